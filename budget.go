@@ -1,0 +1,248 @@
+package ration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/singleflight"
+)
+
+// A Budget is the limits of one kind of quota, kept in a Store for every
+// account that spends it. Workers anywhere that use the same Name in the same
+// Store share the accounts' logs; they must give the same Limits.
+//
+// Set the fields before first use and do not change them or copy the Budget
+// afterwards. Its methods are safe for concurrent use.
+//
+// Wait blocks until a slot and Try does not; both book. Remaining and Usage
+// tell what is left and change nothing. To draw on several tokens as if they
+// were one, put the Budget into a [Pool].
+type Budget struct {
+	// Name names the logs in the store: 1 to 200 bytes without spaces or
+	// braces. Required.
+	Name string
+	// Limits are all kept at once: 10 a second and 5,000 an hour, say.
+	// Required, unless every token has its own.
+	Limits []Limit
+	// Store keeps the logs: a *RedisStore for a fleet, a *MemoryStore for one
+	// process. Required: there is no default, because a store that is not
+	// shared would overspend in silence.
+	Store Store
+	// Margin is added to every Window, because the provider counts a call when
+	// it arrives, not when it leaves: of two calls that leave a window apart,
+	// the first may be slow and the second fast. A caller that wakes later than
+	// its slot and the margin books anew. Zero: half a percent of the window,
+	// but at least 10 ms and at most 1 s; 5,000 an hour loses 0.03 % to it.
+	// Negative: none, and a caller that wakes late is not sent back. At most 24 h.
+	Margin time.Duration
+	// MaxWait is the longest that Wait and Pool.Take wait for a slot. A slot
+	// beyond it is an *ExhaustedError at once. Zero: as long as the context
+	// allows.
+	MaxWait time.Duration
+	// Patience is how long Wait and Pool.Take go on asking a store that does
+	// not answer before they return an error that matches ErrStoreUnavailable.
+	// Nothing is sent meanwhile. Zero: 30 s, or what the context allows.
+	// Negative: they ask once.
+	Patience time.Duration
+
+	now func() time.Time // stands for the store's clock in tests; nil: none
+
+	mu     sync.Mutex           // protects all below
+	single map[string]*Accounts // lists of one account, by its ID
+	known  Status
+	seen   time.Time // when known was last confirmed; on this process's clock
+	asking singleflight.Group
+}
+
+const defaultPatience = 30 * time.Second
+
+// Wait books cost units for the token's account and blocks until their slot.
+// The caller then sends, once.
+//
+// It returns an [*ExhaustedError] at once, and books nothing, if the slot lies
+// beyond the context's deadline or MaxWait; the context's error if that ends
+// while it waits, and its slot then goes to another caller; and a [*StoreError]
+// if the store does not answer. A cost that no limit ever admits is an error.
+func (b *Budget) Wait(ctx context.Context, t Token, cost int) (Grant, error) {
+	accounts, err := b.accountsOf(t)
+	if err != nil {
+		return Grant{}, err
+	}
+	w := waiter{budget: b, cost: cost, source: func() (*Accounts, <-chan struct{}, error) { return accounts, nil, nil }}
+	if err := w.wait(ctx); err != nil {
+		return Grant{}, err
+	}
+	return w.grant(t), nil
+}
+
+// Try books cost units for the token's account if they may leave now. If not it
+// books nothing and returns an [*ExhaustedError] that says when the next slot
+// is. It never waits for a slot, and for the store only for one answer.
+func (b *Budget) Try(ctx context.Context, t Token, cost int) (Grant, error) {
+	accounts, err := b.accountsOf(t)
+	if err != nil {
+		return Grant{}, err
+	}
+	w := waiter{budget: b, cost: cost, source: func() (*Accounts, <-chan struct{}, error) { return accounts, nil, nil }}
+	if err := w.try(ctx); err != nil {
+		return Grant{}, err
+	}
+	return w.grant(t), nil
+}
+
+// Remaining returns how many units of the token's account no limit has given
+// away: 587 after 4,413 calls of 5,000 in the hour. It counts what the whole
+// fleet has booked, also ahead, and changes nothing.
+func (b *Budget) Remaining(ctx context.Context, t Token) (int, error) {
+	usage, err := b.Usage(ctx, t)
+	return usage.Remaining(), err
+}
+
+// Usage returns, for each limit of the token's account, what is used, what is
+// left and when more will be. It changes nothing.
+func (b *Budget) Usage(ctx context.Context, t Token) (Usage, error) {
+	accounts, err := b.accountsOf(t)
+	if err != nil {
+		return Usage{}, err
+	}
+	all, err := b.usage(ctx, accounts)
+	if err != nil {
+		return Usage{}, err
+	}
+	return all[0], nil
+}
+
+// Pause keeps every slot of the token's account from coming for the given time,
+// in the whole fleet, and returns when that ends on the store's clock. It only
+// lengthens a pause that is in force. Callers that are waiting for an earlier
+// slot book anew behind it.
+func (b *Budget) Pause(ctx context.Context, t Token, length time.Duration) (time.Time, error) {
+	if _, err := b.accountsOf(t); err != nil {
+		return time.Time{}, err
+	}
+	return b.pause(ctx, t.AccountID(), length)
+}
+
+func (b *Budget) pause(ctx context.Context, account string, length time.Duration) (time.Time, error) {
+	until, err := b.Store.Pause(ctx, PauseRequest{Budget: b.Name, Account: account, For: length, Now: b.clock()})
+	if err != nil {
+		return time.Time{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.known.PausedUntil == nil {
+		b.known.PausedUntil = make(map[string]time.Time)
+	}
+	b.known.PausedUntil[account] = until
+	return until, nil
+}
+
+// usage asks the store, and names each limit as it was given to us.
+func (b *Budget) usage(ctx context.Context, accounts *Accounts) ([]Usage, error) {
+	all, err := b.Store.Usage(ctx, UsageRequest{Budget: b.Name, Accounts: accounts, Now: b.clock()})
+	if err != nil {
+		return nil, err
+	}
+	if len(all) != accounts.Len() {
+		return nil, &StoreError{Op: "usage", Permanent: true, Err: fmt.Errorf("%d accounts came where %d were asked for", len(all), accounts.Len())}
+	}
+	for i, u := range all {
+		for j, given := range accounts.list[i].given {
+			u.Limits[j].Limit = given
+		}
+	}
+	return all, nil
+}
+
+// clock returns the instant that stands for the store's clock, or zero.
+func (b *Budget) clock() time.Time {
+	if b.now == nil {
+		return time.Time{}
+	}
+	return b.now()
+}
+
+// accountsOf returns the token's account as a list of one.
+func (b *Budget) accountsOf(t Token) (*Accounts, error) {
+	if err := b.check(); err != nil {
+		return nil, err
+	}
+	account, err := b.account(t)
+	if err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if a := b.single[account.ID]; a != nil && nameLimits(a.list[0].Limits) == nameLimits(account.Limits) {
+		return a, nil
+	}
+	a, err := NewAccounts(account)
+	if err != nil {
+		return nil, err
+	}
+	const most = 10_000 // a bound for callers that make tokens without end
+	if b.single == nil || len(b.single) >= most {
+		b.single = make(map[string]*Accounts)
+	}
+	b.single[account.ID] = a
+	return a, nil
+}
+
+// check names the first required field that is missing.
+func (b *Budget) check() error {
+	if b == nil {
+		return errors.New("ration: the Budget is nil")
+	}
+	if err := validateName(b.Name); err != nil {
+		return err
+	}
+	if b.Margin > mostMargin {
+		return fmt.Errorf("ration: budget %q: Margin is %v: it must be at most %v", b.Name, b.Margin, mostMargin)
+	}
+	if b.Store == nil {
+		return fmt.Errorf("ration: budget %q: Store is nil: set a *RedisStore for a fleet, or new(ration.MemoryStore) for one process", b.Name)
+	}
+	return nil
+}
+
+// account returns the token's account, with the margin in its limits' windows.
+func (b *Budget) account(t Token) (Account, error) {
+	if t.secret == "" {
+		return Account{}, errors.New("ration: the token is empty: make it with NewToken from a secret")
+	}
+	limits := t.Limits
+	if limits == nil {
+		limits = b.Limits
+	}
+	if err := validateLimits(limits, maxWindow); err != nil {
+		return Account{}, fmt.Errorf("ration: budget %q: %w", b.Name, err)
+	}
+	widened := make([]Limit, len(limits))
+	for i, l := range limits {
+		l.Window += b.margin(l.Window)
+		widened[i] = l
+	}
+	return Account{ID: t.AccountID(), Limits: widened, given: limits}, nil
+}
+
+const (
+	minMargin    = 10 * time.Millisecond
+	maxMargin    = time.Second
+	marginShare  = 200 // a two-hundredth of the window
+	mostMargin   = 24 * time.Hour
+	confirmAfter = time.Second
+)
+
+// margin returns what is added to a window.
+func (b *Budget) margin(window time.Duration) time.Duration {
+	switch {
+	case b.Margin < 0:
+		return 0
+	case b.Margin > 0:
+		return b.Margin.Truncate(time.Microsecond)
+	}
+	return min(max(window/marginShare, minMargin), maxMargin).Truncate(time.Microsecond)
+}

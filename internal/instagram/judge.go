@@ -1,0 +1,147 @@
+package instagram
+
+import (
+	"time"
+)
+
+// outcome is what became of a call.
+type outcome int
+
+const (
+	accepted     outcome = iota
+	refused              // the quota is spent
+	injected             // a 429 that RefuseFirst asked for
+	unauthorised         // no token, or one that is not known
+)
+
+// verdict is what the judge says of one call.
+type verdict struct {
+	outcome    outcome
+	counted    bool          // whether the call counts against the window
+	remaining  int           // calls that the window has room for after this one
+	retryAfter time.Duration // what to say in Retry-After; zero: nothing
+}
+
+// tally is what the judge knows of one access token.
+type tally struct {
+	counted  arrivals // the calls that count against the window
+	accepted arrivals // kept apart from counted only where refused calls count too
+
+	acceptedCalls, refusedCalls, injectedCalls int
+
+	maxInWindow int
+	first, last time.Duration // arrivals since Provider.start, of calls of any outcome
+	series      series
+}
+
+// judge decides on a call with that token and arrival, and enters it in the books. found says whether there is a page
+// to answer with.
+//
+// Calls get here in the order in which their goroutines win the lock, which is not the order of their stamps. Stamping
+// under the lock would give one order, but a false one: a call that waited for the lock would count as having come
+// later than it did, and the call that is due one Window after it would be refused for nothing. Moving the overtaken
+// call up to its overtaker's stamp errs likewise. So the stamp of the arrival stands, the call is entered at its place
+// in the log, and it is refused if any window that contains it, including those that end later, would hold too many.
+//
+// That makes the presence of a refusal independent of the order: if all arrivals together are within the limit then so
+// is each subset of them, and none is refused; if none is refused then the log holds all of them, within the limit.
+// Which of two calls loses the last place depends on the order, as it would with any provider.
+func (p *Provider) judge(token string, arrived time.Time, found bool) verdict {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	t := p.tally(token)
+	if t == nil {
+		p.unauthorised++
+		return verdict{outcome: unauthorised}
+	}
+	if p.start.IsZero() {
+		p.start = arrived
+	}
+	at := arrived.Sub(p.start) // by the monotonic clock; negative for a call that the first one overtook
+	t.saw(at)
+
+	var v verdict
+	place, inWindow := t.counted.add(at)
+	switch {
+	case p.injected < p.RefuseFirst:
+		p.injected++
+		t.injectedCalls++
+		v = verdict{outcome: injected, retryAfter: p.RefuseFirstFor}
+	case inWindow > p.limit():
+		t.refusedCalls++
+		v = verdict{outcome: refused}
+	}
+	v.counted = v.outcome == accepted || p.CountRefused
+	if v.counted {
+		v.remaining = max(0, p.limit()-inWindow)
+	} else {
+		t.counted.remove(place)
+	}
+	if v.outcome == refused && p.SendRetryAfter {
+		v.retryAfter = t.counted.roomAt() - at
+	}
+	if v.outcome == accepted {
+		if !found {
+			p.notFound++
+		}
+		t.accept(at, inWindow, p.CountRefused)
+	}
+	return v
+}
+
+// tally is the token's, nil for a token that is not known. p.mu must be held.
+func (p *Provider) tally(token string) *tally {
+	p.enrol()
+	if t := p.byToken[token]; t != nil || token == "" || len(p.Tokens) > 0 {
+		return t
+	}
+	return p.open(token)
+}
+
+// enrol opens the tallies of the known tokens, once. p.mu must be held.
+func (p *Provider) enrol() {
+	if p.byToken != nil {
+		return
+	}
+	p.byToken = make(map[string]*tally)
+	for _, token := range p.Tokens {
+		if token != "" && p.byToken[token] == nil {
+			p.open(token)
+		}
+	}
+}
+
+// open starts a tally. p.mu must be held.
+func (p *Provider) open(token string) *tally {
+	books := arrivals{limit: p.limit(), window: p.window()}
+	t := &tally{counted: books, accepted: books}
+	p.byToken[token] = t
+	p.tallies = append(p.tallies, t)
+	return t
+}
+
+// calls is the number of calls with this token, whatever became of them.
+func (t *tally) calls() int { return t.acceptedCalls + t.refusedCalls + t.injectedCalls }
+
+// saw widens first and last to the arrival, which is not yet among the calls. The lock of the provider must be held.
+func (t *tally) saw(at time.Duration) {
+	if t.calls() == 0 {
+		t.first, t.last = at, at
+		return
+	}
+	t.first, t.last = min(t.first, at), max(t.last, at)
+}
+
+// accept enters an accepted call that is already in t.counted, where inWindow calls share its fullest window. The lock
+// of the provider must be held.
+func (t *tally) accept(at time.Duration, inWindow int, refusedCount bool) {
+	log := &t.counted
+	if refusedCount {
+		log = &t.accepted
+		_, inWindow = log.add(at)
+	}
+	t.acceptedCalls++
+	t.maxInWindow = max(t.maxInWindow, inWindow)
+	t.series.add(at, inWindow, log.inWindowAt)
+}

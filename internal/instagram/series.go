@@ -1,0 +1,54 @@
+package instagram
+
+import "time"
+
+// seriesPoints bounds a series: between half of it and all of it once a run has lasted a second.
+const seriesPoints = 1024
+
+// series is a curve in bounded memory: for each step of time since the provider's start, the largest value in it. The
+// steps are of one millisecond at first; when there are too many, each two become one. It needs the lock of its
+// provider.
+type series struct {
+	step    time.Duration
+	largest []int
+}
+
+// add enters a value at that moment. valueAt tells the value at the steps since the last that had an addition: they
+// have no arrival, so that the number of calls in the window only falls within them, and is largest where they begin.
+func (s *series) add(at time.Duration, value int, valueAt func(time.Duration) int) {
+	if s.step == 0 {
+		s.step = time.Millisecond
+	}
+	at = max(at, 0) // a call that the provider's first one overtook
+	for at/s.step >= seriesPoints {
+		s.coarsen()
+	}
+	i := int(at / s.step)
+	for len(s.largest) <= i {
+		s.largest = append(s.largest, valueAt(time.Duration(len(s.largest))*s.step))
+	}
+	s.largest[i] = max(s.largest[i], value)
+}
+
+// coarsen makes one step of each two.
+func (s *series) coarsen() {
+	s.step *= 2
+	half := (len(s.largest) + 1) / 2
+	for i := range half {
+		largest := s.largest[2*i]
+		if 2*i+1 < len(s.largest) {
+			largest = max(largest, s.largest[2*i+1])
+		}
+		s.largest[i] = largest
+	}
+	s.largest = s.largest[:half]
+}
+
+// points are the steps as they stand.
+func (s *series) points() []Point {
+	points := make([]Point, len(s.largest))
+	for i, largest := range s.largest {
+		points[i] = Point{At: time.Duration(i) * s.step, InWindow: largest}
+	}
+	return points
+}

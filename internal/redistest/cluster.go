@@ -1,0 +1,153 @@
+package redistest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// slots is the number of slots of every Redis Cluster.
+const slots = 16384
+
+// A Cluster is a Redis Cluster of primaries without replicas, each with an
+// equal part of the slots.
+type Cluster struct {
+	Nodes []*Server
+}
+
+// StartCluster runs a cluster of that many nodes until the test ends and
+// returns once every node serves its slots and knows all others, which takes
+// about two seconds: a node that starts as a primary waits that long before
+// it serves. The args go on every node's command line. A node that does not
+// answer for 5 s, or for --cluster-node-timeout, is taken for dead, and the
+// cluster then refuses all commands.
+func StartCluster(tb testing.TB, nodes int, args ...string) *Cluster {
+	tb.Helper()
+	needRealTime(tb, "StartCluster")
+	if nodes < 1 || nodes == 2 {
+		tb.Fatalf("redistest: a cluster has 1 node or at least 3, not %d", nodes)
+	}
+	args = slices.Concat([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "5000"}, args)
+	c := &Cluster{Nodes: make([]*Server, nodes)}
+	errs := make([]error, nodes)
+	var wg sync.WaitGroup
+	for i := range nodes {
+		wg.Go(func() { c.Nodes[i], errs[i] = start(tb.Context(), args) })
+	}
+	wg.Wait()
+	for _, s := range c.Nodes {
+		if s != nil {
+			tb.Cleanup(s.remove)
+		}
+	}
+	err := errors.Join(errs...)
+	if err == nil {
+		err = c.assemble(tb.Context())
+	}
+	if err != nil {
+		tb.Fatalf("redistest: cluster: %v", err)
+	}
+	return c
+}
+
+// assemble deals out the slots, introduces the nodes and waits until all of
+// them see the same whole cluster.
+func (c *Cluster) assemble(ctx context.Context) error {
+	clients := make([]*redis.Client, len(c.Nodes))
+	for i, s := range c.Nodes {
+		clients[i] = s.admin()
+		defer clients[i].Close()
+	}
+	for i, client := range clients {
+		// Different epochs from the start: nodes that share one settle
+		// which of them keeps it first.
+		if err := client.Do(ctx, "cluster", "set-config-epoch", i+1).Err(); err != nil {
+			return err
+		}
+		from, to := i*slots/len(clients), (i+1)*slots/len(clients)-1
+		if err := client.ClusterAddSlotsRange(ctx, from, to).Err(); err != nil {
+			return err
+		}
+		// All pairs: to hear of a node by gossip takes seconds now and then.
+		for _, other := range c.Nodes[:i] {
+			if err := client.ClusterMeet(ctx, "127.0.0.1", strconv.Itoa(other.port)).Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return c.await(ctx)
+}
+
+// Await returns once every node serves its slots and knows all others, as
+// they do again within seconds of [Server.Restart] and [Server.Continue]:
+// until then commands are answered by CLUSTERDOWN.
+func (c *Cluster) Await(tb testing.TB) {
+	tb.Helper()
+	needRealTime(tb, "Await")
+	if err := c.await(tb.Context()); err != nil {
+		tb.Fatalf("redistest: cluster: %v", err)
+	}
+}
+
+func (c *Cluster) await(ctx context.Context) error {
+	for _, s := range c.Nodes {
+		client := s.admin()
+		err := poll(ctx, startTimeout, func(ctx context.Context) error { return c.whole(ctx, client) })
+		_ = client.Close()
+		if err != nil {
+			return fmt.Errorf("node %s: %w", s.Addr, err)
+		}
+	}
+	return nil
+}
+
+// whole tells what the client's node still misses.
+func (c *Cluster) whole(ctx context.Context, client *redis.Client) error {
+	info, err := client.ClusterInfo(ctx).Result()
+	if err != nil {
+		return err
+	}
+	for name, want := range map[string]string{
+		"cluster_state":       "ok",
+		"cluster_slots_ok":    strconv.Itoa(slots),
+		"cluster_known_nodes": strconv.Itoa(len(c.Nodes)),
+		"cluster_size":        strconv.Itoa(len(c.Nodes)),
+	} {
+		if got := field(info, name); got != want {
+			return fmt.Errorf("%s is %s, not %s", name, got, want)
+		}
+	}
+	return nil
+}
+
+// Client connects to the cluster until the test ends.
+func (c *Cluster) Client(tb testing.TB) *redis.ClusterClient {
+	tb.Helper()
+	opt := &redis.ClusterOptions{DisableIdentity: true}
+	for _, s := range c.Nodes {
+		node := s.options()
+		opt.Addrs = append(opt.Addrs, node.Addr)
+		opt.Password = node.Password
+		opt.MaintNotificationsConfig = node.MaintNotificationsConfig
+	}
+	client := redis.NewClusterClient(opt)
+	tb.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
+// Commands is the sum of the nodes' [Server.Commands]. A command redirected
+// by MOVED counts once: the node that redirects rejects it.
+func (c *Cluster) Commands(tb testing.TB) int64 {
+	tb.Helper()
+	var sum int64
+	for _, s := range c.Nodes {
+		sum += s.Commands(tb)
+	}
+	return sum
+}

@@ -1,0 +1,80 @@
+-- common.lua: what every script begins with.
+--
+-- KEYS[1] is the budget's own hash, ration:v1:{NAME}. The names of the other
+-- keys are made from it, because which account is charged is decided here;
+-- they share its hash tag, so a Cluster keeps them on one node:
+--
+--   KEYS[1]                hash    version: that of the budget's status
+--   KEYS[1]:log:ACCOUNT    zset    the log: one entry a booking, score = slot
+--   KEYS[1]:free:ACCOUNT   zset    entries of the log that were handed back
+--   KEYS[1]:pauses         zset    ACCOUNT, score = end of its pause
+--   KEYS[1]:pool:DIGEST    zset    SET:ACCOUNT, score <= its next free slot
+--   KEYS[1]:id:ID          string  the answer to a booking, for a minute
+--
+-- Instants and durations are whole microseconds: as doubles they are exact up
+-- to 2^53. Redis turns a number that is concatenated into 14 digits, so every
+-- number that leaves a script passes through text().
+
+local base = KEYS[1]
+local call = redis.call
+
+local DAY = 86400000000
+-- An answer is kept for as long as a copy of its question can still arrive:
+-- go-redis asks up to 4 times, 5 s each.
+local REMEMBER = '60000'
+
+-- The first argument that is wrong. Scripts look at it before they write.
+local bad
+
+local function text(n)
+  return string.format('%.0f', n)
+end
+
+-- whole reads a whole number between least and most. Anything else (a sign, a
+-- fraction, hexadecimal digits, nan) is an error: with a longest wait of nan,
+-- or a limit of -3, every call would be granted.
+local function whole(s, name, least, most)
+  local n = s and #s <= 16 and string.find(s, '^%d+$') and tonumber(s)
+  if n and n >= least and n <= most then
+    return n
+  end
+  bad = bad or ('ERR ration: ' .. name .. ' is ' .. tostring(s) ..
+    ': it must be a whole number from ' .. text(least) .. ' to ' .. text(most))
+  return least
+end
+
+-- The clock is read once: in Redis 7.0 it moves while a script runs.
+local function clock(s)
+  if s ~= '' then
+    return whole(s, 'now', 1, 4503599627370496)
+  end
+  local t = call('TIME')
+  return tonumber(t[1]) * 1000000 + tonumber(t[2])
+end
+
+-- limitset reads 'MAX WINDOW MAX WINDOW ...', limits that are kept at once.
+local function limitset(s)
+  local set = {most = 1000000000000, window = 0, largest = 0}
+  for max, window in string.gmatch(s or '', '(%S+) (%S+)') do
+    local limit = {
+      max = whole(max, 'a limit\'s Max', 1, 1000000000000),
+      window = whole(window, 'a limit\'s Window', 1000, 400 * DAY),
+    }
+    set[#set + 1] = limit
+    set.most = math.min(set.most, limit.max)
+    set.largest = math.max(set.largest, limit.max)
+    set.window = math.max(set.window, limit.window)
+  end
+  if #set == 0 then
+    bad = bad or 'ERR ration: a set of limits is empty'
+  end
+  return set
+end
+
+local function pausedUntil(account)
+  return tonumber(call('ZSCORE', base .. ':pauses', account) or 0)
+end
+
+local function version()
+  return call('HGET', base, 'version') or '0'
+end

@@ -1,0 +1,31 @@
+-- pause.lua: keeps an account silent. A pause only lengthens.
+--
+-- ARGV  1 now, in microseconds; '' for the server's clock
+--       2 the account
+--       3 how long from now, in microseconds
+-- returns {the end of the pause in force}
+
+local now = clock(ARGV[1])
+local account = ARGV[2]
+local length = whole(ARGV[3], 'the pause', 1, 400 * DAY)
+if account == '' then
+  bad = bad or 'ERR ration: the account is empty'
+end
+if bad then
+  return redis.error_reply(bad)
+end
+
+local pauses = base .. ':pauses'
+local ends = pausedUntil(account)
+if now + length > ends then
+  ends = now + length
+  call('ZADD', pauses, text(ends), account)
+  -- A version is never used again, even after the hash has expired.
+  call('HSET', base, 'version', text(math.max(now, tonumber(version()) + 1)))
+  local last = tonumber(call('ZRANGE', pauses, -1, -1, 'WITHSCORES')[2])
+  local ttl = text(math.ceil((last - now + DAY) / 1000))
+  call('PEXPIRE', pauses, ttl)
+  call('PEXPIRE', base, ttl)
+  call('ZREMRANGEBYSCORE', pauses, '-inf', '(' .. text(now - DAY))
+end
+return {text(ends)}

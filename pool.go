@@ -1,0 +1,193 @@
+package ration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// A Pool draws on several tokens as if they were one. Which token a call spends
+// is decided by the store in the same step that books its slot: the one that is
+// free first and, of several that are free now, the one that has rested longest.
+// A token that is spent or paused holds nobody up while another is free.
+//
+// Tokens may be added and removed while callers wait. A Pool is safe for
+// concurrent use.
+type Pool struct {
+	budget *Budget
+
+	mu       sync.Mutex // protects all below
+	tokens   []Token    // in the order in which they were added
+	accounts *Accounts  // of the tokens; nil: to be made
+	turns    map[string]*turn
+	changed  chan struct{} // closed when the tokens change
+}
+
+// A turn is the tokens of one account, which take turns.
+type turn struct {
+	tokens []Token
+	next   int
+}
+
+// NewPool returns a pool of the tokens. A nil budget, an empty token, and two
+// tokens of one account with different limits are errors of the first Take.
+func NewPool(b *Budget, tokens ...Token) *Pool {
+	p := &Pool{budget: b, changed: make(chan struct{})}
+	p.Add(tokens...)
+	return p
+}
+
+// Add puts tokens into the pool, from which waiting callers may take them at
+// once. A token that is there already is replaced.
+func (p *Pool) Add(tokens ...Token) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range tokens {
+		p.drop(t)
+		p.tokens = append(p.tokens, t)
+	}
+	p.change()
+}
+
+// Remove takes tokens out of the pool. A caller that waits for one of them takes
+// another; requests that were sent are not affected.
+func (p *Pool) Remove(tokens ...Token) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range tokens {
+		p.drop(t)
+	}
+	p.change()
+}
+
+// drop needs mu.
+func (p *Pool) drop(t Token) {
+	if t.id == "" {
+		return
+	}
+	p.tokens = slices.DeleteFunc(p.tokens, func(o Token) bool { return o.id == t.id })
+}
+
+// change wakes all waiting callers. It needs mu.
+func (p *Pool) change() {
+	p.accounts = nil
+	close(p.changed)
+	p.changed = make(chan struct{})
+}
+
+// Tokens returns the tokens in the pool, in the order in which they were added.
+func (p *Pool) Tokens() []Token {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.tokens)
+}
+
+// Take books cost units on the token that is free first and blocks until their
+// slot. Its errors are those of [Budget.Wait]; a pool without tokens is one too.
+func (p *Pool) Take(ctx context.Context, cost int) (Grant, error) {
+	if p == nil {
+		return Grant{}, errors.New("ration: the Pool is nil: make it with NewPool")
+	}
+	for {
+		w := waiter{budget: p.budget, cost: cost, source: p.source}
+		if err := w.wait(ctx); err != nil {
+			return Grant{}, err
+		}
+		if t, found := p.token(w.booking.Account); found {
+			return w.grant(t), nil
+		}
+		// The account was removed in this very moment.
+		w.handBack(w.booking, w.accounts)
+	}
+}
+
+// Remaining returns how many units are left over all accounts, each counted
+// once however many tokens it has. It changes nothing.
+func (p *Pool) Remaining(ctx context.Context) (int, error) {
+	all, err := p.Usage(ctx)
+	sum := 0
+	for _, u := range all {
+		sum += u.Remaining()
+	}
+	return sum, err
+}
+
+// Usage returns what is used of each account, ordered by its ID. It changes
+// nothing.
+func (p *Pool) Usage(ctx context.Context) ([]Usage, error) {
+	accounts, _, err := p.source()
+	if err != nil {
+		return nil, err
+	}
+	return p.budget.usage(ctx, accounts)
+}
+
+// source returns the accounts of the pool's tokens, ordered by ID so that all
+// workers with the same tokens share one index in the store.
+func (p *Pool) source() (*Accounts, <-chan struct{}, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.accounts == nil {
+		if err := p.build(); err != nil {
+			return nil, nil, err
+		}
+	}
+	return p.accounts, p.changed, nil
+}
+
+// build makes the list of accounts. It needs mu.
+func (p *Pool) build() error {
+	if err := p.budget.check(); err != nil {
+		return err
+	}
+	if len(p.tokens) == 0 {
+		return fmt.Errorf("ration: the pool of budget %q has no token: Add one", p.budget.Name)
+	}
+	byID := make(map[string]Account, len(p.tokens))
+	turns := make(map[string]*turn, len(p.tokens))
+	for i, t := range p.tokens {
+		account, err := p.budget.account(t)
+		if err != nil {
+			return fmt.Errorf("token %d of the pool: %w", i+1, err)
+		}
+		if other, found := byID[account.ID]; found && nameLimits(other.Limits) != nameLimits(account.Limits) {
+			return fmt.Errorf("ration: token %v has other limits than another token of its account %q: "+
+				"an account has one set of limits", t, t.Account)
+		}
+		byID[account.ID] = account
+		if turns[account.ID] == nil {
+			turns[account.ID] = new(turn)
+		}
+		turns[account.ID].tokens = append(turns[account.ID].tokens, t)
+	}
+	list := make([]Account, 0, len(byID))
+	for _, account := range byID {
+		list = append(list, account)
+	}
+	slices.SortFunc(list, func(a, b Account) int { return strings.Compare(a.ID, b.ID) })
+	accounts, err := NewAccounts(list...)
+	if err != nil {
+		return err
+	}
+	p.accounts, p.turns = accounts, turns
+	return nil
+}
+
+// token returns the account's token whose turn it is.
+func (p *Pool) token(account string) (Token, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.accounts == nil && p.build() != nil {
+		return Token{}, false
+	}
+	of := p.turns[account]
+	if of == nil {
+		return Token{}, false
+	}
+	t := of.tokens[of.next%len(of.tokens)]
+	of.next++
+	return t, true
+}

@@ -1,0 +1,217 @@
+package ration
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// A RedisStore keeps logs in Redis, for a fleet: all processes that name the
+// same budget in the same Redis share its logs. Every operation is one script,
+// and one round trip. It must not be copied after first use.
+//
+// All keys of a budget begin with ration:v1:{NAME} and share that hash tag, so
+// that a budget lives on one node of a Cluster. They expire by themselves, a
+// day after the last slot has left its window. Redis holds digests of tokens,
+// never a token.
+//
+// Redis 6.2 and later, and Valkey, will do. The server's clock decides. A
+// server that evicts keys (any maxmemory-policy but noeviction) can lose a log.
+type RedisStore struct {
+	// Client is a single server, a Sentinel set or a Cluster. The store
+	// neither changes nor closes it. Required.
+	Client redis.UniversalClient
+	// Timeout bounds each operation, go-redis's own retries included. Zero:
+	// 2 s.
+	Timeout time.Duration
+
+	calls redisCalls
+}
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// The scripts are their files behind the parts they share. Each is one constant
+// text: Redis keeps every different text that it was ever sent.
+var (
+	bookScript   = redis.NewScript(luaSource("common", "slidinglog", "book"))
+	cancelScript = redis.NewScript(luaSource("common", "slidinglog", "cancel"))
+	usageScript  = redis.NewScript(luaSource("common", "slidinglog", "usage"))
+	pauseScript  = redis.NewScript(luaSource("common", "pause"))
+	statusScript = redis.NewScript(luaSource("common", "status"))
+)
+
+func luaSource(parts ...string) string {
+	var text []byte
+	for _, part := range parts {
+		piece, err := luaFiles.ReadFile("lua/" + part + ".lua")
+		if err != nil {
+			panic(err) // the file is embedded: only a wrong name gets here
+		}
+		text = append(text, piece...)
+	}
+	return string(text)
+}
+
+// Book implements [Store].
+func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
+	if err := r.validate(); err != nil {
+		return Booking{}, err
+	}
+	maxWait := ""
+	if r.MaxWait <= maxWindow {
+		maxWait = strconv.FormatInt(r.MaxWait.Microseconds(), 10)
+	}
+	args := make([]any, 0, 8+len(r.Accounts.sets))
+	args = append(args, micros(r.Now), r.ID.String(), r.Cost, maxWait, r.Accounts.digest, len(r.Accounts.sets))
+	for _, set := range r.Accounts.sets {
+		args = append(args, set.name)
+	}
+	if r.Accounts.Len() == 1 {
+		args = append(args, r.Accounts.member(0))
+	}
+	undo := func() { s.undo(r) }
+	reply, err := s.run(ctx, "book", bookScript, r.Budget, args, undo)
+	if err == nil && reply.is("accounts", 1) {
+		for i := range r.Accounts.Len() {
+			args = append(args, r.Accounts.member(i))
+		}
+		reply, err = s.run(ctx, "book", bookScript, r.Budget, args, undo)
+	}
+	if err != nil {
+		return Booking{}, err
+	}
+	answer := Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost}
+	switch {
+	case reply.is("cancelled", 1):
+		return Booking{}, errCancelledBefore
+	case reply.is("booked", 6):
+		answer.Booked = true
+		answer.Entry = reply.parts[5]
+	case reply.is("late", 5):
+	default:
+		return Booking{}, reply.bad("book")
+	}
+	answer.Now = reply.instant(1)
+	answer.Version = reply.number(2)
+	answer.Slot = reply.instant(3)
+	answer.Account = reply.parts[4]
+	if reply.err != nil || r.Accounts.find(answer.Account) < 0 {
+		return Booking{}, reply.bad("book")
+	}
+	return answer, nil
+}
+
+// undo hands back a booking whose caller has left before the answer came.
+func (s *RedisStore) undo(r BookRequest) {
+	cancel := CancelRequest{Booking: Booking{ID: r.ID, Budget: r.Budget}, Accounts: r.Accounts}
+	// If this fails too, the slot is lost to the fleet until it has left its
+	// window: the quota is then not all used, never overspent.
+	_ = s.Cancel(context.Background(), cancel)
+}
+
+// Cancel implements [Store].
+func (s *RedisStore) Cancel(ctx context.Context, r CancelRequest) error {
+	if err := r.validate(); err != nil {
+		return err
+	}
+	b := r.Booking
+	if b.Account != "" && len(b.Entry) != 12 {
+		return errors.New("ration: the booking's Entry is not one of this store")
+	}
+	digest, member := "", ""
+	if r.Accounts != nil {
+		digest = r.Accounts.digest
+		if at := r.Accounts.find(b.Account); at >= 0 {
+			member = r.Accounts.member(at)
+		}
+	}
+	args := []any{b.ID.String(), b.Account, b.Entry, digest, member}
+	reply, err := s.run(ctx, "cancel", cancelScript, b.Budget, args, nil)
+	if err == nil && !reply.is("done", 1) {
+		return reply.bad("cancel")
+	}
+	return err
+}
+
+// usageBatch bounds the work of one script: a pool of more accounts is asked
+// for in several.
+const usageBatch = 100
+
+// Usage implements [Store]. Of more than 100 accounts it asks in several round
+// trips, each of which is one atomic step.
+func (s *RedisStore) Usage(ctx context.Context, r UsageRequest) ([]Usage, error) {
+	if err := r.validate(); err != nil {
+		return nil, err
+	}
+	all := make([]Usage, 0, r.Accounts.Len())
+	for len(all) < r.Accounts.Len() {
+		first := len(all)
+		count := min(usageBatch, r.Accounts.Len()-first)
+		args := []any{micros(r.Now), len(r.Accounts.sets)}
+		for _, set := range r.Accounts.sets {
+			args = append(args, set.name)
+		}
+		for i := range count {
+			args = append(args, r.Accounts.member(first+i))
+		}
+		reply, err := s.run(ctx, "usage", usageScript, r.Budget, args, nil)
+		if err != nil {
+			return nil, err
+		}
+		now, next := reply.instant(0), 1
+		for i := range count {
+			account := r.Accounts.At(first + i)
+			u := Usage{Account: account.ID, Now: now, PausedUntil: reply.instant(next)}
+			next++
+			for _, limit := range account.Limits {
+				u.Limits = append(u.Limits, newLimitUsage(limit, reply.number(next), reply.number(next+1)))
+				next += 2
+			}
+			all = append(all, u)
+		}
+		if reply.err != nil || next != len(reply.parts) {
+			return nil, reply.bad("usage")
+		}
+	}
+	return all, nil
+}
+
+// Pause implements [Store].
+func (s *RedisStore) Pause(ctx context.Context, r PauseRequest) (time.Time, error) {
+	if err := r.validate(); err != nil {
+		return time.Time{}, err
+	}
+	reply, err := s.run(ctx, "pause", pauseScript, r.Budget, []any{micros(r.Now), r.Account, r.For.Microseconds()}, nil)
+	if err != nil {
+		return time.Time{}, err
+	}
+	until := reply.instant(0)
+	if reply.err != nil {
+		return time.Time{}, reply.bad("pause")
+	}
+	return until, nil
+}
+
+// Status implements [Store].
+func (s *RedisStore) Status(ctx context.Context, r StatusRequest) (Status, error) {
+	if err := r.validate(); err != nil {
+		return Status{}, err
+	}
+	reply, err := s.run(ctx, "status", statusScript, r.Budget, []any{micros(r.Now)}, nil)
+	if err != nil {
+		return Status{}, err
+	}
+	status := Status{Now: reply.instant(0), Version: reply.number(1), PausedUntil: make(map[string]time.Time)}
+	for i := 2; i+1 < len(reply.parts); i += 2 {
+		status.PausedUntil[reply.parts[i]] = reply.instant(i + 1)
+	}
+	if reply.err != nil {
+		return Status{}, reply.bad("status")
+	}
+	return status, nil
+}

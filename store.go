@@ -1,0 +1,200 @@
+package ration
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"math"
+	"time"
+)
+
+// A Store keeps the logs of budgets. [RedisStore] keeps them for a fleet,
+// [MemoryStore] for one process; package storetest holds the contract as a
+// suite that any other store can run.
+//
+// Every method is one atomic step: of two calls on one budget one sees all
+// that the other did. Methods are safe for concurrent use. A method returns
+// when its context ends, with an error that matches the context's; what it had
+// begun is then undone by the store. Any other failure is a [*StoreError]:
+// a full log is not a failure.
+//
+// Time is the store's own clock, in whole microseconds. A request whose Now is
+// not zero is carried out as if the clock stood there: tests and simulations
+// use it.
+type Store interface {
+	// Book enters one booking in the log of the account that can take it
+	// first, as the type BookRequest says. Booking the same ID again returns
+	// the first answer and enters nothing.
+	Book(ctx context.Context, r BookRequest) (Booking, error)
+
+	// Cancel hands a booking back: a slot that has not come goes to the next
+	// booker whose cost is no greater, and one that has passed counts for
+	// nothing. It says that nothing was sent. To cancel an ID that is not
+	// known is no error, and keeps it from being booked later.
+	Cancel(ctx context.Context, r CancelRequest) error
+
+	// Usage tells, in the order of the request's accounts, what is used. It
+	// changes nothing.
+	Usage(ctx context.Context, r UsageRequest) ([]Usage, error)
+
+	// Pause keeps every slot of an account that is booked from now on from
+	// coming before the pause ends, and returns its end. It only lengthens:
+	// a shorter pause than the one in force changes nothing.
+	Pause(ctx context.Context, r PauseRequest) (time.Time, error)
+
+	// Status tells which accounts are paused.
+	Status(ctx context.Context, r StatusRequest) (Status, error)
+}
+
+// Forever is a MaxWait that no slot is beyond.
+const Forever time.Duration = math.MaxInt64
+
+// BookingID names a booking, so that a store that is asked twice books once.
+type BookingID [16]byte
+
+// NewBookingID returns 128 random bits. Anything that repeats after a restart,
+// such as a host's name and a counter, would let a call leave uncounted.
+func NewBookingID() BookingID {
+	var id BookingID
+	// rand.Read never fails.
+	_, _ = rand.Read(id[:])
+	return id
+}
+
+// String returns the ID as 32 hexadecimal digits.
+func (id BookingID) String() string { return hex.EncodeToString(id[:]) }
+
+// A BookRequest asks for one booking.
+type BookRequest struct {
+	// ID is new for every booking, and the same when a booking is asked for
+	// again because its answer was lost.
+	ID BookingID
+	// Budget is the budget's name.
+	Budget string
+	// Accounts are those that may be charged: the one with the earliest slot
+	// is, and among those that are free now the one whose last slot is the
+	// longest ago.
+	Accounts *Accounts
+	// Cost is in units, at least 1 and at most Accounts.MaxCost. An account
+	// that could never take it is passed over.
+	Cost int
+	// MaxWait is the longest wait. A slot beyond it is told but not booked.
+	// Zero: only a slot that has come is booked. Forever: any is.
+	MaxWait time.Duration
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// A Booking is a store's answer to a BookRequest.
+type Booking struct {
+	// ID, Budget and Cost are those of the request.
+	ID     BookingID
+	Budget string
+	Cost   int
+	// Booked tells whether the booking was entered. If not, the slot lies
+	// beyond the longest wait.
+	Booked bool
+	// Account is the ID of the account that is charged, or would be.
+	Account string
+	// Slot is when the booking may leave, or might have.
+	Slot time.Time
+	// Now is the store's clock when it answered. Slot - Now is the wait; it
+	// is measured on the caller's own monotonic clock.
+	Now time.Time
+	// Entry is the store's own name for the entry in the log.
+	Entry string
+	// Version is that of the budget's Status: another one than before tells
+	// that an account was paused meanwhile.
+	Version int64
+}
+
+// A CancelRequest hands a booking back.
+type CancelRequest struct {
+	// Booking is what Book returned; ID and Budget alone will do where its
+	// answer was lost.
+	Booking Booking
+	// Accounts are those that it was booked from, so that the freed account
+	// is found again. Nil is allowed.
+	Accounts *Accounts
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// A UsageRequest asks what is used of some accounts.
+type UsageRequest struct {
+	// Budget is the budget's name.
+	Budget string
+	// Accounts are those asked for.
+	Accounts *Accounts
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// Usage is what is used of one account.
+type Usage struct {
+	// Account is the account's ID.
+	Account string
+	// Now is the store's clock when it answered.
+	Now time.Time
+	// PausedUntil is the end of the pause in force. Zero: none is.
+	PausedUntil time.Time
+	// Limits are the account's, in the order in which they were given.
+	Limits []LimitUsage
+}
+
+// Remaining returns the units that no limit of the account has given away: the
+// least of its limits' Remaining.
+func (u Usage) Remaining() int {
+	if len(u.Limits) == 0 {
+		return 0
+	}
+	least := u.Limits[0].Remaining
+	for _, l := range u.Limits[1:] {
+		least = min(least, l.Remaining)
+	}
+	return least
+}
+
+// LimitUsage is what is used of one limit.
+type LimitUsage struct {
+	// Limit is the limit that was asked about.
+	Limit Limit
+	// Used is in units: all that was booked for the window that ends now,
+	// and all that is booked ahead. It can exceed Max while callers wait.
+	Used int
+	// Remaining is Max - Used, and zero where that is negative.
+	Remaining int
+	// FreeAt is when Remaining next grows if nothing more is booked. Zero:
+	// nothing is used.
+	FreeAt time.Time
+}
+
+// A PauseRequest keeps an account silent.
+type PauseRequest struct {
+	// Budget is the budget's name.
+	Budget string
+	// Account is the account's ID.
+	Account string
+	// For is how long from now, from a microsecond to 366 days.
+	For time.Duration
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// A StatusRequest asks for a budget's Status.
+type StatusRequest struct {
+	// Budget is the budget's name.
+	Budget string
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// Status is what a budget's callers must know beside their own bookings.
+type Status struct {
+	// Now is the store's clock when it answered.
+	Now time.Time
+	// Version changes with every pause.
+	Version int64
+	// PausedUntil has the end of every pause in force, by account ID.
+	PausedUntil map[string]time.Time
+}

@@ -1,0 +1,94 @@
+package ration
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"log/slog"
+)
+
+// A Token is a credential for the provider. It prints, formats, marshals and
+// logs as its ID, a digest; only [Transport] reads the secret, to attach it to
+// a request. A token is a value: set the fields before it is given to a pool,
+// then copy it freely.
+type Token struct {
+	// Account names whose quota the token spends. Tokens with the same
+	// Account share one log. Like the secret it reaches the store only as a
+	// digest. Zero: the token is an account of its own.
+	Account string
+	// Limits are the account's own, in place of the budget's: a token of a
+	// better plan, say. Tokens of one account must have the same. Zero: the
+	// budget's Limits.
+	Limits []Limit
+
+	secret string
+	id     string
+	key    string // HMAC key; empty: plain SHA-256
+}
+
+// idLength is the length of an ID in hexadecimal digits: 128 bits, so that two
+// secrets with one ID do not occur.
+const idLength = 32
+
+// NewToken returns the token whose secret is given. Its ID is a SHA-256 digest
+// of the secret, which hides the random secrets of 128 bits and more that
+// providers hand out. For a secret that could be guessed use [NewKeyedToken].
+func NewToken(secret string) Token { return NewKeyedToken(nil, secret) }
+
+// NewKeyedToken returns a token whose ID is an HMAC-SHA-256 under key, so that
+// one who reads the store cannot test guesses of the secret. All workers of a
+// fleet need the same key: with different keys they keep different logs and
+// overspend. An empty key gives a plain digest, as NewToken does.
+func NewKeyedToken(key []byte, secret string) Token {
+	t := Token{secret: secret, key: string(key)}
+	t.id = t.digest("token", secret)
+	return t
+}
+
+// digest returns the ID of s, a string of the given kind. The kind keeps an
+// account from having the ID of a token with the same text.
+func (t Token) digest(kind, s string) string {
+	sum := sha256.New()
+	if t.key != "" {
+		sum = hmac.New(sha256.New, []byte(t.key))
+	}
+	// A hash never fails to be written.
+	_, _ = io.WriteString(sum, "ration/v1/"+kind+"\x00"+s)
+	return hex.EncodeToString(sum.Sum(nil))[:idLength]
+}
+
+// ID returns 32 hexadecimal digits that stand for the token wherever it is
+// printed or stored. It is empty for a zero Token.
+func (t Token) ID() string { return t.id }
+
+// AccountID returns the ID of the account whose quota the token spends: the
+// token's own ID unless Account is set.
+func (t Token) AccountID() string {
+	if t.Account == "" {
+		return t.id
+	}
+	return t.digest("account", t.Account)
+}
+
+// String returns the ID.
+func (t Token) String() string { return t.id }
+
+// GoString returns the ID, for %#v.
+func (t Token) GoString() string { return "ration.Token(" + t.id + ")" }
+
+// Format writes the ID whatever the verb, so that no verb reaches the secret.
+func (t Token) Format(f fmt.State, verb rune) {
+	s := t.id
+	if verb == 'v' && f.Flag('#') {
+		s = t.GoString()
+	}
+	_, _ = io.WriteString(f, s)
+}
+
+// MarshalText returns the ID; encoding/json uses it too.
+func (t Token) MarshalText() ([]byte, error) { return []byte(t.id), nil }
+
+// LogValue returns the ID, for log/slog.
+func (t Token) LogValue() slog.Value { return slog.StringValue(t.id) }

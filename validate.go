@@ -1,0 +1,90 @@
+package ration
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Requests are checked here and again at the top of every script: what slips
+// through a comparison, such as a limit of -3, would grant every call.
+
+func (r BookRequest) validate() error {
+	if err := validateName(r.Budget); err != nil {
+		return err
+	}
+	switch {
+	case r.ID == BookingID{}:
+		return errors.New("ration: BookRequest.ID is zero: use NewBookingID")
+	case r.Accounts == nil:
+		return errors.New("ration: BookRequest.Accounts is nil: use NewAccounts")
+	case r.Cost < 1:
+		return fmt.Errorf("ration: the cost is %d: it must be at least 1", r.Cost)
+	case r.Cost > r.Accounts.MaxCost():
+		return fmt.Errorf("ration: the cost is %d, and no limit ever admits more than %d at once", r.Cost, r.Accounts.MaxCost())
+	case r.MaxWait < 0:
+		return fmt.Errorf("ration: the longest wait is %v: it must not be negative", r.MaxWait)
+	}
+	return validateNow(r.Now)
+}
+
+func (r CancelRequest) validate() error {
+	if r.Booking.ID == (BookingID{}) {
+		return errors.New("ration: CancelRequest.Booking has no ID")
+	}
+	if err := validateName(r.Booking.Budget); err != nil {
+		return err
+	}
+	return validateNow(r.Now)
+}
+
+func (r UsageRequest) validate() error {
+	if r.Accounts == nil {
+		return errors.New("ration: UsageRequest.Accounts is nil: use NewAccounts")
+	}
+	if err := validateName(r.Budget); err != nil {
+		return err
+	}
+	return validateNow(r.Now)
+}
+
+func (r PauseRequest) validate() error {
+	if err := validateName(r.Budget); err != nil {
+		return err
+	}
+	switch {
+	case !validAccountID(r.Account):
+		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account)
+	case r.For < time.Microsecond || r.For > maxWindow:
+		return fmt.Errorf("ration: the pause is %v: it must be from %v to %v", r.For, time.Microsecond, maxWindow)
+	}
+	return validateNow(r.Now)
+}
+
+func (r StatusRequest) validate() error {
+	if err := validateName(r.Budget); err != nil {
+		return err
+	}
+	return validateNow(r.Now)
+}
+
+// validateName keeps a budget's name fit for a Redis hash tag.
+func validateName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("ration: Budget.Name is empty: workers that share a quota share its name")
+	case len(name) > 200:
+		return fmt.Errorf("ration: Budget.Name has %d bytes: at most 200 are allowed", len(name))
+	case strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == '{' || c == '}' || c == 0x7f || c == 0xfffd }):
+		return fmt.Errorf("ration: Budget.Name is %q: spaces, control characters, '{' and '}' are not allowed", name)
+	}
+	return nil
+}
+
+func validateNow(now time.Time) error {
+	if !now.IsZero() && (now.UnixMicro() < 1 || now.UnixMicro() > 1<<52) {
+		return fmt.Errorf("ration: Now is %v: it must lie between the years 1970 and 2112", now)
+	}
+	return nil
+}
