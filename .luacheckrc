@@ -13,14 +13,21 @@ stds.redis = {
 std = "redis"
 max_line_length = 120
 
--- A script is several files put one after the other. These are the file-level
--- locals that one file defines and another uses: not unused in the first
--- (211), known in the second.
-local shared = {
-}
-
-read_globals = shared
-ignore = {}
-for i, name in ipairs(shared) do
-   ignore[i] = "211/" .. name
+-- A script is several files put one after the other: first parts, which only
+-- define file-level locals, then the one that ends in a return. What the parts
+-- define is known in all files, and not unused in its own (211).
+read_globals, globals, ignore = {}, {}, {}
+for path in io.popen("ls lua/*.lua"):lines() do
+   local file = assert(io.open(path))
+   local text = "\n" .. file:read("*a")
+   file:close()
+   if not text:find("\nreturn") then
+      for keyword, rest in text:gmatch("\nlocal (%l*)([^\n=(]*)") do
+         local of = keyword == "function" and read_globals or globals
+         for name in (keyword == "function" and rest or keyword .. rest):gmatch("[%w_]+") do
+            of[#of + 1] = name
+            ignore[#ignore + 1] = "211/" .. name
+         end
+      end
+   end
 end

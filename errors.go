@@ -57,8 +57,8 @@ func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
 // A StoreError says that the store could not answer: it was not reached in
 // time, or it answered with an error of its own.
 type StoreError struct {
-	// Op is what was asked of the store: "book", "cancel", "usage", "pause"
-	// or "status".
+	// Op is what was asked of the store: "book", "cancel", "enter", "usage",
+	// "pause" or "status".
 	Op string
 	// Permanent tells that asking again cannot help: wrong credentials, a
 	// key that holds something else, a command that is not allowed.

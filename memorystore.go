@@ -16,6 +16,9 @@ import (
 // keeps the promises of [RedisStore] and gives the same slots. The zero
 // MemoryStore is empty and ready. It must not be copied after first use.
 //
+// It loses nothing and its clock does not step, so it has no use for the fields
+// of a request that guard against that, and counts no workers.
+//
 // It starts no goroutine. What is out of use is removed a little at every
 // booking: an entry takes 24 bytes until its window has passed, an account
 // until a day later. Its clock is the monotonic one, so that steps of the
@@ -295,6 +298,36 @@ func (s *MemoryStore) Cancel(ctx context.Context, r CancelRequest) error {
 			index.update(map[int]int64{at: 0}, r.Accounts)
 		}
 	}
+	return nil
+}
+
+// Enter implements [Store].
+func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := r.validate(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now(r.Now)
+	b := s.budget(r.Budget)
+	if _, found := b.answers[r.ID]; found {
+		return nil
+	}
+	account, limits := b.account(r.Account.ID), newSpans(r.Account.Limits)
+	for _, spent := range r.Spent {
+		e, err := parseLogEntry(spent.Entry, spent.Slot)
+		if at, found := account.log.find(e.before); err == nil && found && account.log.entries[at] == e {
+			continue
+		}
+		if slot := spent.Slot.UnixMicro(); slot > now-limits.window {
+			account.log.enter(max(slot, account.log.last()), int64(spent.Cost))
+		}
+	}
+	account.expires = max(account.expires, max(account.log.last(), now)+limits.window+dayMicros)
+	b.remember(r.ID, memoryAnswer{cancelled: true})
 	return nil
 }
 

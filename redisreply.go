@@ -60,6 +60,15 @@ func (r *reply) instant(i int) time.Time {
 	return time.UnixMicro(n)
 }
 
+// duration reads microseconds, which may be negative.
+func (r *reply) duration(i int) time.Duration {
+	if i < len(r.parts) && strings.HasPrefix(r.parts[i], "-") {
+		r.parts[i] = r.parts[i][1:]
+		return -time.Duration(r.number(i)) * time.Microsecond
+	}
+	return time.Duration(r.number(i)) * time.Microsecond
+}
+
 func (r *reply) fail(err error) {
 	if r.err == nil {
 		r.err = err
@@ -109,4 +118,3 @@ func newStoreError(op string, err error) error {
 	}
 	return &StoreError{Op: op, Permanent: permanent, Err: err}
 }
-

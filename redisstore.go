@@ -43,6 +43,7 @@ var (
 	usageScript  = redis.NewScript(luaSource("common", "slidinglog", "usage"))
 	pauseScript  = redis.NewScript(luaSource("common", "pause"))
 	statusScript = redis.NewScript(luaSource("common", "status"))
+	enterScript  = redis.NewScript(luaSource("common", "slidinglog", "enter"))
 )
 
 func luaSource(parts ...string) string {
@@ -66,8 +67,9 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 	if r.MaxWait <= maxWindow {
 		maxWait = strconv.FormatInt(r.MaxWait.Microseconds(), 10)
 	}
-	args := make([]any, 0, 8+len(r.Accounts.sets))
-	args = append(args, micros(r.Now), r.ID.String(), r.Cost, maxWait, r.Accounts.digest, len(r.Accounts.sets))
+	args := make([]any, 0, 10+len(r.Accounts.sets))
+	args = append(args, micros(r.Now), r.ID.String(), r.Cost, maxWait, micros(r.Expect), micros(r.Last),
+		r.Accounts.digest, len(r.Accounts.sets))
 	for _, set := range r.Accounts.sets {
 		args = append(args, set.name)
 	}
@@ -89,10 +91,10 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 	switch {
 	case reply.is("cancelled", 1):
 		return Booking{}, errCancelledBefore
-	case reply.is("booked", 6):
+	case reply.is("booked", 7):
 		answer.Booked = true
-		answer.Entry = reply.parts[5]
-	case reply.is("late", 5):
+		answer.Entry = reply.parts[6]
+	case reply.is("late", 6):
 	default:
 		return Booking{}, reply.bad("book")
 	}
@@ -100,6 +102,7 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 	answer.Version = reply.number(2)
 	answer.Slot = reply.instant(3)
 	answer.Account = reply.parts[4]
+	answer.Stepped = reply.duration(5)
 	if reply.err != nil || r.Accounts.find(answer.Account) < 0 {
 		return Booking{}, reply.bad("book")
 	}
@@ -134,6 +137,23 @@ func (s *RedisStore) Cancel(ctx context.Context, r CancelRequest) error {
 	reply, err := s.run(ctx, "cancel", cancelScript, b.Budget, args, nil)
 	if err == nil && !reply.is("done", 1) {
 		return reply.bad("cancel")
+	}
+	return err
+}
+
+// Enter implements [Store].
+func (s *RedisStore) Enter(ctx context.Context, r EnterRequest) error {
+	if err := r.validate(); err != nil {
+		return err
+	}
+	args := make([]any, 0, 4+3*len(r.Spent))
+	args = append(args, micros(r.Now), r.ID.String(), r.Account.ID, nameLimits(r.Account.Limits))
+	for _, spent := range r.Spent {
+		args = append(args, micros(spent.Slot), spent.Cost, spent.Entry)
+	}
+	reply, err := s.run(ctx, "enter", enterScript, r.Budget, args, nil)
+	if err == nil && len(reply.parts) != 1 {
+		return reply.bad("enter")
 	}
 	return err
 }
@@ -202,12 +222,18 @@ func (s *RedisStore) Status(ctx context.Context, r StatusRequest) (Status, error
 	if err := r.validate(); err != nil {
 		return Status{}, err
 	}
-	reply, err := s.run(ctx, "status", statusScript, r.Budget, []any{micros(r.Now)}, nil)
+	reply, err := s.run(ctx, "status", statusScript, r.Budget, []any{micros(r.Now), r.Worker}, nil)
 	if err != nil {
 		return Status{}, err
 	}
-	status := Status{Now: reply.instant(0), Version: reply.number(1), PausedUntil: make(map[string]time.Time)}
-	for i := 2; i+1 < len(reply.parts); i += 2 {
+	status := Status{
+		Now:         reply.instant(0),
+		Version:     reply.number(1),
+		Lost:        reply.instant(2),
+		Workers:     int(reply.number(3)),
+		PausedUntil: make(map[string]time.Time),
+	}
+	for i := 4; i+1 < len(reply.parts); i += 2 {
 		status.PausedUntil[reply.parts[i]] = reply.instant(i + 1)
 	}
 	if reply.err != nil {

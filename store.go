@@ -33,6 +33,10 @@ type Store interface {
 	// known is no error, and keeps it from being booked later.
 	Cancel(ctx context.Context, r CancelRequest) error
 
+	// Enter enters units that were spent without a booking, or whose booking
+	// is no longer in the log. Entering the same ID again enters nothing.
+	Enter(ctx context.Context, r EnterRequest) error
+
 	// Usage tells, in the order of the request's accounts, what is used. It
 	// changes nothing.
 	Usage(ctx context.Context, r UsageRequest) ([]Usage, error)
@@ -42,7 +46,7 @@ type Store interface {
 	// a shorter pause than the one in force changes nothing.
 	Pause(ctx context.Context, r PauseRequest) (time.Time, error)
 
-	// Status tells which accounts are paused.
+	// Status tells what a budget's callers must know beside their bookings.
 	Status(ctx context.Context, r StatusRequest) (Status, error)
 }
 
@@ -81,6 +85,13 @@ type BookRequest struct {
 	// MaxWait is the longest wait. A slot beyond it is told but not booked.
 	// Zero: only a slot that has come is booked. Forever: any is.
 	MaxWait time.Duration
+	// Expect is the store's clock as the caller reckons it from an earlier
+	// answer and its own monotonic clock. A store whose clock may step compares
+	// the two. Zero: the caller has had no answer.
+	Expect time.Time
+	// Last is the Now of the caller's last booking. A store that may lose a log
+	// knows it lost one if it remembers no booking so late. Zero: none.
+	Last time.Time
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }
@@ -103,8 +114,10 @@ type Booking struct {
 	Now time.Time
 	// Entry is the store's own name for the entry in the log.
 	Entry string
-	// Version is that of the budget's Status: another one than before tells
-	// that an account was paused meanwhile.
+	// Stepped is what the store's clock was found to have stepped by, and
+	// was corrected for, in this booking. Zero: nothing.
+	Stepped time.Duration
+	// Version is that of the budget's Status, which has changed if this has.
 	Version int64
 }
 
@@ -118,6 +131,33 @@ type CancelRequest struct {
 	Accounts *Accounts
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
+}
+
+// An EnterRequest enters what was spent. Later bookings wait for it as for any
+// other; it waits for none.
+type EnterRequest struct {
+	// ID is new for every request, and the same when it is repeated.
+	ID BookingID
+	// Budget is the budget's name.
+	Budget string
+	// Account is the one that was charged.
+	Account Account
+	// Spent is at most 1,000 spendings in the order of their slots.
+	Spent []Spending
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// A Spending is units that left, or will, at a slot.
+type Spending struct {
+	// Slot is on the store's clock. One that has left every window is not
+	// entered.
+	Slot time.Time
+	// Cost is in units.
+	Cost int
+	// Entry is that of the booking, which is entered only if it is no longer in
+	// the log. Empty: there was no booking.
+	Entry string
 }
 
 // A UsageRequest asks what is used of some accounts.
@@ -185,6 +225,9 @@ type PauseRequest struct {
 type StatusRequest struct {
 	// Budget is the budget's name.
 	Budget string
+	// Worker names the process that asks: it then counts as a worker for a
+	// minute. Empty: it does not.
+	Worker string
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }
@@ -193,8 +236,13 @@ type StatusRequest struct {
 type Status struct {
 	// Now is the store's clock when it answered.
 	Now time.Time
-	// Version changes with every pause.
+	// Version changes with every pause and every loss.
 	Version int64
+	// Lost is when a log was last found missing, or the budget was new: what
+	// was booked before may be in no log. Zero: never.
+	Lost time.Time
+	// Workers is how many processes named themselves in the last minute.
+	Workers int
 	// PausedUntil has the end of every pause in force, by account ID.
 	PausedUntil map[string]time.Time
 }

@@ -221,4 +221,3 @@ func rewind(req *http.Request) (*http.Request, bool) {
 	again.Body = body
 	return again, true
 }
-

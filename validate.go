@@ -26,6 +26,42 @@ func (r BookRequest) validate() error {
 	case r.MaxWait < 0:
 		return fmt.Errorf("ration: the longest wait is %v: it must not be negative", r.MaxWait)
 	}
+	for _, t := range []time.Time{r.Expect, r.Last} {
+		if err := validateNow(t); err != nil {
+			return err
+		}
+	}
+	return validateNow(r.Now)
+}
+
+const maxSpent = 1000
+
+func (r EnterRequest) validate() error {
+	if err := validateName(r.Budget); err != nil {
+		return err
+	}
+	switch {
+	case r.ID == BookingID{}:
+		return errors.New("ration: EnterRequest.ID is zero: use NewBookingID")
+	case !validAccountID(r.Account.ID):
+		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
+	case len(r.Spent) == 0 || len(r.Spent) > maxSpent:
+		return fmt.Errorf("ration: %d spendings: there must be from 1 to %d", len(r.Spent), maxSpent)
+	}
+	if err := validateLimits(r.Account.Limits, maxWindow+mostMargin); err != nil {
+		return fmt.Errorf("ration: account %s: %w", r.Account.ID, err)
+	}
+	for i, spent := range r.Spent {
+		if spent.Cost < 1 || spent.Cost > maxUnits {
+			return fmt.Errorf("ration: spending %d: the cost is %d: it must be from 1 to %d", i+1, spent.Cost, maxUnits)
+		}
+		if spent.Slot.IsZero() {
+			return fmt.Errorf("ration: spending %d has no slot", i+1)
+		}
+		if err := validateNow(spent.Slot); err != nil {
+			return err
+		}
+	}
 	return validateNow(r.Now)
 }
 
@@ -65,6 +101,9 @@ func (r PauseRequest) validate() error {
 func (r StatusRequest) validate() error {
 	if err := validateName(r.Budget); err != nil {
 		return err
+	}
+	if len(r.Worker) > 64 {
+		return fmt.Errorf("ration: StatusRequest.Worker has %d bytes: at most 64 are allowed", len(r.Worker))
 	}
 	return validateNow(r.Now)
 }

@@ -4,32 +4,37 @@
 --       2 the booking's ID, 32 hexadecimal digits
 --       3 cost, in units
 --       4 the longest wait, in microseconds; '' for no bound
---       5 the digest of the accounts' index; '' for a single account
---       6 how many sets of limits follow
+--       5 now as the caller reckons it from earlier answers; '' if it has none
+--       6 the now of the caller's last booking; '' if it has none
+--       7 the digest of the accounts' index; '' for a single account
+--       8 how many sets of limits follow
 --       then each set, 'MAX WINDOW ...'
 --       then the accounts, SET:ACCOUNT (sets count from 1); none if the index
 --       has them
--- returns {'booked', now, version, slot, account, entry}
---         {'late', now, version, slot, account}    not booked: slot is too late
+-- returns {'booked', now, version, slot, account, stepped, entry}
+--         {'late', now, version, slot, account, stepped}   not booked: slot is
+--                                                  too late
+--         stepped: by how much the clock was found to have stepped, and corrected
 --         {'accounts'}                             ask again with the accounts
 --         {'cancelled'}                            the ID was cancelled before
 
-local now = clock(ARGV[1])
+local state = call('HMGET', base, 'version', 'offset', 'seen', 'careful')
+local ahead, seen, careful = tonumber(state[2] or 0), tonumber(state[3] or 0), tonumber(state[4] or 0)
+local now = clock(ARGV[1], ahead)
 local id = ARGV[2]
 local cost = whole(ARGV[3], 'cost', 1, 1000000000000)
-local latest
-if ARGV[4] ~= '' then
-  latest = now + whole(ARGV[4], 'the longest wait', 0, 400 * DAY)
-end
-local index = ARGV[5] ~= '' and base .. ':pool:' .. ARGV[5]
+local longest = ARGV[4] ~= '' and whole(ARGV[4], 'the longest wait', 0, 400 * DAY)
+local reckoned = ARGV[5] ~= '' and whole(ARGV[5], 'the reckoned now', 1, 4503599627370496)
+local before = ARGV[6] ~= '' and whole(ARGV[6], 'the last now', 1, 4503599627370496)
+local index = ARGV[7] ~= '' and base .. ':pool:' .. ARGV[7]
 local sets = {}
-for i = 1, whole(ARGV[6], 'the number of limit sets', 1, 10000) do
-  sets[i] = limitset(ARGV[6 + i])
+for i = 1, whole(ARGV[8], 'the number of limit sets', 1, 10000) do
+  sets[i] = limitset(ARGV[8 + i])
 end
 if #id ~= 32 then
   bad = bad or 'ERR ration: the booking\'s ID must have 32 digits'
 end
-local first = 7 + #sets
+local first = 9 + #sets
 if not index and #ARGV ~= first then
   bad = bad or 'ERR ration: exactly one account goes without an index'
 end
@@ -42,8 +47,45 @@ if known == 'cancelled' then
   return {'cancelled'}
 elseif known then
   local slot, account, entry = string.match(known, '^(%d+) %d+:(%S+) (.*)$')
-  return {'booked', text(now), version(), slot, account, entry}
+  call('HSET', base, 'seen', text(math.max(now, seen)))
+  return {'booked', text(now), version(), slot, account, '0', entry}
 end
+
+-- The server's clock may step. Back, all would wait for it to catch up: time
+-- stands still instead, as every window then only gets longer. Forward, logs
+-- would seem to have left their windows: if the caller's clock has not moved so
+-- far, and no other caller has seen such a time, the server's is put back.
+-- A caller that gives a now of its own and reckons none means what it says.
+local stepped = 0
+if now < seen - STEP and (reckoned or ARGV[1] == '') then
+  stepped = seen - now
+elseif reckoned and now > reckoned + STEP and seen <= reckoned + STEP then
+  stepped = reckoned - now
+end
+if stepped ~= 0 then
+  now = now + stepped
+  call('HSET', base, 'offset', text(ahead + stepped))
+end
+
+-- missing notes that a log is gone. Until the workers have entered again what
+-- they booked nothing leaves.
+local function missing()
+  careful = now + CAREFUL
+  call('HSET', base, 'lost', text(now), 'careful', text(careful))
+  renew(now)
+end
+if before and seen < before then
+  missing()
+elseif not state[1] then
+  -- A new budget, or one that was lost whole: only its workers know.
+  call('HSET', base, 'lost', text(now))
+  renew(now)
+end
+call('HSET', base, 'seen', text(math.max(now, seen)))
+if call('PTTL', base) < 0 then
+  call('PEXPIRE', base, text(DAY / 1000))
+end
+local latest = longest and now + longest
 
 -- The best account so far: {slot, log, set, hole, member}.
 local best
@@ -64,8 +106,11 @@ local function consider(member)
     return nil
   end
   local log = open(account, now)
+  if log.size == 0 and call('HDEL', base, 'has:' .. account) == 1 then
+    missing()
+  end
   local paused = pausedUntil(account)
-  local from = math.max(now, paused)
+  local from = math.max(now, paused, careful)
   local unclamped = earliest(log, set, cost)
   local slot = math.max(from, unclamped)
   local hole, earlier = handedBack(log, cost, from)
@@ -130,6 +175,9 @@ if not late then
   if best.hole then
     entry = take(log, best.hole, best.slot, cost)
   else
+    if log.size == 0 then
+      call('HSET', base, 'has:' .. best.account, '1')
+    end
     entry = enter(log, best.slot, cost)
   end
   -- The expiry comes before all that could still fail.
@@ -144,6 +192,6 @@ for member, score in pairs(scores) do
   call('ZADD', index, text(score), member)
 end
 if late then
-  return {'late', text(now), version(), text(best.slot), best.account}
+  return {'late', text(now), version(), text(best.slot), best.account, text(stepped)}
 end
-return {'booked', text(now), version(), text(best.slot), best.account, entry}
+return {'booked', text(now), version(), text(best.slot), best.account, text(stepped), entry}

@@ -34,6 +34,10 @@ if account == '' then
   account = string.match(member, ':(.+)$')
 end
 giveBack({key = base .. ':log:' .. account, free = base .. ':free:' .. account}, entry)
+if call('EXISTS', base .. ':log:' .. account) == 0 then
+  -- Empty, not lost.
+  call('HDEL', base, 'has:' .. account)
+end
 if index and call('ZSCORE', index, member) then
   call('ZADD', index, 0, member)
 end

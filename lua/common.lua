@@ -4,12 +4,19 @@
 -- keys are made from it, because which account is charged is decided here;
 -- they share its hash tag, so a Cluster keeps them on one node:
 --
---   KEYS[1]                hash    version: that of the budget's status
+--   KEYS[1]                hash    what is known of the budget as a whole: see
+--                                  the fields below
 --   KEYS[1]:log:ACCOUNT    zset    the log: one entry a booking, score = slot
 --   KEYS[1]:free:ACCOUNT   zset    entries of the log that were handed back
 --   KEYS[1]:pauses         zset    ACCOUNT, score = end of its pause
 --   KEYS[1]:pool:DIGEST    zset    SET:ACCOUNT, score <= its next free slot
+--   KEYS[1]:workers        zset    WORKER, score = when it was last heard of
 --   KEYS[1]:id:ID          string  the answer to a booking, for a minute
+--
+-- The fields of KEYS[1]: version, that of the budget's status; seen, the latest
+-- instant of any booking; offset, what the server's clock is corrected by; lost,
+-- when a log was last found missing; careful, until when no slot comes after
+-- that; has:ACCOUNT, that the account has a log.
 --
 -- Instants and durations are whole microseconds: as doubles they are exact up
 -- to 2^53. Redis turns a number that is concatenated into 14 digits, so every
@@ -19,6 +26,13 @@ local base = KEYS[1]
 local call = redis.call
 
 local DAY = 86400000000
+-- A difference of clocks that is taken for a step.
+local STEP = 1000000
+-- How long no slot comes after a log was found missing: time for the workers to
+-- enter again what they know to have booked.
+local CAREFUL = 2000000
+-- A worker that was not heard of for so long is gone.
+local GONE = 60000000
 -- An answer is kept for as long as a copy of its question can still arrive:
 -- go-redis asks up to 4 times, 5 s each.
 local REMEMBER = '60000'
@@ -44,12 +58,16 @@ local function whole(s, name, least, most)
 end
 
 -- The clock is read once: in Redis 7.0 it moves while a script runs.
-local function clock(s)
+local function clock(s, offset)
   if s ~= '' then
-    return whole(s, 'now', 1, 4503599627370496)
+    return whole(s, 'now', 1, 4503599627370496) + offset
   end
   local t = call('TIME')
-  return tonumber(t[1]) * 1000000 + tonumber(t[2])
+  return tonumber(t[1]) * 1000000 + tonumber(t[2]) + offset
+end
+
+local function offset()
+  return tonumber(call('HGET', base, 'offset') or 0)
 end
 
 -- limitset reads 'MAX WINDOW MAX WINDOW ...', limits that are kept at once.
@@ -77,4 +95,10 @@ end
 
 local function version()
   return call('HGET', base, 'version') or '0'
+end
+
+-- renew gives the status a version that was never used before, even if the hash
+-- has expired meanwhile.
+local function renew(now)
+  call('HSET', base, 'version', text(math.max(now, tonumber(version()) + 1)))
 end

@@ -5,7 +5,7 @@
 --       3 how long from now, in microseconds
 -- returns {the end of the pause in force}
 
-local now = clock(ARGV[1])
+local now = clock(ARGV[1], offset())
 local account = ARGV[2]
 local length = whole(ARGV[3], 'the pause', 1, 400 * DAY)
 if account == '' then
@@ -20,12 +20,13 @@ local ends = pausedUntil(account)
 if now + length > ends then
   ends = now + length
   call('ZADD', pauses, text(ends), account)
-  -- A version is never used again, even after the hash has expired.
-  call('HSET', base, 'version', text(math.max(now, tonumber(version()) + 1)))
+  renew(now)
   local last = tonumber(call('ZRANGE', pauses, -1, -1, 'WITHSCORES')[2])
   local ttl = text(math.ceil((last - now + DAY) / 1000))
   call('PEXPIRE', pauses, ttl)
-  call('PEXPIRE', base, ttl)
+  if call('PTTL', base) < tonumber(ttl) then
+    call('PEXPIRE', base, ttl)
+  end
   call('ZREMRANGEBYSCORE', pauses, '-inf', '(' .. text(now - DAY))
 end
 return {text(ends)}

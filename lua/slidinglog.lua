@@ -190,6 +190,9 @@ end
 local function keep(log, set, now)
   local ttl = text(math.ceil((math.max(log.last - now, 0) + set.window + DAY) / 1000))
   call('PEXPIRE', log.key, ttl)
+  if call('PTTL', base) < tonumber(ttl) then
+    call('PEXPIRE', base, ttl)
+  end
   if log.handedBack then
     call('PEXPIRE', log.free, ttl)
   end

@@ -7,7 +7,7 @@
 -- returns {now, then for each account: end of its pause or 0,
 --          then for each of its limits: units used, when the next is free or 0}
 
-local now = clock(ARGV[1])
+local now = clock(ARGV[1], offset())
 local sets = {}
 for i = 1, whole(ARGV[2], 'the number of limit sets', 1, 10000) do
   sets[i] = limitset(ARGV[2 + i])

@@ -13,6 +13,7 @@ import (
 )
 
 func TestClusterServesAllSlots(t *testing.T) {
+	t.Parallel()
 	for _, nodes := range []int{1, 3} {
 		t.Run(fmt.Sprint(nodes), func(t *testing.T) {
 			t.Parallel()
@@ -48,7 +49,7 @@ func TestClusterServesAllSlots(t *testing.T) {
 
 func TestClusterIsWholeAgainAfterFaults(t *testing.T) {
 	t.Parallel()
-	cluster := redistest.StartCluster(t, 3, "--cluster-node-timeout", "500")
+	cluster := redistest.StartCluster(t, 3, "--cluster-node-timeout", "1000")
 	c := cluster.Client(t)
 	keys := []string{"a", "b", "c", "d", "e", "f", "g"} // in slots of every node
 

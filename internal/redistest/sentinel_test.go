@@ -35,6 +35,7 @@ func TestFailoverPromotesReplica(t *testing.T) {
 }
 
 func TestFailoverOfKilledAndStoppedPrimary(t *testing.T) {
+	t.Parallel()
 	for name, fault := range map[string]func(t *testing.T, s *redistest.Server){
 		"killed":  func(_ *testing.T, s *redistest.Server) { s.Kill() },
 		"stopped": func(t *testing.T, s *redistest.Server) { s.Stop(t) },

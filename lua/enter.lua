@@ -1,0 +1,51 @@
+-- enter.lua: enters what was spent without a booking, or was booked and is no
+-- longer in the log.
+--
+-- ARGV  1 now, in microseconds; '' for the server's clock
+--       2 the request's ID, 32 hexadecimal digits
+--       3 the account
+--       4 its limits, 'MAX WINDOW ...'
+--       then for each, in the order of slots: slot, cost, and the entry that it
+--       had; '' if it had none
+-- returns {how many were entered}
+--
+-- A log only grows at its end. What is older than the last slot is entered there,
+-- so it frees later than it should, never earlier.
+
+local now = clock(ARGV[1], offset())
+local id, account = ARGV[2], ARGV[3]
+local set = limitset(ARGV[4])
+local spendings = {}
+for i = 5, #ARGV, 3 do
+  spendings[#spendings + 1] = {
+    slot = whole(ARGV[i], 'a slot', 1, 4503599627370496 + 400 * DAY),
+    cost = whole(ARGV[i + 1], 'a cost', 1, 1000000000000),
+    entry = ARGV[i + 2],
+  }
+end
+if #id ~= 32 or account == '' or #spendings == 0 or #ARGV % 3 ~= 1 then
+  bad = bad or 'ERR ration: enter takes an ID, an account, its limits, and for each spending three arguments'
+end
+if bad then
+  return redis.error_reply(bad)
+end
+
+local record = base .. ':id:' .. id
+if call('EXISTS', record) == 1 then
+  return {'0'}
+end
+local log = open(account, now)
+local entered = 0
+for _, spending in ipairs(spendings) do
+  local there = #spending.entry == 12 and call('ZSCORE', log.key, spending.entry)
+  if not (there and tonumber(there) == spending.slot) and spending.slot > now - set.window then
+    enter(log, math.max(spending.slot, log.last), spending.cost)
+    entered = entered + 1
+  end
+end
+if entered > 0 then
+  keep(log, set, now)
+  call('HSET', base, 'has:' .. account, '1')
+end
+call('SET', record, 'entered', 'PX', REMEMBER)
+return {text(entered)}
