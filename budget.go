@@ -48,13 +48,29 @@ type Budget struct {
 	// Negative: they ask once.
 	Patience time.Duration
 
+	// Outage is what happens while the store does not answer. Zero: HoldBack,
+	// nothing is sent.
+	Outage Outage
+	// Noticed, unless it is nil, is called when the store went down or came
+	// back, lost a log, or had its clock set. It must not block.
+	Noticed func(Notice)
+
 	now func() time.Time // stands for the store's clock in tests; nil: none
 
-	mu     sync.Mutex           // protects all below
-	single map[string]*Accounts // lists of one account, by its ID
-	known  Status
-	seen   time.Time // when known was last confirmed; on this process's clock
+	out    outage
 	asking singleflight.Group
+
+	mu      sync.Mutex           // protects all below
+	single  map[string]*Accounts // lists of one account, by its ID
+	known   Status
+	seen    time.Time // when known was last confirmed, on this process's clock
+	told    time.Time // when the store was last told of this worker, likewise
+	healed  time.Time // the Status.Lost that was dealt with
+	own     ledger
+	worker  BookingID // this budget value, among the fleet's
+	last    time.Time // the Now of the latest booking
+	answer  time.Time // the Now of the latest answer
+	arrived time.Time // when that answer came, on this process's clock
 }
 
 const defaultPatience = 30 * time.Second
@@ -163,6 +179,32 @@ func (b *Budget) clock() time.Time {
 		return time.Time{}
 	}
 	return b.now()
+}
+
+// reckonedNow returns the store's clock as it must stand by now, or zero if it
+// never answered. It needs mu.
+func (b *Budget) reckonedNow() time.Time {
+	if b.answer.IsZero() {
+		return b.clock()
+	}
+	return b.answer.Add(time.Since(b.arrived))
+}
+
+// handBack hands a booking back to the store that it was booked in.
+func (b *Budget) handBack(ctx context.Context, booking Booking, accounts *Accounts) error {
+	b.mu.Lock()
+	b.own.remove(booking)
+	b.mu.Unlock()
+	if !booking.away {
+		return b.Store.Cancel(ctx, CancelRequest{Booking: booking, Accounts: accounts, Now: b.clock()})
+	}
+	b.out.mu.Lock()
+	shares := b.out.shares
+	b.out.mu.Unlock()
+	if shares == nil || booking.Entry == "" {
+		return nil
+	}
+	return shares.Cancel(ctx, CancelRequest{Booking: booking, Now: b.clock()})
 }
 
 // accountsOf returns the token's account as a list of one.

@@ -29,5 +29,5 @@ func (g Grant) Cancel(ctx context.Context) error {
 	if g.budget == nil {
 		return nil
 	}
-	return g.budget.Store.Cancel(ctx, CancelRequest{Booking: g.booking, Accounts: g.accounts, Now: g.budget.clock()})
+	return g.budget.handBack(ctx, g.booking, g.accounts)
 }

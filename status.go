@@ -10,14 +10,30 @@ import (
 // their own: every booking's answer carries the version of the budget's status,
 // and a caller that wakes when nothing was heard for confirmAfter asks.
 
-// noticed compares a booking's version with what is known.
-func (b *Budget) noticed(ctx context.Context, booking Booking) {
+// answered takes in what a booking's answer tells beside the slot.
+func (b *Budget) answered(ctx context.Context, booking Booking, account Account) {
 	b.mu.Lock()
+	b.answer, b.arrived = booking.Now, time.Now()
+	if booking.Now.After(b.last) {
+		b.last = booking.Now
+	}
+	if booking.Booked && b.forgets() {
+		b.own.add(account, booking, booking.Now)
+	}
 	current := booking.Version == b.known.Version
 	if current {
 		b.seen = time.Now()
 	}
+	if b.Outage == Divide && time.Since(b.told) > heartbeat {
+		current = false
+	}
 	b.mu.Unlock()
+	if b.Outage == HoldBack {
+		b.rose(0)
+	}
+	if booking.Stepped != 0 {
+		b.notify(Notice{Kind: ClockStepped, By: booking.Stepped})
+	}
 	if !current {
 		b.refresh(ctx)
 	}
@@ -30,7 +46,7 @@ func (b *Budget) pausedUntil(ctx context.Context, account string) time.Time {
 	b.mu.Lock()
 	stale := time.Since(b.seen) > confirmAfter
 	b.mu.Unlock()
-	if stale {
+	if stale && !b.isDown() {
 		b.refresh(ctx)
 	}
 	b.mu.Lock()
@@ -38,19 +54,31 @@ func (b *Budget) pausedUntil(ctx context.Context, account string) time.Time {
 	return b.known.PausedUntil[account]
 }
 
-// refresh asks the store, once for all callers that want to know.
+// refresh asks the store, once for all callers that want to know, and heals the
+// store's logs if it has lost one.
 func (b *Budget) refresh(ctx context.Context) {
 	_, _, _ = b.asking.Do("", func() (any, error) {
 		// One caller's cancellation must not harm the others.
-		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), handBackWithin)
+		ctx := context.WithoutCancel(ctx)
+		soon, stop := context.WithTimeout(ctx, handBackWithin)
 		defer stop()
-		status, err := b.Store.Status(ctx, StatusRequest{Budget: b.Name, Now: b.clock()})
+		r := StatusRequest{Budget: b.Name, Now: b.clock()}
+		if b.Outage == Divide {
+			r.Worker = b.process().String()
+		}
+		status, err := b.Store.Status(soon, r)
 		if err != nil {
 			return nil, nil // asked again by the next caller
 		}
 		b.mu.Lock()
+		lost := status.Lost.After(b.healed)
+		b.mu.Unlock()
+		if lost && b.forgets() && !b.heal(ctx, status.Lost) {
+			return nil, nil // likewise
+		}
+		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.known, b.seen = status, time.Now()
+		b.known, b.seen, b.told, b.healed = status, time.Now(), time.Now(), status.Lost
 		return nil, nil
 	})
 }

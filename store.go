@@ -119,6 +119,8 @@ type Booking struct {
 	Stepped time.Duration
 	// Version is that of the budget's Status, which has changed if this has.
 	Version int64
+
+	away bool // booked by a budget whose store was down
 }
 
 // A CancelRequest hands a booking back.

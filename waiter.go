@@ -35,22 +35,14 @@ func (w *waiter) grant(t Token) Grant {
 
 // try books a slot that has come.
 func (w *waiter) try(ctx context.Context) error {
-	if err := w.find(); err != nil {
-		return err
-	}
-	if err := w.ask(ctx, w.request(0)); err != nil {
-		return w.abandon(err)
-	}
-	if !w.booking.Booked {
-		return w.exhausted(0, false)
-	}
-	return nil
+	return w.book(ctx, func() (time.Duration, bool) { return 0, false }, false)
 }
 
 // wait books a slot and returns when it has come.
 func (w *waiter) wait(ctx context.Context) error {
 	begun := time.Now()
-	if err := w.book(ctx, begun); err != nil {
+	longest := func() (time.Duration, bool) { return w.longestWait(ctx, begun) }
+	if err := w.book(ctx, longest, true); err != nil {
 		return err
 	}
 	for {
@@ -59,20 +51,29 @@ func (w *waiter) wait(ctx context.Context) error {
 			return nil
 		case contextEnded:
 			w.handBack(w.booking, w.accounts)
-			return context.Cause(ctx)
+			return ended(ctx)
 		case accountsChanged:
-			if err := w.move(ctx, begun); err != nil {
+			if err := w.move(ctx, longest); err != nil {
 				return err
 			}
 		case slotLost:
 			// Its holder was too late, or the account was paused: nothing was
 			// sent, so the slot goes back before another is booked.
 			w.handBack(w.booking, w.accounts)
-			if err := w.book(ctx, begun); err != nil {
+			if err := w.book(ctx, longest, true); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// ended returns the context's error, and the cause that it was given.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }
 
 // An outcome is how a caller's sleep ended.
@@ -115,18 +116,21 @@ func (w *waiter) sleep(ctx context.Context) outcome {
 	return slotCame
 }
 
+// A bound tells how long a caller may still wait, and whether it is the context's
+// deadline that says so.
+type bound func() (longest time.Duration, byDeadline bool)
+
 // move books on the changed accounts. A waiter whose account is still there
 // keeps its slot unless an earlier one is to be had.
-func (w *waiter) move(ctx context.Context, begun time.Time) error {
-	old, accounts := w.booking, w.accounts
-	due := w.due
+func (w *waiter) move(ctx context.Context, longest bound) error {
+	old, accounts, due := w.booking, w.accounts, w.due
 	if err := w.find(); err != nil {
 		w.handBack(old, accounts)
 		return err
 	}
-	if w.accounts.find(old.Account) < 0 {
+	if old.away || w.accounts.find(old.Account) < 0 {
 		w.handBack(old, accounts)
-		return w.book(ctx, begun)
+		return w.book(ctx, longest, true)
 	}
 	left := time.Until(due) - time.Microsecond
 	if left <= 0 {
@@ -137,9 +141,12 @@ func (w *waiter) move(ctx context.Context, begun time.Time) error {
 		w.handBack(old, accounts)
 		return nil
 	}
-	if err != nil && ctx.Err() != nil {
-		w.handBack(old, accounts)
-		return err
+	if err != nil {
+		w.handBack(w.booking, w.accounts)
+		if ctx.Err() != nil {
+			w.handBack(old, accounts)
+			return err
+		}
 	}
 	// No earlier slot, or no answer: the one that was booked stands.
 	w.booking, w.due = old, due
@@ -152,30 +159,59 @@ func (w *waiter) find() (err error) {
 	return err
 }
 
-// book books within the longest wait, and goes on asking a store that does not
-// answer for as long as Patience says.
-func (w *waiter) book(ctx context.Context, begun time.Time) error {
+// book books within the longest wait. A caller that is patient goes on asking a
+// store that does not answer for as long as Patience says.
+func (w *waiter) book(ctx context.Context, longest bound, patient bool) error {
 	if err := w.find(); err != nil {
 		return err
 	}
-	longest, byDeadline := w.longestWait(ctx, begun)
-	r := w.request(longest)
+	b := w.budget
+	allowed, byDeadline := longest()
+	if b.Outage != HoldBack && !b.reachable(ctx) {
+		if err := w.alone(ctx, allowed); err != nil {
+			return err
+		}
+		return w.booked(allowed, byDeadline)
+	}
+	r := w.request(allowed)
 	err := w.ask(ctx, r)
-	if passes(err) && w.budget.Patience >= 0 {
-		err = w.persist(ctx, begun, r, err)
+	if passes(err) {
+		b.fell(err)
+		switch {
+		case b.Outage != HoldBack:
+			// What the store may have booked all the same.
+			w.handBack(w.booking, w.accounts)
+			err = w.alone(ctx, allowed)
+		case patient && b.Patience >= 0:
+			err = w.persist(ctx, longest, r, err)
+		}
 	}
 	if err != nil {
-		return w.abandon(err)
+		if passes(err) {
+			w.handBack(w.booking, w.accounts)
+		}
+		return err
 	}
-	if !w.booking.Booked {
-		return w.exhausted(longest, byDeadline)
+	return w.booked(allowed, byDeadline)
+}
+
+// booked returns an error if the slot lies beyond the longest wait.
+func (w *waiter) booked(allowed time.Duration, byDeadline bool) error {
+	if w.booking.Booked {
+		return nil
 	}
-	return nil
+	return &ExhaustedError{
+		Budget:     w.budget.Name,
+		Account:    w.booking.Account,
+		RetryAfter: w.booking.Slot.Sub(w.booking.Now),
+		Allowed:    allowed,
+		Deadline:   byDeadline,
+	}
 }
 
 // persist asks until the store answers. It asks with the same ID for as long as
 // the store is sure to know it, so that an answer that was lost is found again.
-func (w *waiter) persist(ctx context.Context, begun time.Time, r BookRequest, err error) error {
+func (w *waiter) persist(ctx context.Context, longest bound, r BookRequest, err error) error {
 	const sameID = 30 * time.Second
 	patience := w.budget.Patience
 	if patience == 0 {
@@ -192,7 +228,7 @@ func (w *waiter) persist(ctx context.Context, begun time.Time, r BookRequest, er
 			w.handBack(Booking{ID: r.ID, Budget: r.Budget}, w.accounts)
 			r.ID, named = NewBookingID(), time.Now()
 		}
-		r.MaxWait, _ = w.longestWait(ctx, begun)
+		r.MaxWait, _ = longest()
 		err = w.ask(ctx, r)
 		if err != nil && !passes(err) {
 			return backoff.Permanent(err)
@@ -200,9 +236,8 @@ func (w *waiter) persist(ctx context.Context, begun time.Time, r BookRequest, er
 		return err
 	}
 	if stopped := backoff.Retry(again, backoff.WithContext(policy, ctx)); stopped != nil {
-		w.booking = Booking{ID: r.ID, Budget: r.Budget}
 		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+			return fmt.Errorf("%w: %w", ended(ctx), err)
 		}
 		return err
 	}
@@ -211,16 +246,26 @@ func (w *waiter) persist(ctx context.Context, begun time.Time, r BookRequest, er
 
 // ask asks the store once.
 func (w *waiter) ask(ctx context.Context, r BookRequest) error {
-	booking, err := w.budget.Store.Book(ctx, r)
+	b := w.budget
+	if b.forgets() {
+		b.mu.Lock()
+		r.Expect, r.Last = b.reckonedNow().Truncate(time.Microsecond), b.last
+		b.mu.Unlock()
+	}
+	booking, err := b.Store.Book(ctx, r)
 	if err != nil {
 		w.booking = Booking{ID: r.ID, Budget: r.Budget}
 		return err
+	}
+	at := w.accounts.find(booking.Account)
+	if at < 0 {
+		return &StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("account %q was not asked for", booking.Account)}
 	}
 	// The wait is counted from the answer: then the caller leaves after its
 	// slot, by as long as the answer took to come.
 	w.due = time.Now().Add(booking.Slot.Sub(booking.Now))
 	w.booking = booking
-	w.budget.noticed(ctx, booking)
+	b.answered(ctx, booking, w.accounts.At(at))
 	return nil
 }
 
@@ -229,20 +274,12 @@ func (w *waiter) request(longest time.Duration) BookRequest {
 		Cost: w.cost, MaxWait: longest, Now: w.budget.clock()}
 }
 
-// abandon hands back what a store that failed may have booked all the same.
-func (w *waiter) abandon(err error) error {
-	if passes(err) {
-		w.handBack(w.booking, w.accounts)
-	}
-	return err
-}
-
 // handBack hands a booking back. If the store cannot be reached the slot is lost
 // until it has left its window: the quota is then not all used, never overspent.
 func (w *waiter) handBack(b Booking, accounts *Accounts) {
 	ctx, stop := context.WithTimeout(context.Background(), handBackWithin)
 	defer stop()
-	_ = w.budget.Store.Cancel(ctx, CancelRequest{Booking: b, Accounts: accounts, Now: w.budget.clock()})
+	_ = w.budget.handBack(ctx, b, accounts)
 }
 
 // longestWait returns how long the caller may still wait, and whether it is the
@@ -258,16 +295,6 @@ func (w *waiter) longestWait(ctx context.Context, begun time.Time) (longest time
 		}
 	}
 	return longest, false
-}
-
-func (w *waiter) exhausted(allowed time.Duration, byDeadline bool) error {
-	return &ExhaustedError{
-		Budget:     w.budget.Name,
-		Account:    w.booking.Account,
-		RetryAfter: w.booking.Slot.Sub(w.booking.Now),
-		Allowed:    allowed,
-		Deadline:   byDeadline,
-	}
 }
 
 // passes reports whether the store failed in a way that asking again can mend.

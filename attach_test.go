@@ -1,0 +1,116 @@
+package ration_test
+
+import (
+	"net/http"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+func TestAttachPutsTheSecretIntoTheCopyOnly(t *testing.T) {
+	const secret = "s3cr&t=/ä+ %"
+	const escaped = "s3cr%26t%3D%2F%C3%A4%2B+%25"
+	for _, row := range []struct {
+		name   string
+		attach ration.Attach
+		url    string
+		header http.Header // of the caller's request
+		want   string      // the URL that is sent
+		sent   http.Header
+	}{
+		{"bearer is the default", nil, "http://api.test/p?a=1", http.Header{}, "http://api.test/p?a=1",
+			http.Header{"Authorization": {"Bearer " + secret}}},
+		{"bearer takes the place of what is there", ration.Bearer, "http://api.test/", http.Header{"Authorization": {"Basic x", "Basic y"}}, "http://api.test/",
+			http.Header{"Authorization": {"Bearer " + secret}}},
+		{"header", ration.HeaderNamed("x-api-key"), "http://api.test/", http.Header{"X-Api-Key": {"old"}, "Authorization": {"Basic x"}}, "http://api.test/",
+			http.Header{"X-Api-Key": {secret}, "Authorization": {"Basic x"}}},
+		{"query", ration.QueryNamed("access_token"), "http://api.test/", http.Header{}, "http://api.test/?access_token=" + escaped, http.Header{}},
+		{"query keeps others as they stand", ration.QueryNamed("access_token"), "http://api.test/?b=2&a=1&a=%20+&c&=v&%zz=1", http.Header{},
+			"http://api.test/?b=2&a=1&a=%20+&c&=v&%zz=1&access_token=" + escaped, http.Header{}},
+		{"query takes the place of each that is there", ration.QueryNamed("access_token"), "http://api.test/?access_token=old&z=1&access_token&y=2", http.Header{},
+			"http://api.test/?z=1&y=2&access_token=" + escaped, http.Header{}},
+		{"query takes the place of an encoded one", ration.QueryNamed("access_token"), "http://api.test/?access%5Ftoken=old&a=1", http.Header{},
+			"http://api.test/?a=1&access_token=" + escaped, http.Header{}},
+		{"query's own name is encoded", ration.QueryNamed("the key&"), "http://api.test/?a=1&the+key%26=old", http.Header{},
+			"http://api.test/?a=1&the+key%26=" + escaped, http.Header{}},
+		{"query keeps the path and leaves out the fragment's like", ration.QueryNamed("k"), "http://api.test/a%2Fb;c/?k2=1#k=2", http.Header{},
+			"http://api.test/a%2Fb;c/?k2=1&k=" + escaped + "#k=2", http.Header{}},
+		{"your own", func(req *http.Request, secret string) { req.SetBasicAuth("key", secret) }, "http://api.test/", http.Header{}, "http://api.test/",
+			http.Header{"Authorization": {"Basic a2V5OnMzY3ImdD0vw6QrICU="}}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			api := newProvider(nil)
+			transport := &ration.Transport{Base: api, Attach: row.attach, Pool: ration.NewPool(newBudget(ration.PerHour(5)), ration.NewToken(secret))}
+			req := newRequest(t, http.MethodGet, row.url, nil)
+			req.Header = row.header.Clone()
+			resp, err := transport.RoundTrip(req)
+			require.NoError(t, err)
+			calls := api.all()
+			require.Equal(t, row.want, calls[0].url)
+			require.Equal(t, row.sent, calls[0].header)
+			require.Equal(t, row.url, req.URL.String())
+			require.Equal(t, row.header, req.Header)
+			require.Equal(t, row.url, resp.Request.URL.String())
+			require.Equal(t, row.header, resp.Request.Header)
+		})
+	}
+}
+
+// Of hosts that are named, the scheme and the port matter only if they are.
+func TestOnlyNamedHostsGetAToken(t *testing.T) {
+	for _, row := range []struct {
+		hosts []string
+		url   string
+		want  bool
+	}{
+		{[]string{"api.test"}, "https://api.test/", true},
+		{[]string{"api.test"}, "https://API.Test/", true},
+		{[]string{"API.test"}, "https://api.test/", true},
+		{[]string{"api.test"}, "http://api.test/", true},
+		{[]string{"api.test"}, "https://api.test:8443/", true},
+		{[]string{"api.test"}, "https://user@api.test/", true},
+		{[]string{"api.test:8443"}, "https://api.test:8443/", true},
+		{[]string{"api.test:8443"}, "https://api.test/", false},
+		{[]string{"api.test:8443"}, "https://api.test:443/", false},
+		{[]string{"other.test", "api.test"}, "https://api.test/", true},
+		{[]string{"::1"}, "http://[::1]:80/", true},
+		{[]string{"[::1]:80"}, "http://[::1]:80/", true},
+		{[]string{"api.test"}, "https://www.api.test/", false},
+		{[]string{"api.test"}, "https://api.test.evil.test/", false},
+		{[]string{"api.test"}, "https://evil.test/api.test", false},
+		{[]string{"api.test"}, "https://api.test@evil.test/", false},
+		{[]string{"api.test"}, "https://169.254.169.254/", false},
+		{[]string{""}, "https://api.test/", false},
+		{[]string{}, "https://api.test/", false},
+		{nil, "https://api.test/", true},
+	} {
+		t.Run(row.url, func(t *testing.T) {
+			api := newProvider(nil)
+			budget, token := newBudget(ration.PerHour(5)), ration.NewToken("a")
+			client := &http.Client{Transport: &ration.Transport{Base: api, Hosts: row.hosts, Pool: ration.NewPool(budget, token)}}
+			resp := get(t, client, row.url)
+			left, err := budget.Remaining(t.Context(), token)
+			require.NoError(t, err)
+			_, granted := ration.GrantOf(resp)
+			require.Equal(t, row.want, granted)
+			if row.want {
+				require.Equal(t, []string{"a"}, api.tokens())
+				require.Equal(t, 4, left)
+			} else {
+				require.NotContains(t, api.all()[0].header.Get("Authorization"), "Bearer")
+				require.Equal(t, 5, left)
+			}
+		})
+	}
+}
+
+func TestForeignHostNeedsNeitherPoolNorWait(t *testing.T) {
+	api := newProvider(nil)
+	transport := &ration.Transport{Base: api, Hosts: []string{"api.test"}}
+	req := newRequest(t, http.MethodGet, "http://other.test/", nil)
+	_, err := transport.RoundTrip(req)
+	require.NoError(t, err)
+	require.Len(t, api.all(), 1)
+}

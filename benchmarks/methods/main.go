@@ -1,0 +1,172 @@
+// Command methods compares ways to keep a fleet within one quota. It is run in
+// the directory benchmarks:
+//
+//	go run ./methods
+//	go run ./methods -methods ration,redis_rate -length 60s
+//
+// Each method gets the same workers, the same loop and HTTP client, one access
+// token, a Redis emptied for it, and a provider of its own on loopback: the
+// simulated Instagram, which keeps an exact sliding window by arrival and shares
+// no code with any method. A worker asks the method for its turn, calls, and
+// begins again until the time is over. A call that is refused is counted, and
+// the worker goes on as if nothing had happened.
+//
+// The columns of the table:
+//
+//   - use of quota: accepted calls, over those that an exact sliding window
+//     allows from the first call to the end of the run. With Max calls a Window
+//     and D from first to last that is Max x (floor(D/Window) + 1): a full burst
+//     at the beginning of every window. No call starts in the last fiftieth of a
+//     window, so that a run of 20 s with windows of 5 s has four of them and not
+//     the first moment of a fifth. The end is the run's and not the last call's:
+//     a method that holds everybody back has not used the quota.
+//   - accepted, refused: what became of the calls, as the provider and the
+//     workers agree; a run in which they do not is an error.
+//   - Redis commands per call: requests that clients sent to Redis, those that
+//     only set up a connection left out, over accepted calls. Counted by a hook
+//     of go-redis. A MULTI...EXEC goes to Redis in one piece and counts as one
+//     here; the table's note says how many commands it is one by one.
+//   - fairness: Jain's index over the workers' accepted calls, 1 when all had
+//     the same number, 1/n when one of n had all.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ration-go/ration"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := compare(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, "methods:", err)
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "methods:", err)
+		os.Exit(1)
+	}
+}
+
+// errUsage is matched by errors of the command line.
+var errUsage = errors.New("run with -h for the flags")
+
+// A config is what all methods of a comparison have in common.
+type config struct {
+	limit   ration.Limit
+	workers int
+	length  time.Duration // of each method's run
+	latency time.Duration // the provider's, on average
+}
+
+// mostCalls bounds a run: no method can make more calls than workers without a
+// throttle can.
+const mostCalls = 1_000_000
+
+func (c config) check() error {
+	switch {
+	case c.workers < 1 || c.workers > 1024:
+		return fmt.Errorf("-workers is %d: it must be from 1 to 1024", c.workers)
+	case c.limit.Max < c.workers:
+		return fmt.Errorf("-limit is %v: with %d workers it must allow as many calls, or an equal share is no call at all", c.limit, c.workers)
+	case c.limit.Window < 100*time.Millisecond:
+		return fmt.Errorf("-limit is %v: its window must be at least 100ms", c.limit)
+	case c.length < c.limit.Window || c.length > 10*time.Minute:
+		return fmt.Errorf("-length is %v: it must be from one window, %v, to 10m", c.length, c.limit.Window)
+	case c.latency < time.Millisecond || c.latency > c.limit.Window:
+		return fmt.Errorf("-latency is %v: it must be from 1ms to one window, %v", c.latency, c.limit.Window)
+	case float64(c.workers)*float64(c.length)/float64(c.latency) > mostCalls:
+		return fmt.Errorf("%d workers for %v at %v a call may be more than %d calls: take fewer workers, a shorter length or a longer latency",
+			c.workers, c.length, c.latency, mostCalls)
+	}
+	return nil
+}
+
+// compare is the command.
+func compare(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("methods", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	var cfg config
+	limit := flags.String("limit", "500/5s", "the quota, as `MAX/WINDOW`")
+	flags.IntVar(&cfg.workers, "workers", 64, "how many goroutines share the token")
+	flags.DurationVar(&cfg.length, "length", 20*time.Second, "how long each method runs")
+	flags.DurationVar(&cfg.latency, "latency", 80*time.Millisecond, "how long the provider takes on average; each call takes from half of it to one and a half")
+	chosen := flags.String("methods", strings.Join(names(), ","), "which to run, in this `order`")
+	out := flags.String("out", filepath.Join("results", "methods.md"), "`file` for the table; - for none")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return errUsage // the flag set has said what is wrong
+	}
+	usage := func(err error) error { return fmt.Errorf("%w; %w", err, errUsage) }
+	if flags.NArg() > 0 {
+		return usage(fmt.Errorf("there are arguments that no flag takes: %q", flags.Args()))
+	}
+	var err error
+	if cfg.limit, err = ration.ParseLimit(*limit); err != nil {
+		return usage(err)
+	}
+	if err := cfg.check(); err != nil {
+		return usage(err)
+	}
+	which, err := choose(*chosen)
+	if err != nil {
+		return usage(err)
+	}
+
+	server, err := startRedis(ctx)
+	if err != nil {
+		return err
+	}
+	defer server.stop()
+	client := newHTTPClient(cfg.workers)
+	defer client.CloseIdleConnections()
+
+	results := make([]result, 0, len(which))
+	for _, m := range which {
+		fmt.Fprintf(stderr, "%s: %v\n", m.name, cfg.length)
+		r, err := run(ctx, m, cfg, server.addr, client)
+		if err != nil {
+			return fmt.Errorf("%s: %w", m.name, err)
+		}
+		results = append(results, r)
+	}
+
+	page := document(cfg, results, commandLine(flags), server.version, time.Now())
+	if _, err := io.WriteString(stdout, page); err != nil {
+		return err
+	}
+	if *out == "-" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(*out, []byte(page), 0o644)
+}
+
+// commandLine is how to run the command again: the flags that were set, but for
+// where the table goes.
+func commandLine(flags *flag.FlagSet) string {
+	line := "go run ./methods"
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name != "out" {
+			line += fmt.Sprintf(" -%s %s", f.Name, f.Value)
+		}
+	})
+	return line
+}

@@ -1,0 +1,258 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
+
+// small is a comparison in seconds: one window and the beginning of another.
+func small() config {
+	return config{
+		limit:   ration.Limit{Max: 40, Window: time.Second},
+		workers: 8,
+		length:  1200 * time.Millisecond,
+		latency: 10 * time.Millisecond,
+	}
+}
+
+// run itself demands that the judge counts what the workers count, all of it
+// with the one token.
+func TestEveryMethodReachesTheJudge(t *testing.T) {
+	server := redistest.Start(t)
+	for _, m := range methods {
+		t.Run(m.name, func(t *testing.T) {
+			cfg := small()
+			client := newHTTPClient(cfg.workers)
+			defer client.CloseIdleConnections()
+			r, err := run(t.Context(), m, cfg, server.Addr, client)
+			require.NoError(t, err)
+			t.Logf("%+v", r)
+			require.Equal(t, 80, r.allowed, "two windows begin")
+			require.LessOrEqual(t, r.accepted, r.allowed, "the judge is strict")
+			require.LessOrEqual(t, r.most, cfg.limit.Max)
+			require.Greater(t, r.fairness, 1/float64(cfg.workers))
+			require.LessOrEqual(t, r.fairness, 1.0)
+			switch m.name {
+			case "none":
+				require.Positive(t, r.refused, "nothing held the workers back and the judge let them")
+				require.Zero(t, r.requests)
+			case "rate":
+				require.GreaterOrEqual(t, r.accepted, cfg.workers, "everyone has a share")
+				require.Zero(t, r.requests)
+			case "multi":
+				require.LessOrEqual(t, r.accepted, cfg.limit.Max+cfg.workers, "it starves itself")
+				require.Greater(t, r.requests, int64(r.accepted), "it polls")
+				require.Equal(t, 6*r.requests, r.commands)
+			case "redis_rate":
+				require.Greater(t, r.accepted, cfg.limit.Max)
+				require.Greater(t, r.requests, int64(r.accepted), "it asks again")
+			case "ration":
+				require.Greater(t, r.accepted, cfg.limit.Max, "the second window was used")
+				require.GreaterOrEqual(t, r.requests, int64(r.accepted), "each call was booked in Redis")
+			}
+		})
+	}
+}
+
+// Each of them, alone, stops at the limit.
+func TestEveryThrottleHoldsBack(t *testing.T) {
+	server := redistest.Start(t)
+	for _, m := range methods {
+		t.Run(m.name, func(t *testing.T) {
+			rdb, _ := newRedisClient(server.Addr)
+			defer rdb.Close()
+			require.NoError(t, rdb.FlushAll(t.Context()).Err())
+			const limit = 10
+			throttle, err := m.start(setup{redis: rdb, limit: ration.PerHour(limit), workers: 1, token: token})
+			require.NoError(t, err)
+			ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer stop()
+			granted := 0
+			for granted < 5*limit && throttle.wait(ctx, 0) == nil {
+				granted++
+			}
+			if m.name == "none" {
+				require.Equal(t, 5*limit, granted)
+				return
+			}
+			require.Equal(t, limit, granted)
+		})
+	}
+}
+
+func TestCounterAgreesWithRedis(t *testing.T) {
+	server := redistest.Start(t)
+	for _, row := range []struct {
+		method   string
+		requests int64 // of 10 turns; the first EVALSHA of a script is answered by NOSCRIPT
+		commands int64
+	}{
+		{"multi", 10, 60},
+		{"redis_rate", 11, 11},
+		{"ration", 11, 11},
+		{"rate", 0, 0},
+		{"none", 0, 0},
+	} {
+		t.Run(row.method, func(t *testing.T) {
+			chosen, err := choose(row.method)
+			require.NoError(t, err)
+			rdb, sent := newRedisClient(server.Addr)
+			defer rdb.Close()
+			throttle, err := chosen[0].start(setup{redis: rdb, limit: ration.PerHour(1000), workers: 1, token: token})
+			require.NoError(t, err)
+			recording := server.Record(t)
+			for range 10 {
+				require.NoError(t, throttle.wait(t.Context(), 0))
+			}
+			seen := recording.Commands(t)
+			requests, commands := sent.read()
+			require.Equal(t, int64(len(seen)), commands, "%q", seen)
+			// ration also asks, once a second at most, whether a token was paused.
+			require.InDelta(t, row.requests, requests, 3)
+			if row.method == "multi" {
+				require.Equal(t, []string{"multi", "zremrangebyscore", "zrange", "zadd", "expire", "exec"}, seen[:6])
+			}
+			if row.method != "ration" {
+				require.Equal(t, row.requests, requests)
+				require.Equal(t, row.commands, commands)
+			}
+		})
+	}
+}
+
+func TestRunEndsWithItsContext(t *testing.T) {
+	server := redistest.Start(t)
+	cfg := small()
+	cfg.length = time.Minute
+	client := newHTTPClient(cfg.workers)
+	defer client.CloseIdleConnections()
+	for _, m := range methods {
+		ctx, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		_, err := run(ctx, m, cfg, server.Addr, client)
+		stop()
+		require.ErrorIs(t, err, context.DeadlineExceeded, m.name)
+	}
+}
+
+func TestAllowed(t *testing.T) {
+	for _, row := range []struct {
+		length time.Duration
+		want   int
+	}{
+		{0, 500},
+		{5*time.Second - 1, 500},
+		{5 * time.Second, 1000}, // a call exactly one window after another does not count it
+		{20*time.Second - 1, 2000},
+		{20 * time.Second, 2500},
+	} {
+		require.Equal(t, row.want, allowed(500, 5*time.Second, row.length), row.length)
+	}
+}
+
+func TestJain(t *testing.T) {
+	for _, row := range []struct {
+		shares []int
+		want   float64
+	}{
+		{[]int{7, 7, 7}, 1},
+		{[]int{4, 0, 0, 0}, 0.25},
+		{[]int{1, 3}, 0.8},
+		{[]int{0, 0}, 0},
+	} {
+		require.InDelta(t, row.want, jain(row.shares), 1e-12, "%v", row.shares)
+	}
+}
+
+func TestTable(t *testing.T) {
+	cfg := config{limit: ration.Limit{Max: 500, Window: 5 * time.Second}, workers: 64, length: 20 * time.Second, latency: 80 * time.Millisecond}
+	results := []result{
+		{method: methods[0], accepted: 500, allowed: 2000, requests: 13_100, commands: 78_600, fairness: 0.9823},
+		{method: methods[3], accepted: 2000, refused: 12_513, allowed: 2000, fairness: 1},
+	}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	page := document(cfg, results, "go run ./methods", "7.0.15", at)
+	for _, want := range []string{
+		"64 workers, one token, 500 calls per 5 s; each method runs for 20 s",
+		"takes 40 ms to 120 ms to answer",
+		"\n    go run ./methods\n",
+		"2026-01-02 03:04 UTC, go1.",
+		"Redis 7.0.15",
+		"| method | use of quota | accepted | refused in 20 s | Redis commands per call | fairness (Jain) |\n",
+		"| the article's MULTI (log first, look after), poll 100 ms | 25.0 % | 500 | 0 | 26 | 0.982 |\n",
+		"| no throttling | 100.0 % | 2,000 | 12,513 | 0 | 1.000 |\n",
+		"; 2,000 here",
+		"the commands of `multi` are 157 per call",
+	} {
+		require.Contains(t, page, want)
+	}
+}
+
+func TestCompareWritesTheTable(t *testing.T) {
+	out := filepath.Join(t.TempDir(), "results", "methods.md")
+	var stdout strings.Builder
+	args := []string{"-limit", "40/1s", "-workers", "8", "-length", "1s", "-latency", "10ms", "-methods", "none,ration", "-out", out}
+	require.NoError(t, compare(t.Context(), args, &stdout, io.Discard))
+	written, err := os.ReadFile(out)
+	require.NoError(t, err)
+	require.Equal(t, stdout.String(), string(written))
+	require.Contains(t, stdout.String(), "go run ./methods -latency 10ms -length 1s -limit 40/1s -methods none,ration -workers 8\n")
+	require.NotContains(t, stdout.String(), out)
+	require.Equal(t, 2, strings.Count(stdout.String(), "%"))
+}
+
+func TestBadCommandLines(t *testing.T) {
+	for _, row := range []struct{ args, says string }{
+		{"-limit 500", "write it as MAX/WINDOW"},
+		{"-limit 500/1ms", "at least 100ms"},
+		{"-limit 8/5s", "64 workers"},
+		{"-workers 0", "from 1 to 1024"},
+		{"-length 1s", "one window, 5s"},
+		{"-length 1h", "10m"},
+		{"-latency 0s", "from 1ms"},
+		{"-latency 1ms", "may be more than 1000000 calls"},
+		{"-methods all", "multi, redis_rate, rate, none, ration"},
+		{"-methods", "run with -h"},
+		{"now", `"now"`},
+	} {
+		t.Run(row.args, func(t *testing.T) {
+			err := compare(t.Context(), strings.Fields(row.args), io.Discard, io.Discard)
+			require.ErrorIs(t, err, errUsage)
+			require.ErrorContains(t, err, row.says)
+		})
+	}
+	require.ErrorIs(t, compare(t.Context(), []string{"-h"}, io.Discard, io.Discard), flag.ErrHelp)
+}
+
+func TestServerEndsWithStop(t *testing.T) {
+	s, err := startRedis(t.Context())
+	require.NoError(t, err)
+	require.Regexp(t, `^\d+\.\d+\.\d+$`, s.version)
+	rdb, _ := newRedisClient(s.addr)
+	defer rdb.Close()
+	require.NoError(t, rdb.Ping(t.Context()).Err())
+	s.stop()
+	require.Error(t, rdb.Ping(t.Context()).Err())
+}
+
+func TestMissingServerSaysWhatToInstall(t *testing.T) {
+	t.Setenv(serverEnv, "")
+	t.Setenv("PATH", t.TempDir())
+	_, err := startRedis(t.Context())
+	require.ErrorContains(t, err, "apt-get install redis-server")
+	require.False(t, errors.Is(err, errUsage))
+	require.Equal(t, redistest.ServerEnv, serverEnv)
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+)
+
+// sent counts what a client sends to Redis, as a hook of go-redis. It leaves out
+// what only sets up a connection.
+type sent struct {
+	requests atomic.Int64 // a pipeline or transaction counts as one
+	commands atomic.Int64 // every command, MULTI and EXEC too
+}
+
+func (s *sent) reset() { s.requests.Store(0); s.commands.Store(0) }
+
+func (s *sent) read() (requests, commands int64) { return s.requests.Load(), s.commands.Load() }
+
+func (s *sent) count(cmds ...redis.Cmder) {
+	counted := false
+	for _, cmd := range cmds {
+		switch cmd.Name() {
+		case "hello", "client", "auth", "select":
+		default:
+			counted = true
+			s.commands.Add(1)
+		}
+	}
+	if counted {
+		s.requests.Add(1)
+	}
+}
+
+// DialHook implements redis.Hook.
+func (s *sent) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+// ProcessHook implements redis.Hook.
+func (s *sent) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		s.count(cmd)
+		return next(ctx, cmd)
+	}
+}
+
+// ProcessPipelineHook implements redis.Hook.
+func (s *sent) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		s.count(cmds...)
+		return next(ctx, cmds)
+	}
+}
+
+// newRedisClient returns a client, with go-redis's defaults but for two things:
+// it adds nothing of its own to what it sends, and it sends nothing twice, since
+// the hook is above go-redis's retries.
+func newRedisClient(addr string) (*redis.Client, *sent) {
+	client := redis.NewClient(&redis.Options{
+		Addr:                     addr,
+		MaxRetries:               -1,
+		DisableIdentity:          true,
+		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
+	})
+	s := new(sent)
+	client.AddHook(s)
+	return client, s
+}
+
+// serverEnv names the redis-server to run, as for the tests of this repository.
+const serverEnv = "RATION_REDIS_SERVER"
+
+// A server is a redis-server of this process's own on a loopback port.
+type server struct {
+	addr    string
+	version string
+	stop    func()
+}
+
+// startRedis starts a redis-server and returns once it answers. It ends with
+// stop, and with this process however that ends.
+func startRedis(ctx context.Context) (*server, error) {
+	binary := os.Getenv(serverEnv)
+	if binary == "" {
+		binary = "redis-server"
+	}
+	binary, err := exec.LookPath(binary)
+	if err != nil {
+		return nil, fmt.Errorf("%w: `apt-get install redis-server` (Debian, Ubuntu) or `brew install redis` (macOS), "+
+			"or set %s to the path of one", err, serverEnv)
+	}
+	const tries = 5 // another process may take the port first
+	for range tries {
+		var s *server
+		if s, err = tryRedis(ctx, binary); err == nil {
+			return s, nil
+		}
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, err
+}
+
+func tryRedis(ctx context.Context, binary string) (*server, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, err
+	}
+	// A file of its own: what a Redis beside this one saves is none of ours.
+	dir, err := os.MkdirTemp("", "ration-methods-")
+	if err != nil {
+		return nil, err
+	}
+	// The shell ends the server when its input ends, which the kernel sees to
+	// when this process is gone. In a process group of its own it does not hear
+	// the terminal's signals before this process has had its say.
+	shell := exec.Command("sh", "-c", `"$@" & read line; kill -9 $!; wait`, "redis",
+		binary, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no", "--logfile", "redis.log")
+	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	var leash io.Closer
+	if leash, err = shell.StdinPipe(); err == nil {
+		err = shell.Start()
+	}
+	if err != nil {
+		_ = os.RemoveAll(dir)
+		return nil, err
+	}
+	s := &server{
+		addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		stop: func() {
+			_ = leash.Close()
+			_ = shell.Wait() // its status is that of a server that was killed
+			_ = os.RemoveAll(dir)
+		},
+	}
+	if s.version, err = answer(ctx, s.addr, dir); err != nil {
+		s.stop()
+		return nil, err
+	}
+	return s, nil
+}
+
+// answer waits until the server whose directory is dir answers on addr, and
+// returns its version.
+func answer(ctx context.Context, addr, dir string) (version string, err error) {
+	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
+	defer stop()
+	for {
+		if err = sleep(ctx, 10*time.Millisecond); err != nil {
+			return "", fmt.Errorf("no redis-server of ours answers on %s: %w", addr, err)
+		}
+		conn, err := net.Dial("tcp", addr) // go-redis would log every failure
+		if err != nil {
+			continue
+		}
+		_ = conn.Close()
+		version, err = ask(ctx, addr, dir)
+		if errors.Is(err, errStranger) {
+			return "", err
+		}
+		if err == nil {
+			return version, nil
+		}
+	}
+}
+
+var errStranger = errors.New("another server took the port")
+
+func ask(ctx context.Context, addr, dir string) (version string, err error) {
+	client, _ := newRedisClient(addr)
+	defer client.Close()
+	config, err := client.ConfigGet(ctx, "dir").Result()
+	if err != nil {
+		return "", err
+	}
+	if config["dir"] != dir {
+		return "", fmt.Errorf("%s: %w", addr, errStranger)
+	}
+	info, err := client.Info(ctx, "server").Result()
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(info) {
+		if version, found := strings.CutPrefix(strings.TrimSpace(line), "redis_version:"); found {
+			return version, nil
+		}
+	}
+	return "unknown", nil
+}
+
+// freePort returns a loopback port on which nothing listened a moment ago.
+func freePort() (int, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, err
+	}
+	defer listener.Close()
+	return listener.Addr().(*net.TCPAddr).Port, nil
+}

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// redacted stands where a secret was.
+const redacted = "[token]"
+
+// shortestSecret is the length from which a token is looked for in responses: to
+// blot out every "a" would destroy them, and hide nothing.
+const shortestSecret = 4
+
+// A censor keeps the tokens' secrets out of all that is shown or kept. That is
+// more than not printing them: providers repeat a token in what they answer, as
+// Instagram's paging.next does, and errors repeat URLs.
+type censor struct {
+	param    string // the query parameter that is the secret's place; "": none
+	secrets  map[string]bool
+	replacer *strings.Replacer
+}
+
+func newCensor(a auth, secrets []string) *censor {
+	c := &censor{param: a.param(), secrets: make(map[string]bool)}
+	var pairs []string
+	for _, secret := range secrets {
+		c.secrets[secret] = true
+		if len(secret) < shortestSecret {
+			continue
+		}
+		inJSON, _ := json.Marshal(secret)
+		forms := []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.Trim(string(inJSON), `"`)}
+		slices.Sort(forms)
+		for _, form := range slices.Compact(forms) {
+			pairs = append(pairs, form, redacted)
+		}
+	}
+	c.replacer = strings.NewReplacer(pairs...)
+	return c
+}
+
+// text returns s with every secret blotted out.
+func (c *censor) text(s string) string { return c.replacer.Replace(s) }
+
+// url returns a URL, which is also given as it was written, as it is asked for
+// and kept: without a fragment, which is never sent, and without the query
+// parameters that hold a secret, which belong to whoever asks. It is an error if
+// a secret is elsewhere in it.
+func (c *censor) url(written string, u *url.URL) (string, error) {
+	kept := make([]string, 0, 8)
+	dropped := false
+	if u.RawQuery != "" {
+		for pair := range strings.SplitSeq(u.RawQuery, "&") {
+			key, value, _ := strings.Cut(pair, "=")
+			if c.holdsSecret(key, value) {
+				dropped = true
+				continue
+			}
+			kept = append(kept, pair)
+		}
+	}
+	if dropped || u.Fragment != "" || strings.HasSuffix(written, "#") {
+		clean := *u
+		clean.RawQuery, clean.Fragment, clean.RawFragment = strings.Join(kept, "&"), "", ""
+		written = clean.String()
+	}
+	if c.text(written) != written {
+		return "", errors.New("the URL has a token in it: leave it out, -auth says how it is attached")
+	}
+	return written, nil
+}
+
+func (c *censor) holdsSecret(key, value string) bool {
+	key, _ = url.QueryUnescape(key)
+	value, _ = url.QueryUnescape(value)
+	return c.param != "" && key == c.param || c.secrets[value] || value == redacted
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/ration-go/ration"
+)
+
+// A journal is the -out file: what was fetched, by this run and those before it.
+// One process writes it, one whole line with each write, so that a kill -9 tears
+// at most the last. A nil file keeps nothing.
+type journal struct {
+	file *os.File
+	size int64 // of the whole lines
+
+	// What the runs before left, by URL.
+	pages map[string]page
+	spent []spent // in the order of the file
+	cut   int64   // the length of the torn line that was cut off
+}
+
+// A page is a URL that was fetched.
+type page struct {
+	next    string
+	warning error // the next page cannot be followed
+}
+
+// A spent is a call that the file tells of, by the ID of its token.
+type spent struct {
+	token string
+	at    time.Time
+}
+
+// openJournal opens -out, locks it, and reads what is in it. Nothing in a file
+// that is not ours is touched.
+func openJournal(o options, p plan) (*journal, error) {
+	j := &journal{pages: make(map[string]page)}
+	if o.out == "" {
+		return j, nil
+	}
+	// A pipe or a terminal cannot be read back; to open some would hang.
+	if info, err := os.Stat(o.out); err == nil && !info.Mode().IsRegular() {
+		return nil, badf("-out: %s is not a file that can be resumed from: name a file", o.out)
+	}
+	file, err := os.OpenFile(o.out, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		if path, found := errors.AsType[*fs.PathError](err); found {
+			err = path.Err
+		}
+		return nil, badf("-out: %s: %w: name a file that can be written", o.out, err)
+	}
+	j.file = file
+	if err := lockFile(file); err != nil {
+		_ = file.Close()
+		return nil, badf("-out: %s is being written by another crawler: wait for it, or name another file", o.out)
+	}
+	if err := j.read(o.out, p); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	if o.demonstrates() && len(j.pages) > 0 {
+		_ = file.Close()
+		return nil, badf("-out: %s has pages in it, and the demo has nothing to resume: name a new file", o.out)
+	}
+	return j, nil
+}
+
+// read reads all lines, and cuts off a last one that was torn.
+func (j *journal) read(name string, p plan) error {
+	in := bufio.NewReaderSize(j.file, 1<<20)
+	for n := 1; ; n++ {
+		line, err := in.ReadBytes('\n')
+		if err != nil && err != io.EOF {
+			return badf("-out: %s cannot be read: %w", name, err)
+		}
+		if len(line) == 0 {
+			break
+		}
+		r, ours := parseRecord(line)
+		switch whole := line[len(line)-1] == '\n'; {
+		case ours && whole:
+			j.size += int64(len(line))
+			j.learn(r, p)
+		case !whole && (ours || isTorn(line)):
+			j.cut = int64(len(line))
+			if ours { // only its line feed is missing
+				j.cut = 0
+				j.size += int64(len(line)) + 1
+				j.learn(r, p)
+			}
+		default:
+			return badf("-out: %s line %d was not written by crawler-demo: name another file", name, n)
+		}
+		if err == io.EOF {
+			return j.mend(name, line)
+		}
+	}
+	_, err := j.file.Seek(0, io.SeekEnd)
+	return err
+}
+
+// mend makes the file end with a whole line.
+func (j *journal) mend(name string, last []byte) (err error) {
+	if j.cut > 0 {
+		err = j.file.Truncate(j.size)
+	} else {
+		_, err = j.file.WriteAt([]byte("\n"), j.size-1)
+	}
+	if err == nil {
+		_, err = j.file.Seek(0, io.SeekEnd)
+	}
+	if err != nil {
+		return badf("-out: %s: %w: name a file that can be written", name, err)
+	}
+	return nil
+}
+
+// learn remembers a line.
+func (j *journal) learn(r record, p plan) {
+	var found page
+	switch {
+	case r.Next != nil:
+		found.next = *r.Next
+	case p.follow.follows() && r.Status < 300:
+		if base, err := parseURL(r.URL); err == nil {
+			found.next, found.warning = follow(p.follow, p.censor, base, r.Link, r.body())
+		}
+	}
+	if _, twice := j.pages[r.URL]; !twice {
+		j.pages[r.URL] = found
+	}
+	// parseRecord has looked at it.
+	at, _ := time.Parse(time.RFC3339Nano, r.Sent)
+	j.spent = append(j.spent, spent{r.Token, at})
+}
+
+// add writes one line. If that fails the file ends as it did before.
+func (j *journal) add(line []byte) error {
+	if j.file == nil {
+		return nil
+	}
+	if _, err := j.file.Write(line); err != nil {
+		_ = j.file.Truncate(j.size)
+		return fmt.Errorf("-out: %w", err)
+	}
+	j.size += int64(len(line))
+	return nil
+}
+
+func (j *journal) close() error {
+	if j.file == nil {
+		return nil
+	}
+	file := j.file
+	j.file = nil
+	return errors.Join(file.Sync(), file.Close())
+}
+
+// spentWithin returns the calls of the last window, oldest first.
+func (j *journal) spentWithin(limits []ration.Limit, now time.Time) []spent {
+	var longest time.Duration
+	for _, l := range limits {
+		longest = max(longest, l.Window)
+	}
+	var recent []spent
+	for _, s := range j.spent {
+		if s.at.After(now.Add(-longest)) && !s.at.After(now) {
+			recent = append(recent, s)
+		}
+	}
+	slices.SortStableFunc(recent, func(a, b spent) int { return a.at.Compare(b.at) })
+	return recent
+}
+

@@ -1,0 +1,152 @@
+// Command crawler-demo crawls an HTTP API with a few access tokens, and spends
+// all of their quota without ever being refused: alone, or as a fleet of
+// processes that share the quota through Redis.
+//
+// Without -urls it demonstrates that against a simulated provider, which keeps
+// the quota by a log of its own and is the judge. Run it with -h for its flags.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// Exit statuses. One that was interrupted is 130, as shells have it.
+const (
+	exitDone        = 0
+	exitNotDone     = 1
+	exitBadInput    = 2
+	exitInterrupted = 130
+)
+
+func main() {
+	// What go-redis logs of its own comes back as an error too, and bad input
+	// is to be answered by one line.
+	redis.SetLogger(silence{})
+	if len(os.Args) == 2 && os.Args[1] == crewArg {
+		os.Exit(crewProcess(os.Stdin, os.Stdout, os.Stderr))
+	}
+	// The first signal stops the crawl cleanly. It also restores what signals do
+	// by default, so that the second ends the process at once.
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, demo: fullDemo, grace: 10 * time.Second, crew: self}
+	os.Exit(a.exec(ctx, os.Args[1:]))
+}
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
+
+// self is this program as a process of the fleet. It gets its orders on stdin,
+// the tokens among them: arguments and environment are seen by everyone on the
+// machine.
+func self() (*exec.Cmd, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return exec.Command(path, crewArg), nil
+}
+
+// An app is the command, and what it has of the world.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	demo           demoSize
+	grace          time.Duration             // for calls that were sent when the crawl is stopped
+	crew           func() (*exec.Cmd, error) // makes a process of the fleet
+}
+
+// badInput is an error that the user mends by changing the input. It is said
+// in one line, and nothing has been written.
+type badInput struct{ error }
+
+func badf(format string, args ...any) error { return badInput{fmt.Errorf(format, args...)} }
+
+// exec runs the command and returns its exit status.
+func (a *app) exec(ctx context.Context, args []string) int {
+	o, err := parseOptions(args)
+	if errors.Is(err, flag.ErrHelp) {
+		fmt.Fprint(a.stdout, help)
+		return exitDone
+	}
+	if err == nil {
+		var status int
+		if status, err = a.run(ctx, o); err == nil {
+			return status
+		}
+	}
+	fmt.Fprintln(a.stderr, "crawler-demo: "+oneLine(err))
+	switch _, bad := errors.AsType[badInput](err); {
+	case bad:
+		return exitBadInput
+	case ctx.Err() != nil:
+		return exitInterrupted
+	}
+	return exitNotDone
+}
+
+// oneLine is the error without the library's name in front, and without breaks.
+func oneLine(err error) string {
+	text := strings.ReplaceAll(err.Error(), "ration: ", "")
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// run crawls, and tells what came of it.
+func (a *app) run(ctx context.Context, o options) (status int, err error) {
+	var p plan
+	if o.demonstrates() {
+		p, err = a.planDemo(o)
+	} else {
+		p, err = a.planCrawl(o)
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer p.close()
+
+	// Nothing is written before all that can be wrong with the input was looked
+	// at; -out comes last.
+	if err := checkStore(ctx, p); err != nil {
+		return 0, err
+	}
+	pages, err := openJournal(o, p)
+	if err != nil {
+		return 0, err
+	}
+	defer pages.close()
+
+	human := a.stdout
+	if o.json {
+		human = a.stderr
+	}
+	fmt.Fprint(human, p.opening(pages))
+	c := newCrawl(a, p, pages)
+	crawlErr := c.run(ctx)
+	if err := pages.close(); err != nil && crawlErr == nil {
+		crawlErr = fmt.Errorf("-out: %w", err)
+	}
+	s := c.summarise(ctx.Err() != nil, crawlErr)
+	if err := s.plotTo(p, c.tally); err != nil {
+		fmt.Fprintln(a.stderr, "crawler-demo: "+oneLine(err))
+	}
+	fmt.Fprint(human, s.text(c.tally))
+	if o.json {
+		if err := s.writeJSON(a.stdout); err != nil {
+			return 0, err
+		}
+	}
+	return s.exit, nil
+}

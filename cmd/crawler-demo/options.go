@@ -1,0 +1,243 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ration-go/ration"
+)
+
+const help = `crawler-demo spends the quota of a few access tokens to the full and is not refused.
+
+  crawler-demo                                            the demo: a simulated provider, about 15 s
+  crawler-demo -redis redis://HOST:6379/0 -processes 4    the same as a fleet of processes that share one Redis
+  crawler-demo -urls FILE|- -tokens FILE -limit 5000/1h   crawl your own list of URLs
+
+What to crawl:
+  -urls FILE          one URL a line, - for standard input; blank lines and lines that begin with # are skipped,
+                      and a URL given twice is fetched once
+  -follow link        fetch also the page that a response's Link header calls rel="next"
+  -follow json:PATH   fetch also the page whose URL is in the JSON body at PATH, such as json:paging.next
+                      Pages are followed on the hosts of the list only.
+  -max N              stop after N URLs; the next run goes on from there
+
+With what:
+  -tokens FILE        one secret a line. Secrets are shown and kept nowhere, only digests of them.
+  -auth bearer        how a token is attached: "Authorization: Bearer SECRET" (the default),
+  -auth query:NAME      as the query parameter NAME, or
+  -auth header:NAME     as the header NAME
+  -limit MAX/WINDOW   what the provider allows each token, such as 5000/1h. Give it again for a second limit
+                      that holds at the same time, such as 10/1s.
+
+How:
+  -redis URL          keep the log in Redis, redis://[USER:PASSWORD@]HOST:PORT/DB, where other crawlers see it.
+                      Without it the log is in memory. A crawl that is resumed from its -out file then counts the
+                      calls that the file tells of, but not those that were in flight when it was killed.
+  -budget NAME        whose share of that Redis (crawler-demo). All that use a token under one name share its
+                      quota; they must give the same limits.
+  -processes P        processes (1); more than one needs -redis
+  -workers W          workers in all processes together (16, in the demo 64)
+
+What comes of it:
+  -out FILE.jsonl     one JSON object for each response: url, status, token (its ID), slot, sent, received, next,
+                      content_type, and the body as body, or as body_base64 if it is not text. Run the same command
+                      again to fetch what is missing, whatever ended the last run. Without -out responses are
+                      counted and dropped.
+                      Answers that would be the same tomorrow are kept: 2xx, and 4xx such as 404. Others are
+                      failures, which the next run tries again: network errors, 5xx, and 400, 401, 403, 407, 408,
+                      421, 423, 425 and 429, which speak of the token or of the moment.
+  -plot FILE.svg      where the plot of the calls in the window goes (FILE.jsonl.svg beside -out; without -out
+                      there is none)
+  -json               the summary as one JSON object on standard output; all else on standard error
+  -h                  this text
+
+Ctrl-C stops cleanly: calls that were sent are finished and kept, slots that were not used are handed back. A second
+Ctrl-C stops at once.
+
+Exit status: 0 every URL was fetched (or -max of them) and no call was refused; 1 not so; 2 wrong input, and nothing
+was written; 130 interrupted.
+
+Examples:
+  crawler-demo -urls urls.txt -tokens tokens.txt -limit 5000/1h -limit 10/1s -out pages.jsonl
+  crawler-demo -urls users.txt -tokens tokens.txt -limit 200/1h -auth query:access_token -follow json:paging.next \
+               -redis redis://localhost:6379/0 -processes 4 -workers 32 -out media.jsonl -json
+`
+
+// Bounds that no crawl on one machine has a use for exceeding.
+const (
+	mostProcesses = 256
+	mostWorkers   = 10_000
+)
+
+const (
+	demoWorkers    = 64
+	crawlWorkers   = 16
+	defaultBudget  = "crawler-demo"
+	defaultPlotExt = ".svg"
+)
+
+// options are the flags.
+type options struct {
+	urls, tokens       string
+	limits             []ration.Limit
+	redis, budget      string
+	processes, workers int
+	auth               auth
+	follow             follower
+	max                int
+	out, plot          string
+	json               bool
+}
+
+// demonstrates reports whether it is the demo that is asked for.
+func (o options) demonstrates() bool { return o.urls == "" }
+
+// parseOptions reads the flags and looks at all that can be seen to be wrong
+// without touching a file.
+func parseOptions(args []string) (options, error) {
+	var o options
+	fs := flag.NewFlagSet("crawler-demo", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	fs.StringVar(&o.urls, "urls", "", "")
+	fs.StringVar(&o.tokens, "tokens", "", "")
+	fs.StringVar(&o.redis, "redis", "", "")
+	fs.StringVar(&o.budget, "budget", defaultBudget, "")
+	fs.IntVar(&o.processes, "processes", 1, "")
+	fs.IntVar(&o.workers, "workers", 0, "")
+	fs.IntVar(&o.max, "max", 0, "")
+	fs.StringVar(&o.out, "out", "", "")
+	fs.StringVar(&o.plot, "plot", "", "")
+	fs.BoolVar(&o.json, "json", false, "")
+	fs.Func("limit", "", func(s string) error {
+		limit, err := ration.ParseLimit(s)
+		o.limits = append(o.limits, limit)
+		return err
+	})
+	fs.Func("auth", "", func(s string) (err error) { o.auth, err = parseAuth(s); return err })
+	fs.Func("follow", "", func(s string) (err error) { o.follow, err = parseFollower(s); return err })
+	if err := fs.Parse(args); err != nil {
+		if err == flag.ErrHelp {
+			return o, err
+		}
+		return o, badf("%s (-h lists the flags)", flagError(err))
+	}
+	given := make(map[string]bool)
+	fs.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	return o, o.check(fs.Args(), given)
+}
+
+// flagError says it without the value: that could be a secret in a wrong place.
+func flagError(err error) string {
+	text := strings.ReplaceAll(err.Error(), "ration: ", "")
+	text = strings.TrimSuffix(text, ": parse error")
+	if _, why, found := strings.Cut(text, "for flag -limit: "); found {
+		return "-" + why
+	}
+	return text
+}
+
+func (o *options) check(rest []string, given map[string]bool) error {
+	for name, value := range map[string]string{"urls": o.urls, "tokens": o.tokens, "redis": o.redis,
+		"budget": o.budget, "out": o.out, "plot": o.plot} {
+		if given[name] && value == "" {
+			return badf("-%s is empty: give it a value or leave it out", name)
+		}
+	}
+	if len(rest) > 0 {
+		return badf("%q is not a flag: URLs go into a file for -urls (-h lists the flags)", rest[0])
+	}
+	if o.demonstrates() {
+		for _, name := range []string{"tokens", "limit", "auth", "follow", "max", "budget"} {
+			if given[name] {
+				return badf("-%s needs -urls FILE: the demo brings its own provider, tokens and limit", name)
+			}
+		}
+	} else {
+		if o.tokens == "" {
+			return badf("-urls needs -tokens FILE, with one secret a line")
+		}
+		if len(o.limits) == 0 {
+			return badf("-urls needs -limit, what the provider allows each token, such as -limit 5000/1h")
+		}
+		if o.urls == "-" && o.tokens == "-" {
+			return badf("-tokens cannot come from standard input, which is what -urls - reads")
+		}
+	}
+	if o.workers == 0 && !given["workers"] {
+		o.workers = crawlWorkers
+		if o.demonstrates() {
+			o.workers = demoWorkers
+		}
+		o.workers = max(o.workers, o.processes)
+	}
+	switch {
+	case o.processes < 1 || o.processes > mostProcesses:
+		return badf("-processes is %d: it must be from 1 to %d", o.processes, mostProcesses)
+	case o.workers < o.processes || o.workers > mostWorkers:
+		return badf("-workers is %d: it must be from %d, one for each process, to %d", o.workers, o.processes, mostWorkers)
+	case given["max"] && o.max < 1:
+		return badf("-max is %d: it must be at least 1", o.max)
+	case o.processes > 1 && o.redis == "":
+		return badf("-processes %d needs -redis redis://HOST:PORT/DB: the log in memory is one process's own", o.processes)
+	case o.out != "" && o.out == o.plot:
+		return badf("-out and -plot name the same file: %s", o.out)
+	}
+	if o.redis != "" {
+		if _, err := redisOptions(o.redis); err != nil {
+			return badInput{err}
+		}
+	}
+	if o.plot == "" && o.out != "" {
+		o.plot = o.out + defaultPlotExt
+	}
+	return nil
+}
+
+// An auth is how a token is attached.
+type auth struct {
+	Kind string `json:"kind,omitempty"` // "query", "header"; "": bearer
+	Name string `json:"name,omitempty"`
+}
+
+func parseAuth(s string) (auth, error) {
+	kind, name, named := strings.Cut(s, ":")
+	switch {
+	case s == "bearer":
+		return auth{}, nil
+	case kind == "query" && named && name != "" && !strings.ContainsAny(name, " \t\r\n"):
+		return auth{kind, name}, nil
+	case kind == "header" && named && isToken(name):
+		return auth{kind, name}, nil
+	}
+	return auth{}, fmt.Errorf("write bearer, query:NAME or header:NAME")
+}
+
+func (a auth) attach() ration.Attach {
+	switch a.Kind {
+	case "query":
+		return ration.QueryNamed(a.Name)
+	case "header":
+		return ration.HeaderNamed(a.Name)
+	}
+	return ration.Bearer
+}
+
+// param is the query parameter that holds the secret; "" if none does.
+func (a auth) param() string {
+	if a.Kind == "query" {
+		return a.Name
+	}
+	return ""
+}
+
+// isToken reports whether s is a token as RFC 9110 has it, as a header's name is.
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return !isTokenRune(c) })
+}
+
+func isTokenRune(c rune) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+		c < 0x80 && strings.ContainsRune("!#$%&'*+-.^_`|~", c)
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"time"
+	"unicode/utf8"
+)
+
+// instantLayout is RFC 3339 with the microseconds of the store's clock.
+const instantLayout = "2006-01-02T15:04:05.000000Z07:00"
+
+func instant(t time.Time) string { return t.UTC().Format(instantLayout) }
+
+// A record is a line of -out: one response. The URL is its first field, by which
+// a file of this command is known.
+type record struct {
+	URL      string `json:"url"`
+	Status   int    `json:"status"`
+	Token    string `json:"token"`    // the ID of the token it was fetched with
+	Slot     string `json:"slot"`     // when it might leave, on the store's clock
+	Sent     string `json:"sent"`     // when it left, on ours
+	Received string `json:"received"` // when the whole body was here
+	// Next is the page that follows, "" after the last. Absent: nothing was
+	// followed, and a later run that does follow finds it from Link or the body.
+	Next        *string  `json:"next,omitempty"`
+	Link        []string `json:"link,omitempty"`
+	ContentType string   `json:"content_type,omitempty"`
+	// Body is the body if it is text, byte for byte, which to embed JSON as JSON
+	// would not keep. BodyBase64 is any other.
+	Body       *string `json:"body,omitempty"`
+	BodyBase64 []byte  `json:"body_base64,omitempty"`
+}
+
+// setBody puts the body where it belongs.
+func (r *record) setBody(body []byte, c *censor) {
+	text := c.text(string(body))
+	if utf8.Valid(body) {
+		r.Body = &text
+		return
+	}
+	r.BodyBase64 = []byte(text)
+}
+
+func (r *record) body() []byte {
+	if r.Body != nil {
+		return []byte(*r.Body)
+	}
+	return r.BodyBase64
+}
+
+// line returns the record as a line, with its line feed.
+func (r *record) line() ([]byte, error) {
+	var b bytes.Buffer
+	encoder := json.NewEncoder(&b)
+	encoder.SetEscapeHTML(false) // an & in a URL stays readable
+	err := encoder.Encode(r)
+	return b.Bytes(), err
+}
+
+// recordStart is how every line begins.
+var recordStart = []byte(`{"url":"`)
+
+// parseRecord reads a line, and reports whether it is one of ours.
+func parseRecord(line []byte) (record, bool) {
+	var r record
+	if !bytes.HasPrefix(line, recordStart) || json.Unmarshal(line, &r) != nil {
+		return r, false
+	}
+	_, err := parseURL(r.URL)
+	_, when := time.Parse(time.RFC3339Nano, r.Sent)
+	return r, err == nil && when == nil && r.Status >= 100 && r.Status <= 599
+}
+
+// isTorn reports whether a last line, which has no line feed, can be the front of
+// a record that was being written.
+func isTorn(line []byte) bool {
+	return bytes.HasPrefix(line, recordStart) || bytes.HasPrefix(recordStart, line)
+}
+
+// definitive reports whether an answer of that status would be the same for
+// another token at another time. Only such answers are kept: one that is not
+// would be missing for ever, because a URL that is kept is not fetched again.
+// 400 is what providers such as Instagram answer to a token that has expired.
+func definitive(status int) bool {
+	switch status {
+	case 400, 401, 403, 407, 408, 421, 423, 425, 429:
+		return false
+	}
+	return status >= 200 && status < 300 || status >= 400 && status < 500
+}

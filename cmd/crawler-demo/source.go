@@ -1,0 +1,120 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+// readInput reads a file, or standard input where the name is "-".
+func (a *app) readInput(flag, name string) ([]byte, error) {
+	if name == "-" {
+		data, err := io.ReadAll(a.stdin)
+		if err != nil {
+			return nil, badf("-%s -: standard input cannot be read: %w", flag, err)
+		}
+		return data, nil
+	}
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return nil, badf("-%s: %w: name a file that can be read", flag, err)
+	}
+	return data, nil
+}
+
+// readTokens returns the secrets of a file, each once, in its order. Its errors
+// name a line and never what is in it.
+func readTokens(name string, data []byte) ([]string, error) {
+	var secrets []string
+	seen := make(map[string]bool)
+	lines := strings.Split(strings.TrimRight(string(data), " \t\r\n"), "\n")
+	if lines[0] == "" && len(lines) == 1 {
+		return nil, badf("-tokens: %s is empty: write one secret a line", name)
+	}
+	for i, line := range lines {
+		secret := strings.Trim(line, " \t\r")
+		switch {
+		case secret == "":
+			return nil, badf("-tokens: %s line %d is an empty token: write one secret a line", name, i+1)
+		case strings.ContainsFunc(secret, func(c rune) bool { return c <= ' ' || c == 0x7f || c == utf8.RuneError }):
+			return nil, badf("-tokens: %s line %d is not a token: it has a space or a control character in it", name, i+1)
+		}
+		if !seen[secret] {
+			seen[secret] = true
+			secrets = append(secrets, secret)
+		}
+	}
+	return secrets, nil
+}
+
+// readURLs returns the URLs of a list, each once, in its order, as the censor
+// leaves them.
+func readURLs(name string, data []byte, c *censor) ([]string, error) {
+	var urls []string
+	seen := make(map[string]bool)
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // a byte order mark
+	for i, line := range strings.Split(string(data), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		u, err := parseURL(line)
+		if err == nil {
+			line, err = c.url(line, u)
+		}
+		if err != nil {
+			return nil, badf("-urls: %s line %d: %w", name, i+1, err)
+		}
+		if !seen[line] {
+			seen[line] = true
+			urls = append(urls, line)
+		}
+	}
+	if len(urls) == 0 {
+		return nil, badf("-urls: %s has no URL in it: write one a line", name)
+	}
+	return urls, nil
+}
+
+// parseURL reads a URL that can be fetched. Its errors do not repeat it.
+func parseURL(s string) (*url.URL, error) {
+	u, err := url.Parse(s)
+	switch {
+	case err != nil:
+		if parse, found := errors.AsType[*url.Error](err); found {
+			err = parse.Err
+		}
+		return nil, fmt.Errorf("not a URL: %w", err)
+	case u.Scheme == "":
+		return nil, errors.New("not a whole URL: write it with http:// or https:// in front")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("the scheme %q is not one that is crawled: write http or https", u.Scheme)
+	case u.Hostname() == "":
+		return nil, errors.New("the URL has no host")
+	case u.User != nil:
+		return nil, errors.New("the URL has a user or password in it, which would be shown: leave it out, and use -auth")
+	case strings.ContainsFunc(s, func(c rune) bool { return c <= ' ' || c == utf8.RuneError }):
+		return nil, errors.New("the URL has a space or a control character in it: write them as %20 and the like")
+	}
+	return u, nil
+}
+
+// An origin is what a URL's secret may be sent to: a token that was given for
+// https://api.example.com is not for its port 80.
+func origin(u *url.URL) string { return u.Scheme + "://" + strings.ToLower(u.Host) }
+
+// origins returns those of the list.
+func origins(urls []string) map[string]bool {
+	all := make(map[string]bool)
+	for _, s := range urls {
+		if u, err := url.Parse(s); err == nil {
+			all[origin(u)] = true
+		}
+	}
+	return all
+}

@@ -1,0 +1,76 @@
+package ration
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// A Notice tells an operator what happened to a budget's store. The budget has
+// dealt with it already.
+type Notice struct {
+	// Budget is the budget's name.
+	Budget string
+	// Kind is what happened.
+	Kind NoticeKind
+	// By is how far the clock stepped, for ClockStepped; it has been corrected.
+	By time.Duration
+	// Count is how many bookings were entered again, for LogLost, or entered
+	// late, for StoreBack.
+	Count int
+	// Err is the store's failure, for StoreDown.
+	Err error
+}
+
+// NoticeKind is what a Notice tells of.
+type NoticeKind int
+
+const (
+	// StoreDown: the store has stopped answering.
+	StoreDown NoticeKind = iota + 1
+	// StoreBack: it answers again, and what was spent meanwhile is entered.
+	StoreBack
+	// LogLost: bookings of this process were in no log any more, after a
+	// restart, an eviction or a failover, and have been entered again.
+	LogLost
+	// ClockStepped: the store's clock was set.
+	ClockStepped
+)
+
+// String returns the kind's name.
+func (k NoticeKind) String() string {
+	switch k {
+	case StoreDown:
+		return "StoreDown"
+	case StoreBack:
+		return "StoreBack"
+	case LogLost:
+		return "LogLost"
+	case ClockStepped:
+		return "ClockStepped"
+	}
+	return "NoticeKind(" + strconv.Itoa(int(k)) + ")"
+}
+
+// String says what happened in a line.
+func (n Notice) String() string {
+	switch n.Kind {
+	case StoreDown:
+		return fmt.Sprintf("budget %s: the store does not answer: %v", n.Budget, n.Err)
+	case StoreBack:
+		return fmt.Sprintf("budget %s: the store answers again; %d bookings made meanwhile are entered", n.Budget, n.Count)
+	case LogLost:
+		return fmt.Sprintf("budget %s: the store lost a log; %d bookings are entered again", n.Budget, n.Count)
+	case ClockStepped:
+		return fmt.Sprintf("budget %s: the store's clock stepped by %v; that is corrected", n.Budget, n.By)
+	}
+	return fmt.Sprintf("budget %s: %v", n.Budget, n.Kind)
+}
+
+// notify needs no lock to be held: Noticed is the user's code.
+func (b *Budget) notify(n Notice) {
+	if b.Noticed != nil {
+		n.Budget = b.Name
+		b.Noticed(n)
+	}
+}

@@ -1,0 +1,201 @@
+package ration
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Outage is what a budget does while its store does not answer.
+type Outage int
+
+const (
+	// HoldBack sends nothing: callers wait for the store for as long as
+	// Patience says, and then get an error. It is the zero value.
+	HoldBack Outage = iota
+	// Divide goes on with an equal share of every limit: Max divided by the
+	// workers that the store last knew of. What this process has booked counts
+	// against its share; what the others have does not, so in the window in
+	// which the outage begins the provider may see up to twice Max. When the
+	// store is back, what was spent is entered in its logs before more is booked.
+	Divide
+	// Open sends everything at once, and enters it in the logs when the store is
+	// back. The provider refuses what is too much.
+	Open
+)
+
+const (
+	// probeEvery is how often a store that is down is asked whether it is back.
+	probeEvery = time.Second
+	// heartbeat is how often a worker that may have to divide tells of itself.
+	heartbeat = 10 * time.Second
+)
+
+// An outage is a store's failure, as one budget knows it.
+type outage struct {
+	mu     sync.Mutex   // protects all below
+	since  time.Time    // zero: the store answers
+	probe  time.Time    // when it is asked next
+	shares *MemoryStore // what this process spends of its shares; nil: not yet
+	turn   int          // of the account that Open charges next
+}
+
+// fell notes that the store did not answer.
+func (b *Budget) fell(err error) {
+	b.out.mu.Lock()
+	news := b.out.since.IsZero()
+	if news {
+		b.out.since = time.Now()
+	}
+	b.out.probe = time.Now().Add(probeEvery)
+	b.out.mu.Unlock()
+	if news {
+		b.notify(Notice{Kind: StoreDown, Err: err})
+	}
+}
+
+// rose notes that the store answers.
+func (b *Budget) rose(entered int) {
+	b.out.mu.Lock()
+	news := !b.out.since.IsZero()
+	b.out.since, b.out.shares = time.Time{}, nil
+	b.out.mu.Unlock()
+	if news {
+		b.notify(Notice{Kind: StoreBack, Count: entered})
+	}
+}
+
+func (b *Budget) isDown() bool {
+	b.out.mu.Lock()
+	defer b.out.mu.Unlock()
+	return !b.out.since.IsZero()
+}
+
+// reachable reports whether to ask the store, and enters first what was spent
+// without it. Of the callers that find it down one at a time finds out.
+func (b *Budget) reachable(ctx context.Context) bool {
+	b.out.mu.Lock()
+	down := !b.out.since.IsZero()
+	if down && time.Now().Before(b.out.probe) {
+		b.out.mu.Unlock()
+		return false
+	}
+	b.out.probe = time.Now().Add(probeEvery)
+	began := b.out.since
+	b.out.mu.Unlock()
+
+	b.mu.Lock()
+	unentered := b.own.choose(func(o ownBooking) bool { return o.booked.IsZero() })
+	b.mu.Unlock()
+	if !down && len(unentered) == 0 {
+		return true
+	}
+	count, err := b.enter(ctx, b.Store, unentered, "outage", began)
+	if err == nil && count == 0 {
+		_, err = b.Store.Status(ctx, StatusRequest{Budget: b.Name, Now: b.clock()})
+	}
+	if err != nil {
+		return false
+	}
+	b.mu.Lock()
+	b.own.entered(unentered, b.reckonedNow())
+	b.mu.Unlock()
+	b.rose(count)
+	return true
+}
+
+// alone books without the store, as Outage says.
+func (w *waiter) alone(ctx context.Context, longest time.Duration) error {
+	b := w.budget
+	b.mu.Lock()
+	now := b.reckonedNow()
+	workers := max(1, b.known.Workers)
+	b.mu.Unlock()
+
+	var booking Booking
+	if b.Outage == Open {
+		booking = b.bookOpen(w, now)
+	} else {
+		shares, err := b.sharesFrom(ctx, now)
+		if err != nil {
+			return err
+		}
+		divided, err := w.accounts.divide(workers)
+		if err != nil {
+			return err
+		}
+		booking, err = shares.Book(ctx, BookRequest{ID: NewBookingID(), Budget: b.Name, Accounts: divided,
+			Cost: min(w.cost, divided.MaxCost()), MaxWait: longest, Now: now})
+		if err != nil {
+			return err
+		}
+	}
+	booking.away = true
+	w.due = time.Now().Add(booking.Slot.Sub(booking.Now))
+	w.booking = booking
+	if booking.Booked {
+		b.mu.Lock()
+		b.own.add(w.accounts.At(w.accounts.find(booking.Account)), booking, time.Time{})
+		b.mu.Unlock()
+	}
+	return nil
+}
+
+// bookOpen charges the accounts in turn and grants at once.
+func (b *Budget) bookOpen(w *waiter, now time.Time) Booking {
+	b.out.mu.Lock()
+	account := w.accounts.At(b.out.turn % w.accounts.Len())
+	b.out.turn++
+	b.out.mu.Unlock()
+	return Booking{ID: NewBookingID(), Budget: b.Name, Cost: w.cost, Booked: true, Account: account.ID, Slot: now, Now: now}
+}
+
+// sharesFrom returns the logs of this process's shares. At the beginning of an
+// outage they hold what it booked before, and the pauses that it knows of.
+func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*MemoryStore, error) {
+	b.out.mu.Lock()
+	defer b.out.mu.Unlock()
+	if b.out.shares != nil {
+		return b.out.shares, nil
+	}
+	b.mu.Lock()
+	before := b.own.choose(func(ownBooking) bool { return true })
+	pauses := make(map[string]time.Time, len(b.known.PausedUntil))
+	for account, until := range b.known.PausedUntil {
+		pauses[account] = until
+	}
+	b.mu.Unlock()
+	shares := new(MemoryStore)
+	if _, err := b.enter(ctx, shares, before, "shares", b.out.since); err != nil {
+		return nil, err
+	}
+	for account, until := range pauses {
+		if left := until.Sub(now).Truncate(time.Microsecond); left > 0 {
+			if _, err := shares.Pause(ctx, PauseRequest{Budget: b.Name, Account: account, For: left, Now: now}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	b.out.shares = shares
+	return shares, nil
+}
+
+// divide returns the accounts with a share of each limit. A Max that is smaller
+// than the workers becomes one unit in a longer window.
+func (a *Accounts) divide(workers int) (*Accounts, error) {
+	list := make([]Account, len(a.list))
+	for i, account := range a.list {
+		limits := make([]Limit, len(account.Limits))
+		for j, l := range account.Limits {
+			if l.Max >= workers {
+				l.Max /= workers
+			} else {
+				l.Window = min(l.Window*time.Duration(workers)/time.Duration(l.Max), maxWindow).Truncate(time.Microsecond)
+				l.Max = 1
+			}
+			limits[j] = l
+		}
+		list[i] = Account{ID: account.ID, Limits: limits}
+	}
+	return NewAccounts(list...)
+}

@@ -1,0 +1,65 @@
+package storetest
+
+import (
+	"time"
+)
+
+// boundRules are about the largest numbers that are allowed.
+var boundRules = []rule{
+	{"costs are exact up to 10^12", func(d *desk) {
+		const most = 1_000_000_000_000
+		a := d.single(limit(most, 10*sec))
+		d.slot(a, most, 0)
+		d.slot(a, most-1, 10*sec)
+		d.slot(a, 1, 10*sec)
+		d.slot(a, 1, 20*sec)
+		d.used(a, 2*most+1, 0, 20*sec)
+		d.at(20 * sec)
+		d.used(a, 1, most-1, 30*sec)
+		d.slot(a, most, 30*sec)
+	}},
+	{"many large costs are exact", func(d *desk) {
+		const most = 1_000_000_000_000
+		a := d.single(limit(most, sec))
+		for i := range 100 {
+			d.slot(a, most-7, time.Duration(i)*sec)
+			d.slot(a, 7, time.Duration(i)*sec)
+		}
+	}},
+	{"a window is up to 366 days", func(d *desk) {
+		a := d.single(limit(2, 366*day))
+		d.slots(a, 0)
+		d.at(us)
+		d.slots(a, us, 366*day, 366*day+us, 2*366*day)
+		d.at(366*day + us - us)
+		d.used(a, 4, 0, 2*366*day)
+	}},
+	{"a window is from a millisecond", func(d *desk) {
+		a := d.single(limit(1, time.Millisecond), limit(3, time.Millisecond+us))
+		d.slots(a, 0, 1_000*us, 2_000*us)
+	}},
+	{"slots lie a century ahead", func(d *desk) {
+		a := d.single(limit(1, 366*day))
+		for i := range 100 {
+			d.slot(a, 1, time.Duration(i)*366*day)
+		}
+	}},
+	{"a log that is used for years does not change", func(d *desk) {
+		// Two windows and two days pass at once, so that nothing of the log
+		// is left to count; then a busy window comes.
+		a := d.single(limit(40, time.Hour))
+		for round := range 20 {
+			from := time.Duration(round) * 200 * day
+			for i := range 100 {
+				window := from + time.Duration(i/40)*time.Hour
+				d.at(from + time.Duration(i)*us)
+				// The i-th of a window left i microseconds into it.
+				d.slot(a, 1, window+time.Duration(i%40)*us+extra(i))
+			}
+		}
+	}},
+}
+
+// extra is what the clock adds to the slot of the i-th booking of a round: none,
+// for those that wait.
+func extra(int) time.Duration { return 0 }

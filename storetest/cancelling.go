@@ -1,0 +1,184 @@
+package storetest
+
+import (
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+// cancelRules are about bookings that are handed back.
+var cancelRules = []rule{
+	{"a cancelled slot goes to the next booker", func(d *desk) {
+		a := d.single(limit(1, 10*sec))
+		all := d.slots(a, 0, 10*sec, 20*sec)
+		d.cancel(all[1], a)
+		d.slots(a, 10*sec, 30*sec)
+	}},
+	{"a cancelled slot is to be had until it has passed", func(d *desk) {
+		a := d.single(limit(1, 10*sec))
+		all := d.slots(a, 0, 10*sec, 20*sec)
+		d.cancel(all[1], a)
+		d.at(10 * sec)
+		again := d.slots(a, 10*sec)
+		d.cancel(again[0], a)
+		d.at(10*sec + us)
+		d.slots(a, 30*sec)
+	}},
+	{"the earliest of several cancelled slots goes first", func(d *desk) {
+		a := d.single(limit(1, 10*sec))
+		all := d.slots(a, 0, 10*sec, 20*sec, 30*sec, 40*sec)
+		d.cancel(all[3], a)
+		d.cancel(all[1], a)
+		d.slots(a, 10*sec, 30*sec, 50*sec)
+	}},
+	{"cancelling the last slot undoes it", func(d *desk) {
+		a := d.single(limit(1, 10*sec))
+		all := d.slots(a, 0, 10*sec, 20*sec)
+		d.cancel(all[2], a)
+		d.slots(a, 20*sec)
+		// The last slot and one before it, in either order.
+		all = d.slots(a, 30*sec, 40*sec)
+		d.cancel(all[0], a)
+		d.cancel(all[1], a)
+		d.used(a, 3, 0, 30*sec)
+		d.slots(a, 30*sec)
+	}},
+	{"cancelling all leaves nothing", func(d *desk) {
+		a := d.single(limit(2, 10*sec), limit(3, 60*sec))
+		all := d.slots(a, 0, 0, 10*sec, 60*sec)
+		for _, i := range []int{2, 0, 1, 3} {
+			d.cancel(all[i], a)
+		}
+		d.used(a, 0, 2, never)
+		d.slots(a, 0, 0, 10*sec, 60*sec)
+	}},
+	{"cancel after a passed slot gives the units back", func(d *desk) {
+		a := d.single(limit(3, 10*sec))
+		first := d.slot(a, 2, 0)
+		d.slot(a, 1, 0)
+		d.at(sec)
+		d.refused(a, 1, 0, 10*sec)
+		d.cancel(first, a)
+		d.used(a, 1, 2, 10*sec)
+		d.slots(a, sec, sec, 10*sec)
+	}},
+	{"a cancelled slot that passes unused counts for nothing", func(d *desk) {
+		a := d.single(limit(2, 10*sec))
+		all := d.slots(a, 0, 0, 10*sec, 10*sec)
+		d.cancel(all[2], a)
+		d.at(10*sec + us)
+		d.used(a, 1, 1, 20*sec)
+		d.slots(a, 10*sec+us, 20*sec)
+	}},
+	{"a cancelled slot goes to a booker whose cost is no greater", func(d *desk) {
+		a := d.single(limit(5, 10*sec))
+		d.slot(a, 5, 0)
+		second := d.slot(a, 3, 10*sec)
+		d.slot(a, 5, 20*sec)
+		d.cancel(second, a)
+		d.slot(a, 4, 30*sec)
+		d.slot(a, 3, 10*sec)
+	}},
+	{"what a cheaper booker leaves of a cancelled slot goes to the next", func(d *desk) {
+		a := d.single(limit(5, 10*sec))
+		d.slot(a, 5, 0)
+		second := d.slot(a, 5, 10*sec)
+		d.slot(a, 5, 20*sec)
+		d.cancel(second, a)
+		part := d.slot(a, 2, 10*sec)
+		d.slot(a, 2, 10*sec)
+		d.slot(a, 2, 30*sec)
+		d.slot(a, 1, 10*sec)
+		// A part is handed back as any slot is.
+		d.cancel(part, a)
+		d.slot(a, 1, 10*sec)
+		d.slot(a, 1, 10*sec)
+		d.slot(a, 1, 30*sec)
+	}},
+	{"cancelling twice is cancelling once", func(d *desk) {
+		a := d.single(limit(1, 10*sec))
+		all := d.slots(a, 0, 10*sec, 20*sec)
+		d.cancel(all[1], a)
+		d.cancel(all[1], a)
+		d.slots(a, 10*sec)
+		// The slot is another's now.
+		d.cancel(all[1], a)
+		d.slots(a, 30*sec)
+	}},
+	{"an ID alone cancels", func(d *desk) {
+		a := d.single(limit(1, 10*sec))
+		all := d.slots(a, 0, 10*sec, 20*sec)
+		d.cancel(ration.Booking{ID: all[1].ID, Budget: d.budget}, a)
+		d.cancel(all[1], a)
+		d.slots(a, 10*sec, 30*sec)
+		pool := d.each(limit(1, 10*sec), "b", "c")
+		all = d.slots(pool, 0, 0, 10*sec, 10*sec)
+		d.cancel(ration.Booking{ID: all[0].ID, Budget: d.budget}, pool)
+		d.taken(pool, all[0].Account, 0)
+	}},
+	{"cancelling needs no accounts", func(d *desk) {
+		a := d.single(limit(1, 10*sec))
+		all := d.slots(a, 0, 10*sec, 20*sec)
+		d.cancel(all[1], nil)
+		d.slots(a, 10*sec)
+	}},
+	{"cancelling an unknown ID keeps it from being booked", func(d *desk) {
+		a := d.single(limit(1, 10*sec))
+		r := d.request(a, 1, ration.Forever)
+		d.cancel(ration.Booking{ID: r.ID, Budget: d.budget}, a)
+		_, err := d.store.Book(d.t.Context(), r)
+		require.Error(d.t, err)
+		require.NotErrorIs(d.t, err, ration.ErrStoreUnavailable)
+		d.slots(a, 0)
+	}},
+	{"a cancelled ID is not booked again", func(d *desk) {
+		a := d.single(limit(1, 10*sec))
+		r := d.request(a, 1, ration.Forever)
+		d.cancel(d.ask(r), a)
+		_, err := d.store.Book(d.t.Context(), r)
+		require.Error(d.t, err)
+		d.slots(a, 0)
+	}},
+	{"a cancelled slot before the end of a pause is not given", func(d *desk) {
+		a := d.single(limit(1, 10*sec))
+		all := d.slots(a, 0, 10*sec, 20*sec, 30*sec)
+		d.cancel(all[1], a)
+		d.cancel(all[2], a)
+		d.pause("a", 15*sec, 15*sec)
+		d.slots(a, 20*sec, 40*sec)
+	}},
+	{"a booking that keeps to its longest wait takes a cancelled slot", func(d *desk) {
+		a := d.single(limit(1, 10*sec))
+		all := d.slots(a, 0, 10*sec, 20*sec)
+		d.cancel(all[1], a)
+		d.refused(a, 1, 10*sec-us, 10*sec)
+		require.True(d.t, d.ask(d.request(a, 1, 10*sec)).Booked)
+		d.slots(a, 30*sec)
+	}},
+	{"no window holds more than Max whatever is handed back", func(d *desk) {
+		// A log that trims by rank and forgets handed-over slots lets 11
+		// units of 5 through here.
+		const most = 5
+		a := d.single(limit(most, 10*sec))
+		random := rand.New(rand.NewPCG(1, 2))
+		var all []ration.Booking
+		for i := range 1_500 {
+			d.at(time.Duration(i) * 1_500 * time.Millisecond)
+			all = append(all, d.book(a, 1+random.IntN(2)))
+			for range random.IntN(3) {
+				// Of the last few: some have left, some have not.
+				at := len(all) - 1 - random.IntN(min(len(all), 12))
+				d.cancel(all[at], a)
+				all = slices.Delete(all, at, at+1)
+				if len(all) == 0 {
+					break
+				}
+			}
+		}
+		d.holds(all, limit(most, 10*sec))
+	}},
+}

@@ -1,0 +1,222 @@
+// Package storetest holds the contract of [ration.Store] as a suite that any
+// store can run:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) ration.Store { return open(t) })
+//	}
+//
+// What the author of a store must do, beside what the interface says:
+//
+//   - Honour a request's Now as if the store's clock stood there, also where it
+//     lies years ahead of the machine's clock, or before an earlier request's.
+//     That makes the suite exact: it demands slots to the microsecond, and it
+//     never sleeps.
+//   - Give every booking the smallest slot that neither comes before now, the
+//     end of the account's pause or the slot booked last, nor makes a window of
+//     any limit hold more than Max: an entry at t is in the windows that end in
+//     [t, t+Window). An entry that was handed back counts, and is to be had,
+//     until its slot has passed; then it counts for nothing.
+//   - Refuse a malformed request, by an error that is no [ration.StoreError]:
+//     callers ask a store that is unavailable again, and should not here.
+//   - Keep the answer to an ID for a minute, by the machine's clock.
+//   - Book for any number of accounts in one step. The suite has 1,000.
+//
+// Every rule is a subtest with its own budget, whose name no other run has: a
+// store need not be empty, and one store may serve all.
+package storetest
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+// Run holds a store to the contract: one subtest for each rule. It calls open
+// for each of them.
+func Run(t *testing.T, open func(t *testing.T) ration.Store) {
+	rules := slices.Concat(bookingRules, cancelRules, accountRules, pauseRules, usageRules, boundRules, argumentRules, concurrencyRules)
+	for _, r := range rules {
+		t.Run(r.says, func(t *testing.T) { r.holds(newDesk(t, open(t))) })
+	}
+}
+
+// A rule is one sentence of the contract.
+type rule struct {
+	says  string
+	holds func(*desk)
+}
+
+// start is where the clock of every rule begins. Its microseconds have 16
+// digits, of which a store that writes 14 or 15 loses some.
+var start = time.UnixMicro(1_795_000_000_123_457)
+
+// A desk asks one store about one budget, on a clock of its own. Instants are
+// told as durations since start.
+type desk struct {
+	t      *testing.T
+	store  ration.Store
+	budget string
+	clock  time.Time
+}
+
+func newDesk(t *testing.T, store ration.Store) *desk {
+	return &desk{t: t, store: store, budget: "storetest-" + ration.NewBookingID().String(), clock: start}
+}
+
+// at sets the clock.
+func (d *desk) at(since time.Duration) { d.clock = start.Add(since) }
+
+// since tells an instant as a duration since start.
+func since(t time.Time) time.Duration { return t.Sub(start) }
+
+// limit is max units in any window.
+func limit(most int, window time.Duration) ration.Limit {
+	return ration.Limit{Max: most, Window: window}
+}
+
+// single lists the account "a" with the limits.
+func (d *desk) single(limits ...ration.Limit) *ration.Accounts {
+	d.t.Helper()
+	return d.list(account("a", limits...))
+}
+
+// each lists the accounts with the IDs, all with the one limit.
+func (d *desk) each(l ration.Limit, ids ...string) *ration.Accounts {
+	d.t.Helper()
+	var list []ration.Account
+	for _, id := range ids {
+		list = append(list, account(id, l))
+	}
+	return d.list(list...)
+}
+
+func (d *desk) list(list ...ration.Account) *ration.Accounts {
+	d.t.Helper()
+	a, err := ration.NewAccounts(list...)
+	require.NoError(d.t, err)
+	return a
+}
+
+func account(id string, limits ...ration.Limit) ration.Account {
+	return ration.Account{ID: id, Limits: limits}
+}
+
+func (d *desk) request(a *ration.Accounts, cost int, maxWait time.Duration) ration.BookRequest {
+	return ration.BookRequest{ID: ration.NewBookingID(), Budget: d.budget, Accounts: a, Cost: cost, MaxWait: maxWait, Now: d.clock}
+}
+
+// ask carries out a request, whose answer must be to it.
+func (d *desk) ask(r ration.BookRequest) ration.Booking {
+	d.t.Helper()
+	b, err := d.store.Book(d.t.Context(), r)
+	require.NoError(d.t, err)
+	require.Equal(d.t, r.ID, b.ID)
+	require.Equal(d.t, r.Budget, b.Budget)
+	require.Equal(d.t, r.Cost, b.Cost)
+	require.Equal(d.t, since(r.Now), since(b.Now), "the answer's clock")
+	return b
+}
+
+// book enters a booking, however long its wait.
+func (d *desk) book(a *ration.Accounts, cost int) ration.Booking {
+	d.t.Helper()
+	b := d.ask(d.request(a, cost, ration.Forever))
+	require.True(d.t, b.Booked, "any slot is within a wait of Forever")
+	return b
+}
+
+// slots books units one after the other, and demands their slots.
+func (d *desk) slots(a *ration.Accounts, want ...time.Duration) []ration.Booking {
+	d.t.Helper()
+	var all []ration.Booking
+	var got []time.Duration
+	for range want {
+		b := d.book(a, 1)
+		all = append(all, b)
+		got = append(got, since(b.Slot))
+	}
+	require.Equal(d.t, want, got)
+	return all
+}
+
+// slot books cost units, and demands their slot.
+func (d *desk) slot(a *ration.Accounts, cost int, want time.Duration) ration.Booking {
+	d.t.Helper()
+	b := d.book(a, cost)
+	require.Equal(d.t, want, since(b.Slot))
+	return b
+}
+
+// taken books a unit, and demands the account and the slot.
+func (d *desk) taken(a *ration.Accounts, id string, want time.Duration) ration.Booking {
+	d.t.Helper()
+	b := d.slot(a, 1, want)
+	require.Equal(d.t, id, b.Account)
+	return b
+}
+
+// refused asks for a booking that is not to be entered, and demands the slot
+// that it is told.
+func (d *desk) refused(a *ration.Accounts, cost int, maxWait, want time.Duration) {
+	d.t.Helper()
+	b := d.ask(d.request(a, cost, maxWait))
+	require.False(d.t, b.Booked, "a slot at %v is beyond a wait of %v", since(b.Slot), maxWait)
+	require.Equal(d.t, want, since(b.Slot))
+}
+
+func (d *desk) cancel(b ration.Booking, a *ration.Accounts) {
+	d.t.Helper()
+	require.NoError(d.t, d.store.Cancel(d.t.Context(), ration.CancelRequest{Booking: b, Accounts: a, Now: d.clock}))
+}
+
+// pause pauses an account, and demands the end of the pause in force.
+func (d *desk) pause(id string, length, want time.Duration) {
+	d.t.Helper()
+	end, err := d.store.Pause(d.t.Context(), ration.PauseRequest{Budget: d.budget, Account: id, For: length, Now: d.clock})
+	require.NoError(d.t, err)
+	require.Equal(d.t, want, since(end))
+}
+
+func (d *desk) status() ration.Status {
+	d.t.Helper()
+	s, err := d.store.Status(d.t.Context(), ration.StatusRequest{Budget: d.budget, Now: d.clock})
+	require.NoError(d.t, err)
+	require.Equal(d.t, since(d.clock), since(s.Now), "the answer's clock")
+	return s
+}
+
+func (d *desk) usage(a *ration.Accounts) []ration.Usage {
+	d.t.Helper()
+	all, err := d.store.Usage(d.t.Context(), ration.UsageRequest{Budget: d.budget, Accounts: a, Now: d.clock})
+	require.NoError(d.t, err)
+	require.Len(d.t, all, a.Len())
+	for i, u := range all {
+		require.Equal(d.t, a.At(i).ID, u.Account, "the order is the request's")
+		require.Equal(d.t, since(d.clock), since(u.Now), "the answer's clock")
+		require.Len(d.t, u.Limits, len(a.At(i).Limits))
+		for j, l := range u.Limits {
+			require.Equal(d.t, a.At(i).Limits[j], l.Limit)
+		}
+	}
+	return all
+}
+
+// never stands for the zero time where an instant is demanded.
+const never time.Duration = -1
+
+// used demands the usage of the first account's first limit.
+func (d *desk) used(a *ration.Accounts, units, remaining int, freeAt time.Duration) {
+	d.t.Helper()
+	l := d.usage(a)[0].Limits[0]
+	require.Equal(d.t, units, l.Used, "used")
+	require.Equal(d.t, remaining, l.Remaining, "remaining")
+	if freeAt == never {
+		require.Zero(d.t, l.FreeAt)
+		return
+	}
+	require.Equal(d.t, freeAt, since(l.FreeAt), "free at")
+}

@@ -1,0 +1,280 @@
+package ration_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+func TestRequestIsUnchangedAfterRoundTrip(t *testing.T) {
+	refuseOnce := func(n int, req *http.Request) (*http.Response, error) {
+		if n == 1 {
+			return respond(req, http.StatusTooManyRequests, "", nil), nil
+		}
+		return respond(req, http.StatusOK, "", nil), nil
+	}
+	for _, row := range []struct {
+		name   string
+		attach ration.Attach
+		answer func(int, *http.Request) (*http.Response, error)
+		err    bool
+	}{
+		{"bearer", nil, nil, false},
+		{"header", ration.HeaderNamed("X-Api-Key"), nil, false},
+		{"query", ration.QueryNamed("access_token"), nil, false},
+		{"sent again", nil, refuseOnce, false},
+		{"base fails", nil, func(int, *http.Request) (*http.Response, error) { return nil, errors.New("broken") }, true},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				transport := &ration.Transport{
+					Base: newProvider(row.answer), Attach: row.attach,
+					Pool: ration.NewPool(newBudget(ration.PerHour(100)), tokens("a", "b")...),
+				}
+				req := newRequest(t, http.MethodPost, "http://user:pass@api.test/p%2Fq?b=2&a=1&a=%20&access_token=mine", strings.NewReader("content"))
+				req.Header = http.Header{"X-Two": {"1", "2"}, "Authorization": {"Basic mine"}, "x-lower": {"kept"}}
+				req.Trailer = http.Header{"X-Sum": nil}
+				sent := req.Body
+				before, header, url := snapshot(req), fmt.Sprintf("%p", req.Header), req.URL
+				resp, err := transport.RoundTrip(req)
+				require.Equal(t, row.err, err != nil)
+				require.Equal(t, before, snapshot(req))
+				require.Equal(t, header, fmt.Sprintf("%p", req.Header), "the map itself")
+				require.Same(t, url, req.URL)
+				require.Equal(t, sent, req.Body)
+				if resp != nil {
+					require.Equal(t, req.Header, resp.Request.Header)
+					require.Equal(t, req.URL, resp.Request.URL)
+				}
+			})
+		})
+	}
+}
+
+func TestRequestWithoutAHeaderMapIsSentAndUnchanged(t *testing.T) {
+	api := newProvider(nil)
+	transport := &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(5)), ration.NewToken("a"))}
+	req := newRequest(t, http.MethodGet, "http://api.test/", nil)
+	req.Header = nil
+	_, err := transport.RoundTrip(req)
+	require.NoError(t, err)
+	require.Nil(t, req.Header)
+	require.Equal(t, []string{"a"}, api.tokens())
+}
+
+// The body is closed also where nothing is sent, and the error says what to
+// change.
+func TestBodyIsClosedWhereNothingIsSent(t *testing.T) {
+	good := func() *ration.Budget { return newBudget(ration.PerHour(5)) }
+	with := func(change func(*ration.Budget)) *ration.Budget {
+		b := good()
+		change(b)
+		return b
+	}
+	token := ration.NewToken("a")
+	for _, row := range []struct {
+		name      string
+		transport *ration.Transport
+		want      string
+	}{
+		{"no pool", &ration.Transport{}, "ration: Transport.Pool is nil: set it to ration.NewPool(budget, tokens...)"},
+		{"no token", &ration.Transport{Pool: ration.NewPool(good())}, `ration: the pool of budget "test" has no token: Add one`},
+		{"empty token", &ration.Transport{Pool: ration.NewPool(good(), token, ration.Token{})}, "the token is empty: make it with NewToken from a secret"},
+		{"empty secret", &ration.Transport{Pool: ration.NewPool(good(), ration.NewToken(""))}, "the token is empty: make it with NewToken from a secret"},
+		{"no budget", &ration.Transport{Pool: ration.NewPool(nil, token)}, "the Budget is nil"},
+		{"no store", &ration.Transport{Pool: ration.NewPool(with(func(b *ration.Budget) { b.Store = nil }), token)},
+			`ration: budget "test": Store is nil: set a *RedisStore for a fleet, or new(ration.MemoryStore) for one process`},
+		{"no name", &ration.Transport{Pool: ration.NewPool(with(func(b *ration.Budget) { b.Name = "" }), token)}, "Budget.Name is empty"},
+		{"no limit", &ration.Transport{Pool: ration.NewPool(with(func(b *ration.Budget) { b.Limits = nil }), token)}, "there is no limit: name at least one"},
+		{"too expensive", &ration.Transport{Pool: ration.NewPool(good(), token), Cost: func(*http.Request) int { return 6 }},
+			"ration: the cost is 6, and no limit ever admits more than 5 at once"},
+		{"no cost", &ration.Transport{Pool: ration.NewPool(good(), token), Cost: func(*http.Request) int { return 0 }},
+			"ration: the cost is 0: it must be at least 1"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			api := newProvider(nil)
+			row.transport.Base = api
+			content := newBody("content")
+			resp, err := row.transport.RoundTrip(newRequest(t, http.MethodPost, "http://api.test/", content))
+			require.ErrorContains(t, err, row.want)
+			require.Nil(t, resp)
+			require.Equal(t, 1, content.closed)
+			require.Empty(t, api.all())
+		})
+	}
+}
+
+// That the provider of these tests closes bodies is what a RoundTripper does:
+// the Transport adds nothing to it.
+func TestBodyIsGivenToBaseUnwrapped(t *testing.T) {
+	content := newBody("content")
+	var given io.ReadCloser
+	transport := &ration.Transport{
+		Pool: ration.NewPool(newBudget(ration.PerHour(5)), ration.NewToken("a")),
+		Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+			given = req.Body
+			_ = req.Body.Close()
+			return nil, errors.New("the line is down")
+		}),
+	}
+	_, err := transport.RoundTrip(newRequest(t, http.MethodPost, "http://api.test/", content))
+	require.EqualError(t, err, "the line is down")
+	require.Same(t, content, given)
+	require.Equal(t, 1, content.closed)
+}
+
+// What Base says is passed on as it is, and a request that may have reached the
+// provider stays charged.
+func TestFailureOfAnUnknownBaseStaysCharged(t *testing.T) {
+	broken := errors.New("the line broke")
+	budget, token := newBudget(ration.PerHour(5)), ration.NewToken("a")
+	transport := &ration.Transport{
+		Pool: ration.NewPool(budget, token),
+		Base: roundTripper(func(*http.Request) (*http.Response, error) { return nil, broken }),
+	}
+	_, err := transport.RoundTrip(newRequest(t, http.MethodGet, "http://api.test/", nil))
+	require.ErrorIs(t, err, broken)
+	left, err := budget.Remaining(t.Context(), token)
+	require.NoError(t, err)
+	require.Equal(t, 4, left)
+}
+
+func TestCostIsWhatTheFunctionSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newProvider(nil)
+		pool := ration.NewPool(newBudget(ration.Limit{Max: 10, Window: time.Minute}), ration.NewToken("a"))
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: pool, Cost: func(req *http.Request) int {
+			if req.URL.Path == "/search" {
+				return 5
+			}
+			return 1
+		}}}
+		for _, path := range []string{"search", "a", "search", "b"} {
+			get(t, client, "http://api.test/"+path)
+		}
+		// 5 + 1 leave room for 4: the second search, and all behind it, wait.
+		require.Equal(t, seconds(0, 0, 60, 60), api.times())
+	})
+}
+
+func TestGrantedIsCalledInTheSlotBeforeTheRequestIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newProvider(nil)
+		budget, token := newBudget(ration.Limit{Max: 1, Window: time.Minute}), ration.NewToken("a")
+		type moment struct {
+			at   time.Duration
+			sent int
+			id   string
+			cost int
+			slot time.Time
+			late time.Duration
+			auth string
+		}
+		var granted []moment
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(budget, token),
+			Granted: func(req *http.Request, g ration.Grant) {
+				granted = append(granted, moment{time.Since(api.begun), len(api.all()), g.Token.ID(), g.Cost, g.Slot, g.Late, req.Header.Get("Authorization")})
+			}}}
+		get(t, client, "http://api.test/")
+		get(t, client, "http://api.test/")
+		begun := api.begun.Local()
+		for i := range granted {
+			granted[i].slot = granted[i].slot.Local()
+		}
+		require.Equal(t, []moment{
+			{at: 0, sent: 0, id: token.ID(), cost: 1, slot: time.UnixMicro(begun.UnixMicro())},
+			{at: time.Minute, sent: 1, id: token.ID(), cost: 1, slot: time.UnixMicro(begun.Add(time.Minute).UnixMicro())},
+		}, granted)
+	})
+}
+
+func TestGrantOfTellsWhatAResponseWasSentOn(t *testing.T) {
+	token := ration.NewToken("a")
+	client := &http.Client{Transport: &ration.Transport{Base: newProvider(nil), Pool: ration.NewPool(newBudget(ration.PerHour(5)), token)}}
+	resp := get(t, client, "http://api.test/")
+	grant, found := ration.GrantOf(resp)
+	require.True(t, found)
+	require.Equal(t, token.ID(), grant.Token.ID())
+	require.Equal(t, 1, grant.Cost)
+
+	_, found = ration.GrantOf(nil)
+	require.False(t, found)
+	_, found = ration.GrantOf(new(http.Response))
+	require.False(t, found)
+	_, found = ration.GrantOf(&http.Response{Request: newRequest(t, http.MethodGet, "http://api.test/", nil)})
+	require.False(t, found)
+}
+
+// A request made from an earlier response's context does not pass for one that
+// was sent on that grant.
+func TestGrantOfKnowsNothingOfAForeignHostsResponse(t *testing.T) {
+	client := &http.Client{Transport: &ration.Transport{Base: newProvider(nil), Hosts: []string{"api.test"},
+		Pool: ration.NewPool(newBudget(ration.PerHour(5)), ration.NewToken("a"))}}
+	resp := get(t, client, "http://api.test/")
+	req, err := http.NewRequestWithContext(resp.Request.Context(), http.MethodGet, "http://other.test/", nil)
+	require.NoError(t, err)
+	other, err := client.Do(req)
+	require.NoError(t, err)
+	_, found := ration.GrantOf(other)
+	require.False(t, found)
+}
+
+func TestTransportIsSafeForConcurrentUse(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+			if n%17 == 0 {
+				return respond(req, http.StatusTooManyRequests, "wait", []string{"Retry-After", "1"}), nil
+			}
+			return respond(req, http.StatusOK, "", nil), nil
+		})
+		pool := ration.NewPool(newBudget(ration.PerSecond(50)), tokens("a", "b", "c")...)
+		var granted, refused atomic.Int64
+		client := &http.Client{Transport: &ration.Transport{
+			Base: api, Pool: pool, Retries: 100,
+			Granted: func(*http.Request, ration.Grant) { granted.Add(1) },
+			Refused: func(*http.Response, ration.Grant) { refused.Add(1) },
+		}}
+		var workers sync.WaitGroup
+		for i := range 32 {
+			workers.Go(func() {
+				for j := range 25 {
+					content := fmt.Sprintf("%d.%d", i, j)
+					resp, err := client.Do(newRequest(t, http.MethodPost, "http://api.test/", bytes.NewReader([]byte(content))))
+					if err != nil || resp.StatusCode != http.StatusOK {
+						t.Errorf("request %s: %v", content, err)
+						return
+					}
+				}
+			})
+		}
+		workers.Go(func() {
+			for i := range 20 {
+				extra := ration.NewToken(fmt.Sprint("extra", i))
+				pool.Add(extra)
+				<-time.After(300 * time.Millisecond)
+				pool.Remove(extra)
+			}
+		})
+		workers.Wait()
+		seen := make(map[string]int)
+		for _, c := range api.all() {
+			seen[c.body]++
+		}
+		require.Len(t, seen, 800)
+		require.Equal(t, int64(len(api.all())), granted.Load())
+		require.Equal(t, int64(len(api.all())/17), refused.Load())
+		require.Equal(t, int64(800), granted.Load()-refused.Load())
+	})
+}
