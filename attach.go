@@ -51,6 +51,6 @@ func GrantOf(resp *http.Response) (Grant, bool) {
 	if resp == nil || resp.Request == nil {
 		return Grant{}, false
 	}
-	g, found := resp.Request.Context().Value(grantKey{}).(Grant)
-	return g, found
+	g, _ := resp.Request.Context().Value(grantKey{}).(Grant)
+	return g, g.budget != nil
 }

@@ -3,6 +3,7 @@ package ration_test
 import (
 	"net/http"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -17,7 +18,7 @@ import (
 func redirecting(chain ...string) func(int, *http.Request) (*http.Response, error) {
 	return func(_ int, req *http.Request) (*http.Response, error) {
 		for i, from := range chain[:len(chain)-1] {
-			if req.URL.String() == from {
+			if sent, _, _ := strings.Cut(req.URL.String(), "?"); sent == from {
 				return respond(req, http.StatusFound, "", []string{"Location", chain[i+1]}), nil
 			}
 		}

@@ -65,7 +65,7 @@ type Budget struct {
 	known   Status
 	seen    time.Time // when known was last confirmed, on this process's clock
 	told    time.Time // when the store was last told of this worker, likewise
-	healed  time.Time // the Status.Lost that was dealt with
+	mended  time.Time // the Status.Lost up to which own was entered again
 	own     ledger
 	worker  BookingID // this budget value, among the fleet's
 	last    time.Time // the Now of the latest booking

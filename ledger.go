@@ -18,6 +18,7 @@ type ledger struct {
 type ownAccount struct {
 	account Account
 	own     []ownBooking
+	total   Spending // by the whole fleet, as of the last booking
 }
 
 type ownBooking struct {
@@ -43,6 +44,9 @@ func (l *ledger) add(account Account, b Booking, booked time.Time) {
 			of.own = of.own[1:]
 		}
 	}
+	if b.Used > 0 {
+		of.total = Spending{Slot: b.Now, Cost: b.Used}
+	}
 	of.own = append(of.own, ownBooking{Spending{Slot: b.Slot, Cost: b.Cost, Entry: b.Entry}, booked})
 }
 
@@ -63,6 +67,7 @@ func (l *ledger) remove(b Booking) {
 // A spent is one account's part of what is to be entered.
 type spent struct {
 	account Account
+	total   Spending // zero: not to be entered
 	list    []Spending
 }
 
@@ -98,17 +103,21 @@ func (l *ledger) entered(all []spent, now time.Time) {
 	}
 }
 
-// heal enters again what this process booked before the store lost a log. The
-// store leaves out what is still there. It reports whether all was entered.
-func (b *Budget) heal(ctx context.Context, lost time.Time) bool {
+// mend enters again what this process booked before the store lost a log. The
+// store leaves out what is still there.
+func (b *Budget) mend(ctx context.Context, lost time.Time) error {
 	b.mu.Lock()
 	missing := b.own.choose(func(o ownBooking) bool { return !o.booked.IsZero() && o.booked.Before(lost) })
+	for i, one := range missing {
+		// Others may have gone, or be silent: what is known of them counts too.
+		missing[i].total = b.own.accounts[one.account.ID].total
+	}
 	b.mu.Unlock()
-	count, err := b.enter(ctx, b.Store, missing, "heal", lost)
-	if err == nil && count > 0 {
+	count, err := b.enter(ctx, b.Store, missing, "loss", lost)
+	if count > 0 {
 		b.notify(Notice{Kind: LogLost, Count: count})
 	}
-	return err == nil
+	return err
 }
 
 // enter enters spendings in parts that a store takes at once. The parts' IDs are
@@ -119,7 +128,7 @@ func (b *Budget) enter(ctx context.Context, store Store, all []spent, why string
 			first := part[0].Slot
 			r := EnterRequest{
 				ID:     b.nameParts(why, when, one.account.ID, first, len(part)),
-				Budget: b.Name, Account: one.account, Spent: part, Now: b.clock(),
+				Budget: b.Name, Account: one.account, Total: one.total, Spent: part, Now: b.clock(),
 			}
 			if err := store.Enter(ctx, r); err != nil {
 				return count, err

@@ -272,25 +272,26 @@ func (s *MemoryStore) Cancel(ctx context.Context, r CancelRequest) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
+	booking := r.Booking
+	e, err := parseLogEntry(booking.Entry, booking.Slot)
+	if err != nil && booking.Account != "" {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := s.budget(r.Booking.Budget)
-	known, found := b.answers[r.Booking.ID]
+	b := s.budget(booking.Budget)
+	known, found := b.answers[booking.ID]
 	if known.cancelled {
 		return nil
 	}
-	booking := r.Booking
 	if booking.Account == "" && found {
 		booking = known.booking
+		e, _ = parseLogEntry(booking.Entry, booking.Slot)
 	}
 	b.remember(booking.ID, memoryAnswer{cancelled: true})
 	account := b.accounts[booking.Account]
 	if account == nil {
 		return nil
-	}
-	e, err := parseLogEntry(booking.Entry, booking.Slot)
-	if err != nil {
-		return err
 	}
 	account.log.giveBack(e)
 	if r.Accounts != nil {

@@ -67,9 +67,9 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 	if r.MaxWait <= maxWindow {
 		maxWait = strconv.FormatInt(r.MaxWait.Microseconds(), 10)
 	}
-	args := make([]any, 0, 10+len(r.Accounts.sets))
+	args := make([]any, 0, 11+len(r.Accounts.sets))
 	args = append(args, micros(r.Now), r.ID.String(), r.Cost, maxWait, micros(r.Expect), micros(r.Last),
-		r.Accounts.digest, len(r.Accounts.sets))
+		micros(r.Mended), r.Accounts.digest, len(r.Accounts.sets))
 	for _, set := range r.Accounts.sets {
 		args = append(args, set.name)
 	}
@@ -91,9 +91,16 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 	switch {
 	case reply.is("cancelled", 1):
 		return Booking{}, errCancelledBefore
-	case reply.is("booked", 7):
+	case reply.is("booked", 8):
 		answer.Booked = true
 		answer.Entry = reply.parts[6]
+		answer.Used = int(reply.number(7))
+	case reply.is("lost", 3):
+		answer.Lost, answer.Now, answer.Version = true, reply.instant(1), reply.number(2)
+		if reply.err != nil {
+			return Booking{}, reply.bad("book")
+		}
+		return answer, nil
 	case reply.is("late", 6):
 	default:
 		return Booking{}, reply.bad("book")
@@ -146,8 +153,9 @@ func (s *RedisStore) Enter(ctx context.Context, r EnterRequest) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
-	args := make([]any, 0, 4+3*len(r.Spent))
-	args = append(args, micros(r.Now), r.ID.String(), r.Account.ID, nameLimits(r.Account.Limits))
+	args := make([]any, 0, 6+3*len(r.Spent))
+	args = append(args, micros(r.Now), r.ID.String(), r.Account.ID, nameLimits(r.Account.Limits),
+		micros(r.Total.Slot), r.Total.Cost)
 	for _, spent := range r.Spent {
 		args = append(args, micros(spent.Slot), spent.Cost, spent.Entry)
 	}

@@ -12,21 +12,22 @@ import (
 )
 
 // pauses returns the pauses for the refusals of one request that say nothing of
-// their own. It stops after the last that is sent again.
+// their own. They never stop.
 func (t *Transport) pauses() backoff.BackOff {
-	retries := t.Retries
-	if retries == 0 {
-		retries = defaultRetries
-	}
-	if retries < 0 {
-		return &backoff.StopBackOff{}
-	}
-	return backoff.WithMaxRetries(backoff.NewExponentialBackOff(
+	return backoff.NewExponentialBackOff(
 		backoff.WithInitialInterval(firstPause),
 		backoff.WithMultiplier(2),
 		backoff.WithMaxInterval(t.maxPause()),
 		backoff.WithMaxElapsedTime(0),
-	), uint64(retries))
+	)
+}
+
+// retries is how often a request is sent again.
+func (t *Transport) retries() int {
+	if t.Retries == 0 {
+		return defaultRetries
+	}
+	return t.Retries
 }
 
 func (t *Transport) maxPause() time.Duration {
@@ -43,9 +44,6 @@ func (t *Transport) pause(req *http.Request, resp *http.Response, grant Grant, o
 	length, said := retryAfter(resp.Header, time.Now())
 	if !said {
 		length = otherwise
-		if length == backoff.Stop {
-			length = firstPause
-		}
 	}
 	length = min(length, t.maxPause()).Truncate(time.Microsecond)
 	if length <= 0 {

@@ -35,7 +35,7 @@ func (b *Budget) answered(ctx context.Context, booking Booking, account Account)
 		b.notify(Notice{Kind: ClockStepped, By: booking.Stepped})
 	}
 	if !current {
-		b.refresh(ctx)
+		_ = b.refresh(ctx) // or the next caller does
 	}
 }
 
@@ -47,17 +47,17 @@ func (b *Budget) pausedUntil(ctx context.Context, account string) time.Time {
 	stale := time.Since(b.seen) > confirmAfter
 	b.mu.Unlock()
 	if stale && !b.isDown() {
-		b.refresh(ctx)
+		_ = b.refresh(ctx)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.known.PausedUntil[account]
 }
 
-// refresh asks the store, once for all callers that want to know, and heals the
-// store's logs if it has lost one.
-func (b *Budget) refresh(ctx context.Context) {
-	_, _, _ = b.asking.Do("", func() (any, error) {
+// refresh asks the store, once for all callers that want to know, and enters
+// again what it has lost.
+func (b *Budget) refresh(ctx context.Context) error {
+	_, err, _ := b.asking.Do("", func() (any, error) {
 		// One caller's cancellation must not harm the others.
 		ctx := context.WithoutCancel(ctx)
 		soon, stop := context.WithTimeout(ctx, handBackWithin)
@@ -68,17 +68,30 @@ func (b *Budget) refresh(ctx context.Context) {
 		}
 		status, err := b.Store.Status(soon, r)
 		if err != nil {
-			return nil, nil // asked again by the next caller
+			return nil, err
 		}
 		b.mu.Lock()
-		lost := status.Lost.After(b.healed)
+		lost := status.Lost.After(b.mended)
 		b.mu.Unlock()
-		if lost && b.forgets() && !b.heal(ctx, status.Lost) {
-			return nil, nil // likewise
+		if lost && b.forgets() {
+			if err := b.mend(ctx, status.Lost); err != nil {
+				return nil, err
+			}
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.known, b.seen, b.told, b.healed = status, time.Now(), time.Now(), status.Lost
+		b.known, b.seen, b.told, b.mended = status, time.Now(), time.Now(), status.Lost
 		return nil, nil
 	})
+	return err
+}
+
+// reckon adds to a request what a store that forgets can check itself against.
+func (b *Budget) reckon(r *BookRequest) {
+	if !b.forgets() {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.Expect, r.Last, r.Mended = b.reckonedNow().Truncate(time.Microsecond), b.last, b.mended
 }

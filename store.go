@@ -92,6 +92,9 @@ type BookRequest struct {
 	// Last is the Now of the caller's last booking. A store that may lose a log
 	// knows it lost one if it remembers no booking so late. Zero: none.
 	Last time.Time
+	// Mended is the Status.Lost up to which the caller has entered again what
+	// was lost. A caller with a Last books nothing after a later loss.
+	Mended time.Time
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }
@@ -114,6 +117,13 @@ type Booking struct {
 	Now time.Time
 	// Entry is the store's own name for the entry in the log.
 	Entry string
+	// Used is the units of the account that have left in its longest window, by
+	// whomever, up to Now. A store that loses nothing need not tell: zero.
+	Used int
+	// Lost tells that nothing was booked because a log was lost since the
+	// caller's Mended: it is to ask for the Status, enter its bookings again,
+	// and then ask for this one again.
+	Lost bool
 	// Stepped is what the store's clock was found to have stepped by, and
 	// was corrected for, in this booking. Zero: nothing.
 	Stepped time.Duration
@@ -144,6 +154,11 @@ type EnterRequest struct {
 	Budget string
 	// Account is the one that was charged.
 	Account Account
+	// Total is what the whole fleet had spent in the account's longest window up
+	// to Total.Slot, as the caller knows from Booking.Used. Of that the store
+	// enters what its log lacks, and then only what of Spent is later. Zero: not
+	// known. A store that loses nothing ignores it.
+	Total Spending
 	// Spent is at most 1,000 spendings in the order of their slots.
 	Spent []Spending
 	// Now stands for the store's clock. Zero: the store's clock.

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
-
-	"github.com/cenkalti/backoff/v4"
 )
 
 // A Transport is an http.RoundTripper that sends a request when the pool's quota
@@ -25,8 +23,8 @@ import (
 // has failed Retries times, or the next slot would come too late, the caller gets
 // the provider's own response.
 //
-// Only hosts that the caller chose get a token. A redirect to another host passes
-// through without a token, a booking or a wait.
+// Only hosts that the caller chose get a token. A redirect to another host, or from
+// https to http, passes through without a token, a booking or a wait.
 //
 // http.Client.Timeout and the request's context count the wait for the slot. If
 // the slot would come after the deadline, the request fails at once with an
@@ -75,7 +73,7 @@ const (
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.serves(req) {
-		return t.base().RoundTrip(req)
+		return t.pass(req)
 	}
 	grant, err := t.take(req)
 	if err != nil {
@@ -83,7 +81,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	pauses := t.pauses()
-	for {
+	for left := t.retries(); ; left-- {
 		resp, err := t.send(req, grant)
 		if err != nil {
 			return nil, err
@@ -94,9 +92,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		if t.Refused != nil {
 			t.Refused(resp, grant)
 		}
-		next := pauses.NextBackOff()
-		t.pause(req, resp, grant, next)
-		if next == backoff.Stop {
+		// Also after the last try: it is for the fleet.
+		t.pause(req, resp, grant, pauses.NextBackOff())
+		if left <= 0 {
 			return resp, nil
 		}
 		again, replayable := rewind(req)
@@ -135,24 +133,45 @@ func (t *Transport) base() http.RoundTripper {
 	return t.Base
 }
 
+// pass sends a request that gets no token as it is.
+func (t *Transport) pass(req *http.Request) (*http.Response, error) {
+	resp, err := t.base().RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	if resp.Request == nil {
+		resp.Request = req // serves follows it
+	}
+	if _, found := GrantOf(resp); found {
+		// The caller took the context of an earlier response.
+		resp.Request = resp.Request.WithContext(withGrant(resp.Request.Context(), Grant{}))
+	}
+	return resp, nil
+}
+
 // serves reports whether the request is to be charged and to get a token.
 func (t *Transport) serves(req *http.Request) bool {
 	if req.URL == nil {
 		return false // Base says what is wrong with it
 	}
-	if t.Hosts != nil {
-		return slices.ContainsFunc(t.Hosts, func(host string) bool {
-			return strings.EqualFold(host, req.URL.Host) || strings.EqualFold(host, req.URL.Hostname())
-		})
-	}
-	// req.Response is the redirect that led here. The caller chose the host of
-	// the first request of the chain, and with it the scheme: a redirect from
-	// https to http would show the token to everyone on the way.
+	// req.Response is the redirect that led here. The caller chose the first
+	// request of the chain: its scheme, since a redirect from https to http
+	// would show the token to everyone on the way, and its host.
 	first := req
-	for first.Response != nil && first.Response.Request != nil {
-		first = first.Response.Request
+	for first.Response != nil {
+		if first = first.Response.Request; first == nil || first.URL == nil {
+			return false
+		}
 	}
-	return first == req || first.URL != nil && strings.EqualFold(first.URL.Host, req.URL.Host) && first.URL.Scheme == req.URL.Scheme
+	if first.URL.Scheme == "https" && req.URL.Scheme != "https" {
+		return false
+	}
+	if t.Hosts == nil {
+		return strings.EqualFold(first.URL.Host, req.URL.Host) && first.URL.Scheme == req.URL.Scheme
+	}
+	return slices.ContainsFunc(t.Hosts, func(host string) bool {
+		return strings.EqualFold(host, req.URL.Host) || strings.EqualFold(host, req.URL.Hostname())
+	})
 }
 
 func (t *Transport) take(req *http.Request) (Grant, error) {

@@ -45,8 +45,10 @@ func (r EnterRequest) validate() error {
 		return errors.New("ration: EnterRequest.ID is zero: use NewBookingID")
 	case !validAccountID(r.Account.ID):
 		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
-	case len(r.Spent) == 0 || len(r.Spent) > maxSpent:
-		return fmt.Errorf("ration: %d spendings: there must be from 1 to %d", len(r.Spent), maxSpent)
+	case len(r.Spent) > maxSpent:
+		return fmt.Errorf("ration: %d spendings: there must be at most %d", len(r.Spent), maxSpent)
+	case r.Total.Cost < 0 || r.Total.Cost > maxUnits:
+		return fmt.Errorf("ration: EnterRequest.Total: the cost is %d: it must be from 0 to %d", r.Total.Cost, maxUnits)
 	}
 	if err := validateLimits(r.Account.Limits, maxWindow+mostMargin); err != nil {
 		return fmt.Errorf("ration: account %s: %w", r.Account.ID, err)
@@ -61,6 +63,9 @@ func (r EnterRequest) validate() error {
 		if err := validateNow(spent.Slot); err != nil {
 			return err
 		}
+	}
+	if err := validateNow(r.Total.Slot); err != nil {
+		return err
 	}
 	return validateNow(r.Now)
 }

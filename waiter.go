@@ -244,15 +244,26 @@ func (w *waiter) persist(ctx context.Context, longest bound, r BookRequest, err 
 	return nil
 }
 
-// ask asks the store once.
+// lossesAtOnce bounds how often a booking is tried again because a log was lost.
+const lossesAtOnce = 3
+
+// ask asks the store once, and again after what it has lost is mended.
 func (w *waiter) ask(ctx context.Context, r BookRequest) error {
 	b := w.budget
-	if b.forgets() {
-		b.mu.Lock()
-		r.Expect, r.Last = b.reckonedNow().Truncate(time.Microsecond), b.last
-		b.mu.Unlock()
-	}
+	b.reckon(&r)
 	booking, err := b.Store.Book(ctx, r)
+	for range lossesAtOnce {
+		if err != nil || !booking.Lost {
+			break
+		}
+		if err = b.refresh(ctx); err == nil {
+			b.reckon(&r)
+			booking, err = b.Store.Book(ctx, r)
+		}
+	}
+	if err == nil && booking.Lost {
+		err = &StoreError{Op: "book", Err: errors.New("the store loses its logs again and again")}
+	}
 	if err != nil {
 		w.booking = Booking{ID: r.ID, Budget: r.Budget}
 		return err

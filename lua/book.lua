@@ -6,19 +6,23 @@
 --       4 the longest wait, in microseconds; '' for no bound
 --       5 now as the caller reckons it from earlier answers; '' if it has none
 --       6 the now of the caller's last booking; '' if it has none
---       7 the digest of the accounts' index; '' for a single account
---       8 how many sets of limits follow
+--       7 the instant of the last loss that the caller has mended; '' if none
+--       8 the digest of the accounts' index; '' for a single account
+--       9 how many sets of limits follow
 --       then each set, 'MAX WINDOW ...'
 --       then the accounts, SET:ACCOUNT (sets count from 1); none if the index
 --       has them
--- returns {'booked', now, version, slot, account, stepped, entry}
+-- returns {'booked', now, version, slot, account, stepped, entry, used}
 --         {'late', now, version, slot, account, stepped}   not booked: slot is
 --                                                  too late
+--         used: the units of the account that have left in the longest window
 --         stepped: by how much the clock was found to have stepped, and corrected
+--         {'lost', now, version}                   not booked: a log was lost since
+--                                                  the caller last booked
 --         {'accounts'}                             ask again with the accounts
 --         {'cancelled'}                            the ID was cancelled before
 
-local state = call('HMGET', base, 'version', 'offset', 'seen', 'careful')
+local state = call('HMGET', base, 'version', 'offset', 'seen', 'careful', 'lost')
 local ahead, seen, careful = tonumber(state[2] or 0), tonumber(state[3] or 0), tonumber(state[4] or 0)
 local now = clock(ARGV[1], ahead)
 local id = ARGV[2]
@@ -26,15 +30,16 @@ local cost = whole(ARGV[3], 'cost', 1, 1000000000000)
 local longest = ARGV[4] ~= '' and whole(ARGV[4], 'the longest wait', 0, 400 * DAY)
 local reckoned = ARGV[5] ~= '' and whole(ARGV[5], 'the reckoned now', 1, 4503599627370496)
 local before = ARGV[6] ~= '' and whole(ARGV[6], 'the last now', 1, 4503599627370496)
-local index = ARGV[7] ~= '' and base .. ':pool:' .. ARGV[7]
+local mended = ARGV[7] ~= '' and whole(ARGV[7], 'the last loss', 0, 4503599627370496) or 0
+local index = ARGV[8] ~= '' and base .. ':pool:' .. ARGV[8]
 local sets = {}
-for i = 1, whole(ARGV[8], 'the number of limit sets', 1, 10000) do
-  sets[i] = limitset(ARGV[8 + i])
+for i = 1, whole(ARGV[9], 'the number of limit sets', 1, 10000) do
+  sets[i] = limitset(ARGV[9 + i])
 end
 if #id ~= 32 then
   bad = bad or 'ERR ration: the booking\'s ID must have 32 digits'
 end
-local first = 9 + #sets
+local first = 10 + #sets
 if not index and #ARGV ~= first then
   bad = bad or 'ERR ration: exactly one account goes without an index'
 end
@@ -48,7 +53,7 @@ if known == 'cancelled' then
 elseif known then
   local slot, account, entry = string.match(known, '^(%d+) %d+:(%S+) (.*)$')
   call('HSET', base, 'seen', text(math.max(now, seen)))
-  return {'booked', text(now), version(), slot, account, '0', entry}
+  return {'booked', text(now), version(), slot, account, '0', entry, '0'}
 end
 
 -- The server's clock may step. Back, all would wait for it to catch up: time
@@ -69,21 +74,27 @@ end
 
 -- missing notes that a log is gone. Until the workers have entered again what
 -- they booked nothing leaves.
+local lost = tonumber(state[5] or 0)
 local function missing()
-  careful = now + CAREFUL
-  call('HSET', base, 'lost', text(now), 'careful', text(careful))
+  lost, careful = now, now + CAREFUL
+  call('HSET', base, 'lost', text(lost), 'careful', text(careful))
   renew(now)
 end
 if before and seen < before then
   missing()
 elseif not state[1] then
   -- A new budget, or one that was lost whole: only its workers know.
-  call('HSET', base, 'lost', text(now))
+  lost = now
+  call('HSET', base, 'lost', text(lost))
   renew(now)
 end
-call('HSET', base, 'seen', text(math.max(now, seen)))
+call('HSET', base, 'seen', text(math.max(now, seen, before or 0)))
 if call('PTTL', base) < 0 then
   call('PEXPIRE', base, text(DAY / 1000))
+end
+-- A caller that has booked before must enter that again first.
+if before and lost > mended then
+  return {'lost', text(now), version()}
 end
 local latest = longest and now + longest
 
@@ -164,12 +175,15 @@ else
   until #members == 0
   call('PEXPIRE', index, text(400 * DAY / 1000))
 end
+if before and lost > mended then
+  return {'lost', text(now), version()}
+end
 if not best then
   return redis.error_reply('ERR ration: cost ' .. text(cost) .. ' is more than any account can take')
 end
 
 local late = latest and best.slot > latest
-local entry
+local entry, used
 if not late then
   local log, set = best.log, best.set
   if best.hole then
@@ -184,6 +198,7 @@ if not late then
   keep(log, set, now)
   call('SET', base .. ':id:' .. id, text(best.slot) .. ' ' .. best.member .. ' ' .. entry, 'PX', REMEMBER)
   trim(log, set, now)
+  used = since(log, now - set.window) - (log.last > now and since(log, now) or 0)
   if index then
     scores[best.member] = log.handedBack and 0 or earliest(log, set, 1)
   end
@@ -194,4 +209,4 @@ end
 if late then
   return {'late', text(now), version(), text(best.slot), best.account, text(stepped)}
 end
-return {'booked', text(now), version(), text(best.slot), best.account, text(stepped), entry}
+return {'booked', text(now), version(), text(best.slot), best.account, text(stepped), entry, text(used)}

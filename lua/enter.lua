@@ -5,6 +5,8 @@
 --       2 the request's ID, 32 hexadecimal digits
 --       3 the account
 --       4 its limits, 'MAX WINDOW ...'
+--       5 an instant at which the units spent by all are known; '' if none is
+--       6 those units, in the longest window before it
 --       then for each, in the order of slots: slot, cost, and the entry that it
 --       had; '' if it had none
 -- returns {how many were entered}
@@ -16,14 +18,16 @@ local now = clock(ARGV[1], offset())
 local id, account = ARGV[2], ARGV[3]
 local set = limitset(ARGV[4])
 local spendings = {}
-for i = 5, #ARGV, 3 do
+local known = ARGV[5] ~= '' and whole(ARGV[5], 'an instant', 1, 4503599627370496)
+local units = whole(ARGV[6], 'units', 0, 4503599627370496)
+for i = 7, #ARGV, 3 do
   spendings[#spendings + 1] = {
     slot = whole(ARGV[i], 'a slot', 1, 4503599627370496 + 400 * DAY),
     cost = whole(ARGV[i + 1], 'a cost', 1, 1000000000000),
     entry = ARGV[i + 2],
   }
 end
-if #id ~= 32 or account == '' or #spendings == 0 or #ARGV % 3 ~= 1 then
+if #id ~= 32 or account == '' or #ARGV % 3 ~= 0 then
   bad = bad or 'ERR ration: enter takes an ID, an account, its limits, and for each spending three arguments'
 end
 if bad then
@@ -36,11 +40,24 @@ if call('EXISTS', record) == 1 then
 end
 local log = open(account, now)
 local entered = 0
+local function add(slot, cost)
+  if slot > now - set.window then
+    enter(log, math.max(slot, log.last), cost)
+    entered = entered + 1
+  end
+end
+-- What is missing of all that was spent by the known instant stands there as one
+-- entry: nothing of it left later.
+if known then
+  local there = since(log, known - set.window) - since(log, known)
+  if units > there then
+    add(known, units - there)
+  end
+end
 for _, spending in ipairs(spendings) do
   local there = #spending.entry == 12 and call('ZSCORE', log.key, spending.entry)
-  if not (there and tonumber(there) == spending.slot) and spending.slot > now - set.window then
-    enter(log, math.max(spending.slot, log.last), spending.cost)
-    entered = entered + 1
+  if not (there and tonumber(there) == spending.slot) and not (known and spending.slot <= known) then
+    add(spending.slot, spending.cost)
   end
 end
 if entered > 0 then

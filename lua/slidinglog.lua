@@ -91,10 +91,10 @@ local function blocker(log, need)
   while low <= high do
     local entry = call('ZRANGE', log.key, rank, rank, 'WITHSCORES')
     local before, cost = unpackEntry(entry[1])
-    local since, own = spent(log, (log.total - before) % MODULUS, cost)
-    if since <= need then
+    local units, own = spent(log, (log.total - before) % MODULUS, cost)
+    if units <= need then
       high = rank - 1
-    elseif since - own <= need then
+    elseif units - own <= need then
       return tonumber(entry[2])
     else
       low = rank + 1
@@ -102,6 +102,16 @@ local function blocker(log, need)
     rank = math.floor((low + high) / 2)
   end
   return nil
+end
+
+-- since returns the units that count with slots after the given one.
+local function since(log, slot)
+  local oldest = call('ZRANGEBYSCORE', log.key, '(' .. text(slot), '+inf', 'LIMIT', 0, 1)[1]
+  if not oldest then
+    return 0
+  end
+  local before, cost = unpackEntry(oldest)
+  return (spent(log, (log.total - before) % MODULUS, cost))
 end
 
 -- earliest returns the smallest slot that keeps the order and every limit.
@@ -178,8 +188,8 @@ local function trim(log, set, now)
   local entry = call('ZRANGE', log.key, TRIM - 1, TRIM - 1, 'WITHSCORES')
   local before, cost = unpackEntry(entry[1])
   local slot = tonumber(entry[2])
-  local since = (log.total - before) % MODULUS - cost - log.unspent
-  if slot < now - set.window - DAY or (slot < now - set.window and since >= set.largest) then
+  local behind = (log.total - before) % MODULUS - cost - log.unspent
+  if slot < now - set.window - DAY or (slot < now - set.window and behind >= set.largest) then
     call('ZREMRANGEBYRANK', log.key, 0, TRIM - 1)
     log.size = log.size - TRIM
   end

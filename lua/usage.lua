@@ -16,17 +16,6 @@ if bad then
   return redis.error_reply(bad)
 end
 
--- used returns the units that count in the window that ends now, or later.
-local function used(log, window)
-  local from = '(' .. text(now - window)
-  local oldest = call('ZRANGEBYSCORE', log.key, from, '+inf', 'LIMIT', 0, 1)[1]
-  if not oldest then
-    return 0
-  end
-  local before, cost = unpackEntry(oldest)
-  return (spent(log, (log.total - before) % MODULUS, cost))
-end
-
 local reply = {text(now)}
 for i = 3 + #sets, #ARGV do
   local number, account = string.match(ARGV[i], '^(%d+):(.+)$')
@@ -38,7 +27,7 @@ for i = 3 + #sets, #ARGV do
   local paused = pausedUntil(account)
   reply[#reply + 1] = paused > now and text(paused) or '0'
   for _, limit in ipairs(set) do
-    local units = used(log, limit.window)
+    local units = since(log, now - limit.window)
     local free = 0
     if units > 0 then
       free = blocker(log, math.min(units, limit.max) - 1) + limit.window

@@ -103,8 +103,10 @@ func (b *booking) wait(ctx context.Context, _ int) error {
 // limiter with Redis", command by command: old calls are removed, those in the
 // window read, this one is added whatever their number, and only then does the
 // caller count. Timestamps are in microseconds, on the worker's clock, and each
-// is its own member. The article does not say what a worker does that is not
-// allowed to call; here it asks again every 100 ms.
+// is its own member: two workers in one microsecond are one entry, so that a run
+// with a few such pairs in its first burst shows as many refusals at most. The
+// article does not say what a worker does that is not allowed to call; here it
+// asks again every 100 ms.
 type multi struct {
 	setup
 	key string

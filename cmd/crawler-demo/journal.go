@@ -7,10 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
 	"time"
-
-	"github.com/ration-go/ration"
 )
 
 // A journal is the -out file: what was fetched, by this run and those before it.
@@ -22,7 +19,7 @@ type journal struct {
 
 	// What the runs before left, by URL.
 	pages map[string]page
-	spent []spent // in the order of the file
+	spent []spent // in the last window, in the order of the file
 	cut   int64   // the length of the torn line that was cut off
 }
 
@@ -137,8 +134,9 @@ func (j *journal) learn(r record, p plan) {
 		j.pages[r.URL] = found
 	}
 	// parseRecord has looked at it.
-	at, _ := time.Parse(time.RFC3339Nano, r.Sent)
-	j.spent = append(j.spent, spent{r.Token, at})
+	if at, _ := time.Parse(time.RFC3339Nano, r.Sent); time.Since(at) < p.longestWindow() {
+		j.spent = append(j.spent, spent{r.Token, at})
+	}
 }
 
 // add writes one line. If that fails the file ends as it did before.
@@ -162,20 +160,3 @@ func (j *journal) close() error {
 	j.file = nil
 	return errors.Join(file.Sync(), file.Close())
 }
-
-// spentWithin returns the calls of the last window, oldest first.
-func (j *journal) spentWithin(limits []ration.Limit, now time.Time) []spent {
-	var longest time.Duration
-	for _, l := range limits {
-		longest = max(longest, l.Window)
-	}
-	var recent []spent
-	for _, s := range j.spent {
-		if s.at.After(now.Add(-longest)) && !s.at.After(now) {
-			recent = append(recent, s)
-		}
-	}
-	slices.SortStableFunc(recent, func(a, b spent) int { return a.at.Compare(b.at) })
-	return recent
-}
-

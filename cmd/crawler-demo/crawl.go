@@ -1,0 +1,311 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"time"
+)
+
+// A crawl is the coordinator: it alone has the queue, the -out file and the
+// display, and gives the crews their jobs. Its fields belong to run's goroutine.
+type crawl struct {
+	app     *app
+	plan    plan
+	pages   *journal
+	crews   []*member
+	tally   *tally
+	display display
+
+	queue    []string // to be given out
+	known    map[string]bool
+	inFlight int
+	stopping bool
+	nextID   int
+	notes    int
+}
+
+// mostNotes bounds how many failures are told one by one.
+const mostNotes = 20
+
+func newCrawl(a *app, p plan, pages *journal) *crawl {
+	c := &crawl{app: a, plan: p, pages: pages, known: make(map[string]bool), tally: newTally(p)}
+	return c
+}
+
+// run fetches everything, and returns why it did not.
+func (c *crawl) run(ctx context.Context) error {
+	c.display = newDisplay(c.app.stderr, c.plan)
+	defer c.display.close()
+	for _, u := range c.plan.starts {
+		c.add(u, "")
+	}
+	if len(c.queue) == 0 {
+		return nil
+	}
+
+	events := make(chan event, 256)
+	if err := c.muster(events); err != nil {
+		c.disband(events, 0)
+		return err
+	}
+	c.tally.begin()
+	ticker := time.NewTicker(c.display.every())
+	defer ticker.Stop()
+	var failed error
+	for failed == nil && !c.stopping {
+		c.give()
+		if c.inFlight == 0 && c.allReady() {
+			break
+		}
+		select {
+		case e := <-events:
+			failed = c.heard(e)
+		case <-ticker.C:
+			c.show()
+		case <-ctx.Done():
+			c.stopping = true
+			c.note("stopping: calls that were sent are being finished; a second Ctrl-C stops at once")
+		}
+	}
+	if err := c.disband(events, c.app.grace+2*settleTimeout); failed == nil {
+		failed = err
+	}
+	c.tally.end()
+	c.show()
+	return failed
+}
+
+// add puts a URL into the queue, unless it was there before. Where an earlier run
+// has fetched it, what counts is the page that it leads to.
+func (c *crawl) add(u, from string) {
+	for u != "" && !c.known[u] {
+		if from != "" && !c.plan.mayFollow(u) {
+			c.known[u] = true
+			c.tally.failed++
+			c.note(fmt.Sprintf("%s leads to %s: not fetched, because the tokens are for the hosts of the list only", from, c.plan.censor.text(u)))
+			return
+		}
+		c.known[u] = true
+		done, found := c.pages.pages[u]
+		if !found {
+			c.queue = append(c.queue, u)
+			return
+		}
+		c.tally.before++
+		if done.warning != nil {
+			c.warn(u, done.warning.Error())
+		}
+		u, from = done.next, u
+	}
+}
+
+// muster starts the crews.
+func (c *crawl) muster(events chan<- event) error {
+	offset := 0
+	for i := range c.plan.processes {
+		m := &member{number: i + 1, workers: share(c.plan.workers, c.plan.processes, i), offset: offset}
+		offset += m.workers
+		if c.plan.processes > 1 {
+			var err error
+			if m.process, err = c.app.crew(); err != nil {
+				return err
+			}
+		}
+		s := c.plan.setup(m.workers)
+		s.Keep, s.Usage, s.Grace = c.plan.out != "", i == 0, c.app.grace
+		if s.Redis == "" {
+			s.Spent = c.plan.past(c.pages.spent)
+		}
+		if err := c.app.start(m, s, events); err != nil {
+			return err
+		}
+		c.crews = append(c.crews, m)
+	}
+	return nil
+}
+
+// share is the i-th of n equal parts of total, the first ones taking the rest.
+func share(total, n, i int) int {
+	part := total / n
+	if i < total%n {
+		part++
+	}
+	return part
+}
+
+// give gives the crews as many jobs as they can take.
+func (c *crawl) give() {
+	if !c.allReady() {
+		return // all start together, so that none is ahead
+	}
+	for len(c.queue) > 0 && !c.enough() {
+		m := leastBusy(c.crews)
+		if m == nil {
+			return
+		}
+		u := c.queue[0]
+		c.queue = c.queue[1:]
+		c.nextID++
+		c.inFlight++
+		m.given[c.nextID] = u
+		m.orders <- order{Jobs: []job{{ID: c.nextID, URL: u}}}
+	}
+}
+
+// enough reports whether -max is reached with what is under way.
+func (c *crawl) enough() bool {
+	return c.plan.max > 0 && c.tally.fetched+c.inFlight >= c.plan.max
+}
+
+func (c *crawl) allReady() bool {
+	for _, m := range c.crews {
+		if !m.ready && !m.gone {
+			return false
+		}
+	}
+	return true
+}
+
+// heard takes in what a crew says. An error ends the crawl.
+func (c *crawl) heard(e event) error {
+	m := e.from
+	if e.gone {
+		return c.lost(m, e.err)
+	}
+	m.commands = max(m.commands, e.report.Commands)
+	switch r := e.report; {
+	case r.Ready:
+		m.ready = true
+	case r.Bye:
+		m.bye = true
+	case r.State != nil:
+		m.waiting = r.State.Waiting
+		if r.State.Usage != nil {
+			c.tally.usage = r.State.Usage
+		}
+	case r.Result != nil:
+		return c.took(m, r.Result)
+	}
+	return nil
+}
+
+// took takes in the result of a job.
+func (c *crawl) took(m *member, r *result) error {
+	u, found := m.given[r.ID]
+	if !found {
+		return fmt.Errorf("process %d of the fleet reports a job that it was not given", m.number)
+	}
+	delete(m.given, r.ID)
+	c.inFlight--
+	c.tally.add(m.offset+r.Worker, r.Sends)
+	switch {
+	case r.Unsent:
+		c.queue = append(c.queue, u)
+	case r.StoreDown:
+		c.queue = append(c.queue, u)
+		if c.stopping {
+			return nil
+		}
+		return fmt.Errorf("the store does not answer, so nothing more was sent (%s)", r.Error)
+	case r.Error != "":
+		c.tally.failed++
+		c.warn(u, r.Error)
+	default:
+		if r.Record != nil {
+			if err := c.pages.add(append(r.Record, '\n')); err != nil {
+				return err
+			}
+		}
+		c.tally.fetched++
+		c.tally.statuses[r.Status]++
+		if r.Warning != "" {
+			c.warn(u, r.Warning)
+		}
+		c.add(r.Next, u)
+	}
+	return nil
+}
+
+// lost takes in that a crew has ended. Its jobs are given to the others: what
+// they had sent was booked, so that no quota is exceeded by it.
+func (c *crawl) lost(m *member, err error) error {
+	m.gone = true
+	m.waiting = 0
+	c.inFlight -= len(m.given)
+	for _, u := range m.given {
+		c.queue = append(c.queue, u)
+	}
+	clear(m.given)
+	close(m.orders)
+	if m.bye && c.stopping {
+		return nil
+	}
+	if err == nil {
+		err = errCrewGone
+	}
+	if m.process == nil {
+		return err
+	}
+	c.note(fmt.Sprintf("process %d of the fleet was lost (%v); its URLs go to the others", m.number, err))
+	for _, other := range c.crews {
+		if !other.gone {
+			return nil
+		}
+	}
+	return errors.New("all processes of the fleet were lost")
+}
+
+// disband stops the crews and waits for them for a bounded time. What they still
+// report counts and is kept.
+func (c *crawl) disband(events <-chan event, within time.Duration) (failed error) {
+	c.stopping = true
+	left := 0
+	for _, m := range c.crews {
+		if !m.gone {
+			left++
+			m.orders <- order{Stop: true}
+		}
+	}
+	timeout := time.NewTimer(within)
+	defer timeout.Stop()
+	for left > 0 {
+		select {
+		case e := <-events:
+			if e.gone {
+				left--
+			}
+			if err := c.heard(e); err != nil && failed == nil {
+				failed = err
+			}
+		case <-timeout.C:
+			for _, m := range c.crews {
+				m.kill()
+			}
+		}
+	}
+	return failed
+}
+
+func (c *crawl) show() { c.display.show(c.snapshot()) }
+
+// warn tells what is wrong with a URL.
+func (c *crawl) warn(u, why string) { c.note(u + ": " + why) }
+
+// note tells something, unless too much was told.
+func (c *crawl) note(text string) {
+	c.notes++
+	switch {
+	case c.notes <= mostNotes:
+		c.display.note("crawler-demo: " + text)
+	case c.notes == mostNotes+1:
+		c.display.note("crawler-demo: and so on: what else goes wrong is counted, not told")
+	}
+}
+
+// mayFollow reports whether the tokens may be sent to the URL's host.
+func (p plan) mayFollow(u string) bool {
+	parsed, err := url.Parse(u)
+	return err == nil && p.origins[origin(parsed)]
+}

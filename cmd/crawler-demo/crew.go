@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/ration-go/ration"
+)
+
+// crewArg is the only argument of a process that is one of a fleet.
+const crewArg = "crew-of-a-fleet"
+
+// crewProcess is the main function of such a process. Ctrl-C in a terminal
+// reaches the whole group, but what is to happen then is the coordinator's to
+// say. When the coordinator is killed the pipes break, and the slots that were
+// booked are still to be handed back.
+func crewProcess(stdin io.Reader, stdout, stderr io.Writer) int {
+	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+	if err := serveCrew(stdin, stdout); err != nil {
+		fmt.Fprintln(stderr, "crawler-demo: a process of the fleet: "+oneLine(err))
+		return exitNotDone
+	}
+	return exitDone
+}
+
+// A crew is the workers of one process. Each takes a job, waits until the pool
+// has a slot for it, fetches it and reports.
+type crew struct {
+	setup   *setup
+	censor  *censor
+	client  *http.Client
+	pool    *ration.Pool
+	store   *countedStore
+	tokens  map[string]int // index by ID
+	jobs    chan job
+	reports chan report
+
+	mu      sync.Mutex // protects all below
+	active  map[*errand]struct{}
+	waiting int
+	stopped bool
+}
+
+// settleTimeout bounds how long a crew that ends waits for its bookings to be
+// handed back.
+const settleTimeout = 5 * time.Second
+
+// serveCrew reads orders until they end, and returns when all that it began has
+// ended. It reports nothing of a coordinator that is gone.
+func serveCrew(orders io.Reader, reports io.Writer) error {
+	decoder := json.NewDecoder(orders)
+	var first order
+	if err := decoder.Decode(&first); err != nil || first.Setup == nil {
+		return errors.New("started without orders: it is started by crawler-demo, not by hand")
+	}
+	c, err := newCrew(first.Setup)
+	if err != nil {
+		return err
+	}
+	written := make(chan error, 1)
+	go func() { written <- writeAll(reports, c.reports) }()
+	c.report(report{Ready: true})
+
+	var workers, observer sync.WaitGroup
+	for i := range c.setup.Workers {
+		workers.Go(func() { c.work(i) })
+	}
+	done := make(chan struct{})
+	observer.Go(func() { c.observe(done) })
+	c.obey(decoder)
+	workers.Wait()
+	close(done)
+	observer.Wait()
+
+	ctx, stop := context.WithTimeout(context.Background(), settleTimeout)
+	defer stop()
+	err = c.store.close(ctx)
+	c.client.CloseIdleConnections()
+	c.report(report{Bye: true})
+	close(c.reports)
+	return errors.Join(err, <-written)
+}
+
+func newCrew(s *setup) (*crew, error) {
+	store, err := openStore(s)
+	if err != nil {
+		return nil, err
+	}
+	c := &crew{
+		setup:   s,
+		censor:  newCensor(s.Auth, s.Tokens),
+		store:   store,
+		pool:    newPool(s, store),
+		tokens:  make(map[string]int),
+		jobs:    make(chan job, jobsAhead(s.Workers)),
+		reports: make(chan report, 2*s.Workers),
+		active:  make(map[*errand]struct{}),
+	}
+	for i, t := range c.pool.Tokens() {
+		c.tokens[t.ID()] = i
+	}
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.MaxIdleConns, base.MaxIdleConnsPerHost = 0, s.Workers // no worker dials anew for each call
+	c.client = &http.Client{
+		Transport: &ration.Transport{
+			Base:    base,
+			Pool:    c.pool,
+			Hosts:   s.Hosts,
+			Attach:  s.Auth.attach(),
+			Granted: granted,
+			Refused: refused,
+		},
+		CheckRedirect: redirected,
+	}
+	return c, nil
+}
+
+// jobsAhead is how many jobs a crew of that many workers is given at a time:
+// each worker's, and some to go on with while a report travels.
+func jobsAhead(workers int) int { return workers + (workers+3)/4 }
+
+// obey carries out orders until there are no more.
+func (c *crew) obey(orders *json.Decoder) {
+	defer close(c.jobs)
+	for {
+		var o order
+		if err := orders.Decode(&o); err != nil {
+			c.stop(0) // the coordinator is gone: nobody keeps what is still fetched
+			return
+		}
+		for _, j := range o.Jobs {
+			c.jobs <- j
+		}
+		if o.Stop {
+			c.stop(c.setup.Grace)
+			go c.heed(orders)
+			return
+		}
+	}
+}
+
+// heed waits for the coordinator to be gone while the last calls end.
+func (c *crew) heed(orders *json.Decoder) {
+	var o order
+	for orders.Decode(&o) == nil {
+	}
+	c.stop(0)
+}
+
+// stop lets go of the jobs that wait for their slot, and of those that were sent
+// after a time of grace.
+func (c *crew) stop(grace time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.stopped = true
+	for e := range c.active {
+		if !e.sent || grace == 0 {
+			e.cancel(errStopped)
+		}
+	}
+	if grace > 0 && len(c.active) > 0 {
+		time.AfterFunc(grace, func() { c.stop(0) })
+	}
+}
+
+// work does jobs until there are no more.
+func (c *crew) work(worker int) {
+	for j := range c.jobs {
+		r := c.fetch(j)
+		r.ID, r.Worker = j.ID, worker
+		c.report(report{Result: r})
+	}
+}
+
+func (c *crew) report(r report) {
+	r.Commands = c.store.commands()
+	c.reports <- r
+}
+
+// How often the display is served. What is left of the quota is asked of the
+// store, so that is asked rarely and by one crew only: it counts as commands.
+const (
+	stateEvery = 200 * time.Millisecond
+	usageEvery = 5 // states
+)
+
+// observe reports the state until done.
+func (c *crew) observe(done <-chan struct{}) {
+	ticker := time.NewTicker(stateEvery)
+	defer ticker.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-done:
+			return
+		case <-ticker.C:
+		}
+		var s state
+		c.mu.Lock()
+		s.Waiting = c.waiting
+		c.mu.Unlock()
+		if c.setup.Usage && n%usageEvery == 0 {
+			s.Usage = c.usage()
+		}
+		c.report(report{State: &s})
+	}
+}
+
+// usage returns what is left of each token's quota; nothing if the store does
+// not say, which the next booking tells.
+func (c *crew) usage() []left {
+	ctx, stop := context.WithTimeout(context.Background(), time.Second)
+	defer stop()
+	all, err := c.pool.Usage(ctx)
+	if err != nil {
+		return nil
+	}
+	lefts := make([]left, len(all))
+	for i, u := range all {
+		lefts[i] = left{Token: u.Account, Remaining: u.Remaining()}
+		for _, l := range u.Limits {
+			if l.Remaining == lefts[i].Remaining {
+				lefts[i].Max = l.Limit.Max
+			}
+		}
+	}
+	return lefts
+}

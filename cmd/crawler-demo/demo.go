@@ -1,0 +1,105 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	mathrand "math/rand/v2"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/instagram"
+)
+
+// A demoSize is the demo's quota and what it is spent on.
+type demoSize struct {
+	tokens  int
+	limit   ration.Limit
+	windows int // that the quota of so many windows is just enough for
+	users   int // more than there are workers, so that each always has a page to fetch
+}
+
+// fullDemo fetches 6,000 pages: 1,500 at once and 1,500 more after 5, 10 and 15
+// seconds.
+var fullDemo = demoSize{tokens: 3, limit: ration.Limit{Max: 500, Window: 5 * time.Second}, windows: 4, users: 120}
+
+func (d demoSize) pages() int { return d.tokens * d.limit.Max * d.windows }
+
+// demoMargin is what the demo adds to the window in place of the budget's half a
+// percent. The provider, the fleet and often Redis share one small machine here,
+// so that a call may take some 10 ms longer to arrive than the one before; a
+// twentieth of a second of an hour would be lost on nobody.
+const demoMargin = 100 * time.Millisecond
+
+// planDemo starts the simulated provider.
+func (a *app) planDemo(o options) (plan, error) {
+	size := a.demo
+	p := plan{options: o, margin: demoMargin, expected: size.pages()}
+	p.limits = []ration.Limit{size.limit}
+	p.follow = follower{Kind: "json", Path: []string{"paging", "next"}}
+	// Two demos on one Redis are two fleets.
+	p.budget = "crawler-demo-" + randomHex(4)
+	for range size.tokens {
+		p.secrets = append(p.secrets, "demo-"+randomHex(16))
+	}
+	p.censor = newCensor(p.auth, p.secrets)
+	p.judge = &instagram.Provider{
+		Limit:        size.limit.Max,
+		Window:       size.limit.Window,
+		Tokens:       p.secrets,
+		Users:        size.users,
+		PagesPerUser: size.pages() / size.users,
+		PageSize:     10,
+		Latency:      func() time.Duration { return 3*time.Millisecond + mathrand.N(9*time.Millisecond) },
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return p, fmt.Errorf("the simulated provider does not start: %w", err)
+	}
+	server := &http.Server{Handler: p.judge, ReadHeaderTimeout: 10 * time.Second}
+	go server.Serve(listener)
+	p.close = func() {
+		_ = server.Close()
+		p.sweep()
+	}
+	base := "http://" + listener.Addr().String()
+	p.starts = p.judge.StartURLs(base)
+	p.origins = origins(p.starts)
+	atOnce := size.tokens * size.limit.Max
+	p.intro = fmt.Sprintf("A simulated provider at %s allows each of %d tokens %d calls in any %v, and judges.\n"+
+		"%d pages of %d users are to be fetched: the quota admits %d at once and %d every %v, so that takes about %v.",
+		base, size.tokens, size.limit.Max, size.limit.Window,
+		size.pages(), size.users, atOnce, atOnce, size.limit.Window, time.Duration(size.windows-1)*size.limit.Window)
+	return p, nil
+}
+
+// sweep removes the demo's log from Redis, whose keys would expire only after a
+// day. They are the demo's alone: it has the budget's name from a random number.
+func (p plan) sweep() {
+	if p.redis == "" {
+		return
+	}
+	options, err := redisOptions(p.redis)
+	if err != nil {
+		return
+	}
+	client := redis.NewClient(options)
+	defer client.Close()
+	ctx, stop := context.WithTimeout(context.Background(), checkTimeout)
+	defer stop()
+	keys := client.Scan(ctx, 0, "ration:v1:{"+p.budget+"}*", 1000).Iterator()
+	for keys.Next(ctx) {
+		client.Unlink(ctx, keys.Val())
+	}
+}
+
+func randomHex(n int) string {
+	b := make([]byte, n)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration"
+)
+
+// An errand is a job under way. Its fields but sent are its worker's own: the
+// client calls the hooks on the worker's goroutine.
+type errand struct {
+	crew   *crew
+	cancel context.CancelCauseFunc
+	sent   bool // and not waiting for a slot; crew.mu protects it
+	calls  []call
+	timer  *time.Timer // ends a call that is never answered
+}
+
+// A call is a request on a grant.
+type call struct {
+	send
+	token     ration.Token
+	slot      time.Time
+	sent      time.Time
+	connected bool
+}
+
+var (
+	errStopped = errors.New("the crawl was stopped")
+	errSilent  = fmt.Errorf("no whole answer within %v", callTimeout)
+)
+
+const (
+	// callTimeout bounds a call from its slot to the last byte of the answer. It
+	// cannot be http.Client.Timeout, which counts the wait for the slot.
+	callTimeout = 2 * time.Minute
+	// largestBody bounds what one answer can take of the memory.
+	largestBody = 64 << 20
+)
+
+type errandKey struct{}
+
+func errandOf(ctx context.Context) *errand {
+	e, _ := ctx.Value(errandKey{}).(*errand)
+	return e
+}
+
+// fetch does one job.
+func (c *crew) fetch(j job) *result {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	e := &errand{crew: c, cancel: cancel}
+	if !c.begin(e) {
+		return &result{Unsent: true}
+	}
+	defer c.end(e)
+
+	ctx = context.WithValue(ctx, errandKey{}, e)
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+		if n := len(e.calls); n > 0 {
+			e.calls[n-1].connected = true
+		}
+	}})
+	r := new(result)
+	err := c.get(ctx, e, j.URL, r)
+	for _, call := range e.calls {
+		// Without a connection nothing was sent, and the slot was handed back.
+		if call.connected {
+			r.Sends = append(r.Sends, call.send)
+		}
+	}
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil {
+			err = cause
+		}
+		r.Unsent = errors.Is(err, errStopped)
+		r.StoreDown = errors.Is(err, ration.ErrStoreUnavailable)
+		if failed, found := errors.AsType[*url.Error](err); found {
+			err = failed.Err // the job's URL is told with it
+		}
+		r.Error = c.censor.text(oneLine(err))
+	}
+	return r
+}
+
+// get fetches a URL and puts into the result what came of it.
+func (c *crew) get(ctx context.Context, e *errand, target string, r *result) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("User-Agent", "crawler-demo (github.com/ration-go/ration)")
+	resp, err := c.client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	r.Status = resp.StatusCode
+	if !definitive(resp.StatusCode) {
+		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
+		return fmt.Errorf("the provider answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	}
+	body, err := io.ReadAll(io.LimitReader(resp.Body, largestBody+1))
+	if err != nil {
+		return err
+	}
+	if len(body) > largestBody {
+		return fmt.Errorf("the answer has more than %d MiB", largestBody>>20)
+	}
+	if resp.StatusCode < 300 {
+		next, err := follow(c.setup.Follow, c.censor, resp.Request.URL, resp.Header.Values("Link"), body)
+		r.Next = next
+		if err != nil {
+			r.Warning = c.censor.text(err.Error())
+		}
+	}
+	if c.setup.Keep {
+		r.Record, err = c.record(e, target, resp, r, body)
+	}
+	return err
+}
+
+// follow is the page that follows, as it is asked for and kept.
+func follow(f follower, c *censor, base *url.URL, links []string, body []byte) (string, error) {
+	next, err := f.next(base, links, body)
+	if next == "" || err != nil {
+		return "", err
+	}
+	u, err := parseURL(next)
+	if err != nil {
+		return "", err
+	}
+	return c.url(next, u)
+}
+
+// record returns the line for -out.
+func (c *crew) record(e *errand, target string, resp *http.Response, r *result, body []byte) ([]byte, error) {
+	kept := record{
+		URL:         target,
+		Status:      resp.StatusCode,
+		Received:    instant(time.Now()),
+		ContentType: c.censor.text(resp.Header.Get("Content-Type")),
+	}
+	if n := len(e.calls); n > 0 {
+		last := e.calls[n-1]
+		kept.Token, kept.Slot, kept.Sent = last.token.ID(), instant(last.slot), instant(last.sent)
+	}
+	if c.setup.Follow.follows() {
+		kept.Next = &r.Next
+	}
+	for _, value := range resp.Header.Values("Link") {
+		kept.Link = append(kept.Link, c.censor.text(value))
+	}
+	kept.setBody(body, c.censor)
+	return kept.line()
+}
+
+// begin counts the errand among the active, unless the crew was stopped.
+func (c *crew) begin(e *errand) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.stopped {
+		return false
+	}
+	c.active[e] = struct{}{}
+	c.waiting++
+	return true
+}
+
+func (c *crew) end(e *errand) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.active, e)
+	if !e.sent {
+		c.waiting--
+	}
+	e.stopTimer()
+}
+
+// set moves the errand between waiting for a slot and being under way. One that
+// waits does not outlive a stop.
+func (e *errand) set(sent bool) {
+	e.crew.mu.Lock()
+	defer e.crew.mu.Unlock()
+	switch {
+	case sent && !e.sent:
+		e.crew.waiting--
+	case !sent && e.sent:
+		e.crew.waiting++
+	}
+	if e.crew.stopped && !(sent && e.sent) {
+		e.cancel(errStopped)
+	}
+	e.sent = sent
+	e.stopTimer()
+	if sent {
+		e.timer = time.AfterFunc(callTimeout, func() { e.cancel(errSilent) })
+	}
+}
+
+func (e *errand) stopTimer() {
+	if e.timer != nil {
+		e.timer.Stop()
+		e.timer = nil
+	}
+}
+
+// granted is the transport's hook: a slot has come.
+func granted(req *http.Request, g ration.Grant) {
+	e := errandOf(req.Context())
+	now := time.Now()
+	e.calls = append(e.calls, call{
+		send:  send{Token: e.crew.tokens[g.Token.ID()], Sent: now.UnixMicro(), Late: max(0, g.Late.Microseconds())},
+		token: g.Token, slot: g.Slot, sent: now,
+	})
+	e.set(true)
+}
+
+// refused is the transport's hook: the provider said 429.
+func refused(resp *http.Response, _ ration.Grant) {
+	e := errandOf(resp.Request.Context())
+	e.calls[len(e.calls)-1].Refused = true
+	e.set(false)
+}
+
+// redirected follows a redirect as http.Client does. The page that a redirect
+// names is a call of its own, with a slot of its own.
+func redirected(req *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return errors.New("stopped after 10 redirects")
+	}
+	if via[0].URL.Scheme == "https" && req.URL.Scheme != "https" {
+		return errors.New("the provider redirects from https to http, which would show the token: not followed")
+	}
+	e := errandOf(req.Context())
+	if slices.ContainsFunc(e.crew.setup.Hosts, func(host string) bool { return strings.EqualFold(host, req.URL.Host) }) {
+		e.set(false) // to another host it goes without a slot
+	}
+	return nil
+}

@@ -1,0 +1,147 @@
+package main
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration"
+
+	"github.com/ration-go/ration/internal/instagram"
+)
+
+// A plan is what is to be crawled, and with what: the flags and the files that
+// they name.
+type plan struct {
+	options
+	starts   []string // the first pages
+	secrets  []string
+	censor   *censor
+	origins  map[string]bool // that get a token
+	margin   time.Duration   // zero: the budget's own
+	expected int             // pages in all, where that is known beforehand
+	judge    *instagram.Provider
+	intro    string
+	close    func()
+}
+
+// planCrawl reads the files of a crawl.
+func (a *app) planCrawl(o options) (plan, error) {
+	p := plan{options: o, close: func() {}}
+	data, err := a.readInput("tokens", o.tokens)
+	if err != nil {
+		return p, err
+	}
+	if p.secrets, err = readTokens(o.tokens, data); err != nil {
+		return p, err
+	}
+	p.censor = newCensor(o.auth, p.secrets)
+	if data, err = a.readInput("urls", o.urls); err != nil {
+		return p, err
+	}
+	if p.starts, err = readURLs(o.urls, data, p.censor); err != nil {
+		return p, err
+	}
+	p.origins = origins(p.starts)
+	return p, nil
+}
+
+// setup is what a crew of that many workers is told.
+func (p plan) setup(workers int) *setup {
+	return &setup{
+		Tokens:  p.secrets,
+		Limits:  p.limits,
+		Margin:  p.margin,
+		Budget:  p.budget,
+		Redis:   p.redis,
+		Auth:    p.auth,
+		Follow:  p.follow,
+		Hosts:   p.hosts(),
+		Workers: workers,
+	}
+}
+
+// hosts are those of the origins, as ration.Transport compares them.
+func (p plan) hosts() []string {
+	var hosts []string
+	for o := range p.origins {
+		if u, err := url.Parse(o); err == nil {
+			hosts = append(hosts, u.Host)
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// past is the calls that the -out file tells of and that still count.
+func (p plan) past(spent []spent) []past {
+	index := make(map[string]int)
+	for i, secret := range p.secrets {
+		index[ration.NewToken(secret).ID()] = i
+	}
+	var all []past
+	for _, s := range spent {
+		if i, found := index[s.token]; found && s.at.Before(time.Now()) {
+			all = append(all, past{Token: i, At: s.at.UnixMicro()})
+		}
+	}
+	slices.SortFunc(all, func(a, b past) int { return int(a.At - b.At) })
+	return all
+}
+
+func (p plan) longestWindow() (longest time.Duration) {
+	for _, l := range p.limits {
+		longest = max(longest, l.Window)
+	}
+	return longest
+}
+
+// limitsText is the limits as they were given.
+func (p plan) limitsText() []string {
+	var all []string
+	for _, l := range p.limits {
+		all = append(all, l.String())
+	}
+	return all
+}
+
+// opening says what is going to happen.
+func (p plan) opening(pages *journal) string {
+	var b strings.Builder
+	if p.intro != "" {
+		fmt.Fprintln(&b, p.intro)
+	} else {
+		fmt.Fprintf(&b, "%s of %s; %s, each %s\n", count(len(p.starts), "URL"),
+			count(len(p.hosts()), "host"), count(len(p.secrets), "token"), strings.Join(p.limitsText(), " and "))
+	}
+	fmt.Fprintf(&b, "%s in %s; the log is in %s\n", count(p.workers, "worker"), count(p.processes, "process"), p.storeText())
+	if n := len(pages.pages); n > 0 {
+		fmt.Fprintf(&b, "%s has %s already", p.out, count(n, "page"))
+		if pages.cut > 0 {
+			fmt.Fprintf(&b, "; a last line of %d bytes was torn and is cut off", pages.cut)
+		}
+		fmt.Fprintln(&b)
+	}
+	return b.String()
+}
+
+func (p plan) storeText() string {
+	if p.redis == "" {
+		return "memory"
+	}
+	return fmt.Sprintf("Redis at %s, budget %s", redisAddress(p.redis), p.budget)
+}
+
+// count is "1 page" or "7 pages".
+func count(n int, what string) string {
+	switch {
+	case n == 1:
+	case strings.HasSuffix(what, "ss"):
+		what += "es"
+	default:
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}

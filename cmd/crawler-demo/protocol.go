@@ -1,0 +1,122 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/ration-go/ration"
+)
+
+// The coordinator and its crews speak in lines of JSON: orders go to a crew,
+// reports come back. A crew in a process of its own gets them through its
+// standard input and output, one in the coordinator's process through pipes in
+// memory. The orders end, with the process that gives them, however that ends:
+// a crew whose orders end without stop stops by itself.
+
+// An order has one of its fields set. The first is Setup.
+type order struct {
+	Setup *setup `json:"setup,omitempty"`
+	Jobs  []job  `json:"jobs,omitempty"`
+	Stop  bool   `json:"stop,omitempty"` // no more will come; let go of what waits for a slot
+}
+
+// A job is a URL to be fetched.
+type job struct {
+	ID  int    `json:"id"`
+	URL string `json:"url"`
+}
+
+// A setup is all that a crew needs to know.
+type setup struct {
+	Tokens  []string       `json:"tokens"` // secrets
+	Limits  []ration.Limit `json:"limits"`
+	Margin  time.Duration  `json:"margin"`
+	Budget  string         `json:"budget"`
+	Redis   string         `json:"redis"` // "": the log is in memory
+	Spent   []past         `json:"spent"` // what the log in memory begins with
+	Auth    auth           `json:"auth"`
+	Follow  follower       `json:"follow"`
+	Hosts   []string       `json:"hosts"` // that get a token
+	Workers int            `json:"workers"`
+	Keep    bool           `json:"keep"`  // responses are written to a file
+	Usage   bool           `json:"usage"` // report what is left of the quota
+	Grace   time.Duration  `json:"grace"`
+}
+
+// A past is a call that an earlier run made, by the index of its token.
+type past struct {
+	Token int   `json:"token"`
+	At    int64 `json:"at"` // microseconds since the epoch
+}
+
+// A report has one of its fields set, and Commands always.
+type report struct {
+	Ready  bool    `json:"ready,omitempty"`
+	Result *result `json:"result,omitempty"`
+	State  *state  `json:"state,omitempty"`
+	Bye    bool    `json:"bye,omitempty"` // the last: all is handed back
+	// Commands is how many the crew has sent to the store so far.
+	Commands int64 `json:"commands"`
+}
+
+// A result is what became of a job. It is fetched if Error is empty.
+type result struct {
+	ID     int    `json:"id"`
+	Worker int    `json:"worker"`
+	Sends  []send `json:"sends,omitempty"`
+	Status int    `json:"status,omitempty"`
+	// Record is the line for -out.
+	Record json.RawMessage `json:"record,omitempty"`
+	// Next is the page that follows; Warning why it cannot be.
+	Next    string `json:"next,omitempty"`
+	Warning string `json:"warning,omitempty"`
+	Error   string `json:"error,omitempty"`
+	// Unsent tells that the crawl was stopped first: not a failure.
+	Unsent bool `json:"unsent,omitempty"`
+	// StoreDown tells that the store did not answer: no job will do better.
+	StoreDown bool `json:"store_down,omitempty"`
+}
+
+// A send is one call: a job has several if it was refused or redirected. Times
+// are in microseconds, instants since the epoch.
+type send struct {
+	Token   int   `json:"token"` // index
+	Sent    int64 `json:"sent"`
+	Late    int64 `json:"late"`
+	Refused bool  `json:"refused,omitempty"`
+}
+
+// A state is sent now and then, for the display.
+type state struct {
+	Waiting int    `json:"waiting"` // workers that wait for their slot
+	Usage   []left `json:"usage,omitempty"`
+}
+
+// A left is what is left of a token's quota.
+type left struct {
+	Token     string `json:"token"` // ID
+	Remaining int    `json:"remaining"`
+	Max       int    `json:"max"` // of the limit that leaves the least
+}
+
+// writeAll writes what comes through the channel until that is closed, and
+// flushes whenever it has caught up: in a burst many messages leave with one
+// write, and a lone one does not wait. If a write fails it goes on to empty the
+// channel, so that nobody blocks, and returns the first error.
+func writeAll[M any](to io.Writer, messages <-chan M) error {
+	buffered := bufio.NewWriterSize(to, 64<<10)
+	encoder := json.NewEncoder(buffered)
+	encoder.SetEscapeHTML(false)
+	var failed error
+	for m := range messages {
+		if failed != nil {
+			continue
+		}
+		if failed = encoder.Encode(m); failed == nil && len(messages) == 0 {
+			failed = buffered.Flush()
+		}
+	}
+	return failed
+}

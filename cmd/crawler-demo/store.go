@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/maintnotifications"
+
+	"github.com/ration-go/ration"
+)
+
+// A counted store counts the commands that it is sent: for the summary's
+// commands per call.
+type countedStore struct {
+	ration.Store
+	commands func() int64
+	// close waits until the bookings of callers who left are handed back.
+	close func(context.Context) error
+}
+
+// openStore returns the setup's store. It does not touch it yet.
+func openStore(s *setup) (*countedStore, error) {
+	if s.Redis == "" {
+		memory := &memoryStore{past: s.Spent, tokens: s.Tokens}
+		return &countedStore{
+			Store:    memory,
+			commands: memory.commands.Load,
+			close:    func(context.Context) error { return nil },
+		}, nil
+	}
+	options, err := redisOptions(s.Redis)
+	if err != nil {
+		return nil, err
+	}
+	options.PoolSize = s.Workers + 2 // one for each booking under way
+	client := redis.NewClient(options)
+	counter := new(commandCounter)
+	client.AddHook(counter)
+	store := &ration.RedisStore{Client: client}
+	return &countedStore{
+		Store:    store,
+		commands: counter.commands.Load,
+		close: func(ctx context.Context) error {
+			return errors.Join(store.Settle(ctx), client.Close())
+		},
+	}, nil
+}
+
+// redisOptions reads -redis. Its errors do not repeat the URL, which may have a
+// password in it.
+func redisOptions(s string) (*redis.Options, error) {
+	const write = "write redis://HOST:PORT/DB, or rediss:// for TLS"
+	u, err := url.Parse(s)
+	if err != nil {
+		return nil, errors.New("-redis is not a URL: " + write)
+	}
+	switch u.Scheme {
+	case "redis", "rediss", "unix":
+	default:
+		return nil, fmt.Errorf("-redis has the scheme %q, which is not Redis's: %s", u.Scheme, write)
+	}
+	options, err := redis.ParseURL(s)
+	if err != nil {
+		return nil, fmt.Errorf("-redis: %s: %s", strings.TrimPrefix(err.Error(), "redis: "), write)
+	}
+	// What a connection says of itself when it begins is of no use here, and
+	// would count as commands.
+	options.DisableIdentity = true
+	options.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}
+	return options, nil
+}
+
+// redisAddress is where -redis points, as it may be shown.
+func redisAddress(s string) string {
+	options, err := redisOptions(s)
+	if err != nil {
+		return "Redis"
+	}
+	return options.Addr
+}
+
+// A commandCounter counts the commands that go-redis is asked to send. That is
+// more than one for a booking whose script Redis did not know yet, and for a new
+// connection; what go-redis sends again because an answer was lost counts once.
+type commandCounter struct{ commands atomic.Int64 }
+
+func (c *commandCounter) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *commandCounter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		c.commands.Add(1)
+		return next(ctx, cmd)
+	}
+}
+
+func (c *commandCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		c.commands.Add(int64(len(cmds)))
+		return next(ctx, cmds)
+	}
+}
+
+// A memoryStore is the log of a crawl without Redis. The log ends with the
+// process and the provider's does not: so a crawl that is resumed first enters
+// the calls that its -out file tells of.
+type memoryStore struct {
+	ration.MemoryStore
+	commands atomic.Int64
+	tokens   []string
+	past     []past // oldest first
+	once     sync.Once
+}
+
+// Book implements ration.Store.
+func (s *memoryStore) Book(ctx context.Context, r ration.BookRequest) (ration.Booking, error) {
+	s.recall(ctx, r)
+	s.commands.Add(1)
+	return s.MemoryStore.Book(ctx, r)
+}
+
+// Cancel implements ration.Store.
+func (s *memoryStore) Cancel(ctx context.Context, r ration.CancelRequest) error {
+	s.commands.Add(1)
+	return s.MemoryStore.Cancel(ctx, r)
+}
+
+// Usage implements ration.Store.
+func (s *memoryStore) Usage(ctx context.Context, r ration.UsageRequest) ([]ration.Usage, error) {
+	s.commands.Add(1)
+	return s.MemoryStore.Usage(ctx, r)
+}
+
+// Pause implements ration.Store.
+func (s *memoryStore) Pause(ctx context.Context, r ration.PauseRequest) (time.Time, error) {
+	s.commands.Add(1)
+	return s.MemoryStore.Pause(ctx, r)
+}
+
+// Status implements ration.Store.
+func (s *memoryStore) Status(ctx context.Context, r ration.StatusRequest) (ration.Status, error) {
+	s.commands.Add(1)
+	return s.MemoryStore.Status(ctx, r)
+}
+
+// recall books the past, before the first booking of this run and with its
+// accounts, whose windows have the budget's margin.
+func (s *memoryStore) recall(ctx context.Context, r ration.BookRequest) {
+	s.once.Do(func() {
+		alone := make(map[string]*ration.Accounts)
+		for i := range r.Accounts.Len() {
+			account := r.Accounts.At(i)
+			alone[account.ID], _ = ration.NewAccounts(account) // it is one of a list that was valid
+		}
+		for _, call := range s.past {
+			account := alone[ration.NewToken(s.tokens[call.Token]).AccountID()]
+			if account == nil {
+				continue
+			}
+			// If it cannot be entered a call may be refused, and is sent again.
+			_, _ = s.MemoryStore.Book(context.WithoutCancel(ctx), ration.BookRequest{
+				ID: ration.NewBookingID(), Budget: r.Budget, Accounts: account, Cost: 1,
+				MaxWait: ration.Forever, Now: time.UnixMicro(call.At),
+			})
+		}
+	})
+}
+
+// checkTimeout bounds the first question to a Redis: it answers, or the user is
+// told.
+const checkTimeout = 3 * time.Second
+
+// checkStore asks the store what is used of the tokens' quota: that finds a wrong
+// address, password or limit before anything else is done.
+func checkStore(ctx context.Context, p plan) error {
+	s := p.setup(1)
+	store, err := openStore(s)
+	if err != nil {
+		return badInput{err}
+	}
+	ctx, stop := context.WithTimeout(ctx, checkTimeout)
+	defer stop()
+	defer store.close(ctx)
+	if _, err := newPool(s, store).Usage(ctx); err != nil {
+		if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
+			return err
+		}
+		if s.Redis == "" || !errors.Is(err, ration.ErrStoreUnavailable) {
+			return badInput{err}
+		}
+		if failed, found := errors.AsType[*ration.StoreError](err); found {
+			err = failed.Err
+		}
+		if refused, found := errors.AsType[*net.OpError](err); found {
+			err = refused.Err
+		}
+		return badf("-redis: the Redis at %s does not answer as it should (%w): start it, or name another", redisAddress(s.Redis), err)
+	}
+	return nil
+}
+
+// newPool returns the pool of the setup's tokens.
+func newPool(s *setup, store ration.Store) *ration.Pool {
+	budget := &ration.Budget{Name: s.Budget, Limits: s.Limits, Margin: s.Margin, Store: store}
+	tokens := make([]ration.Token, len(s.Tokens))
+	for i, secret := range s.Tokens {
+		tokens[i] = ration.NewToken(secret)
+	}
+	return ration.NewPool(budget, tokens...)
+}

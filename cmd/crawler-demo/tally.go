@@ -1,0 +1,91 @@
+package main
+
+import (
+	"slices"
+	"time"
+
+	"github.com/ration-go/ration"
+)
+
+// A tally is what a crawl counts. A call takes 16 bytes of it, which a crawl of
+// a million does not notice.
+type tally struct {
+	start, finish time.Time
+
+	before   int // URLs that earlier runs have fetched
+	fetched  int
+	failed   int
+	statuses map[int]int
+
+	requests, refused int
+	byWorker          []int
+	byToken           []tokenTally
+	late              []int64 // microseconds
+	usage             []left  // as last heard
+}
+
+// A tokenTally is what was sent with one token.
+type tokenTally struct {
+	token   ration.Token
+	refused int
+	sent    []int64 // microseconds since the epoch, in the order of the reports
+}
+
+func newTally(p plan) *tally {
+	t := &tally{statuses: make(map[int]int), byWorker: make([]int, p.workers)}
+	for _, secret := range p.secrets {
+		t.byToken = append(t.byToken, tokenTally{token: ration.NewToken(secret)})
+	}
+	return t
+}
+
+func (t *tally) begin() { t.start = time.Now() }
+func (t *tally) end()   { t.finish = time.Now() }
+
+// elapsed is how long the crawl has taken so far.
+func (t *tally) elapsed() time.Duration {
+	switch {
+	case t.start.IsZero():
+		return 0
+	case t.finish.IsZero():
+		return time.Since(t.start)
+	}
+	return t.finish.Sub(t.start)
+}
+
+// add counts the calls of a job.
+func (t *tally) add(worker int, sends []send) {
+	for _, s := range sends {
+		t.requests++
+		t.byWorker[worker]++
+		t.late = append(t.late, s.Late)
+		of := &t.byToken[s.Token]
+		of.sent = append(of.sent, s.Sent)
+		if s.Refused {
+			t.refused++
+			of.refused++
+		}
+	}
+}
+
+// span is the time from the first call to the last, and when that first was.
+func (t *tally) span() (first int64, span time.Duration) {
+	var last int64
+	for _, of := range t.byToken {
+		for _, at := range of.sent {
+			if first == 0 || at < first {
+				first = at
+			}
+			last = max(last, at)
+		}
+	}
+	return first, time.Duration(last-first) * time.Microsecond
+}
+
+// sorted puts each token's calls into the order in which they were sent. Reports
+// come in the order in which answers do.
+func (t *tally) sorted() {
+	for _, of := range t.byToken {
+		slices.Sort(of.sent)
+	}
+}

@@ -1,0 +1,226 @@
+package ration_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// A process is one of several that share nothing but a Redis.
+type process struct {
+	*ration.Budget
+	mu      sync.Mutex
+	notices []ration.Notice
+}
+
+func newProcess(name string, client redis.UniversalClient, now func() time.Time, limits ...ration.Limit) *process {
+	p := &process{Budget: &ration.Budget{Name: name, Limits: limits, Store: &ration.RedisStore{Client: client}, Margin: -1}}
+	p.SetClock(now)
+	p.Noticed = func(n ration.Notice) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.notices = append(p.notices, n)
+	}
+	return p
+}
+
+func (p *process) noticed(kind ration.NoticeKind) []ration.Notice {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []ration.Notice
+	for _, n := range p.notices {
+		if n.Kind == kind {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+func book(t *testing.T, p *process, n int) {
+	t.Helper()
+	for range n {
+		_, err := p.Wait(t.Context(), ration.NewToken("a"), 1)
+		require.NoError(t, err)
+	}
+}
+
+// lose removes what a fault removes.
+var losses = map[string]func(t *testing.T, client *redis.Client, name string, token ration.Token){
+	"all keys, by a restart": func(t *testing.T, client *redis.Client, _ string, _ ration.Token) {
+		require.NoError(t, client.FlushAll(t.Context()).Err())
+	},
+	"the log, by an eviction": func(t *testing.T, client *redis.Client, name string, token ration.Token) {
+		require.EqualValues(t, 1, client.Del(t.Context(), "ration:v1:{"+name+"}:log:"+token.AccountID()).Val())
+	},
+}
+
+func TestALostLogIsEnteredAgainBeforeMoreIsBooked(t *testing.T) {
+	for how, lose := range losses {
+		t.Run(how, func(t *testing.T) {
+			server, name := redistest.Start(t), redistest.Name(t)
+			synctest.Test(t, func(t *testing.T) {
+				client := server.Client(t)
+				limit := ration.PerHour(10)
+				first, second := newProcess(name, client, time.Now, limit), newProcess(name, client, time.Now, limit)
+				start := time.Now()
+				book(t, first, 6)
+				time.Sleep(time.Minute)
+				book(t, second, 4)
+				time.Sleep(time.Minute)
+				lose(t, client, name, ration.NewToken("a"))
+
+				// The second process was the last to book, and knows of the first
+				// one's six even if that is silent.
+				book(t, second, 1)
+				require.GreaterOrEqual(t, time.Since(start), time.Hour+time.Minute)
+				require.LessOrEqual(t, time.Since(start), time.Hour+time.Minute+2*time.Second)
+				book(t, first, 1)
+
+				require.Len(t, second.noticed(ration.LogLost), 1)
+				require.Equal(t, 4, second.noticed(ration.LogLost)[0].Count)
+			})
+		})
+	}
+}
+
+func TestAnOldDumpIsNoticed(t *testing.T) {
+	server, name := redistest.Start(t), redistest.Name(t)
+	synctest.Test(t, func(t *testing.T) {
+		client := server.Client(t)
+		p := newProcess(name, client, time.Now, ration.PerHour(10))
+		start := time.Now()
+		book(t, p, 4)
+		dump := map[string]string{}
+		keys, err := client.Keys(t.Context(), "*").Result()
+		require.NoError(t, err)
+		for _, key := range keys {
+			dump[key] = client.Dump(t.Context(), key).Val()
+		}
+		time.Sleep(time.Minute)
+		book(t, p, 6)
+		require.NoError(t, client.FlushAll(t.Context()).Err())
+		for key, value := range dump {
+			require.NoError(t, client.Restore(t.Context(), key, 0, value).Err())
+		}
+		book(t, p, 1)
+		require.GreaterOrEqual(t, time.Since(start), time.Hour)
+		require.Len(t, p.noticed(ration.LogLost), 1)
+
+		left, err := p.Remaining(t.Context(), ration.NewToken("a"))
+		require.NoError(t, err)
+		require.Equal(t, 3, left, "at an hour and 2 s the four have left; the six and the new one count")
+	})
+}
+
+func TestAWaiterWhoseBookingWasLostBooksAnew(t *testing.T) {
+	server, name := redistest.Start(t), redistest.Name(t)
+	synctest.Test(t, func(t *testing.T) {
+		client := server.Client(t)
+		first := newProcess(name, client, time.Now, ration.PerHour(1))
+		second := newProcess(name, client, time.Now, ration.PerHour(1))
+		book(t, first, 1)
+		var granted []time.Time
+		var mu sync.Mutex
+		var wait sync.WaitGroup
+		for _, p := range []*process{first, second} {
+			wait.Go(func() {
+				book(t, p, 1)
+				mu.Lock()
+				defer mu.Unlock()
+				granted = append(granted, time.Now())
+			})
+		}
+		time.Sleep(30 * time.Minute)
+		require.NoError(t, client.FlushAll(t.Context()).Err())
+		wait.Go(func() {
+			book(t, second, 1)
+			mu.Lock()
+			defer mu.Unlock()
+			granted = append(granted, time.Now())
+		})
+		wait.Wait()
+		require.Len(t, granted, 3)
+		for i := range granted {
+			for j := range i {
+				require.GreaterOrEqual(t, granted[i].Sub(granted[j]).Abs(), time.Hour, "no two in an hour")
+			}
+		}
+	})
+}
+
+func TestCancelledBookingsAreNotALoss(t *testing.T) {
+	server, name := redistest.Start(t), redistest.Name(t)
+	synctest.Test(t, func(t *testing.T) {
+		p := newProcess(name, server.Client(t), time.Now, ration.PerHour(10))
+		start := time.Now()
+		for range 20 {
+			grant, err := p.Wait(t.Context(), ration.NewToken("a"), 3)
+			require.NoError(t, err)
+			require.NoError(t, grant.Cancel(context.Background()))
+		}
+		require.Zero(t, time.Since(start))
+		require.Empty(t, p.noticed(ration.LogLost))
+	})
+}
+
+func TestTheServersClockMayStep(t *testing.T) {
+	for name, step := range map[string]time.Duration{
+		"forward by two hours": 2 * time.Hour,
+		"forward by 11 s":      11 * time.Second,
+		"back by an hour":      -time.Hour,
+		"back by a day":        -24 * time.Hour,
+	} {
+		t.Run(name, func(t *testing.T) {
+			server, name := redistest.Start(t), redistest.Name(t)
+			synctest.Test(t, func(t *testing.T) {
+				var stepped time.Duration
+				clock := func() time.Time { return time.Now().Add(stepped) }
+				client := server.Client(t)
+				limit := ration.Limit{Max: 5, Window: 10 * time.Second}
+				first, second := newProcess(name, client, clock, limit), newProcess(name, client, clock, limit)
+				start := time.Now()
+				book(t, first, 3)
+				book(t, second, 2)
+				time.Sleep(time.Second)
+				stepped = step
+				book(t, first, 1)
+				require.GreaterOrEqual(t, time.Since(start), 10*time.Second, "no window holds more than five")
+				require.LessOrEqual(t, time.Since(start), 12*time.Second, "and the fleet is not frozen")
+				book(t, second, 1)
+				require.LessOrEqual(t, time.Since(start), 12*time.Second)
+
+				notices := append(first.noticed(ration.ClockStepped), second.noticed(ration.ClockStepped)...)
+				require.Len(t, notices, 1, "it is said once")
+				require.InDelta(t, -step.Seconds(), notices[0].By.Seconds(), 1)
+			})
+		})
+	}
+}
+
+func TestASleepingWorkerIsNotTakenForAClockStep(t *testing.T) {
+	server, name := redistest.Start(t), redistest.Name(t)
+	synctest.Test(t, func(t *testing.T) {
+		client := server.Client(t)
+		limit := ration.Limit{Max: 5, Window: 10 * time.Second}
+		// The sleeper's machine was suspended: its clock has not moved.
+		var slept time.Duration
+		sleeper := newProcess(name, client, time.Now, limit)
+		other := newProcess(name, client, func() time.Time { return time.Now().Add(slept) }, limit)
+		sleeper.SetClock(func() time.Time { return time.Now().Add(slept) })
+		book(t, sleeper, 1)
+		slept = time.Hour
+		// A worker that is new reckons nothing, and shows what time it is.
+		book(t, other, 1)
+		start := time.Now()
+		book(t, sleeper, 5)
+		require.LessOrEqual(t, time.Since(start), 10*time.Second)
+		require.Empty(t, sleeper.noticed(ration.ClockStepped))
+	})
+}

@@ -1,0 +1,246 @@
+package ration_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+)
+
+// A cutStore is a store behind a network that can be cut.
+type cutStore struct {
+	ration.Store
+	cut   atomic.Bool
+	calls atomic.Int64
+}
+
+var errCut = &ration.StoreError{Op: "test", Err: errors.New("the network is cut")}
+
+func (s *cutStore) Book(ctx context.Context, r ration.BookRequest) (ration.Booking, error) {
+	s.calls.Add(1)
+	if s.cut.Load() {
+		return ration.Booking{}, errCut
+	}
+	return s.Store.Book(ctx, r)
+}
+
+func (s *cutStore) Cancel(ctx context.Context, r ration.CancelRequest) error {
+	if s.cut.Load() {
+		return errCut
+	}
+	return s.Store.Cancel(ctx, r)
+}
+
+func (s *cutStore) Enter(ctx context.Context, r ration.EnterRequest) error {
+	if s.cut.Load() {
+		return errCut
+	}
+	return s.Store.Enter(ctx, r)
+}
+
+func (s *cutStore) Status(ctx context.Context, r ration.StatusRequest) (ration.Status, error) {
+	if s.cut.Load() {
+		return ration.Status{}, errCut
+	}
+	return s.Store.Status(ctx, r)
+}
+
+// inOutage runs a test in a bubble with two workers on one Redis, either of which
+// can be cut off.
+func inOutage(t *testing.T, outage ration.Outage, limit ration.Limit, test func(t *testing.T, workers []*process, stores []*cutStore)) {
+	t.Helper()
+	server, name := redistest.Shared(t), redistest.Name(t)
+	synctest.Test(t, func(t *testing.T) {
+		client := server.Client(t)
+		var workers []*process
+		var stores []*cutStore
+		for range 2 {
+			p := newProcess(name, client, time.Now, limit)
+			store := &cutStore{Store: p.Store}
+			p.Store, p.Outage = store, outage
+			workers, stores = append(workers, p), append(stores, store)
+		}
+		test(t, workers, stores)
+	})
+}
+
+func TestByDefaultNothingLeavesWithoutTheStore(t *testing.T) {
+	inOutage(t, ration.HoldBack, ration.PerHour(10), func(t *testing.T, workers []*process, stores []*cutStore) {
+		stores[0].cut.Store(true)
+		start := time.Now()
+		_, err := workers[0].Wait(t.Context(), ration.NewToken("a"), 1)
+		require.ErrorIs(t, err, ration.ErrStoreUnavailable)
+		require.NotErrorIs(t, err, ration.ErrExhausted)
+		require.InDelta(t, 30, time.Since(start).Seconds(), 2, "Patience is 30 s by default")
+		require.Less(t, stores[0].calls.Load(), int64(100))
+
+		start = time.Now()
+		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+		defer stop()
+		_, err = workers[0].Wait(ctx, ration.NewToken("a"), 1)
+		require.ErrorIs(t, err, ration.ErrStoreUnavailable)
+		require.ErrorIs(t, err, context.DeadlineExceeded)
+		require.LessOrEqual(t, time.Since(start), 5*time.Second)
+
+		start = time.Now()
+		_, err = workers[0].Try(t.Context(), ration.NewToken("a"), 1)
+		require.ErrorIs(t, err, ration.ErrStoreUnavailable)
+		require.Zero(t, time.Since(start))
+		workers[0].Patience = -1
+		_, err = workers[0].Wait(t.Context(), ration.NewToken("a"), 1)
+		require.ErrorIs(t, err, ration.ErrStoreUnavailable)
+		require.Zero(t, time.Since(start))
+		require.Len(t, workers[0].noticed(ration.StoreDown), 1)
+	})
+}
+
+func TestWaitersGoOnWhenTheStoreIsBack(t *testing.T) {
+	inOutage(t, ration.HoldBack, ration.PerHour(10), func(t *testing.T, workers []*process, stores []*cutStore) {
+		stores[0].cut.Store(true)
+		var wait sync.WaitGroup
+		wait.Go(func() { book(t, workers[0], 1) })
+		time.Sleep(10 * time.Second)
+		stores[0].cut.Store(false)
+		start := time.Now()
+		wait.Wait()
+		require.LessOrEqual(t, time.Since(start), 2*time.Second)
+		left, err := workers[1].Remaining(t.Context(), ration.NewToken("a"))
+		require.NoError(t, err)
+		require.Equal(t, 9, left)
+		require.Len(t, workers[0].noticed(ration.StoreBack), 1)
+	})
+}
+
+func TestDivideGoesOnWithAShare(t *testing.T) {
+	inOutage(t, ration.Divide, ration.PerHour(10), func(t *testing.T, workers []*process, stores []*cutStore) {
+		start := time.Now()
+		book(t, workers[0], 2)
+		book(t, workers[1], 1)
+		time.Sleep(11 * time.Second) // a heartbeat, after which each knows of both
+		book(t, workers[0], 1)
+
+		stores[0].cut.Store(true)
+		book(t, workers[0], 2)
+		require.Equal(t, 11*time.Second, time.Since(start), "five of ten are its share, and three were booked before")
+		_, err := workers[0].Try(t.Context(), ration.NewToken("a"), 1)
+		exhausted, found := errors.AsType[*ration.ExhaustedError](err)
+		require.True(t, found, "%v", err)
+		require.Equal(t, time.Hour-11*time.Second, exhausted.RetryAfter)
+
+		time.Sleep(10 * time.Minute)
+		left, err := workers[1].Remaining(t.Context(), ration.NewToken("a"))
+		require.NoError(t, err)
+		require.Equal(t, 6, left, "the store knows nothing of the two yet")
+		stores[0].cut.Store(false)
+		time.Sleep(time.Second)
+		book(t, workers[0], 1)
+		left, err = workers[1].Remaining(t.Context(), ration.NewToken("a"))
+		require.NoError(t, err)
+		require.Equal(t, 3, left, "the two are entered, and one more is booked")
+		require.Len(t, workers[0].noticed(ration.StoreBack), 1)
+		require.Equal(t, 2, workers[0].noticed(ration.StoreBack)[0].Count)
+	})
+}
+
+func TestAShareOfLessThanOneIsALongerWindow(t *testing.T) {
+	inOutage(t, ration.Divide, ration.Limit{Max: 1, Window: 20 * time.Second}, func(t *testing.T, workers []*process, stores []*cutStore) {
+		book(t, workers[0], 1)
+		book(t, workers[1], 1)
+		book(t, workers[0], 1)
+		stores[0].cut.Store(true)
+		start := time.Now()
+		book(t, workers[0], 2)
+		require.Equal(t, 80*time.Second, time.Since(start), "one in 40 s for each of two workers")
+	})
+}
+
+func TestOpenSendsEverythingAndEntersItLater(t *testing.T) {
+	inOutage(t, ration.Open, ration.PerHour(10), func(t *testing.T, workers []*process, stores []*cutStore) {
+		book(t, workers[0], 1)
+		stores[0].cut.Store(true)
+		start := time.Now()
+		book(t, workers[0], 20)
+		require.Zero(t, time.Since(start))
+		stores[0].cut.Store(false)
+		time.Sleep(time.Second)
+		_, err := workers[0].Try(t.Context(), ration.NewToken("a"), 1)
+		require.ErrorIs(t, err, ration.ErrExhausted)
+		usage, err := workers[1].Usage(t.Context(), ration.NewToken("a"))
+		require.NoError(t, err)
+		require.Equal(t, 21, usage.Limits[0].Used)
+	})
+}
+
+func TestACallerLeavesAtOnceWhateverRedisDoes(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	store := &ration.RedisStore{Client: client}
+	b := &ration.Budget{Name: "x", Limits: []ration.Limit{ration.PerHour(10)}, Store: store}
+	_, err := b.Wait(t.Context(), ration.NewToken("a"), 1)
+	require.NoError(t, err)
+
+	server.Stop(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() {
+		_, err := b.Wait(ctx, ration.NewToken("a"), 1)
+		done <- err
+	}()
+	cancel()
+	require.ErrorIs(t, <-done, context.Canceled)
+
+	ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer stop()
+	_, err = b.Wait(ctx, ration.NewToken("a"), 1)
+	require.ErrorIs(t, err, context.DeadlineExceeded)
+
+	server.Continue(t)
+	ctx, stop = context.WithTimeout(t.Context(), 30*time.Second)
+	defer stop()
+	require.NoError(t, store.Settle(ctx))
+	left, err := b.Remaining(t.Context(), ration.NewToken("a"))
+	require.NoError(t, err)
+	require.Equal(t, 9, left, "what was booked for those who left is handed back")
+}
+
+func TestARedisThatHangsIsNamed(t *testing.T) {
+	server := redistest.Start(t)
+	store := &ration.RedisStore{Client: server.Client(t), Timeout: 50 * time.Millisecond}
+	b := &ration.Budget{Name: "x", Limits: []ration.Limit{ration.PerHour(10)}, Store: store, Patience: -1}
+	_, err := b.Wait(t.Context(), ration.NewToken("a"), 1)
+	require.NoError(t, err)
+	server.Stop(t)
+	_, err = b.Wait(t.Context(), ration.NewToken("a"), 1)
+	require.ErrorIs(t, err, ration.ErrStoreUnavailable)
+	require.ErrorContains(t, err, "no answer within 50ms")
+	server.Continue(t)
+}
+
+func TestALostReplyBooksOnce(t *testing.T) {
+	server := redistest.Start(t)
+	faulty := &replyLoser{}
+	options := *server.Client(t).Options()
+	options.Dialer = faulty.dial
+	client := redis.NewClient(&options)
+	t.Cleanup(func() { require.NoError(t, client.Close()) })
+	b := &ration.Budget{Name: "x", Limits: []ration.Limit{ration.PerHour(10)}, Store: &ration.RedisStore{Client: client}}
+	_, err := b.Wait(t.Context(), ration.NewToken("a"), 1)
+	require.NoError(t, err)
+	before := server.Commands(t)
+
+	faulty.lose.Store(2)
+	_, err = b.Wait(t.Context(), ration.NewToken("a"), 1)
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, server.Commands(t)-before, int64(3), "go-redis asked again")
+	left, err := b.Remaining(t.Context(), ration.NewToken("a"))
+	require.NoError(t, err)
+	require.Equal(t, 8, left)
+}

@@ -1,0 +1,248 @@
+package ration_test
+
+import (
+	"context"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+// refusing refuses the first requests, each with the header NAME, VALUE, ..., and
+// serves those behind them.
+func refusing(first int, header ...string) func(int, *http.Request) (*http.Response, error) {
+	return func(n int, req *http.Request) (*http.Response, error) {
+		if n <= first {
+			return respond(req, http.StatusTooManyRequests, "slow down", header), nil
+		}
+		return respond(req, http.StatusOK, "welcome", nil), nil
+	}
+}
+
+// A pauseLog is a store that knows how long the pauses are that it was asked for.
+type pauseLog struct {
+	ration.Store
+	mu      sync.Mutex // protects lengths
+	lengths []time.Duration
+}
+
+func (p *pauseLog) Pause(ctx context.Context, r ration.PauseRequest) (time.Time, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.lengths = append(p.lengths, r.For)
+	return p.Store.Pause(ctx, r)
+}
+
+func TestRefusedRequestIsSentAgainWhenThePauseIsOver(t *testing.T) {
+	// A bubble begins at 2000-01-01 00:00:00 UTC.
+	for _, row := range []struct {
+		name   string
+		header []string
+		most   time.Duration // MaxPause
+		want   time.Duration
+	}{
+		{"seconds", []string{"Retry-After", "90"}, 0, 90 * time.Second},
+		{"spaces around", []string{"Retry-After", "  90\t"}, 0, 90 * time.Second},
+		{"fraction", []string{"Retry-After", "1.5"}, 0, 1500 * time.Millisecond},
+		{"fraction finer than a store counts", []string{"Retry-After", "0.0000019"}, 0, time.Microsecond},
+		{"nothing", []string{"Retry-After", "0"}, 0, 0},
+		{"date", []string{"Retry-After", "Sat, 01 Jan 2000 00:02:00 GMT"}, 0, 2 * time.Minute},
+		{"date of RFC 850", []string{"Retry-After", "Saturday, 01-Jan-00 00:02:00 GMT"}, 0, 2 * time.Minute},
+		{"date of asctime", []string{"Retry-After", "Sat Jan  1 00:02:00 2000"}, 0, 2 * time.Minute},
+		{"date that has passed", []string{"Retry-After", "Thu, 01 Jan 1970 00:00:00 GMT"}, 0, 0},
+		{"date that never comes", []string{"Retry-After", "Fri, 31 Dec 9999 23:59:59 GMT"}, 0, time.Hour},
+		{"longer than an hour", []string{"Retry-After", "3601"}, 0, time.Hour},
+		{"longer than MaxPause", []string{"Retry-After", "90"}, time.Minute, time.Minute},
+		{"as MaxPause allows", []string{"Retry-After", "7200"}, 3 * time.Hour, 2 * time.Hour},
+		{"more than a Duration holds", []string{"Retry-After", "9223372037"}, 0, time.Hour},
+		{"a year of milliseconds", []string{"Retry-After", "31536000000"}, 0, time.Hour},
+		{"more than a float holds", []string{"Retry-After", "9999999999999999999999999999999999999999"}, 0, time.Hour},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newProvider(refusing(1, row.header...))
+				pool := ration.NewPool(newBudget(ration.PerHour(100)), ration.NewToken("a"))
+				client := &http.Client{Transport: &ration.Transport{Base: api, Pool: pool, MaxPause: row.most}}
+				resp := get(t, client, "http://api.test/")
+				require.Equal(t, http.StatusOK, resp.StatusCode)
+				require.Equal(t, []time.Duration{0, row.want}, api.times())
+			})
+		})
+	}
+}
+
+// Without a Retry-After that can be understood, pauses are about 1, 2, 4 and 8
+// seconds, up to a half more or less.
+func TestRefusalThatDoesNotSayHowLongPausesLongerEachTime(t *testing.T) {
+	for _, row := range []struct {
+		name   string
+		header []string
+	}{
+		{"not said", nil},
+		{"empty", []string{"Retry-After", ""}},
+		{"negative", []string{"Retry-After", "-5"}},
+		{"sign", []string{"Retry-After", "+5"}},
+		{"two values", []string{"Retry-After", "120, 5"}},
+		{"two headers", []string{"Retry-After", "120", "Retry-After", "5"}},
+		{"exponent", []string{"Retry-After", "1e9"}},
+		{"hexadecimal", []string{"Retry-After", "0x10"}},
+		{"not a number", []string{"Retry-After", "NaN"}},
+		{"infinity", []string{"Retry-After", "Inf"}},
+		{"unit", []string{"Retry-After", "5s"}},
+		{"two points", []string{"Retry-After", "1.2.3"}},
+		{"words", []string{"Retry-After", "soon"}},
+		{"date without a zone", []string{"Retry-After", "2000-01-01 00:02:00"}},
+		{"longer than any number", []string{"Retry-After", "00000000000000000000000000000000000000000005"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				api := newProvider(refusing(4, row.header...))
+				budget := newBudget(ration.PerHour(100))
+				store := &pauseLog{Store: budget.Store}
+				budget.Store = store
+				transport := &ration.Transport{Base: api, Pool: ration.NewPool(budget, ration.NewToken("a"))}
+				resp := get(t, &http.Client{Transport: transport}, "http://api.test/")
+				require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
+
+				require.Len(t, store.lengths, 4)
+				at := []time.Duration{0}
+				for i, length := range store.lengths {
+					about := time.Second << i
+					require.GreaterOrEqual(t, length, about/2)
+					require.LessOrEqual(t, length, about+about/2)
+					at = append(at, at[i]+length)
+				}
+				require.Equal(t, at[:4], api.times())
+				// The last pause is kept too, by whoever comes next.
+				get(t, &http.Client{Transport: transport}, "http://api.test/")
+				require.Equal(t, at, api.times())
+			})
+		})
+	}
+}
+
+func TestPausesWithoutARetryAfterAreCappedToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newProvider(refusing(1))
+		client := &http.Client{Transport: &ration.Transport{Base: api, MaxPause: 100 * time.Millisecond,
+			Pool: ration.NewPool(newBudget(ration.PerHour(100)), ration.NewToken("a"))}}
+		get(t, client, "http://api.test/")
+		require.Equal(t, []time.Duration{0, 100 * time.Millisecond}, api.times())
+	})
+}
+
+func TestOtherTokenIsUsedAtOnceAfterARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newProvider(refusing(1, "Retry-After", "1800"))
+		budget, both := newBudget(ration.Limit{Max: 2, Window: time.Hour}), tokens("a", "b")
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(budget, both...)}}
+		for range 4 {
+			get(t, client, "http://api.test/")
+		}
+		// X is refused, Y serves twice; X has one call left when its pause
+		// ends; then both have room when their hour is over.
+		calls := api.all()
+		x, y := calls[0].token, calls[1].token
+		require.NotEqual(t, x, y)
+		require.Equal(t, []string{x, y, y, x, calls[4].token}, api.tokens())
+		require.Equal(t, seconds(0, 0, 0, 1800, 3600), api.times())
+	})
+}
+
+// The whole fleet keeps the pause: each worker has a Budget value of its own, and
+// those that are asleep when it begins have earlier slots.
+func TestPauseHoldsBackTheFleetAlsoThoseAsleep(t *testing.T) {
+	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+		ours.Limits = []ration.Limit{{Max: 1, Window: time.Minute}}
+		theirs := &ration.Budget{Name: ours.Name, Limits: ours.Limits, Store: ours.Store, Margin: ours.Margin}
+		theirs.SetClock(time.Now)
+		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+			if n == 2 {
+				return respond(req, http.StatusTooManyRequests, "", []string{"Retry-After", "600"}), nil
+			}
+			return respond(req, http.StatusOK, "", nil), nil
+		})
+		token := ration.NewToken("a")
+		us := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(ours, token)}}
+		them := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(theirs, token)}}
+		var callers sync.WaitGroup
+		book := func(client *http.Client, path string) {
+			callers.Go(func() { get(t, client, "http://api.test/"+path) })
+			<-time.After(time.Second) // so that the next books after it
+		}
+		book(us, "1")
+		book(us, "2")   // has the slot at 60 s, and is refused
+		book(them, "3") // asleep till 120 s when the pause of 10 min begins
+		book(us, "4")   // asleep till 180 s
+		<-time.After(100 * time.Second)
+		book(them, "5") // comes while the pause is on
+		callers.Wait()
+		require.Equal(t, seconds(0, 60, 660, 720, 780, 840), api.times())
+	})
+}
+
+func TestWhoIsPausedIsToldAndOthersAreNotHeldBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newProvider(refusing(1, "Retry-After", "60"))
+		budget, all := newBudget(ration.PerHour(100)), tokens("a", "b")
+		pool := ration.NewPool(budget, all[0])
+		transport := &ration.Transport{Base: api, Pool: pool, Retries: -1}
+		get(t, &http.Client{Transport: transport}, "http://api.test/")
+		usage, err := budget.Usage(t.Context(), all[0])
+		require.NoError(t, err)
+		require.Equal(t, time.Minute, usage.PausedUntil.Sub(usage.Now))
+		usage, err = budget.Usage(t.Context(), all[1])
+		require.NoError(t, err)
+		require.Zero(t, usage.PausedUntil)
+		_, err = budget.Wait(t.Context(), all[1], 1)
+		require.NoError(t, err)
+		require.Zero(t, time.Since(api.begun))
+	})
+}
+
+// Retries is how often, and each time is a booking; then the caller has the
+// provider's own answer.
+func TestRefusedRequestIsSentAgainABoundedNumberOfTimes(t *testing.T) {
+	for _, row := range []struct{ retries, want int }{{0, 4}, {1, 2}, {5, 6}, {-1, 1}} {
+		synctest.Test(t, func(t *testing.T) {
+			api := newProvider(refusing(100, "Retry-After", "60", "X-Request-Id", "17"))
+			budget, token := newBudget(ration.PerHour(100)), ration.NewToken("a")
+			var refused []int
+			transport := &ration.Transport{Base: api, Pool: ration.NewPool(budget, token), Retries: row.retries,
+				Refused: func(resp *http.Response, g ration.Grant) {
+					require.Equal(t, token.ID(), g.Token.ID())
+					refused = append(refused, resp.StatusCode)
+				}}
+			resp, err := transport.RoundTrip(newRequest(t, http.MethodGet, "http://api.test/", nil))
+			require.NoError(t, err)
+			require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
+			require.Equal(t, "17", resp.Header.Get("X-Request-Id"))
+			require.Equal(t, "slow down", drain(t, resp))
+			require.Len(t, api.all(), row.want)
+			require.Len(t, refused, row.want)
+			require.Equal(t, time.Duration(row.want-1)*time.Minute, time.Since(api.begun))
+			left, err := budget.Remaining(t.Context(), token)
+			require.NoError(t, err)
+			require.Equal(t, 100-row.want, left)
+		})
+	}
+}
+
+func TestOtherStatusesAreNotRefusals(t *testing.T) {
+	for _, status := range []int{200, 204, 304, 400, 401, 403, 404, 500, 503} {
+		synctest.Test(t, func(t *testing.T) {
+			api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
+				return respond(req, status, "as it is", []string{"Retry-After", "60"}), nil
+			})
+			client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(9)), ration.NewToken("a"))}}
+			require.Equal(t, status, get(t, client, "http://api.test/").StatusCode)
+			get(t, client, "http://api.test/")
+			require.Equal(t, seconds(0, 0), api.times())
+		})
+	}
+}

@@ -1,0 +1,160 @@
+package storetest
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+// concurrencyRules are about many callers at once. Run them under -race.
+var concurrencyRules = []rule{
+	{"slots of concurrent bookings are FIFO and never exceed Max", func(d *desk) {
+		const most, callers, each = 10, 8, 40
+		a := d.single(limit(most, sec))
+		all := d.crowd(callers, each, func(int, int) ration.BookRequest { return d.request(a, 1, ration.Forever) })
+		d.sorted(all)
+		for i, b := range all {
+			require.Equal(d.t, time.Duration(i/most)*sec, since(b.Slot), "the %d-th slot", i)
+		}
+	}},
+	{"slots on the store's own clock are FIFO and never exceed Max", func(d *desk) {
+		const most, callers, each = 10, 8, 40
+		l := limit(most, 50*time.Millisecond)
+		a := d.single(l)
+		d.clock = time.Time{}
+		all := d.crowd(callers, each, func(int, int) ration.BookRequest { return d.request(a, 1, ration.Forever) })
+		d.holds(all, l)
+		for _, b := range all {
+			require.False(d.t, b.Slot.Before(b.Now), "a slot before the answer's clock")
+		}
+	}},
+	{"concurrent bookings of several costs never exceed Max", func(d *desk) {
+		limits := []ration.Limit{limit(7, sec), limit(30, 10*sec)}
+		a := d.single(limits...)
+		all := d.crowd(8, 30, func(caller, i int) ration.BookRequest { return d.request(a, 1+(caller+i)%7, ration.Forever) })
+		for _, l := range limits {
+			d.holds(all, l)
+		}
+	}},
+	{"concurrent bookings on several accounts use each in full", func(d *desk) {
+		const most, callers, each = 5, 8, 30
+		a := d.each(limit(most, sec), "a", "b", "c")
+		all := d.crowd(callers, each, func(int, int) ration.BookRequest { return d.request(a, 1, ration.Forever) })
+		d.sorted(all)
+		for i, b := range all {
+			require.Equal(d.t, time.Duration(i/(3*most))*sec, since(b.Slot), "the %d-th slot", i)
+		}
+	}},
+	{"copies of one booking at once are one", func(d *desk) {
+		a := d.each(limit(1, 10*sec), "a", "b")
+		r := d.request(a, 1, ration.Forever)
+		all := d.crowd(8, 5, func(int, int) ration.BookRequest { return r })
+		for _, b := range all {
+			require.Equal(d.t, all[0].Account, b.Account)
+			require.Equal(d.t, all[0].Entry, b.Entry)
+		}
+		d.slots(a, 0, 10*sec)
+	}},
+	{"of concurrent callers that will not wait as many are booked as there is room for", func(d *desk) {
+		const most = 25
+		a := d.single(limit(most, sec))
+		all := d.crowd(8, 10, func(int, int) ration.BookRequest { return d.request(a, 1, 0) })
+		booked := slices.DeleteFunc(all, func(b ration.Booking) bool { return !b.Booked })
+		require.Len(d.t, booked, most)
+		d.used(a, most, 0, sec)
+	}},
+	{"what concurrent callers hand back is all free again", func(d *desk) {
+		a := d.each(limit(5, 10*sec), "a", "b")
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				for i := range 20 {
+					b, err := d.store.Book(d.t.Context(), d.request(a, 1+i%5, ration.Forever))
+					if !assert.NoError(d.t, err) {
+						return
+					}
+					err = d.store.Cancel(d.t.Context(), ration.CancelRequest{Booking: b, Accounts: a, Now: d.clock})
+					assert.NoError(d.t, err)
+					_, err = d.store.Usage(d.t.Context(), ration.UsageRequest{Budget: d.budget, Accounts: a, Now: d.clock})
+					assert.NoError(d.t, err)
+				}
+			})
+		}
+		wg.Wait()
+		for _, u := range d.usage(a) {
+			require.Zero(d.t, u.Limits[0].Used)
+		}
+		for range 2 {
+			d.slot(a, 5, 0)
+		}
+	}},
+	{"after a pause has returned no slot comes before its end", func(d *desk) {
+		a := d.each(limit(100, sec), "a", "b")
+		var wg sync.WaitGroup
+		for caller := range 4 {
+			id := []string{"a", "b"}[caller%2]
+			wg.Go(func() {
+				for i := range 20 {
+					length := time.Duration(20*caller+i+1) * sec
+					end, err := d.store.Pause(d.t.Context(), ration.PauseRequest{Budget: d.budget, Account: id, For: length, Now: d.clock})
+					if !assert.NoError(d.t, err) {
+						return
+					}
+					b, err := d.store.Book(d.t.Context(), d.request(a, 1, ration.Forever))
+					assert.NoError(d.t, err)
+					assert.False(d.t, b.Account == id && b.Slot.Before(end), "a slot at %v of an account that is paused until %v", b.Slot, end)
+				}
+			})
+		}
+		wg.Wait()
+		d.pauses(map[string]time.Duration{"a": 60 * sec, "b": 80 * sec})
+	}},
+}
+
+// crowd books from several goroutines at once, each its share one after the
+// other, and returns all answers. A booking that begins when another has ended
+// must not leave before it, on a single account.
+func (d *desk) crowd(callers, each int, request func(caller, i int) ration.BookRequest) []ration.Booking {
+	d.t.Helper()
+	var (
+		mu   sync.Mutex // protects all and last
+		all  []ration.Booking
+		last time.Time // the latest slot that was answered
+		wg   sync.WaitGroup
+	)
+	for caller := range callers {
+		wg.Go(func() {
+			for i := range each {
+				r := request(caller, i)
+				mu.Lock()
+				earlier := last
+				mu.Unlock()
+				b, err := d.store.Book(d.t.Context(), r)
+				if !assert.NoError(d.t, err) {
+					return
+				}
+				ordered := r.Accounts.Len() > 1 || !b.Booked || !b.Slot.Before(earlier)
+				assert.True(d.t, ordered, "a slot at %v was booked after one at %v", b.Slot, earlier)
+				mu.Lock()
+				all = append(all, b)
+				if b.Booked && b.Slot.After(last) {
+					last = b.Slot
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	require.Len(d.t, all, callers*each)
+	return all
+}
+
+// sorted sorts bookings by their slots.
+func (d *desk) sorted(all []ration.Booking) {
+	slices.SortFunc(all, func(a, b ration.Booking) int { return a.Slot.Compare(b.Slot) })
+}
