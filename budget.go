@@ -67,6 +67,7 @@ type Budget struct {
 	told    time.Time // when the store was last told of this worker, likewise
 	mended  time.Time // the Status.Lost up to which own was entered again
 	own     ledger
+	void    time.Time // bookings made before it and ahead of it are void
 	worker  BookingID // this budget value, among the fleet's
 	last    time.Time // the Now of the latest booking
 	answer  time.Time // the Now of the latest answer

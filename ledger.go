@@ -103,11 +103,23 @@ func (l *ledger) entered(all []spent, now time.Time) {
 	}
 }
 
+// carefulFor is how long after a loss the store lets nothing leave.
+const carefulFor = 2 * time.Second
+
 // mend enters again what this process booked before the store lost a log. The
-// store leaves out what is still there.
-func (b *Budget) mend(ctx context.Context, lost time.Time) error {
+// store leaves out what is still there. A process that comes later than the store
+// was careful finds that others may have taken what it booked ahead: its waiting
+// callers then book anew. They still wait: a caller that wakes asks for the
+// status if nothing was heard for less than that.
+func (b *Budget) mend(ctx context.Context, status Status) error {
+	lost, late := status.Lost, status.Now.Sub(status.Lost) > carefulFor
 	b.mu.Lock()
-	missing := b.own.choose(func(o ownBooking) bool { return !o.booked.IsZero() && o.booked.Before(lost) })
+	missing := b.own.choose(func(o ownBooking) bool {
+		return !o.booked.IsZero() && o.booked.Before(lost) && !(late && o.Slot.After(lost.Add(carefulFor)))
+	})
+	if late {
+		b.void = lost
+	}
 	for i, one := range missing {
 		// Others may have gone, or be silent: what is known of them counts too.
 		missing[i].total = b.own.accounts[one.account.ID].total
@@ -118,6 +130,13 @@ func (b *Budget) mend(ctx context.Context, lost time.Time) error {
 		b.notify(Notice{Kind: LogLost, Count: count})
 	}
 	return err
+}
+
+// isVoid reports whether a booking was lost and its slot may be another's by now.
+func (b *Budget) isVoid(booking Booking) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return booking.Now.Before(b.void) && booking.Slot.After(b.void.Add(carefulFor))
 }
 
 // enter enters spendings in parts that a store takes at once. The parts' IDs are

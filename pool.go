@@ -65,16 +65,15 @@ func (p *Pool) Remove(tokens ...Token) {
 
 // drop needs mu.
 func (p *Pool) drop(t Token) {
-	if t.id == "" {
-		return
-	}
 	p.tokens = slices.DeleteFunc(p.tokens, func(o Token) bool { return o.id == t.id })
 }
 
 // change wakes all waiting callers. It needs mu.
 func (p *Pool) change() {
 	p.accounts = nil
-	close(p.changed)
+	if p.changed != nil {
+		close(p.changed)
+	}
 	p.changed = make(chan struct{})
 }
 
@@ -89,7 +88,7 @@ func (p *Pool) Tokens() []Token {
 // slot. Its errors are those of [Budget.Wait]; a pool without tokens is one too.
 func (p *Pool) Take(ctx context.Context, cost int) (Grant, error) {
 	if p == nil {
-		return Grant{}, errors.New("ration: the Pool is nil: make it with NewPool")
+		return Grant{}, errNilPool
 	}
 	for {
 		w := waiter{budget: p.budget, cost: cost, source: p.source}
@@ -118,12 +117,17 @@ func (p *Pool) Remaining(ctx context.Context) (int, error) {
 // Usage returns what is used of each account, ordered by its ID. It changes
 // nothing.
 func (p *Pool) Usage(ctx context.Context) ([]Usage, error) {
+	if p == nil {
+		return nil, errNilPool
+	}
 	accounts, _, err := p.source()
 	if err != nil {
 		return nil, err
 	}
 	return p.budget.usage(ctx, accounts)
 }
+
+var errNilPool = errors.New("ration: the Pool is nil: make it with NewPool")
 
 // source returns the accounts of the pool's tokens, ordered by ID so that all
 // workers with the same tokens share one index in the store.

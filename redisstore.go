@@ -140,7 +140,7 @@ func (s *RedisStore) Cancel(ctx context.Context, r CancelRequest) error {
 			member = r.Accounts.member(at)
 		}
 	}
-	args := []any{b.ID.String(), b.Account, b.Entry, digest, member}
+	args := []any{b.ID.String(), b.Account, b.Entry, micros(b.Slot), digest, member}
 	reply, err := s.run(ctx, "cancel", cancelScript, b.Budget, args, nil)
 	if err == nil && !reply.is("done", 1) {
 		return reply.bad("cancel")

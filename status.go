@@ -74,7 +74,7 @@ func (b *Budget) refresh(ctx context.Context) error {
 		lost := status.Lost.After(b.mended)
 		b.mu.Unlock()
 		if lost && b.forgets() {
-			if err := b.mend(ctx, status.Lost); err != nil {
+			if err := b.mend(ctx, status); err != nil {
 				return nil, err
 			}
 		}

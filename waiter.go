@@ -110,7 +110,7 @@ func (w *waiter) sleep(ctx context.Context) outcome {
 	if tolerance := account.tolerance(); tolerance > 0 && w.late > tolerance {
 		return slotLost
 	}
-	if w.budget.pausedUntil(ctx, w.booking.Account).After(w.booking.Slot) {
+	if w.budget.pausedUntil(ctx, w.booking.Account).After(w.booking.Slot) || w.budget.isVoid(w.booking) {
 		return slotLost
 	}
 	return slotCame

@@ -15,7 +15,7 @@
 // # Bookings a second
 //
 //	go test -run '^$' -bench Book -count 6 . | tee book.txt
-//	go run golang.org/x/perf/cmd/benchstat@latest -col /op book.txt
+//	go run golang.org/x/perf/cmd/benchstat@latest book.txt
 //
 // 64 goroutines on one key, ration beside PING, INCR and redis_rate on the same
 // Redis in the same run. Compare within one run: absolute figures drift with
@@ -30,7 +30,9 @@
 //
 // B/booking is the size of the log in Redis over its entries. B/answer is the
 // size of the answer that is kept for a minute beside it, so that a booking
-// whose reply was lost is not made twice.
+// whose reply was lost is not made twice. B-in-all/booking is what Redis allocated
+// meanwhile, of that and of all else, over the bookings; its tables grow by
+// doubling, so it moves with the number of bookings.
 //
 // # Are the measurements sound
 //

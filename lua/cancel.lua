@@ -3,16 +3,21 @@
 -- ARGV  1 the booking's ID, 32 hexadecimal digits
 --       2 the account that is charged; '' if the booking's answer was lost
 --       3 the entry; '' likewise
---       4 the digest of the accounts' index; '' if there is none
---       5 SET:ACCOUNT in that index; '' likewise
+--       4 its slot; '' likewise
+--       5 the digest of the accounts' index; '' if there is none
+--       6 SET:ACCOUNT in that index; '' likewise
 -- returns {'done'}
 --
 -- The ID stays known as cancelled, so that to cancel twice is to cancel once,
 -- and a booking that arrives after its own cancellation is not entered.
 
 local id, account, entry = ARGV[1], ARGV[2], ARGV[3]
-local index = ARGV[4] ~= '' and base .. ':pool:' .. ARGV[4]
-local member = ARGV[5]
+local slot = ARGV[4] ~= '' and whole(ARGV[4], 'the slot', 1, 4503599627370496 + 400 * DAY)
+local index = ARGV[5] ~= '' and base .. ':pool:' .. ARGV[5]
+local member = ARGV[6]
+if bad then
+  return redis.error_reply(bad)
+end
 if #id ~= 32 then
   return redis.error_reply('ERR ration: the booking\'s ID must have 32 digits')
 end
@@ -30,10 +35,11 @@ if account == '' then
   if not known then
     return {'done'}
   end
-  member, entry = string.match(known, '^%d+ (%S+) (.*)$')
+  slot, member, entry = string.match(known, '^(%d+) (%S+) (.*)$')
+  slot = tonumber(slot)
   account = string.match(member, ':(.+)$')
 end
-giveBack({key = base .. ':log:' .. account, free = base .. ':free:' .. account}, entry)
+giveBack({key = base .. ':log:' .. account, free = base .. ':free:' .. account}, entry, slot)
 if call('EXISTS', base .. ':log:' .. account) == 0 then
   -- Empty, not lost.
   call('HDEL', base, 'has:' .. account)

@@ -31,7 +31,10 @@ local function open(account, now)
   local log = {
     key = base .. ':log:' .. account,
     free = base .. ':free:' .. account,
-    total = 0, -- units booked up to now, modulo MODULUS
+    -- Units booked up to now, modulo MODULUS. A log does not begin at 0: after
+    -- a loss its entries would bear the names of those that were lost, and be
+    -- handed back in their stead.
+    total = now % MODULUS,
     last = 0,  -- no slot before this one: order is kept
     holes = {}, -- those that have passed, the newest first
     unspent = 0, -- their cost
@@ -208,14 +211,15 @@ local function keep(log, set, now)
   end
 end
 
--- giveBack makes an entry a hole. Holes at the end of the log are removed
+-- giveBack makes the entry with that slot a hole: another may bear its name if the
+-- log was lost, or has been handed back down to it. Holes at the end of the log are removed
 -- instead: nothing was booked behind them.
-local function giveBack(log, entry)
-  local slot = call('ZSCORE', log.key, entry)
-  if not slot or call('ZSCORE', log.free, entry) then
+local function giveBack(log, entry, slot)
+  local there = call('ZSCORE', log.key, entry)
+  if not there or tonumber(there) ~= slot or call('ZSCORE', log.free, entry) then
     return
   end
-  call('ZADD', log.free, slot, entry)
+  call('ZADD', log.free, text(slot), entry)
   local ttl = call('PTTL', log.key)
   if ttl > 0 then
     call('PEXPIRE', log.free, ttl)

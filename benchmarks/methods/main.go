@@ -25,10 +25,10 @@
 //   - Redis commands per call: requests that clients sent to Redis, those that
 //     only set up a connection left out, over accepted calls. Counted by a hook
 //     of go-redis. A MULTI...EXEC goes to Redis in one piece and counts as one
-//     here; the table's note says how many commands it is one by one. Of a script that Redis does
-//     not know yet each worker's first request is one too many, and a booking
-//     whose slot lies beyond the end is a request without a call: with 64 workers
-//     ration sends up to 128 requests more than calls, in a run of any length.
+//     here; the table's note says how many commands it is one by one. A script
+//     that Redis does not know yet may cost each worker's first turn a second
+//     request, and a booking whose slot lies beyond the end is a request without
+//     a call: up to 128 requests of a run with 64 workers, however long it is.
 //   - fairness: Jain's index over the workers' accepted calls, 1 when all had
 //     the same number, 1/n when one of n had all.
 package main

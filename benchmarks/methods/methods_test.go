@@ -20,12 +20,12 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// small is a comparison in seconds: one window and the beginning of another.
+// small is a comparison in seconds: a window and a half.
 func small() config {
 	return config{
 		limit:   ration.Limit{Max: 40, Window: time.Second},
 		workers: 8,
-		length:  1200 * time.Millisecond,
+		length:  1600 * time.Millisecond,
 		latency: 10 * time.Millisecond,
 	}
 }

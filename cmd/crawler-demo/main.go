@@ -122,6 +122,7 @@ func (a *app) run(ctx context.Context, o options) (status int, err error) {
 	if err := checkStore(ctx, p); err != nil {
 		return 0, err
 	}
+	defer p.sweep()
 	pages, err := openJournal(o, p)
 	if err != nil {
 		return 0, err

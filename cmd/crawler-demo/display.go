@@ -1,0 +1,194 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/cwriter"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// A display shows how the crawl goes on. It is used by one goroutine.
+type display interface {
+	every() time.Duration // how often show is to be called
+	show(snapshot)
+	note(line string) // tells something beside it
+	close()
+}
+
+// A snapshot is the state of a crawl.
+type snapshot struct {
+	elapsed         time.Duration
+	fetched         int // in this run
+	total           int // known so far, in this run
+	failed, refused int
+	waiting         int
+	workers         int
+	usage           []left
+	timeLeft        time.Duration // negative: not known
+}
+
+func (c *crawl) snapshot() snapshot {
+	t := c.tally
+	s := snapshot{
+		elapsed: t.elapsed(),
+		fetched: t.fetched,
+		total:   max(t.fetched+t.failed+c.inFlight+len(c.queue), c.plan.expected),
+		failed:  t.failed,
+		refused: t.refused,
+		workers: c.plan.workers,
+		usage:   t.usage,
+	}
+	if c.plan.max > 0 {
+		s.total = min(s.total, c.plan.max)
+	}
+	for _, m := range c.crews {
+		s.waiting += m.waiting
+	}
+	s.timeLeft = c.timeLeft(s.total - s.fetched - s.failed)
+	return s
+}
+
+// timeLeft estimates how long that many calls take. An average of the past would
+// say nothing: a quota is spent in bursts with long waits between them. What the
+// limits still admit now goes at the speed so far, the rest window by window.
+func (c *crawl) timeLeft(calls int) time.Duration {
+	accounts := len(c.plan.secrets)
+	if calls <= 0 || c.tally.usage == nil || accounts == 0 {
+		return -1
+	}
+	now := 0
+	for _, l := range c.tally.usage {
+		now += l.Remaining
+	}
+	var longest time.Duration
+	for _, l := range c.plan.limits {
+		windows := (calls - now + l.Max*accounts - 1) / (l.Max * accounts)
+		longest = max(longest, time.Duration(max(windows, 0))*l.Window)
+	}
+	if longest == 0 && c.tally.fetched > 0 {
+		return c.tally.elapsed() * time.Duration(calls) / time.Duration(c.tally.fetched)
+	}
+	return longest
+}
+
+// quota is what is left of each token's.
+func (s snapshot) quota() string {
+	const most = 6 // tokens in a line
+	var b strings.Builder
+	for i, l := range s.usage {
+		if i == most {
+			fmt.Fprintf(&b, " and %d more", len(s.usage)-most)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		fmt.Fprintf(&b, "%s %d/%d", short(l.Token), l.Remaining, l.Max)
+	}
+	return b.String()
+}
+
+// short is enough of an ID to tell a few tokens apart.
+func short(id string) string { return id[:min(len(id), 8)] }
+
+// about is a duration as a person would say it.
+func about(d time.Duration) string {
+	switch {
+	case d < 0:
+		return "?"
+	case d < time.Minute:
+		return fmt.Sprintf("%.0f s", d.Seconds())
+	case d < time.Hour:
+		return fmt.Sprintf("%d min %02d s", d/time.Minute, d%time.Minute/time.Second)
+	}
+	return fmt.Sprintf("%d h %02d min", d/time.Hour, d%time.Hour/time.Minute)
+}
+
+// newDisplay returns a bar if w is a terminal, else lines.
+func newDisplay(w io.Writer, p plan) display {
+	if file, ok := w.(*os.File); ok && cwriter.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" {
+		return newBar(w)
+	}
+	return &lines{w: w}
+}
+
+// lines writes a line now and then.
+type lines struct{ w io.Writer }
+
+func (l *lines) every() time.Duration { return 2 * time.Second }
+
+func (l *lines) show(s snapshot) {
+	fmt.Fprintf(l.w, "%6.1f s  %d of %d fetched, %d failed, %d refused; %d of %d workers wait", s.elapsed.Seconds(),
+		s.fetched, s.total, s.failed, s.refused, s.waiting, s.workers)
+	if s.usage != nil {
+		fmt.Fprintf(l.w, "; quota left %s", s.quota())
+	}
+	if s.timeLeft >= 0 {
+		fmt.Fprintf(l.w, "; about %s to go", about(s.timeLeft))
+	}
+	fmt.Fprintln(l.w)
+}
+
+func (l *lines) note(line string) { fmt.Fprintln(l.w, line) }
+func (l *lines) close()           {}
+
+// A bar is drawn at the bottom of a terminal, with a line on the quota below it.
+type bar struct {
+	progress *mpb.Progress
+	bar      *mpb.Bar
+	last     atomic.Pointer[snapshot] // read by the goroutine that draws
+}
+
+func newBar(w io.Writer) *bar {
+	b := &bar{progress: mpb.New(mpb.WithOutput(w), mpb.WithAutoRefresh(), mpb.WithRefreshRate(120*time.Millisecond))}
+	b.last.Store(&snapshot{timeLeft: -1})
+	b.bar = b.progress.New(0, mpb.BarStyle().Rbound("] "),
+		mpb.PrependDecorators(decor.Any(func(decor.Statistics) string {
+			s := b.last.Load()
+			return fmt.Sprintf("%d of %d ", s.fetched, s.total)
+		})),
+		mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
+			s := b.last.Load()
+			rate := float64(s.fetched) / max(s.elapsed.Seconds(), 0.001)
+			return fmt.Sprintf("%.0f/s, %s, %s to go", rate, about(s.elapsed), about(s.timeLeft))
+		})),
+		mpb.BarExtender(mpb.BarFillerFunc(func(w io.Writer, stat decor.Statistics) error {
+			s := b.last.Load()
+			line := fmt.Sprintf("%d of %d workers wait; %d failed, %d refused; quota left %s",
+				s.waiting, s.workers, s.failed, s.refused, s.quota())
+			// A line that wraps would be drawn anew below itself each time.
+			if r := []rune(line); len(r) >= stat.AvailableWidth && stat.AvailableWidth > 1 {
+				line = string(r[:stat.AvailableWidth-1])
+			}
+			_, err := fmt.Fprintln(w, line)
+			return err
+		}), false),
+	)
+	return b
+}
+
+func (b *bar) every() time.Duration { return 100 * time.Millisecond }
+
+func (b *bar) show(s snapshot) {
+	b.last.Store(&s)
+	// A bar that reaches its total is complete for good, and more pages may
+	// still be found.
+	b.bar.SetTotal(int64(s.total)+1, false)
+	b.bar.SetCurrent(int64(s.fetched))
+}
+
+func (b *bar) note(line string) { _, _ = fmt.Fprintln(b.progress, line) }
+
+// close leaves the bar as it is and waits until it is drawn.
+func (b *bar) close() {
+	s := b.last.Load()
+	b.bar.SetCurrent(int64(s.fetched))
+	b.bar.Abort(false)
+	b.progress.Wait()
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/guptarohit/asciigraph"
+
+	"github.com/ration-go/ration/internal/plot"
+)
+
+// mostPanels is how many tokens are plotted: those with the most calls.
+const mostPanels = 6
+
+// plotTo writes the plot of the calls in the window, and remembers where. A crawl
+// that sent nothing leaves the plot of the run before it.
+func (s *summary) plotTo(p plan, t *tally) error {
+	if p.plot == "" || s.Requests == 0 {
+		return nil
+	}
+	file, err := os.Create(p.plot)
+	if err != nil {
+		return fmt.Errorf("-plot: %w", err)
+	}
+	chart := s.chart(t)
+	if err := chart.WriteSVG(file); err != nil {
+		_ = file.Close()
+		return fmt.Errorf("-plot: %w", err)
+	}
+	s.Plot = p.plot
+	return file.Close()
+}
+
+// busiest are the tokens with the most calls, in their order otherwise.
+func (t *tally) busiest() []tokenTally {
+	of := slices.Clone(t.byToken)
+	slices.SortStableFunc(of, func(a, b tokenTally) int { return len(b.sent) - len(a.sent) })
+	return of[:min(len(of), mostPanels)]
+}
+
+func (s *summary) chart(t *tally) plot.Chart {
+	first, _ := t.span()
+	chart := plot.Chart{
+		Title: fmt.Sprintf("Calls in any %v against the limit of %d", s.deciding.Window, s.deciding.Max),
+		Note: fmt.Sprintf("%d calls, %d refused, %.1f %% of the quota used; %d workers in %s",
+			s.Requests, s.Refused, 100*s.QuotaUsed, s.Workers, count(s.Processes, "process")),
+		Span: s.span,
+	}
+	if n := len(t.byToken); n > mostPanels {
+		chart.Note += fmt.Sprintf("; the %d busiest of %d tokens", mostPanels, n)
+	}
+	for _, of := range t.busiest() {
+		chart.Panels = append(chart.Panels, plot.Panel{
+			Name:   "token " + short(of.token.ID()),
+			Limit:  s.deciding.Max,
+			Points: s.points(of, first),
+		})
+	}
+	return chart
+}
+
+// plotSteps is the resolution of a plot.
+const plotSteps = 600
+
+// points is the number of calls in the window over time: the largest in each step
+// of the crawl.
+func (s *summary) points(of tokenTally, first int64) []int {
+	step := max(s.span.Microseconds()/plotSteps, 1)
+	window := s.deciding.Window.Microseconds()
+	points := make([]int, s.span.Microseconds()/step+1)
+	// Within a step the number is largest at its beginning or after a call.
+	begin, end := 0, 0
+	for i := range points {
+		at := first + int64(i)*step
+		for end < len(of.sent) && of.sent[end] <= at {
+			end++
+		}
+		for begin < end && at-of.sent[begin] >= window {
+			begin++
+		}
+		points[i] = end - begin
+	}
+	for i, n := range inWindow(of.sent, s.deciding.Window) {
+		at := (of.sent[i] - first) / step
+		points[at] = max(points[at], n)
+	}
+	return points
+}
+
+// terminalPlot is a small one of the token with the most calls.
+func (s *summary) terminalPlot(t *tally) string {
+	const width, height = 64, 8
+	first, _ := t.span()
+	of := t.busiest()[0]
+	points := s.points(of, first)
+	calls, limit := make([]float64, width), make([]float64, width)
+	for i := range width {
+		from, to := i*len(points)/width, (i+1)*len(points)/width
+		calls[i] = float64(slices.Max(points[from:max(to, from+1)]))
+		limit[i] = float64(s.deciding.Max)
+	}
+	return asciigraph.PlotMany([][]float64{limit, calls},
+		asciigraph.Height(height), asciigraph.Precision(0), asciigraph.LowerBound(0),
+		asciigraph.Caption(fmt.Sprintf("calls of token %s in any %v over %v; the line above is the limit",
+			short(of.token.ID()), s.deciding.Window, s.span.Round(100*time.Millisecond))))
+}

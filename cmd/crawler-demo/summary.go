@@ -1,0 +1,224 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration"
+)
+
+// A summary is what came of a crawl. Its JSON is what -json prints.
+type summary struct {
+	Verdict     string        `json:"verdict"`
+	Requests    int           `json:"requests"` // calls that were sent, refused ones among them
+	OK          int           `json:"ok"`       // URLs that were fetched: answered for good, with a 404 too
+	Refused     int           `json:"refused"`  // calls that were answered with a 429
+	Failed      int           `json:"failed"`   // URLs that were not fetched: another run tries them again
+	Left        int           `json:"left"`     // URLs that were not tried
+	Earlier     int           `json:"earlier"`  // URLs that earlier runs have fetched
+	Interrupted bool          `json:"interrupted"`
+	Elapsed     float64       `json:"elapsed_s"`
+	QuotaUsed   float64       `json:"quota_used"` // see quotaUsed
+	StoreCalls  int64         `json:"store_calls"`
+	PerCall     float64       `json:"commands_per_call"`
+	Fairness    float64       `json:"fairness"` // see jain
+	LateP50     float64       `json:"late_p50_ms"`
+	LateP99     float64       `json:"late_p99_ms"`
+	Limits      []string      `json:"limits"`
+	Processes   int           `json:"processes"`
+	Workers     int           `json:"workers"`
+	Statuses    map[int]int   `json:"statuses"` // of the URLs that were fetched
+	Tokens      []tokenReport `json:"tokens"`
+	Judge       *judgement    `json:"judge,omitempty"`
+	Out         string        `json:"out,omitempty"`
+	Plot        string        `json:"plot,omitempty"`
+
+	plan     plan
+	exit     int
+	deciding ration.Limit // the limit that quota_used and max_in_window are about
+	span     time.Duration
+	redis    bool
+}
+
+// A tokenReport is what was sent with one token.
+type tokenReport struct {
+	Token       string `json:"token"` // ID
+	Calls       int    `json:"calls"`
+	Refused     int    `json:"refused"`
+	Limit       string `json:"limit"`         // the one of the limits that decides
+	MaxInWindow int    `json:"max_in_window"` // by when the calls were sent
+}
+
+// A judgement is what the demo's provider counted.
+type judgement struct {
+	Accepted    int `json:"accepted"`
+	Refused     int `json:"refused"`
+	MaxInWindow int `json:"max_in_window"` // by when the calls arrived
+}
+
+// demoQuota is the share of the quota that the demo must use to pass.
+const demoQuota = 0.98
+
+// summarise counts up a crawl that has ended, by an interruption or an error
+// perhaps.
+func (c *crawl) summarise(interrupted bool, failed error) *summary {
+	t, p := c.tally, c.plan
+	t.sorted()
+	_, span := t.span()
+	_, deciding := allowed(p.limits, span)
+	s := &summary{
+		Requests: t.requests, OK: t.fetched, Refused: t.refused, Failed: t.failed,
+		Left: len(c.queue), Earlier: t.before, Interrupted: interrupted,
+		Elapsed:  t.elapsed().Seconds(),
+		Fairness: jain(t.byWorker),
+		LateP50:  float64(percentile(t.late, 50)) / 1000,
+		LateP99:  float64(percentile(t.late, 99)) / 1000,
+		Limits:   p.limitsText(), Processes: p.processes, Workers: p.workers,
+		Statuses: t.statuses, Out: p.out,
+		plan: p, deciding: deciding, span: span, redis: p.redis != "",
+	}
+	if t.requests > 0 {
+		s.QuotaUsed = quotaUsed(t.requests-t.refused, len(t.byToken), p.limits, span)
+	}
+	for _, m := range c.crews {
+		s.StoreCalls += m.commands
+	}
+	s.PerCall = float64(s.StoreCalls) / float64(max(t.requests, 1))
+	for _, of := range t.byToken {
+		r := tokenReport{Token: of.token.ID(), Calls: len(of.sent), Refused: of.refused, Limit: deciding.String()}
+		if len(of.sent) > 0 {
+			r.MaxInWindow = slices.Max(inWindow(of.sent, deciding.Window))
+		}
+		s.Tokens = append(s.Tokens, r)
+	}
+	s.judge(failed)
+	return s
+}
+
+// judge comes to the verdict.
+func (s *summary) judge(failed error) {
+	maxed := s.plan.max > 0 && s.OK >= s.plan.max
+	complete := failed == nil && !s.Interrupted && s.Failed == 0 && (s.Left == 0 || maxed)
+	s.exit = exitNotDone
+	switch {
+	case s.Interrupted:
+		s.exit = exitInterrupted
+	case complete && s.Refused == 0:
+		s.exit = exitDone
+	}
+	if s.plan.judge != nil {
+		s.judgeDemo(failed)
+		return
+	}
+	var b strings.Builder
+	switch {
+	case failed != nil:
+		fmt.Fprintf(&b, "STOPPED: %s. ", strings.TrimSuffix(oneLine(failed), "."))
+	case s.Interrupted:
+		b.WriteString("INTERRUPTED: ")
+	case complete && s.Refused == 0:
+		b.WriteString("DONE: ")
+	case complete:
+		b.WriteString("DONE, BUT REFUSED: ")
+	default:
+		b.WriteString("NOT DONE: ")
+	}
+	fmt.Fprintf(&b, "%s fetched, %d refused", count(s.OK, "URL"), s.Refused)
+	if s.Earlier > 0 {
+		fmt.Fprintf(&b, ", %d fetched before", s.Earlier)
+	}
+	if s.Failed > 0 {
+		fmt.Fprintf(&b, ", %d failed", s.Failed)
+	}
+	if s.Left > 0 {
+		fmt.Fprintf(&b, ", %d left", s.Left)
+	}
+	if s.Failed+s.Left > 0 {
+		if s.Out != "" {
+			b.WriteString("; run the same command again to fetch what is missing")
+		} else {
+			b.WriteString("; with -out FILE.jsonl another run would go on from here")
+		}
+	}
+	s.Verdict = b.String()
+}
+
+// judgeDemo takes the provider's word, and compares it with the crawler's own.
+func (s *summary) judgeDemo(failed error) {
+	r := s.plan.judge.Report()
+	s.Judge = &judgement{Accepted: r.Accepted, Refused: r.Refused, MaxInWindow: r.MaxInWindow}
+	var why []string
+	if failed != nil {
+		why = append(why, oneLine(failed))
+	}
+	if r.Refused > 0 {
+		why = append(why, fmt.Sprintf("%d refused", r.Refused))
+	}
+	if s.OK != s.plan.expected {
+		why = append(why, fmt.Sprintf("%d of %d pages fetched", s.OK, s.plan.expected))
+	}
+	if s.QuotaUsed < demoQuota {
+		why = append(why, fmt.Sprintf("only %.1f %% of the quota used", 100*s.QuotaUsed))
+	}
+	if r.Accepted+r.Refused != s.Requests || r.Unauthorised > 0 || r.NotFound > 0 {
+		why = append(why, fmt.Sprintf("the provider counted %d calls, %d without a token and %d for nothing; the crawler counted %d",
+			r.Accepted+r.Refused, r.Unauthorised, r.NotFound, s.Requests))
+	}
+	switch {
+	case s.Interrupted:
+		s.Verdict = fmt.Sprintf("INTERRUPTED: %d refused, %d of %d pages fetched", r.Refused, s.OK, s.plan.expected)
+	case len(why) > 0:
+		s.Verdict, s.exit = "FAIL: "+strings.Join(why, "; "), exitNotDone
+	default:
+		s.Verdict = fmt.Sprintf("PASS: %d refused, %.1f %% of the quota used", r.Refused, 100*s.QuotaUsed)
+	}
+}
+
+func (s *summary) writeJSON(w io.Writer) error {
+	encoder := json.NewEncoder(w)
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(s)
+}
+
+// text is the summary for people.
+func (s *summary) text(t *tally) string {
+	var b strings.Builder
+	row := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-12s"+format+"\n", append([]any{name}, args...)...)
+	}
+	if s.Requests > 0 {
+		b.WriteByte('\n')
+		row("fetched", "%s in %s", count(s.OK, "URL"), seconds(s.Elapsed))
+		row("calls", "%d, of which %d were refused", s.Requests, s.Refused)
+		most, _ := allowed(s.plan.limits, s.span)
+		row("quota used", "%.1f %%: %d of the %d calls that %s allows %s from the first call to the last, %s later",
+			100*s.QuotaUsed, s.Requests-s.Refused, most*len(s.Tokens), s.deciding, count(len(s.Tokens), "token"), seconds(s.span.Seconds()))
+		store := "commands"
+		if s.redis {
+			store = "Redis commands"
+		}
+		row("store", "%d %s, %.3f per call", s.StoreCalls, store, s.PerCall)
+		row("fairness", "%.3f between %s (Jain's index: 1 is equal)", s.Fairness, count(s.Workers, "worker"))
+		row("lateness", "%.1f ms behind the slot at p50, %.1f ms at p99", s.LateP50, s.LateP99)
+		for _, of := range s.Tokens {
+			row("token", "%s: %d calls, %d refused, at most %d in any %v where %d are allowed",
+				short(of.Token), of.Calls, of.Refused, of.MaxInWindow, s.deciding.Window, s.deciding.Max)
+		}
+		if s.Judge != nil {
+			row("provider", "counted %d calls and refused %d; at most %d of a token arrived in any %v", s.Judge.Accepted,
+				s.Judge.Refused, s.Judge.MaxInWindow, s.deciding.Window)
+		}
+		b.WriteString("\n" + s.terminalPlot(t) + "\n\n")
+	}
+	if s.Plot != "" {
+		row("plot", "%s", s.Plot)
+	}
+	b.WriteString(s.Verdict + "\n")
+	return b.String()
+}
+
+func seconds(s float64) string { return fmt.Sprintf("%.1f s", s) }

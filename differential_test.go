@@ -1,0 +1,284 @@
+package ration_test
+
+import (
+	"maps"
+	"slices"
+	"sort"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
+)
+
+// The same random bookings, cancellations, pauses and clock readings drive
+// MemoryStore, RedisStore and a model that shares no code with either, and all
+// three must give the same answers. Run it for longer with -rapid.checks=20000.
+//
+// Whatever the model says, no window of any alignment may hold more units that
+// were spent than its limit's Max. When the clock steps back this still holds
+// unless a slot is handed back, for which see the model's slot.
+
+// A modelCall is one booking in the model, or what is left of one.
+type modelCall struct {
+	slot int64
+	cost int
+	free bool // handed back, and not booked again since
+}
+
+// A modelAccount is all that was ever booked on an account, in the order of
+// booking, which is that of slots.
+type modelAccount struct {
+	limits []ration.Limit
+	calls  []*modelCall
+	paused int64
+}
+
+const (
+	modelHoles = 512
+	modelDay   = int64(24 * time.Hour / time.Microsecond)
+)
+
+// units returns what a call counts for: nothing if it was handed back and its
+// slot has passed.
+func (c *modelCall) units(now int64) int {
+	if c.free && c.slot < now {
+		return 0
+	}
+	return c.cost
+}
+
+// since returns the units whose slots come after an instant.
+func (a *modelAccount) since(from, now int64) int {
+	sum := 0
+	for _, c := range slices.Backward(a.calls) {
+		if c.slot <= from {
+			break
+		}
+		sum += c.units(now)
+	}
+	return sum
+}
+
+// fits tells whether no limit is exceeded if cost units leave at slot.
+func (a *modelAccount) fits(slot int64, cost int, now int64) bool {
+	for _, l := range a.limits {
+		if a.since(slot-l.Window.Microseconds(), now)+cost > l.Max {
+			return false
+		}
+	}
+	return true
+}
+
+// expiries returns the instants at which calls leave a window, in order.
+func (a *modelAccount) expiries(l ration.Limit) []int64 {
+	var all []int64
+	for _, c := range a.calls {
+		all = append(all, c.slot+l.Window.Microseconds())
+	}
+	return all
+}
+
+// slot returns the slot of the next booking, and the handed-over call that it
+// takes, or nil. A call that was handed back is offered while its slot has not
+// come. If the clock steps back behind it, it is offered again, though others
+// may have been booked meanwhile as if it were not there.
+func (a *modelAccount) slot(now int64, cost int) (int64, *modelCall) {
+	from := max(now, a.paused)
+	for _, c := range a.calls {
+		if c.free && c.slot >= from && c.cost >= cost {
+			return c.slot, c
+		}
+	}
+	if n := len(a.calls); n > 0 {
+		from = max(from, a.calls[n-1].slot)
+	}
+	if a.fits(from, cost, now) {
+		return from, nil
+	}
+	// It is the first instant that fits, and only when a call leaves a window
+	// does more fit.
+	var later []int64
+	for _, l := range a.limits {
+		later = append(later, a.expiries(l)...)
+	}
+	slices.Sort(later)
+	i := sort.Search(len(later), func(i int) bool { return later[i] >= from && a.fits(later[i], cost, now) })
+	return later[i], nil
+}
+
+// book enters a booking.
+func (a *modelAccount) book(now int64, cost int) *modelCall {
+	slot, hole := a.slot(now, cost)
+	mine := hole
+	switch {
+	case hole == nil:
+		mine = &modelCall{slot: slot, cost: cost}
+		a.calls = append(a.calls, mine)
+	case hole.cost > cost:
+		mine = &modelCall{slot: slot, cost: cost}
+		hole.cost -= cost
+		a.calls = slices.Insert(a.calls, slices.Index(a.calls, hole), mine)
+	}
+	mine.free = false
+	var longest int64
+	for _, l := range a.limits {
+		longest = max(longest, l.Window.Microseconds())
+	}
+	for _, c := range a.calls {
+		if c.slot < now-longest-modelDay {
+			c.free = false // it is in no window, and is forgotten
+		}
+	}
+	return mine
+}
+
+// cancel hands a call back.
+func (a *modelAccount) cancel(c *modelCall) {
+	c.free = true
+	for len(a.calls) > 0 && a.calls[len(a.calls)-1].free {
+		a.calls = a.calls[:len(a.calls)-1]
+	}
+	free := slices.DeleteFunc(slices.Clone(a.calls), func(c *modelCall) bool { return !c.free })
+	if len(free) > modelHoles {
+		free[0].free = false // the oldest counts as spent
+	}
+}
+
+// enter enters what was spent.
+func (a *modelAccount) enter(slot int64, cost int) {
+	if n := len(a.calls); n > 0 {
+		slot = max(slot, a.calls[n-1].slot)
+	}
+	a.calls = append(a.calls, &modelCall{slot: slot, cost: cost})
+}
+
+// usage returns what is used of a limit, and when less will be than Max and than
+// now, as if all that was handed back ahead were taken.
+func (a *modelAccount) usage(now int64, l ration.Limit) (used int, freeAt int64) {
+	window := l.Window.Microseconds()
+	used = a.since(now-window, now)
+	if used == 0 {
+		return 0, 0
+	}
+	for _, at := range a.expiries(l) {
+		if at > now && a.since(at-window, now) < min(used, l.Max) {
+			return used, at
+		}
+	}
+	panic("what is used never leaves its window")
+}
+
+func TestStoresAgreeWithAModel(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	for _, kind := range []kindOfWorld{
+		{name: "one account", accounts: 1, most: 8},
+		{name: "one account with a clock that steps back", accounts: 1, most: 8, back: true},
+		{name: "one account with spendings", accounts: 1, most: 8, spends: true},
+		{name: "several accounts", accounts: 4, most: 5},
+		{name: "several lists of accounts with all that happens", accounts: 4, lists: 3, most: 4, back: true, spends: true},
+		{name: "long logs", accounts: 1, most: 2_000, burst: 150},
+		{name: "long logs on several accounts with all that happens", accounts: 2, most: 150, burst: 150, back: true, spends: true},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				w := newWorld(rt, kind, new(ration.MemoryStore), &ration.RedisStore{Client: client, Timeout: time.Minute})
+				actions := map[string]func(*rapid.T){
+					"book": w.book, "book again": w.book, "book and again": w.book, "cancel": w.cancel, "cancel again": w.cancel,
+					"replay": w.replay, "cancel before booking": w.cancelBefore, "pause": w.pause, "usage": w.usage,
+					"status": w.status, "step": w.step, "step to an edge": w.stepToEdge,
+				}
+				if kind.back {
+					actions["step back"] = w.stepBack
+				}
+				if kind.spends {
+					actions["enter"] = w.enter
+				}
+				if kind.burst > 1 {
+					actions["cancel many"] = w.cancelMany
+				}
+				rt.Repeat(actions)
+				w.usage(rt)
+				w.windows(rt)
+			})
+		})
+	}
+}
+
+// windows demands that no window of any alignment holds more than Max.
+func (w *world) windows(rt *rapid.T) {
+	if w.spent || w.steppedBack && w.cancelled {
+		return
+	}
+	for id, account := range w.model {
+		var spent []*booked
+		for _, b := range w.booked {
+			if !b.cancelled && b.answers[0].Account == id {
+				spent = append(spent, b)
+			}
+		}
+		slices.SortFunc(spent, func(a, b *booked) int { return a.answers[0].Slot.Compare(b.answers[0].Slot) })
+		for _, l := range account.limits {
+			for i, first := range spent {
+				units, end := 0, first.answers[0].Slot.Add(l.Window)
+				for _, b := range spent[i:] {
+					if !b.answers[0].Slot.Before(end) {
+						break
+					}
+					units += b.request.Cost
+				}
+				require.LessOrEqual(rt, units, l.Max, "%v of account %s from %d", l, id, first.answers[0].Slot.UnixMicro())
+			}
+		}
+	}
+}
+
+// usage demands what is used of every account.
+func (w *world) usage(rt *rapid.T) {
+	for i, store := range w.stores {
+		all, err := store.Usage(rt.Context(), ration.UsageRequest{Budget: w.budget, Accounts: w.all, Now: time.UnixMicro(w.now)})
+		require.NoError(rt, err)
+		require.Len(rt, all, w.all.Len())
+		for _, u := range all {
+			account := w.model[u.Account]
+			var paused time.Time
+			if account.paused > w.now {
+				paused = time.UnixMicro(account.paused)
+			}
+			require.True(rt, u.PausedUntil.Equal(paused), "%s: %s: paused until %v, not %v", w.names[i], u.Account, u.PausedUntil, paused)
+			for j, l := range account.limits {
+				used, freeAt := account.usage(w.now, l)
+				want := ration.LimitUsage{Limit: l, Used: used, Remaining: max(0, l.Max-used)}
+				if freeAt > 0 {
+					want.FreeAt = time.UnixMicro(freeAt)
+				}
+				got := u.Limits[j]
+				if w.now < w.latest {
+					// What was older than a window may have been removed, but
+					// nothing that keeps a unit from leaving.
+					want.Used, got.Used = min(want.Used, l.Max), min(got.Used, l.Max)
+				}
+				require.Equal(rt, want, got, "%s: %s, limit %v", w.names[i], u.Account, l)
+			}
+		}
+	}
+}
+
+// status demands the pauses in force.
+func (w *world) status(rt *rapid.T) {
+	want := make(map[string]time.Time)
+	for id, account := range w.model {
+		if account.paused > w.now {
+			want[id] = time.UnixMicro(account.paused)
+		}
+	}
+	for i, store := range w.stores {
+		s, err := store.Status(rt.Context(), ration.StatusRequest{Budget: w.budget, Now: time.UnixMicro(w.now)})
+		require.NoError(rt, err)
+		require.True(rt, maps.Equal(want, s.PausedUntil), "%s: %v, not %v", w.names[i], s.PausedUntil, want)
+	}
+}

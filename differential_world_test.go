@@ -1,0 +1,340 @@
+package ration_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/ration-go/ration"
+)
+
+// A kindOfWorld bounds what happens in a world.
+type kindOfWorld struct {
+	name     string
+	accounts int
+	lists    int // how many lists of them there are; 0: all bookings are from all
+	most     int // the largest Max
+	burst    int // the most bookings at one instant
+	back     bool
+	spends   bool
+}
+
+// A world is one budget in both stores and in the model, step by step.
+type world struct {
+	kind   kindOfWorld
+	stores []ration.Store
+	names  []string
+	budget string
+	model  map[string]*modelAccount
+	all    *ration.Accounts
+	lists  []*ration.Accounts
+
+	now    int64
+	latest int64 // the latest that the clock has shown
+	booked []*booked
+
+	steppedBack, cancelled, spent bool
+}
+
+// booked is a booking that was entered.
+type booked struct {
+	request   ration.BookRequest
+	answers   []ration.Booking // one from each store
+	call      *modelCall
+	cancelled bool
+}
+
+func newWorld(rt *rapid.T, kind kindOfWorld, memory, redis ration.Store) *world {
+	const began = 1_795_000_000_123_457
+	w := &world{
+		kind:   kind,
+		stores: []ration.Store{memory, redis},
+		names:  []string{"memory", "redis"},
+		budget: "world-" + ration.NewBookingID().String(),
+		model:  make(map[string]*modelAccount),
+		now:    began,
+		latest: began,
+	}
+	var list []ration.Account
+	var limits []ration.Limit
+	for i := range rapid.IntRange(1, kind.accounts).Draw(rt, "accounts") {
+		if i == 0 || rapid.Bool().Draw(rt, "limits of its own") {
+			limits = drawLimits(rt, kind.most)
+		}
+		account := ration.Account{ID: string(rune('a' + i)), Limits: limits}
+		list = append(list, account)
+		w.model[account.ID] = &modelAccount{limits: limits}
+	}
+	w.all = accountsOf(rt, list)
+	w.lists = []*ration.Accounts{w.all}
+	for range kind.lists {
+		some := rapid.SliceOfNDistinct(rapid.SampledFrom(list), 1, len(list), func(a ration.Account) string { return a.ID }).Draw(rt, "a list")
+		w.lists = append(w.lists, accountsOf(rt, some))
+	}
+	return w
+}
+
+func accountsOf(rt *rapid.T, list []ration.Account) *ration.Accounts {
+	a, err := ration.NewAccounts(list...)
+	require.NoError(rt, err)
+	return a
+}
+
+func drawLimits(rt *rapid.T, most int) []ration.Limit {
+	windows := []time.Duration{1_000, 1_001, 1_500, 2_000, 3_000, 10_000}
+	one := rapid.Custom(func(rt *rapid.T) ration.Limit {
+		return ration.Limit{
+			Max:    rapid.IntRange(1, most).Draw(rt, "Max"),
+			Window: rapid.SampledFrom(windows).Draw(rt, "window") * time.Microsecond,
+		}
+	})
+	return rapid.SliceOfN(one, 1, 3).Draw(rt, "limits")
+}
+
+// some draws a list of accounts.
+func (w *world) some(rt *rapid.T) *ration.Accounts {
+	return rapid.SampledFrom(w.lists).Draw(rt, "list")
+}
+
+// window draws one of the windows.
+func (w *world) window(rt *rapid.T) int64 {
+	limits := w.model[w.all.At(rapid.IntRange(0, w.all.Len()-1).Draw(rt, "account")).ID].limits
+	return rapid.SampledFrom(limits).Draw(rt, "limit").Window.Microseconds()
+}
+
+// past draws an earlier booking, more likely one of the last; nil if there is
+// none.
+func (w *world) past(rt *rapid.T) *booked {
+	if len(w.booked) == 0 {
+		rt.Skip("nothing is booked")
+	}
+	back := rapid.IntRange(0, len(w.booked)-1).Draw(rt, "bookings ago")
+	return w.booked[len(w.booked)-1-back]
+}
+
+// earliest returns the earliest slot that any account of a list can give.
+func (w *world) earliest(a *ration.Accounts, cost int) int64 {
+	least := int64(-1)
+	for i := range a.Len() {
+		account := w.model[a.At(i).ID]
+		if slices.ContainsFunc(account.limits, func(l ration.Limit) bool { return l.Max < cost }) {
+			continue
+		}
+		if slot, _ := account.slot(w.now, cost); least < 0 || slot < least {
+			least = slot
+		}
+	}
+	return least
+}
+
+func (w *world) book(rt *rapid.T) {
+	accounts := w.some(rt)
+	cost := rapid.IntRange(1, accounts.MaxCost()).Draw(rt, "cost")
+	times := 1
+	if w.kind.burst > 1 {
+		times = rapid.IntRange(1, w.kind.burst).Draw(rt, "times")
+		cost = min(cost, 3)
+	}
+	wait := rapid.SampledFrom([]string{"forever", "none", "just enough", "a microsecond too little", "a window"}).Draw(rt, "wait")
+	for range times {
+		r := ration.BookRequest{
+			ID: ration.NewBookingID(), Budget: w.budget, Accounts: accounts, Cost: cost,
+			MaxWait: ration.Forever, Now: time.UnixMicro(w.now),
+		}
+		enough := time.Duration(w.earliest(accounts, cost)-w.now) * time.Microsecond
+		switch wait {
+		case "none":
+			r.MaxWait = 0
+		case "just enough":
+			r.MaxWait = enough
+		case "a microsecond too little":
+			r.MaxWait = max(0, enough-time.Microsecond)
+		case "a window":
+			r.MaxWait = accounts.At(0).Limits[0].Window
+		}
+		w.ask(rt, r)
+	}
+}
+
+// ask books in both stores and in the model.
+func (w *world) ask(rt *rapid.T, r ration.BookRequest) {
+	least := w.earliest(r.Accounts, r.Cost)
+	b := &booked{request: r}
+	for _, store := range w.stores {
+		answer, err := store.Book(rt.Context(), r)
+		require.NoError(rt, err)
+		b.answers = append(b.answers, answer)
+	}
+	w.same(rt, b.answers)
+	first := b.answers[0]
+	account := w.model[first.Account]
+	slot, _ := account.slot(w.now, r.Cost)
+	require.Equal(rt, slot, first.Slot.UnixMicro(), "the slot on account %s", first.Account)
+	if w.kind.lists == 0 {
+		// Of several lists each has an index of its own, which need not learn
+		// at once of what is handed back by way of another.
+		require.Equal(rt, least, slot, "account %s is not the one that is free first", first.Account)
+	}
+	within := r.MaxWait == ration.Forever || slot-w.now <= r.MaxWait.Microseconds()
+	require.Equal(rt, within, first.Booked, "a slot in %d µs, a longest wait of %v", slot-w.now, r.MaxWait)
+	if first.Booked {
+		b.call = account.book(w.now, r.Cost)
+		w.booked = append(w.booked, b)
+	}
+}
+
+// same demands the same answer of both stores.
+func (w *world) same(rt *rapid.T, answers []ration.Booking) {
+	var said []string
+	for _, a := range answers {
+		said = append(said, fmt.Sprint(a.ID, a.Budget, a.Cost, a.Booked, a.Account, a.Slot.UnixMicro(), a.Now.UnixMicro(), a.Lost, a.Stepped))
+	}
+	require.Equal(rt, said[0], said[1], "memory and redis")
+}
+
+func (w *world) replay(rt *rapid.T) {
+	b := w.past(rt)
+	r := b.request
+	r.Now, r.MaxWait = time.UnixMicro(w.now), 0
+	var answers []ration.Booking
+	for i, store := range w.stores {
+		answer, err := store.Book(rt.Context(), r)
+		if b.cancelled {
+			require.ErrorIs(rt, err, context.Canceled)
+			continue
+		}
+		require.NoError(rt, err)
+		require.Equal(rt, b.answers[i].Entry, answer.Entry)
+		require.Equal(rt, b.answers[i].Account, answer.Account)
+		require.Equal(rt, b.answers[i].Slot, answer.Slot)
+		answers = append(answers, answer)
+	}
+	if !b.cancelled {
+		w.same(rt, answers)
+	}
+}
+
+func (w *world) cancel(rt *rapid.T) {
+	b := w.past(rt)
+	w.handBack(rt, b, rapid.Bool().Draw(rt, "by ID only"))
+}
+
+func (w *world) cancelMany(rt *rapid.T) {
+	b := w.past(rt)
+	i := slices.Index(w.booked, b)
+	many := slices.Clone(w.booked[i:min(len(w.booked), i+rapid.IntRange(1, 5*w.kind.burst).Draw(rt, "how many"))])
+	if rapid.Bool().Draw(rt, "the last first") {
+		slices.Reverse(many)
+	}
+	for _, b := range many {
+		w.handBack(rt, b, false)
+	}
+}
+
+func (w *world) handBack(rt *rapid.T, b *booked, byID bool) {
+	for i, store := range w.stores {
+		booking := b.answers[i]
+		if byID {
+			booking = ration.Booking{ID: booking.ID, Budget: booking.Budget}
+		}
+		r := ration.CancelRequest{Booking: booking, Accounts: b.request.Accounts, Now: time.UnixMicro(w.now)}
+		if len(w.model) == 1 {
+			r.Accounts = nil
+		}
+		require.NoError(rt, store.Cancel(rt.Context(), r))
+	}
+	if !b.cancelled {
+		w.model[b.answers[0].Account].cancel(b.call)
+	}
+	b.cancelled, w.cancelled = true, true
+}
+
+func (w *world) cancelBefore(rt *rapid.T) {
+	r := ration.BookRequest{
+		ID: ration.NewBookingID(), Budget: w.budget, Accounts: w.some(rt), Cost: 1,
+		MaxWait: ration.Forever, Now: time.UnixMicro(w.now),
+	}
+	for _, store := range w.stores {
+		require.NoError(rt, store.Cancel(rt.Context(), ration.CancelRequest{Booking: ration.Booking{ID: r.ID, Budget: w.budget}}))
+		_, err := store.Book(rt.Context(), r)
+		require.ErrorIs(rt, err, context.Canceled)
+	}
+}
+
+func (w *world) enter(rt *rapid.T) {
+	list := w.some(rt)
+	account := list.At(rapid.IntRange(0, list.Len()-1).Draw(rt, "account"))
+	model := w.model[account.ID]
+	ago := rapid.Int64Range(-2, w.window(rt)+2).Draw(rt, "how long ago")
+	cost := rapid.IntRange(1, 2*w.kind.most).Draw(rt, "units")
+	id, slot := ration.NewBookingID(), w.now-ago
+	for _, store := range w.stores {
+		for range 2 {
+			require.NoError(rt, store.Enter(rt.Context(), ration.EnterRequest{
+				ID: id, Budget: w.budget, Account: account, Now: time.UnixMicro(w.now),
+				Spent: []ration.Spending{{Slot: time.UnixMicro(slot), Cost: cost}},
+			}))
+		}
+	}
+	if slices.ContainsFunc(model.limits, func(l ration.Limit) bool { return ago < l.Window.Microseconds() }) {
+		model.enter(slot, cost)
+		w.spent = true
+	}
+}
+
+func (w *world) pause(rt *rapid.T) {
+	id := w.all.At(rapid.IntRange(0, w.all.Len()-1).Draw(rt, "account")).ID
+	length := rapid.Int64Range(1, 2*w.window(rt)).Draw(rt, "length")
+	account := w.model[id]
+	account.paused = max(account.paused, w.now+length)
+	for _, store := range w.stores {
+		end, err := store.Pause(rt.Context(), ration.PauseRequest{
+			Budget: w.budget, Account: id, For: time.Duration(length) * time.Microsecond, Now: time.UnixMicro(w.now),
+		})
+		require.NoError(rt, err)
+		require.Equal(rt, account.paused, end.UnixMicro())
+	}
+}
+
+// step moves the clock forward.
+func (w *world) step(rt *rapid.T) {
+	window := w.window(rt)
+	by := []int64{1, 2, 10, 499, 500, 501, window - 1, window, window + 1, 2 * window, 10 * window}
+	if len(w.model) == 1 {
+		// Accounts that are out of use are forgotten some time after a day,
+		// and with them which of several free ones has rested longest.
+		by = append(by, modelDay-1, modelDay+window-1, modelDay+window+1)
+	}
+	w.now += rapid.SampledFrom(by).Draw(rt, "by")
+	w.latest = max(w.latest, w.now)
+}
+
+// stepToEdge moves the clock forward to where a booking's slot comes, or leaves
+// a window.
+func (w *world) stepToEdge(rt *rapid.T) {
+	at := w.past(rt).answers[0].Slot.UnixMicro() + rapid.Int64Range(-1, 1).Draw(rt, "beside")
+	if rapid.Bool().Draw(rt, "leaving") {
+		at += w.window(rt)
+	}
+	w.now = max(w.now, at)
+	w.latest = max(w.latest, w.now)
+}
+
+// stepBack moves the clock back, by no more than a window in all: what is older
+// may have been removed.
+func (w *world) stepBack(rt *rapid.T) {
+	least := w.latest - w.window(rt)
+	for _, account := range w.model {
+		for _, l := range account.limits {
+			least = max(least, w.latest-l.Window.Microseconds())
+		}
+	}
+	if least < w.now {
+		w.now = rapid.Int64Range(least, w.now-1).Draw(rt, "back to")
+		w.steppedBack = true
+	}
+}

@@ -1,0 +1,221 @@
+package ration_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+// later does something to the pool in so many seconds.
+func later(seconds int, do func()) { time.AfterFunc(time.Duration(seconds)*time.Second, do) }
+
+func TestCallerWhoWaitsMovesToATokenThatIsAdded(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{every(60)}
+		all := tokens("a", "b")
+		pool, names, begun := ration.NewPool(b, all[0]), naming(all...), time.Now()
+		require.Equal(t, "a", take(t, pool, names))
+		later(20, func() { pool.Add(all[1]) })
+		require.Equal(t, "b", take(t, pool, names))
+		require.Equal(t, 20*time.Second, time.Since(begun))
+		// The slot that it left is the next caller's.
+		require.Equal(t, "a", take(t, pool, names))
+		require.Equal(t, 60*time.Second, time.Since(begun))
+	})
+}
+
+func TestCallerWhoWaitsStaysWhereTheAddedTokenIsFreeLater(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		busy := limited("busy", every(600))
+		_, err := b.Wait(t.Context(), busy, 1)
+		require.NoError(t, err)
+		token := limited("a", every(60))
+		pool, names, begun := ration.NewPool(b, token), naming(token, busy), time.Now()
+		take(t, pool, names)
+		later(20, func() { pool.Add(busy) })
+		require.Equal(t, "a", take(t, pool, names))
+		require.Equal(t, 60*time.Second, time.Since(begun))
+		left, err := b.Usage(t.Context(), busy)
+		require.NoError(t, err)
+		require.Equal(t, 1, left.Limits[0].Used, "it was not booked twice")
+	})
+}
+
+// Every caller who waits gets a slot no later than the one that it had.
+func TestCrowdSharesTheTokensThatAreAdded(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{every(60)}
+		all := tokens("a", "b", "c")
+		pool, begun := ration.NewPool(b, all[0]), time.Now()
+		var mu sync.Mutex // protects of
+		of := make(map[string][]time.Duration)
+		var callers sync.WaitGroup
+		for i := range 13 {
+			callers.Go(func() {
+				grant, err := pool.Take(t.Context(), 1)
+				at := time.Since(begun).Truncate(time.Second)
+				mu.Lock()
+				defer mu.Unlock()
+				if err != nil || at > time.Duration(i)*time.Minute {
+					t.Errorf("caller %d at %v: %v", i, at, err)
+				}
+				of[grant.Token.ID()] = append(of[grant.Token.ID()], at)
+			})
+			<-time.After(time.Millisecond) // so that the next books after it
+		}
+		later(30, func() { pool.Add(all[1:]...) })
+		callers.Wait()
+		for _, token := range all {
+			at := of[token.ID()]
+			require.NotEmpty(t, at)
+			for i := range at[1:] {
+				require.GreaterOrEqual(t, at[i+1]-at[i], time.Minute)
+			}
+		}
+		require.Equal(t, 30*time.Second, of[all[1].ID()][0], "added tokens are used at once")
+		require.Equal(t, 30*time.Second, of[all[2].ID()][0])
+	})
+}
+
+func TestCallerWhoWaitsForARemovedTokenTakesAnother(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		soon, late := limited("soon", every(60)), limited("late", every(100))
+		pool, names, begun := ration.NewPool(b, soon, late), naming(soon, late), time.Now()
+		take(t, pool, names)
+		take(t, pool, names)
+		later(20, func() { pool.Remove(soon) })
+		require.Equal(t, "b", take(t, pool, names))
+		require.Equal(t, 100*time.Second, time.Since(begun))
+		require.Len(t, pool.Tokens(), 1)
+		// The slot that it left is free for whoever uses the token elsewhere.
+		usage, err := b.Usage(t.Context(), soon)
+		require.NoError(t, err)
+		require.Zero(t, usage.Limits[0].Used)
+	})
+}
+
+func TestCallerWhoWaitsFailsWhenTheLastTokenIsRemoved(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{every(60)}
+		token := ration.NewToken("a")
+		pool, begun := ration.NewPool(b, token), time.Now()
+		take(t, pool, naming(token))
+		later(20, func() { pool.Remove(token) })
+		_, err := pool.Take(t.Context(), 1)
+		require.ErrorContains(t, err, `the pool of budget "`+b.Name+`" has no token: Add one`)
+		require.Equal(t, 20*time.Second, time.Since(begun))
+		usage, err := b.Usage(t.Context(), token)
+		require.NoError(t, err)
+		require.Equal(t, 1, usage.Limits[0].Used, "its slot was handed back")
+	})
+}
+
+// A deadline holds also for the token that a caller moves to.
+func TestCallerWhoMovesKeepsItsDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		soon, late := limited("soon", every(60)), limited("late", every(600))
+		pool, begun := ration.NewPool(newBudget(), soon, late), time.Now()
+		take(t, pool, naming(soon, late))
+		take(t, pool, naming(soon, late))
+		later(20, func() { pool.Remove(soon) })
+		ctx, stop := context.WithTimeout(t.Context(), 90*time.Second)
+		defer stop()
+		_, err := pool.Take(ctx, 1)
+		exhausted, found := errors.AsType[*ration.ExhaustedError](err)
+		require.True(t, found)
+		require.Equal(t, 580*time.Second, exhausted.RetryAfter)
+		require.Equal(t, 70*time.Second, exhausted.Allowed)
+		require.Equal(t, 20*time.Second, time.Since(begun))
+	})
+}
+
+func TestTokenThatIsAddedAgainIsReplaced(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		old, better := limited("a", every(60)), limited("a", every(10))
+		pool, begun := ration.NewPool(b, old), time.Now()
+		take(t, pool, naming(old))
+		pool.Add(better)
+		for range 3 {
+			take(t, pool, naming(old))
+		}
+		require.Equal(t, 30*time.Second, time.Since(begun))
+		require.Len(t, pool.Tokens(), 1)
+		require.Equal(t, better.Limits, pool.Tokens()[0].Limits)
+	})
+}
+
+func TestTokensAreToldInTheOrderOfAdding(t *testing.T) {
+	all := tokens("a", "b", "c")
+	pool := ration.NewPool(newBudget(ration.PerHour(1)), all[0])
+	pool.Add(all[1], all[2])
+	pool.Remove(all[1], ration.NewToken("never added"))
+	pool.Add(all[1])
+	var ids []string
+	for _, token := range pool.Tokens() {
+		ids = append(ids, token.ID())
+	}
+	require.Equal(t, []string{all[0].ID(), all[2].ID(), all[1].ID()}, ids)
+	pool.Tokens()[0] = ration.Token{}
+	require.Equal(t, all[0].ID(), pool.Tokens()[0].ID(), "what it returns is a copy")
+}
+
+// Each error says what to change.
+func TestPoolErrorsSayWhatToChange(t *testing.T) {
+	token := ration.NewToken("a")
+	ann, anns := limited("x", ration.PerHour(1)), limited("y", ration.PerHour(2))
+	ann.Account, anns.Account = "ann", "ann"
+	nameless, storeless := newBudget(ration.PerHour(5)), newBudget(ration.PerHour(5))
+	nameless.Name, storeless.Store = "", nil
+	for _, row := range []struct {
+		name string
+		pool *ration.Pool
+		want string
+	}{
+		{"nil pool", nil, "ration: the Pool is nil: make it with NewPool"},
+		{"zero pool", new(ration.Pool), "ration: the Budget is nil"},
+		{"nil budget", ration.NewPool(nil, token), "ration: the Budget is nil"},
+		{"no name", ration.NewPool(nameless, token), "ration: Budget.Name is empty"},
+		{"nil store", ration.NewPool(storeless, token), `ration: budget "test": Store is nil: set a *RedisStore for a fleet, or new(ration.MemoryStore) for one process`},
+		{"no limit", ration.NewPool(newBudget(), token), `ration: budget "test": there is no limit: name at least one, such as ration.PerHour(5000)`},
+		{"bad limit of a token", ration.NewPool(newBudget(), limited("a", ration.PerHour(0))), "limit 1: Max is 0: it must be at least 1"},
+		{"no token", ration.NewPool(newBudget(ration.PerHour(1))), `ration: the pool of budget "test" has no token: Add one`},
+		{"empty token", ration.NewPool(newBudget(ration.PerHour(1)), token, ration.Token{}), "token 2 of the pool: ration: the token is empty: make it with NewToken from a secret"},
+		{"empty secret", ration.NewPool(newBudget(ration.PerHour(1)), ration.NewToken("")), "token 1 of the pool: ration: the token is empty"},
+		{"one account, two limits", ration.NewPool(newBudget(), ann, anns),
+			`ration: token ` + anns.ID() + ` has other limits than another token of its account "ann": an account has one set of limits`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			_, err := row.pool.Take(t.Context(), 1)
+			require.ErrorContains(t, err, row.want)
+			_, err = row.pool.Remaining(t.Context())
+			require.ErrorContains(t, err, row.want)
+			_, err = row.pool.Usage(t.Context())
+			require.ErrorContains(t, err, row.want)
+		})
+	}
+}
+
+func TestPoolIsMendedByRemovingTheBadToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pool := ration.NewPool(newBudget(ration.PerHour(5)), ration.Token{}, ration.NewToken("a"), ration.NewToken(""))
+		_, err := pool.Take(t.Context(), 1)
+		require.Error(t, err)
+		pool.Remove(ration.Token{}, ration.NewToken(""))
+		_, err = pool.Take(t.Context(), 1)
+		require.NoError(t, err)
+	})
+}
+
+func TestZeroPoolTakesTokensAndStillHasNoBudget(t *testing.T) {
+	var pool ration.Pool
+	pool.Add(ration.NewToken("a"))
+	_, err := pool.Take(t.Context(), 1)
+	require.ErrorContains(t, err, "the Budget is nil")
+}

@@ -1,0 +1,198 @@
+package ration_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+// take takes one unit and returns whose token it got.
+func take(t *testing.T, pool *ration.Pool, names map[string]string) string {
+	t.Helper()
+	grant, err := pool.Take(t.Context(), 1)
+	require.NoError(t, err)
+	name, found := names[grant.Token.ID()]
+	require.True(t, found, "a token of the pool")
+	return name
+}
+
+// naming returns the tokens' names by their IDs.
+func naming(all ...ration.Token) map[string]string {
+	names := make(map[string]string)
+	for i, t := range all {
+		names[t.ID()] = string(rune('a' + i))
+	}
+	return names
+}
+
+func limited(secret string, limits ...ration.Limit) ration.Token {
+	t := ration.NewToken(secret)
+	t.Limits = limits
+	return t
+}
+
+// every returns a limit of one call in so many seconds.
+func every(seconds int) ration.Limit {
+	return ration.Limit{Max: 1, Window: time.Duration(seconds) * time.Second}
+}
+
+func TestTakeWaitsForTheTokenThatIsFreeFirst(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{every(10)}
+		fast, slow := ration.NewToken("fast"), limited("slow", every(25))
+		pool, names, begun := ration.NewPool(b, fast, slow), naming(fast, slow), time.Now()
+		type taken struct {
+			at   time.Duration
+			name string
+		}
+		var got []taken
+		for range 8 {
+			name := take(t, pool, names)
+			got = append(got, taken{time.Since(begun) / time.Second, name})
+		}
+		// Of two that are free at 0 and at 50 the order is the store's.
+		require.ElementsMatch(t, []taken{{0, "a"}, {0, "b"}}, got[:2])
+		require.Equal(t, []taken{{10, "a"}, {20, "a"}, {25, "b"}, {30, "a"}, {40, "a"}}, got[2:7])
+		require.Equal(t, time.Duration(50), got[7].at)
+	})
+}
+
+func TestTakeSpendsTheTokenThatHasRestedLongest(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(100)}
+		all := tokens("a", "b", "c")
+		pool, names := ration.NewPool(b, all...), naming(all...)
+		round := func() (got []string) {
+			for range all {
+				got = append(got, take(t, pool, names))
+				<-time.After(time.Second)
+			}
+			return got
+		}
+		first := round()
+		require.ElementsMatch(t, []string{"a", "b", "c"}, first)
+		for range 5 {
+			require.Equal(t, first, round())
+		}
+	})
+}
+
+func TestSpentOrPausedTokenStallsNobody(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(1000)}
+		paused, spent, free := ration.NewToken("paused"), limited("spent", every(3600)), ration.NewToken("free")
+		pool, names, begun := ration.NewPool(b, paused, spent, free), naming(paused, spent, free), time.Now()
+		_, err := b.Pause(t.Context(), paused, 30*time.Minute)
+		require.NoError(t, err)
+		_, err = b.Wait(t.Context(), spent, 1)
+		require.NoError(t, err)
+		for range 1000 {
+			require.Equal(t, "c", take(t, pool, names))
+		}
+		require.Zero(t, time.Since(begun))
+		require.Equal(t, "a", take(t, pool, names), "and then it waits for the one that is free first")
+		require.Equal(t, 30*time.Minute, time.Since(begun))
+	})
+}
+
+func TestTokensOfOneAccountShareItsLogAndTakeTurns(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(6)}
+		all := tokens("first", "second", "alone")
+		all[0].Account, all[1].Account = "ann", "ann"
+		pool, names, begun := ration.NewPool(b, all...), naming(all...), time.Now()
+		left, err := pool.Remaining(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 12, left, "each account once")
+		usage, err := pool.Usage(t.Context())
+		require.NoError(t, err)
+		require.Len(t, usage, 2)
+
+		counts := make(map[string]int)
+		for range 12 {
+			counts[take(t, pool, names)]++
+			<-time.After(time.Second)
+		}
+		require.Equal(t, map[string]int{"a": 3, "b": 3, "c": 6}, counts)
+		require.Equal(t, 12*time.Second, time.Since(begun))
+		left, err = pool.Remaining(t.Context())
+		require.NoError(t, err)
+		require.Zero(t, left)
+		for _, token := range all {
+			left, err := b.Remaining(t.Context(), token)
+			require.NoError(t, err)
+			require.Zero(t, left)
+		}
+	})
+}
+
+func TestTokensOwnLimitsTakeThePlaceOfTheBudgets(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		better := limited("better", ration.PerHour(20), ration.PerMinute(3))
+		pool := ration.NewPool(b, better)
+		begun := time.Now()
+		for range 7 {
+			take(t, pool, naming(better))
+		}
+		require.Equal(t, 2*time.Minute, time.Since(begun), "and the budget may have none")
+		usage, err := pool.Usage(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 13, usage[0].Limits[0].Remaining)
+		require.Equal(t, 2, usage[0].Limits[1].Remaining)
+		require.Equal(t, 2, usage[0].Remaining())
+	})
+}
+
+// A cost that one token could never take goes to another, and one that none
+// could is an error.
+func TestCostPassesOverTokensThatCouldNeverTakeIt(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		small, large := limited("small", ration.PerHour(5)), limited("large", ration.PerHour(50))
+		pool := ration.NewPool(b, small, large)
+		for range 2 {
+			grant, err := pool.Take(t.Context(), 20)
+			require.NoError(t, err)
+			require.Equal(t, large.ID(), grant.Token.ID())
+		}
+		_, err := pool.Take(t.Context(), 51)
+		require.ErrorContains(t, err, "the cost is 51, and no limit ever admits more than 50 at once")
+	})
+}
+
+func TestTakeIsRefusedAtOnceWhereTheFirstFreeTokenIsTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		soon, late := limited("soon", every(60)), limited("late", every(3600))
+		pool, begun := ration.NewPool(newBudget(), soon, late), time.Now()
+		for range 2 {
+			take(t, pool, naming(soon, late))
+		}
+		ctx, stop := context.WithTimeout(t.Context(), 30*time.Second)
+		defer stop()
+		_, err := pool.Take(ctx, 1)
+		var exhausted *ration.ExhaustedError
+		require.ErrorAs(t, err, &exhausted)
+		require.Equal(t, time.Minute, exhausted.RetryAfter)
+		require.Equal(t, soon.AccountID(), exhausted.Account)
+		require.Zero(t, time.Since(begun))
+	})
+}
+
+func TestGrantThatIsCancelledGoesToTheNext(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{every(60)}
+		pool, begun := ration.NewPool(b, ration.NewToken("a")), time.Now()
+		grant, err := pool.Take(t.Context(), 1)
+		require.NoError(t, err)
+		require.NoError(t, grant.Cancel(t.Context()))
+		require.NoError(t, grant.Cancel(t.Context()))
+		_, err = pool.Take(t.Context(), 1)
+		require.NoError(t, err)
+		require.Zero(t, time.Since(begun))
+		require.NoError(t, ration.Grant{}.Cancel(t.Context()))
+	})
+}
