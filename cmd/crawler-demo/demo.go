@@ -24,17 +24,25 @@ type demoSize struct {
 	users   int // more than there are workers, so that each always has a page to fetch
 }
 
-// fullDemo fetches 6,000 pages: 1,500 at once and 1,500 more after 5, 10 and 15
+// fullDemo fetches 4,800 pages: 1,200 at once and 1,200 more after 5, 10 and 15
 // seconds.
-var fullDemo = demoSize{tokens: 3, limit: ration.Limit{Max: 500, Window: 5 * time.Second}, windows: 4, users: 120}
+var fullDemo = demoSize{tokens: 3, limit: ration.Limit{Max: 400, Window: 5 * time.Second}, windows: 4, users: 120}
 
 func (d demoSize) pages() int { return d.tokens * d.limit.Max * d.windows }
 
 // demoMargin is what the demo adds to the window in place of the budget's half a
 // percent. The provider, the fleet and often Redis share one small machine here,
-// so that a call may take some 10 ms longer to arrive than the one before; a
-// twentieth of a second of an hour would be lost on nobody.
-const demoMargin = 100 * time.Millisecond
+// and for some of a second all want it at once: a call then arrives as much as a
+// quarter of a second later behind its slot than another. Of an hour that would
+// be nothing.
+const demoMargin = 250 * time.Millisecond
+
+// The provider answers as fast as a far one does. If it answered at once the
+// workers would keep the machine busy to the last, and measure only that.
+const (
+	leastLatency = 25 * time.Millisecond
+	mostLatency  = 55 * time.Millisecond
+)
 
 // planDemo starts the simulated provider.
 func (a *app) planDemo(o options) (plan, error) {
@@ -55,7 +63,7 @@ func (a *app) planDemo(o options) (plan, error) {
 		Users:        size.users,
 		PagesPerUser: size.pages() / size.users,
 		PageSize:     10,
-		Latency:      func() time.Duration { return 3*time.Millisecond + mathrand.N(9*time.Millisecond) },
+		Latency:      func() time.Duration { return leastLatency + mathrand.N(mostLatency-leastLatency) },
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"time"
 
 	"github.com/guptarohit/asciigraph"
 
@@ -95,14 +94,14 @@ func (s *summary) terminalPlot(t *tally) string {
 	first, _ := t.span()
 	of := t.busiest()[0]
 	points := s.points(of, first)
-	calls, limit := make([]float64, width), make([]float64, width)
+	calls := make([]float64, width)
 	for i := range width {
 		from, to := i*len(points)/width, (i+1)*len(points)/width
 		calls[i] = float64(slices.Max(points[from:max(to, from+1)]))
-		limit[i] = float64(s.deciding.Max)
 	}
-	return asciigraph.PlotMany([][]float64{limit, calls},
-		asciigraph.Height(height), asciigraph.Precision(0), asciigraph.LowerBound(0),
-		asciigraph.Caption(fmt.Sprintf("calls of token %s in any %v over %v; the line above is the limit",
-			short(of.token.ID()), s.deciding.Window, s.span.Round(100*time.Millisecond))))
+	limit := s.deciding.Max
+	return asciigraph.Plot(calls, asciigraph.Height(height), asciigraph.Precision(0),
+		asciigraph.LowerBound(0), asciigraph.UpperBound(float64(limit)),
+		asciigraph.Caption(fmt.Sprintf("calls of token %s in any %v, over %s; %d are allowed",
+			short(of.token.ID()), s.deciding.Window, about(s.span), limit)))
 }

@@ -34,7 +34,7 @@ const (
 	width       = 900
 	left        = 64 // of the axes
 	right       = 24
-	top         = 72
+	top         = 84
 	bottom      = 44
 	panelHeight = 130
 	panelGap    = 34
@@ -69,10 +69,7 @@ func (c Chart) WriteSVG(w io.Writer) error {
 
 // panel draws one panel whose upper edge is at y.
 func (c Chart) panel(out io.Writer, p Panel, y int) {
-	most := p.Limit
-	for _, n := range p.Points {
-		most = max(most, n)
-	}
+	most := max(p.Limit, fullest(p.Points))
 	scale := float64(panelHeight) / (float64(max(most, 1)) * 1.08) // a little air above the limit
 	at := func(n float64) float64 { return float64(y+panelHeight) - n*scale }
 
@@ -91,10 +88,10 @@ func (c Chart) panel(out io.Writer, p Panel, y int) {
 	fmt.Fprintf(out, `<line x1="%d" x2="%d" y1="%.1f" y2="%.1f" stroke="%s" stroke-width="1.4" stroke-dasharray="6 4"/>`+"\n",
 		left, width-right, at(float64(p.Limit)), at(float64(p.Limit)), limitColour)
 	fmt.Fprintf(out, `<text x="%d" y="%d" text-anchor="end" fill="%s">limit %d, fullest window %d</text>`+"\n",
-		width-right, y-6, limitColour, p.Limit, most1(p.Points))
+		width-right, y-6, limitColour, p.Limit, fullest(p.Points))
 }
 
-func most1(points []int) (most int) {
+func fullest(points []int) (most int) {
 	for _, n := range points {
 		most = max(most, n)
 	}
