@@ -2,8 +2,10 @@ package ration
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -53,4 +55,39 @@ func GrantOf(resp *http.Response) (Grant, bool) {
 	}
 	g, _ := resp.Request.Context().Value(grantKey{}).(Grant)
 	return g, g.budget != nil
+}
+
+// A redactedError is an error whose text had a secret in it.
+type redactedError struct {
+	text string
+	err  error
+}
+
+// redact returns err, with the token's ID in place of its secret: a Base may name
+// the URL that it was asked for.
+func redact(err error, t Token) error {
+	secret, _ := t.open()
+	if len(secret) < 4 {
+		return err // no credential, and found in any text
+	}
+	text := err.Error()
+	// As it is, and as it stands in a query, in a path and in quotes.
+	quoted := strconv.Quote(secret)
+	for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), quoted[1 : len(quoted)-1]} {
+		text = strings.ReplaceAll(text, form, t.id)
+	}
+	if text == err.Error() {
+		return err
+	}
+	return &redactedError{text: text, err: err}
+}
+
+func (e *redactedError) Error() string { return e.text }
+
+func (e *redactedError) Unwrap() error { return e.err }
+
+// Timeout tells what http.Client tells its caller.
+func (e *redactedError) Timeout() bool {
+	var t interface{ Timeout() bool }
+	return errors.As(e.err, &t) && t.Timeout()
 }

@@ -34,8 +34,8 @@ type Budget struct {
 	// Margin is added to every Window, because the provider counts a call when
 	// it arrives, not when it leaves: of two calls that leave a window apart,
 	// the first may be slow and the second fast. A caller that wakes later than
-	// its slot and the margin books anew. Zero: half a percent of the window,
-	// but at least 10 ms and at most 1 s; 5,000 an hour loses 0.03 % to it.
+	// its slot and the margin books anew. Zero: a hundredth of the window, but
+	// at least 10 ms and at most 1 s; 5,000 an hour loses 0.03 % to it.
 	// Negative: none, and a caller that wakes late is not sent back. At most 24 h.
 	Margin time.Duration
 	// MaxWait is the longest that Wait and Pool.Take wait for a slot. A slot
@@ -253,7 +253,7 @@ func (b *Budget) check() error {
 
 // account returns the token's account, with the margin in its limits' windows.
 func (b *Budget) account(t Token) (Account, error) {
-	if t.secret == "" {
+	if t.empty() {
 		return Account{}, errors.New("ration: the token is empty: make it with NewToken from a secret")
 	}
 	limits := t.Limits
@@ -274,7 +274,7 @@ func (b *Budget) account(t Token) (Account, error) {
 const (
 	minMargin    = 10 * time.Millisecond
 	maxMargin    = time.Second
-	marginShare  = 200 // a two-hundredth of the window
+	marginShare  = 100 // a hundredth of the window
 	mostMargin   = 24 * time.Hour
 	confirmAfter = time.Second
 )

@@ -52,7 +52,7 @@ func TestMarginWidensTheWindow(t *testing.T) {
 		want   time.Duration
 	}{
 		{0, time.Second, 1010 * time.Millisecond},
-		{0, 10 * time.Second, 10050 * time.Millisecond},
+		{0, 10 * time.Second, 10100 * time.Millisecond},
 		{0, time.Hour, time.Hour + time.Second},
 		{-1, time.Hour, time.Hour},
 		{3 * time.Second, time.Second, 4 * time.Second},

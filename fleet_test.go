@@ -143,14 +143,14 @@ func TestAFleetUsesItsQuotaAndIsNeverRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := redistest.Start(t)
 			tokens := []string{"secret-one", "secret-two", "secret-three"}
-			provider := &instagram.Provider{Limit: 150, Window: 4 * time.Second, Tokens: tokens,
+			provider := &instagram.Provider{Limit: 300, Window: 10 * time.Second, Tokens: tokens,
 				Latency: func() time.Duration { return 20 * time.Millisecond }}
 			site := httptest.NewServer(provider)
 			defer site.Close()
 			order := fleetOrder{
 				Redis: server.Addr, Budget: redistest.Name(t), Tokens: tokens,
 				Limit: provider.Limit, Window: provider.Window,
-				URL: provider.StartURLs(site.URL)[0], Workers: 16, Duration: 11 * time.Second,
+				URL: provider.StartURLs(site.URL)[0], Workers: 16, Duration: 22 * time.Second,
 			}
 			before := server.Commands(t)
 			calls := runFleet(t, order, 4, disturb)

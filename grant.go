@@ -18,6 +18,7 @@ type Grant struct {
 	Late time.Duration
 
 	budget   *Budget
+	due      time.Time // Slot on this process's clock
 	booking  Booking
 	accounts *Accounts
 }
@@ -30,4 +31,30 @@ func (g Grant) Cancel(ctx context.Context) error {
 		return nil
 	}
 	return g.budget.handBack(ctx, g.booking, g.accounts)
+}
+
+// left corrects the log if the call left so much later than its slot that a call
+// of the next window could follow it too closely: its connection took long to
+// make, or the machine was busy. What it spent is entered where it left, and only
+// then is its slot handed back. If the store fails the slot stands, and Margin is
+// what is left between the two calls.
+func (g Grant) left(ctx context.Context, at time.Time) {
+	account := g.accounts.At(g.accounts.find(g.booking.Account))
+	late, tolerance := at.Sub(g.due), account.tolerance()
+	if tolerance == 0 || late <= tolerance || g.booking.away {
+		return
+	}
+	b := g.budget
+	moved := Booking{Slot: g.Slot.Add(late).Truncate(time.Microsecond), Now: g.booking.Now, Cost: g.Cost}
+	err := b.Store.Enter(ctx, EnterRequest{ID: NewBookingID(), Budget: b.Name, Account: account, Now: b.clock(),
+		Spent: []Spending{{Slot: moved.Slot, Cost: g.Cost}}})
+	if err != nil {
+		return
+	}
+	if b.forgets() {
+		b.mu.Lock()
+		b.own.add(account, moved, moved.Slot)
+		b.mu.Unlock()
+	}
+	_ = b.handBack(ctx, g.booking, g.accounts) // if it fails it counts twice
 }

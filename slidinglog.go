@@ -172,6 +172,8 @@ func (l *slidingLog) trim(now int64, limits spans) {
 	since := l.total - e.after() - unspent
 	if e.slot < now-limits.window-dayMicros || (e.slot < now-limits.window && since >= limits.largest) {
 		l.entries = l.entries[trimBatch:]
+		i, _ := slices.BinarySearchFunc(l.holes, e.after(), byBefore)
+		l.holes = slices.Delete(l.holes, 0, i)
 	}
 }
 

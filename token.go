@@ -23,9 +23,12 @@ type Token struct {
 	// budget's Limits.
 	Limits []Limit
 
-	secret string
-	id     string
-	key    string // HMAC key; empty: plain SHA-256
+	id string
+	// hidden returns the secret and the HMAC key, which is empty for a plain
+	// SHA-256. They are behind a function because package fmt calls no method of
+	// a token in a struct's unexported field, or after a wrong verb: it prints
+	// the fields. Neither it nor any dumper follows a function.
+	hidden func() (secret, key string)
 }
 
 // idLength is the length of an ID in hexadecimal digits: 128 bits, so that two
@@ -42,21 +45,34 @@ func NewToken(secret string) Token { return NewKeyedToken(nil, secret) }
 // fleet need the same key: with different keys they keep different logs and
 // overspend. An empty key gives a plain digest, as NewToken does.
 func NewKeyedToken(key []byte, secret string) Token {
-	t := Token{secret: secret, key: string(key)}
-	t.id = t.digest("token", secret)
-	return t
+	k := string(key)
+	return Token{id: digest(k, "token", secret), hidden: func() (string, string) { return secret, k }}
 }
 
 // digest returns the ID of s, a string of the given kind. The kind keeps an
 // account from having the ID of a token with the same text.
-func (t Token) digest(kind, s string) string {
+func digest(key, kind, s string) string {
 	sum := sha256.New()
-	if t.key != "" {
-		sum = hmac.New(sha256.New, []byte(t.key))
+	if key != "" {
+		sum = hmac.New(sha256.New, []byte(key))
 	}
 	// A hash never fails to be written.
 	_, _ = io.WriteString(sum, "ration/v1/"+kind+"\x00"+s)
 	return hex.EncodeToString(sum.Sum(nil))[:idLength]
+}
+
+// open returns the secret and the key.
+func (t Token) open() (secret, key string) {
+	if t.hidden == nil {
+		return "", ""
+	}
+	return t.hidden()
+}
+
+// empty reports whether there is no secret.
+func (t Token) empty() bool {
+	secret, _ := t.open()
+	return secret == ""
 }
 
 // ID returns 32 hexadecimal digits that stand for the token wherever it is
@@ -69,7 +85,8 @@ func (t Token) AccountID() string {
 	if t.Account == "" {
 		return t.id
 	}
-	return t.digest("account", t.Account)
+	_, key := t.open()
+	return digest(key, "account", t.Account)
 }
 
 // String returns the ID.

@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"net/http/httptrace"
@@ -190,7 +191,14 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	// A connection is had before anything is written to it: until then the
 	// grant can be handed back.
 	var connected atomic.Bool
-	trace := &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) { connected.Store(true) }}
+	var wrote atomic.Pointer[time.Time]
+	trace := &httptrace.ClientTrace{
+		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
+		WroteRequest: func(httptrace.WroteRequestInfo) {
+			now := time.Now()
+			wrote.Store(&now)
+		},
+	}
 	out := req.Clone(httptrace.WithClientTrace(req.Context(), trace))
 	attach := t.Attach
 	if attach == nil {
@@ -199,16 +207,22 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	if out.Header == nil {
 		out.Header = make(http.Header)
 	}
-	attach(out, grant.Token.secret)
+	secret, _ := grant.Token.open()
+	attach(out, secret)
 	if t.Granted != nil {
 		t.Granted(req, grant)
 	}
 	resp, err := t.base().RoundTrip(out)
+	if at := wrote.Load(); at != nil {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(req.Context()), handBackWithin)
+		defer stop()
+		grant.left(ctx, *at)
+	}
 	if err != nil {
 		if _, traces := t.base().(*http.Transport); traces && !connected.Load() {
 			t.handBack(grant)
 		}
-		return nil, err
+		return nil, redact(err, grant.Token)
 	}
 	// The copy carries the token; the caller's own request does not.
 	resp.Request = req.WithContext(withGrant(req.Context(), grant))

@@ -30,7 +30,7 @@ const handBackWithin = 250 * time.Millisecond
 
 func (w *waiter) grant(t Token) Grant {
 	return Grant{Token: t, Cost: w.cost, Slot: w.booking.Slot, Late: w.late,
-		budget: w.budget, booking: w.booking, accounts: w.accounts}
+		budget: w.budget, due: w.due, booking: w.booking, accounts: w.accounts}
 }
 
 // try books a slot that has come.

@@ -193,6 +193,10 @@ local function trim(log, set, now)
   local slot = tonumber(entry[2])
   local behind = (log.total - before) % MODULUS - cost - log.unspent
   if slot < now - set.window - DAY or (slot < now - set.window and behind >= set.largest) then
+    if log.handedBack then
+      -- A hole that is no longer in the log could be booked, and would not count.
+      call('ZREM', log.free, unpack(call('ZRANGE', log.key, 0, TRIM - 1)))
+    end
     call('ZREMRANGEBYRANK', log.key, 0, TRIM - 1)
     log.size = log.size - TRIM
   end

@@ -159,6 +159,30 @@ var cancelRules = []rule{
 		require.True(d.t, d.ask(d.request(a, 1, 10*sec)).Booked)
 		d.slots(a, 30*sec)
 	}},
+	{"a log that is handed back whole begins anew", func(d *desk) {
+		// Five full windows pass and some of their bookings are handed back
+		// when they have left; then all that the log still holds. What a store
+		// has forgotten of it must not be mistaken for what is booked next.
+		const most = 20
+		a := d.single(limit(most, 10*sec))
+		var all []ration.Booking
+		for i := range 5 * most {
+			window := time.Duration(i/most) * 10 * sec
+			d.at(window)
+			all = append(all, d.slot(a, 1, window))
+		}
+		for _, b := range all[5:15] {
+			d.cancel(b, a)
+		}
+		d.at(100 * sec)
+		all = append(all, d.slot(a, 1, 100*sec))
+		for _, b := range all[15:] {
+			d.cancel(b, a)
+		}
+		for i := range 3 * most {
+			d.slot(a, 1, time.Duration(10+i/most)*10*sec)
+		}
+	}},
 	{"no window holds more than Max whatever is handed back", func(d *desk) {
 		// A log that trims by rank and forgets handed-over slots lets 11
 		// units of 5 through here.

@@ -115,8 +115,10 @@ var enterRules = []rule{
 			"a cost of -1":          func(r *ration.EnterRequest) { r.Spent = append(r.Spent, spent(0, -1)) },
 			"a cost above 10^12":    func(r *ration.EnterRequest) { r.Spent = append(r.Spent, spent(0, 1_000_000_000_001)) },
 			"no slot":               func(r *ration.EnterRequest) { r.Spent = append(r.Spent, ration.Spending{Cost: 1}) },
-			"a slot before 1970":    func(r *ration.EnterRequest) { r.Spent = append(r.Spent, ration.Spending{Slot: time.Unix(-1, 0), Cost: 1}) },
-			"a clock before 1970":   func(r *ration.EnterRequest) { r.Now = time.Unix(-1, 0) },
+			"a slot before 1970": func(r *ration.EnterRequest) {
+				r.Spent = append(r.Spent, ration.Spending{Slot: time.Unix(-1, 0), Cost: 1})
+			},
+			"a clock before 1970": func(r *ration.EnterRequest) { r.Now = time.Unix(-1, 0) },
 		} {
 			r := d.entering(a, spent(0, 1))
 			spoil(&r)

@@ -55,7 +55,7 @@ type crew struct {
 const settleTimeout = 5 * time.Second
 
 // serveCrew reads orders until they end, and returns when all that it began has
-// ended. It reports nothing of a coordinator that is gone.
+// ended.
 func serveCrew(orders io.Reader, reports io.Writer) error {
 	decoder := json.NewDecoder(orders)
 	var first order
@@ -66,8 +66,11 @@ func serveCrew(orders io.Reader, reports io.Writer) error {
 	if err != nil {
 		return err
 	}
-	written := make(chan error, 1)
-	go func() { written <- writeAll(reports, c.reports) }()
+	written := make(chan struct{})
+	go func() {
+		defer close(written)
+		_ = writeAll(reports, c.reports) // fails if the coordinator is gone
+	}()
 	c.report(report{Ready: true})
 
 	var workers, observer sync.WaitGroup
@@ -87,7 +90,8 @@ func serveCrew(orders io.Reader, reports io.Writer) error {
 	c.client.CloseIdleConnections()
 	c.report(report{Bye: true})
 	close(c.reports)
-	return errors.Join(err, <-written)
+	<-written
+	return err
 }
 
 func newCrew(s *setup) (*crew, error) {

@@ -77,9 +77,9 @@ func (a *app) planDemo(o options) (plan, error) {
 	p.origins = origins(p.starts)
 	atOnce := size.tokens * size.limit.Max
 	p.intro = fmt.Sprintf("A simulated provider at %s allows each of %d tokens %d calls in any %v, and judges.\n"+
-		"%d pages of %d users are to be fetched: the quota admits %d at once and %d every %v, so that takes about %v.",
-		base, size.tokens, size.limit.Max, size.limit.Window,
-		size.pages(), size.users, atOnce, atOnce, size.limit.Window, time.Duration(size.windows-1)*size.limit.Window)
+		"It has %d pages of %d users. The quota admits %d at once and %d more every %v: about %v.",
+		base, size.tokens, size.limit.Max, size.limit.Window, size.pages(), size.users, atOnce, atOnce,
+		size.limit.Window, time.Duration(size.windows-1)*(size.limit.Window+demoMargin))
 	return p, nil
 }
 

@@ -59,7 +59,10 @@ func (c *crawl) snapshot() snapshot {
 // limits still admit now goes at the speed so far, the rest window by window.
 func (c *crawl) timeLeft(calls int) time.Duration {
 	accounts := len(c.plan.secrets)
-	if calls <= 0 || c.tally.usage == nil || accounts == 0 {
+	switch {
+	case calls <= 0:
+		return 0
+	case c.tally.usage == nil:
 		return -1
 	}
 	now := 0
@@ -183,7 +186,7 @@ func (b *bar) show(s snapshot) {
 	b.bar.SetCurrent(int64(s.fetched))
 }
 
-func (b *bar) note(line string) { _, _ = fmt.Fprintln(b.progress, line) }
+func (b *bar) note(line string) { _, _ = fmt.Fprintln(b.progress, "\r"+line) } // behind a terminal's ^C
 
 // close leaves the bar as it is and waits until it is drawn.
 func (b *bar) close() {

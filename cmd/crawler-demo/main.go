@@ -117,9 +117,14 @@ func (a *app) run(ctx context.Context, o options) (status int, err error) {
 	}
 	defer p.close()
 
+	if o.plot != o.out+defaultPlotExt { // where -out cannot be written -plot is not to blame
+		if err := checkPlot(o.plot); err != nil {
+			return 0, err
+		}
+	}
 	// Nothing is written before all that can be wrong with the input was looked
 	// at; -out comes last.
-	if err := checkStore(ctx, p); err != nil {
+	if err := checkStore(ctx, &p); err != nil {
 		return 0, err
 	}
 	defer p.sweep()

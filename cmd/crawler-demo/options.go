@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -113,7 +114,10 @@ func parseOptions(args []string) (options, error) {
 	fs.Func("limit", "", func(s string) error {
 		limit, err := ration.ParseLimit(s)
 		o.limits = append(o.limits, limit)
-		return err
+		if err != nil {
+			return errors.New(strings.TrimPrefix(err.Error(), "ration: limit "))
+		}
+		return nil
 	})
 	fs.Func("auth", "", func(s string) (err error) { o.auth, err = parseAuth(s); return err })
 	fs.Func("follow", "", func(s string) (err error) { o.follow, err = parseFollower(s); return err })
@@ -128,12 +132,17 @@ func parseOptions(args []string) (options, error) {
 	return o, o.check(fs.Args(), given)
 }
 
-// flagError says it without the value: that could be a secret in a wrong place.
+// flagError is an error of package flag as this command puts it: the flag first,
+// then what to write. The value is not repeated: it can be a secret in a wrong
+// place.
 func flagError(err error) string {
-	text := strings.ReplaceAll(err.Error(), "ration: ", "")
-	text = strings.TrimSuffix(text, ": parse error")
-	if _, why, found := strings.Cut(text, "for flag -limit: "); found {
-		return "-" + why
+	text := err.Error()
+	if _, rest, found := strings.Cut(text, "for flag -"); found && strings.HasPrefix(text, "invalid ") {
+		name, why, _ := strings.Cut(rest, ": ")
+		if why == "parse error" || why == "" {
+			why = "write a whole number"
+		}
+		return "-" + name + ": " + why
 	}
 	return text
 }
@@ -181,6 +190,8 @@ func (o *options) check(rest []string, given map[string]bool) error {
 		return badf("-max is %d: it must be at least 1", o.max)
 	case o.processes > 1 && o.redis == "":
 		return badf("-processes %d needs -redis redis://HOST:PORT/DB: the log in memory is one process's own", o.processes)
+	case len(o.budget) > 200 || strings.ContainsFunc(o.budget, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '{' || c == '}' }):
+		return badf("-budget: write a name of at most 200 bytes without spaces and braces")
 	case o.out != "" && o.out == o.plot:
 		return badf("-out and -plot name the same file: %s", o.out)
 	}

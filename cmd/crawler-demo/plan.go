@@ -19,10 +19,11 @@ type plan struct {
 	starts   []string // the first pages
 	secrets  []string
 	censor   *censor
-	origins  map[string]bool // that get a token
-	margin   time.Duration   // zero: the budget's own
-	expected int             // pages in all, where that is known beforehand
-	judge    *instagram.Provider
+	origins  map[string]bool     // that get a token
+	margin   time.Duration       // zero: the budget's own
+	expected int                 // pages in all, where that is known beforehand
+	judge    *instagram.Provider // nil: no demo
+	commands int64               // that were sent to the store before the crawl
 	intro    string
 	close    func()
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/guptarohit/asciigraph"
@@ -12,6 +13,21 @@ import (
 
 // mostPanels is how many tokens are plotted: those with the most calls.
 const mostPanels = 6
+
+// checkPlot tells before the crawl what would keep its plot from being written
+// after it.
+func checkPlot(name string) error {
+	if name == "" {
+		return nil
+	}
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return badf("-plot: %s is not a file that can be written: name another", name)
+	}
+	if info, err := os.Stat(filepath.Dir(name)); err != nil || !info.IsDir() {
+		return badf("-plot: there is no directory %s: make it, or name another", filepath.Dir(name))
+	}
+	return nil
+}
 
 // plotTo writes the plot of the calls in the window, and remembers where. A crawl
 // that sent nothing leaves the plot of the run before it.

@@ -179,7 +179,7 @@ const checkTimeout = 3 * time.Second
 
 // checkStore asks the store what is used of the tokens' quota: that finds a wrong
 // address, password or limit before anything else is done.
-func checkStore(ctx context.Context, p plan) error {
+func checkStore(ctx context.Context, p *plan) error {
 	s := p.setup(1)
 	store, err := openStore(s)
 	if err != nil {
@@ -203,6 +203,7 @@ func checkStore(ctx context.Context, p plan) error {
 		}
 		return badf("-redis: the Redis at %s does not answer as it should (%w): start it, or name another", redisAddress(s.Redis), err)
 	}
+	p.commands = store.commands()
 	return nil
 }
 

@@ -84,6 +84,7 @@ func (c *crawl) summarise(interrupted bool, failed error) *summary {
 	if t.requests > 0 {
 		s.QuotaUsed = quotaUsed(t.requests-t.refused, len(t.byToken), p.limits, span)
 	}
+	s.StoreCalls = c.plan.commands
 	for _, m := range c.crews {
 		s.StoreCalls += m.commands
 	}
@@ -195,13 +196,13 @@ func (s *summary) text(t *tally) string {
 		row("fetched", "%s in %s", count(s.OK, "URL"), seconds(s.Elapsed))
 		row("calls", "%d, of which %d were refused", s.Requests, s.Refused)
 		most, _ := allowed(s.plan.limits, s.span)
-		row("quota used", "%.1f %%: %d of the %d calls that %s allows %s from the first call to the last, %s later",
+		row("quota used", "%.1f %%: %d of the %d calls that %s allows %s in %s",
 			100*s.QuotaUsed, s.Requests-s.Refused, most*len(s.Tokens), s.deciding, count(len(s.Tokens), "token"), seconds(s.span.Seconds()))
-		store := "commands"
+		store := "calls of the log in memory"
 		if s.redis {
 			store = "Redis commands"
 		}
-		row("store", "%d %s, %.3f per call", s.StoreCalls, store, s.PerCall)
+		row("store", "%d %s, %.3f for each call", s.StoreCalls, store, s.PerCall)
 		row("fairness", "%.3f between %s (Jain's index: 1 is equal)", s.Fairness, count(s.Workers, "worker"))
 		row("lateness", "%.1f ms behind the slot at p50, %.1f ms at p99", s.LateP50, s.LateP99)
 		for _, of := range s.Tokens {
@@ -212,7 +213,9 @@ func (s *summary) text(t *tally) string {
 			row("provider", "counted %d calls and refused %d; at most %d of a token arrived in any %v", s.Judge.Accepted,
 				s.Judge.Refused, s.Judge.MaxInWindow, s.deciding.Window)
 		}
-		b.WriteString("\n" + s.terminalPlot(t) + "\n\n")
+		if s.Requests > 1 {
+			b.WriteString("\n" + s.terminalPlot(t) + "\n\n")
+		}
 	}
 	if s.Plot != "" {
 		row("plot", "%s", s.Plot)

@@ -1,0 +1,50 @@
+package ration_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httptrace"
+	"testing"
+	"time"
+
+	"github.com/ration-go/ration"
+	"github.com/stretchr/testify/require"
+)
+
+// A slowConnector takes a while to connect, the first time.
+type slowConnector struct {
+	takes time.Duration
+	sent  []time.Time
+}
+
+func (c *slowConnector) RoundTrip(req *http.Request) (*http.Response, error) {
+	time.Sleep(c.takes)
+	c.takes = 0
+	c.sent = append(c.sent, time.Now())
+	httptrace.ContextClientTrace(req.Context()).WroteRequest(httptrace.WroteRequestInfo{})
+	return httptest.NewRecorder().Result(), nil
+}
+
+func TestACallThatLeftLateIsCountedWhereItLeft(t *testing.T) {
+	for name, row := range map[string]struct {
+		takes, want time.Duration
+	}{
+		"within the margin": {90 * time.Millisecond, 10100*time.Millisecond - 90*time.Millisecond},
+		"beyond the margin": {2 * time.Second, 10100 * time.Millisecond},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubbles(t, func(t *testing.T, b *ration.Budget) {
+				b.Limits, b.Margin = []ration.Limit{{Max: 1, Window: 10 * time.Second}}, 0
+				base := &slowConnector{takes: row.takes}
+				client := &http.Client{Transport: &ration.Transport{Base: base, Pool: ration.NewPool(b, ration.NewToken("a"))}}
+				for range 3 {
+					resp, err := client.Get("http://provider.example/")
+					require.NoError(t, err)
+					require.NoError(t, resp.Body.Close())
+				}
+				require.Equal(t, row.want, base.sent[1].Sub(base.sent[0]))
+				require.Equal(t, 10100*time.Millisecond, base.sent[2].Sub(base.sent[1]))
+			})
+		})
+	}
+}
