@@ -18,7 +18,7 @@ type kindOfWorld struct {
 	accounts int
 	lists    int // how many lists of them there are; 0: all bookings are from all
 	most     int // the largest Max
-	burst    int // the most bookings at one instant
+	burst    int // the most bookings in one step
 	back     bool
 	spends   bool
 }
@@ -116,74 +116,77 @@ func (w *world) past(rt *rapid.T) *booked {
 	return w.booked[len(w.booked)-1-back]
 }
 
-// earliest returns the earliest slot that any account of a list can give.
-func (w *world) earliest(a *ration.Accounts, cost int) int64 {
-	least := int64(-1)
+// offers returns what each account of a list that can take the cost offers, and
+// the earliest slot of all.
+func (w *world) offers(a *ration.Accounts, cost int) (map[string]offer, int64) {
+	all, least := make(map[string]offer), int64(1)<<62
 	for i := range a.Len() {
-		account := w.model[a.At(i).ID]
-		if slices.ContainsFunc(account.limits, func(l ration.Limit) bool { return l.Max < cost }) {
-			continue
-		}
-		if slot, _ := account.slot(w.now, cost); least < 0 || slot < least {
-			least = slot
+		id := a.At(i).ID
+		account := w.model[id]
+		if !slices.ContainsFunc(account.limits, func(l ration.Limit) bool { return l.Max < cost }) {
+			all[id] = account.offer(w.now, cost)
+			least = min(least, all[id].slot)
 		}
 	}
-	return least
+	return all, least
+}
+
+// waits are how long a caller will wait for a slot that it could have in enough.
+var waits = []struct {
+	says    string
+	longest func(enough time.Duration) time.Duration
+}{
+	{"forever", func(time.Duration) time.Duration { return ration.Forever }},
+	{"not at all", func(time.Duration) time.Duration { return 0 }},
+	{"just enough", func(enough time.Duration) time.Duration { return enough }},
+	{"a microsecond too little", func(enough time.Duration) time.Duration { return max(0, enough-time.Microsecond) }},
+	{"two milliseconds", func(time.Duration) time.Duration { return 2 * time.Millisecond }},
 }
 
 func (w *world) book(rt *rapid.T) {
 	accounts := w.some(rt)
 	cost := rapid.IntRange(1, accounts.MaxCost()).Draw(rt, "cost")
-	times := 1
-	if w.kind.burst > 1 {
-		times = rapid.IntRange(1, w.kind.burst).Draw(rt, "times")
-		cost = min(cost, 3)
+	if w.kind.burst > 10 && rapid.Bool().Draw(rt, "cheap") {
+		cost = min(cost, 2)
 	}
-	wait := rapid.SampledFrom([]string{"forever", "none", "just enough", "a microsecond too little", "a window"}).Draw(rt, "wait")
+	times := rapid.IntRange(1, w.kind.burst).Draw(rt, "times")
+	wait := waits[rapid.IntRange(0, len(waits)-1).Draw(rt, "waits")]
 	for range times {
-		r := ration.BookRequest{
-			ID: ration.NewBookingID(), Budget: w.budget, Accounts: accounts, Cost: cost,
-			MaxWait: ration.Forever, Now: time.UnixMicro(w.now),
-		}
-		enough := time.Duration(w.earliest(accounts, cost)-w.now) * time.Microsecond
-		switch wait {
-		case "none":
-			r.MaxWait = 0
-		case "just enough":
-			r.MaxWait = enough
-		case "a microsecond too little":
-			r.MaxWait = max(0, enough-time.Microsecond)
-		case "a window":
-			r.MaxWait = accounts.At(0).Limits[0].Window
-		}
-		w.ask(rt, r)
+		w.bookOne(rt, accounts, cost, wait.longest)
 	}
 }
 
-// ask books in both stores and in the model.
-func (w *world) ask(rt *rapid.T, r ration.BookRequest) {
-	least := w.earliest(r.Accounts, r.Cost)
-	b := &booked{request: r}
+// bookOne books in both stores and in the model.
+func (w *world) bookOne(rt *rapid.T, accounts *ration.Accounts, cost int, longest func(time.Duration) time.Duration) {
+	offers, least := w.offers(accounts, cost)
+	b := &booked{request: w.request(accounts, cost)}
+	b.request.MaxWait = longest(time.Duration(least-w.now) * time.Microsecond)
 	for _, store := range w.stores {
-		answer, err := store.Book(rt.Context(), r)
+		answer, err := store.Book(rt.Context(), b.request)
 		require.NoError(rt, err)
 		b.answers = append(b.answers, answer)
 	}
 	w.same(rt, b.answers)
 	first := b.answers[0]
-	account := w.model[first.Account]
-	slot, _ := account.slot(w.now, r.Cost)
-	require.Equal(rt, slot, first.Slot.UnixMicro(), "the slot on account %s", first.Account)
+	account, offered := w.model[first.Account], offers[first.Account]
+	require.Equal(rt, offered.slot, first.Slot.UnixMicro(), "the slot on account %s", first.Account)
 	if w.kind.lists == 0 {
 		// Of several lists each has an index of its own, which need not learn
 		// at once of what is handed back by way of another.
-		require.Equal(rt, least, slot, "account %s is not the one that is free first", first.Account)
+		require.Equal(rt, least, offered.slot, "account %s is not the one that is free first", first.Account)
 	}
-	within := r.MaxWait == ration.Forever || slot-w.now <= r.MaxWait.Microseconds()
-	require.Equal(rt, within, first.Booked, "a slot in %d µs, a longest wait of %v", slot-w.now, r.MaxWait)
+	within := b.request.MaxWait == ration.Forever || offered.slot-w.now <= b.request.MaxWait.Microseconds()
+	require.Equal(rt, within, first.Booked, "a slot in %d µs, a longest wait of %v", offered.slot-w.now, b.request.MaxWait)
 	if first.Booked {
-		b.call = account.book(w.now, r.Cost)
+		b.call = account.book(w.now, cost, offered)
 		w.booked = append(w.booked, b)
+	}
+}
+
+func (w *world) request(accounts *ration.Accounts, cost int) ration.BookRequest {
+	return ration.BookRequest{
+		ID: ration.NewBookingID(), Budget: w.budget, Accounts: accounts, Cost: cost,
+		MaxWait: ration.Forever, Now: time.UnixMicro(w.now),
 	}
 }
 
@@ -226,7 +229,7 @@ func (w *world) cancel(rt *rapid.T) {
 func (w *world) cancelMany(rt *rapid.T) {
 	b := w.past(rt)
 	i := slices.Index(w.booked, b)
-	many := slices.Clone(w.booked[i:min(len(w.booked), i+rapid.IntRange(1, 5*w.kind.burst).Draw(rt, "how many"))])
+	many := slices.Clone(w.booked[i:min(len(w.booked), i+rapid.IntRange(1, 10*w.kind.burst).Draw(rt, "how many"))])
 	if rapid.Bool().Draw(rt, "the last first") {
 		slices.Reverse(many)
 	}
@@ -254,10 +257,7 @@ func (w *world) handBack(rt *rapid.T, b *booked, byID bool) {
 }
 
 func (w *world) cancelBefore(rt *rapid.T) {
-	r := ration.BookRequest{
-		ID: ration.NewBookingID(), Budget: w.budget, Accounts: w.some(rt), Cost: 1,
-		MaxWait: ration.Forever, Now: time.UnixMicro(w.now),
-	}
+	r := w.request(w.some(rt), 1)
 	for _, store := range w.stores {
 		require.NoError(rt, store.Cancel(rt.Context(), ration.CancelRequest{Booking: ration.Booking{ID: r.ID, Budget: w.budget}}))
 		_, err := store.Book(rt.Context(), r)

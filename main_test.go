@@ -9,12 +9,8 @@ import (
 	"github.com/ration-go/ration/internal/redistest"
 )
 
-// TestMain ends the Redis server that the tests share. A process of a fleet is
-// this binary too.
-func TestMain(m *testing.M) {
-	asFleetProcess()
-	redistest.Main(m)
-}
+// TestMain ends the Redis server that the tests share.
+func TestMain(m *testing.M) { redistest.Main(m) }
 
 // inBubbles runs a test in a bubble of fake time, once on each store. Redis runs
 // outside of the bubble in real time: the bubble's clock is passed to its scripts.

@@ -240,7 +240,7 @@ func TestRedisSeesNoSecret(t *testing.T) {
 	keyed := ration.NewKeyedToken([]byte(theKey), theSecret)
 	keyed.Account = theSecret + " account"
 	pool := ration.NewPool(budget, ration.NewToken(theSecret), keyed)
-	client := &http.Client{Transport: &ration.Transport{Base: newProvider(refusing(1, "Retry-After", "60")), Pool: pool}, Timeout: time.Minute}
+	client := &http.Client{Transport: &ration.Transport{Base: newProvider(refusing(1, "Retry-After", "600")), Pool: pool}, Timeout: 20 * time.Second}
 	for range 8 {
 		_, err = client.Get("http://api.test/")
 	}

@@ -59,12 +59,14 @@ end
 -- The server's clock may step. Back, all would wait for it to catch up: time
 -- stands still instead, as every window then only gets longer. Forward, logs
 -- would seem to have left their windows: if the caller's clock has not moved so
--- far, and no other caller has seen such a time, the server's is put back.
+-- far, and no other caller has seen such a time, the server's is put back. Two
+-- clocks drift apart by less than a thousandth.
 -- A caller that gives a now of its own and reckons none means what it says.
 local stepped = 0
 if now < seen - STEP and (reckoned or ARGV[1] == '') then
   stepped = seen - now
-elseif reckoned and now > reckoned + STEP and seen <= reckoned + STEP then
+elseif reckoned and seen <= reckoned + STEP and
+  now > reckoned + STEP + math.max(reckoned - seen, 0) / 1000 then
   stepped = reckoned - now
 end
 if stepped ~= 0 then

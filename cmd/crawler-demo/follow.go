@@ -27,7 +27,7 @@ func parseFollower(s string) (follower, error) {
 		found = found && step != ""
 	}
 	if !found {
-		return follower{}, errors.New("write link, or json:PATH such as json:paging.next")
+		return follower{}, errors.New("is wrong: write link, or json:PATH such as json:paging.next")
 	}
 	return follower{Kind: "json", Path: steps}, nil
 }

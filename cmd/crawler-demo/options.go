@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"flag"
-	"fmt"
 	"io"
 	"strings"
 
@@ -137,14 +136,21 @@ func parseOptions(args []string) (options, error) {
 // place.
 func flagError(err error) string {
 	text := err.Error()
-	if _, rest, found := strings.Cut(text, "for flag -"); found && strings.HasPrefix(text, "invalid ") {
-		name, why, _ := strings.Cut(rest, ": ")
-		if why == "parse error" || why == "" {
-			why = "write a whole number"
-		}
-		return "-" + name + ": " + why
+	_, rest, found := strings.Cut(text, "for flag -")
+	if !found {
+		_, rest, found = strings.Cut(text, "for -")
 	}
-	return text
+	if !found || !strings.HasPrefix(text, "invalid ") {
+		return text
+	}
+	switch name, why, _ := strings.Cut(rest, ": "); {
+	case strings.HasPrefix(text, "invalid boolean"):
+		return "-" + name + ": leave the value out"
+	case why == "parse error", why == "value out of range":
+		return "-" + name + ": write a whole number"
+	default:
+		return "-" + name + " " + why
+	}
 }
 
 func (o *options) check(rest []string, given map[string]bool) error {
@@ -222,7 +228,7 @@ func parseAuth(s string) (auth, error) {
 	case kind == "header" && named && isToken(name):
 		return auth{kind, name}, nil
 	}
-	return auth{}, fmt.Errorf("write bearer, query:NAME or header:NAME")
+	return auth{}, errors.New("is wrong: write bearer, query:NAME or header:NAME")
 }
 
 func (a auth) attach() ration.Attach {

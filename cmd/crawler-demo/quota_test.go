@@ -1,0 +1,104 @@
+package main
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+func TestQuotaUsed(t *testing.T) {
+	const s, ms = time.Second, time.Millisecond
+	per5s := []ration.Limit{{Max: 500, Window: 5 * s}}
+	both := []ration.Limit{ration.PerSecond(10), ration.PerHour(5000)}
+	for _, row := range []struct {
+		name     string
+		limits   []ration.Limit
+		accounts int
+		span     time.Duration
+		allowed  int
+		decides  int
+		calls    int
+		used     float64
+	}{
+		{"one call", per5s, 1, 0, 500, 0, 1, 0.002},
+		{"one window", per5s, 1, 4999 * ms, 500, 0, 500, 1},
+		{"the second begins", per5s, 1, 5 * s, 1000, 0, 1000, 1},
+		{"just before the third", per5s, 1, 10*s - 1, 1000, 0, 990, 0.99},
+		{"the demo", per5s, 3, 15300 * ms, 2000, 0, 6000, 1},
+		{"the demo with a pause", per5s, 3, 20100 * ms, 2500, 0, 6000, 0.8},
+		{"too many", per5s, 1, 4 * s, 500, 0, 510, 1.02},
+		{"the second decides", both, 1, 100 * s, 1010, 0, 505, 0.5},
+		{"the hour decides", both, 2, 1000 * s, 5000, 1, 10000, 1},
+		{"no account", per5s, 0, s, 500, 0, 0, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			most, decides := allowed(row.limits, row.span)
+			require.Equal(t, row.allowed, most)
+			require.Equal(t, row.limits[row.decides], decides)
+			require.InDelta(t, row.used, quotaUsed(row.calls, row.accounts, row.limits, row.span), 1e-12)
+		})
+	}
+	require.Zero(t, quotaUsed(1, 1, nil, s))
+}
+
+func TestJain(t *testing.T) {
+	for _, row := range []struct {
+		got  []int
+		want float64
+	}{
+		{[]int{7, 7, 7, 7}, 1},
+		{[]int{1, 0, 0, 0}, 0.25},
+		{[]int{1, 3}, 0.8},
+		{[]int{0, 0}, 1},
+		{nil, 1},
+	} {
+		require.InDelta(t, row.want, jain(row.got), 1e-12, row.got)
+	}
+}
+
+func TestPercentile(t *testing.T) {
+	require.Zero(t, percentile(nil, 99))
+	require.EqualValues(t, 5, percentile([]int64{5}, 50))
+	require.EqualValues(t, 2, percentile([]int64{4, 1, 3, 2}, 50))
+	require.EqualValues(t, 4, percentile([]int64{4, 1, 3, 2}, 99))
+	hundred := make([]int64, 100)
+	for i := range hundred {
+		hundred[i] = int64(i + 1)
+	}
+	require.EqualValues(t, 99, percentile(hundred, 99))
+}
+
+func TestCallExactlyAWindowEarlierIsNotInTheWindow(t *testing.T) {
+	require.Equal(t, []int{1, 2, 3, 2, 1}, inWindow([]int64{0, 0, 9_999, 10_000, 30_000}, 10*time.Millisecond))
+	require.Empty(t, inWindow(nil, time.Second))
+}
+
+func TestPointsAreTheFullestOfEachStep(t *testing.T) {
+	s := &summary{deciding: ration.Limit{Max: 3, Window: time.Second}, span: 6 * time.Second} // steps of 10 ms
+	const first = 1_000_000_000
+	points := s.points(tokenTally{sent: []int64{first, first + 1, first + 2, first + 2_000_003, first + 6_000_000}}, first)
+	require.Len(t, points, plotSteps+1)
+	require.Equal(t, []int{3, 3, 2, 0}, []int{points[0], points[99], points[100], points[101]})
+	require.Equal(t, []int{0, 1, 1, 1, 0}, []int{points[199], points[200], points[201], points[300], points[301]})
+	require.Equal(t, []int{0, 1}, []int{points[599], points[600]})
+
+	s.span = 0
+	require.Equal(t, []int{1}, s.points(tokenTally{sent: []int64{first}}, first))
+	require.Equal(t, []int{0}, s.points(tokenTally{}, first))
+}
+
+func TestShares(t *testing.T) {
+	for _, row := range []struct {
+		total, n int
+		want     []int
+	}{{64, 4, []int{16, 16, 16, 16}}, {7, 3, []int{3, 2, 2}}, {2, 2, []int{1, 1}}} {
+		var got []int
+		for i := range row.n {
+			got = append(got, share(row.total, row.n, i))
+		}
+		require.Equal(t, row.want, got)
+	}
+}

@@ -1,0 +1,57 @@
+package ration_test
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ration-go/ration"
+)
+
+// A pool has the quota of all its accounts.
+func ExampleNewPool() {
+	ctx := context.Background()
+	budget := &ration.Budget{Name: "instagram", Limits: []ration.Limit{ration.PerHour(5000)}, Store: new(ration.MemoryStore)}
+	pool := ration.NewPool(budget, ration.NewToken("a-secret"), ration.NewToken("another-secret"))
+
+	fmt.Println(pool.Remaining(ctx))
+	// Output:
+	// 10000 <nil>
+}
+
+// Each grant is on the token that is free first.
+func ExamplePool_Take() {
+	ctx := context.Background()
+	budget := &ration.Budget{Name: "mail", Limits: []ration.Limit{ration.PerHour(2)}, Store: new(ration.MemoryStore)}
+	first, second := ration.NewToken("a-secret"), ration.NewToken("another-secret")
+	pool := ration.NewPool(budget, first, second)
+
+	calls := make(map[string]int)
+	for range 4 {
+		grant, err := pool.Take(ctx, 1)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		calls[grant.Token.ID()]++
+	}
+	fmt.Println(calls[first.ID()], calls[second.ID()])
+	// Output:
+	// 2 2
+}
+
+// A token that is added is used at once, also by callers that wait.
+func ExamplePool_Add() {
+	ctx := context.Background()
+	budget := &ration.Budget{Name: "mail", Limits: []ration.Limit{ration.PerHour(2)}, Store: new(ration.MemoryStore)}
+	pool := ration.NewPool(budget, ration.NewToken("a-secret"))
+
+	better := ration.NewToken("the-secret-of-a-better-plan")
+	better.Limits = []ration.Limit{ration.PerHour(20)}
+	pool.Add(better)
+	fmt.Println(pool.Remaining(ctx))
+	pool.Remove(better)
+	fmt.Println(pool.Remaining(ctx))
+	// Output:
+	// 22 <nil>
+	// 2 <nil>
+}

@@ -1,0 +1,45 @@
+package ration_test
+
+import (
+	"go/parser"
+	"go/token"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// Who imports the library gets these modules with it, and no others.
+func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
+	allowed := []string{
+		"github.com/cenkalti/backoff/v4",
+		"github.com/redis/go-redis/v9",
+		"golang.org/x/sync",
+	}
+	entries, err := os.ReadDir(".")
+	require.NoError(t, err)
+	files := 0
+	for _, entry := range entries {
+		name := entry.Name()
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		files++
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
+		require.NoError(t, err)
+		require.Equal(t, "ration", file.Name.Name, name)
+		for _, spec := range file.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			require.NoError(t, err)
+			first, _, _ := strings.Cut(path, "/")
+			standard := !strings.Contains(first, ".") && first != "C"
+			require.True(t, standard || slices.ContainsFunc(allowed, func(module string) bool {
+				return path == module || strings.HasPrefix(path, module+"/")
+			}), "%s imports %s", name, path)
+		}
+	}
+	require.NotZero(t, files)
+}

@@ -1,0 +1,136 @@
+// Command fleet is what the fleet tests run as processes of their own, built
+// without the race detector, which would make every call late: the provider that
+// judges, and the crawlers that it judges. Its order comes on standard input.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/instagram"
+	"github.com/redis/go-redis/v9"
+)
+
+// An order says what a process is to do.
+type order struct {
+	Serve    bool     // be the provider; otherwise crawl
+	Tokens   []string // the secrets
+	Limit    int      // of each token
+	Window   time.Duration
+	URL      string // that is crawled, again and again
+	Redis    string // address
+	Budget   string // name
+	Workers  int
+	Duration time.Duration // which is to end when no call is under way
+}
+
+func main() {
+	var o order
+	in := json.NewDecoder(os.Stdin)
+	err := in.Decode(&o)
+	if err == nil && o.Serve {
+		err = serve(o, os.Stdin, os.Stdout)
+	} else if err == nil {
+		err = crawl(o, os.Stdout)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// serve prints the provider's address and serves until in ends.
+func serve(o order, in io.Reader, out io.Writer) error {
+	provider := &instagram.Provider{Limit: o.Limit, Window: o.Window, Tokens: o.Tokens,
+		Latency: func() time.Duration { return 20 * time.Millisecond }}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return err
+	}
+	server := &http.Server{Handler: provider}
+	go func() {
+		_, _ = io.Copy(io.Discard, in)
+		_ = server.Close()
+	}()
+	if _, err := fmt.Fprintln(out, provider.StartURLs("http://" + listener.Addr().String())[0]); err != nil {
+		return err
+	}
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// crawl calls the URL until the duration is over, and prints how many calls each
+// worker made.
+func crawl(o order, out io.Writer) error {
+	client := redis.NewClient(&redis.Options{Addr: o.Redis})
+	defer client.Close()
+	end := time.Now().Add(o.Duration)
+	budget := &ration.Budget{
+		Name:    o.Budget,
+		Limits:  []ration.Limit{{Max: o.Limit, Window: o.Window}},
+		Store:   &ration.RedisStore{Client: client},
+		Noticed: func(n ration.Notice) { fmt.Fprintln(os.Stderr, n) },
+	}
+	pool := ration.NewPool(budget)
+	for _, secret := range o.Tokens {
+		pool.Add(ration.NewToken(secret))
+	}
+	base := http.DefaultTransport.(*http.Transport).Clone()
+	base.MaxIdleConnsPerHost = o.Workers
+	crawler := &http.Client{Transport: &ration.Transport{Base: base, Pool: pool, Refused: func(_ *http.Response, g ration.Grant) {
+		fmt.Fprintf(os.Stderr, "process %d: refused: %v, slot %v, woke %v after it, and the answer came %v after it\n",
+			os.Getpid(), g.Token, g.Slot.Format("05.000"), g.Late, time.Since(g.Slot))
+	}}}
+	calls, errs := make([]int, o.Workers), make([]error, o.Workers)
+	var wait sync.WaitGroup
+	for i := range o.Workers {
+		wait.Go(func() {
+			for errs[i] == nil {
+				var made bool
+				made, errs[i] = call(crawler, o.URL, end)
+				if !made {
+					return
+				}
+				calls[i]++
+			}
+		})
+	}
+	wait.Wait()
+	return errors.Join(errors.Join(errs...), json.NewEncoder(out).Encode(calls))
+}
+
+// call makes one call if its slot comes before the end.
+func call(crawler *http.Client, url string, end time.Time) (made bool, err error) {
+	ctx, stop := context.WithDeadline(context.Background(), end)
+	defer stop()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false, err
+	}
+	resp, err := crawler.Do(req)
+	if errors.Is(err, ration.ErrExhausted) || errors.Is(err, context.DeadlineExceeded) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer resp.Body.Close()
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		return false, err
+	}
+	if resp.StatusCode != http.StatusOK {
+		return false, fmt.Errorf("the provider answered %s", resp.Status)
+	}
+	return true, nil
+}
