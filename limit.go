@@ -119,6 +119,8 @@ func (l Limit) String() string {
 	return strconv.Itoa(l.Max) + "/" + w
 }
 
+//lint:file-ignore ST1005 these errors begin with the name of the field that they are about
+
 func (l Limit) validate(longest time.Duration) error {
 	switch {
 	case l.Max < 1:

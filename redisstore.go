@@ -64,8 +64,8 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 		return Booking{}, err
 	}
 	maxWait := ""
-	if r.MaxWait <= maxWindow {
-		maxWait = strconv.FormatInt(r.MaxWait.Microseconds(), 10)
+	if r.MaxWait != Forever {
+		maxWait = strconv.FormatInt(min(r.MaxWait.Microseconds(), 1<<52), 10)
 	}
 	args := make([]any, 0, 11+len(r.Accounts.sets))
 	args = append(args, micros(r.Now), r.ID.String(), r.Cost, maxWait, micros(r.Expect), micros(r.Last),

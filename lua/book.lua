@@ -27,7 +27,7 @@ local ahead, seen, careful = tonumber(state[2] or 0), tonumber(state[3] or 0), t
 local now = clock(ARGV[1], ahead)
 local id = ARGV[2]
 local cost = whole(ARGV[3], 'cost', 1, 1000000000000)
-local longest = ARGV[4] ~= '' and whole(ARGV[4], 'the longest wait', 0, 400 * DAY)
+local longest = ARGV[4] ~= '' and whole(ARGV[4], 'the longest wait', 0, 9223372036854776)
 local reckoned = ARGV[5] ~= '' and whole(ARGV[5], 'the reckoned now', 1, 4503599627370496)
 local before = ARGV[6] ~= '' and whole(ARGV[6], 'the last now', 1, 4503599627370496)
 local mended = ARGV[7] ~= '' and whole(ARGV[7], 'the last loss', 0, 4503599627370496) or 0
@@ -119,8 +119,15 @@ local function consider(member)
     return nil
   end
   local log = open(account, now)
-  if log.size == 0 and call('HDEL', base, 'has:' .. account) == 1 then
-    missing()
+  if log.size == 0 then
+    local counts = tonumber(call('HGET', base, 'has:' .. account) or 0)
+    if counts > 0 then
+      call('HDEL', base, 'has:' .. account)
+    end
+    -- A log that has left every window expires, and nothing is lost by that.
+    if counts > now then
+      missing()
+    end
   end
   local paused = pausedUntil(account)
   local from = math.max(now, paused, careful)
@@ -156,6 +163,8 @@ else
     for i = first, #ARGV do
       call('ZADD', index, 'NX', 0, ARGV[i])
     end
+    -- Before all that could still fail.
+    call('PEXPIRE', index, text(400 * DAY / 1000))
   elseif call('EXISTS', index) == 0 then
     return {'accounts'}
   end
@@ -185,16 +194,17 @@ if not best then
 end
 
 local late = latest and best.slot > latest
+if not late and best.slot > MODULUS + MODULUS then
+  return redis.error_reply('ERR ration: the slot lies beyond the year 2255')
+end
 local entry, used
 if not late then
   local log, set = best.log, best.set
   if best.hole then
     entry = take(log, best.hole, best.slot, cost)
   else
-    if log.size == 0 then
-      call('HSET', base, 'has:' .. best.account, '1')
-    end
     entry = enter(log, best.slot, cost)
+    call('HSET', base, 'has:' .. best.account, text(log.last + set.window))
   end
   -- The expiry comes before all that could still fail.
   keep(log, set, now)

@@ -16,7 +16,7 @@
 -- The fields of KEYS[1]: version, that of the budget's status; seen, the latest
 -- instant of any booking; offset, what the server's clock is corrected by; lost,
 -- when a log was last found missing; careful, until when no slot comes after
--- that; has:ACCOUNT, that the account has a log.
+-- that; has:ACCOUNT, until when the account's log counts.
 --
 -- Instants and durations are whole microseconds: as doubles they are exact up
 -- to 2^53. Redis turns a number that is concatenated into 14 digits, so every
@@ -83,8 +83,9 @@ local function limitset(s)
     set.largest = math.max(set.largest, limit.max)
     set.window = math.max(set.window, limit.window)
   end
-  if #set == 0 then
-    bad = bad or 'ERR ration: a set of limits is empty'
+  -- What is left over would be a limit that nobody keeps.
+  if #set == 0 or string.gsub((s or '') .. ' ', '%S+ %S+ ', '') ~= '' then
+    bad = bad or 'ERR ration: a set of limits is not MAX WINDOW pairs'
   end
   return set
 end

@@ -62,7 +62,7 @@ for _, spending in ipairs(spendings) do
 end
 if entered > 0 then
   keep(log, set, now)
-  call('HSET', base, 'has:' .. account, '1')
+  call('HSET', base, 'has:' .. account, text(log.last + set.window))
 end
 call('SET', record, 'entered', 'PX', REMEMBER)
 return {text(entered)}

@@ -1,0 +1,116 @@
+package ration_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
+)
+
+// sentArgs notes the arguments of the scripts that a client runs.
+type sentArgs struct{ last []any }
+
+func (s *sentArgs) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (s *sentArgs) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() == "evalsha" {
+			s.last = slices.Clone(cmd.Args())
+		}
+		return next(ctx, cmd)
+	}
+}
+
+func (s *sentArgs) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+// Go never sends these, but an older or a foreign client might: with a limit of
+// -3, or a longest wait of nan, every call would be granted.
+func TestScriptsRefuseHostileArguments(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	d := newRedisDesk(t)
+	sent := new(sentArgs)
+	d.client.AddHook(sent)
+	one, two := listOf(t, 1, ration.Limit{Max: 77, Window: 88 * time.Second}), listOf(t, 2, ration.Limit{Max: 77, Window: 88 * time.Second})
+	now := fmt.Sprint(d.now.UnixMicro())
+
+	request := d.request(one, 55)
+	request.MaxWait, request.Expect, request.Last, request.Mended = 66*time.Second, d.now.Add(1), d.now.Add(2), d.now.Add(3)
+	inPool := request
+	inPool.Accounts = two
+	book := func(r ration.BookRequest) func() error {
+		return func() error { _, err := d.store.Book(ctx, r); return err }
+	}
+	for _, c := range []struct {
+		script string
+		run    func() error
+		valid  map[string]bool // the arguments to spoil, and whether they may be 0
+		empty  string          // which of them may be empty
+	}{
+		{"book", book(request), map[string]bool{now: false, "55": false, "66000000": true, "1": false, "77 88000000": false}, now + " 66000000"},
+		{"book in a pool", book(inPool), map[string]bool{"55": false, "66000000": true, "77 88000000": false}, "66000000"},
+		{"usage", func() error {
+			_, err := d.store.Usage(ctx, ration.UsageRequest{Budget: d.budget, Accounts: one, Now: d.now})
+			return err
+		}, map[string]bool{now: false, "1": false, "77 88000000": false}, now},
+		{"pause", func() error {
+			_, err := d.store.Pause(ctx, ration.PauseRequest{Budget: d.budget, Account: "a", For: 99 * time.Second, Now: d.now})
+			return err
+		}, map[string]bool{now: false, "99000000": false}, now},
+		{"status", func() error {
+			_, err := d.store.Status(ctx, ration.StatusRequest{Budget: d.budget, Worker: "w", Now: d.now})
+			return err
+		}, map[string]bool{now: false}, now},
+		{"enter", func() error {
+			return d.store.Enter(ctx, ration.EnterRequest{
+				ID: ration.NewBookingID(), Budget: d.budget, Account: one.At(0), Now: d.now,
+				Spent: []ration.Spending{{Slot: d.now.Add(5 * time.Second), Cost: 55}},
+			})
+		}, map[string]bool{now: false, "55": false, "77 88000000": false, fmt.Sprint(d.now.Add(5 * time.Second).UnixMicro()): false}, now},
+	} {
+		require.NoError(t, c.run(), c.script)
+		valid := sent.last
+		for arg, zero := range c.valid {
+			at := slices.IndexFunc(valid[4:], func(a any) bool { return fmt.Sprint(a) == arg }) + 4
+			require.Greater(t, at, 3, "%s has no argument %s: %v", c.script, arg, valid)
+			for _, hostile := range hostileFor(arg) {
+				if hostile == "0" && zero || hostile == "" && strings.Contains(c.empty, arg) {
+					continue
+				}
+				d.budget = redistest.Name(t)
+				args := slices.Clone(valid)
+				args[3], args[at] = d.key(""), hostile
+				reply, err := d.client.Do(ctx, args...).Result()
+				require.Error(t, err, "%s with %q in place of %s answers %v", c.script, hostile, arg, reply)
+				require.Empty(t, d.keys(t), "%s with %q in place of %s", c.script, hostile, arg)
+			}
+		}
+	}
+}
+
+// hostileFor returns what to put in the place of an argument.
+func hostileFor(arg string) []string {
+	numbers := []string{
+		"-3", "-1", "0", "2.5", "nan", "inf", "-inf", "0x10", " 5 ", "5 ", "1e3", "1e300", "", "5\n", "5\x00", "99999999999999999999", "1,5", "١",
+	}
+	if !strings.Contains(arg, " ") {
+		return numbers
+	}
+	all := []string{"", " ", "5", "x", "5 1000000 7", "7 5 1000000", "5  1000000", "5 1000000 -3 1000000", "1000000000001 1000000", "5 999", "5 99999999999999"}
+	for _, n := range numbers {
+		if strings.TrimSpace(n) == n && n != "" {
+			all = append(all, n+" 1000000", "5 "+n)
+		}
+	}
+	return all
+}
