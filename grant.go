@@ -45,7 +45,7 @@ func (g Grant) left(ctx context.Context, at time.Time) {
 		return
 	}
 	b := g.budget
-	moved := Booking{Slot: g.Slot.Add(late).Truncate(time.Microsecond), Now: g.booking.Now, Cost: g.Cost}
+	moved := Booking{Slot: g.Slot.Add(late + time.Microsecond - 1).Truncate(time.Microsecond), Now: g.booking.Now, Cost: g.Cost}
 	err := b.Store.Enter(ctx, EnterRequest{ID: NewBookingID(), Budget: b.Name, Account: account, Now: b.clock(),
 		Spent: []Spending{{Slot: moved.Slot, Cost: g.Cost}}})
 	if err != nil {

@@ -11,6 +11,39 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// A slowProvider answers the first request on a new connection late, because it
+// was slow to accept it.
+type slowProvider struct {
+	accepts []time.Duration // how long for each request; zero: the connection is reused
+	arrived []time.Time
+}
+
+func (p *slowProvider) RoundTrip(req *http.Request) (*http.Response, error) {
+	takes := p.accepts[len(p.arrived)]
+	trace := httptrace.ContextClientTrace(req.Context())
+	trace.GotConn(httptrace.GotConnInfo{Reused: takes == 0})
+	trace.WroteRequest(httptrace.WroteRequestInfo{})
+	time.Sleep(takes)
+	p.arrived = append(p.arrived, time.Now())
+	time.Sleep(30 * time.Millisecond) // its work
+	return httptest.NewRecorder().Result(), nil
+}
+
+func TestACallOnANewConnectionIsCountedWhereItArrivedAtTheLatest(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits, b.Margin = []ration.Limit{{Max: 1, Window: 10 * time.Second}}, 0
+		base := &slowProvider{accepts: []time.Duration{0, 400 * time.Millisecond, 0}}
+		client := &http.Client{Transport: &ration.Transport{Base: base, Pool: ration.NewPool(b, ration.NewToken("a"))}}
+		for range 3 {
+			resp, err := client.Get("http://provider.example/")
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+		}
+		require.Equal(t, 10500*time.Millisecond, base.arrived[1].Sub(base.arrived[0]))
+		require.Equal(t, 10130*time.Millisecond, base.arrived[2].Sub(base.arrived[1]), "it counts from when its answer came")
+	})
+}
+
 // A slowConnector takes a while to connect, the first time.
 type slowConnector struct {
 	takes time.Duration

@@ -74,9 +74,10 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 		{"enter", func() error {
 			return d.store.Enter(ctx, ration.EnterRequest{
 				ID: ration.NewBookingID(), Budget: d.budget, Account: one.At(0), Now: d.now,
+				Total: ration.Spending{Slot: d.now.Add(time.Second), Cost: 44},
 				Spent: []ration.Spending{{Slot: d.now.Add(5 * time.Second), Cost: 55}},
 			})
-		}, map[string]bool{now: false, "55": false, "77 88000000": false, fmt.Sprint(d.now.Add(5 * time.Second).UnixMicro()): false}, now},
+		}, map[string]bool{now: false, "44": true, "55": false, "77 88000000": false, fmt.Sprint(d.now.Add(5 * time.Second).UnixMicro()): false}, now},
 	} {
 		require.NoError(t, c.run(), c.script)
 		valid := sent.last

@@ -7,7 +7,6 @@ import (
 	"net/http/httptrace"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"time"
 )
 
@@ -188,17 +187,8 @@ func (t *Transport) take(req *http.Request) (Grant, error) {
 
 // send sends a copy of the request with the grant's token.
 func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error) {
-	// A connection is had before anything is written to it: until then the
-	// grant can be handed back.
-	var connected atomic.Bool
-	var wrote atomic.Pointer[time.Time]
-	trace := &httptrace.ClientTrace{
-		GotConn: func(httptrace.GotConnInfo) { connected.Store(true) },
-		WroteRequest: func(httptrace.WroteRequestInfo) {
-			now := time.Now()
-			wrote.Store(&now)
-		},
-	}
+	var way departure
+	trace := way.trace()
 	out := req.Clone(httptrace.WithClientTrace(req.Context(), trace))
 	attach := t.Attach
 	if attach == nil {
@@ -213,16 +203,16 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 		t.Granted(req, grant)
 	}
 	resp, err := t.base().RoundTrip(out)
-	if at := wrote.Load(); at != nil {
+	if at, left := way.left(time.Now()); left {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(req.Context()), handBackWithin)
 		defer stop()
-		grant.left(ctx, *at)
+		grant.left(ctx, at)
 	}
 	if err != nil {
-		if _, traces := t.base().(*http.Transport); traces && !connected.Load() {
+		if _, traces := t.base().(*http.Transport); traces && !way.connected.Load() {
 			t.handBack(grant)
 		}
-		return nil, redact(err, grant.Token)
+		return nil, err
 	}
 	// The copy carries the token; the caller's own request does not.
 	resp.Request = req.WithContext(withGrant(req.Context(), grant))

@@ -45,6 +45,8 @@ func (r EnterRequest) validate() error {
 		return errors.New("ration: EnterRequest.ID is zero: use NewBookingID")
 	case !validAccountID(r.Account.ID):
 		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
+	case len(r.Spent) == 0 && r.Total.Cost == 0:
+		return errors.New("ration: EnterRequest has neither a spending nor a total")
 	case len(r.Spent) > maxSpent:
 		return fmt.Errorf("ration: %d spendings: there must be at most %d", len(r.Spent), maxSpent)
 	case r.Total.Cost < 0 || r.Total.Cost > maxUnits:

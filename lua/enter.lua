@@ -19,7 +19,7 @@ local id, account = ARGV[2], ARGV[3]
 local set = limitset(ARGV[4])
 local spendings = {}
 local known = ARGV[5] ~= '' and whole(ARGV[5], 'an instant', 1, 4503599627370496)
-local units = whole(ARGV[6], 'units', 0, 4503599627370496)
+local units = whole(ARGV[6], 'units', 0, 1000000000000)
 for i = 7, #ARGV, 3 do
   spendings[#spendings + 1] = {
     slot = whole(ARGV[i], 'a slot', 1, 4503599627370496 + 400 * DAY),

@@ -114,6 +114,8 @@ var enterRules = []rule{
 			"a cost of 0":           func(r *ration.EnterRequest) { r.Spent = append(r.Spent, spent(0, 0)) },
 			"a cost of -1":          func(r *ration.EnterRequest) { r.Spent = append(r.Spent, spent(0, -1)) },
 			"a cost above 10^12":    func(r *ration.EnterRequest) { r.Spent = append(r.Spent, spent(0, 1_000_000_000_001)) },
+			"a total of -1":         func(r *ration.EnterRequest) { r.Total = spent(0, -1) },
+			"a total above 10^12":   func(r *ration.EnterRequest) { r.Total = spent(0, 1_000_000_000_001) },
 			"no slot":               func(r *ration.EnterRequest) { r.Spent = append(r.Spent, ration.Spending{Cost: 1}) },
 			"a slot before 1970": func(r *ration.EnterRequest) {
 				r.Spent = append(r.Spent, ration.Spending{Slot: time.Unix(-1, 0), Cost: 1})

@@ -9,60 +9,77 @@ import (
 	"github.com/ration-go/ration"
 )
 
-const help = `crawler-demo spends the quota of a few access tokens to the full and is not refused.
+const help = `crawler-demo spends the quota of a few access tokens to the full and is not
+refused.
 
-  crawler-demo                                            the demo: a simulated provider, about 15 s
-  crawler-demo -redis redis://HOST:6379/0 -processes 4    the same as a fleet of processes that share one Redis
-  crawler-demo -urls FILE|- -tokens FILE -limit 5000/1h   crawl your own list of URLs
+  crawler-demo
+      the demo: a simulated provider, a log in memory, about 17 s, and a verdict
+  crawler-demo -redis redis://HOST:6379/0 -processes 4
+      the same as a fleet of processes that share one Redis
+  crawler-demo -urls FILE -tokens FILE -limit 5000/1h -out FILE.jsonl
+      crawl your own list of URLs
 
 What to crawl:
-  -urls FILE          one URL a line, - for standard input; blank lines and lines that begin with # are skipped,
-                      and a URL given twice is fetched once
-  -follow link        fetch also the page that a response's Link header calls rel="next"
-  -follow json:PATH   fetch also the page whose URL is in the JSON body at PATH, such as json:paging.next
-                      Pages are followed on the hosts of the list only.
-  -max N              stop after N URLs; the next run goes on from there
+  -urls FILE         one URL a line, - for standard input. Blank lines and lines
+                     that begin with # are skipped; a URL given twice is fetched
+                     once.
+  -follow link       fetch also the page that the Link header calls rel="next"
+  -follow json:PATH  fetch also the page whose URL is in the JSON body at PATH,
+                     such as json:paging.next. Pages are followed on the hosts
+                     of the list only.
+  -max N             stop after N URLs; the next run goes on from there
 
 With what:
-  -tokens FILE        one secret a line. Secrets are shown and kept nowhere, only digests of them.
-  -auth bearer        how a token is attached: "Authorization: Bearer SECRET" (the default),
-  -auth query:NAME      as the query parameter NAME, or
-  -auth header:NAME     as the header NAME
-  -limit MAX/WINDOW   what the provider allows each token, such as 5000/1h. Give it again for a second limit
-                      that holds at the same time, such as 10/1s.
+  -tokens FILE       one secret a line. They are shown and kept nowhere: what
+                     you see of a token is its ID, a digest.
+  -limit MAX/WINDOW  what the provider allows each token, such as 5000/1h. Give
+                     it again for a second limit that holds too: 10/1s.
+  -auth bearer       attach the token as "Authorization: Bearer SECRET" (the
+                     default),
+  -auth query:NAME   as the query parameter NAME,
+  -auth header:NAME  or as the header NAME
 
 How:
-  -redis URL          keep the log in Redis, redis://[USER:PASSWORD@]HOST:PORT/DB, where other crawlers see it.
-                      Without it the log is in memory. A crawl that is resumed from its -out file then counts the
-                      calls that the file tells of, but not those that were in flight when it was killed.
-  -budget NAME        whose share of that Redis (crawler-demo). All that use a token under one name share its
-                      quota; they must give the same limits.
-  -processes P        processes (1); more than one needs -redis
-  -workers W          workers in all processes together (16, in the demo 64)
+  -redis URL         keep the log in Redis, redis://[USER:PASSWORD@]HOST:PORT/DB,
+                     for all crawlers that use it. Without it the log is in
+                     memory: a crawl that is resumed counts the calls that -out
+                     tells of, not those that were in flight when it was killed.
+  -budget NAME       the log's name in that Redis (crawler-demo). All that spend
+                     a token under one name share its quota, and must give the
+                     same limits.
+  -processes P       processes (1); more than one need -redis
+  -workers W         workers in all processes together (16; in the demo 64)
 
 What comes of it:
-  -out FILE.jsonl     one JSON object for each response: url, status, token (its ID), slot, sent, received, next,
-                      content_type, and the body as body, or as body_base64 if it is not text. Run the same command
-                      again to fetch what is missing, whatever ended the last run. Without -out responses are
-                      counted and dropped.
-                      Answers that would be the same tomorrow are kept: 2xx, and 4xx such as 404. Others are
-                      failures, which the next run tries again: network errors, 5xx, and 400, 401, 403, 407, 408,
-                      421, 423, 425 and 429, which speak of the token or of the moment.
-  -plot FILE.svg      where the plot of the calls in the window goes (FILE.jsonl.svg beside -out; without -out
-                      there is none)
-  -json               the summary as one JSON object on standard output; all else on standard error
-  -h                  this text
+  -out FILE.jsonl    a JSON object for each response: url, status, token (its
+                     ID), slot, sent, received, next, link, content_type, and
+                     the body as body or, if it is not text, body_base64. Run
+                     the same command again to fetch what is missing, whatever
+                     ended the last run. Without -out responses are counted and
+                     dropped.
+  -plot FILE.svg     plot the calls in the window against the limit (beside -out
+                     as FILE.jsonl.svg)
+  -json              print the summary as one JSON object on standard output,
+                     and all else on standard error
+  -h                 this text
 
-Ctrl-C stops cleanly: calls that were sent are finished and kept, slots that were not used are handed back. A second
-Ctrl-C stops at once.
+An answer is kept if it would be the same tomorrow: 2xx, and 4xx such as 404. What
+is not is a failure, and tried again by the next run: network errors, 5xx, and
+400, 401, 403, 407, 408, 421, 423, 425 and 429, which speak of the token or of the
+moment.
 
-Exit status: 0 every URL was fetched (or -max of them) and no call was refused; 1 not so; 2 wrong input, and nothing
-was written; 130 interrupted.
+Ctrl-C stops cleanly: calls that were sent are finished and kept, slots that were
+not used are handed back. A second Ctrl-C stops at once.
+
+Exit status: 0 all URLs (or -max of them) were fetched and no call was refused;
+1 not so; 2 the input is wrong and nothing was written; 130 interrupted.
 
 Examples:
-  crawler-demo -urls urls.txt -tokens tokens.txt -limit 5000/1h -limit 10/1s -out pages.jsonl
-  crawler-demo -urls users.txt -tokens tokens.txt -limit 200/1h -auth query:access_token -follow json:paging.next \
-               -redis redis://localhost:6379/0 -processes 4 -workers 32 -out media.jsonl -json
+  crawler-demo -urls urls.txt -tokens tokens.txt -limit 5000/1h -limit 10/1s \
+      -out pages.jsonl
+  crawler-demo -urls users.txt -tokens tokens.txt -limit 200/1h \
+      -auth query:access_token -follow json:paging.next \
+      -redis redis://localhost:6379/0 -processes 4 -out media.jsonl -json
 `
 
 // Bounds that no crawl on one machine has a use for exceeding.
