@@ -144,3 +144,16 @@ func validAccountID(id string) bool {
 	}
 	return true
 }
+
+// member names the i-th account in an index.
+func (a *Accounts) member(i int) string {
+	return strconv.Itoa(a.setOf[i]+1) + ":" + a.list[i].ID
+}
+
+// find returns the place of an account, or -1.
+func (a *Accounts) find(id string) int {
+	if i, found := a.byID[id]; found {
+		return i
+	}
+	return -1
+}

@@ -255,6 +255,18 @@ func (d *redisDesk) entries(t *testing.T) int {
 	return sum
 }
 
+// What is older than the window is removed, a batch at a time.
+func TestALogDoesNotGrowWithTime(t *testing.T) {
+	t.Parallel()
+	d := newRedisDesk(t)
+	a := listOf(t, 1, ration.PerSecond(5))
+	for range 1_000 {
+		d.now = d.now.Add(200 * time.Millisecond)
+		require.Equal(t, d.now, d.book(t, a, 1).Slot)
+		require.LessOrEqual(t, d.entries(t), 5+2*64)
+	}
+}
+
 // Beyond 2^53 microseconds an instant is no longer exact.
 func TestASlotBeyondExactNumbersIsNotBooked(t *testing.T) {
 	t.Parallel()

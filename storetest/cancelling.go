@@ -159,6 +159,58 @@ var cancelRules = []rule{
 		require.True(d.t, d.ask(d.request(a, 1, 10*sec)).Booked)
 		d.slots(a, 30*sec)
 	}},
+	{"what counts is kept however far the log is booked ahead", func(d *desk) {
+		const most = 10
+		a := d.single(limit(most, 100*sec))
+		var all []ration.Booking
+		for i := range 8 * most {
+			all = append(all, d.slot(a, 1, time.Duration(i/most)*100*sec))
+		}
+		for _, b := range all[64:] {
+			d.cancel(b, a)
+		}
+		d.slots(a, 600*sec, 600*sec, 600*sec, 600*sec, 600*sec, 600*sec, 700*sec)
+	}},
+	{"what counts is kept for a clock that steps back", func(d *desk) {
+		// By less than a window: what is older may be forgotten.
+		const most = 100
+		a := d.single(limit(most, 10*sec))
+		for range most {
+			d.slot(a, 1, 0)
+		}
+		d.at(10*sec + us)
+		d.cancel(d.slot(a, 1, 10*sec+us), a)
+		d.at(5 * sec)
+		d.used(a, most, 0, 10*sec)
+		d.slots(a, 10*sec)
+	}},
+	{"what was handed back keeps nothing else from being kept", func(d *desk) {
+		// Of 100 units 40 are handed back and booked again, three times over;
+		// the other 60 are behind 160 units then, of which 40 count.
+		const most = 100
+		a := d.single(limit(most, 10*sec))
+		var last []ration.Booking
+		for i := range most {
+			if b := d.slot(a, 1, 0); i >= 60 {
+				last = append(last, b)
+			}
+		}
+		for round := range 3 {
+			now := time.Duration(round+1) * us
+			d.at(now)
+			again := last
+			last = nil
+			for _, b := range again[1:] {
+				d.cancel(b, a)
+				last = append(last, d.slot(a, 1, now))
+			}
+		}
+		d.at(10*sec + 10*us)
+		d.cancel(d.slot(a, 1, 10*sec+10*us), a)
+		d.at(5 * sec)
+		d.used(a, most, 0, 10*sec)
+		d.slots(a, 10*sec)
+	}},
 	{"a log that is handed back whole begins anew", func(d *desk) {
 		// Five full windows pass and some of their bookings are handed back
 		// when they have left; then all that the log still holds. What a store

@@ -37,12 +37,25 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == crewArg {
 		os.Exit(crewProcess(os.Stdin, os.Stdout, os.Stderr))
 	}
-	// The first signal stops the crawl cleanly. It also restores what signals do
-	// by default, so that the second ends the process at once.
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	context.AfterFunc(ctx, stop)
 	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, demo: fullDemo, grace: 10 * time.Second, crew: self}
-	os.Exit(a.exec(ctx, os.Args[1:]))
+	os.Exit(a.exec(untilSignal(), os.Args[1:]))
+}
+
+// untilSignal returns a context that the first signal ends, which stops the crawl
+// cleanly. The second ends the process at once; what signals do by default would
+// not always do that, because a shell starts what is in the background of a
+// script with SIGINT ignored.
+func untilSignal() context.Context {
+	ctx, stop := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		stop()
+		<-signals
+		os.Exit(exitInterrupted)
+	}()
+	return ctx
 }
 
 type silence struct{}

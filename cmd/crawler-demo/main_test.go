@@ -70,7 +70,7 @@ func run(t *testing.T, a *app, args ...string) (status int, stdout, stderr strin
 // A process is the command in a process of its own.
 type process struct {
 	*exec.Cmd
-	stdout, stderr bytes.Buffer
+	stdout, stderr shared
 	ended          chan error // when its children have ended too
 }
 

@@ -213,7 +213,7 @@ func (s *summary) text(t *tally) string {
 			row("provider", "counted %d calls and refused %d; at most %d of a token arrived in any %v", s.Judge.Accepted,
 				s.Judge.Refused, s.Judge.MaxInWindow, s.deciding.Window)
 		}
-		if s.Requests > 1 {
+		if s.span > 0 {
 			b.WriteString("\n" + s.terminalPlot(t) + "\n\n")
 		}
 	}

@@ -1,0 +1,124 @@
+package ration
+
+import (
+	"cmp"
+	"slices"
+)
+
+// A memoryIndex holds the accounts of one Accounts, ordered by score: a slot
+// that the account's next booking does not come before.
+type memoryIndex struct {
+	items   []scoredAccount
+	scores  map[string]int64 // by member
+	expires int64
+}
+
+// A scoredAccount is named as in the Redis index, SET:ACCOUNT, so that equal
+// scores come in the same order.
+type scoredAccount struct {
+	member string
+	at     int // the account's place in Accounts
+	score  int64
+}
+
+// An index that is not used is kept for so long.
+const indexMicros = 400 * dayMicros
+
+// A candidate is an account with the slot that it can give.
+type candidate struct {
+	at      int
+	account *memoryAccount
+	limits  spans
+	slot    int64
+	hole    int // its index in the log's holes; -1: none
+}
+
+// choose returns the account that can take the cost first, and the new scores
+// of those that it looked at, by their place; nil for a list without an index.
+func (b *memoryBudget) choose(accounts *Accounts, cost, now int64) (candidate, map[int]int64) {
+	if accounts.Len() == 1 {
+		best, _ := b.consider(accounts, 0, cost, now)
+		return best, nil
+	}
+	best := candidate{at: -1}
+	scores := make(map[int]int64)
+	for _, item := range b.index(accounts, now).items {
+		// Scores are never too late: nothing behind this one is earlier.
+		if best.at >= 0 && best.slot <= max(now, item.score) {
+			break
+		}
+		if cost > accounts.sets[accounts.setOf[item.at]].spans.most {
+			continue
+		}
+		one, score := b.consider(accounts, item.at, cost, now)
+		scores[item.at] = score
+		if best.at < 0 || one.slot < best.slot {
+			best = one
+		}
+	}
+	return best, scores
+}
+
+// consider returns the slot that an account can give, and its score.
+func (b *memoryBudget) consider(accounts *Accounts, at int, cost, now int64) (candidate, int64) {
+	account := b.account(accounts.list[at].ID)
+	limits := accounts.sets[accounts.setOf[at]].spans
+	log := &account.log
+	from := max(now, account.paused)
+	slot := max(from, log.earliest(now, limits, cost))
+	hole := log.handedBack(cost, from)
+	if hole >= 0 {
+		slot = log.holes[hole].slot
+	}
+	score := max(account.score(now, limits, len(log.holes) > 0), account.paused)
+	if len(log.holes) > 0 {
+		score = 0
+	}
+	return candidate{at: at, account: account, limits: limits, slot: slot, hole: hole}, score
+}
+
+// score returns the slot of a booking of one unit that comes long ago. It is not
+// known of an account that was handed slots back: 0.
+func (a *memoryAccount) score(now int64, limits spans, handedBack bool) int64 {
+	if handedBack {
+		return 0
+	}
+	return a.log.earliest(now, limits, 1)
+}
+
+// index returns the index of the accounts.
+func (b *memoryBudget) index(accounts *Accounts, now int64) *memoryIndex {
+	index := b.indexes[accounts.digest]
+	if index == nil {
+		index = &memoryIndex{scores: make(map[string]int64, accounts.Len())}
+		for i := range accounts.list {
+			index.items = append(index.items, scoredAccount{member: accounts.member(i), at: i})
+			index.scores[accounts.member(i)] = 0
+		}
+		slices.SortFunc(index.items, scoredAccount.compare)
+		b.indexes[accounts.digest] = index
+	}
+	index.expires = now + indexMicros
+	return index
+}
+
+func (a scoredAccount) compare(b scoredAccount) int {
+	return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.member, b.member))
+}
+
+// update moves the accounts at the given places to their new scores.
+func (x *memoryIndex) update(scores map[int]int64, accounts *Accounts) {
+	for at, score := range scores {
+		member := accounts.member(at)
+		old := scoredAccount{member: member, at: at, score: x.scores[member]}
+		if old.score == score {
+			continue
+		}
+		x.scores[member] = score
+		i, _ := slices.BinarySearchFunc(x.items, old, scoredAccount.compare)
+		x.items = slices.Delete(x.items, i, i+1)
+		old.score = score
+		i, _ = slices.BinarySearchFunc(x.items, old, scoredAccount.compare)
+		x.items = slices.Insert(x.items, i, old)
+	}
+}
