@@ -211,6 +211,42 @@ func TestStoresAgreeWithAModel(t *testing.T) {
 	}
 }
 
+// Of more slots that were handed back than are kept the oldest count as spent.
+func TestAtMost512SlotsThatWereHandedBackAreKept(t *testing.T) {
+	t.Parallel()
+	for _, store := range []ration.Store{new(ration.MemoryStore), newRedisDesk(t).store} {
+		d := newRedisDesk(t)
+		a := listOf(t, 1, ration.PerSecond(1))
+		var all []ration.Booking
+		book := func() ration.Booking {
+			b, err := store.Book(t.Context(), d.request(a, 1))
+			require.NoError(t, err)
+			all = append(all, b)
+			return b
+		}
+		cancel := func(some []ration.Booking) {
+			for _, b := range some {
+				require.NoError(t, store.Cancel(t.Context(), ration.CancelRequest{Booking: b}))
+			}
+		}
+		for range 600 {
+			book()
+		}
+		cancel(all[:590])
+		const forgotten = 590 - modelHoles
+		for i := range modelHoles {
+			require.Equal(t, all[forgotten+i].Slot, book().Slot)
+		}
+		// All that is kept, and the one behind it, are the end of the log.
+		cancel(all[591:600])
+		cancel(all[600:])
+		cancel(all[590:591])
+		usage, err := store.Usage(t.Context(), ration.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
+		require.NoError(t, err)
+		require.Equal(t, forgotten, usage[0].Limits[0].Used)
+	}
+}
+
 // windows demands that no window of any alignment holds more than Max.
 func (w *world) windows(rt *rapid.T) {
 	if w.spent || w.steppedBack && w.cancelled {

@@ -127,8 +127,17 @@ func TestEveryKeyExpires(t *testing.T) {
 		"": 3*time.Second + time.Hour + day, ":log:a": 3*time.Second + time.Hour + day, ":free:a": 3*time.Second + time.Hour + day,
 		":id:": time.Minute,
 	})
+	// A part of the only slot that was handed back is taken.
+	wide := ration.Account{ID: "wide", Limits: []ration.Limit{ration.PerHour(5)}}
+	wides, err := ration.NewAccounts(wide)
+	require.NoError(t, err)
+	d.book(t, wides, 5)
+	second := d.book(t, wides, 5)
+	d.book(t, wides, 5)
+	require.NoError(t, d.store.Cancel(ctx, ration.CancelRequest{Booking: second}))
+	require.Equal(t, second.Slot, d.book(t, wides, 2).Slot)
 	d.book(t, pool, 1)
-	_, err := d.store.Pause(ctx, ration.PauseRequest{Budget: d.budget, Account: "c", For: 30 * day, Now: d.now})
+	_, err = d.store.Pause(ctx, ration.PauseRequest{Budget: d.budget, Account: "c", For: 30 * day, Now: d.now})
 	require.NoError(t, err)
 	_, err = d.store.Status(ctx, ration.StatusRequest{Budget: d.budget, Worker: "w", Now: d.now})
 	require.NoError(t, err)
@@ -138,7 +147,7 @@ func TestEveryKeyExpires(t *testing.T) {
 		ID: ration.NewBookingID(), Budget: d.budget, Account: pool.At(1), Now: d.now, Spent: []ration.Spending{{Slot: d.now, Cost: 2}},
 	}))
 	ttls := d.keys(t)
-	for _, key := range []string{"", ":log:a", ":free:a", ":log:b", ":pool:" + pool.Digest(), ":pauses", ":workers"} {
+	for _, key := range []string{"", ":log:a", ":free:a", ":free:wide", ":log:b", ":pool:" + pool.Digest(), ":pauses", ":workers"} {
 		require.Contains(t, ttls, key)
 	}
 	for key, ttl := range ttls {

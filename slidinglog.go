@@ -142,7 +142,7 @@ func (l *slidingLog) giveBack(e logEntry) {
 		return
 	}
 	l.holes = slices.Insert(l.holes, i, e)
-	for range maxHoles {
+	for range maxHoles + 1 {
 		h, n := len(l.holes)-1, len(l.entries)-1
 		if h < 0 || n < 0 || l.holes[h] != l.entries[n] {
 			break

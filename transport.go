@@ -212,7 +212,7 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 		if _, traces := t.base().(*http.Transport); traces && !way.connected.Load() {
 			t.handBack(grant)
 		}
-		return nil, err
+		return nil, redact(err, grant.Token)
 	}
 	// The copy carries the token; the caller's own request does not.
 	resp.Request = req.WithContext(withGrant(req.Context(), grant))

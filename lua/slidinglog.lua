@@ -228,7 +228,7 @@ local function giveBack(log, entry, slot)
   if ttl > 0 then
     call('PEXPIRE', log.free, ttl)
   end
-  for _ = 1, HOLES do
+  for _ = 1, HOLES + 1 do
     local tail = call('ZRANGE', log.key, -1, -1)[1]
     if not tail or call('ZREM', log.free, tail) == 0 then
       break

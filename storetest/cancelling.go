@@ -70,6 +70,8 @@ var cancelRules = []rule{
 		a := d.single(limit(2, 10*sec))
 		all := d.slots(a, 0, 0, 10*sec, 10*sec)
 		d.cancel(all[2], a)
+		d.at(10 * sec)
+		d.used(a, 2, 0, 20*sec)
 		d.at(10*sec + us)
 		d.used(a, 1, 1, 20*sec)
 		d.slots(a, 10*sec+us, 20*sec)

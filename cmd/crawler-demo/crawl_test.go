@@ -103,6 +103,8 @@ func TestOnlyAnswersForGoodAreKept(t *testing.T) {
 
 	_, s, _ = crawl(urls.String())
 	require.Equal(t, []int{0, 7, 5}, []int{s.OK, s.Failed, s.Earlier})
+	mu.Lock()
+	defer mu.Unlock()
 	require.Equal(t, 1, asked["/200"], "what is kept is not fetched again")
 	require.Equal(t, 2, asked["/500"])
 }

@@ -80,7 +80,7 @@ func (a *app) start(m *member, s *setup, events chan<- event) error {
 	go func() {
 		decoder := json.NewDecoder(reports)
 		for {
-			var e = event{from: m}
+			e := event{from: m}
 			if err := decoder.Decode(&e.report); err != nil {
 				break
 			}

@@ -133,8 +133,9 @@ func (j *journal) learn(r record, p plan) {
 	if _, twice := j.pages[r.URL]; !twice {
 		j.pages[r.URL] = found
 	}
-	// parseRecord has looked at it.
-	if at, _ := time.Parse(time.RFC3339Nano, r.Sent); time.Since(at) < p.longestWindow() {
+	// The provider has counted it by the time it answered, and no earlier instant
+	// is sure. parseRecord has looked at it.
+	if at, _ := time.Parse(time.RFC3339Nano, r.Received); time.Since(at) < p.longestWindow() {
 		j.spent = append(j.spent, spent{r.Token, at})
 	}
 }

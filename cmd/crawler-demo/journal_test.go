@@ -20,7 +20,7 @@ func testPlan(out string) (options, plan) {
 func testLine(t *testing.T, u string, sent time.Time) string {
 	t.Helper()
 	next, body := u+"&next", "text with \"quotes\",\na line feed and \x00"
-	line, err := (&record{URL: u, Status: 200, Token: "id", Sent: instant(sent), Next: &next, Body: &body}).line()
+	line, err := (&record{URL: u, Status: 200, Token: "id", Sent: instant(sent), Received: instant(sent), Next: &next, Body: &body}).line()
 	require.NoError(t, err)
 	require.Equal(t, 1, strings.Count(string(line), "\n"))
 	return string(line)
@@ -60,9 +60,9 @@ func TestFileOfSomebodyElseIsLeftAlone(t *testing.T) {
 		"no line feed",
 		`{"id":1}` + "\n",
 		`{"url":"http://a"}` + "\n",
-		`{"url":"http://a","status":200,"sent":"yesterday"}` + "\n",
-		`{"url":"not a URL","status":200,"sent":"2026-01-01T00:00:00Z"}` + "\n",
-		`{"url":"http://a","status":2,"sent":"2026-01-01T00:00:00Z"}` + "\n",
+		`{"url":"http://a","status":200,"sent":"yesterday","received":"yesterday"}` + "\n",
+		`{"url":"not a URL","status":200,"sent":"2026-01-01T00:00:00Z","received":"2026-01-01T00:00:00Z"}` + "\n",
+		`{"url":"http://a","status":2,"sent":"2026-01-01T00:00:00Z","received":"2026-01-01T00:00:00Z"}` + "\n",
 		line + "notes",
 		line[:20] + "\n" + line,
 		line + "\x00\x00\x00",

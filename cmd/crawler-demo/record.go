@@ -68,8 +68,9 @@ func parseRecord(line []byte) (record, bool) {
 		return r, false
 	}
 	_, err := parseURL(r.URL)
-	_, when := time.Parse(time.RFC3339Nano, r.Sent)
-	return r, err == nil && when == nil && r.Status >= 100 && r.Status <= 599
+	_, sent := time.Parse(time.RFC3339Nano, r.Sent)
+	_, received := time.Parse(time.RFC3339Nano, r.Received)
+	return r, err == nil && sent == nil && received == nil && r.Status >= 100 && r.Status <= 599
 }
 
 // isTorn reports whether a last line, which has no line feed, can be the front of

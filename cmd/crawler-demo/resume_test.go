@@ -18,7 +18,6 @@ import (
 )
 
 func TestKilledFleetIsResumed(t *testing.T) {
-	t.Parallel() // it mostly waits
 	server := redistest.Shared(t)
 	s := newSite(t, &instagram.Provider{Limit: 100, Window: time.Second, Users: 20, PagesPerUser: 10})
 	args := s.args("-limit", "40/1s", "-redis", "redis://"+server.Addr, "-budget", redistest.Name(t), "-processes", "2", "-json")
@@ -53,7 +52,6 @@ func TestKilledFleetIsResumed(t *testing.T) {
 // The log in memory is lost with the process: the second run would spend the
 // whole quota a second time if it did not learn from the file.
 func TestInterruptedCrawlIsResumedWithoutExceedingTheQuota(t *testing.T) {
-	t.Parallel() // it mostly waits
 	s := newSite(t, &instagram.Provider{Limit: 50, Window: 3 * time.Second, Users: 16, PagesPerUser: 10,
 		Latency: func() time.Duration { return 10 * time.Millisecond }})
 	args := s.args("-limit", "40/3s", "-json")
@@ -77,7 +75,6 @@ func TestInterruptedCrawlIsResumedWithoutExceedingTheQuota(t *testing.T) {
 }
 
 func TestSecondInterruptStopsAtOnce(t *testing.T) {
-	t.Parallel() // it mostly waits
 	s := newSite(t, &instagram.Provider{Users: 3, PagesPerUser: 1, Latency: func() time.Duration { return time.Minute }})
 	p := start(t, s.args("-limit", "5000/1h")...)
 	until(t, "calls are under way", func() bool { return s.provider.Report().Accepted == 3 })
@@ -91,7 +88,6 @@ func TestSecondInterruptStopsAtOnce(t *testing.T) {
 }
 
 func TestInterruptedFleetHandsItsBookingsBack(t *testing.T) {
-	t.Parallel() // it mostly waits
 	server := redistest.Shared(t)
 	s := newSite(t, &instagram.Provider{Users: 40, PagesPerUser: 2})
 	name := redistest.Name(t)
@@ -116,7 +112,6 @@ func TestInterruptedFleetHandsItsBookingsBack(t *testing.T) {
 }
 
 func TestLostProcessIsReplacedByTheOthers(t *testing.T) {
-	t.Parallel() // it mostly waits
 	server := redistest.Shared(t)
 	s := newSite(t, &instagram.Provider{Limit: 1000, Window: time.Second, Users: 20, PagesPerUser: 10,
 		Latency: func() time.Duration { return 20 * time.Millisecond }})
