@@ -22,7 +22,8 @@ type Account struct {
 	given []Limit // Limits before a budget's margin; nil: there is none
 }
 
-// tolerance is how late a caller may be: the margin of the shortest window.
+// tolerance is how late a caller may be: half the margin of the shortest window.
+// The other half is for the way to the provider.
 func (a Account) tolerance() time.Duration {
 	if a.given == nil {
 		return 0
@@ -31,7 +32,7 @@ func (a Account) tolerance() time.Duration {
 	for i, l := range a.Limits {
 		least = min(least, l.Window-a.given[i].Window)
 	}
-	return least
+	return least / 2
 }
 
 // Accounts is an unchangeable list of accounts that a booking may be charged

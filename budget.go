@@ -34,7 +34,7 @@ type Budget struct {
 	// Margin is added to every Window, because the provider counts a call when
 	// it arrives, not when it leaves: of two calls that leave a window apart,
 	// the first may be slow and the second fast. A caller that wakes later than
-	// its slot and the margin books anew. Zero: a hundredth of the window, but
+	// its slot and half the margin books anew. Zero: a hundredth of the window, but
 	// at least 10 ms and at most 1 s; 5,000 an hour loses 0.03 % to it.
 	// Negative: none, and a caller that wakes late is not sent back. At most 24 h.
 	Margin time.Duration

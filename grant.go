@@ -18,7 +18,7 @@ type Grant struct {
 	Late time.Duration
 
 	budget   *Budget
-	due      time.Time // Slot on this process's clock
+	soonest  time.Time // Slot on this process's clock, at the soonest
 	booking  Booking
 	accounts *Accounts
 }
@@ -40,7 +40,7 @@ func (g Grant) Cancel(ctx context.Context) error {
 // what is left between the two calls.
 func (g Grant) left(ctx context.Context, at time.Time) {
 	account := g.accounts.At(g.accounts.find(g.booking.Account))
-	late, tolerance := at.Sub(g.due), account.tolerance()
+	late, tolerance := at.Sub(g.soonest), account.tolerance()
 	if tolerance == 0 || late <= tolerance || g.booking.away {
 		return
 	}

@@ -62,8 +62,8 @@ func TestACallThatLeftLateIsCountedWhereItLeft(t *testing.T) {
 	for name, row := range map[string]struct {
 		takes, want time.Duration
 	}{
-		"within the margin": {90 * time.Millisecond, 10100*time.Millisecond - 90*time.Millisecond},
-		"beyond the margin": {2 * time.Second, 10100 * time.Millisecond},
+		"within half the margin": {40 * time.Millisecond, 10100*time.Millisecond - 40*time.Millisecond},
+		"beyond it":              {2 * time.Second, 10100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubbles(t, func(t *testing.T, b *ration.Budget) {

@@ -204,6 +204,39 @@ func TestTheServersClockMayStep(t *testing.T) {
 	}
 }
 
+// A slowWire holds every question back for a while.
+type slowWire struct {
+	ration.Store
+	takes time.Duration
+}
+
+func (s *slowWire) Book(ctx context.Context, r ration.BookRequest) (ration.Booking, error) {
+	time.Sleep(s.takes)
+	if !r.Now.IsZero() {
+		r.Now = time.Now()
+	}
+	return s.Store.Book(ctx, r)
+}
+
+func TestAQuestionThatWasLongOnItsWayIsNotTakenForAClockStep(t *testing.T) {
+	server, name := redistest.Start(t), redistest.Name(t)
+	synctest.Test(t, func(t *testing.T) {
+		p := newProcess(name, server.Client(t), time.Now, ration.PerHour(5))
+		wire := &slowWire{Store: p.Store}
+		p.Store = wire
+		book(t, p, 1)
+		for _, takes := range []time.Duration{1600 * time.Millisecond, 0, 3 * time.Second} {
+			wire.takes = takes
+			book(t, p, 1)
+		}
+		require.Empty(t, p.noticed(ration.ClockStepped))
+		wire.takes = 0
+		left, err := p.Remaining(t.Context(), ration.NewToken("a"))
+		require.NoError(t, err)
+		require.Equal(t, 1, left)
+	})
+}
+
 func TestASleepingWorkerIsNotTakenForAClockStep(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {

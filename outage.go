@@ -132,7 +132,7 @@ func (w *waiter) alone(ctx context.Context, longest time.Duration) error {
 	}
 	booking.away = true
 	w.due = time.Now().Add(booking.Slot.Sub(booking.Now))
-	w.booking = booking
+	w.soonest, w.booking = w.due, booking
 	if booking.Booked {
 		b.mu.Lock()
 		b.own.add(w.accounts.At(w.accounts.find(booking.Account)), booking, time.Time{})

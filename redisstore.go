@@ -67,9 +67,13 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 	if r.MaxWait != Forever {
 		maxWait = strconv.FormatInt(min(r.MaxWait.Microseconds(), 1<<52), 10)
 	}
-	args := make([]any, 0, 11+len(r.Accounts.sets))
+	ahead := ""
+	if r.Ahead > 0 {
+		ahead = strconv.FormatInt(r.Ahead.Microseconds(), 10)
+	}
+	args := make([]any, 0, 12+len(r.Accounts.sets))
 	args = append(args, micros(r.Now), r.ID.String(), r.Cost, maxWait, micros(r.Expect), micros(r.Last),
-		micros(r.Mended), r.Accounts.digest, len(r.Accounts.sets))
+		micros(r.Mended), ahead, r.Accounts.digest, len(r.Accounts.sets))
 	for _, set := range r.Accounts.sets {
 		args = append(args, set.name)
 	}
@@ -95,8 +99,9 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 		answer.Booked = true
 		answer.Entry = reply.parts[6]
 		answer.Used = int(reply.number(7))
-	case reply.is("lost", 3):
-		answer.Lost, answer.Now, answer.Version = true, reply.instant(1), reply.number(2)
+	case reply.is("lost", 3), reply.is("ahead", 3):
+		answer.Lost, answer.Ahead = reply.parts[0] == "lost", reply.parts[0] == "ahead"
+		answer.Now, answer.Version = reply.instant(1), reply.number(2)
 		if reply.err != nil {
 			return Booking{}, reply.bad("book")
 		}

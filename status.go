@@ -95,3 +95,19 @@ func (b *Budget) reckon(r *BookRequest) {
 	defer b.mu.Unlock()
 	r.Expect, r.Last, r.Mended = b.reckonedNow().Truncate(time.Microsecond), b.last, b.mended
 }
+
+// stepFrom is the difference of clocks that is taken for a step.
+const stepFrom = time.Second
+
+// compare compares the store's clock, which it said is ahead, with what it must
+// stand at by now, and returns by how much it is. If that is no step the question
+// was long on its way, and the answer is what is reckoned from.
+func (b *Budget) compare(now time.Time) (ahead time.Duration) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if ahead = now.Sub(b.reckonedNow()).Truncate(time.Microsecond); ahead > stepFrom {
+		return ahead
+	}
+	b.answer, b.arrived = now, time.Now()
+	return 0
+}

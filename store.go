@@ -89,6 +89,9 @@ type BookRequest struct {
 	// answer and its own monotonic clock. A store whose clock may step compares
 	// the two. Zero: the caller has had no answer.
 	Expect time.Time
+	// Ahead is by how much the store's clock was ahead of the caller's reckoning
+	// in an answer that said so. Zero: there was none.
+	Ahead time.Duration
 	// Last is the Now of the caller's last booking. A store that may lose a log
 	// knows it lost one if it remembers no booking so late. Zero: none.
 	Last time.Time
@@ -124,6 +127,10 @@ type Booking struct {
 	// caller's Mended: it is to ask for the Status, enter its bookings again,
 	// and then ask for this one again.
 	Lost bool
+	// Ahead tells that nothing was booked because the store's clock is ahead of
+	// Expect, or the question was long on its way: the caller is to compare
+	// Now with what it reckons as the answer comes, and to ask again.
+	Ahead bool
 	// Stepped is what the store's clock was found to have stepped by, and
 	// was corrected for, in this booking. Zero: nothing.
 	Stepped time.Duration

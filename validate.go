@@ -23,6 +23,8 @@ func (r BookRequest) validate() error {
 		return fmt.Errorf("ration: the cost is %d: it must be at least 1", r.Cost)
 	case r.Cost > r.Accounts.MaxCost():
 		return fmt.Errorf("ration: the cost is %d, and no limit ever admits more than %d at once", r.Cost, r.Accounts.MaxCost())
+	case r.Ahead < 0:
+		return fmt.Errorf("ration: BookRequest.Ahead is %v: it must not be negative", r.Ahead)
 	case r.MaxWait < 0:
 		return fmt.Errorf("ration: the longest wait is %v: it must not be negative", r.MaxWait)
 	}

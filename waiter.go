@@ -20,7 +20,8 @@ type waiter struct {
 	accounts *Accounts
 	changed  <-chan struct{}
 	booking  Booking
-	due      time.Time // the slot on this process's clock
+	due      time.Time // the slot on this process's clock, at the latest
+	soonest  time.Time // and at the soonest
 	late     time.Duration
 }
 
@@ -30,7 +31,7 @@ const handBackWithin = 250 * time.Millisecond
 
 func (w *waiter) grant(t Token) Grant {
 	return Grant{Token: t, Cost: w.cost, Slot: w.booking.Slot, Late: w.late,
-		budget: w.budget, due: w.due, booking: w.booking, accounts: w.accounts}
+		budget: w.budget, soonest: w.soonest, booking: w.booking, accounts: w.accounts}
 }
 
 // try books a slot that has come.
@@ -123,7 +124,7 @@ type bound func() (longest time.Duration, byDeadline bool)
 // move books on the changed accounts. A waiter whose account is still there
 // keeps its slot unless an earlier one is to be had.
 func (w *waiter) move(ctx context.Context, longest bound) error {
-	old, accounts, due := w.booking, w.accounts, w.due
+	old, accounts, due, soonest := w.booking, w.accounts, w.due, w.soonest
 	if err := w.find(); err != nil {
 		w.handBack(old, accounts)
 		return err
@@ -149,7 +150,7 @@ func (w *waiter) move(ctx context.Context, longest bound) error {
 		}
 	}
 	// No earlier slot, or no answer: the one that was booked stands.
-	w.booking, w.due = old, due
+	w.booking, w.due, w.soonest = old, due, soonest
 	return nil
 }
 
@@ -244,24 +245,37 @@ func (w *waiter) persist(ctx context.Context, longest bound, r BookRequest, err 
 	return nil
 }
 
-// lossesAtOnce bounds how often a booking is tried again because a log was lost.
-const lossesAtOnce = 3
+// askAgain bounds how often a booking is asked for again because a log was lost or
+// a clock has stepped.
+const askAgain = 4
 
 // ask asks the store once, and again after what it has lost is mended.
 func (w *waiter) ask(ctx context.Context, r BookRequest) error {
 	b := w.budget
-	b.reckon(&r)
-	booking, err := b.Store.Book(ctx, r)
-	for range lossesAtOnce {
+	var (
+		booking Booking
+		err     error
+		asked   time.Time
+	)
+	for left := askAgain; left > 0; left-- {
+		b.reckon(&r)
+		if left == 1 {
+			r.Expect = time.Time{} // the way is too slow to compare clocks over
+		}
+		asked = time.Now()
+		booking, err = b.Store.Book(ctx, r)
+		if err == nil && booking.Ahead {
+			r.Ahead = b.compare(booking.Now)
+			continue
+		}
 		if err != nil || !booking.Lost {
 			break
 		}
-		if err = b.refresh(ctx); err == nil {
-			b.reckon(&r)
-			booking, err = b.Store.Book(ctx, r)
+		if err = b.refresh(ctx); err != nil {
+			break
 		}
 	}
-	if err == nil && booking.Lost {
+	if err == nil && (booking.Lost || booking.Ahead) {
 		err = &StoreError{Op: "book", Err: errors.New("the store loses its logs again and again")}
 	}
 	if err != nil {
@@ -272,9 +286,11 @@ func (w *waiter) ask(ctx context.Context, r BookRequest) error {
 	if at < 0 {
 		return &StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("account %q was not asked for", booking.Account)}
 	}
-	// The wait is counted from the answer: then the caller leaves after its
-	// slot, by as long as the answer took to come.
-	w.due = time.Now().Add(booking.Slot.Sub(booking.Now))
+	// The store read its clock between the question and the answer. The wait is
+	// counted from the answer, so that the caller does not leave before its
+	// slot; how late it left at the most, from the question.
+	wait := booking.Slot.Sub(booking.Now)
+	w.due, w.soonest = time.Now().Add(wait), asked.Add(wait)
 	w.booking = booking
 	b.answered(ctx, booking, w.accounts.At(at))
 	return nil

@@ -7,8 +7,10 @@
 --       5 now as the caller reckons it from earlier answers; '' if it has none
 --       6 the now of the caller's last booking; '' if it has none
 --       7 the instant of the last loss that the caller has mended; '' if none
---       8 the digest of the accounts' index; '' for a single account
---       9 how many sets of limits follow
+--       8 by how much the caller found the server's clock to be ahead; '' if it
+--         has not compared
+--       9 the digest of the accounts' index; '' for a single account
+--      10 how many sets of limits follow
 --       then each set, 'MAX WINDOW ...'
 --       then the accounts, SET:ACCOUNT (sets count from 1); none if the index
 --       has them
@@ -19,6 +21,8 @@
 --         stepped: by how much the clock was found to have stepped, and corrected
 --         {'lost', now, version}                   not booked: a log was lost since
 --                                                  the caller last booked
+--         {'ahead', now, version}                  not booked: the clock is ahead of
+--                                                  what the caller reckons
 --         {'accounts'}                             ask again with the accounts
 --         {'cancelled'}                            the ID was cancelled before
 
@@ -31,15 +35,16 @@ local longest = ARGV[4] ~= '' and whole(ARGV[4], 'the longest wait', 0, 92233720
 local reckoned = ARGV[5] ~= '' and whole(ARGV[5], 'the reckoned now', 1, 4503599627370496)
 local before = ARGV[6] ~= '' and whole(ARGV[6], 'the last now', 1, 4503599627370496)
 local mended = ARGV[7] ~= '' and whole(ARGV[7], 'the last loss', 0, 4503599627370496) or 0
-local index = ARGV[8] ~= '' and base .. ':pool:' .. ARGV[8]
+local found = ARGV[8] ~= '' and whole(ARGV[8], 'the step', 0, 4503599627370496)
+local index = ARGV[9] ~= '' and base .. ':pool:' .. ARGV[9]
 local sets = {}
-for i = 1, whole(ARGV[9], 'the number of limit sets', 1, 10000) do
-  sets[i] = limitset(ARGV[9 + i])
+for i = 1, whole(ARGV[10], 'the number of limit sets', 1, 10000) do
+  sets[i] = limitset(ARGV[10 + i])
 end
 if #id ~= 32 then
   bad = bad or 'ERR ration: the booking\'s ID must have 32 digits'
 end
-local first = 10 + #sets
+local first = 11 + #sets
 if not index and #ARGV ~= first then
   bad = bad or 'ERR ration: exactly one account goes without an index'
 end
@@ -60,14 +65,18 @@ end
 -- stands still instead, as every window then only gets longer. Forward, logs
 -- would seem to have left their windows: if the caller's clock has not moved so
 -- far, and no other caller has seen such a time, the server's is put back. Two
--- clocks drift apart by less than a thousandth.
+-- clocks drift apart by less than a thousandth. A question that was long on its
+-- way looks the same, so the caller compares again when it has the answer.
 -- A caller that gives a now of its own and reckons none means what it says.
 local stepped = 0
 if now < seen - STEP and (reckoned or ARGV[1] == '') then
   stepped = seen - now
 elseif reckoned and seen <= reckoned + STEP and
   now > reckoned + STEP + math.max(reckoned - seen, 0) / 1000 then
-  stepped = reckoned - now
+  if not found then
+    return {'ahead', text(now), version()}
+  end
+  stepped = -found
 end
 if stepped ~= 0 then
   now = now + stepped
