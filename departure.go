@@ -11,7 +11,8 @@ import (
 type departure struct {
 	connected atomic.Bool // a connection was had: from here on it may have arrived
 	reused    atomic.Bool // that had carried a request before
-	wrote     atomic.Pointer[time.Time]
+	writes    atomic.Int32
+	wrote     atomic.Pointer[time.Time] // the last time
 }
 
 func (d *departure) trace() *httptrace.ClientTrace {
@@ -23,20 +24,23 @@ func (d *departure) trace() *httptrace.ClientTrace {
 		WroteRequest: func(httptrace.WroteRequestInfo) {
 			now := time.Now()
 			d.wrote.Store(&now)
+			d.writes.Add(1)
 		},
 	}
 }
 
-// left returns when the request left at the latest, and whether it did. On a new
+// left returns when the request left at the latest, and how often. On a new
 // connection it may be long on its way after it was written, while the provider
-// accepts the connection: it counts as having left when RoundTrip returned.
-func (d *departure) left(returned time.Time) (at time.Time, left bool) {
+// accepts the connection: it counts as having left when RoundTrip returned. More
+// than once it left if the connection was dead: http.Transport then sends some
+// requests again by itself, and the provider may have counted both.
+func (d *departure) left(returned time.Time) (at time.Time, times int) {
 	wrote := d.wrote.Load()
 	switch {
 	case wrote == nil:
-		return time.Time{}, false
+		return time.Time{}, 0
 	case d.reused.Load():
-		return *wrote, true
+		return *wrote, int(d.writes.Load())
 	}
-	return returned, true
+	return returned, int(d.writes.Load())
 }

@@ -33,21 +33,26 @@ func (g Grant) Cancel(ctx context.Context) error {
 	return g.budget.handBack(ctx, g.booking, g.accounts)
 }
 
-// left corrects the log if the call left so much later than its slot that a call
-// of the next window could follow it too closely: its connection took long to
-// make, or the machine was busy. What it spent is entered where it left, and only
-// then is its slot handed back. If the store fails the slot stands, and Margin is
-// what is left between the two calls.
-func (g Grant) left(ctx context.Context, at time.Time) {
+// left corrects the log if the call left more than once, or so much later than its
+// slot that a call of the next window could follow it too closely: its connection
+// took long to make, or the machine was busy. What it spent is entered where it
+// left, and only then is its slot handed back. If the store fails the slot stands,
+// and Margin is what is left between the two calls.
+func (g Grant) left(ctx context.Context, at time.Time, times int) {
 	account := g.accounts.At(g.accounts.find(g.booking.Account))
-	late, tolerance := at.Sub(g.soonest), account.tolerance()
-	if tolerance == 0 || late <= tolerance || g.booking.away {
+	after, tolerance := at.Sub(g.soonest), account.tolerance()
+	late := tolerance > 0 && after > tolerance
+	if !late {
+		times-- // the slot is one of them
+	}
+	if times < 1 || g.booking.away {
 		return
 	}
 	b := g.budget
-	moved := Booking{Slot: g.Slot.Add(late + time.Microsecond - 1).Truncate(time.Microsecond), Now: g.booking.Now, Cost: g.Cost}
+	slot := g.Slot.Add(max(0, after) + time.Microsecond - 1).Truncate(time.Microsecond)
+	moved := Booking{Account: account.ID, Slot: slot, Now: g.booking.Now, Cost: g.Cost * times}
 	err := b.Store.Enter(ctx, EnterRequest{ID: NewBookingID(), Budget: b.Name, Account: account, Now: b.clock(),
-		Spent: []Spending{{Slot: moved.Slot, Cost: g.Cost}}})
+		Spent: []Spending{{Slot: moved.Slot, Cost: moved.Cost}}})
 	if err != nil {
 		return
 	}
@@ -56,5 +61,7 @@ func (g Grant) left(ctx context.Context, at time.Time) {
 		b.own.add(account, moved, moved.Slot)
 		b.mu.Unlock()
 	}
-	_ = b.handBack(ctx, g.booking, g.accounts) // if it fails it counts twice
+	if late {
+		_ = b.handBack(ctx, g.booking, g.accounts) // if it fails it counts twice
+	}
 }

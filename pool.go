@@ -11,7 +11,8 @@ import (
 
 // A Pool draws on several tokens as if they were one. Which token a call spends
 // is decided by the store in the same step that books its slot: the one that is
-// free first and, of several that are free now, the one that has rested longest.
+// free first and, of several that are free now, the one that this list of tokens
+// has let rest longest.
 // A token that is spent or paused holds nobody up while another is free.
 //
 // Tokens may be added and removed while callers wait. A Pool is safe for
@@ -41,7 +42,8 @@ func NewPool(b *Budget, tokens ...Token) *Pool {
 }
 
 // Add puts tokens into the pool, from which waiting callers may take them at
-// once. A token that is there already is replaced.
+// once. A token that is there already is replaced; if its Limits differ they hold
+// for what is booked from now on.
 func (p *Pool) Add(tokens ...Token) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

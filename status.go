@@ -80,6 +80,12 @@ func (b *Budget) refresh(ctx context.Context) error {
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
+		for account, until := range b.known.PausedUntil {
+			// A pause that was made while the answer was on its way.
+			if until.After(status.Now) && until.After(status.PausedUntil[account]) {
+				status.PausedUntil[account] = until
+			}
+		}
 		b.known, b.seen, b.told, b.mended = status, time.Now(), time.Now(), status.Lost
 		return nil, nil
 	})

@@ -76,8 +76,8 @@ type BookRequest struct {
 	// Budget is the budget's name.
 	Budget string
 	// Accounts are those that may be charged: the one with the earliest slot
-	// is, and among those that are free now the one whose last slot is the
-	// longest ago.
+	// is, and among those that are free now the one whose last slot from this
+	// list is the longest ago.
 	Accounts *Accounts
 	// Cost is in units, at least 1 and at most Accounts.MaxCost. An account
 	// that could never take it is passed over.

@@ -203,10 +203,10 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 		t.Granted(req, grant)
 	}
 	resp, err := t.base().RoundTrip(out)
-	if at, left := way.left(time.Now()); left {
+	if at, times := way.left(time.Now()); times > 0 {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(req.Context()), handBackWithin)
 		defer stop()
-		grant.left(ctx, at)
+		grant.left(ctx, at, times)
 	}
 	if err != nil {
 		if _, traces := t.base().(*http.Transport); traces && !way.connected.Load() {
