@@ -74,6 +74,9 @@ func TestACallThatLeftLateIsCountedWhereItLeft(t *testing.T) {
 					resp, err := client.Get("http://provider.example/")
 					require.NoError(t, err)
 					require.NoError(t, resp.Body.Close())
+					usage, err := b.Usage(t.Context(), ration.NewToken("a"))
+					require.NoError(t, err)
+					require.Equal(t, 1, usage.Limits[0].Used)
 				}
 				require.Equal(t, row.want, base.sent[1].Sub(base.sent[0]))
 				require.Equal(t, 10100*time.Millisecond, base.sent[2].Sub(base.sent[1]))
