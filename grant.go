@@ -36,32 +36,28 @@ func (g Grant) Cancel(ctx context.Context) error {
 // left corrects the log if the call left more than once, or so much later than its
 // slot that a call of the next window could follow it too closely: its connection
 // took long to make, or the machine was busy. What it spent is entered where it
-// left, and only then is its slot handed back. If the store fails the slot stands,
-// and Margin is what is left between the two calls.
+// left, and its slot handed back in the same step. If the store fails the slot
+// stands, and Margin is what is left between the two calls.
 func (g Grant) left(ctx context.Context, at time.Time, times int) {
 	account := g.accounts.At(g.accounts.find(g.booking.Account))
 	after, tolerance := at.Sub(g.soonest), account.tolerance()
-	late := tolerance > 0 && after > tolerance
-	if !late {
-		times-- // the slot is one of them
+	b, instead := g.budget, g.booking
+	if tolerance == 0 || after <= tolerance {
+		instead = Booking{} // the slot stands for one of them
+		times--
 	}
 	if times < 1 || g.booking.away {
 		return
 	}
-	b := g.budget
 	slot := g.Slot.Add(max(0, after) + time.Microsecond - 1).Truncate(time.Microsecond)
-	moved := Booking{Account: account.ID, Slot: slot, Now: g.booking.Now, Cost: g.Cost * times}
-	err := b.Store.Enter(ctx, EnterRequest{ID: NewBookingID(), Budget: b.Name, Account: account, Now: b.clock(),
-		Spent: []Spending{{Slot: moved.Slot, Cost: moved.Cost}}})
-	if err != nil {
+	spent := Spending{Slot: slot, Cost: g.Cost * times}
+	err := b.Store.Enter(ctx, EnterRequest{ID: NewBookingID(), Budget: b.Name, Account: account,
+		Instead: instead, Spent: []Spending{spent}, Now: b.clock()})
+	if err != nil || !b.forgets() {
 		return
 	}
-	if b.forgets() {
-		b.mu.Lock()
-		b.own.add(account, moved, moved.Slot)
-		b.mu.Unlock()
-	}
-	if late {
-		_ = b.handBack(ctx, g.booking, g.accounts) // if it fails it counts twice
-	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.own.remove(instead)
+	b.own.add(account, Booking{Slot: spent.Slot, Now: g.booking.Now, Cost: spent.Cost}, spent.Slot)
 }

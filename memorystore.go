@@ -3,7 +3,6 @@ package ration
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -191,6 +190,10 @@ func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
+	instead, err := parseLogEntry(r.Instead.Entry, r.Instead.Slot)
+	if err != nil && r.Instead.Entry != "" {
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.now(r.Now)
@@ -208,6 +211,7 @@ func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
 			account.log.enter(max(slot, account.log.last()), int64(spent.Cost))
 		}
 	}
+	account.log.giveBack(instead)
 	account.expires = max(account.expires, max(account.log.last(), now)+limits.window+dayMicros)
 	b.remember(r.ID, memoryAnswer{cancelled: true})
 	return nil
@@ -342,7 +346,7 @@ func (e logEntry) name() string {
 
 func parseLogEntry(name string, slot time.Time) (logEntry, error) {
 	if len(name) != 16 {
-		return logEntry{}, errors.New("ration: the booking's Entry is not one of this store")
+		return logEntry{}, errOtherStore
 	}
 	return logEntry{
 		slot:   slot.UnixMicro(),

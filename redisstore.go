@@ -136,7 +136,7 @@ func (s *RedisStore) Cancel(ctx context.Context, r CancelRequest) error {
 	}
 	b := r.Booking
 	if b.Account != "" && len(b.Entry) != 12 {
-		return errors.New("ration: the booking's Entry is not one of this store")
+		return errOtherStore
 	}
 	digest, member := "", ""
 	if r.Accounts != nil {
@@ -158,9 +158,12 @@ func (s *RedisStore) Enter(ctx context.Context, r EnterRequest) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
-	args := make([]any, 0, 6+3*len(r.Spent))
+	if e := r.Instead.Entry; e != "" && len(e) != 12 {
+		return errOtherStore
+	}
+	args := make([]any, 0, 8+3*len(r.Spent))
 	args = append(args, micros(r.Now), r.ID.String(), r.Account.ID, nameLimits(r.Account.Limits),
-		micros(r.Total.Slot), r.Total.Cost)
+		micros(r.Total.Slot), r.Total.Cost, r.Instead.Entry, micros(r.Instead.Slot))
 	for _, spent := range r.Spent {
 		args = append(args, micros(spent.Slot), spent.Cost, spent.Entry)
 	}
@@ -170,6 +173,8 @@ func (s *RedisStore) Enter(ctx context.Context, r EnterRequest) error {
 	}
 	return err
 }
+
+var errOtherStore = errors.New("ration: the booking's Entry is not one of this store")
 
 // usageBatch bounds the work of one script: a pool of more accounts is asked
 // for in several.

@@ -166,6 +166,9 @@ type EnterRequest struct {
 	// enters what its log lacks, and then only what of Spent is later. Zero: not
 	// known. A store that loses nothing ignores it.
 	Total Spending
+	// Instead is a booking of the account that is handed back in the same step:
+	// its call was sent at another time than its slot. Zero: none.
+	Instead Booking
 	// Spent is at most 1,000 spendings in the order of their slots.
 	Spent []Spending
 	// Now stands for the store's clock. Zero: the store's clock.

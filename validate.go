@@ -49,6 +49,8 @@ func (r EnterRequest) validate() error {
 		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
 	case len(r.Spent) == 0 && r.Total.Cost == 0:
 		return errors.New("ration: EnterRequest has neither a spending nor a total")
+	case r.Instead.Entry != "" && r.Instead.Account != r.Account.ID:
+		return errors.New("ration: EnterRequest.Instead is a booking of another account")
 	case len(r.Spent) > maxSpent:
 		return fmt.Errorf("ration: %d spendings: there must be at most %d", len(r.Spent), maxSpent)
 	case r.Total.Cost < 0 || r.Total.Cost > maxUnits:

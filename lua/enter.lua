@@ -7,6 +7,8 @@
 --       4 its limits, 'MAX WINDOW ...'
 --       5 an instant at which the units spent by all are known; '' if none is
 --       6 those units, in the longest window before it
+--       7 an entry that is handed back in the same step; '' if none is
+--       8 its slot; '' likewise
 --       then for each, in the order of slots: slot, cost, and the entry that it
 --       had; '' if it had none
 -- returns {how many were entered}
@@ -20,14 +22,16 @@ local set = limitset(ARGV[4])
 local spendings = {}
 local known = ARGV[5] ~= '' and whole(ARGV[5], 'an instant', 1, 4503599627370496)
 local units = whole(ARGV[6], 'units', 0, 1000000000000)
-for i = 7, #ARGV, 3 do
+local instead = ARGV[7]
+local there = instead ~= '' and whole(ARGV[8], 'the slot', 1, 4503599627370496 + 400 * DAY)
+for i = 9, #ARGV, 3 do
   spendings[#spendings + 1] = {
     slot = whole(ARGV[i], 'a slot', 1, 4503599627370496 + 400 * DAY),
     cost = whole(ARGV[i + 1], 'a cost', 1, 1000000000000),
     entry = ARGV[i + 2],
   }
 end
-if #id ~= 32 or account == '' or #ARGV % 3 ~= 0 then
+if #id ~= 32 or account == '' or #ARGV % 3 ~= 2 or (instead ~= '' and #instead ~= 12) then
   bad = bad or 'ERR ration: enter takes an ID, an account, its limits, and for each spending three arguments'
 end
 if bad then
@@ -49,16 +53,19 @@ end
 -- What is missing of all that was spent by the known instant stands there as one
 -- entry: nothing of it left later.
 if known then
-  local there = since(log, known - set.window) - since(log, known)
-  if units > there then
-    add(known, units - there)
+  local inLog = since(log, known - set.window) - since(log, known)
+  if units > inLog then
+    add(known, units - inLog)
   end
 end
 for _, spending in ipairs(spendings) do
-  local there = #spending.entry == 12 and call('ZSCORE', log.key, spending.entry)
-  if not (there and tonumber(there) == spending.slot) and not (known and spending.slot <= known) then
+  local slot = #spending.entry == 12 and call('ZSCORE', log.key, spending.entry)
+  if not (slot and tonumber(slot) == spending.slot) and not (known and spending.slot <= known) then
     add(spending.slot, spending.cost)
   end
+end
+if instead ~= '' then
+  giveBack(log, instead, there)
 end
 if entered > 0 then
   keep(log, set, now)

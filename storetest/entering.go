@@ -57,6 +57,19 @@ var enterRules = []rule{
 		d.enter(a, lost...)
 		d.used(a, 2, 3, 10*sec)
 	}},
+	{"a booking is entered where it left instead of at its slot", func(d *desk) {
+		a := d.single(limit(2, 10*sec))
+		all := d.slots(a, 0, 0)
+		d.at(3 * sec)
+		r := d.entering(a, spent(2*sec, 1))
+		r.Instead = all[0]
+		require.NoError(d.t, d.store.Enter(d.t.Context(), r))
+		require.NoError(d.t, d.store.Enter(d.t.Context(), r))
+		d.used(a, 2, 0, 10*sec)
+		d.at(10 * sec)
+		d.used(a, 1, 1, 12*sec)
+		d.slots(a, 10*sec, 12*sec)
+	}},
 	{"what has left every window is not entered", func(d *desk) {
 		a := d.single(limit(2, sec), limit(3, 10*sec))
 		d.at(10 * sec)
