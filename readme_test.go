@@ -3,6 +3,7 @@ package ration_test
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -104,4 +105,15 @@ func stands(block string, examples []string) bool {
 		}
 	}
 	return false
+}
+
+// The table of methods is the one that was measured.
+func TestReadmesTableIsTheMeasuredOne(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	results, err := os.ReadFile("benchmarks/results/methods.md")
+	require.NoError(t, err)
+	table := regexp.MustCompile(`(?m)(^\|.*\n)+`).Find(results)
+	require.NotEmpty(t, table)
+	require.Contains(t, string(readme), "<!-- methods -->\n"+string(table)+"<!-- /methods -->")
 }
