@@ -54,6 +54,9 @@ type limitSet struct {
 	spans  spans
 }
 
+// maxSets bounds what a script is told with every booking.
+const maxSets = 10_000
+
 // NewAccounts returns the list. It is an error if there is none, if an ID
 // occurs twice or is malformed, or if a limit is not valid.
 func NewAccounts(list ...Account) (*Accounts, error) {
@@ -80,7 +83,9 @@ func NewAccounts(list ...Account) (*Accounts, error) {
 			if err := validateLimits(account.Limits, maxWindow+mostMargin); err != nil {
 				return nil, fmt.Errorf("ration: account %s: %w", account.ID, err)
 			}
-			set = len(a.sets)
+			if set = len(a.sets); set == maxSets {
+				return nil, fmt.Errorf("ration: there are more than %d different sets of limits", maxSets)
+			}
 			known[name] = set
 			a.sets = append(a.sets, limitSet{limits: account.Limits, name: name, spans: newSpans(account.Limits)})
 		}

@@ -11,8 +11,8 @@ import (
 
 // A Pool draws on several tokens as if they were one. Which token a call spends
 // is decided by the store in the same step that books its slot: the one that is
-// free first and, of several that are free now, the one that this list of tokens
-// has let rest longest.
+// free first and, of several that are free now, the one that has been free the
+// longest.
 // A token that is spent or paused holds nobody up while another is free.
 //
 // Tokens may be added and removed while callers wait. A Pool is safe for

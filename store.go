@@ -15,8 +15,9 @@ import (
 // Every method is one atomic step: of two calls on one budget one sees all
 // that the other did. Methods are safe for concurrent use. A method returns
 // when its context ends, with an error that matches the context's; what it had
-// begun is then undone by the store. Any other failure is a [*StoreError]:
-// a full log is not a failure.
+// begun is then undone by the store. A request that is malformed is an error
+// before anything is entered. Any other failure is a [*StoreError]: a full log is
+// not a failure.
 //
 // Time is the store's own clock, in whole microseconds. A request whose Now is
 // not zero is carried out as if the clock stood there: tests and simulations
@@ -76,8 +77,8 @@ type BookRequest struct {
 	// Budget is the budget's name.
 	Budget string
 	// Accounts are those that may be charged: the one with the earliest slot
-	// is, and among those that are free now the one whose last slot from this
-	// list is the longest ago.
+	// is, and among those that are free now the one that has been free the
+	// longest, as far as this list of accounts knows.
 	Accounts *Accounts
 	// Cost is in units, at least 1 and at most Accounts.MaxCost. An account
 	// that could never take it is passed over.
@@ -231,8 +232,8 @@ type LimitUsage struct {
 	Used int
 	// Remaining is Max - Used, and zero where that is negative.
 	Remaining int
-	// FreeAt is when Remaining next grows if nothing more is booked. Zero:
-	// nothing is used.
+	// FreeAt is when Remaining next grows if nothing more is booked, and slots
+	// that were handed back are taken. Zero: nothing is used.
 	FreeAt time.Time
 }
 

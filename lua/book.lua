@@ -82,6 +82,11 @@ if stepped ~= 0 then
   now = now + stepped
   call('HSET', base, 'offset', text(ahead + stepped))
 end
+-- One that slips back by less stands still as well: a slot that was handed back
+-- and has passed would be offered again, when others are booked without it.
+if now < seen and (reckoned or ARGV[1] == '') then
+  now = seen
+end
 
 -- missing notes that a log is gone. Until the workers have entered again what
 -- they booked nothing leaves.
