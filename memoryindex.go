@@ -3,6 +3,7 @@ package ration
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // A memoryIndex holds the accounts of one Accounts, ordered by score: a slot
@@ -10,7 +11,7 @@ import (
 type memoryIndex struct {
 	items   []scoredAccount
 	scores  map[string]int64 // by member
-	expires int64
+	expires int64            // a day after its last use, on the machine's clock
 }
 
 // A scoredAccount is named as in the Redis index, SET:ACCOUNT, so that equal
@@ -20,9 +21,6 @@ type scoredAccount struct {
 	at     int // the account's place in Accounts
 	score  int64
 }
-
-// An index that is not used is kept for so long.
-const indexMicros = 400 * dayMicros
 
 // A candidate is an account with the slot that it can give.
 type candidate struct {
@@ -42,7 +40,7 @@ func (b *memoryBudget) choose(accounts *Accounts, cost, now int64) (candidate, m
 	}
 	best := candidate{at: -1}
 	scores := make(map[int]int64)
-	for _, item := range b.index(accounts, now).items {
+	for _, item := range b.index(accounts).items {
 		// Scores are never too late: nothing behind this one is earlier.
 		if best.at >= 0 && best.slot <= max(now, item.score) {
 			break
@@ -87,7 +85,7 @@ func (a *memoryAccount) score(now int64, limits spans, handedBack bool) int64 {
 }
 
 // index returns the index of the accounts.
-func (b *memoryBudget) index(accounts *Accounts, now int64) *memoryIndex {
+func (b *memoryBudget) index(accounts *Accounts) *memoryIndex {
 	index := b.indexes[accounts.digest]
 	if index == nil {
 		index = &memoryIndex{scores: make(map[string]int64, accounts.Len())}
@@ -98,7 +96,7 @@ func (b *memoryBudget) index(accounts *Accounts, now int64) *memoryIndex {
 		slices.SortFunc(index.items, scoredAccount.compare)
 		b.indexes[accounts.digest] = index
 	}
-	index.expires = now + indexMicros
+	index.expires = time.Now().UnixMicro() + dayMicros
 	return index
 }
 

@@ -139,7 +139,7 @@ func (s *MemoryStore) Book(ctx context.Context, r BookRequest) (Booking, error) 
 		b.remember(r.ID, memoryAnswer{booking: answer})
 	}
 	if scores != nil {
-		b.index(r.Accounts, now).update(scores, r.Accounts)
+		b.index(r.Accounts).update(scores, r.Accounts)
 	}
 	return answer, nil
 }
@@ -329,7 +329,7 @@ func (b *memoryBudget) sweep(now int64) {
 		}
 	}
 	for digest, index := range b.indexes {
-		if index.expires <= now {
+		if index.expires <= moment {
 			delete(b.indexes, digest)
 		}
 		break

@@ -178,7 +178,7 @@ else
       call('ZADD', index, 'NX', 0, ARGV[i])
     end
     -- Before all that could still fail.
-    call('PEXPIRE', index, text(400 * DAY / 1000))
+    call('PEXPIRE', index, text(DAY / 1000))
   elseif call('EXISTS', index) == 0 then
     return {'accounts'}
   end
@@ -198,7 +198,7 @@ else
     end
     rank, chunk = rank + chunk, 64
   until #members == 0
-  call('PEXPIRE', index, text(400 * DAY / 1000))
+  call('PEXPIRE', index, text(DAY / 1000))
 end
 if before and lost > mended then
   return {'lost', text(now), version()}
