@@ -61,7 +61,7 @@ func TestAFleetUsesItsQuotaAndIsNeverRefused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			const limit, window = 400, 10 * time.Second
+			const limit, window = 400, 15 * time.Second
 			server := redistest.Start(t)
 			order := map[string]any{"Tokens": []string{"one", "two", "three"}, "Limit": limit, "Window": window}
 			order["Serve"] = true
@@ -72,7 +72,7 @@ func TestAFleetUsesItsQuotaAndIsNeverRefused(t *testing.T) {
 
 			delete(order, "Serve")
 			order["URL"], order["Redis"], order["Budget"] = address, server.Addr, redistest.Name(t)
-			order["Workers"], order["Duration"] = 16, 22*time.Second
+			order["Workers"], order["Duration"] = 16, 33*time.Second
 			before := server.Commands(t)
 			var fleet []*fleetProcess
 			for range 4 {
