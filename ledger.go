@@ -12,6 +12,7 @@ import (
 // store may lose its log, and every process then enters its own part again.
 type ledger struct {
 	accounts map[string]*ownAccount
+	away     bool // some may have been made while the store was down
 }
 
 // An ownAccount is the process's own bookings of one account, oldest first.
@@ -37,6 +38,7 @@ func (l *ledger) add(account Account, b Booking, booked time.Time) {
 		l.accounts[account.ID] = of
 	}
 	of.account = account
+	l.away = l.away || booked.IsZero()
 	// Only as many are dropped as are added, and one more, so that no booking
 	// pays for an hour's.
 	for range 2 {

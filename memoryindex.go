@@ -27,6 +27,7 @@ type candidate struct {
 	at      int
 	account *memoryAccount
 	limits  spans
+	rule    int64 // the slot that the log alone gives, however long ago
 	slot    int64
 	hole    int // its index in the log's holes; -1: none
 }
@@ -35,8 +36,7 @@ type candidate struct {
 // of those that it looked at, by their place; nil for a list without an index.
 func (b *memoryBudget) choose(accounts *Accounts, cost, now int64) (candidate, map[int]int64) {
 	if accounts.Len() == 1 {
-		best, _ := b.consider(accounts, 0, cost, now)
-		return best, nil
+		return b.consider(accounts, 0, cost, now), nil
 	}
 	best := candidate{at: -1}
 	scores := make(map[int]int64)
@@ -48,8 +48,8 @@ func (b *memoryBudget) choose(accounts *Accounts, cost, now int64) (candidate, m
 		if cost > accounts.sets[accounts.setOf[item.at]].spans.most {
 			continue
 		}
-		one, score := b.consider(accounts, item.at, cost, now)
-		scores[item.at] = score
+		one := b.consider(accounts, item.at, cost, now)
+		scores[item.at] = one.score(cost, now)
 		if best.at < 0 || one.slot < best.slot {
 			best = one
 		}
@@ -57,22 +57,31 @@ func (b *memoryBudget) choose(accounts *Accounts, cost, now int64) (candidate, m
 	return best, scores
 }
 
-// consider returns the slot that an account can give, and its score.
-func (b *memoryBudget) consider(accounts *Accounts, at int, cost, now int64) (candidate, int64) {
-	account := b.account(accounts.list[at].ID)
-	limits := accounts.sets[accounts.setOf[at]].spans
-	log := &account.log
-	from := max(now, account.paused)
-	slot := max(from, log.earliest(now, limits, cost))
-	hole := log.handedBack(cost, from)
-	if hole >= 0 {
-		slot = log.holes[hole].slot
+// consider returns the slot that an account can give.
+func (b *memoryBudget) consider(accounts *Accounts, at int, cost, now int64) candidate {
+	c := candidate{
+		at:      at,
+		account: b.account(accounts.list[at].ID),
+		limits:  accounts.sets[accounts.setOf[at]].spans,
 	}
-	score := max(account.score(now, limits, len(log.holes) > 0), account.paused)
-	if len(log.holes) > 0 {
-		score = 0
+	log, from := &c.account.log, max(now, c.account.paused)
+	c.rule = log.earliest(now, c.limits, cost)
+	c.slot = max(from, c.rule)
+	if c.hole = log.handedBack(cost, from); c.hole >= 0 {
+		c.slot = log.holes[c.hole].slot
 	}
-	return candidate{at: at, account: account, limits: limits, slot: slot, hole: hole}, score
+	return c
+}
+
+// score returns the account's score as it was considered for a booking of cost.
+func (c candidate) score(cost, now int64) int64 {
+	switch {
+	case len(c.account.log.holes) > 0:
+		return 0
+	case cost == 1:
+		return max(c.rule, c.account.paused)
+	}
+	return max(c.account.score(now, c.limits, false), c.account.paused)
 }
 
 // score returns the slot of a booking of one unit that comes long ago. It is not

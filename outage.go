@@ -75,17 +75,23 @@ func (b *Budget) isDown() bool {
 // without it. Of the callers that find it down one at a time finds out.
 func (b *Budget) reachable(ctx context.Context) bool {
 	b.out.mu.Lock()
-	down := !b.out.since.IsZero()
-	if down && time.Now().Before(b.out.probe) {
-		b.out.mu.Unlock()
-		return false
-	}
-	b.out.probe = time.Now().Add(probeEvery)
 	began := b.out.since
+	down := !began.IsZero()
+	if down {
+		if time.Now().Before(b.out.probe) {
+			b.out.mu.Unlock()
+			return false
+		}
+		b.out.probe = time.Now().Add(probeEvery)
+	}
 	b.out.mu.Unlock()
 
 	b.mu.Lock()
-	unentered := b.own.choose(func(o ownBooking) bool { return o.booked.IsZero() })
+	var unentered []spent
+	if b.own.away {
+		unentered = b.own.choose(func(o ownBooking) bool { return o.booked.IsZero() })
+		b.own.away = len(unentered) > 0
+	}
 	b.mu.Unlock()
 	if !down && len(unentered) == 0 {
 		return true
@@ -107,26 +113,27 @@ func (b *Budget) reachable(ctx context.Context) bool {
 // alone books without the store, as Outage says.
 func (w *waiter) alone(ctx context.Context, longest time.Duration) error {
 	b := w.budget
+	r := w.request(longest)
+	if err := r.validate(); err != nil {
+		return err
+	}
 	b.mu.Lock()
-	now := b.reckonedNow()
+	r.Now = b.reckonedNow()
 	workers := max(1, b.known.Workers)
 	b.mu.Unlock()
 
 	var booking Booking
 	if b.Outage == Open {
-		booking = b.bookOpen(w, now)
+		booking = b.bookOpen(r)
 	} else {
-		shares, err := b.sharesFrom(ctx, now)
+		shares, err := b.sharesFrom(ctx, r.Now)
 		if err != nil {
 			return err
 		}
-		divided, err := w.accounts.divide(workers)
-		if err != nil {
+		if r.Accounts, err = w.accounts.divide(workers, w.cost); err != nil {
 			return err
 		}
-		booking, err = shares.Book(ctx, BookRequest{ID: NewBookingID(), Budget: b.Name, Accounts: divided,
-			Cost: min(w.cost, divided.MaxCost()), MaxWait: longest, Now: now})
-		if err != nil {
+		if booking, err = shares.Book(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -142,12 +149,12 @@ func (w *waiter) alone(ctx context.Context, longest time.Duration) error {
 }
 
 // bookOpen charges the accounts in turn and grants at once.
-func (b *Budget) bookOpen(w *waiter, now time.Time) Booking {
+func (b *Budget) bookOpen(r BookRequest) Booking {
 	b.out.mu.Lock()
-	account := w.accounts.At(b.out.turn % w.accounts.Len())
+	account := r.Accounts.At(b.out.turn % r.Accounts.Len())
 	b.out.turn++
 	b.out.mu.Unlock()
-	return Booking{ID: NewBookingID(), Budget: b.Name, Cost: w.cost, Booked: true, Account: account.ID, Slot: now, Now: now}
+	return Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost, Booked: true, Account: account.ID, Slot: r.Now, Now: r.Now}
 }
 
 // sharesFrom returns the logs of this process's shares. At the beginning of an
@@ -180,19 +187,20 @@ func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*MemoryStore, e
 	return shares, nil
 }
 
-// divide returns the accounts with a share of each limit. A Max that is smaller
-// than the workers becomes one unit in a longer window.
-func (a *Accounts) divide(workers int) (*Accounts, error) {
+// divide returns the accounts with a share of each limit. A share that is smaller
+// than the cost, though Max is not, becomes as large in a longer window.
+func (a *Accounts) divide(workers, cost int) (*Accounts, error) {
 	list := make([]Account, len(a.list))
 	for i, account := range a.list {
 		limits := make([]Limit, len(account.Limits))
 		for j, l := range account.Limits {
-			if l.Max >= workers {
-				l.Max /= workers
-			} else {
-				l.Window = min(l.Window*time.Duration(workers)/time.Duration(l.Max), maxWindow).Truncate(time.Microsecond)
-				l.Max = 1
+			share := l.Max / workers
+			if least := max(1, cost); share < least {
+				share = min(least, l.Max)
+				longer := float64(l.Window) * float64(workers) * float64(share) / float64(l.Max)
+				l.Window = time.Duration(min(longer, float64(maxWindow))).Truncate(time.Microsecond)
 			}
+			l.Max = share
 			limits[j] = l
 		}
 		list[i] = Account{ID: account.ID, Limits: limits}

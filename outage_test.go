@@ -166,6 +166,27 @@ func TestAShareOfLessThanOneIsALongerWindow(t *testing.T) {
 	})
 }
 
+func TestACostThatIsMoreThanAShareIsCountedWhole(t *testing.T) {
+	inOutage(t, ration.Divide, ration.Limit{Max: 10, Window: 20 * time.Second}, func(t *testing.T, workers []*process, stores []*cutStore) {
+		book(t, workers[0], 1)
+		book(t, workers[1], 1)
+		time.Sleep(11 * time.Second) // a heartbeat
+		book(t, workers[0], 1)
+		time.Sleep(time.Minute)
+		stores[0].cut.Store(true)
+		start := time.Now()
+		for range 2 {
+			_, err := workers[0].Wait(t.Context(), ration.NewToken("a"), 8)
+			require.NoError(t, err)
+		}
+		require.Equal(t, 32*time.Second, time.Since(start), "a share of 5 in 20 s is 8 in 32 s")
+		for cost, want := range map[int]string{0: "at least 1", 11: "no limit ever admits more than 10"} {
+			_, err := workers[0].Wait(t.Context(), ration.NewToken("a"), cost)
+			require.ErrorContains(t, err, want)
+		}
+	})
+}
+
 func TestOpenSendsEverythingAndEntersItLater(t *testing.T) {
 	inOutage(t, ration.Open, ration.PerHour(10), func(t *testing.T, workers []*process, stores []*cutStore) {
 		book(t, workers[0], 1)

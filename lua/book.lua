@@ -120,8 +120,8 @@ local scores = {}
 
 -- consider looks at one account. Its score in the index becomes the slot that a
 -- booking of one unit would get if it came long ago: never more than what the
--- next booking gets, and for a free account that of its last booking, so that
--- of several free accounts the one that has rested longest is taken. Of an
+-- next booking gets, and for a free account when it became free, so that of
+-- several free accounts the one that has been free the longest is taken. Of an
 -- account with holes that is not known: 0.
 local function consider(member)
   local number, account = string.match(member, '^(%d+):(.+)$')
@@ -154,12 +154,9 @@ local function consider(member)
   if index then
     if log.handedBack then
       scores[member] = 0
-    elseif cost == 1 then
-      scores[member] = unclamped
     else
-      scores[member] = earliest(log, set, 1)
+      scores[member] = math.max(paused, cost == 1 and unclamped or earliest(log, set, 1))
     end
-    scores[member] = math.max(scores[member], log.handedBack and 0 or paused)
   end
   if not best or slot < best.slot then
     best = {slot = slot, log = log, set = set, hole = hole, member = member, account = account}
