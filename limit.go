@@ -16,25 +16,6 @@ const (
 	maxWindow = 366 * 24 * time.Hour
 )
 
-// Algorithm is how a provider counts the calls of a limit.
-type Algorithm int
-
-const (
-	// SlidingLog keeps every booking's slot: no window of any alignment ever
-	// holds more than Max. It is the zero value, and how Instagram, Meta and
-	// TikTok count. In Redis it costs about 113 bytes a booking (see
-	// docs/design.md for the measurement).
-	SlidingLog Algorithm = iota
-)
-
-// String returns the algorithm's name.
-func (a Algorithm) String() string {
-	if a == SlidingLog {
-		return "SlidingLog"
-	}
-	return "Algorithm(" + strconv.Itoa(int(a)) + ")"
-}
-
 // A Limit is at most Max units of cost in any Window, counted as Algorithm
 // says. A limit is a value: copy it freely.
 type Limit struct {
@@ -45,6 +26,29 @@ type Limit struct {
 	Window time.Duration
 	// Algorithm is how the provider counts. Zero: SlidingLog.
 	Algorithm Algorithm
+	// Scope names the requests that the limit covers: those whose scopes have
+	// it, as [WithScope] or [Transport.Scope] says. 1 to 32 letters, digits,
+	// '-', '_' and '.'. Empty: all requests.
+	Scope string
+
+	// Burst is, for GCRA, how many units may leave at once after a rest. Zero:
+	// 1, each unit an even share of the window behind the last. At most Max.
+	Burst int
+	// Resolution is, for SubWindows, the length of a sub-window, in whole
+	// microseconds. Zero: a sixtieth of the window. At most 1,000 to a window.
+	Resolution time.Duration
+	// Zone is, for FixedWindow, the IANA time zone in which windows are
+	// aligned: with "America/Los_Angeles" a Window of 24 h is from midnight to
+	// midnight there, 23 or 25 h long when the clocks change. Empty: UTC.
+	Zone string
+	// FirstUse tells, for FixedWindow, that a window begins with the first call
+	// after the last one ended, or where [Budget.Reset] says.
+	FirstUse bool
+
+	// Margin is what is kept free around a window, because the provider
+	// counts a call when it arrives. Zero: [Budget.Margin]; to a [Store], none.
+	// Negative: none. At most 24 h.
+	Margin time.Duration
 }
 
 // PerSecond returns a limit of n units in any second.
@@ -67,9 +71,17 @@ func (l Limit) Using(a Algorithm) Limit {
 
 // ParseLimit reads a limit as people write it: "5000/1h", "10/s", "100/15m",
 // "1000/day". The part behind the slash is a time.Duration, or one of s, m, h,
-// d, sec, second, min, minute, hour and day.
+// d, sec, second, min, minute, hour and day. Behind a colon may follow the
+// algorithm, and what else there is to say of it, between commas:
+//
+//	100/s:gcra,burst=10
+//	100000/day:sub-windows,resolution=10m
+//	10000/day:fixed-window,zone=America/Los_Angeles
+//	5000/h:fixed-window,first-use
+//	30/m:fixed-window,scope=search
 func ParseLimit(s string) (Limit, error) {
-	count, window, found := strings.Cut(strings.TrimSpace(s), "/")
+	text, more, _ := strings.Cut(s, ":")
+	count, window, found := strings.Cut(strings.TrimSpace(text), "/")
 	if !found {
 		return Limit{}, fmt.Errorf("ration: limit %q: write it as MAX/WINDOW, such as 5000/1h", s)
 	}
@@ -82,10 +94,52 @@ func ParseLimit(s string) (Limit, error) {
 		return Limit{}, fmt.Errorf("ration: limit %q: %q is not a window: write a duration such as 1h, 15m or 10s", s, window)
 	}
 	l := Limit{Max: n, Window: w}
+	if len(text) < len(s) {
+		if err := l.parseMore(more); err != nil {
+			return Limit{}, fmt.Errorf("ration: limit %q: %w", s, err)
+		}
+	}
 	if err := l.validate(maxWindow); err != nil {
 		return Limit{}, fmt.Errorf("ration: limit %q: %w", s, err)
 	}
 	return l, nil
+}
+
+// parseMore reads what stands behind the colon.
+func (l *Limit) parseMore(text string) (err error) {
+	name, options, _ := strings.Cut(text, ",")
+	if l.Algorithm, err = parseAlgorithm(strings.TrimSpace(name)); err != nil {
+		return err
+	}
+	if options == "" {
+		return nil
+	}
+	for option := range strings.SplitSeq(options, ",") {
+		key, value, _ := strings.Cut(strings.TrimSpace(option), "=")
+		switch key {
+		case "burst":
+			if l.Burst, err = strconv.Atoi(value); err != nil {
+				return fmt.Errorf("burst=%s: %q is not a whole number of units", value, value)
+			}
+		case "resolution":
+			if l.Resolution, err = parseWindow(value); err != nil {
+				return fmt.Errorf("resolution=%s: write a duration such as 10s", value)
+			}
+		case "margin":
+			if l.Margin, err = time.ParseDuration(value); err != nil {
+				return fmt.Errorf("margin=%s: write a duration such as 100ms", value)
+			}
+		case "zone":
+			l.Zone = value
+		case "scope":
+			l.Scope = value
+		case "first-use":
+			l.FirstUse = true
+		default:
+			return fmt.Errorf("%q is none of burst=N, resolution=DURATION, zone=NAME, first-use, scope=NAME and margin=DURATION", option)
+		}
+	}
+	return nil
 }
 
 func parseWindow(s string) (time.Duration, error) {
@@ -109,14 +163,43 @@ func parseWindow(s string) (time.Duration, error) {
 
 // String returns the limit as [ParseLimit] reads it.
 func (l Limit) String() string {
-	w := l.Window.String()
-	if strings.HasSuffix(w, "m0s") {
-		w = strings.TrimSuffix(w, "0s")
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d/%s", l.Max, shortly(l.Window))
+	if l == (Limit{Max: l.Max, Window: l.Window}) {
+		return b.String()
 	}
-	if strings.HasSuffix(w, "h0m") {
-		w = strings.TrimSuffix(w, "0m")
+	b.WriteString(":" + l.Algorithm.name())
+	if l.Burst != 0 {
+		fmt.Fprintf(&b, ",burst=%d", l.Burst)
 	}
-	return strconv.Itoa(l.Max) + "/" + w
+	if l.Resolution != 0 {
+		fmt.Fprintf(&b, ",resolution=%s", shortly(l.Resolution))
+	}
+	if l.Zone != "" {
+		fmt.Fprintf(&b, ",zone=%s", l.Zone)
+	}
+	if l.FirstUse {
+		b.WriteString(",first-use")
+	}
+	if l.Scope != "" {
+		fmt.Fprintf(&b, ",scope=%s", l.Scope)
+	}
+	if l.Margin != 0 {
+		fmt.Fprintf(&b, ",margin=%s", shortly(l.Margin))
+	}
+	return b.String()
+}
+
+// shortly writes a duration without the zeros at its end.
+func shortly(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
 }
 
 //lint:file-ignore ST1005 these errors begin with the name of the field that they are about
@@ -133,10 +216,48 @@ func (l Limit) validate(longest time.Duration) error {
 		return fmt.Errorf("Window is %v: it must be at most %v", l.Window, longest)
 	case l.Window%time.Microsecond != 0:
 		return fmt.Errorf("Window is %v: it must be a whole number of microseconds", l.Window)
-	case l.Algorithm != SlidingLog:
-		return fmt.Errorf("Algorithm is %v: it must be SlidingLog", l.Algorithm)
+	case l.Margin > mostMargin:
+		return fmt.Errorf("Margin is %v: it must be at most %v", l.Margin, mostMargin)
+	case !validScope(l.Scope) && l.Scope != "":
+		return fmt.Errorf("Scope is %q: it must be 1 to 32 letters, digits, '-', '_' and '.'", l.Scope)
+	}
+	return l.validateAlgorithm()
+}
+
+// validateAlgorithm checks what belongs to one algorithm only.
+func (l Limit) validateAlgorithm() error {
+	_, known := algorithms[l.Algorithm]
+	switch {
+	case !known:
+		return fmt.Errorf("Algorithm is %v: it must be one of the package's constants", l.Algorithm)
+	case l.Burst != 0 && l.Algorithm != GCRA:
+		return fmt.Errorf("Burst is %d: only GCRA has one, and Algorithm is %v", l.Burst, l.Algorithm)
+	case l.Burst < 0 || l.Burst > l.Max:
+		return fmt.Errorf("Burst is %d: it must be from 0 to Max, %d", l.Burst, l.Max)
+	case l.Resolution != 0 && l.Algorithm != SubWindows:
+		return fmt.Errorf("Resolution is %v: only SubWindows has one, and Algorithm is %v", l.Resolution, l.Algorithm)
+	case l.Resolution != 0 && (l.Resolution < l.Window/maxSubWindows || l.Resolution > l.Window || l.Resolution%time.Microsecond != 0):
+		return fmt.Errorf("Resolution is %v: it must be a whole number of microseconds, from a %dth of Window to Window", l.Resolution, maxSubWindows)
+	case (l.Zone != "" || l.FirstUse) && l.Algorithm != FixedWindow:
+		return fmt.Errorf("Zone and FirstUse are FixedWindow's only, and Algorithm is %v", l.Algorithm)
+	case l.Zone != "" && l.FirstUse:
+		return errors.New("Zone and FirstUse are both set: a window begins at one or the other")
+	}
+	if l.Zone != "" {
+		if _, err := time.LoadLocation(l.Zone); err != nil || l.Zone == "Local" {
+			return fmt.Errorf("Zone is %q: it must be an IANA time zone such as America/Los_Angeles, known on this machine (import time/tzdata to embed them)", l.Zone)
+		}
 	}
 	return nil
+}
+
+func validScope(s string) bool {
+	if s == "" || len(s) > 32 {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(c rune) bool {
+		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.')
+	})
 }
 
 func validateLimits(limits []Limit, longest time.Duration) error {
