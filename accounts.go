@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -22,15 +23,12 @@ type Account struct {
 	given []Limit // Limits before a budget's margin; nil: there is none
 }
 
-// tolerance is how late a caller may be: half the margin of the shortest window.
-// The other half is for the way to the provider.
+// tolerance is how late a caller may be: half the smallest margin. The other half
+// is for the way to the provider.
 func (a Account) tolerance() time.Duration {
-	if a.given == nil {
-		return 0
-	}
 	least := mostMargin
-	for i, l := range a.Limits {
-		least = min(least, l.Window-a.given[i].Window)
+	for _, l := range a.Limits {
+		least = min(least, l.margin())
 	}
 	return least / 2
 }
@@ -42,6 +40,10 @@ type Accounts struct {
 	byID   map[string]int
 	sets   []limitSet
 	setOf  []int // for each of list, its index in sets
+	shared []Account // charged with whichever of list is
+	shares []int     // for each of shared, its index in sets
+	scopes map[string]bool
+	zones  []string // those that the limits name
 	most   int
 	digest string
 }
@@ -59,44 +61,89 @@ const maxSets = 10_000
 
 // NewAccounts returns the list. It is an error if there is none, if an ID
 // occurs twice or is malformed, or if a limit is not valid.
-func NewAccounts(list ...Account) (*Accounts, error) {
+func NewAccounts(list ...Account) (*Accounts, error) { return newAccounts(list, nil) }
+
+// Sharing returns the list with accounts that are charged with every booking,
+// whichever account of the list it is charged to: those of an application and of
+// an address, say. It is an error if an ID occurs twice or is malformed, or if a
+// limit is not valid.
+func (a *Accounts) Sharing(shared ...Account) (*Accounts, error) { return newAccounts(a.list, shared) }
+
+func newAccounts(list, shared []Account) (*Accounts, error) {
 	if len(list) == 0 {
 		return nil, errors.New("ration: there is no account")
 	}
+	if len(shared) > maxShared {
+		return nil, fmt.Errorf("ration: there are %d shared accounts: at most %d are charged with a booking", len(shared), maxShared)
+	}
 	a := &Accounts{
-		list:  slices.Clone(list),
-		byID:  make(map[string]int, len(list)),
-		setOf: make([]int, len(list)),
+		list:   slices.Clone(list),
+		byID:   make(map[string]int, len(list)),
+		shared: slices.Clone(shared),
+		scopes: make(map[string]bool),
 	}
 	known := make(map[string]int)
 	for i, account := range a.list {
-		if !validAccountID(account.ID) {
-			return nil, fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", account.ID)
-		}
 		if _, found := a.byID[account.ID]; found {
 			return nil, fmt.Errorf("ration: account %s occurs twice", account.ID)
 		}
 		a.byID[account.ID] = i
-		name := nameLimits(account.Limits)
-		set, found := known[name]
-		if !found {
-			if err := validateLimits(account.Limits, maxWindow+mostMargin); err != nil {
-				return nil, fmt.Errorf("ration: account %s: %w", account.ID, err)
-			}
-			if set = len(a.sets); set == maxSets {
-				return nil, fmt.Errorf("ration: there are more than %d different sets of limits", maxSets)
-			}
-			known[name] = set
-			a.sets = append(a.sets, limitSet{limits: account.Limits, name: name, spans: newSpans(account.Limits)})
+		set, err := a.addSet(account, known)
+		if err != nil {
+			return nil, err
 		}
-		a.setOf[i] = set
+		a.setOf = append(a.setOf, set)
 		a.most = max(a.most, int(a.sets[set].spans.most))
+	}
+	for i, account := range a.shared {
+		same := func(o Account) bool { return o.ID == account.ID }
+		if _, found := a.byID[account.ID]; found || slices.ContainsFunc(a.shared[:i], same) {
+			return nil, fmt.Errorf("ration: account %s occurs twice", account.ID)
+		}
+		set, err := a.addSet(account, known)
+		if err != nil {
+			return nil, err
+		}
+		a.shares = append(a.shares, set)
+		a.most = min(a.most, int(a.sets[set].spans.most))
 	}
 	if len(a.list) > 1 {
 		a.digest = a.sum()
 	}
 	return a, nil
 }
+
+// addSet returns the index of the account's limits in sets.
+func (a *Accounts) addSet(account Account, known map[string]int) (int, error) {
+	if !validAccountID(account.ID) {
+		return 0, fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", account.ID)
+	}
+	name := nameLimits(account.Limits)
+	set, found := known[name]
+	if found {
+		return set, nil
+	}
+	if err := validateLimits(account.Limits); err != nil {
+		return 0, fmt.Errorf("ration: account %s: %w", account.ID, err)
+	}
+	if set = len(a.sets); set == maxSets {
+		return 0, fmt.Errorf("ration: there are more than %d different sets of limits", maxSets)
+	}
+	known[name] = set
+	a.sets = append(a.sets, limitSet{limits: account.Limits, name: name, spans: newSpans(account.Limits)})
+	for _, l := range account.Limits {
+		if l.Scope != "" {
+			a.scopes[l.Scope] = true
+		}
+		if l.Zone != "" && !slices.Contains(a.zones, l.Zone) {
+			a.zones = append(a.zones, l.Zone)
+		}
+	}
+	return set, nil
+}
+
+// maxShared bounds the work of one booking.
+const maxShared = 16
 
 // Len returns how many accounts there are.
 func (a *Accounts) Len() int { return len(a.list) }
@@ -109,8 +156,12 @@ func (a *Accounts) At(i int) Account { return a.list[i] }
 // needs no index.
 func (a *Accounts) Digest() string { return a.digest }
 
+// Shared returns the accounts that are charged with every booking. They must not
+// be changed.
+func (a *Accounts) Shared() []Account { return a.shared }
+
 // MaxCost is the largest cost that any of the accounts can take at once: the
-// smallest Max of its limits.
+// smallest Max of its limits, or, of a limit counted by GCRA, Burst.
 func (a *Accounts) MaxCost() int { return a.most }
 
 func (a *Accounts) sum() string {
@@ -122,19 +173,81 @@ func (a *Accounts) sum() string {
 	return hex.EncodeToString(h.Sum(nil))[:idLength]
 }
 
-// nameLimits spells limits out as the scripts read them: MAX WINDOW pairs, the
-// window in microseconds.
+// nameLimits spells limits out as the scripts read them, each MAX WINDOW MARGIN
+// LETTER EXTRA SCOPE ZONE, with durations in microseconds.
 func nameLimits(limits []Limit) string {
 	var b strings.Builder
 	for i, l := range limits {
 		if i > 0 {
 			b.WriteByte(' ')
 		}
-		b.WriteString(strconv.Itoa(l.Max))
+		extra := int64(0)
+		switch l.Algorithm {
+		case GCRA:
+			extra = int64(l.burst())
+		case SubWindows:
+			extra = l.resolution().Microseconds()
+		}
+		zone := cmp.Or(l.Zone, "-")
+		if l.FirstUse {
+			zone = "*"
+		}
+		for _, n := range []int64{int64(l.Max), l.Window.Microseconds(), l.margin().Microseconds()} {
+			b.WriteString(strconv.FormatInt(n, 10))
+			b.WriteByte(' ')
+		}
+		b.WriteString(algorithms[l.Algorithm].letter)
 		b.WriteByte(' ')
-		b.WriteString(strconv.FormatInt(l.Window.Microseconds(), 10))
+		b.WriteString(strconv.FormatInt(extra, 10))
+		b.WriteByte(' ')
+		b.WriteString(cmp.Or(l.Scope, "-"))
+		b.WriteByte(' ')
+		b.WriteString(zone)
 	}
 	return b.String()
+}
+
+// parseLimits reads what nameLimits spelt out.
+func parseLimits(name string) ([]Limit, error) {
+	words := strings.Fields(name)
+	if len(words) == 0 || len(words)%7 != 0 {
+		return nil, fmt.Errorf("%q is not a set of limits", clip(name))
+	}
+	var limits []Limit
+	for one := range slices.Chunk(words, 7) {
+		var numbers [4]int64
+		for i, word := range []string{one[0], one[1], one[2], one[4]} {
+			n, err := strconv.ParseInt(word, 10, 64)
+			if err != nil {
+				return nil, fmt.Errorf("%q is not a set of limits", clip(name))
+			}
+			numbers[i] = n
+		}
+		l := Limit{Max: int(numbers[0]), Window: time.Duration(numbers[1]) * time.Microsecond, Margin: time.Duration(numbers[2]) * time.Microsecond}
+		for a, of := range algorithms {
+			if of.letter == one[3] {
+				l.Algorithm = a
+			}
+		}
+		switch l.Algorithm {
+		case GCRA:
+			l.Burst = int(numbers[3])
+		case SubWindows:
+			l.Resolution = time.Duration(numbers[3]) * time.Microsecond
+		}
+		if one[5] != "-" {
+			l.Scope = one[5]
+		}
+		switch one[6] {
+		case "-":
+		case "*":
+			l.FirstUse = true
+		default:
+			l.Zone = one[6]
+		}
+		limits = append(limits, l)
+	}
+	return limits, validateLimits(limits)
 }
 
 func validAccountID(id string) bool {
@@ -162,4 +275,45 @@ func (a *Accounts) find(id string) int {
 		return i
 	}
 	return -1
+}
+
+// limitsOf returns the limits of an account, shared or not.
+func (a *Accounts) limitsOf(id string) []Limit {
+	if at := a.find(id); at >= 0 {
+		return a.list[at].Limits
+	}
+	for _, account := range a.shared {
+		if account.ID == id {
+			return account.Limits
+		}
+	}
+	return nil
+}
+
+// relevant lists the scopes that a limit names, sorted and between commas.
+func (a *Accounts) relevant(scopes []string) string {
+	if len(scopes) == 0 || len(a.scopes) == 0 {
+		return ""
+	}
+	var named []string
+	for _, scope := range scopes {
+		if a.scopes[scope] && !slices.Contains(named, scope) {
+			named = append(named, scope)
+		}
+	}
+	slices.Sort(named)
+	return strings.Join(named, ",")
+}
+
+// lane names those who leave in the order in which they book: all with the same
+// scopes, share kept back and shared accounts. lua/account.lua has it likewise.
+func (a *Accounts) lane(scopes string, keep int) string {
+	if scopes == "" && keep == 0 && len(a.shared) == 0 {
+		return ""
+	}
+	ids := make([]string, len(a.shared))
+	for i, account := range a.shared {
+		ids[i] = account.ID
+	}
+	return scopes + "~" + strconv.Itoa(keep) + "~" + strings.Join(ids, ",")
 }

@@ -85,3 +85,8 @@ func parseAlgorithm(name string) (Algorithm, error) {
 	}
 	return 0, fmt.Errorf("%q is not an algorithm: write one of %s", name, strings.Join(names, ", "))
 }
+
+// newCounter returns what an algorithm that keeps no log keeps of one limit.
+func (a Algorithm) newCounter() counter {
+	panic("ration: " + a.String() + " is a log")
+}

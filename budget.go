@@ -251,7 +251,7 @@ func (b *Budget) check() error {
 	return nil
 }
 
-// account returns the token's account, with the margin in its limits' windows.
+// account returns the token's account, with the margin of its limits.
 func (b *Budget) account(t Token) (Account, error) {
 	if t.empty() {
 		return Account{}, errors.New("ration: the token is empty: make it with NewToken from a secret")
@@ -260,12 +260,14 @@ func (b *Budget) account(t Token) (Account, error) {
 	if limits == nil {
 		limits = b.Limits
 	}
-	if err := validateLimits(limits, maxWindow); err != nil {
+	if err := validateLimits(limits); err != nil {
 		return Account{}, fmt.Errorf("ration: budget %q: %w", b.Name, err)
 	}
 	widened := make([]Limit, len(limits))
 	for i, l := range limits {
-		l.Window += b.margin(l.Window)
+		if l.Margin == 0 {
+			l.Margin = b.margin(l.Window)
+		}
 		widened[i] = l
 	}
 	return Account{ID: t.AccountID(), Limits: widened, given: limits}, nil

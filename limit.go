@@ -99,7 +99,7 @@ func ParseLimit(s string) (Limit, error) {
 			return Limit{}, fmt.Errorf("ration: limit %q: %w", s, err)
 		}
 	}
-	if err := l.validate(maxWindow); err != nil {
+	if err := l.validate(); err != nil {
 		return Limit{}, fmt.Errorf("ration: limit %q: %w", s, err)
 	}
 	return l, nil
@@ -204,7 +204,7 @@ func shortly(d time.Duration) string {
 
 //lint:file-ignore ST1005 these errors begin with the name of the field that they are about
 
-func (l Limit) validate(longest time.Duration) error {
+func (l Limit) validate() error {
 	switch {
 	case l.Max < 1:
 		return fmt.Errorf("Max is %d: it must be at least 1", l.Max)
@@ -212,10 +212,12 @@ func (l Limit) validate(longest time.Duration) error {
 		return fmt.Errorf("Max is %d: it must be at most %d; count in larger units", l.Max, maxUnits)
 	case l.Window < minWindow:
 		return fmt.Errorf("Window is %v: it must be at least %v", l.Window, minWindow)
-	case l.Window > longest:
-		return fmt.Errorf("Window is %v: it must be at most %v", l.Window, longest)
+	case l.Window > maxWindow:
+		return fmt.Errorf("Window is %v: it must be at most %v", l.Window, maxWindow)
 	case l.Window%time.Microsecond != 0:
 		return fmt.Errorf("Window is %v: it must be a whole number of microseconds", l.Window)
+	case l.Margin%time.Microsecond != 0 && l.Margin > 0:
+		return fmt.Errorf("Margin is %v: it must be a whole number of microseconds", l.Margin)
 	case l.Margin > mostMargin:
 		return fmt.Errorf("Margin is %v: it must be at most %v", l.Margin, mostMargin)
 	case !validScope(l.Scope) && l.Scope != "":
@@ -260,7 +262,23 @@ func validScope(s string) bool {
 	})
 }
 
-func validateLimits(limits []Limit, longest time.Duration) error {
+// burst is how many units GCRA lets leave at once.
+func (l Limit) burst() int { return max(1, l.Burst) }
+
+// resolution is the length of a sub-window, in whole microseconds.
+func (l Limit) resolution() time.Duration {
+	if l.Resolution == 0 {
+		return max(l.Window/defaultSubWindows, time.Microsecond).Truncate(time.Microsecond)
+	}
+	return l.Resolution
+}
+
+const defaultSubWindows = 60
+
+// margin is what a store keeps free.
+func (l Limit) margin() time.Duration { return max(0, l.Margin) }
+
+func validateLimits(limits []Limit) error {
 	if len(limits) == 0 {
 		return errors.New("there is no limit: name at least one, such as ration.PerHour(5000)")
 	}
@@ -268,8 +286,13 @@ func validateLimits(limits []Limit, longest time.Duration) error {
 		return fmt.Errorf("there are %d limits: at most %d apply to one account", len(limits), maxLimits)
 	}
 	for i, l := range limits {
-		if err := l.validate(longest); err != nil {
+		if err := l.validate(); err != nil {
 			return fmt.Errorf("limit %d: %w", i+1, err)
+		}
+		for j, o := range limits[:i] {
+			if o.Max, o.Margin, o.Burst = l.Max, l.Margin, l.Burst; o == l && !l.Algorithm.isLog() {
+				return fmt.Errorf("limits %d and %d differ in nothing but Max: keep the smaller", j+1, i+1)
+			}
 		}
 	}
 	return nil

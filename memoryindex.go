@@ -2,6 +2,7 @@ package ration
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
@@ -25,77 +26,118 @@ type scoredAccount struct {
 // A candidate is an account with the slot that it can give.
 type candidate struct {
 	at      int
-	account *memoryAccount
-	limits  spans
-	rule    int64 // the slot that the log alone gives, however long ago
+	charges []*charge // the account's own, then those of the shared ones
+	rule    int64     // the slot that it alone gives, however long ago
 	slot    int64
-	hole    int // its index in the log's holes; -1: none
+	hole    int // its place in the account's holes; -1: none
 }
 
-// choose returns the account that can take the cost first, and the new scores
+// choose returns the account that can take the booking first, and the new scores
 // of those that it looked at, by their place; nil for a list without an index.
-func (b *memoryBudget) choose(accounts *Accounts, cost, now int64) (candidate, map[int]int64) {
-	if accounts.Len() == 1 {
-		return b.consider(accounts, 0, cost, now), nil
+func (b *memoryBudget) choose(r BookRequest, l lane, now int64) (candidate, map[int]int64, error) {
+	a := r.Accounts
+	shared, from := make([]*charge, len(a.shared)), now
+	for i, account := range a.shared {
+		shared[i] = openCharge(b.account(account.ID), &a.sets[a.shares[i]], now)
+		if shared[i].rule(r.Revision); shared[i].differs {
+			return candidate{}, nil, differ(r, account.ID, shared[i].account.ruling.spell())
+		}
+		from = max(from, shared[i].account.paused)
 	}
-	best := candidate{at: -1}
+	if a.Len() == 1 {
+		one, ok := b.consider(r, l, 0, shared, from, now)
+		if !ok {
+			return one, nil, b.refuse(r, one)
+		}
+		return one, nil, nil
+	}
+	best, refused := candidate{at: -1}, candidate{at: -1}
 	scores := make(map[int]int64)
-	for _, item := range b.index(accounts).items {
+	soonest := now
+	if len(shared) > 0 {
+		soonest = settle(shared, from, l)
+	}
+	for _, item := range b.index(a, l.name).items {
 		// Scores are never too late: nothing behind this one is earlier.
-		if best.at >= 0 && best.slot <= max(now, item.score) {
+		if best.at >= 0 && best.slot <= max(soonest, item.score) {
 			break
 		}
-		if cost > accounts.sets[accounts.setOf[item.at]].spans.most {
+		if l.cost > a.sets[a.setOf[item.at]].spans.most {
 			continue
 		}
-		one := b.consider(accounts, item.at, cost, now)
-		scores[item.at] = one.score(cost, now)
+		one, ok := b.consider(r, l, item.at, shared, from, now)
+		if !ok {
+			if refused.at < 0 {
+				refused = one
+			}
+			continue
+		}
+		scores[item.at] = one.score(l)
 		if best.at < 0 || one.slot < best.slot {
 			best = one
 		}
 	}
-	return best, scores
+	if best.at < 0 {
+		return best, nil, b.refuse(r, refused)
+	}
+	return best, scores, nil
 }
 
-// consider returns the slot that an account can give.
-func (b *memoryBudget) consider(accounts *Accounts, at int, cost, now int64) candidate {
-	c := candidate{
-		at:      at,
-		account: b.account(accounts.list[at].ID),
-		limits:  accounts.sets[accounts.setOf[at]].spans,
+// refuse returns the error for a booking that no account takes.
+func (b *memoryBudget) refuse(r BookRequest, c candidate) error {
+	if c.at >= 0 && c.charges[0].differs {
+		return differ(r, r.Accounts.At(c.at).ID, c.charges[0].account.ruling.spell())
 	}
-	log, from := &c.account.log, max(now, c.account.paused)
-	c.rule = log.earliest(now, c.limits, cost)
-	c.slot = max(from, c.rule)
-	if c.hole = log.handedBack(cost, from); c.hole >= 0 {
-		c.slot = log.holes[c.hole].slot
-	}
-	return c
+	return fmt.Errorf("ration: cost %d is more than any account can take", r.Cost)
 }
 
-// score returns the account's score as it was considered for a booking of cost.
-func (c candidate) score(cost, now int64) int64 {
+// consider returns the slot that an account can give, and whether it gives any.
+func (b *memoryBudget) consider(r BookRequest, l lane, at int, shared []*charge, from, now int64) (candidate, bool) {
+	a := r.Accounts
+	account := b.account(a.list[at].ID)
+	own := openCharge(account, &a.sets[a.setOf[at]], now)
+	own.rule(r.Revision)
+	c := candidate{at: at, charges: append([]*charge{own}, shared...), hole: -1}
+	if own.differs || l.cost > own.set.spans.most {
+		return c, false
+	}
+	from = max(from, account.paused)
+	c.rule = settle(c.charges[:1], account.last(l.name), l)
+	c.slot = c.rule
+	if len(shared) > 0 || c.rule < from {
+		c.slot = settle(c.charges, max(from, c.rule), l)
+	}
+	if c.hole = account.handedBack(l, from); c.hole >= 0 {
+		c.slot = account.holes[c.hole].slot
+	}
+	return c, true
+}
+
+// score returns the account's score as it was considered for a booking.
+func (c candidate) score(l lane) int64 {
+	account := c.charges[0].account
 	switch {
-	case len(c.account.log.holes) > 0:
+	case len(account.holes) > 0:
 		return 0
-	case cost == 1:
-		return max(c.rule, c.account.paused)
+	case l.cost == 1:
+		return max(c.rule, account.paused)
 	}
-	return max(c.account.score(now, c.limits, false), c.account.paused)
+	return max(c.charges[0].score(l, false), account.paused)
 }
 
 // score returns the slot of a booking of one unit that comes long ago. It is not
 // known of an account that was handed slots back: 0.
-func (a *memoryAccount) score(now int64, limits spans, handedBack bool) int64 {
+func (c *charge) score(l lane, handedBack bool) int64 {
 	if handedBack {
 		return 0
 	}
-	return a.log.earliest(now, limits, 1)
+	l.cost = 1
+	return settle([]*charge{c}, c.account.last(l.name), l)
 }
 
-// index returns the index of the accounts.
-func (b *memoryBudget) index(accounts *Accounts) *memoryIndex {
-	index := b.indexes[accounts.digest]
+// index returns the index of the accounts for a lane.
+func (b *memoryBudget) index(accounts *Accounts, lane string) *memoryIndex {
+	index := b.indexes[accounts.digest+lane]
 	if index == nil {
 		index = &memoryIndex{scores: make(map[string]int64, accounts.Len())}
 		for i := range accounts.list {
@@ -103,7 +145,7 @@ func (b *memoryBudget) index(accounts *Accounts) *memoryIndex {
 			index.scores[accounts.member(i)] = 0
 		}
 		slices.SortFunc(index.items, scoredAccount.compare)
-		b.indexes[accounts.digest] = index
+		b.indexes[accounts.digest+lane] = index
 	}
 	index.expires = time.Now().UnixMicro() + dayMicros
 	return index

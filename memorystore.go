@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 )
@@ -32,12 +33,6 @@ type memoryBudget struct {
 	indexes  map[string]*memoryIndex
 	answers  map[BookingID]memoryAnswer
 	asked    []BookingID // the keys of answers, oldest first
-}
-
-type memoryAccount struct {
-	log     slidingLog
-	paused  int64 // the end of the pause
-	expires int64
 }
 
 // A memoryAnswer is kept for a minute, as RedisStore does.
@@ -110,7 +105,13 @@ func (s *MemoryStore) Book(ctx context.Context, r BookRequest) (Booking, error) 
 	}
 	b.sweep(now)
 
-	best, scores := b.choose(r.Accounts, int64(r.Cost), now)
+	l := lane{scopes: r.Accounts.relevant(r.Scopes), keep: int64(r.Keep), cost: int64(r.Cost)}
+	l.name = r.Accounts.lane(l.scopes, r.Keep)
+	best, scores, err := b.choose(r, l, now)
+	if err != nil {
+		return Booking{}, err
+	}
+	charge := best.charges[0]
 	answer := Booking{
 		ID:      r.ID,
 		Budget:  r.Budget,
@@ -121,25 +122,36 @@ func (s *MemoryStore) Book(ctx context.Context, r BookRequest) (Booking, error) 
 		Version: b.version,
 		Booked:  r.MaxWait == Forever || best.slot-now <= r.MaxWait.Microseconds(),
 	}
+	if charge.ruled {
+		answer.Ruling = charge.account.ruling
+	}
 	if answer.Booked {
-		log := &best.account.log
-		var e logEntry
+		handedBack := len(charge.account.holes) > 0
+		h := hole{slot: best.slot, lane: l.name}
 		if best.hole >= 0 {
-			e = log.take(best.hole, int64(r.Cost))
+			h.parts = take(best.charges, l, best.hole)
 		} else {
-			e = log.enter(best.slot, int64(r.Cost))
+			for _, c := range best.charges {
+				h.parts = append(h.parts, c.enter(l, best.slot, l.cost, true))
+			}
 		}
-		answer.Entry = e.name()
-		best.account.expires = max(log.last(), now) + best.limits.window + dayMicros
-		handedBack := len(log.holes) > 0
-		log.trim(now, best.limits)
+		answer.Entry = h.name()
+		for _, c := range best.charges {
+			if !c.ruled {
+				c.account.ruling, c.account.name = Ruling{r.Revision, c.set.limits}, c.set.name
+			}
+			c.keep()
+		}
+		for _, c := range best.charges {
+			c.trim()
+		}
 		if scores != nil {
-			scores[best.at] = best.account.score(now, best.limits, best.hole >= 0 || handedBack)
+			scores[best.at] = charge.score(l, handedBack)
 		}
 		b.remember(r.ID, memoryAnswer{booking: answer})
 	}
 	if scores != nil {
-		b.index(r.Accounts).update(scores, r.Accounts)
+		b.index(r.Accounts, l.name).update(scores, r.Accounts)
 	}
 	return answer, nil
 }
@@ -153,7 +165,7 @@ func (s *MemoryStore) Cancel(ctx context.Context, r CancelRequest) error {
 		return err
 	}
 	booking := r.Booking
-	e, err := parseLogEntry(booking.Entry, booking.Slot)
+	h, err := parseHole(booking.Entry, booking.Slot)
 	if err != nil && booking.Account != "" {
 		return err
 	}
@@ -166,20 +178,27 @@ func (s *MemoryStore) Cancel(ctx context.Context, r CancelRequest) error {
 	}
 	if booking.Account == "" && found {
 		booking = known.booking
-		e, _ = parseLogEntry(booking.Entry, booking.Slot)
+		h, _ = parseHole(booking.Entry, booking.Slot)
 	}
 	b.remember(booking.ID, memoryAnswer{cancelled: true})
-	account := b.accounts[booking.Account]
-	if account == nil {
-		return nil
-	}
-	account.log.giveBack(e)
+	b.giveBack(h, booking.Account)
 	if r.Accounts != nil {
-		if index, at := b.indexes[r.Accounts.digest], r.Accounts.find(booking.Account); index != nil && at >= 0 {
+		index, at := b.indexes[r.Accounts.digest+h.lane], r.Accounts.find(booking.Account)
+		if index != nil && at >= 0 {
 			index.update(map[int]int64{at: 0}, r.Accounts)
 		}
 	}
 	return nil
+}
+
+// giveBack hands back every part of a booking.
+func (b *memoryBudget) giveBack(h hole, account string) {
+	ids := append([]string{account}, sharedIn(h.lane)...)
+	for i := range min(len(h.parts), len(ids)) {
+		if a := b.accounts[ids[i]]; a != nil {
+			a.giveBack(h, i)
+		}
+	}
 }
 
 // Enter implements [Store].
@@ -190,8 +209,12 @@ func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
-	instead, err := parseLogEntry(r.Instead.Entry, r.Instead.Slot)
+	instead, err := parseHole(r.Instead.Entry, r.Instead.Slot)
 	if err != nil && r.Instead.Entry != "" {
+		return err
+	}
+	accounts, err := NewAccounts(r.Account)
+	if err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -201,18 +224,26 @@ func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
 	if _, found := b.answers[r.ID]; found {
 		return nil
 	}
-	account, limits := b.account(r.Account.ID), newSpans(r.Account.Limits)
+	c := openCharge(b.account(r.Account.ID), &accounts.sets[0], now)
 	for _, spent := range r.Spent {
-		e, err := parseLogEntry(spent.Entry, spent.Slot)
-		if at, found := account.log.find(e.before); err == nil && found && account.log.entries[at] == e {
-			continue
+		h, err := parseHole(spent.Entry, spent.Slot)
+		scopes := accounts.relevant(r.Scopes)
+		if err == nil {
+			if c.account.has(h, r.Account.ID) {
+				continue
+			}
+			scopes = scopesOf(h.lane)
 		}
-		if slot := spent.Slot.UnixMicro(); slot > now-limits.window {
-			account.log.enter(max(slot, account.log.last()), int64(spent.Cost))
+		l := lane{scopes: scopes}
+		if scopes != "" {
+			l.name = scopes + "~0~"
+		}
+		if slot := spent.Slot.UnixMicro(); slot > now-c.set.spans.window {
+			c.enter(l, max(slot, c.account.last(l.name)), int64(spent.Cost), false)
 		}
 	}
-	account.log.giveBack(instead)
-	account.expires = max(account.expires, max(account.log.last(), now)+limits.window+dayMicros)
+	b.giveBack(instead, r.Account.ID)
+	c.keep()
 	b.remember(r.ID, memoryAnswer{cancelled: true})
 	return nil
 }
@@ -242,8 +273,9 @@ func (s *MemoryStore) Usage(ctx context.Context, r UsageRequest) ([]Usage, error
 		if account.paused > now {
 			u.PausedUntil = time.UnixMicro(account.paused)
 		}
-		for j, limit := range newSpans(one.Limits).list {
-			used, freeAt := account.log.usage(now, limit)
+		c := openCharge(account, &limitSet{limits: one.Limits, spans: newSpans(one.Limits)}, now)
+		for j := range c.set.spans.list {
+			used, freeAt := c.usage(&c.set.spans.list[j])
 			u.Limits = append(u.Limits, newLimitUsage(one.Limits[j], used, freeAt))
 		}
 		all[i] = u
@@ -336,27 +368,54 @@ func (b *memoryBudget) sweep(now int64) {
 	}
 }
 
-// name returns the entry as Booking.Entry has it, 16 bytes.
-func (e logEntry) name() string {
-	var b [16]byte
-	binary.BigEndian.PutUint64(b[:8], uint64(e.before))
-	binary.BigEndian.PutUint64(b[8:], uint64(e.cost))
-	return string(b[:])
+// name returns the booking as Booking.Entry has it: its lane, a zero, and 18 bytes
+// for each account that was charged.
+func (h hole) name() string {
+	b := append([]byte(h.lane), 0)
+	for _, p := range h.parts {
+		logged := byte('N')
+		if p.logged {
+			logged = 'L'
+		}
+		b = append(b, logged, byte('0'+p.number))
+		b = binary.BigEndian.AppendUint64(b, uint64(p.before))
+		b = binary.BigEndian.AppendUint64(b, uint64(p.cost))
+	}
+	return string(b)
 }
 
-func parseLogEntry(name string, slot time.Time) (logEntry, error) {
-	if len(name) != 16 {
-		return logEntry{}, errOtherStore
+func parseHole(name string, slot time.Time) (hole, error) {
+	const length = 18
+	lane, text, found := strings.Cut(name, "\x00")
+	if !found || len(text) == 0 || len(text)%length != 0 {
+		return hole{}, errOtherStore
 	}
-	return logEntry{
-		slot:   slot.UnixMicro(),
-		before: int64(binary.BigEndian.Uint64([]byte(name[:8]))),
-		cost:   int64(binary.BigEndian.Uint64([]byte(name[8:]))),
-	}, nil
+	h := hole{slot: slot.UnixMicro(), lane: lane}
+	for ; len(text) > 0; text = text[length:] {
+		h.parts = append(h.parts, part{
+			logged: text[0] == 'L',
+			number: int(text[1] - '0'),
+			before: int64(binary.BigEndian.Uint64([]byte(text[2:10]))),
+			cost:   int64(binary.BigEndian.Uint64([]byte(text[10:18]))),
+		})
+	}
+	return h, nil
+}
+
+// sharedIn returns the shared accounts of a lane.
+func sharedIn(lane string) []string {
+	if i := strings.LastIndexByte(lane, '~'); i >= 0 && i+1 < len(lane) {
+		return strings.Split(lane[i+1:], ",")
+	}
+	return nil
 }
 
 func newLimitUsage(l Limit, used, freeAt int64) LimitUsage {
-	u := LimitUsage{Limit: l, Used: int(used), Remaining: int(max(0, int64(l.Max)-used))}
+	most := l.Max
+	if l.Algorithm == GCRA {
+		most = l.burst()
+	}
+	u := LimitUsage{Limit: l, Used: int(used), Remaining: max(0, most-int(used))}
 	if freeAt > 0 {
 		u.FreeAt = time.UnixMicro(freeAt)
 	}

@@ -48,7 +48,7 @@ func TestMemoryStoreKeepsAWindow(t *testing.T) {
 			require.NoError(t, err)
 			time.Sleep(booking.Slot.Sub(booking.Now))
 		}
-		log := &store.budgets["x"].accounts["one"].log
+		log := store.budgets["x"].accounts["one"].runs[0]
 		require.LessOrEqual(t, len(log.entries), 100+2*trimBatch)
 		require.LessOrEqual(t, cap(log.entries), 4*len(log.entries))
 	})

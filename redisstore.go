@@ -1,10 +1,13 @@
 package ration
 
 import (
+	"cmp"
 	"context"
 	"embed"
 	"errors"
 	"strconv"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -35,16 +38,68 @@ type RedisStore struct {
 //go:embed lua/*.lua
 var luaFiles embed.FS
 
-// The scripts are their files behind the parts they share. Each is one constant
-// text: Redis keeps every different text that it was ever sent.
+// A script is its file behind the parts that it needs: an account's limits decide
+// which. Redis keeps every different text that it was ever sent, so the parts are
+// always put together in the same way.
+type script struct {
+	name     string
+	accounts bool // reads accounts
+}
+
 var (
-	bookScript   = redis.NewScript(luaSource("common", "slidinglog", "book"))
-	cancelScript = redis.NewScript(luaSource("common", "slidinglog", "cancel"))
-	usageScript  = redis.NewScript(luaSource("common", "slidinglog", "usage"))
-	pauseScript  = redis.NewScript(luaSource("common", "pause"))
-	statusScript = redis.NewScript(luaSource("common", "status"))
-	enterScript  = redis.NewScript(luaSource("common", "slidinglog", "enter"))
+	bookScript   = script{"book", true}
+	cancelScript = script{"cancel", true}
+	enterScript  = script{"enter", true}
+	usageScript  = script{"usage", true}
+	pauseScript  = script{"pause", false}
+	statusScript = script{"status", false}
 )
+
+// parts are the files of the algorithms, in the order of the scripts.
+var parts = []struct {
+	algorithm Algorithm
+	file      string
+}{
+	{SlidingLog, "slidinglog"}, {StreamLog, "streamlog"}, {PackedLog, "packedlog"}, {FixedWindow, "fixedwindow"},
+	{SlidingWindow, "slidingwindow"}, {SubWindows, "subwindows"}, {GCRA, "gcra"},
+}
+
+// An algorithmSet has a bit for each algorithm.
+type algorithmSet int
+
+func (s algorithmSet) with(a Algorithm) algorithmSet { return s | 1<<a }
+
+func (s algorithmSet) has(a Algorithm) bool { return s&(1<<a) != 0 }
+
+// logsOnly are those that a script needs which does not know the limits.
+const logsOnly = algorithmSet(1 << SlidingLog)
+
+var compiled sync.Map // of scriptKey to *redis.Script
+
+type scriptKey struct {
+	script script
+	set    algorithmSet
+}
+
+// with returns the script for limits of those algorithms.
+func (s script) with(set algorithmSet) *redis.Script {
+	key := scriptKey{s, set}
+	if known, found := compiled.Load(key); found {
+		return known.(*redis.Script)
+	}
+	files := []string{"common"}
+	if s.accounts {
+		files = append(files, "log")
+		for _, p := range parts {
+			if set.has(p.algorithm) {
+				files = append(files, p.file)
+			}
+		}
+		files = append(files, "account")
+	}
+	made, _ := compiled.LoadOrStore(key, redis.NewScript(luaSource(append(files, s.name)...)))
+	return made.(*redis.Script)
+}
 
 func luaSource(parts ...string) string {
 	var text []byte
@@ -56,6 +111,34 @@ func luaSource(parts ...string) string {
 		text = append(text, piece...)
 	}
 	return string(text)
+}
+
+// arguments spells out the zones and the sets of limits.
+func (a *Accounts) arguments(args []any, now time.Time) []any {
+	args = append(a.zoneArguments(args, now), len(a.sets))
+	for _, set := range a.sets {
+		args = append(args, set.name)
+	}
+	return args
+}
+
+// zoneArguments spells out the zones, as they are about now.
+func (a *Accounts) zoneArguments(args []any, now time.Time) []any {
+	args = append(args, len(a.zones))
+	for _, name := range a.zones {
+		args = append(args, zoneText(name, now))
+	}
+	return args
+}
+
+// algorithms are those of all limits.
+func (a *Accounts) algorithms() (set algorithmSet) {
+	for _, s := range a.sets {
+		for _, l := range s.limits {
+			set = set.with(l.Algorithm)
+		}
+	}
+	return set
 }
 
 // Book implements [Store].
@@ -71,22 +154,25 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 	if r.Ahead > 0 {
 		ahead = strconv.FormatInt(r.Ahead.Microseconds(), 10)
 	}
-	args := make([]any, 0, 12+len(r.Accounts.sets))
+	args := make([]any, 0, 16+len(r.Accounts.sets))
 	args = append(args, micros(r.Now), r.ID.String(), r.Cost, maxWait, micros(r.Expect), micros(r.Last),
-		micros(r.Mended), ahead, r.Accounts.digest, len(r.Accounts.sets))
-	for _, set := range r.Accounts.sets {
-		args = append(args, set.name)
+		micros(r.Mended), ahead, r.Accounts.digest, r.Accounts.relevant(r.Scopes), r.Keep, r.Revision)
+	args = r.Accounts.arguments(args, cmp.Or(r.Now, r.Expect, time.Now()))
+	args = append(args, len(r.Accounts.shared))
+	for i, set := range r.Accounts.shares {
+		args = append(args, strconv.Itoa(set+1)+":"+r.Accounts.shared[i].ID)
 	}
 	if r.Accounts.Len() == 1 {
 		args = append(args, r.Accounts.member(0))
 	}
+	book := bookScript.with(r.Accounts.algorithms())
 	undo := func() { s.undo(r) }
-	reply, err := s.run(ctx, "book", bookScript, r.Budget, args, undo)
+	reply, err := s.run(ctx, "book", book, r.Budget, args, undo)
 	if err == nil && reply.is("accounts", 1) {
 		for i := range r.Accounts.Len() {
 			args = append(args, r.Accounts.member(i))
 		}
-		reply, err = s.run(ctx, "book", bookScript, r.Budget, args, undo)
+		reply, err = s.run(ctx, "book", book, r.Budget, args, undo)
 	}
 	if err != nil {
 		return Booking{}, err
@@ -95,10 +181,12 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 	switch {
 	case reply.is("cancelled", 1):
 		return Booking{}, errCancelledBefore
-	case reply.is("booked", 8):
+	case reply.is("differ", 5):
+		return Booking{}, differ(r, reply.parts[3], reply.parts[4])
+	case reply.is("booked", 9):
 		answer.Booked = true
-		answer.Entry = reply.parts[6]
-		answer.Used = int(reply.number(7))
+		answer.Entry = reply.parts[7]
+		answer.Used = int(reply.number(8))
 	case reply.is("lost", 3), reply.is("ahead", 3):
 		answer.Lost, answer.Ahead = reply.parts[0] == "lost", reply.parts[0] == "ahead"
 		answer.Now, answer.Version = reply.instant(1), reply.number(2)
@@ -106,7 +194,7 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 			return Booking{}, reply.bad("book")
 		}
 		return answer, nil
-	case reply.is("late", 6):
+	case reply.is("late", 7):
 	default:
 		return Booking{}, reply.bad("book")
 	}
@@ -115,6 +203,12 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 	answer.Slot = reply.instant(3)
 	answer.Account = reply.parts[4]
 	answer.Stepped = reply.duration(5)
+	if ruled := reply.parts[6]; ruled != "" {
+		var err error
+		if answer.Ruling, err = parseRuling(ruled); err != nil {
+			reply.fail(err)
+		}
+	}
 	if reply.err != nil || r.Accounts.find(answer.Account) < 0 {
 		return Booking{}, reply.bad("book")
 	}
@@ -135,7 +229,7 @@ func (s *RedisStore) Cancel(ctx context.Context, r CancelRequest) error {
 		return err
 	}
 	b := r.Booking
-	if b.Account != "" && len(b.Entry) != 12 {
+	if b.Account != "" && !isRedisEntry(b.Entry) {
 		return errOtherStore
 	}
 	digest, member := "", ""
@@ -146,7 +240,7 @@ func (s *RedisStore) Cancel(ctx context.Context, r CancelRequest) error {
 		}
 	}
 	args := []any{b.ID.String(), b.Account, b.Entry, micros(b.Slot), digest, member}
-	reply, err := s.run(ctx, "cancel", cancelScript, b.Budget, args, nil)
+	reply, err := s.run(ctx, "cancel", cancelScript.with(logsOnly), b.Budget, args, nil)
 	if err == nil && !reply.is("done", 1) {
 		return reply.bad("cancel")
 	}
@@ -158,20 +252,33 @@ func (s *RedisStore) Enter(ctx context.Context, r EnterRequest) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
-	if e := r.Instead.Entry; e != "" && len(e) != 12 {
+	if e := r.Instead.Entry; e != "" && !isRedisEntry(e) {
 		return errOtherStore
 	}
-	args := make([]any, 0, 8+3*len(r.Spent))
-	args = append(args, micros(r.Now), r.ID.String(), r.Account.ID, nameLimits(r.Account.Limits),
+	account, err := NewAccounts(r.Account)
+	if err != nil {
+		return err
+	}
+	args := make([]any, 0, 11+3*len(r.Spent))
+	args = append(args, micros(r.Now), r.ID.String(), r.Account.ID, account.relevant(r.Scopes),
 		micros(r.Total.Slot), r.Total.Cost, r.Instead.Entry, micros(r.Instead.Slot))
+	args = account.zoneArguments(args, cmp.Or(r.Now, time.Now()))
+	args = append(args, account.sets[0].name)
 	for _, spent := range r.Spent {
 		args = append(args, micros(spent.Slot), spent.Cost, spent.Entry)
 	}
-	reply, err := s.run(ctx, "enter", enterScript, r.Budget, args, nil)
+	reply, err := s.run(ctx, "enter", enterScript.with(account.algorithms()|logsOnly), r.Budget, args, nil)
 	if err == nil && len(reply.parts) != 1 {
 		return reply.bad("enter")
 	}
 	return err
+}
+
+// isRedisEntry reports whether an entry is one of the scripts: a lane, a zero,
+// and 14 bytes for each account that was charged.
+func isRedisEntry(entry string) bool {
+	_, parts, found := strings.Cut(entry, "\x00")
+	return found && len(parts) > 0 && len(parts)%14 == 0
 }
 
 var errOtherStore = errors.New("ration: the booking's Entry is not one of this store")
@@ -190,14 +297,11 @@ func (s *RedisStore) Usage(ctx context.Context, r UsageRequest) ([]Usage, error)
 	for len(all) < r.Accounts.Len() {
 		first := len(all)
 		count := min(usageBatch, r.Accounts.Len()-first)
-		args := []any{micros(r.Now), len(r.Accounts.sets)}
-		for _, set := range r.Accounts.sets {
-			args = append(args, set.name)
-		}
+		args := r.Accounts.arguments([]any{micros(r.Now)}, cmp.Or(r.Now, time.Now()))
 		for i := range count {
 			args = append(args, r.Accounts.member(first+i))
 		}
-		reply, err := s.run(ctx, "usage", usageScript, r.Budget, args, nil)
+		reply, err := s.run(ctx, "usage", usageScript.with(r.Accounts.algorithms()), r.Budget, args, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -224,7 +328,7 @@ func (s *RedisStore) Pause(ctx context.Context, r PauseRequest) (time.Time, erro
 	if err := r.validate(); err != nil {
 		return time.Time{}, err
 	}
-	reply, err := s.run(ctx, "pause", pauseScript, r.Budget, []any{micros(r.Now), r.Account, r.For.Microseconds()}, nil)
+	reply, err := s.run(ctx, "pause", pauseScript.with(0), r.Budget, []any{micros(r.Now), r.Account, r.For.Microseconds()}, nil)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -240,7 +344,7 @@ func (s *RedisStore) Status(ctx context.Context, r StatusRequest) (Status, error
 	if err := r.validate(); err != nil {
 		return Status{}, err
 	}
-	reply, err := s.run(ctx, "status", statusScript, r.Budget, []any{micros(r.Now), r.Worker}, nil)
+	reply, err := s.run(ctx, "status", statusScript.with(0), r.Budget, []any{micros(r.Now), r.Worker}, nil)
 	if err != nil {
 		return Status{}, err
 	}

@@ -1,18 +1,21 @@
 package ration
 
 import (
-	"slices"
 	"sort"
 )
 
-// slidingLog is the exact log of one account in memory. lua/slidinglog.lua is
-// the same in Redis, step by step; the comments there say why.
+// A run is entries of an account's log whose slots never decrease. In memory all
+// exact logs are kept like this. lua/log.lua is the same in Redis, step by step;
+// the comments there say why.
 //
 // Instants and durations are microseconds.
-type slidingLog struct {
-	entries []logEntry // in the order of booking, which is that of slots
-	holes   []logEntry // entries that were handed back, in the same order
+type run struct {
+	scopes  string // of the requests, between commas
+	number  int    // among the runs of these scopes
+	entries []logEntry
 	total   int64      // units ever booked
+	last    int64      // no slot comes before it
+	passed  []logEntry // holes whose slot has passed, for the decision under way
 }
 
 // A logEntry is one booking. Its before, the units booked before it, names it.
@@ -26,182 +29,177 @@ func (e logEntry) after() int64 { return e.before + e.cost }
 
 const (
 	maxHoles  = 512
+	maxRuns   = 8
 	trimBatch = 64
+	grains    = 64
+	looks     = 200
 	dayMicros = 24 * 60 * 60 * 1_000_000
 )
 
-// span is a limit in the log's units.
-type span struct{ max, window int64 }
-
-// spans is a set of limits that are kept at once.
-type spans struct {
-	list    []span
-	most    int64 // the smallest Max: the largest cost
-	largest int64 // the largest Max
-	window  int64 // the longest Window
-}
-
-func newSpans(limits []Limit) spans {
-	s := spans{most: maxUnits}
-	for _, l := range limits {
-		one := span{max: int64(l.Max), window: l.Window.Microseconds()}
-		s.list = append(s.list, one)
-		s.most = min(s.most, one.max)
-		s.largest = max(s.largest, one.max)
-		s.window = max(s.window, one.window)
-	}
-	return s
-}
-
-// last returns the slot that none comes before.
-func (l *slidingLog) last() int64 {
-	if len(l.entries) == 0 {
-		return 0
-	}
-	return l.entries[len(l.entries)-1].slot
-}
-
-// passed returns the cost of the holes that have passed unused, from the entry
-// that has the given units before it.
-func (l *slidingLog) passed(now, before int64) int64 {
-	var sum int64
-	for i := len(l.holes) - 1; i >= 0 && l.holes[i].before >= before; i-- {
-		if l.holes[i].slot < now {
-			sum += l.holes[i].cost
+// spent returns the units that count of those booked from before on.
+func (r *run) spent(before int64) int64 {
+	units := r.total - before
+	for _, hole := range r.passed {
+		if hole.before >= before {
+			units -= hole.cost
 		}
 	}
-	return sum
+	return units
 }
 
-// spent returns the units that count from the i-th entry on.
-func (l *slidingLog) spent(now int64, i int) int64 {
-	before := l.entries[i].before
-	return l.total - before - l.passed(now, before)
-}
-
-// blocker returns the slot of the newest entry that, with all that counts since
+// newest returns the slot of the newest entry that, with all that counts since
 // it, is more than need units.
-func (l *slidingLog) blocker(now, need int64) (slot int64, found bool) {
-	n := len(l.entries)
-	i := sort.Search(n, func(i int) bool { return l.spent(now, i) <= need })
+func (r *run) newest(need int64) (slot int64, found bool) {
+	i := sort.Search(len(r.entries), func(i int) bool { return r.spent(r.entries[i].before) <= need })
 	if i == 0 {
 		return 0, false
 	}
-	return l.entries[i-1].slot, true
+	return r.entries[i-1].slot, true
 }
 
-// earliest returns the smallest slot that keeps the order and every limit.
-func (l *slidingLog) earliest(now int64, limits spans, cost int64) int64 {
-	slot := l.last()
-	for _, limit := range limits.list {
-		if from, found := l.blocker(now, limit.max-cost); found {
-			slot = max(slot, from+limit.window)
-		}
+// since returns the units that count with slots after the given one.
+func (r *run) since(slot int64) int64 {
+	i := sort.Search(len(r.entries), func(i int) bool { return r.entries[i].slot > slot })
+	if i == len(r.entries) {
+		return 0
+	}
+	return r.spent(r.entries[i].before)
+}
+
+// enter enters units behind all others.
+func (r *run) enter(slot, cost int64) logEntry {
+	e := logEntry{slot: slot, before: r.total, cost: cost}
+	r.entries = append(r.entries, e)
+	r.total += cost
+	r.last = slot
+	return e
+}
+
+// find returns the place of an entry.
+func (r *run) find(e logEntry) (int, bool) {
+	i := sort.Search(len(r.entries), func(i int) bool { return r.entries[i].before >= e.before })
+	return i, i < len(r.entries) && r.entries[i] == e
+}
+
+// split makes an entry two.
+func (r *run) split(e logEntry, first int64) {
+	i, found := r.find(e)
+	if !found {
+		return
+	}
+	rest := logEntry{slot: e.slot, before: e.before + first, cost: e.cost - first}
+	r.entries[i].cost = first
+	r.entries = append(r.entries, logEntry{})
+	copy(r.entries[i+2:], r.entries[i+1:])
+	r.entries[i+1] = rest
+}
+
+// cut removes the last entry.
+func (r *run) cut() {
+	n := len(r.entries) - 1
+	r.total = r.entries[n].before
+	r.entries = r.entries[:n]
+	r.last = 0
+	if n > 0 {
+		r.last = r.entries[n-1].slot
+	}
+}
+
+// trim removes a batch of entries that can matter no more, and returns the last
+// slot of it.
+func (r *run) trim(now, window, largest int64) (slot int64, removed bool) {
+	if len(r.entries) < trimBatch {
+		return 0, false
+	}
+	e := r.entries[trimBatch-1]
+	behind := r.total - e.after()
+	for _, hole := range r.passed {
+		behind -= hole.cost
+	}
+	if e.slot < now-window-dayMicros || (e.slot < now-window && behind >= largest) {
+		r.entries = r.entries[trimBatch:]
+		return e.slot, true
+	}
+	return 0, false
+}
+
+// runs are those that a limit counts.
+type runs []*run
+
+func (rs runs) since(slot int64) (units int64) {
+	for _, r := range rs {
+		units += r.since(slot)
+	}
+	return units
+}
+
+func (rs runs) last() (slot int64) {
+	for _, r := range rs {
+		slot = max(slot, r.last)
 	}
 	return slot
 }
 
-// handedBack returns the index of the first hole of at least cost units that
-// does not come before from, or -1.
-func (l *slidingLog) handedBack(cost, from int64) int {
-	return slices.IndexFunc(l.holes, func(h logEntry) bool { return h.slot >= from && h.cost >= cost })
+// leaves returns the slot at which, of all that counts after the given one, so
+// many units have been booked.
+func (rs runs) leaves(slot, units int64) int64 {
+	most := rs.since(slot) - units
+	if len(rs) == 1 {
+		at, _ := rs[0].newest(most)
+		return at
+	}
+	span := rs.last() - slot
+	return slot + 1 + int64(sort.Search(int(span-1), func(i int) bool { return rs.since(slot+1+int64(i)) <= most }))
 }
 
-// take books the i-th hole, or as much of it as cost is.
-func (l *slidingLog) take(i int, cost int64) logEntry {
-	mine := l.holes[i]
-	if mine.cost == cost {
-		l.holes = slices.Delete(l.holes, i, i+1)
-		return mine
+// full returns the end of a window that ends in [low, high] and may hold more
+// than room, and how much; the latest that there is.
+func (rs runs) full(low, high, window, room, grain int64) (at, units int64, found bool) {
+	units = rs.since(low-window) - rs.since(high)
+	if units <= room {
+		return 0, 0, false
 	}
-	rest := logEntry{slot: mine.slot, before: mine.before + cost, cost: mine.cost - cost}
-	mine.cost = cost
-	l.holes[i] = rest
-	at, _ := l.find(mine.before)
-	l.entries[at] = mine
-	l.entries = slices.Insert(l.entries, at+1, rest)
-	return mine
+	if high-low < grain {
+		return low, units, true
+	}
+	middle := low + (high-low)/2
+	if at, units, found = rs.full(middle+1, high, window, room, grain); found {
+		return at, units, true
+	}
+	return rs.full(low, middle, window, room, grain)
 }
 
-// enter books a new entry behind all others.
-func (l *slidingLog) enter(slot, cost int64) logEntry {
-	e := logEntry{slot: slot, before: l.total, cost: cost}
-	l.entries = append(l.entries, e)
-	l.total += cost
-	return e
-}
-
-// giveBack makes the entry a hole, or removes it from the end of the log.
-func (l *slidingLog) giveBack(e logEntry) {
-	at, found := l.find(e.before)
-	if !found || l.entries[at] != e {
-		return
+// earliest returns the first slot not before from at which no window holds more
+// than most with the new booking in it.
+func (rs runs) earliest(from, cost, most, window int64) int64 {
+	room, last := most-cost, rs.last()
+	if last == 0 {
+		return from
 	}
-	i, already := slices.BinarySearchFunc(l.holes, e.before, byBefore)
-	if already {
-		return
+	if len(rs) == 1 && from >= last {
+		if slot, found := rs[0].newest(room); found {
+			return max(from, slot+window)
+		}
+		return from
 	}
-	l.holes = slices.Insert(l.holes, i, e)
-	for range maxHoles + 1 {
-		h, n := len(l.holes)-1, len(l.entries)-1
-		if h < 0 || n < 0 || l.holes[h] != l.entries[n] {
+	grain, slot := max(1, window/grains), from
+	for look := range looks + 2 {
+		if look >= looks {
+			slot = max(slot, last)
+		}
+		at, units, found := rs.full(slot, max(slot, min(slot+window-1, last)), window, room, grain)
+		if !found {
 			break
 		}
-		l.total = l.entries[n].before
-		l.holes, l.entries = l.holes[:h], l.entries[:n]
+		slot = max(slot+1, rs.leaves(at-window, units-room)+window)
 	}
-	if len(l.holes) > maxHoles {
-		l.holes = slices.Delete(l.holes, 0, 1)
-	}
+	return slot
 }
 
-// trim removes a batch of entries that can matter no more.
-func (l *slidingLog) trim(now int64, limits spans) {
-	unspent := l.passed(now, 0)
-	if len(l.holes) > 0 {
-		old := slices.IndexFunc(l.holes, func(h logEntry) bool { return h.slot >= now-limits.window-dayMicros })
-		if old < 0 {
-			old = len(l.holes)
-		}
-		l.holes = slices.Delete(l.holes, 0, old)
-	}
-	if len(l.entries) < trimBatch {
-		return
-	}
-	e := l.entries[trimBatch-1]
-	since := l.total - e.after() - unspent
-	if e.slot < now-limits.window-dayMicros || (e.slot < now-limits.window && since >= limits.largest) {
-		l.entries = l.entries[trimBatch:]
-		i, _ := slices.BinarySearchFunc(l.holes, e.after(), byBefore)
-		l.holes = slices.Delete(l.holes, 0, i)
-	}
-}
-
-// usage returns the units used of one limit, and when the next is free.
-func (l *slidingLog) usage(now int64, limit span) (used, freeAt int64) {
-	n := len(l.entries)
-	oldest := sort.Search(n, func(i int) bool { return l.entries[i].slot > now-limit.window })
-	if oldest == n {
+// usage returns the units used of a limit, and when the next is free.
+func (rs runs) usage(now, most, window int64) (used, freeAt int64) {
+	if used = rs.since(now - window); used == 0 {
 		return 0, 0
 	}
-	used = l.spent(now, oldest)
-	if used == 0 {
-		return 0, 0
-	}
-	from, _ := l.blocker(now, min(used, limit.max)-1)
-	return used, from + limit.window
-}
-
-func (l *slidingLog) find(before int64) (int, bool) {
-	return slices.BinarySearchFunc(l.entries, before, byBefore)
-}
-
-func byBefore(e logEntry, before int64) int {
-	switch {
-	case e.before < before:
-		return -1
-	case e.before > before:
-		return 1
-	}
-	return 0
+	return used, rs.leaves(now-window, max(1, used-most+1)) + window
 }

@@ -83,6 +83,15 @@ type BookRequest struct {
 	// Cost is in units, at least 1 and at most Accounts.MaxCost. An account
 	// that could never take it is passed over.
 	Cost int
+	// Scopes are those of the request: limits of another scope do not cover it.
+	Scopes []string
+	// Keep is the share of each limit that the booking leaves to those that keep
+	// less, in thousandths, from 0 to 999.
+	Keep int
+	// Revision is that of the accounts' limits, from 0. The highest revision of
+	// which a store has heard rules; other limits of the same revision are a
+	// *LimitsError.
+	Revision int
 	// MaxWait is the longest wait. A slot beyond it is told but not booked.
 	// Zero: only a slot that has come is booked. Forever: any is.
 	MaxWait time.Duration
@@ -137,8 +146,17 @@ type Booking struct {
 	Stepped time.Duration
 	// Version is that of the budget's Status, which has changed if this has.
 	Version int64
+	// Ruling are the account's limits where others than the request's rule,
+	// being of a higher revision. Zero: the request's do.
+	Ruling Ruling
 
 	away bool // booked by a budget whose store was down
+}
+
+// Ruling is limits, and of which revision they are.
+type Ruling struct {
+	Revision int
+	Limits   []Limit
 }
 
 // A CancelRequest hands a booking back.
@@ -160,8 +178,10 @@ type EnterRequest struct {
 	ID BookingID
 	// Budget is the budget's name.
 	Budget string
-	// Account is the one that was charged.
+	// Account is the one that was charged, or a shared one that was.
 	Account Account
+	// Scopes are those of the spendings that have no Entry.
+	Scopes []string
 	// Total is what the whole fleet had spent in the account's longest window up
 	// to Total.Slot, as the caller knows from Booking.Used. Of that the store
 	// enters what its log lacks, and then only what of Spent is later. Zero: not
@@ -183,8 +203,8 @@ type Spending struct {
 	Slot time.Time
 	// Cost is in units.
 	Cost int
-	// Entry is that of the booking, which is entered only if it is no longer in
-	// the log. Empty: there was no booking.
+	// Entry is that of the booking, which is entered only if it is no longer
+	// counted. Empty: there was no booking.
 	Entry string
 }
 
@@ -227,10 +247,12 @@ func (u Usage) Remaining() int {
 type LimitUsage struct {
 	// Limit is the limit that was asked about.
 	Limit Limit
-	// Used is in units: all that was booked for the window that ends now,
-	// and all that is booked ahead. It can exceed Max while callers wait.
+	// Used is in units: all that was booked for the window that ends now, as
+	// the limit's Algorithm counts it, and all that is booked ahead. It can
+	// exceed Max while callers wait.
 	Used int
-	// Remaining is Max - Used, and zero where that is negative.
+	// Remaining is Max - Used, for GCRA Burst - Used, and zero where that is
+	// negative.
 	Remaining int
 	// FreeAt is when Remaining next grows if nothing more is booked, and slots
 	// that were handed back are taken. Zero: nothing is used.

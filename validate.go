@@ -25,6 +25,10 @@ func (r BookRequest) validate() error {
 		return fmt.Errorf("ration: the cost is %d, and no limit ever admits more than %d at once", r.Cost, r.Accounts.MaxCost())
 	case r.Ahead < 0:
 		return fmt.Errorf("ration: BookRequest.Ahead is %v: it must not be negative", r.Ahead)
+	case r.Keep < 0 || r.Keep > 999:
+		return fmt.Errorf("ration: BookRequest.Keep is %d: it must be from 0 to 999 thousandths", r.Keep)
+	case r.Revision < 0 || r.Revision > 1<<52:
+		return fmt.Errorf("ration: BookRequest.Revision is %d: it must be from 0 to 2^52", r.Revision)
 	case r.MaxWait < 0:
 		return fmt.Errorf("ration: the longest wait is %v: it must not be negative", r.MaxWait)
 	}
@@ -56,7 +60,7 @@ func (r EnterRequest) validate() error {
 	case r.Total.Cost < 0 || r.Total.Cost > maxUnits:
 		return fmt.Errorf("ration: EnterRequest.Total: the cost is %d: it must be from 0 to %d", r.Total.Cost, maxUnits)
 	}
-	if err := validateLimits(r.Account.Limits, maxWindow+mostMargin); err != nil {
+	if err := validateLimits(r.Account.Limits); err != nil {
 		return fmt.Errorf("ration: account %s: %w", r.Account.ID, err)
 	}
 	for i, spent := range r.Spent {

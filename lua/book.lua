@@ -10,15 +10,24 @@
 --       8 by how much the caller found the server's clock to be ahead; '' if it
 --         has not compared
 --       9 the digest of the accounts' index; '' for a single account
---      10 how many sets of limits follow
---       then each set, 'MAX WINDOW ...'
---       then the accounts, SET:ACCOUNT (sets count from 1); none if the index
---       has them
--- returns {'booked', now, version, slot, account, stepped, entry, used}
---         {'late', now, version, slot, account, stepped}   not booked: slot is
---                                                  too late
---         used: the units of the account that have left in the longest window
+--      10 the scopes of the request, between commas
+--      11 what it keeps back for others, in thousandths of each limit
+--      12 the revision of the limits
+--      13 how many zones follow, then each: see readZones
+--         how many sets of limits follow, then each: see limitset
+--         how many shared accounts follow, then each, SET:ACCOUNT (sets count
+--         from 1)
+--         the accounts, SET:ACCOUNT; none if the index has them
+-- returns {'booked', now, version, slot, account, stepped, ruled, entry, used}
+--         {'late', now, version, slot, account, stepped, ruled}   not booked: slot
+--                                                  is too late
+--         used: the units of the account that may have left in the longest window
 --         stepped: by how much the clock was found to have stepped, and corrected
+--         ruled: the account's limits, 'REVISION SET', where they are not those
+--         that were given but newer; otherwise ''
+--         {'differ', now, version, account, 'REVISION SET'}  not booked: the
+--                                                  account has other limits of
+--                                                  the same revision
 --         {'lost', now, version}                   not booked: a log was lost since
 --                                                  the caller last booked
 --         {'ahead', now, version}                  not booked: the clock is ahead of
@@ -36,15 +45,45 @@ local reckoned = ARGV[5] ~= '' and whole(ARGV[5], 'the reckoned now', 1, 4503599
 local before = ARGV[6] ~= '' and whole(ARGV[6], 'the last now', 1, 4503599627370496)
 local mended = ARGV[7] ~= '' and whole(ARGV[7], 'the last loss', 0, 4503599627370496) or 0
 local found = ARGV[8] ~= '' and whole(ARGV[8], 'the step', 0, 4503599627370496)
-local index = ARGV[9] ~= '' and base .. ':pool:' .. ARGV[9]
+local lane = {name = '', scopes = ARGV[10], cost = cost, keep = whole(ARGV[11], 'the share kept', 0, 999)}
+local revision = whole(ARGV[12], 'the revision', 0, 4503599627370496)
+local first = readZones(13)
 local sets = {}
-for i = 1, whole(ARGV[10], 'the number of limit sets', 1, 10000) do
-  sets[i] = limitset(ARGV[10 + i])
+for i = 1, whole(ARGV[first], 'the number of limit sets', 1, 10000) do
+  sets[i] = limitset(ARGV[first + i])
 end
+first = first + #sets + 1
+
+-- readMember reads SET:ACCOUNT.
+local function readMember(member)
+  local number, account = string.match(member or '', '^(%d+):(.+)$')
+  local set = sets[tonumber(number)]
+  if not set then
+    bad = bad or 'ERR ration: an account has no set of limits'
+  end
+  return account, set
+end
+
+local shared, names, most = {}, {}, 1000000000000
+for i = 1, whole(ARGV[first], 'the number of shared accounts', 0, 100) do
+  local account, set = readMember(ARGV[first + i])
+  if set then
+    shared[i] = {account = account, set = set}
+    names[i] = account
+    most = math.min(most, set.most)
+  end
+end
+first = first + #shared + 1
+if not string.find(lane.scopes, '^[%w%._,-]*$') then
+  bad = bad or 'ERR ration: a scope has letters, digits, \'-\', \'_\' and \'.\''
+end
+if lane.scopes ~= '' or lane.keep > 0 or #names > 0 then
+  lane.name = lane.scopes .. '~' .. lane.keep .. '~' .. table.concat(names, ',')
+end
+local index = ARGV[9] ~= '' and base .. ':pool:' .. ARGV[9] .. (lane.name ~= '' and ':' .. lane.name or '')
 if #id ~= 32 then
   bad = bad or 'ERR ration: the booking\'s ID must have 32 digits'
 end
-local first = 11 + #sets
 if not index and #ARGV ~= first then
   bad = bad or 'ERR ration: exactly one account goes without an index'
 end
@@ -58,7 +97,7 @@ if known == 'cancelled' then
 elseif known then
   local slot, account, entry = string.match(known, '^(%d+) %d+:(%S+) (.*)$')
   call('HSET', base, 'seen', text(math.max(now, seen)))
-  return {'booked', text(now), version(), slot, account, '0', entry, '0'}
+  return {'booked', text(now), version(), slot, account, '0', '', entry, '0'}
 end
 
 -- The server's clock may step. Back, all would wait for it to catch up: time
@@ -114,26 +153,40 @@ if before and lost > mended then
 end
 local latest = longest and now + longest
 
--- The best account so far: {slot, log, set, hole, member}.
+-- The best account so far: {slot, charges, hole, member}.
 local best
 local scores = {}
+local one = {name = lane.name, scopes = lane.scopes, keep = lane.keep, cost = 1}
+local refusal
 
--- consider looks at one account. Its score in the index becomes the slot that a
--- booking of one unit would get if it came long ago: never more than what the
--- next booking gets, and for a free account when it became free, so that of
--- several free accounts the one that has been free the longest is taken. Of an
--- account with holes that is not known: 0.
-local function consider(member)
-  local number, account = string.match(member, '^(%d+):(.+)$')
-  local set = sets[tonumber(number)]
-  if not set then
-    return redis.error_reply('ERR ration: the index names a set of limits that was not given')
+-- openRuled opens an account with the limits that rule: those of the highest
+-- revision. Two limits of one revision are for people to decide between.
+local function openRuled(account, set)
+  local charge = readCharge(account, set, now)
+  local theirs = charge.fields.limits
+  local ours = text(revision) .. ' ' .. set.text
+  if theirs and theirs ~= ours then
+    local other, limits = string.match(theirs, '^(%d+) (.*)$')
+    other = tonumber(other)
+    if limits ~= set.text and other == revision then
+      refusal = refusal or {'differ', text(now), version(), account, theirs}
+      return nil
+    elseif other > revision then
+      ours = theirs
+      if limits ~= set.text then
+        charge.set, charge.ruled = limitset(limits), theirs
+        if bad then
+          refusal = refusal or {'differ', text(now), version(), account, theirs}
+          return nil
+        end
+      end
+    end
   end
-  if cost > set.most then
-    return nil
+  if theirs ~= ours then
+    charge.fields.limits, charge.dirty.limits = ours, true
   end
-  local log = open(account, now)
-  if log.size == 0 then
+  openCharge(charge)
+  if charge.empty then
     local counts = tonumber(call('HGET', base, 'has:' .. account) or 0)
     if counts > 0 then
       call('HDEL', base, 'has:' .. account)
@@ -143,23 +196,61 @@ local function consider(member)
       missing()
     end
   end
+  return charge
+end
+
+local common, commonFrom = {}, now
+for i, other in ipairs(shared) do
+  common[i] = openRuled(other.account, other.set)
+  if common[i] then
+    commonFrom = math.max(commonFrom, pausedUntil(other.account))
+  end
+end
+if refusal then
+  return refusal
+end
+
+-- consider looks at one account. Its score in the index becomes the slot that a
+-- booking of one unit would get from it if it came long ago: never more than what
+-- the next booking gets, and for a free account when it became free, so that of
+-- several free accounts the one that has been free the longest is taken. Of an
+-- account with holes that is not known: 0.
+local function consider(member)
+  local account, set = readMember(member)
+  if not set then
+    return redis.error_reply('ERR ration: the index names a set of limits that was not given')
+  end
+  if cost > math.min(set.most, most) then
+    return nil
+  end
+  local charge = openRuled(account, set)
+  if not charge or cost > charge.set.most then
+    return nil
+  end
+  local charges = {charge, unpack(common)}
   local paused = pausedUntil(account)
-  local from = math.max(now, paused, careful)
-  local unclamped = earliest(log, set, cost)
-  local slot = math.max(from, unclamped)
-  local hole, earlier = handedBack(log, cost, from)
+  local last = lastOf(charge, lane.name)
+  local rule = settle({charge}, last, lane)
+  local from = math.max(commonFrom, paused, careful)
+  local slot = rule
+  if #common > 0 or rule < from then
+    slot = settle(charges, math.max(from, rule), lane)
+  end
+  local hole, earlier = handedBack(charge, lane, from)
   if hole then
     slot = earlier
   end
   if index then
-    if log.handedBack then
+    if charge.handedBack then
       scores[member] = 0
+    elseif cost == 1 then
+      scores[member] = math.max(paused, rule)
     else
-      scores[member] = math.max(paused, cost == 1 and unclamped or earliest(log, set, 1))
+      scores[member] = math.max(paused, settle({charge}, last, one))
     end
   end
   if not best or slot < best.slot then
-    best = {slot = slot, log = log, set = set, hole = hole, member = member, account = account}
+    best = {slot = slot, charges = charges, hole = hole, member = member, account = account}
   end
   return nil
 end
@@ -179,12 +270,14 @@ else
   elseif call('EXISTS', index) == 0 then
     return {'accounts'}
   end
+  -- No account is free before the shared ones are.
+  local soonest = #common > 0 and settle(common, commonFrom, lane) or now
   local rank, chunk = 0, 4
   repeat
     local members = call('ZRANGE', index, rank, rank + chunk - 1, 'WITHSCORES')
     for i = 1, #members, 2 do
       -- Scores are never too late: nothing behind this one is earlier.
-      if best and best.slot <= math.max(now, tonumber(members[i + 1])) then
+      if best and best.slot <= math.max(soonest, tonumber(members[i + 1])) then
         members = {}
         break
       end
@@ -201,7 +294,7 @@ if before and lost > mended then
   return {'lost', text(now), version()}
 end
 if not best then
-  return redis.error_reply('ERR ration: cost ' .. text(cost) .. ' is more than any account can take')
+  return refusal or redis.error_reply('ERR ration: cost ' .. text(cost) .. ' is more than any account can take')
 end
 
 local late = latest and best.slot > latest
@@ -209,27 +302,35 @@ if not late and best.slot > MODULUS + MODULUS then
   return redis.error_reply('ERR ration: the slot lies beyond the year 2255')
 end
 local entry, used
+local charge = best.charges[1]
 if not late then
-  local log, set = best.log, best.set
   if best.hole then
-    entry = take(log, best.hole, best.slot, cost)
+    entry = take(best.charges, lane, best.hole, best.slot)
   else
-    entry = enter(log, best.slot, cost)
-    call('HSET', base, 'has:' .. best.account, text(log.last + set.window))
+    local parts = {}
+    for i, each in ipairs(best.charges) do
+      parts[i] = enterCharge(each, lane, best.slot, cost, 'commit')
+    end
+    entry = lane.name .. '\0' .. table.concat(parts)
   end
-  -- The expiry comes before all that could still fail.
-  keep(log, set, now)
+  for _, each in ipairs(best.charges) do
+    keepCharge(each)
+  end
   call('SET', base .. ':id:' .. id, text(best.slot) .. ' ' .. best.member .. ' ' .. entry, 'PX', REMEMBER)
-  trim(log, set, now)
-  used = since(log, now - set.window) - (log.last > now and since(log, now) or 0)
+  for _, each in ipairs(best.charges) do
+    trimCharge(each)
+  end
+  used = leftIn(charge, now)
   if index then
-    scores[best.member] = log.handedBack and 0 or earliest(log, set, 1)
+    scores[best.member] = charge.handedBack and 0 or
+      settle({charge}, lastOf(charge, lane.name), one)
   end
 end
 for member, score in pairs(scores) do
   call('ZADD', index, text(score), member)
 end
+local ruled = charge.ruled or ''
 if late then
-  return {'late', text(now), version(), text(best.slot), best.account, text(stepped)}
+  return {'late', text(now), version(), text(best.slot), best.account, text(stepped), ruled}
 end
-return {'booked', text(now), version(), text(best.slot), best.account, text(stepped), entry, text(used)}
+return {'booked', text(now), version(), text(best.slot), best.account, text(stepped), ruled, entry, text(used)}

@@ -21,10 +21,9 @@ end
 if #id ~= 32 then
   return redis.error_reply('ERR ration: the booking\'s ID must have 32 digits')
 end
-if entry ~= '' and #entry ~= 12 then
-  return redis.error_reply('ERR ration: an entry has 12 bytes')
+if entry ~= '' and not parse(entry) then
+  return redis.error_reply('ERR ration: the entry is not one of a booking')
 end
-
 local record = base .. ':id:' .. id
 local known = call('GET', record)
 if known == 'cancelled' then
@@ -39,10 +38,10 @@ if account == '' then
   slot = tonumber(slot)
   account = string.match(member, ':(.+)$')
 end
-giveBack({key = base .. ':log:' .. account, free = base .. ':free:' .. account}, entry, slot)
-if call('EXISTS', base .. ':log:' .. account) == 0 then
-  -- Empty, not lost.
-  call('HDEL', base, 'has:' .. account)
+giveBack(entry, account, slot, 1)
+local lane = parse(entry) or ''
+if index and lane ~= '' then
+  index = index .. ':' .. lane
 end
 if index and call('ZSCORE', index, member) then
   call('ZADD', index, 0, member)

@@ -6,10 +6,13 @@
 --
 --   KEYS[1]                hash    what is known of the budget as a whole: see
 --                                  the fields below
---   KEYS[1]:log:ACCOUNT    zset    the log: one entry a booking, score = slot
---   KEYS[1]:free:ACCOUNT   zset    entries of the log that were handed back
+--   KEYS[1]:acct:ACCOUNT   hash    what is counted of the account: account.lua
+--   KEYS[1]:log:ACCOUNT    zset    its log: one entry a booking, score = slot;
+--                                  with :SCOPES/NUMBER behind it, another run
+--   KEYS[1]:free:ACCOUNT   zset    bookings that were handed back
 --   KEYS[1]:pauses         zset    ACCOUNT, score = end of its pause
---   KEYS[1]:pool:DIGEST    zset    SET:ACCOUNT, score <= its next free slot
+--   KEYS[1]:pool:DIGEST    zset    SET:ACCOUNT, score <= its next free slot; with
+--                                  :LANE behind it, that of another lane
 --   KEYS[1]:workers        zset    WORKER, score = when it was last heard of
 --   KEYS[1]:id:ID          string  the answer to a booking, for a minute
 --
@@ -70,22 +73,75 @@ local function offset()
   return tonumber(call('HGET', base, 'offset') or 0)
 end
 
--- limitset reads 'MAX WINDOW MAX WINDOW ...', limits that are kept at once.
+-- What an algorithm that keeps no log does, by its letter: account.lua.
+local counters = {}
+
+-- The time zones that the arguments spell out, by name.
+local zones = {}
+
+-- readZones reads how many zones there are, and each, 'NAME OFFSET INSTANT OFFSET
+-- ...': what is added to an instant to have local time there, and from when on.
+-- It returns the place of the argument behind them.
+local function readZones(first)
+  local count = whole(ARGV[first], 'the number of zones', 0, 1000)
+  for i = first + 1, first + count do
+    local name, rest = string.match(ARGV[i] or '', '^(%S+) (.+)$')
+    local zone = {}
+    for part in string.gmatch(rest or '', '%S+') do
+      zone[#zone + 1] = string.find(part, '^-?%d+$') and #part <= 17 and tonumber(part)
+      if not zone[#zone] then
+        bad = bad or 'ERR ration: a zone is not a name and whole numbers'
+        break
+      end
+    end
+    if #zone % 2 == 0 then
+      bad = bad or 'ERR ration: a zone is not a name and whole numbers'
+    end
+    zones[name or ''] = zone
+  end
+  return first + count + 1
+end
+
+local LOGS = {L = true, S = true, P = true}
+
+-- limitset reads limits that are kept at once, each 'MAX WINDOW MARGIN LETTER
+-- EXTRA SCOPE ZONE': EXTRA is GCRA's burst or the sub-windows' length, or 0; SCOPE
+-- and ZONE may be '-'. Windows of a log are longer by the margin.
 local function limitset(s)
-  local set = {most = 1000000000000, window = 0, largest = 0}
-  for max, window in string.gmatch(s or '', '(%S+) (%S+)') do
+  local set = {text = s, most = 1000000000000, window = 0, largest = 0}
+  local names = {}
+  for max, window, margin, letter, extra, scope, zone in
+    string.gmatch(s or '', '(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)') do
     local limit = {
       max = whole(max, 'a limit\'s Max', 1, 1000000000000),
       window = whole(window, 'a limit\'s Window', 1000, 400 * DAY),
+      margin = whole(margin, 'a limit\'s Margin', 0, DAY),
+      letter = letter,
+      extra = whole(extra, 'a limit\'s extra', 0, 400 * DAY),
+      scope = scope,
+      zone = zone,
+      name = letter .. '/' .. window .. '/' .. (letter == 'U' and extra or 0) .. '/' .. scope .. '/' .. zone .. ':',
     }
+    if LOGS[letter] then
+      limit.window = limit.window + limit.margin
+      set.log = set.log or letter
+      set.largest = math.max(set.largest, limit.max)
+    elseif not counters[letter] then
+      bad = bad or 'ERR ration: a limit is counted in no way that is known: ' .. letter
+    elseif names[limit.name] then
+      bad = bad or 'ERR ration: two limits differ in their Max only'
+    end
+    names[limit.name] = true
+    if zone ~= '-' and zone ~= '*' and not zones[zone] then
+      bad = bad or 'ERR ration: a limit\'s zone was not given: ' .. zone
+    end
     set[#set + 1] = limit
-    set.most = math.min(set.most, limit.max)
-    set.largest = math.max(set.largest, limit.max)
-    set.window = math.max(set.window, limit.window)
+    set.most = math.min(set.most, limit.max, letter == 'G' and limit.extra or limit.max)
+    set.window = math.max(set.window, limit.window + (LOGS[letter] and 0 or limit.margin))
   end
   -- What is left over would be a limit that nobody keeps.
-  if #set == 0 or string.gsub((s or '') .. ' ', '%S+ %S+ ', '') ~= '' then
-    bad = bad or 'ERR ration: a set of limits is not MAX WINDOW pairs'
+  if #set == 0 or string.gsub((s or '') .. ' ', '%S+ %S+ %S+ %S+ %S+ %S+ %S+ ', '') ~= '' then
+    bad = bad or 'ERR ration: a set of limits is not MAX WINDOW MARGIN LETTER EXTRA SCOPE ZONE each'
   end
   return set
 end

@@ -4,13 +4,15 @@
 -- ARGV  1 now, in microseconds; '' for the server's clock
 --       2 the request's ID, 32 hexadecimal digits
 --       3 the account
---       4 its limits, 'MAX WINDOW ...'
+--       4 the scopes of spendings without an entry, between commas
 --       5 an instant at which the units spent by all are known; '' if none is
 --       6 those units, in the longest window before it
 --       7 an entry that is handed back in the same step; '' if none is
 --       8 its slot; '' likewise
---       then for each, in the order of slots: slot, cost, and the entry that it
---       had; '' if it had none
+--       9 how many zones follow, then each: see readZones
+--         its limits: see limitset
+--         then for each, in the order of slots: slot, cost, and the entry that it
+--         had; '' if it had none
 -- returns {how many were entered}
 --
 -- A log only grows at its end. What is older than the last slot is entered there,
@@ -18,20 +20,23 @@
 
 local now = clock(ARGV[1], offset())
 local id, account = ARGV[2], ARGV[3]
-local set = limitset(ARGV[4])
+local unnamed = ARGV[4]
 local spendings = {}
 local known = ARGV[5] ~= '' and whole(ARGV[5], 'an instant', 1, 4503599627370496)
 local units = whole(ARGV[6], 'units', 0, 1000000000000)
 local instead = ARGV[7]
 local there = instead ~= '' and whole(ARGV[8], 'the slot', 1, 4503599627370496 + 400 * DAY)
-for i = 9, #ARGV, 3 do
+local first = readZones(9)
+local set = limitset(ARGV[first])
+for i = first + 1, #ARGV, 3 do
   spendings[#spendings + 1] = {
     slot = whole(ARGV[i], 'a slot', 1, 4503599627370496 + 400 * DAY),
     cost = whole(ARGV[i + 1], 'a cost', 1, 1000000000000),
     entry = ARGV[i + 2],
   }
 end
-if #id ~= 32 or account == '' or #ARGV % 3 ~= 2 or (instead ~= '' and #instead ~= 12) then
+if #id ~= 32 or account == '' or (#ARGV - first) % 3 ~= 0 or (instead ~= '' and not parse(instead)) or
+  not string.find(unnamed, '^[%w%._,-]*$') then
   bad = bad or 'ERR ration: enter takes an ID, an account, its limits, and for each spending three arguments'
 end
 if bad then
@@ -42,34 +47,36 @@ local record = base .. ':id:' .. id
 if call('EXISTS', record) == 1 then
   return {'0'}
 end
-local log = open(account, now)
+local charge = readCharge(account, set, now)
+openCharge(charge)
 local entered = 0
-local function add(slot, cost)
+local function add(slot, cost, scopes)
   if slot > now - set.window then
-    enter(log, math.max(slot, log.last), cost)
+    local lane = {name = scopes ~= '' and scopes .. '~0~' or '', scopes = scopes}
+    enterCharge(charge, lane, math.max(slot, lastOf(charge, lane.name)), cost, 'enter')
     entered = entered + 1
   end
 end
 -- What is missing of all that was spent by the known instant stands there as one
 -- entry: nothing of it left later.
 if known then
-  local inLog = since(log, known - set.window) - since(log, known)
-  if units > inLog then
-    add(known, units - inLog)
+  local counted = leftIn(charge, known)
+  if units > counted then
+    add(known, units - counted, '')
   end
 end
 for _, spending in ipairs(spendings) do
-  local slot = #spending.entry == 12 and call('ZSCORE', log.key, spending.entry)
-  if not (slot and tonumber(slot) == spending.slot) and not (known and spending.slot <= known) then
-    add(spending.slot, spending.cost)
+  local lane, parts = parse(spending.entry)
+  local counted = lane and has(charge, spending.slot, scopesOf(lane), parsePart(parts, partOf(lane, account)))
+  if not counted and not (known and spending.slot <= known) then
+    add(spending.slot, spending.cost, lane and scopesOf(lane) or unnamed)
   end
 end
 if instead ~= '' then
-  giveBack(log, instead, there)
+  giveBack(instead, account, there, now)
 end
 if entered > 0 then
-  keep(log, set, now)
-  call('HSET', base, 'has:' .. account, text(log.last + set.window))
+  keepCharge(charge)
 end
 call('SET', record, 'entered', 'PX', REMEMBER)
 return {text(entered)}

@@ -1,0 +1,453 @@
+-- account.lua: a charge, which is one account with the limits that it keeps.
+--
+-- A booking is charged to one account of those that may be chosen, and to all
+-- that are shared. What is counted and not logged is in the account's hash:
+--
+--   made         when the hash was: without it the account was lost
+--   limits       'REVISION SET', the limits that rule
+--   runs         the runs of its log, 'SCOPES/NUMBER ...'; none: '/0' alone
+--   last:LANE    the last slot of a lane; of lane '' only beside others, or
+--                where there is no log
+--   units, from  where there is no log: the units booked up to now, and those
+--                when the counting began (modulo MODULUS)
+--   NAME:...     what the algorithm of a limit keeps, see counters
+--
+-- A lane is who leave in the order in which they book: '' or
+-- 'SCOPES~KEEP~ID,...', the scopes of the requests, what they keep back in
+-- thousandths, and the shared accounts.
+--
+-- The table counters has, by the letter of an algorithm that keeps no log:
+--
+--   earliest(m, from, cost, max)  the first slot not before from at which no more
+--                                 than max are counted with the booking in it
+--   commit(m, slot, cost)         enters a booking
+--   enter(m, slot, cost)          enters what was spent, however much it is
+--   usage(m, now)                 the units used, and when the next is free or 0
+--   left(m, slot)                 the units that may have left in the window that
+--                                 ends then
+--   trim(m, now)                  removes what can matter no more
+--
+-- where m is a limit: max, window, margin, extra, scope, zone; name, which no
+-- other of the account has; charge; and get and put, by which it keeps numbers.
+-- unusedIn(m, from, to) tells the units that were handed back and have passed
+-- unused in [from, to). Instants are whole microseconds.
+
+-- scopesOf returns the scopes of a lane.
+local function scopesOf(lane)
+  return string.match(lane, '^!?([^~]*)')
+end
+
+-- covers reports whether a limit of that scope covers requests of those.
+local function covers(scope, scopes)
+  return scope == '-' or string.find(',' .. scopes .. ',', ',' .. scope .. ',', 1, true) ~= nil
+end
+
+local function get(m, name)
+  return tonumber(m.charge.fields[m.name .. name])
+end
+
+-- put keeps a number, or nothing.
+local function put(m, name, number)
+  local charge = m.charge
+  name = m.name .. name
+  charge.fields[name] = number and text(number)
+  charge.dirty[name] = true
+end
+
+local function unusedIn(m, from, to)
+  local units = 0
+  for _, hole in ipairs(m.charge.passed) do
+    if hole.slot >= from and hole.slot < to and covers(m.scope, hole.scopes) then
+      units = units + hole.cost
+    end
+  end
+  return units
+end
+
+local PART = 14 -- of an entry: letter and number of the run, and 12 bytes
+
+-- parse reads an entry as a booking names it, LANE, a zero, and one part for
+-- each account; in the set of free ones '!' stands before those of others.
+local function parse(entry)
+  local lane, parts = string.match(entry, '^([^%z]*)%z(.*)$')
+  if not lane or #parts == 0 or #parts % PART ~= 0 then
+    return nil
+  end
+  return lane, parts
+end
+
+local function parsePart(parts, index)
+  local at = (index - 1) * PART
+  local before, cost = unpackEntry(parts, at + 3)
+  return string.sub(parts, at + 1, at + 1), tonumber(string.sub(parts, at + 2, at + 2)), before, cost
+end
+
+-- partOf returns the place of an account's part in an entry of that lane.
+local function partOf(lane, account)
+  local at = 1
+  for id in string.gmatch(string.match(lane, '~[^~]*~(.*)$') or '', '[^,]+') do
+    at = at + 1
+    if id == account then
+      return at
+    end
+  end
+  return 1
+end
+
+local function rename(parts, index, before, cost)
+  return string.sub(parts, (index - 1) * PART + 1, (index - 1) * PART + 2) .. pack(before, cost)
+end
+
+-- readCharge reads what is known of an account.
+local function readCharge(account, set, now)
+  local charge = {
+    id = account, set = set, now = now,
+    key = base .. ':acct:' .. account,
+    free = base .. ':free:' .. account,
+    fields = {}, dirty = {},
+    runs = {}, limits = {},
+    passed = {}, -- the holes whose slot has passed
+    handedBack = false, -- whether there are any holes, passed or not
+  }
+  local flat = call('HGETALL', charge.key)
+  for i = 1, #flat, 2 do
+    charge.fields[flat[i]] = flat[i + 1]
+  end
+  charge.known = #flat > 0
+  return charge
+end
+
+-- openCharge reads the account's log, and what was handed back.
+local function openCharge(charge)
+  local now, set = charge.now, charge.set
+  local entries = 0
+  if set.log then
+    for scopes, number in string.gmatch(charge.fields.runs or '/0', '(%S*)/(%d)') do
+      local run = openRun(charge.id, set.log, scopes, tonumber(number), now)
+      charge.runs[#charge.runs + 1] = run
+      entries = entries + run.size
+    end
+  end
+  charge.empty = not charge.known or (set.log and entries == 0)
+  if call('EXISTS', charge.free) == 1 then
+    charge.handedBack = true
+    for _, name in ipairs(call('ZREVRANGEBYSCORE', charge.free, '(' .. text(now), '-inf', 'WITHSCORES')) do
+      local hole = charge.passed[#charge.passed]
+      if hole and not hole.slot then
+        hole.slot = tonumber(name)
+      else
+        local lane, parts = parse(name)
+        local letter, number, before, cost = parsePart(parts, 1)
+        local scopes = scopesOf(lane)
+        charge.passed[#charge.passed + 1] = {scopes = scopes, cost = cost}
+        for _, run in ipairs(charge.runs) do
+          if run.letter == letter and run.number == number and run.scopes == scopes then
+            unspentHole(run, before, cost)
+          end
+        end
+      end
+    end
+  end
+  -- Two accounts may have one set: each has limits of its own.
+  for i, limit in ipairs(set) do
+    charge.limits[i] = {
+      charge = charge, max = limit.max, window = limit.window, margin = limit.margin, letter = limit.letter,
+      extra = limit.extra, scope = limit.scope, zone = limit.zone, name = limit.name,
+    }
+  end
+end
+
+-- covered returns the runs that a limit counts.
+local function covered(charge, scope)
+  if scope == '-' then
+    return charge.runs
+  end
+  local runs = {}
+  for _, run in ipairs(charge.runs) do
+    if covers(scope, run.scopes) then
+      runs[#runs + 1] = run
+    end
+  end
+  return runs
+end
+
+-- kept returns how many units of a limit such a booking may use.
+local function kept(max, keep, cost)
+  if keep == 0 then
+    return max
+  end
+  return math.max(cost, math.floor(max * (1000 - keep) / 1000))
+end
+
+-- settle returns the first slot not before from that every limit admits.
+local function settle(charges, from, lane)
+  local slot, cost, quiet, count = from, lane.cost, 0, 0
+  local limits = {}
+  for _, charge in ipairs(charges) do
+    for _, limit in ipairs(charge.limits) do
+      if covers(limit.scope, lane.scopes) then
+        count = count + 1
+        limits[count] = limit
+      end
+    end
+  end
+  local at = 1
+  while quiet < count do
+    local m = limits[at]
+    local max, earlier = kept(m.max, lane.keep, cost), slot
+    if counters[m.letter] then
+      slot = counters[m.letter].earliest(m, slot, cost, max)
+    else
+      slot = earliestInLog(covered(m.charge, m.scope), slot, cost, max, m.window)
+    end
+    quiet = slot == earlier and quiet + 1 or 1
+    at = at % count + 1
+  end
+  return slot
+end
+
+-- lastOf returns the slot that no booking of the lane comes before.
+local function lastOf(charge, lane)
+  local last = charge.fields['last:' .. lane]
+  if last then
+    return tonumber(last)
+  end
+  if lane == '' and charge.runs[1] then
+    return charge.runs[1].last
+  end
+  return 0
+end
+
+-- enterCharge enters units in the log and in all that counts them, and returns
+-- their name. commit is 'commit' for a booking, 'enter' for what was spent.
+local function enterCharge(charge, lane, slot, cost, commit)
+  local fields, dirty = charge.fields, charge.dirty
+  local alone = lane.name == '' and not fields.runs and charge.set.log
+  if not alone then
+    if charge.set.log and not fields['last:'] and charge.runs[1] then
+      fields['last:'], dirty['last:'] = text(charge.runs[1].last), true
+    end
+    fields['last:' .. lane.name], dirty['last:' .. lane.name] = text(slot), true
+  end
+  for _, m in ipairs(charge.limits) do
+    if counters[m.letter] and covers(m.scope, lane.scopes) then
+      counters[m.letter][commit](m, slot, cost)
+    end
+  end
+  if charge.set.log then
+    local part = enterRun(charge, lane.scopes, slot, cost)
+    if not alone then
+      local names = {}
+      for i, run in ipairs(charge.runs) do
+        names[i] = run.scopes .. '/' .. run.number
+      end
+      fields.runs, dirty.runs = table.concat(names, ' '), true
+    end
+    return part
+  end
+  local before = tonumber(fields.units)
+  if not before then
+    before = charge.now % MODULUS
+    fields.from, dirty.from = text(before), true
+  end
+  fields.units, dirty.units = text((before + cost) % MODULUS), true
+  return 'N0' .. pack(before, cost)
+end
+
+-- has reports whether what a part names is still counted.
+local function has(charge, slot, scopes, letter, number, before, cost)
+  if letter == 'N' then
+    local from, units = tonumber(charge.fields.from), tonumber(charge.fields.units)
+    return from and (before - from) % MODULUS + cost <= (units - from) % MODULUS
+  end
+  if not logs[letter] then
+    return false
+  end
+  local run = openRun(charge.id, letter, scopes, number, charge.now)
+  return run.size > 0 and run.kind.has(run, slot, before, cost) and run
+end
+
+-- keepCharge writes what has changed, and sets when the account's keys expire: never
+-- before the last slot has left its window, and a day late, for clocks that step.
+local function keepCharge(charge)
+  local set, now = charge.set, charge.now
+  local last, gone, new = now, {}, {}
+  if not charge.fields.made then
+    charge.fields.made, charge.dirty.made = text(now), true
+  end
+  for _, m in ipairs(charge.limits) do
+    if counters[m.letter] then
+      counters[m.letter].trim(m, now)
+    end
+  end
+  for name in pairs(charge.dirty) do
+    local value = charge.fields[name]
+    if value then
+      new[#new + 1], new[#new + 2] = name, value
+    else
+      gone[#gone + 1] = name
+    end
+  end
+  for name, value in pairs(charge.fields) do
+    if string.sub(name, 1, 5) == 'last:' then
+      last = math.max(last, tonumber(value))
+    end
+  end
+  for _, run in ipairs(charge.runs) do
+    last = math.max(last, run.last)
+  end
+  local ttl = text(math.ceil((last - now + set.window + DAY) / 1000))
+  for i = 1, #new, 1000 do
+    call('HSET', charge.key, unpack(new, i, math.min(i + 999, #new)))
+  end
+  call('PEXPIRE', charge.key, ttl)
+  for i = 1, #gone, 1000 do
+    call('HDEL', charge.key, unpack(gone, i, math.min(i + 999, #gone)))
+  end
+  for _, run in ipairs(charge.runs) do
+    if run.kind.expire then
+      run.kind.expire(run, ttl)
+    else
+      call('PEXPIRE', run.key, ttl)
+    end
+  end
+  if charge.handedBack then
+    call('PEXPIRE', charge.free, ttl)
+  end
+  if call('PTTL', base) < tonumber(ttl) then
+    call('PEXPIRE', base, ttl)
+  end
+  call('HSET', base, 'has:' .. charge.id, text(last + set.window))
+end
+
+-- leftIn returns the units that may have left in the longest window up to an
+-- instant.
+local function leftIn(charge, instant)
+  local set = charge.set
+  if set.log then
+    return since(charge.runs, instant - set.window) - since(charge.runs, instant)
+  end
+  local units = 0
+  for _, m in ipairs(charge.limits) do
+    units = math.max(units, counters[m.letter].left(m, instant))
+  end
+  return units
+end
+
+-- trimCharge removes some of what can matter no more.
+local function trimCharge(charge)
+  local now, set = charge.now, charge.set
+  if charge.handedBack then
+    call('ZREMRANGEBYSCORE', charge.free, '-inf', '(' .. text(now - set.window - DAY))
+  end
+  for _, run in ipairs(charge.runs) do
+    local slot = run.kind.trim(run, now, set.window, set.largest)
+    if slot and charge.handedBack then
+      -- A hole that is no longer in the log could be booked, and would not count.
+      call('ZREMRANGEBYSCORE', charge.free, '-inf', '(' .. text(math.min(slot, now - set.window)))
+    end
+  end
+end
+
+-- handedBack returns the first hole of the lane that is of at least cost units
+-- and has not come before from, and its slot.
+local function handedBack(charge, lane, from)
+  if not charge.handedBack then
+    return nil
+  end
+  local holes = call('ZRANGEBYSCORE', charge.free, text(from), '+inf', 'WITHSCORES')
+  for i = 1, #holes, 2 do
+    local name, parts = parse(holes[i])
+    if name == lane.name then
+      local _, _, before, size = parsePart(parts, 1)
+      if size >= lane.cost and before + size <= MODULUS then
+        return holes[i], tonumber(holes[i + 1])
+      end
+    end
+  end
+  return nil
+end
+
+-- take books a hole, or as much of it as cost is, and returns the entry. Every
+-- limit counts it already.
+local function take(charges, lane, hole, slot)
+  local _, parts = parse(hole)
+  local mine, rest = {}, {}
+  for i, charge in ipairs(charges) do
+    local letter, number, before, size = parsePart(parts, i)
+    local first = i == 1 and '' or '!'
+    local function free(part)
+      return first .. lane.name .. '\0' .. part
+    end
+    mine[i] = rename(parts, i, before, lane.cost)
+    if size > lane.cost then
+      rest[i] = rename(parts, i, before + lane.cost, size - lane.cost)
+      local run = letter ~= 'N' and has(charge, slot, lane.scopes, letter, number, before, size)
+      if run then
+        run.kind.split(run, slot, before, size, lane.cost)
+      end
+    end
+    if i > 1 then
+      call('ZREM', charge.free, free(string.sub(parts, (i - 1) * PART + 1, i * PART)))
+      if rest[i] then
+        call('ZADD', charge.free, text(slot), free(rest[i]))
+      end
+    end
+  end
+  call('ZREM', charges[1].free, hole)
+  if rest[1] then
+    call('ZADD', charges[1].free, text(slot), lane.name .. '\0' .. table.concat(rest))
+  end
+  return lane.name .. '\0' .. table.concat(mine)
+end
+
+-- giveBack makes an entry a hole: another may bear its name if the log was lost,
+-- or has been handed back down to it. Holes at the end of a log are removed
+-- instead: nothing was booked behind them.
+local function giveBack(entry, account, slot, now)
+  local lane, parts = parse(entry)
+  if not lane then
+    return
+  end
+  local ids = {account}
+  for id in string.gmatch(string.match(lane, '~[^~]*~(.*)$') or '', '[^,]+') do
+    ids[#ids + 1] = id
+  end
+  if #parts ~= #ids * PART then
+    return
+  end
+  for i, id in ipairs(ids) do
+    local charge = readCharge(id, nil, now)
+    local letter, number, before, cost = parsePart(parts, i)
+    local name = entry
+    if i > 1 then
+      name = '!' .. lane .. '\0' .. string.sub(parts, (i - 1) * PART + 1, i * PART)
+    end
+    local run = has(charge, slot, scopesOf(lane), letter, number, before, cost)
+    if run and not call('ZSCORE', charge.free, name) then
+      call('ZADD', charge.free, text(slot), name)
+      local ttl = call('PTTL', charge.key)
+      if ttl > 0 then
+        call('PEXPIRE', charge.free, ttl)
+      end
+      -- What only a log counts, and one lane only, can be undone.
+      if lane == '' and letter ~= 'N' and not charge.fields.runs and
+        not string.find(charge.fields.limits or '', ' [FWUG] ') then
+        for _ = 1, HOLES + 1 do
+          local tail = run.kind.last(run)
+          if not tail or call('ZREM', charge.free, '\0' .. letter .. '0' .. tail) == 0 then
+            break
+          end
+          run.kind.cut(run)
+        end
+        if not run.kind.last(run) then
+          -- Empty, not lost.
+          call('HDEL', base, 'has:' .. id)
+        end
+      end
+      if call('ZCARD', charge.free) > HOLES then
+        call('ZREMRANGEBYRANK', charge.free, 0, 0)
+      end
+    end
+  end
+end

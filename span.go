@@ -1,0 +1,65 @@
+package ration
+
+import (
+	"strconv"
+)
+
+// A span is a limit as the stores count it, in units and microseconds.
+type span struct {
+	name      string // no other limit of an account has it
+	algorithm Algorithm
+	max       int64
+	window    int64 // a log's is longer by the margin
+	margin    int64
+	burst     int64
+	length    int64 // of a sub-window
+	scope     string
+	zone      string
+	firstUse  bool
+}
+
+// spans is a set of limits that are kept at once.
+type spans struct {
+	list    []span
+	most    int64 // the largest cost: the smallest Max, for GCRA Burst
+	largest int64 // the largest Max of a log
+	window  int64 // the longest Window
+	logged  bool  // whether one of them is a log
+}
+
+func newSpans(limits []Limit) spans {
+	s := spans{most: maxUnits}
+	for _, l := range limits {
+		one := span{
+			algorithm: l.Algorithm, max: int64(l.Max), window: l.Window.Microseconds(), margin: l.margin().Microseconds(),
+			burst: int64(l.burst()), length: l.resolution().Microseconds(), scope: l.Scope, zone: l.Zone, firstUse: l.FirstUse,
+		}
+		one.name = nameSpan(one)
+		if l.Algorithm == GCRA {
+			s.most = min(s.most, one.burst)
+		}
+		s.most = min(s.most, one.max)
+		s.window = max(s.window, one.window+one.margin)
+		if l.Algorithm.isLog() {
+			one.window += one.margin
+			s.largest = max(s.largest, one.max)
+			s.logged = true
+		}
+		s.list = append(s.list, one)
+	}
+	return s
+}
+
+// nameSpan tells limits apart that are counted apart. Max, Margin and Burst may
+// change while requests are booked.
+func nameSpan(s span) string {
+	name := algorithms[s.algorithm].letter + "/" + strconv.FormatInt(s.window, 10) + "/"
+	if s.algorithm == SubWindows {
+		name += strconv.FormatInt(s.length, 10)
+	}
+	name += "/" + s.scope + "/" + s.zone
+	if s.firstUse {
+		name += "*"
+	}
+	return name
+}
