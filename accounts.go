@@ -39,7 +39,7 @@ type Accounts struct {
 	list   []Account
 	byID   map[string]int
 	sets   []limitSet
-	setOf  []int // for each of list, its index in sets
+	setOf  []int     // for each of list, its index in sets
 	shared []Account // charged with whichever of list is
 	shares []int     // for each of shared, its index in sets
 	scopes map[string]bool
@@ -158,7 +158,12 @@ func (a *Accounts) Digest() string { return a.digest }
 
 // Shared returns the accounts that are charged with every booking. They must not
 // be changed.
-func (a *Accounts) Shared() []Account { return a.shared }
+func (a *Accounts) Shared() []Account {
+	if a == nil {
+		return nil
+	}
+	return a.shared
+}
 
 // MaxCost is the largest cost that any of the accounts can take at once: the
 // smallest Max of its limits, or, of a limit counted by GCRA, Burst.

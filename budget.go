@@ -25,8 +25,24 @@ type Budget struct {
 	// braces. Required.
 	Name string
 	// Limits are all kept at once: 10 a second and 5,000 an hour, say.
-	// Required, unless every token has its own.
+	// Required, unless every token has its own. [Budget.SetLimits] changes them
+	// later.
 	Limits []Limit
+	// Revision is that of the limits. Where workers of a fleet have different
+	// limits for an account those of the highest revision rule, and workers with
+	// others keep them and are told by a [Notice]. Different limits of one
+	// revision are a [*LimitsError]. From 0.
+	Revision int
+	// Shared are accounts that every request is charged to beside its token's,
+	// in the same step: an application's, or an address's, each with limits of
+	// its own. Workers may have different ones.
+	Shared []Account
+	// Keep is the share of every limit, from 0 to 0.999, that callers leave to
+	// those who keep less: a backfill with a Keep of 0.2 never has more than
+	// 80 % of any window, and a caller that keeps nothing back overtakes those of
+	// it that wait, in the fifth that is left. Either gets a slot when it books,
+	// which nobody takes away. [WithKeep] says otherwise for one request.
+	Keep float64
 	// Store keeps the logs: a *RedisStore for a fleet, a *MemoryStore for one
 	// process. Required: there is no default, because a store that is not
 	// shared would overspend in silence.
@@ -61,6 +77,10 @@ type Budget struct {
 	asking singleflight.Group
 
 	mu      sync.Mutex           // protects all below
+	limits  []Limit              // in place of Limits, since SetLimits; nil: Limits
+	raised  int                  // in place of Revision, where that is lower
+	changed chan struct{}        // closed when limits changes; nil: nobody waits for it
+	ruled   map[string]string    // the limits that were last told to rule, by account
 	single  map[string]*Accounts // lists of one account, by its ID
 	known   Status
 	seen    time.Time // when known was last confirmed, on this process's clock
@@ -84,11 +104,10 @@ const defaultPatience = 30 * time.Second
 // while it waits, and its slot then goes to another caller; and a [*StoreError]
 // if the store does not answer. A cost that no limit ever admits is an error.
 func (b *Budget) Wait(ctx context.Context, t Token, cost int) (Grant, error) {
-	accounts, err := b.accountsOf(t)
+	w, err := b.waiter(ctx, t, cost)
 	if err != nil {
 		return Grant{}, err
 	}
-	w := waiter{budget: b, cost: cost, source: func() (*Accounts, <-chan struct{}, error) { return accounts, nil, nil }}
 	if err := w.wait(ctx); err != nil {
 		return Grant{}, err
 	}
@@ -99,15 +118,25 @@ func (b *Budget) Wait(ctx context.Context, t Token, cost int) (Grant, error) {
 // books nothing and returns an [*ExhaustedError] that says when the next slot
 // is. It never waits for a slot, and for the store only for one answer.
 func (b *Budget) Try(ctx context.Context, t Token, cost int) (Grant, error) {
-	accounts, err := b.accountsOf(t)
+	w, err := b.waiter(ctx, t, cost)
 	if err != nil {
 		return Grant{}, err
 	}
-	w := waiter{budget: b, cost: cost, source: func() (*Accounts, <-chan struct{}, error) { return accounts, nil, nil }}
 	if err := w.try(ctx); err != nil {
 		return Grant{}, err
 	}
 	return w.grant(t), nil
+}
+
+func (b *Budget) waiter(ctx context.Context, t Token, cost int) (*waiter, error) {
+	if _, err := b.accountsOf(t); err != nil {
+		return nil, err
+	}
+	demand, err := b.demand(ctx)
+	return &waiter{budget: b, cost: cost, demand: demand, source: func() (*Accounts, <-chan struct{}, error) {
+		accounts, err := b.accountsOf(t)
+		return accounts, nil, err
+	}}, err
 }
 
 // Remaining returns how many units of the token's account no limit has given
@@ -194,7 +223,7 @@ func (b *Budget) reckonedNow() time.Time {
 // handBack hands a booking back to the store that it was booked in.
 func (b *Budget) handBack(ctx context.Context, booking Booking, accounts *Accounts) error {
 	b.mu.Lock()
-	b.own.remove(booking)
+	b.own.remove(booking, accounts.Shared())
 	b.mu.Unlock()
 	if !booking.away {
 		return b.Store.Cancel(ctx, CancelRequest{Booking: booking, Accounts: accounts, Now: b.clock()})
@@ -222,7 +251,7 @@ func (b *Budget) accountsOf(t Token) (*Accounts, error) {
 	if a := b.single[account.ID]; a != nil && nameLimits(a.list[0].Limits) == nameLimits(account.Limits) {
 		return a, nil
 	}
-	a, err := NewAccounts(account)
+	a, err := b.list(account)
 	if err != nil {
 		return nil, err
 	}
@@ -232,6 +261,21 @@ func (b *Budget) accountsOf(t Token) (*Accounts, error) {
 	}
 	b.single[account.ID] = a
 	return a, nil
+}
+
+// list lists accounts, and those that are charged with any of them.
+func (b *Budget) list(accounts ...Account) (*Accounts, error) {
+	a, err := NewAccounts(accounts...)
+	if err != nil || len(b.Shared) == 0 {
+		return a, err
+	}
+	shared := make([]Account, len(b.Shared))
+	for i, account := range b.Shared {
+		if shared[i], err = b.widen(account.ID, account.Limits); err != nil {
+			return nil, fmt.Errorf("shared account %d: %w", i+1, err)
+		}
+	}
+	return a.Sharing(shared...)
 }
 
 // check names the first required field that is missing.
@@ -244,6 +288,9 @@ func (b *Budget) check() error {
 	}
 	if b.Margin > mostMargin {
 		return fmt.Errorf("ration: budget %q: Margin is %v: it must be at most %v", b.Name, b.Margin, mostMargin)
+	}
+	if b.Revision < 0 {
+		return fmt.Errorf("ration: budget %q: Revision is %d: it must not be negative", b.Name, b.Revision)
 	}
 	if b.Store == nil {
 		return fmt.Errorf("ration: budget %q: Store is nil: set a *RedisStore for a fleet, or new(ration.MemoryStore) for one process", b.Name)
@@ -258,8 +305,13 @@ func (b *Budget) account(t Token) (Account, error) {
 	}
 	limits := t.Limits
 	if limits == nil {
-		limits = b.Limits
+		limits = b.currentLimits()
 	}
+	return b.widen(t.AccountID(), limits)
+}
+
+// widen returns an account with the margin of its limits.
+func (b *Budget) widen(id string, limits []Limit) (Account, error) {
 	if err := validateLimits(limits); err != nil {
 		return Account{}, fmt.Errorf("ration: budget %q: %w", b.Name, err)
 	}
@@ -270,7 +322,7 @@ func (b *Budget) account(t Token) (Account, error) {
 		}
 		widened[i] = l
 	}
-	return Account{ID: t.AccountID(), Limits: widened, given: limits}, nil
+	return Account{ID: id, Limits: widened, given: limits}, nil
 }
 
 const (

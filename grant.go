@@ -2,6 +2,7 @@ package ration
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -21,6 +22,7 @@ type Grant struct {
 	soonest  time.Time // Slot on this process's clock, at the soonest
 	booking  Booking
 	accounts *Accounts
+	scopes   []string
 }
 
 // Cancel hands the grant's units back to the fleet. It says that nothing was
@@ -51,13 +53,25 @@ func (g Grant) left(ctx context.Context, at time.Time, times int) {
 	}
 	slot := g.Slot.Add(max(0, after) + time.Microsecond - 1).Truncate(time.Microsecond)
 	spent := Spending{Slot: slot, Cost: g.Cost * times}
-	err := b.Store.Enter(ctx, EnterRequest{ID: NewBookingID(), Budget: b.Name, Account: account,
-		Instead: instead, Spent: []Spending{spent}, Now: b.clock()})
-	if err != nil || !b.forgets() {
+	// The one that hands the slot back comes last: until then both count.
+	charged := append(slices.Clone(g.accounts.Shared()), account)
+	for i, account := range charged {
+		r := EnterRequest{ID: NewBookingID(), Budget: b.Name, Account: account, Scopes: g.scopes,
+			Spent: []Spending{spent}, Now: b.clock()}
+		if i == len(charged)-1 {
+			r.Instead = instead
+		}
+		if err := b.Store.Enter(ctx, r); err != nil {
+			return
+		}
+	}
+	if !b.forgets() {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.own.remove(instead)
-	b.own.add(account, Booking{Slot: spent.Slot, Now: g.booking.Now, Cost: spent.Cost}, spent.Slot)
+	b.own.remove(instead, g.accounts.Shared())
+	for _, account := range charged {
+		b.own.add(account, Booking{Slot: spent.Slot, Now: g.booking.Now, Cost: spent.Cost}, spent.Slot)
+	}
 }

@@ -52,9 +52,23 @@ func (l *ledger) add(account Account, b Booking, booked time.Time) {
 	of.own = append(of.own, ownBooking{Spending{Slot: b.Slot, Cost: b.Cost, Entry: b.Entry}, booked})
 }
 
+// share adds a booking to a shared account that was charged with it. What the
+// fleet has spent of that is not known. It needs the budget's mu.
+func (l *ledger) share(account Account, b Booking, booked time.Time) {
+	b.Used = 0
+	l.add(account, b, booked)
+}
+
 // remove needs the budget's mu. What is handed back is most often young.
-func (l *ledger) remove(b Booking) {
-	of := l.accounts[b.Account]
+func (l *ledger) remove(b Booking, shared []Account) {
+	l.removeFrom(b.Account, b)
+	for _, account := range shared {
+		l.removeFrom(account.ID, b)
+	}
+}
+
+func (l *ledger) removeFrom(account string, b Booking) {
+	of := l.accounts[account]
 	if of == nil {
 		return
 	}
@@ -192,7 +206,7 @@ func (b *Budget) forgets() bool {
 func (a Account) longest() time.Duration {
 	longest := time.Duration(0)
 	for _, l := range a.Limits {
-		longest = max(longest, l.Window)
+		longest = max(longest, l.Window+l.margin())
 	}
 	return longest
 }

@@ -29,6 +29,7 @@ type MemoryStore struct {
 // A memoryBudget is all that is kept of one budget.
 type memoryBudget struct {
 	version  int64
+	revision int // the highest that limits were booked with
 	accounts map[string]*memoryAccount
 	indexes  map[string]*memoryIndex
 	answers  map[BookingID]memoryAnswer
@@ -136,6 +137,9 @@ func (s *MemoryStore) Book(ctx context.Context, r BookRequest) (Booking, error) 
 			}
 		}
 		answer.Entry = h.name()
+		if r.Revision > b.revision {
+			b.revision, b.version = r.Revision, max(now, b.version+1)
+		}
 		for _, c := range best.charges {
 			if !c.ruled {
 				c.account.ruling, c.account.name = Ruling{r.Revision, c.set.limits}, c.set.name
@@ -227,12 +231,12 @@ func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
 	c := openCharge(b.account(r.Account.ID), &accounts.sets[0], now)
 	for _, spent := range r.Spent {
 		h, err := parseHole(spent.Entry, spent.Slot)
+		if err == nil && c.account.has(h, r.Account.ID) {
+			continue
+		}
 		scopes := accounts.relevant(r.Scopes)
-		if err == nil {
-			if c.account.has(h, r.Account.ID) {
-				continue
-			}
-			scopes = scopesOf(h.lane)
+		if name, _, found := strings.Cut(spent.Entry, "\x00"); found {
+			scopes = scopesOf(name) // also an entry of another store tells them
 		}
 		l := lane{scopes: scopes}
 		if scopes != "" {
@@ -320,7 +324,7 @@ func (s *MemoryStore) Status(ctx context.Context, r StatusRequest) (Status, erro
 	if b == nil {
 		return status, nil
 	}
-	status.Version = b.version
+	status.Version, status.Revision = b.version, b.revision
 	for id, account := range b.accounts {
 		if account.paused > now {
 			status.PausedUntil[id] = time.UnixMicro(account.paused)

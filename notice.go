@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// A Notice tells an operator what happened to a budget's store. The budget has
-// dealt with it already.
+// A Notice tells an operator what happened to a budget's store or limits. The
+// budget has dealt with it already.
 type Notice struct {
 	// Budget is the budget's name.
 	Budget string
@@ -20,6 +20,10 @@ type Notice struct {
 	Count int
 	// Err is the store's failure, for StoreDown.
 	Err error
+	// Account is the account's ID, for LimitsDiffer, whose limits by this
+	// worker are Ours and by the fleet Theirs, with the margins.
+	Account      string
+	Ours, Theirs []Limit
 }
 
 // NoticeKind is what a Notice tells of.
@@ -35,6 +39,9 @@ const (
 	LogLost
 	// ClockStepped: the store's clock was set.
 	ClockStepped
+	// LimitsDiffer: the fleet has other limits for an account, of a higher
+	// revision, which rule.
+	LimitsDiffer
 )
 
 // String returns the kind's name.
@@ -48,6 +55,8 @@ func (k NoticeKind) String() string {
 		return "LogLost"
 	case ClockStepped:
 		return "ClockStepped"
+	case LimitsDiffer:
+		return "LimitsDiffer"
 	}
 	return "NoticeKind(" + strconv.Itoa(int(k)) + ")"
 }
@@ -63,6 +72,9 @@ func (n Notice) String() string {
 		return fmt.Sprintf("budget %s: the store lost a log; %d bookings are entered again", n.Budget, n.Count)
 	case ClockStepped:
 		return fmt.Sprintf("budget %s: the store's clock stepped by %v; that is corrected", n.Budget, n.By)
+	case LimitsDiffer:
+		return fmt.Sprintf("budget %s: account %s: this worker's limits are %s; the fleet's, %s, are newer and rule",
+			n.Budget, n.Account, listLimits(n.Ours), listLimits(n.Theirs))
 	}
 	return fmt.Sprintf("budget %s: %v", n.Budget, n.Kind)
 }

@@ -119,12 +119,12 @@ func TestEveryKeyExpires(t *testing.T) {
 		all = append(all, d.book(t, single, 1))
 	}
 	d.expire(t, map[string]time.Duration{
-		"": 3*time.Second + time.Hour + day, ":log:a": 3*time.Second + time.Hour + day, ":id:": time.Minute,
+		"": 3*time.Second + time.Hour + day, ":log:a": 3*time.Second + time.Hour + day, ":acct:a": 3*time.Second + time.Hour + day, ":id:": time.Minute,
 	})
 	require.NoError(t, d.store.Cancel(ctx, ration.CancelRequest{Booking: all[1], Accounts: single}))
 	require.NoError(t, d.store.Cancel(ctx, ration.CancelRequest{Booking: ration.Booking{ID: ration.NewBookingID(), Budget: d.budget}}))
 	d.expire(t, map[string]time.Duration{
-		"": 3*time.Second + time.Hour + day, ":log:a": 3*time.Second + time.Hour + day, ":free:a": 3*time.Second + time.Hour + day,
+		"": 3*time.Second + time.Hour + day, ":log:a": 3*time.Second + time.Hour + day, ":acct:a": 3*time.Second + time.Hour + day, ":free:a": 3*time.Second + time.Hour + day,
 		":id:": time.Minute,
 	})
 	// A part of the only slot that was handed back is taken.

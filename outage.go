@@ -143,6 +143,9 @@ func (w *waiter) alone(ctx context.Context, longest time.Duration) error {
 	if booking.Booked {
 		b.mu.Lock()
 		b.own.add(w.accounts.At(w.accounts.find(booking.Account)), booking, time.Time{})
+		for _, shared := range w.accounts.Shared() {
+			b.own.share(shared, booking, time.Time{})
+		}
 		b.mu.Unlock()
 	}
 	return nil
@@ -154,7 +157,9 @@ func (b *Budget) bookOpen(r BookRequest) Booking {
 	account := r.Accounts.At(b.out.turn % r.Accounts.Len())
 	b.out.turn++
 	b.out.mu.Unlock()
-	return Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost, Booked: true, Account: account.ID, Slot: r.Now, Now: r.Now}
+	// The entry says no more than the scopes.
+	entry := r.Accounts.lane(r.Accounts.relevant(r.Scopes), r.Keep) + "\x00"
+	return Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost, Booked: true, Account: account.ID, Slot: r.Now, Now: r.Now, Entry: entry}
 }
 
 // sharesFrom returns the logs of this process's shares. At the beginning of an
@@ -187,23 +192,36 @@ func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*MemoryStore, e
 	return shares, nil
 }
 
-// divide returns the accounts with a share of each limit. A share that is smaller
-// than the cost, though Max is not, becomes as large in a longer window.
+// divide returns the accounts with a share of each limit.
 func (a *Accounts) divide(workers, cost int) (*Accounts, error) {
 	list := make([]Account, len(a.list))
 	for i, account := range a.list {
-		limits := make([]Limit, len(account.Limits))
-		for j, l := range account.Limits {
-			share := l.Max / workers
-			if least := max(1, cost); share < least {
-				share = min(least, l.Max)
-				longer := float64(l.Window) * float64(workers) * float64(share) / float64(l.Max)
-				l.Window = time.Duration(min(longer, float64(maxWindow))).Truncate(time.Microsecond)
-			}
-			l.Max = share
-			limits[j] = l
-		}
-		list[i] = Account{ID: account.ID, Limits: limits}
+		list[i] = account.divide(workers, cost)
 	}
-	return NewAccounts(list...)
+	shared := make([]Account, len(a.shared))
+	for i, account := range a.shared {
+		shared[i] = account.divide(workers, cost)
+	}
+	return newAccounts(list, shared)
+}
+
+// divide returns the account with a share of each limit. A share that is smaller
+// than the cost, though Max is not, becomes as large in a longer window.
+func (a Account) divide(workers, cost int) Account {
+	limits := make([]Limit, len(a.Limits))
+	for i, l := range a.Limits {
+		share := l.Max / workers
+		if least := max(1, cost); share < least {
+			share = min(least, l.Max)
+			longer := float64(l.Window) * float64(workers) * float64(share) / float64(l.Max)
+			l.Window = time.Duration(min(longer, float64(maxWindow))).Truncate(time.Microsecond)
+			l.Resolution = 0
+		}
+		l.Max = share
+		if l.Burst > 0 {
+			l.Burst = min(share, max(1, cost, l.Burst/workers))
+		}
+		limits[i] = l
+	}
+	return Account{ID: a.ID, Limits: limits}
 }

@@ -23,6 +23,7 @@ type Pool struct {
 	mu       sync.Mutex // protects all below
 	tokens   []Token    // in the order in which they were added
 	accounts *Accounts  // of the tokens; nil: to be made
+	revision int        // of the budget's limits when they were made
 	turns    map[string]*turn
 	changed  chan struct{} // closed when the tokens change
 }
@@ -42,12 +43,18 @@ func NewPool(b *Budget, tokens ...Token) *Pool {
 }
 
 // Add puts tokens into the pool, from which waiting callers may take them at
-// once. A token that is there already is replaced; if its Limits differ they hold
-// for what is booked from now on.
+// once. A token that is there already is replaced; if its Limits differ they rule
+// from now on, as those of [Budget.SetLimits] do.
 func (p *Pool) Add(tokens ...Token) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, t := range tokens {
+		i := slices.IndexFunc(p.tokens, func(o Token) bool { return o.id == t.id })
+		if i >= 0 && p.budget != nil && !slices.Equal(p.tokens[i].Limits, t.Limits) {
+			p.budget.mu.Lock()
+			p.budget.raise()
+			p.budget.mu.Unlock()
+		}
 		p.drop(t)
 		p.tokens = append(p.tokens, t)
 	}
@@ -94,6 +101,13 @@ func (p *Pool) Take(ctx context.Context, cost int) (Grant, error) {
 	}
 	for {
 		w := waiter{budget: p.budget, cost: cost, source: p.source}
+		if err := p.budget.check(); err != nil {
+			return Grant{}, err
+		}
+		var err error
+		if w.demand, err = p.budget.demand(ctx); err != nil {
+			return Grant{}, err
+		}
 		if err := w.wait(ctx); err != nil {
 			return Grant{}, err
 		}
@@ -136,7 +150,7 @@ var errNilPool = errors.New("ration: the Pool is nil: make it with NewPool")
 func (p *Pool) source() (*Accounts, <-chan struct{}, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.accounts == nil {
+	if p.accounts == nil || p.budget.hasNewer(p.revision) {
 		if err := p.build(); err != nil {
 			return nil, nil, err
 		}
@@ -152,6 +166,9 @@ func (p *Pool) build() error {
 	if len(p.tokens) == 0 {
 		return fmt.Errorf("ration: the pool of budget %q has no token: Add one", p.budget.Name)
 	}
+	p.budget.mu.Lock()
+	p.revision = p.budget.newest()
+	p.budget.mu.Unlock()
 	byID := make(map[string]Account, len(p.tokens))
 	turns := make(map[string]*turn, len(p.tokens))
 	for i, t := range p.tokens {
@@ -174,7 +191,7 @@ func (p *Pool) build() error {
 		list = append(list, account)
 	}
 	slices.SortFunc(list, func(a, b Account) int { return strings.Compare(a.ID, b.ID) })
-	accounts, err := NewAccounts(list...)
+	accounts, err := p.budget.list(list...)
 	if err != nil {
 		return err
 	}

@@ -353,9 +353,10 @@ func (s *RedisStore) Status(ctx context.Context, r StatusRequest) (Status, error
 		Version:     reply.number(1),
 		Lost:        reply.instant(2),
 		Workers:     int(reply.number(3)),
+		Revision:    int(reply.number(4)),
 		PausedUntil: make(map[string]time.Time),
 	}
-	for i := 4; i+1 < len(reply.parts); i += 2 {
+	for i := 5; i+1 < len(reply.parts); i += 2 {
 		status.PausedUntil[reply.parts[i]] = reply.instant(i + 1)
 	}
 	if reply.err != nil {

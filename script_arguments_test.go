@@ -57,12 +57,12 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 		valid  map[string]bool // the arguments to spoil, and whether they may be 0
 		empty  string          // which of them may be empty
 	}{
-		{"book", book(request), map[string]bool{now: false, "55": false, "66000000": true, "1": false, "77 88000000": false}, now + " 66000000"},
-		{"book in a pool", book(inPool), map[string]bool{"55": false, "66000000": true, "77 88000000": false}, "66000000"},
+		{"book", book(request), map[string]bool{now: false, "55": false, "66000000": true, "1": false, "77 88000000 0 L 0 - -": false}, now + " 66000000"},
+		{"book in a pool", book(inPool), map[string]bool{"55": false, "66000000": true, "77 88000000 0 L 0 - -": false}, "66000000"},
 		{"usage", func() error {
 			_, err := d.store.Usage(ctx, ration.UsageRequest{Budget: d.budget, Accounts: one, Now: d.now})
 			return err
-		}, map[string]bool{now: false, "1": false, "77 88000000": false}, now},
+		}, map[string]bool{now: false, "1": false, "77 88000000 0 L 0 - -": false}, now},
 		{"pause", func() error {
 			_, err := d.store.Pause(ctx, ration.PauseRequest{Budget: d.budget, Account: "a", For: 99 * time.Second, Now: d.now})
 			return err
@@ -77,7 +77,7 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 				Total: ration.Spending{Slot: d.now.Add(time.Second), Cost: 44},
 				Spent: []ration.Spending{{Slot: d.now.Add(5 * time.Second), Cost: 55}},
 			})
-		}, map[string]bool{now: false, "44": true, "55": false, "77 88000000": false, fmt.Sprint(d.now.Add(5 * time.Second).UnixMicro()): false}, now},
+		}, map[string]bool{now: false, "44": true, "55": false, "77 88000000 0 L 0 - -": false, fmt.Sprint(d.now.Add(5 * time.Second).UnixMicro()): false}, now},
 	} {
 		require.NoError(t, c.run(), c.script)
 		valid := sent.last
@@ -107,10 +107,18 @@ func hostileFor(arg string) []string {
 	if !strings.Contains(arg, " ") {
 		return numbers
 	}
-	all := []string{"", " ", "5", "x", "5 1000000 7", "7 5 1000000", "5  1000000", "5 1000000 -3 1000000", "1000000000001 1000000", "5 999", "5 99999999999999"}
+	const valid = "5 1000000 0 L 0 - -"
+	all := []string{
+		"", " ", "5", "x", "5 1000000", valid + " 7", "7 " + valid, "5  1000000 0 L 0 - -", valid + " -3 1000000 0 L 0 - -",
+		"1000000000001 1000000 0 L 0 - -", "5 999 0 L 0 - -", "5 99999999999999 0 L 0 - -", "5 1000000 0 X 0 - -", "5 1000000 0 l 0 - -",
+		"5 1000000 0 F 0 - Europe/Nowhere",
+	}
 	for _, n := range numbers {
 		if strings.TrimSpace(n) == n && n != "" {
-			all = append(all, n+" 1000000", "5 "+n)
+			all = append(all, n+" 1000000 0 L 0 - -", "5 "+n+" 0 L 0 - -")
+			if n != "0" {
+				all = append(all, "5 1000000 "+n+" L 0 - -", "5 1000000 0 L "+n+" - -")
+			}
 		}
 	}
 	return all

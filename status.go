@@ -11,7 +11,7 @@ import (
 // and a caller that wakes when nothing was heard for confirmAfter asks.
 
 // answered takes in what a booking's answer tells beside the slot.
-func (b *Budget) answered(ctx context.Context, booking Booking, account Account) {
+func (b *Budget) answered(ctx context.Context, booking Booking, accounts *Accounts, account Account) {
 	b.mu.Lock()
 	b.answer, b.arrived = booking.Now, time.Now()
 	if booking.Now.After(b.last) {
@@ -19,6 +19,9 @@ func (b *Budget) answered(ctx context.Context, booking Booking, account Account)
 	}
 	if booking.Booked && b.forgets() {
 		b.own.add(account, booking, booking.Now)
+		for _, shared := range accounts.Shared() {
+			b.own.share(shared, booking, booking.Now)
+		}
 	}
 	current := booking.Version == b.known.Version
 	if current {
@@ -31,6 +34,7 @@ func (b *Budget) answered(ctx context.Context, booking Booking, account Account)
 	if b.Outage == HoldBack {
 		b.rose(0)
 	}
+	b.follow(account, booking.Ruling)
 	if booking.Stepped != 0 {
 		b.notify(Notice{Kind: ClockStepped, By: booking.Stepped})
 	}
@@ -86,6 +90,7 @@ func (b *Budget) refresh(ctx context.Context) error {
 				status.PausedUntil[account] = until
 			}
 		}
+		status.Revision = max(status.Revision, b.known.Revision)
 		b.known, b.seen, b.told, b.mended = status, time.Now(), time.Now(), status.Lost
 		return nil, nil
 	})

@@ -286,11 +286,13 @@ type StatusRequest struct {
 type Status struct {
 	// Now is the store's clock when it answered.
 	Now time.Time
-	// Version changes with every pause and every loss.
+	// Version changes with every pause, every loss and every new Revision.
 	Version int64
 	// Lost is when a log was last found missing, or the budget was new: what
 	// was booked before may be in no log. Zero: never.
 	Lost time.Time
+	// Revision is the highest that limits were booked with.
+	Revision int
 	// Workers is how many processes named themselves in the last minute.
 	Workers int
 	// PausedUntil has the end of every pause in force, by account ID.

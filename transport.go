@@ -45,8 +45,12 @@ type Transport struct {
 	// Attach puts the token's secret into the request, which is a copy. Nil:
 	// Bearer.
 	Attach Attach
-	// Cost is what a request costs, in units. Nil: 1 for every request.
+	// Cost is what a request costs, in units. Nil: 1 for every request. A
+	// request whose context says so, by WithCost, costs that.
 	Cost func(*http.Request) int
+	// Scopes are those of a request: a limit whose Scope is one of them covers
+	// it too. Nil: those of its context, by WithScopes.
+	Scopes func(*http.Request) []string
 	// Retries is how often a refused request is sent again. Each time is a
 	// booking of its own. Zero: 3. Negative: never.
 	Retries int
@@ -175,14 +179,19 @@ func (t *Transport) serves(req *http.Request) bool {
 }
 
 func (t *Transport) take(req *http.Request) (Grant, error) {
-	cost := 1
-	if t.Cost != nil {
+	ctx, cost := req.Context(), 1
+	if units, found := ctx.Value(costKey).(int); found {
+		cost = units
+	} else if t.Cost != nil {
 		cost = t.Cost(req)
+	}
+	if t.Scopes != nil {
+		ctx = WithScopes(ctx, t.Scopes(req)...)
 	}
 	if t.Pool == nil {
 		return Grant{}, errors.New("ration: Transport.Pool is nil: set it to ration.NewPool(budget, tokens...)")
 	}
-	return t.Pool.Take(req.Context(), cost)
+	return t.Pool.Take(ctx, cost)
 }
 
 // send sends a copy of the request with the grant's token.

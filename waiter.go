@@ -13,6 +13,7 @@ import (
 type waiter struct {
 	budget *Budget
 	cost   int
+	demand demand
 	// source returns the accounts that may be charged, and a channel that is
 	// closed when they change; nil if they never do.
 	source func() (*Accounts, <-chan struct{}, error)
@@ -23,6 +24,7 @@ type waiter struct {
 	due      time.Time // the slot on this process's clock, at the latest
 	soonest  time.Time // and at the soonest
 	late     time.Duration
+	newest   int // revision that the budget knew when the slot was booked
 }
 
 // handBackWithin bounds how long a caller that gives up waits for its slot to be
@@ -31,7 +33,7 @@ const handBackWithin = 250 * time.Millisecond
 
 func (w *waiter) grant(t Token) Grant {
 	return Grant{Token: t, Cost: w.cost, Slot: w.booking.Slot, Late: w.late,
-		budget: w.budget, soonest: w.soonest, booking: w.booking, accounts: w.accounts}
+		budget: w.budget, soonest: w.soonest, booking: w.booking, accounts: w.accounts, scopes: w.demand.scopes}
 }
 
 // try books a slot that has come.
@@ -96,6 +98,8 @@ func (w *waiter) sleep(ctx context.Context) outcome {
 		case <-timer.C:
 		case <-w.changed:
 			return accountsChanged
+		case <-w.budget.limitsChanged():
+			return slotLost
 		case <-ctx.Done():
 			return contextEnded
 		}
@@ -111,7 +115,13 @@ func (w *waiter) sleep(ctx context.Context) outcome {
 	if tolerance := account.tolerance(); tolerance > 0 && w.late > tolerance {
 		return slotLost
 	}
-	if w.budget.pausedUntil(ctx, w.booking.Account).After(w.booking.Slot) || w.budget.isVoid(w.booking) {
+	paused := w.budget.pausedUntil(ctx, w.booking.Account)
+	for _, shared := range w.accounts.Shared() {
+		if until := w.budget.pausedUntil(ctx, shared.ID); until.After(paused) {
+			paused = until
+		}
+	}
+	if paused.After(w.booking.Slot) || w.budget.isVoid(w.booking) || w.budget.hasNewer(w.newest) {
 		return slotLost
 	}
 	return slotCame
@@ -292,13 +302,19 @@ func (w *waiter) ask(ctx context.Context, r BookRequest) error {
 	wait := booking.Slot.Sub(booking.Now)
 	w.due, w.soonest = time.Now().Add(wait), asked.Add(wait)
 	w.booking = booking
-	b.answered(ctx, booking, w.accounts.At(at))
+	b.answered(ctx, booking, w.accounts, w.accounts.At(at))
+	w.newest = max(w.newest, booking.Ruling.Revision)
 	return nil
 }
 
 func (w *waiter) request(longest time.Duration) BookRequest {
-	return BookRequest{ID: NewBookingID(), Budget: w.budget.Name, Accounts: w.accounts,
-		Cost: w.cost, MaxWait: longest, Now: w.budget.clock()}
+	b := w.budget
+	b.mu.Lock()
+	revision := b.revision()
+	w.newest = b.newest()
+	b.mu.Unlock()
+	return BookRequest{ID: NewBookingID(), Budget: b.Name, Accounts: w.accounts, Scopes: w.demand.scopes,
+		Keep: w.demand.keep, Revision: revision, Cost: w.cost, MaxWait: longest, Now: b.clock()}
 }
 
 // handBack hands a booking back. If the store cannot be reached the slot is lost

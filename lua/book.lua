@@ -35,7 +35,7 @@
 --         {'accounts'}                             ask again with the accounts
 --         {'cancelled'}                            the ID was cancelled before
 
-local state = call('HMGET', base, 'version', 'offset', 'seen', 'careful', 'lost')
+local state = call('HMGET', base, 'version', 'offset', 'seen', 'careful', 'lost', 'revision')
 local ahead, seen, careful = tonumber(state[2] or 0), tonumber(state[3] or 0), tonumber(state[4] or 0)
 local now = clock(ARGV[1], ahead)
 local id = ARGV[2]
@@ -312,6 +312,10 @@ if not late then
       parts[i] = enterCharge(each, lane, best.slot, cost, 'commit')
     end
     entry = lane.name .. '\0' .. table.concat(parts)
+  end
+  if revision > tonumber(state[6] or 0) then
+    call('HSET', base, 'revision', text(revision))
+    renew(now)
   end
   for _, each in ipairs(best.charges) do
     keepCharge(each)

@@ -19,7 +19,8 @@
 -- The fields of KEYS[1]: version, that of the budget's status; seen, the latest
 -- instant of any booking; offset, what the server's clock is corrected by; lost,
 -- when a log was last found missing; careful, until when no slot comes after
--- that; has:ACCOUNT, until when the account's log counts.
+-- that; revision, the highest that limits were booked with; has:ACCOUNT, until
+-- when the account's log counts.
 --
 -- Instants and durations are whole microseconds: as doubles they are exact up
 -- to 2^53. Redis turns a number that is concatenated into 14 digits, so every

@@ -69,6 +69,8 @@ for _, spending in ipairs(spendings) do
   local lane, parts = parse(spending.entry)
   local counted = lane and has(charge, spending.slot, scopesOf(lane), parsePart(parts, partOf(lane, account)))
   if not counted and not (known and spending.slot <= known) then
+    -- Also an entry of another store tells the scopes.
+    lane = string.match(spending.entry, '^([^%z]*)%z')
     add(spending.slot, spending.cost, lane and scopesOf(lane) or unnamed)
   end
 end
