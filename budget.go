@@ -269,11 +269,16 @@ func (b *Budget) list(accounts ...Account) (*Accounts, error) {
 	if err != nil || len(b.Shared) == 0 {
 		return a, err
 	}
-	shared := make([]Account, len(b.Shared))
+	var shared []Account
 	for i, account := range b.Shared {
-		if shared[i], err = b.widen(account.ID, account.Limits); err != nil {
+		if a.find(account.ID) >= 0 {
+			continue // it is asked about itself
+		}
+		widened, err := b.widen(account.ID, account.Limits)
+		if err != nil {
 			return nil, fmt.Errorf("shared account %d: %w", i+1, err)
 		}
+		shared = append(shared, widened)
 	}
 	return a.Sharing(shared...)
 }

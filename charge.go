@@ -98,6 +98,7 @@ type charge struct {
 	set     *limitSet
 	differs bool // the ruling limits are others, of the same revision
 	ruled   bool // they are others, of a higher one
+	first   bool // they are of the first revision, 0
 }
 
 // openCharge readies an account for a decision.
@@ -120,6 +121,7 @@ func openCharge(account *memoryAccount, set *limitSet, now int64) *charge {
 // rule gives the charge the limits that rule: those of the highest revision.
 func (c *charge) rule(revision int) {
 	a := c.account
+	c.first = max(revision, a.ruling.Revision) == 0
 	switch {
 	case a.name == "" || a.name == c.set.name || a.ruling.Revision < revision:
 	case a.ruling.Revision == revision:
@@ -211,7 +213,7 @@ func (a *memoryAccount) last(lane string) int64 {
 	if slot, found := a.lanes[lane]; found {
 		return slot
 	}
-	if lane == "" && len(a.runs) > 0 && a.runs[0].scopes == "" {
+	if lane == "" && !a.several() && len(a.runs) > 0 {
 		return a.runs[0].last
 	}
 	return 0
@@ -312,10 +314,14 @@ func (a *memoryAccount) drop(before int64) {
 }
 
 // handedBack returns the place of the first hole of the lane that is of at least
-// cost units and has not come before from, or -1.
-func (a *memoryAccount) handedBack(l lane, from int64) int {
-	return slices.IndexFunc(a.holes, func(h hole) bool {
-		return h.slot >= from && !h.other && h.lane == l.name && h.mine().cost >= l.cost
+// cost units and has not come before from, or -1. Limits that were lowered since
+// may have no room for it.
+func handedBack(charges []*charge, l lane, from int64) int {
+	none := l
+	none.cost = 0
+	return slices.IndexFunc(charges[0].account.holes, func(h hole) bool {
+		return h.slot >= from && !h.other && h.lane == l.name && h.mine().cost >= l.cost &&
+			(charges[0].first || settle(charges, h.slot, none) == h.slot)
 	})
 }
 

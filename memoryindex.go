@@ -107,7 +107,7 @@ func (b *memoryBudget) consider(r BookRequest, l lane, at int, shared []*charge,
 	if len(shared) > 0 || c.rule < from {
 		c.slot = settle(c.charges, max(from, c.rule), l)
 	}
-	if c.hole = account.handedBack(l, from); c.hole >= 0 {
+	if c.hole = handedBack(c.charges, l, from); c.hole >= 0 {
 		c.slot = account.holes[c.hole].slot
 	}
 	return c, true

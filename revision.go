@@ -8,8 +8,8 @@ import (
 // SetLimits changes the budget's limits while requests are booked, for the whole
 // fleet: from now on these rule, by a higher revision than any that this worker
 // has heard of, and no log is lost by it. The other workers follow with their next
-// booking. A caller that waits books anew when it wakes, so that a lower Max
-// holds for it too; a higher one lets those leave sooner who book from now on.
+// booking, or when one of their callers wakes. Callers that wait book anew, so that
+// a lower Max holds for them too; their order may change.
 //
 // A limit with another Window, Algorithm or Scope is another limit: an exact log
 // serves it at once, any other count begins at zero. Tokens with Limits of their
@@ -25,10 +25,14 @@ func (b *Budget) SetLimits(limits ...Limit) error {
 	return nil
 }
 
-// raise makes this worker's limits rule, and has waiting callers look again. It
-// needs mu.
+// raise makes this worker's limits rule. It needs mu.
 func (b *Budget) raise() {
 	b.raised = max(b.raised, b.Revision, b.known.Revision) + 1
+	b.wake()
+}
+
+// wake has waiting callers look again. It needs mu.
+func (b *Budget) wake() {
 	if b.changed != nil {
 		close(b.changed)
 		b.changed = nil
@@ -80,7 +84,10 @@ func (b *Budget) follow(account Account, ruling Ruling) {
 		b.ruled = make(map[string]string)
 	}
 	b.ruled[account.ID] = name
-	b.known.Revision = max(b.known.Revision, ruling.Revision)
+	if ruling.Revision > b.newest() {
+		b.known.Revision = ruling.Revision
+		b.wake()
+	}
 	b.mu.Unlock()
 	if news {
 		b.notify(Notice{Kind: LimitsDiffer, Account: account.ID, Ours: account.Limits, Theirs: ruling.Limits})

@@ -31,8 +31,8 @@ const (
 	maxHoles  = 512
 	maxRuns   = 8
 	trimBatch = 64
-	grains    = 64
-	looks     = 200
+	maxPlaces = 32
+	maxLooks  = 512
 	dayMicros = 24 * 60 * 60 * 1_000_000
 )
 
@@ -152,21 +152,22 @@ func (rs runs) leaves(slot, units int64) int64 {
 	return slot + 1 + int64(sort.Search(int(span-1), func(i int) bool { return rs.since(slot+1+int64(i)) <= most }))
 }
 
-// full returns the end of a window that ends in [low, high] and may hold more
-// than room, and how much; the latest that there is.
-func (rs runs) full(low, high, window, room, grain int64) (at, units int64, found bool) {
+// full returns the end of a window that ends in [low, high] and holds more than
+// room, and how much; the latest that there is.
+func (rs runs) full(low, high, window, room int64, looks *int) (at, units int64, found bool) {
+	*looks--
 	units = rs.since(low-window) - rs.since(high)
 	if units <= room {
 		return 0, 0, false
 	}
-	if high-low < grain {
+	if low == high || *looks <= 0 {
 		return low, units, true
 	}
 	middle := low + (high-low)/2
-	if at, units, found = rs.full(middle+1, high, window, room, grain); found {
+	if at, units, found = rs.full(middle+1, high, window, room, looks); found {
 		return at, units, true
 	}
-	return rs.full(low, middle, window, room, grain)
+	return rs.full(low, middle, window, room, looks)
 }
 
 // earliest returns the first slot not before from at which no window holds more
@@ -182,12 +183,12 @@ func (rs runs) earliest(from, cost, most, window int64) int64 {
 		}
 		return from
 	}
-	grain, slot := max(1, window/grains), from
-	for look := range looks + 2 {
-		if look >= looks {
+	slot, looks := from, maxLooks
+	for place := range maxPlaces + 2 {
+		if place >= maxPlaces || looks <= 0 {
 			slot = max(slot, last)
 		}
-		at, units, found := rs.full(slot, max(slot, min(slot+window-1, last)), window, room, grain)
+		at, units, found := rs.full(slot, max(slot, min(slot+window-1, last)), window, room, &looks)
 		if !found {
 			break
 		}

@@ -90,6 +90,9 @@ func (b *Budget) refresh(ctx context.Context) error {
 				status.PausedUntil[account] = until
 			}
 		}
+		if status.Revision > b.newest() {
+			b.wake()
+		}
 		status.Revision = max(status.Revision, b.known.Revision)
 		b.known, b.seen, b.told, b.mended = status, time.Now(), time.Now(), status.Lost
 		return nil, nil

@@ -66,9 +66,25 @@ func (w *waiter) wait(ctx context.Context) error {
 			if err := w.book(ctx, longest, true); err != nil {
 				return err
 			}
+		case limitsChanged:
+			// All who wait hand back before one of them books, or they would
+			// book behind each other.
+			w.handBack(w.booking, w.accounts)
+			select {
+			case <-time.After(regroup):
+			case <-ctx.Done():
+				return ended(ctx)
+			}
+			if err := w.book(ctx, longest, true); err != nil {
+				return err
+			}
 		}
 	}
 }
+
+// regroup is how long a caller waits for others to hand back after the limits have
+// changed.
+const regroup = 100 * time.Millisecond
 
 // ended returns the context's error, and the cause that it was given.
 func ended(ctx context.Context) error {
@@ -87,6 +103,7 @@ const (
 	slotLost
 	contextEnded
 	accountsChanged
+	limitsChanged
 )
 
 // sleep sleeps until the slot, or until something happens before.
@@ -99,7 +116,7 @@ func (w *waiter) sleep(ctx context.Context) outcome {
 		case <-w.changed:
 			return accountsChanged
 		case <-w.budget.limitsChanged():
-			return slotLost
+			return limitsChanged
 		case <-ctx.Done():
 			return contextEnded
 		}
@@ -121,8 +138,11 @@ func (w *waiter) sleep(ctx context.Context) outcome {
 			paused = until
 		}
 	}
-	if paused.After(w.booking.Slot) || w.budget.isVoid(w.booking) || w.budget.hasNewer(w.newest) {
+	if paused.After(w.booking.Slot) || w.budget.isVoid(w.booking) {
 		return slotLost
+	}
+	if w.budget.hasNewer(w.newest) {
+		return limitsChanged
 	}
 	return slotCame
 }

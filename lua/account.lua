@@ -108,6 +108,7 @@ local function readCharge(account, set, now)
     runs = {}, limits = {},
     passed = {}, -- the holes whose slot has passed
     handedBack = false, -- whether there are any holes, passed or not
+    first = true, -- whether its limits are those of the first revision
   }
   local flat = call('HGETALL', charge.key)
   for i = 1, #flat, 2 do
@@ -350,8 +351,10 @@ local function trimCharge(charge)
 end
 
 -- handedBack returns the first hole of the lane that is of at least cost units
--- and has not come before from, and its slot.
-local function handedBack(charge, lane, from)
+-- and has not come before from, and its slot. Limits that were lowered since may
+-- have no room for it.
+local function handedBack(charges, lane, from)
+  local charge = charges[1]
   if not charge.handedBack then
     return nil
   end
@@ -359,9 +362,13 @@ local function handedBack(charge, lane, from)
   for i = 1, #holes, 2 do
     local name, parts = parse(holes[i])
     if name == lane.name then
+      local slot = tonumber(holes[i + 1])
       local _, _, before, size = parsePart(parts, 1)
       if size >= lane.cost and before + size <= MODULUS then
-        return holes[i], tonumber(holes[i + 1])
+        local none = {name = lane.name, scopes = lane.scopes, keep = lane.keep, cost = 0}
+        if charge.first or settle(charges, slot, none) == slot then
+          return holes[i], slot
+        end
       end
     end
   end

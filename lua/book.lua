@@ -185,6 +185,7 @@ local function openRuled(account, set)
   if theirs ~= ours then
     charge.fields.limits, charge.dirty.limits = ours, true
   end
+  charge.first = string.sub(ours, 1, 2) == '0 '
   openCharge(charge)
   if charge.empty then
     local counts = tonumber(call('HGET', base, 'has:' .. account) or 0)
@@ -236,7 +237,7 @@ local function consider(member)
   if #common > 0 or rule < from then
     slot = settle(charges, math.max(from, rule), lane)
   end
-  local hole, earlier = handedBack(charge, lane, from)
+  local hole, earlier = handedBack(charges, lane, from)
   if hole then
     slot = earlier
   end

@@ -35,10 +35,10 @@ local HOLES = 512
 -- More runs than this are not begun: who would need another waits for the first
 -- run that ends.
 local RUNS = 8
--- An overtaker sees what lies ahead of it in parts of a window.
-local GRAIN = 64
--- An overtaker that has looked so often goes behind all others.
-local LOOKS = 200
+-- An overtaker that has found no room in so many places goes behind all others,
+-- and so does one that has looked at so many parts of what lies ahead of it.
+local PLACES = 32
+local LOOKS = 512
 
 local function pack(before, cost)
   return struct.pack('>I7I5', before, cost)
@@ -114,21 +114,24 @@ local function leaves(runs, slot, units, last)
   return high
 end
 
--- full returns the end of a window that ends in [low, high] and may hold more
--- than room, and how much; the latest that there is.
-local function full(runs, low, high, window, room, grain)
+-- full returns the end of a window that ends in [low, high] and holds more than
+-- room, and how much; the latest that there is. A part of [low, high] in which all
+-- windows together hold no more need not be looked at closer: of entries a window
+-- apart, as those are that waited for each other, most parts hold few.
+local function full(runs, low, high, window, room, looks)
+  looks.left = looks.left - 1
   local units = since(runs, low - window) - since(runs, high)
   if units <= room then
     return nil
-  elseif high - low < grain then
+  elseif low == high or looks.left <= 0 then
     return low, units
   end
   local middle = math.floor((low + high) / 2)
-  local at, most = full(runs, middle + 1, high, window, room, grain)
+  local at, most = full(runs, middle + 1, high, window, room, looks)
   if at then
     return at, most
   end
-  return full(runs, low, middle, window, room, grain)
+  return full(runs, low, middle, window, room, looks)
 end
 
 -- earliestInLog returns the first slot not before from at which no window holds
@@ -146,15 +149,14 @@ local function earliestInLog(runs, from, cost, max, window)
     local slot = runs[1].kind.newest(runs[1], room)
     return slot and math.max(from, slot + window) or from
   end
-  local grain = math.max(1, math.floor(window / GRAIN))
-  local slot = from
-  for look = 1, LOOKS + 2 do
-    if look > LOOKS then
+  local slot, looks = from, {left = LOOKS}
+  for place = 1, PLACES + 2 do
+    if place > PLACES or looks.left <= 0 then
       slot = math.max(slot, last)
     end
     -- The windows with the slot in them end before one has passed.
     local ends = math.max(slot, math.min(slot + window - 1, last))
-    local at, units = full(runs, slot, ends, window, room, grain)
+    local at, units = full(runs, slot, ends, window, room, looks)
     if not at then
       return slot
     end

@@ -1,0 +1,145 @@
+package ration_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+func TestOtherLimitsOfOneRevisionAreAnErrorThatNamesBoth(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(5000)}
+		other, token := peer(b), ration.NewToken("a")
+		other.Limits = []ration.Limit{ration.PerHour(4000)}
+		_, err := b.Try(t.Context(), token, 1)
+		require.NoError(t, err)
+		for _, try := range []func() (ration.Grant, error){
+			func() (ration.Grant, error) { return other.Try(t.Context(), token, 1) },
+			func() (ration.Grant, error) { return other.Wait(t.Context(), token, 1) },
+			func() (ration.Grant, error) { return ration.NewPool(other, token).Take(t.Context(), 1) },
+		} {
+			_, err = try()
+			differ, found := errors.AsType[*ration.LimitsError](err)
+			require.True(t, found, "%v", err)
+			require.Equal(t, 4000, differ.Ours[0].Max)
+			require.Equal(t, 5000, differ.Theirs[0].Max)
+			require.Equal(t, token.AccountID(), differ.Account)
+			require.ErrorContains(t, err, "4000/1h")
+			require.ErrorContains(t, err, "5000/1h")
+			require.ErrorContains(t, err, "higher Revision")
+			require.NotErrorIs(t, err, ration.ErrStoreUnavailable)
+			require.NotErrorIs(t, err, ration.ErrExhausted)
+		}
+		remaining(t, b, token, 4999)
+	})
+}
+
+func TestLimitsOfTheHighestRevisionRule(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(5)}
+		token := ration.NewToken("a")
+		var told []ration.Notice
+		b.Noticed = func(n ration.Notice) { told = append(told, n) }
+		newer := peer(b)
+		newer.Limits, newer.Revision = []ration.Limit{ration.PerHour(3)}, 7
+		for range 2 {
+			_, err := b.Try(t.Context(), token, 1)
+			require.NoError(t, err)
+		}
+		_, err := newer.Try(t.Context(), token, 1)
+		require.NoError(t, err)
+		for range 2 {
+			_, err = b.Try(t.Context(), token, 1)
+			require.ErrorIs(t, err, ration.ErrExhausted, "three an hour rule now")
+		}
+		require.Len(t, told, 1)
+		require.Equal(t, ration.LimitsDiffer, told[0].Kind)
+		require.Equal(t, 5, told[0].Ours[0].Max)
+		require.Equal(t, 3, told[0].Theirs[0].Max)
+		require.Contains(t, told[0].String(), "5/1h")
+		require.Contains(t, told[0].String(), "3/1h")
+
+		// Raised again by whoever has the highest revision.
+		newest := peer(b)
+		newest.Limits, newest.Revision = []ration.Limit{ration.PerHour(6)}, 8
+		_, err = newest.Try(t.Context(), token, 1)
+		require.NoError(t, err)
+		for range 2 {
+			_, err = newer.Try(t.Context(), token, 1)
+			require.NoError(t, err)
+		}
+		_, err = b.Try(t.Context(), token, 1)
+		require.ErrorIs(t, err, ration.ErrExhausted)
+		require.Len(t, told, 2)
+	})
+}
+
+func TestSetLimitsChangesThemWithoutLosingTheLog(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(5)}
+		other, token := peer(b), ration.NewToken("a")
+		for range 5 {
+			_, err := b.Try(t.Context(), token, 1)
+			require.NoError(t, err)
+		}
+		require.NoError(t, b.SetLimits(ration.PerHour(7)))
+		remaining(t, b, token, 2)
+		_, err := b.Try(t.Context(), token, 1)
+		require.NoError(t, err)
+		_, err = other.Try(t.Context(), token, 1)
+		require.NoError(t, err, "the other worker follows")
+		_, err = other.Try(t.Context(), token, 1)
+		require.ErrorIs(t, err, ration.ErrExhausted)
+		require.NoError(t, other.SetLimits(ration.PerHour(4)))
+		_, err = other.Try(t.Context(), token, 1)
+		require.ErrorIs(t, err, ration.ErrExhausted)
+		remaining(t, other, token, 0)
+		time.Sleep(time.Hour)
+		for range 4 {
+			_, err = b.Try(t.Context(), token, 1)
+			if errors.Is(err, ration.ErrExhausted) {
+				break
+			}
+			require.NoError(t, err)
+		}
+		_, err = other.Try(t.Context(), token, 1)
+		require.ErrorIs(t, err, ration.ErrExhausted)
+		require.ErrorContains(t, b.SetLimits(), "there is no limit")
+		require.ErrorContains(t, b.SetLimits(ration.PerHour(-1)), "Max is -1")
+	})
+}
+
+// Two workers whose callers wait, of which one lowers the limit.
+func TestALowerLimitHoldsForThoseWhoWait(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{{Max: 4, Window: 10 * time.Second}}
+		other, token, begun := peer(b), ration.NewToken("a"), time.Now()
+		var mu sync.Mutex
+		left := make(map[time.Duration]int)
+		var wait sync.WaitGroup
+		for i := range 12 {
+			wait.Go(func() {
+				_, err := []*ration.Budget{b, other}[i%2].Wait(t.Context(), token, 1)
+				require.NoError(t, err)
+				mu.Lock()
+				left[time.Since(begun)]++
+				mu.Unlock()
+			})
+		}
+		time.Sleep(5 * time.Second)
+		require.NoError(t, b.SetLimits(ration.Limit{Max: 2, Window: 10 * time.Second}))
+		wait.Wait()
+		require.Equal(t, 4, left[0])
+		for at, count := range left {
+			if at > 0 {
+				require.LessOrEqual(t, count, 2, "at %v", at)
+			}
+		}
+		require.Len(t, left, 5, "%v: 4 and four times 2", left)
+	})
+}
