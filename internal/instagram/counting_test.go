@@ -199,7 +199,7 @@ func TestOvertakenCallBeginsTheWindow(t *testing.T) {
 func TestLogOfEveryRuleIsBounded(t *testing.T) {
 	for count := CountLog; count <= CountGCRA; count++ {
 		synctest.Test(t, func(t *testing.T) {
-			p := &Provider{Count: count, Limit: 10, Window: 10 * time.Second, Burst: 10}
+			p := &Provider{Count: count, Limit: 10, Window: 10 * time.Second, Burst: 10, PageSize: 1}
 			for range 6000 {
 				time.Sleep(500 * time.Millisecond)
 				call(p, firstPage, "secret")
