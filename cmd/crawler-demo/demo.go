@@ -20,7 +20,7 @@ import (
 type demoSize struct {
 	tokens  int
 	limit   ration.Limit
-	windows int // whose quota is enough for all pages
+	windows int // whose quota is enough for all pages, by an exact count
 	users   int // more than there are workers, so that each always has a page to fetch
 	pages   int // of each user
 }
@@ -49,6 +49,12 @@ const (
 // planDemo starts the simulated provider.
 func (a *app) planDemo(o options) (plan, error) {
 	size := a.demo
+	if len(o.limits) > 0 {
+		var err error
+		if size, err = size.counted(o.limits[0]); err != nil {
+			return plan{}, err
+		}
+	}
 	p := plan{options: o, margin: demoMargin, expected: size.total()}
 	p.limits = []ration.Limit{size.limit}
 	p.follow = follower{Kind: "json", Path: []string{"paging", "next"}}
@@ -59,14 +65,13 @@ func (a *app) planDemo(o options) (plan, error) {
 	}
 	p.censor = newCensor(p.auth, p.secrets)
 	p.judge = &instagram.Provider{
-		Limit:        size.limit.Max,
-		Window:       size.limit.Window,
 		Tokens:       p.secrets,
 		Users:        size.users,
 		PagesPerUser: size.pages,
 		PageSize:     10,
 		Latency:      func() time.Duration { return leastLatency + mathrand.N(mostLatency-leastLatency) },
 	}
+	countAs(p.judge, size.limit)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return p, fmt.Errorf("the simulated provider does not start: %w", err)
@@ -77,11 +82,12 @@ func (a *app) planDemo(o options) (plan, error) {
 	base := "http://" + listener.Addr().String()
 	p.starts = p.judge.StartURLs(base)
 	p.origins = origins(p.starts)
-	atOnce := size.tokens * size.limit.Max
-	p.intro = fmt.Sprintf("A simulated provider at %s allows each of %d tokens %d calls in any %v, and judges.\n"+
-		"It has %d pages of %d users. The quota admits %d at once and %d more every %v: about %v.",
-		base, size.tokens, size.limit.Max, size.limit.Window, size.total(), size.users, atOnce, atOnce,
-		size.limit.Window, time.Duration(size.windows-1)*(size.limit.Window+demoMargin))
+	now := time.Now()
+	p.begin = now.Add(size.holdsBack(now))
+	p.intro = size.intro(base, p.begin)
+	if wait := p.begin.Sub(now); wait > 0 {
+		p.intro += fmt.Sprintf("\nIt begins with the next %v of the clock, in %.1f s.", size.limit.Window, wait.Seconds())
+	}
 	return p, nil
 }
 

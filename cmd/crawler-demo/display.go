@@ -56,7 +56,7 @@ func (c *crawl) snapshot() snapshot {
 
 // timeLeft estimates how long that many calls take. An average of the past would
 // say nothing: a quota is spent in bursts with long waits between them. What the
-// limits still admit now goes at the speed so far, the rest window by window.
+// limits still admit now goes at the speed so far, the rest as they admit it.
 func (c *crawl) timeLeft(calls int) time.Duration {
 	accounts := len(c.plan.secrets)
 	switch {
@@ -71,8 +71,11 @@ func (c *crawl) timeLeft(calls int) time.Duration {
 	}
 	var longest time.Duration
 	for _, l := range c.plan.limits {
-		windows := (calls - now + l.Max*accounts - 1) / (l.Max * accounts)
-		longest = max(longest, time.Duration(max(windows, 0))*l.Window)
+		rest, each := max(calls-now, 0), l.Max*accounts
+		if !isEven(l) {
+			rest = (rest + each - 1) / each * each // a window's at once
+		}
+		longest = max(longest, time.Duration(float64(rest)/float64(each)*float64(l.Window)))
 	}
 	if longest == 0 && c.tally.fetched > 0 {
 		return c.tally.elapsed() * time.Duration(calls) / time.Duration(c.tally.fetched)

@@ -19,7 +19,7 @@ type journal struct {
 
 	// What the runs before left, by URL.
 	pages map[string]page
-	spent []spent // in the last window, in the order of the file
+	spent []spent // that can still count, in the order of the file
 	cut   int64   // the length of the torn line that was cut off
 }
 
@@ -135,7 +135,7 @@ func (j *journal) learn(r record, p plan) {
 	}
 	// The provider has counted it by the time it answered, and no earlier instant
 	// is sure. parseRecord has looked at it.
-	if at, _ := time.Parse(time.RFC3339Nano, r.Received); time.Since(at) < p.longestWindow() {
+	if at, _ := time.Parse(time.RFC3339Nano, r.Received); time.Since(at) < p.longestCount() {
 		j.spent = append(j.spent, spent{r.Token, at})
 	}
 }

@@ -152,6 +152,12 @@ func (a *app) run(ctx context.Context, o options) (status int, err error) {
 		human = a.stderr
 	}
 	fmt.Fprint(human, p.opening(pages))
+	if wait := time.Until(p.begin); wait > 0 {
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
 	c := newCrawl(a, p, pages)
 	crawlErr := c.run(ctx)
 	if err := pages.close(); err != nil && crawlErr == nil {

@@ -14,6 +14,8 @@ refused.
 
   crawler-demo
       the demo: a simulated provider, a log in memory, about 17 s, and a verdict
+  crawler-demo -limit 400/5s:gcra,burst=20
+      the demo of another quota, and another way of counting it
   crawler-demo -redis redis://HOST:6379/0 -processes 4
       the same as a fleet of processes that share one Redis
   crawler-demo -urls FILE -tokens FILE -limit 5000/1h -out FILE.jsonl
@@ -32,8 +34,21 @@ What to crawl:
 With what:
   -tokens FILE       one secret a line. They are shown and kept nowhere: what
                      you see of a token is its ID, a digest.
-  -limit MAX/WINDOW  what the provider allows each token, such as 5000/1h. Give
-                     it again for a second limit that holds too: 10/1s.
+  -limit MAX/WINDOW[:ALGORITHM[,OPTION...]]
+                     what the provider allows each token, such as 5000/1h. Give
+                     it again for a second limit that holds too: 10/1s. In the
+                     demo the provider counts by it. ALGORITHM is how it counts:
+                       5000/1h                          in any window, exactly
+                       5000/1h:stream-log               likewise, in less memory
+                       5000/1h:packed-log               for quotas of millions
+                       5000/1h:fixed-window             in each hour of the clock
+                       1000/day:fixed-window,zone=Europe/Berlin
+                                                        from midnight there
+                       5000/1h:fixed-window,first-use   from a first call on
+                       5000/1h:sliding-window           the hour before weighted
+                       5000/1h:sub-windows,resolution=1m
+                                                        minute by minute
+                       5000/1h:gcra,burst=10            evenly, 10 at once
   -auth bearer       attach the token as "Authorization: Bearer SECRET" (the
                      default),
   -auth query:NAME   as the query parameter NAME,
@@ -181,10 +196,13 @@ func (o *options) check(rest []string, given map[string]bool) error {
 		return badf("%q is not a flag: URLs go into a file for -urls (-h lists the flags)", rest[0])
 	}
 	if o.demonstrates() {
-		for _, name := range []string{"tokens", "limit", "auth", "follow", "max", "budget"} {
+		for _, name := range []string{"tokens", "auth", "follow", "max", "budget"} {
 			if given[name] {
-				return badf("-%s needs -urls FILE: the demo brings its own provider, tokens and limit", name)
+				return badf("-%s needs -urls FILE: the demo brings its own provider and tokens", name)
 			}
+		}
+		if len(o.limits) > 1 {
+			return badf("-limit is given %d times: the demo's provider has one limit; more need -urls FILE", len(o.limits))
 		}
 	} else {
 		if o.tokens == "" {
@@ -195,6 +213,11 @@ func (o *options) check(rest []string, given map[string]bool) error {
 		}
 		if o.urls == "-" && o.tokens == "-" {
 			return badf("-tokens cannot come from standard input, which is what -urls - reads")
+		}
+	}
+	for _, l := range o.limits {
+		if l.Scope != "" {
+			return badf("-limit %s: its scope would leave it without effect, for no call of a crawl or of the demo names one: leave it out", l)
 		}
 	}
 	if o.workers == 0 && !given["workers"] {

@@ -25,6 +25,7 @@ type plan struct {
 	judge    *instagram.Provider // nil: no demo
 	commands int64               // that were sent to the store before the crawl
 	intro    string
+	begin    time.Time // not to begin before
 	close    func()
 }
 
@@ -92,9 +93,15 @@ func (p plan) past(spent []spent) []past {
 	return all
 }
 
-func (p plan) longestWindow() (longest time.Duration) {
+// longestCount is how long a call can count. Beyond a window that is into the
+// next, where the windows have edges or a slot becomes free late.
+func (p plan) longestCount() (longest time.Duration) {
 	for _, l := range p.limits {
-		longest = max(longest, l.Window)
+		counts := l.Window
+		if !isExact(l) {
+			counts *= 2
+		}
+		longest = max(longest, counts)
 	}
 	return longest
 }

@@ -57,8 +57,12 @@ func (t *tally) busiest() []tokenTally {
 
 func (s *summary) chart(t *tally) plot.Chart {
 	first, _ := t.span()
+	title := fmt.Sprintf("Calls in any %v against the limit of %d", s.deciding.Window, s.deciding.Max)
+	if !isExact(s.deciding) {
+		title = fmt.Sprintf("Calls in any %v; the limit is %v", s.deciding.Window, s.deciding)
+	}
 	chart := plot.Chart{
-		Title: fmt.Sprintf("Calls in any %v against the limit of %d", s.deciding.Window, s.deciding.Max),
+		Title: title,
 		Note: fmt.Sprintf("%d calls, %d refused, %.1f %% of the quota used; %d workers in %s",
 			s.Requests, s.Refused, 100*s.QuotaUsed, s.Workers, count(s.Processes, "process")),
 		Span: s.span,
@@ -116,8 +120,12 @@ func (s *summary) terminalPlot(t *tally) string {
 		calls[i] = float64(slices.Max(points[from:max(to, from+1)]))
 	}
 	limit := s.deciding.Max
+	rule := fmt.Sprintf("%d are allowed", limit)
+	if !isExact(s.deciding) {
+		rule = "the limit is " + s.deciding.String()
+	}
 	return asciigraph.Plot(calls, asciigraph.Height(height), asciigraph.Precision(0),
 		asciigraph.LowerBound(0), asciigraph.UpperBound(float64(limit)),
-		asciigraph.Caption(fmt.Sprintf("calls of token %s in any %v, over %s; %d are allowed",
-			short(of.token.ID()), s.deciding.Window, about(s.span), limit)))
+		asciigraph.Caption(fmt.Sprintf("calls of token %s in any %v, over %s; %s",
+			short(of.token.ID()), s.deciding.Window, about(s.span), rule)))
 }

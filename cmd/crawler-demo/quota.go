@@ -1,22 +1,113 @@
 package main
 
 import (
+	"math/bits"
 	"slices"
 	"time"
 
 	"github.com/ration-go/ration"
 )
 
-// allowed is how many calls limits admit, all of them at once, in a crawl of one
-// account whose first and last call are span apart. An exact sliding window
-// admits Max calls at the first instant, and Max more each time it has passed:
-// 500 per 5 s are 500 within 4.9 s, 1,000 within 5 s and 2,000 within 15.3 s. Of
-// several limits the one that admits least decides, and is returned.
-func allowed(limits []ration.Limit, span time.Duration) (int, ration.Limit) {
+// admits is how many calls a limit admits, as early as can be, in a crawl of one
+// account whose first call is at begin and whose last is span later.
+//
+// A log admits Max calls at the first instant, and Max more each time the window
+// has passed: 500 per 5 s are 500 within 4.9 s, 1,000 within 5 s and 2,000 within
+// 15.3 s. Fixed windows admit Max in each that is touched; weighted ones Max at
+// first, and from the next edge on Max more evenly in each window; sub-windows
+// Max each time that the last Max no longer count; and GCRA Burst at first, and
+// evenly Max more in each window.
+//
+// With a margin it is what a caller reaches who keeps that free around a window.
+func admits(l ration.Limit, margin time.Duration, begin time.Time, span time.Duration) int {
+	end := begin.Add(span)
+	switch {
+	case l.Algorithm == ration.FixedWindow && !l.FirstUse:
+		return l.Max * int(windowNumber(l, end)-windowNumber(l, begin)+1)
+	case l.Algorithm == ration.SlidingWindow:
+		// What is kept free at the end of one window is missing in the next too.
+		return l.Max + proportion(l.Max, span-untilEdge(l, begin), l.Window+2*margin)
+	case l.Algorithm == ration.SubWindows && margin > 0:
+		return l.Max * (int(span/(l.Window+resolution(l)+margin)) + 1) // a slot is free up to one sub-window late
+	case l.Algorithm == ration.SubWindows:
+		step := resolution(l)
+		span += time.Duration(begin.UnixNano()) % step
+		if span < l.Window {
+			return l.Max
+		}
+		return l.Max * (int((span-l.Window)/(l.Window/step*step)) + 2)
+	case l.Algorithm == ration.GCRA:
+		// The margin is taken out of the burst first.
+		burst := max(1, l.Burst-proportion(l.Max, margin, l.Window))
+		return burst + proportion(l.Max, span, l.Window+margin)
+	}
+	return l.Max * (int(span/(l.Window+margin)) + 1)
+}
+
+// proportion is as much of n as part is of whole, rounded down; nothing of a
+// negative part.
+func proportion(n int, part, whole time.Duration) int {
+	if part <= 0 {
+		return 0
+	}
+	high, low := bits.Mul64(uint64(n), uint64(part%whole)) // may be beyond 64 bits
+	rest, _ := bits.Div64(high, low, uint64(whole))
+	return n*int(part/whole) + int(rest)
+}
+
+// windowNumber counts the windows of a limit since 1970 on the clock of its zone.
+func windowNumber(l ration.Limit, t time.Time) int64 {
+	return int64(clock(l, t) / l.Window)
+}
+
+// untilEdge is the time from t to the next of these windows, if no clock is set.
+func untilEdge(l ration.Limit, t time.Time) time.Duration {
+	return l.Window - clock(l, t)%l.Window
+}
+
+// clock is what the clock of the limit's zone reads since it read 1970-01-01 00:00.
+func clock(l ration.Limit, t time.Time) time.Duration {
+	_, offset := t.In(zone(l)).Zone()
+	return time.Duration(t.UnixNano()) + time.Duration(offset)*time.Second
+}
+
+// zone is the limit's, which was found when the limit was read.
+func zone(l ration.Limit) *time.Location {
+	if zone, err := time.LoadLocation(l.Zone); err == nil {
+		return zone
+	}
+	return time.UTC
+}
+
+// resolution is the length of the limit's sub-windows.
+func resolution(l ration.Limit) time.Duration {
+	if l.Resolution > 0 {
+		return l.Resolution
+	}
+	return max((l.Window / 60).Truncate(time.Microsecond), time.Microsecond)
+}
+
+// isExact reports whether the limit holds in windows of any alignment.
+func isExact(l ration.Limit) bool {
+	switch l.Algorithm {
+	case ration.SlidingLog, ration.StreamLog, ration.PackedLog:
+		return true
+	}
+	return false
+}
+
+// isEven reports whether calls become free one by one and not a window's at once.
+func isEven(l ration.Limit) bool {
+	return l.Algorithm == ration.SlidingWindow || l.Algorithm == ration.GCRA
+}
+
+// allowed is how many calls limits admit. Of several the one that admits least
+// decides, and is returned.
+func allowed(limits []ration.Limit, begin time.Time, span time.Duration) (int, ration.Limit) {
 	var least ration.Limit
 	most := -1
 	for _, l := range limits {
-		if n := l.Max * (int(span/l.Window) + 1); most < 0 || n < most {
+		if n := admits(l, 0, begin, span); most < 0 || n < most {
 			most, least = n, l
 		}
 	}
@@ -26,8 +117,8 @@ func allowed(limits []ration.Limit, span time.Duration) (int, ration.Limit) {
 // quotaUsed is the share of what the limits allowed to that many accounts that
 // was spent by calls. A fleet that is refused nothing and waits no longer than it
 // must is at 1.
-func quotaUsed(calls, accounts int, limits []ration.Limit, span time.Duration) float64 {
-	most, _ := allowed(limits, span)
+func quotaUsed(calls, accounts int, limits []ration.Limit, begin time.Time, span time.Duration) float64 {
+	most, _ := allowed(limits, begin, span)
 	if most == 0 || accounts == 0 {
 		return 0
 	}

@@ -35,13 +35,52 @@ func TestQuotaUsed(t *testing.T) {
 		{"no account", per5s, 0, s, 500, 0, 0, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			most, decides := allowed(row.limits, row.span)
+			most, decides := allowed(row.limits, time.Now(), row.span)
 			require.Equal(t, row.allowed, most)
 			require.Equal(t, row.limits[row.decides], decides)
-			require.InDelta(t, row.used, quotaUsed(row.calls, row.accounts, row.limits, row.span), 1e-12)
+			require.InDelta(t, row.used, quotaUsed(row.calls, row.accounts, row.limits, time.Now(), row.span), 1e-12)
 		})
 	}
-	require.Zero(t, quotaUsed(1, 1, nil, s))
+	require.Zero(t, quotaUsed(1, 1, nil, time.Now(), s))
+}
+
+func TestAdmits(t *testing.T) {
+	midnight := time.Date(2026, 1, 21, 0, 0, 0, 0, time.UTC)
+	const s, ms = time.Second, time.Millisecond
+	for _, row := range []struct {
+		limit              string
+		margin, from, span time.Duration // from a midnight, UTC
+		want               int
+	}{
+		{"500/5s", 0, 3 * s, 15300 * ms, 2000},
+		{"500/5s", 250 * ms, 3 * s, 15300 * ms, 1500},
+		{"500/5s:packed-log", 250 * ms, 3 * s, 15750 * ms, 2000},
+		{"500/5s:fixed-window", 0, 5 * s, 5*s - 1, 500},
+		{"500/5s:fixed-window", 0, 5 * s, 5 * s, 1000},
+		{"500/5s:fixed-window", 250 * ms, 4900 * ms, 10100 * ms, 2000},
+		{"500/24h:fixed-window,zone=America/Los_Angeles", 0, 8*time.Hour - s, s, 1000},
+		{"500/24h:fixed-window,zone=America/Los_Angeles", 0, 8 * time.Hour, 23 * time.Hour, 500},
+		{"500/5s:fixed-window,first-use", 0, 3 * s, 15300 * ms, 2000},
+		{"500/5s:sliding-window", 0, 3 * s, 2 * s, 500},
+		{"500/5s:sliding-window", 0, 3 * s, 3 * s, 600},
+		{"500/5s:sliding-window", 0, 3 * s, 12 * s, 1500},
+		{"500/5s:sliding-window", 250 * ms, 3 * s, 13 * s, 1500},
+		{"500/5s:sub-windows,resolution=1s", 0, 3500 * ms, 4499 * ms, 500},
+		{"500/5s:sub-windows,resolution=1s", 0, 3500 * ms, 4500 * ms, 1000}, // at 8 s nothing counts of 3 s
+		{"500/5s:sub-windows,resolution=1s", 0, 3500 * ms, 9500 * ms, 1500},
+		{"500/5s:sub-windows,resolution=2s", 0, 4 * s, 5 * s, 1000}, // at 9 s, in the sub-window from 8 s
+		{"500/5s:sub-windows,resolution=2s", 0, 4 * s, 9 * s, 1500},
+		{"500/5s:sub-windows,resolution=1s", 500 * ms, 3500 * ms, 13 * s, 1500},
+		{"500/5s:gcra", 0, 3 * s, 0, 1},
+		{"500/5s:gcra,burst=20", 0, 3 * s, 19 * ms, 21},
+		{"500/5s:gcra,burst=20", 0, 3 * s, 10 * s, 1020},
+		{"500/5s:gcra,burst=20", 50 * ms, 3 * s, 10100 * ms, 1015},
+		{"500/5s:gcra,burst=20", s, 3 * s, 6 * s, 501},
+	} {
+		l, err := ration.ParseLimit(row.limit)
+		require.NoError(t, err)
+		require.Equal(t, row.want, admits(l, row.margin, midnight.Add(row.from), row.span), "%s, margin %v, %v", row.limit, row.margin, row.span)
+	}
 }
 
 func TestJain(t *testing.T) {

@@ -17,15 +17,15 @@ const (
 // verdict is what the judge says of one call.
 type verdict struct {
 	outcome    outcome
-	counted    bool          // whether the call counts against the window
-	remaining  int           // calls that the window has room for after this one
+	counted    bool          // whether the call counts against the quota
+	remaining  int           // calls that the quota has room for right after this one
 	retryAfter time.Duration // what to say in Retry-After; zero: nothing
 }
 
 // tally is what the judge knows of one access token.
 type tally struct {
-	counted  arrivals // the calls that count against the window
-	accepted arrivals // kept apart from counted only where refused calls count too
+	counted  arrivals // the calls that count against the quota
+	accepted arrivals // by the sliding log; kept apart from counted only where that differs
 
 	acceptedCalls, refusedCalls, injectedCalls int
 
@@ -41,11 +41,12 @@ type tally struct {
 // under the lock would give one order, but a false one: a call that waited for the lock would count as having come
 // later than it did, and the call that is due one Window after it would be refused for nothing. Moving the overtaken
 // call up to its overtaker's stamp errs likewise. So the stamp of the arrival stands, the call is entered at its place
-// in the log, and it is refused if any window that contains it, including those that end later, would hold too many.
+// in the log, and it is refused if it, or any call that overtook it, would then be one too many.
 //
 // That makes the presence of a refusal independent of the order: if all arrivals together are within the limit then so
 // is each subset of them, and none is refused; if none is refused then the log holds all of them, within the limit.
-// Which of two calls loses the last place depends on the order, as it would with any provider.
+// Which of two calls loses the last place depends on the order, as it would with any provider. The exception is
+// CountFirstUse, where fewer calls can begin a window at a worse moment; see firstUse.
 func (p *Provider) judge(token string, arrived time.Time, found bool) verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -62,19 +63,19 @@ func (p *Provider) judge(token string, arrived time.Time, found bool) verdict {
 	t.saw(at)
 
 	var v verdict
-	place, inWindow := t.counted.add(at)
+	place, room := t.counted.add(at)
 	switch {
 	case p.injected < p.RefuseFirst:
 		p.injected++
 		t.injectedCalls++
 		v = verdict{outcome: injected, retryAfter: p.RefuseFirstFor}
-	case inWindow > p.limit():
+	case room < 0:
 		t.refusedCalls++
 		v = verdict{outcome: refused}
 	}
 	v.counted = v.outcome == accepted || p.CountRefused
 	if v.counted {
-		v.remaining = max(0, p.limit()-inWindow)
+		v.remaining = max(0, room)
 	} else {
 		t.counted.remove(place)
 	}
@@ -85,7 +86,7 @@ func (p *Provider) judge(token string, arrived time.Time, found bool) verdict {
 		if !found {
 			p.notFound++
 		}
-		t.accept(at, inWindow, p.CountRefused)
+		p.accept(t, at, room)
 	}
 	return v
 }
@@ -114,8 +115,11 @@ func (p *Provider) enrol() {
 
 // open starts a tally. p.mu must be held.
 func (p *Provider) open(token string) *tally {
-	books := arrivals{limit: p.limit(), window: p.window()}
-	t := &tally{counted: books, accepted: books}
+	depth := p.depth()
+	t := &tally{
+		counted:  arrivals{rule: p.rule(), depth: depth},
+		accepted: arrivals{rule: slidingLog(depth, p.window()), depth: depth},
+	}
 	p.byToken[token] = t
 	p.tallies = append(p.tallies, t)
 	return t
@@ -133,15 +137,15 @@ func (t *tally) saw(at time.Duration) {
 	t.first, t.last = min(t.first, at), max(t.last, at)
 }
 
-// accept enters an accepted call that is already in t.counted, where inWindow calls share its fullest window. The lock
-// of the provider must be held.
-func (t *tally) accept(at time.Duration, inWindow int, refusedCount bool) {
+// accept enters an accepted call that is already in t.counted, where it leaves that room. p.mu must be held.
+func (p *Provider) accept(t *tally, at time.Duration, room int) {
 	log := &t.counted
-	if refusedCount {
+	if p.Count != CountLog || p.CountRefused {
 		log = &t.accepted
-		_, inWindow = log.add(at)
+		_, room = log.add(at)
 	}
+	inWindow := log.depth - room // of the fullest window that contains it
 	t.acceptedCalls++
 	t.maxInWindow = max(t.maxInWindow, inWindow)
-	t.series.add(at, inWindow, log.inWindowAt)
+	t.series.add(at, inWindow, func(at time.Duration) int { return log.upTo(at) - log.upTo(at-p.window()) })
 }

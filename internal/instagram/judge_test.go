@@ -375,16 +375,16 @@ func TestConcurrentCallsInMovingWindows(t *testing.T) {
 }
 
 func TestLogIsBounded(t *testing.T) {
-	log := arrivals{limit: 100, window: time.Hour}
+	log := arrivals{rule: slidingLog(100, time.Hour), depth: 100}
 	for i := range 20_000 {
-		place, inWindow := log.add(time.Duration(i) * time.Minute)
+		place, room := log.add(time.Duration(i) * time.Minute)
 		require.Equal(t, len(log.stamps)-1, place)
-		require.Equal(t, min(i+1, 60), inWindow)
+		require.Equal(t, 100-min(i+1, 60), room)
 		require.LessOrEqual(t, len(log.stamps), 2*(100+overtakers))
 	}
 	// A call that is overtaken by everyone is judged as early as the log can tell.
-	place, inWindow := log.add(0)
+	place, room := log.add(0)
 	require.Equal(t, len(log.stamps)-1-overtakers, place)
 	require.True(t, slices.IsSorted(log.stamps))
-	require.Equal(t, 61, inWindow)
+	require.Equal(t, 100-61, room)
 }

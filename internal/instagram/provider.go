@@ -1,5 +1,5 @@
 // Package instagram simulates the provider of ration's demo and fleet tests: an API that speaks like Instagram's and
-// enforces its quota, 5000 calls per access token in any hour.
+// enforces its quota, 5000 calls per access token in any hour. It can also count in the ways of other providers.
 //
 // It is the judge of the limiter, so it shares no code with it: it imports nothing of ration, and it decides by a log
 // of arrivals of its own whether a call is within quota.
@@ -26,7 +26,8 @@ const ReportPath = "/-/report"
 // The rule is exact and strict. With Limit 5000 and Window one hour, a call that arrives at 13:00:00 counts the calls
 // that arrived after 12:00:00 and not one that arrived at 12:00:00 sharp, and it is refused if there are 5000 of them.
 // What is promised, whatever the interleaving of concurrent calls: there is no refusal if, and only if, no window of
-// any alignment holds more than Limit arrivals. (RefuseFirst and CountRefused change that by choice.)
+// any alignment holds more than Limit arrivals. (RefuseFirst and CountRefused change that by choice.) Count chooses
+// another rule, which is judged as strictly.
 //
 // Arrival is the moment at which net/http hands the call over. How long it lay in a socket before, the provider cannot
 // see, no more than Instagram can: two calls sent Window apart may arrive closer than that.
@@ -41,12 +42,21 @@ const ReportPath = "/-/report"
 // anew with each call. A call for anything else is a 404 and costs a call, as malformed calls to Instagram did.
 //
 // The zero Provider is ready to use, and is Instagram as it was. A Provider is safe for concurrent use; its fields must
-// not change after the first call. It keeps some 100 kB per access token at Limit 5000, however long it runs.
+// not change after the first call. It keeps some 200 kB per access token at Limit 5000, however long it runs, and four
+// times that where Count is not zero.
 type Provider struct {
 	// Limit is how many calls of one access token may arrive in any Window; zero means 5000.
 	Limit int
-	// Window is the length of the sliding window; zero means one hour.
+	// Window is the length of the window; zero means one hour.
 	Window time.Duration
+	// Count is how they are counted; zero means exactly, in windows of any alignment.
+	Count Counting
+	// Burst is, for CountGCRA, how many calls may arrive at once after a rest, up to Limit; zero means 1.
+	Burst int
+	// Resolution is, for CountSubWindows, the length of a sub-window, up to Window; zero means a sixtieth of Window.
+	Resolution time.Duration
+	// Zone is, for CountFixedWindow, by whose clock windows begin; nil means UTC.
+	Zone *time.Location
 	// Tokens are the access tokens it knows; any other is answered with a 400. Empty means that every token is good,
 	// each with a quota of its own.
 	Tokens []string
@@ -62,7 +72,7 @@ type Provider struct {
 	// whose caller leaves meanwhile has still arrived, and counts. Nil means no time at all.
 	Latency func() time.Duration
 
-	// CountRefused makes a refused call count against the window like an accepted one, so that a caller who does not
+	// CountRefused makes a refused call count against the quota like an accepted one, so that a caller who does not
 	// stop is never let in again. False means that only accepted calls count.
 	CountRefused bool
 	// SendRetryAfter adds to a 429 for a spent quota the seconds, rounded up, until it has room again. False means that

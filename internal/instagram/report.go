@@ -40,7 +40,8 @@ type TokenReport struct {
 	Accepted int `json:"accepted"`
 	Refused  int `json:"refused"`
 	Injected int `json:"injected"`
-	// MaxInWindow is the largest number of accepted calls that any Window, of any alignment, has held.
+	// MaxInWindow is the largest number of accepted calls that any Window, of any alignment, has held. That is at most
+	// Limit with CountLog. With any other Count it is for information, and can be up to twice Limit without a fault.
 	MaxInWindow int `json:"max_in_window"`
 	// First and Last are the earliest and latest arrivals of calls of any outcome; the zero time means none.
 	First time.Time `json:"first,omitzero"`

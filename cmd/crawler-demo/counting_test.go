@@ -1,0 +1,221 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/instagram"
+	"github.com/ration-go/ration/internal/redistest"
+)
+
+// pairings has a limit of each algorithm, and of each of its shapes.
+var pairings = []string{
+	"60/1s",
+	"60/1s:stream-log",
+	"60/1s:packed-log",
+	"60/1s:fixed-window",
+	"60/1s:fixed-window,zone=Asia/Kathmandu",
+	"60/1s:fixed-window,first-use",
+	"60/1s:sliding-window",
+	"60/1s:sub-windows",
+	"60/1s:sub-windows,resolution=250ms",
+	"60/1s:gcra,burst=30",
+	"60/1s:gcra,burst=60",
+	"4/1s:gcra",
+}
+
+// pairingDemo is one of a few windows. Few are run at a time: what is measured is
+// when calls arrive, which a machine that is kept busy delays.
+func pairingDemo() *app {
+	return &app{demo: demoSize{tokens: 2, limit: ration.PerSecond(60), windows: 3, users: 20, pages: 18}}
+}
+
+// requireNotRefused runs a demo whose provider counts as the limiter does.
+func requireNotRefused(t *testing.T, limit string, more ...string) {
+	t.Helper()
+	status, stdout, stderr := run(t, pairingDemo(), append([]string{"-limit", limit, "-workers", "16", "-json"}, more...)...)
+	s := parseSummary(t, stdout)
+	t.Logf("%s: %s, in %.1f s", limit, s.Verdict, s.Elapsed)
+	require.NotEqual(t, exitBadInput, status, stderr)
+	require.Zero(t, s.Judge.Refused, "the provider refused: %s", s.Verdict)
+	require.Equal(t, s.Requests, s.Judge.Accepted)
+	require.Zero(t, s.Failed+s.Left+s.Refused)
+	require.Positive(t, s.OK)
+	require.LessOrEqual(t, s.QuotaUsed, 1.0, "more than the provider can have let in")
+	l, err := ration.ParseLimit(limit)
+	require.NoError(t, err)
+	require.Equal(t, []string{l.String()}, s.Limits)
+}
+
+// To run those of one algorithm:
+//
+//	go test -v ./cmd/crawler-demo -run TestEveryAlgorithmPairing/InMemory/gcra
+func TestEveryAlgorithmPairingIsNotRefused(t *testing.T) {
+	kinds := map[string]func(t *testing.T) []string{
+		"InMemory": func(*testing.T) []string { return nil },
+		"InRedis": func(t *testing.T) []string {
+			return []string{"-redis", "redis://" + redistest.Shared(t).Addr}
+		},
+	}
+	for kind, store := range kinds {
+		t.Run(kind, func(t *testing.T) {
+			more := store(t)
+			atATime := make(chan struct{}, 3)
+			for _, limit := range pairings {
+				t.Run(strings.ReplaceAll(limit, "/", " in "), func(t *testing.T) {
+					t.Parallel()
+					atATime <- struct{}{}
+					defer func() { <-atATime }()
+					requireNotRefused(t, limit, more...)
+				})
+			}
+		})
+	}
+	covered := make(map[ration.Algorithm]bool)
+	for _, limit := range pairings {
+		l, err := ration.ParseLimit(limit)
+		require.NoError(t, err)
+		covered[l.Algorithm] = true
+	}
+	require.Len(t, covered, len(ration.Algorithms()), "a pairing of each")
+}
+
+func TestProviderCountsByTheLimit(t *testing.T) {
+	for limit, want := range map[string]*instagram.Provider{
+		"9/3s:packed-log":                {Limit: 9, Window: 3 * time.Second},
+		"9/3s:fixed-window":              {Limit: 9, Window: 3 * time.Second, Count: instagram.CountFixedWindow, Zone: time.UTC},
+		"9/3s:fixed-window,first-use":    {Limit: 9, Window: 3 * time.Second, Count: instagram.CountFirstUse, Zone: time.UTC},
+		"9/3s:sliding-window":            {Limit: 9, Window: 3 * time.Second, Count: instagram.CountWeighted},
+		"9/3s:sub-windows":               {Limit: 9, Window: 3 * time.Second, Count: instagram.CountSubWindows, Resolution: 50 * time.Millisecond},
+		"9/3s:sub-windows,resolution=1s": {Limit: 9, Window: 3 * time.Second, Count: instagram.CountSubWindows, Resolution: time.Second},
+		"9/3s:gcra":                      {Limit: 9, Window: 3 * time.Second, Count: instagram.CountGCRA},
+		"9/3s:gcra,burst=4":              {Limit: 9, Window: 3 * time.Second, Count: instagram.CountGCRA, Burst: 4},
+	} {
+		l, err := ration.ParseLimit(limit)
+		require.NoError(t, err)
+		var got instagram.Provider
+		countAs(&got, l)
+		// Not the whole: it has a lock.
+		require.Equal(t, fmt.Sprint(want.Limit, want.Window, want.Count, want.Burst, want.Resolution, want.Zone),
+			fmt.Sprint(got.Limit, got.Window, got.Count, got.Burst, got.Resolution, got.Zone), limit)
+	}
+}
+
+func TestDemoTakesAboutAsLongWithAnyLimit(t *testing.T) {
+	for _, row := range []struct {
+		limit string
+		pages int
+		lasts time.Duration // from the edge of a window on
+	}{
+		{"400/5s", 4752, 15750 * time.Millisecond},
+		{"400/5s:fixed-window", 4752, 15 * time.Second},
+		{"60/1s", 2851, 18750 * time.Millisecond},
+		{"5000/1h", 14850, 0},
+		{"5000/1h:gcra,burst=10", 90, 14410 * time.Millisecond},
+		{"10/24h:gcra", 3, 0},
+		{"400/5s:sliding-window", 3564, 15990 * time.Millisecond},
+	} {
+		l, err := ration.ParseLimit(row.limit)
+		require.NoError(t, err)
+		d, err := fullDemo.counted(l)
+		require.NoError(t, err)
+		require.InDelta(t, row.pages, d.total(), float64(row.pages)/100, row.limit)
+		midnight := time.Date(2026, 1, 21, 0, 0, 0, 0, time.UTC)
+		require.InDelta(t, row.lasts, d.lasts(midnight), float64(500*time.Millisecond), "%s: %v", row.limit, d.lasts(midnight))
+	}
+	d, err := fullDemo.counted(fullDemo.limit)
+	require.NoError(t, err)
+	require.Equal(t, fullDemo, d, "that of the demo changes nothing")
+}
+
+func TestBurstIsHeldBackAtTheEndOfAWindow(t *testing.T) {
+	midnight := time.Date(2026, 1, 21, 0, 0, 0, 0, time.UTC)
+	for _, row := range []struct {
+		limit    string
+		at, want time.Duration
+	}{
+		{"400/5s:fixed-window", 2 * time.Second, 0},
+		{"400/5s:fixed-window", 4 * time.Second, time.Second},
+		{"400/5s:fixed-window", 3040 * time.Millisecond, 0}, // 1,950 ms are needed
+		{"400/5s:fixed-window", 3060 * time.Millisecond, 1940 * time.Millisecond},
+		{"400/5s:sliding-window", 4 * time.Second, time.Second},
+		{"400/5s:fixed-window,first-use", 4 * time.Second, 0},
+		{"400/5s:sub-windows", 4 * time.Second, 0},
+		{"400/24h:fixed-window,zone=Asia/Kathmandu", 18*time.Hour + 15*time.Minute - time.Second, time.Second},
+	} {
+		l, err := ration.ParseLimit(row.limit)
+		require.NoError(t, err)
+		require.Equal(t, row.want, demoSize{tokens: 3, limit: l}.holdsBack(midnight.Add(row.at)), "%s at %v", row.limit, row.at)
+	}
+}
+
+func TestIntroSaysHowTheProviderCounts(t *testing.T) {
+	midnight := time.Date(2026, 1, 21, 0, 0, 0, 0, time.UTC)
+	for _, row := range []struct{ limit, rule, pace string }{
+		{"400/5s", "allows each of 3 tokens 400 calls in any 5s, and judges.\nIt has 4752 pages of 132 users.",
+			"The quota admits 1200 at once and 1200 more every 5s: about 15.75s."},
+		{"400/5s:fixed-window", "400 calls in each 5s of the clock in UTC,", "admits 1200 in each 5s of that clock: about 15s."},
+		{"400/5s:fixed-window,first-use", "400 calls in the 5s from a first one on,", "admits 1200 at once and 1200 more every 5s:"},
+		{"400/5s:sub-windows,resolution=500ms", "400 calls in 5s, counted in sub-windows of 500ms,", "1200 more every 5s: about 17.25s."},
+		{"400/5s:sliding-window", "those of the 5s before weighted by", "from the next 5s of the clock on, 1200 more every 5s, evenly:"},
+		{"400/5s:gcra,burst=20", "20 calls at once and one more every 12.5ms,", "admits 60 at once and 1200 more every 5s, evenly:"},
+		{"400/5s:gcra", "1 call at once", "admits 3 at once"},
+	} {
+		l, err := ration.ParseLimit(row.limit)
+		require.NoError(t, err)
+		d, err := fullDemo.counted(l)
+		require.NoError(t, err)
+		text := d.intro("http://127.0.0.1:1", midnight)
+		require.Contains(t, text, row.rule)
+		require.Contains(t, text, row.pace)
+	}
+}
+
+// The plot is of calls in any window, which may be more than the limit.
+func TestSummaryClaimsNoLimitOnAnyWindowThatThereIsNot(t *testing.T) {
+	for limit, claims := range map[string]bool{"3/1s": true, "3/1s:stream-log": true, "3/1s:fixed-window": false, "3/1s:gcra,burst=2": false} {
+		l, err := ration.ParseLimit(limit)
+		require.NoError(t, err)
+		p := plan{options: options{limits: []ration.Limit{l}, workers: 1, processes: 1}, secrets: []string{"a-secret"}}
+		c := newCrawl(new(app), p, new(journal))
+		c.tally.add(0, []send{{Sent: 1_000_000}, {Sent: 1_400_000}, {Sent: 2_000_000}, {Sent: 2_100_000}})
+		s := c.summarise(false, nil)
+		text := s.text(c.tally)
+		var svg bytes.Buffer
+		chart := s.chart(c.tally)
+		require.NoError(t, chart.WriteSVG(&svg))
+		for _, claim := range []string{"where 3 are allowed", "; 3 are allowed"} {
+			if claims {
+				require.Contains(t, text, claim, limit)
+			} else {
+				require.NotContains(t, text, claim, limit)
+			}
+		}
+		if claims {
+			require.Contains(t, svg.String(), "Calls in any 1s against the limit of 3")
+			continue
+		}
+		require.Contains(t, text, "the limit is "+limit)
+		require.Contains(t, svg.String(), "Calls in any 1s; the limit is "+limit)
+	}
+}
+
+func TestPastReachesBackAsLongAsACallCounts(t *testing.T) {
+	for limit, want := range map[string]time.Duration{
+		"5/1h":                               time.Hour,
+		"5/1h:packed-log":                    time.Hour,
+		"5/1h:sliding-window":                2 * time.Hour,  // to the end of the window after it
+		"5/24h:fixed-window,zone=Asia/Tokyo": 48 * time.Hour, // 25 where clocks are set
+	} {
+		l, err := ration.ParseLimit(limit)
+		require.NoError(t, err)
+		p := plan{options: options{limits: []ration.Limit{l, ration.PerSecond(1)}}}
+		require.Equal(t, want, p.longestCount(), limit)
+	}
+}

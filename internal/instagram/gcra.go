@@ -1,0 +1,46 @@
+package instagram
+
+import (
+	"math"
+	"time"
+)
+
+// gcra is the rule of CountGCRA, as a bucket that leaks: a call pours Window into it, Limit leaks in a nanosecond, and
+// more than Burst*Window overflow it. The level is (TAT - now)*Limit, in whole numbers where TAT is not one. Its mark is
+// the level with the call. Burst*Window must be below 2^63 ns, which is 292 years.
+type gcra struct {
+	limit  int
+	window time.Duration
+	burst  int
+}
+
+func (g gcra) mark(a *arrivals, place int) int64 {
+	call := int64(g.window)
+	if place == 0 {
+		return call
+	}
+	level, since := a.marks[place-1], int64(a.stamps[place]-a.stamps[place-1])
+	if since > level/int64(g.limit) { // empty by then
+		return call
+	}
+	return min(level-since*int64(g.limit), math.MaxInt64-call) + call // refused calls may count without end
+}
+
+func (g gcra) room(a *arrivals, place int) int {
+	call := int64(g.window)
+	free := int64(g.burst)*call - a.marks[place]
+	if free < 0 {
+		return -1
+	}
+	return int(free / call)
+}
+
+// bears reports whether there is no rest between the two, after which the bucket was empty.
+func (g gcra) bears(a *arrivals, _, later int) bool { return a.marks[later] > int64(g.window) }
+
+func (g gcra) roomAt(a *arrivals) time.Duration {
+	last := len(a.marks) - 1
+	over := a.marks[last] - int64(g.burst-1)*int64(g.window)
+	limit := int64(g.limit)
+	return a.stamps[last] + time.Duration((over+limit-1)/limit)
+}

@@ -1,0 +1,69 @@
+package instagram
+
+import (
+	"math/bits"
+	"sort"
+	"time"
+)
+
+// weighted is the rule of CountWeighted. Its mark is the number of calls so far in the call's window.
+type weighted struct {
+	start  *time.Time
+	limit  int
+	window time.Duration
+}
+
+func (w weighted) mark(a *arrivals, place int) int64 {
+	if place > 0 && a.stamps[place-1] >= w.begin(a.stamps[place]) {
+		return a.marks[place-1] + 1
+	}
+	return 1
+}
+
+func (w weighted) room(a *arrivals, place int) int {
+	begin := w.begin(a.stamps[place])
+	return w.limit - w.estimate(w.previous(a, place, begin), a.stamps[place]-begin) - int(a.marks[place])
+}
+
+func (w weighted) bears(a *arrivals, place, later int) bool {
+	return a.stamps[later] < w.begin(a.stamps[place])+2*w.window
+}
+
+// roomAt looks for the moment: the estimate never rises while no call comes, and is nothing after two windows.
+func (w weighted) roomAt(a *arrivals) time.Duration {
+	last := len(a.stamps) - 1
+	at := a.stamps[last]
+	begin := w.begin(at)
+	previous, current := w.previous(a, last, begin), int(a.marks[last])
+	wait := sort.Search(int(2*w.window), func(wait int) bool {
+		elapsed := at + time.Duration(wait) - begin
+		if elapsed < w.window {
+			return w.estimate(previous, elapsed)+current < w.limit
+		}
+		return elapsed >= 2*w.window || w.estimate(current, elapsed-w.window) < w.limit
+	})
+	return at + time.Duration(wait)
+}
+
+func (w weighted) begin(at time.Duration) time.Duration {
+	return fixedWindow{w.start, w.window, time.UTC}.begin(at)
+}
+
+// previous is the number of calls in the window before the one that begins there, in which the call at that place is.
+func (w weighted) previous(a *arrivals, place int, begin time.Duration) int {
+	before := sort.Search(place, func(i int) bool { return a.stamps[i] >= begin }) - 1
+	if before < 0 || a.stamps[before] < begin-w.window {
+		return 0
+	}
+	return int(a.marks[before])
+}
+
+// estimate is what still counts of the previous window's calls, rounded up, for all else in the estimate is whole.
+func (w weighted) estimate(previous int, elapsed time.Duration) int {
+	high, low := bits.Mul64(uint64(previous), uint64(w.window-elapsed)) // may be beyond 64 bits
+	whole, rest := bits.Div64(high, low, uint64(w.window))
+	if rest > 0 {
+		whole++
+	}
+	return int(whole)
+}
