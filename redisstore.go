@@ -89,13 +89,12 @@ func (s script) with(set algorithmSet) *redis.Script {
 	}
 	files := []string{"common"}
 	if s.accounts {
-		files = append(files, "log")
+		files = append(files, "log", "account")
 		for _, p := range parts {
 			if set.has(p.algorithm) {
 				files = append(files, p.file)
 			}
 		}
-		files = append(files, "account")
 	}
 	made, _ := compiled.LoadOrStore(key, redis.NewScript(luaSource(append(files, s.name)...)))
 	return made.(*redis.Script)
