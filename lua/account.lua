@@ -123,10 +123,15 @@ local function openCharge(charge)
   local now, set = charge.now, charge.set
   local entries = 0
   if set.log then
-    for scopes, number in string.gmatch(charge.fields.runs or '/0', '(%S*)/(%d)') do
-      local run = openRun(charge.id, set.log, scopes, tonumber(number), now)
-      charge.runs[#charge.runs + 1] = run
-      entries = entries + run.size
+    if charge.fields.runs then
+      for scopes, number in string.gmatch(charge.fields.runs, '(%S*)/(%d)') do
+        local run = openRun(charge.id, set.log, scopes, tonumber(number), now)
+        charge.runs[#charge.runs + 1] = run
+        entries = entries + run.size
+      end
+    else
+      charge.runs[1] = openRun(charge.id, set.log, '', 0, now)
+      entries = charge.runs[1].size
     end
   end
   charge.empty = not charge.known or (set.log and entries == 0)
@@ -151,10 +156,15 @@ local function openCharge(charge)
   end
   -- Two accounts may have one set: each has limits of its own.
   for i, limit in ipairs(set) do
-    charge.limits[i] = {
-      charge = charge, max = limit.max, window = limit.window, margin = limit.margin, letter = limit.letter,
-      extra = limit.extra, scope = limit.scope, zone = limit.zone, name = limit.name,
-    }
+    if limit.charge then
+      local copy = {}
+      for key, value in pairs(limit) do
+        copy[key] = value
+      end
+      limit = copy
+    end
+    limit.charge = charge
+    charge.limits[i] = limit
   end
 end
 

@@ -144,7 +144,7 @@ elseif not state[1] then
   renew(now)
 end
 call('HSET', base, 'seen', text(math.max(now, seen, before or 0)))
-if call('PTTL', base) < 0 then
+if not state[3] then
   call('PEXPIRE', base, text(DAY / 1000))
 end
 -- A caller that has booked before must enter that again first.

@@ -110,9 +110,10 @@ local LOGS = {L = true, S = true, P = true}
 -- and ZONE may be '-'. Windows of a log are longer by the margin.
 local function limitset(s)
   local set = {text = s, most = 1000000000000, window = 0, largest = 0}
-  local names = {}
+  local read, names = -1, {}
   for max, window, margin, letter, extra, scope, zone in
-    string.gmatch(s or '', '(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)') do
+    string.gmatch(s or '', '(%d+) (%d+) (%d+) (%u) (%d+) (%S+) (%S+)') do
+    read = read + #max + #window + #margin + #extra + #scope + #zone + 8
     local limit = {
       max = whole(max, 'a limit\'s Max', 1, 1000000000000),
       window = whole(window, 'a limit\'s Window', 1000, 400 * DAY),
@@ -121,27 +122,31 @@ local function limitset(s)
       extra = whole(extra, 'a limit\'s extra', 0, 400 * DAY),
       scope = scope,
       zone = zone,
-      name = letter .. '/' .. window .. '/' .. (letter == 'U' and extra or 0) .. '/' .. scope .. '/' .. zone .. ':',
     }
     if LOGS[letter] then
       limit.window = limit.window + limit.margin
+      set.window = math.max(set.window, limit.window)
       set.log = set.log or letter
       set.largest = math.max(set.largest, limit.max)
-    elseif not counters[letter] then
-      bad = bad or 'ERR ration: a limit is counted in no way that is known: ' .. letter
-    elseif names[limit.name] then
-      bad = bad or 'ERR ration: two limits differ in their Max only'
+    else
+      -- What may not change without the count beginning anew.
+      limit.name = table.concat({letter, window, letter == 'U' and extra or 0, scope, zone}, '/') .. ':'
+      set.window = math.max(set.window, limit.window + limit.margin)
+      if not counters[letter] then
+        bad = bad or 'ERR ration: a limit is counted in no way that is known: ' .. letter
+      elseif names[limit.name] then
+        bad = bad or 'ERR ration: two limits differ in their Max only'
+      end
+      names[limit.name] = true
     end
-    names[limit.name] = true
     if zone ~= '-' and zone ~= '*' and not zones[zone] then
       bad = bad or 'ERR ration: a limit\'s zone was not given: ' .. zone
     end
     set[#set + 1] = limit
     set.most = math.min(set.most, limit.max, letter == 'G' and limit.extra or limit.max)
-    set.window = math.max(set.window, limit.window + (LOGS[letter] and 0 or limit.margin))
   end
   -- What is left over would be a limit that nobody keeps.
-  if #set == 0 or string.gsub((s or '') .. ' ', '%S+ %S+ %S+ %S+ %S+ %S+ %S+ ', '') ~= '' then
+  if #set == 0 or read ~= #s then
     bad = bad or 'ERR ration: a set of limits is not MAX WINDOW MARGIN LETTER EXTRA SCOPE ZONE each'
   end
   return set

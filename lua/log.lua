@@ -88,7 +88,7 @@ end
 local function since(runs, slot)
   local units = 0
   for _, run in ipairs(runs) do
-    local age = run.size > 0 and run.kind.after(run, slot)
+    local age = run.last > slot and run.size > 0 and run.kind.after(run, slot)
     if age then
       units = units + spent(run, age)
     end
