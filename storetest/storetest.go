@@ -39,7 +39,7 @@ import (
 // for each of them.
 func Run(t *testing.T, open func(t *testing.T) ration.Store) {
 	rules := slices.Concat(bookingRules, cancelRules, accountRules, enterRules, pauseRules, usageRules,
-		boundRules, argumentRules, concurrencyRules)
+		boundRules, argumentRules, demandRules, concurrencyRules)
 	for _, r := range rules {
 		t.Run(r.says, func(t *testing.T) { r.holds(newDesk(t, open(t))) })
 	}
