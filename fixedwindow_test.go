@@ -276,6 +276,19 @@ func TestResetCorrectsAFirstUseWindow(t *testing.T) {
 			d.reset(a, after(time.Minute+us))
 			d.slots(a, after(time.Minute))
 		},
+		"with the margin free around the end": func(d *fixedDesk, _ *ration.Accounts) {
+			l := fixedLimit(2, time.Second)
+			l.FirstUse = true
+			a := listOf(d.t.(*testing.T), 1, l)
+			d.reset(a, after(20*time.Second))
+			d.now = after(19*time.Second - us)
+			d.slots(a, d.now)
+			d.now = after(19 * time.Second)
+			d.slots(a, after(21*time.Second))
+			// As far as the margin goes it is known to be uncertain.
+			d.reset(a, after(21*time.Second))
+			d.used(a, 2, 0, after(21*time.Second))
+		},
 		"a window that was told of begins without a call": func(d *fixedDesk, a *ration.Accounts) {
 			d.cancel(d.slots(a, after(0))[0])
 			d.reset(a, after(20*time.Second))
