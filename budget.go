@@ -172,6 +172,19 @@ func (b *Budget) Pause(ctx context.Context, t Token, length time.Duration) (time
 	return b.pause(ctx, t.AccountID(), length)
 }
 
+// Reset tells when the window under way of the token's account ends, on the
+// store's clock, as a header of the provider's said. It corrects limits with
+// FirstUse, whose windows a call may have begun of which the fleet does not know,
+// and changes no others. A header in whole seconds is best rounded up. Of several
+// such limits all that may end then are corrected: give each budget one.
+func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
+	accounts, err := b.accountsOf(t)
+	if err != nil {
+		return err
+	}
+	return b.Store.Reset(ctx, ResetRequest{Budget: b.Name, Account: accounts.At(0), At: at, Now: b.clock()})
+}
+
 func (b *Budget) pause(ctx context.Context, account string, length time.Duration) (time.Time, error) {
 	until, err := b.Store.Pause(ctx, PauseRequest{Budget: b.Name, Account: account, For: length, Now: b.clock()})
 	if err != nil {

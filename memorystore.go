@@ -300,12 +300,40 @@ func (s *MemoryStore) Pause(ctx context.Context, r PauseRequest) (time.Time, err
 	now := s.now(r.Now)
 	b := s.budget(r.Budget)
 	account := b.account(r.Account)
-	if ends := now + r.For.Microseconds(); ends > account.paused {
+	b.silence(account, now+r.For.Microseconds(), now)
+	return time.UnixMicro(account.paused), nil
+}
+
+// silence keeps an account silent until an instant, if it is not for longer.
+func (b *memoryBudget) silence(account *memoryAccount, ends, now int64) {
+	if ends > max(now, account.paused) {
 		account.paused = ends
 		account.expires = max(account.expires, ends+dayMicros)
 		b.version = max(now, b.version+1)
 	}
-	return time.UnixMicro(account.paused), nil
+}
+
+// Reset implements [Store].
+func (s *MemoryStore) Reset(ctx context.Context, r ResetRequest) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := r.validate(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.now(r.Now)
+	b := s.budget(r.Budget)
+	c := openCharge(b.account(r.Account.ID), &limitSet{limits: r.Account.Limits, spans: newSpans(r.Account.Limits)}, now)
+	for i := range c.set.spans.list {
+		if l := &c.set.spans.list[i]; l.firstUse {
+			ends := c.counter(l).(*fixedWindow).reset(meter{l, c}, now, r.At.UnixMicro())
+			b.silence(c.account, ends, now)
+		}
+	}
+	c.keep()
+	return nil
 }
 
 // Status implements [Store].

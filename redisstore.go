@@ -52,6 +52,7 @@ var (
 	enterScript  = script{"enter", true}
 	usageScript  = script{"usage", true}
 	pauseScript  = script{"pause", false}
+	resetScript  = script{"reset", true}
 	statusScript = script{"status", false}
 )
 
@@ -336,6 +337,24 @@ func (s *RedisStore) Pause(ctx context.Context, r PauseRequest) (time.Time, erro
 		return time.Time{}, reply.bad("pause")
 	}
 	return until, nil
+}
+
+// Reset implements [Store].
+func (s *RedisStore) Reset(ctx context.Context, r ResetRequest) error {
+	if err := r.validate(); err != nil {
+		return err
+	}
+	account, err := NewAccounts(r.Account)
+	if err != nil {
+		return err
+	}
+	args := account.zoneArguments([]any{micros(r.Now), r.Account.ID, micros(r.At)}, cmp.Or(r.Now, time.Now()))
+	args = append(args, account.sets[0].name)
+	reply, err := s.run(ctx, "reset", resetScript.with(account.algorithms()|logsOnly), r.Budget, args, nil)
+	if err == nil && len(reply.parts) != 1 {
+		return reply.bad("reset")
+	}
+	return err
 }
 
 // Status implements [Store].

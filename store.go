@@ -47,6 +47,13 @@ type Store interface {
 	// a shorter pause than the one in force changes nothing.
 	Pause(ctx context.Context, r PauseRequest) (time.Time, error)
 
+	// Reset notes when the window under way ends, for the account's limits with
+	// FirstUse that may have a window which ends then: one does not end later than a
+	// window from now. Where none is under way one begins with nothing used. If
+	// slots that were booked no longer fit the account is paused until they have
+	// passed.
+	Reset(ctx context.Context, r ResetRequest) error
+
 	// Status tells what a budget's callers must know beside their bookings.
 	Status(ctx context.Context, r StatusRequest) (Status, error)
 }
@@ -267,6 +274,19 @@ type PauseRequest struct {
 	Account string
 	// For is how long from now, from a microsecond to 366 days.
 	For time.Duration
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// A ResetRequest tells when an account's window ends.
+type ResetRequest struct {
+	// Budget is the budget's name.
+	Budget string
+	// Account is the one whose window ends.
+	Account Account
+	// At is when, on the store's clock. An instant that has passed changes
+	// nothing.
+	At time.Time
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }

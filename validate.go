@@ -113,6 +113,25 @@ func (r PauseRequest) validate() error {
 	return validateNow(r.Now)
 }
 
+func (r ResetRequest) validate() error {
+	if err := validateName(r.Budget); err != nil {
+		return err
+	}
+	switch {
+	case !validAccountID(r.Account.ID):
+		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
+	case r.At.IsZero():
+		return errors.New("ration: ResetRequest.At is zero: it must be when the window ends")
+	}
+	if err := validateLimits(r.Account.Limits); err != nil {
+		return fmt.Errorf("ration: account %s: %w", r.Account.ID, err)
+	}
+	if err := validateNow(r.At); err != nil {
+		return err
+	}
+	return validateNow(r.Now)
+}
+
 func (r StatusRequest) validate() error {
 	if err := validateName(r.Budget); err != nil {
 		return err

@@ -1,6 +1,103 @@
 package ration
 
-import "time"
+import (
+	"math"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// A zone is what is added to an instant to have local time, from when on: OFFSET,
+// INSTANT, OFFSET, ..., in microseconds. lua/fixedwindow.lua has the same.
+type zone []int64
+
+var utc = zone{0}
+
+// reaches returns the first instant at which local time is so late.
+func (z zone) reaches(local int64) int64 {
+	for i := 0; ; i += 2 {
+		at := local - z[i]
+		if i > 0 {
+			at = max(at, z[i-1])
+		}
+		if i+1 == len(z) || at < z[i+1] {
+			return at
+		}
+	}
+}
+
+// latest returns the latest local time up to an instant. Clocks that are put back
+// do not count: a window that has begun does not begin again.
+func (z zone) latest(instant int64) int64 {
+	latest := int64(math.MinInt64)
+	for i := 0; ; i += 2 {
+		if i+1 == len(z) || instant < z[i+1] {
+			return max(latest, instant+z[i])
+		}
+		latest = max(latest, z[i+1]-1+z[i])
+	}
+}
+
+// zoneSpan is how far from now a zone is spelled out: to where the window before
+// the one under way began, and as far ahead. What is booked beyond counts on no
+// further change of the clocks.
+const zoneSpan = 2*maxWindow + 2*24*time.Hour
+
+// A spelling is a zone as it is about one day.
+type spelling struct {
+	day  int64
+	zone zone
+	text string
+}
+
+// spellings has the latest of each zone, by its name: a day is made once.
+var spellings sync.Map
+
+// spell returns the zone as it is about now. A limit's Zone is known to be one.
+func spell(name string, now time.Time) *spelling {
+	const day = 24 * time.Hour
+	today := now.Unix() / int64(day/time.Second)
+	if known, found := spellings.Load(name); found && known.(*spelling).day == today {
+		return known.(*spelling)
+	}
+	made := &spelling{day: today, zone: utc}
+	if location, err := time.LoadLocation(name); err == nil {
+		middle := time.Unix(today*int64(day/time.Second), 0)
+		made.zone = newZone(location, middle.Add(-zoneSpan), middle.Add(zoneSpan))
+	}
+	made.text = name
+	for _, n := range made.zone {
+		made.text += " " + strconv.FormatInt(n, 10)
+	}
+	spellings.Store(name, made)
+	return made
+}
+
+func newZone(location *time.Location, from, to time.Time) zone {
+	offset := func(t time.Time) int64 {
+		_, seconds := t.In(location).Zone()
+		return int64(seconds) * 1_000_000
+	}
+	z := zone{offset(from)}
+	for {
+		_, end := from.In(location).ZoneBounds()
+		if end.IsZero() || end.After(to) {
+			return z
+		}
+		if o := offset(end); o != z[len(z)-1] {
+			z = append(z, end.UnixMicro(), o)
+		}
+		from = end
+	}
+}
 
 // zoneText spells a zone out for the scripts.
-func zoneText(name string, now time.Time) string { return name + " 0" }
+func zoneText(name string, now time.Time) string { return spell(name, now).text }
+
+// zoneAt returns a zone as it is about an instant; UTC where none is named.
+func zoneAt(name string, now int64) zone {
+	if name == "" {
+		return utc
+	}
+	return spell(name, time.UnixMicro(now)).zone
+}

@@ -165,3 +165,20 @@ end
 local function renew(now)
   call('HSET', base, 'version', text(math.max(now, tonumber(version()) + 1)))
 end
+
+-- silence keeps an account silent until an instant, if it is not for longer.
+local function silence(account, ends, now)
+  if ends <= math.max(now, pausedUntil(account)) then
+    return
+  end
+  local pauses = base .. ':pauses'
+  call('ZADD', pauses, text(ends), account)
+  renew(now)
+  local last = tonumber(call('ZRANGE', pauses, -1, -1, 'WITHSCORES')[2])
+  local ttl = text(math.ceil((last - now + DAY) / 1000))
+  call('PEXPIRE', pauses, ttl)
+  if call('PTTL', base) < tonumber(ttl) then
+    call('PEXPIRE', base, ttl)
+  end
+  call('ZREMRANGEBYSCORE', pauses, '-inf', '(' .. text(now - DAY))
+end

@@ -15,18 +15,5 @@ if bad then
   return redis.error_reply(bad)
 end
 
-local pauses = base .. ':pauses'
-local ends = pausedUntil(account)
-if now + length > ends then
-  ends = now + length
-  call('ZADD', pauses, text(ends), account)
-  renew(now)
-  local last = tonumber(call('ZRANGE', pauses, -1, -1, 'WITHSCORES')[2])
-  local ttl = text(math.ceil((last - now + DAY) / 1000))
-  call('PEXPIRE', pauses, ttl)
-  if call('PTTL', base) < tonumber(ttl) then
-    call('PEXPIRE', base, ttl)
-  end
-  call('ZREMRANGEBYSCORE', pauses, '-inf', '(' .. text(now - DAY))
-end
-return {text(ends)}
+silence(account, now + length, now)
+return {text(pausedUntil(account))}

@@ -38,8 +38,8 @@ import (
 // Run holds a store to the contract: one subtest for each rule. It calls open
 // for each of them.
 func Run(t *testing.T, open func(t *testing.T) ration.Store) {
-	rules := slices.Concat(bookingRules, cancelRules, accountRules, enterRules, pauseRules, usageRules,
-		boundRules, argumentRules, demandRules, concurrencyRules)
+	rules := slices.Concat(bookingRules, cancelRules, accountRules, enterRules, pauseRules, usageRules, resetRules,
+		boundRules, argumentRules, demandRules, countingRules, concurrencyRules)
 	for _, r := range rules {
 		t.Run(r.says, func(t *testing.T) { r.holds(newDesk(t, open(t))) })
 	}

@@ -1,0 +1,303 @@
+package ration_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+const day = 24 * time.Hour
+
+// A fixedDesk asks one store about one budget, on a clock of its own.
+type fixedDesk struct {
+	t      require.TestingT
+	store  ration.Store
+	budget string
+	now    time.Time
+}
+
+func newFixedDesk(t require.TestingT, store ration.Store) *fixedDesk {
+	return &fixedDesk{t, store, "fixed-" + ration.NewBookingID().String(), fixedBegin}
+}
+
+// fixedBegin is an edge of all windows that divide an hour.
+var fixedBegin = time.Unix(1_795_000_800, 0).UTC().Truncate(time.Hour)
+
+func (d *fixedDesk) book(a *ration.Accounts, cost int) ration.Booking {
+	b, err := d.store.Book(context.Background(), ration.BookRequest{
+		ID: ration.NewBookingID(), Budget: d.budget, Accounts: a, Cost: cost, MaxWait: ration.Forever, Now: d.now,
+	})
+	require.NoError(d.t, err)
+	return b
+}
+
+// slots books units one by one, and demands their slots.
+func (d *fixedDesk) slots(a *ration.Accounts, want ...time.Time) (all []ration.Booking) {
+	for i, at := range want {
+		b := d.book(a, 1)
+		require.Equal(d.t, at.UTC().Format(time.RFC3339Nano), b.Slot.UTC().Format(time.RFC3339Nano), "booking %d", i+1)
+		all = append(all, b)
+	}
+	return all
+}
+
+func (d *fixedDesk) cancel(b ration.Booking) {
+	require.NoError(d.t, d.store.Cancel(context.Background(), ration.CancelRequest{Booking: b, Now: d.now}))
+}
+
+func (d *fixedDesk) enter(a *ration.Accounts, slot time.Time, cost int) {
+	require.NoError(d.t, d.store.Enter(context.Background(), ration.EnterRequest{
+		ID: ration.NewBookingID(), Budget: d.budget, Account: a.At(0), Now: d.now, Spent: []ration.Spending{{Slot: slot, Cost: cost}},
+	}))
+}
+
+func (d *fixedDesk) reset(a *ration.Accounts, at time.Time) {
+	require.NoError(d.t, d.store.Reset(context.Background(), ration.ResetRequest{Budget: d.budget, Account: a.At(0), At: at, Now: d.now}))
+}
+
+func (d *fixedDesk) pausedUntil(id string) time.Time {
+	s, err := d.store.Status(context.Background(), ration.StatusRequest{Budget: d.budget, Now: d.now})
+	require.NoError(d.t, err)
+	return s.PausedUntil[id]
+}
+
+// used demands the usage of the first limit.
+func (d *fixedDesk) used(a *ration.Accounts, units, remaining int, freeAt time.Time) {
+	all, err := d.store.Usage(context.Background(), ration.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
+	require.NoError(d.t, err)
+	l := all[0].Limits[0]
+	require.Equal(d.t, fmt.Sprint(units, remaining, freeAt.UTC()), fmt.Sprint(l.Used, l.Remaining, l.FreeAt.UTC()))
+}
+
+// onBoth runs a test on each store.
+func onBoth(t *testing.T, test func(d *fixedDesk)) {
+	t.Helper()
+	t.Run("memory", func(t *testing.T) { test(newFixedDesk(t, new(ration.MemoryStore))) })
+	t.Run("redis", func(t *testing.T) { test(newFixedDesk(t, newRedisDesk(t).store)) })
+}
+
+func fixedLimit(most int, margin time.Duration) ration.Limit {
+	return ration.Limit{Max: most, Window: time.Minute, Algorithm: ration.FixedWindow, Margin: margin}
+}
+
+// after is an instant on the clock of the cases.
+func after(d time.Duration) time.Time { return fixedBegin.Add(d) }
+
+const us = time.Microsecond
+
+func TestFixedWindowsAreCountedOneByOne(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(d *fixedDesk) {
+		a := listOf(t, 1, fixedLimit(2, 0))
+		d.used(a, 0, 2, time.Time{})
+		d.now = after(time.Minute - us)
+		all := d.slots(a, d.now, d.now, after(time.Minute), after(time.Minute), after(2*time.Minute))
+		d.used(a, 5, 0, after(2*time.Minute))
+		// Four units within a microsecond, twice Max: more never are.
+		require.Equal(t, us, all[3].Slot.Sub(all[0].Slot))
+		d.now = after(time.Minute)
+		d.used(a, 3, 0, after(2*time.Minute))
+		d.now = after(2 * time.Minute)
+		d.used(a, 1, 1, after(3*time.Minute))
+		d.now = after(3 * time.Minute)
+		d.used(a, 0, 2, time.Time{})
+	})
+}
+
+func TestFixedWindowsKeepTheMarginFree(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(d *fixedDesk) {
+		a := listOf(t, 1, fixedLimit(1, 10*time.Second))
+		d.slots(a, after(5*time.Second), after(65*time.Second))
+		d.now = after(170*time.Second - us)
+		d.slots(a, d.now, after(185*time.Second))
+		d.now = after(290 * time.Second)
+		d.slots(a, after(305*time.Second))
+		// A margin of more than a quarter of the window is one of a quarter.
+		b := listOf(t, 1, ration.Limit{Max: 1, Window: time.Second, Algorithm: ration.FixedWindow, Margin: time.Minute, Scope: "b"})
+		d.budget += "b"
+		got, err := d.store.Book(t.Context(), ration.BookRequest{
+			ID: ration.NewBookingID(), Budget: d.budget, Accounts: b, Cost: 1, MaxWait: ration.Forever, Now: after(0), Scopes: []string{"b"},
+		})
+		require.NoError(t, err)
+		require.Equal(t, 125*time.Millisecond, got.Slot.Sub(after(0)))
+	})
+}
+
+func TestFixedWindowsCountWhatIsHandedBackUntilItHasPassed(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(d *fixedDesk) {
+		a := listOf(t, 1, fixedLimit(2, 0))
+		all := d.slots(a, after(0), after(0), after(time.Minute))
+		d.cancel(all[1])
+		d.used(a, 3, 0, after(time.Minute))
+		d.slots(a, after(0), after(time.Minute))
+		d.cancel(all[0])
+		d.now = after(us)
+		d.used(a, 3, 0, after(2*time.Minute))
+		// The lane's last booking stands in the next window, which is full.
+		d.slots(a, after(2*time.Minute))
+		d.now = after(90 * time.Second)
+		d.used(a, 3, 0, after(2*time.Minute))
+	})
+}
+
+func TestDebtsOfAFixedWindowDoNotReachBeyondIt(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(d *fixedDesk) {
+		d.now = after(30 * time.Second)
+		a := listOf(t, 1, fixedLimit(2, 0))
+		d.enter(a, after(time.Second), 7)
+		d.used(a, 7, 0, after(time.Minute))
+		d.slots(a, after(time.Minute), after(time.Minute), after(2*time.Minute))
+		// With a margin one so near to the edge counts on both sides.
+		d.budget += "b"
+		a = listOf(t, 1, fixedLimit(2, 2*time.Second))
+		d.now = after(59 * time.Second)
+		d.enter(a, after(58*time.Second), 1)
+		d.used(a, 2, 0, after(time.Minute))
+		d.slots(a, after(61*time.Second), after(121*time.Second))
+	})
+}
+
+func TestMaxOfAFixedWindowMayChange(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(d *fixedDesk) {
+		book := func(most, revision int, want time.Duration) {
+			b, err := d.store.Book(t.Context(), ration.BookRequest{
+				ID: ration.NewBookingID(), Budget: d.budget, Accounts: listOf(t, 1, fixedLimit(most, 0)), Cost: 1,
+				MaxWait: ration.Forever, Now: d.now, Revision: revision,
+			})
+			require.NoError(t, err)
+			require.Equal(t, want, b.Slot.Sub(after(0)))
+		}
+		book(2, 0, 0)
+		book(2, 0, 0)
+		book(2, 0, time.Minute)
+		book(4, 1, time.Minute)
+		book(4, 1, time.Minute)
+		book(4, 1, time.Minute)
+		book(1, 2, 2*time.Minute)
+		book(1, 2, 3*time.Minute)
+	})
+}
+
+func TestFirstUseWindowsBeginWithACall(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(d *fixedDesk) {
+		l := fixedLimit(2, 0)
+		l.FirstUse = true
+		a := listOf(t, 1, l)
+		d.now = after(7 * time.Second)
+		d.slots(a, after(7*time.Second))
+		d.now = after(67*time.Second - us)
+		d.slots(a, d.now, after(67*time.Second), after(67*time.Second), after(127*time.Second))
+		d.used(a, 5, 0, after(127*time.Second))
+		d.now = after(500 * time.Second)
+		d.used(a, 0, 2, time.Time{})
+		d.slots(a, d.now)
+		d.used(a, 1, 1, after(560*time.Second))
+	})
+}
+
+func TestFirstUseWindowsAreLongerByTheMargin(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(d *fixedDesk) {
+		l := fixedLimit(2, time.Second)
+		l.FirstUse = true
+		a := listOf(t, 1, l)
+		d.slots(a, after(0))
+		d.now = after(59 * time.Second)
+		d.slots(a, after(61*time.Second))
+		d.now = after(61*time.Second + 59*time.Second - us)
+		d.slots(a, d.now, after(122*time.Second))
+	})
+}
+
+func TestAFirstUseWindowThatCameToNothingIsNone(t *testing.T) {
+	t.Parallel()
+	onBoth(t, func(d *fixedDesk) {
+		l := fixedLimit(2, 0)
+		l.FirstUse = true
+		a := listOf(t, 1, l)
+		d.cancel(d.slots(a, after(0))[0])
+		d.now = after(10 * time.Second)
+		d.used(a, 0, 2, time.Time{})
+		d.slots(a, d.now, d.now, after(70*time.Second))
+	})
+}
+
+func TestResetCorrectsAFirstUseWindow(t *testing.T) {
+	t.Parallel()
+	first := fixedLimit(2, 0)
+	first.FirstUse = true
+	for says, test := range map[string]func(d *fixedDesk, a *ration.Accounts){
+		"one that is under way ends earlier": func(d *fixedDesk, a *ration.Accounts) {
+			d.slots(a, after(0), after(0))
+			d.now = after(time.Second)
+			d.reset(a, after(20*time.Second))
+			d.used(a, 2, 0, after(20*time.Second))
+			d.slots(a, after(20*time.Second), after(20*time.Second), after(80*time.Second))
+		},
+		"or later": func(d *fixedDesk, a *ration.Accounts) {
+			d.slots(a, after(0), after(0))
+			d.now = after(30 * time.Second)
+			d.reset(a, after(75*time.Second))
+			d.slots(a, after(75*time.Second))
+		},
+		"one that is not begins": func(d *fixedDesk, a *ration.Accounts) {
+			d.reset(a, after(20*time.Second))
+			d.used(a, 0, 2, time.Time{})
+			d.slots(a, after(0), after(0), after(20*time.Second), after(20*time.Second), after(80*time.Second))
+		},
+		"callers of the next one that began too early book anew": func(d *fixedDesk, a *ration.Accounts) {
+			all := d.slots(a, after(0), after(0), after(60*time.Second))
+			d.now = after(30 * time.Second)
+			d.reset(a, after(75*time.Second))
+			require.Equal(d.t, after(60*time.Second+us).UnixMicro(), d.pausedUntil("a").UnixMicro())
+			d.cancel(all[2])
+			d.slots(a, after(75*time.Second))
+			d.now = after(61 * time.Second)
+			d.used(a, 3, 0, after(75*time.Second))
+		},
+		"one that has passed changes nothing": func(d *fixedDesk, a *ration.Accounts) {
+			d.slots(a, after(0), after(0))
+			d.reset(a, after(0))
+			d.reset(a, after(-time.Second))
+			d.slots(a, after(time.Minute))
+		},
+		"nor does one beyond a window from now": func(d *fixedDesk, a *ration.Accounts) {
+			d.slots(a, after(0), after(0))
+			d.reset(a, after(time.Minute+us))
+			d.slots(a, after(time.Minute))
+		},
+		"with the margin free around the end": func(d *fixedDesk, _ *ration.Accounts) {
+			l := fixedLimit(2, time.Second)
+			l.FirstUse = true
+			a := listOf(d.t.(*testing.T), 1, l)
+			d.reset(a, after(20*time.Second))
+			d.now = after(19*time.Second - us)
+			d.slots(a, d.now)
+			d.now = after(19 * time.Second)
+			d.slots(a, after(21*time.Second))
+			// As far as the margin goes it is known to be uncertain.
+			d.reset(a, after(21*time.Second))
+			d.used(a, 2, 0, after(21*time.Second))
+		},
+		"a window that was told of begins without a call": func(d *fixedDesk, a *ration.Accounts) {
+			d.cancel(d.slots(a, after(0))[0])
+			d.reset(a, after(20*time.Second))
+			d.now = after(10 * time.Second)
+			d.slots(a, d.now, d.now, after(20*time.Second))
+		},
+	} {
+		t.Run(says, func(t *testing.T) {
+			onBoth(t, func(d *fixedDesk) { d.t = t; test(d, listOf(t, 1, first)) })
+		})
+	}
+}

@@ -1,0 +1,35 @@
+-- reset.lua: notes when the window under way ends, of limits whose windows begin
+-- with a call.
+--
+-- ARGV  1 now, in microseconds; '' for the server's clock
+--       2 the account
+--       3 when its window ends, as the provider says
+--       4 how many zones follow, then each: see readZones
+--         its limits: see limitset
+-- returns {the end of the pause in force, or 0}
+
+local now = clock(ARGV[1], offset())
+local account = ARGV[2]
+local instant = whole(ARGV[3], 'the end of the window', 1, 4503599627370496)
+local first = readZones(4)
+local set = limitset(ARGV[first])
+if account == '' or #ARGV ~= first then
+  bad = bad or 'ERR ration: reset takes an account, an instant and its limits'
+end
+if bad then
+  return redis.error_reply(bad)
+end
+
+local charge = readCharge(account, set, now)
+openCharge(charge)
+local ends = 0
+for _, m in ipairs(charge.limits) do
+  if m.letter == 'F' and m.zone == '*' then
+    ends = math.max(ends, counters.F.reset(m, now, instant))
+  end
+end
+if next(charge.dirty) then
+  keepCharge(charge)
+end
+silence(account, ends, now)
+return {text(pausedUntil(account))}
