@@ -89,6 +89,8 @@ func parseAlgorithm(name string) (Algorithm, error) {
 // newCounter returns what an algorithm that keeps no log keeps of one limit.
 func (a Algorithm) newCounter() counter {
 	switch a {
+	case SlidingWindow:
+		return new(slidingWindow)
 	case GCRA:
 		return new(gcra)
 	}
