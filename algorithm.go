@@ -91,6 +91,12 @@ func (a Algorithm) newCounter() counter {
 	switch a {
 	case FixedWindow:
 		return new(fixedWindow)
+	case SlidingWindow:
+		return new(slidingWindow)
+	case SubWindows:
+		return new(subWindows)
+	case GCRA:
+		return new(gcra)
 	}
 	panic("ration: " + a.String() + " is a log")
 }

@@ -1,0 +1,501 @@
+package ration_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
+)
+
+// A meterWorld books on one account, with the limits that are drawn, in one store
+// or in several that must agree.
+type meterWorld struct {
+	stores   []ration.Store
+	budget   string
+	account  ration.Account
+	accounts *ration.Accounts
+	revision int
+	now      int64
+	booked   []*meterBooking
+}
+
+type meterBooking struct {
+	answers   []ration.Booking
+	scopes    []string
+	cancelled bool
+}
+
+const meterBegin = 1_795_000_000_123_457
+
+func newMeterWorld(t require.TestingT, stores []ration.Store, limits ...ration.Limit) *meterWorld {
+	w := &meterWorld{stores: stores, budget: "meter-" + ration.NewBookingID().String(), now: meterBegin}
+	w.setLimits(t, limits)
+	return w
+}
+
+func (w *meterWorld) setLimits(t require.TestingT, limits []ration.Limit) {
+	var err error
+	w.account = ration.Account{ID: "a", Limits: limits}
+	w.accounts, err = ration.NewAccounts(w.account)
+	require.NoError(t, err)
+}
+
+// at sets the clock to a time since the beginning.
+func (w *meterWorld) at(since time.Duration) { w.now = meterBegin + since.Microseconds() }
+
+func (w *meterWorld) bookAs(rt require.TestingT, cost, keep int, maxWait time.Duration, scopes ...string) time.Duration {
+	b := &meterBooking{scopes: scopes}
+	r := ration.BookRequest{
+		ID: ration.NewBookingID(), Budget: w.budget, Accounts: w.accounts, Cost: cost, Keep: keep, Scopes: scopes,
+		MaxWait: maxWait, Revision: w.revision, Now: time.UnixMicro(w.now),
+	}
+	var said []string
+	for _, store := range w.stores {
+		answer, err := store.Book(ctxOf(rt), r)
+		require.NoError(rt, err)
+		b.answers = append(b.answers, answer)
+		said = append(said, fmt.Sprint(answer.Booked, answer.Account, answer.Slot.UnixMicro()-meterBegin))
+	}
+	for _, other := range said {
+		require.Equal(rt, said[0], other)
+	}
+	if b.answers[0].Booked {
+		w.booked = append(w.booked, b)
+	}
+	return time.Duration(b.slot()-meterBegin) * time.Microsecond
+}
+
+func (w *meterWorld) book(t require.TestingT, cost int) time.Duration {
+	return w.bookAs(t, cost, 0, ration.Forever)
+}
+
+func (b *meterBooking) slot() int64 { return b.answers[0].Slot.UnixMicro() }
+
+func (w *meterWorld) cancel(t require.TestingT, b *meterBooking) {
+	for i, store := range w.stores {
+		require.NoError(t, store.Cancel(ctxOf(t), ration.CancelRequest{Booking: b.answers[i], Now: time.UnixMicro(w.now)}))
+	}
+	b.cancelled = true
+}
+
+func (w *meterWorld) enter(t require.TestingT, slot int64, cost int, scopes ...string) {
+	for _, store := range w.stores {
+		require.NoError(t, store.Enter(ctxOf(t), ration.EnterRequest{
+			ID: ration.NewBookingID(), Budget: w.budget, Account: w.account, Scopes: scopes, Now: time.UnixMicro(w.now),
+			Spent: []ration.Spending{{Slot: time.UnixMicro(slot), Cost: cost}},
+		}))
+	}
+}
+
+// used demands of each limit what is used, and when the next is free.
+func (w *meterWorld) used(t require.TestingT) []ration.LimitUsage {
+	var all []ration.Usage
+	for _, store := range w.stores {
+		u, err := store.Usage(ctxOf(t), ration.UsageRequest{Budget: w.budget, Accounts: w.accounts, Now: time.UnixMicro(w.now)})
+		require.NoError(t, err)
+		all = append(all, u[0])
+		require.Equal(t, all[0].Limits, u[0].Limits)
+	}
+	return all[0].Limits
+}
+
+// sent returns the bookings that were not handed back and that a limit covers, in
+// the order of slots.
+func (w *meterWorld) sent(scope string) []meterCall {
+	var calls []meterCall
+	for _, b := range w.booked {
+		if !b.cancelled && (scope == "" || slices.Contains(b.scopes, scope)) {
+			calls = append(calls, meterCall{b.slot(), int64(b.answers[0].Cost)})
+		}
+	}
+	slices.SortFunc(calls, func(a, b meterCall) int { return cmp.Compare(a.at, b.at) })
+	return calls
+}
+
+// A meterCall arrives at the provider.
+type meterCall struct{ at, cost int64 }
+
+// mostIn returns the most units in any window.
+func mostIn(calls []meterCall, window int64) (most int64) {
+	for i, first := range calls {
+		units := int64(0)
+		for _, c := range calls[i:] {
+			if c.at < first.at+window {
+				units += c.cost
+			}
+		}
+		most = max(most, units)
+	}
+	return most
+}
+
+// late lets each call arrive up to a margin after its slot.
+func late(rt *rapid.T, calls []meterCall, margin int64) []meterCall {
+	calls = slices.Clone(calls)
+	for i := range calls {
+		calls[i].at += rapid.OneOf(rapid.SampledFrom([]int64{0, margin}), rapid.Int64Range(0, margin)).Draw(rt, "late")
+	}
+	slices.SortStableFunc(calls, func(a, b meterCall) int { return cmp.Compare(a.at, b.at) })
+	return calls
+}
+
+// gcraAdmits is a provider that counts by GCRA, with instants in Max-ths of a
+// microsecond, so that nothing is rounded.
+func gcraAdmits(l ration.Limit, calls []meterCall) bool {
+	limit, window := int64(l.Max), l.Window.Microseconds()
+	tat := int64(math.MinInt64)
+	for _, c := range calls {
+		arrival := (c.at - meterBegin) * limit
+		next := max(tat, arrival) + c.cost*window
+		if next > arrival+int64(max(1, l.Burst))*window {
+			return false
+		}
+		tat = next
+	}
+	return true
+}
+
+func ctxOf(t require.TestingT) interface {
+	Deadline() (time.Time, bool)
+	Done() <-chan struct{}
+	Err() error
+	Value(any) any
+} {
+	switch t := t.(type) {
+	case *testing.T:
+		return t.Context()
+	case *rapid.T:
+		return t.Context()
+	}
+	panic("neither")
+}
+
+// meterKind bounds what happens to a meter.
+type meterKind struct {
+	limit                        func(*rapid.T) ration.Limit
+	lanes, spends, changes, back bool
+	keeps                        bool
+}
+
+// run does random things. The second limit makes a scope tell two lanes apart.
+func (k meterKind) run(rt *rapid.T, stores []ration.Store) *meterWorld {
+	limits := []ration.Limit{k.limit(rt)}
+	if k.lanes {
+		second := k.limit(rt)
+		second.Scope = "x"
+		limits = append(limits, second)
+	}
+	w := newMeterWorld(rt, stores, limits...)
+	window, latest := limits[0].Window.Microseconds(), w.now
+	actions := map[string]func(*rapid.T){
+		"book": func(rt *rapid.T) {
+			var scopes []string
+			keep := 0
+			if k.lanes && rapid.Bool().Draw(rt, "x") {
+				scopes = []string{"x"}
+			}
+			if k.keeps && rapid.Bool().Draw(rt, "keeps") {
+				keep = rapid.SampledFrom([]int{100, 333, 500}).Draw(rt, "keep")
+			}
+			wait := rapid.SampledFrom([]time.Duration{0, time.Millisecond, ration.Forever, ration.Forever}).Draw(rt, "wait")
+			cost := rapid.IntRange(1, w.accounts.MaxCost()).Draw(rt, "cost")
+			for range rapid.IntRange(1, 4).Draw(rt, "times") {
+				w.bookAs(rt, cost, keep, wait, scopes...)
+			}
+		},
+		"step": func(rt *rapid.T) {
+			w.now += rapid.SampledFrom([]int64{1, 7, window / 10, window / 3, window - 1, window, 3 * window, 20 * window}).Draw(rt, "by")
+			latest = max(latest, w.now)
+		},
+		"usage": func(rt *rapid.T) { w.used(rt) },
+		"pause": func(rt *rapid.T) {
+			for _, store := range w.stores {
+				_, err := store.Pause(rt.Context(), ration.PauseRequest{
+					Budget: w.budget, Account: "a", For: time.Duration(window) * time.Microsecond, Now: time.UnixMicro(w.now),
+				})
+				require.NoError(rt, err)
+			}
+		},
+	}
+	if k.back {
+		actions["step back"] = func(*rapid.T) { w.now = max(w.now-window/4, latest-window) }
+	} else {
+		actions["cancel"] = func(rt *rapid.T) {
+			if len(w.booked) == 0 {
+				rt.Skip("nothing is booked")
+			}
+			w.cancel(rt, w.booked[len(w.booked)-1-rapid.IntRange(0, min(8, len(w.booked)-1)).Draw(rt, "ago")])
+		}
+	}
+	if k.spends {
+		actions["enter"] = func(rt *rapid.T) {
+			ago := rapid.Int64Range(-window, window).Draw(rt, "ago")
+			w.enter(rt, w.now-ago, rapid.SampledFrom([]int{1, 2, 5, 1_000_000}).Draw(rt, "units"))
+		}
+	}
+	if k.changes {
+		actions["change"] = func(rt *rapid.T) {
+			var others []ration.Limit
+			for _, l := range w.account.Limits {
+				l.Max = max(1, l.Burst, rapid.IntRange(1, 3*l.Max).Draw(rt, "Max"))
+				others = append(others, l)
+			}
+			w.revision++
+			w.setLimits(rt, others)
+		}
+	}
+	rt.Repeat(actions)
+	w.used(rt)
+	return w
+}
+
+// agree drives both stores with whatever may happen.
+func agree(t *testing.T, limit func(*rapid.T) ration.Limit) {
+	redis := &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute}
+	for name, kind := range map[string]meterKind{
+		"one lane": {spends: true, changes: true}, "lanes": {lanes: true, keeps: true, spends: true, changes: true},
+		"a clock that steps back": {lanes: true, keeps: true, spends: true, back: true},
+	} {
+		kind.limit = limit
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) { kind.run(rt, []ration.Store{new(ration.MemoryStore), redis}) })
+		})
+	}
+}
+
+// provide demands that a provider admits all, and that no window holds more than
+// promised.
+func provide(t *testing.T, limit func(*rapid.T) ration.Limit, admits func(ration.Limit, []meterCall) bool, promise func(ration.Limit) int64) {
+	for name, kind := range map[string]meterKind{
+		"one lane": {}, "lanes": {lanes: true, keeps: true}, "a clock that steps back": {lanes: true, keeps: true, back: true},
+	} {
+		kind.limit = limit
+		t.Run(name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				w := kind.run(rt, []ration.Store{new(ration.MemoryStore)})
+				for _, l := range w.account.Limits {
+					calls := w.sent(l.Scope)
+					require.True(rt, admits(l, late(rt, calls, l.Margin.Microseconds())), "%v", l)
+					require.LessOrEqual(rt, mostIn(calls, l.Window.Microseconds()), promise(l), "%v", l)
+				}
+			})
+		})
+	}
+}
+
+func drawGCRA(rt *rapid.T) ration.Limit {
+	l := ration.Limit{Algorithm: ration.GCRA, Max: rapid.IntRange(1, 9).Draw(rt, "Max")}
+	l.Window = rapid.SampledFrom([]time.Duration{1_000, 1_001, 1_500, 2_000, 10_000}).Draw(rt, "window") * time.Microsecond
+	l.Burst = rapid.IntRange(0, l.Max).Draw(rt, "burst")
+	l.Margin = rapid.SampledFrom([]time.Duration{0, 0, 1, 100, 777, 3_000}).Draw(rt, "margin") * time.Microsecond
+	return l
+}
+
+func TestGCRAIsTheSameInBothStores(t *testing.T) {
+	t.Parallel()
+	agree(t, drawGCRA)
+}
+
+func TestGCRAIsNeverRefused(t *testing.T) {
+	t.Parallel()
+	provide(t, drawGCRA, gcraAdmits, func(l ration.Limit) int64 { return int64(l.Max + max(1, l.Burst) - 1) })
+}
+
+// Whatever is booked ahead, a booking gets the first instant that leaves all of it
+// admitted.
+func TestGCRAGivesTheFirstSlot(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		l := drawGCRA(rt)
+		l.Margin = 0
+		free := ration.Limit{Max: 1_000_000, Window: time.Millisecond, Algorithm: ration.GCRA, Burst: 1_000_000, Scope: "x"}
+		w := newMeterWorld(rt, []ration.Store{new(ration.MemoryStore)}, l, free)
+		w.bookAs(rt, 1, 0, ration.Forever)
+		w.at(time.Minute)
+		w.bookAs(rt, 1, 0, ration.Forever, "x")
+		w.at(2 * time.Minute)
+		last := make(map[string]int64)
+		for range rapid.IntRange(1, 20).Draw(rt, "bookings") {
+			scope := rapid.SampledFrom([]string{"", "x", "x"}).Draw(rt, "scope")
+			cost := int64(rapid.IntRange(1, w.accounts.MaxCost()).Draw(rt, "cost"))
+			want := max(w.now, last[scope])
+			for calls := w.sent(""); ; want++ {
+				with := append(slices.Clone(calls), meterCall{want, cost})
+				slices.SortStableFunc(with, func(a, b meterCall) int { return cmp.Compare(a.at, b.at) })
+				if gcraAdmits(l, with) {
+					break
+				}
+			}
+			w.bookAs(rt, int(cost), 0, ration.Forever, scope)
+			got := w.booked[len(w.booked)-1].slot()
+			require.Equal(rt, want-w.now, got-w.now)
+			last[scope] = got
+			w.now += rapid.SampledFrom([]int64{0, 0, 1, 500, 5_000}).Draw(rt, "by")
+		}
+	})
+}
+
+func bothStores(t *testing.T) []ration.Store {
+	return []ration.Store{new(ration.MemoryStore), &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute}}
+}
+
+// slots books a unit each, and demands their slots.
+func (w *meterWorld) slots(t *testing.T, want ...time.Duration) {
+	t.Helper()
+	var got []time.Duration
+	for range want {
+		got = append(got, w.book(t, 1))
+	}
+	require.Equal(t, want, got)
+}
+
+// uses demands what is used of the first limit.
+func (w *meterWorld) uses(t *testing.T, used, remaining int, freeAt time.Duration) {
+	t.Helper()
+	u := w.used(t)[0]
+	require.Equal(t, []int{used, remaining}, []int{u.Used, u.Remaining})
+	require.Equal(t, freeAt, time.Duration(u.FreeAt.UnixMicro()-meterBegin)*time.Microsecond)
+}
+
+func TestGCRASpacesUnitsAfterABurst(t *testing.T) {
+	t.Parallel()
+	const us, ms = time.Microsecond, time.Millisecond
+	limit := func(n, burst int, margin time.Duration) *meterWorld {
+		l := ration.PerSecond(n).Using(ration.GCRA)
+		l.Burst, l.Margin = burst, margin
+		return newMeterWorld(t, bothStores(t), l)
+	}
+	w := limit(10, 0, 0)
+	w.slots(t, 0, 100*ms, 200*ms, 300*ms)
+	w.uses(t, 4, 0, 400*ms)
+	w.at(250 * ms)
+	w.uses(t, 2, 0, 400*ms)
+	w.at(400 * ms)
+	require.Equal(t, ration.LimitUsage{Limit: w.account.Limits[0], Remaining: 1}, w.used(t)[0])
+	w.slots(t, 400*ms)
+
+	// A third of a second is no whole number of microseconds.
+	w = limit(3, 3, 0)
+	w.slots(t, 0, 0, 0, 333_334*us, 666_667*us, time.Second, 1_333_334*us)
+	w.at(time.Second)
+	w.uses(t, 4, 0, 1_666_667*us)
+
+	w = limit(10, 5, 0)
+	require.Equal(t, 0*ms, w.book(t, 3))
+	w.uses(t, 3, 2, 100*ms)
+	require.Equal(t, 100*ms, w.book(t, 3))
+	require.Equal(t, 600*ms, w.book(t, 5))
+	w.uses(t, 11, 0, 700*ms)
+
+	// The burst's last unit waits for a margin, as the first may come as late.
+	w = limit(10, 3, 150*ms)
+	w.slots(t, 0, 50*ms, 150*ms, 250*ms)
+	w = limit(10, 1, 150*ms)
+	w.slots(t, 0, 250*ms, 500*ms)
+
+	// What is handed back ahead is taken again, what has passed is not.
+	w = limit(10, 1, 0)
+	w.slots(t, 0, 100*ms, 200*ms)
+	w.cancel(t, w.booked[1])
+	w.slots(t, 100*ms)
+	w.cancel(t, w.booked[2])
+	w.at(250 * ms)
+	w.slots(t, 300*ms)
+
+	// A debt fills the bucket, and no more.
+	w = limit(10, 4, 0)
+	w.enter(t, meterBegin, 1_000_000)
+	w.uses(t, 4, 0, 100*ms)
+	w.slots(t, 100*ms, 200*ms)
+	w.enter(t, w.now, 1)
+	w.slots(t, 300*ms)
+
+	w = limit(10, 1, 0)
+	w.slots(t, 0, 100*ms)
+	w.revision++
+	w.setLimits(t, []ration.Limit{ration.PerSecond(2).Using(ration.GCRA)})
+	w.slots(t, 200*ms, 700*ms)
+	w.revision++
+	w.setLimits(t, []ration.Limit{ration.PerSecond(1_000).Using(ration.GCRA)})
+	w.slots(t, 1200*ms, 1201*ms)
+}
+
+func TestGCRALetsThroughMaxAndAllButOneOfABurst(t *testing.T) {
+	t.Parallel()
+	for _, burst := range []int{1, 2, 7} {
+		l := ration.PerSecond(7).Using(ration.GCRA)
+		l.Burst = burst
+		w := newMeterWorld(t, bothStores(t), l)
+		for range 20 {
+			w.book(t, 1)
+		}
+		require.EqualValues(t, 7+burst-1, mostIn(w.sent(""), 1_000_000))
+	}
+}
+
+// One that keeps a share back leaves gaps, and others overtake it there.
+func TestGCRALeavesRoomForThoseThatKeepLess(t *testing.T) {
+	t.Parallel()
+	const ms = time.Millisecond
+	w := newMeterWorld(t, bothStores(t), ration.PerSecond(10).Using(ration.GCRA))
+	var low, high []time.Duration
+	w.book(t, 1)
+	for range 4 {
+		low = append(low, w.bookAs(t, 1, 500, ration.Forever))
+	}
+	require.Equal(t, []time.Duration{150 * ms, 300 * ms, 450 * ms, 600 * ms}, low)
+	for range 3 {
+		high = append(high, w.book(t, 1))
+	}
+	require.Equal(t, []time.Duration{700 * ms, 800 * ms, 900 * ms}, high, "half a gap is none")
+	w.at(10 * time.Second)
+	w.book(t, 1)
+	for range 3 {
+		w.bookAs(t, 1, 900, ration.Forever)
+	}
+	w.uses(t, 4, 0, 10*time.Second+670*ms)
+}
+
+// Of more bookings ahead than are kept the first are not overtaken.
+func TestGCRAKeepsABoundedListOfBookingsAhead(t *testing.T) {
+	t.Parallel()
+	l := ration.PerSecond(1000).Using(ration.GCRA)
+	w := newMeterWorld(t, bothStores(t), l)
+	w.book(t, 1)
+	for range 700 {
+		w.bookAs(t, 1, 999, ration.Forever)
+	}
+	for range 600 {
+		w.book(t, 1)
+	}
+	require.True(t, gcraAdmits(l, w.sent("")))
+	w.at(time.Minute)
+	require.Equal(t, time.Minute, w.book(t, 1))
+}
+
+// Two accounts with the same limits have a list each of what is booked ahead.
+func TestGCRAKeepsAccountsApart(t *testing.T) {
+	t.Parallel()
+	a := listOf(t, 2, ration.PerSecond(10).Using(ration.GCRA))
+	budget := "meter-" + ration.NewBookingID().String()
+	said := make([][]string, 2)
+	for i, store := range bothStores(t) {
+		for j := range 40 {
+			b, err := store.Book(t.Context(), ration.BookRequest{
+				ID: ration.NewBookingID(), Budget: budget, Accounts: a, Cost: 1, Keep: 900 * (j / 3 % 2),
+				MaxWait: ration.Forever, Now: time.UnixMicro(meterBegin),
+			})
+			require.NoError(t, err)
+			said[i] = append(said[i], fmt.Sprint(b.Slot.UnixMicro()-meterBegin))
+		}
+	}
+	require.Equal(t, said[0], said[1])
+}
