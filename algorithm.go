@@ -88,5 +88,9 @@ func parseAlgorithm(name string) (Algorithm, error) {
 
 // newCounter returns what an algorithm that keeps no log keeps of one limit.
 func (a Algorithm) newCounter() counter {
+	switch a {
+	case SubWindows:
+		return new(subWindows)
+	}
 	panic("ration: " + a.String() + " is a log")
 }
