@@ -1,0 +1,462 @@
+package ration_test
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
+)
+
+// A subCall is a booking in the model of sub-windows, or what is left of one.
+type subCall struct {
+	slot int64
+	cost int
+	keep int
+	free bool // handed back, and not booked again since
+}
+
+// A subModel is one account with one limit, counted in sub-windows by going
+// through all calls.
+type subModel struct {
+	limit ration.Limit
+	calls []*subCall // in the order of booking
+	last  map[int]int64
+}
+
+func (m *subModel) length() int64 { return m.limit.Resolution.Microseconds() }
+
+func (m *subModel) window() int64 { return (m.limit.Window + m.limit.Margin).Microseconds() }
+
+// counts tells whether a call's sub-window has an instant in (end-window, end].
+func (m *subModel) counts(c *subCall, end int64) bool {
+	index := c.slot / m.length()
+	return index*m.length() <= end && (index+1)*m.length()-1 > end-m.window()
+}
+
+func (c *subCall) units(now int64) int {
+	if c.free && c.slot < now {
+		return 0
+	}
+	return c.cost
+}
+
+// lastAlike returns the last instant of an instant's sub-window whose window begins
+// with the same sub-window as its own.
+func (m *subModel) lastAlike(instant int64) int64 {
+	ends := (instant/m.length()+1)*m.length() - 1
+	for next := instant + 1; next <= min(ends, instant+m.length()); next++ {
+		if (next-m.window()+1)%m.length() == 0 {
+			return next - 1
+		}
+	}
+	return ends
+}
+
+// fits tells whether neither the window that ends at the slot, nor one that ends
+// with a later call, holds more than room.
+func (m *subModel) fits(slot int64, room int, now int64) bool {
+	ends := []int64{slot}
+	for _, c := range m.calls {
+		if c.slot > slot {
+			ends = append(ends, c.slot)
+		}
+	}
+	for _, end := range ends {
+		end = m.lastAlike(end)
+		units := 0
+		for _, c := range m.calls {
+			if c.slot <= end && m.counts(c, end) {
+				units += c.units(now)
+			}
+		}
+		if m.counts(&subCall{slot: slot}, end) && units > room {
+			return false
+		}
+	}
+	return true
+}
+
+// offer returns the slot of the next booking, and the call that it takes over.
+func (m *subModel) offer(now int64, cost, keep int) (int64, *subCall) {
+	var hole *subCall
+	for _, c := range m.calls {
+		if c.free && c.slot >= now && c.keep == keep && c.cost >= cost && (hole == nil || c.slot < hole.slot) {
+			hole = c
+		}
+	}
+	if hole != nil {
+		return hole.slot, hole
+	}
+	most := m.limit.Max
+	if keep > 0 {
+		most = max(cost, most*(1000-keep)/1000)
+	}
+	// What fits changes where a sub-window begins, and where it leaves.
+	from := max(now, m.last[keep])
+	instants := []int64{from}
+	for _, c := range m.calls {
+		begins := c.slot - c.slot%m.length()
+		instants = append(instants, begins, m.lastAlike(begins)+1, begins+m.length()-1+m.window())
+	}
+	slices.Sort(instants)
+	for _, slot := range instants {
+		if slot >= from && m.fits(slot, most-cost, now) {
+			return slot, nil
+		}
+	}
+	panic("nothing ever fits")
+}
+
+func (m *subModel) book(slot int64, cost, keep int, hole *subCall) *subCall {
+	mine := &subCall{slot: slot, cost: cost, keep: keep}
+	switch {
+	case hole == nil:
+		m.calls = append(m.calls, mine)
+		m.last[keep] = slot
+	case hole.cost > cost:
+		hole.cost -= cost
+		m.calls = slices.Insert(m.calls, slices.Index(m.calls, hole), mine)
+	default:
+		mine, hole.free = hole, false
+	}
+	return mine
+}
+
+func (m *subModel) usage(now int64) (used int, freeAt int64) {
+	var leaves []int64
+	for _, c := range m.calls {
+		if leaving := (c.slot/m.length()+1)*m.length() - 1 + m.window(); leaving > now {
+			used += c.units(now)
+			leaves = append(leaves, leaving)
+		}
+	}
+	if used == 0 {
+		return 0, 0
+	}
+	slices.Sort(leaves)
+	for _, at := range leaves {
+		left := 0
+		for _, c := range m.calls {
+			if (c.slot/m.length()+1)*m.length()-1+m.window() > at {
+				left += c.units(now)
+			}
+		}
+		if left < min(used, m.limit.Max) {
+			return used, at
+		}
+	}
+	panic("nothing ever leaves")
+}
+
+func TestSubWindowsAgreeWithAModel(t *testing.T) {
+	t.Parallel()
+	stores := []ration.Store{new(ration.MemoryStore), &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute}}
+	rapid.Check(t, func(rt *rapid.T) {
+		window := rapid.SampledFrom([]int64{1_000, 1_001, 1_500, 9_999}).Draw(rt, "window")
+		limit := ration.Limit{
+			Algorithm:  ration.SubWindows,
+			Max:        rapid.IntRange(1, 12).Draw(rt, "Max"),
+			Window:     time.Duration(window) * time.Microsecond,
+			Margin:     time.Duration(rapid.SampledFrom([]int64{0, 0, 1, 99, 3_000}).Draw(rt, "margin")) * time.Microsecond,
+			Resolution: time.Duration(rapid.OneOf(rapid.Int64Range(window/500, window), rapid.Just(window), rapid.Just(window/10)).Draw(rt, "resolution")) * time.Microsecond,
+		}
+		m := &subModel{limit: limit, last: map[int]int64{}}
+		budget, now, revision := "subs-"+ration.NewBookingID().String(), int64(1_795_000_000_123_457), 0
+		type booking struct {
+			call    *subCall
+			answers []ration.Booking
+		}
+		var booked []booking
+		var cancelled []booking
+		spent := false
+		account := func() ration.Account { return ration.Account{ID: "a", Limits: []ration.Limit{m.limit}} }
+		rt.Repeat(map[string]func(*rapid.T){
+			"book": func(rt *rapid.T) {
+				keep := rapid.SampledFrom([]int{0, 0, 250, 900}).Draw(rt, "keep")
+				cost := rapid.IntRange(1, m.limit.Max).Draw(rt, "cost")
+				for range rapid.IntRange(1, 6).Draw(rt, "times") {
+					slot, hole := m.offer(now, cost, keep)
+					r := ration.BookRequest{
+						ID: ration.NewBookingID(), Budget: budget, Accounts: accountsOf(rt, []ration.Account{account()}), Cost: cost, Keep: keep,
+						Revision: revision, MaxWait: rapid.SampledFrom([]time.Duration{ration.Forever, 0, 3 * time.Millisecond}).Draw(rt, "MaxWait"), Now: time.UnixMicro(now),
+					}
+					within := r.MaxWait == ration.Forever || slot-now <= r.MaxWait.Microseconds()
+					b := booking{}
+					for i, store := range stores {
+						answer, err := store.Book(rt.Context(), r)
+						require.NoError(rt, err)
+						require.Equal(rt, slot-now, answer.Slot.UnixMicro()-now, "store %d", i)
+						require.Equal(rt, within, answer.Booked, "store %d", i)
+						b.answers = append(b.answers, answer)
+					}
+					if within {
+						b.call = m.book(slot, cost, keep, hole)
+						booked = append(booked, b)
+					}
+				}
+			},
+			"cancel": func(rt *rapid.T) {
+				if len(booked) == 0 {
+					rt.Skip()
+				}
+				i := rapid.IntRange(0, len(booked)-1).Draw(rt, "which")
+				for j, store := range stores {
+					require.NoError(rt, store.Cancel(rt.Context(), ration.CancelRequest{Booking: booked[i].answers[j]}))
+				}
+				booked[i].call.free = true
+				cancelled = append(cancelled, booked[i])
+				booked = slices.Delete(booked, i, i+1)
+			},
+			"enter": func(rt *rapid.T) {
+				slot := now - rapid.Int64Range(-2, m.window()).Draw(rt, "ago")
+				cost := rapid.IntRange(1, 20).Draw(rt, "units")
+				if rapid.IntRange(0, 3).Draw(rt, "seldom") > 0 || slot <= now-m.window() {
+					rt.Skip()
+				}
+				id := ration.NewBookingID()
+				for _, store := range stores {
+					require.NoError(rt, store.Enter(rt.Context(), ration.EnterRequest{
+						ID: id, Budget: budget, Account: account(), Now: time.UnixMicro(now),
+						Spent: []ration.Spending{{Slot: time.UnixMicro(slot), Cost: cost}},
+					}))
+				}
+				m.book(max(slot, m.last[0]), cost, 0, nil)
+				spent = true
+			},
+			"step": func(rt *rapid.T) {
+				now += rapid.SampledFrom([]int64{1, 7, m.length() - 1, m.length(), m.window() - 1, m.window(), 3 * m.window()}).Draw(rt, "by")
+			},
+			"step to an edge": func(rt *rapid.T) {
+				if len(booked) == 0 {
+					rt.Skip()
+				}
+				edge := rapid.SampledFrom(booked).Draw(rt, "booking").call.slot/m.length()*m.length() + rapid.Int64Range(-2, 1).Draw(rt, "beside")
+				if rapid.Bool().Draw(rt, "leaving") {
+					edge += m.length() + m.window()
+				}
+				now = max(now, edge)
+			},
+			"change Max": func(rt *rapid.T) {
+				if rapid.IntRange(0, 3).Draw(rt, "seldom") > 0 {
+					rt.Skip()
+				}
+				most := rapid.IntRange(1, 12).Draw(rt, "Max")
+				spent = spent || most < m.limit.Max
+				m.limit.Max, revision = most, revision+1
+			},
+			"usage": func(rt *rapid.T) {
+				used, freeAt := m.usage(now)
+				for i, store := range stores {
+					all, err := store.Usage(rt.Context(), ration.UsageRequest{Budget: budget, Accounts: accountsOf(rt, []ration.Account{account()}), Now: time.UnixMicro(now)})
+					require.NoError(rt, err)
+					got := all[0].Limits[0]
+					require.Equal(rt, used, got.Used, "store %d", i)
+					require.Equal(rt, max(0, m.limit.Max-used), got.Remaining)
+					if freeAt == 0 {
+						require.True(rt, got.FreeAt.IsZero())
+					} else {
+						require.Equal(rt, freeAt-now, got.FreeAt.UnixMicro()-now, "store %d", i)
+					}
+				}
+			},
+		})
+		if spent {
+			return
+		}
+		// What leaves arrives a little later, in any order, at a provider that
+		// keeps an exact log, and at one that counts the sub-windows that begin
+		// within a window.
+		for _, by := range []func(arrival, end int64) bool{
+			func(arrival, end int64) bool { return arrival > end-window },
+			func(arrival, end int64) bool { return arrival-arrival%m.length() > end-window },
+		} {
+			var arrivals []subCall
+			for _, b := range booked {
+				jitter := rapid.SampledFrom([]int64{0, m.limit.Margin.Microseconds()}).Draw(rt, "jitter")
+				arrivals = append(arrivals, subCall{slot: b.call.slot + jitter, cost: b.call.cost})
+			}
+			for _, last := range arrivals {
+				units := 0
+				for _, a := range arrivals {
+					if a.slot <= last.slot && by(a.slot, last.slot) {
+						units += a.cost
+					}
+				}
+				require.LessOrEqual(rt, units, m.limit.Max, "the provider refuses")
+			}
+		}
+	})
+}
+
+// A subDesk asks both stores about one limit, on a clock of its own that begins
+// with a sub-window. Instants are microseconds since then.
+type subDesk struct {
+	t        *testing.T
+	store    ration.Store
+	budget   string
+	limit    ration.Limit
+	revision int
+	now      int64
+}
+
+const subEpoch = int64(1_795_000_000_000_000)
+
+func onSubDesks(t *testing.T, limit ration.Limit, test func(*subDesk)) {
+	t.Parallel()
+	for name, store := range map[string]ration.Store{
+		"memory": new(ration.MemoryStore),
+		"redis":  &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) { test(&subDesk{t: t, store: store, budget: redistest.Name(t), limit: limit}) })
+	}
+}
+
+func (d *subDesk) account() ration.Account {
+	return ration.Account{ID: "a", Limits: []ration.Limit{d.limit}}
+}
+
+func (d *subDesk) accounts() *ration.Accounts {
+	a, err := ration.NewAccounts(d.account())
+	require.NoError(d.t, err)
+	return a
+}
+
+// book demands the slot of a booking.
+func (d *subDesk) book(slot int64, cost, keep int) ration.Booking {
+	d.t.Helper()
+	b, err := d.store.Book(d.t.Context(), ration.BookRequest{
+		ID: ration.NewBookingID(), Budget: d.budget, Accounts: d.accounts(), Cost: cost, Keep: keep,
+		Revision: d.revision, MaxWait: ration.Forever, Now: time.UnixMicro(subEpoch + d.now),
+	})
+	require.NoError(d.t, err)
+	require.Equal(d.t, slot, b.Slot.UnixMicro()-subEpoch)
+	return b
+}
+
+func (d *subDesk) cancel(b ration.Booking) {
+	require.NoError(d.t, d.store.Cancel(d.t.Context(), ration.CancelRequest{Booking: b}))
+}
+
+func (d *subDesk) enter(slot int64, cost int) {
+	require.NoError(d.t, d.store.Enter(d.t.Context(), ration.EnterRequest{
+		ID: ration.NewBookingID(), Budget: d.budget, Account: d.account(), Now: time.UnixMicro(subEpoch + d.now),
+		Spent: []ration.Spending{{Slot: time.UnixMicro(subEpoch + slot), Cost: cost}},
+	}))
+}
+
+// used demands what is used, and when less is.
+func (d *subDesk) used(units int, freeAt int64) {
+	d.t.Helper()
+	all, err := d.store.Usage(d.t.Context(), ration.UsageRequest{Budget: d.budget, Accounts: d.accounts(), Now: time.UnixMicro(subEpoch + d.now)})
+	require.NoError(d.t, err)
+	require.Equal(d.t, units, all[0].Limits[0].Used)
+	if units == 0 {
+		require.Zero(d.t, all[0].Limits[0].FreeAt)
+		return
+	}
+	require.Equal(d.t, freeAt, all[0].Limits[0].FreeAt.UnixMicro()-subEpoch)
+}
+
+func subLimit(most int, window, resolution, margin time.Duration) ration.Limit {
+	return ration.Limit{Algorithm: ration.SubWindows, Max: most, Window: window, Resolution: resolution, Margin: margin}
+}
+
+// A unit of a sub-window's first microsecond is free again a microsecond before
+// a whole sub-window late; one of its last, in time.
+func TestSubWindowsFreeLateByLessThanOne(t *testing.T) {
+	onSubDesks(t, subLimit(2, 10*time.Millisecond, time.Millisecond, 0), func(d *subDesk) {
+		d.book(0, 1, 0)
+		d.now = 999
+		d.book(999, 1, 0)
+		d.used(2, 10_999)
+		d.now = 10_998
+		d.used(2, 10_999)
+		d.book(10_999, 1, 0)
+		d.book(10_999, 1, 0)
+		d.now = 20_000
+		d.used(2, 20_999)
+		d.now = 20_999
+		d.used(0, 0)
+	})
+}
+
+func TestSubWindowsOfAMicrosecondAreALog(t *testing.T) {
+	onSubDesks(t, subLimit(2, time.Millisecond, time.Microsecond, 0), func(d *subDesk) {
+		d.book(0, 1, 0)
+		d.now = 400
+		d.book(400, 1, 0)
+		d.book(1_000, 1, 0)
+		d.book(2_000, 2, 0)
+		d.used(5, 3_000) // Remaining grows when less than Max is left
+		d.now = 1_399
+		d.used(4, 3_000)
+		d.now = 1_400
+		d.used(3, 3_000)
+	})
+}
+
+func TestSubWindowsKeepAMargin(t *testing.T) {
+	onSubDesks(t, subLimit(1, 10*time.Millisecond, time.Millisecond, 250*time.Microsecond), func(d *subDesk) {
+		d.now = 5
+		d.book(5, 1, 0)
+		d.book(11_249, 1, 0)
+		d.book(22_249, 1, 0)
+	})
+}
+
+func TestSubWindowsCountWhatWasHandedBackUntilItHasPassed(t *testing.T) {
+	onSubDesks(t, subLimit(2, 10*time.Millisecond, time.Millisecond, 0), func(d *subDesk) {
+		d.book(0, 2, 0)
+		b := d.book(10_999, 2, 0)
+		d.cancel(b)
+		d.used(4, 20_999)
+		d.book(10_999, 1, 0) // one of the two units
+		d.now = 11_000       // the other has passed
+		d.used(1, 20_999)
+		d.book(11_000, 1, 0)
+		d.book(20_999, 1, 0)
+	})
+}
+
+// What was spent beside the bookings counts however much it is, and delays the
+// next booking by no more than a window and a sub-window.
+func TestSubWindowsTakeDebts(t *testing.T) {
+	onSubDesks(t, subLimit(3, 10*time.Millisecond, time.Millisecond, 0), func(d *subDesk) {
+		d.book(0, 1, 0)
+		d.now = 2_500
+		d.enter(1_200, 100)
+		d.used(101, 11_999)
+		d.book(11_999, 3, 0)
+		d.used(104, 21_999)
+	})
+}
+
+func TestSubWindowsTakeAnotherMax(t *testing.T) {
+	onSubDesks(t, subLimit(2, 10*time.Millisecond, time.Millisecond, 0), func(d *subDesk) {
+		d.book(0, 2, 0)
+		d.limit.Max, d.revision = 5, 1
+		d.book(0, 3, 0)
+		d.limit.Max, d.revision = 1, 2
+		d.book(10_999, 1, 0)
+		d.used(6, 20_999)
+	})
+}
+
+// One who overtakes takes what those who wait have kept back, and no more.
+func TestSubWindowsAreOvertakenWithinMax(t *testing.T) {
+	onSubDesks(t, subLimit(4, 10*time.Millisecond, time.Millisecond, 0), func(d *subDesk) {
+		d.book(0, 2, 500)
+		d.book(10_999, 2, 500) // they keep two of four back
+		d.book(0, 2, 0)
+		d.now = 1_000
+		d.book(10_999, 1, 0)
+		d.now = 1_001
+		d.book(10_999, 1, 0)
+		d.book(20_999, 1, 0)
+	})
+}
