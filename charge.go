@@ -313,6 +313,13 @@ func (a *memoryAccount) drop(before int64) {
 	a.holes = slices.Delete(a.holes, 0, i)
 }
 
+// unsure reports whether a hole has not passed, or would not have if the clock
+// stepped back.
+func (c *charge) unsure() bool {
+	holes := c.account.holes
+	return len(holes) > 0 && holes[len(holes)-1].slot >= c.now-c.set.spans.window
+}
+
 // handedBack returns the place of the first hole of the lane that is of at least
 // cost units and has not come before from, or -1. Limits that were lowered since
 // may have no room for it.

@@ -176,6 +176,11 @@ func (a *modelAccount) usage(now int64, l ration.Limit) (used int, freeAt int64)
 
 func TestStoresAgreeWithAModel(t *testing.T) {
 	t.Parallel()
+	agreeWithAModel(t, ration.SlidingLog)
+}
+
+// agreeWithAModel runs every kind of world with all limits counted by a.
+func agreeWithAModel(t *testing.T, a ration.Algorithm) {
 	client := redistest.Start(t).Client(t)
 	for _, kind := range []kindOfWorld{
 		{name: "one account", accounts: 1, most: 8, burst: 2},
@@ -186,6 +191,7 @@ func TestStoresAgreeWithAModel(t *testing.T) {
 		{name: "long logs", accounts: 1, most: 1_000, burst: 60},
 		{name: "long logs on several accounts with all that happens", accounts: 2, most: 100, burst: 60, back: true, spends: true},
 	} {
+		kind.algorithm = a
 		t.Run(kind.name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
 				w := newWorld(rt, kind, new(ration.MemoryStore), &ration.RedisStore{Client: client, Timeout: time.Minute})

@@ -21,6 +21,8 @@ type kindOfWorld struct {
 	burst    int // the most bookings in one step
 	back     bool
 	spends   bool
+
+	algorithm ration.Algorithm // of all limits
 }
 
 // A world is one budget in both stores and in the model, step by step.
@@ -63,7 +65,7 @@ func newWorld(rt *rapid.T, kind kindOfWorld, memory, redis ration.Store) *world 
 	var limits []ration.Limit
 	for i := range rapid.IntRange(1, kind.accounts).Draw(rt, "accounts") {
 		if i == 0 || rapid.Bool().Draw(rt, "limits of its own") {
-			limits = drawLimits(rt, kind.most)
+			limits = drawLimits(rt, kind)
 		}
 		account := ration.Account{ID: string(rune('a' + i)), Limits: limits}
 		list = append(list, account)
@@ -84,12 +86,14 @@ func accountsOf(rt *rapid.T, list []ration.Account) *ration.Accounts {
 	return a
 }
 
-func drawLimits(rt *rapid.T, most int) []ration.Limit {
+func drawLimits(rt *rapid.T, kind kindOfWorld) []ration.Limit {
 	windows := []time.Duration{1_000, 1_001, 1_500, 2_000, 3_000, 10_000}
 	one := rapid.Custom(func(rt *rapid.T) ration.Limit {
 		return ration.Limit{
-			Max:    rapid.IntRange(1, most).Draw(rt, "Max"),
+			Max:    rapid.IntRange(1, kind.most).Draw(rt, "Max"),
 			Window: rapid.SampledFrom(windows).Draw(rt, "window") * time.Microsecond,
+
+			Algorithm: kind.algorithm,
 		}
 	})
 	return rapid.SliceOfN(one, 1, 3).Draw(rt, "limits")

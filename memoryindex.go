@@ -117,7 +117,7 @@ func (b *memoryBudget) consider(r BookRequest, l lane, at int, shared []*charge,
 func (c candidate) score(l lane) int64 {
 	account := c.charges[0].account
 	switch {
-	case len(account.holes) > 0:
+	case c.charges[0].unsure():
 		return 0
 	case l.cost == 1:
 		return max(c.rule, account.paused)
@@ -127,8 +127,8 @@ func (c candidate) score(l lane) int64 {
 
 // score returns the slot of a booking of one unit that comes long ago. It is not
 // known of an account that was handed slots back: 0.
-func (c *charge) score(l lane, handedBack bool) int64 {
-	if handedBack {
+func (c *charge) score(l lane, unsure bool) int64 {
+	if unsure {
 		return 0
 	}
 	l.cost = 1

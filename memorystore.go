@@ -127,7 +127,7 @@ func (s *MemoryStore) Book(ctx context.Context, r BookRequest) (Booking, error) 
 		answer.Ruling = charge.account.ruling
 	}
 	if answer.Booked {
-		handedBack := len(charge.account.holes) > 0
+		unsure := charge.unsure()
 		h := hole{slot: best.slot, lane: l.name}
 		if best.hole >= 0 {
 			h.parts = take(best.charges, l, best.hole)
@@ -150,7 +150,7 @@ func (s *MemoryStore) Book(ctx context.Context, r BookRequest) (Booking, error) 
 			c.trim()
 		}
 		if scores != nil {
-			scores[best.at] = charge.score(l, handedBack)
+			scores[best.at] = charge.score(l, unsure)
 		}
 		b.remember(r.ID, memoryAnswer{booking: answer})
 	}

@@ -26,12 +26,16 @@ func TestTheDocumentedUserIsEnough(t *testing.T) {
 		args = append(args, rule)
 	}
 	require.NoError(t, admin.Do(t.Context(), args...).Err())
-	storetest.Run(t, func(t *testing.T) ration.Store {
-		require.NoError(t, admin.FlushAll(t.Context()).Err())
-		options := *server.Client(t).Options()
-		options.Username, options.Password = "ration", "pw"
-		client := redis.NewClient(&options)
-		t.Cleanup(func() { require.NoError(t, client.Close()) })
-		return &ration.RedisStore{Client: client}
-	})
+	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog} {
+		t.Run(log.String(), func(t *testing.T) {
+			storetest.RunLog(t, log, func(t *testing.T) ration.Store {
+				require.NoError(t, admin.FlushAll(t.Context()).Err())
+				options := *server.Client(t).Options()
+				options.Username, options.Password = "ration", "pw"
+				client := redis.NewClient(&options)
+				t.Cleanup(func() { require.NoError(t, client.Close()) })
+				return &ration.RedisStore{Client: client}
+			})
+		})
+	}
 }

@@ -73,7 +73,7 @@ func (s algorithmSet) with(a Algorithm) algorithmSet { return s | 1<<a }
 func (s algorithmSet) has(a Algorithm) bool { return s&(1<<a) != 0 }
 
 // logsOnly are those that a script needs which does not know the limits.
-const logsOnly = algorithmSet(1 << SlidingLog)
+const logsOnly = algorithmSet(1<<SlidingLog | 1<<StreamLog | 1<<PackedLog)
 
 var compiled sync.Map // of scriptKey to *redis.Script
 

@@ -109,6 +109,7 @@ local function readCharge(account, set, now)
     passed = {}, -- the holes whose slot has passed
     handedBack = false, -- whether there are any holes, passed or not
     first = true, -- whether its limits are those of the first revision
+    unsure = false, -- whether any has not passed, or would not if the clock stepped back
   }
   local flat = call('HGETALL', charge.key)
   for i = 1, #flat, 2 do
@@ -137,6 +138,7 @@ local function openCharge(charge)
   charge.empty = not charge.known or (set.log and entries == 0)
   if call('EXISTS', charge.free) == 1 then
     charge.handedBack = true
+    charge.unsure = #call('ZREVRANGEBYSCORE', charge.free, '+inf', text(now - set.window), 'LIMIT', 0, 1) > 0
     for _, name in ipairs(call('ZREVRANGEBYSCORE', charge.free, '(' .. text(now), '-inf', 'WITHSCORES')) do
       local hole = charge.passed[#charge.passed]
       if hole and not hole.slot then

@@ -242,7 +242,7 @@ local function consider(member)
     slot = earlier
   end
   if index then
-    if charge.handedBack then
+    if charge.unsure then
       scores[member] = 0
     elseif cost == 1 then
       scores[member] = math.max(paused, rule)
@@ -327,7 +327,7 @@ if not late then
   end
   used = leftIn(charge, now)
   if index then
-    scores[best.member] = charge.handedBack and 0 or
+    scores[best.member] = charge.unsure and 0 or
       settle({charge}, lastOf(charge, lane.name), one)
   end
 end

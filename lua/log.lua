@@ -16,8 +16,9 @@
 --   append(run, slot, cost)        enters
 --   has(run, slot, before, cost)   whether those units were entered at that slot
 --   split(run, slot, before, cost, first)  makes an entry two, if it must
---   last(run)                      the last entry as pack() names it, or nil
---   cut(run)                       removes it
+--   last(run)                      the last entry as pack() names it, or nil; of
+--                                  one that should be two the second, see lastPart
+--   cut(run)                       removes what last(run) has named
 --   trim(run, now, window, largest)  removes some of what can matter no more, and
 --                                  returns the last slot of that
 --
@@ -50,7 +51,8 @@ end
 
 -- openRun reads a run.
 local function openRun(account, kind, scopes, number, now)
-  local run = {kind = logs[kind], letter = kind, scopes = scopes, number = number, holes = {}, unspent = 0}
+  local run = {kind = logs[kind], letter = kind, account = account, scopes = scopes, number = number}
+  run.holes, run.unspent = {}, 0
   run.key = base .. run.kind.prefix .. account
   if scopes ~= '' or number > 0 then
     run.key = run.key .. ':' .. scopes .. '/' .. number
@@ -60,6 +62,21 @@ local function openRun(account, kind, scopes, number, now)
   run.total, run.last = now % MODULUS, 0
   run.kind.open(run)
   return run
+end
+
+-- lastPart returns before and cost of what is handed back of the end of a run's
+-- last entry, or of all of it: for storages that split nothing.
+local function lastPart(run, entry)
+  local free = base .. ':free:' .. run.account
+  for _, name in ipairs(call('ZRANGEBYSCORE', free, text(entry.slot), text(entry.slot))) do
+    if #name == 15 and string.find(name, '^%z' .. run.letter .. '0') then
+      local before, cost = unpackEntry(name, 4)
+      if before >= entry.before and before + cost == entry.before + entry.cost then
+        return before, cost
+      end
+    end
+  end
+  return entry.before, entry.cost
 end
 
 -- unspentHole notes a hole whose slot has passed. The newest come first.

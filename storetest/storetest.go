@@ -38,10 +38,16 @@ import (
 // Run holds a store to the contract: one subtest for each rule. It calls open
 // for each of them.
 func Run(t *testing.T, open func(t *testing.T) ration.Store) {
+	RunLog(t, ration.SlidingLog, open)
+}
+
+// RunLog is [Run] with every limit counted by an exact log: SlidingLog,
+// StreamLog or PackedLog. A store must keep the contract with each.
+func RunLog(t *testing.T, log ration.Algorithm, open func(t *testing.T) ration.Store) {
 	rules := slices.Concat(bookingRules, cancelRules, accountRules, enterRules, pauseRules, usageRules, resetRules,
 		boundRules, argumentRules, demandRules, countingRules, concurrencyRules)
 	for _, r := range rules {
-		t.Run(r.says, func(t *testing.T) { r.holds(newDesk(t, open(t))) })
+		t.Run(r.says, func(t *testing.T) { r.holds(newDesk(t, open(t), log)) })
 	}
 }
 
@@ -62,10 +68,11 @@ type desk struct {
 	store  ration.Store
 	budget string
 	clock  time.Time
+	log    ration.Algorithm // of all limits
 }
 
-func newDesk(t *testing.T, store ration.Store) *desk {
-	return &desk{t: t, store: store, budget: "storetest-" + ration.NewBookingID().String(), clock: start}
+func newDesk(t *testing.T, store ration.Store, log ration.Algorithm) *desk {
+	return &desk{t: t, store: store, budget: "storetest-" + ration.NewBookingID().String(), clock: start, log: log}
 }
 
 // at sets the clock.
@@ -97,6 +104,13 @@ func (d *desk) each(l ration.Limit, ids ...string) *ration.Accounts {
 
 func (d *desk) list(list ...ration.Account) *ration.Accounts {
 	d.t.Helper()
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Limits = slices.Clone(list[i].Limits)
+		for j := range list[i].Limits {
+			list[i].Limits[j].Algorithm = d.log
+		}
+	}
 	a, err := ration.NewAccounts(list...)
 	require.NoError(d.t, err)
 	return a

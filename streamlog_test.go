@@ -1,0 +1,202 @@
+package ration_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/storetest"
+)
+
+func TestStreamLogAgreesWithAModel(t *testing.T) {
+	t.Parallel()
+	agreeWithAModel(t, ration.StreamLog)
+}
+
+func TestStreamLogKeepsTheContract(t *testing.T) {
+	t.Parallel()
+	keepTheContract(t, ration.StreamLog)
+}
+
+// keepTheContract runs the suite with limits counted by a log, on a single server
+// and on a Cluster.
+func keepTheContract(t *testing.T, log ration.Algorithm) {
+	for name, client := range map[string]redis.UniversalClient{
+		"single": redistest.Start(t).Client(t), "cluster": redistest.StartCluster(t, 3).Client(t),
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &ration.RedisStore{Client: client, Timeout: time.Minute}
+			storetest.RunLog(t, log, func(*testing.T) ration.Store { return store })
+		})
+	}
+}
+
+// A logDesk books on one account in both stores, which must agree.
+type logDesk struct {
+	t      *testing.T
+	client *redis.Client
+	stores []ration.Store
+	budget string
+	now    time.Time
+}
+
+// A pair is one booking, as each store has answered it.
+type pair []ration.Booking
+
+func newLogDesk(t *testing.T) *logDesk {
+	client := redistest.Start(t).Client(t)
+	return &logDesk{
+		t: t, client: client, budget: redistest.Name(t), now: time.UnixMicro(1_795_000_000_123_457),
+		stores: []ration.Store{new(ration.MemoryStore), &ration.RedisStore{Client: client, Timeout: time.Minute}},
+	}
+}
+
+func (d *logDesk) accounts(limits ...ration.Limit) *ration.Accounts {
+	d.t.Helper()
+	a, err := ration.NewAccounts(ration.Account{ID: "a", Limits: limits})
+	require.NoError(d.t, err)
+	return a
+}
+
+func (d *logDesk) book(a *ration.Accounts, cost, revision int) pair {
+	d.t.Helper()
+	var both pair
+	for _, store := range d.stores {
+		b, err := store.Book(d.t.Context(), ration.BookRequest{
+			ID: ration.NewBookingID(), Budget: d.budget, Accounts: a, Cost: cost, MaxWait: ration.Forever, Now: d.now,
+			Revision: revision,
+		})
+		require.NoError(d.t, err)
+		both = append(both, b)
+	}
+	require.Equal(d.t, both[0].Slot, both[1].Slot)
+	return both
+}
+
+func (d *logDesk) cancel(both pair) {
+	d.t.Helper()
+	for i, store := range d.stores {
+		require.NoError(d.t, store.Cancel(d.t.Context(), ration.CancelRequest{Booking: both[i]}))
+	}
+}
+
+func (d *logDesk) used(a *ration.Accounts, want int) {
+	d.t.Helper()
+	for _, store := range d.stores {
+		u, err := store.Usage(d.t.Context(), ration.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
+		require.NoError(d.t, err)
+		require.Equal(d.t, want, u[0].Limits[0].Used)
+	}
+}
+
+// wait returns a booking's slot as the time from now.
+func (d *logDesk) wait(both pair) time.Duration { return both[1].Slot.Sub(d.now) }
+
+func bothLogs(t *testing.T, test func(t *testing.T, log ration.Algorithm)) {
+	for _, log := range []ration.Algorithm{ration.StreamLog, ration.PackedLog} {
+		t.Run(log.String(), func(t *testing.T) {
+			t.Parallel()
+			test(t, log)
+		})
+	}
+}
+
+// A slot that was given up is booked again, though a stream's IDs only increase,
+// and what is then booked is found though its ID is not its slot.
+func TestSlotsAtTheEndOfALogAreBookedAgain(t *testing.T) {
+	t.Parallel()
+	bothLogs(t, func(t *testing.T, log ration.Algorithm) {
+		d := newLogDesk(t)
+		a := d.accounts(ration.PerSecond(1).Using(log))
+		for range 5 {
+			var all []pair
+			for range 40 {
+				all = append(all, d.book(a, 1, 0))
+			}
+			d.used(a, 40)
+			for i := range all {
+				d.cancel(all[len(all)-1-i])
+			}
+			d.used(a, 0)
+			for i := range 20 {
+				require.Equal(t, time.Duration(i)*time.Second, d.wait(d.book(a, 1, 0)))
+			}
+			d.now = d.now.Add(3 * time.Second)
+			d.used(a, 17) // those to come; the others have left the window
+			d.now = d.now.Add(time.Minute)
+			d.used(a, 0)
+		}
+	})
+}
+
+// An entry of which a part was handed back ends where that begins, once nothing is
+// booked behind it.
+func TestAPartAtTheEndOfALogIsRemoved(t *testing.T) {
+	t.Parallel()
+	bothLogs(t, func(t *testing.T, log ration.Algorithm) {
+		d := newLogDesk(t)
+		a := d.accounts(ration.PerSecond(5).Using(log))
+		d.book(a, 5, 0)
+		middle := d.book(a, 5, 0)
+		last := d.book(a, 5, 0)
+		d.cancel(middle)
+		require.Equal(t, time.Second, d.wait(d.book(a, 2, 0)), "a part of what was handed back")
+		d.used(a, 15)
+		d.cancel(last)
+		d.used(a, 7) // of the middle one 2 are left
+		require.Equal(t, time.Second, d.wait(d.book(a, 3, 0)))
+		require.Equal(t, 2*time.Second, d.wait(d.book(a, 5, 0)))
+	})
+}
+
+// Costs to 10^12, beside those of 1, and limits that are raised and lowered.
+func TestALogTakesEveryCostAndMax(t *testing.T) {
+	t.Parallel()
+	bothLogs(t, func(t *testing.T, log ration.Algorithm) {
+		d := newLogDesk(t)
+		const most = 1_000_000_000_000
+		large := d.accounts(ration.Limit{Max: most, Window: time.Second, Algorithm: log})
+		require.Zero(t, d.wait(d.book(large, 1, 0)))
+		require.Zero(t, d.wait(d.book(large, most-1, 0)))
+		require.Equal(t, time.Second, d.wait(d.book(large, most, 0)))
+		for i := range 3 {
+			require.Equal(t, 2*time.Second, d.wait(d.book(large, 1<<24-1+i, 0)))
+		}
+		d.used(large, 2*most+3<<24)
+		small := d.accounts(ration.Limit{Max: 3, Window: time.Second, Algorithm: log})
+		require.Equal(t, 3*time.Second, d.wait(d.book(small, 3, 1)))
+		require.Equal(t, 4*time.Second, d.wait(d.book(small, 1, 1)))
+		require.Equal(t, 4*time.Second, d.wait(d.book(large, most-1, 2)))
+	})
+}
+
+// What has left every window is removed, and what is kept has an expiry.
+func TestALogStaysShort(t *testing.T) {
+	t.Parallel()
+	bothLogs(t, func(t *testing.T, log ration.Algorithm) {
+		d := newLogDesk(t)
+		a := d.accounts(ration.Limit{Max: 100, Window: time.Second, Algorithm: log})
+		for i := range 4_000 {
+			b := d.book(a, 1, 0)
+			if i%3 == 0 {
+				d.cancel(b)
+			}
+			d.now = d.now.Add(15 * time.Millisecond)
+		}
+		keys := d.client.Keys(t.Context(), "ration:v1:{"+d.budget+"}:"+map[ration.Algorithm]string{
+			ration.StreamLog: "stream", ration.PackedLog: "packed",
+		}[log]+":*").Val()
+		require.NotEmpty(t, keys)
+		require.LessOrEqual(t, len(keys), 1+3)
+		for _, key := range keys {
+			require.Positive(t, d.client.PTTL(t.Context(), key).Val())
+			if log == ration.StreamLog {
+				require.LessOrEqual(t, d.client.XLen(t.Context(), key).Val(), int64(100+2*100+64))
+			}
+		}
+	})
+}
