@@ -212,6 +212,19 @@ func nameLimits(limits []Limit) string {
 	return b.String()
 }
 
+// shapeOf returns what of limits that nameLimits spelt out makes a count begin
+// anew if it changes: all but Max and the margin.
+func shapeOf(name string) string {
+	words := strings.Fields(name)
+	kept := words[:0]
+	for i, word := range words {
+		if i%7 != 0 && i%7 != 2 {
+			kept = append(kept, word)
+		}
+	}
+	return strings.Join(kept, " ")
+}
+
 // parseLimits reads what nameLimits spelt out.
 func parseLimits(name string) ([]Limit, error) {
 	words := strings.Fields(name)

@@ -18,6 +18,7 @@ type memoryAccount struct {
 	lanes    map[string]int64 // the last slot of each; lane "" has none where it is alone
 	counters map[string]counter
 	units    int64  // booked so far, where there is no log
+	renewed  int64  // the last slot that was booked under other limits
 	holes    []hole // in the order of slots
 }
 
@@ -42,7 +43,7 @@ type meter struct {
 // [from, to).
 func (m meter) unusedIn(from, to int64) (units int64) {
 	for _, h := range m.charge.account.holes {
-		if h.slot < m.charge.now && h.slot >= from && h.slot < to && covers(m.scope, scopesOf(h.lane)) {
+		if h.slot < m.charge.now && h.slot >= from && h.slot < to && h.slot > m.charge.renewed && covers(m.scope, scopesOf(h.lane)) {
 			units += h.mine().cost
 		}
 	}
@@ -96,14 +97,15 @@ type charge struct {
 	account *memoryAccount
 	now     int64
 	set     *limitSet
-	differs bool // the ruling limits are others, of the same revision
-	ruled   bool // they are others, of a higher one
-	first   bool // they are of the first revision, 0
+	renewed int64 // the last slot that was booked under limits of another shape
+	differs bool  // the ruling limits are others, of the same revision
+	ruled   bool  // they are others, of a higher one
+	first   bool  // they are of the first revision, 0
 }
 
 // openCharge readies an account for a decision.
 func openCharge(account *memoryAccount, set *limitSet, now int64) *charge {
-	c := &charge{account: account, now: now, set: set}
+	c := &charge{account: account, now: now, set: set, renewed: account.renewed}
 	for _, r := range account.runs {
 		r.passed = r.passed[:0]
 	}
@@ -123,7 +125,11 @@ func (c *charge) rule(revision int) {
 	a := c.account
 	c.first = max(revision, a.ruling.Revision) == 0
 	switch {
-	case a.name == "" || a.name == c.set.name || a.ruling.Revision < revision:
+	case a.name == "" || a.name == c.set.name:
+	case a.ruling.Revision < revision:
+		if shapeOf(a.name) != shapeOf(c.set.name) {
+			c.renewed = a.end(c.now)
+		}
 	case a.ruling.Revision == revision:
 		c.differs = true
 	default:

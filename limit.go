@@ -246,7 +246,7 @@ func (l Limit) validateAlgorithm() error {
 		return errors.New("Zone and FirstUse are both set: a window begins at one or the other")
 	}
 	if l.Zone != "" {
-		if _, err := time.LoadLocation(l.Zone); err != nil || l.Zone == "Local" {
+		if !knownZone(l.Zone) {
 			return fmt.Errorf("Zone is %q: it must be an IANA time zone such as America/Los_Angeles, known on this machine (import time/tzdata to embed them)", l.Zone)
 		}
 	}

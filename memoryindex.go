@@ -42,6 +42,9 @@ func (b *memoryBudget) choose(r BookRequest, l lane, now int64) (candidate, map[
 		if shared[i].rule(r.Revision); shared[i].differs {
 			return candidate{}, nil, differ(r, account.ID, shared[i].account.ruling.spell())
 		}
+		if l.cost > shared[i].set.spans.most {
+			return candidate{}, nil, fmt.Errorf("ration: cost %d is more than a shared account can take", r.Cost)
+		}
 		from = max(from, shared[i].account.paused)
 	}
 	if a.Len() == 1 {

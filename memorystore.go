@@ -142,6 +142,7 @@ func (s *MemoryStore) Book(ctx context.Context, r BookRequest) (Booking, error) 
 		}
 		for _, c := range best.charges {
 			if !c.ruled {
+				c.account.renewed = c.renewed
 				c.account.ruling, c.account.name = Ruling{r.Revision, c.set.limits}, c.set.name
 			}
 			c.keep()

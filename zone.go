@@ -91,6 +91,24 @@ func newZone(location *time.Location, from, to time.Time) zone {
 	}
 }
 
+// knownZones are names that were found to be zones: limits are checked at every
+// booking.
+var knownZones sync.Map
+
+// knownZone reports whether a zone of that name is known on this machine.
+func knownZone(name string) bool {
+	if _, found := knownZones.Load(name); found {
+		return true
+	}
+	_, err := time.LoadLocation(name)
+	known := err == nil && name != "Local"
+	if known {
+		// A name that is wrong is not kept: there is no end of those.
+		knownZones.Store(name, true)
+	}
+	return known
+}
+
 // zoneText spells a zone out for the scripts.
 func zoneText(name string, now time.Time) string { return spell(name, now).text }
 

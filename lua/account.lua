@@ -5,6 +5,8 @@
 --
 --   made         when the hash was: without it the account was lost
 --   limits       'REVISION SET', the limits that rule
+--   renewed      the last slot that was booked under others: what is handed back
+--                up to then may not have been counted as it is now
 --   runs         the runs of its log, 'SCOPES/NUMBER ...'; none: '/0' alone
 --   last:LANE    the last slot of a lane; of lane '' only beside others, or
 --                where there is no log
@@ -57,7 +59,7 @@ end
 local function unusedIn(m, from, to)
   local units = 0
   for _, hole in ipairs(m.charge.passed) do
-    if hole.slot >= from and hole.slot < to and covers(m.scope, hole.scopes) then
+    if hole.slot >= from and hole.slot < to and hole.slot > m.charge.renewed and covers(m.scope, hole.scopes) then
       units = units + hole.cost
     end
   end
@@ -109,6 +111,7 @@ local function readCharge(account, set, now)
     passed = {}, -- the holes whose slot has passed
     handedBack = false, -- whether there are any holes, passed or not
     first = true, -- whether its limits are those of the first revision
+    renewed = 0, -- the last slot that was booked under other limits
     unsure = false, -- whether any has not passed, or would not if the clock stepped back
   }
   local flat = call('HGETALL', charge.key)
@@ -116,6 +119,7 @@ local function readCharge(account, set, now)
     charge.fields[flat[i]] = flat[i + 1]
   end
   charge.known = #flat > 0
+  charge.renewed = tonumber(charge.fields.renewed or 0)
   return charge
 end
 
@@ -136,7 +140,8 @@ local function openCharge(charge)
     end
   end
   charge.empty = not charge.known or (set.log and entries == 0)
-  if call('EXISTS', charge.free) == 1 then
+  -- Without the hash what was handed back is that of an account that was lost.
+  if charge.known and call('EXISTS', charge.free) == 1 then
     charge.handedBack = true
     charge.unsure = #call('ZREVRANGEBYSCORE', charge.free, '+inf', text(now - set.window), 'LIMIT', 0, 1) > 0
     for _, name in ipairs(call('ZREVRANGEBYSCORE', charge.free, '(' .. text(now), '-inf', 'WITHSCORES')) do
@@ -287,6 +292,7 @@ local function keepCharge(charge)
   local last, gone, new = now, {}, {}
   if not charge.fields.made then
     charge.fields.made, charge.dirty.made = text(now), true
+    call('UNLINK', charge.free)
   end
   for _, m in ipairs(charge.limits) do
     if counters[m.letter] then

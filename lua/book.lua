@@ -187,6 +187,17 @@ local function openRuled(account, set)
   end
   charge.first = string.sub(ours, 1, 2) == '0 '
   openCharge(charge)
+  if charge.dirty.limits and theirs and shape(string.match(theirs, ' (.*)')) ~= shape(set.text) then
+    local last = now
+    for name, slot in pairs(charge.fields) do
+      last = string.sub(name, 1, 5) == 'last:' and math.max(last, tonumber(slot)) or last
+    end
+    for _, run in ipairs(charge.runs) do
+      last = math.max(last, run.last)
+    end
+    charge.renewed = last
+    charge.fields.renewed, charge.dirty.renewed = text(last), true
+  end
   if charge.empty then
     local counts = tonumber(call('HGET', base, 'has:' .. account) or 0)
     if counts > 0 then
@@ -203,7 +214,9 @@ end
 local common, commonFrom = {}, now
 for i, other in ipairs(shared) do
   common[i] = openRuled(other.account, other.set)
-  if common[i] then
+  if common[i] and cost > common[i].set.most then
+    refusal = redis.error_reply('ERR ration: cost ' .. text(cost) .. ' is more than a shared account can take')
+  elseif common[i] then
     commonFrom = math.max(commonFrom, pausedUntil(other.account))
   end
 end

@@ -152,6 +152,11 @@ local function limitset(s)
   return set
 end
 
+-- shape returns what of a set of limits makes a count begin anew if it changes.
+local function shape(s)
+  return (string.gsub(s, '%d+ (%d+) %d+ (%u %d+ %S+ %S+)', '%1 %2'))
+end
+
 local function pausedUntil(account)
   return tonumber(call('ZSCORE', base .. ':pauses', account) or 0)
 end
