@@ -142,7 +142,7 @@ func (s *MemoryStore) Book(ctx context.Context, r BookRequest) (Booking, error) 
 		}
 		for _, c := range best.charges {
 			if !c.ruled {
-				c.account.ruling, c.account.name = Ruling{r.Revision, c.set.limits}, c.set.name
+				c.account.ruling, c.account.name = Ruling{max(r.Revision, c.account.ruling.Revision), c.set.limits}, c.set.name
 			}
 			c.keep()
 		}
