@@ -243,7 +243,7 @@ func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
 			l.name = scopes + "~0~"
 		}
 		if slot := spent.Slot.UnixMicro(); slot > now-c.set.spans.window {
-			c.enter(l, max(slot, c.account.last(l.name)), int64(spent.Cost), false)
+			c.enter(l, max(slot, c.account.last(l.name), c.account.runs.endOfFirst(l.scopes)), int64(spent.Cost), false)
 		}
 	}
 	b.giveBack(instead, r.Account.ID)
