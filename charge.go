@@ -191,14 +191,15 @@ func settle(charges []*charge, from int64, l lane) int64 {
 	}
 	var buffer [4]one
 	limits := buffer[:0]
+	slot := from
 	for _, c := range charges {
+		slot = max(slot, c.account.runs.endOfFirst(l.scopes))
 		for i := range c.set.spans.list {
 			if s := &c.set.spans.list[i]; covers(s.scope, l.scopes) {
 				limits = append(limits, one{c, s})
 			}
 		}
 	}
-	slot := from
 	for at, quiet := 0, 0; quiet < len(limits); at = (at + 1) % len(limits) {
 		c, s, earlier := limits[at].charge, limits[at].span, slot
 		most := kept(s.max, l)

@@ -43,7 +43,7 @@ func (b *memoryBudget) choose(r BookRequest, l lane, now int64) (candidate, map[
 			return candidate{}, nil, differ(r, account.ID, shared[i].account.ruling.spell())
 		}
 		if l.cost > shared[i].set.spans.most {
-			return candidate{}, nil, fmt.Errorf("ration: cost %d is more than a shared account can take", r.Cost)
+			return candidate{}, nil, tooCostly(r)
 		}
 		from = max(from, shared[i].account.paused)
 	}
@@ -91,6 +91,11 @@ func (b *memoryBudget) refuse(r BookRequest, c candidate) error {
 	if c.at >= 0 && c.charges[0].differs {
 		return differ(r, r.Accounts.At(c.at).ID, c.charges[0].account.ruling.spell())
 	}
+	return tooCostly(r)
+}
+
+// tooCostly returns the error for a cost that the limits which rule do not allow.
+func tooCostly(r BookRequest) error {
 	return fmt.Errorf("ration: cost %d is more than any account can take", r.Cost)
 }
 

@@ -143,7 +143,7 @@ func (s *MemoryStore) Book(ctx context.Context, r BookRequest) (Booking, error) 
 		for _, c := range best.charges {
 			if !c.ruled {
 				c.account.renewed = c.renewed
-				c.account.ruling, c.account.name = Ruling{r.Revision, c.set.limits}, c.set.name
+				c.account.ruling, c.account.name = Ruling{max(r.Revision, c.account.ruling.Revision), c.set.limits}, c.set.name
 			}
 			c.keep()
 		}
@@ -244,7 +244,7 @@ func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
 			l.name = scopes + "~0~"
 		}
 		if slot := spent.Slot.UnixMicro(); slot > now-c.set.spans.window {
-			c.enter(l, max(slot, c.account.last(l.name)), int64(spent.Cost), false)
+			c.enter(l, max(slot, c.account.last(l.name), c.account.runs.endOfFirst(l.scopes)), int64(spent.Cost), false)
 		}
 	}
 	b.giveBack(instead, r.Account.ID)

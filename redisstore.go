@@ -181,6 +181,8 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 	switch {
 	case reply.is("cancelled", 1):
 		return Booking{}, errCancelledBefore
+	case reply.is("costly", 1):
+		return Booking{}, tooCostly(r)
 	case reply.is("differ", 5):
 		return Booking{}, differ(r, reply.parts[3], reply.parts[4])
 	case reply.is("booked", 9):

@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"math"
 	"sort"
 )
 
@@ -138,6 +139,21 @@ func (rs runs) last() (slot int64) {
 		slot = max(slot, r.last)
 	}
 	return slot
+}
+
+// endOfFirst returns when the first run of those scopes ends that another booking
+// can be entered behind, where no more may be begun.
+func (rs runs) endOfFirst(scopes string) int64 {
+	count, first := 0, int64(math.MaxInt64)
+	for _, r := range rs {
+		if r.scopes == scopes {
+			count, first = count+1, min(first, r.last)
+		}
+	}
+	if count < maxRuns {
+		return 0
+	}
+	return first
 }
 
 // leaves returns the slot at which, of all that counts after the given one, so

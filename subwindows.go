@@ -11,47 +11,43 @@ import (
 //
 // Instants and durations are microseconds.
 type subWindows struct {
-	list []subWindow // in the order of cell
+	list []cell // in the order of begins
 }
 
-// A subWindow is one of the two cells of a sub-window.
-type subWindow struct {
-	cell  int64
-	units int64
+// A cell is one of the two parts of a sub-window.
+type cell struct {
+	begins int64
+	units  int64
 }
 
-// cellOf returns the cell of an instant.
+// cellOf returns where an instant's cell begins.
 func (m meter) cellOf(instant int64) int64 {
-	cell := 2 * (instant / m.length)
-	if instant >= m.begins(cell+1) {
-		cell++
+	begins := instant - instant%m.length
+	if second := begins + (m.window+m.margin-1)%m.length; instant >= second {
+		return second
 	}
-	return cell
+	return begins
 }
 
-// begins returns the first instant of a cell.
-func (m meter) begins(cell int64) int64 {
-	return cell/2*m.length + cell%2*((m.window+m.margin-1)%m.length)
-}
-
-// oldest returns the first cell that counts at an instant.
+// oldest returns where the oldest sub-window begins that counts at an instant.
 func (m meter) oldest(instant int64) int64 {
-	return 2 * (max(0, instant-m.window-m.margin+1) / m.length)
+	first := max(0, instant-m.window-m.margin+1)
+	return first - first%m.length
 }
 
 // leaves returns the first instant at which a cell counts no more.
-func (m meter) leaves(cell int64) int64 {
-	return (cell/2+1)*m.length - 1 + m.window + m.margin
+func (m meter) leaves(begins int64) int64 {
+	return begins - begins%m.length + m.length - 1 + m.window + m.margin
 }
 
-// find returns the place of the first cell of a list that is not before the given one.
-func find(list []subWindow, cell int64) (int, bool) {
-	return slices.BinarySearchFunc(list, cell, func(s subWindow, cell int64) int { return cmp.Compare(s.cell, cell) })
+// find returns the place of the first cell of a list that begins no earlier.
+func find(list []cell, begins int64) (int, bool) {
+	return slices.BinarySearchFunc(list, begins, func(c cell, begins int64) int { return cmp.Compare(c.begins, begins) })
 }
 
 // from returns what counts at an instant or later, without the units that have
 // passed unused.
-func (s *subWindows) from(m meter, instant int64) []subWindow {
+func (s *subWindows) from(m meter, instant int64) []cell {
 	i, _ := find(s.list, m.oldest(instant))
 	list := s.list[i:]
 	mine := false
@@ -78,44 +74,43 @@ func (s *subWindows) earliest(m meter, from, cost, most int64) int64 {
 	var units, later int64
 	blocked := int64(-1)
 	for {
-		current := m.cellOf(slot)
-		for ; high < len(list) && list[high].cell <= current; high++ {
+		for ; high < len(list) && list[high].begins <= slot; high++ {
 			units += list[high].units
 		}
-		for oldest := m.oldest(slot); low < high && list[low].cell < oldest; low++ {
+		for oldest := m.oldest(slot); low < high && list[low].begins < oldest; low++ {
 			units -= list[low].units
 		}
 		if units > room {
 			for ; units > room; low++ {
 				units -= list[low].units
 			}
-			slot = m.leaves(list[low-1].cell)
+			slot = m.leaves(list[low-1].begins)
 			continue
 		}
 		for ; ahead < len(list); ahead++ {
-			oldest := m.oldest(m.begins(list[ahead].cell))
-			if oldest > current {
+			oldest := m.oldest(list[ahead].begins)
+			if oldest > slot {
 				break
 			}
 			later += list[ahead].units
-			for ; list[first].cell < oldest; first++ {
+			for ; list[first].begins < oldest; first++ {
 				later -= list[first].units
 			}
 			if later > room {
-				blocked = list[ahead].cell
+				blocked = list[ahead].begins
 			}
 		}
-		if blocked <= current {
+		if blocked <= slot {
 			return slot
 		}
-		slot = m.begins(blocked)
+		slot = blocked
 	}
 }
 
 func (s *subWindows) commit(m meter, slot, cost int64) {
 	i, found := find(s.list, m.cellOf(slot))
 	if !found {
-		s.list = slices.Insert(s.list, i, subWindow{cell: m.cellOf(slot)})
+		s.list = slices.Insert(s.list, i, cell{begins: m.cellOf(slot)})
 	}
 	s.list[i].units += cost
 }
@@ -124,8 +119,8 @@ func (s *subWindows) enter(m meter, slot, cost int64) { s.commit(m, slot, cost) 
 
 func (s *subWindows) usage(m meter, now int64) (used, freeAt int64) {
 	list := s.from(m, now)
-	for _, sub := range list {
-		used += sub.units
+	for _, c := range list {
+		used += c.units
 	}
 	if used == 0 {
 		return 0, 0
@@ -134,13 +129,13 @@ func (s *subWindows) usage(m meter, now int64) (used, freeAt int64) {
 	for leaving := max(1, used-m.max+1) - list[0].units; leaving > 0; leaving -= list[i].units {
 		i++
 	}
-	return used, m.leaves(list[i].cell)
+	return used, m.leaves(list[i].begins)
 }
 
 func (s *subWindows) left(m meter, slot int64) (units int64) {
-	for _, sub := range s.from(m, slot) {
-		if sub.cell <= m.cellOf(slot) {
-			units += sub.units
+	for _, c := range s.from(m, slot) {
+		if c.begins <= slot {
+			units += c.units
 		}
 	}
 	return units

@@ -23,9 +23,10 @@ type subCall struct {
 // A subModel is one account with one limit, counted in sub-windows by going
 // through all calls.
 type subModel struct {
-	limit ration.Limit
-	calls []*subCall // in the order of booking
-	last  map[int]int64
+	limit    ration.Limit
+	revision int
+	calls    []*subCall // in the order of booking
+	last     map[int]int64
 }
 
 func (m *subModel) length() int64 { return m.limit.Resolution.Microseconds() }
@@ -81,20 +82,26 @@ func (m *subModel) fits(slot int64, room int, now int64) bool {
 	return true
 }
 
-// offer returns the slot of the next booking, and the call that it takes over.
+// most returns how many units a booking may use that keeps so much.
+func (m *subModel) most(cost, keep int) int {
+	if keep == 0 {
+		return m.limit.Max
+	}
+	return max(cost, m.limit.Max*(1000-keep)/1000)
+}
+
+// offer returns the slot of the next booking, and the call that it takes over:
+// one for which there is still room if limits have changed.
 func (m *subModel) offer(now int64, cost, keep int) (int64, *subCall) {
 	var hole *subCall
 	for _, c := range m.calls {
-		if c.free && c.slot >= now && c.keep == keep && c.cost >= cost && (hole == nil || c.slot < hole.slot) {
+		if c.free && c.slot >= now && c.keep == keep && c.cost >= cost && (hole == nil || c.slot < hole.slot) &&
+			(m.revision == 0 || m.fits(c.slot, m.most(0, keep), now)) {
 			hole = c
 		}
 	}
 	if hole != nil {
 		return hole.slot, hole
-	}
-	most := m.limit.Max
-	if keep > 0 {
-		most = max(cost, most*(1000-keep)/1000)
 	}
 	// What fits changes where a sub-window begins, and where it leaves.
 	from := max(now, m.last[keep])
@@ -105,7 +112,7 @@ func (m *subModel) offer(now int64, cost, keep int) (int64, *subCall) {
 	}
 	slices.Sort(instants)
 	for _, slot := range instants {
-		if slot >= from && m.fits(slot, most-cost, now) {
+		if slot >= from && m.fits(slot, m.most(cost, keep)-cost, now) {
 			return slot, nil
 		}
 	}
@@ -166,7 +173,7 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 			Resolution: time.Duration(rapid.OneOf(rapid.Int64Range(window/500, window), rapid.Just(window), rapid.Just(window/10)).Draw(rt, "resolution")) * time.Microsecond,
 		}
 		m := &subModel{limit: limit, last: map[int]int64{}}
-		budget, now, revision := "subs-"+ration.NewBookingID().String(), int64(1_795_000_000_123_457), 0
+		budget, now := "subs-"+ration.NewBookingID().String(), int64(1_795_000_000_123_457)
 		type booking struct {
 			call    *subCall
 			answers []ration.Booking
@@ -183,7 +190,7 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 					slot, hole := m.offer(now, cost, keep)
 					r := ration.BookRequest{
 						ID: ration.NewBookingID(), Budget: budget, Accounts: accountsOf(rt, []ration.Account{account()}), Cost: cost, Keep: keep,
-						Revision: revision, MaxWait: rapid.SampledFrom([]time.Duration{ration.Forever, 0, 3 * time.Millisecond}).Draw(rt, "MaxWait"), Now: time.UnixMicro(now),
+						Revision: m.revision, MaxWait: rapid.SampledFrom([]time.Duration{ration.Forever, 0, 3 * time.Millisecond}).Draw(rt, "MaxWait"), Now: time.UnixMicro(now),
 					}
 					within := r.MaxWait == ration.Forever || slot-now <= r.MaxWait.Microseconds()
 					b := booking{}
@@ -247,7 +254,7 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 				}
 				most := rapid.IntRange(1, 12).Draw(rt, "Max")
 				spent = spent || most < m.limit.Max
-				m.limit.Max, revision = most, revision+1
+				m.limit.Max, m.revision = most, m.revision+1
 			},
 			"usage": func(rt *rapid.T) {
 				used, freeAt := m.usage(now)

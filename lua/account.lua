@@ -202,6 +202,7 @@ local function settle(charges, from, lane)
   local slot, cost, quiet, count = from, lane.cost, 0, 0
   local limits = {}
   for _, charge in ipairs(charges) do
+    slot = math.max(slot, endOfFirst(charge.runs, lane.scopes))
     for _, limit in ipairs(charge.limits) do
       if covers(limit.scope, lane.scopes) then
         count = count + 1

@@ -32,6 +32,8 @@
 --                                                  the caller last booked
 --         {'ahead', now, version}                  not booked: the clock is ahead of
 --                                                  what the caller reckons
+--         {'costly'}                               not booked: the cost is more than
+--                                                  any account's limits allow
 --         {'accounts'}                             ask again with the accounts
 --         {'cancelled'}                            the ID was cancelled before
 
@@ -214,10 +216,11 @@ end
 local common, commonFrom = {}, now
 for i, other in ipairs(shared) do
   common[i] = openRuled(other.account, other.set)
-  if common[i] and cost > common[i].set.most then
-    refusal = redis.error_reply('ERR ration: cost ' .. text(cost) .. ' is more than a shared account can take')
-  elseif common[i] then
+  if common[i] then
     commonFrom = math.max(commonFrom, pausedUntil(other.account))
+    if cost > common[i].set.most then
+      refusal = refusal or {'costly'}
+    end
   end
 end
 if refusal then
@@ -308,7 +311,7 @@ if before and lost > mended then
   return {'lost', text(now), version()}
 end
 if not best then
-  return refusal or redis.error_reply('ERR ration: cost ' .. text(cost) .. ' is more than any account can take')
+  return refusal or {'costly'}
 end
 
 local late = latest and best.slot > latest

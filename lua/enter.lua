@@ -53,7 +53,7 @@ local entered = 0
 local function add(slot, cost, scopes)
   if slot > now - set.window then
     local lane = {name = scopes ~= '' and scopes .. '~0~' or '', scopes = scopes}
-    enterCharge(charge, lane, math.max(slot, lastOf(charge, lane.name)), cost, 'enter')
+    enterCharge(charge, lane, math.max(slot, lastOf(charge, lane.name), endOfFirst(charge.runs, scopes)), cost, 'enter')
     entered = entered + 1
   end
 end

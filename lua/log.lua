@@ -195,6 +195,18 @@ local function logUsage(runs, now, max, window)
   return units, leaves(runs, now - window, math.max(1, units - max + 1), last) + window
 end
 
+-- endOfFirst returns when the first run of those scopes ends that another booking
+-- can be entered behind, where no more may be begun.
+local function endOfFirst(runs, scopes)
+  local count, first = 0, math.huge
+  for _, run in ipairs(runs) do
+    if run.scopes == scopes then
+      count, first = count + 1, math.min(first, run.last)
+    end
+  end
+  return count < RUNS and 0 or first
+end
+
 -- enterRun enters units in the run that ends last before them.
 local function enterRun(charge, scopes, slot, cost)
   local best, count

@@ -1,37 +1,35 @@
 -- subwindows.lua: counts in sub-windows of EXTRA microseconds, aligned at the
 -- epoch.
 --
--- Kept is one number for each cell that holds a booking, by its index. A cell is
--- one of the two parts of a sub-window, 2i and 2i + 1: a window that ends in the
--- first overlaps one sub-window more than a window that ends in the second. Where
--- in a cell a booking lies is not known, so a window counts all of the sub-windows
--- that it overlaps, up to the cell in which it ends. No window of any alignment
--- holds more than Max, then, and a unit is free again later than in a log by less
--- than one sub-window. Sub-windows of a microsecond are a log.
+-- Kept is one number for each cell that holds a booking, by where the cell begins.
+-- A cell is one of the two parts of a sub-window: a window that ends in the first
+-- overlaps one sub-window more than a window that ends in the second. Where in a
+-- cell a booking lies is not known, so a window counts all of the sub-windows that
+-- it overlaps, up to the cell in which it ends. No window of any alignment holds
+-- more than Max, then, and a unit is free again later than in a log by less than
+-- one sub-window. Sub-windows of a microsecond are a log.
 --
 -- The margin makes the window longer, as a log's is: then no provider refuses that
--- counts a call for no longer than a window after it arrived.
+-- counts a call for no longer than a window after it arrived. With another margin
+-- sub-windows have other parts; cells that were begun before only seem to end late.
 
--- beginsCell returns the first instant of a cell.
-local function beginsCell(m, cell)
-  return math.floor(cell / 2) * m.extra + cell % 2 * ((m.window + m.margin - 1) % m.extra)
-end
-
+-- cellOf returns where an instant's cell begins.
 local function cellOf(m, instant)
-  local cell = 2 * math.floor(instant / m.extra)
-  return instant >= beginsCell(m, cell + 1) and cell + 1 or cell
+  local begins = instant - instant % m.extra
+  local second = begins + (m.window + m.margin - 1) % m.extra
+  return instant >= second and second or begins
 end
 
--- oldestCell returns the first cell that counts at an instant: that of the first
--- instant in (instant - window, instant], with what comes before it in the same
--- sub-window.
-local function oldestCell(m, instant)
-  return 2 * math.floor(math.max(0, instant - m.window - m.margin + 1) / m.extra)
+-- oldestSub returns where the oldest sub-window begins that counts at an instant:
+-- that of the first instant in (instant - window, instant].
+local function oldestSub(m, instant)
+  local first = math.max(0, instant - m.window - m.margin + 1)
+  return first - first % m.extra
 end
 
 -- leavesCell returns the first instant at which a cell counts no more.
-local function leavesCell(m, cell)
-  return (math.floor(cell / 2) + 1) * m.extra - 1 + m.window + m.margin
+local function leavesCell(m, begins)
+  return begins - begins % m.extra + m.extra - 1 + m.window + m.margin
 end
 
 -- readCells reads the cells in order. What has passed unused counts for
@@ -43,8 +41,8 @@ local function readCells(m)
   m.cells, m.cellAt = {}, {}
   for name, value in pairs(m.charge.fields) do
     if string.sub(name, 1, #m.name) == m.name then
-      local cell = {index = tonumber(string.sub(name, #m.name + 1)), entered = tonumber(value), unused = 0}
-      m.cells[#m.cells + 1], m.cellAt[cell.index] = cell, cell
+      local cell = {begins = tonumber(string.sub(name, #m.name + 1)), entered = tonumber(value), unused = 0}
+      m.cells[#m.cells + 1], m.cellAt[cell.begins] = cell, cell
     end
   end
   for _, hole in ipairs(m.charge.passed) do
@@ -56,15 +54,15 @@ local function readCells(m)
   for _, cell in ipairs(m.cells) do
     cell.units = math.max(0, cell.entered - cell.unused)
   end
-  table.sort(m.cells, function(a, b) return a.index < b.index end)
+  table.sort(m.cells, function(a, b) return a.begins < b.begins end)
   return m.cells
 end
 
 local function enterCell(m, slot, cost)
   readCells(m)
-  local index = cellOf(m, slot)
-  local cell = m.cellAt[index]
-  put(m, text(index), (cell and cell.entered or 0) + cost)
+  local begins = cellOf(m, slot)
+  local cell = m.cellAt[begins]
+  put(m, text(begins), (cell and cell.entered or 0) + cost)
   if cell then
     cell.entered = cell.entered + cost
     cell.units = math.max(0, cell.entered - cell.unused)
@@ -83,37 +81,37 @@ counters.U = {
     local low, high, units = 1, 1, 0
     local first, ahead, later, blocked = 1, 1, 0, -1
     while true do
-      local current, oldest = cellOf(m, slot), oldestCell(m, slot)
-      while cells[high] and cells[high].index <= current do
+      local oldest = oldestSub(m, slot)
+      while cells[high] and cells[high].begins <= slot do
         units, high = units + cells[high].units, high + 1
       end
-      while low < high and cells[low].index < oldest do
+      while low < high and cells[low].begins < oldest do
         units, low = units - cells[low].units, low + 1
       end
       if units > room then
         repeat
           units, low = units - cells[low].units, low + 1
         until units <= room
-        slot = leavesCell(m, cells[low - 1].index)
+        slot = leavesCell(m, cells[low - 1].begins)
       else
         while cells[ahead] do
-          oldest = oldestCell(m, beginsCell(m, cells[ahead].index))
-          if oldest > current then
+          oldest = oldestSub(m, cells[ahead].begins)
+          if oldest > slot then
             break
           end
           later = later + cells[ahead].units
-          while cells[first].index < oldest do
+          while cells[first].begins < oldest do
             later, first = later - cells[first].units, first + 1
           end
           if later > room then
-            blocked = cells[ahead].index
+            blocked = cells[ahead].begins
           end
           ahead = ahead + 1
         end
-        if blocked <= current then
+        if blocked <= slot then
           return slot
         end
-        slot = beginsCell(m, blocked)
+        slot = blocked
       end
     end
   end,
@@ -122,38 +120,38 @@ counters.U = {
   enter = enterCell,
 
   usage = function(m, now)
-    local cells, oldest, used = readCells(m), oldestCell(m, now), 0
+    local cells, oldest, used = readCells(m), oldestSub(m, now), 0
     for _, cell in ipairs(cells) do
-      used = used + (cell.index >= oldest and cell.units or 0)
+      used = used + (cell.begins >= oldest and cell.units or 0)
     end
     if used == 0 then
       return 0, 0
     end
     local leaving = math.max(1, used - m.max + 1)
     for _, cell in ipairs(cells) do
-      leaving = leaving - (cell.index >= oldest and cell.units or 0)
+      leaving = leaving - (cell.begins >= oldest and cell.units or 0)
       if leaving <= 0 then
-        return used, leavesCell(m, cell.index)
+        return used, leavesCell(m, cell.begins)
       end
     end
   end,
 
   left = function(m, slot)
-    local oldest, current, units = oldestCell(m, slot), cellOf(m, slot), 0
+    local oldest, units = oldestSub(m, slot), 0
     for _, cell in ipairs(readCells(m)) do
-      units = units + (cell.index >= oldest and cell.index <= current and cell.units or 0)
+      units = units + (cell.begins >= oldest and cell.begins <= slot and cell.units or 0)
     end
     return units
   end,
 
   -- What a clock would need that steps back by a window is kept.
   trim = function(m, now)
-    local oldest = oldestCell(m, now - m.window - m.margin)
+    local oldest = oldestSub(m, now - m.window - m.margin)
     for _, cell in ipairs(readCells(m)) do
-      if cell.index >= oldest then
+      if cell.begins >= oldest then
         break
       end
-      put(m, text(cell.index), nil)
+      put(m, text(cell.begins), nil)
       m.cells = nil
     end
   end,

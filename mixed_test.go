@@ -1,0 +1,499 @@
+package ration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
+)
+
+// Everything at once drives MemoryStore and RedisStore, which must give the same
+// answers: accounts with limits of several algorithms and scopes, alone and
+// shared, bookings that keep back and overtake, limits that change. Run it for
+// longer with -rapid.checks=20000.
+//
+// Whatever else happens, no window of a limit that is counted exactly may hold
+// more than the largest Max that it ever had of what left.
+
+// mixed are the algorithms that take part.
+var mixed = []ration.Algorithm{ration.SlidingLog, ration.SubWindows}
+
+// A mixedList says which accounts a list has, by their places.
+type mixedList struct{ own, shared []int }
+
+// A mixedFleet is the workers that were given the same limits.
+type mixedFleet struct {
+	revision int
+	accounts []ration.Account
+	lists    []*ration.Accounts
+}
+
+// A mixedBooking is one that was entered.
+type mixedBooking struct {
+	request   ration.BookRequest
+	answers   []ration.Booking // one from each store
+	cancelled bool
+}
+
+func (b *mixedBooking) slot() int64 { return b.answers[0].Slot.UnixMicro() }
+
+// charged lists the accounts that were charged.
+func (b *mixedBooking) charged() []string {
+	ids := []string{b.answers[0].Account}
+	for _, a := range b.request.Accounts.Shared() {
+		ids = append(ids, a.ID)
+	}
+	return ids
+}
+
+// A mixedWorld is one budget in both stores.
+type mixedWorld struct {
+	kind   kindOfWorld
+	stores []ration.Store
+	budget string
+	lists  []mixedList
+	fleets []*mixedFleet // of revisions that never decrease
+	booked []*mixedBooking
+
+	now, latest            int64
+	indebted               map[string]bool
+	steppedBack, cancelled bool
+	replays                bool // an answer's ruling need not be known any more
+}
+
+var mixedScopes = []string{"read", "write", "media"}
+
+func newMixedWorld(rt *rapid.T, kind kindOfWorld, stores ...ration.Store) *mixedWorld {
+	const began = 1_795_000_000_123_457
+	w := &mixedWorld{
+		kind: kind, stores: stores, budget: "mixed-" + ration.NewBookingID().String(),
+		now: began, latest: began, indebted: make(map[string]bool),
+	}
+	var accounts []ration.Account
+	var places []int
+	for i := range rapid.IntRange(1, kind.accounts).Draw(rt, "accounts") {
+		accounts = append(accounts, ration.Account{ID: string(rune('a' + i)), Limits: drawMixedLimits(rt, kind.most)})
+		places = append(places, i)
+	}
+	for range max(1, kind.lists) {
+		order := rapid.Permutation(places).Draw(rt, "accounts of a list")
+		own := rapid.IntRange(1, len(order)).Draw(rt, "how many are its own")
+		shared := own + min(len(order)-own, rapid.IntRange(0, 2).Draw(rt, "shared"))
+		w.lists = append(w.lists, mixedList{order[:own], order[own:shared]})
+	}
+	w.found(rt, accounts, 0)
+	return w
+}
+
+// found adds a fleet.
+func (w *mixedWorld) found(rt *rapid.T, accounts []ration.Account, revision int) {
+	f := &mixedFleet{revision: revision, accounts: accounts}
+	of := func(places []int) (some []ration.Account) {
+		for _, at := range places {
+			some = append(some, accounts[at])
+		}
+		return some
+	}
+	for _, l := range w.lists {
+		list, err := accountsOf(rt, of(l.own)).Sharing(of(l.shared)...)
+		require.NoError(rt, err)
+		f.lists = append(f.lists, list)
+	}
+	w.fleets = append(w.fleets, f)
+}
+
+func drawMixedLimits(rt *rapid.T, most int) []ration.Limit {
+	one := rapid.Custom(func(rt *rapid.T) ration.Limit {
+		l := ration.Limit{
+			Algorithm: rapid.SampledFrom(mixed).Draw(rt, "algorithm"),
+			Max:       rapid.IntRange(1, most).Draw(rt, "Max"),
+			Window:    rapid.SampledFrom([]time.Duration{1_000, 1_001, 1_500, 2_000, 3_000, 10_000}).Draw(rt, "window") * time.Microsecond,
+			Scope:     rapid.SampledFrom([]string{"", "", "", "read", "write"}).Draw(rt, "scope"),
+			Margin:    rapid.SampledFrom([]time.Duration{0, 0, -1, 100, 1_000}).Draw(rt, "margin") * time.Microsecond,
+		}
+		switch l.Algorithm {
+		case ration.SubWindows:
+			l.Resolution = l.Window / rapid.SampledFrom([]time.Duration{1, 3, 10, 500}).Draw(rt, "sub-windows")
+			l.Resolution = l.Resolution.Truncate(time.Microsecond)
+		case ration.GCRA:
+			l.Burst = rapid.IntRange(0, l.Max).Draw(rt, "burst")
+		case ration.FixedWindow:
+			switch rapid.IntRange(0, 2).Draw(rt, "anchor") {
+			case 1:
+				l.Zone = "America/Los_Angeles"
+			case 2:
+				l.FirstUse = true
+			}
+		}
+		return l
+	})
+	// Limits that differ in nothing but Max are one.
+	alike := func(l ration.Limit) ration.Limit {
+		l.Max, l.Margin, l.Burst = 0, 0, 0
+		return l
+	}
+	return rapid.SliceOfNDistinct(one, 1, 4, alike).Draw(rt, "limits")
+}
+
+// fleet draws a fleet, more likely the last.
+func (w *mixedWorld) fleet(rt *rapid.T) *mixedFleet {
+	back := max(0, rapid.IntRange(-4, len(w.fleets)-1).Draw(rt, "fleets ago"))
+	return w.fleets[len(w.fleets)-1-back]
+}
+
+func (w *mixedWorld) past(rt *rapid.T) *mixedBooking {
+	if len(w.booked) == 0 {
+		rt.Skip("nothing is booked")
+	}
+	return w.booked[len(w.booked)-1-rapid.IntRange(0, len(w.booked)-1).Draw(rt, "bookings ago")]
+}
+
+// said spells an answer out, but for what is each store's own.
+func (w *mixedWorld) said(b ration.Booking, err error) string {
+	if differ, is := errors.AsType[*ration.LimitsError](err); is {
+		return fmt.Sprint("differ ", differ.Budget, differ.Account, differ.Revision, differ.Ours, differ.Theirs)
+	}
+	switch {
+	case errors.Is(err, context.Canceled):
+		return "cancelled"
+	case errors.Is(err, ration.ErrStoreUnavailable):
+		return "the store failed: " + err.Error()
+	case err != nil:
+		return "wrong"
+	}
+	// A store that spells limits out may write none for a negative margin.
+	if w.replays {
+		b.Ruling = ration.Ruling{}
+	}
+	ruling := slices.Clone(b.Ruling.Limits)
+	for i := range ruling {
+		ruling[i].Margin = max(0, ruling[i].Margin)
+	}
+	return fmt.Sprint(b.Booked, b.Account, " in ", b.Slot.UnixMicro()-w.now, b.Now.UnixMicro(), b.Cost, b.Ruling.Revision, ruling, b.Lost, b.Ahead, b.Stepped)
+}
+
+// ask books in every store, and demands the same answer of all.
+func (w *mixedWorld) ask(rt *rapid.T, r ration.BookRequest) (answers []ration.Booking, said string) {
+	for i, store := range w.stores {
+		answer, err := store.Book(rt.Context(), r)
+		answers = append(answers, answer)
+		if one := w.said(answer, err); i == 0 {
+			said = one
+		} else {
+			require.Equal(rt, said, one, "memory and redis")
+		}
+	}
+	return answers, said
+}
+
+func (w *mixedWorld) book(rt *rapid.T) {
+	f := w.fleet(rt)
+	accounts := rapid.SampledFrom(f.lists).Draw(rt, "list")
+	most := accounts.MaxCost()
+	r := ration.BookRequest{
+		Budget: w.budget, Accounts: accounts, Revision: f.revision, Now: time.UnixMicro(w.now),
+		Cost:    rapid.OneOf(rapid.IntRange(1, most), rapid.IntRange(1, min(2, most))).Draw(rt, "cost"),
+		Scopes:  rapid.SliceOfDistinct(rapid.SampledFrom(mixedScopes), rapid.ID[string]).Draw(rt, "scopes"),
+		Keep:    rapid.SampledFrom([]int{0, 0, 0, 1, 250, 500, 750, 999}).Draw(rt, "keep"),
+		MaxWait: rapid.SampledFrom([]time.Duration{ration.Forever, ration.Forever, 0, 3 * time.Millisecond}).Draw(rt, "longest wait"),
+	}
+	for range rapid.IntRange(1, w.kind.burst).Draw(rt, "times") {
+		r.ID = ration.NewBookingID()
+		if answers, _ := w.ask(rt, r); answers[0].Booked {
+			w.booked = append(w.booked, &mixedBooking{request: r, answers: answers})
+		}
+	}
+}
+
+func (w *mixedWorld) replay(rt *rapid.T) {
+	b := w.past(rt)
+	r := b.request
+	r.Now, r.MaxWait = time.UnixMicro(w.now), 0
+	w.replays = true
+	answers, said := w.ask(rt, r)
+	w.replays = false
+	require.True(rt, said == "cancelled" || answers[0].Slot.Equal(b.answers[0].Slot) && answers[0].Account == b.answers[0].Account, said)
+}
+
+func (w *mixedWorld) cancel(rt *rapid.T) {
+	b := w.past(rt)
+	byID, nowhere := rapid.Bool().Draw(rt, "by ID only"), rapid.Bool().Draw(rt, "from no list")
+	for i, store := range w.stores {
+		r := ration.CancelRequest{Booking: b.answers[i], Accounts: b.request.Accounts, Now: time.UnixMicro(w.now)}
+		if byID {
+			r.Booking = ration.Booking{ID: b.request.ID, Budget: w.budget}
+		}
+		if nowhere {
+			r.Accounts = nil
+		}
+		require.NoError(rt, store.Cancel(rt.Context(), r))
+	}
+	b.cancelled, w.cancelled = true, true
+}
+
+// enter enters debts, bookings that may be known, and hands one back.
+func (w *mixedWorld) enter(rt *rapid.T) {
+	f := w.fleet(rt)
+	account := rapid.SampledFrom(f.accounts).Draw(rt, "account")
+	var own []*mixedBooking
+	for _, b := range w.booked {
+		if slices.Contains(b.charged(), account.ID) {
+			own = append(own, b)
+		}
+	}
+	debt := ration.Spending{
+		Slot: time.UnixMicro(w.now - rapid.Int64Range(-2, 3_000).Draw(rt, "how long ago")),
+		Cost: rapid.IntRange(1, 2*w.kind.most).Draw(rt, "units"),
+	}
+	scopes := rapid.SliceOfDistinct(rapid.SampledFrom(mixedScopes), rapid.ID[string]).Draw(rt, "scopes")
+	indebted := rapid.Bool().Draw(rt, "a debt")
+	var known []*mixedBooking
+	var instead *mixedBooking
+	if len(own) > 0 {
+		known = rapid.SliceOfNDistinct(rapid.SampledFrom(own), 0, 3, rapid.ID[*mixedBooking]).Draw(rt, "known")
+		if rapid.Bool().Draw(rt, "one is handed back") {
+			instead = rapid.SampledFrom(own).Draw(rt, "which")
+			if instead.answers[0].Account != account.ID {
+				instead = nil
+			}
+		}
+	}
+	if !indebted && len(known) == 0 && instead == nil {
+		rt.Skip("nothing to enter")
+	}
+	id := ration.NewBookingID()
+	for i, store := range w.stores {
+		r := ration.EnterRequest{ID: id, Budget: w.budget, Account: account, Scopes: scopes, Now: time.UnixMicro(w.now)}
+		if indebted {
+			r.Spent = append(r.Spent, debt)
+		}
+		for _, b := range known {
+			r.Spent = append(r.Spent, ration.Spending{Slot: b.answers[i].Slot, Cost: b.answers[i].Cost, Entry: b.answers[i].Entry})
+		}
+		slices.SortStableFunc(r.Spent, func(a, b ration.Spending) int { return a.Slot.Compare(b.Slot) })
+		if instead != nil {
+			r.Instead = instead.answers[i]
+		}
+		if len(r.Spent) == 0 {
+			r.Spent = append(r.Spent, debt)
+		}
+		require.NoError(rt, store.Enter(rt.Context(), r))
+	}
+	w.indebted[account.ID] = true
+	if instead != nil {
+		instead.cancelled, w.cancelled = true, true
+	}
+}
+
+func (w *mixedWorld) pause(rt *rapid.T) {
+	account := rapid.SampledFrom(w.fleets[0].accounts).Draw(rt, "account").ID
+	length := time.Duration(rapid.Int64Range(1, 5_000).Draw(rt, "length")) * time.Microsecond
+	var ends []int64
+	for _, store := range w.stores {
+		end, err := store.Pause(rt.Context(), ration.PauseRequest{Budget: w.budget, Account: account, For: length, Now: time.UnixMicro(w.now)})
+		require.NoError(rt, err)
+		ends = append(ends, end.UnixMicro())
+	}
+	require.Equal(rt, ends[0], ends[len(ends)-1])
+}
+
+func (w *mixedWorld) usage(rt *rapid.T) {
+	accounts := rapid.SampledFrom(w.fleet(rt).lists).Draw(rt, "list")
+	if len(accounts.Shared()) > 0 && rapid.Bool().Draw(rt, "of the shared") {
+		accounts = accountsOf(rt, accounts.Shared())
+	}
+	var all []string
+	for _, store := range w.stores {
+		usage, err := store.Usage(rt.Context(), ration.UsageRequest{Budget: w.budget, Accounts: accounts, Now: time.UnixMicro(w.now)})
+		require.NoError(rt, err)
+		said := ""
+		for _, u := range usage {
+			said += fmt.Sprintf("\n%s, paused until %d", u.Account, u.PausedUntil.UnixMicro())
+			for _, l := range u.Limits {
+				said += fmt.Sprintf("\n  %v: %d used, %d left, more in %d", l.Limit, l.Used, l.Remaining, l.FreeAt.UnixMicro()-w.now)
+			}
+		}
+		all = append(all, said)
+	}
+	require.Equal(rt, all[0], all[len(all)-1], "memory and redis")
+}
+
+// change gives limits another Max, Burst or Margin: of a higher revision, or of
+// the same, which is an error.
+func (w *mixedWorld) change(rt *rapid.T) {
+	if rapid.IntRange(0, 3).Draw(rt, "seldom") > 0 {
+		rt.Skip()
+	}
+	last := w.fleets[len(w.fleets)-1]
+	accounts := slices.Clone(last.accounts)
+	for i := range accounts {
+		accounts[i].Limits = slices.Clone(accounts[i].Limits)
+		for j := range accounts[i].Limits {
+			l := &accounts[i].Limits[j]
+			if rapid.Bool().Draw(rt, "another") {
+				l.Max = rapid.IntRange(1, w.kind.most).Draw(rt, "Max")
+				l.Burst = min(l.Burst, l.Max)
+				l.Margin = rapid.SampledFrom([]time.Duration{l.Margin, l.Margin, 0, 200 * time.Microsecond}).Draw(rt, "margin")
+			}
+		}
+	}
+	w.found(rt, accounts, last.revision+min(1, rapid.IntRange(0, 3).Draw(rt, "revisions later")))
+}
+
+func (w *mixedWorld) step(rt *rapid.T) {
+	w.now += rapid.SampledFrom([]int64{1, 2, 10, 499, 500, 501, 999, 1_000, 1_001, 2_000, 3_000, 10_000, 60_000}).Draw(rt, "by")
+	w.latest = max(w.latest, w.now)
+}
+
+// stepToEdge moves the clock forward to where a booking's slot comes, or leaves a
+// window.
+func (w *mixedWorld) stepToEdge(rt *rapid.T) {
+	at := w.past(rt).slot() + rapid.Int64Range(-1, 1).Draw(rt, "beside")
+	if rapid.Bool().Draw(rt, "leaving") {
+		limits := rapid.SampledFrom(w.fleets[0].accounts).Draw(rt, "account").Limits
+		at += rapid.SampledFrom(limits).Draw(rt, "limit").Window.Microseconds()
+	}
+	w.now = max(w.now, at)
+	w.latest = max(w.latest, w.now)
+}
+
+// stepBack moves the clock back by no more than the shortest window in all.
+func (w *mixedWorld) stepBack(rt *rapid.T) {
+	if least := w.latest - 1_000; least < w.now {
+		w.now = rapid.Int64Range(least, w.now-1).Draw(rt, "back to")
+		w.steppedBack = true
+	}
+}
+
+// windows demands that no window of an exact limit holds more than Max of what
+// left, by whichever lane.
+func (w *mixedWorld) windows(rt *rapid.T) {
+	if w.steppedBack && w.cancelled {
+		return // what was handed back and has passed was offered again
+	}
+	for at, account := range w.fleets[0].accounts {
+		if w.indebted[account.ID] {
+			continue
+		}
+		for j, l := range account.Limits {
+			if l.Algorithm > ration.PackedLog && l.Algorithm != ration.SubWindows {
+				continue
+			}
+			for _, f := range w.fleets {
+				l.Max = max(l.Max, f.accounts[at].Limits[j].Max)
+			}
+			var left []*mixedBooking
+			for _, b := range w.booked {
+				if !b.cancelled && slices.Contains(b.charged(), account.ID) && (l.Scope == "" || slices.Contains(b.request.Scopes, l.Scope)) {
+					left = append(left, b)
+				}
+			}
+			for _, first := range left {
+				units := 0
+				for _, b := range left {
+					if since := b.slot() - first.slot(); since >= 0 && since < l.Window.Microseconds() {
+						units += b.request.Cost
+					}
+				}
+				require.LessOrEqual(rt, units, l.Max, "%v of account %s from %d", l, account.ID, first.slot())
+			}
+		}
+	}
+}
+
+func TestStoresAgreeOnAllAtOnce(t *testing.T) {
+	t.Parallel()
+	redis := &ration.RedisStore{Client: redistest.Start(t).Client(t), Timeout: time.Minute}
+	for _, kind := range []kindOfWorld{
+		{name: "one account", accounts: 1, most: 8, burst: 4},
+		{name: "one account with all that happens", accounts: 1, most: 8, burst: 4, back: true, spends: true},
+		{name: "a pool", accounts: 4, most: 6, burst: 4},
+		{name: "pools that share accounts", accounts: 4, lists: 3, most: 8, burst: 4},
+		{name: "pools that share accounts, with all that happens", accounts: 4, lists: 4, most: 8, burst: 4, back: true, spends: true},
+		{name: "long queues", accounts: 2, lists: 2, most: 40, burst: 12, spends: true},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			rapid.Check(t, func(rt *rapid.T) {
+				w := newMixedWorld(rt, kind, new(ration.MemoryStore), redis)
+				actions := map[string]func(*rapid.T){
+					"book": w.book, "book again": w.book, "book and again": w.book, "replay": w.replay,
+					"cancel": w.cancel, "cancel again": w.cancel, "pause": w.pause, "usage": w.usage, "change": w.change,
+					"step": w.step, "step to an edge": w.stepToEdge,
+				}
+				if kind.back {
+					actions["step back"] = w.stepBack
+				}
+				if kind.spends {
+					actions["enter"] = w.enter
+				}
+				rt.Repeat(actions)
+				w.usage(rt)
+				w.windows(rt)
+			})
+		})
+	}
+}
+
+// Callers that keep less and less, each with too many units for what those before
+// it left, overtake all of them: each needs a run of its own, and of those there
+// are eight. The ninth leaves behind the first that ends.
+func TestMoreThanEightOvertakers(t *testing.T) {
+	t.Parallel()
+	const most, window = 1_000, 10 * time.Millisecond
+	for name, store := range map[string]ration.Store{
+		"memory": new(ration.MemoryStore),
+		"redis":  &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			accounts, err := ration.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{{Max: most, Window: window}}})
+			require.NoError(t, err)
+			now, budget := time.UnixMicro(1_795_000_000_000_000), redistest.Name(t)
+			var booked []ration.Booking
+			book := func(cost, keep int) ration.Booking {
+				b, err := store.Book(t.Context(), ration.BookRequest{
+					ID: ration.NewBookingID(), Budget: budget, Accounts: accounts, Cost: cost, Keep: keep, MaxWait: ration.Forever, Now: now,
+				})
+				require.NoError(t, err)
+				booked = append(booked, b)
+				return b
+			}
+			// Of lane i there are 20 - i bookings, a window apart: none of it ends
+			// behind one of a lane before it.
+			var ends []time.Duration
+			for i := range 12 {
+				for range 20 - i {
+					book(30, 970-30*i)
+				}
+				ends = append(ends, booked[len(booked)-1].Slot.Sub(now))
+			}
+			for i, end := range ends[:8] {
+				require.Equal(t, time.Duration(19-i)*window, end)
+			}
+			for _, b := range booked {
+				units := 0
+				for _, o := range booked {
+					if since := o.Slot.Sub(b.Slot); since >= 0 && since < window {
+						units += o.Cost
+					}
+				}
+				require.LessOrEqual(t, units, most)
+			}
+			// Each is still found by its entry.
+			for _, b := range booked {
+				require.NoError(t, store.Cancel(t.Context(), ration.CancelRequest{Booking: b}))
+			}
+			now = booked[0].Slot.Add(time.Second)
+			usage, err := store.Usage(t.Context(), ration.UsageRequest{Budget: budget, Accounts: accounts, Now: now})
+			require.NoError(t, err)
+			require.Zero(t, usage[0].Limits[0].Used)
+		})
+	}
+}
