@@ -87,7 +87,7 @@ func (g *gcra) earliest(m meter, from, cost, most int64) int64 {
 		size = size * float64(most) / float64(m.max)
 	}
 	bounds := g.bounds(m)
-	b, _ := g.passed(m, 0)
+	b := g.tat(m)
 	for i, d := range g.ahead {
 		slot := max(from, b.behind(m, float64(cost)-size)+m.margin)
 		if slot <= d.slot && !b.add(m, slot, cost).after(bounds[i]) {
@@ -116,7 +116,7 @@ func (g *gcra) bounds(m meter) []bucket {
 func (g *gcra) commit(m meter, slot, cost int64) {
 	g.pass(m, m.charge.now)
 	if lanes, _ := m.charge.account.lanesAhead(); lanes < 2 || slot <= m.charge.now {
-		g.bucket = g.add(m, slot, cost)
+		g.bucket = g.tat(m).add(m, slot, cost)
 		return
 	}
 	at := len(g.ahead)
@@ -132,11 +132,11 @@ func (g *gcra) commit(m meter, slot, cost int64) {
 func (g *gcra) enter(m meter, slot, cost int64) {
 	g.pass(m, m.charge.now)
 	_, last := m.charge.account.lanesAhead()
-	full := bucket{at: max(slot, last)}.plus(m, m.burst)
-	if g.after(full) {
+	b, full := g.tat(m), bucket{at: max(slot, last)}.plus(m, m.burst)
+	if b.after(full) {
 		return
 	}
-	if g.bucket = g.add(m, slot, min(cost, m.burst)); g.after(full) {
+	if g.bucket = b.add(m, slot, min(cost, m.burst)); g.bucket.after(full) {
 		g.bucket = full
 	}
 }
@@ -168,7 +168,7 @@ func (g *gcra) left(m meter, slot int64) int64 {
 }
 
 func (g *gcra) trim(m meter, now int64) {
-	if g.at < now-m.window-m.margin {
+	if len(g.ahead) == 0 && g.at < now-m.window-m.margin {
 		g.bucket = bucket{}
 	}
 }
@@ -176,7 +176,7 @@ func (g *gcra) trim(m meter, now int64) {
 // passed returns the bucket with the bookings that have fallen into it by now, and
 // the others.
 func (g *gcra) passed(m meter, now int64) (bucket, []drop) {
-	b, n := bucket{g.at, min(g.part, m.max)}, 0 // the part may be of another Max
+	b, n := g.tat(m), 0
 	for n < len(g.ahead) && g.ahead[n].slot <= now {
 		b = b.add(m, g.ahead[n].slot, g.ahead[n].cost)
 		n++
@@ -184,7 +184,14 @@ func (g *gcra) passed(m meter, now int64) (bucket, []drop) {
 	return b, g.ahead[n:]
 }
 
-func (g *gcra) pass(m meter, now int64) { g.bucket, g.ahead = g.passed(m, now) }
+func (g *gcra) pass(m meter, now int64) {
+	if b, ahead := g.passed(m, now); len(ahead) < len(g.ahead) {
+		g.bucket, g.ahead = b, ahead
+	}
+}
+
+// tat returns the bucket, whose part may be of another Max.
+func (g *gcra) tat(m meter) bucket { return bucket{g.at, min(g.part, m.max)} }
 
 // lanesAhead returns how many lanes have booked, and the last slot of all.
 func (a *memoryAccount) lanesAhead() (lanes int, last int64) {

@@ -499,3 +499,40 @@ func TestGCRAKeepsAccountsApart(t *testing.T) {
 	}
 	require.Equal(t, said[0], said[1])
 }
+
+// A Max that is lowered and raised again leaves the TAT as it was.
+func TestGCRAReadsAPartOfAnotherMaxAlike(t *testing.T) {
+	t.Parallel()
+	l := ration.Limit{Max: 37, Window: 10 * time.Millisecond, Burst: 3, Algorithm: ration.GCRA}
+	w := newMeterWorld(t, bothStores(t), l)
+	for range 11 {
+		w.book(t, 1) // 36 parts of 37 behind a microsecond
+	}
+	for _, most := range []int{13, 31} {
+		l.Max = most
+		w.revision++
+		w.setLimits(t, []ration.Limit{l})
+		w.bookAs(t, 1, 100, ration.Forever)
+	}
+	w.used(t)
+	w.bookAs(t, 1, 100, ration.Forever)
+	w.used(t)
+}
+
+// Bookings of another scope trim the limit too, while its own are still to fall into
+// the bucket that was filled before them.
+func TestGCRAIsNotForgottenWhileBookingsAreAhead(t *testing.T) {
+	t.Parallel()
+	all := ration.Limit{Max: 1_000, Window: time.Millisecond, Burst: 1_000, Algorithm: ration.GCRA}
+	x := ration.Limit{Max: 4, Window: 10 * time.Millisecond, Burst: 4, Algorithm: ration.GCRA, Scope: "x"}
+	w := newMeterWorld(t, bothStores(t), all, x)
+	w.bookAs(t, 4, 0, ration.Forever, "x")
+	w.book(t, 1)
+	for range 24 {
+		w.bookAs(t, 1, 0, ration.Forever, "x")
+	}
+	w.at(25 * time.Millisecond)
+	w.book(t, 1)
+	w.bookAs(t, 1, 0, ration.Forever, "x")
+	require.True(t, gcraAdmits(x, w.sent("x")))
+}

@@ -272,10 +272,11 @@ counters.G = {
     return math.min(level(m, at, part, slot), m.extra)
   end,
 
-  -- An empty bucket is kept for a window more, for a clock that steps back.
+  -- An empty bucket is kept for a window more, for a clock that steps back, and for
+  -- as long as bookings ahead are to fall into it.
   trim = function(m, now)
     local at = get(m, 'at')
-    if at and at < now - m.window - m.margin then
+    if at and at < now - m.window - m.margin and not m.charge.fields[m.name .. 'ahead'] then
       put(m, 'at', nil)
       put(m, 'part', nil)
     end
