@@ -21,7 +21,7 @@ import (
 func TestMain(m *testing.M) { redistest.Main(m) }
 
 func small() config {
-	return config{max: 60, window: time.Minute, burst: 10, large: 100, workers: 4, length: 5 * time.Millisecond, rounds: 1, demands: 10}
+	return config{max: 60, window: time.Minute, burst: 10, margin: time.Second, large: 100, workers: 4, length: 5 * time.Millisecond, rounds: 1, demands: 10}
 }
 
 // No algorithm is forgotten, and each is measured as what its row says.
@@ -194,6 +194,7 @@ func TestBadCommandLines(t *testing.T) {
 		{"-window 7m", "divide a day"},
 		{"-burst 1", "at least 2"},
 		{"-max 50", "at most -max, 50"},
+		{"-margin 2h", "to the window"},
 		{"-large -1", "from 0"},
 		{"-workers 0", "from 1 to 1024"},
 		{"-length 0s", "from 1ms"},

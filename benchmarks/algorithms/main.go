@@ -31,8 +31,9 @@
 //     the slots alone.
 //   - a queue gets: what is granted of a queue that never ends in ten windows, over
 //     ten times Max; the least of queues that begin at several phases of the window.
+//     And the same with -margin, which a ration.Budget gives a limit of an hour.
 //
-// With -large a second table tells what the exact logs take of so many bookings in
+// With -large a last table tells what the exact logs take of so many bookings in
 // a day. That takes a minute for each.
 package main
 
@@ -74,8 +75,9 @@ var errUsage = errors.New("run with -h for the flags")
 type config struct {
 	max     int
 	window  time.Duration
-	burst   int // of the token bucket
-	large   int // bookings in the second table; 0: none
+	burst   int           // of the token bucket
+	margin  time.Duration // of the second queue
+	large   int           // bookings in the last table; 0: none
 	workers int
 	length  time.Duration // of one measurement of speed
 	rounds  int
@@ -90,6 +92,8 @@ func (c config) check() error {
 		return fmt.Errorf("-window is %v: it must be from 1s to 24h, and divide a day", c.window)
 	case c.burst < 2 || c.burst > c.max:
 		return fmt.Errorf("-burst is %d: it must be at least 2 and at most -max, %d", c.burst, c.max)
+	case c.margin < time.Microsecond || c.margin > c.window:
+		return fmt.Errorf("-margin is %v: it must be from 1µs to the window", c.margin)
 	case c.large < 0 || c.large > 10_000_000:
 		return fmt.Errorf("-large is %d: it must be from 0 to 10000000", c.large)
 	case c.workers < 1 || c.workers > 1024:
@@ -112,7 +116,8 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.IntVar(&cfg.max, "max", 5000, "Max of the limit, in `units`")
 	flags.DurationVar(&cfg.window, "window", time.Hour, "its Window")
 	flags.IntVar(&cfg.burst, "burst", 100, "Burst of the second row of GCRA, in `units`; the first has 1")
-	flags.IntVar(&cfg.large, "large", 1_000_000, "how many `bookings` in a day the second table is of; 0 for none")
+	flags.DurationVar(&cfg.margin, "margin", time.Second, "Margin of the limit for the second queue")
+	flags.IntVar(&cfg.large, "large", 1_000_000, "how many `bookings` in a day the last table is of; 0 for none")
 	flags.IntVar(&cfg.workers, "workers", 64, "how many `goroutines` share the account")
 	flags.DurationVar(&cfg.length, "length", time.Second, "how long one measurement of speed takes")
 	flags.IntVar(&cfg.rounds, "rounds", 5, "how many `measurements` of speed each figure is the median of")

@@ -29,7 +29,7 @@ type row struct {
 	memFree, mem   float64
 	most           int // units in any window
 	worst          string
-	queue          float64
+	queue, slower  float64 // without the margin, and with it
 	incrs          []float64
 	frees, spents  []float64
 	memFrees, mems []float64
@@ -60,6 +60,10 @@ func measure(ctx context.Context, cfg config, which []contestant, addr string, p
 		}
 		if one.queue, err = queue(ctx, c.limit); err != nil {
 			return r, fmt.Errorf("%s: a queue: %w", c.title, err)
+		}
+		c.limit.Margin = cfg.margin
+		if one.slower, err = queue(ctx, c.limit); err != nil {
+			return r, fmt.Errorf("%s: a queue with a margin: %w", c.title, err)
 		}
 		r.rows = append(r.rows, one)
 	}

@@ -20,7 +20,7 @@ func document(cfg config, r report, command, redisVersion string, at time.Time) 
 	fmt.Fprintf(&b, "    %s\n\n", command)
 	fmt.Fprintf(&b, "%s, %s %s/%s, Redis %s, %d cores%s.\n\n",
 		at.UTC().Format("2006-01-02 15:04 UTC"), runtime.Version(), runtime.GOOS, runtime.GOARCH, redisVersion, runtime.NumCPU(), peer())
-	b.WriteString(lets(r))
+	b.WriteString(lets(cfg, r))
 	b.WriteString("\n")
 	b.WriteString(costs(cfg, r))
 	if len(r.large) > 0 {
@@ -32,12 +32,12 @@ func document(cfg config, r report, command, redisVersion string, at time.Time) 
 }
 
 // lets is the table of what each lets through, and when to choose it.
-func lets(r report) string {
+func lets(cfg config, r report) string {
 	var b strings.Builder
-	b.WriteString("| algorithm | choose it where | over Max at worst | promised | a queue gets |\n|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| algorithm | choose it where | over Max at worst | promised | a queue gets | with a margin of %v |\n|---|---|---|---|---|---|\n", cfg.margin)
 	for _, one := range r.rows {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.1f %% |\n", one.title, one.choose,
-			percent(one.most-one.limit.Max, one.limit.Max), percent(one.promised, one.limit.Max), 100*one.queue)
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.1f %% | %.1f %% |\n", one.title, one.choose,
+			percent(one.most-one.limit.Max, one.limit.Max), percent(one.promised, one.limit.Max), 100*one.queue, 100*one.slower)
 	}
 	return b.String()
 }
