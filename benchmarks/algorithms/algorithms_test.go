@@ -146,9 +146,10 @@ func TestHammerCountsAndStops(t *testing.T) {
 }
 
 func TestFigures(t *testing.T) {
+	log, counter := contestant{}, contestant{limit: ration.Limit{Algorithm: ration.GCRA}}
 	for _, row := range []struct{ got, want string }{
 		{percent(0, 5000), "0"}, {percent(-3, 5000), "0"}, {percent(5000, 5000), "100 %"}, {percent(99, 5000), "1.98 %"}, {percent(4999, 5000), "99.98 %"},
-		{each(565_952, 5000), "113"}, {each(93_000, 5000), "18.6"}, {each(80, 5000), "0.0"},
+		{log.each(565_952, 5000), "113"}, {log.each(93_000, 5000), "18.6"}, {counter.each(400, 5000), "–"},
 		{rounded(115_432), "120,000"}, {rounded(16_449), "16,000"}, {rounded(73), "73"}, {rounded(999), "1,000"},
 		{group(1_234_567), "1,234,567"}, {group(12), "12"},
 	} {

@@ -47,7 +47,7 @@ func redisBytes(ctx context.Context, rdb *redis.Client, limit ration.Limit, book
 	if err != nil {
 		return 0, err
 	}
-	store := &ration.RedisStore{Client: rdb}
+	store := &ration.RedisStore{Client: rdb, Timeout: time.Minute}
 	var next atomic.Int64
 	err = together(ctx, workers, func(ctx context.Context) (bool, error) {
 		i := next.Add(1) - 1

@@ -99,7 +99,7 @@ func (r *report) speeds(ctx context.Context, cfg config, rdb *redis.Client, sent
 		incrs = append(incrs, incr)
 		for i := range r.rows {
 			one := &r.rows[i]
-			onRedis, inMemory := func() ration.Store { return &ration.RedisStore{Client: rdb} }, func() ration.Store { return new(ration.MemoryStore) }
+			onRedis, inMemory := func() ration.Store { return &ration.RedisStore{Client: rdb, Timeout: time.Minute} }, func() ration.Store { return new(ration.MemoryStore) }
 			for _, m := range []struct {
 				store func() ration.Store
 				spent bool

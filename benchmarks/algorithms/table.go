@@ -50,7 +50,7 @@ func costs(cfg config, r report) string {
 	fmt.Fprintf(&b, "| `INCR` | | | | | 1.00 | %s | | | |\n", rounded(r.incr))
 	for _, one := range r.rows {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.2f | %s (%.2f) | %s (%.2f) | %s | %s |\n", one.title,
-			each(one.redis, cfg.max), group(one.redis), each(one.memory, cfg.max), group(one.memory), one.trips,
+			one.each(one.redis, cfg.max), group(one.redis), one.each(one.memory, cfg.max), group(one.memory), one.trips,
 			rounded(one.free.perSecond), one.free.ofINCR, rounded(one.spent.perSecond), one.spent.ofINCR,
 			rounded(one.memFree), rounded(one.mem))
 	}
@@ -62,7 +62,7 @@ func large(cfg config, r report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| algorithm | Redis, B a booking, of %s in a day | in all |\n|---|---|---|\n", group(int64(cfg.large)))
 	for _, one := range r.large {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", one.title, each(one.redis, cfg.large), group(one.redis))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", one.title, one.each(one.redis, cfg.large), group(one.redis))
 	}
 	return b.String()
 }
@@ -104,8 +104,12 @@ func percent(units, limit int) string {
 	return fmt.Sprintf("%.2f %%", 100*float64(units)/float64(limit))
 }
 
-// each writes bytes a booking, with as many decimals as tell something.
-func each(bytes int64, bookings int) string {
+// each writes bytes a booking, with as many decimals as tell something: of a log,
+// since a counter's do not grow with the bookings.
+func (c contestant) each(bytes int64, bookings int) string {
+	if !c.isLog() {
+		return "–"
+	}
 	v := float64(bytes) / float64(bookings)
 	if v < 100 {
 		return fmt.Sprintf("%.1f", v)
