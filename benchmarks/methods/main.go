@@ -47,6 +47,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 )
 
 func main() {
@@ -131,25 +132,25 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return usage(err)
 	}
 
-	server, err := startRedis(ctx)
+	server, err := ownredis.Start(ctx)
 	if err != nil {
 		return err
 	}
-	defer server.stop()
+	defer server.Stop()
 	client := newHTTPClient(cfg.workers)
 	defer client.CloseIdleConnections()
 
 	results := make([]result, 0, len(which))
 	for _, m := range which {
 		fmt.Fprintf(stderr, "%s: %v\n", m.name, cfg.length)
-		r, err := run(ctx, m, cfg, server.addr, client)
+		r, err := run(ctx, m, cfg, server.Addr, client)
 		if err != nil {
 			return fmt.Errorf("%s: %w", m.name, err)
 		}
 		results = append(results, r)
 	}
 
-	page := document(cfg, results, commandLine(flags), server.version, time.Now())
+	page := document(cfg, results, commandLine(flags), server.Version, time.Now())
 	if _, err := io.WriteString(stdout, page); err != nil {
 		return err
 	}

@@ -2,10 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"io"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/internal/redistest"
 )
 
@@ -74,7 +73,7 @@ func TestEveryThrottleHoldsBack(t *testing.T) {
 	server := redistest.Start(t)
 	for _, m := range methods {
 		t.Run(m.name, func(t *testing.T) {
-			rdb, _ := newRedisClient(server.Addr)
+			rdb, _ := ownredis.NewClient(server.Addr)
 			defer rdb.Close()
 			require.NoError(t, rdb.FlushAll(t.Context()).Err())
 			const limit = 10
@@ -111,7 +110,7 @@ func TestCounterAgreesWithRedis(t *testing.T) {
 		t.Run(row.method, func(t *testing.T) {
 			chosen, err := choose(row.method)
 			require.NoError(t, err)
-			rdb, sent := newRedisClient(server.Addr)
+			rdb, sent := ownredis.NewClient(server.Addr)
 			defer rdb.Close()
 			throttle, err := chosen[0].start(setup{redis: rdb, limit: ration.PerHour(1000), workers: 1, token: token})
 			require.NoError(t, err)
@@ -120,7 +119,7 @@ func TestCounterAgreesWithRedis(t *testing.T) {
 				require.NoError(t, throttle.wait(t.Context(), 0))
 			}
 			seen := recording.Commands(t)
-			requests, commands := sent.read()
+			requests, commands := sent.Read()
 			require.Equal(t, int64(len(seen)), commands, "%q", seen)
 			// ration also asks, once a second at most, whether a token was paused.
 			require.InDelta(t, row.requests, requests, 3)
@@ -236,25 +235,4 @@ func TestBadCommandLines(t *testing.T) {
 		})
 	}
 	require.ErrorIs(t, compare(t.Context(), []string{"-h"}, io.Discard, io.Discard), flag.ErrHelp)
-}
-
-func TestServerEndsWithStop(t *testing.T) {
-	s, err := startRedis(t.Context())
-	require.NoError(t, err)
-	require.Regexp(t, `^\d+\.\d+\.\d+$`, s.version)
-	rdb, _ := newRedisClient(s.addr)
-	defer rdb.Close()
-	require.NoError(t, rdb.Ping(t.Context()).Err())
-	s.stop()
-	_, err = net.Dial("tcp", s.addr)
-	require.Error(t, err)
-}
-
-func TestMissingServerSaysWhatToInstall(t *testing.T) {
-	t.Setenv(serverEnv, "")
-	t.Setenv("PATH", t.TempDir())
-	_, err := startRedis(t.Context())
-	require.ErrorContains(t, err, "apt-get install redis-server")
-	require.False(t, errors.Is(err, errUsage))
-	require.Equal(t, redistest.ServerEnv, serverEnv)
 }

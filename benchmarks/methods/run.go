@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/internal/instagram"
 )
 
@@ -35,12 +36,12 @@ func (r result) used() float64 { return float64(r.accepted) / float64(r.allowed)
 
 // run measures one method. The Redis at addr is emptied first.
 func run(ctx context.Context, m method, cfg config, addr string, client *http.Client) (result, error) {
-	rdb, sent := newRedisClient(addr)
+	rdb, sent := ownredis.NewClient(addr)
 	defer rdb.Close()
 	if err := rdb.FlushAll(ctx).Err(); err != nil {
 		return result{}, fmt.Errorf("empty Redis: %w", err)
 	}
-	sent.reset()
+	sent.Reset()
 
 	provider := &instagram.Provider{
 		Limit:    cfg.limit.Max,
@@ -74,7 +75,7 @@ func run(ctx context.Context, m method, cfg config, addr string, client *http.Cl
 	if err := group.Wait(); err != nil {
 		return result{}, err
 	}
-	requests, commands := sent.read()
+	requests, commands := sent.Read()
 	return sum(m, cfg, provider.Report(), counts, end, requests, commands)
 }
 

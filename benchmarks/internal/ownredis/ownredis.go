@@ -1,4 +1,6 @@
-package main
+// Package ownredis starts a redis-server of a process's own, and counts what a
+// client sends to it.
+package ownredis
 
 import (
 	"context"
@@ -18,18 +20,21 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 )
 
-// sent counts what a client sends to Redis, as a hook of go-redis. It leaves out
+// Sent counts what a client sends to Redis, as a hook of go-redis. It leaves out
 // what only sets up a connection.
-type sent struct {
+type Sent struct {
 	requests atomic.Int64 // a pipeline or transaction counts as one
 	commands atomic.Int64 // every command, MULTI and EXEC too
 }
 
-func (s *sent) reset() { s.requests.Store(0); s.commands.Store(0) }
+// Reset begins at 0 again.
+func (s *Sent) Reset() { s.requests.Store(0); s.commands.Store(0) }
 
-func (s *sent) read() (requests, commands int64) { return s.requests.Load(), s.commands.Load() }
+// Read returns what was sent: a pipeline or transaction is one request of several
+// commands.
+func (s *Sent) Read() (requests, commands int64) { return s.requests.Load(), s.commands.Load() }
 
-func (s *sent) count(cmds ...redis.Cmder) {
+func (s *Sent) count(cmds ...redis.Cmder) {
 	counted := false
 	for _, cmd := range cmds {
 		switch cmd.Name() {
@@ -45,10 +50,10 @@ func (s *sent) count(cmds ...redis.Cmder) {
 }
 
 // DialHook implements redis.Hook.
-func (s *sent) DialHook(next redis.DialHook) redis.DialHook { return next }
+func (s *Sent) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 // ProcessHook implements redis.Hook.
-func (s *sent) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+func (s *Sent) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		s.count(cmd)
 		return next(ctx, cmd)
@@ -56,53 +61,54 @@ func (s *sent) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 }
 
 // ProcessPipelineHook implements redis.Hook.
-func (s *sent) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+func (s *Sent) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
 		s.count(cmds...)
 		return next(ctx, cmds)
 	}
 }
 
-// newRedisClient returns a client, with go-redis's defaults but for two things:
+// NewClient returns a client, with go-redis's defaults but for two things:
 // it adds nothing of its own to what it sends, and it sends nothing twice, since
 // the hook is above go-redis's retries.
-func newRedisClient(addr string) (*redis.Client, *sent) {
+func NewClient(addr string) (*redis.Client, *Sent) {
 	client := redis.NewClient(&redis.Options{
 		Addr:                     addr,
 		MaxRetries:               -1,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-	s := new(sent)
+	s := new(Sent)
 	client.AddHook(s)
 	return client, s
 }
 
-// serverEnv names the redis-server to run, as for the tests of this repository.
-const serverEnv = "RATION_REDIS_SERVER"
+// ServerEnv names the redis-server to run, as for the tests of this repository.
+const ServerEnv = "RATION_REDIS_SERVER"
 
-// A server is a redis-server of this process's own on a loopback port.
-type server struct {
-	addr    string
-	version string
-	stop    func()
+// A Server is a redis-server of this process's own on a loopback port.
+type Server struct {
+	Addr    string
+	Version string
+	// Stop ends it.
+	Stop func()
 }
 
-// startRedis starts a redis-server and returns once it answers. It ends with
-// stop, and with this process however that ends.
-func startRedis(ctx context.Context) (*server, error) {
-	binary := os.Getenv(serverEnv)
+// Start starts a redis-server and returns once it answers. It ends with
+// Stop, and with this process however that ends.
+func Start(ctx context.Context) (*Server, error) {
+	binary := os.Getenv(ServerEnv)
 	if binary == "" {
 		binary = "redis-server"
 	}
 	binary, err := exec.LookPath(binary)
 	if err != nil {
 		return nil, fmt.Errorf("%w: `apt-get install redis-server` (Debian, Ubuntu) or `brew install redis` (macOS), "+
-			"or set %s to the path of one", err, serverEnv)
+			"or set %s to the path of one", err, ServerEnv)
 	}
 	const tries = 5 // another process may take the port first
 	for range tries {
-		var s *server
+		var s *Server
 		if s, err = tryRedis(ctx, binary); err == nil {
 			return s, nil
 		}
@@ -113,13 +119,13 @@ func startRedis(ctx context.Context) (*server, error) {
 	return nil, err
 }
 
-func tryRedis(ctx context.Context, binary string) (*server, error) {
+func tryRedis(ctx context.Context, binary string) (*Server, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
 	}
 	// A file of its own: what a Redis beside this one saves is none of ours.
-	dir, err := os.MkdirTemp("", "ration-methods-")
+	dir, err := os.MkdirTemp("", "ration-benchmarks-")
 	if err != nil {
 		return nil, err
 	}
@@ -137,16 +143,16 @@ func tryRedis(ctx context.Context, binary string) (*server, error) {
 		_ = os.RemoveAll(dir)
 		return nil, err
 	}
-	s := &server{
-		addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
-		stop: func() {
+	s := &Server{
+		Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)),
+		Stop: func() {
 			_ = leash.Close()
 			_ = shell.Wait() // its status is that of a server that was killed
 			_ = os.RemoveAll(dir)
 		},
 	}
-	if s.version, err = answer(ctx, s.addr, dir); err != nil {
-		s.stop()
+	if s.Version, err = answer(ctx, s.Addr, dir); err != nil {
+		s.Stop()
 		return nil, err
 	}
 	return s, nil
@@ -158,8 +164,10 @@ func answer(ctx context.Context, addr, dir string) (version string, err error) {
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
 	for {
-		if err = sleep(ctx, 10*time.Millisecond); err != nil {
-			return "", fmt.Errorf("no redis-server of ours answers on %s: %w", addr, err)
+		select {
+		case <-ctx.Done():
+			return "", fmt.Errorf("no redis-server of ours answers on %s: %w", addr, ctx.Err())
+		case <-time.After(10 * time.Millisecond):
 		}
 		conn, err := net.Dial("tcp", addr) // go-redis would log every failure
 		if err != nil {
@@ -179,7 +187,7 @@ func answer(ctx context.Context, addr, dir string) (version string, err error) {
 var errStranger = errors.New("another server took the port")
 
 func ask(ctx context.Context, addr, dir string) (version string, err error) {
-	client, _ := newRedisClient(addr)
+	client, _ := NewClient(addr)
 	defer client.Close()
 	config, err := client.ConfigGet(ctx, "dir").Result()
 	if err != nil {

@@ -1,0 +1,73 @@
+package ration_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// docs/algorithms.md shows the tables that were measured and the plots that are
+// drawn. To have it show new ones:
+//
+//	go test -run TestAlgorithmsPage -redraw .
+func TestAlgorithmsPageIsTheMeasuredOne(t *testing.T) {
+	const file = "docs/algorithms.md"
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	page := string(data)
+	results, err := os.ReadFile("benchmarks/results/algorithms.md")
+	require.NoError(t, err)
+	tables := regexp.MustCompile(`(?m)(^\|.*\n)+`).FindAllString(string(results), -1)
+	require.NotEmpty(t, tables)
+	for i, table := range tables {
+		page = show(t, page, fmt.Sprintf("table %d", i+1), fmt.Sprintf("/table %d", i+1), table)
+	}
+	plots, err := filepath.Glob("testdata/plots/*.txt")
+	require.NoError(t, err)
+	for _, plot := range plots {
+		demand, granted := readPlot(t, plot)
+		name := strings.TrimSuffix(filepath.Base(plot), ".txt")
+		switch name {
+		case "slidinglog":
+			page = show(t, page, "plot demand", "/plot", fence(demand))
+		case "streamlog", "packedlog":
+			_, same := readPlot(t, "testdata/plots/slidinglog.txt")
+			require.Equal(t, same, granted, "the page shows one plot for all exact logs")
+			continue
+		}
+		page = show(t, page, "plot "+name, "/plot", fence(granted))
+	}
+	if *redraw {
+		require.NoError(t, os.WriteFile(file, []byte(page), 0o644))
+		return
+	}
+	require.Equal(t, string(data), page)
+}
+
+// readPlot returns the plot of what was asked for, and those of what was granted.
+func readPlot(t *testing.T, file string) (demand, granted string) {
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	_, plots, found := strings.Cut(string(data), "----\n")
+	require.True(t, found, "%s: nothing was drawn yet", file)
+	demand, granted, found = strings.Cut(plots, "\n\n")
+	require.True(t, found, file)
+	return demand + "\n", granted
+}
+
+func fence(text string) string { return "```\n" + text + "```\n" }
+
+// show returns the page with another text between two of its marks.
+func show(t *testing.T, page, from, to, text string) string {
+	from, to = "<!-- "+from+" -->\n", "<!-- "+to+" -->"
+	before, rest, found := strings.Cut(page, from)
+	require.True(t, found, "the page has no %s", from)
+	_, after, found := strings.Cut(rest, to)
+	require.True(t, found, "the page has no %s behind %s", to, from)
+	return before + from + text + to + after
+}

@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ration-go/ration"
+)
+
+const (
+	budgetName = "algorithms"
+	accountID  = "one"
+)
+
+// begin is at the edge of all windows that divide a day.
+var begin = time.UnixMicro(1_795_046_400_000_000)
+
+func account(limit ration.Limit) (*ration.Accounts, error) {
+	return ration.NewAccounts(ration.Account{ID: accountID, Limits: []ration.Limit{limit}})
+}
+
+// book books one unit, however long that must wait. The zero now is the store's.
+func book(ctx context.Context, store ration.Store, accounts *ration.Accounts, now time.Time) error {
+	booking, err := store.Book(ctx, ration.BookRequest{
+		ID: ration.NewBookingID(), Budget: budgetName, Accounts: accounts, Cost: 1, MaxWait: ration.Forever, Now: now,
+	})
+	if err == nil && !booking.Booked {
+		err = errors.New("the store booked nothing")
+	}
+	return err
+}
+
+// redisBytes returns what Redis keeps of so many bookings, evenly over one window.
+func redisBytes(ctx context.Context, rdb *redis.Client, limit ration.Limit, bookings, workers int) (int64, error) {
+	if err := rdb.FlushAll(ctx).Err(); err != nil {
+		return 0, err
+	}
+	accounts, err := account(limit)
+	if err != nil {
+		return 0, err
+	}
+	store := &ration.RedisStore{Client: rdb, Timeout: time.Minute}
+	var next atomic.Int64
+	err = together(ctx, workers, func(ctx context.Context) (bool, error) {
+		i := next.Add(1) - 1
+		if i >= int64(bookings) {
+			return false, nil
+		}
+		return true, book(ctx, store, accounts, begin.Add(unitOf(limit)*time.Duration(i)))
+	})
+	if err != nil {
+		return 0, err
+	}
+	var bytes int64
+	keys := rdb.Scan(ctx, 0, "ration:*", 1000).Iterator()
+	for keys.Next(ctx) {
+		if strings.Contains(keys.Val(), "}:id:") {
+			continue
+		}
+		size, err := rdb.MemoryUsage(ctx, keys.Val(), 0).Result()
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", keys.Val(), err)
+		}
+		bytes += size
+	}
+	return bytes, keys.Err()
+}
+
+// unitOf is what a unit takes of the window, in whole microseconds.
+func unitOf(limit ration.Limit) time.Duration {
+	return (limit.Window / time.Duration(limit.Max)).Truncate(time.Microsecond)
+}
+
+// memoryBytes returns what a MemoryStore keeps of so many units, evenly over one
+// window. They are entered, many with one answer that is kept, because answers of a
+// minute would be more than all else.
+func memoryBytes(ctx context.Context, limit ration.Limit, units int) (int64, error) {
+	const stores, atOnce = 16, 1000
+	spent := make([]ration.Spending, units)
+	for i := range spent {
+		spent[i] = ration.Spending{Slot: begin.Add(unitOf(limit) * time.Duration(i)), Cost: 1}
+	}
+	before := heap()
+	var all [stores]*ration.MemoryStore
+	for i := range all {
+		all[i] = new(ration.MemoryStore)
+		for at := 0; at < units; at += atOnce {
+			err := all[i].Enter(ctx, ration.EnterRequest{
+				ID: ration.NewBookingID(), Budget: budgetName, Account: ration.Account{ID: accountID, Limits: []ration.Limit{limit}},
+				Spent: spent[at:min(at+atOnce, units)], Now: begin.Add(limit.Window - time.Microsecond),
+			})
+			if err != nil {
+				return 0, err
+			}
+		}
+	}
+	grown := int64(heap()-before) / stores
+	runtime.KeepAlive(all)
+	runtime.KeepAlive(spent)
+	return grown, nil
+}
+
+// heap returns the bytes of all that is in use.
+func heap() uint64 {
+	runtime.GC()
+	runtime.GC() // what was in a sync.Pool survives one
+	var stats runtime.MemStats
+	runtime.ReadMemStats(&stats)
+	return stats.HeapAlloc
+}
+
+// booker returns one booking: on an account that has room for all, or on one whose
+// quota is spent and which has room for one more as often as one is asked for.
+func booker(ctx context.Context, store ration.Store, limit ration.Limit, spent bool) (func(context.Context) error, error) {
+	if !spent {
+		const plenty = 1_000_000_000
+		limit.Max = plenty
+	}
+	accounts, err := account(limit)
+	if err != nil {
+		return nil, err
+	}
+	if !spent {
+		work := func(ctx context.Context) error { return book(ctx, store, accounts, time.Time{}) }
+		return work, work(ctx) // connects, and loads the script
+	}
+	var units atomic.Int64
+	work := func(ctx context.Context) error {
+		return book(ctx, store, accounts, begin.Add(unitOf(limit)*time.Duration(units.Add(1)-1)))
+	}
+	for range limit.Max {
+		if err := work(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return work, nil
+}
+
+// hammer does the work from all goroutines for a while.
+func hammer(ctx context.Context, cfg config, work func(context.Context) error) (perSecond float64, done int64, err error) {
+	var count atomic.Int64
+	started := time.Now()
+	end := started.Add(cfg.length)
+	err = together(ctx, cfg.workers, func(ctx context.Context) (bool, error) {
+		if !time.Now().Before(end) {
+			return false, nil
+		}
+		count.Add(1)
+		return true, work(ctx)
+	})
+	return float64(count.Load()) / time.Since(started).Seconds(), count.Load(), err
+}
+
+// together runs a step in so many goroutines, in each until it says that there are
+// no more or fails.
+func together(ctx context.Context, workers int, step func(context.Context) (more bool, err error)) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var wg sync.WaitGroup
+	for range workers {
+		wg.Go(func() {
+			for ctx.Err() == nil {
+				more, err := step(ctx)
+				if err != nil {
+					stop(err)
+				}
+				if err != nil || !more {
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return context.Cause(ctx)
+}

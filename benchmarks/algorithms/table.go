@@ -1,0 +1,136 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration"
+)
+
+// document is the page that is printed and kept: how it was measured, the tables,
+// and what their figures mean.
+func document(cfg config, r report, command, redisVersion string, at time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# Algorithms compared\n\n")
+	fmt.Fprintf(&b, "A limit of %v on one account, without a margin. Speed: %d goroutines on the account, medians of %d rounds of %v.\n\n",
+		ration.Limit{Max: cfg.max, Window: cfg.window}, cfg.workers, cfg.rounds, cfg.length)
+	fmt.Fprintf(&b, "    %s\n\n", command)
+	fmt.Fprintf(&b, "%s, %s %s/%s, Redis %s, %d cores%s.\n\n",
+		at.UTC().Format("2006-01-02 15:04 UTC"), runtime.Version(), runtime.GOOS, runtime.GOARCH, redisVersion, runtime.NumCPU(), peer())
+	b.WriteString(lets(cfg, r))
+	b.WriteString("\n")
+	b.WriteString(costs(cfg, r))
+	if len(r.large) > 0 {
+		b.WriteString("\n")
+		b.WriteString(large(cfg, r))
+	}
+	b.WriteString(notes(cfg, r))
+	return b.String()
+}
+
+// lets is the table of what each lets through, and when to choose it.
+func lets(cfg config, r report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| algorithm | choose it where | over Max at worst | promised | a queue gets | with a margin of %v |\n|---|---|---|---|---|---|\n", cfg.margin)
+	for _, one := range r.rows {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.1f %% | %.1f %% |\n", one.title, one.choose,
+			percent(one.most-one.limit.Max, one.limit.Max), percent(one.promised, one.limit.Max), 100*one.queue, 100*one.slower)
+	}
+	return b.String()
+}
+
+// costs is the table of what each takes.
+func costs(cfg config, r report) string {
+	var b strings.Builder
+	b.WriteString("| algorithm | Redis, B a booking | in all | memory, B a booking | in all | round trips | " +
+		"bookings/s on Redis, none waits (of INCR) | spent (of INCR) | in memory, none waits | spent |\n|---|---|---|---|---|---|---|---|---|---|\n")
+	fmt.Fprintf(&b, "| `INCR` | | | | | 1.00 | %s | | | |\n", rounded(r.incr))
+	for _, one := range r.rows {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.2f | %s (%.2f) | %s (%.2f) | %s | %s |\n", one.title,
+			one.each(one.redis, cfg.max), group(one.redis), one.each(one.memory, cfg.max), group(one.memory), one.trips,
+			rounded(one.free.perSecond), one.free.ofINCR, rounded(one.spent.perSecond), one.spent.ofINCR,
+			rounded(one.memFree), rounded(one.mem))
+	}
+	return b.String()
+}
+
+// large is the table of many bookings.
+func large(cfg config, r report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| algorithm | Redis, B a booking, of %s in a day | in all |\n|---|---|---|\n", group(int64(cfg.large)))
+	for _, one := range r.large {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", one.title, one.each(one.redis, cfg.large), group(one.redis))
+	}
+	return b.String()
+}
+
+// notes explains what the figures do not say by themselves.
+func notes(cfg config, r report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nBytes in Redis are those of all keys of the budget but `:id:`, which keep each answer for a minute; bytes in memory\n"+
+		"likewise. Spent: %s units booked to begin with, and each booking made where one becomes free.\n\n", group(int64(cfg.max)))
+	b.WriteString("The worst windows were got by these demands, the first of each that got as much:\n\n")
+	for _, one := range r.rows {
+		fmt.Fprintf(&b, "- %s: %s units, by %s.\n", one.title, group(int64(one.most)), one.worst)
+	}
+	return b.String()
+}
+
+// peer names the version of go-redis that was built in.
+func peer() string {
+	info, found := debug.ReadBuildInfo()
+	if !found {
+		return ""
+	}
+	for _, dep := range info.Deps {
+		if dep.Path == "github.com/redis/go-redis/v9" {
+			return ", go-redis " + dep.Version
+		}
+	}
+	return ""
+}
+
+// percent writes units in % of Max.
+func percent(units, limit int) string {
+	switch {
+	case units <= 0:
+		return "0"
+	case units%limit == 0:
+		return fmt.Sprintf("%d %%", 100*units/limit)
+	}
+	return fmt.Sprintf("%.2f %%", 100*float64(units)/float64(limit))
+}
+
+// each writes bytes a booking, with as many decimals as tell something: of a log,
+// since a counter's do not grow with the bookings.
+func (c contestant) each(bytes int64, bookings int) string {
+	if !c.isLog() {
+		return "–"
+	}
+	v := float64(bytes) / float64(bookings)
+	if v < 100 {
+		return fmt.Sprintf("%.1f", v)
+	}
+	return fmt.Sprintf("%.0f", v)
+}
+
+// rounded writes a speed to two digits: it is not known better.
+func rounded(v float64) string {
+	unit := 1.0
+	for v/unit >= 100 {
+		unit *= 10
+	}
+	return group(int64(v/unit+0.5) * int64(unit))
+}
+
+// group writes a number with commas between thousands.
+func group(n int64) string {
+	s := fmt.Sprint(n)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
