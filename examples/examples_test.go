@@ -11,12 +11,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	_ "github.com/ration-go/ration" // what the examples are built from: go test would not know of a change
 	"github.com/ration-go/ration/internal/redistest"
 )
 
 func TestExamplesRun(t *testing.T) {
 	server, dead := redistest.Start(t), redistest.Start(t)
 	dead.Kill()
+	sources, err := filepath.Glob("*/*.go")
+	require.NoError(t, err)
+	for _, source := range sources { // nor of one in these, unless we look at them
+		_, err := os.Stat(source)
+		require.NoError(t, err)
+	}
 	dir := t.TempDir()
 	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", dir+string(filepath.Separator), "./...").CombinedOutput()
 	require.NoError(t, err, string(out))
