@@ -71,7 +71,7 @@ var demandRules = []rule{
 	}},
 	{"a booking is charged to shared accounts too", func(d *desk) {
 		list := d.each(limit(5, 10*sec), "a", "b")
-		a, err := list.Sharing(d.each(limit(3, 20*sec), "app").At(0), d.each(limit(99, sec), "address").At(0))
+		a, err := list.Sharing(account("app", limit(3, 20*sec)), account("address", limit(99, sec)))
 		require.NoError(d.t, err)
 		for range 3 {
 			require.Zero(d.t, since(d.books(a).Slot))
@@ -87,7 +87,7 @@ var demandRules = []rule{
 	}},
 	{"a booking is handed back in shared accounts too", func(d *desk) {
 		list := d.each(limit(1, 10*sec), "a")
-		a, err := list.Sharing(d.each(limit(2, 10*sec), "app").At(0))
+		a, err := list.Sharing(account("app", limit(2, 10*sec)))
 		require.NoError(d.t, err)
 		first, second, third := d.books(a), d.books(a), d.books(a)
 		require.Equal(d.t, []int{0, 10, 20}, []int{secs(first), secs(second), secs(third)})
