@@ -230,6 +230,7 @@ func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
 		return nil
 	}
 	c := openCharge(b.account(r.Account.ID), &accounts.sets[0], now)
+	entered := false
 	for _, spent := range r.Spent {
 		h, err := parseHole(spent.Entry, spent.Slot)
 		if err == nil && c.account.has(h, r.Account.ID) {
@@ -244,11 +245,14 @@ func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
 			l.name = scopes + "~0~"
 		}
 		if slot := spent.Slot.UnixMicro(); slot > now-c.set.spans.window {
+			entered = true
 			c.enter(l, max(slot, c.account.last(l.name), c.account.runs.endOfFirst(l.scopes)), int64(spent.Cost), false)
 		}
 	}
 	b.giveBack(instead, r.Account.ID)
-	c.keep()
+	if entered {
+		c.keep()
+	}
 	b.remember(r.ID, memoryAnswer{cancelled: true})
 	return nil
 }
