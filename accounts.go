@@ -40,11 +40,11 @@ type Accounts struct {
 	byID   map[string]int
 	sets   []limitSet
 	setOf  []int     // for each of list, its index in sets
+	own    []int     // the sets of list, each once
 	shared []Account // charged with whichever of list is
 	shares []int     // for each of shared, its index in sets
 	scopes map[string]bool
 	zones  []string // those that the limits name
-	most   int
 	digest string
 }
 
@@ -93,7 +93,9 @@ func newAccounts(list, shared []Account) (*Accounts, error) {
 			return nil, err
 		}
 		a.setOf = append(a.setOf, set)
-		a.most = max(a.most, int(a.sets[set].spans.most))
+		if !slices.Contains(a.own, set) {
+			a.own = append(a.own, set)
+		}
 	}
 	for i, account := range a.shared {
 		same := func(o Account) bool { return o.ID == account.ID }
@@ -105,7 +107,6 @@ func newAccounts(list, shared []Account) (*Accounts, error) {
 			return nil, err
 		}
 		a.shares = append(a.shares, set)
-		a.most = min(a.most, int(a.sets[set].spans.most))
 	}
 	if len(a.list) > 1 {
 		a.digest = a.sum()
@@ -165,9 +166,19 @@ func (a *Accounts) Shared() []Account {
 	return a.shared
 }
 
-// MaxCost is the largest cost that any of the accounts can take at once: the
-// smallest Max of its limits, or, of a limit counted by GCRA, Burst.
-func (a *Accounts) MaxCost() int { return a.most }
+// MaxCost is the largest cost that any of the accounts can take at once of a
+// request with those scopes: the smallest Max of the limits that cover it, or, of
+// a limit counted by GCRA, Burst.
+func (a *Accounts) MaxCost(scopes ...string) int {
+	named, most := a.relevant(scopes), int64(0)
+	for _, set := range a.own {
+		most = max(most, a.sets[set].spans.most(named))
+	}
+	for _, set := range a.shares {
+		most = min(most, a.sets[set].spans.most(named))
+	}
+	return int(most)
+}
 
 func (a *Accounts) sum() string {
 	h := sha256.New()

@@ -42,7 +42,7 @@ func (b *memoryBudget) choose(r BookRequest, l lane, now int64) (candidate, map[
 		if shared[i].rule(r.Revision); shared[i].differs {
 			return candidate{}, nil, differ(r, account.ID, shared[i].account.ruling.spell())
 		}
-		if l.cost > shared[i].set.spans.most {
+		if l.cost > shared[i].set.spans.most(l.scopes) {
 			return candidate{}, nil, tooCostly(r)
 		}
 		from = max(from, shared[i].account.paused)
@@ -65,7 +65,7 @@ func (b *memoryBudget) choose(r BookRequest, l lane, now int64) (candidate, map[
 		if best.at >= 0 && best.slot <= max(soonest, item.score) {
 			break
 		}
-		if l.cost > a.sets[a.setOf[item.at]].spans.most {
+		if l.cost > a.sets[a.setOf[item.at]].spans.most(l.scopes) {
 			continue
 		}
 		one, ok := b.consider(r, l, item.at, shared, from, now)
@@ -106,7 +106,7 @@ func (b *memoryBudget) consider(r BookRequest, l lane, at int, shared []*charge,
 	own := openCharge(account, &a.sets[a.setOf[at]], now)
 	own.rule(r.Revision)
 	c := candidate{at: at, charges: append([]*charge{own}, shared...), hole: -1}
-	if own.differs || l.cost > own.set.spans.most {
+	if own.differs || l.cost > own.set.spans.most(l.scopes) {
 		return c, false
 	}
 	from = max(from, account.paused)

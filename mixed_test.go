@@ -197,11 +197,13 @@ func (w *mixedWorld) ask(rt *rapid.T, r ration.BookRequest) (answers []ration.Bo
 func (w *mixedWorld) book(rt *rapid.T) {
 	f := w.fleet(rt)
 	accounts := rapid.SampledFrom(f.lists).Draw(rt, "list")
-	most := accounts.MaxCost()
+	scopes := rapid.SliceOfDistinct(rapid.SampledFrom(mixedScopes), rapid.ID[string]).Draw(rt, "scopes")
+	// Of what no limit covers any cost is one.
+	most := min(accounts.MaxCost(scopes...), 2*w.kind.most)
 	r := ration.BookRequest{
 		Budget: w.budget, Accounts: accounts, Revision: f.revision, Now: time.UnixMicro(w.now),
 		Cost:    rapid.OneOf(rapid.IntRange(1, most), rapid.IntRange(1, min(2, most))).Draw(rt, "cost"),
-		Scopes:  rapid.SliceOfDistinct(rapid.SampledFrom(mixedScopes), rapid.ID[string]).Draw(rt, "scopes"),
+		Scopes:  scopes,
 		Keep:    rapid.SampledFrom([]int{0, 0, 0, 1, 250, 500, 750, 999}).Draw(rt, "keep"),
 		MaxWait: rapid.SampledFrom([]time.Duration{ration.Forever, ration.Forever, 0, 3 * time.Millisecond}).Draw(rt, "longest wait"),
 	}

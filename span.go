@@ -21,24 +21,19 @@ type span struct {
 // spans is a set of limits that are kept at once.
 type spans struct {
 	list    []span
-	most    int64 // the largest cost: the smallest Max, for GCRA Burst
 	largest int64 // the largest Max of a log
 	window  int64 // the longest Window
 	logged  bool  // whether one of them is a log
 }
 
 func newSpans(limits []Limit) spans {
-	s := spans{most: maxUnits}
+	var s spans
 	for _, l := range limits {
 		one := span{
 			algorithm: l.Algorithm, max: int64(l.Max), window: l.Window.Microseconds(), margin: l.margin().Microseconds(),
 			burst: int64(l.burst()), length: l.resolution().Microseconds(), scope: l.Scope, zone: l.Zone, firstUse: l.FirstUse,
 		}
 		one.name = nameSpan(one)
-		if l.Algorithm == GCRA {
-			s.most = min(s.most, one.burst)
-		}
-		s.most = min(s.most, one.max)
 		s.window = max(s.window, one.window+one.margin)
 		if l.Algorithm.isLog() {
 			one.window += one.margin
@@ -48,6 +43,22 @@ func newSpans(limits []Limit) spans {
 		s.list = append(s.list, one)
 	}
 	return s
+}
+
+// most is the largest cost of a request of those scopes: the smallest Max of the
+// limits that cover it, for GCRA Burst.
+func (s spans) most(scopes string) int64 {
+	most := int64(maxUnits)
+	for _, one := range s.list {
+		if !covers(one.scope, scopes) {
+			continue
+		}
+		most = min(most, one.max)
+		if one.algorithm == GCRA {
+			most = min(most, one.burst)
+		}
+	}
+	return most
 }
 
 // nameSpan tells limits apart that are counted apart. Max, Margin and Burst may

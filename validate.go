@@ -21,8 +21,8 @@ func (r BookRequest) validate() error {
 		return errors.New("ration: BookRequest.Accounts is nil: use NewAccounts")
 	case r.Cost < 1:
 		return fmt.Errorf("ration: the cost is %d: it must be at least 1", r.Cost)
-	case r.Cost > r.Accounts.MaxCost():
-		return fmt.Errorf("ration: the cost is %d, and no limit ever admits more than %d at once", r.Cost, r.Accounts.MaxCost())
+	case r.Cost > r.Accounts.MaxCost(r.Scopes...):
+		return fmt.Errorf("ration: the cost is %d, and no limit ever admits more than %d at once", r.Cost, r.Accounts.MaxCost(r.Scopes...))
 	case r.Ahead < 0:
 		return fmt.Errorf("ration: BookRequest.Ahead is %v: it must not be negative", r.Ahead)
 	case r.Keep < 0 || r.Keep > 999:

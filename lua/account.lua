@@ -44,6 +44,17 @@ local function covers(scope, scopes)
   return scope == '-' or string.find(',' .. scopes .. ',', ',' .. scope .. ',', 1, true) ~= nil
 end
 
+-- mostOf returns the largest cost of a request of those scopes.
+local function mostOf(set, scopes)
+  local most = 1000000000000
+  for _, limit in ipairs(set) do
+    if covers(limit.scope, scopes) then
+      most = math.min(most, limit.most)
+    end
+  end
+  return most
+end
+
 local function get(m, name)
   return tonumber(m.charge.fields[m.name .. name])
 end

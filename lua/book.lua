@@ -72,7 +72,7 @@ for i = 1, whole(ARGV[first], 'the number of shared accounts', 0, 100) do
   if set then
     shared[i] = {account = account, set = set}
     names[i] = account
-    most = math.min(most, set.most)
+    most = math.min(most, mostOf(set, lane.scopes))
   end
 end
 first = first + #shared + 1
@@ -218,7 +218,7 @@ for i, other in ipairs(shared) do
   common[i] = openRuled(other.account, other.set)
   if common[i] then
     commonFrom = math.max(commonFrom, pausedUntil(other.account))
-    if cost > common[i].set.most then
+    if cost > mostOf(common[i].set, lane.scopes) then
       refusal = refusal or {'costly'}
     end
   end
@@ -237,11 +237,11 @@ local function consider(member)
   if not set then
     return redis.error_reply('ERR ration: the index names a set of limits that was not given')
   end
-  if cost > math.min(set.most, most) then
+  if cost > most or cost > mostOf(set, lane.scopes) then
     return nil
   end
   local charge = openRuled(account, set)
-  if not charge or cost > charge.set.most then
+  if not charge or cost > mostOf(charge.set, lane.scopes) then
     return nil
   end
   local charges = {charge, unpack(common)}

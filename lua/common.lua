@@ -109,7 +109,7 @@ local LOGS = {L = true, S = true, P = true}
 -- EXTRA SCOPE ZONE': EXTRA is GCRA's burst or the sub-windows' length, or 0; SCOPE
 -- and ZONE may be '-'. Windows of a log are longer by the margin.
 local function limitset(s)
-  local set = {text = s, most = 1000000000000, window = 0, largest = 0}
+  local set = {text = s, window = 0, largest = 0}
   local read, names = -1, {}
   for max, window, margin, letter, extra, scope, zone in
     string.gmatch(s or '', '(%d+) (%d+) (%d+) (%u) (%d+) (%S+) (%S+)') do
@@ -143,7 +143,7 @@ local function limitset(s)
       bad = bad or 'ERR ration: a limit\'s zone was not given: ' .. zone
     end
     set[#set + 1] = limit
-    set.most = math.min(set.most, limit.max, letter == 'G' and limit.extra or limit.max)
+    limit.most = letter == 'G' and math.min(limit.extra, limit.max) or limit.max
   end
   -- What is left over would be a limit that nobody keeps.
   if #set == 0 or read ~= #s then

@@ -104,6 +104,7 @@ end
 -- since returns the units of some runs that count with slots after the given one.
 local function since(runs, slot)
   local units = 0
+  slot = math.max(slot, 0)
   for _, run in ipairs(runs) do
     local age = run.last > slot and run.size > 0 and run.kind.after(run, slot)
     if age then

@@ -70,12 +70,13 @@ var countingRules = []rule{
 	{"sub-windows never hold more than Max and free late", func(d *desk) {
 		l := ration.Limit{Max: 4, Window: 10 * sec, Algorithm: ration.SubWindows, Resolution: 2 * sec}
 		a := d.single(l)
-		edge := untilEdge(2 * sec)
-		all := d.slots(a, 0, 0, 0, 0, edge+10*sec)
-		d.at(edge + 3*sec)
+		// A unit may have left in the last instant of its sub-window.
+		free := untilEdge(2*sec) - us + 10*sec
+		all := d.slots(a, 0, 0, 0, 0, free)
+		d.at(3 * sec)
 		d.cancel(all[0], a)
-		d.used(a, 4, 0, edge+10*sec)
-		d.slots(a, edge+10*sec)
+		d.used(a, 4, 0, free)
+		d.slots(a, free)
 		d.holds(append(all[1:], d.book(a, 4)), l)
 	}},
 	{"GCRA spaces units evenly behind a burst", func(d *desk) {

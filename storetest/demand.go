@@ -55,6 +55,16 @@ var demandRules = []rule{
 		require.Equal(d.t, 4, usage.Limits[0].Used)
 		require.Equal(d.t, 2, usage.Limits[1].Used)
 	}},
+	{"a limit of another scope bounds no cost", func(d *desk) {
+		a := d.single(limit(9, 10*sec), ration.Limit{Max: 4, Window: 10 * sec, Scope: "s"})
+		require.Equal(d.t, 9, a.MaxCost())
+		require.Equal(d.t, 4, a.MaxCost("s", "other"))
+		d.slot(a, 9, 0)
+		r := d.request(a, 5, ration.Forever)
+		r.Scopes = []string{"s"}
+		_, err := d.store.Book(d.t.Context(), r)
+		require.ErrorContains(d.t, err, "more than 4")
+	}},
 	{"who waits in a scope holds no other up", func(d *desk) {
 		a := d.single(limit(3, 10*sec), ration.Limit{Max: 1, Window: 30 * sec, Scope: "s"})
 		for i := range 3 {
@@ -71,7 +81,7 @@ var demandRules = []rule{
 	}},
 	{"a booking is charged to shared accounts too", func(d *desk) {
 		list := d.each(limit(5, 10*sec), "a", "b")
-		a, err := list.Sharing(account("app", limit(3, 20*sec)), account("address", limit(99, sec)))
+		a, err := list.Sharing(d.each(limit(3, 20*sec), "app").At(0), d.each(limit(99, sec), "address").At(0))
 		require.NoError(d.t, err)
 		for range 3 {
 			require.Zero(d.t, since(d.books(a).Slot))
@@ -87,7 +97,7 @@ var demandRules = []rule{
 	}},
 	{"a booking is handed back in shared accounts too", func(d *desk) {
 		list := d.each(limit(1, 10*sec), "a")
-		a, err := list.Sharing(account("app", limit(2, 10*sec)))
+		a, err := list.Sharing(d.each(limit(2, 10*sec), "app").At(0))
 		require.NoError(d.t, err)
 		first, second, third := d.books(a), d.books(a), d.books(a)
 		require.Equal(d.t, []int{0, 10, 20}, []int{secs(first), secs(second), secs(third)})

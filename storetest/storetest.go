@@ -108,7 +108,9 @@ func (d *desk) list(list ...ration.Account) *ration.Accounts {
 	for i := range list {
 		list[i].Limits = slices.Clone(list[i].Limits)
 		for j := range list[i].Limits {
-			list[i].Limits[j].Algorithm = d.log
+			if list[i].Limits[j].Algorithm == ration.SlidingLog {
+				list[i].Limits[j].Algorithm = d.log
+			}
 		}
 	}
 	a, err := ration.NewAccounts(list...)
