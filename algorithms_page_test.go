@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
 )
 
 // docs/algorithms.md shows the tables that were measured and the plots that are
@@ -47,6 +49,21 @@ func TestAlgorithmsPageIsTheMeasuredOne(t *testing.T) {
 		return
 	}
 	require.Equal(t, string(data), page)
+}
+
+// Every limit that the page spells can be parsed, and every algorithm is spelt.
+func TestLimitsOnTheAlgorithmsPageAreLimits(t *testing.T) {
+	page, err := os.ReadFile("docs/algorithms.md")
+	require.NoError(t, err)
+	spelt := make(map[ration.Algorithm]bool)
+	for _, found := range regexp.MustCompile("`([0-9]+/[^` ]+)`").FindAllStringSubmatch(string(page), -1) {
+		limit, err := ration.ParseLimit(found[1])
+		require.NoError(t, err)
+		spelt[limit.Algorithm] = true
+	}
+	for _, a := range ration.Algorithms() {
+		require.True(t, spelt[a], "%v", a)
+	}
 }
 
 // readPlot returns the plot of what was asked for, and those of what was granted.

@@ -21,16 +21,17 @@
 //     average, so that what is kept stays as large and every booking is made where
 //     one becomes free. Beside each stands its ratio to INCR on the same Redis by
 //     as many goroutines. The figures are medians of -rounds rounds, and so are the
-//     ratios, each to the INCR of its own round: compare ratios, because absolute
-//     figures drift with whatever else the machine does.
+//     ratios, each to an INCR measured just before: compare ratios, because
+//     absolute figures drift with whatever else the machine does.
 //   - over Max at worst: the most units with slots in any one window of any
 //     alignment, less Max, in % of Max, of -demands demands made to do harm: bursts
 //     and rests on either side of the edges of windows, callers that keep back and
 //     others that overtake them, costs of many units. Behind it what the algorithm
 //     promises; more than that is an error. Counted by code of this command, from
 //     the slots alone.
-//   - a queue gets: what is granted of a queue that never ends in ten windows, over
-//     ten times Max; the least of queues that begin at several phases of the window.
+//   - a queue gets: what is granted of a queue of twelve times Max until its last
+//     slot, over Max for each window of that time; the least of queues that begin
+//     at several phases of the window.
 //     And the same with -margin, which a ration.Budget gives a limit of an hour.
 //
 // With -large a last table tells what the exact logs take of so many bookings in

@@ -35,7 +35,7 @@ type row struct {
 	memFrees, mems []float64
 }
 
-// A speed is in bookings a second, and over the INCRs of its round.
+// A speed is in bookings a second, and over the INCRs before it.
 type speed struct{ perSecond, ofINCR float64 }
 
 func measure(ctx context.Context, cfg config, which []contestant, addr string, progress io.Writer) (report, error) {
@@ -92,13 +92,13 @@ func (r *report) speeds(ctx context.Context, cfg config, rdb *redis.Client, sent
 	var incrs []float64
 	for round := range cfg.rounds {
 		fmt.Fprintf(progress, "bookings a second, round %d of %d\n", round+1, cfg.rounds)
-		incr, _, err := hammer(ctx, cfg, func(ctx context.Context) error { return rdb.Incr(ctx, "incr").Err() })
-		if err != nil {
-			return err
-		}
-		incrs = append(incrs, incr)
 		for i := range r.rows {
 			one := &r.rows[i]
+			incr, _, err := hammer(ctx, cfg, func(ctx context.Context) error { return rdb.Incr(ctx, "incr").Err() })
+			if err != nil {
+				return err
+			}
+			incrs, one.incrs = append(incrs, incr), append(one.incrs, incr)
 			onRedis, inMemory := func() ration.Store { return &ration.RedisStore{Client: rdb, Timeout: time.Minute} }, func() ration.Store { return new(ration.MemoryStore) }
 			for _, m := range []struct {
 				store func() ration.Store
@@ -125,7 +125,6 @@ func (r *report) speeds(ctx context.Context, cfg config, rdb *redis.Client, sent
 					one.trips = max(one.trips, float64(requests)/float64(bookings))
 				}
 			}
-			one.incrs = append(one.incrs, incr)
 		}
 	}
 	r.incr = median(incrs)

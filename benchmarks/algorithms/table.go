@@ -36,7 +36,7 @@ func lets(cfg config, r report) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "| algorithm | choose it where | over Max at worst | promised | a queue gets | with a margin of %v |\n|---|---|---|---|---|---|\n", cfg.margin)
 	for _, one := range r.rows {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.1f %% | %.1f %% |\n", one.title, one.choose,
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.2f %% | %.2f %% |\n", one.title, one.choose,
 			percent(one.most-one.limit.Max, one.limit.Max), percent(one.promised, one.limit.Max), 100*one.queue, 100*one.slower)
 	}
 	return b.String()

@@ -129,27 +129,28 @@ func mostIn(grants []grant, window time.Duration) (most int) {
 	return most
 }
 
-// queue returns what a queue gets in ten windows, over ten times Max, if it begins
-// at the phase of the window that is the worst for it.
+// queue returns what a queue gets in the time until its last slot, over Max for each
+// window of that, if it begins at the phase of the window that is the worst for it.
 func queue(ctx context.Context, limit ration.Limit) (least float64, err error) {
-	const windows = 10
+	const windows = 12
 	accounts, err := account(limit)
 	if err != nil {
 		return 0, err
 	}
 	for i, phase := range []time.Duration{0, time.Microsecond, limit.Window / 7, limit.Window / 2} {
 		phase = phase.Truncate(time.Microsecond)
-		grants, err := demand{"a queue", []ask{{phase, (windows + 2) * limit.Max, 1, 0}}}.meet(ctx, accounts)
+		grants, err := demand{"a queue", []ask{{phase, windows * limit.Max, 1, 0}}}.meet(ctx, accounts)
 		if err != nil {
 			return 0, err
 		}
+		first, last := grants[0].slot, grants[len(grants)-1].slot // in order: it is one lane
 		units := 0
 		for _, g := range grants {
-			if g.slot < phase+windows*limit.Window {
+			if g.slot < last {
 				units++
 			}
 		}
-		if share := float64(units) / float64(windows*limit.Max); i == 0 || share < least {
+		if share := float64(units) / float64(limit.Max) / (float64(last-first) / float64(limit.Window)); i == 0 || share < least {
 			least = share
 		}
 	}
