@@ -51,7 +51,9 @@ type Budget struct {
 	// it arrives, not when it leaves: of two calls that leave a window apart,
 	// the first may be slow and the second fast. A caller that wakes later than
 	// its slot and half the margin books anew. Zero: a hundredth of the window, but
-	// at least 10 ms and at most 1 s; 5,000 an hour loses 0.03 % to it.
+	// at least 10 ms and at most 1 s; 5,000 an hour loses 0.03 % to it. For GCRA
+	// also at most what the burst covers and a tenth of a unit's share of the
+	// window: what the burst does not cover is added to each spacing.
 	// Negative: none, and a caller that wakes late is not sent back. At most 24 h.
 	Margin time.Duration
 	// MaxWait is the longest that Wait and Pool.Take wait for a slot. A slot
@@ -336,7 +338,7 @@ func (b *Budget) widen(id string, limits []Limit) (Account, error) {
 	widened := make([]Limit, len(limits))
 	for i, l := range limits {
 		if l.Margin == 0 {
-			l.Margin = b.margin(l.Window)
+			l.Margin = b.margin(l)
 		}
 		widened[i] = l
 	}
@@ -351,13 +353,19 @@ const (
 	confirmAfter = time.Second
 )
 
-// margin returns what is added to a window.
-func (b *Budget) margin(window time.Duration) time.Duration {
+// margin returns a limit's, where it names none of its own.
+func (b *Budget) margin(l Limit) time.Duration {
 	switch {
 	case b.Margin < 0:
 		return 0
 	case b.Margin > 0:
 		return b.Margin.Truncate(time.Microsecond)
 	}
-	return min(max(window/marginShare, minMargin), maxMargin).Truncate(time.Microsecond)
+	margin := min(max(l.Window/marginShare, minMargin), maxMargin)
+	if l.Algorithm == GCRA {
+		// What the burst does not cover is added to every spacing.
+		spacing := l.Window / time.Duration(l.Max)
+		margin = min(margin, time.Duration(l.burst()-1)*spacing+spacing/10)
+	}
+	return margin.Truncate(time.Microsecond)
 }

@@ -74,6 +74,28 @@ func TestMarginWidensTheWindow(t *testing.T) {
 	}
 }
 
+// What the burst of GCRA does not cover of a margin is added to each spacing.
+func TestDefaultMarginOfGCRAIsATenthOfASpacingBeyondTheBurst(t *testing.T) {
+	for _, row := range []struct {
+		limit ration.Limit
+		want  time.Duration // from the first unit to the one behind the burst
+	}{
+		{ration.PerHour(3600).Using(ration.GCRA), 1100 * time.Millisecond},
+		{ration.Limit{Max: 3600, Window: time.Hour, Algorithm: ration.GCRA, Burst: 2}, 2 * time.Second},
+		{ration.PerSecond(1).Using(ration.GCRA), 1010 * time.Millisecond},
+	} {
+		inBubbles(t, func(t *testing.T, b *ration.Budget) {
+			b.Limits, b.Margin = []ration.Limit{row.limit}, 0
+			start := time.Now()
+			for range max(1, row.limit.Burst) + 1 {
+				_, err := b.Wait(t.Context(), ration.NewToken("a"), 1)
+				require.NoError(t, err)
+			}
+			require.Equal(t, row.want, time.Since(start))
+		})
+	}
+}
+
 func TestTryNeverWaits(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerMinute(3)}
