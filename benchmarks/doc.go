@@ -35,12 +35,12 @@
 //
 //	go test -run '^$' -bench Memory -benchtime 1x .
 //
-// B/booking is the size of the log in Redis over its entries: 5,000 in each kind of
-// log, and 1,000,000 in a PackedLog. B/answer is the
-// size of the answer that is kept for a minute beside it, so that a booking
-// whose reply was lost is not made twice. B-in-all/booking is what Redis allocated
-// meanwhile, of that and of all else, over the bookings; its tables grow by
-// doubling, so it moves with the number of bookings.
+// B/booking is the size of the log in Redis over its entries: 5,000 in each kind
+// of log, and 1,000,000 in a PackedLog, which takes minutes: -short leaves that
+// out. B/answer is the size of the answer that is kept for a minute beside it, so
+// that a booking whose reply was lost is not made twice. B-in-all/booking is what
+// Redis allocated meanwhile, of that and of all else, over the bookings; its
+// tables grow by doubling, so it moves with the number of bookings.
 //
 // # Are the measurements sound
 //

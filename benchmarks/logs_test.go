@@ -120,6 +120,9 @@ func BenchmarkMemory(b *testing.B) {
 		})
 	}
 	b.Run("PackedLog/bookings=1000000", func(b *testing.B) {
+		if testing.Short() {
+			b.Skip("takes minutes")
+		}
 		for b.Loop() {
 			measure(b, server, ration.PackedLog, 1_000_000)
 		}
