@@ -133,6 +133,24 @@ func TestSlotsAtTheEndOfALogAreBookedAgain(t *testing.T) {
 	})
 }
 
+// Behind an ID that is too late stand entries whose own would be the same.
+func TestEntriesOfOneIDAreToldApart(t *testing.T) {
+	t.Parallel()
+	bothLogs(t, func(t *testing.T, log ration.Algorithm) {
+		d := newLogDesk(t)
+		limit := func(most int) *ration.Accounts {
+			return d.accounts(ration.Limit{Max: most, Window: time.Millisecond, Algorithm: log})
+		}
+		d.book(limit(1), 1, 0)
+		d.cancel(d.book(limit(1), 1, 0))
+		require.Equal(t, time.Millisecond, d.wait(d.book(limit(1), 1, 0))) // the stream has it a microsecond later
+		d.now = d.now.Add(1001 * time.Microsecond)
+		require.Zero(t, d.wait(d.book(limit(3), 1, 1)))
+		require.Zero(t, d.wait(d.book(limit(3), 1, 1)))
+		require.Equal(t, time.Millisecond, d.wait(d.book(limit(2), 1, 2)))
+	})
+}
+
 // An entry of which a part was handed back ends where that begins, once nothing is
 // booked behind it.
 func TestAPartAtTheEndOfALogIsRemoved(t *testing.T) {
@@ -174,6 +192,38 @@ func TestALogTakesEveryCostAndMax(t *testing.T) {
 	})
 }
 
+// What lies ahead is kept, however much it is.
+func TestALogKeepsAllThatIsAhead(t *testing.T) {
+	t.Parallel()
+	bothLogs(t, func(t *testing.T, log ration.Algorithm) {
+		d := newLogDesk(t)
+		a := d.accounts(ration.Limit{Max: 100, Window: time.Second, Algorithm: log})
+		for range 1_500 {
+			d.book(a, 1, 0)
+		}
+		d.used(a, 1_500)
+	})
+}
+
+// What has left the window is kept while less than Max stands behind it: the clock
+// may step back.
+func TestALogIsThereWhenTheClockStepsBack(t *testing.T) {
+	t.Parallel()
+	bothLogs(t, func(t *testing.T, log ration.Algorithm) {
+		d := newLogDesk(t)
+		a := d.accounts(ration.Limit{Max: 2_000, Window: time.Second, Algorithm: log})
+		for range 1_100 {
+			d.book(a, 1, 0)
+		}
+		d.now = d.now.Add(2 * time.Second)
+		for range 100 {
+			d.book(a, 1, 0)
+		}
+		d.now = d.now.Add(-3 * time.Second / 2)
+		d.used(a, 1_200)
+	})
+}
+
 // What has left every window is removed, and what is kept has an expiry.
 func TestALogStaysShort(t *testing.T) {
 	t.Parallel()
@@ -194,7 +244,10 @@ func TestALogStaysShort(t *testing.T) {
 		require.LessOrEqual(t, len(keys), 1+3)
 		for _, key := range keys {
 			require.Positive(t, d.client.PTTL(t.Context(), key).Val())
-			if log == ration.StreamLog {
+			switch kind := d.client.Type(t.Context(), key).Val(); kind {
+			case "string":
+				require.Equal(t, int64(4090), d.client.StrLen(t.Context(), key).Val())
+			case "stream":
 				require.LessOrEqual(t, d.client.XLen(t.Context(), key).Val(), int64(100+2*100+64))
 			}
 		}

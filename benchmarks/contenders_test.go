@@ -86,7 +86,11 @@ var contenders = []contender{
 // book returns one booking of one unit on the account that key names, which may
 // wait as long as maxWait.
 func book(store ration.Store, key string, limit int, maxWait time.Duration) func(context.Context) error {
-	accounts, err := ration.NewAccounts(ration.Account{ID: key, Limits: []ration.Limit{ration.PerHour(limit)}})
+	return bookWithin(store, key, ration.PerHour(limit), maxWait)
+}
+
+func bookWithin(store ration.Store, key string, limit ration.Limit, maxWait time.Duration) func(context.Context) error {
+	accounts, err := ration.NewAccounts(ration.Account{ID: key, Limits: []ration.Limit{limit}})
 	if err != nil {
 		panic(err) // a key that is no account's ID
 	}
