@@ -68,7 +68,7 @@ func (w *fixedWorld) actions(rt *rapid.T) map[string]func(*rapid.T) {
 			Keep:    rapid.SampledFrom([]int{0, 0, 400}).Draw(rt, "keep"),
 			Scopes:  rapid.SampledFrom([][]string{nil, {"read"}}).Draw(rt, "scopes"),
 		}
-		r.Cost = rapid.IntRange(1, min(3, r.Accounts.MaxCost())).Draw(rt, "cost")
+		r.Cost = rapid.IntRange(1, min(3, r.Accounts.MaxCost(r.Scopes...))).Draw(rt, "cost")
 		for range rapid.IntRange(1, 6).Draw(rt, "times") {
 			r.ID = ration.NewBookingID()
 			var both []ration.Booking

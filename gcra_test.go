@@ -206,7 +206,7 @@ func (k meterKind) run(rt *rapid.T, stores []ration.Store) *meterWorld {
 				keep = rapid.SampledFrom([]int{100, 333, 500}).Draw(rt, "keep")
 			}
 			wait := rapid.SampledFrom([]time.Duration{0, time.Millisecond, ration.Forever, ration.Forever}).Draw(rt, "wait")
-			cost := rapid.IntRange(1, w.accounts.MaxCost()).Draw(rt, "cost")
+			cost := rapid.IntRange(1, w.accounts.MaxCost(scopes...)).Draw(rt, "cost")
 			for range rapid.IntRange(1, 4).Draw(rt, "times") {
 				w.bookAs(rt, cost, keep, wait, scopes...)
 			}
