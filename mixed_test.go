@@ -24,7 +24,7 @@ import (
 // more than the largest Max that it ever had of what left.
 
 // mixed are the algorithms that take part.
-var mixed = []ration.Algorithm{ration.SlidingLog, ration.SubWindows}
+var mixed = ration.Algorithms()
 
 // A mixedList says which accounts a list has, by their places.
 type mixedList struct{ own, shared []int }
@@ -169,13 +169,16 @@ func (w *mixedWorld) said(b ration.Booking, err error) string {
 	case err != nil:
 		return "wrong"
 	}
-	// A store that spells limits out may write none for a negative margin.
+	// A store that spells limits out writes what zero and negative ones stand for.
 	if w.replays {
 		b.Ruling = ration.Ruling{}
 	}
 	ruling := slices.Clone(b.Ruling.Limits)
 	for i := range ruling {
 		ruling[i].Margin = max(0, ruling[i].Margin)
+		if ruling[i].Algorithm == ration.GCRA {
+			ruling[i].Burst = max(1, ruling[i].Burst)
+		}
 	}
 	return fmt.Sprint(b.Booked, b.Account, " in ", b.Slot.UnixMicro()-w.now, b.Now.UnixMicro(), b.Cost, b.Ruling.Revision, ruling, b.Lost, b.Ahead, b.Stepped)
 }
@@ -247,7 +250,8 @@ func (w *mixedWorld) enter(rt *rapid.T) {
 	account := rapid.SampledFrom(f.accounts).Draw(rt, "account")
 	var own []*mixedBooking
 	for _, b := range w.booked {
-		if slices.Contains(b.charged(), account.ID) {
+		// Of one that was handed back others may have taken parts.
+		if !b.cancelled && slices.Contains(b.charged(), account.ID) {
 			own = append(own, b)
 		}
 	}
@@ -496,6 +500,107 @@ func TestMoreThanEightOvertakers(t *testing.T) {
 			usage, err := store.Usage(t.Context(), ration.UsageRequest{Budget: budget, Accounts: accounts, Now: now})
 			require.NoError(t, err)
 			require.Zero(t, usage[0].Limits[0].Used)
+		})
+	}
+}
+
+// Callers that keep different shares overtake each other. Each gets the very first
+// slot at which no window holds more than its share, found by looking at them all.
+func TestOvertakersLeaveAsSoonAsTheyMay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		limit := ration.Limit{
+			Algorithm: rapid.SampledFrom([]ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog}).Draw(rt, "algorithm"),
+			Max:       rapid.SampledFrom([]int{3, 10, 50}).Draw(rt, "Max"),
+			Window:    rapid.SampledFrom([]time.Duration{time.Millisecond, 64 * time.Millisecond, time.Hour}).Draw(rt, "window"),
+		}
+		window, store := limit.Window.Microseconds(), new(ration.MemoryStore)
+		accounts := accountsOf(rt, []ration.Account{{ID: "a", Limits: []ration.Limit{limit}}})
+		type call struct {
+			slot int64
+			cost int
+		}
+		var calls []call // in the order of slots
+		last := map[int]int64{}
+		now := int64(1_795_000_000_000_000)
+		// held is what the fullest window holds that an instant is in.
+		held := func(at int64) (most int) {
+			ends := []int64{at}
+			for _, c := range calls {
+				if c.slot > at && c.slot < at+window {
+					ends = append(ends, c.slot)
+				}
+			}
+			for _, end := range ends {
+				units := 0
+				for _, c := range calls {
+					if c.slot > end-window && c.slot <= end {
+						units += c.cost
+					}
+				}
+				most = max(most, units)
+			}
+			return most
+		}
+		for range rapid.IntRange(5, 120).Draw(rt, "bookings") {
+			now += rapid.SampledFrom([]int64{0, 0, 0, 1, window / 97, window / 7, window}).Draw(rt, "step")
+			keep := rapid.SampledFrom([]int{0, 200, 500, 800}).Draw(rt, "keep")
+			cost := rapid.IntRange(1, max(1, limit.Max/rapid.SampledFrom([]int{1, 5, 10}).Draw(rt, "part"))).Draw(rt, "cost")
+			most := limit.Max
+			if keep > 0 {
+				most = max(cost, limit.Max*(1000-keep)/1000)
+			}
+			from := max(now, last[keep])
+			instants := []int64{from}
+			for _, c := range calls {
+				instants = append(instants, max(from, c.slot+window))
+			}
+			slices.Sort(instants)
+			first := instants[slices.IndexFunc(instants, func(at int64) bool { return held(at)+cost <= most })]
+			b, err := store.Book(rt.Context(), ration.BookRequest{
+				ID: ration.NewBookingID(), Budget: "overtakers", Accounts: accounts, Cost: cost, Keep: keep, MaxWait: ration.Forever, Now: time.UnixMicro(now),
+			})
+			require.NoError(rt, err)
+			slot := b.Slot.UnixMicro()
+			require.Equal(rt, first-now, slot-now)
+			last[keep] = slot
+			at, _ := slices.BinarySearchFunc(calls, slot+1, func(c call, slot int64) int { return int(c.slot - slot) })
+			calls = slices.Insert(calls, at, call{slot, cost})
+		}
+	})
+}
+
+// Slots of one instant that lanes handed back are kept in the order of the lanes'
+// names, and in a log's run in the order of booking.
+func TestSlotsOfOneInstantThatSeveralLanesHandedBack(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]ration.Store{
+		"memory": new(ration.MemoryStore),
+		"redis":  &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute},
+	} {
+		t.Run(name, func(t *testing.T) {
+			accounts, err := ration.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{{Max: 4, Window: 2 * time.Millisecond}}})
+			require.NoError(t, err)
+			now, budget := time.UnixMicro(1_795_000_000_000_000), redistest.Name(t)
+			book := func(cost, keep int) ration.Booking {
+				b, err := store.Book(t.Context(), ration.BookRequest{
+					ID: ration.NewBookingID(), Budget: budget, Accounts: accounts, Cost: cost, Keep: keep, MaxWait: ration.Forever, Now: now,
+				})
+				require.NoError(t, err)
+				return b
+			}
+			handedBack := []ration.Booking{book(2, 1), book(1, 0), book(1, 0)}
+			for _, b := range handedBack {
+				require.NoError(t, store.Cancel(t.Context(), ration.CancelRequest{Booking: b}))
+			}
+			began := now
+			now = now.Add(time.Millisecond)
+			var slots []time.Duration
+			for range 5 {
+				slots = append(slots, book(2, 0).Slot.Sub(began))
+			}
+			ms := time.Millisecond
+			require.Equal(t, []time.Duration{ms, ms, 3 * ms, 3 * ms, 5 * ms}, slots)
 		})
 	}
 }
