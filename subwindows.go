@@ -55,7 +55,7 @@ func (s *subWindows) from(m meter, instant int64) []cell {
 		if h.slot >= m.charge.now {
 			break
 		}
-		if !covers(m.scope, scopesOf(h.lane)) {
+		if h.slot <= m.charge.renewed || !covers(m.scope, scopesOf(h.lane)) {
 			continue
 		}
 		if !mine {

@@ -79,10 +79,19 @@ local function lastPart(run, entry)
   return entry.before, entry.cost
 end
 
--- unspentHole notes a hole whose slot has passed. The newest come first.
+-- unspentHole notes a hole whose slot has passed. The newest come first, but those
+-- of one slot in the order of their lanes' names.
 local function unspentHole(run, before, cost)
+  local holes, age = run.holes, (run.total - before) % MODULUS
+  local at = #holes + 1
+  while at > 1 and holes[at - 1].age > age do
+    at = at - 1
+  end
+  table.insert(holes, at, {age = age, cost = cost})
+  for i = at, #holes do
+    holes[i].sum = holes[i].cost + (i > 1 and holes[i - 1].sum or 0)
+  end
   run.unspent = run.unspent + cost
-  run.holes[#run.holes + 1] = {age = (run.total - before) % MODULUS, cost = cost, sum = run.unspent}
 end
 
 -- spent returns how many of the units of that age count.

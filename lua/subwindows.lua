@@ -47,7 +47,7 @@ local function readCells(m)
   end
   for _, hole in ipairs(m.charge.passed) do
     local cell = m.cellAt[cellOf(m, hole.slot)]
-    if cell and covers(m.scope, hole.scopes) then
+    if cell and hole.slot > m.charge.renewed and covers(m.scope, hole.scopes) then
       cell.unused = cell.unused + hole.cost
     end
   end
