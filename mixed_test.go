@@ -295,7 +295,9 @@ func (w *mixedWorld) enter(rt *rapid.T) {
 	}
 	w.indebted[account.ID] = true
 	if instead != nil {
-		instead.cancelled, w.cancelled = true, true
+		// To hand it back once more by its ID could hand back what others took of it.
+		w.booked = slices.DeleteFunc(w.booked, func(b *mixedBooking) bool { return b == instead })
+		w.cancelled = true
 	}
 }
 
