@@ -2,7 +2,6 @@ package ration
 
 import (
 	"context"
-	"encoding/binary"
 	"fmt"
 	"strings"
 	"sync"
@@ -249,7 +248,11 @@ func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
 			c.enter(l, max(slot, c.account.last(l.name), c.account.runs.endOfFirst(l.scopes)), int64(spent.Cost), false)
 		}
 	}
-	b.giveBack(instead, r.Account.ID)
+	if known := b.answers[r.Instead.ID]; r.Instead.Entry != "" && !known.cancelled {
+		// It is handed back once, here or by its cancellation.
+		b.remember(r.Instead.ID, memoryAnswer{cancelled: true})
+		b.giveBack(instead, r.Account.ID)
+	}
 	if entered {
 		c.keep()
 	}
@@ -403,48 +406,6 @@ func (b *memoryBudget) sweep(now int64) {
 		}
 		break
 	}
-}
-
-// name returns the booking as Booking.Entry has it: its lane, a zero, and 18 bytes
-// for each account that was charged.
-func (h hole) name() string {
-	b := append([]byte(h.lane), 0)
-	for _, p := range h.parts {
-		logged := byte('N')
-		if p.logged {
-			logged = 'L'
-		}
-		b = append(b, logged, byte('0'+p.number))
-		b = binary.BigEndian.AppendUint64(b, uint64(p.before))
-		b = binary.BigEndian.AppendUint64(b, uint64(p.cost))
-	}
-	return string(b)
-}
-
-func parseHole(name string, slot time.Time) (hole, error) {
-	const length = 18
-	lane, text, found := strings.Cut(name, "\x00")
-	if !found || len(text) == 0 || len(text)%length != 0 {
-		return hole{}, errOtherStore
-	}
-	h := hole{slot: slot.UnixMicro(), lane: lane}
-	for ; len(text) > 0; text = text[length:] {
-		h.parts = append(h.parts, part{
-			logged: text[0] == 'L',
-			number: int(text[1] - '0'),
-			before: int64(binary.BigEndian.Uint64([]byte(text[2:10]))),
-			cost:   int64(binary.BigEndian.Uint64([]byte(text[10:18]))),
-		})
-	}
-	return h, nil
-}
-
-// sharedIn returns the shared accounts of a lane.
-func sharedIn(lane string) []string {
-	if i := strings.LastIndexByte(lane, '~'); i >= 0 && i+1 < len(lane) {
-		return strings.Split(lane[i+1:], ",")
-	}
-	return nil
 }
 
 func newLimitUsage(l Limit, used, freeAt int64) LimitUsage {

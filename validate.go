@@ -55,6 +55,8 @@ func (r EnterRequest) validate() error {
 		return errors.New("ration: EnterRequest has neither a spending nor a total")
 	case r.Instead.Entry != "" && r.Instead.Account != r.Account.ID:
 		return errors.New("ration: EnterRequest.Instead is a booking of another account")
+	case r.Instead.Entry != "" && r.Instead.ID == BookingID{}:
+		return errors.New("ration: EnterRequest.Instead has no ID")
 	case len(r.Spent) > maxSpent:
 		return fmt.Errorf("ration: %d spendings: there must be at most %d", len(r.Spent), maxSpent)
 	case r.Total.Cost < 0 || r.Total.Cost > maxUnits:

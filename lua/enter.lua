@@ -9,7 +9,8 @@
 --       6 those units, in the longest window before it
 --       7 an entry that is handed back in the same step; '' if none is
 --       8 its slot; '' likewise
---       9 how many zones follow, then each: see readZones
+--       9 the ID of its booking; '' likewise
+--      10 how many zones follow, then each: see readZones
 --         its limits: see limitset
 --         then for each, in the order of slots: slot, cost, and the entry that it
 --         had; '' if it had none
@@ -26,7 +27,7 @@ local known = ARGV[5] ~= '' and whole(ARGV[5], 'an instant', 1, 4503599627370496
 local units = whole(ARGV[6], 'units', 0, 1000000000000)
 local instead = ARGV[7]
 local there = instead ~= '' and whole(ARGV[8], 'the slot', 1, 4503599627370496 + 400 * DAY)
-local first = readZones(9)
+local first = readZones(10)
 local set = limitset(ARGV[first])
 for i = first + 1, #ARGV, 3 do
   spendings[#spendings + 1] = {
@@ -35,7 +36,8 @@ for i = first + 1, #ARGV, 3 do
     entry = ARGV[i + 2],
   }
 end
-if #id ~= 32 or account == '' or (#ARGV - first) % 3 ~= 0 or (instead ~= '' and not parse(instead)) or
+if #id ~= 32 or account == '' or (#ARGV - first) % 3 ~= 0 or
+  (instead ~= '' and (not parse(instead) or #ARGV[9] ~= 32)) or
   not string.find(unnamed, '^[%w%._,-]*$') then
   bad = bad or 'ERR ration: enter takes an ID, an account, its limits, and for each spending three arguments'
 end
@@ -75,7 +77,12 @@ for _, spending in ipairs(spendings) do
   end
 end
 if instead ~= '' then
-  giveBack(instead, account, there, now)
+  -- It is handed back once, here or by its cancellation.
+  local booked = base .. ':id:' .. ARGV[9]
+  if call('GET', booked) ~= 'cancelled' then
+    call('SET', booked, 'cancelled', 'PX', REMEMBER)
+    giveBack(instead, account, there, now)
+  end
 end
 if entered > 0 then
   keepCharge(charge)

@@ -70,6 +70,17 @@ var enterRules = []rule{
 		d.used(a, 1, 1, 12*sec)
 		d.slots(a, 10*sec, 12*sec)
 	}},
+	{"a booking that was entered elsewhere is handed back once", func(d *desk) {
+		a := d.single(limit(1, 10*sec))
+		all := d.slots(a, 0, 10*sec, 20*sec)
+		r := d.entering(a, spent(25*sec, 1))
+		r.Instead = all[1]
+		require.NoError(d.t, d.store.Enter(d.t.Context(), r))
+		d.slots(a, 10*sec)
+		// The slot is another's now.
+		d.cancel(all[1], a)
+		d.slots(a, 35*sec)
+	}},
 	{"what has left every window is not entered", func(d *desk) {
 		a := d.single(limit(2, sec), limit(3, 10*sec))
 		d.at(10 * sec)

@@ -1,0 +1,115 @@
+package ration
+
+import (
+	"embed"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+//go:embed lua/*.lua
+var luaFiles embed.FS
+
+// A script is its file behind the parts that it needs: an account's limits decide
+// which. Redis keeps every different text that it was ever sent, so the parts are
+// always put together in the same way.
+type script struct {
+	name     string
+	accounts bool // reads accounts
+}
+
+var (
+	bookScript   = script{"book", true}
+	cancelScript = script{"cancel", true}
+	enterScript  = script{"enter", true}
+	usageScript  = script{"usage", true}
+	pauseScript  = script{"pause", false}
+	resetScript  = script{"reset", true}
+	statusScript = script{"status", false}
+)
+
+// parts are the files of the algorithms, in the order of the scripts.
+var parts = []struct {
+	algorithm Algorithm
+	file      string
+}{
+	{SlidingLog, "slidinglog"}, {StreamLog, "streamlog"}, {PackedLog, "packedlog"}, {FixedWindow, "fixedwindow"},
+	{SlidingWindow, "slidingwindow"}, {SubWindows, "subwindows"}, {GCRA, "gcra"},
+}
+
+// An algorithmSet has a bit for each algorithm.
+type algorithmSet int
+
+func (s algorithmSet) with(a Algorithm) algorithmSet { return s | 1<<a }
+
+func (s algorithmSet) has(a Algorithm) bool { return s&(1<<a) != 0 }
+
+// logsOnly are those that a script needs which does not know the limits.
+const logsOnly = algorithmSet(1<<SlidingLog | 1<<StreamLog | 1<<PackedLog)
+
+var compiled sync.Map // of scriptKey to *redis.Script
+
+type scriptKey struct {
+	script script
+	set    algorithmSet
+}
+
+// with returns the script for limits of those algorithms.
+func (s script) with(set algorithmSet) *redis.Script {
+	key := scriptKey{s, set}
+	if known, found := compiled.Load(key); found {
+		return known.(*redis.Script)
+	}
+	files := []string{"common"}
+	if s.accounts {
+		files = append(files, "log", "account", "holes")
+		for _, p := range parts {
+			if set.has(p.algorithm) {
+				files = append(files, p.file)
+			}
+		}
+	}
+	made, _ := compiled.LoadOrStore(key, redis.NewScript(luaSource(append(files, s.name)...)))
+	return made.(*redis.Script)
+}
+
+func luaSource(parts ...string) string {
+	var text []byte
+	for _, part := range parts {
+		piece, err := luaFiles.ReadFile("lua/" + part + ".lua")
+		if err != nil {
+			panic(err) // the file is embedded: only a wrong name gets here
+		}
+		text = append(text, piece...)
+	}
+	return string(text)
+}
+
+// arguments spells out the zones and the sets of limits.
+func (a *Accounts) arguments(args []any, now time.Time) []any {
+	args = append(a.zoneArguments(args, now), len(a.sets))
+	for _, set := range a.sets {
+		args = append(args, set.name)
+	}
+	return args
+}
+
+// zoneArguments spells out the zones, as they are about now.
+func (a *Accounts) zoneArguments(args []any, now time.Time) []any {
+	args = append(args, len(a.zones))
+	for _, name := range a.zones {
+		args = append(args, zoneText(name, now))
+	}
+	return args
+}
+
+// algorithms are those of all limits.
+func (a *Accounts) algorithms() (set algorithmSet) {
+	for _, s := range a.sets {
+		for _, l := range s.limits {
+			set = set.with(l.Algorithm)
+		}
+	}
+	return set
+}
