@@ -33,6 +33,12 @@
 // so that no window of any alignment holds more than Max, the order of
 // arrival at the store is the order of leaving, and nobody polls.
 //
+// That is [SlidingLog], an exact log. Not every provider counts so: [Algorithm]
+// has the others, and limits of any mix in one decision. A limit may cover the
+// requests of a scope only, a request be charged to shared accounts beside its
+// token's, and leave a share of each limit to those that are in a hurry
+// ([Budget.Keep]).
+//
 // # Choosing what to call
 //
 // An HTTP client needs only [Transport]. Other work calls [Budget.Wait] for

@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -419,18 +420,31 @@ func (w *mixedWorld) windows(rt *rapid.T) {
 
 func TestStoresAgreeOnAllAtOnce(t *testing.T) {
 	t.Parallel()
-	redis := &ration.RedisStore{Client: redistest.Start(t).Client(t), Timeout: time.Minute}
-	for _, kind := range []kindOfWorld{
-		{name: "one account", accounts: 1, most: 8, burst: 4},
-		{name: "one account with all that happens", accounts: 1, most: 8, burst: 4, back: true, spends: true},
-		{name: "a pool", accounts: 4, most: 6, burst: 4},
-		{name: "pools that share accounts", accounts: 4, lists: 3, most: 8, burst: 4},
-		{name: "pools that share accounts, with all that happens", accounts: 4, lists: 4, most: 8, burst: 4, back: true, spends: true},
-		{name: "long queues", accounts: 2, lists: 2, most: 40, burst: 12, spends: true},
-	} {
+	agreeOnAllAtOnce(t, redistest.Start(t).Client(t),
+		kindOfWorld{name: "one account", accounts: 1, most: 8, burst: 4},
+		kindOfWorld{name: "one account with all that happens", accounts: 1, most: 8, burst: 4, back: true, spends: true},
+		kindOfWorld{name: "a pool", accounts: 4, most: 6, burst: 4},
+		kindOfWorld{name: "pools that share accounts", accounts: 4, lists: 3, most: 8, burst: 4},
+		kindOfWorld{name: "pools that share accounts, with all that happens", accounts: 4, lists: 4, most: 8, burst: 4, back: true, spends: true},
+		kindOfWorld{name: "long queues", accounts: 2, lists: 2, most: 40, burst: 12, spends: true},
+	)
+}
+
+func TestStoresAgreeOnAllAtOnceOnACluster(t *testing.T) {
+	t.Parallel()
+	agreeOnAllAtOnce(t, redistest.StartCluster(t, 3).Client(t),
+		kindOfWorld{name: "one account with all that happens", accounts: 1, most: 8, burst: 4, back: true, spends: true},
+		kindOfWorld{name: "pools that share accounts, with all that happens", accounts: 4, lists: 4, most: 8, burst: 4, back: true, spends: true},
+	)
+}
+
+// agreeOnAllAtOnce holds MemoryStore and a RedisStore to the same answers.
+func agreeOnAllAtOnce(t *testing.T, client redis.UniversalClient, kinds ...kindOfWorld) {
+	store := &ration.RedisStore{Client: client, Timeout: time.Minute}
+	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				w := newMixedWorld(rt, kind, new(ration.MemoryStore), redis)
+				w := newMixedWorld(rt, kind, new(ration.MemoryStore), store)
 				actions := map[string]func(*rapid.T){
 					"book": w.book, "book again": w.book, "book and again": w.book, "replay": w.replay,
 					"cancel": w.cancel, "cancel again": w.cancel, "pause": w.pause, "usage": w.usage, "change": w.change,
