@@ -9,7 +9,9 @@ import (
 // fleet: from now on these rule, by a higher revision than any that this worker
 // has heard of, and no log is lost by it. The other workers follow with their next
 // booking, or when one of their callers wakes. Callers that wait book anew, so that
-// a lower Max holds for them too; their order may change.
+// a lower Max holds for them too; their order may change. A higher Max is there at
+// once for what is not booked yet: slots that callers of other workers hold stand
+// until these wake, and who books anew comes behind them.
 //
 // A limit with another Window, Algorithm or Scope is another limit: an exact log
 // serves it at once, any other count begins at zero. Tokens with Limits of their
