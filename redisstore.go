@@ -6,6 +6,7 @@ import (
 	"errors"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -31,6 +32,9 @@ type RedisStore struct {
 	Timeout time.Duration
 
 	calls redisCalls
+	// allLogs is set when a log was found that is kept in another way than the
+	// limits say, since these have changed.
+	allLogs atomic.Bool
 }
 
 // Book implements [Store].
@@ -57,12 +61,17 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 	if r.Accounts.Len() == 1 {
 		args = append(args, r.Accounts.member(0))
 	}
-	book := bookScript.with(r.Accounts.algorithms())
+	book := bookScript.with(s.parts(r.Accounts))
 	undo := func() { s.undo(r) }
 	reply, err := s.run(ctx, "book", book, r.Budget, args, undo)
-	if err == nil && reply.is("accounts", 1) {
-		for i := range r.Accounts.Len() {
-			args = append(args, r.Accounts.member(i))
+	for again := 2; again > 0 && err == nil && (reply.is("accounts", 1) || reply.is("logs", 1)); again-- {
+		if reply.is("logs", 1) {
+			s.allLogs.Store(true)
+			book = bookScript.with(s.parts(r.Accounts))
+		} else {
+			for i := range r.Accounts.Len() {
+				args = append(args, r.Accounts.member(i))
+			}
 		}
 		reply, err = s.run(ctx, "book", book, r.Budget, args, undo)
 	}
@@ -107,6 +116,14 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 		return Booking{}, reply.bad("book")
 	}
 	return answer, nil
+}
+
+// parts are the algorithms that a booking's script is put together of.
+func (s *RedisStore) parts(a *Accounts) algorithmSet {
+	if s.allLogs.Load() {
+		return a.algorithms() | logsOnly
+	}
+	return a.algorithms()
 }
 
 // undo hands back a booking whose caller has left before the answer came.
@@ -199,7 +216,7 @@ func (s *RedisStore) Usage(ctx context.Context, r UsageRequest) ([]Usage, error)
 		for i := range count {
 			args = append(args, r.Accounts.member(first+i))
 		}
-		reply, err := s.run(ctx, "usage", usageScript.with(r.Accounts.algorithms()), r.Budget, args, nil)
+		reply, err := s.run(ctx, "usage", usageScript.with(r.Accounts.algorithms()|logsOnly), r.Budget, args, nil)
 		if err != nil {
 			return nil, err
 		}

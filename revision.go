@@ -13,8 +13,8 @@ import (
 // once for what is not booked yet: slots that callers of other workers hold stand
 // until these wake, and who books anew comes behind them.
 //
-// A limit with another Window, Algorithm or Scope is another limit: an exact log
-// serves it at once, any other count begins at zero. Tokens with Limits of their
+// A limit with another Window, Algorithm or Scope is another limit: an exact log,
+// which stays where it is kept, serves it at once; any other count begins at zero. Tokens with Limits of their
 // own keep these; [Pool.Add] replaces them.
 func (b *Budget) SetLimits(limits ...Limit) error {
 	if err := validateLimits(limits); err != nil {

@@ -143,3 +143,26 @@ func TestALowerLimitHoldsForThoseWhoWait(t *testing.T) {
 		require.Len(t, left, 5, "%v: 4 and four times 2", left)
 	})
 }
+
+// A log stays where it is kept, whichever of the exact logs the limits say.
+func TestALogOutlastsAChangeOfWhatItIsKeptIn(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		token := ration.NewToken("a")
+		b.Limits = []ration.Limit{ration.PerHour(5)}
+		other := peer(b)
+		for _, log := range []ration.Algorithm{ration.StreamLog, ration.PackedLog, ration.SlidingLog} {
+			_, err := b.Try(t.Context(), token, 1)
+			require.NoError(t, err)
+			require.NoError(t, b.SetLimits(ration.PerHour(5).Using(log)))
+		}
+		grant, err := other.Try(t.Context(), token, 1)
+		require.NoError(t, err)
+		remaining(t, b, token, 1)
+		require.NoError(t, grant.Cancel(t.Context()))
+		remaining(t, b, token, 2)
+		_, err = b.Try(t.Context(), token, 2)
+		require.NoError(t, err)
+		_, err = b.Try(t.Context(), token, 1)
+		require.ErrorIs(t, err, ration.ErrExhausted)
+	})
+}

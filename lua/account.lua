@@ -5,6 +5,7 @@
 --
 --   made         when the hash was: without it the account was lost
 --   limits       'REVISION SET', the limits that rule
+--   kind         the letter of what its log is kept in, whatever the limits say now
 --   renewed      the last slot that was booked under others: what is handed back
 --                up to then may not have been counted as it is now
 --   runs         the runs of its log, 'SCOPES/NUMBER ...'; none: '/0' alone
@@ -139,14 +140,15 @@ local function openCharge(charge)
   local now, set = charge.now, charge.set
   local entries = 0
   if set.log then
+    charge.kind = charge.fields.kind or set.log
     if charge.fields.runs then
       for scopes, number in string.gmatch(charge.fields.runs, '(%S*)/(%d)') do
-        local run = openRun(charge.id, set.log, scopes, tonumber(number), now)
+        local run = openRun(charge.id, charge.kind, scopes, tonumber(number), now)
         charge.runs[#charge.runs + 1] = run
         entries = entries + run.size
       end
     else
-      charge.runs[1] = openRun(charge.id, set.log, '', 0, now)
+      charge.runs[1] = openRun(charge.id, charge.kind, '', 0, now)
       entries = charge.runs[1].size
     end
   end
@@ -265,6 +267,9 @@ local function enterCharge(charge, lane, slot, cost, commit)
     end
   end
   if charge.set.log then
+    if not fields.kind then
+      fields.kind, dirty.kind = charge.kind, true
+    end
     local part = enterRun(charge, lane.scopes, slot, cost)
     if not alone then
       local names = {}

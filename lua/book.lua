@@ -34,6 +34,8 @@
 --                                                  what the caller reckons
 --         {'costly'}                               not booked: the cost is more than
 --                                                  any account's limits allow
+--         {'logs'}                                 ask again with the parts of all
+--                                                  logs: one is kept in another
 --         {'accounts'}                             ask again with the accounts
 --         {'cancelled'}                            the ID was cancelled before
 
@@ -188,6 +190,10 @@ local function openRuled(account, set)
     charge.fields.limits, charge.dirty.limits = ours, true
   end
   charge.first = string.sub(ours, 1, 2) == '0 '
+  if charge.set.log and charge.fields.kind and not logs[charge.fields.kind] then
+    refusal = {'logs'}
+    return nil
+  end
   openCharge(charge)
   if charge.dirty.limits and theirs and shape(string.match(theirs, ' (.*)')) ~= shape(set.text) then
     local last = now

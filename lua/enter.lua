@@ -69,7 +69,13 @@ if known then
 end
 for _, spending in ipairs(spendings) do
   local lane, parts = parse(spending.entry)
-  local counted = lane and has(charge, spending.slot, scopesOf(lane), parsePart(parts, partOf(lane, account)))
+  local counted = false
+  if lane then
+    local letter, number, before, cost = parsePart(parts, partOf(lane, account))
+    -- What is kept in another way than now counts no more.
+    counted = letter == (charge.kind or 'N') and
+      has(charge, spending.slot, scopesOf(lane), letter, number, before, cost)
+  end
   if not counted and not (known and spending.slot <= known) then
     -- Also an entry of another store tells the scopes.
     lane = string.match(spending.entry, '^([^%z]*)%z')

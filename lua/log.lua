@@ -229,7 +229,7 @@ local function enterRun(charge, scopes, slot, cost)
     end
   end
   if not best then
-    best = openRun(charge.id, charge.set.log, scopes, count, charge.now)
+    best = openRun(charge.id, charge.kind, scopes, count, charge.now)
     charge.runs[#charge.runs + 1] = best
   end
   local before = best.total
