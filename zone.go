@@ -2,6 +2,7 @@ package ration
 
 import (
 	"math"
+	"sort"
 	"strconv"
 	"sync"
 	"time"
@@ -73,22 +74,28 @@ func spell(name string, now time.Time) *spelling {
 	return made
 }
 
+// newZone looks for changes of the clocks twice a day, and for the second of each
+// between. time.Time.ZoneBounds would tell them, but where a zone's file is a rule
+// it ends in a leap year's last day, from which it does not go on.
 func newZone(location *time.Location, from, to time.Time) zone {
 	offset := func(t time.Time) int64 {
 		_, seconds := t.In(location).Zone()
 		return int64(seconds) * 1_000_000
 	}
+	const step = 12 * time.Hour
 	z := zone{offset(from)}
-	for {
-		_, end := from.In(location).ZoneBounds()
-		if end.IsZero() || end.After(to) {
-			return z
+	for ; from.Before(to); from = from.Add(step) {
+		last := z[len(z)-1]
+		if offset(from.Add(step)) == last {
+			continue
 		}
-		if o := offset(end); o != z[len(z)-1] {
-			z = append(z, end.UnixMicro(), o)
-		}
-		from = end
+		second := sort.Search(int(step/time.Second), func(i int) bool {
+			return offset(from.Add(time.Duration(i)*time.Second)) != last
+		})
+		at := from.Add(time.Duration(second) * time.Second)
+		z = append(z, at.UnixMicro(), offset(at))
 	}
+	return z
 }
 
 // knownZones are names that were found to be zones: limits are checked at every
