@@ -70,7 +70,8 @@ func (b *memoryBudget) choose(r BookRequest, l lane, now int64) (candidate, map[
 		}
 		one, ok := b.consider(r, l, item.at, shared, from, now)
 		if !ok {
-			if refused.at < 0 {
+			// That limits differ is for people to mend: it is told first.
+			if refused.at < 0 && one.charges[0].differs {
 				refused = one
 			}
 			continue
