@@ -44,7 +44,8 @@ type Accounts struct {
 	shared []Account // charged with whichever of list is
 	shares []int     // for each of shared, its index in sets
 	scopes map[string]bool
-	zones  []string // those that the limits name
+	zones  []string     // those that the limits name
+	counts algorithmSet // how the limits are counted
 	digest string
 }
 
@@ -54,6 +55,10 @@ type limitSet struct {
 	limits []Limit
 	name   string // the limits, spelt out
 	spans  spans
+}
+
+func newLimitSet(limits []Limit, name string) limitSet {
+	return limitSet{limits: limits, name: name, spans: newSpans(limits)}
 }
 
 // maxSets bounds what a script is told with every booking.
@@ -131,8 +136,9 @@ func (a *Accounts) addSet(account Account, known map[string]int) (int, error) {
 		return 0, fmt.Errorf("ration: there are more than %d different sets of limits", maxSets)
 	}
 	known[name] = set
-	a.sets = append(a.sets, limitSet{limits: account.Limits, name: name, spans: newSpans(account.Limits)})
+	a.sets = append(a.sets, newLimitSet(account.Limits, name))
 	for _, l := range account.Limits {
+		a.counts = a.counts.with(l.Algorithm)
 		if l.Scope != "" {
 			a.scopes[l.Scope] = true
 		}

@@ -10,8 +10,8 @@ import (
 type memoryAccount struct {
 	paused   int64 // the end of the pause
 	expires  int64
-	ruling   Ruling
-	name     string // of the ruling limits, spelt out
+	rules    *limitSet // the limits that rule; nil: nothing is booked
+	revision int       // theirs
 	runs     runs
 	lanes    map[string]int64 // the last slot of each; lane "" has none where it is alone
 	counters map[string]counter
@@ -95,21 +95,23 @@ func openCharge(account *memoryAccount, set *limitSet, now int64) *charge {
 	return c
 }
 
+// ruling returns the limits that rule.
+func (a *memoryAccount) ruling() Ruling { return Ruling{a.revision, a.rules.limits} }
+
 // rule gives the charge the limits that rule: those of the highest revision.
 func (c *charge) rule(revision int) {
 	a := c.account
-	c.first = max(revision, a.ruling.Revision) == 0
+	c.first = max(revision, a.revision) == 0
 	switch {
-	case a.name == "" || a.name == c.set.name:
-	case a.ruling.Revision < revision:
-		if shapeOf(a.name) != shapeOf(c.set.name) {
+	case a.rules == nil || a.rules.name == c.set.name:
+	case a.revision < revision:
+		if shapeOf(a.rules.name) != shapeOf(c.set.name) {
 			c.renewed = a.end(c.now)
 		}
-	case a.ruling.Revision == revision:
+	case a.revision == revision:
 		c.differs = true
 	default:
-		set := limitSet{limits: a.ruling.Limits, name: a.name, spans: newSpans(a.ruling.Limits)}
-		c.set, c.ruled = &set, true
+		c.set, c.ruled = a.rules, true
 	}
 }
 

@@ -40,7 +40,7 @@ func (b *memoryBudget) choose(r BookRequest, l lane, now int64) (candidate, map[
 	for i, account := range a.shared {
 		shared[i] = openCharge(b.account(account.ID), &a.sets[a.shares[i]], now)
 		if shared[i].rule(r.Revision); shared[i].differs {
-			return candidate{}, nil, differ(r, account.ID, shared[i].account.ruling.spell())
+			return candidate{}, nil, differ(r, account.ID, shared[i].account.ruling().spell())
 		}
 		if l.cost > shared[i].set.spans.most(l.scopes) {
 			return candidate{}, nil, tooCostly(r)
@@ -90,7 +90,7 @@ func (b *memoryBudget) choose(r BookRequest, l lane, now int64) (candidate, map[
 // refuse returns the error for a booking that no account takes.
 func (b *memoryBudget) refuse(r BookRequest, c candidate) error {
 	if c.at >= 0 && c.charges[0].differs {
-		return differ(r, r.Accounts.At(c.at).ID, c.charges[0].account.ruling.spell())
+		return differ(r, r.Accounts.At(c.at).ID, c.charges[0].account.ruling().spell())
 	}
 	return tooCostly(r)
 }

@@ -123,7 +123,7 @@ func (s *MemoryStore) Book(ctx context.Context, r BookRequest) (Booking, error) 
 		Booked:  r.MaxWait == Forever || best.slot-now <= r.MaxWait.Microseconds(),
 	}
 	if charge.ruled {
-		answer.Ruling = charge.account.ruling
+		answer.Ruling = charge.account.ruling()
 	}
 	if answer.Booked {
 		unsure := charge.unsure()
@@ -142,7 +142,7 @@ func (s *MemoryStore) Book(ctx context.Context, r BookRequest) (Booking, error) 
 		for _, c := range best.charges {
 			if !c.ruled {
 				c.account.renewed = c.renewed
-				c.account.ruling, c.account.name = Ruling{max(r.Revision, c.account.ruling.Revision), c.set.limits}, c.set.name
+				c.account.rules, c.account.revision = c.set, max(r.Revision, c.account.revision)
 			}
 			c.keep()
 		}
@@ -285,7 +285,7 @@ func (s *MemoryStore) Usage(ctx context.Context, r UsageRequest) ([]Usage, error
 		if account.paused > now {
 			u.PausedUntil = time.UnixMicro(account.paused)
 		}
-		c := openCharge(account, &limitSet{limits: one.Limits, spans: newSpans(one.Limits)}, now)
+		c := openCharge(account, &r.Accounts.sets[r.Accounts.setOf[i]], now)
 		for j := range c.set.spans.list {
 			used, freeAt := c.usage(&c.set.spans.list[j])
 			u.Limits = append(u.Limits, newLimitUsage(one.Limits[j], used, freeAt))
@@ -333,7 +333,8 @@ func (s *MemoryStore) Reset(ctx context.Context, r ResetRequest) error {
 	defer s.mu.Unlock()
 	now := s.now(r.Now)
 	b := s.budget(r.Budget)
-	c := openCharge(b.account(r.Account.ID), &limitSet{limits: r.Account.Limits, spans: newSpans(r.Account.Limits)}, now)
+	set := newLimitSet(r.Account.Limits, nameLimits(r.Account.Limits))
+	c := openCharge(b.account(r.Account.ID), &set, now)
 	for i := range c.set.spans.list {
 		if l := &c.set.spans.list[i]; l.firstUse {
 			ends := c.counter(l).(*fixedWindow).reset(meter{l, c}, now, r.At.UnixMicro())

@@ -121,9 +121,9 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 // parts are the algorithms that a booking's script is put together of.
 func (s *RedisStore) parts(a *Accounts) algorithmSet {
 	if s.allLogs.Load() {
-		return a.algorithms() | logsOnly
+		return a.counts | logsOnly
 	}
-	return a.algorithms()
+	return a.counts
 }
 
 // undo hands back a booking whose caller has left before the answer came.
@@ -182,7 +182,7 @@ func (s *RedisStore) Enter(ctx context.Context, r EnterRequest) error {
 	for _, spent := range r.Spent {
 		args = append(args, micros(spent.Slot), spent.Cost, spent.Entry)
 	}
-	reply, err := s.run(ctx, "enter", enterScript.with(account.algorithms()|logsOnly), r.Budget, args, nil)
+	reply, err := s.run(ctx, "enter", enterScript.with(account.counts|logsOnly), r.Budget, args, nil)
 	if err == nil && len(reply.parts) != 1 {
 		return reply.bad("enter")
 	}
@@ -216,7 +216,7 @@ func (s *RedisStore) Usage(ctx context.Context, r UsageRequest) ([]Usage, error)
 		for i := range count {
 			args = append(args, r.Accounts.member(first+i))
 		}
-		reply, err := s.run(ctx, "usage", usageScript.with(r.Accounts.algorithms()|logsOnly), r.Budget, args, nil)
+		reply, err := s.run(ctx, "usage", usageScript.with(r.Accounts.counts|logsOnly), r.Budget, args, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -265,7 +265,7 @@ func (s *RedisStore) Reset(ctx context.Context, r ResetRequest) error {
 	}
 	args := account.zoneArguments([]any{micros(r.Now), r.Account.ID, micros(r.At)}, cmp.Or(r.Now, time.Now()))
 	args = append(args, account.sets[0].name)
-	reply, err := s.run(ctx, "reset", resetScript.with(account.algorithms()|logsOnly), r.Budget, args, nil)
+	reply, err := s.run(ctx, "reset", resetScript.with(account.counts|logsOnly), r.Budget, args, nil)
 	if err == nil && len(reply.parts) != 1 {
 		return reply.bad("reset")
 	}

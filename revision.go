@@ -14,8 +14,8 @@ import (
 // until these wake, and who books anew comes behind them.
 //
 // A limit with another Window, Algorithm or Scope is another limit: an exact log,
-// which stays where it is kept, serves it at once; any other count begins at zero. Tokens with Limits of their
-// own keep these; [Pool.Add] replaces them.
+// which stays where it is kept, serves it at once; any other count begins at zero.
+// Tokens with Limits of their own keep these; [Pool.Add] replaces them.
 func (b *Budget) SetLimits(limits ...Limit) error {
 	if err := validateLimits(limits); err != nil {
 		return fmt.Errorf("ration: budget %q: %w", b.Name, err)

@@ -103,13 +103,3 @@ func (a *Accounts) zoneArguments(args []any, now time.Time) []any {
 	}
 	return args
 }
-
-// algorithms are those of all limits.
-func (a *Accounts) algorithms() (set algorithmSet) {
-	for _, s := range a.sets {
-		for _, l := range s.limits {
-			set = set.with(l.Algorithm)
-		}
-	}
-	return set
-}

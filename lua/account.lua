@@ -96,13 +96,20 @@ local function parsePart(parts, index)
   return string.sub(parts, at + 1, at + 1), tonumber(string.sub(parts, at + 2, at + 2)), before, cost
 end
 
+-- sharedIn returns the shared accounts of a lane.
+local function sharedIn(lane)
+  local ids = {}
+  for id in string.gmatch(string.match(lane, '~[^~]*~(.*)$') or '', '[^,]+') do
+    ids[#ids + 1] = id
+  end
+  return ids
+end
+
 -- partOf returns the place of an account's part in an entry of that lane.
 local function partOf(lane, account)
-  local at = 1
-  for id in string.gmatch(string.match(lane, '~[^~]*~(.*)$') or '', '[^,]+') do
-    at = at + 1
+  for i, id in ipairs(sharedIn(lane)) do
     if id == account then
-      return at
+      return i + 1
     end
   end
   return 1
@@ -250,6 +257,20 @@ local function lastOf(charge, lane)
   return 0
 end
 
+-- endOf returns the last slot of all, or now.
+local function endOf(charge)
+  local last = charge.now
+  for name, value in pairs(charge.fields) do
+    if string.sub(name, 1, 5) == 'last:' then
+      last = math.max(last, tonumber(value))
+    end
+  end
+  for _, run in ipairs(charge.runs) do
+    last = math.max(last, run.last)
+  end
+  return last
+end
+
 -- enterCharge enters units in the log and in all that counts them, and returns
 -- their name. commit is 'commit' for a booking, 'enter' for what was spent.
 local function enterCharge(charge, lane, slot, cost, commit)
@@ -306,7 +327,7 @@ end
 -- before the last slot has left its window, and a day late, for clocks that step.
 local function keepCharge(charge)
   local set, now = charge.set, charge.now
-  local last, gone, new = now, {}, {}
+  local last, gone, new = endOf(charge), {}, {}
   if not charge.fields.made then
     charge.fields.made, charge.dirty.made = text(now), true
     call('UNLINK', charge.free)
@@ -323,14 +344,6 @@ local function keepCharge(charge)
     else
       gone[#gone + 1] = name
     end
-  end
-  for name, value in pairs(charge.fields) do
-    if string.sub(name, 1, 5) == 'last:' then
-      last = math.max(last, tonumber(value))
-    end
-  end
-  for _, run in ipairs(charge.runs) do
-    last = math.max(last, run.last)
   end
   local ttl = text(math.ceil((last - now + set.window + DAY) / 1000))
   for i = 1, #new, 1000 do

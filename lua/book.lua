@@ -196,15 +196,8 @@ local function openRuled(account, set)
   end
   openCharge(charge)
   if charge.dirty.limits and theirs and shape(string.match(theirs, ' (.*)')) ~= shape(set.text) then
-    local last = now
-    for name, slot in pairs(charge.fields) do
-      last = string.sub(name, 1, 5) == 'last:' and math.max(last, tonumber(slot)) or last
-    end
-    for _, run in ipairs(charge.runs) do
-      last = math.max(last, run.last)
-    end
-    charge.renewed = last
-    charge.fields.renewed, charge.dirty.renewed = text(last), true
+    charge.renewed = endOf(charge)
+    charge.fields.renewed, charge.dirty.renewed = text(charge.renewed), true
   end
   if charge.empty then
     local counts = tonumber(call('HGET', base, 'has:' .. account) or 0)

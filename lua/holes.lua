@@ -71,10 +71,8 @@ local function giveBack(entry, account, slot, now)
   if not lane then
     return
   end
-  local ids = {account}
-  for id in string.gmatch(string.match(lane, '~[^~]*~(.*)$') or '', '[^,]+') do
-    ids[#ids + 1] = id
-  end
+  local ids = sharedIn(lane)
+  table.insert(ids, 1, account)
   if #parts ~= #ids * PART then
     return
   end
