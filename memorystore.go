@@ -248,13 +248,13 @@ func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
 			c.enter(l, max(slot, c.account.last(l.name), c.account.runs.endOfFirst(l.scopes)), int64(spent.Cost), false)
 		}
 	}
+	if entered {
+		c.keep()
+	}
 	if known := b.answers[r.Instead.ID]; r.Instead.Entry != "" && !known.cancelled {
 		// It is handed back once, here or by its cancellation.
 		b.remember(r.Instead.ID, memoryAnswer{cancelled: true})
 		b.giveBack(instead, r.Account.ID)
-	}
-	if entered {
-		c.keep()
 	}
 	b.remember(r.ID, memoryAnswer{cancelled: true})
 	return nil

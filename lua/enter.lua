@@ -82,6 +82,10 @@ for _, spending in ipairs(spendings) do
     add(spending.slot, spending.cost, lane and scopesOf(lane) or unnamed)
   end
 end
+-- What was entered is written before giveBack reads the account again.
+if entered > 0 then
+  keepCharge(charge)
+end
 if instead ~= '' then
   -- It is handed back once, here or by its cancellation.
   local booked = base .. ':id:' .. ARGV[9]
@@ -89,9 +93,6 @@ if instead ~= '' then
     call('SET', booked, 'cancelled', 'PX', REMEMBER)
     giveBack(instead, account, there, now)
   end
-end
-if entered > 0 then
-  keepCharge(charge)
 end
 call('SET', record, 'entered', 'PX', REMEMBER)
 return {text(entered)}

@@ -81,6 +81,18 @@ var enterRules = []rule{
 		d.cancel(all[1], a)
 		d.slots(a, 35*sec)
 	}},
+	{"what is entered in another scope is there when a booking is handed back for it", func(d *desk) {
+		a := d.single(limit(1, 10*sec), ration.Limit{Max: 1, Window: 10 * sec, Scope: "s"})
+		all := d.slots(a, 0, 10*sec)
+		d.cancel(all[0], a)
+		r := d.entering(a, spent(0, 3))
+		r.Scopes, r.Instead = []string{"s"}, all[1]
+		require.NoError(d.t, d.store.Enter(d.t.Context(), r))
+		// Beside another lane a slot that was handed back counts until it has passed.
+		d.used(a, 5, 0, 20*sec)
+		d.at(10*sec + us)
+		d.used(a, 0, 1, never)
+	}},
 	{"what has left every window is not entered", func(d *desk) {
 		a := d.single(limit(2, sec), limit(3, 10*sec))
 		d.at(10 * sec)
