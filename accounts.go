@@ -43,6 +43,7 @@ type Accounts struct {
 	own    []int     // the sets of list, each once
 	shared []Account // charged with whichever of list is
 	shares []int     // for each of shared, its index in sets
+	most   int       // MaxCost of a request without scopes
 	scopes map[string]bool
 	zones  []string     // those that the limits name
 	counts algorithmSet // how the limits are counted
@@ -116,6 +117,7 @@ func newAccounts(list, shared []Account) (*Accounts, error) {
 	if len(a.list) > 1 {
 		a.digest = a.sum()
 	}
+	a.most = a.mostOf("")
 	return a, nil
 }
 
@@ -176,7 +178,14 @@ func (a *Accounts) Shared() []Account {
 // request with those scopes: the smallest Max of the limits that cover it, or, of
 // a limit counted by GCRA, Burst.
 func (a *Accounts) MaxCost(scopes ...string) int {
-	named, most := a.relevant(scopes), int64(0)
+	if named := a.relevant(scopes); named != "" {
+		return a.mostOf(named)
+	}
+	return a.most
+}
+
+func (a *Accounts) mostOf(named string) int {
+	most := int64(0)
 	for _, set := range a.own {
 		most = max(most, a.sets[set].spans.most(named))
 	}
@@ -306,6 +315,9 @@ func (a *Accounts) member(i int) string {
 
 // find returns the place of an account, or -1.
 func (a *Accounts) find(id string) int {
+	if len(a.list) == 1 && a.list[0].ID == id {
+		return 0
+	}
 	if i, found := a.byID[id]; found {
 		return i
 	}

@@ -1,7 +1,6 @@
 package ration
 
 import (
-	"context"
 	"errors"
 	"net/http"
 	"net/url"
@@ -14,8 +13,10 @@ type Attach func(req *http.Request, secret string)
 
 // Bearer sets "Authorization: Bearer SECRET".
 func Bearer(req *http.Request, secret string) {
-	req.Header.Set("Authorization", "Bearer "+secret)
+	req.Header.Set("Authorization", bearerPrefix+secret)
 }
+
+const bearerPrefix = "Bearer "
 
 // HeaderNamed returns an Attach that sets the header to the secret.
 func HeaderNamed(name string) Attach {
@@ -41,20 +42,17 @@ func QueryNamed(name string) Attach {
 	}
 }
 
-type grantKey struct{}
-
-func withGrant(ctx context.Context, g Grant) context.Context {
-	return context.WithValue(ctx, grantKey{}, g)
-}
-
 // GrantOf returns the grant on which a response's request was sent, and whether
 // there was one: there is none if it passed through without a token.
 func GrantOf(resp *http.Response) (Grant, bool) {
 	if resp == nil || resp.Request == nil {
 		return Grant{}, false
 	}
-	g, _ := resp.Request.Context().Value(grantKey{}).(Grant)
-	return g, g.budget != nil
+	g, _ := resp.Request.Context().Value(grantKey{}).(*Grant)
+	if g == nil || g.budget == nil {
+		return Grant{}, false
+	}
+	return *g, true
 }
 
 // A redactedError is an error whose text had a secret in it.

@@ -2,9 +2,9 @@ package ration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
@@ -75,15 +75,17 @@ type Budget struct {
 
 	now func() time.Time // stands for the store's clock in tests; nil: none
 
-	out    outage
-	asking singleflight.Group
+	out     outage
+	asking  singleflight.Group
+	rules   atomic.Pointer[rules]  // in place of Limits and Revision; nil: they stand
+	heard   atomic.Int64           // the highest revision of the fleet's
+	latest  atomic.Pointer[single] // of singles
+	version atomic.Int64           // known.Version
 
-	mu      sync.Mutex           // protects all below
-	limits  []Limit              // in place of Limits, since SetLimits; nil: Limits
-	raised  int                  // in place of Revision, where that is lower
-	changed chan struct{}        // closed when limits changes; nil: nobody waits for it
-	ruled   map[string]string    // the limits that were last told to rule, by account
-	single  map[string]*Accounts // lists of one account, by its ID
+	mu      sync.Mutex         // protects all below
+	changed chan struct{}      // closed when rules change; nil: nobody waits for it
+	ruled   map[string]string  // the limits that were last told to rule, by account
+	singles map[string]*single // by the token's ID
 	known   Status
 	seen    time.Time // when known was last confirmed, on this process's clock
 	told    time.Time // when the store was last told of this worker, likewise
@@ -105,40 +107,31 @@ const defaultPatience = 30 * time.Second
 // beyond the context's deadline or MaxWait; the context's error if that ends
 // while it waits, and its slot then goes to another caller; and a [*StoreError]
 // if the store does not answer. A cost that no limit ever admits is an error.
-func (b *Budget) Wait(ctx context.Context, t Token, cost int) (Grant, error) {
-	w, err := b.waiter(ctx, t, cost)
-	if err != nil {
-		return Grant{}, err
+func (b *Budget) Wait(ctx context.Context, t Token, cost int) (g Grant, err error) {
+	if accounts, revision, err := b.accountsOf(&t); err == nil && b.atOnce(ctx, accounts, revision, cost, &g) {
+		g.Token = t
+		return g, nil
 	}
+	w := waiter{budget: b, token: t, cost: cost, waits: true}
 	if err := w.wait(ctx); err != nil {
 		return Grant{}, err
 	}
-	return w.grant(t), nil
+	return w.grant(), nil
 }
 
 // Try books cost units for the token's account if they may leave now. If not it
 // books nothing and returns an [*ExhaustedError] that says when the next slot
 // is. It never waits for a slot, and for the store only for one answer.
-func (b *Budget) Try(ctx context.Context, t Token, cost int) (Grant, error) {
-	w, err := b.waiter(ctx, t, cost)
-	if err != nil {
+func (b *Budget) Try(ctx context.Context, t Token, cost int) (g Grant, err error) {
+	if accounts, revision, err := b.accountsOf(&t); err == nil && b.atOnce(ctx, accounts, revision, cost, &g) {
+		g.Token = t
+		return g, nil
+	}
+	w := waiter{budget: b, token: t, cost: cost}
+	if err := w.wait(ctx); err != nil {
 		return Grant{}, err
 	}
-	if err := w.try(ctx); err != nil {
-		return Grant{}, err
-	}
-	return w.grant(t), nil
-}
-
-func (b *Budget) waiter(ctx context.Context, t Token, cost int) (*waiter, error) {
-	if _, err := b.accountsOf(t); err != nil {
-		return nil, err
-	}
-	demand, err := b.demand(ctx)
-	return &waiter{budget: b, cost: cost, demand: demand, source: func() (*Accounts, <-chan struct{}, error) {
-		accounts, err := b.accountsOf(t)
-		return accounts, nil, err
-	}}, err
+	return w.grant(), nil
 }
 
 // Remaining returns how many units of the token's account no limit has given
@@ -152,7 +145,7 @@ func (b *Budget) Remaining(ctx context.Context, t Token) (int, error) {
 // Usage returns, for each limit of the token's account, what is used, what is
 // left and when more will be. It changes nothing.
 func (b *Budget) Usage(ctx context.Context, t Token) (Usage, error) {
-	accounts, err := b.accountsOf(t)
+	accounts, _, err := b.accountsOf(&t)
 	if err != nil {
 		return Usage{}, err
 	}
@@ -168,7 +161,7 @@ func (b *Budget) Usage(ctx context.Context, t Token) (Usage, error) {
 // lengthens a pause that is in force. Callers that are waiting for an earlier
 // slot book anew behind it.
 func (b *Budget) Pause(ctx context.Context, t Token, length time.Duration) (time.Time, error) {
-	if _, err := b.accountsOf(t); err != nil {
+	if _, _, err := b.accountsOf(&t); err != nil {
 		return time.Time{}, err
 	}
 	return b.pause(ctx, t.AccountID(), length)
@@ -180,7 +173,7 @@ func (b *Budget) Pause(ctx context.Context, t Token, length time.Duration) (time
 // and changes no others. A header in whole seconds is best rounded up. Of several
 // such limits all that may end then are corrected: give each budget one.
 func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
-	accounts, err := b.accountsOf(t)
+	accounts, _, err := b.accountsOf(&t)
 	if err != nil {
 		return err
 	}
@@ -250,122 +243,4 @@ func (b *Budget) handBack(ctx context.Context, booking Booking, accounts *Accoun
 		return nil
 	}
 	return shares.Cancel(ctx, CancelRequest{Booking: booking, Now: b.clock()})
-}
-
-// accountsOf returns the token's account as a list of one.
-func (b *Budget) accountsOf(t Token) (*Accounts, error) {
-	if err := b.check(); err != nil {
-		return nil, err
-	}
-	account, err := b.account(t)
-	if err != nil {
-		return nil, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if a := b.single[account.ID]; a != nil && nameLimits(a.list[0].Limits) == nameLimits(account.Limits) {
-		return a, nil
-	}
-	a, err := b.list(account)
-	if err != nil {
-		return nil, err
-	}
-	const most = 10_000 // a bound for callers that make tokens without end
-	if b.single == nil || len(b.single) >= most {
-		b.single = make(map[string]*Accounts)
-	}
-	b.single[account.ID] = a
-	return a, nil
-}
-
-// list lists accounts, and those that are charged with any of them.
-func (b *Budget) list(accounts ...Account) (*Accounts, error) {
-	a, err := NewAccounts(accounts...)
-	if err != nil || len(b.Shared) == 0 {
-		return a, err
-	}
-	var shared []Account
-	for i, account := range b.Shared {
-		if a.find(account.ID) >= 0 {
-			continue // it is asked about itself
-		}
-		widened, err := b.widen(account.ID, account.Limits)
-		if err != nil {
-			return nil, fmt.Errorf("shared account %d: %w", i+1, err)
-		}
-		shared = append(shared, widened)
-	}
-	return a.Sharing(shared...)
-}
-
-// check names the first required field that is missing.
-func (b *Budget) check() error {
-	if b == nil {
-		return errors.New("ration: the Budget is nil")
-	}
-	if err := validateName(b.Name); err != nil {
-		return err
-	}
-	if b.Margin > mostMargin {
-		return fmt.Errorf("ration: budget %q: Margin is %v: it must be at most %v", b.Name, b.Margin, mostMargin)
-	}
-	if b.Revision < 0 {
-		return fmt.Errorf("ration: budget %q: Revision is %d: it must not be negative", b.Name, b.Revision)
-	}
-	if b.Store == nil {
-		return fmt.Errorf("ration: budget %q: Store is nil: set a *RedisStore for a fleet, or new(ration.MemoryStore) for one process", b.Name)
-	}
-	return nil
-}
-
-// account returns the token's account, with the margin of its limits.
-func (b *Budget) account(t Token) (Account, error) {
-	if t.empty() {
-		return Account{}, errors.New("ration: the token is empty: make it with NewToken from a secret")
-	}
-	limits := t.Limits
-	if limits == nil {
-		limits = b.currentLimits()
-	}
-	return b.widen(t.AccountID(), limits)
-}
-
-// widen returns an account with the margin of its limits.
-func (b *Budget) widen(id string, limits []Limit) (Account, error) {
-	if err := validateLimits(limits); err != nil {
-		return Account{}, fmt.Errorf("ration: budget %q: %w", b.Name, err)
-	}
-	widened := make([]Limit, len(limits))
-	for i, l := range limits {
-		if l.Margin == 0 {
-			l.Margin = b.margin(l)
-		}
-		widened[i] = l
-	}
-	return Account{ID: id, Limits: widened, given: limits}, nil
-}
-
-const (
-	minMargin    = 10 * time.Millisecond
-	maxMargin    = time.Second
-	marginShare  = 100 // a hundredth of the window
-	mostMargin   = 24 * time.Hour
-	confirmAfter = time.Second
-)
-
-// margin returns a limit's, where it names none of its own.
-func (b *Budget) margin(l Limit) time.Duration {
-	switch {
-	case b.Margin < 0:
-		return 0
-	case b.Margin > 0:
-		return b.Margin.Truncate(time.Microsecond)
-	}
-	margin := min(max(l.Window/marginShare, minMargin), maxMargin)
-	if l.Algorithm == GCRA {
-		// What the burst does not cover is added to every spacing.
-		spacing := l.Window / time.Duration(l.Max)
-		margin = min(margin, time.Duration(l.burst()-1)*spacing+spacing/10)
-	}
-	return margin.Truncate(time.Microsecond)
 }

@@ -8,6 +8,7 @@ import (
 // A memoryAccount is what is kept in memory of one account. lua/account.lua is
 // the same in Redis, step by step; the comments there say why.
 type memoryAccount struct {
+	id       string
 	paused   int64 // the end of the pause
 	expires  int64
 	rules    *limitSet // the limits that rule; nil: nothing is booked
@@ -80,7 +81,13 @@ type charge struct {
 
 // openCharge readies an account for a decision.
 func openCharge(account *memoryAccount, set *limitSet, now int64) *charge {
-	c := &charge{account: account, now: now, set: set, renewed: account.renewed}
+	c := new(charge)
+	c.open(account, set, now)
+	return c
+}
+
+func (c *charge) open(account *memoryAccount, set *limitSet, now int64) {
+	*c = charge{account: account, now: now, set: set, renewed: account.renewed}
 	for _, r := range account.runs {
 		r.passed = r.passed[:0]
 	}
@@ -92,7 +99,6 @@ func openCharge(account *memoryAccount, set *limitSet, now int64) *charge {
 			r.passed = append(r.passed, logEntry{h.slot, h.mine().before, h.mine().cost})
 		}
 	}
-	return c
 }
 
 // ruling returns the limits that rule.
@@ -153,7 +159,7 @@ func (c *charge) counter(s *span) counter {
 }
 
 // kept returns how many units of a limit such a booking may use.
-func kept(most int64, l lane) int64 {
+func kept(most int64, l *lane) int64 {
 	if l.keep == 0 {
 		return most
 	}
@@ -161,36 +167,47 @@ func kept(most int64, l lane) int64 {
 }
 
 // settle returns the first slot not before from that every limit admits.
-func settle(charges []*charge, from int64, l lane) int64 {
-	type one struct {
-		charge *charge
-		span   *span
-	}
-	var buffer [4]one
-	limits := buffer[:0]
-	slot := from
+func settle(charges []*charge, from int64, l *lane) int64 {
+	slot, limits := from, 0
 	for _, c := range charges {
 		slot = max(slot, c.account.runs.endOfFirst(l.scopes))
 		for i := range c.set.spans.list {
-			if s := &c.set.spans.list[i]; covers(s.scope, l.scopes) {
-				limits = append(limits, one{c, s})
+			if covers(c.set.spans.list[i].scope, l.scopes) {
+				limits++
 			}
 		}
 	}
-	for at, quiet := 0, 0; quiet < len(limits); at = (at + 1) % len(limits) {
-		c, s, earlier := limits[at].charge, limits[at].span, slot
-		most := kept(s.max, l)
-		if s.algorithm.isLog() {
-			slot = c.account.covered(s.scope).earliest(slot, l.cost, most, s.window)
-		} else {
-			slot = c.counter(s).earliest(meter{s, c}, slot, l.cost, most)
-		}
-		if quiet++; slot != earlier {
-			quiet = 1
+	for quiet := 0; quiet < limits; {
+		for _, c := range charges {
+			for i := range c.set.spans.list {
+				s := &c.set.spans.list[i]
+				if quiet >= limits || !covers(s.scope, l.scopes) {
+					continue
+				}
+				earlier := slot
+				if slot = c.earliest(s, slot, l); slot == earlier {
+					quiet++
+				} else {
+					quiet = 1
+				}
+			}
 		}
 	}
 	return slot
 }
+
+// earliest returns the first slot not before from that a limit admits.
+func (c *charge) earliest(s *span, from int64, l *lane) int64 {
+	most := kept(s.max, l)
+	if s.algorithm.isLog() {
+		return c.account.covered(s.scope).earliestAt(c.now, from, l.cost, most, s.window)
+	}
+	return c.counter(s).earliest(meter{s, c}, from, l.cost, most)
+}
+
+// plain reports whether every limit is a log of a single run. Each then admits all
+// from some slot on.
+func (c *charge) plain() bool { return c.set.spans.logs && len(c.account.runs) <= 1 }
 
 // last returns the slot that no booking of the lane comes before.
 func (a *memoryAccount) last(lane string) int64 {
@@ -207,7 +224,7 @@ func (a *memoryAccount) last(lane string) int64 {
 func (a *memoryAccount) several() bool { return a.lanes != nil }
 
 // enter enters units in the log and in all that counts them.
-func (c *charge) enter(l lane, slot, cost int64, booked bool) part {
+func (c *charge) enter(l *lane, slot, cost int64, booked bool) part {
 	a := c.account
 	if l.name != "" || a.several() || !c.set.spans.logged {
 		if a.lanes == nil {

@@ -1,46 +1,66 @@
 package ration
 
 import (
+	"context"
+	"fmt"
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
 )
 
-// A departure is what httptrace tells of one request's way to the provider. Its
-// hooks may run after RoundTrip has returned.
+// A departure is one request's way to the provider, as httptrace tells it, and the
+// context of the request as its caller gets it back: one value, because every
+// request has one. Its hooks may run after RoundTrip has returned.
 type departure struct {
+	context.Context // the caller's
+	grant           Grant
+	trace           httptrace.ClientTrace
+
+	begun     time.Time
 	connected atomic.Bool // a connection was had: from here on it may have arrived
 	reused    atomic.Bool // that had carried a request before
 	writes    atomic.Int32
-	wrote     atomic.Pointer[time.Time] // the last time
+	wrote     atomic.Int64 // nanoseconds since begun, the last time
 }
 
-func (d *departure) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{
-		GotConn: func(conn httptrace.GotConnInfo) {
-			d.reused.Store(conn.Reused)
-			d.connected.Store(true)
-		},
-		WroteRequest: func(httptrace.WroteRequestInfo) {
-			now := time.Now()
-			d.wrote.Store(&now)
-			d.writes.Add(1)
-		},
+func newDeparture(ctx context.Context, grant Grant) *departure {
+	d := &departure{Context: ctx, grant: grant, begun: time.Now()}
+	d.trace.GotConn = func(conn httptrace.GotConnInfo) {
+		d.reused.Store(conn.Reused)
+		d.connected.Store(true)
 	}
+	d.trace.WroteRequest = func(httptrace.WroteRequestInfo) {
+		d.wrote.Store(int64(time.Since(d.begun)))
+		d.writes.Add(1)
+	}
+	return d
+}
+
+// String is for those who print the context of a response's request.
+func (d *departure) String() string { return fmt.Sprintf("%v.WithGrant(%v)", d.Context, d.grant.Token) }
+
+type grantKey struct{}
+
+// Value returns the grant on which the request was sent.
+func (d *departure) Value(key any) any {
+	if key == (grantKey{}) {
+		return &d.grant
+	}
+	return d.Context.Value(key)
 }
 
 // left returns when the request left at the latest, and how often. On a new
 // connection it may be long on its way after it was written, while the provider
-// accepts the connection: it counts as having left when RoundTrip returned. More
-// than once it left if the connection was dead: http.Transport then sends some
-// requests again by itself, and the provider may have counted both.
-func (d *departure) left(returned time.Time) (at time.Time, times int) {
-	wrote := d.wrote.Load()
+// accepts the connection: it counts as having left when RoundTrip returned, which is
+// now. More than once it left if the connection was dead: http.Transport then sends
+// some requests again by itself, and the provider may have counted both.
+func (d *departure) left() (at time.Time, times int) {
+	times = int(d.writes.Load())
 	switch {
-	case wrote == nil:
+	case times == 0:
 		return time.Time{}, 0
 	case d.reused.Load():
-		return *wrote, int(d.writes.Load())
+		return d.begun.Add(time.Duration(d.wrote.Load())), times
 	}
-	return returned, int(d.writes.Load())
+	return time.Now(), times
 }

@@ -197,7 +197,7 @@ func agreeWithAModel(t *testing.T, a ration.Algorithm) {
 				w := newWorld(rt, kind, new(ration.MemoryStore), &ration.RedisStore{Client: client, Timeout: time.Minute})
 				actions := map[string]func(*rapid.T){
 					"book": w.book, "book again": w.book, "book and again": w.book, "cancel": w.cancel, "cancel again": w.cancel,
-					"replay": w.replay, "cancel before booking": w.cancelBefore, "pause": w.pause, "usage": w.usage,
+					"cancel what was never booked": w.cancelUnknown, "pause": w.pause, "usage": w.usage,
 					"status": w.status, "step": w.step, "step to an edge": w.stepToEdge,
 				}
 				if kind.back {

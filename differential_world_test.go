@@ -1,7 +1,6 @@
 package ration_test
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"time"
@@ -203,31 +202,9 @@ func (w *world) same(rt *rapid.T, answers []ration.Booking) {
 	require.Equal(rt, said[0], said[1], "memory and redis")
 }
 
-func (w *world) replay(rt *rapid.T) {
-	b := w.past(rt)
-	r := b.request
-	r.Now, r.MaxWait = time.UnixMicro(w.now), 0
-	var answers []ration.Booking
-	for i, store := range w.stores {
-		answer, err := store.Book(rt.Context(), r)
-		if b.cancelled {
-			require.ErrorIs(rt, err, context.Canceled)
-			continue
-		}
-		require.NoError(rt, err)
-		require.Equal(rt, b.answers[i].Entry, answer.Entry)
-		require.Equal(rt, b.answers[i].Account, answer.Account)
-		require.Equal(rt, b.answers[i].Slot, answer.Slot)
-		answers = append(answers, answer)
-	}
-	if !b.cancelled {
-		w.same(rt, answers)
-	}
-}
-
 func (w *world) cancel(rt *rapid.T) {
 	b := w.past(rt)
-	w.handBack(rt, b, rapid.Bool().Draw(rt, "by ID only"))
+	w.handBack(rt, b)
 }
 
 func (w *world) cancelMany(rt *rapid.T) {
@@ -238,17 +215,13 @@ func (w *world) cancelMany(rt *rapid.T) {
 		slices.Reverse(many)
 	}
 	for _, b := range many {
-		w.handBack(rt, b, false)
+		w.handBack(rt, b)
 	}
 }
 
-func (w *world) handBack(rt *rapid.T, b *booked, byID bool) {
+func (w *world) handBack(rt *rapid.T, b *booked) {
 	for i, store := range w.stores {
-		booking := b.answers[i]
-		if byID {
-			booking = ration.Booking{ID: booking.ID, Budget: booking.Budget}
-		}
-		r := ration.CancelRequest{Booking: booking, Accounts: b.request.Accounts, Now: time.UnixMicro(w.now)}
+		r := ration.CancelRequest{Booking: b.answers[i], Accounts: b.request.Accounts, Now: time.UnixMicro(w.now)}
 		if len(w.model) == 1 {
 			r.Accounts = nil
 		}
@@ -260,12 +233,10 @@ func (w *world) handBack(rt *rapid.T, b *booked, byID bool) {
 	b.cancelled, w.cancelled = true, true
 }
 
-func (w *world) cancelBefore(rt *rapid.T) {
-	r := w.request(w.some(rt), 1)
+func (w *world) cancelUnknown(rt *rapid.T) {
+	never := ration.Booking{ID: ration.NewBookingID(), Budget: w.budget}
 	for _, store := range w.stores {
-		require.NoError(rt, store.Cancel(rt.Context(), ration.CancelRequest{Booking: ration.Booking{ID: r.ID, Budget: w.budget}}))
-		_, err := store.Book(rt.Context(), r)
-		require.ErrorIs(rt, err, context.Canceled)
+		require.NoError(rt, store.Cancel(rt.Context(), ration.CancelRequest{Booking: never, Accounts: w.some(rt)}))
 	}
 }
 

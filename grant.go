@@ -20,9 +20,19 @@ type Grant struct {
 
 	budget   *Budget
 	soonest  time.Time // Slot on this process's clock, at the soonest
-	booking  Booking
+	id       BookingID
+	account  string
+	entry    string
+	now      time.Time // the store's clock when it was booked
+	away     bool      // booked while the store was down
 	accounts *Accounts
 	scopes   []string
+}
+
+// booking returns what of the booking it takes to hand it back.
+func (g *Grant) booking() Booking {
+	return Booking{ID: g.id, Budget: g.budget.Name, Cost: g.Cost, Booked: true, Account: g.account,
+		Slot: g.Slot, Now: g.now, Entry: g.entry, away: g.away}
 }
 
 // Cancel hands the grant's units back to the fleet. It says that nothing was
@@ -32,7 +42,7 @@ func (g Grant) Cancel(ctx context.Context) error {
 	if g.budget == nil {
 		return nil
 	}
-	return g.budget.handBack(ctx, g.booking, g.accounts)
+	return g.budget.handBack(ctx, g.booking(), g.accounts)
 }
 
 // left corrects the log if the call left more than once, or so much later than its
@@ -41,20 +51,22 @@ func (g Grant) Cancel(ctx context.Context) error {
 // left, and its slot handed back in the same step. If the store fails the slot
 // stands, and Margin is what is left between the two calls.
 func (g Grant) left(ctx context.Context, at time.Time, times int) {
-	account := g.accounts.At(g.accounts.find(g.booking.Account))
+	account := &g.accounts.list[g.accounts.find(g.account)]
 	after, tolerance := at.Sub(g.soonest), account.tolerance()
-	b, instead := g.budget, g.booking
+	b, instead := g.budget, g.booking()
 	if tolerance == 0 || after <= tolerance {
 		instead = Booking{} // the slot stands for one of them
 		times--
 	}
-	if times < 1 || g.booking.away {
+	if times < 1 || g.away {
 		return
 	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), handBackWithin)
+	defer stop()
 	slot := g.Slot.Add(max(0, after) + time.Microsecond - 1).Truncate(time.Microsecond)
 	spent := Spending{Slot: slot, Cost: g.Cost * times}
 	// The one that hands the slot back comes last: until then both count.
-	charged := append(slices.Clone(g.accounts.Shared()), account)
+	charged := append(slices.Clone(g.accounts.Shared()), *account)
 	for i, account := range charged {
 		r := EnterRequest{ID: NewBookingID(), Budget: b.Name, Account: account, Scopes: g.scopes,
 			Spent: []Spending{spent}, Now: b.clock()}
@@ -72,6 +84,6 @@ func (g Grant) left(ctx context.Context, at time.Time, times int) {
 	defer b.mu.Unlock()
 	b.own.remove(instead, g.accounts.Shared())
 	for _, account := range charged {
-		b.own.add(account, Booking{Slot: spent.Slot, Now: g.booking.Now, Cost: spent.Cost}, spent.Slot)
+		b.own.add(&account, &Booking{Slot: spent.Slot, Now: g.now, Cost: spent.Cost}, spent.Slot)
 	}
 }

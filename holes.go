@@ -33,6 +33,9 @@ func compareHoles(a, b hole) int {
 
 // drop forgets the holes before an instant.
 func (a *memoryAccount) drop(before int64) {
+	if len(a.holes) == 0 {
+		return
+	}
 	i := 0
 	for i < len(a.holes) && a.holes[i].slot < before {
 		i++
@@ -50,17 +53,20 @@ func (c *charge) unsure() bool {
 // handedBack returns the place of the first hole of the lane that is of at least
 // cost units and has not come before from, or -1. Limits that were lowered since
 // may have no room for it.
-func handedBack(charges []*charge, l lane, from int64) int {
-	none := l
+func handedBack(charges []*charge, l *lane, from int64) int {
+	if len(charges[0].account.holes) == 0 {
+		return -1
+	}
+	none := *l
 	none.cost = 0
 	return slices.IndexFunc(charges[0].account.holes, func(h hole) bool {
 		return h.slot >= from && !h.other && h.lane == l.name && h.mine().cost >= l.cost &&
-			(charges[0].first || settle(charges, h.slot, none) == h.slot)
+			(charges[0].first || settle(charges, h.slot, &none) == h.slot)
 	})
 }
 
 // take books a hole of the first account, or as much of it as cost is.
-func take(charges []*charge, l lane, at int) (parts []part) {
+func take(charges []*charge, l *lane, at int) (parts []part) {
 	h := charges[0].account.holes[at]
 	rest := hole{slot: h.slot, lane: h.lane}
 	for i, p := range h.parts {
@@ -112,11 +118,10 @@ func (a *memoryAccount) giveBack(h hole, i int) {
 	a.addHole(h, i)
 	if h.lane == "" && p.logged && !a.several() && len(a.counters) == 0 {
 		for range maxHoles + 1 {
-			n := len(r.entries) - 1
-			if n < 0 {
+			if r.entries.len() == 0 {
 				break
 			}
-			e := r.entries[n]
+			e := *r.entries.at(r.entries.len() - 1)
 			at, found := slices.BinarySearchFunc(a.holes, hole{slot: e.slot, parts: []part{{true, r.number, e.before, e.cost}}}, compareHoles)
 			if !found || a.holes[at].mine().cost != e.cost {
 				break
@@ -149,30 +154,16 @@ func (a *memoryAccount) has(h hole, id string) bool {
 	return found
 }
 
-// name returns the booking as Booking.Entry has it: its lane, a zero, and 18 bytes
-// for each account that was charged.
-func (h hole) name() string {
-	b := append([]byte(h.lane), 0)
-	for _, p := range h.parts {
-		logged := byte('N')
-		if p.logged {
-			logged = 'L'
-		}
-		b = append(b, logged, byte('0'+p.number))
-		b = binary.BigEndian.AppendUint64(b, uint64(p.before))
-		b = binary.BigEndian.AppendUint64(b, uint64(p.cost))
-	}
-	return string(b)
-}
+// partLength is that of an account's part in Booking.Entry.
+const partLength = 18
 
 func parseHole(name string, slot time.Time) (hole, error) {
-	const length = 18
 	lane, text, found := strings.Cut(name, "\x00")
-	if !found || len(text) == 0 || len(text)%length != 0 {
+	if !found || len(text) == 0 || len(text)%partLength != 0 {
 		return hole{}, errOtherStore
 	}
 	h := hole{slot: slot.UnixMicro(), lane: lane}
-	for ; len(text) > 0; text = text[length:] {
+	for ; len(text) > 0; text = text[partLength:] {
 		h.parts = append(h.parts, part{
 			logged: text[0] == 'L',
 			number: int(text[1] - '0'),

@@ -2,6 +2,7 @@ package ration
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
@@ -18,17 +19,25 @@ type ledger struct {
 // An ownAccount is the process's own bookings of one account, oldest first.
 type ownAccount struct {
 	account Account
-	own     []ownBooking
+	own     blockList[ownBooking]
 	total   Spending // by the whole fleet, as of the last booking
 }
 
+// An ownBooking is as small as can be: a process keeps one for each of its calls.
+// Instants are in microseconds, on the store's clock.
 type ownBooking struct {
-	Spending
-	booked time.Time // on the store's clock; zero: made while it was down
+	slot   int64
+	booked int64 // when; 0: it was made while the store was down
+	cost   int
+	entry  string
 }
 
-// add needs the budget's mu.
-func (l *ledger) add(account Account, b Booking, booked time.Time) {
+func (o *ownBooking) spending() Spending {
+	return Spending{Slot: time.UnixMicro(o.slot), Cost: o.cost, Entry: o.entry}
+}
+
+// add needs the budget's mu. Zero booked: the store is down.
+func (l *ledger) add(account *Account, b *Booking, booked time.Time) {
 	of := l.accounts[account.ID]
 	if of == nil {
 		if l.accounts == nil {
@@ -37,26 +46,38 @@ func (l *ledger) add(account Account, b Booking, booked time.Time) {
 		of = new(ownAccount)
 		l.accounts[account.ID] = of
 	}
-	of.account = account
-	l.away = l.away || booked.IsZero()
+	of.account = *account
+	o := ownBooking{slot: b.Slot.UnixMicro(), cost: b.Cost, entry: b.Entry}
+	if booked.IsZero() {
+		l.away = true
+	} else {
+		o.booked = booked.UnixMicro()
+	}
 	// Only as many are dropped as are added, and one more, so that no booking
 	// pays for an hour's.
+	oldest := b.Now.UnixMicro() - account.longest().Microseconds()
 	for range 2 {
-		if len(of.own) > 0 && !of.own[0].Slot.After(b.Now.Add(-account.longest())) {
-			of.own = of.own[1:]
+		if of.own.len() > 0 && of.own.at(0).slot <= oldest {
+			of.own.drop(1)
 		}
 	}
 	if b.Used > 0 {
 		of.total = Spending{Slot: b.Now, Cost: b.Used}
 	}
-	of.own = append(of.own, ownBooking{Spending{Slot: b.Slot, Cost: b.Cost, Entry: b.Entry}, booked})
+	of.own.push(o)
 }
 
-// share adds a booking to a shared account that was charged with it. What the
-// fleet has spent of that is not known. It needs the budget's mu.
-func (l *ledger) share(account Account, b Booking, booked time.Time) {
-	b.Used = 0
-	l.add(account, b, booked)
+// share adds a booking to shared accounts that were charged with it. What the
+// fleet has spent of those is not known. It needs the budget's mu.
+func (l *ledger) share(shared []Account, b *Booking, booked time.Time) {
+	if len(shared) == 0 {
+		return
+	}
+	unknown := *b
+	unknown.Used = 0
+	for i := range shared {
+		l.add(&shared[i], &unknown, booked)
+	}
 }
 
 // remove needs the budget's mu. What is handed back is most often young.
@@ -72,9 +93,10 @@ func (l *ledger) removeFrom(account string, b Booking) {
 	if of == nil {
 		return
 	}
-	for i := len(of.own) - 1; i >= 0; i-- {
-		if of.own[i].Entry == b.Entry && of.own[i].Slot.Equal(b.Slot) && of.own[i].Cost == b.Cost {
-			of.own = slices.Delete(of.own, i, i+1)
+	slot := b.Slot.UnixMicro()
+	for i := of.own.len() - 1; i >= 0; i-- {
+		if o := of.own.at(i); o.slot == slot && o.entry == b.Entry && o.cost == b.Cost {
+			of.own.remove(i)
 			return
 		}
 	}
@@ -89,13 +111,13 @@ type spent struct {
 
 // choose returns the bookings that are wanted, in the order of their slots. It
 // needs the budget's mu.
-func (l *ledger) choose(wanted func(ownBooking) bool) []spent {
+func (l *ledger) choose(wanted func(*ownBooking) bool) []spent {
 	var all []spent
 	for _, of := range l.accounts {
 		one := spent{account: of.account}
-		for _, b := range of.own {
-			if wanted(b) {
-				one.list = append(one.list, b.Spending)
+		for i := range of.own.len() {
+			if o := of.own.at(i); wanted(o) {
+				one.list = append(one.list, o.spending())
 			}
 		}
 		if len(one.list) > 0 {
@@ -111,9 +133,9 @@ func (l *ledger) choose(wanted func(ownBooking) bool) []spent {
 func (l *ledger) entered(all []spent, now time.Time) {
 	for _, one := range all {
 		of := l.accounts[one.account.ID]
-		for i := range of.own {
-			if of.own[i].booked.IsZero() && slices.Contains(one.list, of.own[i].Spending) {
-				of.own[i].booked = now
+		for i := range of.own.len() {
+			if o := of.own.at(i); o.booked == 0 && slices.Contains(one.list, o.spending()) {
+				o.booked = now.UnixMicro()
 			}
 		}
 	}
@@ -129,9 +151,10 @@ const carefulFor = 2 * time.Second
 // status if nothing was heard for less than that.
 func (b *Budget) mend(ctx context.Context, status Status) error {
 	lost, late := status.Lost, status.Now.Sub(status.Lost) > carefulFor
+	since, careful := lost.UnixMicro(), lost.Add(carefulFor).UnixMicro()
 	b.mu.Lock()
-	missing := b.own.choose(func(o ownBooking) bool {
-		return !o.booked.IsZero() && o.booked.Before(lost) && !(late && o.Slot.After(lost.Add(carefulFor)))
+	missing := b.own.choose(func(o *ownBooking) bool {
+		return o.booked != 0 && o.booked < since && !(late && o.slot > careful)
 	})
 	if late {
 		b.void = lost
@@ -149,9 +172,8 @@ func (b *Budget) mend(ctx context.Context, status Status) error {
 }
 
 // isVoid reports whether a booking was lost and its slot may be another's by now.
-func (b *Budget) isVoid(booking Booking) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
+// It needs mu.
+func (b *Budget) isVoid(booking *Booking) bool {
 	return booking.Now.Before(b.void) && booking.Slot.After(b.void.Add(carefulFor))
 }
 
@@ -186,12 +208,13 @@ func (b *Budget) nameParts(why string, when time.Time, account string, first tim
 	return BookingID(h.Sum(nil)[:16])
 }
 
-// process names this budget value among all workers of the fleet.
+// process names this budget value among all workers of the fleet, as surely as can
+// be: two of one name would each take what the other enters for its own.
 func (b *Budget) process() BookingID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.worker == (BookingID{}) {
-		b.worker = NewBookingID()
+		_, _ = rand.Read(b.worker[:]) // it never fails
 	}
 	return b.worker
 }

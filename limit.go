@@ -3,6 +3,7 @@ package ration
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,8 +28,8 @@ type Limit struct {
 	// Algorithm is how the provider counts. Zero: SlidingLog.
 	Algorithm Algorithm
 	// Scope names the requests that the limit covers: those whose scopes have
-	// it, as [WithScope] or [Transport.Scope] says. 1 to 32 letters, digits,
-	// '-', '_' and '.'. Empty: all requests.
+	// it, as [WithScopes] or [Transport.Scope] says. 1 to 32 letters, digits,
+	// '-', '_' and '.'. Empty: all requests. The limits of an account name at most 6.
 	Scope string
 
 	// Burst is, for GCRA, how many units may leave at once after a rest. Zero:
@@ -279,6 +280,7 @@ const defaultSubWindows = 60
 func (l Limit) margin() time.Duration { return max(0, l.Margin) }
 
 func validateLimits(limits []Limit) error {
+	scopes := 0
 	if len(limits) == 0 {
 		return errors.New("there is no limit: name at least one, such as ration.PerHour(5000)")
 	}
@@ -294,9 +296,20 @@ func validateLimits(limits []Limit) error {
 				return fmt.Errorf("limits %d and %d differ in nothing but Max: keep the smaller", j+1, i+1)
 			}
 		}
+		if l.Scope != "" && !slices.ContainsFunc(limits[:i], func(o Limit) bool { return o.Scope == l.Scope }) {
+			scopes++
+		}
+	}
+	if scopes > maxScopes {
+		return fmt.Errorf("there are limits of %d scopes: at most %d can be kept in one step: "+
+			"give limits that never cover the same request a Budget each", scopes, maxScopes)
 	}
 	return nil
 }
 
-// maxLimits bounds the work of one booking.
-const maxLimits = 16
+// These bound the work of one booking. A log has a run of entries for each set of
+// scopes that requests have.
+const (
+	maxLimits = 16
+	maxScopes = 6
+)

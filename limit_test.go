@@ -1,6 +1,7 @@
 package ration_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -138,4 +139,17 @@ func FuzzParseLimit(f *testing.F) {
 		_, err = newBudget(limit).Remaining(t.Context(), ration.NewToken("a"))
 		require.NoError(t, err)
 	})
+}
+
+func TestTheLimitsOfAnAccountAreOfFewScopes(t *testing.T) {
+	var limits []ration.Limit
+	for i := range 7 {
+		// Two of each scope.
+		limits = append(limits, ration.Limit{Max: 5, Window: time.Hour, Scope: fmt.Sprint("scope-", i%6)})
+	}
+	_, err := newBudget(limits...).Remaining(t.Context(), ration.NewToken("a"))
+	require.NoError(t, err)
+	limits[6].Scope = "another"
+	_, err = newBudget(limits...).Remaining(t.Context(), ration.NewToken("a"))
+	require.ErrorContains(t, err, "there are limits of 7 scopes: at most 6 can be kept in one step: give limits that never cover the same request a Budget each")
 }

@@ -4,23 +4,30 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"time"
 )
 
 // A memoryIndex holds the accounts of one Accounts, ordered by score: a slot
 // that the account's next booking does not come before.
 type memoryIndex struct {
 	items   []scoredAccount
-	scores  map[string]int64 // by member
-	expires int64            // a day after its last use, on the machine's clock
+	scores  []int64 // by place in Accounts
+	ranks   []int   // likewise
+	expires int64   // a day after its last use, on the machine's clock
 }
 
-// A scoredAccount is named as in the Redis index, SET:ACCOUNT, so that equal
-// scores come in the same order.
+// A scoredAccount is an account by its place in Accounts. Its rank among all is
+// that of its name in the Redis index, SET:ACCOUNT, so that equal scores come in
+// the same order.
 type scoredAccount struct {
-	member string
-	at     int // the account's place in Accounts
-	score  int64
+	score int64
+	rank  int
+	at    int
+}
+
+// A placeScore is the score of the account at that place in Accounts.
+type placeScore struct {
+	at    int
+	score int64
 }
 
 // A candidate is an account with the slot that it can give.
@@ -32,35 +39,35 @@ type candidate struct {
 	hole    int // its place in the account's holes; -1: none
 }
 
-// choose returns the account that can take the booking first, and the new scores
-// of those that it looked at, by their place; nil for a list without an index.
-func (b *memoryBudget) choose(r BookRequest, l lane, now int64) (candidate, map[int]int64, error) {
+// choose returns the account that can take the booking first, and notes the new
+// scores of those that it looked at. A list of one has no index.
+func (b *memoryBudget) choose(r *BookRequest, l *lane, index *memoryIndex, now int64) (candidate, error) {
 	a := r.Accounts
-	shared, from := make([]*charge, len(a.shared)), now
-	for i, account := range a.shared {
-		shared[i] = openCharge(b.account(account.ID), &a.sets[a.shares[i]], now)
-		if shared[i].rule(r.Revision); shared[i].differs {
-			return candidate{}, nil, differ(r, account.ID, shared[i].account.ruling().spell())
+	from := now
+	for i := range a.shared {
+		c := b.work.open(b.account(a.shared[i].ID), &a.sets[a.shares[i]], now)
+		if c.rule(r.Revision); c.differs {
+			return candidate{}, differ(*r, a.shared[i].ID, c.account.ruling().spell())
 		}
-		if l.cost > shared[i].set.spans.most(l.scopes) {
-			return candidate{}, nil, tooCostly(r)
+		if l.cost > c.set.spans.most(l.scopes) {
+			return candidate{}, tooCostly(*r)
 		}
-		from = max(from, shared[i].account.paused)
+		from = max(from, c.account.paused)
 	}
-	if a.Len() == 1 {
+	shared := b.work.charges[:len(a.shared)]
+	if index == nil {
 		one, ok := b.consider(r, l, 0, shared, from, now)
 		if !ok {
-			return one, nil, b.refuse(r, one)
+			return one, b.refuse(r, one)
 		}
-		return one, nil, nil
+		return one, nil
 	}
 	best, refused := candidate{at: -1}, candidate{at: -1}
-	scores := make(map[int]int64)
 	soonest := now
 	if len(shared) > 0 {
 		soonest = settle(shared, from, l)
 	}
-	for _, item := range b.index(a, l.name).items {
+	for _, item := range index.items {
 		// Scores are never too late: nothing behind this one is earlier.
 		if best.at >= 0 && best.slot <= max(soonest, item.score) {
 			break
@@ -76,23 +83,23 @@ func (b *memoryBudget) choose(r BookRequest, l lane, now int64) (candidate, map[
 			}
 			continue
 		}
-		scores[item.at] = one.score(l)
+		b.work.scores = append(b.work.scores, placeScore{item.at, one.score(l)})
 		if best.at < 0 || one.slot < best.slot {
 			best = one
 		}
 	}
 	if best.at < 0 {
-		return best, nil, b.refuse(r, refused)
+		return best, b.refuse(r, refused)
 	}
-	return best, scores, nil
+	return best, nil
 }
 
 // refuse returns the error for a booking that no account takes.
-func (b *memoryBudget) refuse(r BookRequest, c candidate) error {
+func (b *memoryBudget) refuse(r *BookRequest, c candidate) error {
 	if c.at >= 0 && c.charges[0].differs {
-		return differ(r, r.Accounts.At(c.at).ID, c.charges[0].account.ruling().spell())
+		return differ(*r, r.Accounts.At(c.at).ID, c.charges[0].account.ruling().spell())
 	}
-	return tooCostly(r)
+	return tooCostly(*r)
 }
 
 // tooCostly returns the error for a cost that the limits which rule do not allow.
@@ -101,19 +108,24 @@ func tooCostly(r BookRequest) error {
 }
 
 // consider returns the slot that an account can give, and whether it gives any.
-func (b *memoryBudget) consider(r BookRequest, l lane, at int, shared []*charge, from, now int64) (candidate, bool) {
+func (b *memoryBudget) consider(r *BookRequest, l *lane, at int, shared []*charge, from, now int64) (candidate, bool) {
 	a := r.Accounts
 	account := b.account(a.list[at].ID)
-	own := openCharge(account, &a.sets[a.setOf[at]], now)
+	own := b.work.open(account, &a.sets[a.setOf[at]], now)
 	own.rule(r.Revision)
-	c := candidate{at: at, charges: append([]*charge{own}, shared...), hole: -1}
+	c := candidate{at: at, charges: b.work.list(own, shared), hole: -1}
 	if own.differs || l.cost > own.set.spans.most(l.scopes) {
 		return c, false
 	}
-	from = max(from, account.paused)
-	c.rule = settle(c.charges[:1], account.last(l.name), l)
+	from, c.rule = max(from, account.paused), account.last(l.name)
+	// The rule is for the index. Without one, to ask for it first and then from
+	// there on is to ask once, where all limits admit all from some slot on.
+	once := len(a.list) == 1 && len(shared) == 0 && own.plain()
+	if !once {
+		c.rule = settle(c.charges[:1], c.rule, l)
+	}
 	c.slot = c.rule
-	if len(shared) > 0 || c.rule < from {
+	if once || len(shared) > 0 || c.rule < from {
 		c.slot = settle(c.charges, max(from, c.rule), l)
 	}
 	if c.hole = handedBack(c.charges, l, from); c.hole >= 0 {
@@ -123,7 +135,7 @@ func (b *memoryBudget) consider(r BookRequest, l lane, at int, shared []*charge,
 }
 
 // score returns the account's score as it was considered for a booking.
-func (c candidate) score(l lane) int64 {
+func (c *candidate) score(l *lane) int64 {
 	account := c.charges[0].account
 	switch {
 	case c.charges[0].unsure():
@@ -131,7 +143,7 @@ func (c candidate) score(l lane) int64 {
 	case l.cost == 1:
 		return max(c.rule, account.paused)
 	}
-	return max(c.charges[0].score(l, false), account.paused)
+	return max(c.charges[0].score(*l, false), account.paused)
 }
 
 // score returns the slot of a booking of one unit that comes long ago. It is not
@@ -141,42 +153,52 @@ func (c *charge) score(l lane, unsure bool) int64 {
 		return 0
 	}
 	l.cost = 1
-	return settle([]*charge{c}, c.account.last(l.name), l)
+	return settle([]*charge{c}, c.account.last(l.name), &l)
 }
 
 // index returns the index of the accounts for a lane.
-func (b *memoryBudget) index(accounts *Accounts, lane string) *memoryIndex {
+func (b *memoryBudget) index(accounts *Accounts, lane string, moment int64) *memoryIndex {
 	index := b.indexes[accounts.digest+lane]
 	if index == nil {
-		index = &memoryIndex{scores: make(map[string]int64, accounts.Len())}
-		for i := range accounts.list {
-			index.items = append(index.items, scoredAccount{member: accounts.member(i), at: i})
-			index.scores[accounts.member(i)] = 0
-		}
-		slices.SortFunc(index.items, scoredAccount.compare)
+		index = newMemoryIndex(accounts)
 		b.indexes[accounts.digest+lane] = index
 	}
-	index.expires = time.Now().UnixMicro() + dayMicros
+	index.expires = moment + dayMicros
 	return index
 }
 
+func newMemoryIndex(accounts *Accounts) *memoryIndex {
+	n := accounts.Len()
+	x := &memoryIndex{scores: make([]int64, n), ranks: make([]int, n)}
+	members := make([]string, n)
+	for at := range n {
+		members[at] = accounts.member(at)
+		x.items = append(x.items, scoredAccount{at: at})
+	}
+	slices.SortFunc(x.items, func(a, b scoredAccount) int { return cmp.Compare(members[a.at], members[b.at]) })
+	for rank := range x.items {
+		x.items[rank].rank = rank
+		x.ranks[x.items[rank].at] = rank
+	}
+	return x
+}
+
 func (a scoredAccount) compare(b scoredAccount) int {
-	return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.member, b.member))
+	return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.rank, b.rank))
 }
 
 // update moves the accounts at the given places to their new scores.
-func (x *memoryIndex) update(scores map[int]int64, accounts *Accounts) {
-	for at, score := range scores {
-		member := accounts.member(at)
-		old := scoredAccount{member: member, at: at, score: x.scores[member]}
-		if old.score == score {
+func (x *memoryIndex) update(scores []placeScore) {
+	for _, s := range scores {
+		if x.scores[s.at] == s.score {
 			continue
 		}
-		x.scores[member] = score
-		i, _ := slices.BinarySearchFunc(x.items, old, scoredAccount.compare)
+		item := scoredAccount{x.scores[s.at], x.ranks[s.at], s.at}
+		x.scores[s.at] = s.score
+		i, _ := slices.BinarySearchFunc(x.items, item, scoredAccount.compare)
 		x.items = slices.Delete(x.items, i, i+1)
-		old.score = score
-		i, _ = slices.BinarySearchFunc(x.items, old, scoredAccount.compare)
-		x.items = slices.Insert(x.items, i, old)
+		item.score = s.score
+		i, _ = slices.BinarySearchFunc(x.items, item, scoredAccount.compare)
+		x.items = slices.Insert(x.items, i, item)
 	}
 }

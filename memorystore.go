@@ -2,7 +2,6 @@ package ration
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -22,120 +21,115 @@ import (
 type MemoryStore struct {
 	mu      sync.Mutex // protects all below
 	epoch   time.Time  // when the clock was first read
+	began   int64      // epoch, in nanoseconds
 	budgets map[string]*memoryBudget
+	latest  *memoryBudget // that was asked for; nil: none
+	prefix  BookingID     // of the IDs that the store itself gives
+	counted uint64        // how many it gave
+	work    scratch
 }
 
-// A memoryBudget is all that is kept of one budget.
-type memoryBudget struct {
-	version  int64
-	revision int // the highest that limits were booked with
-	accounts map[string]*memoryAccount
-	indexes  map[string]*memoryIndex
-	answers  map[BookingID]memoryAnswer
-	asked    []BookingID // the keys of answers, oldest first
+// A reading is of the clocks, at the beginning of a step. Instants are in
+// microseconds.
+type reading struct {
+	now    int64     // on the request's clock, or the store's
+	moment int64     // on the store's
+	read   time.Time // the same instant on this process's clock
 }
 
-// A memoryAnswer is kept for a minute, as RedisStore does.
-type memoryAnswer struct {
-	booking   Booking
-	cancelled bool
-	expires   int64
-}
-
-const (
-	rememberMicros = 60 * 1_000_000
-)
-
-// now returns the request's clock, or the store's. Callers hold mu.
-func (s *MemoryStore) now(asked time.Time) int64 {
-	if !asked.IsZero() {
-		return asked.UnixMicro()
-	}
+// clock reads the clocks, the machine's but once. Callers hold mu.
+func (s *MemoryStore) clock(asked time.Time) reading {
 	if s.epoch.IsZero() {
 		s.epoch = time.Now()
+		s.began = s.epoch.UnixNano()
 	}
-	return s.epoch.Add(time.Since(s.epoch)).UnixMicro()
+	passed := time.Since(s.epoch)
+	c := reading{moment: (s.began + int64(passed)) / 1000, read: s.epoch.Add(passed)}
+	if c.now = c.moment; !asked.IsZero() {
+		c.now = asked.UnixMicro()
+	}
+	return c
 }
 
 // budget returns what is kept of a budget. Callers hold mu.
 func (s *MemoryStore) budget(name string) *memoryBudget {
+	if s.latest != nil && s.latest.name == name {
+		return s.latest
+	}
 	b := s.budgets[name]
 	if b == nil {
 		b = &memoryBudget{
+			name:     name,
 			accounts: make(map[string]*memoryAccount),
 			indexes:  make(map[string]*memoryIndex),
-			answers:  make(map[BookingID]memoryAnswer),
+			work:     &s.work,
 		}
 		if s.budgets == nil {
 			s.budgets = make(map[string]*memoryBudget)
 		}
 		s.budgets[name] = b
 	}
+	s.latest = b
 	return b
-}
-
-// account returns what is kept of an account.
-func (b *memoryBudget) account(id string) *memoryAccount {
-	a := b.accounts[id]
-	if a == nil {
-		a = new(memoryAccount)
-		b.accounts[id] = a
-	}
-	return a
 }
 
 // Book implements [Store].
 func (s *MemoryStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
-	if err := ctx.Err(); err != nil {
+	var answer Booking
+	if err := s.book(ctx, &r, &answer); err != nil {
 		return Booking{}, err
 	}
+	return answer, nil
+}
+
+// book is Book with the answer where its caller wants it. Nothing keeps r.
+func (s *MemoryStore) book(ctx context.Context, r *BookRequest, answer *Booking) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	if err := r.validate(); err != nil {
-		return Booking{}, err
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now(r.Now)
+	clock := s.clock(r.Now)
+	now := clock.now
 	b := s.budget(r.Budget)
-	if known, found := b.answers[r.ID]; found {
-		if known.cancelled {
-			return Booking{}, errCancelledBefore
-		}
-		known.booking.Now, known.booking.Version = time.UnixMicro(now), b.version
-		return known.booking, nil
-	}
-	b.sweep(now)
+	b.sweep(clock)
+	s.work.begin()
 
 	l := lane{scopes: r.Accounts.relevant(r.Scopes), keep: int64(r.Keep), cost: int64(r.Cost)}
 	l.name = r.Accounts.lane(l.scopes, r.Keep)
-	best, scores, err := b.choose(r, l, now)
+	var index *memoryIndex
+	if r.Accounts.Len() > 1 {
+		index = b.index(r.Accounts, l.name, clock.moment)
+	}
+	best, err := b.choose(r, &l, index, now)
 	if err != nil {
-		return Booking{}, err
+		return err
 	}
 	charge := best.charges[0]
-	answer := Booking{
+	*answer = Booking{
 		ID:      r.ID,
 		Budget:  r.Budget,
 		Cost:    r.Cost,
-		Account: r.Accounts.At(best.at).ID,
-		Slot:    time.UnixMicro(best.slot),
+		Account: r.Accounts.list[best.at].ID,
 		Now:     time.UnixMicro(now),
 		Version: b.version,
 		Booked:  r.MaxWait == Forever || best.slot-now <= r.MaxWait.Microseconds(),
+	}
+	if answer.Slot = answer.Now; best.slot != now {
+		answer.Slot = time.UnixMicro(best.slot)
+	}
+	if r.Now.IsZero() {
+		answer.read = clock.read
 	}
 	if charge.ruled {
 		answer.Ruling = charge.account.ruling()
 	}
 	if answer.Booked {
 		unsure := charge.unsure()
-		h := hole{slot: best.slot, lane: l.name}
-		if best.hole >= 0 {
-			h.parts = take(best.charges, l, best.hole)
-		} else {
-			for _, c := range best.charges {
-				h.parts = append(h.parts, c.enter(l, best.slot, l.cost, true))
-			}
-		}
-		answer.Entry = h.name()
+		answer.Entry = b.enter(&best, &l)
 		if r.Revision > b.revision {
 			b.revision, b.version = r.Revision, max(now, b.version+1)
 		}
@@ -149,15 +143,14 @@ func (s *MemoryStore) Book(ctx context.Context, r BookRequest) (Booking, error) 
 		for _, c := range best.charges {
 			c.trim()
 		}
-		if scores != nil {
-			scores[best.at] = charge.score(l, unsure)
+		if index != nil {
+			s.work.rescore(best.at, charge.score(l, unsure))
 		}
-		b.remember(r.ID, memoryAnswer{booking: answer})
 	}
-	if scores != nil {
-		b.index(r.Accounts, l.name).update(scores, r.Accounts)
+	if index != nil {
+		index.update(s.work.scores)
 	}
-	return answer, nil
+	return nil
 }
 
 // Cancel implements [Store].
@@ -169,40 +162,27 @@ func (s *MemoryStore) Cancel(ctx context.Context, r CancelRequest) error {
 		return err
 	}
 	booking := r.Booking
+	if booking.Account == "" {
+		return nil // no answer is lost, so what has none was not entered
+	}
 	h, err := parseHole(booking.Entry, booking.Slot)
-	if err != nil && booking.Account != "" {
+	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	b := s.budget(booking.Budget)
-	known, found := b.answers[booking.ID]
-	if known.cancelled {
+	if !b.done.add(booking.ID, s.clock(r.Now).moment) {
 		return nil
 	}
-	if booking.Account == "" && found {
-		booking = known.booking
-		h, _ = parseHole(booking.Entry, booking.Slot)
-	}
-	b.remember(booking.ID, memoryAnswer{cancelled: true})
 	b.giveBack(h, booking.Account)
 	if r.Accounts != nil {
 		index, at := b.indexes[r.Accounts.digest+h.lane], r.Accounts.find(booking.Account)
 		if index != nil && at >= 0 {
-			index.update(map[int]int64{at: 0}, r.Accounts)
+			index.update([]placeScore{{at, 0}})
 		}
 	}
 	return nil
-}
-
-// giveBack hands back every part of a booking.
-func (b *memoryBudget) giveBack(h hole, account string) {
-	ids := append([]string{account}, sharedIn(h.lane)...)
-	for i := range min(len(h.parts), len(ids)) {
-		if a := b.accounts[ids[i]]; a != nil {
-			a.giveBack(h, i)
-		}
-	}
 }
 
 // Enter implements [Store].
@@ -223,9 +203,10 @@ func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now(r.Now)
+	clock := s.clock(r.Now)
+	now := clock.now
 	b := s.budget(r.Budget)
-	if _, found := b.answers[r.ID]; found {
+	if b.done.has(r.ID) {
 		return nil
 	}
 	c := openCharge(b.account(r.Account.ID), &accounts.sets[0], now)
@@ -245,18 +226,17 @@ func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
 		}
 		if slot := spent.Slot.UnixMicro(); slot > now-c.set.spans.window {
 			entered = true
-			c.enter(l, max(slot, c.account.last(l.name), c.account.runs.endOfFirst(l.scopes)), int64(spent.Cost), false)
+			c.enter(&l, max(slot, c.account.last(l.name), c.account.runs.endOfFirst(l.scopes)), int64(spent.Cost), false)
 		}
 	}
 	if entered {
 		c.keep()
 	}
-	if known := b.answers[r.Instead.ID]; r.Instead.Entry != "" && !known.cancelled {
-		// It is handed back once, here or by its cancellation.
-		b.remember(r.Instead.ID, memoryAnswer{cancelled: true})
+	// It is handed back once, here or by its cancellation.
+	if r.Instead.Entry != "" && b.done.add(r.Instead.ID, clock.moment) {
 		b.giveBack(instead, r.Account.ID)
 	}
-	b.remember(r.ID, memoryAnswer{cancelled: true})
+	b.done.add(r.ID, clock.moment)
 	return nil
 }
 
@@ -270,7 +250,7 @@ func (s *MemoryStore) Usage(ctx context.Context, r UsageRequest) ([]Usage, error
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now(r.Now)
+	now := s.clock(r.Now).now
 	accounts := map[string]*memoryAccount{}
 	if b := s.budgets[r.Budget]; b != nil {
 		accounts = b.accounts
@@ -305,20 +285,11 @@ func (s *MemoryStore) Pause(ctx context.Context, r PauseRequest) (time.Time, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now(r.Now)
+	now := s.clock(r.Now).now
 	b := s.budget(r.Budget)
 	account := b.account(r.Account)
 	b.silence(account, now+r.For.Microseconds(), now)
 	return time.UnixMicro(account.paused), nil
-}
-
-// silence keeps an account silent until an instant, if it is not for longer.
-func (b *memoryBudget) silence(account *memoryAccount, ends, now int64) {
-	if ends > max(now, account.paused) {
-		account.paused = ends
-		account.expires = max(account.expires, ends+dayMicros)
-		b.version = max(now, b.version+1)
-	}
 }
 
 // Reset implements [Store].
@@ -331,7 +302,7 @@ func (s *MemoryStore) Reset(ctx context.Context, r ResetRequest) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now(r.Now)
+	now := s.clock(r.Now).now
 	b := s.budget(r.Budget)
 	set := newLimitSet(r.Account.Limits, nameLimits(r.Account.Limits))
 	c := openCharge(b.account(r.Account.ID), &set, now)
@@ -355,7 +326,7 @@ func (s *MemoryStore) Status(ctx context.Context, r StatusRequest) (Status, erro
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.now(r.Now)
+	now := s.clock(r.Now).now
 	status := Status{Now: time.UnixMicro(now), PausedUntil: make(map[string]time.Time)}
 	b := s.budgets[r.Budget]
 	if b == nil {
@@ -370,45 +341,6 @@ func (s *MemoryStore) Status(ctx context.Context, r StatusRequest) (Status, erro
 	return status, nil
 }
 
-// remember keeps the answer to a booking for a minute. That minute is real: a
-// copy of a question comes late on the machine's clock, not on the request's.
-func (b *memoryBudget) remember(id BookingID, a memoryAnswer) {
-	a.expires = time.Now().UnixMicro() + rememberMicros
-	if _, found := b.answers[id]; !found {
-		b.asked = append(b.asked, id)
-	}
-	b.answers[id] = a
-}
-
-// sweep removes a few things that are out of use: more than a booking adds, so
-// that what is kept stays bounded.
-func (b *memoryBudget) sweep(now int64) {
-	const few = 4
-	moment := time.Now().UnixMicro()
-	for range few {
-		if len(b.asked) == 0 || b.answers[b.asked[0]].expires > moment {
-			break
-		}
-		delete(b.answers, b.asked[0])
-		b.asked = b.asked[1:]
-	}
-	looked := 0
-	for id, a := range b.accounts {
-		if a.expires <= now {
-			delete(b.accounts, id)
-		}
-		if looked++; looked >= few {
-			break
-		}
-	}
-	for digest, index := range b.indexes {
-		if index.expires <= moment {
-			delete(b.indexes, digest)
-		}
-		break
-	}
-}
-
 func newLimitUsage(l Limit, used, freeAt int64) LimitUsage {
 	most := l.Max
 	if l.Algorithm == GCRA {
@@ -420,5 +352,3 @@ func newLimitUsage(l Limit, used, freeAt int64) LimitUsage {
 	}
 	return u
 }
-
-var errCancelledBefore = fmt.Errorf("ration: the booking was cancelled before it was entered: %w", context.Canceled)

@@ -1,7 +1,6 @@
 package ration_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -67,7 +66,6 @@ type mixedWorld struct {
 	now, latest            int64
 	indebted               map[string]bool
 	steppedBack, cancelled bool
-	replays                bool // an answer's ruling need not be known any more
 }
 
 var mixedScopes = []string{"read", "write", "media"}
@@ -163,17 +161,12 @@ func (w *mixedWorld) said(b ration.Booking, err error) string {
 		return fmt.Sprint("differ ", differ.Budget, differ.Account, differ.Revision, differ.Ours, differ.Theirs)
 	}
 	switch {
-	case errors.Is(err, context.Canceled):
-		return "cancelled"
 	case errors.Is(err, ration.ErrStoreUnavailable):
 		return "the store failed: " + err.Error()
 	case err != nil:
 		return "wrong"
 	}
 	// A store that spells limits out writes what zero and negative ones stand for.
-	if w.replays {
-		b.Ruling = ration.Ruling{}
-	}
 	ruling := slices.Clone(b.Ruling.Limits)
 	for i := range ruling {
 		ruling[i].Margin = max(0, ruling[i].Margin)
@@ -219,24 +212,11 @@ func (w *mixedWorld) book(rt *rapid.T) {
 	}
 }
 
-func (w *mixedWorld) replay(rt *rapid.T) {
-	b := w.past(rt)
-	r := b.request
-	r.Now, r.MaxWait = time.UnixMicro(w.now), 0
-	w.replays = true
-	answers, said := w.ask(rt, r)
-	w.replays = false
-	require.True(rt, said == "cancelled" || answers[0].Slot.Equal(b.answers[0].Slot) && answers[0].Account == b.answers[0].Account, said)
-}
-
 func (w *mixedWorld) cancel(rt *rapid.T) {
 	b := w.past(rt)
-	byID, nowhere := rapid.Bool().Draw(rt, "by ID only"), rapid.Bool().Draw(rt, "from no list")
+	nowhere := rapid.Bool().Draw(rt, "from no list")
 	for i, store := range w.stores {
 		r := ration.CancelRequest{Booking: b.answers[i], Accounts: b.request.Accounts, Now: time.UnixMicro(w.now)}
-		if byID {
-			r.Booking = ration.Booking{ID: b.request.ID, Budget: w.budget}
-		}
 		if nowhere {
 			r.Accounts = nil
 		}
@@ -296,7 +276,6 @@ func (w *mixedWorld) enter(rt *rapid.T) {
 	}
 	w.indebted[account.ID] = true
 	if instead != nil {
-		// To hand it back once more by its ID could hand back what others took of it.
 		w.booked = slices.DeleteFunc(w.booked, func(b *mixedBooking) bool { return b == instead })
 		w.cancelled = true
 	}
@@ -446,7 +425,7 @@ func agreeOnAllAtOnce(t *testing.T, client redis.UniversalClient, kinds ...kindO
 			rapid.Check(t, func(rt *rapid.T) {
 				w := newMixedWorld(rt, kind, new(ration.MemoryStore), store)
 				actions := map[string]func(*rapid.T){
-					"book": w.book, "book again": w.book, "book and again": w.book, "replay": w.replay,
+					"book": w.book, "book again": w.book, "book and again": w.book,
 					"cancel": w.cancel, "cancel again": w.cancel, "pause": w.pause, "usage": w.usage, "change": w.change,
 					"step": w.step, "step to an edge": w.stepToEdge,
 				}

@@ -3,6 +3,7 @@ package ration
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -33,6 +34,8 @@ const (
 
 // An outage is a store's failure, as one budget knows it.
 type outage struct {
+	down atomic.Bool // since is not zero: to be asked after every booking
+
 	mu     sync.Mutex   // protects all below
 	since  time.Time    // zero: the store answers
 	probe  time.Time    // when it is asked next
@@ -46,6 +49,7 @@ func (b *Budget) fell(err error) {
 	news := b.out.since.IsZero()
 	if news {
 		b.out.since = time.Now()
+		b.out.down.Store(true)
 	}
 	b.out.probe = time.Now().Add(probeEvery)
 	b.out.mu.Unlock()
@@ -59,17 +63,14 @@ func (b *Budget) rose(entered int) {
 	b.out.mu.Lock()
 	news := !b.out.since.IsZero()
 	b.out.since, b.out.shares = time.Time{}, nil
+	b.out.down.Store(false)
 	b.out.mu.Unlock()
 	if news {
 		b.notify(Notice{Kind: StoreBack, Count: entered})
 	}
 }
 
-func (b *Budget) isDown() bool {
-	b.out.mu.Lock()
-	defer b.out.mu.Unlock()
-	return !b.out.since.IsZero()
-}
+func (b *Budget) isDown() bool { return b.out.down.Load() }
 
 // reachable reports whether to ask the store, and enters first what was spent
 // without it. Of the callers that find it down one at a time finds out.
@@ -89,7 +90,7 @@ func (b *Budget) reachable(ctx context.Context) bool {
 	b.mu.Lock()
 	var unentered []spent
 	if b.own.away {
-		unentered = b.own.choose(func(o ownBooking) bool { return o.booked.IsZero() })
+		unentered = b.own.choose(func(o *ownBooking) bool { return o.booked == 0 })
 		b.own.away = len(unentered) > 0
 	}
 	b.mu.Unlock()
@@ -142,10 +143,8 @@ func (w *waiter) alone(ctx context.Context, longest time.Duration) error {
 	w.soonest, w.booking = w.due, booking
 	if booking.Booked {
 		b.mu.Lock()
-		b.own.add(w.accounts.At(w.accounts.find(booking.Account)), booking, time.Time{})
-		for _, shared := range w.accounts.Shared() {
-			b.own.share(shared, booking, time.Time{})
-		}
+		b.own.add(&w.accounts.list[w.accounts.find(booking.Account)], &booking, time.Time{})
+		b.own.share(w.accounts.shared, &booking, time.Time{})
 		b.mu.Unlock()
 	}
 	return nil
@@ -171,7 +170,7 @@ func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*MemoryStore, e
 		return b.out.shares, nil
 	}
 	b.mu.Lock()
-	before := b.own.choose(func(ownBooking) bool { return true })
+	before := b.own.choose(func(*ownBooking) bool { return true })
 	pauses := make(map[string]time.Time, len(b.known.PausedUntil))
 	for account, until := range b.known.PausedUntil {
 		pauses[account] = until

@@ -1,6 +1,7 @@
 package ration_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -68,8 +69,179 @@ func TestMoreThanEightOvertakers(t *testing.T) {
 	}
 }
 
+// What the search for an overtaker's slot is bounded by: PLACES and LOOKS in
+// lua/log.lua.
+const (
+	overtakerPlaces = 32
+	overtakerLooks  = 512
+)
+
+// A departure is a booking that a model of the log has seen.
+type departure struct {
+	slot int64
+	cost int
+}
+
+// departures are in the order of slots.
+type departures []departure
+
+// units returns what was booked for slots after low, up to high.
+func (ds departures) units(low, high int64) (units int) {
+	for _, d := range ds {
+		if d.slot > low && d.slot <= high {
+			units += d.cost
+		}
+	}
+	return units
+}
+
+func (ds departures) last() int64 {
+	if len(ds) == 0 {
+		return 0
+	}
+	return ds[len(ds)-1].slot
+}
+
+// givesUp reports whether an overtaker that leaves room units to others is to go
+// behind all of them: because it has tried as many places as it may without finding
+// one, or has looked at as many parts of what is booked ahead.
+func (ds departures) givesUp(from, window int64, room int) bool {
+	looks := 0
+	// fullest returns the end of the last window with no room that ends in [low, high].
+	var fullest func(low, high int64) (int64, bool)
+	fullest = func(low, high int64) (int64, bool) {
+		looks++
+		if ds.units(low-window, high) <= room {
+			return 0, false
+		}
+		if low == high || looks >= overtakerLooks {
+			return low, true
+		}
+		middle := low + (high-low)/2
+		if end, found := fullest(middle+1, high); found {
+			return end, true
+		}
+		return fullest(low, middle)
+	}
+	for place, slot := 0, from; slot < ds.last(); place++ {
+		if place == overtakerPlaces {
+			return true
+		}
+		end, found := fullest(slot, min(slot+window-1, ds.last()))
+		if !found {
+			return false
+		}
+		if looks >= overtakerLooks {
+			return true
+		}
+		// No slot before the one at which enough of that window has left.
+		for _, d := range ds {
+			if d.slot > end-window && ds.units(d.slot, end) <= room {
+				slot = max(slot+1, d.slot+window)
+				break
+			}
+		}
+	}
+	return false
+}
+
+// An overtaker leaves at the first place with room if no more than 31 before it have
+// none, and if it need not look at 512 parts to know that. A place in a window of an
+// hour takes 32 looks, as the window is halved until an instant is left: there no
+// more than 15 may have none. Beyond that it goes behind all others.
+func TestOvertakersLookAtSoManyPlaces(t *testing.T) {
+	t.Parallel()
+	for name, store := range map[string]ration.Store{
+		"memory": new(ration.MemoryStore),
+		"redis":  &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute},
+	} {
+		for _, limits := range []struct {
+			window time.Duration
+			places int
+		}{{time.Hour, 15}, {time.Millisecond, 31}} {
+			for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog} {
+				t.Run(fmt.Sprintf("%s/%v/%v", name, limits.window, algorithm), func(t *testing.T) {
+					accounts, err := ration.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{
+						{Algorithm: algorithm, Max: 3, Window: limits.window},
+					}})
+					require.NoError(t, err)
+					now := time.UnixMicro(1_795_000_000_000_000)
+					// overtake returns after how long a booking of two units leaves, where so
+					// many windows have room for one, and those behind them for both.
+					overtake := func(full int) time.Duration {
+						budget := redistest.Name(t)
+						book := func(cost, keep int) time.Duration {
+							b, err := store.Book(t.Context(), ration.BookRequest{
+								ID: ration.NewBookingID(), Budget: budget, Accounts: accounts, Cost: cost, Keep: keep, MaxWait: ration.Forever, Now: now,
+							})
+							require.NoError(t, err)
+							return b.Slot.Sub(now)
+						}
+						for range full {
+							book(1, 200)
+							book(1, 200)
+						}
+						for range 4 {
+							book(1, 500)
+						}
+						return book(2, 0)
+					}
+					for full := range limits.places + 1 {
+						require.Equal(t, time.Duration(full)*limits.window, overtake(full))
+					}
+					for full := limits.places + 1; full < limits.places+4; full++ {
+						require.Equal(t, time.Duration(full+3)*limits.window, overtake(full))
+					}
+				})
+			}
+		}
+	}
+}
+
+// The search of a caller whose lane was idle is not used up by places that have passed.
+func TestAnOvertakerThatWasIdleLooksOnlyAhead(t *testing.T) {
+	t.Parallel()
+	const window = time.Hour
+	for name, store := range map[string]ration.Store{
+		"memory": new(ration.MemoryStore),
+		"redis":  &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute},
+	} {
+		for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog} {
+			t.Run(fmt.Sprintf("%s/%v", name, algorithm), func(t *testing.T) {
+				accounts, err := ration.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{
+					{Algorithm: algorithm, Max: 3, Window: window},
+				}})
+				require.NoError(t, err)
+				began, budget := time.UnixMicro(1_795_000_000_000_000), redistest.Name(t)
+				now := began
+				book := func(cost, keep int) time.Duration {
+					b, err := store.Book(t.Context(), ration.BookRequest{
+						ID: ration.NewBookingID(), Budget: budget, Accounts: accounts, Cost: cost, Keep: keep, MaxWait: ration.Forever, Now: now,
+					})
+					require.NoError(t, err)
+					return b.Slot.Sub(began)
+				}
+				require.Zero(t, book(1, 0))
+				// 30 windows have room for one unit, then 10 for two.
+				for range 61 {
+					book(1, 200)
+				}
+				for range 10 {
+					book(1, 500)
+				}
+				// One that overtakes makes another run of the log.
+				require.Zero(t, book(1, 0))
+				now = now.Add(25 * window)
+				require.Equal(t, 31*window, book(2, 0))
+			})
+		}
+	}
+}
+
 // Callers that keep different shares overtake each other. Each gets the very first
-// slot at which no window holds more than its share, found by looking at them all.
+// slot at which no window holds more than its share, found by looking at them all,
+// or, where its search ends before that, the first one behind all others. There are
+// no more lanes than runs, so that nobody waits for a run.
 func TestOvertakersLeaveAsSoonAsTheyMay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
@@ -80,11 +252,7 @@ func TestOvertakersLeaveAsSoonAsTheyMay(t *testing.T) {
 		}
 		window, store := limit.Window.Microseconds(), new(ration.MemoryStore)
 		accounts := accountsOf(rt, []ration.Account{{ID: "a", Limits: []ration.Limit{limit}}})
-		type call struct {
-			slot int64
-			cost int
-		}
-		var calls []call // in the order of slots
+		var calls departures
 		last := map[int]int64{}
 		now := int64(1_795_000_000_000_000)
 		// held is what the fullest window holds that an instant is in.
@@ -96,13 +264,7 @@ func TestOvertakersLeaveAsSoonAsTheyMay(t *testing.T) {
 				}
 			}
 			for _, end := range ends {
-				units := 0
-				for _, c := range calls {
-					if c.slot > end-window && c.slot <= end {
-						units += c.cost
-					}
-				}
-				most = max(most, units)
+				most = max(most, calls.units(end-window, end))
 			}
 			return most
 		}
@@ -115,6 +277,9 @@ func TestOvertakersLeaveAsSoonAsTheyMay(t *testing.T) {
 				most = max(cost, limit.Max*(1000-keep)/1000)
 			}
 			from := max(now, last[keep])
+			if calls.givesUp(from, window, most-cost) {
+				from = max(from, calls.last())
+			}
 			instants := []int64{from}
 			for _, c := range calls {
 				instants = append(instants, max(from, c.slot+window))
@@ -128,8 +293,8 @@ func TestOvertakersLeaveAsSoonAsTheyMay(t *testing.T) {
 			slot := b.Slot.UnixMicro()
 			require.Equal(rt, first-now, slot-now)
 			last[keep] = slot
-			at, _ := slices.BinarySearchFunc(calls, slot+1, func(c call, slot int64) int { return int(c.slot - slot) })
-			calls = slices.Insert(calls, at, call{slot, cost})
+			at, _ := slices.BinarySearchFunc(calls, slot+1, func(c departure, slot int64) int { return int(c.slot - slot) })
+			calls = slices.Insert(calls, at, departure{slot, cost})
 		}
 	})
 }

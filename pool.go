@@ -23,7 +23,8 @@ type Pool struct {
 	mu       sync.Mutex // protects all below
 	tokens   []Token    // in the order in which they were added
 	accounts *Accounts  // of the tokens; nil: to be made
-	revision int        // of the budget's limits when they were made
+	revision int        // of their limits
+	newest   int        // that the budget knew when they were made
 	turns    map[string]*turn
 	changed  chan struct{} // closed when the tokens change
 }
@@ -100,22 +101,20 @@ func (p *Pool) Take(ctx context.Context, cost int) (Grant, error) {
 		return Grant{}, errNilPool
 	}
 	for {
-		w := waiter{budget: p.budget, cost: cost, source: p.source}
-		if err := p.budget.check(); err != nil {
-			return Grant{}, err
+		var g Grant
+		if accounts, revision, _, err := p.source(); err != nil || !p.budget.atOnce(ctx, accounts, revision, cost, &g) {
+			w := waiter{budget: p.budget, pool: p, cost: cost, waits: true}
+			if err := w.wait(ctx); err != nil {
+				return Grant{}, err
+			}
+			g = w.grant()
 		}
-		var err error
-		if w.demand, err = p.budget.demand(ctx); err != nil {
-			return Grant{}, err
-		}
-		if err := w.wait(ctx); err != nil {
-			return Grant{}, err
-		}
-		if t, found := p.token(w.booking.Account); found {
-			return w.grant(t), nil
+		found := false
+		if g.Token, found = p.token(g.account); found {
+			return g, nil
 		}
 		// The account was removed in this very moment.
-		w.handBack(w.booking, w.accounts)
+		p.budget.handBackSoon(g.booking(), g.accounts)
 	}
 }
 
@@ -136,7 +135,7 @@ func (p *Pool) Usage(ctx context.Context) ([]Usage, error) {
 	if p == nil {
 		return nil, errNilPool
 	}
-	accounts, _, err := p.source()
+	accounts, _, _, err := p.source()
 	if err != nil {
 		return nil, err
 	}
@@ -146,16 +145,17 @@ func (p *Pool) Usage(ctx context.Context) ([]Usage, error) {
 var errNilPool = errors.New("ration: the Pool is nil: make it with NewPool")
 
 // source returns the accounts of the pool's tokens, ordered by ID so that all
-// workers with the same tokens share one index in the store.
-func (p *Pool) source() (*Accounts, <-chan struct{}, error) {
+// workers with the same tokens share one index in the store; the revision of their
+// limits; and a channel that is closed when they change.
+func (p *Pool) source() (accounts *Accounts, revision int, changed <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.accounts == nil || p.budget.hasNewer(p.revision) {
+	if p.accounts == nil || p.budget.newest() > p.newest {
 		if err := p.build(); err != nil {
-			return nil, nil, err
+			return nil, 0, nil, err
 		}
 	}
-	return p.accounts, p.changed, nil
+	return p.accounts, p.revision, p.changed, nil
 }
 
 // build makes the list of accounts. It needs mu.
@@ -166,13 +166,11 @@ func (p *Pool) build() error {
 	if len(p.tokens) == 0 {
 		return fmt.Errorf("ration: the pool of budget %q has no token: Add one", p.budget.Name)
 	}
-	p.budget.mu.Lock()
-	p.revision = p.budget.newest()
-	p.budget.mu.Unlock()
+	newest, current := p.budget.newest(), p.budget.current()
 	byID := make(map[string]Account, len(p.tokens))
 	turns := make(map[string]*turn, len(p.tokens))
 	for i, t := range p.tokens {
-		account, err := p.budget.account(t)
+		account, err := p.budget.account(t, current)
 		if err != nil {
 			return fmt.Errorf("token %d of the pool: %w", i+1, err)
 		}
@@ -195,7 +193,7 @@ func (p *Pool) build() error {
 	if err != nil {
 		return err
 	}
-	p.accounts, p.turns = accounts, turns
+	p.accounts, p.turns, p.revision, p.newest = accounts, turns, current.revision, newest
 	return nil
 }
 

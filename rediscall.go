@@ -3,7 +3,6 @@ package ration
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,6 +11,8 @@ import (
 )
 
 const defaultTimeout = 2 * time.Second
+
+var errNoClient = errors.New("ration: RedisStore.Client is nil: set it to a redis.UniversalClient")
 
 // redisCalls counts the calls that their callers no longer wait for.
 type redisCalls struct {
@@ -68,21 +69,18 @@ const (
 
 // run runs a script and returns its reply. Neither a cancelled context nor, by
 // default, a deadline stops a go-redis call that is under way, so the call runs
-// beside its caller, who leaves when the context or the timeout ends. A caller
-// whose context has ended never comes back: undo, unless it is nil, then runs
-// after the call. One whose timeout has ended may ask again.
-func (s *RedisStore) run(ctx context.Context, op string, script *redis.Script, budget string, args []any, undo func()) (*reply, error) {
+// beside its caller, who leaves when the context or the timeout ends.
+func (s *RedisStore) run(ctx context.Context, op string, script *redis.Script, budget string, args []any) (*reply, error) {
 	if s.Client == nil {
-		return nil, errors.New("ration: RedisStore.Client is nil: set it to a redis.UniversalClient")
+		return nil, errNoClient
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	timeout := s.Timeout
-	if timeout <= 0 {
-		timeout = defaultTimeout
-	}
-	callCtx, stop := context.WithTimeout(context.WithoutCancel(ctx), timeout)
+	timeout := s.timeout()
+	callCtx := callContext{context.WithoutCancel(ctx), time.Now().Add(timeout)}
+	timer := time.NewTimer(timeout)
+	defer timer.Stop()
 	var (
 		state atomic.Int32
 		parts any
@@ -90,13 +88,9 @@ func (s *RedisStore) run(ctx context.Context, op string, script *redis.Script, b
 		done  = make(chan struct{})
 	)
 	go func() {
-		defer stop()
-		parts, err = script.Run(callCtx, s.Client, []string{"ration:v1:{" + budget + "}"}, args...).Result()
+		parts, err = s.send(callCtx, script, budget, args)
 		close(done)
 		if !state.CompareAndSwap(callWaiting, callAnswered) {
-			if undo != nil && ctx.Err() != nil {
-				undo()
-			}
 			s.calls.end()
 		}
 	}()
@@ -105,8 +99,8 @@ func (s *RedisStore) run(ctx context.Context, op string, script *redis.Script, b
 	case <-done:
 	case <-ctx.Done():
 		left = ctx.Err()
-	case <-callCtx.Done():
-		left = &StoreError{Op: op, Err: fmt.Errorf("no answer within %v: %w", timeout, context.DeadlineExceeded)}
+	case <-timer.C:
+		left = s.noAnswer(op)
 	}
 	if left != nil {
 		s.calls.leave()
@@ -120,4 +114,9 @@ func (s *RedisStore) run(ctx context.Context, op string, script *redis.Script, b
 		return nil, newStoreError(op, err)
 	}
 	return newReply(parts), nil
+}
+
+// send sends a script to the node that has the budget's keys.
+func (s *RedisStore) send(ctx context.Context, script *redis.Script, budget string, args []any) (any, error) {
+	return script.Run(ctx, s.Client, []string{"ration:v1:{" + budget + "}"}, args...).Result()
 }

@@ -60,15 +60,6 @@ func (r *reply) instant(i int) time.Time {
 	return time.UnixMicro(n)
 }
 
-// duration reads microseconds, which may be negative.
-func (r *reply) duration(i int) time.Duration {
-	if i < len(r.parts) && strings.HasPrefix(r.parts[i], "-") {
-		r.parts[i] = r.parts[i][1:]
-		return -time.Duration(r.number(i)) * time.Microsecond
-	}
-	return time.Duration(r.number(i)) * time.Microsecond
-}
-
 func (r *reply) fail(err error) {
 	if r.err == nil {
 		r.err = err
@@ -98,6 +89,8 @@ func micros(t time.Time) string {
 var passing = []string{
 	"LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "READONLY", "OOM", "MISCONF",
 	"ERR max number of clients reached",
+	// While the slot of a budget moves to another node of a Cluster.
+	"ERR Script attempted to access a non local key",
 }
 
 // newStoreError tells errors that pass from those that asking again cannot

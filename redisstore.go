@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"strconv"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -14,7 +13,8 @@ import (
 
 // A RedisStore keeps logs in Redis, for a fleet: all processes that name the
 // same budget in the same Redis share its logs. Every operation is one script,
-// and one round trip. It must not be copied after first use.
+// and one round trip; what would keep Redis from others for long is several. It
+// must not be copied after first use.
 //
 // All keys of a budget begin with ration:v1:{NAME} and share that hash tag, so
 // that a budget lives on one node of a Cluster. They expire by themselves, a
@@ -27,11 +27,12 @@ type RedisStore struct {
 	// Client is a single server, a Sentinel set or a Cluster. The store
 	// neither changes nor closes it. Required.
 	Client redis.UniversalClient
-	// Timeout bounds each operation, go-redis's own retries included. Zero:
-	// 2 s.
+	// Timeout bounds each script, go-redis's own retries included. A booking may wait
+	// for the script before its own as well. Zero: 2 s.
 	Timeout time.Duration
 
-	calls redisCalls
+	calls    redisCalls
+	combiner combiner
 	// allLogs is set when a log was found that is kept in another way than the
 	// limits say, since these have changed.
 	allLogs atomic.Bool
@@ -42,80 +43,16 @@ func (s *RedisStore) Book(ctx context.Context, r BookRequest) (Booking, error) {
 	if err := r.validate(); err != nil {
 		return Booking{}, err
 	}
-	maxWait := ""
-	if r.MaxWait != Forever {
-		maxWait = strconv.FormatInt(min(r.MaxWait.Microseconds(), 1<<52), 10)
+	if s.Client == nil {
+		return Booking{}, errNoClient
 	}
-	ahead := ""
-	if r.Ahead > 0 {
-		ahead = strconv.FormatInt(r.Ahead.Microseconds(), 10)
-	}
-	args := make([]any, 0, 16+len(r.Accounts.sets))
-	args = append(args, micros(r.Now), r.ID.String(), r.Cost, maxWait, micros(r.Expect), micros(r.Last),
-		micros(r.Mended), ahead, r.Accounts.digest, r.Accounts.relevant(r.Scopes), r.Keep, r.Revision)
-	args = r.Accounts.arguments(args, cmp.Or(r.Now, r.Expect, time.Now()))
-	args = append(args, len(r.Accounts.shared))
-	for i, set := range r.Accounts.shares {
-		args = append(args, strconv.Itoa(set+1)+":"+r.Accounts.shared[i].ID)
-	}
-	if r.Accounts.Len() == 1 {
-		args = append(args, r.Accounts.member(0))
-	}
-	book := bookScript.with(s.parts(r.Accounts))
-	undo := func() { s.undo(r) }
-	reply, err := s.run(ctx, "book", book, r.Budget, args, undo)
-	for again := 2; again > 0 && err == nil && (reply.is("accounts", 1) || reply.is("logs", 1)); again-- {
-		if reply.is("logs", 1) {
-			s.allLogs.Store(true)
-			book = bookScript.with(s.parts(r.Accounts))
-		} else {
-			for i := range r.Accounts.Len() {
-				args = append(args, r.Accounts.member(i))
-			}
-		}
-		reply, err = s.run(ctx, "book", book, r.Budget, args, undo)
-	}
-	if err != nil {
+	if err := ctx.Err(); err != nil {
 		return Booking{}, err
 	}
-	answer := Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost}
-	switch {
-	case reply.is("cancelled", 1):
-		return Booking{}, errCancelledBefore
-	case reply.is("costly", 1):
-		return Booking{}, tooCostly(r)
-	case reply.is("differ", 5):
-		return Booking{}, differ(r, reply.parts[3], reply.parts[4])
-	case reply.is("booked", 9):
-		answer.Booked = true
-		answer.Entry = reply.parts[7]
-		answer.Used = int(reply.number(8))
-	case reply.is("lost", 3), reply.is("ahead", 3):
-		answer.Lost, answer.Ahead = reply.parts[0] == "lost", reply.parts[0] == "ahead"
-		answer.Now, answer.Version = reply.instant(1), reply.number(2)
-		if reply.err != nil {
-			return Booking{}, reply.bad("book")
-		}
-		return answer, nil
-	case reply.is("late", 7):
-	default:
-		return Booking{}, reply.bad("book")
+	if booked, err := s.settleDoubt(ctx, r.ID); err != nil || booked.Booked {
+		return booked, err
 	}
-	answer.Now = reply.instant(1)
-	answer.Version = reply.number(2)
-	answer.Slot = reply.instant(3)
-	answer.Account = reply.parts[4]
-	answer.Stepped = reply.duration(5)
-	if ruled := reply.parts[6]; ruled != "" {
-		var err error
-		if answer.Ruling, err = parseRuling(ruled); err != nil {
-			reply.fail(err)
-		}
-	}
-	if reply.err != nil || r.Accounts.find(answer.Account) < 0 {
-		return Booking{}, reply.bad("book")
-	}
-	return answer, nil
+	return s.combine(ctx, r)
 }
 
 // parts are the algorithms that a booking's script is put together of.
@@ -140,7 +77,13 @@ func (s *RedisStore) Cancel(ctx context.Context, r CancelRequest) error {
 		return err
 	}
 	b := r.Booking
-	if b.Account != "" && !isRedisEntry(b.Entry) {
+	if b.Account == "" {
+		var err error
+		if b, err = s.settleDoubt(ctx, b.ID); err != nil || !b.Booked {
+			return err
+		}
+	}
+	if !isRedisEntry(b.Entry) {
 		return errOtherStore
 	}
 	digest, member := "", ""
@@ -151,14 +94,16 @@ func (s *RedisStore) Cancel(ctx context.Context, r CancelRequest) error {
 		}
 	}
 	args := []any{b.ID.String(), b.Account, b.Entry, micros(b.Slot), digest, member}
-	reply, err := s.run(ctx, "cancel", cancelScript.with(logsOnly), b.Budget, args, nil)
+	reply, err := s.run(ctx, "cancel", cancelScript.with(logsOnly), b.Budget, args)
 	if err == nil && !reply.is("done", 1) {
 		return reply.bad("cancel")
 	}
 	return err
 }
 
-// Enter implements [Store].
+// Enter implements [Store]. More than 100 spendings it enters in several round trips,
+// each of which is one atomic step: of a request that failed some may have been
+// entered, which to make it again with its ID does not enter again.
 func (s *RedisStore) Enter(ctx context.Context, r EnterRequest) error {
 	if err := r.validate(); err != nil {
 		return err
@@ -170,6 +115,37 @@ func (s *RedisStore) Enter(ctx context.Context, r EnterRequest) error {
 	if err != nil {
 		return err
 	}
+	for part := 0; ; part++ {
+		one := partOf(r, part)
+		if err := s.enterPart(ctx, one, account); err != nil {
+			return err
+		}
+		if (part+1)*enterBatch >= len(r.Spent) {
+			return nil
+		}
+	}
+}
+
+// enterBatch bounds the work of one script.
+const enterBatch = 100
+
+// partOf returns what one script enters of a request. Each part has an ID of its own,
+// the same whenever the request is made again. The total is entered with the first,
+// and the others know of its slot; the last hands back what is handed back.
+func partOf(r EnterRequest, part int) EnterRequest {
+	one, from := r, part*enterBatch
+	one.Spent = r.Spent[from:min(from+enterBatch, len(r.Spent))]
+	one.ID[len(one.ID)-1] ^= byte(part)
+	if part > 0 {
+		one.Total.Cost = 0
+	}
+	if from+enterBatch < len(r.Spent) {
+		one.Instead = Booking{}
+	}
+	return one
+}
+
+func (s *RedisStore) enterPart(ctx context.Context, r EnterRequest, account *Accounts) error {
 	insteadID := ""
 	if r.Instead.Entry != "" {
 		insteadID = r.Instead.ID.String()
@@ -182,7 +158,7 @@ func (s *RedisStore) Enter(ctx context.Context, r EnterRequest) error {
 	for _, spent := range r.Spent {
 		args = append(args, micros(spent.Slot), spent.Cost, spent.Entry)
 	}
-	reply, err := s.run(ctx, "enter", enterScript.with(account.counts|logsOnly), r.Budget, args, nil)
+	reply, err := s.run(ctx, "enter", enterScript.with(account.counts|logsOnly), r.Budget, args)
 	if err == nil && len(reply.parts) != 1 {
 		return reply.bad("enter")
 	}
@@ -216,7 +192,7 @@ func (s *RedisStore) Usage(ctx context.Context, r UsageRequest) ([]Usage, error)
 		for i := range count {
 			args = append(args, r.Accounts.member(first+i))
 		}
-		reply, err := s.run(ctx, "usage", usageScript.with(r.Accounts.counts|logsOnly), r.Budget, args, nil)
+		reply, err := s.run(ctx, "usage", usageScript.with(r.Accounts.counts|logsOnly), r.Budget, args)
 		if err != nil {
 			return nil, err
 		}
@@ -243,7 +219,7 @@ func (s *RedisStore) Pause(ctx context.Context, r PauseRequest) (time.Time, erro
 	if err := r.validate(); err != nil {
 		return time.Time{}, err
 	}
-	reply, err := s.run(ctx, "pause", pauseScript.with(0), r.Budget, []any{micros(r.Now), r.Account, r.For.Microseconds()}, nil)
+	reply, err := s.run(ctx, "pause", pauseScript.with(0), r.Budget, []any{micros(r.Now), r.Account, r.For.Microseconds()})
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -265,7 +241,7 @@ func (s *RedisStore) Reset(ctx context.Context, r ResetRequest) error {
 	}
 	args := account.zoneArguments([]any{micros(r.Now), r.Account.ID, micros(r.At)}, cmp.Or(r.Now, time.Now()))
 	args = append(args, account.sets[0].name)
-	reply, err := s.run(ctx, "reset", resetScript.with(account.counts|logsOnly), r.Budget, args, nil)
+	reply, err := s.run(ctx, "reset", resetScript.with(account.counts|logsOnly), r.Budget, args)
 	if err == nil && len(reply.parts) != 1 {
 		return reply.bad("reset")
 	}
@@ -277,7 +253,7 @@ func (s *RedisStore) Status(ctx context.Context, r StatusRequest) (Status, error
 	if err := r.validate(); err != nil {
 		return Status{}, err
 	}
-	reply, err := s.run(ctx, "status", statusScript.with(0), r.Budget, []any{micros(r.Now), r.Worker}, nil)
+	reply, err := s.run(ctx, "status", statusScript.with(0), r.Budget, []any{micros(r.Now), r.Worker})
 	if err != nil {
 		return Status{}, err
 	}

@@ -51,7 +51,7 @@ func (t *Transport) pause(req *http.Request, resp *http.Response, grant Grant, o
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(req.Context()), handBackWithin)
 	defer stop()
-	_, _ = t.Pool.budget.pause(ctx, grant.booking.Account, length)
+	_, _ = t.Pool.budget.pause(ctx, grant.account, length)
 }
 
 // handBack hands back a grant on which nothing was sent.

@@ -22,14 +22,29 @@ func (b *Budget) SetLimits(limits ...Limit) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.limits = slices.Clone(limits)
-	b.raise()
+	b.rules.Store(&rules{limits: slices.Clone(limits), revision: b.newest() + 1})
+	b.wake()
 	return nil
+}
+
+// rules are a worker's limits, and of which revision they are. Both are read at
+// once: old limits of the new revision would rule.
+type rules struct {
+	limits   []Limit
+	revision int
+}
+
+// current returns the budget's limits and their revision.
+func (b *Budget) current() rules {
+	if r := b.rules.Load(); r != nil {
+		return *r
+	}
+	return rules{b.Limits, b.Revision}
 }
 
 // raise makes this worker's limits rule. It needs mu.
 func (b *Budget) raise() {
-	b.raised = max(b.raised, b.Revision, b.known.Revision) + 1
+	b.rules.Store(&rules{limits: b.current().limits, revision: b.newest() + 1})
 	b.wake()
 }
 
@@ -41,27 +56,15 @@ func (b *Budget) wake() {
 	}
 }
 
-// currentLimits returns the budget's limits.
-func (b *Budget) currentLimits() []Limit {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.limits != nil {
-		return b.limits
+// newest returns the highest revision that this worker has heard of.
+func (b *Budget) newest() int { return max(b.current().revision, int(b.heard.Load())) }
+
+// hear notes a revision of the fleet's. It needs mu.
+func (b *Budget) hear(revision int) {
+	if revision > b.newest() {
+		b.heard.Store(int64(revision))
+		b.wake()
 	}
-	return b.Limits
-}
-
-// revision returns that of this worker's limits. It needs mu.
-func (b *Budget) revision() int { return max(b.raised, b.Revision) }
-
-// newest returns the highest revision that this worker has heard of. It needs mu.
-func (b *Budget) newest() int { return max(b.revision(), b.known.Revision) }
-
-// hasNewer reports whether limits of a higher revision are known.
-func (b *Budget) hasNewer(than int) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.newest() > than
 }
 
 // limitsChanged returns a channel that is closed when SetLimits is called.
@@ -75,7 +78,7 @@ func (b *Budget) limitsChanged() <-chan struct{} {
 }
 
 // follow tells, once, that other limits rule than this worker's.
-func (b *Budget) follow(account Account, ruling Ruling) {
+func (b *Budget) follow(account *Account, ruling Ruling) {
 	if ruling.Limits == nil {
 		return
 	}
@@ -86,10 +89,7 @@ func (b *Budget) follow(account Account, ruling Ruling) {
 		b.ruled = make(map[string]string)
 	}
 	b.ruled[account.ID] = name
-	if ruling.Revision > b.newest() {
-		b.known.Revision = ruling.Revision
-		b.wake()
-	}
+	b.hear(ruling.Revision)
 	b.mu.Unlock()
 	if news {
 		b.notify(Notice{Kind: LimitsDiffer, Account: account.ID, Ours: account.Limits, Theirs: ruling.Limits})

@@ -2,7 +2,9 @@ package ration_test
 
 import (
 	"context"
+	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -46,6 +48,7 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 
 	request := d.request(one, 55)
 	request.MaxWait, request.Expect, request.Last, request.Mended = 66*time.Second, d.now.Add(1), d.now.Add(2), d.now.Add(3)
+	request.Revision = 4711
 	inPool := request
 	inPool.Accounts = two
 	book := func(r ration.BookRequest) func() error {
@@ -57,8 +60,8 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 		valid  map[string]bool // the arguments to spoil, and whether they may be 0
 		empty  string          // which of them may be empty
 	}{
-		{"book", book(request), map[string]bool{now: false, "55": false, "66000000": true, "1": false, "77 88000000 0 L 0 - -": false}, now + " 66000000"},
-		{"book in a pool", book(inPool), map[string]bool{"55": false, "66000000": true, "77 88000000 0 L 0 - -": false}, "66000000"},
+		{"book", book(request), map[string]bool{"4711": true, "1": false, "77 88000000 0 L 0 - -": false}, ""},
+		{"book in a pool", book(inPool), map[string]bool{"4711": true, "77 88000000 0 L 0 - -": false}, ""},
 		{"usage", func() error {
 			_, err := d.store.Usage(ctx, ration.UsageRequest{Budget: d.budget, Accounts: one, Now: d.now})
 			return err
@@ -95,6 +98,82 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 				require.Error(t, err, "%s with %q in place of %s answers %v", c.script, hostile, arg, reply)
 				require.Empty(t, d.keys(t), "%s with %q in place of %s", c.script, hostile, arg)
 			}
+		}
+	}
+}
+
+// The numbers of a booking come as bytes, which have no sign, fraction or nan.
+func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	d := newRedisDesk(t)
+	sent := new(sentArgs)
+	d.client.AddHook(sent)
+	one := listOf(t, 1, ration.Limit{Max: 77, Window: 88 * time.Second})
+	book := func() { d.book(t, one, 5) }
+	book()
+	book() // now the account is known, and the session
+	valid := slices.Clone(sent.last)
+	record := d.client.HGet(ctx, d.key(""), "s:"+fmt.Sprint(valid[5])).Val()
+	require.NotEmpty(t, record)
+	const head, session, bookings = 4, 5, 6
+	number := func(n uint64, length int) string {
+		return string(binary.BigEndian.AppendUint64(nil, n)[8-length:])
+	}
+	one17 := "U" + number(1, 2) + number(5, 6) + number(1<<52, 8)
+	require.Equal(t, one17, valid[bookings])
+	for _, c := range []struct {
+		what     string
+		arg      int
+		at       int
+		in       string
+		whole    bool // in place of the whole argument
+		accepted bool
+	}{
+		{"no change", head, 0, "", false, true},
+		{"now too late", head, 0, number(1<<52+1, 8), false, false},
+		{"now far too late", head, 0, number(math.MaxUint64, 8), false, false},
+		{"a reckoned now too late", head, 8, number(1<<52+1, 8), false, false},
+		{"a last now too late", head, 16, number(1<<52+1, 8), false, false},
+		{"a loss too late", head, 24, number(1<<52+1, 8), false, false},
+		{"a step too large", head, 32, number(1<<52+1, 8), false, false},
+		{"all kept back", head, 40, number(1000, 8), false, false},
+		{"a head too short", head, 0, number(0, 8), true, false},
+		{"no head", head, 0, "", true, false},
+		{"no session", session, 0, "", true, false},
+		{"a session too long", session, 0, strings.Repeat("s", 17), true, false},
+		{"no bookings", bookings, 0, "", true, false},
+		{"no booking", bookings, 1, number(0, 2), false, false},
+		{"a cost of 0", bookings, 3, number(0, 6), false, false},
+		{"a cost too large", bookings, 3, number(1_000_000_000_001, 6), false, false},
+		{"a longest wait too long", bookings, 9, number(1<<52+1, 8), false, false},
+		{"a kind of bookings that is not known", bookings, 0, "X", false, false},
+		{"longest waits that are missing", bookings, 0, "D", false, false},
+		{"half a booking behind", bookings, 0, one17 + one17[:9], true, false},
+		{"too many bookings", bookings, 1, number(1025, 2), false, false},
+		{"bookings after too many", bookings, 0, strings.Repeat(one17, 1025), true, false},
+	} {
+		for _, budget := range []string{d.budget, redistest.Name(t)} {
+			args := slices.Clone(valid)
+			args[3] = "ration:v1:{" + budget + "}"
+			text := fmt.Sprint(args[head])
+			args[head] = text[:48] + number(1<<40, 8) + text[56:] // the next of the session
+			if c.whole {
+				args[c.arg] = c.in
+			} else {
+				text := fmt.Sprint(args[c.arg])
+				args[c.arg] = text[:c.at] + c.in + text[c.at+len(c.in):]
+			}
+			before := d.entries(t)
+			reply, err := d.client.Do(ctx, args...).Result()
+			if c.accepted {
+				require.NoError(t, err)
+				require.NoError(t, d.client.HSet(ctx, args[3].(string), "s:"+fmt.Sprint(args[session]), record).Err())
+				continue
+			}
+			require.Error(t, err, "%s answers %q", c.what, reply)
+			require.ErrorContains(t, err, "ration", c.what)
+			require.Equal(t, before, d.entries(t), c.what)
 		}
 	}
 }

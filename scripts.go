@@ -16,17 +16,19 @@ var luaFiles embed.FS
 // always put together in the same way.
 type script struct {
 	name     string
-	accounts bool // reads accounts
+	quick    string // what comes before all parts, where they are most often not needed
+	accounts bool   // reads accounts
 }
 
 var (
-	bookScript   = script{"book", true}
-	cancelScript = script{"cancel", true}
-	enterScript  = script{"enter", true}
-	usageScript  = script{"usage", true}
-	pauseScript  = script{"pause", false}
-	resetScript  = script{"reset", true}
-	statusScript = script{"status", false}
+	bookScript   = script{name: "book", quick: "quick", accounts: true}
+	recallScript = script{name: "recall"}
+	cancelScript = script{name: "cancel", accounts: true}
+	enterScript  = script{name: "enter", accounts: true}
+	usageScript  = script{name: "usage", quick: "glance", accounts: true}
+	pauseScript  = script{name: "pause"}
+	resetScript  = script{name: "reset", accounts: true}
+	statusScript = script{name: "status"}
 )
 
 // parts are the files of the algorithms, in the order of the scripts.
@@ -61,7 +63,11 @@ func (s script) with(set algorithmSet) *redis.Script {
 	if known, found := compiled.Load(key); found {
 		return known.(*redis.Script)
 	}
-	files := []string{"common"}
+	var files []string
+	if s.quick != "" {
+		files = append(files, s.quick)
+	}
+	files = append(files, "common", "session")
 	if s.accounts {
 		files = append(files, "log", "account", "holes")
 		for _, p := range parts {

@@ -13,7 +13,7 @@ import (
 type run struct {
 	scopes  string // of the requests, between commas
 	number  int    // among the runs of these scopes
-	entries []logEntry
+	entries blockList[logEntry]
 	total   int64      // units ever booked
 	last    int64      // no slot comes before it
 	passed  []logEntry // holes whose slot has passed, for the decision under way
@@ -51,26 +51,33 @@ func (r *run) spent(before int64) int64 {
 // newest returns the slot of the newest entry that, with all that counts since
 // it, is more than need units.
 func (r *run) newest(need int64) (slot int64, found bool) {
-	i := sort.Search(len(r.entries), func(i int) bool { return r.spent(r.entries[i].before) <= need })
-	if i == 0 {
+	n := r.entries.len()
+	within := func(i int) bool { return i == n || r.spent(r.entries.at(i).before) <= need }
+	if within(0) {
 		return 0, false
 	}
-	return r.entries[i-1].slot, true
+	// Where every entry costs a unit it is the one behind which need others are.
+	at := n - int(min(need, int64(n))) - 1
+	if at < 0 || within(at) || !within(at+1) {
+		at = sort.Search(n, within) - 1
+	}
+	return r.entries.at(at).slot, true
 }
 
 // since returns the units that count with slots after the given one.
 func (r *run) since(slot int64) int64 {
-	i := sort.Search(len(r.entries), func(i int) bool { return r.entries[i].slot > slot })
-	if i == len(r.entries) {
+	n := r.entries.len()
+	i := sort.Search(n, func(i int) bool { return r.entries.at(i).slot > slot })
+	if i == n {
 		return 0
 	}
-	return r.spent(r.entries[i].before)
+	return r.spent(r.entries.at(i).before)
 }
 
 // enter enters units behind all others.
 func (r *run) enter(slot, cost int64) logEntry {
 	e := logEntry{slot: slot, before: r.total, cost: cost}
-	r.entries = append(r.entries, e)
+	r.entries.push(e)
 	r.total += cost
 	r.last = slot
 	return e
@@ -78,8 +85,9 @@ func (r *run) enter(slot, cost int64) logEntry {
 
 // find returns the place of an entry.
 func (r *run) find(e logEntry) (int, bool) {
-	i := sort.Search(len(r.entries), func(i int) bool { return r.entries[i].before >= e.before })
-	return i, i < len(r.entries) && r.entries[i] == e
+	n := r.entries.len()
+	i := sort.Search(n, func(i int) bool { return r.entries.at(i).before >= e.before })
+	return i, i < n && *r.entries.at(i) == e
 }
 
 // split makes an entry two.
@@ -89,36 +97,34 @@ func (r *run) split(e logEntry, first int64) {
 		return
 	}
 	rest := logEntry{slot: e.slot, before: e.before + first, cost: e.cost - first}
-	r.entries[i].cost = first
-	r.entries = append(r.entries, logEntry{})
-	copy(r.entries[i+2:], r.entries[i+1:])
-	r.entries[i+1] = rest
+	r.entries.at(i).cost = first
+	r.entries.insert(i+1, rest)
 }
 
 // cut removes the last entry.
 func (r *run) cut() {
-	n := len(r.entries) - 1
-	r.total = r.entries[n].before
-	r.entries = r.entries[:n]
+	n := r.entries.len() - 1
+	r.total = r.entries.at(n).before
+	r.entries.pop()
 	r.last = 0
 	if n > 0 {
-		r.last = r.entries[n-1].slot
+		r.last = r.entries.at(n - 1).slot
 	}
 }
 
 // trim removes a batch of entries that can matter no more, and returns the last
 // slot of it.
 func (r *run) trim(now, window, largest int64) (slot int64, removed bool) {
-	if len(r.entries) < trimBatch {
+	if r.entries.len() < trimBatch {
 		return 0, false
 	}
-	e := r.entries[trimBatch-1]
+	e := *r.entries.at(trimBatch - 1)
 	behind := r.total - e.after()
 	for _, hole := range r.passed {
 		behind -= hole.cost
 	}
 	if e.slot < now-window-dayMicros || (e.slot < now-window && behind >= largest) {
-		r.entries = r.entries[trimBatch:]
+		r.entries.drop(trimBatch)
 		return e.slot, true
 	}
 	return 0, false
@@ -186,6 +192,21 @@ func (rs runs) full(low, high, window, room int64, looks *int) (at, units int64,
 	return rs.full(low, middle, window, room, looks)
 }
 
+// between returns the first slot in [from, until) at which no window holds more than
+// room, if there is one and it need not be looked for any longer.
+func (rs runs) between(from, until, room, window int64) (slot int64, found bool) {
+	looks, last := maxLooks, rs.last()
+	slot = from
+	for place := 0; slot < until && place < maxPlaces && looks > 0; place++ {
+		at, units, full := rs.full(slot, max(slot, min(slot+window-1, last)), window, room, &looks)
+		if !full {
+			return slot, true
+		}
+		slot = max(slot+1, rs.leaves(at-window, units-room)+window)
+	}
+	return 0, false
+}
+
 // earliest returns the first slot not before from at which no window holds more
 // than most with the new booking in it.
 func (rs runs) earliest(from, cost, most, window int64) int64 {
@@ -199,18 +220,26 @@ func (rs runs) earliest(from, cost, most, window int64) int64 {
 		}
 		return from
 	}
-	slot, looks := from, maxLooks
-	for place := range maxPlaces + 2 {
-		if place >= maxPlaces || looks <= 0 {
-			slot = max(slot, last)
-		}
-		at, units, found := rs.full(slot, max(slot, min(slot+window-1, last)), window, room, &looks)
-		if !found {
-			break
-		}
-		slot = max(slot+1, rs.leaves(at-window, units-room)+window)
+	if slot, found := rs.between(from, last, room, window); found {
+		return slot
+	}
+	slot := max(from, last)
+	if units := rs.since(slot - window); units > room {
+		slot = max(slot, rs.leaves(slot-window, units-room)+window)
 	}
 	return slot
+}
+
+// earliestAt is earliest as of now: what has passed takes nothing from the search of
+// what is ahead.
+func (rs runs) earliestAt(now, from, cost, most, window int64) int64 {
+	if from < now && from < rs.last() {
+		if slot, found := rs.between(from, now, most-cost, window); found {
+			return slot
+		}
+		from = now
+	}
+	return rs.earliest(from, cost, most, window)
 }
 
 // usage returns the units used of a limit, and when the next is free.

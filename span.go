@@ -23,11 +23,13 @@ type spans struct {
 	list    []span
 	largest int64 // the largest Max of a log
 	window  int64 // the longest Window
+	least   int64 // the largest cost of a request without scopes
 	logged  bool  // whether one of them is a log
+	logs    bool  // whether all are
 }
 
 func newSpans(limits []Limit) spans {
-	var s spans
+	s := spans{logs: true}
 	for _, l := range limits {
 		one := span{
 			algorithm: l.Algorithm, max: int64(l.Max), window: l.Window.Microseconds(), margin: l.margin().Microseconds(),
@@ -39,15 +41,25 @@ func newSpans(limits []Limit) spans {
 			one.window += one.margin
 			s.largest = max(s.largest, one.max)
 			s.logged = true
+		} else {
+			s.logs = false
 		}
 		s.list = append(s.list, one)
 	}
+	s.least = s.mostOf("")
 	return s
 }
 
 // most is the largest cost of a request of those scopes: the smallest Max of the
 // limits that cover it, for GCRA Burst.
-func (s spans) most(scopes string) int64 {
+func (s *spans) most(scopes string) int64 {
+	if scopes == "" {
+		return s.least
+	}
+	return s.mostOf(scopes)
+}
+
+func (s *spans) mostOf(scopes string) int64 {
 	most := int64(maxUnits)
 	for _, one := range s.list {
 		if !covers(one.scope, scopes) {

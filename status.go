@@ -10,28 +10,33 @@ import (
 // their own: every booking's answer carries the version of the budget's status,
 // and a caller that wakes when nothing was heard for confirmAfter asks.
 
-// answered takes in what a booking's answer tells beside the slot.
-func (b *Budget) answered(ctx context.Context, booking Booking, accounts *Accounts, account Account) {
+const confirmAfter = time.Second
+
+// answered takes in what the answer to a booking on the at-th account tells beside
+// the slot, and when it came on this process's clock.
+func (b *Budget) answered(ctx context.Context, booking *Booking, accounts *Accounts, at int, arrived time.Time) {
+	account := &accounts.list[at]
+	if !b.forgets() && booking.Version == b.version.Load() && booking.Ruling.Limits == nil {
+		return // there is nothing to be told, and nothing to be kept in case of a loss
+	}
 	b.mu.Lock()
-	b.answer, b.arrived = booking.Now, time.Now()
+	b.answer, b.arrived = booking.Now, arrived
 	if booking.Now.After(b.last) {
 		b.last = booking.Now
 	}
 	if booking.Booked && b.forgets() {
 		b.own.add(account, booking, booking.Now)
-		for _, shared := range accounts.Shared() {
-			b.own.share(shared, booking, booking.Now)
-		}
+		b.own.share(accounts.shared, booking, booking.Now)
 	}
 	current := booking.Version == b.known.Version
 	if current {
-		b.seen = time.Now()
+		b.seen = arrived
 	}
-	if b.Outage == Divide && time.Since(b.told) > heartbeat {
+	if b.Outage == Divide && arrived.Sub(b.told) > heartbeat {
 		current = false
 	}
 	b.mu.Unlock()
-	if b.Outage == HoldBack {
+	if b.Outage == HoldBack && b.isDown() {
 		b.rose(0)
 	}
 	b.follow(account, booking.Ruling)
@@ -43,10 +48,11 @@ func (b *Budget) answered(ctx context.Context, booking Booking, accounts *Accoun
 	}
 }
 
-// pausedUntil returns the end of the account's pause, as known no longer than
-// confirmAfter ago. If the store does not answer it is what was known before:
-// the slot was booked, and stands.
-func (b *Budget) pausedUntil(ctx context.Context, account string) time.Time {
+// stands reports whether a slot that has come may still be used: that none of the
+// accounts is paused beyond it, as known no longer than confirmAfter ago, and that
+// it is not void. If the store does not answer, what was known before counts: the
+// slot was booked.
+func (b *Budget) stands(ctx context.Context, booking *Booking, shared []Account) bool {
 	b.mu.Lock()
 	stale := time.Since(b.seen) > confirmAfter
 	b.mu.Unlock()
@@ -55,7 +61,13 @@ func (b *Budget) pausedUntil(ctx context.Context, account string) time.Time {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.known.PausedUntil[account]
+	paused := b.known.PausedUntil[booking.Account]
+	for _, account := range shared {
+		if until := b.known.PausedUntil[account.ID]; until.After(paused) {
+			paused = until
+		}
+	}
+	return !paused.After(booking.Slot) && !b.isVoid(booking)
 }
 
 // refresh asks the store, once for all callers that want to know, and enters
@@ -90,24 +102,24 @@ func (b *Budget) refresh(ctx context.Context) error {
 				status.PausedUntil[account] = until
 			}
 		}
-		if status.Revision > b.newest() {
-			b.wake()
-		}
-		status.Revision = max(status.Revision, b.known.Revision)
+		b.hear(status.Revision)
+		b.version.Store(status.Version)
 		b.known, b.seen, b.told, b.mended = status, time.Now(), time.Now(), status.Lost
 		return nil, nil
 	})
 	return err
 }
 
-// reckon adds to a request what a store that forgets can check itself against.
-func (b *Budget) reckon(r *BookRequest) {
-	if !b.forgets() {
-		return
-	}
+// reckon adds to a request that is asked at an instant of this process's clock what
+// a store that forgets can check itself against.
+func (b *Budget) reckon(r *BookRequest, asked time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r.Expect, r.Last, r.Mended = b.reckonedNow().Truncate(time.Microsecond), b.last, b.mended
+	if r.Last, r.Mended = b.last, b.mended; b.answer.IsZero() {
+		r.Expect = b.clock().Truncate(time.Microsecond)
+	} else {
+		r.Expect = b.answer.Add(asked.Sub(b.arrived).Truncate(time.Microsecond))
+	}
 }
 
 // stepFrom is the difference of clocks that is taken for a step.

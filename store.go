@@ -2,9 +2,10 @@ package ration
 
 import (
 	"context"
-	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"math"
+	"math/rand/v2"
 	"time"
 )
 
@@ -24,14 +25,19 @@ import (
 // use it.
 type Store interface {
 	// Book enters one booking in the log of the account that can take it
-	// first, as the type BookRequest says. Booking the same ID again returns
-	// the first answer and enters nothing.
+	// first, as the type BookRequest says. An ID is asked for again where the
+	// answer was that nothing is booked, and after a StoreError, when the answer
+	// may have been lost: the booking that was entered, if any, is then the
+	// answer, and nothing is entered twice. After a booking was answered its ID
+	// is of use only for Cancel and Enter.
 	Book(ctx context.Context, r BookRequest) (Booking, error)
 
 	// Cancel hands a booking back: a slot that has not come goes to the next
 	// booker whose cost is no greater, and one that has passed counts for
-	// nothing. It says that nothing was sent. To cancel an ID that is not
-	// known is no error, and keeps it from being booked later.
+	// nothing. It says that nothing was sent. A booking is handed back once,
+	// however often that is asked for within a minute. With no more than an ID
+	// and a budget, after a StoreError, a store hands back what it entered for
+	// that ID, if anything: it is no error if it never heard of it.
 	Cancel(ctx context.Context, r CancelRequest) error
 
 	// Enter enters units that were spent without a booking, or whose booking
@@ -61,15 +67,19 @@ type Store interface {
 // Forever is a MaxWait that no slot is beyond.
 const Forever time.Duration = math.MaxInt64
 
-// BookingID names a booking, so that a store that is asked twice books once.
+// BookingID names what a store is asked for, so that it is done once if it is
+// asked for twice.
 type BookingID [16]byte
 
-// NewBookingID returns 128 random bits. Anything that repeats after a restart,
-// such as a host's name and a counter, would let a call leave uncounted.
+// NewBookingID returns 128 random bits. No other worker of the fleet may have
+// used them in the last minutes, so they are from a generator that the operating
+// system seeds: anything that repeats after a restart, such as a host's name and a
+// counter, would let a call leave uncounted. Nobody gains by guessing one, so they
+// need not be secret.
 func NewBookingID() BookingID {
 	var id BookingID
-	// rand.Read never fails.
-	_, _ = rand.Read(id[:])
+	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
 	return id
 }
 
@@ -79,7 +89,7 @@ func (id BookingID) String() string { return hex.EncodeToString(id[:]) }
 // A BookRequest asks for one booking.
 type BookRequest struct {
 	// ID is new for every booking, and the same when a booking is asked for
-	// again because its answer was lost.
+	// again: because its answer was lost, or because nothing was booked.
 	ID BookingID
 	// Budget is the budget's name.
 	Budget string
@@ -157,7 +167,8 @@ type Booking struct {
 	// being of a higher revision. Zero: the request's do.
 	Ruling Ruling
 
-	away bool // booked by a budget whose store was down
+	away bool      // booked by a budget whose store was down
+	read time.Time // Now, on this process's clock; zero: not known
 }
 
 // Ruling is limits, and of which revision they are.

@@ -29,6 +29,9 @@ type Token struct {
 	// a token in a struct's unexported field, or after a wrong verb: it prints
 	// the fields. Neither it nor any dumper follows a function.
 	hidden func() (secret, key string)
+	// bearer returns the header's value as Bearer has it, made once. It is not to
+	// be changed.
+	bearer func() []string
 }
 
 // idLength is the length of an ID in hexadecimal digits: 128 bits, so that two
@@ -45,8 +48,12 @@ func NewToken(secret string) Token { return NewKeyedToken(nil, secret) }
 // fleet need the same key: with different keys they keep different logs and
 // overspend. An empty key gives a plain digest, as NewToken does.
 func NewKeyedToken(key []byte, secret string) Token {
-	k := string(key)
-	return Token{id: digest(k, "token", secret), hidden: func() (string, string) { return secret, k }}
+	k, bearer := string(key), []string{bearerPrefix + secret}
+	return Token{
+		id:     digest(k, "token", secret),
+		hidden: func() (string, string) { return secret, k },
+		bearer: func() []string { return bearer },
+	}
 }
 
 // digest returns the ID of s, a string of the given kind. The kind keeps an

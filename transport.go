@@ -3,11 +3,14 @@ package ration
 import (
 	"context"
 	"errors"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/cenkalti/backoff/v4"
 )
 
 // A Transport is an http.RoundTripper that sends a request when the pool's quota
@@ -84,7 +87,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		closeBody(req)
 		return nil, err
 	}
-	pauses := t.pauses()
+	var pauses backoff.BackOff
 	for left := t.retries(); ; left-- {
 		resp, err := t.send(req, grant)
 		if err != nil {
@@ -95,6 +98,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		if t.Refused != nil {
 			t.Refused(resp, grant)
+		}
+		if pauses == nil {
+			pauses = t.pauses()
 		}
 		// Also after the last try: it is for the fleet.
 		t.pause(req, resp, grant, pauses.NextBackOff())
@@ -148,7 +154,7 @@ func (t *Transport) pass(req *http.Request) (*http.Response, error) {
 	}
 	if _, found := GrantOf(resp); found {
 		// The caller took the context of an earlier response.
-		resp.Request = resp.Request.WithContext(withGrant(resp.Request.Context(), Grant{}))
+		resp.Request = resp.Request.WithContext(&departure{Context: resp.Request.Context()})
 	}
 	return resp, nil
 }
@@ -180,8 +186,8 @@ func (t *Transport) serves(req *http.Request) bool {
 
 func (t *Transport) take(req *http.Request) (Grant, error) {
 	ctx, cost := req.Context(), 1
-	if units, found := ctx.Value(costKey).(int); found {
-		cost = units
+	if a := askingOf(ctx); a != nil && a.costs {
+		cost = a.cost
 	} else if t.Cost != nil {
 		cost = t.Cost(req)
 	}
@@ -196,26 +202,14 @@ func (t *Transport) take(req *http.Request) (Grant, error) {
 
 // send sends a copy of the request with the grant's token.
 func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error) {
-	var way departure
-	trace := way.trace()
-	out := req.Clone(httptrace.WithClientTrace(req.Context(), trace))
-	attach := t.Attach
-	if attach == nil {
-		attach = Bearer
-	}
-	if out.Header == nil {
-		out.Header = make(http.Header)
-	}
-	secret, _ := grant.Token.open()
-	attach(out, secret)
+	way := newDeparture(req.Context(), grant)
+	out := t.attached(req, httptrace.WithClientTrace(req.Context(), &way.trace), grant.Token)
 	if t.Granted != nil {
 		t.Granted(req, grant)
 	}
 	resp, err := t.base().RoundTrip(out)
-	if at, times := way.left(time.Now()); times > 0 {
-		ctx, stop := context.WithTimeout(context.WithoutCancel(req.Context()), handBackWithin)
-		defer stop()
-		grant.left(ctx, at, times)
+	if at, times := way.left(); times > 0 {
+		grant.left(req.Context(), at, times)
 	}
 	if err != nil {
 		if _, traces := t.base().(*http.Transport); traces && !way.connected.Load() {
@@ -224,8 +218,28 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 		return nil, redact(err, grant.Token)
 	}
 	// The copy carries the token; the caller's own request does not.
-	resp.Request = req.WithContext(withGrant(req.Context(), grant))
+	resp.Request = req.WithContext(way)
 	return resp, nil
+}
+
+// attached returns a copy of the request with the token.
+func (t *Transport) attached(req *http.Request, ctx context.Context, token Token) *http.Request {
+	if t.Attach != nil {
+		secret, _ := token.open()
+		out := req.Clone(ctx)
+		if out.Header == nil {
+			out.Header = make(http.Header)
+		}
+		t.Attach(out, secret)
+		return out
+	}
+	// As Bearer, which changes one header: the others are not copied, nor is the
+	// URL.
+	out := req.WithContext(ctx)
+	out.Header = make(http.Header, len(req.Header)+1)
+	maps.Copy(out.Header, req.Header)
+	out.Header["Authorization"] = token.bearer()
+	return out
 }
 
 // closeBody does what a RoundTripper must, also where it sends nothing.

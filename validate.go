@@ -5,12 +5,13 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // Requests are checked here and again at the top of every script: what slips
 // through a comparison, such as a limit of -3, would grant every call.
 
-func (r BookRequest) validate() error {
+func (r *BookRequest) validate() error {
 	if err := validateName(r.Budget); err != nil {
 		return err
 	}
@@ -32,12 +33,12 @@ func (r BookRequest) validate() error {
 	case r.MaxWait < 0:
 		return fmt.Errorf("ration: the longest wait is %v: it must not be negative", r.MaxWait)
 	}
-	for _, t := range []time.Time{r.Expect, r.Last} {
+	for _, t := range [...]time.Time{r.Expect, r.Last, r.Now} {
 		if err := validateNow(t); err != nil {
 			return err
 		}
 	}
-	return validateNow(r.Now)
+	return nil
 }
 
 const maxSpent = 1000
@@ -151,7 +152,17 @@ func validateName(name string) error {
 		return errors.New("ration: Budget.Name is empty: workers that share a quota share its name")
 	case len(name) > 200:
 		return fmt.Errorf("ration: Budget.Name has %d bytes: at most 200 are allowed", len(name))
-	case strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == '{' || c == '}' || c == 0x7f || c == 0xfffd }):
+	}
+	for i := range len(name) {
+		if c := name[i]; c <= ' ' || c == '{' || c == '}' || c == 0x7f || c >= 0x80 {
+			return validateRunes(name)
+		}
+	}
+	return nil
+}
+
+func validateRunes(name string) error {
+	if strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == '{' || c == '}' || c == 0x7f || c == utf8.RuneError }) {
 		return fmt.Errorf("ration: Budget.Name is %q: spaces, control characters, '{' and '}' are not allowed", name)
 	}
 	return nil

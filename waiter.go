@@ -5,21 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"time"
-
-	"github.com/cenkalti/backoff/v4"
 )
 
-// A waiter is one caller's way from a booking to a grant.
+// A waiter is one caller's way from a booking to a grant. It is on its caller's
+// stack, where it stays as long as nothing that is handed to others refers to it.
 type waiter struct {
 	budget *Budget
+	pool   *Pool // charged is one of its accounts; nil: the token's
+	token  Token
 	cost   int
+	waits  bool // false: only a slot that has come will do
 	demand demand
-	// source returns the accounts that may be charged, and a channel that is
-	// closed when they change; nil if they never do.
-	source func() (*Accounts, <-chan struct{}, error)
 
+	begun    time.Time // zero: there is no MaxWait
 	accounts *Accounts
-	changed  <-chan struct{}
+	revision int             // of their limits
+	changed  <-chan struct{} // closed when the accounts change; nil: they never do
 	booking  Booking
 	due      time.Time // the slot on this process's clock, at the latest
 	soonest  time.Time // and at the soonest
@@ -31,21 +32,21 @@ type waiter struct {
 // handed back. The store goes on with it afterwards.
 const handBackWithin = 250 * time.Millisecond
 
-func (w *waiter) grant(t Token) Grant {
-	return Grant{Token: t, Cost: w.cost, Slot: w.booking.Slot, Late: w.late,
-		budget: w.budget, soonest: w.soonest, booking: w.booking, accounts: w.accounts, scopes: w.demand.scopes}
-}
-
-// try books a slot that has come.
-func (w *waiter) try(ctx context.Context) error {
-	return w.book(ctx, func() (time.Duration, bool) { return 0, false }, false)
+func (w *waiter) grant() Grant {
+	return Grant{Token: w.token, Cost: w.cost, Slot: w.booking.Slot, Late: w.late,
+		budget: w.budget, soonest: w.soonest, id: w.booking.ID, account: w.booking.Account, entry: w.booking.Entry,
+		now: w.booking.Now, away: w.booking.away, accounts: w.accounts, scopes: w.demand.scopes}
 }
 
 // wait books a slot and returns when it has come.
-func (w *waiter) wait(ctx context.Context) error {
-	begun := time.Now()
-	longest := func() (time.Duration, bool) { return w.longestWait(ctx, begun) }
-	if err := w.book(ctx, longest, true); err != nil {
+func (w *waiter) wait(ctx context.Context) (err error) {
+	if w.demand, err = w.budget.demand(ctx); err != nil {
+		return err
+	}
+	if w.budget.MaxWait > 0 {
+		w.begun = time.Now()
+	}
+	if err := w.book(ctx); err != nil || !w.waits {
 		return err
 	}
 	for {
@@ -56,14 +57,14 @@ func (w *waiter) wait(ctx context.Context) error {
 			w.handBack(w.booking, w.accounts)
 			return ended(ctx)
 		case accountsChanged:
-			if err := w.move(ctx, longest); err != nil {
+			if err := w.move(ctx); err != nil {
 				return err
 			}
 		case slotLost:
 			// Its holder was too late, or the account was paused: nothing was
 			// sent, so the slot goes back before another is booked.
 			w.handBack(w.booking, w.accounts)
-			if err := w.book(ctx, longest, true); err != nil {
+			if err := w.book(ctx); err != nil {
 				return err
 			}
 		case limitsChanged:
@@ -75,7 +76,7 @@ func (w *waiter) wait(ctx context.Context) error {
 			case <-ctx.Done():
 				return ended(ctx)
 			}
-			if err := w.book(ctx, longest, true); err != nil {
+			if err := w.book(ctx); err != nil {
 				return err
 			}
 		}
@@ -108,52 +109,43 @@ const (
 
 // sleep sleeps until the slot, or until something happens before.
 func (w *waiter) sleep(ctx context.Context) outcome {
-	if w.booking.Slot.After(w.booking.Now) {
-		timer := time.NewTimer(time.Until(w.due))
-		defer timer.Stop()
-		select {
-		case <-timer.C:
-		case <-w.changed:
-			return accountsChanged
-		case <-w.budget.limitsChanged():
-			return limitsChanged
-		case <-ctx.Done():
+	if !w.booking.Slot.After(w.booking.Now) {
+		if ctx.Err() != nil {
 			return contextEnded
 		}
+		return slotCame
+	}
+	timer := time.NewTimer(time.Until(w.due))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.changed:
+		return accountsChanged
+	case <-w.budget.limitsChanged():
+		return limitsChanged
+	case <-ctx.Done():
+		return contextEnded
 	}
 	if ctx.Err() != nil {
 		return contextEnded
 	}
 	w.late = time.Since(w.due)
-	if !w.booking.Slot.After(w.booking.Now) {
-		return slotCame
-	}
-	account := w.accounts.At(w.accounts.find(w.booking.Account))
+	account := &w.accounts.list[w.accounts.find(w.booking.Account)]
 	if tolerance := account.tolerance(); tolerance > 0 && w.late > tolerance {
 		return slotLost
 	}
-	paused := w.budget.pausedUntil(ctx, w.booking.Account)
-	for _, shared := range w.accounts.Shared() {
-		if until := w.budget.pausedUntil(ctx, shared.ID); until.After(paused) {
-			paused = until
-		}
-	}
-	if paused.After(w.booking.Slot) || w.budget.isVoid(w.booking) {
+	if !w.budget.stands(ctx, &w.booking, w.accounts.shared) {
 		return slotLost
 	}
-	if w.budget.hasNewer(w.newest) {
+	if w.budget.newest() > w.newest {
 		return limitsChanged
 	}
 	return slotCame
 }
 
-// A bound tells how long a caller may still wait, and whether it is the context's
-// deadline that says so.
-type bound func() (longest time.Duration, byDeadline bool)
-
 // move books on the changed accounts. A waiter whose account is still there
 // keeps its slot unless an earlier one is to be had.
-func (w *waiter) move(ctx context.Context, longest bound) error {
+func (w *waiter) move(ctx context.Context) error {
 	old, accounts, due, soonest := w.booking, w.accounts, w.due, w.soonest
 	if err := w.find(); err != nil {
 		w.handBack(old, accounts)
@@ -161,13 +153,14 @@ func (w *waiter) move(ctx context.Context, longest bound) error {
 	}
 	if old.away || w.accounts.find(old.Account) < 0 {
 		w.handBack(old, accounts)
-		return w.book(ctx, longest, true)
+		return w.book(ctx)
 	}
 	left := time.Until(due) - time.Microsecond
 	if left <= 0 {
 		return nil
 	}
-	err := w.ask(ctx, w.request(left))
+	r := w.request(left)
+	err := w.ask(ctx, &r)
 	if err == nil && w.booking.Booked {
 		w.handBack(old, accounts)
 		return nil
@@ -186,44 +179,59 @@ func (w *waiter) move(ctx context.Context, longest bound) error {
 
 // find asks which accounts there are.
 func (w *waiter) find() (err error) {
-	w.accounts, w.changed, err = w.source()
+	if w.pool != nil {
+		w.accounts, w.revision, w.changed, err = w.pool.source()
+	} else {
+		w.accounts, w.revision, err = w.budget.accountsOf(&w.token)
+	}
 	return err
 }
 
-// book books within the longest wait. A caller that is patient goes on asking a
-// store that does not answer for as long as Patience says.
-func (w *waiter) book(ctx context.Context, longest bound, patient bool) error {
+// book books within the longest wait.
+func (w *waiter) book(ctx context.Context) error {
 	if err := w.find(); err != nil {
 		return err
 	}
-	b := w.budget
-	allowed, byDeadline := longest()
-	if b.Outage != HoldBack && !b.reachable(ctx) {
+	allowed, byDeadline := w.longestWait(ctx)
+	if w.budget.Outage != HoldBack && !w.budget.reachable(ctx) {
 		if err := w.alone(ctx, allowed); err != nil {
 			return err
 		}
 		return w.booked(allowed, byDeadline)
 	}
 	r := w.request(allowed)
-	err := w.ask(ctx, r)
-	if passes(err) {
-		b.fell(err)
-		switch {
-		case b.Outage != HoldBack:
-			// What the store may have booked all the same.
-			w.handBack(w.booking, w.accounts)
-			err = w.alone(ctx, allowed)
-		case patient && b.Patience >= 0:
-			err = w.persist(ctx, longest, r, err)
+	if err := w.ask(ctx, &r); err != nil {
+		if err = w.failed(ctx, r, err); err != nil {
+			return err
 		}
-	}
-	if err != nil {
-		if passes(err) {
-			w.handBack(w.booking, w.accounts)
-		}
-		return err
 	}
 	return w.booked(allowed, byDeadline)
+}
+
+// failed makes good for a booking that failed, or returns the error. A caller that
+// is patient goes on asking a store that does not answer for as long as Patience
+// says.
+func (w *waiter) failed(ctx context.Context, r BookRequest, err error) error {
+	if !passes(err) {
+		return err
+	}
+	b := w.budget
+	b.fell(err)
+	switch {
+	case b.Outage != HoldBack:
+		// What the store may have booked all the same.
+		w.handBack(w.booking, w.accounts)
+		err = w.alone(ctx, r.MaxWait)
+	case w.waits && b.Patience >= 0:
+		// The waiter stays on its stack: backoff is handed a copy.
+		persists := *w
+		err = persists.persist(ctx, r, err)
+		*w = persists
+	}
+	if passes(err) {
+		w.handBack(w.booking, w.accounts)
+	}
+	return err
 }
 
 // booked returns an error if the slot lies beyond the longest wait.
@@ -240,117 +248,25 @@ func (w *waiter) booked(allowed time.Duration, byDeadline bool) error {
 	}
 }
 
-// persist asks until the store answers. It asks with the same ID for as long as
-// the store is sure to know it, so that an answer that was lost is found again.
-func (w *waiter) persist(ctx context.Context, longest bound, r BookRequest, err error) error {
-	const sameID = 30 * time.Second
-	patience := w.budget.Patience
-	if patience == 0 {
-		patience = defaultPatience
-	}
-	policy := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(20*time.Millisecond),
-		backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(patience),
-	)
-	named := time.Now()
-	again := func() error {
-		if time.Since(named) > sameID {
-			w.handBack(Booking{ID: r.ID, Budget: r.Budget}, w.accounts)
-			r.ID, named = NewBookingID(), time.Now()
-		}
-		r.MaxWait, _ = longest()
-		err = w.ask(ctx, r)
-		if err != nil && !passes(err) {
-			return backoff.Permanent(err)
-		}
-		return err
-	}
-	if stopped := backoff.Retry(again, backoff.WithContext(policy, ctx)); stopped != nil {
-		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-			return fmt.Errorf("%w: %w", ended(ctx), err)
-		}
-		return err
-	}
-	return nil
-}
+func (w *waiter) handBack(b Booking, accounts *Accounts) { w.budget.handBackSoon(b, accounts) }
 
-// askAgain bounds how often a booking is asked for again because a log was lost or
-// a clock has stepped.
-const askAgain = 4
-
-// ask asks the store once, and again after what it has lost is mended.
-func (w *waiter) ask(ctx context.Context, r BookRequest) error {
-	b := w.budget
-	var (
-		booking Booking
-		err     error
-		asked   time.Time
-	)
-	for left := askAgain; left > 0; left-- {
-		b.reckon(&r)
-		if left == 1 {
-			r.Expect = time.Time{} // the way is too slow to compare clocks over
-		}
-		asked = time.Now()
-		booking, err = b.Store.Book(ctx, r)
-		if err == nil && booking.Ahead {
-			r.Ahead = b.compare(booking.Now)
-			continue
-		}
-		if err != nil || !booking.Lost {
-			break
-		}
-		if err = b.refresh(ctx); err != nil {
-			break
-		}
-	}
-	if err == nil && (booking.Lost || booking.Ahead) {
-		err = &StoreError{Op: "book", Err: errors.New("the store loses its logs again and again")}
-	}
-	if err != nil {
-		w.booking = Booking{ID: r.ID, Budget: r.Budget}
-		return err
-	}
-	at := w.accounts.find(booking.Account)
-	if at < 0 {
-		return &StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("account %q was not asked for", booking.Account)}
-	}
-	// The store read its clock between the question and the answer. The wait is
-	// counted from the answer, so that the caller does not leave before its
-	// slot; how late it left at the most, from the question.
-	wait := booking.Slot.Sub(booking.Now)
-	w.due, w.soonest = time.Now().Add(wait), asked.Add(wait)
-	w.booking = booking
-	b.answered(ctx, booking, w.accounts, w.accounts.At(at))
-	w.newest = max(w.newest, booking.Ruling.Revision)
-	return nil
-}
-
-func (w *waiter) request(longest time.Duration) BookRequest {
-	b := w.budget
-	b.mu.Lock()
-	revision := b.revision()
-	w.newest = b.newest()
-	b.mu.Unlock()
-	return BookRequest{ID: NewBookingID(), Budget: b.Name, Accounts: w.accounts, Scopes: w.demand.scopes,
-		Keep: w.demand.keep, Revision: revision, Cost: w.cost, MaxWait: longest, Now: b.clock()}
-}
-
-// handBack hands a booking back. If the store cannot be reached the slot is lost
+// handBackSoon hands a booking back. If the store cannot be reached the slot is lost
 // until it has left its window: the quota is then not all used, never overspent.
-func (w *waiter) handBack(b Booking, accounts *Accounts) {
+func (b *Budget) handBackSoon(booking Booking, accounts *Accounts) {
 	ctx, stop := context.WithTimeout(context.Background(), handBackWithin)
 	defer stop()
-	_ = w.budget.handBack(ctx, b, accounts)
+	_ = b.handBack(ctx, booking, accounts)
 }
 
 // longestWait returns how long the caller may still wait, and whether it is the
 // context's deadline that says so.
-func (w *waiter) longestWait(ctx context.Context, begun time.Time) (longest time.Duration, byDeadline bool) {
+func (w *waiter) longestWait(ctx context.Context) (longest time.Duration, byDeadline bool) {
+	if !w.waits {
+		return 0, false
+	}
 	longest = Forever
 	if w.budget.MaxWait > 0 {
-		longest = max(0, w.budget.MaxWait-time.Since(begun))
+		longest = max(0, w.budget.MaxWait-time.Since(w.begun))
 	}
 	if deadline, found := ctx.Deadline(); found {
 		if left := max(0, time.Until(deadline)); left < longest {
@@ -358,10 +274,4 @@ func (w *waiter) longestWait(ctx context.Context, begun time.Time) (longest time
 		}
 	}
 	return longest, false
-}
-
-// passes reports whether the store failed in a way that asking again can mend.
-func passes(err error) bool {
-	failed, found := errors.AsType[*StoreError](err)
-	return found && !failed.Permanent
 }

@@ -181,17 +181,10 @@ local function openCharge(charge)
       end
     end
   end
-  -- Two accounts may have one set: each has limits of its own.
+  -- A set is of several accounts, and of several bookings: what is found out about a
+  -- limit is this charge's alone.
   for i, limit in ipairs(set) do
-    if limit.charge then
-      local copy = {}
-      for key, value in pairs(limit) do
-        copy[key] = value
-      end
-      limit = copy
-    end
-    limit.charge = charge
-    charge.limits[i] = limit
+    charge.limits[i] = setmetatable({charge = charge}, {__index = limit})
   end
 end
 
@@ -323,12 +316,37 @@ local function has(charge, slot, scopes, letter, number, before, cost)
   return run.size > 0 and run.kind.has(run, slot, before, cost) and run
 end
 
+-- readKnown returns what quick.lua knows of an account.
+local function readKnown(account)
+  local known = call('HGET', base, 'has:' .. account)
+  if known then
+    return struct.unpack('>I8I8I8I8', known)
+  end
+  return 0, 0, 0, 0
+end
+
+-- writeKnown lets quick.lua know an account again. How much room it has is for
+-- quick.lua to find out.
+local function writeKnown(charge, ends)
+  local plain = charge.fields.kind == 'L' and not charge.fields.runs and not charge.fields['last:']
+  for _, limit in ipairs(charge.limits) do
+    plain = plain and limit.letter == 'L' and limit.scope == '-'
+  end
+  local hole = charge.handedBack and tonumber(call('ZRANGE', charge.free, -1, -1, 'WITHSCORES')[2]) or 0
+  if hole < charge.now - charge.set.window then
+    hole = 0 -- it counts for nothing, and what it was counts for nothing
+  end
+  call('HSET', base, 'has:' .. charge.id, struct.pack('>I8I8I8I8', ends, charge.set.window, 0, hole) ..
+    (plain and not charge.ruled and charge.fields.limits or ''))
+end
+
 -- keepCharge writes what has changed, and sets when the account's keys expire: never
 -- before the last slot has left its window, and a day late, for clocks that step.
 local function keepCharge(charge)
   local set, now = charge.set, charge.now
   local last, gone, new = endOf(charge), {}, {}
-  if not charge.fields.made then
+  local fresh = not charge.fields.made
+  if fresh then
     charge.fields.made, charge.dirty.made = text(now), true
     call('UNLINK', charge.free)
   end
@@ -345,28 +363,38 @@ local function keepCharge(charge)
       gone[#gone + 1] = name
     end
   end
-  local ttl = text(math.ceil((last - now + set.window + DAY) / 1000))
   for i = 1, #new, 1000 do
     call('HSET', charge.key, unpack(new, i, math.min(i + 999, #new)))
   end
-  call('PEXPIRE', charge.key, ttl)
   for i = 1, #gone, 1000 do
     call('HDEL', charge.key, unpack(gone, i, math.min(i + 999, #gone)))
   end
+  local ends, window = readKnown(charge.id)
+  fresh = fresh or last + set.window > ends or window ~= set.window
   for _, run in ipairs(charge.runs) do
-    if run.kind.expire then
-      run.kind.expire(run, ttl)
-    else
-      call('PEXPIRE', run.key, ttl)
+    fresh = fresh or run.fresh or (run.touched and run.kind.expire)
+  end
+  if fresh then
+    ends = last + set.window + SLACK
+  end
+  local ttl = text(math.ceil((ends - now + DAY) / 1000))
+  if charge.handedBack then
+    call('PEXPIRE', charge.free, ttl) -- the set may be new
+  end
+  if fresh then
+    call('PEXPIRE', charge.key, ttl)
+    for _, run in ipairs(charge.runs) do
+      if run.kind.expire then
+        run.kind.expire(run, ttl)
+      else
+        call('PEXPIRE', run.key, ttl)
+      end
+    end
+    if call('PTTL', base) < tonumber(ttl) then
+      call('PEXPIRE', base, ttl)
     end
   end
-  if charge.handedBack then
-    call('PEXPIRE', charge.free, ttl)
-  end
-  if call('PTTL', base) < tonumber(ttl) then
-    call('PEXPIRE', base, ttl)
-  end
-  call('HSET', base, 'has:' .. charge.id, text(last + set.window))
+  writeKnown(charge, ends)
 end
 
 -- leftIn returns the units that may have left in the longest window up to an

@@ -1,67 +1,125 @@
--- book.lua: enters one booking on the account that can take it first.
+-- book.lua: enters bookings, each on the account that can take it first.
 --
--- ARGV  1 now, in microseconds; '' for the server's clock
---       2 the booking's ID, 32 hexadecimal digits
---       3 cost, in units
---       4 the longest wait, in microseconds; '' for no bound
---       5 now as the caller reckons it from earlier answers; '' if it has none
---       6 the now of the caller's last booking; '' if it has none
---       7 the instant of the last loss that the caller has mended; '' if none
---       8 by how much the caller found the server's clock to be ahead; '' if it
---         has not compared
---       9 the digest of the accounts' index; '' for a single account
---      10 the scopes of the request, between commas
---      11 what it keeps back for others, in thousandths of each limit
---      12 the revision of the limits
---      13 how many zones follow, then each: see readZones
+-- ARGV  1 eight numbers of 8 bytes each, most significant byte first, 0 for none:
+--         now, in microseconds, for the server's clock; now as the caller reckons
+--         it from earlier answers; the now of the caller's last booking; the
+--         instant of the last loss that the caller has mended; by how much the
+--         caller found the server's clock to be ahead; what the bookings keep
+--         back for others, in thousandths of each limit; the number of the call
+--         in its session; a nonce
+--       2 the session, 16 bytes: session.lua
+--       3 the bookings, in order: for those of one cost 'U', how many they are in
+--         2 bytes, the cost in 6, and the longest wait in microseconds in 8, of
+--         which 2^52 is no bound. 'D' if not all wait equally long: the longest
+--         wait is the least of theirs, and those of each follow, in 8 bytes
+--       4 the digest of the accounts' index; '' for a single account
+--       5 the scopes of the requests, between commas
+--       6 the revision of the limits
+--       7 how many zones follow, then each: see readZones
 --         how many sets of limits follow, then each: see limitset
 --         how many shared accounts follow, then each, SET:ACCOUNT (sets count
 --         from 1)
---         the accounts, SET:ACCOUNT; none if the index has them
--- returns {'booked', now, version, slot, account, stepped, ruled, entry, used}
---         {'late', now, version, slot, account, stepped, ruled}   not booked: slot
---                                                  is too late
---         used: the units of the account that may have left in the longest window
---         stepped: by how much the clock was found to have stepped, and corrected
---         ruled: the account's limits, 'REVISION SET', where they are not those
---         that were given but newer; otherwise ''
---         {'differ', now, version, account, 'REVISION SET'}  not booked: the
---                                                  account has other limits of
---                                                  the same revision
---         {'lost', now, version}                   not booked: a log was lost since
---                                                  the caller last booked
---         {'ahead', now, version}                  not booked: the clock is ahead of
---                                                  what the caller reckons
---         {'costly'}                               not booked: the cost is more than
---                                                  any account's limits allow
+--         the account, SET:ACCOUNT, if it is a single one; or, nothing if the index
+--         has them, or one of
+--           'part', and some of the accounts, which are put aside
+--           'all N', and the rest of the N accounts, with which the index is made
+--           'behind SCORE', the member of that score behind which a search goes on,
+--           and the member to look at before, or ''
+-- returns a string: now, the version, by how much the clock was found to have
+--         stepped, and corrected, plus 2^52, or 0; and the units of the account that may
+--         have left in the longest window, or 0 if that was not looked at; each in 8
+--         bytes. Then, for bookings in their order, as many as were answered:
+--
+--         kind     'B' booked; 'L' not booked: the slot is too late; 'C' not
+--                  booked: the cost is more than any account's limits allow; 'D'
+--                  not booked: the account has other limits of the same revision
+--         count    2 bytes: how many have this answer
+--         slot     8 bytes
+--         before   7 bytes: what names the first one's entry, if there is no entry
+--         lengths  2 bytes each: of what follows
+--         account
+--         ruled    the account's limits, 'REVISION SET', where they are not those
+--                  that were given but newer, or the others of the same revision
+--         entry    '' for that of a single lane of a SlidingLog, see log.lua
+--
+--         or a list, if none was:
+--         {'lost', now, version}                   a log was lost since the caller
+--                                                  last booked
+--         {'ahead', now, version}                  the clock is ahead of what the
+--                                                  caller reckons
 --         {'logs'}                                 ask again with the parts of all
 --                                                  logs: one is kept in another
 --         {'accounts'}                             ask again with the accounts
---         {'cancelled'}                            the ID was cancelled before
+--         {'rest'}                                 ask again with more of them
+--         {'again', 'behind SCORE', MEMBER, MEMBER}  the search is not at its end:
+--                                                  ask again with these
+--         {'stale'}                                the call is not its session's next
 
+-- After so many commands a script leaves the rest to another, and after so many
+-- microseconds, where the clock tells.
+local ENOUGH, LONG = 600, 2000
+-- So many limits are read before all else. Where there are more, those of others than
+-- are needed are not read at all.
+local READ = 128
+
+if #ARGV[1] ~= 64 or #ARGV[2] ~= 16 then
+  return redis.error_reply('ERR ration: a booking begins with eight numbers, and a session of 16 bytes')
+end
+local record = call('HGET', base, 's:' .. ARGV[2])
+local numbered = string.sub(ARGV[1], 49)
+local again = answered(record, numbered)
+if again then
+  return again == 'stale' and {'stale'} or again
+end
+local given, reckoned, before, mended, found, keep = struct.unpack('>I8I8I8I8I8I8', ARGV[1])
+for _, instant in ipairs({given, reckoned, before, mended, found}) do
+  among(instant, 'an instant', 0, 4503599627370496)
+end
 local state = call('HMGET', base, 'version', 'offset', 'seen', 'careful', 'lost', 'revision')
 local ahead, seen, careful = tonumber(state[2] or 0), tonumber(state[3] or 0), tonumber(state[4] or 0)
-local now = clock(ARGV[1], ahead)
-local id = ARGV[2]
-local cost = whole(ARGV[3], 'cost', 1, 1000000000000)
-local longest = ARGV[4] ~= '' and whole(ARGV[4], 'the longest wait', 0, 9223372036854776)
-local reckoned = ARGV[5] ~= '' and whole(ARGV[5], 'the reckoned now', 1, 4503599627370496)
-local before = ARGV[6] ~= '' and whole(ARGV[6], 'the last now', 1, 4503599627370496)
-local mended = ARGV[7] ~= '' and whole(ARGV[7], 'the last loss', 0, 4503599627370496) or 0
-local found = ARGV[8] ~= '' and whole(ARGV[8], 'the step', 0, 4503599627370496)
-local lane = {name = '', scopes = ARGV[10], cost = cost, keep = whole(ARGV[11], 'the share kept', 0, 999)}
-local revision = whole(ARGV[12], 'the revision', 0, 4503599627370496)
-local first = readZones(13)
-local sets = {}
-for i = 1, whole(ARGV[first], 'the number of limit sets', 1, 10000) do
-  sets[i] = limitset(ARGV[first + i])
+local now = given > 0 and given + ahead or clock('', ahead)
+local lane = {name = '', scopes = ARGV[5], keep = among(keep, 'the share kept', 0, 999)}
+local revision = whole(ARGV[6], 'the revision', 0, 4503599627370496)
+local first = readZones(7)
+local sets, firstSet = {}, first
+local setCount = whole(ARGV[first], 'the number of limit sets', 1, 10000)
+local function setOf(number)
+  if not sets[number] and number and number >= 1 and number <= setCount then
+    sets[number] = limitset(ARGV[firstSet + number])
+  end
+  return sets[number]
 end
-first = first + #sets + 1
+local limitCount = 0
+for i = 1, setCount do
+  limitCount = limitCount + (limitCount < READ and #setOf(i) or 0)
+end
+first = first + setCount + 1
+reckoned, before, found = reckoned > 0 and reckoned, before > 0 and before, found > 0 and found
+
+-- The bookings, {cost, longest}.
+local bookings = {}
+local at = 1
+while at + 16 <= #ARGV[3] do
+  local kind, count, cost, longest = struct.unpack('>c1I2I6I8', ARGV[3], at)
+  at = at + 17
+  if (kind ~= 'U' and kind ~= 'D') or (kind == 'D' and at + 8 * count - 1 > #ARGV[3]) then
+    break
+  end
+  among(cost, 'a cost', 1, 1000000000000)
+  for i = 1, count do
+    local patience = kind == 'U' and longest or struct.unpack('>I8', ARGV[3], at + 8 * (i - 1))
+    bookings[#bookings + 1] = {cost = cost, longest = among(patience, 'the longest wait', 0, 4503599627370496)}
+  end
+  at = at + (kind == 'D' and 8 * count or 0)
+end
+if at ~= #ARGV[3] + 1 or #bookings == 0 or #bookings > 1024 then
+  bad = bad or 'ERR ration: there must be from 1 to 1024 bookings, of 17 bytes and more'
+end
 
 -- readMember reads SET:ACCOUNT.
 local function readMember(member)
   local number, account = string.match(member or '', '^(%d+):(.+)$')
-  local set = sets[tonumber(number)]
+  local set = number and setOf(tonumber(number))
   if not set then
     bad = bad or 'ERR ration: an account has no set of limits'
   end
@@ -84,24 +142,38 @@ end
 if lane.scopes ~= '' or lane.keep > 0 or #names > 0 then
   lane.name = lane.scopes .. '~' .. lane.keep .. '~' .. table.concat(names, ',')
 end
-local index = ARGV[9] ~= '' and base .. ':pool:' .. ARGV[9] .. (lane.name ~= '' and ':' .. lane.name or '')
-if #id ~= 32 then
-  bad = bad or 'ERR ration: the booking\'s ID must have 32 digits'
-end
+local index = ARGV[4] ~= '' and base .. ':pool:' .. ARGV[4] .. (lane.name ~= '' and ':' .. lane.name or '')
 if not index and #ARGV ~= first then
   bad = bad or 'ERR ration: exactly one account goes without an index'
 end
+-- What is told of the index.
+local told, members, behind = '', first + 1, nil
+if index and ARGV[first] then
+  local number
+  told, number = string.match(ARGV[first], '^(%l+) ?(%d*)$')
+  if told == 'behind' then
+    number = whole(number, 'a score', 0, MODULUS + MODULUS)
+    behind = {score = number, member = ARGV[first + 1], before = ARGV[first + 2]}
+    readMember(behind.member)
+    members = behind.before == '' and #ARGV + 1 or first + 2
+  elseif told == 'all' then
+    number = whole(number, 'the number of accounts', 1, 1000000)
+  elseif told ~= 'part' then
+    bad = bad or 'ERR ration: what is told of an index is \'part\', \'all N\' or \'behind SCORE\''
+  end
+  behind = behind or {count = number}
+elseif not index then
+  members = first
+end
+for i = members, #ARGV do
+  local number = string.match(ARGV[i], '^(%d+):.+$')
+  number = number and tonumber(number)
+  if not number or number < 1 or number > setCount then
+    bad = bad or 'ERR ration: an account has no set of limits'
+  end
+end
 if bad then
   return redis.error_reply(bad)
-end
-
-local known = call('GET', base .. ':id:' .. id)
-if known == 'cancelled' then
-  return {'cancelled'}
-elseif known then
-  local slot, account, entry = string.match(known, '^(%d+) %d+:(%S+) (.*)$')
-  call('HSET', base, 'seen', text(math.max(now, seen)))
-  return {'booked', text(now), version(), slot, account, '0', '', entry, '0'}
 end
 
 -- The server's clock may step. Back, all would wait for it to catch up: time
@@ -112,7 +184,7 @@ end
 -- way looks the same, so the caller compares again when it has the answer.
 -- A caller that gives a now of its own and reckons none means what it says.
 local stepped = 0
-if now < seen - STEP and (reckoned or ARGV[1] == '') then
+if now < seen - STEP and (reckoned or given == 0) then
   stepped = seen - now
 elseif reckoned and seen <= reckoned + STEP and
   now > reckoned + STEP + math.max(reckoned - seen, 0) / 1000 then
@@ -127,7 +199,7 @@ if stepped ~= 0 then
 end
 -- One that slips back by less stands still as well: a slot that was handed back
 -- and has passed would be offered again, when others are booked without it.
-if now < seen and (reckoned or ARGV[1] == '') then
+if now < seen and (reckoned or given == 0) then
   now = seen
 end
 
@@ -155,13 +227,18 @@ end
 if before and lost > mended then
   return {'lost', text(now), version()}
 end
-local latest = longest and now + longest
 
--- The best account so far: {slot, charges, hole, member}.
-local best
-local scores = {}
+-- answer spells out what became of some bookings.
+local answers, used = {}, 0
+local function answer(kind, count, slot, account, ruled, entry)
+  answers[#answers + 1] = struct.pack('>c1I2I8I7I2I2I2', kind, count, slot, 0, #account, #ruled, #entry) ..
+    account .. ruled .. entry
+end
+
+-- The booking under way: the best account so far, {slot, charges, hole, member}; the
+-- scores that the index is to have; and why there is none.
+local cost, best, scores, refusal
 local one = {name = lane.name, scopes = lane.scopes, keep = lane.keep, cost = 1}
-local refusal
 
 -- openRuled opens an account with the limits that rule: those of the highest
 -- revision. Two limits of one revision are for people to decide between.
@@ -173,14 +250,15 @@ local function openRuled(account, set)
     local other, limits = string.match(theirs, '^(%d+) (.*)$')
     other = tonumber(other)
     if limits ~= set.text and other == revision then
-      refusal = refusal or {'differ', text(now), version(), account, theirs}
+      refusal = refusal or {kind = 'D', account = account, theirs = theirs}
       return nil
     elseif other > revision then
       ours = theirs
       if limits ~= set.text then
         charge.set, charge.ruled = limitset(limits), theirs
         if bad then
-          refusal = refusal or {'differ', text(now), version(), account, theirs}
+          bad = nil
+          refusal = refusal or {kind = 'D', account = account, theirs = theirs}
           return nil
         end
       end
@@ -191,7 +269,7 @@ local function openRuled(account, set)
   end
   charge.first = string.sub(ours, 1, 2) == '0 '
   if charge.set.log and charge.fields.kind and not logs[charge.fields.kind] then
-    refusal = {'logs'}
+    refusal = {again = 'logs'}
     return nil
   end
   openCharge(charge)
@@ -200,7 +278,7 @@ local function openRuled(account, set)
     charge.fields.renewed, charge.dirty.renewed = text(charge.renewed), true
   end
   if charge.empty then
-    local counts = tonumber(call('HGET', base, 'has:' .. account) or 0)
+    local counts = readKnown(account)
     if counts > 0 then
       call('HDEL', base, 'has:' .. account)
     end
@@ -212,36 +290,22 @@ local function openRuled(account, set)
   return charge
 end
 
-local common, commonFrom = {}, now
-for i, other in ipairs(shared) do
-  common[i] = openRuled(other.account, other.set)
-  if common[i] then
-    commonFrom = math.max(commonFrom, pausedUntil(other.account))
-    if cost > mostOf(common[i].set, lane.scopes) then
-      refusal = refusal or {'costly'}
-    end
-  end
-end
-if refusal then
-  return refusal
-end
-
 -- consider looks at one account. Its score in the index becomes the slot that a
 -- booking of one unit would get from it if it came long ago: never more than what
 -- the next booking gets, and for a free account when it became free, so that of
 -- several free accounts the one that has been free the longest is taken. Of an
 -- account with holes that is not known: 0.
-local function consider(member)
+local function consider(member, common, commonFrom)
   local account, set = readMember(member)
-  if not set then
-    return redis.error_reply('ERR ration: the index names a set of limits that was not given')
-  end
-  if cost > most or cost > mostOf(set, lane.scopes) then
-    return nil
+  if not set or cost > most or cost > mostOf(set, lane.scopes) then
+    return
   end
   local charge = openRuled(account, set)
+  if refusal and not refusal.member and refusal.account == account then
+    refusal.member = member
+  end
   if not charge or cost > mostOf(charge.set, lane.scopes) then
-    return nil
+    return
   end
   local charges = {charge, unpack(common)}
   local paused = pausedUntil(account)
@@ -268,58 +332,62 @@ local function consider(member)
   if not best or slot < best.slot then
     best = {slot = slot, charges = charges, hole = hole, member = member, account = account}
   end
-  return nil
 end
 
-if not index then
-  local failed = consider(ARGV[first])
-  if failed then
-    return failed
-  end
-else
-  if first <= #ARGV then
-    for i = first, #ARGV do
-      call('ZADD', index, 'NX', 0, ARGV[i])
+-- rankBehind returns how many members of the index do not stand behind that one of
+-- that score, which may have another score by now.
+local function rankBehind(score, member)
+  local low = call('ZCOUNT', index, '-inf', '(' .. text(score))
+  local high = low + call('ZCOUNT', index, text(score), text(score))
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if call('ZRANGE', index, middle, middle)[1] <= member then
+      low = middle + 1
+    else
+      high = middle
     end
-    -- Before all that could still fail.
-    call('PEXPIRE', index, text(DAY / 1000))
-  elseif call('EXISTS', index) == 0 then
-    return {'accounts'}
   end
+  return low
+end
+
+-- choose finds the account of the index that can take the booking first. If that is
+-- much to do it returns where to go on. The scores that were found until then are
+-- kept, so that it is done once for what comes after.
+local function choose(common, commonFrom, from)
   -- No account is free before the shared ones are.
-  local soonest = #common > 0 and settle(common, commonFrom, lane) or now
-  local rank, chunk = 0, 4
+  local soonest = math.max(#common > 0 and settle(common, commonFrom, lane) or now, careful)
+  local rank, chunk, score, member = 0, 4, nil, nil
+  if from then
+    if from.before ~= '' and call('ZSCORE', index, from.before) then
+      consider(from.before, common, commonFrom)
+    end
+    rank = rankBehind(from.score, from.member)
+  end
   repeat
-    local members = call('ZRANGE', index, rank, rank + chunk - 1, 'WITHSCORES')
-    for i = 1, #members, 2 do
+    local front = call('ZRANGE', index, rank, rank + chunk - 1, 'WITHSCORES')
+    for i = 1, #front, 2 do
       -- Scores are never too late: nothing behind this one is earlier.
-      if best and best.slot <= math.max(soonest, tonumber(members[i + 1])) then
-        members = {}
-        break
+      if best and best.slot <= math.max(soonest, tonumber(front[i + 1])) then
+        return nil
       end
-      local failed = consider(members[i])
-      if failed then
-        return failed
+      if work > ENOUGH and member then
+        return {'again', 'behind ' .. text(score), member, best and best.member or refusal and refusal.member or ''}
+      end
+      member, score = front[i], tonumber(front[i + 1])
+      work = work + 1
+      if not from or member ~= from.before then
+        consider(member, common, commonFrom)
       end
     end
     rank, chunk = rank + chunk, 64
-  until #members == 0
-  call('PEXPIRE', index, text(DAY / 1000))
-end
-if before and lost > mended then
-  return {'lost', text(now), version()}
-end
-if not best then
-  return refusal or {'costly'}
+  until #front == 0
+  return nil
 end
 
-local late = latest and best.slot > latest
-if not late and best.slot > MODULUS + MODULUS then
-  return redis.error_reply('ERR ration: the slot lies beyond the year 2255')
-end
-local entry, used
-local charge = best.charges[1]
-if not late then
+-- enterBest enters the booking where it was found to be best.
+local function enterBest()
+  local charge = best.charges[1]
+  local entry
   if best.hole then
     entry = take(best.charges, lane, best.hole, best.slot)
   else
@@ -330,13 +398,13 @@ if not late then
     entry = lane.name .. '\0' .. table.concat(parts)
   end
   if revision > tonumber(state[6] or 0) then
-    call('HSET', base, 'revision', text(revision))
+    state[6] = text(revision)
+    call('HSET', base, 'revision', state[6])
     renew(now)
   end
   for _, each in ipairs(best.charges) do
     keepCharge(each)
   end
-  call('SET', base .. ':id:' .. id, text(best.slot) .. ' ' .. best.member .. ' ' .. entry, 'PX', REMEMBER)
   for _, each in ipairs(best.charges) do
     trimCharge(each)
   end
@@ -345,12 +413,127 @@ if not late then
     scores[best.member] = charge.unsure and 0 or
       settle({charge}, lastOf(charge, lane.name), one)
   end
+  return entry
 end
-for member, score in pairs(scores) do
-  call('ZADD', index, text(score), member)
+
+local function keepScores()
+  for member, score in pairs(scores) do
+    call('ZADD', index, text(score), member)
+  end
 end
-local ruled = charge.ruled or ''
-if late then
-  return {'late', text(now), version(), text(best.slot), best.account, text(stepped), ruled}
+
+-- makeIndex puts accounts aside, until all are there. It returns what else there is to
+-- ask for. An index that others have made meanwhile is as good.
+local function makeIndex()
+  local aside = index .. ':new'
+  local some = {}
+  for i = members, #ARGV do
+    some[#some + 1], some[#some + 2] = '0', ARGV[i]
+  end
+  for i = 1, #some, 1000 do
+    call('ZADD', aside, 'NX', unpack(some, i, math.min(i + 999, #some)))
+  end
+  call('PEXPIRE', aside, text(DAY / 1000))
+  if told == 'part' then
+    return {'rest'}
+  elseif call('ZCARD', aside) ~= behind.count then
+    return {'accounts'} -- another has made an index of what was put aside
+  end
+  call('RENAME', aside, index)
+  return nil
 end
-return {'booked', text(now), version(), text(best.slot), best.account, text(stepped), ruled, entry, text(used)}
+
+-- book carries out one booking. It returns what else than an answer there is to
+-- return.
+local function book(of, longest, from)
+  cost, best, scores, refusal = of, nil, {}, nil
+  lane.cost = of
+  local common, commonFrom = {}, now
+  for i, other in ipairs(shared) do
+    common[i] = openRuled(other.account, other.set)
+    if common[i] then
+      commonFrom = math.max(commonFrom, pausedUntil(other.account))
+      if cost > mostOf(common[i].set, lane.scopes) then
+        refusal = refusal or {kind = 'C'}
+      end
+    end
+  end
+  local unsettled
+  if not refusal then
+    if index then
+      unsettled = choose(common, commonFrom, from)
+    else
+      consider(ARGV[first], common, commonFrom)
+    end
+  end
+  if bad then
+    return redis.error_reply(bad)
+  end
+  if before and lost > mended then
+    return {'lost', text(now), version()}
+  elseif refusal and refusal.again then
+    return {refusal.again}
+  elseif unsettled then
+    keepScores()
+    return unsettled
+  elseif not best then
+    refusal = refusal or {kind = 'C'}
+    answer(refusal.kind, 1, 0, refusal.account or '', refusal.theirs or '', '')
+    return nil
+  end
+  local ruled = best.charges[1].ruled or ''
+  if best.slot > MODULUS + MODULUS then
+    return redis.error_reply('ERR ration: the slot lies beyond the year 2255')
+  elseif longest < MODULUS and best.slot > now + longest then
+    answer('L', 1, best.slot, best.account, ruled, '')
+  else
+    answer('B', 1, best.slot, best.account, ruled, enterBest())
+  end
+  keepScores()
+  return nil
+end
+
+if index and call('EXISTS', index) == 1 then
+  if told == 'all' then
+    call('UNLINK', index .. ':new')
+  end
+elseif index then
+  if told ~= 'part' and told ~= 'all' then
+    return {'accounts'}
+  end
+  local other = makeIndex()
+  if other then
+    return other
+  end
+  -- Before all that could still fail.
+  call('PEXPIRE', index, text(DAY / 1000))
+end
+-- Nothing that could fail comes after the first booking.
+if not record then
+  enroll(ARGV[2], now)
+end
+local deadline
+for i, booking in ipairs(bookings) do
+  local other = book(booking.cost, booking.longest, i == 1 and told == 'behind' and behind or nil)
+  if other and i == 1 then
+    return other
+  elseif other then
+    break
+  end
+  -- The rest is asked for again.
+  if #bookings > 1 then
+    local time = call('TIME')
+    local moment = time[1] * 1000000 + time[2]
+    deadline = deadline or moment + LONG
+    if moment > deadline or work > ENOUGH then
+      break
+    end
+  end
+end
+if index then
+  call('PEXPIRE', index, text(DAY / 1000))
+end
+local reply = struct.pack('>I8I8I8I8', now, tonumber(version()), stepped ~= 0 and stepped + MODULUS or 0, used) ..
+  table.concat(answers)
+call('HSET', base, 's:' .. ARGV[2], recordOf(numbered, now, reply))
+return reply

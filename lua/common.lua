@@ -14,20 +14,32 @@
 --   KEYS[1]:pool:DIGEST    zset    SET:ACCOUNT, score <= its next free slot; with
 --                                  :LANE behind it, that of another lane
 --   KEYS[1]:workers        zset    WORKER, score = when it was last heard of
---   KEYS[1]:id:ID          string  the answer to a booking, for a minute
+--   KEYS[1]:sessions       zset    SESSION, score = when it was last looked at
+--   KEYS[1]:id:ID          string  'cancelled', or 'entered', for a minute
 --
 -- The fields of KEYS[1]: version, that of the budget's status; seen, the latest
 -- instant of any booking; offset, what the server's clock is corrected by; lost,
 -- when a log was last found missing; careful, until when no slot comes after
--- that; revision, the highest that limits were booked with; has:ACCOUNT, until
--- when the account's log counts.
+-- that; silent, when the last pause ends; revision, the highest that limits were
+-- booked with; has:ACCOUNT, what quick.lua knows of the account; s:SESSION, the
+-- last answer of a session: session.lua.
 --
 -- Instants and durations are whole microseconds: as doubles they are exact up
 -- to 2^53. Redis turns a number that is concatenated into 14 digits, so every
 -- number that leaves a script passes through text().
 
 local base = KEYS[1]
-local call = redis.call
+
+-- What the script has done, in commands: a command takes some two microseconds, and
+-- what a script does between two of them no longer. What can be put off is when this
+-- is too much: by the clock it could not be told, which stands still while a script
+-- runs in Redis 7.2 and later.
+local work = 0
+local carryOut = redis.call
+local function call(...)
+  work = work + 1
+  return carryOut(...)
+end
 
 local DAY = 86400000000
 -- A difference of clocks that is taken for a step.
@@ -37,9 +49,12 @@ local STEP = 1000000
 local CAREFUL = 2000000
 -- A worker that was not heard of for so long is gone.
 local GONE = 60000000
--- An answer is kept for as long as a copy of its question can still arrive:
--- go-redis asks up to 4 times, 5 s each.
+-- That something was done is known for as long as a copy of its question can
+-- still arrive: go-redis asks up to 4 times, 5 s each.
 local REMEMBER = '60000'
+-- By how much keys outlive what they are needed for, so that not every booking has
+-- to say anew when they expire.
+local SLACK = 3600000000
 
 -- The first argument that is wrong. Scripts look at it before they write.
 local bad
@@ -59,6 +74,15 @@ local function whole(s, name, least, most)
   bad = bad or ('ERR ration: ' .. name .. ' is ' .. tostring(s) ..
     ': it must be a whole number from ' .. text(least) .. ' to ' .. text(most))
   return least
+end
+
+-- among checks a number that came as bytes.
+local function among(n, name, least, most)
+  if n < least or n > most then
+    bad = bad or ('ERR ration: ' .. name .. ' is ' .. text(n) ..
+      ': it must be from ' .. text(least) .. ' to ' .. text(most))
+  end
+  return n
 end
 
 -- The clock is read once: in Redis 7.0 it moves while a script runs.
@@ -179,6 +203,7 @@ local function silence(account, ends, now)
   local pauses = base .. ':pauses'
   call('ZADD', pauses, text(ends), account)
   renew(now)
+  call('HSET', base, 'silent', text(math.max(ends, tonumber(call('HGET', base, 'silent') or 0))))
   local last = tonumber(call('ZRANGE', pauses, -1, -1, 'WITHSCORES')[2])
   local ttl = text(math.ceil((last - now + DAY) / 1000))
   call('PEXPIRE', pauses, ttl)

@@ -46,7 +46,7 @@ local function take(charges, lane, hole, slot)
       rest[i] = rename(parts, i, before + lane.cost, size - lane.cost)
       local run = letter ~= 'N' and has(charge, slot, lane.scopes, letter, number, before, size)
       if run then
-        run.kind.split(run, slot, before, size, lane.cost)
+        run.kind.split(run, slot, before, lane.cost)
       end
     end
     if i > 1 then
@@ -85,6 +85,9 @@ local function giveBack(entry, account, slot, now)
     end
     local run = has(charge, slot, scopesOf(lane), letter, number, before, cost)
     if run and not call('ZSCORE', charge.free, name) then
+      if letter ~= 'N' then
+        run.kind.split(run, slot, before, cost)
+      end
       call('ZADD', charge.free, text(slot), name)
       local ttl = call('PTTL', charge.key)
       if ttl > 0 then
@@ -107,6 +110,12 @@ local function giveBack(entry, account, slot, now)
       end
       if call('ZCARD', charge.free) > HOLES then
         call('ZREMRANGEBYRANK', charge.free, 0, 0)
+      end
+      local known = call('HGET', base, 'has:' .. id)
+      if known then
+        local last = call('ZRANGE', charge.free, -1, -1, 'WITHSCORES')[2]
+        call('HSET', base, 'has:' .. id,
+          string.sub(known, 1, 16) .. struct.pack('>I8I8', 0, tonumber(last or 0)) .. string.sub(known, 33))
       end
     end
   end

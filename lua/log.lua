@@ -15,7 +15,8 @@
 --   after(run, slot)               the age of the first entry with a later slot
 --   append(run, slot, cost)        enters
 --   has(run, slot, before, cost)   whether those units were entered at that slot
---   split(run, slot, before, cost, first)  makes an entry two, if it must
+--   split(run, slot, before, cost)  makes those units an entry of their own, if it
+--                                  must; has(run, slot, before, cost) holds
 --   last(run)                      the last entry as pack() names it, or nil; of
 --                                  one that should be two the second, see lastPart
 --   cut(run)                       removes what last(run) has named
@@ -51,7 +52,7 @@ end
 
 -- openRun reads a run.
 local function openRun(account, kind, scopes, number, now)
-  local run = {kind = logs[kind], letter = kind, account = account, scopes = scopes, number = number}
+  local run = {kind = logs[kind], letter = kind, account = account, scopes = scopes, number = number, now = now}
   run.holes, run.unspent = {}, 0
   run.key = base .. run.kind.prefix .. account
   if scopes ~= '' or number > 0 then
@@ -161,47 +162,70 @@ local function full(runs, low, high, window, room, looks)
   return full(runs, low, middle, window, room, looks)
 end
 
--- earliestInLog returns the first slot not before from at which no window holds
--- more than max with the new booking in it.
-local function earliestInLog(runs, from, cost, max, window)
-  local room, last = max - cost, 0
+local function lastOfRuns(runs)
+  local last = 0
   for _, run in ipairs(runs) do
     last = math.max(last, run.last)
   end
-  if last == 0 then
-    return from
-  end
-  if #runs == 1 and from >= last then
-    -- The window that is to hold room units and the booking begins after this.
-    local slot = runs[1].kind.newest(runs[1], room)
-    return slot and math.max(from, slot + window) or from
-  end
-  local slot, looks = from, {left = LOOKS}
-  for place = 1, PLACES + 2 do
-    if place > PLACES or looks.left <= 0 then
-      slot = math.max(slot, last)
-    end
+  return last
+end
+
+-- slotBetween returns the first slot in [from, before) at which no window holds more
+-- than room, if there is one and it need not be looked for any longer.
+local function slotBetween(runs, from, before, room, window, last)
+  local slot, place, looks = from, 0, {left = LOOKS}
+  while slot < before and place < PLACES and looks.left > 0 do
     -- The windows with the slot in them end before one has passed.
     local ends = math.max(slot, math.min(slot + window - 1, last))
     local at, units = full(runs, slot, ends, window, room, looks)
     if not at then
       return slot
     end
-    slot = math.max(slot + 1, leaves(runs, at - window, units - room, last) + window)
+    slot, place = math.max(slot + 1, leaves(runs, at - window, units - room, last) + window), place + 1
+  end
+  return nil
+end
+
+-- earliestInLog returns the first slot not before from at which no window holds
+-- more than max with the new booking in it. From may be long ago, as of one whose
+-- lane was idle: what has passed takes nothing from the search of what is ahead.
+local function earliestInLog(runs, from, cost, max, window)
+  local room, last = max - cost, lastOfRuns(runs)
+  if last == 0 then
+    return from
+  end
+  local now = runs[1].now
+  if from < last and from < now then
+    local slot = slotBetween(runs, from, now, room, window, last)
+    if slot then
+      return slot
+    end
+    from = now
+  end
+  if #runs == 1 and from >= last then
+    -- The window that is to hold room units and the booking begins after this.
+    local slot = runs[1].kind.newest(runs[1], room)
+    return slot and math.max(from, slot + window) or from
+  end
+  local slot = slotBetween(runs, from, last, room, window, last)
+  if slot then
+    return slot
+  end
+  slot = math.max(from, last)
+  local units = since(runs, slot - window)
+  if units > room then
+    slot = math.max(slot, leaves(runs, slot - window, units - room, last) + window)
   end
   return slot
 end
 
 -- logUsage returns the units used of a limit, and when the next is free.
 local function logUsage(runs, now, max, window)
-  local units, last = since(runs, now - window), 0
+  local units = since(runs, now - window)
   if units == 0 then
     return 0, 0
   end
-  for _, run in ipairs(runs) do
-    last = math.max(last, run.last)
-  end
-  return units, leaves(runs, now - window, math.max(1, units - max + 1), last) + window
+  return units, leaves(runs, now - window, math.max(1, units - max + 1), lastOfRuns(runs)) + window
 end
 
 -- endOfFirst returns when the first run of those scopes ends that another booking
@@ -234,6 +258,7 @@ local function enterRun(charge, scopes, slot, cost)
   end
   local before = best.total
   best.kind.append(best, slot, cost)
+  best.fresh = best.fresh or best.size == 0
   best.size, best.touched = best.size + 1, true
   best.last = slot
   if before + cost >= MODULUS then

@@ -10,6 +10,31 @@
 -- stop Redis for 363 ms.
 local TRIM = 64
 
+-- entryOf returns the name of the entry that those units are, or are a part of: what
+-- quick.lua books at once is one entry.
+local function entryOf(run, slot, before, cost)
+  local name, at = pack(before, cost), text(slot)
+  local there = call('ZSCORE', run.key, name)
+  if there then
+    return tonumber(there) == slot and name or nil
+  end
+  local low = call('ZCOUNT', run.key, '-inf', '(' .. at)
+  local high = low + call('ZCOUNT', run.key, at, at) - 1
+  while low <= high do
+    local middle = math.floor((low + high) / 2)
+    local entry = call('ZRANGE', run.key, middle, middle)[1]
+    local first, whole = unpackEntry(entry)
+    if first > before then
+      high = middle - 1
+    elseif first + whole <= before then
+      low = middle + 1
+    else
+      return before + cost <= first + whole and entry or nil
+    end
+  end
+  return nil
+end
+
 logs.L = {
   prefix = ':log:',
 
@@ -61,14 +86,24 @@ logs.L = {
   end,
 
   has = function(run, slot, before, cost)
-    local there = call('ZSCORE', run.key, pack(before, cost))
-    return there and tonumber(there) == slot
+    return entryOf(run, slot, before, cost) ~= nil
   end,
 
-  split = function(run, slot, before, cost, first)
-    call('ZREM', run.key, pack(before, cost))
-    call('ZADD', run.key, text(slot), pack(before, first), text(slot), pack(before + first, cost - first))
-    run.size = run.size + 1
+  split = function(run, slot, before, cost)
+    local entry = entryOf(run, slot, before, cost)
+    local first, whole = unpackEntry(entry)
+    if first == before and whole == cost then
+      return
+    end
+    call('ZREM', run.key, entry)
+    run.size = run.size - 1
+    local ends = before + cost
+    for _, part in ipairs({{first, before - first}, {before, cost}, {ends, first + whole - ends}}) do
+      if part[2] > 0 then
+        call('ZADD', run.key, text(slot), pack(part[1], part[2]))
+        run.size = run.size + 1
+      end
+    end
   end,
 
   last = function(run)

@@ -32,6 +32,22 @@ local function leavesCell(m, begins)
   return begins - begins % m.extra + m.extra - 1 + m.window + m.margin
 end
 
+-- cellFields returns the fields that hold cells, by the name of their limit: all
+-- limits' are read at once.
+local function cellFields(charge)
+  if not charge.cellFields then
+    charge.cellFields = {}
+    for name, value in pairs(charge.fields) do
+      local of, begins = string.match(name, '^(U/.*:)(%d+)$')
+      if of then
+        charge.cellFields[of] = charge.cellFields[of] or {}
+        charge.cellFields[of][tonumber(begins)] = tonumber(value)
+      end
+    end
+  end
+  return charge.cellFields
+end
+
 -- readCells reads the cells in order. What has passed unused counts for
 -- nothing in them.
 local function readCells(m)
@@ -39,11 +55,9 @@ local function readCells(m)
     return m.cells
   end
   m.cells, m.cellAt = {}, {}
-  for name, value in pairs(m.charge.fields) do
-    if string.sub(name, 1, #m.name) == m.name then
-      local cell = {begins = tonumber(string.sub(name, #m.name + 1)), entered = tonumber(value), unused = 0}
-      m.cells[#m.cells + 1], m.cellAt[cell.begins] = cell, cell
-    end
+  for begins, entered in pairs(cellFields(m.charge)[m.name] or {}) do
+    local cell = {begins = begins, entered = entered, unused = 0}
+    m.cells[#m.cells + 1], m.cellAt[begins] = cell, cell
   end
   for _, hole in ipairs(m.charge.passed) do
     local cell = m.cellAt[cellOf(m, hole.slot)]
@@ -67,7 +81,13 @@ local function enterCell(m, slot, cost)
     cell.entered = cell.entered + cost
     cell.units = math.max(0, cell.entered - cell.unused)
   else
-    m.cells = nil
+    local cells, at = m.cells, #m.cells + 1
+    while at > 1 and cells[at - 1].begins > begins do
+      at = at - 1
+    end
+    cell = {begins = begins, entered = cost, unused = 0, units = cost}
+    table.insert(cells, at, cell)
+    m.cellAt[begins] = cell
   end
 end
 
@@ -147,12 +167,17 @@ counters.U = {
   -- What a clock would need that steps back by a window is kept.
   trim = function(m, now)
     local oldest = oldestSub(m, now - m.window - m.margin)
-    for _, cell in ipairs(readCells(m)) do
-      if cell.begins >= oldest then
-        break
+    local cells, kept, gone = readCells(m), {}, 0
+    while cells[gone + 1] and cells[gone + 1].begins < oldest do
+      gone = gone + 1
+      put(m, text(cells[gone].begins), nil)
+      m.cellAt[cells[gone].begins] = nil
+    end
+    if gone > 0 then
+      for i = gone + 1, #cells do
+        kept[i - gone] = cells[i]
       end
-      put(m, text(cell.begins), nil)
-      m.cells = nil
+      m.cells = kept
     end
   end,
 }

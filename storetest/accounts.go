@@ -115,15 +115,6 @@ var accountRules = []rule{
 		d.slots(single, 30*sec)
 		d.taken(both, "b", 30*sec)
 	}},
-	{"the same ID is booked on one account", func(d *desk) {
-		a := d.each(limit(1, 10*sec), "a", "b")
-		r := d.request(a, 1, ration.Forever)
-		first := d.ask(r)
-		again := d.ask(r)
-		require.Equal(d.t, first.Account, again.Account)
-		require.Equal(d.t, first.Entry, again.Entry)
-		require.NotEqual(d.t, first.Account, d.slot(a, 1, 0).Account)
-	}},
 	{"expensive bookings go to the account that can take them first", func(d *desk) {
 		a := d.each(limit(4, 10*sec), "a", "b")
 		first := d.slot(a, 3, 0).Account

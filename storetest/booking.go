@@ -108,25 +108,6 @@ var bookingRules = []rule{
 		d.used(a, 2, 0, 10*sec)
 		d.slots(a, 10*sec)
 	}},
-	{"the same ID is booked once", func(d *desk) {
-		a := d.single(limit(1, 10*sec))
-		d.slots(a, 0)
-		r := d.request(a, 1, ration.Forever)
-		first := d.ask(r)
-		require.Equal(d.t, 10*sec, since(first.Slot))
-		// The copies come later, with less time left to wait.
-		for _, later := range []time.Duration{0, us, 10 * sec, 30 * sec} {
-			d.at(later)
-			r.Now, r.MaxWait = d.clock, 0
-			again := d.ask(r)
-			require.True(d.t, again.Booked)
-			require.Equal(d.t, first.Account, again.Account)
-			require.Equal(d.t, first.Entry, again.Entry)
-			require.Equal(d.t, since(first.Slot), since(again.Slot))
-		}
-		d.at(0)
-		d.used(a, 2, 0, 20*sec)
-	}},
 	{"an ID that was denied can be booked", func(d *desk) {
 		a := d.single(limit(1, 10*sec))
 		d.slots(a, 0)
@@ -136,13 +117,6 @@ var bookingRules = []rule{
 		r.MaxWait = 10 * sec
 		require.True(d.t, d.ask(r).Booked)
 		d.slots(a, 20*sec)
-	}},
-	{"IDs of two budgets are two", func(d *desk) {
-		a := d.single(limit(1, 10*sec))
-		r := d.request(a, 1, ration.Forever)
-		require.Zero(d.t, since(d.ask(r).Slot))
-		r.Budget += "-other"
-		require.Zero(d.t, since(d.ask(r).Slot))
 	}},
 	{"budgets do not share logs", func(d *desk) {
 		a := d.single(limit(1, 10*sec))

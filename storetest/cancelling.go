@@ -111,39 +111,30 @@ var cancelRules = []rule{
 		d.cancel(all[1], a)
 		d.slots(a, 30*sec)
 	}},
-	{"an ID alone cancels", func(d *desk) {
-		a := d.single(limit(1, 10*sec))
-		all := d.slots(a, 0, 10*sec, 20*sec)
-		d.cancel(ration.Booking{ID: all[1].ID, Budget: d.budget}, a)
-		d.cancel(all[1], a)
-		d.slots(a, 10*sec, 30*sec)
-		pool := d.each(limit(1, 10*sec), "b", "c")
-		all = d.slots(pool, 0, 0, 10*sec, 10*sec)
-		d.cancel(ration.Booking{ID: all[0].ID, Budget: d.budget}, pool)
-		d.taken(pool, all[0].Account, 0)
-	}},
 	{"cancelling needs no accounts", func(d *desk) {
 		a := d.single(limit(1, 10*sec))
 		all := d.slots(a, 0, 10*sec, 20*sec)
 		d.cancel(all[1], nil)
 		d.slots(a, 10*sec)
 	}},
-	{"cancelling an unknown ID keeps it from being booked", func(d *desk) {
+	{"cancelling an ID that was never booked is no error", func(d *desk) {
 		a := d.single(limit(1, 10*sec))
-		r := d.request(a, 1, ration.Forever)
-		d.cancel(ration.Booking{ID: r.ID, Budget: d.budget}, a)
-		_, err := d.store.Book(d.t.Context(), r)
-		require.Error(d.t, err)
-		require.NotErrorIs(d.t, err, ration.ErrStoreUnavailable)
+		d.cancel(ration.Booking{ID: ration.NewBookingID(), Budget: d.budget}, a)
 		d.slots(a, 0)
+		d.cancel(ration.Booking{ID: ration.NewBookingID(), Budget: d.budget}, nil)
+		d.used(a, 1, 0, 10*sec)
+		d.slots(a, 10*sec)
 	}},
-	{"a cancelled ID is not booked again", func(d *desk) {
+	{"a booking is handed back once whether it is cancelled or entered elsewhere first", func(d *desk) {
 		a := d.single(limit(1, 10*sec))
-		r := d.request(a, 1, ration.Forever)
-		d.cancel(d.ask(r), a)
-		_, err := d.store.Book(d.t.Context(), r)
-		require.Error(d.t, err)
-		d.slots(a, 0)
+		all := d.slots(a, 0, 10*sec, 20*sec)
+		d.cancel(all[1], a)
+		d.slots(a, 10*sec)
+		// The slot is another's now.
+		r := d.entering(a, spent(25*sec, 1))
+		r.Instead = all[1]
+		require.NoError(d.t, d.store.Enter(d.t.Context(), r))
+		d.slots(a, 35*sec)
 	}},
 	{"a cancelled slot before the end of a pause is not given", func(d *desk) {
 		a := d.single(limit(1, 10*sec))

@@ -50,16 +50,6 @@ var concurrencyRules = []rule{
 			require.Equal(d.t, time.Duration(i/(3*most))*sec, since(b.Slot), "the %d-th slot", i)
 		}
 	}},
-	{"copies of one booking at once are one", func(d *desk) {
-		a := d.each(limit(1, 10*sec), "a", "b")
-		r := d.request(a, 1, ration.Forever)
-		all := d.crowd(8, 5, func(int, int) ration.BookRequest { return r })
-		for _, b := range all {
-			require.Equal(d.t, all[0].Account, b.Account)
-			require.Equal(d.t, all[0].Entry, b.Entry)
-		}
-		d.slots(a, 0, 10*sec)
-	}},
 	{"of concurrent callers that will not wait as many are booked as there is room for", func(d *desk) {
 		const most = 25
 		a := d.single(limit(most, sec))

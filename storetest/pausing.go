@@ -38,11 +38,9 @@ var pauseRules = []rule{
 	}},
 	{"a slot that was booked before a pause stays", func(d *desk) {
 		a := d.single(limit(1, 10*sec))
-		d.slots(a, 0)
-		r := d.request(a, 1, ration.Forever)
-		d.ask(r)
+		d.slots(a, 0, 10*sec)
 		d.pause("a", 15*sec, 15*sec)
-		require.Equal(d.t, 10*sec, since(d.ask(r).Slot))
+		d.used(a, 2, 0, 20*sec)
 		d.slots(a, 20*sec)
 	}},
 	{"a pause is one account's in one budget", func(d *desk) {
@@ -82,12 +80,14 @@ var pauseRules = []rule{
 			require.Equal(d.t, v, d.book(a, 1).Version)
 		}
 	}},
-	{"a copy of a booking tells the Version of now", func(d *desk) {
+	{"an answer that nothing was booked tells the Version too", func(d *desk) {
 		a := d.single(limit(1, 10*sec))
-		r := d.request(a, 1, ration.Forever)
+		d.slots(a, 0)
+		r := d.request(a, 1, 0)
 		first := d.ask(r)
 		d.pause("a", sec, sec)
 		again := d.ask(r)
+		require.False(d.t, again.Booked)
 		require.NotEqual(d.t, first.Version, again.Version)
 		require.Equal(d.t, d.status().Version, again.Version)
 	}},

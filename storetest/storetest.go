@@ -18,7 +18,9 @@
 //     until its slot has passed; then it counts for nothing.
 //   - Refuse a malformed request, by an error that is no [ration.StoreError]:
 //     callers ask a store that is unavailable again, and should not here.
-//   - Keep the answer to an ID for a minute, by the machine's clock.
+//   - Keep the IDs of what was cancelled and of what was entered for a minute, by
+//     the machine's clock. The IDs of bookings need be kept only where an answer
+//     can be lost, which this suite cannot do: test that beside it.
 //   - Book for any number of accounts in one step. The suite has 1,000.
 //
 // Every rule is a subtest with its own budget, whose name no other run has: a

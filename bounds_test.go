@@ -1,0 +1,202 @@
+package ration_test
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
+)
+
+// What one script does is bounded by counting, whatever there is to do: a command of
+// Redis takes a script some two microseconds.
+
+// A scriptCount counts the scripts that a client runs, and the commands that the
+// largest of them made. One script may be under way at a time.
+type scriptCount struct {
+	t       *testing.T
+	judge   *redis.Client
+	scripts int
+	most    int
+	args    int // the most arguments of one
+}
+
+// newCountingDesk has a server of its own, of which all commands are counted.
+func newCountingDesk(t *testing.T) (*redisDesk, *scriptCount) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	c := &scriptCount{t: t, judge: server.Client(t)}
+	client.AddHook(c)
+	return &redisDesk{
+		client: client, store: &ration.RedisStore{Client: client, Timeout: time.Minute}, budget: redistest.Name(t), now: numbersBegin,
+	}, c
+}
+
+func (c *scriptCount) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *scriptCount) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (c *scriptCount) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		before := c.commands()
+		err := next(ctx, cmd)
+		if err == nil && strings.HasPrefix(cmd.Name(), "eval") {
+			c.scripts++
+			c.most = max(c.most, c.commands()-before)
+			c.args = max(c.args, len(cmd.Args()))
+		}
+		return err
+	}
+}
+
+// commands returns how many commands were carried out, those of scripts included,
+// but for INFO.
+func (c *scriptCount) commands() (sum int) {
+	info, err := c.judge.Info(context.Background(), "commandstats").Result()
+	require.NoError(c.t, err)
+	for line := range strings.Lines(info) {
+		name, rest, found := strings.Cut(line, ":calls=")
+		if !found || name == "cmdstat_info" {
+			continue
+		}
+		calls, _, _ := strings.Cut(rest, ",")
+		n, err := strconv.Atoi(calls)
+		require.NoError(c.t, err, line)
+		sum += n
+	}
+	return sum
+}
+
+// take returns how many scripts there were, and the most commands of one.
+func (c *scriptCount) take() (scripts, most int) {
+	scripts, most = c.scripts, c.most
+	c.scripts, c.most, c.args = 0, 0, 0
+	return scripts, most
+}
+
+func TestManySpendingsAreEnteredInParts(t *testing.T) {
+	t.Parallel()
+	d, count := newCountingDesk(t)
+	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog} {
+		d.budget = redistest.Name(t)
+		a := listOf(t, 1, ration.PerHour(5000).Using(log))
+		instead := d.book(t, a, 3)
+		r := ration.EnterRequest{
+			ID: ration.NewBookingID(), Budget: d.budget, Account: a.At(0), Now: d.now, Instead: instead,
+			// Half of what is to be entered is known to have been spent by then.
+			Total: ration.Spending{Slot: d.now.Add(-30 * time.Minute), Cost: 700},
+		}
+		for i := range 1000 {
+			r.Spent = append(r.Spent, ration.Spending{Slot: d.now.Add(time.Duration(i-1000) * 3600 * time.Millisecond), Cost: 1})
+		}
+		used := func() int {
+			usage, err := d.store.Usage(t.Context(), ration.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
+			require.NoError(t, err)
+			return usage[0].Limits[0].Used
+		}
+		require.Equal(t, 3, used())
+		count.take()
+		require.NoError(t, d.store.Enter(t.Context(), r))
+		scripts, most := count.take()
+		require.Equal(t, 10, scripts)
+		require.Less(t, most, 1000)
+		once := used()
+		require.Equal(t, 700+499+3, once, "the units known and those since, and what was handed back, which still counts behind others")
+		require.NoError(t, d.store.Enter(t.Context(), r))
+		require.Equal(t, once, used(), "to enter twice is to enter once")
+	}
+}
+
+// mostCommands bounds what a script does: book.lua's ENOUGH, and one account more.
+const mostCommands = 700
+
+// A pool of which nothing is known is looked at by several scripts, and the best of
+// its accounts is found all the same.
+func TestAPoolIsLookedAtInParts(t *testing.T) {
+	t.Parallel()
+	const tokens = 1_200
+	d, count := newCountingDesk(t)
+	memory := new(ration.MemoryStore)
+	var list []ration.Account
+	for i := range tokens {
+		list = append(list, ration.Account{ID: fmt.Sprintf("token-%04d", (i*7)%tokens), Limits: []ration.Limit{ration.PerHour(3), ration.PerDay(40 + i%3)}})
+	}
+	a, err := ration.NewAccounts(list...)
+	require.NoError(t, err)
+	book := func(cost int) (ration.Booking, int) {
+		t.Helper()
+		r := d.request(a, cost)
+		want, err := memory.Book(t.Context(), r)
+		require.NoError(t, err)
+		got, err := d.store.Book(t.Context(), r)
+		require.NoError(t, err)
+		require.Equal(t, []any{want.Account, want.Slot}, []any{got.Account, got.Slot})
+		scripts, most := count.take()
+		require.LessOrEqual(t, most, mostCommands)
+		require.LessOrEqual(t, count.args, 600)
+		return got, scripts
+	}
+	_, scripts := book(1)
+	require.Equal(t, 1+3, scripts, "the index is made of 500 accounts at a time")
+
+	// All are spent, at instants of their own, and nothing of that is in the index.
+	for i, account := range list {
+		r := ration.EnterRequest{ID: ration.NewBookingID(), Budget: d.budget, Account: account, Now: d.now,
+			Spent: []ration.Spending{{Slot: d.now.Add(-time.Duration(1+(i*31)%tokens) * time.Second), Cost: 1}, {Slot: d.now.Add(-time.Second / 2), Cost: 2}}}
+		for _, store := range []ration.Store{memory, d.store} {
+			require.NoError(t, store.Enter(t.Context(), r))
+		}
+	}
+	d.now = d.now.Add(time.Second)
+	count.take()
+	_, scripts = book(1)
+	require.Greater(t, scripts, 5)
+	_, scripts = book(1)
+	require.Equal(t, 1, scripts, "what was found is known")
+	_, scripts = book(2)
+	require.Greater(t, scripts, 5, "when two units are free is not known")
+	_, scripts = book(2)
+	require.Greater(t, scripts, 5)
+
+	// What is handed back is found again.
+	for _, store := range []ration.Store{memory, d.store} {
+		cancelled, err := store.Book(t.Context(), d.request(a, 1))
+		require.NoError(t, err)
+		require.NoError(t, store.Cancel(t.Context(), ration.CancelRequest{Booking: cancelled, Accounts: a, Now: d.now}))
+	}
+	count.take()
+	book(1)
+}
+
+// Limits that are not the same for two workers are told of wherever in the search they
+// were found.
+func TestLimitsThatDifferAreToldOfAfterALongSearch(t *testing.T) {
+	t.Parallel()
+	d, count := newCountingDesk(t)
+	ours := []ration.Account{{ID: "token-0", Limits: []ration.Limit{ration.PerHour(3)}}}
+	for i := range 1_300 {
+		ours = append(ours, ration.Account{ID: fmt.Sprintf("token-%d", i+1), Limits: []ration.Limit{ration.PerHour(1)}})
+	}
+	theirs, err := ration.NewAccounts(ration.Account{ID: "token-0", Limits: []ration.Limit{ration.PerHour(4)}})
+	require.NoError(t, err)
+	d.book(t, theirs, 1)
+	a, err := ration.NewAccounts(ours...)
+	require.NoError(t, err)
+	_, err = d.store.Book(t.Context(), d.request(a, 1))
+	require.NoError(t, err, "others take it")
+	count.take()
+	_, err = d.store.Book(t.Context(), d.request(a, 2))
+	require.ErrorContains(t, err, "token-0: this worker's limits are 3/1h, the fleet's are 4/1h")
+	scripts, most := count.take()
+	require.Greater(t, scripts, 2)
+	require.LessOrEqual(t, most, mostCommands)
+}

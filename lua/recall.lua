@@ -1,0 +1,31 @@
+-- recall.lua: asks for the answer to a call that was lost, and keeps the call from
+-- being carried out later if it never arrived.
+--
+-- ARGV  1 now, in microseconds; '' for the server's clock
+--       2 the session
+--       3 the call's number and nonce, 16 bytes
+-- returns {now, version, the answer as book.lua gave it, or ''}
+
+local now = clock(ARGV[1], offset())
+local session, number = ARGV[2], ARGV[3]
+if #session ~= 16 or #number ~= 16 then
+  bad = bad or 'ERR ration: recall takes a session and a call of 16 bytes each'
+end
+if bad then
+  return redis.error_reply(bad)
+end
+
+local record = call('HGET', base, 's:' .. session)
+local reply = answered(record, number)
+if reply == 'stale' then
+  reply = ''
+elseif not reply then
+  if not record then
+    enroll(session, now)
+  end
+  call('HSET', base, 's:' .. session, recordOf(number, now, ''))
+  if call('PTTL', base) < 0 then
+    call('PEXPIRE', base, text(DAY / 1000))
+  end
+end
+return {text(now), version(), reply or ''}

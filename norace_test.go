@@ -1,0 +1,5 @@
+//go:build !race
+
+package ration_test
+
+const raceDetector = false
