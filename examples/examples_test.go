@@ -18,6 +18,10 @@ import (
 func TestExamplesRun(t *testing.T) {
 	server, dead := redistest.Start(t), redistest.Start(t)
 	dead.Kill()
+	var cluster []string
+	for _, node := range redistest.StartCluster(t, 3).Nodes {
+		cluster = append(cluster, node.Addr)
+	}
 	sources, err := filepath.Glob("*/*.go")
 	require.NoError(t, err)
 	for _, source := range sources { // nor of one in these, unless we look at them
@@ -52,6 +56,8 @@ func TestExamplesRun(t *testing.T) {
 		{"millions", []string{"-redis", server.Addr}, `^.*SlidingLog .* 995000 left, [ 1]\d\d\.\d bytes a call\n.*StreamLog .*, +[12]\d\.\d bytes a call\n` +
 			`.*PackedLog .* +\d\.\d bytes a call\n.*SubWindows .*995000 left,   0\.\d bytes a call\n$`},
 		{"shared", nil, `^ 3\.\d\ds  ann and bob have sent 20 each\n 4\.\d\ds  cem has sent 10, the next could leave in 1h0m0s\nann: 0 left\nbob: 0 left\ncem: 10 left\napplication: 0 left\n$`},
+		{"sharded", []string{"-redis", server.Addr}, `^(sharded-[0-3]: +\d+ tokens at ` + server.Addr + `\n){4} [1-4]\.\d\ds  each of 24 tokens has sent from (1[5-9]|20) to 2[0-5] requests, \d+ are left\n$`},
+		{"sharded", []string{"-budgets", "6", "-redis", strings.Join(cluster, ",")}, `(?s)^(sharded-[0-5]: +\d+ tokens at (` + strings.Join(cluster, "|") + `)\n){6} [1-4]\.\d\ds  each of 24 tokens has sent from (1[5-9]|20) to 2[0-5] `},
 		{"priority", nil, `^backfill:    60 requests, the longest took [3-5]\.\d\ds\ninteractive: 10 requests, the longest took 0\.[0-4]\ds\n$`},
 		{"change", nil, `(?s)s   0 requests sent, at 2 a second .* 1\.5s  {1,2}[34] requests sent, from now on 10 .* 3\.\ds  [12]\d requests sent, from now on 5 .* [4-7]\.\ds  30 requests sent, all done\n$`},
 		{"middleware", nil, `^(key "key-of-ann"  200 OK  RateLimit: "default";r=[0-2];t=[12]\n){3}key "key-of-ann"  429 Too Many Requests  Retry-After: [12]\n` +
@@ -70,7 +76,7 @@ func TestExamplesRun(t *testing.T) {
 	for _, entry := range entries {
 		require.True(t, tested[entry.Name()], "no test runs %s", entry.Name())
 	}
-	for _, name := range []string{"quickstart", "remaining", "millions"} {
+	for _, name := range []string{"quickstart", "remaining", "millions", "sharded"} {
 		t.Run(name+" without Redis", func(t *testing.T) {
 			t.Parallel()
 			out, err := exec.CommandContext(t.Context(), filepath.Join(dir, name), "-redis", dead.Addr).CombinedOutput()

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ration-go/ration"
 )
@@ -70,17 +69,16 @@ func run(ctx context.Context, addr string, calls int) error {
 	return nil
 }
 
-// book books calls that may leave at once, which are all as long as there is quota.
+// book books calls that may leave at once, which are all as long as there is quota. One
+// comes after the other: calls that are booked at once share an entry of a SlidingLog,
+// which then takes a fraction of its bytes.
 func book(ctx context.Context, budget *ration.Budget, token ration.Token, calls int) error {
-	var workers errgroup.Group
-	workers.SetLimit(16)
 	for range calls {
-		workers.Go(func() error {
-			_, err := budget.Try(ctx, token, 1)
+		if _, err := budget.Try(ctx, token, 1); err != nil {
 			return err
-		})
+		}
 	}
-	return workers.Wait()
+	return nil
 }
 
 // memory returns what Redis keeps of a token's account.
