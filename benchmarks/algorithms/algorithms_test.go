@@ -86,17 +86,11 @@ func TestRedisBytesAreThoseOfTheBudget(t *testing.T) {
 	keys, err := rdb.Keys(t.Context(), "*").Result()
 	require.NoError(t, err)
 	var want int64
-	answers := 0
 	for _, key := range keys {
-		if strings.HasPrefix(key, "ration:v1:{algorithms}:id:") {
-			answers++
-			continue
-		}
 		size, err := rdb.MemoryUsage(t.Context(), key, 0).Result()
 		require.NoError(t, err)
 		want += size
 	}
-	require.Equal(t, 1000, answers)
 	require.Equal(t, want, bytes)
 	entries, err := rdb.ZCard(t.Context(), "ration:v1:{algorithms}:log:"+accountID).Result()
 	require.NoError(t, err)

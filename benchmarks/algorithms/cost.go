@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -62,9 +61,6 @@ func redisBytes(ctx context.Context, rdb *redis.Client, limit ration.Limit, book
 	var bytes int64
 	keys := rdb.Scan(ctx, 0, "ration:*", 1000).Iterator()
 	for keys.Next(ctx) {
-		if strings.Contains(keys.Val(), "}:id:") {
-			continue
-		}
 		size, err := rdb.MemoryUsage(ctx, keys.Val(), 0).Result()
 		if err != nil {
 			return 0, fmt.Errorf("%s: %w", keys.Val(), err)

@@ -9,10 +9,9 @@
 //
 //   - in Redis: MEMORY USAGE of all keys of a budget with one account after -max
 //     bookings, evenly over one window, of one unit each; and that over the
-//     bookings. Without the keys :id:, one for each booking, which keep its answer
-//     for a minute whatever the algorithm is.
+//     bookings.
 //   - in memory: what the heap of a MemoryStore with as much in it has grown by, as
-//     the garbage collector has it, without the answers that are kept for a minute.
+//     the garbage collector has it.
 //   - round trips: requests that the client sent to Redis, over bookings, counted
 //     by a hook of go-redis in the measurements of speed.
 //   - bookings/s: -workers goroutines on one account, one unit each. "none waits":

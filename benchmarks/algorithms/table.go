@@ -70,8 +70,7 @@ func large(cfg config, r report) string {
 // notes explains what the figures do not say by themselves.
 func notes(cfg config, r report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nBytes in Redis are those of all keys of the budget but `:id:`, which keep each answer for a minute; bytes in memory\n"+
-		"likewise. Spent: %s units booked to begin with, and each booking made where one becomes free.\n\n", group(int64(cfg.max)))
+	fmt.Fprintf(&b, "\nBytes in Redis are those of all keys of the budget. Spent: %s units booked to begin with, and each booking made where one becomes free.\n\n", group(int64(cfg.max)))
 	b.WriteString("The worst windows were got by these demands, the first of each that got as much:\n\n")
 	for _, one := range r.rows {
 		fmt.Fprintf(&b, "- %s: %s units, by %s.\n", one.title, group(int64(one.most)), one.worst)

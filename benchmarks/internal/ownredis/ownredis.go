@@ -10,6 +10,7 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -95,8 +96,9 @@ type Server struct {
 }
 
 // Start starts a redis-server and returns once it answers. It ends with
-// Stop, and with this process however that ends.
-func Start(ctx context.Context) (*Server, error) {
+// Stop, and with this process however that ends. The args go on its command line,
+// behind this package's own.
+func Start(ctx context.Context, args ...string) (*Server, error) {
 	binary := os.Getenv(ServerEnv)
 	if binary == "" {
 		binary = "redis-server"
@@ -109,7 +111,7 @@ func Start(ctx context.Context) (*Server, error) {
 	const tries = 5 // another process may take the port first
 	for range tries {
 		var s *Server
-		if s, err = tryRedis(ctx, binary); err == nil {
+		if s, err = tryRedis(ctx, binary, args); err == nil {
 			return s, nil
 		}
 		if ctx.Err() != nil {
@@ -119,7 +121,7 @@ func Start(ctx context.Context) (*Server, error) {
 	return nil, err
 }
 
-func tryRedis(ctx context.Context, binary string) (*Server, error) {
+func tryRedis(ctx context.Context, binary string, args []string) (*Server, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, err
@@ -132,8 +134,8 @@ func tryRedis(ctx context.Context, binary string) (*Server, error) {
 	// The shell ends the server when its input ends, which the kernel sees to
 	// when this process is gone. In a process group of its own it does not hear
 	// the terminal's signals before this process has had its say.
-	shell := exec.Command("sh", "-c", `"$@" & read line; kill -9 $!; wait`, "redis",
-		binary, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no", "--logfile", "redis.log")
+	shell := exec.Command("sh", slices.Concat([]string{"-c", `"$@" & read line; kill -9 $!; wait`, "redis",
+		binary, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no", "--logfile", "redis.log"}, args)...)
 	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var leash io.Closer
 	if leash, err = shell.StdinPipe(); err == nil {
@@ -208,9 +210,31 @@ func ask(ctx context.Context, addr, dir string) (version string, err error) {
 	return "unknown", nil
 }
 
-// freePort returns a loopback port on which nothing listened a moment ago.
+// freePort returns a loopback port on which nothing listened a moment ago, nor on
+// the one 10000 above it, on which a node of a Cluster talks to the others.
 func freePort() (int, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	const tries, bus, highest = 200, 10000, 65535
+	why := errors.New("all are too high")
+	for range tries {
+		port, err := listenOn(0)
+		if err != nil {
+			return 0, err
+		}
+		if port+bus > highest {
+			continue
+		}
+		if _, err = listenOn(port + bus); err == nil {
+			return port, nil
+		}
+		why = err
+	}
+	return 0, fmt.Errorf("no free port: %w", why)
+}
+
+// listenOn listens for a moment on a loopback port, and returns which. 0: any that
+// is free.
+func listenOn(port int) (int, error) {
+	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
 		return 0, err
 	}

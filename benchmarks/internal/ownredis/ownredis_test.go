@@ -21,6 +21,17 @@ func TestServerEndsWithStop(t *testing.T) {
 	require.Error(t, err)
 }
 
+func TestServerHasWhatItIsGiven(t *testing.T) {
+	s, err := Start(t.Context(), "--cluster-enabled", "yes")
+	require.NoError(t, err)
+	defer s.Stop()
+	rdb, _ := NewClient(s.Addr)
+	defer rdb.Close()
+	info, err := rdb.Info(t.Context(), "cluster").Result()
+	require.NoError(t, err)
+	require.Contains(t, info, "cluster_enabled:1")
+}
+
 func TestMissingServerSaysWhatToInstall(t *testing.T) {
 	t.Setenv(ServerEnv, "")
 	t.Setenv("PATH", t.TempDir())
