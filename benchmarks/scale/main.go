@@ -1,0 +1,173 @@
+// Command scale measures how far one Redis goes, and what it takes to go further.
+// It is run in the directory benchmarks:
+//
+//	go run ./scale
+//	go run ./scale -budgets 1,64 -rounds 9
+//
+// It starts a single redis-server and a Redis Cluster on loopback. The same
+// accounts are in one budget, which is on one node, or are dealt to several budgets
+// by their IDs, of which each is on the node that its name says. Workers book one
+// unit after another, each time in the next budget, through one client with a
+// connection for each of them:
+//
+//   - combined: all workers share a RedisStore, as the goroutines of one process
+//     do, so that those who book in the same budget at once share a script.
+//   - one by one: each has a RedisStore of its own, as in as many processes of which
+//     none has more than one request to book at a time. Nothing is combined.
+//
+// Each is measured with quota left, and with it spent, so that each booking is made
+// ahead. All cases take turns, round by round; figures are medians of the rounds.
+//
+// All servers and the workers share one machine, so the bookings a second are not
+// those of as many machines. What a booking takes of a server's time is: that is
+// the processor time of the whole process that INFO tells of, before and after,
+// over the bookings. It has all in it that the server does for a booking: reading
+// and writing its connections, the script, and the share of a round of the event
+// loop. The time of the scripts alone is what commandstats says of EVALSHA.
+//
+// The second and the fourth table are arithmetic on what was measured. They reckon
+// with a core that is busy half of the time: of a server that is busy for a share u
+// of it a request that comes by chance waits on average for u / (2 (1 - u)) scripts
+// of others, if all take equally long: for a half where u is a half, and for 4.5
+// where it is 0.9. Nodes are those that it takes if budgets are dealt to them evenly.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ration-go/ration/benchmarks/internal/ownredis"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := scale(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, "scale:", err)
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "scale:", err)
+		os.Exit(1)
+	}
+}
+
+// errUsage is matched by errors of the command line.
+var errUsage = errors.New("run with -h for the flags")
+
+// A config is what all cases have in common.
+type config struct {
+	nodes    int // of the Cluster
+	accounts int
+	budgets  []int // how many the accounts are dealt to
+	workers  int
+	rounds   int
+	each     time.Duration // of one case in one round
+	tokens   int           // whose memory is measured
+}
+
+func (c config) check() error {
+	switch {
+	case c.nodes < 3 || c.nodes > 16:
+		return fmt.Errorf("-nodes is %d: it must be from 3 to 16", c.nodes)
+	case c.accounts < 1 || c.accounts > 100_000:
+		return fmt.Errorf("-accounts is %d: it must be from 1 to 100000", c.accounts)
+	case slices.Min(c.budgets) < 1 || slices.Max(c.budgets) > c.accounts:
+		return fmt.Errorf("-budgets is %v: each must be from 1 to -accounts, %d", c.budgets, c.accounts)
+	case c.workers < 1 || c.workers > 1024:
+		return fmt.Errorf("-workers is %d: it must be from 1 to 1024", c.workers)
+	case c.rounds < 1 || c.rounds > 100:
+		return fmt.Errorf("-rounds is %d: it must be from 1 to 100", c.rounds)
+	case c.each < time.Millisecond || c.each > time.Minute:
+		return fmt.Errorf("-each is %v: it must be from 1ms to 1m", c.each)
+	case c.tokens < 1 || c.tokens > 1000:
+		return fmt.Errorf("-tokens is %d: it must be from 1 to 1000", c.tokens)
+	}
+	return nil
+}
+
+// scale is the command.
+func scale(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	var cfg config
+	flags.IntVar(&cfg.nodes, "nodes", 3, "how many `nodes` the Cluster has")
+	flags.IntVar(&cfg.accounts, "accounts", 1200, "how many `accounts` are booked on")
+	budgets := flags.String("budgets", "1,12,48", "how many budgets they are dealt to, as `numbers` with commas")
+	flags.IntVar(&cfg.workers, "workers", 64, "how many `goroutines` book")
+	flags.IntVar(&cfg.rounds, "rounds", 3, "how many `measurements` each figure is the median of")
+	flags.DurationVar(&cfg.each, "each", 500*time.Millisecond, "how long one measurement takes")
+	flags.IntVar(&cfg.tokens, "tokens", 10, "how many full `windows` of 5,000 calls the memory is measured of")
+	out := flags.String("out", filepath.Join("results", "scale.md"), "`file` for the tables; - for none")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return errUsage // the flag set has said what is wrong
+	}
+	usage := func(err error) error { return fmt.Errorf("%w; %w", err, errUsage) }
+	if flags.NArg() > 0 {
+		return usage(fmt.Errorf("there are arguments that no flag takes: %q", flags.Args()))
+	}
+	for number := range strings.SplitSeq(*budgets, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(number))
+		if err != nil {
+			return usage(fmt.Errorf("-budgets has %q: it must be a number", number))
+		}
+		cfg.budgets = append(cfg.budgets, n)
+	}
+	if err := cfg.check(); err != nil {
+		return usage(err)
+	}
+
+	server, err := ownredis.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	nodes, err := startCluster(ctx, cfg.nodes)
+	if err != nil {
+		return err
+	}
+	defer nodes.stop()
+	r, err := measure(ctx, cfg, server.Addr, nodes.addrs(), stderr)
+	if err != nil {
+		return err
+	}
+	page := document(cfg, r, commandLine(flags), server.Version, time.Now())
+	if _, err := io.WriteString(stdout, page); err != nil {
+		return err
+	}
+	if *out == "-" {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(*out, []byte(page), 0o644)
+}
+
+// commandLine is how to run the command again: the flags that were set, but for
+// where the tables go.
+func commandLine(flags *flag.FlagSet) string {
+	line := "go -C benchmarks run ./scale"
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name != "out" {
+			line += fmt.Sprintf(" -%s %s", f.Name, f.Value)
+		}
+	})
+	return line
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"time"
+
+	"github.com/ration-go/ration"
+)
+
+// window is the calls of the windows whose memory is measured: 5,000 an hour.
+const window = 5000
+
+// A memory is what a token takes whose window is full of calls that were booked one
+// by one.
+type memory struct {
+	log   ration.Algorithm
+	token float64 // bytes
+}
+
+// measureMemory measures the exact logs, each as what the server has allocated more
+// after windows of some tokens were entered.
+func measureMemory(ctx context.Context, cfg config, s *site, progress io.Writer) ([]memory, error) {
+	var all []memory
+	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog} {
+		fmt.Fprintf(progress, "memory of %d windows in a %v\n", cfg.tokens, log)
+		if err := s.empty(ctx); err != nil {
+			return nil, err
+		}
+		limit := ration.PerHour(window).Using(log)
+		store := &ration.RedisStore{Client: s.client, Timeout: time.Minute}
+		// The script and the keys of the budget itself.
+		if err := fill(ctx, store, limit, "first"); err != nil {
+			return nil, err
+		}
+		before, err := allocated(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		for i := range cfg.tokens {
+			if err := fill(ctx, store, limit, fmt.Sprintf("token %d", i)); err != nil {
+				return nil, err
+			}
+		}
+		after, err := allocated(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, memory{log, (after - before) / float64(cfg.tokens)})
+	}
+	return all, s.empty(ctx)
+}
+
+// fill enters a window of calls, each an entry of its own, evenly over the last 50
+// minutes, and proves that they are there.
+func fill(ctx context.Context, store ration.Store, limit ration.Limit, secret string) error {
+	const batch = 250
+	token := ration.NewToken(secret)
+	of := ration.Account{ID: token.AccountID(), Limits: []ration.Limit{limit}}
+	at := time.Now().Add(-51 * time.Minute)
+	for from := 0; from < window; from += batch {
+		r := ration.EnterRequest{ID: ration.NewBookingID(), Budget: "memory", Account: of}
+		for i := range batch {
+			slot := at.Add(time.Duration(from+i) * 50 * time.Minute / window).Truncate(time.Microsecond)
+			r.Spent = append(r.Spent, ration.Spending{Slot: slot, Cost: 1})
+		}
+		if err := store.Enter(ctx, r); err != nil {
+			return err
+		}
+	}
+	accounts, err := ration.NewAccounts(of)
+	if err != nil {
+		return err
+	}
+	usage, err := store.Usage(ctx, ration.UsageRequest{Budget: "memory", Accounts: accounts})
+	if err != nil {
+		return err
+	}
+	if used := usage[0].Limits[0].Used; used != window {
+		return fmt.Errorf("%d calls of %d were entered", used, window)
+	}
+	return nil
+}
+
+var memoryLine = regexp.MustCompile(`(?m)^used_memory:([0-9]+)`)
+
+// allocated returns the bytes that the site's first node has allocated.
+func allocated(ctx context.Context, s *site) (float64, error) {
+	info, err := s.nodes[0].Info(ctx, "memory").Result()
+	if err != nil {
+		return 0, err
+	}
+	line := memoryLine.FindStringSubmatch(info)
+	if line == nil {
+		return 0, errors.New("INFO memory has no used_memory")
+	}
+	return strconv.ParseFloat(line[1], 64)
+}

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+)
+
+// half is the share of the time that a core is to be busy at most.
+const half = 0.5
+
+// perToken is what a token books a second whose quota of 5,000 an hour is used whole.
+const perToken = float64(window) / 3600
+
+// document is the page that is printed and kept.
+func document(cfg config, r report, command, redisVersion string, at time.Time) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# How far one Redis goes\n\n")
+	fmt.Fprintf(&b, "%s accounts in one budget, or dealt to several by their IDs; %d goroutines; medians of %d rounds of %v.\n\n",
+		group(float64(cfg.accounts)), cfg.workers, cfg.rounds, cfg.each)
+	fmt.Fprintf(&b, "    %s\n\n", command)
+	fmt.Fprintf(&b, "%s, %s %s/%s, Redis %s, %d cores%s.\n\n",
+		at.UTC().Format("2006-01-02 15:04 UTC"), runtime.Version(), runtime.GOOS, runtime.GOARCH, redisVersion, runtime.NumCPU(), peer())
+	b.WriteString(bookings(cfg, r))
+	b.WriteString("\nOf two figures the first is with quota left, the second with it spent. Servers and goroutines share the machine's cores.\n\n")
+	b.WriteString(cores(cfg, r))
+	b.WriteString("\n")
+	b.WriteString(windows(r))
+	b.WriteString("\n")
+	b.WriteString(fleets(cfg, r))
+	return b.String()
+}
+
+// bookings is the table of what was measured.
+func bookings(cfg config, r report) string {
+	var b strings.Builder
+	b.WriteString("| on | budgets | bookings | a script | bookings/s | µs of Redis's time a booking | of it in scripts | on the busiest node | which is busy for |\n" +
+		"|---|---|---|---|---|---|---|---|---|\n")
+	for _, one := range r.rows {
+		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %s | %s |\n", one.site.name, one.budgets, how(one.combined),
+			both(one, "%.1f", func(s sample) float64 { return s.batch }),
+			rounded(one.left.perSecond)+" / "+rounded(one.spent.perSecond),
+			both(one, "%.1f", func(s sample) float64 { return s.cpu }),
+			both(one, "%.1f", func(s sample) float64 { return s.script }),
+			both(one, "%.0f %%", func(s sample) float64 { return 100 * s.most }),
+			both(one, "%.0f %%", func(s sample) float64 { return 100 * s.busy }))
+	}
+	return b.String()
+}
+
+func how(combined bool) string {
+	if combined {
+		return "combined"
+	}
+	return "one by one"
+}
+
+// both writes a figure with quota left and with it spent.
+func both(of row, format string, figure func(sample) float64) string {
+	return fmt.Sprintf(format+" / "+format, figure(of.left), figure(of.spent))
+}
+
+// dearest returns what a booking takes at worst, of all settings that are combined or
+// are not.
+func (r report) dearest(combined bool) float64 {
+	most := 0.0
+	for _, one := range r.rows {
+		if one.combined == combined {
+			most = max(most, one.worst())
+		}
+	}
+	return most
+}
+
+// cheapest returns the least of what a booking takes at worst in a setting.
+func (r report) cheapest(combined bool) float64 {
+	least := math.Inf(1)
+	for _, one := range r.rows {
+		if one.combined == combined {
+			least = min(least, one.worst())
+		}
+	}
+	return least
+}
+
+// cores is the table of what one core is enough for.
+func cores(cfg config, r report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| bookings | µs | a second of one core | of a core busy for %.0f %% | tokens of 5,000 an hour | which take with %v |\n|---|---|---|---|---|---|\n",
+		100*half, r.memory[0].log)
+	for _, of := range []struct {
+		what   string
+		micros float64
+	}{
+		{"one by one, at worst", r.dearest(false)},
+		{"combined, at worst", r.dearest(true)},
+		{"combined, at best", r.cheapest(true)},
+	} {
+		whole := 1e6 / of.micros
+		tokens := half * whole / perToken
+		fmt.Fprintf(&b, "| %s | %.1f | %s | %s | %s | %s |\n", of.what, of.micros, rounded(whole), rounded(half*whole), rounded(tokens), bytes(tokens*r.memory[0].token))
+	}
+	return b.String()
+}
+
+// windows is the table of what a full window takes.
+func windows(r report) string {
+	var b strings.Builder
+	b.WriteString("| log | bytes that Redis allocates for a token with 5,000 calls in its window, booked one by one | a call |\n|---|---|---|\n")
+	for _, m := range r.memory {
+		fmt.Fprintf(&b, "| %v | %s | %.1f |\n", m.log, group(math.Round(m.token)), m.token/window)
+	}
+	return b.String()
+}
+
+// fleets is the table of what it takes for so many tokens.
+func fleets(cfg config, r report) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| tokens of 5,000 an hour | bookings/s | nodes, one by one | nodes, combined at worst |")
+	for _, m := range r.memory {
+		fmt.Fprintf(&b, " memory, %v |", m.log)
+	}
+	b.WriteString("\n|---|---|---|---|" + strings.Repeat("---|", len(r.memory)) + "\n")
+	for _, tokens := range []float64{100, 1000, 10_000, 100_000, 1_000_000} {
+		perSecond := tokens * perToken
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |", group(tokens), group(math.Round(perSecond)), nodes(perSecond, r.dearest(false)), nodes(perSecond, r.dearest(true)))
+		for _, m := range r.memory {
+			fmt.Fprintf(&b, " %s |", bytes(tokens*m.token))
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// nodes returns how many nodes it takes, each with a core that is busy half of the time.
+func nodes(perSecond, micros float64) string {
+	return group(math.Ceil(perSecond * micros / 1e6 / half))
+}
+
+// peer names the version of go-redis that was built in.
+func peer() string {
+	info, found := debug.ReadBuildInfo()
+	if !found {
+		return ""
+	}
+	for _, dep := range info.Deps {
+		if dep.Path == "github.com/redis/go-redis/v9" {
+			return ", go-redis " + dep.Version
+		}
+	}
+	return ""
+}
+
+// bytes writes a size to two digits.
+func bytes(v float64) string {
+	for _, unit := range []struct {
+		name string
+		size float64
+	}{{"TB", 1e12}, {"GB", 1e9}, {"MB", 1e6}} {
+		if v >= unit.size {
+			if v < 10*unit.size {
+				return fmt.Sprintf("%.1f %s", v/unit.size, unit.name)
+			}
+			return rounded(v/unit.size) + " " + unit.name
+		}
+	}
+	return rounded(v/1e3) + " kB"
+}
+
+// rounded writes a figure to two digits: it is not known better.
+func rounded(v float64) string {
+	unit := 1.0
+	for v/unit >= 100 {
+		unit *= 10
+	}
+	return group(math.Round(v/unit) * unit)
+}
+
+// group writes a whole number with commas between thousands.
+func group(v float64) string {
+	s := fmt.Sprintf("%.0f", v)
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return s
+}
