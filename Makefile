@@ -7,7 +7,7 @@ MODULES := . $(shell find . -mindepth 2 -name go.mod -not -path './tools/*' -not
 # each runs a command in every module.
 each = for m in $(MODULES); do (cd $$m && $(1)) || exit 1; done
 
-.PHONY: help test lint fmt cover demo deps
+.PHONY: help test lint fmt cover bench demo deps
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed 's/:.*## /	/' | expand -t 8
@@ -30,6 +30,9 @@ cover: deps ## run the tests and write their coverage to coverage.html
 	@go test -timeout 8m -coverpkg=./... -coverprofile=coverage.out ./...
 	@go tool cover -html=coverage.out -o coverage.html
 	@go tool cover -func=coverage.out | tail -n 1
+
+bench: deps ## measure what it costs against its targets, beside its peers (takes some minutes)
+	@go -C benchmarks run ./targets
 
 demo: ## run the crawler demo
 	@go run ./cmd/crawler-demo

@@ -1,0 +1,269 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/perf/benchfmt"
+
+	"github.com/ration-go/ration/benchmarks/internal/ownredis"
+	"github.com/ration-go/ration/benchmarks/internal/peers"
+)
+
+// A measurement measures what a row asks for.
+type measurement func(context.Context, *bench) ([]check, error)
+
+// A bench is what the rows are measured with.
+type bench struct {
+	config
+	addr     string // of the Redis that rows empty
+	rdb      *redis.Client
+	progress io.Writer
+
+	row     int
+	raw     []*benchfmt.Result
+	figures []figure // medians of all contenders
+	logs    *largeLogs
+}
+
+// A figure is what was measured of one contender, by round.
+type figure struct {
+	row    int
+	name   string
+	unit   string
+	rounds []float64
+}
+
+func newBench(cfg config, addr string, progress io.Writer) *bench {
+	return &bench{config: cfg, addr: addr, rdb: newClient(addr), progress: progress}
+}
+
+// newClient returns a client with go-redis's defaults.
+func newClient(addr string) *redis.Client { return redis.NewClient(&redis.Options{Addr: addr}) }
+
+func (b *bench) close() {
+	_ = b.rdb.Close()
+	if b.logs != nil {
+		b.logs.close()
+	}
+}
+
+// A racer is a contender of a row.
+type racer struct {
+	name string // without spaces, for benchstat
+	// ready makes all ready for a round, in a Redis that may be empty, and returns
+	// the work.
+	ready func(context.Context) (peers.Work, error)
+	// calls bounds a round. Zero: only time does.
+	calls int
+}
+
+// A results is what was measured in each round, by the racer's name.
+type results map[string][]float64
+
+// over is the ratio in each round.
+func (r results) over(name, other string) []float64 { return over(r[name], r[other]) }
+
+// speeds has the racers take turns, from so many goroutines and each with a Redis
+// emptied for it, and returns calls a second.
+func (b *bench) speeds(ctx context.Context, goroutines int, racers ...racer) (results, error) {
+	return b.race(ctx, racers, "calls/s", func(ctx context.Context, r racer, work peers.Work) (float64, int, error) {
+		if _, _, err := hammer(ctx, work, goroutines, b.each/10, r.calls/10); err != nil {
+			return 0, 0, err
+		}
+		calls, took, err := hammer(ctx, work, goroutines, b.each, r.calls)
+		return float64(calls) / took.Seconds(), calls, err
+	})
+}
+
+// race has the racers take turns.
+func (b *bench) race(ctx context.Context, racers []racer, unit string,
+	turn func(context.Context, racer, peers.Work) (value float64, calls int, err error)) (results, error) {
+	all := make(results)
+	for range b.rounds {
+		for _, r := range racers {
+			if err := b.rdb.FlushAll(ctx).Err(); err != nil {
+				return nil, err
+			}
+			work, err := r.ready(ctx)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", r.name, err)
+			}
+			value, calls, err := turn(ctx, r, work)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", r.name, err)
+			}
+			all[r.name] = append(all[r.name], value)
+			b.record(r.name, calls, value, unit)
+		}
+	}
+	return all, b.keep(all, racers, unit)
+}
+
+// turns is how many times the racers take turns within a round of medians: a lone
+// caller's time depends on what the machine does at that moment.
+const turns = 10
+
+// medians has the racers take turns, one call after another, and returns the median
+// time of a call in microseconds. They work in one Redis, on keys of their own,
+// which is emptied before each round.
+func (b *bench) medians(ctx context.Context, racers ...racer) (results, error) {
+	all := make(results)
+	for range b.rounds {
+		if err := b.rdb.FlushAll(ctx).Err(); err != nil {
+			return nil, err
+		}
+		work, took := make([]peers.Work, len(racers)), make([][]time.Duration, len(racers))
+		for i, r := range racers {
+			var err error
+			if work[i], err = r.ready(ctx); err == nil {
+				_, _, err = hammer(ctx, work[i], 1, b.each/10, r.calls/10)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", r.name, err)
+			}
+		}
+		for range turns {
+			for i, r := range racers {
+				more, err := timed(ctx, work[i], b.each/turns, r.calls/turns)
+				if err != nil {
+					return nil, fmt.Errorf("%s: %w", r.name, err)
+				}
+				took[i] = append(took[i], more...)
+			}
+		}
+		for i, r := range racers {
+			p50 := micros(quantile(took[i], 0.5))
+			all[r.name] = append(all[r.name], p50)
+			b.record(r.name, len(took[i]), p50, p50Unit)
+		}
+	}
+	return all, b.keep(all, racers, p50Unit)
+}
+
+const p50Unit = "p50-µs"
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+
+// keep keeps the figures of a race for the second table.
+func (b *bench) keep(all results, racers []racer, unit string) error {
+	for _, r := range racers {
+		if len(all[r.name]) != b.rounds {
+			return fmt.Errorf("there are two racers %q", r.name)
+		}
+		b.figures = append(b.figures, figure{b.row, r.name, unit, all[r.name]})
+	}
+	return nil
+}
+
+// record keeps one measurement for benchstat.
+func (b *bench) record(name string, calls int, value float64, unit string) {
+	b.raw = append(b.raw, &benchfmt.Result{
+		Config: []benchfmt.Config{
+			{Key: "goos", Value: []byte(runtime.GOOS), File: true},
+			{Key: "goarch", Value: []byte(runtime.GOARCH), File: true},
+			{Key: "pkg", Value: []byte("github.com/ration-go/ration/benchmarks/targets"), File: true},
+		},
+		Name:   fmt.Appendf(nil, "Row%d/%s-%d", b.row, name, runtime.GOMAXPROCS(0)),
+		Iters:  max(1, calls),
+		Values: []benchfmt.Value{{Value: value, Unit: unit}},
+	})
+}
+
+// note keeps what was measured without a race.
+func (b *bench) note(name, unit string, rounds ...float64) {
+	for _, v := range rounds {
+		b.record(name, 1, v, unit)
+	}
+	b.figures = append(b.figures, figure{b.row, name, unit, rounds})
+}
+
+// hammer does the work from so many goroutines for a time, and so often at most if
+// calls is not 0. It returns how often and in what time.
+func hammer(ctx context.Context, work peers.Work, goroutines int, length time.Duration, calls int) (int, time.Duration, error) {
+	var (
+		over  atomic.Bool
+		left  atomic.Int64
+		group sync.WaitGroup
+		once  sync.Once
+		err   error
+		done  = make([]int, goroutines)
+	)
+	left.Store(int64(calls))
+	timer := time.AfterFunc(length, func() { over.Store(true) })
+	defer timer.Stop()
+	begun := time.Now()
+	for i := range goroutines {
+		group.Go(func() {
+			n := 0
+			for !over.Load() && (calls == 0 || left.Add(-1) >= 0) {
+				if failed := work(ctx); failed != nil {
+					once.Do(func() { err = failed })
+					over.Store(true)
+					break
+				}
+				n++
+			}
+			done[i] = n
+		})
+	}
+	group.Wait()
+	took, sum := time.Since(begun), 0
+	for _, n := range done {
+		sum += n
+	}
+	return sum, took, err
+}
+
+// times does the work so often, from 64 goroutines.
+func times(ctx context.Context, work peers.Work, calls int) error {
+	if calls == 0 {
+		return nil
+	}
+	done, _, err := hammer(ctx, work, goroutines, time.Hour, calls)
+	if err == nil && done != calls {
+		err = fmt.Errorf("%d calls were made of %d", done, calls)
+	}
+	return err
+}
+
+// timed does the work one call after another, and returns how long each took.
+func timed(ctx context.Context, work peers.Work, length time.Duration, calls int) ([]time.Duration, error) {
+	took := make([]time.Duration, 0, 1<<14)
+	for begun := time.Now(); time.Since(begun) < length && (calls == 0 || len(took) < calls); {
+		at := time.Now()
+		if err := work(ctx); err != nil {
+			return nil, err
+		}
+		took = append(took, time.Since(at))
+	}
+	return took, nil
+}
+
+// quantile sorts.
+func quantile(all []time.Duration, q float64) time.Duration {
+	if len(all) == 0 {
+		return 0
+	}
+	slices.Sort(all)
+	return all[min(len(all)-1, int(q*float64(len(all))))]
+}
+
+// goroutines share a key in the rows of one process.
+const goroutines = 64
+
+// another starts a second Redis.
+func another(ctx context.Context) (*ownredis.Server, *redis.Client, error) {
+	server, err := ownredis.Start(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	return server, newClient(server.Addr), nil
+}

@@ -1,0 +1,331 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/ownredis"
+	"github.com/ration-go/ration/internal/instagram"
+)
+
+// The fleet of row 12.
+const (
+	crews       = 8
+	workers     = 16
+	fleetTokens = 3
+	fleetLimit  = 400 // of each token, in any fleetWindow
+	fleetWindow = 15 * time.Second
+)
+
+// fleetLatency is what the provider takes to answer: as an API does that is called
+// over the Internet.
+func fleetLatency() time.Duration { return 50*time.Millisecond + rand.N(100*time.Millisecond) }
+
+// provideInChild is the provider that judges.
+func provideInChild(_ context.Context, o order, ends *[]func()) (any, error) {
+	provider := &instagram.Provider{Limit: o.Limit, Window: o.Window, Tokens: o.Tokens, PageSize: 1, Latency: fleetLatency}
+	base, err := serve(provider, ends)
+	return provider.StartURLs(base)[0], err
+}
+
+// crawled is what one process of the fleet did.
+type crawled struct {
+	Calls    []int           // of each worker
+	Slots    []time.Time     // of each call
+	Late     []time.Duration // of each call, when it was sent
+	Refused  int             // by the provider, also of calls that were sent again
+	Requests int64           // to Redis
+}
+
+// crawlInChild calls the URL from so many workers, from At on and for Length.
+func crawlInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
+	rdb, sent := newClient(o.Redis), new(ownredis.Sent)
+	defer rdb.Close()
+	rdb.AddHook(sent)
+	budget := &ration.Budget{Name: "fleet", Limits: []ration.Limit{{Max: o.Limit, Window: o.Window}}, Store: &ration.RedisStore{Client: rdb}}
+	pool := ration.NewPool(budget)
+	for _, secret := range o.Tokens {
+		pool.Add(ration.NewToken(secret))
+	}
+	c := crawled{Calls: make([]int, o.Goroutines)}
+	var mu sync.Mutex // protects c's Slots, Late and Refused
+	base := &http.Transport{MaxIdleConnsPerHost: o.Goroutines}
+	defer base.CloseIdleConnections()
+	client := &http.Client{Transport: &ration.Transport{
+		Base: base,
+		Pool: pool,
+		Granted: func(_ *http.Request, g ration.Grant) {
+			late := time.Since(g.Slot)
+			mu.Lock()
+			c.Slots, c.Late = append(c.Slots, g.Slot), append(c.Late, late)
+			mu.Unlock()
+		},
+		Refused: func(*http.Response, ration.Grant) {
+			mu.Lock()
+			c.Refused++
+			mu.Unlock()
+		},
+	}}
+	// The connections to Redis are there when it begins.
+	if _, _, err := hammer(ctx, func(ctx context.Context) error { return rdb.Ping(ctx).Err() }, o.Goroutines, 100*time.Millisecond, 0); err != nil {
+		return nil, err
+	}
+	sent.Reset()
+	if err := sleepUntil(ctx, o.At); err != nil {
+		return nil, err
+	}
+	errs := make([]error, o.Goroutines)
+	var group sync.WaitGroup
+	for i := range o.Goroutines {
+		group.Go(func() {
+			for made := true; made && errs[i] == nil; {
+				if made, errs[i] = callBefore(ctx, client, o.URL, o.At.Add(o.Length)); made {
+					c.Calls[i]++
+				}
+			}
+		})
+	}
+	group.Wait()
+	c.Requests, _ = sent.Read()
+	return c, errors.Join(errs...)
+}
+
+// A slotBefore is a context whose deadline bounds the slot, which is not booked
+// behind it, but cuts nothing off that is under way.
+type slotBefore struct {
+	context.Context
+	end time.Time
+}
+
+func (c slotBefore) Deadline() (time.Time, bool) { return c.end, true }
+
+// callBefore makes one call if its slot comes before the end.
+func callBefore(ctx context.Context, client *http.Client, url string, end time.Time) (made bool, err error) {
+	if !time.Now().Before(end) {
+		return false, nil
+	}
+	ctx = slotBefore{ctx, end}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return false, err
+	}
+	response, err := client.Do(request)
+	if errors.Is(err, ration.ErrExhausted) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer response.Body.Close()
+	_, err = io.Copy(io.Discard, response.Body)
+	return err == nil && response.StatusCode == http.StatusOK, err
+}
+
+// replayInChild makes calls at the given instants and knows no limiter, and returns
+// how late each was. Each call has a goroutine of its own, so that none is late
+// because another takes long.
+func replayInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
+	base := &http.Transport{MaxIdleConnsPerHost: o.Goroutines}
+	defer base.CloseIdleConnections()
+	client := &http.Client{Transport: withToken{base}}
+	late, errs := make([]time.Duration, len(o.Slots)), make([]error, len(o.Slots))
+	var group sync.WaitGroup
+	for i, slot := range o.Slots {
+		group.Go(func() {
+			if errs[i] = sleepUntil(ctx, slot); errs[i] != nil {
+				return
+			}
+			late[i] = time.Since(slot)
+			made, err := callBefore(ctx, client, o.URL, slot.Add(time.Hour))
+			if err == nil && !made {
+				err = errors.New("a call was not accepted")
+			}
+			errs[i] = err
+		})
+	}
+	group.Wait()
+	return late, errors.Join(errs...)
+}
+
+// withToken attaches a token and does nothing else.
+type withToken struct{ base http.RoundTripper }
+
+func (w withToken) RoundTrip(request *http.Request) (*http.Response, error) {
+	request = request.Clone(request.Context())
+	request.Header.Set("Authorization", "Bearer any")
+	return w.base.RoundTrip(request)
+}
+
+// replay has the fleet make the calls of a window's length again, at the same
+// instants and without a limiter, and returns how late they were: that is the
+// machine's doing. The provider refuses nothing.
+func replay(ctx context.Context, crawlers []*child, provider *child, o order, slots [][]time.Time) ([]time.Duration, error) {
+	o.Do, o.Limit, o.Tokens = "provide", mostCalls, nil
+	if err := provider.ask(o, &o.URL); err != nil {
+		return nil, err
+	}
+	// The second window: the fleet is under way.
+	from := o.At.Add(o.Window - time.Second)
+	if o.Length < 2*o.Window {
+		from = o.At
+	}
+	shift := time.Since(from) + time.Second
+	o.Do = "replay"
+	for i, c := range crawlers {
+		o.Slots = nil
+		slices.SortFunc(slots[i], time.Time.Compare)
+		for _, slot := range slots[i] {
+			if !slot.Before(from) && slot.Before(from.Add(o.Window)) {
+				o.Slots = append(o.Slots, slot.Add(shift))
+			}
+		}
+		if err := c.tell(o); err != nil {
+			return nil, err
+		}
+	}
+	var all []time.Duration
+	for _, c := range crawlers {
+		var late []time.Duration
+		if err := c.hear(&late); err != nil {
+			return nil, err
+		}
+		all = append(all, late...)
+	}
+	return all, nil
+}
+
+// mostCalls is a limit that the fleet does not reach.
+const mostCalls = 100_000
+
+// fleet is row 12.
+func fleet(ctx context.Context, b *bench) ([]check, error) {
+	if err := b.rdb.FlushAll(ctx).Err(); err != nil {
+		return nil, err
+	}
+	children, end, err := startChildren(ctx, b.progress, crews+1)
+	if err != nil {
+		return nil, err
+	}
+	defer end()
+	o := order{Redis: b.addr, Goroutines: workers, Length: b.fleet, Limit: fleetLimit, Window: fleetWindow}
+	for i := range fleetTokens {
+		o.Tokens = append(o.Tokens, fmt.Sprintf("token-%d", i))
+	}
+	provider, crawlers := children[0], children[1:]
+	o.Do = "provide"
+	if err := provider.ask(o, &o.URL); err != nil {
+		return nil, err
+	}
+	o.Do, o.At = "crawl", time.Now().Add(time.Second)
+	for _, c := range crawlers {
+		if err := c.tell(o); err != nil {
+			return nil, err
+		}
+	}
+	var all crawled
+	var slots [][]time.Time
+	for _, c := range crawlers {
+		var one crawled
+		if err := c.hear(&one); err != nil {
+			return nil, err
+		}
+		all.Calls, all.Late = append(all.Calls, one.Calls...), append(all.Late, one.Late...)
+		slots = append(slots, one.Slots)
+		all.Refused += one.Refused
+		all.Requests += one.Requests
+	}
+	seen, err := judgement(ctx, o.URL)
+	if err != nil {
+		return nil, err
+	}
+	checks, err := b.judge(o, all, seen)
+	if err != nil {
+		return nil, err
+	}
+	if last := &checks[len(checks)-1]; !last.met() {
+		late, err := replay(ctx, crawlers, provider, o, slots)
+		if err != nil {
+			return nil, fmt.Errorf("the same calls without a limiter: %w", err)
+		}
+		p99 := float64(quantile(late, 0.99)) / 1e6
+		b.note("late,p99,without-a-limiter", "ms", p99)
+		if p99 > last.target.bound {
+			last.hindrance = fmt.Sprintf("the same calls at the same instants, by goroutines that sleep until then and know no limiter, are late by %s ms", number(p99))
+		}
+	}
+	return checks, nil
+}
+
+// judge makes the row of what the fleet did and what the provider saw.
+func (b *bench) judge(o order, all crawled, seen instagram.Report) ([]check, error) {
+	made := 0
+	for _, n := range all.Calls {
+		made += n
+	}
+	if made != seen.Accepted || all.Refused != seen.Refused || made == 0 || seen.Unauthorised != 0 || seen.NotFound != 0 {
+		return nil, fmt.Errorf("the fleet counts %d accepted and %d refused calls, the provider %d and %d",
+			made, all.Refused, seen.Accepted, seen.Refused)
+	}
+	allowed, end := 0, o.At.Add(o.Length)
+	for _, t := range seen.Tokens {
+		last := t.Last
+		if end.After(last) {
+			last = end
+		}
+		allowed += o.Limit * (int(last.Sub(t.First)/o.Window) + 1)
+	}
+	used, commands, fair := 100*float64(made)/float64(allowed), float64(all.Requests)/float64(made), jain(all.Calls)
+	p50, p99 := float64(quantile(all.Late, 0.5))/1e6, float64(quantile(all.Late, 0.99))/1e6
+	b.note("refused", "calls", float64(seen.Refused))
+	b.note("quota-used", "%", used)
+	b.note("Redis-commands", "commands/call", commands)
+	b.note("fairness", "Jain", fair)
+	b.note("late,p50", "ms", p50)
+	b.note("late,p99", "ms", p99)
+	length := number(o.Length.Seconds()) + " s: "
+	return []check{
+		{what: length + "refused", measured: []float64{float64(seen.Refused)}, target: atMost(0, "calls"), figures: fmt.Sprintf("of %s calls", number(float64(made)))},
+		{what: length + "quota used", measured: []float64{used}, target: atLeast(99, "%"), figures: fmt.Sprintf("%s calls of %s", number(float64(made)), number(float64(allowed)))},
+		{what: length + "Redis commands", measured: []float64{commands}, target: atMost(1.1, "a call")},
+		{what: length + "fairness (Jain)", measured: []float64{fair}, target: atLeast(0.99, "")},
+		{what: length + "lateness, p99", measured: []float64{p99}, target: atMost(5, "ms"), figures: fmt.Sprintf("p50 %s ms", number(p50))},
+	}, nil
+}
+
+// judgement asks the provider what it saw.
+func judgement(ctx context.Context, of string) (report instagram.Report, err error) {
+	at, err := url.Parse(of)
+	if err != nil {
+		return report, err
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.Scheme+"://"+at.Host+instagram.ReportPath, nil)
+	if err != nil {
+		return report, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return report, err
+	}
+	defer response.Body.Close()
+	return report, json.NewDecoder(response.Body).Decode(&report)
+}
+
+// jain is Jain's index of fairness: 1 if all have the same, 1/n if one has all.
+func jain(shares []int) float64 {
+	sum, squares := 0.0, 0.0
+	for _, n := range shares {
+		sum += float64(n)
+		squares += float64(n) * float64(n)
+	}
+	return sum * sum / (float64(len(shares)) * squares)
+}

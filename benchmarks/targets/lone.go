@@ -1,0 +1,284 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/peers"
+)
+
+// noScript is a script that does nothing.
+var noScript = redis.NewScript(`return 1`)
+
+// leastScript is the least that a booking in a log can be: it reads the clock, the
+// end of the log and the entry that bounds the slot, and enters one.
+var leastScript = redis.NewScript(`
+	local time = redis.call('TIME')
+	local now = time[1] * 1000000 + time[2]
+	local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
+	local bound = redis.call('ZRANGE', KEYS[1], -5000, -5000, 'WITHSCORES')
+	local slot = math.max(now, tonumber(last[2] or 0), tonumber(bound[2] or 0))
+	redis.call('ZADD', KEYS[1], string.format('%.0f', slot), ARGV[1])
+	redis.call('PEXPIRE', KEYS[1], 3600000)
+	return string.format('%.0f', slot)`)
+
+// leastLook is the least that it takes to tell what is left: it reads the clock, the
+// end of the log and the first entry that is in the window.
+var leastLook = redis.NewScript(`
+	local time = redis.call('TIME')
+	local now = time[1] * 1000000 + time[2]
+	local last = redis.call('ZRANGE', KEYS[1], -1, -1)
+	local first = redis.call('ZRANGEBYSCORE', KEYS[1], string.format('(%.0f', now - 3600000000), '+inf', 'LIMIT', 0, 1)
+	return {last[1], first[1]}`)
+
+// A floor is a racer that does a part of what others must do.
+type floor struct{ name, what string }
+
+// below tells which of some floors, the least first, takes more than the bound
+// allows of another racer, in all of its confidence interval: then nobody who does
+// as much can be within it. It also tells how much more than the floor ours takes.
+func (r results) below(ours, of string, bound float64, floors ...floor) string {
+	for _, f := range floors {
+		ratio := r.over(f.name, of)
+		if low, _ := interval(ratio); low > bound {
+			return fmt.Sprintf("%s takes %s %s, %s µs, and this %s that", f.what, quantity(median(ratio), "x"), of,
+				number(median(r[f.name])), quantity(median(r.over(ours, f.name)), "x"))
+		}
+	}
+	return ""
+}
+
+const (
+	ofNothing = "a script that does nothing"
+	ofLittle  = "a script that only reads the clock and two entries and adds one"
+	ofLook    = "a script that only reads the clock and two entries"
+)
+
+// loneCaller is row 3.
+func loneCaller(ctx context.Context, b *bench) ([]check, error) {
+	const ping, free, spent, nothing, little = "PING", "ration,free", "ration,spent", "EVALSHA-of-nothing", "EVALSHA-of-the-least"
+	calls := 0
+	script := func(s *redis.Script, args func() []any) func(context.Context) (peers.Work, error) {
+		return func(context.Context) (peers.Work, error) {
+			return func(ctx context.Context) error { return s.Run(ctx, b.rdb, []string{"script"}, args()...).Err() }, nil
+		}
+	}
+	r, err := b.medians(ctx,
+		b.of(ping, 0),
+		b.free(free, 1, account("free", ration.PerHour(peers.Plenty))),
+		b.spent(spent, 1, account("spent", ration.PerHour(b.before))),
+		racer{name: nothing, ready: script(noScript, func() []any { return nil })},
+		racer{name: little, ready: script(leastScript, func() []any { calls++; return []any{strconv.Itoa(1_000_000_000 + calls)} })},
+		b.of("redis_rate", 0), b.of("ulule", 0),
+	)
+	if err != nil {
+		return nil, err
+	}
+	// In turn, each call finds the machine as the other leaves it.
+	pings, bookings, err := b.inTurn(ctx, b.of(ping, 0), b.free(free, 1, account("free", ration.PerHour(peers.Plenty))))
+	if err != nil {
+		return nil, err
+	}
+	b.note("PING,call-by-call", p50Unit, pings...)
+	b.note("ration,free,call-by-call", p50Unit, bookings...)
+	bound := 1.15
+	return []check{{
+		what: "against PING", measured: worseOf(r.over(free, ping), r.over(spent, ping)), target: atMost(bound, "x"),
+		figures: fmt.Sprintf("%s µs with quota left, %s µs with it spent; PING %s µs; call by call in turn %s µs against %s µs",
+			number(median(r[free])), number(median(r[spent])), number(median(r[ping])), number(median(bookings)), number(median(pings))),
+		hindrance: r.below(spent, ping, bound, floor{nothing, ofNothing}, floor{little, ofLittle}),
+	}}, nil
+}
+
+// inTurn does the work of two racers in turn, call by call, and returns the median
+// times in microseconds of each round.
+func (b *bench) inTurn(ctx context.Context, one, other racer) (ones, others []float64, err error) {
+	for range b.rounds {
+		if err := b.rdb.FlushAll(ctx).Err(); err != nil {
+			return nil, nil, err
+		}
+		a, err := one.ready(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		c, err := other.ready(ctx)
+		if err != nil {
+			return nil, nil, err
+		}
+		p50a, p50c, err := alternately(ctx, a, c, b.each)
+		if err != nil {
+			return nil, nil, err
+		}
+		ones, others = append(ones, p50a), append(others, p50c)
+	}
+	return ones, others, nil
+}
+
+// loneCallerInLargeLog is row 4.
+func loneCallerInLargeLog(ctx context.Context, b *bench) ([]check, error) {
+	const small = 1000
+	logs, large, err := b.largeLog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	mixed := account("mixed", ration.PerHour(2*b.large))
+	if err := fillLog(ctx, logs.rdb, logs.store, mixed, b.large, func(i int) int { return 1 + i%3 }); err != nil {
+		return nil, err
+	}
+	fresh := 0
+	// The logs are as large in every round: a small one is new each time, and none
+	// grows by more than a few hundred entries in one.
+	smallLog := func(per func(int) int) func(context.Context) (peers.Work, error) {
+		return func(ctx context.Context) (peers.Work, error) {
+			fresh++
+			units := 0
+			for i := range small {
+				units += per(i)
+			}
+			of := account(fmt.Sprintf("small-%d", fresh), ration.PerHour(units))
+			if err := fillLog(ctx, logs.rdb, logs.store, of, small, per); err != nil {
+				return nil, err
+			}
+			return peers.Book(logs.store, of.ID, of.Limits[0], ration.Forever), nil
+		}
+	}
+	work := func(of ration.Account) func(context.Context) (peers.Work, error) {
+		return func(context.Context) (peers.Work, error) {
+			return peers.Book(logs.store, of.ID, of.Limits[0], ration.Forever), nil
+		}
+	}
+	one, some := func(int) int { return 1 }, func(i int) int { return 1 + i%3 }
+	const calls = 500
+	r, err := b.medians(ctx,
+		racer{"entries=1000", smallLog(one), calls},
+		racer{"entries=large", work(large), calls},
+		racer{"entries=1000,costs=1to3", smallLog(some), calls},
+		racer{"entries=large,costs=1to3", work(mixed), calls},
+	)
+	if err != nil {
+		return nil, err
+	}
+	ratio := r.over("entries=large", "entries=1000")
+	return []check{{
+		what: fmt.Sprintf("%s entries against 1,000", number(float64(b.large))), measured: ratio, target: atMost(1.2, "x"),
+		figures: fmt.Sprintf("%s µs against %s µs; with costs of 1 to 3 units %s µs against %s µs", number(median(r["entries=large"])), number(median(r["entries=1000"])),
+			number(median(r["entries=large,costs=1to3"])), number(median(r["entries=1000,costs=1to3"]))),
+	}}, nil
+}
+
+// remainingOfLargeLog is row 6.
+func remainingOfLargeLog(ctx context.Context, b *bench) ([]check, error) {
+	logs, large, err := b.largeLog(ctx)
+	if err != nil {
+		return nil, err
+	}
+	budget := &ration.Budget{Name: peers.Budget, Limits: large.Limits, Store: logs.store, Margin: -1}
+	// That it is the large log which is asked about: all but what row 4 booked and
+	// what has left the hour since.
+	usage, err := budget.Usage(ctx, logs.token)
+	if err != nil {
+		return nil, err
+	}
+	if used := usage.Limits[0].Used; used < b.large*9/10 {
+		return nil, fmt.Errorf("the log holds %d calls of %d", used, b.large)
+	}
+	const ping, remaining, nothing, look = "PING", "ration,Remaining", "EVALSHA-of-nothing", "EVALSHA-of-the-least"
+	log := "ration:v1:{" + peers.Budget + "}:log:" + large.ID
+	always := func(work peers.Work) func(context.Context) (peers.Work, error) {
+		return func(context.Context) (peers.Work, error) { return work, nil }
+	}
+	r, err := b.medians(ctx,
+		racer{name: ping, ready: always(func(ctx context.Context) error { return logs.rdb.Ping(ctx).Err() })},
+		racer{name: remaining, ready: always(func(ctx context.Context) error {
+			_, err := budget.Remaining(ctx, logs.token)
+			return err
+		})},
+		racer{name: nothing, ready: always(func(ctx context.Context) error { return noScript.Run(ctx, logs.rdb, nil).Err() })},
+		racer{name: look, ready: always(func(ctx context.Context) error { return leastLook.Run(ctx, logs.rdb, []string{log}).Err() })},
+	)
+	if err != nil {
+		return nil, err
+	}
+	bound := 1.2
+	return []check{{
+		what: fmt.Sprintf("%s entries, against PING", number(float64(b.large))), measured: r.over(remaining, ping), target: atMost(bound, "x"),
+		figures:   fmt.Sprintf("%s µs; PING %s µs", number(median(r[remaining])), number(median(r[ping]))),
+		hindrance: r.below(remaining, ping, bound, floor{nothing, ofNothing}, floor{look, ofLook}),
+	}}, nil
+}
+
+// memory is row 8.
+func memory(ctx context.Context, b *bench) ([]check, error) {
+	const burst, alone, stream = "burst", "one-at-a-time", "StreamLog,one-at-a-time"
+	r := make(map[string][]float64)
+	all := make(map[string][]float64)
+	for range b.rounds {
+		for _, m := range []struct {
+			name, key  string
+			goroutines int
+			limit      ration.Limit
+		}{
+			{burst, "log", goroutines, ration.PerHour(peers.Plenty)},
+			{alone, "log", 1, ration.PerHour(peers.Plenty)},
+			{stream, "stream", 1, ration.PerHour(peers.Plenty).Using(ration.StreamLog)},
+		} {
+			of := account(hot, m.limit)
+			if err := b.rdb.FlushAll(ctx).Err(); err != nil {
+				return nil, err
+			}
+			list, store, err := b.store([]ration.Account{of})
+			if err != nil {
+				return nil, err
+			}
+			done, _, err := hammer(ctx, peers.BookOn(store, list, 1, 0), m.goroutines, time.Hour, b.before)
+			if err != nil {
+				return nil, err
+			}
+			log, err := b.sizeOf(ctx, "ration:v1:{"+peers.Budget+"}:"+m.key+":*")
+			if err != nil {
+				return nil, err
+			}
+			every, err := b.sizeOf(ctx, "ration:v1:{"+peers.Budget+"}*")
+			if err != nil {
+				return nil, err
+			}
+			usage, err := store.Usage(ctx, ration.UsageRequest{Budget: peers.Budget, Accounts: list})
+			if err != nil {
+				return nil, err
+			}
+			if used := usage[0].Limits[0].Used; used != done || log == 0 {
+				return nil, fmt.Errorf("%s: %d calls were made, the log of %d B holds %d", m.name, done, log, used)
+			}
+			r[m.name] = append(r[m.name], float64(log)/float64(done))
+			all[m.name] = append(all[m.name], float64(every)/float64(done))
+		}
+	}
+	var checks []check
+	for _, c := range []struct {
+		what, name string
+		bound      float64
+	}{{"a burst from 64 goroutines", burst, 16}, {"calls one at a time", alone, 115}, {"StreamLog, calls one at a time", stream, 24}} {
+		b.note(c.name, "B/call", r[c.name]...)
+		checks = append(checks, check{what: c.what, measured: r[c.name], target: atMost(c.bound, "B"),
+			figures: fmt.Sprintf("%s B with all keys of the budget", number(median(all[c.name])))})
+	}
+	return checks, nil
+}
+
+// sizeOf sums what the keys that match take.
+func (b *bench) sizeOf(ctx context.Context, pattern string) (size int64, err error) {
+	keys := b.rdb.Scan(ctx, 0, pattern, 10_000).Iterator()
+	for keys.Next(ctx) {
+		used, err := b.rdb.MemoryUsage(ctx, keys.Val(), 0).Result()
+		if err != nil {
+			return 0, err
+		}
+		size += used
+	}
+	return size, keys.Err()
+}

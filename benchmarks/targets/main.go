@@ -1,0 +1,259 @@
+// Command targets measures what ration costs against what it may cost. It is run
+// in the directory benchmarks:
+//
+//	go run ./targets
+//	go run ./targets -rows 1,3 -rounds 12
+//
+// Every row of its table is measured in this one run, side by side with what it is
+// compared to, and is met or not. Contenders of a row take turns: A B C, A B C,
+// for -rounds rounds of -each, each round with a warm-up of a tenth, on the same
+// machine, from as many goroutines, through go-redis clients with the same
+// options, its defaults. A ratio is made within each round; what stands in the
+// table is the median of the rounds' ratios and, in brackets, its confidence
+// interval of 95 % as package benchmath has it, or all rounds where there are too
+// few for that (fewer than six). Absolute figures drift with whatever else the
+// machine does: compare ratios.
+//
+// The table goes to standard output. If all rows were measured at their full size it
+// also goes to results/targets.md, with the figures of all that took part, and to
+// README.md between its marks, and the raw measurements go to results/bench.txt in
+// the format of Go's benchmarks, for benchstat. -out has a part of the rows written
+// too.
+//
+// A row that is not met makes the command exit with status 1, unless a
+// measurement in the same run shows what stands in its way. The last column says
+// what that is, and is empty where nothing was shown.
+//
+// How the rows are measured:
+//
+//   - 1, 2, 5: calls a second from 64 goroutines, or from 16 in each of 4
+//     processes, on one key in whose window 5,000 calls have been made: once
+//     with quota left, and once with a quota of 5,000 that is spent, so that each
+//     booking is made ahead of all others. The worse of the two is the row's. The
+//     MULTI of the article and the sum of a stream are run for so few calls that
+//     their log stays at about 5,000. The pool of 1,000 tokens has as much quota
+//     as the one token.
+//   - 3, 4, 6: the median time of one call after another, by turns of a tenth. The logs of 4 and 6
+//     hold single calls over the last hour, and the quota is spent.
+//   - 7: calls a second, one after another, with quota left and with it spent.
+//   - 8: MEMORY USAGE of the log after 5,000 calls, over the calls.
+//   - 9: the mean of calls one after another, in a log of up to 100,000 entries.
+//   - 10: each request through Transport is followed by one without it on the same
+//     connections, to a server in a process of its own.
+//   - 11: in a process of its own. Timers are those that the allocation profile
+//     finds alive, the heap is what the garbage collector leaves, and a call is
+//     as late as the clock says when Wait returns. The quota is spent by a burst,
+//     so that the waiting leave in bursts of 2,000 a second too.
+//   - 12: the fleet is made of processes of this command; the judge is the
+//     simulated provider with its own exact log, in a process of its own, which
+//     takes 50 to 150 ms to answer. A call is as late as the clock says just before
+//     it is sent.
+//   - 13: every operation of a Store, on logs with what makes them slow, one at a
+//     time. A command took what the SLOWLOG says, or what the main thread of Redis
+//     used of the processor meanwhile if that is less: the SLOWLOG counts as well
+//     for how long the machine did not let Redis run.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/ration-go/ration/benchmarks/internal/ownredis"
+)
+
+// childFlag makes the command one of its own processes: see child.go.
+const childFlag = "-child"
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	var err error
+	if len(os.Args) == 2 && os.Args[1] == childFlag {
+		err = obey(ctx, os.Stdin, os.Stdout)
+	} else {
+		err = measure(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	}
+	switch {
+	case err == nil || errors.Is(err, flag.ErrHelp):
+	case errors.Is(err, errUsage):
+		fmt.Fprintln(os.Stderr, "targets:", err)
+		os.Exit(2)
+	default:
+		fmt.Fprintln(os.Stderr, "targets:", err)
+		os.Exit(1)
+	}
+}
+
+var (
+	// errUsage is matched by errors of the command line.
+	errUsage = errors.New("run with -h for the flags")
+	// errNotMet says that a row is not met and nothing was shown to stand in its
+	// way.
+	errNotMet = errors.New("not met")
+)
+
+// A config is what all rows have in common.
+type config struct {
+	rows    []int
+	rounds  int
+	each    time.Duration // of one contender in one round
+	before  int           // calls in the log when a measurement begins
+	large   int           // entries in a large log
+	waiting int           // goroutines that wait at once
+	fleet   time.Duration // how long the fleet runs
+}
+
+// whole is the run that README.md tells of.
+func (c config) whole() bool {
+	return len(c.rows) == len(rows) && c.before == fullBefore && c.large == fullLarge && c.waiting == fullWaiting && c.fleet == fullFleet
+}
+
+const (
+	fullBefore  = 5000
+	fullLarge   = 1_000_000
+	fullWaiting = 10_000
+	fullFleet   = time.Minute
+)
+
+func (c config) check() error {
+	switch {
+	case c.rounds < 1 || c.rounds > 100:
+		return fmt.Errorf("-rounds is %d: it must be from 1 to 100", c.rounds)
+	case c.each < time.Millisecond || c.each > time.Minute:
+		return fmt.Errorf("-each is %v: it must be from 1ms to 1m", c.each)
+	case c.before < 1000 || c.before > 1_000_000 || c.before%1000 != 0:
+		return fmt.Errorf("-calls is %d: it must be from 1000 to 1000000, in thousands", c.before)
+	case c.large < 2000 || c.large > 10_000_000:
+		return fmt.Errorf("-large is %d: it must be from 2000 to 10000000", c.large)
+	case c.waiting < 1 || c.waiting > 100_000:
+		return fmt.Errorf("-waiting is %d: it must be from 1 to 100000", c.waiting)
+	case c.fleet < time.Second || c.fleet > 10*time.Minute:
+		return fmt.Errorf("-fleet is %v: it must be from 1s to 10m", c.fleet)
+	}
+	return nil
+}
+
+// measure is the command.
+func measure(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+	flags := flag.NewFlagSet("targets", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	var cfg config
+	which := flags.String("rows", "", "which to measure, as `numbers` with commas; empty: all")
+	flags.IntVar(&cfg.rounds, "rounds", 6, "how often the contenders of a row take `turns`")
+	flags.DurationVar(&cfg.each, "each", 500*time.Millisecond, "how long one turn takes")
+	flags.IntVar(&cfg.before, "calls", fullBefore, "how many `calls` the logs of rows 1, 2, 3, 5, 7 and 8 are of")
+	flags.IntVar(&cfg.large, "large", fullLarge, "`entries` in the large logs of rows 4, 6 and 13, of which the last has fewer of all else with fewer")
+	flags.IntVar(&cfg.waiting, "waiting", fullWaiting, "`goroutines` that wait in row 11")
+	flags.DurationVar(&cfg.fleet, "fleet", fullFleet, "how long the fleet of row 12 runs")
+	out := flags.String("out", "results", "`directory` for targets.md and bench.txt, of a whole run or where this is given; - for none")
+	readme := flags.String("readme", filepath.Join("..", "README.md"), "`file` whose table is renewed by a whole run; - for none")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return err
+		}
+		return errUsage // the flag set has said what is wrong
+	}
+	given := make(map[string]bool)
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	usage := func(err error) error { return fmt.Errorf("%w; %w", err, errUsage) }
+	if flags.NArg() > 0 {
+		return usage(fmt.Errorf("there are arguments that no flag takes: %q", flags.Args()))
+	}
+	var err error
+	if cfg.rows, err = choose(*which); err != nil {
+		return usage(err)
+	}
+	if err := cfg.check(); err != nil {
+		return usage(err)
+	}
+
+	server, err := ownredis.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	begun := time.Now()
+	b := newBench(cfg, server.Addr, stderr)
+	defer b.close()
+	r := report{cfg: cfg, redis: server.Version, begun: begun, command: commandLine(flags)}
+	for _, row := range rows {
+		if !slices.Contains(cfg.rows, row.number) {
+			continue
+		}
+		fmt.Fprintf(stderr, "row %d: %s\n", row.number, row.what)
+		b.row = row.number
+		runtime.GC() // what an earlier row left is not this one's to collect
+		checks, err := row.run(ctx, b)
+		if err != nil {
+			return fmt.Errorf("row %d: %w", row.number, err)
+		}
+		for i := range checks {
+			checks[i].row = row.number
+		}
+		r.checks = append(r.checks, checks...)
+	}
+	r.took, r.others = time.Since(begun), b.figures
+
+	if _, err := io.WriteString(stdout, r.table()); err != nil {
+		return err
+	}
+	// A part of the table does not replace the whole unasked.
+	if *out != "-" && (cfg.whole() || given["out"]) {
+		if err := r.write(*out, b); err != nil {
+			return err
+		}
+	}
+	if *readme != "-" && cfg.whole() {
+		if err := renew(*readme, r.table()); err != nil {
+			return err
+		}
+	}
+	return r.verdict()
+}
+
+// choose returns the rows that a list with commas names, in their own order.
+func choose(list string) ([]int, error) {
+	var chosen []int
+	if list == "" {
+		for _, row := range rows {
+			chosen = append(chosen, row.number)
+		}
+		return chosen, nil
+	}
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(strings.TrimSpace(text))
+		if err != nil || !slices.ContainsFunc(rows, func(r row) bool { return r.number == n }) {
+			return nil, fmt.Errorf("-rows has %q: there are 1 to %d", text, len(rows))
+		}
+		if !slices.Contains(chosen, n) {
+			chosen = append(chosen, n)
+		}
+	}
+	slices.Sort(chosen)
+	return chosen, nil
+}
+
+// commandLine is how to run the command again: the flags that were set, but for
+// where its results go.
+func commandLine(flags *flag.FlagSet) string {
+	var b strings.Builder
+	b.WriteString("go -C benchmarks run ./targets")
+	flags.Visit(func(f *flag.Flag) {
+		if f.Name != "out" && f.Name != "readme" {
+			fmt.Fprintf(&b, " -%s %s", f.Name, f.Value)
+		}
+	})
+	return b.String()
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/ownredis"
+	"github.com/ration-go/ration/benchmarks/internal/peers"
+)
+
+// hot is the key that everybody works on.
+const hot = "hot"
+
+// of returns a peer as a racer on one hot key, with quota left. Its log holds
+// so many calls as the row says in the middle of a round that calls bounds.
+func (b *bench) of(name string, calls int) racer {
+	return racer{name: name, calls: calls, ready: func(ctx context.Context) (peers.Work, error) {
+		peer, err := peers.Named(name)
+		if err != nil {
+			return nil, err
+		}
+		on, err := peer.Start(b.rdb, peers.Plenty)
+		if err != nil {
+			return nil, err
+		}
+		work := on(hot)
+		if peer.Fill != nil {
+			return work, peer.Fill(ctx, b.rdb, hot, b.before-calls/2)
+		}
+		return work, times(ctx, work, b.before)
+	}}
+}
+
+// free is a booking with quota left.
+func (b *bench) free(name string, cost int, accounts ...ration.Account) racer {
+	return racer{name: name, ready: func(ctx context.Context) (peers.Work, error) {
+		list, store, err := b.store(accounts)
+		if err != nil {
+			return nil, err
+		}
+		work := peers.BookOn(store, list, cost, 0)
+		return work, times(ctx, work, b.before)
+	}}
+}
+
+// spent is a booking with the quota spent: it is made ahead.
+func (b *bench) spent(name string, cost int, accounts ...ration.Account) racer {
+	return racer{name: name, ready: func(ctx context.Context) (peers.Work, error) {
+		list, store, err := b.store(accounts)
+		if err != nil {
+			return nil, err
+		}
+		work := peers.BookOn(store, list, cost, ration.Forever)
+		if err := times(ctx, work, b.before); err != nil {
+			return nil, err
+		}
+		if err := peers.BookOn(store, list, cost, 0)(ctx); !errors.Is(err, peers.ErrRefused) {
+			return nil, fmt.Errorf("the quota is not spent: %w", err)
+		}
+		return work, nil
+	}}
+}
+
+// store returns a new store in the Redis that rows empty, and the list of accounts.
+func (b *bench) store(accounts []ration.Account) (*ration.Accounts, ration.Store, error) {
+	list, err := ration.NewAccounts(accounts...)
+	return list, &ration.RedisStore{Client: b.rdb}, err
+}
+
+// account is one with the given limits.
+func account(id string, limits ...ration.Limit) ration.Account {
+	return ration.Account{ID: id, Limits: limits}
+}
+
+// largeLogs are logs in a Redis of their own, which no row empties.
+type largeLogs struct {
+	server *ownredis.Server
+	rdb    *redis.Client
+	store  *ration.RedisStore
+	token  ration.Token
+	made   bool
+}
+
+func (l *largeLogs) close() {
+	_ = l.rdb.Close()
+	l.server.Stop()
+}
+
+// large returns the Redis with a spent quota of so many entries as -large says on
+// the account of its token. It is filled once.
+func (b *bench) largeLog(ctx context.Context) (*largeLogs, ration.Account, error) {
+	if b.logs == nil {
+		server, rdb, err := another(ctx)
+		if err != nil {
+			return nil, ration.Account{}, err
+		}
+		b.logs = &largeLogs{server: server, rdb: rdb, store: &ration.RedisStore{Client: rdb}, token: ration.NewToken("large")}
+	}
+	of := account(b.logs.token.AccountID(), ration.PerHour(b.large))
+	if !b.logs.made {
+		fmt.Fprintf(b.progress, "  filling a log with %d entries\n", b.large)
+		if err := fillLog(ctx, b.logs.rdb, b.logs.store, of, b.large, nil); err != nil {
+			return nil, of, err
+		}
+		b.logs.made = true
+	}
+	return b.logs, of, nil
+}
+
+// fillLog enters so many calls, each an entry of its own, evenly over the last 50
+// minutes, of which the last is a booking: who asks about an account has most often
+// booked on it. cost tells the units of the i-th; nil: one each. It proves that they
+// stand in the log.
+func fillLog(ctx context.Context, rdb *redis.Client, store ration.Store, of ration.Account, calls int, cost func(int) int) error {
+	accounts, err := ration.NewAccounts(of)
+	if err != nil {
+		return err
+	}
+	const batch = 1000
+	units, step := 0, 50*time.Minute/time.Duration(calls)
+	at := time.Now().Add(-51 * time.Minute).Truncate(time.Microsecond)
+	for from := 0; from < calls-1; from += batch {
+		r := ration.EnterRequest{ID: ration.NewBookingID(), Budget: peers.Budget, Account: of}
+		for i := from; i < min(from+batch, calls-1); i++ {
+			s := ration.Spending{Slot: at, Cost: 1}
+			if cost != nil {
+				s.Cost = cost(i)
+			}
+			units += s.Cost
+			at = at.Add(max(step, time.Microsecond))
+			r.Spent = append(r.Spent, s)
+		}
+		if err := store.Enter(ctx, r); err != nil {
+			return fmt.Errorf("fill the log: %w", err)
+		}
+	}
+	last := ration.BookRequest{ID: ration.NewBookingID(), Budget: peers.Budget, Accounts: accounts, Cost: 1}
+	if cost != nil {
+		last.Cost = cost(calls - 1)
+	}
+	units += last.Cost
+	if booking, err := store.Book(ctx, last); err != nil || !booking.Booked {
+		return fmt.Errorf("fill the log: its last booking: booked %t: %w", booking.Booked, err)
+	}
+	all, err := store.Usage(ctx, ration.UsageRequest{Budget: peers.Budget, Accounts: accounts})
+	if err != nil {
+		return err
+	}
+	if used := all[0].Limits[0].Used; used != units {
+		return fmt.Errorf("the log that was filled holds %d units of %d", used, units)
+	}
+	entries, err := rdb.ZCard(ctx, "ration:v1:{"+peers.Budget+"}:log:"+of.ID).Result()
+	if err == nil && entries != int64(calls) {
+		err = fmt.Errorf("the log that was filled has %d entries of %d", entries, calls)
+	}
+	return err
+}

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/perf/benchfmt"
+)
+
+// A report is what a run found.
+type report struct {
+	cfg     config
+	redis   string // its version
+	begun   time.Time
+	took    time.Duration
+	command string
+	checks  []check
+	others  []figure
+}
+
+// table is the table of the rows, in Markdown.
+func (r report) table() string {
+	var b strings.Builder
+	b.WriteString("| # | what | measured | target | | in figures | what stands in the way |\n|---|---|---|---|---|---|---|\n")
+	for _, c := range r.checks {
+		what := c.what
+		if i := slices.IndexFunc(rows, func(row row) bool { return row.number == c.row }); i >= 0 {
+			what = rows[i].what + ": " + c.what
+		}
+		verdict, hindrance := "met", ""
+		if !c.met() {
+			verdict, hindrance = "**not met**", c.hindrance
+		}
+		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s | %s |\n", c.row, what, c.value(), c.target, verdict, c.figures, hindrance)
+	}
+	return b.String()
+}
+
+// verdict is an error that names the rows that are not met and have nothing shown
+// to stand in their way.
+func (r report) verdict() error {
+	var missed []string
+	for _, c := range r.checks {
+		if n := fmt.Sprint(c.row); !c.met() && c.hindrance == "" && !slices.Contains(missed, n) {
+			missed = append(missed, n)
+		}
+	}
+	if len(missed) > 0 {
+		return fmt.Errorf("rows %s: %w", strings.Join(missed, ", "), errNotMet)
+	}
+	return nil
+}
+
+// document is the page that is kept: how it was measured, the table, and all that
+// was measured beside it.
+func (r report) document() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "# What it costs\n\n")
+	fmt.Fprintf(&b, "Measured side by side in one run, medians of %d rounds of %v with their confidence intervals of 95 %% (all rounds\n"+
+		"where they are fewer than six). What each row measures and how is in the command's documentation.\n\n", r.cfg.rounds, r.cfg.each)
+	fmt.Fprintf(&b, "    %s\n\n", r.command)
+	fmt.Fprintf(&b, "%s, in %v, %s %s/%s, Redis %s, %d cores%s.\n\n", r.begun.UTC().Format("2006-01-02 15:04 UTC"),
+		r.took.Round(time.Second), runtime.Version(), runtime.GOOS, runtime.GOARCH, r.redis, runtime.NumCPU(), versions())
+	b.WriteString(r.table())
+	b.WriteString("\nAll that took part, by itself:\n\n| # | contender | median | unit |\n|---|---|---|---|\n")
+	for _, f := range r.others {
+		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", f.row, f.name, spread(f.rounds, ""), f.unit)
+	}
+	return b.String()
+}
+
+// versions names the peers that were built in.
+func versions() string {
+	info, found := debug.ReadBuildInfo()
+	if !found {
+		return ""
+	}
+	var b strings.Builder
+	for _, dep := range info.Deps {
+		for _, peer := range []string{"redis_rate", "redis/go-redis", "throttled/", "ulule/", "go-limiter", "x/time", "failsafe-go"} {
+			if strings.Contains(dep.Path, peer) {
+				fmt.Fprintf(&b, ", %s %s", dep.Path, dep.Version)
+			}
+		}
+	}
+	return b.String()
+}
+
+// write writes the page and the raw measurements.
+func (r report) write(dir string, b *bench) error {
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	raw, err := b.measurements()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bench.txt"), raw, 0o644); err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(dir, "targets.md"), []byte(r.document()), 0o644)
+}
+
+// measurements are all rounds in the format of Go's benchmarks.
+func (b *bench) measurements() ([]byte, error) {
+	var text bytes.Buffer
+	w := benchfmt.NewWriter(&text)
+	for _, unit := range []string{"calls/s", "Jain", "%"} {
+		better := &benchfmt.UnitMetadata{UnitMetadataKey: benchfmt.UnitMetadataKey{Unit: unit, Key: "better"}, OrigUnit: unit, Value: "higher"}
+		if err := w.Write(better); err != nil {
+			return nil, err
+		}
+	}
+	for _, one := range b.raw {
+		if err := w.Write(one); err != nil {
+			return nil, err
+		}
+	}
+	return text.Bytes(), nil
+}
+
+const (
+	openMark  = "<!-- targets -->\n"
+	closeMark = "<!-- /targets -->"
+)
+
+// renew puts the table between the marks of a page.
+func renew(page, table string) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	head, rest, opened := strings.Cut(string(text), openMark)
+	_, tail, closed := strings.Cut(rest, closeMark)
+	if !opened || !closed {
+		return fmt.Errorf("%s has no place for the table: put it between %q and %q", page, openMark, closeMark)
+	}
+	return os.WriteFile(page, []byte(head+openMark+table+closeMark+tail), 0o644)
+}

@@ -1,0 +1,352 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/ownredis"
+	"github.com/ration-go/ration/benchmarks/internal/peers"
+)
+
+// slowest is what no command may be slower than.
+const slowest = 10 * time.Millisecond
+
+// A history makes logs large, old and entangled, by all that a Store can do.
+type history struct {
+	large int
+	rdb   *redis.Client // of what is not the library's
+	store *ration.RedisStore
+	watch *stopwatch
+	over  int // commands slower than slowest
+	held  int // commands that the SLOWLOG has for slower, but Redis was not run for so long
+	worst time.Duration
+	when  string // in which chapter the worst was
+	slow  []string
+	cut   bool // the chapter took longer than longest
+}
+
+// slowlog is row 13. All that the library sends bears its client's name, by which
+// it is known in the SLOWLOG.
+func slowlog(ctx context.Context, b *bench) ([]check, error) {
+	server, rdb, err := another(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer server.Stop()
+	defer rdb.Close()
+	const ours = "ration"
+	// Patient: a slow command is to be found in the SLOWLOG.
+	client := redis.NewClient(&redis.Options{Addr: server.Addr, ClientName: ours, ReadTimeout: time.Minute, MaxRetries: -1})
+	defer client.Close()
+	h := &history{large: b.large, rdb: rdb, store: &ration.RedisStore{Client: client, Timeout: time.Minute}, watch: &stopwatch{rdb: rdb, ours: ours}}
+	if err := h.watch.begin(ctx); err != nil {
+		return nil, err
+	}
+	sent := new(ownredis.Sent)
+	client.AddHook(sent)
+	client.AddHook(h.watch)
+	for _, chapter := range h.chapters() {
+		begun := time.Now()
+		if err := chapter.happen(ctx); err != nil {
+			return nil, fmt.Errorf("%s: %w", chapter.name, err)
+		}
+		worst, err := h.look(chapter.name)
+		if err != nil {
+			return nil, err
+		}
+		fmt.Fprintf(b.progress, "  %s: %v, the slowest command %v\n", chapter.name, time.Since(begun).Round(time.Millisecond), worst)
+	}
+	requests, _ := sent.Read()
+	b.note("slowest-command", "ms", float64(h.worst)/1e6)
+	for _, line := range h.slow {
+		fmt.Fprintf(b.progress, "  slower than %v: %s\n", slowest, line)
+	}
+	figures := fmt.Sprintf("the slowest took %s ms, %s", number(float64(h.worst)/1e6), h.when)
+	if h.held > 0 {
+		figures += fmt.Sprintf("; in the SLOWLOG are %d more, in which Redis was not run all the time: of its processor none used so much", h.held)
+	}
+	return []check{{
+		what:     fmt.Sprintf("slower than %v, in a history of %s commands on up to %s entries", slowest, number(float64(requests)), number(float64(b.large))),
+		measured: []float64{float64(h.over)}, target: atMost(0, "commands"),
+		figures: figures,
+	}}, nil
+}
+
+// look judges the commands of a chapter, and returns the longest time of one. That is
+// 0 if none took a millisecond.
+func (h *history) look(chapter string) (worst time.Duration, err error) {
+	all, err := h.watch.take()
+	if err != nil {
+		return 0, err
+	}
+	over := 0
+	for _, c := range all {
+		worst = max(worst, c.took())
+		switch {
+		case c.took() > slowest:
+			over++
+		case c.logged > slowest:
+			h.held++
+			h.slow = append(h.slow, fmt.Sprintf("%s: %v in the SLOWLOG, of which Redis was run for %v at most", chapter, c.logged, c.cpu))
+		}
+	}
+	if worst > h.worst {
+		h.worst, h.when = worst, chapter
+	}
+	h.over += over
+	if h.cut && over == 0 {
+		return 0, fmt.Errorf("%s: it took longer than %v and no command was slow", chapter, longest)
+	}
+	h.cut = false
+	if over > 0 {
+		h.slow = append(h.slow, fmt.Sprintf("%s: %d commands, up to %v", chapter, over, worst))
+	}
+	return worst, nil
+}
+
+// A chapter is a part of a history.
+type chapter struct {
+	name   string
+	happen func(context.Context) error
+}
+
+// so is how many of n calls to make: with a smaller log there are fewer of all else.
+func (h *history) so(n int) int {
+	return min(n, max(goroutines, n*h.large/fullLarge))
+}
+
+func (h *history) chapters() []chapter {
+	large := account("large", ration.PerHour(h.large))
+	raised, lowered := account("large", ration.PerHour(2*h.large)), account("large", ration.PerHour(h.large/10))
+	shorter := account("large", ration.Limit{Max: h.large / 10, Window: 30 * time.Minute})
+	stream := account("stream", ration.PerHour(h.large/10).Using(ration.StreamLog))
+	packed := account("packed", ration.PerHour(h.large/10).Using(ration.PackedLog))
+	return []chapter{
+		{"a large log is entered", func(ctx context.Context) error { return fillLog(ctx, h.rdb, h.store, large, h.large, nil) }},
+		{"it is booked ahead", func(ctx context.Context) error { return h.book(ctx, large, h.so(2000), 1, nil) }},
+		{"it is asked about", func(ctx context.Context) error { return h.ask(ctx, large) }},
+		{"10,000 bookings are handed back", func(ctx context.Context) error { return h.handBack(ctx, large, h.so(10_000)) }},
+		{"what was handed back is too little for others", func(ctx context.Context) error { return h.book(ctx, large, h.so(2000), 7, nil) }},
+		{"what was handed back is taken", func(ctx context.Context) error { return h.book(ctx, large, h.so(2000), 1, nil) }},
+		{"others overtake", func(ctx context.Context) error { return h.overtake(ctx, large) }},
+		{"the limit is raised", func(ctx context.Context) error { return h.book(ctx, raised, h.so(2000), 1, revision(1)) }},
+		{"the limit is lowered", func(ctx context.Context) error { return h.book(ctx, lowered, h.so(2000), 1, revision(2)) }},
+		{"the window is shortened", func(ctx context.Context) error { return h.book(ctx, shorter, h.so(2000), 1, revision(3)) }},
+		{"64 lanes of 6 scopes", h.lanes},
+		{"a pool of 1,000 tokens", h.pool},
+		{"1,000 accounts are paused", h.pauses},
+		{"a log is lost", h.lose},
+		{"logs of the other kinds", func(ctx context.Context) error {
+			for _, of := range []ration.Account{stream, packed} {
+				if err := h.fill(ctx, of, h.large/10); err != nil {
+					return err
+				}
+				if err := h.book(ctx, of, h.so(2000), 1, nil); err != nil {
+					return err
+				}
+				if err := h.ask(ctx, of); err != nil {
+					return err
+				}
+			}
+			return nil
+		}},
+		{"the window has passed", func(ctx context.Context) error { return h.later(ctx, 3*time.Hour, shorter, stream, packed) }},
+		{"two days have passed", func(ctx context.Context) error { return h.later(ctx, 48*time.Hour, shorter, stream, packed) }},
+	}
+}
+
+// A change changes a request.
+type change func(i int, r *ration.BookRequest)
+
+func revision(n int) change { return func(_ int, r *ration.BookRequest) { r.Revision = n } }
+
+// book books so often, from 64 goroutines.
+func (h *history) book(ctx context.Context, of ration.Account, calls, cost int, with change) error {
+	list, err := ration.NewAccounts(of)
+	if err != nil {
+		return err
+	}
+	return h.bookOn(ctx, list, calls, cost, with, nil)
+}
+
+func (h *history) bookOn(ctx context.Context, list *ration.Accounts, calls, cost int, with change, then func(ration.Booking) error) error {
+	number := make(chan int, calls)
+	for i := range calls {
+		number <- i
+	}
+	return h.times(ctx, func(ctx context.Context) error {
+		r := ration.BookRequest{ID: ration.NewBookingID(), Budget: peers.Budget, Accounts: list, Cost: cost, MaxWait: ration.Forever}
+		if with != nil {
+			with(<-number, &r)
+		}
+		booking, err := h.store.Book(ctx, r)
+		switch {
+		case err != nil:
+			return err
+		case !booking.Booked && !booking.Lost:
+			return errors.New("a booking that may wait for ever was not made")
+		case then != nil:
+			return then(booking)
+		}
+		return nil
+	}, calls)
+}
+
+// longest bounds what a chapter does at once. What takes longer has had commands
+// that are much too slow, and more of them would tell nothing more.
+const longest = 10 * time.Second
+
+// times does the work so often, from 64 goroutines, or until that has taken too
+// long.
+func (h *history) times(ctx context.Context, work peers.Work, calls int) error {
+	done, _, err := hammer(ctx, work, goroutines, longest, calls)
+	if err == nil && done < calls {
+		h.cut = true
+	}
+	return err
+}
+
+// ask asks all that changes nothing.
+func (h *history) ask(ctx context.Context, of ...ration.Account) error {
+	list, err := ration.NewAccounts(of...)
+	if err != nil {
+		return err
+	}
+	return h.times(ctx, func(ctx context.Context) error {
+		if _, err := h.store.Usage(ctx, ration.UsageRequest{Budget: peers.Budget, Accounts: list}); err != nil {
+			return err
+		}
+		_, err := h.store.Status(ctx, ration.StatusRequest{Budget: peers.Budget})
+		return err
+	}, h.so(200))
+}
+
+// handBack books so often and hands two thirds back, in no order, so that holes are
+// left between bookings.
+func (h *history) handBack(ctx context.Context, of ration.Account, calls int) error {
+	list, err := ration.NewAccounts(of)
+	if err != nil {
+		return err
+	}
+	made := make(chan ration.Booking, 3*calls/2)
+	if err := h.bookOn(ctx, list, cap(made), 1, nil, func(b ration.Booking) error { made <- b; return nil }); err != nil {
+		return err
+	}
+	close(made)
+	var all []ration.Booking
+	for b := range made {
+		all = append(all, b)
+	}
+	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	back := make(chan ration.Booking, calls)
+	for _, b := range all[:min(calls, len(all))] {
+		back <- b
+	}
+	return h.times(ctx, func(ctx context.Context) error {
+		return h.store.Cancel(ctx, ration.CancelRequest{Booking: <-back, Accounts: list})
+	}, len(back))
+}
+
+// overtake has some wait who keep half of the limit back, and others go before them.
+func (h *history) overtake(ctx context.Context, of ration.Account) error {
+	for _, keep := range []int{500, 0, 900, 250, 0} {
+		if err := h.book(ctx, of, h.so(500), 1, func(_ int, r *ration.BookRequest) { r.Keep = keep }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// lanes has requests of all sets of six scopes, the most that limits may have, each
+// a lane.
+func (h *history) lanes(ctx context.Context) error {
+	var scopes []string
+	of := account("scoped", ration.PerHour(5000))
+	for i := range 6 {
+		scopes = append(scopes, fmt.Sprintf("scope-%d", i))
+		of.Limits = append(of.Limits, ration.Limit{Max: 500, Window: time.Hour, Scope: scopes[i]})
+	}
+	return h.book(ctx, of, h.so(2000), 1, func(i int, r *ration.BookRequest) {
+		for bit, scope := range scopes {
+			if i>>bit&1 == 1 {
+				r.Scopes = append(r.Scopes, scope)
+			}
+		}
+	})
+}
+
+// pool spends 1,000 tokens and goes on.
+func (h *history) pool(ctx context.Context) error {
+	var all []ration.Account
+	for i := range 1000 {
+		// Some have other limits than the others.
+		all = append(all, account(fmt.Sprintf("token-%d", i), ration.PerHour(5+i%7)))
+	}
+	list, err := ration.NewAccounts(all...)
+	if err != nil {
+		return err
+	}
+	if err := h.bookOn(ctx, list, h.so(10_000), 1, nil, nil); err != nil {
+		return err
+	}
+	return h.ask(ctx, all...)
+}
+
+func (h *history) pauses(ctx context.Context) error {
+	for i := range 1000 {
+		r := ration.PauseRequest{Budget: peers.Budget, Account: fmt.Sprintf("token-%d", i), For: time.Hour}
+		if _, err := h.store.Pause(ctx, r); err != nil {
+			return err
+		}
+	}
+	return h.ask(ctx, account("token-0", ration.PerHour(5)))
+}
+
+// lose takes a log away, and enters again what was in it.
+func (h *history) lose(ctx context.Context) error {
+	const calls = 5000
+	of := account("lost", ration.PerHour(calls))
+	if err := h.fill(ctx, of, calls); err != nil {
+		return err
+	}
+	if err := h.rdb.Del(ctx, "ration:v1:{"+peers.Budget+"}:log:"+of.ID).Err(); err != nil {
+		return err
+	}
+	last := time.Now()
+	if err := h.book(ctx, of, 100, 1, func(_ int, r *ration.BookRequest) { r.Last = last }); err != nil {
+		return err
+	}
+	return h.fill(ctx, of, calls)
+}
+
+// fill enters calls in a log of any kind.
+func (h *history) fill(ctx context.Context, of ration.Account, calls int) error {
+	at := time.Now().Add(-50 * time.Minute)
+	for from := 0; from < calls; from += 1000 {
+		r := ration.EnterRequest{ID: ration.NewBookingID(), Budget: peers.Budget, Account: of}
+		for i := from; i < min(from+1000, calls); i++ {
+			r.Spent = append(r.Spent, ration.Spending{Slot: at.Add(time.Duration(i) * 50 * time.Minute / time.Duration(calls)), Cost: 1})
+		}
+		if err := h.store.Enter(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// later books when so much time has passed, by which old entries go.
+func (h *history) later(ctx context.Context, passed time.Duration, accounts ...ration.Account) error {
+	now := time.Now().Add(passed)
+	for _, of := range accounts {
+		if err := h.book(ctx, of, h.so(5000), 1, func(_ int, r *ration.BookRequest) { r.Now, r.Revision = now, 3 }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
