@@ -67,6 +67,15 @@ const (
 	callLeft
 )
 
+// A redisCall is one call of a script.
+type redisCall struct {
+	watched
+	state atomic.Int32
+	done  chan struct{} // closed when it is answered, or its time is over
+	parts any           // as all below, once it is done
+	err   error
+}
+
 // run runs a script and returns its reply. Neither a cancelled context nor, by
 // default, a deadline stops a go-redis call that is under way, so the call runs
 // beside its caller, who leaves when the context or the timeout ends.
@@ -77,43 +86,44 @@ func (s *RedisStore) run(ctx context.Context, op string, script *redis.Script, b
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	timeout := s.timeout()
-	callCtx := callContext{context.WithoutCancel(ctx), time.Now().Add(timeout)}
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	var (
-		state atomic.Int32
-		parts any
-		err   error
-		done  = make(chan struct{})
-	)
-	go func() {
-		parts, err = s.send(callCtx, script, budget, args)
-		close(done)
-		if !state.CompareAndSwap(callWaiting, callAnswered) {
-			s.calls.end()
-		}
-	}()
-	var left error
-	select {
-	case <-done:
-	case <-ctx.Done():
-		left = ctx.Err()
-	case <-timer.C:
-		left = s.noAnswer(op)
-	}
-	if left != nil {
+	c := &redisCall{done: make(chan struct{})}
+	now := time.Now()
+	ends := now.Add(s.timeout())
+	s.watch.begin(&c.watched, now, ends, func() {
 		s.calls.leave()
-		if state.CompareAndSwap(callWaiting, callLeft) {
-			return nil, left
+		if !c.state.CompareAndSwap(callWaiting, callLeft) {
+			s.calls.end()
+			return
+		}
+		c.err = s.noAnswer(op)
+		close(c.done)
+	})
+	go func() {
+		parts, err := s.send(callContext{context.WithoutCancel(ctx), ends}, script, budget, args)
+		s.watch.end(&c.watched)
+		if !c.state.CompareAndSwap(callWaiting, callAnswered) {
+			s.calls.end()
+			return
+		}
+		if c.parts = parts; err != nil {
+			c.err = newStoreError(op, err)
+		}
+		close(c.done)
+	}()
+	select {
+	case <-c.done:
+	case <-ctx.Done():
+		s.calls.leave()
+		if c.state.CompareAndSwap(callWaiting, callLeft) {
+			return nil, ctx.Err()
 		}
 		s.calls.end()
-		<-done
+		<-c.done
 	}
-	if err != nil {
-		return nil, newStoreError(op, err)
+	if c.err != nil {
+		return nil, c.err
 	}
-	return newReply(parts), nil
+	return newReply(c.parts), nil
 }
 
 // send sends a script to the node that has the budget's keys.

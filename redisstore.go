@@ -32,6 +32,7 @@ type RedisStore struct {
 	Timeout time.Duration
 
 	calls    redisCalls
+	watch    watch
 	combiner combiner
 	// allLogs is set when a log was found that is kept in another way than the
 	// limits say, since these have changed.
