@@ -5,8 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"strconv"
 	"sync"
 	"time"
@@ -15,6 +13,7 @@ import (
 // A bookCall is one call of the script book, for the seats of one queue that one
 // clock will do for. lua/book.lua has its arguments and its answer.
 type bookCall struct {
+	watched
 	store *RedisStore
 	queue *queue
 	key   queueKey
@@ -93,9 +92,9 @@ func (c *bookCall) carryOut() bool {
 	s := c.store
 	// Neither a deadline nor a cancelled context stops a go-redis call that is under
 	// way, so somebody else watches the time.
-	timeout, args := s.timeout(), c.arguments()
-	ctx := callContext{context.WithoutCancel(c.seats[0].ctx), time.Now().Add(timeout)}
-	watch := time.AfterFunc(timeout, func() {
+	args, now := c.arguments(), time.Now()
+	ctx := callContext{context.WithoutCancel(c.seats[0].ctx), now.Add(s.timeout())}
+	s.watch.begin(&c.watched, now, ctx.deadline, func() {
 		if c.end() {
 			// Who waits behind it does not wait for its end.
 			go s.serve(c.queue)
@@ -103,7 +102,7 @@ func (c *bookCall) carryOut() bool {
 		}
 	})
 	reply, err := c.run(ctx, args)
-	watch.Stop()
+	s.watch.end(&c.watched)
 	if !c.end() {
 		return false
 	}
@@ -298,23 +297,23 @@ func (c *bookCall) fail(err error) {
 // take gives the seats what the script has answered.
 func (c *bookCall) take(reply any) {
 	answer, err := parseBookReply(reply)
-	if err != nil {
-		c.fail(err)
-		return
-	}
 	at := 0
-	if answer.other != nil {
+	if err == nil && answer.other != nil {
 		for _, of := range c.seats {
 			of.got = got{common: answer.other}
 		}
 		at = len(c.seats)
 	}
-	for _, record := range answer.records {
-		common, err := record.booking(c.key.accounts, &answer)
+	var record bookRecord
+	for err == nil && answer.next(&record) {
+		var common *Booking
+		if common, err = answer.common(&record, c.key.accounts); err != nil {
+			break
+		}
 		before := record.before
 		for i := 0; i < record.count && at < len(c.seats); i++ {
 			of := c.seats[at]
-			of.got, of.err = got{common, record.entry, before}, err
+			of.got = got{common, record.slotOf(i), record.entry, before}
 			switch record.kind {
 			case 'C':
 				of.err = tooCostly(of.r)
@@ -324,6 +323,13 @@ func (c *bookCall) take(reply any) {
 			before += uint64(of.r.Cost)
 			at++
 		}
+	}
+	if err == nil {
+		err = answer.err
+	}
+	if err != nil {
+		c.fail(err)
+		return
 	}
 	if at < len(c.seats) {
 		c.store.again(c.key, c.seats[at:])
@@ -335,135 +341,3 @@ func (c *bookCall) take(reply any) {
 	}
 	close(c.batch.done)
 }
-
-// A got is what the script has answered to one booking.
-type got struct {
-	common *Booking // what it has in common with others
-	entry  string
-	before uint64 // what names the entry, if entry is empty
-}
-
-// booking is the answer to a request. Each caller makes its own, when it has woken.
-func (g got) booking(id BookingID, budget string, cost int) Booking {
-	b := *g.common
-	b.ID, b.Budget, b.Cost, b.Entry = id, budget, cost, g.entry
-	if b.Booked && b.Entry == "" {
-		var entry [15]byte
-		copy(entry[:], "\x00L0") // of no lane, in the first run
-		binary.BigEndian.PutUint64(entry[7:], uint64(cost))
-		binary.BigEndian.PutUint64(entry[2:], g.before&(1<<56-1)|'0'<<56)
-		b.Entry = string(entry[:])
-	}
-	return b
-}
-
-// A bookReply is what the script answered.
-type bookReply struct {
-	now     time.Time
-	version int64
-	stepped time.Duration
-	used    int
-	records []bookRecord
-	other   *Booking // the same for all, in place of records
-}
-
-// A bookRecord is the answer to some seats, one after the other.
-type bookRecord struct {
-	kind    byte
-	count   int
-	slot    time.Time
-	before  uint64
-	account string
-	ruled   string
-	entry   string
-}
-
-func parseBookReply(reply any) (bookReply, error) {
-	text, ok := reply.(string)
-	if !ok {
-		list := newReply(reply)
-		if !list.is("lost", 3) && !list.is("ahead", 3) {
-			return bookReply{}, list.bad("book")
-		}
-		other := &Booking{Lost: list.parts[0] == "lost", Ahead: list.parts[0] == "ahead", Now: list.instant(1), Version: list.number(2)}
-		if list.err != nil {
-			return bookReply{}, list.bad("book")
-		}
-		return bookReply{other: other}, nil
-	}
-	r := wire(text)
-	answer := bookReply{now: r.instant(), version: int64(r.number(8))}
-	if stepped := int64(r.number(8)); stepped != 0 {
-		answer.stepped = time.Duration(stepped-noBound) * time.Microsecond
-	}
-	answer.used = int(r.number(8))
-	for len(r) > 0 {
-		record := bookRecord{kind: r.text(1)[0], count: int(r.number(2)), slot: r.instant(), before: r.number(7)}
-		account, ruled, entry := int(r.number(2)), int(r.number(2)), int(r.number(2))
-		record.account, record.ruled, record.entry = r.text(account), r.text(ruled), r.text(entry)
-		if r == torn || record.count < 1 {
-			return bookReply{}, badBookReply(errors.New("it is too short"))
-		}
-		answer.records = append(answer.records, record)
-	}
-	if len(answer.records) == 0 {
-		return bookReply{}, badBookReply(errors.New("it has no answer"))
-	}
-	return answer, nil
-}
-
-// booking is what the answers to a record's seats have in common.
-func (record *bookRecord) booking(accounts *Accounts, reply *bookReply) (*Booking, error) {
-	switch record.kind {
-	case 'C', 'D':
-		return nil, nil // an error for each
-	case 'B', 'L':
-	default:
-		return nil, badBookReply(fmt.Errorf("it has a %q", record.kind))
-	}
-	at := accounts.find(record.account)
-	if at < 0 {
-		return nil, badBookReply(fmt.Errorf("account %q was not asked for", clip(record.account)))
-	}
-	b := &Booking{Booked: record.kind == 'B', Account: accounts.list[at].ID, Slot: record.slot, Now: reply.now,
-		Stepped: reply.stepped, Version: reply.version}
-	if b.Booked {
-		b.Used = reply.used
-	}
-	if record.ruled != "" {
-		var err error
-		if b.Ruling, err = parseRuling(record.ruled); err != nil {
-			return nil, badBookReply(err)
-		}
-	}
-	return b, nil
-}
-
-func badBookReply(err error) error {
-	return &StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("the reply is not one of ration's scripts: %w", err)}
-}
-
-// wire is what is left to be read of an answer in bytes. Reading beyond its end
-// makes it torn.
-type wire string
-
-const torn wire = "\x00"
-
-func (w *wire) text(n int) string {
-	if n > len(*w) {
-		*w = torn
-		return string(make([]byte, min(n, 1)))
-	}
-	s := string((*w)[:n])
-	*w = (*w)[n:]
-	return s
-}
-
-func (w *wire) number(n int) (number uint64) {
-	for _, b := range []byte(w.text(n)) {
-		number = number<<8 | uint64(b)
-	}
-	return number
-}
-
-func (w *wire) instant() time.Time { return time.UnixMicro(int64(w.number(8))) }

@@ -103,24 +103,24 @@ func (c *bookCall) recall(ctx context.Context, seat int) (Booking, error) {
 	}
 	// Its wait is counted from now on.
 	answer.now, answer.version = now, version
-	at := 0
-	for _, record := range answer.records {
-		if at += record.count; at <= seat {
+	var record bookRecord
+	for at := 0; answer.next(&record); at += record.count {
+		if at+record.count <= seat {
 			continue
 		}
-		if record.kind != 'B' {
+		if record.kind != 'B' && record.kind != 'S' {
 			break
 		}
-		common, err := record.booking(c.key.accounts, &answer)
+		common, err := answer.common(&record, c.key.accounts)
 		if err != nil {
 			return Booking{}, err
 		}
 		before := record.before
-		for _, of := range c.asked[at-record.count : seat] {
+		for _, of := range c.asked[at:seat] {
 			before += uint64(of.cost)
 		}
 		of := c.asked[seat]
-		return got{common, record.entry, before}.booking(of.id, c.key.budget, of.cost), nil
+		return got{common, record.slotOf(seat - at), record.entry, before}.booking(of.id, c.key.budget, of.cost), nil
 	}
-	return Booking{}, nil
+	return Booking{}, answer.err
 }

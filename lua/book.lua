@@ -42,6 +42,9 @@
 --                  that were given but newer, or the others of the same revision
 --         entry    '' for that of a single lane of a SlidingLog, see log.lua
 --
+--         or kind 'S', booked, each at a slot of its own: count, before, the length
+--         of the account and the account as above, and the slots, 8 bytes each
+--
 --         or a list, if none was:
 --         {'lost', now, version}                   a log was lost since the caller
 --                                                  last booked

@@ -135,8 +135,9 @@ local function quick()
 
   -- newest returns the slot of the newest entry that, with all since it, is more
   -- than need units, and the units booked up to its end. Of bookings that each wait
-  -- for another entry the next one's is most often the next: limit.near has some,
-  -- as many as may be needed for the units that wait.
+  -- for another entry the next one's is most often the next: limit.near has some, as
+  -- many as may be needed for the units that wait, as the units booked up to the end
+  -- of each and its slot; limit.begins are those up to the first of them.
   local function newest(a, limit, need, waiting)
     if a.total - a.logged > need then
       for i = #a.entries, 1, -1 do
@@ -146,22 +147,23 @@ local function quick()
         end
       end
     end
-    local near = limit.near
-    while near and near[limit.at] do
-      local since, of = age(a, near[limit.at]), struct.unpack('>I5', near[limit.at], 8)
-      if since <= need then
-        break
-      elseif since - of <= need then
-        return tonumber(near[limit.at + 1]), a.total - since + of
+    local near, at, bound = limit.near, limit.at, a.total - need
+    if near then
+      while near[at] and near[at] < bound do
+        at = at + 2
       end
-      limit.at = limit.at + 2
+      limit.at = at
+      if near[at] and (near[at - 2] or limit.begins) < bound then
+        return near[at + 1], near[at]
+      end
     end
     a.size = a.size or call('ZCARD', a.key)
     -- What is known: of the entry behind high, and of the one at low, the units
     -- since. The first guess is right if all entries are like the last.
     local low, high = 0, a.size - 1
     local more, less = nil, a.total - a.logged
-    local at, looks = math.max(0, high - math.floor((need - less) / a.weight)), 0
+    local looks = 0
+    at = math.max(0, high - math.floor((need - less) / a.weight))
     while low <= high do
       local entry = call('ZRANGE', a.key, at, at, 'WITHSCORES')
       local since, of = age(a, entry[1]), struct.unpack('>I5', entry[1], 8)
@@ -169,8 +171,12 @@ local function quick()
         high, less = at - 1, since
       elseif since - of <= need then
         if waiting > 0 then
-          local few = math.min(63, 1 + math.floor(waiting / of))
-          limit.near, limit.at = call('ZRANGE', a.key, at + 1, at + few, 'WITHSCORES'), 1
+          near = call('ZRANGE', a.key, at + 1, at + math.min(63, 1 + math.floor(waiting / of)), 'WITHSCORES')
+          for i = 1, #near, 2 do
+            near[i] = a.total - age(a, near[i]) + struct.unpack('>I5', near[i], 8)
+            near[i + 1] = tonumber(near[i + 1])
+          end
+          limit.near, limit.at, limit.begins = near, 1, a.total - since + of
         end
         return tonumber(entry[2]), a.total - since + of
       else
@@ -227,9 +233,28 @@ local function quick()
   -- The bookings that are not answered yet: those of a part but for the first done,
   -- and of all behind it.
   local part, done, answers = 1, 0, {}
+  local single -- the answer to bookings that each have a slot of their own, if it is the last
+  local function tell()
+    if single then
+      local count = #single.slots
+      answers[#answers + 1] = struct.pack('>c1I2I7I2', 'S', count, single.before, #single.of.id) .. single.of.id ..
+        struct.pack('>' .. string.rep('I8', count), unpack(single.slots))
+      single = nil
+    end
+  end
   local function answer(a, kind, count, slot)
-    answers[#answers + 1] = struct.pack('>c1I2I8I7I2I2I2', kind, count, slot, a.total, #a.id, 0, 0) .. a.id
     done = done + count
+    if kind == 'B' and count == 1 then
+      if single and single.of == a and #single.slots < 64 then
+        single.slots[#single.slots + 1] = slot
+        return
+      end
+      tell()
+      single = {of = a, before = a.total, slots = {slot}}
+      return
+    end
+    tell()
+    answers[#answers + 1] = struct.pack('>c1I2I8I7I2I2I2', kind, count, slot, a.total, #a.id, 0, 0) .. a.id
   end
 
   -- serve answers bookings from an account, as long as no other one can be earlier,
@@ -305,7 +330,7 @@ local function quick()
   local accounts = {}
   if not index then
     local a = open(front[1], state[8])
-    if not a or (not serve(a, math.huge) and #answers == 0) then
+    if not a or (not serve(a, math.huge) and #answers == 0 and not single) then
       return nil
     end
     accounts[1] = a
@@ -355,6 +380,7 @@ local function quick()
     end
     parts = all
   end
+  tell()
   if #answers == 0 then
     return nil
   end
@@ -374,7 +400,7 @@ local function quick()
     if #a.entries > 0 then
       local add = {}
       for i, entry in ipairs(a.entries) do
-        add[2 * i - 1] = entry.slot == now and instant or string.format('%.0f', entry.slot)
+        add[2 * i - 1] = entry.slot -- Redis spells out a number with all its digits
         add[2 * i] = struct.pack('>I7I5', entry.before, entry.cost)
       end
       call('ZADD', a.key, unpack(add))
