@@ -58,19 +58,18 @@ func (w *waiter) ask(ctx context.Context, r *BookRequest) error {
 	if at < 0 {
 		return &StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("account %q was not asked for", w.booking.Account)}
 	}
-	// The store read its clock between the question and the answer. The wait is
-	// counted from the answer, so that the caller does not leave before its
-	// slot; how late it left at the most, from the question. A MemoryStore tells
-	// when it was.
+	// The wait is counted from where the store's clock stood at the latest, so that the
+	// caller does not leave before its slot; how late it left at the most, from where it
+	// stood at the soonest. A MemoryStore tells when it was.
 	arrived := w.booking.read
 	if arrived.IsZero() {
 		arrived = time.Now()
+		w.soonest, w.due = b.clocks.place(w.booking.Now, asked, arrived)
 	} else {
-		asked = arrived
+		w.soonest, w.due = arrived, arrived
 	}
-	w.due, w.soonest = arrived, asked
 	if wait := w.booking.Slot.Sub(w.booking.Now); wait > 0 {
-		w.due, w.soonest = arrived.Add(wait), asked.Add(wait)
+		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
 	}
 	b.answered(ctx, &w.booking, w.accounts, at, arrived)
 	w.newest = max(w.newest, w.booking.Ruling.Revision)

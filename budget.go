@@ -81,6 +81,7 @@ type Budget struct {
 	heard   atomic.Int64           // the highest revision of the fleet's
 	latest  atomic.Pointer[single] // of singles
 	version atomic.Int64           // known.Version
+	clocks  storeClock
 
 	mu      sync.Mutex         // protects all below
 	changed chan struct{}      // closed when rules change; nil: nobody waits for it

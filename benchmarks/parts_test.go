@@ -24,7 +24,7 @@ func BenchmarkParts(b *testing.B) {
 	quick, _, found := strings.Cut(string(text), "\ndo\n")
 	require.True(b, found, "quick.lua ends with its call")
 	for _, part := range []string{
-		"TIME", "HMGET of 8 fields", "ZRANGE of the last entry", "ZADD", "HSET of 2 fields", "a number as text", "quick.lua, 1 booking", "quick.lua, 60 bookings",
+		"TIME", "HMGET of 8 fields", "ZRANGE of the last entry", "ZADD", "HSET of 2 fields", "a number as text", "quick.lua, 1 booking", "quick.lua, 60 bookings", "quick.lua, 60 bookings of a spent quota",
 	} {
 		b.Run(strings.ReplaceAll(part, " ", "-"), func(b *testing.B) {
 			var each float64

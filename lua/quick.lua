@@ -173,8 +173,8 @@ local function quick()
         if waiting > 0 then
           near = call('ZRANGE', a.key, at + 1, at + math.min(63, 1 + math.floor(waiting / of)), 'WITHSCORES')
           for i = 1, #near, 2 do
-            near[i] = a.total - age(a, near[i]) + struct.unpack('>I5', near[i], 8)
-            near[i + 1] = tonumber(near[i + 1])
+            local units, cost = struct.unpack('>I7I5', near[i])
+            near[i], near[i + 1] = a.total - (a.total - units) % 4503599627370496 + cost, tonumber(near[i + 1])
           end
           limit.near, limit.at, limit.begins = near, 1, a.total - since + of
         end
@@ -199,6 +199,15 @@ local function quick()
   -- there is from then on.
   local function settle(a, cost, from, waiting)
     local slot, wide = from, math.huge
+    if not a.limits[2] then
+      -- Of a single limit that binds the room is what it has, which is most bookings'
+      -- case where a quota is spent.
+      local limit = a.limits[1]
+      local binds, behind = newest(a, limit, limit.max - cost, waiting)
+      if binds and binds + limit.window >= from then
+        return binds + limit.window, behind + limit.max
+      end
+    end
     for _, limit in ipairs(a.limits) do
       limit.binds, limit.behind = newest(a, limit, limit.max - cost, waiting)
       if limit.binds then

@@ -3,7 +3,8 @@
 local TIMES = 5000
 local base, part = KEYS[1], ARGV[1]
 local call, session = redis.call, string.rep('s', 16)
-local set = '1000000000 3600000000 1000000 L 0 - -'
+local spent = string.find(part, 'spent') and 5000
+local set = (spent or 1000000000) .. ' 3600000000 1000000 L 0 - -'
 
 local function clock()
   local time = call('TIME')
@@ -16,7 +17,9 @@ local instant, log = string.format('%.0f', now), base .. ':log:one'
 call('HSET', base, 'version', instant, 'seen', instant, 'lost', instant,
   's:' .. session, struct.pack('>I8I8I8', 1, 1, 1) .. string.rep('x', 80),
   'has:one', struct.pack('>I8I8I8I8', now + 2e11, 3601000000, 0, 0) .. '0 ' .. set)
-call('ZADD', log, instant, struct.pack('>I7I5', 1795000000000000, 1))
+for i = 1, spent or 1 do
+  call('ZADD', log, string.format('%.0f', now - 6000 + i), struct.pack('>I7I5', 1795000000000000 + i, 1))
+end
 
 local bookings = string.match(part, '(%d+) booking')
 if bookings then
@@ -34,7 +37,7 @@ local parts = {
   ['a number as text'] = function(i) return string.format('%.0f', now + i) end,
 }
 local work = parts[part] or function(i)
-  ARGV[1] = struct.pack('>I8I8I8I8I8I8I8I8', 0, now, 0, 0, 0, 0, i + 1, 7)
+  ARGV[1] = struct.pack('>I8I8I8I8I8I8I8I8', 0, 0, 0, 0, 0, 0, i + 1, 7)
   assert(quick(), 'quick.lua leaves this to book.lua')
 end
 local begun = clock()
