@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
 )
 
@@ -38,10 +39,10 @@ func memoryWait(ctx context.Context, b *bench) ([]check, error) {
 			{name: theirs + suffix, ready: func(context.Context) (peers.Work, error) { return bucket(), nil }},
 		}
 		return b.race(ctx, racers, "ns/call", func(ctx context.Context, _ racer, work peers.Work) (float64, int, error) {
-			if _, _, err := hammer(ctx, work, goroutines, b.each/10, 0); err != nil {
+			if _, _, err := harness.Hammer(ctx, goroutines, harness.Until{Time: b.each / 10}, work); err != nil {
 				return 0, 0, err
 			}
-			calls, took, err := hammer(ctx, work, goroutines, b.each, 0)
+			calls, took, err := harness.Hammer(ctx, goroutines, harness.Until{Time: b.each}, work)
 			return float64(took) / float64(max(1, calls)), calls, err
 		})
 	}
@@ -151,10 +152,10 @@ func transport(ctx context.Context, b *bench) ([]check, error) {
 		}
 	}
 	bare, throttled := get(base), get(ours)
-	if _, _, err := hammer(ctx, throttled, 1, b.each/10, 0); err != nil {
+	if _, _, err := harness.Hammer(ctx, 1, harness.Until{Time: b.each / 10}, throttled); err != nil {
 		return nil, err
 	}
-	if _, _, err := hammer(ctx, bare, 1, b.each/10, 0); err != nil {
+	if _, _, err := harness.Hammer(ctx, 1, harness.Until{Time: b.each / 10}, bare); err != nil {
 		return nil, err
 	}
 	var more, moreAllocations, bares, throttleds []float64

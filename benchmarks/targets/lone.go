@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"strconv"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
 )
 
@@ -235,7 +235,7 @@ func memory(ctx context.Context, b *bench) ([]check, error) {
 			if err != nil {
 				return nil, err
 			}
-			done, _, err := hammer(ctx, peers.BookOn(store, list, 1, 0), m.goroutines, time.Hour, b.before)
+			done, _, err := harness.Hammer(ctx, m.goroutines, harness.Until{Most: b.before}, peers.BookOn(store, list, 1, 0))
 			if err != nil {
 				return nil, err
 			}

@@ -61,15 +61,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 )
 
@@ -77,32 +76,16 @@ import (
 const childFlag = "-child"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var err error
-	if len(os.Args) == 2 && os.Args[1] == childFlag {
-		err = obey(ctx, os.Stdin, os.Stdout)
-	} else {
-		err = measure(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	}
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "targets:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "targets:", err)
-		os.Exit(1)
-	}
+	harness.Main("targets", func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+		if len(args) == 1 && args[0] == childFlag {
+			return obey(ctx, os.Stdin, stdout)
+		}
+		return measure(ctx, args, stdout, stderr)
+	})
 }
 
-var (
-	// errUsage is matched by errors of the command line.
-	errUsage = errors.New("run with -h for the flags")
-	// errNotMet says that a row is not met and nothing was shown to stand in its
-	// way.
-	errNotMet = errors.New("not met")
-)
+// errNotMet says that a row is not met and nothing was shown to stand in its way.
+var errNotMet = errors.New("not met")
 
 // A config is what all rows have in common.
 type config struct {
@@ -159,24 +142,17 @@ func measure(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.DurationVar(&cfg.fleet, "fleet", fullFleet, "how long the fleet of row 12 runs")
 	out := flags.String("out", "results", "`directory` for targets.md and bench.txt, of a whole run or where this is given; - for none")
 	readme := flags.String("readme", filepath.Join("..", "README.md"), "`file` whose table is renewed by a whole run; - for none")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return errUsage // the flag set has said what is wrong
+	if err := harness.Parse(flags, args); err != nil {
+		return err
 	}
 	given := make(map[string]bool)
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	usage := func(err error) error { return fmt.Errorf("%w; %w", err, errUsage) }
-	if flags.NArg() > 0 {
-		return usage(fmt.Errorf("there are arguments that no flag takes: %q", flags.Args()))
-	}
 	var err error
 	if cfg.rows, err = choose(*which); err != nil {
-		return usage(err)
+		return harness.Usage(err)
 	}
 	if err := cfg.check(); err != nil {
-		return usage(err)
+		return harness.Usage(err)
 	}
 
 	server, err := ownredis.Start(ctx)
@@ -187,7 +163,7 @@ func measure(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	begun := time.Now()
 	b := newBench(cfg, server.Addr, stderr)
 	defer b.close()
-	r := report{cfg: cfg, redis: server.Version, begun: begun, command: commandLine(flags)}
+	r := report{cfg: cfg, redis: server.Version, begun: begun, command: harness.CommandLine("go -C benchmarks run ./targets", flags, "out", "readme")}
 	for _, row := range rows {
 		if !slices.Contains(cfg.rows, row.number) {
 			continue
@@ -243,17 +219,4 @@ func choose(list string) ([]int, error) {
 	}
 	slices.Sort(chosen)
 	return chosen, nil
-}
-
-// commandLine is how to run the command again: the flags that were set, but for
-// where its results go.
-func commandLine(flags *flag.FlagSet) string {
-	var b strings.Builder
-	b.WriteString("go -C benchmarks run ./targets")
-	flags.Visit(func(f *flag.Flag) {
-		if f.Name != "out" && f.Name != "readme" {
-			fmt.Fprintf(&b, " -%s %s", f.Name, f.Value)
-		}
-	})
-	return b.String()
 }
