@@ -106,51 +106,6 @@ func (b *bench) race(ctx context.Context, racers []racer, unit string,
 	return all, b.keep(all, racers, unit)
 }
 
-// turns is how many times the racers take turns within a round of medians: a lone
-// caller's time depends on what the machine does at that moment.
-const turns = 10
-
-// medians has the racers take turns, one call after another, and returns the median
-// time of a call in microseconds. They work in one Redis, on keys of their own,
-// which is emptied before each round.
-func (b *bench) medians(ctx context.Context, racers ...racer) (results, error) {
-	all := make(results)
-	for range b.rounds {
-		if err := b.rdb.FlushAll(ctx).Err(); err != nil {
-			return nil, err
-		}
-		work, took := make([]peers.Work, len(racers)), make([][]time.Duration, len(racers))
-		for i, r := range racers {
-			var err error
-			if work[i], err = r.ready(ctx); err == nil {
-				_, _, err = harness.Hammer(ctx, 1, harness.Until{Time: b.each / 10, Most: r.calls / 10}, work[i])
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", r.name, err)
-			}
-		}
-		for range turns {
-			for i, r := range racers {
-				more, err := timed(ctx, work[i], b.each/turns, r.calls/turns)
-				if err != nil {
-					return nil, fmt.Errorf("%s: %w", r.name, err)
-				}
-				took[i] = append(took[i], more...)
-			}
-		}
-		for i, r := range racers {
-			p50 := micros(quantile(took[i], 0.5))
-			all[r.name] = append(all[r.name], p50)
-			b.record(r.name, len(took[i]), p50, p50Unit)
-		}
-	}
-	return all, b.keep(all, racers, p50Unit)
-}
-
-const p50Unit = "p50-µs"
-
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
-
 // keep keeps the figures of a race for the second table.
 func (b *bench) keep(all results, racers []racer, unit string) error {
 	for _, r := range racers {
@@ -194,19 +149,6 @@ func times(ctx context.Context, work peers.Work, calls int) error {
 		err = fmt.Errorf("%d calls were made of %d", done, calls)
 	}
 	return err
-}
-
-// timed does the work one call after another, and returns how long each took.
-func timed(ctx context.Context, work peers.Work, length time.Duration, calls int) ([]time.Duration, error) {
-	took := make([]time.Duration, 0, 1<<14)
-	for begun := time.Now(); time.Since(begun) < length && (calls == 0 || len(took) < calls); {
-		at := time.Now()
-		if err := work(ctx); err != nil {
-			return nil, err
-		}
-		took = append(took, time.Since(at))
-	}
-	return took, nil
 }
 
 // quantile sorts.

@@ -8,7 +8,9 @@
 // compared to, and is met or not. Contenders of a row take turns: A B C, A B C,
 // for -rounds rounds of -each, each round with a warm-up of a tenth, on the same
 // machine, from as many goroutines, through go-redis clients with the same
-// options, its defaults. A ratio is made within each round; what stands in the
+// options, its defaults. A lone caller's take turns call by call, in an order drawn
+// anew for each turn: how long a call takes depends on whether the cores were asleep,
+// and so on what went before. A ratio is made within each round; what stands in the
 // table is the median of the rounds' ratios and, in brackets, its confidence
 // interval of 95 % as package benchmath has it, or all rounds where there are too
 // few for that (fewer than six). Absolute figures drift with whatever else the
@@ -21,8 +23,9 @@
 // too.
 //
 // A row that is not met makes the command exit with status 1, unless a
-// measurement in the same run shows what stands in its way. The last column says
-// what that is, and is empty where nothing was shown.
+// measurement in the same run shows what stands in its way: that a part of what any
+// limiter must do misses the target by itself, in all of its confidence interval.
+// The last column says what that is, and is empty where nothing was shown.
 //
 // How the rows are measured:
 //
@@ -33,9 +36,9 @@
 //     MULTI of the article and the sum of a stream are run for so few calls that
 //     their log stays at about 5,000. The pool of 1,000 tokens has as much quota
 //     as the one token.
-//   - 3, 4, 6: the median time of one call after another, by turns of a tenth. The logs of 4 and 6
-//     hold single calls over the last hour, and the quota is spent.
-//   - 7: calls a second, one after another, with quota left and with it spent.
+//   - 3, 4, 6: the median time of a lone caller's calls. The logs of 4 and 6 hold
+//     single calls over the last hour, and the quota is spent.
+//   - 7: calls a second of a lone caller, with quota left and with it spent.
 //   - 8: MEMORY USAGE of the log after 5,000 calls, over the calls.
 //   - 9: the mean of calls one after another, in a log of up to 100,000 entries.
 //   - 10: each request through Transport is followed by one without it on the same
