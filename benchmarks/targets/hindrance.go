@@ -42,9 +42,19 @@ func (r results) worst(worse func(a, b []float64) []float64, ours []string, of s
 	return ratio
 }
 
+// dear tells that a part of the work alone takes more microseconds than the bound, in
+// all of its confidence interval.
+func dear(what string, cost []float64, bound float64) string {
+	if low, _ := interval(cost); low > bound {
+		return fmt.Sprintf("%s takes %s µs more over the same connection", what, number(median(cost)))
+	}
+	return ""
+}
+
 const (
 	ofNothing = "a script that does nothing"
 	ofLittle  = "a script that only reads the clock and two entries and adds one"
 	ofLook    = "a script that only reads the clock and two entries"
 	ofLeave   = ", called by another goroutine so that the caller can leave when a context ends,"
+	ofToken   = "a RoundTripper that only clones the request and sets a header"
 )

@@ -41,8 +41,10 @@
 //   - 7: calls a second of a lone caller, with quota left and with it spent.
 //   - 8: MEMORY USAGE of the log after 5,000 calls, over the calls.
 //   - 9: the mean of calls one after another, in a log of up to 100,000 entries.
-//   - 10: each request through Transport is followed by one without it on the same
-//     connections, to a server in a process of its own.
+//   - 10: each turn is a request through Transport, one without it and one that only
+//     gets a token, on the same connection to a server in a process of its own. What
+//     a request takes more is the median of the turns' differences: both requests of
+//     one find the machine much the same.
 //   - 11: in a process of its own. Timers are those that the allocation profile
 //     finds alive, the heap is what the garbage collector leaves, and a call is
 //     as late as the clock says when Wait returns. The quota is spent by a burst,

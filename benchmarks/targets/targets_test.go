@@ -11,7 +11,6 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -141,13 +140,6 @@ func TestTheSlowerOfTwoIsToldFromTheOther(t *testing.T) {
 		require.Contains(t, r.table(), "| physics |")
 		require.NoError(t, r.verdict(), "what stands in the way was shown")
 	}
-	// Only what takes more than the bound stands in the way.
-	require.Regexp(t, `^four pings takes [\d.]+ x PING, [\d.]+ µs, and this 1 x that$`,
-		times.below([]string{"PING", "more"}, "PING", 1.5, part{"PING", "a ping"}, part{"more", "four pings"}))
-	require.Empty(t, times.below([]string{"more"}, "more", 1.5, part{"PING", "a ping"}))
-	require.Regexp(t, `^four pings make 0[\d.]+ x of it, [\d,]+/s, and these 1 x that$`,
-		speeds.above([]string{"PING", "more"}, "PING", 0.8, part{"PING", "a ping"}, part{"more", "four pings"}))
-	require.Empty(t, speeds.above([]string{"more"}, "more", 0.8, part{"PING", "a ping"}))
 }
 
 // What is raced is what it says: with quota left nobody waits, and with it spent
@@ -183,97 +175,6 @@ func used(t *testing.T, store ration.Store, list *ration.Accounts) (units int) {
 		units += u.Limits[0].Used
 	}
 	return units
-}
-
-// Callers who combine are all carried out, and each learns the answer to its own.
-func TestCombinedCallsAreAllCounted(t *testing.T) {
-	b := small(t)
-	var answers sync.Map
-	c := &combiner{do: func(ctx context.Context, calls int64) (int64, error) {
-		return b.rdb.IncrBy(ctx, "combined", calls).Result()
-	}}
-	work := func(ctx context.Context) error {
-		n, err := c.call(ctx)
-		answers.Store(n, true)
-		return err
-	}
-	require.NoError(t, times(t.Context(), work, 3000))
-	n, err := b.rdb.Get(t.Context(), "combined").Int64()
-	require.NoError(t, err)
-	require.Equal(t, int64(3000), n)
-	_, found := answers.Load(n)
-	require.True(t, found)
-	_, found = answers.Load(int64(0))
-	require.False(t, found)
-}
-
-// The least booking stands in the log once for all who made it, with its slot.
-func TestTheLeastBookingIsEntered(t *testing.T) {
-	b := small(t)
-	before := time.Now().Truncate(time.Microsecond)
-	slot, err := b.bookLeast(t.Context(), 7)
-	require.NoError(t, err)
-	require.WithinRange(t, time.UnixMicro(slot), before, time.Now())
-	_, err = b.bookLeast(t.Context(), 5)
-	require.NoError(t, err)
-	log, err := b.rdb.ZRangeWithScores(t.Context(), "least", 0, -1).Result()
-	require.NoError(t, err)
-	require.Len(t, log, 2)
-	require.Equal(t, float64(slot), log[0].Score)
-	require.Contains(t, log[0].Member, ":7")
-}
-
-// What another goroutine does has its result, and its caller can leave.
-func TestALeaveableCallCanBeLeft(t *testing.T) {
-	never := make(chan struct{})
-	results := []func() error{
-		func() error { return nil },
-		func() error { return io.ErrNoProgress },
-		func() error { <-never; return nil },
-	}
-	i := -1
-	work := leaveable(t.Context(), func(context.Context) error { i++; return results[i]() })
-	require.NoError(t, work(t.Context()))
-	require.ErrorIs(t, work(t.Context()), io.ErrNoProgress)
-	ctx, stop := context.WithCancel(t.Context())
-	time.AfterFunc(10*time.Millisecond, stop)
-	require.ErrorIs(t, work(ctx), context.Canceled)
-	require.ErrorIs(t, work(ctx), context.Canceled, "also while the other is still at work")
-	close(never)
-}
-
-// In turns each does its work once, and no work has always the same before it.
-func TestWorksTakeTurns(t *testing.T) {
-	var order []int
-	i := 0
-	work := func(number int, takes time.Duration) peers.Work {
-		return func(context.Context) error {
-			order = append(order, number)
-			i++
-			for begun := time.Now(); time.Since(begun) < takes+time.Duration(i/30%2)*time.Millisecond; {
-			}
-			return nil
-		}
-	}
-	took, err := inTurns(t.Context(), 200*time.Millisecond, workInTurns{do: work(0, 0)}, workInTurns{do: work(1, 300*time.Microsecond)}, workInTurns{do: work(2, 0), most: 10})
-	require.NoError(t, err)
-	require.Greater(t, len(took[0]), 20)
-	require.Len(t, took[1], len(took[0]))
-	require.Len(t, took[2], 10)
-	before := make(map[[2]int]int)
-	for at := range order[1:30] {
-		before[[2]int{order[at], order[at+1]}]++
-	}
-	for one := range 3 {
-		for other := range 3 {
-			if one != other {
-				require.Positive(t, before[[2]int{one, other}], "%d before %d in %v", one, other, order[:30])
-			}
-		}
-	}
-	_, err = inTurns(t.Context(), time.Hour, workInTurns{do: func(context.Context) error { return nil }, most: 3}, workInTurns{do: func(context.Context) error { return io.ErrNoProgress }})
-	require.ErrorIs(t, err, io.ErrNoProgress)
-	require.Equal(t, 200.0, perSecond([]time.Duration{time.Millisecond, 9 * time.Millisecond}))
 }
 
 func TestTimersAndAllocationsAreCounted(t *testing.T) {

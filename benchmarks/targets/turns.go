@@ -106,3 +106,14 @@ func perSecond(took []time.Duration) float64 {
 	}
 	return float64(len(took)) / sum.Seconds()
 }
+
+// more is how much longer a call of one work takes than that of another in the same
+// turn: the median of the turns, in microseconds. What a turn finds the machine like
+// is in both, and goes out of their difference.
+func more(with, without []time.Duration) float64 {
+	differences := make([]time.Duration, len(with))
+	for i := range with {
+		differences[i] = with[i] - without[i]
+	}
+	return p50(differences)
+}
