@@ -151,13 +151,12 @@ func times(ctx context.Context, work peers.Work, calls int) error {
 	return err
 }
 
-// quantile sorts.
 func quantile(all []time.Duration, q float64) time.Duration {
 	if len(all) == 0 {
 		return 0
 	}
-	slices.Sort(all)
-	return all[min(len(all)-1, int(q*float64(len(all))))]
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
 // goroutines share a key in the rows of one process.

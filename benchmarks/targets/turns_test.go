@@ -39,6 +39,18 @@ func TestWorksTakeTurns(t *testing.T) {
 	require.ErrorIs(t, err, io.ErrNoProgress)
 }
 
+// What is told of some rounds, or calls, leaves them in the order in which they were:
+// by that they are compared with others.
+func TestFiguresLeaveTheOrder(t *testing.T) {
+	r := results{"a": {3, 1, 2}, "b": {6, 2, 4}}
+	require.Equal(t, 2.0, median(r["a"]))
+	_ = spread(r["a"], "x")
+	require.Equal(t, []float64{2, 2, 2}, r.over("b", "a"))
+	took := []time.Duration{3, 1, 2}
+	require.Equal(t, time.Duration(2), quantile(took, 0.5))
+	require.Equal(t, []time.Duration{3, 1, 2}, took)
+}
+
 func TestFiguresOfTurns(t *testing.T) {
 	ms := func(all ...float64) (took []time.Duration) {
 		for _, v := range all {
