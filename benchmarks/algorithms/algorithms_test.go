@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"io"
 	"os"
@@ -14,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/internal/redistest"
 )
@@ -120,20 +120,6 @@ func TestSpentIsSpent(t *testing.T) {
 	require.Equal(t, 100, usage[0].Limits[0].Used)
 }
 
-func TestHammerCountsAndStops(t *testing.T) {
-	cfg := small()
-	perSecond, done, err := hammer(t.Context(), cfg, func(context.Context) error { time.Sleep(time.Millisecond); return nil })
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, done, int64(cfg.workers))
-	require.LessOrEqual(t, perSecond, 1000*float64(cfg.workers))
-	_, _, err = hammer(t.Context(), cfg, func(context.Context) error { return io.ErrUnexpectedEOF })
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	_, _, err = hammer(ctx, cfg, func(context.Context) error { return nil })
-	require.ErrorIs(t, err, context.Canceled)
-}
-
 func TestFigures(t *testing.T) {
 	log, counter := contestant{}, contestant{limit: ration.Limit{Algorithm: ration.GCRA}}
 	for _, row := range []struct{ got, want string }{
@@ -196,7 +182,7 @@ func TestBadCommandLines(t *testing.T) {
 	} {
 		t.Run(row.args, func(t *testing.T) {
 			err := compare(t.Context(), strings.Fields(row.args), io.Discard, io.Discard)
-			require.ErrorIs(t, err, errUsage)
+			require.ErrorIs(t, err, harness.ErrUsage)
 			require.ErrorContains(t, err, row.says)
 		})
 	}

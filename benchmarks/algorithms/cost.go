@@ -5,13 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 )
 
 const (
@@ -48,12 +48,8 @@ func redisBytes(ctx context.Context, rdb *redis.Client, limit ration.Limit, book
 	}
 	store := &ration.RedisStore{Client: rdb, Timeout: time.Minute}
 	var next atomic.Int64
-	err = together(ctx, workers, func(ctx context.Context) (bool, error) {
-		i := next.Add(1) - 1
-		if i >= int64(bookings) {
-			return false, nil
-		}
-		return true, book(ctx, store, accounts, begin.Add(unitOf(limit)*time.Duration(i)))
+	_, _, err = harness.Hammer(ctx, workers, harness.Until{Most: bookings}, func(ctx context.Context) error {
+		return book(ctx, store, accounts, begin.Add(unitOf(limit)*time.Duration(next.Add(1)-1)))
 	})
 	if err != nil {
 		return 0, err
@@ -138,42 +134,4 @@ func booker(ctx context.Context, store ration.Store, limit ration.Limit, spent b
 		}
 	}
 	return work, nil
-}
-
-// hammer does the work from all goroutines for a while.
-func hammer(ctx context.Context, cfg config, work func(context.Context) error) (perSecond float64, done int64, err error) {
-	var count atomic.Int64
-	started := time.Now()
-	end := started.Add(cfg.length)
-	err = together(ctx, cfg.workers, func(ctx context.Context) (bool, error) {
-		if !time.Now().Before(end) {
-			return false, nil
-		}
-		count.Add(1)
-		return true, work(ctx)
-	})
-	return float64(count.Load()) / time.Since(started).Seconds(), count.Load(), err
-}
-
-// together runs a step in so many goroutines, in each until it says that there are
-// no more or fails.
-func together(ctx context.Context, workers int, step func(context.Context) (more bool, err error)) error {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	var wg sync.WaitGroup
-	for range workers {
-		wg.Go(func() {
-			for ctx.Err() == nil {
-				more, err := step(ctx)
-				if err != nil {
-					stop(err)
-				}
-				if err != nil || !more {
-					return
-				}
-			}
-		})
-	}
-	wg.Wait()
-	return context.Cause(ctx)
 }

@@ -39,37 +39,17 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"path/filepath"
-	"strings"
-	"syscall"
 	"time"
 
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := compare(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "algorithms:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "algorithms:", err)
-		os.Exit(1)
-	}
-}
-
-// errUsage is matched by errors of the command line.
-var errUsage = errors.New("run with -h for the flags")
+func main() { harness.Main("algorithms", compare) }
 
 // A config is what all measurements have in common.
 type config struct {
@@ -124,22 +104,15 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.IntVar(&cfg.demands, "demands", 20, "how many `demands` are made by chance, beside those that are not")
 	chosen := flags.String("algorithms", "", "which to measure, by `names` as ParseLimit reads them; empty: all")
 	out := flags.String("out", filepath.Join("results", "algorithms.md"), "`file` for the tables; - for none")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return errUsage // the flag set has said what is wrong
-	}
-	usage := func(err error) error { return fmt.Errorf("%w; %w", err, errUsage) }
-	if flags.NArg() > 0 {
-		return usage(fmt.Errorf("there are arguments that no flag takes: %q", flags.Args()))
+	if err := harness.Parse(flags, args); err != nil {
+		return err
 	}
 	if err := cfg.check(); err != nil {
-		return usage(err)
+		return harness.Usage(err)
 	}
 	which, err := choose(contestants(cfg), *chosen)
 	if err != nil {
-		return usage(err)
+		return harness.Usage(err)
 	}
 	server, err := ownredis.Start(ctx)
 	if err != nil {
@@ -151,28 +124,6 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err != nil {
 		return err
 	}
-	page := document(cfg, r, commandLine(flags), server.Version, time.Now())
-	if _, err := io.WriteString(stdout, page); err != nil {
-		return err
-	}
-	if *out == "-" {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(*out, []byte(page), 0o644)
-}
-
-// commandLine is how to run the command again: the flags that were set, but for
-// where the tables go.
-func commandLine(flags *flag.FlagSet) string {
-	var b strings.Builder
-	b.WriteString("go -C benchmarks run ./algorithms")
-	flags.Visit(func(f *flag.Flag) {
-		if f.Name != "out" {
-			fmt.Fprintf(&b, " -%s %s", f.Name, f.Value)
-		}
-	})
-	return b.String()
+	page := document(cfg, r, harness.CommandLine("go -C benchmarks run ./algorithms", flags, "out"), server.Version, time.Now())
+	return harness.Publish(page, stdout, *out)
 }

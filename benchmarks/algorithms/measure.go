@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 )
 
@@ -94,7 +95,7 @@ func (r *report) speeds(ctx context.Context, cfg config, rdb *redis.Client, sent
 		fmt.Fprintf(progress, "bookings a second, round %d of %d\n", round+1, cfg.rounds)
 		for i := range r.rows {
 			one := &r.rows[i]
-			incr, _, err := hammer(ctx, cfg, func(ctx context.Context) error { return rdb.Incr(ctx, "incr").Err() })
+			incr, _, err := cfg.speed(ctx, func(ctx context.Context) error { return rdb.Incr(ctx, "incr").Err() })
 			if err != nil {
 				return err
 			}
@@ -116,7 +117,7 @@ func (r *report) speeds(ctx context.Context, cfg config, rdb *redis.Client, sent
 					return fmt.Errorf("%s: %w", one.title, err)
 				}
 				sent.Reset()
-				perSecond, bookings, err := hammer(ctx, cfg, work)
+				perSecond, bookings, err := cfg.speed(ctx, work)
 				if err != nil {
 					return fmt.Errorf("%s: %w", one.title, err)
 				}
@@ -135,6 +136,12 @@ func (r *report) speeds(ctx context.Context, cfg config, rdb *redis.Client, sent
 		one.memFree, one.mem = median(one.memFrees), median(one.mems)
 	}
 	return nil
+}
+
+// speed has all workers do the work for a while.
+func (c config) speed(ctx context.Context, work func(context.Context) error) (perSecond float64, done int, err error) {
+	done, took, err := harness.Hammer(ctx, c.workers, harness.Until{Time: c.length}, work)
+	return float64(done) / took.Seconds(), done, err
 }
 
 func over(a, b []float64) []float64 {

@@ -35,38 +35,19 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := compare(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "methods:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "methods:", err)
-		os.Exit(1)
-	}
-}
-
-// errUsage is matched by errors of the command line.
-var errUsage = errors.New("run with -h for the flags")
+func main() { harness.Main("methods", compare) }
 
 // A config is what all methods of a comparison have in common.
 type config struct {
@@ -110,26 +91,19 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.DurationVar(&cfg.latency, "latency", 80*time.Millisecond, "how long the provider takes on average; each call takes from half of it to one and a half")
 	chosen := flags.String("methods", strings.Join(names(), ","), "which to run, in this `order`")
 	out := flags.String("out", filepath.Join("results", "methods.md"), "`file` for the table; - for none")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return errUsage // the flag set has said what is wrong
-	}
-	usage := func(err error) error { return fmt.Errorf("%w; %w", err, errUsage) }
-	if flags.NArg() > 0 {
-		return usage(fmt.Errorf("there are arguments that no flag takes: %q", flags.Args()))
+	if err := harness.Parse(flags, args); err != nil {
+		return err
 	}
 	var err error
 	if cfg.limit, err = ration.ParseLimit(*limit); err != nil {
-		return usage(err)
+		return harness.Usage(err)
 	}
 	if err := cfg.check(); err != nil {
-		return usage(err)
+		return harness.Usage(err)
 	}
 	which, err := choose(*chosen)
 	if err != nil {
-		return usage(err)
+		return harness.Usage(err)
 	}
 
 	server, err := ownredis.Start(ctx)
@@ -150,27 +124,6 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		results = append(results, r)
 	}
 
-	page := document(cfg, results, commandLine(flags), server.Version, time.Now())
-	if _, err := io.WriteString(stdout, page); err != nil {
-		return err
-	}
-	if *out == "-" {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(*out, []byte(page), 0o644)
-}
-
-// commandLine is how to run the command again: the flags that were set, but for
-// where the table goes.
-func commandLine(flags *flag.FlagSet) string {
-	line := "go run ./methods"
-	flags.Visit(func(f *flag.Flag) {
-		if f.Name != "out" {
-			line += fmt.Sprintf(" -%s %s", f.Name, f.Value)
-		}
-	})
-	return line
+	page := document(cfg, results, harness.CommandLine("go run ./methods", flags, "out"), server.Version, time.Now())
+	return harness.Publish(page, stdout, *out)
 }

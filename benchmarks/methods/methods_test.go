@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/internal/redistest"
 )
@@ -232,7 +233,7 @@ func TestBadCommandLines(t *testing.T) {
 	} {
 		t.Run(row.args, func(t *testing.T) {
 			err := compare(t.Context(), strings.Fields(row.args), io.Discard, io.Discard)
-			require.ErrorIs(t, err, errUsage)
+			require.ErrorIs(t, err, harness.ErrUsage)
 			require.ErrorContains(t, err, row.says)
 		})
 	}

@@ -34,39 +34,20 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
-	"os"
-	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 )
 
-func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	err := scale(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "scale:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "scale:", err)
-		os.Exit(1)
-	}
-}
-
-// errUsage is matched by errors of the command line.
-var errUsage = errors.New("run with -h for the flags")
+func main() { harness.Main("scale", scale) }
 
 // A config is what all cases have in common.
 type config struct {
@@ -112,25 +93,18 @@ func scale(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.DurationVar(&cfg.each, "each", 500*time.Millisecond, "how long one measurement takes")
 	flags.IntVar(&cfg.tokens, "tokens", 10, "how many full `windows` of 5,000 calls the memory is measured of")
 	out := flags.String("out", filepath.Join("results", "scale.md"), "`file` for the tables; - for none")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return errUsage // the flag set has said what is wrong
-	}
-	usage := func(err error) error { return fmt.Errorf("%w; %w", err, errUsage) }
-	if flags.NArg() > 0 {
-		return usage(fmt.Errorf("there are arguments that no flag takes: %q", flags.Args()))
+	if err := harness.Parse(flags, args); err != nil {
+		return err
 	}
 	for number := range strings.SplitSeq(*budgets, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(number))
 		if err != nil {
-			return usage(fmt.Errorf("-budgets has %q: it must be a number", number))
+			return harness.Usage(fmt.Errorf("-budgets has %q: it must be a number", number))
 		}
 		cfg.budgets = append(cfg.budgets, n)
 	}
 	if err := cfg.check(); err != nil {
-		return usage(err)
+		return harness.Usage(err)
 	}
 
 	server, err := ownredis.Start(ctx)
@@ -147,27 +121,6 @@ func scale(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	page := document(cfg, r, commandLine(flags), server.Version, time.Now())
-	if _, err := io.WriteString(stdout, page); err != nil {
-		return err
-	}
-	if *out == "-" {
-		return nil
-	}
-	if err := os.MkdirAll(filepath.Dir(*out), 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(*out, []byte(page), 0o644)
-}
-
-// commandLine is how to run the command again: the flags that were set, but for
-// where the tables go.
-func commandLine(flags *flag.FlagSet) string {
-	line := "go -C benchmarks run ./scale"
-	flags.Visit(func(f *flag.Flag) {
-		if f.Name != "out" {
-			line += fmt.Sprintf(" -%s %s", f.Name, f.Value)
-		}
-	})
-	return line
+	page := document(cfg, r, harness.CommandLine("go -C benchmarks run ./scale", flags, "out"), server.Version, time.Now())
+	return harness.Publish(page, stdout, *out)
 }

@@ -7,13 +7,12 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 )
 
@@ -155,14 +154,14 @@ func once(ctx context.Context, cfg config, of setting, spent bool) (sample, erro
 		return book(ctx, stores[worker], budgets[(worker+i)%len(budgets)])
 	}
 	// Connects, loads the scripts, and makes the indexes.
-	if _, _, err := hammer(ctx, work, cfg.workers, cfg.each/5, of.budgets); err != nil {
+	if _, _, err := harness.HammerNumbered(ctx, cfg.workers, harness.Until{Time: cfg.each / 5, Least: of.budgets}, work); err != nil {
 		return sample{}, err
 	}
 	before, err := of.site.usage(ctx)
 	if err != nil {
 		return sample{}, err
 	}
-	calls, took, err := hammer(ctx, work, cfg.workers, cfg.each, 1)
+	calls, took, err := harness.HammerNumbered(ctx, cfg.workers, harness.Until{Time: cfg.each, Least: 1}, work)
 	if err != nil {
 		return sample{}, err
 	}
@@ -233,15 +232,8 @@ func request(in budget, maxWait time.Duration) ration.BookRequest {
 func prepare(ctx context.Context, cfg config, s *site, budgets []budget, spent bool) error {
 	store := &ration.RedisStore{Client: s.client, Timeout: time.Minute}
 	for _, in := range budgets {
-		units := int64(few * in.accounts.Len())
-		var next atomic.Int64
-		_, _, err := hammer(ctx, func(ctx context.Context, _, _ int) error {
-			if next.Add(1) > units {
-				return errOver
-			}
-			return book(ctx, store, in)
-		}, cfg.workers, time.Hour, 0)
-		if err != nil {
+		all := harness.Until{Most: few * in.accounts.Len()}
+		if _, _, err := harness.Hammer(ctx, cfg.workers, all, func(ctx context.Context) error { return book(ctx, store, in) }); err != nil {
 			return err
 		}
 		if !spent {
@@ -256,47 +248,6 @@ func prepare(ctx context.Context, cfg config, s *site, budgets []budget, spent b
 		}
 	}
 	return nil
-}
-
-// errOver ends a worker and is no failure.
-var errOver = errors.New("there is no more to do")
-
-// hammer has each worker do its work, counted from 0, for a time, and so often at
-// least. It returns how often it was done and in what time.
-func hammer(ctx context.Context, work func(ctx context.Context, worker, i int) error, workers int, length time.Duration, least int) (int, time.Duration, error) {
-	ctx, stop := context.WithCancelCause(ctx)
-	defer stop(nil)
-	var (
-		over  atomic.Bool
-		done  = make([]int, workers)
-		group sync.WaitGroup
-	)
-	timer := time.AfterFunc(length, func() { over.Store(true) })
-	defer timer.Stop()
-	begun := time.Now()
-	for worker := range workers {
-		group.Go(func() {
-			n := 0
-			for ctx.Err() == nil && (n < least || !over.Load()) {
-				err := work(ctx, worker, n)
-				if errors.Is(err, errOver) {
-					break
-				}
-				if err != nil {
-					stop(err)
-					break
-				}
-				n++
-			}
-			done[worker] = n
-		})
-	}
-	group.Wait()
-	took, sum := time.Since(begun), 0
-	for _, n := range done {
-		sum += n
-	}
-	return sum, took, context.Cause(ctx)
 }
 
 // medians returns that of each figure.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"flag"
 	"io"
 	"os"
@@ -15,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/internal/redistest"
 )
 
@@ -135,28 +135,6 @@ func TestMedians(t *testing.T) {
 		medians([]sample{{1, 9, 5, 2, 8, 0}, {2, 3, 7, 1, 9, 1}, {3, 2, 4, 3, 7, 2}}))
 }
 
-func TestHammer(t *testing.T) {
-	cfg := small()
-	calls, took, err := hammer(t.Context(), func(context.Context, int, int) error { time.Sleep(time.Millisecond); return nil }, cfg.workers, cfg.each, 0)
-	require.NoError(t, err)
-	require.GreaterOrEqual(t, took, cfg.each)
-	require.LessOrEqual(t, calls, cfg.workers*(1+int(took/time.Millisecond)))
-	calls, _, err = hammer(t.Context(), func(_ context.Context, _, i int) error {
-		if i == 3 {
-			return errOver
-		}
-		return nil
-	}, cfg.workers, time.Hour, 0)
-	require.NoError(t, err)
-	require.Equal(t, 3*cfg.workers, calls)
-	_, _, err = hammer(t.Context(), func(context.Context, int, int) error { return io.ErrUnexpectedEOF }, cfg.workers, time.Hour, 0)
-	require.ErrorIs(t, err, io.ErrUnexpectedEOF)
-	ctx, stop := context.WithCancel(t.Context())
-	stop()
-	_, _, err = hammer(ctx, func(context.Context, int, int) error { return nil }, cfg.workers, time.Hour, 0)
-	require.ErrorIs(t, err, context.Canceled)
-}
-
 // What Redis allocates is about what it says of the keys: of a sorted set it leaves
 // out what the allocator rounds up, and of a stream it only estimates the index.
 func TestMemoryIsThatOfFullWindows(t *testing.T) {
@@ -264,7 +242,7 @@ func TestBadCommandLines(t *testing.T) {
 	} {
 		t.Run(row.args, func(t *testing.T) {
 			err := scale(t.Context(), strings.Fields(row.args), io.Discard, io.Discard)
-			require.ErrorIs(t, err, errUsage)
+			require.ErrorIs(t, err, harness.ErrUsage)
 			require.ErrorContains(t, err, row.says)
 		})
 	}

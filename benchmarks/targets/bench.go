@@ -6,13 +6,12 @@ import (
 	"io"
 	"runtime"
 	"slices"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/perf/benchfmt"
 
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
 )
@@ -75,10 +74,10 @@ func (r results) over(name, other string) []float64 { return over(r[name], r[oth
 // emptied for it, and returns calls a second.
 func (b *bench) speeds(ctx context.Context, goroutines int, racers ...racer) (results, error) {
 	return b.race(ctx, racers, "calls/s", func(ctx context.Context, r racer, work peers.Work) (float64, int, error) {
-		if _, _, err := hammer(ctx, work, goroutines, b.each/10, r.calls/10); err != nil {
+		if _, _, err := harness.Hammer(ctx, goroutines, harness.Until{Time: b.each / 10, Most: r.calls / 10}, work); err != nil {
 			return 0, 0, err
 		}
-		calls, took, err := hammer(ctx, work, goroutines, b.each, r.calls)
+		calls, took, err := harness.Hammer(ctx, goroutines, harness.Until{Time: b.each, Most: r.calls}, work)
 		return float64(calls) / took.Seconds(), calls, err
 	})
 }
@@ -106,51 +105,6 @@ func (b *bench) race(ctx context.Context, racers []racer, unit string,
 	}
 	return all, b.keep(all, racers, unit)
 }
-
-// turns is how many times the racers take turns within a round of medians: a lone
-// caller's time depends on what the machine does at that moment.
-const turns = 10
-
-// medians has the racers take turns, one call after another, and returns the median
-// time of a call in microseconds. They work in one Redis, on keys of their own,
-// which is emptied before each round.
-func (b *bench) medians(ctx context.Context, racers ...racer) (results, error) {
-	all := make(results)
-	for range b.rounds {
-		if err := b.rdb.FlushAll(ctx).Err(); err != nil {
-			return nil, err
-		}
-		work, took := make([]peers.Work, len(racers)), make([][]time.Duration, len(racers))
-		for i, r := range racers {
-			var err error
-			if work[i], err = r.ready(ctx); err == nil {
-				_, _, err = hammer(ctx, work[i], 1, b.each/10, r.calls/10)
-			}
-			if err != nil {
-				return nil, fmt.Errorf("%s: %w", r.name, err)
-			}
-		}
-		for range turns {
-			for i, r := range racers {
-				more, err := timed(ctx, work[i], b.each/turns, r.calls/turns)
-				if err != nil {
-					return nil, fmt.Errorf("%s: %w", r.name, err)
-				}
-				took[i] = append(took[i], more...)
-			}
-		}
-		for i, r := range racers {
-			p50 := micros(quantile(took[i], 0.5))
-			all[r.name] = append(all[r.name], p50)
-			b.record(r.name, len(took[i]), p50, p50Unit)
-		}
-	}
-	return all, b.keep(all, racers, p50Unit)
-}
-
-const p50Unit = "p50-µs"
-
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // keep keeps the figures of a race for the second table.
 func (b *bench) keep(all results, racers []racer, unit string) error {
@@ -185,75 +139,24 @@ func (b *bench) note(name, unit string, rounds ...float64) {
 	b.figures = append(b.figures, figure{b.row, name, unit, rounds})
 }
 
-// hammer does the work from so many goroutines for a time, and so often at most if
-// calls is not 0. It returns how often and in what time.
-func hammer(ctx context.Context, work peers.Work, goroutines int, length time.Duration, calls int) (int, time.Duration, error) {
-	var (
-		over  atomic.Bool
-		left  atomic.Int64
-		group sync.WaitGroup
-		once  sync.Once
-		err   error
-		done  = make([]int, goroutines)
-	)
-	left.Store(int64(calls))
-	timer := time.AfterFunc(length, func() { over.Store(true) })
-	defer timer.Stop()
-	begun := time.Now()
-	for i := range goroutines {
-		group.Go(func() {
-			n := 0
-			for !over.Load() && (calls == 0 || left.Add(-1) >= 0) {
-				if failed := work(ctx); failed != nil {
-					once.Do(func() { err = failed })
-					over.Store(true)
-					break
-				}
-				n++
-			}
-			done[i] = n
-		})
-	}
-	group.Wait()
-	took, sum := time.Since(begun), 0
-	for _, n := range done {
-		sum += n
-	}
-	return sum, took, err
-}
-
 // times does the work so often, from 64 goroutines.
 func times(ctx context.Context, work peers.Work, calls int) error {
 	if calls == 0 {
 		return nil
 	}
-	done, _, err := hammer(ctx, work, goroutines, time.Hour, calls)
+	done, _, err := harness.Hammer(ctx, goroutines, harness.Until{Most: calls}, work)
 	if err == nil && done != calls {
 		err = fmt.Errorf("%d calls were made of %d", done, calls)
 	}
 	return err
 }
 
-// timed does the work one call after another, and returns how long each took.
-func timed(ctx context.Context, work peers.Work, length time.Duration, calls int) ([]time.Duration, error) {
-	took := make([]time.Duration, 0, 1<<14)
-	for begun := time.Now(); time.Since(begun) < length && (calls == 0 || len(took) < calls); {
-		at := time.Now()
-		if err := work(ctx); err != nil {
-			return nil, err
-		}
-		took = append(took, time.Since(at))
-	}
-	return took, nil
-}
-
-// quantile sorts.
 func quantile(all []time.Duration, q float64) time.Duration {
 	if len(all) == 0 {
 		return 0
 	}
-	slices.Sort(all)
-	return all[min(len(all)-1, int(q*float64(len(all))))]
+	sorted := slices.Sorted(slices.Values(all))
+	return sorted[min(len(sorted)-1, int(q*float64(len(sorted))))]
 }
 
 // goroutines share a key in the rows of one process.

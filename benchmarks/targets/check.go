@@ -53,8 +53,10 @@ func (t target) String() string {
 // summary is the median of the rounds, and how sure it is.
 func (c check) summary() benchmath.Summary { return summarize(c.measured) }
 
+// summarize leaves the rounds in their order, by which ratios are made: benchmath
+// sorts what it is given.
 func summarize(rounds []float64) benchmath.Summary {
-	return benchmath.AssumeNothing.Summary(benchmath.NewSample(rounds, &benchmath.DefaultThresholds), 0.95)
+	return benchmath.AssumeNothing.Summary(benchmath.NewSample(slices.Clone(rounds), &benchmath.DefaultThresholds), 0.95)
 }
 
 // met judges by the median.

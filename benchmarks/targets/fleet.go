@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/internal/instagram"
 )
@@ -77,7 +78,7 @@ func crawlInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
 		},
 	}}
 	// The connections to Redis are there when it begins.
-	if _, _, err := hammer(ctx, func(ctx context.Context) error { return rdb.Ping(ctx).Err() }, o.Goroutines, 100*time.Millisecond, 0); err != nil {
+	if _, _, err := harness.Hammer(ctx, o.Goroutines, harness.Until{Time: 100 * time.Millisecond}, func(ctx context.Context) error { return rdb.Ping(ctx).Err() }); err != nil {
 		return nil, err
 	}
 	sent.Reset()

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
 )
 
@@ -38,10 +39,10 @@ func memoryWait(ctx context.Context, b *bench) ([]check, error) {
 			{name: theirs + suffix, ready: func(context.Context) (peers.Work, error) { return bucket(), nil }},
 		}
 		return b.race(ctx, racers, "ns/call", func(ctx context.Context, _ racer, work peers.Work) (float64, int, error) {
-			if _, _, err := hammer(ctx, work, goroutines, b.each/10, 0); err != nil {
+			if _, _, err := harness.Hammer(ctx, goroutines, harness.Until{Time: b.each / 10}, work); err != nil {
 				return 0, 0, err
 			}
-			calls, took, err := hammer(ctx, work, goroutines, b.each, 0)
+			calls, took, err := harness.Hammer(ctx, goroutines, harness.Until{Time: b.each}, work)
 			return float64(took) / float64(max(1, calls)), calls, err
 		})
 	}
@@ -129,74 +130,74 @@ func transport(ctx context.Context, b *bench) ([]check, error) {
 	base := &http.Transport{MaxIdleConnsPerHost: 1}
 	defer base.CloseIdleConnections()
 	budget := &ration.Budget{Name: peers.Budget, Limits: []ration.Limit{ration.PerHour(peers.Plenty)}, Store: new(ration.MemoryStore)}
-	ours := &ration.Transport{Base: base, Pool: ration.NewPool(budget, ration.NewToken(hot))}
-	get := func(through http.RoundTripper) peers.Work {
-		return func(ctx context.Context) error {
-			request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-			if err != nil {
-				return err
-			}
-			response, err := through.RoundTrip(request)
-			if err != nil {
-				return err
-			}
-			defer response.Body.Close()
-			if _, err := io.Copy(io.Discard, response.Body); err != nil {
-				return err
-			}
-			if response.StatusCode != http.StatusOK {
-				return fmt.Errorf("the server answered %s", response.Status)
-			}
-			return nil
-		}
-	}
-	bare, throttled := get(base), get(ours)
-	if _, _, err := hammer(ctx, throttled, 1, b.each/10, 0); err != nil {
-		return nil, err
-	}
-	if _, _, err := hammer(ctx, bare, 1, b.each/10, 0); err != nil {
-		return nil, err
-	}
-	var more, moreAllocations, bares, throttleds []float64
+	pool := ration.NewPool(budget, ration.NewToken(hot))
+	ours := func(base http.RoundTripper) http.RoundTripper { return &ration.Transport{Base: base, Pool: pool} }
+	bare, attached, throttled := getting(base, url), getting(withToken{base}, url), getting(ours(base), url)
+	var with, without, cost, costOfToken, costAtOnce, allocations []float64
 	for range b.rounds {
-		a, c, err := alternately(ctx, bare, throttled, 2*b.each)
+		took, err := inTurns(ctx, 8*b.each, workInTurns{do: bare}, workInTurns{do: attached}, workInTurns{do: throttled})
 		if err != nil {
 			return nil, err
 		}
-		bares, throttleds, more = append(bares, a), append(throttleds, c), append(more, c-a)
-		without, err := allocated(ctx, bare, 500)
+		cost, costOfToken = append(cost, more(took[2], took[0])), append(costOfToken, more(took[1], took[0]))
+		without, with = append(without, p50(took[0])), append(with, p50(took[2]))
+		took, err = inTurns(ctx, b.each/2, workInTurns{do: getting(atOnce{}, url)}, workInTurns{do: getting(ours(atOnce{}), url)})
 		if err != nil {
 			return nil, err
 		}
-		with, err := allocated(ctx, throttled, 500)
+		costAtOnce = append(costAtOnce, more(took[1], took[0]))
+		before, err := allocated(ctx, bare, 500)
 		if err != nil {
 			return nil, err
 		}
-		moreAllocations = append(moreAllocations, with-without)
+		after, err := allocated(ctx, throttled, 500)
+		if err != nil {
+			return nil, err
+		}
+		allocations = append(allocations, after-before)
 	}
-	b.note("bare", "p50-µs", bares...)
-	b.note("ration,Transport", "p50-µs", throttleds...)
-	b.note("ration,Transport,allocations-more", "allocs/call", moreAllocations...)
+	b.note("bare", p50Unit, without...)
+	b.note("ration,Transport", p50Unit, with...)
+	b.note("ration,Transport,more", "µs", cost...)
+	b.note("ration,Transport,more,base=at-once", "µs", costAtOnce...)
+	b.note("clone-and-header,more", "µs", costOfToken...)
+	b.note("ration,Transport,allocations-more", "allocs/call", allocations...)
+	const bound = 2
 	return []check{{
-		what: "time more for each request, p50", measured: more, target: atMost(2, "µs"),
-		figures: fmt.Sprintf("%s µs against %s µs", number(median(throttleds)), number(median(bares))),
+		what: "time more for each request, p50", measured: cost, target: atMost(bound, "µs"),
+		figures: fmt.Sprintf("%s µs against %s µs; over a RoundTripper that answers at once %s µs more; %s %s µs more",
+			number(median(with)), number(median(without)), number(median(costAtOnce)), ofToken, number(median(costOfToken))),
+		hindrance: dear(ofToken, costOfToken, bound),
 	}, {
-		what: "allocations more for each request", measured: moreAllocations, target: atMost(10, ""),
+		what: "allocations more for each request", measured: allocations, target: atMost(10, ""),
 	}}, nil
 }
 
-// alternately does two kinds of work in turn, call by call, and returns the median
-// time of each in microseconds.
-func alternately(ctx context.Context, a, c peers.Work, length time.Duration) (p50a, p50c float64, err error) {
-	var times [2][]time.Duration
-	for begun := time.Now(); time.Since(begun) < length; {
-		for i, work := range []peers.Work{a, c} {
-			at := time.Now()
-			if err := work(ctx); err != nil {
-				return 0, 0, err
-			}
-			times[i] = append(times[i], time.Since(at))
+// getting is a request, and all of its response, through a RoundTripper.
+func getting(through http.RoundTripper, url string) peers.Work {
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
 		}
+		response, err := through.RoundTrip(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		if _, err := io.Copy(io.Discard, response.Body); err != nil {
+			return err
+		}
+		if response.StatusCode != http.StatusOK {
+			return fmt.Errorf("the server answered %s", response.Status)
+		}
+		return nil
 	}
-	return micros(quantile(times[0], 0.5)), micros(quantile(times[1], 0.5)), nil
+}
+
+// atOnce answers without a server.
+type atOnce struct{}
+
+func (atOnce) RoundTrip(request *http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody, Request: request}, nil
 }

@@ -3,120 +3,41 @@ package main
 import (
 	"context"
 	"fmt"
-	"strconv"
-	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
-)
-
-// noScript is a script that does nothing.
-var noScript = redis.NewScript(`return 1`)
-
-// leastScript is the least that a booking in a log can be: it reads the clock, the
-// end of the log and the entry that bounds the slot, and enters one.
-var leastScript = redis.NewScript(`
-	local time = redis.call('TIME')
-	local now = time[1] * 1000000 + time[2]
-	local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')
-	local bound = redis.call('ZRANGE', KEYS[1], -5000, -5000, 'WITHSCORES')
-	local slot = math.max(now, tonumber(last[2] or 0), tonumber(bound[2] or 0))
-	redis.call('ZADD', KEYS[1], string.format('%.0f', slot), ARGV[1])
-	redis.call('PEXPIRE', KEYS[1], 3600000)
-	return string.format('%.0f', slot)`)
-
-// leastLook is the least that it takes to tell what is left: it reads the clock, the
-// end of the log and the first entry that is in the window.
-var leastLook = redis.NewScript(`
-	local time = redis.call('TIME')
-	local now = time[1] * 1000000 + time[2]
-	local last = redis.call('ZRANGE', KEYS[1], -1, -1)
-	local first = redis.call('ZRANGEBYSCORE', KEYS[1], string.format('(%.0f', now - 3600000000), '+inf', 'LIMIT', 0, 1)
-	return {last[1], first[1]}`)
-
-// A floor is a racer that does a part of what others must do.
-type floor struct{ name, what string }
-
-// below tells which of some floors, the least first, takes more than the bound
-// allows of another racer, in all of its confidence interval: then nobody who does
-// as much can be within it. It also tells how much more than the floor ours takes.
-func (r results) below(ours, of string, bound float64, floors ...floor) string {
-	for _, f := range floors {
-		ratio := r.over(f.name, of)
-		if low, _ := interval(ratio); low > bound {
-			return fmt.Sprintf("%s takes %s %s, %s µs, and this %s that", f.what, quantity(median(ratio), "x"), of,
-				number(median(r[f.name])), quantity(median(r.over(ours, f.name)), "x"))
-		}
-	}
-	return ""
-}
-
-const (
-	ofNothing = "a script that does nothing"
-	ofLittle  = "a script that only reads the clock and two entries and adds one"
-	ofLook    = "a script that only reads the clock and two entries"
 )
 
 // loneCaller is row 3.
 func loneCaller(ctx context.Context, b *bench) ([]check, error) {
-	const ping, free, spent, nothing, little = "PING", "ration,free", "ration,spent", "EVALSHA-of-nothing", "EVALSHA-of-the-least"
-	calls := 0
-	script := func(s *redis.Script, args func() []any) func(context.Context) (peers.Work, error) {
-		return func(context.Context) (peers.Work, error) {
-			return func(ctx context.Context) error { return s.Run(ctx, b.rdb, []string{"script"}, args()...).Err() }, nil
+	const ping, free, spent, nothing, little, left = "PING", "ration,free", "ration,spent", "EVALSHA-of-nothing", "EVALSHA-of-the-least", "EVALSHA-of-the-least,leaveable"
+	least := func(log string) peers.Work {
+		return func(ctx context.Context) error {
+			return leastScript.Run(ctx, b.rdb, []string{log}, ration.NewBookingID().String()).Err()
 		}
+	}
+	ready := func(work peers.Work) func(context.Context) (peers.Work, error) {
+		return func(ctx context.Context) (peers.Work, error) { return work, times(ctx, work, b.before) }
 	}
 	r, err := b.medians(ctx,
 		b.of(ping, 0),
 		b.free(free, 1, account("free", ration.PerHour(peers.Plenty))),
 		b.spent(spent, 1, account("spent", ration.PerHour(b.before))),
-		racer{name: nothing, ready: script(noScript, func() []any { return nil })},
-		racer{name: little, ready: script(leastScript, func() []any { calls++; return []any{strconv.Itoa(1_000_000_000 + calls)} })},
+		racer{name: nothing, ready: ready(func(ctx context.Context) error { return noScript.Run(ctx, b.rdb, nil).Err() })},
+		racer{name: little, ready: ready(least("little"))},
+		racer{name: left, ready: ready(leaveable(ctx, least("left")))},
 		b.of("redis_rate", 0), b.of("ulule", 0),
 	)
 	if err != nil {
 		return nil, err
 	}
-	// In turn, each call finds the machine as the other leaves it.
-	pings, bookings, err := b.inTurn(ctx, b.of(ping, 0), b.free(free, 1, account("free", ration.PerHour(peers.Plenty))))
-	if err != nil {
-		return nil, err
-	}
-	b.note("PING,call-by-call", p50Unit, pings...)
-	b.note("ration,free,call-by-call", p50Unit, bookings...)
-	bound := 1.15
+	const bound = 1.15
 	return []check{{
 		what: "against PING", measured: worseOf(r.over(free, ping), r.over(spent, ping)), target: atMost(bound, "x"),
-		figures: fmt.Sprintf("%s µs with quota left, %s µs with it spent; PING %s µs; call by call in turn %s µs against %s µs",
-			number(median(r[free])), number(median(r[spent])), number(median(r[ping])), number(median(bookings)), number(median(pings))),
-		hindrance: r.below(spent, ping, bound, floor{nothing, ofNothing}, floor{little, ofLittle}),
+		figures:   fmt.Sprintf("%s µs with quota left, %s µs with it spent; PING %s µs", number(median(r[free])), number(median(r[spent])), number(median(r[ping]))),
+		hindrance: r.below([]string{free, spent}, ping, bound, part{nothing, ofNothing}, part{little, ofLittle}, part{left, ofLittle + ofLeave}),
 	}}, nil
-}
-
-// inTurn does the work of two racers in turn, call by call, and returns the median
-// times in microseconds of each round.
-func (b *bench) inTurn(ctx context.Context, one, other racer) (ones, others []float64, err error) {
-	for range b.rounds {
-		if err := b.rdb.FlushAll(ctx).Err(); err != nil {
-			return nil, nil, err
-		}
-		a, err := one.ready(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		c, err := other.ready(ctx)
-		if err != nil {
-			return nil, nil, err
-		}
-		p50a, p50c, err := alternately(ctx, a, c, b.each)
-		if err != nil {
-			return nil, nil, err
-		}
-		ones, others = append(ones, p50a), append(others, p50c)
-	}
-	return ones, others, nil
 }
 
 // loneCallerInLargeLog is row 4.
@@ -187,8 +108,9 @@ func remainingOfLargeLog(ctx context.Context, b *bench) ([]check, error) {
 	if used := usage.Limits[0].Used; used < b.large*9/10 {
 		return nil, fmt.Errorf("the log holds %d calls of %d", used, b.large)
 	}
-	const ping, remaining, nothing, look = "PING", "ration,Remaining", "EVALSHA-of-nothing", "EVALSHA-of-the-least"
+	const ping, remaining, nothing, look, left = "PING", "ration,Remaining", "EVALSHA-of-nothing", "EVALSHA-of-the-least", "EVALSHA-of-the-least,leaveable"
 	log := "ration:v1:{" + peers.Budget + "}:log:" + large.ID
+	least := func(ctx context.Context) error { return leastLook.Run(ctx, logs.rdb, []string{log}).Err() }
 	always := func(work peers.Work) func(context.Context) (peers.Work, error) {
 		return func(context.Context) (peers.Work, error) { return work, nil }
 	}
@@ -199,16 +121,17 @@ func remainingOfLargeLog(ctx context.Context, b *bench) ([]check, error) {
 			return err
 		})},
 		racer{name: nothing, ready: always(func(ctx context.Context) error { return noScript.Run(ctx, logs.rdb, nil).Err() })},
-		racer{name: look, ready: always(func(ctx context.Context) error { return leastLook.Run(ctx, logs.rdb, []string{log}).Err() })},
+		racer{name: look, ready: always(least)},
+		racer{name: left, ready: always(leaveable(ctx, least))},
 	)
 	if err != nil {
 		return nil, err
 	}
-	bound := 1.2
+	const bound = 1.2
 	return []check{{
 		what: fmt.Sprintf("%s entries, against PING", number(float64(b.large))), measured: r.over(remaining, ping), target: atMost(bound, "x"),
 		figures:   fmt.Sprintf("%s µs; PING %s µs", number(median(r[remaining])), number(median(r[ping]))),
-		hindrance: r.below(remaining, ping, bound, floor{nothing, ofNothing}, floor{look, ofLook}),
+		hindrance: r.below([]string{remaining}, ping, bound, part{nothing, ofNothing}, part{look, ofLook}, part{left, ofLook + ofLeave}),
 	}}, nil
 }
 
@@ -235,7 +158,7 @@ func memory(ctx context.Context, b *bench) ([]check, error) {
 			if err != nil {
 				return nil, err
 			}
-			done, _, err := hammer(ctx, peers.BookOn(store, list, 1, 0), m.goroutines, time.Hour, b.before)
+			done, _, err := harness.Hammer(ctx, m.goroutines, harness.Until{Most: b.before}, peers.BookOn(store, list, 1, 0))
 			if err != nil {
 				return nil, err
 			}

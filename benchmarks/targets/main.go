@@ -8,7 +8,9 @@
 // compared to, and is met or not. Contenders of a row take turns: A B C, A B C,
 // for -rounds rounds of -each, each round with a warm-up of a tenth, on the same
 // machine, from as many goroutines, through go-redis clients with the same
-// options, its defaults. A ratio is made within each round; what stands in the
+// options, its defaults. A lone caller's take turns call by call, in an order drawn
+// anew for each turn: how long a call takes depends on whether the cores were asleep,
+// and so on what went before. A ratio is made within each round; what stands in the
 // table is the median of the rounds' ratios and, in brackets, its confidence
 // interval of 95 % as package benchmath has it, or all rounds where there are too
 // few for that (fewer than six). Absolute figures drift with whatever else the
@@ -21,8 +23,9 @@
 // too.
 //
 // A row that is not met makes the command exit with status 1, unless a
-// measurement in the same run shows what stands in its way. The last column says
-// what that is, and is empty where nothing was shown.
+// measurement in the same run shows what stands in its way: that a part of what any
+// limiter must do misses the target by itself, in all of its confidence interval.
+// The last column says what that is, and is empty where nothing was shown.
 //
 // How the rows are measured:
 //
@@ -33,13 +36,15 @@
 //     MULTI of the article and the sum of a stream are run for so few calls that
 //     their log stays at about 5,000. The pool of 1,000 tokens has as much quota
 //     as the one token.
-//   - 3, 4, 6: the median time of one call after another, by turns of a tenth. The logs of 4 and 6
-//     hold single calls over the last hour, and the quota is spent.
-//   - 7: calls a second, one after another, with quota left and with it spent.
+//   - 3, 4, 6: the median time of a lone caller's calls. The logs of 4 and 6 hold
+//     single calls over the last hour, and the quota is spent.
+//   - 7: calls a second of a lone caller, with quota left and with it spent.
 //   - 8: MEMORY USAGE of the log after 5,000 calls, over the calls.
 //   - 9: the mean of calls one after another, in a log of up to 100,000 entries.
-//   - 10: each request through Transport is followed by one without it on the same
-//     connections, to a server in a process of its own.
+//   - 10: each turn is a request through Transport, one without it and one that only
+//     gets a token, on the same connection to a server in a process of its own. What
+//     a request takes more is the median of the turns' differences: both requests of
+//     one find the machine much the same.
 //   - 11: in a process of its own. Timers are those that the allocation profile
 //     finds alive, the heap is what the garbage collector leaves, and a call is
 //     as late as the clock says when Wait returns. The quota is spent by a burst,
@@ -61,15 +66,14 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 )
 
@@ -77,32 +81,16 @@ import (
 const childFlag = "-child"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	var err error
-	if len(os.Args) == 2 && os.Args[1] == childFlag {
-		err = obey(ctx, os.Stdin, os.Stdout)
-	} else {
-		err = measure(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	}
-	switch {
-	case err == nil || errors.Is(err, flag.ErrHelp):
-	case errors.Is(err, errUsage):
-		fmt.Fprintln(os.Stderr, "targets:", err)
-		os.Exit(2)
-	default:
-		fmt.Fprintln(os.Stderr, "targets:", err)
-		os.Exit(1)
-	}
+	harness.Main("targets", func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+		if len(args) == 1 && args[0] == childFlag {
+			return obey(ctx, os.Stdin, stdout)
+		}
+		return measure(ctx, args, stdout, stderr)
+	})
 }
 
-var (
-	// errUsage is matched by errors of the command line.
-	errUsage = errors.New("run with -h for the flags")
-	// errNotMet says that a row is not met and nothing was shown to stand in its
-	// way.
-	errNotMet = errors.New("not met")
-)
+// errNotMet says that a row is not met and nothing was shown to stand in its way.
+var errNotMet = errors.New("not met")
 
 // A config is what all rows have in common.
 type config struct {
@@ -159,24 +147,17 @@ func measure(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.DurationVar(&cfg.fleet, "fleet", fullFleet, "how long the fleet of row 12 runs")
 	out := flags.String("out", "results", "`directory` for targets.md and bench.txt, of a whole run or where this is given; - for none")
 	readme := flags.String("readme", filepath.Join("..", "README.md"), "`file` whose table is renewed by a whole run; - for none")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return errUsage // the flag set has said what is wrong
+	if err := harness.Parse(flags, args); err != nil {
+		return err
 	}
 	given := make(map[string]bool)
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
-	usage := func(err error) error { return fmt.Errorf("%w; %w", err, errUsage) }
-	if flags.NArg() > 0 {
-		return usage(fmt.Errorf("there are arguments that no flag takes: %q", flags.Args()))
-	}
 	var err error
 	if cfg.rows, err = choose(*which); err != nil {
-		return usage(err)
+		return harness.Usage(err)
 	}
 	if err := cfg.check(); err != nil {
-		return usage(err)
+		return harness.Usage(err)
 	}
 
 	server, err := ownredis.Start(ctx)
@@ -187,7 +168,7 @@ func measure(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	begun := time.Now()
 	b := newBench(cfg, server.Addr, stderr)
 	defer b.close()
-	r := report{cfg: cfg, redis: server.Version, begun: begun, command: commandLine(flags)}
+	r := report{cfg: cfg, redis: server.Version, begun: begun, command: harness.CommandLine("go -C benchmarks run ./targets", flags, "out", "readme")}
 	for _, row := range rows {
 		if !slices.Contains(cfg.rows, row.number) {
 			continue
@@ -243,17 +224,4 @@ func choose(list string) ([]int, error) {
 	}
 	slices.Sort(chosen)
 	return chosen, nil
-}
-
-// commandLine is how to run the command again: the flags that were set, but for
-// where its results go.
-func commandLine(flags *flag.FlagSet) string {
-	var b strings.Builder
-	b.WriteString("go -C benchmarks run ./targets")
-	flags.Visit(func(f *flag.Flag) {
-		if f.Name != "out" && f.Name != "readme" {
-			fmt.Fprintf(&b, " -%s %s", f.Name, f.Value)
-		}
-	})
-	return b.String()
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
 )
 
@@ -67,13 +68,13 @@ func hammerInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
 			return nil, err
 		}
 		defer end()
-		if _, _, err := hammer(ctx, work, o.Goroutines, o.Length/10, 0); err != nil {
+		if _, _, err := harness.Hammer(ctx, o.Goroutines, harness.Until{Time: o.Length / 10}, work); err != nil {
 			return nil, err
 		}
 		if err := sleepUntil(ctx, o.At); err != nil {
 			return nil, err
 		}
-		calls, took, err := hammer(ctx, work, o.Goroutines, o.Length, 0)
+		calls, took, err := harness.Hammer(ctx, o.Goroutines, harness.Until{Time: o.Length}, work)
 		return done{calls, took}, err
 	}
 	return nil, fmt.Errorf("there is no contender %q", o.Contender)

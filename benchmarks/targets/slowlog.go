@@ -10,6 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
 )
@@ -205,7 +206,7 @@ const longest = 10 * time.Second
 // times does the work so often, from 64 goroutines, or until that has taken too
 // long.
 func (h *history) times(ctx context.Context, work peers.Work, calls int) error {
-	done, _, err := hammer(ctx, work, goroutines, longest, calls)
+	done, _, err := harness.Hammer(ctx, goroutines, harness.Until{Time: longest, Most: calls}, work)
 	if err == nil && done < calls {
 		h.cut = true
 	}

@@ -19,6 +19,7 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
 	"github.com/ration-go/ration/internal/instagram"
 	"github.com/ration-go/ration/internal/redistest"
@@ -139,23 +140,6 @@ func TestTheSlowerOfTwoIsToldFromTheOther(t *testing.T) {
 		require.Contains(t, r.table(), "| physics |")
 		require.NoError(t, r.verdict(), "what stands in the way was shown")
 	}
-	// Only what takes more than the bound stands in the way.
-	require.Regexp(t, `^four pings takes [\d.]+ x PING, [\d.]+ µs, and this 1 x that$`,
-		times.below("more", "PING", 1.5, floor{"PING", "a ping"}, floor{"more", "four pings"}))
-	require.Empty(t, times.below("more", "more", 1.5, floor{"PING", "a ping"}))
-}
-
-func TestHammerStopsInTimeAndByCount(t *testing.T) {
-	calls, took, err := hammer(t.Context(), func(context.Context) error { return nil }, 8, time.Hour, 1001)
-	require.NoError(t, err)
-	require.Equal(t, 1001, calls)
-	require.Less(t, took, time.Hour)
-	calls, took, err = hammer(t.Context(), func(context.Context) error { return nil }, 8, 5*time.Millisecond, 0)
-	require.NoError(t, err)
-	require.Positive(t, calls)
-	require.GreaterOrEqual(t, took, 5*time.Millisecond)
-	_, _, err = hammer(t.Context(), func(context.Context) error { return peers.ErrRefused }, 8, time.Hour, 0)
-	require.ErrorIs(t, err, peers.ErrRefused)
 }
 
 // What is raced is what it says: with quota left nobody waits, and with it spent
@@ -191,14 +175,6 @@ func used(t *testing.T, store ration.Store, list *ration.Accounts) (units int) {
 		units += u.Limits[0].Used
 	}
 	return units
-}
-
-func TestCombinedCallsAreAllCounted(t *testing.T) {
-	b := small(t)
-	require.NoError(t, times(t.Context(), (&combiner{do: func(ctx context.Context, calls int64) error { return b.rdb.IncrBy(ctx, "combined", calls).Err() }}).count, 3000))
-	n, err := b.rdb.Get(t.Context(), "combined").Int()
-	require.NoError(t, err)
-	require.Equal(t, 3000, n)
 }
 
 func TestTimersAndAllocationsAreCounted(t *testing.T) {
@@ -356,7 +332,7 @@ func TestCommandLines(t *testing.T) {
 	} {
 		t.Run(row.args, func(t *testing.T) {
 			err := measure(t.Context(), strings.Fields(row.args), io.Discard, io.Discard)
-			require.ErrorIs(t, err, errUsage)
+			require.ErrorIs(t, err, harness.ErrUsage)
 			require.ErrorContains(t, err, row.says)
 		})
 	}
