@@ -57,4 +57,5 @@ const (
 	ofLook    = "a script that only reads the clock and two entries"
 	ofLeave   = ", called by another goroutine so that the caller can leave when a context ends,"
 	ofToken   = "a RoundTripper that only clones the request and sets a header"
+	ofLimit   = "a RoundTripper that does so and calls Wait of golang.org/x/time/rate"
 )

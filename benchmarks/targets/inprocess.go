@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -133,13 +134,15 @@ func transport(ctx context.Context, b *bench) ([]check, error) {
 	pool := ration.NewPool(budget, ration.NewToken(hot))
 	ours := func(base http.RoundTripper) http.RoundTripper { return &ration.Transport{Base: base, Pool: pool} }
 	bare, attached, throttled := getting(base, url), getting(withToken{base}, url), getting(ours(base), url)
-	var with, without, cost, costOfToken, costAtOnce, allocations []float64
+	limited := getting(limited{withToken{base}, rate.NewLimiter(peers.Plenty, peers.Plenty)}, url)
+	var with, without, cost, costOfToken, costOfLimit, costAtOnce, allocations []float64
 	for range b.rounds {
-		took, err := inTurns(ctx, 8*b.each, workInTurns{do: bare}, workInTurns{do: attached}, workInTurns{do: throttled})
+		took, err := inTurns(ctx, 8*b.each, workInTurns{do: bare}, workInTurns{do: attached}, workInTurns{do: throttled}, workInTurns{do: limited})
 		if err != nil {
 			return nil, err
 		}
 		cost, costOfToken = append(cost, more(took[2], took[0])), append(costOfToken, more(took[1], took[0]))
+		costOfLimit = append(costOfLimit, more(took[3], took[0]))
 		without, with = append(without, p50(took[0])), append(with, p50(took[2]))
 		took, err = inTurns(ctx, b.each/2, workInTurns{do: getting(atOnce{}, url)}, workInTurns{do: getting(ours(atOnce{}), url)})
 		if err != nil {
@@ -161,13 +164,14 @@ func transport(ctx context.Context, b *bench) ([]check, error) {
 	b.note("ration,Transport,more", "µs", cost...)
 	b.note("ration,Transport,more,base=at-once", "µs", costAtOnce...)
 	b.note("clone-and-header,more", "µs", costOfToken...)
+	b.note("clone-and-header-and-x-time-rate,more", "µs", costOfLimit...)
 	b.note("ration,Transport,allocations-more", "allocs/call", allocations...)
 	const bound = 2
 	return []check{{
 		what: "time more for each request, p50", measured: cost, target: atMost(bound, "µs"),
 		figures: fmt.Sprintf("%s µs against %s µs; over a RoundTripper that answers at once %s µs more; %s %s µs more",
 			number(median(with)), number(median(without)), number(median(costAtOnce)), ofToken, number(median(costOfToken))),
-		hindrance: dear(ofToken, costOfToken, bound),
+		hindrance: cmp.Or(dear(ofToken, costOfToken, bound), dear(ofLimit, costOfLimit, bound)),
 	}, {
 		what: "allocations more for each request", measured: allocations, target: atMost(10, ""),
 	}}, nil
@@ -193,6 +197,21 @@ func getting(through http.RoundTripper, url string) peers.Work {
 		}
 		return nil
 	}
+}
+
+// limited is the least that holds requests back: a limiter of one process, that keeps
+// no log and of which nobody learns what is left, and nothing that tells when the
+// request left.
+type limited struct {
+	base    http.RoundTripper
+	limiter *rate.Limiter
+}
+
+func (l limited) RoundTrip(request *http.Request) (*http.Response, error) {
+	if err := l.limiter.Wait(request.Context()); err != nil {
+		return nil, err
+	}
+	return l.base.RoundTrip(request)
 }
 
 // atOnce answers without a server.
