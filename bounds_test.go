@@ -278,3 +278,23 @@ func TestAnAccountHasSoManyRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, keys, 72)
 }
+
+// What is read of an account for each booking is a field for many cells.
+func TestManySubWindowsAreFewFields(t *testing.T) {
+	t.Parallel()
+	d := newRedisDesk(t)
+	limit := ration.Limit{Max: 1_000, Window: time.Hour, Algorithm: ration.SubWindows, Resolution: 3600 * time.Millisecond}
+	a := listOf(t, 1, limit)
+	r := ration.EnterRequest{ID: ration.NewBookingID(), Budget: d.budget, Account: a.At(0), Now: d.now}
+	for i := range 999 {
+		r.Spent = append(r.Spent, ration.Spending{Slot: d.now.Add(time.Duration(i-999) * 3600 * time.Millisecond), Cost: 1})
+	}
+	require.NoError(t, d.store.Enter(t.Context(), r))
+	d.book(t, a, 1)
+	usage, err := d.store.Usage(t.Context(), ration.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
+	require.NoError(t, err)
+	require.Equal(t, 1_000, usage[0].Limits[0].Used)
+	fields, err := d.client.HLen(t.Context(), "ration:v1:{"+d.budget+"}:acct:"+a.At(0).ID).Result()
+	require.NoError(t, err)
+	require.Less(t, fields, int64(50))
+}
