@@ -48,8 +48,12 @@ var algorithms = map[Algorithm]struct{ title, name, letter string }{
 	GCRA:          {"GCRA", "gcra", "G"},
 }
 
-// maxSubWindows bounds what is read for one booking.
-const maxSubWindows = 1000
+// These bound what is read for one booking: of the sub-windows of one limit, and of
+// all limits of an account.
+const (
+	maxSubWindows    = 1000
+	maxAllSubWindows = 2000
+)
 
 // Algorithms returns all algorithms.
 func Algorithms() []Algorithm {

@@ -79,10 +79,10 @@ func (s *MemoryStore) known(budget, account string) (*memoryBudget, *memoryAccou
 
 // settleLogs is settle for a charge of logs with one run.
 func (c *charge) settleLogs(from, cost int64) int64 {
-	slot := from
+	slot, looks := from, maxLooks
 	for i := range c.set.spans.list {
 		if s := &c.set.spans.list[i]; s.scope == "" {
-			slot = max(slot, c.account.runs.earliest(slot, cost, s.max, s.window))
+			slot = max(slot, c.account.runs.earliest(slot, cost, s.max, s.window, &looks))
 		}
 	}
 	return slot

@@ -200,3 +200,101 @@ func TestLimitsThatDifferAreToldOfAfterALongSearch(t *testing.T) {
 	require.Greater(t, scripts, 2)
 	require.LessOrEqual(t, most, mostCommands)
 }
+
+// A scopedDesk books for requests of any set of six scopes, each of which has a limit,
+// in Redis and in memory at once.
+type scopedDesk struct {
+	*redisDesk
+	memory *ration.MemoryStore
+	a      *ration.Accounts
+}
+
+func newScopedDesk(t *testing.T, d *redisDesk, all, each ration.Limit) *scopedDesk {
+	limits := []ration.Limit{all}
+	for i := range 6 {
+		each.Scope = strconv.Itoa(i)
+		limits = append(limits, each)
+	}
+	a, err := ration.NewAccounts(ration.Account{ID: "scoped", Limits: limits})
+	require.NoError(t, err)
+	return &scopedDesk{d, new(ration.MemoryStore), a}
+}
+
+// book books for the set of scopes of that number, and demands the same of both stores.
+func (d *scopedDesk) book(t *testing.T, set, cost, keep int) {
+	t.Helper()
+	r := d.request(d.a, cost)
+	r.Keep = keep
+	for i := range 6 {
+		if set>>i&1 == 1 {
+			r.Scopes = append(r.Scopes, strconv.Itoa(i))
+		}
+	}
+	want, err := d.memory.Book(t.Context(), r)
+	require.NoError(t, err)
+	got, err := d.store.Book(t.Context(), r)
+	require.NoError(t, err)
+	require.Equal(t, want.Slot, got.Slot)
+}
+
+// The search for a place ends, however many runs the account has, one for each set of
+// scopes that requests come with, and however long they are entangled.
+func TestASearchAmongManyRunsIsBounded(t *testing.T) {
+	t.Parallel()
+	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog} {
+		t.Run(log.String(), func(t *testing.T) {
+			t.Parallel()
+			one, count := newCountingDesk(t)
+			d := newScopedDesk(t, one, ration.PerHour(500).Using(log), ration.PerHour(50).Using(log))
+			for i := range 320 {
+				d.book(t, i%64, 1, i%5*100)
+				d.now = d.now.Add(3 * time.Millisecond)
+			}
+			_, most := count.take()
+			// Without a bound it takes 6,000.
+			require.Less(t, most, 2_500)
+		})
+	}
+}
+
+// Overtakers begin no more runs of an account that has 72, even if there are fewer than
+// eight of their scopes.
+func TestAnAccountHasSoManyRuns(t *testing.T) {
+	t.Parallel()
+	limit := ration.Limit{Max: 1_000, Window: 10 * time.Millisecond}
+	d := newScopedDesk(t, newRedisDesk(t), limit, limit)
+	for set := range 64 {
+		d.book(t, set, 1, 0)
+	}
+	// Of lane i there are 20 - i bookings, a window apart: each needs a run of its own.
+	for _, set := range []int{1, 2} {
+		for i := range 10 {
+			for range 20 - i {
+				d.book(t, set, 30, 970-30*i)
+			}
+		}
+	}
+	keys, err := d.client.Keys(t.Context(), "*{"+d.budget+"}:log:scoped*").Result()
+	require.NoError(t, err)
+	require.Len(t, keys, 72)
+}
+
+// What is read of an account for each booking is a field for many cells.
+func TestManySubWindowsAreFewFields(t *testing.T) {
+	t.Parallel()
+	d := newRedisDesk(t)
+	limit := ration.Limit{Max: 1_000, Window: time.Hour, Algorithm: ration.SubWindows, Resolution: 3600 * time.Millisecond}
+	a := listOf(t, 1, limit)
+	r := ration.EnterRequest{ID: ration.NewBookingID(), Budget: d.budget, Account: a.At(0), Now: d.now}
+	for i := range 999 {
+		r.Spent = append(r.Spent, ration.Spending{Slot: d.now.Add(time.Duration(i-999) * 3600 * time.Millisecond), Cost: 1})
+	}
+	require.NoError(t, d.store.Enter(t.Context(), r))
+	d.book(t, a, 1)
+	usage, err := d.store.Usage(t.Context(), ration.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
+	require.NoError(t, err)
+	require.Equal(t, 1_000, usage[0].Limits[0].Used)
+	fields, err := d.client.HLen(t.Context(), "ration:v1:{"+d.budget+"}:acct:"+a.At(0).ID).Result()
+	require.NoError(t, err)
+	require.Less(t, fields, int64(50))
+}

@@ -168,7 +168,7 @@ func kept(most int64, l *lane) int64 {
 
 // settle returns the first slot not before from that every limit admits.
 func settle(charges []*charge, from int64, l *lane) int64 {
-	slot, limits := from, 0
+	slot, limits, looks := from, 0, maxLooks
 	for _, c := range charges {
 		slot = max(slot, c.account.runs.endOfFirst(l.scopes))
 		for i := range c.set.spans.list {
@@ -185,7 +185,7 @@ func settle(charges []*charge, from int64, l *lane) int64 {
 					continue
 				}
 				earlier := slot
-				if slot = c.earliest(s, slot, l); slot == earlier {
+				if slot = c.earliest(s, slot, l, &looks); slot == earlier {
 					quiet++
 				} else {
 					quiet = 1
@@ -197,10 +197,10 @@ func settle(charges []*charge, from int64, l *lane) int64 {
 }
 
 // earliest returns the first slot not before from that a limit admits.
-func (c *charge) earliest(s *span, from int64, l *lane) int64 {
+func (c *charge) earliest(s *span, from int64, l *lane, looks *int) int64 {
 	most := kept(s.max, l)
 	if s.algorithm.isLog() {
-		return c.account.covered(s.scope).earliestAt(c.now, from, l.cost, most, s.window)
+		return c.account.covered(s.scope).earliestAt(c.now, from, l.cost, most, s.window, looks)
 	}
 	return c.counter(s).earliest(meter{s, c}, from, l.cost, most)
 }

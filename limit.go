@@ -36,7 +36,8 @@ type Limit struct {
 	// 1, each unit an even share of the window behind the last. At most Max.
 	Burst int
 	// Resolution is, for SubWindows, the length of a sub-window, in whole
-	// microseconds. Zero: a sixtieth of the window. At most 1,000 to a window.
+	// microseconds. Zero: a sixtieth of the window. At most 1,000 to a window, and
+	// 2,000 to all windows of an account.
 	Resolution time.Duration
 	// Zone is, for FixedWindow, the IANA time zone in which windows are
 	// aligned: with "America/Los_Angeles" a Window of 24 h is from midnight to
@@ -280,7 +281,7 @@ const defaultSubWindows = 60
 func (l Limit) margin() time.Duration { return max(0, l.Margin) }
 
 func validateLimits(limits []Limit) error {
-	scopes := 0
+	scopes, subWindows := 0, time.Duration(0)
 	if len(limits) == 0 {
 		return errors.New("there is no limit: name at least one, such as ration.PerHour(5000)")
 	}
@@ -299,6 +300,13 @@ func validateLimits(limits []Limit) error {
 		if l.Scope != "" && !slices.ContainsFunc(limits[:i], func(o Limit) bool { return o.Scope == l.Scope }) {
 			scopes++
 		}
+		if l.Algorithm == SubWindows {
+			subWindows += (l.Window + l.resolution() - 1) / l.resolution()
+		}
+	}
+	if subWindows > maxAllSubWindows {
+		return fmt.Errorf("the limits have %d sub-windows: at most %d can be counted in one step: give them a longer Resolution",
+			subWindows, maxAllSubWindows)
 	}
 	if scopes > maxScopes {
 		return fmt.Errorf("there are limits of %d scopes: at most %d can be kept in one step: "+

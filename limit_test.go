@@ -141,6 +141,19 @@ func FuzzParseLimit(f *testing.F) {
 	})
 }
 
+func TestTheLimitsOfAnAccountHaveSoManySubWindows(t *testing.T) {
+	limits := []ration.Limit{
+		{Max: 5, Window: time.Hour, Algorithm: ration.SubWindows, Resolution: 3600 * time.Millisecond},
+		{Max: 5, Window: 2 * time.Hour, Algorithm: ration.SubWindows, Resolution: 7200 * time.Millisecond},
+		ration.PerHour(5),
+	}
+	_, err := newBudget(limits...).Remaining(t.Context(), ration.NewToken("a"))
+	require.NoError(t, err)
+	limits[2].Algorithm = ration.SubWindows
+	_, err = newBudget(limits...).Remaining(t.Context(), ration.NewToken("a"))
+	require.ErrorContains(t, err, "the limits have 2060 sub-windows: at most 2000 can be counted in one step: give them a longer Resolution")
+}
+
 func TestTheLimitsOfAnAccountAreOfFewScopes(t *testing.T) {
 	var limits []ration.Limit
 	for i := range 7 {

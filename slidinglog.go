@@ -29,12 +29,14 @@ type logEntry struct {
 func (e logEntry) after() int64 { return e.before + e.cost }
 
 const (
-	maxHoles  = 512
-	maxRuns   = 8
-	trimBatch = 64
-	maxPlaces = 32
-	maxLooks  = 512
-	dayMicros = 24 * 60 * 60 * 1_000_000
+	maxHoles    = 512
+	maxRuns     = 8  // of the same scopes
+	maxAllRuns  = 72 // of all, beside the first of each scopes
+	trimBatch   = 64
+	maxPlaces   = 32
+	maxLooks    = 512
+	searchLooks = 4
+	dayMicros   = 24 * 60 * 60 * 1_000_000
 )
 
 // spent returns the units that count of those booked from before on.
@@ -130,6 +132,24 @@ func (r *run) trim(now, window, largest int64) (slot int64, removed bool) {
 	return 0, false
 }
 
+// after is since, of which looks counts down how often it is to be found out.
+func (r *run) after(slot int64, looks *int) int64 {
+	if slot >= r.last || r.entries.len() == 0 {
+		return 0
+	}
+	*looks--
+	return r.since(slot)
+}
+
+// search is newest, which looks counts down as well; slot if there is none.
+func (r *run) search(need, slot int64, looks *int) int64 {
+	*looks -= searchLooks
+	if at, found := r.newest(need); found {
+		return at
+	}
+	return slot
+}
+
 // runs are those that a limit counts.
 type runs []*run
 
@@ -156,90 +176,140 @@ func (rs runs) endOfFirst(scopes string) int64 {
 			count, first = count+1, min(first, r.last)
 		}
 	}
-	if count < maxRuns {
+	if count == 0 || (count < maxRuns && len(rs) < maxAllRuns) {
 		return 0
 	}
 	return first
 }
 
-// leaves returns the slot at which, of all that counts after the given one, so
-// many units have been booked.
-func (rs runs) leaves(slot, units int64) int64 {
-	most := rs.since(slot) - units
-	if len(rs) == 1 {
-		at, _ := rs[0].newest(most)
-		return at
-	}
-	span := rs.last() - slot
-	return slot + 1 + int64(sort.Search(int(span-1), func(i int) bool { return rs.since(slot+1+int64(i)) <= most }))
+// A stretch is what counts of a run after its two ends.
+type stretch struct {
+	run         *run
+	most, least int64
+	units       int64 // after a slot between the two
 }
 
-// full returns the end of a window that ends in [low, high] and holds more than
-// room, and how much; the latest that there is.
-func (rs runs) full(low, high, window, room int64, looks *int) (at, units int64, found bool) {
-	*looks--
-	units = rs.since(low-window) - rs.since(high)
+// opens returns the first slot not before low after which no more than room units
+// count up to the slot high.
+func (rs runs) opens(low, high, room int64, looks *int) int64 {
+	if len(rs) == 1 {
+		return max(low, rs[0].search(rs[0].after(high, looks)+room, low, looks))
+	}
+	var few [8]stretch
+	some, units := few[:0], int64(0)
+	for _, r := range rs {
+		one := stretch{run: r, most: r.after(low, looks)}
+		if one.most > 0 {
+			one.least = r.after(high, looks)
+		}
+		if one.most > one.least {
+			some, units = append(some, one), units+one.most-one.least
+		}
+	}
 	if units <= room {
-		return 0, 0, false
+		return low
 	}
-	if low == high || *looks <= 0 {
-		return low, units, true
+	for turn := 0; len(some) > 1 && high-low > 1 && *looks > -2*maxLooks; turn++ {
+		middle := low + (high-low)/2
+		if turn%3 < 2 {
+			middle = max(low+1, min(guess(some, units, room, turn%3 == 1, middle, looks), high-1))
+		}
+		behind := int64(0)
+		for i := range some {
+			some[i].units = some[i].run.after(middle, looks)
+			behind += some[i].units - some[i].least
+		}
+		later, left := behind > room, some[:0]
+		for _, one := range some {
+			if later {
+				one.most = one.units
+			} else {
+				one.least = one.units
+			}
+			if one.most > one.least {
+				left = append(left, one)
+			}
+		}
+		some = left
+		if later {
+			low, units = middle, behind
+		} else {
+			high, units, room = middle, units-behind, room-behind
+		}
 	}
-	middle := low + (high-low)/2
-	if at, units, found = rs.full(middle+1, high, window, room, looks); found {
-		return at, units, true
+	if len(some) == 1 {
+		return some[0].run.search(some[0].least+room, high, looks)
 	}
-	return rs.full(low, middle, window, room, looks)
+	return high
+}
+
+// guess returns where in the run that has the most entries so many of them have left as
+// of all are to have left; or one as far again from the end.
+func guess(some []stretch, units, room int64, again bool, otherwise int64, looks *int) int64 {
+	longest := &some[0]
+	for i := range some {
+		if one := &some[i]; one.most-one.least > longest.most-longest.least {
+			longest = one
+		}
+	}
+	part := float64(units-room) / float64(units)
+	switch {
+	case again && part < 0.5:
+		part = 2 * part
+	case again:
+		part = 2*part - 1
+	}
+	left := max(1, int64(math.Ceil(float64(longest.most-longest.least)*part)))
+	return longest.run.search(longest.most-left, otherwise, looks)
 }
 
 // between returns the first slot in [from, until) at which no window holds more than
 // room, if there is one and it need not be looked for any longer.
-func (rs runs) between(from, until, room, window int64) (slot int64, found bool) {
-	looks, last := maxLooks, rs.last()
+func (rs runs) between(from, until, room, window int64, looks *int) (slot int64, found bool) {
+	last := rs.last()
 	slot = from
-	for place := 0; slot < until && place < maxPlaces && looks > 0; place++ {
-		at, units, full := rs.full(slot, max(slot, min(slot+window-1, last)), window, room, &looks)
-		if !full {
-			return slot, true
+	for place := 0; slot < until && place < maxPlaces; place++ {
+		ends := max(slot, min(slot+window-1, last))
+		for full := false; !full; {
+			if *looks <= 0 {
+				return 0, false
+			}
+			begins := rs.opens(slot-window, ends, room, looks)
+			if begins == slot-window {
+				return slot, true
+			}
+			full = begins > ends-window
+			ends = begins + window - 1
 		}
-		slot = max(slot+1, rs.leaves(at-window, units-room)+window)
+		slot = ends + 1
 	}
 	return 0, false
 }
 
 // earliest returns the first slot not before from at which no window holds more
 // than most with the new booking in it.
-func (rs runs) earliest(from, cost, most, window int64) int64 {
+func (rs runs) earliest(from, cost, most, window int64, looks *int) int64 {
 	room, last := most-cost, rs.last()
 	if last == 0 {
 		return from
 	}
-	if len(rs) == 1 && from >= last {
-		if slot, found := rs[0].newest(room); found {
-			return max(from, slot+window)
-		}
-		return from
-	}
-	if slot, found := rs.between(from, last, room, window); found {
+	if slot, found := rs.between(from, last, room, window, looks); found {
 		return slot
 	}
 	slot := max(from, last)
-	if units := rs.since(slot - window); units > room {
-		slot = max(slot, rs.leaves(slot-window, units-room)+window)
-	}
-	return slot
+	return rs.opens(slot-window, slot, room, looks) + window
 }
 
 // earliestAt is earliest as of now: what has passed takes nothing from the search of
 // what is ahead.
-func (rs runs) earliestAt(now, from, cost, most, window int64) int64 {
+func (rs runs) earliestAt(now, from, cost, most, window int64, looks *int) int64 {
 	if from < now && from < rs.last() {
-		if slot, found := rs.between(from, now, most-cost, window); found {
+		if slot, found := rs.between(from, now, most-cost, window, looks); found {
 			return slot
 		}
 		from = now
 	}
-	return rs.earliest(from, cost, most, window)
+	return rs.earliest(from, cost, most, window, looks)
 }
 
 // usage returns the units used of a limit, and when the next is free.
@@ -247,5 +317,6 @@ func (rs runs) usage(now, most, window int64) (used, freeAt int64) {
 	if used = rs.since(now - window); used == 0 {
 		return 0, 0
 	}
-	return used, rs.leaves(now-window, max(1, used-most+1)) + window
+	looks := maxLooks
+	return used, rs.opens(now-window, rs.last(), min(used, most)-1, &looks) + window
 }

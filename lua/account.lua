@@ -127,6 +127,7 @@ local function readCharge(account, set, now)
     free = base .. ':free:' .. account,
     fields = {}, dirty = {},
     runs = {}, limits = {},
+    covered = {}, -- the runs of each limit's scope, as they are asked for
     passed = {}, -- the holes whose slot has passed
     handedBack = false, -- whether there are any holes, passed or not
     first = true, -- whether its limits are those of the first revision
@@ -155,14 +156,19 @@ local function openCharge(charge)
         entries = entries + run.size
       end
     else
-      charge.runs[1] = openRun(charge.id, charge.kind, '', 0, now)
-      entries = charge.runs[1].size
+      local run = openRun(charge.id, charge.kind, '', 0, now)
+      entries = run.size
+      charge.runs[1] = entries > 0 and run or nil
     end
   end
   charge.empty = not charge.known or (set.log and entries == 0)
   -- Without the hash what was handed back is that of an account that was lost.
   if charge.known and call('EXISTS', charge.free) == 1 then
     charge.handedBack = true
+    local named = {}
+    for _, run in ipairs(charge.runs) do
+      named[run.letter .. run.number .. run.scopes] = run
+    end
     charge.unsure = #call('ZREVRANGEBYSCORE', charge.free, '+inf', text(now - set.window), 'LIMIT', 0, 1) > 0
     for _, name in ipairs(call('ZREVRANGEBYSCORE', charge.free, '(' .. text(now), '-inf', 'WITHSCORES')) do
       local hole = charge.passed[#charge.passed]
@@ -173,10 +179,9 @@ local function openCharge(charge)
         local letter, number, before, cost = parsePart(parts, 1)
         local scopes = scopesOf(lane)
         charge.passed[#charge.passed + 1] = {scopes = scopes, cost = cost}
-        for _, run in ipairs(charge.runs) do
-          if run.letter == letter and run.number == number and run.scopes == scopes then
-            unspentHole(run, before, cost)
-          end
+        local run = named[letter .. number .. scopes]
+        if run then
+          unspentHole(run, before, cost)
         end
       end
     end
@@ -193,11 +198,15 @@ local function covered(charge, scope)
   if scope == '-' then
     return charge.runs
   end
-  local runs = {}
-  for _, run in ipairs(charge.runs) do
-    if covers(scope, run.scopes) then
-      runs[#runs + 1] = run
+  local runs = charge.covered[scope]
+  if not runs then
+    runs = {}
+    for _, run in ipairs(charge.runs) do
+      if covers(scope, run.scopes) then
+        runs[#runs + 1] = run
+      end
     end
+    charge.covered[scope] = runs
   end
   return runs
 end
@@ -210,9 +219,11 @@ local function kept(max, keep, cost)
   return math.max(cost, math.floor(max * (1000 - keep) / 1000))
 end
 
--- settle returns the first slot not before from that every limit admits.
+-- settle returns the first slot not before from that every limit admits. What is
+-- looked at for that is bounded for all limits together.
 local function settle(charges, from, lane)
   local slot, cost, quiet, count = from, lane.cost, 0, 0
+  local looks = {left = LOOKS}
   local limits = {}
   for _, charge in ipairs(charges) do
     slot = math.max(slot, endOfFirst(charge.runs, lane.scopes))
@@ -230,7 +241,7 @@ local function settle(charges, from, lane)
     if counters[m.letter] then
       slot = counters[m.letter].earliest(m, slot, cost, max)
     else
-      slot = earliestInLog(covered(m.charge, m.scope), slot, cost, max, m.window)
+      slot = earliestInLog(covered(m.charge, m.scope), slot, cost, max, m.window, looks)
     end
     quiet = slot == earlier and quiet + 1 or 1
     at = at % count + 1
@@ -270,8 +281,8 @@ local function enterCharge(charge, lane, slot, cost, commit)
   local fields, dirty = charge.fields, charge.dirty
   local alone = lane.name == '' and not fields.runs and charge.set.log
   if not alone then
-    if charge.set.log and not fields['last:'] and charge.runs[1] then
-      fields['last:'], dirty['last:'] = text(charge.runs[1].last), true
+    if charge.set.log and not fields['last:'] then
+      fields['last:'], dirty['last:'] = text(charge.runs[1] and charge.runs[1].last or 0), true
     end
     fields['last:' .. lane.name], dirty['last:' .. lane.name] = text(slot), true
   end
@@ -419,6 +430,9 @@ local function trimCharge(charge)
   end
   for _, run in ipairs(charge.runs) do
     local slot = run.kind.trim(run, now, set.window, set.largest)
+    if slot then
+      run.known = {}
+    end
     if slot and charge.handedBack then
       -- A hole that is no longer in the log could be booked, and would not count.
       call('ZREMRANGEBYSCORE', charge.free, '-inf', '(' .. text(math.min(slot, now - set.window)))

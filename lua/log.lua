@@ -34,13 +34,16 @@ local logs = {}
 local MODULUS = 4503599627370496
 -- More holes than this are not kept: the oldest counts as spent.
 local HOLES = 512
--- More runs than this are not begun: who would need another waits for the first
--- run that ends.
-local RUNS = 8
+-- Of the same scopes no more runs than this are begun, and of all scopes together
+-- no more than that, beside the first of each: who would need another waits for the
+-- first run that ends.
+local RUNS, ALL_RUNS = 8, 72
 -- An overtaker that has found no room in so many places goes behind all others,
--- and so does one that has looked at so many parts of what lies ahead of it.
+-- and so does one for whom runs were looked at so often. To search a run for an
+-- entry is to look at it several times. Where behind all others its place is may
+-- take it twice as many looks again; then it is content with a later one.
 local PLACES = 32
-local LOOKS = 512
+local LOOKS, SEARCH = 512, 4
 
 local function pack(before, cost)
   return struct.pack('>I7I5', before, cost)
@@ -53,7 +56,7 @@ end
 -- openRun reads a run.
 local function openRun(account, kind, scopes, number, now)
   local run = {kind = logs[kind], letter = kind, account = account, scopes = scopes, number = number, now = now}
-  run.holes, run.unspent = {}, 0
+  run.holes, run.unspent, run.known = {}, 0, {}
   run.key = base .. run.kind.prefix .. account
   if scopes ~= '' or number > 0 then
     run.key = run.key .. ':' .. scopes .. '/' .. number
@@ -111,55 +114,99 @@ local function spent(run, age)
   return age - passed
 end
 
--- since returns the units of some runs that count with slots after the given one.
-local function since(runs, slot)
-  local units = 0
+-- unitsAfter returns the units of a run that count with slots after the given one. In
+-- one decision the same is asked again and again.
+local function unitsAfter(run, slot, looks)
   slot = math.max(slot, 0)
-  for _, run in ipairs(runs) do
-    local age = run.last > slot and run.size > 0 and run.kind.after(run, slot)
-    if age then
-      units = units + spent(run, age)
-    end
+  if slot >= run.last or run.size == 0 then
+    return 0
+  end
+  looks.left = looks.left - 1
+  local units = run.known[slot]
+  if not units then
+    local age = run.kind.after(run, slot)
+    units = age and spent(run, age) or 0
+    run.known[slot] = units
   end
   return units
 end
 
--- leaves returns the slot at which, of all that counts after the given one, so
--- many units have been booked.
-local function leaves(runs, slot, units, last)
-  if #runs == 1 then
-    return runs[1].kind.newest(runs[1], since(runs, slot) - units)
+-- since returns the units of some runs that count with slots after the given one.
+local function since(runs, slot)
+  local units, looks = 0, {left = 0}
+  for _, run in ipairs(runs) do
+    units = units + unitsAfter(run, slot, looks)
   end
-  local low, high, most = slot, last, since(runs, slot) - units
-  while high - low > 1 do
-    local middle = math.floor((low + high) / 2)
-    if since(runs, middle) <= most then
-      high = middle
-    else
-      low = middle
-    end
-  end
-  return high
+  return units
 end
 
--- full returns the end of a window that ends in [low, high] and holds more than
--- room, and how much; the latest that there is. A part of [low, high] in which all
--- windows together hold no more need not be looked at closer: of entries a window
--- apart, as those are that waited for each other, most parts hold few.
-local function full(runs, low, high, window, room, looks)
-  looks.left = looks.left - 1
-  local units = since(runs, low - window) - since(runs, high)
+-- newest returns the slot of a run's newest entry that, with all that counts since
+-- it, is more than need units.
+local function newest(run, need, looks)
+  looks.left = looks.left - SEARCH
+  return run.kind.newest(run, need)
+end
+
+-- opens returns the first slot not before low after which no more than room units
+-- count up to the slot high. A run with no entry between the two need not be looked
+-- at in between, and the closer they come the fewer runs have one.
+local function opens(runs, low, high, room, looks)
+  if #runs == 1 then
+    return math.max(low, newest(runs[1], unitsAfter(runs[1], high, looks) + room, looks) or low)
+  end
+  -- Of the runs with entries between the two, what counts after each; and of all what
+  -- counts in between.
+  local some, units, turn = {}, 0, 0
+  for _, run in ipairs(runs) do
+    local most = unitsAfter(run, low, looks)
+    local least = most > 0 and unitsAfter(run, high, looks) or 0
+    if most > least then
+      some[#some + 1], units = {run = run, most = most, least = least}, units + most - least
+    end
+  end
   if units <= room then
-    return nil
-  elseif low == high or looks.left <= 0 then
-    return low, units
+    return low
   end
-  local middle = math.floor((low + high) / 2)
-  local at, most = full(runs, middle + 1, high, window, room, looks)
-  if at then
-    return at, most
+  while #some > 1 and high - low > 1 and looks.left > -2 * LOOKS do
+    -- Where the slot is in the run that has the most entries it is about in all, and
+    -- it is between there and as far again from the end. Where the runs are not alike,
+    -- halving the distance every third time comes to an end.
+    local middle = math.floor((low + high) / 2)
+    turn = turn % 3 + 1
+    if turn < 3 then
+      local longest = some[1]
+      for _, one in ipairs(some) do
+        longest = one.most - one.least > longest.most - longest.least and one or longest
+      end
+      local part = (units - room) / units
+      if turn == 2 then
+        part = part < 0.5 and 2 * part or 2 * part - 1
+      end
+      local left = math.max(1, math.ceil((longest.most - longest.least) * part))
+      middle = newest(longest.run, longest.most - left, looks) or middle
+      middle = math.max(low + 1, math.min(middle, high - 1))
+    end
+    local behind = 0
+    for _, one in ipairs(some) do
+      one.units = unitsAfter(one.run, middle, looks)
+      behind = behind + one.units - one.least
+    end
+    local later, count = behind > room, 0
+    for i, one in ipairs(some) do
+      some[i] = nil
+      one[later and 'most' or 'least'] = one.units
+      if one.most > one.least then
+        count = count + 1
+        some[count] = one
+      end
+    end
+    if later then
+      low, units = middle, behind
+    else
+      high, units, room = middle, units - behind, room - behind
+    end
   end
-  return full(runs, low, middle, window, room, looks)
+  return #some == 1 and newest(some[1].run, some[1].least + room, looks) or high
 end
 
 local function lastOfRuns(runs)
@@ -172,16 +219,24 @@ end
 
 -- slotBetween returns the first slot in [from, before) at which no window holds more
 -- than room, if there is one and it need not be looked for any longer.
-local function slotBetween(runs, from, before, room, window, last)
-  local slot, place, looks = from, 0, {left = LOOKS}
-  while slot < before and place < PLACES and looks.left > 0 do
-    -- The windows with the slot in them end before one has passed.
-    local ends = math.max(slot, math.min(slot + window - 1, last))
-    local at, units = full(runs, slot, ends, window, room, looks)
-    if not at then
-      return slot
+local function slotBetween(runs, from, before, room, window, last, looks)
+  local slot, place = from, 0
+  while slot < before and place < PLACES do
+    -- The windows with the slot in them end before one has passed; those that end
+    -- later than this hold no more than room.
+    local ends, full = math.max(slot, math.min(slot + window - 1, last)), false
+    while not full do
+      if looks.left <= 0 then
+        return nil
+      end
+      local begins = opens(runs, slot - window, ends, room, looks)
+      if begins == slot - window then
+        return slot
+      end
+      full = begins > ends - window
+      ends = begins + window - 1
     end
-    slot, place = math.max(slot + 1, leaves(runs, at - window, units - room, last) + window), place + 1
+    slot, place = ends + 1, place + 1
   end
   return nil
 end
@@ -189,34 +244,25 @@ end
 -- earliestInLog returns the first slot not before from at which no window holds
 -- more than max with the new booking in it. From may be long ago, as of one whose
 -- lane was idle: what has passed takes nothing from the search of what is ahead.
-local function earliestInLog(runs, from, cost, max, window)
+local function earliestInLog(runs, from, cost, max, window, looks)
   local room, last = max - cost, lastOfRuns(runs)
   if last == 0 then
     return from
   end
   local now = runs[1].now
   if from < last and from < now then
-    local slot = slotBetween(runs, from, now, room, window, last)
+    local slot = slotBetween(runs, from, now, room, window, last, looks)
     if slot then
       return slot
     end
     from = now
   end
-  if #runs == 1 and from >= last then
-    -- The window that is to hold room units and the booking begins after this.
-    local slot = runs[1].kind.newest(runs[1], room)
-    return slot and math.max(from, slot + window) or from
-  end
-  local slot = slotBetween(runs, from, last, room, window, last)
+  local slot = slotBetween(runs, from, last, room, window, last, looks)
   if slot then
     return slot
   end
   slot = math.max(from, last)
-  local units = since(runs, slot - window)
-  if units > room then
-    slot = math.max(slot, leaves(runs, slot - window, units - room, last) + window)
-  end
-  return slot
+  return opens(runs, slot - window, slot, room, looks) + window
 end
 
 -- logUsage returns the units used of a limit, and when the next is free.
@@ -225,7 +271,7 @@ local function logUsage(runs, now, max, window)
   if units == 0 then
     return 0, 0
   end
-  return units, leaves(runs, now - window, math.max(1, units - max + 1), lastOfRuns(runs)) + window
+  return units, opens(runs, now - window, lastOfRuns(runs), math.min(units, max) - 1, {left = LOOKS}) + window
 end
 
 -- endOfFirst returns when the first run of those scopes ends that another booking
@@ -237,7 +283,10 @@ local function endOfFirst(runs, scopes)
       count, first = count + 1, math.min(first, run.last)
     end
   end
-  return count < RUNS and 0 or first
+  if count == 0 or (count < RUNS and #runs < ALL_RUNS) then
+    return 0
+  end
+  return first
 end
 
 -- enterRun enters units in the run that ends last before them.
@@ -254,9 +303,10 @@ local function enterRun(charge, scopes, slot, cost)
   end
   if not best then
     best = openRun(charge.id, charge.kind, scopes, count, charge.now)
-    charge.runs[#charge.runs + 1] = best
+    charge.runs[#charge.runs + 1], charge.covered = best, {}
   end
   local before = best.total
+  best.known = {}
   best.kind.append(best, slot, cost)
   best.fresh = best.fresh or best.size == 0
   best.size, best.touched = best.size + 1, true

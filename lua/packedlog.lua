@@ -59,9 +59,13 @@ local function packedPair(run, rank)
   return packedMember(run, pair[1], pair[2]), pair[3] and packedMember(run, pair[3], pair[4])
 end
 
+-- The strings of chunks in which a record was looked for, by their keys: who has
+-- looked for one looks for others.
+local strings = {}
+
 -- readHead reads how full a chunk is, and reports whether it is there.
 local function readHead(chunk)
-  local head = call('GETRANGE', chunk.key, 0, HEAD - 1)
+  local head = strings[chunk.key] or call('GETRANGE', chunk.key, 0, HEAD - 1)
   if #head < HEAD then
     return false
   end
@@ -71,17 +75,19 @@ end
 
 -- readRecord returns a chunk's record of that index, and first the one before it.
 local function readRecord(chunk, index)
-  local at = HEAD + RECORD * index
+  local whole = strings[chunk.key] or call('GETRANGE', chunk.key, 0, -1)
+  strings[chunk.key] = whole
   if index == 0 then
-    return 0, 0, struct.unpack('>I5I3', call('GETRANGE', chunk.key, at, at + RECORD - 1))
+    return 0, 0, struct.unpack('>I5I3', whole, HEAD + 1)
   end
-  return struct.unpack('>I5I3I5I3', call('GETRANGE', chunk.key, at - RECORD, at + RECORD - 1))
+  return struct.unpack('>I5I3I5I3', whole, HEAD + RECORD * (index - 1) + 1)
 end
 
 -- writeHead makes a chunk end with the record of those values.
 local function writeHead(chunk, count, delta, units)
   chunk.count, chunk.delta, chunk.units = count, delta, units
   call('SETRANGE', chunk.key, 0, struct.pack('>I2I5I3', count, delta, units))
+  strings[chunk.key] = nil
 end
 
 local function writeRecord(chunk, index, delta, units)

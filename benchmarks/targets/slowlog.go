@@ -140,6 +140,8 @@ func (h *history) chapters() []chapter {
 		{"the limit is lowered", func(ctx context.Context) error { return h.book(ctx, lowered, h.so(2000), 1, revision(2)) }},
 		{"the window is shortened", func(ctx context.Context) error { return h.book(ctx, shorter, h.so(2000), 1, revision(3)) }},
 		{"64 lanes of 6 scopes", h.lanes},
+		{"they are asked about", func(ctx context.Context) error { return h.ask(ctx, scoped()) }},
+		{"sub-windows of 1,000 cells", h.cells},
 		{"a pool of 1,000 tokens", h.pool},
 		{"1,000 accounts are paused", h.pauses},
 		{"a log is lost", h.lose},
@@ -267,19 +269,41 @@ func (h *history) overtake(ctx context.Context, of ration.Account) error {
 // lanes has requests of all sets of six scopes, the most that limits may have, each
 // a lane.
 func (h *history) lanes(ctx context.Context) error {
-	var scopes []string
-	of := account("scoped", ration.PerHour(5000))
-	for i := range 6 {
-		scopes = append(scopes, fmt.Sprintf("scope-%d", i))
-		of.Limits = append(of.Limits, ration.Limit{Max: 500, Window: time.Hour, Scope: scopes[i]})
-	}
+	of := scoped()
 	return h.book(ctx, of, h.so(2000), 1, func(i int, r *ration.BookRequest) {
-		for bit, scope := range scopes {
+		for bit, limit := range of.Limits[1:] {
 			if i>>bit&1 == 1 {
-				r.Scopes = append(r.Scopes, scope)
+				r.Scopes = append(r.Scopes, limit.Scope)
 			}
 		}
 	})
+}
+
+// scoped is an account of seven limits, six of which have a scope.
+func scoped() ration.Account {
+	of := account("scoped", ration.PerHour(5000))
+	for i := range 6 {
+		of.Limits = append(of.Limits, ration.Limit{Max: 500, Window: time.Hour, Scope: fmt.Sprintf("scope-%d", i)})
+	}
+	return of
+}
+
+// cells counts in as many sub-windows as the limits of an account may have, and has
+// bookings in all of them.
+func (h *history) cells(ctx context.Context) error {
+	of := account("cells")
+	for i := range 2 {
+		of.Limits = append(of.Limits, ration.Limit{
+			Max: 1000 + 100*i, Window: time.Hour + time.Duration(i)*time.Second, Algorithm: ration.SubWindows, Resolution: 3660 * time.Millisecond,
+		})
+	}
+	if err := h.fill(ctx, of, 1000); err != nil {
+		return err
+	}
+	if err := h.book(ctx, of, h.so(1000), 1, nil); err != nil {
+		return err
+	}
+	return h.ask(ctx, of)
 }
 
 // pool spends 1,000 tokens and goes on.

@@ -1,0 +1,22 @@
+package ration
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration/internal/redistest"
+)
+
+// A script may have 200 names of its own at a time, and one of all algorithms is the
+// longest.
+func TestAllAlgorithmsFitIntoOneScript(t *testing.T) {
+	client := redistest.Shared(t).Client(t)
+	var all algorithmSet
+	for _, a := range Algorithms() {
+		all = all.with(a)
+	}
+	for _, s := range []script{bookScript, cancelScript, enterScript, usageScript, resetScript} {
+		require.NoError(t, s.with(all).Load(t.Context(), client).Err(), s.name)
+	}
+}
