@@ -329,3 +329,35 @@ func (w *world) status(rt *rapid.T) {
 		require.True(rt, maps.Equal(want, s.PausedUntil), "%s: %v, not %v", w.names[i], s.PausedUntil, want)
 	}
 }
+
+// A pause that is over leaves no trace: of accounts that have been free since the same
+// instant both stores take the same.
+func TestStoresChooseAlikeWhenAPauseIsOver(t *testing.T) {
+	t.Parallel()
+	d := newRedisDesk(t)
+	stores := []ration.Store{new(ration.MemoryStore), d.store}
+	accounts := listOf(t, 3, ration.Limit{Max: 4, Window: time.Millisecond, Margin: -1})
+	book := func(cost int) (chosen []string) {
+		r := d.request(accounts, cost)
+		for _, store := range stores {
+			b, err := store.Book(t.Context(), r)
+			require.NoError(t, err)
+			chosen = append(chosen, b.Account)
+		}
+		return chosen
+	}
+	for range 3 {
+		chosen := book(2)
+		require.Equal(t, chosen[0], chosen[1])
+	}
+	for _, store := range stores {
+		_, err := store.Pause(t.Context(), ration.PauseRequest{Budget: d.budget, Account: accounts.At(0).ID, For: time.Microsecond, Now: d.now})
+		require.NoError(t, err)
+	}
+	book(1)
+	d.now = d.now.Add(998 * time.Microsecond)
+	for range 6 {
+		chosen := book(3)
+		require.Equal(t, chosen[0], chosen[1])
+	}
+}

@@ -136,14 +136,18 @@ func (b *memoryBudget) consider(r *BookRequest, l *lane, at int, shared []*charg
 
 // score returns the account's score as it was considered for a booking.
 func (c *candidate) score(l *lane) int64 {
-	account := c.charges[0].account
-	switch {
-	case c.charges[0].unsure():
+	own := c.charges[0]
+	if own.unsure() {
 		return 0
-	case l.cost == 1:
-		return max(c.rule, account.paused)
 	}
-	return max(c.charges[0].score(*l, false), account.paused)
+	score := c.rule
+	if l.cost != 1 {
+		score = own.score(*l, false)
+	}
+	if own.account.paused > own.now {
+		score = max(score, own.account.paused)
+	}
+	return score
 }
 
 // score returns the slot of a booking of one unit that comes long ago. It is not

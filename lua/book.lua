@@ -312,6 +312,9 @@ local function consider(member, common, commonFrom)
   end
   local charges = {charge, unpack(common)}
   local paused = pausedUntil(account)
+  if paused <= now then
+    paused = 0 -- it is over, and quick.lua does not look for it
+  end
   local last = lastOf(charge, lane.name)
   local rule = settle({charge}, last, lane)
   local from = math.max(commonFrom, paused, careful)
