@@ -133,11 +133,38 @@ local function quick()
     return (a.total - struct.unpack('>I7', entry)) % 4503599627370496
   end
 
+  -- Of bookings that each wait for another entry the next one's is most often the next:
+  -- limit.near has some, as the units booked up to the end of each and its slot;
+  -- limit.begins are those up to the first of them.
+  local function gather(a, limit, entries)
+    for i = 1, #entries, 2 do
+      local units, cost = struct.unpack('>I7I5', entries[i])
+      local ends = a.total - (a.total - units) % 4503599627370496 + cost
+      if i == 1 then
+        limit.begins = ends - cost
+      end
+      entries[i], entries[i + 1] = ends, tonumber(entries[i + 1])
+    end
+    limit.near, limit.at = entries, 1
+  end
+
+  -- gathered returns the slot of the entry among limit.near that the unit behind so many is
+  -- in, and the units booked up to its end.
+  local function gathered(limit, bound)
+    local near, at = limit.near, limit.at
+    while near[at] and near[at] < bound do
+      at = at + 2
+    end
+    limit.at = at
+    if near[at] and (near[at - 2] or limit.begins) < bound then
+      return near[at + 1], near[at]
+    end
+    return nil
+  end
+
   -- newest returns the slot of the newest entry that, with all since it, is more
-  -- than need units, and the units booked up to its end. Of bookings that each wait
-  -- for another entry the next one's is most often the next: limit.near has some, as
-  -- many as may be needed for the units that wait, as the units booked up to the end
-  -- of each and its slot; limit.begins are those up to the first of them.
+  -- than need units, and the units booked up to its end. So many units wait behind
+  -- those that it is asked for.
   local function newest(a, limit, need, waiting)
     if a.total - a.logged > need then
       for i = #a.entries, 1, -1 do
@@ -147,23 +174,28 @@ local function quick()
         end
       end
     end
-    local near, at, bound = limit.near, limit.at, a.total - need
-    if near then
-      while near[at] and near[at] < bound do
-        at = at + 2
-      end
-      limit.at = at
-      if near[at] and (near[at - 2] or limit.begins) < bound then
-        return near[at + 1], near[at]
-      end
+    local bound, slot, behind = a.total - need, nil, nil
+    if limit.near then
+      slot, behind = gathered(limit, bound)
+    end
+    -- Who came last waits, most often for an entry a window before: the next one is
+    -- there, or soon behind.
+    local from = limit.near and limit.near[#limit.near] or (a.last > now and a.last - limit.window)
+    if not slot and from and from ~= limit.from then
+      limit.from = from
+      gather(a, limit, call('ZRANGEBYSCORE', a.key, string.format('%.0f', from), '+inf', 'WITHSCORES',
+        'LIMIT', 0, math.min(64, 3 + math.floor(waiting / a.weight))))
+      slot, behind = gathered(limit, bound)
+    end
+    if slot then
+      return slot, behind
     end
     a.size = a.size or call('ZCARD', a.key)
     -- What is known: of the entry behind high, and of the one at low, the units
     -- since. The first guess is right if all entries are like the last.
     local low, high = 0, a.size - 1
     local more, less = nil, a.total - a.logged
-    local looks = 0
-    at = math.max(0, high - math.floor((need - less) / a.weight))
+    local at, looks = math.max(0, high - math.floor((need - less) / a.weight)), 0
     while low <= high do
       local entry = call('ZRANGE', a.key, at, at, 'WITHSCORES')
       local since, of = age(a, entry[1]), struct.unpack('>I5', entry[1], 8)
@@ -171,12 +203,7 @@ local function quick()
         high, less = at - 1, since
       elseif since - of <= need then
         if waiting > 0 then
-          near = call('ZRANGE', a.key, at + 1, at + math.min(63, 1 + math.floor(waiting / of)), 'WITHSCORES')
-          for i = 1, #near, 2 do
-            local units, cost = struct.unpack('>I7I5', near[i])
-            near[i], near[i + 1] = a.total - (a.total - units) % 4503599627370496 + cost, tonumber(near[i + 1])
-          end
-          limit.near, limit.at, limit.begins = near, 1, a.total - since + of
+          gather(a, limit, call('ZRANGE', a.key, at + 1, at + math.min(63, 1 + math.floor(waiting / of)), 'WITHSCORES'))
         end
         return tonumber(entry[2]), a.total - since + of
       else
@@ -413,8 +440,8 @@ local function quick()
         add[2 * i] = struct.pack('>I7I5', entry.before, entry.cost)
       end
       call('ZADD', a.key, unpack(add))
-      -- Once in a while is enough.
-      local often = math.floor(a.total / 64) > math.floor(a.logged / 64)
+      -- Once in a while is enough: about every 64 entries, if all are like the last.
+      local often = math.floor(a.total / a.weight / 64) > math.floor(a.logged / a.weight / 64)
       if #accounts == 1 and (often or seen < now - 10000 or seen == now) then
         local opens = '(' .. string.format('%.0f', now - a.window)
         local left = call('ZRANGEBYSCORE', a.key, opens, '+inf', 'LIMIT', 0, 1)[1]
