@@ -102,7 +102,7 @@ func (s *RedisStore) Cancel(ctx context.Context, r CancelRequest) error {
 	return err
 }
 
-// Enter implements [Store]. More than 100 spendings it enters in several round trips,
+// Enter implements [Store]. More than 50 spendings it enters in several round trips,
 // each of which is one atomic step: of a request that failed some may have been
 // entered, which to make it again with its ID does not enter again.
 func (s *RedisStore) Enter(ctx context.Context, r EnterRequest) error {
@@ -128,7 +128,7 @@ func (s *RedisStore) Enter(ctx context.Context, r EnterRequest) error {
 }
 
 // enterBatch bounds the work of one script.
-const enterBatch = 100
+const enterBatch = 50
 
 // partOf returns what one script enters of a request. Each part has an ID of its own,
 // the same whenever the request is made again. The total is entered with the first,
@@ -175,40 +175,44 @@ func isRedisEntry(entry string) bool {
 
 var errOtherStore = errors.New("ration: the booking's Entry is not one of this store")
 
-// usageBatch bounds the work of one script: a pool of more accounts is asked
-// for in several.
+// usageBatch is how many accounts a script is asked for.
 const usageBatch = 100
 
-// Usage implements [Store]. Of more than 100 accounts it asks in several round
-// trips, each of which is one atomic step.
+// Usage implements [Store]. Of many accounts, or where much is to be looked at, it asks
+// in several round trips, each of which is one atomic step.
 func (s *RedisStore) Usage(ctx context.Context, r UsageRequest) ([]Usage, error) {
 	if err := r.validate(); err != nil {
 		return nil, err
 	}
 	all := make([]Usage, 0, r.Accounts.Len())
-	for len(all) < r.Accounts.Len() {
-		first := len(all)
-		count := min(usageBatch, r.Accounts.Len()-first)
-		args := r.Accounts.arguments([]any{micros(r.Now)}, cmp.Or(r.Now, time.Now()))
-		for i := range count {
-			args = append(args, r.Accounts.member(first+i))
+	for at, limit := 0, 0; at < r.Accounts.Len(); {
+		args := r.Accounts.arguments([]any{micros(r.Now), limit + 1}, cmp.Or(r.Now, time.Now()))
+		ends := min(at+usageBatch, r.Accounts.Len())
+		for i := at; i < ends; i++ {
+			args = append(args, r.Accounts.member(i))
 		}
 		reply, err := s.run(ctx, "usage", usageScript.with(r.Accounts.counts|logsOnly), r.Budget, args)
 		if err != nil {
 			return nil, err
 		}
 		now, next := reply.instant(0), 1
-		for i := range count {
-			account := r.Accounts.At(first + i)
-			u := Usage{Account: account.ID, Now: now, PausedUntil: reply.instant(next)}
+		for at < ends && next < len(reply.parts) {
+			account := r.Accounts.At(at)
+			paused := reply.instant(next)
 			next++
-			for _, limit := range account.Limits {
-				u.Limits = append(u.Limits, newLimitUsage(limit, reply.number(next), reply.number(next+1)))
+			if limit == 0 {
+				all = append(all, Usage{Account: account.ID, Now: now, PausedUntil: paused})
+			}
+			u := &all[at]
+			for ; limit < len(account.Limits) && next < len(reply.parts); limit++ {
+				u.Limits = append(u.Limits, newLimitUsage(account.Limits[limit], reply.number(next), reply.number(next+1)))
 				next += 2
 			}
-			all = append(all, u)
+			if limit == len(account.Limits) {
+				at, limit = at+1, 0
+			}
 		}
-		if reply.err != nil || next != len(reply.parts) {
+		if reply.err != nil || next != len(reply.parts) || next < 4 {
 			return nil, reply.bad("usage")
 		}
 	}

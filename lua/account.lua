@@ -37,6 +37,9 @@
 
 -- scopesOf returns the scopes of a lane.
 local function scopesOf(lane)
+  if lane == '' then
+    return '' -- as most are
+  end
   return string.match(lane, '^!?([^~]*)')
 end
 
@@ -83,6 +86,9 @@ local PART = 14 -- of an entry: letter and number of the run, and 12 bytes
 -- parse reads an entry as a booking names it, LANE, a zero, and one part for
 -- each account; in the set of free ones '!' stands before those of others.
 local function parse(entry)
+  if #entry == 1 + PART and string.byte(entry) == 0 then
+    return '', string.sub(entry, 2) -- as most are
+  end
   local lane, parts = string.match(entry, '^([^%z]*)%z(.*)$')
   if not lane or #parts == 0 or #parts % PART ~= 0 then
     return nil

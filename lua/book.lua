@@ -60,7 +60,7 @@
 
 -- After so many commands a script leaves the rest to another, and after so many
 -- microseconds, where the clock tells.
-local ENOUGH, LONG = 600, 2000
+local ENOUGH, LONG = 300, 1000
 -- So many limits are read before all else. Where there are more, those of others than
 -- are needed are not read at all.
 local READ = 128

@@ -3,12 +3,12 @@
 -- handed back. ARGV and what is returned are those of usage.lua.
 
 local function glance()
-  local sets = tonumber(ARGV[3])
-  if ARGV[2] ~= '0' or not sets or #ARGV ~= sets + 4 then
+  local sets = tonumber(ARGV[4])
+  if ARGV[2] ~= '1' or ARGV[3] ~= '0' or not sets or #ARGV ~= sets + 5 then
     return nil
   end
   local number, account = string.match(ARGV[#ARGV], '^(%d+):(.+)$')
-  local set = ARGV[3 + tonumber(number or 0)]
+  local set = ARGV[4 + tonumber(number or 0)]
   if not account or not set then
     return nil
   end

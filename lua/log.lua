@@ -100,6 +100,9 @@ end
 
 -- spent returns how many of the units of that age count.
 local function spent(run, age)
+  if run.unspent == 0 then
+    return age
+  end
   local low, high, passed = 1, #run.holes, 0
   while low <= high do
     local middle = math.floor((low + high) / 2)
@@ -112,6 +115,16 @@ local function spent(run, age)
     end
   end
   return age - passed
+end
+
+-- beyond is a slot as the bound of a range without it. Many runs are asked for one
+-- slot, and to spell it out takes as long as to look it up.
+local spelt, bound
+local function beyond(slot)
+  if slot ~= spelt then
+    spelt, bound = slot, '(' .. text(slot)
+  end
+  return bound
 end
 
 -- unitsAfter returns the units of a run that count with slots after the given one. In

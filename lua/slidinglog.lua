@@ -73,7 +73,7 @@ logs.L = {
   end,
 
   after = function(run, slot)
-    local entry = call('ZRANGEBYSCORE', run.key, '(' .. text(slot), '+inf', 'LIMIT', 0, 1)[1]
+    local entry = call('ZRANGEBYSCORE', run.key, beyond(slot), '+inf', 'LIMIT', 0, 1)[1]
     if not entry then
       return nil
     end

@@ -1,15 +1,21 @@
 -- usage.lua: tells what is used of some accounts. It writes nothing.
 --
 -- ARGV  1 now, in microseconds; '' for the server's clock
---       2 how many zones follow, then each: see readZones
+--       2 which limit of the first account is asked for first: 1 for all
+--       3 how many zones follow, then each: see readZones
 --         how many sets of limits follow, then each: see limitset
 --         the accounts, SET:ACCOUNT (sets count from 1)
 -- returns {now, then for each account: end of its pause or 0,
---          then for each of its limits: units used, when the next is free or 0}
+--          then for each of its limits: units used, when the next is free or 0},
+--         as far as it came: what is left out is asked for again
+
+-- After so many commands a script leaves the rest to another.
+local ENOUGH = 300
 
 local now = clock(ARGV[1], offset())
 local sets = {}
-local first = readZones(2)
+local skip = whole(ARGV[2], 'the first limit', 1, 1000) - 1
+local first = readZones(3)
 for i = 1, whole(ARGV[first], 'the number of limit sets', 1, 10000) do
   sets[i] = limitset(ARGV[first + i])
 end
@@ -28,15 +34,23 @@ for i = first + #sets + 1, #ARGV do
   openCharge(charge)
   local paused = pausedUntil(account)
   reply[#reply + 1] = paused > now and text(paused) or '0'
-  for _, m in ipairs(charge.limits) do
+  for at, m in ipairs(charge.limits) do
     local units, free
-    if counters[m.letter] then
+    if at <= skip then
+      units = nil
+    elseif counters[m.letter] then
       units, free = counters[m.letter].usage(m, now)
     else
       units, free = logUsage(covered(charge, m.scope), now, m.max, m.window)
     end
-    reply[#reply + 1] = text(units)
-    reply[#reply + 1] = text(free)
+    if units then
+      reply[#reply + 1] = text(units)
+      reply[#reply + 1] = text(free)
+      if work > ENOUGH then
+        return reply
+      end
+    end
   end
+  skip = 0
 end
 return reply
