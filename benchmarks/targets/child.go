@@ -31,6 +31,7 @@ type order struct {
 	Window  time.Duration
 	Profile bool        // of wait
 	Slots   []time.Time // of replay
+	Came    []bool      // of replay, whether the slot had come
 }
 
 // jobs are what a process can do. What must be kept until the process ends is
