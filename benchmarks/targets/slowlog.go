@@ -203,7 +203,7 @@ func (h *history) bookOn(ctx context.Context, list *ration.Accounts, calls, cost
 
 // longest bounds what a chapter does at once. What takes longer has had commands
 // that are much too slow, and more of them would tell nothing more.
-const longest = 10 * time.Second
+const longest = time.Minute
 
 // times does the work so often, from 64 goroutines, or until that has taken too
 // long.
