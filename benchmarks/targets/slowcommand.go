@@ -26,16 +26,35 @@ func (c slowCommand) took() time.Duration { return min(c.logged, c.cpu) }
 
 // A stopwatch is a hook of go-redis that lets one command of a client go at a time,
 // so that what is used of the processor is that command's, and looks each up in the
-// SLOWLOG.
+// SLOWLOG. After each that stands there it has Redis do some work that is the same each
+// time, and looks that up as well: what it takes at worst is the machine's doing.
 type stopwatch struct {
-	rdb  *redis.Client // that of the judge
-	ours string        // the client's name
+	rdb    *redis.Client // that of the judge
+	ours   string        // the client's name
+	steady *redis.Client // of the work that is the same
 
-	mu   sync.Mutex // protects all below, and is held while a command is under way
-	used time.Duration
-	slow []slowCommand // since they were taken
-	err  error
+	mu    sync.Mutex // protects all below, and is held while a command is under way
+	used  time.Duration
+	slow  []slowCommand // since they were taken
+	same  []slowCommand // likewise, of the work that is the same
+	turns int           // how much that is
+	err   error
 }
+
+// sameWork is work that is the same each time.
+var sameWork = redis.NewScript(`
+	local sum = 0
+	for i = 1, tonumber(ARGV[1]) do
+		sum = sum + i % 7
+	end
+	return sum`)
+
+// sameTime is what that work takes at best: as long as the least of the commands that
+// stand in the SLOWLOG, so that others are rather held up than it.
+const sameTime = logged
+
+// steadyName is the name of its client.
+const steadyName = "steady"
 
 // DialHook implements redis.Hook.
 func (w *stopwatch) DialHook(next redis.DialHook) redis.DialHook { return next }
@@ -57,11 +76,14 @@ func (w *stopwatch) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		defer w.mu.Unlock()
 		begun := time.Now()
 		err := next(ctx, cmd)
-		passed := time.Since(begun)
-		before := w.used
-		if w.used, w.err = processorTime(ctx, w.rdb, w.err); passed >= logged {
-			w.look(ctx, w.used-before)
+		if !w.look(ctx, time.Since(begun), w.ours, &w.slow) {
+			return err
 		}
+		begun = time.Now()
+		if failed := sameWork.Run(ctx, w.steady, nil, w.turns).Err(); failed != nil && w.err == nil {
+			w.err = failed
+		}
+		w.look(ctx, time.Since(begun), steadyName, &w.same)
 		return err
 	}
 }
@@ -69,8 +91,13 @@ func (w *stopwatch) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // logged is from when on commands stand in the SLOWLOG.
 const logged = time.Millisecond
 
-// look notes what the SLOWLOG has of the last command, and empties it.
-func (w *stopwatch) look(ctx context.Context, cpu time.Duration) {
+// look notes what the SLOWLOG has of the client's last command, and empties it. It
+// reports whether that has anything.
+func (w *stopwatch) look(ctx context.Context, passed time.Duration, client string, into *[]slowCommand) bool {
+	before := w.used
+	if w.used, w.err = processorTime(ctx, w.rdb, w.err); passed < logged {
+		return false
+	}
 	all, err := w.rdb.SlowLogGet(ctx, -1).Result()
 	if err == nil {
 		err = w.rdb.Do(ctx, "SLOWLOG", "RESET").Err()
@@ -78,11 +105,13 @@ func (w *stopwatch) look(ctx context.Context, cpu time.Duration) {
 	if err != nil && w.err == nil {
 		w.err = err
 	}
+	found := false
 	for _, entry := range all {
-		if entry.ClientName == w.ours {
-			w.slow = append(w.slow, slowCommand{entry.Duration, cpu})
+		if entry.ClientName == client {
+			*into, found = append(*into, slowCommand{entry.Duration, w.used - before}), true
 		}
 	}
+	return found
 }
 
 // begin reads what the processor was used for before. All commands that take as long
@@ -97,6 +126,16 @@ func (w *stopwatch) begin(ctx context.Context) error {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	const turns = 10_000
+	least := time.Hour
+	for range 50 {
+		begun := time.Now()
+		if err := sameWork.Run(ctx, w.steady, nil, turns).Err(); err != nil {
+			return err
+		}
+		least = min(least, time.Since(begun))
+	}
+	w.turns = int(turns*sameTime/least) + turns/10
 	w.used, w.err = processorTime(ctx, w.rdb, nil)
 	return w.err
 }
@@ -108,6 +147,16 @@ func (w *stopwatch) take() ([]slowCommand, error) {
 	slow := w.slow
 	w.slow = nil
 	return slow, w.err
+}
+
+// tooSlow returns how many commands were slower than slowest, and the longest time of one.
+func tooSlow(commands []slowCommand) (count int, worst time.Duration) {
+	for _, c := range commands {
+		if worst = max(worst, c.took()); c.took() > slowest {
+			count++
+		}
+	}
+	return count, worst
 }
 
 // processorTime is how long Redis's main thread has been run, or all of its threads

@@ -45,7 +45,9 @@ func slowlog(ctx context.Context, b *bench) ([]check, error) {
 	// Patient: a slow command is to be found in the SLOWLOG.
 	client := redis.NewClient(&redis.Options{Addr: server.Addr, ClientName: ours, ReadTimeout: time.Minute, MaxRetries: -1})
 	defer client.Close()
-	h := &history{large: b.large, rdb: rdb, store: &ration.RedisStore{Client: client, Timeout: time.Minute}, watch: &stopwatch{rdb: rdb, ours: ours}}
+	steady := redis.NewClient(&redis.Options{Addr: server.Addr, ClientName: steadyName, ReadTimeout: time.Minute, MaxRetries: -1})
+	defer steady.Close()
+	h := &history{large: b.large, rdb: rdb, store: &ration.RedisStore{Client: client, Timeout: time.Minute}, watch: &stopwatch{rdb: rdb, ours: ours, steady: steady}}
 	if err := h.watch.begin(ctx); err != nil {
 		return nil, err
 	}
@@ -72,11 +74,25 @@ func slowlog(ctx context.Context, b *bench) ([]check, error) {
 	if h.held > 0 {
 		figures += fmt.Sprintf("; in the SLOWLOG are %d more, in which Redis was not run all the time: of its processor none used so much", h.held)
 	}
+	_, worst := tooSlow(h.watch.same)
+	b.note("slowest-command-that-does-the-same", "ms", float64(worst)/1e6)
 	return []check{{
-		what:     fmt.Sprintf("slower than %v, in a history of %s commands on up to %s entries", slowest, number(float64(requests)), number(float64(b.large))),
-		measured: []float64{float64(h.over)}, target: atMost(0, "commands"),
+		hindrance: h.heldUp(),
+		what:      fmt.Sprintf("slower than %v, in a history of %s commands on up to %s entries", slowest, number(float64(requests)), number(float64(b.large))),
+		measured:  []float64{float64(h.over)}, target: atMost(0, "commands"),
 		figures: figures,
 	}}, nil
+}
+
+// heldUp tells how often a command that does the same each time was as slow, if ours were
+// no more often.
+func (h *history) heldUp() string {
+	count, worst := tooSlow(h.watch.same)
+	if h.over == 0 || count < h.over {
+		return ""
+	}
+	return fmt.Sprintf("a script that does the same each time, in %v at best, was called behind each of ours that took so long, and took longer than %v as often: %d times, up to %s ms",
+		sameTime, slowest, count, number(float64(worst)/1e6))
 }
 
 // look judges the commands of a chapter, and returns the longest time of one. That is
@@ -86,13 +102,9 @@ func (h *history) look(chapter string) (worst time.Duration, err error) {
 	if err != nil {
 		return 0, err
 	}
-	over := 0
+	count, worst := tooSlow(all)
 	for _, c := range all {
-		worst = max(worst, c.took())
-		switch {
-		case c.took() > slowest:
-			over++
-		case c.logged > slowest:
+		if c.took() <= slowest && c.logged > slowest {
 			h.held++
 			h.slow = append(h.slow, fmt.Sprintf("%s: %v in the SLOWLOG, of which Redis was run for %v at most", chapter, c.logged, c.cpu))
 		}
@@ -100,13 +112,13 @@ func (h *history) look(chapter string) (worst time.Duration, err error) {
 	if worst > h.worst {
 		h.worst, h.when = worst, chapter
 	}
-	h.over += over
-	if h.cut && over == 0 {
+	h.over += count
+	if h.cut && count == 0 {
 		return 0, fmt.Errorf("%s: it took longer than %v and no command was slow", chapter, longest)
 	}
 	h.cut = false
-	if over > 0 {
-		h.slow = append(h.slow, fmt.Sprintf("%s: %d commands, up to %v", chapter, over, worst))
+	if count > 0 {
+		h.slow = append(h.slow, fmt.Sprintf("%s: %d commands, up to %v", chapter, count, worst))
 	}
 	return worst, nil
 }

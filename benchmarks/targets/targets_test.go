@@ -235,7 +235,11 @@ func TestFleetIsJudged(t *testing.T) {
 func TestSlowCommandsAreFound(t *testing.T) {
 	b := small(t)
 	const ours = "ours"
-	h := &history{rdb: b.rdb, watch: &stopwatch{rdb: b.rdb, ours: ours}}
+	named := *b.rdb.Options()
+	named.ClientName = steadyName
+	steady := redis.NewClient(&named)
+	defer steady.Close()
+	h := &history{rdb: b.rdb, watch: &stopwatch{rdb: b.rdb, ours: ours, steady: steady}}
 	require.NoError(t, h.watch.begin(t.Context()))
 	slow := func(name string) {
 		of := *b.rdb.Options()
@@ -258,6 +262,7 @@ func TestSlowCommandsAreFound(t *testing.T) {
 	require.GreaterOrEqual(t, worst, 12*time.Millisecond)
 	require.Equal(t, 1, h.over)
 	require.Equal(t, "second", h.when)
+	require.Len(t, h.watch.same, 1, "the same work was done behind it")
 	_, err = h.look("third")
 	require.NoError(t, err)
 	require.Equal(t, 1, h.over, "what was seen is not seen again")
@@ -269,6 +274,11 @@ func TestSlowCommandsAreFound(t *testing.T) {
 	require.Equal(t, 3*time.Millisecond, worst)
 	require.Equal(t, []int{1, 1}, []int{h.over, h.held})
 	require.Contains(t, h.slow[len(h.slow)-1], "of which Redis was run for 2ms at most")
+
+	h.watch.same = []slowCommand{{logged: 9 * time.Millisecond, cpu: 9 * time.Millisecond}}
+	require.Empty(t, h.heldUp(), "the machine takes no work as long as one command of ours took")
+	h.watch.same = append(h.watch.same, slowCommand{logged: 12 * time.Millisecond, cpu: 13 * time.Millisecond})
+	require.Contains(t, h.heldUp(), "as often: 1 times, up to 12 ms")
 }
 
 func TestFillLogProvesWhatItFilled(t *testing.T) {
