@@ -179,12 +179,17 @@ local function quick()
       slot, behind = gathered(limit, bound)
     end
     -- Who came last waits, most often for an entry a window before: the next one is
-    -- there, or soon behind.
+    -- there, or soon behind. If it is before that this limit makes nobody wait.
     local from = limit.near and limit.near[#limit.near] or (a.last > now and a.last - limit.window)
     if not slot and from and from ~= limit.from then
+      local first = not limit.near
       limit.from = from
       gather(a, limit, call('ZRANGEBYSCORE', a.key, string.format('%.0f', from), '+inf', 'WITHSCORES',
         'LIMIT', 0, math.min(64, 3 + math.floor(waiting / a.weight))))
+      if first and limit.begins >= bound then
+        limit.near, limit.from = nil, nil
+        return nil
+      end
       slot, behind = gathered(limit, bound)
     end
     if slot then
@@ -226,20 +231,15 @@ local function quick()
   -- there is from then on.
   local function settle(a, cost, from, waiting)
     local slot, wide = from, math.huge
-    if not a.limits[2] then
-      -- Of a single limit that binds the room is what it has, which is most bookings'
-      -- case where a quota is spent.
-      local limit = a.limits[1]
-      local binds, behind = newest(a, limit, limit.max - cost, waiting)
-      if binds and binds + limit.window >= from then
-        return binds + limit.window, behind + limit.max
-      end
-    end
     for _, limit in ipairs(a.limits) do
       limit.binds, limit.behind = newest(a, limit, limit.max - cost, waiting)
       if limit.binds then
         slot = math.max(slot, limit.binds + limit.window)
       end
+    end
+    local only = not a.limits[2] and a.limits[1]
+    if only and only.binds and only.binds + only.window == slot then
+      return slot, only.behind + only.max
     end
     -- Who waits leaves no room but what the limit that binds has, and if nobody comes
     -- after it that need not be known better.
