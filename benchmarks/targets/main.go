@@ -139,8 +139,8 @@ func measure(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.SetOutput(stderr)
 	var cfg config
 	which := flags.String("rows", "", "which to measure, as `numbers` with commas; empty: all")
-	flags.IntVar(&cfg.rounds, "rounds", 6, "how often the contenders of a row take `turns`")
-	flags.DurationVar(&cfg.each, "each", 500*time.Millisecond, "how long one turn takes")
+	flags.IntVar(&cfg.rounds, "rounds", 8, "how often the contenders of a row take `turns`")
+	flags.DurationVar(&cfg.each, "each", 400*time.Millisecond, "how long one turn takes")
 	flags.IntVar(&cfg.before, "calls", fullBefore, "how many `calls` the logs of rows 1, 2, 3, 5, 7 and 8 are of")
 	flags.IntVar(&cfg.large, "large", fullLarge, "`entries` in the large logs of rows 4, 6 and 13, of which the last has fewer of all else with fewer")
 	flags.IntVar(&cfg.waiting, "waiting", fullWaiting, "`goroutines` that wait in row 11")
