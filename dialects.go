@@ -16,7 +16,7 @@ import (
 func adjustBinance(a *Answer, f *Feedback) {
 	var names []string
 	for name := range a.Header {
-		if strings.HasPrefix(strings.ToUpper(name), "X-MBX-") {
+		if strings.HasPrefix(strings.ToUpper(name), "X-MBX-") && nameOf(name) != "" {
 			names = append(names, name)
 		}
 	}
@@ -217,7 +217,7 @@ func adjustSalesforce(a *Answer, f *Feedback) {
 func adjustZendesk(a *Answer, f *Feedback) {
 	var names []string
 	for name := range a.Header {
-		if strings.HasPrefix(strings.ToLower(name), "zendesk-ratelimit-") {
+		if strings.HasPrefix(strings.ToLower(name), "zendesk-ratelimit-") && nameOf(name) != "" {
 			names = append(names, name)
 		}
 	}

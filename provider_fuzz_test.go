@@ -70,8 +70,8 @@ func checkBounded(t *testing.T, f ration.Feedback) {
 		require.True(t, w.Reset.Value >= 0 && w.Reset.Value <= 366*day && w.Length.Value >= 0 && w.Length.Value <= 366*day, "%+v", w)
 		require.False(t, w.Reset.Known && w.Reset.Value == 0, "%+v", w)
 		require.False(t, math.IsNaN(w.UsedPercent.Value) || math.IsInf(w.Rate, 0) || math.IsNaN(w.Rate) || w.UsedPercent.Value < 0, "%+v", w)
-		for _, name := range []string{w.Name, w.Unit, w.Object} {
-			require.LessOrEqual(t, len(name), 64)
+		for _, name := range []string{w.Name, w.Unit, w.Object, w.By, string(w.Scope)} {
+			require.LessOrEqual(t, len(name), 64, "%+v", w)
 			require.NotContains(t, name, "\n")
 		}
 	}
