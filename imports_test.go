@@ -4,6 +4,7 @@ import (
 	"go/parser"
 	"go/token"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,23 +15,27 @@ import (
 
 // Who imports the library gets these modules with it, and no others.
 func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
-	allowed := []string{
-		"github.com/cenkalti/backoff/v4",
-		"github.com/redis/go-redis/v9",
-		"golang.org/x/sync",
-	}
-	entries, err := os.ReadDir(".")
+	const own = "github.com/ration-go/ration/"
+	onlyImports(t, ".", "ration", "github.com/cenkalti/backoff/v4", "github.com/redis/go-redis/v9", "golang.org/x/sync",
+		own+"internal/jsonprefix", own+"internal/ratelimitfield")
+	onlyImports(t, "internal/jsonprefix", "jsonprefix")
+	onlyImports(t, "internal/ratelimitfield", "ratelimitfield", "github.com/dunglas/httpsfv")
+}
+
+// onlyImports checks what the package in a directory imports beside the standard library.
+func onlyImports(t *testing.T, dir, of string, allowed ...string) {
+	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	files := 0
 	for _, entry := range entries {
-		name := entry.Name()
+		name := filepath.Join(dir, entry.Name())
 		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		files++
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
 		require.NoError(t, err)
-		require.Equal(t, "ration", file.Name.Name, name)
+		require.Equal(t, of, file.Name.Name, name)
 		for _, spec := range file.Imports {
 			path, err := strconv.Unquote(spec.Path.Value)
 			require.NoError(t, err)

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/samples"
+)
+
+var redraw = flag.Bool("redraw", false, "write what is printed to testdata")
+
+func answers(t testing.TB) []samples.Sample {
+	all, err := samples.Load("../../testdata/responses.json", "../../testdata/providers/*.json")
+	require.NoError(t, err)
+	return all
+}
+
+// ask runs the command, and returns what it printed.
+func ask(stdin string, args ...string) (status int, out, errs string) {
+	var o, e bytes.Buffer
+	status = run(args, strings.NewReader(stdin), &o, &e)
+	return status, o.String(), e.String()
+}
+
+func TestExplainConcludesWhatTheSamplesExpect(t *testing.T) {
+	for _, s := range answers(t) {
+		if s.Skip {
+			continue
+		}
+		args := []string{"explain", "-json", "-provider", s.Provider, "-at", s.Now.Format("2006-01-02T15:04:05.999Z07:00")}
+		for _, raw := range []string{s.Raw(), strings.ReplaceAll(s.Raw(), "\r\n", "\n")} {
+			status, out, errs := ask(raw, args...)
+			require.Zero(t, status, "%s: %s", s.ID, errs)
+			var got samples.Conclusion
+			decoder := json.NewDecoder(strings.NewReader(out))
+			decoder.DisallowUnknownFields()
+			require.NoError(t, decoder.Decode(&got), s.ID)
+			require.Empty(t, s.Faults(got), "%s: %s", s.ID, out)
+		}
+	}
+}
+
+func TestExplainPrintsExactlyTheseFields(t *testing.T) {
+	_, out, _ := ask("HTTP/1.1 204 No Content\r\n\r\n", "explain", "-json")
+	require.Equal(t, `{"refused":false,"reason":"","limit":null,"remaining":null,"remaining_percent":null,"wait_s":null,"hold_s":null,`+
+		`"scope":null,"dead_token":false,"retryable":false}`+"\n", out)
+}
+
+// What is printed in words is kept. To keep what is printed now:
+//
+//	go test ./cmd/ration -run TestExplainInWords -redraw
+func TestExplainInWords(t *testing.T) {
+	golden := map[string]bool{"S01": true, "S06": true, "S11": true, "S15": true, "S16": true, "S27": true, "S39": true, "S45": true, "S57": true, "S66": true,
+		"S76": true, "S87": true, "S94": true, "S98": true, "S106": true, "S117": true}
+	for _, s := range answers(t) {
+		if !golden[s.ID] {
+			continue
+		}
+		status, out, errs := ask(s.Raw(), "explain", "-provider", s.Provider, "-at", s.Now.Format("2006-01-02T15:04:05.999Z07:00"))
+		require.Zero(t, status, errs)
+		file := filepath.Join("testdata", s.ID+".txt")
+		if *redraw {
+			require.NoError(t, os.WriteFile(file, []byte(out), 0o644))
+			continue
+		}
+		want, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Equal(t, string(want), out, s.ID)
+	}
+}
+
+// Bodies echo keys and addresses, which are for the caller only.
+func TestExplainPrintsNoSecretOfABody(t *testing.T) {
+	for _, s := range answers(t) {
+		if s.ID != "S98" && s.ID != "S86" {
+			continue
+		}
+		for _, mode := range [][]string{{"-json"}, nil} {
+			_, out, _ := ask(s.Raw(), append([]string{"explain", "-provider", s.Provider}, mode...)...)
+			require.NotContains(t, out, "65.93.252.175")
+			require.NotContains(t, out, "org-x")
+		}
+	}
+}
+
+func TestExplainReadsTheLastResponse(t *testing.T) {
+	const last = "HTTP/2 429 \r\nretry-after: 7\r\n\r\n{}"
+	for title, raw := range map[string]string{
+		"100 Continue":                 "HTTP/1.1 100 Continue\r\n\r\n" + last,
+		"a redirect":                   "HTTP/1.1 301 Moved Permanently\r\nLocation: /b\r\n\r\n" + last,
+		"two redirects":                "HTTP/1.1 301 M\r\nLocation: /b\r\n\r\nHTTP/2 302 \r\nlocation: /c\r\n\r\n" + last,
+		"a proxy":                      "HTTP/1.1 200 Connection established\r\n\r\n" + last,
+		"a challenge":                  "HTTP/1.1 401 Unauthorized\r\nWWW-Authenticate: Digest\r\n\r\n" + last,
+		"early hints":                  "HTTP/2 103 \r\nlink: </a>\r\n\r\n" + last,
+		"empty lines before":           "\n\r\n" + last,
+		"a mark of the byte order":     "\xef\xbb\xbf" + last,
+		"no body, and no line behind":  "HTTP/1.1 429 Too Many Requests\nRetry-After: 7",
+		"HTTP/3":                       "HTTP/3 429\nretry-after: 7\n\n",
+		"another response in the body": last + "HTTP/1.1 200 OK\r\n\r\n",
+	} {
+		status, out, errs := ask(raw, "explain", "-json")
+		require.Zero(t, status, "%s: %s", title, errs)
+		require.Contains(t, out, `"wait_s":7,`, title)
+	}
+}
+
+// Without -at a response has arrived when its Date says.
+func TestExplainTakesTheDateForTheArrival(t *testing.T) {
+	_, out, _ := ask("HTTP/2 429\ndate: Mon, 05 Aug 2019 09:27:00 GMT\nretry-after: Mon, 05 Aug 2019 09:27:05 GMT\n\n", "explain", "-json")
+	require.Contains(t, out, `"wait_s":5,`)
+}
+
+func TestExplainListsTheProviders(t *testing.T) {
+	status, out, _ := ask("", "explain", "-provider", "list")
+	require.Zero(t, status)
+	require.Equal(t, ration.ProviderNames(), strings.Fields(out))
+}
+
+func TestExplainSaysWhatToChange(t *testing.T) {
+	for _, test := range []struct {
+		stdin  string
+		args   []string
+		status int
+		says   string
+	}{
+		{"", nil, 2, `name a command: there is "explain"`},
+		{"", []string{"inspect"}, 2, `there is no command "inspect"`},
+		{"", []string{"explain"}, 1, "there is no response: pipe the output of curl -i"},
+		{"{}", []string{"explain"}, 1, "must be a status line such as HTTP/2 429"},
+		{"HTTP/2 429\nnonsense\n", []string{"explain"}, 1, `line 2 is "nonsense"`},
+		{"", []string{"explain", "-provider", "gihub"}, 2, "did you mean github?"},
+		{"", []string{"explain", "-provider", "twitter"}, 2, "did you mean x?"},
+		{"", []string{"explain", "-provider", "zzzzzzzz"}, 2, "there are anthropic, arxiv"},
+		{"", []string{"explain", "-at", "noon"}, 2, "write it as 2026-01-15T12:00:00Z"},
+		{"", []string{"explain", "-nonsense"}, 2, "not defined: -nonsense"},
+		{"", []string{"explain", "no-such-file"}, 2, "no-such-file"},
+		{"", []string{"explain", "a", "b"}, 2, "name one file: there are 2"},
+	} {
+		status, out, errs := ask(test.stdin, test.args...)
+		require.Equal(t, test.status, status, "%q", test.args)
+		require.Empty(t, out)
+		require.Contains(t, errs, test.says, "%q", test.args)
+	}
+	status, out, _ := ask("", "explain", "-h")
+	require.Zero(t, status)
+	require.Contains(t, out, "usage: ration explain")
+	var o, e bytes.Buffer
+	require.Equal(t, 1, run([]string{"explain"}, iotest.ErrReader(errors.New("cut")), &o, &e))
+	require.Contains(t, e.String(), "cut")
+}
+
+func TestExplainReadsAFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "answer")
+	require.NoError(t, os.WriteFile(file, []byte("HTTP/2 429\nretry-after: 7\n\n"), 0o600))
+	_, out, _ := ask("", "explain", "-json", file)
+	require.Contains(t, out, `"wait_s":7,`)
+}
+
+// Whatever is piped in is answered, or refused by one line.
+func FuzzExplain(f *testing.F) {
+	for _, s := range answers(f) {
+		f.Add(s.Raw(), s.Provider)
+	}
+	f.Fuzz(func(t *testing.T, raw, provider string) {
+		if provider == "list" || strings.HasPrefix(provider, "-") {
+			provider = "generic"
+		}
+		status, out, errs := ask(raw, "explain", "-json", "-at", "2026-01-15T12:00:00Z", "-provider", provider)
+		if status != 0 {
+			require.Empty(t, out)
+			require.NotEmpty(t, errs)
+			return
+		}
+		require.True(t, json.Valid([]byte(out)), out)
+	})
+}

@@ -1,0 +1,81 @@
+package ration
+
+import (
+	"regexp"
+	"time"
+)
+
+// OpenAI and those that copy its API tell of two buckets, of requests and of tokens.
+// Reset is when a bucket is full. The one that refused may be told in words only.
+
+// openAIWindow returns the headers of one of the buckets.
+func openAIWindow(name, unit, part string, refills bool) WindowFields {
+	return WindowFields{Name: name, Unit: unit, Limit: "X-RateLimit-Limit-" + part, Remaining: "X-RateLimit-Remaining-" + part,
+		Reset: "X-RateLimit-Reset-" + part, Refills: refills}
+}
+
+var openAISigns = []Sign{
+	{Field: "error.code|error.type", Is: "insufficient_quota|billing_hard_limit_reached|billing_not_active", Reason: ReasonBilling},
+	{Status: []int{413, 429}, Field: "error.message", Says: "request too large", Reason: ReasonTooLarge},
+	{Status: []int{413}, Reason: ReasonTooLarge},
+	{Status: []int{429, 503}, Field: "error.message|error.code|error.type", Says: "overloaded|over capacity|engine_overloaded", Reason: ReasonOverload},
+	{Status: []int{498}, Reason: ReasonOverload}, // Groq's flex tier
+	deadToken("error.code"),
+}
+
+// "Limit 50000, Used 47949, Requested 3006", and "on tokens per min (TPM)".
+var (
+	openAIFigures = regexp.MustCompile(`(?i)limit:? ([0-9]{1,12})(?:, used:? ([0-9]{1,12}))?(?:, requested:? ~?([0-9]{1,12}))?`)
+	openAIUnit    = regexp.MustCompile(`(?i)on (tokens|requests) per (min|day|hour)`)
+	openAILength  = map[string]time.Duration{"min": time.Minute, "hour": time.Hour, "day": aDay}
+)
+
+func adjustOpenAI(a *Answer, f *Feedback) {
+	if f.Reason != ReasonQuota && f.Reason != ReasonTooLarge {
+		return
+	}
+	message, _ := a.Field("error.message")
+	figures := openAIFigures.FindStringSubmatch(message[:min(len(message), textWithin)])
+	unit := openAIUnit.FindStringSubmatch(message[:min(len(message), textWithin)])
+	if figures == nil || unit == nil {
+		return
+	}
+	w := Window{Name: unit[1], By: "the body's words"}
+	if w.Unit = unit[1]; w.Unit == "requests" {
+		w.Unit = ""
+	}
+	if length := openAILength[unit[2]]; length > 0 {
+		w.Length = told(length)
+	}
+	limit, _ := parseNumber(figures[1])
+	w.Limit = limitOf(limit)
+	requested, _ := parseNumber(figures[3])
+	if used, ok := parseNumber(figures[2]); ok {
+		w.Used, w.Remaining = usedOf(used), remainingOf(limit-used, true)
+	}
+	if w.Limit.Known && requested > limit {
+		f.Reason = ReasonTooLarge
+	}
+	// It is the one that refused: a header of the same bucket tells no more.
+	windows := []Window{w}
+	for _, other := range f.Windows {
+		if other.Limit != w.Limit || other.Unit != w.Unit {
+			windows = append(windows, other)
+		} else {
+			windows[0].Reset, windows[0].resetBy, windows[0].Refills = other.Reset, other.resetBy, other.Refills
+		}
+	}
+	f.Windows = windows
+}
+
+// adjustAzure drops what says -1: Azure sends it where nothing is counted.
+func adjustAzure(a *Answer, f *Feedback) {
+	kept := f.Windows[:0]
+	for _, w := range f.Windows {
+		if a.Header.Get("X-RateLimit-Remaining-"+w.Name) != "-1" {
+			kept = append(kept, w)
+		}
+	}
+	f.Windows = kept
+	adjustOpenAI(a, f)
+}

@@ -1,0 +1,185 @@
+// Package samples has answers of providers, and what a correct reader concludes from
+// each. testdata/responses.json was given; testdata/providers has one file for each
+// provider, of the same kind.
+package samples
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// A Sample is one answer.
+type Sample struct {
+	ID       string
+	Provider string
+	Title    string
+	Now      time.Time
+	Status   int
+	Headers  [][2]string
+	Body     string
+	Skip     bool
+	Expect   Expected
+}
+
+// Expected is what is to be concluded from it, by the names that the files have.
+type Expected map[string]any
+
+// A Conclusion is what was concluded, by the names of "ration explain -json".
+type Conclusion struct {
+	Refused          bool     `json:"refused"`
+	Reason           string   `json:"reason"`
+	Limit            *float64 `json:"limit"`
+	Remaining        *float64 `json:"remaining"`
+	RemainingPercent *float64 `json:"remaining_percent"`
+	Wait             *float64 `json:"wait_s"`
+	Hold             *float64 `json:"hold_s"`
+	Scope            *string  `json:"scope"`
+	DeadToken        bool     `json:"dead_token"`
+	Retryable        bool     `json:"retryable"`
+}
+
+// Load reads the samples of all files that match, and none twice.
+func Load(patterns ...string) ([]Sample, error) {
+	var all []Sample
+	seen := make(map[string]bool)
+	for _, pattern := range patterns {
+		files, err := filepath.Glob(pattern)
+		if err != nil || len(files) == 0 {
+			return nil, fmt.Errorf("samples: no file is named %s: %w", pattern, err)
+		}
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			var samples []Sample
+			if err := json.Unmarshal(data, &samples); err != nil {
+				return nil, fmt.Errorf("%s: %w", file, err)
+			}
+			for _, s := range samples {
+				if seen[s.ID] {
+					return nil, fmt.Errorf("%s: %s is there twice", file, s.ID)
+				}
+				seen[s.ID] = true
+			}
+			all = append(all, samples...)
+		}
+	}
+	return all, nil
+}
+
+// Header returns the sample's header as net/http has it.
+func (s *Sample) Header() http.Header {
+	h := make(http.Header)
+	for _, pair := range s.Headers {
+		h.Add(pair[0], pair[1])
+	}
+	return h
+}
+
+// Response returns the sample as a client gets it.
+func (s *Sample) Response() *http.Response {
+	return &http.Response{StatusCode: s.Status, Header: s.Header(), ContentLength: int64(len(s.Body)),
+		Body: io.NopCloser(strings.NewReader(s.Body))}
+}
+
+// Raw returns the sample as curl -i prints it.
+func (s *Sample) Raw() string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "HTTP/2 %d\r\n", s.Status)
+	for _, pair := range s.Headers {
+		fmt.Fprintf(&b, "%s: %s\r\n", pair[0], pair[1])
+	}
+	b.WriteString("\r\n" + s.Body)
+	return b.String()
+}
+
+// Faults returns what in a conclusion is not what the sample expects: of "any_of"
+// one must fit, together with what it does not name.
+//
+// The names of the files are those of the reader in other words: limited is refused,
+// and back_s is wait_s. A hold of 0 is none, known or not; a reason is checked where
+// extra.kind names it. Numbers may be off by tolerance_s, or 1 ms.
+func (s *Sample) Faults(got Conclusion) []string {
+	options, _ := s.Expect["any_of"].([]any)
+	if len(options) == 0 {
+		return s.faults(got, nil)
+	}
+	var least []string
+	for i, option := range options {
+		if faults := s.faults(got, option.(map[string]any)); len(faults) == 0 {
+			return nil
+		} else if i == 0 || len(faults) < len(least) {
+			least = faults
+		}
+	}
+	return least
+}
+
+func (s *Sample) faults(got Conclusion, option map[string]any) (faults []string) {
+	expect := make(Expected)
+	for name, value := range s.Expect {
+		expect[name] = value
+	}
+	for name, value := range option {
+		expect[name] = value
+	}
+	differs := func(name string, got any) {
+		faults = append(faults, fmt.Sprintf("%s is %v, and not %v", name, got, expect[name]))
+	}
+	if expect["limited"] != got.Refused {
+		differs("limited", got.Refused)
+	}
+	tolerance, _ := expect["tolerance_s"].(float64)
+	tolerance = max(tolerance, 0.001)
+	for name, number := range map[string]*float64{"limit": got.Limit, "remaining": got.Remaining,
+		"remaining_percent": got.RemainingPercent, "back_s": got.Wait, "hold_s": got.Hold} {
+		want, named := expect[name]
+		if !named {
+			continue
+		}
+		expected, some := want.(float64)
+		switch {
+		case name == "hold_s" && expected == 0 && (number == nil || *number == 0):
+		case some != (number != nil), some && math.Abs(expected-*number) > tolerance:
+			differs(name, show(number))
+		}
+	}
+	switch want := expect["scope"].(type) {
+	case nil:
+		if got.Scope != nil {
+			differs("scope", *got.Scope)
+		}
+	case string:
+		if got.Scope == nil || *got.Scope != want {
+			differs("scope", show(got.Scope))
+		}
+	}
+	dead, _ := expect["dead_token"].(bool)
+	if dead != got.DeadToken {
+		differs("dead_token", got.DeadToken)
+	}
+	if retryable, named := expect["retryable"].(bool); named && retryable != got.Retryable {
+		differs("retryable", got.Retryable)
+	}
+	extra, _ := expect["extra"].(map[string]any)
+	if kind, named := extra["kind"].(string); named && kind != got.Reason {
+		faults = append(faults, fmt.Sprintf("the reason is %q, and not %q", got.Reason, kind))
+	}
+	return faults
+}
+
+func show[T any](p *T) any {
+	if p == nil {
+		return "null"
+	}
+	return *p
+}

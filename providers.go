@@ -1,0 +1,60 @@
+package ration
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+// presets are the providers that [ProviderNamed] has, in the order of their names.
+// Each is data; what data cannot say is a function, in dialects.go or a file of its own.
+var presets = slices.Concat(presetsAToG, presetsHToN, presetsOToZ)
+
+const (
+	compared  = "2026-11" // when the figures were last compared with their sources
+	pacific   = "America/Los_Angeles"
+	aDay      = 24 * time.Hour
+	tokenGone = "invalid_auth|token_revoked|token_expired|account_inactive|not_authed|access_token_invalid|INVALID_SESSION_ID|" +
+		"authentication_error|invalid_api_key|api_key_expired|authError|UNAUTHENTICATED|E0000011|OAuthAccessTokenException"
+)
+
+// deadToken is the sign of a provider's code for a token that is expired, revoked or wrong.
+func deadToken(field string) Sign {
+	return Sign{Field: field, Is: tokenGone, Reason: ReasonDeadToken}
+}
+
+// authorization returns an Attach that sets "Authorization: SCHEME SECRET".
+func authorization(scheme string) Attach {
+	return func(req *http.Request, secret string) { req.Header.Set("Authorization", scheme+" "+secret) }
+}
+
+// fixed returns a limit in windows that the provider's clock begins.
+func fixed(n int, window time.Duration) Limit {
+	return Limit{Max: n, Window: window, Algorithm: FixedWindow}
+}
+
+// leaky returns a limit of so many at once, which fills in a window.
+func leaky(n int, window time.Duration) Limit {
+	return Limit{Max: n, Window: window, Algorithm: GCRA, Burst: n}
+}
+
+// idsCost is how many objects a request names: Meta counts each as a call.
+func idsCost(req *http.Request) int {
+	ids := req.URL.Query().Get("ids")
+	if ids == "" {
+		return 1
+	}
+	return 1 + strings.Count(ids, ",")
+}
+
+// youtubeCost is what the Data API takes: a list 1 unit, a write 50, and captions more.
+func youtubeCost(req *http.Request) int {
+	switch {
+	case req.Method == http.MethodGet || req.Method == http.MethodHead || req.Method == "":
+		return 1
+	case req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/captions"):
+		return 400
+	}
+	return 50
+}

@@ -1,0 +1,131 @@
+package ration_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+var errBroken = errors.New("the connection was cut")
+
+// closing is a body that tells whether it was closed, and how much was read of it.
+type closing struct {
+	io.Reader
+	read   int
+	closed bool
+}
+
+func (c *closing) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.read += n
+	return n, err
+}
+
+func (c *closing) Close() error { c.closed = true; return nil }
+
+func refusedWith(body io.Reader, header ...string) (*http.Response, *closing) {
+	c := &closing{Reader: body}
+	h := http.Header{}
+	for i := 0; i < len(header); i += 2 {
+		h.Set(header[i], header[i+1])
+	}
+	return &http.Response{StatusCode: 400, Header: h, ContentLength: -1, Body: c}, c
+}
+
+const code17 = `{"error":{"code":17,"type":"OAuthException"}}`
+
+func meta(t *testing.T) *ration.Provider {
+	provider, err := ration.ProviderNamed("meta")
+	require.NoError(t, err)
+	return provider
+}
+
+// The caller reads the bytes that the provider sent, whatever was looked at before.
+func TestTheBodyIsGivenBackByteForByte(t *testing.T) {
+	for _, size := range []int{0, 1, 64<<10 - len(code17), 64<<10 - len(code17) + 1, 200_000} {
+		sent := code17 + strings.Repeat("x", size)
+		resp, body := refusedWith(iotest.OneByteReader(strings.NewReader(sent)))
+		f := meta(t).ReadResponse(resp, time.Now())
+		require.True(t, f.Refused)
+		require.LessOrEqual(t, body.read, 64<<10)
+		got, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Equal(t, sent, string(got))
+		require.NoError(t, resp.Body.Close())
+		require.True(t, body.closed)
+		_, err = resp.Body.Read(make([]byte, 1))
+		require.Error(t, err)
+	}
+}
+
+func TestTheErrorComesAgainBehindTheSameByte(t *testing.T) {
+	resp, _ := refusedWith(io.MultiReader(strings.NewReader(code17), iotest.ErrReader(errBroken)))
+	require.True(t, meta(t).ReadResponse(resp, time.Now()).Refused, "what came before it counts")
+	got, err := io.ReadAll(resp.Body)
+	require.ErrorIs(t, err, errBroken)
+	require.Equal(t, code17, string(got))
+	_, err = resp.Body.Read(make([]byte, 1))
+	require.ErrorIs(t, err, errBroken, "and again")
+}
+
+// A body that is gzipped on the wire is read inflated, and given back as it came.
+func TestAGzippedBodyIsReadAndGivenBackAsItCame(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := io.WriteString(w, code17+strings.Repeat(" ", 10<<20)) // a bomb
+	require.NoError(t, err)
+	require.NoError(t, w.Close())
+	sent := packed.String()
+	resp, _ := refusedWith(strings.NewReader(sent), "Content-Encoding", "gzip")
+	f := meta(t).ReadResponse(resp, time.Now())
+	require.Equal(t, ration.ScopeUser, f.Scope)
+	got, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, sent, string(got))
+}
+
+func TestTheBodyIsReadOnlyWhereItMayTellSomething(t *testing.T) {
+	generic, err := ration.ProviderNamed("generic")
+	require.NoError(t, err)
+	for _, test := range []struct {
+		title    string
+		provider *ration.Provider
+		status   int
+		length   int64
+		kind     string
+		read     bool
+	}{
+		{"a success of an unknown API", generic, 200, -1, "application/json", false},
+		{"but a short one", generic, 200, 500, "application/json", true},
+		{"and not a long one", generic, 200, 5000, "application/json", false},
+		{"a success of one that refuses so", meta(t), 200, -1, "application/json; charset=utf-8", true},
+		{"but no picture", meta(t), 200, -1, "image/png", false},
+		{"nor a stream", meta(t), 200, -1, "text/event-stream", false},
+		{"nor one of lines", meta(t), 200, -1, "application/x-ndjson", false},
+		{"a refusal", generic, 429, -1, "text/html", true},
+		{"what was not found", generic, 404, -1, "application/json", false},
+		{"another protocol", generic, 101, -1, "", false},
+		{"a redirect", generic, 302, -1, "text/html", false},
+	} {
+		body := &closing{Reader: strings.NewReader("{}")}
+		resp := &http.Response{StatusCode: test.status, Header: http.Header{"Content-Type": {test.kind}}, ContentLength: test.length, Body: body}
+		test.provider.ReadResponse(resp, time.Now())
+		require.Equal(t, test.read, body.read > 0, test.title)
+		if !test.read {
+			require.Same(t, body, resp.Body, test.title)
+		}
+	}
+	resp := &http.Response{StatusCode: 429, Header: http.Header{}, Body: http.NoBody}
+	require.True(t, (*ration.Provider)(nil).ReadResponse(resp, time.Now()).Refused)
+	require.Equal(t, http.NoBody, resp.Body)
+}
