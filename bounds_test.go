@@ -107,8 +107,8 @@ func TestManySpendingsAreEnteredInParts(t *testing.T) {
 		count.take()
 		require.NoError(t, d.store.Enter(t.Context(), r))
 		scripts, most := count.take()
-		require.Equal(t, 10, scripts)
-		require.Less(t, most, 1000)
+		require.Equal(t, 20, scripts)
+		require.Less(t, most, 600)
 		once := used()
 		require.Equal(t, 700+499+3, once, "the units known and those since, and what was handed back, which still counts behind others")
 		require.NoError(t, d.store.Enter(t.Context(), r))
@@ -117,7 +117,7 @@ func TestManySpendingsAreEnteredInParts(t *testing.T) {
 }
 
 // mostCommands bounds what a script does: book.lua's ENOUGH, and one account more.
-const mostCommands = 700
+const mostCommands = 400
 
 // A pool of which nothing is known is looked at by several scripts, and the best of
 // its accounts is found all the same.
@@ -255,6 +255,28 @@ func TestASearchAmongManyRunsIsBounded(t *testing.T) {
 			require.Less(t, most, 2_500)
 		})
 	}
+}
+
+// Who asks about such an account is told by several scripts, and the same as by one.
+func TestAnAccountOfManyRunsIsToldOfInParts(t *testing.T) {
+	t.Parallel()
+	one, count := newCountingDesk(t)
+	d := newScopedDesk(t, one, ration.PerHour(500), ration.PerHour(50))
+	for i := range 320 {
+		d.book(t, i%64, 1, 0)
+		d.now = d.now.Add(3 * time.Millisecond)
+	}
+	count.take()
+	r := ration.UsageRequest{Budget: d.budget, Accounts: d.a, Now: d.now}
+	got, err := d.store.Usage(t.Context(), r)
+	require.NoError(t, err)
+	scripts, most := count.take()
+	require.Greater(t, scripts, 1)
+	// A script stops behind the limit that was too much, of which each is bounded.
+	require.Less(t, most, 1_500)
+	want, err := d.memory.Usage(t.Context(), r)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
 }
 
 // Overtakers begin no more runs of an account that has 72, even if there are fewer than
