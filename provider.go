@@ -22,8 +22,9 @@ type Provider struct {
 	Limits []Limit
 	// Note says what of its limits Limits cannot.
 	Note string
-	// Source is where Limits and Note are from, and AsOf when they were last
-	// compared with it, as a year and a month.
+	// Source is where the provider should tell of Limits and Note, and AsOf when
+	// they were entered here, as a year and a month. Those of the presets are from
+	// a digest of such pages, and were not compared with the pages themselves.
 	Source, AsOf string
 	// Scope is whom its limits are about, where an answer does not tell. Empty: that
 	// depends, and rotation of tokens may be of no use.
