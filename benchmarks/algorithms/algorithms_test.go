@@ -126,7 +126,7 @@ func TestFigures(t *testing.T) {
 		{percent(0, 5000), "0"}, {percent(-3, 5000), "0"}, {percent(5000, 5000), "100 %"}, {percent(99, 5000), "1.98 %"}, {percent(4999, 5000), "99.98 %"},
 		{log.each(565_952, 5000), "113"}, {log.each(93_000, 5000), "18.6"}, {counter.each(400, 5000), "–"},
 		{rounded(115_432), "120,000"}, {rounded(16_449), "16,000"}, {rounded(73), "73"}, {rounded(999), "1,000"},
-		{group(1_234_567), "1,234,567"}, {group(12), "12"},
+		{harness.Group(1_234_567), "1,234,567"}, {harness.Group(12), "12"},
 	} {
 		require.Equal(t, row.want, row.got)
 	}

@@ -3,11 +3,11 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 )
 
 // document is the page that is printed and kept: how it was measured, the tables,
@@ -19,7 +19,7 @@ func document(cfg config, r report, command, redisVersion string, at time.Time) 
 		ration.Limit{Max: cfg.max, Window: cfg.window}, cfg.workers, cfg.rounds, cfg.length)
 	fmt.Fprintf(&b, "    %s\n\n", command)
 	fmt.Fprintf(&b, "%s, %s %s/%s, Redis %s, %d cores%s.\n\n",
-		at.UTC().Format("2006-01-02 15:04 UTC"), runtime.Version(), runtime.GOOS, runtime.GOARCH, redisVersion, runtime.NumCPU(), peer())
+		at.UTC().Format("2006-01-02 15:04 UTC"), runtime.Version(), runtime.GOOS, runtime.GOARCH, redisVersion, runtime.NumCPU(), harness.GoRedis())
 	b.WriteString(lets(cfg, r))
 	b.WriteString("\n")
 	b.WriteString(costs(cfg, r))
@@ -50,7 +50,7 @@ func costs(cfg config, r report) string {
 	fmt.Fprintf(&b, "| `INCR` | | | | | 1.00 | %s | | | |\n", rounded(r.incr))
 	for _, one := range r.rows {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.2f | %s (%.2f) | %s (%.2f) | %s | %s |\n", one.title,
-			one.each(one.redis, cfg.max), group(one.redis), one.each(one.memory, cfg.max), group(one.memory), one.trips,
+			one.each(one.redis, cfg.max), harness.Group(one.redis), one.each(one.memory, cfg.max), harness.Group(one.memory), one.trips,
 			rounded(one.free.perSecond), one.free.ofINCR, rounded(one.spent.perSecond), one.spent.ofINCR,
 			rounded(one.memFree), rounded(one.mem))
 	}
@@ -60,9 +60,9 @@ func costs(cfg config, r report) string {
 // large is the table of many bookings.
 func large(cfg config, r report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "| algorithm | Redis, B a booking, of %s in a day | in all |\n|---|---|---|\n", group(int64(cfg.large)))
+	fmt.Fprintf(&b, "| algorithm | Redis, B a booking, of %s in a day | in all |\n|---|---|---|\n", harness.Group(int64(cfg.large)))
 	for _, one := range r.large {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", one.title, one.each(one.redis, cfg.large), group(one.redis))
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", one.title, one.each(one.redis, cfg.large), harness.Group(one.redis))
 	}
 	return b.String()
 }
@@ -70,26 +70,12 @@ func large(cfg config, r report) string {
 // notes explains what the figures do not say by themselves.
 func notes(cfg config, r report) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nBytes in Redis are those of all keys of the budget. Spent: %s units booked to begin with, and each booking made where one becomes free.\n\n", group(int64(cfg.max)))
+	fmt.Fprintf(&b, "\nBytes in Redis are those of all keys of the budget. Spent: %s units booked to begin with, and each booking made where one becomes free.\n\n", harness.Group(int64(cfg.max)))
 	b.WriteString("The worst windows were got by these demands, the first of each that got as much:\n\n")
 	for _, one := range r.rows {
-		fmt.Fprintf(&b, "- %s: %s units, by %s.\n", one.title, group(int64(one.most)), one.worst)
+		fmt.Fprintf(&b, "- %s: %s units, by %s.\n", one.title, harness.Group(int64(one.most)), one.worst)
 	}
 	return b.String()
-}
-
-// peer names the version of go-redis that was built in.
-func peer() string {
-	info, found := debug.ReadBuildInfo()
-	if !found {
-		return ""
-	}
-	for _, dep := range info.Deps {
-		if dep.Path == "github.com/redis/go-redis/v9" {
-			return ", go-redis " + dep.Version
-		}
-	}
-	return ""
 }
 
 // percent writes units in % of Max.
@@ -122,14 +108,5 @@ func rounded(v float64) string {
 	for v/unit >= 100 {
 		unit *= 10
 	}
-	return group(int64(v/unit+0.5) * int64(unit))
-}
-
-// group writes a number with commas between thousands.
-func group(n int64) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return harness.Group(int64(v/unit+0.5) * int64(unit))
 }

@@ -3,9 +3,10 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 )
 
 // document is the page that is printed and kept: how it was measured, the
@@ -31,7 +32,7 @@ func table(cfg config, results []result) string {
 	fmt.Fprintf(&b, "|---|---|---|---|---|---|\n")
 	for _, r := range results {
 		fmt.Fprintf(&b, "| %s | %.1f %% | %s | %s | %s | %.3f |\n",
-			r.method.title, 100*r.used(), group(r.accepted), group(r.refused), ratio(r.requests, r.accepted), r.fairness)
+			r.method.title, 100*r.used(), harness.Group(r.accepted), harness.Group(r.refused), ratio(r.requests, r.accepted), r.fairness)
 	}
 	return b.String()
 }
@@ -56,7 +57,7 @@ func notes(cfg config, results []result) string {
 func allowances(results []result) string {
 	var all []string
 	for _, r := range results {
-		if text := group(r.allowed); len(all) == 0 || all[len(all)-1] != text {
+		if text := harness.Group(r.allowed); len(all) == 0 || all[len(all)-1] != text {
 			all = append(all, text)
 		}
 	}
@@ -65,18 +66,7 @@ func allowances(results []result) string {
 
 // peers names the versions that were built in.
 func peers() string {
-	info, found := debug.ReadBuildInfo()
-	if !found {
-		return ""
-	}
-	var b strings.Builder
-	for _, dep := range info.Deps {
-		switch dep.Path {
-		case "github.com/go-redis/redis_rate/v10", "github.com/redis/go-redis/v9", "golang.org/x/time":
-			fmt.Fprintf(&b, ", %s %s", dep.Path, dep.Version)
-		}
-	}
-	return b.String()
+	return harness.Versions("github.com/go-redis/redis_rate/v10", "github.com/redis/go-redis/v9", "golang.org/x/time")
 }
 
 // ratio is n a call, with as many decimals as tell something.
@@ -103,13 +93,4 @@ func spell(d time.Duration) string {
 	default:
 		return d.String()
 	}
-}
-
-// group writes a number with commas between thousands.
-func group(n int) string {
-	s := fmt.Sprint(n)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
 }

@@ -196,7 +196,7 @@ func TestTables(t *testing.T) {
 func TestFigures(t *testing.T) {
 	for _, row := range []struct{ got, want string }{
 		{rounded(115_432), "120,000"}, {rounded(999), "1,000"}, {rounded(73), "73"}, {rounded(0.4), "0"},
-		{group(1_234_567), "1,234,567"}, {group(12), "12"},
+		{harness.Group(1_234_567), "1,234,567"}, {harness.Group(12), "12"},
 		{bytes(48_000), "48 kB"}, {bytes(8.7e6), "8.7 MB"}, {bytes(610e9), "610 GB"}, {bytes(1.3e12), "1.3 TB"},
 		{nodes(10_000, 50), "1"}, {nodes(10_001, 50), "2"},
 	} {

@@ -4,9 +4,10 @@ import (
 	"fmt"
 	"math"
 	"runtime"
-	"runtime/debug"
 	"strings"
 	"time"
+
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 )
 
 // half is the share of the time that a core is to be busy at most.
@@ -20,10 +21,10 @@ func document(cfg config, r report, command, redisVersion string, at time.Time) 
 	var b strings.Builder
 	fmt.Fprintf(&b, "# How far one Redis goes\n\n")
 	fmt.Fprintf(&b, "%s accounts in one budget, or dealt to several by their IDs; %d goroutines; medians of %d rounds of %v.\n\n",
-		group(float64(cfg.accounts)), cfg.workers, cfg.rounds, cfg.each)
+		harness.Group(float64(cfg.accounts)), cfg.workers, cfg.rounds, cfg.each)
 	fmt.Fprintf(&b, "    %s\n\n", command)
 	fmt.Fprintf(&b, "%s, %s %s/%s, Redis %s, %d cores%s.\n\n",
-		at.UTC().Format("2006-01-02 15:04 UTC"), runtime.Version(), runtime.GOOS, runtime.GOARCH, redisVersion, runtime.NumCPU(), peer())
+		at.UTC().Format("2006-01-02 15:04 UTC"), runtime.Version(), runtime.GOOS, runtime.GOARCH, redisVersion, runtime.NumCPU(), harness.GoRedis())
 	b.WriteString(bookings(cfg, r))
 	b.WriteString("\nOf two figures the first is with quota left, the second with it spent. Servers and goroutines share the machine's cores.\n\n")
 	b.WriteString(cores(cfg, r))
@@ -111,7 +112,7 @@ func windows(r report) string {
 	var b strings.Builder
 	b.WriteString("| log | bytes that Redis allocates for a token with 5,000 calls in its window, booked one by one | a call |\n|---|---|---|\n")
 	for _, m := range r.memory {
-		fmt.Fprintf(&b, "| %v | %s | %.1f |\n", m.log, group(math.Round(m.token)), m.token/window)
+		fmt.Fprintf(&b, "| %v | %s | %.1f |\n", m.log, harness.Group(math.Round(m.token)), m.token/window)
 	}
 	return b.String()
 }
@@ -126,7 +127,7 @@ func fleets(cfg config, r report) string {
 	b.WriteString("\n|---|---|---|---|" + strings.Repeat("---|", len(r.memory)) + "\n")
 	for _, tokens := range []float64{100, 1000, 10_000, 100_000, 1_000_000} {
 		perSecond := tokens * perToken
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |", group(tokens), group(math.Round(perSecond)), nodes(perSecond, r.dearest(false)), nodes(perSecond, r.dearest(true)))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |", harness.Group(tokens), harness.Group(math.Round(perSecond)), nodes(perSecond, r.dearest(false)), nodes(perSecond, r.dearest(true)))
 		for _, m := range r.memory {
 			fmt.Fprintf(&b, " %s |", bytes(tokens*m.token))
 		}
@@ -137,21 +138,7 @@ func fleets(cfg config, r report) string {
 
 // nodes returns how many nodes it takes, each with a core that is busy half of the time.
 func nodes(perSecond, micros float64) string {
-	return group(math.Ceil(perSecond * micros / 1e6 / half))
-}
-
-// peer names the version of go-redis that was built in.
-func peer() string {
-	info, found := debug.ReadBuildInfo()
-	if !found {
-		return ""
-	}
-	for _, dep := range info.Deps {
-		if dep.Path == "github.com/redis/go-redis/v9" {
-			return ", go-redis " + dep.Version
-		}
-	}
-	return ""
+	return harness.Group(math.Ceil(perSecond * micros / 1e6 / half))
 }
 
 // bytes writes a size to two digits.
@@ -176,14 +163,5 @@ func rounded(v float64) string {
 	for v/unit >= 100 {
 		unit *= 10
 	}
-	return group(math.Round(v/unit) * unit)
-}
-
-// group writes a whole number with commas between thousands.
-func group(v float64) string {
-	s := fmt.Sprintf("%.0f", v)
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return s
+	return harness.Group(math.Round(v/unit) * unit)
 }

@@ -6,12 +6,13 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/perf/benchfmt"
+
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 )
 
 // A report is what a run found.
@@ -78,19 +79,7 @@ func (r report) document() string {
 
 // versions names the peers that were built in.
 func versions() string {
-	info, found := debug.ReadBuildInfo()
-	if !found {
-		return ""
-	}
-	var b strings.Builder
-	for _, dep := range info.Deps {
-		for _, peer := range []string{"redis_rate", "redis/go-redis", "throttled/", "ulule/", "go-limiter", "x/time", "failsafe-go"} {
-			if strings.Contains(dep.Path, peer) {
-				fmt.Fprintf(&b, ", %s %s", dep.Path, dep.Version)
-			}
-		}
-	}
-	return b.String()
+	return harness.Versions("redis_rate", "redis/go-redis", "throttled/", "ulule/", "go-limiter", "x/time", "failsafe-go")
 }
 
 // write writes the page and the raw measurements.
