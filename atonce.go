@@ -45,7 +45,7 @@ func (s *MemoryStore) atOnce(budget string, accounts *Accounts, revision, cost i
 	now, r := clock.now, a.runs[0]
 	s.work.begin()
 	c := s.work.open(a, set, now)
-	if a.paused > now || r.last > now || c.settleLogs(now, int64(cost)) != now {
+	if max(a.paused, b.all.paused) > now || r.last > now || c.settleLogs(now, int64(cost)) != now {
 		return false
 	}
 	e := r.enter(now, int64(cost))

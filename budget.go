@@ -165,7 +165,16 @@ func (b *Budget) Pause(ctx context.Context, t Token, length time.Duration) (time
 	if _, _, err := b.accountsOf(&t); err != nil {
 		return time.Time{}, err
 	}
-	return b.pause(ctx, t.AccountID(), length)
+	return b.pause(ctx, t.AccountID(), length, 0)
+}
+
+// PauseAll is Pause for every account of the budget: where the provider speaks of an
+// application or an address, say, or while it is down.
+func (b *Budget) PauseAll(ctx context.Context, length time.Duration) (time.Time, error) {
+	if err := b.check(); err != nil {
+		return time.Time{}, err
+	}
+	return b.pause(ctx, "", length, 0)
 }
 
 // Reset tells when the window under way of the token's account ends, on the
@@ -181,8 +190,8 @@ func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
 	return b.Store.Reset(ctx, ResetRequest{Budget: b.Name, Account: accounts.At(0), At: at, Now: b.clock()})
 }
 
-func (b *Budget) pause(ctx context.Context, account string, length time.Duration) (time.Time, error) {
-	until, err := b.Store.Pause(ctx, PauseRequest{Budget: b.Name, Account: account, For: length, Now: b.clock()})
+func (b *Budget) pause(ctx context.Context, account string, length, apart time.Duration) (time.Time, error) {
+	until, err := b.Store.Pause(ctx, PauseRequest{Budget: b.Name, Account: account, For: length, Apart: apart, Now: b.clock()})
 	if err != nil {
 		return time.Time{}, err
 	}

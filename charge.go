@@ -8,8 +8,8 @@ import (
 // A memoryAccount is what is kept in memory of one account. lua/account.lua is
 // the same in Redis, step by step; the comments there say why.
 type memoryAccount struct {
-	id       string
-	paused   int64 // the end of the pause
+	id string
+	silence
 	expires  int64
 	rules    *limitSet // the limits that rule; nil: nothing is booked
 	revision int       // theirs
@@ -225,16 +225,7 @@ func (a *memoryAccount) several() bool { return a.lanes != nil }
 
 // enter enters units in the log and in all that counts them.
 func (c *charge) enter(l *lane, slot, cost int64, booked bool) part {
-	a := c.account
-	if l.name != "" || a.several() || !c.set.spans.logged {
-		if a.lanes == nil {
-			a.lanes = make(map[string]int64)
-			if c.set.spans.logged && len(a.runs) > 0 {
-				a.lanes[""] = a.runs[0].last
-			}
-		}
-		a.lanes[l.name] = slot
-	}
+	c.lead(l, slot)
 	for i := range c.set.spans.list {
 		s := &c.set.spans.list[i]
 		if s.algorithm.isLog() || !covers(s.scope, l.scopes) {
@@ -247,12 +238,31 @@ func (c *charge) enter(l *lane, slot, cost int64, booked bool) part {
 		}
 	}
 	if c.set.spans.logged {
-		r := a.runFor(l.scopes, slot)
-		return part{true, r.number, r.enter(slot, cost).before, cost}
+		return c.log(l, slot, cost)
 	}
-	before := a.units
-	a.units += cost
+	before := c.account.units
+	c.account.units += cost
 	return part{false, 0, before, cost}
+}
+
+// lead notes that no booking of the lane comes before the slot any more.
+func (c *charge) lead(l *lane, slot int64) {
+	a := c.account
+	if l.name != "" || a.several() || !c.set.spans.logged {
+		if a.lanes == nil {
+			a.lanes = make(map[string]int64)
+			if c.set.spans.logged && len(a.runs) > 0 {
+				a.lanes[""] = a.runs[0].last
+			}
+		}
+		a.lanes[l.name] = slot
+	}
+}
+
+// log enters units in the log.
+func (c *charge) log(l *lane, slot, cost int64) part {
+	r := c.account.runFor(l.scopes, slot)
+	return part{true, r.number, r.enter(slot, cost).before, cost}
 }
 
 // runFor returns the run that ends last before the slot.

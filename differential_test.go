@@ -34,7 +34,32 @@ type modelCall struct {
 type modelAccount struct {
 	limits []ration.Limit
 	calls  []*modelCall
-	paused int64
+	silent modelPause
+}
+
+// A modelPause is a pause, of an account or of all.
+type modelPause struct {
+	until int64
+	apart int64 // of the slots that are booked meanwhile
+}
+
+// pause lengthens the pause, and reports when it ends.
+func (p *modelPause) pause(now, length, apart int64) int64 {
+	if until := now + length; until > p.until {
+		*p = modelPause{until, apart}
+	}
+	return p.until
+}
+
+// puts returns the instant to which a pause puts off a booking behind that at last.
+func (p *modelPause) puts(off, now, last int64) int64 {
+	switch {
+	case p.until <= now:
+		return off
+	case last < p.until:
+		return max(off, p.until)
+	}
+	return max(off, last+p.apart)
 }
 
 const (
@@ -91,16 +116,17 @@ type offer struct {
 // offer returns the slot of the next booking. A call that was handed back is
 // offered while its slot has not come. If the clock steps back behind it, it is
 // offered again, though others may have been booked meanwhile as if it were not
-// there.
-func (a *modelAccount) offer(now int64, cost int) offer {
-	from := max(now, a.paused)
+// there. No slot comes before all, to which a pause of all accounts puts it off.
+func (a *modelAccount) offer(now, all int64, cost int) offer {
+	from := max(all, a.silent.puts(now, now, 0))
 	for _, c := range a.calls {
 		if c.free && c.slot >= from && c.cost >= cost {
 			return offer{c.slot, c}
 		}
 	}
 	if n := len(a.calls); n > 0 {
-		from = max(from, a.calls[n-1].slot)
+		last := a.calls[n-1].slot
+		from = a.silent.puts(max(from, last), now, last)
 	}
 	if a.fits(from, cost, now) {
 		return offer{from, nil}
@@ -197,14 +223,14 @@ func agreeWithAModel(t *testing.T, a ration.Algorithm) {
 				w := newWorld(rt, kind, new(ration.MemoryStore), &ration.RedisStore{Client: client, Timeout: time.Minute})
 				actions := map[string]func(*rapid.T){
 					"book": w.book, "book again": w.book, "book and again": w.book, "cancel": w.cancel, "cancel again": w.cancel,
-					"cancel what was never booked": w.cancelUnknown, "pause": w.pause, "usage": w.usage,
+					"cancel what was never booked": w.cancelUnknown, "pause": w.pause, "pause all": w.pauseAll, "usage": w.usage,
 					"status": w.status, "step": w.step, "step to an edge": w.stepToEdge,
 				}
 				if kind.back {
 					actions["step back"] = w.stepBack
 				}
 				if kind.spends {
-					actions["enter"] = w.enter
+					actions["enter"], actions["owe"] = w.enter, w.owe
 				}
 				if kind.burst > 10 {
 					actions["cancel many"] = w.cancelMany
@@ -290,8 +316,8 @@ func (w *world) usage(rt *rapid.T) {
 		for _, u := range all {
 			account := w.model[u.Account]
 			var paused time.Time
-			if account.paused > w.now {
-				paused = time.UnixMicro(account.paused)
+			if until := max(account.silent.until, w.silent.until); until > w.now {
+				paused = time.UnixMicro(until)
 			}
 			require.True(rt, u.PausedUntil.Equal(paused), "%s: %s: paused until %v, not %v", w.names[i], u.Account, u.PausedUntil, paused)
 			for j, l := range account.limits {
@@ -318,9 +344,12 @@ func (w *world) usage(rt *rapid.T) {
 // status demands the pauses in force.
 func (w *world) status(rt *rapid.T) {
 	want := make(map[string]time.Time)
+	if w.silent.until > w.now {
+		want[""] = time.UnixMicro(w.silent.until)
+	}
 	for id, account := range w.model {
-		if account.paused > w.now {
-			want[id] = time.UnixMicro(account.paused)
+		if account.silent.until > w.now {
+			want[id] = time.UnixMicro(account.silent.until)
 		}
 	}
 	for i, store := range w.stores {

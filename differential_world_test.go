@@ -37,6 +37,8 @@ type world struct {
 	now    int64
 	latest int64 // the latest that the clock has shown
 	booked []*booked
+	silent modelPause // of all accounts
+	last   int64      // the last instant that it has put a booking off to
 
 	steppedBack, cancelled, spent bool
 	// unknown is set when the stores were found to have removed what counts by the
@@ -135,7 +137,7 @@ func (w *world) offers(a *ration.Accounts, cost int) (map[string]offer, int64) {
 		id := a.At(i).ID
 		account := w.model[id]
 		if !slices.ContainsFunc(account.limits, func(l ration.Limit) bool { return l.Max < cost }) {
-			all[id] = account.offer(w.now, cost)
+			all[id] = account.offer(w.now, w.silent.puts(w.now, w.now, w.last), cost)
 			least = min(least, all[id].slot)
 		}
 	}
@@ -196,6 +198,9 @@ func (w *world) bookOne(rt *rapid.T, accounts *ration.Accounts, cost int, longes
 	require.Equal(rt, within, first.Booked, "a slot in %d µs, a longest wait of %v", offered.slot-w.now, b.request.MaxWait)
 	if first.Booked {
 		b.call = account.book(w.now, cost, offered)
+		if w.silent.until > w.now {
+			w.last = w.silent.puts(w.now, w.now, w.last)
+		}
 		w.booked = append(w.booked, b)
 	}
 }
@@ -275,17 +280,57 @@ func (w *world) enter(rt *rapid.T) {
 	}
 }
 
+// owe tells what a provider has counted, of which the model knows what is lacking.
+func (w *world) owe(rt *rapid.T) {
+	i := rapid.IntRange(0, w.all.Len()-1).Draw(rt, "account")
+	account := w.model[w.all.At(i).ID]
+	slot := w.now - rapid.Int64Range(0, w.window(rt)).Draw(rt, "since")
+	request := ration.OweRequest{Budget: w.budget, Account: w.all.At(i), Slot: time.UnixMicro(slot), Now: time.UnixMicro(w.now)}
+	var want []ration.LimitDebt
+	most := 0
+	for _, l := range account.limits {
+		had := account.since(slot-l.Window.Microseconds(), w.now) - account.since(w.now, w.now)
+		told := rapid.IntRange(0, l.Max).Draw(rt, "told")
+		request.Counted = append(request.Counted, told)
+		// Of what has left its window no more than Max need be known.
+		want = append(want, ration.LimitDebt{Counted: min(had, l.Max), Owed: max(0, told-had)})
+		most = max(most, told-had)
+	}
+	if w.unknown || w.mayHaveRemoved() {
+		return
+	}
+	for i, store := range w.stores {
+		debt, err := store.Owe(rt.Context(), request)
+		require.NoError(rt, err)
+		for j := range debt.Limits {
+			debt.Limits[j].Counted = min(debt.Limits[j].Counted, account.limits[j].Max)
+		}
+		require.Equal(rt, want, debt.Limits, w.names[i])
+	}
+	if most > 0 {
+		w.spent = true
+		account.enter(w.now, most)
+	}
+}
+
 func (w *world) pause(rt *rapid.T) {
 	id := w.all.At(rapid.IntRange(0, w.all.Len()-1).Draw(rt, "account")).ID
+	w.silence(rt, id, &w.model[id].silent)
+}
+
+func (w *world) pauseAll(rt *rapid.T) { w.silence(rt, "", &w.silent) }
+
+func (w *world) silence(rt *rapid.T, id string, silent *modelPause) {
 	length := rapid.Int64Range(1, 2*w.window(rt)).Draw(rt, "length")
-	account := w.model[id]
-	account.paused = max(account.paused, w.now+length)
+	apart := rapid.Int64Range(0, 2).Draw(rt, "apart") * w.window(rt) / 8
+	until := silent.pause(w.now, length, apart)
 	for _, store := range w.stores {
 		end, err := store.Pause(rt.Context(), ration.PauseRequest{
-			Budget: w.budget, Account: id, For: time.Duration(length) * time.Microsecond, Now: time.UnixMicro(w.now),
+			Budget: w.budget, Account: id, For: time.Duration(length) * time.Microsecond,
+			Apart: time.Duration(apart) * time.Microsecond, Now: time.UnixMicro(w.now),
 		})
 		require.NoError(rt, err)
-		require.Equal(rt, account.paused, end.UnixMicro())
+		require.Equal(rt, until, end.UnixMicro())
 	}
 }
 

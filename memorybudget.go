@@ -4,10 +4,12 @@ package ration
 type memoryBudget struct {
 	name     string
 	version  int64
-	revision int // the highest that limits were booked with
+	revision int     // the highest that limits were booked with
+	all      silence // of every account
+	released int64   // the last instant that it has put a slot off to
 	accounts map[string]*memoryAccount
-	all      []*memoryAccount // accounts, in any order
-	looked   int              // the place in all where sweep looked last
+	every    []*memoryAccount // accounts, in any order
+	looked   int              // the place in every where sweep looked last
 	latest   *memoryAccount   // that was asked for; nil: none
 	indexes  map[string]*memoryIndex
 	done     doneIDs
@@ -23,7 +25,7 @@ func (b *memoryBudget) account(id string) *memoryAccount {
 	if a == nil {
 		a = &memoryAccount{id: id}
 		b.accounts[id] = a
-		b.all = append(b.all, a)
+		b.every = append(b.every, a)
 	}
 	b.latest = a
 	return a
@@ -54,10 +56,38 @@ func (b *memoryBudget) giveBack(h hole, account string) {
 	}
 }
 
-// silence keeps an account silent until an instant, if it is not for longer.
-func (b *memoryBudget) silence(account *memoryAccount, ends, now int64) {
-	if ends > max(now, account.paused) {
-		account.paused = ends
+// A silence is a pause, of an account or of all.
+type silence struct {
+	paused int64 // its end
+	apart  int64 // how far apart slots are that are booked until then
+}
+
+// released returns the first slot after a pause that lasts, where the last one that was
+// booked is that, and now after any other.
+func (s *silence) released(now, last int64) int64 {
+	switch {
+	case s.paused <= now:
+		return now
+	case last < s.paused:
+		return s.paused
+	}
+	return last + s.apart
+}
+
+// keep keeps silent until an instant, if it is not for longer, and reports whether it
+// was not.
+func (s *silence) keep(ends, apart, now int64) bool {
+	if ends <= max(now, s.paused) {
+		return false
+	}
+	s.paused, s.apart = ends, apart
+	return true
+}
+
+// silence keeps an account silent until an instant, if it is not for longer, and the
+// slots apart that are booked until then.
+func (b *memoryBudget) silence(account *memoryAccount, ends, apart, now int64) {
+	if account.silence.keep(ends, apart, now) {
 		account.expires = max(account.expires, ends+dayMicros)
 		b.version = max(now, b.version+1)
 	}
@@ -66,15 +96,15 @@ func (b *memoryBudget) silence(account *memoryAccount, ends, now int64) {
 // sweep removes a few things that are out of use.
 func (b *memoryBudget) sweep(clock reading) {
 	b.done.sweep(clock.moment)
-	for range min(few, len(b.all)) {
-		if b.looked++; b.looked >= len(b.all) {
+	for range min(few, len(b.every)) {
+		if b.looked++; b.looked >= len(b.every) {
 			b.looked = 0
 		}
-		if a := b.all[b.looked]; a.expires <= clock.now {
+		if a := b.every[b.looked]; a.expires <= clock.now {
 			delete(b.accounts, a.id)
-			last := len(b.all) - 1
-			b.all[b.looked], b.all[last] = b.all[last], nil
-			b.all = b.all[:last]
+			last := len(b.every) - 1
+			b.every[b.looked], b.every[last] = b.every[last], nil
+			b.every = b.every[:last]
 			b.latest = nil
 		}
 	}

@@ -39,11 +39,10 @@ type candidate struct {
 	hole    int // its place in the account's holes; -1: none
 }
 
-// choose returns the account that can take the booking first, and notes the new
-// scores of those that it looked at. A list of one has no index.
-func (b *memoryBudget) choose(r *BookRequest, l *lane, index *memoryIndex, now int64) (candidate, error) {
+// choose returns the account that can take the booking first, not before from, and
+// notes the new scores of those that it looked at. A list of one has no index.
+func (b *memoryBudget) choose(r *BookRequest, l *lane, index *memoryIndex, from, now int64) (candidate, error) {
 	a := r.Accounts
-	from := now
 	for i := range a.shared {
 		c := b.work.open(b.account(a.shared[i].ID), &a.sets[a.shares[i]], now)
 		if c.rule(r.Revision); c.differs {
@@ -63,7 +62,7 @@ func (b *memoryBudget) choose(r *BookRequest, l *lane, index *memoryIndex, now i
 		return one, nil
 	}
 	best, refused := candidate{at: -1}, candidate{at: -1}
-	soonest := now
+	soonest := from
 	if len(shared) > 0 {
 		soonest = settle(shared, from, l)
 	}
@@ -117,7 +116,9 @@ func (b *memoryBudget) consider(r *BookRequest, l *lane, at int, shared []*charg
 	if own.differs || l.cost > own.set.spans.most(l.scopes) {
 		return c, false
 	}
-	from, c.rule = max(from, account.paused), account.last(l.name)
+	// What was handed back is given also between those who wait for the pause's end.
+	free, last := max(from, account.paused), account.last(l.name)
+	from, c.rule = max(free, account.released(now, last)), last
 	// The rule is for the index. Without one, to ask for it first and then from
 	// there on is to ask once, where all limits admit all from some slot on.
 	once := len(a.list) == 1 && len(shared) == 0 && own.plain()
@@ -128,7 +129,7 @@ func (b *memoryBudget) consider(r *BookRequest, l *lane, at int, shared []*charg
 	if once || len(shared) > 0 || c.rule < from {
 		c.slot = settle(c.charges, max(from, c.rule), l)
 	}
-	if c.hole = handedBack(c.charges, l, from); c.hole >= 0 {
+	if c.hole = handedBack(c.charges, l, free); c.hole >= 0 {
 		c.slot = account.holes[c.hole].slot
 	}
 	return c, true

@@ -104,7 +104,8 @@ func (s *MemoryStore) book(ctx context.Context, r *BookRequest, answer *Booking)
 	if r.Accounts.Len() > 1 {
 		index = b.index(r.Accounts, l.name, clock.moment)
 	}
-	best, err := b.choose(r, &l, index, now)
+	from := b.all.released(now, b.released)
+	best, err := b.choose(r, &l, index, from, now)
 	if err != nil {
 		return err
 	}
@@ -130,6 +131,9 @@ func (s *MemoryStore) book(ctx context.Context, r *BookRequest, answer *Booking)
 	if answer.Booked {
 		unsure := charge.unsure()
 		answer.Entry = b.enter(&best, &l)
+		if b.all.paused > now {
+			b.released = from
+		}
 		if r.Revision > b.revision {
 			b.revision, b.version = r.Revision, max(now, b.version+1)
 		}
@@ -240,6 +244,27 @@ func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
 	return nil
 }
 
+// Owe implements [Store]. lua/owe.lua is the same in Redis, and says why.
+func (s *MemoryStore) Owe(ctx context.Context, r OweRequest) (Debt, error) {
+	if err := ctx.Err(); err != nil {
+		return Debt{}, err
+	}
+	if err := r.validate(); err != nil {
+		return Debt{}, err
+	}
+	accounts, err := NewAccounts(r.Account)
+	if err != nil {
+		return Debt{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock(r.Now).now
+	c := openCharge(s.budget(r.Budget).account(r.Account.ID), &accounts.sets[0], now)
+	debt := Debt{Now: time.UnixMicro(now)}
+	debt.Limits = c.owe(min(now, r.Slot.UnixMicro()), accounts.relevant(r.Scopes), r.Counted)
+	return debt, nil
+}
+
 // Usage implements [Store].
 func (s *MemoryStore) Usage(ctx context.Context, r UsageRequest) ([]Usage, error) {
 	if err := ctx.Err(); err != nil {
@@ -251,9 +276,9 @@ func (s *MemoryStore) Usage(ctx context.Context, r UsageRequest) ([]Usage, error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock(r.Now).now
-	accounts := map[string]*memoryAccount{}
+	accounts, silent := map[string]*memoryAccount{}, int64(0)
 	if b := s.budgets[r.Budget]; b != nil {
-		accounts = b.accounts
+		accounts, silent = b.accounts, b.all.paused
 	}
 	all := make([]Usage, r.Accounts.Len())
 	for i, one := range r.Accounts.list {
@@ -262,8 +287,8 @@ func (s *MemoryStore) Usage(ctx context.Context, r UsageRequest) ([]Usage, error
 			account = new(memoryAccount)
 		}
 		u := Usage{Account: one.ID, Now: time.UnixMicro(now)}
-		if account.paused > now {
-			u.PausedUntil = time.UnixMicro(account.paused)
+		if paused := max(account.paused, silent); paused > now {
+			u.PausedUntil = time.UnixMicro(paused)
 		}
 		c := openCharge(account, &r.Accounts.sets[r.Accounts.setOf[i]], now)
 		for j := range c.set.spans.list {
@@ -287,8 +312,15 @@ func (s *MemoryStore) Pause(ctx context.Context, r PauseRequest) (time.Time, err
 	defer s.mu.Unlock()
 	now := s.clock(r.Now).now
 	b := s.budget(r.Budget)
+	ends, apart := now+r.For.Microseconds(), r.Apart.Microseconds()
+	if r.Account == "" {
+		if b.all.keep(ends, apart, now) {
+			b.version = max(now, b.version+1)
+		}
+		return time.UnixMicro(b.all.paused), nil
+	}
 	account := b.account(r.Account)
-	b.silence(account, now+r.For.Microseconds(), now)
+	b.silence(account, ends, apart, now)
 	return time.UnixMicro(account.paused), nil
 }
 
@@ -309,7 +341,7 @@ func (s *MemoryStore) Reset(ctx context.Context, r ResetRequest) error {
 	for i := range c.set.spans.list {
 		if l := &c.set.spans.list[i]; l.firstUse {
 			ends := c.counter(l).(*fixedWindow).reset(meter{l, c}, now, r.At.UnixMicro())
-			b.silence(c.account, ends, now)
+			b.silence(c.account, ends, 0, now)
 		}
 	}
 	c.keep()
@@ -333,6 +365,9 @@ func (s *MemoryStore) Status(ctx context.Context, r StatusRequest) (Status, erro
 		return status, nil
 	}
 	status.Version, status.Revision = b.version, b.revision
+	if b.all.paused > now {
+		status.PausedUntil[""] = time.UnixMicro(b.all.paused)
+	}
 	for id, account := range b.accounts {
 		if account.paused > now {
 			status.PausedUntil[id] = time.UnixMicro(account.paused)

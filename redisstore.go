@@ -166,6 +166,35 @@ func (s *RedisStore) enterPart(ctx context.Context, r EnterRequest, account *Acc
 	return err
 }
 
+// Owe implements [Store].
+func (s *RedisStore) Owe(ctx context.Context, r OweRequest) (Debt, error) {
+	if err := r.validate(); err != nil {
+		return Debt{}, err
+	}
+	account, err := NewAccounts(r.Account)
+	if err != nil {
+		return Debt{}, err
+	}
+	args := []any{micros(r.Now), r.Account.ID, account.relevant(r.Scopes), micros(r.Slot)}
+	args = account.zoneArguments(args, cmp.Or(r.Now, time.Now()))
+	args = append(args, account.sets[0].name)
+	for _, units := range r.Counted {
+		args = append(args, units)
+	}
+	reply, err := s.run(ctx, "owe", oweScript.with(account.counts|logsOnly), r.Budget, args)
+	if err != nil {
+		return Debt{}, err
+	}
+	debt := Debt{Now: reply.instant(0)}
+	for i := range r.Counted {
+		debt.Limits = append(debt.Limits, LimitDebt{Counted: int(reply.number(2*i + 1)), Owed: int(reply.number(2*i + 2))})
+	}
+	if reply.err != nil || len(reply.parts) != 1+2*len(r.Counted) {
+		return Debt{}, reply.bad("owe")
+	}
+	return debt, nil
+}
+
 // isRedisEntry reports whether an entry is one of the scripts: a lane, a zero,
 // and 14 bytes for each account that was charged.
 func isRedisEntry(entry string) bool {
@@ -219,12 +248,17 @@ func (s *RedisStore) Usage(ctx context.Context, r UsageRequest) ([]Usage, error)
 	return all, nil
 }
 
+// allAccounts stands in the scripts for the pause of all, and is no account's ID.
+const allAccounts = "*"
+
 // Pause implements [Store].
 func (s *RedisStore) Pause(ctx context.Context, r PauseRequest) (time.Time, error) {
 	if err := r.validate(); err != nil {
 		return time.Time{}, err
 	}
-	reply, err := s.run(ctx, "pause", pauseScript.with(0), r.Budget, []any{micros(r.Now), r.Account, r.For.Microseconds()})
+	account := cmp.Or(r.Account, allAccounts)
+	args := []any{micros(r.Now), account, r.For.Microseconds(), r.Apart.Microseconds()}
+	reply, err := s.run(ctx, "pause", pauseScript.with(0), r.Budget, args)
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -271,7 +305,11 @@ func (s *RedisStore) Status(ctx context.Context, r StatusRequest) (Status, error
 		PausedUntil: make(map[string]time.Time),
 	}
 	for i := 5; i+1 < len(reply.parts); i += 2 {
-		status.PausedUntil[reply.parts[i]] = reply.instant(i + 1)
+		account := reply.parts[i]
+		if account == allAccounts {
+			account = ""
+		}
+		status.PausedUntil[account] = reply.instant(i + 1)
 	}
 	if reply.err != nil {
 		return Status{}, reply.bad("status")

@@ -51,7 +51,7 @@ func (t *Transport) pause(req *http.Request, resp *http.Response, grant Grant, o
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(req.Context()), handBackWithin)
 	defer stop()
-	_, _ = t.Pool.budget.pause(ctx, grant.account, length)
+	_, _ = t.Pool.budget.pause(ctx, grant.account, length, 0)
 }
 
 // handBack hands back a grant on which nothing was sent.

@@ -25,6 +25,7 @@ var (
 	recallScript = script{name: "recall"}
 	cancelScript = script{name: "cancel", accounts: true}
 	enterScript  = script{name: "enter", accounts: true}
+	oweScript    = script{name: "owe", accounts: true}
 	usageScript  = script{name: "usage", quick: "glance", accounts: true}
 	pauseScript  = script{name: "pause"}
 	resetScript  = script{name: "reset", accounts: true}

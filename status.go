@@ -62,6 +62,9 @@ func (b *Budget) stands(ctx context.Context, booking *Booking, shared []Account)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	paused := b.known.PausedUntil[booking.Account]
+	if until := b.known.PausedUntil[""]; until.After(paused) {
+		paused = until
+	}
 	for _, account := range shared {
 		if until := b.known.PausedUntil[account.ID]; until.After(paused) {
 			paused = until

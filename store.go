@@ -44,13 +44,19 @@ type Store interface {
 	// is no longer in the log. Entering the same ID again enters nothing.
 	Enter(ctx context.Context, r EnterRequest) error
 
+	// Owe enters as debt, for each limit of an account, the units that the provider has
+	// counted and the log lacks: others spend the token, or a call left unseen. To tell
+	// less than was told before, or the same again, enters nothing.
+	Owe(ctx context.Context, r OweRequest) (Debt, error)
+
 	// Usage tells, in the order of the request's accounts, what is used. It
 	// changes nothing.
 	Usage(ctx context.Context, r UsageRequest) ([]Usage, error)
 
-	// Pause keeps every slot of an account that is booked from now on from
-	// coming before the pause ends, and returns its end. It only lengthens:
-	// a shorter pause than the one in force changes nothing.
+	// Pause keeps every slot of an account, or of all, that is booked from now on
+	// from coming before the pause ends, and returns its end. It only lengthens:
+	// a shorter pause than the one in force changes nothing. An ID of which there is
+	// no account can be paused too; Status tells of it.
 	Pause(ctx context.Context, r PauseRequest) (time.Time, error)
 
 	// Reset notes when the window under way ends, for the account's limits with
@@ -226,6 +232,41 @@ type Spending struct {
 	Entry string
 }
 
+// An OweRequest tells what a provider has counted.
+type OweRequest struct {
+	// Budget is the budget's name.
+	Budget string
+	// Account is the one whose token was used.
+	Account Account
+	// Scopes are those of the request whose answer told.
+	Scopes []string
+	// Slot is that of the request: the provider has counted at some instant between
+	// it and now. All that the log has for any such instant is taken off.
+	Slot time.Time
+	// Counted is for each of Account.Limits, in their order, how many units the
+	// provider has counted in the window under way, from 0 to 10^12. Zero: not known.
+	Counted []int
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// A Debt is what an OweRequest has come to.
+type Debt struct {
+	// Now is the store's clock when it answered.
+	Now time.Time
+	// Limits are in the order of the account's.
+	Limits []LimitDebt
+}
+
+// LimitDebt is what is owed to one limit.
+type LimitDebt struct {
+	// Counted is what the log had of the limit, in units.
+	Counted int
+	// Owed is what it lacked, and has now. What one of several limits that share a
+	// log has lacked was entered for all of them, once.
+	Owed int
+}
+
 // A UsageRequest asks what is used of some accounts.
 type UsageRequest struct {
 	// Budget is the budget's name.
@@ -277,14 +318,20 @@ type LimitUsage struct {
 	FreeAt time.Time
 }
 
-// A PauseRequest keeps an account silent.
+// A PauseRequest keeps an account silent, or all of them.
 type PauseRequest struct {
 	// Budget is the budget's name.
 	Budget string
-	// Account is the account's ID.
+	// Account is the account's ID. Empty: every account of the budget, of which
+	// Status.PausedUntil tells under the empty ID.
 	Account string
 	// For is how long from now, from a microsecond to 366 days.
 	For time.Duration
+	// Apart is how far apart at least the slots are that are booked while the pause
+	// lasts, so that those who wait for its end do not all leave in that instant:
+	// those of each account and lane or, where Account is empty, of all accounts. At
+	// most 24 h. Zero: limits decide.
+	Apart time.Duration
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }
@@ -326,6 +373,7 @@ type Status struct {
 	Revision int
 	// Workers is how many processes named themselves in the last minute.
 	Workers int
-	// PausedUntil has the end of every pause in force, by account ID.
+	// PausedUntil has the end of every pause in force, by account ID; that of all
+	// accounts under the empty ID.
 	PausedUntil map[string]time.Time
 }

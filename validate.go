@@ -83,6 +83,32 @@ func (r EnterRequest) validate() error {
 	return validateNow(r.Now)
 }
 
+func (r OweRequest) validate() error {
+	if err := validateName(r.Budget); err != nil {
+		return err
+	}
+	switch {
+	case !validAccountID(r.Account.ID):
+		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
+	case len(r.Counted) != len(r.Account.Limits):
+		return fmt.Errorf("ration: OweRequest.Counted has %d numbers: it must have one for each of %d limits", len(r.Counted), len(r.Account.Limits))
+	case r.Slot.IsZero():
+		return errors.New("ration: OweRequest.Slot is zero: it must be the slot of the request that was answered")
+	}
+	for i, units := range r.Counted {
+		if units < 0 || units > maxUnits {
+			return fmt.Errorf("ration: OweRequest.Counted: number %d is %d: it must be from 0 to %d", i+1, units, maxUnits)
+		}
+	}
+	if err := validateLimits(r.Account.Limits); err != nil {
+		return fmt.Errorf("ration: account %s: %w", r.Account.ID, err)
+	}
+	if err := validateNow(r.Slot); err != nil {
+		return err
+	}
+	return validateNow(r.Now)
+}
+
 func (r CancelRequest) validate() error {
 	if r.Booking.ID == (BookingID{}) {
 		return errors.New("ration: CancelRequest.Booking has no ID")
@@ -108,8 +134,10 @@ func (r PauseRequest) validate() error {
 		return err
 	}
 	switch {
-	case !validAccountID(r.Account):
-		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account)
+	case r.Account != "" && !validAccountID(r.Account):
+		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_', or empty for all", r.Account)
+	case r.Apart < 0 || r.Apart > mostMargin:
+		return fmt.Errorf("ration: PauseRequest.Apart is %v: it must be from 0 to %v", r.Apart, mostMargin)
 	case r.For < time.Microsecond || r.For > maxWindow:
 		return fmt.Errorf("ration: the pause is %v: it must be from %v to %v", r.For, time.Microsecond, maxWindow)
 	}

@@ -282,7 +282,8 @@ local function endOf(charge)
 end
 
 -- enterCharge enters units in the log and in all that counts them, and returns
--- their name. commit is 'commit' for a booking, 'enter' for what was spent.
+-- their name. commit is 'commit' for a booking, 'enter' for what was spent, and nil for
+-- what is entered in the log only.
 local function enterCharge(charge, lane, slot, cost, commit)
   local fields, dirty = charge.fields, charge.dirty
   local alone = lane.name == '' and not fields.runs and charge.set.log
@@ -293,7 +294,7 @@ local function enterCharge(charge, lane, slot, cost, commit)
     fields['last:' .. lane.name], dirty['last:' .. lane.name] = text(slot), true
   end
   for _, m in ipairs(charge.limits) do
-    if counters[m.letter] and covers(m.scope, lane.scopes) then
+    if commit and counters[m.letter] and covers(m.scope, lane.scopes) then
       counters[m.letter][commit](m, slot, cost)
     end
   end

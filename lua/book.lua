@@ -317,12 +317,14 @@ local function consider(member, common, commonFrom)
   end
   local last = lastOf(charge, lane.name)
   local rule = settle({charge}, last, lane)
-  local from = math.max(commonFrom, paused, careful)
+  -- What was handed back is given also between those who wait for the pause's end.
+  local free = math.max(commonFrom, paused, careful)
+  local from = math.max(free, released(account, paused, last))
   local slot = rule
   if #common > 0 or rule < from then
     slot = settle(charges, math.max(from, rule), lane)
   end
-  local hole, earlier = handedBack(charges, lane, from)
+  local hole, earlier = handedBack(charges, lane, free)
   if hole then
     slot = earlier
   end
@@ -361,7 +363,7 @@ end
 -- kept, so that it is done once for what comes after.
 local function choose(common, commonFrom, from)
   -- No account is free before the shared ones are.
-  local soonest = math.max(#common > 0 and settle(common, commonFrom, lane) or now, careful)
+  local soonest = math.max(#common > 0 and settle(common, commonFrom, lane) or commonFrom, careful)
   local rank, chunk, score, member = 0, 4, nil, nil
   if from then
     if from.before ~= '' and call('ZSCORE', index, from.before) then
@@ -454,7 +456,13 @@ end
 local function book(of, longest, from)
   cost, best, scores, refusal = of, nil, {}, nil
   lane.cost = of
+  local all = pausedUntil('*')
+  all = all > now and all or 0
   local common, commonFrom = {}, now
+  if all > 0 then
+    all = released('*', all, tonumber(call('HGET', base .. ':apart', '*last') or 0))
+    commonFrom = all
+  end
   for i, other in ipairs(shared) do
     common[i] = openRuled(other.account, other.set)
     if common[i] then
@@ -494,6 +502,9 @@ local function book(of, longest, from)
     answer('L', 1, best.slot, best.account, ruled, '')
   else
     answer('B', 1, best.slot, best.account, ruled, enterBest())
+    if all > 0 then
+      call('HSET', base .. ':apart', '*last', text(all))
+    end
   end
   keepScores()
   return nil

@@ -10,7 +10,10 @@
 --   KEYS[1]:log:ACCOUNT    zset    its log: one entry a booking, score = slot;
 --                                  with :SCOPES/NUMBER behind it, another run
 --   KEYS[1]:free:ACCOUNT   zset    bookings that were handed back
---   KEYS[1]:pauses         zset    ACCOUNT, score = end of its pause
+--   KEYS[1]:pauses         zset    ACCOUNT, score = end of its pause; '*' is all
+--   KEYS[1]:apart          hash    ACCOUNT, how far apart slots are that are booked
+--                                  while its pause lasts; '*last', the last instant
+--                                  that all accounts' pause has put a slot off to
 --   KEYS[1]:pool:DIGEST    zset    SET:ACCOUNT, score <= its next free slot; with
 --                                  :LANE behind it, that of another lane
 --   KEYS[1]:workers        zset    WORKER, score = when it was last heard of
@@ -195,20 +198,35 @@ local function renew(now)
   call('HSET', base, 'version', text(math.max(now, tonumber(version()) + 1)))
 end
 
--- silence keeps an account silent until an instant, if it is not for longer.
-local function silence(account, ends, now)
+-- released returns the first slot after a pause that lasts, where the last one that was
+-- booked is that: all who have waited for its end leave one behind the other.
+local function released(account, paused, last)
+  if paused == 0 or last < paused then
+    return paused
+  end
+  return last + tonumber(call('HGET', base .. ':apart', account) or 0)
+end
+
+-- silence keeps an account silent until an instant, if it is not for longer, and the
+-- slots apart that are booked until then.
+local function silence(account, ends, now, apart)
   if ends <= math.max(now, pausedUntil(account)) then
     return
   end
-  local pauses = base .. ':pauses'
+  local pauses, spread = base .. ':pauses', base .. ':apart'
   call('ZADD', pauses, text(ends), account)
   renew(now)
+  call('HSET', spread, account, text(apart))
   call('HSET', base, 'silent', text(math.max(ends, tonumber(call('HGET', base, 'silent') or 0))))
   local last = tonumber(call('ZRANGE', pauses, -1, -1, 'WITHSCORES')[2])
   local ttl = text(math.ceil((last - now + DAY) / 1000))
   call('PEXPIRE', pauses, ttl)
+  call('PEXPIRE', spread, ttl)
   if call('PTTL', base) < tonumber(ttl) then
     call('PEXPIRE', base, ttl)
   end
-  call('ZREMRANGEBYSCORE', pauses, '-inf', '(' .. text(now - DAY))
+  for _, other in ipairs(call('ZRANGEBYSCORE', pauses, '-inf', '(' .. text(now - DAY), 'LIMIT', 0, 16)) do
+    call('ZREM', pauses, other)
+    call('HDEL', spread, other)
+  end
 end

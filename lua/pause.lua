@@ -1,13 +1,15 @@
--- pause.lua: keeps an account silent. A pause only lengthens.
+-- pause.lua: keeps an account silent, or all of the budget. A pause only lengthens.
 --
 -- ARGV  1 now, in microseconds; '' for the server's clock
---       2 the account
+--       2 the account; '*' for all
 --       3 how long from now, in microseconds
+--       4 how far apart slots are that are booked while it lasts, likewise
 -- returns {the end of the pause in force}
 
 local now = clock(ARGV[1], offset())
 local account = ARGV[2]
 local length = whole(ARGV[3], 'the pause', 1, 400 * DAY)
+local apart = whole(ARGV[4], 'the time between two slots', 0, DAY)
 if account == '' then
   bad = bad or 'ERR ration: the account is empty'
 end
@@ -15,5 +17,5 @@ if bad then
   return redis.error_reply(bad)
 end
 
-silence(account, now + length, now)
+silence(account, now + length, now, apart)
 return {text(pausedUntil(account))}

@@ -85,6 +85,9 @@ local function quick()
     return nil
   end
   local silent = now < tonumber(state[6] or 0) -- some account is
+  if silent and tonumber(call('ZSCORE', base .. ':pauses', '*') or 0) > now then
+    return nil
+  end
   local instant = string.format('%.0f', now)
 
   -- open returns what there is to know of an account: the units booked up to now

@@ -31,5 +31,5 @@ end
 if next(charge.dirty) then
   keepCharge(charge)
 end
-silence(account, ends, now)
+silence(account, ends, now, 0)
 return {text(pausedUntil(account))}

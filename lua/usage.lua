@@ -23,7 +23,7 @@ if bad then
   return redis.error_reply(bad)
 end
 
-local reply = {text(now)}
+local reply, all = {text(now)}, pausedUntil('*')
 for i = first + #sets + 1, #ARGV do
   local number, account = string.match(ARGV[i], '^(%d+):(.+)$')
   local set = sets[tonumber(number)]
@@ -32,7 +32,7 @@ for i = first + #sets + 1, #ARGV do
   end
   local charge = readCharge(account, set, now)
   openCharge(charge)
-  local paused = pausedUntil(account)
+  local paused = math.max(pausedUntil(account), all)
   reply[#reply + 1] = paused > now and text(paused) or '0'
   for at, m in ipairs(charge.limits) do
     local units, free

@@ -81,6 +81,9 @@ var argumentRules = []rule{
 		for _, id := range []string{"", " ", "a b", "a:b", "{a}", "é", "a\n", strings.Repeat("x", 65)} {
 			_, err := ration.NewAccounts(account(id, limit(1, sec)))
 			require.Error(d.t, err, "%q", id)
+			if id == "" {
+				continue // of all
+			}
 			_, err = d.store.Pause(d.t.Context(), ration.PauseRequest{Budget: d.budget, Account: id, For: sec, Now: d.clock})
 			d.malformed(err, "a pause of %q", id)
 		}

@@ -114,6 +114,63 @@ var pauseRules = []rule{
 		d.at(5 * sec)
 		require.Zero(d.t, d.usage(a)[0].PausedUntil)
 	}},
+	{"a pause of all is every account's", func(d *desk) {
+		one, both := d.single(limit(2, 10*sec)), d.each(limit(2, 10*sec), "b", "c")
+		d.slots(one, 0)
+		d.pause("", 5*sec, 5*sec)
+		d.pause("", 2*sec, 5*sec)
+		d.refused(one, 1, 5*sec-us, 5*sec)
+		d.slots(one, 5*sec, 10*sec)
+		d.slots(both, 5*sec, 5*sec, 5*sec, 5*sec, 15*sec)
+		d.pauses(map[string]time.Duration{"": 5 * sec})
+		for _, u := range d.usage(both) {
+			require.Equal(d.t, 5*sec, since(u.PausedUntil))
+		}
+		d.at(5 * sec)
+		d.pauses(map[string]time.Duration{})
+		require.True(d.t, d.ask(d.request(d.each(limit(2, 10*sec), "e", "f"), 1, 0)).Booked)
+	}},
+	{"of the pauses of all and of an account the longer rules", func(d *desk) {
+		a := d.single(limit(9, 10*sec))
+		d.pause("", 5*sec, 5*sec)
+		d.pause("a", 7*sec, 7*sec)
+		d.slots(a, 7*sec)
+		d.pause("", 8*sec, 8*sec)
+		d.slots(a, 8*sec)
+		require.Equal(d.t, 8*sec, since(d.usage(a)[0].PausedUntil))
+	}},
+	{"who waits for the end of a pause leaves behind those who did before", func(d *desk) {
+		a := d.single(limit(4, 10*sec))
+		d.slots(a, 0)
+		d.silence("a", 5*sec, sec)
+		d.slots(a, 5*sec, 6*sec, 7*sec, 10*sec)
+		d.at(5 * sec)
+		d.slots(a, 15*sec, 16*sec) // it is over: limits decide
+	}},
+	{"a slot that was handed back is given also where slots are apart", func(d *desk) {
+		a := d.single(limit(9, 10*sec))
+		d.silence("a", 5*sec, sec)
+		first := d.book(a, 1)
+		d.slots(a, 6*sec)
+		d.cancel(first, a)
+		d.slots(a, 5*sec, 7*sec)
+	}},
+	{"after a pause of all the slots of all are apart", func(d *desk) {
+		both, others := d.each(limit(2, 10*sec), "b", "c"), d.each(limit(2, 10*sec), "d", "e")
+		d.slots(d.single(limit(2, 10*sec)), 0, 0)
+		d.silence("", 5*sec, sec)
+		d.slots(both, 5*sec, 6*sec, 7*sec)
+		d.slots(others, 8*sec)
+		// Who waits for a limit holds nobody else up.
+		d.slots(d.single(limit(2, 10*sec)), 10*sec)
+		d.slots(others, 10*sec)
+	}},
+	{"slots are at most a day apart", func(d *desk) {
+		for _, wrong := range []time.Duration{-1, day + us} {
+			_, err := d.store.Pause(d.t.Context(), ration.PauseRequest{Budget: d.budget, Account: "a", For: sec, Apart: wrong, Now: d.clock})
+			d.malformed(err, "%v apart", wrong)
+		}
+	}},
 	{"many pauses are all listed", func(d *desk) {
 		want := make(map[string]time.Duration)
 		for i := range 300 {

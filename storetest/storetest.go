@@ -46,7 +46,7 @@ func Run(t *testing.T, open func(t *testing.T) ration.Store) {
 // RunLog is [Run] with every limit counted by an exact log: SlidingLog,
 // StreamLog or PackedLog. A store must keep the contract with each.
 func RunLog(t *testing.T, log ration.Algorithm, open func(t *testing.T) ration.Store) {
-	rules := slices.Concat(bookingRules, cancelRules, accountRules, enterRules, pauseRules, usageRules, resetRules,
+	rules := slices.Concat(bookingRules, cancelRules, accountRules, enterRules, oweRules, pauseRules, usageRules, resetRules,
 		boundRules, argumentRules, demandRules, countingRules, concurrencyRules)
 	for _, r := range rules {
 		t.Run(r.says, func(t *testing.T) { r.holds(newDesk(t, open(t), log)) })
@@ -190,6 +190,13 @@ func (d *desk) refused(a *ration.Accounts, cost int, maxWait, want time.Duration
 func (d *desk) cancel(b ration.Booking, a *ration.Accounts) {
 	d.t.Helper()
 	require.NoError(d.t, d.store.Cancel(d.t.Context(), ration.CancelRequest{Booking: b, Accounts: a, Now: d.clock}))
+}
+
+// silence pauses an account, with the slots apart that are booked meanwhile.
+func (d *desk) silence(id string, length, apart time.Duration) {
+	d.t.Helper()
+	_, err := d.store.Pause(d.t.Context(), ration.PauseRequest{Budget: d.budget, Account: id, For: length, Apart: apart, Now: d.clock})
+	require.NoError(d.t, err)
 }
 
 // pause pauses an account, and demands the end of the pause in force.

@@ -1,0 +1,52 @@
+package ration
+
+// owe enters for each limit the units that were counted by others and are lacking
+// here. The counting was done at some instant between slot and now.
+func (c *charge) owe(slot int64, scopes string, counted []int) []LimitDebt {
+	debts := make([]LimitDebt, len(counted))
+	most, entered := int64(0), false
+	for i := range c.set.spans.list {
+		s := &c.set.spans.list[i]
+		units := c.leftBetween(s, slot)
+		lacking := max(0, int64(counted[i])-units)
+		debts[i] = LimitDebt{Counted: int(units), Owed: int(lacking)}
+		switch {
+		case lacking == 0 || !covers(s.scope, scopes):
+		case s.algorithm.isLog():
+			most = max(most, lacking)
+		default:
+			c.counter(s).enter(meter{s, c}, c.now, lacking)
+			entered = true
+		}
+	}
+	if most > 0 {
+		l := lane{scopes: scopes}
+		if scopes != "" {
+			l.name = scopes + "~0~"
+		}
+		at := max(c.now, c.account.last(l.name), c.account.runs.endOfFirst(scopes))
+		c.lead(&l, at)
+		c.log(&l, at, most)
+		entered = true
+	}
+	if entered {
+		c.keep()
+	}
+	return debts
+}
+
+// leftBetween returns the units that a provider may have counted of a limit at any
+// instant from slot to now.
+func (c *charge) leftBetween(s *span, slot int64) int64 {
+	if s.algorithm.isLog() {
+		runs := c.account.covered(s.scope)
+		return runs.since(slot-s.window) - runs.since(c.now)
+	}
+	m, counter := meter{s, c}, c.counter(s)
+	units := max(counter.left(m, slot), counter.left(m, c.now))
+	if s.algorithm == GCRA {
+		// What has run out of the bucket since.
+		units += (max(0, c.now-slot)*s.max + s.window - 1) / s.window
+	}
+	return units
+}

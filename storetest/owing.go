@@ -1,0 +1,144 @@
+package storetest
+
+import (
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+// oweRules are about units that a provider has counted and nobody here has spent.
+var oweRules = []rule{
+	{"what the provider has counted beyond the log is owed", func(d *desk) {
+		a := d.single(limit(5, 10*sec))
+		d.slots(a, 0)
+		d.at(sec)
+		d.owes(a, 0, []int{3}, []int{1}, []int{2})
+		d.used(a, 3, 2, 10*sec)
+		d.slots(a, sec, sec, 10*sec, 11*sec)
+	}},
+	{"to tell the same again, or less, owes nothing", func(d *desk) {
+		a := d.single(limit(5, 10*sec))
+		d.owes(a, 0, []int{3}, []int{0}, []int{3})
+		d.owes(a, 0, []int{3}, []int{3}, []int{0})
+		d.owes(a, 0, []int{2}, []int{3}, []int{0})
+		d.owes(a, 0, []int{0}, []int{3}, []int{0})
+		d.used(a, 3, 2, 10*sec)
+	}},
+	{"what is booked ahead is not counted yet", func(d *desk) {
+		a := d.single(limit(2, 10*sec))
+		d.slots(a, 0, 0, 10*sec)
+		d.owes(a, 0, []int{2}, []int{2}, []int{0})
+		d.used(a, 3, 0, 10*sec)
+	}},
+	{"what has left the window since the request did counts", func(d *desk) {
+		a := d.single(limit(2, 10*sec))
+		d.slots(a, 0, 0)
+		d.at(10 * sec)
+		d.slots(a, 10*sec)
+		d.owes(a, 10*sec-us, []int{2}, []int{3}, []int{0})
+		d.owes(a, 10*sec, []int{2}, []int{1}, []int{1})
+		d.slots(a, 20*sec)
+	}},
+	{"a slot that is still ahead is now", func(d *desk) {
+		a := d.single(limit(2, 10*sec))
+		d.owes(a, 5*sec, []int{1}, []int{0}, []int{1})
+		d.used(a, 1, 1, 10*sec)
+	}},
+	{"more can be owed than a limit allows", func(d *desk) {
+		a := d.single(limit(2, 10*sec))
+		d.owes(a, 0, []int{7}, []int{0}, []int{7})
+		d.slots(a, 10*sec, 10*sec, 20*sec)
+	}},
+	{"limits that share a log are owed the most that one of them lacks", func(d *desk) {
+		a := d.single(limit(2, sec), limit(9, 10*sec))
+		d.at(5 * sec)
+		d.owes(a, 5*sec, []int{1, 4}, []int{0, 0}, []int{1, 4})
+		d.owes(a, 5*sec, []int{1, 4}, []int{4, 4}, []int{0, 0})
+		d.slots(a, 6*sec, 6*sec, 7*sec, 7*sec, 8*sec, 15*sec)
+	}},
+	{"of a limit that does not cover the request nothing is owed", func(d *desk) {
+		search := limit(2, 10*sec)
+		search.Scope = "search"
+		a := d.single(search, limit(5, 10*sec))
+		d.owes(a, 0, []int{2, 1}, []int{0, 0}, []int{2, 1})
+		d.slots(a, 0, 0, 0, 0, 10*sec)
+	}},
+	{"a scope's debt is that of the requests of the scope", func(d *desk) {
+		search := limit(2, 10*sec)
+		search.Scope = "search"
+		a := d.single(search, limit(5, 10*sec))
+		r := d.owing(a, 0, 2, 0)
+		r.Scopes = []string{"search"}
+		debt, err := d.store.Owe(d.t.Context(), r)
+		require.NoError(d.t, err)
+		require.Equal(d.t, 2, debt.Limits[0].Owed)
+		asked := d.request(a, 1, ration.Forever)
+		asked.Scopes = []string{"search"}
+		require.Equal(d.t, 10*sec, since(d.ask(asked).Slot))
+		d.slots(a, 0, 0)
+	}},
+	{"each limit that is counted is owed its own", func(d *desk) {
+		hour, minute := limit(5, 60*sec), limit(5, 10*sec)
+		hour.Algorithm, minute.Algorithm = ration.FixedWindow, ration.FixedWindow
+		a := d.single(hour, minute)
+		d.owes(a, 0, []int{4, 0}, []int{0, 0}, []int{4, 0})
+		u := d.usage(a)[0].Limits
+		require.Equal(d.t, []int{4, 0}, []int{u[0].Used, u[1].Used})
+	}},
+	{"every way of counting can owe", func(d *desk) {
+		for i, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog, ration.FixedWindow,
+			ration.SlidingWindow, ration.SubWindows, ration.GCRA} {
+			l := limit(10, 10*sec)
+			if l.Algorithm = algorithm; algorithm == ration.GCRA {
+				l.Burst = 10
+			}
+			a := d.each(l, "algorithm-"+string(rune('a'+i)))
+			d.book(a, 3)
+			d.owes(a, 0, []int{8}, []int{3}, []int{5})
+			require.Equal(d.t, 8, d.usage(a)[0].Limits[0].Used, algorithm)
+			d.owes(a, 0, []int{8}, []int{8}, []int{0})
+			b := d.book(a, 2)
+			require.Equal(d.t, start, b.Slot, algorithm)
+			require.True(d.t, d.book(a, 1).Slot.After(start), algorithm)
+			d.cancel(b, a) // what was booked before is still known by its name
+		}
+	}},
+	{"what is owed is malformed", func(d *desk) {
+		a := d.single(limit(2, 10*sec))
+		for name, spoil := range map[string]func(*ration.OweRequest){
+			"no budget":     func(r *ration.OweRequest) { r.Budget = "" },
+			"no account":    func(r *ration.OweRequest) { r.Account.ID = "" },
+			"no limits":     func(r *ration.OweRequest) { r.Account.Limits, r.Counted = nil, nil },
+			"no slot":       func(r *ration.OweRequest) { r.Slot = time.Time{} },
+			"none counted":  func(r *ration.OweRequest) { r.Counted = nil },
+			"negative":      func(r *ration.OweRequest) { r.Counted[0] = -1 },
+			"far too large": func(r *ration.OweRequest) { r.Counted[0] = 1_000_000_000_001 },
+		} {
+			r := d.owing(a, 0, 1)
+			spoil(&r)
+			_, err := d.store.Owe(d.t.Context(), r)
+			d.malformed(err, "%s", name)
+		}
+		d.used(a, 0, 2, never)
+	}},
+}
+
+// owing is a request that tells what was counted when the answer to a request came
+// that had its slot then.
+func (d *desk) owing(a *ration.Accounts, slot time.Duration, counted ...int) ration.OweRequest {
+	return ration.OweRequest{Budget: d.budget, Account: a.At(0), Slot: start.Add(slot), Counted: counted, Now: d.clock}
+}
+
+// owes tells what was counted, and demands what the log had, and lacked.
+func (d *desk) owes(a *ration.Accounts, slot time.Duration, told, counted, owed []int) {
+	d.t.Helper()
+	debt, err := d.store.Owe(d.t.Context(), d.owing(a, slot, told...))
+	require.NoError(d.t, err)
+	require.Equal(d.t, d.clock.UnixMicro(), debt.Now.UnixMicro())
+	require.Len(d.t, debt.Limits, len(told))
+	for i, one := range debt.Limits {
+		require.Equal(d.t, ration.LimitDebt{Counted: counted[i], Owed: owed[i]}, one, "limit %d", i)
+	}
+}
