@@ -48,13 +48,21 @@ func idsCost(req *http.Request) int {
 	return 1 + strings.Count(ids, ",")
 }
 
-// youtubeCost is what the Data API takes: a list 1 unit, a write 50, and captions more.
+// youtubeCost is what the Data API takes: a list 1 unit, a write 50, and captions
+// more. An upload is not counted in these units, but takes 1 of its own.
 func youtubeCost(req *http.Request) int {
-	switch {
-	case req.Method == http.MethodGet || req.Method == http.MethodHead || req.Method == "":
+	lists := req.Method == http.MethodGet || req.Method == http.MethodHead || req.Method == ""
+	if strings.HasSuffix(req.URL.Path, "/captions") {
+		switch req.Method {
+		case http.MethodPost:
+			return 400
+		case http.MethodPut:
+			return 450
+		}
+		return 50
+	}
+	if lists || req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/videos") {
 		return 1
-	case req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/captions"):
-		return 400
 	}
 	return 50
 }
