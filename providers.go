@@ -12,10 +12,11 @@ import (
 var presets = slices.Concat(presetsAToG, presetsHToN, presetsOToZ)
 
 const (
-	compared  = "2026-11" // when the figures were last compared with their sources
-	pacific   = "America/Los_Angeles"
-	aDay      = 24 * time.Hour
-	tokenGone = "invalid_auth|token_revoked|token_expired|account_inactive|not_authed|access_token_invalid|INVALID_SESSION_ID|" +
+	undatedCopy = "undated" // compared with a copy of the page that does not tell its month
+	fromDigest  = "digest"  // compared with no page of the provider's
+	pacific     = "America/Los_Angeles"
+	aDay        = 24 * time.Hour
+	tokenGone   = "invalid_auth|token_revoked|token_expired|account_inactive|not_authed|access_token_invalid|INVALID_SESSION_ID|" +
 		"authentication_error|invalid_api_key|api_key_expired|authError|UNAUTHENTICATED|E0000011|OAuthAccessTokenException"
 )
 

@@ -149,7 +149,7 @@ func TestPresetsAreInOrder(t *testing.T) {
 	for i, p := range presets {
 		require.True(t, i == 0 || presets[i-1].Name < p.Name, p.Name)
 		require.NotEmpty(t, p.Source, p.Name)
-		require.NotEmpty(t, p.AsOf, p.Name)
+		require.Regexp(t, `^(20\d\d-(0[1-9]|1[0-2])|undated|digest)$`, p.AsOf, p.Name)
 		require.True(t, len(p.Limits) > 0 || p.Note != "", p.Name)
 		for _, limit := range p.Limits {
 			require.NoError(t, limit.validate(), p.Name)
