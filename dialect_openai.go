@@ -14,6 +14,13 @@ func openAIWindow(name, unit, part string, refills bool) WindowFields {
 		Reset: "X-RateLimit-Reset-" + part, Refills: refills}
 }
 
+// openAIProjectTokens are sent where a project has less than its organisation.
+var openAIProjectTokens = WindowFields{
+	Name: "project-tokens", Unit: "tokens", Limit: "X-RateLimit-Limit-Project-Tokens",
+	Remaining: "X-RateLimit-Remaining-Project-Tokens", Reset: "X-RateLimit-Reset-Project-Tokens",
+	Refills: true, Scope: ScopeProject,
+}
+
 var openAISigns = []Sign{
 	{Field: "error.code|error.type", Is: "insufficient_quota|billing_hard_limit_reached|billing_not_active", Reason: ReasonBilling},
 	{Status: []int{413, 429}, Field: "error.message", Says: "request too large", Reason: ReasonTooLarge},

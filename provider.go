@@ -22,9 +22,11 @@ type Provider struct {
 	Limits []Limit
 	// Note says what of its limits Limits cannot.
 	Note string
-	// Source is where the provider should tell of Limits and Note, and AsOf when
-	// they were entered here, as a year and a month. Those of the presets are from
-	// a digest of such pages, and were not compared with the pages themselves.
+	// Source is where the provider tells of Limits and Note. AsOf is the month of
+	// the copy of its words that they were compared with, as "2026-07"; "undated"
+	// if the copy does not tell it; and "digest" if no copy had the figures, which
+	// are then from a digest of the documentation. What Signs and Windows say was
+	// compared only as far as these pages speak of it.
 	Source, AsOf string
 	// Scope is whom its limits are about, where an answer does not tell. Empty: that
 	// depends, and rotation of tokens may be of no use.

@@ -12,10 +12,11 @@ import (
 var presets = slices.Concat(presetsAToG, presetsHToN, presetsOToZ)
 
 const (
-	compared  = "2026-11" // when the figures were last compared with their sources
-	pacific   = "America/Los_Angeles"
-	aDay      = 24 * time.Hour
-	tokenGone = "invalid_auth|token_revoked|token_expired|account_inactive|not_authed|access_token_invalid|INVALID_SESSION_ID|" +
+	undatedCopy = "undated" // compared with a copy of the page that does not tell its month
+	fromDigest  = "digest"  // compared with no page of the provider's
+	pacific     = "America/Los_Angeles"
+	aDay        = 24 * time.Hour
+	tokenGone   = "invalid_auth|token_revoked|token_expired|account_inactive|not_authed|access_token_invalid|INVALID_SESSION_ID|" +
 		"authentication_error|invalid_api_key|api_key_expired|authError|UNAUTHENTICATED|E0000011|OAuthAccessTokenException"
 )
 
@@ -48,13 +49,21 @@ func idsCost(req *http.Request) int {
 	return 1 + strings.Count(ids, ",")
 }
 
-// youtubeCost is what the Data API takes: a list 1 unit, a write 50, and captions more.
+// youtubeCost is what the Data API takes: a list 1 unit, a write 50, and captions
+// more. An upload is not counted in these units, but takes 1 of its own.
 func youtubeCost(req *http.Request) int {
-	switch {
-	case req.Method == http.MethodGet || req.Method == http.MethodHead || req.Method == "":
+	lists := req.Method == http.MethodGet || req.Method == http.MethodHead || req.Method == ""
+	if strings.HasSuffix(req.URL.Path, "/captions") {
+		switch req.Method {
+		case http.MethodPost:
+			return 400
+		case http.MethodPut:
+			return 450
+		}
+		return 50
+	}
+	if lists || req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/videos") {
 		return 1
-	case req.Method == http.MethodPost && strings.HasSuffix(req.URL.Path, "/captions"):
-		return 400
 	}
 	return 50
 }

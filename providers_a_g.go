@@ -8,7 +8,7 @@ import (
 var presetsAToG = []Provider{
 	{
 		Name: "anthropic", Note: "requests and tokens a minute, by organisation and model: read them from answers",
-		Source: "https://docs.claude.com/en/api/rate-limits", AsOf: compared, Scope: ScopeOrg,
+		Source: "https://platform.claude.com/docs/en/api/rate-limits", AsOf: undatedCopy, Scope: ScopeOrg,
 		Attach: HeaderNamed("x-api-key"),
 		Windows: []WindowFields{
 			anthropicWindow("requests", "Requests"), anthropicWindow("tokens", "Tokens"),
@@ -24,8 +24,9 @@ var presetsAToG = []Provider{
 		Adjust: adjustAnthropic,
 	},
 	{
-		Name: "arxiv", Limits: []Limit{{Max: 1, Window: 3 * time.Second}}, Note: "one connection at a time",
-		Source: "https://info.arxiv.org/help/api/tou.html", AsOf: compared, Scope: ScopeIP,
+		Name: "arxiv", Limits: []Limit{{Max: 1, Window: 3 * time.Second}},
+		Note:   "one connection at a time, of all your machines together",
+		Source: "https://info.arxiv.org/help/api/tou.html", AsOf: "2026-07", Scope: ScopeIP,
 		InBody: true,
 		Signs: []Sign{
 			{Status: []int{200, 403, 429, 503}, Says: "rate exceeded", Reason: ReasonQuota, Scope: ScopeIP, AtLeast: 3 * time.Second},
@@ -34,8 +35,8 @@ var presetsAToG = []Provider{
 		},
 	},
 	{
-		Name: "azure-openai", Note: "tokens and requests a minute, by deployment: read them from answers",
-		Source: "https://learn.microsoft.com/azure/ai-services/openai/quotas-limits", AsOf: compared, Scope: ScopeAccount,
+		Name: "azure-openai", Note: "tokens and requests a minute, by deployment, of what a subscription has in a region: read them from answers",
+		Source: "https://learn.microsoft.com/azure/foundry-classic/openai/how-to/quota", AsOf: undatedCopy, Scope: ScopeAccount,
 		Attach: HeaderNamed("api-key"),
 		Windows: []WindowFields{
 			openAIWindow("requests", "", "Requests", false), openAIWindow("tokens", "tokens", "Tokens", false),
@@ -44,8 +45,9 @@ var presetsAToG = []Provider{
 		Adjust: adjustAzure,
 	},
 	{
-		Name: "binance", Limits: []Limit{fixed(6000, time.Minute)}, Note: "units of weight, which answers tell; orders are counted by account",
-		Source: "https://developers.binance.com/docs/binance-spot-api-docs/rest-api/limits", AsOf: compared, Scope: ScopeIP,
+		Name: "binance", Limits: []Limit{fixed(6000, time.Minute)},
+		Note:   "units of weight, which answers tell; beside them 61,000 requests in 5 minutes; orders are counted by account",
+		Source: "https://github.com/binance/binance-spot-api-docs/blob/master/enums.md", AsOf: "2026-07", Scope: ScopeIP,
 		Attach:  HeaderNamed("X-MBX-APIKEY"),
 		Windows: []WindowFields{}, // the names have the windows in them
 		Signs: []Sign{
@@ -61,12 +63,12 @@ var presetsAToG = []Provider{
 	{
 		Name: "cloudflare", Limits: []Limit{{Max: 1200, Window: 5 * time.Minute}},
 		Note:   "a breach blocks all calls for 5 minutes; 200 a second from one address",
-		Source: "https://developers.cloudflare.com/fundamentals/api/reference/limits/", AsOf: compared, Scope: ScopeUser,
+		Source: "https://developers.cloudflare.com/fundamentals/api/reference/limits/", AsOf: undatedCopy, Scope: ScopeUser,
 		Signs: []Sign{{Status: []int{429}, Reason: ReasonQuota, AtMost: 5 * time.Minute}},
 	},
 	{
 		Name: "crossref", Limits: []Limit{PerSecond(5)}, Note: "10 a second with a mailto; 1 and 3 at once",
-		Source: "https://www.crossref.org/documentation/retrieve-metadata/rest-api/tips-for-using-the-crossref-rest-api/", AsOf: compared, Scope: ScopeIP,
+		Source: "https://www.crossref.org/documentation/retrieve-metadata/rest-api/access-and-authentication/", AsOf: fromDigest, Scope: ScopeIP,
 		Attach: func(req *http.Request, secret string) {
 			req.Header.Set("Crossref-Plus-API-Token", bearerPrefix+secret)
 		},
@@ -78,7 +80,7 @@ var presetsAToG = []Provider{
 	},
 	{
 		Name: "discord", Limits: []Limit{leaky(50, time.Second)}, Note: "each route has a bucket beside it, which answers name",
-		Source: "https://discord.com/developers/docs/topics/rate-limits", AsOf: compared, Scope: ScopeToken,
+		Source: "https://discord.com/developers/docs/topics/rate-limits", AsOf: "2026-08", Scope: ScopeToken,
 		Attach: authorization("Bot"),
 		Windows: []WindowFields{{
 			NameIn: "X-RateLimit-Bucket", Limit: "X-RateLimit-Limit", Remaining: "X-RateLimit-Remaining",
@@ -99,19 +101,19 @@ var presetsAToG = []Provider{
 	},
 	{
 		Name: "dockerhub", Limits: []Limit{{Max: 100, Window: 6 * time.Hour}}, Note: "pulls; 200 with a personal account, and a HEAD is free",
-		Source: "https://docs.docker.com/docker-hub/usage/pulls/", AsOf: compared,
+		Source: "https://docs.docker.com/docker-hub/usage/pulls/", AsOf: undatedCopy,
 		Windows: []WindowFields{{Limit: "RateLimit-Limit", Remaining: "RateLimit-Remaining", Reset: "RateLimit-Reset"}},
 		Adjust:  adjustDockerHub,
 	},
 	{
 		Name: "generic", Note: "an API of which nothing is known: the usual headers, statuses and codes",
-		Source: "RFC 9110, RFC 6585, draft-ietf-httpapi-ratelimit-headers-01 to -10", AsOf: compared,
+		Source: "RFC 9110, RFC 6585, draft-ietf-httpapi-ratelimit-headers-01 to -10", AsOf: fromDigest,
 	},
 	{
 		Name:   "github",
 		Limits: []Limit{{Max: 5000, Window: time.Hour, Algorithm: FixedWindow, FirstUse: true}},
-		Note:   "by user, and each resource for itself; secondary limits of 900 points a minute and 100 at once",
-		Source: "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api", AsOf: compared, Scope: ScopeUser,
+		Note:   "by user, and each resource for itself; 60 an hour from an address without a token; secondary limits of 900 points a minute and 100 at once",
+		Source: "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api", AsOf: undatedCopy, Scope: ScopeUser,
 		InBody: true,
 		Signs: []Sign{
 			{Status: []int{200, 403, 429}, Field: "message|errors[].message", Says: "secondary rate limit|abuse detection|submitted too quickly", Reason: ReasonSecondary, AtLeast: time.Minute},
@@ -122,20 +124,21 @@ var presetsAToG = []Provider{
 		Adjust: adjustGitHub,
 	},
 	{
-		Name: "gitlab", Limits: []Limit{fixed(2000, time.Minute)}, Note: "500 a minute from one address without a token; some endpoints less",
-		Source: "https://docs.gitlab.com/security/rate_limits/", AsOf: compared, Scope: ScopeUser,
+		Name: "gitlab", Limits: []Limit{fixed(2000, time.Minute)},
+		Note:   "of GitLab.com; 500 from one address without a token; some endpoints less; proposed by plan: from 100 a minute and 5,000 an hour",
+		Source: "https://docs.gitlab.com/user/gitlab_com/rate_limits/", AsOf: undatedCopy, Scope: ScopeUser,
 		Signs: []Sign{
 			{Status: []int{429}, Field: "message|message.error|error", Says: "this endpoint", Reason: ReasonQuota, Scope: ScopeEndpoint},
 		},
 	},
 	{
 		Name: "google", Note: "a minute's and a day's by project, and by user of it",
-		Source: "https://cloud.google.com/docs/quotas", AsOf: compared, Scope: ScopeProject,
+		Source: "https://docs.cloud.google.com/docs/quotas/overview", AsOf: undatedCopy, Scope: ScopeProject,
 		Signs: googleSigns, DelayIn: googleDelays, Adjust: adjustGoogle,
 	},
 	{
 		Name: "groq", Note: "requests and tokens a minute and a day, by organisation and model: read them from answers",
-		Source: "https://console.groq.com/docs/rate-limits", AsOf: compared, Scope: ScopeOrg,
+		Source: "https://console.groq.com/docs/rate-limits", AsOf: undatedCopy, Scope: ScopeOrg,
 		Windows: []WindowFields{
 			openAIWindow("requests", "", "Requests", true), openAIWindow("tokens", "tokens", "Tokens", true),
 		},

@@ -6,8 +6,8 @@ var presetsHToN = []Provider{
 	{
 		Name:   "hubspot",
 		Limits: []Limit{{Max: 100, Window: 10 * time.Second}, PerDay(250_000)},
-		Note:   "the day's by account, and it ends at midnight there; searches 4 a second",
-		Source: "https://developers.hubspot.com/docs/developer-tooling/platform/usage-guidelines", AsOf: compared, Scope: ScopeApp,
+		Note:   "of Free and Starter; 190 and 625,000 or more of others; the day's by account, and it ends at midnight there; searches 5 a second",
+		Source: "https://developers.hubspot.com/docs/developer-tooling/platform/usage-guidelines", AsOf: undatedCopy, Scope: ScopeApp,
 		Windows: []WindowFields{
 			{Name: "interval", Limit: "X-HubSpot-RateLimit-Max", Remaining: "X-HubSpot-RateLimit-Remaining",
 				LengthIn: "X-HubSpot-RateLimit-Interval-Milliseconds", LengthUnit: time.Millisecond, Scope: ScopeApp},
@@ -24,7 +24,7 @@ var presetsHToN = []Provider{
 	},
 	{
 		Name: "instagram", Limits: []Limit{PerHour(5000)}, Note: "the API of 2020 and before; 500 in the sandbox, 60 posts to an endpoint",
-		Source: "https://web.archive.org/web/2019/https://www.instagram.com/developer/limits/", AsOf: compared, Scope: ScopeToken,
+		Source: "https://web.archive.org/web/2019/https://www.instagram.com/developer/limits/", AsOf: fromDigest, Scope: ScopeToken,
 		Attach: QueryNamed("access_token"),
 		Signs: []Sign{
 			deadToken("meta.error_type"),
@@ -35,8 +35,9 @@ var presetsHToN = []Provider{
 		Adjust: adjustInstagram,
 	},
 	{
-		Name: "jira", Limits: []Limit{fixed(65_000, time.Hour)}, Note: "points; beside them 100 a second to an endpoint, and writes to an issue",
-		Source: "https://developer.atlassian.com/cloud/jira/platform/rate-limiting/", AsOf: compared, Scope: ScopeApp,
+		Name: "jira", Limits: []Limit{fixed(65_000, time.Hour)},
+		Note:   "points of an app: an API token has only what is beside them, 100 a second to an endpoint, and writes to an issue",
+		Source: "https://developer.atlassian.com/cloud/jira/platform/rate-limiting/", AsOf: fromDigest, Scope: ScopeApp,
 		Signs: []Sign{
 			{Status: []int{429}, Header: "RateLimit-Reason", Is: "jira-burst-based", Reason: ReasonQuota, Scope: ScopeEndpoint + "+method"},
 			{Status: []int{429}, Header: "RateLimit-Reason", Is: "jira-quota-global-based", Reason: ReasonQuota, Scope: ScopeApp, AtMost: time.Hour},
@@ -46,7 +47,7 @@ var presetsHToN = []Provider{
 	},
 	{
 		Name: "linkedin", Note: "a day's by app and by member, from midnight UTC, which only the developer's page tells",
-		Source: "https://learn.microsoft.com/linkedin/shared/api-guide/concepts/rate-limits", AsOf: compared, Scope: ScopeApp,
+		Source: "https://learn.microsoft.com/linkedin/shared/api-guide/concepts/rate-limits", AsOf: undatedCopy, Scope: ScopeApp,
 		InBody: true,
 		Signs: []Sign{
 			{Status: []int{429}, Says: "application day|application_day", Reason: ReasonQuota, Scope: ScopeApp, Midnight: "UTC"},
@@ -59,7 +60,7 @@ var presetsHToN = []Provider{
 	},
 	{
 		Name: "mediawiki", Note: "three at once, and a User-Agent that names you",
-		Source: "https://www.mediawiki.org/wiki/API:Etiquette", AsOf: compared, Scope: ScopeIP,
+		Source: "https://www.mediawiki.org/wiki/Wikimedia_APIs/Rate_limits", AsOf: fromDigest, Scope: ScopeIP,
 		InBody: true,
 		Signs: []Sign{
 			{Field: "error.code|errors[].code", Is: "maxlag", Reason: ReasonOverload, AtLeast: 5 * time.Second},
@@ -71,7 +72,7 @@ var presetsHToN = []Provider{
 	},
 	{
 		Name: "meta", Note: "percents of a hidden budget: 200 calls an hour for each user of an app, and shares by object",
-		Source: "https://developers.facebook.com/docs/graph-api/overview/rate-limiting/", AsOf: compared, Scope: ScopeApp,
+		Source: "https://developers.facebook.com/docs/graph-api/overview/rate-limiting/", AsOf: undatedCopy, Scope: ScopeApp,
 		Cost: idsCost, Attach: QueryNamed("access_token"),
 		InBody:  true,
 		Windows: []WindowFields{},
@@ -80,7 +81,7 @@ var presetsHToN = []Provider{
 	},
 	{
 		Name: "ncbi", Limits: []Limit{PerSecond(3)}, Note: "10 a second with a key",
-		Source: "https://www.ncbi.nlm.nih.gov/books/NBK25497/", AsOf: compared, Scope: ScopeIP,
+		Source: "https://support.nlm.nih.gov/kbArticle/?pn=KA-05317", AsOf: undatedCopy, Scope: ScopeIP,
 		Attach: QueryNamed("api_key"),
 		InBody: true,
 		Signs: []Sign{
@@ -91,8 +92,9 @@ var presetsHToN = []Provider{
 		Adjust: adjustNCBI,
 	},
 	{
-		Name: "notion", Limits: []Limit{PerSecond(3)}, Note: "on average; newer plans have a minute's budget, and a workspace one beside it",
-		Source: "https://developers.notion.com/reference/request-limits", AsOf: compared, Scope: "connection",
+		Name: "notion", Limits: []Limit{PerSecond(3)},
+		Note:   "on average, in the older of two copies; in the newer a minute's budget by plan, and a workspace's beside it",
+		Source: "https://developers.notion.com/reference/request-limits", AsOf: undatedCopy, Scope: "connection",
 		Signs: []Sign{
 			{Status: []int{529}, Reason: ReasonOverload},
 			{Field: "code", Is: "service_overload", Reason: ReasonOverload},

@@ -2,6 +2,7 @@ package ration
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -148,7 +149,7 @@ func TestPresetsAreInOrder(t *testing.T) {
 	for i, p := range presets {
 		require.True(t, i == 0 || presets[i-1].Name < p.Name, p.Name)
 		require.NotEmpty(t, p.Source, p.Name)
-		require.NotEmpty(t, p.AsOf, p.Name)
+		require.Regexp(t, `^(20\d\d-(0[1-9]|1[0-2])|undated|digest)$`, p.AsOf, p.Name)
 		require.True(t, len(p.Limits) > 0 || p.Note != "", p.Name)
 		for _, limit := range p.Limits {
 			require.NoError(t, limit.validate(), p.Name)
@@ -157,5 +158,19 @@ func TestPresetsAreInOrder(t *testing.T) {
 			require.True(t, sign.Status != nil || sign.Header != "" || sign.Field != "" || sign.Says != "", p.Name)
 			require.True(t, sign.AtMost == 0 || sign.AtLeast <= sign.AtMost, p.Name)
 		}
+	}
+}
+
+func TestYouTubeCostIsTheTableOfItsDocumentation(t *testing.T) {
+	for request, cost := range map[string]int{
+		"GET /youtube/v3/search": 1, "GET /youtube/v3/videos": 1, "POST /upload/youtube/v3/videos": 1,
+		"PUT /youtube/v3/videos": 50, "DELETE /youtube/v3/videos": 50, "POST /youtube/v3/videos/rate": 50,
+		"POST /youtube/v3/playlists": 50, "GET /youtube/v3/captions": 50, "DELETE /youtube/v3/captions": 50,
+		"POST /upload/youtube/v3/captions": 400, "PUT /upload/youtube/v3/captions": 450,
+	} {
+		method, path, _ := strings.Cut(request, " ")
+		req, err := http.NewRequest(method, "https://www.googleapis.com"+path, nil)
+		require.NoError(t, err)
+		require.Equal(t, cost, youtubeCost(req), request)
 	}
 }

@@ -45,8 +45,8 @@ func TestExamplesRun(t *testing.T) {
 		{"accounts", nil, `(?s)^at first: 600 left of all\n.*after 300 calls: 300 left of all\n$`},
 		{"limits", nil, `(?s)s  request  1  10/1s: 9 left  5000/1h: 4999 left\n.* [2-9]\.\d\ds  request 25  10/1s: \d left  5000/1h: 4975 left\n$`},
 		{"github", nil, `^ [01]\.\d\ds  200 times /repos/golang/go\n [4-6]\.\d\ds  70 times /search/code\?q=ration\n0 refused\n$`},
-		{"youtube", nil, `(?s)^ 95 of /youtube/v3/search: 9500 units used, 500 left until 00:00 P[SD]T.*` +
-			`420 of /youtube/v3/videos: 9920 units used, 80 left until.*the next slot is in .*  0 of /youtube/v3/search: 9920 units used, 80 left until`},
+		{"youtube", nil, `(?s)^190 of /youtube/v3/playlists: 9500 units used, 500 left until 00:00 P[SD]T.*` +
+			`460 of /youtube/v3/videos: 9960 units used, 40 left until.*the next slot is in .*  0 of /youtube/v3/playlists: 9960 units used, 40 left until`},
 		{"shopify", nil, `^ .*s  252 points, the shop has  7[45]\d left .*\n(.* points, the shop has .*\n){7} [3-9]\.\d\ds    1 points, the shop has .*\n$`},
 		{"discord", nil, `^ 0\.\d\ds  60 to /guilds/3/members\n 1\.\d\ds   5 to /channels/1/typing\n 2\.\d\ds  10 to /channels/1/messages\n50/1s:gcra,burst=50: [45]\d left\n`},
 		{"cloudflare", nil, `^ [3-6]\.\d\ds  150 calls at 60/2s:sliding-window, 0 refused\n$`},

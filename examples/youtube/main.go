@@ -1,7 +1,7 @@
 // Youtube spends the 10,000 units that YouTube's Data API gives a project each day,
-// from midnight to midnight in California: a search costs 100 of them, a list 1.
+// from midnight to midnight in California: a write costs 50 of them, a list 1.
 //
-//	go run ./examples/youtube -searches 95
+//	go run ./examples/youtube -writes 190
 package main
 
 import (
@@ -12,7 +12,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"strings"
 	"time"
 
 	"github.com/ration-go/ration"
@@ -21,16 +20,16 @@ import (
 const pacific = "America/Los_Angeles"
 
 func main() {
-	searches := flag.Int("searches", 95, "how many searches to make")
-	lists := flag.Int("lists", 420, "how many lists to get")
+	writes := flag.Int("writes", 190, "how many playlists to write")
+	lists := flag.Int("lists", 460, "how many lists to get")
 	flag.Parse()
-	if err := run(context.Background(), *searches, *lists); err != nil {
+	if err := run(context.Background(), *writes, *lists); err != nil {
 		fmt.Fprintln(os.Stderr, "youtube:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, searches, lists int) error {
+func run(ctx context.Context, writes, lists int) error {
 	// Your provider stands here.
 	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer api.Close()
@@ -50,10 +49,14 @@ func run(ctx context.Context, searches, lists int) error {
 	}
 
 	for _, task := range []struct {
-		path     string
-		requests int
-	}{{"/youtube/v3/search", searches}, {"/youtube/v3/videos", lists}, {"/youtube/v3/search", 1}} {
-		sent, err := send(client, api.URL+task.path, task.requests)
+		method, path string
+		requests     int
+	}{
+		{http.MethodPut, "/youtube/v3/playlists", writes},
+		{http.MethodGet, "/youtube/v3/videos", lists},
+		{http.MethodPut, "/youtube/v3/playlists", 1},
+	} {
+		sent, err := send(ctx, client, task.method, api.URL+task.path, task.requests)
 		if err != nil && !errors.Is(err, ration.ErrExhausted) {
 			return err
 		}
@@ -69,15 +72,19 @@ func run(ctx context.Context, searches, lists int) error {
 
 // cost is what YouTube's documentation says.
 func cost(r *http.Request) int {
-	if strings.HasSuffix(r.URL.Path, "/search") {
-		return 100
+	if r.Method == http.MethodGet {
+		return 1
 	}
-	return 1
+	return 50
 }
 
-func send(client *http.Client, url string, requests int) (sent int, err error) {
+func send(ctx context.Context, client *http.Client, method, url string, requests int) (sent int, err error) {
 	for ; sent < requests; sent++ {
-		resp, err := client.Get(url)
+		req, err := http.NewRequestWithContext(ctx, method, url, nil)
+		if err != nil {
+			return sent, err
+		}
+		resp, err := client.Do(req)
 		if err != nil {
 			return sent, err
 		}
