@@ -19,6 +19,10 @@ type Account struct {
 	ID string
 	// Limits are all kept at once.
 	Limits []Limit
+	// Scope is, for one of Budget.Shared, what it stands for: ScopeApp or ScopeIP,
+	// say. A refusal of that scope then pauses this account in place of all: workers
+	// that share another are not concerned. Zero: it stands for nothing of the kind.
+	Scope Scope
 
 	given []Limit // Limits before a budget's margin; nil: there is none
 }
