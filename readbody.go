@@ -24,9 +24,10 @@ const (
 // It reads the body, of at most 64 KiB or what [Provider.BodyWithin] says, of an error
 // other than 404, and of a success if the provider is known to refuse with status 200,
 // or the response says that it is no longer than 4 KiB; and then only JSON and plain
-// text, never a stream of events. A body with Content-Encoding: gzip, which net/http
-// leaves to a caller that asked for it, is inflated to be read, to the same bound, and
-// given back as it came.
+// text, never a stream of events. It waits for the body for 2 s at most, and reads what
+// came by then. A body with Content-Encoding: gzip, which net/http leaves to a caller
+// that asked for it, is inflated to be read, to the same bound, and given back as it
+// came.
 func (p *Provider) ReadResponse(resp *http.Response, arrived time.Time) Feedback {
 	if p == nil {
 		p = new(Provider)
@@ -61,47 +62,6 @@ func (p *Provider) wantsBody(resp *http.Response) bool {
 		return false
 	}
 	return p.InBody || resp.ContentLength > 0 && resp.ContentLength <= smallBody
-}
-
-// peek reads up to so many bytes of the body, and puts them back before the rest.
-func peek(resp *http.Response, within int) []byte {
-	body := &peekedBody{rest: resp.Body}
-	read, err := io.ReadAll(io.LimitReader(resp.Body, int64(within)))
-	body.read = read
-	if err != nil {
-		body.err = err
-	} else if len(read) < within {
-		body.err = io.EOF
-	}
-	resp.Body = body
-	return read
-}
-
-// A peekedBody is a body whose beginning was read already.
-type peekedBody struct {
-	read []byte        // what is still to be given back
-	err  error         // what came behind it; nil: the rest
-	rest io.ReadCloser // closed with the body
-}
-
-func (b *peekedBody) Read(p []byte) (int, error) {
-	if len(p) == 0 {
-		return 0, nil
-	}
-	if len(b.read) > 0 {
-		n := copy(p, b.read)
-		b.read = b.read[n:]
-		return n, nil
-	}
-	if b.err != nil {
-		return 0, b.err
-	}
-	return b.rest.Read(p)
-}
-
-func (b *peekedBody) Close() error {
-	b.read, b.err = nil, http.ErrBodyReadAfterClose
-	return b.rest.Close()
 }
 
 // inflated returns what a gzipped beginning holds, up to a bound, and any other as it is.

@@ -71,40 +71,6 @@ func TestBodyIsSentAgainWhole(t *testing.T) {
 	})
 }
 
-// A body that cannot be had again was spent by the first attempt: the request
-// would go out empty.
-func TestBodyThatCannotBeHadAgainIsNotSentAgain(t *testing.T) {
-	for _, row := range []struct {
-		name    string
-		getBody func() (io.ReadCloser, error)
-	}{
-		{"no GetBody", nil},
-		{"GetBody fails", (&bodies{err: errors.New("the file is gone")}).get},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				api := newProvider(refusing(100, "Retry-After", "60"))
-				budget, token := newBudget(ration.PerHour(9)), ration.NewToken("a")
-				transport := &ration.Transport{Base: api, Pool: ration.NewPool(budget, token)}
-				content := newBody("content")
-				req := newRequest(t, http.MethodPost, "http://api.test/", content)
-				req.GetBody = row.getBody
-				resp, err := transport.RoundTrip(req)
-				require.NoError(t, err)
-				require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
-				require.Equal(t, "slow down", drain(t, resp))
-				require.Equal(t, 1, content.closed)
-				require.Len(t, api.all(), 1)
-				require.Zero(t, time.Since(api.begun))
-				// The account is paused all the same.
-				usage, err := budget.Usage(t.Context(), token)
-				require.NoError(t, err)
-				require.Equal(t, time.Minute, usage.PausedUntil.Sub(usage.Now))
-			})
-		})
-	}
-}
-
 func TestNoBodyNeedsNoGetBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newProvider(refusing(1, "Retry-After", "60"))

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -17,51 +16,6 @@ import (
 
 	"github.com/ration-go/ration"
 )
-
-func TestRequestIsUnchangedAfterRoundTrip(t *testing.T) {
-	refuseOnce := func(n int, req *http.Request) (*http.Response, error) {
-		if n == 1 {
-			return respond(req, http.StatusTooManyRequests, "", nil), nil
-		}
-		return respond(req, http.StatusOK, "", nil), nil
-	}
-	for _, row := range []struct {
-		name   string
-		attach ration.Attach
-		answer func(int, *http.Request) (*http.Response, error)
-		err    bool
-	}{
-		{"bearer", nil, nil, false},
-		{"header", ration.HeaderNamed("X-Api-Key"), nil, false},
-		{"query", ration.QueryNamed("access_token"), nil, false},
-		{"sent again", nil, refuseOnce, false},
-		{"base fails", nil, func(int, *http.Request) (*http.Response, error) { return nil, errors.New("broken") }, true},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				transport := &ration.Transport{
-					Base: newProvider(row.answer), Attach: row.attach,
-					Pool: ration.NewPool(newBudget(ration.PerHour(100)), tokens("a", "b")...),
-				}
-				req := newRequest(t, http.MethodPost, "http://user:pass@api.test/p%2Fq?b=2&a=1&a=%20&access_token=mine", strings.NewReader("content"))
-				req.Header = http.Header{"X-Two": {"1", "2"}, "Authorization": {"Basic mine"}, "x-lower": {"kept"}}
-				req.Trailer = http.Header{"X-Sum": nil}
-				sent := req.Body
-				before, header, url := snapshot(req), fmt.Sprintf("%p", req.Header), req.URL
-				resp, err := transport.RoundTrip(req)
-				require.Equal(t, row.err, err != nil)
-				require.Equal(t, before, snapshot(req))
-				require.Equal(t, header, fmt.Sprintf("%p", req.Header), "the map itself")
-				require.Same(t, url, req.URL)
-				require.Equal(t, sent, req.Body)
-				if resp != nil {
-					require.Equal(t, req.Header, resp.Request.Header)
-					require.Equal(t, req.URL, resp.Request.URL)
-				}
-			})
-		})
-	}
-}
 
 func TestRequestWithoutAHeaderMapIsSentAndUnchanged(t *testing.T) {
 	api := newProvider(nil)

@@ -2,7 +2,6 @@ package ration_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -200,37 +199,6 @@ func TestAnHourOfCallersLeavesInOrderAndInTime(t *testing.T) {
 	})
 }
 
-func TestSlotBeyondTheDeadlineIsRefusedAtOnceAndBooksNothing(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(nil)
-		budget := newBudget(ration.Limit{Max: 1, Window: 40 * time.Minute})
-		budget.Name = "instagram"
-		token := ration.NewToken("a")
-		client := &http.Client{
-			Transport: &ration.Transport{Base: api, Pool: ration.NewPool(budget, token)},
-			Timeout:   30 * time.Second,
-		}
-		get(t, client, "http://api.test/")
-		before, err := budget.Usage(t.Context(), token)
-		require.NoError(t, err)
-
-		_, err = client.Get("http://api.test/")
-		require.EqualError(t, err, `Get "http://api.test/": ration: budget "instagram": the next slot is in 40m0s, `+
-			`the deadline allows 30s: give the context (or http.Client.Timeout, which counts the wait) more time`)
-		require.ErrorIs(t, err, ration.ErrExhausted)
-		exhausted, found := errors.AsType[*ration.ExhaustedError](err)
-		require.True(t, found)
-		require.Equal(t, 40*time.Minute, exhausted.RetryAfter)
-		require.Equal(t, 30*time.Second, exhausted.Allowed)
-		require.True(t, exhausted.Deadline)
-
-		require.Equal(t, seconds(0), api.times())
-		after, err := budget.Usage(t.Context(), token)
-		require.NoError(t, err)
-		require.Equal(t, before, after)
-	})
-}
-
 func TestImpatientCallersLeaveNoTraceBesideAPatientOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := newProvider(nil)
@@ -244,49 +212,6 @@ func TestImpatientCallersLeaveNoTraceBesideAPatientOne(t *testing.T) {
 		}
 		get(t, patient, "http://api.test/")
 		require.Equal(t, seconds(0, 60), api.times())
-	})
-}
-
-func TestCancelWhileWaitingHandsTheSlotToTheNext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(nil)
-		pool := ration.NewPool(newBudget(ration.Limit{Max: 1, Window: time.Minute}), ration.NewToken("a"))
-		transport := &ration.Transport{Base: api, Pool: pool}
-		client := &http.Client{Transport: transport}
-		get(t, client, "http://api.test/first")
-
-		ctx, cancel := context.WithCancel(t.Context())
-		time.AfterFunc(20*time.Second, cancel)
-		content := newBody("content")
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.test/cancelled", content)
-		require.NoError(t, err)
-		_, err = transport.RoundTrip(req)
-		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, 20*time.Second, time.Since(api.begun))
-		require.Equal(t, 1, content.closed)
-
-		get(t, client, "http://api.test/next")
-		calls := api.all()
-		require.Len(t, calls, 2)
-		require.Equal(t, "http://api.test/next", calls[1].url)
-		require.Equal(t, time.Minute, calls[1].at)
-	})
-}
-
-func TestCancelledCauseStillMatchesCanceled(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		pool := ration.NewPool(newBudget(ration.Limit{Max: 1, Window: time.Minute}), ration.NewToken("a"))
-		client := &http.Client{Transport: &ration.Transport{Base: newProvider(nil), Pool: pool}}
-		get(t, client, "http://api.test/")
-
-		why := errors.New("the operator said stop")
-		ctx, cancel := context.WithCancelCause(t.Context())
-		time.AfterFunc(time.Second, func() { cancel(why) })
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://api.test/", nil)
-		require.NoError(t, err)
-		_, err = client.Do(req)
-		require.ErrorIs(t, err, context.Canceled)
-		require.ErrorIs(t, err, why)
 	})
 }
 
@@ -321,16 +246,6 @@ func TestMaxWaitRefusesAtOnce(t *testing.T) {
 		require.EqualError(t, err, `Get "http://api.test/": ration: budget "test": the next slot is in 1h0m0s, MaxWait allows 10m0s`)
 		require.ErrorIs(t, err, ration.ErrExhausted)
 	})
-}
-
-func TestIdleConnectionsAreClosedInBase(t *testing.T) {
-	api := newProvider(nil)
-	client := &http.Client{Transport: &ration.Transport{Base: api}}
-	client.CloseIdleConnections()
-	require.Equal(t, 1, api.idled)
-
-	// A Base that keeps no connections is left alone.
-	(&ration.Transport{Base: roundTripper(nil)}).CloseIdleConnections()
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)
