@@ -77,10 +77,12 @@ type Budget struct {
 
 	out     outage
 	asking  singleflight.Group
-	rules   atomic.Pointer[rules]  // in place of Limits and Revision; nil: they stand
-	heard   atomic.Int64           // the highest revision of the fleet's
-	latest  atomic.Pointer[single] // of singles
-	version atomic.Int64           // known.Version
+	rules   atomic.Pointer[rules]                 // in place of Limits and Revision; nil: they stand
+	heard   atomic.Int64                          // the highest revision of the fleet's
+	latest  atomic.Pointer[single]                // of singles
+	version atomic.Int64                          // known.Version
+	matters atomic.Pointer[narrowPauses]          // of known; nil: there are none
+	asides  atomic.Pointer[map[string]TokenAside] // of known, by the token's ID
 	clocks  storeClock
 
 	mu      sync.Mutex         // protects all below
@@ -201,6 +203,7 @@ func (b *Budget) pause(ctx context.Context, account string, length, apart time.D
 		b.known.PausedUntil = make(map[string]time.Time)
 	}
 	b.known.PausedUntil[account] = until
+	b.sortPauses()
 	return until, nil
 }
 

@@ -14,6 +14,7 @@ import (
 type departure struct {
 	context.Context // the caller's
 	grant           Grant
+	feedback        *Feedback // what was read in the answer; nil: it says nothing of quotas
 	trace           httptrace.ClientTrace
 
 	begun     time.Time
@@ -39,12 +40,21 @@ func newDeparture(ctx context.Context, grant Grant) *departure {
 // String is for those who print the context of a response's request.
 func (d *departure) String() string { return fmt.Sprintf("%v.WithGrant(%v)", d.Context, d.grant.Token) }
 
-type grantKey struct{}
+type (
+	grantKey    struct{}
+	feedbackKey struct{}
+)
 
 // Value returns the grant on which the request was sent.
 func (d *departure) Value(key any) any {
 	if key == (grantKey{}) {
 		return &d.grant
+	}
+	if key == (feedbackKey{}) {
+		if d.feedback == nil {
+			return nil // not that of an earlier response, whose context this may be
+		}
+		return d.feedback
 	}
 	return d.Context.Value(key)
 }

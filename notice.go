@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Notice tells an operator what happened to a budget's store or limits. The
+// A Notice tells an operator what happened to a budget's store, limits or tokens. The
 // budget has dealt with it already.
 type Notice struct {
 	// Budget is the budget's name.
@@ -16,14 +16,19 @@ type Notice struct {
 	// By is how far the clock stepped, for ClockStepped; it has been corrected.
 	By time.Duration
 	// Count is how many bookings were entered again, for LogLost, or entered
-	// late, for StoreBack.
+	// late, for StoreBack, or how many units were spent, for SpentByOthers.
 	Count int
 	// Err is the store's failure, for StoreDown.
 	Err error
-	// Account is the account's ID, for LimitsDiffer, whose limits by this
-	// worker are Ours and by the fleet Theirs, with the margins.
+	// Account is the account's ID. For LimitsDiffer its limits by this worker are
+	// Ours and by the fleet Theirs, with the margins; for LimitLearnt those up to
+	// now are Ours and what the provider says Theirs.
 	Account      string
 	Ours, Theirs []Limit
+	// Token is the ID of the token that is set aside until Until, for Reason.
+	Token  string
+	Reason Reason
+	Until  time.Time
 }
 
 // NoticeKind is what a Notice tells of.
@@ -42,6 +47,14 @@ const (
 	// LimitsDiffer: the fleet has other limits for an account, of a higher
 	// revision, which rule.
 	LimitsDiffer
+	// LimitLearnt: the provider has announced another limit for an account, which
+	// rules from now on.
+	LimitLearnt
+	// SpentByOthers: the provider has counted Count units of an account that the log
+	// did not have, and has now: others spend its token.
+	SpentByOthers
+	// TokenSetAside: the provider has said that no wait helps a token.
+	TokenSetAside
 )
 
 // String returns the kind's name.
@@ -57,6 +70,12 @@ func (k NoticeKind) String() string {
 		return "ClockStepped"
 	case LimitsDiffer:
 		return "LimitsDiffer"
+	case LimitLearnt:
+		return "LimitLearnt"
+	case SpentByOthers:
+		return "SpentByOthers"
+	case TokenSetAside:
+		return "TokenSetAside"
 	}
 	return "NoticeKind(" + strconv.Itoa(int(k)) + ")"
 }
@@ -75,6 +94,12 @@ func (n Notice) String() string {
 	case LimitsDiffer:
 		return fmt.Sprintf("budget %s: account %s: this worker's limits are %s; the fleet's, %s, are newer and rule",
 			n.Budget, n.Account, listLimits(n.Ours), listLimits(n.Theirs))
+	case LimitLearnt:
+		return fmt.Sprintf("budget %s: account %s: the provider allows %s in place of %s", n.Budget, n.Account, listLimits(n.Theirs), listLimits(n.Ours))
+	case SpentByOthers:
+		return fmt.Sprintf("budget %s: account %s: others have spent %d units", n.Budget, n.Account, n.Count)
+	case TokenSetAside:
+		return fmt.Sprintf("budget %s: token %s is set aside until %s: %s", n.Budget, n.Token, n.Until.UTC().Format(time.RFC3339), n.Reason)
 	}
 	return fmt.Sprintf("budget %s: %v", n.Budget, n.Kind)
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 )
 
 // A Pool draws on several tokens as if they were one. Which token a call spends
@@ -27,6 +29,13 @@ type Pool struct {
 	newest   int        // that the budget knew when they were made
 	turns    map[string]*turn
 	changed  chan struct{} // closed when the tokens change
+
+	learnt   map[string][]Limit     // by account, what the provider has announced
+	asides   *map[string]TokenAside // the budget's when they were made
+	until    time.Time              // when they are to be made anew; zero: never
+	suspects map[string]suspect     // by the token's ID
+	some     map[string]*Accounts   // accounts without those that are named
+	doubts   atomic.Bool            // whether there are suspects
 }
 
 // A turn is the tokens of one account, which take turns.
@@ -80,7 +89,7 @@ func (p *Pool) drop(t Token) {
 
 // change wakes all waiting callers. It needs mu.
 func (p *Pool) change() {
-	p.accounts = nil
+	p.accounts, p.some = nil, nil
 	if p.changed != nil {
 		close(p.changed)
 	}
@@ -97,13 +106,18 @@ func (p *Pool) Tokens() []Token {
 // Take books cost units on the token that is free first and blocks until their
 // slot. Its errors are those of [Budget.Wait]; a pool without tokens is one too.
 func (p *Pool) Take(ctx context.Context, cost int) (Grant, error) {
+	return p.take(ctx, cost, nil)
+}
+
+// take is Take from other accounts than the barred ones.
+func (p *Pool) take(ctx context.Context, cost int, barred []string) (Grant, error) {
 	if p == nil {
 		return Grant{}, errNilPool
 	}
 	for {
 		var g Grant
-		if accounts, revision, _, err := p.source(); err != nil || !p.budget.atOnce(ctx, accounts, revision, cost, &g) {
-			w := waiter{budget: p.budget, pool: p, cost: cost, waits: true}
+		if accounts, revision, _, err := p.source(barred); err != nil || !p.budget.atOnce(ctx, accounts, revision, cost, &g) {
+			w := waiter{budget: p.budget, pool: p, barred: barred, cost: cost, waits: true}
 			if err := w.wait(ctx); err != nil {
 				return Grant{}, err
 			}
@@ -135,7 +149,7 @@ func (p *Pool) Usage(ctx context.Context) ([]Usage, error) {
 	if p == nil {
 		return nil, errNilPool
 	}
-	accounts, _, _, err := p.source()
+	accounts, _, _, err := p.source(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -144,18 +158,57 @@ func (p *Pool) Usage(ctx context.Context) ([]Usage, error) {
 
 var errNilPool = errors.New("ration: the Pool is nil: make it with NewPool")
 
-// source returns the accounts of the pool's tokens, ordered by ID so that all
-// workers with the same tokens share one index in the store; the revision of their
-// limits; and a channel that is closed when they change.
-func (p *Pool) source() (accounts *Accounts, revision int, changed <-chan struct{}, err error) {
+// source returns the accounts of the pool's tokens but the barred ones, ordered by ID so
+// that all workers with the same tokens share one index in the store; the revision of
+// their limits; and a channel that is closed when they change.
+func (p *Pool) source(barred []string) (accounts *Accounts, revision int, changed <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.accounts == nil || p.budget.newest() > p.newest {
+	if p.stale() {
 		if err := p.build(); err != nil {
 			return nil, 0, nil, err
 		}
 	}
-	return p.accounts, p.revision, p.changed, nil
+	accounts = p.accounts
+	if len(barred) > 0 {
+		if accounts, err = p.without(barred); err != nil {
+			return nil, 0, nil, err
+		}
+	}
+	return accounts, p.revision, p.changed, nil
+}
+
+// stale reports whether the accounts are to be made. It needs mu.
+func (p *Pool) stale() bool {
+	return p.accounts == nil || p.budget.newest() > p.newest || p.asides != p.budget.asides.Load() ||
+		!p.until.IsZero() && !time.Now().Before(p.until)
+}
+
+// errAllBarred says that a request is for none of the pool's accounts.
+var errAllBarred = errors.New("ration: every account of the pool is barred")
+
+// without returns the accounts but the barred ones. It needs mu.
+func (p *Pool) without(barred []string) (*Accounts, error) {
+	barred = slices.Clone(barred)
+	slices.Sort(barred)
+	name := strings.Join(slices.Compact(barred), " ")
+	if accounts := p.some[name]; accounts != nil {
+		return accounts, nil
+	}
+	left := slices.DeleteFunc(slices.Clone(p.accounts.list), func(a Account) bool { return slices.Contains(barred, a.ID) })
+	if len(left) == 0 {
+		return nil, errAllBarred
+	}
+	accounts, err := newAccounts(left, p.accounts.shared)
+	if err != nil {
+		return nil, err
+	}
+	const most = 64 // a bound: which are barred changes
+	if p.some == nil || len(p.some) >= most {
+		p.some = make(map[string]*Accounts)
+	}
+	p.some[name] = accounts
+	return accounts, nil
 }
 
 // build makes the list of accounts. It needs mu.
@@ -167,12 +220,21 @@ func (p *Pool) build() error {
 		return fmt.Errorf("ration: the pool of budget %q has no token: Add one", p.budget.Name)
 	}
 	newest, current := p.budget.newest(), p.budget.current()
+	tokens, err := p.usable()
+	if err != nil {
+		return err
+	}
 	byID := make(map[string]Account, len(p.tokens))
 	turns := make(map[string]*turn, len(p.tokens))
-	for i, t := range p.tokens {
+	for i, t := range tokens {
 		account, err := p.budget.account(t, current)
 		if err != nil {
 			return fmt.Errorf("token %d of the pool: %w", i+1, err)
+		}
+		if limits := p.learnt[account.ID]; limits != nil {
+			if account, err = p.budget.widen(account.ID, limits); err != nil {
+				return err
+			}
 		}
 		if other, found := byID[account.ID]; found && nameLimits(other.Limits) != nameLimits(account.Limits) {
 			return fmt.Errorf("ration: token %v has other limits than another token of its account %q: "+
@@ -193,7 +255,7 @@ func (p *Pool) build() error {
 	if err != nil {
 		return err
 	}
-	p.accounts, p.turns, p.revision, p.newest = accounts, turns, current.revision, newest
+	p.accounts, p.some, p.turns, p.revision, p.newest = accounts, nil, turns, current.revision, newest
 	return nil
 }
 
@@ -210,5 +272,6 @@ func (p *Pool) token(account string) (Token, bool) {
 	}
 	t := of.tokens[of.next%len(of.tokens)]
 	of.next++
+	p.lend(t)
 	return t, true
 }

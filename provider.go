@@ -61,6 +61,19 @@ type Provider struct {
 	Adjust func(*Answer, *Feedback)
 }
 
+// FeedbackOf returns what a [Transport] has read in a response, and whether there was
+// anything to be read.
+func FeedbackOf(resp *http.Response) (Feedback, bool) {
+	if resp == nil || resp.Request == nil {
+		return Feedback{}, false
+	}
+	f, found := resp.Request.Context().Value(feedbackKey{}).(*Feedback)
+	if !found {
+		return Feedback{}, false
+	}
+	return *f, true
+}
+
 // ProviderNamed returns the preset of that name, as a copy that may be changed. The
 // error names those that are spelt alike.
 func ProviderNamed(name string) (*Provider, error) {

@@ -108,6 +108,7 @@ func (b *Budget) refresh(ctx context.Context) error {
 		b.hear(status.Revision)
 		b.version.Store(status.Version)
 		b.known, b.seen, b.told, b.mended = status, time.Now(), time.Now(), status.Lost
+		b.sortPauses()
 		return nil, nil
 	})
 	return err

@@ -2,15 +2,12 @@ package ration
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/cenkalti/backoff/v4"
 )
 
 // A Transport is an http.RoundTripper that sends a request when the pool's quota
@@ -21,10 +18,18 @@ import (
 // directly above the http.Transport: a layer below it that sends again would
 // spend quota unseen, and a cache belongs above it, so that a hit spends none.
 //
-// A 429 pauses the token's account for the whole fleet, and the request is sent
-// again on the token that is free first, if its body can be had again. When that
-// has failed Retries times, or the next slot would come too late, the caller gets
-// the provider's own response.
+// Every answer is read, as Provider says. A refusal pauses what it is about, for the
+// whole fleet: the token's account, all of them, or one endpoint. The request is sent
+// again, if its body can be had again: at once on another account where that helps, and
+// else when the pause is over. A token that is expired or revoked is set aside, and so
+// is one whose account is not paid for. What an answer tells of quotas is compared with
+// the log: what others have spent is entered there, and a limit that the provider
+// announces is kept from then on.
+//
+// A server's error and a failed connection are met by sending again, after a pause that
+// grows, if the request is idempotent: by its method, or by an Idempotency-Key. Every
+// sending is a booking of its own. When all that has not helped the caller gets the
+// provider's own answer.
 //
 // Only hosts that the caller chose get a token. A redirect to another host, or from
 // https to http, passes through without a token, a booking or a wait.
@@ -45,87 +50,60 @@ type Transport struct {
 	// Name them whenever URLs come from elsewhere, such as a response. Nil: any
 	// host that the caller itself asks, and not one that only a redirect names.
 	Hosts []string
-	// Attach puts the token's secret into the request, which is a copy. Nil:
-	// Bearer.
+	// Attach puts the token's secret into the request, which is a copy. Nil: as
+	// Provider does, or Bearer.
 	Attach Attach
-	// Cost is what a request costs, in units. Nil: 1 for every request. A
-	// request whose context says so, by WithCost, costs that.
+	// Cost is what a request costs, in units. Nil: as Provider says, or 1 for every
+	// request. A request whose context says so, by WithCost, costs that.
 	Cost func(*http.Request) int
 	// Scopes are those of a request: a limit whose Scope is one of them covers
 	// it too. Nil: those of its context, by WithScopes.
 	Scopes func(*http.Request) []string
-	// Retries is how often a refused request is sent again. Each time is a
-	// booking of its own. Zero: 3. Negative: never.
+	// Provider is how answers are read, and whom a refusal is about where it does not
+	// say: that of a preset, or one's own. Nil: the zero Provider, which knows what
+	// most APIs do.
+	Provider *Provider
+	// Retries is how often a request that was refused or has failed is sent again.
+	// Each time is a booking of its own. That another token is tried in place of one
+	// that is dead does not count. Zero: 3. Negative: never.
 	Retries int
-	// MaxPause bounds the pause that a Retry-After asks for, so that one wrong
-	// answer cannot stop a fleet for a day. Zero: 1 h.
+	// RetryWithin is how long after the first answer a request may be sent again.
+	// Zero: 6 h.
+	RetryWithin time.Duration
+	// AttemptTimeout bounds each sending of a request, from its slot to the last byte
+	// of the answer. Zero: as long as the request's context allows.
+	AttemptTimeout time.Duration
+	// MaxPause bounds the pause that an answer asks for, so that one wrong answer
+	// cannot stop a fleet for a day. Zero: 1 h.
 	MaxPause time.Duration
+	// ProbeEvery is how long a token is set aside of which the provider says that no
+	// wait helps. Then one request tries it. Zero: 1 h.
+	ProbeEvery time.Duration
 	// Granted, unless it is nil, is called when a request's slot has come,
 	// before it is sent. It must not block.
 	Granted func(*http.Request, Grant)
-	// Refused, unless it is nil, is called for every 429 that came for a
-	// request on a grant, also for one that is sent again. It must not read
-	// the body.
+	// Refused, unless it is nil, is called for every refusal that came for a
+	// request on a grant, also for one that is sent again; [FeedbackOf] tells why.
+	// It must not read the body.
 	Refused func(*http.Response, Grant)
 }
-
-const (
-	defaultRetries  = 3
-	defaultMaxPause = time.Hour
-	// Without a Retry-After the first pause is about this long; it doubles
-	// with each refusal of the same request.
-	firstPause = time.Second
-)
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.serves(req) {
 		return t.pass(req)
 	}
-	grant, err := t.take(req)
+	grant, err := t.take(req, nil)
 	if err != nil {
 		closeBody(req)
 		return nil, err
 	}
-	var pauses backoff.BackOff
-	for left := t.retries(); ; left-- {
-		resp, err := t.send(req, grant)
-		if err != nil {
-			return nil, err
-		}
-		if resp.StatusCode != http.StatusTooManyRequests {
-			return resp, nil
-		}
-		if t.Refused != nil {
-			t.Refused(resp, grant)
-		}
-		if pauses == nil {
-			pauses = t.pauses()
-		}
-		// Also after the last try: it is for the fleet.
-		t.pause(req, resp, grant, pauses.NextBackOff())
-		if left <= 0 {
-			return resp, nil
-		}
-		again, replayable := rewind(req)
-		if !replayable {
-			return resp, nil
-		}
-		grant, err = t.take(req)
-		if err != nil {
-			// The caller is better served by the provider's answer than by
-			// ours, unless it has itself stopped waiting.
-			closeBody(again)
-			if ctxErr := req.Context().Err(); ctxErr != nil {
-				_ = resp.Body.Close()
-				return nil, err
-			}
-			return resp, nil
-		}
-		// Not drained: a refusal is rare, and its body may never end.
-		_ = resp.Body.Close()
-		req = again
+	resp, err := t.send(req, grant)
+	if err == nil && !t.speaks(resp) {
+		return resp, nil
 	}
+	e := errand{transport: t, req: req}
+	return e.run(resp, err, grant)
 }
 
 // CloseIdleConnections passes the call on to Base, which http.Client asks of its
@@ -184,30 +162,15 @@ func (t *Transport) serves(req *http.Request) bool {
 	})
 }
 
-func (t *Transport) take(req *http.Request) (Grant, error) {
-	ctx, cost := req.Context(), 1
-	if a := askingOf(ctx); a != nil && a.costs {
-		cost = a.cost
-	} else if t.Cost != nil {
-		cost = t.Cost(req)
-	}
-	if t.Scopes != nil {
-		ctx = WithScopes(ctx, t.Scopes(req)...)
-	}
-	if t.Pool == nil {
-		return Grant{}, errors.New("ration: Transport.Pool is nil: set it to ration.NewPool(budget, tokens...)")
-	}
-	return t.Pool.Take(ctx, cost)
-}
-
 // send sends a copy of the request with the grant's token.
 func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error) {
 	way := newDeparture(req.Context(), grant)
-	out := t.attached(req, httptrace.WithClientTrace(req.Context(), &way.trace), grant.Token)
 	if t.Granted != nil {
 		t.Granted(req, grant)
 	}
-	resp, err := t.base().RoundTrip(out)
+	tried := beginAttempt(req.Context(), t.AttemptTimeout)
+	out := t.attached(req, httptrace.WithClientTrace(tried.ctx, &way.trace), grant.Token)
+	resp, err := tried.answered(t.base().RoundTrip(out))
 	if at, times := way.left(); times > 0 {
 		grant.left(req.Context(), at, times)
 	}
@@ -224,13 +187,17 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 
 // attached returns a copy of the request with the token.
 func (t *Transport) attached(req *http.Request, ctx context.Context, token Token) *http.Request {
-	if t.Attach != nil {
+	attach := t.Attach
+	if attach == nil && t.Provider != nil {
+		attach = t.Provider.Attach
+	}
+	if attach != nil {
 		secret, _ := token.open()
 		out := req.Clone(ctx)
 		if out.Header == nil {
 			out.Header = make(http.Header)
 		}
-		t.Attach(out, secret)
+		attach(out, secret)
 		return out
 	}
 	// As Bearer, which changes one header: the others are not copied, nor is the
@@ -247,23 +214,4 @@ func closeBody(req *http.Request) {
 	if req.Body != nil {
 		_ = req.Body.Close()
 	}
-}
-
-// rewind returns a request with the body at its beginning, and whether that can
-// be had. A body without GetBody was spent by the first attempt: sent again it
-// would be empty.
-func rewind(req *http.Request) (*http.Request, bool) {
-	if req.Body == nil || req.Body == http.NoBody {
-		return req, true
-	}
-	if req.GetBody == nil {
-		return nil, false
-	}
-	body, err := req.GetBody()
-	if err != nil {
-		return nil, false
-	}
-	again := req.WithContext(req.Context())
-	again.Body = body
-	return again, true
 }

@@ -11,7 +11,8 @@ import (
 // stack, where it stays as long as nothing that is handed to others refers to it.
 type waiter struct {
 	budget *Budget
-	pool   *Pool // charged is one of its accounts; nil: the token's
+	pool   *Pool    // charged is one of its accounts; nil: the token's
+	barred []string // that are not
 	token  Token
 	cost   int
 	waits  bool // false: only a slot that has come will do
@@ -180,7 +181,7 @@ func (w *waiter) move(ctx context.Context) error {
 // find asks which accounts there are.
 func (w *waiter) find() (err error) {
 	if w.pool != nil {
-		w.accounts, w.revision, w.changed, err = w.pool.source()
+		w.accounts, w.revision, w.changed, err = w.pool.source(w.barred)
 	} else {
 		w.accounts, w.revision, err = w.budget.accountsOf(&w.token)
 	}

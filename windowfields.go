@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -36,6 +37,29 @@ type WindowFields struct {
 	LengthUnit time.Duration
 	// Scope is whom the window is about, if it is not what Provider.Scope says.
 	Scope Scope
+}
+
+// mentioned reports whether headers may tell something of quotas. It is asked of every
+// answer, and most have none that does.
+func (p *Provider) mentioned(h http.Header) bool {
+	for name := range h {
+		for _, word := range [...]string{"imit", "sage", "uota", "hrottle", "Mbx-", "X-Rl"} {
+			if strings.Contains(name, word) {
+				return true
+			}
+		}
+	}
+	for i := range p.Windows {
+		f := &p.Windows[i]
+		for _, names := range [...]string{f.Limit, f.Remaining, f.Used, f.Ratio} {
+			for name := range strings.SplitSeq(names, "|") {
+				if name != "" && len(h.Values(name)) > 0 {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 // usualWindows are the headers of providers that name none.

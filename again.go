@@ -1,0 +1,245 @@
+package ration
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v4"
+)
+
+const (
+	// Where an answer does not say how long, the first pause is about this long; it
+	// doubles with each of the same request.
+	firstPause = time.Second
+	// The longest pause of a request that is its own, and nobody else's.
+	longestOwnPause = time.Minute
+)
+
+// An errand is one request's way through refusals and failures. It begins with the
+// first of them: most requests need none.
+type errand struct {
+	transport *Transport
+	req       *http.Request // as it is to be sent next
+	left      int           // how often it may be sent again
+	began     time.Time
+	pauses    backoff.BackOff
+	barred    []string // accounts that are not to be tried again
+	doubted   []Grant  // those on which it was not authorised, and no more
+}
+
+// A move is what comes after an answer, or a failure.
+type move struct {
+	again bool
+	wait  time.Duration // that is the request's own: beside what the store keeps
+	free  bool          // it does not count as one of Transport.Retries
+}
+
+// run takes what came of the first sending, sends again as long as that may help, and
+// returns what the caller is to have.
+func (e *errand) run(resp *http.Response, err error, grant Grant) (*http.Response, error) {
+	t, ctx := e.transport, e.req.Context()
+	e.left, e.began = t.retries(), time.Now()
+	for {
+		var next move
+		if err != nil {
+			t.Pool.unknown(grant.Token)
+			next = e.afterFailure(err)
+		} else {
+			next = e.afterAnswer(resp, grant)
+		}
+		if !next.again || !next.free && e.left <= 0 || time.Since(e.began)+next.wait > t.retryWithin() {
+			return resp, err
+		}
+		again, replayable := rewind(e.req)
+		if !replayable {
+			return resp, err
+		}
+		if !next.free {
+			e.left--
+		}
+		failed := pass(ctx, next.wait)
+		if failed == nil {
+			grant, failed = t.take(again, e.barred)
+		}
+		if failed != nil {
+			closeBody(again)
+			// The caller is better served by the provider's answer than by ours,
+			// unless it has itself stopped waiting or no token is of any use.
+			if ctx.Err() == nil && !errors.Is(failed, ErrNoToken) {
+				return resp, err
+			}
+			discard(resp)
+			return nil, failed
+		}
+		discard(resp)
+		e.req = again
+		resp, err = t.send(again, grant)
+	}
+}
+
+// afterFailure decides after a failure to which there is no answer.
+func (e *errand) afterFailure(err error) move {
+	if e.req.Context().Err() != nil || !idempotent(e.req) || !outlasts(err) {
+		return move{}
+	}
+	return move{again: true, wait: e.pause(longestOwnPause)}
+}
+
+// afterAnswer takes in what an answer says, for all, and decides what it means for the
+// request.
+func (e *errand) afterAnswer(resp *http.Response, grant Grant) move {
+	t := e.transport
+	f := t.hear(resp, grant)
+	switch {
+	case f.DeadToken:
+		t.setAside(e.req, grant, ReasonDeadToken, t.probeEvery())
+		return move{again: true, free: true}
+	case f.Reason == ReasonUnauthorized:
+		return e.afterUnauthorized(grant)
+	}
+	t.Pool.served(grant.Token)
+	e.convict()
+	switch {
+	case f.Reason == ReasonBilling:
+		t.setAside(e.req, grant, ReasonBilling, t.probeEvery())
+	case f.Refused:
+		return e.afterRefusal(&f, grant)
+	case f.Retryable && idempotent(e.req):
+		return move{again: true, wait: max(e.pause(longestOwnPause), f.AtLeast)}
+	case f.Hold.Known && f.Hold.Value > 0:
+		t.silence(e.req, &f, grant, f.Hold.Value)
+	}
+	return move{}
+}
+
+// afterRefusal pauses what was refused, and decides whether the request waits for that
+// or goes another way.
+func (e *errand) afterRefusal(f *Feedback, grant Grant) move {
+	t := e.transport
+	wait := f.Wait.Value
+	if !f.Wait.Known {
+		wait = max(e.pause(t.maxPause()), f.AtLeast)
+		if f.AtMost > 0 {
+			wait = min(wait, f.AtMost)
+		}
+	}
+	wait = min(wait, t.maxPause())
+	next := move{again: f.Retryable}
+	switch f.Reason {
+	case ReasonConcurrency:
+		next.wait = wait // too many at once says nothing of a rate
+	case ReasonOverload:
+		next.again = next.again && idempotent(e.req)
+		if next.wait = wait; f.Wait.Known {
+			next.wait = 0
+			t.silence(e.req, f, grant, wait)
+		}
+	default:
+		t.silence(e.req, f, grant, wait)
+	}
+	return next
+}
+
+// afterUnauthorized decides after a bare 401. It may be the token, which another one
+// shows; if none does, one answer alone is believed to be about what was asked for.
+func (e *errand) afterUnauthorized(grant Grant) move {
+	t := e.transport
+	strikes := t.Pool.strike(grant.Token)
+	e.doubted = append(e.doubted, grant)
+	if strikes > 1 {
+		t.setAside(e.req, grant, ReasonUnauthorized, min(t.probeEvery(), firstProbe<<min(strikes-2, 16)))
+	}
+	if !t.Pool.others(grant.account, grant.Token) || len(e.doubted) >= mostDoubted {
+		e.barred = append(e.barred, grant.account)
+	}
+	return move{again: true, free: true}
+}
+
+const (
+	// A token that is only said not to be authorised is tried again soon at first.
+	firstProbe = time.Minute
+	// So many tokens of one account are tried.
+	mostDoubted = 8
+)
+
+// convict sets aside what was not authorised to do what another token was.
+func (e *errand) convict() {
+	for _, grant := range e.doubted {
+		e.transport.setAside(e.req, grant, ReasonUnauthorized, firstProbe)
+	}
+	e.doubted = nil
+}
+
+// pause returns the next pause of a request that is told none.
+func (e *errand) pause(longest time.Duration) time.Duration {
+	if e.pauses == nil {
+		e.pauses = backoff.NewExponentialBackOff(
+			backoff.WithInitialInterval(firstPause),
+			backoff.WithMultiplier(2),
+			backoff.WithMaxInterval(longest),
+			backoff.WithMaxElapsedTime(0),
+		)
+	}
+	return min(e.pauses.NextBackOff(), longest)
+}
+
+// pass waits, or returns why it does not.
+func pass(ctx context.Context, wait time.Duration) error {
+	if wait <= 0 {
+		return nil
+	}
+	if deadline, found := ctx.Deadline(); found && time.Until(deadline) < wait {
+		return context.DeadlineExceeded
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}
+
+// discard lets go of an answer that its caller does not get. It is not drained: a
+// refusal is rare, and its body may never end.
+func discard(resp *http.Response) {
+	if resp != nil {
+		_ = resp.Body.Close()
+	}
+}
+
+// idempotent reports whether to send a request twice is to send it once.
+func idempotent(req *http.Request) bool {
+	switch req.Method {
+	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
+		return true
+	}
+	return req.Header.Get("Idempotency-Key") != "" || req.Header.Get("X-Idempotency-Key") != ""
+}
+
+// outlasts reports whether a failure may be over when the request is sent again.
+func outlasts(err error) bool {
+	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
+		return false
+	}
+	if lookup, found := errors.AsType[*net.DNSError](err); found {
+		return !lookup.IsNotFound
+	}
+	if _, network := errors.AsType[net.Error](err); network {
+		return true
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return true
+	}
+	// net/http has no names for these.
+	return slices.ContainsFunc([]string{"server closed idle connection", "connection broken", "http2: "},
+		func(text string) bool { return strings.Contains(err.Error(), text) })
+}

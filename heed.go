@@ -1,0 +1,89 @@
+package ration
+
+import (
+	"context"
+	"net/http"
+	"time"
+)
+
+// hear reads what an answer says, and lets the fleet know.
+func (t *Transport) hear(resp *http.Response, grant Grant) Feedback {
+	arrived := time.Now()
+	f := t.provider().ReadResponse(resp, arrived)
+	if way, is := resp.Request.Context().(*departure); is {
+		way.feedback = &f
+	}
+	if f.Refused && t.Refused != nil {
+		t.Refused(resp, grant)
+	}
+	t.tell(resp.Request, &f, grant)
+	return f
+}
+
+// silence pauses, in the whole fleet, what an answer is about. A store that fails here
+// is met again by the next booking, which reports it.
+func (t *Transport) silence(req *http.Request, f *Feedback, grant Grant, length time.Duration) {
+	if length = min(length, t.maxPause()).Truncate(time.Microsecond); length <= 0 {
+		return
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(req.Context()), handBackWithin)
+	defer stop()
+	b := t.Pool.budget
+	far := reachOf(f, t.provider().Scope, req, t.scopes(req), b.Shared)
+	if f.Reason == ReasonOverload && f.Scope == "" {
+		far = reach{matters: []matter{endpointOf(req)}}
+	}
+	spread := apart(grant.accounts.list[grant.accounts.find(grant.account)])
+	switch {
+	case len(far.matters) > 0:
+		account := ""
+		if far.account {
+			account = grant.account
+		}
+		for _, m := range far.matters {
+			_, _ = b.pause(ctx, m.pauseID(account), length, 0)
+		}
+	case far.account:
+		_, _ = b.pause(ctx, grant.account, length, spread)
+	case len(far.shared) > 0:
+		for _, account := range far.shared {
+			_, _ = b.pause(ctx, account, length, spread)
+		}
+	default:
+		_, _ = b.pause(ctx, "", length, spread/time.Duration(grant.accounts.Len()))
+	}
+}
+
+// apart is how far apart the slots are to be of those who wait for the end of a pause:
+// they leave ten times as fast as the limits allow in the long run, and no burst does.
+func apart(a Account) time.Duration {
+	least := time.Second
+	for _, l := range a.Limits {
+		least = min(least, l.Window/time.Duration(l.Max)/10)
+	}
+	return least.Truncate(time.Microsecond)
+}
+
+// setAside keeps a token from being used, in the whole fleet.
+func (t *Transport) setAside(req *http.Request, grant Grant, reason Reason, length time.Duration) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(req.Context()), handBackWithin)
+	defer stop()
+	t.Pool.setAside(ctx, grant.Token, reason, length)
+}
+
+// speaks reports whether there is something to be read in an answer. Most say nothing
+// of quotas.
+func (t *Transport) speaks(resp *http.Response) bool {
+	p := t.provider()
+	return resp.StatusCode >= 400 || p.InBody || t.Pool.doubts.Load() || p.mentioned(resp.Header)
+}
+
+func (t *Transport) provider() *Provider {
+	if t.Provider == nil {
+		return &unknownProvider
+	}
+	return t.Provider
+}
+
+// unknownProvider reads what most APIs say.
+var unknownProvider Provider

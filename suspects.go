@@ -1,0 +1,139 @@
+package ration
+
+import (
+	"context"
+	"time"
+)
+
+// A token that the provider has called dead is set aside, in the whole fleet, and tried
+// again when that is over: people mend tokens, and providers err. Each process tries it
+// with one request at a time, until it is proved or set aside again.
+
+// A suspect is a token of which the provider has said something bad.
+type suspect struct {
+	aside   bool // it was set aside, and was not used since
+	reason  Reason
+	tried   time.Time // until when a request has it, on this process's clock
+	strikes int       // answers in a row that it is not authorised, and no more
+}
+
+// tryFor is how long a suspect is one request's, if that comes to nothing.
+const tryFor = time.Minute
+
+// usable returns the tokens that are not set aside, and notes when that changes by
+// itself. It needs mu.
+func (p *Pool) usable() ([]Token, error) {
+	p.asides, p.until = p.budget.asides.Load(), time.Time{}
+	if p.asides == nil && len(p.suspects) == 0 {
+		return p.tokens, nil
+	}
+	var asides map[string]TokenAside
+	if p.asides != nil {
+		asides = *p.asides
+	}
+	now, stored := time.Now(), p.budget.storeNow()
+	var tokens []Token
+	var left []TokenAside
+	for _, t := range p.tokens {
+		one, known := p.suspects[t.id]
+		until := asides[t.id].Until
+		wait := until.Sub(stored)
+		if wait > 0 {
+			one.aside, one.reason, one.tried = true, asides[t.id].Reason, time.Time{}
+			p.suspect(t, one)
+		} else if wait = one.tried.Sub(now); known && wait > 0 {
+			until = stored.Add(wait)
+		} else {
+			tokens = append(tokens, t)
+			continue
+		}
+		left = append(left, TokenAside{ID: t.id, Account: t.AccountID(), Reason: one.reason, Until: until})
+		if again := now.Add(wait); p.until.IsZero() || again.Before(p.until) {
+			p.until = again
+		}
+	}
+	if len(tokens) == 0 {
+		return nil, &TokensError{Budget: p.budget.Name, Tokens: left}
+	}
+	return tokens, nil
+}
+
+// suspect notes what there is to know of a token. It needs mu.
+func (p *Pool) suspect(t Token, s suspect) {
+	if p.suspects == nil {
+		p.suspects = make(map[string]suspect)
+	}
+	p.suspects[t.id] = s
+	p.doubts.Store(true)
+}
+
+// lend gives a token that was set aside to one request. It needs mu.
+func (p *Pool) lend(t Token) {
+	s, known := p.suspects[t.id]
+	if !known || !s.aside {
+		return
+	}
+	s.tried = time.Now().Add(tryFor)
+	p.suspects[t.id] = s
+	p.accounts = nil
+}
+
+// served takes in that a token was accepted.
+func (p *Pool) served(t Token) {
+	if !p.doubts.Load() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s, known := p.suspects[t.id]
+	if !known {
+		return
+	}
+	delete(p.suspects, t.id)
+	p.doubts.Store(len(p.suspects) > 0)
+	if s.aside {
+		p.change()
+	}
+}
+
+// unknown takes in that nothing became known of a token that may be a suspect's.
+func (p *Pool) unknown(t Token) {
+	if !p.doubts.Load() {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s, known := p.suspects[t.id]; known && !s.tried.IsZero() {
+		s.tried = time.Time{}
+		p.suspects[t.id] = s
+		p.change()
+	}
+}
+
+// strike takes in an answer that a token is not authorised, and no more, and returns how
+// many came in a row.
+func (p *Pool) strike(t Token) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	s := p.suspects[t.id]
+	s.strikes++
+	p.suspect(t, s)
+	return s.strikes
+}
+
+// setAside keeps a token from being used, in the whole fleet.
+func (p *Pool) setAside(ctx context.Context, t Token, reason Reason, length time.Duration) {
+	b := p.budget
+	until, err := b.pause(ctx, asideID(reason, t.id), length, 0)
+	if err == nil {
+		b.notify(Notice{Kind: TokenSetAside, Account: t.AccountID(), Token: t.id, Reason: reason, Until: until})
+	}
+}
+
+// others reports whether the account has another token in the pool.
+func (p *Pool) others(account string, t Token) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	of := p.turns[account]
+	return of != nil && len(of.tokens) > 1
+}

@@ -1,0 +1,126 @@
+package ration
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"time"
+)
+
+// take takes a grant for the request, from other accounts than the barred ones. It
+// holds the request back while it is a part of what is paused in the whole fleet.
+func (t *Transport) take(req *http.Request, barred []string) (Grant, error) {
+	if t.Pool == nil {
+		return Grant{}, errors.New("ration: Transport.Pool is nil: set it to ration.NewPool(budget, tokens...)")
+	}
+	if t.Pool.budget == nil {
+		return Grant{}, t.Pool.budget.check()
+	}
+	ctx, cost := req.Context(), t.cost(req)
+	if t.Scopes != nil {
+		ctx = WithScopes(ctx, t.Scopes(req)...)
+	}
+	for {
+		now, err := t.hold(ctx, req, barred)
+		if err != nil {
+			return Grant{}, err
+		}
+		grant, err := t.Pool.take(ctx, cost, now)
+		if errors.Is(err, errAllBarred) && len(now) > len(barred) {
+			continue // one of the pauses has just begun
+		}
+		if err != nil || !t.bars(req, grant) {
+			return grant, err
+		}
+		// The pause was made while the request waited for its slot.
+		t.handBack(grant)
+	}
+}
+
+// hold waits for the end of what keeps the request back on every account, and returns
+// the accounts that it is not to be charged to.
+func (t *Transport) hold(ctx context.Context, req *http.Request, barred []string) ([]string, error) {
+	b := t.Pool.budget
+	for {
+		pauses := b.matters.Load()
+		if pauses == nil {
+			return barred, nil
+		}
+		stored := b.storeNow()
+		some, free, until := pauses.bar(mattersOf(req, t.scopes(req)), stored)
+		if until.IsZero() {
+			if len(some) == 0 {
+				return barred, nil
+			}
+			some = append(some, barred...)
+			if _, _, _, err := t.Pool.source(some); !errors.Is(err, errAllBarred) {
+				return some, nil
+			}
+			until = free
+		}
+		if err := b.sleepUntil(ctx, until.Sub(stored)); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// bars reports whether what the request is a part of is paused on the grant's account.
+func (t *Transport) bars(req *http.Request, grant Grant) bool {
+	b := t.Pool.budget
+	pauses := b.matters.Load()
+	if pauses == nil {
+		return false
+	}
+	some, _, until := pauses.bar(mattersOf(req, t.scopes(req)), b.storeNow())
+	for _, account := range some {
+		if account == grant.account {
+			return true
+		}
+	}
+	return !until.IsZero()
+}
+
+// sleepUntil waits so long, for no slot. A wait beyond the longest is an error at once.
+func (b *Budget) sleepUntil(ctx context.Context, wait time.Duration) error {
+	exhausted := &ExhaustedError{Budget: b.Name, RetryAfter: wait}
+	if deadline, found := ctx.Deadline(); found && time.Until(deadline) < wait {
+		exhausted.Allowed, exhausted.Deadline = time.Until(deadline), true
+		return exhausted
+	}
+	if b.MaxWait > 0 && b.MaxWait < wait {
+		exhausted.Allowed = b.MaxWait
+		return exhausted
+	}
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}
+
+// cost returns what the request costs.
+func (t *Transport) cost(req *http.Request) int {
+	switch a := askingOf(req.Context()); {
+	case a != nil && a.costs:
+		return a.cost
+	case t.Cost != nil:
+		return t.Cost(req)
+	case t.Provider != nil && t.Provider.Cost != nil:
+		return t.Provider.Cost(req)
+	}
+	return 1
+}
+
+// scopes returns those of the request.
+func (t *Transport) scopes(req *http.Request) []string {
+	if t.Scopes != nil {
+		return t.Scopes(req)
+	}
+	if a := askingOf(req.Context()); a != nil {
+		return a.scopes
+	}
+	return nil
+}
