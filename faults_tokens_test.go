@@ -1,0 +1,120 @@
+//go:build faults
+
+package ration_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+const tokenIsDead = `{"error":"invalid_token","error_description":"The access token was revoked"}`
+
+// requireAllAside fails unless the error names each token, why it is set aside, and
+// when it is tried again; and shows no secret.
+func requireAllAside(t *testing.T, err error, all []ration.Token) map[string]time.Time {
+	t.Helper()
+	require.ErrorIs(t, err, ration.ErrNoToken)
+	none, is := errors.AsType[*ration.TokensError](err)
+	require.True(t, is)
+	require.Equal(t, "test", none.Budget)
+	require.Len(t, none.Tokens, len(all))
+	until := make(map[string]time.Time)
+	for _, aside := range none.Tokens {
+		require.Equal(t, ration.ReasonDeadToken, aside.Reason)
+		require.True(t, aside.Until.After(time.Now()))
+		require.ErrorContains(t, err, string(aside.Reason))
+		until[aside.ID] = aside.Until
+	}
+	for _, token := range all {
+		require.Contains(t, until, token.ID())
+		require.ErrorContains(t, err, token.ID())
+	}
+	require.NotContains(t, err.Error(), "SECRET")
+	return until
+}
+
+// Each token is tried once, and the caller is told of all of them.
+func TestFault34AllTokensRevoked(t *testing.T) {
+	secrets := []string{"SECRET1", "SECRET2", "SECRET3"}
+	var bodies []string
+	w := newJudgedWire(t, func(w http.ResponseWriter, r *http.Request) {
+		content, _ := io.ReadAll(r.Body)
+		bodies = append(bodies, string(content))
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		fmt.Fprint(w, tokenIsDead)
+	})
+	all := tokens(secrets...)
+	client := &http.Client{Transport: &ration.Transport{Base: w.base, Pool: ration.NewPool(w.budget, all...)}}
+	for range 3 { // the second and the third time none is tried
+		resp, err := client.Post(w.URL, "text/plain", strings.NewReader("content"))
+		require.Nil(t, resp)
+		requireAllAside(t, err, all)
+		for _, secret := range secrets {
+			w.oracle.requireArrivals(t, "Bearer "+secret, 1)
+		}
+	}
+	require.Equal(t, []string{"content", "content", "content"}, bodies)
+}
+
+// In an hour of asking every second a revoked token is tried now and then, and never
+// before the moment that the caller was told. One that is good again is used again.
+func TestFault34RevokedTokensAreNotHammered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var revived atomic.Bool
+		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
+			if revived.Load() {
+				return respond(req, http.StatusOK, "welcome", nil), nil
+			}
+			return respond(req, http.StatusUnauthorized, tokenIsDead, []string{"Content-Type", "application/json"}), nil
+		})
+		all := tokens("SECRET1", "SECRET2", "SECRET3")
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(10_000)), all...)}}
+		ask := func() error {
+			ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
+			defer stop()
+			resp, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil).WithContext(ctx))
+			if err == nil {
+				drain(t, resp)
+			}
+			return err
+		}
+		tries := make(map[string]int)
+		notBefore := make(map[string]time.Time)
+		looked := 0
+		for time.Since(api.begun) < time.Hour {
+			until := requireAllAside(t, ask(), all)
+			for _, c := range api.all()[looked:] {
+				id := ration.NewToken(c.token).ID()
+				tries[id]++
+				require.False(t, api.begun.Add(c.at).Before(notBefore[id]), "token %s was tried at %v", id, c.at)
+				looked++
+			}
+			notBefore = until
+			<-time.After(time.Second)
+		}
+		require.Len(t, tries, 3)
+		for id, n := range tries {
+			require.LessOrEqual(t, n, 1+12, "token %s was tried more often than every 5 minutes", id)
+		}
+
+		revived.Store(true)
+		for ask() != nil {
+			require.Less(t, time.Since(api.begun), 3*time.Hour, "a token that is good again is found")
+			<-time.After(time.Second)
+		}
+		require.NoError(t, ask())
+	})
+}
