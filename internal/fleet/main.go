@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/instagram"
+	"github.com/ration-go/ration/internal/simulated"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -50,7 +50,7 @@ func main() {
 
 // serve prints the provider's address and serves until in ends.
 func serve(o order, in io.Reader, out io.Writer) error {
-	provider := &instagram.Provider{Limit: o.Limit, Window: o.Window, Tokens: o.Tokens,
+	provider := &simulated.Provider{Limit: o.Limit, Window: o.Window, Tokens: o.Tokens,
 		Latency: func() time.Duration { return 20 * time.Millisecond }}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

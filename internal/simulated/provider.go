@@ -1,9 +1,10 @@
-// Package instagram simulates the provider of ration's demo and fleet tests: an API that speaks like Instagram's and
-// enforces its quota, 5000 calls per access token in any hour. It can also count in the ways of other providers.
+// Package simulated simulates the providers of ration's demo and tests: APIs that each have a dialect and enforce a quota.
+// Instagram is the default dialect, with its 5000 calls per access token in any hour. A provider counts in the way of its
+// dialect, or in any other.
 //
 // It is the judge of the limiter, so it shares no code with it: it imports nothing of ration, and it decides by a log
 // of arrivals of its own whether a call is within quota.
-package instagram
+package simulated
 
 import (
 	"context"
