@@ -45,6 +45,11 @@ func (w weighted) roomAt(a *arrivals) time.Duration {
 	return at + time.Duration(wait)
 }
 
+// fullAt is when the window after that of the last call has passed, in which that still has a weight.
+func (w weighted) fullAt(a *arrivals) time.Duration {
+	return w.begin(a.stamps[len(a.stamps)-1]) + 2*w.window
+}
+
 func (w weighted) begin(at time.Duration) time.Duration {
 	return fixedWindow{w.start, w.window, time.UTC}.begin(at)
 }
