@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ration-go/ration/internal/instagram"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/simulated"
 	"github.com/stretchr/testify/require"
 )
 
@@ -113,11 +113,11 @@ func TestAFleetUsesItsQuotaAndIsNeverRefused(t *testing.T) {
 	}
 }
 
-func fleetReport(t *testing.T, address string) (report instagram.Report) {
+func fleetReport(t *testing.T, address string) (report simulated.Report) {
 	t.Helper()
 	at, err := url.Parse(address)
 	require.NoError(t, err)
-	resp, err := http.Get(at.Scheme + "://" + at.Host + instagram.ReportPath)
+	resp, err := http.Get(at.Scheme + "://" + at.Host + simulated.ReportPath)
 	require.NoError(t, err)
 	defer resp.Body.Close()
 	require.NoError(t, json.NewDecoder(resp.Body).Decode(&report))

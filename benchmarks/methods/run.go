@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
-	"github.com/ration-go/ration/internal/instagram"
+	"github.com/ration-go/ration/internal/simulated"
 )
 
 // token is the one that all workers of all methods call with.
@@ -43,7 +43,7 @@ func run(ctx context.Context, m method, cfg config, addr string, client *http.Cl
 	}
 	sent.Reset()
 
-	provider := &instagram.Provider{
+	provider := &simulated.Provider{
 		Limit:    cfg.limit.Max,
 		Window:   cfg.limit.Window,
 		Tokens:   []string{token},
@@ -126,7 +126,7 @@ func call(ctx context.Context, client *http.Client, url string) (status int, err
 }
 
 // sum makes a row of what the judge and the workers counted, which must agree.
-func sum(m method, cfg config, report instagram.Report, counts []tally, end time.Time, requests, commands int64) (result, error) {
+func sum(m method, cfg config, report simulated.Report, counts []tally, end time.Time, requests, commands int64) (result, error) {
 	r := result{method: m, requests: requests, commands: commands, most: report.MaxInWindow}
 	shares := make([]int, len(counts))
 	for i, c := range counts {

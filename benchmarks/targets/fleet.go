@@ -17,7 +17,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
-	"github.com/ration-go/ration/internal/instagram"
+	"github.com/ration-go/ration/internal/simulated"
 )
 
 // The fleet of row 12.
@@ -35,7 +35,7 @@ func fleetLatency() time.Duration { return 50*time.Millisecond + rand.N(100*time
 
 // provideInChild is the provider that judges.
 func provideInChild(_ context.Context, o order, ends *[]func()) (any, error) {
-	provider := &instagram.Provider{Limit: o.Limit, Window: o.Window, Tokens: o.Tokens, PageSize: 1, Latency: fleetLatency}
+	provider := &simulated.Provider{Limit: o.Limit, Window: o.Window, Tokens: o.Tokens, PageSize: 1, Latency: fleetLatency}
 	base, err := serve(provider, ends)
 	return provider.StartURLs(base)[0], err
 }
@@ -281,7 +281,7 @@ func fleet(ctx context.Context, b *bench) ([]check, error) {
 }
 
 // judge makes the row of what the fleet did and what the provider saw.
-func (b *bench) judge(o order, all crawled, seen instagram.Report) ([]check, error) {
+func (b *bench) judge(o order, all crawled, seen simulated.Report) ([]check, error) {
 	made := 0
 	for _, n := range all.Calls {
 		made += n
@@ -317,12 +317,12 @@ func (b *bench) judge(o order, all crawled, seen instagram.Report) ([]check, err
 }
 
 // judgement asks the provider what it saw.
-func judgement(ctx context.Context, of string) (report instagram.Report, err error) {
+func judgement(ctx context.Context, of string) (report simulated.Report, err error) {
 	at, err := url.Parse(of)
 	if err != nil {
 		return report, err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.Scheme+"://"+at.Host+instagram.ReportPath, nil)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.Scheme+"://"+at.Host+simulated.ReportPath, nil)
 	if err != nil {
 		return report, err
 	}

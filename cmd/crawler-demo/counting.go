@@ -7,26 +7,26 @@ import (
 	_ "time/tzdata" // -limit names zones, and a machine may know none
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/instagram"
+	"github.com/ration-go/ration/internal/simulated"
 )
 
 // countAs makes the simulated provider count by the limit.
-func countAs(p *instagram.Provider, l ration.Limit) {
+func countAs(p *simulated.Provider, l ration.Limit) {
 	p.Limit, p.Window = l.Max, l.Window
 	switch l.Algorithm {
 	case ration.FixedWindow:
-		p.Count, p.Zone = instagram.CountFixedWindow, zone(l)
+		p.Count, p.Zone = simulated.CountFixedWindow, zone(l)
 		if l.FirstUse {
-			p.Count = instagram.CountFirstUse
+			p.Count = simulated.CountFirstUse
 		}
 	case ration.SlidingWindow:
-		p.Count = instagram.CountWeighted
+		p.Count = simulated.CountWeighted
 	case ration.SubWindows:
-		p.Count, p.Resolution = instagram.CountSubWindows, resolution(l)
+		p.Count, p.Resolution = simulated.CountSubWindows, resolution(l)
 	case ration.GCRA:
-		p.Count, p.Burst = instagram.CountGCRA, l.Burst
+		p.Count, p.Burst = simulated.CountGCRA, l.Burst
 	default: // the logs are one rule
-		p.Count = instagram.CountLog
+		p.Count = simulated.CountLog
 	}
 }
 

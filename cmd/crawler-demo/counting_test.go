@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/instagram"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/simulated"
 )
 
 // pairings has a limit of each algorithm, and of each of its shapes.
@@ -87,19 +87,19 @@ func TestEveryAlgorithmPairingIsNotRefused(t *testing.T) {
 }
 
 func TestProviderCountsByTheLimit(t *testing.T) {
-	for limit, want := range map[string]*instagram.Provider{
+	for limit, want := range map[string]*simulated.Provider{
 		"9/3s:packed-log":                {Limit: 9, Window: 3 * time.Second},
-		"9/3s:fixed-window":              {Limit: 9, Window: 3 * time.Second, Count: instagram.CountFixedWindow, Zone: time.UTC},
-		"9/3s:fixed-window,first-use":    {Limit: 9, Window: 3 * time.Second, Count: instagram.CountFirstUse, Zone: time.UTC},
-		"9/3s:sliding-window":            {Limit: 9, Window: 3 * time.Second, Count: instagram.CountWeighted},
-		"9/3s:sub-windows":               {Limit: 9, Window: 3 * time.Second, Count: instagram.CountSubWindows, Resolution: 50 * time.Millisecond},
-		"9/3s:sub-windows,resolution=1s": {Limit: 9, Window: 3 * time.Second, Count: instagram.CountSubWindows, Resolution: time.Second},
-		"9/3s:gcra":                      {Limit: 9, Window: 3 * time.Second, Count: instagram.CountGCRA},
-		"9/3s:gcra,burst=4":              {Limit: 9, Window: 3 * time.Second, Count: instagram.CountGCRA, Burst: 4},
+		"9/3s:fixed-window":              {Limit: 9, Window: 3 * time.Second, Count: simulated.CountFixedWindow, Zone: time.UTC},
+		"9/3s:fixed-window,first-use":    {Limit: 9, Window: 3 * time.Second, Count: simulated.CountFirstUse, Zone: time.UTC},
+		"9/3s:sliding-window":            {Limit: 9, Window: 3 * time.Second, Count: simulated.CountWeighted},
+		"9/3s:sub-windows":               {Limit: 9, Window: 3 * time.Second, Count: simulated.CountSubWindows, Resolution: 50 * time.Millisecond},
+		"9/3s:sub-windows,resolution=1s": {Limit: 9, Window: 3 * time.Second, Count: simulated.CountSubWindows, Resolution: time.Second},
+		"9/3s:gcra":                      {Limit: 9, Window: 3 * time.Second, Count: simulated.CountGCRA},
+		"9/3s:gcra,burst=4":              {Limit: 9, Window: 3 * time.Second, Count: simulated.CountGCRA, Burst: 4},
 	} {
 		l, err := ration.ParseLimit(limit)
 		require.NoError(t, err)
-		var got instagram.Provider
+		var got simulated.Provider
 		countAs(&got, l)
 		// Not the whole: it has a lock.
 		require.Equal(t, fmt.Sprint(want.Limit, want.Window, want.Count, want.Burst, want.Resolution, want.Zone),

@@ -15,7 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration/internal/instagram"
+	"github.com/ration-go/ration/internal/simulated"
 )
 
 // serve starts a server for one test, and returns its address and a function that
@@ -110,7 +110,7 @@ func TestOnlyAnswersForGoodAreKept(t *testing.T) {
 }
 
 func TestRefusedCallIsSentAgainAndReported(t *testing.T) {
-	s := newSite(t, &instagram.Provider{Users: 2, PagesPerUser: 2, RefuseFirst: 1, RefuseFirstFor: time.Second})
+	s := newSite(t, &simulated.Provider{Users: 2, PagesPerUser: 2, RefuseFirst: 1, RefuseFirstFor: time.Second})
 	status, stdout, stderr := run(t, new(app), s.args("-limit", "5000/1h", "-json")...)
 	require.Equal(t, exitNotDone, status, "refused is not as it should be")
 	got := parseSummary(t, stdout)
@@ -122,7 +122,7 @@ func TestRefusedCallIsSentAgainAndReported(t *testing.T) {
 }
 
 func TestMaxStopsAndTheNextRunGoesOn(t *testing.T) {
-	s := newSite(t, &instagram.Provider{Users: 5, PagesPerUser: 4})
+	s := newSite(t, &simulated.Provider{Users: 5, PagesPerUser: 4})
 	for i, rest := range []int{13, 6, 0} {
 		status, stdout, stderr := run(t, new(app), s.args("-limit", "5000/1h", "-json", "-max", "7")...)
 		require.Zero(t, status, stderr)
@@ -164,7 +164,7 @@ func TestQueryTokenIsNowhere(t *testing.T) {
 
 // A crawl that did not follow is gone over again by one that does.
 func TestFollowingCanBeAskedForLater(t *testing.T) {
-	s := newSite(t, &instagram.Provider{Users: 3, PagesPerUser: 3})
+	s := newSite(t, &simulated.Provider{Users: 3, PagesPerUser: 3})
 	plain := []string{"-urls", s.urls, "-tokens", s.tokens, "-limit", "5000/1h", "-out", s.out}
 	status, stdout, stderr := run(t, new(app), plain...)
 	require.Zero(t, status, stderr)

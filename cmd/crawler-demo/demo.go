@@ -13,7 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/instagram"
+	"github.com/ration-go/ration/internal/simulated"
 )
 
 // A demoSize is the demo's quota and what it is spent on.
@@ -64,7 +64,7 @@ func (a *app) planDemo(o options) (plan, error) {
 		p.secrets = append(p.secrets, "demo-"+randomHex(16))
 	}
 	p.censor = newCensor(p.auth, p.secrets)
-	p.judge = &instagram.Provider{
+	p.judge = &simulated.Provider{
 		Tokens:       p.secrets,
 		Users:        size.users,
 		PagesPerUser: size.pages,

@@ -16,8 +16,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration/internal/instagram"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/simulated"
 )
 
 // asCommand makes the test binary be the command, so that a process to be
@@ -106,7 +106,7 @@ func until(t *testing.T, what string, holds func() bool) {
 
 // A site is a simulated provider with the files that a crawl of it needs.
 type site struct {
-	provider *instagram.Provider
+	provider *simulated.Provider
 	base     string
 	urls     string
 	tokens   string
@@ -114,7 +114,7 @@ type site struct {
 	secrets  []string
 }
 
-func newSite(t *testing.T, provider *instagram.Provider) *site {
+func newSite(t *testing.T, provider *simulated.Provider) *site {
 	t.Helper()
 	s := &site{provider: provider, secrets: []string{"the-first-secret", "the-second-secret"}}
 	provider.Tokens = s.secrets
@@ -160,7 +160,7 @@ func (s *site) requireWhole(t *testing.T) {
 // pages are all the provider's, found without the command.
 func (s *site) pages(t *testing.T) (all []string) {
 	t.Helper()
-	same := &instagram.Provider{Users: s.provider.Users, PagesPerUser: s.provider.PagesPerUser, PageSize: s.provider.PageSize}
+	same := &simulated.Provider{Users: s.provider.Users, PagesPerUser: s.provider.PagesPerUser, PageSize: s.provider.PageSize}
 	for _, u := range s.provider.StartURLs(s.base) {
 		for u != "" {
 			all = append(all, u)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/instagram"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/simulated"
 )
 
 func TestOptions(t *testing.T) {
@@ -137,7 +137,7 @@ func TestBadInputIsOneLineAndWritesNothing(t *testing.T) {
 }
 
 func TestListIsReadFromStandardInput(t *testing.T) {
-	s := newSite(t, new(instagram.Provider))
+	s := newSite(t, new(simulated.Provider))
 	list, err := os.ReadFile(s.urls)
 	require.NoError(t, err)
 	twice := "\xef\xbb\xbf# users\r\n\r\n" + strings.ReplaceAll(string(list), "\n", "#top\r\n") + "\n" + string(list)

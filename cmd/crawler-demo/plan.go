@@ -9,7 +9,7 @@ import (
 
 	"github.com/ration-go/ration"
 
-	"github.com/ration-go/ration/internal/instagram"
+	"github.com/ration-go/ration/internal/simulated"
 )
 
 // A plan is what is to be crawled, and with what: the flags and the files that
@@ -22,7 +22,7 @@ type plan struct {
 	origins  map[string]bool     // that get a token
 	margin   time.Duration       // zero: the budget's own
 	expected int                 // pages in all, where that is known beforehand
-	judge    *instagram.Provider // nil: no demo
+	judge    *simulated.Provider // nil: no demo
 	commands int64               // that were sent to the store before the crawl
 	intro    string
 	begin    time.Time // not to begin before

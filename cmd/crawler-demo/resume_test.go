@@ -13,13 +13,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/instagram"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/simulated"
 )
 
 func TestKilledFleetIsResumed(t *testing.T) {
 	server := redistest.Shared(t)
-	s := newSite(t, &instagram.Provider{Limit: 100, Window: time.Second, Users: 20, PagesPerUser: 10})
+	s := newSite(t, &simulated.Provider{Limit: 100, Window: time.Second, Users: 20, PagesPerUser: 10})
 	args := s.args("-limit", "40/1s", "-redis", "redis://"+server.Addr, "-budget", redistest.Name(t), "-processes", "2", "-json")
 
 	p := start(t, args...)
@@ -52,7 +52,7 @@ func TestKilledFleetIsResumed(t *testing.T) {
 // The log in memory is lost with the process: the second run would spend the
 // whole quota a second time if it did not learn from the file.
 func TestInterruptedCrawlIsResumedWithoutExceedingTheQuota(t *testing.T) {
-	s := newSite(t, &instagram.Provider{Limit: 50, Window: 3 * time.Second, Users: 16, PagesPerUser: 10,
+	s := newSite(t, &simulated.Provider{Limit: 50, Window: 3 * time.Second, Users: 16, PagesPerUser: 10,
 		Latency: func() time.Duration { return 10 * time.Millisecond }})
 	args := s.args("-limit", "40/3s", "-json")
 
@@ -75,7 +75,7 @@ func TestInterruptedCrawlIsResumedWithoutExceedingTheQuota(t *testing.T) {
 }
 
 func TestSecondInterruptStopsAtOnce(t *testing.T) {
-	s := newSite(t, &instagram.Provider{Users: 3, PagesPerUser: 1, Latency: func() time.Duration { return time.Minute }})
+	s := newSite(t, &simulated.Provider{Users: 3, PagesPerUser: 1, Latency: func() time.Duration { return time.Minute }})
 	p := start(t, s.args("-limit", "5000/1h")...)
 	until(t, "calls are under way", func() bool { return s.provider.Report().Accepted == 3 })
 	require.NoError(t, p.Process.Signal(syscall.SIGINT))
@@ -89,7 +89,7 @@ func TestSecondInterruptStopsAtOnce(t *testing.T) {
 
 func TestInterruptedFleetHandsItsBookingsBack(t *testing.T) {
 	server := redistest.Shared(t)
-	s := newSite(t, &instagram.Provider{Users: 40, PagesPerUser: 2})
+	s := newSite(t, &simulated.Provider{Users: 40, PagesPerUser: 2})
 	name := redistest.Name(t)
 	p := start(t, s.args("-limit", "10/1h", "-redis", "redis://"+server.Addr, "-budget", name, "-processes", "2")...)
 	until(t, "the quota is spent", func() bool { return s.lines() == 20 })
@@ -113,7 +113,7 @@ func TestInterruptedFleetHandsItsBookingsBack(t *testing.T) {
 
 func TestLostProcessIsReplacedByTheOthers(t *testing.T) {
 	server := redistest.Shared(t)
-	s := newSite(t, &instagram.Provider{Limit: 1000, Window: time.Second, Users: 20, PagesPerUser: 10,
+	s := newSite(t, &simulated.Provider{Limit: 1000, Window: time.Second, Users: 20, PagesPerUser: 10,
 		Latency: func() time.Duration { return 20 * time.Millisecond }})
 	var children []*exec.Cmd
 	a := &app{stdin: strings.NewReader(""), stdout: new(shared), stderr: new(shared), grace: time.Second}

@@ -1,6 +1,7 @@
 // Command fleet is what the fleet tests run as processes of their own, built
 // without the race detector, which would make every call late: the provider that
-// judges, and the crawlers that it judges. Its order comes on standard input.
+// judges, and the crawlers that it judges. Its order comes on standard input, and
+// what the provider is to block behind it.
 package main
 
 import (
@@ -16,7 +17,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/instagram"
+	"github.com/ration-go/ration/internal/simulated"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -31,6 +32,18 @@ type order struct {
 	Budget   string // name
 	Workers  int
 	Duration time.Duration // which is to end when no call is under way
+
+	Dialect        string  // of the provider; empty: Instagram's
+	SecondaryLimit int     // of each token, in any second; 0: none
+	Stranger       float64 // share of each quota that another client spends while the fleet calls
+	Provider       string  // name of the preset by which the crawlers call; empty: none
+}
+
+// A block is what the provider is told to refuse: see simulated.Provider.Block.
+type block struct {
+	Token string
+	For   time.Duration
+	Kind  simulated.Kind
 }
 
 func main() {
@@ -38,7 +51,7 @@ func main() {
 	in := json.NewDecoder(os.Stdin)
 	err := in.Decode(&o)
 	if err == nil && o.Serve {
-		err = serve(o, os.Stdin, os.Stdout)
+		err = serve(o, in, os.Stdout)
 	} else if err == nil {
 		err = crawl(o, os.Stdout)
 	}
@@ -48,17 +61,32 @@ func main() {
 	}
 }
 
-// serve prints the provider's address and serves until in ends.
-func serve(o order, in io.Reader, out io.Writer) error {
-	provider := &instagram.Provider{Limit: o.Limit, Window: o.Window, Tokens: o.Tokens,
+// serve prints the provider's address, and serves and blocks until in ends.
+func serve(o order, in *json.Decoder, out io.Writer) error {
+	provider := &simulated.Provider{Limit: o.Limit, Window: o.Window, Tokens: o.Tokens, SecondaryLimit: o.SecondaryLimit,
 		Latency: func() time.Duration { return 20 * time.Millisecond }}
+	if o.Dialect != "" {
+		dialect, err := simulated.DialectNamed(o.Dialect)
+		if err != nil {
+			return err
+		}
+		provider.Dialect = dialect
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return err
 	}
 	server := &http.Server{Handler: provider}
+	ctx, stop := context.WithCancel(context.Background())
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer stop()
+	running.Go(func() {
+		(&simulated.Stranger{Provider: provider, Tokens: o.Tokens, Share: o.Stranger, Idle: time.Second}).Run(ctx)
+	})
+	refusing := make(chan error, 1)
 	go func() {
-		_, _ = io.Copy(io.Discard, in)
+		refusing <- refuse(provider, in)
 		_ = server.Close()
 	}()
 	if _, err := fmt.Fprintln(out, provider.StartURLs("http://" + listener.Addr().String())[0]); err != nil {
@@ -67,6 +95,36 @@ func serve(o order, in io.Reader, out io.Writer) error {
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
+	return <-refusing
+}
+
+// refuse has the provider block what it is told to, until in ends.
+func refuse(provider *simulated.Provider, in *json.Decoder) error {
+	for {
+		var b block
+		switch err := in.Decode(&b); {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		if err := provider.Block(b.Token, b.For, b.Kind); err != nil {
+			return err
+		}
+	}
+}
+
+// attach has the transport call as the preset of that name says. This is the one
+// place where a crawler gets to know its provider.
+func attach(t *ration.Transport, name string) error {
+	if name == "" {
+		return nil
+	}
+	preset, err := ration.ProviderNamed(name)
+	if err != nil {
+		return err
+	}
+	t.Attach = preset.Attach
 	return nil
 }
 
@@ -88,10 +146,14 @@ func crawl(o order, out io.Writer) error {
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConnsPerHost = o.Workers
-	crawler := &http.Client{Transport: &ration.Transport{Base: base, Pool: pool, Refused: func(_ *http.Response, g ration.Grant) {
+	transport := &ration.Transport{Base: base, Pool: pool, Refused: func(_ *http.Response, g ration.Grant) {
 		fmt.Fprintf(os.Stderr, "process %d: refused: %v, slot %v, woke %v after it, and the answer came %v after it\n",
 			os.Getpid(), g.Token, g.Slot.Format("05.000"), g.Late, time.Since(g.Slot))
-	}}}
+	}}
+	if err := attach(transport, o.Provider); err != nil {
+		return err
+	}
+	crawler := &http.Client{Transport: transport}
 	calls, errs := make([]int, o.Workers), make([]error, o.Workers)
 	var wait sync.WaitGroup
 	for i := range o.Workers {

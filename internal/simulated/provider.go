@@ -1,17 +1,15 @@
-// Package instagram simulates the provider of ration's demo and fleet tests: an API that speaks like Instagram's and
-// enforces its quota, 5000 calls per access token in any hour. It can also count in the ways of other providers.
+// Package simulated simulates the providers of ration's demo and tests: APIs that each have a dialect and enforce a quota.
+// Instagram is the default dialect, with its 5000 calls per access token in any hour. A provider counts in the way of its
+// dialect, or in any other.
 //
 // It is the judge of the limiter, so it shares no code with it: it imports nothing of ration, and it decides by a log
 // of arrivals of its own whether a call is within quota.
-package instagram
+package simulated
 
 import (
 	"context"
 	"encoding/json"
-	"math"
 	"net/http"
-	"strconv"
-	"strings"
 	"sync"
 	"time"
 )
@@ -19,21 +17,21 @@ import (
 // ReportPath is where ServeHTTP serves the [Report] as JSON, to anyone and at no cost.
 const ReportPath = "/-/report"
 
-// Provider is an HTTP handler that serves the media of its users in pages and refuses, with a 429, the calls of an
-// access token beyond Limit in any Window.
+// Provider is an HTTP handler that serves the media of its users in pages and refuses, as its dialect does, the calls of
+// an access token beyond Limit in any Window.
 //
 // The quota is judged by arrival: a call is stamped before anything else happens to it, and Latency comes afterwards.
 // The rule is exact and strict. With Limit 5000 and Window one hour, a call that arrives at 13:00:00 counts the calls
 // that arrived after 12:00:00 and not one that arrived at 12:00:00 sharp, and it is refused if there are 5000 of them.
 // What is promised, whatever the interleaving of concurrent calls: there is no refusal if, and only if, no window of
-// any alignment holds more than Limit arrivals. (RefuseFirst and CountRefused change that by choice.) Count chooses
-// another rule, which is judged as strictly.
+// any alignment holds more than Limit arrivals. (RefuseFirst, CountRefused and Block change that by choice.) Count and
+// Dialect choose another rule, which is judged as strictly.
 //
 // Arrival is the moment at which net/http hands the call over. How long it lay in a socket before, the provider cannot
 // see, no more than Instagram can: two calls sent Window apart may arrive closer than that.
 //
-// An access token comes as "Authorization: Bearer TOKEN" or as the query parameter access_token. There are two styles
-// of page, over the same media:
+// The token comes where the dialect has it, which is "Authorization: Bearer TOKEN" or the query parameter access_token
+// with Instagram. All dialects serve the same media, in two styles of page:
 //
 //	GET /{user}/media?limit=25&after=CURSOR                 Graph: the next page is paging.next
 //	GET /v1/users/{user}/media/recent?count=25&max_id=ID    legacy: the next page is pagination.next_url
@@ -43,22 +41,31 @@ const ReportPath = "/-/report"
 //
 // The zero Provider is ready to use, and is Instagram as it was. A Provider is safe for concurrent use; its fields must
 // not change after the first call. It keeps some 200 kB per access token at Limit 5000, however long it runs, and four
-// times that where Count is not zero.
+// times that where it does not count by the log; and of each call that a Block refused its arrival.
 type Provider struct {
-	// Limit is how many calls of one access token may arrive in any Window; zero means 5000.
+	// Dialect is how it speaks; nil means like Instagram.
+	Dialect Dialect
+	// Limit is how many calls of one access token may arrive in any Window; zero means the dialect's, 5000 of Instagram.
 	Limit int
-	// Window is the length of the window; zero means one hour.
+	// Window is the length of the window; zero means the dialect's, one hour of Instagram.
 	Window time.Duration
-	// Count is how they are counted; zero means exactly, in windows of any alignment.
+	// Count is how they are counted; zero means as the dialect does, exactly and in windows of any alignment with
+	// Instagram.
 	Count Counting
-	// Burst is, for CountGCRA, how many calls may arrive at once after a rest, up to Limit; zero means 1.
+	// Burst is, for CountGCRA, how many calls may arrive at once after a rest, up to Limit; zero means 1, or Limit where
+	// Count is zero.
 	Burst int
 	// Resolution is, for CountSubWindows, the length of a sub-window, up to Window; zero means a sixtieth of Window.
 	Resolution time.Duration
 	// Zone is, for CountFixedWindow, by whose clock windows begin; nil means UTC.
 	Zone *time.Location
-	// Tokens are the access tokens it knows; any other is answered with a 400. Empty means that every token is good,
-	// each with a quota of its own.
+	// SecondaryLimit is how many calls of one token may arrive in any SecondaryWindow, beside the quota and whatever is
+	// left of it. A call beyond it counts against neither. Zero means that there is no such limit.
+	SecondaryLimit int
+	// SecondaryWindow is its window; zero means one second.
+	SecondaryWindow time.Duration
+	// Tokens are the access tokens it knows; any other is answered as one that was revoked. Empty means that every token
+	// is good, each with a quota of its own.
 	Tokens []string
 
 	// Users is the number of users; zero means 10.
@@ -75,13 +82,13 @@ type Provider struct {
 	// CountRefused makes a refused call count against the quota like an accepted one, so that a caller who does not
 	// stop is never let in again. False means that only accepted calls count.
 	CountRefused bool
-	// SendRetryAfter adds to a 429 for a spent quota the seconds, rounded up, until it has room again. False means that
-	// a 429 does not say when, as Instagram's does not.
+	// SendRetryAfter adds to a refusal the seconds, rounded up, until there is room again. False means that it says when
+	// as the dialect does, and Instagram's does not.
 	SendRetryAfter bool
-	// RefuseFirst is how many calls, of all known tokens together, are answered with a 429 before the first is judged.
-	// They are reported as injected, not as refused. Zero means none.
+	// RefuseFirst is how many calls, of all known tokens together, are refused before the first is judged, as if the
+	// quota were spent. They are reported as injected, not as refused. Zero means none.
 	RefuseFirst int
-	// RefuseFirstFor is the Retry-After of those 429s, rounded up to seconds; zero means that they have none.
+	// RefuseFirstFor is the Retry-After of those refusals, rounded up to seconds; zero means that they have none.
 	RefuseFirstFor time.Duration
 
 	// judged, for tests, is told every verdict with the stamp it was passed on. Called with no lock held.
@@ -91,14 +98,14 @@ type Provider struct {
 	byToken      map[string]*tally
 	tallies      []*tally // in the order of Tokens, or of first sight
 	start        time.Time
+	last         time.Time // arrival of a call that was no stranger's
+	block        block     // of all tokens
 	unauthorised int
 	notFound     int
 	injected     int
 }
 
 const (
-	defaultLimit        = 5000
-	defaultWindow       = time.Hour
 	defaultUsers        = 10
 	defaultPagesPerUser = 20
 	defaultPageSize     = 25
@@ -114,7 +121,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	wanted, found := p.find(r)
-	token := tokenOf(r)
+	token := p.dialect().token(r)
 	v := p.judge(token, arrived, found)
 	if p.judged != nil {
 		p.judged(token, arrived, v)
@@ -123,33 +130,35 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return // nobody is left to answer
 	}
 
-	if v.counted {
-		w.Header().Set("X-Ratelimit-Limit", strconv.Itoa(p.limit()))
-		w.Header().Set("X-Ratelimit-Remaining", strconv.Itoa(v.remaining))
-	}
 	if v.retryAfter > 0 {
-		w.Header().Set("Retry-After", strconv.Itoa(int(math.Ceil(v.retryAfter.Seconds()))))
+		w.Header().Set("Retry-After", wholeSeconds(v.retryAfter))
 	}
-	switch {
-	case v.outcome == unauthorised:
-		fail(w, http.StatusBadRequest, "OAuthAccessTokenException", "The access_token provided is invalid.")
-	case v.outcome == refused || v.outcome == injected:
-		fail(w, http.StatusTooManyRequests, "OAuthRateLimitException",
-			"The maximum number of requests per hour has been exceeded.")
-	case !found:
-		fail(w, http.StatusNotFound, "APINotFoundError", "there is nothing here")
-	default:
+	speaks, s := p.dialect(), p.standing(v, arrived)
+	if v.why != KindDead {
+		speaks.tell(w.Header(), s)
+	}
+	if s.why == "" && !found {
+		s.why = missing
+	}
+	if s.why == "" {
 		wanted.serve(w, r)
+		return
 	}
+	status, body := speaks.fail(w.Header(), s)
+	answer(w, status, body)
 }
 
-// tokenOf is the access token of the call, empty if it has none. The header goes before the query.
-func tokenOf(r *http.Request) string {
-	scheme, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
-	if strings.EqualFold(scheme, "Bearer") && token != "" {
-		return token
+// standing is what the answer to a call may say.
+func (p *Provider) standing(v verdict, arrived time.Time) standing {
+	s := standing{user: v.user, arrived: arrived, why: v.why, counted: v.counted, limit: p.limit(), most: p.limit(),
+		window: p.window(), remaining: v.remaining, full: v.full, next: v.next}
+	if p.count() == CountGCRA {
+		s.most = p.burst()
 	}
-	return r.URL.Query().Get("access_token")
+	if s.full <= 0 {
+		s.full = s.window // no window is open: one that a call began now would end then
+	}
+	return s
 }
 
 // sleep reports whether d passed before ctx ended.
@@ -164,29 +173,25 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// meta is the envelope of the legacy API: alone in an error, beside the data in a page.
-type meta struct {
-	Code         int    `json:"code"`
-	ErrorType    string `json:"error_type,omitempty"`
-	ErrorMessage string `json:"error_message,omitempty"`
-}
-
-func fail(w http.ResponseWriter, status int, errorType, message string) {
-	answer(w, status, struct {
-		Meta meta `json:"meta"`
-	}{meta{status, errorType, message}})
-}
-
 func answer(w http.ResponseWriter, status int, body any) {
-	w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	if w.Header().Get("Content-Type") == "" {
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+	}
 	w.WriteHeader(status)
 	encoder := json.NewEncoder(w)
 	encoder.SetEscapeHTML(false) // an & in a URL stays readable
 	_ = encoder.Encode(body)     // fails only if the caller is gone
 }
 
-func (p *Provider) limit() int            { return positiveOr(p.Limit, defaultLimit) }
-func (p *Provider) window() time.Duration { return positiveOr(p.Window, defaultWindow) }
+func (p *Provider) dialect() Dialect {
+	if p.Dialect == nil {
+		return instagramDialect{}
+	}
+	return p.Dialect
+}
+
+func (p *Provider) limit() int            { return positiveOr(p.Limit, p.dialect().usual().limit) }
+func (p *Provider) window() time.Duration { return positiveOr(p.Window, p.dialect().usual().window) }
 func (p *Provider) users() int            { return positiveOr(p.Users, defaultUsers) }
 func (p *Provider) pagesPerUser() int     { return positiveOr(p.PagesPerUser, defaultPagesPerUser) }
 func (p *Provider) pageSize() int         { return positiveOr(p.PageSize, defaultPageSize) }

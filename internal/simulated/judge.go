@@ -1,4 +1,4 @@
-package instagram
+package simulated
 
 import (
 	"time"
@@ -10,24 +10,34 @@ type outcome int
 const (
 	accepted     outcome = iota
 	refused              // the quota is spent
-	injected             // a 429 that RefuseFirst asked for
+	injected             // a refusal that RefuseFirst or Block asked for
 	unauthorised         // no token, or one that is not known
 )
 
 // verdict is what the judge says of one call.
 type verdict struct {
 	outcome    outcome
+	why        Kind          // of a call that is not accepted
+	blocked    bool          // injected by a Block
 	counted    bool          // whether the call counts against the quota
 	remaining  int           // calls that the quota has room for right after this one
-	retryAfter time.Duration // what to say in Retry-After; zero: nothing
+	retryAfter time.Duration // what to say in Retry-After, whatever the dialect; zero: nothing
+	next, full time.Duration // as in standing
+	user       int           // likewise
 }
 
 // tally is what the judge knows of one access token.
 type tally struct {
-	counted  arrivals // the calls that count against the quota
-	accepted arrivals // by the sliding log; kept apart from counted only where that differs
+	user      int       // its number, from 1
+	counted   arrivals  // the calls that count against the quota
+	secondary *arrivals // those that count against the secondary limit; nil: there is none
+	accepted  arrivals  // by the sliding log; kept apart from counted only where that differs
+	block     block
 
 	acceptedCalls, refusedCalls, injectedCalls int
+	secondaryCalls                             int // of the refused
+	strangerAccepted, strangerRefused          int
+	blockedCalls                               []BlockedCall
 
 	maxInWindow int
 	first, last time.Duration // arrivals since Provider.start, of calls of any outcome
@@ -51,41 +61,85 @@ func (p *Provider) judge(token string, arrived time.Time, found bool) verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
+	if arrived.After(p.last) {
+		p.last = arrived
+	}
 	t := p.tally(token)
 	if t == nil {
 		p.unauthorised++
-		return verdict{outcome: unauthorised}
+		return verdict{outcome: unauthorised, why: KindDead}
 	}
-	if p.start.IsZero() {
-		p.start = arrived
-	}
-	at := arrived.Sub(p.start) // by the monotonic clock; negative for a call that the first one overtook
-	t.saw(at)
-
-	var v verdict
-	place, room := t.counted.add(at)
+	t.saw(p.moment(arrived))
+	v := p.decide(t, arrived, p.injected < p.RefuseFirst)
 	switch {
-	case p.injected < p.RefuseFirst:
+	case v.outcome == injected && v.blocked:
+		t.injectedCalls++
+		t.blockedCalls = append(t.blockedCalls, BlockedCall{v.why, arrived})
+	case v.outcome == injected:
 		p.injected++
 		t.injectedCalls++
-		v = verdict{outcome: injected, retryAfter: p.RefuseFirstFor}
-	case room < 0:
+	case v.outcome == refused:
 		t.refusedCalls++
-		v = verdict{outcome: refused}
-	}
-	v.counted = v.outcome == accepted || p.CountRefused
-	if v.counted {
-		v.remaining = max(0, room)
-	} else {
-		t.counted.remove(place)
-	}
-	if v.outcome == refused && p.SendRetryAfter {
-		v.retryAfter = t.counted.roomAt() - at
-	}
-	if v.outcome == accepted {
+		if v.why == KindSecondary {
+			t.secondaryCalls++
+		}
+	default:
+		t.acceptedCalls++
 		if !found {
 			p.notFound++
 		}
+	}
+	return v
+}
+
+// moment is an arrival by the monotonic clock since the first: negative for a call that the first overtook. p.mu must be
+// held.
+func (p *Provider) moment(arrived time.Time) time.Duration {
+	if p.start.IsZero() {
+		p.start = arrived
+	}
+	return arrived.Sub(p.start)
+}
+
+// decide enters a call in the logs if it counts, and says what becomes of it. inject refuses it without a look. p.mu
+// must be held.
+func (p *Provider) decide(t *tally, arrived time.Time, inject bool) verdict {
+	at := p.moment(arrived)
+	v := verdict{user: t.user}
+	place, room := t.counted.add(at)
+	second := t.enterSecondary(at)
+	b, blocked := p.blocked(t, arrived)
+	switch {
+	case blocked:
+		v.outcome, v.why, v.blocked, v.next = injected, b.kind, true, b.until.Sub(arrived)
+	case inject:
+		v.outcome, v.why, v.next, v.retryAfter = injected, KindQuota, p.RefuseFirstFor, p.RefuseFirstFor
+	case room < 0:
+		v.outcome, v.why = refused, KindQuota
+	case second.room < 0:
+		v.outcome, v.why = refused, KindSecondary
+	}
+	v.counted = v.outcome == accepted || p.CountRefused
+	if !v.counted {
+		t.counted.remove(place)
+		t.leaveSecondary(second)
+		room++
+	}
+	v.remaining = max(0, room)
+	switch {
+	case v.outcome != refused:
+	case v.why == KindSecondary:
+		v.next = t.secondary.roomAt() - at
+	default:
+		v.next = t.counted.roomAt() - at
+	}
+	if p.SendRetryAfter && v.why != KindDead {
+		v.retryAfter = v.next
+	}
+	if len(t.counted.stamps) > 0 {
+		v.full = t.counted.fullAt() - at
+	}
+	if v.outcome == accepted {
 		p.accept(t, at, room)
 	}
 	return v
@@ -117,15 +171,19 @@ func (p *Provider) enrol() {
 func (p *Provider) open(token string) *tally {
 	depth := p.depth()
 	t := &tally{
+		user:     len(p.tallies) + 1,
 		counted:  arrivals{rule: p.rule(), depth: depth},
 		accepted: arrivals{rule: slidingLog(depth, p.window()), depth: depth},
+	}
+	if n := p.SecondaryLimit; n > 0 {
+		t.secondary = &arrivals{rule: slidingLog(n, positiveOr(p.SecondaryWindow, time.Second)), depth: n}
 	}
 	p.byToken[token] = t
 	p.tallies = append(p.tallies, t)
 	return t
 }
 
-// calls is the number of calls with this token, whatever became of them.
+// calls is the number of calls with this token, whatever became of them. A stranger's are not among them.
 func (t *tally) calls() int { return t.acceptedCalls + t.refusedCalls + t.injectedCalls }
 
 // saw widens first and last to the arrival, which is not yet among the calls. The lock of the provider must be held.
@@ -140,12 +198,11 @@ func (t *tally) saw(at time.Duration) {
 // accept enters an accepted call that is already in t.counted, where it leaves that room. p.mu must be held.
 func (p *Provider) accept(t *tally, at time.Duration, room int) {
 	log := &t.counted
-	if p.Count != CountLog || p.CountRefused {
+	if p.count() != CountLog || p.CountRefused {
 		log = &t.accepted
 		_, room = log.add(at)
 	}
 	inWindow := log.depth - room // of the fullest window that contains it
-	t.acceptedCalls++
 	t.maxInWindow = max(t.maxInWindow, inWindow)
 	t.series.add(at, inWindow, func(at time.Duration) int { return log.upTo(at) - log.upTo(at-p.window()) })
 }

@@ -1,4 +1,4 @@
-package instagram
+package simulated
 
 import (
 	"sort"
@@ -23,6 +23,8 @@ func (e expiry) bears(a *arrivals, place, later int) bool {
 func (e expiry) roomAt(a *arrivals) time.Duration {
 	return time.Duration(a.marks[len(a.marks)-e.limit])
 }
+
+func (e expiry) fullAt(a *arrivals) time.Duration { return time.Duration(a.marks[len(a.marks)-1]) }
 
 // firstUse is the rule of CountFirstUse. Its mark is when the call's window ends.
 //
@@ -50,6 +52,8 @@ func (f firstUse) bears(a *arrivals, place, later int) bool {
 func (f firstUse) roomAt(a *arrivals) time.Duration {
 	return time.Duration(a.marks[len(a.marks)-f.limit])
 }
+
+func (f firstUse) fullAt(a *arrivals) time.Duration { return time.Duration(a.marks[len(a.marks)-1]) }
 
 // counting is the number of calls that still count at the call at that place, itself included, where marks are when
 // calls cease to.

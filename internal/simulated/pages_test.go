@@ -1,4 +1,4 @@
-package instagram
+package simulated
 
 import (
 	"encoding/json"

@@ -1,4 +1,4 @@
-package instagram
+package simulated
 
 import (
 	"slices"
@@ -67,6 +67,9 @@ func (a *arrivals) mark(place int) {
 
 // roomAt is the moment from which the next arrival is within the limit. The log must be full.
 func (a *arrivals) roomAt() time.Duration { return a.rule.roomAt(a) }
+
+// fullAt is the moment from which none of the arrivals counts. The log must not be empty.
+func (a *arrivals) fullAt() time.Duration { return a.rule.fullAt(a) }
 
 // upTo is the number of arrivals in the log at that moment or before.
 func (a *arrivals) upTo(at time.Duration) int {

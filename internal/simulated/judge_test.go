@@ -1,4 +1,4 @@
-package instagram
+package simulated
 
 import (
 	"context"
@@ -322,16 +322,20 @@ func TestOvertakersCountWithinAWindowOnly(t *testing.T) {
 	p := &Provider{Limit: 2, Window: 10 * time.Second}
 	start := time.Now()
 	for _, row := range []struct {
-		at time.Duration
-		v  verdict
+		at        time.Duration
+		is        outcome
+		remaining int
 	}{
-		{100 * time.Second, verdict{accepted, true, 1, 0}},
-		{100 * time.Second, verdict{accepted, true, 0, 0}},
-		{90*time.Second + 1, verdict{refused, false, 0, 0}},
-		{90 * time.Second, verdict{accepted, true, 1, 0}},
-		{50 * time.Second, verdict{accepted, true, 1, 0}},
+		{100 * time.Second, accepted, 1},
+		{100 * time.Second, accepted, 0},
+		{90*time.Second + 1, refused, 0},
+		{90 * time.Second, accepted, 1},
+		{50 * time.Second, accepted, 1},
 	} {
-		require.Equal(t, row.v, p.judge("secret", start.Add(row.at), true), row.at)
+		v := p.judge("secret", start.Add(row.at), true)
+		require.Equal(t, row.is, v.outcome, row.at)
+		require.Equal(t, row.is == accepted, v.counted, row.at)
+		require.Equal(t, row.remaining, v.remaining, row.at)
 	}
 }
 

@@ -1,4 +1,4 @@
-package instagram
+package simulated
 
 import (
 	"math/bits"
@@ -43,6 +43,11 @@ func (w weighted) roomAt(a *arrivals) time.Duration {
 		return elapsed >= 2*w.window || w.estimate(current, elapsed-w.window) < w.limit
 	})
 	return at + time.Duration(wait)
+}
+
+// fullAt is when the window after that of the last call has passed, in which that still has a weight.
+func (w weighted) fullAt(a *arrivals) time.Duration {
+	return w.begin(a.stamps[len(a.stamps)-1]) + 2*w.window
 }
 
 func (w weighted) begin(at time.Duration) time.Duration {

@@ -1,4 +1,4 @@
-package instagram
+package simulated
 
 import (
 	"time"
@@ -10,9 +10,12 @@ import (
 type Counting int
 
 const (
+	// CountByDialect is the way of the Dialect, which is CountLog with Instagram's. It is the zero value.
+	CountByDialect Counting = iota
+
 	// CountLog refuses a call that arrives less than Window after the Limit-th before it: no window of any alignment
-	// holds more than Limit. It is the zero value, and exact.
-	CountLog Counting = iota
+	// holds more than Limit. It is exact.
+	CountLog
 
 	// CountFixedWindow refuses a call beyond Limit in one window. A window begins whenever the clock of Zone reads a
 	// whole multiple of Window since 1970-01-01 00:00 on that clock: with a Window of 24 h at midnight. Where the clock
@@ -56,12 +59,14 @@ type rule interface {
 	bears(a *arrivals, place, later int) bool
 	// roomAt is the moment from which one more call is within quota if none comes before. The log must be full.
 	roomAt(a *arrivals) time.Duration
+	// fullAt is the moment from which nothing that came before counts, if none comes. The log must not be empty.
+	fullAt(a *arrivals) time.Duration
 }
 
 // rule is how the quota is judged. p.mu must be held.
 func (p *Provider) rule() rule {
 	limit, window := p.limit(), p.window()
-	switch p.Count {
+	switch p.count() {
 	case CountFixedWindow:
 		return expiry{limit, fixedWindow{&p.start, window, p.zone()}.end}
 	case CountFirstUse:
@@ -85,13 +90,29 @@ func slidingLog(limit int, window time.Duration) rule {
 // depth is how many calls at most one window can hold of calls that are within quota. It is Limit for an exact count
 // and up to twice that for others.
 func (p *Provider) depth() int {
-	if p.Count == CountLog {
+	if p.count() == CountLog {
 		return p.limit()
 	}
 	return 2 * p.limit()
 }
 
-func (p *Provider) burst() int { return min(positiveOr(p.Burst, 1), p.limit()) }
+// count is the way in which calls are counted.
+func (p *Provider) count() Counting {
+	if p.Count == CountByDialect {
+		return p.dialect().usual().count
+	}
+	return p.Count
+}
+
+// burst is that of CountGCRA. The bucket of a dialect is as large as its limit.
+func (p *Provider) burst() int {
+	byDefault := 1
+	if p.Count == CountByDialect {
+		byDefault = p.limit()
+	}
+	return min(positiveOr(p.Burst, byDefault), p.limit())
+}
+
 func (p *Provider) resolution() time.Duration {
 	return min(positiveOr(p.Resolution, max(p.window()/60, 1)), p.window())
 }

@@ -1,4 +1,4 @@
-package instagram
+package simulated
 
 import (
 	"math/big"
@@ -97,6 +97,15 @@ func TestEveryRuleIsWhatItSays(t *testing.T) {
 					room++
 				}
 				require.Equal(t, room, v.remaining, at)
+				free := func(calls []time.Duration, at time.Duration) (n int) {
+					for fits(p, append(calls, at)) {
+						calls, n = append(calls, at), n+1
+					}
+					return n
+				}
+				full := at + v.full
+				require.Equal(t, free(nil, full), free(slices.Clone(in), full), full)
+				require.Less(t, free(slices.Clone(in), full-1), free(nil, full-1), full-1)
 				continue
 			}
 			require.Positive(t, v.retryAfter, at)

@@ -1,7 +1,8 @@
-package instagram
+package simulated
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -15,10 +16,16 @@ type Report struct {
 
 	// Accepted calls were within quota, NotFound ones included.
 	Accepted int `json:"accepted"`
-	// Refused calls were beyond the quota and got a 429.
+	// Refused calls were beyond the quota or the secondary limit.
 	Refused int `json:"refused"`
-	// Injected calls got a 429 for Provider.RefuseFirst, without being judged.
+	// Secondary is how many of them were within the quota, and beyond the secondary limit.
+	Secondary int `json:"secondary,omitempty"`
+	// Injected calls were refused for Provider.RefuseFirst or a Block, without being judged.
 	Injected int `json:"injected"`
+	// StrangerAccepted and StrangerRefused are calls of Provider.Spend, which are in none of the other numbers but
+	// MaxInWindow.
+	StrangerAccepted int `json:"stranger_accepted,omitempty"`
+	StrangerRefused  int `json:"stranger_refused,omitempty"`
 	// MaxInWindow is the largest of the tokens'.
 	MaxInWindow int `json:"max_in_window"`
 	// Unauthorised calls had no token or one that is not known; they belong to no token.
@@ -37,13 +44,20 @@ type TokenReport struct {
 	Index int    `json:"index"`
 	Alias string `json:"alias"`
 
-	Accepted int `json:"accepted"`
-	Refused  int `json:"refused"`
-	Injected int `json:"injected"`
+	Accepted         int `json:"accepted"`
+	Refused          int `json:"refused"`
+	Secondary        int `json:"secondary,omitempty"`
+	Injected         int `json:"injected"`
+	StrangerAccepted int `json:"stranger_accepted,omitempty"`
+	StrangerRefused  int `json:"stranger_refused,omitempty"`
+	// Blocked are the injected calls that a Block refused, in the order in which they were judged.
+	Blocked []BlockedCall `json:"blocked,omitempty"`
 	// MaxInWindow is the largest number of accepted calls that any Window, of any alignment, has held. That is at most
-	// Limit with CountLog. With any other Count it is for information, and can be up to twice Limit without a fault.
+	// Limit where the provider counts by the log. Otherwise it is for information, and can be up to twice Limit without
+	// a fault. A stranger's calls are among them.
 	MaxInWindow int `json:"max_in_window"`
-	// First and Last are the earliest and latest arrivals of calls of any outcome; the zero time means none.
+	// First and Last are the earliest and latest arrivals of calls of any outcome, and not of a stranger's; the zero
+	// time means none.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
 
@@ -77,13 +91,17 @@ func (p *Provider) Report() Report {
 	}
 	for i, t := range p.tallies {
 		token := TokenReport{
-			Index:       i,
-			Alias:       fmt.Sprintf("token %d", i+1),
-			Accepted:    t.acceptedCalls,
-			Refused:     t.refusedCalls,
-			Injected:    t.injectedCalls,
-			MaxInWindow: t.maxInWindow,
-			Series:      t.series.points(),
+			Index:            i,
+			Alias:            fmt.Sprintf("token %d", i+1),
+			Accepted:         t.acceptedCalls,
+			Refused:          t.refusedCalls,
+			Secondary:        t.secondaryCalls,
+			Injected:         t.injectedCalls,
+			StrangerAccepted: t.strangerAccepted,
+			StrangerRefused:  t.strangerRefused,
+			Blocked:          slices.Clone(t.blockedCalls),
+			MaxInWindow:      t.maxInWindow,
+			Series:           t.series.points(),
 		}
 		if t.calls() > 0 {
 			token.First, token.Last = p.start.Add(t.first), p.start.Add(t.last)
@@ -91,7 +109,10 @@ func (p *Provider) Report() Report {
 		report.Tokens[i] = token
 		report.Accepted += token.Accepted
 		report.Refused += token.Refused
+		report.Secondary += token.Secondary
 		report.Injected += token.Injected
+		report.StrangerAccepted += token.StrangerAccepted
+		report.StrangerRefused += token.StrangerRefused
 		report.MaxInWindow = max(report.MaxInWindow, token.MaxInWindow)
 	}
 	return report

@@ -1,4 +1,4 @@
-package instagram
+package simulated
 
 import (
 	"math"
@@ -39,8 +39,14 @@ func (g gcra) room(a *arrivals, place int) int {
 func (g gcra) bears(a *arrivals, _, later int) bool { return a.marks[later] > int64(g.window) }
 
 func (g gcra) roomAt(a *arrivals) time.Duration {
+	return g.levelAt(a, int64(g.burst-1)*int64(g.window))
+}
+
+func (g gcra) fullAt(a *arrivals) time.Duration { return g.levelAt(a, 0) }
+
+// levelAt is when the bucket has leaked down to that level.
+func (g gcra) levelAt(a *arrivals, level int64) time.Duration {
 	last := len(a.marks) - 1
-	over := a.marks[last] - int64(g.burst-1)*int64(g.window)
 	limit := int64(g.limit)
-	return a.stamps[last] + time.Duration((over+limit-1)/limit)
+	return a.stamps[last] + time.Duration((a.marks[last]-level+limit-1)/limit)
 }

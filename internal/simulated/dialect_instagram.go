@@ -1,0 +1,53 @@
+package simulated
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// instagramDialect is that of Instagram's API until 2020: a log of an hour, its limit and what is left in the headers of
+// a call that counts, and a refusal that does not say when there is more. The token comes in a header or in the query.
+type instagramDialect struct{}
+
+func (instagramDialect) Name() string { return "instagram" }
+func (instagramDialect) usual() usual { return usual{CountLog, 5000, time.Hour} }
+
+// token goes for the header before the query.
+func (instagramDialect) token(r *http.Request) string {
+	if token := authorization(r, "Bearer"); token != "" {
+		return token
+	}
+	return r.URL.Query().Get("access_token")
+}
+
+func (instagramDialect) tell(h http.Header, s standing) {
+	if s.counted {
+		h.Set("X-Ratelimit-Limit", strconv.Itoa(s.limit))
+		h.Set("X-Ratelimit-Remaining", strconv.Itoa(s.remaining))
+	}
+}
+
+func (instagramDialect) fail(_ http.Header, s standing) (status int, body any) {
+	switch s.why {
+	case KindDead:
+		return instagramError(http.StatusBadRequest, "OAuthAccessTokenException", "The access_token provided is invalid.")
+	case missing:
+		return instagramError(http.StatusNotFound, "APINotFoundError", "there is nothing here")
+	}
+	return instagramError(http.StatusTooManyRequests, "OAuthRateLimitException",
+		"The maximum number of requests per hour has been exceeded.")
+}
+
+// meta is the envelope of the legacy API: alone in an error, beside the data in a page.
+type meta struct {
+	Code         int    `json:"code"`
+	ErrorType    string `json:"error_type,omitempty"`
+	ErrorMessage string `json:"error_message,omitempty"`
+}
+
+func instagramError(status int, errorType, message string) (int, any) {
+	return status, struct {
+		Meta meta `json:"meta"`
+	}{meta{status, errorType, message}}
+}

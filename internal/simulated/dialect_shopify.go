@@ -1,0 +1,43 @@
+package simulated
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"time"
+)
+
+// shopifyDialect is that of Shopify's REST API: a bucket of 40 that leaks 2 a second, of which answers tell what is used
+// and its size, and a Retry-After with a fraction.
+type shopifyDialect struct{}
+
+func (shopifyDialect) Name() string { return "shopify" }
+func (shopifyDialect) usual() usual { return usual{CountGCRA, 40, 20 * time.Second} }
+
+func (shopifyDialect) token(r *http.Request) string { return r.Header.Get("X-Shopify-Access-Token") }
+
+func (shopifyDialect) tell(h http.Header, s standing) {
+	h.Set("X-Shopify-Shop-Api-Call-Limit", fmt.Sprintf("%d/%d", s.used(), s.most))
+}
+
+func (shopifyDialect) fail(h http.Header, s standing) (status int, body any) {
+	switch s.why {
+	case KindDead:
+		return shopifyError(http.StatusUnauthorized, "[API] Invalid API key or access token (unrecognized login or wrong password)")
+	case missing:
+		return shopifyError(http.StatusNotFound, "Not Found")
+	case KindApp: // an address that is kept out
+		return shopifyError(430, "Shopify Security Rejection")
+	}
+	// Shopify says 2.0 though there is room for one call in half a second.
+	const least = 2
+	h.Set("Retry-After", fmt.Sprintf("%.1f", max(least, math.Ceil(s.next.Seconds()))))
+	return shopifyError(http.StatusTooManyRequests, fmt.Sprintf("Exceeded %.4g calls per second for api client. "+
+		"Reduce request rates to resume uninterrupted service.", float64(s.limit)/s.window.Seconds()))
+}
+
+func shopifyError(status int, errors string) (int, any) {
+	return status, struct {
+		Errors string `json:"errors"`
+	}{errors}
+}

@@ -1,0 +1,45 @@
+package simulated
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// xDialect is that of X's API, version 2: windows of 15 minutes from a first call on, whose end is told as Unix time, and
+// a refusal that says no more. The limit of all tokens is the app's of a day, which has headers of its own. An answer to
+// a wrong token says nothing of quotas.
+type xDialect struct{}
+
+func (xDialect) Name() string { return "x" }
+func (xDialect) usual() usual { return usual{CountFirstUse, 900, 15 * time.Minute} }
+
+func (xDialect) token(r *http.Request) string { return authorization(r, "Bearer") }
+
+func (xDialect) tell(h http.Header, s standing) {
+	h.Set("X-Rate-Limit-Limit", strconv.Itoa(s.most))
+	h.Set("X-Rate-Limit-Remaining", strconv.Itoa(s.left()))
+	h.Set("X-Rate-Limit-Reset", s.epoch(s.reset()))
+	if s.why == KindApp {
+		const perDay = 96 // windows
+		h.Set("X-App-Limit-24hour-Limit", strconv.Itoa(perDay*s.most))
+		h.Set("X-App-Limit-24hour-Remaining", "0")
+		h.Set("X-App-Limit-24hour-Reset", s.epoch(s.next))
+	}
+}
+
+func (xDialect) fail(_ http.Header, s standing) (status int, body any) {
+	status, title := http.StatusTooManyRequests, "Too Many Requests"
+	switch s.why {
+	case KindDead:
+		status, title = http.StatusUnauthorized, "Unauthorized"
+	case missing:
+		status, title = http.StatusNotFound, "Not Found Error"
+	}
+	return status, struct {
+		Title  string `json:"title"`
+		Detail string `json:"detail"`
+		Type   string `json:"type"`
+		Status int    `json:"status"`
+	}{title, title, "about:blank", status}
+}
