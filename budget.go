@@ -84,6 +84,7 @@ type Budget struct {
 	matters atomic.Pointer[narrowPauses]          // of known; nil: there are none
 	asides  atomic.Pointer[map[string]TokenAside] // of known, by the token's ID
 	clocks  storeClock
+	tellers sync.Map // of *teller, by account
 
 	mu      sync.Mutex         // protects all below
 	changed chan struct{}      // closed when rules change; nil: nobody waits for it

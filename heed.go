@@ -29,7 +29,7 @@ func (t *Transport) silence(req *http.Request, f *Feedback, grant Grant, length 
 	ctx, stop := context.WithTimeout(context.WithoutCancel(req.Context()), handBackWithin)
 	defer stop()
 	b := t.Pool.budget
-	far := reachOf(f, t.provider().Scope, req, t.scopes(req), b.Shared)
+	far := reachOf(scopeOf(f, t.provider().Scope), req, f.Object, t.scopes(req), b.Shared)
 	if f.Reason == ReasonOverload && f.Scope == "" {
 		far = reach{matters: []matter{endpointOf(req)}}
 	}

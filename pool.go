@@ -71,6 +71,32 @@ func (p *Pool) Add(tokens ...Token) {
 	p.change()
 }
 
+// learn makes limits rule that the provider has announced for an account, and reports
+// whether that is news here. Where the fleet has them already no revision is spent.
+func (p *Pool) learn(account Account, limits []Limit) bool {
+	b := p.budget
+	widened, err := b.widen(account.ID, limits)
+	if err != nil {
+		return false // nonsense was announced
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.Equal(p.learnt[account.ID], limits) {
+		return false
+	}
+	if p.learnt == nil {
+		p.learnt = make(map[string][]Limit)
+	}
+	p.learnt[account.ID] = limits
+	b.mu.Lock()
+	if _, set, _ := strings.Cut(b.ruled[account.ID], " "); set != nameLimits(widened.Limits) {
+		b.raise()
+	}
+	b.mu.Unlock()
+	p.change()
+	return true
+}
+
 // Remove takes tokens out of the pool. A caller that waits for one of them takes
 // another; requests that were sent are not affected.
 func (p *Pool) Remove(tokens ...Token) {

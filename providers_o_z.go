@@ -114,7 +114,7 @@ var presetsOToZ = []Provider{
 	},
 	{
 		Name: "x", Note: "10 to 10,000 in 15 minutes, by endpoint, for the user or the app; a day's or a second's beside some",
-		Source: "https://docs.x.com/x-api/fundamentals/rate-limits", AsOf: "2026-08", Scope: ScopeUser,
+		Source: "https://docs.x.com/x-api/fundamentals/rate-limits", AsOf: "2026-08", Scope: ScopeUser + "+" + ScopeEndpoint,
 		LatestReset: true,
 		Windows: []WindowFields{
 			{Name: "15min", Limit: "X-Rate-Limit-Limit", Remaining: "X-Rate-Limit-Remaining", Reset: "X-Rate-Limit-Reset", Window: 15 * time.Minute},

@@ -22,13 +22,45 @@ var (
 	objectScopes = []Scope{ScopeObject, ScopeResource, ScopeIssue, ScopePage}
 )
 
-// reachOf tells how far what an answer says goes. Of an unknown scope it is the
-// account: of an API that tells nothing else one token is one caller.
-func reachOf(f *Feedback, byDefault Scope, req *http.Request, scopes []string, shared []Account) reach {
-	scope := f.Scope
-	if scope == "" {
-		scope = byDefault
+// isWhole reports whether a name of a provider's own is of all that it offers, and no
+// part of it.
+func isWhole(name string) bool {
+	switch name {
+	case "", "core", "default", "requests":
+		return true
 	}
+	return false
+}
+
+// scopeOf returns the scope of what an answer says: its own, or that of the window that
+// has nothing left, or the provider's usual one.
+func scopeOf(f *Feedback, byDefault Scope) Scope {
+	w := f.binding()
+	if f.Scope != "" || w == nil || !w.exhausted() {
+		if f.Scope == "" {
+			return byDefault
+		}
+		return f.Scope
+	}
+	scope := w.Scope
+	if scope == "" && !isWhole(w.Name) && !w.Length.Known {
+		scope = Scope(w.Name) // one of the resources that are counted for themselves
+	}
+	for part := range strings.SplitSeq(string(scope), "+") {
+		if one := Scope(part); slices.Contains(holderScopes, one) || slices.Contains(commonScopes, one) {
+			return scope
+		}
+	}
+	if byDefault == "" {
+		return scope
+	}
+	return byDefault.with(string(scope)) // of whom is not told
+}
+
+// reachOf tells how far what a scope is about goes, of which an object may be named. Of
+// an unknown scope it is the account: of an API that tells nothing else one token is one
+// caller.
+func reachOf(scope Scope, req *http.Request, object string, scopes []string, shared []Account) reach {
 	var r reach
 	holder, common := false, false
 	for part := range strings.SplitSeq(string(scope), "+") {
@@ -42,23 +74,22 @@ func reachOf(f *Feedback, byDefault Scope, req *http.Request, scopes []string, s
 					r.shared = append(r.shared, account.ID)
 				}
 			}
-		case one == ScopeEndpoint, one == ScopeBucket, one == "method":
-			if len(scopes) > 0 {
-				// Who names the requests' scopes knows the endpoints better.
-				for _, scope := range scopes {
-					r.matters = append(r.matters, scopeMatter(scope))
-				}
-			} else {
-				r.matters = append(r.matters, endpointOf(req))
-			}
+		case slices.Contains(scopes, part):
+			r.matters = append(r.matters, scopeMatter(part)) // a name of the provider's own
 		case slices.Contains(objectScopes, one):
-			if f.Object != "" && slices.Contains(strings.Split(req.URL.Path, "/"), f.Object) {
-				r.matters = append(r.matters, partOfPath(req, f.Object))
+			if object != "" && slices.Contains(strings.Split(req.URL.Path, "/"), object) {
+				r.matters = append(r.matters, partOfPath(req, object))
 			} else {
 				r.matters = append(r.matters, objectOf(req))
 			}
-		case slices.Contains(scopes, part):
-			r.matters = append(r.matters, scopeMatter(part)) // a name of the provider's own
+		case isWhole(part):
+		case len(scopes) > 0:
+			// Who names the requests' scopes knows the endpoints better.
+			for _, scope := range scopes {
+				r.matters = append(r.matters, scopeMatter(scope))
+			}
+		default:
+			r.matters = append(r.matters, endpointOf(req))
 		}
 	}
 	r.account = !common && (holder || len(r.matters) == 0)

@@ -1,5 +1,299 @@
 package ration
 
-import "net/http"
+import (
+	"context"
+	"encoding/binary"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
 
-func (t *Transport) tell(req *http.Request, f *Feedback, grant Grant) {}
+// What answers tell is compared with the log, which the store does in one step, and a
+// question to the store for every answer would double the traffic. So a worker asks only
+// when it cannot be said, from what it has booked itself, that the log has all that the
+// provider counted.
+
+const (
+	// So many units, and such a share of a limit, may be missing before a worker asks
+	// that has seen no sign of others: they are what other workers have on the way.
+	slackUnits = 16
+	slackShare = 50
+	// A worker remembers so many of its bookings in a window of each account.
+	remembered = 32
+	// What the store said of an account stands for this share of a window.
+	knownShare = 16
+)
+
+// A teller is what a worker knows of what an account's log counts.
+type teller struct {
+	mu      sync.Mutex
+	sent    []bookedUnits  // some of this worker's bookings, in the order of slots
+	known   []countedUnits // by limit, what the store has said last
+	others  time.Time      // until when others are taken to spend the account
+	asking  bool           // a question is under way
+	waiting *OweRequest    // the one that is to be asked behind it
+	asked   time.Time
+	resets  []time.Time // by limit, the end of the window that was told last
+	taught  time.Time   // when a limit was learnt last
+}
+
+// bookedUnits is a booking: its slot, and all units booked before it.
+type bookedUnits struct {
+	slot   time.Time
+	before uint64
+}
+
+// countedUnits is what the log had of a limit, when so many units were booked.
+type countedUnits struct {
+	until   time.Time
+	counted int
+	total   uint64
+}
+
+// tell takes in what an answer says of the account's limits.
+func (t *Transport) tell(req *http.Request, f *Feedback, grant Grant) {
+	if len(f.Windows) == 0 || grant.away {
+		return
+	}
+	b := t.Pool.budget
+	account := grant.accounts.list[grant.accounts.find(grant.account)]
+	costs := t.Cost != nil || t.provider().Cost != nil
+	all := newsOf(f.Windows, account.Limits, grant.scopes, costs, t.provider())
+	if len(all) == 0 {
+		return
+	}
+	ctx, stop := context.WithTimeout(context.WithoutCancel(req.Context()), handBackWithin)
+	defer stop()
+	k := b.teller(account)
+	k.learn(t.Pool, account, all)
+	now := b.storeNow()
+	k.tellResets(ctx, b, account, all, now)
+	k.owe(ctx, b, account, grant, all, now)
+}
+
+// teller returns what there is to know of an account.
+func (b *Budget) teller(account Account) *teller {
+	if k, found := b.tellers.Load(account.ID); found {
+		return k.(*teller)
+	}
+	k, _ := b.tellers.LoadOrStore(account.ID, new(teller))
+	return k.(*teller)
+}
+
+// learn makes a limit rule that the provider has announced. A tighter one does at once;
+// a wider one not soon after another, for answers that contradict each other.
+func (k *teller) learn(p *Pool, account Account, all []news) {
+	limits := slices.Clone(account.given)
+	if limits == nil {
+		return
+	}
+	tighter, wider := false, false
+	for _, n := range all {
+		was := limits[n.at]
+		limits[n.at] = n.taught(was)
+		tighter = tighter || limits[n.at].atOnce() < was.atOnce()
+		wider = wider || limits[n.at].atOnce() > was.atOnce()
+	}
+	if !tighter && !wider {
+		return
+	}
+	const seldom = time.Minute
+	k.mu.Lock()
+	soon := !tighter && !k.taught.IsZero() && time.Since(k.taught) < seldom
+	k.mu.Unlock()
+	if soon || !p.learn(account, limits) {
+		return
+	}
+	k.mu.Lock()
+	k.taught, k.known = time.Now(), nil
+	k.mu.Unlock()
+	p.budget.notify(Notice{Kind: LimitLearnt, Account: account.ID, Ours: account.given, Theirs: limits})
+}
+
+// tellResets tells the store when windows end that calls have begun.
+func (k *teller) tellResets(ctx context.Context, b *Budget, account Account, all []news, now time.Time) {
+	for _, n := range all {
+		if !account.Limits[n.at].FirstUse || !n.reset.Known {
+			continue
+		}
+		ends := now.Add(n.reset.Value).Truncate(time.Microsecond)
+		k.mu.Lock()
+		if k.resets == nil {
+			k.resets = make([]time.Time, len(account.Limits))
+		}
+		news := n.at < len(k.resets) && ends.Sub(k.resets[n.at]).Abs() > time.Second/2
+		if news {
+			k.resets[n.at] = ends
+		}
+		k.mu.Unlock()
+		if news {
+			_ = b.Store.Reset(ctx, ResetRequest{Budget: b.Name, Account: account, At: ends, Now: b.clock()})
+		}
+	}
+}
+
+// owe has the store enter what the provider has counted and the log lacks, if that may
+// be anything.
+func (k *teller) owe(ctx context.Context, b *Budget, account Account, grant Grant, all []news, now time.Time) {
+	r := OweRequest{Budget: b.Name, Account: account, Scopes: grant.scopes, Slot: grant.Slot,
+		Counted: make([]int, len(account.Limits)), Now: b.clock()}
+	total, known := totalOf(grant.entry)
+	doubtful := false
+	k.mu.Lock()
+	if known {
+		k.remember(bookedUnits{grant.Slot, total - uint64(grant.Cost)}, account)
+	}
+	for _, n := range all {
+		l := account.Limits[n.at]
+		if n.counted == 0 || l.Algorithm == FixedWindow && (!n.reset.Known || n.reset.Value <= now.Sub(grant.Slot)) {
+			continue // it may be what was counted in the window before
+		}
+		r.Counted[n.at] = n.counted
+		doubtful = doubtful || k.doubts(l, n, grant, total, known, now)
+	}
+	if doubtful && k.asking {
+		k.wait(r)
+		doubtful = false
+	}
+	k.asking = k.asking || doubtful
+	k.mu.Unlock()
+	for doubtful {
+		next, owed, again := k.ask(ctx, b, r, total)
+		if owed > 0 {
+			b.notify(Notice{Kind: SpentByOthers, Account: account.ID, Count: owed})
+		}
+		r, doubtful = next, again
+	}
+}
+
+// remember keeps a booking, if the last that is kept is some time ago. It needs mu.
+func (k *teller) remember(booked bookedUnits, account Account) {
+	longest := time.Duration(0)
+	for _, l := range account.Limits {
+		longest = max(longest, l.Window)
+	}
+	n := len(k.sent)
+	if n > 0 && booked.slot.Sub(k.sent[n-1].slot) < longest/remembered {
+		return
+	}
+	i := 0
+	for i < n && k.sent[i].slot.Before(booked.slot.Add(-longest)) {
+		i++
+	}
+	k.sent = append(slices.Delete(k.sent, 0, i), booked)
+}
+
+// doubts reports whether it cannot be said that the log has what the provider counted.
+// It needs mu.
+func (k *teller) doubts(l Limit, n news, grant Grant, total uint64, known bool, now time.Time) bool {
+	slack := max(slackUnits, l.atOnce()/slackShare)
+	if now.Before(k.others) {
+		const seldom = 500 // in a window
+		if now.Sub(k.asked) < max(l.Window/seldom, 20*time.Millisecond) {
+			return false
+		}
+		slack = 0
+	}
+	if l.Algorithm == GCRA {
+		// A bucket that is as full as can be tells nothing: it is where a crawler
+		// keeps it.
+		return now.Before(k.others) && n.counted > slack
+	}
+	if n.counted <= grant.Cost+slack {
+		return false
+	}
+	if !known {
+		return now.Sub(k.asked) >= l.Window/knownShare
+	}
+	least := uint64(grant.Cost)
+	if n.at < len(k.known) && now.Before(k.known[n.at].until) {
+		c := k.known[n.at]
+		least = max(least, uint64(c.counted)+more(total, c.total))
+	}
+	begins := grant.Slot.Add(-l.Window)
+	if l.Algorithm == FixedWindow {
+		begins = now.Add(n.reset.Value - l.Window)
+	}
+	for _, booked := range k.sent {
+		if booked.slot.After(begins) {
+			least = max(least, more(total, booked.before))
+			break
+		}
+	}
+	return uint64(n.counted) > least+uint64(slack)
+}
+
+// more returns by how much a total has grown; nothing if it seems to have shrunk.
+func more(total, before uint64) uint64 {
+	if total < before {
+		return 0
+	}
+	return total - before
+}
+
+// wait keeps what is to be asked when the question that is under way is answered: the
+// most that was counted of each limit. It needs mu.
+func (k *teller) wait(r OweRequest) {
+	if k.waiting == nil {
+		k.waiting = &r
+		return
+	}
+	for i := range r.Counted {
+		if i < len(k.waiting.Counted) {
+			r.Counted[i] = max(r.Counted[i], k.waiting.Counted[i])
+		}
+	}
+	if k.waiting.Slot.Before(r.Slot) {
+		r.Slot = k.waiting.Slot // of the earlier one more may have left the window since
+	}
+	k.waiting = &r
+}
+
+// ask asks the store, and returns what was lacking and what is to be asked next, if
+// anything.
+func (k *teller) ask(ctx context.Context, b *Budget, r OweRequest, total uint64) (next OweRequest, owed int, again bool) {
+	debt, err := b.Store.Owe(ctx, r)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil && len(debt.Limits) == len(r.Account.Limits) {
+		k.asked = debt.Now
+		k.known = make([]countedUnits, len(debt.Limits))
+		longest := time.Duration(0)
+		for i, one := range debt.Limits {
+			l := r.Account.Limits[i]
+			longest = max(longest, l.Window)
+			k.known[i] = countedUnits{debt.Now.Add(l.Window / knownShare), one.Counted + one.Owed, total}
+			owed = max(owed, one.Owed)
+		}
+		if owed > 0 {
+			k.others = debt.Now.Add(longest)
+		}
+	}
+	if k.waiting != nil && err == nil {
+		next, k.waiting = *k.waiting, nil
+		again = true
+	}
+	k.asking = again
+	return next, owed, again
+}
+
+// totalOf returns the units that were booked of an account up to the end of a booking,
+// if the booking's name tells: as both stores name those in the log's first run.
+func totalOf(entry string) (total uint64, known bool) {
+	lane, parts, found := strings.Cut(entry, "\x00")
+	if !found || lane != "" || len(parts) < 2 || parts[1] != '0' {
+		return 0, false
+	}
+	numbers := []byte(parts[2:])
+	switch len(numbers) {
+	case 12:
+		before := binary.BigEndian.Uint64(append([]byte{0}, numbers[:7]...))
+		cost := binary.BigEndian.Uint64(append([]byte{0, 0, 0}, numbers[7:]...))
+		return before + cost, true
+	case 16:
+		return binary.BigEndian.Uint64(numbers[:8]) + binary.BigEndian.Uint64(numbers[8:]), true
+	}
+	return 0, false
+}
