@@ -42,7 +42,7 @@ func (d demoSize) counted(l ration.Limit) (demoSize, error) {
 	edge := now.Add(untilEdge(l, now))
 	n := d.tokens * admits(l, 0, edge, lasting)
 	if n > mostDemoPages {
-		return d, badf("-limit %s: %d tokens have quota for %d calls in the %v of the demo, and one machine gets through %d: give a smaller one",
+		return d, fmt.Errorf("%s: %d tokens have quota for %d calls in the %v of the demo, and one machine gets through %d: give a smaller -limit",
 			l, d.tokens, n, lasting, mostDemoPages)
 	}
 	n -= n / 100 // room, as in fullDemo
@@ -110,7 +110,11 @@ func (d demoSize) intro(base string, begin time.Time) string {
 		rule = fmt.Sprintf("%s at once and one more every %v", count(burst, "call"), l.Window/time.Duration(l.Max))
 		pace = fmt.Sprintf("%d at once and %d more every %v, evenly", d.tokens*burst, all, l.Window)
 	}
-	return fmt.Sprintf("A simulated provider at %s allows each of %d tokens %s, and judges.\n"+
+	speaks := ""
+	if d.dialect != "" {
+		speaks = ", in the dialect of " + d.dialect + ","
+	}
+	return fmt.Sprintf("A simulated provider at %s%s allows each of %d tokens %s, and judges.\n"+
 		"It has %d pages of %d users. The quota admits %s: about %v.",
-		base, d.tokens, rule, d.total(), d.users, pace, d.lasts(begin))
+		base, speaks, d.tokens, rule, d.total(), d.users, pace, d.lasts(begin))
 }

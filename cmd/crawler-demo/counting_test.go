@@ -88,7 +88,7 @@ func TestEveryAlgorithmPairingIsNotRefused(t *testing.T) {
 
 func TestProviderCountsByTheLimit(t *testing.T) {
 	for limit, want := range map[string]*simulated.Provider{
-		"9/3s:packed-log":                {Limit: 9, Window: 3 * time.Second},
+		"9/3s:packed-log":                {Limit: 9, Window: 3 * time.Second, Count: simulated.CountLog},
 		"9/3s:fixed-window":              {Limit: 9, Window: 3 * time.Second, Count: simulated.CountFixedWindow, Zone: time.UTC},
 		"9/3s:fixed-window,first-use":    {Limit: 9, Window: 3 * time.Second, Count: simulated.CountFirstUse, Zone: time.UTC},
 		"9/3s:sliding-window":            {Limit: 9, Window: 3 * time.Second, Count: simulated.CountWeighted},

@@ -23,6 +23,7 @@ type demoSize struct {
 	windows int // whose quota is enough for all pages, by an exact count
 	users   int // more than there are workers, so that each always has a page to fetch
 	pages   int // of each user
+	dialect string
 }
 
 // fullDemo fetches 4,752 pages: 1,200 at once and the others after 5, 10 and 15
@@ -49,10 +50,14 @@ const (
 // planDemo starts the simulated provider.
 func (a *app) planDemo(o options) (plan, error) {
 	size := a.demo
+	size.dialect = o.dialect()
+	if o.simulate != "" && len(o.limits) == 0 {
+		o.limits, o.limitsBy = []ration.Limit{simulations[o.simulate]}, "-simulate "+o.simulate+","
+	}
 	if len(o.limits) > 0 {
 		var err error
 		if size, err = size.counted(o.limits[0]); err != nil {
-			return plan{}, err
+			return plan{}, badf("%s %w", o.limitsBy, err)
 		}
 	}
 	p := plan{options: o, margin: demoMargin, expected: size.total()}
@@ -72,6 +77,9 @@ func (a *app) planDemo(o options) (plan, error) {
 		Latency:      func() time.Duration { return leastLatency + mathrand.N(mostLatency-leastLatency) },
 	}
 	countAs(p.judge, size.limit)
+	if size.dialect != "" {
+		p.judge.Dialect, _ = simulated.DialectNamed(size.dialect) // was looked up with the flags
+	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return p, fmt.Errorf("the simulated provider does not start: %w", err)

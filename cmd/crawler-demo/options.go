@@ -14,12 +14,16 @@ refused.
 
   crawler-demo
       the demo: a simulated provider, a log in memory, about 17 s, and a verdict
+  crawler-demo -simulate github
+      the demo with a provider that speaks and counts as GitHub does
   crawler-demo -limit 400/5s:gcra,burst=20
       the demo of another quota, and another way of counting it
   crawler-demo -redis redis://HOST:6379/0 -processes 4
       the same as a fleet of processes that share one Redis
   crawler-demo -urls FILE -tokens FILE -limit 5000/1h -out FILE.jsonl
       crawl your own list of URLs
+  crawler-demo -urls FILE -tokens FILE -provider github -out FILE.jsonl
+      likewise, with the limits that GitHub has published
 
 What to crawl:
   -urls FILE         one URL a line, - for standard input. Blank lines and lines
@@ -32,6 +36,14 @@ What to crawl:
   -max N             stop after N URLs; the next run goes on from there
 
 With what:
+  -provider NAME     take from what is known of that API what it allows, and how
+                     a token is attached. -limit and -auth go before it, and an
+                     API whose limits are not known needs -limit. In the demo
+                     the provider counts by it, and speaks so if it can.
+                     "ration explain -provider list" has the names.
+  -simulate NAME     have the demo's provider speak as that API does, and count
+                     so, with a quota that suits a demo: discord, github, ietf,
+                     instagram, meta, openai, shopify or x
   -tokens FILE       one secret a line. They are shown and kept nowhere: what
                      you see of a token is its ID, a digest.
   -limit MAX/WINDOW[:ALGORITHM[,OPTION...]]
@@ -92,6 +104,8 @@ Exit status: 0 all URLs (or -max of them) were fetched and no call was refused;
 Examples:
   crawler-demo -urls urls.txt -tokens tokens.txt -limit 5000/1h -limit 10/1s \
       -out pages.jsonl
+  crawler-demo -urls repos.txt -tokens tokens.txt -provider github \
+      -follow link -out repos.jsonl
   crawler-demo -urls users.txt -tokens tokens.txt -limit 200/1h \
       -auth query:access_token -follow json:paging.next \
       -redis redis://localhost:6379/0 -processes 4 -out media.jsonl -json
@@ -114,6 +128,8 @@ const (
 type options struct {
 	urls, tokens       string
 	limits             []ration.Limit
+	limitsBy           string // what named them
+	provider, simulate string
 	redis, budget      string
 	processes, workers int
 	auth               auth
@@ -134,6 +150,8 @@ func parseOptions(args []string) (options, error) {
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&o.urls, "urls", "", "")
 	fs.StringVar(&o.tokens, "tokens", "", "")
+	fs.StringVar(&o.provider, "provider", "", "")
+	fs.StringVar(&o.simulate, "simulate", "", "")
 	fs.StringVar(&o.redis, "redis", "", "")
 	fs.StringVar(&o.budget, "budget", defaultBudget, "")
 	fs.IntVar(&o.processes, "processes", 1, "")
@@ -144,7 +162,7 @@ func parseOptions(args []string) (options, error) {
 	fs.BoolVar(&o.json, "json", false, "")
 	fs.Func("limit", "", func(s string) error {
 		limit, err := ration.ParseLimit(s)
-		o.limits = append(o.limits, limit)
+		o.limits, o.limitsBy = append(o.limits, limit), "-limit"
 		if err != nil {
 			return errors.New(strings.TrimPrefix(err.Error(), "ration: limit "))
 		}
@@ -186,8 +204,8 @@ func flagError(err error) string {
 }
 
 func (o *options) check(rest []string, given map[string]bool) error {
-	for name, value := range map[string]string{"urls": o.urls, "tokens": o.tokens, "redis": o.redis,
-		"budget": o.budget, "out": o.out, "plot": o.plot} {
+	for name, value := range map[string]string{"urls": o.urls, "tokens": o.tokens, "provider": o.provider,
+		"simulate": o.simulate, "redis": o.redis, "budget": o.budget, "out": o.out, "plot": o.plot} {
 		if given[name] && value == "" {
 			return badf("-%s is empty: give it a value or leave it out", name)
 		}
@@ -201,19 +219,28 @@ func (o *options) check(rest []string, given map[string]bool) error {
 				return badf("-%s needs -urls FILE: the demo brings its own provider and tokens", name)
 			}
 		}
+		if o.simulate != "" && o.provider != "" {
+			return badf("-simulate %s is called as its own preset says: leave -provider out", o.simulate)
+		}
 		if len(o.limits) > 1 {
 			return badf("-limit is given %d times: the demo's provider has one limit; more need -urls FILE", len(o.limits))
 		}
 	} else {
+		if o.simulate != "" {
+			return badf("-simulate is for the demo: leave -urls out")
+		}
 		if o.tokens == "" {
 			return badf("-urls needs -tokens FILE, with one secret a line")
 		}
-		if len(o.limits) == 0 {
-			return badf("-urls needs -limit, what the provider allows each token, such as -limit 5000/1h")
+		if len(o.limits) == 0 && o.provider == "" {
+			return badf("-urls needs -limit, what the provider allows each token, such as -limit 5000/1h, or -provider NAME")
 		}
 		if o.urls == "-" && o.tokens == "-" {
 			return badf("-tokens cannot come from standard input, which is what -urls - reads")
 		}
+	}
+	if err := o.lookUp(given); err != nil {
+		return err
 	}
 	for _, l := range o.limits {
 		if l.Scope != "" {
@@ -250,51 +277,4 @@ func (o *options) check(rest []string, given map[string]bool) error {
 		o.plot = o.out + defaultPlotExt
 	}
 	return nil
-}
-
-// An auth is how a token is attached.
-type auth struct {
-	Kind string `json:"kind,omitempty"` // "query", "header"; "": bearer
-	Name string `json:"name,omitempty"`
-}
-
-func parseAuth(s string) (auth, error) {
-	kind, name, named := strings.Cut(s, ":")
-	switch {
-	case s == "bearer":
-		return auth{}, nil
-	case kind == "query" && named && name != "" && !strings.ContainsAny(name, " \t\r\n"):
-		return auth{kind, name}, nil
-	case kind == "header" && named && isToken(name):
-		return auth{kind, name}, nil
-	}
-	return auth{}, errors.New("is wrong: write bearer, query:NAME or header:NAME")
-}
-
-func (a auth) attach() ration.Attach {
-	switch a.Kind {
-	case "query":
-		return ration.QueryNamed(a.Name)
-	case "header":
-		return ration.HeaderNamed(a.Name)
-	}
-	return ration.Bearer
-}
-
-// param is the query parameter that holds the secret; "" if none does.
-func (a auth) param() string {
-	if a.Kind == "query" {
-		return a.Name
-	}
-	return ""
-}
-
-// isToken reports whether s is a token as RFC 9110 has it, as a header's name is.
-func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return !isTokenRune(c) })
-}
-
-func isTokenRune(c rune) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-		c < 0x80 && strings.ContainsRune("!#$%&'*+-.^_`|~", c)
 }

@@ -66,7 +66,7 @@ func TestSecondaryWindowIsAsLongAsItSays(t *testing.T) {
 		require.Equal(t, 200, callAs(p, firstPage, "two").Code, "of each token")
 		time.Sleep(10*time.Second - 1)
 		require.Equal(t, 403, callAs(p, firstPage, "one").Code)
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		require.Equal(t, 200, callAs(p, firstPage, "one").Code)
 	})
 }

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/ration-go/ration"
+)
+
+// An auth is how a token is attached.
+type auth struct {
+	Kind string `json:"kind,omitempty"` // "query", "header", "provider", as that of the name has it; "": bearer
+	Name string `json:"name,omitempty"`
+}
+
+func parseAuth(s string) (auth, error) {
+	kind, name, named := strings.Cut(s, ":")
+	switch {
+	case s == "bearer":
+		return auth{}, nil
+	case kind == "query" && named && name != "" && !strings.ContainsAny(name, " \t\r\n"):
+		return auth{kind, name}, nil
+	case kind == "header" && named && isToken(name):
+		return auth{kind, name}, nil
+	}
+	return auth{}, errors.New("is wrong: write bearer, query:NAME or header:NAME")
+}
+
+func (a auth) attach() ration.Attach {
+	switch a.Kind {
+	case "provider":
+		if p, err := ration.ProviderNamed(a.Name); err == nil && p.Attach != nil {
+			return p.Attach
+		}
+	case "query":
+		return ration.QueryNamed(a.Name)
+	case "header":
+		return ration.HeaderNamed(a.Name)
+	}
+	return ration.Bearer
+}
+
+// param is the query parameter that holds the secret; "" if none does.
+func (a auth) param() string {
+	req := &http.Request{URL: new(url.URL), Header: make(http.Header)}
+	a.attach()(req, "secret")
+	for name := range req.URL.Query() {
+		return name
+	}
+	return ""
+}
+
+// isToken reports whether s is a token as RFC 9110 has it, as a header's name is.
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return !isTokenRune(c) })
+}
+
+func isTokenRune(c rune) bool {
+	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
+		c < 0x80 && strings.ContainsRune("!#$%&'*+-.^_`|~", c)
+}
