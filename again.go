@@ -143,6 +143,9 @@ func (e *errand) afterRefusal(f *Feedback, grant Grant) move {
 		}
 	default:
 		t.silence(e.req, f, grant, wait)
+		if f.Reason == ReasonQuota && !grant.away {
+			t.foresee(f, grant)
+		}
 	}
 	return next
 }

@@ -84,11 +84,12 @@ type Budget struct {
 	matters atomic.Pointer[narrowPauses]          // of known; nil: there are none
 	asides  atomic.Pointer[map[string]TokenAside] // of known, by the token's ID
 	clocks  storeClock
-	tellers sync.Map // of *teller, by account
+	tellers sync.Map    // of *teller, by account
+	telling atomic.Bool // whether there are any
 
 	mu      sync.Mutex         // protects all below
 	changed chan struct{}      // closed when rules change; nil: nobody waits for it
-	ruled   map[string]string  // the limits that were last told to rule, by account
+	ruled   map[string]ruled   // the limits that were last told to rule, by account
 	singles map[string]*single // by the token's ID
 	known   Status
 	seen    time.Time // when known was last confirmed, on this process's clock

@@ -7,9 +7,9 @@ func (c *charge) owe(slot int64, scopes string, counted []int) []LimitDebt {
 	most, entered := int64(0), false
 	for i := range c.set.spans.list {
 		s := &c.set.spans.list[i]
-		units := c.leftBetween(s, slot)
+		units, there := c.leftBetween(s, slot)
 		lacking := max(0, int64(counted[i])-units)
-		debts[i] = LimitDebt{Counted: int(units), Owed: int(lacking)}
+		debts[i] = LimitDebt{Counted: int(units), AtSlot: int(there), Owed: int(lacking)}
 		switch {
 		case lacking == 0 || !covers(s.scope, scopes):
 		case s.algorithm.isLog():
@@ -36,17 +36,19 @@ func (c *charge) owe(slot int64, scopes string, counted []int) []LimitDebt {
 }
 
 // leftBetween returns the units that a provider may have counted of a limit at any
-// instant from slot to now.
-func (c *charge) leftBetween(s *span, slot int64) int64 {
+// instant from slot to now, and those of them that had left by the slot.
+func (c *charge) leftBetween(s *span, slot int64) (units, there int64) {
 	if s.algorithm.isLog() {
 		runs := c.account.covered(s.scope)
-		return runs.since(slot-s.window) - runs.since(c.now)
+		units = runs.since(slot - s.window)
+		return units - runs.since(c.now), units - runs.since(slot)
 	}
 	m, counter := meter{s, c}, c.counter(s)
-	units := max(counter.left(m, slot), counter.left(m, c.now))
+	there = counter.left(m, slot)
+	units = max(there, counter.left(m, c.now))
 	if s.algorithm == GCRA {
 		// What has run out of the bucket since.
 		units += (max(0, c.now-slot)*s.max + s.window - 1) / s.window
 	}
-	return units
+	return units, there
 }

@@ -3,6 +3,7 @@ package ration
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"net/http/httptrace"
 	"sync/atomic"
 	"time"
@@ -14,6 +15,7 @@ import (
 type departure struct {
 	context.Context // the caller's
 	grant           Grant
+	teller          *teller   // whose gate the request has passed; nil: there is none
 	feedback        *Feedback // what was read in the answer; nil: it says nothing of quotas
 	trace           httptrace.ClientTrace
 
@@ -35,6 +37,20 @@ func newDeparture(ctx context.Context, grant Grant) *departure {
 		d.writes.Add(1)
 	}
 	return d
+}
+
+// wayOf returns the departure of a response that send has returned.
+func wayOf(resp *http.Response) *departure {
+	way, _ := resp.Request.Context().(*departure)
+	return way
+}
+
+// back tells the gate that the answer is here, and what it left.
+func (d *departure) back(left int) {
+	if d != nil && d.teller != nil {
+		d.teller.gate.back(left)
+		d.teller = nil
+	}
 }
 
 // String is for those who print the context of a response's request.

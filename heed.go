@@ -10,13 +10,12 @@ import (
 func (t *Transport) hear(resp *http.Response, grant Grant) Feedback {
 	arrived := time.Now()
 	f := t.provider().ReadResponse(resp, arrived)
-	if way, is := resp.Request.Context().(*departure); is {
-		way.feedback = &f
-	}
+	way := wayOf(resp)
+	way.feedback = &f
 	if f.Refused && t.Refused != nil {
 		t.Refused(resp, grant)
 	}
-	t.tell(resp.Request, &f, grant)
+	way.back(t.tell(resp.Request, &f, grant))
 	return f
 }
 

@@ -13,6 +13,7 @@ import (
 type news struct {
 	at      int // the limit's place
 	counted int // units that the provider has counted in the window under way; 0: unknown
+	left    int // units that are left, by its own count; -1: unknown
 	max     int // what it allows, for GCRA at once; 0: unknown
 	rate    int // for GCRA, what it allows in the limit's window; 0: unknown
 	reset   Told[time.Duration]
@@ -92,7 +93,10 @@ func (w *Window) lasts(l Limit) bool {
 
 // newsFor returns what the window tells of the limit at that place.
 func (w *Window) newsFor(at int, l Limit, p *Provider) news {
-	n := news{at: at, reset: w.Reset, window: w}
+	n := news{at: at, left: -1, reset: w.Reset, window: w}
+	if w.Remaining.Known {
+		n.left = clampUnits(w.Remaining.Value)
+	}
 	switch {
 	case w.Limit.Known && w.Remaining.Known:
 		n.counted = clampUnits(w.Limit.Value - w.Remaining.Value)
@@ -102,6 +106,7 @@ func (w *Window) newsFor(at int, l Limit, p *Provider) news {
 		n.counted = clampUnits(int64(l.atOnce()) - w.Remaining.Value)
 	case w.UsedPercent.Known:
 		n.counted = clampUnits(int64(w.UsedPercent.Value * float64(l.atOnce()) / 100))
+		n.left = max(0, l.atOnce()-n.counted)
 	}
 	if w.Limit.Known && w.Limit.Value >= 1 && w.Limit.Value <= maxUnits && w.surelyOf(l, p) {
 		n.max = int(w.Limit.Value)

@@ -89,8 +89,9 @@ func (p *Pool) learn(account Account, limits []Limit) bool {
 	}
 	p.learnt[account.ID] = limits
 	b.mu.Lock()
-	if _, set, _ := strings.Cut(b.ruled[account.ID], " "); set != nameLimits(widened.Limits) {
+	if set := nameLimits(widened.Limits); b.ruled[account.ID].set != set {
 		b.raise()
+		b.notes(account.ID, set, widened.Limits)
 	}
 	b.mu.Unlock()
 	p.change()

@@ -187,9 +187,9 @@ func (s *RedisStore) Owe(ctx context.Context, r OweRequest) (Debt, error) {
 	}
 	debt := Debt{Now: reply.instant(0)}
 	for i := range r.Counted {
-		debt.Limits = append(debt.Limits, LimitDebt{Counted: int(reply.number(2*i + 1)), Owed: int(reply.number(2*i + 2))})
+		debt.Limits = append(debt.Limits, LimitDebt{Counted: int(reply.number(3*i + 1)), AtSlot: int(reply.number(3*i + 2)), Owed: int(reply.number(3*i + 3))})
 	}
-	if reply.err != nil || len(reply.parts) != 1+2*len(r.Counted) {
+	if reply.err != nil || len(reply.parts) != 1+3*len(r.Counted) {
 		return Debt{}, reply.bad("owe")
 	}
 	return debt, nil

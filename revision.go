@@ -3,6 +3,7 @@ package ration
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // SetLimits changes the budget's limits while requests are booked, for the whole
@@ -77,18 +78,32 @@ func (b *Budget) limitsChanged() <-chan struct{} {
 	return b.changed
 }
 
+// ruled are limits that rule, spelt out too, and since when this worker knows.
+type ruled struct {
+	set    string
+	limits []Limit
+	since  time.Time
+}
+
+// notes notes the limits that rule an account. It needs mu.
+func (b *Budget) notes(account, set string, limits []Limit) {
+	if b.ruled == nil {
+		b.ruled = make(map[string]ruled)
+	}
+	b.ruled[account] = ruled{set, limits, time.Now()}
+}
+
 // follow tells, once, that other limits rule than this worker's.
 func (b *Budget) follow(account *Account, ruling Ruling) {
 	if ruling.Limits == nil {
 		return
 	}
-	name := ruling.spell()
+	set := nameLimits(ruling.Limits)
 	b.mu.Lock()
-	news := b.ruled[account.ID] != name
-	if b.ruled == nil {
-		b.ruled = make(map[string]string)
+	news := b.ruled[account.ID].set != set
+	if news {
+		b.notes(account.ID, set, ruling.Limits)
 	}
-	b.ruled[account.ID] = name
 	b.hear(ruling.Revision)
 	b.mu.Unlock()
 	if news {

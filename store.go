@@ -260,8 +260,9 @@ type Debt struct {
 
 // LimitDebt is what is owed to one limit.
 type LimitDebt struct {
-	// Counted is what the log had of the limit, in units.
-	Counted int
+	// Counted is what the log had of the limit, in units, and AtSlot those of them
+	// that had left by the request's slot.
+	Counted, AtSlot int
 	// Owed is what it lacked, and has now. What one of several limits that share a
 	// log has lacked was entered for all of them, once.
 	Owed int

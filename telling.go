@@ -28,6 +28,8 @@ const (
 
 // A teller is what a worker knows of what an account's log counts.
 type teller struct {
+	gate gate
+
 	mu      sync.Mutex
 	sent    []bookedUnits  // some of this worker's bookings, in the order of slots
 	known   []countedUnits // by limit, what the store has said last
@@ -37,6 +39,9 @@ type teller struct {
 	asked   time.Time
 	resets  []time.Time // by limit, the end of the window that was told last
 	taught  time.Time   // when a limit was learnt last
+	whole   []Limit     // the limits, where a share of them is left to others; nil: those of the account
+	sign    time.Time   // of others, the last that was seen
+	refused time.Time   // when more was left to them last
 }
 
 // bookedUnits is a booking: its slot, and all units booked before it.
@@ -52,25 +57,44 @@ type countedUnits struct {
 	total   uint64
 }
 
-// tell takes in what an answer says of the account's limits.
-func (t *Transport) tell(req *http.Request, f *Feedback, grant Grant) {
+// tell takes in what an answer says of the account's limits, and returns how many units
+// it left; negative: that is not known.
+func (t *Transport) tell(req *http.Request, f *Feedback, grant Grant) (left int) {
 	if len(f.Windows) == 0 || grant.away {
-		return
+		return -1
 	}
 	b := t.Pool.budget
 	account := grant.accounts.list[grant.accounts.find(grant.account)]
 	costs := t.Cost != nil || t.provider().Cost != nil
 	all := newsOf(f.Windows, account.Limits, grant.scopes, costs, t.provider())
 	if len(all) == 0 {
-		return
+		return -1
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(req.Context()), handBackWithin)
 	defer stop()
 	k := b.teller(account)
 	k.learn(t.Pool, account, all)
+	k.relax(t.Pool, account)
 	now := b.storeNow()
 	k.tellResets(ctx, b, account, all, now)
 	k.owe(ctx, b, account, grant, all, now)
+	left = all[0].left
+	for _, n := range all[1:] {
+		left = min(left, n.left)
+	}
+	return left
+}
+
+// knows returns what there is to know of an account; nil if no answer has told anything.
+func (b *Budget) knows(account string) *teller {
+	if !b.telling.Load() {
+		return nil
+	}
+	k, found := b.tellers.Load(account)
+	if !found {
+		return nil
+	}
+	return k.(*teller)
 }
 
 // teller returns what there is to know of an account.
@@ -78,6 +102,7 @@ func (b *Budget) teller(account Account) *teller {
 	if k, found := b.tellers.Load(account.ID); found {
 		return k.(*teller)
 	}
+	b.telling.Store(true)
 	k, _ := b.tellers.LoadOrStore(account.ID, new(teller))
 	return k.(*teller)
 }
@@ -85,10 +110,8 @@ func (b *Budget) teller(account Account) *teller {
 // learn makes a limit rule that the provider has announced. A tighter one does at once;
 // a wider one not soon after another, for answers that contradict each other.
 func (k *teller) learn(p *Pool, account Account, all []news) {
-	limits := slices.Clone(account.given)
-	if limits == nil {
-		return
-	}
+	whole, ruling, _ := k.limits(p.budget, account)
+	limits := slices.Clone(whole)
 	tighter, wider := false, false
 	for _, n := range all {
 		was := limits[n.at]
@@ -103,11 +126,11 @@ func (k *teller) learn(p *Pool, account Account, all []news) {
 	k.mu.Lock()
 	soon := !tighter && !k.taught.IsZero() && time.Since(k.taught) < seldom
 	k.mu.Unlock()
-	if soon || !p.learn(account, limits) {
+	if soon || !p.learn(account, reserved(limits, shareOf(whole, ruling))) {
 		return
 	}
 	k.mu.Lock()
-	k.taught, k.known = time.Now(), nil
+	k.taught, k.known, k.whole = time.Now(), nil, limits
 	k.mu.Unlock()
 	p.budget.notify(Notice{Kind: LimitLearnt, Account: account.ID, Ours: account.given, Theirs: limits})
 }
@@ -153,6 +176,9 @@ func (k *teller) owe(ctx context.Context, b *Budget, account Account, grant Gran
 		r.Counted[n.at] = n.counted
 		doubtful = doubtful || k.doubts(l, n, grant, total, known, now)
 	}
+	if doubtful || now.Before(k.others) {
+		k.gate.narrows(longestWindow(account) / knownShare)
+	}
 	if doubtful && k.asking {
 		k.wait(r)
 		doubtful = false
@@ -189,6 +215,9 @@ func (k *teller) remember(booked bookedUnits, account Account) {
 // It needs mu.
 func (k *teller) doubts(l Limit, n news, grant Grant, total uint64, known bool, now time.Time) bool {
 	slack := max(slackUnits, l.atOnce()/slackShare)
+	if n.left >= 0 {
+		slack = min(slack, n.left/8) // near the end every unit counts
+	}
 	if now.Before(k.others) {
 		const seldom = 500 // in a window
 		if now.Sub(k.asked) < max(l.Window/seldom, 20*time.Millisecond) {
@@ -264,11 +293,11 @@ func (k *teller) ask(ctx context.Context, b *Budget, r OweRequest, total uint64)
 		for i, one := range debt.Limits {
 			l := r.Account.Limits[i]
 			longest = max(longest, l.Window)
-			k.known[i] = countedUnits{debt.Now.Add(l.Window / knownShare), one.Counted + one.Owed, total}
+			k.known[i] = countedUnits{debt.Now.Add(l.Window / knownShare), one.AtSlot + one.Owed, total}
 			owed = max(owed, one.Owed)
 		}
 		if owed > 0 {
-			k.others = debt.Now.Add(longest)
+			k.others, k.sign = debt.Now.Add(longest), time.Now()
 		}
 	}
 	if k.waiting != nil && err == nil {
@@ -296,4 +325,19 @@ func totalOf(entry string) (total uint64, known bool) {
 		return binary.BigEndian.Uint64(numbers[:8]) + binary.BigEndian.Uint64(numbers[8:]), true
 	}
 	return 0, false
+}
+
+// foresee has the fleet keep clear of what others spend, after a refusal for want of
+// quota.
+func (t *Transport) foresee(f *Feedback, grant Grant) {
+	scope := scopeOf(f, t.provider().Scope)
+	for _, part := range commonScopes {
+		if scope.Has(part) {
+			return // the account's limits are not what was exceeded
+		}
+	}
+	// Of a provider that tells of no window it is not known which limit it was.
+	if k := t.Pool.budget.knows(grant.account); k != nil {
+		k.cut(t.Pool, grant.accounts.list[grant.accounts.find(grant.account)])
+	}
 }

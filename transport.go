@@ -100,6 +100,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.send(req, grant)
 	if err == nil && !t.speaks(resp) {
+		wayOf(resp).back(-1)
 		return resp, nil
 	}
 	e := errand{transport: t, req: req}
@@ -165,6 +166,10 @@ func (t *Transport) serves(req *http.Request) bool {
 // send sends a copy of the request with the grant's token.
 func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error) {
 	way := newDeparture(req.Context(), grant)
+	if k := grant.budget.knows(grant.account); k != nil {
+		k.gate.pass(req.Context())
+		way.teller = k
+	}
 	if t.Granted != nil {
 		t.Granted(req, grant)
 	}
@@ -175,6 +180,7 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 		grant.left(req.Context(), at, times)
 	}
 	if err != nil {
+		way.back(-1)
 		if _, traces := t.base().(*http.Transport); traces && !way.connected.Load() {
 			t.handBack(grant)
 		}

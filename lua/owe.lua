@@ -9,7 +9,7 @@
 --         then for each of them: the units that the provider has counted; 0 if that
 --         is not known
 -- returns {now, then for each limit: the units that the log may have counted by then,
---          and what was entered for it}
+--          those of them that had left by the slot, and what was entered for it}
 --
 -- What the log has between the two instants counts in full, and so does what has left
 -- a window since the first: what is lacking then was surely spent by others. A limit
@@ -37,9 +37,10 @@ local charge = readCharge(account, set, now)
 openCharge(charge)
 local reply, most, entered = {text(now)}, 0, false
 for i, m in ipairs(charge.limits) do
-  local units, lacking
+  local units, lacking, there
   if counters[m.letter] then
-    units = math.max(counters[m.letter].left(m, slot), counters[m.letter].left(m, now))
+    there = counters[m.letter].left(m, slot)
+    units = math.max(there, counters[m.letter].left(m, now))
     if m.letter == 'G' then
       -- What has run out of the bucket since.
       units = units + math.ceil((now - slot) * m.max / m.window)
@@ -51,13 +52,15 @@ for i, m in ipairs(charge.limits) do
     end
   else
     local runs = covered(charge, m.scope)
-    units = since(runs, slot - m.window) - since(runs, now)
+    units = since(runs, slot - m.window)
+    there = units - since(runs, slot)
+    units = units - since(runs, now)
     lacking = math.max(0, told[i] - units)
     if covers(m.scope, scopes) then
       most = math.max(most, lacking)
     end
   end
-  reply[#reply + 1], reply[#reply + 2] = text(units), text(lacking)
+  reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = text(units), text(there), text(lacking)
 end
 if most > 0 then
   local lane = {name = scopes ~= '' and scopes .. '~0~' or '', scopes = scopes}

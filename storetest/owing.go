@@ -41,6 +41,17 @@ var oweRules = []rule{
 		d.owes(a, 10*sec, []int{2}, []int{1}, []int{1})
 		d.slots(a, 20*sec)
 	}},
+	{"what had left by the slot of the request is told", func(d *desk) {
+		a := d.single(limit(9, 10*sec))
+		d.slots(a, 0, 0)
+		d.at(sec)
+		d.slots(a, sec)
+		d.at(2 * sec)
+		d.slots(a, 2*sec)
+		debt, err := d.store.Owe(d.t.Context(), d.owing(a, sec, 4))
+		require.NoError(d.t, err)
+		require.Equal(d.t, ration.LimitDebt{Counted: 4, AtSlot: 3}, debt.Limits[0])
+	}},
 	{"a slot that is still ahead is now", func(d *desk) {
 		a := d.single(limit(2, 10*sec))
 		d.owes(a, 5*sec, []int{1}, []int{0}, []int{1})
@@ -139,6 +150,7 @@ func (d *desk) owes(a *ration.Accounts, slot time.Duration, told, counted, owed 
 	require.Equal(d.t, d.clock.UnixMicro(), debt.Now.UnixMicro())
 	require.Len(d.t, debt.Limits, len(told))
 	for i, one := range debt.Limits {
-		require.Equal(d.t, ration.LimitDebt{Counted: counted[i], Owed: owed[i]}, one, "limit %d", i)
+		require.Equal(d.t, ration.LimitDebt{Counted: counted[i], AtSlot: one.AtSlot, Owed: owed[i]}, one, "limit %d", i)
+		require.LessOrEqual(d.t, one.AtSlot, one.Counted, "limit %d", i)
 	}
 }

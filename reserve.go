@@ -1,0 +1,124 @@
+package ration
+
+import (
+	"math"
+	"time"
+)
+
+// Where others spend a token too, a window is full earlier than the log says, by what
+// they spend between two answers. Answers tell of it too late for the calls that are on
+// their way. So after a refusal that the log did not foresee the fleet keeps less than
+// the whole limit: first a little, twice as much with each further refusal, and again
+// the whole when for a long time nobody else was seen.
+
+const (
+	// firstReserve is the first share of a limit that is left to others, and
+	// mostReserve the largest.
+	firstReserve = 0.05
+	mostReserve  = 0.5
+	// A reserve is halved when for so many windows nothing was seen of others.
+	quietWindows = 10
+)
+
+// reserved returns the limits with a share of each left to others.
+func reserved(limits []Limit, share float64) []Limit {
+	all := make([]Limit, len(limits))
+	for i, l := range limits {
+		l.Max = max(1, int(math.Round(float64(l.Max)*(1-share))))
+		if l.Algorithm == GCRA {
+			l.Burst = min(max(1, int(math.Round(float64(l.burst())*(1-share)))), l.Max)
+		}
+		all[i] = l
+	}
+	return all
+}
+
+// shareOf returns the share of limits that is left to others where some rule in place of
+// them: of limits that are others in kind it is none.
+func shareOf(limits, ruling []Limit) float64 {
+	share := 0.0
+	for i, l := range limits {
+		if i >= len(ruling) || ruling[i].Window != l.Window || ruling[i].Algorithm != l.Algorithm {
+			return 0
+		}
+		share = max(share, 1-float64(ruling[i].Max)/float64(l.Max))
+	}
+	return share
+}
+
+// cut takes in that the account was refused though the log had room, and leaves more of
+// its limits to others. All calls that were on their way are refused at once: that is
+// one sign.
+func (k *teller) cut(p *Pool, account Account) {
+	b := p.budget
+	whole, ruling, _ := k.limits(b, account)
+	now := time.Now()
+	k.mu.Lock()
+	first := now.Sub(k.refused) > longestWindow(account)/4
+	k.sign = now
+	if first {
+		k.refused = now
+	}
+	k.others = later(k.others, b.storeNow().Add(longestWindow(account)))
+	k.mu.Unlock()
+	if !first {
+		return
+	}
+	share := min(max(firstReserve, 2*shareOf(whole, ruling)), mostReserve)
+	k.rule(p, account, whole, share)
+}
+
+// relax leaves less to others where nothing was seen of them for long.
+func (k *teller) relax(p *Pool, account Account) {
+	whole, ruling, since := k.limits(p.budget, account)
+	share := shareOf(whole, ruling)
+	if share == 0 {
+		return
+	}
+	k.mu.Lock()
+	quiet := time.Since(later(k.sign, since)) > quietWindows*longestWindow(account)
+	if quiet {
+		k.sign = time.Now()
+	}
+	k.mu.Unlock()
+	if !quiet {
+		return
+	}
+	if share /= 2; share < firstReserve/2 {
+		share = 0
+	}
+	k.rule(p, account, whole, share)
+}
+
+// rule makes limits rule of which a share is left to others.
+func (k *teller) rule(p *Pool, account Account, whole []Limit, share float64) {
+	k.mu.Lock()
+	k.whole = whole
+	k.mu.Unlock()
+	p.learn(account, reserved(whole, share))
+}
+
+// limits returns the account's limits, without what is left to others; those that rule;
+// and since when they do, as far as this worker knows.
+func (k *teller) limits(b *Budget, account Account) (whole, ruling []Limit, since time.Time) {
+	k.mu.Lock()
+	whole = k.whole
+	k.mu.Unlock()
+	if whole == nil {
+		whole = account.given
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	ruled, known := b.ruled[account.ID]
+	if !known {
+		return whole, account.given, time.Time{}
+	}
+	return whole, ruled.limits, ruled.since
+}
+
+func longestWindow(a Account) (longest time.Duration) {
+	for _, l := range a.Limits {
+		longest = max(longest, l.Window)
+	}
+	return longest
+}
