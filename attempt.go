@@ -90,8 +90,7 @@ func (b *attemptBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the attempt behind the body: in the other order a connection that could
-// be kept would be closed.
+// Close ends the attempt behind the body, which may still need its context to close.
 func (b *attemptBody) Close() error {
 	defer b.attempt.over()
 	return b.ReadCloser.Close()

@@ -160,6 +160,44 @@ func TestCloseEndsWhatIsReadAhead(t *testing.T) {
 	}
 }
 
+// Also where Close does not end a Read, as it should, nobody waits for the Read.
+func TestCloseLetsTheCallerGoThoughTheReadStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newDribble(time.Hour, io.EOF, code17)
+		resp := dribbled(slow)
+		resp.Body = io.NopCloser(slow)
+		begun := time.Now()
+		meta(t).ReadResponse(resp, begun)
+		var caller sync.WaitGroup
+		caller.Go(func() {
+			if _, err := io.ReadAll(resp.Body); !errors.Is(err, http.ErrBodyReadAfterClose) {
+				t.Error(err)
+			}
+		})
+		synctest.Wait()
+		require.NoError(t, resp.Body.Close())
+		caller.Wait()
+		require.Equal(t, 2*time.Second, time.Since(begun))
+		require.NoError(t, slow.Close())
+	})
+}
+
+// When the time is over the rest is the caller's: one Read is under way, and none
+// follows it.
+func TestReadingAheadEndsWithItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		slow := newDribble(1500*time.Millisecond, io.EOF, "1", "2", "3", "4", "5")
+		resp := dribbled(slow)
+		meta(t).ReadResponse(resp, time.Now())
+		<-time.After(time.Hour)
+		synctest.Wait()
+		require.Equal(t, []string{"3", "4", "5"}, slow.parts)
+		got, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.Equal(t, "12345", string(got))
+	})
+}
+
 // The bound on what is read holds for a body that is dribbled too.
 func TestADribbledBodyIsNotReadBeyondTheBound(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
