@@ -38,9 +38,9 @@ What to crawl:
 With what:
   -provider NAME     take from what is known of that API what it allows, how a
                      token is attached, and what its answers mean. -limit and
-                     -auth go before it, and an
-                     API whose limits are not known needs -limit. In the demo
-                     the provider counts by it, and speaks so if it can.
+                     -auth go before it, and an API whose limits are not known
+                     needs -limit. In the demo the provider counts by it, and
+                     speaks so if it can.
                      "ration explain -provider list" has the names.
   -simulate NAME     have the demo's provider speak as that API does, and count
                      so, with a quota that suits a demo: discord, github, ietf,

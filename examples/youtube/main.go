@@ -32,8 +32,8 @@ func run(ctx context.Context, writes, lists int) error {
 	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer api.Close()
 
-	// The preset knows the limit, how the key is attached, what a request costs and what
-	// answers mean. Where the clocks change a day has 23 or 25 hours, and so has the window.
+	// The preset knows the limit, what a request costs and what answers mean. Where the
+	// clocks change a day has 23 or 25 hours, and so has the window.
 	youtube, err := ration.ProviderNamed("youtube")
 	if err != nil {
 		return err
@@ -41,8 +41,12 @@ func run(ctx context.Context, writes, lists int) error {
 	budget := &ration.Budget{Name: "youtube", Limits: youtube.Limits, Store: new(ration.MemoryStore)}
 	project := ration.NewToken("the project's key")
 	client := &http.Client{
-		Transport: &ration.Transport{Pool: ration.NewPool(budget, project), Provider: youtube},
-		Timeout:   10 * time.Second, // who would rather wait for midnight sets none
+		Transport: &ration.Transport{
+			Pool:     ration.NewPool(budget, project),
+			Provider: youtube,
+			Attach:   ration.QueryNamed("key"), // a token of OAuth's goes where the preset has it
+		},
+		Timeout: 10 * time.Second, // who would rather wait for midnight sets none
 	}
 
 	for _, task := range []struct {
