@@ -39,6 +39,15 @@
 // token's, and leave a share of each limit to those that are in a hurry
 // ([Budget.Keep]).
 //
+// # What answers say
+//
+// A [Transport] reads every answer, in the dialect that [Transport.Provider] names:
+// [ProviderNamed] has those of many APIs. A refusal pauses what it is about, in the
+// whole fleet, and the request is sent again on another token or when that is over.
+// A token that is expired or revoked is set aside. What others have spent is entered
+// in the log, and a limit that is announced rules from then on. A [Notice] tells of
+// what an operator may want to know.
+//
 // # Choosing what to call
 //
 // An HTTP client needs only [Transport]. Other work calls [Budget.Wait] for

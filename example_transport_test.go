@@ -30,6 +30,43 @@ func ExampleTransport() {
 	fmt.Println(resp.Status)
 }
 
+// GitHub refuses with 403, and calls a token that was revoked bad credentials: the
+// preset knows. The request goes on with the other token.
+func ExampleTransport_provider() {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") == "Bearer a-revoked-secret" {
+			http.Error(w, `{"message":"Bad credentials"}`, http.StatusUnauthorized)
+		}
+	}))
+	defer api.Close()
+	store := new(ration.MemoryStore)
+	told := func(n ration.Notice) { fmt.Println(n.Kind, n.Reason) }
+
+	github, err := ration.ProviderNamed("github")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	budget := &ration.Budget{Name: "github", Limits: github.Limits, Store: store, Noticed: told}
+	pool := ration.NewPool(budget, ration.NewToken("a-revoked-secret"), ration.NewToken("a-good-secret"))
+	client := &http.Client{Transport: &ration.Transport{Pool: pool, Provider: github}}
+
+	for range 3 {
+		resp, err := client.Get(api.URL)
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		resp.Body.Close()
+		fmt.Println(resp.Status)
+	}
+	// Output:
+	// 200 OK
+	// TokenSetAside dead_token
+	// 200 OK
+	// 200 OK
+}
+
 // URLs that come from a response, such as that of the next page, may point
 // anywhere: only the hosts that are named get a token.
 func ExampleTransport_hosts() {

@@ -175,6 +175,11 @@ func (c *crawl) heard(e event) error {
 		return c.lost(m, e.err)
 	}
 	m.commands = max(m.commands, e.report.Commands)
+	for _, n := range e.report.News {
+		if text := c.tally.hear(n); text != "" {
+			c.note(text)
+		}
+	}
 	switch r := e.report; {
 	case r.Ready:
 		m.ready = true
@@ -203,12 +208,12 @@ func (c *crawl) took(m *member, r *result) error {
 	switch {
 	case r.Unsent:
 		c.queue = append(c.queue, u)
-	case r.StoreDown:
+	case r.Ends:
 		c.queue = append(c.queue, u)
 		if c.stopping {
 			return nil
 		}
-		return fmt.Errorf("the store does not answer, so nothing more was sent (%s)", r.Error)
+		return errors.New(r.Error)
 	case r.Error != "":
 		c.tally.failed++
 		c.warn(u, r.Error)

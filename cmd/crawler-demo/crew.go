@@ -46,6 +46,7 @@ type crew struct {
 
 	mu      sync.Mutex // protects all below
 	active  map[*errand]struct{}
+	news    []news // that were not reported
 	waiting int
 	stopped bool
 }
@@ -99,16 +100,22 @@ func newCrew(s *setup) (*crew, error) {
 	if err != nil {
 		return nil, err
 	}
+	var preset *ration.Provider
+	if s.Preset != "" {
+		if preset, err = ration.ProviderNamed(s.Preset); err != nil {
+			return nil, err
+		}
+	}
 	c := &crew{
 		setup:   s,
 		censor:  newCensor(s.Auth, s.Tokens),
 		store:   store,
-		pool:    newPool(s, store),
 		tokens:  make(map[string]int),
 		jobs:    make(chan job, jobsAhead(s.Workers)),
 		reports: make(chan report, 2*s.Workers),
 		active:  make(map[*errand]struct{}),
 	}
+	c.pool = newPool(s, store, c.noticed)
 	for i, t := range c.pool.Tokens() {
 		c.tokens[t.ID()] = i
 	}
@@ -116,12 +123,14 @@ func newCrew(s *setup) (*crew, error) {
 	base.MaxIdleConns, base.MaxIdleConnsPerHost = 0, s.Workers // no worker dials anew for each call
 	c.client = &http.Client{
 		Transport: &ration.Transport{
-			Base:    base,
-			Pool:    c.pool,
-			Hosts:   s.Hosts,
-			Attach:  s.Auth.attach(),
-			Granted: granted,
-			Refused: refused,
+			Base:           base,
+			Pool:           c.pool,
+			Hosts:          s.Hosts,
+			Attach:         s.Auth.attach(),
+			Provider:       preset,
+			AttemptTimeout: callTimeout,
+			Granted:        granted,
+			Refused:        refused,
 		},
 		CheckRedirect: redirected,
 	}
@@ -186,7 +195,7 @@ func (c *crew) work(worker int) {
 }
 
 func (c *crew) report(r report) {
-	r.Commands = c.store.commands()
+	r.Commands, r.News = c.store.commands(), c.heard()
 	c.reports <- r
 }
 

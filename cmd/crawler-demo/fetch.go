@@ -22,7 +22,7 @@ type errand struct {
 	cancel context.CancelCauseFunc
 	sent   bool // and not waiting for a slot; crew.mu protects it
 	calls  []call
-	timer  *time.Timer // ends a call that is never answered
+	timer  *time.Timer // ends a call to another host that is never answered
 }
 
 // A call is a request on a grant.
@@ -40,8 +40,7 @@ var (
 )
 
 const (
-	// callTimeout bounds a call from its slot to the last byte of the answer. It
-	// cannot be http.Client.Timeout, which counts the wait for the slot.
+	// callTimeout bounds a call from its slot to the last byte of the answer.
 	callTimeout = 2 * time.Minute
 	// largestBody bounds what one answer can take of the memory.
 	largestBody = 64 << 20
@@ -83,9 +82,14 @@ func (c *crew) fetch(j job) *result {
 			err = cause
 		}
 		r.Unsent = errors.Is(err, errStopped)
-		r.StoreDown = errors.Is(err, ration.ErrStoreUnavailable)
 		if failed, found := errors.AsType[*url.Error](err); found {
 			err = failed.Err // the job's URL is told with it
+		}
+		switch {
+		case errors.Is(err, ration.ErrStoreUnavailable):
+			r.Ends, err = true, fmt.Errorf("the store does not answer, so nothing more was sent (%w)", err)
+		case errors.Is(err, ration.ErrNoToken):
+			r.Ends = true
 		}
 		r.Error = c.censor.text(oneLine(err))
 	}
@@ -105,9 +109,9 @@ func (c *crew) get(ctx context.Context, e *errand, target string, r *result) err
 	}
 	defer resp.Body.Close()
 	r.Status = resp.StatusCode
-	if !definitive(resp.StatusCode) {
+	if why, fails := failure(resp); fails {
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
-		return fmt.Errorf("the provider answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+		return errors.New(why)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, largestBody+1))
 	if err != nil {
@@ -127,6 +131,19 @@ func (c *crew) get(ctx context.Context, e *errand, target string, r *result) err
 		r.Record, err = c.record(e, target, resp, r, body)
 	}
 	return err
+}
+
+// failure says why an answer is not to be kept, if so.
+func failure(resp *http.Response) (why string, fails bool) {
+	f, _ := ration.FeedbackOf(resp)
+	if definitive(resp.StatusCode) && !f.Refused && !f.DeadToken && !f.Retryable && f.Reason != ration.ReasonPartial {
+		return "", false
+	}
+	why = fmt.Sprintf("the provider answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	if f.Reason != "" {
+		why += fmt.Sprintf(" (%s)", f.Reason)
+	}
+	return why, true
 }
 
 // follow is the page that follows, as it is asked for and kept.
@@ -197,14 +214,11 @@ func (e *errand) set(sent bool) {
 	case !sent && e.sent:
 		e.crew.waiting++
 	}
-	if e.crew.stopped && !(sent && e.sent) {
+	if e.crew.stopped {
 		e.cancel(errStopped)
 	}
 	e.sent = sent
 	e.stopTimer()
-	if sent {
-		e.timer = time.AfterFunc(callTimeout, func() { e.cancel(errSilent) })
-	}
 }
 
 func (e *errand) stopTimer() {
@@ -225,7 +239,7 @@ func granted(req *http.Request, g ration.Grant) {
 	e.set(true)
 }
 
-// refused is the transport's hook: the provider said 429.
+// refused is the transport's hook: the call was refused, and may be sent again.
 func refused(resp *http.Response, _ ration.Grant) {
 	e := errandOf(resp.Request.Context())
 	e.calls[len(e.calls)-1].Refused = true
@@ -242,8 +256,11 @@ func redirected(req *http.Request, via []*http.Request) error {
 		return errors.New("the provider redirects from https to http, which would show the token: not followed")
 	}
 	e := errandOf(req.Context())
+	e.stopTimer()
 	if slices.ContainsFunc(e.crew.setup.Hosts, func(host string) bool { return strings.EqualFold(host, req.URL.Host) }) {
-		e.set(false) // to another host it goes without a slot
+		e.set(false)
+	} else { // it goes without a slot, and the transport has no time for it
+		e.timer = time.AfterFunc(callTimeout, func() { e.cancel(errSilent) })
 	}
 	return nil
 }

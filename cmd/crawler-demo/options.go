@@ -36,10 +36,11 @@ What to crawl:
   -max N             stop after N URLs; the next run goes on from there
 
 With what:
-  -provider NAME     take from what is known of that API what it allows, and how
-                     a token is attached. -limit and -auth go before it, and an
-                     API whose limits are not known needs -limit. In the demo
-                     the provider counts by it, and speaks so if it can.
+  -provider NAME     take from what is known of that API what it allows, how a
+                     token is attached, and what its answers mean. -limit and
+                     -auth go before it, and an API whose limits are not known
+                     needs -limit. In the demo the provider counts by it, and
+                     speaks so if it can.
                      "ration explain -provider list" has the names.
   -simulate NAME     have the demo's provider speak as that API does, and count
                      so, with a quota that suits a demo: discord, github, ietf,
@@ -93,7 +94,10 @@ What comes of it:
 An answer is kept if it would be the same tomorrow: 2xx, and 4xx such as 404. What
 is not is a failure, and tried again by the next run: network errors, 5xx, and
 400, 401, 403, 407, 408, 421, 423, 425 and 429, which speak of the token or of the
-moment.
+moment, and whatever else refuses. Refusals, network errors and 5xx are tried again
+by this run first, up to three times: when a refusal has ended, or after a pause of
+some seconds. A token that is expired or revoked is set aside; when none is left the
+crawl stops.
 
 Ctrl-C stops cleanly: calls that were sent are finished and kept, slots that were
 not used are handed back. A second Ctrl-C stops at once.
@@ -130,6 +134,7 @@ type options struct {
 	limits             []ration.Limit
 	limitsBy           string // what named them
 	provider, simulate string
+	preset             string // by which answers are read; empty: as most APIs' are
 	redis, budget      string
 	processes, workers int
 	auth               auth

@@ -59,6 +59,7 @@ func (p plan) setup(workers int) *setup {
 		Budget:  p.budget,
 		Redis:   p.redis,
 		Auth:    p.auth,
+		Preset:  p.preset,
 		Follow:  p.follow,
 		Hosts:   p.hosts(),
 		Workers: workers,

@@ -37,6 +37,7 @@ type setup struct {
 	Redis   string         `json:"redis"` // "": the log is in memory
 	Spent   []past         `json:"spent"` // what the log in memory begins with
 	Auth    auth           `json:"auth"`
+	Preset  string         `json:"preset"` // "": none
 	Follow  follower       `json:"follow"`
 	Hosts   []string       `json:"hosts"` // that get a token
 	Workers int            `json:"workers"`
@@ -51,12 +52,14 @@ type past struct {
 	At    int64 `json:"at"` // microseconds since the epoch
 }
 
-// A report has one of its fields set, and Commands always.
+// A report has one of its fields set, Commands always, and News now and then.
 type report struct {
 	Ready  bool    `json:"ready,omitempty"`
 	Result *result `json:"result,omitempty"`
 	State  *state  `json:"state,omitempty"`
 	Bye    bool    `json:"bye,omitempty"` // the last: all is handed back
+	// News is what the crew has heard since the last report.
+	News []news `json:"news,omitempty"`
 	// Commands is how many the crew has sent to the store so far.
 	Commands int64 `json:"commands"`
 }
@@ -75,8 +78,8 @@ type result struct {
 	Error   string `json:"error,omitempty"`
 	// Unsent tells that the crawl was stopped first: not a failure.
 	Unsent bool `json:"unsent,omitempty"`
-	// StoreDown tells that the store did not answer: no job will do better.
-	StoreDown bool `json:"store_down,omitempty"`
+	// Ends tells that no job will do better, for which Error is the reason.
+	Ends bool `json:"ends,omitempty"`
 }
 
 // A send is one call: a job has several if it was refused or redirected. Times

@@ -12,13 +12,13 @@ import (
 // be seen to pass in a demo of 15 s.
 var simulations = map[string]ration.Limit{
 	"discord":   {Max: 250, Window: 5 * time.Second, Algorithm: ration.FixedWindow, FirstUse: true},
-	"github":    {Max: 500, Window: 5 * time.Second, Algorithm: ration.FixedWindow, FirstUse: true},
+	"github":    {Max: 500, Window: 7 * time.Second, Algorithm: ration.FixedWindow, FirstUse: true},
 	"ietf":      {Max: 400, Window: 5 * time.Second, Algorithm: ration.FixedWindow},
 	"instagram": {Max: 400, Window: 5 * time.Second},
 	"meta":      {Max: 200, Window: 5 * time.Second},
 	"openai":    {Max: 250, Window: 5 * time.Second, Algorithm: ration.GCRA, Burst: 250},
 	"shopify":   {Max: 40, Window: 2 * time.Second, Algorithm: ration.GCRA, Burst: 40},
-	"x":         {Max: 300, Window: 5 * time.Second, Algorithm: ration.FixedWindow, FirstUse: true},
+	"x":         {Max: 300, Window: 7 * time.Second, Algorithm: ration.FixedWindow, FirstUse: true},
 }
 
 // presetOf is the preset by which a provider of that dialect is called.
@@ -60,11 +60,13 @@ func (o *options) lookUp(given map[string]bool) error {
 		}
 	}
 	switch {
-	case given["auth"]:
-	case o.dialect() != "":
-		o.auth = auth{"provider", presetOf(o.dialect())}
-	case o.provider != "" && !o.demonstrates():
-		o.auth = auth{"provider", o.provider}
+	case o.dialect() != "" && o.demonstrates():
+		o.preset = presetOf(o.dialect())
+	case !o.demonstrates():
+		o.preset = o.provider
+	}
+	if o.preset != "" && !given["auth"] {
+		o.auth = auth{"provider", o.preset}
 	}
 	return nil
 }

@@ -93,7 +93,7 @@ func TestSimulationsSuitADemo(t *testing.T) {
 func TestDemoSpeaksAsItIsAsked(t *testing.T) {
 	for args, want := range map[string]struct{ dialect, limit string }{
 		"":                              {"", "60/1s"},
-		"-simulate github":              {"github", "500/5s:fixed-window,first-use"},
+		"-simulate github":              {"github", "500/7s:fixed-window,first-use"},
 		"-simulate shopify -limit 9/1s": {"shopify", "9/1s"},
 		"-provider shopify":             {"shopify", "40/20s:gcra,burst=40"},
 		"-provider slack":               {"", "50/1m"},

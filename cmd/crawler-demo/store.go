@@ -150,6 +150,24 @@ func (s *memoryStore) Status(ctx context.Context, r ration.StatusRequest) (ratio
 	return s.MemoryStore.Status(ctx, r)
 }
 
+// Enter implements ration.Store.
+func (s *memoryStore) Enter(ctx context.Context, r ration.EnterRequest) error {
+	s.commands.Add(1)
+	return s.MemoryStore.Enter(ctx, r)
+}
+
+// Owe implements ration.Store.
+func (s *memoryStore) Owe(ctx context.Context, r ration.OweRequest) (ration.Debt, error) {
+	s.commands.Add(1)
+	return s.MemoryStore.Owe(ctx, r)
+}
+
+// Reset implements ration.Store.
+func (s *memoryStore) Reset(ctx context.Context, r ration.ResetRequest) error {
+	s.commands.Add(1)
+	return s.MemoryStore.Reset(ctx, r)
+}
+
 // recall books the past, before the first booking of this run and with its
 // accounts, whose windows have the budget's margin.
 func (s *memoryStore) recall(ctx context.Context, r ration.BookRequest) {
@@ -188,7 +206,7 @@ func checkStore(ctx context.Context, p *plan) error {
 	ctx, stop := context.WithTimeout(ctx, checkTimeout)
 	defer stop()
 	defer store.close(ctx)
-	if _, err := newPool(s, store).Usage(ctx); err != nil {
+	if _, err := newPool(s, store, nil).Usage(ctx); err != nil {
 		if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
 			return err
 		}
@@ -207,9 +225,9 @@ func checkStore(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// newPool returns the pool of the setup's tokens.
-func newPool(s *setup, store ration.Store) *ration.Pool {
-	budget := &ration.Budget{Name: s.Budget, Limits: s.Limits, Margin: s.Margin, Store: store}
+// newPool returns the pool of the setup's tokens, and has noticed told of it.
+func newPool(s *setup, store ration.Store, noticed func(ration.Notice)) *ration.Pool {
+	budget := &ration.Budget{Name: s.Budget, Limits: s.Limits, Margin: s.Margin, Store: store, Noticed: noticed}
 	tokens := make([]ration.Token, len(s.Tokens))
 	for i, secret := range s.Tokens {
 		tokens[i] = ration.NewToken(secret)

@@ -16,7 +16,7 @@ type summary struct {
 	Verdict     string        `json:"verdict"`
 	Requests    int           `json:"requests"` // calls that were sent, refused ones among them
 	OK          int           `json:"ok"`       // URLs that were fetched: answered for good, with a 404 too
-	Refused     int           `json:"refused"`  // calls that were answered with a 429
+	Refused     int           `json:"refused"`  // calls, of which some were sent again
 	Failed      int           `json:"failed"`   // URLs that were not fetched: another run tries them again
 	Left        int           `json:"left"`     // URLs that were not tried
 	Earlier     int           `json:"earlier"`  // URLs that earlier runs have fetched
@@ -33,6 +33,7 @@ type summary struct {
 	Workers     int           `json:"workers"`
 	Statuses    map[int]int   `json:"statuses"` // of the URLs that were fetched
 	Tokens      []tokenReport `json:"tokens"`
+	Heard       heard         `json:"heard"` // of the provider, beside refusals
 	Judge       *judgement    `json:"judge,omitempty"`
 	Out         string        `json:"out,omitempty"`
 	Plot        string        `json:"plot,omitempty"`
@@ -81,7 +82,7 @@ func (c *crawl) summarise(interrupted bool, failed error) *summary {
 		LateP50:  float64(percentile(t.late, 50)) / 1000,
 		LateP99:  float64(percentile(t.late, 99)) / 1000,
 		Limits:   p.limitsText(), Processes: p.processes, Workers: p.workers,
-		Statuses: t.statuses, Out: p.out,
+		Statuses: t.statuses, Heard: t.heard, Out: p.out,
 		plan: p, deciding: deciding, begin: begin, span: span, redis: p.redis != "",
 	}
 	if t.requests > 0 {
@@ -222,6 +223,15 @@ func (s *summary) text(t *tally) string {
 				text += fmt.Sprintf(" where %d are allowed", s.deciding.Max)
 			}
 			row("token", "%s", text)
+		}
+		for _, n := range s.Heard.Aside {
+			row("set aside", "%s: %s", short(n.Token), n.Aside)
+		}
+		for _, n := range s.Heard.Limits {
+			row("learnt", "%s: %s", short(n.Token), strings.Join(n.Limits, " and "))
+		}
+		if s.Heard.Others > 0 {
+			row("others", "have spent %d of the quota", s.Heard.Others)
 		}
 		if s.Judge != nil {
 			row("provider", "counted %d calls and refused %d; at most %d of a token arrived in any %v", s.Judge.Accepted,

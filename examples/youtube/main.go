@@ -17,8 +17,6 @@ import (
 	"github.com/ration-go/ration"
 )
 
-const pacific = "America/Los_Angeles"
-
 func main() {
 	writes := flag.Int("writes", 190, "how many playlists to write")
 	lists := flag.Int("lists", 460, "how many lists to get")
@@ -34,16 +32,19 @@ func run(ctx context.Context, writes, lists int) error {
 	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer api.Close()
 
-	// Where the clocks change a day there has 23 or 25 hours, and so has the window.
-	day := ration.PerDay(10_000).Using(ration.FixedWindow)
-	day.Zone = pacific
-	budget := &ration.Budget{Name: "youtube", Limits: []ration.Limit{day}, Store: new(ration.MemoryStore)}
+	// The preset knows the limit, what a request costs and what answers mean. Where the
+	// clocks change a day has 23 or 25 hours, and so has the window.
+	youtube, err := ration.ProviderNamed("youtube")
+	if err != nil {
+		return err
+	}
+	budget := &ration.Budget{Name: "youtube", Limits: youtube.Limits, Store: new(ration.MemoryStore)}
 	project := ration.NewToken("the project's key")
 	client := &http.Client{
 		Transport: &ration.Transport{
-			Pool:   ration.NewPool(budget, project),
-			Attach: ration.QueryNamed("key"),
-			Cost:   cost,
+			Pool:     ration.NewPool(budget, project),
+			Provider: youtube,
+			Attach:   ration.QueryNamed("key"), // a token of OAuth's goes where the preset has it
 		},
 		Timeout: 10 * time.Second, // who would rather wait for midnight sets none
 	}
@@ -70,14 +71,6 @@ func run(ctx context.Context, writes, lists int) error {
 	return nil
 }
 
-// cost is what YouTube's documentation says.
-func cost(r *http.Request) int {
-	if r.Method == http.MethodGet {
-		return 1
-	}
-	return 50
-}
-
 func send(ctx context.Context, client *http.Client, method, url string, requests int) (sent int, err error) {
 	for ; sent < requests; sent++ {
 		req, err := http.NewRequestWithContext(ctx, method, url, nil)
@@ -99,11 +92,11 @@ func tell(ctx context.Context, budget *ration.Budget, project ration.Token, what
 	if err != nil {
 		return err
 	}
-	zone, err := time.LoadLocation(pacific)
+	day := usage.Limits[0]
+	zone, err := time.LoadLocation(day.Limit.Zone)
 	if err != nil {
 		return err
 	}
-	day := usage.Limits[0]
 	fmt.Printf("%s: %d units used, %d left until %s, which is %s here\n", what, day.Used, day.Remaining,
 		day.FreeAt.In(zone).Format("15:04 MST"), day.FreeAt.Local().Format("15:04 on Jan 2"))
 	return nil

@@ -36,7 +36,7 @@ type order struct {
 	Dialect        string  // of the provider; empty: Instagram's
 	SecondaryLimit int     // of each token, in any second; 0: none
 	Stranger       float64 // share of each quota that another client spends while the fleet calls
-	Provider       string  // name of the preset by which the crawlers call; empty: none
+	Provider       string  // name of the preset by which the crawlers call; empty: the dialect's, if one is named
 }
 
 // A block is what the provider is told to refuse: see simulated.Provider.Block.
@@ -114,31 +114,35 @@ func refuse(provider *simulated.Provider, in *json.Decoder) error {
 	}
 }
 
-// attach has the transport call as the preset of that name says. This is the one
-// place where a crawler gets to know its provider.
-func attach(t *ration.Transport, name string) error {
+// attach has the transport call and listen as the preset has it. This is the one place
+// where a crawler gets to know its provider.
+func attach(t *ration.Transport, o order) (err error) {
+	name := o.Provider
 	if name == "" {
+		name = o.Dialect
+	}
+	switch name {
+	case "":
 		return nil
+	case "ietf":
+		name = "generic" // drafts are no provider
 	}
-	preset, err := ration.ProviderNamed(name)
-	if err != nil {
-		return err
-	}
-	t.Attach = preset.Attach
-	return nil
+	t.Provider, err = ration.ProviderNamed(name)
+	return err
 }
 
-// crawl calls the URL until the duration is over, and prints how many calls each
-// worker made.
+// crawl calls the URL until the duration is over. It prints how many calls each worker
+// made, and behind it what it heard.
 func crawl(o order, out io.Writer) error {
 	client := redis.NewClient(&redis.Options{Addr: o.Redis})
 	defer client.Close()
 	end := time.Now().Add(o.Duration)
+	heard := newHeard()
 	budget := &ration.Budget{
 		Name:    o.Budget,
 		Limits:  []ration.Limit{{Max: o.Limit, Window: o.Window}},
 		Store:   &ration.RedisStore{Client: client},
-		Noticed: func(n ration.Notice) { fmt.Fprintln(os.Stderr, n) },
+		Noticed: heard.noticed,
 	}
 	pool := ration.NewPool(budget)
 	for _, secret := range o.Tokens {
@@ -146,11 +150,8 @@ func crawl(o order, out io.Writer) error {
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConnsPerHost = o.Workers
-	transport := &ration.Transport{Base: base, Pool: pool, Refused: func(_ *http.Response, g ration.Grant) {
-		fmt.Fprintf(os.Stderr, "process %d: refused: %v, slot %v, woke %v after it, and the answer came %v after it\n",
-			os.Getpid(), g.Token, g.Slot.Format("05.000"), g.Late, time.Since(g.Slot))
-	}}
-	if err := attach(transport, o.Provider); err != nil {
+	transport := &ration.Transport{Base: base, Pool: pool, Refused: heard.refused}
+	if err := attach(transport, o); err != nil {
 		return err
 	}
 	crawler := &http.Client{Transport: transport}
@@ -158,41 +159,59 @@ func crawl(o order, out io.Writer) error {
 	var wait sync.WaitGroup
 	for i := range o.Workers {
 		wait.Go(func() {
-			for errs[i] == nil {
-				var made bool
-				made, errs[i] = call(crawler, o.URL, end)
-				if !made {
+			for {
+				came, err := call(crawler, o.URL, end)
+				switch came {
+				case served:
+					calls[i]++
+				case unserved:
+					heard.unserved()
+				default:
+					errs[i] = err
 					return
 				}
-				calls[i]++
 			}
 		})
 	}
 	wait.Wait()
-	return errors.Join(errors.Join(errs...), json.NewEncoder(out).Encode(calls))
+	encoder := json.NewEncoder(out)
+	return errors.Join(errors.Join(errs...), encoder.Encode(calls), encoder.Encode(heard))
 }
 
+// An outcome is what came of a call.
+type outcome int
+
+const (
+	ended    outcome = iota // no call was made: the time is over, or it failed
+	served                  // the provider served it
+	unserved                // the provider refused it to the last
+)
+
 // call makes one call if its slot comes before the end.
-func call(crawler *http.Client, url string, end time.Time) (made bool, err error) {
+func call(crawler *http.Client, url string, end time.Time) (outcome, error) {
 	ctx, stop := context.WithDeadline(context.Background(), end)
 	defer stop()
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
-		return false, err
+		return ended, err
 	}
 	resp, err := crawler.Do(req)
 	if errors.Is(err, ration.ErrExhausted) || errors.Is(err, context.DeadlineExceeded) {
-		return false, nil
+		return ended, nil
 	}
 	if err != nil {
-		return false, err
+		return ended, err
 	}
 	defer resp.Body.Close()
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
-		return false, err
+		return ended, err
+	}
+	if f, _ := ration.FeedbackOf(resp); f.Refused || f.DeadToken {
+		fmt.Fprintf(os.Stderr, "process %d: refused to the last: %s\n", os.Getpid(), resp.Status)
+		return unserved, nil
 	}
 	if resp.StatusCode != http.StatusOK {
-		return false, fmt.Errorf("the provider answered %s", resp.Status)
+		return ended, fmt.Errorf("the provider answered %s", resp.Status)
 	}
-	return true, nil
+	return served, nil
 }

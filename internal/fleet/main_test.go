@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/internal/simulated"
 )
@@ -108,21 +109,75 @@ func TestServerSaysWhatIsWrongWithItsOrders(t *testing.T) {
 	require.ErrorContains(t, err, "cannot unmarshal")
 }
 
-// A crawler is known to a provider by what the preset attaches.
-func TestCrawlerCallsAsThePresetSays(t *testing.T) {
-	redis := redistest.Start(t)
-	o := order{Serve: true, Tokens: []string{"one", "two"}, Limit: 3, Window: time.Hour, Dialect: "shopify"}
-	s := startServer(t, o)
-	o.URL, o.Redis, o.Budget, o.Workers, o.Duration = s.first, redis.Addr, redistest.Name(t), 2, time.Second
-	require.ErrorContains(t, crawl(o, io.Discard), "401", "without it the token is not found")
-	o.Budget = redistest.Name(t) + "-again"
-	o.Provider = "shopify"
+// crawlFor has a fleet of one crawl the server, and returns what it prints.
+func crawlFor(t *testing.T, s *server, o order) (calls []int, h *heard) {
+	t.Helper()
+	o.URL, o.Redis, o.Budget, o.Workers, o.Duration = s.first, redistest.Start(t).Addr, redistest.Name(t), 2, time.Second
 	var out bytes.Buffer
 	require.NoError(t, crawl(o, &out))
-	var calls []int
-	require.NoError(t, json.Unmarshal(out.Bytes(), &calls))
-	require.Equal(t, 6, calls[0]+calls[1])
-	require.Equal(t, 6, s.report(t).Accepted)
+	printed := json.NewDecoder(&out)
+	require.NoError(t, printed.Decode(&calls))
+	h = new(heard)
+	require.NoError(t, printed.Decode(h))
+	return calls, h
+}
+
+// A crawler is known to a provider by what the preset attaches: that of its dialect, if
+// none is named.
+func TestCrawlerCallsAsThePresetSays(t *testing.T) {
+	o := order{Serve: true, Tokens: []string{"one", "two"}, Limit: 3, Window: time.Hour}
+	for _, row := range []struct{ speaks, dialect, provider string }{
+		{"shopify", "shopify", ""}, {"shopify", "github", "shopify"}, {"ietf", "ietf", ""},
+	} {
+		o.Dialect = row.speaks
+		s := startServer(t, o)
+		o.Dialect, o.Provider = row.dialect, row.provider
+		calls, heard := crawlFor(t, s, o)
+		require.Equal(t, 6, calls[0]+calls[1])
+		require.Equal(t, 6, s.report(t).Accepted)
+		require.Equal(t, newHeard(), heard, "there is nothing to be told")
+	}
 	o.Provider = "shopfy"
 	require.ErrorContains(t, crawl(o, io.Discard), "did you mean shopify?")
+}
+
+func TestCrawlerOfAnUnknownProviderIsNotFound(t *testing.T) {
+	o := order{Serve: true, Tokens: []string{"one"}, Limit: 3, Window: time.Hour, Dialect: "shopify"}
+	s := startServer(t, o)
+	o.URL, o.Redis, o.Budget, o.Workers, o.Duration = s.first, redistest.Start(t).Addr, redistest.Name(t), 1, time.Second
+	o.Dialect = ""
+	require.ErrorContains(t, crawl(o, io.Discard), "no token is left")
+}
+
+// A crawler goes on after refusals, and tells of them.
+func TestCrawlerTellsWhatItHeard(t *testing.T) {
+	o := order{Serve: true, Tokens: []string{"one", "two"}, Limit: 10, Window: time.Hour, Dialect: "github"}
+	s := startServer(t, o)
+	blocks := json.NewEncoder(s.in)
+	require.NoError(t, blocks.Encode(block{Token: "one", For: time.Hour, Kind: simulated.KindDead}))
+	require.Eventually(t, func() bool {
+		status, _ := s.get(t, "one")
+		return status == http.StatusUnauthorized
+	}, 10*time.Second, 100*time.Millisecond)
+	dead := ration.NewToken("one").ID()
+
+	o.Limit = 8 // which is not what the provider says
+	calls, h := crawlFor(t, s, o)
+	require.Equal(t, 10, calls[0]+calls[1], "of the other token, and as many as the provider allows")
+	require.Equal(t, map[string]ration.Reason{dead: ration.ReasonDeadToken}, h.SetAside)
+	require.Equal(t, 1, h.Notices["TokenSetAside"])
+	require.Equal(t, 1, h.Notices["LimitLearnt"])
+	require.Contains(t, h.Learnt[ration.NewToken("two").AccountID()][0], "10/1h")
+	require.Empty(t, h.Refused)
+
+	require.NoError(t, blocks.Encode(block{Token: "two", For: time.Hour, Kind: simulated.KindQuota}))
+	require.Eventually(t, func() bool {
+		status, _ := s.get(t, "two")
+		return status == http.StatusForbidden
+	}, 10*time.Second, 100*time.Millisecond)
+	calls, h = crawlFor(t, s, o)
+	require.Zero(t, calls[0]+calls[1])
+	require.Positive(t, h.Unserved)
+	require.Positive(t, h.Refused[ration.ReasonQuota])
+	require.Equal(t, map[string]ration.Reason{dead: ration.ReasonDeadToken}, h.SetAside)
 }

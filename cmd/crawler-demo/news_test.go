@@ -1,0 +1,114 @@
+package main
+
+import (
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/simulated"
+)
+
+// newGitHub is a site that speaks as GitHub does.
+func newGitHub(t *testing.T, provider *simulated.Provider) *site {
+	t.Helper()
+	dialect, err := simulated.DialectNamed("github")
+	require.NoError(t, err)
+	provider.Dialect, provider.Users, provider.PagesPerUser = dialect, 4, 5
+	return newSite(t, provider)
+}
+
+func TestDeadTokenIsSetAsideAndNamed(t *testing.T) {
+	s := newGitHub(t, &simulated.Provider{})
+	dead := ration.NewToken(s.secrets[0]).ID()
+	require.NoError(t, s.provider.Block(s.secrets[0], time.Hour, simulated.KindDead))
+	status, stdout, stderr := run(t, new(app), s.args("-provider", "github", "-json")...)
+	require.Zero(t, status, stderr)
+	got := parseSummary(t, stdout)
+	require.Equal(t, heard{Aside: []news{{Token: dead, Aside: ration.ReasonDeadToken}}}, got.Heard)
+	require.Equal(t, []int{20, 0, 0}, []int{got.OK, got.Refused, got.Failed})
+	require.Contains(t, stderr, "crawler-demo: token "+dead+" is set aside: dead_token\n")
+	require.Contains(t, stderr, "\nset aside   "+short(dead)+": dead_token\n")
+	s.requireNoSecret(t, stdout+stderr)
+	s.requireWhole(t)
+}
+
+// Where no token is left to fetch the rest, the rest is left to the next run.
+func TestCrawlWithoutATokenStops(t *testing.T) {
+	s := newGitHub(t, &simulated.Provider{})
+	for _, secret := range s.secrets {
+		require.NoError(t, s.provider.Block(secret, time.Hour, simulated.KindDead))
+	}
+	status, stdout, stderr := run(t, new(app), s.args("-provider", "github", "-json")...)
+	require.Equal(t, exitNotDone, status)
+	got := parseSummary(t, stdout)
+	require.Regexp(t, `^STOPPED: budget "crawler-demo": no token is left: [0-9a-f]{32} \(dead_token, .*: replace what is expired or revoked`, got.Verdict)
+	require.Equal(t, []int{0, 0, 4}, []int{got.OK, got.Failed, got.Left})
+	require.Len(t, got.Heard.Aside, 2)
+	s.requireNoSecret(t, stdout+stderr)
+
+	for _, secret := range s.secrets {
+		require.NoError(t, s.provider.Block(secret, 0, simulated.KindDead))
+	}
+	status, _, stderr = run(t, new(app), s.args("-provider", "github")...)
+	require.Zero(t, status, stderr)
+	s.requireWhole(t)
+}
+
+// A crawl that was given less than the provider says spends what that says.
+func TestAnnouncedLimitIsLearnt(t *testing.T) {
+	s := newGitHub(t, &simulated.Provider{Limit: 10, Window: time.Hour})
+	status, stdout, stderr := run(t, new(app), s.args("-provider", "github", "-limit", "6/1h:fixed-window,first-use", "-json")...)
+	require.Zero(t, status, stderr)
+	got := parseSummary(t, stdout)
+	require.Equal(t, []int{20, 0}, []int{got.OK, got.Refused})
+	require.Len(t, got.Heard.Limits, 2)
+	require.Equal(t, []string{"10/1h:fixed-window,first-use"}, got.Heard.Limits[0].Limits)
+	require.Contains(t, stderr, "\nlearnt      "+short(got.Heard.Limits[0].Token)+": 10/1h:fixed-window,first-use\n")
+}
+
+// GitHub refuses with 403, which would else be a failure.
+func TestRefusalIsKnownByTheProvider(t *testing.T) {
+	s := newGitHub(t, &simulated.Provider{RefuseFirst: 1, RefuseFirstFor: time.Second})
+	status, stdout, stderr := run(t, new(app), s.args("-provider", "github", "-json")...)
+	require.Equal(t, exitNotDone, status, stderr)
+	got := parseSummary(t, stdout)
+	require.Equal(t, []int{21, 20, 1, 0}, []int{got.Requests, got.OK, got.Refused, got.Failed})
+	s.requireWhole(t)
+}
+
+// A refusal can have the status of an answer for good.
+func TestRefusalWithAnyStatusIsNotKept(t *testing.T) {
+	base, crawl := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if r.URL.Path == "/bill" {
+			w.WriteHeader(http.StatusPaymentRequired)
+		}
+		_, _ = w.Write([]byte("{}"))
+	})
+	status, s, stderr := crawl(base + "/bill\n")
+	require.Equal(t, exitNotDone, status)
+	require.Equal(t, []int{0, 1, 1}, []int{s.OK, s.Refused, s.Failed})
+	require.Contains(t, stderr, base+"/bill: the provider answered 402 Payment Required (billing)\n")
+	require.Equal(t, ration.ReasonBilling, s.Heard.Aside[0].Aside)
+}
+
+func TestNewsAreToldOnceAndKept(t *testing.T) {
+	c, all := new(crew), new(tally)
+	c.noticed(ration.Notice{Kind: ration.StoreDown})
+	require.Empty(t, c.heard())
+	c.noticed(ration.Notice{Kind: ration.SpentByOthers, Account: "a", Count: 7})
+	c.noticed(ration.Notice{Kind: ration.SpentByOthers, Account: "b", Count: 5})
+	c.noticed(ration.Notice{Kind: ration.LimitLearnt, Account: "a", Theirs: []ration.Limit{ration.PerHour(5), ration.PerDay(7)}})
+	told := c.heard()
+	require.Empty(t, c.heard())
+	for i, want := range []string{"", "", "token a has other limits, the provider says: 5/1h and 7/24h"} {
+		require.Equal(t, want, all.hear(told[i]))
+	}
+	require.Empty(t, all.hear(told[2]), "another process hears it too")
+	told[2].Limits = []string{"9/1h"}
+	require.NotEmpty(t, all.hear(told[2]))
+	require.Equal(t, heard{Limits: told[2:], Others: 12}, all.heard)
+}
