@@ -33,7 +33,8 @@ type errand struct {
 	pauses    backoff.BackOff
 	least     time.Duration // the first of pauses, without what is added by chance
 	barred    []string      // accounts that are not to be tried again
-	doubted   []Grant       // those on which it was not authorised, and no more
+	doubted   []Grant       // those on which it was not authorised, and no more: one of each token
+	doubtful  int           // answers that said so
 }
 
 // A move is what comes after an answer, or a failure.
@@ -172,12 +173,13 @@ func (e *errand) afterRefusal(f *Feedback, grant Grant) move {
 // shows; if none does, one answer alone is believed to be about what was asked for.
 func (e *errand) afterUnauthorized(grant Grant) move {
 	t := e.transport
-	strikes := t.Pool.strike(grant.Token)
-	e.doubted = append(e.doubted, grant)
-	if strikes > 1 {
-		t.setAside(e.req, grant, ReasonUnauthorized, min(t.probeEvery(), firstProbe<<min(strikes-2, 16)))
+	if !e.doubts(grant.Token) {
+		e.doubted = append(e.doubted, grant)
+		if strikes := t.Pool.strike(grant.Token); strikes > 1 {
+			t.setAside(e.req, grant, ReasonUnauthorized, min(t.probeEvery(), firstProbe<<min(strikes-2, 16)))
+		}
 	}
-	if !t.Pool.others(grant.account, grant.Token) || len(e.doubted) >= mostDoubted {
+	if e.doubtful++; e.doubtful >= mostDoubtful || !t.Pool.others(grant.account, e.doubts) {
 		e.barred = append(e.barred, grant.account)
 	}
 	return move{again: true, free: true, kept: true}
@@ -186,9 +188,14 @@ func (e *errand) afterUnauthorized(grant Grant) move {
 const (
 	// A token that is only said not to be authorised is tried again soon at first.
 	firstProbe = time.Minute
-	// So many tokens of one account are tried.
-	mostDoubted = 8
+	// After so many answers no account is tried twice.
+	mostDoubtful = 8
 )
+
+// doubts reports whether a token was not authorised to do what the request is to do.
+func (e *errand) doubts(t Token) bool {
+	return slices.ContainsFunc(e.doubted, func(grant Grant) bool { return grant.Token.id == t.id })
+}
 
 // convict sets aside what was not authorised to do what another token was.
 func (e *errand) convict(other Token) {

@@ -141,10 +141,10 @@ func (p *Pool) setAside(ctx context.Context, t Token, reason Reason, length time
 	b.notify(Notice{Kind: TokenSetAside, Account: t.AccountID(), Token: t.id, Reason: reason, Until: until})
 }
 
-// others reports whether the account has another token in the pool.
-func (p *Pool) others(account string, t Token) bool {
+// others reports whether the account has other tokens in the pool than the doubted ones.
+func (p *Pool) others(account string, doubted func(Token) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of := p.turns[account]
-	return of != nil && slices.ContainsFunc(of.tokens, func(o Token) bool { return o.id != t.id })
+	return of != nil && slices.ContainsFunc(of.tokens, func(t Token) bool { return !doubted(t) })
 }
