@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// Where an answer does not say how long, the first pause is about this long; it
-	// doubles with each of the same request.
+	// Where an answer does not say how long, the first pause is this long, if not
+	// longer by what is known of the provider, and up to a half more; it doubles with
+	// each of the same request.
 	firstPause = time.Second
 	// The longest pause of a request that is its own, and nobody else's.
 	longestOwnPause = time.Minute
@@ -30,8 +31,10 @@ type errand struct {
 	left      int           // how often it may be sent again
 	began     time.Time
 	pauses    backoff.BackOff
-	barred    []string // accounts that are not to be tried again
-	doubted   []Grant  // those on which it was not authorised, and no more
+	least     time.Duration // the first of pauses, without what is added by chance
+	barred    []string      // accounts that are not to be tried again
+	doubted   []Grant       // those on which it was not authorised, and no more: one of each token
+	doubtful  int           // answers that said so
 }
 
 // A move is what comes after an answer, or a failure.
@@ -39,6 +42,7 @@ type move struct {
 	again bool
 	wait  time.Duration // that is the request's own: beside what the store keeps
 	free  bool          // it does not count as one of Transport.Retries
+	kept  bool          // the caller is to have the answer if no token is left
 }
 
 // run takes what came of the first sending, sends again as long as that may help, and
@@ -66,13 +70,16 @@ func (e *errand) run(resp *http.Response, err error, grant Grant) (*http.Respons
 		}
 		failed := pass(ctx, next.wait)
 		if failed == nil {
-			grant, failed = t.take(again, e.barred)
+			grant, failed = e.take(again)
 		}
 		if failed != nil {
 			closeBody(again)
 			// The caller is better served by the provider's answer than by ours,
 			// unless it has itself stopped waiting or no token is of any use.
-			if ctx.Err() == nil && !errors.Is(failed, ErrNoToken) {
+			switch {
+			case ctx.Err() != nil:
+				failed = ended(ctx)
+			case next.kept || !errors.Is(failed, ErrNoToken):
 				return resp, err
 			}
 			discard(resp)
@@ -84,12 +91,20 @@ func (e *errand) run(resp *http.Response, err error, grant Grant) (*http.Respons
 	}
 }
 
+// take takes a grant for the next sending, if that is soon enough.
+func (e *errand) take(again *http.Request) (Grant, error) {
+	t := e.transport
+	ctx, stop := context.WithDeadline(again.Context(), e.began.Add(t.retryWithin()))
+	defer stop()
+	return t.take(again.WithContext(ctx), e.barred)
+}
+
 // afterFailure decides after a failure to which there is no answer.
 func (e *errand) afterFailure(err error) move {
 	if e.req.Context().Err() != nil || !idempotent(e.req) || !outlasts(err) {
 		return move{}
 	}
-	return move{again: true, wait: e.pause(longestOwnPause)}
+	return move{again: true, wait: e.pause(0, longestOwnPause)}
 }
 
 // afterAnswer takes in what an answer says, for all, and decides what it means for the
@@ -103,16 +118,22 @@ func (e *errand) afterAnswer(resp *http.Response, grant Grant) move {
 		return move{again: true, free: true}
 	case f.Reason == ReasonUnauthorized:
 		return e.afterUnauthorized(grant)
-	}
-	t.Pool.served(grant.Token)
-	e.convict()
-	switch {
 	case f.Reason == ReasonBilling:
 		t.setAside(e.req, grant, ReasonBilling, t.probeEvery())
+		return move{}
+	case resp.StatusCode >= 500:
+		t.Pool.unknown(grant.Token) // it may not have been looked at
+	default:
+		t.Pool.served(grant.Token)
+		if resp.StatusCode < 400 && !f.Refused {
+			e.convict(grant.Token)
+		}
+	}
+	switch {
 	case f.Refused:
 		return e.afterRefusal(&f, grant)
 	case f.Retryable && idempotent(e.req):
-		return move{again: true, wait: max(e.pause(longestOwnPause), f.AtLeast)}
+		return move{again: true, wait: e.pause(0, longestOwnPause)}
 	case f.Hold.Known && f.Hold.Value > 0:
 		t.silence(e.req, &f, grant, f.Hold.Value)
 	}
@@ -125,7 +146,7 @@ func (e *errand) afterRefusal(f *Feedback, grant Grant) move {
 	t := e.transport
 	wait := f.Wait.Value
 	if !f.Wait.Known {
-		wait = max(e.pause(t.maxPause()), f.AtLeast)
+		wait = e.pause(f.AtLeast, t.maxPause())
 		if f.AtMost > 0 {
 			wait = min(wait, f.AtMost)
 		}
@@ -137,12 +158,13 @@ func (e *errand) afterRefusal(f *Feedback, grant Grant) move {
 		next.wait = wait // too many at once says nothing of a rate
 	case ReasonOverload:
 		next.again = next.again && idempotent(e.req)
-		if next.wait = wait; f.Wait.Known {
-			next.wait = 0
-			t.silence(e.req, f, grant, wait)
+		if !f.Wait.Known || !t.silence(e.req, f, grant, wait) {
+			next.wait = wait
 		}
 	default:
-		t.silence(e.req, f, grant, wait)
+		if !t.silence(e.req, f, grant, wait) {
+			next.wait = wait // the request at least keeps the pause
+		}
 		if f.Reason == ReasonQuota && !grant.away {
 			t.foresee(f, grant)
 		}
@@ -154,43 +176,53 @@ func (e *errand) afterRefusal(f *Feedback, grant Grant) move {
 // shows; if none does, one answer alone is believed to be about what was asked for.
 func (e *errand) afterUnauthorized(grant Grant) move {
 	t := e.transport
-	strikes := t.Pool.strike(grant.Token)
-	e.doubted = append(e.doubted, grant)
-	if strikes > 1 {
-		t.setAside(e.req, grant, ReasonUnauthorized, min(t.probeEvery(), firstProbe<<min(strikes-2, 16)))
+	if !e.doubts(grant.Token) {
+		e.doubted = append(e.doubted, grant)
+		if strikes := t.Pool.strike(grant.Token); strikes > 1 {
+			t.setAside(e.req, grant, ReasonUnauthorized, min(t.probeEvery(), firstProbe<<min(strikes-2, 16)))
+		}
 	}
-	if !t.Pool.others(grant.account, grant.Token) || len(e.doubted) >= mostDoubted {
+	if e.doubtful++; e.doubtful >= mostDoubtful || !t.Pool.others(grant.account, e.doubts) {
 		e.barred = append(e.barred, grant.account)
 	}
-	return move{again: true, free: true}
+	return move{again: true, free: true, kept: true}
 }
 
 const (
 	// A token that is only said not to be authorised is tried again soon at first.
 	firstProbe = time.Minute
-	// So many tokens of one account are tried.
-	mostDoubted = 8
+	// After so many answers no account is tried twice.
+	mostDoubtful = 8
 )
 
+// doubts reports whether a token was not authorised to do what the request is to do.
+func (e *errand) doubts(t Token) bool {
+	return slices.ContainsFunc(e.doubted, func(grant Grant) bool { return grant.Token.id == t.id })
+}
+
 // convict sets aside what was not authorised to do what another token was.
-func (e *errand) convict() {
+func (e *errand) convict(other Token) {
 	for _, grant := range e.doubted {
-		e.transport.setAside(e.req, grant, ReasonUnauthorized, firstProbe)
+		if grant.Token.id != other.id {
+			e.transport.setAside(e.req, grant, ReasonUnauthorized, firstProbe)
+		}
 	}
 	e.doubted = nil
 }
 
 // pause returns the next pause of a request that is told none.
-func (e *errand) pause(longest time.Duration) time.Duration {
-	if e.pauses == nil {
+func (e *errand) pause(least, longest time.Duration) time.Duration {
+	if least = max(least, firstPause); least > e.least {
+		e.least = least
 		e.pauses = backoff.NewExponentialBackOff(
-			backoff.WithInitialInterval(firstPause),
+			backoff.WithInitialInterval(least*5/4),
+			backoff.WithRandomizationFactor(0.2), // so from least to half as much again
 			backoff.WithMultiplier(2),
-			backoff.WithMaxInterval(longest),
+			backoff.WithMaxInterval(e.transport.maxPause()),
 			backoff.WithMaxElapsedTime(0),
 		)
 	}
-	return min(e.pauses.NextBackOff(), longest)
+	return min(max(e.pauses.NextBackOff(), least), longest)
 }
 
 // pass waits, or returns why it does not.

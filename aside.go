@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -91,6 +92,36 @@ func (b *Budget) sortPauses() {
 	if old := b.asides.Load(); old == nil && asides != nil || old != nil && !maps.Equal(*old, asides) {
 		b.asides.Store(&asides)
 	}
+}
+
+// aside returns what is known of a token that is set aside, and whether it is.
+func (b *Budget) aside(t Token) (known TokenAside, is bool) {
+	if asides := b.asides.Load(); asides != nil {
+		known = (*asides)[t.id]
+	}
+	return known, known.Until.After(b.storeNow())
+}
+
+// pauseHere pauses what each worker keeps to by itself: a token, an endpoint. While the
+// store does not answer this one does.
+func (b *Budget) pauseHere(ctx context.Context, id string, length time.Duration) time.Time {
+	until, err := b.pause(ctx, id, length, 0)
+	if err != nil {
+		until = b.storeNow().Add(length)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.notePause(id, until)
+	}
+	return until
+}
+
+// notePause takes in a pause, which lengthens one that is known. It needs mu.
+func (b *Budget) notePause(id string, until time.Time) {
+	if b.known.PausedUntil == nil {
+		b.known.PausedUntil = make(map[string]time.Time)
+	}
+	b.known.PausedUntil[id] = later(b.known.PausedUntil[id], until)
+	b.sortPauses()
 }
 
 // storeNow returns the store's clock as it must stand by now, or this process's if the

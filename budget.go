@@ -201,11 +201,7 @@ func (b *Budget) pause(ctx context.Context, account string, length, apart time.D
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.known.PausedUntil == nil {
-		b.known.PausedUntil = make(map[string]time.Time)
-	}
-	b.known.PausedUntil[account] = until
-	b.sortPauses()
+	b.notePause(account, until)
 	return until, nil
 }
 

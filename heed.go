@@ -19,11 +19,11 @@ func (t *Transport) hear(resp *http.Response, grant Grant) Feedback {
 	return f
 }
 
-// silence pauses, in the whole fleet, what an answer is about. A store that fails here
-// is met again by the next booking, which reports it.
-func (t *Transport) silence(req *http.Request, f *Feedback, grant Grant, length time.Duration) {
+// silence pauses, in the whole fleet, what an answer is about, and reports whether the
+// store knows.
+func (t *Transport) silence(req *http.Request, f *Feedback, grant Grant, length time.Duration) bool {
 	if length = min(length, t.maxPause()).Truncate(time.Microsecond); length <= 0 {
-		return
+		return true
 	}
 	ctx, stop := context.WithTimeout(context.WithoutCancel(req.Context()), handBackWithin)
 	defer stop()
@@ -32,25 +32,30 @@ func (t *Transport) silence(req *http.Request, f *Feedback, grant Grant, length 
 	if f.Reason == ReasonOverload && f.Scope == "" {
 		far = reach{matters: []matter{endpointOf(req)}}
 	}
-	spread := apart(grant.accounts.list[grant.accounts.find(grant.account)])
-	switch {
-	case len(far.matters) > 0:
+	if len(far.matters) > 0 {
 		account := ""
 		if far.account {
 			account = grant.account
 		}
 		for _, m := range far.matters {
-			_, _ = b.pause(ctx, m.pauseID(account), length, 0)
+			b.pauseHere(ctx, m.pauseID(account), length)
 		}
-	case far.account:
-		_, _ = b.pause(ctx, grant.account, length, spread)
-	case len(far.shared) > 0:
-		for _, account := range far.shared {
-			_, _ = b.pause(ctx, account, length, spread)
-		}
-	default:
-		_, _ = b.pause(ctx, "", length, spread/time.Duration(grant.accounts.Len()))
+		return true
 	}
+	spread := apart(grant.accounts.list[grant.accounts.find(grant.account)])
+	accounts := far.shared
+	switch {
+	case far.account:
+		accounts = []string{grant.account}
+	case len(far.shared) == 0:
+		accounts, spread = []string{""}, spread/time.Duration(grant.accounts.Len())
+	}
+	known := true
+	for _, account := range accounts {
+		_, err := b.pause(ctx, account, length, spread)
+		known = known && err == nil
+	}
+	return known
 }
 
 // apart is how far apart the slots are to be of those who wait for the end of a pause:

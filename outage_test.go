@@ -46,6 +46,13 @@ func (s *cutStore) Enter(ctx context.Context, r ration.EnterRequest) error {
 	return s.Store.Enter(ctx, r)
 }
 
+func (s *cutStore) Pause(ctx context.Context, r ration.PauseRequest) (time.Time, error) {
+	if s.cut.Load() {
+		return time.Time{}, errCut
+	}
+	return s.Store.Pause(ctx, r)
+}
+
 func (s *cutStore) Status(ctx context.Context, r ration.StatusRequest) (ration.Status, error) {
 	if s.cut.Load() {
 		return ration.Status{}, errCut

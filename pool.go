@@ -112,6 +112,7 @@ func (p *Pool) Remove(tokens ...Token) {
 // drop needs mu.
 func (p *Pool) drop(t Token) {
 	p.tokens = slices.DeleteFunc(p.tokens, func(o Token) bool { return o.id == t.id })
+	p.absolve(t)
 }
 
 // change wakes all waiting callers. It needs mu.
@@ -154,7 +155,7 @@ func (p *Pool) take(ctx context.Context, cost int, barred []string) (Grant, erro
 		if g.Token, found = p.token(g.account); found {
 			return g, nil
 		}
-		// The account was removed in this very moment.
+		// The account was removed in this very moment, or its token set aside.
 		p.budget.handBackSoon(g.booking(), g.accounts)
 	}
 }
@@ -214,6 +215,15 @@ func (p *Pool) stale() bool {
 // errAllBarred says that a request is for none of the pool's accounts.
 var errAllBarred = errors.New("ration: every account of the pool is barred")
 
+// bars reports whether no account is left but the barred ones.
+func (p *Pool) bars(barred []string) bool {
+	if len(barred) == 0 {
+		return false
+	}
+	_, _, _, err := p.source(barred)
+	return errors.Is(err, errAllBarred)
+}
+
 // without returns the accounts but the barred ones. It needs mu.
 func (p *Pool) without(barred []string) (*Accounts, error) {
 	barred = slices.Clone(barred)
@@ -240,6 +250,7 @@ func (p *Pool) without(barred []string) (*Accounts, error) {
 
 // build makes the list of accounts. It needs mu.
 func (p *Pool) build() error {
+	p.accounts, p.some = nil, nil // where this fails it fails for the next caller too
 	if err := p.budget.check(); err != nil {
 		return err
 	}
@@ -282,7 +293,7 @@ func (p *Pool) build() error {
 	if err != nil {
 		return err
 	}
-	p.accounts, p.some, p.turns, p.revision, p.newest = accounts, nil, turns, current.revision, newest
+	p.accounts, p.turns, p.revision, p.newest = accounts, turns, current.revision, newest
 	return nil
 }
 
@@ -290,7 +301,8 @@ func (p *Pool) build() error {
 func (p *Pool) token(account string) (Token, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.accounts == nil && p.build() != nil {
+	// The answer to the booking may have told that the token is set aside.
+	if p.stale() && p.build() != nil {
 		return Token{}, false
 	}
 	of := p.turns[account]

@@ -2,6 +2,7 @@ package ration
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -85,15 +86,17 @@ func (p *Pool) served(t Token) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s, known := p.suspects[t.id]
-	if !known {
-		return
-	}
-	delete(p.suspects, t.id)
-	p.doubts.Store(len(p.suspects) > 0)
-	if s.aside {
+	aside := p.suspects[t.id].aside
+	p.absolve(t)
+	if aside {
 		p.change()
 	}
+}
+
+// absolve forgets what was said of a token. It needs mu.
+func (p *Pool) absolve(t Token) {
+	delete(p.suspects, t.id)
+	p.doubts.Store(len(p.suspects) > 0)
 }
 
 // unknown takes in that nothing became known of a token that may be a suspect's.
@@ -111,29 +114,37 @@ func (p *Pool) unknown(t Token) {
 }
 
 // strike takes in an answer that a token is not authorised, and no more, and returns how
-// many came in a row.
+// many came in a row. Those of requests that were under way when it was set aside do not
+// count: they tell what is known.
 func (p *Pool) strike(t Token) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.suspects[t.id]
-	s.strikes++
-	p.suspect(t, s)
+	if _, aside := p.budget.aside(t); !aside {
+		s.strikes++
+		p.suspect(t, s)
+	}
 	return s.strikes
 }
 
-// setAside keeps a token from being used, in the whole fleet.
+// setAside keeps a token from being used, in the whole fleet. Callers that wait for it
+// take another.
 func (p *Pool) setAside(ctx context.Context, t Token, reason Reason, length time.Duration) {
 	b := p.budget
-	until, err := b.pause(ctx, asideID(reason, t.id), length, 0)
-	if err == nil {
-		b.notify(Notice{Kind: TokenSetAside, Account: t.AccountID(), Token: t.id, Reason: reason, Until: until})
+	if known, aside := b.aside(t); aside && known.Reason == reason {
+		return // by the answer to another request that was under way
 	}
+	until := b.pauseHere(ctx, asideID(reason, t.id), length)
+	p.mu.Lock()
+	p.change()
+	p.mu.Unlock()
+	b.notify(Notice{Kind: TokenSetAside, Account: t.AccountID(), Token: t.id, Reason: reason, Until: until})
 }
 
-// others reports whether the account has another token in the pool.
-func (p *Pool) others(account string, t Token) bool {
+// others reports whether the account has other tokens in the pool than the doubted ones.
+func (p *Pool) others(account string, doubted func(Token) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of := p.turns[account]
-	return of != nil && len(of.tokens) > 1
+	return of != nil && slices.ContainsFunc(of.tokens, func(t Token) bool { return !doubted(t) })
 }

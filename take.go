@@ -33,6 +33,7 @@ func (t *Transport) take(req *http.Request, barred []string) (Grant, error) {
 			return grant, err
 		}
 		// The pause was made while the request waited for its slot.
+		t.Pool.unknown(grant.Token)
 		t.handBack(grant)
 	}
 }
@@ -43,7 +44,7 @@ func (t *Transport) hold(ctx context.Context, req *http.Request, barred []string
 	b := t.Pool.budget
 	for {
 		pauses := b.matters.Load()
-		if pauses == nil {
+		if pauses == nil || t.Pool.bars(barred) {
 			return barred, nil
 		}
 		stored := b.storeNow()
@@ -53,7 +54,7 @@ func (t *Transport) hold(ctx context.Context, req *http.Request, barred []string
 				return barred, nil
 			}
 			some = append(some, barred...)
-			if _, _, _, err := t.Pool.source(some); !errors.Is(err, errAllBarred) {
+			if !t.Pool.bars(some) {
 				return some, nil
 			}
 			until = free

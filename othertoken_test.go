@@ -1,0 +1,146 @@
+package ration_test
+
+import (
+	"fmt"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+// A crawler with two tokens, one of which was refused for half an hour, slept 1799.6 s
+// and then did so again (airbytehq/airbyte-python-cdk#1117). The fleet goes on at once
+// on the other, and comes back to the first when its time is over.
+func TestACrawlGoesOnAtOnceOnTheOtherToken(t *testing.T) {
+	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+		ours.Limits = []ration.Limit{ration.PerHour(5000)}
+		api := newProvider(refusing(1, "Retry-After", "1799.6"))
+		var clients []*http.Client
+		for _, b := range []*ration.Budget{ours, peer(ours)} {
+			clients = append(clients, &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, tokens("a", "b")...)}})
+		}
+		for i := range 100 {
+			require.Equal(t, http.StatusOK, get(t, clients[i%2], "http://api.test/").StatusCode)
+		}
+		require.Zero(t, time.Since(api.begun))
+		refused := api.tokens()[0]
+		require.Len(t, api.timesOf(refused), 1)
+
+		time.Sleep(1799600*time.Millisecond - time.Microsecond)
+		for i := range 4 {
+			get(t, clients[i%2], "http://api.test/")
+		}
+		require.Len(t, api.timesOf(refused), 1)
+		time.Sleep(time.Microsecond)
+		for i := range 4 {
+			get(t, clients[i%2], "http://api.test/")
+		}
+		require.Greater(t, len(api.timesOf(refused)), 1)
+	})
+}
+
+// Three tokens of one user have one quota: a refusal of one is one of all.
+func TestTokensOfOneAccountAreRefusedTogether(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(100)}
+		all := tokens("a", "b", "c")
+		for i := range all {
+			all[i].Account = "one user"
+		}
+		pool := ration.NewPool(b, all...)
+		api := newProvider(refusing(1, "Retry-After", "600"))
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: pool}}
+		get(t, client, "http://api.test/")
+		for range 4 {
+			time.Sleep(time.Minute)
+			get(t, client, "http://api.test/")
+		}
+		require.Equal(t, seconds(0, 600, 660, 720, 780, 840), api.times())
+		for _, token := range all {
+			remaining(t, b, token, 100-6)
+			require.Len(t, api.timesOf(map[string]string{all[0].ID(): "a", all[1].ID(): "b", all[2].ID(): "c"}[token.ID()]), 2, "they take turns")
+		}
+		left, err := pool.Remaining(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 100-6, left)
+	})
+}
+
+// What the tokens share is not tried on another of them: the fleet waits. An object is
+// shared by all who call about it, and others may be called about.
+func TestWhatTokensShareIsNotTriedOnAnother(t *testing.T) {
+	const tenMinutes = 10 * time.Minute
+	object := `{"17841400000000001":[{"type":"instagram","call_count":100,"total_time":5,"total_cputime":5,"estimated_time_to_regain_access":10}]}`
+	for _, row := range []struct {
+		name, provider string
+		says           reply
+		again, other   time.Duration // when the request goes again, and one about something else
+	}{
+		{"app", "meta", reply{400, `{"error":{"code":4,"type":"OAuthException"}}`, append([]string{"Retry-After", "600"}, isJSON...)}, tenMinutes, tenMinutes},
+		{"project", "google", reply{429, `{"error":{"status":"RESOURCE_EXHAUSTED"}}`, append([]string{"Retry-After", "600"}, isJSON...)}, tenMinutes, tenMinutes},
+		{"address", "ncbi", reply{429, `{"error":"API rate limit exceeded"}`, append([]string{"Retry-After", "600"}, isJSON...)}, tenMinutes, tenMinutes},
+		{"object that is named", "meta", reply{400, `{"error":{"code":80002,"type":"OAuthException"}}`, append([]string{"X-Business-Use-Case-Usage", object}, isJSON...)}, tenMinutes, 0},
+		{"object that is not", "stripe", reply{429, "{}", append([]string{"Stripe-Rate-Limited-Reason", "resource-specific", "Retry-After", "600"}, isJSON...)}, tenMinutes, 0},
+		{"user", "github", reply{403, `{"message":"API rate limit exceeded for user ID 1."}`, append([]string{"Retry-After", "600"}, isJSON...)}, 0, 0},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+				ours.Limits = []ration.Limit{ration.PerHour(100)}
+				p := preset(t, row.provider)
+				p.Attach, p.Cost = nil, nil
+				api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+					if n == 1 {
+						return row.says.to(req), nil
+					}
+					return served.to(req), nil
+				})
+				worker := func(b *ration.Budget) *http.Client {
+					return &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(b, tokens("a", "b", "c")...)}}
+				}
+				done := make(chan time.Duration, 2)
+				go func() {
+					get(t, worker(ours), "http://api.test/v1/17841400000000001/media")
+					done <- time.Since(api.begun)
+				}()
+				time.Sleep(time.Second)
+				them := worker(peer(ours))
+				get(t, them, "http://api.test/v1/17841400000000002/media")
+				require.InDelta(t, max(row.other, time.Second).Seconds(), time.Since(api.begun).Seconds(), 1)
+				// And for whoever comes to the object next.
+				get(t, them, "http://api.test/v1/17841400000000001/media")
+				require.InDelta(t, max(row.again, row.other, time.Second).Seconds(), time.Since(api.begun).Seconds(), 2)
+				require.InDelta(t, row.again.Seconds(), (<-done).Seconds(), 2)
+				require.Equal(t, 4, len(api.all()))
+			})
+		})
+	}
+}
+
+// An account that stands for the address is paused in place of all, so that requests
+// that do not leave from there go on.
+func TestASharedAccountIsPausedInPlaceOfAll(t *testing.T) {
+	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+		ours.Limits = []ration.Limit{ration.PerHour(100)}
+		theirs := peer(ours)
+		for i, b := range []*ration.Budget{ours, theirs} {
+			b.Shared = []ration.Account{{ID: fmt.Sprintf("address-%d", i), Scope: ration.ScopeIP, Limits: []ration.Limit{ration.PerHour(1000)}}}
+		}
+		api := newProvider(refusing(1, "Retry-After", "600"))
+		p := preset(t, "ncbi")
+		p.Attach = nil
+		here := &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(ours, tokens("a", "b")...)}}
+		there := &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(theirs, tokens("a", "b")...)}}
+		done := make(chan struct{})
+		go func() {
+			get(t, here, "http://api.test/")
+			close(done)
+		}()
+		time.Sleep(time.Second)
+		get(t, there, "http://api.test/")
+		<-done
+		require.Equal(t, seconds(0, 1, 600), api.times())
+	})
+}

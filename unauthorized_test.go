@@ -1,0 +1,211 @@
+package ration_test
+
+import (
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+// A 401 that does not say what is wrong may be about the token, or about what was asked
+// for.
+
+// inTurn answers a token's requests in turn, and all behind them as the last; it serves
+// those of other tokens.
+func inTurn(said map[string][]reply) func(int, *http.Request) (*http.Response, error) {
+	var mu sync.Mutex
+	return func(_ int, req *http.Request) (*http.Response, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		secret := secretOf(req)
+		replies := said[secret]
+		if len(replies) == 0 {
+			return served.to(req), nil
+		}
+		if len(replies) > 1 {
+			said[secret] = replies[1:]
+		}
+		return replies[0].to(req), nil
+	}
+}
+
+// Where another token may do what the first may not it is the first, in the whole fleet:
+// it is tried again after a minute, and then less and less often.
+func TestATokenThatAnotherOutdoesIsSetAside(t *testing.T) {
+	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+		ours.Limits = []ration.Limit{ration.PerHour(1000)}
+		api := newProvider(byToken(map[string]reply{"bad": unauthorized}))
+		var clients []*http.Client
+		for _, b := range []*ration.Budget{ours, peer(ours)} {
+			clients = append(clients, &http.Client{Transport: &ration.Transport{Base: api, ProbeEvery: 3 * time.Minute,
+				Pool: ration.NewPool(b, tokens("bad", "good")...)}})
+		}
+		ask := func(i int) {
+			for range 2 { // so that either token has its turn
+				require.Equal(t, http.StatusOK, get(t, clients[i], "http://api.test/").StatusCode)
+			}
+			time.Sleep(5 * time.Second)
+		}
+		for len(api.timesOf("bad")) == 0 {
+			ask(0)
+		}
+		ask(1) // learns of it
+		first := api.timesOf("bad")[0]
+		for time.Since(api.begun) < 15*time.Minute {
+			ask(0)
+		}
+		var after []time.Duration
+		for _, at := range api.timesOf("bad") {
+			after = append(after, at-first)
+		}
+		require.Equal(t, seconds(0, 60, 120, 240, 420, 600, 780), after)
+		require.NotContains(t, api.tokens()[len(api.all())-10:], "bad")
+		for range 10 {
+			ask(1)
+		}
+		require.Len(t, api.timesOf("bad"), 7, "the others keep to it")
+	})
+}
+
+// The caller gets the provider's answer, since there is none that says more.
+func TestThe401OfTheOnlyTokenIsTheCallers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		only := ration.NewToken("only")
+		api := newProvider(inTurn(map[string][]reply{"only": {{401, "not you", nil}}}))
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(100)), only)}}
+		for range 2 {
+			resp, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
+			require.NoError(t, err)
+			require.Equal(t, 401, resp.StatusCode)
+			require.Equal(t, "not you", drain(t, resp))
+		}
+		// The second in a row was believed to be about the token.
+		aside := ration.TokenAside{ID: only.ID(), Account: only.ID(), Reason: ration.ReasonUnauthorized, Until: api.begun.Add(time.Minute)}
+		_, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
+		requireAside(t, err, aside)
+		time.Sleep(time.Minute)
+		require.Equal(t, 401, get(t, client, "http://api.test/").StatusCode)
+		require.Equal(t, seconds(0, 0, 60), api.times())
+	})
+}
+
+func TestAnAnswerInBetweenClearsA401(t *testing.T) {
+	for _, row := range []struct {
+		between reply
+		clears  bool
+	}{
+		{served, true},
+		{reply{status: 404}, true},
+		{reply{status: 500}, false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			api := newProvider(inTurn(map[string][]reply{"only": {unauthorized, row.between, unauthorized, row.between, unauthorized}}))
+			client := &http.Client{Transport: &ration.Transport{Base: api, Retries: -1,
+				Pool: ration.NewPool(newBudget(ration.PerHour(100)), ration.NewToken("only"))}}
+			for range 3 {
+				get(t, client, "http://api.test/")
+			}
+			resp, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
+			if !row.clears {
+				require.ErrorIs(t, err, ration.ErrNoToken)
+				return
+			}
+			require.NoError(t, err)
+			require.Equal(t, row.between.status, resp.StatusCode)
+			drain(t, resp)
+		})
+	}
+}
+
+// What none of the tokens may do is refused to the caller, and no token blamed.
+func TestA401OfEachTokenBlamesNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(ration.PerHour(100))
+		b.Noticed = func(n ration.Notice) { t.Errorf("noticed: %v", n) }
+		all := tokens("a", "b", "c", "d")
+		all[2].Account, all[3].Account = "one", "one"
+		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
+			if req.URL.Path == "/private" {
+				return unauthorized.to(req), nil
+			}
+			return served.to(req), nil
+		})
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, all...)}}
+		require.Equal(t, 401, get(t, client, "http://api.test/private").StatusCode)
+		require.Contains(t, api.tokens(), "a")
+		require.Contains(t, api.tokens(), "b")
+		for range 20 {
+			time.Sleep(time.Second)
+			require.Equal(t, 200, get(t, client, "http://api.test/").StatusCode)
+		}
+		require.Equal(t, 401, get(t, client, "http://api.test/private").StatusCode)
+	})
+}
+
+// What came of the other token must be a success: that it was refused, or that the
+// server failed, says nothing of the first.
+func TestOnlyASuccessOfAnotherTokenBlamesTheFirst(t *testing.T) {
+	for _, other := range []reply{{status: 500}, {status: 404}, {status: 429}, {401, "", nil}} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBudget(ration.PerHour(100))
+			b.Noticed = func(n ration.Notice) { t.Errorf("after a %d: %v", other.status, n) }
+			api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+				if n == 1 {
+					return unauthorized.to(req), nil
+				}
+				return other.to(req), nil
+			})
+			client := &http.Client{Transport: &ration.Transport{Base: api, Retries: -1, Pool: ration.NewPool(b, tokens("a", "b")...)}}
+			require.Equal(t, other.status, get(t, client, "http://api.test/").StatusCode)
+			require.ElementsMatch(t, []string{"a", "b"}, api.tokens())
+		})
+	}
+}
+
+// A token that was served after all is not blamed by its own success.
+func TestATokenIsNotOutdoneByItself(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(ration.PerHour(100))
+		b.Noticed = func(n ration.Notice) { require.Equal(t, ration.ReasonDeadToken, n.Reason) }
+		all := tokens("a", "b")
+		all[0].Account, all[1].Account = "one", "one"
+		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+			return []reply{unauthorized, deadByCode, served}[n-1].to(req), nil
+		})
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, all...)}}
+		require.Equal(t, 200, get(t, client, "http://api.test/").StatusCode)
+		require.Equal(t, []string{"a", "b", "a"}, api.tokens())
+	})
+}
+
+// Many answers to requests that were under way together are no worse than two.
+func TestManyA401AtOnceSetAsideForAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		only := ration.NewToken("only")
+		b := newBudget(ration.PerHour(1000))
+		told := 0
+		b.Noticed = func(ration.Notice) { told++ }
+		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
+			time.Sleep(time.Second)
+			return unauthorized.to(req), nil
+		})
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, only)}}
+		var callers sync.WaitGroup
+		for range 64 {
+			callers.Go(func() { require.Equal(t, 401, get(t, client, "http://api.test/").StatusCode) })
+		}
+		callers.Wait()
+		require.Equal(t, 1, told)
+		_, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
+		requireAside(t, err, ration.TokenAside{ID: only.ID(), Account: only.ID(), Reason: ration.ReasonUnauthorized, Until: api.begun.Add(61 * time.Second)})
+		time.Sleep(time.Minute)
+		get(t, client, "http://api.test/")
+		_, err = client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
+		requireAside(t, err, ration.TokenAside{ID: only.ID(), Account: only.ID(), Reason: ration.ReasonUnauthorized, Until: api.begun.Add(182 * time.Second)})
+	})
+}
