@@ -50,6 +50,12 @@ type move struct {
 func (e *errand) run(resp *http.Response, err error, grant Grant) (*http.Response, error) {
 	t, ctx := e.transport, e.req.Context()
 	e.left, e.began = t.retries(), time.Now()
+	panics := true // as a function of the caller's may
+	defer func() {
+		if panics {
+			discard(resp)
+		}
+	}()
 	for {
 		var next move
 		if err != nil {
@@ -59,21 +65,25 @@ func (e *errand) run(resp *http.Response, err error, grant Grant) (*http.Respons
 			next = e.afterAnswer(resp, grant)
 		}
 		if !next.again || !next.free && e.left <= 0 || time.Since(e.began)+next.wait > t.retryWithin() {
+			panics = false
 			return resp, err
 		}
 		again, replayable := rewind(e.req)
 		if !replayable {
+			panics = false
 			return resp, err
 		}
 		if !next.free {
 			e.left--
 		}
 		failed := pass(ctx, next.wait)
-		if failed == nil {
+		if failed != nil {
+			closeBody(again)
+		} else {
 			grant, failed = e.take(again)
 		}
 		if failed != nil {
-			closeBody(again)
+			panics = false
 			// The caller is better served by the provider's answer than by ours,
 			// unless it has itself stopped waiting or no token is of any use.
 			switch {
@@ -86,7 +96,7 @@ func (e *errand) run(resp *http.Response, err error, grant Grant) (*http.Respons
 			return nil, failed
 		}
 		discard(resp)
-		e.req = again
+		resp, e.req = nil, again
 		resp, err = t.send(again, grant)
 	}
 }

@@ -7,9 +7,15 @@ import (
 	"time"
 )
 
-// take takes a grant for the request, from other accounts than the barred ones. It
-// holds the request back while it is a part of what is paused in the whole fleet.
-func (t *Transport) take(req *http.Request, barred []string) (Grant, error) {
+// take takes a grant for the request, from other accounts than the barred ones, or
+// closes the request's body. It holds the request back while it is a part of what is paused in the whole fleet.
+func (t *Transport) take(req *http.Request, barred []string) (grant Grant, err error) {
+	taken := false
+	defer func() {
+		if !taken { // also where a function of the caller's panics
+			closeBody(req)
+		}
+	}()
 	if t.Pool == nil {
 		return Grant{}, errors.New("ration: Transport.Pool is nil: set it to ration.NewPool(budget, tokens...)")
 	}
@@ -29,8 +35,12 @@ func (t *Transport) take(req *http.Request, barred []string) (Grant, error) {
 		if errors.Is(err, errAllBarred) && len(now) > len(barred) {
 			continue // one of the pauses has just begun
 		}
-		if err != nil || !t.bars(req, grant) {
-			return grant, err
+		if err != nil {
+			return Grant{}, err
+		}
+		if !t.bars(req, grant) {
+			taken = true
+			return grant, nil
 		}
 		// The pause was made while the request waited for its slot.
 		t.Pool.unknown(grant.Token)

@@ -95,7 +95,6 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	grant, err := t.take(req, nil)
 	if err != nil {
-		closeBody(req)
 		return nil, err
 	}
 	resp, err := t.send(req, grant)
@@ -170,11 +169,20 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 		k.gate.pass(req.Context())
 		way.teller = k
 	}
+	given := false
+	defer func() {
+		if !given { // a function of the caller's has panicked
+			closeBody(req)
+			way.back(-1)
+			t.handBack(grant)
+		}
+	}()
 	if t.Granted != nil {
 		t.Granted(req, grant)
 	}
 	tried := beginAttempt(req.Context(), t.AttemptTimeout)
 	out := t.attached(req, httptrace.WithClientTrace(tried.ctx, &way.trace), grant.Token)
+	given = true
 	resp, err := tried.answered(t.base().RoundTrip(out))
 	if at, times := way.left(); times > 0 {
 		grant.left(req.Context(), at, times)
