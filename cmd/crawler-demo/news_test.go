@@ -2,6 +2,7 @@ package main
 
 import (
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,14 +70,22 @@ func TestAnnouncedLimitIsLearnt(t *testing.T) {
 	require.Contains(t, stderr, "\nlearnt      "+short(got.Heard.Limits[0].Token)+": 10/1h:fixed-window,first-use\n")
 }
 
-// GitHub refuses with 403, which would else be a failure.
+// Slack refuses with 200, which would else be an answer for good.
 func TestRefusalIsKnownByTheProvider(t *testing.T) {
-	s := newGitHub(t, &simulated.Provider{RefuseFirst: 1, RefuseFirstFor: time.Second})
-	status, stdout, stderr := run(t, new(app), s.args("-provider", "github", "-json")...)
+	var calls atomic.Int32
+	base, crawl := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		if calls.Add(1) == 1 {
+			w.Header().Set("Retry-After", "1")
+			_, _ = w.Write([]byte(`{"ok":false,"error":"ratelimited"}`))
+			return
+		}
+		_, _ = w.Write([]byte(`{"ok":true}`))
+	})
+	status, s, stderr := crawl(base+"/api/users.list\n", "-provider", "slack")
 	require.Equal(t, exitNotDone, status, stderr)
-	got := parseSummary(t, stdout)
-	require.Equal(t, []int{21, 20, 1, 0}, []int{got.Requests, got.OK, got.Refused, got.Failed})
-	s.requireWhole(t)
+	require.Equal(t, []int{2, 1, 1, 0}, []int{s.Requests, s.OK, s.Refused, s.Failed})
+	require.Equal(t, `{"ok":true}`, *records(t, base, s.Out)["/api/users.list"].Body)
 }
 
 // A refusal can have the status of an answer for good.
