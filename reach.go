@@ -35,19 +35,19 @@ func isWhole(name string) bool {
 // scopeOf returns the scope of what an answer says: its own, or that of the window that
 // has nothing left, or the provider's usual one.
 func scopeOf(f *Feedback, byDefault Scope) Scope {
-	w := f.binding()
-	if f.Scope != "" || w == nil || !w.exhausted() {
-		if f.Scope == "" {
+	scope, w := f.Scope, f.binding()
+	if scope == "" {
+		if w == nil || !w.exhausted() {
 			return byDefault
 		}
-		return f.Scope
-	}
-	scope := w.Scope
-	if scope == "" && !isWhole(w.Name) && !w.Length.Known {
-		scope = Scope(w.Name) // one of the resources that are counted for themselves
+		if scope = w.Scope; scope == "" && !isWhole(w.Name) && !w.Length.Known {
+			scope = Scope(w.Name) // one of the resources that are counted for themselves
+		}
 	}
 	for part := range strings.SplitSeq(string(scope), "+") {
-		if one := Scope(part); slices.Contains(holderScopes, one) || slices.Contains(commonScopes, one) {
+		one := Scope(part)
+		whose := slices.Contains(holderScopes, one) || slices.Contains(commonScopes, one) || slices.Contains(objectScopes, one)
+		if whose {
 			return scope
 		}
 	}

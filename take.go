@@ -27,50 +27,66 @@ func (t *Transport) take(req *http.Request, barred []string) (grant Grant, err e
 		ctx = WithScopes(ctx, t.Scopes(req)...)
 	}
 	for {
-		now, err := t.hold(ctx, req, barred)
+		now, free, err := t.hold(ctx, req, barred)
 		if err != nil {
 			return Grant{}, err
 		}
-		grant, err := t.Pool.take(ctx, cost, now)
-		if errors.Is(err, errAllBarred) && len(now) > len(barred) {
-			continue // one of the pauses has just begun
-		}
-		if err != nil {
-			return Grant{}, err
-		}
-		if !t.bars(req, grant) {
+		grant, err := t.takeBefore(ctx, cost, now, free)
+		switch {
+		case err == nil && !t.bars(req, grant):
 			taken = true
 			return grant, nil
+		case err == nil:
+			// The pause was made while the request waited for its slot.
+			t.Pool.unknown(grant.Token)
+			t.handBack(grant)
+		case errors.Is(err, errAllBarred) && len(now) > len(barred):
+			// One of the pauses has just begun.
+		case free > 0 && ctx.Err() == nil && (errors.Is(err, ErrExhausted) || errors.Is(err, context.DeadlineExceeded)):
+			// An account that is paused for the request is free before the others.
+			if err := t.Pool.budget.sleepUntil(ctx, free); err != nil {
+				return Grant{}, err
+			}
+		default:
+			return Grant{}, err
 		}
-		// The pause was made while the request waited for its slot.
-		t.Pool.unknown(grant.Token)
-		t.handBack(grant)
 	}
 }
 
-// hold waits for the end of what keeps the request back on every account, and returns
-// the accounts that it is not to be charged to.
-func (t *Transport) hold(ctx context.Context, req *http.Request, barred []string) ([]string, error) {
+// takeBefore takes a grant whose slot is not later than that; zero: any.
+func (t *Transport) takeBefore(ctx context.Context, cost int, barred []string, within time.Duration) (Grant, error) {
+	if within > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, within)
+		defer stop()
+	}
+	return t.Pool.take(ctx, cost, barred)
+}
+
+// hold waits for the end of what keeps the request back on every account. It returns
+// the accounts that it is not to be charged to, and when the first of those that are
+// paused is free again; zero: none is.
+func (t *Transport) hold(ctx context.Context, req *http.Request, barred []string) ([]string, time.Duration, error) {
 	b := t.Pool.budget
 	for {
 		pauses := b.matters.Load()
-		if pauses == nil || t.Pool.bars(barred) {
-			return barred, nil
+		if pauses == nil {
+			return barred, 0, nil
 		}
 		stored := b.storeNow()
 		some, free, until := pauses.bar(mattersOf(req, t.scopes(req)), stored)
 		if until.IsZero() {
 			if len(some) == 0 {
-				return barred, nil
+				return barred, 0, nil
 			}
 			some = append(some, barred...)
-			if !t.Pool.bars(some) {
-				return some, nil
+			if _, _, _, err := t.Pool.source(some); !errors.Is(err, errAllBarred) {
+				return some, free.Sub(stored), nil
 			}
 			until = free
 		}
 		if err := b.sleepUntil(ctx, until.Sub(stored)); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 	}
 }
