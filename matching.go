@@ -63,17 +63,17 @@ func (w *Window) isOf(l Limit, limits []Limit, costs bool) bool {
 	if slices.ContainsFunc(limits, func(o Limit) bool { return named(o.Scope) }) {
 		return false
 	}
+	// A part of what the account may ask for has another limit, as a rule.
+	same := w.Limit.Known && w.Limit.Value == int64(l.atOnce())
 	for _, part := range [...]Scope{ScopeEndpoint, ScopeBucket, ScopeObject, ScopeResource, ScopeIssue, ScopePage} {
-		if w.Scope.Has(part) {
+		if w.Scope.Has(part) && !same {
 			return false
 		}
 	}
-	if w.Length.Known {
+	if w.Length.Known && !w.percent() {
 		return w.lasts(l)
 	}
-	switch w.Name {
-	case "", "core", "default", "requests":
-	default:
+	if !isWhole(w.Name) && !w.percent() && !same {
 		return false
 	}
 	// Of one whose length is not told it can only be said where there is one limit.
@@ -85,6 +85,9 @@ func (w *Window) isOf(l Limit, limits []Limit, costs bool) bool {
 	}
 	return alike == 1
 }
+
+// percent reports whether the window is told as a share of a limit that is not.
+func (w *Window) percent() bool { return w.UsedPercent.Known && !w.Limit.Known && !w.Remaining.Known }
 
 // lasts reports whether a window of known length is as long as a limit's.
 func (w *Window) lasts(l Limit) bool {

@@ -53,6 +53,9 @@ const (
 	// SpentByOthers: the provider has counted Count units of an account that the log
 	// did not have, and has now: others spend its token.
 	SpentByOthers
+	// LimitShared: others spend an account too, and of its limits, Ours, only Theirs
+	// rule from now on; or all of them again.
+	LimitShared
 	// TokenSetAside: the provider has said that no wait helps a token.
 	TokenSetAside
 )
@@ -74,6 +77,8 @@ func (k NoticeKind) String() string {
 		return "LimitLearnt"
 	case SpentByOthers:
 		return "SpentByOthers"
+	case LimitShared:
+		return "LimitShared"
 	case TokenSetAside:
 		return "TokenSetAside"
 	}
@@ -98,6 +103,8 @@ func (n Notice) String() string {
 		return fmt.Sprintf("budget %s: account %s: the provider allows %s in place of %s", n.Budget, n.Account, listLimits(n.Theirs), listLimits(n.Ours))
 	case SpentByOthers:
 		return fmt.Sprintf("budget %s: account %s: others have spent %d units", n.Budget, n.Account, n.Count)
+	case LimitShared:
+		return fmt.Sprintf("budget %s: account %s: others spend it too; %s of %s is used from now on", n.Budget, n.Account, listLimits(n.Theirs), listLimits(n.Ours))
 	case TokenSetAside:
 		return fmt.Sprintf("budget %s: token %s is set aside until %s: %s", n.Budget, n.Token, n.Until.UTC().Format(time.RFC3339), n.Reason)
 	}

@@ -30,7 +30,8 @@ type Pool struct {
 	turns    map[string]*turn
 	changed  chan struct{} // closed when the tokens change
 
-	learnt   map[string][]Limit     // by account, what the provider has announced
+	given    map[string][]Limit     // by account, those of the budget or the token
+	learnt   map[string]lesson      // by account, what is known better
 	asides   *map[string]TokenAside // the budget's when they were made
 	until    time.Time              // when they are to be made anew; zero: never
 	suspects map[string]suspect     // by the token's ID
@@ -81,21 +82,35 @@ func (p *Pool) learn(account Account, limits []Limit) bool {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if slices.Equal(p.learnt[account.ID], limits) {
+	if slices.Equal(p.learnt[account.ID].limits, limits) {
 		return false
 	}
-	if p.learnt == nil {
-		p.learnt = make(map[string][]Limit)
-	}
-	p.learnt[account.ID] = limits
+	p.teach(account.ID, limits)
 	b.mu.Lock()
 	if set := nameLimits(widened.Limits); b.ruled[account.ID].set != set {
+		// A revision is that of all accounts: what rules the others is to go on.
+		for id, other := range b.ruled {
+			if id != account.ID && p.given[id] != nil {
+				p.teach(id, other.limits)
+			}
+		}
 		b.raise()
 		b.notes(account.ID, set, widened.Limits)
 	}
 	b.mu.Unlock()
 	p.change()
 	return true
+}
+
+// A lesson is limits that rule in place of those that were given.
+type lesson struct{ limits, given []Limit }
+
+// teach needs mu.
+func (p *Pool) teach(account string, limits []Limit) {
+	if p.learnt == nil {
+		p.learnt = make(map[string]lesson)
+	}
+	p.learnt[account] = lesson{limits, p.given[account]}
 }
 
 // Remove takes tokens out of the pool. A caller that waits for one of them takes
@@ -262,17 +277,20 @@ func (p *Pool) build() error {
 	if err != nil {
 		return err
 	}
-	byID := make(map[string]Account, len(p.tokens))
+	byID, given := make(map[string]Account, len(p.tokens)), make(map[string][]Limit, len(p.tokens))
 	turns := make(map[string]*turn, len(p.tokens))
 	for i, t := range tokens {
 		account, err := p.budget.account(t, current)
 		if err != nil {
 			return fmt.Errorf("token %d of the pool: %w", i+1, err)
 		}
-		if limits := p.learnt[account.ID]; limits != nil {
-			if account, err = p.budget.widen(account.ID, limits); err != nil {
+		given[account.ID] = account.given
+		if l, known := p.learnt[account.ID]; known && slices.Equal(l.given, account.given) {
+			if account, err = p.budget.widen(account.ID, l.limits); err != nil {
 				return err
 			}
+		} else if known {
+			delete(p.learnt, account.ID) // others were given since
 		}
 		if other, found := byID[account.ID]; found && nameLimits(other.Limits) != nameLimits(account.Limits) {
 			return fmt.Errorf("ration: token %v has other limits than another token of its account %q: "+
@@ -293,7 +311,7 @@ func (p *Pool) build() error {
 	if err != nil {
 		return err
 	}
-	p.accounts, p.turns, p.revision, p.newest = accounts, turns, current.revision, newest
+	p.accounts, p.turns, p.given, p.revision, p.newest = accounts, turns, given, current.revision, newest
 	return nil
 }
 

@@ -7,9 +7,9 @@ import (
 
 // Where others spend a token too, a window is full earlier than the log says, by what
 // they spend between two answers. Answers tell of it too late for the calls that are on
-// their way. So after a refusal that the log did not foresee the fleet keeps less than
-// the whole limit: first a little, twice as much with each further refusal, and again
-// the whole when for a long time nobody else was seen.
+// their way. So while others are seen the fleet keeps less than the whole limit: first a
+// little, twice as much after each refusal that the log did not foresee, and again the
+// whole when for some windows nobody else was seen.
 
 const (
 	// firstReserve is the first share of a limit that is left to others, and
@@ -17,7 +17,7 @@ const (
 	firstReserve = 0.05
 	mostReserve  = 0.5
 	// A reserve is halved when for so many windows nothing was seen of others.
-	quietWindows = 10
+	quietWindows = 3
 )
 
 // reserved returns the limits with a share of each left to others.
@@ -68,6 +68,25 @@ func (k *teller) cut(p *Pool, account Account) {
 	k.rule(p, account, whole, share)
 }
 
+// reserve leaves a first share to others who are seen to go on: what is owed only once
+// may be of long ago.
+func (k *teller) reserve(p *Pool, account Account) {
+	const apart = 50 // in a window
+	now := time.Now()
+	k.mu.Lock()
+	again := !k.owed.IsZero() && now.Sub(k.owed) >= longestWindow(account)/apart
+	if k.owed.IsZero() {
+		k.owed = now
+	}
+	k.mu.Unlock()
+	if !again {
+		return
+	}
+	if whole, ruling, _ := k.limits(p.budget, account); shareOf(whole, ruling) == 0 {
+		k.rule(p, account, whole, firstReserve)
+	}
+}
+
 // relax leaves less to others where nothing was seen of them for long.
 func (k *teller) relax(p *Pool, account Account) {
 	whole, ruling, since := k.limits(p.budget, account)
@@ -86,6 +105,9 @@ func (k *teller) relax(p *Pool, account Account) {
 	}
 	if share /= 2; share < firstReserve/2 {
 		share = 0
+		k.mu.Lock()
+		k.owed = time.Time{}
+		k.mu.Unlock()
 	}
 	k.rule(p, account, whole, share)
 }
@@ -95,7 +117,9 @@ func (k *teller) rule(p *Pool, account Account, whole []Limit, share float64) {
 	k.mu.Lock()
 	k.whole = whole
 	k.mu.Unlock()
-	p.learn(account, reserved(whole, share))
+	if limits := reserved(whole, share); p.learn(account, limits) {
+		p.budget.notify(Notice{Kind: LimitShared, Account: account.ID, Ours: whole, Theirs: limits})
+	}
 }
 
 // limits returns the account's limits, without what is left to others; those that rule;

@@ -24,6 +24,8 @@ const (
 	remembered = 32
 	// What the store said of an account stands for this share of a window.
 	knownShare = 16
+	// Of a bucket the store is asked so often in a window.
+	seldomAsked = 4
 )
 
 // A teller is what a worker knows of what an account's log counts.
@@ -42,6 +44,7 @@ type teller struct {
 	whole   []Limit     // the limits, where a share of them is left to others; nil: those of the account
 	sign    time.Time   // of others, the last that was seen
 	refused time.Time   // when more was left to them last
+	owed    time.Time   // when anything was owed first, since they were seen
 }
 
 // bookedUnits is a booking: its slot, and all units booked before it.
@@ -66,7 +69,12 @@ func (t *Transport) tell(req *http.Request, f *Feedback, grant Grant) (left int)
 	b := t.Pool.budget
 	account := grant.accounts.list[grant.accounts.find(grant.account)]
 	costs := t.Cost != nil || t.provider().Cost != nil
-	all := newsOf(f.Windows, account.Limits, grant.scopes, costs, t.provider())
+	// The limits as the provider has them, not as others are left a share of them.
+	whole := account.Limits
+	if k := b.knows(account.ID); k != nil {
+		whole, _, _ = k.limits(b, account)
+	}
+	all := newsOf(f.Windows, whole, grant.scopes, costs, t.provider())
 	if len(all) == 0 {
 		return -1
 	}
@@ -77,7 +85,7 @@ func (t *Transport) tell(req *http.Request, f *Feedback, grant Grant) (left int)
 	k.relax(t.Pool, account)
 	now := b.storeNow()
 	k.tellResets(ctx, b, account, all, now)
-	k.owe(ctx, b, account, grant, all, now)
+	k.owe(ctx, t.Pool, account, grant, all, now)
 	left = all[0].left
 	for _, n := range all[1:] {
 		left = min(left, n.left)
@@ -159,7 +167,8 @@ func (k *teller) tellResets(ctx context.Context, b *Budget, account Account, all
 
 // owe has the store enter what the provider has counted and the log lacks, if that may
 // be anything.
-func (k *teller) owe(ctx context.Context, b *Budget, account Account, grant Grant, all []news, now time.Time) {
+func (k *teller) owe(ctx context.Context, p *Pool, account Account, grant Grant, all []news, now time.Time) {
+	b := p.budget
 	r := OweRequest{Budget: b.Name, Account: account, Scopes: grant.scopes, Slot: grant.Slot,
 		Counted: make([]int, len(account.Limits)), Now: b.clock()}
 	total, known := totalOf(grant.entry)
@@ -189,6 +198,7 @@ func (k *teller) owe(ctx context.Context, b *Budget, account Account, grant Gran
 		next, owed, again := k.ask(ctx, b, r, total)
 		if owed > 0 {
 			b.notify(Notice{Kind: SpentByOthers, Account: account.ID, Count: owed})
+			k.reserve(p, account)
 		}
 		r, doubtful = next, again
 	}
@@ -228,7 +238,7 @@ func (k *teller) doubts(l Limit, n news, grant Grant, total uint64, known bool, 
 	if l.Algorithm == GCRA {
 		// A bucket that is as full as can be tells nothing: it is where a crawler
 		// keeps it.
-		return now.Before(k.others) && n.counted > slack
+		return n.counted > grant.Cost && (now.Before(k.others) || now.Sub(k.asked) >= l.Window/seldomAsked)
 	}
 	if n.counted <= grant.Cost+slack {
 		return false
