@@ -14,7 +14,7 @@ import (
 const (
 	// firstReserve is the first share of a limit that is left to others, and
 	// mostReserve the largest.
-	firstReserve = 0.05
+	firstReserve = 0.1
 	mostReserve  = 0.5
 	// A reserve is halved when for so many windows nothing was seen of others.
 	quietWindows = 3

@@ -25,7 +25,7 @@ const (
 	// What the store said of an account stands for this share of a window.
 	knownShare = 16
 	// Of a bucket the store is asked so often in a window.
-	seldomAsked = 4
+	seldomAsked = 16
 )
 
 // A teller is what a worker knows of what an account's log counts.

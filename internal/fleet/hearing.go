@@ -33,7 +33,9 @@ func newHeard() *heard {
 
 // noticed is the budget's hook.
 func (h *heard) noticed(n ration.Notice) {
-	fmt.Fprintf(os.Stderr, "process %d: %v\n", os.Getpid(), n)
+	if n.Kind != ration.SpentByOthers { // of which there are many
+		fmt.Fprintf(os.Stderr, "process %d: %v\n", os.Getpid(), n)
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.Notices[n.Kind.String()]++

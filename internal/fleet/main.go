@@ -33,10 +33,21 @@ type order struct {
 	Workers  int
 	Duration time.Duration // which is to end when no call is under way
 
+	Rule           string  // the limit, as ration.ParseLimit reads it, in place of Limit and Window; empty: these
 	Dialect        string  // of the provider; empty: Instagram's
 	SecondaryLimit int     // of each token, in any second; 0: none
 	Stranger       float64 // share of each quota that another client spends while the fleet calls
 	Provider       string  // name of the preset by which the crawlers call; empty: the dialect's, if one is named
+
+	limit ration.Limit
+}
+
+// read reads the limit.
+func (o *order) read() (err error) {
+	if o.limit = (ration.Limit{Max: o.Limit, Window: o.Window}); o.Rule != "" {
+		o.limit, err = ration.ParseLimit(o.Rule)
+	}
+	return err
 }
 
 // A block is what the provider is told to refuse: see simulated.Provider.Block.
@@ -65,6 +76,10 @@ func main() {
 func serve(o order, in *json.Decoder, out io.Writer) error {
 	provider := &simulated.Provider{Limit: o.Limit, Window: o.Window, Tokens: o.Tokens, SecondaryLimit: o.SecondaryLimit,
 		Latency: func() time.Duration { return 20 * time.Millisecond }}
+	if err := o.read(); err != nil {
+		return err
+	}
+	provider.Limit, provider.Window, provider.Burst = o.limit.Max, o.limit.Window, o.limit.Burst
 	if o.Dialect != "" {
 		dialect, err := simulated.DialectNamed(o.Dialect)
 		if err != nil {
@@ -134,13 +149,16 @@ func attach(t *ration.Transport, o order) (err error) {
 // crawl calls the URL until the duration is over. It prints how many calls each worker
 // made, and behind it what it heard.
 func crawl(o order, out io.Writer) error {
+	if err := o.read(); err != nil {
+		return err
+	}
 	client := redis.NewClient(&redis.Options{Addr: o.Redis})
 	defer client.Close()
 	end := time.Now().Add(o.Duration)
 	heard := newHeard()
 	budget := &ration.Budget{
 		Name:    o.Budget,
-		Limits:  []ration.Limit{{Max: o.Limit, Window: o.Window}},
+		Limits:  []ration.Limit{o.limit},
 		Store:   &ration.RedisStore{Client: client},
 		Noticed: heard.noticed,
 	}
@@ -203,7 +221,9 @@ func call(crawler *http.Client, url string, end time.Time) (outcome, error) {
 		return ended, err
 	}
 	defer resp.Body.Close()
-	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+	if _, err := io.Copy(io.Discard, resp.Body); errors.Is(err, context.DeadlineExceeded) {
+		return ended, nil
+	} else if err != nil {
 		return ended, err
 	}
 	if f, _ := ration.FeedbackOf(resp); f.Refused || f.DeadToken {
