@@ -1,6 +1,7 @@
 package ration_test
 
 import (
+	"context"
 	"net/http"
 	"sync"
 	"testing"
@@ -207,5 +208,45 @@ func TestManyA401AtOnceSetAsideForAMinute(t *testing.T) {
 		get(t, client, "http://api.test/")
 		_, err = client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
 		requireAside(t, err, ration.TokenAside{ID: only.ID(), Account: only.ID(), Reason: ration.ReasonUnauthorized, Until: api.begun.Add(182 * time.Second)})
+	})
+}
+
+// A 401 that no other token can better is given at once, though others are held back
+// from where it came.
+func TestThe401OfTheOnlyTokenWaitsForNoPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+			if n == 1 {
+				time.Sleep(5 * time.Second)
+				return unauthorized.to(req), nil
+			}
+			return reply{503, "", []string{"Retry-After", "600"}}.to(req), nil
+		})
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(100)), ration.NewToken("only"))}}
+		ctx, stop := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		callers.Go(func() {
+			defer stop()
+			require.Equal(t, 401, get(t, client, "http://api.test/").StatusCode)
+			require.Equal(t, 5*time.Second, time.Since(api.begun))
+		})
+		synctest.Wait()
+		_, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil).WithContext(ctx))
+		require.ErrorIs(t, err, context.Canceled)
+		callers.Wait()
+	})
+}
+
+// One that is put into the pool anew has nothing against it.
+func TestATokenThatIsAddedAnewIsTrusted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		only := ration.NewToken("only")
+		pool := ration.NewPool(newBudget(ration.PerHour(100)), only)
+		client := &http.Client{Transport: &ration.Transport{Base: newProvider(byToken(map[string]reply{"only": unauthorized})), Pool: pool}}
+		for range 5 {
+			require.Equal(t, 401, get(t, client, "http://api.test/").StatusCode)
+			pool.Remove(only)
+			pool.Add(only)
+		}
 	})
 }
