@@ -204,7 +204,6 @@ func (e *errand) convict(other Token) {
 			e.transport.setAside(e.req, grant, ReasonUnauthorized, firstProbe)
 		}
 	}
-	e.doubted = nil
 }
 
 // pause returns the next pause of a request that is told none.

@@ -72,6 +72,7 @@ func TestWhatIsNoQuotaPausesNoAccount(t *testing.T) {
 	}{
 		{"concurrency", "stripe", reply{429, "{}", append([]string{"Stripe-Rate-Limited-Reason", "global-concurrency"}, isJSON...)}, ration.ReasonConcurrency, 0, false},
 		{"concurrency that tells the wait", "stripe", reply{429, "{}", append([]string{"Stripe-Rate-Limited-Reason", "global-concurrency", "Retry-After", "30"}, isJSON...)}, ration.ReasonConcurrency, 30 * time.Second, false},
+		{"concurrency that tells too long a wait", "stripe", reply{429, "{}", append([]string{"Stripe-Rate-Limited-Reason", "global-concurrency", "Retry-After", "86400"}, isJSON...)}, ration.ReasonConcurrency, time.Hour, false},
 		{"overload", "anthropic", reply{529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, isJSON}, ration.ReasonOverload, 0, false},
 		{"overload that tells the wait", "generic", reply{503, "", []string{"Retry-After", "30"}}, ration.ReasonOverload, 30 * time.Second, true},
 	} {

@@ -250,3 +250,27 @@ func TestATokenThatIsAddedAnewIsTrusted(t *testing.T) {
 		}
 	})
 }
+
+// One token that comes twice for one request is blamed once: what the request asks for
+// may be nobody's.
+func TestOneRequestBlamesATokenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(ration.PerHour(100))
+		b.Noticed = func(n ration.Notice) { t.Errorf("noticed: %v", n) }
+		all := tokens("a", "b")
+		all[0].Account, all[1].Account = "one", "one"
+		var client *http.Client
+		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+			if n == 1 {
+				get(t, client, "http://api.test/public") // it is the first token's turn again
+			}
+			if req.URL.Path == "/public" {
+				return served.to(req), nil
+			}
+			return unauthorized.to(req), nil
+		})
+		client = &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, all...)}}
+		require.Equal(t, 401, get(t, client, "http://api.test/private").StatusCode)
+		require.Equal(t, []string{"a", "b", "a", "b"}, api.tokens())
+	})
+}
