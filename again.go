@@ -27,7 +27,7 @@ const (
 // first of them: most requests need none.
 type errand struct {
 	transport *Transport
-	req       *http.Request // as it is to be sent next
+	req       *http.Request // as the caller made it
 	left      int           // how often it may be sent again
 	began     time.Time
 	pauses    backoff.BackOff
@@ -86,7 +86,6 @@ func (e *errand) run(resp *http.Response, err error, grant Grant) (*http.Respons
 			return nil, failed
 		}
 		discard(resp)
-		e.req = again
 		resp, err = t.send(again, grant)
 	}
 }

@@ -314,5 +314,6 @@ func TestATokenIsNotTriedByOneThatWaits(t *testing.T) {
 		get(t, them, "http://api.test/b")
 		callers.Wait()
 		require.Equal(t, seconds(0, 600, 601, 660), api.times())
+		remaining(t, ours, ration.NewToken("a"), 100-4)
 	})
 }

@@ -260,3 +260,33 @@ func TestRefusedIsCalledForAnyRefusal(t *testing.T) {
 		})
 	}
 }
+
+// What this worker has kept to alone is not loosened by the store, back again, which
+// knows of a shorter pause only.
+func TestAPauseIsNotLoosenedWhenTheStoreIsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(ration.PerHour(100))
+		store := &cutStore{Store: b.Store}
+		b.Store, b.Outage = store, ration.Open
+		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+			switch n {
+			case 1:
+				time.Sleep(20 * time.Second)
+				return reply{503, "", []string{"Retry-After", "5"}}.to(req), nil
+			case 2:
+				return reply{503, "", []string{"Retry-After", "600"}}.to(req), nil
+			}
+			return served.to(req), nil
+		})
+		client := &http.Client{Transport: &ration.Transport{Base: api, Retries: -1, Pool: ration.NewPool(b, ration.NewToken("a"))}}
+		store.cut.Store(true)
+		go get(t, client, "http://api.test/")
+		synctest.Wait()
+		require.Equal(t, 503, get(t, client, "http://api.test/").StatusCode)
+		time.Sleep(10 * time.Second)
+		store.cut.Store(false)
+		time.Sleep(20 * time.Second)
+		require.Equal(t, 200, get(t, client, "http://api.test/").StatusCode)
+		require.Equal(t, seconds(0, 0, 600), api.times())
+	})
+}

@@ -2,6 +2,7 @@ package ration_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -272,5 +273,21 @@ func TestOneRequestBlamesATokenOnce(t *testing.T) {
 		client = &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, all...)}}
 		require.Equal(t, 401, get(t, client, "http://api.test/private").StatusCode)
 		require.Equal(t, []string{"a", "b", "a", "b"}, api.tokens())
+	})
+}
+
+// Of an account with many tokens some are tried, and not all.
+func TestARequestTriesAFewTokensOfAnAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var many []ration.Token
+		for i := range 20 {
+			token := ration.NewToken(fmt.Sprint("token ", i))
+			token.Account = "one"
+			many = append(many, token)
+		}
+		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) { return unauthorized.to(req), nil })
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(100)), many...)}}
+		require.Equal(t, 401, get(t, client, "http://api.test/").StatusCode)
+		require.Len(t, api.all(), 8)
 	})
 }
