@@ -27,7 +27,7 @@ const (
 // first of them: most requests need none.
 type errand struct {
 	transport *Transport
-	req       *http.Request // as it is to be sent next
+	req       *http.Request // as the caller made it
 	left      int           // how often it may be sent again
 	began     time.Time
 	pauses    backoff.BackOff
@@ -96,7 +96,7 @@ func (e *errand) run(resp *http.Response, err error, grant Grant) (*http.Respons
 			return nil, failed
 		}
 		discard(resp)
-		resp, e.req = nil, again
+		resp = nil
 		resp, err = t.send(again, grant)
 	}
 }
@@ -217,7 +217,6 @@ func (e *errand) convict(other Token) {
 			e.transport.setAside(e.req, grant, ReasonUnauthorized, firstProbe)
 		}
 	}
-	e.doubted = nil
 }
 
 // pause returns the next pause of a request that is told none.

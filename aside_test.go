@@ -148,8 +148,8 @@ func TestATokenIsTriedByOneRequestAtATime(t *testing.T) {
 			callers.Wait()
 		}
 		trying = func(req *http.Request) (*http.Response, error) { return deadByCode.to(req), nil }
-		for range 2 {
-			get(t, client, "http://api.test/")
+		for range 2 { // another token in place of a dead one is none of Retries
+			require.Equal(t, http.StatusOK, get(t, client, "http://api.test/").StatusCode)
 		}
 		require.Equal(t, seconds(0), api.timesOf("dead"))
 
@@ -284,5 +284,36 @@ func TestADeadTokenIsSetAsideHereWhileTheStoreIsCut(t *testing.T) {
 		_, err := alone.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
 		require.ErrorIs(t, err, ration.ErrNoToken)
 		require.Len(t, api.timesOf("dead"), 1)
+	})
+}
+
+// A request that was to try a token, and finds on its way that it must wait itself, does
+// not keep the token from others.
+func TestATokenIsNotTriedByOneThatWaits(t *testing.T) {
+	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+		ours.Limits = []ration.Limit{ration.PerHour(100)}
+		says := deadByCode
+		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) { return says.to(req), nil })
+		worker := func(b *ration.Budget) *http.Client {
+			return &http.Client{Transport: &ration.Transport{Base: api, Retries: -1, ProbeEvery: 10 * time.Minute, Pool: ration.NewPool(b, tokens("a")...)}}
+		}
+		us, them := worker(ours), worker(peer(ours))
+		for _, client := range []*http.Client{us, them} { // both get to know
+			_, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/a", nil))
+			require.ErrorIs(t, err, ration.ErrNoToken)
+		}
+		require.Len(t, api.all(), 1)
+		time.Sleep(10 * time.Minute)
+		says = reply{503, "", []string{"Retry-After", "60"}}
+		require.Equal(t, 503, get(t, us, "http://api.test/a").StatusCode)
+		says = served
+		var callers sync.WaitGroup
+		callers.Go(func() { get(t, them, "http://api.test/a") })
+		synctest.Wait()
+		time.Sleep(time.Second)
+		get(t, them, "http://api.test/b")
+		callers.Wait()
+		require.Equal(t, seconds(0, 600, 601, 660), api.times())
+		remaining(t, ours, ration.NewToken("a"), 100-4)
 	})
 }

@@ -75,21 +75,21 @@ func reachOf(scope Scope, req *http.Request, object string, scopes []string, sha
 				}
 			}
 		case slices.Contains(scopes, part):
-			r.matters = append(r.matters, scopeMatter(part)) // a name of the provider's own
+			r.add(scopeMatter(part)) // a name of the provider's own
 		case slices.Contains(objectScopes, one):
 			if object != "" && slices.Contains(strings.Split(req.URL.Path, "/"), object) {
-				r.matters = append(r.matters, partOfPath(req, object))
+				r.add(partOfPath(req, object))
 			} else {
-				r.matters = append(r.matters, objectOf(req))
+				r.add(objectOf(req))
 			}
 		case isWhole(part):
 		case len(scopes) > 0:
 			// Who names the requests' scopes knows the endpoints better.
 			for _, scope := range scopes {
-				r.matters = append(r.matters, scopeMatter(scope))
+				r.add(scopeMatter(scope))
 			}
 		default:
-			r.matters = append(r.matters, endpointOf(req))
+			r.add(endpointOf(req))
 		}
 	}
 	r.account = !common && (holder || len(r.matters) == 0)
@@ -97,4 +97,11 @@ func reachOf(scope Scope, req *http.Request, object string, scopes []string, sha
 		r.shared = nil
 	}
 	return r
+}
+
+// add adds a matter, once.
+func (r *reach) add(m matter) {
+	if !slices.Contains(r.matters, m) {
+		r.matters = append(r.matters, m)
+	}
 }

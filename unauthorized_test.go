@@ -1,6 +1,8 @@
 package ration_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -207,5 +209,85 @@ func TestManyA401AtOnceSetAsideForAMinute(t *testing.T) {
 		get(t, client, "http://api.test/")
 		_, err = client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
 		requireAside(t, err, ration.TokenAside{ID: only.ID(), Account: only.ID(), Reason: ration.ReasonUnauthorized, Until: api.begun.Add(182 * time.Second)})
+	})
+}
+
+// A 401 that no other token can better is given at once, though others are held back
+// from where it came.
+func TestThe401OfTheOnlyTokenWaitsForNoPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+			if n == 1 {
+				time.Sleep(5 * time.Second)
+				return unauthorized.to(req), nil
+			}
+			return reply{503, "", []string{"Retry-After", "600"}}.to(req), nil
+		})
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(100)), ration.NewToken("only"))}}
+		ctx, stop := context.WithCancel(t.Context())
+		var callers sync.WaitGroup
+		callers.Go(func() {
+			defer stop()
+			require.Equal(t, 401, get(t, client, "http://api.test/").StatusCode)
+			require.Equal(t, 5*time.Second, time.Since(api.begun))
+		})
+		synctest.Wait()
+		_, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil).WithContext(ctx))
+		require.ErrorIs(t, err, context.Canceled)
+		callers.Wait()
+	})
+}
+
+// One that is put into the pool anew has nothing against it.
+func TestATokenThatIsAddedAnewIsTrusted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		only := ration.NewToken("only")
+		pool := ration.NewPool(newBudget(ration.PerHour(100)), only)
+		client := &http.Client{Transport: &ration.Transport{Base: newProvider(byToken(map[string]reply{"only": unauthorized})), Pool: pool}}
+		for range 5 {
+			require.Equal(t, 401, get(t, client, "http://api.test/").StatusCode)
+			pool.Remove(only)
+			pool.Add(only)
+		}
+	})
+}
+
+// One token that comes twice for one request is blamed once: what the request asks for
+// may be nobody's.
+func TestOneRequestBlamesATokenOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(ration.PerHour(100))
+		b.Noticed = func(n ration.Notice) { t.Errorf("noticed: %v", n) }
+		all := tokens("a", "b")
+		all[0].Account, all[1].Account = "one", "one"
+		var client *http.Client
+		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+			if n == 1 {
+				get(t, client, "http://api.test/public") // it is the first token's turn again
+			}
+			if req.URL.Path == "/public" {
+				return served.to(req), nil
+			}
+			return unauthorized.to(req), nil
+		})
+		client = &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, all...)}}
+		require.Equal(t, 401, get(t, client, "http://api.test/private").StatusCode)
+		require.Equal(t, []string{"a", "b", "a", "b"}, api.tokens())
+	})
+}
+
+// Of an account with many tokens some are tried, and not all.
+func TestARequestTriesAFewTokensOfAnAccount(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var many []ration.Token
+		for i := range 20 {
+			token := ration.NewToken(fmt.Sprint("token ", i))
+			token.Account = "one"
+			many = append(many, token)
+		}
+		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) { return unauthorized.to(req), nil })
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(100)), many...)}}
+		require.Equal(t, 401, get(t, client, "http://api.test/").StatusCode)
+		require.Len(t, api.all(), 8)
 	})
 }
