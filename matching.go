@@ -63,17 +63,17 @@ func (w *Window) isOf(l Limit, limits []Limit, costs bool) bool {
 	if slices.ContainsFunc(limits, func(o Limit) bool { return named(o.Scope) }) {
 		return false
 	}
-	// A part of what the account may ask for has another limit, as a rule.
-	same := w.Limit.Known && w.Limit.Value == int64(l.atOnce())
-	for _, part := range [...]Scope{ScopeEndpoint, ScopeBucket, ScopeObject, ScopeResource, ScopeIssue, ScopePage} {
-		if w.Scope.Has(part) && !same {
-			return false
-		}
+	part := false
+	for _, scope := range [...]Scope{ScopeEndpoint, ScopeBucket, ScopeObject, ScopeResource, ScopeIssue, ScopePage} {
+		part = part || w.Scope.Has(scope)
+	}
+	if part && (!w.Limit.Known || w.Limit.Value != int64(l.atOnce())) {
+		return false // a part of what the account may ask for has another limit
 	}
 	if w.Length.Known && !w.percent() {
 		return w.lasts(l)
 	}
-	if !isWhole(w.Name) && !w.percent() && !same {
+	if !isWhole(w.Name) && !w.percent() && !part {
 		return false
 	}
 	// Of one whose length is not told it can only be said where there is one limit.

@@ -16,7 +16,8 @@ const (
 	// mostReserve the largest.
 	firstReserve = 0.1
 	mostReserve  = 0.5
-	// A reserve is halved when for so many windows nothing was seen of others.
+	// A reserve is halved, and the first is given up, when for so many windows nothing
+	// was seen of others.
 	quietWindows = 3
 )
 
@@ -103,7 +104,7 @@ func (k *teller) relax(p *Pool, account Account) {
 	if !quiet {
 		return
 	}
-	if share /= 2; share < firstReserve/2 {
+	if share /= 2; share < 0.9*firstReserve { // as good as less than the first
 		share = 0
 		k.mu.Lock()
 		k.owed = time.Time{}

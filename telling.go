@@ -24,8 +24,8 @@ const (
 	remembered = 32
 	// What the store said of an account stands for this share of a window.
 	knownShare = 16
-	// Of a bucket the store is asked so often in a window.
-	seldomAsked = 16
+	// Of a bucket the store is asked so often in a window, and where others are seen.
+	seldomAsked, oftenAsked = 16, 500
 )
 
 // A teller is what a worker knows of what an account's log counts.
@@ -224,32 +224,41 @@ func (k *teller) remember(booked bookedUnits, account Account) {
 // doubts reports whether it cannot be said that the log has what the provider counted.
 // It needs mu.
 func (k *teller) doubts(l Limit, n news, grant Grant, total uint64, known bool, now time.Time) bool {
+	watched := now.Before(k.others)
+	if l.Algorithm == GCRA {
+		// A bucket that is as full as can be tells nothing: it is where a crawler
+		// keeps it.
+		return n.counted > grant.Cost && now.Sub(k.asked) >= l.pause(watched, seldomAsked)
+	}
 	slack := max(slackUnits, l.atOnce()/slackShare)
 	if n.left >= 0 {
 		slack = min(slack, n.left/8) // near the end every unit counts
 	}
-	if now.Before(k.others) {
-		const seldom = 500 // in a window
-		if now.Sub(k.asked) < max(l.Window/seldom, 20*time.Millisecond) {
-			return false
-		}
-		slack = 0
-	}
-	if l.Algorithm == GCRA {
-		// A bucket that is as full as can be tells nothing: it is where a crawler
-		// keeps it.
-		return n.counted > grant.Cost && (now.Before(k.others) || now.Sub(k.asked) >= l.Window/seldomAsked)
-	}
-	if n.counted <= grant.Cost+slack {
+	least := grant.Cost
+	if known {
+		least = max(least, k.least(l, n, grant, total, now))
+	} else if now.Sub(k.asked) < l.pause(watched, knownShare) {
 		return false
 	}
-	if !known {
-		return now.Sub(k.asked) >= l.Window/knownShare
+	// Where others are seen less is enough, but not to ask for every answer.
+	return n.counted > least+slack || watched && n.counted > least && now.Sub(k.asked) >= l.pause(true, 0)
+}
+
+// pause is how long it is at least between two questions: where others are seen, or else
+// so many in a window.
+func (l Limit) pause(watched bool, inWindow int) time.Duration {
+	if watched {
+		return max(l.Window/oftenAsked, 20*time.Millisecond)
 	}
-	least := uint64(grant.Cost)
+	return l.Window / time.Duration(inWindow)
+}
+
+// least returns how many units the log has counted at least up to a booking, which was
+// the one up to total. It needs mu.
+func (k *teller) least(l Limit, n news, grant Grant, total uint64, now time.Time) (units int) {
 	if n.at < len(k.known) && now.Before(k.known[n.at].until) {
 		c := k.known[n.at]
-		least = max(least, uint64(c.counted)+more(total, c.total))
+		units = c.counted + more(total, c.total)
 	}
 	begins := grant.Slot.Add(-l.Window)
 	if l.Algorithm == FixedWindow {
@@ -257,19 +266,18 @@ func (k *teller) doubts(l Limit, n news, grant Grant, total uint64, known bool, 
 	}
 	for _, booked := range k.sent {
 		if booked.slot.After(begins) {
-			least = max(least, more(total, booked.before))
-			break
+			return max(units, more(total, booked.before))
 		}
 	}
-	return uint64(n.counted) > least+uint64(slack)
+	return units
 }
 
 // more returns by how much a total has grown; nothing if it seems to have shrunk.
-func more(total, before uint64) uint64 {
+func more(total, before uint64) int {
 	if total < before {
 		return 0
 	}
-	return total - before
+	return int(min(total-before, maxUnits))
 }
 
 // wait keeps what is to be asked when the question that is under way is answered: the
@@ -299,15 +307,19 @@ func (k *teller) ask(ctx context.Context, b *Budget, r OweRequest, total uint64)
 	if err == nil && len(debt.Limits) == len(r.Account.Limits) {
 		k.asked = debt.Now
 		k.known = make([]countedUnits, len(debt.Limits))
-		longest := time.Duration(0)
+		logged := 0
 		for i, one := range debt.Limits {
-			l := r.Account.Limits[i]
-			longest = max(longest, l.Window)
-			k.known[i] = countedUnits{debt.Now.Add(l.Window / knownShare), one.AtSlot + one.Owed, total}
 			owed = max(owed, one.Owed)
+			if r.Account.Limits[i].Algorithm.isLog() {
+				logged = max(logged, one.Owed) // and is in the totals from now on
+			}
+		}
+		for i, one := range debt.Limits {
+			until := debt.Now.Add(r.Account.Limits[i].Window / knownShare)
+			k.known[i] = countedUnits{until, one.AtSlot + one.Owed, total + uint64(logged)}
 		}
 		if owed > 0 {
-			k.others, k.sign = debt.Now.Add(longest), time.Now()
+			k.others, k.sign = debt.Now.Add(longestWindow(r.Account)), time.Now()
 		}
 	}
 	if k.waiting != nil && err == nil {

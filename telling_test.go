@@ -1,6 +1,7 @@
 package ration_test
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -13,45 +14,241 @@ import (
 	"github.com/ration-go/ration"
 )
 
-// counting answers as a provider that has counted so many units before the first
-// request, and one for each.
-func counting(before, limit int, header func(remaining int) []string) func(int, *http.Request) (*http.Response, error) {
+// telling answers the n-th request with the headers that header returns for it.
+func telling(header func(n int) []string) func(int, *http.Request) (*http.Response, error) {
 	return func(n int, req *http.Request) (*http.Response, error) {
-		return respond(req, http.StatusOK, "", header(limit-before-n)), nil
+		return respond(req, http.StatusOK, "", header(n)), nil
 	}
 }
 
-func instagrams(limit int) func(int) []string {
-	return func(remaining int) []string {
-		return []string{"X-Ratelimit-Limit", strconv.Itoa(limit), "X-Ratelimit-Remaining", strconv.Itoa(remaining)}
-	}
+func instagram(limit, remaining int) []string {
+	return []string{"X-Ratelimit-Limit", strconv.Itoa(limit), "X-Ratelimit-Remaining", strconv.Itoa(remaining)}
 }
 
-// What others have spent of a token is owed as soon as an answer tells.
+// A hearer is a crawler of one token whose budget's notices are kept.
+type hearer struct {
+	t       *testing.T
+	budget  *ration.Budget
+	token   ration.Token
+	pool    *ration.Pool
+	client  *http.Client
+	notices []ration.Notice
+}
+
+func newHearer(t *testing.T, b *ration.Budget, provider string, header func(n int) []string) *hearer {
+	h := &hearer{t: t, budget: b, token: ration.NewToken("a")}
+	b.Noticed = func(n ration.Notice) { h.notices = append(h.notices, n) }
+	h.pool = ration.NewPool(b, h.token)
+	p := preset(t, provider)
+	p.Attach = nil
+	h.client = &http.Client{Transport: &ration.Transport{Base: newProvider(telling(header)), Provider: p, Pool: h.pool}}
+	return h
+}
+
+func (h *hearer) get() { get(h.t, h.client, "http://api.test/") }
+
+// left demands what is left of each limit, as the pool has them.
+func (h *hearer) left(want ...int) {
+	h.t.Helper()
+	all, err := h.pool.Usage(h.t.Context())
+	require.NoError(h.t, err)
+	var got []int
+	for _, l := range all[0].Limits {
+		got = append(got, l.Remaining)
+	}
+	require.Equal(h.t, want, got)
+}
+
+// What others have spent of a token is owed as soon as an answer tells, and once.
 func TestWhatOthersHaveSpentIsOwed(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(5000)}
-		var notices []ration.Notice
-		b.Noticed = func(n ration.Notice) { notices = append(notices, n) }
-		token := ration.NewToken("a")
-		api := newProvider(counting(1000, 5000, instagrams(5000)))
-		client := &http.Client{Transport: &ration.Transport{Base: api, Provider: preset(t, "instagram"), Pool: ration.NewPool(b, token)}}
-		get(t, client, "http://api.test/")
-		left, err := b.Remaining(t.Context(), token)
-		require.NoError(t, err)
-		require.Equal(t, 3999, left)
-		require.Len(t, notices, 1)
-		require.Equal(t, ration.SpentByOthers, notices[0].Kind)
-		require.Equal(t, 1000, notices[0].Count)
-		require.Equal(t, token.AccountID(), notices[0].Account)
-		get(t, client, "http://api.test/")
-		left, err = b.Remaining(t.Context(), token)
-		require.NoError(t, err)
-		require.Equal(t, 3998, left)
-		require.Len(t, notices, 1)
+		h := newHearer(t, b, "instagram", func(n int) []string { return instagram(5000, 4000-n) })
+		h.get()
+		h.left(3999)
+		require.Len(t, h.notices, 1)
+		require.Equal(t, ration.SpentByOthers, h.notices[0].Kind)
+		require.Equal(t, 1000, h.notices[0].Count)
+		require.Equal(t, h.token.AccountID(), h.notices[0].Account)
+		h.get()
+		h.left(3998)
+		require.Len(t, h.notices, 1)
+		time.Sleep(time.Hour + time.Second)
+		h.left(5000)
 	})
 }
 
-var _ = fmt.Sprint
-var _ = synctest.Wait
-var _ = time.Now
+// An answer that comes late, or from behind, loosens nothing: what was owed stays owed.
+func TestAnswersOutOfOrderLoosenNothing(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(5000)}
+		remaining := []int{4000, 2000, 3900, 4900, 1999}
+		h := newHearer(t, b, "instagram", func(n int) []string { return instagram(5000, remaining[n-1]) })
+		for _, want := range []int{4000, 2000, 1999, 1998, 1997} {
+			h.get()
+			h.left(want)
+			time.Sleep(time.Second)
+		}
+	})
+}
+
+// A worker whose own calls explain what the provider counted asks the store nothing.
+func TestACrawlerAloneIsNotAskedAbout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &owingStore{Store: new(ration.MemoryStore)}
+		b := &ration.Budget{Name: "x", Store: store, Margin: -1, Limits: []ration.Limit{{Max: 500, Window: 10 * time.Second}}}
+		var log []time.Time
+		h := newHearer(t, b, "instagram", func(int) []string {
+			for len(log) > 0 && time.Since(log[0]) >= 10*time.Second {
+				log = log[1:]
+			}
+			log = append(log, time.Now())
+			return instagram(500, 500-len(log))
+		})
+		for range 3000 {
+			h.get()
+		}
+		require.Equal(t, 50*time.Second, time.Since(log[0]).Truncate(10*time.Second)+50*time.Second)
+		require.LessOrEqual(t, store.asked, 3000/100, "the store was asked too often")
+		require.Empty(t, h.notices)
+	})
+}
+
+// An owingStore counts how often it is asked what is owed.
+type owingStore struct {
+	ration.Store
+	asked int
+}
+
+func (s *owingStore) Owe(ctx context.Context, r ration.OweRequest) (ration.Debt, error) {
+	s.asked++
+	return s.Store.Owe(ctx, r)
+}
+
+// A limit that the provider announces is learnt, for the fleet, and one that is tighter
+// too; where the answers contradict each other the tighter one stands for a while.
+func TestAnAnnouncedLimitIsLearnt(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		time.Sleep(2 * 365 * 24 * time.Hour) // Unix time of ten digits
+		b.Limits = []ration.Limit{{Max: 5000, Window: time.Hour, Algorithm: ration.FixedWindow, FirstUse: true}}
+		announced, begun := 5000, time.Now()
+		h := newHearer(t, b, "github", func(n int) []string {
+			return []string{"X-RateLimit-Limit", strconv.Itoa(announced), "X-RateLimit-Remaining", strconv.Itoa(announced - n),
+				"X-RateLimit-Reset", fmt.Sprint(begun.Add(time.Hour).Unix()), "X-RateLimit-Resource", "core", "Date", time.Now().UTC().Format(http.TimeFormat)}
+		})
+		h.get()
+		h.left(4999)
+		announced = 12500
+		h.get()
+		h.left(12498)
+		require.Equal(t, ration.LimitLearnt, h.notices[len(h.notices)-1].Kind)
+		require.Equal(t, 12500, h.notices[len(h.notices)-1].Theirs[0].Max)
+
+		h.get() // by the new limit
+		theirs := &ration.Budget{Name: b.Name, Limits: b.Limits, Store: b.Store, Margin: b.Margin}
+		theirs.SetClock(time.Now)
+		pool := ration.NewPool(theirs, h.token)
+		for range 4999 {
+			_, err := pool.Take(t.Context(), 1)
+			require.NoError(t, err)
+		}
+		require.Less(t, time.Since(begun), time.Minute, "another worker kept the old limit")
+
+		announced = 8000
+		h.get()
+		announced = 12500
+		h.get() // too soon after
+		all, err := h.pool.Usage(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 8000, all[0].Limits[0].Limit.Max)
+		time.Sleep(2 * time.Minute)
+		h.get()
+		all, err = h.pool.Usage(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 12500, all[0].Limits[0].Limit.Max)
+	})
+}
+
+// Of several windows in one answer each reaches the limit that is as long, and others
+// reach none.
+func TestEachWindowReachesItsOwnLimit(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{
+			{Max: 60, Window: time.Minute, Algorithm: ration.FixedWindow},
+			{Max: 1000, Window: time.Hour, Algorithm: ration.FixedWindow},
+			{Max: 9000, Window: 24 * time.Hour, Algorithm: ration.FixedWindow},
+		}
+		h := newHearer(t, b, "generic", func(int) []string {
+			return []string{
+				"RateLimit-Policy", `"burst";q=60;w=60, "hour";q=1000;w=3600, "month";q=5;w=2592000, "bytes";q=9000;w=86400;qu="content-bytes"`,
+				"RateLimit", `"burst";r=50;t=50, "hour";r=300;t=3000, "month";r=1, "bytes";r=1;t=80000`,
+			}
+		})
+		h.get()
+		h.left(50, 300, 8999)
+	})
+}
+
+// A percentage is that of a limit which is not told: of the one that is kept.
+func TestAPercentageIsOfTheLimitThatIsKept(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(200)}
+		h := newHearer(t, b, "meta", func(int) []string {
+			return []string{"X-App-Usage", `{"call_count":28,"total_time":25,"total_cputime":60}`}
+		})
+		h.get()
+		h.left(80)
+	})
+}
+
+// The end of a window that somebody else's call has begun is told.
+func TestTheEndOfAWindowIsTold(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		time.Sleep(2 * 365 * 24 * time.Hour)
+		b.Limits = []ration.Limit{{Max: 3, Window: time.Hour, Algorithm: ration.FixedWindow, FirstUse: true}}
+		begun := time.Now()
+		ends := begun.Add(10 * time.Minute)
+		h := newHearer(t, b, "github", func(n int) []string {
+			return []string{"X-RateLimit-Limit", "3", "X-RateLimit-Remaining", strconv.Itoa(max(0, 3-n)),
+				"X-RateLimit-Reset", fmt.Sprint(ends.Unix()), "X-RateLimit-Resource", "core", "Date", time.Now().UTC().Format(http.TimeFormat)}
+		})
+		for range 3 {
+			h.get()
+		}
+		require.Zero(t, time.Since(begun))
+		h.get()
+		require.InDelta(t, 600, time.Since(begun).Seconds(), 2)
+	})
+}
+
+// While others are seen a share of the limit is left to them, and the whole is used
+// again when nobody was seen for three windows.
+func TestOthersAreLeftAShareWhileTheyAreSeen(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{{Max: 1000, Window: time.Minute}}
+		others := 0
+		ours := 0
+		h := newHearer(t, b, "instagram", func(int) []string {
+			ours++
+			return instagram(1000, 1000-ours-others)
+		})
+		rules := func() int {
+			all, err := h.pool.Usage(t.Context())
+			require.NoError(t, err)
+			return all[0].Limits[0].Limit.Max
+		}
+		h.get()
+		others = 100
+		h.get()
+		require.Equal(t, 1000, rules(), "what is owed once may be of long ago")
+		time.Sleep(2 * time.Second)
+		others = 200
+		h.get()
+		require.Equal(t, 900, rules())
+		require.Equal(t, ration.LimitShared, h.notices[len(h.notices)-1].Kind)
+		time.Sleep(4 * time.Minute)
+		others, ours = 0, 0
+		h.get()
+		require.Equal(t, 1000, rules())
+	})
+}
