@@ -102,8 +102,8 @@ func TestAFleetReadsWhatProvidersSay(t *testing.T) {
 		stranger, refused float64
 		lasts             time.Duration
 	}{
-		"alone":             {0, 0, 22 * time.Second},
-		"beside a stranger": {0.3, 0.001, 45 * time.Second},
+		"alone":             {0, 0, 16 * time.Second},
+		"beside a stranger": {0.3, 0.001, 32 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ending errgroup.Group
@@ -121,9 +121,9 @@ func TestAFleetReadsWhatProvidersSay(t *testing.T) {
 				}
 				t.Logf("%s: %d calls, %d refused; a stranger's %d", f.dialect, f.calls, f.report.Refused, spent)
 				assert.LessOrEqual(t, float64(f.report.Refused), row.refused*float64(f.calls), f.dialect)
-				// Two windows of two tokens are the least that such a crawl comes to on a
-				// busy machine; a stranger takes its share.
-				assert.Greater(t, float64(f.calls), (1-2*row.stranger)*0.8*float64(2*2*l.Max)*float64(10*time.Second)/float64(l.Window), f.dialect)
+				// One window of two tokens and most of a second are the least that such a
+				// crawl comes to on a busy machine; a stranger takes its share.
+				assert.Greater(t, float64(f.calls), (1-2*row.stranger)*0.7*float64(2*2*l.Max)*float64(10*time.Second)/float64(l.Window), f.dialect)
 				assert.Equal(t, row.stranger > 0, spent > 0, f.dialect)
 			}
 		})
@@ -134,8 +134,8 @@ func TestAFleetReadsWhatProvidersSay(t *testing.T) {
 // hears of the store: what still arrives was on its way.
 func TestARefusalReachesEveryProcess(t *testing.T) {
 	const blocked = 4 * time.Second
-	f := startDialects(t, buildFleet(t), []string{"ietf"}, 0, 12*time.Second)[0]
-	<-time.After(3 * time.Second) // into the crawl
+	f := startDialects(t, buildFleet(t), []string{"ietf"}, 0, 9*time.Second)[0]
+	<-time.After(2 * time.Second) // into the crawl
 	require.NoError(t, json.NewEncoder(f.provider.in).Encode(map[string]any{"Token": "one", "For": blocked, "Kind": simulated.KindQuota}))
 	require.NoError(t, f.end(t))
 	arrivals := f.report.Tokens[0].Blocked
@@ -147,5 +147,5 @@ func TestARefusalReachesEveryProcess(t *testing.T) {
 	require.LessOrEqual(t, len(arrivals), 2*8, "more arrived than were on their way")
 	require.Empty(t, f.report.Tokens[1].Blocked)
 	require.Zero(t, f.report.Refused)
-	require.Greater(t, f.calls, 1000, "the other token was not used")
+	require.Greater(t, f.calls, 600, "the other token was not used")
 }
