@@ -54,10 +54,8 @@ type silence struct {
 const (
 	probeEvery = 10 * time.Minute
 	patience   = 5 * time.Second
+	learns     = time.Second // so long another worker may not have heard of a pause
 )
-
-// learns is how long another worker may not have heard of a pause yet.
-const learns = time.Second
 
 var moods = []string{"served", "served", "served", "quota", "quota without a wait", "address", "endpoint", "crowd", "failure", "overload",
 	"unauthorized", "dead", "unpaid", "large", "broken", "hanging"}
@@ -138,7 +136,7 @@ func (p *moodyProvider) worker(n int) http.RoundTripper {
 			_ = req.Body.Close()
 		}
 		m := p.judge(req, n, string(content))
-		if safe := req.Header.Get("X-Safe") != ""; !safe {
+		if req.Header.Get("X-Safe") == "" {
 			switch m.kind {
 			case "failure", "overload", "broken", "hanging":
 				p.mu.Lock()
