@@ -230,6 +230,15 @@ func (p *Pool) stale() bool {
 // errAllBarred says that a request is for none of the pool's accounts.
 var errAllBarred = errors.New("ration: every account of the pool is barred")
 
+// bars reports whether no account is left but the barred ones.
+func (p *Pool) bars(barred []string) bool {
+	if len(barred) == 0 {
+		return false
+	}
+	_, _, _, err := p.source(barred)
+	return errors.Is(err, errAllBarred)
+}
+
 // without returns the accounts but the barred ones. It needs mu.
 func (p *Pool) without(barred []string) (*Accounts, error) {
 	barred = slices.Clone(barred)

@@ -70,7 +70,7 @@ func (t *Transport) hold(ctx context.Context, req *http.Request, barred []string
 	b := t.Pool.budget
 	for {
 		pauses := b.matters.Load()
-		if pauses == nil {
+		if pauses == nil || t.Pool.bars(barred) {
 			return barred, 0, nil
 		}
 		stored := b.storeNow()
@@ -80,7 +80,7 @@ func (t *Transport) hold(ctx context.Context, req *http.Request, barred []string
 				return barred, 0, nil
 			}
 			some = append(some, barred...)
-			if _, _, _, err := t.Pool.source(some); !errors.Is(err, errAllBarred) {
+			if !t.Pool.bars(some) {
 				return some, free.Sub(stored), nil
 			}
 			until = free
