@@ -63,7 +63,7 @@ func (p *Pool) Add(tokens ...Token) {
 		i := slices.IndexFunc(p.tokens, func(o Token) bool { return o.id == t.id })
 		if i >= 0 && p.budget != nil && !slices.Equal(p.tokens[i].Limits, t.Limits) {
 			p.budget.mu.Lock()
-			p.budget.raise()
+			p.budget.raise(false)
 			p.budget.mu.Unlock()
 		}
 		p.drop(t)
@@ -94,10 +94,27 @@ func (p *Pool) learn(account Account, limits []Limit) bool {
 				p.teach(id, other.limits)
 			}
 		}
-		b.raise()
+		b.raise(true)
 		b.notes(account.ID, set, widened.Limits)
 	}
 	b.mu.Unlock()
+	p.change()
+	return true
+}
+
+// yields takes the fleet's limits for those that were learnt, where another worker has
+// learnt others at the same time: of two limits of one revision neither is better.
+func (p *Pool) yields(err error) bool {
+	differ, is := errors.AsType[*LimitsError](err)
+	if !is || !p.budget.current().learnt {
+		return false
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if slices.Equal(p.learnt[differ.Account].limits, differ.Theirs) || p.given[differ.Account] == nil {
+		return false // it is not for what was learnt
+	}
+	p.teach(differ.Account, differ.Theirs)
 	p.change()
 	return true
 }
@@ -161,7 +178,9 @@ func (p *Pool) take(ctx context.Context, cost int, barred []string) (Grant, erro
 		var g Grant
 		if accounts, revision, _, err := p.source(barred); err != nil || !p.budget.atOnce(ctx, accounts, revision, cost, &g) {
 			w := waiter{budget: p.budget, pool: p, barred: barred, cost: cost, waits: true}
-			if err := w.wait(ctx); err != nil {
+			if err := w.wait(ctx); p.yields(err) {
+				continue
+			} else if err != nil {
 				return Grant{}, err
 			}
 			g = w.grant()

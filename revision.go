@@ -33,6 +33,7 @@ func (b *Budget) SetLimits(limits ...Limit) error {
 type rules struct {
 	limits   []Limit
 	revision int
+	learnt   bool // the revision was raised for what answers told, and not by people
 }
 
 // current returns the budget's limits and their revision.
@@ -40,12 +41,13 @@ func (b *Budget) current() rules {
 	if r := b.rules.Load(); r != nil {
 		return *r
 	}
-	return rules{b.Limits, b.Revision}
+	return rules{limits: b.Limits, revision: b.Revision}
 }
 
-// raise makes this worker's limits rule. It needs mu.
-func (b *Budget) raise() {
-	b.rules.Store(&rules{limits: b.current().limits, revision: b.newest() + 1})
+// raise makes this worker's limits rule, for what it has learnt or because people have
+// said so. It needs mu.
+func (b *Budget) raise(learnt bool) {
+	b.rules.Store(&rules{limits: b.current().limits, revision: b.newest() + 1, learnt: learnt})
 	b.wake()
 }
 
