@@ -23,7 +23,7 @@ func TestWhoLearnsAtTheSameTimeYields(t *testing.T) {
 			limit := 6000 + 1000*i
 			api := newProvider(telling(func(n int) []string { return instagram(limit, limit-n) }))
 			clients = append(clients, &http.Client{Transport: &ration.Transport{Base: api, Provider: preset(t, "instagram"),
-				Pool: ration.NewPool(b, tokens("a", "b")...)}})
+				Pool: ration.NewPool(b, ration.NewToken("a"))}})
 		}
 		for range 8 {
 			for _, client := range clients {
