@@ -94,16 +94,19 @@ func buildFleet(t *testing.T) string {
 
 // A fleet crawls a provider of each dialect by its preset: alone it is never refused,
 // and beside a stranger who spends 30 % of each token's quota, of whom it is told only
-// by answers, less than once in a thousand calls.
+// by answers, less than once in a thousand calls. On a machine that is busy with other
+// work answers come late; there the calls that are on their way when a window is full
+// for the first time may be refused too, as many as there are workers.
 func TestAFleetReadsWhatProvidersSay(t *testing.T) {
 	program := buildFleet(t)
 	dialects := []string{"instagram", "meta", "github", "discord", "ietf", "shopify"}
 	for name, row := range map[string]struct {
 		stranger, refused float64
+		unforeseen        float64 // calls
 		lasts             time.Duration
 	}{
-		"alone":             {0, 0, 16 * time.Second},
-		"beside a stranger": {0.3, 0.001, 32 * time.Second},
+		"alone":             {0, 0, 0, 16 * time.Second},
+		"beside a stranger": {0.3, 0.001, 4 * 2, 32 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ending errgroup.Group
@@ -120,7 +123,7 @@ func TestAFleetReadsWhatProvidersSay(t *testing.T) {
 					spent += token.StrangerAccepted
 				}
 				t.Logf("%s: %d calls, %d refused; a stranger's %d", f.dialect, f.calls, f.report.Refused, spent)
-				assert.LessOrEqual(t, float64(f.report.Refused), row.refused*float64(f.calls), f.dialect)
+				assert.LessOrEqual(t, float64(f.report.Refused), row.refused*float64(f.calls)+row.unforeseen, f.dialect)
 				// One window of two tokens and most of a second are the least that such a
 				// crawl comes to on a busy machine; a stranger takes its share.
 				assert.Greater(t, float64(f.calls), (1-2*row.stranger)*0.7*float64(2*2*l.Max)*float64(10*time.Second)/float64(l.Window), f.dialect)
