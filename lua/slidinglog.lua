@@ -11,7 +11,7 @@
 local TRIM = 64
 
 -- entryOf returns the name of the entry that those units are, or are a part of: what
--- quick.lua books at one slot is one entry.
+-- quick.lua books at once is one entry.
 local function entryOf(run, slot, before, cost)
   local name, at = pack(before, cost), text(slot)
   local there = call('ZSCORE', run.key, name)
