@@ -2,6 +2,7 @@ package ration
 
 import (
 	"math"
+	"slices"
 	"time"
 )
 
@@ -39,7 +40,7 @@ func reserved(limits []Limit, share float64) []Limit {
 func shareOf(limits, ruling []Limit) float64 {
 	share := 0.0
 	for i, l := range limits {
-		if i >= len(ruling) || ruling[i].Window != l.Window || ruling[i].Algorithm != l.Algorithm {
+		if i >= len(ruling) || !alike(ruling[i], l) {
 			return 0
 		}
 		share = max(share, 1-float64(ruling[i].Max)/float64(l.Max))
@@ -129,8 +130,8 @@ func (k *teller) limits(b *Budget, account Account) (whole, ruling []Limit, sinc
 	k.mu.Lock()
 	whole = k.whole
 	k.mu.Unlock()
-	if whole == nil {
-		whole = account.given
+	if !slices.EqualFunc(whole, account.given, alike) {
+		whole = account.given // others were given since
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -139,6 +140,11 @@ func (k *teller) limits(b *Budget, account Account) (whole, ruling []Limit, sinc
 		return whole, account.given, time.Time{}
 	}
 	return whole, ruled.limits, ruled.since
+}
+
+// alike reports whether two limits count the same, however much they allow.
+func alike(a, b Limit) bool {
+	return a.Window == b.Window && a.Algorithm == b.Algorithm && a.Scope == b.Scope
 }
 
 func longestWindow(a Account) (longest time.Duration) {

@@ -252,3 +252,29 @@ func TestOthersAreLeftAShareWhileTheyAreSeen(t *testing.T) {
 		require.Equal(t, 1000, rules())
 	})
 }
+
+// Limits that are given anew, and are others in kind and in number, are not those of
+// which a share was left.
+func TestLimitsGivenAnewAreNotThoseThatWereShared(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{{Max: 1000, Window: time.Minute}, {Max: 9000, Window: 2 * time.Minute, Algorithm: ration.FixedWindow}}
+		others := 0
+		h := newHearer(t, b, "generic", func(n int) []string {
+			return []string{"RateLimit-Policy", `"a";q=1000;w=60`, "RateLimit", fmt.Sprintf(`"a";r=%d;t=30`, 1000-n-others)}
+		})
+		for range 4 {
+			h.get()
+			others += 100
+			time.Sleep(4 * time.Second)
+		}
+		all, err := h.pool.Usage(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 900, all[0].Limits[0].Limit.Max)
+		require.NoError(t, b.SetLimits(ration.PerDay(500)))
+		h.get()
+		all, err = h.pool.Usage(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all[0].Limits, 1)
+		require.Equal(t, 500, all[0].Limits[0].Limit.Max)
+	})
+}
