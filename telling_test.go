@@ -260,7 +260,8 @@ func TestLimitsGivenAnewAreNotThoseThatWereShared(t *testing.T) {
 		b.Limits = []ration.Limit{{Max: 1000, Window: time.Minute}, {Max: 9000, Window: 2 * time.Minute, Algorithm: ration.FixedWindow}}
 		others := 0
 		h := newHearer(t, b, "generic", func(n int) []string {
-			return []string{"RateLimit-Policy", `"a";q=1000;w=60`, "RateLimit", fmt.Sprintf(`"a";r=%d;t=30`, 1000-n-others)}
+			return []string{"RateLimit-Policy", `"a";q=1000;w=60, "b";q=9000;w=120`,
+				"RateLimit", fmt.Sprintf(`"a";r=%d;t=30, "b";r=8000;t=60`, 1000-n-others)}
 		})
 		for range 4 {
 			h.get()
