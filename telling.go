@@ -18,7 +18,9 @@ import (
 const (
 	// So many units, and such a share of a limit, may be missing before a worker asks
 	// that has seen no sign of others: they are what other workers have on the way.
+	// Towards the end of a window it is ever less, but calls overtake each other.
 	slackUnits = 16
+	leastSlack = 8
 	slackShare = 50
 	// A worker remembers so many of its bookings in a window of each account.
 	remembered = 32
@@ -185,7 +187,7 @@ func (k *teller) owe(ctx context.Context, p *Pool, account Account, grant Grant,
 		r.Counted[n.at] = n.counted
 		doubtful = doubtful || k.doubts(l, n, grant, total, known, now)
 	}
-	if doubtful || now.Before(k.others) {
+	if now.Before(k.others) {
 		k.gate.narrows(longestWindow(account) / knownShare)
 	}
 	if doubtful && k.asking {
@@ -232,7 +234,7 @@ func (k *teller) doubts(l Limit, n news, grant Grant, total uint64, known bool, 
 	}
 	slack := max(slackUnits, l.atOnce()/slackShare)
 	if n.left >= 0 {
-		slack = min(slack, n.left/8) // near the end every unit counts
+		slack = min(slack, max(leastSlack, n.left/4)) // near the end every unit counts
 	}
 	least := grant.Cost
 	if known {
