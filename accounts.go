@@ -356,14 +356,17 @@ func (a *Accounts) relevant(scopes []string) string {
 	return strings.Join(named, ",")
 }
 
-// lane names those who leave in the order in which they book: all with the same
+// lane names the lane of a request.
+func (a *Accounts) lane(scopes string, keep int) string { return laneName(scopes, keep, a.shared) }
+
+// laneName names those who leave in the order in which they book: all with the same
 // scopes, share kept back and shared accounts. lua/account.lua has it likewise.
-func (a *Accounts) lane(scopes string, keep int) string {
-	if scopes == "" && keep == 0 && len(a.shared) == 0 {
+func laneName(scopes string, keep int, shared []Account) string {
+	if scopes == "" && keep == 0 && len(shared) == 0 {
 		return ""
 	}
-	ids := make([]string, len(a.shared))
-	for i, account := range a.shared {
+	ids := make([]string, len(shared))
+	for i, account := range shared {
 		ids[i] = account.ID
 	}
 	return scopes + "~" + strconv.Itoa(keep) + "~" + strings.Join(ids, ",")

@@ -242,14 +242,7 @@ func pass(ctx context.Context, wait time.Duration) error {
 	if deadline, found := ctx.Deadline(); found && time.Until(deadline) < wait {
 		return context.DeadlineExceeded
 	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ended(ctx)
-	}
+	return sleep(ctx, wait)
 }
 
 // discard lets go of an answer that its caller does not get. It is not drained: a

@@ -58,6 +58,11 @@ type lane struct {
 	cost   int64
 }
 
+// plainLane returns the lane of those who keep nothing back and have no shared account.
+func plainLane(scopes string) lane {
+	return lane{name: laneName(scopes, 0, nil), scopes: scopes}
+}
+
 func scopesOf(lane string) string {
 	scopes, _, _ := strings.Cut(lane, "~")
 	return scopes

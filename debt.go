@@ -20,10 +20,7 @@ func (c *charge) owe(slot int64, scopes string, counted []int) []LimitDebt {
 		}
 	}
 	if most > 0 {
-		l := lane{scopes: scopes}
-		if scopes != "" {
-			l.name = scopes + "~0~"
-		}
+		l := plainLane(scopes)
 		at := max(c.now, c.account.last(l.name), c.account.runs.endOfFirst(scopes))
 		c.lead(&l, at)
 		c.log(&l, at, most)

@@ -46,7 +46,7 @@ func startDialects(t *testing.T, program string, dialects []string, stranger flo
 	var all []*dialectFleet
 	for _, dialect := range dialects {
 		f := &dialectFleet{dialect: dialect}
-		order := map[string]any{"Tokens": []string{"one", "two"}, "Rule": dialectRules[dialect], "Dialect": dialect,
+		order := map[string]any{"Tokens": []string{"one", "two"}, "Limit": dialectRules[dialect], "Dialect": dialect,
 			"Stranger": stranger, "Serve": true}
 		f.provider = startFleet(t, program, order)
 		address, err := f.provider.out.ReadString('\n')

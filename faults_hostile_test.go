@@ -202,24 +202,11 @@ func allocated(do func()) uint64 {
 // answersWith starts a server that answers each request with these bytes.
 func answersWith(t *testing.T, answer string) (address string) {
 	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer conn.Close()
-				if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
-					_, _ = io.WriteString(conn, answer)
-				}
-			}()
+	return "http://" + listens(t, func(conn net.Conn) {
+		if _, err := http.ReadRequest(bufio.NewReader(conn)); err == nil {
+			_, _ = io.WriteString(conn, answer)
 		}
-	}()
-	return "http://" + listener.Addr().String()
+	})
 }
 
 // A value that no header may have is not sent: neither the caller's own nor the token.

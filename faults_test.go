@@ -94,6 +94,29 @@ func (w *judgedWire) requireBookings(t *testing.T, want int) {
 // request and, having read the second, closes.
 func closesOnSecond(t *testing.T, judge *oracle) (address string) {
 	t.Helper()
+	return listens(t, func(conn net.Conn) {
+		requests := bufio.NewReader(conn)
+		for i := range 2 {
+			req, err := http.ReadRequest(requests)
+			if err != nil {
+				return
+			}
+			_ = req.Body.Close()
+			status := "429 Too Many Requests"
+			if judge.admits(req) {
+				status = "200 OK"
+			}
+			if i == 0 {
+				_, _ = fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Length: 2\r\n\r\nok", status)
+			}
+		}
+	})
+}
+
+// listens starts a server that is no HTTP server: each connection is served, and then
+// closed.
+func listens(t *testing.T, serve func(net.Conn)) (address string) {
+	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { _ = listener.Close() })
@@ -105,21 +128,7 @@ func closesOnSecond(t *testing.T, judge *oracle) (address string) {
 			}
 			go func() {
 				defer conn.Close()
-				requests := bufio.NewReader(conn)
-				for i := range 2 {
-					req, err := http.ReadRequest(requests)
-					if err != nil {
-						return
-					}
-					_ = req.Body.Close()
-					status := "429 Too Many Requests"
-					if judge.admits(req) {
-						status = "200 OK"
-					}
-					if i == 0 {
-						_, _ = fmt.Fprintf(conn, "HTTP/1.1 %s\r\nContent-Length: 2\r\n\r\nok", status)
-					}
-				}
+				serve(conn)
 			}()
 		}
 	}()

@@ -2,6 +2,7 @@ package ration
 
 import (
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 )
@@ -186,12 +187,11 @@ func (s Scope) Has(part Scope) bool {
 func (s Scope) OtherTokenHelps() bool {
 	holder := false
 	for part := range strings.SplitSeq(string(s), "+") {
-		switch Scope(part) {
-		case ScopeToken, ScopeUser, ScopeMember, ScopeAccount, ScopeOrg, ScopeTenant, "connection", "installation", "workspace":
-			holder = true
-		case ScopeApp, ScopeProject, ScopeIP, ScopeObject, ScopeResource, ScopeIssue, ScopePage:
+		one := Scope(part)
+		if slices.Contains(commonScopes, one) || slices.Contains(objectScopes, one) {
 			return false
 		}
+		holder = holder || slices.Contains(holderScopes, one)
 	}
 	return holder
 }

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/internal/simulated"
 	"github.com/stretchr/testify/require"
@@ -63,7 +64,7 @@ func TestAFleetUsesItsQuotaAndIsNeverRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			const limit, window = 400, 15 * time.Second
 			server := redistest.Start(t)
-			order := map[string]any{"Tokens": []string{"one", "two", "three"}, "Limit": limit, "Window": window}
+			order := map[string]any{"Tokens": []string{"one", "two", "three"}, "Limit": ration.Limit{Max: limit, Window: window}.String()}
 			order["Serve"] = true
 			provider := startFleet(t, program, order)
 			address, err := provider.out.ReadString('\n')

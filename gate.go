@@ -7,7 +7,7 @@ import (
 )
 
 // Calls that are on their way when others take the last of a window are all refused. So
-// where others are seen, or may be, a worker has no more calls of an account on their way
+// where others are seen a worker has no more calls of an account on their way
 // than a part of what the last answer left: the nearer the end, the fewer, and each
 // answer tells whether the next may go.
 

@@ -45,6 +45,9 @@ func (g Grant) Cancel(ctx context.Context) error {
 	return g.budget.handBack(ctx, g.booking(), g.accounts)
 }
 
+// handBack hands back a grant on which nothing was sent.
+func (g *Grant) handBack() { g.budget.handBackSoon(g.booking(), g.accounts) }
+
 // left corrects the log if the call left more than once, or so much later than its
 // slot that a call of the next window could follow it too closely: its connection
 // took long to make, or the machine was busy. What it spent is entered where it
@@ -61,7 +64,7 @@ func (g Grant) left(ctx context.Context, at time.Time, times int) {
 	if times < 1 || g.away {
 		return
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), handBackWithin)
+	ctx, stop := soon(ctx)
 	defer stop()
 	slot := g.Slot.Add(max(0, after) + time.Microsecond - 1).Truncate(time.Microsecond)
 	spent := Spending{Slot: slot, Cost: g.Cost * times}

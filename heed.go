@@ -1,7 +1,6 @@
 package ration
 
 import (
-	"context"
 	"net/http"
 	"time"
 )
@@ -25,10 +24,10 @@ func (t *Transport) silence(req *http.Request, f *Feedback, grant Grant, length 
 	if length = min(length, t.maxPause()).Truncate(time.Microsecond); length <= 0 {
 		return true
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(req.Context()), handBackWithin)
+	ctx, stop := soon(req.Context())
 	defer stop()
 	b := t.Pool.budget
-	far := reachOf(scopeOf(f, t.provider().Scope), req, f.Object, t.scopes(req), b.Shared)
+	far := reachOf(scopeOf(f, t.provider().Scope), req, f.Object, grant.scopes, b.Shared)
 	if f.Reason == ReasonOverload && f.Scope == "" {
 		far = reach{matters: []matter{endpointOf(req)}}
 	}
@@ -70,7 +69,7 @@ func apart(a Account) time.Duration {
 
 // setAside keeps a token from being used, in the whole fleet.
 func (t *Transport) setAside(req *http.Request, grant Grant, reason Reason, length time.Duration) {
-	ctx, stop := context.WithTimeout(context.WithoutCancel(req.Context()), handBackWithin)
+	ctx, stop := soon(req.Context())
 	defer stop()
 	t.Pool.setAside(ctx, grant.Token, reason, length)
 }

@@ -17,7 +17,6 @@ type news struct {
 	max     int // what it allows, for GCRA at once; 0: unknown
 	rate    int // for GCRA, what it allows in the limit's window; 0: unknown
 	reset   Told[time.Duration]
-	window  *Window
 }
 
 // newsOf returns what the windows of an answer tell of some limits. The request had the
@@ -96,7 +95,7 @@ func (w *Window) lasts(l Limit) bool {
 
 // newsFor returns what the window tells of the limit at that place.
 func (w *Window) newsFor(at int, l Limit, p *Provider) news {
-	n := news{at: at, left: -1, reset: w.Reset, window: w}
+	n := news{at: at, left: -1, reset: w.Reset}
 	if w.Remaining.Known {
 		n.left = clampUnits(w.Remaining.Value)
 	}

@@ -224,10 +224,7 @@ func (s *MemoryStore) Enter(ctx context.Context, r EnterRequest) error {
 		if name, _, found := strings.Cut(spent.Entry, "\x00"); found {
 			scopes = scopesOf(name) // also an entry of another store tells them
 		}
-		l := lane{scopes: scopes}
-		if scopes != "" {
-			l.name = scopes + "~0~"
-		}
+		l := plainLane(scopes)
 		if slot := spent.Slot.UnixMicro(); slot > now-c.set.spans.window {
 			entered = true
 			c.enter(&l, max(slot, c.account.last(l.name), c.account.runs.endOfFirst(l.scopes)), int64(spent.Cost), false)

@@ -190,7 +190,7 @@ func (p *Pool) take(ctx context.Context, cost int, barred []string) (Grant, erro
 			return g, nil
 		}
 		// The account was removed in this very moment, or its token set aside.
-		p.budget.handBackSoon(g.booking(), g.accounts)
+		g.handBack()
 	}
 }
 

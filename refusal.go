@@ -1,7 +1,6 @@
 package ration
 
 import (
-	"context"
 	"net/http"
 	"time"
 )
@@ -30,13 +29,6 @@ func positive(d, otherwise time.Duration) time.Duration {
 		return d
 	}
 	return otherwise
-}
-
-// handBack hands back a grant on which nothing was sent.
-func (t *Transport) handBack(grant Grant) {
-	ctx, stop := context.WithTimeout(context.Background(), handBackWithin)
-	defer stop()
-	_ = grant.Cancel(ctx)
 }
 
 // rewind returns a request with the body at its beginning, and whether that can

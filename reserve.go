@@ -35,17 +35,43 @@ func reserved(limits []Limit, share float64) []Limit {
 	return all
 }
 
-// shareOf returns the share of limits that is left to others where some rule in place of
-// them: of limits that are others in kind it is none.
-func shareOf(limits, ruling []Limit) float64 {
+// A rule is what this worker knows of an account's limits.
+type rule struct {
+	whole []Limit   // as the provider has them, without what is left to others
+	now   []Limit   // those that the fleet keeps
+	since time.Time // when they were made to rule; zero: they were given
+}
+
+// share returns the share of the limits that is left to others: where the fleet keeps
+// limits that are others in kind, none.
+func (r *rule) share() float64 {
 	share := 0.0
-	for i, l := range limits {
-		if i >= len(ruling) || !alike(ruling[i], l) {
+	for i, l := range r.whole {
+		if i >= len(r.now) || !alike(r.now[i], l) {
 			return 0
 		}
-		share = max(share, 1-float64(ruling[i].Max)/float64(l.Max))
+		share = max(share, 1-float64(r.now[i].Max)/float64(l.Max))
 	}
 	return share
+}
+
+// rule returns what is known of an account's limits; a nil teller knows of no others than
+// those that it was given.
+func (k *teller) rule(b *Budget, account Account) rule {
+	r := rule{whole: account.given, now: account.given}
+	if k != nil {
+		k.mu.Lock()
+		if slices.EqualFunc(k.whole, account.given, alike) { // or others were given since
+			r.whole = k.whole
+		}
+		k.mu.Unlock()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if ruled, known := b.ruled[account.ID]; known {
+		r.now, r.since = ruled.limits, ruled.since
+	}
+	return r
 }
 
 // cut takes in that the account was refused though the log had room, and leaves more of
@@ -53,7 +79,7 @@ func shareOf(limits, ruling []Limit) float64 {
 // one sign.
 func (k *teller) cut(p *Pool, account Account) {
 	b := p.budget
-	whole, ruling, _ := k.limits(b, account)
+	rule := k.rule(b, account)
 	now := time.Now()
 	k.mu.Lock()
 	first := now.Sub(k.refused) > longestWindow(account)/4
@@ -66,8 +92,7 @@ func (k *teller) cut(p *Pool, account Account) {
 	if !first {
 		return
 	}
-	share := min(max(firstReserve, 2*shareOf(whole, ruling)), mostReserve)
-	k.rule(p, account, whole, share)
+	k.leave(p, account, rule.whole, min(max(firstReserve, 2*rule.share()), mostReserve))
 }
 
 // reserve leaves a first share to others who are seen to go on: what is owed only once
@@ -84,20 +109,19 @@ func (k *teller) reserve(p *Pool, account Account) {
 	if !again {
 		return
 	}
-	if whole, ruling, _ := k.limits(p.budget, account); shareOf(whole, ruling) == 0 {
-		k.rule(p, account, whole, firstReserve)
+	if rule := k.rule(p.budget, account); rule.share() == 0 {
+		k.leave(p, account, rule.whole, firstReserve)
 	}
 }
 
 // relax leaves less to others where nothing was seen of them for long.
-func (k *teller) relax(p *Pool, account Account) {
-	whole, ruling, since := k.limits(p.budget, account)
-	share := shareOf(whole, ruling)
+func (k *teller) relax(p *Pool, account Account, rule rule) {
+	share := rule.share()
 	if share == 0 {
 		return
 	}
 	k.mu.Lock()
-	quiet := time.Since(later(k.sign, since)) > quietWindows*longestWindow(account)
+	quiet := time.Since(later(k.sign, rule.since)) > quietWindows*longestWindow(account)
 	if quiet {
 		k.sign = time.Now()
 	}
@@ -111,35 +135,17 @@ func (k *teller) relax(p *Pool, account Account) {
 		k.owed = time.Time{}
 		k.mu.Unlock()
 	}
-	k.rule(p, account, whole, share)
+	k.leave(p, account, rule.whole, share)
 }
 
-// rule makes limits rule of which a share is left to others.
-func (k *teller) rule(p *Pool, account Account, whole []Limit, share float64) {
+// leave makes limits rule of which a share is left to others.
+func (k *teller) leave(p *Pool, account Account, whole []Limit, share float64) {
 	k.mu.Lock()
 	k.whole = whole
 	k.mu.Unlock()
 	if limits := reserved(whole, share); p.learn(account, limits) {
 		p.budget.notify(Notice{Kind: LimitShared, Account: account.ID, Ours: whole, Theirs: limits})
 	}
-}
-
-// limits returns the account's limits, without what is left to others; those that rule;
-// and since when they do, as far as this worker knows.
-func (k *teller) limits(b *Budget, account Account) (whole, ruling []Limit, since time.Time) {
-	k.mu.Lock()
-	whole = k.whole
-	k.mu.Unlock()
-	if !slices.EqualFunc(whole, account.given, alike) {
-		whole = account.given // others were given since
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	ruled, known := b.ruled[account.ID]
-	if !known {
-		return whole, account.given, time.Time{}
-	}
-	return whole, ruled.limits, ruled.since
 }
 
 // alike reports whether two limits count the same, however much they allow.

@@ -79,13 +79,13 @@ func (b *Budget) refresh(ctx context.Context) error {
 	_, err, _ := b.asking.Do("", func() (any, error) {
 		// One caller's cancellation must not harm the others.
 		ctx := context.WithoutCancel(ctx)
-		soon, stop := context.WithTimeout(ctx, handBackWithin)
+		brief, stop := soon(ctx)
 		defer stop()
 		r := StatusRequest{Budget: b.Name, Now: b.clock()}
 		if b.Outage == Divide {
 			r.Worker = b.process().String()
 		}
-		status, err := b.Store.Status(soon, r)
+		status, err := b.Store.Status(brief, r)
 		if err != nil {
 			return nil, err
 		}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 )
 
 // take takes a grant for the request, from other accounts than the barred ones, or
-// closes the request's body. It holds the request back while it is a part of what is paused in the whole fleet.
+// closes the request's body. It holds the request back while it is a part of what is
+// paused in the whole fleet.
 func (t *Transport) take(req *http.Request, barred []string) (grant Grant, err error) {
 	taken := false
 	defer func() {
@@ -22,12 +24,12 @@ func (t *Transport) take(req *http.Request, barred []string) (grant Grant, err e
 	if t.Pool.budget == nil {
 		return Grant{}, t.Pool.budget.check()
 	}
-	ctx, cost := req.Context(), t.cost(req)
+	ctx, cost, scopes := req.Context(), t.cost(req), t.scopes(req)
 	if t.Scopes != nil {
-		ctx = WithScopes(ctx, t.Scopes(req)...)
+		ctx = WithScopes(ctx, scopes...)
 	}
 	for {
-		now, free, err := t.hold(ctx, req, barred)
+		now, free, err := t.hold(ctx, req, scopes, barred)
 		if err != nil {
 			return Grant{}, err
 		}
@@ -39,7 +41,7 @@ func (t *Transport) take(req *http.Request, barred []string) (grant Grant, err e
 		case err == nil:
 			// The pause was made while the request waited for its slot.
 			t.Pool.unknown(grant.Token)
-			t.handBack(grant)
+			grant.handBack()
 		case errors.Is(err, errAllBarred) && len(now) > len(barred):
 			// One of the pauses has just begun.
 		case free > 0 && ctx.Err() == nil && (errors.Is(err, ErrExhausted) || errors.Is(err, context.DeadlineExceeded)):
@@ -66,7 +68,7 @@ func (t *Transport) takeBefore(ctx context.Context, cost int, barred []string, w
 // hold waits for the end of what keeps the request back on every account. It returns
 // the accounts that it is not to be charged to, and when the first of those that are
 // paused is free again; zero: none is.
-func (t *Transport) hold(ctx context.Context, req *http.Request, barred []string) ([]string, time.Duration, error) {
+func (t *Transport) hold(ctx context.Context, req *http.Request, scopes, barred []string) ([]string, time.Duration, error) {
 	b := t.Pool.budget
 	for {
 		pauses := b.matters.Load()
@@ -74,7 +76,7 @@ func (t *Transport) hold(ctx context.Context, req *http.Request, barred []string
 			return barred, 0, nil
 		}
 		stored := b.storeNow()
-		some, free, until := pauses.bar(mattersOf(req, t.scopes(req)), stored)
+		some, free, until := pauses.bar(mattersOf(req, scopes), stored)
 		if until.IsZero() {
 			if len(some) == 0 {
 				return barred, 0, nil
@@ -98,13 +100,8 @@ func (t *Transport) bars(req *http.Request, grant Grant) bool {
 	if pauses == nil {
 		return false
 	}
-	some, _, until := pauses.bar(mattersOf(req, t.scopes(req)), b.storeNow())
-	for _, account := range some {
-		if account == grant.account {
-			return true
-		}
-	}
-	return !until.IsZero()
+	some, _, until := pauses.bar(mattersOf(req, grant.scopes), b.storeNow())
+	return !until.IsZero() || slices.Contains(some, grant.account)
 }
 
 // sleepUntil waits so long, for no slot. A wait beyond the longest is an error at once.
@@ -118,6 +115,11 @@ func (b *Budget) sleepUntil(ctx context.Context, wait time.Duration) error {
 		exhausted.Allowed = b.MaxWait
 		return exhausted
 	}
+	return sleep(ctx, wait)
+}
+
+// sleep waits so long, or returns why it stopped before.
+func sleep(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

@@ -71,20 +71,17 @@ func (t *Transport) tell(req *http.Request, f *Feedback, grant Grant) (left int)
 	b := t.Pool.budget
 	account := grant.accounts.list[grant.accounts.find(grant.account)]
 	costs := t.Cost != nil || t.provider().Cost != nil
-	// The limits as the provider has them, not as others are left a share of them.
-	whole := account.Limits
-	if k := b.knows(account.ID); k != nil {
-		whole, _, _ = k.limits(b, account)
-	}
-	all := newsOf(f.Windows, whole, grant.scopes, costs, t.provider())
+	rule := b.knows(account.ID).rule(b, account)
+	all := newsOf(f.Windows, rule.whole, grant.scopes, costs, t.provider())
 	if len(all) == 0 {
 		return -1
 	}
-	ctx, stop := context.WithTimeout(context.WithoutCancel(req.Context()), handBackWithin)
+	ctx, stop := soon(req.Context())
 	defer stop()
 	k := b.teller(account)
-	k.learn(t.Pool, account, all)
-	k.relax(t.Pool, account)
+	if !k.learn(t.Pool, account, rule, all) {
+		k.relax(t.Pool, account, rule)
+	}
 	now := b.storeNow()
 	k.tellResets(ctx, b, account, all, now)
 	k.owe(ctx, t.Pool, account, grant, all, now)
@@ -117,11 +114,11 @@ func (b *Budget) teller(account Account) *teller {
 	return k.(*teller)
 }
 
-// learn makes a limit rule that the provider has announced. A tighter one does at once;
-// a wider one not soon after another, for answers that contradict each other.
-func (k *teller) learn(p *Pool, account Account, all []news) {
-	whole, ruling, _ := k.limits(p.budget, account)
-	limits := slices.Clone(whole)
+// learn makes a limit rule that the provider has announced, and reports whether there was
+// one. A tighter one does at once; a wider one not soon after another, for answers that
+// contradict each other.
+func (k *teller) learn(p *Pool, account Account, rule rule, all []news) bool {
+	limits := slices.Clone(rule.whole)
 	tighter, wider := false, false
 	for _, n := range all {
 		was := limits[n.at]
@@ -130,19 +127,20 @@ func (k *teller) learn(p *Pool, account Account, all []news) {
 		wider = wider || limits[n.at].atOnce() > was.atOnce()
 	}
 	if !tighter && !wider {
-		return
+		return false
 	}
 	const seldom = time.Minute
 	k.mu.Lock()
 	soon := !tighter && !k.taught.IsZero() && time.Since(k.taught) < seldom
 	k.mu.Unlock()
-	if soon || !p.learn(account, reserved(limits, shareOf(whole, ruling))) {
-		return
+	if soon || !p.learn(account, reserved(limits, rule.share())) {
+		return false
 	}
 	k.mu.Lock()
 	k.taught, k.known, k.whole = time.Now(), nil, limits
 	k.mu.Unlock()
 	p.budget.notify(Notice{Kind: LimitLearnt, Account: account.ID, Ours: account.given, Theirs: limits})
+	return true
 }
 
 // tellResets tells the store when windows end that calls have begun.
@@ -208,11 +206,7 @@ func (k *teller) owe(ctx context.Context, p *Pool, account Account, grant Grant,
 
 // remember keeps a booking, if the last that is kept is some time ago. It needs mu.
 func (k *teller) remember(booked bookedUnits, account Account) {
-	longest := time.Duration(0)
-	for _, l := range account.Limits {
-		longest = max(longest, l.Window)
-	}
-	n := len(k.sent)
+	longest, n := longestWindow(account), len(k.sent)
 	if n > 0 && booked.slot.Sub(k.sent[n-1].slot) < longest/remembered {
 		return
 	}

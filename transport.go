@@ -174,7 +174,7 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 		if !given { // a function of the caller's has panicked
 			closeBody(req)
 			way.back(-1)
-			t.handBack(grant)
+			grant.handBack()
 		}
 	}()
 	if t.Granted != nil {
@@ -190,7 +190,7 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	if err != nil {
 		way.back(-1)
 		if _, traces := t.base().(*http.Transport); traces && !way.connected.Load() {
-			t.handBack(grant)
+			grant.handBack()
 		}
 		return nil, redact(err, grant.Token)
 	}

@@ -25,6 +25,11 @@ type wire struct {
 	base   *http.Transport
 }
 
+// once returns a client like w's that sends nothing again.
+func (w *wire) once() *http.Client {
+	return &http.Client{Transport: &ration.Transport{Base: w.base, Pool: ration.NewPool(w.budget, w.token), Retries: -1}}
+}
+
 func newWire(t *testing.T, handler http.HandlerFunc) *wire {
 	w := &wire{Server: httptest.NewServer(handler), budget: newBudget(ration.PerHour(100)), token: ration.NewToken("SECRET"), base: new(http.Transport)}
 	t.Cleanup(w.Close)
@@ -45,20 +50,20 @@ func TestGrantIsHandedBackWhereNoConnectionWasHad(t *testing.T) {
 	t.Run("nobody listens", func(t *testing.T) {
 		w := newWire(t, nil)
 		w.Close()
-		_, err := w.client.Get(w.URL)
+		_, err := w.once().Get(w.URL)
 		require.ErrorContains(t, err, "connection refused")
 		w.requireSpent(t, 0)
 	})
 	t.Run("nobody listens, default base", func(t *testing.T) {
 		w := newWire(t, nil)
 		w.Close()
-		_, err := (&http.Client{Transport: &ration.Transport{Pool: ration.NewPool(w.budget, w.token)}}).Get(w.URL)
+		_, err := (&http.Client{Transport: &ration.Transport{Pool: ration.NewPool(w.budget, w.token), Retries: -1}}).Get(w.URL)
 		require.ErrorContains(t, err, "connection refused")
 		w.requireSpent(t, 0)
 	})
 	t.Run("no handshake", func(t *testing.T) {
 		w := newWire(t, nil)
-		_, err := w.client.Get(strings.Replace(w.URL, "http:", "https:", 1))
+		_, err := w.once().Get(strings.Replace(w.URL, "http:", "https:", 1))
 		require.Error(t, err)
 		w.requireSpent(t, 0)
 	})
@@ -73,7 +78,7 @@ func TestGrantIsHandedBackWhereNoConnectionWasHad(t *testing.T) {
 		content := newBody("content")
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, content)
 		require.NoError(t, err)
-		_, err = w.client.Do(req)
+		_, err = w.once().Do(req)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Equal(t, 1, content.closed)
 		w.requireSpent(t, 0)
@@ -87,7 +92,8 @@ func TestGrantIsHandedBackWhereNoConnectionWasHad(t *testing.T) {
 			rw.Header().Set("Retry-After", "0")
 			rw.WriteHeader(http.StatusTooManyRequests)
 		})
-		_, err := w.client.Get(w.URL)
+		client := &http.Client{Transport: &ration.Transport{Base: w.base, Pool: ration.NewPool(w.budget, w.token), Retries: 1}}
+		_, err := client.Get(w.URL)
 		require.ErrorContains(t, err, "connection refused")
 		w.requireSpent(t, 1)
 	})

@@ -33,6 +33,12 @@ type waiter struct {
 // handed back. The store goes on with it afterwards.
 const handBackWithin = 250 * time.Millisecond
 
+// soon returns a context for what is to be said to the store when its caller may have
+// given up: it is not waited for longer than for a slot that is handed back.
+func soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), handBackWithin)
+}
+
 func (w *waiter) grant() Grant {
 	return Grant{Token: w.token, Cost: w.cost, Slot: w.booking.Slot, Late: w.late,
 		budget: w.budget, soonest: w.soonest, id: w.booking.ID, account: w.booking.Account, entry: w.booking.Entry,
@@ -254,7 +260,7 @@ func (w *waiter) handBack(b Booking, accounts *Accounts) { w.budget.handBackSoon
 // handBackSoon hands a booking back. If the store cannot be reached the slot is lost
 // until it has left its window: the quota is then not all used, never overspent.
 func (b *Budget) handBackSoon(booking Booking, accounts *Accounts) {
-	ctx, stop := context.WithTimeout(context.Background(), handBackWithin)
+	ctx, stop := soon(context.Background())
 	defer stop()
 	_ = b.handBack(ctx, booking, accounts)
 }

@@ -25,29 +25,17 @@ import (
 type order struct {
 	Serve    bool     // be the provider; otherwise crawl
 	Tokens   []string // the secrets
-	Limit    int      // of each token
-	Window   time.Duration
-	URL      string // that is crawled, again and again
-	Redis    string // address
-	Budget   string // name
+	Limit    string   // of each token, as ration.ParseLimit reads it
+	URL      string   // that is crawled, again and again
+	Redis    string   // address
+	Budget   string   // name
 	Workers  int
 	Duration time.Duration // which is to end when no call is under way
 
-	Rule           string  // the limit, as ration.ParseLimit reads it, in place of Limit and Window; empty: these
 	Dialect        string  // of the provider; empty: Instagram's
 	SecondaryLimit int     // of each token, in any second; 0: none
 	Stranger       float64 // share of each quota that another client spends while the fleet calls
 	Provider       string  // name of the preset by which the crawlers call; empty: the dialect's, if one is named
-
-	limit ration.Limit
-}
-
-// read reads the limit.
-func (o *order) read() (err error) {
-	if o.limit = (ration.Limit{Max: o.Limit, Window: o.Window}); o.Rule != "" {
-		o.limit, err = ration.ParseLimit(o.Rule)
-	}
-	return err
 }
 
 // A block is what the provider is told to refuse: see simulated.Provider.Block.
@@ -74,12 +62,12 @@ func main() {
 
 // serve prints the provider's address, and serves and blocks until in ends.
 func serve(o order, in *json.Decoder, out io.Writer) error {
-	provider := &simulated.Provider{Limit: o.Limit, Window: o.Window, Tokens: o.Tokens, SecondaryLimit: o.SecondaryLimit,
-		Latency: func() time.Duration { return 20 * time.Millisecond }}
-	if err := o.read(); err != nil {
+	limit, err := ration.ParseLimit(o.Limit)
+	if err != nil {
 		return err
 	}
-	provider.Limit, provider.Window, provider.Burst = o.limit.Max, o.limit.Window, o.limit.Burst
+	provider := &simulated.Provider{Limit: limit.Max, Window: limit.Window, Burst: limit.Burst, Tokens: o.Tokens,
+		SecondaryLimit: o.SecondaryLimit, Latency: func() time.Duration { return 20 * time.Millisecond }}
 	if o.Dialect != "" {
 		dialect, err := simulated.DialectNamed(o.Dialect)
 		if err != nil {
@@ -149,7 +137,8 @@ func attach(t *ration.Transport, o order) (err error) {
 // crawl calls the URL until the duration is over. It prints how many calls each worker
 // made, and behind it what it heard.
 func crawl(o order, out io.Writer) error {
-	if err := o.read(); err != nil {
+	limit, err := ration.ParseLimit(o.Limit)
+	if err != nil {
 		return err
 	}
 	client := redis.NewClient(&redis.Options{Addr: o.Redis})
@@ -158,7 +147,7 @@ func crawl(o order, out io.Writer) error {
 	heard := newHeard()
 	budget := &ration.Budget{
 		Name:    o.Budget,
-		Limits:  []ration.Limit{o.limit},
+		Limits:  []ration.Limit{limit},
 		Store:   &ration.RedisStore{Client: client},
 		Noticed: heard.noticed,
 	}

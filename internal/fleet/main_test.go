@@ -69,7 +69,7 @@ func (s *server) report(t *testing.T) (report simulated.Report) {
 }
 
 func TestProviderSpeaksAndBlocksAsItIsOrdered(t *testing.T) {
-	s := startServer(t, order{Serve: true, Tokens: []string{"one", "two"}, Limit: 1000, Window: time.Hour, Dialect: "github", SecondaryLimit: 2})
+	s := startServer(t, order{Serve: true, Tokens: []string{"one", "two"}, Limit: "1000/1h", Dialect: "github", SecondaryLimit: 2})
 	status, _ := s.get(t, "one")
 	require.Equal(t, http.StatusOK, status)
 	require.Eventually(t, func() bool {
@@ -90,7 +90,7 @@ func TestProviderSpeaksAndBlocksAsItIsOrdered(t *testing.T) {
 
 // A stranger that is ordered calls as soon as the fleet does.
 func TestProviderSpendsTheStrangersShare(t *testing.T) {
-	s := startServer(t, order{Serve: true, Tokens: []string{"one", "two"}, Limit: 1000, Window: 10 * time.Second, Dialect: "github", Stranger: 0.3})
+	s := startServer(t, order{Serve: true, Tokens: []string{"one", "two"}, Limit: "1000/10s", Dialect: "github", Stranger: 0.3})
 	require.Zero(t, s.report(t).StrangerAccepted)
 	require.Eventually(t, func() bool {
 		status, _ := s.get(t, "one")
@@ -101,11 +101,13 @@ func TestProviderSpendsTheStrangersShare(t *testing.T) {
 }
 
 func TestServerSaysWhatIsWrongWithItsOrders(t *testing.T) {
-	err := serve(order{Dialect: "gopher"}, json.NewDecoder(strings.NewReader("")), io.Discard)
+	err := serve(order{Limit: "many"}, json.NewDecoder(strings.NewReader("")), io.Discard)
+	require.ErrorContains(t, err, `limit "many"`)
+	err = serve(order{Limit: "1/1h", Dialect: "gopher"}, json.NewDecoder(strings.NewReader("")), io.Discard)
 	require.ErrorContains(t, err, `no dialect is named "gopher"`)
-	err = serve(order{Tokens: []string{"one"}}, json.NewDecoder(strings.NewReader(`{"Token":"three","Kind":"dead"}`)), io.Discard)
+	err = serve(order{Limit: "1/1h", Tokens: []string{"one"}}, json.NewDecoder(strings.NewReader(`{"Token":"three","Kind":"dead"}`)), io.Discard)
 	require.ErrorContains(t, err, "not known")
-	err = serve(order{Tokens: []string{"one"}}, json.NewDecoder(strings.NewReader(`{"For":"soon"}`)), io.Discard)
+	err = serve(order{Limit: "1/1h", Tokens: []string{"one"}}, json.NewDecoder(strings.NewReader(`{"For":"soon"}`)), io.Discard)
 	require.ErrorContains(t, err, "cannot unmarshal")
 }
 
@@ -125,7 +127,7 @@ func crawlFor(t *testing.T, s *server, o order) (calls []int, h *heard) {
 // A crawler is known to a provider by what the preset attaches: that of its dialect, if
 // none is named.
 func TestCrawlerCallsAsThePresetSays(t *testing.T) {
-	o := order{Serve: true, Tokens: []string{"one", "two"}, Limit: 3, Window: time.Hour}
+	o := order{Serve: true, Tokens: []string{"one", "two"}, Limit: "3/1h"}
 	for _, row := range []struct{ speaks, dialect, provider string }{
 		{"shopify", "shopify", ""}, {"shopify", "github", "shopify"}, {"ietf", "ietf", ""},
 	} {
@@ -142,7 +144,7 @@ func TestCrawlerCallsAsThePresetSays(t *testing.T) {
 }
 
 func TestCrawlerOfAnUnknownProviderIsNotFound(t *testing.T) {
-	o := order{Serve: true, Tokens: []string{"one"}, Limit: 3, Window: time.Hour, Dialect: "shopify"}
+	o := order{Serve: true, Tokens: []string{"one"}, Limit: "3/1h", Dialect: "shopify"}
 	s := startServer(t, o)
 	o.URL, o.Redis, o.Budget, o.Workers, o.Duration = s.first, redistest.Start(t).Addr, redistest.Name(t), 1, time.Second
 	o.Dialect = ""
@@ -151,7 +153,7 @@ func TestCrawlerOfAnUnknownProviderIsNotFound(t *testing.T) {
 
 // A crawler goes on after refusals, and tells of them.
 func TestCrawlerTellsWhatItHeard(t *testing.T) {
-	o := order{Serve: true, Tokens: []string{"one", "two"}, Limit: 10, Window: time.Hour, Dialect: "github"}
+	o := order{Serve: true, Tokens: []string{"one", "two"}, Limit: "10/1h", Dialect: "github"}
 	s := startServer(t, o)
 	blocks := json.NewEncoder(s.in)
 	require.NoError(t, blocks.Encode(block{Token: "one", For: time.Hour, Kind: simulated.KindDead}))
@@ -161,7 +163,7 @@ func TestCrawlerTellsWhatItHeard(t *testing.T) {
 	}, 10*time.Second, 100*time.Millisecond)
 	dead := ration.NewToken("one").ID()
 
-	o.Limit = 8 // which is not what the provider says
+	o.Limit = "8/1h" // which is not what the provider says
 	calls, h := crawlFor(t, s, o)
 	require.Equal(t, 10, calls[0]+calls[1], "of the other token, and as many as the provider allows")
 	require.Equal(t, map[string]ration.Reason{dead: ration.ReasonDeadToken}, h.SetAside)
