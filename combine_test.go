@@ -127,8 +127,10 @@ func (c *callers) queue(ctx context.Context, r ration.BookRequest, answer func(r
 	}
 }
 
-func (c *callers) used() int {
-	usage, err := c.store.Usage(c.t.Context(), ration.UsageRequest{Budget: c.name, Accounts: c.list})
+func (c *callers) used() int { return c.usedAt(time.Time{}) }
+
+func (c *callers) usedAt(now time.Time) int {
+	usage, err := c.store.Usage(c.t.Context(), ration.UsageRequest{Budget: c.name, Accounts: c.list, Now: now})
 	require.NoError(c.t, err)
 	return usage[0].Limits[0].Used
 }
@@ -393,4 +395,58 @@ func TestABusyProcessIsAnswered(t *testing.T) {
 	stop()
 	busy.Wait()
 	require.Equal(t, 401, c.used())
+}
+
+// Who waits for one entry to leave, script after script, is one entry too: of a quota that
+// stays spent the log does not get finer with every window.
+func TestBookingsOfOneSlotAreOneEntry(t *testing.T) {
+	t.Parallel()
+	c := newCallers(t, ration.PerHour(20))
+	log := "ration:v1:{" + c.name + "}:log:a"
+	entries := func() int64 { return c.store.Client.ZCard(t.Context(), log).Val() }
+	c.book(t.Context(), 19, ration.Forever)
+	var waiting []ration.Booking
+	for range 40 {
+		waiting = append(waiting, c.book(t.Context(), 1, ration.Forever))
+	}
+	for i, b := range waiting {
+		first := waiting[i/20*20]
+		if i%20 > 0 {
+			first = waiting[i/20*20+1]
+		}
+		require.True(t, b.Slot.Equal(first.Slot), "booking %d", i)
+	}
+	require.EqualValues(t, 6, entries(), "1 and 19 in each window")
+
+	// Each is still a booking of its own, and what one leaves another gets.
+	handBack := func(b ration.Booking) {
+		require.NoError(t, c.store.Cancel(t.Context(), ration.CancelRequest{Booking: b, Accounts: c.list}))
+	}
+	for _, i := range []int{5, 30, 39} {
+		handBack(waiting[i])
+	}
+	require.Equal(t, 60-1, c.used(), "the last is undone, the others are to be had")
+	for _, i := range []int{5, 30} {
+		require.True(t, c.book(t.Context(), 1, ration.Forever).Slot.Equal(waiting[i].Slot))
+	}
+	require.True(t, c.book(t.Context(), 1, ration.Forever).Slot.Equal(waiting[39].Slot))
+	require.Equal(t, 60, c.used())
+}
+
+// An entry that takes in others is made anew, and its log still expires.
+func TestALogOfOneEntryExpires(t *testing.T) {
+	t.Parallel()
+	c := newCallers(t, ration.PerHour(20))
+	c.name = redistest.Name(t)
+	r := c.request(1, 0)
+	for range 3 {
+		r.ID, r.Now = ration.NewBookingID(), time.UnixMicro(1795000000000000)
+		b, err := c.store.Book(t.Context(), r)
+		require.NoError(t, err)
+		require.True(t, b.Booked)
+	}
+	log := "ration:v1:{" + c.name + "}:log:a"
+	require.EqualValues(t, 1, c.store.Client.ZCard(t.Context(), log).Val())
+	require.Greater(t, c.store.Client.PTTL(t.Context(), log).Val(), time.Hour)
+	require.Equal(t, 3, c.usedAt(r.Now))
 }

@@ -253,12 +253,12 @@ logs.P = {
       local delta, units = readRecord(tail, tail.count - 1)
       writeHead(tail, tail.count - 1, delta, units)
     else
-      call('ZREM', run.key, tail.name)
       if tail.key then
         call('UNLINK', tail.key)
       elseif before > final.before then
         call('ZADD', run.key, text(final.slot), pack(final.before, before - final.before))
       end
+      call('ZREM', run.key, tail.name) -- not before: a log without entries loses its expiry
     end
   end,
 

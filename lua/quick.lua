@@ -91,8 +91,9 @@ local function quick()
   local instant = string.format('%.0f', now)
 
   -- open returns what there is to know of an account: the units booked up to now
-  -- (total) and up to its last entry in Redis (logged), the slot that none comes
-  -- before, and the entries to be made, {slot, before, cost}.
+  -- (total) and up to its last entry in Redis (logged), that entry (tail) and the units
+  -- before it, the slot that none comes before, and the entries to be made, {slot, before,
+  -- cost}.
   local function open(member, has)
     local number, id = string.match(member, '^(%d+):(.+)$')
     if not has or #has < 33 or string.sub(has, 33) ~= ARGV[6] .. ' ' .. (ARGV[8 + number] or '') then
@@ -111,6 +112,7 @@ local function quick()
     end
     local units, cost = struct.unpack('>I7I5', tail[1])
     a.total, a.last, a.weight = units + cost, tonumber(tail[2]), cost
+    a.tail, a.before = tail[1], units
     -- Far from where the units begin again from 0.
     if a.total > 3000000000000000 then
       return nil
@@ -428,6 +430,13 @@ local function quick()
   local used = 0
   local set = {'seen', instant, 's:' .. ARGV[2], ''}
   for _, a in ipairs(accounts) do
+    -- What leaves at the last entry's slot becomes a part of it: those who wait for one
+    -- entry would otherwise be one for each script, and cut the log finer with every window.
+    -- Nothing of the last entry was handed back, or that would be a hole that has not come.
+    local first = a.entries[1]
+    if first and first.slot == a.last then
+      first.before, first.cost, a.joined = a.before, a.weight + first.cost, true
+    end
     for _, entry in ipairs(a.entries) do
       if entry.cost > 1099511627775 then
         return nil
@@ -443,6 +452,9 @@ local function quick()
         add[2 * i] = struct.pack('>I7I5', entry.before, entry.cost)
       end
       call('ZADD', a.key, unpack(add))
+      if a.joined then
+        call('ZREM', a.key, a.tail) -- not before: a log without entries loses its expiry
+      end
       -- Once in a while is enough: about every 64 entries, if all are like the last.
       local often = math.floor(a.total / a.weight / 64) > math.floor(a.logged / a.weight / 64)
       if #accounts == 1 and (often or seen < now - 10000 or seen == now) then

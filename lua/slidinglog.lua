@@ -11,7 +11,7 @@
 local TRIM = 64
 
 -- entryOf returns the name of the entry that those units are, or are a part of: what
--- quick.lua books at once is one entry.
+-- quick.lua books at one slot is one entry.
 local function entryOf(run, slot, before, cost)
   local name, at = pack(before, cost), text(slot)
   local there = call('ZSCORE', run.key, name)
@@ -95,8 +95,6 @@ logs.L = {
     if first == before and whole == cost then
       return
     end
-    call('ZREM', run.key, entry)
-    run.size = run.size - 1
     local ends = before + cost
     for _, part in ipairs({{first, before - first}, {before, cost}, {ends, first + whole - ends}}) do
       if part[2] > 0 then
@@ -104,6 +102,8 @@ logs.L = {
         run.size = run.size + 1
       end
     end
+    call('ZREM', run.key, entry) -- not before: a log without entries loses its expiry
+    run.size = run.size - 1
   end,
 
   last = function(run)
