@@ -102,7 +102,7 @@ func (s *RedisStore) Cancel(ctx context.Context, r CancelRequest) error {
 	return err
 }
 
-// Enter implements [Store]. More than 100 spendings it enters in several round trips,
+// Enter implements [Store]. More than 50 spendings it enters in several round trips,
 // each of which is one atomic step: of a request that failed some may have been
 // entered, which to make it again with its ID does not enter again.
 func (s *RedisStore) Enter(ctx context.Context, r EnterRequest) error {
@@ -128,7 +128,7 @@ func (s *RedisStore) Enter(ctx context.Context, r EnterRequest) error {
 }
 
 // enterBatch bounds the work of one script.
-const enterBatch = 100
+const enterBatch = 50
 
 // partOf returns what one script enters of a request. Each part has an ID of its own,
 // the same whenever the request is made again. The total is entered with the first,

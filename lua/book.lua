@@ -529,7 +529,11 @@ end
 if not record then
   enroll(ARGV[2], now)
 end
-local deadline
+local function moment()
+  local time = call('TIME')
+  return time[1] * 1000000 + time[2]
+end
+local deadline = #bookings > 1 and moment() + LONG
 for i, booking in ipairs(bookings) do
   local other = book(booking.cost, booking.longest, i == 1 and told == 'behind' and behind or nil)
   if other and i == 1 then
@@ -538,13 +542,8 @@ for i, booking in ipairs(bookings) do
     break
   end
   -- The rest is asked for again.
-  if #bookings > 1 then
-    local time = call('TIME')
-    local moment = time[1] * 1000000 + time[2]
-    deadline = deadline or moment + LONG
-    if moment > deadline or work > ENOUGH then
-      break
-    end
+  if deadline and (work > ENOUGH or moment() > deadline) then
+    break
   end
 end
 if index then
