@@ -56,7 +56,8 @@
 //   - 13: every operation of a Store, on logs with what makes them slow, one at a
 //     time. A command took what the SLOWLOG says, or what the main thread of Redis
 //     used of the processor meanwhile if that is less: the SLOWLOG counts as well
-//     for how long the machine did not let Redis run.
+//     for how long the machine did not let Redis run. Between them Redis counts to a
+//     number, for as long as they took: what stops that for so long stops others too.
 package main
 
 import (

@@ -26,8 +26,8 @@ func (c slowCommand) took() time.Duration { return min(c.logged, c.cpu) }
 
 // A stopwatch is a hook of go-redis that lets one command of a client go at a time,
 // so that what is used of the processor is that command's, and looks each up in the
-// SLOWLOG. After each that stands there it has Redis do some work that is the same each
-// time, and looks that up as well: what it takes at worst is the machine's doing.
+// SLOWLOG. Behind them it has Redis do some work that is the same each time, for as long
+// as they took, and looks that up as well: what it takes at worst is the machine's doing.
 type stopwatch struct {
 	rdb    *redis.Client // that of the judge
 	ours   string        // the client's name
@@ -37,7 +37,8 @@ type stopwatch struct {
 	used  time.Duration
 	slow  []slowCommand // since they were taken
 	same  []slowCommand // likewise, of the work that is the same
-	turns int           // how much that is
+	turns int           // how much of it takes sameTime
+	owed  time.Duration // which ours were run for, and it was not yet
 	err   error
 }
 
@@ -49,9 +50,13 @@ var sameWork = redis.NewScript(`
 	end
 	return sum`)
 
-// sameTime is what that work takes at best: as long as the least of the commands that
-// stand in the SLOWLOG, so that others are rather held up than it.
-const sameTime = logged
+const (
+	// sameTime is the least that the work takes at once: as long as the least of the
+	// commands that stand in the SLOWLOG.
+	sameTime = logged
+	// mostSame is the most: half of what is too slow.
+	mostSame = slowest / 2
+)
 
 // steadyName is the name of its client.
 const steadyName = "steady"
@@ -76,11 +81,15 @@ func (w *stopwatch) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		defer w.mu.Unlock()
 		begun := time.Now()
 		err := next(ctx, cmd)
-		if !w.look(ctx, time.Since(begun), w.ours, &w.slow) {
+		before := w.used
+		w.look(ctx, time.Since(begun), w.ours, &w.slow)
+		if w.owed += w.used - before; w.owed < sameTime {
 			return err
 		}
-		begun = time.Now()
-		if failed := sameWork.Run(ctx, w.steady, nil, w.turns).Err(); failed != nil && w.err == nil {
+		length := min(w.owed, mostSame)
+		w.owed, begun = 0, time.Now()
+		turns := int(float64(w.turns) * float64(length) / float64(sameTime))
+		if failed := sameWork.Run(ctx, w.steady, nil, turns).Err(); failed != nil && w.err == nil {
 			w.err = failed
 		}
 		w.look(ctx, time.Since(begun), steadyName, &w.same)
@@ -91,12 +100,11 @@ func (w *stopwatch) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // logged is from when on commands stand in the SLOWLOG.
 const logged = time.Millisecond
 
-// look notes what the SLOWLOG has of the client's last command, and empties it. It
-// reports whether that has anything.
-func (w *stopwatch) look(ctx context.Context, passed time.Duration, client string, into *[]slowCommand) bool {
+// look notes what the SLOWLOG has of the client's last command, and empties it.
+func (w *stopwatch) look(ctx context.Context, passed time.Duration, client string, into *[]slowCommand) {
 	before := w.used
 	if w.used, w.err = processorTime(ctx, w.rdb, w.err); passed < logged {
-		return false
+		return
 	}
 	all, err := w.rdb.SlowLogGet(ctx, -1).Result()
 	if err == nil {
@@ -105,13 +113,11 @@ func (w *stopwatch) look(ctx context.Context, passed time.Duration, client strin
 	if err != nil && w.err == nil {
 		w.err = err
 	}
-	found := false
 	for _, entry := range all {
 		if entry.ClientName == client {
-			*into, found = append(*into, slowCommand{entry.Duration, w.used - before}), true
+			*into = append(*into, slowCommand{entry.Duration, w.used - before})
 		}
 	}
-	return found
 }
 
 // begin reads what the processor was used for before. All commands that take as long

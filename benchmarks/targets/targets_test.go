@@ -263,7 +263,8 @@ func TestSlowCommandsAreFound(t *testing.T) {
 	require.GreaterOrEqual(t, worst, 12*time.Millisecond)
 	require.Equal(t, 1, h.over)
 	require.Equal(t, "second", h.when)
-	require.Len(t, h.watch.same, 1, "the same work was done behind it")
+	require.NotEmpty(t, h.watch.same, "the same work was done behind it")
+	require.Zero(t, h.watch.owed)
 	_, err = h.look("third")
 	require.NoError(t, err)
 	require.Equal(t, 1, h.over, "what was seen is not seen again")
@@ -279,7 +280,21 @@ func TestSlowCommandsAreFound(t *testing.T) {
 	h.watch.same = []slowCommand{{logged: 9 * time.Millisecond, cpu: 9 * time.Millisecond}}
 	require.Empty(t, h.heldUp(), "the machine takes no work as long as one command of ours took")
 	h.watch.same = append(h.watch.same, slowCommand{logged: 12 * time.Millisecond, cpu: 13 * time.Millisecond})
-	require.Contains(t, h.heldUp(), "as often: 1 times, up to 12 ms")
+	require.Contains(t, h.heldUp(), "too: 1 times, up to 12 ms")
+}
+
+func TestWhatIsSeenMoreOftenIsToldFromChance(t *testing.T) {
+	for _, row := range []struct {
+		seen, other int
+		more        bool
+	}{
+		{0, 0, false}, {1, 0, true}, {1, 1, false}, {1, 9, false},
+		{6, 1, false}, {7, 1, true}, // 8 and 9 of 128 and 256 cases
+		{8, 2, false}, {9, 2, true}, // 56 and 67 of 1,024 and 2,048
+		{60, 40, true}, {55, 45, false},
+	} {
+		require.Equal(t, row.more, moreOften(row.seen, row.other), "%d against %d", row.seen, row.other)
+	}
 }
 
 func TestFillLogProvesWhatItFilled(t *testing.T) {
