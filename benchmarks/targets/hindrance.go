@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"runtime"
+	"strings"
+)
 
 // A part is a racer that does a part of what others must do.
 type part struct{ name, what string }
@@ -31,6 +35,25 @@ func (r results) above(ours []string, of string, bound float64, parts ...part) s
 		}
 	}
 	return ""
+}
+
+// apart tells what ours make of another racer where the callers leave a core to Redis, if that
+// meets it: then it is the want of cores that stands in the way.
+func (r results) apart(ours []string, of string, bound float64) string {
+	var left []string
+	for _, name := range ours {
+		left = append(left, name+leavingACore)
+	}
+	ratio := median(r.worst(worse, left, of+leavingACore))
+	if ratio < bound {
+		return ""
+	}
+	figures := make([]string, len(left))
+	for i, name := range left {
+		figures[i] = number(median(r[name])) + "/s"
+	}
+	return fmt.Sprintf("the callers' threads and Redis share %d cores: where the callers keep to %d of them and leave one to Redis, as theirs do too, these make %s of it, %s against %s/s",
+		runtime.NumCPU(), threadsLeavingACore(), quantity(ratio, "x"), strings.Join(figures, " and "), number(median(r[of+leavingACore])))
 }
 
 // worst is the worst ratio of some racers to another, as the target counts worse.

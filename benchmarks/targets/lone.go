@@ -76,10 +76,10 @@ func loneCallerInLargeLog(ctx context.Context, b *bench) ([]check, error) {
 	one, some := func(int) int { return 1 }, func(i int) int { return 1 + i%3 }
 	const calls = 500
 	r, err := b.medians(ctx,
-		racer{"entries=1000", smallLog(one), calls},
-		racer{"entries=large", work(large), calls},
-		racer{"entries=1000,costs=1to3", smallLog(some), calls},
-		racer{"entries=large,costs=1to3", work(mixed), calls},
+		racer{name: "entries=1000", ready: smallLog(one), calls: calls},
+		racer{name: "entries=large", ready: work(large), calls: calls},
+		racer{name: "entries=1000,costs=1to3", ready: smallLog(some), calls: calls},
+		racer{name: "entries=large,costs=1to3", ready: work(mixed), calls: calls},
 	)
 	if err != nil {
 		return nil, err

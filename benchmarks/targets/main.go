@@ -35,7 +35,10 @@
 //     booking is made ahead of all others. The worse of the two is the row's. The
 //     MULTI of the article and the sum of a stream are run for so few calls that
 //     their log stays at about 5,000. The pool of 1,000 tokens has as much quota
-//     as the one token.
+//     as the one token. Row 1 has twice as many rounds of half the length, and what is
+//     there only to be compared half as many. There ours and those that they are
+//     compared to are also measured with GOMAXPROCS one below the number of cores, so
+//     that Redis has one for itself.
 //   - 3, 4, 6: the median time of a lone caller's calls. The logs of 4 and 6 hold
 //     single calls over the last hour, and the quota is spent.
 //   - 7: calls a second of a lone caller, with quota left and with it spent.

@@ -65,7 +65,7 @@ func (r report) document() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# What it costs\n\n")
 	fmt.Fprintf(&b, "Measured side by side in one run, medians of %d rounds of %v with their confidence intervals of 95 %% (all rounds\n"+
-		"where they are fewer than six). What each row measures and how is in the command's documentation.\n\n", r.cfg.rounds, r.cfg.each)
+		"where they are fewer than six); in row 1 of twice as many of half that. What each row measures and how is in the command's documentation.\n\n", r.cfg.rounds, r.cfg.each)
 	fmt.Fprintf(&b, "    %s\n\n", r.command)
 	fmt.Fprintf(&b, "%s, in %v, %s %s/%s, Redis %s, %d cores%s.\n\n", r.begun.UTC().Format("2006-01-02 15:04 UTC"),
 		r.took.Round(time.Second), runtime.Version(), runtime.GOOS, runtime.GOARCH, r.redis, runtime.NumCPU(), versions())
