@@ -101,9 +101,8 @@ local function quick()
     end
     local a = {member = member, id = id, has = has, key = base .. ':log:' .. id, entries = {}}
     a.ends, a.window, a.room, a.hole = struct.unpack('>I8I8I8I8', has)
-    -- A slot that was handed back and has not come is for book.lua, and so are all in
-    -- an index.
-    if a.hole >= now or (index and a.hole > 0) then
+    -- A slot that was handed back and has not come is for book.lua.
+    if a.hole >= now then
       return nil
     end
     local tail = call('ZRANGE', a.key, -1, -1, 'WITHSCORES')
@@ -118,6 +117,7 @@ local function quick()
       return nil
     end
     a.logged, a.slot = a.total, math.max(now, a.last)
+    a.unsure = a.hole > 0 and a.hole >= now - a.window
     return a
   end
 
@@ -330,7 +330,7 @@ local function quick()
         if slot > bound then
           a.soonest = slot
           if cost == 1 then
-            a.score, a.scored = slot, a.total
+            a.score, a.scored = a.unsure and 0 or slot, a.total
           end
           return true
         end
@@ -359,13 +359,17 @@ local function quick()
   end
 
   -- score returns what the index is to have: a slot that the account's next booking
-  -- does not come before.
+  -- does not come before, as book.lua has it; nil if that is to find it.
   local function score(a)
     local from = #a.entries > 0 and a.slot or a.last
-    if a.total < a.room then
+    if a.unsure then
+      return 0
+    elseif a.total < a.room then
       return from
+    elseif a.hole > 0 or not readLimits(a) then
+      return nil
     end
-    return readLimits(a) and settle(a, 1, from, 0) or 0
+    return (settle(a, 1, from, 0))
   end
 
   local accounts = {}
@@ -416,6 +420,9 @@ local function quick()
       end
       if not best.score or best.scored ~= best.total then
         best.score, best.scored = score(best), best.total
+        if not best.score then
+          return nil
+        end
       end
       best.soonest = math.max(best.score, best.soonest or 0)
     end
@@ -441,6 +448,10 @@ local function quick()
       if entry.cost > 1099511627775 then
         return nil
       end
+    end
+    a.score = a.score or (index and score(a))
+    if index and not a.score then
+      return nil
     end
   end
   for _, a in ipairs(accounts) do
@@ -493,7 +504,7 @@ local function quick()
       end
     end
     if index then
-      call('ZADD', index, string.format('%.0f', a.score or score(a)), a.member)
+      call('ZADD', index, string.format('%.0f', a.score), a.member)
     end
   end
   local reply = struct.pack('>I8I8I8I8', now, tonumber(state[1]), 0, used) .. table.concat(answers)
