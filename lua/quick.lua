@@ -132,6 +132,49 @@ local function quick()
     return #a.limits > 0
   end
 
+  -- readHoles reads what was handed back of an account and has passed: it was booked and
+  -- counts for nothing. What has left the window before is not read, nor missed. It
+  -- reports false if book.lua is to decide.
+  local function readHoles(a)
+    if a.hole == 0 or a.holes then
+      return true
+    end
+    local names = call('ZREVRANGEBYSCORE', base .. ':free:' .. a.id, '(' .. instant,
+      string.format('%.0f', now - a.window), 'LIMIT', 0, 256)
+    if #names == 256 then
+      return false
+    end
+    local holes, sum = {}, 0
+    for i, name in ipairs(names) do
+      if #name ~= 15 or string.sub(name, 1, 3) ~= '\0L0' then
+        return false
+      end
+      local before, cost = struct.unpack('>I7I5', name, 4)
+      sum = sum + cost
+      holes[i] = {at = a.logged - (a.logged - before) % 4503599627370496, sum = sum}
+    end
+    a.holes = holes[1] and holes
+    return true
+  end
+
+  -- unspent returns how many units of those booked behind so many were handed back.
+  local function unspent(a, behind)
+    local holes = a.holes
+    if not holes then
+      return 0
+    end
+    local low, high = 1, #holes
+    while low <= high do
+      local middle = math.floor((low + high) / 2)
+      if holes[middle].at >= behind then
+        low = middle + 1
+      else
+        high = middle - 1
+      end
+    end
+    return high > 0 and holes[high].sum or 0
+  end
+
   -- age returns the units booked since an entry begins: in the log they begin again
   -- from 0 where they do not fit into 52 bits.
   local function age(a, entry)
@@ -168,8 +211,8 @@ local function quick()
   end
 
   -- newest returns the slot of the newest entry that, with all since it, is more
-  -- than need units, and the units booked up to its end. So many units wait behind
-  -- those that it is asked for.
+  -- than need units, and the units booked up to its end, and those behind it that were
+  -- handed back. So many units wait behind those that it is asked for.
   local function newest(a, limit, need, waiting)
     if a.total - a.logged > need then
       for i = #a.entries, 1, -1 do
@@ -186,7 +229,7 @@ local function quick()
     -- Who came last waits, most often for an entry a window before: the next one is
     -- there, or soon behind. If it is before that this limit makes nobody wait.
     local from = limit.near and limit.near[#limit.near] or (a.last > now and a.last - limit.window)
-    if not slot and from and from ~= limit.from then
+    if not slot and from and from ~= limit.from and not a.holes then
       local first = not limit.near
       limit.from = from
       gather(a, limit, call('ZRANGEBYSCORE', a.key, string.format('%.0f', from), '+inf', 'WITHSCORES',
@@ -209,13 +252,18 @@ local function quick()
     while low <= high do
       local entry = call('ZRANGE', a.key, at, at, 'WITHSCORES')
       local since, of = age(a, entry[1]), struct.unpack('>I5', entry[1], 8)
+      local ends, passed = a.total - since + of, 0
+      if a.holes then
+        passed = unspent(a, ends)
+        since, of = since - unspent(a, ends - of), of - unspent(a, ends - of) + passed
+      end
       if since <= need then
         high, less = at - 1, since
       elseif since - of <= need then
-        if waiting > 0 then
+        if waiting > 0 and not a.holes then
           gather(a, limit, call('ZRANGE', a.key, at + 1, at + math.min(63, 1 + math.floor(waiting / of)), 'WITHSCORES'))
         end
-        return tonumber(entry[2]), a.total - since + of
+        return tonumber(entry[2]), ends + passed
       else
         low, more = at + 1, since - of
       end
@@ -258,6 +306,7 @@ local function quick()
         local opens = '(' .. string.format('%.0f', slot - limit.window)
         local first = call('ZRANGEBYSCORE', a.key, opens, '+inf', 'LIMIT', 0, 1)[1]
         left = first and a.total - age(a, first)
+        left = left and left + unspent(a, left)
         for i = 1, left and 0 or #a.entries do
           if a.entries[i].slot > slot - limit.window then
             left = a.entries[i].before
@@ -310,7 +359,7 @@ local function quick()
         if a.total + cost <= a.room then
           slot, wide, settled = a.slot, a.room, nil
         elseif settled ~= cost or settledAt ~= a.total then
-          if not readLimits(a) then
+          if not readLimits(a) or not readHoles(a) then
             return false
           end
           for _, limit in ipairs(a.limits) do
@@ -322,9 +371,8 @@ local function quick()
           slot, wide = settle(a, cost, a.slot, index and 0 or (of.count - done - 1) * cost)
           settled, settledAt = cost, a.total
         end
-        -- What was handed back and has passed counts for nothing, which is not looked
-        -- at here; and beyond 2^53 an instant is not exact.
-        if (a.hole > 0 and slot > a.slot) or slot > 9007199254740992 then
+        -- Beyond 2^53 an instant is not exact.
+        if slot > 9007199254740992 then
           return false
         end
         if slot > bound then
