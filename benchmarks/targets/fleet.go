@@ -27,6 +27,9 @@ const (
 	fleetTokens = 3
 	fleetLimit  = 400 // of each token, in any fleetWindow
 	fleetWindow = 15 * time.Second
+	// fleetStart is how long it takes until all workers have begun: those of a fleet do
+	// not begin in one instant, and on a few cores all would wait for all others.
+	fleetStart = 600 * time.Millisecond
 )
 
 // fleetLatency is what the provider takes to answer: as an API does that is called
@@ -83,13 +86,13 @@ func crawlInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
 		return nil, err
 	}
 	sent.Reset()
-	if err := sleepUntil(ctx, o.At); err != nil {
-		return nil, err
-	}
 	errs := make([]error, o.Goroutines)
 	var group sync.WaitGroup
 	for i := range o.Goroutines {
 		group.Go(func() {
+			if errs[i] = sleepUntil(ctx, o.At.Add(rand.N(fleetStart))); errs[i] != nil {
+				return
+			}
 			for made := true; made && errs[i] == nil; {
 				if made, errs[i] = callBefore(ctx, client, o.URL, o.At.Add(o.Length)); made {
 					c.Calls[i]++

@@ -54,8 +54,8 @@
 //     so that the waiting leave in bursts of 2,000 a second too.
 //   - 12: the fleet is made of processes of this command; the judge is the
 //     simulated provider with its own exact log, in a process of its own, which
-//     takes 50 to 150 ms to answer. A call is as late as the clock says just before
-//     it is sent.
+//     takes 50 to 150 ms to answer. The workers begin within 0.6 s. A call is as
+//     late as the clock says just before it is sent.
 //   - 13: every operation of a Store, on logs with what makes them slow, one at a
 //     time. A command took what the SLOWLOG says, or what the main thread of Redis
 //     used of the processor meanwhile if that is less: the SLOWLOG counts as well
