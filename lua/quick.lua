@@ -149,9 +149,9 @@ local function quick()
       if #name ~= 15 or string.sub(name, 1, 3) ~= '\0L0' then
         return false
       end
-      local before, cost = struct.unpack('>I7I5', name, 4)
+      local from, cost = struct.unpack('>I7I5', name, 4)
       sum = sum + cost
-      holes[i] = {at = a.logged - (a.logged - before) % 4503599627370496, sum = sum}
+      holes[i] = {at = a.logged - (a.logged - from) % 4503599627370496, sum = sum}
     end
     a.holes = holes[1] and holes
     return true
