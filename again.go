@@ -188,9 +188,7 @@ func (e *errand) afterUnauthorized(grant Grant) move {
 	t := e.transport
 	if !e.doubts(grant.Token) {
 		e.doubted = append(e.doubted, grant)
-		if strikes := t.Pool.strike(grant.Token); strikes > 1 {
-			t.setAside(e.req, grant, ReasonUnauthorized, min(t.probeEvery(), firstProbe<<min(strikes-2, 16)))
-		}
+		t.strike(e.req, grant)
 	}
 	if e.doubtful++; e.doubtful >= mostDoubtful || !t.Pool.others(grant.account, e.doubts) {
 		e.barred = append(e.barred, grant.account)

@@ -74,6 +74,16 @@ func (t *Transport) setAside(req *http.Request, grant Grant, reason Reason, leng
 	t.Pool.setAside(ctx, grant.Token, reason, length)
 }
 
+// strike takes in that a token is not authorised, and no more. The second time in a row
+// it is set aside, for longer each time.
+func (t *Transport) strike(req *http.Request, grant Grant) {
+	ctx, stop := soon(req.Context())
+	defer stop()
+	t.Pool.setAsideAfterStrike(ctx, grant.Token, func(strikes int) time.Duration {
+		return min(t.probeEvery(), firstProbe<<min(strikes-2, 16))
+	})
+}
+
 // speaks reports whether there is something to be read in an answer. Most say nothing
 // of quotas.
 func (t *Transport) speaks(resp *http.Response) bool {

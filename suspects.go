@@ -130,6 +130,23 @@ func (p *Pool) strike(t Token) int {
 // setAside keeps a token from being used, in the whole fleet. Callers that wait for it
 // take another.
 func (p *Pool) setAside(ctx context.Context, t Token, reason Reason, length time.Duration) {
+	// Many answers may come at once that say the same, and it is to be told once.
+	p.settingAside.Lock()
+	defer p.settingAside.Unlock()
+	p.setAsideOnce(ctx, t, reason, length)
+}
+
+// setAsideAfterStrike strikes a token, and sets it aside for so long as its strikes ask for.
+func (p *Pool) setAsideAfterStrike(ctx context.Context, t Token, length func(strikes int) time.Duration) {
+	p.settingAside.Lock()
+	defer p.settingAside.Unlock()
+	if strikes := p.strike(t); strikes > 1 {
+		p.setAsideOnce(ctx, t, ReasonUnauthorized, length(strikes))
+	}
+}
+
+// setAsideOnce needs settingAside.
+func (p *Pool) setAsideOnce(ctx context.Context, t Token, reason Reason, length time.Duration) {
 	b := p.budget
 	if known, aside := b.aside(t); aside && known.Reason == reason {
 		return // by the answer to another request that was under way
