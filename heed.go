@@ -69,17 +69,13 @@ func apart(a Account) time.Duration {
 
 // setAside keeps a token from being used, in the whole fleet.
 func (t *Transport) setAside(req *http.Request, grant Grant, reason Reason, length time.Duration) {
-	ctx, stop := soon(req.Context())
-	defer stop()
-	t.Pool.setAside(ctx, grant.Token, reason, length)
+	t.Pool.setAside(req.Context(), grant.Token, reason, length)
 }
 
-// strike takes in that a token is not authorised, and no more. The second time in a row
-// it is set aside, for longer each time.
+// strike takes in that a token is not authorised, and no more. It is set aside for longer
+// each time.
 func (t *Transport) strike(req *http.Request, grant Grant) {
-	ctx, stop := soon(req.Context())
-	defer stop()
-	t.Pool.setAsideAfterStrike(ctx, grant.Token, func(strikes int) time.Duration {
+	t.Pool.strikeAndSetAside(req.Context(), grant.Token, func(strikes int) time.Duration {
 		return min(t.probeEvery(), firstProbe<<min(strikes-2, 16))
 	})
 }

@@ -22,14 +22,15 @@ import (
 type Pool struct {
 	budget *Budget
 
-	settingAside sync.Mutex // held while a token is set aside; before mu
-	mu           sync.Mutex // protects all below
-	tokens       []Token    // in the order in which they were added
-	accounts     *Accounts  // of the tokens; nil: to be made
-	revision     int        // of their limits
-	newest       int        // that the budget knew when they were made
-	turns        map[string]*turn
-	changed      chan struct{} // closed when the tokens change
+	settingAside sync.Map // by token ID, a chan struct{} that is full while somebody sets it aside
+
+	mu       sync.Mutex // protects all below
+	tokens   []Token    // in the order in which they were added
+	accounts *Accounts  // of the tokens; nil: to be made
+	revision int        // of their limits
+	newest   int        // that the budget knew when they were made
+	turns    map[string]*turn
+	changed  chan struct{} // closed when the tokens change
 
 	given    map[string][]Limit     // by account, those of the budget or the token
 	learnt   map[string]lesson      // by account, what is known better

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -209,6 +210,49 @@ func TestManyA401AtOnceSetAsideForAMinute(t *testing.T) {
 		get(t, client, "http://api.test/")
 		_, err = client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
 		requireAside(t, err, ration.TokenAside{ID: only.ID(), Account: only.ID(), Reason: ration.ReasonUnauthorized, Until: api.begun.Add(182 * time.Second)})
+	})
+}
+
+// A slowStore takes a while to pause.
+type slowStore struct {
+	ration.MemoryStore
+	takes time.Duration
+	done  atomic.Int32
+}
+
+func (s *slowStore) Pause(ctx context.Context, r ration.PauseRequest) (time.Time, error) {
+	select {
+	case <-time.After(s.takes):
+		s.done.Add(1)
+		return s.MemoryStore.Pause(ctx, r)
+	case <-ctx.Done():
+		return time.Time{}, ctx.Err()
+	}
+}
+
+// Tokens that are dead at once are all set aside in the fleet, each once, also where the
+// store takes nearly as long as it is waited for.
+func TestTokensThatDieAtOnceWaitForNoOther(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(ration.PerHour(1000))
+		store := &slowStore{takes: 200 * time.Millisecond}
+		b.Store = store
+		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
+			time.Sleep(time.Second)
+			return deadByCode.to(req), nil
+		})
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, tokens("a", "b", "c", "d")...)}}
+		began := time.Now()
+		var callers sync.WaitGroup
+		for range 32 {
+			callers.Go(func() {
+				_, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
+				require.ErrorIs(t, err, ration.ErrNoToken)
+			})
+		}
+		callers.Wait()
+		require.EqualValues(t, 4, store.done.Load(), "each of the four once")
+		require.Less(t, time.Since(began), 2500*time.Millisecond, "two answers, and no four pauses in a row")
 	})
 }
 
