@@ -136,7 +136,7 @@ local function quick()
   -- counts for nothing. What has left the window before is not read, nor missed. It
   -- reports false if book.lua is to decide.
   local function readHoles(a)
-    if a.hole == 0 or a.holes then
+    if a.hole == 0 or a.read then
       return true
     end
     local names = call('ZREVRANGEBYSCORE', base .. ':free:' .. a.id, '(' .. instant,
@@ -153,7 +153,7 @@ local function quick()
       sum = sum + cost
       holes[i] = {at = a.logged - (a.logged - from) % 4503599627370496, sum = sum}
     end
-    a.holes = holes[1] and holes
+    a.holes, a.read = holes[1] and holes, true
     return true
   end
 
@@ -254,8 +254,9 @@ local function quick()
       local since, of = age(a, entry[1]), struct.unpack('>I5', entry[1], 8)
       local ends, passed = a.total - since + of, 0
       if a.holes then
+        local all = unspent(a, ends - of)
         passed = unspent(a, ends)
-        since, of = since - unspent(a, ends - of), of - unspent(a, ends - of) + passed
+        since, of = since - all, of - all + passed
       end
       if since <= need then
         high, less = at - 1, since

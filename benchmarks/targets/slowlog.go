@@ -98,7 +98,7 @@ func (h *history) heldUp() string {
 
 // moreOften reports whether something that was seen so often more than the other comes
 // more often, in as long a time: whether it would be seen as much ahead in less than a
-// twentieth of all cases if it did not. What was never seen comes less often.
+// twentieth of all cases if it did not. Beside one that was never seen it always does.
 func moreOften(seen, other int) bool {
 	if other == 0 {
 		return seen > 0
