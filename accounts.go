@@ -24,7 +24,8 @@ type Account struct {
 	// that share another are not concerned. Zero: it stands for nothing of the kind.
 	Scope Scope
 
-	given []Limit // Limits before a budget's margin; nil: there is none
+	given []Limit // that people gave, before a budget's margin; nil: there is none
+	bare  []Limit // Limits before that margin: given, or what is known better
 }
 
 // tolerance is how late a caller may be: half the smallest margin. The other half
@@ -328,14 +329,14 @@ func (a *Accounts) find(id string) int {
 	return -1
 }
 
-// limitsOf returns the limits of an account, shared or not.
-func (a *Accounts) limitsOf(id string) []Limit {
+// account returns an account, shared or not; nil if there is none.
+func (a *Accounts) account(id string) *Account {
 	if at := a.find(id); at >= 0 {
-		return a.list[at].Limits
+		return &a.list[at]
 	}
-	for _, account := range a.shared {
-		if account.ID == id {
-			return account.Limits
+	for i := range a.shared {
+		if a.shared[i].ID == id {
+			return &a.shared[i]
 		}
 	}
 	return nil
@@ -360,7 +361,7 @@ func (a *Accounts) relevant(scopes []string) string {
 func (a *Accounts) lane(scopes string, keep int) string { return laneName(scopes, keep, a.shared) }
 
 // laneName names those who leave in the order in which they book: all with the same
-// scopes, share kept back and shared accounts. lua/account.lua has it likewise.
+// scopes, share kept back and shared accounts. lua/book.lua has it likewise.
 func laneName(scopes string, keep int, shared []Account) string {
 	if scopes == "" && keep == 0 && len(shared) == 0 {
 		return ""

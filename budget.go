@@ -205,7 +205,7 @@ func (b *Budget) pause(ctx context.Context, account string, length, apart time.D
 	return until, nil
 }
 
-// usage asks the store, and names each limit as it was given to us.
+// usage asks the store, and names each limit without our margin.
 func (b *Budget) usage(ctx context.Context, accounts *Accounts) ([]Usage, error) {
 	all, err := b.Store.Usage(ctx, UsageRequest{Budget: b.Name, Accounts: accounts, Now: b.clock()})
 	if err != nil {
@@ -215,8 +215,8 @@ func (b *Budget) usage(ctx context.Context, accounts *Accounts) ([]Usage, error)
 		return nil, &StoreError{Op: "usage", Permanent: true, Err: fmt.Errorf("%d accounts came where %d were asked for", len(all), accounts.Len())}
 	}
 	for i, u := range all {
-		for j, given := range accounts.list[i].given {
-			u.Limits[j].Limit = given
+		for j, l := range accounts.list[i].bare {
+			u.Limits[j].Limit = l
 		}
 	}
 	return all, nil

@@ -11,14 +11,15 @@ import (
 type single struct {
 	token    string // its ID
 	named    string // its Account
+	edition  int    // of the rules
 	accounts *Accounts
 }
 
-// is reports whether the list is that of the token, with those limits.
-func (s *single) is(t *Token, limits []Limit) bool {
+// is reports whether the list is that of the token under those rules, with those limits.
+func (s *single) is(t *Token, r rules, limits []Limit) bool {
 	given := s.accounts.list[0].given
 	same := len(given) == len(limits) && &given[0] == &limits[0] // there is one at least
-	return s.token == t.id && s.named == t.Account && (same || slices.Equal(given, limits))
+	return s.token == t.id && s.named == t.Account && s.edition == r.edition && (same || slices.Equal(given, limits))
 }
 
 // accountsOf returns the token's account as a list of one, and the revision of its
@@ -33,18 +34,18 @@ func (b *Budget) accountsOf(t *Token) (*Accounts, int, error) {
 	if limits == nil {
 		limits = r.limits
 	}
-	if s := b.latest.Load(); s != nil && s.is(t, limits) {
+	if s := b.latest.Load(); s != nil && s.is(t, r, limits) {
 		return s.accounts, r.revision, nil
 	}
 	b.mu.Lock()
 	s := b.singles[t.id]
 	b.mu.Unlock()
-	if s == nil || !s.is(t, limits) {
+	if s == nil || !s.is(t, r, limits) {
 		accounts, err := b.newSingle(*t, r)
 		if err != nil {
 			return nil, 0, err
 		}
-		s = &single{t.id, t.Account, accounts}
+		s = &single{t.id, t.Account, r.edition, accounts}
 		const most = 10_000 // a bound for callers that make tokens without end
 		b.mu.Lock()
 		if b.singles == nil || len(b.singles) >= most {
@@ -61,15 +62,15 @@ func (b *Budget) newSingle(t Token, r rules) (*Accounts, error) {
 	if err := b.check(); err != nil {
 		return nil, err
 	}
-	account, err := b.account(t, r)
+	account, err := b.account(r, t)
 	if err != nil {
 		return nil, err
 	}
-	return b.list(account)
+	return b.list(r, account)
 }
 
 // list lists accounts, and those that are charged with any of them.
-func (b *Budget) list(accounts ...Account) (*Accounts, error) {
+func (b *Budget) list(r rules, accounts ...Account) (*Accounts, error) {
 	a, err := NewAccounts(accounts...)
 	if err != nil || len(b.Shared) == 0 {
 		return a, err
@@ -79,7 +80,7 @@ func (b *Budget) list(accounts ...Account) (*Accounts, error) {
 		if a.find(account.ID) >= 0 {
 			continue // it is asked about itself
 		}
-		widened, err := b.widen(account.ID, account.Limits)
+		widened, err := b.under(r, account.ID, account.Limits)
 		if err != nil {
 			return nil, fmt.Errorf("shared account %d: %w", i+1, err)
 		}
@@ -110,7 +111,7 @@ func (b *Budget) check() error {
 
 // account returns the token's account under those rules, with the margin of its
 // limits.
-func (b *Budget) account(t Token, r rules) (Account, error) {
+func (b *Budget) account(r rules, t Token) (Account, error) {
 	if t.empty() {
 		return Account{}, errors.New("ration: the token is empty: make it with NewToken from a secret")
 	}
@@ -118,13 +119,24 @@ func (b *Budget) account(t Token, r rules) (Account, error) {
 	if limits == nil {
 		limits = r.limits
 	}
-	return b.widen(t.AccountID(), limits)
+	return b.under(r, t.AccountID(), limits)
 }
 
-// widen returns an account with the margin of its limits.
-func (b *Budget) widen(id string, limits []Limit) (Account, error) {
+// under returns an account that was given limits, as it is under those rules, with the
+// margin of its limits.
+func (b *Budget) under(r rules, id string, given []Limit) (Account, error) {
+	bare := r.known(id, given)
+	limits, err := b.widen(bare)
+	if err != nil {
+		return Account{}, err
+	}
+	return Account{ID: id, Limits: limits, given: given, bare: bare}, nil
+}
+
+// widen returns limits with their margin.
+func (b *Budget) widen(limits []Limit) ([]Limit, error) {
 	if err := validateLimits(limits); err != nil {
-		return Account{}, fmt.Errorf("ration: budget %q: %w", b.Name, err)
+		return nil, fmt.Errorf("ration: budget %q: %w", b.Name, err)
 	}
 	widened := make([]Limit, len(limits))
 	for i, l := range limits {
@@ -133,7 +145,7 @@ func (b *Budget) widen(id string, limits []Limit) (Account, error) {
 		}
 		widened[i] = l
 	}
-	return Account{ID: id, Limits: widened, given: limits}, nil
+	return widened, nil
 }
 
 const (

@@ -27,13 +27,10 @@ type Pool struct {
 	mu       sync.Mutex // protects all below
 	tokens   []Token    // in the order in which they were added
 	accounts *Accounts  // of the tokens; nil: to be made
-	revision int        // of their limits
-	newest   int        // that the budget knew when they were made
+	rules    rules      // that the budget had when they were made
 	turns    map[string]*turn
 	changed  chan struct{} // closed when the tokens change
 
-	given    map[string][]Limit     // by account, those of the budget or the token
-	learnt   map[string]lesson      // by account, what is known better
 	asides   *map[string]TokenAside // the budget's when they were made
 	until    time.Time              // when they are to be made anew; zero: never
 	suspects map[string]suspect     // by the token's ID
@@ -64,72 +61,12 @@ func (p *Pool) Add(tokens ...Token) {
 	for _, t := range tokens {
 		i := slices.IndexFunc(p.tokens, func(o Token) bool { return o.id == t.id })
 		if i >= 0 && p.budget != nil && !slices.Equal(p.tokens[i].Limits, t.Limits) {
-			p.budget.mu.Lock()
-			p.budget.raise(false)
-			p.budget.mu.Unlock()
+			p.budget.give(t)
 		}
 		p.drop(t)
 		p.tokens = append(p.tokens, t)
 	}
 	p.change()
-}
-
-// learn makes limits rule that the provider has announced for an account, and reports
-// whether that is news here. Where the fleet has them already no revision is spent.
-func (p *Pool) learn(account Account, limits []Limit) bool {
-	b := p.budget
-	widened, err := b.widen(account.ID, limits)
-	if err != nil {
-		return false // nonsense was announced
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if slices.Equal(p.learnt[account.ID].limits, limits) {
-		return false
-	}
-	p.teach(account.ID, limits)
-	b.mu.Lock()
-	if set := nameLimits(widened.Limits); b.ruled[account.ID].set != set {
-		// A revision is that of all accounts: what rules the others is to go on.
-		for id, other := range b.ruled {
-			if id != account.ID && p.given[id] != nil {
-				p.teach(id, other.limits)
-			}
-		}
-		b.raise(true)
-		b.notes(account.ID, set, widened.Limits)
-	}
-	b.mu.Unlock()
-	p.change()
-	return true
-}
-
-// yields takes the fleet's limits for those that were learnt, where another worker has
-// learnt others at the same time: of two limits of one revision neither is better.
-func (p *Pool) yields(err error) bool {
-	differ, is := errors.AsType[*LimitsError](err)
-	if !is || !p.budget.current().learnt {
-		return false
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if slices.Equal(p.learnt[differ.Account].limits, differ.Theirs) || p.given[differ.Account] == nil {
-		return false // it is not for what was learnt
-	}
-	p.teach(differ.Account, differ.Theirs)
-	p.change()
-	return true
-}
-
-// A lesson is limits that rule in place of those that were given.
-type lesson struct{ limits, given []Limit }
-
-// teach needs mu.
-func (p *Pool) teach(account string, limits []Limit) {
-	if p.learnt == nil {
-		p.learnt = make(map[string]lesson)
-	}
-	p.learnt[account] = lesson{limits, p.given[account]}
 }
 
 // Remove takes tokens out of the pool. A caller that waits for one of them takes
@@ -180,9 +117,7 @@ func (p *Pool) take(ctx context.Context, cost int, barred []string) (Grant, erro
 		var g Grant
 		if accounts, revision, _, err := p.source(barred); err != nil || !p.budget.atOnce(ctx, accounts, revision, cost, &g) {
 			w := waiter{budget: p.budget, pool: p, barred: barred, cost: cost, waits: true}
-			if err := w.wait(ctx); p.yields(err) {
-				continue
-			} else if err != nil {
+			if err := w.wait(ctx); err != nil {
 				return Grant{}, err
 			}
 			g = w.grant()
@@ -239,12 +174,12 @@ func (p *Pool) source(barred []string) (accounts *Accounts, revision int, change
 			return nil, 0, nil, err
 		}
 	}
-	return accounts, p.revision, p.changed, nil
+	return accounts, p.rules.revision, p.changed, nil
 }
 
 // stale reports whether the accounts are to be made. It needs mu.
 func (p *Pool) stale() bool {
-	return p.accounts == nil || p.budget.newest() > p.newest || p.asides != p.budget.asides.Load() ||
+	return p.accounts == nil || p.rules.edition != p.budget.current().edition || p.asides != p.budget.asides.Load() ||
 		!p.until.IsZero() && !time.Now().Before(p.until)
 }
 
@@ -293,25 +228,16 @@ func (p *Pool) build() error {
 	if len(p.tokens) == 0 {
 		return fmt.Errorf("ration: the pool of budget %q has no token: Add one", p.budget.Name)
 	}
-	newest, current := p.budget.newest(), p.budget.current()
+	current := p.budget.current()
 	tokens, err := p.usable()
 	if err != nil {
 		return err
 	}
-	byID, given := make(map[string]Account, len(p.tokens)), make(map[string][]Limit, len(p.tokens))
-	turns := make(map[string]*turn, len(p.tokens))
+	byID, turns := make(map[string]Account, len(p.tokens)), make(map[string]*turn, len(p.tokens))
 	for i, t := range tokens {
-		account, err := p.budget.account(t, current)
+		account, err := p.budget.account(current, t)
 		if err != nil {
 			return fmt.Errorf("token %d of the pool: %w", i+1, err)
-		}
-		given[account.ID] = account.given
-		if l, known := p.learnt[account.ID]; known && slices.Equal(l.given, account.given) {
-			if account, err = p.budget.widen(account.ID, l.limits); err != nil {
-				return err
-			}
-		} else if known {
-			delete(p.learnt, account.ID) // others were given since
 		}
 		if other, found := byID[account.ID]; found && nameLimits(other.Limits) != nameLimits(account.Limits) {
 			return fmt.Errorf("ration: token %v has other limits than another token of its account %q: "+
@@ -328,11 +254,11 @@ func (p *Pool) build() error {
 		list = append(list, account)
 	}
 	slices.SortFunc(list, func(a, b Account) int { return strings.Compare(a.ID, b.ID) })
-	accounts, err := p.budget.list(list...)
+	accounts, err := p.budget.list(current, list...)
 	if err != nil {
 		return err
 	}
-	p.accounts, p.turns, p.given, p.revision, p.newest = accounts, turns, given, current.revision, newest
+	p.accounts, p.turns, p.rules = accounts, turns, current
 	return nil
 }
 

@@ -58,10 +58,10 @@ func (r *rule) share() float64 {
 // rule returns what is known of an account's limits; a nil teller knows of no others than
 // those that it was given.
 func (k *teller) rule(b *Budget, account Account) rule {
-	r := rule{whole: account.given, now: account.given}
+	r := rule{whole: account.bare, now: account.bare}
 	if k != nil {
 		k.mu.Lock()
-		if slices.EqualFunc(k.whole, account.given, alike) { // or others were given since
+		if slices.EqualFunc(k.whole, account.bare, alike) { // or others were given since
 			r.whole = k.whole
 		}
 		k.mu.Unlock()
@@ -77,8 +77,7 @@ func (k *teller) rule(b *Budget, account Account) rule {
 // cut takes in that the account was refused though the log had room, and leaves more of
 // its limits to others. All calls that were on their way are refused at once: that is
 // one sign.
-func (k *teller) cut(p *Pool, account Account) {
-	b := p.budget
+func (k *teller) cut(b *Budget, account Account) {
 	rule := k.rule(b, account)
 	now := time.Now()
 	k.mu.Lock()
@@ -92,12 +91,12 @@ func (k *teller) cut(p *Pool, account Account) {
 	if !first {
 		return
 	}
-	k.leave(p, account, rule.whole, min(max(firstReserve, 2*rule.share()), mostReserve))
+	k.leave(b, account, rule.whole, min(max(firstReserve, 2*rule.share()), mostReserve))
 }
 
 // reserve leaves a first share to others who are seen to go on: what is owed only once
 // may be of long ago.
-func (k *teller) reserve(p *Pool, account Account) {
+func (k *teller) reserve(b *Budget, account Account) {
 	const apart = 50 // in a window
 	now := time.Now()
 	k.mu.Lock()
@@ -109,13 +108,13 @@ func (k *teller) reserve(p *Pool, account Account) {
 	if !again {
 		return
 	}
-	if rule := k.rule(p.budget, account); rule.share() == 0 {
-		k.leave(p, account, rule.whole, firstReserve)
+	if rule := k.rule(b, account); rule.share() == 0 {
+		k.leave(b, account, rule.whole, firstReserve)
 	}
 }
 
 // relax leaves less to others where nothing was seen of them for long.
-func (k *teller) relax(p *Pool, account Account, rule rule) {
+func (k *teller) relax(b *Budget, account Account, rule rule) {
 	share := rule.share()
 	if share == 0 {
 		return
@@ -135,16 +134,16 @@ func (k *teller) relax(p *Pool, account Account, rule rule) {
 		k.owed = time.Time{}
 		k.mu.Unlock()
 	}
-	k.leave(p, account, rule.whole, share)
+	k.leave(b, account, rule.whole, share)
 }
 
 // leave makes limits rule of which a share is left to others.
-func (k *teller) leave(p *Pool, account Account, whole []Limit, share float64) {
+func (k *teller) leave(b *Budget, account Account, whole []Limit, share float64) {
 	k.mu.Lock()
 	k.whole = whole
 	k.mu.Unlock()
-	if limits := reserved(whole, share); p.learn(account, limits) {
-		p.budget.notify(Notice{Kind: LimitShared, Account: account.ID, Ours: whole, Theirs: limits})
+	if limits := reserved(whole, share); b.learn(&account, limits) {
+		b.notify(Notice{Kind: LimitShared, Account: account.ID, Ours: whole, Theirs: limits})
 	}
 }
 

@@ -2,6 +2,7 @@ package ration
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -23,17 +24,31 @@ func (b *Budget) SetLimits(limits ...Limit) error {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.rules.Store(&rules{limits: slices.Clone(limits), revision: b.newest() + 1})
-	b.wake()
+	r := b.current()
+	lessons := maps.Clone(r.lessons)
+	maps.DeleteFunc(lessons, func(_ string, l lesson) bool { return slices.Equal(l.given, r.limits) })
+	b.raise(rules{limits: slices.Clone(limits), lessons: lessons})
 	return nil
 }
 
-// rules are a worker's limits, and of which revision they are. Both are read at
-// once: old limits of the new revision would rule.
+// give makes limits rule that a token was given in place of others.
+func (b *Budget) give(t Token) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.current()
+	r.lessons, r.learnt = maps.Clone(r.lessons), false
+	delete(r.lessons, t.AccountID())
+	b.raise(r)
+}
+
+// rules are a worker's limits, and of which revision they are. All is read at once:
+// old limits of the new revision would rule.
 type rules struct {
 	limits   []Limit
+	lessons  map[string]lesson // by account, what is known better; never written to
+	learnt   bool              // the revision was raised for a lesson, and not by people
 	revision int
-	learnt   bool // the revision was raised for what answers told, and not by people
+	edition  int // of all that is here, in this worker
 }
 
 // current returns the budget's limits and their revision.
@@ -44,11 +59,17 @@ func (b *Budget) current() rules {
 	return rules{limits: b.Limits, revision: b.Revision}
 }
 
-// raise makes this worker's limits rule, for what it has learnt or because people have
-// said so. It needs mu.
-func (b *Budget) raise(learnt bool) {
-	b.rules.Store(&rules{limits: b.current().limits, revision: b.newest() + 1, learnt: learnt})
+// raise makes rules that are the fleet's too. It needs mu.
+func (b *Budget) raise(r rules) {
+	r.revision = b.newest() + 1
+	b.change(r)
 	b.wake()
+}
+
+// change makes rules this worker's. It needs mu.
+func (b *Budget) change(r rules) {
+	r.edition = b.current().edition + 1
+	b.rules.Store(&r)
 }
 
 // wake has waiting callers look again. It needs mu.
@@ -84,15 +105,16 @@ func (b *Budget) limitsChanged() <-chan struct{} {
 type ruled struct {
 	set    string
 	limits []Limit
+	given  []Limit // the account's
 	since  time.Time
 }
 
 // notes notes the limits that rule an account. It needs mu.
-func (b *Budget) notes(account, set string, limits []Limit) {
+func (b *Budget) notes(account *Account, set string, limits []Limit) {
 	if b.ruled == nil {
 		b.ruled = make(map[string]ruled)
 	}
-	b.ruled[account] = ruled{set, limits, time.Now()}
+	b.ruled[account.ID] = ruled{set, limits, account.given, time.Now()}
 }
 
 // follow tells, once, that other limits rule than this worker's.
@@ -104,7 +126,7 @@ func (b *Budget) follow(account *Account, ruling Ruling) {
 	b.mu.Lock()
 	news := b.ruled[account.ID].set != set
 	if news {
-		b.notes(account.ID, set, ruling.Limits)
+		b.notes(account, set, ruling.Limits)
 	}
 	b.hear(ruling.Revision)
 	b.mu.Unlock()

@@ -57,7 +57,7 @@ func parseRuling(text string) (Ruling, error) {
 
 // differ returns the error for limits that differ from those of an account.
 func differ(r BookRequest, account, theirs string) error {
-	e := &LimitsError{Budget: r.Budget, Account: account, Revision: r.Revision, Ours: r.Accounts.limitsOf(account)}
+	e := &LimitsError{Budget: r.Budget, Account: account, Revision: r.Revision, Ours: r.Accounts.account(account).Limits}
 	ruling, err := parseRuling(theirs)
 	if err != nil {
 		return &StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("the account's limits in the store: %w", err)}

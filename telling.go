@@ -79,12 +79,12 @@ func (t *Transport) tell(req *http.Request, f *Feedback, grant Grant) (left int)
 	ctx, stop := soon(req.Context())
 	defer stop()
 	k := b.teller(account)
-	if !k.learn(t.Pool, account, rule, all) {
-		k.relax(t.Pool, account, rule)
+	if !k.learn(b, account, rule, all) {
+		k.relax(b, account, rule)
 	}
 	now := b.storeNow()
 	k.tellResets(ctx, b, account, all, now)
-	k.owe(ctx, t.Pool, account, grant, all, now)
+	k.owe(ctx, b, account, grant, all, now)
 	left = all[0].left
 	for _, n := range all[1:] {
 		left = min(left, n.left)
@@ -117,7 +117,7 @@ func (b *Budget) teller(account Account) *teller {
 // learn makes a limit rule that the provider has announced, and reports whether there was
 // one. A tighter one does at once; a wider one not soon after another, for answers that
 // contradict each other.
-func (k *teller) learn(p *Pool, account Account, rule rule, all []news) bool {
+func (k *teller) learn(b *Budget, account Account, rule rule, all []news) bool {
 	limits := slices.Clone(rule.whole)
 	tighter, wider := false, false
 	for _, n := range all {
@@ -131,15 +131,15 @@ func (k *teller) learn(p *Pool, account Account, rule rule, all []news) bool {
 	}
 	const seldom = time.Minute
 	k.mu.Lock()
-	soon := !tighter && !k.taught.IsZero() && time.Since(k.taught) < seldom
+	again := !tighter && !k.taught.IsZero() && time.Since(k.taught) < seldom
 	k.mu.Unlock()
-	if soon || !p.learn(account, reserved(limits, rule.share())) {
+	if again || !b.learn(&account, reserved(limits, rule.share())) {
 		return false
 	}
 	k.mu.Lock()
 	k.taught, k.known, k.whole = time.Now(), nil, limits
 	k.mu.Unlock()
-	p.budget.notify(Notice{Kind: LimitLearnt, Account: account.ID, Ours: account.given, Theirs: limits})
+	b.notify(Notice{Kind: LimitLearnt, Account: account.ID, Ours: account.bare, Theirs: limits})
 	return true
 }
 
@@ -167,8 +167,7 @@ func (k *teller) tellResets(ctx context.Context, b *Budget, account Account, all
 
 // owe has the store enter what the provider has counted and the log lacks, if that may
 // be anything.
-func (k *teller) owe(ctx context.Context, p *Pool, account Account, grant Grant, all []news, now time.Time) {
-	b := p.budget
+func (k *teller) owe(ctx context.Context, b *Budget, account Account, grant Grant, all []news, now time.Time) {
 	r := OweRequest{Budget: b.Name, Account: account, Scopes: grant.scopes, Slot: grant.Slot,
 		Counted: make([]int, len(account.Limits)), Now: b.clock()}
 	total, known := totalOf(grant.entry)
@@ -198,7 +197,7 @@ func (k *teller) owe(ctx context.Context, p *Pool, account Account, grant Grant,
 		next, owed, again := k.ask(ctx, b, r, total)
 		if owed > 0 {
 			b.notify(Notice{Kind: SpentByOthers, Account: account.ID, Count: owed})
-			k.reserve(p, account)
+			k.reserve(b, account)
 		}
 		r, doubtful = next, again
 	}
@@ -355,7 +354,8 @@ func (t *Transport) foresee(f *Feedback, grant Grant) {
 		}
 	}
 	// Of a provider that tells of no window it is not known which limit it was.
-	if k := t.Pool.budget.knows(grant.account); k != nil {
-		k.cut(t.Pool, grant.accounts.list[grant.accounts.find(grant.account)])
+	b := t.Pool.budget
+	if k := b.knows(grant.account); k != nil {
+		k.cut(b, grant.accounts.list[grant.accounts.find(grant.account)])
 	}
 }

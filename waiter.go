@@ -196,6 +196,15 @@ func (w *waiter) find() (err error) {
 
 // book books within the longest wait.
 func (w *waiter) book(ctx context.Context) error {
+	for {
+		err := w.bookOnce(ctx)
+		if err == nil || !w.budget.yields(err, w.accounts, w.revision) {
+			return err
+		}
+	}
+}
+
+func (w *waiter) bookOnce(ctx context.Context) error {
 	if err := w.find(); err != nil {
 		return err
 	}

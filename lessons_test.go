@@ -1,0 +1,192 @@
+package ration_test
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+// Two workers that learn different limits at the same time raise the same revision. One
+// takes the other's, and no caller hears of it.
+func TestWhoLearnsAtTheSameTimeYields(t *testing.T) {
+	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+		ours.Limits = []ration.Limit{ration.PerHour(5000)}
+		theirs := &ration.Budget{Name: ours.Name, Limits: ours.Limits, Store: ours.Store, Margin: ours.Margin}
+		theirs.SetClock(time.Now)
+		var clients []*http.Client
+		for i, b := range []*ration.Budget{ours, theirs} {
+			limit := 6000 + 1000*i
+			api := newProvider(telling(func(n int) []string { return instagram(limit, limit-n) }))
+			clients = append(clients, &http.Client{Transport: &ration.Transport{Base: api, Provider: preset(t, "instagram"),
+				Pool: ration.NewPool(b, ration.NewToken("a"))}})
+		}
+		for range 8 {
+			for _, client := range clients {
+				require.Equal(t, http.StatusOK, get(t, client, "http://api.test/"+strconv.Itoa(1)).StatusCode)
+			}
+		}
+	})
+}
+
+// A farStore's bookings take a second to be answered.
+type farStore struct{ ration.Store }
+
+func (s farStore) Book(ctx context.Context, r ration.BookRequest) (ration.Booking, error) {
+	booking, err := s.Store.Book(ctx, r)
+	time.Sleep(time.Second)
+	return booking, err
+}
+
+// learner returns a crawler whose answers tell of a limit.
+func learner(t *testing.T, b *ration.Budget, limit int, secrets ...string) (*ration.Pool, *http.Client) {
+	p := ration.NewPool(b, tokens(secrets...)...)
+	api := newProvider(telling(func(n int) []string { return instagram(limit, limit-n) }))
+	return p, &http.Client{Transport: &ration.Transport{Base: api, Provider: preset(t, "instagram"), Pool: p}}
+}
+
+// Of many callers who are told at once that others were learnt, none hears of it; nor do
+// they where the account was removed, or other limits were given, before they were told.
+func TestManyCallersYieldAtOnce(t *testing.T) {
+	stay := func(*ration.Budget, *ration.Pool) {}
+	for name, row := range map[string]struct {
+		learns string // the token of which we do; they do of a
+		change func(*ration.Budget, *ration.Pool)
+	}{
+		"both of one account": {"a", stay},
+		"of another account":  {"b", stay},
+		"removed": {"a", func(_ *ration.Budget, p *ration.Pool) {
+			p.Remove(ration.NewToken("a"))
+			p.Add(ration.NewToken("c"))
+		}},
+		"given anew": {"b", func(b *ration.Budget, _ *ration.Pool) {
+			assert.NoError(t, b.SetLimits(b.Limits...))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				limits := []ration.Limit{ration.PerHour(5000)}
+				near := new(ration.MemoryStore)
+				ours := &ration.Budget{Name: "bubble", Limits: limits, Store: farStore{near}}
+				theirs := &ration.Budget{Name: "bubble", Limits: limits, Store: near}
+				_, client := learner(t, ours, 6000, row.learns)
+				_, others := learner(t, theirs, 7000, "a")
+				var learning sync.WaitGroup
+				learning.Go(func() { get(t, client, "http://api.test/") }) // books first and hears last
+				synctest.Wait()
+				get(t, others, "http://api.test/")
+				get(t, others, "http://api.test/")
+				learning.Wait()
+
+				pool := ration.NewPool(ours, ration.NewToken("a"))
+				var callers sync.WaitGroup
+				for range 16 {
+					callers.Go(func() {
+						_, err := pool.Take(t.Context(), 1)
+						assert.NoError(t, err)
+					})
+				}
+				synctest.Wait()
+				row.change(ours, pool)
+				callers.Wait()
+			})
+		})
+	}
+}
+
+// Limits that no yielding makes alike are for people to mend.
+func TestWhoKeepsAnotherMarginIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := new(ration.MemoryStore)
+		limits := []ration.Limit{ration.PerHour(5000)}
+		ours := &ration.Budget{Name: "bubble", Limits: limits, Store: store}
+		theirs := &ration.Budget{Name: "bubble", Limits: limits, Store: store, Margin: -1, Revision: 1}
+		_, client := learner(t, ours, 6000, "a")
+		get(t, client, "http://api.test/") // learns, of revision 1
+		_, err := theirs.Wait(t.Context(), ration.NewToken("a"), 1)
+		require.NoError(t, err)
+		_, err = client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
+		require.ErrorAs(t, err, new(*ration.LimitsError))
+	})
+}
+
+// What answers told a pool holds wherever its budget is asked about the account, until
+// people give other limits.
+func TestWhatIsLearntHoldsForTheBudget(t *testing.T) {
+	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(5000)}
+		token := ration.NewToken("a")
+		pool, client := learner(t, b, 6000, "a")
+		left := func() int {
+			all, err := pool.Remaining(t.Context())
+			require.NoError(t, err)
+			one, err := b.Remaining(t.Context(), token)
+			require.NoError(t, err)
+			require.Equal(t, all, one)
+			return one
+		}
+		for range 3 {
+			get(t, client, "http://api.test/")
+		}
+		_, err := b.Wait(t.Context(), token, 7)
+		require.NoError(t, err)
+		require.Equal(t, 6000-10, left())
+		_, err = ration.NewPool(b, token).Take(t.Context(), 1)
+		require.NoError(t, err)
+
+		require.NoError(t, b.SetLimits(b.Limits...))
+		require.Equal(t, 5000-11, left())
+		_, err = pool.Take(t.Context(), 1)
+		require.NoError(t, err)
+		require.Equal(t, 5000-12, left())
+	})
+}
+
+// A token's limits that are given again are those that were given, and not those that
+// were learnt meanwhile.
+func TestATokensLimitsGivenAgainRule(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBudget(ration.PerHour(5000))
+		pool, client := learner(t, b, 6000, "a")
+		get(t, client, "http://api.test/")
+		get(t, client, "http://api.test/")
+		other := ration.NewToken("a")
+		other.Limits = []ration.Limit{ration.PerHour(3000)}
+		pool.Add(other)
+		pool.Add(ration.NewToken("a"))
+		left, err := pool.Remaining(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 5000-2, left)
+	})
+}
+
+// Who learns the limits of one account leaves those of others as the fleet has them.
+func TestWhatTheFleetLearntOfOthersGoesOn(t *testing.T) {
+	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+		ours.Limits = []ration.Limit{ration.PerHour(5000)}
+		theirs := &ration.Budget{Name: ours.Name, Limits: ours.Limits, Store: ours.Store, Margin: ours.Margin}
+		theirs.SetClock(time.Now)
+		_, others := learner(t, theirs, 7000, "b")
+		get(t, others, "http://api.test/")
+		get(t, others, "http://api.test/")
+		pool := ration.NewPool(ours, ration.NewToken("b"))
+		_, err := pool.Take(t.Context(), 1) // hears of it
+		require.NoError(t, err)
+		_, client := learner(t, ours, 6000, "a")
+		get(t, client, "http://api.test/")
+		get(t, client, "http://api.test/")
+		_, err = pool.Take(t.Context(), 1)
+		require.NoError(t, err)
+		left, err := pool.Remaining(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, 7000-4, left)
+	})
+}
