@@ -88,8 +88,18 @@ func fill(ctx context.Context, store ration.Store, limit ration.Limit, secret st
 
 var memoryLine = regexp.MustCompile(`(?m)^used_memory:([0-9]+)`)
 
-// allocated returns the bytes that the site's first node has allocated.
+// allocated returns the bytes that the site's first node has allocated for good: without
+// the names of requests, which it keeps for a minute to know them again.
 func allocated(ctx context.Context, s *site) (float64, error) {
+	requests := s.nodes[0].Scan(ctx, 0, "*:id:*", 1000).Iterator()
+	for requests.Next(ctx) {
+		if err := s.nodes[0].Del(ctx, requests.Val()).Err(); err != nil {
+			return 0, err
+		}
+	}
+	if err := requests.Err(); err != nil {
+		return 0, err
+	}
 	info, err := s.nodes[0].Info(ctx, "memory").Result()
 	if err != nil {
 		return 0, err
