@@ -12,9 +12,10 @@ each = for m in $(MODULES); do (cd $$m && $(1)) || exit 1; done
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed 's/:.*## /	/' | expand -t 8
 
-# One package at a time: the fleet tests want the machine for themselves.
+# One package at a time: the fleet tests want the machine for themselves, and not while
+# the next package is built.
 test: deps lint ## check everything and run all tests (installs redis-server if it is missing)
-	@$(call each,echo "go test -race $$m" && go test -race -p 1 -timeout 8m ./...)
+	@$(call each,echo "go test -race $$m" && go build -race ./... && go test -race -p 1 -timeout 8m ./...)
 
 lint: ## gofmt, go vet, go mod tidy, staticcheck, and luacheck if installed
 	@echo gofmt; out=$$(gofmt -l .) && test -z "$$out" || { echo "not formatted, run make fmt:" >&2; echo "$$out" >&2; exit 1; }

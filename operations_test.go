@@ -15,6 +15,7 @@ import (
 
 // The user that docs/operations.md makes can do all that a store does.
 func TestTheDocumentedUserIsEnough(t *testing.T) {
+	t.Parallel()
 	page, err := os.ReadFile("docs/operations.md")
 	require.NoError(t, err)
 	line := regexp.MustCompile(`(?m)^ACL SETUSER ration (.*)$`).FindSubmatch(page)
