@@ -62,22 +62,9 @@ type racer struct {
 	ready func(context.Context) (peers.Work, error)
 	// calls bounds a round. Zero: only time does.
 	calls int
-	// threads is how many of Go's threads run its goroutines at once. Zero: one for
-	// each of the machine's cores.
-	threads int
+	// awake has the machine's cores kept awake in its turns.
+	awake bool
 }
-
-// leavingACore is what is behind the name of a racer that leaves a core to Redis.
-const leavingACore = ",leaving-a-core"
-
-// leaveACore returns the racer on all cores but one, which is left to Redis.
-func leaveACore(r racer) racer {
-	r.name += leavingACore
-	r.threads = threadsLeavingACore()
-	return r
-}
-
-func threadsLeavingACore() int { return max(1, runtime.NumCPU()-1) }
 
 // A results is what was measured in each round, by the racer's name.
 type results map[string][]float64
@@ -89,8 +76,12 @@ func (r results) over(name, other string) []float64 { return over(r[name], r[oth
 // emptied for it, and returns calls a second.
 func (b *bench) speeds(ctx context.Context, goroutines int, racers ...racer) (results, error) {
 	return b.race(ctx, racers, "calls/s", func(ctx context.Context, r racer, work peers.Work) (float64, int, error) {
-		if r.threads > 0 {
-			defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(r.threads))
+		if r.awake {
+			end, err := b.keepAwake(ctx)
+			if err != nil {
+				return 0, 0, err
+			}
+			defer end()
 		}
 		if _, _, err := harness.Hammer(ctx, goroutines, harness.Until{Time: b.each / 10, Most: r.calls / 10}, work); err != nil {
 			return 0, 0, err

@@ -43,6 +43,7 @@ var jobs = map[string]func(ctx context.Context, o order, ends *[]func()) (any, e
 	"crawl":   crawlInChild,
 	"replay":  replayInChild,
 	"wait":    waitInChild,
+	"spin":    spinInChild,
 }
 
 // obey is such a process.

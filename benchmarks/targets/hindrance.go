@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 )
 
@@ -37,23 +36,23 @@ func (r results) above(ours []string, of string, bound float64, parts ...part) s
 	return ""
 }
 
-// apart tells what ours make of another racer where the callers leave a core to Redis, if that
-// meets it: then it is the want of cores that stands in the way.
-func (r results) apart(ours []string, of string, bound float64) string {
-	var left []string
+// asleep tells what ours make of another racer where the cores are kept awake, if that meets
+// it: then it is that they fall asleep that stands in the way.
+func (r results) asleep(ours []string, of string, bound float64) string {
+	var kept []string
 	for _, name := range ours {
-		left = append(left, name+leavingACore)
+		kept = append(kept, name+onAwakeCores)
 	}
-	ratio := median(r.worst(worse, left, of+leavingACore))
+	ratio := median(r.worst(worse, kept, of+onAwakeCores))
 	if ratio < bound {
 		return ""
 	}
-	figures := make([]string, len(left))
-	for i, name := range left {
+	figures := make([]string, len(kept))
+	for i, name := range kept {
 		figures[i] = number(median(r[name])) + "/s"
 	}
-	return fmt.Sprintf("the callers' threads and Redis share %d cores: where the callers keep to %d of them and leave one to Redis, as theirs do too, these make %s of it, %s against %s/s",
-		runtime.NumCPU(), threadsLeavingACore(), quantity(ratio, "x"), strings.Join(figures, " and "), number(median(r[of+leavingACore])))
+	return fmt.Sprintf("the cores fall asleep between a script and the next: where a loop that gives way to all else keeps each awake, for theirs too, "+
+		"these make %s of it, %s against %s/s", quantity(ratio, "x"), strings.Join(figures, " and "), number(median(r[of+onAwakeCores])))
 }
 
 // worst is the worst ratio of some racers to another, as the target counts worse.

@@ -3,14 +3,11 @@ package main
 import (
 	"context"
 	"io"
-	"runtime"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/ration-go/ration/benchmarks/internal/peers"
 )
 
 // Only what misses the bound in all of its interval stands in the way, and of several
@@ -31,26 +28,14 @@ func TestWhatStandsInTheWayDoesSoSurely(t *testing.T) {
 	require.Empty(t, dear("this", []float64{1.5, 3, 9}, 2))
 }
 
-// That cores are too few is shown by those who leave one to Redis, against a rival who
-// does too.
-func TestTooFewCoresStandInTheWayWhereOneLeftMeetsTheBound(t *testing.T) {
+// That cores sleep is shown by those on cores that are kept awake, against a rival who is
+// too.
+func TestSleepStandsInTheWayWhereAwakeCoresMeetTheBound(t *testing.T) {
 	r := results{"ours": {30}, "better": {40}, "of": {10},
-		"ours" + leavingACore: {60}, "better" + leavingACore: {80}, "of" + leavingACore: {15}}
+		"ours" + onAwakeCores: {60}, "better" + onAwakeCores: {80}, "of" + onAwakeCores: {15}}
 	ours := []string{"better", "ours"}
-	require.Contains(t, r.apart(ours, "of", 4), "these make 4 x of it, 80/s and 60/s against 15/s")
-	require.Empty(t, r.apart(ours, "of", 4.1))
-
-	b := small(t)
-	before, seen := runtime.GOMAXPROCS(0), make(map[int]bool)
-	_, err := b.speeds(t.Context(), 1, leaveACore(racer{name: "ours", calls: 10, ready: func(context.Context) (peers.Work, error) {
-		return func(context.Context) error {
-			seen[runtime.GOMAXPROCS(0)] = true
-			return nil
-		}, nil
-	}}))
-	require.NoError(t, err)
-	require.Equal(t, before, runtime.GOMAXPROCS(0))
-	require.Equal(t, map[int]bool{threadsLeavingACore(): true}, seen)
+	require.Contains(t, r.asleep(ours, "of", 4), "these make 4 x of it, 80/s and 60/s against 15/s")
+	require.Empty(t, r.asleep(ours, "of", 4.1))
 }
 
 // Callers who combine are all carried out, and each learns the answer to its own.

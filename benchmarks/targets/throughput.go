@@ -16,8 +16,10 @@ func oneProcess(ctx context.Context, b *bench) ([]check, error) {
 		b.spent(spent, 1, account(hot, ration.PerHour(b.before))),
 		b.of("redis_rate", 0), b.of("INCR", 0), b.of("article-MULTI", 500),
 	}
-	for _, r := range compared {
-		compared = append(compared, leaveACore(r))
+	if canKeepAwake {
+		for _, r := range compared {
+			compared = append(compared, keptAwake(r))
+		}
 	}
 	compared = append(compared,
 		b.combined(incrBy, func(ctx context.Context, calls int64) (int64, error) {
@@ -48,8 +50,8 @@ func oneProcess(ctx context.Context, b *bench) ([]check, error) {
 		hindrance := r.above([]string{free, spent}, c.name, c.bound,
 			part{incrBy, "callers combined into an INCRBY, which keep no log and learn no more than a number,"},
 			part{booking, "callers combined into " + ofLittle + ", for all of them, which learn their slot and nothing else,"})
-		if hindrance == "" {
-			hindrance = r.apart([]string{free, spent}, c.name, c.bound)
+		if hindrance == "" && canKeepAwake {
+			hindrance = r.asleep([]string{free, spent}, c.name, c.bound)
 		}
 		checks = append(checks, check{
 			what: "against " + c.name, measured: worse(r.over(free, c.name), r.over(spent, c.name)), target: atLeast(c.bound, "x"),
