@@ -12,7 +12,7 @@
 // or make bench in the root measures all that ration may cost, beside PING, INCR and
 // every peer, as ratios within one run; prints one table of what is met and what is
 // not; and writes it to results/targets.md and README.md, and the raw measurements
-// to results/bench.txt. It takes under eight minutes, for which the machine should
+// to results/bench.txt. It takes ten to twelve minutes, for which the machine should
 // have nothing else to do, and exits with status 1 if something is not met of which
 // nothing was shown to stand in its way. How each row is measured is in that
 // command's documentation; go run ./targets -h lists its flags, such as -rows 1,3
