@@ -24,7 +24,8 @@
 //
 // A row that is not met makes the command exit with status 1, unless a
 // measurement in the same run shows what stands in its way: that a part of what any
-// limiter must do misses the target by itself, in all of its confidence interval.
+// limiter must do misses the target by itself, in all of its confidence interval, or
+// that the target is met where the machine does not stand in the way.
 // The last column says what that is, and is empty where nothing was shown.
 //
 // How the rows are measured:
@@ -37,8 +38,8 @@
 //     their log stays at about 5,000. The pool of 1,000 tokens has as much quota
 //     as the one token. Row 1 has twice as many rounds of half the length, and what is
 //     there only to be compared half as many. There ours and those that they are
-//     compared to are also measured with GOMAXPROCS one below the number of cores, so
-//     that Redis has one for itself.
+//     compared to are also measured, on Linux, while a loop that gives way to all
+//     else keeps each core awake.
 //   - 3, 4, 6: the median time of a lone caller's calls. The logs of 4 and 6 hold
 //     single calls over the last hour, and the quota is spent.
 //   - 7: calls a second of a lone caller, with quota left and with it spent.
