@@ -214,7 +214,7 @@ func agreeWithAModel(t *testing.T, a ration.Algorithm) {
 		{name: "one account with spendings", accounts: 1, most: 8, burst: 2, spends: true},
 		{name: "several accounts", accounts: 4, most: 5, burst: 3},
 		{name: "several lists of accounts with all that happens", accounts: 4, lists: 3, most: 4, burst: 3, back: true, spends: true},
-		{name: "long logs", accounts: 1, most: 1_000, burst: 60},
+		{name: "long logs", accounts: 1, most: 600, burst: 40},
 		{name: "long logs on several accounts with all that happens", accounts: 2, most: 100, burst: 30, back: true, spends: true},
 	} {
 		kind.algorithm = a
