@@ -57,7 +57,10 @@ func parseRuling(text string) (Ruling, error) {
 
 // differ returns the error for limits that differ from those of an account.
 func differ(r BookRequest, account, theirs string) error {
-	e := &LimitsError{Budget: r.Budget, Account: account, Revision: r.Revision, Ours: r.Accounts.account(account).Limits}
+	e := &LimitsError{Budget: r.Budget, Account: account, Revision: r.Revision}
+	if ours := r.Accounts.account(account); ours != nil {
+		e.Ours = ours.Limits
+	}
 	ruling, err := parseRuling(theirs)
 	if err != nil {
 		return &StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("the account's limits in the store: %w", err)}
