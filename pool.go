@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/singleflight"
 )
 
 // A Pool draws on several tokens as if they were one. Which token a call spends
@@ -22,7 +24,7 @@ import (
 type Pool struct {
 	budget *Budget
 
-	settingAside sync.Map // by token ID, a chan struct{} that is full while somebody sets it aside
+	settingAside singleflight.Group // by asideID
 
 	mu       sync.Mutex // protects all below
 	tokens   []Token    // in the order in which they were added

@@ -128,34 +128,28 @@ func (p *Pool) strike(t Token) int {
 }
 
 // setAside keeps a token from being used, in the whole fleet. Callers that wait for it
-// take another.
+// take another. Answers that come at once and say the same are told once, and who had
+// them goes on when the token is known to be aside.
 func (p *Pool) setAside(ctx context.Context, t Token, reason Reason, length time.Duration) {
-	defer p.alone(t)()
-	p.setAsideAlone(ctx, t, reason, length)
+	_, _, _ = p.settingAside.Do(asideID(reason, t.id), func() (any, error) {
+		p.setAsideOnce(ctx, t, reason, length)
+		return nil, nil
+	})
 }
 
 // strikeAndSetAside takes in that a token is not authorised, and no more. The second time
 // in a row it is set aside, for as long as its strikes ask for.
 func (p *Pool) strikeAndSetAside(ctx context.Context, t Token, length func(strikes int) time.Duration) {
-	defer p.alone(t)()
-	if strikes := p.strike(t); strikes > 1 {
-		p.setAsideAlone(ctx, t, ReasonUnauthorized, length(strikes))
-	}
+	_, _, _ = p.settingAside.Do(asideID(ReasonUnauthorized, t.id), func() (any, error) {
+		if strikes := p.strike(t); strikes > 1 {
+			p.setAsideOnce(ctx, t, ReasonUnauthorized, length(strikes))
+		}
+		return nil, nil
+	})
 }
 
-// alone waits until nobody else sets the token aside, and has others wait until the
-// end: answers that come at once and say the same are to be told and counted once, and
-// who had them goes on when the token is known to be aside. Other tokens wait for
-// nothing, for the store may take long.
-func (p *Pool) alone(t Token) (end func()) {
-	of, _ := p.settingAside.LoadOrStore(t.id, make(chan struct{}, 1))
-	turn := of.(chan struct{})
-	turn <- struct{}{}
-	return func() { <-turn }
-}
-
-// setAsideAlone is setAside for who is alone with the token.
-func (p *Pool) setAsideAlone(ctx context.Context, t Token, reason Reason, length time.Duration) {
+// setAsideOnce is setAside where nobody else does the same.
+func (p *Pool) setAsideOnce(ctx context.Context, t Token, reason Reason, length time.Duration) {
 	b := p.budget
 	if known, aside := b.aside(t); aside && known.Reason == reason {
 		return // by the answer to another request that was under way
