@@ -22,7 +22,7 @@ lint: ## gofmt, go vet, go mod tidy, staticcheck, and luacheck if installed
 	@echo go vet; $(call each,go vet ./...)
 	@echo go mod tidy; $(call each,go mod tidy -diff); go -C tools mod tidy -diff
 	@echo staticcheck; bin=$$(go -C tools tool -n staticcheck) && { $(call each,"$$bin" ./...); }
-	@if command -v luacheck >/dev/null; then echo luacheck; luacheck --quiet --codes --no-color lua; else echo "luacheck: not installed, skipped"; fi
+	@if command -v luacheck >/dev/null; then echo luacheck; luacheck --quiet --codes --no-color internal/redisstore/lua; else echo "luacheck: not installed, skipped"; fi
 
 fmt: ## gofmt all files
 	@gofmt -l -w .

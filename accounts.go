@@ -1,374 +1,194 @@
 package ration
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
+
+	"github.com/ration-go/ration/internal/digest"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/store"
 )
 
-// An Account is whose quota tokens spend.
-type Account struct {
-	// ID is 1 to 64 letters, digits, '-' and '_': a digest, not a secret.
-	ID string
-	// Limits are all kept at once.
-	Limits []Limit
-	// Scope is, for one of Budget.Shared, what it stands for: ScopeApp or ScopeIP,
-	// say. A refusal of that scope then pauses this account in place of all: workers
-	// that share another are not concerned. Zero: it stands for nothing of the kind.
-	Scope Scope
-
-	given []Limit // that people gave, before a budget's margin; nil: there is none
-	bare  []Limit // Limits before that margin: given, or what is known better
+// A single is a token's account as a list of one.
+type single struct {
+	token    string // its ID
+	named    string // its Account
+	edition  int    // of the rules
+	accounts *store.Accounts
 }
 
-// tolerance is how late a caller may be: half the smallest margin. The other half
-// is for the way to the provider.
-func (a Account) tolerance() time.Duration {
-	least := mostMargin
-	for _, l := range a.Limits {
-		least = min(least, l.margin())
+// is reports whether the list is that of the token under those rules, with those limits.
+func (s *single) is(t *Token, r rules, limits []limit.Limit) bool {
+	given := s.accounts.List[0].Given
+	same := len(given) == len(limits) && &given[0] == &limits[0] // there is one at least
+	return s.token == t.id && s.named == t.Account && s.edition == r.edition && (same || slices.Equal(given, limits))
+}
+
+// accountsOf returns the token's account as a list of one, and the revision of its
+// limits. What it has made is found again, first that of the latest token: the
+// name, the token and the limits were valid then.
+func (b *Budget) accountsOf(t *Token) (*store.Accounts, int, error) {
+	if b == nil {
+		return nil, 0, b.check()
 	}
-	return least / 2
-}
-
-// Accounts is an unchangeable list of accounts that a booking may be charged
-// to. A store may keep an index for each list, named by its Digest.
-type Accounts struct {
-	list   []Account
-	byID   map[string]int
-	sets   []limitSet
-	setOf  []int     // for each of list, its index in sets
-	own    []int     // the sets of list, each once
-	shared []Account // charged with whichever of list is
-	shares []int     // for each of shared, its index in sets
-	most   int       // MaxCost of a request without scopes
-	scopes map[string]bool
-	zones  []string     // those that the limits name
-	counts algorithmSet // how the limits are counted
-	digest string
-}
-
-// A limitSet is what several accounts have in common, so that a store is told
-// it once.
-type limitSet struct {
-	limits []Limit
-	name   string // the limits, spelt out
-	spans  spans
-}
-
-func newLimitSet(limits []Limit, name string) limitSet {
-	return limitSet{limits: limits, name: name, spans: newSpans(limits)}
-}
-
-// maxSets bounds what a script is told with every booking.
-const maxSets = 10_000
-
-// NewAccounts returns the list. It is an error if there is none, if an ID
-// occurs twice or is malformed, or if a limit is not valid.
-func NewAccounts(list ...Account) (*Accounts, error) { return newAccounts(list, nil) }
-
-// Sharing returns the list with accounts that are charged with every booking,
-// whichever account of the list it is charged to: those of an application and of
-// an address, say. It is an error if an ID occurs twice or is malformed, or if a
-// limit is not valid.
-func (a *Accounts) Sharing(shared ...Account) (*Accounts, error) { return newAccounts(a.list, shared) }
-
-func newAccounts(list, shared []Account) (*Accounts, error) {
-	if len(list) == 0 {
-		return nil, errors.New("ration: there is no account")
+	r := b.current()
+	limits := t.Limits
+	if limits == nil {
+		limits = r.limits
 	}
-	if len(shared) > maxShared {
-		return nil, fmt.Errorf("ration: there are %d shared accounts: at most %d are charged with a booking", len(shared), maxShared)
+	if s := b.latest.Load(); s != nil && s.is(t, r, limits) {
+		return s.accounts, r.revision, nil
 	}
-	a := &Accounts{
-		list:   slices.Clone(list),
-		byID:   make(map[string]int, len(list)),
-		shared: slices.Clone(shared),
-		scopes: make(map[string]bool),
-	}
-	known := make(map[string]int)
-	for i, account := range a.list {
-		if _, found := a.byID[account.ID]; found {
-			return nil, fmt.Errorf("ration: account %s occurs twice", account.ID)
-		}
-		a.byID[account.ID] = i
-		set, err := a.addSet(account, known)
+	b.mu.Lock()
+	s := b.singles[t.id]
+	b.mu.Unlock()
+	if s == nil || !s.is(t, r, limits) {
+		accounts, err := b.newSingle(*t, r)
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		a.setOf = append(a.setOf, set)
-		if !slices.Contains(a.own, set) {
-			a.own = append(a.own, set)
+		s = &single{t.id, t.Account, r.edition, accounts}
+		const most = 10_000 // a bound for callers that make tokens without end
+		b.mu.Lock()
+		if b.singles == nil || len(b.singles) >= most {
+			b.singles = make(map[string]*single)
 		}
+		b.singles[t.id] = s
+		b.mu.Unlock()
 	}
-	for i, account := range a.shared {
-		same := func(o Account) bool { return o.ID == account.ID }
-		if _, found := a.byID[account.ID]; found || slices.ContainsFunc(a.shared[:i], same) {
-			return nil, fmt.Errorf("ration: account %s occurs twice", account.ID)
+	b.latest.Store(s)
+	return s.accounts, r.revision, nil
+}
+
+func (b *Budget) newSingle(t Token, r rules) (*store.Accounts, error) {
+	if err := b.check(); err != nil {
+		return nil, err
+	}
+	account, err := b.account(r, t)
+	if err != nil {
+		return nil, err
+	}
+	return b.list(r, account)
+}
+
+// list lists accounts, and those that are charged with any of them.
+func (b *Budget) list(r rules, accounts ...store.Account) (*store.Accounts, error) {
+	a, err := store.NewAccounts(accounts...)
+	if err != nil || len(b.Shared) == 0 {
+		return a, err
+	}
+	var shared []store.Account
+	for i, account := range b.Shared {
+		if a.Find(account.ID) >= 0 {
+			continue // it is asked about itself
 		}
-		set, err := a.addSet(account, known)
+		widened, err := b.under(r, account.ID, account.Limits)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("shared account %d: %w", i+1, err)
 		}
-		a.shares = append(a.shares, set)
+		shared = append(shared, widened)
 	}
-	if len(a.list) > 1 {
-		a.digest = a.sum()
-	}
-	a.most = a.mostOf("")
-	return a, nil
+	return a.Sharing(shared...)
 }
 
-// addSet returns the index of the account's limits in sets.
-func (a *Accounts) addSet(account Account, known map[string]int) (int, error) {
-	if !validAccountID(account.ID) {
-		return 0, fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", account.ID)
+// check names the first required field that is missing.
+func (b *Budget) check() error {
+	if b == nil {
+		return errors.New("ration: the Budget is nil")
 	}
-	name := nameLimits(account.Limits)
-	set, found := known[name]
-	if found {
-		return set, nil
+	if err := store.ValidateName(b.Name); err != nil {
+		return err
 	}
-	if err := validateLimits(account.Limits); err != nil {
-		return 0, fmt.Errorf("ration: account %s: %w", account.ID, err)
+	if b.Margin > limit.MostMargin {
+		return fmt.Errorf("ration: budget %q: Margin is %v: it must be at most %v", b.Name, b.Margin, limit.MostMargin)
 	}
-	if set = len(a.sets); set == maxSets {
-		return 0, fmt.Errorf("ration: there are more than %d different sets of limits", maxSets)
+	if b.Revision < 0 {
+		return fmt.Errorf("ration: budget %q: Revision is %d: it must not be negative", b.Name, b.Revision)
 	}
-	known[name] = set
-	a.sets = append(a.sets, newLimitSet(account.Limits, name))
-	for _, l := range account.Limits {
-		a.counts = a.counts.with(l.Algorithm)
-		if l.Scope != "" {
-			a.scopes[l.Scope] = true
-		}
-		if l.Zone != "" && !slices.Contains(a.zones, l.Zone) {
-			a.zones = append(a.zones, l.Zone)
-		}
-	}
-	return set, nil
-}
-
-// maxShared bounds the work of one booking.
-const maxShared = 16
-
-// Len returns how many accounts there are.
-func (a *Accounts) Len() int { return len(a.list) }
-
-// At returns the i-th account, from 0. Its Limits must not be changed.
-func (a *Accounts) At(i int) Account { return a.list[i] }
-
-// Digest is the same for lists of the same accounts with the same limits in
-// the same order, and differs otherwise. It is empty for a list of one, which
-// needs no index.
-func (a *Accounts) Digest() string { return a.digest }
-
-// Shared returns the accounts that are charged with every booking. They must not
-// be changed.
-func (a *Accounts) Shared() []Account {
-	if a == nil {
-		return nil
-	}
-	return a.shared
-}
-
-// MaxCost is the largest cost that any of the accounts can take at once of a
-// request with those scopes: the smallest Max of the limits that cover it, or, of
-// a limit counted by GCRA, Burst.
-func (a *Accounts) MaxCost(scopes ...string) int {
-	if named := a.relevant(scopes); named != "" {
-		return a.mostOf(named)
-	}
-	return a.most
-}
-
-func (a *Accounts) mostOf(named string) int {
-	most := int64(0)
-	for _, set := range a.own {
-		most = max(most, a.sets[set].spans.most(named))
-	}
-	for _, set := range a.shares {
-		most = min(most, a.sets[set].spans.most(named))
-	}
-	return int(most)
-}
-
-func (a *Accounts) sum() string {
-	h := sha256.New()
-	for i, account := range a.list {
-		// A hash never fails to be written.
-		_, _ = io.WriteString(h, account.ID+" "+a.sets[a.setOf[i]].name+"\n")
-	}
-	return hex.EncodeToString(h.Sum(nil))[:idLength]
-}
-
-// nameLimits spells limits out as the scripts read them, each MAX WINDOW MARGIN
-// LETTER EXTRA SCOPE ZONE, with durations in microseconds.
-func nameLimits(limits []Limit) string {
-	var b strings.Builder
-	for i, l := range limits {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		extra := int64(0)
-		switch l.Algorithm {
-		case GCRA:
-			extra = int64(l.burst())
-		case SubWindows:
-			extra = l.resolution().Microseconds()
-		}
-		zone := cmp.Or(l.Zone, "-")
-		if l.FirstUse {
-			zone = "*"
-		}
-		for _, n := range []int64{int64(l.Max), l.Window.Microseconds(), l.margin().Microseconds()} {
-			b.WriteString(strconv.FormatInt(n, 10))
-			b.WriteByte(' ')
-		}
-		b.WriteString(algorithms[l.Algorithm].letter)
-		b.WriteByte(' ')
-		b.WriteString(strconv.FormatInt(extra, 10))
-		b.WriteByte(' ')
-		b.WriteString(cmp.Or(l.Scope, "-"))
-		b.WriteByte(' ')
-		b.WriteString(zone)
-	}
-	return b.String()
-}
-
-// shapeOf returns what of limits that nameLimits spelt out makes a count begin
-// anew if it changes: all but Max and the margin.
-func shapeOf(name string) string {
-	words := strings.Fields(name)
-	kept := words[:0]
-	for i, word := range words {
-		if i%7 != 0 && i%7 != 2 {
-			kept = append(kept, word)
-		}
-	}
-	return strings.Join(kept, " ")
-}
-
-// parseLimits reads what nameLimits spelt out.
-func parseLimits(name string) ([]Limit, error) {
-	words := strings.Fields(name)
-	if len(words) == 0 || len(words)%7 != 0 {
-		return nil, fmt.Errorf("%q is not a set of limits", clip(name))
-	}
-	var limits []Limit
-	for one := range slices.Chunk(words, 7) {
-		var numbers [4]int64
-		for i, word := range []string{one[0], one[1], one[2], one[4]} {
-			n, err := strconv.ParseInt(word, 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("%q is not a set of limits", clip(name))
-			}
-			numbers[i] = n
-		}
-		l := Limit{Max: int(numbers[0]), Window: time.Duration(numbers[1]) * time.Microsecond, Margin: time.Duration(numbers[2]) * time.Microsecond}
-		for a, of := range algorithms {
-			if of.letter == one[3] {
-				l.Algorithm = a
-			}
-		}
-		switch l.Algorithm {
-		case GCRA:
-			l.Burst = int(numbers[3])
-		case SubWindows:
-			l.Resolution = time.Duration(numbers[3]) * time.Microsecond
-		}
-		if one[5] != "-" {
-			l.Scope = one[5]
-		}
-		switch one[6] {
-		case "-":
-		case "*":
-			l.FirstUse = true
-		default:
-			l.Zone = one[6]
-		}
-		limits = append(limits, l)
-	}
-	return limits, validateLimits(limits)
-}
-
-func validAccountID(id string) bool {
-	if id == "" || len(id) > 64 {
-		return false
-	}
-	for _, c := range []byte(id) {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// member names the i-th account in an index.
-func (a *Accounts) member(i int) string {
-	return strconv.Itoa(a.setOf[i]+1) + ":" + a.list[i].ID
-}
-
-// find returns the place of an account, or -1.
-func (a *Accounts) find(id string) int {
-	if len(a.list) == 1 && a.list[0].ID == id {
-		return 0
-	}
-	if i, found := a.byID[id]; found {
-		return i
-	}
-	return -1
-}
-
-// account returns an account, shared or not; nil if there is none.
-func (a *Accounts) account(id string) *Account {
-	if at := a.find(id); at >= 0 {
-		return &a.list[at]
-	}
-	for i := range a.shared {
-		if a.shared[i].ID == id {
-			return &a.shared[i]
-		}
+	if b.Store == nil {
+		return fmt.Errorf("ration: budget %q: Store is nil: set a *RedisStore for a fleet, or new(ration.MemoryStore) for one process", b.Name)
 	}
 	return nil
 }
 
-// relevant lists the scopes that a limit names, sorted and between commas.
-func (a *Accounts) relevant(scopes []string) string {
-	if len(scopes) == 0 || len(a.scopes) == 0 {
-		return ""
+// account returns the token's account under those rules, with the margin of its
+// limits.
+func (b *Budget) account(r rules, t Token) (store.Account, error) {
+	if t.empty() {
+		return store.Account{}, errors.New("ration: the token is empty: make it with NewToken from a secret")
 	}
-	var named []string
-	for _, scope := range scopes {
-		if a.scopes[scope] && !slices.Contains(named, scope) {
-			named = append(named, scope)
-		}
+	limits := t.Limits
+	if limits == nil {
+		limits = r.limits
 	}
-	slices.Sort(named)
-	return strings.Join(named, ",")
+	return b.under(r, t.AccountID(), limits)
 }
 
-// lane names the lane of a request.
-func (a *Accounts) lane(scopes string, keep int) string { return laneName(scopes, keep, a.shared) }
+// under returns an account that was given limits, as it is under those rules, with the
+// margin of its limits.
+func (b *Budget) under(r rules, id string, given []limit.Limit) (store.Account, error) {
+	bare := r.known(id, given)
+	limits, err := b.widen(bare)
+	if err != nil {
+		return store.Account{}, err
+	}
+	return store.Account{ID: id, Limits: limits, Given: given, Bare: bare}, nil
+}
 
-// laneName names those who leave in the order in which they book: all with the same
-// scopes, share kept back and shared accounts. lua/book.lua has it likewise.
-func laneName(scopes string, keep int, shared []Account) string {
-	if scopes == "" && keep == 0 && len(shared) == 0 {
-		return ""
+// widen returns limits with their margin.
+func (b *Budget) widen(limits []limit.Limit) ([]limit.Limit, error) {
+	if err := limit.ValidateLimits(limits); err != nil {
+		return nil, fmt.Errorf("ration: budget %q: %w", b.Name, err)
 	}
-	ids := make([]string, len(shared))
-	for i, account := range shared {
-		ids[i] = account.ID
+	widened := make([]limit.Limit, len(limits))
+	for i, l := range limits {
+		if l.Margin == 0 {
+			l.Margin = b.margin(l)
+		}
+		widened[i] = l
 	}
-	return scopes + "~" + strconv.Itoa(keep) + "~" + strings.Join(ids, ",")
+	return widened, nil
+}
+
+const (
+	minMargin   = 10 * time.Millisecond
+	maxMargin   = time.Second
+	marginShare = 100 // a hundredth of the window
+)
+
+// margin returns a limit's, where it names none of its own.
+func (b *Budget) margin(l limit.Limit) time.Duration {
+	switch {
+	case b.Margin < 0:
+		return 0
+	case b.Margin > 0:
+		return b.Margin.Truncate(time.Microsecond)
+	}
+	margin := min(max(l.Window/marginShare, minMargin), maxMargin)
+	if l.Algorithm == limit.GCRA {
+		// What the burst does not cover is added to every spacing.
+		spacing := l.Window / time.Duration(l.Max)
+		margin = min(margin, time.Duration(l.BurstValue()-1)*spacing+spacing/10)
+	}
+	return margin.Truncate(time.Microsecond)
+}
+
+// A SharedAccount is charged with every request of a budget, beside the account of the
+// request's token: an application's quota, or an address's.
+type SharedAccount struct {
+	store.Account
+	// Scope is what the account stands for: ScopeApp or ScopeIP, say. A refusal of
+	// that scope pauses this account only, so that workers that share another are
+	// not concerned. Zero: it stands for nothing of the kind.
+	Scope provider.Scope
+}
+
+// NewSharedAccount returns an account of that name, for [Budget.Shared]: an application,
+// or an address from which all requests come. Its ID is a digest of the name, as
+// for Token.Account, so that tokens of that Account are charged to it too.
+func NewSharedAccount(name string, limits ...limit.Limit) SharedAccount {
+	return SharedAccount{Account: store.Account{ID: digest.Of("", "account", name), Limits: limits}}
 }

@@ -97,9 +97,9 @@ func TestWhoWaitsInAScopeHoldsNobodyElseUp(t *testing.T) {
 func TestARequestIsChargedToSharedAccountsInOneStep(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 3, Window: time.Minute}}
-		app := ration.NewAccount("the app", ration.Limit{Max: 4, Window: time.Minute})
-		address := ration.NewAccount("192.0.2.1", ration.Limit{Max: 100, Window: time.Minute})
-		b.Shared = []ration.Account{app, address}
+		app := ration.NewSharedAccount("the app", ration.Limit{Max: 4, Window: time.Minute})
+		address := ration.NewSharedAccount("192.0.2.1", ration.Limit{Max: 100, Window: time.Minute})
+		b.Shared = []ration.SharedAccount{app, address}
 		one, two := ration.NewToken("one"), ration.NewToken("two")
 		for range 3 {
 			_, err := b.Try(t.Context(), one, 1)
@@ -123,7 +123,7 @@ func TestARequestIsChargedToSharedAccountsInOneStep(t *testing.T) {
 
 		// A worker at another address is charged to that.
 		other := peer(b)
-		other.Shared = []ration.Account{ration.NewAccount("192.0.2.2", ration.Limit{Max: 1, Window: time.Minute})}
+		other.Shared = []ration.SharedAccount{ration.NewSharedAccount("192.0.2.2", ration.Limit{Max: 1, Window: time.Minute})}
 		_, err = other.Try(t.Context(), two, 1)
 		require.NoError(t, err)
 		_, err = other.Try(t.Context(), two, 1)
@@ -134,7 +134,7 @@ func TestARequestIsChargedToSharedAccountsInOneStep(t *testing.T) {
 func TestASlotOfSharedAccountsGoesToTheNext(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 1, Window: 10 * time.Second}}
-		b.Shared = []ration.Account{ration.NewAccount("the app", ration.Limit{Max: 2, Window: 20 * time.Second})}
+		b.Shared = []ration.SharedAccount{ration.NewSharedAccount("the app", ration.Limit{Max: 2, Window: 20 * time.Second})}
 		token, begun := ration.NewToken("a"), time.Now()
 		_, err := b.Wait(t.Context(), token, 1)
 		require.NoError(t, err)
@@ -158,7 +158,7 @@ func TestASlotOfSharedAccountsGoesToTheNext(t *testing.T) {
 func TestATokenOfASharedAccountsPoolHoldsNoOtherUp(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 1, Window: 10 * time.Second}}
-		b.Shared = []ration.Account{ration.NewAccount("the app", ration.Limit{Max: 3, Window: 10 * time.Second})}
+		b.Shared = []ration.SharedAccount{ration.NewSharedAccount("the app", ration.Limit{Max: 3, Window: 10 * time.Second})}
 		one, two, begun := ration.NewToken("one"), ration.NewToken("two"), time.Now()
 		for range 2 {
 			go func() { _, _ = b.Wait(t.Context(), one, 1) }()
@@ -176,7 +176,7 @@ func TestAPauseOfASharedAccountHoldsAllBack(t *testing.T) {
 		b.Limits = []ration.Limit{{Max: 1, Window: 10 * time.Second}}
 		app := ration.NewToken("the app's")
 		app.Account = "the app"
-		b.Shared = []ration.Account{ration.NewAccount("the app", ration.Limit{Max: 9, Window: 10 * time.Second})}
+		b.Shared = []ration.SharedAccount{ration.NewSharedAccount("the app", ration.Limit{Max: 9, Window: 10 * time.Second})}
 		token, begun := ration.NewToken("a"), time.Now()
 		_, err := b.Wait(t.Context(), token, 1)
 		require.NoError(t, err)

@@ -16,8 +16,15 @@ import (
 // Who imports the library gets these modules with it, and no others.
 func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	const own = "github.com/ration-go/ration/"
-	onlyImports(t, ".", "ration", "github.com/cenkalti/backoff/v4", "github.com/redis/go-redis/v9", "golang.org/x/sync",
-		own+"internal/jsonprefix", own+"internal/ratelimitfield")
+	onlyImports(t, ".", "ration", "github.com/cenkalti/backoff/v4", "golang.org/x/sync", own+"limit", own+"store", own+"provider",
+		own+"internal/attempt", own+"internal/clock", own+"internal/cooldown", own+"internal/deque", own+"internal/digest", own+"internal/inflight",
+		own+"internal/memstore", own+"internal/redisstore")
+	onlyImports(t, "limit", "limit")
+	onlyImports(t, "store", "store", own+"limit")
+	onlyImports(t, "provider", "provider", own+"limit", own+"internal/jsonprefix", own+"internal/ratelimitfield")
+	onlyImports(t, "provider/presets", "presets", own+"limit", own+"provider", own+"internal/jsonprefix")
+	onlyImports(t, "internal/memstore", "memstore", own+"limit", own+"store", own+"internal/deque")
+	onlyImports(t, "internal/redisstore", "redisstore", own+"limit", own+"store", "github.com/redis/go-redis/v9", "golang.org/x/sync")
 	onlyImports(t, "internal/jsonprefix", "jsonprefix")
 	onlyImports(t, "internal/ratelimitfield", "ratelimitfield", "github.com/dunglas/httpsfv")
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
-	"github.com/ration-go/ration/storetest"
+	"github.com/ration-go/ration/store/storetest"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 )

@@ -126,7 +126,7 @@ func TestASharedAccountIsPausedInPlaceOfAll(t *testing.T) {
 		ours.Limits = []ration.Limit{ration.PerHour(100)}
 		theirs := peer(ours)
 		for i, b := range []*ration.Budget{ours, theirs} {
-			b.Shared = []ration.Account{{ID: fmt.Sprintf("address-%d", i), Scope: ration.ScopeIP, Limits: []ration.Limit{ration.PerHour(1000)}}}
+			b.Shared = []ration.SharedAccount{{Account: ration.Account{ID: fmt.Sprintf("address-%d", i), Limits: []ration.Limit{ration.PerHour(1000)}}, Scope: ration.ScopeIP}}
 		}
 		api := newProvider(refusing(1, "Retry-After", "600"))
 		p := preset(t, "ncbi")

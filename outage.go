@@ -5,6 +5,10 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ration-go/ration/internal/memstore"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
 )
 
 // Outage is what a budget does while its store does not answer.
@@ -36,11 +40,11 @@ const (
 type outage struct {
 	down atomic.Bool // since is not zero: to be asked after every booking
 
-	mu     sync.Mutex   // protects all below
-	since  time.Time    // zero: the store answers
-	probe  time.Time    // when it is asked next
-	shares *MemoryStore // what this process spends of its shares; nil: not yet
-	turn   int          // of the account that Open charges next
+	mu     sync.Mutex            // protects all below
+	since  time.Time             // zero: the store answers
+	probe  time.Time             // when it is asked next
+	shares *memstore.MemoryStore // what this process spends of its shares; nil: not yet
+	turn   int                   // of the account that Open charges next
 }
 
 // fell notes that the store did not answer.
@@ -99,7 +103,7 @@ func (b *Budget) reachable(ctx context.Context) bool {
 	}
 	count, err := b.enter(ctx, b.Store, unentered, "outage", began)
 	if err == nil && count == 0 {
-		_, err = b.Store.Status(ctx, StatusRequest{Budget: b.Name, Now: b.clock()})
+		_, err = b.Store.Status(ctx, store.StatusRequest{Budget: b.Name, Now: b.clock()})
 	}
 	if err != nil {
 		return false
@@ -115,7 +119,7 @@ func (b *Budget) reachable(ctx context.Context) bool {
 func (w *waiter) alone(ctx context.Context, longest time.Duration) error {
 	b := w.budget
 	r := w.request(longest)
-	if err := r.validate(); err != nil {
+	if err := r.Validate(); err != nil {
 		return err
 	}
 	b.mu.Lock()
@@ -123,7 +127,7 @@ func (w *waiter) alone(ctx context.Context, longest time.Duration) error {
 	workers := max(1, b.known.Workers)
 	b.mu.Unlock()
 
-	var booking Booking
+	var booking store.Booking
 	if b.Outage == Open {
 		booking = b.bookOpen(r)
 	} else {
@@ -131,39 +135,39 @@ func (w *waiter) alone(ctx context.Context, longest time.Duration) error {
 		if err != nil {
 			return err
 		}
-		if r.Accounts, err = w.accounts.divide(workers, w.cost); err != nil {
+		if r.Accounts, err = divideAll(w.accounts, workers, w.cost); err != nil {
 			return err
 		}
 		if booking, err = shares.Book(ctx, r); err != nil {
 			return err
 		}
 	}
-	booking.away = true
+	booking.Away = true
 	w.due = time.Now().Add(booking.Slot.Sub(booking.Now))
 	w.soonest, w.booking = w.due, booking
 	if booking.Booked {
 		b.mu.Lock()
-		b.own.add(&w.accounts.list[w.accounts.find(booking.Account)], &booking, time.Time{})
-		b.own.share(w.accounts.shared, &booking, time.Time{})
+		b.own.add(&w.accounts.List[w.accounts.Find(booking.Account)], &booking, time.Time{})
+		b.own.share(w.accounts.SharedValue, &booking, time.Time{})
 		b.mu.Unlock()
 	}
 	return nil
 }
 
 // bookOpen charges the accounts in turn and grants at once.
-func (b *Budget) bookOpen(r BookRequest) Booking {
+func (b *Budget) bookOpen(r store.BookRequest) store.Booking {
 	b.out.mu.Lock()
 	account := r.Accounts.At(b.out.turn % r.Accounts.Len())
 	b.out.turn++
 	b.out.mu.Unlock()
 	// The entry says no more than the scopes.
-	entry := r.Accounts.lane(r.Accounts.relevant(r.Scopes), r.Keep) + "\x00"
-	return Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost, Booked: true, Account: account.ID, Slot: r.Now, Now: r.Now, Entry: entry}
+	entry := r.Accounts.Lane(r.Accounts.Relevant(r.Scopes), r.Keep) + "\x00"
+	return store.Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost, Booked: true, Account: account.ID, Slot: r.Now, Now: r.Now, Entry: entry}
 }
 
 // sharesFrom returns the logs of this process's shares. At the beginning of an
 // outage they hold what it booked before, and the pauses that it knows of.
-func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*MemoryStore, error) {
+func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.MemoryStore, error) {
 	b.out.mu.Lock()
 	defer b.out.mu.Unlock()
 	if b.out.shares != nil {
@@ -176,13 +180,13 @@ func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*MemoryStore, e
 		pauses[account] = until
 	}
 	b.mu.Unlock()
-	shares := new(MemoryStore)
+	shares := new(memstore.MemoryStore)
 	if _, err := b.enter(ctx, shares, before, "shares", b.out.since); err != nil {
 		return nil, err
 	}
 	for account, until := range pauses {
 		if left := until.Sub(now).Truncate(time.Microsecond); left > 0 {
-			if _, err := shares.Pause(ctx, PauseRequest{Budget: b.Name, Account: account, For: left, Now: now}); err != nil {
+			if _, err := shares.Pause(ctx, store.PauseRequest{Budget: b.Name, Account: account, For: left, Now: now}); err != nil {
 				return nil, err
 			}
 		}
@@ -192,28 +196,28 @@ func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*MemoryStore, e
 }
 
 // divide returns the accounts with a share of each limit.
-func (a *Accounts) divide(workers, cost int) (*Accounts, error) {
-	list := make([]Account, len(a.list))
-	for i, account := range a.list {
-		list[i] = account.divide(workers, cost)
+func divideAll(a *store.Accounts, workers, cost int) (*store.Accounts, error) {
+	list := make([]store.Account, len(a.List))
+	for i, account := range a.List {
+		list[i] = divide(account, workers, cost)
 	}
-	shared := make([]Account, len(a.shared))
-	for i, account := range a.shared {
-		shared[i] = account.divide(workers, cost)
+	shared := make([]store.Account, len(a.SharedValue))
+	for i, account := range a.SharedValue {
+		shared[i] = divide(account, workers, cost)
 	}
-	return newAccounts(list, shared)
+	return store.NewAccountsOf(list, shared)
 }
 
 // divide returns the account with a share of each limit. A share that is smaller
 // than the cost, though Max is not, becomes as large in a longer window.
-func (a Account) divide(workers, cost int) Account {
-	limits := make([]Limit, len(a.Limits))
+func divide(a store.Account, workers, cost int) store.Account {
+	limits := make([]limit.Limit, len(a.Limits))
 	for i, l := range a.Limits {
 		share := l.Max / workers
 		if least := max(1, cost); share < least {
 			share = min(least, l.Max)
 			longer := float64(l.Window) * float64(workers) * float64(share) / float64(l.Max)
-			l.Window = time.Duration(min(longer, float64(maxWindow))).Truncate(time.Microsecond)
+			l.Window = time.Duration(min(longer, float64(limit.MaxWindow))).Truncate(time.Microsecond)
 			l.Resolution = 0
 		}
 		l.Max = share
@@ -222,5 +226,5 @@ func (a Account) divide(workers, cost int) Account {
 		}
 		limits[i] = l
 	}
-	return Account{ID: a.ID, Limits: limits}
+	return store.Account{ID: a.ID, Limits: limits}
 }

@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ration-go/ration/store"
 	"golang.org/x/sync/singleflight"
 )
 
@@ -26,18 +27,18 @@ type Pool struct {
 
 	settingAside singleflight.Group // by asideID
 
-	mu       sync.Mutex // protects all below
-	tokens   []Token    // in the order in which they were added
-	accounts *Accounts  // of the tokens; nil: to be made
-	rules    rules      // that the budget had when they were made
+	mu       sync.Mutex      // protects all below
+	tokens   []Token         // in the order in which they were added
+	accounts *store.Accounts // of the tokens; nil: to be made
+	rules    rules           // that the budget had when they were made
 	turns    map[string]*turn
 	changed  chan struct{} // closed when the tokens change
 
-	asides   *map[string]TokenAside // the budget's when they were made
-	until    time.Time              // when they are to be made anew; zero: never
-	suspects map[string]suspect     // by the token's ID
-	some     map[string]*Accounts   // accounts without those that are named
-	doubts   atomic.Bool            // whether there are suspects
+	asides   *map[string]TokenAside     // the budget's when they were made
+	until    time.Time                  // when they are to be made anew; zero: never
+	suspects map[string]suspect         // by the token's ID
+	some     map[string]*store.Accounts // accounts without those that are named
+	doubts   atomic.Bool                // whether there are suspects
 }
 
 // A turn is the tokens of one account, which take turns.
@@ -146,7 +147,7 @@ func (p *Pool) Remaining(ctx context.Context) (int, error) {
 
 // Usage returns what is used of each account, ordered by its ID. It changes
 // nothing.
-func (p *Pool) Usage(ctx context.Context) ([]Usage, error) {
+func (p *Pool) Usage(ctx context.Context) ([]store.Usage, error) {
 	if p == nil {
 		return nil, errNilPool
 	}
@@ -162,7 +163,7 @@ var errNilPool = errors.New("ration: the Pool is nil: make it with NewPool")
 // source returns the accounts of the pool's tokens but the barred ones, ordered by ID so
 // that all workers with the same tokens share one index in the store; the revision of
 // their limits; and a channel that is closed when they change.
-func (p *Pool) source(barred []string) (accounts *Accounts, revision int, changed <-chan struct{}, err error) {
+func (p *Pool) source(barred []string) (accounts *store.Accounts, revision int, changed <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stale() {
@@ -198,24 +199,24 @@ func (p *Pool) bars(barred []string) bool {
 }
 
 // without returns the accounts but the barred ones. It needs mu.
-func (p *Pool) without(barred []string) (*Accounts, error) {
+func (p *Pool) without(barred []string) (*store.Accounts, error) {
 	barred = slices.Clone(barred)
 	slices.Sort(barred)
 	name := strings.Join(slices.Compact(barred), " ")
 	if accounts := p.some[name]; accounts != nil {
 		return accounts, nil
 	}
-	left := slices.DeleteFunc(slices.Clone(p.accounts.list), func(a Account) bool { return slices.Contains(barred, a.ID) })
+	left := slices.DeleteFunc(slices.Clone(p.accounts.List), func(a store.Account) bool { return slices.Contains(barred, a.ID) })
 	if len(left) == 0 {
 		return nil, errAllBarred
 	}
-	accounts, err := newAccounts(left, p.accounts.shared)
+	accounts, err := store.NewAccountsOf(left, p.accounts.SharedValue)
 	if err != nil {
 		return nil, err
 	}
 	const most = 64 // a bound: which are barred changes
 	if p.some == nil || len(p.some) >= most {
-		p.some = make(map[string]*Accounts)
+		p.some = make(map[string]*store.Accounts)
 	}
 	p.some[name] = accounts
 	return accounts, nil
@@ -235,13 +236,13 @@ func (p *Pool) build() error {
 	if err != nil {
 		return err
 	}
-	byID, turns := make(map[string]Account, len(p.tokens)), make(map[string]*turn, len(p.tokens))
+	byID, turns := make(map[string]store.Account, len(p.tokens)), make(map[string]*turn, len(p.tokens))
 	for i, t := range tokens {
 		account, err := p.budget.account(current, t)
 		if err != nil {
 			return fmt.Errorf("token %d of the pool: %w", i+1, err)
 		}
-		if other, found := byID[account.ID]; found && nameLimits(other.Limits) != nameLimits(account.Limits) {
+		if other, found := byID[account.ID]; found && store.NameLimits(other.Limits) != store.NameLimits(account.Limits) {
 			return fmt.Errorf("ration: token %v has other limits than another token of its account %q: "+
 				"an account has one set of limits", t, t.Account)
 		}
@@ -251,11 +252,11 @@ func (p *Pool) build() error {
 		}
 		turns[account.ID].tokens = append(turns[account.ID].tokens, t)
 	}
-	list := make([]Account, 0, len(byID))
+	list := make([]store.Account, 0, len(byID))
 	for _, account := range byID {
 		list = append(list, account)
 	}
-	slices.SortFunc(list, func(a, b Account) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(list, func(a, b store.Account) int { return strings.Compare(a.ID, b.ID) })
 	accounts, err := p.budget.list(current, list...)
 	if err != nil {
 		return err

@@ -2,7 +2,13 @@ package ration
 
 import (
 	"context"
+	"fmt"
+	"strconv"
 	"time"
+
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/store"
 )
 
 // A pause that one process has made must hold back callers of another who have
@@ -14,8 +20,8 @@ const confirmAfter = time.Second
 
 // answered takes in what the answer to a booking on the at-th account tells beside
 // the slot, and when it came on this process's clock.
-func (b *Budget) answered(ctx context.Context, booking *Booking, accounts *Accounts, at int, arrived time.Time) {
-	account := &accounts.list[at]
+func (b *Budget) answered(ctx context.Context, booking *store.Booking, accounts *store.Accounts, at int, arrived time.Time) {
+	account := &accounts.List[at]
 	if !b.forgets() && booking.Version == b.version.Load() && booking.Ruling.Limits == nil {
 		return // there is nothing to be told, and nothing to be kept in case of a loss
 	}
@@ -26,7 +32,7 @@ func (b *Budget) answered(ctx context.Context, booking *Booking, accounts *Accou
 	}
 	if booking.Booked && b.forgets() {
 		b.own.add(account, booking, booking.Now)
-		b.own.share(accounts.shared, booking, booking.Now)
+		b.own.share(accounts.SharedValue, booking, booking.Now)
 	}
 	current := booking.Version == b.known.Version
 	if current {
@@ -52,7 +58,7 @@ func (b *Budget) answered(ctx context.Context, booking *Booking, accounts *Accou
 // accounts is paused beyond it, as known no longer than confirmAfter ago, and that
 // it is not void. If the store does not answer, what was known before counts: the
 // slot was booked.
-func (b *Budget) stands(ctx context.Context, booking *Booking, shared []Account) bool {
+func (b *Budget) stands(ctx context.Context, booking *store.Booking, shared []store.Account) bool {
 	b.mu.Lock()
 	stale := time.Since(b.seen) > confirmAfter
 	b.mu.Unlock()
@@ -81,7 +87,7 @@ func (b *Budget) refresh(ctx context.Context) error {
 		ctx := context.WithoutCancel(ctx)
 		brief, stop := soon(ctx)
 		defer stop()
-		r := StatusRequest{Budget: b.Name, Now: b.clock()}
+		r := store.StatusRequest{Budget: b.Name, Now: b.clock()}
 		if b.Outage == Divide {
 			r.Worker = b.process().String()
 		}
@@ -116,7 +122,7 @@ func (b *Budget) refresh(ctx context.Context) error {
 
 // reckon adds to a request that is asked at an instant of this process's clock what
 // a store that forgets can check itself against.
-func (b *Budget) reckon(r *BookRequest, asked time.Time) {
+func (b *Budget) reckon(r *store.BookRequest, asked time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if r.Last, r.Mended = b.last, b.mended; b.answer.IsZero() {
@@ -140,4 +146,117 @@ func (b *Budget) compare(now time.Time) (ahead time.Duration) {
 	}
 	b.answer, b.arrived = now, time.Now()
 	return 0
+}
+
+// A Notice tells an operator what happened to a budget's store, limits or tokens. The
+// budget has dealt with it already.
+type Notice struct {
+	// Budget is the budget's name.
+	Budget string
+	// Kind is what happened.
+	Kind NoticeKind
+	// By is how far the clock stepped, for ClockStepped; it has been corrected.
+	By time.Duration
+	// Count is how many bookings were entered again, for LogLost, or entered
+	// late, for StoreBack, or how many units were spent, for SpentByOthers.
+	Count int
+	// Err is the store's failure, for StoreDown.
+	Err error
+	// Account is the account's ID. For LimitsDiffer its limits by this worker are
+	// Ours and by the fleet Theirs, with the margins; for LimitLearnt those up to
+	// now are Ours and what the provider says Theirs.
+	Account      string
+	Ours, Theirs []limit.Limit
+	// Token is the ID of the token that is set aside until Until, for Reason.
+	Token  string
+	Reason provider.Reason
+	Until  time.Time
+}
+
+// NoticeKind is what a Notice tells of.
+type NoticeKind int
+
+const (
+	// StoreDown: the store has stopped answering.
+	StoreDown NoticeKind = iota + 1
+	// StoreBack: it answers again, and what was spent meanwhile is entered.
+	StoreBack
+	// LogLost: bookings of this process were in no log any more, after a
+	// restart, an eviction or a failover, and have been entered again.
+	LogLost
+	// ClockStepped: the store's clock was set.
+	ClockStepped
+	// LimitsDiffer: the fleet has other limits for an account, of a higher
+	// revision, which rule.
+	LimitsDiffer
+	// LimitLearnt: the provider has announced another limit for an account, which
+	// rules from now on.
+	LimitLearnt
+	// SpentByOthers: the provider has counted Count units of an account that the log
+	// did not have, and has now: others spend its token.
+	SpentByOthers
+	// LimitShared: others spend an account too, and of its limits, Ours, only Theirs
+	// rule from now on; or all of them again.
+	LimitShared
+	// TokenSetAside: the provider has said that no wait helps a token.
+	TokenSetAside
+)
+
+// String returns the kind's name.
+func (k NoticeKind) String() string {
+	switch k {
+	case StoreDown:
+		return "StoreDown"
+	case StoreBack:
+		return "StoreBack"
+	case LogLost:
+		return "LogLost"
+	case ClockStepped:
+		return "ClockStepped"
+	case LimitsDiffer:
+		return "LimitsDiffer"
+	case LimitLearnt:
+		return "LimitLearnt"
+	case SpentByOthers:
+		return "SpentByOthers"
+	case LimitShared:
+		return "LimitShared"
+	case TokenSetAside:
+		return "TokenSetAside"
+	}
+	return "NoticeKind(" + strconv.Itoa(int(k)) + ")"
+}
+
+// String says what happened in a line.
+func (n Notice) String() string {
+	switch n.Kind {
+	case StoreDown:
+		return fmt.Sprintf("budget %s: the store does not answer: %v", n.Budget, n.Err)
+	case StoreBack:
+		return fmt.Sprintf("budget %s: the store answers again; %d bookings made meanwhile are entered", n.Budget, n.Count)
+	case LogLost:
+		return fmt.Sprintf("budget %s: the store lost a log; %d bookings are entered again", n.Budget, n.Count)
+	case ClockStepped:
+		return fmt.Sprintf("budget %s: the store's clock stepped by %v; that is corrected", n.Budget, n.By)
+	case LimitsDiffer:
+		return fmt.Sprintf("budget %s: account %s: this worker's limits are %s; the fleet's, %s, are newer and rule",
+			n.Budget, n.Account, store.ListLimits(n.Ours), store.ListLimits(n.Theirs))
+	case LimitLearnt:
+		return fmt.Sprintf("budget %s: account %s: the provider allows %s in place of %s", n.Budget, n.Account, store.ListLimits(n.Theirs), store.ListLimits(n.Ours))
+	case SpentByOthers:
+		return fmt.Sprintf("budget %s: account %s: others have spent %d units", n.Budget, n.Account, n.Count)
+	case LimitShared:
+		return fmt.Sprintf("budget %s: account %s: others spend it too; %s of %s is used from now on", n.Budget, n.Account, store.ListLimits(n.Theirs), store.ListLimits(n.Ours))
+	case TokenSetAside:
+		return fmt.Sprintf("budget %s: token %s is set aside until %s: %s", n.Budget, n.Token, n.Until.UTC().Format(time.RFC3339), n.Reason)
+	}
+	return fmt.Sprintf("budget %s: %v", n.Budget, n.Kind)
+}
+
+// notify needs no lock to be held: Noticed is the user's code.
+func (b *Budget) notify(n Notice) {
+	if b.Noticed != nil {
+		n.Budget = b.Name
+		b.Noticed(n)
+	}
 }

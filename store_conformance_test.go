@@ -9,7 +9,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
-	"github.com/ration-go/ration/storetest"
+	"github.com/ration-go/ration/store/storetest"
 )
 
 func TestMemoryStoreKeepsTheContract(t *testing.T) {

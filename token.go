@@ -1,12 +1,18 @@
 package ration
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+
+	"github.com/ration-go/ration/internal/digest"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/provider"
 )
 
 // A Token is a credential for the provider. It prints, formats, marshals and
@@ -21,7 +27,7 @@ type Token struct {
 	// Limits are the account's own, in place of the budget's: a token of a
 	// better plan, say. Tokens of one account must have the same. Zero: the
 	// budget's Limits.
-	Limits []Limit
+	Limits []limit.Limit
 
 	id string
 	// hidden returns the secret and the HMAC key, which is empty for a plain
@@ -34,10 +40,6 @@ type Token struct {
 	bearer func() []string
 }
 
-// idLength is the length of an ID in hexadecimal digits: 128 bits, so that two
-// secrets with one ID do not occur.
-const idLength = 32
-
 // NewToken returns the token whose secret is given. Its ID is a SHA-256 digest
 // of the secret, which hides the random secrets of 128 bits and more that
 // providers hand out. For a secret that could be guessed use [NewKeyedToken].
@@ -48,24 +50,12 @@ func NewToken(secret string) Token { return NewKeyedToken(nil, secret) }
 // fleet need the same key: with different keys they keep different logs and
 // overspend. An empty key gives a plain digest, as NewToken does.
 func NewKeyedToken(key []byte, secret string) Token {
-	k, bearer := string(key), []string{bearerPrefix + secret}
+	k, bearer := string(key), []string{provider.BearerPrefix + secret}
 	return Token{
-		id:     digest(k, "token", secret),
+		id:     digest.Of(k, "token", secret),
 		hidden: func() (string, string) { return secret, k },
 		bearer: func() []string { return bearer },
 	}
-}
-
-// digest returns the ID of s, a string of the given kind. The kind keeps an
-// account from having the ID of a token with the same text.
-func digest(key, kind, s string) string {
-	sum := sha256.New()
-	if key != "" {
-		sum = hmac.New(sha256.New, []byte(key))
-	}
-	// A hash never fails to be written.
-	_, _ = io.WriteString(sum, "ration/v1/"+kind+"\x00"+s)
-	return hex.EncodeToString(sum.Sum(nil))[:idLength]
 }
 
 // open returns the secret and the key.
@@ -93,7 +83,7 @@ func (t Token) AccountID() string {
 		return t.id
 	}
 	_, key := t.open()
-	return digest(key, "account", t.Account)
+	return digest.Of(key, "account", t.Account)
 }
 
 // String returns the ID.
@@ -116,3 +106,51 @@ func (t Token) MarshalText() ([]byte, error) { return []byte(t.id), nil }
 
 // LogValue returns the ID, for log/slog.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.id) }
+
+// GrantOf returns the grant on which a response's request was sent, and whether
+// there was one: there is none if it passed through without a token.
+func GrantOf(resp *http.Response) (Grant, bool) {
+	if resp == nil || resp.Request == nil {
+		return Grant{}, false
+	}
+	g, _ := resp.Request.Context().Value(grantKey{}).(*Grant)
+	if g == nil || g.budget == nil {
+		return Grant{}, false
+	}
+	return *g, true
+}
+
+// A redactedError is an error whose text had a secret in it.
+type redactedError struct {
+	text string
+	err  error
+}
+
+// redact returns err, with the token's ID in place of its secret: a Base may name
+// the URL that it was asked for.
+func redact(err error, t Token) error {
+	secret, _ := t.open()
+	if len(secret) < 4 {
+		return err // no credential, and found in any text
+	}
+	text := err.Error()
+	// As it is, and as it stands in a query, in a path and in quotes.
+	quoted := strconv.Quote(secret)
+	for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), quoted[1 : len(quoted)-1]} {
+		text = strings.ReplaceAll(text, form, t.id)
+	}
+	if text == err.Error() {
+		return err
+	}
+	return &redactedError{text: text, err: err}
+}
+
+func (e *redactedError) Error() string { return e.text }
+
+func (e *redactedError) Unwrap() error { return e.err }
+
+// Timeout tells what http.Client tells its caller.
+func (e *redactedError) Timeout() bool {
+	var t interface{ Timeout() bool }
+	return errors.As(e.err, &t) && t.Timeout()
+}

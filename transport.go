@@ -2,12 +2,17 @@ package ration
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
+
+	"github.com/ration-go/ration/internal/attempt"
+	"github.com/ration-go/ration/provider"
 )
 
 // A Transport is an http.RoundTripper that sends a request when the pool's quota
@@ -52,7 +57,7 @@ type Transport struct {
 	Hosts []string
 	// Attach puts the token's secret into the request, which is a copy. Nil: as
 	// Provider does, or Bearer.
-	Attach Attach
+	Attach provider.Attach
 	// Cost is what a request costs, in units. Nil: as Provider says, or 1 for every
 	// request. A request whose context says so, by WithCost, costs that.
 	Cost func(*http.Request) int
@@ -62,7 +67,7 @@ type Transport struct {
 	// Provider is how answers are read, and whom a refusal is about where it does not
 	// say: that of a preset, or one's own. Nil: the zero Provider, which knows what
 	// most APIs do.
-	Provider *Provider
+	Provider *provider.Provider
 	// Retries is how often a request that was refused or has failed is sent again.
 	// Each time is a booking of its own. That another token is tried in place of one
 	// that is dead does not count. Zero: 3. Negative: never.
@@ -166,7 +171,7 @@ func (t *Transport) serves(req *http.Request) bool {
 func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error) {
 	way := newDeparture(req.Context(), grant)
 	if k := grant.budget.knows(grant.account); k != nil {
-		k.gate.pass(req.Context())
+		k.gate.Pass(req.Context())
 		way.teller = k
 	}
 	given := false
@@ -180,10 +185,10 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	if t.Granted != nil {
 		t.Granted(req, grant)
 	}
-	tried := beginAttempt(req.Context(), t.AttemptTimeout)
-	out := t.attached(req, httptrace.WithClientTrace(tried.ctx, &way.trace), grant.Token)
+	tried := attempt.BeginAttempt(req.Context(), t.AttemptTimeout)
+	out := t.attached(req, httptrace.WithClientTrace(tried.Ctx, &way.trace), grant.Token)
 	given = true
-	resp, err := tried.answered(t.base().RoundTrip(out))
+	resp, err := tried.Answered(t.base().RoundTrip(out))
 	if at, times := way.left(); times > 0 {
 		grant.left(req.Context(), at, times)
 	}
@@ -228,4 +233,99 @@ func closeBody(req *http.Request) {
 	if req.Body != nil {
 		_ = req.Body.Close()
 	}
+}
+
+// A departure is one request's way to the provider, as httptrace tells it, and the
+// context of the request as its caller gets it back: one value, because every
+// request has one. Its hooks may run after RoundTrip has returned.
+type departure struct {
+	context.Context // the caller's
+	grant           Grant
+	teller          *teller            // whose gate the request has passed; nil: there is none
+	feedback        *provider.Feedback // what was read in the answer; nil: it says nothing of quotas
+	trace           httptrace.ClientTrace
+
+	begun     time.Time
+	connected atomic.Bool // a connection was had: from here on it may have arrived
+	reused    atomic.Bool // that had carried a request before
+	writes    atomic.Int32
+	wrote     atomic.Int64 // nanoseconds since begun, the last time
+}
+
+func newDeparture(ctx context.Context, grant Grant) *departure {
+	d := &departure{Context: ctx, grant: grant, begun: time.Now()}
+	d.trace.GotConn = func(conn httptrace.GotConnInfo) {
+		d.reused.Store(conn.Reused)
+		d.connected.Store(true)
+	}
+	d.trace.WroteRequest = func(httptrace.WroteRequestInfo) {
+		d.wrote.Store(int64(time.Since(d.begun)))
+		d.writes.Add(1)
+	}
+	return d
+}
+
+// wayOf returns the departure of a response that send has returned.
+func wayOf(resp *http.Response) *departure {
+	way, _ := resp.Request.Context().(*departure)
+	return way
+}
+
+// back tells the gate that the answer is here, and what it left.
+func (d *departure) back(left int) {
+	if d != nil && d.teller != nil {
+		d.teller.gate.Back(left)
+		d.teller = nil
+	}
+}
+
+// String is for those who print the context of a response's request.
+func (d *departure) String() string { return fmt.Sprintf("%v.WithGrant(%v)", d.Context, d.grant.Token) }
+
+type (
+	grantKey    struct{}
+	feedbackKey struct{}
+)
+
+// Value returns the grant on which the request was sent.
+func (d *departure) Value(key any) any {
+	if key == (grantKey{}) {
+		return &d.grant
+	}
+	if key == (feedbackKey{}) {
+		if d.feedback == nil {
+			return nil // not that of an earlier response, whose context this may be
+		}
+		return d.feedback
+	}
+	return d.Context.Value(key)
+}
+
+// left returns when the request left at the latest, and how often. On a new
+// connection it may be long on its way after it was written, while the provider
+// accepts the connection: it counts as having left when RoundTrip returned, which is
+// now. More than once it left if the connection was dead: http.Transport then sends
+// some requests again by itself, and the provider may have counted both.
+func (d *departure) left() (at time.Time, times int) {
+	times = int(d.writes.Load())
+	switch {
+	case times == 0:
+		return time.Time{}, 0
+	case d.reused.Load():
+		return d.begun.Add(time.Duration(d.wrote.Load())), times
+	}
+	return time.Now(), times
+}
+
+// FeedbackOf returns what a [Transport] has read in a response, and whether there was
+// anything to be read.
+func FeedbackOf(resp *http.Response) (provider.Feedback, bool) {
+	if resp == nil || resp.Request == nil {
+		return provider.Feedback{}, false
+	}
+	f, found := resp.Request.Context().Value(feedbackKey{}).(*provider.Feedback)
+	if !found {
+		return provider.Feedback{}, false
+	}
+	return *f, true
 }

@@ -19,7 +19,7 @@ var partsScript string
 // of one unit, in microseconds, when Redis does nothing else and is warm.
 func BenchmarkParts(b *testing.B) {
 	rdb := redistest.Start(b).Client(b)
-	text, err := os.ReadFile("../lua/quick.lua")
+	text, err := os.ReadFile("../internal/redisstore/lua/quick.lua")
 	require.NoError(b, err)
 	quick, _, found := strings.Cut(string(text), "\ndo\n")
 	require.True(b, found, "quick.lua ends with its call")

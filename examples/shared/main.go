@@ -35,9 +35,9 @@ func run(ctx context.Context) error {
 	budget := &ration.Budget{
 		Name:   "shared",
 		Limits: []ration.Limit{ration.PerHour(20)}, // a user's
-		Shared: []ration.Account{
-			ration.NewAccount("application", application),
-			ration.NewAccount("192.0.2.7", address), // every host of a fleet names its own
+		Shared: []ration.SharedAccount{
+			ration.NewSharedAccount("application", application),
+			ration.NewSharedAccount("192.0.2.7", address), // every host of a fleet names its own
 		},
 		Store: new(ration.MemoryStore),
 	}

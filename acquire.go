@@ -1,0 +1,158 @@
+package ration
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"time"
+
+	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/store"
+)
+
+// take takes a grant for the request, from other accounts than the barred ones, or
+// closes the request's body. It holds the request back while it is a part of what is
+// paused in the whole fleet.
+func (t *Transport) take(req *http.Request, barred []string) (grant Grant, err error) {
+	taken := false
+	defer func() {
+		if !taken { // also where a function of the caller's panics
+			closeBody(req)
+		}
+	}()
+	if t.Pool == nil {
+		return Grant{}, errors.New("ration: Transport.Pool is nil: set it to ration.NewPool(budget, tokens...)")
+	}
+	if t.Pool.budget == nil {
+		return Grant{}, t.Pool.budget.check()
+	}
+	ctx, cost, scopes := req.Context(), t.cost(req), t.scopes(req)
+	if t.Scopes != nil {
+		ctx = WithScopes(ctx, scopes...)
+	}
+	for {
+		now, free, err := t.hold(ctx, req, scopes, barred)
+		if err != nil {
+			return Grant{}, err
+		}
+		grant, err := t.takeBefore(ctx, cost, now, free)
+		switch {
+		case err == nil && !t.bars(req, grant):
+			taken = true
+			return grant, nil
+		case err == nil:
+			// The pause was made while the request waited for its slot.
+			t.Pool.unknown(grant.Token)
+			grant.handBack()
+		case errors.Is(err, errAllBarred) && len(now) > len(barred):
+			// One of the pauses has just begun.
+		case free > 0 && ctx.Err() == nil && (errors.Is(err, store.ErrExhausted) || errors.Is(err, context.DeadlineExceeded)):
+			// An account that is paused for the request is free before the others.
+			if err := t.Pool.budget.sleepUntil(ctx, free); err != nil {
+				return Grant{}, err
+			}
+		default:
+			return Grant{}, err
+		}
+	}
+}
+
+// takeBefore takes a grant whose slot is not later than that; zero: any.
+func (t *Transport) takeBefore(ctx context.Context, cost int, barred []string, within time.Duration) (Grant, error) {
+	if within > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, within)
+		defer stop()
+	}
+	return t.Pool.take(ctx, cost, barred)
+}
+
+// hold waits for the end of what keeps the request back on every account. It returns
+// the accounts that it is not to be charged to, and when the first of those that are
+// paused is free again; zero: none is.
+func (t *Transport) hold(ctx context.Context, req *http.Request, scopes, barred []string) ([]string, time.Duration, error) {
+	b := t.Pool.budget
+	for {
+		pauses := b.matters.Load()
+		if pauses == nil || t.Pool.bars(barred) {
+			return barred, 0, nil
+		}
+		stored := b.storeNow()
+		some, free, until := pauses.Bar(cooldown.MattersOf(req, scopes), stored)
+		if until.IsZero() {
+			if len(some) == 0 {
+				return barred, 0, nil
+			}
+			some = append(some, barred...)
+			if !t.Pool.bars(some) {
+				return some, free.Sub(stored), nil
+			}
+			until = free
+		}
+		if err := b.sleepUntil(ctx, until.Sub(stored)); err != nil {
+			return nil, 0, err
+		}
+	}
+}
+
+// bars reports whether what the request is a part of is paused on the grant's account.
+func (t *Transport) bars(req *http.Request, grant Grant) bool {
+	b := t.Pool.budget
+	pauses := b.matters.Load()
+	if pauses == nil {
+		return false
+	}
+	some, _, until := pauses.Bar(cooldown.MattersOf(req, grant.scopes), b.storeNow())
+	return !until.IsZero() || slices.Contains(some, grant.account)
+}
+
+// sleepUntil waits so long, for no slot. A wait beyond the longest is an error at once.
+func (b *Budget) sleepUntil(ctx context.Context, wait time.Duration) error {
+	exhausted := &store.ExhaustedError{Budget: b.Name, RetryAfter: wait}
+	if deadline, found := ctx.Deadline(); found && time.Until(deadline) < wait {
+		exhausted.Allowed, exhausted.Deadline = time.Until(deadline), true
+		return exhausted
+	}
+	if b.MaxWait > 0 && b.MaxWait < wait {
+		exhausted.Allowed = b.MaxWait
+		return exhausted
+	}
+	return sleep(ctx, wait)
+}
+
+// sleep waits so long, or returns why it stopped before.
+func sleep(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}
+
+// cost returns what the request costs.
+func (t *Transport) cost(req *http.Request) int {
+	switch a := askingOf(req.Context()); {
+	case a != nil && a.costs:
+		return a.cost
+	case t.Cost != nil:
+		return t.Cost(req)
+	case t.Provider != nil && t.Provider.Cost != nil:
+		return t.Provider.Cost(req)
+	}
+	return 1
+}
+
+// scopes returns those of the request.
+func (t *Transport) scopes(req *http.Request) []string {
+	if t.Scopes != nil {
+		return t.Scopes(req)
+	}
+	if a := askingOf(req.Context()); a != nil {
+		return a.scopes
+	}
+	return nil
+}

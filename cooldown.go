@@ -1,0 +1,111 @@
+package ration
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/store"
+)
+
+// hear reads what an answer says, and lets the fleet know.
+func (t *Transport) hear(resp *http.Response, grant Grant) provider.Feedback {
+	arrived := time.Now()
+	f := t.provider().ReadResponse(resp, arrived)
+	way := wayOf(resp)
+	way.feedback = &f
+	if f.Refused && t.Refused != nil {
+		t.Refused(resp, grant)
+	}
+	way.back(t.tell(resp.Request, &f, grant))
+	return f
+}
+
+// silence pauses, in the whole fleet, what an answer is about, and reports whether the
+// store knows.
+func (t *Transport) silence(req *http.Request, f *provider.Feedback, grant Grant, length time.Duration) bool {
+	if length = min(length, t.maxPause()).Truncate(time.Microsecond); length <= 0 {
+		return true
+	}
+	ctx, stop := soon(req.Context())
+	defer stop()
+	b := t.Pool.budget
+	far := cooldown.ReachOf(cooldown.ScopeOf(f, t.provider().Scope), req, f.Object, grant.scopes, b.sharedScopes())
+	if f.Reason == provider.ReasonOverload && f.Scope == "" {
+		far = cooldown.Reach{Matters: []cooldown.Matter{cooldown.EndpointOf(req)}}
+	}
+	if len(far.Matters) > 0 {
+		account := ""
+		if far.Account {
+			account = grant.account
+		}
+		for _, m := range far.Matters {
+			b.pauseHere(ctx, m.PauseID(account), length)
+		}
+		return true
+	}
+	spread := apart(grant.accounts.List[grant.accounts.Find(grant.account)])
+	accounts := far.Shared
+	switch {
+	case far.Account:
+		accounts = []string{grant.account}
+	case len(far.Shared) == 0:
+		accounts, spread = []string{""}, spread/time.Duration(grant.accounts.Len())
+	}
+	known := true
+	for _, account := range accounts {
+		_, err := b.pause(ctx, account, length, spread)
+		known = known && err == nil
+	}
+	return known
+}
+
+// apart is how far apart the slots are to be of those who wait for the end of a pause:
+// they leave ten times as fast as the limits allow in the long run, and no burst does.
+func apart(a store.Account) time.Duration {
+	least := time.Second
+	for _, l := range a.Limits {
+		least = min(least, l.Window/time.Duration(l.Max)/10)
+	}
+	return least.Truncate(time.Microsecond)
+}
+
+// setAside keeps a token from being used, in the whole fleet.
+func (t *Transport) setAside(req *http.Request, grant Grant, reason provider.Reason, length time.Duration) {
+	t.Pool.setAside(req.Context(), grant.Token, reason, length)
+}
+
+// strike takes in that a token is not authorised, and no more. It is set aside for longer
+// each time.
+func (t *Transport) strike(req *http.Request, grant Grant) {
+	t.Pool.strikeAndSetAside(req.Context(), grant.Token, func(strikes int) time.Duration {
+		return min(t.probeEvery(), firstProbe<<min(strikes-2, 16))
+	})
+}
+
+// speaks reports whether there is something to be read in an answer. Most say nothing
+// of quotas.
+func (t *Transport) speaks(resp *http.Response) bool {
+	p := t.provider()
+	return resp.StatusCode >= 400 || p.InBody || t.Pool.doubts.Load() || p.Mentioned(resp.Header)
+}
+
+func (t *Transport) provider() *provider.Provider {
+	if t.Provider == nil {
+		return &unknownProvider
+	}
+	return t.Provider
+}
+
+// unknownProvider reads what most APIs say.
+var unknownProvider provider.Provider
+
+// sharedScopes returns what the shared accounts stand for.
+func (b *Budget) sharedScopes() []cooldown.Shared {
+	all := make([]cooldown.Shared, len(b.Shared))
+	for i, account := range b.Shared {
+		all[i] = cooldown.Shared{ID: account.ID, Scope: account.Scope}
+	}
+	return all
+}

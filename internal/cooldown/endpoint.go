@@ -1,0 +1,136 @@
+// Package cooldown says what a refusal pauses: an account, all of them, an endpoint or
+// an object.
+package cooldown
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration/internal/digest"
+)
+
+// A refusal may be about less than an account: one endpoint, one object, one of the
+// request's scopes. A pause of that is kept in the store as one of an account of
+// which there is none, so that the fleet learns of it as of any other; but it is
+// each worker's own matter not to book for such requests before it ends.
+
+// A matter is what a pause may be about that is less than an account: 16 hexadecimal
+// digits.
+type Matter string
+
+const (
+	mattersPrefix = "at-"
+	matterLength  = 16
+)
+
+func matterOf(kind, host, name string) Matter {
+	return Matter(digest.Of("", "matter", kind+" "+strings.ToLower(host)+" "+name)[:matterLength])
+}
+
+// pauseID is the ID under which the store keeps the pause of a matter, for one account
+// or, where that is empty, for all.
+func (m Matter) PauseID(account string) string {
+	if account == "" {
+		return mattersPrefix + string(m)
+	}
+	return mattersPrefix + string(m) + "-" + account
+}
+
+// parsePauseID reads what pauseID wrote.
+func ParsePauseID(id string) (m Matter, account string, ok bool) {
+	rest, found := strings.CutPrefix(id, mattersPrefix)
+	if !found || len(rest) < matterLength || len(rest) > matterLength && rest[matterLength] != '-' {
+		return "", "", false
+	}
+	if len(rest) > matterLength {
+		account = rest[matterLength+1:]
+	}
+	return Matter(rest[:matterLength]), account, true
+}
+
+// endpointOf is the endpoint of a request: its method and path, with what looks like
+// the ID of an object left open.
+func EndpointOf(req *http.Request) Matter {
+	path := strings.Split(req.URL.Path, "/")
+	for i, part := range path {
+		if isObjectID(part) {
+			path[i] = "*"
+		}
+	}
+	method := req.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	return matterOf("endpoint", req.URL.Host, method+" "+strings.Join(path, "/"))
+}
+
+// isObjectID reports whether a part of a path is more likely the ID of an object than
+// a name: a number, or 12 and more digits and letters with a digit among them.
+func isObjectID(part string) bool {
+	digits, others := 0, 0
+	for _, c := range []byte(part) {
+		switch {
+		case c >= '0' && c <= '9':
+			digits++
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_':
+			others++
+		default:
+			return false
+		}
+	}
+	return digits > 0 && (others == 0 || digits+others >= 12)
+}
+
+func objectOf(req *http.Request) Matter { return matterOf("object", req.URL.Host, req.URL.Path) }
+
+// partOfPath is what an object's ID in a path is about.
+func partOfPath(req *http.Request, part string) Matter { return matterOf("part", req.URL.Host, part) }
+
+func scopeMatter(scope string) Matter { return matterOf("scope", "", scope) }
+
+// mattersOf returns all that a pause may be about of which a request is a part.
+func MattersOf(req *http.Request, scopes []string) []Matter {
+	all := []Matter{EndpointOf(req), objectOf(req)}
+	for part := range strings.SplitSeq(req.URL.Path, "/") {
+		if part != "" {
+			all = append(all, partOfPath(req, part))
+		}
+	}
+	for _, scope := range scopes {
+		all = append(all, scopeMatter(scope))
+	}
+	return all
+}
+
+// narrowPauses are the ends of the pauses of matters, by account; the empty one is
+// that of all.
+type NarrowPauses map[Matter]map[string]time.Time
+
+// bar returns the accounts that a request of those matters is not to be charged to
+// before the returned instant, the earliest at which one of them is free again; and
+// the end of what holds it on every account, or zero.
+func (n NarrowPauses) Bar(matters []Matter, now time.Time) (barred []string, free, all time.Time) {
+	for _, m := range matters {
+		for account, until := range n[m] {
+			switch {
+			case !until.After(now):
+			case account == "":
+				all = Later(all, until)
+			default:
+				barred = append(barred, account)
+				if free.IsZero() || until.Before(free) {
+					free = until
+				}
+			}
+		}
+	}
+	return barred, free, all
+}
+
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

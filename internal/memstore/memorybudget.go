@@ -1,0 +1,168 @@
+package memstore
+
+import (
+	"github.com/ration-go/ration/store"
+)
+
+// A memoryBudget is all that is kept of one budget.
+type memoryBudget struct {
+	name     string
+	version  int64
+	revision int     // the highest that limits were booked with
+	all      silence // of every account
+	released int64   // the last instant that it has put a slot off to
+	accounts map[string]*memoryAccount
+	every    []*memoryAccount // accounts, in any order
+	looked   int              // the place in every where sweep looked last
+	latest   *memoryAccount   // that was asked for; nil: none
+	indexes  map[string]*memoryIndex
+	done     doneIDs
+	work     *scratch // the store's
+}
+
+// account returns what is kept of an account.
+func (b *memoryBudget) account(id string) *memoryAccount {
+	if b.latest != nil && b.latest.id == id {
+		return b.latest
+	}
+	a := b.accounts[id]
+	if a == nil {
+		a = &memoryAccount{id: id}
+		b.accounts[id] = a
+		b.every = append(b.every, a)
+	}
+	b.latest = a
+	return a
+}
+
+// enter enters the booking in the logs of all who are charged, and returns its name.
+func (b *memoryBudget) enter(best *candidate, l *lane) string {
+	h := hole{slot: best.slot, lane: l.name}
+	if best.hole >= 0 {
+		h.parts = take(best.charges, l, best.hole)
+	} else {
+		h.parts = b.work.parts[:0]
+		for _, c := range best.charges {
+			h.parts = append(h.parts, c.enter(l, best.slot, l.cost, true))
+		}
+		b.work.parts = h.parts
+	}
+	return b.work.name(h)
+}
+
+// giveBack hands back every part of a booking.
+func (b *memoryBudget) giveBack(h hole, account string) {
+	ids := append([]string{account}, sharedIn(h.lane)...)
+	for i := range min(len(h.parts), len(ids)) {
+		if a := b.accounts[ids[i]]; a != nil {
+			a.giveBack(h, i)
+		}
+	}
+}
+
+// A silence is a pause, of an account or of all.
+type silence struct {
+	paused int64 // its end
+	apart  int64 // how far apart slots are that are booked until then
+}
+
+// released returns the first slot after a pause that lasts, where the last one that was
+// booked is that, and now after any other.
+func (s *silence) released(now, last int64) int64 {
+	switch {
+	case s.paused <= now:
+		return now
+	case last < s.paused:
+		return s.paused
+	}
+	return last + s.apart
+}
+
+// keep keeps silent until an instant, if it is not for longer, and reports whether it
+// was not.
+func (s *silence) keep(ends, apart, now int64) bool {
+	if ends <= max(now, s.paused) {
+		return false
+	}
+	s.paused, s.apart = ends, apart
+	return true
+}
+
+// silence keeps an account silent until an instant, if it is not for longer, and the
+// slots apart that are booked until then.
+func (b *memoryBudget) silence(account *memoryAccount, ends, apart, now int64) {
+	if account.silence.keep(ends, apart, now) {
+		account.expires = max(account.expires, ends+dayMicros)
+		b.version = max(now, b.version+1)
+	}
+}
+
+// sweep removes a few things that are out of use.
+func (b *memoryBudget) sweep(clock reading) {
+	b.done.sweep(clock.moment)
+	for range min(few, len(b.every)) {
+		if b.looked++; b.looked >= len(b.every) {
+			b.looked = 0
+		}
+		if a := b.every[b.looked]; a.expires <= clock.now {
+			delete(b.accounts, a.id)
+			last := len(b.every) - 1
+			b.every[b.looked], b.every[last] = b.every[last], nil
+			b.every = b.every[:last]
+			b.latest = nil
+		}
+	}
+	if len(b.indexes) == 0 {
+		return // to begin a walk costs something
+	}
+	for digest, index := range b.indexes {
+		if index.expires <= clock.moment {
+			delete(b.indexes, digest)
+		}
+		break
+	}
+}
+
+// doneIDs are those of what was handed back or entered in the last minute. That
+// minute is real: a copy of a question comes late on the machine's clock, not on
+// the request's. No answer of Book is kept: none is lost on its way from here.
+type doneIDs struct {
+	expires map[store.BookingID]int64
+	order   []store.BookingID // oldest first
+}
+
+const rememberMicros = 60 * 1_000_000
+
+// add adds an ID, and reports whether it was not there.
+func (d *doneIDs) add(id store.BookingID, moment int64) bool {
+	if d.has(id) {
+		return false
+	}
+	if d.expires == nil {
+		d.expires = make(map[store.BookingID]int64)
+	}
+	d.expires[id] = moment + rememberMicros
+	d.order = append(d.order, id)
+	d.sweep(moment)
+	return true
+}
+
+func (d *doneIDs) has(id store.BookingID) bool {
+	_, found := d.expires[id]
+	return found
+}
+
+// sweep removes a few IDs that are out of use.
+func (d *doneIDs) sweep(moment int64) {
+	for range few {
+		if len(d.order) == 0 || d.expires[d.order[0]] > moment {
+			return
+		}
+		delete(d.expires, d.order[0])
+		d.order = d.order[1:]
+	}
+}
+
+// few is how many things that are out of use are removed in one step: more than it
+// adds, so that what is kept stays bounded.
+const few = 4

@@ -1,0 +1,205 @@
+package memstore
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ration-go/ration/store"
+)
+
+// A memoryIndex holds the accounts of one Accounts, ordered by score: a slot
+// that the account's next booking does not come before.
+type memoryIndex struct {
+	items   []scoredAccount
+	scores  []int64 // by place in Accounts
+	ranks   []int   // likewise
+	expires int64   // a day after its last use, on the machine's clock
+}
+
+// A scoredAccount is an account by its place in Accounts. Its rank among all is
+// that of its name in the Redis index, SET:ACCOUNT, so that equal scores come in
+// the same order.
+type scoredAccount struct {
+	score int64
+	rank  int
+	at    int
+}
+
+// A placeScore is the score of the account at that place in Accounts.
+type placeScore struct {
+	at    int
+	score int64
+}
+
+// A candidate is an account with the slot that it can give.
+type candidate struct {
+	at      int
+	charges []*charge // the account's own, then those of the shared ones
+	rule    int64     // the slot that it alone gives, however long ago
+	slot    int64
+	hole    int // its place in the account's holes; -1: none
+}
+
+// choose returns the account that can take the booking first, not before from, and
+// notes the new scores of those that it looked at. A list of one has no index.
+func (b *memoryBudget) choose(r *store.BookRequest, l *lane, index *memoryIndex, from, now int64) (candidate, error) {
+	a := r.Accounts
+	for i := range a.SharedValue {
+		c := b.work.open(b.account(a.SharedValue[i].ID), &a.Sets[a.Shares[i]], now)
+		if c.rule(r.Revision); c.differs {
+			return candidate{}, store.Differ(*r, a.SharedValue[i].ID, c.account.ruling().Spell())
+		}
+		if l.cost > c.set.Spans.Most(l.scopes) {
+			return candidate{}, store.TooCostly(*r)
+		}
+		from = max(from, c.account.paused)
+	}
+	shared := b.work.charges[:len(a.SharedValue)]
+	if index == nil {
+		one, ok := b.consider(r, l, 0, shared, from, now)
+		if !ok {
+			return one, b.refuse(r, one)
+		}
+		return one, nil
+	}
+	best, refused := candidate{at: -1}, candidate{at: -1}
+	soonest := from
+	if len(shared) > 0 {
+		soonest = settle(shared, from, l)
+	}
+	for _, item := range index.items {
+		// Scores are never too late: nothing behind this one is earlier.
+		if best.at >= 0 && best.slot <= max(soonest, item.score) {
+			break
+		}
+		if l.cost > a.Sets[a.SetOf[item.at]].Spans.Most(l.scopes) {
+			continue
+		}
+		one, ok := b.consider(r, l, item.at, shared, from, now)
+		if !ok {
+			// That limits differ is for people to mend: it is told first.
+			if refused.at < 0 && one.charges[0].differs {
+				refused = one
+			}
+			continue
+		}
+		b.work.scores = append(b.work.scores, placeScore{item.at, one.score(l)})
+		if best.at < 0 || one.slot < best.slot {
+			best = one
+		}
+	}
+	if best.at < 0 {
+		return best, b.refuse(r, refused)
+	}
+	return best, nil
+}
+
+// refuse returns the error for a booking that no account takes.
+func (b *memoryBudget) refuse(r *store.BookRequest, c candidate) error {
+	if c.at >= 0 && c.charges[0].differs {
+		return store.Differ(*r, r.Accounts.At(c.at).ID, c.charges[0].account.ruling().Spell())
+	}
+	return store.TooCostly(*r)
+}
+
+// consider returns the slot that an account can give, and whether it gives any.
+func (b *memoryBudget) consider(r *store.BookRequest, l *lane, at int, shared []*charge, from, now int64) (candidate, bool) {
+	a := r.Accounts
+	account := b.account(a.List[at].ID)
+	own := b.work.open(account, &a.Sets[a.SetOf[at]], now)
+	own.rule(r.Revision)
+	c := candidate{at: at, charges: b.work.list(own, shared), hole: -1}
+	if own.differs || l.cost > own.set.Spans.Most(l.scopes) {
+		return c, false
+	}
+	// What was handed back is given also between those who wait for the pause's end.
+	free, last := max(from, account.paused), account.last(l.name)
+	from, c.rule = max(free, account.released(now, last)), last
+	// The rule is for the index. Without one, to ask for it first and then from
+	// there on is to ask once, where all limits admit all from some slot on.
+	once := len(a.List) == 1 && len(shared) == 0 && own.plain()
+	if !once {
+		c.rule = settle(c.charges[:1], c.rule, l)
+	}
+	c.slot = c.rule
+	if once || len(shared) > 0 || c.rule < from {
+		c.slot = settle(c.charges, max(from, c.rule), l)
+	}
+	if c.hole = handedBack(c.charges, l, free); c.hole >= 0 {
+		c.slot = account.holes[c.hole].slot
+	}
+	return c, true
+}
+
+// score returns the account's score as it was considered for a booking.
+func (c *candidate) score(l *lane) int64 {
+	own := c.charges[0]
+	if own.unsure() {
+		return 0
+	}
+	score := c.rule
+	if l.cost != 1 {
+		score = own.score(*l, false)
+	}
+	if own.account.paused > own.now {
+		score = max(score, own.account.paused)
+	}
+	return score
+}
+
+// score returns the slot of a booking of one unit that comes long ago. It is not
+// known of an account that was handed slots back: 0.
+func (c *charge) score(l lane, unsure bool) int64 {
+	if unsure {
+		return 0
+	}
+	l.cost = 1
+	return settle([]*charge{c}, c.account.last(l.name), &l)
+}
+
+// index returns the index of the accounts for a lane.
+func (b *memoryBudget) index(accounts *store.Accounts, lane string, moment int64) *memoryIndex {
+	index := b.indexes[accounts.DigestValue+lane]
+	if index == nil {
+		index = newMemoryIndex(accounts)
+		b.indexes[accounts.DigestValue+lane] = index
+	}
+	index.expires = moment + dayMicros
+	return index
+}
+
+func newMemoryIndex(accounts *store.Accounts) *memoryIndex {
+	n := accounts.Len()
+	x := &memoryIndex{scores: make([]int64, n), ranks: make([]int, n)}
+	members := make([]string, n)
+	for at := range n {
+		members[at] = accounts.Member(at)
+		x.items = append(x.items, scoredAccount{at: at})
+	}
+	slices.SortFunc(x.items, func(a, b scoredAccount) int { return cmp.Compare(members[a.at], members[b.at]) })
+	for rank := range x.items {
+		x.items[rank].rank = rank
+		x.ranks[x.items[rank].at] = rank
+	}
+	return x
+}
+
+func (a scoredAccount) compare(b scoredAccount) int {
+	return cmp.Or(cmp.Compare(a.score, b.score), cmp.Compare(a.rank, b.rank))
+}
+
+// update moves the accounts at the given places to their new scores.
+func (x *memoryIndex) update(scores []placeScore) {
+	for _, s := range scores {
+		if x.scores[s.at] == s.score {
+			continue
+		}
+		item := scoredAccount{x.scores[s.at], x.ranks[s.at], s.at}
+		x.scores[s.at] = s.score
+		i, _ := slices.BinarySearchFunc(x.items, item, scoredAccount.compare)
+		x.items = slices.Delete(x.items, i, i+1)
+		item.score = s.score
+		i, _ = slices.BinarySearchFunc(x.items, item, scoredAccount.compare)
+		x.items = slices.Insert(x.items, i, item)
+	}
+}

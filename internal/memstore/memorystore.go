@@ -1,0 +1,393 @@
+// Package memstore keeps the logs of budgets in memory.
+package memstore
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
+)
+
+// A MemoryStore keeps logs in memory, for the goroutines of one process. It
+// keeps the promises of [RedisStore] and gives the same slots. The zero
+// MemoryStore is empty and ready. It must not be copied after first use.
+//
+// It loses nothing and its clock does not step, so it has no use for the fields
+// of a request that guard against that, and counts no workers.
+//
+// It starts no goroutine. What is out of use is removed a little at every
+// booking: an entry takes 24 bytes until its window has passed, an account
+// until a day later. Its clock is the monotonic one, so that steps of the
+// machine's clock do not move it.
+type MemoryStore struct {
+	mu      sync.Mutex // protects all below
+	epoch   time.Time  // when the clock was first read
+	began   int64      // epoch, in nanoseconds
+	budgets map[string]*memoryBudget
+	latest  *memoryBudget   // that was asked for; nil: none
+	prefix  store.BookingID // of the IDs that the store itself gives
+	counted uint64          // how many it gave
+	work    scratch
+}
+
+// A reading is of the clocks, at the beginning of a step. Instants are in
+// microseconds.
+type reading struct {
+	now    int64     // on the request's clock, or the store's
+	moment int64     // on the store's
+	read   time.Time // the same instant on this process's clock
+}
+
+// clock reads the clocks, the machine's but once. Callers hold mu.
+func (s *MemoryStore) clock(asked time.Time) reading {
+	if s.epoch.IsZero() {
+		s.epoch = time.Now()
+		s.began = s.epoch.UnixNano()
+	}
+	passed := time.Since(s.epoch)
+	c := reading{moment: (s.began + int64(passed)) / 1000, read: s.epoch.Add(passed)}
+	if c.now = c.moment; !asked.IsZero() {
+		c.now = asked.UnixMicro()
+	}
+	return c
+}
+
+// budget returns what is kept of a budget. Callers hold mu.
+func (s *MemoryStore) budget(name string) *memoryBudget {
+	if s.latest != nil && s.latest.name == name {
+		return s.latest
+	}
+	b := s.budgets[name]
+	if b == nil {
+		b = &memoryBudget{
+			name:     name,
+			accounts: make(map[string]*memoryAccount),
+			indexes:  make(map[string]*memoryIndex),
+			work:     &s.work,
+		}
+		if s.budgets == nil {
+			s.budgets = make(map[string]*memoryBudget)
+		}
+		s.budgets[name] = b
+	}
+	s.latest = b
+	return b
+}
+
+// Book implements [Store].
+func (s *MemoryStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
+	var answer store.Booking
+	if err := s.BookValue(ctx, &r, &answer); err != nil {
+		return store.Booking{}, err
+	}
+	return answer, nil
+}
+
+// book is Book with the answer where its caller wants it. Nothing keeps r.
+func (s *MemoryStore) BookValue(ctx context.Context, r *store.BookRequest, answer *store.Booking) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clock := s.clock(r.Now)
+	now := clock.now
+	b := s.budget(r.Budget)
+	b.sweep(clock)
+	s.work.begin()
+
+	l := lane{scopes: r.Accounts.Relevant(r.Scopes), keep: int64(r.Keep), cost: int64(r.Cost)}
+	l.name = r.Accounts.Lane(l.scopes, r.Keep)
+	var index *memoryIndex
+	if r.Accounts.Len() > 1 {
+		index = b.index(r.Accounts, l.name, clock.moment)
+	}
+	from := b.all.released(now, b.released)
+	best, err := b.choose(r, &l, index, from, now)
+	if err != nil {
+		return err
+	}
+	charge := best.charges[0]
+	*answer = store.Booking{
+		ID:      r.ID,
+		Budget:  r.Budget,
+		Cost:    r.Cost,
+		Account: r.Accounts.List[best.at].ID,
+		Now:     time.UnixMicro(now),
+		Version: b.version,
+		Booked:  r.MaxWait == store.Forever || best.slot-now <= r.MaxWait.Microseconds(),
+	}
+	if answer.Slot = answer.Now; best.slot != now {
+		answer.Slot = time.UnixMicro(best.slot)
+	}
+	if r.Now.IsZero() {
+		answer.Read = clock.read
+	}
+	if charge.ruled {
+		answer.Ruling = charge.account.ruling()
+	}
+	if answer.Booked {
+		unsure := charge.unsure()
+		answer.Entry = b.enter(&best, &l)
+		if b.all.paused > now {
+			b.released = from
+		}
+		if r.Revision > b.revision {
+			b.revision, b.version = r.Revision, max(now, b.version+1)
+		}
+		for _, c := range best.charges {
+			if !c.ruled {
+				c.account.renewed = c.renewed
+				c.account.rules, c.account.revision = c.set, max(r.Revision, c.account.revision)
+			}
+			c.keep()
+		}
+		for _, c := range best.charges {
+			c.trim()
+		}
+		if index != nil {
+			s.work.rescore(best.at, charge.score(l, unsure))
+		}
+	}
+	if index != nil {
+		index.update(s.work.scores)
+	}
+	return nil
+}
+
+// Cancel implements [Store].
+func (s *MemoryStore) Cancel(ctx context.Context, r store.CancelRequest) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	booking := r.Booking
+	if booking.Account == "" {
+		return nil // no answer is lost, so what has none was not entered
+	}
+	h, err := parseHole(booking.Entry, booking.Slot)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b := s.budget(booking.Budget)
+	if !b.done.add(booking.ID, s.clock(r.Now).moment) {
+		return nil
+	}
+	b.giveBack(h, booking.Account)
+	if r.Accounts != nil {
+		index, at := b.indexes[r.Accounts.DigestValue+h.lane], r.Accounts.Find(booking.Account)
+		if index != nil && at >= 0 {
+			index.update([]placeScore{{at, 0}})
+		}
+	}
+	return nil
+}
+
+// Enter implements [Store].
+func (s *MemoryStore) Enter(ctx context.Context, r store.EnterRequest) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	instead, err := parseHole(r.Instead.Entry, r.Instead.Slot)
+	if err != nil && r.Instead.Entry != "" {
+		return err
+	}
+	accounts, err := store.NewAccounts(r.Account)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clock := s.clock(r.Now)
+	now := clock.now
+	b := s.budget(r.Budget)
+	if b.done.has(r.ID) {
+		return nil
+	}
+	c := openCharge(b.account(r.Account.ID), &accounts.Sets[0], now)
+	entered := false
+	for _, spent := range r.Spent {
+		h, err := parseHole(spent.Entry, spent.Slot)
+		if err == nil && c.account.has(h, r.Account.ID) {
+			continue
+		}
+		scopes := accounts.Relevant(r.Scopes)
+		if name, _, found := strings.Cut(spent.Entry, "\x00"); found {
+			scopes = scopesOf(name) // also an entry of another store tells them
+		}
+		l := plainLane(scopes)
+		if slot := spent.Slot.UnixMicro(); slot > now-c.set.Spans.Window {
+			entered = true
+			c.enter(&l, max(slot, c.account.last(l.name), c.account.runs.endOfFirst(l.scopes)), int64(spent.Cost), false)
+		}
+	}
+	if entered {
+		c.keep()
+	}
+	// It is handed back once, here or by its cancellation.
+	if r.Instead.Entry != "" && b.done.add(r.Instead.ID, clock.moment) {
+		b.giveBack(instead, r.Account.ID)
+	}
+	b.done.add(r.ID, clock.moment)
+	return nil
+}
+
+// Owe implements [Store]. lua/owe.lua is the same in Redis, and says why.
+func (s *MemoryStore) Owe(ctx context.Context, r store.OweRequest) (store.Debt, error) {
+	if err := ctx.Err(); err != nil {
+		return store.Debt{}, err
+	}
+	if err := r.Validate(); err != nil {
+		return store.Debt{}, err
+	}
+	accounts, err := store.NewAccounts(r.Account)
+	if err != nil {
+		return store.Debt{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock(r.Now).now
+	c := openCharge(s.budget(r.Budget).account(r.Account.ID), &accounts.Sets[0], now)
+	debt := store.Debt{Now: time.UnixMicro(now)}
+	debt.Limits = c.owe(min(now, r.Slot.UnixMicro()), accounts.Relevant(r.Scopes), r.Counted)
+	return debt, nil
+}
+
+// Usage implements [Store].
+func (s *MemoryStore) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := r.Validate(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock(r.Now).now
+	accounts, silent := map[string]*memoryAccount{}, int64(0)
+	if b := s.budgets[r.Budget]; b != nil {
+		accounts, silent = b.accounts, b.all.paused
+	}
+	all := make([]store.Usage, r.Accounts.Len())
+	for i, one := range r.Accounts.List {
+		account := accounts[one.ID]
+		if account == nil {
+			account = new(memoryAccount)
+		}
+		u := store.Usage{Account: one.ID, Now: time.UnixMicro(now)}
+		if paused := max(account.paused, silent); paused > now {
+			u.PausedUntil = time.UnixMicro(paused)
+		}
+		c := openCharge(account, &r.Accounts.Sets[r.Accounts.SetOf[i]], now)
+		for j := range c.set.Spans.List {
+			used, freeAt := c.usage(&c.set.Spans.List[j])
+			u.Limits = append(u.Limits, store.NewLimitUsage(one.Limits[j], used, freeAt))
+		}
+		all[i] = u
+	}
+	return all, nil
+}
+
+// Pause implements [Store].
+func (s *MemoryStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+	if err := ctx.Err(); err != nil {
+		return time.Time{}, err
+	}
+	if err := r.Validate(); err != nil {
+		return time.Time{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock(r.Now).now
+	b := s.budget(r.Budget)
+	ends, apart := now+r.For.Microseconds(), r.Apart.Microseconds()
+	if r.Account == "" {
+		if b.all.keep(ends, apart, now) {
+			b.version = max(now, b.version+1)
+		}
+		return time.UnixMicro(b.all.paused), nil
+	}
+	account := b.account(r.Account)
+	b.silence(account, ends, apart, now)
+	return time.UnixMicro(account.paused), nil
+}
+
+// Reset implements [Store].
+func (s *MemoryStore) Reset(ctx context.Context, r store.ResetRequest) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock(r.Now).now
+	b := s.budget(r.Budget)
+	set := store.NewLimitSet(r.Account.Limits, store.NameLimits(r.Account.Limits))
+	c := openCharge(b.account(r.Account.ID), &set, now)
+	for i := range c.set.Spans.List {
+		if l := &c.set.Spans.List[i]; l.FirstUse {
+			ends := c.counter(l).(*fixedWindow).reset(meter{l, c}, now, r.At.UnixMicro())
+			b.silence(c.account, ends, 0, now)
+		}
+	}
+	c.keep()
+	return nil
+}
+
+// Status implements [Store].
+func (s *MemoryStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
+	if err := ctx.Err(); err != nil {
+		return store.Status{}, err
+	}
+	if err := r.Validate(); err != nil {
+		return store.Status{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock(r.Now).now
+	status := store.Status{Now: time.UnixMicro(now), PausedUntil: make(map[string]time.Time)}
+	b := s.budgets[r.Budget]
+	if b == nil {
+		return status, nil
+	}
+	status.Version, status.Revision = b.version, b.revision
+	if b.all.paused > now {
+		status.PausedUntil[""] = time.UnixMicro(b.all.paused)
+	}
+	for id, account := range b.accounts {
+		if account.paused > now {
+			status.PausedUntil[id] = time.UnixMicro(account.paused)
+		}
+	}
+	return status, nil
+}
+
+// newCounter returns what an algorithm that keeps no log keeps of one limit.
+func newCounter(a limit.Algorithm) counter {
+	switch a {
+	case limit.FixedWindow:
+		return new(fixedWindow)
+	case limit.SlidingWindow:
+		return new(slidingWindow)
+	case limit.SubWindows:
+		return new(subWindows)
+	case limit.GCRA:
+		return new(gcra)
+	}
+	panic("ration: " + a.String() + " is a log")
+}

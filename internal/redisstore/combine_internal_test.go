@@ -1,0 +1,186 @@
+package redisstore
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ration-go/ration/internal/redistest"
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/ration-go/ration/internal/memstore"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
+)
+
+// A group is bookings that one script carries out.
+type group struct {
+	store    *RedisStore
+	accounts *store.Accounts
+	budget   string
+	now      time.Time
+}
+
+// book carries out requests by one script after the other, as many as it takes.
+func (b group) book(t require.TestingT, requests []store.BookRequest) (answers []store.Booking) {
+	left := make([]*seat, len(requests))
+	all := make([]*seat, len(requests))
+	for i, r := range requests {
+		all[i] = &seat{ctx: context.Background(), r: r}
+		left[i] = all[i]
+	}
+	key := queueKey{accounts: b.accounts, budget: b.budget}
+	for len(left) > 0 {
+		// What the script does not come to goes back to the queue.
+		b.store.combiner.queues = map[queueKey]*queue{key: {key: key}}
+		require.True(t, newBookCall(b.store, b.store.combiner.queues[key], newBatch(left...)).carryOut())
+		left = nil
+		for _, in := range b.store.combiner.queues[key].waiting {
+			left = append(left, in.seats...)
+		}
+	}
+	b.store.combiner.queues = nil
+	for _, of := range all {
+		require.Equal(t, seatAnswered, of.state.Load())
+		answer, err := of.answer()
+		require.NoError(t, err)
+		answers = append(answers, answer)
+	}
+	return answers
+}
+
+// A pair is one booking in both stores.
+type pair struct{ redis, memory store.Booking }
+
+// bookBoth books up to most requests of those costs at once, and the same one after
+// the other in memory. It demands the same slots, and returns what was booked.
+func (b group) bookBoth(t *rapid.T, memory *memstore.MemoryStore, most int, costs ...int) (booked []pair) {
+	var requests []store.BookRequest
+	for range rapid.IntRange(1, most).Draw(t, "bookings") {
+		r := store.BookRequest{ID: store.NewBookingID(), Budget: b.budget, Accounts: b.accounts, Now: b.now, MaxWait: store.Forever,
+			Cost: rapid.SampledFrom(costs).Draw(t, "cost")}
+		if rapid.IntRange(0, 3).Draw(t, "impatient") == 0 {
+			r.MaxWait = time.Duration(rapid.IntRange(0, 15).Draw(t, "wait")) * time.Second
+		}
+		requests = append(requests, r)
+	}
+	answers := b.book(t, requests)
+	for i, r := range requests {
+		want, err := memory.Book(context.Background(), r)
+		require.NoError(t, err)
+		got := answers[i]
+		require.Equal(t, want.Booked, got.Booked, "booking %d", i)
+		require.Equal(t, want.Slot.Sub(b.now), got.Slot.Sub(b.now), "booking %d", i)
+		if got.Booked {
+			booked = append(booked, pair{got, want})
+		}
+	}
+	return booked
+}
+
+// What one script books at once must be what a MemoryStore books one after the
+// other: any limits, costs and longest waits, with bookings handed back in between.
+func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	rapid.Check(t, func(t *rapid.T) {
+		var limits []limit.Limit
+		names := map[string]bool{}
+		for range rapid.IntRange(1, 3).Draw(t, "limits") {
+			l := limit.Limit{
+				Max:    rapid.IntRange(3, 30).Draw(t, "max"),
+				Window: time.Duration(rapid.IntRange(1, 20).Draw(t, "window")) * time.Second,
+				Algorithm: rapid.SampledFrom([]limit.Algorithm{limit.SlidingLog, limit.SlidingLog, limit.SlidingLog, limit.SlidingLog, limit.StreamLog, limit.PackedLog,
+					limit.FixedWindow, limit.SlidingWindow, limit.SubWindows, limit.GCRA}).Draw(t, "algorithm"),
+			}
+			switch l.Algorithm {
+			case limit.GCRA:
+				l.Burst = 3
+			case limit.FixedWindow:
+				l.FirstUse = rapid.Bool().Draw(t, "first use")
+			}
+			if name := fmt.Sprint(l.Algorithm, l.Window, l.FirstUse); !names[name] {
+				names[name] = true
+				limits = append(limits, l)
+			}
+		}
+		accounts, err := store.NewAccounts(store.Account{ID: "a", Limits: limits})
+		if err != nil {
+			t.Skip(err) // logs of different kinds
+		}
+		b := group{store: &RedisStore{Client: client}, accounts: accounts, budget: store.NewBookingID().String(), now: time.UnixMicro(1795000000123457)}
+		memory := new(memstore.MemoryStore)
+		var booked []pair
+		t.Repeat(map[string]func(*rapid.T){
+			"book": func(t *rapid.T) {
+				booked = append(booked, b.bookBoth(t, memory, 20, 1, 1, 1, 2, 3)...)
+			},
+			"hand back": func(t *rapid.T) {
+				if len(booked) == 0 {
+					return
+				}
+				for range rapid.IntRange(1, 4).Draw(t, "how many") {
+					of := rapid.SampledFrom(booked).Draw(t, "booking")
+					require.NoError(t, b.store.Cancel(context.Background(), store.CancelRequest{Booking: of.redis, Accounts: accounts}))
+					require.NoError(t, memory.Cancel(context.Background(), store.CancelRequest{Booking: of.memory, Accounts: accounts}))
+				}
+			},
+			"wait": func(t *rapid.T) {
+				b.now = b.now.Add(time.Duration(rapid.IntRange(1, 5000).Draw(t, "ms")) * time.Millisecond)
+			},
+			"": func(t *rapid.T) {
+				r := store.UsageRequest{Budget: b.budget, Accounts: accounts, Now: b.now}
+				want, err := memory.Usage(context.Background(), r)
+				require.NoError(t, err)
+				got, err := b.store.Usage(context.Background(), r)
+				require.NoError(t, err)
+				for i := range want[0].Limits {
+					require.Equal(t, want[0].Limits[i].Used, got[0].Limits[i].Used)
+					require.True(t, want[0].Limits[i].FreeAt.Equal(got[0].Limits[i].FreeAt))
+				}
+			},
+		})
+	})
+}
+
+// A batch on a pool takes the same slots, from accounts that any have room: which of
+// several that are free at one instant is taken may differ, and nothing else.
+func TestABatchOnAPoolTakesTheSoonestSlots(t *testing.T) {
+	t.Parallel()
+	client := redistest.Start(t).Client(t)
+	rapid.Check(t, func(t *rapid.T) {
+		one := limit.Limit{
+			Max:    rapid.IntRange(1, 5).Draw(t, "max"),
+			Window: time.Duration(rapid.IntRange(1, 20).Draw(t, "window")) * time.Second,
+			// The accounts have one set of limits, and each counts for itself.
+			Algorithm: rapid.SampledFrom([]limit.Algorithm{limit.SlidingLog, limit.SlidingLog, limit.FixedWindow, limit.SubWindows}).Draw(t, "algorithm"),
+		}
+		one.FirstUse = one.Algorithm == limit.FixedWindow && rapid.Bool().Draw(t, "first use")
+		var list []store.Account
+		for i := range rapid.IntRange(2, 40).Draw(t, "accounts") {
+			list = append(list, store.Account{ID: fmt.Sprint("a", i), Limits: []limit.Limit{one}})
+		}
+		accounts, err := store.NewAccounts(list...)
+		require.NoError(t, err)
+		b := group{store: &RedisStore{Client: client}, accounts: accounts, budget: store.NewBookingID().String(), now: time.UnixMicro(1795000000123457)}
+		memory := new(memstore.MemoryStore)
+		taken := map[string][]time.Time{}
+		t.Repeat(map[string]func(*rapid.T){
+			"book": func(t *rapid.T) {
+				for _, both := range b.bookBoth(t, memory, 60, 1) {
+					got := both.redis
+					of := append(taken[got.Account], got.Slot)
+					if first := len(of) - 1 - one.Max; first >= 0 && one.Algorithm == limit.SlidingLog {
+						require.False(t, got.Slot.Before(of[first].Add(one.Window)), "a window of %s is too full", got.Account)
+					}
+					taken[got.Account] = of
+				}
+			},
+			"wait": func(t *rapid.T) {
+				b.now = b.now.Add(time.Duration(rapid.IntRange(1, 5000).Draw(t, "ms")) * time.Millisecond)
+			},
+		})
+	})
+}

@@ -1,0 +1,452 @@
+package redisstore_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
+)
+
+// A gate stops scripts on their way to Redis, or their answers on the way back.
+type gate struct {
+	mu      sync.Mutex
+	closed  chan struct{} // scripts wait until it is closed; nil: it is open
+	arrived chan []any    // the arguments of those that wait
+	lost    atomic.Int64  // so many answers are lost, once Redis has run the script
+	spared  atomic.Int64  // but so many are not, before
+	unsent  atomic.Int64  // so many scripts never leave
+	scripts atomic.Int64  // how many left
+}
+
+func newGate(client *redis.Client) *gate {
+	g := &gate{arrived: make(chan []any, 100)}
+	client.AddHook(g)
+	return g
+}
+
+func (g *gate) shut() (open func()) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	closed := make(chan struct{})
+	g.closed = closed
+	return sync.OnceFunc(func() {
+		g.mu.Lock()
+		g.closed = nil
+		g.mu.Unlock()
+		close(closed)
+	})
+}
+
+func (g *gate) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (g *gate) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+var errLost = &net.OpError{Op: "read", Err: errors.New("connection reset")}
+
+func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		if cmd.Name() != "evalsha" {
+			return next(ctx, cmd)
+		}
+		g.mu.Lock()
+		closed := g.closed
+		g.mu.Unlock()
+		if closed != nil {
+			g.arrived <- cmd.Args()
+			<-closed
+		}
+		if g.unsent.Add(-1) >= 0 {
+			cmd.SetErr(errLost)
+			return errLost
+		}
+		g.scripts.Add(1)
+		err := next(ctx, cmd)
+		if err == nil && g.spared.Add(-1) < 0 && g.lost.Add(-1) >= 0 {
+			cmd.SetErr(errLost)
+			return errLost
+		}
+		return err
+	}
+}
+
+// callers are many callers of one store.
+type callers struct {
+	t     *testing.T
+	store *ration.RedisStore
+	gate  *gate
+	name  string
+	list  *ration.Accounts
+	wg    sync.WaitGroup
+}
+
+func newCallers(t *testing.T, limits ...ration.Limit) *callers {
+	client := redistest.Start(t).Client(t)
+	list, err := ration.NewAccounts(ration.Account{ID: "a", Limits: limits})
+	require.NoError(t, err)
+	c := &callers{t: t, store: &ration.RedisStore{Client: client}, gate: newGate(client), name: redistest.Name(t), list: list}
+	c.book(t.Context(), 1, ration.Forever) // loads the script, and begins a session
+	return c
+}
+
+func (c *callers) request(cost int, longest time.Duration) ration.BookRequest {
+	return ration.BookRequest{ID: ration.NewBookingID(), Budget: c.name, Accounts: c.list, Cost: cost, MaxWait: longest}
+}
+
+func (c *callers) book(ctx context.Context, cost int, longest time.Duration) ration.Booking {
+	b, err := c.store.Book(ctx, c.request(cost, longest))
+	require.NoError(c.t, err)
+	return b
+}
+
+// hold lets one booking go as far as the gate, so that others gather behind it.
+func (c *callers) hold() (open func()) {
+	open = c.gate.shut()
+	c.wg.Go(func() { c.book(c.t.Context(), 1, ration.Forever) })
+	<-c.gate.arrived
+	return open
+}
+
+// queue begins a booking and waits until it stands in the queue.
+func (c *callers) queue(ctx context.Context, r ration.BookRequest, answer func(ration.Booking, error)) {
+	before := c.store.Waiting()
+	c.wg.Go(func() { answer(c.store.Book(ctx, r)) })
+	for c.store.Waiting() == before {
+		runtime.Gosched()
+	}
+}
+
+func (c *callers) used() int { return c.usedAt(time.Time{}) }
+
+func (c *callers) usedAt(now time.Time) int {
+	usage, err := c.store.Usage(c.t.Context(), ration.UsageRequest{Budget: c.name, Accounts: c.list, Now: now})
+	require.NoError(c.t, err)
+	return usage[0].Limits[0].Used
+}
+
+func TestBookingsThatComeMeanwhileAreOneScript(t *testing.T) {
+	t.Parallel()
+	c := newCallers(t, ration.PerHour(50))
+	open := c.hold()
+	before := c.gate.scripts.Load()
+	const many = 60
+	answers := make([]ration.Booking, many)
+	for i := range many {
+		c.queue(t.Context(), c.request(1+i%2, ration.Forever), func(b ration.Booking, err error) {
+			require.NoError(t, err)
+			answers[i] = b
+		})
+	}
+	open()
+	c.wg.Wait()
+	require.EqualValues(t, 2, c.gate.scripts.Load()-before, "the one that was held up, and one for all others")
+	require.Equal(t, 2+many+many/2, c.used())
+	units := 2
+	for i, b := range answers {
+		require.True(t, b.Booked)
+		require.Equal(t, 1+i%2, b.Cost)
+		if i > 0 {
+			require.False(t, b.Slot.Before(answers[i-1].Slot), "order of arrival")
+		}
+		units += b.Cost
+		require.Equal(t, units > 50, b.Slot.After(b.Now), "booking %d", i)
+	}
+	// Each is a booking of its own: handed back it leaves room for just that.
+	require.NoError(t, c.store.Cancel(t.Context(), ration.CancelRequest{Booking: answers[3], Accounts: c.list}))
+	require.NoError(t, c.store.Cancel(t.Context(), ration.CancelRequest{Booking: answers[3], Accounts: c.list}))
+	require.Equal(t, 2+many+many/2-answers[3].Cost, c.used())
+}
+
+func TestABatchKeepsEachCallersLongestWait(t *testing.T) {
+	t.Parallel()
+	c := newCallers(t, ration.PerHour(4))
+	open := c.hold()
+	waits := []time.Duration{0, time.Minute, ration.Forever, 0, ration.Forever, 2 * time.Hour, time.Minute, ration.Forever}
+	want := []bool{true, true, false, false, true, true, false, true}
+	// 2 of 4 are used: the first two go at once, and the third waits an hour.
+	want[2] = true
+	var booked [8]bool
+	for i, wait := range waits {
+		c.queue(t.Context(), c.request(1, wait), func(b ration.Booking, err error) {
+			require.NoError(t, err)
+			booked[i] = b.Booked
+		})
+	}
+	open()
+	c.wg.Wait()
+	require.Equal(t, want, booked[:])
+	require.Equal(t, 2+6, c.used())
+}
+
+func TestACallerThatLeavesABatchHarmsNobody(t *testing.T) {
+	t.Parallel()
+	c := newCallers(t, ration.PerHour(100))
+	open := c.hold()
+	ctx, cancel := context.WithCancel(t.Context())
+	left := make(chan error, 2)
+	for i := range 6 {
+		of := t.Context()
+		if i == 2 {
+			of = ctx
+		}
+		c.queue(of, c.request(1, 0), func(b ration.Booking, err error) {
+			if i == 2 {
+				left <- err
+				return
+			}
+			require.NoError(t, err)
+			require.True(t, b.Booked)
+		})
+	}
+	cancel()
+	require.ErrorIs(t, <-left, context.Canceled, "it leaves at once")
+	open()
+	c.wg.Wait()
+	require.NoError(t, c.store.Settle(t.Context()))
+	require.Equal(t, 2+5, c.used())
+
+	// One that leaves while the script is under way has its booking handed back.
+	ctx, cancel = context.WithCancel(t.Context())
+	open = c.gate.shut()
+	c.wg.Go(func() { _, err := c.store.Book(ctx, c.request(1, 0)); left <- err })
+	<-c.gate.arrived
+	cancel()
+	require.ErrorIs(t, <-left, context.Canceled)
+	open()
+	c.wg.Wait()
+	require.NoError(t, c.store.Settle(t.Context()))
+	require.Equal(t, 2+5, c.used())
+}
+
+// doubted books, with an answer that is lost.
+func (c *callers) doubted(r ration.BookRequest) {
+	_, err := c.store.Book(c.t.Context(), r)
+	require.ErrorIs(c.t, err, ration.ErrStoreUnavailable)
+	failed, _ := errors.AsType[*ration.StoreError](err)
+	require.False(c.t, failed.Permanent)
+}
+
+func TestABookingWhoseAnswerWasLostIsFoundAgain(t *testing.T) {
+	t.Parallel()
+	for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.GCRA} {
+		c := newCallers(t, ration.Limit{Max: 100, Window: time.Hour, Algorithm: algorithm, Burst: map[ration.Algorithm]int{ration.GCRA: 50}[algorithm]})
+		r := c.request(2, ration.Forever)
+		c.gate.lost.Store(1)
+		c.doubted(r)
+		again, err := c.store.Book(t.Context(), r)
+		require.NoError(t, err)
+		require.True(t, again.Booked)
+		require.Equal(t, 3, c.used(), "it was entered once")
+		require.NoError(t, c.store.Cancel(t.Context(), ration.CancelRequest{Booking: again, Accounts: c.list}))
+		require.Equal(t, map[bool]int{true: 1, false: 3}[algorithm == ration.SlidingLog], c.used())
+
+		// It is handed back by its ID alone as well.
+		r = c.request(2, ration.Forever)
+		before := c.used()
+		c.gate.lost.Store(1)
+		c.doubted(r)
+		require.Equal(t, before+2, c.used())
+		require.NoError(t, c.store.Cancel(t.Context(), ration.CancelRequest{Booking: ration.Booking{ID: r.ID, Budget: c.name}}))
+		if algorithm == ration.SlidingLog {
+			require.Equal(t, before, c.used())
+		}
+	}
+}
+
+func TestAScriptThatWasGivenUpIsNotCarriedOutLater(t *testing.T) {
+	t.Parallel()
+	c := newCallers(t, ration.PerHour(100))
+	open := c.gate.shut()
+	r := c.request(1, ration.Forever)
+	failed := make(chan error, 1)
+	c.gate.unsent.Store(1)
+	c.wg.Go(func() { _, err := c.store.Book(t.Context(), r); failed <- err })
+	late := <-c.gate.arrived
+	open()
+	require.ErrorIs(t, <-failed, ration.ErrStoreUnavailable)
+	again, err := c.store.Book(t.Context(), r)
+	require.NoError(t, err)
+	require.True(t, again.Booked)
+	require.Equal(t, 2, c.used())
+	// Now the first script arrives after all.
+	reply, err := c.store.Client.Do(t.Context(), late...).Result()
+	require.NoError(t, err)
+	require.Equal(t, []any{"stale"}, reply)
+	require.Equal(t, 2, c.used())
+}
+
+func TestEachOfABatchFindsItsLostAnswer(t *testing.T) {
+	t.Parallel()
+	c := newCallers(t, ration.PerHour(1000))
+	open := c.hold()
+	const many = 20
+	requests := make([]ration.BookRequest, many)
+	for i := range requests {
+		requests[i] = c.request(1+i%3, ration.Forever)
+		c.queue(t.Context(), requests[i], func(_ ration.Booking, err error) {
+			require.ErrorIs(t, err, ration.ErrStoreUnavailable)
+		})
+	}
+	units := 2
+	for _, r := range requests {
+		units += r.Cost
+	}
+	c.gate.spared.Store(1) // of the script that was held up
+	c.gate.lost.Store(1)
+	open()
+	c.wg.Wait()
+	require.Equal(t, units, c.used(), "all were booked")
+	// Half of the callers ask again and find what was booked, the others hand it back.
+	for i, r := range requests {
+		c.wg.Go(func() {
+			if i%2 == 1 {
+				units := ration.CancelRequest{Booking: ration.Booking{ID: r.ID, Budget: c.name}, Accounts: c.list}
+				require.NoError(t, c.store.Cancel(t.Context(), units))
+				return
+			}
+			b, err := c.store.Book(t.Context(), r)
+			require.NoError(t, err)
+			require.True(t, b.Booked)
+			require.Equal(t, r.Cost, b.Cost)
+		})
+		if i%2 == 1 {
+			units -= r.Cost
+		}
+	}
+	c.wg.Wait()
+	require.Equal(t, units, c.used())
+}
+
+// Callers whose call takes too long are told so, those that stand behind them as well,
+// and what Redis books for them all the same is found again.
+func TestACallThatTakesTooLongHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	c := newCallers(t, ration.PerHour(100))
+	c.store.Timeout = 50 * time.Millisecond
+	open := c.gate.shut()
+	requests := []ration.BookRequest{c.request(1, 0), c.request(1, 0), c.request(1, 0)}
+	tooLong := func(_ ration.Booking, err error) { require.ErrorIs(t, err, context.DeadlineExceeded) }
+	c.wg.Go(func() { tooLong(c.store.Book(t.Context(), requests[0])) })
+	<-c.gate.arrived
+	for _, r := range requests[1:] {
+		c.wg.Go(func() { tooLong(c.store.Book(t.Context(), r)) })
+	}
+	c.wg.Wait()
+	c.store.Timeout = time.Minute
+	open()
+	for _, r := range requests {
+		b, err := c.store.Book(t.Context(), r)
+		require.NoError(t, err)
+		require.True(t, b.Booked)
+	}
+	require.Equal(t, 4, c.used())
+}
+
+// A call may be given up at any point of its way, also before it has left.
+func TestACallMayEndAtAnyTime(t *testing.T) {
+	t.Parallel()
+	for _, timeout := range []time.Duration{1, 20 * time.Microsecond, 200 * time.Microsecond} {
+		c := newCallers(t, ration.PerHour(1_000_000))
+		c.store.Timeout = timeout
+		for range 16 {
+			c.wg.Go(func() {
+				for range 200 {
+					_, _ = c.store.Book(t.Context(), c.request(1, ration.Forever))
+				}
+			})
+		}
+		c.wg.Wait()
+	}
+}
+
+// Callers that others leave little time to are still answered: a script does not wait
+// for more of them without end.
+func TestABusyProcessIsAnswered(t *testing.T) {
+	t.Parallel()
+	c := newCallers(t, ration.PerHour(1_000_000))
+	ctx, stop := context.WithCancel(t.Context())
+	var busy, answered sync.WaitGroup
+	for range 4 {
+		busy.Go(func() {
+			for ctx.Err() == nil {
+			}
+		})
+	}
+	// Each answer is followed by another booking, so that somebody always comes.
+	for range 40 {
+		answered.Go(func() {
+			for range 10 {
+				c.book(t.Context(), 1, ration.Forever)
+			}
+		})
+	}
+	answered.Wait()
+	stop()
+	busy.Wait()
+	require.Equal(t, 401, c.used())
+}
+
+// Who waits for one entry to leave, script after script, is one entry too: of a quota that
+// stays spent the log does not get finer with every window.
+func TestBookingsOfOneSlotAreOneEntry(t *testing.T) {
+	t.Parallel()
+	c := newCallers(t, ration.PerHour(20))
+	log := "ration:v1:{" + c.name + "}:log:a"
+	entries := func() int64 { return c.store.Client.ZCard(t.Context(), log).Val() }
+	c.book(t.Context(), 19, ration.Forever)
+	var waiting []ration.Booking
+	for range 40 {
+		waiting = append(waiting, c.book(t.Context(), 1, ration.Forever))
+	}
+	for i, b := range waiting {
+		first := waiting[i/20*20]
+		if i%20 > 0 {
+			first = waiting[i/20*20+1]
+		}
+		require.True(t, b.Slot.Equal(first.Slot), "booking %d", i)
+	}
+	require.EqualValues(t, 6, entries(), "1 and 19 in each window")
+
+	// Each is still a booking of its own, and what one leaves another gets.
+	handBack := func(b ration.Booking) {
+		require.NoError(t, c.store.Cancel(t.Context(), ration.CancelRequest{Booking: b, Accounts: c.list}))
+	}
+	for _, i := range []int{5, 30, 39} {
+		handBack(waiting[i])
+	}
+	require.Equal(t, 60-1, c.used(), "the last is undone, the others are to be had")
+	for _, i := range []int{5, 30} {
+		require.True(t, c.book(t.Context(), 1, ration.Forever).Slot.Equal(waiting[i].Slot))
+	}
+	require.True(t, c.book(t.Context(), 1, ration.Forever).Slot.Equal(waiting[39].Slot))
+	require.Equal(t, 60, c.used())
+}
+
+// An entry that takes in others is made anew, and its log still expires.
+func TestALogOfOneEntryExpires(t *testing.T) {
+	t.Parallel()
+	c := newCallers(t, ration.PerHour(20))
+	c.name = redistest.Name(t)
+	r := c.request(1, 0)
+	for range 3 {
+		r.ID, r.Now = ration.NewBookingID(), time.UnixMicro(1795000000000000)
+		b, err := c.store.Book(t.Context(), r)
+		require.NoError(t, err)
+		require.True(t, b.Booked)
+	}
+	log := "ration:v1:{" + c.name + "}:log:a"
+	require.EqualValues(t, 1, c.store.Client.ZCard(t.Context(), log).Val())
+	require.Greater(t, c.store.Client.PTTL(t.Context(), log).Val(), time.Hour)
+	require.Equal(t, 3, c.usedAt(r.Now))
+}

@@ -1,0 +1,239 @@
+package ration
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/ration-go/ration/internal/deque"
+	"github.com/ration-go/ration/internal/memstore"
+	"github.com/ration-go/ration/store"
+)
+
+// A ledger is what this process has booked in the last window, by account. A
+// store may lose its log, and every process then enters its own part again.
+type ledger struct {
+	accounts map[string]*ownAccount
+	away     bool // some may have been made while the store was down
+}
+
+// An ownAccount is the process's own bookings of one account, oldest first.
+type ownAccount struct {
+	account store.Account
+	own     deque.BlockList[ownBooking]
+	total   store.Spending // by the whole fleet, as of the last booking
+}
+
+// An ownBooking is as small as can be: a process keeps one for each of its calls.
+// Instants are in microseconds, on the store's clock.
+type ownBooking struct {
+	slot   int64
+	booked int64 // when; 0: it was made while the store was down
+	cost   int
+	entry  string
+}
+
+func (o *ownBooking) spending() store.Spending {
+	return store.Spending{Slot: time.UnixMicro(o.slot), Cost: o.cost, Entry: o.entry}
+}
+
+// add needs the budget's mu. Zero booked: the store is down.
+func (l *ledger) add(account *store.Account, b *store.Booking, booked time.Time) {
+	of := l.accounts[account.ID]
+	if of == nil {
+		if l.accounts == nil {
+			l.accounts = make(map[string]*ownAccount)
+		}
+		of = new(ownAccount)
+		l.accounts[account.ID] = of
+	}
+	of.account = *account
+	o := ownBooking{slot: b.Slot.UnixMicro(), cost: b.Cost, entry: b.Entry}
+	if booked.IsZero() {
+		l.away = true
+	} else {
+		o.booked = booked.UnixMicro()
+	}
+	// Only as many are dropped as are added, and one more, so that no booking
+	// pays for an hour's.
+	oldest := b.Now.UnixMicro() - longestOf(*account).Microseconds()
+	for range 2 {
+		if of.own.Len() > 0 && of.own.At(0).slot <= oldest {
+			of.own.Drop(1)
+		}
+	}
+	if b.Used > 0 {
+		of.total = store.Spending{Slot: b.Now, Cost: b.Used}
+	}
+	of.own.Push(o)
+}
+
+// share adds a booking to shared accounts that were charged with it. What the
+// fleet has spent of those is not known. It needs the budget's mu.
+func (l *ledger) share(shared []store.Account, b *store.Booking, booked time.Time) {
+	if len(shared) == 0 {
+		return
+	}
+	unknown := *b
+	unknown.Used = 0
+	for i := range shared {
+		l.add(&shared[i], &unknown, booked)
+	}
+}
+
+// remove needs the budget's mu. What is handed back is most often young.
+func (l *ledger) remove(b store.Booking, shared []store.Account) {
+	l.removeFrom(b.Account, b)
+	for _, account := range shared {
+		l.removeFrom(account.ID, b)
+	}
+}
+
+func (l *ledger) removeFrom(account string, b store.Booking) {
+	of := l.accounts[account]
+	if of == nil {
+		return
+	}
+	slot := b.Slot.UnixMicro()
+	for i := of.own.Len() - 1; i >= 0; i-- {
+		if o := of.own.At(i); o.slot == slot && o.entry == b.Entry && o.cost == b.Cost {
+			of.own.Remove(i)
+			return
+		}
+	}
+}
+
+// A spent is one account's part of what is to be entered.
+type spent struct {
+	account store.Account
+	total   store.Spending // zero: not to be entered
+	list    []store.Spending
+}
+
+// choose returns the bookings that are wanted, in the order of their slots. It
+// needs the budget's mu.
+func (l *ledger) choose(wanted func(*ownBooking) bool) []spent {
+	var all []spent
+	for _, of := range l.accounts {
+		one := spent{account: of.account}
+		for i := range of.own.Len() {
+			if o := of.own.At(i); wanted(o) {
+				one.list = append(one.list, o.spending())
+			}
+		}
+		if len(one.list) > 0 {
+			slices.SortStableFunc(one.list, func(a, b store.Spending) int { return a.Slot.Compare(b.Slot) })
+			all = append(all, one)
+		}
+	}
+	return all
+}
+
+// entered marks bookings that were made while the store was down as booked. It
+// needs the budget's mu.
+func (l *ledger) entered(all []spent, now time.Time) {
+	for _, one := range all {
+		of := l.accounts[one.account.ID]
+		for i := range of.own.Len() {
+			if o := of.own.At(i); o.booked == 0 && slices.Contains(one.list, o.spending()) {
+				o.booked = now.UnixMicro()
+			}
+		}
+	}
+}
+
+// carefulFor is how long after a loss the store lets nothing leave.
+const carefulFor = 2 * time.Second
+
+// mend enters again what this process booked before the store lost a log. The
+// store leaves out what is still there. A process that comes later than the store
+// was careful finds that others may have taken what it booked ahead: its waiting
+// callers then book anew. They still wait: a caller that wakes asks for the
+// status if nothing was heard for less than that.
+func (b *Budget) mend(ctx context.Context, status store.Status) error {
+	lost, late := status.Lost, status.Now.Sub(status.Lost) > carefulFor
+	since, careful := lost.UnixMicro(), lost.Add(carefulFor).UnixMicro()
+	b.mu.Lock()
+	missing := b.own.choose(func(o *ownBooking) bool {
+		return o.booked != 0 && o.booked < since && !(late && o.slot > careful)
+	})
+	if late {
+		b.void = lost
+	}
+	for i, one := range missing {
+		// Others may have gone, or be silent: what is known of them counts too.
+		missing[i].total = b.own.accounts[one.account.ID].total
+	}
+	b.mu.Unlock()
+	count, err := b.enter(ctx, b.Store, missing, "loss", lost)
+	if count > 0 {
+		b.notify(Notice{Kind: LogLost, Count: count})
+	}
+	return err
+}
+
+// isVoid reports whether a booking was lost and its slot may be another's by now.
+// It needs mu.
+func (b *Budget) isVoid(booking *store.Booking) bool {
+	return booking.Now.Before(b.void) && booking.Slot.After(b.void.Add(carefulFor))
+}
+
+// enter enters spendings in parts that a store takes at once. The parts' IDs are
+// made from what they are for, so that a second attempt enters nothing twice.
+func (b *Budget) enter(ctx context.Context, to store.Store, all []spent, why string, when time.Time) (count int, err error) {
+	for _, one := range all {
+		for part := range slices.Chunk(one.list, store.MaxSpent) {
+			first := part[0].Slot
+			r := store.EnterRequest{
+				ID:     b.nameParts(why, when, one.account.ID, first, len(part)),
+				Budget: b.Name, Account: one.account, Total: one.total, Spent: part, Now: b.clock(),
+			}
+			if err := to.Enter(ctx, r); err != nil {
+				return count, err
+			}
+			count += len(part)
+		}
+	}
+	return count, nil
+}
+
+func (b *Budget) nameParts(why string, when time.Time, account string, first time.Time, n int) store.BookingID {
+	h := sha256.New()
+	id := b.process()
+	text := append(id[:], why+"\x00"+account...)
+	for _, number := range []int64{when.UnixMicro(), first.UnixMicro(), int64(n)} {
+		text = binary.BigEndian.AppendUint64(text, uint64(number))
+	}
+	// A hash never fails to be written.
+	_, _ = h.Write(text)
+	return store.BookingID(h.Sum(nil)[:16])
+}
+
+// process names this budget value among all workers of the fleet, as surely as can
+// be: two of one name would each take what the other enters for its own.
+func (b *Budget) process() store.BookingID {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.worker == (store.BookingID{}) {
+		_, _ = rand.Read(b.worker[:]) // it never fails
+	}
+	return b.worker
+}
+
+// forgets reports whether the store can lose a log.
+func (b *Budget) forgets() bool {
+	_, memory := b.Store.(*memstore.MemoryStore)
+	return !memory
+}
+
+// longest returns the longest window of the account's limits.
+func longestOf(a store.Account) time.Duration {
+	longest := time.Duration(0)
+	for _, l := range a.Limits {
+		longest = max(longest, l.Window+l.MarginValue())
+	}
+	return longest
+}

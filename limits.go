@@ -1,0 +1,223 @@
+package ration
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
+)
+
+// SetLimits changes the budget's limits while requests are booked, for the whole
+// fleet: from now on these rule, by a higher revision than any that this worker
+// has heard of, and no log is lost by it. The other workers follow with their next
+// booking, or when one of their callers wakes. Callers that wait book anew, so that
+// a lower Max holds for them too; their order may change. A higher Max is there at
+// once for what is not booked yet: slots that callers of other workers hold stand
+// until these wake, and who books anew comes behind them.
+//
+// A limit with another Window, Algorithm or Scope is another limit: an exact log,
+// which stays where it is kept, serves it at once; any other count begins at zero.
+// Tokens with Limits of their own keep these; [Pool.Add] replaces them.
+func (b *Budget) SetLimits(limits ...limit.Limit) error {
+	if err := limit.ValidateLimits(limits); err != nil {
+		return fmt.Errorf("ration: budget %q: %w", b.Name, err)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.current()
+	lessons := maps.Clone(r.lessons)
+	maps.DeleteFunc(lessons, func(_ string, l lesson) bool { return slices.Equal(l.given, r.limits) })
+	b.raise(rules{limits: slices.Clone(limits), lessons: lessons})
+	return nil
+}
+
+// give makes limits rule that a token was given in place of others.
+func (b *Budget) give(t Token) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.current()
+	r.lessons, r.learnt = maps.Clone(r.lessons), false
+	delete(r.lessons, t.AccountID())
+	b.raise(r)
+}
+
+// rules are a worker's limits, and of which revision they are. All is read at once:
+// old limits of the new revision would rule.
+type rules struct {
+	limits   []limit.Limit
+	lessons  map[string]lesson // by account, what is known better; never written to
+	learnt   bool              // the revision was raised for a lesson, and not by people
+	revision int
+	edition  int // of all that is here, in this worker
+}
+
+// current returns the budget's limits and their revision.
+func (b *Budget) current() rules {
+	if r := b.rules.Load(); r != nil {
+		return *r
+	}
+	return rules{limits: b.Limits, revision: b.Revision}
+}
+
+// raise makes rules that are the fleet's too. It needs mu.
+func (b *Budget) raise(r rules) {
+	r.revision = b.newest() + 1
+	b.change(r)
+	b.wake()
+}
+
+// change makes rules this worker's. It needs mu.
+func (b *Budget) change(r rules) {
+	r.edition = b.current().edition + 1
+	b.rules.Store(&r)
+}
+
+// wake has waiting callers look again. It needs mu.
+func (b *Budget) wake() {
+	if b.changed != nil {
+		close(b.changed)
+		b.changed = nil
+	}
+}
+
+// newest returns the highest revision that this worker has heard of.
+func (b *Budget) newest() int { return max(b.current().revision, int(b.heard.Load())) }
+
+// hear notes a revision of the fleet's. It needs mu.
+func (b *Budget) hear(revision int) {
+	if revision > b.newest() {
+		b.heard.Store(int64(revision))
+		b.wake()
+	}
+}
+
+// limitsChanged returns a channel that is closed when SetLimits is called.
+func (b *Budget) limitsChanged() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.changed == nil {
+		b.changed = make(chan struct{})
+	}
+	return b.changed
+}
+
+// ruled are limits that rule, spelt out too, and since when this worker knows.
+type ruled struct {
+	set    string
+	limits []limit.Limit
+	given  []limit.Limit // the account's
+	since  time.Time
+}
+
+// notes notes the limits that rule an account. It needs mu.
+func (b *Budget) notes(account *store.Account, set string, limits []limit.Limit) {
+	if b.ruled == nil {
+		b.ruled = make(map[string]ruled)
+	}
+	b.ruled[account.ID] = ruled{set, limits, account.Given, time.Now()}
+}
+
+// follow tells, once, that other limits rule than this worker's.
+func (b *Budget) follow(account *store.Account, ruling store.Ruling) {
+	if ruling.Limits == nil {
+		return
+	}
+	set := store.NameLimits(ruling.Limits)
+	b.mu.Lock()
+	news := b.ruled[account.ID].set != set
+	if news {
+		b.notes(account, set, ruling.Limits)
+	}
+	b.hear(ruling.Revision)
+	b.mu.Unlock()
+	if news {
+		b.notify(Notice{Kind: LimitsDiffer, Account: account.ID, Ours: account.Limits, Theirs: ruling.Limits})
+	}
+}
+
+// A lesson is limits of an account that answers told of. They rule in place of those
+// that were given, until others are given.
+type lesson struct{ limits, given []limit.Limit }
+
+// known returns the limits of an account that was given some: what is known better, or
+// those.
+func (r *rules) known(account string, given []limit.Limit) []limit.Limit {
+	if l, taught := r.lessons[account]; taught && slices.Equal(l.given, given) {
+		return l.limits
+	}
+	return given
+}
+
+// with returns the rules with one more lesson.
+func (r rules) with(account string, l lesson) rules {
+	r.lessons = maps.Clone(r.lessons)
+	if r.lessons == nil {
+		r.lessons = make(map[string]lesson)
+	}
+	r.lessons[account] = l
+	return r
+}
+
+// learn makes limits rule that the provider has announced for an account, and reports
+// whether that is news here. Where the fleet has them already no revision is spent.
+func (b *Budget) learn(account *store.Account, limits []limit.Limit) bool {
+	widened, err := b.widen(limits)
+	if err != nil {
+		return false // nonsense was announced
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.current()
+	if l := r.lessons[account.ID]; slices.Equal(l.limits, limits) && slices.Equal(l.given, account.Given) {
+		return false
+	}
+	r = r.with(account.ID, lesson{limits, account.Given})
+	set := store.NameLimits(widened)
+	if b.ruled[account.ID].set == set {
+		b.change(r)
+		return true
+	}
+	// A revision is that of all accounts: what rules the others is to go on.
+	for id, other := range b.ruled {
+		if id == account.ID {
+			continue
+		}
+		if ours, err := b.under(r, id, other.given); err == nil && store.NameLimits(ours.Limits) != other.set {
+			r.lessons[id] = lesson{other.limits, other.given}
+		}
+	}
+	r.learnt = true
+	b.raise(r)
+	b.notes(account, set, widened)
+	return true
+}
+
+// yields takes the fleet's limits for those that were learnt, where another worker has
+// learnt others at the same time: of two limits of one revision neither is better. It
+// reports whether a booking that failed is to be asked for again.
+func (b *Budget) yields(failed error, accounts *store.Accounts, revision int) bool {
+	differ, is := errors.AsType[*store.LimitsError](failed)
+	if !is {
+		return false
+	}
+	ours := accounts.Account(differ.Account)
+	if ours == nil {
+		return false
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r := b.current()
+	known := r.known(ours.ID, ours.Given)
+	switch {
+	case r.revision != revision || !slices.Equal(known, ours.Bare):
+		return true // others rule by now: many callers may be told of the same at once
+	case !r.learnt || slices.Equal(known, differ.Theirs):
+		return false // which of the two rule is for people to say
+	}
+	b.change(r.with(ours.ID, lesson{differ.Theirs, ours.Given}))
+	return true
+}

@@ -1,0 +1,59 @@
+package presets
+
+import (
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration/provider"
+)
+
+// Google's APIs refuse with 403 or 429 and a reason, and permission is refused with
+// 403 too. A day's quota ends at midnight in California.
+
+var googleDelays = []string{"error.details[].retryDelay"}
+
+const googleReason = "error.errors[].reason|error.details[].reason"
+
+var googleSigns = []provider.Sign{
+	{Field: googleReason, Is: "dailyLimitExceeded|dailyLimitExceededUnreg", Reason: provider.ReasonQuota, Midnight: pacific},
+	{Field: googleReason, Is: "userRateLimitExceeded|userRateLimitExceededUnreg", Reason: provider.ReasonQuota, Scope: provider.ScopeUser},
+	{Field: googleReason, Is: "rateLimitExceeded|quotaExceeded|RATE_LIMIT_EXCEEDED|uploadLimitExceeded", Reason: provider.ReasonQuota},
+	{Status: []int{401}, Field: "error.status|error.errors[].reason", Is: "UNAUTHENTICATED|authError", Reason: provider.ReasonDeadToken},
+	{Status: []int{403}, Field: "error.errors[].reason|error.status", Is: "insufficientPermissions|domainPolicy|accessNotConfigured|forbidden|PERMISSION_DENIED", Reason: provider.ReasonDenied},
+	{Status: []int{429}, Field: "error.status", Is: "RESOURCE_EXHAUSTED", Reason: provider.ReasonQuota},
+}
+
+var youtubeSigns = append([]provider.Sign{
+	{Field: googleReason, Is: "quotaExceeded|dailyLimitExceeded", Reason: provider.ReasonQuota, Midnight: pacific},
+	{Status: []int{400}, Field: googleReason, Is: "uploadLimitExceeded", Reason: provider.ReasonQuota, AtMost: aDay},
+}, googleSigns...)
+
+// adjustGoogle takes from the names of the quotas that were violated, such as
+// GenerateRequestsPerMinutePerProjectPerModel, whose they are and how long they last.
+// A delay of seconds is sent with a day's quota too: it is the least.
+func adjustGoogle(a *provider.Answer, f *provider.Feedback) {
+	if !f.Reason.Refuses() {
+		return
+	}
+	for _, id := range a.All("error.details[].violations[].quotaId") {
+		id = provider.NameOf(id)
+		w := provider.Window{Name: id, By: "the body's quotaId"}
+		for part := range strings.SplitSeq(id, "Per") {
+			part, _, _ = strings.Cut(part, "-") // "-FreeTier"
+			switch part {
+			case "Minute":
+				w.Length = provider.ToldOf(time.Minute)
+			case "Day":
+				w.Length = provider.ToldOf(aDay)
+			case "Project", "User", "Model", "Region":
+				w.Scope = w.Scope.With(strings.ToLower(part))
+			}
+		}
+		if id != "" && len(f.Windows) < provider.MostWindows {
+			f.Windows = append(f.Windows, w)
+		}
+		if f.Scope == "" {
+			f.Scope = w.Scope
+		}
+	}
+}

@@ -1,0 +1,90 @@
+package presets
+
+import (
+	"regexp"
+	"time"
+
+	"github.com/ration-go/ration/provider"
+)
+
+// OpenAI and those that copy its API tell of two buckets, of requests and of tokens.
+// Reset is when a bucket is full. The one that refused may be told in words only.
+
+// openAIWindow returns the headers of one of the buckets.
+func openAIWindow(name, unit, part string, refills bool) provider.WindowFields {
+	return provider.WindowFields{Name: name, Unit: unit, Limit: "X-RateLimit-Limit-" + part, Remaining: "X-RateLimit-Remaining-" + part,
+		Reset: "X-RateLimit-Reset-" + part, Refills: refills}
+}
+
+// openAIProjectTokens are sent where a project has less than its organisation.
+var openAIProjectTokens = provider.WindowFields{
+	Name: "project-tokens", Unit: "tokens", Limit: "X-RateLimit-Limit-Project-Tokens",
+	Remaining: "X-RateLimit-Remaining-Project-Tokens", Reset: "X-RateLimit-Reset-Project-Tokens",
+	Refills: true, Scope: provider.ScopeProject,
+}
+
+var openAISigns = []provider.Sign{
+	{Field: "error.code|error.type", Is: "insufficient_quota|billing_hard_limit_reached|billing_not_active", Reason: provider.ReasonBilling},
+	{Status: []int{413, 429}, Field: "error.message", Says: "request too large", Reason: provider.ReasonTooLarge},
+	{Status: []int{413}, Reason: provider.ReasonTooLarge},
+	{Status: []int{429, 503}, Field: "error.message|error.code|error.type", Says: "overloaded|over capacity|engine_overloaded", Reason: provider.ReasonOverload},
+	{Status: []int{498}, Reason: provider.ReasonOverload}, // Groq's flex tier
+	deadToken("error.code"),
+}
+
+// "Limit 50000, Used 47949, Requested 3006", and "on tokens per min (TPM)".
+var (
+	openAIFigures = regexp.MustCompile(`(?i)limit:? ([0-9]{1,12})(?:, used:? ([0-9]{1,12}))?(?:, requested:? ~?([0-9]{1,12}))?`)
+	openAIUnit    = regexp.MustCompile(`(?i)on (tokens|requests) per (min|day|hour)`)
+	openAILength  = map[string]time.Duration{"min": time.Minute, "hour": time.Hour, "day": aDay}
+)
+
+func adjustOpenAI(a *provider.Answer, f *provider.Feedback) {
+	if f.Reason != provider.ReasonQuota && f.Reason != provider.ReasonTooLarge {
+		return
+	}
+	message, _ := a.Field("error.message")
+	figures := openAIFigures.FindStringSubmatch(message[:min(len(message), provider.TextWithin)])
+	unit := openAIUnit.FindStringSubmatch(message[:min(len(message), provider.TextWithin)])
+	if figures == nil || unit == nil {
+		return
+	}
+	w := provider.Window{Name: unit[1], By: "the body's words"}
+	if w.Unit = unit[1]; w.Unit == "requests" {
+		w.Unit = ""
+	}
+	if length := openAILength[unit[2]]; length > 0 {
+		w.Length = provider.ToldOf(length)
+	}
+	limit, _ := provider.ParseNumber(figures[1])
+	w.Limit = provider.LimitOf(limit)
+	requested, _ := provider.ParseNumber(figures[3])
+	if used, ok := provider.ParseNumber(figures[2]); ok {
+		w.Used, w.Remaining = provider.UsedOf(used), provider.RemainingOf(limit-used, true)
+	}
+	if w.Limit.Known && requested > limit {
+		f.Reason = provider.ReasonTooLarge
+	}
+	// It is the one that refused: a header of the same bucket tells no more.
+	windows := []provider.Window{w}
+	for _, other := range f.Windows {
+		if other.Limit != w.Limit || other.Unit != w.Unit {
+			windows = append(windows, other)
+		} else {
+			windows[0].Reset, windows[0].ResetBy, windows[0].Refills = other.Reset, other.ResetBy, other.Refills
+		}
+	}
+	f.Windows = windows
+}
+
+// adjustAzure drops what says -1: Azure sends it where nothing is counted.
+func adjustAzure(a *provider.Answer, f *provider.Feedback) {
+	kept := f.Windows[:0]
+	for _, w := range f.Windows {
+		if a.Header.Get("X-RateLimit-Remaining-"+w.Name) != "-1" {
+			kept = append(kept, w)
+		}
+	}
+	f.Windows = kept
+	adjustOpenAI(a, f)
+}

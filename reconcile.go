@@ -1,0 +1,367 @@
+package ration
+
+import (
+	"context"
+	"encoding/binary"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/inflight"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/store"
+)
+
+// What answers tell is compared with the log, which the store does in one step, and a
+// question to the store for every answer would double the traffic. So a worker asks only
+// when it cannot be said, from what it has booked itself, that the log has all that the
+// provider counted.
+
+const (
+	// So many units, and such a share of a limit, may be missing before a worker asks
+	// that has seen no sign of others: they are what other workers have on the way.
+	// Towards the end of a window it is ever less, but calls overtake each other.
+	slackUnits = 16
+	leastSlack = 8
+	slackShare = 50
+	// A worker remembers so many of its bookings in a window of each account.
+	remembered = 32
+	// What the store said of an account stands for this share of a window.
+	knownShare = 16
+	// Of a bucket the store is asked so often in a window, and where others are seen.
+	seldomAsked, oftenAsked = 16, 500
+)
+
+// A teller is what a worker knows of what an account's log counts.
+type teller struct {
+	gate inflight.Gate
+
+	mu      sync.Mutex
+	sent    []bookedUnits     // some of this worker's bookings, in the order of slots
+	known   []countedUnits    // by limit, what the store has said last
+	others  time.Time         // until when others are taken to spend the account
+	asking  bool              // a question is under way
+	waiting *store.OweRequest // the one that is to be asked behind it
+	asked   time.Time
+	resets  []time.Time   // by limit, the end of the window that was told last
+	taught  time.Time     // when a limit was learnt last
+	whole   []limit.Limit // the limits, where a share of them is left to others; nil: those of the account
+	sign    time.Time     // of others, the last that was seen
+	refused time.Time     // when more was left to them last
+	owed    time.Time     // when anything was owed first, since they were seen
+}
+
+// bookedUnits is a booking: its slot, and all units booked before it.
+type bookedUnits struct {
+	slot   time.Time
+	before uint64
+}
+
+// countedUnits is what the log had of a limit, when so many units were booked.
+type countedUnits struct {
+	until   time.Time
+	counted int
+	total   uint64
+}
+
+// tell takes in what an answer says of the account's limits, and returns how many units
+// it left; negative: that is not known.
+func (t *Transport) tell(req *http.Request, f *provider.Feedback, grant Grant) (left int) {
+	if len(f.Windows) == 0 || grant.away {
+		return -1
+	}
+	b := t.Pool.budget
+	account := grant.accounts.List[grant.accounts.Find(grant.account)]
+	costs := t.Cost != nil || t.provider().Cost != nil
+	rule := b.knows(account.ID).rule(b, account)
+	all := provider.NewsOf(f.Windows, rule.whole, grant.scopes, costs, t.provider())
+	if len(all) == 0 {
+		return -1
+	}
+	ctx, stop := soon(req.Context())
+	defer stop()
+	k := b.teller(account)
+	if !k.learn(b, account, rule, all) {
+		k.relax(b, account, rule)
+	}
+	now := b.storeNow()
+	k.tellResets(ctx, b, account, all, now)
+	k.owe(ctx, b, account, grant, all, now)
+	left = all[0].Left
+	for _, n := range all[1:] {
+		left = min(left, n.Left)
+	}
+	return left
+}
+
+// knows returns what there is to know of an account; nil if no answer has told anything.
+func (b *Budget) knows(account string) *teller {
+	if !b.telling.Load() {
+		return nil
+	}
+	k, found := b.tellers.Load(account)
+	if !found {
+		return nil
+	}
+	return k.(*teller)
+}
+
+// teller returns what there is to know of an account.
+func (b *Budget) teller(account store.Account) *teller {
+	if k, found := b.tellers.Load(account.ID); found {
+		return k.(*teller)
+	}
+	b.telling.Store(true)
+	k, _ := b.tellers.LoadOrStore(account.ID, new(teller))
+	return k.(*teller)
+}
+
+// learn makes a limit rule that the provider has announced, and reports whether there was
+// one. A tighter one does at once; a wider one not soon after another, for answers that
+// contradict each other.
+func (k *teller) learn(b *Budget, account store.Account, rule rule, all []provider.News) bool {
+	limits := slices.Clone(rule.whole)
+	tighter, wider := false, false
+	for _, n := range all {
+		was := limits[n.At]
+		limits[n.At] = n.Taught(was)
+		tighter = tighter || limits[n.At].AtOnce() < was.AtOnce()
+		wider = wider || limits[n.At].AtOnce() > was.AtOnce()
+	}
+	if !tighter && !wider {
+		return false
+	}
+	const seldom = time.Minute
+	k.mu.Lock()
+	again := !tighter && !k.taught.IsZero() && time.Since(k.taught) < seldom
+	k.mu.Unlock()
+	if again || !b.learn(&account, reserved(limits, rule.share())) {
+		return false
+	}
+	k.mu.Lock()
+	k.taught, k.known, k.whole = time.Now(), nil, limits
+	k.mu.Unlock()
+	b.notify(Notice{Kind: LimitLearnt, Account: account.ID, Ours: account.Bare, Theirs: limits})
+	return true
+}
+
+// tellResets tells the store when windows end that calls have begun.
+func (k *teller) tellResets(ctx context.Context, b *Budget, account store.Account, all []provider.News, now time.Time) {
+	for _, n := range all {
+		if !account.Limits[n.At].FirstUse || !n.Reset.Known {
+			continue
+		}
+		ends := now.Add(n.Reset.Value).Truncate(time.Microsecond)
+		k.mu.Lock()
+		if k.resets == nil {
+			k.resets = make([]time.Time, len(account.Limits))
+		}
+		news := n.At < len(k.resets) && ends.Sub(k.resets[n.At]).Abs() > time.Second/2
+		if news {
+			k.resets[n.At] = ends
+		}
+		k.mu.Unlock()
+		if news {
+			_ = b.Store.Reset(ctx, store.ResetRequest{Budget: b.Name, Account: account, At: ends, Now: b.clock()})
+		}
+	}
+}
+
+// owe has the store enter what the provider has counted and the log lacks, if that may
+// be anything.
+func (k *teller) owe(ctx context.Context, b *Budget, account store.Account, grant Grant, all []provider.News, now time.Time) {
+	r := store.OweRequest{Budget: b.Name, Account: account, Scopes: grant.scopes, Slot: grant.Slot,
+		Counted: make([]int, len(account.Limits)), Now: b.clock()}
+	total, known := totalOf(grant.entry)
+	doubtful := false
+	k.mu.Lock()
+	if known {
+		k.remember(bookedUnits{grant.Slot, total - uint64(grant.Cost)}, account)
+	}
+	for _, n := range all {
+		l := account.Limits[n.At]
+		if n.Counted == 0 || l.Algorithm == limit.FixedWindow && (!n.Reset.Known || n.Reset.Value <= now.Sub(grant.Slot)) {
+			continue // it may be what was counted in the window before
+		}
+		r.Counted[n.At] = n.Counted
+		doubtful = doubtful || k.doubts(l, n, grant, total, known, now)
+	}
+	if now.Before(k.others) {
+		k.gate.Narrows(longestWindow(account) / knownShare)
+	}
+	if doubtful && k.asking {
+		k.wait(r)
+		doubtful = false
+	}
+	k.asking = k.asking || doubtful
+	k.mu.Unlock()
+	for doubtful {
+		next, owed, again := k.ask(ctx, b, r, total)
+		if owed > 0 {
+			b.notify(Notice{Kind: SpentByOthers, Account: account.ID, Count: owed})
+			k.reserve(b, account)
+		}
+		r, doubtful = next, again
+	}
+}
+
+// remember keeps a booking, if the last that is kept is some time ago. It needs mu.
+func (k *teller) remember(booked bookedUnits, account store.Account) {
+	longest, n := longestWindow(account), len(k.sent)
+	if n > 0 && booked.slot.Sub(k.sent[n-1].slot) < longest/remembered {
+		return
+	}
+	i := 0
+	for i < n && k.sent[i].slot.Before(booked.slot.Add(-longest)) {
+		i++
+	}
+	k.sent = append(slices.Delete(k.sent, 0, i), booked)
+}
+
+// doubts reports whether it cannot be said that the log has what the provider counted.
+// It needs mu.
+func (k *teller) doubts(l limit.Limit, n provider.News, grant Grant, total uint64, known bool, now time.Time) bool {
+	watched := now.Before(k.others)
+	if l.Algorithm == limit.GCRA {
+		// A bucket that is as full as can be tells nothing: it is where a crawler
+		// keeps it.
+		return n.Counted > grant.Cost && now.Sub(k.asked) >= askEvery(l, watched, seldomAsked)
+	}
+	slack := max(slackUnits, l.AtOnce()/slackShare)
+	if n.Left >= 0 {
+		slack = min(slack, max(leastSlack, n.Left/4)) // near the end every unit counts
+	}
+	least := grant.Cost
+	if known {
+		least = max(least, k.least(l, n, grant, total, now))
+	} else if now.Sub(k.asked) < askEvery(l, watched, knownShare) {
+		return false
+	}
+	// Where others are seen less is enough, but not to ask for every answer.
+	return n.Counted > least+slack || watched && n.Counted > least && now.Sub(k.asked) >= askEvery(l, true, 0)
+}
+
+// pause is how long it is at least between two questions: where others are seen, or else
+// so many in a window.
+func askEvery(l limit.Limit, watched bool, inWindow int) time.Duration {
+	if watched {
+		return max(l.Window/oftenAsked, 20*time.Millisecond)
+	}
+	return l.Window / time.Duration(inWindow)
+}
+
+// least returns how many units the log has counted at least up to a booking, which was
+// the one up to total. It needs mu.
+func (k *teller) least(l limit.Limit, n provider.News, grant Grant, total uint64, now time.Time) (units int) {
+	if n.At < len(k.known) && now.Before(k.known[n.At].until) {
+		c := k.known[n.At]
+		units = c.counted + more(total, c.total)
+	}
+	begins := grant.Slot.Add(-l.Window)
+	if l.Algorithm == limit.FixedWindow {
+		begins = now.Add(n.Reset.Value - l.Window)
+	}
+	for _, booked := range k.sent {
+		if booked.slot.After(begins) {
+			return max(units, more(total, booked.before))
+		}
+	}
+	return units
+}
+
+// more returns by how much a total has grown; nothing if it seems to have shrunk.
+func more(total, before uint64) int {
+	if total < before {
+		return 0
+	}
+	return int(min(total-before, limit.MaxUnits))
+}
+
+// wait keeps what is to be asked when the question that is under way is answered: the
+// most that was counted of each limit. It needs mu.
+func (k *teller) wait(r store.OweRequest) {
+	if k.waiting == nil {
+		k.waiting = &r
+		return
+	}
+	for i := range r.Counted {
+		if i < len(k.waiting.Counted) {
+			r.Counted[i] = max(r.Counted[i], k.waiting.Counted[i])
+		}
+	}
+	if k.waiting.Slot.Before(r.Slot) {
+		r.Slot = k.waiting.Slot // of the earlier one more may have left the window since
+	}
+	k.waiting = &r
+}
+
+// ask asks the store, and returns what was lacking and what is to be asked next, if
+// anything.
+func (k *teller) ask(ctx context.Context, b *Budget, r store.OweRequest, total uint64) (next store.OweRequest, owed int, again bool) {
+	debt, err := b.Store.Owe(ctx, r)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err == nil && len(debt.Limits) == len(r.Account.Limits) {
+		k.asked = debt.Now
+		k.known = make([]countedUnits, len(debt.Limits))
+		logged := 0
+		for i, one := range debt.Limits {
+			owed = max(owed, one.Owed)
+			if r.Account.Limits[i].Algorithm.IsLog() {
+				logged = max(logged, one.Owed) // and is in the totals from now on
+			}
+		}
+		for i, one := range debt.Limits {
+			until := debt.Now.Add(r.Account.Limits[i].Window / knownShare)
+			k.known[i] = countedUnits{until, one.AtSlot + one.Owed, total + uint64(logged)}
+		}
+		if owed > 0 {
+			k.others, k.sign = debt.Now.Add(longestWindow(r.Account)), time.Now()
+		}
+	}
+	if k.waiting != nil && err == nil {
+		next, k.waiting = *k.waiting, nil
+		again = true
+	}
+	k.asking = again
+	return next, owed, again
+}
+
+// totalOf returns the units that were booked of an account up to the end of a booking,
+// if the booking's name tells: as both stores name those in the log's first run.
+func totalOf(entry string) (total uint64, known bool) {
+	lane, parts, found := strings.Cut(entry, "\x00")
+	if !found || lane != "" || len(parts) < 2 || parts[1] != '0' {
+		return 0, false
+	}
+	numbers := []byte(parts[2:])
+	switch len(numbers) {
+	case 12:
+		before := binary.BigEndian.Uint64(append([]byte{0}, numbers[:7]...))
+		cost := binary.BigEndian.Uint64(append([]byte{0, 0, 0}, numbers[7:]...))
+		return before + cost, true
+	case 16:
+		return binary.BigEndian.Uint64(numbers[:8]) + binary.BigEndian.Uint64(numbers[8:]), true
+	}
+	return 0, false
+}
+
+// foresee has the fleet keep clear of what others spend, after a refusal for want of
+// quota.
+func (t *Transport) foresee(f *provider.Feedback, grant Grant) {
+	scope := cooldown.ScopeOf(f, t.provider().Scope)
+	for _, part := range provider.CommonScopes {
+		if scope.Has(part) {
+			return // the account's limits are not what was exceeded
+		}
+	}
+	// Of a provider that tells of no window it is not known which limit it was.
+	b := t.Pool.budget
+	if k := b.knows(grant.account); k != nil {
+		k.cut(b, grant.accounts.List[grant.accounts.Find(grant.account)])
+	}
+}

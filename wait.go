@@ -1,0 +1,297 @@
+package ration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ration-go/ration/store"
+)
+
+// A waiter is one caller's way from a booking to a grant. It is on its caller's
+// stack, where it stays as long as nothing that is handed to others refers to it.
+type waiter struct {
+	budget *Budget
+	pool   *Pool    // charged is one of its accounts; nil: the token's
+	barred []string // that are not
+	token  Token
+	cost   int
+	waits  bool // false: only a slot that has come will do
+	demand demand
+
+	begun    time.Time // zero: there is no MaxWait
+	accounts *store.Accounts
+	revision int             // of their limits
+	changed  <-chan struct{} // closed when the accounts change; nil: they never do
+	booking  store.Booking
+	due      time.Time // the slot on this process's clock, at the latest
+	soonest  time.Time // and at the soonest
+	late     time.Duration
+	newest   int // revision that the budget knew when the slot was booked
+}
+
+// handBackWithin bounds how long a caller that gives up waits for its slot to be
+// handed back. The store goes on with it afterwards.
+const handBackWithin = 250 * time.Millisecond
+
+// soon returns a context for what is to be said to the store when its caller may have
+// given up: it is not waited for longer than for a slot that is handed back.
+func soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), handBackWithin)
+}
+
+func (w *waiter) grant() Grant {
+	return Grant{Token: w.token, Cost: w.cost, Slot: w.booking.Slot, Late: w.late,
+		budget: w.budget, soonest: w.soonest, id: w.booking.ID, account: w.booking.Account, entry: w.booking.Entry,
+		now: w.booking.Now, away: w.booking.Away, accounts: w.accounts, scopes: w.demand.scopes}
+}
+
+// wait books a slot and returns when it has come.
+func (w *waiter) wait(ctx context.Context) (err error) {
+	if w.demand, err = w.budget.demand(ctx); err != nil {
+		return err
+	}
+	if w.budget.MaxWait > 0 {
+		w.begun = time.Now()
+	}
+	if err := w.book(ctx); err != nil || !w.waits {
+		return err
+	}
+	for {
+		switch w.sleep(ctx) {
+		case slotCame:
+			return nil
+		case contextEnded:
+			w.handBack(w.booking, w.accounts)
+			return ended(ctx)
+		case accountsChanged:
+			if err := w.move(ctx); err != nil {
+				return err
+			}
+		case slotLost:
+			// Its holder was too late, or the account was paused: nothing was
+			// sent, so the slot goes back before another is booked.
+			w.handBack(w.booking, w.accounts)
+			if err := w.book(ctx); err != nil {
+				return err
+			}
+		case limitsChanged:
+			// All who wait hand back before one of them books, or they would
+			// book behind each other.
+			w.handBack(w.booking, w.accounts)
+			select {
+			case <-time.After(regroup):
+			case <-ctx.Done():
+				return ended(ctx)
+			}
+			if err := w.book(ctx); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// regroup is how long a caller waits for others to hand back after the limits have
+// changed.
+const regroup = 100 * time.Millisecond
+
+// ended returns the context's error, and the cause that it was given.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
+
+// An outcome is how a caller's sleep ended.
+type outcome int
+
+const (
+	slotCame outcome = iota
+	slotLost
+	contextEnded
+	accountsChanged
+	limitsChanged
+)
+
+// sleep sleeps until the slot, or until something happens before.
+func (w *waiter) sleep(ctx context.Context) outcome {
+	if !w.booking.Slot.After(w.booking.Now) {
+		if ctx.Err() != nil {
+			return contextEnded
+		}
+		return slotCame
+	}
+	timer := time.NewTimer(time.Until(w.due))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.changed:
+		return accountsChanged
+	case <-w.budget.limitsChanged():
+		return limitsChanged
+	case <-ctx.Done():
+		return contextEnded
+	}
+	if ctx.Err() != nil {
+		return contextEnded
+	}
+	w.late = time.Since(w.due)
+	account := &w.accounts.List[w.accounts.Find(w.booking.Account)]
+	if tolerance := account.Tolerance(); tolerance > 0 && w.late > tolerance {
+		return slotLost
+	}
+	if !w.budget.stands(ctx, &w.booking, w.accounts.SharedValue) {
+		return slotLost
+	}
+	if w.budget.newest() > w.newest {
+		return limitsChanged
+	}
+	return slotCame
+}
+
+// move books on the changed accounts. A waiter whose account is still there
+// keeps its slot unless an earlier one is to be had.
+func (w *waiter) move(ctx context.Context) error {
+	old, accounts, due, soonest := w.booking, w.accounts, w.due, w.soonest
+	if err := w.find(); err != nil {
+		w.handBack(old, accounts)
+		return err
+	}
+	if old.Away || w.accounts.Find(old.Account) < 0 {
+		w.handBack(old, accounts)
+		return w.book(ctx)
+	}
+	left := time.Until(due) - time.Microsecond
+	if left <= 0 {
+		return nil
+	}
+	r := w.request(left)
+	err := w.ask(ctx, &r)
+	if err == nil && w.booking.Booked {
+		w.handBack(old, accounts)
+		return nil
+	}
+	if err != nil {
+		w.handBack(w.booking, w.accounts)
+		if ctx.Err() != nil {
+			w.handBack(old, accounts)
+			return err
+		}
+	}
+	// No earlier slot, or no answer: the one that was booked stands.
+	w.booking, w.due, w.soonest = old, due, soonest
+	return nil
+}
+
+// find asks which accounts there are.
+func (w *waiter) find() (err error) {
+	if w.pool != nil {
+		w.accounts, w.revision, w.changed, err = w.pool.source(w.barred)
+	} else {
+		w.accounts, w.revision, err = w.budget.accountsOf(&w.token)
+	}
+	return err
+}
+
+// book books within the longest wait.
+func (w *waiter) book(ctx context.Context) error {
+	for {
+		err := w.bookOnce(ctx)
+		if err == nil || !w.budget.yields(err, w.accounts, w.revision) {
+			return err
+		}
+	}
+}
+
+func (w *waiter) bookOnce(ctx context.Context) error {
+	if err := w.find(); err != nil {
+		return err
+	}
+	allowed, byDeadline := w.longestWait(ctx)
+	if w.budget.Outage != HoldBack && !w.budget.reachable(ctx) {
+		if err := w.alone(ctx, allowed); err != nil {
+			return err
+		}
+		return w.booked(allowed, byDeadline)
+	}
+	r := w.request(allowed)
+	if err := w.ask(ctx, &r); err != nil {
+		if err = w.failed(ctx, r, err); err != nil {
+			return err
+		}
+	}
+	return w.booked(allowed, byDeadline)
+}
+
+// failed makes good for a booking that failed, or returns the error. A caller that
+// is patient goes on asking a store that does not answer for as long as Patience
+// says.
+func (w *waiter) failed(ctx context.Context, r store.BookRequest, err error) error {
+	if !store.Passes(err) {
+		return err
+	}
+	b := w.budget
+	b.fell(err)
+	switch {
+	case b.Outage != HoldBack:
+		// What the store may have booked all the same.
+		w.handBack(w.booking, w.accounts)
+		err = w.alone(ctx, r.MaxWait)
+	case w.waits && b.Patience >= 0:
+		// The waiter stays on its stack: backoff is handed a copy.
+		persists := *w
+		err = persists.persist(ctx, r, err)
+		*w = persists
+	}
+	if store.Passes(err) {
+		w.handBack(w.booking, w.accounts)
+	}
+	return err
+}
+
+// booked returns an error if the slot lies beyond the longest wait.
+func (w *waiter) booked(allowed time.Duration, byDeadline bool) error {
+	if w.booking.Booked {
+		return nil
+	}
+	return &store.ExhaustedError{
+		Budget:     w.budget.Name,
+		Account:    w.booking.Account,
+		RetryAfter: w.booking.Slot.Sub(w.booking.Now),
+		Allowed:    allowed,
+		Deadline:   byDeadline,
+	}
+}
+
+func (w *waiter) handBack(b store.Booking, accounts *store.Accounts) {
+	w.budget.handBackSoon(b, accounts)
+}
+
+// handBackSoon hands a booking back. If the store cannot be reached the slot is lost
+// until it has left its window: the quota is then not all used, never overspent.
+func (b *Budget) handBackSoon(booking store.Booking, accounts *store.Accounts) {
+	ctx, stop := soon(context.Background())
+	defer stop()
+	_ = b.handBack(ctx, booking, accounts)
+}
+
+// longestWait returns how long the caller may still wait, and whether it is the
+// context's deadline that says so.
+func (w *waiter) longestWait(ctx context.Context) (longest time.Duration, byDeadline bool) {
+	if !w.waits {
+		return 0, false
+	}
+	longest = store.Forever
+	if w.budget.MaxWait > 0 {
+		longest = max(0, w.budget.MaxWait-time.Since(w.begun))
+	}
+	if deadline, found := ctx.Deadline(); found {
+		if left := max(0, time.Until(deadline)); left < longest {
+			return left, true
+		}
+	}
+	return longest, false
+}
