@@ -82,10 +82,10 @@ func (b *Budget) list(r rules, accounts ...store.Account) (*store.Accounts, erro
 	}
 	var shared []store.Account
 	for i, account := range b.Shared {
-		if a.Find(account.ID) >= 0 {
+		if a.Index(account.ID) >= 0 {
 			continue // it is asked about itself
 		}
-		widened, err := b.under(r, account.ID, account.Limits)
+		widened, err := b.accountUnder(r, account.ID, account.Limits)
 		if err != nil {
 			return nil, fmt.Errorf("shared account %d: %w", i+1, err)
 		}
@@ -99,11 +99,11 @@ func (b *Budget) check() error {
 	if b == nil {
 		return errors.New("ration: the Budget is nil")
 	}
-	if err := store.ValidateName(b.Name); err != nil {
+	if err := store.ValidateBudgetName(b.Name); err != nil {
 		return err
 	}
-	if b.Margin > limit.MostMargin {
-		return fmt.Errorf("ration: budget %q: Margin is %v: it must be at most %v", b.Name, b.Margin, limit.MostMargin)
+	if b.Margin > limit.MaxMargin {
+		return fmt.Errorf("ration: budget %q: Margin is %v: it must be at most %v", b.Name, b.Margin, limit.MaxMargin)
 	}
 	if b.Revision < 0 {
 		return fmt.Errorf("ration: budget %q: Revision is %d: it must not be negative", b.Name, b.Revision)
@@ -124,12 +124,12 @@ func (b *Budget) account(r rules, t Token) (store.Account, error) {
 	if limits == nil {
 		limits = r.limits
 	}
-	return b.under(r, t.AccountID(), limits)
+	return b.accountUnder(r, t.AccountID(), limits)
 }
 
-// under returns an account that was given limits, as it is under those rules, with the
+// accountUnder returns an account that was given limits, as it is under those rules, with the
 // margin of its limits.
-func (b *Budget) under(r rules, id string, given []limit.Limit) (store.Account, error) {
+func (b *Budget) accountUnder(r rules, id string, given []limit.Limit) (store.Account, error) {
 	bare := r.known(id, given)
 	limits, err := b.widen(bare)
 	if err != nil {
@@ -140,7 +140,7 @@ func (b *Budget) under(r rules, id string, given []limit.Limit) (store.Account, 
 
 // widen returns limits with their margin.
 func (b *Budget) widen(limits []limit.Limit) ([]limit.Limit, error) {
-	if err := limit.ValidateLimits(limits); err != nil {
+	if err := limit.Validate(limits); err != nil {
 		return nil, fmt.Errorf("ration: budget %q: %w", b.Name, err)
 	}
 	widened := make([]limit.Limit, len(limits))
@@ -171,7 +171,7 @@ func (b *Budget) margin(l limit.Limit) time.Duration {
 	if l.Algorithm == limit.GCRA {
 		// What the burst does not cover is added to every spacing.
 		spacing := l.Window / time.Duration(l.Max)
-		margin = min(margin, time.Duration(l.BurstValue()-1)*spacing+spacing/10)
+		margin = min(margin, time.Duration(l.BurstOrDefault()-1)*spacing+spacing/10)
 	}
 	return margin.Truncate(time.Microsecond)
 }

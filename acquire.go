@@ -32,18 +32,18 @@ func (t *Transport) take(req *http.Request, barred []string) (grant Grant, err e
 		ctx = WithScopes(ctx, scopes...)
 	}
 	for {
-		now, free, err := t.hold(ctx, req, scopes, barred)
+		now, free, err := t.waitForPauses(ctx, req, scopes, barred)
 		if err != nil {
 			return Grant{}, err
 		}
 		grant, err := t.takeBefore(ctx, cost, now, free)
 		switch {
-		case err == nil && !t.bars(req, grant):
+		case err == nil && !t.excludes(req, grant):
 			taken = true
 			return grant, nil
 		case err == nil:
 			// The pause was made while the request waited for its slot.
-			t.Pool.unknown(grant.Token)
+			t.Pool.endProbe(grant.Token)
 			grant.handBack()
 		case errors.Is(err, errAllBarred) && len(now) > len(barred):
 			// One of the pauses has just begun.
@@ -68,18 +68,18 @@ func (t *Transport) takeBefore(ctx context.Context, cost int, barred []string, w
 	return t.Pool.take(ctx, cost, barred)
 }
 
-// hold waits for the end of what keeps the request back on every account. It returns
+// waitForPauses waits for the end of what keeps the request back on every account. It returns
 // the accounts that it is not to be charged to, and when the first of those that are
 // paused is free again; zero: none is.
-func (t *Transport) hold(ctx context.Context, req *http.Request, scopes, barred []string) ([]string, time.Duration, error) {
+func (t *Transport) waitForPauses(ctx context.Context, req *http.Request, scopes, barred []string) ([]string, time.Duration, error) {
 	b := t.Pool.budget
 	for {
-		pauses := b.matters.Load()
+		pauses := b.keyPauses.Load()
 		if pauses == nil || t.Pool.bars(barred) {
 			return barred, 0, nil
 		}
 		stored := b.storeNow()
-		some, free, until := pauses.Bar(cooldown.MattersOf(req, scopes), stored)
+		some, free, until := pauses.Excluded(cooldown.KeysOf(req, scopes), stored)
 		if until.IsZero() {
 			if len(some) == 0 {
 				return barred, 0, nil
@@ -96,14 +96,14 @@ func (t *Transport) hold(ctx context.Context, req *http.Request, scopes, barred 
 	}
 }
 
-// bars reports whether what the request is a part of is paused on the grant's account.
-func (t *Transport) bars(req *http.Request, grant Grant) bool {
+// excludes reports whether what the request is a part of is paused on the grant's account.
+func (t *Transport) excludes(req *http.Request, grant Grant) bool {
 	b := t.Pool.budget
-	pauses := b.matters.Load()
+	pauses := b.keyPauses.Load()
 	if pauses == nil {
 		return false
 	}
-	some, _, until := pauses.Bar(cooldown.MattersOf(req, grant.scopes), b.storeNow())
+	some, _, until := pauses.Excluded(cooldown.KeysOf(req, grant.scopes), b.storeNow())
 	return !until.IsZero() || slices.Contains(some, grant.account)
 }
 
@@ -135,8 +135,8 @@ func sleep(ctx context.Context, wait time.Duration) error {
 
 // cost returns what the request costs.
 func (t *Transport) cost(req *http.Request) int {
-	switch a := askingOf(req.Context()); {
-	case a != nil && a.costs:
+	switch a := requestOptionsOf(req.Context()); {
+	case a != nil && a.hasCost:
 		return a.cost
 	case t.Cost != nil:
 		return t.Cost(req)
@@ -151,7 +151,7 @@ func (t *Transport) scopes(req *http.Request) []string {
 	if t.Scopes != nil {
 		return t.Scopes(req)
 	}
-	if a := askingOf(req.Context()); a != nil {
+	if a := requestOptionsOf(req.Context()); a != nil {
 		return a.scopes
 	}
 	return nil

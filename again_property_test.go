@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 // Whatever a provider answers, in whatever order: nothing is sent twice that must not
@@ -60,10 +61,10 @@ const (
 var moods = []string{"served", "served", "served", "quota", "quota without a wait", "address", "endpoint", "crowd", "failure", "overload",
 	"unauthorized", "dead", "unpaid", "large", "broken", "hanging"}
 
-var moodyDialect = ration.Provider{Signs: []ration.Sign{
-	{Header: "X-Why", Is: "address", Reason: ration.ReasonQuota, Scope: ration.ScopeIP},
-	{Header: "X-Why", Is: "endpoint", Reason: ration.ReasonQuota, Scope: ration.ScopeEndpoint},
-	{Header: "X-Why", Is: "crowd", Reason: ration.ReasonConcurrency},
+var moodyDialect = ration.Provider{Rules: []provider.MatchRule{
+	{Header: "X-Why", Equals: "address", Reason: provider.ReasonQuota, Scope: provider.ScopeIP},
+	{Header: "X-Why", Equals: "endpoint", Reason: provider.ReasonQuota, Scope: provider.ScopeEndpoint},
+	{Header: "X-Why", Equals: "crowd", Reason: provider.ReasonConcurrency},
 }}
 
 func (p *moodyProvider) complain(format string, args ...any) {
@@ -246,7 +247,7 @@ func (p *moodyProvider) run(t *testing.T, plans []errandPlan, pooled []ration.To
 	for n := range 2 {
 		b := newBudget(ration.Limit{Max: 4, Window: 20 * time.Second})
 		b.Store = store
-		b.Noticed = func(notice ration.Notice) { p.asideForLess(notice, n, pooled) }
+		b.OnEvent = func(notice ration.Event) { p.asideForLess(notice, n, pooled) }
 		transports = append(transports, &ration.Transport{Base: p.worker(n), Pool: ration.NewPool(b, pooled...), Provider: &moodyDialect,
 			AttemptTimeout: patience, ProbeEvery: probeEvery})
 	}
@@ -304,8 +305,8 @@ func (p *moodyProvider) run(t *testing.T, plans []errandPlan, pooled []ration.To
 
 // asideForLess takes in that a token is set aside for a 401 that does not say why, which
 // depends on what came before.
-func (p *moodyProvider) asideForLess(n ration.Notice, worker int, pooled []ration.Token) {
-	if n.Kind != ration.TokenSetAside || n.Reason != ration.ReasonUnauthorized {
+func (p *moodyProvider) asideForLess(n ration.Event, worker int, pooled []ration.Token) {
+	if n.Kind != ration.TokenQuarantined || n.Reason != provider.ReasonUnauthorized {
 		return
 	}
 	p.mu.Lock()

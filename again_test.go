@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 // failing fails the first requests, and serves those behind them.
@@ -255,11 +256,11 @@ func TestWhatCannotSucceedIsSentOnce(t *testing.T) {
 		reason         ration.Reason
 		refused        bool
 	}{
-		{"no credit", "openai", reply{429, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","code":"insufficient_quota"}}`, append([]string{"Retry-After", "1"}, isJSON...)}, ration.ReasonBilling, true},
-		{"no plan", "generic", unpaid, ration.ReasonBilling, true},
-		{"too large", "openai", reply{429, `{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 42000.","type":"tokens","code":"rate_limit_exceeded"}}`, isJSON}, ration.ReasonTooLarge, false},
-		{"too large by status", "generic", reply{status: 413}, ration.ReasonTooLarge, false},
-		{"too dear", "shopify", reply{200, `{"errors":[{"message":"Query cost is 2003","extensions":{"code":"MAX_COST_EXCEEDED","cost":2003}}]}`, isJSON}, ration.ReasonTooLarge, false},
+		{"no credit", "openai", reply{429, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","code":"insufficient_quota"}}`, append([]string{"Retry-After", "1"}, isJSON...)}, provider.ReasonBilling, true},
+		{"no plan", "generic", unpaid, provider.ReasonBilling, true},
+		{"too large", "openai", reply{429, `{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 42000.","type":"tokens","code":"rate_limit_exceeded"}}`, isJSON}, provider.ReasonTooLarge, false},
+		{"too large by status", "generic", reply{status: 413}, provider.ReasonTooLarge, false},
+		{"too dear", "shopify", reply{200, `{"errors":[{"message":"Query cost is 2003","extensions":{"code":"MAX_COST_EXCEEDED","cost":2003}}]}`, isJSON}, provider.ReasonTooLarge, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -268,8 +269,8 @@ func TestWhatCannotSucceedIsSentOnce(t *testing.T) {
 				api := newProvider(replying(100, row.says))
 				refused := 0
 				client := &http.Client{Transport: &ration.Transport{Base: api, Provider: p,
-					Pool:    ration.NewPool(newBudget(ration.PerHour(100)), tokens("a", "b")...),
-					Refused: func(*http.Response, ration.Grant) { refused++ }}}
+					Pool:      ration.NewPool(newBudget(ration.PerHour(100)), tokens("a", "b")...),
+					OnRefusal: func(*http.Response, ration.Grant) { refused++ }}}
 				resp, err := client.Post("http://api.test/", "text/plain", strings.NewReader("content"))
 				require.NoError(t, err)
 				require.Len(t, api.all(), 1)

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/limit"
 )
 
 // docs/algorithms.md shows the tables that were measured and the plots that are
@@ -57,11 +58,11 @@ func TestLimitsOnTheAlgorithmsPageAreLimits(t *testing.T) {
 	require.NoError(t, err)
 	spelt := make(map[ration.Algorithm]bool)
 	for _, found := range regexp.MustCompile("`([0-9]+/[^` ]+)`").FindAllStringSubmatch(string(page), -1) {
-		limit, err := ration.ParseLimit(found[1])
+		one, err := ration.ParseLimit(found[1])
 		require.NoError(t, err)
-		spelt[limit.Algorithm] = true
+		spelt[one.Algorithm] = true
 	}
-	for _, a := range ration.Algorithms() {
+	for _, a := range limit.Algorithms() {
 		require.True(t, spelt[a], "%v", a)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 // A reply is an answer without the request that it is to.
@@ -44,7 +45,7 @@ func byToken(said map[string]reply) func(int, *http.Request) (*http.Response, er
 func secretOf(req *http.Request) string { return req.Header.Get("Authorization")[len("Bearer "):] }
 
 // timesOf returns when requests came with a token.
-func (p *provider) timesOf(secret string) []time.Duration {
+func (p *api) timesOf(secret string) []time.Duration {
 	var at []time.Duration
 	for _, c := range p.all() {
 		if c.token == secret {
@@ -56,10 +57,10 @@ func (p *provider) timesOf(secret string) []time.Duration {
 
 // requireAside fails unless the error says of each token of the pool, in its order, why
 // it is set aside and for how long.
-func requireAside(t *testing.T, err error, want ...ration.TokenAside) {
+func requireAside(t *testing.T, err error, want ...ration.QuarantinedToken) {
 	t.Helper()
 	require.ErrorIs(t, err, ration.ErrNoToken)
-	none, is := errors.AsType[*ration.TokensError](err)
+	none, is := errors.AsType[*ration.NoTokenError](err)
 	require.True(t, is)
 	require.Len(t, none.Tokens, len(want))
 	for i, got := range none.Tokens {
@@ -183,8 +184,8 @@ func TestATokenIsTriedByOneRequestAtATime(t *testing.T) {
 func TestWhenNoTokenIsLeftTheErrorNamesThemAll(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(100)}
-		var told []ration.Notice
-		b.Noticed = func(n ration.Notice) { told = append(told, n) }
+		var told []ration.Event
+		b.OnEvent = func(n ration.Event) { told = append(told, n) }
 		all := tokens("dead", "unpaid", "unclear")
 		all[1].Account = "who does not pay"
 		api := newProvider(byToken(map[string]reply{"dead": deadByCode, "unpaid": unpaid, "unclear": unauthorized}))
@@ -202,15 +203,15 @@ func TestWhenNoTokenIsLeftTheErrorNamesThemAll(t *testing.T) {
 		require.Len(t, api.timesOf("dead"), 1)
 		require.Len(t, api.timesOf("unpaid"), 1)
 		require.Len(t, api.timesOf("unclear"), 2)
-		want := []ration.TokenAside{
-			{ID: all[0].ID(), Account: all[0].AccountID(), Reason: ration.ReasonDeadToken, Until: api.begun.Add(2 * time.Hour)},
-			{ID: all[1].ID(), Account: all[1].AccountID(), Reason: ration.ReasonBilling, Until: api.begun.Add(2 * time.Hour)},
-			{ID: all[2].ID(), Account: all[2].AccountID(), Reason: ration.ReasonUnauthorized, Until: api.begun.Add(time.Minute)},
+		want := []ration.QuarantinedToken{
+			{ID: all[0].ID(), Account: all[0].AccountID(), Reason: provider.ReasonDeadToken, Until: api.begun.Add(2 * time.Hour)},
+			{ID: all[1].ID(), Account: all[1].AccountID(), Reason: provider.ReasonBilling, Until: api.begun.Add(2 * time.Hour)},
+			{ID: all[2].ID(), Account: all[2].AccountID(), Reason: provider.ReasonUnauthorized, Until: api.begun.Add(time.Minute)},
 		}
 		requireAside(t, err, want...)
 		require.Len(t, told, 3)
 		for _, n := range told {
-			require.Equal(t, ration.TokenSetAside, n.Kind)
+			require.Equal(t, ration.TokenQuarantined, n.Kind)
 			require.Contains(t, []string{all[0].ID(), all[1].ID(), all[2].ID()}, n.Token)
 		}
 
@@ -273,7 +274,7 @@ func TestADeadTokenIsSetAsideHereWhileTheStoreIsCut(t *testing.T) {
 		b := newBudget(ration.PerHour(1000))
 		store := &cutStore{Store: b.Store}
 		store.cut.Store(true)
-		b.Store, b.Outage = store, ration.Open
+		b.Store, b.Outage = store, ration.FailOpen
 		api := newProvider(byToken(map[string]reply{"dead": deadByCode}))
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, tokens("dead", "good")...)}}
 		for range 6 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 )
@@ -43,7 +44,7 @@ type twoWays struct {
 	budgets [2]*ration.Budget
 	pools   [2]*ration.Pool
 	grants  [][2]ration.Grant
-	booked  [][2]ration.Booking
+	booked  [][2]store.Booking
 }
 
 func newTwoWays(t *testing.T, random *rand.Rand) *twoWays {
@@ -59,8 +60,8 @@ func newTwoWays(t *testing.T, random *rand.Rand) *twoWays {
 		}
 		w.limits = append(w.limits, l)
 	}
-	for i, store := range w.stores {
-		w.budgets[i] = &ration.Budget{Name: "x", Limits: w.limits, Store: store, Margin: -1, MaxWait: 20 * time.Second}
+	for i, kept := range w.stores {
+		w.budgets[i] = &ration.Budget{Name: "x", Limits: w.limits, Store: kept, Margin: -1, MaxWait: 20 * time.Second}
 		w.pools[i] = ration.NewPool(w.budgets[i], w.tokens[0])
 	}
 	return w
@@ -87,7 +88,7 @@ func (w *twoWays) step() {
 		if len(w.booked) > 0 {
 			b := w.booked[w.random.IntN(len(w.booked))]
 			w.both("cancel", func(i int) string {
-				return fmt.Sprint(w.stores[i].Cancel(context.Background(), ration.CancelRequest{Booking: b[i]}))
+				return fmt.Sprint(w.stores[i].Cancel(context.Background(), store.CancelRequest{Booking: b[i]}))
 			})
 		}
 	case 6:
@@ -99,7 +100,7 @@ func (w *twoWays) step() {
 		if w.random.IntN(3) == 0 {
 			length := time.Duration(1+w.random.IntN(2_000)) * time.Millisecond
 			w.both("pause", func(i int) string {
-				end, err := w.stores[i].Pause(context.Background(), ration.PauseRequest{Budget: "x", Account: w.tokens[0].AccountID(), For: length})
+				end, err := w.stores[i].Pause(context.Background(), store.PauseRequest{Budget: "x", Account: w.tokens[0].AccountID(), For: length})
 				return fmt.Sprint(end.UnixMicro(), err)
 			})
 		}
@@ -129,7 +130,7 @@ func (w *twoWays) step() {
 func (w *twoWays) grant() {
 	ctx := context.Background()
 	if w.random.IntN(8) == 0 {
-		ctx = ration.WithScopes(ration.WithKeep(ctx, 0.3*float64(w.random.IntN(2))), "s")
+		ctx = ration.WithScopes(ration.WithReserve(ctx, 0.3*float64(w.random.IntN(2))), "s")
 	}
 	way, token, cost := w.random.IntN(4), w.tokens[w.random.IntN(4)/3], []int{1, 1, 1, 1, 2, 0, 9}[w.random.IntN(7)]
 	for range 1 + w.random.IntN(3) {
@@ -159,18 +160,18 @@ func (w *twoWays) book() {
 	if w.random.IntN(10) == 0 {
 		other[0].Max = 5
 	}
-	a, err := ration.NewAccounts(ration.Account{ID: w.tokens[0].AccountID(), Limits: other})
+	a, err := store.NewAccounts(ration.Account{ID: w.tokens[0].AccountID(), Limits: other})
 	require.NoError(w.t, err)
-	r := ration.BookRequest{Budget: "x", Accounts: a, Cost: min(1+w.random.IntN(3), a.MaxCost()), MaxWait: ration.Forever}
+	r := store.BookRequest{Budget: "x", Accounts: a, Cost: min(1+w.random.IntN(3), a.MaxCost()), MaxWait: store.Forever}
 	switch w.random.IntN(15) {
 	case 0:
 		r.Revision = 1 + w.random.IntN(2)
 	case 1:
-		r.Keep = 500
+		r.Reserve = 500
 	}
 	for range 1 + w.random.IntN(5) {
-		r.ID = ration.NewBookingID()
-		var all [2]ration.Booking
+		r.ID = store.NewBookingID()
+		var all [2]store.Booking
 		w.both("book", func(i int) string {
 			var err error
 			all[i], err = w.stores[i].Book(context.Background(), r)

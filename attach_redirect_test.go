@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 // redirecting answers with a redirect to the URL that is named beside the
@@ -105,7 +106,7 @@ func TestRedirectedHopsWaitForTheirOwnSlots(t *testing.T) {
 // it as its Referer: neither has the secret.
 func TestRedirectDoesNotTellTheSecretInTheReferer(t *testing.T) {
 	base := newProvider(redirecting("http://api.test/1", "http://evil.test/2"))
-	client := &http.Client{Transport: &ration.Transport{Base: base, Attach: ration.QueryNamed("access_token"),
+	client := &http.Client{Transport: &ration.Transport{Base: base, Attach: provider.QueryNamed("access_token"),
 		Pool: ration.NewPool(newBudget(ration.PerHour(10)), ration.NewToken("SECRET"))}}
 	get(t, client, "http://api.test/1")
 	calls := base.all()

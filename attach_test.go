@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 func TestAttachPutsTheSecretIntoTheCopyOnly(t *testing.T) {
@@ -14,7 +15,7 @@ func TestAttachPutsTheSecretIntoTheCopyOnly(t *testing.T) {
 	const escaped = "s3cr%26t%3D%2F%C3%A4%2B+%25"
 	for _, row := range []struct {
 		name   string
-		attach ration.Attach
+		attach provider.Attach
 		url    string
 		header http.Header // of the caller's request
 		want   string      // the URL that is sent
@@ -22,20 +23,20 @@ func TestAttachPutsTheSecretIntoTheCopyOnly(t *testing.T) {
 	}{
 		{"bearer is the default", nil, "http://api.test/p?a=1", http.Header{}, "http://api.test/p?a=1",
 			http.Header{"Authorization": {"Bearer " + secret}}},
-		{"bearer takes the place of what is there", ration.Bearer, "http://api.test/", http.Header{"Authorization": {"Basic x", "Basic y"}}, "http://api.test/",
+		{"bearer takes the place of what is there", provider.Bearer, "http://api.test/", http.Header{"Authorization": {"Basic x", "Basic y"}}, "http://api.test/",
 			http.Header{"Authorization": {"Bearer " + secret}}},
-		{"header", ration.HeaderNamed("x-api-key"), "http://api.test/", http.Header{"X-Api-Key": {"old"}, "Authorization": {"Basic x"}}, "http://api.test/",
+		{"header", provider.HeaderNamed("x-api-key"), "http://api.test/", http.Header{"X-Api-Key": {"old"}, "Authorization": {"Basic x"}}, "http://api.test/",
 			http.Header{"X-Api-Key": {secret}, "Authorization": {"Basic x"}}},
-		{"query", ration.QueryNamed("access_token"), "http://api.test/", http.Header{}, "http://api.test/?access_token=" + escaped, http.Header{}},
-		{"query keeps others as they stand", ration.QueryNamed("access_token"), "http://api.test/?b=2&a=1&a=%20+&c&=v&%zz=1", http.Header{},
+		{"query", provider.QueryNamed("access_token"), "http://api.test/", http.Header{}, "http://api.test/?access_token=" + escaped, http.Header{}},
+		{"query keeps others as they stand", provider.QueryNamed("access_token"), "http://api.test/?b=2&a=1&a=%20+&c&=v&%zz=1", http.Header{},
 			"http://api.test/?b=2&a=1&a=%20+&c&=v&%zz=1&access_token=" + escaped, http.Header{}},
-		{"query takes the place of each that is there", ration.QueryNamed("access_token"), "http://api.test/?access_token=old&z=1&access_token&y=2", http.Header{},
+		{"query takes the place of each that is there", provider.QueryNamed("access_token"), "http://api.test/?access_token=old&z=1&access_token&y=2", http.Header{},
 			"http://api.test/?z=1&y=2&access_token=" + escaped, http.Header{}},
-		{"query takes the place of an encoded one", ration.QueryNamed("access_token"), "http://api.test/?access%5Ftoken=old&a=1", http.Header{},
+		{"query takes the place of an encoded one", provider.QueryNamed("access_token"), "http://api.test/?access%5Ftoken=old&a=1", http.Header{},
 			"http://api.test/?a=1&access_token=" + escaped, http.Header{}},
-		{"query's own name is encoded", ration.QueryNamed("the key&"), "http://api.test/?a=1&the+key%26=old", http.Header{},
+		{"query's own name is encoded", provider.QueryNamed("the key&"), "http://api.test/?a=1&the+key%26=old", http.Header{},
 			"http://api.test/?a=1&the+key%26=" + escaped, http.Header{}},
-		{"query keeps the path and leaves out the fragment's like", ration.QueryNamed("k"), "http://api.test/a%2Fb;c/?k2=1#k=2", http.Header{},
+		{"query keeps the path and leaves out the fragment's like", provider.QueryNamed("k"), "http://api.test/a%2Fb;c/?k2=1#k=2", http.Header{},
 			"http://api.test/a%2Fb;c/?k2=1&k=" + escaped + "#k=2", http.Header{}},
 		{"your own", func(req *http.Request, secret string) { req.SetBasicAuth("key", secret) }, "http://api.test/", http.Header{}, "http://api.test/",
 			http.Header{"Authorization": {"Basic a2V5OnMzY3ImdD0vw6QrICU="}}},

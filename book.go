@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
-	"github.com/ration-go/ration/internal/memstore"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -21,7 +20,7 @@ const askAgain = 4
 // ask asks the store once, and again after what it has lost is mended.
 func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
 	b := w.budget
-	forgets := b.forgets()
+	forgets := b.canLoseLogs()
 	var (
 		err   error
 		asked time.Time
@@ -31,16 +30,12 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
 			asked = time.Now()
 		}
 		if forgets {
-			b.reckon(r, asked)
+			b.stampRequest(r, asked)
 		}
 		if left == 1 {
 			r.Expect = time.Time{} // the way is too slow to compare clocks over
 		}
-		if memory, is := b.Store.(*memstore.MemoryStore); is {
-			err = memory.BookValue(ctx, r, &w.booking)
-		} else {
-			w.booking, err = b.Store.Book(ctx, *r)
-		}
+		w.booking, err = b.Store.Book(ctx, *r)
 		if err == nil && w.booking.Ahead {
 			r.Ahead = b.compare(w.booking.Now)
 			continue
@@ -59,14 +54,14 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
 		w.booking = store.Booking{ID: r.ID, Budget: r.Budget}
 		return err
 	}
-	at := w.accounts.Find(w.booking.Account)
+	at := w.accounts.Index(w.booking.Account)
 	if at < 0 {
 		return &store.StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("account %q was not asked for", w.booking.Account)}
 	}
 	// The wait is counted from where the store's clock stood at the latest, so that the
 	// caller does not leave before its slot; how late it left at the most, from where it
-	// stood at the soonest. A MemoryStore tells when it was.
-	arrived := w.booking.Read
+	// stood at the soonest. A Store tells when it was.
+	arrived := w.booking.ReadAt
 	if arrived.IsZero() {
 		arrived = time.Now()
 		w.soonest, w.due = b.clocks.Place(w.booking.Now, asked, arrived)
@@ -77,22 +72,22 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
 		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
 	}
 	b.answered(ctx, &w.booking, w.accounts, at, arrived)
-	w.newest = max(w.newest, w.booking.Ruling.Revision)
+	w.newest = max(w.newest, w.booking.Effective.Revision)
 	return nil
 }
 
 func (w *waiter) request(longest time.Duration) store.BookRequest {
 	b := w.budget
 	w.newest = b.newest()
-	return store.BookRequest{ID: store.NewBookingID(), Budget: b.Name, Accounts: w.accounts, Scopes: w.demand.scopes,
-		Keep: w.demand.keep, Revision: w.revision, Cost: w.cost, MaxWait: longest, Now: b.clock()}
+	return store.BookRequest{ID: store.NewBookingID(), Budget: b.Name, Accounts: w.accounts, Scopes: w.options.scopes,
+		Reserve: w.options.keep, Revision: w.revision, Cost: w.cost, MaxWait: longest, Now: b.clock()}
 }
 
 // persist asks until the store answers. It asks with the same ID for as long as
 // the store is sure to know it, so that an answer that was lost is found again.
 func (w *waiter) persist(ctx context.Context, r store.BookRequest, err error) error {
 	const sameID = 30 * time.Second
-	patience := w.budget.Patience
+	patience := w.budget.RetryStoreFor
 	if patience == 0 {
 		patience = defaultPatience
 	}
@@ -123,77 +118,77 @@ func (w *waiter) persist(ctx context.Context, r store.BookRequest, err error) er
 	return nil
 }
 
-// A demand is what one caller asks for, beside its cost.
-type demand struct {
+// A bookOptions is what one caller asks for, beside its cost.
+type bookOptions struct {
 	scopes []string
 	keep   int // in thousandths
 }
 
-// An asking is what a context asks for: one value, because a request looks for it.
-type asking struct {
-	scopes []string
-	keep   float64
-	cost   int
-	keeps  bool // keep is said
-	costs  bool // cost is said
+// An requestOptions is what a context asks for: one value, because a request looks for it.
+type requestOptions struct {
+	scopes     []string
+	reserve    float64
+	cost       int
+	hasReserve bool // keep is said
+	hasCost    bool // cost is said
 }
 
-type askingKey struct{}
+type requestOptionsKey struct{}
 
-// askingOf returns what the context asks for; nil: nothing.
-func askingOf(ctx context.Context) *asking {
-	a, _ := ctx.Value(askingKey{}).(*asking)
+// requestOptionsOf returns what the context asks for; nil: nothing.
+func requestOptionsOf(ctx context.Context) *requestOptions {
+	a, _ := ctx.Value(requestOptionsKey{}).(*requestOptions)
 	return a
 }
 
 // with returns a context that asks for something more.
-func with(ctx context.Context, set func(*asking)) context.Context {
-	var a asking
-	if known := askingOf(ctx); known != nil {
+func with(ctx context.Context, set func(*requestOptions)) context.Context {
+	var a requestOptions
+	if known := requestOptionsOf(ctx); known != nil {
 		a = *known
 	}
 	set(&a)
-	return context.WithValue(ctx, askingKey{}, &a)
+	return context.WithValue(ctx, requestOptionsKey{}, &a)
 }
 
 // WithScopes returns a context whose requests have the scopes, and no others: a
 // limit whose Scope is one of them covers them too.
 func WithScopes(ctx context.Context, scopes ...string) context.Context {
-	return with(ctx, func(a *asking) { a.scopes = slices.Clone(scopes) })
+	return with(ctx, func(a *requestOptions) { a.scopes = slices.Clone(scopes) })
 }
 
-// WithKeep returns a context whose requests leave a share of every limit, from 0
-// to 0.999, to requests that keep less back, in place of [Budget.Keep].
-func WithKeep(ctx context.Context, share float64) context.Context {
-	return with(ctx, func(a *asking) { a.keep, a.keeps = share, true })
+// WithReserve returns a context whose requests leave a share of every limit, from 0
+// to 0.999, to requests that keep less back, in place of [Budget.Reserve].
+func WithReserve(ctx context.Context, share float64) context.Context {
+	return with(ctx, func(a *requestOptions) { a.reserve, a.hasReserve = share, true })
 }
 
 // WithCost returns a context whose requests cost so many units when a
 // [Transport] sends them, in place of what Transport.Cost says.
 func WithCost(ctx context.Context, units int) context.Context {
-	return with(ctx, func(a *asking) { a.cost, a.costs = units, true })
+	return with(ctx, func(a *requestOptions) { a.cost, a.hasCost = units, true })
 }
 
-// demand returns what the context asks for.
-func (b *Budget) demand(ctx context.Context) (demand, error) {
+// bookOptions returns what the context asks for.
+func (b *Budget) bookOptions(ctx context.Context) (bookOptions, error) {
 	if b == nil {
-		return demand{}, b.check()
+		return bookOptions{}, b.check()
 	}
-	var d demand
-	share := b.Keep
-	if a := askingOf(ctx); a != nil {
+	var d bookOptions
+	share := b.Reserve
+	if a := requestOptionsOf(ctx); a != nil {
 		d.scopes = a.scopes
-		if a.keeps {
-			share = a.keep
+		if a.hasReserve {
+			share = a.reserve
 		}
 	}
 	for _, scope := range d.scopes {
 		if !limit.ValidScope(scope) {
-			return demand{}, fmt.Errorf("ration: scope %q: it must be 1 to 32 letters, digits, '-', '_' and '.'", scope)
+			return bookOptions{}, fmt.Errorf("ration: scope %q: it must be 1 to 32 letters, digits, '-', '_' and '.'", scope)
 		}
 	}
 	if !(share >= 0 && share <= 0.999) {
-		return demand{}, fmt.Errorf("ration: Keep is %v: it must be from 0 to 0.999", share)
+		return bookOptions{}, fmt.Errorf("ration: Keep is %v: it must be from 0 to 0.999", share)
 	}
 	d.keep = int(math.Ceil(share*1000 - 1e-9))
 	return d, nil
@@ -235,10 +230,10 @@ func (g Grant) Cancel(ctx context.Context) error {
 	if g.budget == nil {
 		return nil
 	}
-	return g.budget.handBack(ctx, g.booking(), g.accounts)
+	return g.budget.cancel(ctx, g.booking(), g.accounts)
 }
 
-// handBack hands back a grant on which nothing was sent.
+// cancel hands back a grant on which nothing was sent.
 func (g *Grant) handBack() { g.budget.handBackSoon(g.booking(), g.accounts) }
 
 // left corrects the log if the call left more than once, or so much later than its
@@ -247,7 +242,7 @@ func (g *Grant) handBack() { g.budget.handBackSoon(g.booking(), g.accounts) }
 // left, and its slot handed back in the same step. If the store fails the slot
 // stands, and Margin is what is left between the two calls.
 func (g Grant) left(ctx context.Context, at time.Time, times int) {
-	account := &g.accounts.List[g.accounts.Find(g.account)]
+	account := &g.accounts.List[g.accounts.Index(g.account)]
 	after, tolerance := at.Sub(g.soonest), account.Tolerance()
 	b, instead := g.budget, g.booking()
 	if tolerance == 0 || after <= tolerance {
@@ -264,22 +259,22 @@ func (g Grant) left(ctx context.Context, at time.Time, times int) {
 	// The one that hands the slot back comes last: until then both count.
 	charged := append(slices.Clone(g.accounts.Shared()), *account)
 	for i, account := range charged {
-		r := store.EnterRequest{ID: store.NewBookingID(), Budget: b.Name, Account: account, Scopes: g.scopes,
+		r := store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: account, Scopes: g.scopes,
 			Spent: []store.Spending{spent}, Now: b.clock()}
 		if i == len(charged)-1 {
-			r.Instead = instead
+			r.Replaces = instead
 		}
-		if err := b.Store.Enter(ctx, r); err != nil {
+		if err := b.Store.Record(ctx, r); err != nil {
 			return
 		}
 	}
-	if !b.forgets() {
+	if !b.canLoseLogs() {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.own.remove(instead, g.accounts.Shared())
+	b.journal.remove(instead, g.accounts.Shared())
 	for _, account := range charged {
-		b.own.add(&account, &store.Booking{Slot: spent.Slot, Now: g.now, Cost: spent.Cost}, spent.Slot)
+		b.journal.add(&account, &store.Booking{Slot: spent.Slot, Now: g.now, Cost: spent.Cost}, spent.Slot)
 	}
 }

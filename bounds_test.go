@@ -13,6 +13,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 )
 
 // What one script does is bounded by counting, whatever there is to do: a command of
@@ -90,28 +91,28 @@ func TestManySpendingsAreEnteredInParts(t *testing.T) {
 		d.budget = redistest.Name(t)
 		a := listOf(t, 1, ration.PerHour(5000).Using(log))
 		instead := d.book(t, a, 3)
-		r := ration.EnterRequest{
-			ID: ration.NewBookingID(), Budget: d.budget, Account: a.At(0), Now: d.now, Instead: instead,
+		r := store.RecordRequest{
+			ID: store.NewBookingID(), Budget: d.budget, Account: a.At(0), Now: d.now, Replaces: instead,
 			// Half of what is to be entered is known to have been spent by then.
-			Total: ration.Spending{Slot: d.now.Add(-30 * time.Minute), Cost: 700},
+			Total: store.Spending{Slot: d.now.Add(-30 * time.Minute), Cost: 700},
 		}
 		for i := range 1000 {
-			r.Spent = append(r.Spent, ration.Spending{Slot: d.now.Add(time.Duration(i-1000) * 3600 * time.Millisecond), Cost: 1})
+			r.Spent = append(r.Spent, store.Spending{Slot: d.now.Add(time.Duration(i-1000) * 3600 * time.Millisecond), Cost: 1})
 		}
 		used := func() int {
-			usage, err := d.store.Usage(t.Context(), ration.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
+			usage, err := d.store.Usage(t.Context(), store.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
 			require.NoError(t, err)
 			return usage[0].Limits[0].Used
 		}
 		require.Equal(t, 3, used())
 		count.take()
-		require.NoError(t, d.store.Enter(t.Context(), r))
+		require.NoError(t, d.store.Record(t.Context(), r))
 		scripts, most := count.take()
 		require.Equal(t, 20, scripts)
 		require.Less(t, most, 500)
 		once := used()
 		require.Equal(t, 700+499+3, once, "the units known and those since, and what was handed back, which still counts behind others")
-		require.NoError(t, d.store.Enter(t.Context(), r))
+		require.NoError(t, d.store.Record(t.Context(), r))
 		require.Equal(t, once, used(), "to enter twice is to enter once")
 	}
 }
@@ -130,9 +131,9 @@ func TestAPoolIsLookedAtInParts(t *testing.T) {
 	for i := range tokens {
 		list = append(list, ration.Account{ID: fmt.Sprintf("token-%04d", (i*7)%tokens), Limits: []ration.Limit{ration.PerHour(3), ration.PerDay(40 + i%3)}})
 	}
-	a, err := ration.NewAccounts(list...)
+	a, err := store.NewAccounts(list...)
 	require.NoError(t, err)
-	book := func(cost int) (ration.Booking, int) {
+	book := func(cost int) (store.Booking, int) {
 		t.Helper()
 		r := d.request(a, cost)
 		want, err := memory.Book(t.Context(), r)
@@ -150,10 +151,10 @@ func TestAPoolIsLookedAtInParts(t *testing.T) {
 
 	// All are spent, at instants of their own, and nothing of that is in the index.
 	for i, account := range list {
-		r := ration.EnterRequest{ID: ration.NewBookingID(), Budget: d.budget, Account: account, Now: d.now,
-			Spent: []ration.Spending{{Slot: d.now.Add(-time.Duration(1+(i*31)%tokens) * time.Second), Cost: 1}, {Slot: d.now.Add(-time.Second / 2), Cost: 2}}}
-		for _, store := range []ration.Store{memory, d.store} {
-			require.NoError(t, store.Enter(t.Context(), r))
+		r := store.RecordRequest{ID: store.NewBookingID(), Budget: d.budget, Account: account, Now: d.now,
+			Spent: []store.Spending{{Slot: d.now.Add(-time.Duration(1+(i*31)%tokens) * time.Second), Cost: 1}, {Slot: d.now.Add(-time.Second / 2), Cost: 2}}}
+		for _, kept := range []ration.Store{memory, d.store} {
+			require.NoError(t, kept.Record(t.Context(), r))
 		}
 	}
 	d.now = d.now.Add(time.Second)
@@ -168,10 +169,10 @@ func TestAPoolIsLookedAtInParts(t *testing.T) {
 	require.Greater(t, scripts, 5)
 
 	// What is handed back is found again.
-	for _, store := range []ration.Store{memory, d.store} {
-		cancelled, err := store.Book(t.Context(), d.request(a, 1))
+	for _, kept := range []ration.Store{memory, d.store} {
+		cancelled, err := kept.Book(t.Context(), d.request(a, 1))
 		require.NoError(t, err)
-		require.NoError(t, store.Cancel(t.Context(), ration.CancelRequest{Booking: cancelled, Accounts: a, Now: d.now}))
+		require.NoError(t, kept.Cancel(t.Context(), store.CancelRequest{Booking: cancelled, Accounts: a, Now: d.now}))
 	}
 	count.take()
 	book(1)
@@ -186,10 +187,10 @@ func TestLimitsThatDifferAreToldOfAfterALongSearch(t *testing.T) {
 	for i := range 1_300 {
 		ours = append(ours, ration.Account{ID: fmt.Sprintf("token-%d", i+1), Limits: []ration.Limit{ration.PerHour(1)}})
 	}
-	theirs, err := ration.NewAccounts(ration.Account{ID: "token-0", Limits: []ration.Limit{ration.PerHour(4)}})
+	theirs, err := store.NewAccounts(ration.Account{ID: "token-0", Limits: []ration.Limit{ration.PerHour(4)}})
 	require.NoError(t, err)
 	d.book(t, theirs, 1)
-	a, err := ration.NewAccounts(ours...)
+	a, err := store.NewAccounts(ours...)
 	require.NoError(t, err)
 	_, err = d.store.Book(t.Context(), d.request(a, 1))
 	require.NoError(t, err, "others take it")
@@ -206,7 +207,7 @@ func TestLimitsThatDifferAreToldOfAfterALongSearch(t *testing.T) {
 type scopedDesk struct {
 	*redisDesk
 	memory *ration.MemoryStore
-	a      *ration.Accounts
+	a      *store.Accounts
 }
 
 func newScopedDesk(t *testing.T, d *redisDesk, all, each ration.Limit) *scopedDesk {
@@ -215,7 +216,7 @@ func newScopedDesk(t *testing.T, d *redisDesk, all, each ration.Limit) *scopedDe
 		each.Scope = strconv.Itoa(i)
 		limits = append(limits, each)
 	}
-	a, err := ration.NewAccounts(ration.Account{ID: "scoped", Limits: limits})
+	a, err := store.NewAccounts(ration.Account{ID: "scoped", Limits: limits})
 	require.NoError(t, err)
 	return &scopedDesk{d, new(ration.MemoryStore), a}
 }
@@ -224,7 +225,7 @@ func newScopedDesk(t *testing.T, d *redisDesk, all, each ration.Limit) *scopedDe
 func (d *scopedDesk) book(t *testing.T, set, cost, keep int) {
 	t.Helper()
 	r := d.request(d.a, cost)
-	r.Keep = keep
+	r.Reserve = keep
 	for i := range 6 {
 		if set>>i&1 == 1 {
 			r.Scopes = append(r.Scopes, strconv.Itoa(i))
@@ -267,7 +268,7 @@ func TestAnAccountOfManyRunsIsToldOfInParts(t *testing.T) {
 		d.now = d.now.Add(3 * time.Millisecond)
 	}
 	count.take()
-	r := ration.UsageRequest{Budget: d.budget, Accounts: d.a, Now: d.now}
+	r := store.UsageRequest{Budget: d.budget, Accounts: d.a, Now: d.now}
 	got, err := d.store.Usage(t.Context(), r)
 	require.NoError(t, err)
 	scripts, most := count.take()
@@ -307,13 +308,13 @@ func TestManySubWindowsAreFewFields(t *testing.T) {
 	d := newRedisDesk(t)
 	limit := ration.Limit{Max: 1_000, Window: time.Hour, Algorithm: ration.SubWindows, Resolution: 3600 * time.Millisecond}
 	a := listOf(t, 1, limit)
-	r := ration.EnterRequest{ID: ration.NewBookingID(), Budget: d.budget, Account: a.At(0), Now: d.now}
+	r := store.RecordRequest{ID: store.NewBookingID(), Budget: d.budget, Account: a.At(0), Now: d.now}
 	for i := range 999 {
-		r.Spent = append(r.Spent, ration.Spending{Slot: d.now.Add(time.Duration(i-999) * 3600 * time.Millisecond), Cost: 1})
+		r.Spent = append(r.Spent, store.Spending{Slot: d.now.Add(time.Duration(i-999) * 3600 * time.Millisecond), Cost: 1})
 	}
-	require.NoError(t, d.store.Enter(t.Context(), r))
+	require.NoError(t, d.store.Record(t.Context(), r))
 	d.book(t, a, 1)
-	usage, err := d.store.Usage(t.Context(), ration.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
+	usage, err := d.store.Usage(t.Context(), store.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
 	require.NoError(t, err)
 	require.Equal(t, 1_000, usage[0].Limits[0].Used)
 	fields, err := d.client.HLen(t.Context(), "ration:v1:{"+d.budget+"}:acct:"+a.At(0).ID).Result()

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ration-go/ration/internal/clock"
 	"github.com/ration-go/ration/internal/cooldown"
-	"github.com/ration-go/ration/internal/memstore"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 	"golang.org/x/sync/singleflight"
@@ -35,7 +34,7 @@ type Budget struct {
 	Limits []limit.Limit
 	// Revision is that of the limits. Where workers of a fleet have different
 	// limits for an account those of the highest revision rule, and workers with
-	// others keep them and are told by a [Notice]. Different limits of one
+	// others keep them and are told by a [Event]. Different limits of one
 	// revision are a [*LimitsError]. From 0.
 	Revision int
 	// Shared are accounts that every request is charged to beside its token's,
@@ -47,8 +46,8 @@ type Budget struct {
 	// 80 % of any window, and a caller that keeps nothing back overtakes those of
 	// it that wait, in the fifth that is left. Either gets a slot when it books,
 	// which nobody takes away. [WithKeep] says otherwise for one request.
-	Keep float64
-	// Store keeps the logs: a *RedisStore for a fleet, a *MemoryStore for one
+	Reserve float64
+	// Store keeps the logs: a *RedisStore for a fleet, a *Store for one
 	// process. Required: there is no default, because a store that is not
 	// shared would overspend in silence.
 	Store store.Store
@@ -69,43 +68,43 @@ type Budget struct {
 	// not answer before they return an error that matches ErrStoreUnavailable.
 	// Nothing is sent meanwhile. Zero: 30 s, or what the context allows.
 	// Negative: they ask once.
-	Patience time.Duration
+	RetryStoreFor time.Duration
 
-	// Outage is what happens while the store does not answer. Zero: HoldBack,
+	// Outage is what happens while the store does not answer. Zero: FailClosed,
 	// nothing is sent.
 	Outage Outage
 	// Noticed, unless it is nil, is called when the store went down or came
 	// back, lost a log, or had its clock set. It must not block.
-	Noticed func(Notice)
+	OnEvent func(Event)
 
 	now func() time.Time // stands for the store's clock in tests; nil: none
 
-	out     outage
-	asking  singleflight.Group
-	rules   atomic.Pointer[rules]                 // in place of Limits and Revision; nil: they stand
-	heard   atomic.Int64                          // the highest revision of the fleet's
-	latest  atomic.Pointer[single]                // of singles
-	version atomic.Int64                          // known.Version
-	matters atomic.Pointer[cooldown.NarrowPauses] // of known; nil: there are none
-	asides  atomic.Pointer[map[string]TokenAside] // of known, by the token's ID
-	clocks  clock.StoreClock
-	tellers sync.Map    // of *teller, by account
-	telling atomic.Bool // whether there are any
+	out            outage
+	refreshing     singleflight.Group
+	limitRules     atomic.Pointer[rules]                       // in place of Limits and Revision; nil: they stand
+	newestRevision atomic.Int64                                // the highest revision of the fleet's
+	latest         atomic.Pointer[single]                      // of singles
+	version        atomic.Int64                                // known.Version
+	keyPauses      atomic.Pointer[cooldown.KeyPauses]          // of known; nil: there are none
+	quarantined    atomic.Pointer[map[string]QuarantinedToken] // of known, by the token's ID
+	clocks         clock.Clock
+	reconcilers    sync.Map    // of *teller, by account
+	reconciles     atomic.Bool // whether there are any
 
-	mu      sync.Mutex         // protects all below
-	changed chan struct{}      // closed when rules change; nil: nobody waits for it
-	ruled   map[string]ruled   // the limits that were last told to rule, by account
-	singles map[string]*single // by the token's ID
-	known   store.Status
-	seen    time.Time // when known was last confirmed, on this process's clock
-	told    time.Time // when the store was last told of this worker, likewise
-	mended  time.Time // the Status.Lost up to which own was entered again
-	own     ledger
-	void    time.Time       // bookings made before it and ahead of it are void
-	worker  store.BookingID // this budget value, among the fleet's
-	last    time.Time       // the Now of the latest booking
-	answer  time.Time       // the Now of the latest answer
-	arrived time.Time       // when that answer came, on this process's clock
+	mu            sync.Mutex         // protects all below
+	changed       chan struct{}      // closed when rules change; nil: nobody waits for it
+	effective     map[string]ruled   // the limits that were last told to rule, by account
+	singles       map[string]*single // by the token's ID
+	known         store.Status
+	confirmedAt   time.Time // when known was last confirmed, on this process's clock
+	heartbeatAt   time.Time // when the store was last told of this worker, likewise
+	recoveredUpTo time.Time // the Status.Lost up to which own was entered again
+	journal       journal
+	voidBefore    time.Time       // bookings made before it and ahead of it are void
+	worker        store.BookingID // this budget value, among the fleet's
+	last          time.Time       // the Now of the latest booking
+	answer        time.Time       // the Now of the latest answer
+	arrived       time.Time       // when that answer came, on this process's clock
 }
 
 const defaultPatience = 30 * time.Second
@@ -118,7 +117,7 @@ const defaultPatience = 30 * time.Second
 // while it waits, and its slot then goes to another caller; and a [*StoreError]
 // if the store does not answer. A cost that no limit ever admits is an error.
 func (b *Budget) Wait(ctx context.Context, t Token, cost int) (g Grant, err error) {
-	if accounts, revision, err := b.accountsOf(&t); err == nil && b.atOnce(ctx, accounts, revision, cost, &g) {
+	if accounts, revision, err := b.accountsOf(&t); err == nil && b.tryFastPath(ctx, accounts, revision, cost, &g) {
 		g.Token = t
 		return g, nil
 	}
@@ -133,7 +132,7 @@ func (b *Budget) Wait(ctx context.Context, t Token, cost int) (g Grant, err erro
 // books nothing and returns an [*ExhaustedError] that says when the next slot
 // is. It never waits for a slot, and for the store only for one answer.
 func (b *Budget) Try(ctx context.Context, t Token, cost int) (g Grant, err error) {
-	if accounts, revision, err := b.accountsOf(&t); err == nil && b.atOnce(ctx, accounts, revision, cost, &g) {
+	if accounts, revision, err := b.accountsOf(&t); err == nil && b.tryFastPath(ctx, accounts, revision, cost, &g) {
 		g.Token = t
 		return g, nil
 	}
@@ -235,19 +234,19 @@ func (b *Budget) clock() time.Time {
 	return b.now()
 }
 
-// reckonedNow returns the store's clock as it must stand by now, or zero if it
+// estimatedNow returns the store's clock as it must stand by now, or zero if it
 // never answered. It needs mu.
-func (b *Budget) reckonedNow() time.Time {
+func (b *Budget) estimatedNow() time.Time {
 	if b.answer.IsZero() {
 		return b.clock()
 	}
 	return b.answer.Add(time.Since(b.arrived))
 }
 
-// handBack hands a booking back to the store that it was booked in.
-func (b *Budget) handBack(ctx context.Context, booking store.Booking, accounts *store.Accounts) error {
+// cancel hands a booking back to the store that it was booked in.
+func (b *Budget) cancel(ctx context.Context, booking store.Booking, accounts *store.Accounts) error {
 	b.mu.Lock()
-	b.own.remove(booking, accounts.Shared())
+	b.journal.remove(booking, accounts.Shared())
 	b.mu.Unlock()
 	if !booking.Away {
 		return b.Store.Cancel(ctx, store.CancelRequest{Booking: booking, Accounts: accounts, Now: b.clock()})
@@ -263,22 +262,25 @@ func (b *Budget) handBack(ctx context.Context, booking store.Booking, accounts *
 
 // Most bookings of a crawler that has quota left are of one token, in logs, and may
 // leave at once; in memory they take as long as reading two clocks. What follows is
-// the way of a waiter through MemoryStore.book with all left out that has nothing
+// the way of a waiter through Store.Book with all left out that has nothing
 // to do for such a booking. Where it has, nothing is changed and the long way is
 // taken, from its beginning.
 
-// atOnce grants cost units of the accounts if that is all there is to do, and
+// tryFastPath grants cost units of the accounts if that is all there is to do, and
 // reports whether it did. The grant lacks its token.
-func (b *Budget) atOnce(ctx context.Context, accounts *store.Accounts, revision, cost int, g *Grant) bool {
-	memory, is := b.Store.(*memstore.MemoryStore)
-	var got memstore.Immediate
-	if !is || b.now != nil || b.Outage != HoldBack || b.Keep != 0 || len(accounts.List) > 1 || len(accounts.SharedValue) > 0 {
+func (b *Budget) tryFastPath(ctx context.Context, accounts *store.Accounts, revision, cost int, g *Grant) bool {
+	immediate, is := b.Store.(store.ImmediateBooker)
+	if !is || b.now != nil || b.Outage != FailClosed || b.Reserve != 0 || len(accounts.List) > 1 || len(accounts.SharedValue) > 0 {
 		return false
 	}
-	if askingOf(ctx) != nil || ctx.Err() != nil || !memory.AtOnce(b.Name, accounts, revision, cost, b.version.Load(), &got) {
+	if requestOptionsOf(ctx) != nil || ctx.Err() != nil {
 		return false
 	}
-	g.id, g.account, g.entry, g.now, g.soonest, g.Slot = got.Id, got.Account, got.Entry, got.Slot, got.Read, got.Slot
+	got, booked := immediate.BookNow(store.ImmediateRequest{Budget: b.Name, Accounts: accounts, Cost: cost, Revision: revision, Version: b.version.Load()})
+	if !booked {
+		return false
+	}
+	g.id, g.account, g.entry, g.now, g.soonest, g.Slot = got.ID, got.Account, got.Entry, got.Slot, got.ReadAt, got.Slot
 	g.Cost, g.budget, g.accounts = cost, b, accounts
 	return true
 }

@@ -9,43 +9,43 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// hear reads what an answer says, and lets the fleet know.
-func (t *Transport) hear(resp *http.Response, grant Grant) provider.Feedback {
+// handleResponse reads what an answer says, and lets the fleet know.
+func (t *Transport) handleResponse(resp *http.Response, grant Grant) provider.Feedback {
 	arrived := time.Now()
 	f := t.provider().ReadResponse(resp, arrived)
 	way := wayOf(resp)
 	way.feedback = &f
-	if f.Refused && t.Refused != nil {
-		t.Refused(resp, grant)
+	if f.Refused && t.OnRefusal != nil {
+		t.OnRefusal(resp, grant)
 	}
-	way.back(t.tell(resp.Request, &f, grant))
+	way.back(t.reconcile(resp.Request, &f, grant))
 	return f
 }
 
-// silence pauses, in the whole fleet, what an answer is about, and reports whether the
+// pauseTarget pauses, in the whole fleet, what an answer is about, and reports whether the
 // store knows.
-func (t *Transport) silence(req *http.Request, f *provider.Feedback, grant Grant, length time.Duration) bool {
+func (t *Transport) pauseTarget(req *http.Request, f *provider.Feedback, grant Grant, length time.Duration) bool {
 	if length = min(length, t.maxPause()).Truncate(time.Microsecond); length <= 0 {
 		return true
 	}
 	ctx, stop := soon(req.Context())
 	defer stop()
 	b := t.Pool.budget
-	far := cooldown.ReachOf(cooldown.ScopeOf(f, t.provider().Scope), req, f.Object, grant.scopes, b.sharedScopes())
+	far := cooldown.TargetOf(cooldown.ScopeOf(f, t.provider().Scope), req, f.Object, grant.scopes, b.sharedScopes())
 	if f.Reason == provider.ReasonOverload && f.Scope == "" {
-		far = cooldown.Reach{Matters: []cooldown.Matter{cooldown.EndpointOf(req)}}
+		far = cooldown.Target{Keys: []cooldown.Key{cooldown.EndpointKey(req)}}
 	}
-	if len(far.Matters) > 0 {
+	if len(far.Keys) > 0 {
 		account := ""
 		if far.Account {
 			account = grant.account
 		}
-		for _, m := range far.Matters {
-			b.pauseHere(ctx, m.PauseID(account), length)
+		for _, m := range far.Keys {
+			b.pauseLocally(ctx, m.PauseID(account), length)
 		}
 		return true
 	}
-	spread := apart(grant.accounts.List[grant.accounts.Find(grant.account)])
+	spread := apart(grant.accounts.List[grant.accounts.Index(grant.account)])
 	accounts := far.Shared
 	switch {
 	case far.Account:
@@ -71,24 +71,24 @@ func apart(a store.Account) time.Duration {
 	return least.Truncate(time.Microsecond)
 }
 
-// setAside keeps a token from being used, in the whole fleet.
-func (t *Transport) setAside(req *http.Request, grant Grant, reason provider.Reason, length time.Duration) {
-	t.Pool.setAside(req.Context(), grant.Token, reason, length)
+// quarantine keeps a token from being used, in the whole fleet.
+func (t *Transport) quarantine(req *http.Request, grant Grant, reason provider.Reason, length time.Duration) {
+	t.Pool.quarantine(req.Context(), grant.Token, reason, length)
 }
 
-// strike takes in that a token is not authorised, and no more. It is set aside for longer
+// countUnauthorized takes in that a token is not authorised, and no more. It is set aside for longer
 // each time.
-func (t *Transport) strike(req *http.Request, grant Grant) {
-	t.Pool.strikeAndSetAside(req.Context(), grant.Token, func(strikes int) time.Duration {
+func (t *Transport) countUnauthorized(req *http.Request, grant Grant) {
+	t.Pool.countFailureAndQuarantine(req.Context(), grant.Token, func(strikes int) time.Duration {
 		return min(t.probeEvery(), firstProbe<<min(strikes-2, 16))
 	})
 }
 
-// speaks reports whether there is something to be read in an answer. Most say nothing
+// needsReading reports whether there is something to be read in an answer. Most say nothing
 // of quotas.
-func (t *Transport) speaks(resp *http.Response) bool {
+func (t *Transport) needsReading(resp *http.Response) bool {
 	p := t.provider()
-	return resp.StatusCode >= 400 || p.InBody || t.Pool.doubts.Load() || p.Mentioned(resp.Header)
+	return resp.StatusCode >= 400 || p.ReadBody || t.Pool.hasSuspects.Load() || p.MentionsLimits(resp.Header)
 }
 
 func (t *Transport) provider() *provider.Provider {

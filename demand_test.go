@@ -191,7 +191,7 @@ func TestWhoKeepsLessOvertakesWhoKeepsMore(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 10, Window: 10 * time.Second}}
 		backfill := peer(b)
-		backfill.Keep = 0.2
+		backfill.Reserve = 0.2
 		token, begun := ration.NewToken("a"), time.Now()
 		var wait sync.WaitGroup
 		var last atomic.Int64
@@ -213,10 +213,10 @@ func TestWhoKeepsLessOvertakesWhoKeepsMore(t *testing.T) {
 		// All of it is there for who keeps nothing back.
 		time.Sleep(10 * time.Second)
 		for range 10 {
-			_, err := b.Try(ration.WithKeep(t.Context(), 0), token, 1)
+			_, err := b.Try(ration.WithReserve(t.Context(), 0), token, 1)
 			require.NoError(t, err)
 		}
-		_, err := backfill.Try(ration.WithKeep(t.Context(), 0), token, 1)
+		_, err := backfill.Try(ration.WithReserve(t.Context(), 0), token, 1)
 		require.ErrorIs(t, err, ration.ErrExhausted)
 	})
 }
@@ -224,10 +224,10 @@ func TestWhoKeepsLessOvertakesWhoKeepsMore(t *testing.T) {
 func TestKeepMustBeAShare(t *testing.T) {
 	b := newBudget(ration.PerHour(5))
 	for _, share := range []float64{-0.1, 1, 7, nan()} {
-		_, err := b.Try(ration.WithKeep(t.Context(), share), ration.NewToken("a"), 1)
+		_, err := b.Try(ration.WithReserve(t.Context(), share), ration.NewToken("a"), 1)
 		require.ErrorContains(t, err, "it must be from 0 to 0.999")
 	}
-	b.Keep = 2
+	b.Reserve = 2
 	_, err := ration.NewPool(b, ration.NewToken("a")).Take(t.Context(), 1)
 	require.ErrorContains(t, err, "Keep is 2: it must be from 0 to 0.999")
 	_, err = b.Try(ration.WithScopes(t.Context(), "a scope"), ration.NewToken("a"), 1)

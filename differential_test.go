@@ -12,6 +12,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 )
 
 // The same random bookings, cancellations, pauses and clock readings drive
@@ -246,19 +247,19 @@ func agreeWithAModel(t *testing.T, a ration.Algorithm) {
 // Of more slots that were handed back than are kept the oldest count as spent.
 func TestAtMost512SlotsThatWereHandedBackAreKept(t *testing.T) {
 	t.Parallel()
-	for _, store := range []ration.Store{new(ration.MemoryStore), newRedisDesk(t).store} {
+	for _, kept := range []ration.Store{new(ration.MemoryStore), newRedisDesk(t).store} {
 		d := newRedisDesk(t)
 		a := listOf(t, 1, ration.PerSecond(1))
-		var all []ration.Booking
-		book := func() ration.Booking {
-			b, err := store.Book(t.Context(), d.request(a, 1))
+		var all []store.Booking
+		book := func() store.Booking {
+			b, err := kept.Book(t.Context(), d.request(a, 1))
 			require.NoError(t, err)
 			all = append(all, b)
 			return b
 		}
-		cancel := func(some []ration.Booking) {
+		cancel := func(some []store.Booking) {
 			for _, b := range some {
-				require.NoError(t, store.Cancel(t.Context(), ration.CancelRequest{Booking: b}))
+				require.NoError(t, kept.Cancel(t.Context(), store.CancelRequest{Booking: b}))
 			}
 		}
 		for range 600 {
@@ -273,7 +274,7 @@ func TestAtMost512SlotsThatWereHandedBackAreKept(t *testing.T) {
 		cancel(all[591:600])
 		cancel(all[600:])
 		cancel(all[590:591])
-		usage, err := store.Usage(t.Context(), ration.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
+		usage, err := kept.Usage(t.Context(), store.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
 		require.NoError(t, err)
 		require.Equal(t, forgotten, usage[0].Limits[0].Used)
 	}
@@ -309,8 +310,8 @@ func (w *world) windows(rt *rapid.T) {
 
 // usage demands what is used of every account.
 func (w *world) usage(rt *rapid.T) {
-	for i, store := range w.stores {
-		all, err := store.Usage(rt.Context(), ration.UsageRequest{Budget: w.budget, Accounts: w.all, Now: time.UnixMicro(w.now)})
+	for i, kept := range w.stores {
+		all, err := kept.Usage(rt.Context(), store.UsageRequest{Budget: w.budget, Accounts: w.all, Now: time.UnixMicro(w.now)})
 		require.NoError(rt, err)
 		require.Len(rt, all, w.all.Len())
 		for _, u := range all {
@@ -352,8 +353,8 @@ func (w *world) status(rt *rapid.T) {
 			want[id] = time.UnixMicro(account.silent.until)
 		}
 	}
-	for i, store := range w.stores {
-		s, err := store.Status(rt.Context(), ration.StatusRequest{Budget: w.budget, Now: time.UnixMicro(w.now)})
+	for i, kept := range w.stores {
+		s, err := kept.Status(rt.Context(), store.StatusRequest{Budget: w.budget, Now: time.UnixMicro(w.now)})
 		require.NoError(rt, err)
 		require.True(rt, maps.Equal(want, s.PausedUntil), "%s: %v, not %v", w.names[i], s.PausedUntil, want)
 	}
@@ -368,8 +369,8 @@ func TestStoresChooseAlikeWhenAPauseIsOver(t *testing.T) {
 	accounts := listOf(t, 3, ration.Limit{Max: 4, Window: time.Millisecond, Margin: -1})
 	book := func(cost int) (chosen []string) {
 		r := d.request(accounts, cost)
-		for _, store := range stores {
-			b, err := store.Book(t.Context(), r)
+		for _, kept := range stores {
+			b, err := kept.Book(t.Context(), r)
 			require.NoError(t, err)
 			chosen = append(chosen, b.Account)
 		}
@@ -379,8 +380,8 @@ func TestStoresChooseAlikeWhenAPauseIsOver(t *testing.T) {
 		chosen := book(2)
 		require.Equal(t, chosen[0], chosen[1])
 	}
-	for _, store := range stores {
-		_, err := store.Pause(t.Context(), ration.PauseRequest{Budget: d.budget, Account: accounts.At(0).ID, For: time.Microsecond, Now: d.now})
+	for _, kept := range stores {
+		_, err := kept.Pause(t.Context(), store.PauseRequest{Budget: d.budget, Account: accounts.At(0).ID, For: time.Microsecond, Now: d.now})
 		require.NoError(t, err)
 	}
 	book(1)

@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 // A kindOfWorld bounds what happens in a world.
@@ -31,8 +32,8 @@ type world struct {
 	names  []string
 	budget string
 	model  map[string]*modelAccount
-	all    *ration.Accounts
-	lists  []*ration.Accounts
+	all    *store.Accounts
+	lists  []*store.Accounts
 
 	now    int64
 	latest int64 // the latest that the clock has shown
@@ -53,8 +54,8 @@ func (w *world) mayHaveRemoved() bool { return w.now < w.latest && w.cancelled }
 
 // booked is a booking that was entered.
 type booked struct {
-	request   ration.BookRequest
-	answers   []ration.Booking // one from each store
+	request   store.BookRequest
+	answers   []store.Booking // one from each store
 	call      *modelCall
 	cancelled bool
 }
@@ -65,7 +66,7 @@ func newWorld(rt *rapid.T, kind kindOfWorld, memory, redis ration.Store) *world 
 		kind:   kind,
 		stores: []ration.Store{memory, redis},
 		names:  []string{"memory", "redis"},
-		budget: "world-" + ration.NewBookingID().String(),
+		budget: "world-" + store.NewBookingID().String(),
 		model:  make(map[string]*modelAccount),
 		now:    began,
 		latest: began,
@@ -81,7 +82,7 @@ func newWorld(rt *rapid.T, kind kindOfWorld, memory, redis ration.Store) *world 
 		w.model[account.ID] = &modelAccount{limits: limits}
 	}
 	w.all = accountsOf(rt, list)
-	w.lists = []*ration.Accounts{w.all}
+	w.lists = []*store.Accounts{w.all}
 	for range kind.lists {
 		some := rapid.SliceOfNDistinct(rapid.SampledFrom(list), 1, len(list), func(a ration.Account) string { return a.ID }).Draw(rt, "a list")
 		w.lists = append(w.lists, accountsOf(rt, some))
@@ -89,8 +90,8 @@ func newWorld(rt *rapid.T, kind kindOfWorld, memory, redis ration.Store) *world 
 	return w
 }
 
-func accountsOf(rt *rapid.T, list []ration.Account) *ration.Accounts {
-	a, err := ration.NewAccounts(list...)
+func accountsOf(rt *rapid.T, list []ration.Account) *store.Accounts {
+	a, err := store.NewAccounts(list...)
 	require.NoError(rt, err)
 	return a
 }
@@ -109,7 +110,7 @@ func drawLimits(rt *rapid.T, kind kindOfWorld) []ration.Limit {
 }
 
 // some draws a list of accounts.
-func (w *world) some(rt *rapid.T) *ration.Accounts {
+func (w *world) some(rt *rapid.T) *store.Accounts {
 	return rapid.SampledFrom(w.lists).Draw(rt, "list")
 }
 
@@ -131,7 +132,7 @@ func (w *world) past(rt *rapid.T) *booked {
 
 // offers returns what each account of a list that can take the cost offers, and
 // the earliest slot of all.
-func (w *world) offers(a *ration.Accounts, cost int) (map[string]offer, int64) {
+func (w *world) offers(a *store.Accounts, cost int) (map[string]offer, int64) {
 	all, least := make(map[string]offer), int64(1)<<62
 	for i := range a.Len() {
 		id := a.At(i).ID
@@ -149,7 +150,7 @@ var waits = []struct {
 	says    string
 	longest func(enough time.Duration) time.Duration
 }{
-	{"forever", func(time.Duration) time.Duration { return ration.Forever }},
+	{"forever", func(time.Duration) time.Duration { return store.Forever }},
 	{"not at all", func(time.Duration) time.Duration { return 0 }},
 	{"just enough", func(enough time.Duration) time.Duration { return enough }},
 	{"a microsecond too little", func(enough time.Duration) time.Duration { return max(0, enough-time.Microsecond) }},
@@ -170,12 +171,12 @@ func (w *world) book(rt *rapid.T) {
 }
 
 // bookOne books in both stores and in the model.
-func (w *world) bookOne(rt *rapid.T, accounts *ration.Accounts, cost int, longest func(time.Duration) time.Duration) {
+func (w *world) bookOne(rt *rapid.T, accounts *store.Accounts, cost int, longest func(time.Duration) time.Duration) {
 	offers, least := w.offers(accounts, cost)
 	b := &booked{request: w.request(accounts, cost)}
 	b.request.MaxWait = longest(time.Duration(least-w.now) * time.Microsecond)
-	for _, store := range w.stores {
-		answer, err := store.Book(rt.Context(), b.request)
+	for _, kept := range w.stores {
+		answer, err := kept.Book(rt.Context(), b.request)
 		require.NoError(rt, err)
 		b.answers = append(b.answers, answer)
 	}
@@ -194,7 +195,7 @@ func (w *world) bookOne(rt *rapid.T, accounts *ration.Accounts, cost int, longes
 		// at once of what is handed back by way of another.
 		require.Equal(rt, least, offered.slot, "account %s is not the one that is free first", first.Account)
 	}
-	within := b.request.MaxWait == ration.Forever || offered.slot-w.now <= b.request.MaxWait.Microseconds()
+	within := b.request.MaxWait == store.Forever || offered.slot-w.now <= b.request.MaxWait.Microseconds()
 	require.Equal(rt, within, first.Booked, "a slot in %d µs, a longest wait of %v", offered.slot-w.now, b.request.MaxWait)
 	if first.Booked {
 		b.call = account.book(w.now, cost, offered)
@@ -205,15 +206,15 @@ func (w *world) bookOne(rt *rapid.T, accounts *ration.Accounts, cost int, longes
 	}
 }
 
-func (w *world) request(accounts *ration.Accounts, cost int) ration.BookRequest {
-	return ration.BookRequest{
-		ID: ration.NewBookingID(), Budget: w.budget, Accounts: accounts, Cost: cost,
-		MaxWait: ration.Forever, Now: time.UnixMicro(w.now),
+func (w *world) request(accounts *store.Accounts, cost int) store.BookRequest {
+	return store.BookRequest{
+		ID: store.NewBookingID(), Budget: w.budget, Accounts: accounts, Cost: cost,
+		MaxWait: store.Forever, Now: time.UnixMicro(w.now),
 	}
 }
 
 // same demands the same answer of both stores.
-func (w *world) same(rt *rapid.T, answers []ration.Booking) {
+func (w *world) same(rt *rapid.T, answers []store.Booking) {
 	var said []string
 	for _, a := range answers {
 		said = append(said, fmt.Sprint(a.ID, a.Budget, a.Cost, a.Booked, a.Account, a.Slot.UnixMicro(), a.Now.UnixMicro(), a.Lost, a.Stepped))
@@ -239,12 +240,12 @@ func (w *world) cancelMany(rt *rapid.T) {
 }
 
 func (w *world) handBack(rt *rapid.T, b *booked) {
-	for i, store := range w.stores {
-		r := ration.CancelRequest{Booking: b.answers[i], Accounts: b.request.Accounts, Now: time.UnixMicro(w.now)}
+	for i, kept := range w.stores {
+		r := store.CancelRequest{Booking: b.answers[i], Accounts: b.request.Accounts, Now: time.UnixMicro(w.now)}
 		if len(w.model) == 1 {
 			r.Accounts = nil
 		}
-		require.NoError(rt, store.Cancel(rt.Context(), r))
+		require.NoError(rt, kept.Cancel(rt.Context(), r))
 	}
 	if !b.cancelled && !w.unknown {
 		w.model[b.answers[0].Account].cancel(b.call)
@@ -253,9 +254,9 @@ func (w *world) handBack(rt *rapid.T, b *booked) {
 }
 
 func (w *world) cancelUnknown(rt *rapid.T) {
-	never := ration.Booking{ID: ration.NewBookingID(), Budget: w.budget}
-	for _, store := range w.stores {
-		require.NoError(rt, store.Cancel(rt.Context(), ration.CancelRequest{Booking: never, Accounts: w.some(rt)}))
+	never := store.Booking{ID: store.NewBookingID(), Budget: w.budget}
+	for _, kept := range w.stores {
+		require.NoError(rt, kept.Cancel(rt.Context(), store.CancelRequest{Booking: never, Accounts: w.some(rt)}))
 	}
 }
 
@@ -265,12 +266,12 @@ func (w *world) enter(rt *rapid.T) {
 	model := w.model[account.ID]
 	ago := rapid.Int64Range(-2, w.window(rt)+2).Draw(rt, "how long ago")
 	cost := rapid.IntRange(1, 2*w.kind.most).Draw(rt, "units")
-	id, slot := ration.NewBookingID(), w.now-ago
-	for _, store := range w.stores {
+	id, slot := store.NewBookingID(), w.now-ago
+	for _, kept := range w.stores {
 		for range 2 {
-			require.NoError(rt, store.Enter(rt.Context(), ration.EnterRequest{
+			require.NoError(rt, kept.Record(rt.Context(), store.RecordRequest{
 				ID: id, Budget: w.budget, Account: account, Now: time.UnixMicro(w.now),
-				Spent: []ration.Spending{{Slot: time.UnixMicro(slot), Cost: cost}},
+				Spent: []store.Spending{{Slot: time.UnixMicro(slot), Cost: cost}},
 			}))
 		}
 	}
@@ -291,8 +292,8 @@ func (w *world) owe(rt *rapid.T) {
 	// What had left its window when others were handed back may have been removed: of
 	// an earlier instant less may be known than the model knows, and nothing is owed.
 	early := w.cancelled && slot < w.latest
-	request := ration.OweRequest{Budget: w.budget, Account: w.all.At(i), Slot: time.UnixMicro(slot), Now: time.UnixMicro(w.now)}
-	var want []ration.LimitDebt
+	request := store.ReconcileRequest{Budget: w.budget, Account: w.all.At(i), Slot: time.UnixMicro(slot), Now: time.UnixMicro(w.now)}
+	var want []store.LimitReconciliation
 	most := 0
 	for _, l := range account.limits {
 		had := account.since(slot-l.Window.Microseconds(), w.now) - account.since(w.now, w.now)
@@ -302,14 +303,14 @@ func (w *world) owe(rt *rapid.T) {
 		}
 		request.Counted = append(request.Counted, told)
 		// Of what has left its window no more than Max need be known.
-		want = append(want, ration.LimitDebt{Counted: min(had, l.Max), Owed: max(0, told-had)})
+		want = append(want, store.LimitReconciliation{Counted: min(had, l.Max), Missing: max(0, told-had)})
 		most = max(most, told-had)
 	}
 	if w.unknown || w.mayHaveRemoved() {
 		return
 	}
-	for i, store := range w.stores {
-		debt, err := store.Owe(rt.Context(), request)
+	for i, kept := range w.stores {
+		debt, err := kept.Reconcile(rt.Context(), request)
 		require.NoError(rt, err)
 		for j := range debt.Limits {
 			debt.Limits[j].AtSlot = 0
@@ -338,8 +339,8 @@ func (w *world) silence(rt *rapid.T, id string, silent *modelPause) {
 	length := rapid.Int64Range(1, 2*w.window(rt)).Draw(rt, "length")
 	apart := rapid.Int64Range(0, 2).Draw(rt, "apart") * w.window(rt) / 8
 	until := silent.pause(w.now, length, apart)
-	for _, store := range w.stores {
-		end, err := store.Pause(rt.Context(), ration.PauseRequest{
+	for _, kept := range w.stores {
+		end, err := kept.Pause(rt.Context(), store.PauseRequest{
 			Budget: w.budget, Account: id, For: time.Duration(length) * time.Microsecond,
 			Apart: time.Duration(apart) * time.Microsecond, Now: time.UnixMicro(w.now),
 		})

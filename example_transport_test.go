@@ -11,6 +11,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 // Every process that runs this against the same Redis shares the quota: each
@@ -40,14 +42,14 @@ func ExampleTransport_provider() {
 	}))
 	defer api.Close()
 	store := new(ration.MemoryStore)
-	told := func(n ration.Notice) { fmt.Println(n.Kind, n.Reason) }
+	told := func(n ration.Event) { fmt.Println(n.Kind, n.Reason) }
 
-	github, err := ration.ProviderNamed("github")
+	github, err := presets.Named("github")
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	budget := &ration.Budget{Name: "github", Limits: github.Limits, Store: store, Noticed: told}
+	budget := &ration.Budget{Name: "github", Limits: github.Limits, Store: store, OnEvent: told}
 	pool := ration.NewPool(budget, ration.NewToken("a-revoked-secret"), ration.NewToken("a-good-secret"))
 	client := &http.Client{Transport: &ration.Transport{Pool: pool, Provider: github}}
 
@@ -118,7 +120,7 @@ func ExampleQueryNamed() {
 	defer api.Close()
 	budget := &ration.Budget{Name: "graph", Limits: []ration.Limit{ration.PerHour(200)}, Store: new(ration.MemoryStore)}
 	pool := ration.NewPool(budget, ration.NewToken("a-secret"))
-	client := &http.Client{Transport: &ration.Transport{Pool: pool, Attach: ration.QueryNamed("access_token")}}
+	client := &http.Client{Transport: &ration.Transport{Pool: pool, Attach: provider.QueryNamed("access_token")}}
 
 	resp, err := client.Get(api.URL + "/me?fields=id")
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 // In this file are the faults by which data would be lost or wrong.
@@ -71,13 +72,13 @@ func TestFault39RequestIsUnchangedAfterRoundTrip(t *testing.T) {
 	}
 	for _, row := range []struct {
 		name   string
-		attach ration.Attach
+		attach provider.Attach
 		answer func(int, *http.Request) (*http.Response, error)
 		err    bool
 	}{
 		{"bearer", nil, nil, false},
-		{"header", ration.HeaderNamed("X-Api-Key"), nil, false},
-		{"query", ration.QueryNamed("access_token"), nil, false},
+		{"header", provider.HeaderNamed("X-Api-Key"), nil, false},
+		{"query", provider.QueryNamed("access_token"), nil, false},
 		{"sent again", nil, refuseOnce, false},
 		{"base fails", nil, func(int, *http.Request) (*http.Response, error) { return nil, errors.New("broken") }, true},
 	} {
@@ -144,7 +145,7 @@ func TestFault39BodyIsClosedHoweverTheRequestEnds(t *testing.T) {
 		{name: "the store is down", want: ration.ErrStoreUnavailable, before: func(_ *testing.T, w *judgedWire) {
 			store := &cutStore{Store: w.budget.Store}
 			store.cut.Store(true)
-			w.budget.Store, w.budget.Patience = store, time.Millisecond
+			w.budget.Store, w.budget.RetryStoreFor = store, time.Millisecond
 		}},
 		{name: "the provider hangs up", want: io.EOF, before: func(_ *testing.T, w *judgedWire) {
 			w.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })

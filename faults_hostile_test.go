@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 // In this file is what a hostile provider, or one who stands in its place, may try.
@@ -70,12 +71,12 @@ func newTown(t *testing.T, to string) *town {
 // header it goes, and names it in no Referer.
 func TestFault47RedirectTakesTheTokenNowhereElse(t *testing.T) {
 	const secret = "SECRET+of/47"
-	attaches := map[string]ration.Attach{
+	attaches := map[string]provider.Attach{
 		"bearer": nil,
-		"header": ration.HeaderNamed("X-Api-Key"),
+		"header": provider.HeaderNamed("X-Api-Key"),
 		"cookie": func(req *http.Request, secret string) { req.AddCookie(&http.Cookie{Name: "session", Value: secret}) },
 		"basic":  func(req *http.Request, secret string) { req.SetBasicAuth("key", secret) },
-		"query":  ration.QueryNamed("access_token"),
+		"query":  provider.QueryNamed("access_token"),
 	}
 	forms := []string{secret, url.QueryEscape(secret), base64.StdEncoding.EncodeToString([]byte("key:" + secret))}
 	has := func(seen string) bool {
@@ -179,7 +180,7 @@ func TestFault48HostileHeadersOnTheWire(t *testing.T) {
 				}
 				require.LessOrEqual(t, took, 8*needed+1<<20)
 				if plain != nil {
-					answer := ration.Answer{Status: plain.StatusCode, Header: plain.Header, Arrived: time.Now()}
+					answer := provider.Response{Status: plain.StatusCode, Header: plain.Header, Arrived: time.Now()}
 					require.LessOrEqual(t, allocated(func() { checkBounded(t, meta(t).Read(answer)) }), 8*needed+1<<20)
 				}
 				left, err := budget.Remaining(t.Context(), token)

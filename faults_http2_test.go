@@ -174,7 +174,7 @@ func TestFault42StreamsThatHTTP2SendsAgain(t *testing.T) {
 			budget, token := newBudget(ration.PerHour(100)), ration.NewToken("SECRET")
 			granted := 0
 			client := &http.Client{Transport: &ration.Transport{Base: base, Pool: ration.NewPool(budget, token),
-				Granted: func(*http.Request, ration.Grant) { granted++ }}}
+				OnGrant: func(*http.Request, ration.Grant) { granted++ }}}
 			resp, err := client.Get(url)
 			require.NoError(t, err)
 			require.Equal(t, "HTTP/2.0", resp.Proto)

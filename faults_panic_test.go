@@ -17,7 +17,7 @@ func TestFault39BodyIsClosedWhereTheCallersFunctionPanics(t *testing.T) {
 		"Cost":    func(x *ration.Transport) { x.Cost = func(*http.Request) int { panic("Cost") } },
 		"Scopes":  func(x *ration.Transport) { x.Scopes = func(*http.Request) []string { panic("Scopes") } },
 		"Attach":  func(x *ration.Transport) { x.Attach = func(*http.Request, string) { panic("Attach") } },
-		"Granted": func(x *ration.Transport) { x.Granted = func(*http.Request, ration.Grant) { panic("Granted") } },
+		"Granted": func(x *ration.Transport) { x.OnGrant = func(*http.Request, ration.Grant) { panic("Granted") } },
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := newProvider(nil)
@@ -35,7 +35,7 @@ func TestFault39BodyIsClosedWhereTheCallersFunctionPanics(t *testing.T) {
 		var answers []*body
 		api := newProvider(keepBodies(&answers, refusing(1, "Retry-After", "60")))
 		transport := &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(5)), ration.NewToken("a")),
-			Refused: func(*http.Response, ration.Grant) { panic("Refused") }}
+			OnRefusal: func(*http.Response, ration.Grant) { panic("Refused") }}
 		require.PanicsWithValue(t, "Refused", func() {
 			_, _ = transport.RoundTrip(newRequest(t, http.MethodPost, "http://api.test/", strings.NewReader("content")))
 		})

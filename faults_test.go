@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 // TestFault tests are numbered as the cases of a list of what breaks. In this file are
@@ -206,7 +207,7 @@ func TestFault5RedirectToAnotherHostIsNeitherBookedNorTrusted(t *testing.T) {
 		w := newWire(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, to, http.StatusFound)
 		})
-		for i, attach := range []ration.Attach{nil, ration.HeaderNamed("X-Api-Key"), ration.QueryNamed("access_token")} {
+		for i, attach := range []provider.Attach{nil, provider.HeaderNamed("X-Api-Key"), provider.QueryNamed("access_token")} {
 			client := &http.Client{Transport: &ration.Transport{Base: w.base, Attach: attach, Pool: ration.NewPool(w.budget, w.token)}}
 			resp, err := client.Get(w.URL)
 			require.NoError(t, err)

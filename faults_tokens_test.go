@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 const tokenIsDead = `{"error":"invalid_token","error_description":"The access token was revoked"}`
@@ -24,13 +25,13 @@ const tokenIsDead = `{"error":"invalid_token","error_description":"The access to
 func requireAllAside(t *testing.T, err error, all []ration.Token) map[string]time.Time {
 	t.Helper()
 	require.ErrorIs(t, err, ration.ErrNoToken)
-	none, is := errors.AsType[*ration.TokensError](err)
+	none, is := errors.AsType[*ration.NoTokenError](err)
 	require.True(t, is)
 	require.Equal(t, "test", none.Budget)
 	require.Len(t, none.Tokens, len(all))
 	until := make(map[string]time.Time)
 	for _, aside := range none.Tokens {
-		require.Equal(t, ration.ReasonDeadToken, aside.Reason)
+		require.Equal(t, provider.ReasonDeadToken, aside.Reason)
 		require.True(t, aside.Until.After(time.Now()))
 		require.ErrorContains(t, err, string(aside.Reason))
 		until[aside.ID] = aside.Until

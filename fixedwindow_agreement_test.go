@@ -12,6 +12,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 )
 
 // A fixedWorld is one budget in both stores.
@@ -21,10 +22,10 @@ type fixedWorld struct {
 	revise int
 	now    time.Time
 	latest time.Time
-	booked [][]ration.Booking
+	booked [][]store.Booking
 }
 
-func (w *fixedWorld) accounts(rt *rapid.T) *ration.Accounts {
+func (w *fixedWorld) accounts(rt *rapid.T) *store.Accounts {
 	return accountsOf(rt, []ration.Account{{ID: "a", Limits: w.limits}})
 }
 
@@ -62,21 +63,21 @@ func drawFixedLimits(rt *rapid.T) []ration.Limit {
 
 func (w *fixedWorld) actions(rt *rapid.T) map[string]func(*rapid.T) {
 	book := func(rt *rapid.T) {
-		r := ration.BookRequest{
+		r := store.BookRequest{
 			Budget: w.desks[0].budget, Accounts: w.accounts(rt), Now: w.now, Revision: w.revise,
-			MaxWait: rapid.SampledFrom([]time.Duration{0, time.Hour, ration.Forever, ration.Forever}).Draw(rt, "wait"),
-			Keep:    rapid.SampledFrom([]int{0, 0, 400}).Draw(rt, "keep"),
+			MaxWait: rapid.SampledFrom([]time.Duration{0, time.Hour, store.Forever, store.Forever}).Draw(rt, "wait"),
+			Reserve: rapid.SampledFrom([]int{0, 0, 400}).Draw(rt, "keep"),
 			Scopes:  rapid.SampledFrom([][]string{nil, {"read"}}).Draw(rt, "scopes"),
 		}
 		r.Cost = rapid.IntRange(1, min(3, r.Accounts.MaxCost(r.Scopes...))).Draw(rt, "cost")
 		for range rapid.IntRange(1, 6).Draw(rt, "times") {
-			r.ID = ration.NewBookingID()
-			var both []ration.Booking
+			r.ID = store.NewBookingID()
+			var both []store.Booking
 			w.each(rt, func(_ int, d *fixedDesk) string {
 				b, err := d.store.Book(context.Background(), r)
 				require.NoError(rt, err)
 				both = append(both, b)
-				return fmt.Sprint(b.Booked, b.Account, b.Slot.UnixMicro(), b.Ruling)
+				return fmt.Sprint(b.Booked, b.Account, b.Slot.UnixMicro(), b.Effective)
 			})
 			if both[0].Booked {
 				w.booked = append(w.booked, both)
@@ -109,7 +110,7 @@ func (w *fixedWorld) actions(rt *rapid.T) map[string]func(*rapid.T) {
 		"pause": func(rt *rapid.T) {
 			length := rapid.SampledFrom([]time.Duration{us, time.Minute, time.Hour}).Draw(rt, "length")
 			w.each(rt, func(_ int, d *fixedDesk) string {
-				end, err := d.store.Pause(context.Background(), ration.PauseRequest{Budget: d.budget, Account: "a", For: length, Now: d.now})
+				end, err := d.store.Pause(context.Background(), store.PauseRequest{Budget: d.budget, Account: "a", For: length, Now: d.now})
 				require.NoError(rt, err)
 				return fmt.Sprint(end.UnixMicro())
 			})
@@ -131,7 +132,7 @@ func (w *fixedWorld) actions(rt *rapid.T) map[string]func(*rapid.T) {
 		},
 		"": func(rt *rapid.T) {
 			w.each(rt, func(_ int, d *fixedDesk) string {
-				all, err := d.store.Usage(context.Background(), ration.UsageRequest{Budget: d.budget, Accounts: w.accounts(rt), Now: d.now})
+				all, err := d.store.Usage(context.Background(), store.UsageRequest{Budget: d.budget, Accounts: w.accounts(rt), Now: d.now})
 				require.NoError(rt, err)
 				return fmt.Sprintf("%+v", all)
 			})
@@ -148,10 +149,10 @@ func latest(a, b time.Time) time.Time {
 
 func TestStoresAgreeOnFixedWindows(t *testing.T) {
 	t.Parallel()
-	store := &ration.RedisStore{Client: redistest.Start(t).Client(t), Timeout: time.Minute}
+	kept := &ration.RedisStore{Client: redistest.Start(t).Client(t), Timeout: time.Minute}
 	rapid.Check(t, func(rt *rapid.T) {
 		memory := newFixedDesk(rt, new(ration.MemoryStore))
-		redis := newFixedDesk(rt, store)
+		redis := newFixedDesk(rt, kept)
 		redis.budget = memory.budget
 		began := rapid.SampledFrom([]string{
 			"2026-11-20 12:00:00 +0000", "2026-03-08 09:59:00 +0000", "2026-11-01 08:30:00 +0000", "2026-10-03 15:00:00 +0000",

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 // A fixedProvider is a provider that counts in fixed windows when a call arrives.
@@ -50,7 +51,7 @@ func (p *fixedProvider) take(at time.Time, cost int) bool {
 type fixedCall struct {
 	arrives time.Time
 	cost    int
-	booking ration.Booking
+	booking store.Booking
 }
 
 func arrivals(calls []fixedCall) []fixedCall {
@@ -63,15 +64,15 @@ func arrivals(calls []fixedCall) []fixedCall {
 // provider.
 type fixedCrawl struct {
 	*fixedDesk
-	accounts *ration.Accounts
+	accounts *store.Accounts
 	limit    ration.Limit
 	location *time.Location
 	calls    []fixedCall
 }
 
 func (c *fixedCrawl) ask(rt *rapid.T, cost, keep int) {
-	b, err := c.store.Book(context.Background(), ration.BookRequest{
-		ID: ration.NewBookingID(), Budget: c.budget, Accounts: c.accounts, Cost: cost, Keep: keep, MaxWait: ration.Forever, Now: c.now,
+	b, err := c.store.Book(context.Background(), store.BookRequest{
+		ID: store.NewBookingID(), Budget: c.budget, Accounts: c.accounts, Cost: cost, Reserve: keep, MaxWait: store.Forever, Now: c.now,
 	})
 	require.NoError(rt, err)
 	late := rapid.SampledFrom([]time.Duration{0, us, c.limit.Margin / 2, c.limit.Margin}).Draw(rt, "late").Truncate(us)
@@ -190,7 +191,7 @@ func TestAProviderThatCountsInFixedWindowsRefusesNothing(t *testing.T) {
 		rt.Repeat(map[string]func(*rapid.T){
 			"book": book, "book again": book, "cancel": c.cancelOne, "begin": c.begin,
 			"pause": func(rt *rapid.T) {
-				_, err := c.store.Pause(rt.Context(), ration.PauseRequest{Budget: c.budget, Account: "a", For: c.limit.Window / 3, Now: c.now})
+				_, err := c.store.Pause(rt.Context(), store.PauseRequest{Budget: c.budget, Account: "a", For: c.limit.Window / 3, Now: c.now})
 				require.NoError(rt, err)
 			},
 			"step": func(rt *rapid.T) {

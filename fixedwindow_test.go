@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 const day = 24 * time.Hour
@@ -21,23 +22,23 @@ type fixedDesk struct {
 	now    time.Time
 }
 
-func newFixedDesk(t require.TestingT, store ration.Store) *fixedDesk {
-	return &fixedDesk{t, store, "fixed-" + ration.NewBookingID().String(), fixedBegin}
+func newFixedDesk(t require.TestingT, kept ration.Store) *fixedDesk {
+	return &fixedDesk{t, kept, "fixed-" + store.NewBookingID().String(), fixedBegin}
 }
 
 // fixedBegin is an edge of all windows that divide an hour.
 var fixedBegin = time.Unix(1_795_000_800, 0).UTC().Truncate(time.Hour)
 
-func (d *fixedDesk) book(a *ration.Accounts, cost int) ration.Booking {
-	b, err := d.store.Book(context.Background(), ration.BookRequest{
-		ID: ration.NewBookingID(), Budget: d.budget, Accounts: a, Cost: cost, MaxWait: ration.Forever, Now: d.now,
+func (d *fixedDesk) book(a *store.Accounts, cost int) store.Booking {
+	b, err := d.store.Book(context.Background(), store.BookRequest{
+		ID: store.NewBookingID(), Budget: d.budget, Accounts: a, Cost: cost, MaxWait: store.Forever, Now: d.now,
 	})
 	require.NoError(d.t, err)
 	return b
 }
 
 // slots books units one by one, and demands their slots.
-func (d *fixedDesk) slots(a *ration.Accounts, want ...time.Time) (all []ration.Booking) {
+func (d *fixedDesk) slots(a *store.Accounts, want ...time.Time) (all []store.Booking) {
 	for i, at := range want {
 		b := d.book(a, 1)
 		require.Equal(d.t, at.UTC().Format(time.RFC3339Nano), b.Slot.UTC().Format(time.RFC3339Nano), "booking %d", i+1)
@@ -46,29 +47,29 @@ func (d *fixedDesk) slots(a *ration.Accounts, want ...time.Time) (all []ration.B
 	return all
 }
 
-func (d *fixedDesk) cancel(b ration.Booking) {
-	require.NoError(d.t, d.store.Cancel(context.Background(), ration.CancelRequest{Booking: b, Now: d.now}))
+func (d *fixedDesk) cancel(b store.Booking) {
+	require.NoError(d.t, d.store.Cancel(context.Background(), store.CancelRequest{Booking: b, Now: d.now}))
 }
 
-func (d *fixedDesk) enter(a *ration.Accounts, slot time.Time, cost int) {
-	require.NoError(d.t, d.store.Enter(context.Background(), ration.EnterRequest{
-		ID: ration.NewBookingID(), Budget: d.budget, Account: a.At(0), Now: d.now, Spent: []ration.Spending{{Slot: slot, Cost: cost}},
+func (d *fixedDesk) enter(a *store.Accounts, slot time.Time, cost int) {
+	require.NoError(d.t, d.store.Record(context.Background(), store.RecordRequest{
+		ID: store.NewBookingID(), Budget: d.budget, Account: a.At(0), Now: d.now, Spent: []store.Spending{{Slot: slot, Cost: cost}},
 	}))
 }
 
-func (d *fixedDesk) reset(a *ration.Accounts, at time.Time) {
-	require.NoError(d.t, d.store.Reset(context.Background(), ration.ResetRequest{Budget: d.budget, Account: a.At(0), At: at, Now: d.now}))
+func (d *fixedDesk) reset(a *store.Accounts, at time.Time) {
+	require.NoError(d.t, d.store.Reset(context.Background(), store.ResetRequest{Budget: d.budget, Account: a.At(0), At: at, Now: d.now}))
 }
 
 func (d *fixedDesk) pausedUntil(id string) time.Time {
-	s, err := d.store.Status(context.Background(), ration.StatusRequest{Budget: d.budget, Now: d.now})
+	s, err := d.store.Status(context.Background(), store.StatusRequest{Budget: d.budget, Now: d.now})
 	require.NoError(d.t, err)
 	return s.PausedUntil[id]
 }
 
 // used demands the usage of the first limit.
-func (d *fixedDesk) used(a *ration.Accounts, units, remaining int, freeAt time.Time) {
-	all, err := d.store.Usage(context.Background(), ration.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
+func (d *fixedDesk) used(a *store.Accounts, units, remaining int, freeAt time.Time) {
+	all, err := d.store.Usage(context.Background(), store.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
 	require.NoError(d.t, err)
 	l := all[0].Limits[0]
 	require.Equal(d.t, fmt.Sprint(units, remaining, freeAt.UTC()), fmt.Sprint(l.Used, l.Remaining, l.FreeAt.UTC()))
@@ -121,8 +122,8 @@ func TestFixedWindowsKeepTheMarginFree(t *testing.T) {
 		// A margin of more than a quarter of the window is one of a quarter.
 		b := listOf(t, 1, ration.Limit{Max: 1, Window: time.Second, Algorithm: ration.FixedWindow, Margin: time.Minute, Scope: "b"})
 		d.budget += "b"
-		got, err := d.store.Book(t.Context(), ration.BookRequest{
-			ID: ration.NewBookingID(), Budget: d.budget, Accounts: b, Cost: 1, MaxWait: ration.Forever, Now: after(0), Scopes: []string{"b"},
+		got, err := d.store.Book(t.Context(), store.BookRequest{
+			ID: store.NewBookingID(), Budget: d.budget, Accounts: b, Cost: 1, MaxWait: store.Forever, Now: after(0), Scopes: []string{"b"},
 		})
 		require.NoError(t, err)
 		require.Equal(t, 125*time.Millisecond, got.Slot.Sub(after(0)))
@@ -169,9 +170,9 @@ func TestMaxOfAFixedWindowMayChange(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(d *fixedDesk) {
 		book := func(most, revision int, want time.Duration) {
-			b, err := d.store.Book(t.Context(), ration.BookRequest{
-				ID: ration.NewBookingID(), Budget: d.budget, Accounts: listOf(t, 1, fixedLimit(most, 0)), Cost: 1,
-				MaxWait: ration.Forever, Now: d.now, Revision: revision,
+			b, err := d.store.Book(t.Context(), store.BookRequest{
+				ID: store.NewBookingID(), Budget: d.budget, Accounts: listOf(t, 1, fixedLimit(most, 0)), Cost: 1,
+				MaxWait: store.Forever, Now: d.now, Revision: revision,
 			})
 			require.NoError(t, err)
 			require.Equal(t, want, b.Slot.Sub(after(0)))
@@ -236,26 +237,26 @@ func TestResetCorrectsAFirstUseWindow(t *testing.T) {
 	t.Parallel()
 	first := fixedLimit(2, 0)
 	first.FirstUse = true
-	for says, test := range map[string]func(d *fixedDesk, a *ration.Accounts){
-		"one that is under way ends earlier": func(d *fixedDesk, a *ration.Accounts) {
+	for says, test := range map[string]func(d *fixedDesk, a *store.Accounts){
+		"one that is under way ends earlier": func(d *fixedDesk, a *store.Accounts) {
 			d.slots(a, after(0), after(0))
 			d.now = after(time.Second)
 			d.reset(a, after(20*time.Second))
 			d.used(a, 2, 0, after(20*time.Second))
 			d.slots(a, after(20*time.Second), after(20*time.Second), after(80*time.Second))
 		},
-		"or later": func(d *fixedDesk, a *ration.Accounts) {
+		"or later": func(d *fixedDesk, a *store.Accounts) {
 			d.slots(a, after(0), after(0))
 			d.now = after(30 * time.Second)
 			d.reset(a, after(75*time.Second))
 			d.slots(a, after(75*time.Second))
 		},
-		"one that is not begins": func(d *fixedDesk, a *ration.Accounts) {
+		"one that is not begins": func(d *fixedDesk, a *store.Accounts) {
 			d.reset(a, after(20*time.Second))
 			d.used(a, 0, 2, time.Time{})
 			d.slots(a, after(0), after(0), after(20*time.Second), after(20*time.Second), after(80*time.Second))
 		},
-		"callers of the next one that began too early book anew": func(d *fixedDesk, a *ration.Accounts) {
+		"callers of the next one that began too early book anew": func(d *fixedDesk, a *store.Accounts) {
 			all := d.slots(a, after(0), after(0), after(60*time.Second))
 			d.now = after(30 * time.Second)
 			d.reset(a, after(75*time.Second))
@@ -265,18 +266,18 @@ func TestResetCorrectsAFirstUseWindow(t *testing.T) {
 			d.now = after(61 * time.Second)
 			d.used(a, 3, 0, after(75*time.Second))
 		},
-		"one that has passed changes nothing": func(d *fixedDesk, a *ration.Accounts) {
+		"one that has passed changes nothing": func(d *fixedDesk, a *store.Accounts) {
 			d.slots(a, after(0), after(0))
 			d.reset(a, after(0))
 			d.reset(a, after(-time.Second))
 			d.slots(a, after(time.Minute))
 		},
-		"nor does one beyond a window from now": func(d *fixedDesk, a *ration.Accounts) {
+		"nor does one beyond a window from now": func(d *fixedDesk, a *store.Accounts) {
 			d.slots(a, after(0), after(0))
 			d.reset(a, after(time.Minute+us))
 			d.slots(a, after(time.Minute))
 		},
-		"with the margin free around the end": func(d *fixedDesk, _ *ration.Accounts) {
+		"with the margin free around the end": func(d *fixedDesk, _ *store.Accounts) {
 			l := fixedLimit(2, time.Second)
 			l.FirstUse = true
 			a := listOf(d.t.(*testing.T), 1, l)
@@ -289,7 +290,7 @@ func TestResetCorrectsAFirstUseWindow(t *testing.T) {
 			d.reset(a, after(21*time.Second))
 			d.used(a, 2, 0, after(21*time.Second))
 		},
-		"a window that was told of begins without a call": func(d *fixedDesk, a *ration.Accounts) {
+		"a window that was told of begins without a call": func(d *fixedDesk, a *store.Accounts) {
 			d.cancel(d.slots(a, after(0))[0])
 			d.reset(a, after(20*time.Second))
 			d.now = after(10 * time.Second)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 )
 
 // A meterWorld books on one account, with the limits that are drawn, in one store
@@ -21,14 +22,14 @@ type meterWorld struct {
 	stores   []ration.Store
 	budget   string
 	account  ration.Account
-	accounts *ration.Accounts
+	accounts *store.Accounts
 	revision int
 	now      int64
 	booked   []*meterBooking
 }
 
 type meterBooking struct {
-	answers   []ration.Booking
+	answers   []store.Booking
 	scopes    []string
 	cancelled bool
 }
@@ -36,7 +37,7 @@ type meterBooking struct {
 const meterBegin = 1_795_000_000_123_457
 
 func newMeterWorld(t require.TestingT, stores []ration.Store, limits ...ration.Limit) *meterWorld {
-	w := &meterWorld{stores: stores, budget: "meter-" + ration.NewBookingID().String(), now: meterBegin}
+	w := &meterWorld{stores: stores, budget: "meter-" + store.NewBookingID().String(), now: meterBegin}
 	w.setLimits(t, limits)
 	return w
 }
@@ -44,7 +45,7 @@ func newMeterWorld(t require.TestingT, stores []ration.Store, limits ...ration.L
 func (w *meterWorld) setLimits(t require.TestingT, limits []ration.Limit) {
 	var err error
 	w.account = ration.Account{ID: "a", Limits: limits}
-	w.accounts, err = ration.NewAccounts(w.account)
+	w.accounts, err = store.NewAccounts(w.account)
 	require.NoError(t, err)
 }
 
@@ -53,13 +54,13 @@ func (w *meterWorld) at(since time.Duration) { w.now = meterBegin + since.Micros
 
 func (w *meterWorld) bookAs(rt require.TestingT, cost, keep int, maxWait time.Duration, scopes ...string) time.Duration {
 	b := &meterBooking{scopes: scopes}
-	r := ration.BookRequest{
-		ID: ration.NewBookingID(), Budget: w.budget, Accounts: w.accounts, Cost: cost, Keep: keep, Scopes: scopes,
+	r := store.BookRequest{
+		ID: store.NewBookingID(), Budget: w.budget, Accounts: w.accounts, Cost: cost, Reserve: keep, Scopes: scopes,
 		MaxWait: maxWait, Revision: w.revision, Now: time.UnixMicro(w.now),
 	}
 	var said []string
-	for _, store := range w.stores {
-		answer, err := store.Book(ctxOf(rt), r)
+	for _, kept := range w.stores {
+		answer, err := kept.Book(ctxOf(rt), r)
 		require.NoError(rt, err)
 		b.answers = append(b.answers, answer)
 		said = append(said, fmt.Sprint(answer.Booked, answer.Account, answer.Slot.UnixMicro()-meterBegin))
@@ -74,23 +75,23 @@ func (w *meterWorld) bookAs(rt require.TestingT, cost, keep int, maxWait time.Du
 }
 
 func (w *meterWorld) book(t require.TestingT, cost int) time.Duration {
-	return w.bookAs(t, cost, 0, ration.Forever)
+	return w.bookAs(t, cost, 0, store.Forever)
 }
 
 func (b *meterBooking) slot() int64 { return b.answers[0].Slot.UnixMicro() }
 
 func (w *meterWorld) cancel(t require.TestingT, b *meterBooking) {
-	for i, store := range w.stores {
-		require.NoError(t, store.Cancel(ctxOf(t), ration.CancelRequest{Booking: b.answers[i], Now: time.UnixMicro(w.now)}))
+	for i, kept := range w.stores {
+		require.NoError(t, kept.Cancel(ctxOf(t), store.CancelRequest{Booking: b.answers[i], Now: time.UnixMicro(w.now)}))
 	}
 	b.cancelled = true
 }
 
 func (w *meterWorld) enter(t require.TestingT, slot int64, cost int, scopes ...string) {
-	for _, store := range w.stores {
-		require.NoError(t, store.Enter(ctxOf(t), ration.EnterRequest{
-			ID: ration.NewBookingID(), Budget: w.budget, Account: w.account, Scopes: scopes, Now: time.UnixMicro(w.now),
-			Spent: []ration.Spending{{Slot: time.UnixMicro(slot), Cost: cost}},
+	for _, kept := range w.stores {
+		require.NoError(t, kept.Record(ctxOf(t), store.RecordRequest{
+			ID: store.NewBookingID(), Budget: w.budget, Account: w.account, Scopes: scopes, Now: time.UnixMicro(w.now),
+			Spent: []store.Spending{{Slot: time.UnixMicro(slot), Cost: cost}},
 		}))
 	}
 }
@@ -98,8 +99,8 @@ func (w *meterWorld) enter(t require.TestingT, slot int64, cost int, scopes ...s
 // used demands of each limit what is used, and when the next is free.
 func (w *meterWorld) used(t require.TestingT) []ration.LimitUsage {
 	var all []ration.Usage
-	for _, store := range w.stores {
-		u, err := store.Usage(ctxOf(t), ration.UsageRequest{Budget: w.budget, Accounts: w.accounts, Now: time.UnixMicro(w.now)})
+	for _, kept := range w.stores {
+		u, err := kept.Usage(ctxOf(t), store.UsageRequest{Budget: w.budget, Accounts: w.accounts, Now: time.UnixMicro(w.now)})
 		require.NoError(t, err)
 		all = append(all, u[0])
 		require.Equal(t, all[0].Limits, u[0].Limits)
@@ -205,7 +206,7 @@ func (k meterKind) run(rt *rapid.T, stores []ration.Store) *meterWorld {
 			if k.keeps && rapid.Bool().Draw(rt, "keeps") {
 				keep = rapid.SampledFrom([]int{100, 333, 500}).Draw(rt, "keep")
 			}
-			wait := rapid.SampledFrom([]time.Duration{0, time.Millisecond, ration.Forever, ration.Forever}).Draw(rt, "wait")
+			wait := rapid.SampledFrom([]time.Duration{0, time.Millisecond, store.Forever, store.Forever}).Draw(rt, "wait")
 			cost := rapid.IntRange(1, w.accounts.MaxCost(scopes...)).Draw(rt, "cost")
 			for range rapid.IntRange(1, 4).Draw(rt, "times") {
 				w.bookAs(rt, cost, keep, wait, scopes...)
@@ -217,8 +218,8 @@ func (k meterKind) run(rt *rapid.T, stores []ration.Store) *meterWorld {
 		},
 		"usage": func(rt *rapid.T) { w.used(rt) },
 		"pause": func(rt *rapid.T) {
-			for _, store := range w.stores {
-				_, err := store.Pause(rt.Context(), ration.PauseRequest{
+			for _, kept := range w.stores {
+				_, err := kept.Pause(rt.Context(), store.PauseRequest{
 					Budget: w.budget, Account: "a", For: time.Duration(window) * time.Microsecond, Now: time.UnixMicro(w.now),
 				})
 				require.NoError(rt, err)
@@ -318,9 +319,9 @@ func TestGCRAGivesTheFirstSlot(t *testing.T) {
 		l.Margin = 0
 		free := ration.Limit{Max: 1_000_000, Window: time.Millisecond, Algorithm: ration.GCRA, Burst: 1_000_000, Scope: "x"}
 		w := newMeterWorld(rt, []ration.Store{new(ration.MemoryStore)}, l, free)
-		w.bookAs(rt, 1, 0, ration.Forever)
+		w.bookAs(rt, 1, 0, store.Forever)
 		w.at(time.Minute)
-		w.bookAs(rt, 1, 0, ration.Forever, "x")
+		w.bookAs(rt, 1, 0, store.Forever, "x")
 		w.at(2 * time.Minute)
 		last := make(map[string]int64)
 		for range rapid.IntRange(1, 20).Draw(rt, "bookings") {
@@ -334,7 +335,7 @@ func TestGCRAGivesTheFirstSlot(t *testing.T) {
 					break
 				}
 			}
-			w.bookAs(rt, int(cost), 0, ration.Forever, scope)
+			w.bookAs(rt, int(cost), 0, store.Forever, scope)
 			got := w.booked[len(w.booked)-1].slot()
 			require.Equal(rt, want-w.now, got-w.now)
 			last[scope] = got
@@ -449,7 +450,7 @@ func TestGCRALeavesRoomForThoseThatKeepLess(t *testing.T) {
 	var low, high []time.Duration
 	w.book(t, 1)
 	for range 4 {
-		low = append(low, w.bookAs(t, 1, 500, ration.Forever))
+		low = append(low, w.bookAs(t, 1, 500, store.Forever))
 	}
 	require.Equal(t, []time.Duration{150 * ms, 300 * ms, 450 * ms, 600 * ms}, low)
 	for range 3 {
@@ -459,7 +460,7 @@ func TestGCRALeavesRoomForThoseThatKeepLess(t *testing.T) {
 	w.at(10 * time.Second)
 	w.book(t, 1)
 	for range 3 {
-		w.bookAs(t, 1, 900, ration.Forever)
+		w.bookAs(t, 1, 900, store.Forever)
 	}
 	w.uses(t, 4, 0, 10*time.Second+670*ms)
 }
@@ -471,7 +472,7 @@ func TestGCRAKeepsABoundedListOfBookingsAhead(t *testing.T) {
 	w := newMeterWorld(t, bothStores(t), l)
 	w.book(t, 1)
 	for range 700 {
-		w.bookAs(t, 1, 999, ration.Forever)
+		w.bookAs(t, 1, 999, store.Forever)
 	}
 	for range 600 {
 		w.book(t, 1)
@@ -485,13 +486,13 @@ func TestGCRAKeepsABoundedListOfBookingsAhead(t *testing.T) {
 func TestGCRAKeepsAccountsApart(t *testing.T) {
 	t.Parallel()
 	a := listOf(t, 2, ration.PerSecond(10).Using(ration.GCRA))
-	budget := "meter-" + ration.NewBookingID().String()
+	budget := "meter-" + store.NewBookingID().String()
 	said := make([][]string, 2)
-	for i, store := range bothStores(t) {
+	for i, kept := range bothStores(t) {
 		for j := range 40 {
-			b, err := store.Book(t.Context(), ration.BookRequest{
-				ID: ration.NewBookingID(), Budget: budget, Accounts: a, Cost: 1, Keep: 900 * (j / 3 % 2),
-				MaxWait: ration.Forever, Now: time.UnixMicro(meterBegin),
+			b, err := kept.Book(t.Context(), store.BookRequest{
+				ID: store.NewBookingID(), Budget: budget, Accounts: a, Cost: 1, Reserve: 900 * (j / 3 % 2),
+				MaxWait: store.Forever, Now: time.UnixMicro(meterBegin),
 			})
 			require.NoError(t, err)
 			said[i] = append(said[i], fmt.Sprint(b.Slot.UnixMicro()-meterBegin))
@@ -512,10 +513,10 @@ func TestGCRAReadsAPartOfAnotherMaxAlike(t *testing.T) {
 		l.Max = most
 		w.revision++
 		w.setLimits(t, []ration.Limit{l})
-		w.bookAs(t, 1, 100, ration.Forever)
+		w.bookAs(t, 1, 100, store.Forever)
 	}
 	w.used(t)
-	w.bookAs(t, 1, 100, ration.Forever)
+	w.bookAs(t, 1, 100, store.Forever)
 	w.used(t)
 }
 
@@ -526,13 +527,13 @@ func TestGCRAIsNotForgottenWhileBookingsAreAhead(t *testing.T) {
 	all := ration.Limit{Max: 1_000, Window: time.Millisecond, Burst: 1_000, Algorithm: ration.GCRA}
 	x := ration.Limit{Max: 4, Window: 10 * time.Millisecond, Burst: 4, Algorithm: ration.GCRA, Scope: "x"}
 	w := newMeterWorld(t, bothStores(t), all, x)
-	w.bookAs(t, 4, 0, ration.Forever, "x")
+	w.bookAs(t, 4, 0, store.Forever, "x")
 	w.book(t, 1)
 	for range 24 {
-		w.bookAs(t, 1, 0, ration.Forever, "x")
+		w.bookAs(t, 1, 0, store.Forever, "x")
 	}
 	w.at(25 * time.Millisecond)
 	w.book(t, 1)
-	w.bookAs(t, 1, 0, ration.Forever, "x")
+	w.bookAs(t, 1, 0, store.Forever, "x")
 	require.True(t, gcraAdmits(x, w.sent("x")))
 }

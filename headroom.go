@@ -32,7 +32,7 @@ func reserved(limits []limit.Limit, share float64) []limit.Limit {
 	for i, l := range limits {
 		l.Max = max(1, int(math.Round(float64(l.Max)*(1-share))))
 		if l.Algorithm == limit.GCRA {
-			l.Burst = min(max(1, int(math.Round(float64(l.BurstValue())*(1-share)))), l.Max)
+			l.Burst = min(max(1, int(math.Round(float64(l.BurstOrDefault())*(1-share)))), l.Max)
 		}
 		all[i] = l
 	}
@@ -61,7 +61,7 @@ func (r *rule) share() float64 {
 
 // rule returns what is known of an account's limits; a nil teller knows of no others than
 // those that it was given.
-func (k *teller) rule(b *Budget, account store.Account) rule {
+func (k *reconciler) rule(b *Budget, account store.Account) rule {
 	r := rule{whole: account.Bare, now: account.Bare}
 	if k != nil {
 		k.mu.Lock()
@@ -72,25 +72,25 @@ func (k *teller) rule(b *Budget, account store.Account) rule {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if ruled, known := b.ruled[account.ID]; known {
+	if ruled, known := b.effective[account.ID]; known {
 		r.now, r.since = ruled.limits, ruled.since
 	}
 	return r
 }
 
-// cut takes in that the account was refused though the log had room, and leaves more of
+// shrink takes in that the account was refused though the log had room, and leaves more of
 // its limits to others. All calls that were on their way are refused at once: that is
 // one sign.
-func (k *teller) cut(b *Budget, account store.Account) {
+func (k *reconciler) shrink(b *Budget, account store.Account) {
 	rule := k.rule(b, account)
 	now := time.Now()
 	k.mu.Lock()
-	first := now.Sub(k.refused) > longestWindow(account)/4
-	k.sign = now
+	first := now.Sub(k.shrunkAt) > longestWindow(account)/4
+	k.externalSeen = now
 	if first {
-		k.refused = now
+		k.shrunkAt = now
 	}
-	k.others = cooldown.Later(k.others, b.storeNow().Add(longestWindow(account)))
+	k.externalUntil = cooldown.Later(k.externalUntil, b.storeNow().Add(longestWindow(account)))
 	k.mu.Unlock()
 	if !first {
 		return
@@ -100,13 +100,13 @@ func (k *teller) cut(b *Budget, account store.Account) {
 
 // reserve leaves a first share to others who are seen to go on: what is owed only once
 // may be of long ago.
-func (k *teller) reserve(b *Budget, account store.Account) {
+func (k *reconciler) reserve(b *Budget, account store.Account) {
 	const apart = 50 // in a window
 	now := time.Now()
 	k.mu.Lock()
-	again := !k.owed.IsZero() && now.Sub(k.owed) >= longestWindow(account)/apart
-	if k.owed.IsZero() {
-		k.owed = now
+	again := !k.missingSince.IsZero() && now.Sub(k.missingSince) >= longestWindow(account)/apart
+	if k.missingSince.IsZero() {
+		k.missingSince = now
 	}
 	k.mu.Unlock()
 	if !again {
@@ -117,16 +117,16 @@ func (k *teller) reserve(b *Budget, account store.Account) {
 	}
 }
 
-// relax leaves less to others where nothing was seen of them for long.
-func (k *teller) relax(b *Budget, account store.Account, rule rule) {
+// growHeadroom leaves less to others where nothing was seen of them for long.
+func (k *reconciler) growHeadroom(b *Budget, account store.Account, rule rule) {
 	share := rule.share()
 	if share == 0 {
 		return
 	}
 	k.mu.Lock()
-	quiet := time.Since(cooldown.Later(k.sign, rule.since)) > quietWindows*longestWindow(account)
+	quiet := time.Since(cooldown.Later(k.externalSeen, rule.since)) > quietWindows*longestWindow(account)
 	if quiet {
-		k.sign = time.Now()
+		k.externalSeen = time.Now()
 	}
 	k.mu.Unlock()
 	if !quiet {
@@ -135,19 +135,19 @@ func (k *teller) relax(b *Budget, account store.Account, rule rule) {
 	if share /= 2; share < 0.9*firstReserve { // as good as less than the first
 		share = 0
 		k.mu.Lock()
-		k.owed = time.Time{}
+		k.missingSince = time.Time{}
 		k.mu.Unlock()
 	}
 	k.leave(b, account, rule.whole, share)
 }
 
 // leave makes limits rule of which a share is left to others.
-func (k *teller) leave(b *Budget, account store.Account, whole []limit.Limit, share float64) {
+func (k *reconciler) leave(b *Budget, account store.Account, whole []limit.Limit, share float64) {
 	k.mu.Lock()
 	k.whole = whole
 	k.mu.Unlock()
 	if limits := reserved(whole, share); b.learn(&account, limits) {
-		b.notify(Notice{Kind: LimitShared, Account: account.ID, Ours: whole, Theirs: limits})
+		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: whole, Theirs: limits})
 	}
 }
 

@@ -12,12 +12,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 // preset returns a provider by name.
 func preset(t *testing.T, name string) *ration.Provider {
 	t.Helper()
-	p, err := ration.ProviderNamed(name)
+	p, err := presets.Named(name)
 	require.NoError(t, err)
 	return p
 }

@@ -9,51 +9,50 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/deque"
-	"github.com/ration-go/ration/internal/memstore"
 	"github.com/ration-go/ration/store"
 )
 
-// A ledger is what this process has booked in the last window, by account. A
+// A journal is what this process has booked in the last window, by account. A
 // store may lose its log, and every process then enters its own part again.
-type ledger struct {
-	accounts map[string]*ownAccount
-	away     bool // some may have been made while the store was down
+type journal struct {
+	accounts map[string]*journalAccount
+	offline  bool // some may have been made while the store was down
 }
 
-// An ownAccount is the process's own bookings of one account, oldest first.
-type ownAccount struct {
+// An journalAccount is the process's own bookings of one account, oldest first.
+type journalAccount struct {
 	account store.Account
-	own     deque.BlockList[ownBooking]
+	own     deque.List[journalEntry]
 	total   store.Spending // by the whole fleet, as of the last booking
 }
 
-// An ownBooking is as small as can be: a process keeps one for each of its calls.
+// An journalEntry is as small as can be: a process keeps one for each of its calls.
 // Instants are in microseconds, on the store's clock.
-type ownBooking struct {
+type journalEntry struct {
 	slot   int64
 	booked int64 // when; 0: it was made while the store was down
 	cost   int
 	entry  string
 }
 
-func (o *ownBooking) spending() store.Spending {
+func (o *journalEntry) spending() store.Spending {
 	return store.Spending{Slot: time.UnixMicro(o.slot), Cost: o.cost, Entry: o.entry}
 }
 
 // add needs the budget's mu. Zero booked: the store is down.
-func (l *ledger) add(account *store.Account, b *store.Booking, booked time.Time) {
+func (l *journal) add(account *store.Account, b *store.Booking, booked time.Time) {
 	of := l.accounts[account.ID]
 	if of == nil {
 		if l.accounts == nil {
-			l.accounts = make(map[string]*ownAccount)
+			l.accounts = make(map[string]*journalAccount)
 		}
-		of = new(ownAccount)
+		of = new(journalAccount)
 		l.accounts[account.ID] = of
 	}
 	of.account = *account
-	o := ownBooking{slot: b.Slot.UnixMicro(), cost: b.Cost, entry: b.Entry}
+	o := journalEntry{slot: b.Slot.UnixMicro(), cost: b.Cost, entry: b.Entry}
 	if booked.IsZero() {
-		l.away = true
+		l.offline = true
 	} else {
 		o.booked = booked.UnixMicro()
 	}
@@ -71,9 +70,9 @@ func (l *ledger) add(account *store.Account, b *store.Booking, booked time.Time)
 	of.own.Push(o)
 }
 
-// share adds a booking to shared accounts that were charged with it. What the
+// addShared adds a booking to shared accounts that were charged with it. What the
 // fleet has spent of those is not known. It needs the budget's mu.
-func (l *ledger) share(shared []store.Account, b *store.Booking, booked time.Time) {
+func (l *journal) addShared(shared []store.Account, b *store.Booking, booked time.Time) {
 	if len(shared) == 0 {
 		return
 	}
@@ -85,14 +84,14 @@ func (l *ledger) share(shared []store.Account, b *store.Booking, booked time.Tim
 }
 
 // remove needs the budget's mu. What is handed back is most often young.
-func (l *ledger) remove(b store.Booking, shared []store.Account) {
+func (l *journal) remove(b store.Booking, shared []store.Account) {
 	l.removeFrom(b.Account, b)
 	for _, account := range shared {
 		l.removeFrom(account.ID, b)
 	}
 }
 
-func (l *ledger) removeFrom(account string, b store.Booking) {
+func (l *journal) removeFrom(account string, b store.Booking) {
 	of := l.accounts[account]
 	if of == nil {
 		return
@@ -106,8 +105,8 @@ func (l *ledger) removeFrom(account string, b store.Booking) {
 	}
 }
 
-// A spent is one account's part of what is to be entered.
-type spent struct {
+// A accountSpendings is one account's part of what is to be entered.
+type accountSpendings struct {
 	account store.Account
 	total   store.Spending // zero: not to be entered
 	list    []store.Spending
@@ -115,10 +114,10 @@ type spent struct {
 
 // choose returns the bookings that are wanted, in the order of their slots. It
 // needs the budget's mu.
-func (l *ledger) choose(wanted func(*ownBooking) bool) []spent {
-	var all []spent
+func (l *journal) choose(wanted func(*journalEntry) bool) []accountSpendings {
+	var all []accountSpendings
 	for _, of := range l.accounts {
-		one := spent{account: of.account}
+		one := accountSpendings{account: of.account}
 		for i := range of.own.Len() {
 			if o := of.own.At(i); wanted(o) {
 				one.list = append(one.list, o.spending())
@@ -132,9 +131,9 @@ func (l *ledger) choose(wanted func(*ownBooking) bool) []spent {
 	return all
 }
 
-// entered marks bookings that were made while the store was down as booked. It
+// markRecorded marks bookings that were made while the store was down as booked. It
 // needs the budget's mu.
-func (l *ledger) entered(all []spent, now time.Time) {
+func (l *journal) markRecorded(all []accountSpendings, now time.Time) {
 	for _, one := range all {
 		of := l.accounts[one.account.ID]
 		for i := range of.own.Len() {
@@ -148,29 +147,29 @@ func (l *ledger) entered(all []spent, now time.Time) {
 // carefulFor is how long after a loss the store lets nothing leave.
 const carefulFor = 2 * time.Second
 
-// mend enters again what this process booked before the store lost a log. The
+// recover enters again what this process booked before the store lost a log. The
 // store leaves out what is still there. A process that comes later than the store
 // was careful finds that others may have taken what it booked ahead: its waiting
 // callers then book anew. They still wait: a caller that wakes asks for the
 // status if nothing was heard for less than that.
-func (b *Budget) mend(ctx context.Context, status store.Status) error {
+func (b *Budget) recover(ctx context.Context, status store.Status) error {
 	lost, late := status.Lost, status.Now.Sub(status.Lost) > carefulFor
 	since, careful := lost.UnixMicro(), lost.Add(carefulFor).UnixMicro()
 	b.mu.Lock()
-	missing := b.own.choose(func(o *ownBooking) bool {
+	missing := b.journal.choose(func(o *journalEntry) bool {
 		return o.booked != 0 && o.booked < since && !(late && o.slot > careful)
 	})
 	if late {
-		b.void = lost
+		b.voidBefore = lost
 	}
 	for i, one := range missing {
 		// Others may have gone, or be silent: what is known of them counts too.
-		missing[i].total = b.own.accounts[one.account.ID].total
+		missing[i].total = b.journal.accounts[one.account.ID].total
 	}
 	b.mu.Unlock()
-	count, err := b.enter(ctx, b.Store, missing, "loss", lost)
+	count, err := b.record(ctx, b.Store, missing, "loss", lost)
 	if count > 0 {
-		b.notify(Notice{Kind: LogLost, Count: count})
+		b.notify(Event{Kind: LogLost, Count: count})
 	}
 	return err
 }
@@ -178,20 +177,20 @@ func (b *Budget) mend(ctx context.Context, status store.Status) error {
 // isVoid reports whether a booking was lost and its slot may be another's by now.
 // It needs mu.
 func (b *Budget) isVoid(booking *store.Booking) bool {
-	return booking.Now.Before(b.void) && booking.Slot.After(b.void.Add(carefulFor))
+	return booking.Now.Before(b.voidBefore) && booking.Slot.After(b.voidBefore.Add(carefulFor))
 }
 
-// enter enters spendings in parts that a store takes at once. The parts' IDs are
+// record enters spendings in parts that a store takes at once. The parts' IDs are
 // made from what they are for, so that a second attempt enters nothing twice.
-func (b *Budget) enter(ctx context.Context, to store.Store, all []spent, why string, when time.Time) (count int, err error) {
+func (b *Budget) record(ctx context.Context, to store.Store, all []accountSpendings, why string, when time.Time) (count int, err error) {
 	for _, one := range all {
-		for part := range slices.Chunk(one.list, store.MaxSpent) {
+		for part := range slices.Chunk(one.list, store.MaxSpendings) {
 			first := part[0].Slot
-			r := store.EnterRequest{
+			r := store.RecordRequest{
 				ID:     b.nameParts(why, when, one.account.ID, first, len(part)),
 				Budget: b.Name, Account: one.account, Total: one.total, Spent: part, Now: b.clock(),
 			}
-			if err := to.Enter(ctx, r); err != nil {
+			if err := to.Record(ctx, r); err != nil {
 				return count, err
 			}
 			count += len(part)
@@ -223,17 +222,17 @@ func (b *Budget) process() store.BookingID {
 	return b.worker
 }
 
-// forgets reports whether the store can lose a log.
-func (b *Budget) forgets() bool {
-	_, memory := b.Store.(*memstore.MemoryStore)
-	return !memory
+// canLoseLogs reports whether the store can lose a log.
+func (b *Budget) canLoseLogs() bool {
+	durable, says := b.Store.(store.Durable)
+	return !says || !durable.Durable()
 }
 
 // longest returns the longest window of the account's limits.
 func longestOf(a store.Account) time.Duration {
 	longest := time.Duration(0)
 	for _, l := range a.Limits {
-		longest = max(longest, l.Window+l.MarginValue())
+		longest = max(longest, l.Window+l.MarginOrDefault())
 	}
 	return longest
 }

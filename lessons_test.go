@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 // Two workers that learn different limits at the same time raise the same revision. One
@@ -40,7 +41,7 @@ func TestWhoLearnsAtTheSameTimeYields(t *testing.T) {
 // A farStore's bookings take a second to be answered.
 type farStore struct{ ration.Store }
 
-func (s farStore) Book(ctx context.Context, r ration.BookRequest) (ration.Booking, error) {
+func (s farStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	booking, err := s.Store.Book(ctx, r)
 	time.Sleep(time.Second)
 	return booking, err
@@ -105,10 +106,10 @@ func TestManyCallersYieldAtOnce(t *testing.T) {
 // Limits that no yielding makes alike are for people to mend.
 func TestWhoKeepsAnotherMarginIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := new(ration.MemoryStore)
+		kept := new(ration.MemoryStore)
 		limits := []ration.Limit{ration.PerHour(5000)}
-		ours := &ration.Budget{Name: "bubble", Limits: limits, Store: store}
-		theirs := &ration.Budget{Name: "bubble", Limits: limits, Store: store, Margin: -1, Revision: 1}
+		ours := &ration.Budget{Name: "bubble", Limits: limits, Store: kept}
+		theirs := &ration.Budget{Name: "bubble", Limits: limits, Store: kept, Margin: -1, Revision: 1}
 		_, client := learner(t, ours, 6000, "a")
 		get(t, client, "http://api.test/") // learns, of revision 1
 		_, err := theirs.Wait(t.Context(), ration.NewToken("a"), 1)

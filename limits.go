@@ -23,20 +23,20 @@ import (
 // which stays where it is kept, serves it at once; any other count begins at zero.
 // Tokens with Limits of their own keep these; [Pool.Add] replaces them.
 func (b *Budget) SetLimits(limits ...limit.Limit) error {
-	if err := limit.ValidateLimits(limits); err != nil {
+	if err := limit.Validate(limits); err != nil {
 		return fmt.Errorf("ration: budget %q: %w", b.Name, err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.current()
 	lessons := maps.Clone(r.lessons)
-	maps.DeleteFunc(lessons, func(_ string, l lesson) bool { return slices.Equal(l.given, r.limits) })
+	maps.DeleteFunc(lessons, func(_ string, l learnedLimit) bool { return slices.Equal(l.given, r.limits) })
 	b.raise(rules{limits: slices.Clone(limits), lessons: lessons})
 	return nil
 }
 
-// give makes limits rule that a token was given in place of others.
-func (b *Budget) give(t Token) {
+// overrideLimits makes limits rule that a token was given in place of others.
+func (b *Budget) overrideLimits(t Token) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.current()
@@ -45,19 +45,19 @@ func (b *Budget) give(t Token) {
 	b.raise(r)
 }
 
-// rules are a worker's limits, and of which revision they are. All is read at once:
+// limitRules are a worker's limits, and of which revision they are. All is read at once:
 // old limits of the new revision would rule.
 type rules struct {
 	limits   []limit.Limit
-	lessons  map[string]lesson // by account, what is known better; never written to
-	learnt   bool              // the revision was raised for a lesson, and not by people
+	lessons  map[string]learnedLimit // by account, what is known better; never written to
+	learnt   bool                    // the revision was raised for a lesson, and not by people
 	revision int
 	edition  int // of all that is here, in this worker
 }
 
 // current returns the budget's limits and their revision.
 func (b *Budget) current() rules {
-	if r := b.rules.Load(); r != nil {
+	if r := b.limitRules.Load(); r != nil {
 		return *r
 	}
 	return rules{limits: b.Limits, revision: b.Revision}
@@ -73,7 +73,7 @@ func (b *Budget) raise(r rules) {
 // change makes rules this worker's. It needs mu.
 func (b *Budget) change(r rules) {
 	r.edition = b.current().edition + 1
-	b.rules.Store(&r)
+	b.limitRules.Store(&r)
 }
 
 // wake has waiting callers look again. It needs mu.
@@ -85,12 +85,12 @@ func (b *Budget) wake() {
 }
 
 // newest returns the highest revision that this worker has heard of.
-func (b *Budget) newest() int { return max(b.current().revision, int(b.heard.Load())) }
+func (b *Budget) newest() int { return max(b.current().revision, int(b.newestRevision.Load())) }
 
-// hear notes a revision of the fleet's. It needs mu.
-func (b *Budget) hear(revision int) {
+// noteRevision notes a revision of the fleet's. It needs mu.
+func (b *Budget) noteRevision(revision int) {
 	if revision > b.newest() {
-		b.heard.Store(int64(revision))
+		b.newestRevision.Store(int64(revision))
 		b.wake()
 	}
 }
@@ -105,7 +105,7 @@ func (b *Budget) limitsChanged() <-chan struct{} {
 	return b.changed
 }
 
-// ruled are limits that rule, spelt out too, and since when this worker knows.
+// effective are limits that rule, spelt out too, and since when this worker knows.
 type ruled struct {
 	set    string
 	limits []limit.Limit
@@ -115,33 +115,33 @@ type ruled struct {
 
 // notes notes the limits that rule an account. It needs mu.
 func (b *Budget) notes(account *store.Account, set string, limits []limit.Limit) {
-	if b.ruled == nil {
-		b.ruled = make(map[string]ruled)
+	if b.effective == nil {
+		b.effective = make(map[string]ruled)
 	}
-	b.ruled[account.ID] = ruled{set, limits, account.Given, time.Now()}
+	b.effective[account.ID] = ruled{set, limits, account.Given, time.Now()}
 }
 
-// follow tells, once, that other limits rule than this worker's.
-func (b *Budget) follow(account *store.Account, ruling store.Ruling) {
+// adoptEffective tells, once, that other limits rule than this worker's.
+func (b *Budget) adoptEffective(account *store.Account, ruling store.EffectiveLimits) {
 	if ruling.Limits == nil {
 		return
 	}
-	set := store.NameLimits(ruling.Limits)
+	set := store.EncodeLimits(ruling.Limits)
 	b.mu.Lock()
-	news := b.ruled[account.ID].set != set
+	news := b.effective[account.ID].set != set
 	if news {
 		b.notes(account, set, ruling.Limits)
 	}
-	b.hear(ruling.Revision)
+	b.noteRevision(ruling.Revision)
 	b.mu.Unlock()
 	if news {
-		b.notify(Notice{Kind: LimitsDiffer, Account: account.ID, Ours: account.Limits, Theirs: ruling.Limits})
+		b.notify(Event{Kind: LimitsOverridden, Account: account.ID, Ours: account.Limits, Theirs: ruling.Limits})
 	}
 }
 
-// A lesson is limits of an account that answers told of. They rule in place of those
+// A learnedLimit is limits of an account that answers told of. They rule in place of those
 // that were given, until others are given.
-type lesson struct{ limits, given []limit.Limit }
+type learnedLimit struct{ limits, given []limit.Limit }
 
 // known returns the limits of an account that was given some: what is known better, or
 // those.
@@ -153,10 +153,10 @@ func (r *rules) known(account string, given []limit.Limit) []limit.Limit {
 }
 
 // with returns the rules with one more lesson.
-func (r rules) with(account string, l lesson) rules {
+func (r rules) with(account string, l learnedLimit) rules {
 	r.lessons = maps.Clone(r.lessons)
 	if r.lessons == nil {
-		r.lessons = make(map[string]lesson)
+		r.lessons = make(map[string]learnedLimit)
 	}
 	r.lessons[account] = l
 	return r
@@ -175,19 +175,19 @@ func (b *Budget) learn(account *store.Account, limits []limit.Limit) bool {
 	if l := r.lessons[account.ID]; slices.Equal(l.limits, limits) && slices.Equal(l.given, account.Given) {
 		return false
 	}
-	r = r.with(account.ID, lesson{limits, account.Given})
-	set := store.NameLimits(widened)
-	if b.ruled[account.ID].set == set {
+	r = r.with(account.ID, learnedLimit{limits, account.Given})
+	set := store.EncodeLimits(widened)
+	if b.effective[account.ID].set == set {
 		b.change(r)
 		return true
 	}
 	// A revision is that of all accounts: what rules the others is to go on.
-	for id, other := range b.ruled {
+	for id, other := range b.effective {
 		if id == account.ID {
 			continue
 		}
-		if ours, err := b.under(r, id, other.given); err == nil && store.NameLimits(ours.Limits) != other.set {
-			r.lessons[id] = lesson{other.limits, other.given}
+		if ours, err := b.accountUnder(r, id, other.given); err == nil && store.EncodeLimits(ours.Limits) != other.set {
+			r.lessons[id] = learnedLimit{other.limits, other.given}
 		}
 	}
 	r.learnt = true
@@ -204,7 +204,7 @@ func (b *Budget) yields(failed error, accounts *store.Accounts, revision int) bo
 	if !is {
 		return false
 	}
-	ours := accounts.Account(differ.Account)
+	ours := accounts.Lookup(differ.Account)
 	if ours == nil {
 		return false
 	}
@@ -218,6 +218,6 @@ func (b *Budget) yields(failed error, accounts *store.Accounts, revision int) bo
 	case !r.learnt || slices.Equal(known, differ.Theirs):
 		return false // which of the two rule is for people to say
 	}
-	b.change(r.with(ours.ID, lesson{differ.Theirs, ours.Given}))
+	b.change(r.with(ours.ID, learnedLimit{differ.Theirs, ours.Given}))
 	return true
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/limit"
 )
 
 // The articles from which people learn to count calls in Redis show what their
@@ -32,19 +33,19 @@ type reader struct {
 }
 
 // read runs an example on both stores.
-func read(t *testing.T, limit ration.Limit, example func(r reader)) {
+func read(t *testing.T, one ration.Limit, example func(r reader)) {
 	t.Helper()
 	inBubbles(t, func(t *testing.T, b *ration.Budget) {
-		b.Limits = []ration.Limit{limit}
+		b.Limits = []ration.Limit{one}
 		example(reader{t, b, ration.NewToken("client-1")})
 	})
 }
 
 // readExact runs an example by each exact algorithm.
-func readExact(t *testing.T, limit ration.Limit, example func(r reader)) {
+func readExact(t *testing.T, one ration.Limit, example func(r reader)) {
 	t.Helper()
 	for _, a := range exact {
-		t.Run(a.String(), func(t *testing.T) { read(t, limit.Using(a), example) })
+		t.Run(a.String(), func(t *testing.T) { read(t, one.Using(a), example) })
 	}
 }
 
@@ -301,7 +302,7 @@ func TestLiteratureSlidingWindowWeighs5Then1ByTheFormula(t *testing.T) {
 
 // All: clients are apart by every algorithm, and each is told when to come again.
 func TestLiteratureClientsAreIndependent(t *testing.T) {
-	for _, a := range ration.Algorithms() {
+	for _, a := range limit.Algorithms() {
 		t.Run(a.String(), func(t *testing.T) {
 			read(t, ration.PerSecond(1).Using(a), func(r reader) {
 				for i := range 3 {

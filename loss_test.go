@@ -9,6 +9,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 )
@@ -17,13 +18,13 @@ import (
 type process struct {
 	*ration.Budget
 	mu      sync.Mutex
-	notices []ration.Notice
+	notices []ration.Event
 }
 
 func newProcess(name string, client redis.UniversalClient, now func() time.Time, limits ...ration.Limit) *process {
 	p := &process{Budget: &ration.Budget{Name: name, Limits: limits, Store: &ration.RedisStore{Client: client}, Margin: -1}}
 	p.SetClock(now)
-	p.Noticed = func(n ration.Notice) {
+	p.OnEvent = func(n ration.Event) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.notices = append(p.notices, n)
@@ -31,10 +32,10 @@ func newProcess(name string, client redis.UniversalClient, now func() time.Time,
 	return p
 }
 
-func (p *process) noticed(kind ration.NoticeKind) []ration.Notice {
+func (p *process) noticed(kind ration.EventKind) []ration.Event {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	var all []ration.Notice
+	var all []ration.Event
 	for _, n := range p.notices {
 		if n.Kind == kind {
 			all = append(all, n)
@@ -211,7 +212,7 @@ type slowWire struct {
 	off   time.Duration // of the store's clock
 }
 
-func (s *slowWire) Book(ctx context.Context, r ration.BookRequest) (ration.Booking, error) {
+func (s *slowWire) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	time.Sleep(s.takes)
 	if !r.Now.IsZero() {
 		r.Now = time.Now().Add(s.off)

@@ -13,6 +13,8 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
 )
 
 // Everything at once drives MemoryStore and RedisStore, which must give the same
@@ -24,7 +26,7 @@ import (
 // more than the largest Max that it ever had of what left.
 
 // mixed are the algorithms that take part.
-var mixed = ration.Algorithms()
+var mixed = limit.Algorithms()
 
 // A mixedList says which accounts a list has, by their places.
 type mixedList struct{ own, shared []int }
@@ -33,13 +35,13 @@ type mixedList struct{ own, shared []int }
 type mixedFleet struct {
 	revision int
 	accounts []ration.Account
-	lists    []*ration.Accounts
+	lists    []*store.Accounts
 }
 
 // A mixedBooking is one that was entered.
 type mixedBooking struct {
-	request   ration.BookRequest
-	answers   []ration.Booking // one from each store
+	request   store.BookRequest
+	answers   []store.Booking // one from each store
 	cancelled bool
 }
 
@@ -73,7 +75,7 @@ var mixedScopes = []string{"read", "write", "media"}
 func newMixedWorld(rt *rapid.T, kind kindOfWorld, stores ...ration.Store) *mixedWorld {
 	const began = 1_795_000_000_123_457
 	w := &mixedWorld{
-		kind: kind, stores: stores, budget: "mixed-" + ration.NewBookingID().String(),
+		kind: kind, stores: stores, budget: "mixed-" + store.NewBookingID().String(),
 		now: began, latest: began, indebted: make(map[string]bool),
 	}
 	var accounts []ration.Account
@@ -156,7 +158,7 @@ func (w *mixedWorld) past(rt *rapid.T) *mixedBooking {
 }
 
 // said spells an answer out, but for what is each store's own.
-func (w *mixedWorld) said(b ration.Booking, err error) string {
+func (w *mixedWorld) said(b store.Booking, err error) string {
 	if differ, is := errors.AsType[*ration.LimitsError](err); is {
 		return fmt.Sprint("differ ", differ.Budget, differ.Account, differ.Revision, differ.Ours, differ.Theirs)
 	}
@@ -167,20 +169,20 @@ func (w *mixedWorld) said(b ration.Booking, err error) string {
 		return "wrong"
 	}
 	// A store that spells limits out writes what zero and negative ones stand for.
-	ruling := slices.Clone(b.Ruling.Limits)
+	ruling := slices.Clone(b.Effective.Limits)
 	for i := range ruling {
 		ruling[i].Margin = max(0, ruling[i].Margin)
 		if ruling[i].Algorithm == ration.GCRA {
 			ruling[i].Burst = max(1, ruling[i].Burst)
 		}
 	}
-	return fmt.Sprint(b.Booked, b.Account, " in ", b.Slot.UnixMicro()-w.now, b.Now.UnixMicro(), b.Cost, b.Ruling.Revision, ruling, b.Lost, b.Ahead, b.Stepped)
+	return fmt.Sprint(b.Booked, b.Account, " in ", b.Slot.UnixMicro()-w.now, b.Now.UnixMicro(), b.Cost, b.Effective.Revision, ruling, b.Lost, b.Ahead, b.Stepped)
 }
 
 // ask books in every store, and demands the same answer of all.
-func (w *mixedWorld) ask(rt *rapid.T, r ration.BookRequest) (answers []ration.Booking, said string) {
-	for i, store := range w.stores {
-		answer, err := store.Book(rt.Context(), r)
+func (w *mixedWorld) ask(rt *rapid.T, r store.BookRequest) (answers []store.Booking, said string) {
+	for i, kept := range w.stores {
+		answer, err := kept.Book(rt.Context(), r)
 		answers = append(answers, answer)
 		if one := w.said(answer, err); i == 0 {
 			said = one
@@ -197,15 +199,15 @@ func (w *mixedWorld) book(rt *rapid.T) {
 	scopes := rapid.SliceOfDistinct(rapid.SampledFrom(mixedScopes), rapid.ID[string]).Draw(rt, "scopes")
 	// Of what no limit covers any cost is one.
 	most := min(accounts.MaxCost(scopes...), 2*w.kind.most)
-	r := ration.BookRequest{
+	r := store.BookRequest{
 		Budget: w.budget, Accounts: accounts, Revision: f.revision, Now: time.UnixMicro(w.now),
 		Cost:    rapid.OneOf(rapid.IntRange(1, most), rapid.IntRange(1, min(2, most))).Draw(rt, "cost"),
 		Scopes:  scopes,
-		Keep:    rapid.SampledFrom([]int{0, 0, 0, 1, 250, 500, 750, 999}).Draw(rt, "keep"),
-		MaxWait: rapid.SampledFrom([]time.Duration{ration.Forever, ration.Forever, 0, 3 * time.Millisecond}).Draw(rt, "longest wait"),
+		Reserve: rapid.SampledFrom([]int{0, 0, 0, 1, 250, 500, 750, 999}).Draw(rt, "keep"),
+		MaxWait: rapid.SampledFrom([]time.Duration{store.Forever, store.Forever, 0, 3 * time.Millisecond}).Draw(rt, "longest wait"),
 	}
 	for range rapid.IntRange(1, w.kind.burst).Draw(rt, "times") {
-		r.ID = ration.NewBookingID()
+		r.ID = store.NewBookingID()
 		if answers, _ := w.ask(rt, r); answers[0].Booked {
 			w.booked = append(w.booked, &mixedBooking{request: r, answers: answers})
 		}
@@ -215,12 +217,12 @@ func (w *mixedWorld) book(rt *rapid.T) {
 func (w *mixedWorld) cancel(rt *rapid.T) {
 	b := w.past(rt)
 	nowhere := rapid.Bool().Draw(rt, "from no list")
-	for i, store := range w.stores {
-		r := ration.CancelRequest{Booking: b.answers[i], Accounts: b.request.Accounts, Now: time.UnixMicro(w.now)}
+	for i, kept := range w.stores {
+		r := store.CancelRequest{Booking: b.answers[i], Accounts: b.request.Accounts, Now: time.UnixMicro(w.now)}
 		if nowhere {
 			r.Accounts = nil
 		}
-		require.NoError(rt, store.Cancel(rt.Context(), r))
+		require.NoError(rt, kept.Cancel(rt.Context(), r))
 	}
 	b.cancelled, w.cancelled = true, true
 }
@@ -236,7 +238,7 @@ func (w *mixedWorld) enter(rt *rapid.T) {
 			own = append(own, b)
 		}
 	}
-	debt := ration.Spending{
+	debt := store.Spending{
 		Slot: time.UnixMicro(w.now - rapid.Int64Range(-2, 3_000).Draw(rt, "how long ago")),
 		Cost: rapid.IntRange(1, 2*w.kind.most).Draw(rt, "units"),
 	}
@@ -256,23 +258,23 @@ func (w *mixedWorld) enter(rt *rapid.T) {
 	if !indebted && len(known) == 0 && instead == nil {
 		rt.Skip("nothing to enter")
 	}
-	id := ration.NewBookingID()
-	for i, store := range w.stores {
-		r := ration.EnterRequest{ID: id, Budget: w.budget, Account: account, Scopes: scopes, Now: time.UnixMicro(w.now)}
+	id := store.NewBookingID()
+	for i, kept := range w.stores {
+		r := store.RecordRequest{ID: id, Budget: w.budget, Account: account, Scopes: scopes, Now: time.UnixMicro(w.now)}
 		if indebted {
 			r.Spent = append(r.Spent, debt)
 		}
 		for _, b := range known {
-			r.Spent = append(r.Spent, ration.Spending{Slot: b.answers[i].Slot, Cost: b.answers[i].Cost, Entry: b.answers[i].Entry})
+			r.Spent = append(r.Spent, store.Spending{Slot: b.answers[i].Slot, Cost: b.answers[i].Cost, Entry: b.answers[i].Entry})
 		}
-		slices.SortStableFunc(r.Spent, func(a, b ration.Spending) int { return a.Slot.Compare(b.Slot) })
+		slices.SortStableFunc(r.Spent, func(a, b store.Spending) int { return a.Slot.Compare(b.Slot) })
 		if instead != nil {
-			r.Instead = instead.answers[i]
+			r.Replaces = instead.answers[i]
 		}
 		if len(r.Spent) == 0 {
 			r.Spent = append(r.Spent, debt)
 		}
-		require.NoError(rt, store.Enter(rt.Context(), r))
+		require.NoError(rt, kept.Record(rt.Context(), r))
 	}
 	w.indebted[account.ID] = true
 	if instead != nil {
@@ -285,8 +287,8 @@ func (w *mixedWorld) pause(rt *rapid.T) {
 	account := rapid.SampledFrom(w.fleets[0].accounts).Draw(rt, "account").ID
 	length := time.Duration(rapid.Int64Range(1, 5_000).Draw(rt, "length")) * time.Microsecond
 	var ends []int64
-	for _, store := range w.stores {
-		end, err := store.Pause(rt.Context(), ration.PauseRequest{Budget: w.budget, Account: account, For: length, Now: time.UnixMicro(w.now)})
+	for _, kept := range w.stores {
+		end, err := kept.Pause(rt.Context(), store.PauseRequest{Budget: w.budget, Account: account, For: length, Now: time.UnixMicro(w.now)})
 		require.NoError(rt, err)
 		ends = append(ends, end.UnixMicro())
 	}
@@ -299,8 +301,8 @@ func (w *mixedWorld) usage(rt *rapid.T) {
 		accounts = accountsOf(rt, accounts.Shared())
 	}
 	var all []string
-	for _, store := range w.stores {
-		usage, err := store.Usage(rt.Context(), ration.UsageRequest{Budget: w.budget, Accounts: accounts, Now: time.UnixMicro(w.now)})
+	for _, kept := range w.stores {
+		usage, err := kept.Usage(rt.Context(), store.UsageRequest{Budget: w.budget, Accounts: accounts, Now: time.UnixMicro(w.now)})
 		require.NoError(rt, err)
 		said := ""
 		for _, u := range usage {
@@ -419,11 +421,11 @@ func TestStoresAgreeOnAllAtOnceOnACluster(t *testing.T) {
 
 // agreeOnAllAtOnce holds MemoryStore and a RedisStore to the same answers.
 func agreeOnAllAtOnce(t *testing.T, client redis.UniversalClient, kinds ...kindOfWorld) {
-	store := &ration.RedisStore{Client: client, Timeout: time.Minute}
+	kept := &ration.RedisStore{Client: client, Timeout: time.Minute}
 	for _, kind := range kinds {
 		t.Run(kind.name, func(t *testing.T) {
 			rapid.Check(t, func(rt *rapid.T) {
-				w := newMixedWorld(rt, kind, new(ration.MemoryStore), store)
+				w := newMixedWorld(rt, kind, new(ration.MemoryStore), kept)
 				actions := map[string]func(*rapid.T){
 					"book": w.book, "book again": w.book, "book and again": w.book,
 					"cancel": w.cancel, "cancel again": w.cancel, "pause": w.pause, "usage": w.usage, "change": w.change,

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 )
 
 // What only a real Redis shows: how numbers are stored, and what expires.
@@ -55,13 +56,13 @@ func (d *redisDesk) keys(t *testing.T) map[string]time.Duration {
 	return all
 }
 
-func (d *redisDesk) request(a *ration.Accounts, cost int) ration.BookRequest {
-	return ration.BookRequest{
-		ID: ration.NewBookingID(), Budget: d.budget, Accounts: a, Cost: cost, MaxWait: ration.Forever, Now: d.now,
+func (d *redisDesk) request(a *store.Accounts, cost int) store.BookRequest {
+	return store.BookRequest{
+		ID: store.NewBookingID(), Budget: d.budget, Accounts: a, Cost: cost, MaxWait: store.Forever, Now: d.now,
 	}
 }
 
-func (d *redisDesk) book(t *testing.T, a *ration.Accounts, cost int) ration.Booking {
+func (d *redisDesk) book(t *testing.T, a *store.Accounts, cost int) store.Booking {
 	t.Helper()
 	b, err := d.store.Book(t.Context(), d.request(a, cost))
 	require.NoError(t, err)
@@ -70,13 +71,13 @@ func (d *redisDesk) book(t *testing.T, a *ration.Accounts, cost int) ration.Book
 }
 
 // listOf lists accounts a, b, c... with the same limits.
-func listOf(t *testing.T, count int, limits ...ration.Limit) *ration.Accounts {
+func listOf(t *testing.T, count int, limits ...ration.Limit) *store.Accounts {
 	t.Helper()
 	var list []ration.Account
 	for i := range count {
 		list = append(list, ration.Account{ID: string(rune('a' + i)), Limits: limits})
 	}
-	a, err := ration.NewAccounts(list...)
+	a, err := store.NewAccounts(list...)
 	require.NoError(t, err)
 	return a
 }
@@ -116,8 +117,8 @@ func TestALogOfWhichHalfIsHandedBackExpires(t *testing.T) {
 			d := newRedisDesk(t)
 			a := listOf(t, 1, ration.PerHour(5).Using(algorithm))
 			first, second := d.book(t, a, 1), d.book(t, a, 1)
-			for _, b := range []ration.Booking{first, second} {
-				require.NoError(t, d.store.Cancel(t.Context(), ration.CancelRequest{Booking: b, Accounts: a, Now: d.now}))
+			for _, b := range []store.Booking{first, second} {
+				require.NoError(t, d.store.Cancel(t.Context(), store.CancelRequest{Booking: b, Accounts: a, Now: d.now}))
 				for key, ttl := range d.keys(t) {
 					require.Positive(t, ttl, "key %q never expires", key)
 				}
@@ -134,7 +135,7 @@ func TestEveryKeyExpires(t *testing.T) {
 	single := listOf(t, 1, ration.Limit{Max: 1, Window: time.Second}, ration.PerHour(5000))
 	pool := listOf(t, 3, ration.PerSecond(1))
 
-	var all []ration.Booking
+	var all []store.Booking
 	for range 4 {
 		all = append(all, d.book(t, single, 1))
 	}
@@ -142,7 +143,7 @@ func TestEveryKeyExpires(t *testing.T) {
 	d.expire(t, map[string]time.Duration{
 		"": needed, ":log:a": needed, ":acct:a": needed, ":sessions": day,
 	})
-	require.NoError(t, d.store.Cancel(ctx, ration.CancelRequest{Booking: all[1], Accounts: single}))
+	require.NoError(t, d.store.Cancel(ctx, store.CancelRequest{Booking: all[1], Accounts: single}))
 	d.expire(t, map[string]time.Duration{
 		"": needed, ":log:a": needed, ":acct:a": needed, ":free:a": needed, ":sessions": day, ":id:": time.Minute,
 	})
@@ -156,22 +157,22 @@ func TestEveryKeyExpires(t *testing.T) {
 	})
 	// A part of the only slot that was handed back is taken.
 	wide := ration.Account{ID: "wide", Limits: []ration.Limit{ration.PerHour(5)}}
-	wides, err := ration.NewAccounts(wide)
+	wides, err := store.NewAccounts(wide)
 	require.NoError(t, err)
 	d.book(t, wides, 5)
 	second := d.book(t, wides, 5)
 	d.book(t, wides, 5)
-	require.NoError(t, d.store.Cancel(ctx, ration.CancelRequest{Booking: second}))
+	require.NoError(t, d.store.Cancel(ctx, store.CancelRequest{Booking: second}))
 	require.Equal(t, second.Slot, d.book(t, wides, 2).Slot)
 	d.book(t, pool, 1)
-	_, err = d.store.Pause(ctx, ration.PauseRequest{Budget: d.budget, Account: "c", For: 30 * day, Now: d.now})
+	_, err = d.store.Pause(ctx, store.PauseRequest{Budget: d.budget, Account: "c", For: 30 * day, Now: d.now})
 	require.NoError(t, err)
-	_, err = d.store.Status(ctx, ration.StatusRequest{Budget: d.budget, Worker: "w", Now: d.now})
+	_, err = d.store.Status(ctx, store.StatusRequest{Budget: d.budget, Worker: "w", Now: d.now})
 	require.NoError(t, err)
-	_, err = d.store.Usage(ctx, ration.UsageRequest{Budget: d.budget, Accounts: pool, Now: d.now})
+	_, err = d.store.Usage(ctx, store.UsageRequest{Budget: d.budget, Accounts: pool, Now: d.now})
 	require.NoError(t, err)
-	require.NoError(t, d.store.Enter(ctx, ration.EnterRequest{
-		ID: ration.NewBookingID(), Budget: d.budget, Account: pool.At(1), Now: d.now, Spent: []ration.Spending{{Slot: d.now, Cost: 2}},
+	require.NoError(t, d.store.Record(ctx, store.RecordRequest{
+		ID: store.NewBookingID(), Budget: d.budget, Account: pool.At(1), Now: d.now, Spent: []store.Spending{{Slot: d.now, Cost: 2}},
 	}))
 	ttls := d.keys(t)
 	for _, key := range []string{"", ":log:a", ":free:wide", ":log:b", ":pool:" + pool.Digest(), ":pauses", ":workers"} {
@@ -209,7 +210,7 @@ func TestALogThatExpiredIsNotALostOne(t *testing.T) {
 	d := newRedisDesk(t)
 	a, b := listOf(t, 1, ration.PerHour(5)), listOf(t, 2, ration.PerHour(5))
 	d.book(t, a, 1)
-	before, err := d.store.Status(t.Context(), ration.StatusRequest{Budget: d.budget, Now: d.now})
+	before, err := d.store.Status(t.Context(), store.StatusRequest{Budget: d.budget, Now: d.now})
 	require.NoError(t, err)
 	// The server's clock stands still here, so the log is removed as it would
 	// have been by then. Other accounts have kept the budget alive.
@@ -217,7 +218,7 @@ func TestALogThatExpiredIsNotALostOne(t *testing.T) {
 	require.NoError(t, d.client.Del(t.Context(), d.key(":log:a")).Err())
 	require.Equal(t, d.now, d.book(t, a, 1).Slot)
 	require.Equal(t, d.now, d.book(t, b, 1).Slot)
-	after, err := d.store.Status(t.Context(), ration.StatusRequest{Budget: d.budget, Now: d.now})
+	after, err := d.store.Status(t.Context(), store.StatusRequest{Budget: d.budget, Now: d.now})
 	require.NoError(t, err)
 	require.Equal(t, before.Lost, after.Lost)
 	require.Equal(t, before.Version, after.Version)
@@ -237,7 +238,7 @@ func TestAKeyThatHoldsSomethingElseBooksNothing(t *testing.T) {
 			// A hole in a's log, which it is then to be asked for.
 			b := d.book(t, listOf(t, 1, ration.PerHour(5)), 1)
 			d.book(t, listOf(t, 1, ration.PerHour(5)), 1)
-			require.NoError(t, d.store.Cancel(ctx, ration.CancelRequest{Booking: b, Accounts: a}))
+			require.NoError(t, d.store.Cancel(ctx, store.CancelRequest{Booking: b, Accounts: a}))
 			r := d.request(a, 1)
 			key := d.key(name)
 			switch name {
@@ -305,7 +306,7 @@ func TestASlotBeyondExactNumbersIsNotBooked(t *testing.T) {
 	d := newRedisDesk(t)
 	a := listOf(t, 1, ration.Limit{Max: 1, Window: 366 * 24 * time.Hour})
 	var err error
-	var b ration.Booking
+	var b store.Booking
 	booked := 0
 	for ; err == nil; booked++ {
 		require.Less(t, booked, 300)
@@ -330,8 +331,8 @@ func TestRunningTotalsWrap(t *testing.T) {
 		member[11] = 1 // its cost
 		require.NoError(t, d.client.ZAdd(t.Context(), d.key(":log:a"), redis.Z{Score: float64(d.now.UnixMicro()), Member: member}).Err())
 
-		spent := []ration.Booking{{Slot: d.now, Cost: 1}}
-		var handedBack []ration.Booking
+		spent := []store.Booking{{Slot: d.now, Cost: 1}}
+		var handedBack []store.Booking
 		for i := range 30 {
 			b := d.book(t, a, 1+i%2)
 			require.False(t, b.Slot.Before(spent[len(spent)-1].Slot), "order is kept")
@@ -342,8 +343,8 @@ func TestRunningTotalsWrap(t *testing.T) {
 		}
 		units := 0
 		for _, b := range handedBack {
-			require.NoError(t, d.store.Cancel(t.Context(), ration.CancelRequest{Booking: b}))
-			spent = slices.DeleteFunc(spent, func(o ration.Booking) bool { return o.ID == b.ID })
+			require.NoError(t, d.store.Cancel(t.Context(), store.CancelRequest{Booking: b}))
+			spent = slices.DeleteFunc(spent, func(o store.Booking) bool { return o.ID == b.ID })
 			again := d.book(t, a, b.Cost)
 			if !again.Slot.Equal(b.Slot) {
 				// A slot of several units that the wrap goes through is not
@@ -356,10 +357,10 @@ func TestRunningTotalsWrap(t *testing.T) {
 		for _, b := range spent {
 			units += b.Cost
 		}
-		usage, err := d.store.Usage(t.Context(), ration.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
+		usage, err := d.store.Usage(t.Context(), store.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
 		require.NoError(t, err)
 		require.Equal(t, units, usage[0].Limits[0].Used)
-		slices.SortStableFunc(spent, func(a, b ration.Booking) int { return a.Slot.Compare(b.Slot) })
+		slices.SortStableFunc(spent, func(a, b store.Booking) int { return a.Slot.Compare(b.Slot) })
 		for i, first := range spent {
 			sum := 0
 			for _, b := range spent[i:] {

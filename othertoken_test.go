@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 // A crawler with two tokens, one of which was refused for half an hour, slept 1799.6 s
@@ -126,7 +127,7 @@ func TestASharedAccountIsPausedInPlaceOfAll(t *testing.T) {
 		ours.Limits = []ration.Limit{ration.PerHour(100)}
 		theirs := peer(ours)
 		for i, b := range []*ration.Budget{ours, theirs} {
-			b.Shared = []ration.SharedAccount{{Account: ration.Account{ID: fmt.Sprintf("address-%d", i), Limits: []ration.Limit{ration.PerHour(1000)}}, Scope: ration.ScopeIP}}
+			b.Shared = []ration.SharedAccount{{Account: ration.Account{ID: fmt.Sprintf("address-%d", i), Limits: []ration.Limit{ration.PerHour(1000)}}, Scope: provider.ScopeIP}}
 		}
 		api := newProvider(refusing(1, "Retry-After", "600"))
 		p := preset(t, "ncbi")

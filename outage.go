@@ -15,18 +15,18 @@ import (
 type Outage int
 
 const (
-	// HoldBack sends nothing: callers wait for the store for as long as
+	// FailClosed sends nothing: callers wait for the store for as long as
 	// Patience says, and then get an error. It is the zero value.
-	HoldBack Outage = iota
+	FailClosed Outage = iota
 	// Divide goes on with an equal share of every limit: Max divided by the
 	// workers that the store last knew of. What this process has booked counts
 	// against its share; what the others have does not, so in the window in
 	// which the outage begins the provider may see up to twice Max. When the
 	// store is back, what was spent is entered in its logs before more is booked.
 	Divide
-	// Open sends everything at once, and enters it in the logs when the store is
+	// FailOpen sends everything at once, and enters it in the logs when the store is
 	// back. The provider refuses what is too much.
-	Open
+	FailOpen
 )
 
 const (
@@ -40,15 +40,15 @@ const (
 type outage struct {
 	down atomic.Bool // since is not zero: to be asked after every booking
 
-	mu     sync.Mutex            // protects all below
-	since  time.Time             // zero: the store answers
-	probe  time.Time             // when it is asked next
-	shares *memstore.MemoryStore // what this process spends of its shares; nil: not yet
-	turn   int                   // of the account that Open charges next
+	mu     sync.Mutex      // protects all below
+	since  time.Time       // zero: the store answers
+	probe  time.Time       // when it is asked next
+	shares *memstore.Store // what this process spends of its shares; nil: not yet
+	turn   int             // of the account that Open charges next
 }
 
-// fell notes that the store did not answer.
-func (b *Budget) fell(err error) {
+// storeFailed notes that the store did not answer.
+func (b *Budget) storeFailed(err error) {
 	b.out.mu.Lock()
 	news := b.out.since.IsZero()
 	if news {
@@ -58,19 +58,19 @@ func (b *Budget) fell(err error) {
 	b.out.probe = time.Now().Add(probeEvery)
 	b.out.mu.Unlock()
 	if news {
-		b.notify(Notice{Kind: StoreDown, Err: err})
+		b.notify(Event{Kind: StoreDown, Err: err})
 	}
 }
 
-// rose notes that the store answers.
-func (b *Budget) rose(entered int) {
+// storeRecovered notes that the store answers.
+func (b *Budget) storeRecovered(entered int) {
 	b.out.mu.Lock()
 	news := !b.out.since.IsZero()
 	b.out.since, b.out.shares = time.Time{}, nil
 	b.out.down.Store(false)
 	b.out.mu.Unlock()
 	if news {
-		b.notify(Notice{Kind: StoreBack, Count: entered})
+		b.notify(Event{Kind: StoreBack, Count: entered})
 	}
 }
 
@@ -92,16 +92,16 @@ func (b *Budget) reachable(ctx context.Context) bool {
 	b.out.mu.Unlock()
 
 	b.mu.Lock()
-	var unentered []spent
-	if b.own.away {
-		unentered = b.own.choose(func(o *ownBooking) bool { return o.booked == 0 })
-		b.own.away = len(unentered) > 0
+	var unentered []accountSpendings
+	if b.journal.offline {
+		unentered = b.journal.choose(func(o *journalEntry) bool { return o.booked == 0 })
+		b.journal.offline = len(unentered) > 0
 	}
 	b.mu.Unlock()
 	if !down && len(unentered) == 0 {
 		return true
 	}
-	count, err := b.enter(ctx, b.Store, unentered, "outage", began)
+	count, err := b.record(ctx, b.Store, unentered, "outage", began)
 	if err == nil && count == 0 {
 		_, err = b.Store.Status(ctx, store.StatusRequest{Budget: b.Name, Now: b.clock()})
 	}
@@ -109,26 +109,26 @@ func (b *Budget) reachable(ctx context.Context) bool {
 		return false
 	}
 	b.mu.Lock()
-	b.own.entered(unentered, b.reckonedNow())
+	b.journal.markRecorded(unentered, b.estimatedNow())
 	b.mu.Unlock()
-	b.rose(count)
+	b.storeRecovered(count)
 	return true
 }
 
-// alone books without the store, as Outage says.
-func (w *waiter) alone(ctx context.Context, longest time.Duration) error {
+// bookOffline books without the store, as Outage says.
+func (w *waiter) bookOffline(ctx context.Context, longest time.Duration) error {
 	b := w.budget
 	r := w.request(longest)
 	if err := r.Validate(); err != nil {
 		return err
 	}
 	b.mu.Lock()
-	r.Now = b.reckonedNow()
+	r.Now = b.estimatedNow()
 	workers := max(1, b.known.Workers)
 	b.mu.Unlock()
 
 	var booking store.Booking
-	if b.Outage == Open {
+	if b.Outage == FailOpen {
 		booking = b.bookOpen(r)
 	} else {
 		shares, err := b.sharesFrom(ctx, r.Now)
@@ -147,8 +147,8 @@ func (w *waiter) alone(ctx context.Context, longest time.Duration) error {
 	w.soonest, w.booking = w.due, booking
 	if booking.Booked {
 		b.mu.Lock()
-		b.own.add(&w.accounts.List[w.accounts.Find(booking.Account)], &booking, time.Time{})
-		b.own.share(w.accounts.SharedValue, &booking, time.Time{})
+		b.journal.add(&w.accounts.List[w.accounts.Index(booking.Account)], &booking, time.Time{})
+		b.journal.addShared(w.accounts.SharedValue, &booking, time.Time{})
 		b.mu.Unlock()
 	}
 	return nil
@@ -161,27 +161,27 @@ func (b *Budget) bookOpen(r store.BookRequest) store.Booking {
 	b.out.turn++
 	b.out.mu.Unlock()
 	// The entry says no more than the scopes.
-	entry := r.Accounts.Lane(r.Accounts.Relevant(r.Scopes), r.Keep) + "\x00"
+	entry := r.Accounts.Queue(r.Accounts.RelevantScopes(r.Scopes), r.Reserve) + "\x00"
 	return store.Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost, Booked: true, Account: account.ID, Slot: r.Now, Now: r.Now, Entry: entry}
 }
 
 // sharesFrom returns the logs of this process's shares. At the beginning of an
 // outage they hold what it booked before, and the pauses that it knows of.
-func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.MemoryStore, error) {
+func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.Store, error) {
 	b.out.mu.Lock()
 	defer b.out.mu.Unlock()
 	if b.out.shares != nil {
 		return b.out.shares, nil
 	}
 	b.mu.Lock()
-	before := b.own.choose(func(*ownBooking) bool { return true })
+	before := b.journal.choose(func(*journalEntry) bool { return true })
 	pauses := make(map[string]time.Time, len(b.known.PausedUntil))
 	for account, until := range b.known.PausedUntil {
 		pauses[account] = until
 	}
 	b.mu.Unlock()
-	shares := new(memstore.MemoryStore)
-	if _, err := b.enter(ctx, shares, before, "shares", b.out.since); err != nil {
+	shares := new(memstore.Store)
+	if _, err := b.record(ctx, shares, before, "shares", b.out.since); err != nil {
 		return nil, err
 	}
 	for account, until := range pauses {

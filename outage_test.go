@@ -11,6 +11,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 )
@@ -24,38 +25,38 @@ type cutStore struct {
 
 var errCut = &ration.StoreError{Op: "test", Err: errors.New("the network is cut")}
 
-func (s *cutStore) Book(ctx context.Context, r ration.BookRequest) (ration.Booking, error) {
+func (s *cutStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	s.calls.Add(1)
 	if s.cut.Load() {
-		return ration.Booking{}, errCut
+		return store.Booking{}, errCut
 	}
 	return s.Store.Book(ctx, r)
 }
 
-func (s *cutStore) Cancel(ctx context.Context, r ration.CancelRequest) error {
+func (s *cutStore) Cancel(ctx context.Context, r store.CancelRequest) error {
 	if s.cut.Load() {
 		return errCut
 	}
 	return s.Store.Cancel(ctx, r)
 }
 
-func (s *cutStore) Enter(ctx context.Context, r ration.EnterRequest) error {
+func (s *cutStore) Enter(ctx context.Context, r store.RecordRequest) error {
 	if s.cut.Load() {
 		return errCut
 	}
-	return s.Store.Enter(ctx, r)
+	return s.Store.Record(ctx, r)
 }
 
-func (s *cutStore) Pause(ctx context.Context, r ration.PauseRequest) (time.Time, error) {
+func (s *cutStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
 	if s.cut.Load() {
 		return time.Time{}, errCut
 	}
 	return s.Store.Pause(ctx, r)
 }
 
-func (s *cutStore) Status(ctx context.Context, r ration.StatusRequest) (ration.Status, error) {
+func (s *cutStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	if s.cut.Load() {
-		return ration.Status{}, errCut
+		return store.Status{}, errCut
 	}
 	return s.Store.Status(ctx, r)
 }
@@ -71,16 +72,16 @@ func inOutage(t *testing.T, outage ration.Outage, limit ration.Limit, test func(
 		var stores []*cutStore
 		for range 2 {
 			p := newProcess(name, client, time.Now, limit)
-			store := &cutStore{Store: p.Store}
-			p.Store, p.Outage = store, outage
-			workers, stores = append(workers, p), append(stores, store)
+			kept := &cutStore{Store: p.Store}
+			p.Store, p.Outage = kept, outage
+			workers, stores = append(workers, p), append(stores, kept)
 		}
 		test(t, workers, stores)
 	})
 }
 
 func TestByDefaultNothingLeavesWithoutTheStore(t *testing.T) {
-	inOutage(t, ration.HoldBack, ration.PerHour(10), func(t *testing.T, workers []*process, stores []*cutStore) {
+	inOutage(t, ration.FailClosed, ration.PerHour(10), func(t *testing.T, workers []*process, stores []*cutStore) {
 		stores[0].cut.Store(true)
 		start := time.Now()
 		_, err := workers[0].Wait(t.Context(), ration.NewToken("a"), 1)
@@ -101,7 +102,7 @@ func TestByDefaultNothingLeavesWithoutTheStore(t *testing.T) {
 		_, err = workers[0].Try(t.Context(), ration.NewToken("a"), 1)
 		require.ErrorIs(t, err, ration.ErrStoreUnavailable)
 		require.Zero(t, time.Since(start))
-		workers[0].Patience = -1
+		workers[0].RetryStoreFor = -1
 		_, err = workers[0].Wait(t.Context(), ration.NewToken("a"), 1)
 		require.ErrorIs(t, err, ration.ErrStoreUnavailable)
 		require.Zero(t, time.Since(start))
@@ -110,7 +111,7 @@ func TestByDefaultNothingLeavesWithoutTheStore(t *testing.T) {
 }
 
 func TestWaitersGoOnWhenTheStoreIsBack(t *testing.T) {
-	inOutage(t, ration.HoldBack, ration.PerHour(10), func(t *testing.T, workers []*process, stores []*cutStore) {
+	inOutage(t, ration.FailClosed, ration.PerHour(10), func(t *testing.T, workers []*process, stores []*cutStore) {
 		stores[0].cut.Store(true)
 		var wait sync.WaitGroup
 		wait.Go(func() { book(t, workers[0], 1) })
@@ -195,7 +196,7 @@ func TestACostThatIsMoreThanAShareIsCountedWhole(t *testing.T) {
 }
 
 func TestOpenSendsEverythingAndEntersItLater(t *testing.T) {
-	inOutage(t, ration.Open, ration.PerHour(10), func(t *testing.T, workers []*process, stores []*cutStore) {
+	inOutage(t, ration.FailOpen, ration.PerHour(10), func(t *testing.T, workers []*process, stores []*cutStore) {
 		book(t, workers[0], 1)
 		stores[0].cut.Store(true)
 		start := time.Now()
@@ -214,8 +215,8 @@ func TestOpenSendsEverythingAndEntersItLater(t *testing.T) {
 func TestACallerLeavesAtOnceWhateverRedisDoes(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
-	store := &ration.RedisStore{Client: client}
-	b := &ration.Budget{Name: "x", Limits: []ration.Limit{ration.PerHour(10)}, Store: store}
+	kept := &ration.RedisStore{Client: client}
+	b := &ration.Budget{Name: "x", Limits: []ration.Limit{ration.PerHour(10)}, Store: kept}
 	_, err := b.Wait(t.Context(), ration.NewToken("a"), 1)
 	require.NoError(t, err)
 
@@ -237,7 +238,7 @@ func TestACallerLeavesAtOnceWhateverRedisDoes(t *testing.T) {
 	server.Continue(t)
 	ctx, stop = context.WithTimeout(t.Context(), 30*time.Second)
 	defer stop()
-	require.NoError(t, store.Settle(ctx))
+	require.NoError(t, kept.Settle(ctx))
 	left, err := b.Remaining(t.Context(), ration.NewToken("a"))
 	require.NoError(t, err)
 	require.Equal(t, 9, left, "what was booked for those who left is handed back")
@@ -247,8 +248,8 @@ func TestARedisThatHangsIsNamed(t *testing.T) {
 	server := redistest.Start(t)
 	client := server.Client(t)
 	require.NoError(t, client.Ping(t.Context()).Err())
-	store := &ration.RedisStore{Client: client, Timeout: 50 * time.Millisecond}
-	b := &ration.Budget{Name: "x", Limits: []ration.Limit{ration.PerHour(10)}, Store: store, Patience: -1}
+	kept := &ration.RedisStore{Client: client, Timeout: 50 * time.Millisecond}
+	b := &ration.Budget{Name: "x", Limits: []ration.Limit{ration.PerHour(10)}, Store: kept, RetryStoreFor: -1}
 	server.Stop(t)
 	_, err := b.Wait(t.Context(), ration.NewToken("a"), 1)
 	require.ErrorIs(t, err, ration.ErrStoreUnavailable)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 )
 
 // Callers that keep less and less, each with too many units for what those before
@@ -19,18 +20,18 @@ import (
 func TestMoreThanEightOvertakers(t *testing.T) {
 	t.Parallel()
 	const most, window = 1_000, 10 * time.Millisecond
-	for name, store := range map[string]ration.Store{
+	for name, kept := range map[string]ration.Store{
 		"memory": new(ration.MemoryStore),
 		"redis":  &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			accounts, err := ration.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{{Max: most, Window: window}}})
+			accounts, err := store.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{{Max: most, Window: window}}})
 			require.NoError(t, err)
 			now, budget := time.UnixMicro(1_795_000_000_000_000), redistest.Name(t)
-			var booked []ration.Booking
-			book := func(cost, keep int) ration.Booking {
-				b, err := store.Book(t.Context(), ration.BookRequest{
-					ID: ration.NewBookingID(), Budget: budget, Accounts: accounts, Cost: cost, Keep: keep, MaxWait: ration.Forever, Now: now,
+			var booked []store.Booking
+			book := func(cost, keep int) store.Booking {
+				b, err := kept.Book(t.Context(), store.BookRequest{
+					ID: store.NewBookingID(), Budget: budget, Accounts: accounts, Cost: cost, Reserve: keep, MaxWait: store.Forever, Now: now,
 				})
 				require.NoError(t, err)
 				booked = append(booked, b)
@@ -59,10 +60,10 @@ func TestMoreThanEightOvertakers(t *testing.T) {
 			}
 			// Each is still found by its entry.
 			for _, b := range booked {
-				require.NoError(t, store.Cancel(t.Context(), ration.CancelRequest{Booking: b}))
+				require.NoError(t, kept.Cancel(t.Context(), store.CancelRequest{Booking: b}))
 			}
 			now = booked[0].Slot.Add(time.Second)
-			usage, err := store.Usage(t.Context(), ration.UsageRequest{Budget: budget, Accounts: accounts, Now: now})
+			usage, err := kept.Usage(t.Context(), store.UsageRequest{Budget: budget, Accounts: accounts, Now: now})
 			require.NoError(t, err)
 			require.Zero(t, usage[0].Limits[0].Used)
 		})
@@ -134,14 +135,14 @@ func (ds departures) givesUp(from, window int64, room int) (given bool, windows 
 // none. Beyond that it goes behind all others.
 func TestOvertakersLookAtSoManyPlaces(t *testing.T) {
 	t.Parallel()
-	for name, store := range map[string]ration.Store{
+	for name, kept := range map[string]ration.Store{
 		"memory": new(ration.MemoryStore),
 		"redis":  &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute},
 	} {
 		for _, window := range []time.Duration{time.Hour, time.Millisecond} {
 			for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog} {
 				t.Run(fmt.Sprintf("%s/%v/%v", name, window, algorithm), func(t *testing.T) {
-					accounts, err := ration.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{
+					accounts, err := store.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{
 						{Algorithm: algorithm, Max: 3, Window: window},
 					}})
 					require.NoError(t, err)
@@ -151,8 +152,8 @@ func TestOvertakersLookAtSoManyPlaces(t *testing.T) {
 					overtake := func(full int) time.Duration {
 						budget := redistest.Name(t)
 						book := func(cost, keep int) time.Duration {
-							b, err := store.Book(t.Context(), ration.BookRequest{
-								ID: ration.NewBookingID(), Budget: budget, Accounts: accounts, Cost: cost, Keep: keep, MaxWait: ration.Forever, Now: now,
+							b, err := kept.Book(t.Context(), store.BookRequest{
+								ID: store.NewBookingID(), Budget: budget, Accounts: accounts, Cost: cost, Reserve: keep, MaxWait: store.Forever, Now: now,
 							})
 							require.NoError(t, err)
 							return b.Slot.Sub(now)
@@ -182,21 +183,21 @@ func TestOvertakersLookAtSoManyPlaces(t *testing.T) {
 func TestAnOvertakerThatWasIdleLooksOnlyAhead(t *testing.T) {
 	t.Parallel()
 	const window = time.Hour
-	for name, store := range map[string]ration.Store{
+	for name, kept := range map[string]ration.Store{
 		"memory": new(ration.MemoryStore),
 		"redis":  &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute},
 	} {
 		for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog} {
 			t.Run(fmt.Sprintf("%s/%v", name, algorithm), func(t *testing.T) {
-				accounts, err := ration.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{
+				accounts, err := store.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{
 					{Algorithm: algorithm, Max: 3, Window: window},
 				}})
 				require.NoError(t, err)
 				began, budget := time.UnixMicro(1_795_000_000_000_000), redistest.Name(t)
 				now := began
 				book := func(cost, keep int) time.Duration {
-					b, err := store.Book(t.Context(), ration.BookRequest{
-						ID: ration.NewBookingID(), Budget: budget, Accounts: accounts, Cost: cost, Keep: keep, MaxWait: ration.Forever, Now: now,
+					b, err := kept.Book(t.Context(), store.BookRequest{
+						ID: store.NewBookingID(), Budget: budget, Accounts: accounts, Cost: cost, Reserve: keep, MaxWait: store.Forever, Now: now,
 					})
 					require.NoError(t, err)
 					return b.Slot.Sub(began)
@@ -230,7 +231,7 @@ func TestOvertakersLeaveAsSoonAsTheyMay(t *testing.T) {
 			Max:       rapid.SampledFrom([]int{3, 10, 50}).Draw(rt, "Max"),
 			Window:    rapid.SampledFrom([]time.Duration{time.Millisecond, 64 * time.Millisecond, time.Hour}).Draw(rt, "window"),
 		}
-		window, store := limit.Window.Microseconds(), new(ration.MemoryStore)
+		window, kept := limit.Window.Microseconds(), new(ration.MemoryStore)
 		accounts := accountsOf(rt, []ration.Account{{ID: "a", Limits: []ration.Limit{limit}}})
 		var calls departures
 		last := map[int]int64{}
@@ -271,8 +272,8 @@ func TestOvertakersLeaveAsSoonAsTheyMay(t *testing.T) {
 			if !given {
 				first = firstFrom(from)
 			}
-			b, err := store.Book(rt.Context(), ration.BookRequest{
-				ID: ration.NewBookingID(), Budget: "overtakers", Accounts: accounts, Cost: cost, Keep: keep, MaxWait: ration.Forever, Now: time.UnixMicro(now),
+			b, err := kept.Book(rt.Context(), store.BookRequest{
+				ID: store.NewBookingID(), Budget: "overtakers", Accounts: accounts, Cost: cost, Reserve: keep, MaxWait: store.Forever, Now: time.UnixMicro(now),
 			})
 			require.NoError(rt, err)
 			slot := b.Slot.UnixMicro()
@@ -290,24 +291,24 @@ func TestOvertakersLeaveAsSoonAsTheyMay(t *testing.T) {
 // names, and in a log's run in the order of booking.
 func TestSlotsOfOneInstantThatSeveralLanesHandedBack(t *testing.T) {
 	t.Parallel()
-	for name, store := range map[string]ration.Store{
+	for name, kept := range map[string]ration.Store{
 		"memory": new(ration.MemoryStore),
 		"redis":  &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute},
 	} {
 		t.Run(name, func(t *testing.T) {
-			accounts, err := ration.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{{Max: 4, Window: 2 * time.Millisecond}}})
+			accounts, err := store.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{{Max: 4, Window: 2 * time.Millisecond}}})
 			require.NoError(t, err)
 			now, budget := time.UnixMicro(1_795_000_000_000_000), redistest.Name(t)
-			book := func(cost, keep int) ration.Booking {
-				b, err := store.Book(t.Context(), ration.BookRequest{
-					ID: ration.NewBookingID(), Budget: budget, Accounts: accounts, Cost: cost, Keep: keep, MaxWait: ration.Forever, Now: now,
+			book := func(cost, keep int) store.Booking {
+				b, err := kept.Book(t.Context(), store.BookRequest{
+					ID: store.NewBookingID(), Budget: budget, Accounts: accounts, Cost: cost, Reserve: keep, MaxWait: store.Forever, Now: now,
 				})
 				require.NoError(t, err)
 				return b
 			}
-			handedBack := []ration.Booking{book(2, 1), book(1, 0), book(1, 0)}
+			handedBack := []store.Booking{book(2, 1), book(1, 0), book(1, 0)}
 			for _, b := range handedBack {
-				require.NoError(t, store.Cancel(t.Context(), ration.CancelRequest{Booking: b}))
+				require.NoError(t, kept.Cancel(t.Context(), store.CancelRequest{Booking: b}))
 			}
 			began := now
 			now = now.Add(time.Millisecond)

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 func TestPackedLogAgreesWithAModel(t *testing.T) {
@@ -23,13 +24,13 @@ func TestEveryChunkIsOfOneLengthAndExpires(t *testing.T) {
 	t.Parallel()
 	d := newLogDesk(t)
 	a := d.accounts(ration.PerHour(1).Using(ration.PackedLog))
-	all := make([]ration.Spending, 1_000)
+	all := make([]store.Spending, 1_000)
 	for i := range all {
-		all[i] = ration.Spending{Slot: d.now, Cost: 1}
+		all[i] = store.Spending{Slot: d.now, Cost: 1}
 	}
-	for _, store := range d.stores {
-		require.NoError(t, store.Enter(t.Context(), ration.EnterRequest{
-			ID: ration.NewBookingID(), Budget: d.budget, Account: a.At(0), Spent: all, Now: d.now,
+	for _, kept := range d.stores {
+		require.NoError(t, kept.Record(t.Context(), store.RecordRequest{
+			ID: store.NewBookingID(), Budget: d.budget, Account: a.At(0), Spent: all, Now: d.now,
 		}))
 	}
 	d.used(a, 1_000)

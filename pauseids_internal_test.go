@@ -14,7 +14,7 @@ import (
 func TestPauseIDsAreReadAsWritten(t *testing.T) {
 	req, err := http.NewRequestWithContext(t.Context(), "GET", "http://api.test/users", nil)
 	require.NoError(t, err)
-	m := cooldown.EndpointOf(req)
+	m := cooldown.EndpointKey(req)
 	for _, account := range []string{"", "138d7fba03fe67dca26701f26e68b894", "with-a-dash"} {
 		id := m.PauseID(account)
 		require.True(t, store.ValidAccountID(id), "%q is kept as an account's", id)
@@ -28,15 +28,15 @@ func TestPauseIDsAreReadAsWritten(t *testing.T) {
 		require.False(t, ok, "%q", id)
 	}
 	for _, reason := range []provider.Reason{provider.ReasonDeadToken, provider.ReasonUnauthorized, provider.ReasonBilling} {
-		id := asideID(reason, NewToken("a").ID())
+		id := quarantineID(reason, NewToken("a").ID())
 		require.True(t, store.ValidAccountID(id), "%q is kept as an account's", id)
-		why, token, ok := parseAsideID(id)
+		why, token, ok := parseQuarantineID(id)
 		require.True(t, ok)
 		require.Equal(t, reason, why)
 		require.Equal(t, NewToken("a").ID(), token)
 	}
 	for _, id := range []string{"", "aside-", "aside-quota", "138d7fba03fe67dca26701f26e68b894", m.PauseID("a")} {
-		_, _, ok := parseAsideID(id)
+		_, _, ok := parseQuarantineID(id)
 		require.False(t, ok, "%q", id)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 const githubSecondary = `{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}`
@@ -24,7 +25,7 @@ func TestASecondaryLimitPausesForAMinuteAndThenLonger(t *testing.T) {
 		var reasons []ration.Reason
 		worker := func(b *ration.Budget) *http.Client {
 			return &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(b, ration.NewToken("a")),
-				Refused: func(resp *http.Response, _ ration.Grant) {
+				OnRefusal: func(resp *http.Response, _ ration.Grant) {
 					require.Equal(t, 403, resp.StatusCode)
 					f, found := ration.FeedbackOf(resp)
 					require.True(t, found)
@@ -39,7 +40,7 @@ func TestASecondaryLimitPausesForAMinuteAndThenLonger(t *testing.T) {
 			require.GreaterOrEqual(t, at[i+1]-at[i], least)
 			require.LessOrEqual(t, at[i+1]-at[i], least+least/2+time.Second)
 		}
-		require.Equal(t, []ration.Reason{ration.ReasonSecondary, ration.ReasonSecondary, ration.ReasonSecondary}, reasons)
+		require.Equal(t, []ration.Reason{provider.ReasonSecondary, provider.ReasonSecondary, provider.ReasonSecondary}, reasons)
 	})
 }
 
@@ -70,11 +71,11 @@ func TestWhatIsNoQuotaPausesNoAccount(t *testing.T) {
 		again          time.Duration // when the request goes again, if that was told
 		same           bool          // others to that endpoint wait too
 	}{
-		{"concurrency", "stripe", reply{429, "{}", append([]string{"Stripe-Rate-Limited-Reason", "global-concurrency"}, isJSON...)}, ration.ReasonConcurrency, 0, false},
-		{"concurrency that tells the wait", "stripe", reply{429, "{}", append([]string{"Stripe-Rate-Limited-Reason", "global-concurrency", "Retry-After", "30"}, isJSON...)}, ration.ReasonConcurrency, 30 * time.Second, false},
-		{"concurrency that tells too long a wait", "stripe", reply{429, "{}", append([]string{"Stripe-Rate-Limited-Reason", "global-concurrency", "Retry-After", "86400"}, isJSON...)}, ration.ReasonConcurrency, time.Hour, false},
-		{"overload", "anthropic", reply{529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, isJSON}, ration.ReasonOverload, 0, false},
-		{"overload that tells the wait", "generic", reply{503, "", []string{"Retry-After", "30"}}, ration.ReasonOverload, 30 * time.Second, true},
+		{"concurrency", "stripe", reply{429, "{}", append([]string{"Stripe-Rate-Limited-Reason", "global-concurrency"}, isJSON...)}, provider.ReasonConcurrency, 0, false},
+		{"concurrency that tells the wait", "stripe", reply{429, "{}", append([]string{"Stripe-Rate-Limited-Reason", "global-concurrency", "Retry-After", "30"}, isJSON...)}, provider.ReasonConcurrency, 30 * time.Second, false},
+		{"concurrency that tells too long a wait", "stripe", reply{429, "{}", append([]string{"Stripe-Rate-Limited-Reason", "global-concurrency", "Retry-After", "86400"}, isJSON...)}, provider.ReasonConcurrency, time.Hour, false},
+		{"overload", "anthropic", reply{529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, isJSON}, provider.ReasonOverload, 0, false},
+		{"overload that tells the wait", "generic", reply{503, "", []string{"Retry-After", "30"}}, provider.ReasonOverload, 30 * time.Second, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			inBubbles(t, func(t *testing.T, b *ration.Budget) {
@@ -83,7 +84,7 @@ func TestWhatIsNoQuotaPausesNoAccount(t *testing.T) {
 				p.Attach = nil
 				api := newProvider(replying(1, row.says))
 				client := &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(b, ration.NewToken("a")),
-					Refused: func(resp *http.Response, _ ration.Grant) {
+					OnRefusal: func(resp *http.Response, _ ration.Grant) {
 						f, _ := ration.FeedbackOf(resp)
 						require.Equal(t, row.reason, f.Reason)
 					}}}
@@ -180,8 +181,8 @@ func TestARefusalIsHeededWhileTheStoreIsCut(t *testing.T) {
 			b := newBudget(ration.PerHour(100))
 			store := &cutStore{Store: b.Store}
 			store.cut.Store(true)
-			b.Store, b.Outage = store, ration.Open
-			p := &ration.Provider{Signs: []ration.Sign{{Status: []int{429}, Header: "X-Endpoint", Reason: ration.ReasonQuota, Scope: ration.ScopeEndpoint}}}
+			b.Store, b.Outage = store, ration.FailOpen
+			p := &ration.Provider{Rules: []provider.MatchRule{{Status: []int{429}, Header: "X-Endpoint", Reason: provider.ReasonQuota, Scope: provider.ScopeEndpoint}}}
 			header := []string{"Retry-After", "60"}
 			if path == "/endpoint" {
 				header = append(header, "X-Endpoint", "1")
@@ -205,7 +206,7 @@ func TestFeedbackOfTellsWhatWasReadInTheAnswer(t *testing.T) {
 		api := newProvider(func(n int, req *http.Request) (*http.Response, error) { return all[n-1].to(req), nil })
 		var refused []string
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(100)), ration.NewToken("a")),
-			Refused: func(resp *http.Response, g ration.Grant) {
+			OnRefusal: func(resp *http.Response, g ration.Grant) {
 				f, found := ration.FeedbackOf(resp)
 				require.True(t, found)
 				refused = append(refused, fmt.Sprintf("%s for %v by %s", f.Reason, f.Wait.Value, f.ReasonBy))
@@ -229,12 +230,12 @@ func TestRefusedIsCalledForAnyRefusal(t *testing.T) {
 		says     reply
 		want     ration.Reason
 	}{
-		{"github", reply{403, `{"message":"API rate limit exceeded for user ID 1."}`, isJSON}, ration.ReasonQuota},
-		{"meta", reply{400, `{"error":{"code":17}}`, isJSON}, ration.ReasonQuota},
-		{"slack", reply{200, `{"ok":false,"error":"ratelimited"}`, isJSON}, ration.ReasonQuota},
-		{"binance", reply{418, `{"code":-1003}`, isJSON}, ration.ReasonBan},
-		{"generic", reply{503, "", []string{"Retry-After", "1"}}, ration.ReasonOverload},
-		{"generic", reply{402, "", nil}, ration.ReasonBilling},
+		{"github", reply{403, `{"message":"API rate limit exceeded for user ID 1."}`, isJSON}, provider.ReasonQuota},
+		{"meta", reply{400, `{"error":{"code":17}}`, isJSON}, provider.ReasonQuota},
+		{"slack", reply{200, `{"ok":false,"error":"ratelimited"}`, isJSON}, provider.ReasonQuota},
+		{"binance", reply{418, `{"code":-1003}`, isJSON}, provider.ReasonBan},
+		{"generic", reply{503, "", []string{"Retry-After", "1"}}, provider.ReasonOverload},
+		{"generic", reply{402, "", nil}, provider.ReasonBilling},
 		{"generic", reply{500, "", nil}, ""},
 		{"generic", reply{401, "", nil}, ""},
 	} {
@@ -245,7 +246,7 @@ func TestRefusedIsCalledForAnyRefusal(t *testing.T) {
 			token := ration.NewToken("a")
 			client := &http.Client{Transport: &ration.Transport{Base: newProvider(replying(9, row.says)), Provider: p, Retries: -1,
 				Pool: ration.NewPool(newBudget(ration.PerHour(100)), token),
-				Refused: func(resp *http.Response, g ration.Grant) {
+				OnRefusal: func(resp *http.Response, g ration.Grant) {
 					require.Equal(t, token.ID(), g.Token.ID())
 					f, found := ration.FeedbackOf(resp)
 					require.True(t, found)
@@ -267,7 +268,7 @@ func TestAPauseIsNotLoosenedWhenTheStoreIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(ration.PerHour(100))
 		store := &cutStore{Store: b.Store}
-		b.Store, b.Outage = store, ration.Open
+		b.Store, b.Outage = store, ration.FailOpen
 		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
 			switch n {
 			case 1:

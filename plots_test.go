@@ -14,6 +14,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 )
 
 var redraw = flag.Bool("redraw", false, "write the plots of testdata/plots anew")
@@ -98,14 +99,14 @@ func duration(t *testing.T, s string) time.Duration {
 var plotsBegin = time.UnixMicro(1_795_046_400_000_000)
 
 // draw books the demand in a store, and draws what comes of it.
-func (s plotScript) draw(t *testing.T, store ration.Store) string {
-	accounts, err := ration.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{s.limit}})
+func (s plotScript) draw(t *testing.T, kept ration.Store) string {
+	accounts, err := store.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{s.limit}})
 	require.NoError(t, err)
-	budget := "plot-" + ration.NewBookingID().String()
+	budget := "plot-" + store.NewBookingID().String()
 	var slots []time.Duration
 	for _, at := range s.demand {
-		booking, err := store.Book(t.Context(), ration.BookRequest{ID: ration.NewBookingID(), Budget: budget,
-			Accounts: accounts, Cost: 1, MaxWait: ration.Forever, Now: plotsBegin.Add(at)})
+		booking, err := kept.Book(t.Context(), store.BookRequest{ID: store.NewBookingID(), Budget: budget,
+			Accounts: accounts, Cost: 1, MaxWait: store.Forever, Now: plotsBegin.Add(at)})
 		require.NoError(t, err)
 		slots = append(slots, booking.Slot.Sub(plotsBegin))
 	}

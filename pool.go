@@ -25,7 +25,7 @@ import (
 type Pool struct {
 	budget *Budget
 
-	settingAside singleflight.Group // by asideID
+	quarantining singleflight.Group // by asideID
 
 	mu       sync.Mutex      // protects all below
 	tokens   []Token         // in the order in which they were added
@@ -34,11 +34,11 @@ type Pool struct {
 	turns    map[string]*turn
 	changed  chan struct{} // closed when the tokens change
 
-	asides   *map[string]TokenAside     // the budget's when they were made
-	until    time.Time                  // when they are to be made anew; zero: never
-	suspects map[string]suspect         // by the token's ID
-	some     map[string]*store.Accounts // accounts without those that are named
-	doubts   atomic.Bool                // whether there are suspects
+	quarantined *map[string]QuarantinedToken // the budget's when they were made
+	until       time.Time                    // when they are to be made anew; zero: never
+	tokenStates map[string]tokenState        // by the token's ID
+	some        map[string]*store.Accounts   // accounts without those that are named
+	hasSuspects atomic.Bool                  // whether there are suspects
 }
 
 // A turn is the tokens of one account, which take turns.
@@ -64,7 +64,7 @@ func (p *Pool) Add(tokens ...Token) {
 	for _, t := range tokens {
 		i := slices.IndexFunc(p.tokens, func(o Token) bool { return o.id == t.id })
 		if i >= 0 && p.budget != nil && !slices.Equal(p.tokens[i].Limits, t.Limits) {
-			p.budget.give(t)
+			p.budget.overrideLimits(t)
 		}
 		p.drop(t)
 		p.tokens = append(p.tokens, t)
@@ -86,7 +86,7 @@ func (p *Pool) Remove(tokens ...Token) {
 // drop needs mu.
 func (p *Pool) drop(t Token) {
 	p.tokens = slices.DeleteFunc(p.tokens, func(o Token) bool { return o.id == t.id })
-	p.absolve(t)
+	p.restore(t)
 }
 
 // change wakes all waiting callers. It needs mu.
@@ -118,8 +118,8 @@ func (p *Pool) take(ctx context.Context, cost int, barred []string) (Grant, erro
 	}
 	for {
 		var g Grant
-		if accounts, revision, _, err := p.source(barred); err != nil || !p.budget.atOnce(ctx, accounts, revision, cost, &g) {
-			w := waiter{budget: p.budget, pool: p, barred: barred, cost: cost, waits: true}
+		if accounts, revision, _, err := p.source(barred); err != nil || !p.budget.tryFastPath(ctx, accounts, revision, cost, &g) {
+			w := waiter{budget: p.budget, pool: p, excluded: barred, cost: cost, waits: true}
 			if err := w.wait(ctx); err != nil {
 				return Grant{}, err
 			}
@@ -182,7 +182,7 @@ func (p *Pool) source(barred []string) (accounts *store.Accounts, revision int, 
 
 // stale reports whether the accounts are to be made. It needs mu.
 func (p *Pool) stale() bool {
-	return p.accounts == nil || p.rules.edition != p.budget.current().edition || p.asides != p.budget.asides.Load() ||
+	return p.accounts == nil || p.rules.edition != p.budget.current().edition || p.quarantined != p.budget.quarantined.Load() ||
 		!p.until.IsZero() && !time.Now().Before(p.until)
 }
 
@@ -242,7 +242,7 @@ func (p *Pool) build() error {
 		if err != nil {
 			return fmt.Errorf("token %d of the pool: %w", i+1, err)
 		}
-		if other, found := byID[account.ID]; found && store.NameLimits(other.Limits) != store.NameLimits(account.Limits) {
+		if other, found := byID[account.ID]; found && store.EncodeLimits(other.Limits) != store.EncodeLimits(account.Limits) {
 			return fmt.Errorf("ration: token %v has other limits than another token of its account %q: "+
 				"an account has one set of limits", t, t.Account)
 		}
@@ -279,6 +279,6 @@ func (p *Pool) token(account string) (Token, bool) {
 	}
 	t := of.tokens[of.next%len(of.tokens)]
 	of.next++
-	p.lend(t)
+	p.startProbe(t)
 	return t, true
 }

@@ -11,13 +11,15 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 // Whatever is sent, what is read of it is bounded, consistent, and always the same.
 //
 //	go test -run '^$' -fuzz FuzzRead -fuzztime 10m .
 func FuzzRead(f *testing.F) {
-	names := ration.ProviderNames()
+	names := presets.Names()
 	number := make(map[string]int)
 	for i, name := range names {
 		number[name] = i
@@ -30,17 +32,17 @@ func FuzzRead(f *testing.F) {
 		f.Add(number[s.Provider], s.Status, header.String(), []byte(s.Body), s.Now.Unix())
 	}
 	f.Fuzz(func(t *testing.T, of, status int, lines string, body []byte, now int64) {
-		provider, err := ration.ProviderNamed(names[int(uint(of)%uint(len(names)))])
+		api, err := presets.Named(names[int(uint(of)%uint(len(names)))])
 		require.NoError(t, err)
-		a := ration.Answer{Status: status, Header: http.Header{}, Body: body, Arrived: time.Unix(now%(1<<40), 0)}
+		a := provider.Response{Status: status, Header: http.Header{}, Body: body, Arrived: time.Unix(now%(1<<40), 0)}
 		for line := range strings.Lines(lines) {
 			name, value, _ := strings.Cut(line, ":")
 			a.Header.Add(strings.TrimSpace(name), strings.TrimSpace(value))
 		}
 		before := a.Header.Clone()
 		kept := bytes.Clone(body)
-		read := provider.Read(a)
-		require.Equal(t, read, provider.Read(a), "the same answer says the same")
+		read := api.Read(a)
+		require.Equal(t, read, api.Read(a), "the same answer says the same")
 		require.Equal(t, before, a.Header)
 		require.Equal(t, kept, body)
 		checkBounded(t, read)
@@ -52,11 +54,11 @@ func checkBounded(t *testing.T, f ration.Feedback) {
 	require.Equal(t, f.Refused, f.Reason.Refuses())
 	require.False(t, f.Wait.Known && !f.Refused, "a wait is a refusal's: %+v", f)
 	require.False(t, f.Wait.Known && f.Wait.Value <= 0, "%+v", f)
-	require.False(t, f.Hold.Known && (f.Refused || f.Hold.Value < 0), "%+v", f)
+	require.False(t, f.Cooldown.Known && (f.Refused || f.Cooldown.Value < 0), "%+v", f)
 	require.LessOrEqual(t, f.Wait.Value, 7*day)
-	require.LessOrEqual(t, f.Hold.Value, day)
-	require.True(t, f.AtLeast >= 0 && f.AtMost >= 0 && (f.AtMost == 0 || f.AtLeast <= f.AtMost), "%+v", f)
-	require.True(t, f.Refused && !f.Wait.Known || f.AtLeast == 0 && f.AtMost == 0, "%+v", f)
+	require.LessOrEqual(t, f.Cooldown.Value, day)
+	require.True(t, f.MinWait >= 0 && f.MaxWait >= 0 && (f.MaxWait == 0 || f.MinWait <= f.MaxWait), "%+v", f)
+	require.True(t, f.Refused && !f.Wait.Known || f.MinWait == 0 && f.MaxWait == 0, "%+v", f)
 	require.False(t, f.DeadToken && (f.Refused || f.Retryable), "%+v", f)
 	require.LessOrEqual(t, len(f.Windows), 32)
 	require.True(t, !f.Limit.Known || f.Limit.Value > 0, "%+v", f)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/samples"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 // answers are the samples that were given, and those of each provider.
@@ -34,8 +36,8 @@ func conclude(f ration.Feedback) samples.Conclusion {
 	if f.Wait.Known {
 		c.Wait = new(f.Wait.Value.Seconds())
 	}
-	if f.Hold.Known {
-		c.Hold = new(f.Hold.Value.Seconds())
+	if f.Cooldown.Known {
+		c.Hold = new(f.Cooldown.Value.Seconds())
 	}
 	if f.Scope != "" {
 		c.Scope = new(string(f.Scope))
@@ -49,9 +51,9 @@ func TestReadUnderstandsWhatProvidersSay(t *testing.T) {
 			if s.Skip {
 				t.Skip("the sample says so")
 			}
-			provider, err := ration.ProviderNamed(s.Provider)
+			api, err := presets.Named(s.Provider)
 			require.NoError(t, err)
-			f := provider.ReadResponse(s.Response(), s.Now)
+			f := api.ReadResponse(s.Response(), s.Now)
 			require.Empty(t, s.Faults(conclude(f)), "%s, %s: %+v", s.Provider, s.Title, f)
 			checkWindows(t, s, f)
 			if f.Refused && !f.Wait.Known {
@@ -74,7 +76,7 @@ func checkWindows(t *testing.T, s samples.Sample, f ration.Feedback) {
 		}
 		require.True(t, found, "no window is %v: %+v", want, f.Windows)
 	}
-	one := func(name string, of func(w ration.Window) ration.Told[time.Duration]) {
+	one := func(name string, of func(w provider.Window) provider.Optional[time.Duration]) {
 		if n, named := extra[name].(float64); named && n > 0 {
 			found := false
 			for _, w := range f.Windows {
@@ -83,9 +85,9 @@ func checkWindows(t *testing.T, s samples.Sample, f ration.Feedback) {
 			require.True(t, found, "no window has a %s of %v: %+v", name, n, f.Windows)
 		}
 	}
-	one("reset_s", func(w ration.Window) ration.Told[time.Duration] { return w.Reset })
-	one("full_s", func(w ration.Window) ration.Told[time.Duration] { return w.Reset })
-	one("window_s", func(w ration.Window) ration.Told[time.Duration] { return w.Length })
+	one("reset_s", func(w provider.Window) provider.Optional[time.Duration] { return w.Reset })
+	one("full_s", func(w provider.Window) provider.Optional[time.Duration] { return w.Reset })
+	one("window_s", func(w provider.Window) provider.Optional[time.Duration] { return w.Length })
 	for _, name := range []string{"bucket", "object", "resource"} {
 		if object, named := extra[name].(string); named {
 			found := f.Object == object
@@ -101,20 +103,20 @@ func checkWindows(t *testing.T, s samples.Sample, f ration.Feedback) {
 func checkBounds(t *testing.T, s samples.Sample, f ration.Feedback) {
 	extra, _ := s.Expect["extra"].(map[string]any)
 	if n, named := extra["back_min_s"].(float64); named {
-		require.GreaterOrEqual(t, f.AtLeast.Seconds(), n)
+		require.GreaterOrEqual(t, f.MinWait.Seconds(), n)
 	}
 	if n, named := extra["back_max_s"].(float64); named {
-		require.NotZero(t, f.AtMost)
-		require.LessOrEqual(t, f.AtMost.Seconds(), n)
+		require.NotZero(t, f.MaxWait)
+		require.LessOrEqual(t, f.MaxWait.Seconds(), n)
 	}
 }
 
-func fits(want any, got ration.Told[int64]) bool {
+func fits(want any, got provider.Optional[int64]) bool {
 	n, named := want.(float64)
 	return !named || got.Known && float64(got.Value) == n
 }
 
-func lasts(want any, got ration.Told[time.Duration]) bool {
+func lasts(want any, got provider.Optional[time.Duration]) bool {
 	n, named := want.(float64)
 	return !named || got.Known && got.Value.Seconds() == n
 }
@@ -131,7 +133,7 @@ func TestEveryProviderHasSamples(t *testing.T) {
 			other[s.Provider]++
 		}
 	}
-	for _, name := range ration.ProviderNames() {
+	for _, name := range presets.Names() {
 		require.GreaterOrEqual(t, ok[name], 1, name)
 		require.GreaterOrEqual(t, other[name], 1, name)
 		require.GreaterOrEqual(t, ok[name]+other[name], 3, name)
@@ -140,12 +142,12 @@ func TestEveryProviderHasSamples(t *testing.T) {
 
 // What no answer says is not known, whatever the provider.
 func TestReadKnowsNothingOfAnEmptyAnswer(t *testing.T) {
-	for _, name := range ration.ProviderNames() {
-		provider, err := ration.ProviderNamed(name)
+	for _, name := range presets.Names() {
+		api, err := presets.Named(name)
 		require.NoError(t, err)
-		require.Equal(t, ration.Feedback{}, provider.Read(ration.Answer{Status: 200, Arrived: time.Now()}), name)
+		require.Equal(t, ration.Feedback{}, api.Read(provider.Response{Status: 200, Arrived: time.Now()}), name)
 	}
-	require.Equal(t, ration.Feedback{}, (*ration.Provider)(nil).Read(ration.Answer{Status: 204}))
+	require.Equal(t, ration.Feedback{}, (*ration.Provider)(nil).Read(provider.Response{Status: 204}))
 }
 
 func TestReadTakesTheSkewOfTheClocksOut(t *testing.T) {
@@ -154,7 +156,7 @@ func TestReadTakesTheSkewOfTheClocksOut(t *testing.T) {
 	header.Set("X-RateLimit-Remaining", "0")
 	header.Set("X-RateLimit-Reset", "1768478460") // 12:01:00
 	read := func(ours time.Time) time.Duration {
-		return new(ration.Provider).Read(ration.Answer{Status: 429, Header: header, Arrived: ours}).Wait.Value
+		return new(ration.Provider).Read(provider.Response{Status: 429, Header: header, Arrived: ours}).Wait.Value
 	}
 	require.Equal(t, time.Minute, read(now))
 	require.Equal(t, time.Duration(0), read(now.Add(time.Hour)), "it has passed by our clock")
@@ -200,10 +202,10 @@ func TestReadBoundsWhatIsHostile(t *testing.T) {
 		for _, pair := range test.header {
 			header.Add(pair[0], pair[1])
 		}
-		f := new(ration.Provider).Read(ration.Answer{Status: test.status, Header: header, Body: []byte(test.body), Arrived: now})
+		f := new(ration.Provider).Read(provider.Response{Status: test.status, Header: header, Body: []byte(test.body), Arrived: now})
 		require.Equal(t, test.wait, f.Wait.Value, test.title)
 		require.Equal(t, test.wait > 0, f.Wait.Known, test.title)
-		require.Equal(t, test.hold, f.Hold.Value, test.title)
+		require.Equal(t, test.hold, f.Cooldown.Value, test.title)
 		require.Equal(t, test.left >= 0, f.Remaining.Known, test.title)
 		require.Equal(t, max(0, test.left), f.Remaining.Value, test.title)
 		require.Equal(t, test.status == 429, f.Refused, test.title)

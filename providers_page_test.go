@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 // alsoRead is what presets read by functions of their own.
@@ -37,8 +38,8 @@ func TestProvidersPageShowsThePresets(t *testing.T) {
 	require.NoError(t, err)
 	var table strings.Builder
 	table.WriteString("| provider | limits | whose | what is read | source |\n|---|---|---|---|---|\n")
-	for _, name := range ration.ProviderNames() {
-		provider, err := ration.ProviderNamed(name)
+	for _, name := range presets.Names() {
+		provider, err := presets.Named(name)
 		require.NoError(t, err)
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s, %s |\n", name, limitsOf(provider), scopeOf(provider), readOf(provider), sourceOf(provider), provider.AsOf)
 	}
@@ -101,10 +102,10 @@ func readOf(p *ration.Provider) string {
 	if also := alsoRead[p.Name]; also != "" {
 		said = append(said, also)
 	}
-	for _, path := range p.DelayIn {
+	for _, path := range p.WaitFields {
 		said = append(said, "`"+path+"`")
 	}
-	if p.InBody {
+	if p.ReadBody {
 		said = append(said, "refusals with 200")
 	}
 	return strings.Join(said, ", ")

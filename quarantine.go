@@ -17,12 +17,12 @@ import (
 // again when that is over: people mend tokens, and providers err. Each process tries it
 // with one request at a time, until it is proved or set aside again.
 
-// A suspect is a token of which the provider has said something bad.
-type suspect struct {
-	aside   bool // it was set aside, and was not used since
-	reason  provider.Reason
-	tried   time.Time // until when a request has it, on this process's clock
-	strikes int       // answers in a row that it is not authorised, and no more
+// A setState is a token of which the provider has said something bad.
+type tokenState struct {
+	quarantined bool // it was set aside, and was not used since
+	reason      provider.Reason
+	probedUntil time.Time // until when a request has it, on this process's clock
+	failures    int       // answers in a row that it is not authorised, and no more
 }
 
 // tryFor is how long a suspect is one request's, if that comes to nothing.
@@ -31,147 +31,147 @@ const tryFor = time.Minute
 // usable returns the tokens that are not set aside, and notes when that changes by
 // itself. It needs mu.
 func (p *Pool) usable() ([]Token, error) {
-	p.asides, p.until = p.budget.asides.Load(), time.Time{}
-	if p.asides == nil && len(p.suspects) == 0 {
+	p.quarantined, p.until = p.budget.quarantined.Load(), time.Time{}
+	if p.quarantined == nil && len(p.tokenStates) == 0 {
 		return p.tokens, nil
 	}
-	var asides map[string]TokenAside
-	if p.asides != nil {
-		asides = *p.asides
+	var asides map[string]QuarantinedToken
+	if p.quarantined != nil {
+		asides = *p.quarantined
 	}
 	now, stored := time.Now(), p.budget.storeNow()
 	var tokens []Token
-	var left []TokenAside
+	var left []QuarantinedToken
 	for _, t := range p.tokens {
-		one, known := p.suspects[t.id]
+		one, known := p.tokenStates[t.id]
 		until := asides[t.id].Until
 		wait := until.Sub(stored)
 		if wait > 0 {
-			one.aside, one.reason, one.tried = true, asides[t.id].Reason, time.Time{}
-			p.suspect(t, one)
-		} else if wait = one.tried.Sub(now); known && wait > 0 {
+			one.quarantined, one.reason, one.probedUntil = true, asides[t.id].Reason, time.Time{}
+			p.setState(t, one)
+		} else if wait = one.probedUntil.Sub(now); known && wait > 0 {
 			until = stored.Add(wait)
 		} else {
 			tokens = append(tokens, t)
 			continue
 		}
-		left = append(left, TokenAside{ID: t.id, Account: t.AccountID(), Reason: one.reason, Until: until})
+		left = append(left, QuarantinedToken{ID: t.id, Account: t.AccountID(), Reason: one.reason, Until: until})
 		if again := now.Add(wait); p.until.IsZero() || again.Before(p.until) {
 			p.until = again
 		}
 	}
 	if len(tokens) == 0 {
-		return nil, &TokensError{Budget: p.budget.Name, Tokens: left}
+		return nil, &NoTokenError{Budget: p.budget.Name, Tokens: left}
 	}
 	return tokens, nil
 }
 
-// suspect notes what there is to know of a token. It needs mu.
-func (p *Pool) suspect(t Token, s suspect) {
-	if p.suspects == nil {
-		p.suspects = make(map[string]suspect)
+// setState notes what there is to know of a token. It needs mu.
+func (p *Pool) setState(t Token, s tokenState) {
+	if p.tokenStates == nil {
+		p.tokenStates = make(map[string]tokenState)
 	}
-	p.suspects[t.id] = s
-	p.doubts.Store(true)
+	p.tokenStates[t.id] = s
+	p.hasSuspects.Store(true)
 }
 
-// lend gives a token that was set aside to one request. It needs mu.
-func (p *Pool) lend(t Token) {
-	s, known := p.suspects[t.id]
-	if !known || !s.aside {
+// startProbe gives a token that was set aside to one request. It needs mu.
+func (p *Pool) startProbe(t Token) {
+	s, known := p.tokenStates[t.id]
+	if !known || !s.quarantined {
 		return
 	}
-	s.tried = time.Now().Add(tryFor)
-	p.suspects[t.id] = s
+	s.probedUntil = time.Now().Add(tryFor)
+	p.tokenStates[t.id] = s
 	p.accounts = nil
 }
 
-// served takes in that a token was accepted.
-func (p *Pool) served(t Token) {
-	if !p.doubts.Load() {
+// tokenWorked takes in that a token was accepted.
+func (p *Pool) tokenWorked(t Token) {
+	if !p.hasSuspects.Load() {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	aside := p.suspects[t.id].aside
-	p.absolve(t)
+	aside := p.tokenStates[t.id].quarantined
+	p.restore(t)
 	if aside {
 		p.change()
 	}
 }
 
-// absolve forgets what was said of a token. It needs mu.
-func (p *Pool) absolve(t Token) {
-	delete(p.suspects, t.id)
-	p.doubts.Store(len(p.suspects) > 0)
+// restore forgets what was said of a token. It needs mu.
+func (p *Pool) restore(t Token) {
+	delete(p.tokenStates, t.id)
+	p.hasSuspects.Store(len(p.tokenStates) > 0)
 }
 
-// unknown takes in that nothing became known of a token that may be a suspect's.
-func (p *Pool) unknown(t Token) {
-	if !p.doubts.Load() {
+// endProbe takes in that nothing became known of a token that may be a suspect's.
+func (p *Pool) endProbe(t Token) {
+	if !p.hasSuspects.Load() {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s, known := p.suspects[t.id]; known && !s.tried.IsZero() {
-		s.tried = time.Time{}
-		p.suspects[t.id] = s
+	if s, known := p.tokenStates[t.id]; known && !s.probedUntil.IsZero() {
+		s.probedUntil = time.Time{}
+		p.tokenStates[t.id] = s
 		p.change()
 	}
 }
 
-// strike takes in an answer that a token is not authorised, and no more, and returns how
+// countFailure takes in an answer that a token is not authorised, and no more, and returns how
 // many came in a row. Those of requests that were under way when it was set aside do not
 // count: they tell what is known.
-func (p *Pool) strike(t Token) int {
+func (p *Pool) countFailure(t Token) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	s := p.suspects[t.id]
-	if _, aside := p.budget.aside(t); !aside {
-		s.strikes++
-		p.suspect(t, s)
+	s := p.tokenStates[t.id]
+	if _, aside := p.budget.quarantinedToken(t); !aside {
+		s.failures++
+		p.setState(t, s)
 	}
-	return s.strikes
+	return s.failures
 }
 
-// setAside keeps a token from being used, in the whole fleet. Callers that wait for it
+// quarantine keeps a token from being used, in the whole fleet. Callers that wait for it
 // take another. Answers that come at once and say the same are told once, and who had
 // them goes on when the token is known to be aside.
-func (p *Pool) setAside(ctx context.Context, t Token, reason provider.Reason, length time.Duration) {
-	_, _, _ = p.settingAside.Do(asideID(reason, t.id), func() (any, error) {
-		p.setAsideOnce(ctx, t, reason, length)
+func (p *Pool) quarantine(ctx context.Context, t Token, reason provider.Reason, length time.Duration) {
+	_, _, _ = p.quarantining.Do(quarantineID(reason, t.id), func() (any, error) {
+		p.quarantineOnce(ctx, t, reason, length)
 		return nil, nil
 	})
 }
 
-// strikeAndSetAside takes in that a token is not authorised, and no more. The second time
+// countFailureAndQuarantine takes in that a token is not authorised, and no more. The second time
 // in a row it is set aside, for as long as its strikes ask for.
-func (p *Pool) strikeAndSetAside(ctx context.Context, t Token, length func(strikes int) time.Duration) {
-	_, _, _ = p.settingAside.Do(asideID(provider.ReasonUnauthorized, t.id), func() (any, error) {
-		if strikes := p.strike(t); strikes > 1 {
-			p.setAsideOnce(ctx, t, provider.ReasonUnauthorized, length(strikes))
+func (p *Pool) countFailureAndQuarantine(ctx context.Context, t Token, length func(strikes int) time.Duration) {
+	_, _, _ = p.quarantining.Do(quarantineID(provider.ReasonUnauthorized, t.id), func() (any, error) {
+		if strikes := p.countFailure(t); strikes > 1 {
+			p.quarantineOnce(ctx, t, provider.ReasonUnauthorized, length(strikes))
 		}
 		return nil, nil
 	})
 }
 
-// setAsideOnce is setAside where nobody else does the same.
-func (p *Pool) setAsideOnce(ctx context.Context, t Token, reason provider.Reason, length time.Duration) {
+// quarantineOnce is quarantine where nobody else does the same.
+func (p *Pool) quarantineOnce(ctx context.Context, t Token, reason provider.Reason, length time.Duration) {
 	b := p.budget
-	if known, aside := b.aside(t); aside && known.Reason == reason {
+	if known, aside := b.quarantinedToken(t); aside && known.Reason == reason {
 		return // by the answer to another request that was under way
 	}
 	ctx, stop := soon(ctx)
 	defer stop()
-	until := b.pauseHere(ctx, asideID(reason, t.id), length)
+	until := b.pauseLocally(ctx, quarantineID(reason, t.id), length)
 	p.mu.Lock()
 	p.change()
 	p.mu.Unlock()
-	b.notify(Notice{Kind: TokenSetAside, Account: t.AccountID(), Token: t.id, Reason: reason, Until: until})
+	b.notify(Event{Kind: TokenQuarantined, Account: t.AccountID(), Token: t.id, Reason: reason, Until: until})
 }
 
-// others reports whether the account has other tokens in the pool than the doubted ones.
-func (p *Pool) others(account string, doubted func(Token) bool) bool {
+// hasOtherTokens reports whether the account has other tokens in the pool than the doubted ones.
+func (p *Pool) hasOtherTokens(account string, doubted func(Token) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of := p.turns[account]
@@ -179,21 +179,21 @@ func (p *Pool) others(account string, doubted func(Token) bool) bool {
 }
 
 // ErrNoToken is matched, with errors.Is, by the error that says that every token of a
-// pool is set aside. The error itself is a [*TokensError].
+// pool is set aside. The error itself is a [*NoTokenError].
 var ErrNoToken = errors.New("ration: no token is left")
 
-// A TokensError says that every token of a pool is set aside: the provider has said of
+// A NoTokenError says that every token of a pool is set aside: the provider has said of
 // each that no wait helps. Nothing was booked or sent.
-type TokensError struct {
+type NoTokenError struct {
 	// Budget is the budget's name.
 	Budget string
 	// Tokens are those of the pool, in the order in which they were added.
-	Tokens []TokenAside
+	Tokens []QuarantinedToken
 }
 
-// A TokenAside is a token that is not used, in the whole fleet, because the provider
+// A QuarantinedToken is a token that is not used, in the whole fleet, because the provider
 // has said that it is of no use.
-type TokenAside struct {
+type QuarantinedToken struct {
 	// ID is the token's, and Account that of its account.
 	ID, Account string
 	// Reason is what the provider said: ReasonDeadToken, ReasonUnauthorized or
@@ -204,7 +204,7 @@ type TokenAside struct {
 }
 
 // Error names every token, why it is set aside and when it is tried again.
-func (e *TokensError) Error() string {
+func (e *NoTokenError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ration: budget %q: no token is left:", e.Budget)
 	for i, t := range e.Tokens {
@@ -218,64 +218,64 @@ func (e *TokensError) Error() string {
 }
 
 // Is reports whether target is [ErrNoToken].
-func (e *TokensError) Is(target error) bool { return target == ErrNoToken }
+func (e *NoTokenError) Is(target error) bool { return target == ErrNoToken }
 
 // That a token is set aside is kept in the store as a pause of an account of which
 // there is none, whose ID names the token and the reason.
-const asidePrefix = "aside-"
+const quarantinePrefix = "aside-"
 
-func asideID(reason provider.Reason, token string) string {
-	return asidePrefix + string(reason) + "-" + token
+func quarantineID(reason provider.Reason, token string) string {
+	return quarantinePrefix + string(reason) + "-" + token
 }
 
-func parseAsideID(id string) (reason provider.Reason, token string, ok bool) {
-	rest, found := strings.CutPrefix(id, asidePrefix)
+func parseQuarantineID(id string) (reason provider.Reason, token string, ok bool) {
+	rest, found := strings.CutPrefix(id, quarantinePrefix)
 	name, token, named := strings.Cut(rest, "-")
 	return provider.Reason(name), token, found && named
 }
 
 // sortPauses sorts out the pauses that are not those of accounts. It needs mu.
 func (b *Budget) sortPauses() {
-	var matters cooldown.NarrowPauses
-	var asides map[string]TokenAside
+	var matters cooldown.KeyPauses
+	var asides map[string]QuarantinedToken
 	for id, until := range b.known.PausedUntil {
 		if m, account, ok := cooldown.ParsePauseID(id); ok {
 			if matters == nil {
-				matters = make(cooldown.NarrowPauses)
+				matters = make(cooldown.KeyPauses)
 			}
 			if matters[m] == nil {
 				matters[m] = make(map[string]time.Time)
 			}
 			matters[m][account] = until
-		} else if reason, token, ok := parseAsideID(id); ok && until.After(asides[token].Until) {
+		} else if reason, token, ok := parseQuarantineID(id); ok && until.After(asides[token].Until) {
 			if asides == nil {
-				asides = make(map[string]TokenAside)
+				asides = make(map[string]QuarantinedToken)
 			}
-			asides[token] = TokenAside{ID: token, Reason: reason, Until: until}
+			asides[token] = QuarantinedToken{ID: token, Reason: reason, Until: until}
 		}
 	}
 	if matters == nil {
-		b.matters.Store(nil)
+		b.keyPauses.Store(nil)
 	} else {
-		b.matters.Store(&matters)
+		b.keyPauses.Store(&matters)
 	}
 	// Pools tell by the address whether it has changed.
-	if old := b.asides.Load(); old == nil && asides != nil || old != nil && !maps.Equal(*old, asides) {
-		b.asides.Store(&asides)
+	if old := b.quarantined.Load(); old == nil && asides != nil || old != nil && !maps.Equal(*old, asides) {
+		b.quarantined.Store(&asides)
 	}
 }
 
-// aside returns what is known of a token that is set aside, and whether it is.
-func (b *Budget) aside(t Token) (known TokenAside, is bool) {
-	if asides := b.asides.Load(); asides != nil {
+// quarantinedToken returns what is known of a token that is set aside, and whether it is.
+func (b *Budget) quarantinedToken(t Token) (known QuarantinedToken, is bool) {
+	if asides := b.quarantined.Load(); asides != nil {
 		known = (*asides)[t.id]
 	}
 	return known, known.Until.After(b.storeNow())
 }
 
-// pauseHere pauses what each worker keeps to by itself: a token, an endpoint. While the
+// pauseLocally pauses what each worker keeps to by itself: a token, an endpoint. While the
 // store does not answer this one does.
-func (b *Budget) pauseHere(ctx context.Context, id string, length time.Duration) time.Time {
+func (b *Budget) pauseLocally(ctx context.Context, id string, length time.Duration) time.Time {
 	until, err := b.pause(ctx, id, length, 0)
 	if err != nil {
 		until = b.storeNow().Add(length)
@@ -300,7 +300,7 @@ func (b *Budget) notePause(id string, until time.Time) {
 func (b *Budget) storeNow() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if now := b.reckonedNow(); !now.IsZero() {
+	if now := b.estimatedNow(); !now.IsZero() {
 		return now
 	}
 	return time.Now()

@@ -1,140 +1,93 @@
 package ration
 
 import (
-	"context"
-	"net/http"
-	"time"
-
-	"github.com/ration-go/ration/internal/memstore"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
-	"github.com/ration-go/ration/provider/presets"
 	"github.com/ration-go/ration/store"
 )
 
-type Account = store.Account
-type Accounts = store.Accounts
+// What programs name most often of the packages below, so that few need to import them.
+
+// A Limit is at most Max units of cost in any Window. Package limit has its
+// documentation.
+type Limit = limit.Limit
+
+// An Algorithm is how a provider counts the calls of a limit. Package limit compares
+// them.
 type Algorithm = limit.Algorithm
 
-var Algorithms = limit.Algorithms
+// The algorithms. SlidingLog is the zero value, and the one to take when nothing is
+// known: no window of any alignment ever holds more than Max.
+const (
+	SlidingLog    = limit.SlidingLog
+	StreamLog     = limit.StreamLog
+	PackedLog     = limit.PackedLog
+	FixedWindow   = limit.FixedWindow
+	SlidingWindow = limit.SlidingWindow
+	SubWindows    = limit.SubWindows
+	GCRA          = limit.GCRA
+)
 
-type Answer = provider.Answer
-type Attach = provider.Attach
+// PerSecond returns a limit of n units in any second.
+func PerSecond(n int) Limit { return limit.PerSecond(n) }
 
-var Bearer = provider.Bearer
+// PerMinute returns a limit of n units in any minute.
+func PerMinute(n int) Limit { return limit.PerMinute(n) }
 
-type BookRequest = store.BookRequest
-type Booking = store.Booking
-type BookingID = store.BookingID
-type CancelRequest = store.CancelRequest
-type Debt = store.Debt
-type EnterRequest = store.EnterRequest
+// PerHour returns a limit of n units in any hour.
+func PerHour(n int) Limit { return limit.PerHour(n) }
 
+// PerDay returns a limit of n units in any 24 hours.
+func PerDay(n int) Limit { return limit.PerDay(n) }
+
+// ParseLimit reads a limit such as "5000/1h" or "3000/1m:gcra,burst=100", for
+// configuration files and flags. Package limit has the grammar.
+func ParseLimit(s string) (Limit, error) { return limit.Parse(s) }
+
+// A Store keeps the logs of budgets. [RedisStore] keeps them for a fleet, [MemoryStore]
+// for one process. Who writes another finds the contract in package store, and a suite
+// that checks it in package storetest.
+type Store = store.Store
+
+// An Account is whose quota tokens spend.
+type Account = store.Account
+
+// Usage is what is used of one account, as [Budget.Usage] tells it.
+type Usage = store.Usage
+
+// LimitUsage is what is used of one limit.
+type LimitUsage = store.LimitUsage
+
+// ErrExhausted is matched, with errors.Is, by every error that says that no
+// slot came within the longest wait. The error itself is an [*ExhaustedError].
 var ErrExhausted = store.ErrExhausted
+
+// ErrStoreUnavailable is matched, with errors.Is, by every error that says
+// that the store could not answer. It says nothing about the quota. The error
+// itself is a [*StoreError].
 var ErrStoreUnavailable = store.ErrStoreUnavailable
 
+// An ExhaustedError says that the earliest slot lies beyond the longest wait that the
+// caller allowed, and when it is.
 type ExhaustedError = store.ExhaustedError
-type Feedback = provider.Feedback
 
-const FixedWindow = limit.FixedWindow
-const Forever = store.Forever
-const GCRA = limit.GCRA
-
-var HeaderNamed = provider.HeaderNamed
-
-type Limit = limit.Limit
-type LimitDebt = store.LimitDebt
-type LimitUsage = store.LimitUsage
-type LimitsError = store.LimitsError
-type MemoryStore = memstore.MemoryStore
-
-var NewAccounts = store.NewAccounts
-var NewBookingID = store.NewBookingID
-
-type OweRequest = store.OweRequest
-
-const PackedLog = limit.PackedLog
-
-var ParseLimit = limit.ParseLimit
-
-type PauseRequest = store.PauseRequest
-
-var PerDay = limit.PerDay
-var PerHour = limit.PerHour
-var PerMinute = limit.PerMinute
-var PerSecond = limit.PerSecond
-
-type Provider = provider.Provider
-
-var ProviderNamed = presets.ProviderNamed
-var ProviderNames = presets.ProviderNames
-var QueryNamed = provider.QueryNamed
-
-type Reason = provider.Reason
-
-const ReasonBan = provider.ReasonBan
-const ReasonBilling = provider.ReasonBilling
-const ReasonConcurrency = provider.ReasonConcurrency
-const ReasonDeadToken = provider.ReasonDeadToken
-const ReasonDenied = provider.ReasonDenied
-const ReasonLock = provider.ReasonLock
-const ReasonOverload = provider.ReasonOverload
-const ReasonPartial = provider.ReasonPartial
-const ReasonQuota = provider.ReasonQuota
-const ReasonSecondary = provider.ReasonSecondary
-const ReasonTooLarge = provider.ReasonTooLarge
-const ReasonUnauthorized = provider.ReasonUnauthorized
-
-const ResetAny = provider.ResetAny
-
-type ResetForm = provider.ResetForm
-
-const ResetMilliseconds = provider.ResetMilliseconds
-
-type ResetRequest = store.ResetRequest
-
-const ResetSeconds = provider.ResetSeconds
-const ResetUnix = provider.ResetUnix
-
-type Ruling = store.Ruling
-type Scope = provider.Scope
-
-const ScopeAccount = provider.ScopeAccount
-const ScopeApp = provider.ScopeApp
-const ScopeBucket = provider.ScopeBucket
-const ScopeEndpoint = provider.ScopeEndpoint
-const ScopeIP = provider.ScopeIP
-const ScopeIssue = provider.ScopeIssue
-const ScopeMember = provider.ScopeMember
-const ScopeObject = provider.ScopeObject
-const ScopeOrg = provider.ScopeOrg
-const ScopePage = provider.ScopePage
-const ScopeProject = provider.ScopeProject
-const ScopeResource = provider.ScopeResource
-const ScopeTenant = provider.ScopeTenant
-const ScopeToken = provider.ScopeToken
-const ScopeUser = provider.ScopeUser
-
-type Sign = provider.Sign
-
-const SlidingLog = limit.SlidingLog
-const SlidingWindow = limit.SlidingWindow
-
-type Spending = store.Spending
-type Status = store.Status
-type StatusRequest = store.StatusRequest
-type Store = store.Store
+// A StoreError says that the store could not answer, and whether to ask again can help.
 type StoreError = store.StoreError
 
-const StreamLog = limit.StreamLog
-const SubWindows = limit.SubWindows
+// A LimitsError says that this worker's limits for an account differ from the fleet's,
+// and have the same revision.
+type LimitsError = store.LimitsError
 
-type Told[T any] = provider.Told[T]
-type Usage = store.Usage
-type UsageRequest = store.UsageRequest
-type Window = provider.Window
-type WindowFields = provider.WindowFields
+// A Provider is what is known of an API: its limits, how it takes a token, and what its
+// responses mean. Package presets has those of many APIs.
+type Provider = provider.Provider
 
-var _ context.Context
-var _ http.Header
-var _ time.Time
+// Feedback is what one response says about quotas: see [FeedbackOf].
+type Feedback = provider.Feedback
+
+// A Reason is why a request was refused. Package provider has the constants.
+type Reason = provider.Reason
+
+// A Scope is whom a limit is about: a token, an app, an address. Package provider has
+// the constants.
+type Scope = provider.Scope

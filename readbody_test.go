@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 var errBroken = errors.New("the connection was cut")
@@ -45,9 +47,9 @@ func refusedWith(body io.Reader, header ...string) (*http.Response, *closing) {
 const code17 = `{"error":{"code":17,"type":"OAuthException"}}`
 
 func meta(t *testing.T) *ration.Provider {
-	provider, err := ration.ProviderNamed("meta")
+	api, err := presets.Named("meta")
 	require.NoError(t, err)
-	return provider
+	return api
 }
 
 // The caller reads the bytes that the provider sent, whatever was looked at before.
@@ -88,14 +90,14 @@ func TestAGzippedBodyIsReadAndGivenBackAsItCame(t *testing.T) {
 	sent := packed.String()
 	resp, _ := refusedWith(strings.NewReader(sent), "Content-Encoding", "gzip")
 	f := meta(t).ReadResponse(resp, time.Now())
-	require.Equal(t, ration.ScopeUser, f.Scope)
+	require.Equal(t, provider.ScopeUser, f.Scope)
 	got, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
 	require.Equal(t, sent, string(got))
 }
 
 func TestTheBodyIsReadOnlyWhereItMayTellSomething(t *testing.T) {
-	generic, err := ration.ProviderNamed("generic")
+	generic, err := presets.Named("generic")
 	require.NoError(t, err)
 	for _, test := range []struct {
 		title    string

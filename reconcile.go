@@ -36,61 +36,61 @@ const (
 	seldomAsked, oftenAsked = 16, 500
 )
 
-// A teller is what a worker knows of what an account's log counts.
-type teller struct {
+// A reconciler is what a worker knows of what an account's log counts.
+type reconciler struct {
 	gate inflight.Gate
 
-	mu      sync.Mutex
-	sent    []bookedUnits     // some of this worker's bookings, in the order of slots
-	known   []countedUnits    // by limit, what the store has said last
-	others  time.Time         // until when others are taken to spend the account
-	asking  bool              // a question is under way
-	waiting *store.OweRequest // the one that is to be asked behind it
-	asked   time.Time
-	resets  []time.Time   // by limit, the end of the window that was told last
-	taught  time.Time     // when a limit was learnt last
-	whole   []limit.Limit // the limits, where a share of them is left to others; nil: those of the account
-	sign    time.Time     // of others, the last that was seen
-	refused time.Time     // when more was left to them last
-	owed    time.Time     // when anything was owed first, since they were seen
+	mu            sync.Mutex
+	bookings      []bookingTotal          // some of this worker's bookings, in the order of slots
+	logged        []loggedUnits           // by limit, what the store has said last
+	externalUntil time.Time               // until when others are taken to spend the account
+	asking        bool                    // a question is under way
+	waiting       *store.ReconcileRequest // the one that is to be asked behind it
+	asked         time.Time
+	resets        []time.Time   // by limit, the end of the window that was told last
+	learnedAt     time.Time     // when a limit was learnt last
+	whole         []limit.Limit // the limits, where a share of them is left to others; nil: those of the account
+	externalSeen  time.Time     // of others, the last that was seen
+	shrunkAt      time.Time     // when more was left to them last
+	missingSince  time.Time     // when anything was owed first, since they were seen
 }
 
-// bookedUnits is a booking: its slot, and all units booked before it.
-type bookedUnits struct {
+// bookingTotal is a booking: its slot, and all units booked before it.
+type bookingTotal struct {
 	slot   time.Time
 	before uint64
 }
 
-// countedUnits is what the log had of a limit, when so many units were booked.
-type countedUnits struct {
+// loggedUnits is what the log had of a limit, when so many units were booked.
+type loggedUnits struct {
 	until   time.Time
 	counted int
 	total   uint64
 }
 
-// tell takes in what an answer says of the account's limits, and returns how many units
+// reconcile takes in what an answer says of the account's limits, and returns how many units
 // it left; negative: that is not known.
-func (t *Transport) tell(req *http.Request, f *provider.Feedback, grant Grant) (left int) {
+func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Grant) (left int) {
 	if len(f.Windows) == 0 || grant.away {
 		return -1
 	}
 	b := t.Pool.budget
-	account := grant.accounts.List[grant.accounts.Find(grant.account)]
+	account := grant.accounts.List[grant.accounts.Index(grant.account)]
 	costs := t.Cost != nil || t.provider().Cost != nil
-	rule := b.knows(account.ID).rule(b, account)
-	all := provider.NewsOf(f.Windows, rule.whole, grant.scopes, costs, t.provider())
+	rule := b.reconcilerOf(account.ID).rule(b, account)
+	all := provider.Observe(f.Windows, rule.whole, grant.scopes, costs, t.provider())
 	if len(all) == 0 {
 		return -1
 	}
 	ctx, stop := soon(req.Context())
 	defer stop()
-	k := b.teller(account)
-	if !k.learn(b, account, rule, all) {
-		k.relax(b, account, rule)
+	k := b.reconcilerFor(account)
+	if !k.adopt(b, account, rule, all) {
+		k.growHeadroom(b, account, rule)
 	}
 	now := b.storeNow()
-	k.tellResets(ctx, b, account, all, now)
-	k.owe(ctx, b, account, grant, all, now)
+	k.recordResets(ctx, b, account, all, now)
+	k.reconcile(ctx, b, account, grant, all, now)
 	left = all[0].Left
 	for _, n := range all[1:] {
 		left = min(left, n.Left)
@@ -98,59 +98,59 @@ func (t *Transport) tell(req *http.Request, f *provider.Feedback, grant Grant) (
 	return left
 }
 
-// knows returns what there is to know of an account; nil if no answer has told anything.
-func (b *Budget) knows(account string) *teller {
-	if !b.telling.Load() {
+// reconcilerOf returns what there is to know of an account; nil if no answer has told anything.
+func (b *Budget) reconcilerOf(account string) *reconciler {
+	if !b.reconciles.Load() {
 		return nil
 	}
-	k, found := b.tellers.Load(account)
+	k, found := b.reconcilers.Load(account)
 	if !found {
 		return nil
 	}
-	return k.(*teller)
+	return k.(*reconciler)
 }
 
-// teller returns what there is to know of an account.
-func (b *Budget) teller(account store.Account) *teller {
-	if k, found := b.tellers.Load(account.ID); found {
-		return k.(*teller)
+// reconciler returns what there is to know of an account.
+func (b *Budget) reconcilerFor(account store.Account) *reconciler {
+	if k, found := b.reconcilers.Load(account.ID); found {
+		return k.(*reconciler)
 	}
-	b.telling.Store(true)
-	k, _ := b.tellers.LoadOrStore(account.ID, new(teller))
-	return k.(*teller)
+	b.reconciles.Store(true)
+	k, _ := b.reconcilers.LoadOrStore(account.ID, new(reconciler))
+	return k.(*reconciler)
 }
 
-// learn makes a limit rule that the provider has announced, and reports whether there was
+// adopt makes a limit rule that the provider has announced, and reports whether there was
 // one. A tighter one does at once; a wider one not soon after another, for answers that
 // contradict each other.
-func (k *teller) learn(b *Budget, account store.Account, rule rule, all []provider.News) bool {
+func (k *reconciler) adopt(b *Budget, account store.Account, rule rule, all []provider.Observation) bool {
 	limits := slices.Clone(rule.whole)
 	tighter, wider := false, false
 	for _, n := range all {
 		was := limits[n.At]
-		limits[n.At] = n.Taught(was)
-		tighter = tighter || limits[n.At].AtOnce() < was.AtOnce()
-		wider = wider || limits[n.At].AtOnce() > was.AtOnce()
+		limits[n.At] = n.ApplyTo(was)
+		tighter = tighter || limits[n.At].Capacity() < was.Capacity()
+		wider = wider || limits[n.At].Capacity() > was.Capacity()
 	}
 	if !tighter && !wider {
 		return false
 	}
 	const seldom = time.Minute
 	k.mu.Lock()
-	again := !tighter && !k.taught.IsZero() && time.Since(k.taught) < seldom
+	again := !tighter && !k.learnedAt.IsZero() && time.Since(k.learnedAt) < seldom
 	k.mu.Unlock()
 	if again || !b.learn(&account, reserved(limits, rule.share())) {
 		return false
 	}
 	k.mu.Lock()
-	k.taught, k.known, k.whole = time.Now(), nil, limits
+	k.learnedAt, k.logged, k.whole = time.Now(), nil, limits
 	k.mu.Unlock()
-	b.notify(Notice{Kind: LimitLearnt, Account: account.ID, Ours: account.Bare, Theirs: limits})
+	b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.Bare, Theirs: limits})
 	return true
 }
 
-// tellResets tells the store when windows end that calls have begun.
-func (k *teller) tellResets(ctx context.Context, b *Budget, account store.Account, all []provider.News, now time.Time) {
+// recordResets tells the store when windows end that calls have begun.
+func (k *reconciler) recordResets(ctx context.Context, b *Budget, account store.Account, all []provider.Observation, now time.Time) {
 	for _, n := range all {
 		if !account.Limits[n.At].FirstUse || !n.Reset.Known {
 			continue
@@ -171,16 +171,16 @@ func (k *teller) tellResets(ctx context.Context, b *Budget, account store.Accoun
 	}
 }
 
-// owe has the store enter what the provider has counted and the log lacks, if that may
+// reconcile has the store enter what the provider has counted and the log lacks, if that may
 // be anything.
-func (k *teller) owe(ctx context.Context, b *Budget, account store.Account, grant Grant, all []provider.News, now time.Time) {
-	r := store.OweRequest{Budget: b.Name, Account: account, Scopes: grant.scopes, Slot: grant.Slot,
+func (k *reconciler) reconcile(ctx context.Context, b *Budget, account store.Account, grant Grant, all []provider.Observation, now time.Time) {
+	r := store.ReconcileRequest{Budget: b.Name, Account: account, Scopes: grant.scopes, Slot: grant.Slot,
 		Counted: make([]int, len(account.Limits)), Now: b.clock()}
 	total, known := totalOf(grant.entry)
 	doubtful := false
 	k.mu.Lock()
 	if known {
-		k.remember(bookedUnits{grant.Slot, total - uint64(grant.Cost)}, account)
+		k.remember(bookingTotal{grant.Slot, total - uint64(grant.Cost)}, account)
 	}
 	for _, n := range all {
 		l := account.Limits[n.At]
@@ -188,13 +188,13 @@ func (k *teller) owe(ctx context.Context, b *Budget, account store.Account, gran
 			continue // it may be what was counted in the window before
 		}
 		r.Counted[n.At] = n.Counted
-		doubtful = doubtful || k.doubts(l, n, grant, total, known, now)
+		doubtful = doubtful || k.needsCheck(l, n, grant, total, known, now)
 	}
-	if now.Before(k.others) {
+	if now.Before(k.externalUntil) {
 		k.gate.Narrows(longestWindow(account) / knownShare)
 	}
 	if doubtful && k.asking {
-		k.wait(r)
+		k.enqueue(r)
 		doubtful = false
 	}
 	k.asking = k.asking || doubtful
@@ -202,7 +202,7 @@ func (k *teller) owe(ctx context.Context, b *Budget, account store.Account, gran
 	for doubtful {
 		next, owed, again := k.ask(ctx, b, r, total)
 		if owed > 0 {
-			b.notify(Notice{Kind: SpentByOthers, Account: account.ID, Count: owed})
+			b.notify(Event{Kind: ExternalUsage, Account: account.ID, Count: owed})
 			k.reserve(b, account)
 		}
 		r, doubtful = next, again
@@ -210,34 +210,34 @@ func (k *teller) owe(ctx context.Context, b *Budget, account store.Account, gran
 }
 
 // remember keeps a booking, if the last that is kept is some time ago. It needs mu.
-func (k *teller) remember(booked bookedUnits, account store.Account) {
-	longest, n := longestWindow(account), len(k.sent)
-	if n > 0 && booked.slot.Sub(k.sent[n-1].slot) < longest/remembered {
+func (k *reconciler) remember(booked bookingTotal, account store.Account) {
+	longest, n := longestWindow(account), len(k.bookings)
+	if n > 0 && booked.slot.Sub(k.bookings[n-1].slot) < longest/remembered {
 		return
 	}
 	i := 0
-	for i < n && k.sent[i].slot.Before(booked.slot.Add(-longest)) {
+	for i < n && k.bookings[i].slot.Before(booked.slot.Add(-longest)) {
 		i++
 	}
-	k.sent = append(slices.Delete(k.sent, 0, i), booked)
+	k.bookings = append(slices.Delete(k.bookings, 0, i), booked)
 }
 
-// doubts reports whether it cannot be said that the log has what the provider counted.
+// needsCheck reports whether it cannot be said that the log has what the provider counted.
 // It needs mu.
-func (k *teller) doubts(l limit.Limit, n provider.News, grant Grant, total uint64, known bool, now time.Time) bool {
-	watched := now.Before(k.others)
+func (k *reconciler) needsCheck(l limit.Limit, n provider.Observation, grant Grant, total uint64, known bool, now time.Time) bool {
+	watched := now.Before(k.externalUntil)
 	if l.Algorithm == limit.GCRA {
 		// A bucket that is as full as can be tells nothing: it is where a crawler
 		// keeps it.
 		return n.Counted > grant.Cost && now.Sub(k.asked) >= askEvery(l, watched, seldomAsked)
 	}
-	slack := max(slackUnits, l.AtOnce()/slackShare)
+	slack := max(slackUnits, l.Capacity()/slackShare)
 	if n.Left >= 0 {
 		slack = min(slack, max(leastSlack, n.Left/4)) // near the end every unit counts
 	}
 	least := grant.Cost
 	if known {
-		least = max(least, k.least(l, n, grant, total, now))
+		least = max(least, k.leastLogged(l, n, grant, total, now))
 	} else if now.Sub(k.asked) < askEvery(l, watched, knownShare) {
 		return false
 	}
@@ -254,18 +254,18 @@ func askEvery(l limit.Limit, watched bool, inWindow int) time.Duration {
 	return l.Window / time.Duration(inWindow)
 }
 
-// least returns how many units the log has counted at least up to a booking, which was
+// leastLogged returns how many units the log has counted at least up to a booking, which was
 // the one up to total. It needs mu.
-func (k *teller) least(l limit.Limit, n provider.News, grant Grant, total uint64, now time.Time) (units int) {
-	if n.At < len(k.known) && now.Before(k.known[n.At].until) {
-		c := k.known[n.At]
+func (k *reconciler) leastLogged(l limit.Limit, n provider.Observation, grant Grant, total uint64, now time.Time) (units int) {
+	if n.At < len(k.logged) && now.Before(k.logged[n.At].until) {
+		c := k.logged[n.At]
 		units = c.counted + more(total, c.total)
 	}
 	begins := grant.Slot.Add(-l.Window)
 	if l.Algorithm == limit.FixedWindow {
 		begins = now.Add(n.Reset.Value - l.Window)
 	}
-	for _, booked := range k.sent {
+	for _, booked := range k.bookings {
 		if booked.slot.After(begins) {
 			return max(units, more(total, booked.before))
 		}
@@ -281,9 +281,9 @@ func more(total, before uint64) int {
 	return int(min(total-before, limit.MaxUnits))
 }
 
-// wait keeps what is to be asked when the question that is under way is answered: the
+// enqueue keeps what is to be asked when the question that is under way is answered: the
 // most that was counted of each limit. It needs mu.
-func (k *teller) wait(r store.OweRequest) {
+func (k *reconciler) enqueue(r store.ReconcileRequest) {
 	if k.waiting == nil {
 		k.waiting = &r
 		return
@@ -301,26 +301,26 @@ func (k *teller) wait(r store.OweRequest) {
 
 // ask asks the store, and returns what was lacking and what is to be asked next, if
 // anything.
-func (k *teller) ask(ctx context.Context, b *Budget, r store.OweRequest, total uint64) (next store.OweRequest, owed int, again bool) {
-	debt, err := b.Store.Owe(ctx, r)
+func (k *reconciler) ask(ctx context.Context, b *Budget, r store.ReconcileRequest, total uint64) (next store.ReconcileRequest, owed int, again bool) {
+	debt, err := b.Store.Reconcile(ctx, r)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if err == nil && len(debt.Limits) == len(r.Account.Limits) {
 		k.asked = debt.Now
-		k.known = make([]countedUnits, len(debt.Limits))
+		k.logged = make([]loggedUnits, len(debt.Limits))
 		logged := 0
 		for i, one := range debt.Limits {
-			owed = max(owed, one.Owed)
+			owed = max(owed, one.Missing)
 			if r.Account.Limits[i].Algorithm.IsLog() {
-				logged = max(logged, one.Owed) // and is in the totals from now on
+				logged = max(logged, one.Missing) // and is in the totals from now on
 			}
 		}
 		for i, one := range debt.Limits {
 			until := debt.Now.Add(r.Account.Limits[i].Window / knownShare)
-			k.known[i] = countedUnits{until, one.AtSlot + one.Owed, total + uint64(logged)}
+			k.logged[i] = loggedUnits{until, one.AtSlot + one.Missing, total + uint64(logged)}
 		}
 		if owed > 0 {
-			k.others, k.sign = debt.Now.Add(longestWindow(r.Account)), time.Now()
+			k.externalUntil, k.externalSeen = debt.Now.Add(longestWindow(r.Account)), time.Now()
 		}
 	}
 	if k.waiting != nil && err == nil {
@@ -350,9 +350,9 @@ func totalOf(entry string) (total uint64, known bool) {
 	return 0, false
 }
 
-// foresee has the fleet keep clear of what others spend, after a refusal for want of
+// leaveHeadroom has the fleet keep clear of what others spend, after a refusal for want of
 // quota.
-func (t *Transport) foresee(f *provider.Feedback, grant Grant) {
+func (t *Transport) leaveHeadroom(f *provider.Feedback, grant Grant) {
 	scope := cooldown.ScopeOf(f, t.provider().Scope)
 	for _, part := range provider.CommonScopes {
 		if scope.Has(part) {
@@ -361,7 +361,7 @@ func (t *Transport) foresee(f *provider.Feedback, grant Grant) {
 	}
 	// Of a provider that tells of no window it is not known which limit it was.
 	b := t.Pool.budget
-	if k := b.knows(grant.account); k != nil {
-		k.cut(b, grant.accounts.List[grant.accounts.Find(grant.account)])
+	if k := b.reconcilerOf(grant.account); k != nil {
+		k.shrink(b, grant.accounts.List[grant.accounts.Index(grant.account)])
 	}
 }

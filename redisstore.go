@@ -1,5 +1,91 @@
 package ration
 
-import "github.com/ration-go/ration/internal/redisstore"
+import (
+	"context"
+	"sync"
+	"time"
 
-type RedisStore = redisstore.RedisStore
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ration-go/ration/internal/redisstore"
+	"github.com/ration-go/ration/store"
+)
+
+// A RedisStore keeps logs in Redis, for a fleet: all processes that name the
+// same budget in the same Redis share its logs. Every operation is one script,
+// and one round trip; what would keep Redis from others for long is several.
+//
+// All keys of a budget begin with ration:v1:{NAME} and share that hash tag, so
+// that a budget lives on one node of a Cluster. They expire by themselves, a
+// day after the last slot has left its window. Redis holds digests of tokens,
+// never a token.
+//
+// Redis 6.2 and later, and Valkey, will do. The server's clock decides. A
+// server that evicts keys (any maxmemory-policy but noeviction) can lose a log.
+//
+// The fields must not be changed after first use, nor the RedisStore be copied. It
+// is safe for concurrent use.
+type RedisStore struct {
+	// Client is a single server, a Sentinel set or a Cluster. The store
+	// neither changes nor closes it. Required.
+	Client redis.UniversalClient
+	// Timeout bounds each script, go-redis's own retries included. A booking may wait
+	// for the script before its own as well. Zero: 2 s.
+	Timeout time.Duration
+
+	once sync.Once
+	logs redisstore.Store
+}
+
+// store returns the store with the fields as they are at first use.
+func (s *RedisStore) store() *redisstore.Store {
+	s.once.Do(func() { s.logs.Client, s.logs.Timeout = s.Client, s.Timeout })
+	return &s.logs
+}
+
+// Book implements [Store].
+func (s *RedisStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
+	return s.store().Book(ctx, r)
+}
+
+// Cancel implements [Store].
+func (s *RedisStore) Cancel(ctx context.Context, r store.CancelRequest) error {
+	return s.store().Cancel(ctx, r)
+}
+
+// Record implements [Store]. More than 50 spendings it records in several round trips,
+// each of which is one atomic step: of a request that failed some may have been
+// recorded, which to make it again with its ID does not record again.
+func (s *RedisStore) Record(ctx context.Context, r store.RecordRequest) error {
+	return s.store().Record(ctx, r)
+}
+
+// Reconcile implements [Store].
+func (s *RedisStore) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.Reconciliation, error) {
+	return s.store().Reconcile(ctx, r)
+}
+
+// Usage implements [Store].
+func (s *RedisStore) Usage(ctx context.Context, r store.UsageRequest) ([]Usage, error) {
+	return s.store().Usage(ctx, r)
+}
+
+// Pause implements [Store].
+func (s *RedisStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+	return s.store().Pause(ctx, r)
+}
+
+// Reset implements [Store].
+func (s *RedisStore) Reset(ctx context.Context, r store.ResetRequest) error {
+	return s.store().Reset(ctx, r)
+}
+
+// Status implements [Store].
+func (s *RedisStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
+	return s.store().Status(ctx, r)
+}
+
+// Settle waits until every operation whose caller left before the answer came
+// has ended, and its booking is handed back: a process calls it before it
+// exits. It returns the context's error if that ends first.
+func (s *RedisStore) Settle(ctx context.Context) error { return s.store().Settle(ctx) }

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 // refusing refuses the first requests, each with the header NAME, VALUE, ..., and
@@ -31,7 +32,7 @@ type pauseLog struct {
 	lengths []time.Duration
 }
 
-func (p *pauseLog) Pause(ctx context.Context, r ration.PauseRequest) (time.Time, error) {
+func (p *pauseLog) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lengths = append(p.lengths, r.For)
@@ -103,15 +104,15 @@ func TestRefusalThatDoesNotSayHowLongPausesLongerEachTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				api := newProvider(refusing(4, row.header...))
 				budget := newBudget(ration.PerHour(100))
-				store := &pauseLog{Store: budget.Store}
-				budget.Store = store
+				kept := &pauseLog{Store: budget.Store}
+				budget.Store = kept
 				transport := &ration.Transport{Base: api, Pool: ration.NewPool(budget, ration.NewToken("a"))}
 				resp := get(t, &http.Client{Transport: transport}, "http://api.test/")
 				require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
 
-				require.Len(t, store.lengths, 4)
+				require.Len(t, kept.lengths, 4)
 				at := []time.Duration{0}
-				for i, length := range store.lengths {
+				for i, length := range kept.lengths {
 					about := time.Second << i
 					require.GreaterOrEqual(t, length, about/2)
 					require.LessOrEqual(t, length, about+about/2)
@@ -214,7 +215,7 @@ func TestRefusedRequestIsSentAgainABoundedNumberOfTimes(t *testing.T) {
 			budget, token := newBudget(ration.PerHour(100)), ration.NewToken("a")
 			var refused []int
 			transport := &ration.Transport{Base: api, Pool: ration.NewPool(budget, token), Retries: row.retries,
-				Refused: func(resp *http.Response, g ration.Grant) {
+				OnRefusal: func(resp *http.Response, g ration.Grant) {
 					require.Equal(t, token.ID(), g.Token.ID())
 					refused = append(refused, resp.StatusCode)
 				}}

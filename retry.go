@@ -24,33 +24,33 @@ const (
 	longestOwnPause = time.Minute
 )
 
-// An errand is one request's way through refusals and failures. It begins with the
+// An attempts is one request's way through refusals and failures. It begins with the
 // first of them: most requests need none.
-type errand struct {
-	transport *Transport
-	req       *http.Request // as the caller made it
-	left      int           // how often it may be sent again
-	began     time.Time
-	pauses    backoff.BackOff
-	least     time.Duration // the first of pauses, without what is added by chance
-	barred    []string      // accounts that are not to be tried again
-	doubted   []Grant       // those on which it was not authorised, and no more: one of each token
-	doubtful  int           // answers that said so
+type attempts struct {
+	transport           *Transport
+	req                 *http.Request // as the caller made it
+	left                int           // how often it may be sent again
+	startedAt           time.Time
+	pauses              backoff.BackOff
+	least               time.Duration // the first of pauses, without what is added by chance
+	excluded            []string      // accounts that are not to be tried again
+	unauthorized        []Grant       // those on which it was not authorised, and no more: one of each token
+	unauthorizedAnswers int           // answers that said so
 }
 
-// A move is what comes after an answer, or a failure.
-type move struct {
-	again bool
-	wait  time.Duration // that is the request's own: beside what the store keeps
-	free  bool          // it does not count as one of Transport.Retries
-	kept  bool          // the caller is to have the answer if no token is left
+// A decision is what comes after an answer, or a failure.
+type decision struct {
+	retry        bool
+	wait         time.Duration // that is the request's own: beside what the store keeps
+	free         bool          // it does not count as one of Transport.Retries
+	keepResponse bool          // the caller is to have the answer if no token is left
 }
 
 // run takes what came of the first sending, sends again as long as that may help, and
 // returns what the caller is to have.
-func (e *errand) run(resp *http.Response, err error, grant Grant) (*http.Response, error) {
+func (e *attempts) run(resp *http.Response, err error, grant Grant) (*http.Response, error) {
 	t, ctx := e.transport, e.req.Context()
-	e.left, e.began = t.retries(), time.Now()
+	e.left, e.startedAt = t.retries(), time.Now()
 	panics := true // as a function of the caller's may
 	defer func() {
 		if panics {
@@ -58,14 +58,14 @@ func (e *errand) run(resp *http.Response, err error, grant Grant) (*http.Respons
 		}
 	}()
 	for {
-		var next move
+		var next decision
 		if err != nil {
-			t.Pool.unknown(grant.Token)
+			t.Pool.endProbe(grant.Token)
 			next = e.afterFailure(err)
 		} else {
 			next = e.afterAnswer(resp, grant)
 		}
-		if !next.again || !next.free && e.left <= 0 || time.Since(e.began)+next.wait > t.retryWithin() {
+		if !next.retry || !next.free && e.left <= 0 || time.Since(e.startedAt)+next.wait > t.retryWithin() {
 			panics = false
 			return resp, err
 		}
@@ -90,7 +90,7 @@ func (e *errand) run(resp *http.Response, err error, grant Grant) (*http.Respons
 			switch {
 			case ctx.Err() != nil:
 				failed = ended(ctx)
-			case next.kept || !errors.Is(failed, ErrNoToken):
+			case next.keepResponse || !errors.Is(failed, ErrNoToken):
 				return resp, err
 			}
 			discard(resp)
@@ -103,81 +103,81 @@ func (e *errand) run(resp *http.Response, err error, grant Grant) (*http.Respons
 }
 
 // take takes a grant for the next sending, if that is soon enough.
-func (e *errand) take(again *http.Request) (Grant, error) {
+func (e *attempts) take(again *http.Request) (Grant, error) {
 	t := e.transport
-	ctx, stop := context.WithDeadline(again.Context(), e.began.Add(t.retryWithin()))
+	ctx, stop := context.WithDeadline(again.Context(), e.startedAt.Add(t.retryWithin()))
 	defer stop()
-	return t.take(again.WithContext(ctx), e.barred)
+	return t.take(again.WithContext(ctx), e.excluded)
 }
 
 // afterFailure decides after a failure to which there is no answer.
-func (e *errand) afterFailure(err error) move {
+func (e *attempts) afterFailure(err error) decision {
 	if e.req.Context().Err() != nil || !idempotent(e.req) || !outlasts(err) {
-		return move{}
+		return decision{}
 	}
-	return move{again: true, wait: e.pause(0, longestOwnPause)}
+	return decision{retry: true, wait: e.pause(0, longestOwnPause)}
 }
 
 // afterAnswer takes in what an answer says, for all, and decides what it means for the
 // request.
-func (e *errand) afterAnswer(resp *http.Response, grant Grant) move {
+func (e *attempts) afterAnswer(resp *http.Response, grant Grant) decision {
 	t := e.transport
-	f := t.hear(resp, grant)
+	f := t.handleResponse(resp, grant)
 	switch {
 	case f.DeadToken:
-		t.setAside(e.req, grant, provider.ReasonDeadToken, t.probeEvery())
-		return move{again: true, free: true}
+		t.quarantine(e.req, grant, provider.ReasonDeadToken, t.probeEvery())
+		return decision{retry: true, free: true}
 	case f.Reason == provider.ReasonUnauthorized:
 		return e.afterUnauthorized(grant)
 	case f.Reason == provider.ReasonBilling:
-		t.setAside(e.req, grant, provider.ReasonBilling, t.probeEvery())
-		return move{}
+		t.quarantine(e.req, grant, provider.ReasonBilling, t.probeEvery())
+		return decision{}
 	case resp.StatusCode >= 500:
-		t.Pool.unknown(grant.Token) // it may not have been looked at
+		t.Pool.endProbe(grant.Token) // it may not have been looked at
 	default:
-		t.Pool.served(grant.Token)
+		t.Pool.tokenWorked(grant.Token)
 		if resp.StatusCode < 400 && !f.Refused {
-			e.convict(grant.Token)
+			e.quarantineUnauthorized(grant.Token)
 		}
 	}
 	switch {
 	case f.Refused:
 		return e.afterRefusal(&f, grant)
 	case f.Retryable && idempotent(e.req):
-		return move{again: true, wait: e.pause(0, longestOwnPause)}
-	case f.Hold.Known && f.Hold.Value > 0:
-		t.silence(e.req, &f, grant, f.Hold.Value)
+		return decision{retry: true, wait: e.pause(0, longestOwnPause)}
+	case f.Cooldown.Known && f.Cooldown.Value > 0:
+		t.pauseTarget(e.req, &f, grant, f.Cooldown.Value)
 	}
-	return move{}
+	return decision{}
 }
 
 // afterRefusal pauses what was refused, and decides whether the request waits for that
 // or goes another way.
-func (e *errand) afterRefusal(f *provider.Feedback, grant Grant) move {
+func (e *attempts) afterRefusal(f *provider.Feedback, grant Grant) decision {
 	t := e.transport
 	wait := f.Wait.Value
 	if !f.Wait.Known {
-		wait = e.pause(f.AtLeast, t.maxPause())
-		if f.AtMost > 0 {
-			wait = min(wait, f.AtMost)
+		wait = e.pause(f.MinWait, t.maxPause())
+		if f.MaxWait > 0 {
+			wait = min(wait, f.MaxWait)
 		}
 	}
 	wait = min(wait, t.maxPause())
-	next := move{again: f.Retryable}
+	next := decision{retry: f.Retryable}
 	switch f.Reason {
 	case provider.ReasonConcurrency:
 		next.wait = wait // too many at once says nothing of a rate
 	case provider.ReasonOverload:
-		next.again = next.again && idempotent(e.req)
-		if !f.Wait.Known || !t.silence(e.req, f, grant, wait) {
+		next.retry = next.retry && idempotent(e.req)
+		if !f.Wait.Known || !t.pauseTarget(e.req, f, grant, wait) {
 			next.wait = wait
 		}
 	default:
-		if !t.silence(e.req, f, grant, wait) {
+		if !t.pauseTarget(e.req, f, grant, wait) {
 			next.wait = wait // the request at least keeps the pause
 		}
 		if f.Reason == provider.ReasonQuota && !grant.away {
-			t.foresee(f, grant)
+			t.leaveHeadroom(f, grant)
 		}
 	}
 	return next
@@ -185,16 +185,16 @@ func (e *errand) afterRefusal(f *provider.Feedback, grant Grant) move {
 
 // afterUnauthorized decides after a bare 401. It may be the token, which another one
 // shows; if none does, one answer alone is believed to be about what was asked for.
-func (e *errand) afterUnauthorized(grant Grant) move {
+func (e *attempts) afterUnauthorized(grant Grant) decision {
 	t := e.transport
-	if !e.doubts(grant.Token) {
-		e.doubted = append(e.doubted, grant)
-		t.strike(e.req, grant)
+	if !e.isUnauthorized(grant.Token) {
+		e.unauthorized = append(e.unauthorized, grant)
+		t.countUnauthorized(e.req, grant)
 	}
-	if e.doubtful++; e.doubtful >= mostDoubtful || !t.Pool.others(grant.account, e.doubts) {
-		e.barred = append(e.barred, grant.account)
+	if e.unauthorizedAnswers++; e.unauthorizedAnswers >= mostDoubtful || !t.Pool.hasOtherTokens(grant.account, e.isUnauthorized) {
+		e.excluded = append(e.excluded, grant.account)
 	}
-	return move{again: true, free: true, kept: true}
+	return decision{retry: true, free: true, keepResponse: true}
 }
 
 const (
@@ -204,22 +204,22 @@ const (
 	mostDoubtful = 8
 )
 
-// doubts reports whether a token was not authorised to do what the request is to do.
-func (e *errand) doubts(t Token) bool {
-	return slices.ContainsFunc(e.doubted, func(grant Grant) bool { return grant.Token.id == t.id })
+// isUnauthorized reports whether a token was not authorised to do what the request is to do.
+func (e *attempts) isUnauthorized(t Token) bool {
+	return slices.ContainsFunc(e.unauthorized, func(grant Grant) bool { return grant.Token.id == t.id })
 }
 
-// convict sets aside what was not authorised to do what another token was.
-func (e *errand) convict(other Token) {
-	for _, grant := range e.doubted {
+// quarantineUnauthorized sets aside what was not authorised to do what another token was.
+func (e *attempts) quarantineUnauthorized(other Token) {
+	for _, grant := range e.unauthorized {
 		if grant.Token.id != other.id {
-			e.transport.setAside(e.req, grant, provider.ReasonUnauthorized, firstProbe)
+			e.transport.quarantine(e.req, grant, provider.ReasonUnauthorized, firstProbe)
 		}
 	}
 }
 
 // pause returns the next pause of a request that is told none.
-func (e *errand) pause(least, longest time.Duration) time.Duration {
+func (e *attempts) pause(least, longest time.Duration) time.Duration {
 	if least = max(least, firstPause); least > e.least {
 		e.least = least
 		e.pauses = backoff.NewExponentialBackOff(

@@ -43,8 +43,8 @@ func TestLimitsOfTheHighestRevisionRule(t *testing.T) {
 	inBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(5)}
 		token := ration.NewToken("a")
-		var told []ration.Notice
-		b.Noticed = func(n ration.Notice) { told = append(told, n) }
+		var told []ration.Event
+		b.OnEvent = func(n ration.Event) { told = append(told, n) }
 		newer := peer(b)
 		newer.Limits, newer.Revision = []ration.Limit{ration.PerHour(3)}, 7
 		for range 2 {
@@ -58,7 +58,7 @@ func TestLimitsOfTheHighestRevisionRule(t *testing.T) {
 			require.ErrorIs(t, err, ration.ErrExhausted, "three an hour rule now")
 		}
 		require.Len(t, told, 1)
-		require.Equal(t, ration.LimitsDiffer, told[0].Kind)
+		require.Equal(t, ration.LimitsOverridden, told[0].Kind)
 		require.Equal(t, 5, told[0].Ours[0].Max)
 		require.Equal(t, 3, told[0].Theirs[0].Max)
 		require.Contains(t, told[0].String(), "5/1h")

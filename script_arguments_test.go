@@ -15,6 +15,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 )
 
 // sentArgs notes the arguments of the scripts that a client runs.
@@ -47,11 +48,11 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 	now := fmt.Sprint(d.now.UnixMicro())
 
 	request := d.request(one, 55)
-	request.MaxWait, request.Expect, request.Last, request.Mended = 66*time.Second, d.now.Add(1), d.now.Add(2), d.now.Add(3)
+	request.MaxWait, request.Expect, request.Last, request.Recovered = 66*time.Second, d.now.Add(1), d.now.Add(2), d.now.Add(3)
 	request.Revision = 4711
 	inPool := request
 	inPool.Accounts = two
-	book := func(r ration.BookRequest) func() error {
+	book := func(r store.BookRequest) func() error {
 		return func() error { _, err := d.store.Book(ctx, r); return err }
 	}
 	for _, c := range []struct {
@@ -63,22 +64,22 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 		{"book", book(request), map[string]bool{"4711": true, "1": false, "77 88000000 0 L 0 - -": false}, ""},
 		{"book in a pool", book(inPool), map[string]bool{"4711": true, "77 88000000 0 L 0 - -": false}, ""},
 		{"usage", func() error {
-			_, err := d.store.Usage(ctx, ration.UsageRequest{Budget: d.budget, Accounts: one, Now: d.now})
+			_, err := d.store.Usage(ctx, store.UsageRequest{Budget: d.budget, Accounts: one, Now: d.now})
 			return err
 		}, map[string]bool{now: false, "1": false, "77 88000000 0 L 0 - -": false}, now},
 		{"pause", func() error {
-			_, err := d.store.Pause(ctx, ration.PauseRequest{Budget: d.budget, Account: "a", For: 99 * time.Second, Now: d.now})
+			_, err := d.store.Pause(ctx, store.PauseRequest{Budget: d.budget, Account: "a", For: 99 * time.Second, Now: d.now})
 			return err
 		}, map[string]bool{now: false, "99000000": false}, now},
 		{"status", func() error {
-			_, err := d.store.Status(ctx, ration.StatusRequest{Budget: d.budget, Worker: "w", Now: d.now})
+			_, err := d.store.Status(ctx, store.StatusRequest{Budget: d.budget, Worker: "w", Now: d.now})
 			return err
 		}, map[string]bool{now: false}, now},
 		{"enter", func() error {
-			return d.store.Enter(ctx, ration.EnterRequest{
-				ID: ration.NewBookingID(), Budget: d.budget, Account: one.At(0), Now: d.now,
-				Total: ration.Spending{Slot: d.now.Add(time.Second), Cost: 44},
-				Spent: []ration.Spending{{Slot: d.now.Add(5 * time.Second), Cost: 55}},
+			return d.store.Record(ctx, store.RecordRequest{
+				ID: store.NewBookingID(), Budget: d.budget, Account: one.At(0), Now: d.now,
+				Total: store.Spending{Slot: d.now.Add(time.Second), Cost: 44},
+				Spent: []store.Spending{{Slot: d.now.Add(5 * time.Second), Cost: 55}},
 			})
 		}, map[string]bool{now: false, "44": true, "55": false, "77 88000000 0 L 0 - -": false, fmt.Sprint(d.now.Add(5 * time.Second).UnixMicro()): false}, now},
 	} {

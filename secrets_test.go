@@ -29,6 +29,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/provider"
 )
 
 // What must not be found anywhere.
@@ -163,11 +164,11 @@ func TestPanicDoesNotPrintTheSecret(t *testing.T) {
 }
 
 func TestResponseDoesNotShowTheSecret(t *testing.T) {
-	for _, attach := range []ration.Attach{ration.Bearer, ration.HeaderNamed("X-Api-Key"), ration.QueryNamed("access_token")} {
+	for _, attach := range []provider.Attach{provider.Bearer, provider.HeaderNamed("X-Api-Key"), provider.QueryNamed("access_token")} {
 		client := &http.Client{Transport: &ration.Transport{Base: newProvider(refusing(1, "Retry-After", "0")), Attach: attach,
 			Pool:    ration.NewPool(newBudget(ration.PerHour(5)), ration.NewKeyedToken([]byte(theKey), theSecret)),
-			Granted: func(req *http.Request, g ration.Grant) { requireHidden(t, fmt.Sprintf("%+v %+v", req, g)) },
-			Refused: func(resp *http.Response, g ration.Grant) {
+			OnGrant: func(req *http.Request, g ration.Grant) { requireHidden(t, fmt.Sprintf("%+v %+v", req, g)) },
+			OnRefusal: func(resp *http.Response, g ration.Grant) {
 				requireHidden(t, fmt.Sprintf("%+v %+v %+v", resp, resp.Request, g))
 			},
 		}}
@@ -184,12 +185,12 @@ func TestErrorsOfBaseDoNotShowTheSecret(t *testing.T) {
 	cause := &net.OpError{Op: "dial", Err: os.ErrDeadlineExceeded}
 	for _, row := range []struct {
 		name   string
-		attach ration.Attach
+		attach provider.Attach
 		text   func(*http.Request) string
 	}{
-		{"URL", ration.QueryNamed("access_token"), func(req *http.Request) string { return req.URL.String() }},
-		{"query", ration.QueryNamed("access_token"), func(req *http.Request) string { return fmt.Sprint(req.URL.Query()) }},
-		{"header", ration.Bearer, func(req *http.Request) string { return fmt.Sprint(req.Header) }},
+		{"URL", provider.QueryNamed("access_token"), func(req *http.Request) string { return req.URL.String() }},
+		{"query", provider.QueryNamed("access_token"), func(req *http.Request) string { return fmt.Sprint(req.URL.Query()) }},
+		{"header", provider.Bearer, func(req *http.Request) string { return fmt.Sprint(req.Header) }},
 		{"path", func(req *http.Request, secret string) { req.URL = req.URL.JoinPath(url.PathEscape(secret)) }, func(req *http.Request) string { return req.URL.String() }},
 	} {
 		t.Run(row.name, func(t *testing.T) {

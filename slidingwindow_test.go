@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 // slidingWindowAdmits is a provider that weighs the window before, in Window-ths of
@@ -168,7 +169,7 @@ func TestSlidingWindowLetsOthersOvertakeWhereTheyFit(t *testing.T) {
 	w := newMeterWorld(t, bothStores(t), l)
 	begin := time.Duration(10_000_000-meterBegin%10_000_000) * time.Microsecond
 	var got []time.Duration
-	book := func(keep, cost int) { got = append(got, w.bookAs(t, cost, keep, ration.Forever)-begin) }
+	book := func(keep, cost int) { got = append(got, w.bookAs(t, cost, keep, store.Forever)-begin) }
 	w.at(begin)
 	book(500, 5)
 	book(500, 5)

@@ -22,7 +22,7 @@ const confirmAfter = time.Second
 // the slot, and when it came on this process's clock.
 func (b *Budget) answered(ctx context.Context, booking *store.Booking, accounts *store.Accounts, at int, arrived time.Time) {
 	account := &accounts.List[at]
-	if !b.forgets() && booking.Version == b.version.Load() && booking.Ruling.Limits == nil {
+	if !b.canLoseLogs() && booking.Version == b.version.Load() && booking.Effective.Limits == nil {
 		return // there is nothing to be told, and nothing to be kept in case of a loss
 	}
 	b.mu.Lock()
@@ -30,37 +30,37 @@ func (b *Budget) answered(ctx context.Context, booking *store.Booking, accounts 
 	if booking.Now.After(b.last) {
 		b.last = booking.Now
 	}
-	if booking.Booked && b.forgets() {
-		b.own.add(account, booking, booking.Now)
-		b.own.share(accounts.SharedValue, booking, booking.Now)
+	if booking.Booked && b.canLoseLogs() {
+		b.journal.add(account, booking, booking.Now)
+		b.journal.addShared(accounts.SharedValue, booking, booking.Now)
 	}
 	current := booking.Version == b.known.Version
 	if current {
-		b.seen = arrived
+		b.confirmedAt = arrived
 	}
-	if b.Outage == Divide && arrived.Sub(b.told) > heartbeat {
+	if b.Outage == Divide && arrived.Sub(b.heartbeatAt) > heartbeat {
 		current = false
 	}
 	b.mu.Unlock()
-	if b.Outage == HoldBack && b.isDown() {
-		b.rose(0)
+	if b.Outage == FailClosed && b.isDown() {
+		b.storeRecovered(0)
 	}
-	b.follow(account, booking.Ruling)
+	b.adoptEffective(account, booking.Effective)
 	if booking.Stepped != 0 {
-		b.notify(Notice{Kind: ClockStepped, By: booking.Stepped})
+		b.notify(Event{Kind: ClockStepped, By: booking.Stepped})
 	}
 	if !current {
 		_ = b.refresh(ctx) // or the next caller does
 	}
 }
 
-// stands reports whether a slot that has come may still be used: that none of the
+// slotIsValid reports whether a slot that has come may still be used: that none of the
 // accounts is paused beyond it, as known no longer than confirmAfter ago, and that
 // it is not void. If the store does not answer, what was known before counts: the
 // slot was booked.
-func (b *Budget) stands(ctx context.Context, booking *store.Booking, shared []store.Account) bool {
+func (b *Budget) slotIsValid(ctx context.Context, booking *store.Booking, shared []store.Account) bool {
 	b.mu.Lock()
-	stale := time.Since(b.seen) > confirmAfter
+	stale := time.Since(b.confirmedAt) > confirmAfter
 	b.mu.Unlock()
 	if stale && !b.isDown() {
 		_ = b.refresh(ctx)
@@ -82,7 +82,7 @@ func (b *Budget) stands(ctx context.Context, booking *store.Booking, shared []st
 // refresh asks the store, once for all callers that want to know, and enters
 // again what it has lost.
 func (b *Budget) refresh(ctx context.Context) error {
-	_, err, _ := b.asking.Do("", func() (any, error) {
+	_, err, _ := b.refreshing.Do("", func() (any, error) {
 		// One caller's cancellation must not harm the others.
 		ctx := context.WithoutCancel(ctx)
 		brief, stop := soon(ctx)
@@ -96,10 +96,10 @@ func (b *Budget) refresh(ctx context.Context) error {
 			return nil, err
 		}
 		b.mu.Lock()
-		lost := status.Lost.After(b.mended)
+		lost := status.Lost.After(b.recoveredUpTo)
 		b.mu.Unlock()
-		if lost && b.forgets() {
-			if err := b.mend(ctx, status); err != nil {
+		if lost && b.canLoseLogs() {
+			if err := b.recover(ctx, status); err != nil {
 				return nil, err
 			}
 		}
@@ -111,21 +111,21 @@ func (b *Budget) refresh(ctx context.Context) error {
 				status.PausedUntil[account] = until
 			}
 		}
-		b.hear(status.Revision)
+		b.noteRevision(status.Revision)
 		b.version.Store(status.Version)
-		b.known, b.seen, b.told, b.mended = status, time.Now(), time.Now(), status.Lost
+		b.known, b.confirmedAt, b.heartbeatAt, b.recoveredUpTo = status, time.Now(), time.Now(), status.Lost
 		b.sortPauses()
 		return nil, nil
 	})
 	return err
 }
 
-// reckon adds to a request that is asked at an instant of this process's clock what
+// stampRequest adds to a request that is asked at an instant of this process's clock what
 // a store that forgets can check itself against.
-func (b *Budget) reckon(r *store.BookRequest, asked time.Time) {
+func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if r.Last, r.Mended = b.last, b.mended; b.answer.IsZero() {
+	if r.Last, r.Recovered = b.last, b.recoveredUpTo; b.answer.IsZero() {
 		r.Expect = b.clock().Truncate(time.Microsecond)
 	} else {
 		r.Expect = b.answer.Add(asked.Sub(b.arrived).Truncate(time.Microsecond))
@@ -141,29 +141,29 @@ const stepFrom = time.Second
 func (b *Budget) compare(now time.Time) (ahead time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if ahead = now.Sub(b.reckonedNow()).Truncate(time.Microsecond); ahead > stepFrom {
+	if ahead = now.Sub(b.estimatedNow()).Truncate(time.Microsecond); ahead > stepFrom {
 		return ahead
 	}
 	b.answer, b.arrived = now, time.Now()
 	return 0
 }
 
-// A Notice tells an operator what happened to a budget's store, limits or tokens. The
+// A Event tells an operator what happened to a budget's store, limits or tokens. The
 // budget has dealt with it already.
-type Notice struct {
+type Event struct {
 	// Budget is the budget's name.
 	Budget string
 	// Kind is what happened.
-	Kind NoticeKind
+	Kind EventKind
 	// By is how far the clock stepped, for ClockStepped; it has been corrected.
 	By time.Duration
 	// Count is how many bookings were entered again, for LogLost, or entered
-	// late, for StoreBack, or how many units were spent, for SpentByOthers.
+	// late, for StoreBack, or how many units were spent, for ExternalUsage.
 	Count int
 	// Err is the store's failure, for StoreDown.
 	Err error
-	// Account is the account's ID. For LimitsDiffer its limits by this worker are
-	// Ours and by the fleet Theirs, with the margins; for LimitLearnt those up to
+	// Account is the account's ID. For LimitsOverridden its limits by this worker are
+	// Ours and by the fleet Theirs, with the margins; for LimitLearned those up to
 	// now are Ours and what the provider says Theirs.
 	Account      string
 	Ours, Theirs []limit.Limit
@@ -173,12 +173,12 @@ type Notice struct {
 	Until  time.Time
 }
 
-// NoticeKind is what a Notice tells of.
-type NoticeKind int
+// EventKind is what a Notice tells of.
+type EventKind int
 
 const (
 	// StoreDown: the store has stopped answering.
-	StoreDown NoticeKind = iota + 1
+	StoreDown EventKind = iota + 1
 	// StoreBack: it answers again, and what was spent meanwhile is entered.
 	StoreBack
 	// LogLost: bookings of this process were in no log any more, after a
@@ -186,24 +186,24 @@ const (
 	LogLost
 	// ClockStepped: the store's clock was set.
 	ClockStepped
-	// LimitsDiffer: the fleet has other limits for an account, of a higher
+	// LimitsOverridden: the fleet has other limits for an account, of a higher
 	// revision, which rule.
-	LimitsDiffer
-	// LimitLearnt: the provider has announced another limit for an account, which
+	LimitsOverridden
+	// LimitLearned: the provider has announced another limit for an account, which
 	// rules from now on.
-	LimitLearnt
-	// SpentByOthers: the provider has counted Count units of an account that the log
+	LimitLearned
+	// ExternalUsage: the provider has counted Count units of an account that the log
 	// did not have, and has now: others spend its token.
-	SpentByOthers
-	// LimitShared: others spend an account too, and of its limits, Ours, only Theirs
+	ExternalUsage
+	// HeadroomChanged: others spend an account too, and of its limits, Ours, only Theirs
 	// rule from now on; or all of them again.
-	LimitShared
-	// TokenSetAside: the provider has said that no wait helps a token.
-	TokenSetAside
+	HeadroomChanged
+	// TokenQuarantined: the provider has said that no wait helps a token.
+	TokenQuarantined
 )
 
 // String returns the kind's name.
-func (k NoticeKind) String() string {
+func (k EventKind) String() string {
 	switch k {
 	case StoreDown:
 		return "StoreDown"
@@ -213,22 +213,22 @@ func (k NoticeKind) String() string {
 		return "LogLost"
 	case ClockStepped:
 		return "ClockStepped"
-	case LimitsDiffer:
+	case LimitsOverridden:
 		return "LimitsDiffer"
-	case LimitLearnt:
+	case LimitLearned:
 		return "LimitLearnt"
-	case SpentByOthers:
+	case ExternalUsage:
 		return "SpentByOthers"
-	case LimitShared:
+	case HeadroomChanged:
 		return "LimitShared"
-	case TokenSetAside:
+	case TokenQuarantined:
 		return "TokenSetAside"
 	}
 	return "NoticeKind(" + strconv.Itoa(int(k)) + ")"
 }
 
 // String says what happened in a line.
-func (n Notice) String() string {
+func (n Event) String() string {
 	switch n.Kind {
 	case StoreDown:
 		return fmt.Sprintf("budget %s: the store does not answer: %v", n.Budget, n.Err)
@@ -238,25 +238,25 @@ func (n Notice) String() string {
 		return fmt.Sprintf("budget %s: the store lost a log; %d bookings are entered again", n.Budget, n.Count)
 	case ClockStepped:
 		return fmt.Sprintf("budget %s: the store's clock stepped by %v; that is corrected", n.Budget, n.By)
-	case LimitsDiffer:
+	case LimitsOverridden:
 		return fmt.Sprintf("budget %s: account %s: this worker's limits are %s; the fleet's, %s, are newer and rule",
 			n.Budget, n.Account, store.ListLimits(n.Ours), store.ListLimits(n.Theirs))
-	case LimitLearnt:
+	case LimitLearned:
 		return fmt.Sprintf("budget %s: account %s: the provider allows %s in place of %s", n.Budget, n.Account, store.ListLimits(n.Theirs), store.ListLimits(n.Ours))
-	case SpentByOthers:
+	case ExternalUsage:
 		return fmt.Sprintf("budget %s: account %s: others have spent %d units", n.Budget, n.Account, n.Count)
-	case LimitShared:
+	case HeadroomChanged:
 		return fmt.Sprintf("budget %s: account %s: others spend it too; %s of %s is used from now on", n.Budget, n.Account, store.ListLimits(n.Theirs), store.ListLimits(n.Ours))
-	case TokenSetAside:
+	case TokenQuarantined:
 		return fmt.Sprintf("budget %s: token %s is set aside until %s: %s", n.Budget, n.Token, n.Until.UTC().Format(time.RFC3339), n.Reason)
 	}
 	return fmt.Sprintf("budget %s: %v", n.Budget, n.Kind)
 }
 
 // notify needs no lock to be held: Noticed is the user's code.
-func (b *Budget) notify(n Notice) {
-	if b.Noticed != nil {
+func (b *Budget) notify(n Event) {
+	if b.OnEvent != nil {
 		n.Budget = b.Name
-		b.Noticed(n)
+		b.OnEvent(n)
 	}
 }

@@ -8,13 +8,14 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 	"github.com/stretchr/testify/require"
 )
 
 // A slowStatus answers Status as of the question, a while later.
 type slowStatus struct{ ration.Store }
 
-func (s slowStatus) Status(ctx context.Context, r ration.StatusRequest) (ration.Status, error) {
+func (s slowStatus) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	status, err := s.Store.Status(ctx, r)
 	time.Sleep(100 * time.Millisecond)
 	return status, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 	"github.com/ration-go/ration/store/storetest"
 )
 
@@ -30,37 +31,37 @@ func TestRedisStoreOnAClusterKeepsTheContract(t *testing.T) {
 // runOn runs the suite on one store, which all rules share.
 func runOn(t *testing.T, client redis.UniversalClient) {
 	t.Helper()
-	store := &ration.RedisStore{Client: client, Timeout: time.Minute}
-	storetest.Run(t, func(*testing.T) ration.Store { return store })
+	kept := &ration.RedisStore{Client: client, Timeout: time.Minute}
+	storetest.Run(t, func(*testing.T) ration.Store { return kept })
 }
 
 // A Sentinel's client waits for the network all the time, so this runs on the
 // servers' own clock; the logs are the same as on a single server.
 func TestRedisStoreBooksBehindASentinel(t *testing.T) {
 	t.Parallel()
-	store := &ration.RedisStore{Client: redistest.StartSentinel(t).FailoverClient(t), Timeout: time.Minute}
-	accounts, err := ration.NewAccounts(
+	kept := &ration.RedisStore{Client: redistest.StartSentinel(t).FailoverClient(t), Timeout: time.Minute}
+	accounts, err := store.NewAccounts(
 		ration.Account{ID: "a", Limits: []ration.Limit{ration.PerHour(2)}},
 		ration.Account{ID: "b", Limits: []ration.Limit{ration.PerHour(2)}},
 	)
 	require.NoError(t, err)
 	budget := redistest.Name(t)
-	var last ration.Booking
+	var last store.Booking
 	for i := range 6 {
-		last, err = store.Book(t.Context(), ration.BookRequest{
-			ID: ration.NewBookingID(), Budget: budget, Accounts: accounts, Cost: 1, MaxWait: ration.Forever,
+		last, err = kept.Book(t.Context(), store.BookRequest{
+			ID: store.NewBookingID(), Budget: budget, Accounts: accounts, Cost: 1, MaxWait: store.Forever,
 		})
 		require.NoError(t, err)
 		require.True(t, last.Booked)
 		require.Equal(t, i >= 4, last.Slot.After(last.Now), "two of each account leave at once")
 	}
-	require.NoError(t, store.Cancel(t.Context(), ration.CancelRequest{Booking: last, Accounts: accounts}))
-	usage, err := store.Usage(t.Context(), ration.UsageRequest{Budget: budget, Accounts: accounts})
+	require.NoError(t, kept.Cancel(t.Context(), store.CancelRequest{Booking: last, Accounts: accounts}))
+	usage, err := kept.Usage(t.Context(), store.UsageRequest{Budget: budget, Accounts: accounts})
 	require.NoError(t, err)
 	require.Equal(t, 5, usage[0].Limits[0].Used+usage[1].Limits[0].Used)
-	until, err := store.Pause(t.Context(), ration.PauseRequest{Budget: budget, Account: "a", For: time.Minute})
+	until, err := kept.Pause(t.Context(), store.PauseRequest{Budget: budget, Account: "a", For: time.Minute})
 	require.NoError(t, err)
-	status, err := store.Status(t.Context(), ration.StatusRequest{Budget: budget})
+	status, err := kept.Status(t.Context(), store.StatusRequest{Budget: budget})
 	require.NoError(t, err)
 	require.Equal(t, map[string]time.Time{"a": until}, status.PausedUntil)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 	"github.com/ration-go/ration/store/storetest"
 )
 
@@ -29,8 +30,8 @@ func keepTheContract(t *testing.T, log ration.Algorithm) {
 		"single": redistest.Start(t).Client(t), "cluster": redistest.StartCluster(t, 3).Client(t),
 	} {
 		t.Run(name, func(t *testing.T) {
-			store := &ration.RedisStore{Client: client, Timeout: time.Minute}
-			storetest.RunLog(t, log, func(*testing.T) ration.Store { return store })
+			kept := &ration.RedisStore{Client: client, Timeout: time.Minute}
+			storetest.RunLog(t, log, func(*testing.T) ration.Store { return kept })
 		})
 	}
 }
@@ -45,7 +46,7 @@ type logDesk struct {
 }
 
 // A pair is one booking, as each store has answered it.
-type pair []ration.Booking
+type pair []store.Booking
 
 func newLogDesk(t *testing.T) *logDesk {
 	client := redistest.Start(t).Client(t)
@@ -55,19 +56,19 @@ func newLogDesk(t *testing.T) *logDesk {
 	}
 }
 
-func (d *logDesk) accounts(limits ...ration.Limit) *ration.Accounts {
+func (d *logDesk) accounts(limits ...ration.Limit) *store.Accounts {
 	d.t.Helper()
-	a, err := ration.NewAccounts(ration.Account{ID: "a", Limits: limits})
+	a, err := store.NewAccounts(ration.Account{ID: "a", Limits: limits})
 	require.NoError(d.t, err)
 	return a
 }
 
-func (d *logDesk) book(a *ration.Accounts, cost, revision int) pair {
+func (d *logDesk) book(a *store.Accounts, cost, revision int) pair {
 	d.t.Helper()
 	var both pair
-	for _, store := range d.stores {
-		b, err := store.Book(d.t.Context(), ration.BookRequest{
-			ID: ration.NewBookingID(), Budget: d.budget, Accounts: a, Cost: cost, MaxWait: ration.Forever, Now: d.now,
+	for _, kept := range d.stores {
+		b, err := kept.Book(d.t.Context(), store.BookRequest{
+			ID: store.NewBookingID(), Budget: d.budget, Accounts: a, Cost: cost, MaxWait: store.Forever, Now: d.now,
 			Revision: revision,
 		})
 		require.NoError(d.t, err)
@@ -79,15 +80,15 @@ func (d *logDesk) book(a *ration.Accounts, cost, revision int) pair {
 
 func (d *logDesk) cancel(both pair) {
 	d.t.Helper()
-	for i, store := range d.stores {
-		require.NoError(d.t, store.Cancel(d.t.Context(), ration.CancelRequest{Booking: both[i]}))
+	for i, kept := range d.stores {
+		require.NoError(d.t, kept.Cancel(d.t.Context(), store.CancelRequest{Booking: both[i]}))
 	}
 }
 
-func (d *logDesk) used(a *ration.Accounts, want int) {
+func (d *logDesk) used(a *store.Accounts, want int) {
 	d.t.Helper()
-	for _, store := range d.stores {
-		u, err := store.Usage(d.t.Context(), ration.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
+	for _, kept := range d.stores {
+		u, err := kept.Usage(d.t.Context(), store.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
 		require.NoError(d.t, err)
 		require.Equal(d.t, want, u[0].Limits[0].Used)
 	}
@@ -138,7 +139,7 @@ func TestEntriesOfOneIDAreToldApart(t *testing.T) {
 	t.Parallel()
 	bothLogs(t, func(t *testing.T, log ration.Algorithm) {
 		d := newLogDesk(t)
-		limit := func(most int) *ration.Accounts {
+		limit := func(most int) *store.Accounts {
 			return d.accounts(ration.Limit{Max: most, Window: time.Millisecond, Algorithm: log})
 		}
 		d.book(limit(1), 1, 0)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 )
 
 // A subCall is a booking in the model of sub-windows, or what is left of one.
@@ -173,10 +174,10 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 			Resolution: time.Duration(rapid.OneOf(rapid.Int64Range(window/500, window), rapid.Just(window), rapid.Just(window/10)).Draw(rt, "resolution")) * time.Microsecond,
 		}
 		m := &subModel{limit: limit, last: map[int]int64{}}
-		budget, now := "subs-"+ration.NewBookingID().String(), int64(1_795_000_000_123_457)
+		budget, now := "subs-"+store.NewBookingID().String(), int64(1_795_000_000_123_457)
 		type booking struct {
 			call    *subCall
-			answers []ration.Booking
+			answers []store.Booking
 		}
 		var booked []booking
 		var cancelled []booking
@@ -188,14 +189,14 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 				cost := rapid.IntRange(1, m.limit.Max).Draw(rt, "cost")
 				for range rapid.IntRange(1, 6).Draw(rt, "times") {
 					slot, hole := m.offer(now, cost, keep)
-					r := ration.BookRequest{
-						ID: ration.NewBookingID(), Budget: budget, Accounts: accountsOf(rt, []ration.Account{account()}), Cost: cost, Keep: keep,
-						Revision: m.revision, MaxWait: rapid.SampledFrom([]time.Duration{ration.Forever, 0, 3 * time.Millisecond}).Draw(rt, "MaxWait"), Now: time.UnixMicro(now),
+					r := store.BookRequest{
+						ID: store.NewBookingID(), Budget: budget, Accounts: accountsOf(rt, []ration.Account{account()}), Cost: cost, Reserve: keep,
+						Revision: m.revision, MaxWait: rapid.SampledFrom([]time.Duration{store.Forever, 0, 3 * time.Millisecond}).Draw(rt, "MaxWait"), Now: time.UnixMicro(now),
 					}
-					within := r.MaxWait == ration.Forever || slot-now <= r.MaxWait.Microseconds()
+					within := r.MaxWait == store.Forever || slot-now <= r.MaxWait.Microseconds()
 					b := booking{}
-					for i, store := range stores {
-						answer, err := store.Book(rt.Context(), r)
+					for i, kept := range stores {
+						answer, err := kept.Book(rt.Context(), r)
 						require.NoError(rt, err)
 						require.Equal(rt, slot-now, answer.Slot.UnixMicro()-now, "store %d", i)
 						require.Equal(rt, within, answer.Booked, "store %d", i)
@@ -212,8 +213,8 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 					rt.Skip()
 				}
 				i := rapid.IntRange(0, len(booked)-1).Draw(rt, "which")
-				for j, store := range stores {
-					require.NoError(rt, store.Cancel(rt.Context(), ration.CancelRequest{Booking: booked[i].answers[j]}))
+				for j, kept := range stores {
+					require.NoError(rt, kept.Cancel(rt.Context(), store.CancelRequest{Booking: booked[i].answers[j]}))
 				}
 				booked[i].call.free = true
 				cancelled = append(cancelled, booked[i])
@@ -225,11 +226,11 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 				if rapid.IntRange(0, 3).Draw(rt, "seldom") > 0 || slot <= now-m.window() {
 					rt.Skip()
 				}
-				id := ration.NewBookingID()
-				for _, store := range stores {
-					require.NoError(rt, store.Enter(rt.Context(), ration.EnterRequest{
+				id := store.NewBookingID()
+				for _, kept := range stores {
+					require.NoError(rt, kept.Record(rt.Context(), store.RecordRequest{
 						ID: id, Budget: budget, Account: account(), Now: time.UnixMicro(now),
-						Spent: []ration.Spending{{Slot: time.UnixMicro(slot), Cost: cost}},
+						Spent: []store.Spending{{Slot: time.UnixMicro(slot), Cost: cost}},
 					}))
 				}
 				m.book(max(slot, m.last[0]), cost, 0, nil)
@@ -258,8 +259,8 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 			},
 			"usage": func(rt *rapid.T) {
 				used, freeAt := m.usage(now)
-				for i, store := range stores {
-					all, err := store.Usage(rt.Context(), ration.UsageRequest{Budget: budget, Accounts: accountsOf(rt, []ration.Account{account()}), Now: time.UnixMicro(now)})
+				for i, kept := range stores {
+					all, err := kept.Usage(rt.Context(), store.UsageRequest{Budget: budget, Accounts: accountsOf(rt, []ration.Account{account()}), Now: time.UnixMicro(now)})
 					require.NoError(rt, err)
 					got := all[0].Limits[0]
 					require.Equal(rt, used, got.Used, "store %d", i)
@@ -315,11 +316,11 @@ const subEpoch = int64(1_795_000_000_000_000)
 
 func onSubDesks(t *testing.T, limit ration.Limit, test func(*subDesk)) {
 	t.Parallel()
-	for name, store := range map[string]ration.Store{
+	for name, kept := range map[string]ration.Store{
 		"memory": new(ration.MemoryStore),
 		"redis":  &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute},
 	} {
-		t.Run(name, func(t *testing.T) { test(&subDesk{t: t, store: store, budget: redistest.Name(t), limit: limit}) })
+		t.Run(name, func(t *testing.T) { test(&subDesk{t: t, store: kept, budget: redistest.Name(t), limit: limit}) })
 	}
 }
 
@@ -327,39 +328,39 @@ func (d *subDesk) account() ration.Account {
 	return ration.Account{ID: "a", Limits: []ration.Limit{d.limit}}
 }
 
-func (d *subDesk) accounts() *ration.Accounts {
-	a, err := ration.NewAccounts(d.account())
+func (d *subDesk) accounts() *store.Accounts {
+	a, err := store.NewAccounts(d.account())
 	require.NoError(d.t, err)
 	return a
 }
 
 // book demands the slot of a booking.
-func (d *subDesk) book(slot int64, cost, keep int) ration.Booking {
+func (d *subDesk) book(slot int64, cost, keep int) store.Booking {
 	d.t.Helper()
-	b, err := d.store.Book(d.t.Context(), ration.BookRequest{
-		ID: ration.NewBookingID(), Budget: d.budget, Accounts: d.accounts(), Cost: cost, Keep: keep,
-		Revision: d.revision, MaxWait: ration.Forever, Now: time.UnixMicro(subEpoch + d.now),
+	b, err := d.store.Book(d.t.Context(), store.BookRequest{
+		ID: store.NewBookingID(), Budget: d.budget, Accounts: d.accounts(), Cost: cost, Reserve: keep,
+		Revision: d.revision, MaxWait: store.Forever, Now: time.UnixMicro(subEpoch + d.now),
 	})
 	require.NoError(d.t, err)
 	require.Equal(d.t, slot, b.Slot.UnixMicro()-subEpoch)
 	return b
 }
 
-func (d *subDesk) cancel(b ration.Booking) {
-	require.NoError(d.t, d.store.Cancel(d.t.Context(), ration.CancelRequest{Booking: b}))
+func (d *subDesk) cancel(b store.Booking) {
+	require.NoError(d.t, d.store.Cancel(d.t.Context(), store.CancelRequest{Booking: b}))
 }
 
 func (d *subDesk) enter(slot int64, cost int) {
-	require.NoError(d.t, d.store.Enter(d.t.Context(), ration.EnterRequest{
-		ID: ration.NewBookingID(), Budget: d.budget, Account: d.account(), Now: time.UnixMicro(subEpoch + d.now),
-		Spent: []ration.Spending{{Slot: time.UnixMicro(subEpoch + slot), Cost: cost}},
+	require.NoError(d.t, d.store.Record(d.t.Context(), store.RecordRequest{
+		ID: store.NewBookingID(), Budget: d.budget, Account: d.account(), Now: time.UnixMicro(subEpoch + d.now),
+		Spent: []store.Spending{{Slot: time.UnixMicro(subEpoch + slot), Cost: cost}},
 	}))
 }
 
 // used demands what is used, and when less is.
 func (d *subDesk) used(units int, freeAt int64) {
 	d.t.Helper()
-	all, err := d.store.Usage(d.t.Context(), ration.UsageRequest{Budget: d.budget, Accounts: d.accounts(), Now: time.UnixMicro(subEpoch + d.now)})
+	all, err := d.store.Usage(d.t.Context(), store.UsageRequest{Budget: d.budget, Accounts: d.accounts(), Now: time.UnixMicro(subEpoch + d.now)})
 	require.NoError(d.t, err)
 	require.Equal(d.t, units, all[0].Limits[0].Used)
 	if units == 0 {

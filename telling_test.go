@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 // telling answers the n-th request with the headers that header returns for it.
@@ -32,12 +33,12 @@ type hearer struct {
 	token   ration.Token
 	pool    *ration.Pool
 	client  *http.Client
-	notices []ration.Notice
+	notices []ration.Event
 }
 
 func newHearer(t *testing.T, b *ration.Budget, provider string, header func(n int) []string) *hearer {
 	h := &hearer{t: t, budget: b, token: ration.NewToken("a")}
-	b.Noticed = func(n ration.Notice) { h.notices = append(h.notices, n) }
+	b.OnEvent = func(n ration.Event) { h.notices = append(h.notices, n) }
 	h.pool = ration.NewPool(b, h.token)
 	p := preset(t, provider)
 	p.Attach = nil
@@ -67,7 +68,7 @@ func TestWhatOthersHaveSpentIsOwed(t *testing.T) {
 		h.get()
 		h.left(3999)
 		require.Len(t, h.notices, 1)
-		require.Equal(t, ration.SpentByOthers, h.notices[0].Kind)
+		require.Equal(t, ration.ExternalUsage, h.notices[0].Kind)
 		require.Equal(t, 1000, h.notices[0].Count)
 		require.Equal(t, h.token.AccountID(), h.notices[0].Account)
 		h.get()
@@ -95,8 +96,8 @@ func TestAnswersOutOfOrderLoosenNothing(t *testing.T) {
 // A worker whose own calls explain what the provider counted asks the store nothing.
 func TestACrawlerAloneIsNotAskedAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		store := &owingStore{Store: new(ration.MemoryStore)}
-		b := &ration.Budget{Name: "x", Store: store, Margin: -1, Limits: []ration.Limit{{Max: 500, Window: 10 * time.Second}}}
+		kept := &owingStore{Store: new(ration.MemoryStore)}
+		b := &ration.Budget{Name: "x", Store: kept, Margin: -1, Limits: []ration.Limit{{Max: 500, Window: 10 * time.Second}}}
 		var log []time.Time
 		h := newHearer(t, b, "instagram", func(int) []string {
 			for len(log) > 0 && time.Since(log[0]) >= 10*time.Second {
@@ -109,7 +110,7 @@ func TestACrawlerAloneIsNotAskedAbout(t *testing.T) {
 			h.get()
 		}
 		require.Equal(t, 50*time.Second, time.Since(log[0]).Truncate(10*time.Second)+50*time.Second)
-		require.LessOrEqual(t, store.asked, 3000/100, "the store was asked too often")
+		require.LessOrEqual(t, kept.asked, 3000/100, "the store was asked too often")
 		require.Empty(t, h.notices)
 	})
 }
@@ -120,9 +121,9 @@ type owingStore struct {
 	asked int
 }
 
-func (s *owingStore) Owe(ctx context.Context, r ration.OweRequest) (ration.Debt, error) {
+func (s *owingStore) Owe(ctx context.Context, r store.ReconcileRequest) (store.Reconciliation, error) {
 	s.asked++
-	return s.Store.Owe(ctx, r)
+	return s.Store.Reconcile(ctx, r)
 }
 
 // A limit that the provider announces is learnt, for the fleet, and one that is tighter
@@ -141,7 +142,7 @@ func TestAnAnnouncedLimitIsLearnt(t *testing.T) {
 		announced = 12500
 		h.get()
 		h.left(12498)
-		require.Equal(t, ration.LimitLearnt, h.notices[len(h.notices)-1].Kind)
+		require.Equal(t, ration.LimitLearned, h.notices[len(h.notices)-1].Kind)
 		require.Equal(t, 12500, h.notices[len(h.notices)-1].Theirs[0].Max)
 
 		h.get() // by the new limit
@@ -245,7 +246,7 @@ func TestOthersAreLeftAShareWhileTheyAreSeen(t *testing.T) {
 		others = 200
 		h.get()
 		require.Equal(t, 900, rules())
-		require.Equal(t, ration.LimitShared, h.notices[len(h.notices)-1].Kind)
+		require.Equal(t, ration.HeadroomChanged, h.notices[len(h.notices)-1].Kind)
 		time.Sleep(4 * time.Minute)
 		others, ours = 0, 0
 		h.get()

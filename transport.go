@@ -86,11 +86,11 @@ type Transport struct {
 	ProbeEvery time.Duration
 	// Granted, unless it is nil, is called when a request's slot has come,
 	// before it is sent. It must not block.
-	Granted func(*http.Request, Grant)
+	OnGrant func(*http.Request, Grant)
 	// Refused, unless it is nil, is called for every refusal that came for a
 	// request on a grant, also for one that is sent again; [FeedbackOf] tells why.
 	// It must not read the body.
-	Refused func(*http.Response, Grant)
+	OnRefusal func(*http.Response, Grant)
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -103,11 +103,11 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	resp, err := t.send(req, grant)
-	if err == nil && !t.speaks(resp) {
+	if err == nil && !t.needsReading(resp) {
 		wayOf(resp).back(-1)
 		return resp, nil
 	}
-	e := errand{transport: t, req: req}
+	e := attempts{transport: t, req: req}
 	return e.run(resp, err, grant)
 }
 
@@ -137,7 +137,7 @@ func (t *Transport) pass(req *http.Request) (*http.Response, error) {
 	}
 	if _, found := GrantOf(resp); found {
 		// The caller took the context of an earlier response.
-		resp.Request = resp.Request.WithContext(&departure{Context: resp.Request.Context()})
+		resp.Request = resp.Request.WithContext(&requestTrace{Context: resp.Request.Context()})
 	}
 	return resp, nil
 }
@@ -170,7 +170,7 @@ func (t *Transport) serves(req *http.Request) bool {
 // send sends a copy of the request with the grant's token.
 func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error) {
 	way := newDeparture(req.Context(), grant)
-	if k := grant.budget.knows(grant.account); k != nil {
+	if k := grant.budget.reconcilerOf(grant.account); k != nil {
 		k.gate.Pass(req.Context())
 		way.teller = k
 	}
@@ -182,8 +182,8 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 			grant.handBack()
 		}
 	}()
-	if t.Granted != nil {
-		t.Granted(req, grant)
+	if t.OnGrant != nil {
+		t.OnGrant(req, grant)
 	}
 	tried := attempt.BeginAttempt(req.Context(), t.AttemptTimeout)
 	out := t.attached(req, httptrace.WithClientTrace(tried.Ctx, &way.trace), grant.Token)
@@ -235,13 +235,13 @@ func closeBody(req *http.Request) {
 	}
 }
 
-// A departure is one request's way to the provider, as httptrace tells it, and the
+// A requestTrace is one request's way to the provider, as httptrace tells it, and the
 // context of the request as its caller gets it back: one value, because every
 // request has one. Its hooks may run after RoundTrip has returned.
-type departure struct {
+type requestTrace struct {
 	context.Context // the caller's
 	grant           Grant
-	teller          *teller            // whose gate the request has passed; nil: there is none
+	teller          *reconciler        // whose gate the request has passed; nil: there is none
 	feedback        *provider.Feedback // what was read in the answer; nil: it says nothing of quotas
 	trace           httptrace.ClientTrace
 
@@ -252,8 +252,8 @@ type departure struct {
 	wrote     atomic.Int64 // nanoseconds since begun, the last time
 }
 
-func newDeparture(ctx context.Context, grant Grant) *departure {
-	d := &departure{Context: ctx, grant: grant, begun: time.Now()}
+func newDeparture(ctx context.Context, grant Grant) *requestTrace {
+	d := &requestTrace{Context: ctx, grant: grant, begun: time.Now()}
 	d.trace.GotConn = func(conn httptrace.GotConnInfo) {
 		d.reused.Store(conn.Reused)
 		d.connected.Store(true)
@@ -266,13 +266,13 @@ func newDeparture(ctx context.Context, grant Grant) *departure {
 }
 
 // wayOf returns the departure of a response that send has returned.
-func wayOf(resp *http.Response) *departure {
-	way, _ := resp.Request.Context().(*departure)
+func wayOf(resp *http.Response) *requestTrace {
+	way, _ := resp.Request.Context().(*requestTrace)
 	return way
 }
 
 // back tells the gate that the answer is here, and what it left.
-func (d *departure) back(left int) {
+func (d *requestTrace) back(left int) {
 	if d != nil && d.teller != nil {
 		d.teller.gate.Back(left)
 		d.teller = nil
@@ -280,7 +280,9 @@ func (d *departure) back(left int) {
 }
 
 // String is for those who print the context of a response's request.
-func (d *departure) String() string { return fmt.Sprintf("%v.WithGrant(%v)", d.Context, d.grant.Token) }
+func (d *requestTrace) String() string {
+	return fmt.Sprintf("%v.WithGrant(%v)", d.Context, d.grant.Token)
+}
 
 type (
 	grantKey    struct{}
@@ -288,7 +290,7 @@ type (
 )
 
 // Value returns the grant on which the request was sent.
-func (d *departure) Value(key any) any {
+func (d *requestTrace) Value(key any) any {
 	if key == (grantKey{}) {
 		return &d.grant
 	}
@@ -306,7 +308,7 @@ func (d *departure) Value(key any) any {
 // accepts the connection: it counts as having left when RoundTrip returned, which is
 // now. More than once it left if the connection was dead: http.Transport then sends
 // some requests again by itself, and the provider may have counted both.
-func (d *departure) left() (at time.Time, times int) {
+func (d *requestTrace) left() (at time.Time, times int) {
 	times = int(d.writes.Load())
 	switch {
 	case times == 0:

@@ -138,7 +138,7 @@ func TestGrantedIsCalledInTheSlotBeforeTheRequestIsSent(t *testing.T) {
 		}
 		var granted []moment
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(budget, token),
-			Granted: func(req *http.Request, g ration.Grant) {
+			OnGrant: func(req *http.Request, g ration.Grant) {
 				granted = append(granted, moment{time.Since(api.begun), len(api.all()), g.Token.ID(), g.Cost, g.Slot, g.Late, req.Header.Get("Authorization")})
 			}}}
 		get(t, client, "http://api.test/")
@@ -197,8 +197,8 @@ func TestTransportIsSafeForConcurrentUse(t *testing.T) {
 		var granted, refused atomic.Int64
 		client := &http.Client{Transport: &ration.Transport{
 			Base: api, Pool: pool, Retries: 100,
-			Granted: func(*http.Request, ration.Grant) { granted.Add(1) },
-			Refused: func(*http.Response, ration.Grant) { refused.Add(1) },
+			OnGrant:   func(*http.Request, ration.Grant) { granted.Add(1) },
+			OnRefusal: func(*http.Response, ration.Grant) { refused.Add(1) },
 		}}
 		var workers sync.WaitGroup
 		for i := range 32 {

@@ -20,7 +20,7 @@ import (
 // A provider answers a Transport's requests in place of a network, which would
 // hold up a bubble's clock. It keeps the RoundTripper contract: it closes each
 // body that it is given.
-type provider struct {
+type api struct {
 	// answer says what the n-th request gets, from 1. Nil: 200 OK.
 	answer func(n int, req *http.Request) (*http.Response, error)
 
@@ -39,11 +39,11 @@ type call struct {
 	body   string
 }
 
-func newProvider(answer func(n int, req *http.Request) (*http.Response, error)) *provider {
-	return &provider{answer: answer, begun: time.Now()}
+func newProvider(answer func(n int, req *http.Request) (*http.Response, error)) *api {
+	return &api{answer: answer, begun: time.Now()}
 }
 
-func (p *provider) RoundTrip(req *http.Request) (*http.Response, error) {
+func (p *api) RoundTrip(req *http.Request) (*http.Response, error) {
 	c := call{
 		at:     time.Since(p.begun),
 		token:  strings.TrimPrefix(req.Header.Get("Authorization"), "Bearer "),
@@ -68,16 +68,16 @@ func (p *provider) RoundTrip(req *http.Request) (*http.Response, error) {
 	return p.answer(n, req)
 }
 
-func (p *provider) CloseIdleConnections() { p.idled++ }
+func (p *api) CloseIdleConnections() { p.idled++ }
 
-func (p *provider) all() []call {
+func (p *api) all() []call {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.Clone(p.calls)
 }
 
 // times returns when the requests came, earliest first.
-func (p *provider) times() []time.Duration {
+func (p *api) times() []time.Duration {
 	var at []time.Duration
 	for _, c := range p.all() {
 		at = append(at, c.at)
@@ -86,7 +86,7 @@ func (p *provider) times() []time.Duration {
 }
 
 // tokens returns the bearer tokens of the requests, in order.
-func (p *provider) tokens() []string {
+func (p *api) tokens() []string {
 	var of []string
 	for _, c := range p.all() {
 		of = append(of, c.token)

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/store"
 )
 
 // A 401 that does not say what is wrong may be about the token, or about what was asked
@@ -88,7 +90,7 @@ func TestThe401OfTheOnlyTokenIsTheCallers(t *testing.T) {
 			require.Equal(t, "not you", drain(t, resp))
 		}
 		// The second in a row was believed to be about the token.
-		aside := ration.TokenAside{ID: only.ID(), Account: only.ID(), Reason: ration.ReasonUnauthorized, Until: api.begun.Add(time.Minute)}
+		aside := ration.QuarantinedToken{ID: only.ID(), Account: only.ID(), Reason: provider.ReasonUnauthorized, Until: api.begun.Add(time.Minute)}
 		_, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
 		requireAside(t, err, aside)
 		time.Sleep(time.Minute)
@@ -129,7 +131,7 @@ func TestAnAnswerInBetweenClearsA401(t *testing.T) {
 func TestA401OfEachTokenBlamesNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(ration.PerHour(100))
-		b.Noticed = func(n ration.Notice) { t.Errorf("noticed: %v", n) }
+		b.OnEvent = func(n ration.Event) { t.Errorf("noticed: %v", n) }
 		all := tokens("a", "b", "c", "d")
 		all[2].Account, all[3].Account = "one", "one"
 		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
@@ -156,7 +158,7 @@ func TestOnlyASuccessOfAnotherTokenBlamesTheFirst(t *testing.T) {
 	for _, other := range []reply{{status: 500}, {status: 404}, {status: 429}, {401, "", nil}} {
 		synctest.Test(t, func(t *testing.T) {
 			b := newBudget(ration.PerHour(100))
-			b.Noticed = func(n ration.Notice) { t.Errorf("after a %d: %v", other.status, n) }
+			b.OnEvent = func(n ration.Event) { t.Errorf("after a %d: %v", other.status, n) }
 			api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
 				if n == 1 {
 					return unauthorized.to(req), nil
@@ -174,7 +176,7 @@ func TestOnlyASuccessOfAnotherTokenBlamesTheFirst(t *testing.T) {
 func TestATokenIsNotOutdoneByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(ration.PerHour(100))
-		b.Noticed = func(n ration.Notice) { require.Equal(t, ration.ReasonDeadToken, n.Reason) }
+		b.OnEvent = func(n ration.Event) { require.Equal(t, provider.ReasonDeadToken, n.Reason) }
 		all := tokens("a", "b")
 		all[0].Account, all[1].Account = "one", "one"
 		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
@@ -192,7 +194,7 @@ func TestManyA401AtOnceSetAsideForAMinute(t *testing.T) {
 		only := ration.NewToken("only")
 		b := newBudget(ration.PerHour(1000))
 		told := 0
-		b.Noticed = func(ration.Notice) { told++ }
+		b.OnEvent = func(ration.Event) { told++ }
 		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
 			time.Sleep(time.Second)
 			return unauthorized.to(req), nil
@@ -205,11 +207,11 @@ func TestManyA401AtOnceSetAsideForAMinute(t *testing.T) {
 		callers.Wait()
 		require.Equal(t, 1, told)
 		_, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
-		requireAside(t, err, ration.TokenAside{ID: only.ID(), Account: only.ID(), Reason: ration.ReasonUnauthorized, Until: api.begun.Add(61 * time.Second)})
+		requireAside(t, err, ration.QuarantinedToken{ID: only.ID(), Account: only.ID(), Reason: provider.ReasonUnauthorized, Until: api.begun.Add(61 * time.Second)})
 		time.Sleep(time.Minute)
 		get(t, client, "http://api.test/")
 		_, err = client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
-		requireAside(t, err, ration.TokenAside{ID: only.ID(), Account: only.ID(), Reason: ration.ReasonUnauthorized, Until: api.begun.Add(182 * time.Second)})
+		requireAside(t, err, ration.QuarantinedToken{ID: only.ID(), Account: only.ID(), Reason: provider.ReasonUnauthorized, Until: api.begun.Add(182 * time.Second)})
 	})
 }
 
@@ -220,7 +222,7 @@ type slowStore struct {
 	done  atomic.Int32
 }
 
-func (s *slowStore) Pause(ctx context.Context, r ration.PauseRequest) (time.Time, error) {
+func (s *slowStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
 	select {
 	case <-time.After(s.takes):
 		s.done.Add(1)
@@ -235,8 +237,8 @@ func (s *slowStore) Pause(ctx context.Context, r ration.PauseRequest) (time.Time
 func TestTokensThatDieAtOnceWaitForNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(ration.PerHour(1000))
-		store := &slowStore{takes: 200 * time.Millisecond}
-		b.Store = store
+		kept := &slowStore{takes: 200 * time.Millisecond}
+		b.Store = kept
 		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
 			time.Sleep(time.Second)
 			return deadByCode.to(req), nil
@@ -251,7 +253,7 @@ func TestTokensThatDieAtOnceWaitForNoOther(t *testing.T) {
 			})
 		}
 		callers.Wait()
-		require.EqualValues(t, 4, store.done.Load(), "each of the four once")
+		require.EqualValues(t, 4, kept.done.Load(), "each of the four once")
 		require.Less(t, time.Since(began), 2500*time.Millisecond, "two answers, and no four pauses in a row")
 	})
 }
@@ -301,7 +303,7 @@ func TestATokenThatIsAddedAnewIsTrusted(t *testing.T) {
 func TestOneRequestBlamesATokenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(ration.PerHour(100))
-		b.Noticed = func(n ration.Notice) { t.Errorf("noticed: %v", n) }
+		b.OnEvent = func(n ration.Event) { t.Errorf("noticed: %v", n) }
 		all := tokens("a", "b")
 		all[0].Account, all[1].Account = "one", "one"
 		var client *http.Client

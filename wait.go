@@ -12,13 +12,13 @@ import (
 // A waiter is one caller's way from a booking to a grant. It is on its caller's
 // stack, where it stays as long as nothing that is handed to others refers to it.
 type waiter struct {
-	budget *Budget
-	pool   *Pool    // charged is one of its accounts; nil: the token's
-	barred []string // that are not
-	token  Token
-	cost   int
-	waits  bool // false: only a slot that has come will do
-	demand demand
+	budget   *Budget
+	pool     *Pool    // charged is one of its accounts; nil: the token's
+	excluded []string // that are not
+	token    Token
+	cost     int
+	waits    bool // false: only a slot that has come will do
+	options  bookOptions
 
 	begun    time.Time // zero: there is no MaxWait
 	accounts *store.Accounts
@@ -44,12 +44,12 @@ func soon(ctx context.Context) (context.Context, context.CancelFunc) {
 func (w *waiter) grant() Grant {
 	return Grant{Token: w.token, Cost: w.cost, Slot: w.booking.Slot, Late: w.late,
 		budget: w.budget, soonest: w.soonest, id: w.booking.ID, account: w.booking.Account, entry: w.booking.Entry,
-		now: w.booking.Now, away: w.booking.Away, accounts: w.accounts, scopes: w.demand.scopes}
+		now: w.booking.Now, away: w.booking.Away, accounts: w.accounts, scopes: w.options.scopes}
 }
 
 // wait books a slot and returns when it has come.
 func (w *waiter) wait(ctx context.Context) (err error) {
-	if w.demand, err = w.budget.demand(ctx); err != nil {
+	if w.options, err = w.budget.bookOptions(ctx); err != nil {
 		return err
 	}
 	if w.budget.MaxWait > 0 {
@@ -139,11 +139,11 @@ func (w *waiter) sleep(ctx context.Context) outcome {
 		return contextEnded
 	}
 	w.late = time.Since(w.due)
-	account := &w.accounts.List[w.accounts.Find(w.booking.Account)]
+	account := &w.accounts.List[w.accounts.Index(w.booking.Account)]
 	if tolerance := account.Tolerance(); tolerance > 0 && w.late > tolerance {
 		return slotLost
 	}
-	if !w.budget.stands(ctx, &w.booking, w.accounts.SharedValue) {
+	if !w.budget.slotIsValid(ctx, &w.booking, w.accounts.SharedValue) {
 		return slotLost
 	}
 	if w.budget.newest() > w.newest {
@@ -160,7 +160,7 @@ func (w *waiter) move(ctx context.Context) error {
 		w.handBack(old, accounts)
 		return err
 	}
-	if old.Away || w.accounts.Find(old.Account) < 0 {
+	if old.Away || w.accounts.Index(old.Account) < 0 {
 		w.handBack(old, accounts)
 		return w.book(ctx)
 	}
@@ -189,7 +189,7 @@ func (w *waiter) move(ctx context.Context) error {
 // find asks which accounts there are.
 func (w *waiter) find() (err error) {
 	if w.pool != nil {
-		w.accounts, w.revision, w.changed, err = w.pool.source(w.barred)
+		w.accounts, w.revision, w.changed, err = w.pool.source(w.excluded)
 	} else {
 		w.accounts, w.revision, err = w.budget.accountsOf(&w.token)
 	}
@@ -211,8 +211,8 @@ func (w *waiter) bookOnce(ctx context.Context) error {
 		return err
 	}
 	allowed, byDeadline := w.longestWait(ctx)
-	if w.budget.Outage != HoldBack && !w.budget.reachable(ctx) {
-		if err := w.alone(ctx, allowed); err != nil {
+	if w.budget.Outage != FailClosed && !w.budget.reachable(ctx) {
+		if err := w.bookOffline(ctx, allowed); err != nil {
 			return err
 		}
 		return w.booked(allowed, byDeadline)
@@ -234,13 +234,13 @@ func (w *waiter) failed(ctx context.Context, r store.BookRequest, err error) err
 		return err
 	}
 	b := w.budget
-	b.fell(err)
+	b.storeFailed(err)
 	switch {
-	case b.Outage != HoldBack:
+	case b.Outage != FailClosed:
 		// What the store may have booked all the same.
 		w.handBack(w.booking, w.accounts)
-		err = w.alone(ctx, r.MaxWait)
-	case w.waits && b.Patience >= 0:
+		err = w.bookOffline(ctx, r.MaxWait)
+	case w.waits && b.RetryStoreFor >= 0:
 		// The waiter stays on its stack: backoff is handed a copy.
 		persists := *w
 		err = persists.persist(ctx, r, err)
@@ -275,7 +275,7 @@ func (w *waiter) handBack(b store.Booking, accounts *store.Accounts) {
 func (b *Budget) handBackSoon(booking store.Booking, accounts *store.Accounts) {
 	ctx, stop := soon(context.Background())
 	defer stop()
-	_ = b.handBack(ctx, booking, accounts)
+	_ = b.cancel(ctx, booking, accounts)
 }
 
 // longestWait returns how long the caller may still wait, and whether it is the

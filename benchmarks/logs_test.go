@@ -14,6 +14,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 )
 
 var exactLogs = []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog}
@@ -27,9 +28,9 @@ func BenchmarkLogs(b *testing.B) {
 	for _, log := range exactLogs {
 		b.Run(log.String(), func(b *testing.B) {
 			require.NoError(b, rdb.FlushAll(b.Context()).Err())
-			store := &ration.RedisStore{Client: rdb}
-			fill(b, peers.Book(store, "hot", ration.PerHour(spent).Using(log), 0), spent)
-			repeat(b, peers.Book(store, "hot", ration.PerHour(spent).Using(log), ration.Forever))
+			kept := &ration.RedisStore{Client: rdb}
+			fill(b, peers.Book(kept, "hot", ration.PerHour(spent).Using(log), 0), spent)
+			repeat(b, peers.Book(kept, "hot", ration.PerHour(spent).Using(log), store.Forever))
 		})
 	}
 	b.Run("SumOfXRANGE", func(b *testing.B) {
@@ -112,11 +113,11 @@ func BenchmarkMemory(b *testing.B) {
 func measure(b *testing.B, server *redistest.Server, log ration.Algorithm, bookings int) {
 	rdb := server.Client(b)
 	require.NoError(b, rdb.FlushAll(b.Context()).Err())
-	store, limit := &ration.RedisStore{Client: rdb}, ration.PerHour(bookings).Using(log)
+	kept, limit := &ration.RedisStore{Client: rdb}, ration.PerHour(bookings).Using(log)
 	before := usedMemory(b, server)
-	fill(b, peers.Book(store, "one", limit, 0), int64(bookings))
+	fill(b, peers.Book(kept, "one", limit, 0), int64(bookings))
 	all := usedMemory(b, server) - before
-	require.ErrorIs(b, peers.Book(store, "one", limit, 0)(b.Context()), peers.ErrRefused)
+	require.ErrorIs(b, peers.Book(kept, "one", limit, 0)(b.Context()), peers.ErrRefused)
 
 	b.ReportMetric(float64(sizeOf(b, rdb, "log:*", "stream:*", "packed:*"))/float64(bookings), "B/booking")
 	b.ReportMetric(float64(all)/float64(bookings), "B-in-all/booking")

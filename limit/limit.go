@@ -14,10 +14,10 @@ import (
 // Bounds of what can be counted exactly: microseconds since the epoch and
 // running totals are doubles in Redis's scripts, exact up to 2^53.
 const (
-	MaxUnits   = 1_000_000_000_000
-	minWindow  = time.Millisecond
-	MaxWindow  = 366 * 24 * time.Hour
-	MostMargin = 24 * time.Hour
+	MaxUnits  = 1_000_000_000_000
+	minWindow = time.Millisecond
+	MaxWindow = 366 * 24 * time.Hour
+	MaxMargin = 24 * time.Hour
 )
 
 // A Limit is at most Max units of cost in any Window, counted as Algorithm
@@ -74,7 +74,7 @@ func (l Limit) Using(a Algorithm) Limit {
 	return l
 }
 
-// ParseLimit reads a limit as people write it: "5000/1h", "10/s", "100/15m",
+// Parse reads a limit as people write it: "5000/1h", "10/s", "100/15m",
 // "1000/day". The part behind the slash is a time.Duration, or one of s, m, h,
 // d, sec, second, min, minute, hour and day. Behind a colon may follow the
 // algorithm, and what else there is to say of it, between commas:
@@ -84,7 +84,7 @@ func (l Limit) Using(a Algorithm) Limit {
 //	10000/day:fixed-window,zone=America/Los_Angeles
 //	5000/h:fixed-window,first-use
 //	30/m:fixed-window,scope=search
-func ParseLimit(s string) (Limit, error) {
+func Parse(s string) (Limit, error) {
 	text, more, _ := strings.Cut(s, ":")
 	count, window, found := strings.Cut(strings.TrimSpace(text), "/")
 	if !found {
@@ -166,7 +166,7 @@ func parseWindow(s string) (time.Duration, error) {
 	return time.ParseDuration(s)
 }
 
-// String returns the limit as [ParseLimit] reads it.
+// String returns the limit as [Parse] reads it.
 func (l Limit) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d/%s", l.Max, shortly(l.Window))
@@ -223,8 +223,8 @@ func (l Limit) Validate() error {
 		return fmt.Errorf("Window is %v: it must be a whole number of microseconds", l.Window)
 	case l.Margin%time.Microsecond != 0 && l.Margin > 0:
 		return fmt.Errorf("Margin is %v: it must be a whole number of microseconds", l.Margin)
-	case l.Margin > MostMargin:
-		return fmt.Errorf("Margin is %v: it must be at most %v", l.Margin, MostMargin)
+	case l.Margin > MaxMargin:
+		return fmt.Errorf("Margin is %v: it must be at most %v", l.Margin, MaxMargin)
 	case !ValidScope(l.Scope) && l.Scope != "":
 		return fmt.Errorf("Scope is %q: it must be 1 to 32 letters, digits, '-', '_' and '.'", l.Scope)
 	}
@@ -268,10 +268,10 @@ func ValidScope(s string) bool {
 }
 
 // burst is how many units GCRA lets leave at once.
-func (l Limit) BurstValue() int { return max(1, l.Burst) }
+func (l Limit) BurstOrDefault() int { return max(1, l.Burst) }
 
 // resolution is the length of a sub-window, in whole microseconds.
-func (l Limit) ResolutionValue() time.Duration {
+func (l Limit) ResolutionOrDefault() time.Duration {
 	if l.Resolution == 0 {
 		return max(l.Window/defaultSubWindows, time.Microsecond).Truncate(time.Microsecond)
 	}
@@ -281,9 +281,9 @@ func (l Limit) ResolutionValue() time.Duration {
 const defaultSubWindows = 60
 
 // margin is what a store keeps free.
-func (l Limit) MarginValue() time.Duration { return max(0, l.Margin) }
+func (l Limit) MarginOrDefault() time.Duration { return max(0, l.Margin) }
 
-func ValidateLimits(limits []Limit) error {
+func Validate(limits []Limit) error {
 	scopes, subWindows := 0, time.Duration(0)
 	if len(limits) == 0 {
 		return errors.New("there is no limit: name at least one, such as ration.PerHour(5000)")
@@ -304,7 +304,7 @@ func ValidateLimits(limits []Limit) error {
 			scopes++
 		}
 		if l.Algorithm == SubWindows {
-			subWindows += (l.Window + l.ResolutionValue() - 1) / l.ResolutionValue()
+			subWindows += (l.Window + l.ResolutionOrDefault() - 1) / l.ResolutionOrDefault()
 		}
 	}
 	if subWindows > maxAllSubWindows {
@@ -326,9 +326,9 @@ const (
 )
 
 // atOnce is how many units a limit allows at once.
-func (l Limit) AtOnce() int {
+func (l Limit) Capacity() int {
 	if l.Algorithm == GCRA {
-		return l.BurstValue()
+		return l.BurstOrDefault()
 	}
 	return l.Max
 }

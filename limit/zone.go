@@ -117,7 +117,7 @@ func knownZone(name string) bool {
 }
 
 // zoneText spells a zone out for the scripts.
-func ZoneText(name string, now time.Time) string { return spell(name, now).text }
+func EncodeZone(name string, now time.Time) string { return spell(name, now).text }
 
 // zoneAt returns a zone as it is about an instant; UTC where none is named.
 func ZoneAt(name string, now int64) zone {

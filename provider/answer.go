@@ -10,9 +10,9 @@ import (
 	"github.com/ration-go/ration/internal/jsonprefix"
 )
 
-// An Answer is a provider's response as [Provider.Read] takes it. It is read, and
+// An Response is a provider's response as [Provider.Read] takes it. It is read, and
 // not kept.
-type Answer struct {
+type Response struct {
 	// Status is the response's status code.
 	Status int
 	// Header is the response's header, with canonical names, as net/http makes it.
@@ -33,7 +33,7 @@ type Answer struct {
 // such as "error.code"; "errors[].code" is that of the first of a list that has one,
 // "[].errorCode" one in a list that is the whole body, and "*" any name. What stands
 // behind the end of Body, or behind a fault in it, is not there.
-func (a *Answer) Field(path string) (value string, found bool) {
+func (a *Response) Field(path string) (value string, found bool) {
 	for _, value := range a.All(path) {
 		return value, true
 	}
@@ -41,13 +41,13 @@ func (a *Answer) Field(path string) (value string, found bool) {
 }
 
 // all returns all plain values at one of the paths, which have "|" between.
-func (a *Answer) All(paths string) []string {
-	if a.BodyValue().Kind == jsonprefix.None {
+func (a *Response) All(paths string) []string {
+	if a.JSON().Kind == jsonprefix.None {
 		return nil
 	}
 	var texts []string
 	for path := range strings.SplitSeq(paths, "|") {
-		for _, value := range a.BodyValue().All(path) {
+		for _, value := range a.JSON().All(path) {
 			switch value.Kind {
 			case jsonprefix.String, jsonprefix.Number, jsonprefix.Bool:
 				texts = append(texts, value.Text)
@@ -58,7 +58,7 @@ func (a *Answer) All(paths string) []string {
 }
 
 // number returns the number at a path, which may be written as a string.
-func (a *Answer) Number(path string) (float64, bool) {
+func (a *Response) Number(path string) (float64, bool) {
 	text, found := a.Field(path)
 	if !found {
 		return 0, false
@@ -66,7 +66,7 @@ func (a *Answer) Number(path string) (float64, bool) {
 	return ParseNumber(text)
 }
 
-func (a *Answer) BodyValue() jsonprefix.Value {
+func (a *Response) JSON() jsonprefix.Value {
 	if !a.parsed {
 		a.parsed = true
 		text := bytes.TrimSpace(bytes.TrimPrefix(a.Body, []byte("\xef\xbb\xbf")))
@@ -78,15 +78,15 @@ func (a *Answer) BodyValue() jsonprefix.Value {
 }
 
 // textWithin is how much of a body is searched for words.
-const TextWithin = 8 << 10
+const MaxText = 8 << 10
 
 // text returns the body in lower case, to be searched for words.
-func (a *Answer) Text() string {
-	return strings.ToLower(string(a.Body[:min(len(a.Body), TextWithin)]))
+func (a *Response) Text() string {
+	return strings.ToLower(string(a.Body[:min(len(a.Body), MaxText)]))
 }
 
 // isHTML reports whether the body is a page for people.
-func (a *Answer) isHTML() bool {
+func (a *Response) isHTML() bool {
 	if strings.Contains(strings.ToLower(a.Header.Get("Content-Type")), "html") {
 		return true
 	}
@@ -97,7 +97,7 @@ func (a *Answer) isHTML() bool {
 // now returns the provider's clock as the response left it. Instants that the
 // provider names are measured from there, so that a clock of ours that is wrong
 // changes nothing. A Date more than a day away from the arrival is not believed.
-func (a *Answer) Now() time.Time {
+func (a *Response) Now() time.Time {
 	date, err := http.ParseTime(a.Header.Get("Date"))
 	if err != nil || date.Sub(a.Arrived).Abs() > 24*time.Hour {
 		return a.Arrived
@@ -106,7 +106,7 @@ func (a *Answer) Now() time.Time {
 }
 
 // cached reports whether a cache sent the answer: its figures are old.
-func (a *Answer) Cached() bool {
+func (a *Response) Cached() bool {
 	age, err := strconv.ParseInt(strings.TrimSpace(a.Header.Get("Age")), 10, 64)
 	return err == nil && age > 0
 }
@@ -114,7 +114,7 @@ func (a *Answer) Cached() bool {
 // single returns the value of a header that has one: the first of the names, with
 // "|" between, that is there. A header that is there twice with different values
 // says nothing.
-func (a *Answer) single(names string) (value, name string) {
+func (a *Response) single(names string) (value, name string) {
 	for name := range strings.SplitSeq(names, "|") {
 		values := a.Header.Values(name)
 		if len(values) == 0 {

@@ -68,8 +68,8 @@ func (w *Window) toldReset() string {
 }
 
 // leastPercent is what is left of the budgets that are told in percents.
-func (f *Feedback) leastPercent() Told[float64] {
-	least := Told[float64]{}
+func (f *Feedback) leastPercent() Optional[float64] {
+	least := Optional[float64]{}
 	for i := range f.Windows {
 		if used := f.Windows[i].UsedPercent; used.Known {
 			if left := PercentOf(math.Max(0, 100-used.Value)); !least.Known || left.Value < least.Value {

@@ -22,28 +22,28 @@ type Feedback struct {
 	// Limit and Remaining are those of the window that binds: of those that the
 	// answer told of the one that is exhausted, or else the one with the smallest
 	// share left. They are whole units, Remaining rounded down and never negative.
-	Limit, Remaining Told[int64]
+	Limit, Remaining Optional[int64]
 	// RemainingPercent is what is left of the window that binds, where the
 	// provider speaks in percents of a budget that it does not tell.
-	RemainingPercent Told[float64]
+	RemainingPercent Optional[float64]
 
 	// Wait is, for a refusal, how long after the arrival the request may go again:
 	// from Retry-After, or else the body, or else the reset of the window that is
 	// exhausted. At most 7 days, whatever was said.
-	Wait Told[time.Duration]
+	Wait Optional[time.Duration]
 	// WaitBy names what said so.
 	WaitBy string
-	// AtLeast and AtMost bound a wait that is not known by what is known of the
+	// MinWait and MaxWait bound a wait that is not known by what is known of the
 	// provider: GitHub asks for a minute at least, and a window of an hour
 	// has passed in an hour. Zero: no such bound is known.
-	AtLeast, AtMost time.Duration
+	MinWait, MaxWait time.Duration
 	// Hold is, for an answer that is no refusal, how long the next request should
 	// be held back, because this one left a window empty: until its reset, at
 	// most 24 hours. It is known and zero where the answer carries signs of an
 	// empty window that do not count: a rehearsal, a redirect, a cached answer.
-	Hold Told[time.Duration]
-	// HoldBy names what said so.
-	HoldBy string
+	Cooldown Optional[time.Duration]
+	// CooldownBy names what said so.
+	CooldownBy string
 
 	// Scope is whom the refusal, or the window that binds, is about. Empty: the
 	// answer does not tell, and [Provider.Scope] has the provider's usual one.
@@ -64,16 +64,16 @@ type Feedback struct {
 	Windows []Window
 }
 
-// A Told is what an answer may not have said. Its zero value is unknown.
+// A Optional is what an answer may not have said. Its zero value is unknown.
 //
 // It is a value and no pointer: it is compared with ==, copied without sharing, and
 // one that is unknown cannot be dereferenced by mistake.
-type Told[T any] struct {
+type Optional[T any] struct {
 	Value T
 	Known bool
 }
 
-func ToldOf[T any](value T) Told[T] { return Told[T]{Value: value, Known: true} }
+func Some[T any](value T) Optional[T] { return Optional[T]{Value: value, Known: true} }
 
 // A Window is the state of one quota: a window, a bucket, or a share of a budget.
 type Window struct {
@@ -83,13 +83,13 @@ type Window struct {
 	Unit string
 	// Limit, Remaining and Used are in units. Remaining is rounded down and never
 	// negative. A limit of 0 or less is a sign of something else, and not told.
-	Limit, Remaining, Used Told[int64]
+	Limit, Remaining, Used Optional[int64]
 	// UsedPercent is from 0, and over 100 where it is overdrawn.
-	UsedPercent Told[float64]
+	UsedPercent Optional[float64]
 	// Length is that of the window.
-	Length Told[time.Duration]
+	Length Optional[time.Duration]
 	// Reset is when there is more, from the arrival. One that has passed is not told.
-	Reset Told[time.Duration]
+	Reset Optional[time.Duration]
 	// Refills tells that it is a bucket that fills all the time, so that Reset is
 	// when it is full: one unit is there much sooner.
 	Refills bool

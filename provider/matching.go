@@ -12,19 +12,19 @@ import (
 // apart is told of no limit.
 
 // A news is what an answer has told of one limit.
-type News struct {
+type Observation struct {
 	At      int // the limit's place
 	Counted int // units that the provider has counted in the window under way; 0: unknown
 	Left    int // units that are left, by its own count; -1: unknown
 	max     int // what it allows, for GCRA at once; 0: unknown
 	rate    int // for GCRA, what it allows in the limit's window; 0: unknown
-	Reset   Told[time.Duration]
+	Reset   Optional[time.Duration]
 }
 
 // newsOf returns what the windows of an answer tell of some limits. The request had the
 // scopes, and costs is whether it cost what the provider says it does.
-func NewsOf(windows []Window, limits []limit.Limit, scopes []string, costs bool, p *Provider) []News {
-	var all []News
+func Observe(windows []Window, limits []limit.Limit, scopes []string, costs bool, p *Provider) []Observation {
+	var all []Observation
 	for i, l := range limits {
 		if l.Scope != "" && !slices.Contains(scopes, l.Scope) {
 			continue
@@ -68,7 +68,7 @@ func (w *Window) isOf(l limit.Limit, limits []limit.Limit, costs bool) bool {
 	for _, scope := range [...]Scope{ScopeEndpoint, ScopeBucket, ScopeObject, ScopeResource, ScopeIssue, ScopePage} {
 		part = part || w.Scope.Has(scope)
 	}
-	if part && (!w.Limit.Known || w.Limit.Value != int64(l.AtOnce())) {
+	if part && (!w.Limit.Known || w.Limit.Value != int64(l.Capacity())) {
 		return false // a part of what the account may ask for has another limit
 	}
 	if w.Length.Known && !w.percent() {
@@ -96,8 +96,8 @@ func (w *Window) lasts(l limit.Limit) bool {
 }
 
 // newsFor returns what the window tells of the limit at that place.
-func (w *Window) newsFor(at int, l limit.Limit, p *Provider) News {
-	n := News{At: at, Left: -1, Reset: w.Reset}
+func (w *Window) newsFor(at int, l limit.Limit, p *Provider) Observation {
+	n := Observation{At: at, Left: -1, Reset: w.Reset}
 	if w.Remaining.Known {
 		n.Left = clampUnits(w.Remaining.Value)
 	}
@@ -107,10 +107,10 @@ func (w *Window) newsFor(at int, l limit.Limit, p *Provider) News {
 	case w.Used.Known:
 		n.Counted = clampUnits(w.Used.Value)
 	case w.Remaining.Known:
-		n.Counted = clampUnits(int64(l.AtOnce()) - w.Remaining.Value)
+		n.Counted = clampUnits(int64(l.Capacity()) - w.Remaining.Value)
 	case w.UsedPercent.Known:
-		n.Counted = clampUnits(int64(w.UsedPercent.Value * float64(l.AtOnce()) / 100))
-		n.Left = max(0, l.AtOnce()-n.Counted)
+		n.Counted = clampUnits(int64(w.UsedPercent.Value * float64(l.Capacity()) / 100))
+		n.Left = max(0, l.Capacity()-n.Counted)
 	}
 	if w.Limit.Known && w.Limit.Value >= 1 && w.Limit.Value <= limit.MaxUnits && w.surelyOf(l, p) {
 		n.max = int(w.Limit.Value)
@@ -133,8 +133,8 @@ func (w *Window) surelyOf(l limit.Limit, p *Provider) bool {
 func clampUnits(n int64) int { return int(min(max(n, 0), limit.MaxUnits)) }
 
 // taught returns the limit as the news have it.
-func (n News) Taught(l limit.Limit) limit.Limit {
-	if n.max == 0 || n.max == l.AtOnce() {
+func (n Observation) ApplyTo(l limit.Limit) limit.Limit {
+	if n.max == 0 || n.max == l.Capacity() {
 		return l
 	}
 	if l.Algorithm != limit.GCRA {

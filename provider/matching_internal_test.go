@@ -15,7 +15,7 @@ func TestWindowsAreMatchedWithLimits(t *testing.T) {
 	search := limit.Limit{Max: 30, Window: time.Minute, Scope: "search"}
 	bucket := limit.Limit{Max: 40, Window: 20 * time.Second, Algorithm: limit.GCRA, Burst: 40}
 	full := func(w Window) Window {
-		w.Limit, w.Remaining = ToldOf(int64(5000)), ToldOf(int64(4000))
+		w.Limit, w.Remaining = Some(int64(5000)), Some(int64(4000))
 		return w
 	}
 	for name, row := range map[string]struct {
@@ -27,8 +27,8 @@ func TestWindowsAreMatchedWithLimits(t *testing.T) {
 	}{
 		"of one limit":                            {full(Window{}), []limit.Limit{hour}, nil, false, []int{0}},
 		"of unknown length, of two":               {full(Window{}), []limit.Limit{hour, minute}, nil, false, nil},
-		"as long as one of two":                   {full(Window{Length: ToldOf(time.Minute)}), []limit.Limit{hour, minute}, nil, false, []int{1}},
-		"as long as none":                         {full(Window{Length: ToldOf(time.Second)}), []limit.Limit{hour, minute}, nil, false, nil},
+		"as long as one of two":                   {full(Window{Length: Some(time.Minute)}), []limit.Limit{hour, minute}, nil, false, []int{1}},
+		"as long as none":                         {full(Window{Length: Some(time.Second)}), []limit.Limit{hour, minute}, nil, false, nil},
 		"the main resource":                       {full(Window{Name: "core"}), []limit.Limit{hour}, nil, false, []int{0}},
 		"another resource":                        {full(Window{Name: "search"}), []limit.Limit{hour}, nil, false, nil},
 		"another resource that has a limit":       {full(Window{Name: "search"}), []limit.Limit{hour, search}, []string{"search"}, false, []int{1}},
@@ -38,16 +38,16 @@ func TestWindowsAreMatchedWithLimits(t *testing.T) {
 		"of points, which the request costs":      {full(Window{Unit: "points"}), []limit.Limit{hour}, nil, true, []int{0}},
 		"of points, which it does not":            {full(Window{Unit: "points"}), []limit.Limit{hour}, nil, false, nil},
 		"of requests in flight":                   {full(Window{Unit: ConcurrentUnit}), []limit.Limit{hour}, nil, true, nil},
-		"a bucket":                                {Window{Refills: true, Limit: ToldOf(int64(40)), Remaining: ToldOf(int64(8))}, []limit.Limit{hour, bucket}, nil, false, []int{1}},
+		"a bucket":                                {Window{Refills: true, Limit: Some(int64(40)), Remaining: Some(int64(8))}, []limit.Limit{hour, bucket}, nil, false, []int{1}},
 		"of an endpoint":                          {full(Window{Scope: ScopeEndpoint}), []limit.Limit{limit.PerHour(60)}, nil, false, nil},
 		"of a bucket that is as large":            {full(Window{Scope: ScopeBucket, Name: "abcd"}), []limit.Limit{hour}, nil, false, []int{0}},
-		"a percentage, whatever its name":         {Window{Name: "app", UsedPercent: ToldOf(28.0)}, []limit.Limit{hour}, nil, false, []int{0}},
-		"a percentage, of two":                    {Window{Name: "app", UsedPercent: ToldOf(28.0)}, []limit.Limit{hour, minute}, nil, false, nil},
-		"nothing known but its length is no news": {Window{Length: ToldOf(time.Hour)}, []limit.Limit{hour}, nil, false, []int{0}},
+		"a percentage, whatever its name":         {Window{Name: "app", UsedPercent: Some(28.0)}, []limit.Limit{hour}, nil, false, []int{0}},
+		"a percentage, of two":                    {Window{Name: "app", UsedPercent: Some(28.0)}, []limit.Limit{hour, minute}, nil, false, nil},
+		"nothing known but its length is no news": {Window{Length: Some(time.Hour)}, []limit.Limit{hour}, nil, false, []int{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []int
-			for _, n := range NewsOf([]Window{row.window}, row.limits, row.scopes, row.costs, new(Provider)) {
+			for _, n := range Observe([]Window{row.window}, row.limits, row.scopes, row.costs, new(Provider)) {
 				got = append(got, n.At)
 			}
 			require.Equal(t, row.want, got)
@@ -58,37 +58,37 @@ func TestWindowsAreMatchedWithLimits(t *testing.T) {
 // What of a window is news, and when another number is another limit.
 func TestNewsOfAWindow(t *testing.T) {
 	l := limit.PerHour(5000)
-	of := func(w Window, p *Provider) News {
-		all := NewsOf([]Window{w}, []limit.Limit{l}, nil, false, p)
+	of := func(w Window, p *Provider) Observation {
+		all := Observe([]Window{w}, []limit.Limit{l}, nil, false, p)
 		require.Len(t, all, 1)
 		return all[0]
 	}
 	known := &Provider{Limits: []limit.Limit{limit.PerHour(5000)}}
-	n := of(Window{Limit: ToldOf(int64(12500)), Remaining: ToldOf(int64(12000))}, known)
+	n := of(Window{Limit: Some(int64(12500)), Remaining: Some(int64(12000))}, known)
 	require.Equal(t, []int{500, 12000, 12500}, []int{n.Counted, n.Left, n.max})
-	require.Equal(t, 12500, n.Taught(l).Max)
-	n = of(Window{Limit: ToldOf(int64(60)), Remaining: ToldOf(int64(59)), Reset: ToldOf(30 * time.Second)}, new(Provider))
+	require.Equal(t, 12500, n.ApplyTo(l).Max)
+	n = of(Window{Limit: Some(int64(60)), Remaining: Some(int64(59)), Reset: Some(30 * time.Second)}, new(Provider))
 	require.Equal(t, []int{1, 59, 0}, []int{n.Counted, n.Left, n.max}, "it may be a minute's")
-	require.Equal(t, l, n.Taught(l))
-	n = of(Window{Limit: ToldOf(int64(60)), Remaining: ToldOf(int64(59)), Reset: ToldOf(50 * time.Minute)}, new(Provider))
+	require.Equal(t, l, n.ApplyTo(l))
+	n = of(Window{Limit: Some(int64(60)), Remaining: Some(int64(59)), Reset: Some(50 * time.Minute)}, new(Provider))
 	require.Equal(t, 60, n.max)
-	n = of(Window{Used: ToldOf(int64(7))}, known)
+	n = of(Window{Used: Some(int64(7))}, known)
 	require.Equal(t, []int{7, -1, 0}, []int{n.Counted, n.Left, n.max})
-	n = of(Window{Remaining: ToldOf(int64(4990))}, known)
+	n = of(Window{Remaining: Some(int64(4990))}, known)
 	require.Equal(t, 10, n.Counted)
-	n = of(Window{UsedPercent: ToldOf(28.9)}, known)
+	n = of(Window{UsedPercent: Some(28.9)}, known)
 	require.Equal(t, []int{1445, 3555}, []int{n.Counted, n.Left})
-	n = of(Window{Limit: ToldOf(int64(5000)), Remaining: ToldOf(int64(6000))}, known)
+	n = of(Window{Limit: Some(int64(5000)), Remaining: Some(int64(6000))}, known)
 	require.Zero(t, n.Counted)
 }
 
 // A larger bucket is learnt whole: what it holds, and how fast it fills.
 func TestALargerBucketIsLearnt(t *testing.T) {
 	l := limit.Limit{Max: 40, Window: 20 * time.Second, Algorithm: limit.GCRA, Burst: 40}
-	got := News{max: 80, rate: 80}.Taught(l)
+	got := Observation{max: 80, rate: 80}.ApplyTo(l)
 	require.Equal(t, limit.Limit{Max: 80, Window: 20 * time.Second, Algorithm: limit.GCRA, Burst: 80}, got)
-	got = News{max: 80}.Taught(l)
+	got = Observation{max: 80}.ApplyTo(l)
 	require.Equal(t, limit.Limit{Max: 80, Window: 40 * time.Second, Algorithm: limit.GCRA, Burst: 80}, got, "of an unknown rate it is the old one")
-	got = News{max: 20}.Taught(l)
+	got = Observation{max: 20}.ApplyTo(l)
 	require.Equal(t, limit.Limit{Max: 40, Window: 20 * time.Second, Algorithm: limit.GCRA, Burst: 20}, got)
 }

@@ -17,7 +17,7 @@ import (
 const (
 	longestWait = 7 * 24 * time.Hour // longer than the longest ban that is documented, of 3 days
 	longestHold = 24 * time.Hour     // the longest window that resets are told of
-	MostUnits   = limit.MaxUnits     // more than any quota
+	MaxUnits    = limit.MaxUnits     // more than any quota
 )
 
 // parseNumber reads a decimal number, without an exponent.
@@ -74,43 +74,43 @@ func ParseCount(s string) Count {
 }
 
 // limitOf returns a limit as it is kept: from one unit up.
-func LimitOf(n float64) Told[int64] {
-	if n < 1 || n > MostUnits {
-		return Told[int64]{}
+func LimitOf(n float64) Optional[int64] {
+	if n < 1 || n > MaxUnits {
+		return Optional[int64]{}
 	}
-	return ToldOf(int64(n))
+	return Some(int64(n))
 }
 
 // usedOf returns what was used as it is kept: rounded up, and not negative.
-func UsedOf(n float64) Told[int64] {
-	if n < 0 || n > MostUnits {
-		return Told[int64]{}
+func UsedOf(n float64) Optional[int64] {
+	if n < 0 || n > MaxUnits {
+		return Optional[int64]{}
 	}
-	return ToldOf(int64(math.Ceil(n)))
+	return Some(int64(math.Ceil(n)))
 }
 
 // remainingOf returns what is left as it is kept: whole units. Negative is overdrawn
 // where the limit is told or the request was refused for it, and otherwise a sign
 // that nothing is known.
-func RemainingOf(n float64, overdrawn bool) Told[int64] {
-	if n > MostUnits || n < -MostUnits || n < 0 && !overdrawn {
-		return Told[int64]{}
+func RemainingOf(n float64, overdrawn bool) Optional[int64] {
+	if n > MaxUnits || n < -MaxUnits || n < 0 && !overdrawn {
+		return Optional[int64]{}
 	}
-	return ToldOf(int64(math.Floor(max(0, n))))
+	return Some(int64(math.Floor(max(0, n))))
 }
 
 // lengthOf returns the length of a window of so many seconds.
-func LengthOf(n float64) Told[time.Duration] {
+func LengthOf(n float64) Optional[time.Duration] {
 	if !(n > 0) || n > limit.MaxWindow.Seconds() {
-		return Told[time.Duration]{}
+		return Optional[time.Duration]{}
 	}
-	return ToldOf(Seconds(n))
+	return Some(Seconds(n))
 }
 
 // percentOf returns a percentage as it is kept, without the noise of its last digits.
-func PercentOf(n float64) Told[float64] {
+func PercentOf(n float64) Optional[float64] {
 	if math.IsNaN(n) || n < 0 || n > 1e6 {
-		return Told[float64]{}
+		return Optional[float64]{}
 	}
-	return ToldOf(math.Round(n*1e6) / 1e6)
+	return Some(math.Round(n*1e6) / 1e6)
 }

@@ -39,19 +39,19 @@ type Provider struct {
 
 	// Windows are the headers that tell of its windows. Nil: the usual ones. The
 	// fields RateLimit and RateLimit-Policy of the IETF's drafts are always read.
-	Windows []WindowFields
+	Windows []WindowHeaders
 	// Signs are what its statuses, headers, codes and words mean. The usual ones
 	// follow behind them.
-	Signs []Sign
-	// DelayIn are paths in the body of a refusal, as [Answer.Field] has them, where
+	Rules []MatchRule
+	// WaitFields are paths in the body of a refusal, as [Response.Field] has them, where
 	// the wait stands: as seconds, a duration or a date. Nil: only words such as
 	// "try again in 20s" are read.
-	DelayIn []string
-	// InBody tells that it refuses, or tells what is left, in the body of answers
+	WaitFields []string
+	// ReadBody tells that it refuses, or tells what is left, in the body of answers
 	// with status 200, which must then be read.
-	InBody bool
-	// BodyWithin is how many bytes of a body are read. Zero: 64 KiB.
-	BodyWithin int
+	ReadBody bool
+	// MaxBody is how many bytes of a body are read. Zero: 64 KiB.
+	MaxBody int
 	// LatestReset tells that a refusal for which no window is exhausted ends with
 	// the latest reset.
 	LatestReset bool
@@ -59,5 +59,5 @@ type Provider struct {
 	// above cannot say: Windows, Reason, Scope, Object and a Wait that the body
 	// asks for. What follows from these is concluded behind it. It must be as pure
 	// as [Provider.Read]. Nil: nothing is to be added.
-	Adjust func(*Answer, *Feedback)
+	Adjust func(*Response, *Feedback)
 }

@@ -11,7 +11,7 @@ import (
 
 const (
 	// bodyWithin is how much of a body is read: refusals are short.
-	BodyWithin = 64 << 10
+	DefaultMaxBody = 64 << 10
 	// smallBody is how long a success may be to be read of a provider of whom it
 	// is not known that it refuses with status 200.
 	smallBody = 4 << 10
@@ -21,7 +21,7 @@ const (
 // came. It reads the beginning of the body where that may tell something, and gives it
 // back: the caller reads the same bytes, and the same error behind the same byte.
 //
-// It reads the body, of at most 64 KiB or what [Provider.BodyWithin] says, of an error
+// It reads the body, of at most 64 KiB or what [Provider.DefaultMaxBody] says, of an error
 // other than 404, and of a success if the provider is known to refuse with status 200,
 // or the response says that it is no longer than 4 KiB; and then only JSON and plain
 // text, never a stream of events. It waits for the body for 2 s at most, and reads what
@@ -32,11 +32,11 @@ func (p *Provider) ReadResponse(resp *http.Response, arrived time.Time) Feedback
 	if p == nil {
 		p = new(Provider)
 	}
-	a := Answer{Status: resp.StatusCode, Header: resp.Header, Arrived: arrived}
+	a := Response{Status: resp.StatusCode, Header: resp.Header, Arrived: arrived}
 	if p.wantsBody(resp) {
-		within := p.BodyWithin
+		within := p.MaxBody
 		if within <= 0 {
-			within = BodyWithin
+			within = DefaultMaxBody
 		}
 		a.Body = inflated(resp.Header, peek(resp, within), within)
 	}
@@ -61,7 +61,7 @@ func (p *Provider) wantsBody(resp *http.Response) bool {
 	if kind != "" && kind != "text/plain" && kind != "text/javascript" && !strings.HasSuffix(kind, "json") {
 		return false
 	}
-	return p.InBody || resp.ContentLength > 0 && resp.ContentLength <= smallBody
+	return p.ReadBody || resp.ContentLength > 0 && resp.ContentLength <= smallBody
 }
 
 // inflated returns what a gzipped beginning holds, up to a bound, and any other as it is.

@@ -27,7 +27,7 @@ import (
 // that has passed, a header of more than 8 KiB, and one that is there twice with
 // different values, other than Retry-After, of which the longest counts. Waits end
 // after 7 days, holds after 24 hours. Read does not panic, whatever the answer.
-func (p *Provider) Read(a Answer) Feedback {
+func (p *Provider) Read(a Response) Feedback {
 	if p == nil {
 		p = new(Provider)
 	}
@@ -35,7 +35,7 @@ func (p *Provider) Read(a Answer) Feedback {
 	sign, by := p.meaning(&a)
 	if sign != nil {
 		f.Reason, f.Scope, f.ReasonBy = sign.Reason, sign.Scope, by
-		f.AtLeast, f.AtMost = sign.AtLeast, sign.AtMost
+		f.MinWait, f.MaxWait = sign.MinWait, sign.MaxWait
 	}
 	f.readDelay(&a, p, sign)
 	if !a.Cached() || f.Reason.Refuses() {
@@ -45,7 +45,7 @@ func (p *Provider) Read(a Answer) Feedback {
 	if p.Adjust != nil {
 		p.Adjust(&a, &f)
 	}
-	if f.Windows = f.Windows[:min(len(f.Windows), MostWindows)]; len(f.Windows) == 0 {
+	if f.Windows = f.Windows[:min(len(f.Windows), MaxWindows)]; len(f.Windows) == 0 {
 		f.Windows = nil
 	}
 	f.conclude(&a, p)
@@ -54,7 +54,7 @@ func (p *Provider) Read(a Answer) Feedback {
 
 // refuseIfSpent takes a 403 without a word for a refusal if a window is exhausted:
 // the drafts leave the status to the server.
-func (f *Feedback) refuseIfSpent(a *Answer) {
+func (f *Feedback) refuseIfSpent(a *Response) {
 	if a.Status != 403 || f.Reason != "" || len(a.All(wordFields)) > 0 {
 		return
 	}
@@ -64,11 +64,11 @@ func (f *Feedback) refuseIfSpent(a *Answer) {
 }
 
 // readDelay reads what the body says of the wait, and what the sign does.
-func (f *Feedback) readDelay(a *Answer, p *Provider, sign *Sign) {
+func (f *Feedback) readDelay(a *Response, p *Provider, sign *MatchRule) {
 	if !f.Reason.Refuses() || f.Reason == ReasonBilling {
 		return
 	}
-	for _, path := range p.DelayIn {
+	for _, path := range p.WaitFields {
 		for _, value := range a.All(path) {
 			if delay := ParseReset(value, ResetAny, a.Now()); delay.Known && delay.Value > f.Wait.Value {
 				f.Wait, f.WaitBy = delay, "the body's "+path
@@ -88,21 +88,21 @@ func (f *Feedback) readDelay(a *Answer, p *Provider, sign *Sign) {
 // "Please try again in 6m0.5s", "retry after 26 seconds", "wait 5 minutes".
 var delayWords = regexp.MustCompile(`(?:try again|retry|wait|break) (?:in |after |for |at least )?((?:[0-9]{1,6}(?:\.[0-9]{1,12})?(?:ms|h|m|s))+|[0-9]{1,6}(?:\.[0-9]{1,12})? ?(?:ms|milliseconds?|secs?|seconds?|minutes?|mins?|hours?))\b`)
 
-func delayInWords(a *Answer) Told[time.Duration] {
+func delayInWords(a *Response) Optional[time.Duration] {
 	if len(a.Body) == 0 || a.isHTML() {
-		return Told[time.Duration]{}
+		return Optional[time.Duration]{}
 	}
 	found := delayWords.FindStringSubmatch(a.Text())
 	if found == nil {
-		return Told[time.Duration]{}
+		return Optional[time.Duration]{}
 	}
 	if d, err := time.ParseDuration(found[1]); err == nil && d > 0 {
-		return ToldOf(min(d, limit.MaxWindow))
+		return Some(min(d, limit.MaxWindow))
 	}
 	number := strings.TrimRight(found[1], " abcdefghijklmnopqrstuvwxyz")
 	n, ok := ParseNumber(number)
 	if !ok || n <= 0 {
-		return Told[time.Duration]{}
+		return Optional[time.Duration]{}
 	}
 	switch unit := strings.TrimSpace(found[1][len(number):]); {
 	case strings.HasPrefix(unit, "ms"), strings.HasPrefix(unit, "milli"):
@@ -112,11 +112,11 @@ func delayInWords(a *Answer) Told[time.Duration] {
 	case strings.HasPrefix(unit, "h"):
 		n *= 3600
 	}
-	return ToldOf(Seconds(n))
+	return Some(Seconds(n))
 }
 
 // conclude makes of the reason and the windows what they come to.
-func (f *Feedback) conclude(a *Answer, p *Provider) {
+func (f *Feedback) conclude(a *Response, p *Provider) {
 	f.Refused = f.Reason.Refuses()
 	f.DeadToken = f.Reason == ReasonDeadToken
 	f.Retryable = f.retryable(a)
@@ -132,15 +132,15 @@ func (f *Feedback) conclude(a *Answer, p *Provider) {
 	}
 	f.RemainingPercent = f.leastPercent()
 	if f.Refused {
-		f.Hold, f.HoldBy = Told[time.Duration]{}, ""
+		f.Cooldown, f.CooldownBy = Optional[time.Duration]{}, ""
 		f.decideWait(a, p, binding)
 		return
 	}
-	f.Wait, f.WaitBy, f.AtLeast, f.AtMost = Told[time.Duration]{}, "", 0, 0
+	f.Wait, f.WaitBy, f.MinWait, f.MaxWait = Optional[time.Duration]{}, "", 0, 0
 	f.decideHold(a)
 }
 
-func (f *Feedback) retryable(a *Answer) bool {
+func (f *Feedback) retryable(a *Response) bool {
 	for _, name := range []string{"X-Should-Retry", "Stripe-Should-Retry"} {
 		if retry, err := strconv.ParseBool(a.Header.Get(name)); err == nil && a.Status >= 400 && f.Reason != ReasonBilling {
 			return retry
@@ -158,9 +158,9 @@ func (f *Feedback) retryable(a *Answer) bool {
 }
 
 // decideWait takes what is believed first.
-func (f *Feedback) decideWait(a *Answer, p *Provider, binding *Window) {
+func (f *Feedback) decideWait(a *Response, p *Provider, binding *Window) {
 	if f.Reason == ReasonBilling {
-		f.Wait, f.WaitBy = Told[time.Duration]{}, ""
+		f.Wait, f.WaitBy = Optional[time.Duration]{}, ""
 		return
 	}
 	retry, by := retryHeader(a.Header, a.Now())
@@ -173,18 +173,18 @@ func (f *Feedback) decideWait(a *Answer, p *Provider, binding *Window) {
 	}
 	if f.Wait.Known {
 		f.Wait.Value = min(f.Wait.Value, longestWait)
-		f.AtLeast, f.AtMost = 0, 0
+		f.MinWait, f.MaxWait = 0, 0
 		return
 	}
 	f.WaitBy = ""
-	if f.AtMost == 0 && binding != nil && binding.Exhausted() {
-		f.AtMost = min(binding.Length.Value, longestWait)
+	if f.MaxWait == 0 && binding != nil && binding.Exhausted() {
+		f.MaxWait = min(binding.Length.Value, longestWait)
 	}
-	if f.AtLeast == 0 {
-		f.AtLeast = time.Second // no refusal is answered by a hot loop
+	if f.MinWait == 0 {
+		f.MinWait = time.Second // no refusal is answered by a hot loop
 	}
-	if f.AtMost > 0 {
-		f.AtLeast = min(f.AtLeast, f.AtMost)
+	if f.MaxWait > 0 {
+		f.MinWait = min(f.MinWait, f.MaxWait)
 	}
 }
 
@@ -192,7 +192,7 @@ func (f *Feedback) decideWait(a *Answer, p *Provider, binding *Window) {
 // the body names as violated, or else those that are exhausted. A window that has
 // something left is another than the one that refused, and its reset says nothing,
 // unless nothing is known of what it has left.
-func (f *Feedback) waitForWindows(a *Answer, p *Provider) (wait Told[time.Duration], by string) {
+func (f *Feedback) waitForWindows(a *Response, p *Provider) (wait Optional[time.Duration], by string) {
 	if f.Reason == ReasonConcurrency || f.Reason == ReasonSecondary || f.Reason == ReasonOverload || f.Reason == ReasonBan {
 		return wait, "" // no window refused
 	}
@@ -204,7 +204,7 @@ func (f *Feedback) waitForWindows(a *Answer, p *Provider) (wait Told[time.Durati
 				continue
 			}
 			if reset := w.more(); reset > wait.Value || !wait.Known {
-				wait, by = ToldOf(reset), w.toldReset()
+				wait, by = Some(reset), w.toldReset()
 			}
 		}
 		return wait.Known
@@ -242,25 +242,25 @@ func (w *Window) more() time.Duration {
 }
 
 // decideHold holds the next request back if a window is empty now.
-func (f *Feedback) decideHold(a *Answer) {
-	hold, by := f.Hold, f.HoldBy
+func (f *Feedback) decideHold(a *Response) {
+	hold, by := f.Cooldown, f.CooldownBy
 	for i := range f.Windows {
 		if w := &f.Windows[i]; w.Exhausted() && w.Unit != ConcurrentUnit && w.Reset.Known {
 			if more := w.more(); more > hold.Value || !hold.Known {
-				hold, by = ToldOf(more), w.toldReset()
+				hold, by = Some(more), w.toldReset()
 			}
 		}
 	}
 	switch why := f.notHeld(a, hold.Known); {
 	case why != "":
-		f.Hold, f.HoldBy = ToldOf(time.Duration(0)), why
+		f.Cooldown, f.CooldownBy = Some(time.Duration(0)), why
 	case hold.Known:
-		f.Hold, f.HoldBy = ToldOf(min(hold.Value, longestHold)), by
+		f.Cooldown, f.CooldownBy = Some(min(hold.Value, longestHold)), by
 	}
 }
 
 // notHeld returns why signs of an empty window do not count, if there are any.
-func (f *Feedback) notHeld(a *Answer, hold bool) string {
+func (f *Feedback) notHeld(a *Response, hold bool) string {
 	switch {
 	case a.Status >= 300 && a.Status < 400 && a.Status != 304 && hold:
 		return "a redirect may be followed"
@@ -279,7 +279,7 @@ func (f *Feedback) notHeld(a *Answer, hold bool) string {
 }
 
 // sends reports whether the answer has such a header, whose name is in lower case.
-func sends(a *Answer, such func(name, value string) bool) bool {
+func sends(a *Response, such func(name, value string) bool) bool {
 	for name, values := range a.Header {
 		if len(values) > 0 && such(strings.ToLower(name), values[0]) {
 			return true

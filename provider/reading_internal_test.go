@@ -118,7 +118,7 @@ func TestDelayInWords(t *testing.T) {
 		"try again in 5 apples":                0,
 		"limit of 10 per 5 seconds":            0,
 	} {
-		a := Answer{Body: []byte(text)}
+		a := Response{Body: []byte(text)}
 		got := delayInWords(&a).Value
 		require.InDelta(t, want, got, float64(time.Microsecond), text)
 	}

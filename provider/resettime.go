@@ -63,10 +63,10 @@ func parseDate(s string) (time.Time, bool) {
 
 // parseReset returns how long it is until a reset. One that has passed is not told:
 // either the clocks differ, or there is more by now.
-func ParseReset(s string, form ResetForm, now time.Time) Told[time.Duration] {
+func ParseReset(s string, form ResetForm, now time.Time) Optional[time.Duration] {
 	s = strings.TrimSpace(s)
 	if s == "" || len(s) > longestText {
-		return Told[time.Duration]{}
+		return Optional[time.Duration]{}
 	}
 	n, isNumber := ParseNumber(s)
 	if !isNumber {
@@ -86,9 +86,9 @@ func ParseReset(s string, form ResetForm, now time.Time) Told[time.Duration] {
 		}
 	}
 	if left <= 0 {
-		return Told[time.Duration]{}
+		return Optional[time.Duration]{}
 	}
-	return ToldOf(min(left, limit.MaxWindow))
+	return Some(min(left, limit.MaxWindow))
 }
 
 func resetIn(n float64, form ResetForm, now time.Time) time.Duration {
@@ -114,11 +114,11 @@ func resetIn(n float64, form ResetForm, now time.Time) time.Duration {
 
 // midnight returns how long it is until the next midnight in a zone. A zone that
 // this machine does not know is not told.
-func Midnight(zone string, now time.Time) Told[time.Duration] {
+func Midnight(zone string, now time.Time) Optional[time.Duration] {
 	in, err := time.LoadLocation(zone)
 	if err != nil {
-		return Told[time.Duration]{}
+		return Optional[time.Duration]{}
 	}
 	year, month, day := now.In(in).Date()
-	return ToldOf(time.Date(year, month, day+1, 0, 0, 0, 0, in).Sub(now))
+	return Some(time.Date(year, month, day+1, 0, 0, 0, 0, in).Sub(now))
 }

@@ -16,7 +16,7 @@ const (
 // retryHeader returns what Retry-After says, under any of its names, and the name. A
 // wait of nothing is not told: on a refusal it says no more than that the server
 // did not know. Of several values the longest counts.
-func retryHeader(h http.Header, now time.Time) (wait Told[time.Duration], by string) {
+func retryHeader(h http.Header, now time.Time) (wait Optional[time.Duration], by string) {
 	for name := range strings.SplitSeq(retryHeaders, "|") {
 		for _, value := range h.Values(name) {
 			if one := parseRetryAfter(value, now); one.Known && one.Value > wait.Value {
@@ -36,7 +36,7 @@ func retryHeader(h http.Header, now time.Time) (wait Told[time.Duration], by str
 		// one counts.
 		fine := Seconds(n / 1000)
 		if !wait.Known || fine > wait.Value-time.Second {
-			return ToldOf(fine), name
+			return Some(fine), name
 		}
 	}
 	return wait, by
@@ -44,10 +44,10 @@ func retryHeader(h http.Header, now time.Time) (wait Told[time.Duration], by str
 
 // parseRetryAfter reads one Retry-After: the seconds of RFC 9110, which some send with
 // a fraction, or a date, and the durations that a few send.
-func parseRetryAfter(s string, now time.Time) Told[time.Duration] {
+func parseRetryAfter(s string, now time.Time) Optional[time.Duration] {
 	s = strings.TrimSpace(s)
 	if len(s) > longestText {
-		return Told[time.Duration]{}
+		return Optional[time.Duration]{}
 	}
 	var wait time.Duration
 	if n, ok := ParseNumber(s); ok {
@@ -60,7 +60,7 @@ func parseRetryAfter(s string, now time.Time) Told[time.Duration] {
 		wait = d
 	}
 	if wait <= 0 {
-		return Told[time.Duration]{}
+		return Optional[time.Duration]{}
 	}
-	return ToldOf(wait)
+	return Some(wait)
 }

@@ -6,39 +6,39 @@ import (
 	"time"
 )
 
-// A Sign is something in an answer that has a meaning with a provider: a status, a
+// A MatchRule is something in an answer that has a meaning with a provider: a status, a
 // header, a code in the body, words. Of a provider's signs the first that is found
 // counts; all that it names must be there.
-type Sign struct {
+type MatchRule struct {
 	// Status are those of which it is a sign. Nil: any.
 	Status []int
 	// Header is one that must be there, or several with "|" between, one of which
 	// must be. Empty: none.
 	Header string
-	// Field is a path in the body's JSON, as [Answer.Field] has it, or several with
+	// Field is a path in the body's JSON, as [Response.Field] has it, or several with
 	// "|" between, one of which must be there. Empty: none.
 	Field string
 	// Is is the whole value of the field, or of the header if no field is named,
 	// whatever its case; several have "|" between. Empty: any.
-	Is string
+	Equals string
 	// Says are words, or several with "|" between, one of which must be found,
 	// whatever its case: in that value, or in the first 8 KiB of the body where Is
 	// is set too, or neither a field nor a header. Empty: any.
-	Says string
+	Contains string
 
 	// Reason is what it means. Empty: nothing, whatever else there is in the answer.
 	Reason Reason
 	// Scope is whom it is about. Empty: that is not known from it.
 	Scope Scope
-	// AtLeast and AtMost bound the wait, where the answer does not tell it.
-	AtLeast, AtMost time.Duration
+	// MinWait and MaxWait bound the wait, where the answer does not tell it.
+	MinWait, MaxWait time.Duration
 	// Midnight is the IANA time zone at whose next midnight the wait ends, where
 	// the answer does not tell it. Empty: there is none.
 	Midnight string
 }
 
 // found returns what in the answer is the sign, and empty if it is not there.
-func (s *Sign) Found(a *Answer) (by string) {
+func (s *MatchRule) Match(a *Response) (by string) {
 	if s.Status != nil {
 		if !slices.Contains(s.Status, a.Status) {
 			return ""
@@ -56,15 +56,15 @@ func (s *Sign) Found(a *Answer) (by string) {
 		if at < 0 {
 			return ""
 		}
-		if by = "the body's words"; s.Is != "" {
+		if by = "the body's words"; s.Equals != "" {
 			by = strings.TrimSpace(values[at]) + " in the body"
 		}
 	}
-	if s.Says != "" && (s.Is != "" || s.Header == "" && s.Field == "") {
-		if !containsAny(a.Text(), s.Says) {
+	if s.Contains != "" && (s.Equals != "" || s.Header == "" && s.Field == "") {
+		if !containsAny(a.Text(), s.Contains) {
 			return ""
 		}
-		if s.Is == "" {
+		if s.Equals == "" {
 			by = "the body's words"
 		}
 	}
@@ -72,7 +72,7 @@ func (s *Sign) Found(a *Answer) (by string) {
 }
 
 // header returns the name of the header that is there as it must be.
-func (s *Sign) header(a *Answer) string {
+func (s *MatchRule) header(a *Response) string {
 	for name := range strings.SplitSeq(s.Header, "|") {
 		for _, value := range a.Header.Values(name) {
 			if strings.TrimSpace(value) != "" && (s.Field != "" || s.fits(value)) {
@@ -84,11 +84,11 @@ func (s *Sign) header(a *Answer) string {
 }
 
 // fits reports whether a value is what the sign says of it.
-func (s *Sign) fits(value string) bool {
-	if s.Is != "" {
-		return among(strings.TrimSpace(value), s.Is)
+func (s *MatchRule) fits(value string) bool {
+	if s.Equals != "" {
+		return among(strings.TrimSpace(value), s.Equals)
 	}
-	return s.Says == "" || containsAny(strings.ToLower(value), s.Says)
+	return s.Contains == "" || containsAny(strings.ToLower(value), s.Contains)
 }
 
 const (
@@ -106,49 +106,49 @@ const (
 var clientErrors = []int{400, 401, 403}
 
 // usualSigns are those of any provider, behind its own.
-var usualSigns = []Sign{
+var usualSigns = []MatchRule{
 	// A token that is named wrong is wrong, whatever it was refused with.
-	{Status: []int{401}, Header: "WWW-Authenticate", Says: `error="invalid_token"|error=invalid_token`, Reason: ReasonDeadToken},
-	{Status: clientErrors, Field: codeFields, Is: "invalid_token|token_expired|token_revoked|expired_token|invalid_api_key|account_deactivated|account_inactive",
+	{Status: []int{401}, Header: "WWW-Authenticate", Contains: `error="invalid_token"|error=invalid_token`, Reason: ReasonDeadToken},
+	{Status: clientErrors, Field: codeFields, Equals: "invalid_token|token_expired|token_revoked|expired_token|invalid_api_key|account_deactivated|account_inactive",
 		Reason: ReasonDeadToken},
 
 	// What no wait helps against.
-	{Field: codeFields, Is: "insufficient_quota|billing_error|billing_hard_limit_reached|billing_not_active|credits_exhausted|payment_required", Reason: ReasonBilling},
-	{Field: codeFields, Is: "MAX_COST_EXCEEDED|request_too_large|QUERY_TOO_COMPLEX", Reason: ReasonTooLarge},
+	{Field: codeFields, Equals: "insufficient_quota|billing_error|billing_hard_limit_reached|billing_not_active|credits_exhausted|payment_required", Reason: ReasonBilling},
+	{Field: codeFields, Equals: "MAX_COST_EXCEEDED|request_too_large|QUERY_TOO_COMPLEX", Reason: ReasonTooLarge},
 
 	// The problem types of the IETF's drafts.
-	{Field: "type", Says: "problem-types#temporary-reduced-capacity", Reason: ReasonOverload},
-	{Field: "type", Says: "problem-types#quota-exceeded", Reason: ReasonQuota},
-	{Field: "type", Says: "problem-types#abnormal-usage-detected", Reason: ReasonSecondary},
+	{Field: "type", Contains: "problem-types#temporary-reduced-capacity", Reason: ReasonOverload},
+	{Field: "type", Contains: "problem-types#quota-exceeded", Reason: ReasonQuota},
+	{Field: "type", Contains: "problem-types#abnormal-usage-detected", Reason: ReasonSecondary},
 
 	// Cloudflare's page in front of an API keeps an address out.
-	{Status: []int{403, 429}, Says: "error code: 1015|error 1015", Reason: ReasonBan, Scope: ScopeIP},
+	{Status: []int{403, 429}, Contains: "error code: 1015|error 1015", Reason: ReasonBan, Scope: ScopeIP},
 
-	{Status: []int{420, 429}, Says: crowdWords, Reason: ReasonConcurrency},
-	{Status: []int{429}, Field: codeFields, Is: "lock_timeout", Reason: ReasonLock},
-	{Field: codeFields, Is: "RATE_LIMITED|RATE_LIMIT|RATELIMITED|THROTTLED|THROTTLING|TOO_MANY_REQUESTS|TOOMANYREQUESTS|TooManyRequests|" +
+	{Status: []int{420, 429}, Contains: crowdWords, Reason: ReasonConcurrency},
+	{Status: []int{429}, Field: codeFields, Equals: "lock_timeout", Reason: ReasonLock},
+	{Field: codeFields, Equals: "RATE_LIMITED|RATE_LIMIT|RATELIMITED|THROTTLED|THROTTLING|TOO_MANY_REQUESTS|TOOMANYREQUESTS|TooManyRequests|" +
 		"rate_limit_exceeded|rateLimitExceeded|userRateLimitExceeded|RESOURCE_EXHAUSTED|rate_limit_error|REQUEST_LIMIT_EXCEEDED|" +
 		"LIMIT_EXCEEDED|ThrottlingException|RequestLimitExceeded|OAuthRateLimitException", Reason: ReasonQuota},
 	{Status: []int{529}, Reason: ReasonOverload},
 	{Status: []int{500, 502, 503, 504}, Header: retryHeaders + "|" + retryMilliseconds, Reason: ReasonOverload},
 	{Status: []int{420, 429}, Reason: ReasonQuota},
-	{Header: "X-Envoy-RateLimited", Is: "true", Reason: ReasonQuota},
+	{Header: "X-Envoy-RateLimited", Equals: "true", Reason: ReasonQuota},
 	{Status: []int{402}, Reason: ReasonBilling},
 
-	{Status: clientErrors, Field: wordFields, Says: limitWords, Reason: ReasonQuota},
-	{Status: clientErrors, Says: "rate limit exceeded|too many requests|rate exceeded", Reason: ReasonQuota},
-	{Status: []int{503}, Field: wordFields, Says: limitWords, Reason: ReasonOverload},
+	{Status: clientErrors, Field: wordFields, Contains: limitWords, Reason: ReasonQuota},
+	{Status: clientErrors, Contains: "rate limit exceeded|too many requests|rate exceeded", Reason: ReasonQuota},
+	{Status: []int{503}, Field: wordFields, Contains: limitWords, Reason: ReasonOverload},
 	{Status: []int{403}, Header: "Retry-After", Reason: ReasonQuota},
-	{Status: []int{401, 403}, Field: wordFields, Says: tokenWords, Reason: ReasonDeadToken},
+	{Status: []int{401, 403}, Field: wordFields, Contains: tokenWords, Reason: ReasonDeadToken},
 	{Status: []int{413}, Reason: ReasonTooLarge},
 	{Status: []int{401}, Reason: ReasonUnauthorized},
 }
 
 // meaning returns the sign that an answer bears and what it is, or nil.
-func (p *Provider) meaning(a *Answer) (sign *Sign, by string) {
-	for _, signs := range [...][]Sign{p.Signs, usualSigns} {
+func (p *Provider) meaning(a *Response) (sign *MatchRule, by string) {
+	for _, signs := range [...][]MatchRule{p.Rules, usualSigns} {
 		for i := range signs {
-			if by := signs[i].Found(a); by != "" {
+			if by := signs[i].Match(a); by != "" {
 				return &signs[i], by
 			}
 		}

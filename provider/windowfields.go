@@ -9,10 +9,10 @@ import (
 	"github.com/ration-go/ration/internal/ratelimitfield"
 )
 
-// WindowFields are the headers by which a provider tells of one window. Where a
+// WindowHeaders are the headers by which a provider tells of one window. Where a
 // field is the name of a header, several may have "|" between: the first that is
 // sent counts. Empty: there is none.
-type WindowFields struct {
+type WindowHeaders struct {
 	// Name is the window's, and NameIn the header that names it.
 	Name, NameIn string
 	// Unit is what it counts. Empty: requests.
@@ -41,7 +41,7 @@ type WindowFields struct {
 
 // mentioned reports whether headers may tell something of quotas. It is asked of every
 // answer, and most have none that does.
-func (p *Provider) Mentioned(h http.Header) bool {
+func (p *Provider) MentionsLimits(h http.Header) bool {
 	for name := range h {
 		for _, word := range [...]string{"imit", "sage", "uota", "hrottle", "Mbx-", "X-Rl"} {
 			if strings.Contains(name, word) {
@@ -63,7 +63,7 @@ func (p *Provider) Mentioned(h http.Header) bool {
 }
 
 // usualWindows are the headers of providers that name none.
-var usualWindows = []WindowFields{
+var usualWindows = []WindowHeaders{
 	{
 		Limit: "X-RateLimit-Limit|X-RateLimit-Max", Remaining: "X-RateLimit-Remaining", Used: "X-RateLimit-Used",
 		Reset: "X-RateLimit-Reset", ResetIn: "X-RateLimit-Reset-After", NameIn: "X-RateLimit-Resource",
@@ -92,11 +92,11 @@ var usualWindows = []WindowFields{
 }
 
 // mostWindows bounds how many windows of one answer are kept.
-const MostWindows = 32
+const MaxWindows = 32
 
 // windows returns those that the header tells of. Overdrawn tells that a negative
 // remaining is what it says.
-func (p *Provider) windows(a *Answer, overdrawn bool) []Window {
+func (p *Provider) windows(a *Response, overdrawn bool) []Window {
 	fields := usualWindows
 	if p.Windows != nil {
 		fields = p.Windows
@@ -106,11 +106,11 @@ func (p *Provider) windows(a *Answer, overdrawn bool) []Window {
 		windows = fields[i].read(windows, a, overdrawn)
 	}
 	windows = ietfWindows(windows, a, overdrawn)
-	return windows[:min(len(windows), MostWindows)]
+	return windows[:min(len(windows), MaxWindows)]
 }
 
 // read appends the window, and those of policies that its limit names.
-func (f *WindowFields) read(windows []Window, a *Answer, overdrawn bool) []Window {
+func (f *WindowHeaders) read(windows []Window, a *Response, overdrawn bool) []Window {
 	w := Window{Name: f.Name, Unit: f.Unit, Refills: f.Refills, Scope: f.Scope}
 	var limit, remaining, used Count
 	read := func(into *Count, header string) {
@@ -216,7 +216,7 @@ func (w *Window) isThatOf(other Window) bool {
 }
 
 // reset returns when the window resets, and the header that told.
-func (f *WindowFields) reset(a *Answer) (reset Told[time.Duration], by string) {
+func (f *WindowHeaders) reset(a *Response) (reset Optional[time.Duration], by string) {
 	if f.ResetIn != "" {
 		value, name := a.single(f.ResetIn)
 		if reset := ParseReset(value, ResetSeconds, a.Now()); reset.Known {
@@ -229,10 +229,10 @@ func (f *WindowFields) reset(a *Answer) (reset Told[time.Duration], by string) {
 			return reset, name
 		}
 	}
-	return Told[time.Duration]{}, ""
+	return Optional[time.Duration]{}, ""
 }
 
-func (f *WindowFields) length(a *Answer, limit, remaining Count) Told[time.Duration] {
+func (f *WindowHeaders) length(a *Response, limit, remaining Count) Optional[time.Duration] {
 	if f.LengthIn != "" {
 		value, _ := a.single(f.LengthIn)
 		if n, ok := ParseNumber(value); ok {
@@ -252,9 +252,9 @@ func (f *WindowFields) length(a *Answer, limit, remaining Count) Told[time.Durat
 	case remaining.window > 0:
 		return LengthOf(remaining.window)
 	case f.Window > 0:
-		return ToldOf(f.Window)
+		return Some(f.Window)
 	}
-	return Told[time.Duration]{}
+	return Optional[time.Duration]{}
 }
 
 // parseRatio reads USED/LIMIT.
@@ -271,7 +271,7 @@ func ParseRatio(s string) (used, limit Count) {
 
 // ietfWindows appends the windows of RateLimit, with the policies that belong to
 // them, and those of the policies of which no state was sent.
-func ietfWindows(windows []Window, a *Answer, overdrawn bool) []Window {
+func ietfWindows(windows []Window, a *Response, overdrawn bool) []Window {
 	const stateHeader, policyHeader = "RateLimit", "RateLimit-Policy"
 	states := ratelimitfield.State(a.Header.Values(stateHeader))
 	policies := ratelimitfield.List(a.Header.Values(policyHeader))
@@ -304,7 +304,7 @@ func ietfWindows(windows []Window, a *Answer, overdrawn bool) []Window {
 			w.Remaining = RemainingOf(state.Remaining.Value, overdrawn || w.Limit.Known)
 		}
 		if n := state.Reset; n.Said && n.Value > 0 {
-			w.Reset = ToldOf(Seconds(n.Value))
+			w.Reset = Some(Seconds(n.Value))
 		}
 		if w.Tells() {
 			windows = append(windows, w)

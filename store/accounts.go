@@ -15,7 +15,7 @@ import (
 	"github.com/ration-go/ration/limit"
 )
 
-// An Account is whose quota tokens spend.
+// An Lookup is whose quota tokens spend.
 type Account struct {
 	// ID is 1 to 64 letters, digits, '-' and '_': a digest, not a secret.
 	ID string
@@ -29,9 +29,9 @@ type Account struct {
 // tolerance is how late a caller may be: half the smallest margin. The other half
 // is for the way to the provider.
 func (a Account) Tolerance() time.Duration {
-	least := limit.MostMargin
+	least := limit.MaxMargin
 	for _, l := range a.Limits {
-		least = min(least, l.MarginValue())
+		least = min(least, l.MarginOrDefault())
 	}
 	return least / 2
 }
@@ -56,13 +56,13 @@ type Accounts struct {
 // A limitSet is what several accounts have in common, so that a store is told
 // it once.
 type LimitSet struct {
-	Limits []limit.Limit
-	Name   string // the limits, spelt out
-	Spans  spans
+	Limits   []limit.Limit
+	Name     string // the limits, spelt out
+	Compiled spans
 }
 
 func NewLimitSet(limits []limit.Limit, name string) LimitSet {
-	return LimitSet{Limits: limits, Name: name, Spans: newSpans(limits)}
+	return LimitSet{Limits: limits, Name: name, Compiled: newSpans(limits)}
 }
 
 // maxSets bounds what a script is told with every booking.
@@ -131,12 +131,12 @@ func (a *Accounts) addSet(account Account, known map[string]int) (int, error) {
 	if !ValidAccountID(account.ID) {
 		return 0, fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", account.ID)
 	}
-	name := NameLimits(account.Limits)
+	name := EncodeLimits(account.Limits)
 	set, found := known[name]
 	if found {
 		return set, nil
 	}
-	if err := limit.ValidateLimits(account.Limits); err != nil {
+	if err := limit.Validate(account.Limits); err != nil {
 		return 0, fmt.Errorf("ration: account %s: %w", account.ID, err)
 	}
 	if set = len(a.Sets); set == maxSets {
@@ -183,7 +183,7 @@ func (a *Accounts) Shared() []Account {
 // request with those scopes: the smallest Max of the limits that cover it, or, of
 // a limit counted by GCRA, Burst.
 func (a *Accounts) MaxCost(scopes ...string) int {
-	if named := a.Relevant(scopes); named != "" {
+	if named := a.RelevantScopes(scopes); named != "" {
 		return a.mostOf(named)
 	}
 	return a.most
@@ -192,10 +192,10 @@ func (a *Accounts) MaxCost(scopes ...string) int {
 func (a *Accounts) mostOf(named string) int {
 	most := int64(0)
 	for _, set := range a.own {
-		most = max(most, a.Sets[set].Spans.Most(named))
+		most = max(most, a.Sets[set].Compiled.Most(named))
 	}
 	for _, set := range a.Shares {
-		most = min(most, a.Sets[set].Spans.Most(named))
+		most = min(most, a.Sets[set].Compiled.Most(named))
 	}
 	return int(most)
 }
@@ -211,7 +211,7 @@ func (a *Accounts) sum() string {
 
 // nameLimits spells limits out as the scripts read them, each MAX WINDOW MARGIN
 // LETTER EXTRA SCOPE ZONE, with durations in microseconds.
-func NameLimits(limits []limit.Limit) string {
+func EncodeLimits(limits []limit.Limit) string {
 	var b strings.Builder
 	for i, l := range limits {
 		if i > 0 {
@@ -220,15 +220,15 @@ func NameLimits(limits []limit.Limit) string {
 		extra := int64(0)
 		switch l.Algorithm {
 		case limit.GCRA:
-			extra = int64(l.BurstValue())
+			extra = int64(l.BurstOrDefault())
 		case limit.SubWindows:
-			extra = l.ResolutionValue().Microseconds()
+			extra = l.ResolutionOrDefault().Microseconds()
 		}
 		zone := cmp.Or(l.Zone, "-")
 		if l.FirstUse {
 			zone = "*"
 		}
-		for _, n := range []int64{int64(l.Max), l.Window.Microseconds(), l.MarginValue().Microseconds()} {
+		for _, n := range []int64{int64(l.Max), l.Window.Microseconds(), l.MarginOrDefault().Microseconds()} {
 			b.WriteString(strconv.FormatInt(n, 10))
 			b.WriteByte(' ')
 		}
@@ -245,7 +245,7 @@ func NameLimits(limits []limit.Limit) string {
 
 // shapeOf returns what of limits that nameLimits spelt out makes a count begin
 // anew if it changes: all but Max and the margin.
-func ShapeOf(name string) string {
+func LimitsShape(name string) string {
 	words := strings.Fields(name)
 	kept := words[:0]
 	for i, word := range words {
@@ -296,7 +296,7 @@ func parseLimits(name string) ([]limit.Limit, error) {
 		}
 		limits = append(limits, l)
 	}
-	return limits, limit.ValidateLimits(limits)
+	return limits, limit.Validate(limits)
 }
 
 func ValidAccountID(id string) bool {
@@ -319,7 +319,7 @@ func (a *Accounts) Member(i int) string {
 }
 
 // find returns the place of an account, or -1.
-func (a *Accounts) Find(id string) int {
+func (a *Accounts) Index(id string) int {
 	if len(a.List) == 1 && a.List[0].ID == id {
 		return 0
 	}
@@ -330,8 +330,8 @@ func (a *Accounts) Find(id string) int {
 }
 
 // account returns an account, shared or not; nil if there is none.
-func (a *Accounts) Account(id string) *Account {
-	if at := a.Find(id); at >= 0 {
+func (a *Accounts) Lookup(id string) *Account {
+	if at := a.Index(id); at >= 0 {
 		return &a.List[at]
 	}
 	for i := range a.SharedValue {
@@ -343,7 +343,7 @@ func (a *Accounts) Account(id string) *Account {
 }
 
 // relevant lists the scopes that a limit names, sorted and between commas.
-func (a *Accounts) Relevant(scopes []string) string {
+func (a *Accounts) RelevantScopes(scopes []string) string {
 	if len(scopes) == 0 || len(a.scopes) == 0 {
 		return ""
 	}
@@ -358,11 +358,13 @@ func (a *Accounts) Relevant(scopes []string) string {
 }
 
 // lane names the lane of a request.
-func (a *Accounts) Lane(scopes string, keep int) string { return LaneName(scopes, keep, a.SharedValue) }
+func (a *Accounts) Queue(scopes string, keep int) string {
+	return QueueName(scopes, keep, a.SharedValue)
+}
 
 // laneName names those who leave in the order in which they book: all with the same
 // scopes, share kept back and shared accounts. lua/book.lua has it likewise.
-func LaneName(scopes string, keep int, shared []Account) string {
+func QueueName(scopes string, keep int, shared []Account) string {
 	if scopes == "" && keep == 0 && len(shared) == 0 {
 		return ""
 	}

@@ -84,7 +84,7 @@ func (e *StoreError) Unwrap() error { return e.Err }
 var ErrOtherStore = errors.New("ration: the booking's Entry is not one of this store")
 
 // tooCostly returns the error for a cost that the limits which rule do not allow.
-func TooCostly(r BookRequest) error {
+func CostError(r BookRequest) error {
 	return fmt.Errorf("ration: cost %d is more than any account can take", r.Cost)
 }
 

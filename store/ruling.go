@@ -40,30 +40,30 @@ func ListLimits(limits []limit.Limit) string {
 }
 
 // spell writes a ruling as the scripts keep it, REVISION SET.
-func (r Ruling) Spell() string {
-	return strconv.Itoa(r.Revision) + " " + NameLimits(r.Limits)
+func (r EffectiveLimits) Encode() string {
+	return strconv.Itoa(r.Revision) + " " + EncodeLimits(r.Limits)
 }
 
-func ParseRuling(text string) (Ruling, error) {
+func ParseEffectiveLimits(text string) (EffectiveLimits, error) {
 	revision, set, _ := strings.Cut(text, " ")
 	n, err := strconv.Atoi(revision)
 	if err != nil {
-		return Ruling{}, fmt.Errorf("%q is not a revision and limits", Clip(text))
+		return EffectiveLimits{}, fmt.Errorf("%q is not a revision and limits", Clip(text))
 	}
 	limits, err := parseLimits(set)
 	if err != nil {
-		return Ruling{}, err
+		return EffectiveLimits{}, err
 	}
-	return Ruling{Revision: n, Limits: limits}, nil
+	return EffectiveLimits{Revision: n, Limits: limits}, nil
 }
 
 // differ returns the error for limits that differ from those of an account.
-func Differ(r BookRequest, account, theirs string) error {
+func DifferentLimits(r BookRequest, account, theirs string) error {
 	e := &LimitsError{Budget: r.Budget, Account: account, Revision: r.Revision}
-	if ours := r.Accounts.Account(account); ours != nil {
+	if ours := r.Accounts.Lookup(account); ours != nil {
 		e.Ours = ours.Limits
 	}
-	ruling, err := ParseRuling(theirs)
+	ruling, err := ParseEffectiveLimits(theirs)
 	if err != nil {
 		return &StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("the account's limits in the store: %w", err)}
 	}

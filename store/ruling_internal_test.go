@@ -12,9 +12,9 @@ import (
 func TestLimitsThatDifferOfAnAccountThatWasNotAskedFor(t *testing.T) {
 	accounts, err := NewAccounts(Account{ID: "a", Limits: []limit.Limit{limit.PerHour(1)}})
 	require.NoError(t, err)
-	theirs := Ruling{Revision: 3, Limits: []limit.Limit{limit.PerHour(2)}}
+	theirs := EffectiveLimits{Revision: 3, Limits: []limit.Limit{limit.PerHour(2)}}
 	var limits *LimitsError
-	require.ErrorAs(t, Differ(BookRequest{Accounts: accounts}, "b", theirs.Spell()), &limits)
+	require.ErrorAs(t, DifferentLimits(BookRequest{Accounts: accounts}, "b", theirs.Encode()), &limits)
 	require.Equal(t, "b", limits.Account)
 	require.Equal(t, 3, limits.Revision)
 	require.Empty(t, limits.Ours)

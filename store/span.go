@@ -8,7 +8,7 @@ import (
 )
 
 // A span is a limit as the stores count it, in units and microseconds.
-type Span struct {
+type CompiledLimit struct {
 	Name      string // no other limit of an account has it
 	Algorithm limit.Algorithm
 	Max       int64
@@ -23,7 +23,7 @@ type Span struct {
 
 // spans is a set of limits that are kept at once.
 type spans struct {
-	List    []Span
+	List    []CompiledLimit
 	Largest int64 // the largest Max of a log
 	Window  int64 // the longest Window
 	Least   int64 // the largest cost of a request without scopes
@@ -34,9 +34,9 @@ type spans struct {
 func newSpans(limits []limit.Limit) spans {
 	s := spans{Logs: true}
 	for _, l := range limits {
-		one := Span{
-			Algorithm: l.Algorithm, Max: int64(l.Max), Window: l.Window.Microseconds(), Margin: l.MarginValue().Microseconds(),
-			Burst: int64(l.BurstValue()), Length: l.ResolutionValue().Microseconds(), Scope: l.Scope, Zone: l.Zone, FirstUse: l.FirstUse,
+		one := CompiledLimit{
+			Algorithm: l.Algorithm, Max: int64(l.Max), Window: l.Window.Microseconds(), Margin: l.MarginOrDefault().Microseconds(),
+			Burst: int64(l.BurstOrDefault()), Length: l.ResolutionOrDefault().Microseconds(), Scope: l.Scope, Zone: l.Zone, FirstUse: l.FirstUse,
 		}
 		one.Name = nameSpan(one)
 		s.Window = max(s.Window, one.Window+one.Margin)
@@ -78,7 +78,7 @@ func (s *spans) mostOf(scopes string) int64 {
 
 // nameSpan tells limits apart that are counted apart. Max, Margin and Burst may
 // change while requests are booked.
-func nameSpan(s Span) string {
+func nameSpan(s CompiledLimit) string {
 	name := limit.AlgorithmsOf[s.Algorithm].Letter + "/" + strconv.FormatInt(s.Window, 10) + "/"
 	if s.Algorithm == limit.SubWindows {
 		name += strconv.FormatInt(s.Length, 10)

@@ -46,12 +46,12 @@ type Store interface {
 
 	// Enter enters units that were spent without a booking, or whose booking
 	// is no longer in the log. Entering the same ID again enters nothing.
-	Enter(ctx context.Context, r EnterRequest) error
+	Record(ctx context.Context, r RecordRequest) error
 
 	// Owe enters as debt, for each limit of an account, the units that the provider has
 	// counted and the log lacks: others spend the token, or a call left unseen. To tell
 	// less than was told before, or the same again, enters nothing.
-	Owe(ctx context.Context, r OweRequest) (Debt, error)
+	Reconcile(ctx context.Context, r ReconcileRequest) (Reconciliation, error)
 
 	// Usage tells, in the order of the request's accounts, what is used. It
 	// changes nothing.
@@ -114,7 +114,7 @@ type BookRequest struct {
 	Scopes []string
 	// Keep is the share of each limit that the booking leaves to those that keep
 	// less, in thousandths, from 0 to 999.
-	Keep int
+	Reserve int
 	// Revision is that of the accounts' limits, from 0. The highest revision of
 	// which a store has heard rules; other limits of the same revision are a
 	// *LimitsError.
@@ -134,7 +134,7 @@ type BookRequest struct {
 	Last time.Time
 	// Mended is the Status.Lost up to which the caller has entered again what
 	// was lost. A caller with a Last books nothing after a later loss.
-	Mended time.Time
+	Recovered time.Time
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }
@@ -175,14 +175,14 @@ type Booking struct {
 	Version int64
 	// Ruling are the account's limits where others than the request's rule,
 	// being of a higher revision. Zero: the request's do.
-	Ruling Ruling
+	Effective EffectiveLimits
 
-	Away bool      // booked by a budget whose store was down
-	Read time.Time // Now, on this process's clock; zero: not known
+	Away   bool      // booked by a budget whose store was down
+	ReadAt time.Time // Now, on this process's clock; zero: not known
 }
 
-// Ruling is limits, and of which revision they are.
-type Ruling struct {
+// EffectiveLimits is limits, and of which revision they are.
+type EffectiveLimits struct {
 	Revision int
 	Limits   []limit.Limit
 }
@@ -199,9 +199,9 @@ type CancelRequest struct {
 	Now time.Time
 }
 
-// An EnterRequest enters what was spent. Later bookings wait for it as for any
+// An RecordRequest enters what was spent. Later bookings wait for it as for any
 // other; it waits for none.
-type EnterRequest struct {
+type RecordRequest struct {
 	// ID is new for every request, and the same when it is repeated.
 	ID BookingID
 	// Budget is the budget's name.
@@ -217,7 +217,7 @@ type EnterRequest struct {
 	Total Spending
 	// Instead is a booking of the account that is handed back in the same step:
 	// its call was sent at another time than its slot. Zero: none.
-	Instead Booking
+	Replaces Booking
 	// Spent is at most 1,000 spendings in the order of their slots.
 	Spent []Spending
 	// Now stands for the store's clock. Zero: the store's clock.
@@ -236,8 +236,8 @@ type Spending struct {
 	Entry string
 }
 
-// An OweRequest tells what a provider has counted.
-type OweRequest struct {
+// An ReconcileRequest tells what a provider has counted.
+type ReconcileRequest struct {
 	// Budget is the budget's name.
 	Budget string
 	// Account is the one whose token was used.
@@ -254,22 +254,22 @@ type OweRequest struct {
 	Now time.Time
 }
 
-// A Debt is what an OweRequest has come to.
-type Debt struct {
+// A Reconciliation is what an ReconcileRequest has come to.
+type Reconciliation struct {
 	// Now is the store's clock when it answered.
 	Now time.Time
 	// Limits are in the order of the account's.
-	Limits []LimitDebt
+	Limits []LimitReconciliation
 }
 
-// LimitDebt is what is owed to one limit.
-type LimitDebt struct {
+// LimitReconciliation is what is owed to one limit.
+type LimitReconciliation struct {
 	// Counted is what the log had of the limit, in units, and AtSlot those of them
 	// that had left by the request's slot.
 	Counted, AtSlot int
 	// Owed is what it lacked, and has now. What one of several limits that share a
 	// log has lacked was entered for all of them, once.
-	Owed int
+	Missing int
 }
 
 // A UsageRequest asks what is used of some accounts.
@@ -386,7 +386,7 @@ type Status struct {
 func NewLimitUsage(l limit.Limit, used, freeAt int64) LimitUsage {
 	most := l.Max
 	if l.Algorithm == limit.GCRA {
-		most = l.BurstValue()
+		most = l.BurstOrDefault()
 	}
 	u := LimitUsage{Limit: l, Used: int(used), Remaining: max(0, most-int(used))}
 	if freeAt > 0 {

@@ -14,7 +14,7 @@ import (
 // through a comparison, such as a limit of -3, would grant every call.
 
 func (r *BookRequest) Validate() error {
-	if err := ValidateName(r.Budget); err != nil {
+	if err := ValidateBudgetName(r.Budget); err != nil {
 		return err
 	}
 	switch {
@@ -28,8 +28,8 @@ func (r *BookRequest) Validate() error {
 		return fmt.Errorf("ration: the cost is %d, and no limit ever admits more than %d at once", r.Cost, r.Accounts.MaxCost(r.Scopes...))
 	case r.Ahead < 0:
 		return fmt.Errorf("ration: BookRequest.Ahead is %v: it must not be negative", r.Ahead)
-	case r.Keep < 0 || r.Keep > 999:
-		return fmt.Errorf("ration: BookRequest.Keep is %d: it must be from 0 to 999 thousandths", r.Keep)
+	case r.Reserve < 0 || r.Reserve > 999:
+		return fmt.Errorf("ration: BookRequest.Keep is %d: it must be from 0 to 999 thousandths", r.Reserve)
 	case r.Revision < 0 || r.Revision > 1<<52:
 		return fmt.Errorf("ration: BookRequest.Revision is %d: it must be from 0 to 2^52", r.Revision)
 	case r.MaxWait < 0:
@@ -43,10 +43,10 @@ func (r *BookRequest) Validate() error {
 	return nil
 }
 
-const MaxSpent = 1000
+const MaxSpendings = 1000
 
-func (r EnterRequest) Validate() error {
-	if err := ValidateName(r.Budget); err != nil {
+func (r RecordRequest) Validate() error {
+	if err := ValidateBudgetName(r.Budget); err != nil {
 		return err
 	}
 	switch {
@@ -56,16 +56,16 @@ func (r EnterRequest) Validate() error {
 		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
 	case len(r.Spent) == 0 && r.Total.Cost == 0:
 		return errors.New("ration: EnterRequest has neither a spending nor a total")
-	case r.Instead.Entry != "" && r.Instead.Account != r.Account.ID:
+	case r.Replaces.Entry != "" && r.Replaces.Account != r.Account.ID:
 		return errors.New("ration: EnterRequest.Instead is a booking of another account")
-	case r.Instead.Entry != "" && r.Instead.ID == BookingID{}:
+	case r.Replaces.Entry != "" && r.Replaces.ID == BookingID{}:
 		return errors.New("ration: EnterRequest.Instead has no ID")
-	case len(r.Spent) > MaxSpent:
-		return fmt.Errorf("ration: %d spendings: there must be at most %d", len(r.Spent), MaxSpent)
+	case len(r.Spent) > MaxSpendings:
+		return fmt.Errorf("ration: %d spendings: there must be at most %d", len(r.Spent), MaxSpendings)
 	case r.Total.Cost < 0 || r.Total.Cost > limit.MaxUnits:
 		return fmt.Errorf("ration: EnterRequest.Total: the cost is %d: it must be from 0 to %d", r.Total.Cost, limit.MaxUnits)
 	}
-	if err := limit.ValidateLimits(r.Account.Limits); err != nil {
+	if err := limit.Validate(r.Account.Limits); err != nil {
 		return fmt.Errorf("ration: account %s: %w", r.Account.ID, err)
 	}
 	for i, spent := range r.Spent {
@@ -85,8 +85,8 @@ func (r EnterRequest) Validate() error {
 	return validateNow(r.Now)
 }
 
-func (r OweRequest) Validate() error {
-	if err := ValidateName(r.Budget); err != nil {
+func (r ReconcileRequest) Validate() error {
+	if err := ValidateBudgetName(r.Budget); err != nil {
 		return err
 	}
 	switch {
@@ -102,7 +102,7 @@ func (r OweRequest) Validate() error {
 			return fmt.Errorf("ration: OweRequest.Counted: number %d is %d: it must be from 0 to %d", i+1, units, limit.MaxUnits)
 		}
 	}
-	if err := limit.ValidateLimits(r.Account.Limits); err != nil {
+	if err := limit.Validate(r.Account.Limits); err != nil {
 		return fmt.Errorf("ration: account %s: %w", r.Account.ID, err)
 	}
 	if err := validateNow(r.Slot); err != nil {
@@ -115,7 +115,7 @@ func (r CancelRequest) Validate() error {
 	if r.Booking.ID == (BookingID{}) {
 		return errors.New("ration: CancelRequest.Booking has no ID")
 	}
-	if err := ValidateName(r.Booking.Budget); err != nil {
+	if err := ValidateBudgetName(r.Booking.Budget); err != nil {
 		return err
 	}
 	return validateNow(r.Now)
@@ -125,21 +125,21 @@ func (r UsageRequest) Validate() error {
 	if r.Accounts == nil {
 		return errors.New("ration: UsageRequest.Accounts is nil: use NewAccounts")
 	}
-	if err := ValidateName(r.Budget); err != nil {
+	if err := ValidateBudgetName(r.Budget); err != nil {
 		return err
 	}
 	return validateNow(r.Now)
 }
 
 func (r PauseRequest) Validate() error {
-	if err := ValidateName(r.Budget); err != nil {
+	if err := ValidateBudgetName(r.Budget); err != nil {
 		return err
 	}
 	switch {
 	case r.Account != "" && !ValidAccountID(r.Account):
 		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_', or empty for all", r.Account)
-	case r.Apart < 0 || r.Apart > limit.MostMargin:
-		return fmt.Errorf("ration: PauseRequest.Apart is %v: it must be from 0 to %v", r.Apart, limit.MostMargin)
+	case r.Apart < 0 || r.Apart > limit.MaxMargin:
+		return fmt.Errorf("ration: PauseRequest.Apart is %v: it must be from 0 to %v", r.Apart, limit.MaxMargin)
 	case r.For < time.Microsecond || r.For > limit.MaxWindow:
 		return fmt.Errorf("ration: the pause is %v: it must be from %v to %v", r.For, time.Microsecond, limit.MaxWindow)
 	}
@@ -147,7 +147,7 @@ func (r PauseRequest) Validate() error {
 }
 
 func (r ResetRequest) Validate() error {
-	if err := ValidateName(r.Budget); err != nil {
+	if err := ValidateBudgetName(r.Budget); err != nil {
 		return err
 	}
 	switch {
@@ -156,7 +156,7 @@ func (r ResetRequest) Validate() error {
 	case r.At.IsZero():
 		return errors.New("ration: ResetRequest.At is zero: it must be when the window ends")
 	}
-	if err := limit.ValidateLimits(r.Account.Limits); err != nil {
+	if err := limit.Validate(r.Account.Limits); err != nil {
 		return fmt.Errorf("ration: account %s: %w", r.Account.ID, err)
 	}
 	if err := validateNow(r.At); err != nil {
@@ -166,7 +166,7 @@ func (r ResetRequest) Validate() error {
 }
 
 func (r StatusRequest) Validate() error {
-	if err := ValidateName(r.Budget); err != nil {
+	if err := ValidateBudgetName(r.Budget); err != nil {
 		return err
 	}
 	if len(r.Worker) > 64 {
@@ -176,7 +176,7 @@ func (r StatusRequest) Validate() error {
 }
 
 // validateName keeps a budget's name fit for a Redis hash tag.
-func ValidateName(name string) error {
+func ValidateBudgetName(name string) error {
 	switch {
 	case name == "":
 		return errors.New("ration: Budget.Name is empty: workers that share a quota share its name")

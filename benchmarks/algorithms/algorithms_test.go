@@ -16,6 +16,8 @@ import (
 	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -34,7 +36,7 @@ func TestEveryAlgorithmHasARow(t *testing.T) {
 		parsed.Burst = c.limit.Burst
 		require.Equal(t, c.limit, parsed, c.title)
 	}
-	require.Equal(t, ration.Algorithms(), slices.Compact(seen))
+	require.Equal(t, limit.Algorithms(), slices.Compact(seen))
 }
 
 func TestMostInAnyWindow(t *testing.T) {
@@ -80,8 +82,8 @@ func TestRedisBytesAreThoseOfTheBudget(t *testing.T) {
 	server := redistest.Start(t)
 	rdb, _ := ownredis.NewClient(server.Addr)
 	defer rdb.Close()
-	limit := ration.PerHour(1000)
-	bytes, err := redisBytes(t.Context(), rdb, limit, 1000, 3)
+	one := ration.PerHour(1000)
+	bytes, err := redisBytes(t.Context(), rdb, one, 1000, 3)
 	require.NoError(t, err)
 	keys, err := rdb.Keys(t.Context(), "*").Result()
 	require.NoError(t, err)
@@ -106,16 +108,16 @@ func TestMemoryBytesAreThoseOfTheEntries(t *testing.T) {
 
 // Where the quota is spent each booking is made where one becomes free.
 func TestSpentIsSpent(t *testing.T) {
-	store := new(ration.MemoryStore)
-	limit := ration.PerHour(100)
-	work, err := booker(t.Context(), store, limit, true)
+	kept := new(ration.MemoryStore)
+	one := ration.PerHour(100)
+	work, err := booker(t.Context(), kept, one, true)
 	require.NoError(t, err)
 	for range 50 {
 		require.NoError(t, work(t.Context()))
 	}
-	accounts, err := account(limit)
+	accounts, err := account(one)
 	require.NoError(t, err)
-	usage, err := store.Usage(t.Context(), ration.UsageRequest{Budget: budgetName, Accounts: accounts, Now: begin.Add(149 * 36 * time.Second)})
+	usage, err := kept.Usage(t.Context(), store.UsageRequest{Budget: budgetName, Accounts: accounts, Now: begin.Add(149 * 36 * time.Second)})
 	require.NoError(t, err)
 	require.Equal(t, 100, usage[0].Limits[0].Used)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/limit"
 )
 
 // A contestant is one row of the table.
@@ -16,11 +17,11 @@ type contestant struct {
 }
 
 func contestants(cfg config) []contestant {
-	limit := func(a ration.Algorithm, burst int) ration.Limit {
+	one := func(a ration.Algorithm, burst int) ration.Limit {
 		return ration.Limit{Max: cfg.max, Window: cfg.window, Algorithm: a, Burst: burst}
 	}
 	of := func(a ration.Algorithm, promised int, choose string) contestant {
-		return contestant{a.String(), limit(a, 0), promised, choose}
+		return contestant{a.String(), one(a, 0), promised, choose}
 	}
 	return []contestant{
 		of(ration.SlidingLog, 0, "any window counts, or nothing is documented"),
@@ -29,8 +30,8 @@ func contestants(cfg config) []contestant {
 		of(ration.FixedWindow, cfg.max, "a reset is told or documented"),
 		of(ration.SlidingWindow, cfg.max-1, "the window before is weighed"),
 		of(ration.SubWindows, 0, "any window counts, and memory is short"),
-		{"GCRA, Burst 1", limit(ration.GCRA, 1), 0, "a leaky bucket; an even load"},
-		{fmt.Sprintf("GCRA, Burst %d", cfg.burst), limit(ration.GCRA, cfg.burst), cfg.burst - 1, "a token bucket of Burst"},
+		{"GCRA, Burst 1", one(ration.GCRA, 1), 0, "a leaky bucket; an even load"},
+		{fmt.Sprintf("GCRA, Burst %d", cfg.burst), one(ration.GCRA, cfg.burst), cfg.burst - 1, "a token bucket of Burst"},
 	}
 }
 
@@ -61,7 +62,7 @@ func choose(all []contestant, list string) ([]contestant, error) {
 		}
 		if !found {
 			var names []string
-			for _, a := range ration.Algorithms() {
+			for _, a := range limit.Algorithms() {
 				names = append(names, contestant{limit: ration.Limit{Algorithm: a}}.name())
 			}
 			return nil, fmt.Errorf("-algorithms has %q: there are %s", name, strings.Join(names, ", "))

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
+	"github.com/ration-go/ration/store"
 )
 
 const (
@@ -22,14 +23,14 @@ const (
 // begin is at the edge of all windows that divide a day.
 var begin = time.UnixMicro(1_795_046_400_000_000)
 
-func account(limit ration.Limit) (*ration.Accounts, error) {
-	return ration.NewAccounts(ration.Account{ID: accountID, Limits: []ration.Limit{limit}})
+func account(limit ration.Limit) (*store.Accounts, error) {
+	return store.NewAccounts(ration.Account{ID: accountID, Limits: []ration.Limit{limit}})
 }
 
 // book books one unit, however long that must wait. The zero now is the store's.
-func book(ctx context.Context, store ration.Store, accounts *ration.Accounts, now time.Time) error {
-	booking, err := store.Book(ctx, ration.BookRequest{
-		ID: ration.NewBookingID(), Budget: budgetName, Accounts: accounts, Cost: 1, MaxWait: ration.Forever, Now: now,
+func book(ctx context.Context, kept ration.Store, accounts *store.Accounts, now time.Time) error {
+	booking, err := kept.Book(ctx, store.BookRequest{
+		ID: store.NewBookingID(), Budget: budgetName, Accounts: accounts, Cost: 1, MaxWait: store.Forever, Now: now,
 	})
 	if err == nil && !booking.Booked {
 		err = errors.New("the store booked nothing")
@@ -46,10 +47,10 @@ func redisBytes(ctx context.Context, rdb *redis.Client, limit ration.Limit, book
 	if err != nil {
 		return 0, err
 	}
-	store := &ration.RedisStore{Client: rdb, Timeout: time.Minute}
+	kept := &ration.RedisStore{Client: rdb, Timeout: time.Minute}
 	var next atomic.Int64
 	_, _, err = harness.Hammer(ctx, workers, harness.Until{Most: bookings}, func(ctx context.Context) error {
-		return book(ctx, store, accounts, begin.Add(unitOf(limit)*time.Duration(next.Add(1)-1)))
+		return book(ctx, kept, accounts, begin.Add(unitOf(limit)*time.Duration(next.Add(1)-1)))
 	})
 	if err != nil {
 		return 0, err
@@ -76,17 +77,17 @@ func unitOf(limit ration.Limit) time.Duration {
 // minute would be more than all else.
 func memoryBytes(ctx context.Context, limit ration.Limit, units int) (int64, error) {
 	const stores, atOnce = 16, 1000
-	spent := make([]ration.Spending, units)
+	spent := make([]store.Spending, units)
 	for i := range spent {
-		spent[i] = ration.Spending{Slot: begin.Add(unitOf(limit) * time.Duration(i)), Cost: 1}
+		spent[i] = store.Spending{Slot: begin.Add(unitOf(limit) * time.Duration(i)), Cost: 1}
 	}
 	before := heap()
 	var all [stores]*ration.MemoryStore
 	for i := range all {
 		all[i] = new(ration.MemoryStore)
 		for at := 0; at < units; at += atOnce {
-			err := all[i].Enter(ctx, ration.EnterRequest{
-				ID: ration.NewBookingID(), Budget: budgetName, Account: ration.Account{ID: accountID, Limits: []ration.Limit{limit}},
+			err := all[i].Record(ctx, store.RecordRequest{
+				ID: store.NewBookingID(), Budget: budgetName, Account: ration.Account{ID: accountID, Limits: []ration.Limit{limit}},
 				Spent: spent[at:min(at+atOnce, units)], Now: begin.Add(limit.Window - time.Microsecond),
 			})
 			if err != nil {
@@ -111,7 +112,7 @@ func heap() uint64 {
 
 // booker returns one booking: on an account that has room for all, or on one whose
 // quota is spent and which has room for one more as often as one is asked for.
-func booker(ctx context.Context, store ration.Store, limit ration.Limit, spent bool) (func(context.Context) error, error) {
+func booker(ctx context.Context, kept ration.Store, limit ration.Limit, spent bool) (func(context.Context) error, error) {
 	if !spent {
 		const plenty = 1_000_000_000
 		limit.Max = plenty
@@ -121,12 +122,12 @@ func booker(ctx context.Context, store ration.Store, limit ration.Limit, spent b
 		return nil, err
 	}
 	if !spent {
-		work := func(ctx context.Context) error { return book(ctx, store, accounts, time.Time{}) }
+		work := func(ctx context.Context) error { return book(ctx, kept, accounts, time.Time{}) }
 		return work, work(ctx) // connects, and loads the script
 	}
 	var units atomic.Int64
 	work := func(ctx context.Context) error {
-		return book(ctx, store, accounts, begin.Add(unitOf(limit)*time.Duration(units.Add(1)-1)))
+		return book(ctx, kept, accounts, begin.Add(unitOf(limit)*time.Duration(units.Add(1)-1)))
 	}
 	for range limit.Max {
 		if err := work(ctx); err != nil {

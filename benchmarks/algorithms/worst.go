@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 // An ask is bookings that are asked for at one instant.
@@ -95,14 +96,14 @@ func demands(limit ration.Limit, most, byChance int) []demand {
 }
 
 // meet books a demand in an empty store.
-func (d demand) meet(ctx context.Context, accounts *ration.Accounts) ([]grant, error) {
-	store := new(ration.MemoryStore)
+func (d demand) meet(ctx context.Context, accounts *store.Accounts) ([]grant, error) {
+	kept := new(ration.MemoryStore)
 	var grants []grant
 	for _, a := range d.asks {
 		for range a.bookings {
-			booking, err := store.Book(ctx, ration.BookRequest{
-				ID: ration.NewBookingID(), Budget: budgetName, Accounts: accounts, Cost: a.cost, Keep: a.keep,
-				MaxWait: ration.Forever, Now: begin.Add(a.at),
+			booking, err := kept.Book(ctx, store.BookRequest{
+				ID: store.NewBookingID(), Budget: budgetName, Accounts: accounts, Cost: a.cost, Reserve: a.keep,
+				MaxWait: store.Forever, Now: begin.Add(a.at),
 			})
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", d.name, err)

@@ -14,6 +14,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
+	"github.com/ration-go/ration/store"
 )
 
 // A site is where the budgets are: one server, or a Cluster.
@@ -175,7 +176,7 @@ func once(ctx context.Context, cfg config, of setting, spent bool) (sample, erro
 // A budget is one with its accounts.
 type budget struct {
 	name     string
-	accounts *ration.Accounts
+	accounts *store.Accounts
 }
 
 const (
@@ -205,7 +206,7 @@ func deal(accounts, budgets int, spent bool) ([]budget, error) {
 		if len(list) == 0 {
 			continue
 		}
-		of, err := ration.NewAccounts(list...)
+		of, err := store.NewAccounts(list...)
 		if err != nil {
 			return nil, err
 		}
@@ -215,31 +216,31 @@ func deal(accounts, budgets int, spent bool) ([]budget, error) {
 }
 
 // book books one unit, however long that must wait.
-func book(ctx context.Context, store ration.Store, in budget) error {
-	booking, err := store.Book(ctx, request(in, ration.Forever))
+func book(ctx context.Context, kept ration.Store, in budget) error {
+	booking, err := kept.Book(ctx, request(in, store.Forever))
 	if err == nil && !booking.Booked {
 		err = errors.New("a booking that may wait for ever was not made")
 	}
 	return err
 }
 
-func request(in budget, maxWait time.Duration) ration.BookRequest {
-	return ration.BookRequest{ID: ration.NewBookingID(), Budget: in.name, Accounts: in.accounts, Cost: 1, MaxWait: maxWait}
+func request(in budget, maxWait time.Duration) store.BookRequest {
+	return store.BookRequest{ID: store.NewBookingID(), Budget: in.name, Accounts: in.accounts, Cost: 1, MaxWait: maxWait}
 }
 
 // prepare books a few units on each account, so that all are known to Redis, and
 // proves that none is left where the quota is to be spent.
 func prepare(ctx context.Context, cfg config, s *site, budgets []budget, spent bool) error {
-	store := &ration.RedisStore{Client: s.client, Timeout: time.Minute}
+	kept := &ration.RedisStore{Client: s.client, Timeout: time.Minute}
 	for _, in := range budgets {
 		all := harness.Until{Most: few * in.accounts.Len()}
-		if _, _, err := harness.Hammer(ctx, cfg.workers, all, func(ctx context.Context) error { return book(ctx, store, in) }); err != nil {
+		if _, _, err := harness.Hammer(ctx, cfg.workers, all, func(ctx context.Context) error { return book(ctx, kept, in) }); err != nil {
 			return err
 		}
 		if !spent {
 			continue
 		}
-		booking, err := store.Book(ctx, request(in, 0))
+		booking, err := kept.Book(ctx, request(in, 0))
 		if err != nil {
 			return err
 		}

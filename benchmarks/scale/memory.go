@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 // window is the calls of the windows whose memory is measured: 5,000 an hour.
@@ -32,9 +33,9 @@ func measureMemory(ctx context.Context, cfg config, s *site, progress io.Writer)
 			return nil, err
 		}
 		limit := ration.PerHour(window).Using(log)
-		store := &ration.RedisStore{Client: s.client, Timeout: time.Minute}
+		kept := &ration.RedisStore{Client: s.client, Timeout: time.Minute}
 		// The script and the keys of the budget itself.
-		if err := fill(ctx, store, limit, "first"); err != nil {
+		if err := fill(ctx, kept, limit, "first"); err != nil {
 			return nil, err
 		}
 		before, err := allocated(ctx, s)
@@ -42,7 +43,7 @@ func measureMemory(ctx context.Context, cfg config, s *site, progress io.Writer)
 			return nil, err
 		}
 		for i := range cfg.tokens {
-			if err := fill(ctx, store, limit, fmt.Sprintf("token %d", i)); err != nil {
+			if err := fill(ctx, kept, limit, fmt.Sprintf("token %d", i)); err != nil {
 				return nil, err
 			}
 		}
@@ -57,26 +58,26 @@ func measureMemory(ctx context.Context, cfg config, s *site, progress io.Writer)
 
 // fill enters a window of calls, each an entry of its own, evenly over the last 50
 // minutes, and proves that they are there.
-func fill(ctx context.Context, store ration.Store, limit ration.Limit, secret string) error {
+func fill(ctx context.Context, kept ration.Store, limit ration.Limit, secret string) error {
 	const batch = 250
 	token := ration.NewToken(secret)
 	of := ration.Account{ID: token.AccountID(), Limits: []ration.Limit{limit}}
 	at := time.Now().Add(-51 * time.Minute)
 	for from := 0; from < window; from += batch {
-		r := ration.EnterRequest{ID: ration.NewBookingID(), Budget: "memory", Account: of}
+		r := store.RecordRequest{ID: store.NewBookingID(), Budget: "memory", Account: of}
 		for i := range batch {
 			slot := at.Add(time.Duration(from+i) * 50 * time.Minute / window).Truncate(time.Microsecond)
-			r.Spent = append(r.Spent, ration.Spending{Slot: slot, Cost: 1})
+			r.Spent = append(r.Spent, store.Spending{Slot: slot, Cost: 1})
 		}
-		if err := store.Enter(ctx, r); err != nil {
+		if err := kept.Record(ctx, r); err != nil {
 			return err
 		}
 	}
-	accounts, err := ration.NewAccounts(of)
+	accounts, err := store.NewAccounts(of)
 	if err != nil {
 		return err
 	}
-	usage, err := store.Usage(ctx, ration.UsageRequest{Budget: "memory", Accounts: accounts})
+	usage, err := kept.Usage(ctx, store.UsageRequest{Budget: "memory", Accounts: accounts})
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func TestABudgetMovesToAnotherNode(t *testing.T) {
 	var lost atomic.Int64
 	budget := &ration.Budget{
 		Name: name, Limits: []ration.Limit{ration.PerHour(100_000)}, Store: &ration.RedisStore{Client: s.client},
-		Noticed: func(n ration.Notice) {
+		OnEvent: func(n ration.Event) {
 			if n.Kind == ration.LogLost {
 				lost.Add(1)
 			}

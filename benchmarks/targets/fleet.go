@@ -70,13 +70,13 @@ func crawlInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
 	client := &http.Client{Transport: &ration.Transport{
 		Base: base,
 		Pool: pool,
-		Granted: func(_ *http.Request, g ration.Grant) {
+		OnGrant: func(_ *http.Request, g ration.Grant) {
 			late := time.Since(g.Slot)
 			mu.Lock()
 			c.Slots, c.Came, c.Late = append(c.Slots, g.Slot), append(c.Came, g.Late == 0), append(c.Late, late)
 			mu.Unlock()
 		},
-		Refused: func(*http.Response, ration.Grant) {
+		OnRefusal: func(*http.Response, ration.Grant) {
 			mu.Lock()
 			c.Refused++
 			mu.Unlock()

@@ -7,8 +7,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
+	"github.com/ration-go/ration/store"
 )
 
 // What follows does the least that a limiter must do. If that takes more than a target
@@ -101,7 +101,7 @@ func (b *bench) combined(name string, do func(ctx context.Context, calls int64) 
 
 // bookLeast enters some calls as one in a log that all share, and returns their slot.
 func (b *bench) bookLeast(ctx context.Context, calls int64) (int64, error) {
-	return leastScript.Run(ctx, b.rdb, []string{"least"}, fmt.Sprintf("%s:%d", ration.NewBookingID(), calls)).Int64()
+	return leastScript.Run(ctx, b.rdb, []string{"least"}, fmt.Sprintf("%s:%d", store.NewBookingID(), calls)).Int64()
 }
 
 // A combiner carries calls out together, as fast as can be on this machine through

@@ -7,6 +7,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
+	"github.com/ration-go/ration/store"
 )
 
 // loneCaller is row 3.
@@ -14,7 +15,7 @@ func loneCaller(ctx context.Context, b *bench) ([]check, error) {
 	const ping, free, spent, nothing, little, left = "PING", "ration,free", "ration,spent", "EVALSHA-of-nothing", "EVALSHA-of-the-least", "EVALSHA-of-the-least,leaveable"
 	least := func(log string) peers.Work {
 		return func(ctx context.Context) error {
-			return leastScript.Run(ctx, b.rdb, []string{log}, ration.NewBookingID().String()).Err()
+			return leastScript.Run(ctx, b.rdb, []string{log}, store.NewBookingID().String()).Err()
 		}
 	}
 	ready := func(work peers.Work) func(context.Context) (peers.Work, error) {
@@ -65,12 +66,12 @@ func loneCallerInLargeLog(ctx context.Context, b *bench) ([]check, error) {
 			if err := fillLog(ctx, logs.rdb, logs.store, of, small, per); err != nil {
 				return nil, err
 			}
-			return peers.Book(logs.store, of.ID, of.Limits[0], ration.Forever), nil
+			return peers.Book(logs.store, of.ID, of.Limits[0], store.Forever), nil
 		}
 	}
 	work := func(of ration.Account) func(context.Context) (peers.Work, error) {
 		return func(context.Context) (peers.Work, error) {
-			return peers.Book(logs.store, of.ID, of.Limits[0], ration.Forever), nil
+			return peers.Book(logs.store, of.ID, of.Limits[0], store.Forever), nil
 		}
 	}
 	one, some := func(int) int { return 1 }, func(i int) int { return 1 + i%3 }
@@ -154,11 +155,11 @@ func memory(ctx context.Context, b *bench) ([]check, error) {
 			if err := b.rdb.FlushAll(ctx).Err(); err != nil {
 				return nil, err
 			}
-			list, store, err := b.store([]ration.Account{of})
+			list, kept, err := b.store([]ration.Account{of})
 			if err != nil {
 				return nil, err
 			}
-			done, _, err := harness.Hammer(ctx, m.goroutines, harness.Until{Most: b.before}, peers.BookOn(store, list, 1, 0))
+			done, _, err := harness.Hammer(ctx, m.goroutines, harness.Until{Most: b.before}, peers.BookOn(kept, list, 1, 0))
 			if err != nil {
 				return nil, err
 			}
@@ -170,7 +171,7 @@ func memory(ctx context.Context, b *bench) ([]check, error) {
 			if err != nil {
 				return nil, err
 			}
-			usage, err := store.Usage(ctx, ration.UsageRequest{Budget: peers.Budget, Accounts: list})
+			usage, err := kept.Usage(ctx, store.UsageRequest{Budget: peers.Budget, Accounts: list})
 			if err != nil {
 				return nil, err
 			}

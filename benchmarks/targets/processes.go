@@ -8,6 +8,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
+	"github.com/ration-go/ration/store"
 )
 
 const processes = 4
@@ -44,7 +45,7 @@ func contendersOfProcesses(b *bench) []contenderOfProcesses {
 	}
 	return []contenderOfProcesses{
 		{b.free("ration,free", 1, account(hot, ration.PerHour(peers.Plenty))), booking(peers.Plenty, 0)},
-		{b.spent("ration,spent", 1, account(hot, ration.PerHour(b.before))), booking(b.before, ration.Forever)},
+		{b.spent("ration,spent", 1, account(hot, ration.PerHour(b.before))), booking(b.before, store.Forever)},
 		{b.of("redis_rate", 0), peer("redis_rate")},
 		{b.of("INCR", 0), peer("INCR")},
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
+	"github.com/ration-go/ration/store"
 )
 
 // hot is the key that everybody works on.
@@ -39,11 +40,11 @@ func (b *bench) of(name string, calls int) racer {
 // free is a booking with quota left.
 func (b *bench) free(name string, cost int, accounts ...ration.Account) racer {
 	return racer{name: name, ready: func(ctx context.Context) (peers.Work, error) {
-		list, store, err := b.store(accounts)
+		list, kept, err := b.store(accounts)
 		if err != nil {
 			return nil, err
 		}
-		work := peers.BookOn(store, list, cost, 0)
+		work := peers.BookOn(kept, list, cost, 0)
 		return work, times(ctx, work, b.before)
 	}}
 }
@@ -51,15 +52,15 @@ func (b *bench) free(name string, cost int, accounts ...ration.Account) racer {
 // spent is a booking with the quota spent: it is made ahead.
 func (b *bench) spent(name string, cost int, accounts ...ration.Account) racer {
 	return racer{name: name, ready: func(ctx context.Context) (peers.Work, error) {
-		list, store, err := b.store(accounts)
+		list, kept, err := b.store(accounts)
 		if err != nil {
 			return nil, err
 		}
-		work := peers.BookOn(store, list, cost, ration.Forever)
+		work := peers.BookOn(kept, list, cost, store.Forever)
 		if err := times(ctx, work, b.before); err != nil {
 			return nil, err
 		}
-		if err := peers.BookOn(store, list, cost, 0)(ctx); !errors.Is(err, peers.ErrRefused) {
+		if err := peers.BookOn(kept, list, cost, 0)(ctx); !errors.Is(err, peers.ErrRefused) {
 			return nil, fmt.Errorf("the quota is not spent: %w", err)
 		}
 		return work, nil
@@ -67,8 +68,8 @@ func (b *bench) spent(name string, cost int, accounts ...ration.Account) racer {
 }
 
 // store returns a new store in the Redis that rows empty, and the list of accounts.
-func (b *bench) store(accounts []ration.Account) (*ration.Accounts, ration.Store, error) {
-	list, err := ration.NewAccounts(accounts...)
+func (b *bench) store(accounts []ration.Account) (*store.Accounts, ration.Store, error) {
+	list, err := store.NewAccounts(accounts...)
 	return list, &ration.RedisStore{Client: b.rdb}, err
 }
 
@@ -116,8 +117,8 @@ func (b *bench) largeLog(ctx context.Context) (*largeLogs, ration.Account, error
 // minutes, of which the last is a booking: who asks about an account has most often
 // booked on it. cost tells the units of the i-th; nil: one each. It proves that they
 // stand in the log.
-func fillLog(ctx context.Context, rdb *redis.Client, store ration.Store, of ration.Account, calls int, cost func(int) int) error {
-	accounts, err := ration.NewAccounts(of)
+func fillLog(ctx context.Context, rdb *redis.Client, kept ration.Store, of ration.Account, calls int, cost func(int) int) error {
+	accounts, err := store.NewAccounts(of)
 	if err != nil {
 		return err
 	}
@@ -125,9 +126,9 @@ func fillLog(ctx context.Context, rdb *redis.Client, store ration.Store, of rati
 	units, step := 0, 50*time.Minute/time.Duration(calls)
 	at := time.Now().Add(-51 * time.Minute).Truncate(time.Microsecond)
 	for from := 0; from < calls-1; from += batch {
-		r := ration.EnterRequest{ID: ration.NewBookingID(), Budget: peers.Budget, Account: of}
+		r := store.RecordRequest{ID: store.NewBookingID(), Budget: peers.Budget, Account: of}
 		for i := from; i < min(from+batch, calls-1); i++ {
-			s := ration.Spending{Slot: at, Cost: 1}
+			s := store.Spending{Slot: at, Cost: 1}
 			if cost != nil {
 				s.Cost = cost(i)
 			}
@@ -135,19 +136,19 @@ func fillLog(ctx context.Context, rdb *redis.Client, store ration.Store, of rati
 			at = at.Add(max(step, time.Microsecond))
 			r.Spent = append(r.Spent, s)
 		}
-		if err := store.Enter(ctx, r); err != nil {
+		if err := kept.Record(ctx, r); err != nil {
 			return fmt.Errorf("fill the log: %w", err)
 		}
 	}
-	last := ration.BookRequest{ID: ration.NewBookingID(), Budget: peers.Budget, Accounts: accounts, Cost: 1}
+	last := store.BookRequest{ID: store.NewBookingID(), Budget: peers.Budget, Accounts: accounts, Cost: 1}
 	if cost != nil {
 		last.Cost = cost(calls - 1)
 	}
 	units += last.Cost
-	if booking, err := store.Book(ctx, last); err != nil || !booking.Booked {
+	if booking, err := kept.Book(ctx, last); err != nil || !booking.Booked {
 		return fmt.Errorf("fill the log: its last booking: booked %t: %w", booking.Booked, err)
 	}
-	all, err := store.Usage(ctx, ration.UsageRequest{Budget: peers.Budget, Accounts: accounts})
+	all, err := kept.Usage(ctx, store.UsageRequest{Budget: peers.Budget, Accounts: accounts})
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
+	"github.com/ration-go/ration/store"
 )
 
 // slowest is what no command may be slower than.
@@ -194,26 +195,26 @@ func (h *history) chapters() []chapter {
 }
 
 // A change changes a request.
-type change func(i int, r *ration.BookRequest)
+type change func(i int, r *store.BookRequest)
 
-func revision(n int) change { return func(_ int, r *ration.BookRequest) { r.Revision = n } }
+func revision(n int) change { return func(_ int, r *store.BookRequest) { r.Revision = n } }
 
 // book books so often, from 64 goroutines.
 func (h *history) book(ctx context.Context, of ration.Account, calls, cost int, with change) error {
-	list, err := ration.NewAccounts(of)
+	list, err := store.NewAccounts(of)
 	if err != nil {
 		return err
 	}
 	return h.bookOn(ctx, list, calls, cost, with, nil)
 }
 
-func (h *history) bookOn(ctx context.Context, list *ration.Accounts, calls, cost int, with change, then func(ration.Booking) error) error {
+func (h *history) bookOn(ctx context.Context, list *store.Accounts, calls, cost int, with change, then func(store.Booking) error) error {
 	number := make(chan int, calls)
 	for i := range calls {
 		number <- i
 	}
 	return h.times(ctx, func(ctx context.Context) error {
-		r := ration.BookRequest{ID: ration.NewBookingID(), Budget: peers.Budget, Accounts: list, Cost: cost, MaxWait: ration.Forever}
+		r := store.BookRequest{ID: store.NewBookingID(), Budget: peers.Budget, Accounts: list, Cost: cost, MaxWait: store.Forever}
 		if with != nil {
 			with(<-number, &r)
 		}
@@ -246,15 +247,15 @@ func (h *history) times(ctx context.Context, work peers.Work, calls int) error {
 
 // ask asks all that changes nothing.
 func (h *history) ask(ctx context.Context, of ...ration.Account) error {
-	list, err := ration.NewAccounts(of...)
+	list, err := store.NewAccounts(of...)
 	if err != nil {
 		return err
 	}
 	return h.times(ctx, func(ctx context.Context) error {
-		if _, err := h.store.Usage(ctx, ration.UsageRequest{Budget: peers.Budget, Accounts: list}); err != nil {
+		if _, err := h.store.Usage(ctx, store.UsageRequest{Budget: peers.Budget, Accounts: list}); err != nil {
 			return err
 		}
-		_, err := h.store.Status(ctx, ration.StatusRequest{Budget: peers.Budget})
+		_, err := h.store.Status(ctx, store.StatusRequest{Budget: peers.Budget})
 		return err
 	}, h.so(200))
 }
@@ -262,33 +263,33 @@ func (h *history) ask(ctx context.Context, of ...ration.Account) error {
 // handBack books so often and hands two thirds back, in no order, so that holes are
 // left between bookings.
 func (h *history) handBack(ctx context.Context, of ration.Account, calls int) error {
-	list, err := ration.NewAccounts(of)
+	list, err := store.NewAccounts(of)
 	if err != nil {
 		return err
 	}
-	made := make(chan ration.Booking, 3*calls/2)
-	if err := h.bookOn(ctx, list, cap(made), 1, nil, func(b ration.Booking) error { made <- b; return nil }); err != nil {
+	made := make(chan store.Booking, 3*calls/2)
+	if err := h.bookOn(ctx, list, cap(made), 1, nil, func(b store.Booking) error { made <- b; return nil }); err != nil {
 		return err
 	}
 	close(made)
-	var all []ration.Booking
+	var all []store.Booking
 	for b := range made {
 		all = append(all, b)
 	}
 	rand.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	back := make(chan ration.Booking, calls)
+	back := make(chan store.Booking, calls)
 	for _, b := range all[:min(calls, len(all))] {
 		back <- b
 	}
 	return h.times(ctx, func(ctx context.Context) error {
-		return h.store.Cancel(ctx, ration.CancelRequest{Booking: <-back, Accounts: list})
+		return h.store.Cancel(ctx, store.CancelRequest{Booking: <-back, Accounts: list})
 	}, len(back))
 }
 
 // overtake has some wait who keep half of the limit back, and others go before them.
 func (h *history) overtake(ctx context.Context, of ration.Account) error {
 	for _, keep := range []int{500, 0, 900, 250, 0} {
-		if err := h.book(ctx, of, h.so(500), 1, func(_ int, r *ration.BookRequest) { r.Keep = keep }); err != nil {
+		if err := h.book(ctx, of, h.so(500), 1, func(_ int, r *store.BookRequest) { r.Reserve = keep }); err != nil {
 			return err
 		}
 	}
@@ -299,7 +300,7 @@ func (h *history) overtake(ctx context.Context, of ration.Account) error {
 // a lane.
 func (h *history) lanes(ctx context.Context) error {
 	of := scoped()
-	return h.book(ctx, of, h.so(2000), 1, func(i int, r *ration.BookRequest) {
+	return h.book(ctx, of, h.so(2000), 1, func(i int, r *store.BookRequest) {
 		for bit, limit := range of.Limits[1:] {
 			if i>>bit&1 == 1 {
 				r.Scopes = append(r.Scopes, limit.Scope)
@@ -342,7 +343,7 @@ func (h *history) pool(ctx context.Context) error {
 		// Some have other limits than the others.
 		all = append(all, account(fmt.Sprintf("token-%d", i), ration.PerHour(5+i%7)))
 	}
-	list, err := ration.NewAccounts(all...)
+	list, err := store.NewAccounts(all...)
 	if err != nil {
 		return err
 	}
@@ -354,7 +355,7 @@ func (h *history) pool(ctx context.Context) error {
 
 func (h *history) pauses(ctx context.Context) error {
 	for i := range 1000 {
-		r := ration.PauseRequest{Budget: peers.Budget, Account: fmt.Sprintf("token-%d", i), For: time.Hour}
+		r := store.PauseRequest{Budget: peers.Budget, Account: fmt.Sprintf("token-%d", i), For: time.Hour}
 		if _, err := h.store.Pause(ctx, r); err != nil {
 			return err
 		}
@@ -373,7 +374,7 @@ func (h *history) lose(ctx context.Context) error {
 		return err
 	}
 	last := time.Now()
-	if err := h.book(ctx, of, 100, 1, func(_ int, r *ration.BookRequest) { r.Last = last }); err != nil {
+	if err := h.book(ctx, of, 100, 1, func(_ int, r *store.BookRequest) { r.Last = last }); err != nil {
 		return err
 	}
 	return h.fill(ctx, of, calls)
@@ -383,11 +384,11 @@ func (h *history) lose(ctx context.Context) error {
 func (h *history) fill(ctx context.Context, of ration.Account, calls int) error {
 	at := time.Now().Add(-50 * time.Minute)
 	for from := 0; from < calls; from += 1000 {
-		r := ration.EnterRequest{ID: ration.NewBookingID(), Budget: peers.Budget, Account: of}
+		r := store.RecordRequest{ID: store.NewBookingID(), Budget: peers.Budget, Account: of}
 		for i := from; i < min(from+1000, calls); i++ {
-			r.Spent = append(r.Spent, ration.Spending{Slot: at.Add(time.Duration(i) * 50 * time.Minute / time.Duration(calls)), Cost: 1})
+			r.Spent = append(r.Spent, store.Spending{Slot: at.Add(time.Duration(i) * 50 * time.Minute / time.Duration(calls)), Cost: 1})
 		}
-		if err := h.store.Enter(ctx, r); err != nil {
+		if err := h.store.Record(ctx, r); err != nil {
 			return err
 		}
 	}
@@ -398,7 +399,7 @@ func (h *history) fill(ctx context.Context, of ration.Account, calls int) error 
 func (h *history) later(ctx context.Context, passed time.Duration, accounts ...ration.Account) error {
 	now := time.Now().Add(passed)
 	for _, of := range accounts {
-		if err := h.book(ctx, of, h.so(5000), 1, func(_ int, r *ration.BookRequest) { r.Now, r.Revision = now, 3 }); err != nil {
+		if err := h.book(ctx, of, h.so(5000), 1, func(_ int, r *store.BookRequest) { r.Now, r.Revision = now, 3 }); err != nil {
 			return err
 		}
 	}

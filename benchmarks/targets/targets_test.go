@@ -23,6 +23,7 @@ import (
 	"github.com/ration-go/ration/benchmarks/internal/peers"
 	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/store"
 )
 
 // The command starts itself again: here that is the test.
@@ -153,11 +154,11 @@ func TestContendersAreReadyAsTheirRowsSay(t *testing.T) {
 		require.NoError(t, b.rdb.FlushAll(t.Context()).Err())
 		work, err := b.spent("spent", 1, of...).ready(t.Context())
 		require.NoError(t, err)
-		list, store, err := b.store(of)
+		list, kept, err := b.store(of)
 		require.NoError(t, err)
-		require.ErrorIs(t, peers.BookOn(store, list, 1, 0)(t.Context()), peers.ErrRefused)
+		require.ErrorIs(t, peers.BookOn(kept, list, 1, 0)(t.Context()), peers.ErrRefused)
 		require.NoError(t, work(t.Context()), "it is booked ahead")
-		require.Equal(t, b.before+1, used(t, store, list))
+		require.Equal(t, b.before+1, used(t, kept, list))
 	}
 	more := account("more", ration.PerHour(b.before+1))
 	_, err := b.spent("spent", 1, more).ready(t.Context())
@@ -168,8 +169,8 @@ func TestContendersAreReadyAsTheirRowsSay(t *testing.T) {
 	require.NoError(t, work(t.Context()), "it does not wait")
 }
 
-func used(t *testing.T, store ration.Store, list *ration.Accounts) (units int) {
-	all, err := store.Usage(t.Context(), ration.UsageRequest{Budget: peers.Budget, Accounts: list})
+func used(t *testing.T, kept ration.Store, list *store.Accounts) (units int) {
+	all, err := kept.Usage(t.Context(), store.UsageRequest{Budget: peers.Budget, Accounts: list})
 	require.NoError(t, err)
 	for _, u := range all {
 		units += u.Limits[0].Used
@@ -299,10 +300,10 @@ func TestWhatIsSeenMoreOftenIsToldFromChance(t *testing.T) {
 
 func TestFillLogProvesWhatItFilled(t *testing.T) {
 	b := small(t)
-	store := &ration.RedisStore{Client: b.rdb}
+	kept := &ration.RedisStore{Client: b.rdb}
 	of := account("filled", ration.PerHour(5000))
-	require.NoError(t, fillLog(t.Context(), b.rdb, store, of, 2500, nil))
-	require.ErrorContains(t, fillLog(t.Context(), b.rdb, store, of, 100, nil), "2600 units of 100")
+	require.NoError(t, fillLog(t.Context(), b.rdb, kept, of, 2500, nil))
+	require.ErrorContains(t, fillLog(t.Context(), b.rdb, kept, of, 100, nil), "2600 units of 100")
 }
 
 func TestNumbers(t *testing.T) {

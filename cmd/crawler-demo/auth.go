@@ -6,7 +6,8 @@ import (
 	"net/url"
 	"strings"
 
-	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 // An auth is how a token is attached.
@@ -28,18 +29,18 @@ func parseAuth(s string) (auth, error) {
 	return auth{}, errors.New("is wrong: write bearer, query:NAME or header:NAME")
 }
 
-func (a auth) attach() ration.Attach {
+func (a auth) attach() provider.Attach {
 	switch a.Kind {
 	case "provider":
-		if p, err := ration.ProviderNamed(a.Name); err == nil && p.Attach != nil {
+		if p, err := presets.Named(a.Name); err == nil && p.Attach != nil {
 			return p.Attach
 		}
 	case "query":
-		return ration.QueryNamed(a.Name)
+		return provider.QueryNamed(a.Name)
 	case "header":
-		return ration.HeaderNamed(a.Name)
+		return provider.HeaderNamed(a.Name)
 	}
-	return ration.Bearer
+	return provider.Bearer
 }
 
 // param is the query parameter that holds the secret; "" if none does.

@@ -12,6 +12,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/limit"
 )
 
 // pairings has a limit of each algorithm, and of each of its shapes.
@@ -37,18 +38,18 @@ func pairingDemo() *app {
 }
 
 // requireNotRefused runs a demo whose provider counts as the limiter does.
-func requireNotRefused(t *testing.T, limit string, more ...string) {
+func requireNotRefused(t *testing.T, one string, more ...string) {
 	t.Helper()
-	status, stdout, stderr := run(t, pairingDemo(), append([]string{"-limit", limit, "-workers", "16", "-json"}, more...)...)
+	status, stdout, stderr := run(t, pairingDemo(), append([]string{"-limit", one, "-workers", "16", "-json"}, more...)...)
 	s := parseSummary(t, stdout)
-	t.Logf("%s: %s, in %.1f s", limit, s.Verdict, s.Elapsed)
+	t.Logf("%s: %s, in %.1f s", one, s.Verdict, s.Elapsed)
 	require.NotEqual(t, exitBadInput, status, stderr)
 	require.Zero(t, s.Judge.Refused, "the provider refused: %s", s.Verdict)
 	require.Equal(t, s.Requests, s.Judge.Accepted)
 	require.Zero(t, s.Failed+s.Left+s.Refused)
 	require.Positive(t, s.OK)
 	require.LessOrEqual(t, s.QuotaUsed, 1.0, "more than the provider can have let in")
-	l, err := ration.ParseLimit(limit)
+	l, err := ration.ParseLimit(one)
 	require.NoError(t, err)
 	require.Equal(t, []string{l.String()}, s.Limits)
 }
@@ -67,27 +68,27 @@ func TestEveryAlgorithmPairingIsNotRefused(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			more := store(t)
 			atATime := make(chan struct{}, 3)
-			for _, limit := range pairings {
-				t.Run(strings.ReplaceAll(limit, "/", " in "), func(t *testing.T) {
+			for _, one := range pairings {
+				t.Run(strings.ReplaceAll(one, "/", " in "), func(t *testing.T) {
 					t.Parallel()
 					atATime <- struct{}{}
 					defer func() { <-atATime }()
-					requireNotRefused(t, limit, more...)
+					requireNotRefused(t, one, more...)
 				})
 			}
 		})
 	}
 	covered := make(map[ration.Algorithm]bool)
-	for _, limit := range pairings {
-		l, err := ration.ParseLimit(limit)
+	for _, one := range pairings {
+		l, err := ration.ParseLimit(one)
 		require.NoError(t, err)
 		covered[l.Algorithm] = true
 	}
-	require.Len(t, covered, len(ration.Algorithms()), "a pairing of each")
+	require.Len(t, covered, len(limit.Algorithms()), "a pairing of each")
 }
 
 func TestProviderCountsByTheLimit(t *testing.T) {
-	for limit, want := range map[string]*simulated.Provider{
+	for one, want := range map[string]*simulated.Provider{
 		"9/3s:packed-log":                {Limit: 9, Window: 3 * time.Second, Count: simulated.CountLog},
 		"9/3s:fixed-window":              {Limit: 9, Window: 3 * time.Second, Count: simulated.CountFixedWindow, Zone: time.UTC},
 		"9/3s:fixed-window,first-use":    {Limit: 9, Window: 3 * time.Second, Count: simulated.CountFirstUse, Zone: time.UTC},
@@ -97,13 +98,13 @@ func TestProviderCountsByTheLimit(t *testing.T) {
 		"9/3s:gcra":                      {Limit: 9, Window: 3 * time.Second, Count: simulated.CountGCRA},
 		"9/3s:gcra,burst=4":              {Limit: 9, Window: 3 * time.Second, Count: simulated.CountGCRA, Burst: 4},
 	} {
-		l, err := ration.ParseLimit(limit)
+		l, err := ration.ParseLimit(one)
 		require.NoError(t, err)
 		var got simulated.Provider
 		countAs(&got, l)
 		// Not the whole: it has a lock.
 		require.Equal(t, fmt.Sprint(want.Limit, want.Window, want.Count, want.Burst, want.Resolution, want.Zone),
-			fmt.Sprint(got.Limit, got.Window, got.Count, got.Burst, got.Resolution, got.Zone), limit)
+			fmt.Sprint(got.Limit, got.Window, got.Count, got.Burst, got.Resolution, got.Zone), one)
 	}
 }
 
@@ -179,8 +180,8 @@ func TestIntroSaysHowTheProviderCounts(t *testing.T) {
 
 // The plot is of calls in any window, which may be more than the limit.
 func TestSummaryClaimsNoLimitOnAnyWindowThatThereIsNot(t *testing.T) {
-	for limit, claims := range map[string]bool{"3/1s": true, "3/1s:stream-log": true, "3/1s:fixed-window": false, "3/1s:gcra,burst=2": false} {
-		l, err := ration.ParseLimit(limit)
+	for one, claims := range map[string]bool{"3/1s": true, "3/1s:stream-log": true, "3/1s:fixed-window": false, "3/1s:gcra,burst=2": false} {
+		l, err := ration.ParseLimit(one)
 		require.NoError(t, err)
 		p := plan{options: options{limits: []ration.Limit{l}, workers: 1, processes: 1}, secrets: []string{"a-secret"}}
 		c := newCrawl(new(app), p, new(journal))
@@ -192,30 +193,30 @@ func TestSummaryClaimsNoLimitOnAnyWindowThatThereIsNot(t *testing.T) {
 		require.NoError(t, chart.WriteSVG(&svg))
 		for _, claim := range []string{"where 3 are allowed", "; 3 are allowed"} {
 			if claims {
-				require.Contains(t, text, claim, limit)
+				require.Contains(t, text, claim, one)
 			} else {
-				require.NotContains(t, text, claim, limit)
+				require.NotContains(t, text, claim, one)
 			}
 		}
 		if claims {
 			require.Contains(t, svg.String(), "Calls in any 1s against the limit of 3")
 			continue
 		}
-		require.Contains(t, text, "the limit is "+limit)
-		require.Contains(t, svg.String(), "Calls in any 1s; the limit is "+limit)
+		require.Contains(t, text, "the limit is "+one)
+		require.Contains(t, svg.String(), "Calls in any 1s; the limit is "+one)
 	}
 }
 
 func TestPastReachesBackAsLongAsACallCounts(t *testing.T) {
-	for limit, want := range map[string]time.Duration{
+	for one, want := range map[string]time.Duration{
 		"5/1h":                               time.Hour,
 		"5/1h:packed-log":                    time.Hour,
 		"5/1h:sliding-window":                2 * time.Hour,  // to the end of the window after it
 		"5/24h:fixed-window,zone=Asia/Tokyo": 48 * time.Hour, // 25 where clocks are set
 	} {
-		l, err := ration.ParseLimit(limit)
+		l, err := ration.ParseLimit(one)
 		require.NoError(t, err)
 		p := plan{options: options{limits: []ration.Limit{l, ration.PerSecond(1)}}}
-		require.Equal(t, want, p.longestCount(), limit)
+		require.Equal(t, want, p.longestCount(), one)
 	}
 }

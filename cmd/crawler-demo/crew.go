@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 // crewArg is the only argument of a process that is one of a fleet.
@@ -102,7 +103,7 @@ func newCrew(s *setup) (*crew, error) {
 	}
 	var preset *ration.Provider
 	if s.Preset != "" {
-		if preset, err = ration.ProviderNamed(s.Preset); err != nil {
+		if preset, err = presets.Named(s.Preset); err != nil {
 			return nil, err
 		}
 	}
@@ -129,8 +130,8 @@ func newCrew(s *setup) (*crew, error) {
 			Attach:         s.Auth.attach(),
 			Provider:       preset,
 			AttemptTimeout: callTimeout,
-			Granted:        granted,
-			Refused:        refused,
+			OnGrant:        granted,
+			OnRefusal:      refused,
 		},
 		CheckRedirect: redirected,
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 // An errand is a job under way. Its fields but sent are its worker's own: the
@@ -136,7 +137,7 @@ func (c *crew) get(ctx context.Context, e *errand, target string, r *result) err
 // failure says why an answer is not to be kept, if so.
 func failure(resp *http.Response) (why string, fails bool) {
 	f, _ := ration.FeedbackOf(resp)
-	if definitive(resp.StatusCode) && !f.Refused && !f.DeadToken && !f.Retryable && f.Reason != ration.ReasonPartial {
+	if definitive(resp.StatusCode) && !f.Refused && !f.DeadToken && !f.Retryable && f.Reason != provider.ReasonPartial {
 		return "", false
 	}
 	why = fmt.Sprintf("the provider answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))

@@ -25,16 +25,16 @@ type heard struct {
 }
 
 // noticed is the budget's hook.
-func (c *crew) noticed(n ration.Notice) {
+func (c *crew) noticed(n ration.Event) {
 	one := news{Token: n.Account}
 	switch n.Kind {
-	case ration.TokenSetAside:
+	case ration.TokenQuarantined:
 		one.Token, one.Aside = n.Token, n.Reason
-	case ration.LimitLearnt:
+	case ration.LimitLearned:
 		for _, l := range n.Theirs {
 			one.Limits = append(one.Limits, l.String())
 		}
-	case ration.SpentByOthers:
+	case ration.ExternalUsage:
 		one.Others = n.Count
 	default:
 		return

@@ -10,15 +10,16 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/provider"
 )
 
 // newGitHub is a site that speaks as GitHub does.
-func newGitHub(t *testing.T, provider *simulated.Provider) *site {
+func newGitHub(t *testing.T, api *simulated.Provider) *site {
 	t.Helper()
 	dialect, err := simulated.DialectNamed("github")
 	require.NoError(t, err)
-	provider.Dialect, provider.Users, provider.PagesPerUser = dialect, 4, 5
-	return newSite(t, provider)
+	api.Dialect, api.Users, api.PagesPerUser = dialect, 4, 5
+	return newSite(t, api)
 }
 
 func TestDeadTokenIsSetAsideAndNamed(t *testing.T) {
@@ -28,7 +29,7 @@ func TestDeadTokenIsSetAsideAndNamed(t *testing.T) {
 	status, stdout, stderr := run(t, new(app), s.args("-provider", "github", "-json")...)
 	require.Zero(t, status, stderr)
 	got := parseSummary(t, stdout)
-	require.Equal(t, heard{Aside: []news{{Token: dead, Aside: ration.ReasonDeadToken}}}, got.Heard)
+	require.Equal(t, heard{Aside: []news{{Token: dead, Aside: provider.ReasonDeadToken}}}, got.Heard)
 	require.Equal(t, []int{20, 0, 0}, []int{got.OK, got.Refused, got.Failed})
 	require.Contains(t, stderr, "crawler-demo: token "+dead+" is set aside: dead_token\n")
 	require.Contains(t, stderr, "\nset aside   "+short(dead)+": dead_token\n")
@@ -101,16 +102,16 @@ func TestRefusalWithAnyStatusIsNotKept(t *testing.T) {
 	require.Equal(t, exitNotDone, status)
 	require.Equal(t, []int{0, 1, 1}, []int{s.OK, s.Refused, s.Failed})
 	require.Contains(t, stderr, base+"/bill: the provider answered 402 Payment Required (billing)\n")
-	require.Equal(t, ration.ReasonBilling, s.Heard.Aside[0].Aside)
+	require.Equal(t, provider.ReasonBilling, s.Heard.Aside[0].Aside)
 }
 
 func TestNewsAreToldOnceAndKept(t *testing.T) {
 	c, all := new(crew), new(tally)
-	c.noticed(ration.Notice{Kind: ration.StoreDown})
+	c.noticed(ration.Event{Kind: ration.StoreDown})
 	require.Empty(t, c.heard())
-	c.noticed(ration.Notice{Kind: ration.SpentByOthers, Account: "a", Count: 7})
-	c.noticed(ration.Notice{Kind: ration.SpentByOthers, Account: "b", Count: 5})
-	c.noticed(ration.Notice{Kind: ration.LimitLearnt, Account: "a", Theirs: []ration.Limit{ration.PerHour(5), ration.PerDay(7)}})
+	c.noticed(ration.Event{Kind: ration.ExternalUsage, Account: "a", Count: 7})
+	c.noticed(ration.Event{Kind: ration.ExternalUsage, Account: "b", Count: 5})
+	c.noticed(ration.Event{Kind: ration.LimitLearned, Account: "a", Theirs: []ration.Limit{ration.PerHour(5), ration.PerDay(7)}})
 	told := c.heard()
 	require.Empty(t, c.heard())
 	for i, want := range []string{"", "", "token a has other limits, the provider says: 5/1h and 7/24h"} {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 // simulations are the quotas of the demo in each dialect: of the shape that the provider's has, and some of which can
@@ -45,7 +46,7 @@ func (o *options) lookUp(given map[string]bool) error {
 		}
 	}
 	if o.provider != "" {
-		preset, err := ration.ProviderNamed(o.provider)
+		preset, err := presets.Named(o.provider)
 		if err != nil {
 			return badf("-provider: %w", err)
 		}

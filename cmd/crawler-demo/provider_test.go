@@ -9,6 +9,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 func TestProviderStandsForLimitAndAuth(t *testing.T) {
@@ -61,7 +62,7 @@ func TestProviderIsAllThatACrawlNeeds(t *testing.T) {
 			status, stdout, stderr := run(t, new(app), s.args("-provider", name)...)
 			require.Zero(t, status, stderr)
 			require.Contains(t, stdout, "DONE: 20 URLs fetched, 0 refused\n")
-			preset, err := ration.ProviderNamed(name)
+			preset, err := presets.Named(name)
 			require.NoError(t, err)
 			require.Contains(t, stdout, "each "+preset.Limits[0].String())
 			s.requireNoSecret(t, stdout+stderr)
@@ -84,7 +85,7 @@ func TestSimulationsSuitADemo(t *testing.T) {
 		require.Greater(t, takes, 14*time.Second, name)
 		require.Less(t, takes+l.Window, 25*time.Second, name)
 		require.Contains(t, help, name)
-		_, err = ration.ProviderNamed(presetOf(name))
+		_, err = presets.Named(presetOf(name))
 		require.NoError(t, err)
 	}
 }

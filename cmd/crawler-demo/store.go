@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 // A counted store counts the commands that it is sent: for the summary's
@@ -44,12 +45,12 @@ func openStore(s *setup) (*countedStore, error) {
 	client := redis.NewClient(options)
 	counter := new(commandCounter)
 	client.AddHook(counter)
-	store := &ration.RedisStore{Client: client}
+	kept := &ration.RedisStore{Client: client}
 	return &countedStore{
-		Store:    store,
+		Store:    kept,
 		commands: counter.commands.Load,
 		close: func(ctx context.Context) error {
-			return errors.Join(store.Settle(ctx), client.Close())
+			return errors.Join(kept.Settle(ctx), client.Close())
 		},
 	}, nil
 }
@@ -120,62 +121,62 @@ type memoryStore struct {
 }
 
 // Book implements ration.Store.
-func (s *memoryStore) Book(ctx context.Context, r ration.BookRequest) (ration.Booking, error) {
+func (s *memoryStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	s.recall(ctx, r)
 	s.commands.Add(1)
 	return s.MemoryStore.Book(ctx, r)
 }
 
 // Cancel implements ration.Store.
-func (s *memoryStore) Cancel(ctx context.Context, r ration.CancelRequest) error {
+func (s *memoryStore) Cancel(ctx context.Context, r store.CancelRequest) error {
 	s.commands.Add(1)
 	return s.MemoryStore.Cancel(ctx, r)
 }
 
 // Usage implements ration.Store.
-func (s *memoryStore) Usage(ctx context.Context, r ration.UsageRequest) ([]ration.Usage, error) {
+func (s *memoryStore) Usage(ctx context.Context, r store.UsageRequest) ([]ration.Usage, error) {
 	s.commands.Add(1)
 	return s.MemoryStore.Usage(ctx, r)
 }
 
 // Pause implements ration.Store.
-func (s *memoryStore) Pause(ctx context.Context, r ration.PauseRequest) (time.Time, error) {
+func (s *memoryStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
 	s.commands.Add(1)
 	return s.MemoryStore.Pause(ctx, r)
 }
 
 // Status implements ration.Store.
-func (s *memoryStore) Status(ctx context.Context, r ration.StatusRequest) (ration.Status, error) {
+func (s *memoryStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	s.commands.Add(1)
 	return s.MemoryStore.Status(ctx, r)
 }
 
-// Enter implements ration.Store.
-func (s *memoryStore) Enter(ctx context.Context, r ration.EnterRequest) error {
+// Record implements ration.Store.
+func (s *memoryStore) Enter(ctx context.Context, r store.RecordRequest) error {
 	s.commands.Add(1)
-	return s.MemoryStore.Enter(ctx, r)
+	return s.MemoryStore.Record(ctx, r)
 }
 
-// Owe implements ration.Store.
-func (s *memoryStore) Owe(ctx context.Context, r ration.OweRequest) (ration.Debt, error) {
+// Reconcile implements ration.Store.
+func (s *memoryStore) Owe(ctx context.Context, r store.ReconcileRequest) (store.Reconciliation, error) {
 	s.commands.Add(1)
-	return s.MemoryStore.Owe(ctx, r)
+	return s.MemoryStore.Reconcile(ctx, r)
 }
 
 // Reset implements ration.Store.
-func (s *memoryStore) Reset(ctx context.Context, r ration.ResetRequest) error {
+func (s *memoryStore) Reset(ctx context.Context, r store.ResetRequest) error {
 	s.commands.Add(1)
 	return s.MemoryStore.Reset(ctx, r)
 }
 
 // recall books the past, before the first booking of this run and with its
 // accounts, whose windows have the budget's margin.
-func (s *memoryStore) recall(ctx context.Context, r ration.BookRequest) {
+func (s *memoryStore) recall(ctx context.Context, r store.BookRequest) {
 	s.once.Do(func() {
-		alone := make(map[string]*ration.Accounts)
+		alone := make(map[string]*store.Accounts)
 		for i := range r.Accounts.Len() {
 			account := r.Accounts.At(i)
-			alone[account.ID], _ = ration.NewAccounts(account) // it is one of a list that was valid
+			alone[account.ID], _ = store.NewAccounts(account) // it is one of a list that was valid
 		}
 		for _, call := range s.past {
 			account := alone[ration.NewToken(s.tokens[call.Token]).AccountID()]
@@ -183,9 +184,9 @@ func (s *memoryStore) recall(ctx context.Context, r ration.BookRequest) {
 				continue
 			}
 			// If it cannot be entered a call may be refused, and is sent again.
-			_, _ = s.MemoryStore.Book(context.WithoutCancel(ctx), ration.BookRequest{
-				ID: ration.NewBookingID(), Budget: r.Budget, Accounts: account, Cost: 1,
-				MaxWait: ration.Forever, Now: time.UnixMicro(call.At),
+			_, _ = s.MemoryStore.Book(context.WithoutCancel(ctx), store.BookRequest{
+				ID: store.NewBookingID(), Budget: r.Budget, Accounts: account, Cost: 1,
+				MaxWait: store.Forever, Now: time.UnixMicro(call.At),
 			})
 		}
 	})
@@ -199,14 +200,14 @@ const checkTimeout = 3 * time.Second
 // address, password or limit before anything else is done.
 func checkStore(ctx context.Context, p *plan) error {
 	s := p.setup(1)
-	store, err := openStore(s)
+	kept, err := openStore(s)
 	if err != nil {
 		return badInput{err}
 	}
 	ctx, stop := context.WithTimeout(ctx, checkTimeout)
 	defer stop()
-	defer store.close(ctx)
-	if _, err := newPool(s, store, nil).Usage(ctx); err != nil {
+	defer kept.close(ctx)
+	if _, err := newPool(s, kept, nil).Usage(ctx); err != nil {
 		if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
 			return err
 		}
@@ -221,13 +222,13 @@ func checkStore(ctx context.Context, p *plan) error {
 		}
 		return badf("-redis: the Redis at %s does not answer as it should (%w): start it, or name another", redisAddress(s.Redis), err)
 	}
-	p.commands = store.commands()
+	p.commands = kept.commands()
 	return nil
 }
 
 // newPool returns the pool of the setup's tokens, and has noticed told of it.
-func newPool(s *setup, store ration.Store, noticed func(ration.Notice)) *ration.Pool {
-	budget := &ration.Budget{Name: s.Budget, Limits: s.Limits, Margin: s.Margin, Store: store, Noticed: noticed}
+func newPool(s *setup, kept ration.Store, noticed func(ration.Event)) *ration.Pool {
+	budget := &ration.Budget{Name: s.Budget, Limits: s.Limits, Margin: s.Margin, Store: kept, OnEvent: noticed}
 	tokens := make([]ration.Token, len(s.Tokens))
 	for i, secret := range s.Tokens {
 		tokens[i] = ration.NewToken(secret)

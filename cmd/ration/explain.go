@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 // explain reads a response and says what it comes to.
@@ -28,10 +30,10 @@ func explain(args []string, in io.Reader, out io.Writer) error {
 		return errUsage{err}
 	}
 	if *name == "list" {
-		_, err := fmt.Fprintln(out, strings.Join(ration.ProviderNames(), "\n"))
+		_, err := fmt.Fprintln(out, strings.Join(presets.Names(), "\n"))
 		return err
 	}
-	provider, err := ration.ProviderNamed(*name)
+	api, err := presets.Named(*name)
 	if err != nil {
 		return errUsage{fmt.Errorf("%w; -provider list lists all", err)}
 	}
@@ -62,11 +64,11 @@ func explain(args []string, in io.Reader, out io.Writer) error {
 			arrived = date
 		}
 	}
-	feedback := provider.ReadResponse(resp, arrived)
+	feedback := api.ReadResponse(resp, arrived)
 	if *asJSON {
 		return json.NewEncoder(out).Encode(concluded(feedback))
 	}
-	_, err = io.WriteString(out, inWords(resp, provider, feedback))
+	_, err = io.WriteString(out, inWords(resp, api, feedback))
 	return err
 }
 
@@ -87,7 +89,7 @@ type conclusion struct {
 func concluded(f ration.Feedback) conclusion {
 	c := conclusion{
 		Refused: f.Refused, Reason: f.Reason, Limit: known(f.Limit), Remaining: known(f.Remaining),
-		RemainingPercent: known(f.RemainingPercent), Wait: secondsOf(f.Wait), Hold: secondsOf(f.Hold),
+		RemainingPercent: known(f.RemainingPercent), Wait: secondsOf(f.Wait), Hold: secondsOf(f.Cooldown),
 		DeadToken: f.DeadToken, Retryable: f.Retryable,
 	}
 	if f.Scope != "" {
@@ -96,14 +98,14 @@ func concluded(f ration.Feedback) conclusion {
 	return c
 }
 
-func known[T any](t ration.Told[T]) *T {
+func known[T any](t provider.Optional[T]) *T {
 	if !t.Known {
 		return nil
 	}
 	return &t.Value
 }
 
-func secondsOf(t ration.Told[time.Duration]) *float64 {
+func secondsOf(t provider.Optional[time.Duration]) *float64 {
 	if !t.Known {
 		return nil
 	}

@@ -13,8 +13,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/samples"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 var redraw = flag.Bool("redraw", false, "write what is printed to testdata")
@@ -123,7 +123,7 @@ func TestExplainTakesTheDateForTheArrival(t *testing.T) {
 func TestExplainListsTheProviders(t *testing.T) {
 	status, out, _ := ask("", "explain", "-provider", "list")
 	require.Zero(t, status)
-	require.Equal(t, ration.ProviderNames(), strings.Fields(out))
+	require.Equal(t, presets.Names(), strings.Fields(out))
 }
 
 func TestExplainSaysWhatToChange(t *testing.T) {

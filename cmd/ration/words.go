@@ -8,25 +8,26 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 var reasons = map[ration.Reason]string{
-	ration.ReasonQuota:        "a quota is spent",
-	ration.ReasonSecondary:    "a limit that is not published refused it",
-	ration.ReasonConcurrency:  "too many requests were in flight; that says nothing of a rate",
-	ration.ReasonOverload:     "the server has too much to do; that says nothing of the quota",
-	ration.ReasonBan:          "the caller is kept out for a time",
-	ration.ReasonBilling:      "the plan or the balance is used up",
-	ration.ReasonTooLarge:     "the request is larger than the limit itself",
-	ration.ReasonLock:         "another request holds the object",
-	ration.ReasonPartial:      "it succeeded, and a part of it was refused",
-	ration.ReasonDeadToken:    "the token is expired, revoked or wrong",
-	ration.ReasonUnauthorized: "no token was accepted; it does not say what is wrong",
-	ration.ReasonDenied:       "the token may not do this",
+	provider.ReasonQuota:        "a quota is spent",
+	provider.ReasonSecondary:    "a limit that is not published refused it",
+	provider.ReasonConcurrency:  "too many requests were in flight; that says nothing of a rate",
+	provider.ReasonOverload:     "the server has too much to do; that says nothing of the quota",
+	provider.ReasonBan:          "the caller is kept out for a time",
+	provider.ReasonBilling:      "the plan or the balance is used up",
+	provider.ReasonTooLarge:     "the request is larger than the limit itself",
+	provider.ReasonLock:         "another request holds the object",
+	provider.ReasonPartial:      "it succeeded, and a part of it was refused",
+	provider.ReasonDeadToken:    "the token is expired, revoked or wrong",
+	provider.ReasonUnauthorized: "no token was accepted; it does not say what is wrong",
+	provider.ReasonDenied:       "the token may not do this",
 }
 
 // inWords says what was concluded, and what said so.
-func inWords(resp *http.Response, provider *ration.Provider, f ration.Feedback) string {
+func inWords(resp *http.Response, api *ration.Provider, f ration.Feedback) string {
 	var b strings.Builder
 	say := func(what, format string, args ...any) {
 		fmt.Fprintf(&b, "%-11s%s\n", what, fmt.Sprintf(format, args...))
@@ -38,7 +39,7 @@ func inWords(resp *http.Response, provider *ration.Provider, f ration.Feedback) 
 	if why := reasons[f.Reason]; why != "" {
 		verdict += ": " + why + by(f.ReasonBy)
 	}
-	say("status", "%d, read as %s", resp.StatusCode, provider.Name)
+	say("status", "%d, read as %s", resp.StatusCode, api.Name)
 	say("verdict", "%s", verdict)
 	if f.Refused {
 		switch {
@@ -47,10 +48,10 @@ func inWords(resp *http.Response, provider *ration.Provider, f ration.Feedback) 
 		case !f.Retryable:
 			say("wait", "of no use")
 		default:
-			say("wait", "not told%s", bounds(f.AtLeast, f.AtMost))
+			say("wait", "not told%s", bounds(f.MinWait, f.MaxWait))
 		}
-	} else if f.Hold.Known {
-		say("hold", "%s%s", shortly(f.Hold.Value), by(f.HoldBy))
+	} else if f.Cooldown.Known {
+		say("hold", "%s%s", shortly(f.Cooldown.Value), by(f.CooldownBy))
 	}
 	if f.Scope != "" {
 		object := ""
@@ -58,12 +59,12 @@ func inWords(resp *http.Response, provider *ration.Provider, f ration.Feedback) 
 			object = ", " + strconv.Quote(f.Object)
 		}
 		say("scope", "%s%s", f.Scope, object)
-	} else if f.Refused && provider.Scope != "" {
-		say("scope", "not told; with %s it is usually %s", provider.Name, provider.Scope)
+	} else if f.Refused && api.Scope != "" {
+		say("scope", "not told; with %s it is usually %s", api.Name, api.Scope)
 	}
 	if f.Refused {
 		other := "of no use, or not known to be"
-		if scope := f.Scope; scope.OtherTokenHelps() || scope == "" && provider.Scope.OtherTokenHelps() {
+		if scope := f.Scope; scope.OtherTokenHelps() || scope == "" && api.Scope.OtherTokenHelps() {
 			other = "may go at once"
 		}
 		say("rotation", "another account's token: %s", other)
@@ -87,7 +88,7 @@ func inWords(resp *http.Response, provider *ration.Provider, f ration.Feedback) 
 	return b.String()
 }
 
-func windowInWords(w ration.Window) string {
+func windowInWords(w provider.Window) string {
 	unit := w.Unit
 	if unit == "" {
 		unit = "requests"

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 func main() {
@@ -45,7 +46,7 @@ func run(ctx context.Context) error {
 	bot := ration.NewToken("Bot SECRET")
 	client := &http.Client{Transport: &ration.Transport{
 		Pool:   ration.NewPool(budget, bot),
-		Attach: ration.HeaderNamed("Authorization"),
+		Attach: provider.HeaderNamed("Authorization"),
 		// A route that no limit has for a Scope is covered by the first alone.
 		Scopes: func(r *http.Request) []string { return []string{path.Base(r.URL.Path)} },
 	}}

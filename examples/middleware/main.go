@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 func main() {
@@ -26,13 +27,13 @@ func main() {
 }
 
 func run() error {
-	store := &breakable{Store: new(ration.MemoryStore)} // a *RedisStore, where several servers share the clients
+	kept := &breakable{Store: new(ration.MemoryStore)} // a *RedisStore, where several servers share the clients
 	limits := &limiter{
 		budget: &ration.Budget{
 			Name:   "clients",
 			Limits: []ration.Limit{{Max: 3, Window: 1500 * time.Millisecond}},
 			Margin: -1, // it is we who count, when the request is here
-			Store:  store,
+			Store:  kept,
 		},
 		keys: map[string]string{"key-of-ann": "ann"},
 	}
@@ -52,7 +53,7 @@ func run() error {
 	if err := get(server.URL, "key-of-ann"); err != nil {
 		return err
 	}
-	store.broken.Store(true)
+	kept.broken.Store(true)
 	return get(server.URL, "key-of-ann")
 }
 
@@ -62,9 +63,9 @@ type breakable struct {
 	broken atomic.Bool
 }
 
-func (s *breakable) Book(ctx context.Context, r ration.BookRequest) (ration.Booking, error) {
+func (s *breakable) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	if s.broken.Load() {
-		return ration.Booking{}, &ration.StoreError{Op: "book", Err: errors.New("it is gone")}
+		return store.Booking{}, &ration.StoreError{Op: "book", Err: errors.New("it is gone")}
 	}
 	return s.Store.Book(ctx, r)
 }

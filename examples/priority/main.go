@@ -44,7 +44,7 @@ func run(ctx context.Context, keep float64) error {
 	var tasks errgroup.Group
 	var backfill, interactive task
 	for range 60 { // all at once: each has its slot booked before anything else comes
-		tasks.Go(func() error { return backfill.send(ration.WithKeep(ctx, keep), client, api.URL) })
+		tasks.Go(func() error { return backfill.send(ration.WithReserve(ctx, keep), client, api.URL) })
 	}
 	for range 10 {
 		time.Sleep(300 * time.Millisecond) // somebody clicks

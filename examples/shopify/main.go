@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
 )
 
 const bucket = 1000
@@ -52,7 +53,7 @@ func run(restore int) error {
 	}
 	client := &http.Client{Transport: &ration.Transport{
 		Pool:   ration.NewPool(budget, ration.NewToken("the shop's secret")),
-		Attach: ration.HeaderNamed("X-Shopify-Access-Token"),
+		Attach: provider.HeaderNamed("X-Shopify-Access-Token"),
 	}}
 
 	// A query's cost is known before it is sent: by Shopify's rules, or from

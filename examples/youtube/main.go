@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 func main() {
@@ -34,7 +36,7 @@ func run(ctx context.Context, writes, lists int) error {
 
 	// The preset knows the limit, what a request costs and what answers mean. Where the
 	// clocks change a day has 23 or 25 hours, and so has the window.
-	youtube, err := ration.ProviderNamed("youtube")
+	youtube, err := presets.Named("youtube")
 	if err != nil {
 		return err
 	}
@@ -44,7 +46,7 @@ func run(ctx context.Context, writes, lists int) error {
 		Transport: &ration.Transport{
 			Pool:     ration.NewPool(budget, project),
 			Provider: youtube,
-			Attach:   ration.QueryNamed("key"), // a token of OAuth's goes where the preset has it
+			Attach:   provider.QueryNamed("key"), // a token of OAuth's goes where the preset has it
 		},
 		Timeout: 10 * time.Second, // who would rather wait for midnight sets none
 	}

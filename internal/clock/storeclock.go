@@ -12,7 +12,7 @@ import (
 // an answer that came fast bounds those that come after it. A step of a clock that is
 // less than an answer was long on its way is not seen by this; what is told lies between
 // the question and the answer all the same.
-type StoreClock struct {
+type Clock struct {
 	mu              sync.Mutex
 	soonest, latest sighting // the answers that bound it best
 }
@@ -27,7 +27,7 @@ const drift = time.Millisecond
 
 // place returns between which instants of this process's clock the store's stood at
 // now, as an answer tells that was asked for and arrived.
-func (c *StoreClock) Place(now, asked, arrived time.Time) (soonest, latest time.Time) {
+func (c *Clock) Place(now, asked, arrived time.Time) (soonest, latest time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	soonest, latest = asked, arrived

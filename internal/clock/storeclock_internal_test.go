@@ -10,7 +10,7 @@ import (
 
 // ways is the questions of a process to a store whose clock goes on by itself.
 type ways struct {
-	clock  StoreClock
+	clock  Clock
 	ours   time.Time // what this process's clock stands at
 	theirs time.Time
 	drift  float64 // of theirs, in seconds for each of ours

@@ -17,20 +17,20 @@ import (
 
 // A matter is what a pause may be about that is less than an account: 16 hexadecimal
 // digits.
-type Matter string
+type Key string
 
 const (
 	mattersPrefix = "at-"
 	matterLength  = 16
 )
 
-func matterOf(kind, host, name string) Matter {
-	return Matter(digest.Of("", "matter", kind+" "+strings.ToLower(host)+" "+name)[:matterLength])
+func matterOf(kind, host, name string) Key {
+	return Key(digest.Of("", "matter", kind+" "+strings.ToLower(host)+" "+name)[:matterLength])
 }
 
 // pauseID is the ID under which the store keeps the pause of a matter, for one account
 // or, where that is empty, for all.
-func (m Matter) PauseID(account string) string {
+func (m Key) PauseID(account string) string {
 	if account == "" {
 		return mattersPrefix + string(m)
 	}
@@ -38,7 +38,7 @@ func (m Matter) PauseID(account string) string {
 }
 
 // parsePauseID reads what pauseID wrote.
-func ParsePauseID(id string) (m Matter, account string, ok bool) {
+func ParsePauseID(id string) (m Key, account string, ok bool) {
 	rest, found := strings.CutPrefix(id, mattersPrefix)
 	if !found || len(rest) < matterLength || len(rest) > matterLength && rest[matterLength] != '-' {
 		return "", "", false
@@ -46,12 +46,12 @@ func ParsePauseID(id string) (m Matter, account string, ok bool) {
 	if len(rest) > matterLength {
 		account = rest[matterLength+1:]
 	}
-	return Matter(rest[:matterLength]), account, true
+	return Key(rest[:matterLength]), account, true
 }
 
 // endpointOf is the endpoint of a request: its method and path, with what looks like
 // the ID of an object left open.
-func EndpointOf(req *http.Request) Matter {
+func EndpointKey(req *http.Request) Key {
 	path := strings.Split(req.URL.Path, "/")
 	for i, part := range path {
 		if isObjectID(part) {
@@ -82,16 +82,16 @@ func isObjectID(part string) bool {
 	return digits > 0 && (others == 0 || digits+others >= 12)
 }
 
-func objectOf(req *http.Request) Matter { return matterOf("object", req.URL.Host, req.URL.Path) }
+func objectOf(req *http.Request) Key { return matterOf("object", req.URL.Host, req.URL.Path) }
 
 // partOfPath is what an object's ID in a path is about.
-func partOfPath(req *http.Request, part string) Matter { return matterOf("part", req.URL.Host, part) }
+func partOfPath(req *http.Request, part string) Key { return matterOf("part", req.URL.Host, part) }
 
-func scopeMatter(scope string) Matter { return matterOf("scope", "", scope) }
+func scopeMatter(scope string) Key { return matterOf("scope", "", scope) }
 
 // mattersOf returns all that a pause may be about of which a request is a part.
-func MattersOf(req *http.Request, scopes []string) []Matter {
-	all := []Matter{EndpointOf(req), objectOf(req)}
+func KeysOf(req *http.Request, scopes []string) []Key {
+	all := []Key{EndpointKey(req), objectOf(req)}
 	for part := range strings.SplitSeq(req.URL.Path, "/") {
 		if part != "" {
 			all = append(all, partOfPath(req, part))
@@ -105,12 +105,12 @@ func MattersOf(req *http.Request, scopes []string) []Matter {
 
 // narrowPauses are the ends of the pauses of matters, by account; the empty one is
 // that of all.
-type NarrowPauses map[Matter]map[string]time.Time
+type KeyPauses map[Key]map[string]time.Time
 
 // bar returns the accounts that a request of those matters is not to be charged to
 // before the returned instant, the earliest at which one of them is free again; and
 // the end of what holds it on every account, or zero.
-func (n NarrowPauses) Bar(matters []Matter, now time.Time) (barred []string, free, all time.Time) {
+func (n KeyPauses) Excluded(matters []Key, now time.Time) (barred []string, free, all time.Time) {
 	for _, m := range matters {
 		for account, until := range n[m] {
 			switch {

@@ -33,16 +33,16 @@ func TestEndpointLeavesTheObjectOpen(t *testing.T) {
 		{"GET http://api.test/o/6f9619ff-8b86-d011-b42d-00c04fc964ff", "GET http://api.test/o/00000000-8b86-d011-b42d-00c04fc964ff", true},
 		{"GET http://api.test/o/sub_1MowQVLkdIwHu7ix", "GET http://api.test/o/sub_9MowQVLkdIwHu7ix", true},
 	} {
-		both := make([]Matter, 2)
+		both := make([]Key, 2)
 		for i, text := range []string{row.one, row.other} {
 			method, url, _ := strings.Cut(text, " ")
-			both[i] = EndpointOf(calling(t, method, url))
+			both[i] = EndpointKey(calling(t, method, url))
 		}
 		require.Equal(t, row.same, both[0] == both[1], "%s and %s", row.one, row.other)
 	}
 	req := calling(t, "", "http://api.test/")
 	req.Method = ""
-	require.Equal(t, EndpointOf(calling(t, "GET", "http://api.test/")), EndpointOf(req))
+	require.Equal(t, EndpointKey(calling(t, "GET", "http://api.test/")), EndpointKey(req))
 }
 
 func TestIsObjectID(t *testing.T) {
@@ -61,11 +61,11 @@ func TestMattersOfARequest(t *testing.T) {
 	for _, row := range []struct {
 		request string
 		scopes  []string
-		about   Matter
+		about   Key
 		want    bool
 	}{
-		{"http://api.test/v1/users/18/media", nil, EndpointOf(refused), true},
-		{"http://api.test/v1/users/18/likes", nil, EndpointOf(refused), false},
+		{"http://api.test/v1/users/18/media", nil, EndpointKey(refused), true},
+		{"http://api.test/v1/users/18/likes", nil, EndpointKey(refused), false},
 		{"http://api.test/v1/users/17/media?page=2", nil, objectOf(refused), true},
 		{"http://api.test/v1/users/18/media", nil, objectOf(refused), false},
 		{"http://api.test/v1/users/17/likes", nil, partOfPath(refused, "17"), true},
@@ -74,24 +74,24 @@ func TestMattersOfARequest(t *testing.T) {
 		{"http://api.test/anything", []string{"read", "search"}, scopeMatter("search"), true},
 		{"http://api.test/search", []string{"read"}, scopeMatter("search"), false},
 	} {
-		require.Equal(t, row.want, slices.Contains(MattersOf(calling(t, "GET", row.request), row.scopes), row.about), row.request)
+		require.Equal(t, row.want, slices.Contains(KeysOf(calling(t, "GET", row.request), row.scopes), row.about), row.request)
 	}
 }
 
 func TestBarTellsWhoIsBarredAndUntilWhen(t *testing.T) {
-	const users, tags Matter = "users", "tags"
+	const users, tags Key = "users", "tags"
 	at := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Second) }
-	n := NarrowPauses{
+	n := KeyPauses{
 		users: {"a": at(10), "b": at(5), "c": at(-1), "d": at(0)},
 		tags:  {"": at(7), "a": at(20)},
 	}
-	barred, free, all := n.Bar([]Matter{users}, noon)
+	barred, free, all := n.Excluded([]Key{users}, noon)
 	require.ElementsMatch(t, []string{"a", "b"}, barred, "a pause that is over bars nobody")
 	require.Equal(t, at(5), free)
 	require.Zero(t, all)
-	_, _, all = n.Bar([]Matter{tags, users}, noon)
+	_, _, all = n.Excluded([]Key{tags, users}, noon)
 	require.Equal(t, at(7), all)
-	barred, free, all = n.Bar([]Matter{"other"}, noon)
+	barred, free, all = n.Excluded([]Key{"other"}, noon)
 	require.Empty(t, barred)
 	require.Zero(t, free)
 	require.Zero(t, all)

@@ -9,10 +9,10 @@ import (
 )
 
 // A reach is how far a refusal goes: what is to be silent until its end.
-type Reach struct {
+type Target struct {
 	Account bool     // the account that was charged, and no other
 	Shared  []string // shared accounts that stand for what was refused, in place of all
-	Matters []Matter // nothing but this; none: whatever is asked
+	Keys    []Key    // nothing but this; none: whatever is asked
 }
 
 // scopeOf returns the scope of what an answer says: its own, or that of the window that
@@ -46,11 +46,11 @@ type Shared struct {
 	Scope provider.Scope
 }
 
-// ReachOf tells how far what a scope is about goes, of which an object may be named. Of
+// TargetOf tells how far what a scope is about goes, of which an object may be named. Of
 // an unknown scope it is the account: of an API that tells nothing else one token is one
 // caller.
-func ReachOf(scope provider.Scope, req *http.Request, object string, scopes []string, shared []Shared) Reach {
-	var r Reach
+func TargetOf(scope provider.Scope, req *http.Request, object string, scopes []string, shared []Shared) Target {
+	var r Target
 	holder, common := false, false
 	for part := range strings.SplitSeq(string(scope), "+") {
 		switch one := provider.Scope(part); {
@@ -78,19 +78,19 @@ func ReachOf(scope provider.Scope, req *http.Request, object string, scopes []st
 				r.add(scopeMatter(scope))
 			}
 		default:
-			r.add(EndpointOf(req))
+			r.add(EndpointKey(req))
 		}
 	}
-	r.Account = !common && (holder || len(r.Matters) == 0)
-	if len(r.Matters) > 0 {
+	r.Account = !common && (holder || len(r.Keys) == 0)
+	if len(r.Keys) > 0 {
 		r.Shared = nil
 	}
 	return r
 }
 
 // add adds a matter, once.
-func (r *Reach) add(m Matter) {
-	if !slices.Contains(r.Matters, m) {
-		r.Matters = append(r.Matters, m)
+func (r *Target) add(m Key) {
+	if !slices.Contains(r.Keys, m) {
+		r.Keys = append(r.Keys, m)
 	}
 }

@@ -11,51 +11,51 @@ import (
 
 func TestReachOfAScope(t *testing.T) {
 	req := calling(t, "GET", "http://api.test/v1/17841400000000001/media")
-	endpoint, object := EndpointOf(req), objectOf(req)
+	endpoint, object := EndpointKey(req), objectOf(req)
 	app := []Shared{{ID: "the-app", Scope: provider.ScopeApp}, {ID: "the-address", Scope: provider.ScopeIP}, {ID: "other"}}
 	for _, row := range []struct {
 		scope  provider.Scope
 		object string
 		scopes []string
 		shared []Shared
-		want   Reach
+		want   Target
 	}{
-		{scope: "", want: Reach{Account: true}},
-		{scope: "token", want: Reach{Account: true}},
-		{scope: "user+core", want: Reach{Account: true}},
-		{scope: "installation", want: Reach{Account: true}},
-		{scope: "app", want: Reach{}},
-		{scope: "project", want: Reach{}},
-		{scope: "ip", want: Reach{}},
-		{scope: "app+user", want: Reach{}},
-		{scope: "app", shared: app, want: Reach{Shared: []string{"the-app"}}},
-		{scope: "ip", shared: app, want: Reach{Shared: []string{"the-address"}}},
-		{scope: "project", shared: app, want: Reach{}},
-		{scope: "token", shared: app, want: Reach{Account: true}},
-		{scope: "endpoint", want: Reach{Matters: []Matter{endpoint}}},
-		{scope: "endpoint+method", want: Reach{Matters: []Matter{endpoint}}},
-		{scope: "bucket", object: "abc", want: Reach{Matters: []Matter{endpoint}}},
-		{scope: "user+endpoint", want: Reach{Account: true, Matters: []Matter{endpoint}}},
-		{scope: "app+endpoint", want: Reach{Matters: []Matter{endpoint}}},
-		{scope: "app+endpoint", shared: app, want: Reach{Matters: []Matter{endpoint}}},
-		{scope: "user+search", scopes: []string{"search", "read"}, want: Reach{Account: true, Matters: []Matter{scopeMatter("search")}}},
-		{scope: "user+endpoint", scopes: []string{"read"}, want: Reach{Account: true, Matters: []Matter{scopeMatter("read")}}},
-		{scope: "object", want: Reach{Matters: []Matter{object}}},
-		{scope: "resource", want: Reach{Matters: []Matter{object}}},
-		{scope: "object", object: "17841400000000001", want: Reach{Matters: []Matter{partOfPath(req, "17841400000000001")}}},
-		{scope: "object", object: "178", want: Reach{Matters: []Matter{object}}},
-		{scope: "user+object", want: Reach{Account: true, Matters: []Matter{object}}},
+		{scope: "", want: Target{Account: true}},
+		{scope: "token", want: Target{Account: true}},
+		{scope: "user+core", want: Target{Account: true}},
+		{scope: "installation", want: Target{Account: true}},
+		{scope: "app", want: Target{}},
+		{scope: "project", want: Target{}},
+		{scope: "ip", want: Target{}},
+		{scope: "app+user", want: Target{}},
+		{scope: "app", shared: app, want: Target{Shared: []string{"the-app"}}},
+		{scope: "ip", shared: app, want: Target{Shared: []string{"the-address"}}},
+		{scope: "project", shared: app, want: Target{}},
+		{scope: "token", shared: app, want: Target{Account: true}},
+		{scope: "endpoint", want: Target{Keys: []Key{endpoint}}},
+		{scope: "endpoint+method", want: Target{Keys: []Key{endpoint}}},
+		{scope: "bucket", object: "abc", want: Target{Keys: []Key{endpoint}}},
+		{scope: "user+endpoint", want: Target{Account: true, Keys: []Key{endpoint}}},
+		{scope: "app+endpoint", want: Target{Keys: []Key{endpoint}}},
+		{scope: "app+endpoint", shared: app, want: Target{Keys: []Key{endpoint}}},
+		{scope: "user+search", scopes: []string{"search", "read"}, want: Target{Account: true, Keys: []Key{scopeMatter("search")}}},
+		{scope: "user+endpoint", scopes: []string{"read"}, want: Target{Account: true, Keys: []Key{scopeMatter("read")}}},
+		{scope: "object", want: Target{Keys: []Key{object}}},
+		{scope: "resource", want: Target{Keys: []Key{object}}},
+		{scope: "object", object: "17841400000000001", want: Target{Keys: []Key{partOfPath(req, "17841400000000001")}}},
+		{scope: "object", object: "178", want: Target{Keys: []Key{object}}},
+		{scope: "user+object", want: Target{Account: true, Keys: []Key{object}}},
 	} {
-		require.Equal(t, row.want, ReachOf(row.scope, req, row.object, row.scopes, row.shared), "%+v", row)
+		require.Equal(t, row.want, TargetOf(row.scope, req, row.object, row.scopes, row.shared), "%+v", row)
 	}
 }
 
 func TestScopeOfAnAnswer(t *testing.T) {
 	spent := func(w provider.Window) *provider.Feedback {
-		w.Remaining = provider.ToldOf(int64(0))
+		w.Remaining = provider.Some(int64(0))
 		return &provider.Feedback{Windows: []provider.Window{w}}
 	}
-	left := provider.Window{Name: "search", Remaining: provider.ToldOf(int64(5))}
+	left := provider.Window{Name: "search", Remaining: provider.Some(int64(5))}
 	for _, row := range []struct {
 		f         *provider.Feedback
 		byDefault provider.Scope
@@ -73,7 +73,7 @@ func TestScopeOfAnAnswer(t *testing.T) {
 		{spent(provider.Window{Name: "search"}), "user", "user+search"},
 		{spent(provider.Window{Name: "search"}), "", "search"},
 		{spent(provider.Window{Name: "core"}), "user", "user"},
-		{spent(provider.Window{Name: "15min", Length: provider.ToldOf(15 * time.Minute)}), "user+endpoint", "user+endpoint"},
+		{spent(provider.Window{Name: "15min", Length: provider.Some(15 * time.Minute)}), "user+endpoint", "user+endpoint"},
 	} {
 		require.Equal(t, row.want, ScopeOf(row.f, row.byDefault), "%+v by %q", row.f, row.byDefault)
 	}

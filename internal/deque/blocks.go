@@ -4,7 +4,7 @@ package deque
 // A blockList is a list that grows at its end and is removed from its front, in
 // blocks: it is not copied when it grows, and a block that is empty is used again.
 // The first block grows, so that a short list is small.
-type BlockList[T any] struct {
+type List[T any] struct {
 	Blocks [][]T // each but the last is full
 	gone   int   // how many of the first block are removed
 	count  int
@@ -13,16 +13,16 @@ type BlockList[T any] struct {
 
 const blockLength = 512
 
-func (l *BlockList[T]) Len() int { return l.count }
+func (l *List[T]) Len() int { return l.count }
 
 // at returns the i-th entry, to be read or changed.
-func (l *BlockList[T]) At(i int) *T {
+func (l *List[T]) At(i int) *T {
 	place := uint(i + l.gone)
 	return &l.Blocks[place/blockLength][place%blockLength]
 }
 
 // push adds an entry behind all others.
-func (l *BlockList[T]) Push(e T) {
+func (l *List[T]) Push(e T) {
 	last := len(l.Blocks) - 1
 	if last < 0 || len(l.Blocks[last]) == blockLength {
 		block := l.spare
@@ -36,7 +36,7 @@ func (l *BlockList[T]) Push(e T) {
 }
 
 // pop removes the last entry.
-func (l *BlockList[T]) Pop() {
+func (l *List[T]) Pop() {
 	last := len(l.Blocks) - 1
 	n := len(l.Blocks[last]) - 1
 	clear(l.Blocks[last][n:]) // it may refer to something
@@ -51,7 +51,7 @@ func (l *BlockList[T]) Pop() {
 }
 
 // insert puts an entry before the i-th.
-func (l *BlockList[T]) Insert(i int, e T) {
+func (l *List[T]) Insert(i int, e T) {
 	l.Push(e)
 	for j := l.count - 1; j > i; j-- {
 		*l.At(j) = *l.At(j - 1)
@@ -60,7 +60,7 @@ func (l *BlockList[T]) Insert(i int, e T) {
 }
 
 // remove removes the i-th entry.
-func (l *BlockList[T]) Remove(i int) {
+func (l *List[T]) Remove(i int) {
 	for ; i < l.count-1; i++ {
 		*l.At(i) = *l.At(i + 1)
 	}
@@ -68,7 +68,7 @@ func (l *BlockList[T]) Remove(i int) {
 }
 
 // drop removes the first n entries.
-func (l *BlockList[T]) Drop(n int) {
+func (l *List[T]) Drop(n int) {
 	l.gone, l.count = l.gone+n, l.count-n
 	for l.gone >= blockLength {
 		clear(l.Blocks[0])

@@ -13,7 +13,7 @@ type item struct{ slot, before, cost int64 }
 // Whatever is done to them, entries in blocks are those of a slice.
 func TestEntriesInBlocksAreThoseOfASlice(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		var blocks BlockList[item]
+		var blocks List[item]
 		var slice []item
 		next := int64(0)
 		entry := func() item {

@@ -32,23 +32,23 @@ func newHeard() *heard {
 }
 
 // noticed is the budget's hook.
-func (h *heard) noticed(n ration.Notice) {
-	if n.Kind != ration.SpentByOthers { // of which there are many
+func (h *heard) noticed(n ration.Event) {
+	if n.Kind != ration.ExternalUsage { // of which there are many
 		fmt.Fprintf(os.Stderr, "process %d: %v\n", os.Getpid(), n)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.Notices[n.Kind.String()]++
 	switch n.Kind {
-	case ration.SpentByOthers:
+	case ration.ExternalUsage:
 		h.Owed += n.Count
-	case ration.LimitLearnt:
+	case ration.LimitLearned:
 		var limits []string
 		for _, l := range n.Theirs {
 			limits = append(limits, l.String())
 		}
 		h.Learnt[n.Account] = limits
-	case ration.TokenSetAside:
+	case ration.TokenQuarantined:
 		h.SetAside[n.Token] = n.Reason
 	}
 }

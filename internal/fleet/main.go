@@ -18,6 +18,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/provider/presets"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -130,7 +131,7 @@ func attach(t *ration.Transport, o order) (err error) {
 	case "ietf":
 		name = "generic" // drafts are no provider
 	}
-	t.Provider, err = ration.ProviderNamed(name)
+	t.Provider, err = presets.Named(name)
 	return err
 }
 
@@ -149,7 +150,7 @@ func crawl(o order, out io.Writer) error {
 		Name:    o.Budget,
 		Limits:  []ration.Limit{limit},
 		Store:   &ration.RedisStore{Client: client},
-		Noticed: heard.noticed,
+		OnEvent: heard.noticed,
 	}
 	pool := ration.NewPool(budget)
 	for _, secret := range o.Tokens {
@@ -157,7 +158,7 @@ func crawl(o order, out io.Writer) error {
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConnsPerHost = o.Workers
-	transport := &ration.Transport{Base: base, Pool: pool, Refused: heard.refused}
+	transport := &ration.Transport{Base: base, Pool: pool, OnRefusal: heard.refused}
 	if err := attach(transport, o); err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/provider"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }
@@ -166,7 +167,7 @@ func TestCrawlerTellsWhatItHeard(t *testing.T) {
 	o.Limit = "8/1h" // which is not what the provider says
 	calls, h := crawlFor(t, s, o)
 	require.Equal(t, 10, calls[0]+calls[1], "of the other token, and as many as the provider allows")
-	require.Equal(t, map[string]ration.Reason{dead: ration.ReasonDeadToken}, h.SetAside)
+	require.Equal(t, map[string]ration.Reason{dead: provider.ReasonDeadToken}, h.SetAside)
 	require.Equal(t, 1, h.Notices["TokenSetAside"])
 	require.Equal(t, 1, h.Notices["LimitLearnt"])
 	require.Contains(t, h.Learnt[ration.NewToken("two").AccountID()][0], "10/1h")
@@ -180,6 +181,6 @@ func TestCrawlerTellsWhatItHeard(t *testing.T) {
 	calls, h = crawlFor(t, s, o)
 	require.Zero(t, calls[0]+calls[1])
 	require.Positive(t, h.Unserved)
-	require.Positive(t, h.Refused[ration.ReasonQuota])
-	require.Equal(t, map[string]ration.Reason{dead: ration.ReasonDeadToken}, h.SetAside)
+	require.Positive(t, h.Refused[provider.ReasonQuota])
+	require.Equal(t, map[string]ration.Reason{dead: provider.ReasonDeadToken}, h.SetAside)
 }

@@ -36,7 +36,7 @@ type counter interface {
 
 // A meter is a limit of a charge, for a counter.
 type meter struct {
-	*store.Span
+	*store.CompiledLimit
 	charge *charge
 }
 
@@ -62,7 +62,7 @@ type lane struct {
 
 // plainLane returns the lane of those who keep nothing back and have no shared account.
 func plainLane(scopes string) lane {
-	return lane{name: store.LaneName(scopes, 0, nil), scopes: scopes}
+	return lane{name: store.QueueName(scopes, 0, nil), scopes: scopes}
 }
 
 func scopesOf(lane string) string {
@@ -104,8 +104,8 @@ func (c *charge) open(account *memoryAccount, set *store.LimitSet, now int64) {
 }
 
 // ruling returns the limits that rule.
-func (a *memoryAccount) ruling() store.Ruling {
-	return store.Ruling{Revision: a.revision, Limits: a.rules.Limits}
+func (a *memoryAccount) ruling() store.EffectiveLimits {
+	return store.EffectiveLimits{Revision: a.revision, Limits: a.rules.Limits}
 }
 
 // rule gives the charge the limits that rule: those of the highest revision.
@@ -115,7 +115,7 @@ func (c *charge) rule(revision int) {
 	switch {
 	case a.rules == nil || a.rules.Name == c.set.Name:
 	case a.revision < revision:
-		if store.ShapeOf(a.rules.Name) != store.ShapeOf(c.set.Name) {
+		if store.LimitsShape(a.rules.Name) != store.LimitsShape(c.set.Name) {
 			c.renewed = a.end(c.now)
 		}
 	case a.revision == revision:
@@ -150,7 +150,7 @@ func (a *memoryAccount) covered(scope string) runs {
 }
 
 // counter returns what is kept for a limit.
-func (c *charge) counter(s *store.Span) counter {
+func (c *charge) counter(s *store.CompiledLimit) counter {
 	known := c.account.counters[s.Name]
 	if known == nil {
 		known = newCounter(s.Algorithm)
@@ -175,16 +175,16 @@ func settle(charges []*charge, from int64, l *lane) int64 {
 	slot, limits, looks := from, 0, maxLooks
 	for _, c := range charges {
 		slot = max(slot, c.account.runs.endOfFirst(l.scopes))
-		for i := range c.set.Spans.List {
-			if store.Covers(c.set.Spans.List[i].Scope, l.scopes) {
+		for i := range c.set.Compiled.List {
+			if store.Covers(c.set.Compiled.List[i].Scope, l.scopes) {
 				limits++
 			}
 		}
 	}
 	for quiet := 0; quiet < limits; {
 		for _, c := range charges {
-			for i := range c.set.Spans.List {
-				s := &c.set.Spans.List[i]
+			for i := range c.set.Compiled.List {
+				s := &c.set.Compiled.List[i]
 				if quiet >= limits || !store.Covers(s.Scope, l.scopes) {
 					continue
 				}
@@ -201,7 +201,7 @@ func settle(charges []*charge, from int64, l *lane) int64 {
 }
 
 // earliest returns the first slot not before from that a limit admits.
-func (c *charge) earliest(s *store.Span, from int64, l *lane, looks *int) int64 {
+func (c *charge) earliest(s *store.CompiledLimit, from int64, l *lane, looks *int) int64 {
 	most := kept(s.Max, l)
 	if s.Algorithm.IsLog() {
 		return c.account.covered(s.Scope).earliestAt(c.now, from, l.cost, most, s.Window, looks)
@@ -211,7 +211,7 @@ func (c *charge) earliest(s *store.Span, from int64, l *lane, looks *int) int64 
 
 // plain reports whether every limit is a log of a single run. Each then admits all
 // from some slot on.
-func (c *charge) plain() bool { return c.set.Spans.Logs && len(c.account.runs) <= 1 }
+func (c *charge) plain() bool { return c.set.Compiled.Logs && len(c.account.runs) <= 1 }
 
 // last returns the slot that no booking of the lane comes before.
 func (a *memoryAccount) last(lane string) int64 {
@@ -230,8 +230,8 @@ func (a *memoryAccount) several() bool { return a.lanes != nil }
 // enter enters units in the log and in all that counts them.
 func (c *charge) enter(l *lane, slot, cost int64, booked bool) part {
 	c.lead(l, slot)
-	for i := range c.set.Spans.List {
-		s := &c.set.Spans.List[i]
+	for i := range c.set.Compiled.List {
+		s := &c.set.Compiled.List[i]
 		if s.Algorithm.IsLog() || !store.Covers(s.Scope, l.scopes) {
 			continue
 		}
@@ -241,7 +241,7 @@ func (c *charge) enter(l *lane, slot, cost int64, booked bool) part {
 			c.counter(s).enter(meter{s, c}, slot, cost)
 		}
 	}
-	if c.set.Spans.Logged {
+	if c.set.Compiled.Logged {
 		return c.log(l, slot, cost)
 	}
 	before := c.account.units
@@ -252,10 +252,10 @@ func (c *charge) enter(l *lane, slot, cost int64, booked bool) part {
 // lead notes that no booking of the lane comes before the slot any more.
 func (c *charge) lead(l *lane, slot int64) {
 	a := c.account
-	if l.name != "" || a.several() || !c.set.Spans.Logged {
+	if l.name != "" || a.several() || !c.set.Compiled.Logged {
 		if a.lanes == nil {
 			a.lanes = make(map[string]int64)
-			if c.set.Spans.Logged && len(a.runs) > 0 {
+			if c.set.Compiled.Logged && len(a.runs) > 0 {
 				a.lanes[""] = a.runs[0].last
 			}
 		}
@@ -300,27 +300,27 @@ func (a *memoryAccount) end(now int64) int64 {
 
 // keep sets when the account expires, and trims what it counts.
 func (c *charge) keep() {
-	for i := range c.set.Spans.List {
-		if s := &c.set.Spans.List[i]; !s.Algorithm.IsLog() {
+	for i := range c.set.Compiled.List {
+		if s := &c.set.Compiled.List[i]; !s.Algorithm.IsLog() {
 			c.counter(s).trim(meter{s, c}, c.now)
 		}
 	}
-	c.account.expires = max(c.account.expires, c.account.end(c.now)+c.set.Spans.Window+dayMicros)
+	c.account.expires = max(c.account.expires, c.account.end(c.now)+c.set.Compiled.Window+dayMicros)
 }
 
 // trim removes some of what can matter no more.
 func (c *charge) trim() {
-	a, window := c.account, c.set.Spans.Window
+	a, window := c.account, c.set.Compiled.Window
 	a.drop(c.now - window - dayMicros)
 	for _, r := range a.runs {
-		if slot, removed := r.trim(c.now, window, c.set.Spans.Largest); removed {
+		if slot, removed := r.trim(c.now, window, c.set.Compiled.Largest); removed {
 			a.drop(min(slot, c.now-window))
 		}
 	}
 }
 
 // usage returns the units used of a limit, and when the next is free.
-func (c *charge) usage(s *store.Span) (used, freeAt int64) {
+func (c *charge) usage(s *store.CompiledLimit) (used, freeAt int64) {
 	if s.Algorithm.IsLog() {
 		return c.account.covered(s.Scope).usage(c.now, s.Max, s.Window)
 	}

@@ -7,14 +7,14 @@ import (
 
 // owe enters for each limit the units that were counted by others and are lacking
 // here. The counting was done at some instant between slot and now.
-func (c *charge) owe(slot int64, scopes string, counted []int) []store.LimitDebt {
-	debts := make([]store.LimitDebt, len(counted))
+func (c *charge) owe(slot int64, scopes string, counted []int) []store.LimitReconciliation {
+	debts := make([]store.LimitReconciliation, len(counted))
 	most, entered := int64(0), false
-	for i := range c.set.Spans.List {
-		s := &c.set.Spans.List[i]
+	for i := range c.set.Compiled.List {
+		s := &c.set.Compiled.List[i]
 		units, there := c.leftBetween(s, slot)
 		lacking := max(0, int64(counted[i])-units)
-		debts[i] = store.LimitDebt{Counted: int(units), AtSlot: int(there), Owed: int(lacking)}
+		debts[i] = store.LimitReconciliation{Counted: int(units), AtSlot: int(there), Missing: int(lacking)}
 		switch {
 		case lacking == 0 || !store.Covers(s.Scope, scopes):
 		case s.Algorithm.IsLog():
@@ -39,7 +39,7 @@ func (c *charge) owe(slot int64, scopes string, counted []int) []store.LimitDebt
 
 // leftBetween returns the units that a provider may have counted of a limit at any
 // instant from slot to now, and those of them that had left by the slot.
-func (c *charge) leftBetween(s *store.Span, slot int64) (units, there int64) {
+func (c *charge) leftBetween(s *store.CompiledLimit, slot int64) (units, there int64) {
 	if s.Algorithm.IsLog() {
 		runs := c.account.covered(s.Scope)
 		units = runs.since(slot - s.Window)

@@ -47,10 +47,10 @@ func (b *memoryBudget) choose(r *store.BookRequest, l *lane, index *memoryIndex,
 	for i := range a.SharedValue {
 		c := b.work.open(b.account(a.SharedValue[i].ID), &a.Sets[a.Shares[i]], now)
 		if c.rule(r.Revision); c.differs {
-			return candidate{}, store.Differ(*r, a.SharedValue[i].ID, c.account.ruling().Spell())
+			return candidate{}, store.DifferentLimits(*r, a.SharedValue[i].ID, c.account.ruling().Encode())
 		}
-		if l.cost > c.set.Spans.Most(l.scopes) {
-			return candidate{}, store.TooCostly(*r)
+		if l.cost > c.set.Compiled.Most(l.scopes) {
+			return candidate{}, store.CostError(*r)
 		}
 		from = max(from, c.account.paused)
 	}
@@ -72,7 +72,7 @@ func (b *memoryBudget) choose(r *store.BookRequest, l *lane, index *memoryIndex,
 		if best.at >= 0 && best.slot <= max(soonest, item.score) {
 			break
 		}
-		if l.cost > a.Sets[a.SetOf[item.at]].Spans.Most(l.scopes) {
+		if l.cost > a.Sets[a.SetOf[item.at]].Compiled.Most(l.scopes) {
 			continue
 		}
 		one, ok := b.consider(r, l, item.at, shared, from, now)
@@ -97,9 +97,9 @@ func (b *memoryBudget) choose(r *store.BookRequest, l *lane, index *memoryIndex,
 // refuse returns the error for a booking that no account takes.
 func (b *memoryBudget) refuse(r *store.BookRequest, c candidate) error {
 	if c.at >= 0 && c.charges[0].differs {
-		return store.Differ(*r, r.Accounts.At(c.at).ID, c.charges[0].account.ruling().Spell())
+		return store.DifferentLimits(*r, r.Accounts.At(c.at).ID, c.charges[0].account.ruling().Encode())
 	}
-	return store.TooCostly(*r)
+	return store.CostError(*r)
 }
 
 // consider returns the slot that an account can give, and whether it gives any.
@@ -109,7 +109,7 @@ func (b *memoryBudget) consider(r *store.BookRequest, l *lane, at int, shared []
 	own := b.work.open(account, &a.Sets[a.SetOf[at]], now)
 	own.rule(r.Revision)
 	c := candidate{at: at, charges: b.work.list(own, shared), hole: -1}
-	if own.differs || l.cost > own.set.Spans.Most(l.scopes) {
+	if own.differs || l.cost > own.set.Compiled.Most(l.scopes) {
 		return c, false
 	}
 	// What was handed back is given also between those who wait for the pause's end.

@@ -11,9 +11,9 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A MemoryStore keeps logs in memory, for the goroutines of one process. It
+// A Store keeps logs in memory, for the goroutines of one process. It
 // keeps the promises of [RedisStore] and gives the same slots. The zero
-// MemoryStore is empty and ready. It must not be copied after first use.
+// Store is empty and ready. It must not be copied after first use.
 //
 // It loses nothing and its clock does not step, so it has no use for the fields
 // of a request that guard against that, and counts no workers.
@@ -22,7 +22,7 @@ import (
 // booking: an entry takes 24 bytes until its window has passed, an account
 // until a day later. Its clock is the monotonic one, so that steps of the
 // machine's clock do not move it.
-type MemoryStore struct {
+type Store struct {
 	mu      sync.Mutex // protects all below
 	epoch   time.Time  // when the clock was first read
 	began   int64      // epoch, in nanoseconds
@@ -42,7 +42,7 @@ type reading struct {
 }
 
 // clock reads the clocks, the machine's but once. Callers hold mu.
-func (s *MemoryStore) clock(asked time.Time) reading {
+func (s *Store) clock(asked time.Time) reading {
 	if s.epoch.IsZero() {
 		s.epoch = time.Now()
 		s.began = s.epoch.UnixNano()
@@ -56,7 +56,7 @@ func (s *MemoryStore) clock(asked time.Time) reading {
 }
 
 // budget returns what is kept of a budget. Callers hold mu.
-func (s *MemoryStore) budget(name string) *memoryBudget {
+func (s *Store) budget(name string) *memoryBudget {
 	if s.latest != nil && s.latest.name == name {
 		return s.latest
 	}
@@ -78,21 +78,12 @@ func (s *MemoryStore) budget(name string) *memoryBudget {
 }
 
 // Book implements [Store].
-func (s *MemoryStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
-	var answer store.Booking
-	if err := s.BookValue(ctx, &r, &answer); err != nil {
+func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
+	if err := ctx.Err(); err != nil {
 		return store.Booking{}, err
 	}
-	return answer, nil
-}
-
-// book is Book with the answer where its caller wants it. Nothing keeps r.
-func (s *MemoryStore) BookValue(ctx context.Context, r *store.BookRequest, answer *store.Booking) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	if err := r.Validate(); err != nil {
-		return err
+		return store.Booking{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -102,19 +93,19 @@ func (s *MemoryStore) BookValue(ctx context.Context, r *store.BookRequest, answe
 	b.sweep(clock)
 	s.work.begin()
 
-	l := lane{scopes: r.Accounts.Relevant(r.Scopes), keep: int64(r.Keep), cost: int64(r.Cost)}
-	l.name = r.Accounts.Lane(l.scopes, r.Keep)
+	l := lane{scopes: r.Accounts.RelevantScopes(r.Scopes), keep: int64(r.Reserve), cost: int64(r.Cost)}
+	l.name = r.Accounts.Queue(l.scopes, r.Reserve)
 	var index *memoryIndex
 	if r.Accounts.Len() > 1 {
 		index = b.index(r.Accounts, l.name, clock.moment)
 	}
 	from := b.all.released(now, b.released)
-	best, err := b.choose(r, &l, index, from, now)
+	best, err := b.choose(&r, &l, index, from, now)
 	if err != nil {
-		return err
+		return store.Booking{}, err
 	}
 	charge := best.charges[0]
-	*answer = store.Booking{
+	answer := store.Booking{
 		ID:      r.ID,
 		Budget:  r.Budget,
 		Cost:    r.Cost,
@@ -127,10 +118,10 @@ func (s *MemoryStore) BookValue(ctx context.Context, r *store.BookRequest, answe
 		answer.Slot = time.UnixMicro(best.slot)
 	}
 	if r.Now.IsZero() {
-		answer.Read = clock.read
+		answer.ReadAt = clock.read
 	}
 	if charge.ruled {
-		answer.Ruling = charge.account.ruling()
+		answer.Effective = charge.account.ruling()
 	}
 	if answer.Booked {
 		unsure := charge.unsure()
@@ -158,11 +149,11 @@ func (s *MemoryStore) BookValue(ctx context.Context, r *store.BookRequest, answe
 	if index != nil {
 		index.update(s.work.scores)
 	}
-	return nil
+	return answer, nil
 }
 
 // Cancel implements [Store].
-func (s *MemoryStore) Cancel(ctx context.Context, r store.CancelRequest) error {
+func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -185,7 +176,7 @@ func (s *MemoryStore) Cancel(ctx context.Context, r store.CancelRequest) error {
 	}
 	b.giveBack(h, booking.Account)
 	if r.Accounts != nil {
-		index, at := b.indexes[r.Accounts.DigestValue+h.lane], r.Accounts.Find(booking.Account)
+		index, at := b.indexes[r.Accounts.DigestValue+h.lane], r.Accounts.Index(booking.Account)
 		if index != nil && at >= 0 {
 			index.update([]placeScore{{at, 0}})
 		}
@@ -193,16 +184,16 @@ func (s *MemoryStore) Cancel(ctx context.Context, r store.CancelRequest) error {
 	return nil
 }
 
-// Enter implements [Store].
-func (s *MemoryStore) Enter(ctx context.Context, r store.EnterRequest) error {
+// Record implements [Store].
+func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	instead, err := parseHole(r.Instead.Entry, r.Instead.Slot)
-	if err != nil && r.Instead.Entry != "" {
+	instead, err := parseHole(r.Replaces.Entry, r.Replaces.Slot)
+	if err != nil && r.Replaces.Entry != "" {
 		return err
 	}
 	accounts, err := store.NewAccounts(r.Account)
@@ -224,12 +215,12 @@ func (s *MemoryStore) Enter(ctx context.Context, r store.EnterRequest) error {
 		if err == nil && c.account.has(h, r.Account.ID) {
 			continue
 		}
-		scopes := accounts.Relevant(r.Scopes)
+		scopes := accounts.RelevantScopes(r.Scopes)
 		if name, _, found := strings.Cut(spent.Entry, "\x00"); found {
 			scopes = scopesOf(name) // also an entry of another store tells them
 		}
 		l := plainLane(scopes)
-		if slot := spent.Slot.UnixMicro(); slot > now-c.set.Spans.Window {
+		if slot := spent.Slot.UnixMicro(); slot > now-c.set.Compiled.Window {
 			entered = true
 			c.enter(&l, max(slot, c.account.last(l.name), c.account.runs.endOfFirst(l.scopes)), int64(spent.Cost), false)
 		}
@@ -238,36 +229,36 @@ func (s *MemoryStore) Enter(ctx context.Context, r store.EnterRequest) error {
 		c.keep()
 	}
 	// It is handed back once, here or by its cancellation.
-	if r.Instead.Entry != "" && b.done.add(r.Instead.ID, clock.moment) {
+	if r.Replaces.Entry != "" && b.done.add(r.Replaces.ID, clock.moment) {
 		b.giveBack(instead, r.Account.ID)
 	}
 	b.done.add(r.ID, clock.moment)
 	return nil
 }
 
-// Owe implements [Store]. lua/owe.lua is the same in Redis, and says why.
-func (s *MemoryStore) Owe(ctx context.Context, r store.OweRequest) (store.Debt, error) {
+// Reconcile implements [Store]. lua/owe.lua is the same in Redis, and says why.
+func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.Reconciliation, error) {
 	if err := ctx.Err(); err != nil {
-		return store.Debt{}, err
+		return store.Reconciliation{}, err
 	}
 	if err := r.Validate(); err != nil {
-		return store.Debt{}, err
+		return store.Reconciliation{}, err
 	}
 	accounts, err := store.NewAccounts(r.Account)
 	if err != nil {
-		return store.Debt{}, err
+		return store.Reconciliation{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock(r.Now).now
 	c := openCharge(s.budget(r.Budget).account(r.Account.ID), &accounts.Sets[0], now)
-	debt := store.Debt{Now: time.UnixMicro(now)}
-	debt.Limits = c.owe(min(now, r.Slot.UnixMicro()), accounts.Relevant(r.Scopes), r.Counted)
+	debt := store.Reconciliation{Now: time.UnixMicro(now)}
+	debt.Limits = c.owe(min(now, r.Slot.UnixMicro()), accounts.RelevantScopes(r.Scopes), r.Counted)
 	return debt, nil
 }
 
 // Usage implements [Store].
-func (s *MemoryStore) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage, error) {
+func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -292,8 +283,8 @@ func (s *MemoryStore) Usage(ctx context.Context, r store.UsageRequest) ([]store.
 			u.PausedUntil = time.UnixMicro(paused)
 		}
 		c := openCharge(account, &r.Accounts.Sets[r.Accounts.SetOf[i]], now)
-		for j := range c.set.Spans.List {
-			used, freeAt := c.usage(&c.set.Spans.List[j])
+		for j := range c.set.Compiled.List {
+			used, freeAt := c.usage(&c.set.Compiled.List[j])
 			u.Limits = append(u.Limits, store.NewLimitUsage(one.Limits[j], used, freeAt))
 		}
 		all[i] = u
@@ -302,7 +293,7 @@ func (s *MemoryStore) Usage(ctx context.Context, r store.UsageRequest) ([]store.
 }
 
 // Pause implements [Store].
-func (s *MemoryStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
 	if err := ctx.Err(); err != nil {
 		return time.Time{}, err
 	}
@@ -326,7 +317,7 @@ func (s *MemoryStore) Pause(ctx context.Context, r store.PauseRequest) (time.Tim
 }
 
 // Reset implements [Store].
-func (s *MemoryStore) Reset(ctx context.Context, r store.ResetRequest) error {
+func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -337,10 +328,10 @@ func (s *MemoryStore) Reset(ctx context.Context, r store.ResetRequest) error {
 	defer s.mu.Unlock()
 	now := s.clock(r.Now).now
 	b := s.budget(r.Budget)
-	set := store.NewLimitSet(r.Account.Limits, store.NameLimits(r.Account.Limits))
+	set := store.NewLimitSet(r.Account.Limits, store.EncodeLimits(r.Account.Limits))
 	c := openCharge(b.account(r.Account.ID), &set, now)
-	for i := range c.set.Spans.List {
-		if l := &c.set.Spans.List[i]; l.FirstUse {
+	for i := range c.set.Compiled.List {
+		if l := &c.set.Compiled.List[i]; l.FirstUse {
 			ends := c.counter(l).(*fixedWindow).reset(meter{l, c}, now, r.At.UnixMicro())
 			b.silence(c.account, ends, 0, now)
 		}
@@ -350,7 +341,7 @@ func (s *MemoryStore) Reset(ctx context.Context, r store.ResetRequest) error {
 }
 
 // Status implements [Store].
-func (s *MemoryStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
+func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Status{}, err
 	}

@@ -16,7 +16,7 @@ import (
 // Tokens that come and go, over months, leave nothing behind.
 func TestMemoryStoreForgetsWhatIsOutOfUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := new(MemoryStore)
+		memory := new(Store)
 		most := 0
 		for i := range 20_000 {
 			first, err := store.NewAccounts(store.Account{ID: fmt.Sprint("one", i/10), Limits: []limit.Limit{limit.PerHour(100)}})
@@ -48,7 +48,7 @@ func TestMemoryStoreForgetsWhatIsOutOfUse(t *testing.T) {
 // A token that is used all the time keeps its window and little more.
 func TestMemoryStoreKeepsAWindow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		memory := new(MemoryStore)
+		memory := new(Store)
 		accounts, err := store.NewAccounts(store.Account{ID: "one", Limits: []limit.Limit{limit.PerMinute(100)}})
 		require.NoError(t, err)
 		for range 100_000 {

@@ -15,7 +15,7 @@ import (
 type run struct {
 	scopes  string // of the requests, between commas
 	number  int    // among the runs of these scopes
-	entries deque.BlockList[logEntry]
+	entries deque.List[logEntry]
 	total   int64      // units ever booked
 	last    int64      // no slot comes before it
 	passed  []logEntry // holes whose slot has passed, for the decision under way

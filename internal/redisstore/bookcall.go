@@ -16,7 +16,7 @@ import (
 // clock will do for. lua/book.lua has its arguments and its answer.
 type bookCall struct {
 	watched
-	store *RedisStore
+	store *Store
 	queue *queue
 	key   queueKey
 	batch *batch
@@ -43,7 +43,7 @@ type session struct {
 	calls uint64
 }
 
-func newBookCall(s *RedisStore, q *queue, of *batch) *bookCall {
+func newBookCall(s *Store, q *queue, of *batch) *bookCall {
 	return &bookCall{store: s, queue: q, key: q.key, batch: of, seats: of.seats}
 }
 
@@ -222,7 +222,7 @@ func (c *bookCall) readClocks() string {
 		}
 	}
 	b := make([]byte, 0, 48)
-	for _, t := range [...]time.Time{first.Now, expect, last, first.Mended} {
+	for _, t := range [...]time.Time{first.Now, expect, last, first.Recovered} {
 		n := uint64(0)
 		if !t.IsZero() {
 			n = uint64(t.UnixMicro())
@@ -230,7 +230,7 @@ func (c *bookCall) readClocks() string {
 		b = binary.BigEndian.AppendUint64(b, n)
 	}
 	b = binary.BigEndian.AppendUint64(b, uint64(first.Ahead.Microseconds()))
-	b = binary.BigEndian.AppendUint64(b, uint64(first.Keep))
+	b = binary.BigEndian.AppendUint64(b, uint64(first.Reserve))
 	return string(b)
 }
 
@@ -318,9 +318,9 @@ func (c *bookCall) take(reply any) {
 			of.got = got{common, record.slotOf(i), record.entry, before}
 			switch record.kind {
 			case 'C':
-				of.err = store.TooCostly(of.r)
+				of.err = store.CostError(of.r)
 			case 'D':
-				of.err = store.Differ(of.r, record.account, record.ruled)
+				of.err = store.DifferentLimits(of.r, record.account, record.ruled)
 			}
 			before += uint64(of.r.Cost)
 			at++

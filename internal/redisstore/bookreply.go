@@ -125,12 +125,12 @@ func (a *bookReply) common(record *bookRecord, accounts *store.Accounts) (*store
 	default:
 		return nil, badBookReply(fmt.Errorf("it has a %q", record.kind))
 	}
-	at := accounts.Find(record.account)
+	at := accounts.Index(record.account)
 	if at < 0 {
 		return nil, badBookReply(fmt.Errorf("account %q was not asked for", store.Clip(record.account)))
 	}
 	id := accounts.List[at].ID
-	if a.last != nil && record.ruled == "" && a.last.Booked == booked && a.last.Account == id && a.last.Ruling.Limits == nil {
+	if a.last != nil && record.ruled == "" && a.last.Booked == booked && a.last.Account == id && a.last.Effective.Limits == nil {
 		return a.last, nil
 	}
 	b := &store.Booking{Booked: booked, Account: id, Now: a.now, Stepped: a.stepped, Version: a.version}
@@ -139,7 +139,7 @@ func (a *bookReply) common(record *bookRecord, accounts *store.Accounts) (*store
 	}
 	if record.ruled != "" {
 		var err error
-		if b.Ruling, err = store.ParseRuling(record.ruled); err != nil {
+		if b.Effective, err = store.ParseEffectiveLimits(record.ruled); err != nil {
 			return nil, badBookReply(err)
 		}
 	}

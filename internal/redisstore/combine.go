@@ -80,10 +80,10 @@ type combiner struct {
 const mostInBatch = 512
 
 // combine takes a seat, waits for the answer, and leaves when the context ends.
-func (s *RedisStore) combine(ctx context.Context, r store.BookRequest) (store.Booking, error) {
+func (s *Store) combine(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	of := seats.Get().(*seat)
 	of.ctx, of.r = ctx, r
-	in := s.enqueue(queueKey{r.Accounts, r.Budget, r.Accounts.Relevant(r.Scopes), r.Keep, r.Revision}, of)
+	in := s.enqueue(queueKey{r.Accounts, r.Budget, r.Accounts.RelevantScopes(r.Scopes), r.Reserve, r.Revision}, of)
 	for {
 		select {
 		case <-in.done:
@@ -106,7 +106,7 @@ func (s *RedisStore) combine(ctx context.Context, r store.BookRequest) (store.Bo
 }
 
 // enqueue puts a seat into its queue. The first one finds nobody at work there.
-func (s *RedisStore) enqueue(key queueKey, of *seat) *batch {
+func (s *Store) enqueue(key queueKey, of *seat) *batch {
 	c := &s.combiner
 	c.mu.Lock()
 	q := c.recent
@@ -151,12 +151,12 @@ func (q *queue) last() *batch {
 
 // agrees reports whether two requests can be made with one clock.
 func agree(r, o *store.BookRequest) bool {
-	return r.Now.Equal(o.Now) && r.Mended.Equal(o.Mended) && r.Expect.IsZero() == o.Expect.IsZero() &&
+	return r.Now.Equal(o.Now) && r.Recovered.Equal(o.Recovered) && r.Expect.IsZero() == o.Expect.IsZero() &&
 		r.Last.IsZero() == o.Last.IsZero() && r.Ahead == 0 && o.Ahead == 0
 }
 
 // serve carries out what waits in a queue, until nothing does.
-func (s *RedisStore) serve(q *queue) {
+func (s *Store) serve(q *queue) {
 	for {
 		next := s.next(q)
 		if next == nil {
@@ -173,7 +173,7 @@ func (s *RedisStore) serve(q *queue) {
 
 // gather lets others run for as long as that brings company, for a few turns: where
 // others are busy with something else, each turn takes long.
-func (s *RedisStore) gather(q *queue) {
+func (s *Store) gather(q *queue) {
 	c := &s.combiner
 	before := -1
 	for range 4 {
@@ -193,7 +193,7 @@ func (s *RedisStore) gather(q *queue) {
 
 // next takes the first batch that somebody still waits for. If there is none the
 // queue is gone.
-func (s *RedisStore) next(q *queue) *batch {
+func (s *Store) next(q *queue) *batch {
 	c := &s.combiner
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,7 +221,7 @@ func (s *RedisStore) next(q *queue) *batch {
 
 // again puts seats to the front of their queue: the script has not come to them.
 // The batch that they were in is not done yet.
-func (s *RedisStore) again(key queueKey, left []*seat) {
+func (s *Store) again(key queueKey, left []*seat) {
 	in := newBatch(left...)
 	for _, of := range left {
 		of.batch.Store(in)
@@ -249,7 +249,7 @@ func (of *seat) finish() bool {
 }
 
 // handBack hands back what was booked for a caller that has left.
-func (s *RedisStore) handBack(of *seat) {
+func (s *Store) handBack(of *seat) {
 	defer s.calls.end()
 	if booking, err := of.answer(); err == nil && booking.Booked {
 		// If this fails the slot is lost to the fleet until it has left its window:
@@ -258,11 +258,11 @@ func (s *RedisStore) handBack(of *seat) {
 	}
 }
 
-func (s *RedisStore) noAnswer(op string) error {
+func (s *Store) noAnswer(op string) error {
 	return &store.StoreError{Op: op, Err: fmt.Errorf("no answer within %v: %w", s.timeout(), context.DeadlineExceeded)}
 }
 
-func (s *RedisStore) timeout() time.Duration {
+func (s *Store) timeout() time.Duration {
 	if s.Timeout <= 0 {
 		return defaultTimeout
 	}

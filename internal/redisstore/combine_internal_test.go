@@ -17,7 +17,7 @@ import (
 
 // A group is bookings that one script carries out.
 type group struct {
-	store    *RedisStore
+	store    *Store
 	accounts *store.Accounts
 	budget   string
 	now      time.Time
@@ -56,7 +56,7 @@ type pair struct{ redis, memory store.Booking }
 
 // bookBoth books up to most requests of those costs at once, and the same one after
 // the other in memory. It demands the same slots, and returns what was booked.
-func (b group) bookBoth(t *rapid.T, memory *memstore.MemoryStore, most int, costs ...int) (booked []pair) {
+func (b group) bookBoth(t *rapid.T, memory *memstore.Store, most int, costs ...int) (booked []pair) {
 	var requests []store.BookRequest
 	for range rapid.IntRange(1, most).Draw(t, "bookings") {
 		r := store.BookRequest{ID: store.NewBookingID(), Budget: b.budget, Accounts: b.accounts, Now: b.now, MaxWait: store.Forever,
@@ -80,7 +80,7 @@ func (b group) bookBoth(t *rapid.T, memory *memstore.MemoryStore, most int, cost
 	return booked
 }
 
-// What one script books at once must be what a MemoryStore books one after the
+// What one script books at once must be what a Store books one after the
 // other: any limits, costs and longest waits, with bookings handed back in between.
 func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 	t.Parallel()
@@ -110,8 +110,8 @@ func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 		if err != nil {
 			t.Skip(err) // logs of different kinds
 		}
-		b := group{store: &RedisStore{Client: client}, accounts: accounts, budget: store.NewBookingID().String(), now: time.UnixMicro(1795000000123457)}
-		memory := new(memstore.MemoryStore)
+		b := group{store: &Store{Client: client}, accounts: accounts, budget: store.NewBookingID().String(), now: time.UnixMicro(1795000000123457)}
+		memory := new(memstore.Store)
 		var booked []pair
 		t.Repeat(map[string]func(*rapid.T){
 			"book": func(t *rapid.T) {
@@ -164,8 +164,8 @@ func TestABatchOnAPoolTakesTheSoonestSlots(t *testing.T) {
 		}
 		accounts, err := store.NewAccounts(list...)
 		require.NoError(t, err)
-		b := group{store: &RedisStore{Client: client}, accounts: accounts, budget: store.NewBookingID().String(), now: time.UnixMicro(1795000000123457)}
-		memory := new(memstore.MemoryStore)
+		b := group{store: &Store{Client: client}, accounts: accounts, budget: store.NewBookingID().String(), now: time.UnixMicro(1795000000123457)}
+		memory := new(memstore.Store)
 		taken := map[string][]time.Time{}
 		t.Repeat(map[string]func(*rapid.T){
 			"book": func(t *rapid.T) {

@@ -14,7 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redisstore"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 )
 
 // A gate stops scripts on their way to Redis, or their answers on the way back.
@@ -84,27 +86,27 @@ func (g *gate) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 // callers are many callers of one store.
 type callers struct {
 	t     *testing.T
-	store *ration.RedisStore
+	store *redisstore.Store
 	gate  *gate
 	name  string
-	list  *ration.Accounts
+	list  *store.Accounts
 	wg    sync.WaitGroup
 }
 
 func newCallers(t *testing.T, limits ...ration.Limit) *callers {
 	client := redistest.Start(t).Client(t)
-	list, err := ration.NewAccounts(ration.Account{ID: "a", Limits: limits})
+	list, err := store.NewAccounts(ration.Account{ID: "a", Limits: limits})
 	require.NoError(t, err)
-	c := &callers{t: t, store: &ration.RedisStore{Client: client}, gate: newGate(client), name: redistest.Name(t), list: list}
-	c.book(t.Context(), 1, ration.Forever) // loads the script, and begins a session
+	c := &callers{t: t, store: &redisstore.Store{Client: client}, gate: newGate(client), name: redistest.Name(t), list: list}
+	c.book(t.Context(), 1, store.Forever) // loads the script, and begins a session
 	return c
 }
 
-func (c *callers) request(cost int, longest time.Duration) ration.BookRequest {
-	return ration.BookRequest{ID: ration.NewBookingID(), Budget: c.name, Accounts: c.list, Cost: cost, MaxWait: longest}
+func (c *callers) request(cost int, longest time.Duration) store.BookRequest {
+	return store.BookRequest{ID: store.NewBookingID(), Budget: c.name, Accounts: c.list, Cost: cost, MaxWait: longest}
 }
 
-func (c *callers) book(ctx context.Context, cost int, longest time.Duration) ration.Booking {
+func (c *callers) book(ctx context.Context, cost int, longest time.Duration) store.Booking {
 	b, err := c.store.Book(ctx, c.request(cost, longest))
 	require.NoError(c.t, err)
 	return b
@@ -113,13 +115,13 @@ func (c *callers) book(ctx context.Context, cost int, longest time.Duration) rat
 // hold lets one booking go as far as the gate, so that others gather behind it.
 func (c *callers) hold() (open func()) {
 	open = c.gate.shut()
-	c.wg.Go(func() { c.book(c.t.Context(), 1, ration.Forever) })
+	c.wg.Go(func() { c.book(c.t.Context(), 1, store.Forever) })
 	<-c.gate.arrived
 	return open
 }
 
 // queue begins a booking and waits until it stands in the queue.
-func (c *callers) queue(ctx context.Context, r ration.BookRequest, answer func(ration.Booking, error)) {
+func (c *callers) queue(ctx context.Context, r store.BookRequest, answer func(store.Booking, error)) {
 	before := c.store.Waiting()
 	c.wg.Go(func() { answer(c.store.Book(ctx, r)) })
 	for c.store.Waiting() == before {
@@ -130,7 +132,7 @@ func (c *callers) queue(ctx context.Context, r ration.BookRequest, answer func(r
 func (c *callers) used() int { return c.usedAt(time.Time{}) }
 
 func (c *callers) usedAt(now time.Time) int {
-	usage, err := c.store.Usage(c.t.Context(), ration.UsageRequest{Budget: c.name, Accounts: c.list, Now: now})
+	usage, err := c.store.Usage(c.t.Context(), store.UsageRequest{Budget: c.name, Accounts: c.list, Now: now})
 	require.NoError(c.t, err)
 	return usage[0].Limits[0].Used
 }
@@ -141,9 +143,9 @@ func TestBookingsThatComeMeanwhileAreOneScript(t *testing.T) {
 	open := c.hold()
 	before := c.gate.scripts.Load()
 	const many = 60
-	answers := make([]ration.Booking, many)
+	answers := make([]store.Booking, many)
 	for i := range many {
-		c.queue(t.Context(), c.request(1+i%2, ration.Forever), func(b ration.Booking, err error) {
+		c.queue(t.Context(), c.request(1+i%2, store.Forever), func(b store.Booking, err error) {
 			require.NoError(t, err)
 			answers[i] = b
 		})
@@ -163,8 +165,8 @@ func TestBookingsThatComeMeanwhileAreOneScript(t *testing.T) {
 		require.Equal(t, units > 50, b.Slot.After(b.Now), "booking %d", i)
 	}
 	// Each is a booking of its own: handed back it leaves room for just that.
-	require.NoError(t, c.store.Cancel(t.Context(), ration.CancelRequest{Booking: answers[3], Accounts: c.list}))
-	require.NoError(t, c.store.Cancel(t.Context(), ration.CancelRequest{Booking: answers[3], Accounts: c.list}))
+	require.NoError(t, c.store.Cancel(t.Context(), store.CancelRequest{Booking: answers[3], Accounts: c.list}))
+	require.NoError(t, c.store.Cancel(t.Context(), store.CancelRequest{Booking: answers[3], Accounts: c.list}))
 	require.Equal(t, 2+many+many/2-answers[3].Cost, c.used())
 }
 
@@ -172,13 +174,13 @@ func TestABatchKeepsEachCallersLongestWait(t *testing.T) {
 	t.Parallel()
 	c := newCallers(t, ration.PerHour(4))
 	open := c.hold()
-	waits := []time.Duration{0, time.Minute, ration.Forever, 0, ration.Forever, 2 * time.Hour, time.Minute, ration.Forever}
+	waits := []time.Duration{0, time.Minute, store.Forever, 0, store.Forever, 2 * time.Hour, time.Minute, store.Forever}
 	want := []bool{true, true, false, false, true, true, false, true}
 	// 2 of 4 are used: the first two go at once, and the third waits an hour.
 	want[2] = true
 	var booked [8]bool
 	for i, wait := range waits {
-		c.queue(t.Context(), c.request(1, wait), func(b ration.Booking, err error) {
+		c.queue(t.Context(), c.request(1, wait), func(b store.Booking, err error) {
 			require.NoError(t, err)
 			booked[i] = b.Booked
 		})
@@ -200,7 +202,7 @@ func TestACallerThatLeavesABatchHarmsNobody(t *testing.T) {
 		if i == 2 {
 			of = ctx
 		}
-		c.queue(of, c.request(1, 0), func(b ration.Booking, err error) {
+		c.queue(of, c.request(1, 0), func(b store.Booking, err error) {
 			if i == 2 {
 				left <- err
 				return
@@ -230,7 +232,7 @@ func TestACallerThatLeavesABatchHarmsNobody(t *testing.T) {
 }
 
 // doubted books, with an answer that is lost.
-func (c *callers) doubted(r ration.BookRequest) {
+func (c *callers) doubted(r store.BookRequest) {
 	_, err := c.store.Book(c.t.Context(), r)
 	require.ErrorIs(c.t, err, ration.ErrStoreUnavailable)
 	failed, _ := errors.AsType[*ration.StoreError](err)
@@ -241,23 +243,23 @@ func TestABookingWhoseAnswerWasLostIsFoundAgain(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.GCRA} {
 		c := newCallers(t, ration.Limit{Max: 100, Window: time.Hour, Algorithm: algorithm, Burst: map[ration.Algorithm]int{ration.GCRA: 50}[algorithm]})
-		r := c.request(2, ration.Forever)
+		r := c.request(2, store.Forever)
 		c.gate.lost.Store(1)
 		c.doubted(r)
 		again, err := c.store.Book(t.Context(), r)
 		require.NoError(t, err)
 		require.True(t, again.Booked)
 		require.Equal(t, 3, c.used(), "it was entered once")
-		require.NoError(t, c.store.Cancel(t.Context(), ration.CancelRequest{Booking: again, Accounts: c.list}))
+		require.NoError(t, c.store.Cancel(t.Context(), store.CancelRequest{Booking: again, Accounts: c.list}))
 		require.Equal(t, map[bool]int{true: 1, false: 3}[algorithm == ration.SlidingLog], c.used())
 
 		// It is handed back by its ID alone as well.
-		r = c.request(2, ration.Forever)
+		r = c.request(2, store.Forever)
 		before := c.used()
 		c.gate.lost.Store(1)
 		c.doubted(r)
 		require.Equal(t, before+2, c.used())
-		require.NoError(t, c.store.Cancel(t.Context(), ration.CancelRequest{Booking: ration.Booking{ID: r.ID, Budget: c.name}}))
+		require.NoError(t, c.store.Cancel(t.Context(), store.CancelRequest{Booking: store.Booking{ID: r.ID, Budget: c.name}}))
 		if algorithm == ration.SlidingLog {
 			require.Equal(t, before, c.used())
 		}
@@ -268,7 +270,7 @@ func TestAScriptThatWasGivenUpIsNotCarriedOutLater(t *testing.T) {
 	t.Parallel()
 	c := newCallers(t, ration.PerHour(100))
 	open := c.gate.shut()
-	r := c.request(1, ration.Forever)
+	r := c.request(1, store.Forever)
 	failed := make(chan error, 1)
 	c.gate.unsent.Store(1)
 	c.wg.Go(func() { _, err := c.store.Book(t.Context(), r); failed <- err })
@@ -291,10 +293,10 @@ func TestEachOfABatchFindsItsLostAnswer(t *testing.T) {
 	c := newCallers(t, ration.PerHour(1000))
 	open := c.hold()
 	const many = 20
-	requests := make([]ration.BookRequest, many)
+	requests := make([]store.BookRequest, many)
 	for i := range requests {
-		requests[i] = c.request(1+i%3, ration.Forever)
-		c.queue(t.Context(), requests[i], func(_ ration.Booking, err error) {
+		requests[i] = c.request(1+i%3, store.Forever)
+		c.queue(t.Context(), requests[i], func(_ store.Booking, err error) {
 			require.ErrorIs(t, err, ration.ErrStoreUnavailable)
 		})
 	}
@@ -311,7 +313,7 @@ func TestEachOfABatchFindsItsLostAnswer(t *testing.T) {
 	for i, r := range requests {
 		c.wg.Go(func() {
 			if i%2 == 1 {
-				units := ration.CancelRequest{Booking: ration.Booking{ID: r.ID, Budget: c.name}, Accounts: c.list}
+				units := store.CancelRequest{Booking: store.Booking{ID: r.ID, Budget: c.name}, Accounts: c.list}
 				require.NoError(t, c.store.Cancel(t.Context(), units))
 				return
 			}
@@ -335,8 +337,8 @@ func TestACallThatTakesTooLongHoldsNobodyUp(t *testing.T) {
 	c := newCallers(t, ration.PerHour(100))
 	c.store.Timeout = 50 * time.Millisecond
 	open := c.gate.shut()
-	requests := []ration.BookRequest{c.request(1, 0), c.request(1, 0), c.request(1, 0)}
-	tooLong := func(_ ration.Booking, err error) { require.ErrorIs(t, err, context.DeadlineExceeded) }
+	requests := []store.BookRequest{c.request(1, 0), c.request(1, 0), c.request(1, 0)}
+	tooLong := func(_ store.Booking, err error) { require.ErrorIs(t, err, context.DeadlineExceeded) }
 	c.wg.Go(func() { tooLong(c.store.Book(t.Context(), requests[0])) })
 	<-c.gate.arrived
 	for _, r := range requests[1:] {
@@ -362,7 +364,7 @@ func TestACallMayEndAtAnyTime(t *testing.T) {
 		for range 16 {
 			c.wg.Go(func() {
 				for range 200 {
-					_, _ = c.store.Book(t.Context(), c.request(1, ration.Forever))
+					_, _ = c.store.Book(t.Context(), c.request(1, store.Forever))
 				}
 			})
 		}
@@ -387,7 +389,7 @@ func TestABusyProcessIsAnswered(t *testing.T) {
 	for range 40 {
 		answered.Go(func() {
 			for range 10 {
-				c.book(t.Context(), 1, ration.Forever)
+				c.book(t.Context(), 1, store.Forever)
 			}
 		})
 	}
@@ -404,10 +406,10 @@ func TestBookingsOfOneSlotAreOneEntry(t *testing.T) {
 	c := newCallers(t, ration.PerHour(20))
 	log := "ration:v1:{" + c.name + "}:log:a"
 	entries := func() int64 { return c.store.Client.ZCard(t.Context(), log).Val() }
-	c.book(t.Context(), 19, ration.Forever)
-	var waiting []ration.Booking
+	c.book(t.Context(), 19, store.Forever)
+	var waiting []store.Booking
 	for range 40 {
-		waiting = append(waiting, c.book(t.Context(), 1, ration.Forever))
+		waiting = append(waiting, c.book(t.Context(), 1, store.Forever))
 	}
 	for i, b := range waiting {
 		first := waiting[i/20*20]
@@ -419,17 +421,17 @@ func TestBookingsOfOneSlotAreOneEntry(t *testing.T) {
 	require.EqualValues(t, 6, entries(), "1 and 19 in each window")
 
 	// Each is still a booking of its own, and what one leaves another gets.
-	handBack := func(b ration.Booking) {
-		require.NoError(t, c.store.Cancel(t.Context(), ration.CancelRequest{Booking: b, Accounts: c.list}))
+	handBack := func(b store.Booking) {
+		require.NoError(t, c.store.Cancel(t.Context(), store.CancelRequest{Booking: b, Accounts: c.list}))
 	}
 	for _, i := range []int{5, 30, 39} {
 		handBack(waiting[i])
 	}
 	require.Equal(t, 60-1, c.used(), "the last is undone, the others are to be had")
 	for _, i := range []int{5, 30} {
-		require.True(t, c.book(t.Context(), 1, ration.Forever).Slot.Equal(waiting[i].Slot))
+		require.True(t, c.book(t.Context(), 1, store.Forever).Slot.Equal(waiting[i].Slot))
 	}
-	require.True(t, c.book(t.Context(), 1, ration.Forever).Slot.Equal(waiting[39].Slot))
+	require.True(t, c.book(t.Context(), 1, store.Forever).Slot.Equal(waiting[39].Slot))
 	require.Equal(t, 60, c.used())
 }
 
@@ -440,7 +442,7 @@ func TestALogOfOneEntryExpires(t *testing.T) {
 	c.name = redistest.Name(t)
 	r := c.request(1, 0)
 	for range 3 {
-		r.ID, r.Now = ration.NewBookingID(), time.UnixMicro(1795000000000000)
+		r.ID, r.Now = store.NewBookingID(), time.UnixMicro(1795000000000000)
 		b, err := c.store.Book(t.Context(), r)
 		require.NoError(t, err)
 		require.True(t, b.Booked)

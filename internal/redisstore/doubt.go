@@ -30,7 +30,7 @@ type doubts struct {
 const doubted = time.Minute
 
 // doubt notes that it is not known what became of a call's bookings.
-func (s *RedisStore) doubt(c *bookCall) {
+func (s *Store) doubt(c *bookCall) {
 	s.combiner.mu.Lock()
 	defer s.combiner.mu.Unlock()
 	d, now := &s.combiner.doubts, time.Now()
@@ -53,7 +53,7 @@ func (s *RedisStore) doubt(c *bookCall) {
 }
 
 // doubtOf returns the doubt about a booking, if there is one.
-func (s *RedisStore) doubtOf(id store.BookingID) (doubt, bool) {
+func (s *Store) doubtOf(id store.BookingID) (doubt, bool) {
 	if !s.combiner.doubts.any.Load() {
 		return doubt{}, false
 	}
@@ -64,7 +64,7 @@ func (s *RedisStore) doubtOf(id store.BookingID) (doubt, bool) {
 }
 
 // settleDoubt returns the booking that was entered, if any, and ends the doubt.
-func (s *RedisStore) settleDoubt(ctx context.Context, id store.BookingID) (store.Booking, error) {
+func (s *Store) settleDoubt(ctx context.Context, id store.BookingID) (store.Booking, error) {
 	d, found := s.doubtOf(id)
 	if !found {
 		return store.Booking{}, nil

@@ -1,7 +1,7 @@
 package redisstore
 
 // Waiting counts the bookings that stand in a queue.
-func (s *RedisStore) Waiting() int {
+func (s *Store) Waiting() int {
 	s.combiner.mu.Lock()
 	defer s.combiner.mu.Unlock()
 	n := 0

@@ -40,7 +40,7 @@ func (c *redisCalls) end() {
 // Settle waits until every operation whose caller left before the answer came
 // has ended, and its booking is handed back: a process calls it before it
 // exits. It returns the context's error if that ends first.
-func (s *RedisStore) Settle(ctx context.Context) error {
+func (s *Store) Settle(ctx context.Context) error {
 	s.calls.mu.Lock()
 	if s.calls.left == 0 {
 		s.calls.mu.Unlock()
@@ -79,7 +79,7 @@ type redisCall struct {
 // run runs a script and returns its reply. Neither a cancelled context nor, by
 // default, a deadline stops a go-redis call that is under way, so the call runs
 // beside its caller, who leaves when the context or the timeout ends.
-func (s *RedisStore) run(ctx context.Context, op string, script *redis.Script, budget string, args []any) (*reply, error) {
+func (s *Store) run(ctx context.Context, op string, script *redis.Script, budget string, args []any) (*reply, error) {
 	if s.Client == nil {
 		return nil, errNoClient
 	}
@@ -127,6 +127,6 @@ func (s *RedisStore) run(ctx context.Context, op string, script *redis.Script, b
 }
 
 // send sends a script to the node that has the budget's keys.
-func (s *RedisStore) send(ctx context.Context, script *redis.Script, budget string, args []any) (any, error) {
+func (s *Store) send(ctx context.Context, script *redis.Script, budget string, args []any) (any, error) {
 	return script.Run(ctx, s.Client, []string{"ration:v1:{" + budget + "}"}, args...).Result()
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A RedisStore keeps logs in Redis, for a fleet: all processes that name the
+// A Store keeps logs in Redis, for a fleet: all processes that name the
 // same budget in the same Redis share its logs. Every operation is one script,
 // and one round trip; what would keep Redis from others for long is several. It
 // must not be copied after first use.
@@ -26,7 +26,7 @@ import (
 //
 // Redis 6.2 and later, and Valkey, will do. The server's clock decides. A
 // server that evicts keys (any maxmemory-policy but noeviction) can lose a log.
-type RedisStore struct {
+type Store struct {
 	// Client is a single server, a Sentinel set or a Cluster. The store
 	// neither changes nor closes it. Required.
 	Client redis.UniversalClient
@@ -43,7 +43,7 @@ type RedisStore struct {
 }
 
 // Book implements [Store].
-func (s *RedisStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
+func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	if err := r.Validate(); err != nil {
 		return store.Booking{}, err
 	}
@@ -60,7 +60,7 @@ func (s *RedisStore) Book(ctx context.Context, r store.BookRequest) (store.Booki
 }
 
 // parts are the algorithms that a booking's script is put together of.
-func (s *RedisStore) parts(a *store.Accounts) limit.AlgorithmSet {
+func (s *Store) parts(a *store.Accounts) limit.AlgorithmSet {
 	if s.allLogs.Load() {
 		return a.Counts | logsOnly
 	}
@@ -68,7 +68,7 @@ func (s *RedisStore) parts(a *store.Accounts) limit.AlgorithmSet {
 }
 
 // undo hands back a booking whose caller has left before the answer came.
-func (s *RedisStore) undo(r store.BookRequest) {
+func (s *Store) undo(r store.BookRequest) {
 	cancel := store.CancelRequest{Booking: store.Booking{ID: r.ID, Budget: r.Budget}, Accounts: r.Accounts}
 	// If this fails too, the slot is lost to the fleet until it has left its
 	// window: the quota is then not all used, never overspent.
@@ -76,7 +76,7 @@ func (s *RedisStore) undo(r store.BookRequest) {
 }
 
 // Cancel implements [Store].
-func (s *RedisStore) Cancel(ctx context.Context, r store.CancelRequest) error {
+func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func (s *RedisStore) Cancel(ctx context.Context, r store.CancelRequest) error {
 	digest, member := "", ""
 	if r.Accounts != nil {
 		digest = r.Accounts.DigestValue
-		if at := r.Accounts.Find(b.Account); at >= 0 {
+		if at := r.Accounts.Index(b.Account); at >= 0 {
 			member = r.Accounts.Member(at)
 		}
 	}
@@ -105,14 +105,14 @@ func (s *RedisStore) Cancel(ctx context.Context, r store.CancelRequest) error {
 	return err
 }
 
-// Enter implements [Store]. More than 50 spendings it enters in several round trips,
+// Record implements [Store]. More than 50 spendings it enters in several round trips,
 // each of which is one atomic step: of a request that failed some may have been
 // entered, which to make it again with its ID does not enter again.
-func (s *RedisStore) Enter(ctx context.Context, r store.EnterRequest) error {
+func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	if e := r.Instead.Entry; e != "" && !isRedisEntry(e) {
+	if e := r.Replaces.Entry; e != "" && !isRedisEntry(e) {
 		return store.ErrOtherStore
 	}
 	account, err := store.NewAccounts(r.Account)
@@ -136,7 +136,7 @@ const enterBatch = 50
 // partOf returns what one script enters of a request. Each part has an ID of its own,
 // the same whenever the request is made again. The total is entered with the first,
 // and the others know of its slot; the last hands back what is handed back.
-func partOf(r store.EnterRequest, part int) store.EnterRequest {
+func partOf(r store.RecordRequest, part int) store.RecordRequest {
 	one, from := r, part*enterBatch
 	one.Spent = r.Spent[from:min(from+enterBatch, len(r.Spent))]
 	one.ID[len(one.ID)-1] ^= byte(part)
@@ -144,19 +144,19 @@ func partOf(r store.EnterRequest, part int) store.EnterRequest {
 		one.Total.Cost = 0
 	}
 	if from+enterBatch < len(r.Spent) {
-		one.Instead = store.Booking{}
+		one.Replaces = store.Booking{}
 	}
 	return one
 }
 
-func (s *RedisStore) enterPart(ctx context.Context, r store.EnterRequest, account *store.Accounts) error {
+func (s *Store) enterPart(ctx context.Context, r store.RecordRequest, account *store.Accounts) error {
 	insteadID := ""
-	if r.Instead.Entry != "" {
-		insteadID = r.Instead.ID.String()
+	if r.Replaces.Entry != "" {
+		insteadID = r.Replaces.ID.String()
 	}
 	args := make([]any, 0, 12+3*len(r.Spent))
-	args = append(args, micros(r.Now), r.ID.String(), r.Account.ID, account.Relevant(r.Scopes),
-		micros(r.Total.Slot), r.Total.Cost, r.Instead.Entry, micros(r.Instead.Slot), insteadID)
+	args = append(args, micros(r.Now), r.ID.String(), r.Account.ID, account.RelevantScopes(r.Scopes),
+		micros(r.Total.Slot), r.Total.Cost, r.Replaces.Entry, micros(r.Replaces.Slot), insteadID)
 	args = zoneArguments(account, args, cmp.Or(r.Now, time.Now()))
 	args = append(args, account.Sets[0].Name)
 	for _, spent := range r.Spent {
@@ -169,16 +169,16 @@ func (s *RedisStore) enterPart(ctx context.Context, r store.EnterRequest, accoun
 	return err
 }
 
-// Owe implements [Store].
-func (s *RedisStore) Owe(ctx context.Context, r store.OweRequest) (store.Debt, error) {
+// Reconcile implements [Store].
+func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.Reconciliation, error) {
 	if err := r.Validate(); err != nil {
-		return store.Debt{}, err
+		return store.Reconciliation{}, err
 	}
 	account, err := store.NewAccounts(r.Account)
 	if err != nil {
-		return store.Debt{}, err
+		return store.Reconciliation{}, err
 	}
-	args := []any{micros(r.Now), r.Account.ID, account.Relevant(r.Scopes), micros(r.Slot)}
+	args := []any{micros(r.Now), r.Account.ID, account.RelevantScopes(r.Scopes), micros(r.Slot)}
 	args = zoneArguments(account, args, cmp.Or(r.Now, time.Now()))
 	args = append(args, account.Sets[0].Name)
 	for _, units := range r.Counted {
@@ -186,14 +186,14 @@ func (s *RedisStore) Owe(ctx context.Context, r store.OweRequest) (store.Debt, e
 	}
 	reply, err := s.run(ctx, "owe", oweScript.with(account.Counts|logsOnly), r.Budget, args)
 	if err != nil {
-		return store.Debt{}, err
+		return store.Reconciliation{}, err
 	}
-	debt := store.Debt{Now: reply.instant(0)}
+	debt := store.Reconciliation{Now: reply.instant(0)}
 	for i := range r.Counted {
-		debt.Limits = append(debt.Limits, store.LimitDebt{Counted: int(reply.number(3*i + 1)), AtSlot: int(reply.number(3*i + 2)), Owed: int(reply.number(3*i + 3))})
+		debt.Limits = append(debt.Limits, store.LimitReconciliation{Counted: int(reply.number(3*i + 1)), AtSlot: int(reply.number(3*i + 2)), Missing: int(reply.number(3*i + 3))})
 	}
 	if reply.err != nil || len(reply.parts) != 1+3*len(r.Counted) {
-		return store.Debt{}, reply.bad("owe")
+		return store.Reconciliation{}, reply.bad("owe")
 	}
 	return debt, nil
 }
@@ -210,7 +210,7 @@ const usageBatch = 100
 
 // Usage implements [Store]. Of many accounts, or where much is to be looked at, it asks
 // in several round trips, each of which is one atomic step.
-func (s *RedisStore) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage, error) {
+func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage, error) {
 	if err := r.Validate(); err != nil {
 		return nil, err
 	}
@@ -253,7 +253,7 @@ func (s *RedisStore) Usage(ctx context.Context, r store.UsageRequest) ([]store.U
 const allAccounts = "*"
 
 // Pause implements [Store].
-func (s *RedisStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
 	if err := r.Validate(); err != nil {
 		return time.Time{}, err
 	}
@@ -271,7 +271,7 @@ func (s *RedisStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time
 }
 
 // Reset implements [Store].
-func (s *RedisStore) Reset(ctx context.Context, r store.ResetRequest) error {
+func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
@@ -289,7 +289,7 @@ func (s *RedisStore) Reset(ctx context.Context, r store.ResetRequest) error {
 }
 
 // Status implements [Store].
-func (s *RedisStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
+func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	if err := r.Validate(); err != nil {
 		return store.Status{}, err
 	}

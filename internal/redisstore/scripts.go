@@ -102,7 +102,7 @@ func limitArguments(a *store.Accounts, args []any, now time.Time) []any {
 func zoneArguments(a *store.Accounts, args []any, now time.Time) []any {
 	args = append(args, len(a.Zones))
 	for _, name := range a.Zones {
-		args = append(args, limit.ZoneText(name, now))
+		args = append(args, limit.EncodeZone(name, now))
 	}
 	return args
 }

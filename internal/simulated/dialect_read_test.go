@@ -11,6 +11,8 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 // firstCall is 300 ms after a whole second, so that what is rounded shows. Bubbles begin in the year 2000, when Unix time
@@ -35,62 +37,62 @@ var readings = map[string]struct {
 	quota, secondary, revoked, app conclusion
 }{
 	"discord": {
-		spent:     conclusion{ration.ReasonQuota, "token+bucket", 9 * time.Second},
-		quota:     conclusion{ration.ReasonQuota, "token+bucket", 5 * time.Second},
-		secondary: conclusion{ration.ReasonQuota, "token+bucket", 5 * time.Second},
-		revoked:   conclusion{ration.ReasonDeadToken, "", 0},
-		app:       conclusion{ration.ReasonQuota, "token", 5 * time.Second},
+		spent:     conclusion{provider.ReasonQuota, "token+bucket", 9 * time.Second},
+		quota:     conclusion{provider.ReasonQuota, "token+bucket", 5 * time.Second},
+		secondary: conclusion{provider.ReasonQuota, "token+bucket", 5 * time.Second},
+		revoked:   conclusion{provider.ReasonDeadToken, "", 0},
+		app:       conclusion{provider.ReasonQuota, "token", 5 * time.Second},
 	},
 	"github": {
-		spent:     conclusion{ration.ReasonQuota, "user+core", 9200 * time.Millisecond},
-		quota:     conclusion{ration.ReasonQuota, "user+core", 4200 * time.Millisecond},
-		secondary: conclusion{ration.ReasonSecondary, "", 5 * time.Second},
-		revoked:   conclusion{ration.ReasonDeadToken, "", 0},
-		app:       conclusion{ration.ReasonQuota, "ip+core", 4200 * time.Millisecond},
+		spent:     conclusion{provider.ReasonQuota, "user+core", 9200 * time.Millisecond},
+		quota:     conclusion{provider.ReasonQuota, "user+core", 4200 * time.Millisecond},
+		secondary: conclusion{provider.ReasonSecondary, "", 5 * time.Second},
+		revoked:   conclusion{provider.ReasonDeadToken, "", 0},
+		app:       conclusion{provider.ReasonQuota, "ip+core", 4200 * time.Millisecond},
 	},
 	"ietf": {
 		preset:    "generic",
-		spent:     conclusion{ration.ReasonQuota, "", 9 * time.Second},
-		quota:     conclusion{ration.ReasonQuota, "", 5 * time.Second},
-		secondary: conclusion{ration.ReasonSecondary, "", 5 * time.Second},
-		revoked:   conclusion{ration.ReasonDeadToken, "", 0},
-		app:       conclusion{ration.ReasonQuota, "", 5 * time.Second},
+		spent:     conclusion{provider.ReasonQuota, "", 9 * time.Second},
+		quota:     conclusion{provider.ReasonQuota, "", 5 * time.Second},
+		secondary: conclusion{provider.ReasonSecondary, "", 5 * time.Second},
+		revoked:   conclusion{provider.ReasonDeadToken, "", 0},
+		app:       conclusion{provider.ReasonQuota, "", 5 * time.Second},
 	},
 	"instagram": {
-		spent:     conclusion{ration.ReasonQuota, "token", 0},
-		quota:     conclusion{ration.ReasonQuota, "token", 0},
-		secondary: conclusion{ration.ReasonQuota, "token", 0},
-		revoked:   conclusion{ration.ReasonDeadToken, "", 0},
-		app:       conclusion{ration.ReasonQuota, "token", 0},
+		spent:     conclusion{provider.ReasonQuota, "token", 0},
+		quota:     conclusion{provider.ReasonQuota, "token", 0},
+		secondary: conclusion{provider.ReasonQuota, "token", 0},
+		revoked:   conclusion{provider.ReasonDeadToken, "", 0},
+		app:       conclusion{provider.ReasonQuota, "token", 0},
 	},
 	"meta": {
 		percent:   true,
-		spent:     conclusion{ration.ReasonQuota, "user", 0},
-		quota:     conclusion{ration.ReasonQuota, "user", 0},
-		secondary: conclusion{ration.ReasonQuota, "", 0},
-		revoked:   conclusion{ration.ReasonDeadToken, "", 0},
-		app:       conclusion{ration.ReasonQuota, "app", 0},
+		spent:     conclusion{provider.ReasonQuota, "user", 0},
+		quota:     conclusion{provider.ReasonQuota, "user", 0},
+		secondary: conclusion{provider.ReasonQuota, "", 0},
+		revoked:   conclusion{provider.ReasonDeadToken, "", 0},
+		app:       conclusion{provider.ReasonQuota, "app", 0},
 	},
 	"openai": {
-		spent:     conclusion{ration.ReasonQuota, "", time.Second},
-		quota:     conclusion{ration.ReasonQuota, "", 4200 * time.Millisecond},
-		secondary: conclusion{ration.ReasonQuota, "", 4200 * time.Millisecond},
-		revoked:   conclusion{ration.ReasonDeadToken, "", 0},
-		app:       conclusion{ration.ReasonQuota, "", 4200 * time.Millisecond},
+		spent:     conclusion{provider.ReasonQuota, "", time.Second},
+		quota:     conclusion{provider.ReasonQuota, "", 4200 * time.Millisecond},
+		secondary: conclusion{provider.ReasonQuota, "", 4200 * time.Millisecond},
+		revoked:   conclusion{provider.ReasonDeadToken, "", 0},
+		app:       conclusion{provider.ReasonQuota, "", 4200 * time.Millisecond},
 	},
 	"shopify": {
-		spent:     conclusion{ration.ReasonQuota, "", 2 * time.Second},
-		quota:     conclusion{ration.ReasonQuota, "", 5 * time.Second},
-		secondary: conclusion{ration.ReasonQuota, "", 5 * time.Second},
-		revoked:   conclusion{ration.ReasonDeadToken, "", 0},
-		app:       conclusion{ration.ReasonBan, "ip", 0},
+		spent:     conclusion{provider.ReasonQuota, "", 2 * time.Second},
+		quota:     conclusion{provider.ReasonQuota, "", 5 * time.Second},
+		secondary: conclusion{provider.ReasonQuota, "", 5 * time.Second},
+		revoked:   conclusion{provider.ReasonDeadToken, "", 0},
+		app:       conclusion{provider.ReasonBan, "ip", 0},
 	},
 	"x": {
-		spent:     conclusion{ration.ReasonQuota, "", 9200 * time.Millisecond},
-		quota:     conclusion{ration.ReasonQuota, "", 4200 * time.Millisecond},
-		secondary: conclusion{ration.ReasonQuota, "", 10200 * time.Millisecond}, // its only window has some left
-		revoked:   conclusion{ration.ReasonUnauthorized, "", 0},                 // it says no more
-		app:       conclusion{ration.ReasonQuota, "app", 4200 * time.Millisecond},
+		spent:     conclusion{provider.ReasonQuota, "", 9200 * time.Millisecond},
+		quota:     conclusion{provider.ReasonQuota, "", 4200 * time.Millisecond},
+		secondary: conclusion{provider.ReasonQuota, "", 10200 * time.Millisecond}, // its only window has some left
+		revoked:   conclusion{provider.ReasonUnauthorized, "", 0},                 // it says no more
+		app:       conclusion{provider.ReasonQuota, "app", 4200 * time.Millisecond},
 	},
 }
 
@@ -106,18 +108,18 @@ func TestDialectsAreReadAsTheyAreMeant(t *testing.T) {
 				if row.preset == "" {
 					row.preset = name
 				}
-				preset, err := ration.ProviderNamed(row.preset)
+				preset, err := presets.Named(row.preset)
 				require.NoError(t, err)
 				p := &simulated.Provider{Dialect: speaks, Limit: 4, Window: 10 * time.Second}
 				read := func() ration.Feedback { return answered(p, preset) }
 				requireLeft := func(f ration.Feedback, left int64) {
 					t.Helper()
 					if row.percent {
-						require.Equal(t, ration.Told[float64]{Value: float64(25 * left), Known: true}, f.RemainingPercent)
+						require.Equal(t, provider.Optional[float64]{Value: float64(25 * left), Known: true}, f.RemainingPercent)
 						return
 					}
-					require.Equal(t, ration.Told[int64]{Value: 4, Known: true}, f.Limit)
-					require.Equal(t, ration.Told[int64]{Value: left, Known: true}, f.Remaining)
+					require.Equal(t, provider.Optional[int64]{Value: 4, Known: true}, f.Limit)
+					require.Equal(t, provider.Optional[int64]{Value: left, Known: true}, f.Remaining)
 				}
 				requireRefusal := func(f ration.Feedback, want conclusion) {
 					t.Helper()
@@ -125,7 +127,7 @@ func TestDialectsAreReadAsTheyAreMeant(t *testing.T) {
 					require.Equal(t, want, got, f.WaitBy)
 					require.Equal(t, want.wait > 0, f.Wait.Known)
 					require.Equal(t, want.reason.Refuses(), f.Refused)
-					require.Equal(t, want.reason == ration.ReasonDeadToken, f.DeadToken)
+					require.Equal(t, want.reason == provider.ReasonDeadToken, f.DeadToken)
 				}
 
 				time.Sleep(time.Until(firstCall))
@@ -163,7 +165,7 @@ func answered(p *simulated.Provider, preset *ration.Provider) ration.Feedback {
 	r := httptest.NewRequest(http.MethodGet, p.StartURLs("http://example.com")[0], nil)
 	attach := preset.Attach
 	if attach == nil {
-		attach = ration.Bearer
+		attach = provider.Bearer
 	}
 	attach(r, "a-secret")
 	w := httptest.NewRecorder()

@@ -10,9 +10,9 @@ import (
 // Anthropic's resets are RFC 3339, but for those of subscriptions, "unified", which
 // are Unix time under the same prefix and tell of shares.
 
-func anthropicWindow(name, part string) provider.WindowFields {
+func anthropicWindow(name, part string) provider.WindowHeaders {
 	const prefix = "Anthropic-RateLimit-"
-	w := provider.WindowFields{Name: name, Limit: prefix + part + "-Limit", Remaining: prefix + part + "-Remaining", Reset: prefix + part + "-Reset"}
+	w := provider.WindowHeaders{Name: name, Limit: prefix + part + "-Limit", Remaining: prefix + part + "-Remaining", Reset: prefix + part + "-Reset"}
 	if name != "requests" {
 		w.Unit = "tokens"
 	}
@@ -21,7 +21,7 @@ func anthropicWindow(name, part string) provider.WindowFields {
 
 const anthropicUnified = "Anthropic-Ratelimit-Unified-"
 
-func adjustAnthropic(a *provider.Answer, f *provider.Feedback) {
+func adjustAnthropic(a *provider.Response, f *provider.Feedback) {
 	if a.Cached() && !f.Reason.Refuses() {
 		return
 	}
@@ -35,7 +35,7 @@ func adjustAnthropic(a *provider.Answer, f *provider.Feedback) {
 		if !ok {
 			continue
 		}
-		f.Windows = append(f.Windows, provider.Window{Name: window.name, UsedPercent: provider.PercentOf(share * 100), Length: provider.ToldOf(window.length),
+		f.Windows = append(f.Windows, provider.Window{Name: window.name, UsedPercent: provider.PercentOf(share * 100), Length: provider.Some(window.length),
 			Reset: provider.ParseReset(a.Header.Get(anthropicUnified+window.name+"-Reset"), provider.ResetAny, a.Now()), By: anthropicUnified + window.name + "-Utilization"})
 	}
 	if rejected && f.Reason == provider.ReasonQuota && reset.Known {

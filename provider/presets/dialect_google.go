@@ -14,24 +14,24 @@ var googleDelays = []string{"error.details[].retryDelay"}
 
 const googleReason = "error.errors[].reason|error.details[].reason"
 
-var googleSigns = []provider.Sign{
-	{Field: googleReason, Is: "dailyLimitExceeded|dailyLimitExceededUnreg", Reason: provider.ReasonQuota, Midnight: pacific},
-	{Field: googleReason, Is: "userRateLimitExceeded|userRateLimitExceededUnreg", Reason: provider.ReasonQuota, Scope: provider.ScopeUser},
-	{Field: googleReason, Is: "rateLimitExceeded|quotaExceeded|RATE_LIMIT_EXCEEDED|uploadLimitExceeded", Reason: provider.ReasonQuota},
-	{Status: []int{401}, Field: "error.status|error.errors[].reason", Is: "UNAUTHENTICATED|authError", Reason: provider.ReasonDeadToken},
-	{Status: []int{403}, Field: "error.errors[].reason|error.status", Is: "insufficientPermissions|domainPolicy|accessNotConfigured|forbidden|PERMISSION_DENIED", Reason: provider.ReasonDenied},
-	{Status: []int{429}, Field: "error.status", Is: "RESOURCE_EXHAUSTED", Reason: provider.ReasonQuota},
+var googleSigns = []provider.MatchRule{
+	{Field: googleReason, Equals: "dailyLimitExceeded|dailyLimitExceededUnreg", Reason: provider.ReasonQuota, Midnight: pacific},
+	{Field: googleReason, Equals: "userRateLimitExceeded|userRateLimitExceededUnreg", Reason: provider.ReasonQuota, Scope: provider.ScopeUser},
+	{Field: googleReason, Equals: "rateLimitExceeded|quotaExceeded|RATE_LIMIT_EXCEEDED|uploadLimitExceeded", Reason: provider.ReasonQuota},
+	{Status: []int{401}, Field: "error.status|error.errors[].reason", Equals: "UNAUTHENTICATED|authError", Reason: provider.ReasonDeadToken},
+	{Status: []int{403}, Field: "error.errors[].reason|error.status", Equals: "insufficientPermissions|domainPolicy|accessNotConfigured|forbidden|PERMISSION_DENIED", Reason: provider.ReasonDenied},
+	{Status: []int{429}, Field: "error.status", Equals: "RESOURCE_EXHAUSTED", Reason: provider.ReasonQuota},
 }
 
-var youtubeSigns = append([]provider.Sign{
-	{Field: googleReason, Is: "quotaExceeded|dailyLimitExceeded", Reason: provider.ReasonQuota, Midnight: pacific},
-	{Status: []int{400}, Field: googleReason, Is: "uploadLimitExceeded", Reason: provider.ReasonQuota, AtMost: aDay},
+var youtubeSigns = append([]provider.MatchRule{
+	{Field: googleReason, Equals: "quotaExceeded|dailyLimitExceeded", Reason: provider.ReasonQuota, Midnight: pacific},
+	{Status: []int{400}, Field: googleReason, Equals: "uploadLimitExceeded", Reason: provider.ReasonQuota, MaxWait: aDay},
 }, googleSigns...)
 
 // adjustGoogle takes from the names of the quotas that were violated, such as
 // GenerateRequestsPerMinutePerProjectPerModel, whose they are and how long they last.
 // A delay of seconds is sent with a day's quota too: it is the least.
-func adjustGoogle(a *provider.Answer, f *provider.Feedback) {
+func adjustGoogle(a *provider.Response, f *provider.Feedback) {
 	if !f.Reason.Refuses() {
 		return
 	}
@@ -42,14 +42,14 @@ func adjustGoogle(a *provider.Answer, f *provider.Feedback) {
 			part, _, _ = strings.Cut(part, "-") // "-FreeTier"
 			switch part {
 			case "Minute":
-				w.Length = provider.ToldOf(time.Minute)
+				w.Length = provider.Some(time.Minute)
 			case "Day":
-				w.Length = provider.ToldOf(aDay)
+				w.Length = provider.Some(aDay)
 			case "Project", "User", "Model", "Region":
 				w.Scope = w.Scope.With(strings.ToLower(part))
 			}
 		}
-		if id != "" && len(f.Windows) < provider.MostWindows {
+		if id != "" && len(f.Windows) < provider.MaxWindows {
 			f.Windows = append(f.Windows, w)
 		}
 		if f.Scope == "" {

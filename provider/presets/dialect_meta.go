@@ -16,15 +16,15 @@ import (
 
 const metaCode = "error.code"
 
-var metaSigns = []provider.Sign{
-	{Field: metaCode, Is: "190|102", Reason: provider.ReasonDeadToken},
-	{Field: metaCode, Is: "4|341", Reason: provider.ReasonQuota, Scope: provider.ScopeApp, AtMost: time.Hour},
-	{Field: metaCode, Is: "17", Reason: provider.ReasonQuota, Scope: provider.ScopeUser, AtMost: time.Hour},
-	{Field: metaCode, Is: "32", Reason: provider.ReasonQuota, Scope: provider.ScopePage, AtMost: time.Hour},
-	{Field: metaCode, Is: "613", Reason: provider.ReasonQuota, AtMost: time.Hour},
-	{Field: metaCode, Is: "80000|80001|80002|80003|80004|80005|80006|80008|80009|80014", Reason: provider.ReasonQuota, Scope: provider.ScopeObject, AtMost: aDay},
-	{Field: metaCode, Is: "368", Reason: provider.ReasonBan, Scope: provider.ScopeUser, AtLeast: time.Minute},
-	{Field: metaCode, Is: "10|200|100|3", Reason: provider.ReasonDenied},
+var metaSigns = []provider.MatchRule{
+	{Field: metaCode, Equals: "190|102", Reason: provider.ReasonDeadToken},
+	{Field: metaCode, Equals: "4|341", Reason: provider.ReasonQuota, Scope: provider.ScopeApp, MaxWait: time.Hour},
+	{Field: metaCode, Equals: "17", Reason: provider.ReasonQuota, Scope: provider.ScopeUser, MaxWait: time.Hour},
+	{Field: metaCode, Equals: "32", Reason: provider.ReasonQuota, Scope: provider.ScopePage, MaxWait: time.Hour},
+	{Field: metaCode, Equals: "613", Reason: provider.ReasonQuota, MaxWait: time.Hour},
+	{Field: metaCode, Equals: "80000|80001|80002|80003|80004|80005|80006|80008|80009|80014", Reason: provider.ReasonQuota, Scope: provider.ScopeObject, MaxWait: aDay},
+	{Field: metaCode, Equals: "368", Reason: provider.ReasonBan, Scope: provider.ScopeUser, MinWait: time.Minute},
+	{Field: metaCode, Equals: "10|200|100|3", Reason: provider.ReasonDenied},
 	// Of other codes, words such as "limit" are about parameters.
 	{Status: []int{400, 403}, Field: metaCode, Reason: ""},
 }
@@ -35,7 +35,7 @@ var metaTypes = map[string]string{
 	"80005": "leadgen", "80006": "messenger", "80008": "whatsapp", "80009": "catalog_management", "80014": "catalog_batch",
 }
 
-func adjustMeta(a *provider.Answer, f *provider.Feedback) {
+func adjustMeta(a *provider.Response, f *provider.Feedback) {
 	if a.Cached() && !f.Reason.Refuses() {
 		return
 	}
@@ -50,9 +50,9 @@ func adjustMeta(a *provider.Answer, f *provider.Feedback) {
 }
 
 // metaHeader returns the JSON of a header, which some documents quote with ' for ".
-func metaHeader(a *provider.Answer, name string) jsonprefix.Value {
+func metaHeader(a *provider.Response, name string) jsonprefix.Value {
 	text := a.Header.Get(name)
-	if len(text) > provider.BodyWithin {
+	if len(text) > provider.DefaultMaxBody {
 		return jsonprefix.Value{}
 	}
 	if value := jsonprefix.Parse([]byte(text)); len(value.Members) > 0 {
@@ -62,8 +62,8 @@ func metaHeader(a *provider.Answer, name string) jsonprefix.Value {
 }
 
 // worst returns the highest of the members with these names.
-func worst(value jsonprefix.Value, names ...string) provider.Told[float64] {
-	most := provider.Told[float64]{}
+func worst(value jsonprefix.Value, names ...string) provider.Optional[float64] {
+	most := provider.Optional[float64]{}
 	for _, name := range names {
 		for _, one := range value.All(name) {
 			if n, ok := provider.ParseNumber(one.Text); ok {
@@ -78,27 +78,27 @@ func worst(value jsonprefix.Value, names ...string) provider.Told[float64] {
 
 var metaDimensions = []string{"call_count", "total_time", "total_cputime"}
 
-func metaUsage(f *provider.Feedback, a *provider.Answer, header, name string, scope provider.Scope) {
+func metaUsage(f *provider.Feedback, a *provider.Response, header, name string, scope provider.Scope) {
 	if used := worst(metaHeader(a, header), metaDimensions...); used.Known {
-		f.Windows = append(f.Windows, provider.Window{Name: name, UsedPercent: used, Length: provider.ToldOf(time.Hour), Scope: scope, By: header})
+		f.Windows = append(f.Windows, provider.Window{Name: name, UsedPercent: used, Length: provider.Some(time.Hour), Scope: scope, By: header})
 	}
 }
 
 // metaShares reads the budgets of business use cases: of each object, one of each type.
 // Objects may be named twice.
-func metaShares(f *provider.Feedback, a *provider.Answer) {
+func metaShares(f *provider.Feedback, a *provider.Response) {
 	const header = "X-Business-Use-Case-Usage"
 	for _, object := range metaHeader(a, header).Members {
 		for _, share := range object.Value.Members {
 			w := provider.Window{Name: provider.NameOf(share.Value.At("type").Text), UsedPercent: worst(share.Value, metaDimensions...),
 				Scope: provider.ScopeObject, Object: provider.NameOf(object.Name), By: header}
 			if minutes, ok := provider.ParseNumber(share.Value.At("estimated_time_to_regain_access").Text); ok && minutes > 0 {
-				w.Reset = provider.ToldOf(provider.Seconds(minutes * 60))
-				if !f.Hold.Known || w.Reset.Value > f.Hold.Value {
-					f.Hold, f.HoldBy = w.Reset, header
+				w.Reset = provider.Some(provider.Seconds(minutes * 60))
+				if !f.Cooldown.Known || w.Reset.Value > f.Cooldown.Value {
+					f.Cooldown, f.CooldownBy = w.Reset, header
 				}
 			}
-			if w.Tells() && len(f.Windows) < provider.MostWindows {
+			if w.Tells() && len(f.Windows) < provider.MaxWindows {
 				f.Windows = append(f.Windows, w)
 			}
 		}
@@ -106,13 +106,13 @@ func metaShares(f *provider.Feedback, a *provider.Answer) {
 }
 
 // metaAds reads the headers of the Marketing API.
-func metaAds(f *provider.Feedback, a *provider.Answer) {
+func metaAds(f *provider.Feedback, a *provider.Response) {
 	for _, header := range []string{"X-Ad-Account-Usage", "X-Fb-Ads-Insights-Throttle"} {
 		value := metaHeader(a, header)
 		if used := worst(value, "acc_id_util_pct"); used.Known {
 			w := provider.Window{Name: "ad-account", UsedPercent: used, Refills: true, Scope: provider.ScopeObject, By: header}
 			if left, ok := provider.ParseNumber(value.At("reset_time_duration").Text); ok && left > 0 {
-				w.Reset = provider.ToldOf(provider.Seconds(left))
+				w.Reset = provider.Some(provider.Seconds(left))
 			}
 			f.Windows = append(f.Windows, w)
 		}
@@ -143,18 +143,18 @@ func metaWait(f *provider.Feedback, kind string) {
 
 // metaBatch reads a batch, which is answered by 200 and an array of answers: it is to
 // be delivered, and may say that the next request would be refused.
-func metaBatch(f *provider.Feedback, a *provider.Answer) {
-	if a.Status != 200 || a.BodyValue().Kind != jsonprefix.Array {
+func metaBatch(f *provider.Feedback, a *provider.Response) {
+	if a.Status != 200 || a.JSON().Kind != jsonprefix.Array {
 		return
 	}
-	for _, item := range a.BodyValue().Members {
+	for _, item := range a.JSON().Members {
 		code, _ := provider.ParseNumber(item.Value.At("code").Text)
 		if code < 400 {
 			continue
 		}
-		inner := provider.Answer{Status: int(min(code, 599)), Body: []byte(item.Value.At("body").Text), Arrived: a.Arrived}
+		inner := provider.Response{Status: int(min(code, 599)), Body: []byte(item.Value.At("body").Text), Arrived: a.Arrived}
 		for i := range metaSigns {
-			if by := metaSigns[i].Found(&inner); by != "" {
+			if by := metaSigns[i].Match(&inner); by != "" {
 				if metaSigns[i].Reason.Refuses() {
 					f.Reason, f.ReasonBy, f.Scope = provider.ReasonPartial, by, metaSigns[i].Scope
 				}

@@ -11,23 +11,23 @@ import (
 // Reset is when a bucket is full. The one that refused may be told in words only.
 
 // openAIWindow returns the headers of one of the buckets.
-func openAIWindow(name, unit, part string, refills bool) provider.WindowFields {
-	return provider.WindowFields{Name: name, Unit: unit, Limit: "X-RateLimit-Limit-" + part, Remaining: "X-RateLimit-Remaining-" + part,
+func openAIWindow(name, unit, part string, refills bool) provider.WindowHeaders {
+	return provider.WindowHeaders{Name: name, Unit: unit, Limit: "X-RateLimit-Limit-" + part, Remaining: "X-RateLimit-Remaining-" + part,
 		Reset: "X-RateLimit-Reset-" + part, Refills: refills}
 }
 
 // openAIProjectTokens are sent where a project has less than its organisation.
-var openAIProjectTokens = provider.WindowFields{
+var openAIProjectTokens = provider.WindowHeaders{
 	Name: "project-tokens", Unit: "tokens", Limit: "X-RateLimit-Limit-Project-Tokens",
 	Remaining: "X-RateLimit-Remaining-Project-Tokens", Reset: "X-RateLimit-Reset-Project-Tokens",
 	Refills: true, Scope: provider.ScopeProject,
 }
 
-var openAISigns = []provider.Sign{
-	{Field: "error.code|error.type", Is: "insufficient_quota|billing_hard_limit_reached|billing_not_active", Reason: provider.ReasonBilling},
-	{Status: []int{413, 429}, Field: "error.message", Says: "request too large", Reason: provider.ReasonTooLarge},
+var openAISigns = []provider.MatchRule{
+	{Field: "error.code|error.type", Equals: "insufficient_quota|billing_hard_limit_reached|billing_not_active", Reason: provider.ReasonBilling},
+	{Status: []int{413, 429}, Field: "error.message", Contains: "request too large", Reason: provider.ReasonTooLarge},
 	{Status: []int{413}, Reason: provider.ReasonTooLarge},
-	{Status: []int{429, 503}, Field: "error.message|error.code|error.type", Says: "overloaded|over capacity|engine_overloaded", Reason: provider.ReasonOverload},
+	{Status: []int{429, 503}, Field: "error.message|error.code|error.type", Contains: "overloaded|over capacity|engine_overloaded", Reason: provider.ReasonOverload},
 	{Status: []int{498}, Reason: provider.ReasonOverload}, // Groq's flex tier
 	deadToken("error.code"),
 }
@@ -39,13 +39,13 @@ var (
 	openAILength  = map[string]time.Duration{"min": time.Minute, "hour": time.Hour, "day": aDay}
 )
 
-func adjustOpenAI(a *provider.Answer, f *provider.Feedback) {
+func adjustOpenAI(a *provider.Response, f *provider.Feedback) {
 	if f.Reason != provider.ReasonQuota && f.Reason != provider.ReasonTooLarge {
 		return
 	}
 	message, _ := a.Field("error.message")
-	figures := openAIFigures.FindStringSubmatch(message[:min(len(message), provider.TextWithin)])
-	unit := openAIUnit.FindStringSubmatch(message[:min(len(message), provider.TextWithin)])
+	figures := openAIFigures.FindStringSubmatch(message[:min(len(message), provider.MaxText)])
+	unit := openAIUnit.FindStringSubmatch(message[:min(len(message), provider.MaxText)])
 	if figures == nil || unit == nil {
 		return
 	}
@@ -54,7 +54,7 @@ func adjustOpenAI(a *provider.Answer, f *provider.Feedback) {
 		w.Unit = ""
 	}
 	if length := openAILength[unit[2]]; length > 0 {
-		w.Length = provider.ToldOf(length)
+		w.Length = provider.Some(length)
 	}
 	limit, _ := provider.ParseNumber(figures[1])
 	w.Limit = provider.LimitOf(limit)
@@ -78,7 +78,7 @@ func adjustOpenAI(a *provider.Answer, f *provider.Feedback) {
 }
 
 // adjustAzure drops what says -1: Azure sends it where nothing is counted.
-func adjustAzure(a *provider.Answer, f *provider.Feedback) {
+func adjustAzure(a *provider.Response, f *provider.Feedback) {
 	kept := f.Windows[:0]
 	for _, w := range f.Windows {
 		if a.Header.Get("X-RateLimit-Remaining-"+w.Name) != "-1" {

@@ -6,7 +6,7 @@ import (
 
 // Shopify's GraphQL API tells of its bucket of points in the body only, behind the data.
 
-func adjustShopify(a *provider.Answer, f *provider.Feedback) {
+func adjustShopify(a *provider.Response, f *provider.Feedback) {
 	const cost, status = "extensions.cost.", "extensions.cost.throttleStatus."
 	most, hasMost := a.Number(status + "maximumAvailable")
 	left, hasLeft := a.Number(status + "currentlyAvailable")
@@ -16,10 +16,10 @@ func adjustShopify(a *provider.Answer, f *provider.Feedback) {
 		return
 	}
 	w := provider.Window{Name: "graphql", Unit: "points", Limit: provider.LimitOf(most), Remaining: provider.RemainingOf(left, true), Refills: true, By: "the body's throttleStatus"}
-	if rate > 0 && rate <= provider.MostUnits {
+	if rate > 0 && rate <= provider.MaxUnits {
 		w.Rate = rate
 		if most > left {
-			w.Reset = provider.ToldOf(provider.Seconds((most - left) / rate))
+			w.Reset = provider.Some(provider.Seconds((most - left) / rate))
 		}
 	}
 	f.Windows = append(f.Windows, w)
@@ -28,6 +28,6 @@ func adjustShopify(a *provider.Answer, f *provider.Feedback) {
 	case requested > most:
 		f.Reason = provider.ReasonTooLarge
 	case requested > left && w.Rate > 0:
-		f.Wait, f.WaitBy = provider.ToldOf(provider.Seconds((requested-left)/rate)), w.By
+		f.Wait, f.WaitBy = provider.Some(provider.Seconds((requested-left)/rate)), w.By
 	}
 }

@@ -15,7 +15,7 @@ import (
 // their names.
 
 // adjustBinance reads the weights used, whose window is in the header's name.
-func adjustBinance(a *provider.Answer, f *provider.Feedback) {
+func adjustBinance(a *provider.Response, f *provider.Feedback) {
 	var names []string
 	for name := range a.Header {
 		if strings.HasPrefix(strings.ToUpper(name), "X-MBX-") && provider.NameOf(name) != "" {
@@ -67,7 +67,7 @@ func adjustBinance(a *provider.Answer, f *provider.Feedback) {
 var bannedUntil = regexp.MustCompile(`banned until ([0-9]{10,13})\b`)
 
 // adjustDiscord names the bucket that is empty, or that refused.
-func adjustDiscord(a *provider.Answer, f *provider.Feedback) {
+func adjustDiscord(a *provider.Response, f *provider.Feedback) {
 	bucket := provider.NameOf(a.Header.Get("X-RateLimit-Bucket"))
 	switch {
 	case bucket == "" && f.Reason == provider.ReasonQuota && f.Scope == provider.ScopeToken+"+"+provider.ScopeBucket:
@@ -83,7 +83,7 @@ func adjustDiscord(a *provider.Answer, f *provider.Feedback) {
 }
 
 // adjustDockerHub tells whose pulls were counted: those of an address or of a user.
-func adjustDockerHub(a *provider.Answer, f *provider.Feedback) {
+func adjustDockerHub(a *provider.Response, f *provider.Feedback) {
 	if f.Reason != provider.ReasonQuota || f.Scope != "" {
 		return
 	}
@@ -96,7 +96,7 @@ func adjustDockerHub(a *provider.Answer, f *provider.Feedback) {
 
 // adjustGitHub tells whose quota is spent, and of which resource. A refusal that has
 // quota left is one by a limit that is not told.
-func adjustGitHub(a *provider.Answer, f *provider.Feedback) {
+func adjustGitHub(a *provider.Response, f *provider.Feedback) {
 	if f.Reason != provider.ReasonQuota {
 		return
 	}
@@ -107,7 +107,7 @@ func adjustGitHub(a *provider.Answer, f *provider.Feedback) {
 	message = strings.ToLower(message)
 	_, of, speaks := strings.Cut(message, "api rate limit exceeded for ")
 	if !speaks && a.Status != 200 && len(f.Windows) > 0 && f.Windows[0].Remaining.Known && !f.Windows[0].Exhausted() {
-		f.Reason, f.Scope, f.AtLeast = provider.ReasonSecondary, "", time.Minute
+		f.Reason, f.Scope, f.MinWait = provider.ReasonSecondary, "", time.Minute
 		return
 	}
 	f.Scope = provider.ScopeUser
@@ -129,18 +129,18 @@ var (
 	instagramAllowed = regexp.MustCompile(`limit is set (?:at|to) ([0-9]{1,12}) requests`)
 )
 
-func adjustInstagram(a *provider.Answer, f *provider.Feedback) {
+func adjustInstagram(a *provider.Response, f *provider.Feedback) {
 	if f.Reason != provider.ReasonQuota {
 		return
 	}
 	message, _ := a.Field("meta.error_message")
-	message = strings.ToLower(message[:min(len(message), provider.TextWithin)])
+	message = strings.ToLower(message[:min(len(message), provider.MaxText)])
 	allowed := instagramAllowed.FindStringSubmatch(message)
 	if allowed == nil {
 		return
 	}
 	limit, _ := provider.ParseNumber(allowed[1])
-	w := provider.Window{Limit: provider.LimitOf(limit), Length: provider.ToldOf(time.Hour), Scope: provider.ScopeToken, By: "the body's words"}
+	w := provider.Window{Limit: provider.LimitOf(limit), Length: provider.Some(time.Hour), Scope: provider.ScopeToken, By: "the body's words"}
 	if made := instagramMade.FindStringSubmatch(message); made != nil {
 		used, _ := provider.ParseNumber(made[1])
 		w.Used, w.Remaining = provider.UsedOf(used), provider.RemainingOf(limit-used, true)
@@ -149,7 +149,7 @@ func adjustInstagram(a *provider.Answer, f *provider.Feedback) {
 }
 
 // adjustLinkedIn finds a part of an answer that was refused by itself.
-func adjustLinkedIn(a *provider.Answer, f *provider.Feedback) {
+func adjustLinkedIn(a *provider.Response, f *provider.Feedback) {
 	if a.Status != 200 || f.Reason != "" {
 		return
 	}
@@ -160,14 +160,14 @@ func adjustLinkedIn(a *provider.Answer, f *provider.Feedback) {
 		}
 		return slices.ContainsFunc(value.Members, func(member jsonprefix.Member) bool { return refused(member.Value) })
 	}
-	if refused(a.BodyValue()) {
+	if refused(a.JSON()) {
 		f.Reason, f.ReasonBy = provider.ReasonPartial, "a status 429 within the body"
 	}
 }
 
 // adjustNCBI reads the limit. The field api-key is the caller's address or its key:
 // it is looked at, and not kept.
-func adjustNCBI(a *provider.Answer, f *provider.Feedback) {
+func adjustNCBI(a *provider.Response, f *provider.Feedback) {
 	if f.Reason != provider.ReasonQuota {
 		return
 	}
@@ -175,13 +175,13 @@ func adjustNCBI(a *provider.Answer, f *provider.Feedback) {
 		f.Scope = provider.ScopeToken
 	}
 	if limit, found := a.Number("limit"); found {
-		f.Windows = append(f.Windows, provider.Window{Limit: provider.LimitOf(limit), Length: provider.ToldOf(time.Second), Scope: f.Scope, By: "the body's limit"})
+		f.Windows = append(f.Windows, provider.Window{Limit: provider.LimitOf(limit), Length: provider.Some(time.Second), Scope: f.Scope, By: "the body's limit"})
 	}
 }
 
 // adjustOkta takes a limit of 0 for what Okta says by it: too many requests at once.
 // Neither figure is one of a window.
-func adjustOkta(a *provider.Answer, f *provider.Feedback) {
+func adjustOkta(a *provider.Response, f *provider.Feedback) {
 	limit, found := provider.ParseNumber(a.Header.Get("X-Rate-Limit-Limit"))
 	if found && limit == 0 && a.Status == 429 {
 		f.Reason, f.Windows = provider.ReasonConcurrency, nil
@@ -189,25 +189,25 @@ func adjustOkta(a *provider.Answer, f *provider.Feedback) {
 }
 
 // adjustSalesforce reads "api-usage=25/5000; per-app-api-usage=17/250(appName=sample)".
-func adjustSalesforce(a *provider.Answer, f *provider.Feedback) {
+func adjustSalesforce(a *provider.Response, f *provider.Feedback) {
 	const header = "Sforce-Limit-Info"
 	value := a.Header.Get(header)
-	if len(value) > provider.TextWithin {
+	if len(value) > provider.MaxText {
 		return
 	}
 	for pair := range strings.FieldsFuncSeq(value, func(c rune) bool { return c == ';' || c == ',' }) {
 		name, ratio, _ := strings.Cut(strings.TrimSpace(pair), "=")
 		ratio, _, _ = strings.Cut(ratio, "(")
 		used, limit := provider.ParseRatio(ratio)
-		if name = provider.NameOf(name); name == "" || !limit.Said || len(f.Windows) >= provider.MostWindows {
+		if name = provider.NameOf(name); name == "" || !limit.Said || len(f.Windows) >= provider.MaxWindows {
 			continue
 		}
 		w := provider.Window{Name: name, By: header}
 		switch name {
 		case "api-usage":
-			w.Length, w.Scope = provider.ToldOf(aDay), provider.ScopeOrg
+			w.Length, w.Scope = provider.Some(aDay), provider.ScopeOrg
 		case "per-app-api-usage":
-			w.Length, w.Scope = provider.ToldOf(aDay), provider.ScopeApp
+			w.Length, w.Scope = provider.Some(aDay), provider.ScopeApp
 		}
 		w.Count(limit, provider.Count{}, used, true)
 		f.Windows = append(f.Windows, w)
@@ -216,7 +216,7 @@ func adjustSalesforce(a *provider.Answer, f *provider.Feedback) {
 
 // adjustZendesk reads the windows of endpoints, "total=100; remaining=99; resets=41",
 // and tells which refused: where the account has something left, it was an endpoint's.
-func adjustZendesk(a *provider.Answer, f *provider.Feedback) {
+func adjustZendesk(a *provider.Response, f *provider.Feedback) {
 	var names []string
 	for name := range a.Header {
 		if strings.HasPrefix(strings.ToLower(name), "zendesk-ratelimit-") && provider.NameOf(name) != "" {
@@ -226,7 +226,7 @@ func adjustZendesk(a *provider.Answer, f *provider.Feedback) {
 	slices.Sort(names)
 	for _, name := range names {
 		value := a.Header.Get(name)
-		if len(value) > provider.TextWithin || len(f.Windows) >= provider.MostWindows {
+		if len(value) > provider.MaxText || len(f.Windows) >= provider.MaxWindows {
 			continue
 		}
 		w := provider.Window{Name: provider.NameOf(strings.ToLower(name)[len("zendesk-ratelimit-"):]), Scope: provider.ScopeEndpoint, By: name}

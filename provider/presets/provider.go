@@ -8,27 +8,27 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-// ProviderNamed returns the preset of that name, as a copy that may be changed. The
+// Named returns the preset of that name, as a copy that may be changed. The
 // error names those that are spelt alike.
-func ProviderNamed(name string) (*provider.Provider, error) {
+func Named(name string) (*provider.Provider, error) {
 	for i := range presets {
 		if presets[i].Name == name {
 			p := presets[i]
 			p.Limits = slices.Clone(p.Limits)
 			p.Windows = slices.Clone(p.Windows)
-			p.Signs = slices.Clone(p.Signs)
-			p.DelayIn = slices.Clone(p.DelayIn)
+			p.Rules = slices.Clone(p.Rules)
+			p.WaitFields = slices.Clone(p.WaitFields)
 			return &p, nil
 		}
 	}
 	if near := namesLike(name); len(near) > 0 {
 		return nil, fmt.Errorf("ration: no provider is named %q: did you mean %s?", name, strings.Join(near, " or "))
 	}
-	return nil, fmt.Errorf("ration: no provider is named %q: there are %s", name, strings.Join(ProviderNames(), ", "))
+	return nil, fmt.Errorf("ration: no provider is named %q: there are %s", name, strings.Join(Names(), ", "))
 }
 
-// ProviderNames returns the names of the presets, sorted.
-func ProviderNames() []string {
+// Names returns the names of the presets, sorted.
+func Names() []string {
 	names := make([]string, len(presets))
 	for i := range presets {
 		names[i] = presets[i].Name
@@ -41,7 +41,7 @@ func ProviderNames() []string {
 func namesLike(wrong string) []string {
 	wrong = strings.ToLower(strings.TrimSpace(wrong))
 	var near []string
-	for _, name := range ProviderNames() {
+	for _, name := range Names() {
 		also := slices.ContainsFunc(alsoKnown[name], func(other string) bool { return other == wrong })
 		if also || distance(wrong, name) <= len(name)/3 || len(wrong) > 2 && (strings.Contains(wrong, name) && len(name) > 2 || strings.Contains(name, wrong)) {
 			near = append(near, name)

@@ -25,8 +25,8 @@ const (
 )
 
 // deadToken is the sign of a provider's code for a token that is expired, revoked or wrong.
-func deadToken(field string) provider.Sign {
-	return provider.Sign{Field: field, Is: tokenGone, Reason: provider.ReasonDeadToken}
+func deadToken(field string) provider.MatchRule {
+	return provider.MatchRule{Field: field, Equals: tokenGone, Reason: provider.ReasonDeadToken}
 }
 
 // authorization returns an Attach that sets "Authorization: SCHEME SECRET".

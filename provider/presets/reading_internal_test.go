@@ -29,9 +29,9 @@ func TestPresetsAreInOrder(t *testing.T) {
 		for _, limit := range p.Limits {
 			require.NoError(t, limit.Validate(), p.Name)
 		}
-		for _, sign := range p.Signs {
-			require.True(t, sign.Status != nil || sign.Header != "" || sign.Field != "" || sign.Says != "", p.Name)
-			require.True(t, sign.AtMost == 0 || sign.AtLeast <= sign.AtMost, p.Name)
+		for _, sign := range p.Rules {
+			require.True(t, sign.Status != nil || sign.Header != "" || sign.Field != "" || sign.Contains != "", p.Name)
+			require.True(t, sign.MaxWait == 0 || sign.MinWait <= sign.MaxWait, p.Name)
 		}
 	}
 }

@@ -6,13 +6,13 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 // accountRules are about bookings that may be charged to several accounts.
 var accountRules = []rule{
 	{"the account that is free first is taken", func(d *desk) {
-		a := d.each(limit(1, 10*sec), "a", "b")
+		a := d.each(atMost(1, 10*sec), "a", "b")
 		first := d.slot(a, 1, 0).Account
 		d.at(4 * sec)
 		second := d.slot(a, 1, 4*sec).Account
@@ -26,7 +26,7 @@ var accountRules = []rule{
 		d.taken(a, first, 30*sec)
 	}},
 	{"of several free accounts the one that rested longest is taken", func(d *desk) {
-		a := d.each(limit(1, 10*sec), "a", "b", "c", "d")
+		a := d.each(atMost(1, 10*sec), "a", "b", "c", "d")
 		var order []string
 		for i := range 4 {
 			d.at(time.Duration(i) * sec)
@@ -42,7 +42,7 @@ var accountRules = []rule{
 		}
 	}},
 	{"an account with limits of its own keeps them", func(d *desk) {
-		a := d.list(account("a", limit(1, 10*sec)), account("b", limit(4, 20*sec)))
+		a := d.list(account("a", atMost(1, 10*sec)), account("b", atMost(4, 20*sec)))
 		counts := make(map[string]int)
 		for range 5 {
 			counts[d.slot(a, 1, 0).Account]++
@@ -53,14 +53,14 @@ var accountRules = []rule{
 		d.slot(a, 1, 20*sec)
 	}},
 	{"an account that could never take the cost is passed over", func(d *desk) {
-		a := d.list(account("a", limit(2, 10*sec)), account("b", limit(5, 10*sec)), account("c", limit(9, sec), limit(3, 10*sec)))
+		a := d.list(account("a", atMost(2, 10*sec)), account("b", atMost(5, 10*sec)), account("c", atMost(9, sec), atMost(3, 10*sec)))
 		require.Equal(d.t, 5, a.MaxCost())
 		require.Equal(d.t, "b", d.slot(a, 4, 0).Account)
 		require.Equal(d.t, "b", d.slot(a, 4, 10*sec).Account)
 		require.Equal(d.t, "c", d.slot(a, 3, 0).Account)
 	}},
 	{"a paused account is passed over", func(d *desk) {
-		a := d.each(limit(1, 10*sec), "a", "b")
+		a := d.each(atMost(1, 10*sec), "a", "b")
 		d.pause("a", 25*sec, 25*sec)
 		d.taken(a, "b", 0)
 		d.taken(a, "b", 10*sec)
@@ -70,7 +70,7 @@ var accountRules = []rule{
 		d.taken(a, "a", 35*sec)
 	}},
 	{"when all accounts are paused the first to end is taken", func(d *desk) {
-		a := d.each(limit(1, 10*sec), "a", "b", "c")
+		a := d.each(atMost(1, 10*sec), "a", "b", "c")
 		d.pause("a", 9*sec, 9*sec)
 		d.pause("b", 7*sec, 7*sec)
 		d.pause("c", 8*sec, 8*sec)
@@ -80,7 +80,7 @@ var accountRules = []rule{
 		d.taken(a, "b", 17*sec)
 	}},
 	{"a slot beyond the longest wait is told for the account that is free first", func(d *desk) {
-		a := d.each(limit(1, 10*sec), "a", "b")
+		a := d.each(atMost(1, 10*sec), "a", "b")
 		first := d.slot(a, 1, 0).Account
 		d.at(sec)
 		d.slot(a, 1, sec)
@@ -91,14 +91,14 @@ var accountRules = []rule{
 		d.taken(a, first, 10*sec)
 	}},
 	{"a slot handed back is found among the accounts", func(d *desk) {
-		a := d.each(limit(1, 10*sec), "a", "b", "c")
+		a := d.each(atMost(1, 10*sec), "a", "b", "c")
 		all := d.slots(a, 0, 0, 0, 10*sec, 10*sec, 10*sec, 20*sec)
 		d.cancel(all[4], a)
 		d.taken(a, all[4].Account, 10*sec)
 		d.slots(a, 20*sec, 20*sec, 30*sec)
 	}},
 	{"an account that is handed back whole is free", func(d *desk) {
-		a := d.each(limit(1, 10*sec), "a", "b", "c")
+		a := d.each(atMost(1, 10*sec), "a", "b", "c")
 		all := d.slots(a, 0, 0, 0)
 		d.at(sec)
 		d.cancel(all[1], a)
@@ -106,7 +106,7 @@ var accountRules = []rule{
 		d.slot(a, 1, 10*sec)
 	}},
 	{"an account is one log whichever list it is booked from", func(d *desk) {
-		l := limit(1, 10*sec)
+		l := atMost(1, 10*sec)
 		single, both, other := d.each(l, "a"), d.each(l, "a", "b"), d.each(l, "c", "b", "a")
 		d.slots(single, 0, 10*sec)
 		d.taken(both, "b", 0)
@@ -116,7 +116,7 @@ var accountRules = []rule{
 		d.taken(both, "b", 30*sec)
 	}},
 	{"expensive bookings go to the account that can take them first", func(d *desk) {
-		a := d.each(limit(4, 10*sec), "a", "b")
+		a := d.each(atMost(4, 10*sec), "a", "b")
 		first := d.slot(a, 3, 0).Account
 		d.at(sec)
 		second := d.slot(a, 2, sec).Account
@@ -126,9 +126,9 @@ var accountRules = []rule{
 	}},
 	{"1,000 accounts are booked as one", func(d *desk) {
 		const many = 1_000
-		var list []ration.Account
+		var list []store.Account
 		for i := range many {
-			list = append(list, account(fmt.Sprintf("account-%d", i), limit(1, time.Hour)))
+			list = append(list, account(fmt.Sprintf("account-%d", i), atMost(1, time.Hour)))
 		}
 		a := d.list(list...)
 		taken := make(map[string]bool)

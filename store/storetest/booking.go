@@ -6,7 +6,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
 )
 
 const (
@@ -18,13 +19,13 @@ const (
 // bookingRules are about one account.
 var bookingRules = []rule{
 	{"Max units leave at once and the next a window after the first", func(d *desk) {
-		a := d.single(limit(3, 10*sec))
+		a := d.single(atMost(3, 10*sec))
 		d.slots(a, 0, 0, 0, 10*sec, 10*sec, 10*sec, 20*sec)
 		d.at(12 * sec)
 		d.slots(a, 20*sec, 20*sec, 30*sec)
 	}},
 	{"a slot is a window after the unit it waits for", func(d *desk) {
-		a := d.single(limit(3, 10*sec))
+		a := d.single(atMost(3, 10*sec))
 		d.slots(a, 0)
 		d.at(us)
 		d.slots(a, us)
@@ -32,7 +33,7 @@ var bookingRules = []rule{
 		d.slots(a, 4*sec, 10*sec, 10*sec+us, 14*sec, 20*sec)
 	}},
 	{"a unit is free when its window ends and not before", func(d *desk) {
-		a := d.single(limit(1, 10*sec))
+		a := d.single(atMost(1, 10*sec))
 		d.slots(a, 0)
 		d.at(10*sec - us)
 		d.refused(a, 1, 0, 10*sec)
@@ -42,11 +43,11 @@ var bookingRules = []rule{
 		require.Equal(d.t, 10*sec, since(b.Slot))
 	}},
 	{"two bookings in one microsecond are two", func(d *desk) {
-		d.slots(d.single(limit(1, time.Millisecond)), 0, time.Millisecond)
-		d.slots(d.each(limit(2, sec), "b"), 0, 0, sec)
+		d.slots(d.single(atMost(1, time.Millisecond)), 0, time.Millisecond)
+		d.slots(d.each(atMost(2, sec), "b"), 0, 0, sec)
 	}},
 	{"a booking takes as many units as it costs", func(d *desk) {
-		a := d.single(limit(10, 10*sec))
+		a := d.single(atMost(10, 10*sec))
 		d.slot(a, 4, 0)
 		d.at(sec)
 		d.slot(a, 6, sec)
@@ -57,7 +58,7 @@ var bookingRules = []rule{
 		d.slot(a, 10, 21*sec)
 	}},
 	{"a cheap booking doesn't overtake an expensive one", func(d *desk) {
-		a := d.single(limit(5, 10*sec))
+		a := d.single(atMost(5, 10*sec))
 		d.slot(a, 4, 0)
 		d.slot(a, 3, 10*sec)
 		d.slot(a, 1, 10*sec)
@@ -65,11 +66,11 @@ var bookingRules = []rule{
 		d.slot(a, 1, 10*sec)
 	}},
 	{"several limits all hold", func(d *desk) {
-		a := d.single(limit(2, sec), limit(3, 10*sec))
+		a := d.single(atMost(2, sec), atMost(3, 10*sec))
 		d.slots(a, 0, 0, sec, 10*sec, 10*sec, 11*sec, 20*sec)
 	}},
 	{"several limits all or nothing", func(d *desk) {
-		a := d.single(limit(2, sec), limit(3, 10*sec), limit(100, 60*sec))
+		a := d.single(atMost(2, sec), atMost(3, 10*sec), atMost(100, 60*sec))
 		d.slots(a, 0, 0)
 		d.refused(a, 1, sec-us, sec)
 		d.at(sec)
@@ -81,7 +82,7 @@ var bookingRules = []rule{
 		d.slots(a, 10*sec)
 	}},
 	{"a booking beyond the longest wait is not entered", func(d *desk) {
-		a := d.single(limit(1, 10*sec))
+		a := d.single(atMost(1, 10*sec))
 		d.slots(a, 0)
 		d.refused(a, 1, 0, 10*sec)
 		d.refused(a, 1, 10*sec-us, 10*sec)
@@ -91,15 +92,15 @@ var bookingRules = []rule{
 		require.Equal(d.t, 10*sec, since(b.Slot))
 	}},
 	{"a longest wait of more than a year is one", func(d *desk) {
-		a := d.single(limit(1, 366*day))
+		a := d.single(atMost(1, 366*day))
 		d.slots(a, 0, 366*day)
 		d.refused(a, 1, 366*day, 2*366*day)
 		d.refused(a, 1, 400*day, 2*366*day)
 		d.refused(a, 1, 2*366*day-us, 2*366*day)
-		require.True(d.t, d.ask(d.request(a, 1, ration.Forever-1)).Booked)
+		require.True(d.t, d.ask(d.request(a, 1, store.Forever-1)).Booked)
 	}},
 	{"a denied call isn't counted", func(d *desk) {
-		a := d.single(limit(2, 10*sec))
+		a := d.single(atMost(2, 10*sec))
 		d.slots(a, 0, 0)
 		for i := range 100 {
 			d.at(time.Duration(i) * 50 * time.Millisecond)
@@ -109,7 +110,7 @@ var bookingRules = []rule{
 		d.slots(a, 10*sec)
 	}},
 	{"an ID that was denied can be booked", func(d *desk) {
-		a := d.single(limit(1, 10*sec))
+		a := d.single(atMost(1, 10*sec))
 		d.slots(a, 0)
 		r := d.request(a, 1, 0)
 		require.False(d.t, d.ask(r).Booked)
@@ -119,14 +120,14 @@ var bookingRules = []rule{
 		d.slots(a, 20*sec)
 	}},
 	{"budgets do not share logs", func(d *desk) {
-		a := d.single(limit(1, 10*sec))
+		a := d.single(atMost(1, 10*sec))
 		d.slots(a, 0, 10*sec)
 		other := *d
 		other.budget += ":log:a"
 		other.slots(a, 0, 10*sec)
 	}},
 	{"order is kept when the clock steps back", func(d *desk) {
-		a := d.single(limit(3, 10*sec))
+		a := d.single(atMost(3, 10*sec))
 		d.at(8 * sec)
 		d.slots(a, 8*sec)
 		d.at(5 * sec)
@@ -136,7 +137,7 @@ var bookingRules = []rule{
 		// 1,000 entries in ten windows, three of them booked ahead; the first
 		// windows pass meanwhile.
 		const most = 100
-		a := d.single(limit(most, 10*sec))
+		a := d.single(atMost(most, 10*sec))
 		for i := range 10 * most {
 			window := time.Duration(i/most) * 10 * sec
 			d.at(max(0, window-3*10*sec))
@@ -145,21 +146,21 @@ var bookingRules = []rule{
 	}},
 	{"no window holds more than Max whatever the costs", func(d *desk) {
 		const most = 7
-		a := d.single(limit(most, 10*sec))
-		var all []ration.Booking
+		a := d.single(atMost(most, 10*sec))
+		var all []store.Booking
 		for i := range 300 {
 			d.at(time.Duration(i) * 1_300 * time.Millisecond)
 			all = append(all, d.book(a, 1+i*i%5))
 		}
-		d.holds(all, limit(most, 10*sec))
+		d.holds(all, atMost(most, 10*sec))
 	}},
 }
 
 // holds demands that no window of any alignment holds more than the limit.
-func (d *desk) holds(all []ration.Booking, l ration.Limit) {
+func (d *desk) holds(all []store.Booking, l limit.Limit) {
 	d.t.Helper()
 	all = slices.Clone(all)
-	slices.SortStableFunc(all, func(a, b ration.Booking) int { return a.Slot.Compare(b.Slot) })
+	slices.SortStableFunc(all, func(a, b store.Booking) int { return a.Slot.Compare(b.Slot) })
 	units, first := 0, 0
 	for _, b := range all {
 		units += b.Cost

@@ -6,7 +6,7 @@ import "time"
 var boundRules = []rule{
 	{"costs are exact up to 10^12", func(d *desk) {
 		const most = 1_000_000_000_000
-		a := d.single(limit(most, 10*sec))
+		a := d.single(atMost(most, 10*sec))
 		d.slot(a, most, 0)
 		d.slot(a, most-1, 10*sec)
 		d.slot(a, 1, 10*sec)
@@ -18,14 +18,14 @@ var boundRules = []rule{
 	}},
 	{"many large costs are exact", func(d *desk) {
 		const most = 1_000_000_000_000
-		a := d.single(limit(most, sec))
+		a := d.single(atMost(most, sec))
 		for i := range 100 {
 			d.slot(a, most-7, time.Duration(i)*sec)
 			d.slot(a, 7, time.Duration(i)*sec)
 		}
 	}},
 	{"a window is up to 366 days", func(d *desk) {
-		a := d.single(limit(2, 366*day))
+		a := d.single(atMost(2, 366*day))
 		d.slots(a, 0)
 		d.at(us)
 		d.slots(a, us, 366*day, 366*day+us, 2*366*day)
@@ -33,18 +33,18 @@ var boundRules = []rule{
 		d.used(a, 4, 0, 2*366*day+us)
 	}},
 	{"a window is from a millisecond", func(d *desk) {
-		a := d.single(limit(1, time.Millisecond), limit(3, time.Millisecond+us))
+		a := d.single(atMost(1, time.Millisecond), atMost(3, time.Millisecond+us))
 		d.slots(a, 0, 1_000*us, 2_000*us)
 	}},
 	{"slots lie a century ahead", func(d *desk) {
-		a := d.single(limit(1, 366*day))
+		a := d.single(atMost(1, 366*day))
 		for i := range 100 {
 			d.slot(a, 1, time.Duration(i)*366*day)
 		}
 	}},
 	{"a log that is used for years does not change", func(d *desk) {
 		// Nothing of a round is left to count when the next begins.
-		a := d.single(limit(40, time.Hour))
+		a := d.single(atMost(40, time.Hour))
 		for round := range 20 {
 			from := time.Duration(round) * 200 * day
 			for i := range 100 {

@@ -5,14 +5,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
 )
 
 // countingRules are about limits that no log counts, one algorithm after the
 // other, and about limits of several in one account. Margins are none.
 var countingRules = []rule{
 	{"a fixed window holds Max between two edges", func(d *desk) {
-		a := d.single(limit(3, 10*sec).Using(ration.FixedWindow))
+		a := d.single(atMost(3, 10*sec).Using(limit.FixedWindow))
 		edge := untilEdge(10 * sec)
 		d.slots(a, 0, 0, 0, edge, edge, edge, edge+10*sec)
 		d.used(a, 7, 0, edge+10*sec)
@@ -22,7 +23,7 @@ var countingRules = []rule{
 		d.slots(a, edge+10*sec, edge+10*sec, edge+20*sec)
 	}},
 	{"a fixed window's unit is given back", func(d *desk) {
-		a := d.single(limit(2, 10*sec).Using(ration.FixedWindow))
+		a := d.single(atMost(2, 10*sec).Using(limit.FixedWindow))
 		edge := untilEdge(10 * sec)
 		all := d.slots(a, 0, 0, edge)
 		d.at(us)
@@ -34,7 +35,7 @@ var countingRules = []rule{
 		d.used(a, 1, 1, edge+10*sec)
 	}},
 	{"a fixed window in a zone ends at its midnight", func(d *desk) {
-		a := d.single(ration.Limit{Max: 1, Window: day, Algorithm: ration.FixedWindow, Zone: "America/Los_Angeles"})
+		a := d.single(limit.Limit{Max: 1, Window: day, Algorithm: limit.FixedWindow, Zone: "America/Los_Angeles"})
 		zone, err := time.LoadLocation("America/Los_Angeles")
 		require.NoError(d.t, err)
 		local := start.In(zone)
@@ -46,14 +47,14 @@ var countingRules = []rule{
 		d.slots(a, want...)
 	}},
 	{"a fixed window begins with the first call after the last one", func(d *desk) {
-		a := d.single(ration.Limit{Max: 2, Window: 10 * sec, Algorithm: ration.FixedWindow, FirstUse: true})
+		a := d.single(limit.Limit{Max: 2, Window: 10 * sec, Algorithm: limit.FixedWindow, FirstUse: true})
 		d.slots(a, 0, 0, 10*sec)
 		d.at(25 * sec)
 		d.slots(a, 25*sec, 25*sec, 35*sec)
 		d.used(a, 3, 0, 35*sec)
 	}},
 	{"the older of two windows weighs what of it still overlaps", func(d *desk) {
-		a := d.single(limit(10, 10*sec).Using(ration.SlidingWindow))
+		a := d.single(atMost(10, 10*sec).Using(limit.SlidingWindow))
 		edge := untilEdge(10 * sec)
 		for range 10 {
 			d.slot(a, 1, 0)
@@ -68,7 +69,7 @@ var countingRules = []rule{
 		require.Zero(d.t, u.Remaining)
 	}},
 	{"sub-windows never hold more than Max and free late", func(d *desk) {
-		l := ration.Limit{Max: 4, Window: 10 * sec, Algorithm: ration.SubWindows, Resolution: 2 * sec}
+		l := limit.Limit{Max: 4, Window: 10 * sec, Algorithm: limit.SubWindows, Resolution: 2 * sec}
 		a := d.single(l)
 		// A unit may have left in the last instant of its sub-window.
 		free := untilEdge(2*sec) - us + 10*sec
@@ -80,7 +81,7 @@ var countingRules = []rule{
 		d.holds(append(all[1:], d.book(a, 4)), l)
 	}},
 	{"GCRA spaces units evenly behind a burst", func(d *desk) {
-		a := d.single(ration.Limit{Max: 10, Window: 10 * sec, Algorithm: ration.GCRA, Burst: 3})
+		a := d.single(limit.Limit{Max: 10, Window: 10 * sec, Algorithm: limit.GCRA, Burst: 3})
 		d.slots(a, 0, 0, 0, sec, 2*sec)
 		d.at(10 * sec)
 		d.slot(a, 3, 10*sec)
@@ -88,12 +89,12 @@ var countingRules = []rule{
 		d.slots(a, 11*sec)
 	}},
 	{"GCRA with no burst is a leaky bucket", func(d *desk) {
-		a := d.single(limit(4, 10*sec).Using(ration.GCRA))
+		a := d.single(atMost(4, 10*sec).Using(limit.GCRA))
 		d.slots(a, 0, 2500*time.Millisecond, 5*sec)
 		require.Equal(d.t, 1, a.MaxCost())
 	}},
 	{"limits of several algorithms all or nothing", func(d *desk) {
-		gcra, log, fixed := limit(10, 10*sec).Using(ration.GCRA), limit(3, 20*sec), limit(4, 3600*sec).Using(ration.FixedWindow)
+		gcra, log, fixed := atMost(10, 10*sec).Using(limit.GCRA), atMost(3, 20*sec), atMost(4, 3600*sec).Using(limit.FixedWindow)
 		a := d.single(gcra, log, fixed)
 		edge := untilEdge(3600 * sec)
 		d.slots(a, 0, sec, 2*sec, 20*sec, edge)
@@ -103,12 +104,12 @@ var countingRules = []rule{
 		require.Equal(d.t, 5, usage.Limits[2].Used, "what was refused counts nowhere")
 	}},
 	{"a limit of any algorithm is raised without losing its count", func(d *desk) {
-		for i, algorithm := range ration.Algorithms() {
-			if algorithm == ration.GCRA {
+		for i, algorithm := range limit.Algorithms() {
+			if algorithm == limit.GCRA {
 				continue
 			}
 			id := string(rune('a' + i))
-			low, high := limit(3, 3600*sec).Using(algorithm), limit(5, 3600*sec).Using(algorithm)
+			low, high := atMost(3, 3600*sec).Using(algorithm), atMost(5, 3600*sec).Using(algorithm)
 			d.slots(d.each(low, id), 0, 0, 0)
 			d.used(d.each(low, id), 3, 0, since(d.usage(d.each(low, id))[0].Limits[0].FreeAt))
 			for range 2 {
@@ -118,15 +119,15 @@ var countingRules = []rule{
 		}
 	}},
 	{"what was spent counts in any algorithm", func(d *desk) {
-		for i, algorithm := range ration.Algorithms() {
-			l := ration.Limit{Max: 4, Window: 3600 * sec, Algorithm: algorithm}
-			if algorithm == ration.GCRA {
+		for i, algorithm := range limit.Algorithms() {
+			l := limit.Limit{Max: 4, Window: 3600 * sec, Algorithm: algorithm}
+			if algorithm == limit.GCRA {
 				l.Burst = 4
 			}
 			a := d.each(l, string(rune('a'+i)))
-			require.NoError(d.t, d.store.Enter(d.t.Context(), ration.EnterRequest{
-				ID: ration.NewBookingID(), Budget: d.budget, Account: a.At(0), Now: d.clock,
-				Spent: []ration.Spending{{Slot: d.clock, Cost: 4}},
+			require.NoError(d.t, d.store.Record(d.t.Context(), store.RecordRequest{
+				ID: store.NewBookingID(), Budget: d.budget, Account: a.At(0), Now: d.clock,
+				Spent: []store.Spending{{Slot: d.clock, Cost: 4}},
 			}))
 			require.Positive(d.t, since(d.book(a, 1).Slot), "%v", algorithm)
 		}

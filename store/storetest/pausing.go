@@ -5,19 +5,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 // pauseRules are about accounts that are to be silent, and who learns of it.
 var pauseRules = []rule{
 	{"no slot comes before the end of a pause", func(d *desk) {
-		a := d.single(limit(2, 10*sec))
+		a := d.single(atMost(2, 10*sec))
 		d.pause("a", 5*sec, 5*sec)
 		d.refused(a, 1, 5*sec-us, 5*sec)
 		d.slots(a, 5*sec, 5*sec, 15*sec)
 	}},
 	{"a pause ends", func(d *desk) {
-		a := d.single(limit(2, 10*sec))
+		a := d.single(atMost(2, 10*sec))
 		d.pause("a", 5*sec, 5*sec)
 		d.at(5*sec - us)
 		d.refused(a, 1, 0, 5*sec)
@@ -25,7 +25,7 @@ var pauseRules = []rule{
 		require.True(d.t, d.ask(d.request(a, 1, 0)).Booked)
 	}},
 	{"a pause only lengthens", func(d *desk) {
-		a := d.single(limit(1, 10*sec))
+		a := d.single(atMost(1, 10*sec))
 		d.pause("a", 10*sec, 10*sec)
 		d.pause("a", 5*sec, 10*sec)
 		d.at(2 * sec)
@@ -37,7 +37,7 @@ var pauseRules = []rule{
 		d.slots(a, 20*sec+us)
 	}},
 	{"a slot that was booked before a pause stays", func(d *desk) {
-		a := d.single(limit(1, 10*sec))
+		a := d.single(atMost(1, 10*sec))
 		d.slots(a, 0, 10*sec)
 		d.pause("a", 15*sec, 15*sec)
 		d.used(a, 2, 0, 20*sec)
@@ -45,18 +45,18 @@ var pauseRules = []rule{
 	}},
 	{"a pause is one account's in one budget", func(d *desk) {
 		d.pause("a", 5*sec, 5*sec)
-		d.slots(d.each(limit(1, 10*sec), "b"), 0)
+		d.slots(d.each(atMost(1, 10*sec), "b"), 0)
 		other := *d
 		other.budget += "-other"
-		other.slots(d.single(limit(1, 10*sec)), 0)
+		other.slots(d.single(atMost(1, 10*sec)), 0)
 		require.Empty(d.t, other.status().PausedUntil)
 	}},
 	{"a pause is from a microsecond to 366 days", func(d *desk) {
-		a := d.single(limit(1, 10*sec))
+		a := d.single(atMost(1, 10*sec))
 		for _, wrong := range []time.Duration{0, -1, -sec, us - 1, 366*day + us, 400 * day, 1<<63 - 1} {
-			_, err := d.store.Pause(d.t.Context(), ration.PauseRequest{Budget: d.budget, Account: "a", For: wrong, Now: d.clock})
+			_, err := d.store.Pause(d.t.Context(), store.PauseRequest{Budget: d.budget, Account: "a", For: wrong, Now: d.clock})
 			require.Error(d.t, err, "a pause of %v", wrong)
-			require.NotErrorIs(d.t, err, ration.ErrStoreUnavailable)
+			require.NotErrorIs(d.t, err, store.ErrStoreUnavailable)
 		}
 		require.Zero(d.t, d.status().Version)
 		d.pause("a", us, us)
@@ -64,7 +64,7 @@ var pauseRules = []rule{
 		d.slots(a, 366*day)
 	}},
 	{"Version changes with a pause", func(d *desk) {
-		a := d.single(limit(1, 10*sec))
+		a := d.single(atMost(1, 10*sec))
 		known := d.book(a, 1).Version
 		require.Equal(d.t, known, d.status().Version)
 		require.Equal(d.t, known, d.book(a, 1).Version, "a booking is no pause")
@@ -81,7 +81,7 @@ var pauseRules = []rule{
 		}
 	}},
 	{"an answer that nothing was booked tells the Version too", func(d *desk) {
-		a := d.single(limit(1, 10*sec))
+		a := d.single(atMost(1, 10*sec))
 		d.slots(a, 0)
 		r := d.request(a, 1, 0)
 		first := d.ask(r)
@@ -106,7 +106,7 @@ var pauseRules = []rule{
 		d.pauses(map[string]time.Duration{})
 	}},
 	{"Usage tells the pause in force", func(d *desk) {
-		a := d.each(limit(1, 10*sec), "a", "b")
+		a := d.each(atMost(1, 10*sec), "a", "b")
 		d.pause("a", 5*sec, 5*sec)
 		u := d.usage(a)
 		require.Equal(d.t, 5*sec, since(u[0].PausedUntil))
@@ -115,7 +115,7 @@ var pauseRules = []rule{
 		require.Zero(d.t, d.usage(a)[0].PausedUntil)
 	}},
 	{"a pause of all is every account's", func(d *desk) {
-		one, both := d.single(limit(2, 10*sec)), d.each(limit(2, 10*sec), "b", "c")
+		one, both := d.single(atMost(2, 10*sec)), d.each(atMost(2, 10*sec), "b", "c")
 		d.slots(one, 0)
 		d.pause("", 5*sec, 5*sec)
 		d.pause("", 2*sec, 5*sec)
@@ -128,10 +128,10 @@ var pauseRules = []rule{
 		}
 		d.at(5 * sec)
 		d.pauses(map[string]time.Duration{})
-		require.True(d.t, d.ask(d.request(d.each(limit(2, 10*sec), "e", "f"), 1, 0)).Booked)
+		require.True(d.t, d.ask(d.request(d.each(atMost(2, 10*sec), "e", "f"), 1, 0)).Booked)
 	}},
 	{"of the pauses of all and of an account the longer rules", func(d *desk) {
-		a := d.single(limit(9, 10*sec))
+		a := d.single(atMost(9, 10*sec))
 		d.pause("", 5*sec, 5*sec)
 		d.pause("a", 7*sec, 7*sec)
 		d.slots(a, 7*sec)
@@ -140,7 +140,7 @@ var pauseRules = []rule{
 		require.Equal(d.t, 8*sec, since(d.usage(a)[0].PausedUntil))
 	}},
 	{"who waits for the end of a pause leaves behind those who did before", func(d *desk) {
-		a := d.single(limit(4, 10*sec))
+		a := d.single(atMost(4, 10*sec))
 		d.slots(a, 0)
 		d.silence("a", 5*sec, sec)
 		d.slots(a, 5*sec, 6*sec, 7*sec, 10*sec)
@@ -148,7 +148,7 @@ var pauseRules = []rule{
 		d.slots(a, 15*sec, 16*sec) // it is over: limits decide
 	}},
 	{"a slot that was handed back is given also where slots are apart", func(d *desk) {
-		a := d.single(limit(9, 10*sec))
+		a := d.single(atMost(9, 10*sec))
 		d.silence("a", 5*sec, sec)
 		first := d.book(a, 1)
 		d.slots(a, 6*sec)
@@ -156,18 +156,18 @@ var pauseRules = []rule{
 		d.slots(a, 5*sec, 7*sec)
 	}},
 	{"after a pause of all the slots of all are apart", func(d *desk) {
-		both, others := d.each(limit(2, 10*sec), "b", "c"), d.each(limit(2, 10*sec), "d", "e")
-		d.slots(d.single(limit(2, 10*sec)), 0, 0)
+		both, others := d.each(atMost(2, 10*sec), "b", "c"), d.each(atMost(2, 10*sec), "d", "e")
+		d.slots(d.single(atMost(2, 10*sec)), 0, 0)
 		d.silence("", 5*sec, sec)
 		d.slots(both, 5*sec, 6*sec, 7*sec)
 		d.slots(others, 8*sec)
 		// Who waits for a limit holds nobody else up.
-		d.slots(d.single(limit(2, 10*sec)), 10*sec)
+		d.slots(d.single(atMost(2, 10*sec)), 10*sec)
 		d.slots(others, 10*sec)
 	}},
 	{"slots are at most a day apart", func(d *desk) {
 		for _, wrong := range []time.Duration{-1, day + us} {
-			_, err := d.store.Pause(d.t.Context(), ration.PauseRequest{Budget: d.budget, Account: "a", For: sec, Apart: wrong, Now: d.clock})
+			_, err := d.store.Pause(d.t.Context(), store.PauseRequest{Budget: d.budget, Account: "a", For: sec, Apart: wrong, Now: d.clock})
 			d.malformed(err, "%v apart", wrong)
 		}
 	}},

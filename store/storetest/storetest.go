@@ -1,8 +1,8 @@
-// Package storetest holds the contract of [ration.Store] as a suite that any
+// Package storetest holds the contract of [store.Store] as a suite that any
 // store can run:
 //
 //	func TestStore(t *testing.T) {
-//		storetest.Run(t, func(t *testing.T) ration.Store { return open(t) })
+//		storetest.Run(t, func(t *testing.T) store.Store { return open(t) })
 //	}
 //
 // What the author of a store must do, beside what the interface says:
@@ -16,7 +16,7 @@
 //     any limit hold more than Max: an entry at t is in the windows that end in
 //     [t, t+Window). An entry that was handed back counts, and is to be had,
 //     until its slot has passed; then it counts for nothing.
-//   - Refuse a malformed request, by an error that is no [ration.StoreError]:
+//   - Refuse a malformed request, by an error that is no [store.StoreError]:
 //     callers ask a store that is unavailable again, and should not here.
 //   - Keep the IDs of what was cancelled and of what was entered for a minute, by
 //     the machine's clock. The IDs of bookings need be kept only where an answer
@@ -34,18 +34,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
 )
 
 // Run holds a store to the contract: one subtest for each rule. It calls open
 // for each of them.
-func Run(t *testing.T, open func(t *testing.T) ration.Store) {
-	RunLog(t, ration.SlidingLog, open)
+func Run(t *testing.T, open func(t *testing.T) store.Store) {
+	RunLog(t, limit.SlidingLog, open)
 }
 
 // RunLog is [Run] with every limit counted by an exact log: SlidingLog,
 // StreamLog or PackedLog. A store must keep the contract with each.
-func RunLog(t *testing.T, log ration.Algorithm, open func(t *testing.T) ration.Store) {
+func RunLog(t *testing.T, log limit.Algorithm, open func(t *testing.T) store.Store) {
 	rules := slices.Concat(bookingRules, cancelRules, accountRules, enterRules, oweRules, pauseRules, usageRules, resetRules,
 		boundRules, argumentRules, demandRules, countingRules, concurrencyRules)
 	for _, r := range rules {
@@ -67,14 +68,14 @@ var start = time.UnixMicro(1_795_000_000_123_457)
 // told as durations since start.
 type desk struct {
 	t      *testing.T
-	store  ration.Store
+	store  store.Store
 	budget string
 	clock  time.Time
-	log    ration.Algorithm // of all limits
+	log    limit.Algorithm // of all limits
 }
 
-func newDesk(t *testing.T, store ration.Store, log ration.Algorithm) *desk {
-	return &desk{t: t, store: store, budget: "storetest-" + ration.NewBookingID().String(), clock: start, log: log}
+func newDesk(t *testing.T, kept store.Store, log limit.Algorithm) *desk {
+	return &desk{t: t, store: kept, budget: "storetest-" + store.NewBookingID().String(), clock: start, log: log}
 }
 
 // at sets the clock.
@@ -83,53 +84,53 @@ func (d *desk) at(since time.Duration) { d.clock = start.Add(since) }
 // since tells an instant as a duration since start.
 func since(t time.Time) time.Duration { return t.Sub(start) }
 
-// limit is max units in any window.
-func limit(most int, window time.Duration) ration.Limit {
-	return ration.Limit{Max: most, Window: window}
+// atMost is max units in any window.
+func atMost(most int, window time.Duration) limit.Limit {
+	return limit.Limit{Max: most, Window: window}
 }
 
 // single lists the account "a" with the limits.
-func (d *desk) single(limits ...ration.Limit) *ration.Accounts {
+func (d *desk) single(limits ...limit.Limit) *store.Accounts {
 	d.t.Helper()
 	return d.list(account("a", limits...))
 }
 
 // each lists the accounts with the IDs, all with the one limit.
-func (d *desk) each(l ration.Limit, ids ...string) *ration.Accounts {
+func (d *desk) each(l limit.Limit, ids ...string) *store.Accounts {
 	d.t.Helper()
-	var list []ration.Account
+	var list []store.Account
 	for _, id := range ids {
 		list = append(list, account(id, l))
 	}
 	return d.list(list...)
 }
 
-func (d *desk) list(list ...ration.Account) *ration.Accounts {
+func (d *desk) list(list ...store.Account) *store.Accounts {
 	d.t.Helper()
 	list = slices.Clone(list)
 	for i := range list {
 		list[i].Limits = slices.Clone(list[i].Limits)
 		for j := range list[i].Limits {
-			if list[i].Limits[j].Algorithm == ration.SlidingLog {
+			if list[i].Limits[j].Algorithm == limit.SlidingLog {
 				list[i].Limits[j].Algorithm = d.log
 			}
 		}
 	}
-	a, err := ration.NewAccounts(list...)
+	a, err := store.NewAccounts(list...)
 	require.NoError(d.t, err)
 	return a
 }
 
-func account(id string, limits ...ration.Limit) ration.Account {
-	return ration.Account{ID: id, Limits: limits}
+func account(id string, limits ...limit.Limit) store.Account {
+	return store.Account{ID: id, Limits: limits}
 }
 
-func (d *desk) request(a *ration.Accounts, cost int, maxWait time.Duration) ration.BookRequest {
-	return ration.BookRequest{ID: ration.NewBookingID(), Budget: d.budget, Accounts: a, Cost: cost, MaxWait: maxWait, Now: d.clock}
+func (d *desk) request(a *store.Accounts, cost int, maxWait time.Duration) store.BookRequest {
+	return store.BookRequest{ID: store.NewBookingID(), Budget: d.budget, Accounts: a, Cost: cost, MaxWait: maxWait, Now: d.clock}
 }
 
 // ask carries out a request, whose answer must be to it.
-func (d *desk) ask(r ration.BookRequest) ration.Booking {
+func (d *desk) ask(r store.BookRequest) store.Booking {
 	d.t.Helper()
 	b, err := d.store.Book(d.t.Context(), r)
 	require.NoError(d.t, err)
@@ -141,17 +142,17 @@ func (d *desk) ask(r ration.BookRequest) ration.Booking {
 }
 
 // book enters a booking, however long its wait.
-func (d *desk) book(a *ration.Accounts, cost int) ration.Booking {
+func (d *desk) book(a *store.Accounts, cost int) store.Booking {
 	d.t.Helper()
-	b := d.ask(d.request(a, cost, ration.Forever))
+	b := d.ask(d.request(a, cost, store.Forever))
 	require.True(d.t, b.Booked, "any slot is within a wait of Forever")
 	return b
 }
 
 // slots books units one after the other, and demands their slots.
-func (d *desk) slots(a *ration.Accounts, want ...time.Duration) []ration.Booking {
+func (d *desk) slots(a *store.Accounts, want ...time.Duration) []store.Booking {
 	d.t.Helper()
-	var all []ration.Booking
+	var all []store.Booking
 	var got []time.Duration
 	for range want {
 		b := d.book(a, 1)
@@ -163,7 +164,7 @@ func (d *desk) slots(a *ration.Accounts, want ...time.Duration) []ration.Booking
 }
 
 // slot books cost units, and demands their slot.
-func (d *desk) slot(a *ration.Accounts, cost int, want time.Duration) ration.Booking {
+func (d *desk) slot(a *store.Accounts, cost int, want time.Duration) store.Booking {
 	d.t.Helper()
 	b := d.book(a, cost)
 	require.Equal(d.t, want, since(b.Slot))
@@ -171,7 +172,7 @@ func (d *desk) slot(a *ration.Accounts, cost int, want time.Duration) ration.Boo
 }
 
 // taken books a unit, and demands the account and the slot.
-func (d *desk) taken(a *ration.Accounts, id string, want time.Duration) ration.Booking {
+func (d *desk) taken(a *store.Accounts, id string, want time.Duration) store.Booking {
 	d.t.Helper()
 	b := d.slot(a, 1, want)
 	require.Equal(d.t, id, b.Account)
@@ -180,44 +181,44 @@ func (d *desk) taken(a *ration.Accounts, id string, want time.Duration) ration.B
 
 // refused asks for a booking that is not to be entered, and demands the slot
 // that it is told.
-func (d *desk) refused(a *ration.Accounts, cost int, maxWait, want time.Duration) {
+func (d *desk) refused(a *store.Accounts, cost int, maxWait, want time.Duration) {
 	d.t.Helper()
 	b := d.ask(d.request(a, cost, maxWait))
 	require.False(d.t, b.Booked, "a slot at %v is beyond a wait of %v", since(b.Slot), maxWait)
 	require.Equal(d.t, want, since(b.Slot))
 }
 
-func (d *desk) cancel(b ration.Booking, a *ration.Accounts) {
+func (d *desk) cancel(b store.Booking, a *store.Accounts) {
 	d.t.Helper()
-	require.NoError(d.t, d.store.Cancel(d.t.Context(), ration.CancelRequest{Booking: b, Accounts: a, Now: d.clock}))
+	require.NoError(d.t, d.store.Cancel(d.t.Context(), store.CancelRequest{Booking: b, Accounts: a, Now: d.clock}))
 }
 
 // silence pauses an account, with the slots apart that are booked meanwhile.
 func (d *desk) silence(id string, length, apart time.Duration) {
 	d.t.Helper()
-	_, err := d.store.Pause(d.t.Context(), ration.PauseRequest{Budget: d.budget, Account: id, For: length, Apart: apart, Now: d.clock})
+	_, err := d.store.Pause(d.t.Context(), store.PauseRequest{Budget: d.budget, Account: id, For: length, Apart: apart, Now: d.clock})
 	require.NoError(d.t, err)
 }
 
 // pause pauses an account, and demands the end of the pause in force.
 func (d *desk) pause(id string, length, want time.Duration) {
 	d.t.Helper()
-	end, err := d.store.Pause(d.t.Context(), ration.PauseRequest{Budget: d.budget, Account: id, For: length, Now: d.clock})
+	end, err := d.store.Pause(d.t.Context(), store.PauseRequest{Budget: d.budget, Account: id, For: length, Now: d.clock})
 	require.NoError(d.t, err)
 	require.Equal(d.t, want, since(end))
 }
 
-func (d *desk) status() ration.Status {
+func (d *desk) status() store.Status {
 	d.t.Helper()
-	s, err := d.store.Status(d.t.Context(), ration.StatusRequest{Budget: d.budget, Now: d.clock})
+	s, err := d.store.Status(d.t.Context(), store.StatusRequest{Budget: d.budget, Now: d.clock})
 	require.NoError(d.t, err)
 	require.Equal(d.t, since(d.clock), since(s.Now), "the answer's clock")
 	return s
 }
 
-func (d *desk) usage(a *ration.Accounts) []ration.Usage {
+func (d *desk) usage(a *store.Accounts) []store.Usage {
 	d.t.Helper()
-	all, err := d.store.Usage(d.t.Context(), ration.UsageRequest{Budget: d.budget, Accounts: a, Now: d.clock})
+	all, err := d.store.Usage(d.t.Context(), store.UsageRequest{Budget: d.budget, Accounts: a, Now: d.clock})
 	require.NoError(d.t, err)
 	require.Len(d.t, all, a.Len())
 	for i, u := range all {
@@ -235,7 +236,7 @@ func (d *desk) usage(a *ration.Accounts) []ration.Usage {
 const never time.Duration = -1
 
 // used demands the usage of the first account's first limit.
-func (d *desk) used(a *ration.Accounts, units, remaining int, freeAt time.Duration) {
+func (d *desk) used(a *store.Accounts, units, remaining int, freeAt time.Duration) {
 	d.t.Helper()
 	l := d.usage(a)[0].Limits[0]
 	require.Equal(d.t, units, l.Used, "used")

@@ -6,16 +6,17 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
 )
 
 // usageRules are about what is told of logs without changing them.
 var usageRules = []rule{
 	{"nothing is used of an account that was never booked", func(d *desk) {
-		d.used(d.single(limit(5000, time.Hour)), 0, 5000, never)
+		d.used(d.single(atMost(5000, time.Hour)), 0, 5000, never)
 	}},
 	{"4,413 of 5,000 leave 587", func(d *desk) {
-		a := d.single(limit(5000, time.Hour))
+		a := d.single(atMost(5000, time.Hour))
 		for i := range 4_413 {
 			now := time.Duration(i) * 100 * time.Millisecond
 			d.at(now)
@@ -34,7 +35,7 @@ var usageRules = []rule{
 		d.used(a, 0, 5_000, never)
 	}},
 	{"what is booked ahead is used", func(d *desk) {
-		a := d.single(limit(2, 10*sec))
+		a := d.single(atMost(2, 10*sec))
 		d.slots(a, 0, 0, 10*sec, 10*sec, 20*sec)
 		d.used(a, 5, 0, 20*sec)
 		d.at(10 * sec)
@@ -43,7 +44,7 @@ var usageRules = []rule{
 		d.used(a, 1, 1, 30*sec)
 	}},
 	{"a cost is used until its window ends", func(d *desk) {
-		a := d.single(limit(10, 10*sec))
+		a := d.single(atMost(10, 10*sec))
 		d.slot(a, 7, 0)
 		d.at(sec)
 		d.slot(a, 2, sec)
@@ -54,7 +55,7 @@ var usageRules = []rule{
 		d.used(a, 5, 5, 11*sec)
 	}},
 	{"every limit tells its own usage", func(d *desk) {
-		a := d.single(limit(2, sec), limit(3, 10*sec), limit(50, time.Hour))
+		a := d.single(atMost(2, sec), atMost(3, 10*sec), atMost(50, time.Hour))
 		d.slots(a, 0, 0, sec)
 		d.at(sec)
 		u := d.usage(a)[0]
@@ -69,7 +70,7 @@ var usageRules = []rule{
 		require.Equal(d.t, 0, u.Remaining())
 	}},
 	{"usage changes nothing", func(d *desk) {
-		a, pool := d.single(limit(2, 10*sec)), d.each(limit(2, 10*sec), "a", "b")
+		a, pool := d.single(atMost(2, 10*sec)), d.each(atMost(2, 10*sec), "a", "b")
 		ask := func() {
 			clock := d.clock
 			// Also of the future and of the past.
@@ -97,8 +98,8 @@ var usageRules = []rule{
 		d.slots(a, 35*sec)
 	}},
 	{"what was handed back is not used once it has passed", func(d *desk) {
-		a := d.single(limit(4, 10*sec))
-		all := []ration.Booking{d.slot(a, 1, 0), d.slot(a, 2, 0), d.slot(a, 1, 0)}
+		a := d.single(atMost(4, 10*sec))
+		all := []store.Booking{d.slot(a, 1, 0), d.slot(a, 2, 0), d.slot(a, 1, 0)}
 		d.cancel(all[1], a)
 		d.at(us)
 		d.used(a, 2, 2, 10*sec)
@@ -108,11 +109,11 @@ var usageRules = []rule{
 		d.used(a, 0, 4, never)
 	}},
 	{"usage of more than 100 accounts comes in their order", func(d *desk) {
-		var list []ration.Account
+		var list []store.Account
 		for i := range 250 {
-			limits := []ration.Limit{limit(1_000+i%3, time.Hour)}
+			limits := []limit.Limit{atMost(1_000+i%3, time.Hour)}
 			if i%2 == 0 {
-				limits = append(limits, limit(5_000, day))
+				limits = append(limits, atMost(5_000, day))
 			}
 			list = append(list, account(fmt.Sprintf("account-%d", i), limits...))
 		}

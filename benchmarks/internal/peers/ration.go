@@ -7,6 +7,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 // Budget is the name under which bookings of this package are made.
@@ -29,28 +30,28 @@ var rationMemory = Peer{
 	},
 }
 
-func booked(store ration.Store, limit int) (On, error) {
-	if _, err := ration.NewAccounts(ration.Account{ID: "any", Limits: []ration.Limit{ration.PerHour(limit)}}); err != nil {
+func booked(kept ration.Store, limit int) (On, error) {
+	if _, err := store.NewAccounts(ration.Account{ID: "any", Limits: []ration.Limit{ration.PerHour(limit)}}); err != nil {
 		return nil, err
 	}
-	return always(func(key string) Work { return Book(store, key, ration.PerHour(limit), 0) })
+	return always(func(key string) Work { return Book(kept, key, ration.PerHour(limit), 0) })
 }
 
 // Book returns the booking of one unit on the account that key names, which may
 // wait as long as maxWait. The key must be an account's ID and the limit valid.
-func Book(store ration.Store, key string, limit ration.Limit, maxWait time.Duration) Work {
-	accounts, err := ration.NewAccounts(ration.Account{ID: key, Limits: []ration.Limit{limit}})
+func Book(kept ration.Store, key string, limit ration.Limit, maxWait time.Duration) Work {
+	accounts, err := store.NewAccounts(ration.Account{ID: key, Limits: []ration.Limit{limit}})
 	if err != nil {
 		return func(context.Context) error { return err }
 	}
-	return BookOn(store, accounts, 1, maxWait)
+	return BookOn(kept, accounts, 1, maxWait)
 }
 
 // BookOn returns the booking of so many units on the first of some accounts.
-func BookOn(store ration.Store, accounts *ration.Accounts, cost int, maxWait time.Duration) Work {
+func BookOn(kept ration.Store, accounts *store.Accounts, cost int, maxWait time.Duration) Work {
 	return func(ctx context.Context) error {
-		booking, err := store.Book(ctx, ration.BookRequest{
-			ID: ration.NewBookingID(), Budget: Budget, Accounts: accounts, Cost: cost, MaxWait: maxWait,
+		booking, err := kept.Book(ctx, store.BookRequest{
+			ID: store.NewBookingID(), Budget: Budget, Accounts: accounts, Cost: cost, MaxWait: maxWait,
 		})
 		return admitted(booking.Booked, err)
 	}

@@ -1,0 +1,73 @@
+package ration
+
+import (
+	"context"
+	"time"
+
+	"github.com/ration-go/ration/internal/memstore"
+	"github.com/ration-go/ration/store"
+)
+
+// A MemoryStore keeps logs in memory, for the goroutines of one process. It
+// keeps the promises of [RedisStore] and gives the same slots. The zero
+// MemoryStore is empty and ready. It must not be copied after first use.
+//
+// It loses nothing and its clock does not step, so it has no use for the fields
+// of a request that guard against that, and counts no workers.
+//
+// It starts no goroutine. What is out of use is removed a little at every
+// booking: an entry takes 24 bytes until its window has passed, an account
+// until a day later. Its clock is the monotonic one, so that steps of the
+// machine's clock do not move it. In a bubble of testing/synctest it is the
+// bubble's clock: an hour of waits is tested in no time.
+type MemoryStore struct {
+	memory memstore.Store
+}
+
+// Book implements [Store].
+func (s *MemoryStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
+	return s.memory.Book(ctx, r)
+}
+
+// Cancel implements [Store].
+func (s *MemoryStore) Cancel(ctx context.Context, r store.CancelRequest) error {
+	return s.memory.Cancel(ctx, r)
+}
+
+// Record implements [Store].
+func (s *MemoryStore) Record(ctx context.Context, r store.RecordRequest) error {
+	return s.memory.Record(ctx, r)
+}
+
+// Reconcile implements [Store].
+func (s *MemoryStore) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.Reconciliation, error) {
+	return s.memory.Reconcile(ctx, r)
+}
+
+// Usage implements [Store].
+func (s *MemoryStore) Usage(ctx context.Context, r store.UsageRequest) ([]Usage, error) {
+	return s.memory.Usage(ctx, r)
+}
+
+// Pause implements [Store].
+func (s *MemoryStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+	return s.memory.Pause(ctx, r)
+}
+
+// Reset implements [Store].
+func (s *MemoryStore) Reset(ctx context.Context, r store.ResetRequest) error {
+	return s.memory.Reset(ctx, r)
+}
+
+// Status implements [Store].
+func (s *MemoryStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
+	return s.memory.Status(ctx, r)
+}
+
+// BookNow implements [store.ImmediateBooker].
+func (s *MemoryStore) BookNow(r store.ImmediateRequest) (store.Immediate, bool) {
+	return s.memory.BookNow(r)
+}
+
+// Durable implements [store.Durable]: memory lasts as long as the process.
+func (s *MemoryStore) Durable() bool { return true }
