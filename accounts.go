@@ -12,58 +12,91 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A single is a token's account as a list of one.
-type single struct {
+// A budgetAccount is an account as a budget charges it. Its Limits have the budget's
+// margin.
+type budgetAccount struct {
+	store.Account
+	given     []limit.Limit // as the user gave them
+	bare      []limit.Limit // Limits without the budget's margin: given, or overridden
+	tolerance time.Duration // how late after its slot a caller may leave; 0: as late as it likes
+	longest   time.Duration // the longest window, with its margin
+}
+
+// An accountList is the accounts that a booking may be charged to, all under the same
+// rules. It is not changed after it was made.
+type accountList struct {
+	*store.Accounts
+	accounts  []budgetAccount // in the order of Accounts.List
+	shared    []budgetAccount // charged whichever of them is, in the order of Accounts.Shared
+	revision  int             // of their limits
+	edition   int             // of the rules
+	losesLogs bool            // whether the store can lose a log
+}
+
+// find returns an account of the list, shared or not; nil: it is not there.
+func (l *accountList) find(id string) *budgetAccount {
+	if i := l.Index(id); i >= 0 {
+		return &l.accounts[i]
+	}
+	if i := slices.IndexFunc(l.shared, func(a budgetAccount) bool { return a.ID == id }); i >= 0 {
+		return &l.shared[i]
+	}
+	return nil
+}
+
+// A tokenAccount is a token's account as a list of one.
+type tokenAccount struct {
 	token    string // its ID
-	named    string // its Account
-	edition  int    // of the rules
-	accounts *store.Accounts
+	name     string // its Account
+	accounts *accountList
 }
 
-// is reports whether the list is that of the token under those rules, with those limits.
-func (s *single) is(t *Token, r rules, limits []limit.Limit) bool {
-	given := s.accounts.List[0].Given
+// isCurrent reports whether the list is that of the token under those rules, with those
+// limits.
+func (a *tokenAccount) isCurrent(t *Token, r rules, limits []limit.Limit) bool {
+	given := a.accounts.accounts[0].given
 	same := len(given) == len(limits) && &given[0] == &limits[0] // there is one at least
-	return s.token == t.id && s.named == t.Account && s.edition == r.edition && (same || slices.Equal(given, limits))
+	return a.token == t.id && a.name == t.Account && a.accounts.edition == r.edition && (same || slices.Equal(given, limits))
 }
 
-// accountsOf returns the token's account as a list of one, and the revision of its
-// limits. What it has made is found again, first that of the latest token: the
-// name, the token and the limits were valid then.
-func (b *Budget) accountsOf(t *Token) (*store.Accounts, int, error) {
+// accountsOf returns the token's account as a list of one. It keeps what it has made,
+// and looks first at that of the latest token: the name, the token and the limits were
+// valid then.
+func (b *Budget) accountsOf(t *Token) (*accountList, error) {
 	if b == nil {
-		return nil, 0, b.check()
+		return nil, b.check()
 	}
 	r := b.current()
 	limits := t.Limits
 	if limits == nil {
 		limits = r.limits
 	}
-	if s := b.latest.Load(); s != nil && s.is(t, r, limits) {
-		return s.accounts, r.revision, nil
+	if latest := b.latest.Load(); latest != nil && latest.isCurrent(t, r, limits) {
+		return latest.accounts, nil
 	}
 	b.mu.Lock()
-	s := b.singles[t.id]
+	one := b.tokenAccounts[t.id]
 	b.mu.Unlock()
-	if s == nil || !s.is(t, r, limits) {
-		accounts, err := b.newSingle(*t, r)
+	if one == nil || !one.isCurrent(t, r, limits) {
+		accounts, err := b.listOf(*t, r)
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
-		s = &single{t.id, t.Account, r.edition, accounts}
+		one = &tokenAccount{t.id, t.Account, accounts}
 		const most = 10_000 // a bound for callers that make tokens without end
 		b.mu.Lock()
-		if b.singles == nil || len(b.singles) >= most {
-			b.singles = make(map[string]*single)
+		if b.tokenAccounts == nil || len(b.tokenAccounts) >= most {
+			b.tokenAccounts = make(map[string]*tokenAccount)
 		}
-		b.singles[t.id] = s
+		b.tokenAccounts[t.id] = one
 		b.mu.Unlock()
 	}
-	b.latest.Store(s)
-	return s.accounts, r.revision, nil
+	b.latest.Store(one)
+	return one.accounts, nil
 }
 
-func (b *Budget) newSingle(t Token, r rules) (*store.Accounts, error) {
+// listOf makes the list of the token's account under those rules.
+func (b *Budget) listOf(t Token, r rules) (*accountList, error) {
 	if err := b.check(); err != nil {
 		return nil, err
 	}
@@ -74,24 +107,37 @@ func (b *Budget) newSingle(t Token, r rules) (*store.Accounts, error) {
 	return b.list(r, account)
 }
 
-// list lists accounts, and those that are charged with any of them.
-func (b *Budget) list(r rules, accounts ...store.Account) (*store.Accounts, error) {
-	a, err := store.NewAccounts(accounts...)
-	if err != nil || len(b.Shared) == 0 {
-		return a, err
-	}
-	var shared []store.Account
+// list lists accounts, and the budget's shared ones.
+func (b *Budget) list(r rules, accounts ...budgetAccount) (*accountList, error) {
+	var shared []budgetAccount
 	for i, account := range b.Shared {
-		if a.Index(account.ID) >= 0 {
-			continue // it is asked about itself
+		if slices.ContainsFunc(accounts, func(a budgetAccount) bool { return a.ID == account.ID }) {
+			continue // it is charged as a token's
 		}
-		widened, err := b.accountUnder(r, account.ID, account.Limits)
+		one, err := b.accountUnder(r, account.ID, account.Limits)
 		if err != nil {
 			return nil, fmt.Errorf("shared account %d: %w", i+1, err)
 		}
-		shared = append(shared, widened)
+		shared = append(shared, one)
 	}
-	return a.Sharing(shared...)
+	all, err := storeAccounts(accounts, shared)
+	if err != nil {
+		return nil, err
+	}
+	return &accountList{all, accounts, shared, r.revision, r.edition, b.canLoseLogs()}, nil
+}
+
+// storeAccounts returns the list as the store is asked with it.
+func storeAccounts(accounts, shared []budgetAccount) (*store.Accounts, error) {
+	return store.NewAccountsOf(contractAccounts(accounts), contractAccounts(shared))
+}
+
+func contractAccounts(all []budgetAccount) []store.Account {
+	list := make([]store.Account, len(all))
+	for i, account := range all {
+		list[i] = account.Account
+	}
+	return list
 }
 
 // check names the first required field that is missing.
@@ -116,9 +162,9 @@ func (b *Budget) check() error {
 
 // account returns the token's account under those rules, with the margin of its
 // limits.
-func (b *Budget) account(r rules, t Token) (store.Account, error) {
+func (b *Budget) account(r rules, t Token) (budgetAccount, error) {
 	if t.empty() {
-		return store.Account{}, errors.New("ration: the token is empty: make it with NewToken from a secret")
+		return budgetAccount{}, errors.New("ration: the token is empty: make it with NewToken from a secret")
 	}
 	limits := t.Limits
 	if limits == nil {
@@ -129,13 +175,18 @@ func (b *Budget) account(r rules, t Token) (store.Account, error) {
 
 // accountUnder returns an account that was given limits, as it is under those rules, with the
 // margin of its limits.
-func (b *Budget) accountUnder(r rules, id string, given []limit.Limit) (store.Account, error) {
+func (b *Budget) accountUnder(r rules, id string, given []limit.Limit) (budgetAccount, error) {
 	bare := r.known(id, given)
 	limits, err := b.widen(bare)
 	if err != nil {
-		return store.Account{}, err
+		return budgetAccount{}, err
 	}
-	return store.Account{ID: id, Limits: limits, Given: given, Bare: bare}, nil
+	a := budgetAccount{Account: store.Account{ID: id, Limits: limits}, given: given, bare: bare}
+	a.tolerance = a.Tolerance()
+	for _, l := range limits {
+		a.longest = max(a.longest, l.Window+l.MarginOrDefault())
+	}
+	return a, nil
 }
 
 // widen returns limits with their margin.

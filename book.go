@@ -20,7 +20,7 @@ const askAgain = 4
 // ask asks the store once, and again after what it has lost is mended.
 func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
 	b := w.budget
-	forgets := b.canLoseLogs()
+	forgets := w.accounts.losesLogs
 	var (
 		err   error
 		asked time.Time
@@ -35,7 +35,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
 		if left == 1 {
 			r.Expect = time.Time{} // the way is too slow to compare clocks over
 		}
-		w.booking, err = b.Store.Book(ctx, *r)
+		w.booking.Booking, err = b.Store.Book(ctx, *r)
 		if err == nil && w.booking.Ahead {
 			r.Ahead = b.compare(w.booking.Now)
 			continue
@@ -51,7 +51,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
 		err = &store.StoreError{Op: "book", Err: errors.New("the store loses its logs again and again")}
 	}
 	if err != nil {
-		w.booking = store.Booking{ID: r.ID, Budget: r.Budget}
+		w.booking = booking{Booking: store.Booking{ID: r.ID, Budget: r.Budget}}
 		return err
 	}
 	at := w.accounts.Index(w.booking.Account)
@@ -71,7 +71,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
 	if wait := w.booking.Slot.Sub(w.booking.Now); wait > 0 {
 		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
 	}
-	b.answered(ctx, &w.booking, w.accounts, at, arrived)
+	b.answered(ctx, &w.booking.Booking, w.accounts, at, arrived)
 	w.newest = max(w.newest, w.booking.Effective.Revision)
 	return nil
 }
@@ -79,8 +79,8 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
 func (w *waiter) request(longest time.Duration) store.BookRequest {
 	b := w.budget
 	w.newest = b.newest()
-	return store.BookRequest{ID: store.NewBookingID(), Budget: b.Name, Accounts: w.accounts, Scopes: w.options.scopes,
-		Reserve: w.options.keep, Revision: w.revision, Cost: w.cost, MaxWait: longest, Now: b.clock()}
+	return store.BookRequest{ID: store.NewBookingID(), Budget: b.Name, Accounts: w.accounts.Accounts, Scopes: w.options.scopes,
+		Reserve: w.options.keep, Revision: w.accounts.revision, Cost: w.cost, MaxWait: longest, Now: b.clock()}
 }
 
 // persist asks until the store answers. It asks with the same ID for as long as
@@ -99,7 +99,7 @@ func (w *waiter) persist(ctx context.Context, r store.BookRequest, err error) er
 	named := time.Now()
 	again := func() error {
 		if time.Since(named) > sameID {
-			w.handBack(store.Booking{ID: r.ID, Budget: r.Budget}, w.accounts)
+			w.handBack(booking{Booking: store.Booking{ID: r.ID, Budget: r.Budget}}, w.accounts)
 			r.ID, named = store.NewBookingID(), time.Now()
 		}
 		r.MaxWait, _ = w.longestWait(ctx)
@@ -194,6 +194,12 @@ func (b *Budget) bookOptions(ctx context.Context) (bookOptions, error) {
 	return d, nil
 }
 
+// A booking is a store's, or one of this worker alone while the store is down.
+type booking struct {
+	store.Booking
+	offline bool
+}
+
 // A Grant is a booking whose slot has come: its holder may send once. A grant
 // is a value.
 type Grant struct {
@@ -212,15 +218,15 @@ type Grant struct {
 	account  string
 	entry    string
 	now      time.Time // the store's clock when it was booked
-	away     bool      // booked while the store was down
-	accounts *store.Accounts
+	offline  bool      // booked while the store was down
+	accounts *accountList
 	scopes   []string
 }
 
 // booking returns what of the booking it takes to hand it back.
-func (g *Grant) booking() store.Booking {
-	return store.Booking{ID: g.id, Budget: g.budget.Name, Cost: g.Cost, Booked: true, Account: g.account,
-		Slot: g.Slot, Now: g.now, Entry: g.entry, Away: g.away}
+func (g *Grant) booking() booking {
+	return booking{store.Booking{ID: g.id, Budget: g.budget.Name, Cost: g.Cost, Booked: true, Account: g.account,
+		Slot: g.Slot, Now: g.now, Entry: g.entry}, g.offline}
 }
 
 // Cancel hands the grant's units back to the fleet. It says that nothing was
@@ -242,14 +248,14 @@ func (g *Grant) handBack() { g.budget.handBackSoon(g.booking(), g.accounts) }
 // left, and its slot handed back in the same step. If the store fails the slot
 // stands, and Margin is what is left between the two calls.
 func (g Grant) left(ctx context.Context, at time.Time, times int) {
-	account := &g.accounts.List[g.accounts.Index(g.account)]
-	after, tolerance := at.Sub(g.soonest), account.Tolerance()
-	b, instead := g.budget, g.booking()
+	account := g.accounts.find(g.account)
+	after, tolerance := at.Sub(g.soonest), account.tolerance
+	b, instead := g.budget, g.booking().Booking
 	if tolerance == 0 || after <= tolerance {
 		instead = store.Booking{} // the slot stands for one of them
 		times--
 	}
-	if times < 1 || g.away {
+	if times < 1 || g.offline {
 		return
 	}
 	ctx, stop := soon(ctx)
@@ -257,9 +263,9 @@ func (g Grant) left(ctx context.Context, at time.Time, times int) {
 	slot := g.Slot.Add(max(0, after) + time.Microsecond - 1).Truncate(time.Microsecond)
 	spent := store.Spending{Slot: slot, Cost: g.Cost * times}
 	// The one that hands the slot back comes last: until then both count.
-	charged := append(slices.Clone(g.accounts.Shared()), *account)
+	charged := append(slices.Clone(g.accounts.shared), *account)
 	for i, account := range charged {
-		r := store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: account, Scopes: g.scopes,
+		r := store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: account.Account, Scopes: g.scopes,
 			Spent: []store.Spending{spent}, Now: b.clock()}
 		if i == len(charged)-1 {
 			r.Replaces = instead
@@ -268,12 +274,12 @@ func (g Grant) left(ctx context.Context, at time.Time, times int) {
 			return
 		}
 	}
-	if !b.canLoseLogs() {
+	if !g.accounts.losesLogs {
 		return
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.journal.remove(instead, g.accounts.Shared())
+	b.journal.remove(&instead, g.accounts)
 	for _, account := range charged {
 		b.journal.add(&account, &store.Booking{Slot: spent.Slot, Now: g.now, Cost: spent.Cost}, spent.Slot)
 	}

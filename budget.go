@@ -83,7 +83,7 @@ type Budget struct {
 	refreshing     singleflight.Group
 	limitRules     atomic.Pointer[rules]                       // in place of Limits and Revision; nil: they stand
 	newestRevision atomic.Int64                                // the highest revision of the fleet's
-	latest         atomic.Pointer[single]                      // of singles
+	latest         atomic.Pointer[tokenAccount]                // of tokenAccounts
 	version        atomic.Int64                                // known.Version
 	keyPauses      atomic.Pointer[cooldown.KeyPauses]          // of known; nil: there are none
 	quarantined    atomic.Pointer[map[string]QuarantinedToken] // of known, by the token's ID
@@ -91,10 +91,10 @@ type Budget struct {
 	reconcilers    sync.Map    // of *teller, by account
 	reconciles     atomic.Bool // whether there are any
 
-	mu            sync.Mutex         // protects all below
-	changed       chan struct{}      // closed when rules change; nil: nobody waits for it
-	effective     map[string]ruled   // the limits that were last told to rule, by account
-	singles       map[string]*single // by the token's ID
+	mu            sync.Mutex               // protects all below
+	changed       chan struct{}            // closed when rules change; nil: nobody waits for it
+	effective     map[string]ruled         // the limits that were last told to rule, by account
+	tokenAccounts map[string]*tokenAccount // by the token's ID
 	known         store.Status
 	confirmedAt   time.Time // when known was last confirmed, on this process's clock
 	heartbeatAt   time.Time // when the store was last told of this worker, likewise
@@ -117,7 +117,7 @@ const defaultPatience = 30 * time.Second
 // while it waits, and its slot then goes to another caller; and a [*StoreError]
 // if the store does not answer. A cost that no limit ever admits is an error.
 func (b *Budget) Wait(ctx context.Context, t Token, cost int) (g Grant, err error) {
-	if accounts, revision, err := b.accountsOf(&t); err == nil && b.tryFastPath(ctx, accounts, revision, cost, &g) {
+	if accounts, err := b.accountsOf(&t); err == nil && b.tryFastPath(ctx, accounts, cost, &g) {
 		g.Token = t
 		return g, nil
 	}
@@ -132,7 +132,7 @@ func (b *Budget) Wait(ctx context.Context, t Token, cost int) (g Grant, err erro
 // books nothing and returns an [*ExhaustedError] that says when the next slot
 // is. It never waits for a slot, and for the store only for one answer.
 func (b *Budget) Try(ctx context.Context, t Token, cost int) (g Grant, err error) {
-	if accounts, revision, err := b.accountsOf(&t); err == nil && b.tryFastPath(ctx, accounts, revision, cost, &g) {
+	if accounts, err := b.accountsOf(&t); err == nil && b.tryFastPath(ctx, accounts, cost, &g) {
 		g.Token = t
 		return g, nil
 	}
@@ -154,7 +154,7 @@ func (b *Budget) Remaining(ctx context.Context, t Token) (int, error) {
 // Usage returns, for each limit of the token's account, what is used, what is
 // left and when more will be. It changes nothing.
 func (b *Budget) Usage(ctx context.Context, t Token) (store.Usage, error) {
-	accounts, _, err := b.accountsOf(&t)
+	accounts, err := b.accountsOf(&t)
 	if err != nil {
 		return store.Usage{}, err
 	}
@@ -170,7 +170,7 @@ func (b *Budget) Usage(ctx context.Context, t Token) (store.Usage, error) {
 // lengthens a pause that is in force. Callers that are waiting for an earlier
 // slot book anew behind it.
 func (b *Budget) Pause(ctx context.Context, t Token, length time.Duration) (time.Time, error) {
-	if _, _, err := b.accountsOf(&t); err != nil {
+	if _, err := b.accountsOf(&t); err != nil {
 		return time.Time{}, err
 	}
 	return b.pause(ctx, t.AccountID(), length, 0)
@@ -191,7 +191,7 @@ func (b *Budget) PauseAll(ctx context.Context, length time.Duration) (time.Time,
 // and changes no others. A header in whole seconds is best rounded up. Of several
 // such limits all that may end then are corrected: give each budget one.
 func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
-	accounts, _, err := b.accountsOf(&t)
+	accounts, err := b.accountsOf(&t)
 	if err != nil {
 		return err
 	}
@@ -210,8 +210,8 @@ func (b *Budget) pause(ctx context.Context, account string, length, apart time.D
 }
 
 // usage asks the store, and names each limit without our margin.
-func (b *Budget) usage(ctx context.Context, accounts *store.Accounts) ([]store.Usage, error) {
-	all, err := b.Store.Usage(ctx, store.UsageRequest{Budget: b.Name, Accounts: accounts, Now: b.clock()})
+func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usage, error) {
+	all, err := b.Store.Usage(ctx, store.UsageRequest{Budget: b.Name, Accounts: accounts.Accounts, Now: b.clock()})
 	if err != nil {
 		return nil, err
 	}
@@ -219,7 +219,7 @@ func (b *Budget) usage(ctx context.Context, accounts *store.Accounts) ([]store.U
 		return nil, &store.StoreError{Op: "usage", Permanent: true, Err: fmt.Errorf("%d accounts came where %d were asked for", len(all), accounts.Len())}
 	}
 	for i, u := range all {
-		for j, l := range accounts.List[i].Bare {
+		for j, l := range accounts.accounts[i].bare {
 			u.Limits[j].Limit = l
 		}
 	}
@@ -244,20 +244,20 @@ func (b *Budget) estimatedNow() time.Time {
 }
 
 // cancel hands a booking back to the store that it was booked in.
-func (b *Budget) cancel(ctx context.Context, booking store.Booking, accounts *store.Accounts) error {
+func (b *Budget) cancel(ctx context.Context, booked booking, accounts *accountList) error {
 	b.mu.Lock()
-	b.journal.remove(booking, accounts.Shared())
+	b.journal.remove(&booked.Booking, accounts)
 	b.mu.Unlock()
-	if !booking.Away {
-		return b.Store.Cancel(ctx, store.CancelRequest{Booking: booking, Accounts: accounts, Now: b.clock()})
+	if !booked.offline {
+		return b.Store.Cancel(ctx, store.CancelRequest{Booking: booked.Booking, Accounts: accounts.Accounts, Now: b.clock()})
 	}
 	b.out.mu.Lock()
 	shares := b.out.shares
 	b.out.mu.Unlock()
-	if shares == nil || booking.Entry == "" {
+	if shares == nil || booked.Entry == "" {
 		return nil
 	}
-	return shares.Cancel(ctx, store.CancelRequest{Booking: booking, Now: b.clock()})
+	return shares.Cancel(ctx, store.CancelRequest{Booking: booked.Booking, Now: b.clock()})
 }
 
 // Most bookings of a crawler that has quota left are of one token, in logs, and may
@@ -268,15 +268,15 @@ func (b *Budget) cancel(ctx context.Context, booking store.Booking, accounts *st
 
 // tryFastPath grants cost units of the accounts if that is all there is to do, and
 // reports whether it did. The grant lacks its token.
-func (b *Budget) tryFastPath(ctx context.Context, accounts *store.Accounts, revision, cost int, g *Grant) bool {
+func (b *Budget) tryFastPath(ctx context.Context, accounts *accountList, cost int, g *Grant) bool {
 	immediate, is := b.Store.(store.ImmediateBooker)
-	if !is || b.now != nil || b.Outage != FailClosed || b.Reserve != 0 || len(accounts.List) > 1 || len(accounts.SharedValue) > 0 {
+	if !is || b.now != nil || b.Outage != FailClosed || b.Reserve != 0 || len(accounts.accounts) > 1 || len(accounts.shared) > 0 {
 		return false
 	}
 	if requestOptionsOf(ctx) != nil || ctx.Err() != nil {
 		return false
 	}
-	got, booked := immediate.BookNow(store.ImmediateRequest{Budget: b.Name, Accounts: accounts, Cost: cost, Revision: revision, Version: b.version.Load()})
+	got, booked := immediate.BookNow(store.ImmediateRequest{Budget: b.Name, Accounts: accounts.Accounts, Cost: cost, Revision: accounts.revision, Version: b.version.Load()})
 	if !booked {
 		return false
 	}

@@ -45,7 +45,7 @@ func (t *Transport) pauseTarget(req *http.Request, f *provider.Feedback, grant G
 		}
 		return true
 	}
-	spread := apart(grant.accounts.List[grant.accounts.Index(grant.account)])
+	spread := apart(grant.accounts.find(grant.account).Account)
 	accounts := far.Shared
 	switch {
 	case far.Account:

@@ -61,11 +61,11 @@ func (r *rule) share() float64 {
 
 // rule returns what is known of an account's limits; a nil teller knows of no others than
 // those that it was given.
-func (k *reconciler) rule(b *Budget, account store.Account) rule {
-	r := rule{whole: account.Bare, now: account.Bare}
+func (k *reconciler) rule(b *Budget, account *budgetAccount) rule {
+	r := rule{whole: account.bare, now: account.bare}
 	if k != nil {
 		k.mu.Lock()
-		if slices.EqualFunc(k.whole, account.Bare, alike) { // or others were given since
+		if slices.EqualFunc(k.whole, account.bare, alike) { // or others were given since
 			r.whole = k.whole
 		}
 		k.mu.Unlock()
@@ -81,16 +81,16 @@ func (k *reconciler) rule(b *Budget, account store.Account) rule {
 // shrink takes in that the account was refused though the log had room, and leaves more of
 // its limits to others. All calls that were on their way are refused at once: that is
 // one sign.
-func (k *reconciler) shrink(b *Budget, account store.Account) {
+func (k *reconciler) shrink(b *Budget, account *budgetAccount) {
 	rule := k.rule(b, account)
 	now := time.Now()
 	k.mu.Lock()
-	first := now.Sub(k.shrunkAt) > longestWindow(account)/4
+	first := now.Sub(k.shrunkAt) > longestWindow(account.Account)/4
 	k.externalSeen = now
 	if first {
 		k.shrunkAt = now
 	}
-	k.externalUntil = cooldown.Later(k.externalUntil, b.storeNow().Add(longestWindow(account)))
+	k.externalUntil = cooldown.Later(k.externalUntil, b.storeNow().Add(longestWindow(account.Account)))
 	k.mu.Unlock()
 	if !first {
 		return
@@ -100,11 +100,11 @@ func (k *reconciler) shrink(b *Budget, account store.Account) {
 
 // reserve leaves a first share to others who are seen to go on: what is owed only once
 // may be of long ago.
-func (k *reconciler) reserve(b *Budget, account store.Account) {
+func (k *reconciler) reserve(b *Budget, account *budgetAccount) {
 	const apart = 50 // in a window
 	now := time.Now()
 	k.mu.Lock()
-	again := !k.missingSince.IsZero() && now.Sub(k.missingSince) >= longestWindow(account)/apart
+	again := !k.missingSince.IsZero() && now.Sub(k.missingSince) >= longestWindow(account.Account)/apart
 	if k.missingSince.IsZero() {
 		k.missingSince = now
 	}
@@ -118,13 +118,13 @@ func (k *reconciler) reserve(b *Budget, account store.Account) {
 }
 
 // growHeadroom leaves less to others where nothing was seen of them for long.
-func (k *reconciler) growHeadroom(b *Budget, account store.Account, rule rule) {
+func (k *reconciler) growHeadroom(b *Budget, account *budgetAccount, rule rule) {
 	share := rule.share()
 	if share == 0 {
 		return
 	}
 	k.mu.Lock()
-	quiet := time.Since(cooldown.Later(k.externalSeen, rule.since)) > quietWindows*longestWindow(account)
+	quiet := time.Since(cooldown.Later(k.externalSeen, rule.since)) > quietWindows*longestWindow(account.Account)
 	if quiet {
 		k.externalSeen = time.Now()
 	}
@@ -142,11 +142,11 @@ func (k *reconciler) growHeadroom(b *Budget, account store.Account, rule rule) {
 }
 
 // leave makes limits rule of which a share is left to others.
-func (k *reconciler) leave(b *Budget, account store.Account, whole []limit.Limit, share float64) {
+func (k *reconciler) leave(b *Budget, account *budgetAccount, whole []limit.Limit, share float64) {
 	k.mu.Lock()
 	k.whole = whole
 	k.mu.Unlock()
-	if limits := reserved(whole, share); b.learn(&account, limits) {
+	if limits := reserved(whole, share); b.learn(account, limits) {
 		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: whole, Theirs: limits})
 	}
 }

@@ -40,7 +40,7 @@ func (o *journalEntry) spending() store.Spending {
 }
 
 // add needs the budget's mu. Zero booked: the store is down.
-func (l *journal) add(account *store.Account, b *store.Booking, booked time.Time) {
+func (l *journal) add(account *budgetAccount, b *store.Booking, booked time.Time) {
 	of := l.accounts[account.ID]
 	if of == nil {
 		if l.accounts == nil {
@@ -49,7 +49,7 @@ func (l *journal) add(account *store.Account, b *store.Booking, booked time.Time
 		of = new(journalAccount)
 		l.accounts[account.ID] = of
 	}
-	of.account = *account
+	of.account = account.Account
 	o := journalEntry{slot: b.Slot.UnixMicro(), cost: b.Cost, entry: b.Entry}
 	if booked.IsZero() {
 		l.offline = true
@@ -58,7 +58,7 @@ func (l *journal) add(account *store.Account, b *store.Booking, booked time.Time
 	}
 	// Only as many are dropped as are added, and one more, so that no booking
 	// pays for an hour's.
-	oldest := b.Now.UnixMicro() - longestOf(*account).Microseconds()
+	oldest := b.Now.UnixMicro() - account.longest.Microseconds()
 	for range 2 {
 		if of.own.Len() > 0 && of.own.At(0).slot <= oldest {
 			of.own.Drop(1)
@@ -72,7 +72,7 @@ func (l *journal) add(account *store.Account, b *store.Booking, booked time.Time
 
 // addShared adds a booking to shared accounts that were charged with it. What the
 // fleet has spent of those is not known. It needs the budget's mu.
-func (l *journal) addShared(shared []store.Account, b *store.Booking, booked time.Time) {
+func (l *journal) addShared(shared []budgetAccount, b *store.Booking, booked time.Time) {
 	if len(shared) == 0 {
 		return
 	}
@@ -84,14 +84,17 @@ func (l *journal) addShared(shared []store.Account, b *store.Booking, booked tim
 }
 
 // remove needs the budget's mu. What is handed back is most often young.
-func (l *journal) remove(b store.Booking, shared []store.Account) {
+func (l *journal) remove(b *store.Booking, accounts *accountList) {
+	if len(l.accounts) == 0 {
+		return
+	}
 	l.removeFrom(b.Account, b)
-	for _, account := range shared {
-		l.removeFrom(account.ID, b)
+	for i := range accounts.shared {
+		l.removeFrom(accounts.shared[i].ID, b)
 	}
 }
 
-func (l *journal) removeFrom(account string, b store.Booking) {
+func (l *journal) removeFrom(account string, b *store.Booking) {
 	of := l.accounts[account]
 	if of == nil {
 		return
@@ -226,13 +229,4 @@ func (b *Budget) process() store.BookingID {
 func (b *Budget) canLoseLogs() bool {
 	durable, says := b.Store.(store.Durable)
 	return !says || !durable.Durable()
-}
-
-// longest returns the longest window of the account's limits.
-func longestOf(a store.Account) time.Duration {
-	longest := time.Duration(0)
-	for _, l := range a.Limits {
-		longest = max(longest, l.Window+l.MarginOrDefault())
-	}
-	return longest
 }

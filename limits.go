@@ -114,15 +114,15 @@ type ruled struct {
 }
 
 // notes notes the limits that rule an account. It needs mu.
-func (b *Budget) notes(account *store.Account, set string, limits []limit.Limit) {
+func (b *Budget) notes(account *budgetAccount, set string, limits []limit.Limit) {
 	if b.effective == nil {
 		b.effective = make(map[string]ruled)
 	}
-	b.effective[account.ID] = ruled{set, limits, account.Given, time.Now()}
+	b.effective[account.ID] = ruled{set, limits, account.given, time.Now()}
 }
 
 // adoptEffective tells, once, that other limits rule than this worker's.
-func (b *Budget) adoptEffective(account *store.Account, ruling store.EffectiveLimits) {
+func (b *Budget) adoptEffective(account *budgetAccount, ruling store.EffectiveLimits) {
 	if ruling.Limits == nil {
 		return
 	}
@@ -164,7 +164,7 @@ func (r rules) with(account string, l learnedLimit) rules {
 
 // learn makes limits rule that the provider has announced for an account, and reports
 // whether that is news here. Where the fleet has them already no revision is spent.
-func (b *Budget) learn(account *store.Account, limits []limit.Limit) bool {
+func (b *Budget) learn(account *budgetAccount, limits []limit.Limit) bool {
 	widened, err := b.widen(limits)
 	if err != nil {
 		return false // nonsense was announced
@@ -172,10 +172,10 @@ func (b *Budget) learn(account *store.Account, limits []limit.Limit) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.current()
-	if l := r.lessons[account.ID]; slices.Equal(l.limits, limits) && slices.Equal(l.given, account.Given) {
+	if l := r.lessons[account.ID]; slices.Equal(l.limits, limits) && slices.Equal(l.given, account.given) {
 		return false
 	}
-	r = r.with(account.ID, learnedLimit{limits, account.Given})
+	r = r.with(account.ID, learnedLimit{limits, account.given})
 	set := store.EncodeLimits(widened)
 	if b.effective[account.ID].set == set {
 		b.change(r)
@@ -199,25 +199,25 @@ func (b *Budget) learn(account *store.Account, limits []limit.Limit) bool {
 // yields takes the fleet's limits for those that were learnt, where another worker has
 // learnt others at the same time: of two limits of one revision neither is better. It
 // reports whether a booking that failed is to be asked for again.
-func (b *Budget) yields(failed error, accounts *store.Accounts, revision int) bool {
+func (b *Budget) yields(failed error, accounts *accountList) bool {
 	differ, is := errors.AsType[*store.LimitsError](failed)
 	if !is {
 		return false
 	}
-	ours := accounts.Lookup(differ.Account)
+	ours := accounts.find(differ.Account)
 	if ours == nil {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.current()
-	known := r.known(ours.ID, ours.Given)
+	known := r.known(ours.ID, ours.given)
 	switch {
-	case r.revision != revision || !slices.Equal(known, ours.Bare):
+	case r.revision != accounts.revision || !slices.Equal(known, ours.bare):
 		return true // others rule by now: many callers may be told of the same at once
 	case !r.learnt || slices.Equal(known, differ.Theirs):
 		return false // which of the two rule is for people to say
 	}
-	b.change(r.with(ours.ID, learnedLimit{differ.Theirs, ours.Given}))
+	b.change(r.with(ours.ID, learnedLimit{differ.Theirs, ours.given}))
 	return true
 }

@@ -127,28 +127,27 @@ func (w *waiter) bookOffline(ctx context.Context, longest time.Duration) error {
 	workers := max(1, b.known.Workers)
 	b.mu.Unlock()
 
-	var booking store.Booking
+	var booked store.Booking
 	if b.Outage == FailOpen {
-		booking = b.bookOpen(r)
+		booked = b.bookOpen(r)
 	} else {
 		shares, err := b.sharesFrom(ctx, r.Now)
 		if err != nil {
 			return err
 		}
-		if r.Accounts, err = divideAll(w.accounts, workers, w.cost); err != nil {
+		if r.Accounts, err = divideAll(w.accounts.Accounts, workers, w.cost); err != nil {
 			return err
 		}
-		if booking, err = shares.Book(ctx, r); err != nil {
+		if booked, err = shares.Book(ctx, r); err != nil {
 			return err
 		}
 	}
-	booking.Away = true
-	w.due = time.Now().Add(booking.Slot.Sub(booking.Now))
-	w.soonest, w.booking = w.due, booking
-	if booking.Booked {
+	w.due = time.Now().Add(booked.Slot.Sub(booked.Now))
+	w.soonest, w.booking = w.due, booking{booked, true}
+	if booked.Booked {
 		b.mu.Lock()
-		b.journal.add(&w.accounts.List[w.accounts.Index(booking.Account)], &booking, time.Time{})
-		b.journal.addShared(w.accounts.SharedValue, &booking, time.Time{})
+		b.journal.add(w.accounts.find(booked.Account), &booked, time.Time{})
+		b.journal.addShared(w.accounts.shared, &booked, time.Time{})
 		b.mu.Unlock()
 	}
 	return nil

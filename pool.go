@@ -27,17 +27,16 @@ type Pool struct {
 
 	quarantining singleflight.Group // by asideID
 
-	mu       sync.Mutex      // protects all below
-	tokens   []Token         // in the order in which they were added
-	accounts *store.Accounts // of the tokens; nil: to be made
-	rules    rules           // that the budget had when they were made
+	mu       sync.Mutex   // protects all below
+	tokens   []Token      // in the order in which they were added
+	accounts *accountList // of the tokens; nil: to be made
 	turns    map[string]*turn
 	changed  chan struct{} // closed when the tokens change
 
 	quarantined *map[string]QuarantinedToken // the budget's when they were made
 	until       time.Time                    // when they are to be made anew; zero: never
 	tokenStates map[string]tokenState        // by the token's ID
-	some        map[string]*store.Accounts   // accounts without those that are named
+	some        map[string]*accountList      // accounts without those that are named
 	hasSuspects atomic.Bool                  // whether there are suspects
 }
 
@@ -118,7 +117,7 @@ func (p *Pool) take(ctx context.Context, cost int, barred []string) (Grant, erro
 	}
 	for {
 		var g Grant
-		if accounts, revision, _, err := p.source(barred); err != nil || !p.budget.tryFastPath(ctx, accounts, revision, cost, &g) {
+		if accounts, _, err := p.source(barred); err != nil || !p.budget.tryFastPath(ctx, accounts, cost, &g) {
 			w := waiter{budget: p.budget, pool: p, excluded: barred, cost: cost, waits: true}
 			if err := w.wait(ctx); err != nil {
 				return Grant{}, err
@@ -151,7 +150,7 @@ func (p *Pool) Usage(ctx context.Context) ([]store.Usage, error) {
 	if p == nil {
 		return nil, errNilPool
 	}
-	accounts, _, _, err := p.source(nil)
+	accounts, _, err := p.source(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -161,28 +160,28 @@ func (p *Pool) Usage(ctx context.Context) ([]store.Usage, error) {
 var errNilPool = errors.New("ration: the Pool is nil: make it with NewPool")
 
 // source returns the accounts of the pool's tokens but the barred ones, ordered by ID so
-// that all workers with the same tokens share one index in the store; the revision of
-// their limits; and a channel that is closed when they change.
-func (p *Pool) source(barred []string) (accounts *store.Accounts, revision int, changed <-chan struct{}, err error) {
+// that all workers with the same tokens share one index in the store, and a channel that
+// is closed when they change.
+func (p *Pool) source(barred []string) (accounts *accountList, changed <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.stale() {
 		if err := p.build(); err != nil {
-			return nil, 0, nil, err
+			return nil, nil, err
 		}
 	}
 	accounts = p.accounts
 	if len(barred) > 0 {
 		if accounts, err = p.without(barred); err != nil {
-			return nil, 0, nil, err
+			return nil, nil, err
 		}
 	}
-	return accounts, p.rules.revision, p.changed, nil
+	return accounts, p.changed, nil
 }
 
 // stale reports whether the accounts are to be made. It needs mu.
 func (p *Pool) stale() bool {
-	return p.accounts == nil || p.rules.edition != p.budget.current().edition || p.quarantined != p.budget.quarantined.Load() ||
+	return p.accounts == nil || p.accounts.edition != p.budget.current().edition || p.quarantined != p.budget.quarantined.Load() ||
 		!p.until.IsZero() && !time.Now().Before(p.until)
 }
 
@@ -194,29 +193,32 @@ func (p *Pool) bars(barred []string) bool {
 	if len(barred) == 0 {
 		return false
 	}
-	_, _, _, err := p.source(barred)
+	_, _, err := p.source(barred)
 	return errors.Is(err, errAllBarred)
 }
 
 // without returns the accounts but the barred ones. It needs mu.
-func (p *Pool) without(barred []string) (*store.Accounts, error) {
+func (p *Pool) without(barred []string) (*accountList, error) {
 	barred = slices.Clone(barred)
 	slices.Sort(barred)
 	name := strings.Join(slices.Compact(barred), " ")
 	if accounts := p.some[name]; accounts != nil {
 		return accounts, nil
 	}
-	left := slices.DeleteFunc(slices.Clone(p.accounts.List), func(a store.Account) bool { return slices.Contains(barred, a.ID) })
+	left := slices.DeleteFunc(slices.Clone(p.accounts.accounts), func(a budgetAccount) bool { return slices.Contains(barred, a.ID) })
 	if len(left) == 0 {
 		return nil, errAllBarred
 	}
-	accounts, err := store.NewAccountsOf(left, p.accounts.SharedValue)
+	all, err := storeAccounts(left, p.accounts.shared)
 	if err != nil {
 		return nil, err
 	}
+	accounts := new(accountList)
+	*accounts = *p.accounts
+	accounts.Accounts, accounts.accounts = all, left
 	const most = 64 // a bound: which are barred changes
 	if p.some == nil || len(p.some) >= most {
-		p.some = make(map[string]*store.Accounts)
+		p.some = make(map[string]*accountList)
 	}
 	p.some[name] = accounts
 	return accounts, nil
@@ -236,7 +238,7 @@ func (p *Pool) build() error {
 	if err != nil {
 		return err
 	}
-	byID, turns := make(map[string]store.Account, len(p.tokens)), make(map[string]*turn, len(p.tokens))
+	byID, turns := make(map[string]budgetAccount, len(p.tokens)), make(map[string]*turn, len(p.tokens))
 	for i, t := range tokens {
 		account, err := p.budget.account(current, t)
 		if err != nil {
@@ -252,16 +254,16 @@ func (p *Pool) build() error {
 		}
 		turns[account.ID].tokens = append(turns[account.ID].tokens, t)
 	}
-	list := make([]store.Account, 0, len(byID))
+	list := make([]budgetAccount, 0, len(byID))
 	for _, account := range byID {
 		list = append(list, account)
 	}
-	slices.SortFunc(list, func(a, b store.Account) int { return strings.Compare(a.ID, b.ID) })
+	slices.SortFunc(list, func(a, b budgetAccount) int { return strings.Compare(a.ID, b.ID) })
 	accounts, err := p.budget.list(current, list...)
 	if err != nil {
 		return err
 	}
-	p.accounts, p.turns, p.rules = accounts, turns, current
+	p.accounts, p.turns = accounts, turns
 	return nil
 }
 

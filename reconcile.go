@@ -71,11 +71,11 @@ type loggedUnits struct {
 // reconcile takes in what an answer says of the account's limits, and returns how many units
 // it left; negative: that is not known.
 func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Grant) (left int) {
-	if len(f.Windows) == 0 || grant.away {
+	if len(f.Windows) == 0 || grant.offline {
 		return -1
 	}
 	b := t.Pool.budget
-	account := grant.accounts.List[grant.accounts.Index(grant.account)]
+	account := grant.accounts.find(grant.account)
 	costs := t.Cost != nil || t.provider().Cost != nil
 	rule := b.reconcilerOf(account.ID).rule(b, account)
 	all := provider.Observe(f.Windows, rule.whole, grant.scopes, costs, t.provider())
@@ -111,7 +111,7 @@ func (b *Budget) reconcilerOf(account string) *reconciler {
 }
 
 // reconciler returns what there is to know of an account.
-func (b *Budget) reconcilerFor(account store.Account) *reconciler {
+func (b *Budget) reconcilerFor(account *budgetAccount) *reconciler {
 	if k, found := b.reconcilers.Load(account.ID); found {
 		return k.(*reconciler)
 	}
@@ -123,7 +123,7 @@ func (b *Budget) reconcilerFor(account store.Account) *reconciler {
 // adopt makes a limit rule that the provider has announced, and reports whether there was
 // one. A tighter one does at once; a wider one not soon after another, for answers that
 // contradict each other.
-func (k *reconciler) adopt(b *Budget, account store.Account, rule rule, all []provider.Observation) bool {
+func (k *reconciler) adopt(b *Budget, account *budgetAccount, rule rule, all []provider.Observation) bool {
 	limits := slices.Clone(rule.whole)
 	tighter, wider := false, false
 	for _, n := range all {
@@ -139,18 +139,18 @@ func (k *reconciler) adopt(b *Budget, account store.Account, rule rule, all []pr
 	k.mu.Lock()
 	again := !tighter && !k.learnedAt.IsZero() && time.Since(k.learnedAt) < seldom
 	k.mu.Unlock()
-	if again || !b.learn(&account, reserved(limits, rule.share())) {
+	if again || !b.learn(account, reserved(limits, rule.share())) {
 		return false
 	}
 	k.mu.Lock()
 	k.learnedAt, k.logged, k.whole = time.Now(), nil, limits
 	k.mu.Unlock()
-	b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.Bare, Theirs: limits})
+	b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.bare, Theirs: limits})
 	return true
 }
 
 // recordResets tells the store when windows end that calls have begun.
-func (k *reconciler) recordResets(ctx context.Context, b *Budget, account store.Account, all []provider.Observation, now time.Time) {
+func (k *reconciler) recordResets(ctx context.Context, b *Budget, account *budgetAccount, all []provider.Observation, now time.Time) {
 	for _, n := range all {
 		if !account.Limits[n.At].FirstUse || !n.Reset.Known {
 			continue
@@ -166,15 +166,15 @@ func (k *reconciler) recordResets(ctx context.Context, b *Budget, account store.
 		}
 		k.mu.Unlock()
 		if news {
-			_ = b.Store.Reset(ctx, store.ResetRequest{Budget: b.Name, Account: account, At: ends, Now: b.clock()})
+			_ = b.Store.Reset(ctx, store.ResetRequest{Budget: b.Name, Account: account.Account, At: ends, Now: b.clock()})
 		}
 	}
 }
 
 // reconcile has the store enter what the provider has counted and the log lacks, if that may
 // be anything.
-func (k *reconciler) reconcile(ctx context.Context, b *Budget, account store.Account, grant Grant, all []provider.Observation, now time.Time) {
-	r := store.ReconcileRequest{Budget: b.Name, Account: account, Scopes: grant.scopes, Slot: grant.Slot,
+func (k *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAccount, grant Grant, all []provider.Observation, now time.Time) {
+	r := store.ReconcileRequest{Budget: b.Name, Account: account.Account, Scopes: grant.scopes, Slot: grant.Slot,
 		Counted: make([]int, len(account.Limits)), Now: b.clock()}
 	total, known := totalOf(grant.entry)
 	doubtful := false
@@ -191,7 +191,7 @@ func (k *reconciler) reconcile(ctx context.Context, b *Budget, account store.Acc
 		doubtful = doubtful || k.needsCheck(l, n, grant, total, known, now)
 	}
 	if now.Before(k.externalUntil) {
-		k.gate.Narrows(longestWindow(account) / knownShare)
+		k.gate.Narrows(longestWindow(account.Account) / knownShare)
 	}
 	if doubtful && k.asking {
 		k.enqueue(r)
@@ -210,8 +210,8 @@ func (k *reconciler) reconcile(ctx context.Context, b *Budget, account store.Acc
 }
 
 // remember keeps a booking, if the last that is kept is some time ago. It needs mu.
-func (k *reconciler) remember(booked bookingTotal, account store.Account) {
-	longest, n := longestWindow(account), len(k.bookings)
+func (k *reconciler) remember(booked bookingTotal, account *budgetAccount) {
+	longest, n := longestWindow(account.Account), len(k.bookings)
 	if n > 0 && booked.slot.Sub(k.bookings[n-1].slot) < longest/remembered {
 		return
 	}
@@ -362,6 +362,6 @@ func (t *Transport) leaveHeadroom(f *provider.Feedback, grant Grant) {
 	// Of a provider that tells of no window it is not known which limit it was.
 	b := t.Pool.budget
 	if k := b.reconcilerOf(grant.account); k != nil {
-		k.shrink(b, grant.accounts.List[grant.accounts.Index(grant.account)])
+		k.shrink(b, grant.accounts.find(grant.account))
 	}
 }

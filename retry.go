@@ -176,7 +176,7 @@ func (e *attempts) afterRefusal(f *provider.Feedback, grant Grant) decision {
 		if !t.pauseTarget(e.req, f, grant, wait) {
 			next.wait = wait // the request at least keeps the pause
 		}
-		if f.Reason == provider.ReasonQuota && !grant.away {
+		if f.Reason == provider.ReasonQuota && !grant.offline {
 			t.leaveHeadroom(f, grant)
 		}
 	}

@@ -20,9 +20,9 @@ const confirmAfter = time.Second
 
 // answered takes in what the answer to a booking on the at-th account tells beside
 // the slot, and when it came on this process's clock.
-func (b *Budget) answered(ctx context.Context, booking *store.Booking, accounts *store.Accounts, at int, arrived time.Time) {
-	account := &accounts.List[at]
-	if !b.canLoseLogs() && booking.Version == b.version.Load() && booking.Effective.Limits == nil {
+func (b *Budget) answered(ctx context.Context, booking *store.Booking, accounts *accountList, at int, arrived time.Time) {
+	account := &accounts.accounts[at]
+	if !accounts.losesLogs && booking.Version == b.version.Load() && booking.Effective.Limits == nil {
 		return // there is nothing to be told, and nothing to be kept in case of a loss
 	}
 	b.mu.Lock()
@@ -30,9 +30,9 @@ func (b *Budget) answered(ctx context.Context, booking *store.Booking, accounts 
 	if booking.Now.After(b.last) {
 		b.last = booking.Now
 	}
-	if booking.Booked && b.canLoseLogs() {
+	if booking.Booked && accounts.losesLogs {
 		b.journal.add(account, booking, booking.Now)
-		b.journal.addShared(accounts.SharedValue, booking, booking.Now)
+		b.journal.addShared(accounts.shared, booking, booking.Now)
 	}
 	current := booking.Version == b.known.Version
 	if current {
@@ -58,7 +58,7 @@ func (b *Budget) answered(ctx context.Context, booking *store.Booking, accounts 
 // accounts is paused beyond it, as known no longer than confirmAfter ago, and that
 // it is not void. If the store does not answer, what was known before counts: the
 // slot was booked.
-func (b *Budget) slotIsValid(ctx context.Context, booking *store.Booking, shared []store.Account) bool {
+func (b *Budget) slotIsValid(ctx context.Context, booking *store.Booking, shared []budgetAccount) bool {
 	b.mu.Lock()
 	stale := time.Since(b.confirmedAt) > confirmAfter
 	b.mu.Unlock()

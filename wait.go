@@ -21,10 +21,9 @@ type waiter struct {
 	options  bookOptions
 
 	begun    time.Time // zero: there is no MaxWait
-	accounts *store.Accounts
-	revision int             // of their limits
+	accounts *accountList
 	changed  <-chan struct{} // closed when the accounts change; nil: they never do
-	booking  store.Booking
+	booking  booking
 	due      time.Time // the slot on this process's clock, at the latest
 	soonest  time.Time // and at the soonest
 	late     time.Duration
@@ -44,7 +43,7 @@ func soon(ctx context.Context) (context.Context, context.CancelFunc) {
 func (w *waiter) grant() Grant {
 	return Grant{Token: w.token, Cost: w.cost, Slot: w.booking.Slot, Late: w.late,
 		budget: w.budget, soonest: w.soonest, id: w.booking.ID, account: w.booking.Account, entry: w.booking.Entry,
-		now: w.booking.Now, away: w.booking.Away, accounts: w.accounts, scopes: w.options.scopes}
+		now: w.booking.Now, offline: w.booking.offline, accounts: w.accounts, scopes: w.options.scopes}
 }
 
 // wait books a slot and returns when it has come.
@@ -139,11 +138,10 @@ func (w *waiter) sleep(ctx context.Context) outcome {
 		return contextEnded
 	}
 	w.late = time.Since(w.due)
-	account := &w.accounts.List[w.accounts.Index(w.booking.Account)]
-	if tolerance := account.Tolerance(); tolerance > 0 && w.late > tolerance {
+	if tolerance := w.accounts.find(w.booking.Account).tolerance; tolerance > 0 && w.late > tolerance {
 		return slotLost
 	}
-	if !w.budget.slotIsValid(ctx, &w.booking, w.accounts.SharedValue) {
+	if !w.budget.slotIsValid(ctx, &w.booking.Booking, w.accounts.shared) {
 		return slotLost
 	}
 	if w.budget.newest() > w.newest {
@@ -160,7 +158,7 @@ func (w *waiter) move(ctx context.Context) error {
 		w.handBack(old, accounts)
 		return err
 	}
-	if old.Away || w.accounts.Index(old.Account) < 0 {
+	if old.offline || w.accounts.Index(old.Account) < 0 {
 		w.handBack(old, accounts)
 		return w.book(ctx)
 	}
@@ -189,9 +187,9 @@ func (w *waiter) move(ctx context.Context) error {
 // find asks which accounts there are.
 func (w *waiter) find() (err error) {
 	if w.pool != nil {
-		w.accounts, w.revision, w.changed, err = w.pool.source(w.excluded)
+		w.accounts, w.changed, err = w.pool.source(w.excluded)
 	} else {
-		w.accounts, w.revision, err = w.budget.accountsOf(&w.token)
+		w.accounts, err = w.budget.accountsOf(&w.token)
 	}
 	return err
 }
@@ -200,7 +198,7 @@ func (w *waiter) find() (err error) {
 func (w *waiter) book(ctx context.Context) error {
 	for {
 		err := w.bookOnce(ctx)
-		if err == nil || !w.budget.yields(err, w.accounts, w.revision) {
+		if err == nil || !w.budget.yields(err, w.accounts) {
 			return err
 		}
 	}
@@ -266,16 +264,16 @@ func (w *waiter) booked(allowed time.Duration, byDeadline bool) error {
 	}
 }
 
-func (w *waiter) handBack(b store.Booking, accounts *store.Accounts) {
+func (w *waiter) handBack(b booking, accounts *accountList) {
 	w.budget.handBackSoon(b, accounts)
 }
 
 // handBackSoon hands a booking back. If the store cannot be reached the slot is lost
 // until it has left its window: the quota is then not all used, never overspent.
-func (b *Budget) handBackSoon(booking store.Booking, accounts *store.Accounts) {
+func (b *Budget) handBackSoon(booked booking, accounts *accountList) {
 	ctx, stop := soon(context.Background())
 	defer stop()
-	_ = b.cancel(ctx, booking, accounts)
+	_ = b.cancel(ctx, booked, accounts)
 }
 
 // longestWait returns how long the caller may still wait, and whether it is the

@@ -21,9 +21,6 @@ type Account struct {
 	ID string
 	// Limits are all kept at once.
 	Limits []limit.Limit
-
-	Given []limit.Limit // that people gave, before a budget's margin; nil: there is none
-	Bare  []limit.Limit // Limits before that margin: given, or what is known better
 }
 
 // tolerance is how late a caller may be: half the smallest margin. The other half

@@ -177,7 +177,6 @@ type Booking struct {
 	// being of a higher revision. Zero: the request's do.
 	Effective EffectiveLimits
 
-	Away   bool      // booked by a budget whose store was down
 	ReadAt time.Time // Now, on this process's clock; zero: not known
 }
 
