@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/provider"
 )
 
@@ -84,7 +85,7 @@ func TestADeadTokenIsSetAsideInTheFleet(t *testing.T) {
 		{"generic", deadByCode},
 	} {
 		t.Run(row.provider, func(t *testing.T) {
-			inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+			rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 				ours.Limits = []ration.Limit{ration.PerHour(1000)}
 				p := preset(t, row.provider)
 				p.Attach = nil
@@ -93,7 +94,7 @@ func TestADeadTokenIsSetAsideInTheFleet(t *testing.T) {
 				worker := func(b *ration.Budget) *http.Client {
 					return &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(b, tokens("dead", "good")...)}}
 				}
-				us, them := worker(ours), worker(peer(ours))
+				us, them := worker(ours), worker(rationtest.Peer(ours))
 				crawl := func(client *http.Client) {
 					for range 6 {
 						require.Equal(t, http.StatusOK, get(t, client, "http://api.test/").StatusCode)
@@ -104,7 +105,7 @@ func TestADeadTokenIsSetAsideInTheFleet(t *testing.T) {
 				crawl(them)
 				require.Len(t, api.timesOf("dead"), 1)
 				time.Sleep(time.Hour - time.Second)
-				crawl(worker(peer(ours)))
+				crawl(worker(rationtest.Peer(ours)))
 				crawl(us)
 				require.Len(t, api.timesOf("dead"), 1)
 
@@ -182,7 +183,7 @@ func TestATokenIsTriedByOneRequestAtATime(t *testing.T) {
 }
 
 func TestWhenNoTokenIsLeftTheErrorNamesThemAll(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(100)}
 		var told []ration.Event
 		b.OnEvent = func(n ration.Event) { told = append(told, n) }
@@ -291,14 +292,14 @@ func TestADeadTokenIsSetAsideHereWhileTheStoreIsCut(t *testing.T) {
 // A request that was to try a token, and finds on its way that it must wait itself, does
 // not keep the token from others.
 func TestATokenIsNotTriedByOneThatWaits(t *testing.T) {
-	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(100)}
 		says := deadByCode
 		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) { return says.to(req), nil })
 		worker := func(b *ration.Budget) *http.Client {
 			return &http.Client{Transport: &ration.Transport{Base: api, Retries: -1, ProbeEvery: 10 * time.Minute, Pool: ration.NewPool(b, tokens("a")...)}}
 		}
-		us, them := worker(ours), worker(peer(ours))
+		us, them := worker(ours), worker(rationtest.Peer(ours))
 		for _, client := range []*http.Client{us, them} { // both get to know
 			_, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/a", nil))
 			require.ErrorIs(t, err, ration.ErrNoToken)

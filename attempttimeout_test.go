@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 )
 
 // hanging answers nothing to the first requests, and serves those behind them.
@@ -29,7 +30,7 @@ func hanging(first int) func(int, *http.Request) (*http.Response, error) {
 // A wait of ten minutes for the slot is none of the attempt's five seconds; nor is a
 // pause between two attempts.
 func TestTheTimeOfAnAttemptBeginsWithItsSlot(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 1, Window: 10 * time.Minute}}
 		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
 			select {

@@ -8,12 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ration-go/ration"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 )
 
 func TestWaitReturnsAtTheSlot(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 2, Window: 10 * time.Second}}
 		token, start := ration.NewToken("a"), time.Now()
 		for _, due := range []time.Duration{0, 0, 10 * time.Second, 10 * time.Second, 20 * time.Second} {
@@ -28,7 +30,7 @@ func TestWaitReturnsAtTheSlot(t *testing.T) {
 }
 
 func TestAnHourOfWaitersIsUsedWhole(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(500)}
 		start := time.Now()
 		var wait sync.WaitGroup
@@ -58,7 +60,7 @@ func TestMarginWidensTheWindow(t *testing.T) {
 		{3 * time.Second, time.Second, 4 * time.Second},
 	} {
 		t.Run(fmt.Sprint(row.margin, row.window), func(t *testing.T) {
-			inBubbles(t, func(t *testing.T, b *ration.Budget) {
+			rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 				b.Limits, b.Margin = []ration.Limit{{Max: 1, Window: row.window}}, row.margin
 				start := time.Now()
 				for range 2 {
@@ -84,7 +86,7 @@ func TestDefaultMarginOfGCRAIsATenthOfASpacingBeyondTheBurst(t *testing.T) {
 		{ration.Limit{Max: 3600, Window: time.Hour, Algorithm: ration.GCRA, Burst: 2}, 2 * time.Second},
 		{ration.PerSecond(1).Using(ration.GCRA), 1010 * time.Millisecond},
 	} {
-		inBubbles(t, func(t *testing.T, b *ration.Budget) {
+		rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 			b.Limits, b.Margin = []ration.Limit{row.limit}, 0
 			start := time.Now()
 			for range max(1, row.limit.Burst) + 1 {
@@ -97,7 +99,7 @@ func TestDefaultMarginOfGCRAIsATenthOfASpacingBeyondTheBurst(t *testing.T) {
 }
 
 func TestTryNeverWaits(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerMinute(3)}
 		token, start := ration.NewToken("a"), time.Now()
 		_, err := b.Try(t.Context(), token, 3)
@@ -117,7 +119,7 @@ func TestTryNeverWaits(t *testing.T) {
 }
 
 func TestRemainingAfter4413CallsOf5000Is587(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(5000), ration.PerDay(100_000)}
 		token := ration.NewToken("a")
 		_, err := b.Wait(t.Context(), token, 4413)
@@ -137,7 +139,7 @@ func TestRemainingAfter4413CallsOf5000Is587(t *testing.T) {
 }
 
 func TestASlotBeyondTheDeadlineIsAnErrorAtOnce(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(1)}
 		token := ration.NewToken("a")
 		_, err := b.Wait(t.Context(), token, 1)
@@ -164,7 +166,7 @@ func TestASlotBeyondTheDeadlineIsAnErrorAtOnce(t *testing.T) {
 }
 
 func TestImpatientCallersDoNotHoldUpAPatientOne(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerMinute(1)}
 		token := ration.NewToken("a")
 		_, err := b.Wait(t.Context(), token, 1)
@@ -183,7 +185,7 @@ func TestImpatientCallersDoNotHoldUpAPatientOne(t *testing.T) {
 }
 
 func TestACancelledCallersSlotGoesToTheNext(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerMinute(1)}
 		token, start := ration.NewToken("a"), time.Now()
 		_, err := b.Wait(t.Context(), token, 1)
@@ -215,7 +217,7 @@ func TestACancelledCallersSlotGoesToTheNext(t *testing.T) {
 }
 
 func TestAGrantThatWasNotSentIsHandedBack(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerMinute(1)}
 		token, start := ration.NewToken("a"), time.Now()
 		for range 10 {
@@ -230,7 +232,7 @@ func TestAGrantThatWasNotSentIsHandedBack(t *testing.T) {
 }
 
 func TestAPauseHoldsBackThoseWhoHaveBooked(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerMinute(1)}
 		token, start := ration.NewToken("a"), time.Now()
 		_, err := b.Wait(t.Context(), token, 1)
@@ -242,8 +244,7 @@ func TestAPauseHoldsBackThoseWhoHaveBooked(t *testing.T) {
 			require.Equal(t, time.Hour, time.Since(start), "its slot at 1 min lay in the pause")
 		})
 		// Another process, which shares nothing but the store.
-		other := &ration.Budget{Name: b.Name, Limits: b.Limits, Store: b.Store, Margin: -1}
-		other.SetClock(time.Now)
+		other := rationtest.Peer(b)
 		time.Sleep(10 * time.Second)
 		until, err := other.Pause(t.Context(), token, time.Hour-10*time.Second)
 		require.NoError(t, err)

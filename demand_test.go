@@ -13,16 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 )
-
-// peer is another worker of the budget's fleet.
-func peer(b *ration.Budget) *ration.Budget {
-	other := &ration.Budget{Name: b.Name, Limits: b.Limits, Store: b.Store, Margin: -1}
-	if _, memory := b.Store.(*ration.MemoryStore); !memory {
-		other.SetClock(time.Now)
-	}
-	return other
-}
 
 // remaining demands what is left of each limit.
 func remaining(t *testing.T, b *ration.Budget, token ration.Token, want ...int) {
@@ -37,7 +29,7 @@ func remaining(t *testing.T, b *ration.Budget, token ration.Token, want ...int) 
 }
 
 func TestALimitOfAScopeCoversItsRequestsOnly(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 10, Window: time.Minute}, {Max: 2, Window: time.Minute, Scope: "search"}}
 		token := ration.NewToken("a")
 		search := ration.WithScopes(t.Context(), "search", "unheard-of")
@@ -58,7 +50,7 @@ func TestALimitOfAScopeCoversItsRequestsOnly(t *testing.T) {
 }
 
 func TestWhoWaitsInAScopeHoldsNobodyElseUp(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 5, Window: 10 * time.Second}, {Max: 1, Window: 30 * time.Second, Scope: "search"}}
 		token, begun := ration.NewToken("a"), time.Now()
 		search := ration.WithScopes(t.Context(), "search")
@@ -95,7 +87,7 @@ func TestWhoWaitsInAScopeHoldsNobodyElseUp(t *testing.T) {
 }
 
 func TestARequestIsChargedToSharedAccountsInOneStep(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 3, Window: time.Minute}}
 		app := ration.NewSharedAccount("the app", ration.Limit{Max: 4, Window: time.Minute})
 		address := ration.NewSharedAccount("192.0.2.1", ration.Limit{Max: 100, Window: time.Minute})
@@ -122,7 +114,7 @@ func TestARequestIsChargedToSharedAccountsInOneStep(t *testing.T) {
 		require.ErrorIs(t, err, ration.ErrExhausted)
 
 		// A worker at another address is charged to that.
-		other := peer(b)
+		other := rationtest.Peer(b)
 		other.Shared = []ration.SharedAccount{ration.NewSharedAccount("192.0.2.2", ration.Limit{Max: 1, Window: time.Minute})}
 		_, err = other.Try(t.Context(), two, 1)
 		require.NoError(t, err)
@@ -132,7 +124,7 @@ func TestARequestIsChargedToSharedAccountsInOneStep(t *testing.T) {
 }
 
 func TestASlotOfSharedAccountsGoesToTheNext(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 1, Window: 10 * time.Second}}
 		b.Shared = []ration.SharedAccount{ration.NewSharedAccount("the app", ration.Limit{Max: 2, Window: 20 * time.Second})}
 		token, begun := ration.NewToken("a"), time.Now()
@@ -156,7 +148,7 @@ func TestASlotOfSharedAccountsGoesToTheNext(t *testing.T) {
 }
 
 func TestATokenOfASharedAccountsPoolHoldsNoOtherUp(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 1, Window: 10 * time.Second}}
 		b.Shared = []ration.SharedAccount{ration.NewSharedAccount("the app", ration.Limit{Max: 3, Window: 10 * time.Second})}
 		one, two, begun := ration.NewToken("one"), ration.NewToken("two"), time.Now()
@@ -172,7 +164,7 @@ func TestATokenOfASharedAccountsPoolHoldsNoOtherUp(t *testing.T) {
 }
 
 func TestAPauseOfASharedAccountHoldsAllBack(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 1, Window: 10 * time.Second}}
 		app := ration.NewToken("the app's")
 		app.Account = "the app"
@@ -188,9 +180,9 @@ func TestAPauseOfASharedAccountHoldsAllBack(t *testing.T) {
 }
 
 func TestWhoKeepsLessOvertakesWhoKeepsMore(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 10, Window: 10 * time.Second}}
-		backfill := peer(b)
+		backfill := rationtest.Peer(b)
 		backfill.Reserve = 0.2
 		token, begun := ration.NewToken("a"), time.Now()
 		var wait sync.WaitGroup

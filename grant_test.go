@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ration-go/ration"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 )
 
 // A slowProvider answers the first request on a new connection late, because it
@@ -30,7 +32,7 @@ func (p *slowProvider) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func TestACallOnANewConnectionIsCountedWhereItArrivedAtTheLatest(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits, b.Margin = []ration.Limit{{Max: 1, Window: 10 * time.Second}}, 0
 		base := &slowProvider{accepts: []time.Duration{0, 400 * time.Millisecond, 0}}
 		client := &http.Client{Transport: &ration.Transport{Base: base, Pool: ration.NewPool(b, ration.NewToken("a"))}}
@@ -66,7 +68,7 @@ func TestACallThatLeftLateIsCountedWhereItLeft(t *testing.T) {
 		"beyond it":              {2 * time.Second, 10100 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inBubbles(t, func(t *testing.T, b *ration.Budget) {
+			rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 				b.Limits, b.Margin = []ration.Limit{{Max: 1, Window: 10 * time.Second}}, 0
 				base := &slowConnector{takes: row.takes}
 				client := &http.Client{Transport: &ration.Transport{Base: base, Pool: ration.NewPool(b, ration.NewToken("a"))}}

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/provider/presets"
 )
 
@@ -58,10 +59,9 @@ func TestARefusalPausesWhatItIsAbout(t *testing.T) {
 		{"nobody knows whom", "generic", 429, "", []string{"Retry-After", "600"}, 0, 0, 0, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+			rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 				ours.Limits = []ration.Limit{ration.PerHour(100)}
-				theirs := &ration.Budget{Name: ours.Name, Limits: ours.Limits, Store: ours.Store, Margin: ours.Margin}
-				theirs.SetClock(time.Now)
+				theirs := rationtest.Peer(ours)
 				p := preset(t, row.provider)
 				p.Attach = nil
 				api := newProvider(refusingOnce(row.status, row.body, row.header...))
@@ -135,7 +135,7 @@ func TestARefusalOfATokensEndpointPausesNoMore(t *testing.T) {
 
 // A success that has left nothing holds the next request back until there is more.
 func TestAnAnswerThatLeftNothingHoldsTheNextBack(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(100)}
 		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
 			return respond(req, 200, "", []string{"RateLimit-Policy", `"default";q=100;w=60`, "RateLimit", `"default";r=0;t=30`}), nil
@@ -150,7 +150,7 @@ func TestAnAnswerThatLeftNothingHoldsTheNextBack(t *testing.T) {
 // Those who have waited for the end of a pause leave in their order, one behind the
 // other, and not all in that instant.
 func TestAfterAPauseTheQueueGoesOnWithoutABurst(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(3600)} // one a second in the long run
 		api := newProvider(refusing(1, "Retry-After", "600"))
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, ration.NewToken("a"))}}

@@ -13,16 +13,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/store"
 )
 
 // Two workers that learn different limits at the same time raise the same revision. One
 // takes the other's, and no caller hears of it.
 func TestWhoLearnsAtTheSameTimeYields(t *testing.T) {
-	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(5000)}
-		theirs := &ration.Budget{Name: ours.Name, Limits: ours.Limits, Store: ours.Store, Margin: ours.Margin}
-		theirs.SetClock(time.Now)
+		theirs := rationtest.Peer(ours)
 		var clients []*http.Client
 		for i, b := range []*ration.Budget{ours, theirs} {
 			limit := 6000 + 1000*i
@@ -122,7 +122,7 @@ func TestWhoKeepsAnotherMarginIsTold(t *testing.T) {
 // What answers told a pool holds wherever its budget is asked about the account, until
 // people give other limits.
 func TestWhatIsLearntHoldsForTheBudget(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(5000)}
 		token := ration.NewToken("a")
 		pool, client := learner(t, b, 6000, "a")
@@ -171,10 +171,9 @@ func TestATokensLimitsGivenAgainRule(t *testing.T) {
 
 // Who learns the limits of one account leaves those of others as the fleet has them.
 func TestWhatTheFleetLearntOfOthersGoesOn(t *testing.T) {
-	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(5000)}
-		theirs := &ration.Budget{Name: ours.Name, Limits: ours.Limits, Store: ours.Store, Margin: ours.Margin}
-		theirs.SetClock(time.Now)
+		theirs := rationtest.Peer(ours)
 		_, others := learner(t, theirs, 7000, "b")
 		get(t, others, "http://api.test/")
 		get(t, others, "http://api.test/")

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/limit"
 )
 
@@ -35,7 +36,7 @@ type reader struct {
 // read runs an example on both stores.
 func read(t *testing.T, one ration.Limit, example func(r reader)) {
 	t.Helper()
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{one}
 		example(reader{t, b, ration.NewToken("client-1")})
 	})

@@ -7,11 +7,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/redistest"
-	"github.com/ration-go/ration/store"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
+	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 )
 
 // A process is one of several that share nothing but a Redis.
@@ -22,8 +24,8 @@ type process struct {
 }
 
 func newProcess(name string, client redis.UniversalClient, now func() time.Time, limits ...ration.Limit) *process {
-	p := &process{Budget: &ration.Budget{Name: name, Limits: limits, Store: &ration.RedisStore{Client: client}, Margin: -1}}
-	p.SetClock(now)
+	kept := rationtest.WithClock(&ration.RedisStore{Client: client}, now)
+	p := &process{Budget: &ration.Budget{Name: name, Limits: limits, Store: kept, Margin: -1}}
 	p.OnEvent = func(n ration.Event) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
@@ -247,9 +249,9 @@ func TestASleepingWorkerIsNotTakenForAClockStep(t *testing.T) {
 		limit := ration.Limit{Max: 5, Window: 10 * time.Second}
 		// The sleeper's machine was suspended: its clock has not moved.
 		var slept time.Duration
-		sleeper := newProcess(name, client, time.Now, limit)
-		other := newProcess(name, client, func() time.Time { return time.Now().Add(slept) }, limit)
-		sleeper.SetClock(func() time.Time { return time.Now().Add(slept) })
+		now := func() time.Time { return time.Now().Add(slept) }
+		sleeper := newProcess(name, client, now, limit)
+		other := newProcess(name, client, now, limit)
 		book(t, sleeper, 1)
 		slept = time.Hour
 		// A worker that is new reckons nothing, and shows what time it is.

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/provider"
 )
 
@@ -16,11 +17,11 @@ import (
 // and then did so again (airbytehq/airbyte-python-cdk#1117). The fleet goes on at once
 // on the other, and comes back to the first when its time is over.
 func TestACrawlGoesOnAtOnceOnTheOtherToken(t *testing.T) {
-	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(5000)}
 		api := newProvider(refusing(1, "Retry-After", "1799.6"))
 		var clients []*http.Client
-		for _, b := range []*ration.Budget{ours, peer(ours)} {
+		for _, b := range []*ration.Budget{ours, rationtest.Peer(ours)} {
 			clients = append(clients, &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, tokens("a", "b")...)}})
 		}
 		for i := range 100 {
@@ -45,7 +46,7 @@ func TestACrawlGoesOnAtOnceOnTheOtherToken(t *testing.T) {
 
 // Three tokens of one user have one quota: a refusal of one is one of all.
 func TestTokensOfOneAccountAreRefusedTogether(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(100)}
 		all := tokens("a", "b", "c")
 		for i := range all {
@@ -88,7 +89,7 @@ func TestWhatTokensShareIsNotTriedOnAnother(t *testing.T) {
 		{"user", "github", reply{403, `{"message":"API rate limit exceeded for user ID 1."}`, append([]string{"Retry-After", "600"}, isJSON...)}, 0, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+			rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 				ours.Limits = []ration.Limit{ration.PerHour(100)}
 				p := preset(t, row.provider)
 				p.Attach, p.Cost = nil, nil
@@ -107,7 +108,7 @@ func TestWhatTokensShareIsNotTriedOnAnother(t *testing.T) {
 					done <- time.Since(api.begun)
 				}()
 				time.Sleep(time.Second)
-				them := worker(peer(ours))
+				them := worker(rationtest.Peer(ours))
 				get(t, them, "http://api.test/v1/17841400000000002/media")
 				require.InDelta(t, max(row.other, time.Second).Seconds(), time.Since(api.begun).Seconds(), 1)
 				// And for whoever comes to the object next.
@@ -123,9 +124,9 @@ func TestWhatTokensShareIsNotTriedOnAnother(t *testing.T) {
 // An account that stands for the address is paused in place of all, so that requests
 // that do not leave from there go on.
 func TestASharedAccountIsPausedInPlaceOfAll(t *testing.T) {
-	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(100)}
-		theirs := peer(ours)
+		theirs := rationtest.Peer(ours)
 		for i, b := range []*ration.Budget{ours, theirs} {
 			b.Shared = []ration.SharedAccount{{Account: ration.Account{ID: fmt.Sprintf("address-%d", i), Limits: []ration.Limit{ration.PerHour(1000)}}, Scope: provider.ScopeIP}}
 		}

@@ -9,11 +9,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/store"
-	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/require"
 )
 
 // A cutStore is a store behind a network that can be cut.
@@ -40,7 +41,7 @@ func (s *cutStore) Cancel(ctx context.Context, r store.CancelRequest) error {
 	return s.Store.Cancel(ctx, r)
 }
 
-func (s *cutStore) Enter(ctx context.Context, r store.RecordRequest) error {
+func (s *cutStore) Record(ctx context.Context, r store.RecordRequest) error {
 	if s.cut.Load() {
 		return errCut
 	}

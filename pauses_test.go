@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/provider"
 )
 
@@ -18,7 +19,7 @@ const githubSecondary = `{"message":"You have exceeded a secondary rate limit. P
 
 // GitHub asks for a minute at least, and for more each time, of the fleet.
 func TestASecondaryLimitPausesForAMinuteAndThenLonger(t *testing.T) {
-	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(100)}
 		p := preset(t, "github")
 		api := newProvider(replying(3, reply{403, githubSecondary, isJSON}))
@@ -46,7 +47,7 @@ func TestASecondaryLimitPausesForAMinuteAndThenLonger(t *testing.T) {
 
 // While one is held back by a secondary limit so are all who use its account.
 func TestASecondaryLimitIsTheFleets(t *testing.T) {
-	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(100)}
 		p := preset(t, "github")
 		api := newProvider(replying(1, reply{403, githubSecondary, isJSON}))
@@ -54,7 +55,7 @@ func TestASecondaryLimitIsTheFleets(t *testing.T) {
 			return &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Retries: -1, Pool: ration.NewPool(b, ration.NewToken("a"))}}
 		}
 		require.Equal(t, 403, get(t, worker(ours), "http://api.test/a").StatusCode)
-		require.Equal(t, 200, get(t, worker(peer(ours)), "http://api.test/b").StatusCode)
+		require.Equal(t, 200, get(t, worker(rationtest.Peer(ours)), "http://api.test/b").StatusCode)
 		at := api.times()
 		require.GreaterOrEqual(t, at[1], time.Minute)
 		require.LessOrEqual(t, at[1], 91*time.Second)
@@ -78,7 +79,7 @@ func TestWhatIsNoQuotaPausesNoAccount(t *testing.T) {
 		{"overload that tells the wait", "generic", reply{503, "", []string{"Retry-After", "30"}}, provider.ReasonOverload, 30 * time.Second, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			inBubbles(t, func(t *testing.T, b *ration.Budget) {
+			rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 				b.Limits = []ration.Limit{ration.PerHour(100)}
 				p := preset(t, row.provider)
 				p.Attach = nil
@@ -121,7 +122,7 @@ func TestWhatIsNoQuotaPausesNoAccount(t *testing.T) {
 // What is told later of a shorter wait does not loosen a pause, nor does MaxPause let one
 // be longer; and a worker that starts anew keeps it.
 func TestAPauseOnlyLengthensAndOutlivesItsWorker(t *testing.T) {
-	inBubbles(t, func(t *testing.T, first *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, first *ration.Budget) {
 		first.Limits = []ration.Limit{ration.PerHour(100)}
 		told := []string{"600", "30", "1200", "86400"}
 		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
@@ -150,14 +151,14 @@ func TestAPauseOnlyLengthensAndOutlivesItsWorker(t *testing.T) {
 			require.Equal(t, want, ends())
 		}
 		time.Sleep(10 * time.Minute)
-		require.Equal(t, 200, get(t, worker(peer(first), 0), "http://api.test/").StatusCode)
+		require.Equal(t, 200, get(t, worker(rationtest.Peer(first), 0), "http://api.test/").StatusCode)
 		require.Equal(t, seconds(0, 0, 0, 0, 1804), api.times())
 	})
 }
 
 // One that a refusal of an endpoint holds back is held back after a restart too.
 func TestAPauseOfAnEndpointOutlivesItsWorker(t *testing.T) {
-	inBubbles(t, func(t *testing.T, first *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, first *ration.Budget) {
 		first.Limits = []ration.Limit{ration.PerHour(100)}
 		p := preset(t, "tiktok")
 		api := newProvider(replying(1, reply{429, `{"error":{"code":"rate_limit_exceeded"}}`, append([]string{"Retry-After", "600"}, isJSON...)}))
@@ -166,7 +167,7 @@ func TestAPauseOfAnEndpointOutlivesItsWorker(t *testing.T) {
 		}
 		require.Equal(t, 429, get(t, worker(first), "http://api.test/v2/video/list/").StatusCode)
 		time.Sleep(time.Minute)
-		again := worker(peer(first))
+		again := worker(rationtest.Peer(first))
 		get(t, again, "http://api.test/v2/user/info/")
 		get(t, again, "http://api.test/v2/video/list/")
 		require.Equal(t, seconds(0, 60, 600), api.times())

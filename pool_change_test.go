@@ -11,13 +11,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 )
 
 // later does something to the pool in so many seconds.
 func later(seconds int, do func()) { time.AfterFunc(time.Duration(seconds)*time.Second, do) }
 
 func TestCallerWhoWaitsMovesToATokenThatIsAdded(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{every(60)}
 		all := tokens("a", "b")
 		pool, names, begun := ration.NewPool(b, all[0]), naming(all...), time.Now()
@@ -32,7 +33,7 @@ func TestCallerWhoWaitsMovesToATokenThatIsAdded(t *testing.T) {
 }
 
 func TestCallerWhoWaitsStaysWhereTheAddedTokenIsFreeLater(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		busy := limited("busy", every(600))
 		_, err := b.Wait(t.Context(), busy, 1)
 		require.NoError(t, err)
@@ -50,7 +51,7 @@ func TestCallerWhoWaitsStaysWhereTheAddedTokenIsFreeLater(t *testing.T) {
 
 // Every caller who waits gets a slot no later than the one that it had.
 func TestCrowdSharesTheTokensThatAreAdded(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{every(60)}
 		all := tokens("a", "b", "c")
 		pool, begun := ration.NewPool(b, all[0]), time.Now()
@@ -85,7 +86,7 @@ func TestCrowdSharesTheTokensThatAreAdded(t *testing.T) {
 }
 
 func TestCallerWhoWaitsForARemovedTokenTakesAnother(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		soon, late := limited("soon", every(60)), limited("late", every(100))
 		pool, names, begun := ration.NewPool(b, soon, late), naming(soon, late), time.Now()
 		take(t, pool, names)
@@ -102,7 +103,7 @@ func TestCallerWhoWaitsForARemovedTokenTakesAnother(t *testing.T) {
 }
 
 func TestCallerWhoWaitsFailsWhenTheLastTokenIsRemoved(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{every(60)}
 		token := ration.NewToken("a")
 		pool, begun := ration.NewPool(b, token), time.Now()
@@ -137,7 +138,7 @@ func TestCallerWhoMovesKeepsItsDeadline(t *testing.T) {
 }
 
 func TestTokenThatIsAddedAgainIsReplaced(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		old, better := limited("a", every(60)), limited("a", every(10))
 		pool, begun := ration.NewPool(b, old), time.Now()
 		take(t, pool, naming(old))

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 )
 
 // take takes one unit and returns whose token it got.
@@ -42,7 +43,7 @@ func every(seconds int) ration.Limit {
 }
 
 func TestTakeWaitsForTheTokenThatIsFreeFirst(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{every(10)}
 		fast, slow := ration.NewToken("fast"), limited("slow", every(25))
 		pool, names, begun := ration.NewPool(b, fast, slow), naming(fast, slow), time.Now()
@@ -63,7 +64,7 @@ func TestTakeWaitsForTheTokenThatIsFreeFirst(t *testing.T) {
 }
 
 func TestTakeSpendsTheTokenThatHasRestedLongest(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(100)}
 		all := tokens("a", "b", "c")
 		pool, names := ration.NewPool(b, all...), naming(all...)
@@ -83,7 +84,7 @@ func TestTakeSpendsTheTokenThatHasRestedLongest(t *testing.T) {
 }
 
 func TestSpentOrPausedTokenStallsNobody(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(1000)}
 		paused, spent, free := ration.NewToken("paused"), limited("spent", every(3600)), ration.NewToken("free")
 		pool, names, begun := ration.NewPool(b, paused, spent, free), naming(paused, spent, free), time.Now()
@@ -101,7 +102,7 @@ func TestSpentOrPausedTokenStallsNobody(t *testing.T) {
 }
 
 func TestTokensOfOneAccountShareItsLogAndTakeTurns(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(6)}
 		all := tokens("first", "second", "alone")
 		all[0].Account, all[1].Account = "ann", "ann"
@@ -132,7 +133,7 @@ func TestTokensOfOneAccountShareItsLogAndTakeTurns(t *testing.T) {
 }
 
 func TestTokensOwnLimitsTakeThePlaceOfTheBudgets(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		better := limited("better", ration.PerHour(20), ration.PerMinute(3))
 		pool := ration.NewPool(b, better)
 		begun := time.Now()
@@ -151,7 +152,7 @@ func TestTokensOwnLimitsTakeThePlaceOfTheBudgets(t *testing.T) {
 // A cost that one token could never take goes to another, and one that none
 // could is an error.
 func TestCostPassesOverTokensThatCouldNeverTakeIt(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		small, large := limited("small", ration.PerHour(5)), limited("large", ration.PerHour(50))
 		pool := ration.NewPool(b, small, large)
 		for range 2 {
@@ -183,7 +184,7 @@ func TestTakeIsRefusedAtOnceWhereTheFirstFreeTokenIsTooLate(t *testing.T) {
 }
 
 func TestGrantThatIsCancelledGoesToTheNext(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{every(60)}
 		pool, begun := ration.NewPool(b, ration.NewToken("a")), time.Now()
 		grant, err := pool.Take(t.Context(), 1)

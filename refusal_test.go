@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/store"
 )
 
@@ -158,10 +159,9 @@ func TestOtherTokenIsUsedAtOnceAfterARefusal(t *testing.T) {
 // The whole fleet keeps the pause: each worker has a Budget value of its own, and
 // those that are asleep when it begins have earlier slots.
 func TestPauseHoldsBackTheFleetAlsoThoseAsleep(t *testing.T) {
-	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{{Max: 1, Window: time.Minute}}
-		theirs := &ration.Budget{Name: ours.Name, Limits: ours.Limits, Store: ours.Store, Margin: ours.Margin}
-		theirs.SetClock(time.Now)
+		theirs := rationtest.Peer(ours)
 		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
 			if n == 2 {
 				return respond(req, http.StatusTooManyRequests, "", []string{"Retry-After", "600"}), nil

@@ -9,12 +9,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 )
 
 func TestOtherLimitsOfOneRevisionAreAnErrorThatNamesBoth(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(5000)}
-		other, token := peer(b), ration.NewToken("a")
+		other, token := rationtest.Peer(b), ration.NewToken("a")
 		other.Limits = []ration.Limit{ration.PerHour(4000)}
 		_, err := b.Try(t.Context(), token, 1)
 		require.NoError(t, err)
@@ -40,12 +41,12 @@ func TestOtherLimitsOfOneRevisionAreAnErrorThatNamesBoth(t *testing.T) {
 }
 
 func TestLimitsOfTheHighestRevisionRule(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(5)}
 		token := ration.NewToken("a")
 		var told []ration.Event
 		b.OnEvent = func(n ration.Event) { told = append(told, n) }
-		newer := peer(b)
+		newer := rationtest.Peer(b)
 		newer.Limits, newer.Revision = []ration.Limit{ration.PerHour(3)}, 7
 		for range 2 {
 			_, err := b.Try(t.Context(), token, 1)
@@ -65,7 +66,7 @@ func TestLimitsOfTheHighestRevisionRule(t *testing.T) {
 		require.Contains(t, told[0].String(), "3/1h")
 
 		// Raised again by whoever has the highest revision.
-		newest := peer(b)
+		newest := rationtest.Peer(b)
 		newest.Limits, newest.Revision = []ration.Limit{ration.PerHour(6)}, 8
 		_, err = newest.Try(t.Context(), token, 1)
 		require.NoError(t, err)
@@ -80,9 +81,9 @@ func TestLimitsOfTheHighestRevisionRule(t *testing.T) {
 }
 
 func TestSetLimitsChangesThemWithoutLosingTheLog(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(5)}
-		other, token := peer(b), ration.NewToken("a")
+		other, token := rationtest.Peer(b), ration.NewToken("a")
 		for range 5 {
 			_, err := b.Try(t.Context(), token, 1)
 			require.NoError(t, err)
@@ -116,9 +117,9 @@ func TestSetLimitsChangesThemWithoutLosingTheLog(t *testing.T) {
 
 // Two workers whose callers wait, of which one lowers the limit.
 func TestALowerLimitHoldsForThoseWhoWait(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 4, Window: 10 * time.Second}}
-		other, token, begun := peer(b), ration.NewToken("a"), time.Now()
+		other, token, begun := rationtest.Peer(b), ration.NewToken("a"), time.Now()
 		var mu sync.Mutex
 		left := make(map[time.Duration]int)
 		var wait sync.WaitGroup
@@ -146,10 +147,10 @@ func TestALowerLimitHoldsForThoseWhoWait(t *testing.T) {
 
 // A log stays where it is kept, whichever of the exact logs the limits say.
 func TestALogOutlastsAChangeOfWhatItIsKeptIn(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		token := ration.NewToken("a")
 		b.Limits = []ration.Limit{ration.PerHour(5)}
-		other := peer(b)
+		other := rationtest.Peer(b)
 		for _, log := range []ration.Algorithm{ration.StreamLog, ration.PackedLog, ration.SlidingLog} {
 			_, err := b.Try(t.Context(), token, 1)
 			require.NoError(t, err)

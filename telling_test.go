@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/store"
 )
 
@@ -62,7 +63,7 @@ func (h *hearer) left(want ...int) {
 
 // What others have spent of a token is owed as soon as an answer tells, and once.
 func TestWhatOthersHaveSpentIsOwed(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(5000)}
 		h := newHearer(t, b, "instagram", func(n int) []string { return instagram(5000, 4000-n) })
 		h.get()
@@ -81,7 +82,7 @@ func TestWhatOthersHaveSpentIsOwed(t *testing.T) {
 
 // An answer that comes late, or from behind, loosens nothing: what was owed stays owed.
 func TestAnswersOutOfOrderLoosenNothing(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(5000)}
 		remaining := []int{4000, 2000, 3900, 4900, 1999}
 		h := newHearer(t, b, "instagram", func(n int) []string { return instagram(5000, remaining[n-1]) })
@@ -129,7 +130,7 @@ func (s *owingStore) Owe(ctx context.Context, r store.ReconcileRequest) (store.R
 // A limit that the provider announces is learnt, for the fleet, and one that is tighter
 // too; where the answers contradict each other the tighter one stands for a while.
 func TestAnAnnouncedLimitIsLearnt(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		time.Sleep(2 * 365 * 24 * time.Hour) // Unix time of ten digits
 		b.Limits = []ration.Limit{{Max: 5000, Window: time.Hour, Algorithm: ration.FixedWindow, FirstUse: true}}
 		announced, begun := 5000, time.Now()
@@ -146,8 +147,7 @@ func TestAnAnnouncedLimitIsLearnt(t *testing.T) {
 		require.Equal(t, 12500, h.notices[len(h.notices)-1].Theirs[0].Max)
 
 		h.get() // by the new limit
-		theirs := &ration.Budget{Name: b.Name, Limits: b.Limits, Store: b.Store, Margin: b.Margin}
-		theirs.SetClock(time.Now)
+		theirs := rationtest.Peer(b)
 		pool := ration.NewPool(theirs, h.token)
 		for range 4999 {
 			_, err := pool.Take(t.Context(), 1)
@@ -173,7 +173,7 @@ func TestAnAnnouncedLimitIsLearnt(t *testing.T) {
 // Of several windows in one answer each reaches the limit that is as long, and others
 // reach none.
 func TestEachWindowReachesItsOwnLimit(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{
 			{Max: 60, Window: time.Minute, Algorithm: ration.FixedWindow},
 			{Max: 1000, Window: time.Hour, Algorithm: ration.FixedWindow},
@@ -192,7 +192,7 @@ func TestEachWindowReachesItsOwnLimit(t *testing.T) {
 
 // A percentage is that of a limit which is not told: of the one that is kept.
 func TestAPercentageIsOfTheLimitThatIsKept(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(200)}
 		h := newHearer(t, b, "meta", func(int) []string {
 			return []string{"X-App-Usage", `{"call_count":28,"total_time":25,"total_cputime":60}`}
@@ -204,7 +204,7 @@ func TestAPercentageIsOfTheLimitThatIsKept(t *testing.T) {
 
 // The end of a window that somebody else's call has begun is told.
 func TestTheEndOfAWindowIsTold(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		time.Sleep(2 * 365 * 24 * time.Hour)
 		b.Limits = []ration.Limit{{Max: 3, Window: time.Hour, Algorithm: ration.FixedWindow, FirstUse: true}}
 		begun := time.Now()
@@ -225,7 +225,7 @@ func TestTheEndOfAWindowIsTold(t *testing.T) {
 // While others are seen a share of the limit is left to them, and the whole is used
 // again when nobody was seen for three windows.
 func TestOthersAreLeftAShareWhileTheyAreSeen(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 1000, Window: time.Minute}}
 		others := 0
 		ours := 0
@@ -257,7 +257,7 @@ func TestOthersAreLeftAShareWhileTheyAreSeen(t *testing.T) {
 // Limits that are given anew, and are others in kind and in number, are not those of
 // which a share was left.
 func TestLimitsGivenAnewAreNotThoseThatWereShared(t *testing.T) {
-	inBubbles(t, func(t *testing.T, b *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 1000, Window: time.Minute}, {Max: 9000, Window: 2 * time.Minute, Algorithm: ration.FixedWindow}}
 		others := 0
 		h := newHearer(t, b, "generic", func(n int) []string {

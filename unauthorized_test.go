@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
 )
@@ -42,11 +43,11 @@ func inTurn(said map[string][]reply) func(int, *http.Request) (*http.Response, e
 // Where another token may do what the first may not it is the first, in the whole fleet:
 // it is tried again after a minute, and then less and less often.
 func TestATokenThatAnotherOutdoesIsSetAside(t *testing.T) {
-	inBubbles(t, func(t *testing.T, ours *ration.Budget) {
+	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(1000)}
 		api := newProvider(byToken(map[string]reply{"bad": unauthorized}))
 		var clients []*http.Client
-		for _, b := range []*ration.Budget{ours, peer(ours)} {
+		for _, b := range []*ration.Budget{ours, rationtest.Peer(ours)} {
 			clients = append(clients, &http.Client{Transport: &ration.Transport{Base: api, ProbeEvery: 3 * time.Minute,
 				Pool: ration.NewPool(b, tokens("bad", "good")...)}})
 		}

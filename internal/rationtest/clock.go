@@ -1,0 +1,67 @@
+// Package rationtest is what the tests of several packages share: budgets in bubbles of
+// fake time, a fake provider, and stores that are observed or cut off.
+package rationtest
+
+import (
+	"context"
+	"time"
+
+	"github.com/ration-go/ration/store"
+)
+
+// WithClock returns s with now in place of its own clock: every request whose Now is zero
+// gets it. It makes the fake time of a testing/synctest bubble decide what a Redis outside
+// of the bubble answers.
+func WithClock(s store.Store, now func() time.Time) store.Store { return &clockStore{s, now} }
+
+type clockStore struct {
+	store.Store
+	now func() time.Time
+}
+
+// set fills in a request's Now.
+func (s *clockStore) set(now *time.Time) {
+	if now.IsZero() {
+		*now = s.now()
+	}
+}
+
+func (s *clockStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
+	s.set(&r.Now)
+	return s.Store.Book(ctx, r)
+}
+
+func (s *clockStore) Cancel(ctx context.Context, r store.CancelRequest) error {
+	s.set(&r.Now)
+	return s.Store.Cancel(ctx, r)
+}
+
+func (s *clockStore) Record(ctx context.Context, r store.RecordRequest) error {
+	s.set(&r.Now)
+	return s.Store.Record(ctx, r)
+}
+
+func (s *clockStore) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.Reconciliation, error) {
+	s.set(&r.Now)
+	return s.Store.Reconcile(ctx, r)
+}
+
+func (s *clockStore) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage, error) {
+	s.set(&r.Now)
+	return s.Store.Usage(ctx, r)
+}
+
+func (s *clockStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+	s.set(&r.Now)
+	return s.Store.Pause(ctx, r)
+}
+
+func (s *clockStore) Reset(ctx context.Context, r store.ResetRequest) error {
+	s.set(&r.Now)
+	return s.Store.Reset(ctx, r)
+}
+
+func (s *clockStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
+	s.set(&r.Now)
+	return s.Store.Status(ctx, r)
+}
