@@ -87,7 +87,7 @@ func (c *scriptCount) take() (scripts, most int) {
 func TestManySpendingsAreEnteredInParts(t *testing.T) {
 	t.Parallel()
 	d, count := newCountingDesk(t)
-	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog} {
+	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog} {
 		d.budget = redistest.Name(t)
 		a := listOf(t, 1, ration.PerHour(5000).Using(log))
 		instead := d.book(t, a, 3)
@@ -242,7 +242,7 @@ func (d *scopedDesk) book(t *testing.T, set, cost, keep int) {
 // scopes that requests come with, and however long they are entangled.
 func TestASearchAmongManyRunsIsBounded(t *testing.T) {
 	t.Parallel()
-	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog} {
+	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog} {
 		t.Run(log.String(), func(t *testing.T) {
 			t.Parallel()
 			one, count := newCountingDesk(t)

@@ -68,6 +68,7 @@ func TestParseLimitSaysWhatIsWrong(t *testing.T) {
 		{"5000/-1d", window},
 		{"5000/1.5d", window},
 		{"5000/NaNs", window},
+		{"5000/1h:packed-log", "write stream-log, which is as exact, or sub-windows, which takes the least memory"},
 		{"0/1h", "Max is 0: it must be at least 1"},
 		{"-3/1h", "Max is -3: it must be at least 1"},
 		{"1000000000001/1h", "Max is 1000000000001: it must be at most 1000000000000"},

@@ -24,7 +24,7 @@ import (
 //   - "Rate Limiting in Rust Using Redis", Tin Rabzelj, 2020
 
 // exact are the algorithms by which no window ever holds more than Max.
-var exact = []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog, ration.SubWindows}
+var exact = []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.SubWindows}
 
 // A reader is a budget of one limit in a bubble of fake time.
 type reader struct {

@@ -374,7 +374,7 @@ func (w *mixedWorld) windows(rt *rapid.T) {
 			continue
 		}
 		for j, l := range account.Limits {
-			if l.Algorithm > ration.PackedLog && l.Algorithm != ration.SubWindows {
+			if l.Algorithm > ration.StreamLog && l.Algorithm != ration.SubWindows {
 				continue
 			}
 			for _, f := range w.fleets {

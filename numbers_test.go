@@ -111,7 +111,7 @@ func TestSlotsInRedisEqualThoseInGo(t *testing.T) {
 // An entry that is cut shorter is made anew, and its log still expires.
 func TestALogOfWhichHalfIsHandedBackExpires(t *testing.T) {
 	t.Parallel()
-	for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog} {
+	for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog} {
 		t.Run(fmt.Sprint(algorithm), func(t *testing.T) {
 			t.Parallel()
 			d := newRedisDesk(t)

@@ -27,7 +27,7 @@ func TestTheDocumentedUserIsEnough(t *testing.T) {
 		args = append(args, rule)
 	}
 	require.NoError(t, admin.Do(t.Context(), args...).Err())
-	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog} {
+	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog} {
 		t.Run(log.String(), func(t *testing.T) {
 			storetest.RunLog(t, log, func(t *testing.T) ration.Store {
 				require.NoError(t, admin.FlushAll(t.Context()).Err())

@@ -140,7 +140,7 @@ func TestOvertakersLookAtSoManyPlaces(t *testing.T) {
 		"redis":  &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute},
 	} {
 		for _, window := range []time.Duration{time.Hour, time.Millisecond} {
-			for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog} {
+			for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog} {
 				t.Run(fmt.Sprintf("%s/%v/%v", name, window, algorithm), func(t *testing.T) {
 					accounts, err := store.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{
 						{Algorithm: algorithm, Max: 3, Window: window},
@@ -187,7 +187,7 @@ func TestAnOvertakerThatWasIdleLooksOnlyAhead(t *testing.T) {
 		"memory": new(ration.MemoryStore),
 		"redis":  &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute},
 	} {
-		for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog} {
+		for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog} {
 			t.Run(fmt.Sprintf("%s/%v", name, algorithm), func(t *testing.T) {
 				accounts, err := store.NewAccounts(ration.Account{ID: "a", Limits: []ration.Limit{
 					{Algorithm: algorithm, Max: 3, Window: window},
@@ -227,7 +227,7 @@ func TestOvertakersLeaveAsSoonAsTheyMay(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
 		limit := ration.Limit{
-			Algorithm: rapid.SampledFrom([]ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog}).Draw(rt, "algorithm"),
+			Algorithm: rapid.SampledFrom([]ration.Algorithm{ration.SlidingLog, ration.StreamLog}).Draw(rt, "algorithm"),
 			Max:       rapid.SampledFrom([]int{3, 10, 50}).Draw(rt, "Max"),
 			Window:    rapid.SampledFrom([]time.Duration{time.Millisecond, 64 * time.Millisecond, time.Hour}).Draw(rt, "window"),
 		}

@@ -21,7 +21,6 @@ type Algorithm = limit.Algorithm
 const (
 	SlidingLog    = limit.SlidingLog
 	StreamLog     = limit.StreamLog
-	PackedLog     = limit.PackedLog
 	FixedWindow   = limit.FixedWindow
 	SlidingWindow = limit.SlidingWindow
 	SubWindows    = limit.SubWindows

@@ -97,160 +97,127 @@ func (d *logDesk) used(a *store.Accounts, want int) {
 // wait returns a booking's slot as the time from now.
 func (d *logDesk) wait(both pair) time.Duration { return both[1].Slot.Sub(d.now) }
 
-func bothLogs(t *testing.T, test func(t *testing.T, log ration.Algorithm)) {
-	for _, log := range []ration.Algorithm{ration.StreamLog, ration.PackedLog} {
-		t.Run(log.String(), func(t *testing.T) {
-			t.Parallel()
-			test(t, log)
-		})
-	}
-}
-
 // A slot that was given up is booked again, though a stream's IDs only increase,
 // and what is then booked is found though its ID is not its slot.
 func TestSlotsAtTheEndOfALogAreBookedAgain(t *testing.T) {
 	t.Parallel()
-	bothLogs(t, func(t *testing.T, log ration.Algorithm) {
-		d := newLogDesk(t)
-		a := d.accounts(ration.PerSecond(1).Using(log))
-		for range 5 {
-			var all []pair
-			for range 40 {
-				all = append(all, d.book(a, 1, 0))
-			}
-			d.used(a, 40)
-			for i := range all {
-				d.cancel(all[len(all)-1-i])
-			}
-			d.used(a, 0)
-			for i := range 20 {
-				require.Equal(t, time.Duration(i)*time.Second, d.wait(d.book(a, 1, 0)))
-			}
-			d.now = d.now.Add(3 * time.Second)
-			d.used(a, 17) // those to come; the others have left the window
-			d.now = d.now.Add(time.Minute)
-			d.used(a, 0)
+	d := newLogDesk(t)
+	a := d.accounts(ration.PerSecond(1).Using(ration.StreamLog))
+	for range 5 {
+		var all []pair
+		for range 40 {
+			all = append(all, d.book(a, 1, 0))
 		}
-	})
+		d.used(a, 40)
+		for i := range all {
+			d.cancel(all[len(all)-1-i])
+		}
+		d.used(a, 0)
+		for i := range 20 {
+			require.Equal(t, time.Duration(i)*time.Second, d.wait(d.book(a, 1, 0)))
+		}
+		d.now = d.now.Add(3 * time.Second)
+		d.used(a, 17) // those to come; the others have left the window
+		d.now = d.now.Add(time.Minute)
+		d.used(a, 0)
+	}
 }
 
 // Behind an ID that is too late stand entries whose own would be the same.
 func TestEntriesOfOneIDAreToldApart(t *testing.T) {
 	t.Parallel()
-	bothLogs(t, func(t *testing.T, log ration.Algorithm) {
-		d := newLogDesk(t)
-		limit := func(most int) *store.Accounts {
-			return d.accounts(ration.Limit{Max: most, Window: time.Millisecond, Algorithm: log})
-		}
-		d.book(limit(1), 1, 0)
-		d.cancel(d.book(limit(1), 1, 0))
-		require.Equal(t, time.Millisecond, d.wait(d.book(limit(1), 1, 0))) // the stream has it a microsecond later
-		d.now = d.now.Add(1001 * time.Microsecond)
-		require.Zero(t, d.wait(d.book(limit(3), 1, 1)))
-		require.Zero(t, d.wait(d.book(limit(3), 1, 1)))
-		require.Equal(t, time.Millisecond, d.wait(d.book(limit(2), 1, 2)))
-	})
+	d := newLogDesk(t)
+	limit := func(most int) *store.Accounts {
+		return d.accounts(ration.Limit{Max: most, Window: time.Millisecond, Algorithm: ration.StreamLog})
+	}
+	d.book(limit(1), 1, 0)
+	d.cancel(d.book(limit(1), 1, 0))
+	require.Equal(t, time.Millisecond, d.wait(d.book(limit(1), 1, 0))) // the stream has it a microsecond later
+	d.now = d.now.Add(1001 * time.Microsecond)
+	require.Zero(t, d.wait(d.book(limit(3), 1, 1)))
+	require.Zero(t, d.wait(d.book(limit(3), 1, 1)))
+	require.Equal(t, time.Millisecond, d.wait(d.book(limit(2), 1, 2)))
 }
 
 // An entry of which a part was handed back ends where that begins, once nothing is
 // booked behind it.
 func TestAPartAtTheEndOfALogIsRemoved(t *testing.T) {
 	t.Parallel()
-	bothLogs(t, func(t *testing.T, log ration.Algorithm) {
-		d := newLogDesk(t)
-		a := d.accounts(ration.PerSecond(5).Using(log))
-		d.book(a, 5, 0)
-		middle := d.book(a, 5, 0)
-		last := d.book(a, 5, 0)
-		d.cancel(middle)
-		require.Equal(t, time.Second, d.wait(d.book(a, 2, 0)), "a part of what was handed back")
-		d.used(a, 15)
-		d.cancel(last)
-		d.used(a, 7) // of the middle one 2 are left
-		require.Equal(t, time.Second, d.wait(d.book(a, 3, 0)))
-		require.Equal(t, 2*time.Second, d.wait(d.book(a, 5, 0)))
-	})
+	d := newLogDesk(t)
+	a := d.accounts(ration.PerSecond(5).Using(ration.StreamLog))
+	d.book(a, 5, 0)
+	middle := d.book(a, 5, 0)
+	last := d.book(a, 5, 0)
+	d.cancel(middle)
+	require.Equal(t, time.Second, d.wait(d.book(a, 2, 0)), "a part of what was handed back")
+	d.used(a, 15)
+	d.cancel(last)
+	d.used(a, 7) // of the middle one 2 are left
+	require.Equal(t, time.Second, d.wait(d.book(a, 3, 0)))
+	require.Equal(t, 2*time.Second, d.wait(d.book(a, 5, 0)))
 }
 
 // Costs to 10^12, beside those of 1, and limits that are raised and lowered.
 func TestALogTakesEveryCostAndMax(t *testing.T) {
 	t.Parallel()
-	bothLogs(t, func(t *testing.T, log ration.Algorithm) {
-		d := newLogDesk(t)
-		const most = 1_000_000_000_000
-		large := d.accounts(ration.Limit{Max: most, Window: time.Second, Algorithm: log})
-		require.Zero(t, d.wait(d.book(large, 1, 0)))
-		require.Zero(t, d.wait(d.book(large, most-1, 0)))
-		require.Equal(t, time.Second, d.wait(d.book(large, most, 0)))
-		for i := range 3 {
-			require.Equal(t, 2*time.Second, d.wait(d.book(large, 1<<24-1+i, 0)))
-		}
-		d.used(large, 2*most+3<<24)
-		small := d.accounts(ration.Limit{Max: 3, Window: time.Second, Algorithm: log})
-		require.Equal(t, 3*time.Second, d.wait(d.book(small, 3, 1)))
-		require.Equal(t, 4*time.Second, d.wait(d.book(small, 1, 1)))
-		require.Equal(t, 4*time.Second, d.wait(d.book(large, most-1, 2)))
-	})
+	d := newLogDesk(t)
+	const most = 1_000_000_000_000
+	large := d.accounts(ration.Limit{Max: most, Window: time.Second, Algorithm: ration.StreamLog})
+	require.Zero(t, d.wait(d.book(large, 1, 0)))
+	require.Zero(t, d.wait(d.book(large, most-1, 0)))
+	require.Equal(t, time.Second, d.wait(d.book(large, most, 0)))
+	for i := range 3 {
+		require.Equal(t, 2*time.Second, d.wait(d.book(large, 1<<24-1+i, 0)))
+	}
+	d.used(large, 2*most+3<<24)
+	small := d.accounts(ration.Limit{Max: 3, Window: time.Second, Algorithm: ration.StreamLog})
+	require.Equal(t, 3*time.Second, d.wait(d.book(small, 3, 1)))
+	require.Equal(t, 4*time.Second, d.wait(d.book(small, 1, 1)))
+	require.Equal(t, 4*time.Second, d.wait(d.book(large, most-1, 2)))
 }
 
 // What lies ahead is kept, however much it is.
 func TestALogKeepsAllThatIsAhead(t *testing.T) {
 	t.Parallel()
-	bothLogs(t, func(t *testing.T, log ration.Algorithm) {
-		d := newLogDesk(t)
-		a := d.accounts(ration.Limit{Max: 100, Window: time.Second, Algorithm: log})
-		for range 1_500 {
-			d.book(a, 1, 0)
-		}
-		d.used(a, 1_500)
-	})
+	d := newLogDesk(t)
+	a := d.accounts(ration.Limit{Max: 100, Window: time.Second, Algorithm: ration.StreamLog})
+	for range 1_500 {
+		d.book(a, 1, 0)
+	}
+	d.used(a, 1_500)
 }
 
 // What has left the window is kept while less than Max stands behind it: the clock
 // may step back.
 func TestALogIsThereWhenTheClockStepsBack(t *testing.T) {
 	t.Parallel()
-	bothLogs(t, func(t *testing.T, log ration.Algorithm) {
-		d := newLogDesk(t)
-		a := d.accounts(ration.Limit{Max: 2_000, Window: time.Second, Algorithm: log})
-		for range 1_100 {
-			d.book(a, 1, 0)
-		}
-		d.now = d.now.Add(2 * time.Second)
-		for range 100 {
-			d.book(a, 1, 0)
-		}
-		d.now = d.now.Add(-3 * time.Second / 2)
-		d.used(a, 1_200)
-	})
+	d := newLogDesk(t)
+	a := d.accounts(ration.Limit{Max: 2_000, Window: time.Second, Algorithm: ration.StreamLog})
+	for range 1_100 {
+		d.book(a, 1, 0)
+	}
+	d.now = d.now.Add(2 * time.Second)
+	for range 100 {
+		d.book(a, 1, 0)
+	}
+	d.now = d.now.Add(-3 * time.Second / 2)
+	d.used(a, 1_200)
 }
 
 // What has left every window is removed, and what is kept has an expiry.
 func TestALogStaysShort(t *testing.T) {
 	t.Parallel()
-	bothLogs(t, func(t *testing.T, log ration.Algorithm) {
-		d := newLogDesk(t)
-		a := d.accounts(ration.Limit{Max: 100, Window: time.Second, Algorithm: log})
-		for i := range 4_000 {
-			b := d.book(a, 1, 0)
-			if i%3 == 0 {
-				d.cancel(b)
-			}
-			d.now = d.now.Add(15 * time.Millisecond)
+	d := newLogDesk(t)
+	a := d.accounts(ration.Limit{Max: 100, Window: time.Second, Algorithm: ration.StreamLog})
+	for i := range 4_000 {
+		b := d.book(a, 1, 0)
+		if i%3 == 0 {
+			d.cancel(b)
 		}
-		keys := d.client.Keys(t.Context(), "ration:v1:{"+d.budget+"}:"+map[ration.Algorithm]string{
-			ration.StreamLog: "stream", ration.PackedLog: "packed",
-		}[log]+":*").Val()
-		require.NotEmpty(t, keys)
-		require.LessOrEqual(t, len(keys), 1+3)
-		for _, key := range keys {
-			require.Positive(t, d.client.PTTL(t.Context(), key).Val())
-			switch kind := d.client.Type(t.Context(), key).Val(); kind {
-			case "string":
-				require.Equal(t, int64(4090), d.client.StrLen(t.Context(), key).Val())
-			case "stream":
-				require.LessOrEqual(t, d.client.XLen(t.Context(), key).Val(), int64(100+2*100+64))
-			}
-		}
-	})
+		d.now = d.now.Add(15 * time.Millisecond)
+	}
+	keys := d.client.Keys(t.Context(), "ration:v1:{"+d.budget+"}:stream:*").Val()
+	require.Len(t, keys, 1)
+	require.Positive(t, d.client.PTTL(t.Context(), keys[0]).Val())
+	require.LessOrEqual(t, d.client.XLen(t.Context(), keys[0]).Val(), int64(100+2*100+64))
 }

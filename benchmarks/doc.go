@@ -75,8 +75,7 @@
 //	go test -run '^$' -bench Memory -benchtime 1x .
 //
 // B/booking is the size of the log in Redis over its entries: 5,000 in each kind
-// of log, and 1,000,000 in a PackedLog, which takes minutes: -short leaves that
-// out. B-in-all/booking is what Redis allocated meanwhile, of that and of all else,
+// of log. B-in-all/booking is what Redis allocated meanwhile, of that and of all else,
 // over the bookings; its tables grow by doubling, so it moves with the number of
 // bookings.
 //

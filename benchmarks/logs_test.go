@@ -17,7 +17,7 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-var exactLogs = []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog}
+var exactLogs = []ration.Algorithm{ration.SlidingLog, ration.StreamLog}
 
 // BenchmarkLogs makes decisions on one account whose quota of 5,000 an hour is
 // spent, one after another, with each log, and by the script that sums a stream.
@@ -89,7 +89,7 @@ func repeat(b *testing.B, work func(context.Context) error) {
 }
 
 // BenchmarkMemory measures what bookings made one after another cost in Redis:
-// 5,000 in each log, and 1,000,000 in the one for that.
+// 5,000 in each log.
 func BenchmarkMemory(b *testing.B) {
 	server := redistest.Start(b)
 	for _, log := range exactLogs {
@@ -99,14 +99,6 @@ func BenchmarkMemory(b *testing.B) {
 			}
 		})
 	}
-	b.Run("PackedLog/bookings=1000000", func(b *testing.B) {
-		if testing.Short() {
-			b.Skip("takes minutes")
-		}
-		for b.Loop() {
-			measure(b, server, ration.PackedLog, 1_000_000)
-		}
-	})
 }
 
 // measure books in an empty Redis, and reports what it cost.
@@ -119,7 +111,7 @@ func measure(b *testing.B, server *redistest.Server, log ration.Algorithm, booki
 	all := usedMemory(b, server) - before
 	require.ErrorIs(b, peers.Book(kept, "one", limit, 0)(b.Context()), peers.ErrRefused)
 
-	b.ReportMetric(float64(sizeOf(b, rdb, "log:*", "stream:*", "packed:*"))/float64(bookings), "B/booking")
+	b.ReportMetric(float64(sizeOf(b, rdb, "log:*", "stream:*"))/float64(bookings), "B/booking")
 	b.ReportMetric(float64(all)/float64(bookings), "B-in-all/booking")
 }
 

@@ -18,9 +18,6 @@ const (
 	SlidingLog Algorithm = iota
 	// StreamLog is as exact, in a Redis stream: a sixth of the memory.
 	StreamLog
-	// PackedLog is as exact, in strings of 8 bytes a booking: for quotas of
-	// millions.
-	PackedLog
 	// FixedWindow counts in windows that begin at fixed instants, or with the
 	// first call. GitHub, X, Reddit and YouTube count like this. Across the
 	// edge of two windows up to twice Max can leave within one Window.
@@ -41,7 +38,6 @@ const (
 var AlgorithmsOf = map[Algorithm]struct{ title, name, Letter string }{
 	SlidingLog:    {"SlidingLog", "sliding-log", "L"},
 	StreamLog:     {"StreamLog", "stream-log", "S"},
-	PackedLog:     {"PackedLog", "packed-log", "P"},
 	FixedWindow:   {"FixedWindow", "fixed-window", "F"},
 	SlidingWindow: {"SlidingWindow", "sliding-window", "W"},
 	SubWindows:    {"SubWindows", "sub-windows", "U"},
@@ -77,9 +73,12 @@ func (a Algorithm) String() string {
 func (a Algorithm) name() string { return AlgorithmsOf[a].name }
 
 // isLog reports whether every booking is kept, so that any window is exact.
-func (a Algorithm) IsLog() bool { return a <= PackedLog }
+func (a Algorithm) IsLog() bool { return a <= StreamLog }
 
 func parseAlgorithm(name string) (Algorithm, error) {
+	if strings.EqualFold(name, "packed-log") {
+		return 0, fmt.Errorf("%q is not an algorithm: write stream-log, which is as exact, or sub-windows, which takes the least memory", name)
+	}
 	var names []string
 	for _, a := range Algorithms() {
 		if strings.EqualFold(a.name(), name) {

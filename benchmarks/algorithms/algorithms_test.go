@@ -178,7 +178,7 @@ func TestBadCommandLines(t *testing.T) {
 		{"-length 0s", "from 1ms"},
 		{"-rounds 0", "from 1"},
 		{"-demands -1", "from 0"},
-		{"-algorithms log", "sliding-log, stream-log, packed-log, fixed-window, sliding-window, sub-windows, gcra"},
+		{"-algorithms log", "sliding-log, stream-log, fixed-window, sliding-window, sub-windows, gcra"},
 		{"-rounds", "run with -h"},
 		{"now", `"now"`},
 	} {

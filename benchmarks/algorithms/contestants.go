@@ -26,7 +26,6 @@ func contestants(cfg config) []contestant {
 	return []contestant{
 		of(ration.SlidingLog, 0, "any window counts, or nothing is documented"),
 		of(ration.StreamLog, 0, "the same, from some 100,000 a window"),
-		of(ration.PackedLog, 0, "the same, from a million a window"),
 		of(ration.FixedWindow, cfg.max, "a reset is told or documented"),
 		of(ration.SlidingWindow, cfg.max-1, "the window before is weighed"),
 		of(ration.SubWindows, 0, "any window counts, and memory is short"),
@@ -45,7 +44,7 @@ func (c contestant) name() string {
 }
 
 // isLog reports whether every booking is kept.
-func (c contestant) isLog() bool { return c.limit.Algorithm <= ration.PackedLog }
+func (c contestant) isLog() bool { return c.limit.Algorithm <= ration.StreamLog }
 
 // choose returns those whose algorithms a list with commas names.
 func choose(all []contestant, list string) ([]contestant, error) {

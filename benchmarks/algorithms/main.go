@@ -2,7 +2,7 @@
 // at worst. It is run in the directory benchmarks:
 //
 //	go run ./algorithms
-//	go run ./algorithms -algorithms gcra,packed-log -max 100000 -large 0
+//	go run ./algorithms -algorithms gcra,stream-log -max 100000 -large 0
 //
 // Every algorithm gets the same limit, -max units in -window, without a margin. The
 // columns of the table:

@@ -27,7 +27,7 @@ type memory struct {
 // after windows of some tokens were entered.
 func measureMemory(ctx context.Context, cfg config, s *site, progress io.Writer) ([]memory, error) {
 	var all []memory
-	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog} {
+	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog} {
 		fmt.Fprintf(progress, "memory of %d windows in a %v\n", cfg.tokens, log)
 		if err := s.empty(ctx); err != nil {
 			return nil, err

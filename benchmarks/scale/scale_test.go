@@ -168,7 +168,7 @@ func easy() report {
 			{setting{one, 1, true}, sample{200_000, 60, 2, 1, 1, 0.4}, sample{100_000, 50, 4, 3, 1, 0.4}},
 			{setting{three, 12, true}, sample{60_000, 5, 10, 9, 0.42, 0.3}, sample{50_000, 4.04, 20, 18, 0.42, 0.3}},
 		},
-		memory: []memory{{ration.SlidingLog, 600_000}, {ration.PackedLog, 50_000}},
+		memory: []memory{{ration.SlidingLog, 600_000}, {ration.StreamLog, 50_000}},
 	}
 }
 

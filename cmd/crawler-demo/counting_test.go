@@ -19,7 +19,6 @@ import (
 var pairings = []string{
 	"60/1s",
 	"60/1s:stream-log",
-	"60/1s:packed-log",
 	"60/1s:fixed-window",
 	"60/1s:fixed-window,zone=Asia/Kathmandu",
 	"60/1s:fixed-window,first-use",
@@ -89,7 +88,7 @@ func TestEveryAlgorithmPairingIsNotRefused(t *testing.T) {
 
 func TestProviderCountsByTheLimit(t *testing.T) {
 	for one, want := range map[string]*simulated.Provider{
-		"9/3s:packed-log":                {Limit: 9, Window: 3 * time.Second, Count: simulated.CountLog},
+		"9/3s:stream-log":                {Limit: 9, Window: 3 * time.Second, Count: simulated.CountLog},
 		"9/3s:fixed-window":              {Limit: 9, Window: 3 * time.Second, Count: simulated.CountFixedWindow, Zone: time.UTC},
 		"9/3s:fixed-window,first-use":    {Limit: 9, Window: 3 * time.Second, Count: simulated.CountFirstUse, Zone: time.UTC},
 		"9/3s:sliding-window":            {Limit: 9, Window: 3 * time.Second, Count: simulated.CountWeighted},
@@ -210,7 +209,7 @@ func TestSummaryClaimsNoLimitOnAnyWindowThatThereIsNot(t *testing.T) {
 func TestPastReachesBackAsLongAsACallCounts(t *testing.T) {
 	for one, want := range map[string]time.Duration{
 		"5/1h":                               time.Hour,
-		"5/1h:packed-log":                    time.Hour,
+		"5/1h:stream-log":                    time.Hour,
 		"5/1h:sliding-window":                2 * time.Hour,  // to the end of the window after it
 		"5/24h:fixed-window,zone=Asia/Tokyo": 48 * time.Hour, // 25 where clocks are set
 	} {

@@ -53,7 +53,6 @@ With what:
                      demo the provider counts by it. ALGORITHM is how it counts:
                        5000/1h                          in any window, exactly
                        5000/1h:stream-log               likewise, in less memory
-                       5000/1h:packed-log               for quotas of millions
                        5000/1h:fixed-window             in each hour of the clock
                        1000/day:fixed-window,zone=Europe/Berlin
                                                         from midnight there

@@ -90,7 +90,7 @@ func resolution(l ration.Limit) time.Duration {
 // isExact reports whether the limit holds in windows of any alignment.
 func isExact(l ration.Limit) bool {
 	switch l.Algorithm {
-	case ration.SlidingLog, ration.StreamLog, ration.PackedLog:
+	case ration.SlidingLog, ration.StreamLog:
 		return true
 	}
 	return false

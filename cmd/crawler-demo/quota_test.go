@@ -54,7 +54,7 @@ func TestAdmits(t *testing.T) {
 	}{
 		{"500/5s", 0, 3 * s, 15300 * ms, 2000},
 		{"500/5s", 250 * ms, 3 * s, 15300 * ms, 1500},
-		{"500/5s:packed-log", 250 * ms, 3 * s, 15750 * ms, 2000},
+		{"500/5s:stream-log", 250 * ms, 3 * s, 15750 * ms, 2000},
 		{"500/5s:fixed-window", 0, 5 * s, 5*s - 1, 500},
 		{"500/5s:fixed-window", 0, 5 * s, 5 * s, 1000},
 		{"500/5s:fixed-window", 250 * ms, 4900 * ms, 10100 * ms, 2000},

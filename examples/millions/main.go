@@ -1,5 +1,5 @@
 // Millions keeps a quota of a million calls a day, for which a log that takes a
-// hundred bytes a call is too large: PackedLog is as exact in 8, and SubWindows counts
+// hundred bytes a call is too large: StreamLog is as exact in 20, and SubWindows counts
 // without a log. With a Redis it tells what each takes there.
 //
 //	go run ./examples/millions -redis localhost:6379
@@ -36,7 +36,7 @@ func run(ctx context.Context, addr string, calls int) error {
 			return fmt.Errorf("no Redis answers at %s (%w): start redis-server, or name another with -redis HOST:PORT", addr, err)
 		}
 	}
-	for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.PackedLog, ration.SubWindows} {
+	for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.SubWindows} {
 		budget := &ration.Budget{
 			Name:   "millions:" + algorithm.String(),
 			Limits: []ration.Limit{ration.PerDay(1_000_000).Using(algorithm)},

@@ -92,7 +92,7 @@ func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 			l := limit.Limit{
 				Max:    rapid.IntRange(3, 30).Draw(t, "max"),
 				Window: time.Duration(rapid.IntRange(1, 20).Draw(t, "window")) * time.Second,
-				Algorithm: rapid.SampledFrom([]limit.Algorithm{limit.SlidingLog, limit.SlidingLog, limit.SlidingLog, limit.SlidingLog, limit.StreamLog, limit.PackedLog,
+				Algorithm: rapid.SampledFrom([]limit.Algorithm{limit.SlidingLog, limit.SlidingLog, limit.SlidingLog, limit.SlidingLog, limit.StreamLog,
 					limit.FixedWindow, limit.SlidingWindow, limit.SubWindows, limit.GCRA}).Draw(t, "algorithm"),
 			}
 			switch l.Algorithm {

@@ -40,12 +40,12 @@ var parts = []struct {
 	algorithm limit.Algorithm
 	file      string
 }{
-	{limit.SlidingLog, "slidinglog"}, {limit.StreamLog, "streamlog"}, {limit.PackedLog, "packedlog"}, {limit.FixedWindow, "fixedwindow"},
+	{limit.SlidingLog, "slidinglog"}, {limit.StreamLog, "streamlog"}, {limit.FixedWindow, "fixedwindow"},
 	{limit.SlidingWindow, "slidingwindow"}, {limit.SubWindows, "subwindows"}, {limit.GCRA, "gcra"},
 }
 
 // logsOnly are those that a script needs which does not know the limits.
-const logsOnly = limit.AlgorithmSet(1<<limit.SlidingLog | 1<<limit.StreamLog | 1<<limit.PackedLog)
+const logsOnly = limit.AlgorithmSet(1<<limit.SlidingLog | 1<<limit.StreamLog)
 
 var compiled sync.Map // of scriptKey to *redis.Script
 

@@ -100,7 +100,7 @@ var oweRules = []rule{
 		require.Equal(d.t, []int{4, 0}, []int{u[0].Used, u[1].Used})
 	}},
 	{"every way of counting can owe", func(d *desk) {
-		for i, algorithm := range []limit.Algorithm{limit.SlidingLog, limit.StreamLog, limit.PackedLog, limit.FixedWindow,
+		for i, algorithm := range []limit.Algorithm{limit.SlidingLog, limit.StreamLog, limit.FixedWindow,
 			limit.SlidingWindow, limit.SubWindows, limit.GCRA} {
 			l := atMost(10, 10*sec)
 			if l.Algorithm = algorithm; algorithm == limit.GCRA {

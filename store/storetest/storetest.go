@@ -44,8 +44,8 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 	RunLog(t, limit.SlidingLog, open)
 }
 
-// RunLog is [Run] with every limit counted by an exact log: SlidingLog,
-// StreamLog or PackedLog. A store must keep the contract with each.
+// RunLog is [Run] with every limit counted by an exact log: SlidingLog
+// or StreamLog. A store must keep the contract with each.
 func RunLog(t *testing.T, log limit.Algorithm, open func(t *testing.T) store.Store) {
 	rules := slices.Concat(bookingRules, cancelRules, accountRules, enterRules, oweRules, pauseRules, usageRules, resetRules,
 		boundRules, argumentRules, demandRules, countingRules, concurrencyRules)

@@ -390,7 +390,7 @@ local function keepCharge(charge)
   local ends, window = readKnown(charge.id)
   fresh = fresh or last + set.window > ends or window ~= set.window
   for _, run in ipairs(charge.runs) do
-    fresh = fresh or run.fresh or (run.touched and run.kind.expire)
+    fresh = fresh or run.fresh
   end
   if fresh then
     ends = last + set.window + SLACK
@@ -402,11 +402,7 @@ local function keepCharge(charge)
   if fresh then
     call('PEXPIRE', charge.key, ttl)
     for _, run in ipairs(charge.runs) do
-      if run.kind.expire then
-        run.kind.expire(run, ttl)
-      else
-        call('PEXPIRE', run.key, ttl)
-      end
+      call('PEXPIRE', run.key, ttl)
     end
     if call('PTTL', base) < tonumber(ttl) then
       call('PEXPIRE', base, ttl)

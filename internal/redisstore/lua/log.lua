@@ -322,7 +322,7 @@ local function enterRun(charge, scopes, slot, cost)
   best.known = {}
   best.kind.append(best, slot, cost)
   best.fresh = best.fresh or best.size == 0
-  best.size, best.touched = best.size + 1, true
+  best.size = best.size + 1
   best.last = slot
   if before + cost >= MODULUS then
     -- The entries begin again from 0: only a later slot keeps the order.
