@@ -217,6 +217,7 @@ type Grant struct {
 	id       store.BookingID
 	account  string
 	entry    string
+	total    int64     // Booking.Total
 	now      time.Time // the store's clock when it was booked
 	offline  bool      // booked while the store was down
 	accounts *accountList

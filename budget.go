@@ -280,7 +280,7 @@ func (b *Budget) tryFastPath(ctx context.Context, accounts *accountList, cost in
 	if !booked {
 		return false
 	}
-	g.id, g.account, g.entry, g.now, g.soonest, g.Slot = got.ID, got.Account, got.Entry, got.Slot, got.ReadAt, got.Slot
+	g.id, g.account, g.entry, g.total, g.now, g.soonest, g.Slot = got.ID, got.Account, got.Entry, got.Total, got.Slot, got.ReadAt, got.Slot
 	g.Cost, g.budget, g.accounts = cost, b, accounts
 	return true
 }

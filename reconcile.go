@@ -2,10 +2,8 @@ package ration
 
 import (
 	"context"
-	"encoding/binary"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -58,14 +56,14 @@ type reconciler struct {
 // bookingTotal is a booking: its slot, and all units booked before it.
 type bookingTotal struct {
 	slot   time.Time
-	before uint64
+	before int64
 }
 
 // loggedUnits is what the log had of a limit, when so many units were booked.
 type loggedUnits struct {
 	until   time.Time
 	counted int
-	total   uint64
+	total   int64
 }
 
 // reconcile takes in what an answer says of the account's limits, and returns how many units
@@ -176,11 +174,10 @@ func (k *reconciler) recordResets(ctx context.Context, b *Budget, account *budge
 func (k *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAccount, grant Grant, all []provider.Observation, now time.Time) {
 	r := store.ReconcileRequest{Budget: b.Name, Account: account.Account, Scopes: grant.scopes, Slot: grant.Slot,
 		Counted: make([]int, len(account.Limits)), Now: b.clock()}
-	total, known := totalOf(grant.entry)
 	doubtful := false
 	k.mu.Lock()
-	if known {
-		k.remember(bookingTotal{grant.Slot, total - uint64(grant.Cost)}, account)
+	if grant.total > 0 {
+		k.remember(bookingTotal{grant.Slot, grant.total - int64(grant.Cost)}, account)
 	}
 	for _, n := range all {
 		l := account.Limits[n.At]
@@ -188,7 +185,7 @@ func (k *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAc
 			continue // it may be what was counted in the window before
 		}
 		r.Counted[n.At] = n.Counted
-		doubtful = doubtful || k.needsCheck(l, n, grant, total, known, now)
+		doubtful = doubtful || k.needsCheck(l, n, grant, now)
 	}
 	if now.Before(k.externalUntil) {
 		k.gate.Narrows(longestWindow(account.Account) / knownShare)
@@ -200,7 +197,7 @@ func (k *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAc
 	k.asking = k.asking || doubtful
 	k.mu.Unlock()
 	for doubtful {
-		next, owed, again := k.ask(ctx, b, r, total)
+		next, owed, again := k.ask(ctx, b, r, grant.total)
 		if owed > 0 {
 			b.notify(Event{Kind: ExternalUsage, Account: account.ID, Count: owed})
 			k.reserve(b, account)
@@ -224,7 +221,7 @@ func (k *reconciler) remember(booked bookingTotal, account *budgetAccount) {
 
 // needsCheck reports whether it cannot be said that the log has what the provider counted.
 // It needs mu.
-func (k *reconciler) needsCheck(l limit.Limit, n provider.Observation, grant Grant, total uint64, known bool, now time.Time) bool {
+func (k *reconciler) needsCheck(l limit.Limit, n provider.Observation, grant Grant, now time.Time) bool {
 	watched := now.Before(k.externalUntil)
 	if l.Algorithm == limit.GCRA {
 		// A bucket that is as full as can be tells nothing: it is where a crawler
@@ -236,8 +233,8 @@ func (k *reconciler) needsCheck(l limit.Limit, n provider.Observation, grant Gra
 		slack = min(slack, max(leastSlack, n.Left/4)) // near the end every unit counts
 	}
 	least := grant.Cost
-	if known {
-		least = max(least, k.leastLogged(l, n, grant, total, now))
+	if grant.total > 0 {
+		least = max(least, k.leastLogged(l, n, grant, now))
 	} else if now.Sub(k.asked) < askEvery(l, watched, knownShare) {
 		return false
 	}
@@ -254,12 +251,12 @@ func askEvery(l limit.Limit, watched bool, inWindow int) time.Duration {
 	return l.Window / time.Duration(inWindow)
 }
 
-// leastLogged returns how many units the log has counted at least up to a booking, which was
-// the one up to total. It needs mu.
-func (k *reconciler) leastLogged(l limit.Limit, n provider.Observation, grant Grant, total uint64, now time.Time) (units int) {
+// leastLogged returns how many units the log has counted at least up to a booking whose
+// total is known. It needs mu.
+func (k *reconciler) leastLogged(l limit.Limit, n provider.Observation, grant Grant, now time.Time) (units int) {
 	if n.At < len(k.logged) && now.Before(k.logged[n.At].until) {
 		c := k.logged[n.At]
-		units = c.counted + more(total, c.total)
+		units = c.counted + more(grant.total, c.total)
 	}
 	begins := grant.Slot.Add(-l.Window)
 	if l.Algorithm == limit.FixedWindow {
@@ -267,14 +264,14 @@ func (k *reconciler) leastLogged(l limit.Limit, n provider.Observation, grant Gr
 	}
 	for _, booked := range k.bookings {
 		if booked.slot.After(begins) {
-			return max(units, more(total, booked.before))
+			return max(units, more(grant.total, booked.before))
 		}
 	}
 	return units
 }
 
 // more returns by how much a total has grown; nothing if it seems to have shrunk.
-func more(total, before uint64) int {
+func more(total, before int64) int {
 	if total < before {
 		return 0
 	}
@@ -301,7 +298,7 @@ func (k *reconciler) enqueue(r store.ReconcileRequest) {
 
 // ask asks the store, and returns what was lacking and what is to be asked next, if
 // anything.
-func (k *reconciler) ask(ctx context.Context, b *Budget, r store.ReconcileRequest, total uint64) (next store.ReconcileRequest, owed int, again bool) {
+func (k *reconciler) ask(ctx context.Context, b *Budget, r store.ReconcileRequest, total int64) (next store.ReconcileRequest, owed int, again bool) {
 	debt, err := b.Store.Reconcile(ctx, r)
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -317,7 +314,7 @@ func (k *reconciler) ask(ctx context.Context, b *Budget, r store.ReconcileReques
 		}
 		for i, one := range debt.Limits {
 			until := debt.Now.Add(r.Account.Limits[i].Window / knownShare)
-			k.logged[i] = loggedUnits{until, one.AtSlot + one.Missing, total + uint64(logged)}
+			k.logged[i] = loggedUnits{until, one.AtSlot + one.Missing, total + int64(logged)}
 		}
 		if owed > 0 {
 			k.externalUntil, k.externalSeen = debt.Now.Add(longestWindow(r.Account)), time.Now()
@@ -329,25 +326,6 @@ func (k *reconciler) ask(ctx context.Context, b *Budget, r store.ReconcileReques
 	}
 	k.asking = again
 	return next, owed, again
-}
-
-// totalOf returns the units that were booked of an account up to the end of a booking,
-// if the booking's name tells: as both stores name those in the log's first run.
-func totalOf(entry string) (total uint64, known bool) {
-	lane, parts, found := strings.Cut(entry, "\x00")
-	if !found || lane != "" || len(parts) < 2 || parts[1] != '0' {
-		return 0, false
-	}
-	numbers := []byte(parts[2:])
-	switch len(numbers) {
-	case 12:
-		before := binary.BigEndian.Uint64(append([]byte{0}, numbers[:7]...))
-		cost := binary.BigEndian.Uint64(append([]byte{0, 0, 0}, numbers[7:]...))
-		return before + cost, true
-	case 16:
-		return binary.BigEndian.Uint64(numbers[:8]) + binary.BigEndian.Uint64(numbers[8:]), true
-	}
-	return 0, false
 }
 
 // leaveHeadroom has the fleet keep clear of what others spend, after a refusal for want of

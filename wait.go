@@ -42,7 +42,7 @@ func soon(ctx context.Context) (context.Context, context.CancelFunc) {
 
 func (w *waiter) grant() Grant {
 	return Grant{Token: w.token, Cost: w.cost, Slot: w.booking.Slot, Late: w.late,
-		budget: w.budget, soonest: w.soonest, id: w.booking.ID, account: w.booking.Account, entry: w.booking.Entry,
+		budget: w.budget, soonest: w.soonest, id: w.booking.ID, account: w.booking.Account, entry: w.booking.Entry, total: w.booking.Total,
 		now: w.booking.Now, offline: w.booking.offline, accounts: w.accounts, scopes: w.options.scopes}
 }
 

@@ -27,9 +27,10 @@ type ImmediateRequest struct {
 
 // An Immediate is a booking that was granted at once.
 type Immediate struct {
-	// ID, Account, Entry and Slot are those of a [Booking].
+	// ID, Account, Entry, Total and Slot are those of a [Booking].
 	ID             BookingID
 	Account, Entry string
+	Total          int64
 	Slot           time.Time
 	// ReadAt is the slot on this process's clock.
 	ReadAt time.Time

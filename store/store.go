@@ -155,8 +155,15 @@ type Booking struct {
 	// Now is the store's clock when it answered. Slot - Now is the wait; it
 	// is measured on the caller's own monotonic clock.
 	Now time.Time
-	// Entry is the store's own name for the entry in the log.
+	// Entry is the store's own name for the entry in the log. Callers only hand it
+	// back to the store.
 	Entry string
+	// Total counts the units that the account's log was ever given up to the end of this
+	// booking, by bookings, Record and Reconcile, from some number that is the store's
+	// choice. The difference of two says how many units the fleet has booked between
+	// them. It may begin anew when the log expires or is lost. Zero: not known, as for
+	// a request with scopes, a Reserve or shared accounts.
+	Total int64
 	// Used is the units of the account that have left in its longest window, by
 	// whomever, up to Now. A store that loses nothing need not tell: zero.
 	Used int

@@ -36,7 +36,7 @@ func (s *Store) BookNow(r store.ImmediateRequest) (store.Immediate, bool) {
 	b.sweep(clock)
 	return store.Immediate{
 		ID: s.newID(), Account: a.id, Entry: s.work.nameOne(part{true, run.number, e.before, e.cost}),
-		Slot: time.UnixMicro(now), ReadAt: clock.read,
+		Total: e.after(), Slot: time.UnixMicro(now), ReadAt: clock.read,
 	}, true
 }
 

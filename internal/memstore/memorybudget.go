@@ -35,8 +35,9 @@ func (b *memoryBudget) account(id string) *memoryAccount {
 	return a
 }
 
-// enter enters the booking in the logs of all who are charged, and returns its name.
-func (b *memoryBudget) enter(best *candidate, l *lane) string {
+// enter enters the booking in the logs of all who are charged, and returns its name and
+// the account's total, if it is one of the units that are all counted together.
+func (b *memoryBudget) enter(best *candidate, l *lane) (entry string, total int64) {
 	h := hole{slot: best.slot, lane: l.name}
 	if best.hole >= 0 {
 		h.parts = take(best.charges, l, best.hole)
@@ -47,7 +48,10 @@ func (b *memoryBudget) enter(best *candidate, l *lane) string {
 		}
 		b.work.parts = h.parts
 	}
-	return b.work.name(h)
+	if p := h.mine(); l.name == "" && p.number == 0 {
+		total = p.before + p.cost
+	}
+	return b.work.name(h), total
 }
 
 // giveBack hands back every part of a booking.

@@ -125,7 +125,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 	}
 	if answer.Booked {
 		unsure := charge.unsure()
-		answer.Entry = b.enter(&best, &l)
+		answer.Entry, answer.Total = b.enter(&best, &l)
 		if b.all.paused > now {
 			b.released = from
 		}

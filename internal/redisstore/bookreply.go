@@ -26,9 +26,25 @@ func (g got) booking(id store.BookingID, budget string, cost int) store.Booking 
 		copy(entry[:], "\x00L0") // of no lane, in the first run
 		binary.BigEndian.PutUint64(entry[7:], uint64(cost))
 		binary.BigEndian.PutUint64(entry[2:], g.before&(1<<56-1)|'0'<<56)
-		b.Entry = string(entry[:])
+		b.Entry, b.Total = string(entry[:]), int64(g.before)+int64(cost)
+	} else if b.Booked {
+		b.Total = totalOf(b.Entry)
 	}
 	return b
+}
+
+// totalOf returns the units that were booked of an account up to the end of a booking.
+// The entry of one that is alone in the first run tells: its lane, a zero, a kind, the
+// run, and in 7 and 5 bytes the units before it and its own. Zero: it does not tell.
+func totalOf(entry string) int64 {
+	const length = 15
+	if len(entry) != length || entry[0] != 0 || entry[2] != '0' {
+		return 0
+	}
+	var before, cost [8]byte
+	copy(before[1:], entry[3:10])
+	copy(cost[3:], entry[10:])
+	return int64(binary.BigEndian.Uint64(before[:]) + binary.BigEndian.Uint64(cost[:]))
 }
 
 // A bookReply is what the script answered: to some bookings after the other, each as

@@ -154,6 +154,31 @@ var bookingRules = []rule{
 		}
 		d.holds(all, atMost(most, 10*sec))
 	}},
+	{"Total tells how many units the account's log was given", func(d *desk) {
+		a, other := d.single(atMost(9, 10*sec)), d.each(atMost(9, 10*sec), "b")
+		first := d.book(a, 2).Total
+		require.Positive(d.t, first)
+		grown := func(cost int) int64 { return d.book(a, cost).Total - first }
+		require.Equal(d.t, int64(3), grown(3))
+		d.book(other, 1) // each account has its own
+		d.at(sec)
+		d.owes(a, 0, []int{7}, []int{5}, []int{2})
+		last := d.book(a, 1)
+		require.Equal(d.t, int64(6), last.Total-first, "what was reconciled is counted")
+		d.cancel(last, a)
+		require.Equal(d.t, int64(6), grown(1), "a cancelled slot keeps its place")
+		require.Equal(d.t, int64(7), grown(1))
+		d.at(30 * sec)
+		require.Equal(d.t, int64(8), grown(1), "what has left the window was given all the same")
+	}},
+	{"Total is not told of a request that is counted apart", func(d *desk) {
+		search := atMost(2, 10*sec)
+		search.Scope = "search"
+		a := d.single(search, atMost(9, 10*sec))
+		require.Positive(d.t, d.books(a).Total)
+		require.Zero(d.t, d.books(a, scoped("search")).Total)
+		require.Zero(d.t, d.books(a, keeping(100)).Total)
+	}},
 }
 
 // holds demands that no window of any alignment holds more than the limit.
