@@ -9,8 +9,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
 	"testing/synctest"
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -31,10 +34,10 @@ type moodyProvider struct {
 	mu        sync.Mutex // protects all below
 	script    []mood
 	silences  []silence
-	sendings  map[string]int  // by request
-	final     map[string]bool // requests that may have been carried out
-	bodies    []*body         // of all answers
-	complaint string          // the first thing that was wrong
+	sendings  map[string]int     // by request
+	final     map[string]bool    // requests that may have been carried out
+	bodies    []*rationtest.Body // of all answers
+	complaint string             // the first thing that was wrong
 }
 
 // A mood is what one request is answered.
@@ -77,7 +80,7 @@ func (p *moodyProvider) complain(format string, args ...any) {
 func (p *moodyProvider) judge(req *http.Request, worker int, content string) mood {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	token, name, now := secretOf(req), req.Header.Get("X-Name"), time.Now()
+	token, name, now := rationtest.SecretOf(req), req.Header.Get("X-Name"), time.Now()
 	for _, s := range p.silences {
 		from := s.from
 		if s.by != worker {
@@ -109,7 +112,7 @@ func (p *moodyProvider) judge(req *http.Request, worker int, content string) moo
 func (p *moodyProvider) silence(req *http.Request, m mood, worker int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	token, now := secretOf(req), time.Now()
+	token, now := rationtest.SecretOf(req), time.Now()
 	s := silence{from: now, to: now.Add(time.Duration(m.wait) * time.Second), by: worker, why: m.kind}
 	switch m.kind {
 	case "quota":
@@ -130,7 +133,7 @@ func (p *moodyProvider) silence(req *http.Request, m mood, worker int) {
 
 // worker returns the provider as one worker reaches it.
 func (p *moodyProvider) worker(n int) http.RoundTripper {
-	return roundTripper(func(req *http.Request) (*http.Response, error) {
+	return rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		var content []byte
 		if req.Body != nil {
 			content, _ = io.ReadAll(req.Body)
@@ -156,33 +159,33 @@ func (p *moodyProvider) worker(n int) http.RoundTripper {
 		}
 		p.silence(req, m, n)
 		wait := []string{"Retry-After", fmt.Sprint(m.wait)}
-		r := served
+		r := rationtest.Served
 		switch m.kind {
 		case "broken":
 			return nil, io.ErrUnexpectedEOF
 		case "quota":
-			r = reply{429, "", wait}
+			r = rationtest.Reply{Status: 429, Body: "", Header: wait}
 		case "quota without a wait":
-			r = reply{status: 429}
+			r = rationtest.Reply{Status: 429}
 		case "address", "endpoint":
-			r = reply{429, "", append(wait, "X-Why", m.kind)}
+			r = rationtest.Reply{Status: 429, Body: "", Header: append(wait, "X-Why", m.kind)}
 		case "crowd":
-			r = reply{429, "", []string{"X-Why", m.kind}}
+			r = rationtest.Reply{Status: 429, Body: "", Header: []string{"X-Why", m.kind}}
 		case "failure":
-			r = reply{status: 500}
+			r = rationtest.Reply{Status: 500}
 		case "overload":
-			r = reply{503, "", wait}
+			r = rationtest.Reply{Status: 503, Body: "", Header: wait}
 		case "unauthorized":
-			r = unauthorized
+			r = rationtest.Unauthorized
 		case "dead":
-			r = deadByCode
+			r = rationtest.InvalidToken
 		case "unpaid":
-			r = unpaid
+			r = rationtest.PaymentRequired
 		case "large":
-			r = reply{status: 413}
+			r = rationtest.Reply{Status: 413}
 		}
-		resp := r.to(req)
-		kept := newBody(r.body)
+		resp := r.To(req)
+		kept := rationtest.NewBody(r.Body)
 		resp.Body = kept
 		p.mu.Lock()
 		p.bodies = append(p.bodies, kept)
@@ -225,7 +228,7 @@ func TestWhateverIsAnswered(t *testing.T) {
 		p := &moodyProvider{accounts: make(map[string]string), sendings: make(map[string]int), final: make(map[string]bool)}
 		p.script = rapid.SliceOfN(rapid.Custom(drawMood), 1, 40).Draw(rt, "script")
 		plans := rapid.SliceOfN(rapid.Custom(drawErrand), 1, 12).Draw(rt, "requests")
-		pooled := tokens([]string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(rt, "tokens")]...)
+		pooled := rationtest.Tokens([]string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(rt, "tokens")]...)
 		together := rapid.Bool().Draw(rt, "together")
 		for i, secret := range []string{"a", "b", "c"}[:len(pooled)] {
 			if together && i < 2 {
@@ -245,14 +248,14 @@ func (p *moodyProvider) run(t *testing.T, plans []errandPlan, pooled []ration.To
 	store := new(ration.MemoryStore)
 	var transports []*ration.Transport
 	for n := range 2 {
-		b := newBudget(ration.Limit{Max: 4, Window: 20 * time.Second})
+		b := rationtest.NewBudget(ration.Limit{Max: 4, Window: 20 * time.Second})
 		b.Store = store
 		b.OnEvent = func(notice ration.Event) { p.asideForLess(notice, n, pooled) }
 		transports = append(transports, &ration.Transport{Base: p.worker(n), Pool: ration.NewPool(b, pooled...), Provider: &moodyDialect,
 			AttemptTimeout: patience, ProbeEvery: probeEvery})
 	}
 	var callers sync.WaitGroup
-	all := make([][]*body, len(plans))
+	all := make([][]*rationtest.Body, len(plans))
 	for i, plan := range plans {
 		time.Sleep(plan.after)
 		req, bodies, stop := plan.request(t, i)
@@ -260,7 +263,7 @@ func (p *moodyProvider) run(t *testing.T, plans []errandPlan, pooled []ration.To
 		made := &all[i]
 		if req.GetBody != nil {
 			req.GetBody = func() (io.ReadCloser, error) {
-				again := newBody(req.Header.Get("X-Content"))
+				again := rationtest.NewBody(req.Header.Get("X-Content"))
 				p.mu.Lock()
 				*made = append(*made, again)
 				p.mu.Unlock()
@@ -287,8 +290,8 @@ func (p *moodyProvider) run(t *testing.T, plans []errandPlan, pooled []ration.To
 	callers.Wait()
 	for i, bodies := range append(all, p.bodies) {
 		for _, b := range bodies {
-			if b.closed != 1 {
-				p.complain("a body of request %d of %d was closed %d times", i, len(all), b.closed)
+			if b.Closed != 1 {
+				p.complain("a body of request %d of %d was closed %d times", i, len(all), b.Closed)
 			}
 		}
 	}
@@ -296,7 +299,7 @@ func (p *moodyProvider) run(t *testing.T, plans []errandPlan, pooled []ration.To
 	p.script = nil
 	time.Sleep(time.Hour)
 	for _, transport := range transports {
-		resp, err := transport.RoundTrip(newRequest(t, http.MethodGet, "http://api.test/users", nil))
+		resp, err := transport.RoundTrip(rationtest.NewRequest(t, http.MethodGet, "http://api.test/users", nil))
 		if err != nil || resp.StatusCode != 200 {
 			p.complain("when all was over: %v, %v", resp, err)
 		}
@@ -319,7 +322,7 @@ func (p *moodyProvider) asideForLess(n ration.Event, worker int, pooled []ration
 }
 
 // request makes the n-th request, and returns the bodies that it has been given.
-func (plan errandPlan) request(t *testing.T, n int) (req *http.Request, bodies []*body, stop context.CancelFunc) {
+func (plan errandPlan) request(t *testing.T, n int) (req *http.Request, bodies []*rationtest.Body, stop context.CancelFunc) {
 	ctx, stop := context.WithCancel(t.Context())
 	if plan.within > 0 {
 		ctx, stop = context.WithTimeoutCause(t.Context(), plan.within, errors.New("the caller's patience is over"))
@@ -333,7 +336,7 @@ func (plan errandPlan) request(t *testing.T, n int) (req *http.Request, bodies [
 	req.Header.Set("X-Name", fmt.Sprint(n))
 	req.Header.Set("X-Content", content)
 	if content != "" {
-		first := newBody(content)
+		first := rationtest.NewBody(content)
 		req.Body, bodies = first, append(bodies, first)
 		req.GetBody = func() (io.ReadCloser, error) { return nil, errors.New("run has another") }
 	}

@@ -10,8 +10,11 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
 	"testing/synctest"
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 
@@ -25,17 +28,7 @@ func failing(first int, err error) func(int, *http.Request) (*http.Response, err
 		if n <= first {
 			return nil, err
 		}
-		return served.to(req), nil
-	}
-}
-
-// replying replies to the first requests, and serves those behind them.
-func replying(first int, r reply) func(int, *http.Request) (*http.Response, error) {
-	return func(n int, req *http.Request) (*http.Response, error) {
-		if n <= first {
-			return r.to(req), nil
-		}
-		return served.to(req), nil
+		return rationtest.Served.To(req), nil
 	}
 }
 
@@ -51,22 +44,22 @@ func TestAFailureIsSentAgainWhereThatIsSafeAndMayHelp(t *testing.T) {
 		fails  func(int, *http.Request) (*http.Response, error)
 		want   int
 	}{
-		{"GET 500", http.MethodGet, nil, replying(1, reply{status: 500}), 2},
-		{"GET 502", http.MethodGet, nil, replying(1, reply{status: 502}), 2},
-		{"GET 408", http.MethodGet, nil, replying(1, reply{status: 408}), 2},
-		{"HEAD 504", http.MethodHead, nil, replying(1, reply{status: 504}), 2},
-		{"PUT 500", http.MethodPut, nil, replying(1, reply{status: 500}), 2},
-		{"DELETE 500", http.MethodDelete, nil, replying(1, reply{status: 500}), 2},
-		{"POST 500", http.MethodPost, nil, replying(1, reply{status: 500}), 1},
-		{"PATCH 500", http.MethodPatch, nil, replying(1, reply{status: 500}), 1},
-		{"POST 500 with a key", http.MethodPost, key, replying(1, reply{status: 500}), 2},
-		{"PATCH 500 with a key", http.MethodPatch, []string{"X-Idempotency-Key", "k1"}, replying(1, reply{status: 500}), 2},
-		{"POST 503 that tells the wait", http.MethodPost, nil, replying(1, reply{503, "", []string{"Retry-After", "5"}}), 1},
-		{"POST 503 that tells the wait, with a key", http.MethodPost, key, replying(1, reply{503, "", []string{"Retry-After", "5"}}), 2},
-		{"POST 429", http.MethodPost, nil, replying(1, reply{status: 429}), 2},
-		{"GET 501", http.MethodGet, nil, replying(1, reply{status: 501}), 1},
-		{"GET 404", http.MethodGet, nil, replying(1, reply{status: 404}), 1},
-		{"GET 500 that says no", http.MethodGet, nil, replying(1, reply{500, "", []string{"X-Should-Retry", "false"}}), 1},
+		{"GET 500", http.MethodGet, nil, rationtest.Replying(1, rationtest.Reply{Status: 500}), 2},
+		{"GET 502", http.MethodGet, nil, rationtest.Replying(1, rationtest.Reply{Status: 502}), 2},
+		{"GET 408", http.MethodGet, nil, rationtest.Replying(1, rationtest.Reply{Status: 408}), 2},
+		{"HEAD 504", http.MethodHead, nil, rationtest.Replying(1, rationtest.Reply{Status: 504}), 2},
+		{"PUT 500", http.MethodPut, nil, rationtest.Replying(1, rationtest.Reply{Status: 500}), 2},
+		{"DELETE 500", http.MethodDelete, nil, rationtest.Replying(1, rationtest.Reply{Status: 500}), 2},
+		{"POST 500", http.MethodPost, nil, rationtest.Replying(1, rationtest.Reply{Status: 500}), 1},
+		{"PATCH 500", http.MethodPatch, nil, rationtest.Replying(1, rationtest.Reply{Status: 500}), 1},
+		{"POST 500 with a key", http.MethodPost, key, rationtest.Replying(1, rationtest.Reply{Status: 500}), 2},
+		{"PATCH 500 with a key", http.MethodPatch, []string{"X-Idempotency-Key", "k1"}, rationtest.Replying(1, rationtest.Reply{Status: 500}), 2},
+		{"POST 503 that tells the wait", http.MethodPost, nil, rationtest.Replying(1, rationtest.Reply{Status: 503, Body: "", Header: []string{"Retry-After", "5"}}), 1},
+		{"POST 503 that tells the wait, with a key", http.MethodPost, key, rationtest.Replying(1, rationtest.Reply{Status: 503, Body: "", Header: []string{"Retry-After", "5"}}), 2},
+		{"POST 429", http.MethodPost, nil, rationtest.Replying(1, rationtest.Reply{Status: 429}), 2},
+		{"GET 501", http.MethodGet, nil, rationtest.Replying(1, rationtest.Reply{Status: 501}), 1},
+		{"GET 404", http.MethodGet, nil, rationtest.Replying(1, rationtest.Reply{Status: 404}), 1},
+		{"GET 500 that says no", http.MethodGet, nil, rationtest.Replying(1, rationtest.Reply{Status: 500, Body: "", Header: []string{"X-Should-Retry", "false"}}), 1},
 		{"GET reset", http.MethodGet, nil, failing(1, reset), 2},
 		{"GET end of file", http.MethodGet, nil, failing(1, io.ErrUnexpectedEOF), 2},
 		{"GET closed", http.MethodGet, nil, failing(1, errors.New("http: server closed idle connection")), 2},
@@ -81,28 +74,28 @@ func TestAFailureIsSentAgainWhereThatIsSafeAndMayHelp(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				const content = "{\"amount\": 7}\x00\xff\r\n"
-				api := newProvider(row.fails)
-				b, token := newBudget(ration.PerHour(100)), ration.NewToken("a")
+				api := rationtest.NewAPI(row.fails)
+				b, token := rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a")
 				transport := &ration.Transport{Base: api, Pool: ration.NewPool(b, token)}
-				req := newRequest(t, row.method, "http://api.test/", strings.NewReader(content))
+				req := rationtest.NewRequest(t, row.method, "http://api.test/", strings.NewReader(content))
 				for i := 0; i < len(row.header); i += 2 {
 					req.Header.Set(row.header[i], row.header[i+1])
 				}
 				resp, err := transport.RoundTrip(req)
-				require.Len(t, api.all(), row.want)
-				remaining(t, b, token, 100-row.want)
+				require.Len(t, api.Calls(), row.want)
+				rationtest.RequireRemaining(t, b, token, 100-row.want)
 				if row.want == 2 {
 					require.NoError(t, err)
 					require.Equal(t, http.StatusOK, resp.StatusCode)
 				}
-				for _, c := range api.all() {
-					require.Equal(t, content, c.body)
+				for _, c := range api.Calls() {
+					require.Equal(t, content, c.Body)
 					for i := 0; i < len(row.header); i += 2 {
-						require.Equal(t, row.header[i+1], c.header.Get(row.header[i]))
+						require.Equal(t, row.header[i+1], c.Header.Get(row.header[i]))
 					}
 				}
 				if err == nil {
-					drain(t, resp)
+					rationtest.Drain(t, resp)
 				}
 			})
 		})
@@ -112,16 +105,16 @@ func TestAFailureIsSentAgainWhereThatIsSafeAndMayHelp(t *testing.T) {
 // A body that cannot be had again is not sent again, whatever the key promises.
 func TestAFailureWithoutGetBodyIsFinal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(replying(1, reply{status: 500}))
-		transport := &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(100)), ration.NewToken("a"))}
-		sent := newBody("content")
-		req := newRequest(t, http.MethodPost, "http://api.test/", sent)
+		api := rationtest.NewAPI(rationtest.Replying(1, rationtest.Reply{Status: 500}))
+		transport := &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a"))}
+		sent := rationtest.NewBody("content")
+		req := rationtest.NewRequest(t, http.MethodPost, "http://api.test/", sent)
 		req.Header.Set("Idempotency-Key", "k1")
 		resp, err := transport.RoundTrip(req)
 		require.NoError(t, err)
 		require.Equal(t, 500, resp.StatusCode)
-		require.Len(t, api.all(), 1)
-		require.Equal(t, 1, sent.closed)
+		require.Len(t, api.Calls(), 1)
+		require.Equal(t, 1, sent.Closed)
 	})
 }
 
@@ -129,19 +122,19 @@ func TestAFailureWithoutGetBodyIsFinal(t *testing.T) {
 // that a fleet that failed together does not come back together; a minute at most.
 func TestPausesBetweenFailuresGrow(t *testing.T) {
 	for name, fails := range map[string]func(int, *http.Request) (*http.Response, error){
-		"500": replying(100, reply{status: 500}), "connection": failing(100, io.EOF),
+		"500": rationtest.Replying(100, rationtest.Reply{Status: 500}), "connection": failing(100, io.EOF),
 	} {
 		t.Run(name, func(t *testing.T) {
 			firsts := make(map[time.Duration]bool)
 			for range 10 {
 				synctest.Test(t, func(t *testing.T) {
-					api := newProvider(fails)
-					transport := &ration.Transport{Base: api, Retries: 9, Pool: ration.NewPool(newBudget(ration.PerHour(100)), ration.NewToken("a"))}
-					_, err := transport.RoundTrip(newRequest(t, http.MethodGet, "http://api.test/", nil))
+					api := rationtest.NewAPI(fails)
+					transport := &ration.Transport{Base: api, Retries: 9, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a"))}
+					_, err := transport.RoundTrip(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 					if name == "connection" {
 						require.ErrorIs(t, err, io.EOF, "the last failure is told as it is")
 					}
-					at := api.times()
+					at := api.Times()
 					require.Len(t, at, 1+9)
 					for i := range 9 {
 						pause, least := at[i+1]-at[i], min(time.Second<<i, 40*time.Second)
@@ -161,40 +154,40 @@ func TestPausesBetweenFailuresGrow(t *testing.T) {
 func TestWhatFailsAgainAndAgainIsBounded(t *testing.T) {
 	for _, row := range []struct {
 		name    string
-		says    reply
+		says    rationtest.Reply
 		retries int
 		within  time.Duration
 		want    int
 		least   time.Duration // how long all takes
 		most    time.Duration
 	}{
-		{"by count", reply{status: 500}, 0, 0, 1 + 3, 7 * time.Second, 11 * time.Second},
-		{"by another count", reply{status: 500}, 1, 0, 1 + 1, time.Second, 2 * time.Second},
-		{"never", reply{status: 500}, -1, 0, 1, 0, 0},
-		{"by time", reply{status: 500}, 100, 20 * time.Second, 0, 5 * time.Second, 20 * time.Second},
-		{"by time while the account is paused", reply{429, "", []string{"Retry-After", "600"}}, 100, 25 * time.Minute, 3, 20 * time.Minute, 20 * time.Minute},
-		{"by a shorter time", reply{429, "", []string{"Retry-After", "600"}}, 100, 5 * time.Minute, 1, 0, 0},
-		{"by six hours", reply{429, "", []string{"Retry-After", "3500"}}, 100, 0, 1 + 6, 6 * 3500 * time.Second, 6 * 3500 * time.Second},
-		{"never a refusal", reply{status: 429}, -1, 0, 1, 0, 0},
+		{"by count", rationtest.Reply{Status: 500}, 0, 0, 1 + 3, 7 * time.Second, 11 * time.Second},
+		{"by another count", rationtest.Reply{Status: 500}, 1, 0, 1 + 1, time.Second, 2 * time.Second},
+		{"never", rationtest.Reply{Status: 500}, -1, 0, 1, 0, 0},
+		{"by time", rationtest.Reply{Status: 500}, 100, 20 * time.Second, 0, 5 * time.Second, 20 * time.Second},
+		{"by time while the account is paused", rationtest.Reply{Status: 429, Body: "", Header: []string{"Retry-After", "600"}}, 100, 25 * time.Minute, 3, 20 * time.Minute, 20 * time.Minute},
+		{"by a shorter time", rationtest.Reply{Status: 429, Body: "", Header: []string{"Retry-After", "600"}}, 100, 5 * time.Minute, 1, 0, 0},
+		{"by six hours", rationtest.Reply{Status: 429, Body: "", Header: []string{"Retry-After", "3500"}}, 100, 0, 1 + 6, 6 * 3500 * time.Second, 6 * 3500 * time.Second},
+		{"never a refusal", rationtest.Reply{Status: 429}, -1, 0, 1, 0, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var answers []*body
-				row.says.body = strings.Repeat("as it is ", 1000)
-				api := newProvider(keepBodies(&answers, replying(1000, row.says)))
+				var answers []*rationtest.Body
+				row.says.Body = strings.Repeat("as it is ", 1000)
+				api := rationtest.NewAPI(rationtest.KeepBodies(&answers, rationtest.Replying(1000, row.says)))
 				transport := &ration.Transport{Base: api, Retries: row.retries, RetryWithin: row.within,
-					Pool: ration.NewPool(newBudget(ration.PerHour(1000)), ration.NewToken("a"))}
-				resp, err := transport.RoundTrip(newRequest(t, http.MethodGet, "http://api.test/", nil))
+					Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(1000)), ration.NewToken("a"))}
+				resp, err := transport.RoundTrip(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 				require.NoError(t, err)
-				require.Equal(t, row.says.status, resp.StatusCode)
+				require.Equal(t, row.says.Status, resp.StatusCode)
 				if row.want > 0 {
-					require.Len(t, api.all(), row.want)
+					require.Len(t, api.Calls(), row.want)
 				}
-				require.GreaterOrEqual(t, time.Since(api.begun), row.least)
-				require.LessOrEqual(t, time.Since(api.begun), row.most)
-				require.Equal(t, row.says.body, drain(t, resp), "the last answer is given in full")
+				require.GreaterOrEqual(t, time.Since(api.Begun), row.least)
+				require.LessOrEqual(t, time.Since(api.Begun), row.most)
+				require.Equal(t, row.says.Body, rationtest.Drain(t, resp), "the last answer is given in full")
 				for _, b := range answers {
-					require.Equal(t, 1, b.closed)
+					require.Equal(t, 1, b.Closed)
 				}
 			})
 		})
@@ -204,30 +197,30 @@ func TestWhatFailsAgainAndAgainIsBounded(t *testing.T) {
 // A caller that gives up during a pause of its own has the reason that it gave.
 func TestCancelDuringAPauseAfterAFailure(t *testing.T) {
 	for name, fails := range map[string]func(int, *http.Request) (*http.Response, error){
-		"500": replying(100, reply{status: 500}), "connection": failing(100, io.EOF),
+		"500": rationtest.Replying(100, rationtest.Reply{Status: 500}), "connection": failing(100, io.EOF),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var answers []*body
-				api := newProvider(keepBodies(&answers, fails))
-				b, token := newBudget(ration.PerHour(100)), ration.NewToken("a")
+				var answers []*rationtest.Body
+				api := rationtest.NewAPI(rationtest.KeepBodies(&answers, fails))
+				b, token := rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a")
 				transport := &ration.Transport{Base: api, Pool: ration.NewPool(b, token)}
 				ctx, cancel := context.WithCancelCause(t.Context())
 				enough := errors.New("enough of it")
 				time.AfterFunc(500*time.Millisecond, func() { cancel(enough) })
-				again := &bodies{content: "content"}
-				req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://api.test/", newBody("content"))
+				again := &rationtest.Bodies{Content: "content"}
+				req, err := http.NewRequestWithContext(ctx, http.MethodPut, "http://api.test/", rationtest.NewBody("content"))
 				require.NoError(t, err)
-				req.GetBody = again.get
+				req.GetBody = again.Get
 				resp, err := transport.RoundTrip(req)
 				require.Nil(t, resp)
 				require.ErrorIs(t, err, enough)
 				require.ErrorIs(t, err, context.Canceled)
-				require.Equal(t, 500*time.Millisecond, time.Since(api.begun))
-				for _, b := range append(answers, again.made...) {
-					require.Equal(t, 1, b.closed)
+				require.Equal(t, 500*time.Millisecond, time.Since(api.Begun))
+				for _, b := range append(answers, again.Made...) {
+					require.Equal(t, 1, b.Closed)
 				}
-				remaining(t, b, token, 99)
+				rationtest.RequireRemaining(t, b, token, 99)
 			})
 		})
 	}
@@ -236,14 +229,14 @@ func TestCancelDuringAPauseAfterAFailure(t *testing.T) {
 // A deadline that the pause would outlast is not waited for.
 func TestAFailureIsToldAtOnceWhereThePauseIsTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(replying(100, reply{status: 500}))
-		transport := &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(100)), ration.NewToken("a"))}
+		api := rationtest.NewAPI(rationtest.Replying(100, rationtest.Reply{Status: 500}))
+		transport := &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a"))}
 		ctx, stop := context.WithTimeout(t.Context(), 900*time.Millisecond)
 		defer stop()
-		resp, err := transport.RoundTrip(newRequest(t, http.MethodGet, "http://api.test/", nil).WithContext(ctx))
+		resp, err := transport.RoundTrip(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil).WithContext(ctx))
 		require.NoError(t, err)
 		require.Equal(t, 500, resp.StatusCode)
-		require.Zero(t, time.Since(api.begun))
+		require.Zero(t, time.Since(api.Begun))
 	})
 }
 
@@ -252,35 +245,35 @@ func TestAFailureIsToldAtOnceWhereThePauseIsTooLong(t *testing.T) {
 func TestWhatCannotSucceedIsSentOnce(t *testing.T) {
 	for _, row := range []struct {
 		name, provider string
-		says           reply
+		says           rationtest.Reply
 		reason         ration.Reason
 		refused        bool
 	}{
-		{"no credit", "openai", reply{429, `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","code":"insufficient_quota"}}`, append([]string{"Retry-After", "1"}, isJSON...)}, provider.ReasonBilling, true},
-		{"no plan", "generic", unpaid, provider.ReasonBilling, true},
-		{"too large", "openai", reply{429, `{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 42000.","type":"tokens","code":"rate_limit_exceeded"}}`, isJSON}, provider.ReasonTooLarge, false},
-		{"too large by status", "generic", reply{status: 413}, provider.ReasonTooLarge, false},
-		{"too dear", "shopify", reply{200, `{"errors":[{"message":"Query cost is 2003","extensions":{"code":"MAX_COST_EXCEEDED","cost":2003}}]}`, isJSON}, provider.ReasonTooLarge, false},
+		{"no credit", "openai", rationtest.Reply{Status: 429, Body: `{"error":{"message":"You exceeded your current quota, please check your plan and billing details.","type":"insufficient_quota","code":"insufficient_quota"}}`, Header: append([]string{"Retry-After", "1"}, rationtest.JSON...)}, provider.ReasonBilling, true},
+		{"no plan", "generic", rationtest.PaymentRequired, provider.ReasonBilling, true},
+		{"too large", "openai", rationtest.Reply{Status: 429, Body: `{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 42000.","type":"tokens","code":"rate_limit_exceeded"}}`, Header: rationtest.JSON}, provider.ReasonTooLarge, false},
+		{"too large by status", "generic", rationtest.Reply{Status: 413}, provider.ReasonTooLarge, false},
+		{"too dear", "shopify", rationtest.Reply{Status: 200, Body: `{"errors":[{"message":"Query cost is 2003","extensions":{"code":"MAX_COST_EXCEEDED","cost":2003}}]}`, Header: rationtest.JSON}, provider.ReasonTooLarge, false},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := preset(t, row.provider)
+				p := rationtest.Preset(t, row.provider)
 				p.Attach = nil
-				api := newProvider(replying(100, row.says))
+				api := rationtest.NewAPI(rationtest.Replying(100, row.says))
 				refused := 0
 				client := &http.Client{Transport: &ration.Transport{Base: api, Provider: p,
-					Pool:      ration.NewPool(newBudget(ration.PerHour(100)), tokens("a", "b")...),
+					Pool:      ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), rationtest.Tokens("a", "b")...),
 					OnRefusal: func(*http.Response, ration.Grant) { refused++ }}}
 				resp, err := client.Post("http://api.test/", "text/plain", strings.NewReader("content"))
 				require.NoError(t, err)
-				require.Len(t, api.all(), 1)
-				require.Equal(t, row.says.status, resp.StatusCode)
+				require.Len(t, api.Calls(), 1)
+				require.Equal(t, row.says.Status, resp.StatusCode)
 				f, found := ration.FeedbackOf(resp)
 				require.True(t, found)
 				require.Equal(t, row.reason, f.Reason)
-				require.Equal(t, row.says.body, drain(t, resp))
+				require.Equal(t, row.says.Body, rationtest.Drain(t, resp))
 				require.Equal(t, row.refused, refused == 1)
-				require.Zero(t, time.Since(api.begun))
+				require.Zero(t, time.Since(api.Begun))
 			})
 		})
 	}

@@ -2,7 +2,6 @@ package ration_test
 
 import (
 	"errors"
-	"fmt"
 	"net/http"
 	"sync"
 	"testing"
@@ -16,110 +15,56 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-// A reply is an answer without the request that it is to.
-type reply struct {
-	status int
-	body   string
-	header []string
-}
-
-var (
-	served       = reply{status: 200, body: "{}", header: isJSON}
-	isJSON       = []string{"Content-Type", "application/json"}
-	deadByCode   = reply{401, `{"error":"invalid_token"}`, isJSON}
-	unpaid       = reply{402, `{"error":"no credit"}`, isJSON}
-	unauthorized = reply{status: 401}
-)
-
-func (r reply) to(req *http.Request) *http.Response { return respond(req, r.status, r.body, r.header) }
-
-// byToken answers what is said of the request's token, and serves all others.
-func byToken(said map[string]reply) func(int, *http.Request) (*http.Response, error) {
-	return func(_ int, req *http.Request) (*http.Response, error) {
-		if r, found := said[secretOf(req)]; found {
-			return r.to(req), nil
-		}
-		return served.to(req), nil
-	}
-}
-
-func secretOf(req *http.Request) string { return req.Header.Get("Authorization")[len("Bearer "):] }
-
-// timesOf returns when requests came with a token.
-func (p *api) timesOf(secret string) []time.Duration {
-	var at []time.Duration
-	for _, c := range p.all() {
-		if c.token == secret {
-			at = append(at, c.at)
-		}
-	}
-	return at
-}
-
-// requireAside fails unless the error says of each token of the pool, in its order, why
-// it is set aside and for how long.
-func requireAside(t *testing.T, err error, want ...ration.QuarantinedToken) {
-	t.Helper()
-	require.ErrorIs(t, err, ration.ErrNoToken)
-	none, is := errors.AsType[*ration.NoTokenError](err)
-	require.True(t, is)
-	require.Len(t, none.Tokens, len(want))
-	for i, got := range none.Tokens {
-		require.WithinDuration(t, want[i].Until, got.Until, time.Microsecond)
-		require.ErrorContains(t, err, fmt.Sprintf("%s (%s, tried again at %s)", got.ID, got.Reason, got.Until.UTC().Format(time.RFC3339)))
-		got.Until = want[i].Until
-		require.Equal(t, want[i], got)
-	}
-}
+var ()
 
 // A token that the provider calls dead is sent once, by whichever worker of the fleet,
 // and then once an hour; when it is good again it is used as before.
 func TestADeadTokenIsSetAsideInTheFleet(t *testing.T) {
 	for _, row := range []struct {
 		provider string
-		says     reply
+		says     rationtest.Reply
 	}{
-		{"meta", reply{400, `{"error":{"code":190,"type":"OAuthException","message":"Error validating access token"}}`, isJSON}},
-		{"slack", reply{200, `{"ok":false,"error":"token_revoked"}`, isJSON}},
-		{"github", reply{401, `{"message":"Bad credentials"}`, isJSON}},
-		{"generic", deadByCode},
+		{"meta", rationtest.Reply{Status: 400, Body: `{"error":{"code":190,"type":"OAuthException","message":"Error validating access token"}}`, Header: rationtest.JSON}},
+		{"slack", rationtest.Reply{Status: 200, Body: `{"ok":false,"error":"token_revoked"}`, Header: rationtest.JSON}},
+		{"github", rationtest.Reply{Status: 401, Body: `{"message":"Bad credentials"}`, Header: rationtest.JSON}},
+		{"generic", rationtest.InvalidToken},
 	} {
 		t.Run(row.provider, func(t *testing.T) {
 			rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 				ours.Limits = []ration.Limit{ration.PerHour(1000)}
-				p := preset(t, row.provider)
+				p := rationtest.Preset(t, row.provider)
 				p.Attach = nil
-				said := map[string]reply{"dead": row.says}
-				api := newProvider(byToken(said))
+				said := map[string]rationtest.Reply{"dead": row.says}
+				api := rationtest.NewAPI(rationtest.ByToken(said))
 				worker := func(b *ration.Budget) *http.Client {
-					return &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(b, tokens("dead", "good")...)}}
+					return &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(b, rationtest.Tokens("dead", "good")...)}}
 				}
 				us, them := worker(ours), worker(rationtest.Peer(ours))
 				crawl := func(client *http.Client) {
 					for range 6 {
-						require.Equal(t, http.StatusOK, get(t, client, "http://api.test/").StatusCode)
+						require.Equal(t, http.StatusOK, rationtest.Get(t, client, "http://api.test/").StatusCode)
 						time.Sleep(time.Millisecond) // so that tokens take turns
 					}
 				}
 				crawl(us)
 				crawl(them)
-				require.Len(t, api.timesOf("dead"), 1)
+				require.Len(t, api.TimesOf("dead"), 1)
 				time.Sleep(time.Hour - time.Second)
 				crawl(worker(rationtest.Peer(ours)))
 				crawl(us)
-				require.Len(t, api.timesOf("dead"), 1)
+				require.Len(t, api.TimesOf("dead"), 1)
 
 				time.Sleep(time.Second)
 				crawl(us)
 				crawl(us)
 				crawl(them)
-				require.Len(t, api.timesOf("dead"), 2, "one request is to try it")
+				require.Len(t, api.TimesOf("dead"), 2, "one request is to try it")
 
 				delete(said, "dead")
 				time.Sleep(time.Hour)
 				crawl(us)
 				crawl(them)
-				require.Len(t, api.timesOf("dead"), 2+6, "it is in use again")
+				require.Len(t, api.TimesOf("dead"), 2+6, "it is in use again")
 			})
 		})
 	}
@@ -130,30 +75,30 @@ func TestADeadTokenIsSetAsideInTheFleet(t *testing.T) {
 func TestATokenIsTriedByOneRequestAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var trying func(*http.Request) (*http.Response, error)
-		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
-			if secretOf(req) == "dead" {
+		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {
+			if rationtest.SecretOf(req) == "dead" {
 				return trying(req)
 			}
-			return served.to(req), nil
+			return rationtest.Served.To(req), nil
 		})
 		client := &http.Client{Transport: &ration.Transport{Base: api, Retries: -1, ProbeEvery: 10 * time.Minute,
-			Pool: ration.NewPool(newBudget(ration.PerHour(1000)), tokens("dead", "good")...)}}
+			Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(1000)), rationtest.Tokens("dead", "good")...)}}
 		crawl := func() {
 			var callers sync.WaitGroup
 			for range 20 {
 				callers.Go(func() {
-					if resp, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil)); err == nil {
-						drain(t, resp)
+					if resp, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil)); err == nil {
+						rationtest.Drain(t, resp)
 					}
 				})
 			}
 			callers.Wait()
 		}
-		trying = func(req *http.Request) (*http.Response, error) { return deadByCode.to(req), nil }
+		trying = func(req *http.Request) (*http.Response, error) { return rationtest.InvalidToken.To(req), nil }
 		for range 2 { // another token in place of a dead one is none of Retries
-			require.Equal(t, http.StatusOK, get(t, client, "http://api.test/").StatusCode)
+			require.Equal(t, http.StatusOK, rationtest.Get(t, client, "http://api.test/").StatusCode)
 		}
-		require.Equal(t, seconds(0), api.timesOf("dead"))
+		require.Equal(t, rationtest.Seconds(0), api.TimesOf("dead"))
 
 		time.Sleep(10 * time.Minute)
 		trying = func(*http.Request) (*http.Response, error) {
@@ -161,24 +106,24 @@ func TestATokenIsTriedByOneRequestAtATime(t *testing.T) {
 			return nil, errors.New("the line broke")
 		}
 		crawl()
-		require.Equal(t, seconds(0, 600), api.timesOf("dead"))
+		require.Equal(t, rationtest.Seconds(0, 600), api.TimesOf("dead"))
 		trying = func(req *http.Request) (*http.Response, error) {
 			time.Sleep(30 * time.Second)
-			return reply{status: 500}.to(req), nil
+			return rationtest.Reply{Status: 500}.To(req), nil
 		}
 		crawl()
-		require.Equal(t, seconds(0, 600, 630), api.timesOf("dead"))
+		require.Equal(t, rationtest.Seconds(0, 600, 630), api.TimesOf("dead"))
 		trying = func(req *http.Request) (*http.Response, error) {
 			time.Sleep(30 * time.Second)
-			return served.to(req), nil
+			return rationtest.Served.To(req), nil
 		}
 		crawl()
-		require.Equal(t, seconds(0, 600, 630, 660), api.timesOf("dead"))
+		require.Equal(t, rationtest.Seconds(0, 600, 630, 660), api.TimesOf("dead"))
 		for range 4 {
 			time.Sleep(time.Second)
-			get(t, client, "http://api.test/")
+			rationtest.Get(t, client, "http://api.test/")
 		}
-		require.Len(t, api.timesOf("dead"), 4+2, "it is in use again")
+		require.Len(t, api.TimesOf("dead"), 4+2, "it is in use again")
 	})
 }
 
@@ -187,29 +132,29 @@ func TestWhenNoTokenIsLeftTheErrorNamesThemAll(t *testing.T) {
 		b.Limits = []ration.Limit{ration.PerHour(100)}
 		var told []ration.Event
 		b.OnEvent = func(n ration.Event) { told = append(told, n) }
-		all := tokens("dead", "unpaid", "unclear")
+		all := rationtest.Tokens("dead", "unpaid", "unclear")
 		all[1].Account = "who does not pay"
-		api := newProvider(byToken(map[string]reply{"dead": deadByCode, "unpaid": unpaid, "unclear": unauthorized}))
+		api := rationtest.NewAPI(rationtest.ByToken(map[string]rationtest.Reply{"dead": rationtest.InvalidToken, "unpaid": rationtest.PaymentRequired, "unclear": rationtest.Unauthorized}))
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, all...), ProbeEvery: 2 * time.Hour}}
 		var err error
 		for range 6 {
 			var resp *http.Response
-			if resp, err = client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil)); err != nil {
+			if resp, err = client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil)); err != nil {
 				break
 			}
 			require.Contains(t, []int{401, 402}, resp.StatusCode)
-			drain(t, resp)
+			rationtest.Drain(t, resp)
 		}
-		sent := len(api.all())
-		require.Len(t, api.timesOf("dead"), 1)
-		require.Len(t, api.timesOf("unpaid"), 1)
-		require.Len(t, api.timesOf("unclear"), 2)
+		sent := len(api.Calls())
+		require.Len(t, api.TimesOf("dead"), 1)
+		require.Len(t, api.TimesOf("unpaid"), 1)
+		require.Len(t, api.TimesOf("unclear"), 2)
 		want := []ration.QuarantinedToken{
-			{ID: all[0].ID(), Account: all[0].AccountID(), Reason: provider.ReasonDeadToken, Until: api.begun.Add(2 * time.Hour)},
-			{ID: all[1].ID(), Account: all[1].AccountID(), Reason: provider.ReasonBilling, Until: api.begun.Add(2 * time.Hour)},
-			{ID: all[2].ID(), Account: all[2].AccountID(), Reason: provider.ReasonUnauthorized, Until: api.begun.Add(time.Minute)},
+			{ID: all[0].ID(), Account: all[0].AccountID(), Reason: provider.ReasonDeadToken, Until: api.Begun.Add(2 * time.Hour)},
+			{ID: all[1].ID(), Account: all[1].AccountID(), Reason: provider.ReasonBilling, Until: api.Begun.Add(2 * time.Hour)},
+			{ID: all[2].ID(), Account: all[2].AccountID(), Reason: provider.ReasonUnauthorized, Until: api.Begun.Add(time.Minute)},
 		}
-		requireAside(t, err, want...)
+		rationtest.RequireQuarantined(t, err, want...)
 		require.Len(t, told, 3)
 		for _, n := range told {
 			require.Equal(t, ration.TokenQuarantined, n.Kind)
@@ -221,9 +166,9 @@ func TestWhenNoTokenIsLeftTheErrorNamesThemAll(t *testing.T) {
 			left[i], err = b.Remaining(t.Context(), token)
 			require.NoError(t, err)
 		}
-		_, err = client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
-		requireAside(t, err, want...)
-		require.Len(t, api.all(), sent, "nothing was sent")
+		_, err = client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
+		rationtest.RequireQuarantined(t, err, want...)
+		require.Len(t, api.Calls(), sent, "nothing was sent")
 		for i, token := range all {
 			now, err := b.Remaining(t.Context(), token)
 			require.NoError(t, err)
@@ -235,57 +180,57 @@ func TestWhenNoTokenIsLeftTheErrorNamesThemAll(t *testing.T) {
 // A token's death is not its account's: the other tokens of it go on.
 func TestADeadTokenLeavesItsAccountToTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		all := tokens("dead", "good")
+		all := rationtest.Tokens("dead", "good")
 		all[0].Account, all[1].Account = "one", "one"
-		api := newProvider(byToken(map[string]reply{"dead": deadByCode}))
-		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(100)), all...)}}
+		api := rationtest.NewAPI(rationtest.ByToken(map[string]rationtest.Reply{"dead": rationtest.InvalidToken}))
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), all...)}}
 		for range 6 {
-			require.Equal(t, http.StatusOK, get(t, client, "http://api.test/").StatusCode)
+			require.Equal(t, http.StatusOK, rationtest.Get(t, client, "http://api.test/").StatusCode)
 		}
-		require.Len(t, api.timesOf("dead"), 1)
-		require.Zero(t, time.Since(api.begun))
+		require.Len(t, api.TimesOf("dead"), 1)
+		require.Zero(t, time.Since(api.Begun))
 	})
 }
 
 // Those who are asleep until a slot of a dead token are not left to sleep.
 func TestThoseWhoWaitForADeadTokenAreWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
+		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {
 			time.Sleep(10 * time.Second)
-			return deadByCode.to(req), nil
+			return rationtest.InvalidToken.To(req), nil
 		})
 		client := &http.Client{Transport: &ration.Transport{Base: api,
-			Pool: ration.NewPool(newBudget(ration.PerHour(1)), tokens("dead")...)}}
+			Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(1)), rationtest.Tokens("dead")...)}}
 		var callers sync.WaitGroup
 		for range 5 {
 			callers.Go(func() {
-				_, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
+				_, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 				require.ErrorIs(t, err, ration.ErrNoToken)
-				require.Equal(t, 10*time.Second, time.Since(api.begun))
+				require.Equal(t, 10*time.Second, time.Since(api.Begun))
 			})
 		}
 		callers.Wait()
-		require.Len(t, api.all(), 1)
+		require.Len(t, api.Calls(), 1)
 	})
 }
 
 // A worker that cannot tell the store keeps to it alone.
 func TestADeadTokenIsSetAsideHereWhileTheStoreIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(ration.PerHour(1000))
-		store := &cutStore{Store: b.Store}
-		store.cut.Store(true)
+		b := rationtest.NewBudget(ration.PerHour(1000))
+		store := &rationtest.CutStore{Store: b.Store}
+		store.Cut.Store(true)
 		b.Store, b.Outage = store, ration.FailOpen
-		api := newProvider(byToken(map[string]reply{"dead": deadByCode}))
-		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, tokens("dead", "good")...)}}
+		api := rationtest.NewAPI(rationtest.ByToken(map[string]rationtest.Reply{"dead": rationtest.InvalidToken}))
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, rationtest.Tokens("dead", "good")...)}}
 		for range 6 {
-			require.Equal(t, http.StatusOK, get(t, client, "http://api.test/").StatusCode)
+			require.Equal(t, http.StatusOK, rationtest.Get(t, client, "http://api.test/").StatusCode)
 		}
-		require.Len(t, api.timesOf("dead"), 1)
-		alone := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, tokens("dead")...)}}
-		_, err := alone.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
+		require.Len(t, api.TimesOf("dead"), 1)
+		alone := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, rationtest.Tokens("dead")...)}}
+		_, err := alone.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 		require.ErrorIs(t, err, ration.ErrNoToken)
-		require.Len(t, api.timesOf("dead"), 1)
+		require.Len(t, api.TimesOf("dead"), 1)
 	})
 }
 
@@ -294,28 +239,28 @@ func TestADeadTokenIsSetAsideHereWhileTheStoreIsCut(t *testing.T) {
 func TestATokenIsNotTriedByOneThatWaits(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(100)}
-		says := deadByCode
-		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) { return says.to(req), nil })
+		says := rationtest.InvalidToken
+		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) { return says.To(req), nil })
 		worker := func(b *ration.Budget) *http.Client {
-			return &http.Client{Transport: &ration.Transport{Base: api, Retries: -1, ProbeEvery: 10 * time.Minute, Pool: ration.NewPool(b, tokens("a")...)}}
+			return &http.Client{Transport: &ration.Transport{Base: api, Retries: -1, ProbeEvery: 10 * time.Minute, Pool: ration.NewPool(b, rationtest.Tokens("a")...)}}
 		}
 		us, them := worker(ours), worker(rationtest.Peer(ours))
 		for _, client := range []*http.Client{us, them} { // both get to know
-			_, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/a", nil))
+			_, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/a", nil))
 			require.ErrorIs(t, err, ration.ErrNoToken)
 		}
-		require.Len(t, api.all(), 1)
+		require.Len(t, api.Calls(), 1)
 		time.Sleep(10 * time.Minute)
-		says = reply{503, "", []string{"Retry-After", "60"}}
-		require.Equal(t, 503, get(t, us, "http://api.test/a").StatusCode)
-		says = served
+		says = rationtest.Reply{Status: 503, Body: "", Header: []string{"Retry-After", "60"}}
+		require.Equal(t, 503, rationtest.Get(t, us, "http://api.test/a").StatusCode)
+		says = rationtest.Served
 		var callers sync.WaitGroup
-		callers.Go(func() { get(t, them, "http://api.test/a") })
+		callers.Go(func() { rationtest.Get(t, them, "http://api.test/a") })
 		synctest.Wait()
 		time.Sleep(time.Second)
-		get(t, them, "http://api.test/b")
+		rationtest.Get(t, them, "http://api.test/b")
 		callers.Wait()
-		require.Equal(t, seconds(0, 600, 601, 660), api.times())
-		remaining(t, ours, ration.NewToken("a"), 100-4)
+		require.Equal(t, rationtest.Seconds(0, 600, 601, 660), api.Times())
+		rationtest.RequireRemaining(t, ours, ration.NewToken("a"), 100-4)
 	})
 }

@@ -5,8 +5,11 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
 	"testing/synctest"
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 
@@ -20,10 +23,10 @@ func redirecting(chain ...string) func(int, *http.Request) (*http.Response, erro
 	return func(_ int, req *http.Request) (*http.Response, error) {
 		for i, from := range chain[:len(chain)-1] {
 			if sent, _, _ := strings.Cut(req.URL.String(), "?"); sent == from {
-				return respond(req, http.StatusFound, "", []string{"Location", chain[i+1]}), nil
+				return rationtest.Respond(req, http.StatusFound, "", []string{"Location", chain[i+1]}), nil
 			}
 		}
-		return respond(req, http.StatusOK, "", nil), nil
+		return rationtest.Respond(req, http.StatusOK, "", nil), nil
 	}
 }
 
@@ -63,20 +66,20 @@ func TestRedirectCarriesTheTokenOnlyToWhereTheCallerWent(t *testing.T) {
 			for _, names := range []bool{true, false} {
 				t.Run("base names the request: "+strconv.FormatBool(names), func(t *testing.T) {
 					to := redirecting(row.chain...)
-					base := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+					base := rationtest.NewAPI(func(n int, req *http.Request) (*http.Response, error) {
 						resp, err := to(n, req)
 						if !names {
 							resp.Request = nil // http.Transport sets it, others forget
 						}
 						return resp, err
 					})
-					budget, token := newBudget(ration.PerHour(10)), ration.NewToken("a")
+					budget, token := rationtest.NewBudget(ration.PerHour(10)), ration.NewToken("a")
 					client := &http.Client{Transport: &ration.Transport{Base: base, Hosts: row.hosts, Pool: ration.NewPool(budget, token)}}
-					get(t, client, row.chain[0])
+					rationtest.Get(t, client, row.chain[0])
 					var got []bool
 					charged := 0
-					for _, c := range base.all() {
-						carried := c.header.Get("Authorization") != ""
+					for _, c := range base.Calls() {
+						carried := c.Header.Get("Authorization") != ""
 						got = append(got, carried)
 						if carried {
 							charged++
@@ -94,33 +97,33 @@ func TestRedirectCarriesTheTokenOnlyToWhereTheCallerWent(t *testing.T) {
 
 func TestRedirectedHopsWaitForTheirOwnSlots(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(redirecting("http://api.test/1", "http://api.test/2", "http://other.test/3", "http://api.test/4"))
+		api := rationtest.NewAPI(redirecting("http://api.test/1", "http://api.test/2", "http://other.test/3", "http://api.test/4"))
 		client := &http.Client{Transport: &ration.Transport{Base: api,
-			Pool: ration.NewPool(newBudget(ration.Limit{Max: 1, Window: time.Minute}), ration.NewToken("a"))}}
-		get(t, client, "http://api.test/1")
-		require.Equal(t, seconds(0, 60, 60, 120), api.times())
+			Pool: ration.NewPool(rationtest.NewBudget(ration.Limit{Max: 1, Window: time.Minute}), ration.NewToken("a"))}}
+		rationtest.Get(t, client, "http://api.test/1")
+		require.Equal(t, rationtest.Seconds(0, 60, 60, 120), api.Times())
 	})
 }
 
 // A redirect repeats the query of the request that the caller made, and names
 // it as its Referer: neither has the secret.
 func TestRedirectDoesNotTellTheSecretInTheReferer(t *testing.T) {
-	base := newProvider(redirecting("http://api.test/1", "http://evil.test/2"))
+	base := rationtest.NewAPI(redirecting("http://api.test/1", "http://evil.test/2"))
 	client := &http.Client{Transport: &ration.Transport{Base: base, Attach: provider.QueryNamed("access_token"),
-		Pool: ration.NewPool(newBudget(ration.PerHour(10)), ration.NewToken("SECRET"))}}
-	get(t, client, "http://api.test/1")
-	calls := base.all()
-	require.Equal(t, "http://api.test/1?access_token=SECRET", calls[0].url)
-	require.Equal(t, "http://evil.test/2", calls[1].url)
-	require.Equal(t, "http://api.test/1", calls[1].header.Get("Referer"))
+		Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(10)), ration.NewToken("SECRET"))}}
+	rationtest.Get(t, client, "http://api.test/1")
+	calls := base.Calls()
+	require.Equal(t, "http://api.test/1?access_token=SECRET", calls[0].URL)
+	require.Equal(t, "http://evil.test/2", calls[1].URL)
+	require.Equal(t, "http://api.test/1", calls[1].Header.Get("Referer"))
 }
 
 // CheckRedirect sees the caller's own requests, and what it decides holds.
 func TestCheckRedirectSeesNoSecret(t *testing.T) {
-	base := newProvider(redirecting("http://api.test/1", "http://api.test/2", "http://evil.test/3"))
+	base := rationtest.NewAPI(redirecting("http://api.test/1", "http://api.test/2", "http://evil.test/3"))
 	var seen []string
 	client := &http.Client{
-		Transport: &ration.Transport{Base: base, Pool: ration.NewPool(newBudget(ration.PerHour(10)), ration.NewToken("a"))},
+		Transport: &ration.Transport{Base: base, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(10)), ration.NewToken("a"))},
 		CheckRedirect: func(req *http.Request, via []*http.Request) error {
 			require.Empty(t, req.Header.Get("Authorization"))
 			require.Empty(t, req.Response.Request.Header.Get("Authorization"))
@@ -131,8 +134,8 @@ func TestCheckRedirectSeesNoSecret(t *testing.T) {
 			return nil
 		},
 	}
-	resp := get(t, client, "http://api.test/1")
+	resp := rationtest.Get(t, client, "http://api.test/1")
 	require.Equal(t, http.StatusFound, resp.StatusCode)
 	require.Equal(t, []string{"http://api.test/2", "http://evil.test/3"}, seen)
-	require.Equal(t, []string{"a", "a"}, base.tokens())
+	require.Equal(t, []string{"a", "a"}, base.Tokens())
 }

@@ -4,6 +4,8 @@ import (
 	"net/http"
 	"testing"
 
+	"github.com/ration-go/ration/internal/rationtest"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
@@ -42,15 +44,15 @@ func TestAttachPutsTheSecretIntoTheCopyOnly(t *testing.T) {
 			http.Header{"Authorization": {"Basic a2V5OnMzY3ImdD0vw6QrICU="}}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			api := newProvider(nil)
-			transport := &ration.Transport{Base: api, Attach: row.attach, Pool: ration.NewPool(newBudget(ration.PerHour(5)), ration.NewToken(secret))}
-			req := newRequest(t, http.MethodGet, row.url, nil)
+			api := rationtest.NewAPI(nil)
+			transport := &ration.Transport{Base: api, Attach: row.attach, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(5)), ration.NewToken(secret))}
+			req := rationtest.NewRequest(t, http.MethodGet, row.url, nil)
 			req.Header = row.header.Clone()
 			resp, err := transport.RoundTrip(req)
 			require.NoError(t, err)
-			calls := api.all()
-			require.Equal(t, row.want, calls[0].url)
-			require.Equal(t, row.sent, calls[0].header)
+			calls := api.Calls()
+			require.Equal(t, row.want, calls[0].URL)
+			require.Equal(t, row.sent, calls[0].Header)
 			require.Equal(t, row.url, req.URL.String())
 			require.Equal(t, row.header, req.Header)
 			require.Equal(t, row.url, resp.Request.URL.String())
@@ -88,19 +90,19 @@ func TestOnlyNamedHostsGetAToken(t *testing.T) {
 		{nil, "https://api.test/", true},
 	} {
 		t.Run(row.url, func(t *testing.T) {
-			api := newProvider(nil)
-			budget, token := newBudget(ration.PerHour(5)), ration.NewToken("a")
+			api := rationtest.NewAPI(nil)
+			budget, token := rationtest.NewBudget(ration.PerHour(5)), ration.NewToken("a")
 			client := &http.Client{Transport: &ration.Transport{Base: api, Hosts: row.hosts, Pool: ration.NewPool(budget, token)}}
-			resp := get(t, client, row.url)
+			resp := rationtest.Get(t, client, row.url)
 			left, err := budget.Remaining(t.Context(), token)
 			require.NoError(t, err)
 			_, granted := ration.GrantOf(resp)
 			require.Equal(t, row.want, granted)
 			if row.want {
-				require.Equal(t, []string{"a"}, api.tokens())
+				require.Equal(t, []string{"a"}, api.Tokens())
 				require.Equal(t, 4, left)
 			} else {
-				require.NotContains(t, api.all()[0].header.Get("Authorization"), "Bearer")
+				require.NotContains(t, api.Calls()[0].Header.Get("Authorization"), "Bearer")
 				require.Equal(t, 5, left)
 			}
 		})
@@ -108,10 +110,10 @@ func TestOnlyNamedHostsGetAToken(t *testing.T) {
 }
 
 func TestForeignHostNeedsNeitherPoolNorWait(t *testing.T) {
-	api := newProvider(nil)
+	api := rationtest.NewAPI(nil)
 	transport := &ration.Transport{Base: api, Hosts: []string{"api.test"}}
-	req := newRequest(t, http.MethodGet, "http://other.test/", nil)
+	req := rationtest.NewRequest(t, http.MethodGet, "http://other.test/", nil)
 	_, err := transport.RoundTrip(req)
 	require.NoError(t, err)
-	require.Len(t, api.all(), 1)
+	require.Len(t, api.Calls(), 1)
 }

@@ -16,18 +16,6 @@ import (
 	"github.com/ration-go/ration/internal/rationtest"
 )
 
-// remaining demands what is left of each limit.
-func remaining(t *testing.T, b *ration.Budget, token ration.Token, want ...int) {
-	t.Helper()
-	usage, err := b.Usage(t.Context(), token)
-	require.NoError(t, err)
-	var got []int
-	for _, l := range usage.Limits {
-		got = append(got, l.Remaining)
-	}
-	require.Equal(t, want, got)
-}
-
 func TestALimitOfAScopeCoversItsRequestsOnly(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 10, Window: time.Minute}, {Max: 2, Window: time.Minute, Scope: "search"}}
@@ -39,7 +27,7 @@ func TestALimitOfAScopeCoversItsRequestsOnly(t *testing.T) {
 		}
 		_, err := b.Try(search, token, 1)
 		require.ErrorIs(t, err, ration.ErrExhausted)
-		remaining(t, b, token, 8, 0)
+		rationtest.RequireRemaining(t, b, token, 8, 0)
 		for range 8 {
 			_, err := b.Try(t.Context(), token, 1)
 			require.NoError(t, err)
@@ -101,13 +89,13 @@ func TestARequestIsChargedToSharedAccountsInOneStep(t *testing.T) {
 		require.NoError(t, err)
 		_, err = b.Try(t.Context(), two, 1)
 		require.ErrorIs(t, err, ration.ErrExhausted, "the app has none left")
-		remaining(t, b, two, 2)
+		rationtest.RequireRemaining(t, b, two, 2)
 
 		// All is handed back, once.
 		time.Sleep(time.Microsecond)
 		require.NoError(t, grant.Cancel(t.Context()))
 		require.NoError(t, grant.Cancel(t.Context()))
-		remaining(t, b, two, 3)
+		rationtest.RequireRemaining(t, b, two, 3)
 		_, err = b.Try(t.Context(), two, 1)
 		require.NoError(t, err)
 		_, err = b.Try(t.Context(), two, 1)
@@ -214,7 +202,7 @@ func TestWhoKeepsLessOvertakesWhoKeepsMore(t *testing.T) {
 }
 
 func TestKeepMustBeAShare(t *testing.T) {
-	b := newBudget(ration.PerHour(5))
+	b := rationtest.NewBudget(ration.PerHour(5))
 	for _, share := range []float64{-0.1, 1, 7, nan()} {
 		_, err := b.Try(ration.WithReserve(t.Context(), share), ration.NewToken("a"), 1)
 		require.ErrorContains(t, err, "it must be from 0 to 0.999")
@@ -231,7 +219,7 @@ func nan() float64 { zero := 0.0; return zero / zero }
 func TestARequestsContextSaysItsCostAndScopes(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer server.Close()
-	b := newBudget(ration.PerHour(100), ration.Limit{Max: 30, Window: time.Hour, Scope: "search"})
+	b := rationtest.NewBudget(ration.PerHour(100), ration.Limit{Max: 30, Window: time.Hour, Scope: "search"})
 	token := ration.NewToken("a")
 	transport := &ration.Transport{Pool: ration.NewPool(b, token), Cost: func(*http.Request) int { return 2 }}
 	client := &http.Client{Transport: transport}
@@ -243,12 +231,12 @@ func TestARequestsContextSaysItsCostAndScopes(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 	}
 	get(t.Context())
-	remaining(t, b, token, 98, 30)
+	rationtest.RequireRemaining(t, b, token, 98, 30)
 	get(ration.WithCost(t.Context(), 7))
-	remaining(t, b, token, 91, 30)
+	rationtest.RequireRemaining(t, b, token, 91, 30)
 	get(ration.WithScopes(t.Context(), "search"))
-	remaining(t, b, token, 89, 28)
+	rationtest.RequireRemaining(t, b, token, 89, 28)
 	transport.Scopes = func(r *http.Request) []string { return []string{"search"} }
 	get(ration.WithCost(t.Context(), 20))
-	remaining(t, b, token, 69, 8)
+	rationtest.RequireRemaining(t, b, token, 69, 8)
 }

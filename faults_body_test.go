@@ -12,8 +12,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
 	"testing/synctest"
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,7 +36,7 @@ func TestFault38BodyThatCannotBeHadAgainIsNotSentAgain(t *testing.T) {
 	}{
 		{"no GetBody, unknown length", -1, nil},
 		{"no GetBody, known length", 7, nil},
-		{"GetBody fails", 7, (&bodies{err: errors.New("the file is gone")}).get},
+		{"GetBody fails", 7, (&rationtest.Bodies{Err: errors.New("the file is gone")}).Get},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var mu sync.Mutex // protects seen
@@ -48,15 +51,15 @@ func TestFault38BodyThatCannotBeHadAgainIsNotSentAgain(t *testing.T) {
 					fmt.Fprint(w, "slow down")
 				}
 			})
-			req := newRequest(t, http.MethodPost, w.URL, io.MultiReader(strings.NewReader("content")))
+			req := rationtest.NewRequest(t, http.MethodPost, w.URL, io.MultiReader(strings.NewReader("content")))
 			req.ContentLength, req.GetBody = row.length, row.getBody
-			resp, err := w.client.Do(req)
+			resp, err := w.Client.Do(req)
 			require.NoError(t, err)
 			require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
-			require.Equal(t, "slow down", drain(t, resp))
+			require.Equal(t, "slow down", rationtest.Drain(t, resp))
 			require.Equal(t, []string{"content"}, seen)
 			w.requireBookings(t, 1)
-			usage, err := w.budget.Usage(t.Context(), w.token)
+			usage, err := w.Budget.Usage(t.Context(), w.Token)
 			require.NoError(t, err)
 			require.Greater(t, usage.PausedUntil.Sub(usage.Now), time.Duration(0))
 		})
@@ -66,9 +69,9 @@ func TestFault38BodyThatCannotBeHadAgainIsNotSentAgain(t *testing.T) {
 func TestFault39RequestIsUnchangedAfterRoundTrip(t *testing.T) {
 	refuseOnce := func(n int, req *http.Request) (*http.Response, error) {
 		if n == 1 {
-			return respond(req, http.StatusTooManyRequests, "", nil), nil
+			return rationtest.Respond(req, http.StatusTooManyRequests, "", nil), nil
 		}
-		return respond(req, http.StatusOK, "", nil), nil
+		return rationtest.Respond(req, http.StatusOK, "", nil), nil
 	}
 	for _, row := range []struct {
 		name   string
@@ -85,17 +88,17 @@ func TestFault39RequestIsUnchangedAfterRoundTrip(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				transport := &ration.Transport{
-					Base: newProvider(row.answer), Attach: row.attach,
-					Pool: ration.NewPool(newBudget(ration.PerHour(100)), tokens("a", "b")...),
+					Base: rationtest.NewAPI(row.answer), Attach: row.attach,
+					Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), rationtest.Tokens("a", "b")...),
 				}
-				req := newRequest(t, http.MethodPost, "http://user:pass@api.test/p%2Fq?b=2&a=1&a=%20&access_token=mine", strings.NewReader("content"))
+				req := rationtest.NewRequest(t, http.MethodPost, "http://user:pass@api.test/p%2Fq?b=2&a=1&a=%20&access_token=mine", strings.NewReader("content"))
 				req.Header = http.Header{"X-Two": {"1", "2"}, "Authorization": {"Basic mine"}, "x-lower": {"kept"}}
 				req.Trailer = http.Header{"X-Sum": nil}
 				sent := req.Body
-				before, header, url := snapshot(req), fmt.Sprintf("%p", req.Header), req.URL
+				before, header, url := rationtest.Snapshot(req), fmt.Sprintf("%p", req.Header), req.URL
 				resp, err := transport.RoundTrip(req)
 				require.Equal(t, row.err, err != nil)
-				require.Equal(t, before, snapshot(req))
+				require.Equal(t, before, rationtest.Snapshot(req))
 				require.Equal(t, header, fmt.Sprintf("%p", req.Header), "the map itself")
 				require.Same(t, url, req.URL)
 				require.Equal(t, sent, req.Body)
@@ -124,7 +127,7 @@ func (b *countedBody) Close() error {
 // closed.
 func TestFault39BodyIsClosedHoweverTheRequestEnds(t *testing.T) {
 	spend := func(t *testing.T, w *judgedWire) {
-		_, err := w.budget.Try(t.Context(), w.token, 100)
+		_, err := w.Budget.Try(t.Context(), w.Token, 100)
 		require.NoError(t, err)
 	}
 	for _, row := range []struct {
@@ -138,20 +141,20 @@ func TestFault39BodyIsClosedHoweverTheRequestEnds(t *testing.T) {
 		{name: "refused by the provider", status: http.StatusTooManyRequests, before: func(_ *testing.T, w *judgedWire) { w.oracle.limit.Max = 0 }},
 		{name: "refused for want of time", want: ration.ErrExhausted, before: func(t *testing.T, w *judgedWire) {
 			spend(t, w)
-			w.budget.MaxWait = time.Second
+			w.Budget.MaxWait = time.Second
 		}},
 		{name: "cancelled in the queue", want: context.Canceled, cancel: true, before: spend},
 		{name: "cancelled at the provider", want: context.Canceled, cancel: true},
 		{name: "the store is down", want: ration.ErrStoreUnavailable, before: func(_ *testing.T, w *judgedWire) {
-			store := &cutStore{Store: w.budget.Store}
-			store.cut.Store(true)
-			w.budget.Store, w.budget.RetryStoreFor = store, time.Millisecond
+			store := &rationtest.CutStore{Store: w.Budget.Store}
+			store.Cut.Store(true)
+			w.Budget.Store, w.Budget.RetryStoreFor = store, time.Millisecond
 		}},
 		{name: "the provider hangs up", want: io.EOF, before: func(_ *testing.T, w *judgedWire) {
 			w.Config.Handler = http.HandlerFunc(func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) })
 		}},
 		{name: "nobody listens", want: errNoRoute, before: func(_ *testing.T, w *judgedWire) {
-			w.base.DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, errNoRoute }
+			w.Base.DialContext = func(context.Context, string, string) (net.Conn, error) { return nil, errNoRoute }
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -180,14 +183,14 @@ func TestFault39BodyIsClosedHoweverTheRequestEnds(t *testing.T) {
 			req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL+"/p%2Fq?b=2&a=1&a=%20", content)
 			require.NoError(t, err)
 			req.Header = http.Header{"X-Two": {"1", "2"}, "Authorization": {"Basic mine"}}
-			before, url := snapshot(req), req.URL
-			resp, err := w.client.Transport.RoundTrip(req)
-			require.Equal(t, before, snapshot(req))
+			before, url := rationtest.Snapshot(req), req.URL
+			resp, err := w.Client.Transport.RoundTrip(req)
+			require.Equal(t, before, rationtest.Snapshot(req))
 			require.Same(t, url, req.URL)
 			require.ErrorIs(t, err, row.want)
 			if row.want == nil {
 				require.Equal(t, row.status, resp.StatusCode)
-				drain(t, resp)
+				rationtest.Drain(t, resp)
 			} else {
 				require.Nil(t, resp)
 			}
@@ -219,14 +222,14 @@ func TestFault40RefusalThatIsGivenUpIsReadInFull(t *testing.T) {
 		{strings.NewReader("content"), 8}, // http gave it a GetBody
 		{io.MultiReader(strings.NewReader("content")), 9}, // but not this
 	} {
-		resp, err := w.client.Transport.RoundTrip(newRequest(t, http.MethodPost, w.URL, row.body))
+		resp, err := w.Client.Transport.RoundTrip(rationtest.NewRequest(t, http.MethodPost, w.URL, row.body))
 		require.NoError(t, err)
 		require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
 		require.Equal(t, "429 Too Many Requests", resp.Status)
 		require.Equal(t, fmt.Sprint(row.sent), resp.Header.Get("X-Request-Id"), "the last one's")
 		require.Equal(t, "0.01", resp.Header.Get("Retry-After"))
 		require.Equal(t, []string{"one", "two"}, resp.Header["X-Twice"])
-		require.Equal(t, page, drain(t, resp))
+		require.Equal(t, page, rationtest.Drain(t, resp))
 		require.Equal(t, http.Header{"X-Sum": {"3"}}, resp.Trailer)
 		w.requireBookings(t, row.sent)
 	}
@@ -247,10 +250,10 @@ func TestFault41BodyThatBreaksOffBreaksOffForTheCallerToo(t *testing.T) {
 				w.WriteHeader(http.StatusForbidden)
 				_, _ = w.Write(content[:sent])
 			})
-			for _, sender := range []http.RoundTripper{w.client.Transport, w.base} {
-				resp, err := sender.RoundTrip(newRequest(t, http.MethodGet, w.URL, nil))
+			for _, sender := range []http.RoundTripper{w.Client.Transport, w.Base} {
+				resp, err := sender.RoundTrip(rationtest.NewRequest(t, http.MethodGet, w.URL, nil))
 				require.NoError(t, err)
-				if sender == w.base {
+				if sender == w.Base {
 					f := meta(t).ReadResponse(resp, time.Now())
 					require.Equal(t, sent >= len(code17), f.Refused)
 				}
@@ -269,11 +272,11 @@ func TestFault41BodyThatBreaksOffBreaksOffForTheCallerToo(t *testing.T) {
 // neither.
 func TestFault43ManyCallsLeaveNothingBehind(t *testing.T) {
 	const callers, calls = 4, 2500
-	w := newWire(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"page":1}`) })
-	w.budget.Limits = []ration.Limit{ration.PerHour(callers * calls)}
-	w.base.MaxIdleConnsPerHost = callers
+	w := rationtest.NewWire(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"page":1}`) })
+	w.Budget.Limits = []ration.Limit{ration.PerHour(callers * calls)}
+	w.Base.MaxIdleConnsPerHost = callers
 	var opened atomic.Int64
-	w.base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
+	w.Base.DialContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
 		opened.Add(1)
 		return new(net.Dialer).DialContext(ctx, network, addr)
 	}
@@ -282,26 +285,26 @@ func TestFault43ManyCallsLeaveNothingBehind(t *testing.T) {
 	for range callers {
 		workers.Go(func() {
 			for range calls {
-				get(t, w.client, w.URL)
+				rationtest.Get(t, w.Client, w.URL)
 			}
 		})
 	}
 	workers.Wait()
-	left, err := w.budget.Remaining(t.Context(), w.token)
+	left, err := w.Budget.Remaining(t.Context(), w.Token)
 	require.NoError(t, err)
 	require.Zero(t, left)
 	// A call may dial while another hands its connection back.
 	require.LessOrEqual(t, opened.Load(), int64(2*callers))
-	w.client.CloseIdleConnections()
+	w.Client.CloseIdleConnections()
 	requireGoroutines(t, before)
 }
 
 func TestFault43CloseIdleConnectionsReachesBase(t *testing.T) {
-	api := newProvider(nil)
+	api := rationtest.NewAPI(nil)
 	client := &http.Client{Transport: &ration.Transport{Base: api}}
 	client.CloseIdleConnections()
-	require.Equal(t, 1, api.idled)
+	require.Equal(t, 1, api.Idled)
 
 	// A Base that keeps no connections is left alone.
-	(&ration.Transport{Base: roundTripper(nil)}).CloseIdleConnections()
+	(&ration.Transport{Base: rationtest.RoundTripper(nil)}).CloseIdleConnections()
 }

@@ -9,8 +9,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
 	"testing/synctest"
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 
@@ -33,30 +36,30 @@ func requireBoundedPause(t *testing.T, values ...string) {
 	t.Helper()
 	const most = time.Minute
 	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+		api := rationtest.NewAPI(func(n int, req *http.Request) (*http.Response, error) {
 			if n > 1 {
-				return respond(req, http.StatusOK, "welcome", nil), nil
+				return rationtest.Respond(req, http.StatusOK, "welcome", nil), nil
 			}
-			resp := respond(req, http.StatusTooManyRequests, "slow down", nil)
+			resp := rationtest.Respond(req, http.StatusTooManyRequests, "slow down", nil)
 			resp.Header["Retry-After"] = values
 			return resp, nil
 		})
-		ours := newBudget(ration.PerHour(100))
-		store := &pauseLog{Store: ours.Store}
+		ours := rationtest.NewBudget(ration.PerHour(100))
+		store := &rationtest.PauseLog{Store: ours.Store}
 		ours.Store = store
 		theirs := &ration.Budget{Name: ours.Name, Limits: ours.Limits, Store: ours.Store, Margin: ours.Margin}
 		for _, b := range []*ration.Budget{ours, theirs} {
 			client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, ration.NewToken("a")), MaxPause: most}}
-			resp := get(t, client, "http://api.test/")
+			resp := rationtest.Get(t, client, "http://api.test/")
 			require.Equal(t, http.StatusOK, resp.StatusCode)
-			require.LessOrEqual(t, time.Since(api.begun), most)
+			require.LessOrEqual(t, time.Since(api.Begun), most)
 		}
-		require.LessOrEqual(t, len(store.lengths), 1)
-		for _, length := range store.lengths {
+		require.LessOrEqual(t, len(store.Lengths), 1)
+		for _, length := range store.Lengths {
 			require.GreaterOrEqual(t, length, time.Duration(0))
 			require.LessOrEqual(t, length, most)
 		}
-		require.Len(t, api.all(), 3)
+		require.Len(t, api.Calls(), 3)
 	})
 }
 
@@ -83,15 +86,15 @@ func FuzzFault25(f *testing.F) {
 
 func TestFault31SlotBeyondTheDeadlineIsRefusedAtOnceAndBooksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(nil)
-		budget := newBudget(ration.Limit{Max: 1, Window: 40 * time.Minute})
+		api := rationtest.NewAPI(nil)
+		budget := rationtest.NewBudget(ration.Limit{Max: 1, Window: 40 * time.Minute})
 		budget.Name = "instagram"
 		token := ration.NewToken("a")
 		client := &http.Client{
 			Transport: &ration.Transport{Base: api, Pool: ration.NewPool(budget, token)},
 			Timeout:   30 * time.Second,
 		}
-		get(t, client, "http://api.test/")
+		rationtest.Get(t, client, "http://api.test/")
 		before, err := budget.Usage(t.Context(), token)
 		require.NoError(t, err)
 
@@ -105,8 +108,8 @@ func TestFault31SlotBeyondTheDeadlineIsRefusedAtOnceAndBooksNothing(t *testing.T
 		require.Equal(t, 30*time.Second, exhausted.Allowed)
 		require.True(t, exhausted.Deadline)
 
-		require.Zero(t, time.Since(api.begun))
-		require.Equal(t, seconds(0), api.times())
+		require.Zero(t, time.Since(api.Begun))
+		require.Equal(t, rationtest.Seconds(0), api.Times())
 		after, err := budget.Usage(t.Context(), token)
 		require.NoError(t, err)
 		require.Equal(t, before, after)
@@ -135,26 +138,26 @@ func TestFault33CancelWhileWaitingHandsTheSlotToTheNext(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api := newProvider(nil)
-				pool := ration.NewPool(newBudget(ration.Limit{Max: 1, Window: time.Minute}), ration.NewToken("a"))
+				api := rationtest.NewAPI(nil)
+				pool := ration.NewPool(rationtest.NewBudget(ration.Limit{Max: 1, Window: time.Minute}), ration.NewToken("a"))
 				transport := &ration.Transport{Base: api, Pool: pool}
 				client := &http.Client{Transport: transport}
-				get(t, client, "http://api.test/first")
+				rationtest.Get(t, client, "http://api.test/first")
 
-				content := newBody("content")
-				req := newRequest(t, http.MethodPost, "http://api.test/cancelled", content).WithContext(row.stops(t.Context()))
+				content := rationtest.NewBody("content")
+				req := rationtest.NewRequest(t, http.MethodPost, "http://api.test/cancelled", content).WithContext(row.stops(t.Context()))
 				_, err := transport.RoundTrip(req)
 				for _, want := range row.want {
 					require.ErrorIs(t, err, want)
 				}
-				require.Equal(t, 20*time.Second, time.Since(api.begun))
-				require.Equal(t, 1, content.closed)
+				require.Equal(t, 20*time.Second, time.Since(api.Begun))
+				require.Equal(t, 1, content.Closed)
 
-				get(t, client, "http://api.test/next")
-				calls := api.all()
+				rationtest.Get(t, client, "http://api.test/next")
+				calls := api.Calls()
 				require.Len(t, calls, 2)
-				require.Equal(t, "http://api.test/next", calls[1].url)
-				require.Equal(t, time.Minute, calls[1].at)
+				require.Equal(t, "http://api.test/next", calls[1].URL)
+				require.Equal(t, time.Minute, calls[1].At)
 			})
 		})
 	}
@@ -196,13 +199,13 @@ func TestFault35EndlessRefusalHoldsNobodyUp(t *testing.T) {
 					ended.Add(1)
 				})
 				before := runtime.NumGoroutine()
-				client := &http.Client{Transport: &ration.Transport{Base: w.base, Pool: ration.NewPool(w.budget, w.token), Retries: retries}}
+				client := &http.Client{Transport: &ration.Transport{Base: w.Base, Pool: ration.NewPool(w.Budget, w.Token), Retries: retries}}
 				begun := time.Now()
 				resp, err := client.Get(w.URL)
 				require.NoError(t, err)
 				require.Less(t, time.Since(begun), 20*time.Second, "2 s of waiting for the body, and what a busy machine needs")
 				if retries > 0 {
-					require.Equal(t, "welcome", drain(t, resp))
+					require.Equal(t, "welcome", rationtest.Drain(t, resp))
 					w.requireBookings(t, 2)
 				} else {
 					require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
@@ -214,7 +217,7 @@ func TestFault35EndlessRefusalHoldsNobodyUp(t *testing.T) {
 					w.requireBookings(t, 1)
 				}
 				require.Eventually(t, func() bool { return ended.Load() == 1 }, 20*time.Second, time.Millisecond, "the connection was closed")
-				w.base.CloseIdleConnections()
+				w.Base.CloseIdleConnections()
 				requireGoroutines(t, before)
 			})
 		}

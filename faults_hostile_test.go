@@ -15,7 +15,10 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 
@@ -111,11 +114,11 @@ func TestFault47RedirectTakesTheTokenNowhereElse(t *testing.T) {
 						t.Skip("a name without a port is that of all of the host's ports")
 					}
 					town := newTown(t, row.to)
-					budget, token := newBudget(ration.PerHour(10)), ration.NewToken(secret)
+					budget, token := rationtest.NewBudget(ration.PerHour(10)), ration.NewToken(secret)
 					client := &http.Client{Transport: &ration.Transport{Base: town.base, Attach: attach, Hosts: hosts, Pool: ration.NewPool(budget, token)}}
 					resp, err := client.Post("https://api.test/", "text/plain", strings.NewReader("content"))
 					require.NoError(t, err)
-					drain(t, resp)
+					rationtest.Drain(t, resp)
 					require.Len(t, town.seen, 2)
 					require.True(t, has(town.seen[0]), town.seen[0])
 					require.Equal(t, row.trusted, has(town.seen[1]), town.seen[1])
@@ -161,14 +164,14 @@ func TestFault48HostileHeadersOnTheWire(t *testing.T) {
 			t.Run(name+" "+status[:3], func(t *testing.T) {
 				address := answersWith(t, "HTTP/1.1 "+status+"\r\n"+header+"Content-Length: 2\r\n\r\nok")
 				base := &http.Transport{DisableKeepAlives: true}
-				budget, token := newBudget(ration.PerHour(100)), ration.NewToken("a")
+				budget, token := rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a")
 				fetch := func(rt http.RoundTripper) (resp *http.Response, failure string, took uint64) {
 					var err error
-					took = allocated(func() { resp, err = rt.RoundTrip(newRequest(t, http.MethodGet, address, nil)) })
+					took = allocated(func() { resp, err = rt.RoundTrip(rationtest.NewRequest(t, http.MethodGet, address, nil)) })
 					if err != nil {
 						return nil, err.Error(), took
 					}
-					require.Equal(t, "ok", drain(t, resp))
+					require.Equal(t, "ok", rationtest.Drain(t, resp))
 					return resp, "", took
 				}
 				plain, failure, needed := fetch(base)
@@ -219,17 +222,17 @@ func TestFault48HostileRequestIsNotSent(t *testing.T) {
 		{"header with a line end", "SECRET", "a\r\nX-Injected: 1"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			w := newWire(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("it was sent: %v", r.Header) })
-			w.token = ration.NewToken(row.secret)
-			client := &http.Client{Transport: &ration.Transport{Base: w.base, Pool: ration.NewPool(w.budget, w.token)}}
+			w := rationtest.NewWire(t, func(_ http.ResponseWriter, r *http.Request) { t.Errorf("it was sent: %v", r.Header) })
+			w.Token = ration.NewToken(row.secret)
+			client := &http.Client{Transport: &ration.Transport{Base: w.Base, Pool: ration.NewPool(w.Budget, w.Token)}}
 			content := &countedBody{Reader: strings.NewReader("content")}
-			req := newRequest(t, http.MethodPost, w.URL, content)
+			req := rationtest.NewRequest(t, http.MethodPost, w.URL, content)
 			req.Header.Set("X-Mine", row.header)
 			_, err := client.Do(req)
 			require.ErrorContains(t, err, "invalid header field value")
 			require.NotContains(t, err.Error(), "SECRET")
 			require.EqualValues(t, 1, content.closed.Load())
-			w.requireSpent(t, 0)
+			w.RequireSpent(t, 0)
 		})
 	}
 }
@@ -246,16 +249,16 @@ func FuzzFault48(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, status int, name, value string, times uint16) {
-		api := roundTripper(func(req *http.Request) (*http.Response, error) {
-			resp := respond(req, status, "", nil)
+		api := rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			resp := rationtest.Respond(req, status, "", nil)
 			for i := range int(times % 10_000) {
 				resp.Header[fmt.Sprint(name, i/2)] = []string{value, value}
 			}
 			resp.Header[http.CanonicalHeaderKey(name)] = []string{value}
 			return resp, nil
 		})
-		transport := &ration.Transport{Base: api, Retries: -1, Pool: ration.NewPool(newBudget(ration.PerHour(100)), ration.NewToken("a"))}
-		resp, err := transport.RoundTrip(newRequest(t, http.MethodGet, "http://api.test/", nil))
+		transport := &ration.Transport{Base: api, Retries: -1, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a"))}
+		resp, err := transport.RoundTrip(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 		require.NoError(t, err)
 		require.Equal(t, status, resp.StatusCode)
 		require.Equal(t, []string{value}, resp.Header[http.CanonicalHeaderKey(name)])

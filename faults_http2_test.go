@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/ration-go/ration/internal/rationtest"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
@@ -171,7 +173,7 @@ func TestFault42StreamsThatHTTP2SendsAgain(t *testing.T) {
 				}
 				c.answer(stream, "page")
 			})
-			budget, token := newBudget(ration.PerHour(100)), ration.NewToken("SECRET")
+			budget, token := rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("SECRET")
 			granted := 0
 			client := &http.Client{Transport: &ration.Transport{Base: base, Pool: ration.NewPool(budget, token),
 				OnGrant: func(*http.Request, ration.Grant) { granted++ }}}
@@ -179,7 +181,7 @@ func TestFault42StreamsThatHTTP2SendsAgain(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, "HTTP/2.0", resp.Proto)
 			require.Equal(t, http.StatusOK, resp.StatusCode)
-			require.Equal(t, "page", drain(t, resp))
+			require.Equal(t, "page", rationtest.Drain(t, resp))
 			require.Equal(t, 1, granted)
 			require.Equal(t, row.seen, seen)
 			left, err := budget.Remaining(t.Context(), token)
@@ -200,9 +202,9 @@ func TestFault42EachAnswerOnAConnectionOfItsOwn(t *testing.T) {
 		fmt.Fprint(w, r.Proto)
 	})
 	for range 5 {
-		resp, err := w.client.Get(w.URL)
+		resp, err := w.Client.Get(w.URL)
 		require.NoError(t, err)
-		require.Equal(t, "HTTP/2.0", drain(t, resp))
+		require.Equal(t, "HTTP/2.0", rationtest.Drain(t, resp))
 	}
 	require.Len(t, addresses, 5)
 	w.requireBookings(t, 5)

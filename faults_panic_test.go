@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ration-go/ration/internal/rationtest"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
@@ -20,25 +22,25 @@ func TestFault39BodyIsClosedWhereTheCallersFunctionPanics(t *testing.T) {
 		"Granted": func(x *ration.Transport) { x.OnGrant = func(*http.Request, ration.Grant) { panic("Granted") } },
 	} {
 		t.Run(name, func(t *testing.T) {
-			api := newProvider(nil)
-			transport := &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(5)), ration.NewToken("a"))}
+			api := rationtest.NewAPI(nil)
+			transport := &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(5)), ration.NewToken("a"))}
 			change(transport)
-			content := newBody("content")
+			content := rationtest.NewBody("content")
 			require.PanicsWithValue(t, name, func() {
-				_, _ = transport.RoundTrip(newRequest(t, http.MethodPost, "http://api.test/", content))
+				_, _ = transport.RoundTrip(rationtest.NewRequest(t, http.MethodPost, "http://api.test/", content))
 			})
-			require.Equal(t, 1, content.closed)
-			require.Empty(t, api.all())
+			require.Equal(t, 1, content.Closed)
+			require.Empty(t, api.Calls())
 		})
 	}
 	t.Run("Refused", func(t *testing.T) {
-		var answers []*body
-		api := newProvider(keepBodies(&answers, refusing(1, "Retry-After", "60")))
-		transport := &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(5)), ration.NewToken("a")),
+		var answers []*rationtest.Body
+		api := rationtest.NewAPI(rationtest.KeepBodies(&answers, rationtest.Throttling(1, "Retry-After", "60")))
+		transport := &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(5)), ration.NewToken("a")),
 			OnRefusal: func(*http.Response, ration.Grant) { panic("Refused") }}
 		require.PanicsWithValue(t, "Refused", func() {
-			_, _ = transport.RoundTrip(newRequest(t, http.MethodPost, "http://api.test/", strings.NewReader("content")))
+			_, _ = transport.RoundTrip(rationtest.NewRequest(t, http.MethodPost, "http://api.test/", strings.NewReader("content")))
 		})
-		require.Equal(t, 1, answers[0].closed)
+		require.Equal(t, 1, answers[0].Closed)
 	})
 }

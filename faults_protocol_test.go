@@ -11,7 +11,10 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 
@@ -24,12 +27,12 @@ import (
 // newHTTP2Wire is newJudgedWire over TLS and HTTP/2.
 func newHTTP2Wire(t *testing.T, handler http.HandlerFunc) *judgedWire {
 	o := newOracle(ration.PerHour(100))
-	w := &judgedWire{&wire{Server: httptest.NewUnstartedServer(o.judges(handler)), budget: newBudget(o.limit), token: ration.NewToken("SECRET")}, o}
+	w := &judgedWire{&rationtest.Wire{Server: httptest.NewUnstartedServer(o.judges(handler)), Budget: rationtest.NewBudget(o.limit), Token: ration.NewToken("SECRET")}, o}
 	w.EnableHTTP2 = true
 	w.StartTLS()
 	t.Cleanup(w.Close)
-	w.base = w.Client().Transport.(*http.Transport)
-	w.client = &http.Client{Transport: &ration.Transport{Base: w.base, Pool: ration.NewPool(w.budget, w.token)}}
+	w.Base = w.Server.Client().Transport.(*http.Transport)
+	w.Client = &http.Client{Transport: &ration.Transport{Base: w.Base, Pool: ration.NewPool(w.Budget, w.Token)}}
 	return w
 }
 
@@ -83,15 +86,15 @@ func TestFault42ResponseIsThatOfTheProvider(t *testing.T) {
 					if row.body != nil {
 						content = row.body()
 					}
-					resp, err := client.Do(newRequest(t, row.method, w.URL+row.path, content))
+					resp, err := client.Do(rationtest.NewRequest(t, row.method, w.URL+row.path, content))
 					require.NoError(t, err)
 					bodiless := resp.Body == http.NoBody
-					body := drain(t, resp)
+					body := rationtest.Drain(t, resp)
 					resp.Body, resp.Request, resp.TLS = nil, nil, nil
 					return resp, fmt.Sprint(bodiless, body)
 				}
-				plain, plainBody := fetch(&http.Client{Transport: w.base})
-				resp, body := fetch(w.client)
+				plain, plainBody := fetch(&http.Client{Transport: w.Base})
+				resp, body := fetch(w.Client)
 				require.Equal(t, plain, resp)
 				require.Equal(t, plainBody, body)
 				w.requireBookings(t, 1)
@@ -113,10 +116,10 @@ func TestFault42UpgradedConnectionCanBeWritten(t *testing.T) {
 		fmt.Fprint(rw, line)
 		_ = rw.Flush()
 	})
-	req := newRequest(t, http.MethodGet, w.URL, nil)
+	req := rationtest.NewRequest(t, http.MethodGet, w.URL, nil)
 	req.Header.Set("Connection", "Upgrade")
 	req.Header.Set("Upgrade", "echo")
-	resp, err := w.client.Do(req)
+	resp, err := w.Client.Do(req)
 	require.NoError(t, err)
 	require.Equal(t, http.StatusSwitchingProtocols, resp.StatusCode)
 	stream, writable := resp.Body.(io.ReadWriteCloser)
@@ -147,9 +150,9 @@ func TestFault42EarlyHintsReachTheCallersTrace(t *testing.T) {
 	})
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.URL, nil)
 	require.NoError(t, err)
-	resp, err := w.client.Do(req)
+	resp, err := w.Client.Do(req)
 	require.NoError(t, err)
-	require.Equal(t, "page", drain(t, resp))
+	require.Equal(t, "page", rationtest.Drain(t, resp))
 	require.Equal(t, []int{http.StatusEarlyHints}, hints)
 	require.Equal(t, 1, connected)
 	w.requireBookings(t, 1)
@@ -179,17 +182,17 @@ func TestFault42ExpectContinue(t *testing.T) {
 				}
 				_, _ = io.Copy(w, r.Body)
 			})
-			w.base.ExpectContinueTimeout = time.Minute
+			w.Base.ExpectContinueTimeout = time.Minute
 			sent := new(atomic.Int64)
 			content := func() (io.ReadCloser, error) { return &sentBody{strings.NewReader("content"), sent}, nil }
-			req := newRequest(t, http.MethodPut, w.URL, nil)
+			req := rationtest.NewRequest(t, http.MethodPut, w.URL, nil)
 			req.Body, _ = content()
 			req.GetBody, req.ContentLength = content, 7
 			req.Header.Set("Expect", "100-continue")
-			resp, err := w.client.Do(req)
+			resp, err := w.Client.Do(req)
 			require.NoError(t, err)
 			require.Equal(t, row.status, resp.StatusCode)
-			require.Equal(t, strings.Repeat("content", int(row.read)), drain(t, resp))
+			require.Equal(t, strings.Repeat("content", int(row.read)), rationtest.Drain(t, resp))
 			require.Equal(t, row.read, sent.Load())
 			w.requireBookings(t, row.arrived)
 		})

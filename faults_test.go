@@ -11,8 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
 	"testing/synctest"
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 
@@ -74,13 +77,13 @@ func (o *oracle) requireArrivals(t *testing.T, credential string, want int) {
 
 // A judgedWire is a wire with an oracle before its handler.
 type judgedWire struct {
-	*wire
+	*rationtest.Wire
 	oracle *oracle
 }
 
 func newJudgedWire(t *testing.T, handler http.HandlerFunc) *judgedWire {
 	o := newOracle(ration.PerHour(100))
-	return &judgedWire{newWire(t, o.judges(handler)), o}
+	return &judgedWire{rationtest.NewWire(t, o.judges(handler)), o}
 }
 
 // requireBookings fails unless the log has as many units as the provider has seen
@@ -88,7 +91,7 @@ func newJudgedWire(t *testing.T, handler http.HandlerFunc) *judgedWire {
 func (w *judgedWire) requireBookings(t *testing.T, want int) {
 	t.Helper()
 	w.oracle.requireArrivals(t, "Bearer SECRET", want)
-	w.requireSpent(t, want)
+	w.RequireSpent(t, want)
 }
 
 // closesOnSecond serves HTTP by hand: of each connection it answers the first
@@ -152,7 +155,7 @@ func TestFault3ASilentResendIsEntered(t *testing.T) {
 	for i := range 5 {
 		resp, err := client.Get("http://" + address)
 		require.NoError(t, err)
-		require.Equal(t, "ok", drain(t, resp)) // or the connection is not kept
+		require.Equal(t, "ok", rationtest.Drain(t, resp)) // or the connection is not kept
 		require.Equal(t, http.StatusOK, resp.StatusCode)
 		if i == 2 {
 			left, err := b.Remaining(t.Context(), ration.NewToken("a"))
@@ -182,9 +185,9 @@ func TestFault4EachHopOfARedirectIsBooked(t *testing.T) {
 				}
 				_, _ = io.Copy(w, r.Body)
 			})
-			resp, err := w.client.Do(newRequest(t, row.method, w.URL+"/0", strings.NewReader(row.body)))
+			resp, err := w.Client.Do(rationtest.NewRequest(t, row.method, w.URL+"/0", strings.NewReader(row.body)))
 			require.NoError(t, err)
-			require.Equal(t, row.body, drain(t, resp))
+			require.Equal(t, row.body, rationtest.Drain(t, resp))
 			require.Equal(t, "/3", resp.Request.URL.Path)
 			w.requireBookings(t, 4)
 		})
@@ -204,19 +207,19 @@ func TestFault5RedirectToAnotherHostIsNeitherBookedNorTrusted(t *testing.T) {
 		other.URL, // another port
 		strings.Replace(other.URL, "127.0.0.1", "localhost", 1),
 	} {
-		w := newWire(t, func(w http.ResponseWriter, r *http.Request) {
+		w := rationtest.NewWire(t, func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, to, http.StatusFound)
 		})
 		for i, attach := range []provider.Attach{nil, provider.HeaderNamed("X-Api-Key"), provider.QueryNamed("access_token")} {
-			client := &http.Client{Transport: &ration.Transport{Base: w.base, Attach: attach, Pool: ration.NewPool(w.budget, w.token)}}
+			client := &http.Client{Transport: &ration.Transport{Base: w.Base, Attach: attach, Pool: ration.NewPool(w.Budget, w.Token)}}
 			resp, err := client.Get(w.URL)
 			require.NoError(t, err)
 			require.Equal(t, http.StatusAccepted, resp.StatusCode)
 			require.Equal(t, "17", resp.Header.Get("X-Request-Id"))
-			require.Equal(t, "theirs", drain(t, resp))
+			require.Equal(t, "theirs", rationtest.Drain(t, resp))
 			_, granted := ration.GrantOf(resp)
 			require.False(t, granted)
-			w.requireSpent(t, i+1) // for the first hop
+			w.RequireSpent(t, i+1) // for the first hop
 		}
 	}
 	require.Len(t, seen, 6)
@@ -231,7 +234,7 @@ func TestFault6ResendAfterARefusalIsBooked(t *testing.T) {
 		var bodies []string
 		var w *judgedWire
 		w = newJudgedWire(t, func(rw http.ResponseWriter, r *http.Request) {
-			free, err := w.budget.Remaining(r.Context(), w.token)
+			free, err := w.Budget.Remaining(r.Context(), w.Token)
 			if err != nil {
 				t.Error(err)
 			}
@@ -242,9 +245,9 @@ func TestFault6ResendAfterARefusalIsBooked(t *testing.T) {
 				rw.WriteHeader(http.StatusTooManyRequests)
 			}
 		})
-		resp, err := w.client.Post(w.URL, "text/plain", strings.NewReader("content"))
+		resp, err := w.Client.Post(w.URL, "text/plain", strings.NewReader("content"))
 		require.NoError(t, err)
-		drain(t, resp)
+		rationtest.Drain(t, resp)
 		require.Equal(t, http.StatusOK, resp.StatusCode)
 		require.Equal(t, []int{99, 98}, left)
 		require.Equal(t, []string{"content", "content"}, bodies)
@@ -252,16 +255,16 @@ func TestFault6ResendAfterARefusalIsBooked(t *testing.T) {
 	})
 	t.Run("in its slot", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
-			api := newProvider(refusing(1, "Retry-After", "5"))
-			pool := ration.NewPool(newBudget(ration.Limit{Max: 1, Window: time.Minute}), ration.NewToken("a"))
+			api := rationtest.NewAPI(rationtest.Throttling(1, "Retry-After", "5"))
+			pool := ration.NewPool(rationtest.NewBudget(ration.Limit{Max: 1, Window: time.Minute}), ration.NewToken("a"))
 			client := &http.Client{Transport: &ration.Transport{Base: api, Pool: pool}}
 			resp, err := client.Post("http://api.test/", "text/plain", strings.NewReader("content"))
 			require.NoError(t, err)
-			require.Equal(t, "welcome", drain(t, resp))
-			get(t, client, "http://api.test/")
-			require.Equal(t, seconds(0, 60, 120), api.times())
+			require.Equal(t, "welcome", rationtest.Drain(t, resp))
+			rationtest.Get(t, client, "http://api.test/")
+			require.Equal(t, rationtest.Seconds(0, 60, 120), api.Times())
 			for i, want := range []string{"content", "content", ""} {
-				require.Equal(t, want, api.all()[i].body)
+				require.Equal(t, want, api.Calls()[i].Body)
 			}
 		})
 	})

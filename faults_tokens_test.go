@@ -9,8 +9,11 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+
 	"testing/synctest"
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 
@@ -55,8 +58,8 @@ func TestFault34AllTokensRevoked(t *testing.T) {
 		w.WriteHeader(http.StatusUnauthorized)
 		fmt.Fprint(w, tokenIsDead)
 	})
-	all := tokens(secrets...)
-	client := &http.Client{Transport: &ration.Transport{Base: w.base, Pool: ration.NewPool(w.budget, all...)}}
+	all := rationtest.Tokens(secrets...)
+	client := &http.Client{Transport: &ration.Transport{Base: w.Base, Pool: ration.NewPool(w.Budget, all...)}}
 	for range 3 { // the second and the third time none is tried
 		resp, err := client.Post(w.URL, "text/plain", strings.NewReader("content"))
 		require.Nil(t, resp)
@@ -73,32 +76,32 @@ func TestFault34AllTokensRevoked(t *testing.T) {
 func TestFault34RevokedTokensAreNotHammered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revived atomic.Bool
-		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
+		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {
 			if revived.Load() {
-				return respond(req, http.StatusOK, "welcome", nil), nil
+				return rationtest.Respond(req, http.StatusOK, "welcome", nil), nil
 			}
-			return respond(req, http.StatusUnauthorized, tokenIsDead, []string{"Content-Type", "application/json"}), nil
+			return rationtest.Respond(req, http.StatusUnauthorized, tokenIsDead, []string{"Content-Type", "application/json"}), nil
 		})
-		all := tokens("SECRET1", "SECRET2", "SECRET3")
-		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(10_000)), all...)}}
+		all := rationtest.Tokens("SECRET1", "SECRET2", "SECRET3")
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(10_000)), all...)}}
 		ask := func() error {
 			ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer stop()
-			resp, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil).WithContext(ctx))
+			resp, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil).WithContext(ctx))
 			if err == nil {
-				drain(t, resp)
+				rationtest.Drain(t, resp)
 			}
 			return err
 		}
 		tries := make(map[string]int)
 		notBefore := make(map[string]time.Time)
 		looked := 0
-		for time.Since(api.begun) < time.Hour {
+		for time.Since(api.Begun) < time.Hour {
 			until := requireAllAside(t, ask(), all)
-			for _, c := range api.all()[looked:] {
-				id := ration.NewToken(c.token).ID()
+			for _, c := range api.Calls()[looked:] {
+				id := ration.NewToken(c.Token).ID()
 				tries[id]++
-				require.False(t, api.begun.Add(c.at).Before(notBefore[id]), "token %s was tried at %v", id, c.at)
+				require.False(t, api.Begun.Add(c.At).Before(notBefore[id]), "token %s was tried at %v", id, c.At)
 				looked++
 			}
 			notBefore = until
@@ -111,7 +114,7 @@ func TestFault34RevokedTokensAreNotHammered(t *testing.T) {
 
 		revived.Store(true)
 		for ask() != nil {
-			require.Less(t, time.Since(api.begun), 3*time.Hour, "a token that is good again is found")
+			require.Less(t, time.Since(api.Begun), 3*time.Hour, "a token that is good again is found")
 			<-time.After(time.Second)
 		}
 		require.NoError(t, ask())

@@ -13,27 +13,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/rationtest"
-	"github.com/ration-go/ration/provider/presets"
 )
-
-// preset returns a provider by name.
-func preset(t *testing.T, name string) *ration.Provider {
-	t.Helper()
-	p, err := presets.Named(name)
-	require.NoError(t, err)
-	return p
-}
-
-// refusingOnce refuses the first request, with a status, a body and a header NAME,
-// VALUE, ..., and serves those behind it.
-func refusingOnce(status int, body string, header ...string) func(int, *http.Request) (*http.Response, error) {
-	return func(n int, req *http.Request) (*http.Response, error) {
-		if n == 1 {
-			return respond(req, status, body, header), nil
-		}
-		return respond(req, http.StatusOK, "{}", []string{"Content-Type", "application/json"}), nil
-	}
-}
 
 // Who is refused, by what the answer is about: one request is refused for ten minutes,
 // and others are sent behind it, by another worker of the fleet.
@@ -62,10 +42,10 @@ func TestARefusalPausesWhatItIsAbout(t *testing.T) {
 			rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 				ours.Limits = []ration.Limit{ration.PerHour(100)}
 				theirs := rationtest.Peer(ours)
-				p := preset(t, row.provider)
+				p := rationtest.Preset(t, row.provider)
 				p.Attach = nil
-				api := newProvider(refusingOnce(row.status, row.body, row.header...))
-				both := tokens("a", "b")
+				api := rationtest.NewAPI(rationtest.ThrottlingOnce(row.status, row.body, row.header...))
+				both := rationtest.Tokens("a", "b")
 				us := &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(ours, both...)}}
 				them := &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(theirs, both...)}}
 				// They know nothing yet but have booked before.
@@ -76,7 +56,7 @@ func TestARefusalPausesWhatItIsAbout(t *testing.T) {
 				var callers sync.WaitGroup
 				book := func(i int, client *http.Client, path string) {
 					callers.Go(func() {
-						get(t, client, "http://api.test"+path)
+						rationtest.Get(t, client, "http://api.test"+path)
 						left[i] = time.Since(begun)
 					})
 					synctest.Wait()
@@ -85,7 +65,7 @@ func TestARefusalPausesWhatItIsAbout(t *testing.T) {
 				book(1, them, "/users/18/media")
 				book(2, them, "/tags/x")
 				other := both[0]
-				if api.tokens()[0] == "a" {
+				if api.Tokens()[0] == "a" {
 					other = both[1]
 				}
 				alone := &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(theirs, other)}}
@@ -103,33 +83,33 @@ func TestARefusalPausesWhatItIsAbout(t *testing.T) {
 // another token with that endpoint.
 func TestARefusalOfATokensEndpointPausesNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := preset(t, "x")
+		p := rationtest.Preset(t, "x")
 		reset := time.Now().Add(15 * time.Minute).Unix()
-		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+		api := rationtest.NewAPI(func(n int, req *http.Request) (*http.Response, error) {
 			h := []string{"x-rate-limit-limit", "15", "x-rate-limit-remaining", "0", "x-rate-limit-reset", fmt.Sprint(reset)}
 			if strings.HasPrefix(req.URL.Path, "/2/users/") && n == 1 {
-				return respond(req, 429, `{"title":"Too Many Requests","status":429}`, append(h, "Content-Type", "application/json")), nil
+				return rationtest.Respond(req, 429, `{"title":"Too Many Requests","status":429}`, append(h, "Content-Type", "application/json")), nil
 			}
-			return respond(req, 200, "{}", nil), nil
+			return rationtest.Respond(req, 200, "{}", nil), nil
 		})
-		budget, both := newBudget(ration.PerHour(100)), tokens("a", "b")
+		budget, both := rationtest.NewBudget(ration.PerHour(100)), rationtest.Tokens("a", "b")
 		client := &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(budget, both...)}}
-		get(t, client, "http://api.test/2/users/17")
-		first := api.tokens()[0]
+		rationtest.Get(t, client, "http://api.test/2/users/17")
+		first := api.Tokens()[0]
 		for range 4 {
-			get(t, client, "http://api.test/2/users/18")
+			rationtest.Get(t, client, "http://api.test/2/users/18")
 		}
-		require.NotContains(t, api.tokens()[1:], first, "the refused token was used for that endpoint")
+		require.NotContains(t, api.Tokens()[1:], first, "the refused token was used for that endpoint")
 		for range 4 {
-			get(t, client, "http://api.test/2/tweets/18")
+			rationtest.Get(t, client, "http://api.test/2/tweets/18")
 		}
-		require.Contains(t, api.tokens()[6:], first, "the refused token was not used for another endpoint")
-		require.Zero(t, time.Since(api.begun))
+		require.Contains(t, api.Tokens()[6:], first, "the refused token was not used for another endpoint")
+		require.Zero(t, time.Since(api.Begun))
 		time.Sleep(16 * time.Minute)
 		for range 4 {
-			get(t, client, "http://api.test/2/users/19")
+			rationtest.Get(t, client, "http://api.test/2/users/19")
 		}
-		require.Contains(t, api.tokens()[10:], first)
+		require.Contains(t, api.Tokens()[10:], first)
 	})
 }
 
@@ -137,13 +117,13 @@ func TestARefusalOfATokensEndpointPausesNoMore(t *testing.T) {
 func TestAnAnswerThatLeftNothingHoldsTheNextBack(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(100)}
-		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
-			return respond(req, 200, "", []string{"RateLimit-Policy", `"default";q=100;w=60`, "RateLimit", `"default";r=0;t=30`}), nil
+		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {
+			return rationtest.Respond(req, 200, "", []string{"RateLimit-Policy", `"default";q=100;w=60`, "RateLimit", `"default";r=0;t=30`}), nil
 		})
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, ration.NewToken("a"))}}
-		get(t, client, "http://api.test/")
-		get(t, client, "http://api.test/")
-		require.Equal(t, seconds(0, 30), api.times())
+		rationtest.Get(t, client, "http://api.test/")
+		rationtest.Get(t, client, "http://api.test/")
+		require.Equal(t, rationtest.Seconds(0, 30), api.Times())
 	})
 }
 
@@ -152,18 +132,18 @@ func TestAnAnswerThatLeftNothingHoldsTheNextBack(t *testing.T) {
 func TestAfterAPauseTheQueueGoesOnWithoutABurst(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(3600)} // one a second in the long run
-		api := newProvider(refusing(1, "Retry-After", "600"))
+		api := rationtest.NewAPI(rationtest.Throttling(1, "Retry-After", "600"))
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, ration.NewToken("a"))}}
 		var callers sync.WaitGroup
 		for i := range 20 {
-			callers.Go(func() { get(t, client, fmt.Sprintf("http://api.test/%02d", i)) })
+			callers.Go(func() { rationtest.Get(t, client, fmt.Sprintf("http://api.test/%02d", i)) })
 			synctest.Wait()
 		}
 		callers.Wait()
-		all := api.all()
+		all := api.Calls()
 		for i, c := range all[1:] {
-			require.Equal(t, fmt.Sprintf("http://api.test/%02d", i), c.url)
-			require.Equal(t, 10*time.Minute+time.Duration(i)*time.Second/10, c.at)
+			require.Equal(t, fmt.Sprintf("http://api.test/%02d", i), c.URL)
+			require.Equal(t, 10*time.Minute+time.Duration(i)*time.Second/10, c.At)
 		}
 	})
 }

@@ -26,13 +26,13 @@ func TestWhoLearnsAtTheSameTimeYields(t *testing.T) {
 		var clients []*http.Client
 		for i, b := range []*ration.Budget{ours, theirs} {
 			limit := 6000 + 1000*i
-			api := newProvider(telling(func(n int) []string { return instagram(limit, limit-n) }))
-			clients = append(clients, &http.Client{Transport: &ration.Transport{Base: api, Provider: preset(t, "instagram"),
+			api := rationtest.NewAPI(rationtest.Announcing(func(n int) []string { return rationtest.InstagramHeader(limit, limit-n) }))
+			clients = append(clients, &http.Client{Transport: &ration.Transport{Base: api, Provider: rationtest.Preset(t, "instagram"),
 				Pool: ration.NewPool(b, ration.NewToken("a"))}})
 		}
 		for range 8 {
 			for _, client := range clients {
-				require.Equal(t, http.StatusOK, get(t, client, "http://api.test/"+strconv.Itoa(1)).StatusCode)
+				require.Equal(t, http.StatusOK, rationtest.Get(t, client, "http://api.test/"+strconv.Itoa(1)).StatusCode)
 			}
 		}
 	})
@@ -49,9 +49,9 @@ func (s farStore) Book(ctx context.Context, r store.BookRequest) (store.Booking,
 
 // learner returns a crawler whose answers tell of a limit.
 func learner(t *testing.T, b *ration.Budget, limit int, secrets ...string) (*ration.Pool, *http.Client) {
-	p := ration.NewPool(b, tokens(secrets...)...)
-	api := newProvider(telling(func(n int) []string { return instagram(limit, limit-n) }))
-	return p, &http.Client{Transport: &ration.Transport{Base: api, Provider: preset(t, "instagram"), Pool: p}}
+	p := ration.NewPool(b, rationtest.Tokens(secrets...)...)
+	api := rationtest.NewAPI(rationtest.Announcing(func(n int) []string { return rationtest.InstagramHeader(limit, limit-n) }))
+	return p, &http.Client{Transport: &ration.Transport{Base: api, Provider: rationtest.Preset(t, "instagram"), Pool: p}}
 }
 
 // Of many callers who are told at once that others were learnt, none hears of it; nor do
@@ -81,10 +81,10 @@ func TestManyCallersYieldAtOnce(t *testing.T) {
 				_, client := learner(t, ours, 6000, row.learns)
 				_, others := learner(t, theirs, 7000, "a")
 				var learning sync.WaitGroup
-				learning.Go(func() { get(t, client, "http://api.test/") }) // books first and hears last
+				learning.Go(func() { rationtest.Get(t, client, "http://api.test/") }) // books first and hears last
 				synctest.Wait()
-				get(t, others, "http://api.test/")
-				get(t, others, "http://api.test/")
+				rationtest.Get(t, others, "http://api.test/")
+				rationtest.Get(t, others, "http://api.test/")
 				learning.Wait()
 
 				pool := ration.NewPool(ours, ration.NewToken("a"))
@@ -111,10 +111,10 @@ func TestWhoKeepsAnotherMarginIsTold(t *testing.T) {
 		ours := &ration.Budget{Name: "bubble", Limits: limits, Store: kept}
 		theirs := &ration.Budget{Name: "bubble", Limits: limits, Store: kept, Margin: -1, Revision: 1}
 		_, client := learner(t, ours, 6000, "a")
-		get(t, client, "http://api.test/") // learns, of revision 1
+		rationtest.Get(t, client, "http://api.test/") // learns, of revision 1
 		_, err := theirs.Wait(t.Context(), ration.NewToken("a"), 1)
 		require.NoError(t, err)
-		_, err = client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
+		_, err = client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 		require.ErrorAs(t, err, new(*ration.LimitsError))
 	})
 }
@@ -135,7 +135,7 @@ func TestWhatIsLearntHoldsForTheBudget(t *testing.T) {
 			return one
 		}
 		for range 3 {
-			get(t, client, "http://api.test/")
+			rationtest.Get(t, client, "http://api.test/")
 		}
 		_, err := b.Wait(t.Context(), token, 7)
 		require.NoError(t, err)
@@ -155,10 +155,10 @@ func TestWhatIsLearntHoldsForTheBudget(t *testing.T) {
 // were learnt meanwhile.
 func TestATokensLimitsGivenAgainRule(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(ration.PerHour(5000))
+		b := rationtest.NewBudget(ration.PerHour(5000))
 		pool, client := learner(t, b, 6000, "a")
-		get(t, client, "http://api.test/")
-		get(t, client, "http://api.test/")
+		rationtest.Get(t, client, "http://api.test/")
+		rationtest.Get(t, client, "http://api.test/")
 		other := ration.NewToken("a")
 		other.Limits = []ration.Limit{ration.PerHour(3000)}
 		pool.Add(other)
@@ -175,14 +175,14 @@ func TestWhatTheFleetLearntOfOthersGoesOn(t *testing.T) {
 		ours.Limits = []ration.Limit{ration.PerHour(5000)}
 		theirs := rationtest.Peer(ours)
 		_, others := learner(t, theirs, 7000, "b")
-		get(t, others, "http://api.test/")
-		get(t, others, "http://api.test/")
+		rationtest.Get(t, others, "http://api.test/")
+		rationtest.Get(t, others, "http://api.test/")
 		pool := ration.NewPool(ours, ration.NewToken("b"))
 		_, err := pool.Take(t.Context(), 1) // hears of it
 		require.NoError(t, err)
 		_, client := learner(t, ours, 6000, "a")
-		get(t, client, "http://api.test/")
-		get(t, client, "http://api.test/")
+		rationtest.Get(t, client, "http://api.test/")
+		rationtest.Get(t, client, "http://api.test/")
 		_, err = pool.Take(t.Context(), 1)
 		require.NoError(t, err)
 		left, err := pool.Remaining(t.Context())

@@ -3,7 +3,10 @@ package ration_test
 import (
 	"fmt"
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 
@@ -118,7 +121,7 @@ func TestUsingChangesACopy(t *testing.T) {
 	require.Equal(t, ration.SlidingLog, limit.Algorithm)
 	require.Equal(t, "SlidingLog", limit.Algorithm.String())
 	require.Equal(t, "Algorithm(7)", ration.Algorithm(7).String())
-	_, err := newBudget(limit.Using(7)).Try(t.Context(), ration.NewToken("a"), 1)
+	_, err := rationtest.NewBudget(limit.Using(7)).Try(t.Context(), ration.NewToken("a"), 1)
 	require.ErrorContains(t, err, "limit 1: Algorithm is Algorithm(7): it must be one of the package's constants")
 }
 
@@ -137,7 +140,7 @@ func FuzzParseLimit(f *testing.F) {
 		back, err := ration.ParseLimit(limit.String())
 		require.NoError(t, err)
 		require.Equal(t, limit, back)
-		_, err = newBudget(limit).Remaining(t.Context(), ration.NewToken("a"))
+		_, err = rationtest.NewBudget(limit).Remaining(t.Context(), ration.NewToken("a"))
 		require.NoError(t, err)
 	})
 }
@@ -148,10 +151,10 @@ func TestTheLimitsOfAnAccountHaveSoManySubWindows(t *testing.T) {
 		{Max: 5, Window: 2 * time.Hour, Algorithm: ration.SubWindows, Resolution: 7200 * time.Millisecond},
 		ration.PerHour(5),
 	}
-	_, err := newBudget(limits...).Remaining(t.Context(), ration.NewToken("a"))
+	_, err := rationtest.NewBudget(limits...).Remaining(t.Context(), ration.NewToken("a"))
 	require.NoError(t, err)
 	limits[2].Algorithm = ration.SubWindows
-	_, err = newBudget(limits...).Remaining(t.Context(), ration.NewToken("a"))
+	_, err = rationtest.NewBudget(limits...).Remaining(t.Context(), ration.NewToken("a"))
 	require.ErrorContains(t, err, "the limits have 2060 sub-windows: at most 2000 can be counted in one step: give them a longer Resolution")
 }
 
@@ -161,9 +164,9 @@ func TestTheLimitsOfAnAccountAreOfFewScopes(t *testing.T) {
 		// Two of each scope.
 		limits = append(limits, ration.Limit{Max: 5, Window: time.Hour, Scope: fmt.Sprint("scope-", i%6)})
 	}
-	_, err := newBudget(limits...).Remaining(t.Context(), ration.NewToken("a"))
+	_, err := rationtest.NewBudget(limits...).Remaining(t.Context(), ration.NewToken("a"))
 	require.NoError(t, err)
 	limits[6].Scope = "another"
-	_, err = newBudget(limits...).Remaining(t.Context(), ration.NewToken("a"))
+	_, err = rationtest.NewBudget(limits...).Remaining(t.Context(), ration.NewToken("a"))
 	require.ErrorContains(t, err, "there are limits of 7 scopes: at most 6 can be kept in one step: give limits that never cover the same request a Budget each")
 }

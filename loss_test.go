@@ -16,44 +16,6 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A process is one of several that share nothing but a Redis.
-type process struct {
-	*ration.Budget
-	mu      sync.Mutex
-	notices []ration.Event
-}
-
-func newProcess(name string, client redis.UniversalClient, now func() time.Time, limits ...ration.Limit) *process {
-	kept := rationtest.WithClock(&ration.RedisStore{Client: client}, now)
-	p := &process{Budget: &ration.Budget{Name: name, Limits: limits, Store: kept, Margin: -1}}
-	p.OnEvent = func(n ration.Event) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.notices = append(p.notices, n)
-	}
-	return p
-}
-
-func (p *process) noticed(kind ration.EventKind) []ration.Event {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	var all []ration.Event
-	for _, n := range p.notices {
-		if n.Kind == kind {
-			all = append(all, n)
-		}
-	}
-	return all
-}
-
-func book(t *testing.T, p *process, n int) {
-	t.Helper()
-	for range n {
-		_, err := p.Wait(t.Context(), ration.NewToken("a"), 1)
-		require.NoError(t, err)
-	}
-}
-
 // lose removes what a fault removes.
 var losses = map[string]func(t *testing.T, client *redis.Client, name string, token ration.Token){
 	"all keys, by a restart": func(t *testing.T, client *redis.Client, _ string, _ ration.Token) {
@@ -71,23 +33,23 @@ func TestALostLogIsEnteredAgainBeforeMoreIsBooked(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := server.Client(t)
 				limit := ration.PerHour(10)
-				first, second := newProcess(name, client, time.Now, limit), newProcess(name, client, time.Now, limit)
+				first, second := rationtest.NewWorker(name, client, time.Now, limit), rationtest.NewWorker(name, client, time.Now, limit)
 				start := time.Now()
-				book(t, first, 6)
+				rationtest.Book(t, first, 6)
 				time.Sleep(time.Minute)
-				book(t, second, 4)
+				rationtest.Book(t, second, 4)
 				time.Sleep(time.Minute)
 				lose(t, client, name, ration.NewToken("a"))
 
 				// The second process was the last to book, and knows of the first
 				// one's six even if that is silent.
-				book(t, second, 1)
+				rationtest.Book(t, second, 1)
 				require.GreaterOrEqual(t, time.Since(start), time.Hour+time.Minute)
 				require.LessOrEqual(t, time.Since(start), time.Hour+time.Minute+2*time.Second)
-				book(t, first, 1)
+				rationtest.Book(t, first, 1)
 
-				require.Len(t, second.noticed(ration.LogLost), 1)
-				require.Equal(t, 4, second.noticed(ration.LogLost)[0].Count)
+				require.Len(t, second.Noticed(ration.LogLost), 1)
+				require.Equal(t, 4, second.Noticed(ration.LogLost)[0].Count)
 			})
 		})
 	}
@@ -97,9 +59,9 @@ func TestAnOldDumpIsNoticed(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
 		client := server.Client(t)
-		p := newProcess(name, client, time.Now, ration.PerHour(10))
+		p := rationtest.NewWorker(name, client, time.Now, ration.PerHour(10))
 		start := time.Now()
-		book(t, p, 4)
+		rationtest.Book(t, p, 4)
 		dump := map[string]string{}
 		keys, err := client.Keys(t.Context(), "*").Result()
 		require.NoError(t, err)
@@ -107,14 +69,14 @@ func TestAnOldDumpIsNoticed(t *testing.T) {
 			dump[key] = client.Dump(t.Context(), key).Val()
 		}
 		time.Sleep(time.Minute)
-		book(t, p, 6)
+		rationtest.Book(t, p, 6)
 		require.NoError(t, client.FlushAll(t.Context()).Err())
 		for key, value := range dump {
 			require.NoError(t, client.Restore(t.Context(), key, 0, value).Err())
 		}
-		book(t, p, 1)
+		rationtest.Book(t, p, 1)
 		require.GreaterOrEqual(t, time.Since(start), time.Hour)
-		require.Len(t, p.noticed(ration.LogLost), 1)
+		require.Len(t, p.Noticed(ration.LogLost), 1)
 
 		left, err := p.Remaining(t.Context(), ration.NewToken("a"))
 		require.NoError(t, err)
@@ -126,15 +88,15 @@ func TestAWaiterWhoseBookingWasLostBooksAnew(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
 		client := server.Client(t)
-		first := newProcess(name, client, time.Now, ration.PerHour(1))
-		second := newProcess(name, client, time.Now, ration.PerHour(1))
-		book(t, first, 1)
+		first := rationtest.NewWorker(name, client, time.Now, ration.PerHour(1))
+		second := rationtest.NewWorker(name, client, time.Now, ration.PerHour(1))
+		rationtest.Book(t, first, 1)
 		var granted []time.Time
 		var mu sync.Mutex
 		var wait sync.WaitGroup
-		for _, p := range []*process{first, second} {
+		for _, p := range []*rationtest.Worker{first, second} {
 			wait.Go(func() {
-				book(t, p, 1)
+				rationtest.Book(t, p, 1)
 				mu.Lock()
 				defer mu.Unlock()
 				granted = append(granted, time.Now())
@@ -143,7 +105,7 @@ func TestAWaiterWhoseBookingWasLostBooksAnew(t *testing.T) {
 		time.Sleep(30 * time.Minute)
 		require.NoError(t, client.FlushAll(t.Context()).Err())
 		wait.Go(func() {
-			book(t, second, 1)
+			rationtest.Book(t, second, 1)
 			mu.Lock()
 			defer mu.Unlock()
 			granted = append(granted, time.Now())
@@ -161,7 +123,7 @@ func TestAWaiterWhoseBookingWasLostBooksAnew(t *testing.T) {
 func TestCancelledBookingsAreNotALoss(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
-		p := newProcess(name, server.Client(t), time.Now, ration.PerHour(10))
+		p := rationtest.NewWorker(name, server.Client(t), time.Now, ration.PerHour(10))
 		start := time.Now()
 		for range 20 {
 			grant, err := p.Wait(t.Context(), ration.NewToken("a"), 3)
@@ -169,7 +131,7 @@ func TestCancelledBookingsAreNotALoss(t *testing.T) {
 			require.NoError(t, grant.Cancel(context.Background()))
 		}
 		require.Zero(t, time.Since(start))
-		require.Empty(t, p.noticed(ration.LogLost))
+		require.Empty(t, p.Noticed(ration.LogLost))
 	})
 }
 
@@ -187,19 +149,19 @@ func TestTheServersClockMayStep(t *testing.T) {
 				clock := func() time.Time { return time.Now().Add(stepped) }
 				client := server.Client(t)
 				limit := ration.Limit{Max: 5, Window: 10 * time.Second}
-				first, second := newProcess(name, client, clock, limit), newProcess(name, client, clock, limit)
+				first, second := rationtest.NewWorker(name, client, clock, limit), rationtest.NewWorker(name, client, clock, limit)
 				start := time.Now()
-				book(t, first, 3)
-				book(t, second, 2)
+				rationtest.Book(t, first, 3)
+				rationtest.Book(t, second, 2)
 				time.Sleep(time.Second)
 				stepped = step
-				book(t, first, 1)
+				rationtest.Book(t, first, 1)
 				require.GreaterOrEqual(t, time.Since(start), 10*time.Second, "no window holds more than five")
 				require.LessOrEqual(t, time.Since(start), 12*time.Second, "and the fleet is not frozen")
-				book(t, second, 1)
+				rationtest.Book(t, second, 1)
 				require.LessOrEqual(t, time.Since(start), 12*time.Second)
 
-				notices := append(first.noticed(ration.ClockStepped), second.noticed(ration.ClockStepped)...)
+				notices := append(first.Noticed(ration.ClockStepped), second.Noticed(ration.ClockStepped)...)
 				require.Len(t, notices, 1, "it is said once")
 				require.InDelta(t, -step.Seconds(), notices[0].By.Seconds(), 1)
 			})
@@ -225,17 +187,17 @@ func (s *slowWire) Book(ctx context.Context, r store.BookRequest) (store.Booking
 func TestAQuestionThatWasLongOnItsWayIsNotTakenForAClockStep(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
-		p := newProcess(name, server.Client(t), time.Now, ration.PerHour(5))
+		p := rationtest.NewWorker(name, server.Client(t), time.Now, ration.PerHour(5))
 		wire := &slowWire{Store: p.Store}
 		p.Store = wire
-		book(t, p, 1)
+		rationtest.Book(t, p, 1)
 		for _, takes := range []time.Duration{1600 * time.Millisecond, 0, 3 * time.Second} {
 			wire.takes = takes
-			book(t, p, 1)
+			rationtest.Book(t, p, 1)
 		}
 		wire.takes, wire.off = 800*time.Millisecond, 400*time.Millisecond // together more than a second
-		book(t, p, 1)
-		require.Empty(t, p.noticed(ration.ClockStepped))
+		rationtest.Book(t, p, 1)
+		require.Empty(t, p.Noticed(ration.ClockStepped))
 		left, err := p.Remaining(t.Context(), ration.NewToken("a"))
 		require.NoError(t, err)
 		require.Zero(t, left)
@@ -250,15 +212,15 @@ func TestASleepingWorkerIsNotTakenForAClockStep(t *testing.T) {
 		// The sleeper's machine was suspended: its clock has not moved.
 		var slept time.Duration
 		now := func() time.Time { return time.Now().Add(slept) }
-		sleeper := newProcess(name, client, now, limit)
-		other := newProcess(name, client, now, limit)
-		book(t, sleeper, 1)
+		sleeper := rationtest.NewWorker(name, client, now, limit)
+		other := rationtest.NewWorker(name, client, now, limit)
+		rationtest.Book(t, sleeper, 1)
 		slept = time.Hour
 		// A worker that is new reckons nothing, and shows what time it is.
-		book(t, other, 1)
+		rationtest.Book(t, other, 1)
 		start := time.Now()
-		book(t, sleeper, 5)
+		rationtest.Book(t, sleeper, 5)
 		require.LessOrEqual(t, time.Since(start), 10*time.Second)
-		require.Empty(t, sleeper.noticed(ration.ClockStepped))
+		require.Empty(t, sleeper.Noticed(ration.ClockStepped))
 	})
 }

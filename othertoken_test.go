@@ -19,28 +19,28 @@ import (
 func TestACrawlGoesOnAtOnceOnTheOtherToken(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(5000)}
-		api := newProvider(refusing(1, "Retry-After", "1799.6"))
+		api := rationtest.NewAPI(rationtest.Throttling(1, "Retry-After", "1799.6"))
 		var clients []*http.Client
 		for _, b := range []*ration.Budget{ours, rationtest.Peer(ours)} {
-			clients = append(clients, &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, tokens("a", "b")...)}})
+			clients = append(clients, &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, rationtest.Tokens("a", "b")...)}})
 		}
 		for i := range 100 {
-			require.Equal(t, http.StatusOK, get(t, clients[i%2], "http://api.test/").StatusCode)
+			require.Equal(t, http.StatusOK, rationtest.Get(t, clients[i%2], "http://api.test/").StatusCode)
 		}
-		require.Zero(t, time.Since(api.begun))
-		refused := api.tokens()[0]
-		require.Len(t, api.timesOf(refused), 1)
+		require.Zero(t, time.Since(api.Begun))
+		refused := api.Tokens()[0]
+		require.Len(t, api.TimesOf(refused), 1)
 
 		time.Sleep(1799600*time.Millisecond - time.Microsecond)
 		for i := range 4 {
-			get(t, clients[i%2], "http://api.test/")
+			rationtest.Get(t, clients[i%2], "http://api.test/")
 		}
-		require.Len(t, api.timesOf(refused), 1)
+		require.Len(t, api.TimesOf(refused), 1)
 		time.Sleep(time.Microsecond)
 		for i := range 4 {
-			get(t, clients[i%2], "http://api.test/")
+			rationtest.Get(t, clients[i%2], "http://api.test/")
 		}
-		require.Greater(t, len(api.timesOf(refused)), 1)
+		require.Greater(t, len(api.TimesOf(refused)), 1)
 	})
 }
 
@@ -48,22 +48,22 @@ func TestACrawlGoesOnAtOnceOnTheOtherToken(t *testing.T) {
 func TestTokensOfOneAccountAreRefusedTogether(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(100)}
-		all := tokens("a", "b", "c")
+		all := rationtest.Tokens("a", "b", "c")
 		for i := range all {
 			all[i].Account = "one user"
 		}
 		pool := ration.NewPool(b, all...)
-		api := newProvider(refusing(1, "Retry-After", "600"))
+		api := rationtest.NewAPI(rationtest.Throttling(1, "Retry-After", "600"))
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: pool}}
-		get(t, client, "http://api.test/")
+		rationtest.Get(t, client, "http://api.test/")
 		for range 4 {
 			time.Sleep(time.Minute)
-			get(t, client, "http://api.test/")
+			rationtest.Get(t, client, "http://api.test/")
 		}
-		require.Equal(t, seconds(0, 600, 660, 720, 780, 840), api.times())
+		require.Equal(t, rationtest.Seconds(0, 600, 660, 720, 780, 840), api.Times())
 		for _, token := range all {
-			remaining(t, b, token, 100-6)
-			require.Len(t, api.timesOf(map[string]string{all[0].ID(): "a", all[1].ID(): "b", all[2].ID(): "c"}[token.ID()]), 2, "they take turns")
+			rationtest.RequireRemaining(t, b, token, 100-6)
+			require.Len(t, api.TimesOf(map[string]string{all[0].ID(): "a", all[1].ID(): "b", all[2].ID(): "c"}[token.ID()]), 2, "they take turns")
 		}
 		left, err := pool.Remaining(t.Context())
 		require.NoError(t, err)
@@ -78,44 +78,44 @@ func TestWhatTokensShareIsNotTriedOnAnother(t *testing.T) {
 	object := `{"17841400000000001":[{"type":"instagram","call_count":100,"total_time":5,"total_cputime":5,"estimated_time_to_regain_access":10}]}`
 	for _, row := range []struct {
 		name, provider string
-		says           reply
+		says           rationtest.Reply
 		again, other   time.Duration // when the request goes again, and one about something else
 	}{
-		{"app", "meta", reply{400, `{"error":{"code":4,"type":"OAuthException"}}`, append([]string{"Retry-After", "600"}, isJSON...)}, tenMinutes, tenMinutes},
-		{"project", "google", reply{429, `{"error":{"status":"RESOURCE_EXHAUSTED"}}`, append([]string{"Retry-After", "600"}, isJSON...)}, tenMinutes, tenMinutes},
-		{"address", "ncbi", reply{429, `{"error":"API rate limit exceeded"}`, append([]string{"Retry-After", "600"}, isJSON...)}, tenMinutes, tenMinutes},
-		{"object that is named", "meta", reply{400, `{"error":{"code":80002,"type":"OAuthException"}}`, append([]string{"X-Business-Use-Case-Usage", object}, isJSON...)}, tenMinutes, 0},
-		{"object that is not", "stripe", reply{429, "{}", append([]string{"Stripe-Rate-Limited-Reason", "resource-specific", "Retry-After", "600"}, isJSON...)}, tenMinutes, 0},
-		{"user", "github", reply{403, `{"message":"API rate limit exceeded for user ID 1."}`, append([]string{"Retry-After", "600"}, isJSON...)}, 0, 0},
+		{"app", "meta", rationtest.Reply{Status: 400, Body: `{"error":{"code":4,"type":"OAuthException"}}`, Header: append([]string{"Retry-After", "600"}, rationtest.JSON...)}, tenMinutes, tenMinutes},
+		{"project", "google", rationtest.Reply{Status: 429, Body: `{"error":{"status":"RESOURCE_EXHAUSTED"}}`, Header: append([]string{"Retry-After", "600"}, rationtest.JSON...)}, tenMinutes, tenMinutes},
+		{"address", "ncbi", rationtest.Reply{Status: 429, Body: `{"error":"API rate limit exceeded"}`, Header: append([]string{"Retry-After", "600"}, rationtest.JSON...)}, tenMinutes, tenMinutes},
+		{"object that is named", "meta", rationtest.Reply{Status: 400, Body: `{"error":{"code":80002,"type":"OAuthException"}}`, Header: append([]string{"X-Business-Use-Case-Usage", object}, rationtest.JSON...)}, tenMinutes, 0},
+		{"object that is not", "stripe", rationtest.Reply{Status: 429, Body: "{}", Header: append([]string{"Stripe-Rate-Limited-Reason", "resource-specific", "Retry-After", "600"}, rationtest.JSON...)}, tenMinutes, 0},
+		{"user", "github", rationtest.Reply{Status: 403, Body: `{"message":"API rate limit exceeded for user ID 1."}`, Header: append([]string{"Retry-After", "600"}, rationtest.JSON...)}, 0, 0},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 				ours.Limits = []ration.Limit{ration.PerHour(100)}
-				p := preset(t, row.provider)
+				p := rationtest.Preset(t, row.provider)
 				p.Attach, p.Cost = nil, nil
-				api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+				api := rationtest.NewAPI(func(n int, req *http.Request) (*http.Response, error) {
 					if n == 1 {
-						return row.says.to(req), nil
+						return row.says.To(req), nil
 					}
-					return served.to(req), nil
+					return rationtest.Served.To(req), nil
 				})
 				worker := func(b *ration.Budget) *http.Client {
-					return &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(b, tokens("a", "b", "c")...)}}
+					return &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(b, rationtest.Tokens("a", "b", "c")...)}}
 				}
 				done := make(chan time.Duration, 2)
 				go func() {
-					get(t, worker(ours), "http://api.test/v1/17841400000000001/media")
-					done <- time.Since(api.begun)
+					rationtest.Get(t, worker(ours), "http://api.test/v1/17841400000000001/media")
+					done <- time.Since(api.Begun)
 				}()
 				time.Sleep(time.Second)
 				them := worker(rationtest.Peer(ours))
-				get(t, them, "http://api.test/v1/17841400000000002/media")
-				require.InDelta(t, max(row.other, time.Second).Seconds(), time.Since(api.begun).Seconds(), 1)
+				rationtest.Get(t, them, "http://api.test/v1/17841400000000002/media")
+				require.InDelta(t, max(row.other, time.Second).Seconds(), time.Since(api.Begun).Seconds(), 1)
 				// And for whoever comes to the object next.
-				get(t, them, "http://api.test/v1/17841400000000001/media")
-				require.InDelta(t, max(row.again, row.other, time.Second).Seconds(), time.Since(api.begun).Seconds(), 2)
+				rationtest.Get(t, them, "http://api.test/v1/17841400000000001/media")
+				require.InDelta(t, max(row.again, row.other, time.Second).Seconds(), time.Since(api.Begun).Seconds(), 2)
 				require.InDelta(t, row.again.Seconds(), (<-done).Seconds(), 2)
-				require.Equal(t, 4, len(api.all()))
+				require.Equal(t, 4, len(api.Calls()))
 			})
 		})
 	}
@@ -130,19 +130,19 @@ func TestASharedAccountIsPausedInPlaceOfAll(t *testing.T) {
 		for i, b := range []*ration.Budget{ours, theirs} {
 			b.Shared = []ration.SharedAccount{{Account: ration.Account{ID: fmt.Sprintf("address-%d", i), Limits: []ration.Limit{ration.PerHour(1000)}}, Scope: provider.ScopeIP}}
 		}
-		api := newProvider(refusing(1, "Retry-After", "600"))
-		p := preset(t, "ncbi")
+		api := rationtest.NewAPI(rationtest.Throttling(1, "Retry-After", "600"))
+		p := rationtest.Preset(t, "ncbi")
 		p.Attach = nil
-		here := &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(ours, tokens("a", "b")...)}}
-		there := &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(theirs, tokens("a", "b")...)}}
+		here := &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(ours, rationtest.Tokens("a", "b")...)}}
+		there := &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(theirs, rationtest.Tokens("a", "b")...)}}
 		done := make(chan struct{})
 		go func() {
-			get(t, here, "http://api.test/")
+			rationtest.Get(t, here, "http://api.test/")
 			close(done)
 		}()
 		time.Sleep(time.Second)
-		get(t, there, "http://api.test/")
+		rationtest.Get(t, there, "http://api.test/")
 		<-done
-		require.Equal(t, seconds(0, 1, 600), api.times())
+		require.Equal(t, rationtest.Seconds(0, 1, 600), api.Times())
 	})
 }

@@ -4,76 +4,32 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"sync/atomic"
 	"testing"
+
 	"testing/synctest"
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
-	"github.com/ration-go/ration/store"
 )
-
-// A cutStore is a store behind a network that can be cut.
-type cutStore struct {
-	ration.Store
-	cut   atomic.Bool
-	calls atomic.Int64
-}
-
-var errCut = &ration.StoreError{Op: "test", Err: errors.New("the network is cut")}
-
-func (s *cutStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
-	s.calls.Add(1)
-	if s.cut.Load() {
-		return store.Booking{}, errCut
-	}
-	return s.Store.Book(ctx, r)
-}
-
-func (s *cutStore) Cancel(ctx context.Context, r store.CancelRequest) error {
-	if s.cut.Load() {
-		return errCut
-	}
-	return s.Store.Cancel(ctx, r)
-}
-
-func (s *cutStore) Record(ctx context.Context, r store.RecordRequest) error {
-	if s.cut.Load() {
-		return errCut
-	}
-	return s.Store.Record(ctx, r)
-}
-
-func (s *cutStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
-	if s.cut.Load() {
-		return time.Time{}, errCut
-	}
-	return s.Store.Pause(ctx, r)
-}
-
-func (s *cutStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
-	if s.cut.Load() {
-		return store.Status{}, errCut
-	}
-	return s.Store.Status(ctx, r)
-}
 
 // inOutage runs a test in a bubble with two workers on one Redis, either of which
 // can be cut off.
-func inOutage(t *testing.T, outage ration.Outage, limit ration.Limit, test func(t *testing.T, workers []*process, stores []*cutStore)) {
+func inOutage(t *testing.T, outage ration.Outage, limit ration.Limit, test func(t *testing.T, workers []*rationtest.Worker, stores []*rationtest.CutStore)) {
 	t.Helper()
 	server, name := redistest.Shared(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
 		client := server.Client(t)
-		var workers []*process
-		var stores []*cutStore
+		var workers []*rationtest.Worker
+		var stores []*rationtest.CutStore
 		for range 2 {
-			p := newProcess(name, client, time.Now, limit)
-			kept := &cutStore{Store: p.Store}
+			p := rationtest.NewWorker(name, client, time.Now, limit)
+			kept := &rationtest.CutStore{Store: p.Store}
 			p.Store, p.Outage = kept, outage
 			workers, stores = append(workers, p), append(stores, kept)
 		}
@@ -82,14 +38,14 @@ func inOutage(t *testing.T, outage ration.Outage, limit ration.Limit, test func(
 }
 
 func TestByDefaultNothingLeavesWithoutTheStore(t *testing.T) {
-	inOutage(t, ration.FailClosed, ration.PerHour(10), func(t *testing.T, workers []*process, stores []*cutStore) {
-		stores[0].cut.Store(true)
+	inOutage(t, ration.FailClosed, ration.PerHour(10), func(t *testing.T, workers []*rationtest.Worker, stores []*rationtest.CutStore) {
+		stores[0].Cut.Store(true)
 		start := time.Now()
 		_, err := workers[0].Wait(t.Context(), ration.NewToken("a"), 1)
 		require.ErrorIs(t, err, ration.ErrStoreUnavailable)
 		require.NotErrorIs(t, err, ration.ErrExhausted)
 		require.InDelta(t, 30, time.Since(start).Seconds(), 2, "Patience is 30 s by default")
-		require.Less(t, stores[0].calls.Load(), int64(100))
+		require.Less(t, stores[0].Bookings.Load(), int64(100))
 
 		start = time.Now()
 		ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
@@ -107,37 +63,37 @@ func TestByDefaultNothingLeavesWithoutTheStore(t *testing.T) {
 		_, err = workers[0].Wait(t.Context(), ration.NewToken("a"), 1)
 		require.ErrorIs(t, err, ration.ErrStoreUnavailable)
 		require.Zero(t, time.Since(start))
-		require.Len(t, workers[0].noticed(ration.StoreDown), 1)
+		require.Len(t, workers[0].Noticed(ration.StoreDown), 1)
 	})
 }
 
 func TestWaitersGoOnWhenTheStoreIsBack(t *testing.T) {
-	inOutage(t, ration.FailClosed, ration.PerHour(10), func(t *testing.T, workers []*process, stores []*cutStore) {
-		stores[0].cut.Store(true)
+	inOutage(t, ration.FailClosed, ration.PerHour(10), func(t *testing.T, workers []*rationtest.Worker, stores []*rationtest.CutStore) {
+		stores[0].Cut.Store(true)
 		var wait sync.WaitGroup
-		wait.Go(func() { book(t, workers[0], 1) })
+		wait.Go(func() { rationtest.Book(t, workers[0], 1) })
 		time.Sleep(10 * time.Second)
-		stores[0].cut.Store(false)
+		stores[0].Cut.Store(false)
 		start := time.Now()
 		wait.Wait()
 		require.LessOrEqual(t, time.Since(start), 2*time.Second)
 		left, err := workers[1].Remaining(t.Context(), ration.NewToken("a"))
 		require.NoError(t, err)
 		require.Equal(t, 9, left)
-		require.Len(t, workers[0].noticed(ration.StoreBack), 1)
+		require.Len(t, workers[0].Noticed(ration.StoreBack), 1)
 	})
 }
 
 func TestDivideGoesOnWithAShare(t *testing.T) {
-	inOutage(t, ration.Divide, ration.PerHour(10), func(t *testing.T, workers []*process, stores []*cutStore) {
+	inOutage(t, ration.Divide, ration.PerHour(10), func(t *testing.T, workers []*rationtest.Worker, stores []*rationtest.CutStore) {
 		start := time.Now()
-		book(t, workers[0], 2)
-		book(t, workers[1], 1)
+		rationtest.Book(t, workers[0], 2)
+		rationtest.Book(t, workers[1], 1)
 		time.Sleep(11 * time.Second) // a heartbeat, after which each knows of both
-		book(t, workers[0], 1)
+		rationtest.Book(t, workers[0], 1)
 
-		stores[0].cut.Store(true)
-		book(t, workers[0], 2)
+		stores[0].Cut.Store(true)
+		rationtest.Book(t, workers[0], 2)
 		require.Equal(t, 11*time.Second, time.Since(start), "five of ten are its share, and three were booked before")
 		_, err := workers[0].Try(t.Context(), ration.NewToken("a"), 1)
 		exhausted, found := errors.AsType[*ration.ExhaustedError](err)
@@ -148,41 +104,41 @@ func TestDivideGoesOnWithAShare(t *testing.T) {
 		left, err := workers[1].Remaining(t.Context(), ration.NewToken("a"))
 		require.NoError(t, err)
 		require.Equal(t, 6, left, "the store knows nothing of the two yet")
-		stores[0].cut.Store(false)
+		stores[0].Cut.Store(false)
 		time.Sleep(time.Second)
-		book(t, workers[0], 1)
+		rationtest.Book(t, workers[0], 1)
 		left, err = workers[1].Remaining(t.Context(), ration.NewToken("a"))
 		require.NoError(t, err)
 		require.Equal(t, 3, left, "the two are entered, and one more is booked")
-		book(t, workers[0], 1)
+		rationtest.Book(t, workers[0], 1)
 		left, err = workers[1].Remaining(t.Context(), ration.NewToken("a"))
 		require.NoError(t, err)
 		require.Equal(t, 2, left, "and not entered again")
-		require.Len(t, workers[0].noticed(ration.StoreBack), 1)
-		require.Equal(t, 2, workers[0].noticed(ration.StoreBack)[0].Count)
+		require.Len(t, workers[0].Noticed(ration.StoreBack), 1)
+		require.Equal(t, 2, workers[0].Noticed(ration.StoreBack)[0].Count)
 	})
 }
 
 func TestAShareOfLessThanOneIsALongerWindow(t *testing.T) {
-	inOutage(t, ration.Divide, ration.Limit{Max: 1, Window: 20 * time.Second}, func(t *testing.T, workers []*process, stores []*cutStore) {
-		book(t, workers[0], 1)
-		book(t, workers[1], 1)
-		book(t, workers[0], 1)
-		stores[0].cut.Store(true)
+	inOutage(t, ration.Divide, ration.Limit{Max: 1, Window: 20 * time.Second}, func(t *testing.T, workers []*rationtest.Worker, stores []*rationtest.CutStore) {
+		rationtest.Book(t, workers[0], 1)
+		rationtest.Book(t, workers[1], 1)
+		rationtest.Book(t, workers[0], 1)
+		stores[0].Cut.Store(true)
 		start := time.Now()
-		book(t, workers[0], 2)
+		rationtest.Book(t, workers[0], 2)
 		require.Equal(t, 80*time.Second, time.Since(start), "one in 40 s for each of two workers")
 	})
 }
 
 func TestACostThatIsMoreThanAShareIsCountedWhole(t *testing.T) {
-	inOutage(t, ration.Divide, ration.Limit{Max: 10, Window: 20 * time.Second}, func(t *testing.T, workers []*process, stores []*cutStore) {
-		book(t, workers[0], 1)
-		book(t, workers[1], 1)
+	inOutage(t, ration.Divide, ration.Limit{Max: 10, Window: 20 * time.Second}, func(t *testing.T, workers []*rationtest.Worker, stores []*rationtest.CutStore) {
+		rationtest.Book(t, workers[0], 1)
+		rationtest.Book(t, workers[1], 1)
 		time.Sleep(11 * time.Second) // a heartbeat
-		book(t, workers[0], 1)
+		rationtest.Book(t, workers[0], 1)
 		time.Sleep(time.Minute)
-		stores[0].cut.Store(true)
+		stores[0].Cut.Store(true)
 		start := time.Now()
 		for range 2 {
 			_, err := workers[0].Wait(t.Context(), ration.NewToken("a"), 8)
@@ -197,13 +153,13 @@ func TestACostThatIsMoreThanAShareIsCountedWhole(t *testing.T) {
 }
 
 func TestOpenSendsEverythingAndEntersItLater(t *testing.T) {
-	inOutage(t, ration.FailOpen, ration.PerHour(10), func(t *testing.T, workers []*process, stores []*cutStore) {
-		book(t, workers[0], 1)
-		stores[0].cut.Store(true)
+	inOutage(t, ration.FailOpen, ration.PerHour(10), func(t *testing.T, workers []*rationtest.Worker, stores []*rationtest.CutStore) {
+		rationtest.Book(t, workers[0], 1)
+		stores[0].Cut.Store(true)
 		start := time.Now()
-		book(t, workers[0], 20)
+		rationtest.Book(t, workers[0], 20)
 		require.Zero(t, time.Since(start))
-		stores[0].cut.Store(false)
+		stores[0].Cut.Store(false)
 		time.Sleep(time.Second)
 		_, err := workers[0].Try(t.Context(), ration.NewToken("a"), 1)
 		require.ErrorIs(t, err, ration.ErrExhausted)

@@ -19,8 +19,8 @@ func later(seconds int, do func()) { time.AfterFunc(time.Duration(seconds)*time.
 
 func TestCallerWhoWaitsMovesToATokenThatIsAdded(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
-		b.Limits = []ration.Limit{every(60)}
-		all := tokens("a", "b")
+		b.Limits = []ration.Limit{rationtest.Every(60)}
+		all := rationtest.Tokens("a", "b")
 		pool, names, begun := ration.NewPool(b, all[0]), naming(all...), time.Now()
 		require.Equal(t, "a", take(t, pool, names))
 		later(20, func() { pool.Add(all[1]) })
@@ -34,10 +34,10 @@ func TestCallerWhoWaitsMovesToATokenThatIsAdded(t *testing.T) {
 
 func TestCallerWhoWaitsStaysWhereTheAddedTokenIsFreeLater(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
-		busy := limited("busy", every(600))
+		busy := limited("busy", rationtest.Every(600))
 		_, err := b.Wait(t.Context(), busy, 1)
 		require.NoError(t, err)
-		token := limited("a", every(60))
+		token := limited("a", rationtest.Every(60))
 		pool, names, begun := ration.NewPool(b, token), naming(token, busy), time.Now()
 		take(t, pool, names)
 		later(20, func() { pool.Add(busy) })
@@ -52,8 +52,8 @@ func TestCallerWhoWaitsStaysWhereTheAddedTokenIsFreeLater(t *testing.T) {
 // Every caller who waits gets a slot no later than the one that it had.
 func TestCrowdSharesTheTokensThatAreAdded(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
-		b.Limits = []ration.Limit{every(60)}
-		all := tokens("a", "b", "c")
+		b.Limits = []ration.Limit{rationtest.Every(60)}
+		all := rationtest.Tokens("a", "b", "c")
 		pool, begun := ration.NewPool(b, all[0]), time.Now()
 		var mu sync.Mutex // protects of
 		of := make(map[string][]time.Duration)
@@ -87,7 +87,7 @@ func TestCrowdSharesTheTokensThatAreAdded(t *testing.T) {
 
 func TestCallerWhoWaitsForARemovedTokenTakesAnother(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
-		soon, late := limited("soon", every(60)), limited("late", every(100))
+		soon, late := limited("soon", rationtest.Every(60)), limited("late", rationtest.Every(100))
 		pool, names, begun := ration.NewPool(b, soon, late), naming(soon, late), time.Now()
 		take(t, pool, names)
 		take(t, pool, names)
@@ -104,7 +104,7 @@ func TestCallerWhoWaitsForARemovedTokenTakesAnother(t *testing.T) {
 
 func TestCallerWhoWaitsFailsWhenTheLastTokenIsRemoved(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
-		b.Limits = []ration.Limit{every(60)}
+		b.Limits = []ration.Limit{rationtest.Every(60)}
 		token := ration.NewToken("a")
 		pool, begun := ration.NewPool(b, token), time.Now()
 		take(t, pool, naming(token))
@@ -121,8 +121,8 @@ func TestCallerWhoWaitsFailsWhenTheLastTokenIsRemoved(t *testing.T) {
 // A deadline holds also for the token that a caller moves to.
 func TestCallerWhoMovesKeepsItsDeadline(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		soon, late := limited("soon", every(60)), limited("late", every(600))
-		pool, begun := ration.NewPool(newBudget(), soon, late), time.Now()
+		soon, late := limited("soon", rationtest.Every(60)), limited("late", rationtest.Every(600))
+		pool, begun := ration.NewPool(rationtest.NewBudget(), soon, late), time.Now()
 		take(t, pool, naming(soon, late))
 		take(t, pool, naming(soon, late))
 		later(20, func() { pool.Remove(soon) })
@@ -139,7 +139,7 @@ func TestCallerWhoMovesKeepsItsDeadline(t *testing.T) {
 
 func TestTokenThatIsAddedAgainIsReplaced(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
-		old, better := limited("a", every(60)), limited("a", every(10))
+		old, better := limited("a", rationtest.Every(60)), limited("a", rationtest.Every(10))
 		pool, begun := ration.NewPool(b, old), time.Now()
 		take(t, pool, naming(old))
 		pool.Add(better)
@@ -153,8 +153,8 @@ func TestTokenThatIsAddedAgainIsReplaced(t *testing.T) {
 }
 
 func TestTokensAreToldInTheOrderOfAdding(t *testing.T) {
-	all := tokens("a", "b", "c")
-	pool := ration.NewPool(newBudget(ration.PerHour(1)), all[0])
+	all := rationtest.Tokens("a", "b", "c")
+	pool := ration.NewPool(rationtest.NewBudget(ration.PerHour(1)), all[0])
 	pool.Add(all[1], all[2])
 	pool.Remove(all[1], ration.NewToken("never added"))
 	pool.Add(all[1])
@@ -172,7 +172,7 @@ func TestPoolErrorsSayWhatToChange(t *testing.T) {
 	token := ration.NewToken("a")
 	ann, anns := limited("x", ration.PerHour(1)), limited("y", ration.PerHour(2))
 	ann.Account, anns.Account = "ann", "ann"
-	nameless, storeless := newBudget(ration.PerHour(5)), newBudget(ration.PerHour(5))
+	nameless, storeless := rationtest.NewBudget(ration.PerHour(5)), rationtest.NewBudget(ration.PerHour(5))
 	nameless.Name, storeless.Store = "", nil
 	for _, row := range []struct {
 		name string
@@ -184,12 +184,12 @@ func TestPoolErrorsSayWhatToChange(t *testing.T) {
 		{"nil budget", ration.NewPool(nil, token), "ration: the Budget is nil"},
 		{"no name", ration.NewPool(nameless, token), "ration: Budget.Name is empty"},
 		{"nil store", ration.NewPool(storeless, token), `ration: budget "test": Store is nil: set a *RedisStore for a fleet, or new(ration.MemoryStore) for one process`},
-		{"no limit", ration.NewPool(newBudget(), token), `ration: budget "test": there is no limit: name at least one, such as ration.PerHour(5000)`},
-		{"bad limit of a token", ration.NewPool(newBudget(), limited("a", ration.PerHour(0))), "limit 1: Max is 0: it must be at least 1"},
-		{"no token", ration.NewPool(newBudget(ration.PerHour(1))), `ration: the pool of budget "test" has no token: Add one`},
-		{"empty token", ration.NewPool(newBudget(ration.PerHour(1)), token, ration.Token{}), "token 2 of the pool: ration: the token is empty: make it with NewToken from a secret"},
-		{"empty secret", ration.NewPool(newBudget(ration.PerHour(1)), ration.NewToken("")), "token 1 of the pool: ration: the token is empty"},
-		{"one account, two limits", ration.NewPool(newBudget(), ann, anns),
+		{"no limit", ration.NewPool(rationtest.NewBudget(), token), `ration: budget "test": there is no limit: name at least one, such as ration.PerHour(5000)`},
+		{"bad limit of a token", ration.NewPool(rationtest.NewBudget(), limited("a", ration.PerHour(0))), "limit 1: Max is 0: it must be at least 1"},
+		{"no token", ration.NewPool(rationtest.NewBudget(ration.PerHour(1))), `ration: the pool of budget "test" has no token: Add one`},
+		{"empty token", ration.NewPool(rationtest.NewBudget(ration.PerHour(1)), token, ration.Token{}), "token 2 of the pool: ration: the token is empty: make it with NewToken from a secret"},
+		{"empty secret", ration.NewPool(rationtest.NewBudget(ration.PerHour(1)), ration.NewToken("")), "token 1 of the pool: ration: the token is empty"},
+		{"one account, two limits", ration.NewPool(rationtest.NewBudget(), ann, anns),
 			`ration: token ` + anns.ID() + ` has other limits than another token of its account "ann": an account has one set of limits`},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -205,7 +205,7 @@ func TestPoolErrorsSayWhatToChange(t *testing.T) {
 
 func TestPoolIsMendedByRemovingTheBadToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		pool := ration.NewPool(newBudget(ration.PerHour(5)), ration.Token{}, ration.NewToken("a"), ration.NewToken(""))
+		pool := ration.NewPool(rationtest.NewBudget(ration.PerHour(5)), ration.Token{}, ration.NewToken("a"), ration.NewToken(""))
 		_, err := pool.Take(t.Context(), 1)
 		require.Error(t, err)
 		pool.Remove(ration.Token{}, ration.NewToken(""))

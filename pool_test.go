@@ -37,15 +37,10 @@ func limited(secret string, limits ...ration.Limit) ration.Token {
 	return t
 }
 
-// every returns a limit of one call in so many seconds.
-func every(seconds int) ration.Limit {
-	return ration.Limit{Max: 1, Window: time.Duration(seconds) * time.Second}
-}
-
 func TestTakeWaitsForTheTokenThatIsFreeFirst(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
-		b.Limits = []ration.Limit{every(10)}
-		fast, slow := ration.NewToken("fast"), limited("slow", every(25))
+		b.Limits = []ration.Limit{rationtest.Every(10)}
+		fast, slow := ration.NewToken("fast"), limited("slow", rationtest.Every(25))
 		pool, names, begun := ration.NewPool(b, fast, slow), naming(fast, slow), time.Now()
 		type taken struct {
 			at   time.Duration
@@ -66,7 +61,7 @@ func TestTakeWaitsForTheTokenThatIsFreeFirst(t *testing.T) {
 func TestTakeSpendsTheTokenThatHasRestedLongest(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(100)}
-		all := tokens("a", "b", "c")
+		all := rationtest.Tokens("a", "b", "c")
 		pool, names := ration.NewPool(b, all...), naming(all...)
 		round := func() (got []string) {
 			for range all {
@@ -86,7 +81,7 @@ func TestTakeSpendsTheTokenThatHasRestedLongest(t *testing.T) {
 func TestSpentOrPausedTokenStallsNobody(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(1000)}
-		paused, spent, free := ration.NewToken("paused"), limited("spent", every(3600)), ration.NewToken("free")
+		paused, spent, free := ration.NewToken("paused"), limited("spent", rationtest.Every(3600)), ration.NewToken("free")
 		pool, names, begun := ration.NewPool(b, paused, spent, free), naming(paused, spent, free), time.Now()
 		_, err := b.Pause(t.Context(), paused, 30*time.Minute)
 		require.NoError(t, err)
@@ -104,7 +99,7 @@ func TestSpentOrPausedTokenStallsNobody(t *testing.T) {
 func TestTokensOfOneAccountShareItsLogAndTakeTurns(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(6)}
-		all := tokens("first", "second", "alone")
+		all := rationtest.Tokens("first", "second", "alone")
 		all[0].Account, all[1].Account = "ann", "ann"
 		pool, names, begun := ration.NewPool(b, all...), naming(all...), time.Now()
 		left, err := pool.Remaining(t.Context())
@@ -167,8 +162,8 @@ func TestCostPassesOverTokensThatCouldNeverTakeIt(t *testing.T) {
 
 func TestTakeIsRefusedAtOnceWhereTheFirstFreeTokenIsTooLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		soon, late := limited("soon", every(60)), limited("late", every(3600))
-		pool, begun := ration.NewPool(newBudget(), soon, late), time.Now()
+		soon, late := limited("soon", rationtest.Every(60)), limited("late", rationtest.Every(3600))
+		pool, begun := ration.NewPool(rationtest.NewBudget(), soon, late), time.Now()
 		for range 2 {
 			take(t, pool, naming(soon, late))
 		}
@@ -185,7 +180,7 @@ func TestTakeIsRefusedAtOnceWhereTheFirstFreeTokenIsTooLate(t *testing.T) {
 
 func TestGrantThatIsCancelledGoesToTheNext(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
-		b.Limits = []ration.Limit{every(60)}
+		b.Limits = []ration.Limit{rationtest.Every(60)}
 		pool, begun := ration.NewPool(b, ration.NewToken("a")), time.Now()
 		grant, err := pool.Take(t.Context(), 1)
 		require.NoError(t, err)

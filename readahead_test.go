@@ -11,8 +11,11 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
 	"testing/synctest"
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 )
@@ -239,7 +242,7 @@ func TestNoGoroutineIsLeftOfABodyThatNeverEnds(t *testing.T) {
 	var readers sync.WaitGroup
 	for i := range 8 {
 		readers.Go(func() {
-			resp, err := base.RoundTrip(newRequest(t, http.MethodGet, server.URL+[]string{"/stops", "/goes-on"}[i%2], nil))
+			resp, err := base.RoundTrip(rationtest.NewRequest(t, http.MethodGet, server.URL+[]string{"/stops", "/goes-on"}[i%2], nil))
 			if err != nil {
 				t.Error(err)
 				return

@@ -3,79 +3,52 @@ package ration_test
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strings"
 	"testing"
+
 	"testing/synctest"
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
 )
 
-// bodies makes what GetBody returns, and keeps it.
-type bodies struct {
-	content string
-	made    []*body
-	err     error
-}
-
-func (b *bodies) get() (io.ReadCloser, error) {
-	if b.err != nil {
-		return nil, b.err
-	}
-	made := newBody(b.content)
-	b.made = append(b.made, made)
-	return made, nil
-}
-
-// keepBodies puts bodies that can be asked after into the answers.
-func keepBodies(of *[]*body, answer func(int, *http.Request) (*http.Response, error)) func(int, *http.Request) (*http.Response, error) {
-	return func(n int, req *http.Request) (*http.Response, error) {
-		resp, err := answer(n, req)
-		if err == nil {
-			content, _ := io.ReadAll(resp.Body)
-			kept := newBody(string(content))
-			*of, resp.Body = append(*of, kept), kept
-		}
-		return resp, err
-	}
-}
-
 func TestBodyIsSentAgainWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var answers []*body
-		api := newProvider(keepBodies(&answers, refusing(2, "Retry-After", "60")))
-		transport := &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(9)), ration.NewToken("a"))}
-		again := &bodies{content: "content \x00\xff"}
-		first := newBody(again.content)
-		req := newRequest(t, http.MethodPost, "http://api.test/", first)
-		req.GetBody = again.get
+		var answers []*rationtest.Body
+		api := rationtest.NewAPI(rationtest.KeepBodies(&answers, rationtest.Throttling(2, "Retry-After", "60")))
+		transport := &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(9)), ration.NewToken("a"))}
+		again := &rationtest.Bodies{Content: "content \x00\xff"}
+		first := rationtest.NewBody(again.Content)
+		req := rationtest.NewRequest(t, http.MethodPost, "http://api.test/", first)
+		req.GetBody = again.Get
 		resp, err := transport.RoundTrip(req)
 		require.NoError(t, err)
-		require.Equal(t, "welcome", drain(t, resp))
-		for _, c := range api.all() {
-			require.Equal(t, again.content, c.body)
+		require.Equal(t, "welcome", rationtest.Drain(t, resp))
+		for _, c := range api.Calls() {
+			require.Equal(t, again.Content, c.Body)
 		}
-		require.Equal(t, seconds(0, 60, 120), api.times())
-		require.Equal(t, 1, first.closed)
-		require.Len(t, again.made, 2, "no more than are sent")
-		for _, b := range again.made {
-			require.Equal(t, 1, b.closed)
+		require.Equal(t, rationtest.Seconds(0, 60, 120), api.Times())
+		require.Equal(t, 1, first.Closed)
+		require.Len(t, again.Made, 2, "no more than are sent")
+		for _, b := range again.Made {
+			require.Equal(t, 1, b.Closed)
 		}
 		for _, b := range answers {
-			require.Equal(t, 1, b.closed)
+			require.Equal(t, 1, b.Closed)
 		}
 	})
 }
 
 func TestNoBodyNeedsNoGetBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(refusing(1, "Retry-After", "60"))
-		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(9)), ration.NewToken("a"))}}
-		req := newRequest(t, http.MethodPost, "http://api.test/", http.NoBody)
+		api := rationtest.NewAPI(rationtest.Throttling(1, "Retry-After", "60"))
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(9)), ration.NewToken("a"))}}
+		req := rationtest.NewRequest(t, http.MethodPost, "http://api.test/", http.NoBody)
 		req.GetBody = nil
 		resp, err := client.Do(req)
 		require.NoError(t, err)
@@ -101,30 +74,30 @@ func TestProvidersAnswerIsGivenWhereTheNextSlotIsTooLate(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				var answers []*body
-				budget := newBudget(ration.PerHour(9))
+				var answers []*rationtest.Body
+				budget := rationtest.NewBudget(ration.PerHour(9))
 				row.change(budget)
 				pool := ration.NewPool(budget, token)
-				refuse := refusing(100, "Retry-After", "60")
-				api := newProvider(keepBodies(&answers, func(n int, req *http.Request) (*http.Response, error) {
+				refuse := rationtest.Throttling(100, "Retry-After", "60")
+				api := rationtest.NewAPI(rationtest.KeepBodies(&answers, func(n int, req *http.Request) (*http.Response, error) {
 					row.during(pool)
 					return refuse(n, req)
 				}))
 				transport := &ration.Transport{Base: api, Pool: pool}
 				ctx, stop := row.ctx(t.Context())
 				defer stop()
-				again := &bodies{content: "content"}
-				req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.test/", newBody("content"))
+				again := &rationtest.Bodies{Content: "content"}
+				req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.test/", rationtest.NewBody("content"))
 				require.NoError(t, err)
-				req.GetBody = again.get
+				req.GetBody = again.Get
 				resp, err := transport.RoundTrip(req)
 				require.NoError(t, err)
 				require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
-				require.Zero(t, answers[0].closed)
-				require.Equal(t, "slow down", drain(t, resp))
-				require.Zero(t, time.Since(api.begun))
-				for _, b := range again.made {
-					require.Equal(t, 1, b.closed)
+				require.Zero(t, answers[0].Closed)
+				require.Equal(t, "slow down", rationtest.Drain(t, resp))
+				require.Zero(t, time.Since(api.Begun))
+				for _, b := range again.Made {
+					require.Equal(t, 1, b.Closed)
 				}
 				_, found := ration.GrantOf(resp)
 				require.True(t, found)
@@ -135,23 +108,23 @@ func TestProvidersAnswerIsGivenWhereTheNextSlotIsTooLate(t *testing.T) {
 
 func TestCancelWhileAPauseLastsClosesTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var answers []*body
-		api := newProvider(keepBodies(&answers, refusing(100, "Retry-After", "60")))
-		transport := &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(9)), ration.NewToken("a"))}
+		var answers []*rationtest.Body
+		api := rationtest.NewAPI(rationtest.KeepBodies(&answers, rationtest.Throttling(100, "Retry-After", "60")))
+		transport := &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(9)), ration.NewToken("a"))}
 		ctx, cancel := context.WithCancel(t.Context())
 		time.AfterFunc(10*time.Second, cancel)
-		again := &bodies{content: "content"}
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.test/", newBody("content"))
+		again := &rationtest.Bodies{Content: "content"}
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://api.test/", rationtest.NewBody("content"))
 		require.NoError(t, err)
-		req.GetBody = again.get
+		req.GetBody = again.Get
 		resp, err := transport.RoundTrip(req)
 		require.ErrorIs(t, err, context.Canceled)
 		require.Nil(t, resp)
-		require.Equal(t, 10*time.Second, time.Since(api.begun))
-		require.Len(t, api.all(), 1)
-		require.Equal(t, 1, answers[0].closed)
-		for _, b := range again.made {
-			require.Equal(t, 1, b.closed)
+		require.Equal(t, 10*time.Second, time.Since(api.Begun))
+		require.Len(t, api.Calls(), 1)
+		require.Equal(t, 1, answers[0].Closed)
+		for _, b := range again.Made {
+			require.Equal(t, 1, b.Closed)
 		}
 	})
 }
@@ -160,19 +133,19 @@ func TestCancelWhileAPauseLastsClosesTheAnswer(t *testing.T) {
 // stays open.
 func TestFailureOfTheSecondTryClosesTheFirstAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var answers []*body
+		var answers []*rationtest.Body
 		broken := errors.New("the line broke")
-		refuse := refusing(1, "Retry-After", "60")
-		api := newProvider(keepBodies(&answers, func(n int, req *http.Request) (*http.Response, error) {
+		refuse := rationtest.Throttling(1, "Retry-After", "60")
+		api := rationtest.NewAPI(rationtest.KeepBodies(&answers, func(n int, req *http.Request) (*http.Response, error) {
 			if n == 2 {
 				return nil, broken
 			}
 			return refuse(n, req)
 		}))
-		transport := &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(9)), ration.NewToken("a"))}
-		resp, err := transport.RoundTrip(newRequest(t, http.MethodPost, "http://api.test/", strings.NewReader("content")))
+		transport := &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(9)), ration.NewToken("a"))}
+		resp, err := transport.RoundTrip(rationtest.NewRequest(t, http.MethodPost, "http://api.test/", strings.NewReader("content")))
 		require.ErrorIs(t, err, broken)
 		require.Nil(t, resp)
-		require.Equal(t, 1, answers[0].closed)
+		require.Equal(t, 1, answers[0].Closed)
 	})
 }

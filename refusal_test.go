@@ -1,7 +1,6 @@
 package ration_test
 
 import (
-	"context"
 	"net/http"
 	"sync"
 	"testing"
@@ -12,33 +11,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/rationtest"
-	"github.com/ration-go/ration/store"
 )
-
-// refusing refuses the first requests, each with the header NAME, VALUE, ..., and
-// serves those behind them.
-func refusing(first int, header ...string) func(int, *http.Request) (*http.Response, error) {
-	return func(n int, req *http.Request) (*http.Response, error) {
-		if n <= first {
-			return respond(req, http.StatusTooManyRequests, "slow down", header), nil
-		}
-		return respond(req, http.StatusOK, "welcome", nil), nil
-	}
-}
-
-// A pauseLog is a store that knows how long the pauses are that it was asked for.
-type pauseLog struct {
-	ration.Store
-	mu      sync.Mutex // protects lengths
-	lengths []time.Duration
-}
-
-func (p *pauseLog) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lengths = append(p.lengths, r.For)
-	return p.Store.Pause(ctx, r)
-}
 
 func TestRefusedRequestIsSentAgainWhenThePauseIsOver(t *testing.T) {
 	// A bubble begins at 2000-01-01 00:00:00 UTC.
@@ -68,12 +41,12 @@ func TestRefusedRequestIsSentAgainWhenThePauseIsOver(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api := newProvider(refusing(1, row.header...))
-				pool := ration.NewPool(newBudget(ration.PerHour(100)), ration.NewToken("a"))
+				api := rationtest.NewAPI(rationtest.Throttling(1, row.header...))
+				pool := ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a"))
 				client := &http.Client{Transport: &ration.Transport{Base: api, Pool: pool, MaxPause: row.most}}
-				resp := get(t, client, "http://api.test/")
+				resp := rationtest.Get(t, client, "http://api.test/")
 				require.Equal(t, http.StatusOK, resp.StatusCode)
-				require.Equal(t, []time.Duration{0, row.want}, api.times())
+				require.Equal(t, []time.Duration{0, row.want}, api.Times())
 			})
 		})
 	}
@@ -103,26 +76,26 @@ func TestRefusalThatDoesNotSayHowLongPausesLongerEachTime(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				api := newProvider(refusing(4, row.header...))
-				budget := newBudget(ration.PerHour(100))
-				kept := &pauseLog{Store: budget.Store}
+				api := rationtest.NewAPI(rationtest.Throttling(4, row.header...))
+				budget := rationtest.NewBudget(ration.PerHour(100))
+				kept := &rationtest.PauseLog{Store: budget.Store}
 				budget.Store = kept
 				transport := &ration.Transport{Base: api, Pool: ration.NewPool(budget, ration.NewToken("a"))}
-				resp := get(t, &http.Client{Transport: transport}, "http://api.test/")
+				resp := rationtest.Get(t, &http.Client{Transport: transport}, "http://api.test/")
 				require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
 
-				require.Len(t, kept.lengths, 4)
+				require.Len(t, kept.Lengths, 4)
 				at := []time.Duration{0}
-				for i, length := range kept.lengths {
+				for i, length := range kept.Lengths {
 					about := time.Second << i
 					require.GreaterOrEqual(t, length, about/2)
 					require.LessOrEqual(t, length, about+about/2)
 					at = append(at, at[i]+length)
 				}
-				require.Equal(t, at[:4], api.times())
+				require.Equal(t, at[:4], api.Times())
 				// The last pause is kept too, by whoever comes next.
-				get(t, &http.Client{Transport: transport}, "http://api.test/")
-				require.Equal(t, at, api.times())
+				rationtest.Get(t, &http.Client{Transport: transport}, "http://api.test/")
+				require.Equal(t, at, api.Times())
 			})
 		})
 	}
@@ -130,29 +103,29 @@ func TestRefusalThatDoesNotSayHowLongPausesLongerEachTime(t *testing.T) {
 
 func TestPausesWithoutARetryAfterAreCappedToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(refusing(1))
+		api := rationtest.NewAPI(rationtest.Throttling(1))
 		client := &http.Client{Transport: &ration.Transport{Base: api, MaxPause: 100 * time.Millisecond,
-			Pool: ration.NewPool(newBudget(ration.PerHour(100)), ration.NewToken("a"))}}
-		get(t, client, "http://api.test/")
-		require.Equal(t, []time.Duration{0, 100 * time.Millisecond}, api.times())
+			Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a"))}}
+		rationtest.Get(t, client, "http://api.test/")
+		require.Equal(t, []time.Duration{0, 100 * time.Millisecond}, api.Times())
 	})
 }
 
 func TestOtherTokenIsUsedAtOnceAfterARefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(refusing(1, "Retry-After", "1800"))
-		budget, both := newBudget(ration.Limit{Max: 2, Window: time.Hour}), tokens("a", "b")
+		api := rationtest.NewAPI(rationtest.Throttling(1, "Retry-After", "1800"))
+		budget, both := rationtest.NewBudget(ration.Limit{Max: 2, Window: time.Hour}), rationtest.Tokens("a", "b")
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(budget, both...)}}
 		for range 4 {
-			get(t, client, "http://api.test/")
+			rationtest.Get(t, client, "http://api.test/")
 		}
 		// X is refused, Y serves twice; X has one call left when its pause
 		// ends; then both have room when their hour is over.
-		calls := api.all()
-		x, y := calls[0].token, calls[1].token
+		calls := api.Calls()
+		x, y := calls[0].Token, calls[1].Token
 		require.NotEqual(t, x, y)
-		require.Equal(t, []string{x, y, y, x, calls[4].token}, api.tokens())
-		require.Equal(t, seconds(0, 0, 0, 1800, 3600), api.times())
+		require.Equal(t, []string{x, y, y, x, calls[4].Token}, api.Tokens())
+		require.Equal(t, rationtest.Seconds(0, 0, 0, 1800, 3600), api.Times())
 	})
 }
 
@@ -162,18 +135,18 @@ func TestPauseHoldsBackTheFleetAlsoThoseAsleep(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{{Max: 1, Window: time.Minute}}
 		theirs := rationtest.Peer(ours)
-		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+		api := rationtest.NewAPI(func(n int, req *http.Request) (*http.Response, error) {
 			if n == 2 {
-				return respond(req, http.StatusTooManyRequests, "", []string{"Retry-After", "600"}), nil
+				return rationtest.Respond(req, http.StatusTooManyRequests, "", []string{"Retry-After", "600"}), nil
 			}
-			return respond(req, http.StatusOK, "", nil), nil
+			return rationtest.Respond(req, http.StatusOK, "", nil), nil
 		})
 		token := ration.NewToken("a")
 		us := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(ours, token)}}
 		them := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(theirs, token)}}
 		var callers sync.WaitGroup
 		book := func(client *http.Client, path string) {
-			callers.Go(func() { get(t, client, "http://api.test/"+path) })
+			callers.Go(func() { rationtest.Get(t, client, "http://api.test/"+path) })
 			<-time.After(time.Second) // so that the next books after it
 		}
 		book(us, "1")
@@ -183,17 +156,17 @@ func TestPauseHoldsBackTheFleetAlsoThoseAsleep(t *testing.T) {
 		<-time.After(100 * time.Second)
 		book(them, "5") // comes while the pause is on
 		callers.Wait()
-		require.Equal(t, seconds(0, 60, 660, 720, 780, 840), api.times())
+		require.Equal(t, rationtest.Seconds(0, 60, 660, 720, 780, 840), api.Times())
 	})
 }
 
 func TestWhoIsPausedIsToldAndOthersAreNotHeldBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(refusing(1, "Retry-After", "60"))
-		budget, all := newBudget(ration.PerHour(100)), tokens("a", "b")
+		api := rationtest.NewAPI(rationtest.Throttling(1, "Retry-After", "60"))
+		budget, all := rationtest.NewBudget(ration.PerHour(100)), rationtest.Tokens("a", "b")
 		pool := ration.NewPool(budget, all[0])
 		transport := &ration.Transport{Base: api, Pool: pool, Retries: -1}
-		get(t, &http.Client{Transport: transport}, "http://api.test/")
+		rationtest.Get(t, &http.Client{Transport: transport}, "http://api.test/")
 		usage, err := budget.Usage(t.Context(), all[0])
 		require.NoError(t, err)
 		require.Equal(t, time.Minute, usage.PausedUntil.Sub(usage.Now))
@@ -202,7 +175,7 @@ func TestWhoIsPausedIsToldAndOthersAreNotHeldBack(t *testing.T) {
 		require.Zero(t, usage.PausedUntil)
 		_, err = budget.Wait(t.Context(), all[1], 1)
 		require.NoError(t, err)
-		require.Zero(t, time.Since(api.begun))
+		require.Zero(t, time.Since(api.Begun))
 	})
 }
 
@@ -211,22 +184,22 @@ func TestWhoIsPausedIsToldAndOthersAreNotHeldBack(t *testing.T) {
 func TestRefusedRequestIsSentAgainABoundedNumberOfTimes(t *testing.T) {
 	for _, row := range []struct{ retries, want int }{{0, 4}, {1, 2}, {5, 6}, {-1, 1}} {
 		synctest.Test(t, func(t *testing.T) {
-			api := newProvider(refusing(100, "Retry-After", "60", "X-Request-Id", "17"))
-			budget, token := newBudget(ration.PerHour(100)), ration.NewToken("a")
+			api := rationtest.NewAPI(rationtest.Throttling(100, "Retry-After", "60", "X-Request-Id", "17"))
+			budget, token := rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a")
 			var refused []int
 			transport := &ration.Transport{Base: api, Pool: ration.NewPool(budget, token), Retries: row.retries,
 				OnRefusal: func(resp *http.Response, g ration.Grant) {
 					require.Equal(t, token.ID(), g.Token.ID())
 					refused = append(refused, resp.StatusCode)
 				}}
-			resp, err := transport.RoundTrip(newRequest(t, http.MethodGet, "http://api.test/", nil))
+			resp, err := transport.RoundTrip(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 			require.NoError(t, err)
 			require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
 			require.Equal(t, "17", resp.Header.Get("X-Request-Id"))
-			require.Equal(t, "slow down", drain(t, resp))
-			require.Len(t, api.all(), row.want)
+			require.Equal(t, "slow down", rationtest.Drain(t, resp))
+			require.Len(t, api.Calls(), row.want)
 			require.Len(t, refused, row.want)
-			require.Equal(t, time.Duration(row.want-1)*time.Minute, time.Since(api.begun))
+			require.Equal(t, time.Duration(row.want-1)*time.Minute, time.Since(api.Begun))
 			left, err := budget.Remaining(t.Context(), token)
 			require.NoError(t, err)
 			require.Equal(t, 100-row.want, left)
@@ -237,13 +210,13 @@ func TestRefusedRequestIsSentAgainABoundedNumberOfTimes(t *testing.T) {
 func TestOtherStatusesAreNotRefusals(t *testing.T) {
 	for _, status := range []int{200, 204, 304, 400, 401, 404, 501, 505} {
 		synctest.Test(t, func(t *testing.T) {
-			api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
-				return respond(req, status, "as it is", []string{"Retry-After", "60"}), nil
+			api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {
+				return rationtest.Respond(req, status, "as it is", []string{"Retry-After", "60"}), nil
 			})
-			client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(9)), ration.NewToken("a"))}}
-			require.Equal(t, status, get(t, client, "http://api.test/").StatusCode)
-			get(t, client, "http://api.test/")
-			require.Equal(t, seconds(0, 0), api.times())
+			client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(9)), ration.NewToken("a"))}}
+			require.Equal(t, status, rationtest.Get(t, client, "http://api.test/").StatusCode)
+			rationtest.Get(t, client, "http://api.test/")
+			require.Equal(t, rationtest.Seconds(0, 0), api.Times())
 		})
 	}
 }

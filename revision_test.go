@@ -36,7 +36,7 @@ func TestOtherLimitsOfOneRevisionAreAnErrorThatNamesBoth(t *testing.T) {
 			require.NotErrorIs(t, err, ration.ErrStoreUnavailable)
 			require.NotErrorIs(t, err, ration.ErrExhausted)
 		}
-		remaining(t, b, token, 4999)
+		rationtest.RequireRemaining(t, b, token, 4999)
 	})
 }
 
@@ -89,7 +89,7 @@ func TestSetLimitsChangesThemWithoutLosingTheLog(t *testing.T) {
 			require.NoError(t, err)
 		}
 		require.NoError(t, b.SetLimits(ration.PerHour(7)))
-		remaining(t, b, token, 2)
+		rationtest.RequireRemaining(t, b, token, 2)
 		_, err := b.Try(t.Context(), token, 1)
 		require.NoError(t, err)
 		_, err = other.Try(t.Context(), token, 1)
@@ -99,7 +99,7 @@ func TestSetLimitsChangesThemWithoutLosingTheLog(t *testing.T) {
 		require.NoError(t, other.SetLimits(ration.PerHour(4)))
 		_, err = other.Try(t.Context(), token, 1)
 		require.ErrorIs(t, err, ration.ErrExhausted)
-		remaining(t, other, token, 0)
+		rationtest.RequireRemaining(t, other, token, 0)
 		time.Sleep(time.Hour)
 		for range 4 {
 			_, err = b.Try(t.Context(), token, 1)
@@ -158,9 +158,9 @@ func TestALogOutlastsAChangeOfWhatItIsKeptIn(t *testing.T) {
 		}
 		grant, err := other.Try(t.Context(), token, 1)
 		require.NoError(t, err)
-		remaining(t, b, token, 1)
+		rationtest.RequireRemaining(t, b, token, 1)
 		require.NoError(t, grant.Cancel(t.Context()))
-		remaining(t, b, token, 2)
+		rationtest.RequireRemaining(t, b, token, 2)
 		_, err = b.Try(t.Context(), token, 2)
 		require.NoError(t, err)
 		_, err = b.Try(t.Context(), token, 1)

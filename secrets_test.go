@@ -23,7 +23,10 @@ import (
 	"reflect"
 	"strings"
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 
@@ -61,7 +64,7 @@ func holders() map[string]any {
 	type exported struct{ Token ration.Token }
 	type hidden struct{ token ration.Token }
 	type deeper struct{ h []hidden }
-	budget := newBudget(ration.PerHour(10))
+	budget := rationtest.NewBudget(ration.PerHour(10))
 	pool := ration.NewPool(budget, token)
 	grant, err := pool.Take(context.Background(), 1)
 	if err != nil {
@@ -148,10 +151,10 @@ func TestPanicDoesNotPrintTheSecret(t *testing.T) {
 	if name := os.Getenv(env); name != "" {
 		holder := holders()[name]
 		transport := &ration.Transport{
-			Pool: ration.NewPool(newBudget(ration.PerHour(10)), ration.NewKeyedToken([]byte(theKey), theSecret)),
-			Base: roundTripper(func(*http.Request) (*http.Response, error) { panic(holder) }),
+			Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(10)), ration.NewKeyedToken([]byte(theKey), theSecret)),
+			Base: rationtest.RoundTripper(func(*http.Request) (*http.Response, error) { panic(holder) }),
 		}
-		_, _ = transport.RoundTrip(newRequest(t, http.MethodGet, "http://api.test/", nil))
+		_, _ = transport.RoundTrip(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 	}
 	for _, name := range []string{"token", "pointer", "unexported", "pool"} {
 		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
@@ -165,14 +168,14 @@ func TestPanicDoesNotPrintTheSecret(t *testing.T) {
 
 func TestResponseDoesNotShowTheSecret(t *testing.T) {
 	for _, attach := range []provider.Attach{provider.Bearer, provider.HeaderNamed("X-Api-Key"), provider.QueryNamed("access_token")} {
-		client := &http.Client{Transport: &ration.Transport{Base: newProvider(refusing(1, "Retry-After", "0")), Attach: attach,
-			Pool:    ration.NewPool(newBudget(ration.PerHour(5)), ration.NewKeyedToken([]byte(theKey), theSecret)),
+		client := &http.Client{Transport: &ration.Transport{Base: rationtest.NewAPI(rationtest.Throttling(1, "Retry-After", "0")), Attach: attach,
+			Pool:    ration.NewPool(rationtest.NewBudget(ration.PerHour(5)), ration.NewKeyedToken([]byte(theKey), theSecret)),
 			OnGrant: func(req *http.Request, g ration.Grant) { requireHidden(t, fmt.Sprintf("%+v %+v", req, g)) },
 			OnRefusal: func(resp *http.Response, g ration.Grant) {
 				requireHidden(t, fmt.Sprintf("%+v %+v %+v", resp, resp.Request, g))
 			},
 		}}
-		resp := get(t, client, "http://api.test/?a=1")
+		resp := rationtest.Get(t, client, "http://api.test/?a=1")
 		dump, err := httputil.DumpRequest(resp.Request, true)
 		require.NoError(t, err)
 		requireHidden(t, string(dump))
@@ -195,8 +198,8 @@ func TestErrorsOfBaseDoNotShowTheSecret(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			token := ration.NewToken(theSecret)
-			client := &http.Client{Transport: &ration.Transport{Attach: row.attach, Retries: -1, Pool: ration.NewPool(newBudget(ration.PerHour(5)), token),
-				Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+			client := &http.Client{Transport: &ration.Transport{Attach: row.attach, Retries: -1, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(5)), token),
+				Base: rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					return nil, &url.Error{Op: "Get", URL: row.text(req), Err: cause}
 				})}}
 			_, err := client.Get("http://api.test/")
@@ -216,9 +219,9 @@ func TestErrorsOfBaseDoNotShowTheSecret(t *testing.T) {
 func TestErrorsThatShowNoSecretAreLeftAlone(t *testing.T) {
 	broken := errors.New("broken")
 	for _, secret := range []string{theSecret, "r"} { // "r" would be found in any text
-		transport := &ration.Transport{Pool: ration.NewPool(newBudget(ration.PerHour(5)), ration.NewToken(secret)),
-			Base: roundTripper(func(*http.Request) (*http.Response, error) { return nil, broken })}
-		_, err := transport.RoundTrip(newRequest(t, http.MethodGet, "http://api.test/", nil))
+		transport := &ration.Transport{Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(5)), ration.NewToken(secret)),
+			Base: rationtest.RoundTripper(func(*http.Request) (*http.Response, error) { return nil, broken })}
+		_, err := transport.RoundTrip(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 		require.ErrorIs(t, err, broken)
 	}
 }
@@ -236,12 +239,12 @@ func TestRedisSeesNoSecret(t *testing.T) {
 	require.Equal(t, "+OK\r\n", line)
 
 	rdb := server.Client(t)
-	budget := newBudget(ration.PerHour(3))
+	budget := rationtest.NewBudget(ration.PerHour(3))
 	budget.Store = &ration.RedisStore{Client: rdb}
 	keyed := ration.NewKeyedToken([]byte(theKey), theSecret)
 	keyed.Account = theSecret + " account"
 	pool := ration.NewPool(budget, ration.NewToken(theSecret), keyed)
-	client := &http.Client{Transport: &ration.Transport{Base: newProvider(refusing(1, "Retry-After", "600")), Pool: pool}, Timeout: 20 * time.Second}
+	client := &http.Client{Transport: &ration.Transport{Base: rationtest.NewAPI(rationtest.Throttling(1, "Retry-After", "600")), Pool: pool}, Timeout: 20 * time.Second}
 	for range 8 {
 		_, err = client.Get("http://api.test/")
 	}

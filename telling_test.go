@@ -16,17 +16,6 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// telling answers the n-th request with the headers that header returns for it.
-func telling(header func(n int) []string) func(int, *http.Request) (*http.Response, error) {
-	return func(n int, req *http.Request) (*http.Response, error) {
-		return respond(req, http.StatusOK, "", header(n)), nil
-	}
-}
-
-func instagram(limit, remaining int) []string {
-	return []string{"X-Ratelimit-Limit", strconv.Itoa(limit), "X-Ratelimit-Remaining", strconv.Itoa(remaining)}
-}
-
 // A hearer is a crawler of one token whose budget's notices are kept.
 type hearer struct {
 	t       *testing.T
@@ -41,13 +30,13 @@ func newHearer(t *testing.T, b *ration.Budget, provider string, header func(n in
 	h := &hearer{t: t, budget: b, token: ration.NewToken("a")}
 	b.OnEvent = func(n ration.Event) { h.notices = append(h.notices, n) }
 	h.pool = ration.NewPool(b, h.token)
-	p := preset(t, provider)
+	p := rationtest.Preset(t, provider)
 	p.Attach = nil
-	h.client = &http.Client{Transport: &ration.Transport{Base: newProvider(telling(header)), Provider: p, Pool: h.pool}}
+	h.client = &http.Client{Transport: &ration.Transport{Base: rationtest.NewAPI(rationtest.Announcing(header)), Provider: p, Pool: h.pool}}
 	return h
 }
 
-func (h *hearer) get() { get(h.t, h.client, "http://api.test/") }
+func (h *hearer) get() { rationtest.Get(h.t, h.client, "http://api.test/") }
 
 // left demands what is left of each limit, as the pool has them.
 func (h *hearer) left(want ...int) {
@@ -65,7 +54,7 @@ func (h *hearer) left(want ...int) {
 func TestWhatOthersHaveSpentIsOwed(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(5000)}
-		h := newHearer(t, b, "instagram", func(n int) []string { return instagram(5000, 4000-n) })
+		h := newHearer(t, b, "instagram", func(n int) []string { return rationtest.InstagramHeader(5000, 4000-n) })
 		h.get()
 		h.left(3999)
 		require.Len(t, h.notices, 1)
@@ -85,7 +74,7 @@ func TestAnswersOutOfOrderLoosenNothing(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(5000)}
 		remaining := []int{4000, 2000, 3900, 4900, 1999}
-		h := newHearer(t, b, "instagram", func(n int) []string { return instagram(5000, remaining[n-1]) })
+		h := newHearer(t, b, "instagram", func(n int) []string { return rationtest.InstagramHeader(5000, remaining[n-1]) })
 		for _, want := range []int{4000, 2000, 1999, 1998, 1997} {
 			h.get()
 			h.left(want)
@@ -105,7 +94,7 @@ func TestACrawlerAloneIsNotAskedAbout(t *testing.T) {
 				log = log[1:]
 			}
 			log = append(log, time.Now())
-			return instagram(500, 500-len(log))
+			return rationtest.InstagramHeader(500, 500-len(log))
 		})
 		for range 3000 {
 			h.get()
@@ -231,7 +220,7 @@ func TestOthersAreLeftAShareWhileTheyAreSeen(t *testing.T) {
 		ours := 0
 		h := newHearer(t, b, "instagram", func(int) []string {
 			ours++
-			return instagram(1000, 1000-ours-others)
+			return rationtest.InstagramHeader(1000, 1000-ours-others)
 		})
 		rules := func() int {
 			all, err := h.pool.Usage(t.Context())

@@ -9,8 +9,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
 	"testing/synctest"
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,20 +21,20 @@ import (
 )
 
 func TestRequestWithoutAHeaderMapIsSentAndUnchanged(t *testing.T) {
-	api := newProvider(nil)
-	transport := &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(5)), ration.NewToken("a"))}
-	req := newRequest(t, http.MethodGet, "http://api.test/", nil)
+	api := rationtest.NewAPI(nil)
+	transport := &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(5)), ration.NewToken("a"))}
+	req := rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil)
 	req.Header = nil
 	_, err := transport.RoundTrip(req)
 	require.NoError(t, err)
 	require.Nil(t, req.Header)
-	require.Equal(t, []string{"a"}, api.tokens())
+	require.Equal(t, []string{"a"}, api.Tokens())
 }
 
 // The body is closed also where nothing is sent, and the error says what to
 // change.
 func TestBodyIsClosedWhereNothingIsSent(t *testing.T) {
-	good := func() *ration.Budget { return newBudget(ration.PerHour(5)) }
+	good := func() *ration.Budget { return rationtest.NewBudget(ration.PerHour(5)) }
 	with := func(change func(*ration.Budget)) *ration.Budget {
 		b := good()
 		change(b)
@@ -58,14 +61,14 @@ func TestBodyIsClosedWhereNothingIsSent(t *testing.T) {
 			"ration: the cost is 0: it must be at least 1"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			api := newProvider(nil)
+			api := rationtest.NewAPI(nil)
 			row.transport.Base = api
-			content := newBody("content")
-			resp, err := row.transport.RoundTrip(newRequest(t, http.MethodPost, "http://api.test/", content))
+			content := rationtest.NewBody("content")
+			resp, err := row.transport.RoundTrip(rationtest.NewRequest(t, http.MethodPost, "http://api.test/", content))
 			require.ErrorContains(t, err, row.want)
 			require.Nil(t, resp)
-			require.Equal(t, 1, content.closed)
-			require.Empty(t, api.all())
+			require.Equal(t, 1, content.Closed)
+			require.Empty(t, api.Calls())
 		})
 	}
 }
@@ -73,32 +76,32 @@ func TestBodyIsClosedWhereNothingIsSent(t *testing.T) {
 // That the provider of these tests closes bodies is what a RoundTripper does:
 // the Transport adds nothing to it.
 func TestBodyIsGivenToBaseUnwrapped(t *testing.T) {
-	content := newBody("content")
+	content := rationtest.NewBody("content")
 	var given io.ReadCloser
 	transport := &ration.Transport{
-		Pool: ration.NewPool(newBudget(ration.PerHour(5)), ration.NewToken("a")),
-		Base: roundTripper(func(req *http.Request) (*http.Response, error) {
+		Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(5)), ration.NewToken("a")),
+		Base: rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
 			given = req.Body
 			_ = req.Body.Close()
 			return nil, errors.New("the line is down")
 		}),
 	}
-	_, err := transport.RoundTrip(newRequest(t, http.MethodPost, "http://api.test/", content))
+	_, err := transport.RoundTrip(rationtest.NewRequest(t, http.MethodPost, "http://api.test/", content))
 	require.EqualError(t, err, "the line is down")
 	require.Same(t, content, given)
-	require.Equal(t, 1, content.closed)
+	require.Equal(t, 1, content.Closed)
 }
 
 // What Base says is passed on as it is, and a request that may have reached the
 // provider stays charged.
 func TestFailureOfAnUnknownBaseStaysCharged(t *testing.T) {
 	broken := errors.New("the line broke")
-	budget, token := newBudget(ration.PerHour(5)), ration.NewToken("a")
+	budget, token := rationtest.NewBudget(ration.PerHour(5)), ration.NewToken("a")
 	transport := &ration.Transport{
 		Pool: ration.NewPool(budget, token),
-		Base: roundTripper(func(*http.Request) (*http.Response, error) { return nil, broken }),
+		Base: rationtest.RoundTripper(func(*http.Request) (*http.Response, error) { return nil, broken }),
 	}
-	_, err := transport.RoundTrip(newRequest(t, http.MethodGet, "http://api.test/", nil))
+	_, err := transport.RoundTrip(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 	require.ErrorIs(t, err, broken)
 	left, err := budget.Remaining(t.Context(), token)
 	require.NoError(t, err)
@@ -107,8 +110,8 @@ func TestFailureOfAnUnknownBaseStaysCharged(t *testing.T) {
 
 func TestCostIsWhatTheFunctionSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(nil)
-		pool := ration.NewPool(newBudget(ration.Limit{Max: 10, Window: time.Minute}), ration.NewToken("a"))
+		api := rationtest.NewAPI(nil)
+		pool := ration.NewPool(rationtest.NewBudget(ration.Limit{Max: 10, Window: time.Minute}), ration.NewToken("a"))
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: pool, Cost: func(req *http.Request) int {
 			if req.URL.Path == "/search" {
 				return 5
@@ -116,17 +119,17 @@ func TestCostIsWhatTheFunctionSays(t *testing.T) {
 			return 1
 		}}}
 		for _, path := range []string{"search", "a", "search", "b"} {
-			get(t, client, "http://api.test/"+path)
+			rationtest.Get(t, client, "http://api.test/"+path)
 		}
 		// 5 + 1 leave room for 4: the second search, and all behind it, wait.
-		require.Equal(t, seconds(0, 0, 60, 60), api.times())
+		require.Equal(t, rationtest.Seconds(0, 0, 60, 60), api.Times())
 	})
 }
 
 func TestGrantedIsCalledInTheSlotBeforeTheRequestIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(nil)
-		budget, token := newBudget(ration.Limit{Max: 1, Window: time.Minute}), ration.NewToken("a")
+		api := rationtest.NewAPI(nil)
+		budget, token := rationtest.NewBudget(ration.Limit{Max: 1, Window: time.Minute}), ration.NewToken("a")
 		type moment struct {
 			at   time.Duration
 			sent int
@@ -139,11 +142,11 @@ func TestGrantedIsCalledInTheSlotBeforeTheRequestIsSent(t *testing.T) {
 		var granted []moment
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(budget, token),
 			OnGrant: func(req *http.Request, g ration.Grant) {
-				granted = append(granted, moment{time.Since(api.begun), len(api.all()), g.Token.ID(), g.Cost, g.Slot, g.Late, req.Header.Get("Authorization")})
+				granted = append(granted, moment{time.Since(api.Begun), len(api.Calls()), g.Token.ID(), g.Cost, g.Slot, g.Late, req.Header.Get("Authorization")})
 			}}}
-		get(t, client, "http://api.test/")
-		get(t, client, "http://api.test/")
-		begun := api.begun.Local()
+		rationtest.Get(t, client, "http://api.test/")
+		rationtest.Get(t, client, "http://api.test/")
+		begun := api.Begun.Local()
 		for i := range granted {
 			granted[i].slot = granted[i].slot.Local()
 		}
@@ -156,8 +159,8 @@ func TestGrantedIsCalledInTheSlotBeforeTheRequestIsSent(t *testing.T) {
 
 func TestGrantOfTellsWhatAResponseWasSentOn(t *testing.T) {
 	token := ration.NewToken("a")
-	client := &http.Client{Transport: &ration.Transport{Base: newProvider(nil), Pool: ration.NewPool(newBudget(ration.PerHour(5)), token)}}
-	resp := get(t, client, "http://api.test/")
+	client := &http.Client{Transport: &ration.Transport{Base: rationtest.NewAPI(nil), Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(5)), token)}}
+	resp := rationtest.Get(t, client, "http://api.test/")
 	grant, found := ration.GrantOf(resp)
 	require.True(t, found)
 	require.Equal(t, token.ID(), grant.Token.ID())
@@ -167,16 +170,16 @@ func TestGrantOfTellsWhatAResponseWasSentOn(t *testing.T) {
 	require.False(t, found)
 	_, found = ration.GrantOf(new(http.Response))
 	require.False(t, found)
-	_, found = ration.GrantOf(&http.Response{Request: newRequest(t, http.MethodGet, "http://api.test/", nil)})
+	_, found = ration.GrantOf(&http.Response{Request: rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil)})
 	require.False(t, found)
 }
 
 // A request made from an earlier response's context does not pass for one that
 // was sent on that grant.
 func TestGrantOfKnowsNothingOfAForeignHostsResponse(t *testing.T) {
-	client := &http.Client{Transport: &ration.Transport{Base: newProvider(nil), Hosts: []string{"api.test"},
-		Pool: ration.NewPool(newBudget(ration.PerHour(5)), ration.NewToken("a"))}}
-	resp := get(t, client, "http://api.test/")
+	client := &http.Client{Transport: &ration.Transport{Base: rationtest.NewAPI(nil), Hosts: []string{"api.test"},
+		Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(5)), ration.NewToken("a"))}}
+	resp := rationtest.Get(t, client, "http://api.test/")
 	req, err := http.NewRequestWithContext(resp.Request.Context(), http.MethodGet, "http://other.test/", nil)
 	require.NoError(t, err)
 	other, err := client.Do(req)
@@ -187,13 +190,13 @@ func TestGrantOfKnowsNothingOfAForeignHostsResponse(t *testing.T) {
 
 func TestTransportIsSafeForConcurrentUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+		api := rationtest.NewAPI(func(n int, req *http.Request) (*http.Response, error) {
 			if n%17 == 0 {
-				return respond(req, http.StatusTooManyRequests, "wait", []string{"Retry-After", "1"}), nil
+				return rationtest.Respond(req, http.StatusTooManyRequests, "wait", []string{"Retry-After", "1"}), nil
 			}
-			return respond(req, http.StatusOK, "", nil), nil
+			return rationtest.Respond(req, http.StatusOK, "", nil), nil
 		})
-		pool := ration.NewPool(newBudget(ration.PerSecond(50)), tokens("a", "b", "c")...)
+		pool := ration.NewPool(rationtest.NewBudget(ration.PerSecond(50)), rationtest.Tokens("a", "b", "c")...)
 		var granted, refused atomic.Int64
 		client := &http.Client{Transport: &ration.Transport{
 			Base: api, Pool: pool, Retries: 100,
@@ -205,7 +208,7 @@ func TestTransportIsSafeForConcurrentUse(t *testing.T) {
 			workers.Go(func() {
 				for j := range 25 {
 					content := fmt.Sprintf("%d.%d", i, j)
-					resp, err := client.Do(newRequest(t, http.MethodPost, "http://api.test/", bytes.NewReader([]byte(content))))
+					resp, err := client.Do(rationtest.NewRequest(t, http.MethodPost, "http://api.test/", bytes.NewReader([]byte(content))))
 					if err != nil || resp.StatusCode != http.StatusOK {
 						t.Errorf("request %s: %v", content, err)
 						return
@@ -223,12 +226,12 @@ func TestTransportIsSafeForConcurrentUse(t *testing.T) {
 		})
 		workers.Wait()
 		seen := make(map[string]int)
-		for _, c := range api.all() {
-			seen[c.body]++
+		for _, c := range api.Calls() {
+			seen[c.Body]++
 		}
 		require.Len(t, seen, 800)
-		require.Equal(t, int64(len(api.all())), granted.Load())
-		require.Equal(t, int64(len(api.all())/17), refused.Load())
+		require.Equal(t, int64(len(api.Calls())), granted.Load())
+		require.Equal(t, int64(len(api.Calls())/17), refused.Load())
 		require.Equal(t, int64(800), granted.Load()-refused.Load())
 	})
 }

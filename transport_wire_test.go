@@ -9,93 +9,67 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
 )
 
-// A wire is a server on loopback, and a client that spends 100 an hour on it.
-type wire struct {
-	*httptest.Server
-	budget *ration.Budget
-	token  ration.Token
-	client *http.Client
-	base   *http.Transport
-}
-
-// once returns a client like w's that sends nothing again.
-func (w *wire) once() *http.Client {
-	return &http.Client{Transport: &ration.Transport{Base: w.base, Pool: ration.NewPool(w.budget, w.token), Retries: -1}}
-}
-
-func newWire(t *testing.T, handler http.HandlerFunc) *wire {
-	w := &wire{Server: httptest.NewServer(handler), budget: newBudget(ration.PerHour(100)), token: ration.NewToken("SECRET"), base: new(http.Transport)}
-	t.Cleanup(w.Close)
-	t.Cleanup(w.base.CloseIdleConnections)
-	w.client = &http.Client{Transport: &ration.Transport{Base: w.base, Pool: ration.NewPool(w.budget, w.token)}}
-	return w
-}
-
-func (w *wire) requireSpent(t *testing.T, want int) {
-	t.Helper()
-	left, err := w.budget.Remaining(t.Context(), w.token)
-	require.NoError(t, err)
-	require.Equal(t, want, 100-left)
-}
-
 // A connection that was never had sent nothing: the grant is handed back.
 func TestGrantIsHandedBackWhereNoConnectionWasHad(t *testing.T) {
 	t.Run("nobody listens", func(t *testing.T) {
-		w := newWire(t, nil)
+		w := rationtest.NewWire(t, nil)
 		w.Close()
-		_, err := w.once().Get(w.URL)
+		_, err := w.Once().Get(w.URL)
 		require.ErrorContains(t, err, "connection refused")
-		w.requireSpent(t, 0)
+		w.RequireSpent(t, 0)
 	})
 	t.Run("nobody listens, default base", func(t *testing.T) {
-		w := newWire(t, nil)
+		w := rationtest.NewWire(t, nil)
 		w.Close()
-		_, err := (&http.Client{Transport: &ration.Transport{Pool: ration.NewPool(w.budget, w.token), Retries: -1}}).Get(w.URL)
+		_, err := (&http.Client{Transport: &ration.Transport{Pool: ration.NewPool(w.Budget, w.Token), Retries: -1}}).Get(w.URL)
 		require.ErrorContains(t, err, "connection refused")
-		w.requireSpent(t, 0)
+		w.RequireSpent(t, 0)
 	})
 	t.Run("no handshake", func(t *testing.T) {
-		w := newWire(t, nil)
-		_, err := w.once().Get(strings.Replace(w.URL, "http:", "https:", 1))
+		w := rationtest.NewWire(t, nil)
+		_, err := w.Once().Get(strings.Replace(w.URL, "http:", "https:", 1))
 		require.Error(t, err)
-		w.requireSpent(t, 0)
+		w.RequireSpent(t, 0)
 	})
 	t.Run("cancelled while dialling", func(t *testing.T) {
-		w := newWire(t, nil)
+		w := rationtest.NewWire(t, nil)
 		ctx, cancel := context.WithCancel(t.Context())
-		w.base.DialContext = func(dialling context.Context, _, _ string) (net.Conn, error) {
+		w.Base.DialContext = func(dialling context.Context, _, _ string) (net.Conn, error) {
 			cancel()
 			<-dialling.Done()
 			return nil, dialling.Err()
 		}
-		content := newBody("content")
+		content := rationtest.NewBody("content")
 		req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.URL, content)
 		require.NoError(t, err)
-		_, err = w.once().Do(req)
+		_, err = w.Once().Do(req)
 		require.ErrorIs(t, err, context.Canceled)
-		require.Equal(t, 1, content.closed)
-		w.requireSpent(t, 0)
+		require.Equal(t, 1, content.Closed)
+		w.RequireSpent(t, 0)
 	})
 	t.Run("second try after a refusal", func(t *testing.T) {
 		var once sync.Once
-		var w *wire
-		w = newWire(t, func(rw http.ResponseWriter, _ *http.Request) {
+		var w *rationtest.Wire
+		w = rationtest.NewWire(t, func(rw http.ResponseWriter, _ *http.Request) {
 			once.Do(func() { w.Listener.Close() })
 			rw.Header().Set("Connection", "close")
 			rw.Header().Set("Retry-After", "0")
 			rw.WriteHeader(http.StatusTooManyRequests)
 		})
-		client := &http.Client{Transport: &ration.Transport{Base: w.base, Pool: ration.NewPool(w.budget, w.token), Retries: 1}}
+		client := &http.Client{Transport: &ration.Transport{Base: w.Base, Pool: ration.NewPool(w.Budget, w.Token), Retries: 1}}
 		_, err := client.Get(w.URL)
 		require.ErrorContains(t, err, "connection refused")
-		w.requireSpent(t, 1)
+		w.RequireSpent(t, 1)
 	})
 }
 
@@ -103,54 +77,54 @@ func TestGrantIsHandedBackWhereNoConnectionWasHad(t *testing.T) {
 func TestRequestOnAConnectionThatBrokeStaysCharged(t *testing.T) {
 	abort := func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 	t.Run("HTTP/1.1", func(t *testing.T) {
-		w := newWire(t, abort)
-		_, err := w.client.Post(w.URL, "text/plain", strings.NewReader("content"))
+		w := rationtest.NewWire(t, abort)
+		_, err := w.Client.Post(w.URL, "text/plain", strings.NewReader("content"))
 		require.ErrorIs(t, err, io.EOF)
-		w.requireSpent(t, 1)
+		w.RequireSpent(t, 1)
 	})
 	t.Run("HTTP/2", func(t *testing.T) {
-		w := newWire(t, nil)
+		w := rationtest.NewWire(t, nil)
 		server := httptest.NewUnstartedServer(http.HandlerFunc(abort))
 		server.EnableHTTP2 = true
 		server.StartTLS()
 		t.Cleanup(server.Close)
-		client := &http.Client{Transport: &ration.Transport{Base: server.Client().Transport, Pool: ration.NewPool(w.budget, w.token)}}
+		client := &http.Client{Transport: &ration.Transport{Base: server.Client().Transport, Pool: ration.NewPool(w.Budget, w.Token)}}
 		for range 2 { // on a new connection, and on one that is there
 			_, err := client.Post(server.URL, "text/plain", strings.NewReader("content"))
 			require.ErrorContains(t, err, "stream error")
 		}
-		w.requireSpent(t, 2)
+		w.RequireSpent(t, 2)
 	})
 	t.Run("cancelled while the provider thinks", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		w := newWire(t, func(_ http.ResponseWriter, r *http.Request) {
+		w := rationtest.NewWire(t, func(_ http.ResponseWriter, r *http.Request) {
 			cancel()
 			<-r.Context().Done()
 		})
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, w.URL, nil)
 		require.NoError(t, err)
-		_, err = w.client.Do(req)
+		_, err = w.Client.Do(req)
 		require.ErrorIs(t, err, context.Canceled)
-		w.requireSpent(t, 1)
+		w.RequireSpent(t, 1)
 	})
 }
 
 func TestManyCallersShareTheTokensOnTheWire(t *testing.T) {
 	var mu sync.Mutex // protects seen
 	seen := make(map[string]int)
-	w := newWire(t, func(_ http.ResponseWriter, r *http.Request) {
+	w := rationtest.NewWire(t, func(_ http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen[r.Header.Get("Authorization")]++
 	})
-	w.budget.Limits = []ration.Limit{ration.PerHour(160)}
-	pool := ration.NewPool(w.budget, tokens("a", "b", "c", "d")...)
-	client := &http.Client{Transport: &ration.Transport{Base: w.base, Pool: pool}, Timeout: time.Minute}
+	w.Budget.Limits = []ration.Limit{ration.PerHour(160)}
+	pool := ration.NewPool(w.Budget, rationtest.Tokens("a", "b", "c", "d")...)
+	client := &http.Client{Transport: &ration.Transport{Base: w.Base, Pool: pool}, Timeout: time.Minute}
 	var workers sync.WaitGroup
 	for range 32 {
 		workers.Go(func() {
 			for range 20 {
-				get(t, client, w.URL)
+				rationtest.Get(t, client, w.URL)
 			}
 		})
 	}

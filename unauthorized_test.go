@@ -23,20 +23,20 @@ import (
 
 // inTurn answers a token's requests in turn, and all behind them as the last; it serves
 // those of other tokens.
-func inTurn(said map[string][]reply) func(int, *http.Request) (*http.Response, error) {
+func inTurn(said map[string][]rationtest.Reply) func(int, *http.Request) (*http.Response, error) {
 	var mu sync.Mutex
 	return func(_ int, req *http.Request) (*http.Response, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		secret := secretOf(req)
+		secret := rationtest.SecretOf(req)
 		replies := said[secret]
 		if len(replies) == 0 {
-			return served.to(req), nil
+			return rationtest.Served.To(req), nil
 		}
 		if len(replies) > 1 {
 			said[secret] = replies[1:]
 		}
-		return replies[0].to(req), nil
+		return replies[0].To(req), nil
 	}
 }
 
@@ -45,36 +45,36 @@ func inTurn(said map[string][]reply) func(int, *http.Request) (*http.Response, e
 func TestATokenThatAnotherOutdoesIsSetAside(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(1000)}
-		api := newProvider(byToken(map[string]reply{"bad": unauthorized}))
+		api := rationtest.NewAPI(rationtest.ByToken(map[string]rationtest.Reply{"bad": rationtest.Unauthorized}))
 		var clients []*http.Client
 		for _, b := range []*ration.Budget{ours, rationtest.Peer(ours)} {
 			clients = append(clients, &http.Client{Transport: &ration.Transport{Base: api, ProbeEvery: 3 * time.Minute,
-				Pool: ration.NewPool(b, tokens("bad", "good")...)}})
+				Pool: ration.NewPool(b, rationtest.Tokens("bad", "good")...)}})
 		}
 		ask := func(i int) {
 			for range 2 { // so that either token has its turn
-				require.Equal(t, http.StatusOK, get(t, clients[i], "http://api.test/").StatusCode)
+				require.Equal(t, http.StatusOK, rationtest.Get(t, clients[i], "http://api.test/").StatusCode)
 			}
 			time.Sleep(5 * time.Second)
 		}
-		for len(api.timesOf("bad")) == 0 {
+		for len(api.TimesOf("bad")) == 0 {
 			ask(0)
 		}
 		ask(1) // learns of it
-		first := api.timesOf("bad")[0]
-		for time.Since(api.begun) < 15*time.Minute {
+		first := api.TimesOf("bad")[0]
+		for time.Since(api.Begun) < 15*time.Minute {
 			ask(0)
 		}
 		var after []time.Duration
-		for _, at := range api.timesOf("bad") {
+		for _, at := range api.TimesOf("bad") {
 			after = append(after, at-first)
 		}
-		require.Equal(t, seconds(0, 60, 120, 240, 420, 600, 780), after)
-		require.NotContains(t, api.tokens()[len(api.all())-10:], "bad")
+		require.Equal(t, rationtest.Seconds(0, 60, 120, 240, 420, 600, 780), after)
+		require.NotContains(t, api.Tokens()[len(api.Calls())-10:], "bad")
 		for range 10 {
 			ask(1)
 		}
-		require.Len(t, api.timesOf("bad"), 7, "the others keep to it")
+		require.Len(t, api.TimesOf("bad"), 7, "the others keep to it")
 	})
 }
 
@@ -82,48 +82,48 @@ func TestATokenThatAnotherOutdoesIsSetAside(t *testing.T) {
 func TestThe401OfTheOnlyTokenIsTheCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		only := ration.NewToken("only")
-		api := newProvider(inTurn(map[string][]reply{"only": {{401, "not you", nil}}}))
-		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(100)), only)}}
+		api := rationtest.NewAPI(inTurn(map[string][]rationtest.Reply{"only": {{Status: 401, Body: "not you", Header: nil}}}))
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), only)}}
 		for range 2 {
-			resp, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
+			resp, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 			require.NoError(t, err)
 			require.Equal(t, 401, resp.StatusCode)
-			require.Equal(t, "not you", drain(t, resp))
+			require.Equal(t, "not you", rationtest.Drain(t, resp))
 		}
 		// The second in a row was believed to be about the token.
-		aside := ration.QuarantinedToken{ID: only.ID(), Account: only.ID(), Reason: provider.ReasonUnauthorized, Until: api.begun.Add(time.Minute)}
-		_, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
-		requireAside(t, err, aside)
+		aside := ration.QuarantinedToken{ID: only.ID(), Account: only.ID(), Reason: provider.ReasonUnauthorized, Until: api.Begun.Add(time.Minute)}
+		_, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
+		rationtest.RequireQuarantined(t, err, aside)
 		time.Sleep(time.Minute)
-		require.Equal(t, 401, get(t, client, "http://api.test/").StatusCode)
-		require.Equal(t, seconds(0, 0, 60), api.times())
+		require.Equal(t, 401, rationtest.Get(t, client, "http://api.test/").StatusCode)
+		require.Equal(t, rationtest.Seconds(0, 0, 60), api.Times())
 	})
 }
 
 func TestAnAnswerInBetweenClearsA401(t *testing.T) {
 	for _, row := range []struct {
-		between reply
+		between rationtest.Reply
 		clears  bool
 	}{
-		{served, true},
-		{reply{status: 404}, true},
-		{reply{status: 500}, false},
+		{rationtest.Served, true},
+		{rationtest.Reply{Status: 404}, true},
+		{rationtest.Reply{Status: 500}, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			api := newProvider(inTurn(map[string][]reply{"only": {unauthorized, row.between, unauthorized, row.between, unauthorized}}))
+			api := rationtest.NewAPI(inTurn(map[string][]rationtest.Reply{"only": {rationtest.Unauthorized, row.between, rationtest.Unauthorized, row.between, rationtest.Unauthorized}}))
 			client := &http.Client{Transport: &ration.Transport{Base: api, Retries: -1,
-				Pool: ration.NewPool(newBudget(ration.PerHour(100)), ration.NewToken("only"))}}
+				Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("only"))}}
 			for range 3 {
-				get(t, client, "http://api.test/")
+				rationtest.Get(t, client, "http://api.test/")
 			}
-			resp, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
+			resp, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 			if !row.clears {
 				require.ErrorIs(t, err, ration.ErrNoToken)
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, row.between.status, resp.StatusCode)
-			drain(t, resp)
+			require.Equal(t, row.between.Status, resp.StatusCode)
+			rationtest.Drain(t, resp)
 		})
 	}
 }
@@ -131,44 +131,44 @@ func TestAnAnswerInBetweenClearsA401(t *testing.T) {
 // What none of the tokens may do is refused to the caller, and no token blamed.
 func TestA401OfEachTokenBlamesNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(ration.PerHour(100))
+		b := rationtest.NewBudget(ration.PerHour(100))
 		b.OnEvent = func(n ration.Event) { t.Errorf("noticed: %v", n) }
-		all := tokens("a", "b", "c", "d")
+		all := rationtest.Tokens("a", "b", "c", "d")
 		all[2].Account, all[3].Account = "one", "one"
-		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
+		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {
 			if req.URL.Path == "/private" {
-				return unauthorized.to(req), nil
+				return rationtest.Unauthorized.To(req), nil
 			}
-			return served.to(req), nil
+			return rationtest.Served.To(req), nil
 		})
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, all...)}}
-		require.Equal(t, 401, get(t, client, "http://api.test/private").StatusCode)
-		require.Contains(t, api.tokens(), "a")
-		require.Contains(t, api.tokens(), "b")
+		require.Equal(t, 401, rationtest.Get(t, client, "http://api.test/private").StatusCode)
+		require.Contains(t, api.Tokens(), "a")
+		require.Contains(t, api.Tokens(), "b")
 		for range 20 {
 			time.Sleep(time.Second)
-			require.Equal(t, 200, get(t, client, "http://api.test/").StatusCode)
+			require.Equal(t, 200, rationtest.Get(t, client, "http://api.test/").StatusCode)
 		}
-		require.Equal(t, 401, get(t, client, "http://api.test/private").StatusCode)
+		require.Equal(t, 401, rationtest.Get(t, client, "http://api.test/private").StatusCode)
 	})
 }
 
 // What came of the other token must be a success: that it was refused, or that the
 // server failed, says nothing of the first.
 func TestOnlyASuccessOfAnotherTokenBlamesTheFirst(t *testing.T) {
-	for _, other := range []reply{{status: 500}, {status: 404}, {status: 429}, {401, "", nil}} {
+	for _, other := range []rationtest.Reply{{Status: 500}, {Status: 404}, {Status: 429}, {Status: 401, Body: "", Header: nil}} {
 		synctest.Test(t, func(t *testing.T) {
-			b := newBudget(ration.PerHour(100))
-			b.OnEvent = func(n ration.Event) { t.Errorf("after a %d: %v", other.status, n) }
-			api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+			b := rationtest.NewBudget(ration.PerHour(100))
+			b.OnEvent = func(n ration.Event) { t.Errorf("after a %d: %v", other.Status, n) }
+			api := rationtest.NewAPI(func(n int, req *http.Request) (*http.Response, error) {
 				if n == 1 {
-					return unauthorized.to(req), nil
+					return rationtest.Unauthorized.To(req), nil
 				}
-				return other.to(req), nil
+				return other.To(req), nil
 			})
-			client := &http.Client{Transport: &ration.Transport{Base: api, Retries: -1, Pool: ration.NewPool(b, tokens("a", "b")...)}}
-			require.Equal(t, other.status, get(t, client, "http://api.test/").StatusCode)
-			require.ElementsMatch(t, []string{"a", "b"}, api.tokens())
+			client := &http.Client{Transport: &ration.Transport{Base: api, Retries: -1, Pool: ration.NewPool(b, rationtest.Tokens("a", "b")...)}}
+			require.Equal(t, other.Status, rationtest.Get(t, client, "http://api.test/").StatusCode)
+			require.ElementsMatch(t, []string{"a", "b"}, api.Tokens())
 		})
 	}
 }
@@ -176,16 +176,16 @@ func TestOnlyASuccessOfAnotherTokenBlamesTheFirst(t *testing.T) {
 // A token that was served after all is not blamed by its own success.
 func TestATokenIsNotOutdoneByItself(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(ration.PerHour(100))
+		b := rationtest.NewBudget(ration.PerHour(100))
 		b.OnEvent = func(n ration.Event) { require.Equal(t, provider.ReasonDeadToken, n.Reason) }
-		all := tokens("a", "b")
+		all := rationtest.Tokens("a", "b")
 		all[0].Account, all[1].Account = "one", "one"
-		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
-			return []reply{unauthorized, deadByCode, served}[n-1].to(req), nil
+		api := rationtest.NewAPI(func(n int, req *http.Request) (*http.Response, error) {
+			return []rationtest.Reply{rationtest.Unauthorized, rationtest.InvalidToken, rationtest.Served}[n-1].To(req), nil
 		})
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, all...)}}
-		require.Equal(t, 200, get(t, client, "http://api.test/").StatusCode)
-		require.Equal(t, []string{"a", "b", "a"}, api.tokens())
+		require.Equal(t, 200, rationtest.Get(t, client, "http://api.test/").StatusCode)
+		require.Equal(t, []string{"a", "b", "a"}, api.Tokens())
 	})
 }
 
@@ -193,26 +193,26 @@ func TestATokenIsNotOutdoneByItself(t *testing.T) {
 func TestManyA401AtOnceSetAsideForAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		only := ration.NewToken("only")
-		b := newBudget(ration.PerHour(1000))
+		b := rationtest.NewBudget(ration.PerHour(1000))
 		told := 0
 		b.OnEvent = func(ration.Event) { told++ }
-		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
+		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {
 			time.Sleep(time.Second)
-			return unauthorized.to(req), nil
+			return rationtest.Unauthorized.To(req), nil
 		})
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, only)}}
 		var callers sync.WaitGroup
 		for range 64 {
-			callers.Go(func() { require.Equal(t, 401, get(t, client, "http://api.test/").StatusCode) })
+			callers.Go(func() { require.Equal(t, 401, rationtest.Get(t, client, "http://api.test/").StatusCode) })
 		}
 		callers.Wait()
 		require.Equal(t, 1, told)
-		_, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
-		requireAside(t, err, ration.QuarantinedToken{ID: only.ID(), Account: only.ID(), Reason: provider.ReasonUnauthorized, Until: api.begun.Add(61 * time.Second)})
+		_, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
+		rationtest.RequireQuarantined(t, err, ration.QuarantinedToken{ID: only.ID(), Account: only.ID(), Reason: provider.ReasonUnauthorized, Until: api.Begun.Add(61 * time.Second)})
 		time.Sleep(time.Minute)
-		get(t, client, "http://api.test/")
-		_, err = client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
-		requireAside(t, err, ration.QuarantinedToken{ID: only.ID(), Account: only.ID(), Reason: provider.ReasonUnauthorized, Until: api.begun.Add(182 * time.Second)})
+		rationtest.Get(t, client, "http://api.test/")
+		_, err = client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
+		rationtest.RequireQuarantined(t, err, ration.QuarantinedToken{ID: only.ID(), Account: only.ID(), Reason: provider.ReasonUnauthorized, Until: api.Begun.Add(182 * time.Second)})
 	})
 }
 
@@ -237,19 +237,19 @@ func (s *slowStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time,
 // store takes nearly as long as it is waited for.
 func TestTokensThatDieAtOnceWaitForNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(ration.PerHour(1000))
+		b := rationtest.NewBudget(ration.PerHour(1000))
 		kept := &slowStore{takes: 200 * time.Millisecond}
 		b.Store = kept
-		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) {
+		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {
 			time.Sleep(time.Second)
-			return deadByCode.to(req), nil
+			return rationtest.InvalidToken.To(req), nil
 		})
-		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, tokens("a", "b", "c", "d")...)}}
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, rationtest.Tokens("a", "b", "c", "d")...)}}
 		began := time.Now()
 		var callers sync.WaitGroup
 		for range 32 {
 			callers.Go(func() {
-				_, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil))
+				_, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 				require.ErrorIs(t, err, ration.ErrNoToken)
 			})
 		}
@@ -263,23 +263,23 @@ func TestTokensThatDieAtOnceWaitForNoOther(t *testing.T) {
 // from where it came.
 func TestThe401OfTheOnlyTokenWaitsForNoPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+		api := rationtest.NewAPI(func(n int, req *http.Request) (*http.Response, error) {
 			if n == 1 {
 				time.Sleep(5 * time.Second)
-				return unauthorized.to(req), nil
+				return rationtest.Unauthorized.To(req), nil
 			}
-			return reply{503, "", []string{"Retry-After", "600"}}.to(req), nil
+			return rationtest.Reply{Status: 503, Body: "", Header: []string{"Retry-After", "600"}}.To(req), nil
 		})
-		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(100)), ration.NewToken("only"))}}
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("only"))}}
 		ctx, stop := context.WithCancel(t.Context())
 		var callers sync.WaitGroup
 		callers.Go(func() {
 			defer stop()
-			require.Equal(t, 401, get(t, client, "http://api.test/").StatusCode)
-			require.Equal(t, 5*time.Second, time.Since(api.begun))
+			require.Equal(t, 401, rationtest.Get(t, client, "http://api.test/").StatusCode)
+			require.Equal(t, 5*time.Second, time.Since(api.Begun))
 		})
 		synctest.Wait()
-		_, err := client.Do(newRequest(t, http.MethodGet, "http://api.test/", nil).WithContext(ctx))
+		_, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil).WithContext(ctx))
 		require.ErrorIs(t, err, context.Canceled)
 		callers.Wait()
 	})
@@ -289,10 +289,10 @@ func TestThe401OfTheOnlyTokenWaitsForNoPause(t *testing.T) {
 func TestATokenThatIsAddedAnewIsTrusted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		only := ration.NewToken("only")
-		pool := ration.NewPool(newBudget(ration.PerHour(100)), only)
-		client := &http.Client{Transport: &ration.Transport{Base: newProvider(byToken(map[string]reply{"only": unauthorized})), Pool: pool}}
+		pool := ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), only)
+		client := &http.Client{Transport: &ration.Transport{Base: rationtest.NewAPI(rationtest.ByToken(map[string]rationtest.Reply{"only": rationtest.Unauthorized})), Pool: pool}}
 		for range 5 {
-			require.Equal(t, 401, get(t, client, "http://api.test/").StatusCode)
+			require.Equal(t, 401, rationtest.Get(t, client, "http://api.test/").StatusCode)
 			pool.Remove(only)
 			pool.Add(only)
 		}
@@ -303,23 +303,23 @@ func TestATokenThatIsAddedAnewIsTrusted(t *testing.T) {
 // may be nobody's.
 func TestOneRequestBlamesATokenOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newBudget(ration.PerHour(100))
+		b := rationtest.NewBudget(ration.PerHour(100))
 		b.OnEvent = func(n ration.Event) { t.Errorf("noticed: %v", n) }
-		all := tokens("a", "b")
+		all := rationtest.Tokens("a", "b")
 		all[0].Account, all[1].Account = "one", "one"
 		var client *http.Client
-		api := newProvider(func(n int, req *http.Request) (*http.Response, error) {
+		api := rationtest.NewAPI(func(n int, req *http.Request) (*http.Response, error) {
 			if n == 1 {
-				get(t, client, "http://api.test/public") // it is the first token's turn again
+				rationtest.Get(t, client, "http://api.test/public") // it is the first token's turn again
 			}
 			if req.URL.Path == "/public" {
-				return served.to(req), nil
+				return rationtest.Served.To(req), nil
 			}
-			return unauthorized.to(req), nil
+			return rationtest.Unauthorized.To(req), nil
 		})
 		client = &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, all...)}}
-		require.Equal(t, 401, get(t, client, "http://api.test/private").StatusCode)
-		require.Equal(t, []string{"a", "b", "a", "b"}, api.tokens())
+		require.Equal(t, 401, rationtest.Get(t, client, "http://api.test/private").StatusCode)
+		require.Equal(t, []string{"a", "b", "a", "b"}, api.Tokens())
 	})
 }
 
@@ -332,9 +332,9 @@ func TestARequestTriesAFewTokensOfAnAccount(t *testing.T) {
 			token.Account = "one"
 			many = append(many, token)
 		}
-		api := newProvider(func(_ int, req *http.Request) (*http.Response, error) { return unauthorized.to(req), nil })
-		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(newBudget(ration.PerHour(100)), many...)}}
-		require.Equal(t, 401, get(t, client, "http://api.test/").StatusCode)
-		require.Len(t, api.all(), 8)
+		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) { return rationtest.Unauthorized.To(req), nil })
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), many...)}}
+		require.Equal(t, 401, rationtest.Get(t, client, "http://api.test/").StatusCode)
+		require.Len(t, api.Calls(), 8)
 	})
 }

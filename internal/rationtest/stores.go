@@ -1,0 +1,123 @@
+package rationtest
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
+)
+
+// A PauseLog is a store that records the length of each pause.
+type PauseLog struct {
+	ration.Store
+	mu      sync.Mutex // protects Lengths
+	Lengths []time.Duration
+}
+
+// Pause records the pause's length.
+func (p *PauseLog) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Lengths = append(p.Lengths, r.For)
+	return p.Store.Pause(ctx, r)
+}
+
+// A Worker is one process of a fleet: it shares nothing with the others but a Redis.
+type Worker struct {
+	*ration.Budget
+	mu     sync.Mutex // protects events
+	events []ration.Event
+}
+
+// NewWorker returns a worker that records its budget's events.
+func NewWorker(name string, client redis.UniversalClient, now func() time.Time, limits ...ration.Limit) *Worker {
+	kept := WithClock(&ration.RedisStore{Client: client}, now)
+	p := &Worker{Budget: &ration.Budget{Name: name, Limits: limits, Store: kept, Margin: -1}}
+	p.OnEvent = func(n ration.Event) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.events = append(p.events, n)
+	}
+	return p
+}
+
+// Noticed returns the events of a kind.
+func (p *Worker) Noticed(kind ration.EventKind) []ration.Event {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var all []ration.Event
+	for _, n := range p.events {
+		if n.Kind == kind {
+			all = append(all, n)
+		}
+	}
+	return all
+}
+
+// Book waits for n grants of the token "a".
+func Book(t *testing.T, p *Worker, n int) {
+	t.Helper()
+	for range n {
+		_, err := p.Wait(t.Context(), ration.NewToken("a"), 1)
+		require.NoError(t, err)
+	}
+}
+
+// A CutStore is a store behind a network that can be cut.
+type CutStore struct {
+	ration.Store
+	Cut      atomic.Bool  // true: bookings, pauses and the like fail
+	Bookings atomic.Int64 // how often Book was called
+}
+
+// ErrCut is the failure of a CutStore.
+var ErrCut = &ration.StoreError{Op: "test", Err: errors.New("the network is cut")}
+
+// Book fails if the network is cut.
+func (s *CutStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
+	s.Bookings.Add(1)
+	if s.Cut.Load() {
+		return store.Booking{}, ErrCut
+	}
+	return s.Store.Book(ctx, r)
+}
+
+// Cancel fails if the network is cut.
+func (s *CutStore) Cancel(ctx context.Context, r store.CancelRequest) error {
+	if s.Cut.Load() {
+		return ErrCut
+	}
+	return s.Store.Cancel(ctx, r)
+}
+
+// Record fails if the network is cut.
+func (s *CutStore) Record(ctx context.Context, r store.RecordRequest) error {
+	if s.Cut.Load() {
+		return ErrCut
+	}
+	return s.Store.Record(ctx, r)
+}
+
+// Pause fails if the network is cut.
+func (s *CutStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+	if s.Cut.Load() {
+		return time.Time{}, ErrCut
+	}
+	return s.Store.Pause(ctx, r)
+}
+
+// Status fails if the network is cut.
+func (s *CutStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
+	if s.Cut.Load() {
+		return store.Status{}, ErrCut
+	}
+	return s.Store.Status(ctx, r)
+}
