@@ -1,80 +1,90 @@
 package ration_test
 
 import (
+	"encoding/json"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration/provider/presets"
 )
 
-// What README.md shows is compiled: each of its blocks of Go stands, line by line
-// and whatever its indentation, in an example.
-func TestCodeInReadmeIsThatOfTheExamples(t *testing.T) {
+// Every block of Go in README.md is a whole file, which compiles as it stands, and
+// those that are tests pass. A block of package stack is the code of examples/stack,
+// whose module has the clients that it shows.
+func TestCodeInReadmeCompiles(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	var examples []string
-	for _, pattern := range []string{"example_*_test.go", "examples/*/main.go"} {
-		names, err := filepath.Glob(pattern)
-		require.NoError(t, err)
-		require.NotEmpty(t, names, pattern)
-		for _, name := range names {
-			text, err := os.ReadFile(name)
+	dir := t.TempDir()
+	run := func(name string, args ...string) {
+		out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
+		require.NoError(t, err, "%s: %s", name, out)
+	}
+	programs, tests := 0, 0
+	for i, block := range goBlocks(string(readme)) {
+		name := packageOf(block)
+		require.NotEmpty(t, name, "README.md has a block that is no Go file:\n%s", block)
+		if name == "stack" {
+			shown, err := os.ReadFile("examples/stack/stack.go")
 			require.NoError(t, err)
-			examples = append(examples, flush(string(text)))
+			_, code, _ := strings.Cut(string(shown), "\npackage stack\n")
+			require.Equal(t, "package stack\n"+code, block, "README.md shows what examples/stack/stack.go was")
+			continue
 		}
+		// An overlay has the file in this module, and not in its folder.
+		file, source := "block.go", filepath.Join(dir, fmt.Sprint(i, ".go"))
+		if strings.HasSuffix(name, "_test") {
+			file = "block_test.go"
+		}
+		require.NoError(t, os.WriteFile(source, []byte(block), 0o644))
+		overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join("readme-block", file): source}})
+		require.NoError(t, err)
+		list, binary := filepath.Join(dir, fmt.Sprint(i, ".json")), filepath.Join(dir, fmt.Sprint("block", i))
+		require.NoError(t, os.WriteFile(list, overlay, 0o644))
+		if file == "block.go" {
+			programs++
+			run("go", "build", "-overlay", list, "-o", os.DevNull, "./readme-block")
+			continue
+		}
+		tests++
+		run("go", "test", "-c", "-vet=off", "-overlay", list, "-o", binary, "./readme-block")
+		run(binary)
 	}
-	blocks := goBlocks(string(readme))
-	require.NotEmpty(t, blocks, "README.md shows no Go")
-	for _, block := range blocks {
-		require.True(t, stands(block, examples), "no example has this block of README.md:\n%s", block)
-	}
+	require.Equal(t, []int{1, 1}, []int{programs, tests})
 }
 
-func TestReadmeBlockThatDiffersIsFound(t *testing.T) {
-	examples := []string{flush("func F() {\n\ta := 1\n\n\tif a > 0 {\n\t\tb()\n\t}\n}\n")}
+func TestBlocksOfGoAreFound(t *testing.T) {
 	for _, row := range []struct {
-		readme string
-		want   []bool
+		markdown string
+		want     []string
 	}{
-		{"```go\na := 1\n\nif a > 0 {\n    b()\n}\n```\n", []bool{true}},
-		{"text\n\n  ```go\n  if a > 0 {\n  ```\n```go\nb()\n```", []bool{true, true}},
-		{"```go\na := 2\n```\n", []bool{false}},
-		{"```go\na := 1\nif a > 0 {\n```\n", []bool{false}},
-		{"```go\na := 1\n```\n\n```go\n:= 1\n```\n", []bool{true, false}},
-		{"```go\n```\n", []bool{false}},
-		{"```go example\na := 2\n```\n", []bool{false}},
-		{"```golang\na := 2\n```\n", []bool{false}},
+		{"```go\na := 1\n\nif a > 0 {\n\tb()\n}\n```\n", []string{"a := 1\n\nif a > 0 {\n\tb()\n}\n"}},
+		{"text\n```go\npackage a\n```\n```go\nb()\n```", []string{"package a\n", "b()\n"}},
+		{"```go\n```\n", []string{""}},
+		{"```go example\na\n```\n", []string{"a\n"}},
+		{"```golang\na\n```\n", []string{"a\n"}},
 		{"```sh\nls\n```\n```\na := 2\n```\n", nil},
-		{"```go\na := 1\n", []bool{true}},
+		{"```go\na := 1\n", []string{"a := 1\n"}},
 	} {
-		var got []bool
-		for _, block := range goBlocks(row.readme) {
-			got = append(got, stands(block, examples))
-		}
-		require.Equal(t, row.want, got, row.readme)
+		require.Equal(t, row.want, goBlocks(row.markdown), row.markdown)
 	}
+	require.Equal(t, "a_test", packageOf("// Comment.\npackage a_test\n"))
+	require.Empty(t, packageOf("a := 1\n"))
 }
 
-// flush takes the indentation from every line.
-func flush(text string) string {
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		b.WriteString(strings.TrimSpace(line) + "\n")
-	}
-	return b.String()
-}
-
-// goBlocks returns the fenced blocks of Go, flush.
+// goBlocks returns the fenced blocks of Go.
 func goBlocks(markdown string) []string {
 	var blocks []string
 	var block strings.Builder
 	fenced, isGo := false, false
 	for line := range strings.Lines(markdown) {
-		line = strings.TrimSpace(line)
-		switch language, fence := strings.CutPrefix(line, "```"); {
+		switch language, fence := strings.CutPrefix(strings.TrimSpace(line), "```"); {
 		case fence && !fenced:
 			first, _, _ := strings.Cut(strings.TrimSpace(language), " ")
 			fenced, isGo = true, first == "go" || first == "golang"
@@ -85,7 +95,7 @@ func goBlocks(markdown string) []string {
 			block.Reset()
 			fenced, isGo = false, false
 		case isGo:
-			block.WriteString(line + "\n")
+			block.WriteString(line)
 		}
 	}
 	if isGo {
@@ -94,17 +104,13 @@ func goBlocks(markdown string) []string {
 	return blocks
 }
 
-// stands reports whether an example has all lines of the block in a row.
-func stands(block string, examples []string) bool {
-	if strings.TrimSpace(block) == "" {
-		return false
+// packageOf returns the name in the package clause, and nothing if there is none.
+func packageOf(block string) string {
+	found := regexp.MustCompile(`(?m)^package (\w+)$`).FindStringSubmatch(block)
+	if found == nil {
+		return ""
 	}
-	for _, text := range examples {
-		if strings.Contains("\n"+text, "\n"+block) {
-			return true
-		}
-	}
-	return false
+	return found[1]
 }
 
 // The table of methods is the one that was measured.
@@ -116,4 +122,30 @@ func TestReadmesTableIsTheMeasuredOne(t *testing.T) {
 	table := regexp.MustCompile(`(?m)(^\|.*\n)+`).Find(results)
 	require.NotEmpty(t, table)
 	require.Contains(t, string(readme), "<!-- methods -->\n"+string(table)+"<!-- /methods -->")
+}
+
+// README.md stays short, and counts the presets right.
+func TestReadmeIsShortAndCountsThePresets(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	require.LessOrEqual(t, len(strings.Fields(string(readme))), 1300, "words in README.md")
+	require.Contains(t, strings.Join(strings.Fields(string(readme)), " "), fmt.Sprintf(" %d providers", len(presets.Names())))
+}
+
+// Every file that the pages link to is there.
+func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
+	pages := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md"}
+	docs, err := filepath.Glob("docs/*.md")
+	require.NoError(t, err)
+	for _, page := range append(pages, docs...) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, link := range regexp.MustCompile(`\]\(([^)#]+)[^)]*\)`).FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(link[1], "://") {
+				continue
+			}
+			_, err := os.Stat(filepath.Join(filepath.Dir(page), link[1]))
+			require.NoError(t, err, page)
+		}
+	}
 }

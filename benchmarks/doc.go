@@ -11,7 +11,7 @@
 //
 // or make bench in the root measures all that ration may cost, beside PING, INCR and
 // every peer, as ratios within one run; prints one table of what is met and what is
-// not; and writes it to results/targets.md and README.md, and the raw measurements
+// not; and writes it to results/targets.md and benchmarks/README.md, and the raw measurements
 // to results/bench.txt. It takes ten to twelve minutes, for which the machine should
 // have nothing else to do, and exits with status 1 if something is not met of which
 // nothing was shown to stand in its way. How each row is measured is in that

@@ -18,7 +18,7 @@
 //
 // The table goes to standard output. If all rows were measured at their full size it
 // also goes to results/targets.md, with the figures of all that took part, and to
-// README.md between its marks, and the raw measurements go to results/bench.txt in
+// benchmarks/README.md between its marks, and the raw measurements go to results/bench.txt in
 // the format of Go's benchmarks, for benchstat. -out has a part of the rows written
 // too.
 //
@@ -71,7 +71,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"strconv"
@@ -108,7 +107,7 @@ type config struct {
 	fleet   time.Duration // how long the fleet runs
 }
 
-// whole is the run that README.md tells of.
+// whole reports whether the run is one that the page shows.
 func (c config) whole() bool {
 	return len(c.rows) == len(rows) && c.before == fullBefore && c.large == fullLarge && c.waiting == fullWaiting && c.fleet == fullFleet
 }
@@ -151,7 +150,7 @@ func measure(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.IntVar(&cfg.waiting, "waiting", fullWaiting, "`goroutines` that wait in row 11")
 	flags.DurationVar(&cfg.fleet, "fleet", fullFleet, "how long the fleet of row 12 runs")
 	out := flags.String("out", "results", "`directory` for targets.md and bench.txt, of a whole run or where this is given; - for none")
-	readme := flags.String("readme", filepath.Join("..", "README.md"), "`file` whose table is renewed by a whole run; - for none")
+	page := flags.String("page", "README.md", "`file` whose table is renewed by a whole run; - for none")
 	if err := harness.Parse(flags, args); err != nil {
 		return err
 	}
@@ -173,7 +172,7 @@ func measure(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	begun := time.Now()
 	b := newBench(cfg, server.Addr, stderr)
 	defer b.close()
-	r := report{cfg: cfg, redis: server.Version, begun: begun, command: harness.CommandLine("go -C benchmarks run ./targets", flags, "out", "readme")}
+	r := report{cfg: cfg, redis: server.Version, begun: begun, command: harness.CommandLine("go -C benchmarks run ./targets", flags, "out", "page")}
 	for _, row := range rows {
 		if !slices.Contains(cfg.rows, row.number) {
 			continue
@@ -201,8 +200,8 @@ func measure(ctx context.Context, args []string, stdout, stderr io.Writer) error
 			return err
 		}
 	}
-	if *readme != "-" && cfg.whole() {
-		if err := renew(*readme, r.table()); err != nil {
+	if *page != "-" && cfg.whole() {
+		if err := renew(*page, r.table()); err != nil {
 			return err
 		}
 	}

@@ -49,7 +49,7 @@ func TestEveryRowIsPrinted(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "README.md")
 	require.NoError(t, os.WriteFile(page, []byte("as it was\n"), 0o644))
 	var stdout bytes.Buffer
-	args := []string{"-rounds", "1", "-each", "5ms", "-calls", "1000", "-large", "2000", "-waiting", "100", "-fleet", "1s", "-out", out, "-readme", page}
+	args := []string{"-rounds", "1", "-each", "5ms", "-calls", "1000", "-large", "2000", "-waiting", "100", "-fleet", "1s", "-out", out, "-page", page}
 	err := measure(t.Context(), args, &stdout, t.Output())
 	if err != nil {
 		require.ErrorIs(t, err, errNotMet)
@@ -75,7 +75,7 @@ func TestEveryRowIsPrinted(t *testing.T) {
 	requireBenchmarks(t, filepath.Join(out, "bench.txt"), len(rows))
 	kept, err := os.ReadFile(page)
 	require.NoError(t, err)
-	require.Equal(t, "as it was\n", string(kept), "README.md tells of runs at full size only")
+	require.Equal(t, "as it was\n", string(kept), "the page shows runs at full size only")
 }
 
 // requireBenchmarks reads the file as benchstat does.
@@ -319,7 +319,7 @@ func TestNumbers(t *testing.T) {
 	require.Equal(t, []float64{4, 5}, worseOf([]float64{2, 3}, []float64{4, 5}))
 }
 
-func TestReadmesTableIsRenewed(t *testing.T) {
+func TestTheTableOfThePageIsRenewed(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "README.md")
 	require.NoError(t, os.WriteFile(page, []byte("before\n"+openMark+"| old |\n"+closeMark+"\nbehind\n"), 0o644))
 	require.NoError(t, renew(page, "| new |\n"))
@@ -330,10 +330,10 @@ func TestReadmesTableIsRenewed(t *testing.T) {
 	require.ErrorContains(t, renew(page, "| new |\n"), "no place")
 }
 
-// The table of costs in README.md is the one that was measured, and there is none
+// The table of costs in benchmarks/README.md is the one that was measured, and there is none
 // before.
-func TestReadmesTableOfCostsIsTheMeasuredOne(t *testing.T) {
-	readme, err := os.ReadFile(filepath.Join("..", "..", "README.md"))
+func TestTheTableOfThePageIsTheMeasuredOne(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "README.md"))
 	require.NoError(t, err)
 	results, err := os.ReadFile(filepath.Join("..", "results", "targets.md"))
 	if !os.IsNotExist(err) {
@@ -341,7 +341,7 @@ func TestReadmesTableOfCostsIsTheMeasuredOne(t *testing.T) {
 	}
 	table := regexp.MustCompile(`(?m)(^\|.*\n)+`).Find(results)
 	require.Equal(t, len(results) > 0, len(table) > 0)
-	require.Contains(t, string(readme), openMark+string(table)+closeMark)
+	require.Contains(t, string(page), openMark+string(table)+closeMark)
 }
 
 func TestCommandLines(t *testing.T) {
