@@ -22,6 +22,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 // In this file are the faults by which data would be lost or wrong.
@@ -238,11 +239,11 @@ func TestFault40RefusalThatIsGivenUpIsReadInFull(t *testing.T) {
 // A body that breaks off is read for what it says, and breaks off for the caller
 // behind the same byte and with the same error.
 func TestFault41BodyThatBreaksOffBreaksOffForTheCallerToo(t *testing.T) {
-	content := []byte(code17)
+	content := []byte(metaRefusal)
 	for i := len(content); i < 1<<20; i++ {
 		content = append(content, byte(i*7+i>>8))
 	}
-	for _, sent := range []int{0, len(code17), 10_000, 64<<10 - 1, 64 << 10, 64<<10 + 1, 1 << 20} {
+	for _, sent := range []int{0, len(metaRefusal), 10_000, 64<<10 - 1, 64 << 10, 64<<10 + 1, 1 << 20} {
 		t.Run(fmt.Sprint(sent), func(t *testing.T) {
 			w := newJudgedWire(t, func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Type", "application/json")
@@ -254,8 +255,8 @@ func TestFault41BodyThatBreaksOffBreaksOffForTheCallerToo(t *testing.T) {
 				resp, err := sender.RoundTrip(rationtest.NewRequest(t, http.MethodGet, w.URL, nil))
 				require.NoError(t, err)
 				if sender == w.Base {
-					f := meta(t).ReadResponse(resp, time.Now())
-					require.Equal(t, sent >= len(code17), f.Refused)
+					f := presets.Meta().ReadResponse(resp, time.Now())
+					require.Equal(t, sent >= len(metaRefusal), f.Refused)
 				}
 				require.EqualValues(t, 10<<20, resp.ContentLength)
 				got, err := io.ReadAll(resp.Body)
@@ -307,4 +308,12 @@ func TestFault43CloseIdleConnectionsReachesBase(t *testing.T) {
 
 	// A Base that keeps no connections is left alone.
 	(&ration.Transport{Base: rationtest.RoundTripper(nil)}).CloseIdleConnections()
+}
+
+const metaRefusal = `{"error":{"code":17,"type":"OAuthException"}}`
+
+// requireGoroutines fails if there are soon no fewer than that.
+func requireGoroutines(t *testing.T, most int) {
+	t.Helper()
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= most+1 }, 20*time.Second, 5*time.Millisecond, "one is the condition's own")
 }

@@ -23,7 +23,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/samples"
 	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 // In this file is what a hostile provider, or one who stands in its place, may try.
@@ -184,7 +186,7 @@ func TestFault48HostileHeadersOnTheWire(t *testing.T) {
 				require.LessOrEqual(t, took, 8*needed+1<<20)
 				if plain != nil {
 					answer := provider.Response{Status: plain.StatusCode, Header: plain.Header, Arrived: time.Now()}
-					require.LessOrEqual(t, allocated(func() { checkBounded(t, meta(t).Read(answer)) }), 8*needed+1<<20)
+					require.LessOrEqual(t, allocated(func() { samples.RequireBounded(t, presets.Meta().Read(answer)) }), 8*needed+1<<20)
 				}
 				left, err := budget.Remaining(t.Context(), token)
 				require.NoError(t, err)
@@ -262,6 +264,6 @@ func FuzzFault48(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, status, resp.StatusCode)
 		require.Equal(t, []string{value}, resp.Header[http.CanonicalHeaderKey(name)])
-		checkBounded(t, (*ration.Provider)(nil).ReadResponse(resp, time.Now()))
+		samples.RequireBounded(t, (*ration.Provider)(nil).ReadResponse(resp, time.Now()))
 	})
 }

@@ -1,6 +1,6 @@
-// Package samples has answers of providers, and what a correct reader concludes from
-// each. testdata/responses.json was given; testdata/providers has one file for each
-// provider, of the same kind.
+// Package samples loads responses of providers, and what a correct reader concludes from
+// each. They are in provider/presets/testdata: NAME.json has those of one provider, and
+// responses.json those of many.
 package samples
 
 import (
@@ -16,16 +16,15 @@ import (
 	"time"
 )
 
-// A Sample is one answer.
+// A Sample is one response.
 type Sample struct {
-	ID       string
-	Provider string
+	ID       string // no two samples have the same
+	Provider string // the name of the preset that reads it
 	Title    string
-	Now      time.Time
+	Now      time.Time // when it arrived
 	Status   int
-	Headers  [][2]string
+	Headers  [][2]string // names and values
 	Body     string
-	Skip     bool
 	Expect   Expected
 }
 

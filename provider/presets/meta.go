@@ -1,13 +1,28 @@
 package presets
 
 import (
+	"net/http"
 	"strings"
 	"time"
 
 	"github.com/ration-go/ration/internal/jsonprefix"
-
 	"github.com/ration-go/ration/provider"
 )
+
+// Meta returns the preset "meta": Meta's Graph API. It also reads `X-App-Usage`,
+// `X-Page-Usage`, `X-Business-Use-Case-Usage`, `X-Ad-Account-Usage`,
+// `X-FB-Ads-Insights-Throttle`; batches.
+func Meta() *provider.Provider {
+	return &provider.Provider{
+		Name: "meta", Note: "percents of a hidden budget: 200 calls an hour for each user of an app, and shares by object",
+		Source: "https://developers.facebook.com/docs/graph-api/overview/rate-limiting/", AsOf: undatedCopy, Scope: provider.ScopeApp,
+		Cost: idsCost, Attach: provider.QueryNamed("access_token"),
+		ReadBody: true,
+		Windows:  []provider.WindowHeaders{},
+		Rules:    metaRules(),
+		Adjust:   adjustMeta,
+	}
+}
 
 // Meta counts in percents of budgets that it does not tell, three at once: calls,
 // and the time of its processors and of its clocks that they took. The worst decides.
@@ -16,17 +31,19 @@ import (
 
 const metaCode = "error.code"
 
-var metaSigns = []provider.MatchRule{
-	{Field: metaCode, Equals: "190|102", Reason: provider.ReasonDeadToken},
-	{Field: metaCode, Equals: "4|341", Reason: provider.ReasonQuota, Scope: provider.ScopeApp, MaxWait: time.Hour},
-	{Field: metaCode, Equals: "17", Reason: provider.ReasonQuota, Scope: provider.ScopeUser, MaxWait: time.Hour},
-	{Field: metaCode, Equals: "32", Reason: provider.ReasonQuota, Scope: provider.ScopePage, MaxWait: time.Hour},
-	{Field: metaCode, Equals: "613", Reason: provider.ReasonQuota, MaxWait: time.Hour},
-	{Field: metaCode, Equals: "80000|80001|80002|80003|80004|80005|80006|80008|80009|80014", Reason: provider.ReasonQuota, Scope: provider.ScopeObject, MaxWait: aDay},
-	{Field: metaCode, Equals: "368", Reason: provider.ReasonBan, Scope: provider.ScopeUser, MinWait: time.Minute},
-	{Field: metaCode, Equals: "10|200|100|3", Reason: provider.ReasonDenied},
-	// Of other codes, words such as "limit" are about parameters.
-	{Status: []int{400, 403}, Field: metaCode, Reason: ""},
+func metaRules() []provider.MatchRule {
+	return []provider.MatchRule{
+		{Field: metaCode, Equals: "190|102", Reason: provider.ReasonDeadToken},
+		{Field: metaCode, Equals: "4|341", Reason: provider.ReasonQuota, Scope: provider.ScopeApp, MaxWait: time.Hour},
+		{Field: metaCode, Equals: "17", Reason: provider.ReasonQuota, Scope: provider.ScopeUser, MaxWait: time.Hour},
+		{Field: metaCode, Equals: "32", Reason: provider.ReasonQuota, Scope: provider.ScopePage, MaxWait: time.Hour},
+		{Field: metaCode, Equals: "613", Reason: provider.ReasonQuota, MaxWait: time.Hour},
+		{Field: metaCode, Equals: "80000|80001|80002|80003|80004|80005|80006|80008|80009|80014", Reason: provider.ReasonQuota, Scope: provider.ScopeObject, MaxWait: aDay},
+		{Field: metaCode, Equals: "368", Reason: provider.ReasonBan, Scope: provider.ScopeUser, MinWait: time.Minute},
+		{Field: metaCode, Equals: "10|200|100|3", Reason: provider.ReasonDenied},
+		// Of other codes, words such as "limit" are about parameters.
+		{Status: []int{400, 403}, Field: metaCode, Reason: ""},
+	}
 }
 
 // metaTypes are the types of business use case that codes are about.
@@ -153,13 +170,22 @@ func metaBatch(f *provider.Feedback, a *provider.Response) {
 			continue
 		}
 		inner := provider.Response{Status: int(min(code, 599)), Body: []byte(item.Value.At("body").Text), Arrived: a.Arrived}
-		for i := range metaSigns {
-			if by := metaSigns[i].Match(&inner); by != "" {
-				if metaSigns[i].Reason.Refuses() {
-					f.Reason, f.ReasonBy, f.Scope = provider.ReasonPartial, by, metaSigns[i].Scope
+		for _, rule := range metaRules() {
+			if by := rule.Match(&inner); by != "" {
+				if rule.Reason.Refuses() {
+					f.Reason, f.ReasonBy, f.Scope = provider.ReasonPartial, by, rule.Scope
 				}
 				break
 			}
 		}
 	}
+}
+
+// idsCost is how many objects a request names: Meta counts each as a call.
+func idsCost(req *http.Request) int {
+	ids := req.URL.Query().Get("ids")
+	if ids == "" {
+		return 1
+	}
+	return 1 + strings.Count(ids, ",")
 }

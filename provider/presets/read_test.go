@@ -1,4 +1,4 @@
-package ration_test
+package presets_test
 
 import (
 	"net/http"
@@ -8,7 +8,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/samples"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/provider/presets"
@@ -16,13 +15,13 @@ import (
 
 // answers are the samples that were given, and those of each provider.
 func answers(t testing.TB) []samples.Sample {
-	all, err := samples.Load("testdata/responses.json", "testdata/providers/*.json")
+	all, err := samples.Load("testdata/*.json")
 	require.NoError(t, err)
 	return all
 }
 
 // conclude is what the reader says, by the names of the samples.
-func conclude(f ration.Feedback) samples.Conclusion {
+func conclude(f provider.Feedback) samples.Conclusion {
 	c := samples.Conclusion{Refused: f.Refused, Reason: string(f.Reason), DeadToken: f.DeadToken, Retryable: f.Retryable}
 	if f.Limit.Known {
 		c.Limit = new(float64(f.Limit.Value))
@@ -48,9 +47,6 @@ func conclude(f ration.Feedback) samples.Conclusion {
 func TestReadUnderstandsWhatProvidersSay(t *testing.T) {
 	for _, s := range answers(t) {
 		t.Run(s.ID, func(t *testing.T) {
-			if s.Skip {
-				t.Skip("the sample says so")
-			}
 			api, err := presets.Named(s.Provider)
 			require.NoError(t, err)
 			f := api.ReadResponse(s.Response(), s.Now)
@@ -64,7 +60,7 @@ func TestReadUnderstandsWhatProvidersSay(t *testing.T) {
 }
 
 // checkWindows holds the windows against those that a sample names, or its one.
-func checkWindows(t *testing.T, s samples.Sample, f ration.Feedback) {
+func checkWindows(t *testing.T, s samples.Sample, f provider.Feedback) {
 	extra, _ := s.Expect["extra"].(map[string]any)
 	buckets, _ := extra["buckets"].([]any)
 	for _, bucket := range buckets {
@@ -100,7 +96,7 @@ func checkWindows(t *testing.T, s samples.Sample, f ration.Feedback) {
 }
 
 // checkBounds holds the bounds of a wait that was not told against the sample's.
-func checkBounds(t *testing.T, s samples.Sample, f ration.Feedback) {
+func checkBounds(t *testing.T, s samples.Sample, f provider.Feedback) {
 	extra, _ := s.Expect["extra"].(map[string]any)
 	if n, named := extra["back_min_s"].(float64); named {
 		require.GreaterOrEqual(t, f.MinWait.Seconds(), n)
@@ -121,22 +117,21 @@ func lasts(want any, got provider.Optional[time.Duration]) bool {
 	return !named || got.Known && got.Value.Seconds() == n
 }
 
-// Every preset has answers of its own: one that succeeded, and two others.
+// Every preset has samples of its own: one response that succeeded, and two others.
 func TestEveryProviderHasSamples(t *testing.T) {
-	ok, other := make(map[string]int), make(map[string]int)
-	own, err := samples.Load("testdata/providers/*.json")
-	require.NoError(t, err)
-	for _, s := range own {
-		if s.Expect["limited"] == false {
-			ok[s.Provider]++
-		} else {
-			other[s.Provider]++
-		}
-	}
 	for _, name := range presets.Names() {
-		require.GreaterOrEqual(t, ok[name], 1, name)
-		require.GreaterOrEqual(t, other[name], 1, name)
-		require.GreaterOrEqual(t, ok[name]+other[name], 3, name)
+		own, err := samples.Load("testdata/" + name + ".json")
+		require.NoError(t, err)
+		succeeded := 0
+		for _, s := range own {
+			require.Equal(t, name, s.Provider, s.ID)
+			if s.Expect["limited"] == false {
+				succeeded++
+			}
+		}
+		require.GreaterOrEqual(t, len(own), 3, name)
+		require.GreaterOrEqual(t, succeeded, 1, name)
+		require.Less(t, succeeded, len(own), name)
 	}
 }
 
@@ -145,9 +140,9 @@ func TestReadKnowsNothingOfAnEmptyAnswer(t *testing.T) {
 	for _, name := range presets.Names() {
 		api, err := presets.Named(name)
 		require.NoError(t, err)
-		require.Equal(t, ration.Feedback{}, api.Read(provider.Response{Status: 200, Arrived: time.Now()}), name)
+		require.Equal(t, provider.Feedback{}, api.Read(provider.Response{Status: 200, Arrived: time.Now()}), name)
 	}
-	require.Equal(t, ration.Feedback{}, (*ration.Provider)(nil).Read(provider.Response{Status: 204}))
+	require.Equal(t, provider.Feedback{}, (*provider.Provider)(nil).Read(provider.Response{Status: 204}))
 }
 
 func TestReadTakesTheSkewOfTheClocksOut(t *testing.T) {
@@ -156,7 +151,7 @@ func TestReadTakesTheSkewOfTheClocksOut(t *testing.T) {
 	header.Set("X-RateLimit-Remaining", "0")
 	header.Set("X-RateLimit-Reset", "1768478460") // 12:01:00
 	read := func(ours time.Time) time.Duration {
-		return new(ration.Provider).Read(provider.Response{Status: 429, Header: header, Arrived: ours}).Wait.Value
+		return new(provider.Provider).Read(provider.Response{Status: 429, Header: header, Arrived: ours}).Wait.Value
 	}
 	require.Equal(t, time.Minute, read(now))
 	require.Equal(t, time.Duration(0), read(now.Add(time.Hour)), "it has passed by our clock")
@@ -202,7 +197,7 @@ func TestReadBoundsWhatIsHostile(t *testing.T) {
 		for _, pair := range test.header {
 			header.Add(pair[0], pair[1])
 		}
-		f := new(ration.Provider).Read(provider.Response{Status: test.status, Header: header, Body: []byte(test.body), Arrived: now})
+		f := new(provider.Provider).Read(provider.Response{Status: test.status, Header: header, Body: []byte(test.body), Arrived: now})
 		require.Equal(t, test.wait, f.Wait.Value, test.title)
 		require.Equal(t, test.wait > 0, f.Wait.Known, test.title)
 		require.Equal(t, test.hold, f.Cooldown.Value, test.title)

@@ -1,4 +1,4 @@
-package ration_test
+package provider_test
 
 import (
 	"bytes"
@@ -13,7 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/provider/presets"
 )
@@ -44,20 +43,14 @@ func refusedWith(body io.Reader, header ...string) (*http.Response, *closing) {
 	return &http.Response{StatusCode: 400, Header: h, ContentLength: -1, Body: c}, c
 }
 
-const code17 = `{"error":{"code":17,"type":"OAuthException"}}`
-
-func meta(t *testing.T) *ration.Provider {
-	api, err := presets.Named("meta")
-	require.NoError(t, err)
-	return api
-}
+const metaRefusal = `{"error":{"code":17,"type":"OAuthException"}}`
 
 // The caller reads the bytes that the provider sent, whatever was looked at before.
 func TestTheBodyIsGivenBackByteForByte(t *testing.T) {
-	for _, size := range []int{0, 1, 64<<10 - len(code17), 64<<10 - len(code17) + 1, 200_000} {
-		sent := code17 + strings.Repeat("x", size)
+	for _, size := range []int{0, 1, 64<<10 - len(metaRefusal), 64<<10 - len(metaRefusal) + 1, 200_000} {
+		sent := metaRefusal + strings.Repeat("x", size)
 		resp, body := refusedWith(iotest.OneByteReader(strings.NewReader(sent)))
-		f := meta(t).ReadResponse(resp, time.Now())
+		f := presets.Meta().ReadResponse(resp, time.Now())
 		require.True(t, f.Refused)
 		require.LessOrEqual(t, body.read, 64<<10)
 		got, err := io.ReadAll(resp.Body)
@@ -71,11 +64,11 @@ func TestTheBodyIsGivenBackByteForByte(t *testing.T) {
 }
 
 func TestTheErrorComesAgainBehindTheSameByte(t *testing.T) {
-	resp, _ := refusedWith(io.MultiReader(strings.NewReader(code17), iotest.ErrReader(errBroken)))
-	require.True(t, meta(t).ReadResponse(resp, time.Now()).Refused, "what came before it counts")
+	resp, _ := refusedWith(io.MultiReader(strings.NewReader(metaRefusal), iotest.ErrReader(errBroken)))
+	require.True(t, presets.Meta().ReadResponse(resp, time.Now()).Refused, "what came before it counts")
 	got, err := io.ReadAll(resp.Body)
 	require.ErrorIs(t, err, errBroken)
-	require.Equal(t, code17, string(got))
+	require.Equal(t, metaRefusal, string(got))
 	_, err = resp.Body.Read(make([]byte, 1))
 	require.ErrorIs(t, err, errBroken, "and again")
 }
@@ -84,12 +77,12 @@ func TestTheErrorComesAgainBehindTheSameByte(t *testing.T) {
 func TestAGzippedBodyIsReadAndGivenBackAsItCame(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
-	_, err := io.WriteString(w, code17+strings.Repeat(" ", 10<<20)) // a bomb
+	_, err := io.WriteString(w, metaRefusal+strings.Repeat(" ", 10<<20)) // a bomb
 	require.NoError(t, err)
 	require.NoError(t, w.Close())
 	sent := packed.String()
 	resp, _ := refusedWith(strings.NewReader(sent), "Content-Encoding", "gzip")
-	f := meta(t).ReadResponse(resp, time.Now())
+	f := presets.Meta().ReadResponse(resp, time.Now())
 	require.Equal(t, provider.ScopeUser, f.Scope)
 	got, err := io.ReadAll(resp.Body)
 	require.NoError(t, err)
@@ -97,11 +90,10 @@ func TestAGzippedBodyIsReadAndGivenBackAsItCame(t *testing.T) {
 }
 
 func TestTheBodyIsReadOnlyWhereItMayTellSomething(t *testing.T) {
-	generic, err := presets.Named("generic")
-	require.NoError(t, err)
+	generic := presets.Generic()
 	for _, test := range []struct {
 		title    string
-		provider *ration.Provider
+		provider *provider.Provider
 		status   int
 		length   int64
 		kind     string
@@ -110,10 +102,10 @@ func TestTheBodyIsReadOnlyWhereItMayTellSomething(t *testing.T) {
 		{"a success of an unknown API", generic, 200, -1, "application/json", false},
 		{"but a short one", generic, 200, 500, "application/json", true},
 		{"and not a long one", generic, 200, 5000, "application/json", false},
-		{"a success of one that refuses so", meta(t), 200, -1, "application/json; charset=utf-8", true},
-		{"but no picture", meta(t), 200, -1, "image/png", false},
-		{"nor a stream", meta(t), 200, -1, "text/event-stream", false},
-		{"nor one of lines", meta(t), 200, -1, "application/x-ndjson", false},
+		{"a success of one that refuses so", presets.Meta(), 200, -1, "application/json; charset=utf-8", true},
+		{"but no picture", presets.Meta(), 200, -1, "image/png", false},
+		{"nor a stream", presets.Meta(), 200, -1, "text/event-stream", false},
+		{"nor one of lines", presets.Meta(), 200, -1, "application/x-ndjson", false},
 		{"a refusal", generic, 429, -1, "text/html", true},
 		{"what was not found", generic, 404, -1, "application/json", false},
 		{"another protocol", generic, 101, -1, "", false},
@@ -128,6 +120,6 @@ func TestTheBodyIsReadOnlyWhereItMayTellSomething(t *testing.T) {
 		}
 	}
 	resp := &http.Response{StatusCode: 429, Header: http.Header{}, Body: http.NoBody}
-	require.True(t, (*ration.Provider)(nil).ReadResponse(resp, time.Now()).Refused)
+	require.True(t, (*provider.Provider)(nil).ReadResponse(resp, time.Now()).Refused)
 	require.Equal(t, http.NoBody, resp.Body)
 }

@@ -1,3 +1,8 @@
+// Package presets describes the limits and the responses of many APIs.
+//
+// Each preset is a function, such as [GitHub], and [Named] finds one by its name. Both
+// return a new [provider.Provider] each time, which the caller may change. A program that
+// calls GitHub alone links no other preset.
 package presets
 
 import (
@@ -8,17 +13,12 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-// Named returns the preset of that name, as a copy that may be changed. The
-// error names those that are spelt alike.
+// Named returns the preset with that name. If there is none, the error suggests the names
+// that are spelled similarly.
 func Named(name string) (*provider.Provider, error) {
-	for i := range presets {
-		if presets[i].Name == name {
-			p := presets[i]
-			p.Limits = slices.Clone(p.Limits)
-			p.Windows = slices.Clone(p.Windows)
-			p.Rules = slices.Clone(p.Rules)
-			p.WaitFields = slices.Clone(p.WaitFields)
-			return &p, nil
+	for _, known := range registry {
+		if known.name == name {
+			return known.preset(), nil
 		}
 	}
 	if near := namesLike(name); len(near) > 0 {
@@ -27,13 +27,12 @@ func Named(name string) (*provider.Provider, error) {
 	return nil, fmt.Errorf("ration: no provider is named %q: there are %s", name, strings.Join(Names(), ", "))
 }
 
-// Names returns the names of the presets, sorted.
+// Names returns the names of all presets, sorted.
 func Names() []string {
-	names := make([]string, len(presets))
-	for i := range presets {
-		names[i] = presets[i].Name
+	names := make([]string, len(registry))
+	for i := range registry {
+		names[i] = registry[i].name
 	}
-	slices.Sort(names)
 	return names
 }
 

@@ -7,6 +7,28 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
+// Anthropic returns the preset "anthropic": Anthropic's API. It also reads
+// `Anthropic-RateLimit-Unified-*`.
+func Anthropic() *provider.Provider {
+	return &provider.Provider{
+		Name: "anthropic", Note: "requests and tokens a minute, by organisation and model: read them from answers",
+		Source: "https://platform.claude.com/docs/en/api/rate-limits", AsOf: undatedCopy, Scope: provider.ScopeOrg,
+		Attach: provider.HeaderNamed("x-api-key"),
+		Windows: []provider.WindowHeaders{
+			anthropicWindow("requests", "Requests"), anthropicWindow("tokens", "Tokens"),
+			anthropicWindow("input-tokens", "Input-Tokens"), anthropicWindow("output-tokens", "Output-Tokens"),
+		},
+		Rules: []provider.MatchRule{
+			{Field: "error.type", Equals: "overloaded_error", Reason: provider.ReasonOverload},
+			{Field: "error.type", Equals: "billing_error", Reason: provider.ReasonBilling},
+			{Field: "error.type", Equals: "rate_limit_error", Reason: provider.ReasonQuota},
+			{Field: "error.type", Equals: "permission_error", Reason: provider.ReasonDenied},
+			deadToken("error.type"),
+		},
+		Adjust: adjustAnthropic,
+	}
+}
+
 // Anthropic's resets are RFC 3339, but for those of subscriptions, "unified", which
 // are Unix time under the same prefix and tell of shares.
 

@@ -1,4 +1,4 @@
-package ration_test
+package provider_test
 
 import (
 	"bytes"
@@ -15,8 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ration-go/ration/internal/rationtest"
-
+	"github.com/ration-go/ration/provider/presets"
 	"github.com/stretchr/testify/require"
 )
 
@@ -70,7 +69,7 @@ func dribbled(d *dribble) *http.Response {
 // Nobody waits for a body for longer than 2 s, and what came by then counts. The caller
 // reads the rest of it, and the same error.
 func TestADribbledBodyIsReadForTwoSeconds(t *testing.T) {
-	parts := strings.SplitAfter(code17, ",")
+	parts := strings.SplitAfter(metaRefusal, ",")
 	require.Len(t, parts, 2)
 	for _, row := range []struct {
 		every   time.Duration
@@ -87,11 +86,11 @@ func TestADribbledBodyIsReadForTwoSeconds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				begun := time.Now()
 				resp := dribbled(newDribble(row.every, errBroken, parts...))
-				require.Equal(t, row.refused, meta(t).ReadResponse(resp, begun).Refused)
+				require.Equal(t, row.refused, presets.Meta().ReadResponse(resp, begun).Refused)
 				require.Equal(t, row.took, time.Since(begun))
 				got, err := io.ReadAll(resp.Body)
 				require.ErrorIs(t, err, errBroken)
-				require.Equal(t, code17, string(got))
+				require.Equal(t, metaRefusal, string(got))
 				require.Equal(t, 3*row.every, time.Since(begun))
 				_, err = resp.Body.Read(make([]byte, 1))
 				require.ErrorIs(t, err, errBroken, "and again")
@@ -106,7 +105,7 @@ func TestBytesReadAheadDoNotWaitForThoseBehind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		begun := time.Now()
 		resp := dribbled(newDribble(1500*time.Millisecond, io.EOF, "first", "second", "third"))
-		meta(t).ReadResponse(resp, begun)
+		presets.Meta().ReadResponse(resp, begun)
 		buf := make([]byte, 3)
 		for _, want := range []struct {
 			text string
@@ -137,13 +136,13 @@ func TestCloseEndsWhatIsReadAhead(t *testing.T) {
 	}{
 		{"nothing came", nil, false},
 		{"nothing came, the caller waits", nil, true},
-		{"something came", []string{code17}, false},
-		{"something came, the caller waits for more", []string{code17}, true},
+		{"something came", []string{metaRefusal}, false},
+		{"something came, the caller waits for more", []string{metaRefusal}, true},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				resp := dribbled(newDribble(time.Second, nil, row.parts...))
-				require.Equal(t, len(row.parts) > 0, meta(t).ReadResponse(resp, time.Now()).Refused)
+				require.Equal(t, len(row.parts) > 0, presets.Meta().ReadResponse(resp, time.Now()).Refused)
 				var caller sync.WaitGroup
 				if row.reads {
 					caller.Go(func() {
@@ -166,11 +165,11 @@ func TestCloseEndsWhatIsReadAhead(t *testing.T) {
 // Also where Close does not end a Read, as it should, nobody waits for the Read.
 func TestCloseLetsTheCallerGoThoughTheReadStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		slow := newDribble(time.Hour, io.EOF, code17)
+		slow := newDribble(time.Hour, io.EOF, metaRefusal)
 		resp := dribbled(slow)
 		resp.Body = io.NopCloser(slow)
 		begun := time.Now()
-		meta(t).ReadResponse(resp, begun)
+		presets.Meta().ReadResponse(resp, begun)
 		var caller sync.WaitGroup
 		caller.Go(func() {
 			if _, err := io.ReadAll(resp.Body); !errors.Is(err, http.ErrBodyReadAfterClose) {
@@ -191,7 +190,7 @@ func TestReadingAheadEndsWithItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := newDribble(1500*time.Millisecond, io.EOF, "1", "2", "3", "4", "5")
 		resp := dribbled(slow)
-		meta(t).ReadResponse(resp, time.Now())
+		presets.Meta().ReadResponse(resp, time.Now())
 		<-time.After(time.Hour)
 		synctest.Wait()
 		require.Equal(t, []string{"3", "4", "5"}, slow.parts)
@@ -210,7 +209,7 @@ func TestADribbledBodyIsNotReadBeyondTheBound(t *testing.T) {
 		}
 		slow := newDribble(time.Millisecond, io.EOF, parts...)
 		resp, sent := dribbled(slow), strings.Join(parts, "")
-		meta(t).ReadResponse(resp, time.Now())
+		presets.Meta().ReadResponse(resp, time.Now())
 		require.Equal(t, len(sent)-64<<10, len(slow.came)+len(strings.Join(slow.parts, "")))
 		got, err := io.ReadAll(resp.Body)
 		require.NoError(t, err)
@@ -242,13 +241,18 @@ func TestNoGoroutineIsLeftOfABodyThatNeverEnds(t *testing.T) {
 	var readers sync.WaitGroup
 	for i := range 8 {
 		readers.Go(func() {
-			resp, err := base.RoundTrip(rationtest.NewRequest(t, http.MethodGet, server.URL+[]string{"/stops", "/goes-on"}[i%2], nil))
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, server.URL+[]string{"/stops", "/goes-on"}[i%2], nil)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			resp, err := base.RoundTrip(req)
 			if err != nil {
 				t.Error(err)
 				return
 			}
 			begun := time.Now()
-			meta(t).ReadResponse(resp, begun)
+			presets.Meta().ReadResponse(resp, begun)
 			if took := time.Since(begun); took < 2*time.Second || took > 20*time.Second {
 				t.Errorf("it took %v", took)
 			}

@@ -1,20 +1,20 @@
-package ration_test
+package provider_test
 
 import (
 	"fmt"
 	"net/http"
 	"time"
 
-	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 )
 
 // A provider that nobody has heard of: what it names otherwise than most is said,
 // and the rest is left out.
 func ExampleProvider() {
-	warehouse := &ration.Provider{
+	warehouse := &provider.Provider{
 		Name:   "warehouse",
-		Limits: []ration.Limit{ration.PerMinute(10)},
+		Limits: []limit.Limit{limit.PerMinute(10)},
 		Scope:  provider.ScopeAccount,
 		Attach: provider.HeaderNamed("X-Key"),
 		Windows: []provider.WindowHeaders{{

@@ -1,8 +1,30 @@
 package presets
 
 import (
+	"time"
+
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 )
+
+// Shopify returns the preset "shopify": Shopify's Admin API. It also reads
+// `throttleStatus` in the body.
+func Shopify() *provider.Provider {
+	return &provider.Provider{
+		Name: "shopify", Limits: []limit.Limit{leaky(40, 20*time.Second)},
+		Note:   "by app and store, 2 a second, and 4 or 20 of other plans; the GraphQL API takes points instead, 100 a second",
+		Source: "https://shopify.dev/docs/api/admin-rest/usage/rate-limits", AsOf: undatedCopy, Scope: provider.ScopeToken,
+		Attach:   provider.HeaderNamed("X-Shopify-Access-Token"),
+		ReadBody: true, MaxBody: 1 << 20, // what is left stands behind the data
+		Windows: []provider.WindowHeaders{{Ratio: "X-Shopify-Shop-Api-Call-Limit", Refills: true}},
+		Rules: []provider.MatchRule{
+			{Field: "errors[].extensions.code|errors[].message", Equals: "THROTTLED", Reason: provider.ReasonQuota},
+			{Field: "errors[].extensions.code", Equals: "MAX_COST_EXCEEDED", Reason: provider.ReasonTooLarge},
+			{Status: []int{430}, Reason: provider.ReasonBan, Scope: provider.ScopeIP},
+		},
+		Adjust: adjustShopify,
+	}
+}
 
 // Shopify's GraphQL API tells of its bucket of points in the body only, behind the data.
 

@@ -1,0 +1,29 @@
+package presets
+
+import "github.com/ration-go/ration/provider"
+
+// AzureOpenAI returns the preset "azure-openai": Azure OpenAI.
+func AzureOpenAI() *provider.Provider {
+	return &provider.Provider{
+		Name: "azure-openai", Note: "tokens and requests a minute, by deployment, of what a subscription has in a region: read them from answers",
+		Source: "https://learn.microsoft.com/azure/foundry-classic/openai/how-to/quota", AsOf: undatedCopy, Scope: provider.ScopeAccount,
+		Attach: provider.HeaderNamed("api-key"),
+		Windows: []provider.WindowHeaders{
+			openAIWindow("requests", "", "Requests", false), openAIWindow("tokens", "tokens", "Tokens", false),
+		},
+		Rules:  openAIRules(),
+		Adjust: adjustAzure,
+	}
+}
+
+// adjustAzure drops what says -1: Azure sends it where nothing is counted.
+func adjustAzure(a *provider.Response, f *provider.Feedback) {
+	kept := f.Windows[:0]
+	for _, w := range f.Windows {
+		if a.Header.Get("X-RateLimit-Remaining-"+w.Name) != "-1" {
+			kept = append(kept, w)
+		}
+	}
+	f.Windows = kept
+	adjustOpenAI(a, f)
+}

@@ -1,0 +1,83 @@
+package presets
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/provider"
+)
+
+// Binance returns the preset "binance": Binance's spot API. It also reads
+// `X-MBX-USED-WEIGHT-*`, `X-MBX-ORDER-COUNT-*`.
+func Binance() *provider.Provider {
+	return &provider.Provider{
+		Name: "binance", Limits: []limit.Limit{fixed(6000, time.Minute)},
+		Note:   "units of weight, which answers tell; beside them 61,000 requests in 5 minutes; orders are counted by account",
+		Source: "https://github.com/binance/binance-spot-api-docs/blob/master/enums.md", AsOf: "2026-07", Scope: provider.ScopeIP,
+		Attach:  provider.HeaderNamed("X-MBX-APIKEY"),
+		Windows: []provider.WindowHeaders{}, // the names have the windows in them
+		Rules: []provider.MatchRule{
+			{Status: []int{418}, Reason: provider.ReasonBan, Scope: provider.ScopeIP, MinWait: 2 * time.Minute, MaxWait: 3 * aDay},
+			{Status: []int{400, 429}, Field: "code", Equals: "-1015", Reason: provider.ReasonQuota, Scope: provider.ScopeAccount},
+			{Status: []int{429}, Reason: provider.ReasonQuota, Scope: provider.ScopeIP, MaxWait: time.Minute},
+			{Field: "code", Equals: "-1003", Reason: provider.ReasonQuota, Scope: provider.ScopeIP},
+			{Status: []int{400, 401, 403}, Field: "code", Equals: "-2014|-2015", Reason: provider.ReasonDeadToken},
+			{Status: []int{403}, Reason: provider.ReasonBan, Scope: provider.ScopeIP, MinWait: time.Minute},
+		},
+		Adjust: adjustBinance,
+	}
+}
+
+// adjustBinance reads the weights used, whose window is in the header's name.
+func adjustBinance(a *provider.Response, f *provider.Feedback) {
+	var names []string
+	for name := range a.Header {
+		if strings.HasPrefix(strings.ToUpper(name), "X-MBX-") && provider.NameOf(name) != "" {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		upper := strings.ToUpper(name)
+		length, isWeight := strings.CutPrefix(upper, "X-MBX-USED-WEIGHT-")
+		scope := provider.ScopeIP
+		if !isWeight {
+			var isOrders bool
+			if length, isOrders = strings.CutPrefix(upper, "X-MBX-ORDER-COUNT-"); !isOrders {
+				continue // X-MBX-USED-WEIGHT says the same again
+			}
+			scope = provider.ScopeAccount
+		}
+		used, ok := provider.ParseNumber(a.Header.Get(name))
+		if !ok || used < 0 {
+			continue // sent where nothing is counted
+		}
+		w := provider.Window{Name: strings.ToLower(strings.TrimPrefix(upper, "X-MBX-")), Used: provider.UsedOf(used), Scope: scope, By: upper}
+		if isWeight {
+			w.Unit = "weight"
+		}
+		if length != "" {
+			units := map[byte]float64{'S': 1, 'M': 60, 'H': 3600, 'D': 86400}
+			if n, ok := provider.ParseNumber(length[:len(length)-1]); ok {
+				w.Length = provider.LengthOf(n * units[length[len(length)-1]])
+			}
+		}
+		f.Windows = append(f.Windows, w)
+	}
+	if len(names) > 0 && f.Scope == "" {
+		f.Scope = provider.ScopeIP
+	}
+	if f.Reason.Refuses() {
+		// "IP banned until 1753100120000."
+		if found := bannedUntil.find(a.Text()); found != nil {
+			f.Reason = provider.ReasonBan
+			if left := provider.ParseReset(found[1], provider.ResetUnix, a.Now()); left.Known {
+				f.Wait, f.WaitBy = left, "the body's words"
+			}
+		}
+	}
+}
+
+var bannedUntil = pattern{text: `banned until ([0-9]{10,13})\b`}

@@ -1,0 +1,49 @@
+package presets
+
+import (
+	"time"
+
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/provider"
+)
+
+// Discord returns the preset "discord": Discord's API.
+func Discord() *provider.Provider {
+	return &provider.Provider{
+		Name: "discord", Limits: []limit.Limit{leaky(50, time.Second)}, Note: "each route has a bucket beside it, which answers name",
+		Source: "https://discord.com/developers/docs/topics/rate-limits", AsOf: "2026-08", Scope: provider.ScopeToken,
+		Attach: authorization("Bot"),
+		Windows: []provider.WindowHeaders{{
+			NameIn: "X-RateLimit-Bucket", Limit: "X-RateLimit-Limit", Remaining: "X-RateLimit-Remaining",
+			Reset: "X-RateLimit-Reset", ResetIn: "X-RateLimit-Reset-After", Form: provider.ResetUnix, Scope: provider.ScopeBucket,
+		}},
+		Rules: []provider.MatchRule{
+			{Status: []int{403, 429}, Header: "Content-Type", Contains: "text/html", Reason: provider.ReasonBan, Scope: provider.ScopeIP},
+			{Status: []int{403, 429}, Contains: "<html|<!doctype|being blocked from accessing our api|error code: 10", Reason: provider.ReasonBan, Scope: provider.ScopeIP},
+			{Status: []int{429}, Header: "X-RateLimit-Scope", Equals: "shared", Reason: provider.ReasonQuota, Scope: provider.ScopeResource},
+			{Status: []int{429}, Header: "X-RateLimit-Scope", Equals: "global", Reason: provider.ReasonQuota, Scope: provider.ScopeToken},
+			{Status: []int{429}, Header: "X-RateLimit-Global", Equals: "true", Reason: provider.ReasonQuota, Scope: provider.ScopeToken},
+			{Status: []int{429}, Field: "global", Equals: "true", Reason: provider.ReasonQuota, Scope: provider.ScopeToken},
+			{Status: []int{429}, Header: "X-RateLimit-Scope", Equals: "user", Reason: provider.ReasonQuota, Scope: provider.ScopeToken + "+" + provider.ScopeBucket},
+			{Status: []int{401}, Reason: provider.ReasonDeadToken},
+		},
+		WaitFields: []string{"retry_after"},
+		Adjust:     adjustDiscord,
+	}
+}
+
+// adjustDiscord names the bucket that is empty, or that refused.
+func adjustDiscord(a *provider.Response, f *provider.Feedback) {
+	bucket := provider.NameOf(a.Header.Get("X-RateLimit-Bucket"))
+	switch {
+	case bucket == "" && f.Reason == provider.ReasonQuota && f.Scope == provider.ScopeToken+"+"+provider.ScopeBucket:
+		f.Scope = provider.ScopeToken
+	case bucket == "":
+	case f.Reason == provider.ReasonQuota && f.Scope == "":
+		f.Scope, f.Object = provider.ScopeToken+"+"+provider.ScopeBucket, bucket
+	case f.Reason == "":
+		f.Scope, f.Object = provider.ScopeBucket, bucket
+	default:
+		f.Object = bucket
+	}
+}

@@ -1,0 +1,31 @@
+package presets
+
+import (
+	"time"
+
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/provider"
+)
+
+// DockerHub returns the preset "dockerhub": Docker Hub's registry. It also reads
+// `Docker-RateLimit-Source`.
+func DockerHub() *provider.Provider {
+	return &provider.Provider{
+		Name: "dockerhub", Limits: []limit.Limit{{Max: 100, Window: 6 * time.Hour}}, Note: "pulls; 200 with a personal account, and a HEAD is free",
+		Source: "https://docs.docker.com/docker-hub/usage/pulls/", AsOf: undatedCopy,
+		Windows: []provider.WindowHeaders{{Limit: "RateLimit-Limit", Remaining: "RateLimit-Remaining", Reset: "RateLimit-Reset"}},
+		Adjust:  adjustDockerHub,
+	}
+}
+
+// adjustDockerHub tells whose pulls were counted: those of an address or of a user.
+func adjustDockerHub(a *provider.Response, f *provider.Feedback) {
+	if f.Reason != provider.ReasonQuota || f.Scope != "" {
+		return
+	}
+	if source := a.Header.Get("Docker-RateLimit-Source"); provider.IsAddress(source) {
+		f.Scope = provider.ScopeIP
+	} else if source != "" {
+		f.Scope = provider.ScopeUser
+	}
+}

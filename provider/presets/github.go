@@ -1,0 +1,55 @@
+package presets
+
+import (
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/provider"
+)
+
+// GitHub returns the preset "github": GitHub's REST and GraphQL APIs.
+func GitHub() *provider.Provider {
+	return &provider.Provider{
+		Name:   "github",
+		Limits: []limit.Limit{{Max: 5000, Window: time.Hour, Algorithm: limit.FixedWindow, FirstUse: true}},
+		Note:   "by user, and each resource for itself; 60 an hour from an address without a token; secondary limits of 900 points a minute and 100 at once",
+		Source: "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api", AsOf: undatedCopy, Scope: provider.ScopeUser,
+		ReadBody: true,
+		Rules: []provider.MatchRule{
+			{Status: []int{200, 403, 429}, Field: "message|errors[].message", Contains: "secondary rate limit|abuse detection|submitted too quickly", Reason: provider.ReasonSecondary, MinWait: time.Minute},
+			{Status: []int{403, 429}, Field: "message", Contains: "api rate limit exceeded", Reason: provider.ReasonQuota, Scope: provider.ScopeUser},
+			{Status: []int{200, 403, 429}, Field: "errors[].type", Equals: "RATE_LIMITED|RATE_LIMIT", Reason: provider.ReasonQuota, Scope: provider.ScopeUser},
+			{Status: []int{403, 429}, Header: "Retry-After", Reason: provider.ReasonSecondary, MinWait: time.Minute},
+		},
+		Adjust: adjustGitHub,
+	}
+}
+
+// adjustGitHub tells whose quota is spent, and of which resource. A refusal that has
+// quota left is one by a limit that is not told.
+func adjustGitHub(a *provider.Response, f *provider.Feedback) {
+	if f.Reason != provider.ReasonQuota {
+		return
+	}
+	message, _ := a.Field("message")
+	if message == "" {
+		message, _ = a.Field("errors[].message")
+	}
+	message = strings.ToLower(message)
+	_, of, speaks := strings.Cut(message, "api rate limit exceeded for ")
+	if !speaks && a.Status != 200 && len(f.Windows) > 0 && f.Windows[0].Remaining.Known && !f.Windows[0].Exhausted() {
+		f.Reason, f.Scope, f.MinWait = provider.ReasonSecondary, "", time.Minute
+		return
+	}
+	f.Scope = provider.ScopeUser
+	switch first, _, _ := strings.Cut(of, " "); {
+	case strings.HasPrefix(of, "installation"):
+		f.Scope = "installation"
+	case provider.IsAddress(strings.TrimSuffix(first, ".")):
+		f.Scope = provider.ScopeIP
+	}
+	if resource := provider.NameOf(a.Header.Get("X-RateLimit-Resource")); resource != "" {
+		f.Scope, f.Object = f.Scope.With(resource), resource
+	}
+}

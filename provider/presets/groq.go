@@ -1,0 +1,16 @@
+package presets
+
+import "github.com/ration-go/ration/provider"
+
+// Groq returns the preset "groq": Groq's API. It also reads figures in the body's words.
+func Groq() *provider.Provider {
+	return &provider.Provider{
+		Name: "groq", Note: "requests and tokens a minute and a day, by organisation and model: read them from answers",
+		Source: "https://console.groq.com/docs/rate-limits", AsOf: undatedCopy, Scope: provider.ScopeOrg,
+		Windows: []provider.WindowHeaders{
+			openAIWindow("requests", "", "Requests", true), openAIWindow("tokens", "tokens", "Tokens", true),
+		},
+		Rules:  openAIRules(),
+		Adjust: adjustOpenAI,
+	}
+}

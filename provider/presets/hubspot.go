@@ -1,0 +1,31 @@
+package presets
+
+import (
+	"time"
+
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/provider"
+)
+
+// HubSpot returns the preset "hubspot": HubSpot's API.
+func HubSpot() *provider.Provider {
+	return &provider.Provider{
+		Name:   "hubspot",
+		Limits: []limit.Limit{{Max: 100, Window: 10 * time.Second}, limit.PerDay(250_000)},
+		Note:   "of Free and Starter; 190 and 625,000 or more of others; the day's by account, and it ends at midnight there; searches 5 a second",
+		Source: "https://developers.hubspot.com/docs/developer-tooling/platform/usage-guidelines", AsOf: undatedCopy, Scope: provider.ScopeApp,
+		Windows: []provider.WindowHeaders{
+			{Name: "interval", Limit: "X-HubSpot-RateLimit-Max", Remaining: "X-HubSpot-RateLimit-Remaining",
+				LengthIn: "X-HubSpot-RateLimit-Interval-Milliseconds", LengthUnit: time.Millisecond, Scope: provider.ScopeApp},
+			{Name: "daily", Limit: "X-HubSpot-RateLimit-Daily", Remaining: "X-HubSpot-RateLimit-Daily-Remaining",
+				Window: aDay, Scope: provider.ScopeAccount},
+		},
+		Rules: []provider.MatchRule{
+			{Field: "policyName", Equals: "DAILY", Reason: provider.ReasonQuota, Scope: provider.ScopeAccount, MaxWait: aDay},
+			{Field: "policyName", Equals: "TEN_SECONDLY_ROLLING", Reason: provider.ReasonQuota, Scope: provider.ScopeApp, MaxWait: 10 * time.Second},
+			{Field: "policyName", Equals: "SECONDLY", Reason: provider.ReasonQuota, Scope: provider.ScopeAccount, MaxWait: time.Second},
+			{Field: "errorType", Equals: "RATE_LIMIT", Reason: provider.ReasonQuota},
+			{Status: []int{423}, Reason: provider.ReasonLock},
+		},
+	}
+}

@@ -1,0 +1,23 @@
+package presets
+
+import "github.com/ration-go/ration/provider"
+
+// Okta returns the preset "okta": Okta's API.
+func Okta() *provider.Provider {
+	return &provider.Provider{
+		Name: "okta", Note: "a minute's by group of endpoints, for the whole organisation; 75 at once, or 35 of the free plan",
+		Source: "https://developer.okta.com/docs/reference/rl2-concurrency/", AsOf: "2026-08", Scope: provider.ScopeOrg,
+		Attach: authorization("SSWS"),
+		Rules:  []provider.MatchRule{{Status: []int{401}, Field: "errorCode", Equals: "E0000011", Reason: provider.ReasonDeadToken}},
+		Adjust: adjustOkta,
+	}
+}
+
+// adjustOkta takes a limit of 0 for what Okta says by it: too many requests at once.
+// Neither figure is one of a window.
+func adjustOkta(a *provider.Response, f *provider.Feedback) {
+	limit, found := provider.ParseNumber(a.Header.Get("X-Rate-Limit-Limit"))
+	if found && limit == 0 && a.Status == 429 {
+		f.Reason, f.Windows = provider.ReasonConcurrency, nil
+	}
+}

@@ -1,0 +1,96 @@
+package presets
+
+import (
+	"time"
+
+	"github.com/ration-go/ration/provider"
+)
+
+// OpenAI returns the preset "openai": OpenAI's API. It also reads figures in the body's
+// words.
+func OpenAI() *provider.Provider {
+	return &provider.Provider{
+		Name: "openai", Note: "requests and tokens a minute and a day, by organisation, project and model: read them from answers",
+		Source: "https://developers.openai.com/api/docs/guides/rate-limits", AsOf: "2026-06", Scope: provider.ScopeOrg,
+		Windows: []provider.WindowHeaders{
+			openAIWindow("requests", "", "Requests", true), openAIWindow("tokens", "tokens", "Tokens", true),
+			{ // sent if a project has less than its organisation
+				Name: "project-tokens", Unit: "tokens", Limit: "X-RateLimit-Limit-Project-Tokens",
+				Remaining: "X-RateLimit-Remaining-Project-Tokens", Reset: "X-RateLimit-Reset-Project-Tokens",
+				Refills: true, Scope: provider.ScopeProject,
+			},
+		},
+		Rules:  openAIRules(),
+		Adjust: adjustOpenAI,
+	}
+}
+
+// OpenAI and those that copy its API tell of two buckets, of requests and of tokens.
+// Reset is when a bucket is full. The one that refused may be told in words only.
+
+// openAIWindow returns the headers of one of the buckets.
+func openAIWindow(name, unit, part string, refills bool) provider.WindowHeaders {
+	return provider.WindowHeaders{Name: name, Unit: unit, Limit: "X-RateLimit-Limit-" + part, Remaining: "X-RateLimit-Remaining-" + part,
+		Reset: "X-RateLimit-Reset-" + part, Refills: refills}
+}
+
+// openAIRules returns the rules of OpenAI and of those that copy its API.
+func openAIRules() []provider.MatchRule {
+	return []provider.MatchRule{
+		{Field: "error.code|error.type", Equals: "insufficient_quota|billing_hard_limit_reached|billing_not_active", Reason: provider.ReasonBilling},
+		{Status: []int{413, 429}, Field: "error.message", Contains: "request too large", Reason: provider.ReasonTooLarge},
+		{Status: []int{413}, Reason: provider.ReasonTooLarge},
+		{Status: []int{429, 503}, Field: "error.message|error.code|error.type", Contains: "overloaded|over capacity|engine_overloaded", Reason: provider.ReasonOverload},
+		{Status: []int{498}, Reason: provider.ReasonOverload}, // Groq's flex tier
+		deadToken("error.code"),
+	}
+}
+
+// "Limit 50000, Used 47949, Requested 3006", and "on tokens per min (TPM)".
+var (
+	openAIFigures = pattern{text: `(?i)limit:? ([0-9]{1,12})(?:, used:? ([0-9]{1,12}))?(?:, requested:? ~?([0-9]{1,12}))?`}
+	openAIUnit    = pattern{text: `(?i)on (tokens|requests) per (min|day|hour)`}
+)
+
+func adjustOpenAI(a *provider.Response, f *provider.Feedback) {
+	if f.Reason != provider.ReasonQuota && f.Reason != provider.ReasonTooLarge {
+		return
+	}
+	message, _ := a.Field("error.message")
+	figures := openAIFigures.find(message[:min(len(message), provider.MaxText)])
+	unit := openAIUnit.find(message[:min(len(message), provider.MaxText)])
+	if figures == nil || unit == nil {
+		return
+	}
+	w := provider.Window{Name: unit[1], By: "the body's words"}
+	if w.Unit = unit[1]; w.Unit == "requests" {
+		w.Unit = ""
+	}
+	switch unit[2] {
+	case "min":
+		w.Length = provider.Some(time.Minute)
+	case "hour":
+		w.Length = provider.Some(time.Hour)
+	case "day":
+		w.Length = provider.Some(aDay)
+	}
+	limit, _ := provider.ParseNumber(figures[1])
+	w.Limit = provider.LimitOf(limit)
+	requested, _ := provider.ParseNumber(figures[3])
+	if used, ok := provider.ParseNumber(figures[2]); ok {
+		w.Used, w.Remaining = provider.UsedOf(used), provider.RemainingOf(limit-used, true)
+	}
+	if w.Limit.Known && requested > limit {
+		f.Reason = provider.ReasonTooLarge
+	}
+	// It is the one that refused: a header of the same bucket tells no more.
+	windows := []provider.Window{w}
+	for _, other := range f.Windows {
+		if other.Limit != w.Limit || other.Unit != w.Unit {
+			windows = append(windows, other)
+		} else {
+			windows[0].Reset, windows[0].ResetBy, windows[0].Refills = other.Reset, other.ResetBy, other.Refills
+		}
+	}
+	f.Windows = windows
+}

@@ -1,0 +1,128 @@
+package presets
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/ration-go/ration/provider"
+	"github.com/stretchr/testify/require"
+)
+
+const redrawPage = "go test ./provider/presets -run TestProvidersPage -redraw"
+
+var redraw = flag.Bool("redraw", false, "write docs/providers.md anew")
+
+// docs/providers.md shows the presets, and the example of package provider, as they are.
+func TestProvidersPageShowsThePresets(t *testing.T) {
+	const file = "../../docs/providers.md"
+	data, err := os.ReadFile(file)
+	require.NoError(t, err)
+	also := alsoReads(t)
+	var table strings.Builder
+	table.WriteString("| provider | limits | whose | what is read | source |\n|---|---|---|---|---|\n")
+	for _, known := range registry {
+		p := known.preset()
+		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s, %s |\n", p.Name, limitsOf(p), scopeOf(p), readOf(p, also[p.Name]), sourceOf(p), p.AsOf)
+	}
+	page := replaced(t, string(data), "presets", table.String())
+	example, err := os.ReadFile("../example_test.go")
+	require.NoError(t, err)
+	_, literal, found := strings.Cut(string(example), "\twarehouse := ")
+	require.True(t, found)
+	literal, _, found = strings.Cut(literal, "\n\t}\n")
+	require.True(t, found)
+	literal = "warehouse := " + strings.ReplaceAll(literal, "\n\t", "\n") + "\n}\n"
+	page = replaced(t, page, "example", "```go\n"+literal+"```\n")
+	if *redraw {
+		require.NoError(t, os.WriteFile(file, []byte(page), 0o644))
+		return
+	}
+	was, is := strings.Split(string(data), "\n"), strings.Split(page, "\n")
+	for i := range is {
+		if i >= len(was) || was[i] != is[i] {
+			t.Fatalf("docs/providers.md is out of date: run %q. Line %d should be: %.120s", redrawPage, i+1, is[i])
+		}
+	}
+}
+
+// replaced returns the page with other text between <!-- NAME --> and <!-- /NAME -->.
+func replaced(t *testing.T, page, name, text string) string {
+	before, rest, found := strings.Cut(page, "<!-- "+name+" -->\n")
+	require.True(t, found, name)
+	_, after, found := strings.Cut(rest, "<!-- /"+name+" -->")
+	require.True(t, found, name)
+	return before + "<!-- " + name + " -->\n" + text + "<!-- /" + name + " -->" + after
+}
+
+// alsoReads returns, by the name of a preset, what the comment of its function says behind
+// "It also reads": what no field of a Provider can show.
+func alsoReads(t *testing.T) map[string]string {
+	also := make(map[string]string)
+	for function, comment := range presetFunctions(t) {
+		_, what, found := strings.Cut(strings.Join(strings.Fields(comment), " "), "It also reads ")
+		if !found {
+			continue
+		}
+		what, _, found = strings.Cut(what, ".")
+		require.True(t, found, "%s: the sentence has no end", function)
+		_, name, _ := strings.Cut(comment, "returns the preset \"")
+		name, _, _ = strings.Cut(name, "\"")
+		also[name] = what
+	}
+	return also
+}
+
+func limitsOf(p *provider.Provider) string {
+	var said []string
+	for _, limit := range p.Limits {
+		said = append(said, "`"+limit.String()+"`")
+	}
+	if p.Note != "" {
+		said = append(said, p.Note)
+	}
+	return strings.Join(said, "; ")
+}
+
+func scopeOf(p *provider.Provider) string {
+	if p.Scope == "" {
+		return "depends"
+	}
+	return string(p.Scope)
+}
+
+func sourceOf(p *provider.Provider) string {
+	if rest, found := strings.CutPrefix(p.Source, "https://"); found {
+		host, _, _ := strings.Cut(rest, "/")
+		return "[" + host + "](" + p.Source + ")"
+	}
+	return p.Source
+}
+
+func readOf(p *provider.Provider, also string) string {
+	var said []string
+	if p.Windows == nil {
+		said = append(said, "the usual headers")
+	}
+	for _, w := range p.Windows {
+		// One header of each family stands for it.
+		for _, header := range []string{w.Limit, w.Used, w.Ratio} {
+			if header, _, _ = strings.Cut(header, "|"); header != "" {
+				said = append(said, "`"+header+"`")
+				break
+			}
+		}
+	}
+	if also != "" {
+		said = append(said, also)
+	}
+	for _, path := range p.WaitFields {
+		said = append(said, "`"+path+"`")
+	}
+	if p.ReadBody {
+		said = append(said, "refusals with 200")
+	}
+	return strings.Join(said, ", ")
+}

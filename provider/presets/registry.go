@@ -1,0 +1,44 @@
+package presets
+
+import "github.com/ration-go/ration/provider"
+
+// registry has a line for each preset, in the order of their names.
+var registry = []struct {
+	name   string
+	preset func() *provider.Provider
+}{
+	{"anthropic", Anthropic},
+	{"arxiv", ArXiv},
+	{"azure-openai", AzureOpenAI},
+	{"binance", Binance},
+	{"cloudflare", Cloudflare},
+	{"crossref", Crossref},
+	{"discord", Discord},
+	{"dockerhub", DockerHub},
+	{"generic", Generic},
+	{"github", GitHub},
+	{"gitlab", GitLab},
+	{"google", Google},
+	{"groq", Groq},
+	{"hubspot", HubSpot},
+	{"instagram", Instagram},
+	{"jira", Jira},
+	{"linkedin", LinkedIn},
+	{"mediawiki", MediaWiki},
+	{"meta", Meta},
+	{"ncbi", NCBI},
+	{"notion", Notion},
+	{"okta", Okta},
+	{"openai", OpenAI},
+	{"reddit", Reddit},
+	{"salesforce", Salesforce},
+	{"shopify", Shopify},
+	{"slack", Slack},
+	{"spotify", Spotify},
+	{"stripe", Stripe},
+	{"tiktok", TikTok},
+	{"twitch", Twitch},
+	{"x", X},
+	{"youtube", YouTube},
+	{"zendesk", Zendesk},
+}

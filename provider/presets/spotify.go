@@ -1,0 +1,18 @@
+package presets
+
+import (
+	"time"
+
+	"github.com/ration-go/ration/provider"
+)
+
+// Spotify returns the preset "spotify": Spotify's Web API.
+func Spotify() *provider.Provider {
+	return &provider.Provider{
+		Name: "spotify", Note: "not told: within any 30 seconds, and a day's that answers showed beside it",
+		Source: "https://developer.spotify.com/documentation/web-api/concepts/rate-limits", AsOf: undatedCopy, Scope: provider.ScopeApp,
+		Rules: []provider.MatchRule{
+			{Status: []int{429}, Reason: provider.ReasonQuota, MinWait: time.Second, MaxWait: aDay},
+		},
+	}
+}
