@@ -26,9 +26,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
 		asked time.Time
 	)
 	for left := askAgain; left > 0; left-- {
-		if forgets || b.now != nil {
-			asked = time.Now()
-		}
+		asked = time.Now()
 		if forgets {
 			b.stampRequest(r, asked)
 		}
@@ -80,7 +78,7 @@ func (w *waiter) request(longest time.Duration) store.BookRequest {
 	b := w.budget
 	w.newest = b.newest()
 	return store.BookRequest{ID: store.NewBookingID(), Budget: b.Name, Accounts: w.accounts.Accounts, Scopes: w.options.scopes,
-		Reserve: w.options.keep, Revision: w.accounts.revision, Cost: w.cost, MaxWait: longest, Now: b.clock()}
+		Reserve: w.options.keep, Revision: w.accounts.revision, Cost: w.cost, MaxWait: longest}
 }
 
 // persist asks until the store answers. It asks with the same ID for as long as
@@ -267,7 +265,7 @@ func (g Grant) left(ctx context.Context, at time.Time, times int) {
 	charged := append(slices.Clone(g.accounts.shared), *account)
 	for i, account := range charged {
 		r := store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: account.Account, Scopes: g.scopes,
-			Spent: []store.Spending{spent}, Now: b.clock()}
+			Spent: []store.Spending{spent}}
 		if i == len(charged)-1 {
 			r.Replaces = instead
 		}

@@ -77,8 +77,6 @@ type Budget struct {
 	// back, lost a log, or had its clock set. It must not block.
 	OnEvent func(Event)
 
-	now func() time.Time // stands for the store's clock in tests; nil: none
-
 	out            outage
 	refreshing     singleflight.Group
 	limitRules     atomic.Pointer[rules]                       // in place of Limits and Revision; nil: they stand
@@ -195,11 +193,11 @@ func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	return b.Store.Reset(ctx, store.ResetRequest{Budget: b.Name, Account: accounts.At(0), At: at, Now: b.clock()})
+	return b.Store.Reset(ctx, store.ResetRequest{Budget: b.Name, Account: accounts.At(0), At: at})
 }
 
 func (b *Budget) pause(ctx context.Context, account string, length, apart time.Duration) (time.Time, error) {
-	until, err := b.Store.Pause(ctx, store.PauseRequest{Budget: b.Name, Account: account, For: length, Apart: apart, Now: b.clock()})
+	until, err := b.Store.Pause(ctx, store.PauseRequest{Budget: b.Name, Account: account, For: length, Apart: apart})
 	if err != nil {
 		return time.Time{}, err
 	}
@@ -211,7 +209,7 @@ func (b *Budget) pause(ctx context.Context, account string, length, apart time.D
 
 // usage asks the store, and names each limit without our margin.
 func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usage, error) {
-	all, err := b.Store.Usage(ctx, store.UsageRequest{Budget: b.Name, Accounts: accounts.Accounts, Now: b.clock()})
+	all, err := b.Store.Usage(ctx, store.UsageRequest{Budget: b.Name, Accounts: accounts.Accounts})
 	if err != nil {
 		return nil, err
 	}
@@ -226,19 +224,11 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usag
 	return all, nil
 }
 
-// clock returns the instant that stands for the store's clock, or zero.
-func (b *Budget) clock() time.Time {
-	if b.now == nil {
-		return time.Time{}
-	}
-	return b.now()
-}
-
 // estimatedNow returns the store's clock as it must stand by now, or zero if it
 // never answered. It needs mu.
 func (b *Budget) estimatedNow() time.Time {
 	if b.answer.IsZero() {
-		return b.clock()
+		return time.Time{}
 	}
 	return b.answer.Add(time.Since(b.arrived))
 }
@@ -249,7 +239,7 @@ func (b *Budget) cancel(ctx context.Context, booked booking, accounts *accountLi
 	b.journal.remove(&booked.Booking, accounts)
 	b.mu.Unlock()
 	if !booked.offline {
-		return b.Store.Cancel(ctx, store.CancelRequest{Booking: booked.Booking, Accounts: accounts.Accounts, Now: b.clock()})
+		return b.Store.Cancel(ctx, store.CancelRequest{Booking: booked.Booking, Accounts: accounts.Accounts})
 	}
 	b.out.mu.Lock()
 	shares := b.out.shares
@@ -257,7 +247,10 @@ func (b *Budget) cancel(ctx context.Context, booked booking, accounts *accountLi
 	if shares == nil || booked.Entry == "" {
 		return nil
 	}
-	return shares.Cancel(ctx, store.CancelRequest{Booking: booked.Booking, Now: b.clock()})
+	b.mu.Lock()
+	now := b.estimatedNow()
+	b.mu.Unlock()
+	return shares.Cancel(ctx, store.CancelRequest{Booking: booked.Booking, Now: now})
 }
 
 // Most bookings of a crawler that has quota left are of one token, in logs, and may
@@ -270,7 +263,7 @@ func (b *Budget) cancel(ctx context.Context, booked booking, accounts *accountLi
 // reports whether it did. The grant lacks its token.
 func (b *Budget) tryFastPath(ctx context.Context, accounts *accountList, cost int, g *Grant) bool {
 	immediate, is := b.Store.(store.ImmediateBooker)
-	if !is || b.now != nil || b.Outage != FailClosed || b.Reserve != 0 || len(accounts.accounts) > 1 || len(accounts.shared) > 0 {
+	if !is || b.Outage != FailClosed || b.Reserve != 0 || len(accounts.accounts) > 1 || len(accounts.shared) > 0 {
 		return false
 	}
 	if requestOptionsOf(ctx) != nil || ctx.Err() != nil {

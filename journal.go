@@ -170,7 +170,7 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 		missing[i].total = b.journal.accounts[one.account.ID].total
 	}
 	b.mu.Unlock()
-	count, err := b.record(ctx, b.Store, missing, "loss", lost)
+	count, err := b.record(ctx, b.Store, time.Time{}, missing, "loss", lost)
 	if count > 0 {
 		b.notify(Event{Kind: LogLost, Count: count})
 	}
@@ -183,15 +183,16 @@ func (b *Budget) isVoid(booking *store.Booking) bool {
 	return booking.Now.Before(b.voidBefore) && booking.Slot.After(b.voidBefore.Add(carefulFor))
 }
 
-// record enters spendings in parts that a store takes at once. The parts' IDs are
+// record records spendings, as if the store's clock stood at now, in parts that a store
+// takes at once. Zero now: where the clock stands. The parts' IDs are
 // made from what they are for, so that a second attempt enters nothing twice.
-func (b *Budget) record(ctx context.Context, to store.Store, all []accountSpendings, why string, when time.Time) (count int, err error) {
+func (b *Budget) record(ctx context.Context, to store.Store, now time.Time, all []accountSpendings, why string, when time.Time) (count int, err error) {
 	for _, one := range all {
 		for part := range slices.Chunk(one.list, store.MaxSpendings) {
 			first := part[0].Slot
 			r := store.RecordRequest{
 				ID:     b.nameParts(why, when, one.account.ID, first, len(part)),
-				Budget: b.Name, Account: one.account, Total: one.total, Spent: part, Now: b.clock(),
+				Budget: b.Name, Account: one.account, Total: one.total, Spent: part, Now: now,
 			}
 			if err := to.Record(ctx, r); err != nil {
 				return count, err

@@ -101,9 +101,9 @@ func (b *Budget) reachable(ctx context.Context) bool {
 	if !down && len(unentered) == 0 {
 		return true
 	}
-	count, err := b.record(ctx, b.Store, unentered, "outage", began)
+	count, err := b.record(ctx, b.Store, time.Time{}, unentered, "outage", began)
 	if err == nil && count == 0 {
-		_, err = b.Store.Status(ctx, store.StatusRequest{Budget: b.Name, Now: b.clock()})
+		_, err = b.Store.Status(ctx, store.StatusRequest{Budget: b.Name})
 	}
 	if err != nil {
 		return false
@@ -180,7 +180,7 @@ func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.Store
 	}
 	b.mu.Unlock()
 	shares := new(memstore.Store)
-	if _, err := b.record(ctx, shares, before, "shares", b.out.since); err != nil {
+	if _, err := b.record(ctx, shares, now, before, "shares", b.out.since); err != nil {
 		return nil, err
 	}
 	for account, until := range pauses {

@@ -164,7 +164,7 @@ func (k *reconciler) recordResets(ctx context.Context, b *Budget, account *budge
 		}
 		k.mu.Unlock()
 		if news {
-			_ = b.Store.Reset(ctx, store.ResetRequest{Budget: b.Name, Account: account.Account, At: ends, Now: b.clock()})
+			_ = b.Store.Reset(ctx, store.ResetRequest{Budget: b.Name, Account: account.Account, At: ends})
 		}
 	}
 }
@@ -173,7 +173,7 @@ func (k *reconciler) recordResets(ctx context.Context, b *Budget, account *budge
 // be anything.
 func (k *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAccount, grant Grant, all []provider.Observation, now time.Time) {
 	r := store.ReconcileRequest{Budget: b.Name, Account: account.Account, Scopes: grant.scopes, Slot: grant.Slot,
-		Counted: make([]int, len(account.Limits)), Now: b.clock()}
+		Counted: make([]int, len(account.Limits))}
 	doubtful := false
 	k.mu.Lock()
 	if grant.total > 0 {

@@ -87,7 +87,7 @@ func (b *Budget) refresh(ctx context.Context) error {
 		ctx := context.WithoutCancel(ctx)
 		brief, stop := soon(ctx)
 		defer stop()
-		r := store.StatusRequest{Budget: b.Name, Now: b.clock()}
+		r := store.StatusRequest{Budget: b.Name}
 		if b.Outage == Divide {
 			r.Worker = b.process().String()
 		}
@@ -125,9 +125,7 @@ func (b *Budget) refresh(ctx context.Context) error {
 func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if r.Last, r.Recovered = b.last, b.recoveredUpTo; b.answer.IsZero() {
-		r.Expect = b.clock().Truncate(time.Microsecond)
-	} else {
+	if r.Last, r.Recovered = b.last, b.recoveredUpTo; !b.answer.IsZero() {
 		r.Expect = b.answer.Add(asked.Sub(b.arrived).Truncate(time.Microsecond))
 	}
 }
