@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/inflight"
 	"github.com/ration-go/ration/store"
 )
 
@@ -36,7 +37,7 @@ func (t *Transport) take(req *http.Request, barred []string) (grant Grant, err e
 		if err != nil {
 			return Grant{}, err
 		}
-		grant, err := t.takeBefore(ctx, cost, now, free)
+		grant, err := t.takeSmoothed(ctx, cost, now, free)
 		switch {
 		case err == nil && !t.excludes(req, grant):
 			taken = true
@@ -44,10 +45,11 @@ func (t *Transport) take(req *http.Request, barred []string) (grant Grant, err e
 		case err == nil:
 			// The pause was made while the request waited for its slot.
 			t.Pool.endProbe(grant.Token)
+			grant.finish(-1)
 			grant.handBack()
 		case errors.Is(err, errAllBarred) && len(now) > len(barred):
 			// One of the pauses has just begun.
-		case free > 0 && ctx.Err() == nil && (errors.Is(err, store.ErrExhausted) || errors.Is(err, context.DeadlineExceeded)):
+		case free > 0 && ctx.Err() == nil && outOfTime(err):
 			// An account that is paused for the request is free before the others.
 			if err := t.Pool.budget.sleepUntil(ctx, free); err != nil {
 				return Grant{}, err
@@ -58,14 +60,92 @@ func (t *Transport) take(req *http.Request, barred []string) (grant Grant, err e
 	}
 }
 
-// takeBefore takes a grant whose slot is not later than that; zero: any.
-func (t *Transport) takeBefore(ctx context.Context, cost int, barred []string, within time.Duration) (Grant, error) {
+// smoothedAccounts is how many accounts a pool may have of which the full ones are left
+// out of the store's choice: the store may keep an index for each list of accounts, so in
+// a large pool a call is held back only if every account is full.
+const smoothedAccounts = 16
+
+// takeSmoothed takes a grant as takeWithin does, and counts its call as in flight. While
+// external usage is seen it takes none of an account whose calls in flight may use up what
+// is left: it waits until one of them has ended.
+func (t *Transport) takeSmoothed(ctx context.Context, cost int, excluded []string, within time.Duration) (Grant, error) {
+	b := t.Pool.budget
+	if !b.reconciles.Load() {
+		return t.takeWithin(ctx, cost, excluded, within, nil)
+	}
+	var candidates []string
+	if b.smoother.Narrowed() {
+		accounts, _, err := t.Pool.source(excluded)
+		if err != nil {
+			return Grant{}, err
+		}
+		for i := range accounts.List {
+			candidates = append(candidates, accounts.List[i].ID)
+		}
+	}
+	for deadline := time.Now().Add(inflight.LongestHold); ; {
+		grant, full, err := t.takeAdmitted(ctx, cost, excluded, candidates, within, deadline)
+		if len(full) == 0 || ctx.Err() != nil || !outOfTime(err) {
+			return grant, err
+		}
+		candidates = full // those that have room are spent
+	}
+}
+
+// takeAdmitted takes a grant when one of the candidates has room for a call, and returns
+// those that have none; without candidates every account has.
+func (t *Transport) takeAdmitted(
+	ctx context.Context, cost int, excluded, candidates []string, within time.Duration, deadline time.Time,
+) (Grant, []string, error) {
+	var booking *inflight.Booking
+	var full []string
+	var err error
+	smoother := &t.Pool.budget.smoother
+	if len(candidates) > 0 {
+		if booking, full, err = smoother.Admit(ctx, candidates, deadline); err != nil {
+			return Grant{}, nil, ended(ctx)
+		}
+		defer booking.Release()
+	}
+	if len(candidates) > smoothedAccounts {
+		full = nil
+	}
+	if len(full) > 0 {
+		excluded = append(full, excluded...)
+		if within <= 0 || within > inflight.LongestHold {
+			within = inflight.LongestHold
+		}
+	}
+	grant, err := t.takeWithin(ctx, cost, excluded, within, booking.Release)
+	if err == nil {
+		smoother.Start(grant.account)
+		grant.counted = true
+	}
+	return grant, full, err
+}
+
+// finish says that the grant's call is not in flight any more, and how many units its
+// response left; negative: that is not known.
+func (g *Grant) finish(left int) {
+	if g.counted {
+		g.counted = false
+		g.budget.smoother.Finish(g.account, left)
+	}
+}
+
+// takeWithin takes a grant whose slot is not later than that; zero: any.
+func (t *Transport) takeWithin(ctx context.Context, cost int, excluded []string, within time.Duration, sleeping func()) (Grant, error) {
 	if within > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, within)
 		defer stop()
 	}
-	return t.Pool.take(ctx, cost, barred)
+	return t.Pool.take(ctx, cost, excluded, sleeping)
+}
+
+// outOfTime reports whether no slot came within the time that was allowed.
+func outOfTime(err error) bool {
+	return errors.Is(err, store.ErrExhausted) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // waitForPauses waits for the end of what keeps the request back on every account. It returns

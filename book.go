@@ -220,6 +220,7 @@ type Grant struct {
 	offline  bool      // booked while the store was down
 	accounts *accountList
 	scopes   []string
+	counted  bool // the budget's smoother counts the call as in flight
 }
 
 // booking returns what of the booking it takes to hand it back.

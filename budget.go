@@ -9,6 +9,7 @@ import (
 
 	"github.com/ration-go/ration/internal/clock"
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/inflight"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 	"golang.org/x/sync/singleflight"
@@ -88,6 +89,7 @@ type Budget struct {
 	clocks         clock.Clock
 	reconcilers    sync.Map    // of *teller, by account
 	reconciles     atomic.Bool // whether there are any
+	smoother       inflight.Smoother
 
 	mu            sync.Mutex               // protects all below
 	changed       chan struct{}            // closed when rules change; nil: nobody waits for it

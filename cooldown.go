@@ -18,7 +18,7 @@ func (t *Transport) handleResponse(resp *http.Response, grant Grant) provider.Fe
 	if f.Refused && t.OnRefusal != nil {
 		t.OnRefusal(resp, grant)
 	}
-	way.back(t.reconcile(resp.Request, &f, grant))
+	way.grant.finish(t.reconcile(resp.Request, &f, grant))
 	return f
 }
 

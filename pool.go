@@ -107,18 +107,19 @@ func (p *Pool) Tokens() []Token {
 // Take books cost units on the token that is free first and blocks until their
 // slot. Its errors are those of [Budget.Wait]; a pool without tokens is one too.
 func (p *Pool) Take(ctx context.Context, cost int) (Grant, error) {
-	return p.take(ctx, cost, nil)
+	return p.take(ctx, cost, nil, nil)
 }
 
-// take is Take from other accounts than the barred ones.
-func (p *Pool) take(ctx context.Context, cost int, barred []string) (Grant, error) {
+// take is Take without the excluded accounts. It calls sleeping, unless that is nil, when
+// the slot that was booked lies ahead.
+func (p *Pool) take(ctx context.Context, cost int, barred []string, sleeping func()) (Grant, error) {
 	if p == nil {
 		return Grant{}, errNilPool
 	}
 	for {
 		var g Grant
 		if accounts, _, err := p.source(barred); err != nil || !p.budget.tryFastPath(ctx, accounts, cost, &g) {
-			w := waiter{budget: p.budget, pool: p, excluded: barred, cost: cost, waits: true}
+			w := waiter{budget: p.budget, pool: p, excluded: barred, cost: cost, waits: true, sleeping: sleeping}
 			if err := w.wait(ctx); err != nil {
 				return Grant{}, err
 			}

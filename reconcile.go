@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
-	"github.com/ration-go/ration/internal/inflight"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
@@ -36,8 +35,6 @@ const (
 
 // A reconciler is what a worker knows of what an account's log counts.
 type reconciler struct {
-	gate inflight.Gate
-
 	mu            sync.Mutex
 	bookings      []bookingTotal          // some of this worker's bookings, in the order of slots
 	logged        []loggedUnits           // by limit, what the store has said last
@@ -188,7 +185,7 @@ func (k *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAc
 		doubtful = doubtful || k.needsCheck(l, n, grant, now)
 	}
 	if now.Before(k.externalUntil) {
-		k.gate.Narrows(longestWindow(account.Account) / knownShare)
+		b.smoother.Narrow(account.ID, longestWindow(account.Account)/knownShare)
 	}
 	if doubtful && k.asking {
 		k.enqueue(r)

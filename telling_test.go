@@ -111,7 +111,7 @@ type owingStore struct {
 	asked int
 }
 
-func (s *owingStore) Owe(ctx context.Context, r store.ReconcileRequest) (store.Reconciliation, error) {
+func (s *owingStore) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.Reconciliation, error) {
 	s.asked++
 	return s.Store.Reconcile(ctx, r)
 }

@@ -104,7 +104,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.send(req, grant)
 	if err == nil && !t.needsReading(resp) {
-		wayOf(resp).back(-1)
+		wayOf(resp).grant.finish(-1)
 		return resp, nil
 	}
 	e := attempts{transport: t, req: req}
@@ -170,15 +170,11 @@ func (t *Transport) serves(req *http.Request) bool {
 // send sends a copy of the request with the grant's token.
 func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error) {
 	way := newDeparture(req.Context(), grant)
-	if k := grant.budget.reconcilerOf(grant.account); k != nil {
-		k.gate.Pass(req.Context())
-		way.teller = k
-	}
 	given := false
 	defer func() {
 		if !given { // a function of the caller's has panicked
 			closeBody(req)
-			way.back(-1)
+			way.grant.finish(-1)
 			grant.handBack()
 		}
 	}()
@@ -193,7 +189,7 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 		grant.left(req.Context(), at, times)
 	}
 	if err != nil {
-		way.back(-1)
+		way.grant.finish(-1)
 		if _, traces := t.base().(*http.Transport); traces && !way.connected.Load() {
 			grant.handBack()
 		}
@@ -241,7 +237,6 @@ func closeBody(req *http.Request) {
 type requestTrace struct {
 	context.Context // the caller's
 	grant           Grant
-	teller          *reconciler        // whose gate the request has passed; nil: there is none
 	feedback        *provider.Feedback // what was read in the answer; nil: it says nothing of quotas
 	trace           httptrace.ClientTrace
 
@@ -269,14 +264,6 @@ func newDeparture(ctx context.Context, grant Grant) *requestTrace {
 func wayOf(resp *http.Response) *requestTrace {
 	way, _ := resp.Request.Context().(*requestTrace)
 	return way
-}
-
-// back tells the gate that the answer is here, and what it left.
-func (d *requestTrace) back(left int) {
-	if d != nil && d.teller != nil {
-		d.teller.gate.Back(left)
-		d.teller = nil
-	}
 }
 
 // String is for those who print the context of a response's request.

@@ -17,7 +17,8 @@ type waiter struct {
 	excluded []string // that are not
 	token    Token
 	cost     int
-	waits    bool // false: only a slot that has come will do
+	waits    bool   // false: only a slot that has come will do
+	sleeping func() // called when the slot that was booked lies ahead; nil: nobody
 	options  bookOptions
 
 	begun    time.Time // zero: there is no MaxWait
@@ -122,6 +123,9 @@ func (w *waiter) sleep(ctx context.Context) outcome {
 			return contextEnded
 		}
 		return slotCame
+	}
+	if w.sleeping != nil {
+		w.sleeping()
 	}
 	timer := time.NewTimer(time.Until(w.due))
 	defer timer.Stop()
