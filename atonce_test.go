@@ -10,10 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/store"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
+	"github.com/ration-go/ration/store"
 )
 
 // A roundabout store is a MemoryStore that a budget does not know for one, so that
@@ -184,7 +186,7 @@ func (w *twoWays) book() {
 }
 
 func TestWaitGrantedAtOnceAllocatesNothing(t *testing.T) {
-	if raceDetector {
+	if rationtest.RaceDetector {
 		t.Skip("the race detector allocates")
 	}
 	b := &ration.Budget{Name: "x", Limits: []ration.Limit{ration.PerHour(1_000_000_000)}, Store: new(ration.MemoryStore)}

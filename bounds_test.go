@@ -6,7 +6,10 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -30,13 +33,13 @@ type scriptCount struct {
 }
 
 // newCountingDesk has a server of its own, of which all commands are counted.
-func newCountingDesk(t *testing.T) (*redisDesk, *scriptCount) {
+func newCountingDesk(t *testing.T) (*rationtest.RedisBudget, *scriptCount) {
 	server := redistest.Start(t)
 	client := server.Client(t)
 	c := &scriptCount{t: t, judge: server.Client(t)}
 	client.AddHook(c)
-	return &redisDesk{
-		client: client, store: &ration.RedisStore{Client: client, Timeout: time.Minute}, budget: redistest.Name(t), now: numbersBegin,
+	return &rationtest.RedisBudget{
+		Client: client, Store: &ration.RedisStore{Client: client, Timeout: time.Minute}, Name: redistest.Name(t), Now: rationtest.Begin,
 	}, c
 }
 
@@ -88,31 +91,31 @@ func TestManySpendingsAreEnteredInParts(t *testing.T) {
 	t.Parallel()
 	d, count := newCountingDesk(t)
 	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog} {
-		d.budget = redistest.Name(t)
-		a := listOf(t, 1, ration.PerHour(5000).Using(log))
-		instead := d.book(t, a, 3)
+		d.Name = redistest.Name(t)
+		a := rationtest.Accounts(t, 1, ration.PerHour(5000).Using(log))
+		instead := d.Book(t, a, 3)
 		r := store.RecordRequest{
-			ID: store.NewBookingID(), Budget: d.budget, Account: a.At(0), Now: d.now, Replaces: instead,
+			ID: store.NewBookingID(), Budget: d.Name, Account: a.At(0), Now: d.Now, Replaces: instead,
 			// Half of what is to be entered is known to have been spent by then.
-			Total: store.Spending{Slot: d.now.Add(-30 * time.Minute), Cost: 700},
+			Total: store.Spending{Slot: d.Now.Add(-30 * time.Minute), Cost: 700},
 		}
 		for i := range 1000 {
-			r.Spent = append(r.Spent, store.Spending{Slot: d.now.Add(time.Duration(i-1000) * 3600 * time.Millisecond), Cost: 1})
+			r.Spent = append(r.Spent, store.Spending{Slot: d.Now.Add(time.Duration(i-1000) * 3600 * time.Millisecond), Cost: 1})
 		}
 		used := func() int {
-			usage, err := d.store.Usage(t.Context(), store.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
+			usage, err := d.Store.Usage(t.Context(), store.UsageRequest{Budget: d.Name, Accounts: a, Now: d.Now})
 			require.NoError(t, err)
 			return usage[0].Limits[0].Used
 		}
 		require.Equal(t, 3, used())
 		count.take()
-		require.NoError(t, d.store.Record(t.Context(), r))
+		require.NoError(t, d.Store.Record(t.Context(), r))
 		scripts, most := count.take()
 		require.Equal(t, 20, scripts)
 		require.Less(t, most, 500)
 		once := used()
 		require.Equal(t, 700+499+3, once, "the units known and those since, and what was handed back, which still counts behind others")
-		require.NoError(t, d.store.Record(t.Context(), r))
+		require.NoError(t, d.Store.Record(t.Context(), r))
 		require.Equal(t, once, used(), "to enter twice is to enter once")
 	}
 }
@@ -135,10 +138,10 @@ func TestAPoolIsLookedAtInParts(t *testing.T) {
 	require.NoError(t, err)
 	book := func(cost int) (store.Booking, int) {
 		t.Helper()
-		r := d.request(a, cost)
+		r := d.Request(a, cost)
 		want, err := memory.Book(t.Context(), r)
 		require.NoError(t, err)
-		got, err := d.store.Book(t.Context(), r)
+		got, err := d.Store.Book(t.Context(), r)
 		require.NoError(t, err)
 		require.Equal(t, []any{want.Account, want.Slot}, []any{got.Account, got.Slot})
 		scripts, most := count.take()
@@ -151,13 +154,13 @@ func TestAPoolIsLookedAtInParts(t *testing.T) {
 
 	// All are spent, at instants of their own, and nothing of that is in the index.
 	for i, account := range list {
-		r := store.RecordRequest{ID: store.NewBookingID(), Budget: d.budget, Account: account, Now: d.now,
-			Spent: []store.Spending{{Slot: d.now.Add(-time.Duration(1+(i*31)%tokens) * time.Second), Cost: 1}, {Slot: d.now.Add(-time.Second / 2), Cost: 2}}}
-		for _, kept := range []ration.Store{memory, d.store} {
+		r := store.RecordRequest{ID: store.NewBookingID(), Budget: d.Name, Account: account, Now: d.Now,
+			Spent: []store.Spending{{Slot: d.Now.Add(-time.Duration(1+(i*31)%tokens) * time.Second), Cost: 1}, {Slot: d.Now.Add(-time.Second / 2), Cost: 2}}}
+		for _, kept := range []ration.Store{memory, d.Store} {
 			require.NoError(t, kept.Record(t.Context(), r))
 		}
 	}
-	d.now = d.now.Add(time.Second)
+	d.Now = d.Now.Add(time.Second)
 	count.take()
 	_, scripts = book(1)
 	require.Greater(t, scripts, 5)
@@ -169,10 +172,10 @@ func TestAPoolIsLookedAtInParts(t *testing.T) {
 	require.Greater(t, scripts, 5)
 
 	// What is handed back is found again.
-	for _, kept := range []ration.Store{memory, d.store} {
-		cancelled, err := kept.Book(t.Context(), d.request(a, 1))
+	for _, kept := range []ration.Store{memory, d.Store} {
+		cancelled, err := kept.Book(t.Context(), d.Request(a, 1))
 		require.NoError(t, err)
-		require.NoError(t, kept.Cancel(t.Context(), store.CancelRequest{Booking: cancelled, Accounts: a, Now: d.now}))
+		require.NoError(t, kept.Cancel(t.Context(), store.CancelRequest{Booking: cancelled, Accounts: a, Now: d.Now}))
 	}
 	count.take()
 	book(1)
@@ -189,13 +192,13 @@ func TestLimitsThatDifferAreToldOfAfterALongSearch(t *testing.T) {
 	}
 	theirs, err := store.NewAccounts(ration.Account{ID: "token-0", Limits: []ration.Limit{ration.PerHour(4)}})
 	require.NoError(t, err)
-	d.book(t, theirs, 1)
+	d.Book(t, theirs, 1)
 	a, err := store.NewAccounts(ours...)
 	require.NoError(t, err)
-	_, err = d.store.Book(t.Context(), d.request(a, 1))
+	_, err = d.Store.Book(t.Context(), d.Request(a, 1))
 	require.NoError(t, err, "others take it")
 	count.take()
-	_, err = d.store.Book(t.Context(), d.request(a, 2))
+	_, err = d.Store.Book(t.Context(), d.Request(a, 2))
 	require.ErrorContains(t, err, "token-0: this worker's limits are 3/1h, the fleet's are 4/1h")
 	scripts, most := count.take()
 	require.Greater(t, scripts, 2)
@@ -205,12 +208,12 @@ func TestLimitsThatDifferAreToldOfAfterALongSearch(t *testing.T) {
 // A scopedDesk books for requests of any set of six scopes, each of which has a limit,
 // in Redis and in memory at once.
 type scopedDesk struct {
-	*redisDesk
+	*rationtest.RedisBudget
 	memory *ration.MemoryStore
 	a      *store.Accounts
 }
 
-func newScopedDesk(t *testing.T, d *redisDesk, all, each ration.Limit) *scopedDesk {
+func newScopedDesk(t *testing.T, d *rationtest.RedisBudget, all, each ration.Limit) *scopedDesk {
 	limits := []ration.Limit{all}
 	for i := range 6 {
 		each.Scope = strconv.Itoa(i)
@@ -224,7 +227,7 @@ func newScopedDesk(t *testing.T, d *redisDesk, all, each ration.Limit) *scopedDe
 // book books for the set of scopes of that number, and demands the same of both stores.
 func (d *scopedDesk) book(t *testing.T, set, cost, keep int) {
 	t.Helper()
-	r := d.request(d.a, cost)
+	r := d.Request(d.a, cost)
 	r.Reserve = keep
 	for i := range 6 {
 		if set>>i&1 == 1 {
@@ -233,7 +236,7 @@ func (d *scopedDesk) book(t *testing.T, set, cost, keep int) {
 	}
 	want, err := d.memory.Book(t.Context(), r)
 	require.NoError(t, err)
-	got, err := d.store.Book(t.Context(), r)
+	got, err := d.Store.Book(t.Context(), r)
 	require.NoError(t, err)
 	require.Equal(t, want.Slot, got.Slot)
 }
@@ -249,7 +252,7 @@ func TestASearchAmongManyRunsIsBounded(t *testing.T) {
 			d := newScopedDesk(t, one, ration.PerHour(500).Using(log), ration.PerHour(50).Using(log))
 			for i := range 320 {
 				d.book(t, i%64, 1, i%5*100)
-				d.now = d.now.Add(3 * time.Millisecond)
+				d.Now = d.Now.Add(3 * time.Millisecond)
 			}
 			_, most := count.take()
 			// Without a bound it takes 6,000.
@@ -265,11 +268,11 @@ func TestAnAccountOfManyRunsIsToldOfInParts(t *testing.T) {
 	d := newScopedDesk(t, one, ration.PerHour(500), ration.PerHour(50))
 	for i := range 320 {
 		d.book(t, i%64, 1, 0)
-		d.now = d.now.Add(3 * time.Millisecond)
+		d.Now = d.Now.Add(3 * time.Millisecond)
 	}
 	count.take()
-	r := store.UsageRequest{Budget: d.budget, Accounts: d.a, Now: d.now}
-	got, err := d.store.Usage(t.Context(), r)
+	r := store.UsageRequest{Budget: d.Name, Accounts: d.a, Now: d.Now}
+	got, err := d.Store.Usage(t.Context(), r)
 	require.NoError(t, err)
 	scripts, most := count.take()
 	require.Greater(t, scripts, 1)
@@ -285,7 +288,7 @@ func TestAnAccountOfManyRunsIsToldOfInParts(t *testing.T) {
 func TestAnAccountHasSoManyRuns(t *testing.T) {
 	t.Parallel()
 	limit := ration.Limit{Max: 1_000, Window: 10 * time.Millisecond}
-	d := newScopedDesk(t, newRedisDesk(t), limit, limit)
+	d := newScopedDesk(t, rationtest.NewRedisBudget(t), limit, limit)
 	for set := range 64 {
 		d.book(t, set, 1, 0)
 	}
@@ -297,7 +300,7 @@ func TestAnAccountHasSoManyRuns(t *testing.T) {
 			}
 		}
 	}
-	keys, err := d.client.Keys(t.Context(), "*{"+d.budget+"}:log:scoped*").Result()
+	keys, err := d.Client.Keys(t.Context(), "*{"+d.Name+"}:log:scoped*").Result()
 	require.NoError(t, err)
 	require.Len(t, keys, 72)
 }
@@ -305,19 +308,19 @@ func TestAnAccountHasSoManyRuns(t *testing.T) {
 // What is read of an account for each booking is a field for many cells.
 func TestManySubWindowsAreFewFields(t *testing.T) {
 	t.Parallel()
-	d := newRedisDesk(t)
+	d := rationtest.NewRedisBudget(t)
 	limit := ration.Limit{Max: 1_000, Window: time.Hour, Algorithm: ration.SubWindows, Resolution: 3600 * time.Millisecond}
-	a := listOf(t, 1, limit)
-	r := store.RecordRequest{ID: store.NewBookingID(), Budget: d.budget, Account: a.At(0), Now: d.now}
+	a := rationtest.Accounts(t, 1, limit)
+	r := store.RecordRequest{ID: store.NewBookingID(), Budget: d.Name, Account: a.At(0), Now: d.Now}
 	for i := range 999 {
-		r.Spent = append(r.Spent, store.Spending{Slot: d.now.Add(time.Duration(i-999) * 3600 * time.Millisecond), Cost: 1})
+		r.Spent = append(r.Spent, store.Spending{Slot: d.Now.Add(time.Duration(i-999) * 3600 * time.Millisecond), Cost: 1})
 	}
-	require.NoError(t, d.store.Record(t.Context(), r))
-	d.book(t, a, 1)
-	usage, err := d.store.Usage(t.Context(), store.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
+	require.NoError(t, d.Store.Record(t.Context(), r))
+	d.Book(t, a, 1)
+	usage, err := d.Store.Usage(t.Context(), store.UsageRequest{Budget: d.Name, Accounts: a, Now: d.Now})
 	require.NoError(t, err)
 	require.Equal(t, 1_000, usage[0].Limits[0].Used)
-	fields, err := d.client.HLen(t.Context(), "ration:v1:{"+d.budget+"}:acct:"+a.At(0).ID).Result()
+	fields, err := d.Client.HLen(t.Context(), "ration:v1:{"+d.Name+"}:acct:"+a.At(0).ID).Result()
 	require.NoError(t, err)
 	require.Less(t, fields, int64(50))
 }

@@ -5,7 +5,10 @@ import (
 	"slices"
 	"sort"
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -247,12 +250,12 @@ func agreeWithAModel(t *testing.T, a ration.Algorithm) {
 // Of more slots that were handed back than are kept the oldest count as spent.
 func TestAtMost512SlotsThatWereHandedBackAreKept(t *testing.T) {
 	t.Parallel()
-	for _, kept := range []ration.Store{new(ration.MemoryStore), newRedisDesk(t).store} {
-		d := newRedisDesk(t)
-		a := listOf(t, 1, ration.PerSecond(1))
+	for _, kept := range []ration.Store{new(ration.MemoryStore), rationtest.NewRedisBudget(t).Store} {
+		d := rationtest.NewRedisBudget(t)
+		a := rationtest.Accounts(t, 1, ration.PerSecond(1))
 		var all []store.Booking
 		book := func() store.Booking {
-			b, err := kept.Book(t.Context(), d.request(a, 1))
+			b, err := kept.Book(t.Context(), d.Request(a, 1))
 			require.NoError(t, err)
 			all = append(all, b)
 			return b
@@ -274,7 +277,7 @@ func TestAtMost512SlotsThatWereHandedBackAreKept(t *testing.T) {
 		cancel(all[591:600])
 		cancel(all[600:])
 		cancel(all[590:591])
-		usage, err := kept.Usage(t.Context(), store.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
+		usage, err := kept.Usage(t.Context(), store.UsageRequest{Budget: d.Name, Accounts: a, Now: d.Now})
 		require.NoError(t, err)
 		require.Equal(t, forgotten, usage[0].Limits[0].Used)
 	}
@@ -364,11 +367,11 @@ func (w *world) status(rt *rapid.T) {
 // instant both stores take the same.
 func TestStoresChooseAlikeWhenAPauseIsOver(t *testing.T) {
 	t.Parallel()
-	d := newRedisDesk(t)
-	stores := []ration.Store{new(ration.MemoryStore), d.store}
-	accounts := listOf(t, 3, ration.Limit{Max: 4, Window: time.Millisecond, Margin: -1})
+	d := rationtest.NewRedisBudget(t)
+	stores := []ration.Store{new(ration.MemoryStore), d.Store}
+	accounts := rationtest.Accounts(t, 3, ration.Limit{Max: 4, Window: time.Millisecond, Margin: -1})
 	book := func(cost int) (chosen []string) {
-		r := d.request(accounts, cost)
+		r := d.Request(accounts, cost)
 		for _, kept := range stores {
 			b, err := kept.Book(t.Context(), r)
 			require.NoError(t, err)
@@ -381,11 +384,11 @@ func TestStoresChooseAlikeWhenAPauseIsOver(t *testing.T) {
 		require.Equal(t, chosen[0], chosen[1])
 	}
 	for _, kept := range stores {
-		_, err := kept.Pause(t.Context(), store.PauseRequest{Budget: d.budget, Account: accounts.At(0).ID, For: time.Microsecond, Now: d.now})
+		_, err := kept.Pause(t.Context(), store.PauseRequest{Budget: d.Name, Account: accounts.At(0).ID, For: time.Microsecond, Now: d.Now})
 		require.NoError(t, err)
 	}
 	book(1)
-	d.now = d.now.Add(998 * time.Microsecond)
+	d.Now = d.Now.Add(998 * time.Microsecond)
 	for range 6 {
 		chosen := book(3)
 		require.Equal(t, chosen[0], chosen[1])

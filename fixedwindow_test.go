@@ -4,7 +4,10 @@ import (
 	"context"
 	"fmt"
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 
@@ -79,7 +82,7 @@ func (d *fixedDesk) used(a *store.Accounts, units, remaining int, freeAt time.Ti
 func onBoth(t *testing.T, test func(d *fixedDesk)) {
 	t.Helper()
 	t.Run("memory", func(t *testing.T) { test(newFixedDesk(t, new(ration.MemoryStore))) })
-	t.Run("redis", func(t *testing.T) { test(newFixedDesk(t, newRedisDesk(t).store)) })
+	t.Run("redis", func(t *testing.T) { test(newFixedDesk(t, rationtest.NewRedisBudget(t).Store)) })
 }
 
 func fixedLimit(most int, margin time.Duration) ration.Limit {
@@ -94,7 +97,7 @@ const us = time.Microsecond
 func TestFixedWindowsAreCountedOneByOne(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(d *fixedDesk) {
-		a := listOf(t, 1, fixedLimit(2, 0))
+		a := rationtest.Accounts(t, 1, fixedLimit(2, 0))
 		d.used(a, 0, 2, time.Time{})
 		d.now = after(time.Minute - us)
 		all := d.slots(a, d.now, d.now, after(time.Minute), after(time.Minute), after(2*time.Minute))
@@ -113,14 +116,14 @@ func TestFixedWindowsAreCountedOneByOne(t *testing.T) {
 func TestFixedWindowsKeepTheMarginFree(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(d *fixedDesk) {
-		a := listOf(t, 1, fixedLimit(1, 10*time.Second))
+		a := rationtest.Accounts(t, 1, fixedLimit(1, 10*time.Second))
 		d.slots(a, after(5*time.Second), after(65*time.Second))
 		d.now = after(170*time.Second - us)
 		d.slots(a, d.now, after(185*time.Second))
 		d.now = after(290 * time.Second)
 		d.slots(a, after(305*time.Second))
 		// A margin of more than a quarter of the window is one of a quarter.
-		b := listOf(t, 1, ration.Limit{Max: 1, Window: time.Second, Algorithm: ration.FixedWindow, Margin: time.Minute, Scope: "b"})
+		b := rationtest.Accounts(t, 1, ration.Limit{Max: 1, Window: time.Second, Algorithm: ration.FixedWindow, Margin: time.Minute, Scope: "b"})
 		d.budget += "b"
 		got, err := d.store.Book(t.Context(), store.BookRequest{
 			ID: store.NewBookingID(), Budget: d.budget, Accounts: b, Cost: 1, MaxWait: store.Forever, Now: after(0), Scopes: []string{"b"},
@@ -133,7 +136,7 @@ func TestFixedWindowsKeepTheMarginFree(t *testing.T) {
 func TestFixedWindowsCountWhatIsHandedBackUntilItHasPassed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(d *fixedDesk) {
-		a := listOf(t, 1, fixedLimit(2, 0))
+		a := rationtest.Accounts(t, 1, fixedLimit(2, 0))
 		all := d.slots(a, after(0), after(0), after(time.Minute))
 		d.cancel(all[1])
 		d.used(a, 3, 0, after(time.Minute))
@@ -152,13 +155,13 @@ func TestDebtsOfAFixedWindowDoNotReachBeyondIt(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(d *fixedDesk) {
 		d.now = after(30 * time.Second)
-		a := listOf(t, 1, fixedLimit(2, 0))
+		a := rationtest.Accounts(t, 1, fixedLimit(2, 0))
 		d.enter(a, after(time.Second), 7)
 		d.used(a, 7, 0, after(time.Minute))
 		d.slots(a, after(time.Minute), after(time.Minute), after(2*time.Minute))
 		// With a margin one so near to the edge counts on both sides.
 		d.budget += "b"
-		a = listOf(t, 1, fixedLimit(2, 2*time.Second))
+		a = rationtest.Accounts(t, 1, fixedLimit(2, 2*time.Second))
 		d.now = after(59 * time.Second)
 		d.enter(a, after(58*time.Second), 1)
 		d.used(a, 2, 0, after(time.Minute))
@@ -171,7 +174,7 @@ func TestMaxOfAFixedWindowMayChange(t *testing.T) {
 	onBoth(t, func(d *fixedDesk) {
 		book := func(most, revision int, want time.Duration) {
 			b, err := d.store.Book(t.Context(), store.BookRequest{
-				ID: store.NewBookingID(), Budget: d.budget, Accounts: listOf(t, 1, fixedLimit(most, 0)), Cost: 1,
+				ID: store.NewBookingID(), Budget: d.budget, Accounts: rationtest.Accounts(t, 1, fixedLimit(most, 0)), Cost: 1,
 				MaxWait: store.Forever, Now: d.now, Revision: revision,
 			})
 			require.NoError(t, err)
@@ -193,7 +196,7 @@ func TestFirstUseWindowsBeginWithACall(t *testing.T) {
 	onBoth(t, func(d *fixedDesk) {
 		l := fixedLimit(2, 0)
 		l.FirstUse = true
-		a := listOf(t, 1, l)
+		a := rationtest.Accounts(t, 1, l)
 		d.now = after(7 * time.Second)
 		d.slots(a, after(7*time.Second))
 		d.now = after(67*time.Second - us)
@@ -211,7 +214,7 @@ func TestFirstUseWindowsAreLongerByTheMargin(t *testing.T) {
 	onBoth(t, func(d *fixedDesk) {
 		l := fixedLimit(2, time.Second)
 		l.FirstUse = true
-		a := listOf(t, 1, l)
+		a := rationtest.Accounts(t, 1, l)
 		d.slots(a, after(0))
 		d.now = after(59 * time.Second)
 		d.slots(a, after(61*time.Second))
@@ -225,7 +228,7 @@ func TestAFirstUseWindowThatCameToNothingIsNone(t *testing.T) {
 	onBoth(t, func(d *fixedDesk) {
 		l := fixedLimit(2, 0)
 		l.FirstUse = true
-		a := listOf(t, 1, l)
+		a := rationtest.Accounts(t, 1, l)
 		d.cancel(d.slots(a, after(0))[0])
 		d.now = after(10 * time.Second)
 		d.used(a, 0, 2, time.Time{})
@@ -280,7 +283,7 @@ func TestResetCorrectsAFirstUseWindow(t *testing.T) {
 		"with the margin free around the end": func(d *fixedDesk, _ *store.Accounts) {
 			l := fixedLimit(2, time.Second)
 			l.FirstUse = true
-			a := listOf(d.t.(*testing.T), 1, l)
+			a := rationtest.Accounts(d.t.(*testing.T), 1, l)
 			d.reset(a, after(20*time.Second))
 			d.now = after(19*time.Second - us)
 			d.slots(a, d.now)
@@ -298,7 +301,7 @@ func TestResetCorrectsAFirstUseWindow(t *testing.T) {
 		},
 	} {
 		t.Run(says, func(t *testing.T) {
-			onBoth(t, func(d *fixedDesk) { d.t = t; test(d, listOf(t, 1, first)) })
+			onBoth(t, func(d *fixedDesk) { d.t = t; test(d, rationtest.Accounts(t, 1, first)) })
 		})
 	}
 }

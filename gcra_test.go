@@ -6,7 +6,10 @@ import (
 	"math"
 	"slices"
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -485,7 +488,7 @@ func TestGCRAKeepsABoundedListOfBookingsAhead(t *testing.T) {
 // Two accounts with the same limits have a list each of what is booked ahead.
 func TestGCRAKeepsAccountsApart(t *testing.T) {
 	t.Parallel()
-	a := listOf(t, 2, ration.PerSecond(10).Using(ration.GCRA))
+	a := rationtest.Accounts(t, 2, ration.PerSecond(10).Using(ration.GCRA))
 	budget := "meter-" + store.NewBookingID().String()
 	said := make([][]string, 2)
 	for i, kept := range bothStores(t) {

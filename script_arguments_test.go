@@ -8,7 +8,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -41,19 +44,19 @@ func (s *sentArgs) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Pro
 func TestScriptsRefuseHostileArguments(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	d := newRedisDesk(t)
+	d := rationtest.NewRedisBudget(t)
 	sent := new(sentArgs)
-	d.client.AddHook(sent)
-	one, two := listOf(t, 1, ration.Limit{Max: 77, Window: 88 * time.Second}), listOf(t, 2, ration.Limit{Max: 77, Window: 88 * time.Second})
-	now := fmt.Sprint(d.now.UnixMicro())
+	d.Client.AddHook(sent)
+	one, two := rationtest.Accounts(t, 1, ration.Limit{Max: 77, Window: 88 * time.Second}), rationtest.Accounts(t, 2, ration.Limit{Max: 77, Window: 88 * time.Second})
+	now := fmt.Sprint(d.Now.UnixMicro())
 
-	request := d.request(one, 55)
-	request.MaxWait, request.Expect, request.Last, request.Recovered = 66*time.Second, d.now.Add(1), d.now.Add(2), d.now.Add(3)
+	request := d.Request(one, 55)
+	request.MaxWait, request.Expect, request.Last, request.Recovered = 66*time.Second, d.Now.Add(1), d.Now.Add(2), d.Now.Add(3)
 	request.Revision = 4711
 	inPool := request
 	inPool.Accounts = two
 	book := func(r store.BookRequest) func() error {
-		return func() error { _, err := d.store.Book(ctx, r); return err }
+		return func() error { _, err := d.Store.Book(ctx, r); return err }
 	}
 	for _, c := range []struct {
 		script string
@@ -64,24 +67,24 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 		{"book", book(request), map[string]bool{"4711": true, "1": false, "77 88000000 0 L 0 - -": false}, ""},
 		{"book in a pool", book(inPool), map[string]bool{"4711": true, "77 88000000 0 L 0 - -": false}, ""},
 		{"usage", func() error {
-			_, err := d.store.Usage(ctx, store.UsageRequest{Budget: d.budget, Accounts: one, Now: d.now})
+			_, err := d.Store.Usage(ctx, store.UsageRequest{Budget: d.Name, Accounts: one, Now: d.Now})
 			return err
 		}, map[string]bool{now: false, "1": false, "77 88000000 0 L 0 - -": false}, now},
 		{"pause", func() error {
-			_, err := d.store.Pause(ctx, store.PauseRequest{Budget: d.budget, Account: "a", For: 99 * time.Second, Now: d.now})
+			_, err := d.Store.Pause(ctx, store.PauseRequest{Budget: d.Name, Account: "a", For: 99 * time.Second, Now: d.Now})
 			return err
 		}, map[string]bool{now: false, "99000000": false}, now},
 		{"status", func() error {
-			_, err := d.store.Status(ctx, store.StatusRequest{Budget: d.budget, Worker: "w", Now: d.now})
+			_, err := d.Store.Status(ctx, store.StatusRequest{Budget: d.Name, Worker: "w", Now: d.Now})
 			return err
 		}, map[string]bool{now: false}, now},
 		{"enter", func() error {
-			return d.store.Record(ctx, store.RecordRequest{
-				ID: store.NewBookingID(), Budget: d.budget, Account: one.At(0), Now: d.now,
-				Total: store.Spending{Slot: d.now.Add(time.Second), Cost: 44},
-				Spent: []store.Spending{{Slot: d.now.Add(5 * time.Second), Cost: 55}},
+			return d.Store.Record(ctx, store.RecordRequest{
+				ID: store.NewBookingID(), Budget: d.Name, Account: one.At(0), Now: d.Now,
+				Total: store.Spending{Slot: d.Now.Add(time.Second), Cost: 44},
+				Spent: []store.Spending{{Slot: d.Now.Add(5 * time.Second), Cost: 55}},
 			})
-		}, map[string]bool{now: false, "44": true, "55": false, "77 88000000 0 L 0 - -": false, fmt.Sprint(d.now.Add(5 * time.Second).UnixMicro()): false}, now},
+		}, map[string]bool{now: false, "44": true, "55": false, "77 88000000 0 L 0 - -": false, fmt.Sprint(d.Now.Add(5 * time.Second).UnixMicro()): false}, now},
 	} {
 		require.NoError(t, c.run(), c.script)
 		valid := sent.last
@@ -92,12 +95,12 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 				if hostile == "0" && zero || hostile == "" && strings.Contains(c.empty, arg) {
 					continue
 				}
-				d.budget = redistest.Name(t)
+				d.Name = redistest.Name(t)
 				args := slices.Clone(valid)
-				args[3], args[at] = d.key(""), hostile
-				reply, err := d.client.Do(ctx, args...).Result()
+				args[3], args[at] = d.Key(""), hostile
+				reply, err := d.Client.Do(ctx, args...).Result()
 				require.Error(t, err, "%s with %q in place of %s answers %v", c.script, hostile, arg, reply)
-				require.Empty(t, d.keys(t), "%s with %q in place of %s", c.script, hostile, arg)
+				require.Empty(t, d.Keys(t), "%s with %q in place of %s", c.script, hostile, arg)
 			}
 		}
 	}
@@ -107,15 +110,15 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	d := newRedisDesk(t)
+	d := rationtest.NewRedisBudget(t)
 	sent := new(sentArgs)
-	d.client.AddHook(sent)
-	one := listOf(t, 1, ration.Limit{Max: 77, Window: 88 * time.Second})
-	book := func() { d.book(t, one, 5) }
+	d.Client.AddHook(sent)
+	one := rationtest.Accounts(t, 1, ration.Limit{Max: 77, Window: 88 * time.Second})
+	book := func() { d.Book(t, one, 5) }
 	book()
 	book() // now the account is known, and the session
 	valid := slices.Clone(sent.last)
-	record := d.client.HGet(ctx, d.key(""), "s:"+fmt.Sprint(valid[5])).Val()
+	record := d.Client.HGet(ctx, d.Key(""), "s:"+fmt.Sprint(valid[5])).Val()
 	require.NotEmpty(t, record)
 	const head, session, bookings = 4, 5, 6
 	number := func(n uint64, length int) string {
@@ -154,7 +157,7 @@ func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 		{"too many bookings", bookings, 1, number(1025, 2), false, false},
 		{"bookings after too many", bookings, 0, strings.Repeat(one17, 1025), true, false},
 	} {
-		for _, budget := range []string{d.budget, redistest.Name(t)} {
+		for _, budget := range []string{d.Name, redistest.Name(t)} {
 			args := slices.Clone(valid)
 			args[3] = "ration:v1:{" + budget + "}"
 			text := fmt.Sprint(args[head])
@@ -165,16 +168,16 @@ func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 				text := fmt.Sprint(args[c.arg])
 				args[c.arg] = text[:c.at] + c.in + text[c.at+len(c.in):]
 			}
-			before := d.entries(t)
-			reply, err := d.client.Do(ctx, args...).Result()
+			before := d.Entries(t)
+			reply, err := d.Client.Do(ctx, args...).Result()
 			if c.accepted {
 				require.NoError(t, err)
-				require.NoError(t, d.client.HSet(ctx, args[3].(string), "s:"+fmt.Sprint(args[session]), record).Err())
+				require.NoError(t, d.Client.HSet(ctx, args[3].(string), "s:"+fmt.Sprint(args[session]), record).Err())
 				continue
 			}
 			require.Error(t, err, "%s answers %q", c.what, reply)
 			require.ErrorContains(t, err, "ration", c.what)
-			require.Equal(t, before, d.entries(t), c.what)
+			require.Equal(t, before, d.Entries(t), c.what)
 		}
 	}
 }

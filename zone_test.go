@@ -2,7 +2,10 @@ package ration_test
 
 import (
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 
@@ -21,7 +24,7 @@ func instantIn(t *testing.T, s string) time.Time {
 // that has just left, and the slot that it gets: where the next window begins.
 func TestWindowsBeginByTheClocksOfTheirZone(t *testing.T) {
 	t.Parallel()
-	redis := newRedisDesk(t)
+	redis := rationtest.NewRedisBudget(t)
 	for _, row := range []struct {
 		says, zone string
 		window     time.Duration
@@ -48,9 +51,9 @@ func TestWindowsBeginByTheClocksOfTheirZone(t *testing.T) {
 		{"a midnight that comes twice", "America/Sao_Paulo", day, "2018-02-17 12:00:00 -0200", "2018-02-18 00:00:00 -0300"},
 		{"UTC", "", day, "2026-03-08 12:00:00 +0000", "2026-03-09 00:00:00 +0000"},
 	} {
-		for name, store := range map[string]ration.Store{"memory": new(ration.MemoryStore), "redis": redis.store} {
+		for name, store := range map[string]ration.Store{"memory": new(ration.MemoryStore), "redis": redis.Store} {
 			t.Run(row.says+" in "+name, func(t *testing.T) {
-				a := listOf(t, 1, ration.Limit{Max: 1, Window: row.window, Algorithm: ration.FixedWindow, Zone: row.zone})
+				a := rationtest.Accounts(t, 1, ration.Limit{Max: 1, Window: row.window, Algorithm: ration.FixedWindow, Zone: row.zone})
 				d := newFixedDesk(t, store)
 				d.now = instantIn(t, row.now)
 				d.slots(a, d.now, instantIn(t, row.next))
@@ -65,7 +68,7 @@ func TestEdgesDoNotDependOnWhenTheyAreSpelledOut(t *testing.T) {
 	location, err := time.LoadLocation("America/Los_Angeles")
 	require.NoError(t, err)
 	store := new(ration.MemoryStore)
-	a := listOf(t, 1, ration.Limit{Max: 1, Window: day, Algorithm: ration.FixedWindow, Zone: "America/Los_Angeles"})
+	a := rationtest.Accounts(t, 1, ration.Limit{Max: 1, Window: day, Algorithm: ration.FixedWindow, Zone: "America/Los_Angeles"})
 	d := newFixedDesk(t, store)
 	d.now = time.Date(2026, 1, 1, 0, 0, 0, 0, location)
 	for i := range 800 {

@@ -1,0 +1,6 @@
+//go:build !race
+
+package rationtest
+
+// RaceDetector tells whether the race detector is compiled in.
+const RaceDetector = false

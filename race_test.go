@@ -1,5 +1,0 @@
-//go:build race
-
-package ration_test
-
-const raceDetector = true
