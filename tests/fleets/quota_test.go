@@ -1,53 +1,22 @@
-package ration_test
+package fleets_test
 
 import (
-	"bufio"
 	"encoding/json"
-	"io"
-	"net/http"
-	"net/url"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/require"
+
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
-	"github.com/ration-go/ration/internal/simulated"
-	"github.com/stretchr/testify/require"
 )
-
-// A fleetProcess is a running internal/fleet.
-type fleetProcess struct {
-	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *bufio.Reader
-}
-
-// startFleet starts one process of the program with an order.
-func startFleet(t *testing.T, program string, order map[string]any) *fleetProcess {
-	t.Helper()
-	cmd := exec.CommandContext(t.Context(), program)
-	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	require.NoError(t, err)
-	out, err := cmd.StdoutPipe()
-	require.NoError(t, err)
-	require.NoError(t, cmd.Start())
-	require.NoError(t, json.NewEncoder(in).Encode(order))
-	return &fleetProcess{cmd: cmd, in: in, out: bufio.NewReader(out)}
-}
 
 // A fleet has four processes of 16 workers, three tokens and one Redis. Its judge
 // is the provider, which keeps an exact log of its own.
 func TestAFleetUsesItsQuotaAndIsNeverRefused(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "fleet")
-	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./internal/fleet").CombinedOutput()
-	require.NoError(t, err, "%s", built)
-
+	program := buildFleet(t)
 	for name, disturb := range map[string]func([]*fleetProcess){
 		"undisturbed": func([]*fleetProcess) {},
 		"one process is stopped for a while, twice": func(fleet []*fleetProcess) {
@@ -112,17 +81,6 @@ func TestAFleetUsesItsQuotaAndIsNeverRefused(t *testing.T) {
 			}
 		})
 	}
-}
-
-func fleetReport(t *testing.T, address string) (report simulated.Report) {
-	t.Helper()
-	at, err := url.Parse(address)
-	require.NoError(t, err)
-	resp, err := http.Get(at.Scheme + "://" + at.Host + simulated.ReportPath)
-	require.NoError(t, err)
-	defer resp.Body.Close()
-	require.NoError(t, json.NewDecoder(resp.Body).Decode(&report))
-	return report
 }
 
 // jain is Jain's fairness index: 1 if all have the same, 1/n if one has all.

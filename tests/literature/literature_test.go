@@ -1,4 +1,4 @@
-package ration_test
+package literature_test
 
 import (
 	"fmt"

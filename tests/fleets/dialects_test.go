@@ -1,9 +1,7 @@
-package ration_test
+package fleets_test
 
 import (
 	"encoding/json"
-	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -82,14 +80,6 @@ func (f *dialectFleet) end(t *testing.T) error {
 		return err
 	}
 	return f.provider.cmd.Wait()
-}
-
-func buildFleet(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "fleet")
-	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./internal/fleet").CombinedOutput()
-	require.NoError(t, err, "%s", built)
-	return program
 }
 
 // A fleet crawls a provider of each dialect by its preset: alone it is never refused,

@@ -1,0 +1,3 @@
+// Package literature replays the worked examples of articles and papers on rate limiting,
+// and demands the numbers that they print.
+package literature
