@@ -53,7 +53,7 @@ type tokenAccount struct {
 
 // isCurrent reports whether the list is that of the token under those rules, with those
 // limits.
-func (a *tokenAccount) isCurrent(t *Token, r rules, limits []limit.Limit) bool {
+func (a *tokenAccount) isCurrent(t *Token, r limitRules, limits []limit.Limit) bool {
 	given := a.accounts.accounts[0].given
 	same := len(given) == len(limits) && &given[0] == &limits[0] // there is one at least
 	return a.token == t.id && a.name == t.Account && a.accounts.edition == r.edition && (same || slices.Equal(given, limits))
@@ -96,7 +96,7 @@ func (b *Budget) accountsOf(t *Token) (*accountList, error) {
 }
 
 // listOf makes the list of the token's account under those rules.
-func (b *Budget) listOf(t Token, r rules) (*accountList, error) {
+func (b *Budget) listOf(t Token, r limitRules) (*accountList, error) {
 	if err := b.check(); err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (b *Budget) listOf(t Token, r rules) (*accountList, error) {
 }
 
 // list lists accounts, and the budget's shared ones.
-func (b *Budget) list(r rules, accounts ...budgetAccount) (*accountList, error) {
+func (b *Budget) list(r limitRules, accounts ...budgetAccount) (*accountList, error) {
 	var shared []budgetAccount
 	for i, account := range b.Shared {
 		if slices.ContainsFunc(accounts, func(a budgetAccount) bool { return a.ID == account.ID }) {
@@ -162,7 +162,7 @@ func (b *Budget) check() error {
 
 // account returns the token's account under those rules, with the margin of its
 // limits.
-func (b *Budget) account(r rules, t Token) (budgetAccount, error) {
+func (b *Budget) account(r limitRules, t Token) (budgetAccount, error) {
 	if t.empty() {
 		return budgetAccount{}, errors.New("ration: the token is empty: make it with NewToken from a secret")
 	}
@@ -175,8 +175,8 @@ func (b *Budget) account(r rules, t Token) (budgetAccount, error) {
 
 // accountUnder returns an account that was given limits, as it is under those rules, with the
 // margin of its limits.
-func (b *Budget) accountUnder(r rules, id string, given []limit.Limit) (budgetAccount, error) {
-	bare := r.known(id, given)
+func (b *Budget) accountUnder(r limitRules, id string, given []limit.Limit) (budgetAccount, error) {
+	bare := r.limitsOf(id, given)
 	limits, err := b.widen(bare)
 	if err != nil {
 		return budgetAccount{}, err

@@ -46,8 +46,8 @@ func (t *Transport) take(req *http.Request, barred []string) (grant Grant, err e
 			// The pause was made while the request waited for its slot.
 			t.Pool.endProbe(grant.Token)
 			grant.finish(-1)
-			grant.handBack()
-		case errors.Is(err, errAllBarred) && len(now) > len(barred):
+			grant.cancelSoon()
+		case errors.Is(err, errAllExcluded) && len(now) > len(barred):
 			// One of the pauses has just begun.
 		case free > 0 && ctx.Err() == nil && outOfTime(err):
 			// An account that is paused for the request is free before the others.
@@ -75,7 +75,7 @@ func (t *Transport) takeSmoothed(ctx context.Context, cost int, excluded []strin
 	}
 	var candidates []string
 	if b.smoother.Narrowed() {
-		accounts, _, err := t.Pool.source(excluded)
+		accounts, _, err := t.Pool.listWithout(excluded)
 		if err != nil {
 			return Grant{}, err
 		}
@@ -155,7 +155,7 @@ func (t *Transport) waitForPauses(ctx context.Context, req *http.Request, scopes
 	b := t.Pool.budget
 	for {
 		pauses := b.keyPauses.Load()
-		if pauses == nil || t.Pool.bars(barred) {
+		if pauses == nil || t.Pool.excludesAll(barred) {
 			return barred, 0, nil
 		}
 		stored := b.storeNow()
@@ -165,7 +165,7 @@ func (t *Transport) waitForPauses(ctx context.Context, req *http.Request, scopes
 				return barred, 0, nil
 			}
 			some = append(some, barred...)
-			if !t.Pool.bars(some) {
+			if !t.Pool.excludesAll(some) {
 				return some, free.Sub(stored), nil
 			}
 			until = free

@@ -35,7 +35,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
 		}
 		w.booking.Booking, err = b.Store.Book(ctx, *r)
 		if err == nil && w.booking.Ahead {
-			r.Ahead = b.compare(w.booking.Now)
+			r.Ahead = b.compareClocks(w.booking.Now)
 			continue
 		}
 		if err != nil || !w.booking.Lost {
@@ -76,14 +76,14 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
 
 func (w *waiter) request(longest time.Duration) store.BookRequest {
 	b := w.budget
-	w.newest = b.newest()
+	w.newest = b.newestKnown()
 	return store.BookRequest{ID: store.NewBookingID(), Budget: b.Name, Accounts: w.accounts.Accounts, Scopes: w.options.scopes,
-		Reserve: w.options.keep, Revision: w.accounts.revision, Cost: w.cost, MaxWait: longest}
+		Reserve: w.options.reserve, Revision: w.accounts.revision, Cost: w.cost, MaxWait: longest}
 }
 
-// persist asks until the store answers. It asks with the same ID for as long as
+// retryBooking asks until the store answers. It asks with the same ID for as long as
 // the store is sure to know it, so that an answer that was lost is found again.
-func (w *waiter) persist(ctx context.Context, r store.BookRequest, err error) error {
+func (w *waiter) retryBooking(ctx context.Context, r store.BookRequest, err error) error {
 	const sameID = 30 * time.Second
 	patience := w.budget.RetryStoreFor
 	if patience == 0 {
@@ -118,8 +118,8 @@ func (w *waiter) persist(ctx context.Context, r store.BookRequest, err error) er
 
 // A bookOptions is what one caller asks for, beside its cost.
 type bookOptions struct {
-	scopes []string
-	keep   int // in thousandths
+	scopes  []string
+	reserve int // in thousandths
 }
 
 // An requestOptions is what a context asks for: one value, because a request looks for it.
@@ -188,7 +188,7 @@ func (b *Budget) bookOptions(ctx context.Context) (bookOptions, error) {
 	if !(share >= 0 && share <= 0.999) {
 		return bookOptions{}, fmt.Errorf("ration: Keep is %v: it must be from 0 to 0.999", share)
 	}
-	d.keep = int(math.Ceil(share*1000 - 1e-9))
+	d.reserve = int(math.Ceil(share*1000 - 1e-9))
 	return d, nil
 }
 
@@ -240,14 +240,14 @@ func (g Grant) Cancel(ctx context.Context) error {
 }
 
 // cancel hands back a grant on which nothing was sent.
-func (g *Grant) handBack() { g.budget.handBackSoon(g.booking(), g.accounts) }
+func (g *Grant) cancelSoon() { g.budget.cancelSoon(g.booking(), g.accounts) }
 
-// left corrects the log if the call left more than once, or so much later than its
+// recordSends corrects the log if the call left more than once, or so much later than its
 // slot that a call of the next window could follow it too closely: its connection
 // took long to make, or the machine was busy. What it spent is entered where it
 // left, and its slot handed back in the same step. If the store fails the slot
 // stands, and Margin is what is left between the two calls.
-func (g Grant) left(ctx context.Context, at time.Time, times int) {
+func (g Grant) recordSends(ctx context.Context, at time.Time, times int) {
 	account := g.accounts.find(g.account)
 	after, tolerance := at.Sub(g.soonest), account.tolerance
 	b, instead := g.budget, g.booking().Booking

@@ -78,9 +78,9 @@ type Budget struct {
 	// back, lost a log, or had its clock set. It must not block.
 	OnEvent func(Event)
 
-	out            outage
+	outage         outage
 	refreshing     singleflight.Group
-	limitRules     atomic.Pointer[rules]                       // in place of Limits and Revision; nil: they stand
+	rules          atomic.Pointer[limitRules]                  // in place of Limits and Revision; nil: they stand
 	newestRevision atomic.Int64                                // the highest revision of the fleet's
 	latest         atomic.Pointer[tokenAccount]                // of tokenAccounts
 	version        atomic.Int64                                // known.Version
@@ -91,10 +91,10 @@ type Budget struct {
 	reconciles     atomic.Bool // whether there are any
 	smoother       inflight.Smoother
 
-	mu            sync.Mutex               // protects all below
-	changed       chan struct{}            // closed when rules change; nil: nobody waits for it
-	effective     map[string]ruled         // the limits that were last told to rule, by account
-	tokenAccounts map[string]*tokenAccount // by the token's ID
+	mu            sync.Mutex                 // protects all below
+	rulesChanged  chan struct{}              // closed when rules change; nil: nobody waits for it
+	effective     map[string]effectiveLimits // the limits that were last told to rule, by account
+	tokenAccounts map[string]*tokenAccount   // by the token's ID
 	known         store.Status
 	confirmedAt   time.Time // when known was last confirmed, on this process's clock
 	heartbeatAt   time.Time // when the store was last told of this worker, likewise
@@ -102,9 +102,9 @@ type Budget struct {
 	journal       journal
 	voidBefore    time.Time       // bookings made before it and ahead of it are void
 	worker        store.BookingID // this budget value, among the fleet's
-	last          time.Time       // the Now of the latest booking
-	answer        time.Time       // the Now of the latest answer
-	arrived       time.Time       // when that answer came, on this process's clock
+	lastBooked    time.Time       // the Now of the latest booking
+	answeredNow   time.Time       // the Now of the latest answer
+	answeredAt    time.Time       // when that answer came, on this process's clock
 }
 
 const defaultPatience = 30 * time.Second
@@ -229,10 +229,10 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usag
 // estimatedNow returns the store's clock as it must stand by now, or zero if it
 // never answered. It needs mu.
 func (b *Budget) estimatedNow() time.Time {
-	if b.answer.IsZero() {
+	if b.answeredNow.IsZero() {
 		return time.Time{}
 	}
-	return b.answer.Add(time.Since(b.arrived))
+	return b.answeredNow.Add(time.Since(b.answeredAt))
 }
 
 // cancel hands a booking back to the store that it was booked in.
@@ -243,9 +243,9 @@ func (b *Budget) cancel(ctx context.Context, booked booking, accounts *accountLi
 	if !booked.offline {
 		return b.Store.Cancel(ctx, store.CancelRequest{Booking: booked.Booking, Accounts: accounts.Accounts})
 	}
-	b.out.mu.Lock()
-	shares := b.out.shares
-	b.out.mu.Unlock()
+	b.outage.mu.Lock()
+	shares := b.outage.shares
+	b.outage.mu.Unlock()
 	if shares == nil || booked.Entry == "" {
 		return nil
 	}

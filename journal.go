@@ -15,8 +15,8 @@ import (
 // A journal is what this process has booked in the last window, by account. A
 // store may lose its log, and every process then enters its own part again.
 type journal struct {
-	accounts map[string]*journalAccount
-	offline  bool // some may have been made while the store was down
+	accounts      map[string]*journalAccount
+	hasUnrecorded bool // some may have been made while the store was down
 }
 
 // An journalAccount is the process's own bookings of one account, oldest first.
@@ -52,7 +52,7 @@ func (l *journal) add(account *budgetAccount, b *store.Booking, booked time.Time
 	of.account = account.Account
 	o := journalEntry{slot: b.Slot.UnixMicro(), cost: b.Cost, entry: b.Entry}
 	if booked.IsZero() {
-		l.offline = true
+		l.hasUnrecorded = true
 	} else {
 		o.booked = booked.UnixMicro()
 	}
@@ -147,8 +147,8 @@ func (l *journal) markRecorded(all []accountSpendings, now time.Time) {
 	}
 }
 
-// carefulFor is how long after a loss the store lets nothing leave.
-const carefulFor = 2 * time.Second
+// gracePeriod is how long after a loss the store lets nothing leave.
+const gracePeriod = 2 * time.Second
 
 // recover enters again what this process booked before the store lost a log. The
 // store leaves out what is still there. A process that comes later than the store
@@ -156,8 +156,8 @@ const carefulFor = 2 * time.Second
 // callers then book anew. They still wait: a caller that wakes asks for the
 // status if nothing was heard for less than that.
 func (b *Budget) recover(ctx context.Context, status store.Status) error {
-	lost, late := status.Lost, status.Now.Sub(status.Lost) > carefulFor
-	since, careful := lost.UnixMicro(), lost.Add(carefulFor).UnixMicro()
+	lost, late := status.Lost, status.Now.Sub(status.Lost) > gracePeriod
+	since, careful := lost.UnixMicro(), lost.Add(gracePeriod).UnixMicro()
 	b.mu.Lock()
 	missing := b.journal.choose(func(o *journalEntry) bool {
 		return o.booked != 0 && o.booked < since && !(late && o.slot > careful)
@@ -180,7 +180,7 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 // isVoid reports whether a booking was lost and its slot may be another's by now.
 // It needs mu.
 func (b *Budget) isVoid(booking *store.Booking) bool {
-	return booking.Now.Before(b.voidBefore) && booking.Slot.After(b.voidBefore.Add(carefulFor))
+	return booking.Now.Before(b.voidBefore) && booking.Slot.After(b.voidBefore.Add(gracePeriod))
 }
 
 // record records spendings, as if the store's clock stood at now, in parts that a store
@@ -205,7 +205,7 @@ func (b *Budget) record(ctx context.Context, to store.Store, now time.Time, all 
 
 func (b *Budget) nameParts(why string, when time.Time, account string, first time.Time, n int) store.BookingID {
 	h := sha256.New()
-	id := b.process()
+	id := b.workerID()
 	text := append(id[:], why+"\x00"+account...)
 	for _, number := range []int64{when.UnixMicro(), first.UnixMicro(), int64(n)} {
 		text = binary.BigEndian.AppendUint64(text, uint64(number))
@@ -215,9 +215,9 @@ func (b *Budget) nameParts(why string, when time.Time, account string, first tim
 	return store.BookingID(h.Sum(nil)[:16])
 }
 
-// process names this budget value among all workers of the fleet, as surely as can
+// workerID names this budget value among all workers of the fleet, as surely as can
 // be: two of one name would each take what the other enters for its own.
-func (b *Budget) process() store.BookingID {
+func (b *Budget) workerID() store.BookingID {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.worker == (store.BookingID{}) {

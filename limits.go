@@ -29,9 +29,9 @@ func (b *Budget) SetLimits(limits ...limit.Limit) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.current()
-	lessons := maps.Clone(r.lessons)
-	maps.DeleteFunc(lessons, func(_ string, l learnedLimit) bool { return slices.Equal(l.given, r.limits) })
-	b.raise(rules{limits: slices.Clone(limits), lessons: lessons})
+	lessons := maps.Clone(r.overrides)
+	maps.DeleteFunc(lessons, func(_ string, l limitOverride) bool { return slices.Equal(l.given, r.limits) })
+	b.raiseRevision(limitRules{limits: slices.Clone(limits), overrides: lessons})
 	return nil
 }
 
@@ -40,58 +40,58 @@ func (b *Budget) overrideLimits(t Token) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.current()
-	r.lessons, r.learnt = maps.Clone(r.lessons), false
-	delete(r.lessons, t.AccountID())
-	b.raise(r)
+	r.overrides, r.learned = maps.Clone(r.overrides), false
+	delete(r.overrides, t.AccountID())
+	b.raiseRevision(r)
 }
 
-// limitRules are a worker's limits, and of which revision they are. All is read at once:
+// rules are a worker's limits, and of which revision they are. All is read at once:
 // old limits of the new revision would rule.
-type rules struct {
-	limits   []limit.Limit
-	lessons  map[string]learnedLimit // by account, what is known better; never written to
-	learnt   bool                    // the revision was raised for a lesson, and not by people
-	revision int
-	edition  int // of all that is here, in this worker
+type limitRules struct {
+	limits    []limit.Limit
+	overrides map[string]limitOverride // by account, what is known better; never written to
+	learned   bool                     // the revision was raised for a lesson, and not by people
+	revision  int
+	edition   int // of all that is here, in this worker
 }
 
 // current returns the budget's limits and their revision.
-func (b *Budget) current() rules {
-	if r := b.limitRules.Load(); r != nil {
+func (b *Budget) current() limitRules {
+	if r := b.rules.Load(); r != nil {
 		return *r
 	}
-	return rules{limits: b.Limits, revision: b.Revision}
+	return limitRules{limits: b.Limits, revision: b.Revision}
 }
 
-// raise makes rules that are the fleet's too. It needs mu.
-func (b *Budget) raise(r rules) {
-	r.revision = b.newest() + 1
-	b.change(r)
-	b.wake()
+// raiseRevision makes rules that are the fleet's too. It needs mu.
+func (b *Budget) raiseRevision(r limitRules) {
+	r.revision = b.newestKnown() + 1
+	b.replaceRules(r)
+	b.wakeWaiters()
 }
 
-// change makes rules this worker's. It needs mu.
-func (b *Budget) change(r rules) {
+// replaceRules makes rules this worker's. It needs mu.
+func (b *Budget) replaceRules(r limitRules) {
 	r.edition = b.current().edition + 1
-	b.limitRules.Store(&r)
+	b.rules.Store(&r)
 }
 
-// wake has waiting callers look again. It needs mu.
-func (b *Budget) wake() {
-	if b.changed != nil {
-		close(b.changed)
-		b.changed = nil
+// wakeWaiters has waiting callers look again. It needs mu.
+func (b *Budget) wakeWaiters() {
+	if b.rulesChanged != nil {
+		close(b.rulesChanged)
+		b.rulesChanged = nil
 	}
 }
 
-// newest returns the highest revision that this worker has heard of.
-func (b *Budget) newest() int { return max(b.current().revision, int(b.newestRevision.Load())) }
+// newestKnown returns the highest revision that this worker has heard of.
+func (b *Budget) newestKnown() int { return max(b.current().revision, int(b.newestRevision.Load())) }
 
 // noteRevision notes a revision of the fleet's. It needs mu.
 func (b *Budget) noteRevision(revision int) {
-	if revision > b.newest() {
+	if revision > b.newestKnown() {
 		b.newestRevision.Store(int64(revision))
-		b.wake()
+		b.wakeWaiters()
 	}
 }
 
@@ -99,26 +99,26 @@ func (b *Budget) noteRevision(revision int) {
 func (b *Budget) limitsChanged() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.changed == nil {
-		b.changed = make(chan struct{})
+	if b.rulesChanged == nil {
+		b.rulesChanged = make(chan struct{})
 	}
-	return b.changed
+	return b.rulesChanged
 }
 
 // effective are limits that rule, spelt out too, and since when this worker knows.
-type ruled struct {
-	set    string
-	limits []limit.Limit
-	given  []limit.Limit // the account's
-	since  time.Time
+type effectiveLimits struct {
+	encoded string
+	limits  []limit.Limit
+	given   []limit.Limit // the account's
+	since   time.Time
 }
 
-// notes notes the limits that rule an account. It needs mu.
-func (b *Budget) notes(account *budgetAccount, set string, limits []limit.Limit) {
+// noteEffective notes the limits that rule an account. It needs mu.
+func (b *Budget) noteEffective(account *budgetAccount, set string, limits []limit.Limit) {
 	if b.effective == nil {
-		b.effective = make(map[string]ruled)
+		b.effective = make(map[string]effectiveLimits)
 	}
-	b.effective[account.ID] = ruled{set, limits, account.given, time.Now()}
+	b.effective[account.ID] = effectiveLimits{set, limits, account.given, time.Now()}
 }
 
 // adoptEffective tells, once, that other limits rule than this worker's.
@@ -128,9 +128,9 @@ func (b *Budget) adoptEffective(account *budgetAccount, ruling store.EffectiveLi
 	}
 	set := store.EncodeLimits(ruling.Limits)
 	b.mu.Lock()
-	news := b.effective[account.ID].set != set
+	news := b.effective[account.ID].encoded != set
 	if news {
-		b.notes(account, set, ruling.Limits)
+		b.noteEffective(account, set, ruling.Limits)
 	}
 	b.noteRevision(ruling.Revision)
 	b.mu.Unlock()
@@ -139,26 +139,26 @@ func (b *Budget) adoptEffective(account *budgetAccount, ruling store.EffectiveLi
 	}
 }
 
-// A learnedLimit is limits of an account that answers told of. They rule in place of those
+// A limitOverride is limits of an account that answers told of. They rule in place of those
 // that were given, until others are given.
-type learnedLimit struct{ limits, given []limit.Limit }
+type limitOverride struct{ limits, given []limit.Limit }
 
-// known returns the limits of an account that was given some: what is known better, or
+// limitsOf returns the limits of an account that was given some: what is known better, or
 // those.
-func (r *rules) known(account string, given []limit.Limit) []limit.Limit {
-	if l, taught := r.lessons[account]; taught && slices.Equal(l.given, given) {
+func (r *limitRules) limitsOf(account string, given []limit.Limit) []limit.Limit {
+	if l, taught := r.overrides[account]; taught && slices.Equal(l.given, given) {
 		return l.limits
 	}
 	return given
 }
 
-// with returns the rules with one more lesson.
-func (r rules) with(account string, l learnedLimit) rules {
-	r.lessons = maps.Clone(r.lessons)
-	if r.lessons == nil {
-		r.lessons = make(map[string]learnedLimit)
+// withOverride returns the rules with one more lesson.
+func (r limitRules) withOverride(account string, l limitOverride) limitRules {
+	r.overrides = maps.Clone(r.overrides)
+	if r.overrides == nil {
+		r.overrides = make(map[string]limitOverride)
 	}
-	r.lessons[account] = l
+	r.overrides[account] = l
 	return r
 }
 
@@ -172,13 +172,13 @@ func (b *Budget) learn(account *budgetAccount, limits []limit.Limit) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.current()
-	if l := r.lessons[account.ID]; slices.Equal(l.limits, limits) && slices.Equal(l.given, account.given) {
+	if l := r.overrides[account.ID]; slices.Equal(l.limits, limits) && slices.Equal(l.given, account.given) {
 		return false
 	}
-	r = r.with(account.ID, learnedLimit{limits, account.given})
+	r = r.withOverride(account.ID, limitOverride{limits, account.given})
 	set := store.EncodeLimits(widened)
-	if b.effective[account.ID].set == set {
-		b.change(r)
+	if b.effective[account.ID].encoded == set {
+		b.replaceRules(r)
 		return true
 	}
 	// A revision is that of all accounts: what rules the others is to go on.
@@ -186,20 +186,20 @@ func (b *Budget) learn(account *budgetAccount, limits []limit.Limit) bool {
 		if id == account.ID {
 			continue
 		}
-		if ours, err := b.accountUnder(r, id, other.given); err == nil && store.EncodeLimits(ours.Limits) != other.set {
-			r.lessons[id] = learnedLimit{other.limits, other.given}
+		if ours, err := b.accountUnder(r, id, other.given); err == nil && store.EncodeLimits(ours.Limits) != other.encoded {
+			r.overrides[id] = limitOverride{other.limits, other.given}
 		}
 	}
-	r.learnt = true
-	b.raise(r)
-	b.notes(account, set, widened)
+	r.learned = true
+	b.raiseRevision(r)
+	b.noteEffective(account, set, widened)
 	return true
 }
 
-// yields takes the fleet's limits for those that were learnt, where another worker has
+// concede takes the fleet's limits for those that were learnt, where another worker has
 // learnt others at the same time: of two limits of one revision neither is better. It
 // reports whether a booking that failed is to be asked for again.
-func (b *Budget) yields(failed error, accounts *accountList) bool {
+func (b *Budget) concede(failed error, accounts *accountList) bool {
 	differ, is := errors.AsType[*store.LimitsError](failed)
 	if !is {
 		return false
@@ -211,13 +211,13 @@ func (b *Budget) yields(failed error, accounts *accountList) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	r := b.current()
-	known := r.known(ours.ID, ours.given)
+	known := r.limitsOf(ours.ID, ours.given)
 	switch {
 	case r.revision != accounts.revision || !slices.Equal(known, ours.bare):
 		return true // others rule by now: many callers may be told of the same at once
-	case !r.learnt || slices.Equal(known, differ.Theirs):
+	case !r.learned || slices.Equal(known, differ.Theirs):
 		return false // which of the two rule is for people to say
 	}
-	b.change(r.with(ours.ID, learnedLimit{differ.Theirs, ours.given}))
+	b.replaceRules(r.withOverride(ours.ID, limitOverride{differ.Theirs, ours.given}))
 	return true
 }

@@ -40,23 +40,23 @@ const (
 type outage struct {
 	down atomic.Bool // since is not zero: to be asked after every booking
 
-	mu     sync.Mutex      // protects all below
-	since  time.Time       // zero: the store answers
-	probe  time.Time       // when it is asked next
-	shares *memstore.Store // what this process spends of its shares; nil: not yet
-	turn   int             // of the account that Open charges next
+	mu          sync.Mutex      // protects all below
+	since       time.Time       // zero: the store answers
+	nextProbe   time.Time       // when it is asked next
+	shares      *memstore.Store // what this process spends of its shares; nil: not yet
+	nextAccount int             // of the account that Open charges next
 }
 
 // storeFailed notes that the store did not answer.
 func (b *Budget) storeFailed(err error) {
-	b.out.mu.Lock()
-	news := b.out.since.IsZero()
+	b.outage.mu.Lock()
+	news := b.outage.since.IsZero()
 	if news {
-		b.out.since = time.Now()
-		b.out.down.Store(true)
+		b.outage.since = time.Now()
+		b.outage.down.Store(true)
 	}
-	b.out.probe = time.Now().Add(probeEvery)
-	b.out.mu.Unlock()
+	b.outage.nextProbe = time.Now().Add(probeEvery)
+	b.outage.mu.Unlock()
 	if news {
 		b.notify(Event{Kind: StoreDown, Err: err})
 	}
@@ -64,38 +64,38 @@ func (b *Budget) storeFailed(err error) {
 
 // storeRecovered notes that the store answers.
 func (b *Budget) storeRecovered(entered int) {
-	b.out.mu.Lock()
-	news := !b.out.since.IsZero()
-	b.out.since, b.out.shares = time.Time{}, nil
-	b.out.down.Store(false)
-	b.out.mu.Unlock()
+	b.outage.mu.Lock()
+	news := !b.outage.since.IsZero()
+	b.outage.since, b.outage.shares = time.Time{}, nil
+	b.outage.down.Store(false)
+	b.outage.mu.Unlock()
 	if news {
 		b.notify(Event{Kind: StoreBack, Count: entered})
 	}
 }
 
-func (b *Budget) isDown() bool { return b.out.down.Load() }
+func (b *Budget) isDown() bool { return b.outage.down.Load() }
 
 // reachable reports whether to ask the store, and enters first what was spent
 // without it. Of the callers that find it down one at a time finds out.
 func (b *Budget) reachable(ctx context.Context) bool {
-	b.out.mu.Lock()
-	began := b.out.since
+	b.outage.mu.Lock()
+	began := b.outage.since
 	down := !began.IsZero()
 	if down {
-		if time.Now().Before(b.out.probe) {
-			b.out.mu.Unlock()
+		if time.Now().Before(b.outage.nextProbe) {
+			b.outage.mu.Unlock()
 			return false
 		}
-		b.out.probe = time.Now().Add(probeEvery)
+		b.outage.nextProbe = time.Now().Add(probeEvery)
 	}
-	b.out.mu.Unlock()
+	b.outage.mu.Unlock()
 
 	b.mu.Lock()
 	var unentered []accountSpendings
-	if b.journal.offline {
+	if b.journal.hasUnrecorded {
 		unentered = b.journal.choose(func(o *journalEntry) bool { return o.booked == 0 })
-		b.journal.offline = len(unentered) > 0
+		b.journal.hasUnrecorded = len(unentered) > 0
 	}
 	b.mu.Unlock()
 	if !down && len(unentered) == 0 {
@@ -155,10 +155,10 @@ func (w *waiter) bookOffline(ctx context.Context, longest time.Duration) error {
 
 // bookOpen charges the accounts in turn and grants at once.
 func (b *Budget) bookOpen(r store.BookRequest) store.Booking {
-	b.out.mu.Lock()
-	account := r.Accounts.At(b.out.turn % r.Accounts.Len())
-	b.out.turn++
-	b.out.mu.Unlock()
+	b.outage.mu.Lock()
+	account := r.Accounts.At(b.outage.nextAccount % r.Accounts.Len())
+	b.outage.nextAccount++
+	b.outage.mu.Unlock()
 	// The entry says no more than the scopes.
 	entry := r.Accounts.Queue(r.Accounts.RelevantScopes(r.Scopes), r.Reserve) + "\x00"
 	return store.Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost, Booked: true, Account: account.ID, Slot: r.Now, Now: r.Now, Entry: entry}
@@ -167,10 +167,10 @@ func (b *Budget) bookOpen(r store.BookRequest) store.Booking {
 // sharesFrom returns the logs of this process's shares. At the beginning of an
 // outage they hold what it booked before, and the pauses that it knows of.
 func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.Store, error) {
-	b.out.mu.Lock()
-	defer b.out.mu.Unlock()
-	if b.out.shares != nil {
-		return b.out.shares, nil
+	b.outage.mu.Lock()
+	defer b.outage.mu.Unlock()
+	if b.outage.shares != nil {
+		return b.outage.shares, nil
 	}
 	b.mu.Lock()
 	before := b.journal.choose(func(*journalEntry) bool { return true })
@@ -180,7 +180,7 @@ func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.Store
 	}
 	b.mu.Unlock()
 	shares := new(memstore.Store)
-	if _, err := b.record(ctx, shares, now, before, "shares", b.out.since); err != nil {
+	if _, err := b.record(ctx, shares, now, before, "shares", b.outage.since); err != nil {
 		return nil, err
 	}
 	for account, until := range pauses {
@@ -190,7 +190,7 @@ func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.Store
 			}
 		}
 	}
-	b.out.shares = shares
+	b.outage.shares = shares
 	return shares, nil
 }
 

@@ -27,21 +27,21 @@ type Pool struct {
 
 	quarantining singleflight.Group // by asideID
 
-	mu       sync.Mutex   // protects all below
-	tokens   []Token      // in the order in which they were added
-	accounts *accountList // of the tokens; nil: to be made
-	turns    map[string]*turn
-	changed  chan struct{} // closed when the tokens change
+	mu        sync.Mutex   // protects all below
+	tokens    []Token      // in the order in which they were added
+	accounts  *accountList // of the tokens; nil: to be made
+	rotations map[string]*rotation
+	changed   chan struct{} // closed when the tokens change
 
 	quarantined *map[string]QuarantinedToken // the budget's when they were made
-	until       time.Time                    // when they are to be made anew; zero: never
+	staleAt     time.Time                    // when they are to be made anew; zero: never
 	tokenStates map[string]tokenState        // by the token's ID
-	some        map[string]*accountList      // accounts without those that are named
+	subsets     map[string]*accountList      // accounts without those that are named
 	hasSuspects atomic.Bool                  // whether there are suspects
 }
 
-// A turn is the tokens of one account, which take turns.
-type turn struct {
+// A rotation is the tokens of one account, which take turns.
+type rotation struct {
 	tokens []Token
 	next   int
 }
@@ -90,7 +90,7 @@ func (p *Pool) drop(t Token) {
 
 // change wakes all waiting callers. It needs mu.
 func (p *Pool) change() {
-	p.accounts, p.some = nil, nil
+	p.accounts, p.subsets = nil, nil
 	if p.changed != nil {
 		close(p.changed)
 	}
@@ -118,7 +118,7 @@ func (p *Pool) take(ctx context.Context, cost int, barred []string, sleeping fun
 	}
 	for {
 		var g Grant
-		if accounts, _, err := p.source(barred); err != nil || !p.budget.tryFastPath(ctx, accounts, cost, &g) {
+		if accounts, _, err := p.listWithout(barred); err != nil || !p.budget.tryFastPath(ctx, accounts, cost, &g) {
 			w := waiter{budget: p.budget, pool: p, excluded: barred, cost: cost, waits: true, sleeping: sleeping}
 			if err := w.wait(ctx); err != nil {
 				return Grant{}, err
@@ -130,7 +130,7 @@ func (p *Pool) take(ctx context.Context, cost int, barred []string, sleeping fun
 			return g, nil
 		}
 		// The account was removed in this very moment, or its token set aside.
-		g.handBack()
+		g.cancelSoon()
 	}
 }
 
@@ -151,7 +151,7 @@ func (p *Pool) Usage(ctx context.Context) ([]store.Usage, error) {
 	if p == nil {
 		return nil, errNilPool
 	}
-	accounts, _, err := p.source(nil)
+	accounts, _, err := p.listWithout(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -160,13 +160,13 @@ func (p *Pool) Usage(ctx context.Context) ([]store.Usage, error) {
 
 var errNilPool = errors.New("ration: the Pool is nil: make it with NewPool")
 
-// source returns the accounts of the pool's tokens but the barred ones, ordered by ID so
+// listWithout returns the accounts of the pool's tokens but the barred ones, ordered by ID so
 // that all workers with the same tokens share one index in the store, and a channel that
 // is closed when they change.
-func (p *Pool) source(barred []string) (accounts *accountList, changed <-chan struct{}, err error) {
+func (p *Pool) listWithout(barred []string) (accounts *accountList, changed <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stale() {
+	if p.isStale() {
 		if err := p.build(); err != nil {
 			return nil, nil, err
 		}
@@ -180,22 +180,22 @@ func (p *Pool) source(barred []string) (accounts *accountList, changed <-chan st
 	return accounts, p.changed, nil
 }
 
-// stale reports whether the accounts are to be made. It needs mu.
-func (p *Pool) stale() bool {
+// isStale reports whether the accounts are to be made. It needs mu.
+func (p *Pool) isStale() bool {
 	return p.accounts == nil || p.accounts.edition != p.budget.current().edition || p.quarantined != p.budget.quarantined.Load() ||
-		!p.until.IsZero() && !time.Now().Before(p.until)
+		!p.staleAt.IsZero() && !time.Now().Before(p.staleAt)
 }
 
-// errAllBarred says that a request is for none of the pool's accounts.
-var errAllBarred = errors.New("ration: every account of the pool is barred")
+// errAllExcluded says that a request is for none of the pool's accounts.
+var errAllExcluded = errors.New("ration: every account of the pool is barred")
 
-// bars reports whether no account is left but the barred ones.
-func (p *Pool) bars(barred []string) bool {
+// excludesAll reports whether no account is left but the barred ones.
+func (p *Pool) excludesAll(barred []string) bool {
 	if len(barred) == 0 {
 		return false
 	}
-	_, _, err := p.source(barred)
-	return errors.Is(err, errAllBarred)
+	_, _, err := p.listWithout(barred)
+	return errors.Is(err, errAllExcluded)
 }
 
 // without returns the accounts but the barred ones. It needs mu.
@@ -203,12 +203,12 @@ func (p *Pool) without(barred []string) (*accountList, error) {
 	barred = slices.Clone(barred)
 	slices.Sort(barred)
 	name := strings.Join(slices.Compact(barred), " ")
-	if accounts := p.some[name]; accounts != nil {
+	if accounts := p.subsets[name]; accounts != nil {
 		return accounts, nil
 	}
 	left := slices.DeleteFunc(slices.Clone(p.accounts.accounts), func(a budgetAccount) bool { return slices.Contains(barred, a.ID) })
 	if len(left) == 0 {
-		return nil, errAllBarred
+		return nil, errAllExcluded
 	}
 	all, err := storeAccounts(left, p.accounts.shared)
 	if err != nil {
@@ -218,16 +218,16 @@ func (p *Pool) without(barred []string) (*accountList, error) {
 	*accounts = *p.accounts
 	accounts.Accounts, accounts.accounts = all, left
 	const most = 64 // a bound: which are barred changes
-	if p.some == nil || len(p.some) >= most {
-		p.some = make(map[string]*accountList)
+	if p.subsets == nil || len(p.subsets) >= most {
+		p.subsets = make(map[string]*accountList)
 	}
-	p.some[name] = accounts
+	p.subsets[name] = accounts
 	return accounts, nil
 }
 
 // build makes the list of accounts. It needs mu.
 func (p *Pool) build() error {
-	p.accounts, p.some = nil, nil // where this fails it fails for the next caller too
+	p.accounts, p.subsets = nil, nil // where this fails it fails for the next caller too
 	if err := p.budget.check(); err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (p *Pool) build() error {
 	if err != nil {
 		return err
 	}
-	byID, turns := make(map[string]budgetAccount, len(p.tokens)), make(map[string]*turn, len(p.tokens))
+	byID, turns := make(map[string]budgetAccount, len(p.tokens)), make(map[string]*rotation, len(p.tokens))
 	for i, t := range tokens {
 		account, err := p.budget.account(current, t)
 		if err != nil {
@@ -251,7 +251,7 @@ func (p *Pool) build() error {
 		}
 		byID[account.ID] = account
 		if turns[account.ID] == nil {
-			turns[account.ID] = new(turn)
+			turns[account.ID] = new(rotation)
 		}
 		turns[account.ID].tokens = append(turns[account.ID].tokens, t)
 	}
@@ -264,7 +264,7 @@ func (p *Pool) build() error {
 	if err != nil {
 		return err
 	}
-	p.accounts, p.turns = accounts, turns
+	p.accounts, p.rotations = accounts, turns
 	return nil
 }
 
@@ -273,10 +273,10 @@ func (p *Pool) token(account string) (Token, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// The answer to the booking may have told that the token is set aside.
-	if p.stale() && p.build() != nil {
+	if p.isStale() && p.build() != nil {
 		return Token{}, false
 	}
-	of := p.turns[account]
+	of := p.rotations[account]
 	if of == nil {
 		return Token{}, false
 	}

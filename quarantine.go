@@ -25,13 +25,13 @@ type tokenState struct {
 	failures    int       // answers in a row that it is not authorised, and no more
 }
 
-// tryFor is how long a suspect is one request's, if that comes to nothing.
-const tryFor = time.Minute
+// probeFor is how long a suspect is one request's, if that comes to nothing.
+const probeFor = time.Minute
 
 // usable returns the tokens that are not set aside, and notes when that changes by
 // itself. It needs mu.
 func (p *Pool) usable() ([]Token, error) {
-	p.quarantined, p.until = p.budget.quarantined.Load(), time.Time{}
+	p.quarantined, p.staleAt = p.budget.quarantined.Load(), time.Time{}
 	if p.quarantined == nil && len(p.tokenStates) == 0 {
 		return p.tokens, nil
 	}
@@ -56,8 +56,8 @@ func (p *Pool) usable() ([]Token, error) {
 			continue
 		}
 		left = append(left, QuarantinedToken{ID: t.id, Account: t.AccountID(), Reason: one.reason, Until: until})
-		if again := now.Add(wait); p.until.IsZero() || again.Before(p.until) {
-			p.until = again
+		if again := now.Add(wait); p.staleAt.IsZero() || again.Before(p.staleAt) {
+			p.staleAt = again
 		}
 	}
 	if len(tokens) == 0 {
@@ -81,7 +81,7 @@ func (p *Pool) startProbe(t Token) {
 	if !known || !s.quarantined {
 		return
 	}
-	s.probedUntil = time.Now().Add(tryFor)
+	s.probedUntil = time.Now().Add(probeFor)
 	p.tokenStates[t.id] = s
 	p.accounts = nil
 }
@@ -174,7 +174,7 @@ func (p *Pool) quarantineOnce(ctx context.Context, t Token, reason provider.Reas
 func (p *Pool) hasOtherTokens(account string, doubted func(Token) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	of := p.turns[account]
+	of := p.rotations[account]
 	return of != nil && slices.ContainsFunc(of.tokens, func(t Token) bool { return !doubted(t) })
 }
 

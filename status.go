@@ -26,9 +26,9 @@ func (b *Budget) answered(ctx context.Context, booking *store.Booking, accounts 
 		return // there is nothing to be told, and nothing to be kept in case of a loss
 	}
 	b.mu.Lock()
-	b.answer, b.arrived = booking.Now, arrived
-	if booking.Now.After(b.last) {
-		b.last = booking.Now
+	b.answeredNow, b.answeredAt = booking.Now, arrived
+	if booking.Now.After(b.lastBooked) {
+		b.lastBooked = booking.Now
 	}
 	if booking.Booked && accounts.losesLogs {
 		b.journal.add(account, booking, booking.Now)
@@ -89,7 +89,7 @@ func (b *Budget) refresh(ctx context.Context) error {
 		defer stop()
 		r := store.StatusRequest{Budget: b.Name}
 		if b.Outage == Divide {
-			r.Worker = b.process().String()
+			r.Worker = b.workerID().String()
 		}
 		status, err := b.Store.Status(brief, r)
 		if err != nil {
@@ -125,24 +125,24 @@ func (b *Budget) refresh(ctx context.Context) error {
 func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if r.Last, r.Recovered = b.last, b.recoveredUpTo; !b.answer.IsZero() {
-		r.Expect = b.answer.Add(asked.Sub(b.arrived).Truncate(time.Microsecond))
+	if r.Last, r.Recovered = b.lastBooked, b.recoveredUpTo; !b.answeredNow.IsZero() {
+		r.Expect = b.answeredNow.Add(asked.Sub(b.answeredAt).Truncate(time.Microsecond))
 	}
 }
 
 // stepFrom is the difference of clocks that is taken for a step.
 const stepFrom = time.Second
 
-// compare compares the store's clock, which it said is ahead, with what it must
+// compareClocks compares the store's clock, which it said is ahead, with what it must
 // stand at by now, and returns by how much it is. If that is no step the question
 // was long on its way, and the answer is what is reckoned from.
-func (b *Budget) compare(now time.Time) (ahead time.Duration) {
+func (b *Budget) compareClocks(now time.Time) (ahead time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if ahead = now.Sub(b.estimatedNow()).Truncate(time.Microsecond); ahead > stepFrom {
 		return ahead
 	}
-	b.answer, b.arrived = now, time.Now()
+	b.answeredNow, b.answeredAt = now, time.Now()
 	return 0
 }
 

@@ -175,7 +175,7 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 		if !given { // a function of the caller's has panicked
 			closeBody(req)
 			way.grant.finish(-1)
-			grant.handBack()
+			grant.cancelSoon()
 		}
 	}()
 	if t.OnGrant != nil {
@@ -186,12 +186,12 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	given = true
 	resp, err := tried.Answered(t.base().RoundTrip(out))
 	if at, times := way.left(); times > 0 {
-		grant.left(req.Context(), at, times)
+		grant.recordSends(req.Context(), at, times)
 	}
 	if err != nil {
 		way.grant.finish(-1)
 		if _, traces := t.base().(*http.Transport); traces && !way.connected.Load() {
-			grant.handBack()
+			grant.cancelSoon()
 		}
 		return nil, redact(err, grant.Token)
 	}
@@ -290,7 +290,7 @@ func (d *requestTrace) Value(key any) any {
 	return d.Context.Value(key)
 }
 
-// left returns when the request left at the latest, and how often. On a new
+// recordSends returns when the request left at the latest, and how often. On a new
 // connection it may be long on its way after it was written, while the provider
 // accepts the connection: it counts as having left when RoundTrip returned, which is
 // now. More than once it left if the connection was dead: http.Transport then sends

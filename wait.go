@@ -31,14 +31,14 @@ type waiter struct {
 	newest   int // revision that the budget knew when the slot was booked
 }
 
-// handBackWithin bounds how long a caller that gives up waits for its slot to be
+// cancelWithin bounds how long a caller that gives up waits for its slot to be
 // handed back. The store goes on with it afterwards.
-const handBackWithin = 250 * time.Millisecond
+const cancelWithin = 250 * time.Millisecond
 
 // soon returns a context for what is to be said to the store when its caller may have
 // given up: it is not waited for longer than for a slot that is handed back.
 func soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), handBackWithin)
+	return context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
 }
 
 func (w *waiter) grant() Grant {
@@ -66,7 +66,7 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 			w.handBack(w.booking, w.accounts)
 			return ended(ctx)
 		case accountsChanged:
-			if err := w.move(ctx); err != nil {
+			if err := w.moveAccount(ctx); err != nil {
 				return err
 			}
 		case slotLost:
@@ -148,17 +148,17 @@ func (w *waiter) sleep(ctx context.Context) outcome {
 	if !w.budget.slotIsValid(ctx, &w.booking.Booking, w.accounts.shared) {
 		return slotLost
 	}
-	if w.budget.newest() > w.newest {
+	if w.budget.newestKnown() > w.newest {
 		return limitsChanged
 	}
 	return slotCame
 }
 
-// move books on the changed accounts. A waiter whose account is still there
+// moveAccount books on the changed accounts. A waiter whose account is still there
 // keeps its slot unless an earlier one is to be had.
-func (w *waiter) move(ctx context.Context) error {
+func (w *waiter) moveAccount(ctx context.Context) error {
 	old, accounts, due, soonest := w.booking, w.accounts, w.due, w.soonest
-	if err := w.find(); err != nil {
+	if err := w.findAccounts(); err != nil {
 		w.handBack(old, accounts)
 		return err
 	}
@@ -188,10 +188,10 @@ func (w *waiter) move(ctx context.Context) error {
 	return nil
 }
 
-// find asks which accounts there are.
-func (w *waiter) find() (err error) {
+// findAccounts asks which accounts there are.
+func (w *waiter) findAccounts() (err error) {
 	if w.pool != nil {
-		w.accounts, w.changed, err = w.pool.source(w.excluded)
+		w.accounts, w.changed, err = w.pool.listWithout(w.excluded)
 	} else {
 		w.accounts, err = w.budget.accountsOf(&w.token)
 	}
@@ -202,14 +202,14 @@ func (w *waiter) find() (err error) {
 func (w *waiter) book(ctx context.Context) error {
 	for {
 		err := w.bookOnce(ctx)
-		if err == nil || !w.budget.yields(err, w.accounts) {
+		if err == nil || !w.budget.concede(err, w.accounts) {
 			return err
 		}
 	}
 }
 
 func (w *waiter) bookOnce(ctx context.Context) error {
-	if err := w.find(); err != nil {
+	if err := w.findAccounts(); err != nil {
 		return err
 	}
 	allowed, byDeadline := w.longestWait(ctx)
@@ -245,7 +245,7 @@ func (w *waiter) failed(ctx context.Context, r store.BookRequest, err error) err
 	case w.waits && b.RetryStoreFor >= 0:
 		// The waiter stays on its stack: backoff is handed a copy.
 		persists := *w
-		err = persists.persist(ctx, r, err)
+		err = persists.retryBooking(ctx, r, err)
 		*w = persists
 	}
 	if store.Passes(err) {
@@ -269,12 +269,12 @@ func (w *waiter) booked(allowed time.Duration, byDeadline bool) error {
 }
 
 func (w *waiter) handBack(b booking, accounts *accountList) {
-	w.budget.handBackSoon(b, accounts)
+	w.budget.cancelSoon(b, accounts)
 }
 
-// handBackSoon hands a booking back. If the store cannot be reached the slot is lost
+// cancelSoon hands a booking back. If the store cannot be reached the slot is lost
 // until it has left its window: the quota is then not all used, never overspent.
-func (b *Budget) handBackSoon(booked booking, accounts *accountList) {
+func (b *Budget) cancelSoon(booked booking, accounts *accountList) {
 	ctx, stop := soon(context.Background())
 	defer stop()
 	_ = b.cancel(ctx, booked, accounts)
