@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/ration-go/ration"
 )
 
-// What is left counts what the whole fleet has booked, and asking changes
-// nothing.
+// Remaining counts what the whole fleet has booked. It books nothing itself.
 func ExampleBudget_Remaining() {
 	ctx := context.Background()
 	budget := &ration.Budget{Name: "instagram", Limits: []ration.Limit{ration.PerHour(5000)}, Store: new(ration.MemoryStore)}
@@ -25,7 +25,7 @@ func ExampleBudget_Remaining() {
 	// 587 <nil>
 }
 
-// Usage tells it of each limit, and when there will be more.
+// Usage tells of each limit how much is used, and when the next units are free.
 func ExampleBudget_Usage() {
 	ctx := context.Background()
 	limits := []ration.Limit{ration.PerSecond(10), ration.PerHour(5000)}
@@ -68,7 +68,7 @@ func ExampleBudget_Try() {
 	// 2 not now, but in 1h0m0s
 }
 
-// Wait blocks until the slot. What costs more than others says so.
+// Wait blocks until the slot. A mail costs as much as it has recipients.
 func ExampleBudget_Wait() {
 	ctx := context.Background()
 	limit := ration.Limit{Max: 10, Window: 100 * time.Millisecond}
@@ -86,7 +86,7 @@ func ExampleBudget_Wait() {
 	// true
 }
 
-// What was not used after all is handed back.
+// Cancel hands back a grant that is not used.
 func ExampleGrant_Cancel() {
 	ctx := context.Background()
 	budget := &ration.Budget{Name: "mail", Limits: []ration.Limit{ration.PerHour(2)}, Store: new(ration.MemoryStore)}
@@ -104,7 +104,7 @@ func ExampleGrant_Cancel() {
 	// 2 <nil>
 }
 
-// A provider that said, by other means than a 429, to leave it alone.
+// The provider's status page asks for ten minutes of silence.
 func ExampleBudget_Pause() {
 	ctx := context.Background()
 	budget := &ration.Budget{Name: "mail", Limits: []ration.Limit{ration.PerHour(2)}, Store: new(ration.MemoryStore)}
@@ -117,4 +117,89 @@ func ExampleBudget_Pause() {
 	fmt.Println(err)
 	// Output:
 	// ration: budget "mail": no slot now, the next is in 10m0s
+}
+
+// SetLimits changes the limits of the whole fleet. What was spent still counts.
+func ExampleBudget_SetLimits() {
+	ctx := context.Background()
+	budget := &ration.Budget{Name: "mail", Limits: []ration.Limit{ration.PerHour(10)}, Store: new(ration.MemoryStore)}
+	token := ration.NewToken("a-secret")
+
+	if _, err := budget.Wait(ctx, token, 4); err != nil {
+		fmt.Println(err)
+	}
+	if err := budget.SetLimits(ration.PerHour(100)); err != nil { // a better plan
+		fmt.Println(err)
+	}
+	fmt.Println(budget.Remaining(ctx, token))
+	// Output:
+	// 96 <nil>
+}
+
+// A backfill reserves a quarter of the quota for urgent requests, which therefore
+// find a slot at once.
+func ExampleWithReserve() {
+	urgent := context.Background()
+	backfill := ration.WithReserve(urgent, 0.25)
+	budget := &ration.Budget{Name: "mail", Limits: []ration.Limit{ration.PerHour(100)}, Store: new(ration.MemoryStore)}
+	token := ration.NewToken("a-secret")
+
+	for _, ctx := range []context.Context{backfill, urgent} {
+		granted := 0
+		for {
+			if _, err := budget.Try(ctx, token, 1); errors.Is(err, ration.ErrExhausted) {
+				break
+			}
+			granted++
+		}
+		fmt.Println(granted)
+	}
+	// Output:
+	// 75
+	// 25
+}
+
+// Every request is charged to its user and to the application, in one step: it
+// leaves when both have room.
+func ExampleNewSharedAccount() {
+	ctx := context.Background()
+	budget := &ration.Budget{
+		Name:   "mail",
+		Limits: []ration.Limit{ration.PerHour(20)}, // of a user
+		Shared: []ration.SharedAccount{ration.NewSharedAccount("application", ration.PerHour(50))},
+		Store:  new(ration.MemoryStore),
+	}
+	for _, user := range []string{"ann", "bob", "cem"} {
+		granted := 0
+		for {
+			if _, err := budget.Try(ctx, ration.NewToken(user), 1); errors.Is(err, ration.ErrExhausted) {
+				break
+			}
+			granted++
+		}
+		fmt.Println(user, granted)
+	}
+	// Output:
+	// ann 20
+	// bob 20
+	// cem 10
+}
+
+// An operator sees what happened to the store, the limits and the tokens of a budget.
+func ExampleEvent() {
+	budget := &ration.Budget{
+		Name: "mail", Limits: []ration.Limit{ration.PerHour(100)}, Store: new(ration.MemoryStore),
+		OnEvent: func(e ration.Event) {
+			switch e.Kind {
+			case ration.StoreDown:
+				slog.Error("the store is down", "budget", e.Budget, "err", e.Err)
+			case ration.TokenQuarantined:
+				slog.Warn("replace the token", "token", e.Token, "reason", e.Reason, "next probe", e.Until)
+			default:
+				slog.Info(e.String())
+			}
+		},
+		Outage: ration.Divide, // while Redis is down each worker uses its share of the limits
+	}
+	fmt.Println(budget.Name)
 }

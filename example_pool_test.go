@@ -39,7 +39,8 @@ func ExamplePool_Take() {
 	// 2 2
 }
 
-// A token that is added is used at once, also by callers that wait.
+// A token that is added is used at once, also by callers that already wait. This one
+// is of a better plan.
 func ExamplePool_Add() {
 	ctx := context.Background()
 	budget := &ration.Budget{Name: "mail", Limits: []ration.Limit{ration.PerHour(2)}, Store: new(ration.MemoryStore)}
@@ -54,4 +55,39 @@ func ExamplePool_Add() {
 	// Output:
 	// 22 <nil>
 	// 2 <nil>
+}
+
+// A token prints as its ID. The secret stands only in the requests.
+func ExampleToken() {
+	token := ration.NewToken("a-secret")
+
+	fmt.Println(token)
+	fmt.Printf("%+v\n", struct{ Token ration.Token }{token})
+	// Output:
+	// 095bf2c056e004e3497d8668e3a029db
+	// {Token:095bf2c056e004e3497d8668e3a029db}
+}
+
+// Two tokens of one user share one quota.
+func ExampleToken_account() {
+	ctx := context.Background()
+	budget := &ration.Budget{Name: "mail", Limits: []ration.Limit{ration.PerHour(100)}, Store: new(ration.MemoryStore)}
+	web, phone := ration.NewToken("a-secret"), ration.NewToken("another-secret")
+	web.Account, phone.Account = "ann", "ann"
+
+	if _, err := budget.Try(ctx, web, 30); err != nil {
+		fmt.Println(err)
+	}
+	fmt.Println(budget.Remaining(ctx, phone))
+	// Output:
+	// 70 <nil>
+}
+
+// The digest of a secret that can be guessed is made with a key of the fleet's own.
+func ExampleNewKeyedToken() {
+	token := ration.NewKeyedToken([]byte("a key of the fleet's own"), "ann@example.com:hunter2")
+
+	fmt.Println(token)
+	// Output:
+	// fdeb229dca9658fa0e7ae2459bb3a89d
 }

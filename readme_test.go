@@ -134,7 +134,7 @@ func TestReadmeIsShortAndCountsThePresets(t *testing.T) {
 
 // Every file that the pages link to is there.
 func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
-	pages := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md"}
+	pages := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "examples/README.md"}
 	docs, err := filepath.Glob("docs/*.md")
 	require.NoError(t, err)
 	for _, page := range append(pages, docs...) {

@@ -1,111 +1,79 @@
-// Github keeps two limits of GitHub's REST API apart: 5,000 requests an hour, and
-// 30 searches a minute. Each is counted in a window that begins with its first
-// request. A search that waits for the next minute holds no other request up.
+// Github asks GitHub for repositories, with one or several tokens from the
+// environment. The preset knows GitHub's limits, how it refuses and how a token is
+// attached. A token that is revoked is quarantined, and the others go on.
 //
-//	go run ./examples/github
+//	GITHUB_TOKENS=ghp_a,ghp_b go run ./examples/github golang/go redis/redis
 package main
 
 import (
-	"errors"
+	"context"
 	"flag"
 	"fmt"
 	"net/http"
-	"net/http/httptest"
+	"net/url"
 	"os"
+	"os/signal"
 	"strings"
-	"sync"
-	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 func main() {
-	speed := flag.Int("speed", 30, "how many times `N` the provider's clock is faster than GitHub's: with 1 a minute is a minute")
+	api := flag.String("api", "https://api.github.com", "the `URL` of the API: that of a GitHub Enterprise server, say")
 	flag.Parse()
-	if err := run(*speed); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt) // a request that waits hands its slot back
+	defer stop()
+	if err := run(ctx, *api, strings.Split(os.Getenv("GITHUB_TOKENS"), ","), flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, "github:", err)
 		os.Exit(1)
 	}
 }
 
-func run(speed int) error {
-	if speed < 1 || speed > 60 {
-		return errors.New("-speed must be from 1 to 60: a minute of less than a second is too short to count in")
-	}
-	minute, hour := time.Minute/time.Duration(speed), time.Hour/time.Duration(speed)
-
-	// Your provider stands here.
-	github := &provider{windows: map[string]*window{"core": {max: 5000, length: hour}, "search": {max: 30, length: minute}}}
-	api := httptest.NewServer(github)
-	defer api.Close()
-
-	budget := &ration.Budget{
-		Name: "github",
-		Limits: []ration.Limit{
-			{Max: 5000, Window: hour, Algorithm: ration.FixedWindow, FirstUse: true, Scope: "core"},
-			{Max: 30, Window: minute, Algorithm: ration.FixedWindow, FirstUse: true, Scope: "search"},
-		},
-		Margin: 100 * time.Millisecond, // for machines as busy as those that run tests
-		Store:  new(ration.MemoryStore),
-	}
-	client := &http.Client{Transport: &ration.Transport{
-		Pool:   ration.NewPool(budget, ration.NewToken("the secret")),
-		Scopes: func(r *http.Request) []string { return []string{resource(r)} },
-	}}
-
-	var tasks errgroup.Group
-	for path, requests := range map[string]int{"/search/code?q=ration": 70, "/repos/golang/go": 200} {
-		tasks.Go(func() error {
-			begun := time.Now()
-			for range requests {
-				resp, err := client.Get(api.URL + path)
-				if err != nil {
-					return err
-				}
-				resp.Body.Close()
-			}
-			fmt.Printf("%5.2fs  %d times %s\n", time.Since(begun).Seconds(), requests, path)
-			return nil
-		})
-	}
-	if err := tasks.Wait(); err != nil {
+func run(ctx context.Context, api string, secrets, repositories []string) error {
+	github, err := presets.Named("github")
+	if err != nil {
 		return err
 	}
-	fmt.Println(github.refused, "refused")
+	host, err := url.Parse(api)
+	if err != nil {
+		return err
+	}
+	budget := &ration.Budget{
+		Name: "github", Limits: github.Limits,
+		Store:   new(ration.MemoryStore), // a *RedisStore for several processes
+		OnEvent: func(e ration.Event) { fmt.Println(e) },
+	}
+	pool := ration.NewPool(budget)
+	for _, secret := range secrets {
+		pool.Add(ration.NewToken(secret))
+	}
+	client := &http.Client{Transport: &ration.Transport{
+		Pool: pool, Provider: github, Hosts: []string{host.Host},
+		OnRefusal: func(resp *http.Response, g ration.Grant) {
+			f, _ := ration.FeedbackOf(resp)
+			fmt.Printf("token %.8s was refused: %s, by %s\n", g.Token.ID(), f.Reason, f.ReasonBy)
+		},
+	}}
+	for _, repository := range repositories {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, api+"/repos/"+repository, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := client.Do(req)
+		if err != nil {
+			return err
+		}
+		if err := resp.Body.Close(); err != nil {
+			return err
+		}
+		grant, _ := ration.GrantOf(resp)
+		fmt.Printf("%s: %s, with token %.8s\n", repository, resp.Status, grant.Token.ID())
+	}
+	left, err := pool.Remaining(ctx)
+	if err != nil {
+		return err
+	}
+	fmt.Println(left, "requests are left of all tokens")
 	return nil
-}
-
-// resource is GitHub's word for what a request is counted as.
-func resource(r *http.Request) string {
-	if strings.HasPrefix(r.URL.Path, "/search/") {
-		return "search"
-	}
-	return "core"
-}
-
-type provider struct {
-	mu      sync.Mutex
-	windows map[string]*window
-	refused int
-}
-
-type window struct {
-	max, used int
-	length    time.Duration
-	begun     time.Time
-}
-
-func (p *provider) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	w := p.windows[resource(r)]
-	if time.Since(w.begun) >= w.length {
-		w.begun, w.used = time.Now(), 0
-	}
-	if w.used++; w.used > w.max {
-		p.refused++
-		rw.WriteHeader(http.StatusTooManyRequests)
-	}
 }

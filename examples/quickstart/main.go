@@ -32,7 +32,7 @@ func run(addr string) error {
 	defer rdb.Close()
 	if err := rdb.Ping(context.Background()).Err(); err != nil {
 		return fmt.Errorf("no Redis answers at %s (%w): start redis-server, or name another with -redis HOST:PORT; "+
-			"examples/embedded needs none", addr, err)
+			"a MemoryStore needs none", addr, err)
 	}
 
 	// Your provider stands here.
