@@ -148,8 +148,12 @@ var usualSigns = []MatchRule{
 func (p *Provider) meaning(a *Response) (sign *MatchRule, by string) {
 	for _, signs := range [...][]MatchRule{p.Rules, usualSigns} {
 		for i := range signs {
-			if by := signs[i].Match(a); by != "" {
-				return &signs[i], by
+			one := &signs[i]
+			if one.Status != nil && !slices.Contains(one.Status, a.Status) || one.Field != "" && len(a.Body) == 0 {
+				continue // most rules, of any response
+			}
+			if by := one.Match(a); by != "" {
+				return one, by
 			}
 		}
 	}

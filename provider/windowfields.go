@@ -97,9 +97,12 @@ const MaxWindows = 32
 // windows returns those that the header tells of. Overdrawn tells that a negative
 // remaining is what it says.
 func (p *Provider) windows(a *Response, overdrawn bool) []Window {
-	fields := usualWindows
-	if p.Windows != nil {
-		fields = p.Windows
+	fields := p.Windows
+	if fields == nil {
+		if !p.MentionsLimits(a.Header) {
+			return nil // as do the names of all usual headers
+		}
+		fields = usualWindows
 	}
 	var windows []Window
 	for i := range fields {
