@@ -103,7 +103,7 @@ func (w *twoWays) step() {
 			length := time.Duration(1+w.random.IntN(2_000)) * time.Millisecond
 			w.both("pause", func(i int) string {
 				end, err := w.stores[i].Pause(context.Background(), store.PauseRequest{Budget: "x", Account: w.tokens[0].AccountID(), For: length})
-				return fmt.Sprint(end.UnixMicro(), err)
+				return fmt.Sprint(end.Until.UnixMicro(), err)
 			})
 		}
 	case 8:

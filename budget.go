@@ -96,9 +96,10 @@ type Budget struct {
 	effective     map[string]effectiveLimits // the limits that were last told to rule, by account
 	tokenAccounts map[string]*tokenAccount   // by the token's ID
 	known         store.Status
-	confirmedAt   time.Time // when known was last confirmed, on this process's clock
-	heartbeatAt   time.Time // when the store was last told of this worker, likewise
-	recoveredUpTo time.Time // the Status.Lost up to which own was entered again
+	paused        map[store.Pause]time.Time // the ends of the pauses heard of, which have no Until themselves
+	confirmedAt   time.Time                 // when known was last confirmed, on this process's clock
+	heartbeatAt   time.Time                 // when the store was last told of this worker, likewise
+	recoveredUpTo time.Time                 // the Status.Lost up to which own was entered again
 	journal       journal
 	voidBefore    time.Time       // bookings made before it and ahead of it are void
 	worker        store.BookingID // this budget value, among the fleet's
@@ -173,7 +174,7 @@ func (b *Budget) Pause(ctx context.Context, t Token, length time.Duration) (time
 	if _, err := b.accountsOf(&t); err != nil {
 		return time.Time{}, err
 	}
-	return b.pause(ctx, t.AccountID(), length, 0)
+	return b.pause(ctx, store.PauseRequest{Account: t.AccountID(), For: length})
 }
 
 // PauseAll is Pause for every account of the budget: where the provider speaks of an
@@ -182,7 +183,7 @@ func (b *Budget) PauseAll(ctx context.Context, length time.Duration) (time.Time,
 	if err := b.check(); err != nil {
 		return time.Time{}, err
 	}
-	return b.pause(ctx, "", length, 0)
+	return b.pause(ctx, store.PauseRequest{For: length})
 }
 
 // Reset tells when the window under way of the token's account ends, on the
@@ -198,15 +199,18 @@ func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
 	return b.Store.Reset(ctx, store.ResetRequest{Budget: b.Name, Account: accounts.At(0), At: at})
 }
 
-func (b *Budget) pause(ctx context.Context, account string, length, apart time.Duration) (time.Time, error) {
-	until, err := b.Store.Pause(ctx, store.PauseRequest{Budget: b.Name, Account: account, For: length, Apart: apart})
+// pause makes a pause in this budget.
+func (b *Budget) pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+	r.Budget = b.Name
+	reply, err := b.Store.Pause(ctx, r)
 	if err != nil {
 		return time.Time{}, err
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.notePause(account, until)
-	return until, nil
+	b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until})
+	b.noteVersion(reply)
+	return reply.Until, nil
 }
 
 // usage asks the store, and names each limit without our margin.

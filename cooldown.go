@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"context"
 	"net/http"
 	"time"
 
@@ -41,7 +42,7 @@ func (t *Transport) pauseTarget(req *http.Request, f *provider.Feedback, grant G
 			account = grant.account
 		}
 		for _, m := range far.Keys {
-			b.pauseLocally(ctx, m.PauseID(account), length)
+			b.pauseKey(ctx, account, m, length)
 		}
 		return true
 	}
@@ -55,10 +56,22 @@ func (t *Transport) pauseTarget(req *http.Request, f *provider.Feedback, grant G
 	}
 	known := true
 	for _, account := range accounts {
-		_, err := b.pause(ctx, account, length, spread)
+		_, err := b.pause(ctx, store.PauseRequest{Account: account, For: length, Apart: spread})
 		known = known && err == nil
 	}
 	return known
+}
+
+// pauseKey pauses a part of what is asked of the provider: an endpoint, an object or a
+// scope. While the store does not answer it is this process that keeps to it.
+func (b *Budget) pauseKey(ctx context.Context, account string, key cooldown.Key, length time.Duration) {
+	r := store.PauseRequest{Account: account, Key: string(key), For: length}
+	if _, err := b.pause(ctx, r); err != nil {
+		until := b.storeNow().Add(length)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.notePause(store.Pause{Account: account, Key: r.Key, Until: until})
+	}
 }
 
 // apart is how far apart the slots are to be of those who wait for the end of a pause:

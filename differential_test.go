@@ -359,7 +359,11 @@ func (w *world) status(rt *rapid.T) {
 	for i, kept := range w.stores {
 		s, err := kept.Status(rt.Context(), store.StatusRequest{Budget: w.budget, Now: time.UnixMicro(w.now)})
 		require.NoError(rt, err)
-		require.True(rt, maps.Equal(want, s.PausedUntil), "%s: %v, not %v", w.names[i], s.PausedUntil, want)
+		got := make(map[string]time.Time)
+		for _, p := range s.Pauses {
+			got[p.Account] = p.Until
+		}
+		require.True(rt, maps.Equal(want, got), "%s: %v, not %v", w.names[i], got, want)
 	}
 }
 

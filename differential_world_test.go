@@ -345,7 +345,7 @@ func (w *world) silence(rt *rapid.T, id string, silent *modelPause) {
 			Apart: time.Duration(apart) * time.Microsecond, Now: time.UnixMicro(w.now),
 		})
 		require.NoError(rt, err)
-		require.Equal(rt, until, end.UnixMicro())
+		require.Equal(rt, until, end.Until.UnixMicro())
 	}
 }
 

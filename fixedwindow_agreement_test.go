@@ -112,7 +112,7 @@ func (w *fixedWorld) actions(rt *rapid.T) map[string]func(*rapid.T) {
 			w.each(rt, func(_ int, d *fixedDesk) string {
 				end, err := d.store.Pause(context.Background(), store.PauseRequest{Budget: d.budget, Account: "a", For: length, Now: d.now})
 				require.NoError(rt, err)
-				return fmt.Sprint(end.UnixMicro())
+				return fmt.Sprint(end.Until.UnixMicro())
 			})
 		},
 		"step": func(rt *rapid.T) {

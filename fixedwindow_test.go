@@ -67,7 +67,12 @@ func (d *fixedDesk) reset(a *store.Accounts, at time.Time) {
 func (d *fixedDesk) pausedUntil(id string) time.Time {
 	s, err := d.store.Status(context.Background(), store.StatusRequest{Budget: d.budget, Now: d.now})
 	require.NoError(d.t, err)
-	return s.PausedUntil[id]
+	for _, p := range s.Pauses {
+		if p.Account == id {
+			return p.Until
+		}
+	}
+	return time.Time{}
 }
 
 // used demands the usage of the first limit.

@@ -2,7 +2,6 @@ package ration
 
 import (
 	"context"
-	"time"
 
 	"github.com/ration-go/ration/internal/memstore"
 	"github.com/ration-go/ration/store"
@@ -50,8 +49,13 @@ func (s *MemoryStore) Usage(ctx context.Context, r store.UsageRequest) ([]Usage,
 }
 
 // Pause implements [Store].
-func (s *MemoryStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+func (s *MemoryStore) Pause(ctx context.Context, r store.PauseRequest) (store.PauseReply, error) {
 	return s.memory.Pause(ctx, r)
+}
+
+// Quarantine implements [Store].
+func (s *MemoryStore) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
+	return s.memory.Quarantine(ctx, r)
 }
 
 // Reset implements [Store].

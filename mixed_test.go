@@ -290,7 +290,7 @@ func (w *mixedWorld) pause(rt *rapid.T) {
 	for _, kept := range w.stores {
 		end, err := kept.Pause(rt.Context(), store.PauseRequest{Budget: w.budget, Account: account, For: length, Now: time.UnixMicro(w.now)})
 		require.NoError(rt, err)
-		ends = append(ends, end.UnixMicro())
+		ends = append(ends, end.Until.UnixMicro())
 	}
 	require.Equal(rt, ends[0], ends[len(ends)-1])
 }

@@ -2,6 +2,7 @@ package ration
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -174,18 +175,15 @@ func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.Store
 	}
 	b.mu.Lock()
 	before := b.journal.choose(func(*journalEntry) bool { return true })
-	pauses := make(map[string]time.Time, len(b.known.PausedUntil))
-	for account, until := range b.known.PausedUntil {
-		pauses[account] = until
-	}
+	pauses := maps.Clone(b.paused)
 	b.mu.Unlock()
 	shares := new(memstore.Store)
 	if _, err := b.record(ctx, shares, now, before, "shares", b.outage.since); err != nil {
 		return nil, err
 	}
-	for account, until := range pauses {
-		if left := until.Sub(now).Truncate(time.Microsecond); left > 0 {
-			if _, err := shares.Pause(ctx, store.PauseRequest{Budget: b.Name, Account: account, For: left, Now: now}); err != nil {
+	for p, until := range pauses {
+		if left := until.Sub(now).Truncate(time.Microsecond); left > 0 && p.Key == "" {
+			if _, err := shares.Pause(ctx, store.PauseRequest{Budget: b.Name, Account: p.Account, For: left, Now: now}); err != nil {
 				return nil, err
 			}
 		}

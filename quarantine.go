@@ -9,8 +9,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/store"
 )
 
 // A token that the provider has called dead is set aside, in the whole fleet, and tried
@@ -138,7 +138,7 @@ func (p *Pool) countFailure(t Token) int {
 // take another. Answers that come at once and say the same are told once, and who had
 // them goes on when the token is known to be aside.
 func (p *Pool) quarantine(ctx context.Context, t Token, reason provider.Reason, length time.Duration) {
-	_, _, _ = p.quarantining.Do(quarantineID(reason, t.id), func() (any, error) {
+	_, _, _ = p.quarantining.Do(string(reason)+" "+t.id, func() (any, error) {
 		p.quarantineOnce(ctx, t, reason, length)
 		return nil, nil
 	})
@@ -147,7 +147,7 @@ func (p *Pool) quarantine(ctx context.Context, t Token, reason provider.Reason, 
 // countFailureAndQuarantine takes in that a token is not authorised, and no more. The second time
 // in a row it is set aside, for as long as its strikes ask for.
 func (p *Pool) countFailureAndQuarantine(ctx context.Context, t Token, length func(strikes int) time.Duration) {
-	_, _, _ = p.quarantining.Do(quarantineID(provider.ReasonUnauthorized, t.id), func() (any, error) {
+	_, _, _ = p.quarantining.Do(string(provider.ReasonUnauthorized)+" "+t.id, func() (any, error) {
 		if strikes := p.countFailure(t); strikes > 1 {
 			p.quarantineOnce(ctx, t, provider.ReasonUnauthorized, length(strikes))
 		}
@@ -163,7 +163,7 @@ func (p *Pool) quarantineOnce(ctx context.Context, t Token, reason provider.Reas
 	}
 	ctx, stop := soon(ctx)
 	defer stop()
-	until := b.pauseLocally(ctx, quarantineID(reason, t.id), length)
+	until := b.quarantine(ctx, t.id, reason, length)
 	p.mu.Lock()
 	p.change()
 	p.mu.Unlock()
@@ -220,48 +220,18 @@ func (e *NoTokenError) Error() string {
 // Is reports whether target is [ErrNoToken].
 func (e *NoTokenError) Is(target error) bool { return target == ErrNoToken }
 
-// That a token is set aside is kept in the store as a pause of an account of which
-// there is none, whose ID names the token and the reason.
-const quarantinePrefix = "aside-"
-
-func quarantineID(reason provider.Reason, token string) string {
-	return quarantinePrefix + string(reason) + "-" + token
+// addQuarantine adds a quarantine, unless the token's is longer for another reason.
+func addQuarantine(all map[string]QuarantinedToken, q store.Quarantine) {
+	if q.Until.After(all[q.Token].Until) {
+		all[q.Token] = QuarantinedToken{ID: q.Token, Reason: provider.Reason(q.Reason), Until: q.Until}
+	}
 }
 
-func parseQuarantineID(id string) (reason provider.Reason, token string, ok bool) {
-	rest, found := strings.CutPrefix(id, quarantinePrefix)
-	name, token, named := strings.Cut(rest, "-")
-	return provider.Reason(name), token, found && named
-}
-
-// sortPauses sorts out the pauses that are not those of accounts. It needs mu.
-func (b *Budget) sortPauses() {
-	var matters cooldown.KeyPauses
-	var asides map[string]QuarantinedToken
-	for id, until := range b.known.PausedUntil {
-		if m, account, ok := cooldown.ParsePauseID(id); ok {
-			if matters == nil {
-				matters = make(cooldown.KeyPauses)
-			}
-			if matters[m] == nil {
-				matters[m] = make(map[string]time.Time)
-			}
-			matters[m][account] = until
-		} else if reason, token, ok := parseQuarantineID(id); ok && until.After(asides[token].Until) {
-			if asides == nil {
-				asides = make(map[string]QuarantinedToken)
-			}
-			asides[token] = QuarantinedToken{ID: token, Reason: reason, Until: until}
-		}
-	}
-	if matters == nil {
-		b.keyPauses.Store(nil)
-	} else {
-		b.keyPauses.Store(&matters)
-	}
-	// Pools tell by the address whether it has changed.
-	if old := b.quarantined.Load(); old == nil && asides != nil || old != nil && !maps.Equal(*old, asides) {
-		b.quarantined.Store(&asides)
+// publishQuarantines lets pools know the quarantined tokens. They tell by the address
+// whether these have changed. It needs mu.
+func (b *Budget) publishQuarantines(all map[string]QuarantinedToken) {
+	if old := b.quarantined.Load(); old == nil && len(all) > 0 || old != nil && !maps.Equal(*old, all) {
+		b.quarantined.Store(&all)
 	}
 }
 
@@ -273,26 +243,26 @@ func (b *Budget) quarantinedToken(t Token) (known QuarantinedToken, is bool) {
 	return known, known.Until.After(b.storeNow())
 }
 
-// pauseLocally pauses what each worker keeps to by itself: a token, an endpoint. While the
-// store does not answer this one does.
-func (b *Budget) pauseLocally(ctx context.Context, id string, length time.Duration) time.Time {
-	until, err := b.pause(ctx, id, length, 0)
+// quarantine keeps a token from being used, in the whole fleet. While the store does not
+// answer it is this process that does.
+func (b *Budget) quarantine(ctx context.Context, token string, reason provider.Reason, length time.Duration) time.Time {
+	r := store.QuarantineRequest{Budget: b.Name, Token: token, Reason: string(reason), For: length}
+	reply, err := b.Store.Quarantine(ctx, r)
 	if err != nil {
-		until = b.storeNow().Add(length)
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.notePause(id, until)
+		reply.Until = b.storeNow().Add(length)
 	}
-	return until
-}
-
-// notePause takes in a pause, which lengthens one that is known. It needs mu.
-func (b *Budget) notePause(id string, until time.Time) {
-	if b.known.PausedUntil == nil {
-		b.known.PausedUntil = make(map[string]time.Time)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := make(map[string]QuarantinedToken)
+	if old := b.quarantined.Load(); old != nil {
+		maps.Copy(all, *old)
 	}
-	b.known.PausedUntil[id] = cooldown.Later(b.known.PausedUntil[id], until)
-	b.sortPauses()
+	addQuarantine(all, store.Quarantine{Token: token, Reason: r.Reason, Until: reply.Until})
+	b.publishQuarantines(all)
+	if err == nil {
+		b.noteVersion(reply)
+	}
+	return reply.Until
 }
 
 // storeNow returns the store's clock as it must stand by now, or this process's if the

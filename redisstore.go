@@ -71,8 +71,13 @@ func (s *RedisStore) Usage(ctx context.Context, r store.UsageRequest) ([]Usage, 
 }
 
 // Pause implements [Store].
-func (s *RedisStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+func (s *RedisStore) Pause(ctx context.Context, r store.PauseRequest) (store.PauseReply, error) {
 	return s.store().Pause(ctx, r)
+}
+
+// Quarantine implements [Store].
+func (s *RedisStore) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
+	return s.store().Quarantine(ctx, r)
 }
 
 // Reset implements [Store].

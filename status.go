@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
@@ -67,14 +68,9 @@ func (b *Budget) slotIsValid(ctx context.Context, booking *store.Booking, shared
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	paused := b.known.PausedUntil[booking.Account]
-	if until := b.known.PausedUntil[""]; until.After(paused) {
-		paused = until
-	}
+	paused := cooldown.Later(b.paused[store.Pause{}], b.paused[store.Pause{Account: booking.Account}])
 	for _, account := range shared {
-		if until := b.known.PausedUntil[account.ID]; until.After(paused) {
-			paused = until
-		}
+		paused = cooldown.Later(paused, b.paused[store.Pause{Account: account.ID}])
 	}
 	return !paused.After(booking.Slot) && !b.isVoid(booking)
 }
@@ -105,19 +101,91 @@ func (b *Budget) refresh(ctx context.Context) error {
 		}
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		for account, until := range b.known.PausedUntil {
-			// A pause that was made while the answer was on its way.
-			if until.After(status.Now) && until.After(status.PausedUntil[account]) {
-				status.PausedUntil[account] = until
-			}
-		}
 		b.noteRevision(status.Revision)
 		b.version.Store(status.Version)
 		b.known, b.confirmedAt, b.heartbeatAt, b.recoveredUpTo = status, time.Now(), time.Now(), status.Lost
-		b.sortPauses()
+		b.replacePauses(&status)
 		return nil, nil
 	})
 	return err
+}
+
+// replacePauses takes in all pauses that a status tells of. It needs mu.
+func (b *Budget) replacePauses(status *store.Status) {
+	paused := make(map[store.Pause]time.Time, len(status.Pauses))
+	lengthen := func(p store.Pause, until time.Time) {
+		p.Until = time.Time{}
+		paused[p] = cooldown.Later(paused[p], until)
+	}
+	for _, p := range status.Pauses {
+		lengthen(p, p.Until)
+	}
+	// What was paused while the answer was on its way is in force too.
+	for p, until := range b.paused {
+		if until.After(status.Now) {
+			lengthen(p, until)
+		}
+	}
+	b.paused = paused
+	b.publishKeyPauses()
+	quarantined := make(map[string]QuarantinedToken)
+	for _, q := range status.Quarantined {
+		addQuarantine(quarantined, q)
+	}
+	if old := b.quarantined.Load(); old != nil {
+		for token, known := range *old {
+			if known.Until.After(status.Now) {
+				addQuarantine(quarantined, store.Quarantine{Token: token, Reason: string(known.Reason), Until: known.Until})
+			}
+		}
+	}
+	b.publishQuarantines(quarantined)
+}
+
+// notePause takes in a pause, if it is longer than what is known of the same. It needs mu.
+func (b *Budget) notePause(p store.Pause) {
+	of := store.Pause{Account: p.Account, Key: p.Key}
+	if b.paused == nil {
+		b.paused = make(map[store.Pause]time.Time)
+	}
+	b.paused[of] = cooldown.Later(b.paused[of], p.Until)
+	if p.Key != "" {
+		b.publishKeyPauses()
+	}
+}
+
+// noteVersion takes in which version of the status this process's own pause has made. If
+// nothing else has changed, the status is known without asking. It needs mu.
+func (b *Budget) noteVersion(reply store.PauseReply) {
+	if reply.Before != b.known.Version {
+		return
+	}
+	b.known.Version, b.confirmedAt = reply.Version, time.Now()
+	b.version.Store(reply.Version)
+}
+
+// publishKeyPauses lets requests know the pauses of endpoints, objects and scopes. It
+// needs mu.
+func (b *Budget) publishKeyPauses() {
+	var pauses cooldown.KeyPauses
+	for p, until := range b.paused {
+		if p.Key == "" {
+			continue
+		}
+		key := cooldown.Key(p.Key)
+		if pauses == nil {
+			pauses = make(cooldown.KeyPauses)
+		}
+		if pauses[key] == nil {
+			pauses[key] = make(map[string]time.Time)
+		}
+		pauses[key][p.Account] = until
+	}
+	if pauses == nil {
+		b.keyPauses.Store(nil)
+	} else {
+		b.keyPauses.Store(&pauses)
+	}
 }
 
 // stampRequest adds to a request that is asked at an instant of this process's clock what

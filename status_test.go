@@ -2,12 +2,15 @@ package ration_test
 
 import (
 	"context"
+	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/store"
 	"github.com/stretchr/testify/require"
 )
@@ -44,5 +47,77 @@ func TestAPauseIsNotForgottenWhileAStatusIsOnItsWay(t *testing.T) {
 		})
 		require.GreaterOrEqual(t, wait(), 70*time.Second, "its slot at 10.55 s lay in the pause")
 		done.Wait()
+	})
+}
+
+// A statusCounter counts how often the Status was asked for.
+type statusCounter struct {
+	ration.Store
+	asked atomic.Int32
+}
+
+func (s *statusCounter) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
+	s.asked.Add(1)
+	return s.Store.Status(ctx, r)
+}
+
+// The process that makes a pause knows what it has made: it asks for no Status.
+func TestAnOwnPauseIsNoNews(t *testing.T) {
+	for name, says := range map[string]rationtest.Reply{
+		"account":  {Status: 429, Header: []string{"Retry-After", "1"}},
+		"endpoint": {Status: 503, Header: []string{"Retry-After", "1"}},
+		"token":    {Status: 401, Body: `{"message":"Bad credentials"}`, Header: rationtest.JSON},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+				b.Limits = []ration.Limit{ration.PerHour(100)}
+				kept := &statusCounter{Store: b.Store}
+				b.Store = kept
+				api := rationtest.NewAPI(func(n int, req *http.Request) (*http.Response, error) {
+					if n == 2 {
+						return says.To(req), nil
+					}
+					return rationtest.Served.To(req), nil
+				})
+				p := rationtest.Preset(t, "github")
+				p.Attach = nil
+				client := &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(b, rationtest.Tokens("a", "b")...)}}
+				rationtest.Get(t, client, "http://api.test/")
+				before := kept.asked.Load() // once in Redis, for a budget that is new there
+				rationtest.Get(t, client, "http://api.test/")
+				for range 5 {
+					rationtest.Get(t, client, "http://api.test/other")
+				}
+				require.Equal(t, before, kept.asked.Load())
+				require.Len(t, api.Calls(), 8)
+			})
+		})
+	}
+}
+
+// A pause that another process has made meanwhile is heard of, though this one's own came
+// after it.
+func TestAnOwnPauseHidesNoOther(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{{Max: 1, Window: 10 * time.Second}}
+		other, tokens, begun := rationtest.Peer(b), rationtest.Tokens("a", "b", "c"), time.Now()
+		_, err := b.Wait(t.Context(), tokens[0], 1)
+		require.NoError(t, err)
+		var left time.Duration
+		var done sync.WaitGroup
+		done.Go(func() {
+			_, err := b.Wait(t.Context(), tokens[0], 1) // its slot is at 10 s
+			require.NoError(t, err)
+			left = time.Since(begun)
+		})
+		time.Sleep(9500 * time.Millisecond)
+		_, err = other.Pause(t.Context(), tokens[0], time.Hour)
+		require.NoError(t, err)
+		_, err = b.Pause(t.Context(), tokens[1], time.Hour)
+		require.NoError(t, err)
+		_, err = b.Try(t.Context(), tokens[2], 1)
+		require.NoError(t, err)
+		done.Wait()
+		require.Equal(t, time.Hour+9500*time.Millisecond, left)
 	})
 }

@@ -59,9 +59,9 @@ func TestRedisStoreBooksBehindASentinel(t *testing.T) {
 	usage, err := kept.Usage(t.Context(), store.UsageRequest{Budget: budget, Accounts: accounts})
 	require.NoError(t, err)
 	require.Equal(t, 5, usage[0].Limits[0].Used+usage[1].Limits[0].Used)
-	until, err := kept.Pause(t.Context(), store.PauseRequest{Budget: budget, Account: "a", For: time.Minute})
+	paused, err := kept.Pause(t.Context(), store.PauseRequest{Budget: budget, Account: "a", For: time.Minute})
 	require.NoError(t, err)
 	status, err := kept.Status(t.Context(), store.StatusRequest{Budget: budget})
 	require.NoError(t, err)
-	require.Equal(t, map[string]time.Time{"a": until}, status.PausedUntil)
+	require.Equal(t, []store.Pause{{Account: "a", Until: paused.Until}}, status.Pauses)
 }

@@ -216,20 +216,20 @@ func TestManyA401AtOnceSetAsideForAMinute(t *testing.T) {
 	})
 }
 
-// A slowStore takes a while to pause.
+// A slowStore takes a while to quarantine a token.
 type slowStore struct {
 	ration.MemoryStore
 	takes time.Duration
 	done  atomic.Int32
 }
 
-func (s *slowStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+func (s *slowStore) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
 	select {
 	case <-time.After(s.takes):
 		s.done.Add(1)
-		return s.MemoryStore.Pause(ctx, r)
+		return s.MemoryStore.Quarantine(ctx, r)
 	case <-ctx.Done():
-		return time.Time{}, ctx.Err()
+		return store.PauseReply{}, ctx.Err()
 	}
 }
 

@@ -57,11 +57,17 @@ type Store interface {
 	// changes nothing.
 	Usage(ctx context.Context, r UsageRequest) ([]Usage, error)
 
-	// Pause keeps every slot of an account, or of all, that is booked from now on
-	// from coming before the pause ends, and returns its end. It only lengthens:
-	// a shorter pause than the one in force changes nothing. An ID of which there is
-	// no account can be paused too; Status tells of it.
-	Pause(ctx context.Context, r PauseRequest) (time.Time, error)
+	// Pause pauses an account, all accounts, or with a Key a part of what is asked of
+	// the provider. No slot of a paused account that is booked from now on comes before
+	// the pause ends. A pause with a Key moves no slot: Status tells of it, and the
+	// callers keep to it. A pause only lengthens: a shorter one than the one in force
+	// changes nothing. An account that was never booked can be paused.
+	Pause(ctx context.Context, r PauseRequest) (PauseReply, error)
+
+	// Quarantine notes that a token is of no use to anyone for a while. It moves no
+	// slot: Status tells of it, and the callers keep to it. For each reason a
+	// quarantine only lengthens.
+	Quarantine(ctx context.Context, r QuarantineRequest) (PauseReply, error)
 
 	// Reset notes when the window under way ends, for the account's limits with
 	// FirstUse that may have a window which ends then: one does not end later than a
@@ -329,22 +335,51 @@ type LimitUsage struct {
 	FreeAt time.Time
 }
 
-// A PauseRequest keeps an account silent, or all of them.
+// A PauseRequest pauses an account, or all of them, or a part of what is asked of the
+// provider.
 type PauseRequest struct {
 	// Budget is the budget's name.
 	Budget string
-	// Account is the account's ID. Empty: every account of the budget, of which
-	// Status.PausedUntil tells under the empty ID.
+	// Account is the account's ID. Empty: every account of the budget.
 	Account string
+	// Key names the part that is paused: an endpoint, an object or a scope, as the
+	// callers of the budget agree. It is 1 to 64 letters and digits. Empty: the whole
+	// account.
+	Key string
 	// For is how long from now, from a microsecond to 366 days.
 	For time.Duration
 	// Apart is how far apart at least the slots are that are booked while the pause
 	// lasts, so that those who wait for its end do not all leave in that instant:
-	// those of each account and lane or, where Account is empty, of all accounts. At
-	// most 24 h. Zero: limits decide.
+	// those of each account and queue or, if Account is empty, of all accounts. At
+	// most 24 h. Zero: limits decide. With a Key it must be zero.
 	Apart time.Duration
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
+}
+
+// A QuarantineRequest notes that a token is of no use.
+type QuarantineRequest struct {
+	// Budget is the budget's name.
+	Budget string
+	// Token is the token's ID, never the token: 1 to 64 letters, digits, '-' and '_'.
+	Token string
+	// Reason is why, in the same characters.
+	Reason string
+	// For is how long from now, from a microsecond to 366 days.
+	For time.Duration
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// A PauseReply answers a PauseRequest or a QuarantineRequest.
+type PauseReply struct {
+	// Until is the end of the pause in force, on the store's clock. It is later than
+	// what was asked for if a longer one was in force.
+	Until time.Time
+	// Version is that of the budget's Status after the request, and Before that before
+	// it. A caller whose Status is of the version Before knows all that there is to
+	// know of the version Version: this pause is what they differ in.
+	Version, Before int64
 }
 
 // A ResetRequest tells when an account's window ends.
@@ -375,7 +410,7 @@ type StatusRequest struct {
 type Status struct {
 	// Now is the store's clock when it answered.
 	Now time.Time
-	// Version changes with every pause, every loss and every new Revision.
+	// Version changes with every pause, quarantine and loss, and with every new Revision.
 	Version int64
 	// Lost is when a log was last found missing, or the budget was new: what
 	// was booked before may be in no log. Zero: never.
@@ -384,9 +419,27 @@ type Status struct {
 	Revision int
 	// Workers is how many processes named themselves in the last minute.
 	Workers int
-	// PausedUntil has the end of every pause in force, by account ID; that of all
-	// accounts under the empty ID.
-	PausedUntil map[string]time.Time
+	// Pauses are those in force, in any order.
+	Pauses []Pause
+	// Quarantined are the quarantines in force, in any order: one for each token and
+	// reason.
+	Quarantined []Quarantine
+}
+
+// A Pause is a pause in force.
+type Pause struct {
+	// Account and Key say what is paused, as in a [PauseRequest].
+	Account, Key string
+	// Until is its end, on the store's clock.
+	Until time.Time
+}
+
+// A Quarantine is a token that is of no use for a while.
+type Quarantine struct {
+	// Token and Reason are those of the [QuarantineRequest].
+	Token, Reason string
+	// Until is the end of the quarantine, on the store's clock.
+	Until time.Time
 }
 
 func NewLimitUsage(l limit.Limit, used, freeAt int64) LimitUsage {

@@ -138,13 +138,37 @@ func (r PauseRequest) Validate() error {
 	switch {
 	case r.Account != "" && !ValidAccountID(r.Account):
 		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_', or empty for all", r.Account)
+	case r.Key != "" && !validKey(r.Key):
+		return fmt.Errorf("ration: PauseRequest.Key is %q: it must be 1 to 64 letters and digits, or empty", r.Key)
+	case r.Key != "" && r.Apart != 0:
+		return fmt.Errorf("ration: PauseRequest.Apart is %v: with a Key it must be zero", r.Apart)
 	case r.Apart < 0 || r.Apart > limit.MaxMargin:
 		return fmt.Errorf("ration: PauseRequest.Apart is %v: it must be from 0 to %v", r.Apart, limit.MaxMargin)
-	case r.For < time.Microsecond || r.For > limit.MaxWindow:
-		return fmt.Errorf("ration: the pause is %v: it must be from %v to %v", r.For, time.Microsecond, limit.MaxWindow)
 	}
-	return validateNow(r.Now)
+	return validatePause(r.For, r.Now)
 }
+
+func (r QuarantineRequest) Validate() error {
+	if err := ValidateBudgetName(r.Budget); err != nil {
+		return err
+	}
+	switch {
+	case !ValidAccountID(r.Token):
+		return fmt.Errorf("ration: token ID %q: it must be 1 to 64 letters, digits, '-' and '_'", Clip(r.Token))
+	case !ValidAccountID(r.Reason):
+		return fmt.Errorf("ration: QuarantineRequest.Reason is %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Reason)
+	}
+	return validatePause(r.For, r.Now)
+}
+
+func validatePause(length time.Duration, now time.Time) error {
+	if length < time.Microsecond || length > limit.MaxWindow {
+		return fmt.Errorf("ration: the pause is %v: it must be from %v to %v", length, time.Microsecond, limit.MaxWindow)
+	}
+	return validateNow(now)
+}
+
+func validKey(key string) bool { return ValidAccountID(key) && !strings.ContainsAny(key, "-_") }
 
 func (r ResetRequest) Validate() error {
 	if err := ValidateBudgetName(r.Budget); err != nil {

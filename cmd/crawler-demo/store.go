@@ -140,9 +140,15 @@ func (s *memoryStore) Usage(ctx context.Context, r store.UsageRequest) ([]ration
 }
 
 // Pause implements ration.Store.
-func (s *memoryStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+func (s *memoryStore) Pause(ctx context.Context, r store.PauseRequest) (store.PauseReply, error) {
 	s.commands.Add(1)
 	return s.MemoryStore.Pause(ctx, r)
+}
+
+// Quarantine implements ration.Store.
+func (s *memoryStore) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
+	s.commands.Add(1)
+	return s.MemoryStore.Quarantine(ctx, r)
 }
 
 // Status implements ration.Store.

@@ -10,43 +10,16 @@ import (
 	"github.com/ration-go/ration/internal/digest"
 )
 
-// A refusal may be about less than an account: one endpoint, one object, one of the
-// request's scopes. A pause of that is kept in the store as one of an account of
-// which there is none, so that the fleet learns of it as of any other; but it is
-// each worker's own matter not to book for such requests before it ends.
-
-// A matter is what a pause may be about that is less than an account: 16 hexadecimal
-// digits.
+// A Key names a part of what is asked of a provider that can be paused for itself, an
+// endpoint, an object or one of the request's scopes: 16 hexadecimal digits. The fleet
+// learns of such a pause as of any other; each worker sends no request of that key before
+// it ends.
 type Key string
 
-const (
-	mattersPrefix = "at-"
-	matterLength  = 16
-)
+const keyLength = 16
 
 func matterOf(kind, host, name string) Key {
-	return Key(digest.Of("", "matter", kind+" "+strings.ToLower(host)+" "+name)[:matterLength])
-}
-
-// pauseID is the ID under which the store keeps the pause of a matter, for one account
-// or, where that is empty, for all.
-func (m Key) PauseID(account string) string {
-	if account == "" {
-		return mattersPrefix + string(m)
-	}
-	return mattersPrefix + string(m) + "-" + account
-}
-
-// parsePauseID reads what pauseID wrote.
-func ParsePauseID(id string) (m Key, account string, ok bool) {
-	rest, found := strings.CutPrefix(id, mattersPrefix)
-	if !found || len(rest) < matterLength || len(rest) > matterLength && rest[matterLength] != '-' {
-		return "", "", false
-	}
-	if len(rest) > matterLength {
-		account = rest[matterLength+1:]
-	}
-	return Key(rest[:matterLength]), account, true
+	return Key(digest.Of("", "matter", kind+" "+strings.ToLower(host)+" "+name)[:keyLength])
 }
 
 // endpointOf is the endpoint of a request: its method and path, with what looks like

@@ -11,7 +11,7 @@ import (
 // the same in Redis, step by step; the comments there say why.
 type memoryAccount struct {
 	id string
-	silence
+	pause
 	expires  int64
 	rules    *store.LimitSet // the limits that rule; nil: nothing is booked
 	revision int             // theirs

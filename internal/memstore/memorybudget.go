@@ -8,16 +8,19 @@ import (
 type memoryBudget struct {
 	name     string
 	version  int64
-	revision int     // the highest that limits were booked with
-	all      silence // of every account
-	released int64   // the last instant that it has put a slot off to
+	revision int   // the highest that limits were booked with
+	all      pause // of every account
+	released int64 // the last instant that it has put a slot off to
 	accounts map[string]*memoryAccount
 	every    []*memoryAccount // accounts, in any order
 	looked   int              // the place in every where sweep looked last
 	latest   *memoryAccount   // that was asked for; nil: none
 	indexes  map[string]*memoryIndex
-	done     doneIDs
-	work     *scratch // the store's
+	// Without their Until, which is the value.
+	pauses      ends[store.Pause] // those with a Key
+	quarantines ends[store.Quarantine]
+	done        doneIDs
+	work        *scratch // the store's
 }
 
 // account returns what is kept of an account.
@@ -61,43 +64,6 @@ func (b *memoryBudget) giveBack(h hole, account string) {
 		if a := b.accounts[ids[i]]; a != nil {
 			a.giveBack(h, i)
 		}
-	}
-}
-
-// A silence is a pause, of an account or of all.
-type silence struct {
-	paused int64 // its end
-	apart  int64 // how far apart slots are that are booked until then
-}
-
-// released returns the first slot after a pause that lasts, where the last one that was
-// booked is that, and now after any other.
-func (s *silence) released(now, last int64) int64 {
-	switch {
-	case s.paused <= now:
-		return now
-	case last < s.paused:
-		return s.paused
-	}
-	return last + s.apart
-}
-
-// keep keeps silent until an instant, if it is not for longer, and reports whether it
-// was not.
-func (s *silence) keep(ends, apart, now int64) bool {
-	if ends <= max(now, s.paused) {
-		return false
-	}
-	s.paused, s.apart = ends, apart
-	return true
-}
-
-// silence keeps an account silent until an instant, if it is not for longer, and the
-// slots apart that are booked until then.
-func (b *memoryBudget) silence(account *memoryAccount, ends, apart, now int64) {
-	if account.silence.keep(ends, apart, now) {
-		account.expires = max(account.expires, ends+dayMicros)
-		b.version = max(now, b.version+1)
 	}
 }
 

@@ -293,27 +293,49 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 }
 
 // Pause implements [Store].
-func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseReply, error) {
 	if err := ctx.Err(); err != nil {
-		return time.Time{}, err
+		return store.PauseReply{}, err
 	}
 	if err := r.Validate(); err != nil {
-		return time.Time{}, err
+		return store.PauseReply{}, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock(r.Now).now
 	b := s.budget(r.Budget)
-	ends, apart := now+r.For.Microseconds(), r.Apart.Microseconds()
-	if r.Account == "" {
-		if b.all.keep(ends, apart, now) {
-			b.version = max(now, b.version+1)
+	until, before := now+r.For.Microseconds(), b.version
+	switch {
+	case r.Key != "":
+		until = b.pauses.lengthen(b, store.Pause{Account: r.Account, Key: r.Key}, until, now)
+	case r.Account == "":
+		if b.all.lengthen(until, r.Apart.Microseconds(), now) {
+			b.renew(now)
 		}
-		return time.UnixMicro(b.all.paused), nil
+		until = b.all.paused
+	default:
+		account := b.account(r.Account)
+		b.pause(account, until, r.Apart.Microseconds(), now)
+		until = account.paused
 	}
-	account := b.account(r.Account)
-	b.silence(account, ends, apart, now)
-	return time.UnixMicro(account.paused), nil
+	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
+}
+
+// Quarantine implements [Store].
+func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
+	if err := ctx.Err(); err != nil {
+		return store.PauseReply{}, err
+	}
+	if err := r.Validate(); err != nil {
+		return store.PauseReply{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock(r.Now).now
+	b := s.budget(r.Budget)
+	before := b.version
+	until := b.quarantines.lengthen(b, store.Quarantine{Token: r.Token, Reason: r.Reason}, now+r.For.Microseconds(), now)
+	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
 }
 
 // Reset implements [Store].
@@ -333,7 +355,7 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	for i := range c.set.Compiled.List {
 		if l := &c.set.Compiled.List[i]; l.FirstUse {
 			ends := c.counter(l).(*fixedWindow).reset(meter{l, c}, now, r.At.UnixMicro())
-			b.silence(c.account, ends, 0, now)
+			b.pause(c.account, ends, 0, now)
 		}
 	}
 	c.keep()
@@ -351,18 +373,30 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock(r.Now).now
-	status := store.Status{Now: time.UnixMicro(now), PausedUntil: make(map[string]time.Time)}
+	status := store.Status{Now: time.UnixMicro(now)}
 	b := s.budgets[r.Budget]
 	if b == nil {
 		return status, nil
 	}
 	status.Version, status.Revision = b.version, b.revision
 	if b.all.paused > now {
-		status.PausedUntil[""] = time.UnixMicro(b.all.paused)
+		status.Pauses = append(status.Pauses, store.Pause{Until: time.UnixMicro(b.all.paused)})
 	}
 	for id, account := range b.accounts {
 		if account.paused > now {
-			status.PausedUntil[id] = time.UnixMicro(account.paused)
+			status.Pauses = append(status.Pauses, store.Pause{Account: id, Until: time.UnixMicro(account.paused)})
+		}
+	}
+	for one, until := range b.pauses {
+		if until > now {
+			one.Until = time.UnixMicro(until)
+			status.Pauses = append(status.Pauses, one)
+		}
+	}
+	for one, until := range b.quarantines {
+		if until > now {
+			one.Until = time.UnixMicro(until)
+			status.Quarantined = append(status.Quarantined, one)
 		}
 	}
 	return status, nil

@@ -51,9 +51,14 @@ func (s *clockStore) Usage(ctx context.Context, r store.UsageRequest) ([]store.U
 	return s.Store.Usage(ctx, r)
 }
 
-func (s *clockStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+func (s *clockStore) Pause(ctx context.Context, r store.PauseRequest) (store.PauseReply, error) {
 	s.set(&r.Now)
 	return s.Store.Pause(ctx, r)
+}
+
+func (s *clockStore) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
+	s.set(&r.Now)
+	return s.Store.Quarantine(ctx, r)
 }
 
 func (s *clockStore) Reset(ctx context.Context, r store.ResetRequest) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A PauseLog is a store that records the length of each pause.
+// A PauseLog is a store that records the length of each pause and quarantine.
 type PauseLog struct {
 	ration.Store
 	mu      sync.Mutex // protects Lengths
@@ -23,11 +23,19 @@ type PauseLog struct {
 }
 
 // Pause records the pause's length.
-func (p *PauseLog) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+func (p *PauseLog) Pause(ctx context.Context, r store.PauseRequest) (store.PauseReply, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.Lengths = append(p.Lengths, r.For)
 	return p.Store.Pause(ctx, r)
+}
+
+// Quarantine records the quarantine's length.
+func (p *PauseLog) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.Lengths = append(p.Lengths, r.For)
+	return p.Store.Quarantine(ctx, r)
 }
 
 // A Worker is one process of a fleet: it shares nothing with the others but a Redis.
@@ -107,11 +115,19 @@ func (s *CutStore) Record(ctx context.Context, r store.RecordRequest) error {
 }
 
 // Pause fails if the network is cut.
-func (s *CutStore) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+func (s *CutStore) Pause(ctx context.Context, r store.PauseRequest) (store.PauseReply, error) {
 	if s.Cut.Load() {
-		return time.Time{}, ErrCut
+		return store.PauseReply{}, ErrCut
 	}
 	return s.Store.Pause(ctx, r)
+}
+
+// Quarantine fails if the network is cut.
+func (s *CutStore) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
+	if s.Cut.Load() {
+		return store.PauseReply{}, ErrCut
+	}
+	return s.Store.Quarantine(ctx, r)
 }
 
 // Status fails if the network is cut.

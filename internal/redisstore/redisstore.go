@@ -249,25 +249,32 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 	return all, nil
 }
 
-// allAccounts stands in the scripts for the pause of all, and is no account's ID.
-const allAccounts = "*"
-
 // Pause implements [Store].
-func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseReply, error) {
 	if err := r.Validate(); err != nil {
-		return time.Time{}, err
+		return store.PauseReply{}, err
 	}
-	account := cmp.Or(r.Account, allAccounts)
-	args := []any{micros(r.Now), account, r.For.Microseconds(), r.Apart.Microseconds()}
-	reply, err := s.run(ctx, "pause", pauseScript.with(0), r.Budget, args)
+	return s.pause(ctx, "pause", r.Budget, []any{micros(r.Now), encodePause(r.Account, r.Key), r.For.Microseconds(), r.Apart.Microseconds()})
+}
+
+// Quarantine implements [Store].
+func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
+	if err := r.Validate(); err != nil {
+		return store.PauseReply{}, err
+	}
+	return s.pause(ctx, "quarantine", r.Budget, []any{micros(r.Now), encodeQuarantine(r.Token, r.Reason), r.For.Microseconds(), 0})
+}
+
+func (s *Store) pause(ctx context.Context, op, budget string, args []any) (store.PauseReply, error) {
+	reply, err := s.run(ctx, op, pauseScript.with(0), budget, args)
 	if err != nil {
-		return time.Time{}, err
+		return store.PauseReply{}, err
 	}
-	until := reply.instant(0)
+	paused := store.PauseReply{Until: reply.instant(0), Version: reply.number(1), Before: reply.number(2)}
 	if reply.err != nil {
-		return time.Time{}, reply.bad("pause")
+		return store.PauseReply{}, reply.bad(op)
 	}
-	return until, nil
+	return paused, nil
 }
 
 // Reset implements [Store].
@@ -298,19 +305,14 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 		return store.Status{}, err
 	}
 	status := store.Status{
-		Now:         reply.instant(0),
-		Version:     reply.number(1),
-		Lost:        reply.instant(2),
-		Workers:     int(reply.number(3)),
-		Revision:    int(reply.number(4)),
-		PausedUntil: make(map[string]time.Time),
+		Now:      reply.instant(0),
+		Version:  reply.number(1),
+		Lost:     reply.instant(2),
+		Workers:  int(reply.number(3)),
+		Revision: int(reply.number(4)),
 	}
 	for i := 5; i+1 < len(reply.parts); i += 2 {
-		account := reply.parts[i]
-		if account == allAccounts {
-			account = ""
-		}
-		status.PausedUntil[account] = reply.instant(i + 1)
+		addPause(&status, reply.parts[i], reply.instant(i+1))
 	}
 	if reply.err != nil {
 		return store.Status{}, reply.bad("status")

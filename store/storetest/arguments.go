@@ -58,6 +58,8 @@ var argumentRules = []rule{
 			d.malformed(err, "Usage of %q", name)
 			_, err = d.store.Pause(ctx, store.PauseRequest{Budget: name, Account: "a", For: sec, Now: d.clock})
 			d.malformed(err, "Pause in %q", name)
+			_, err = d.store.Quarantine(ctx, store.QuarantineRequest{Budget: name, Token: "a", Reason: "dead", For: sec, Now: d.clock})
+			d.malformed(err, "Quarantine in %q", name)
 			_, err = d.store.Status(ctx, store.StatusRequest{Budget: name, Now: d.clock})
 			d.malformed(err, "Status of %q", name)
 		}
@@ -133,13 +135,16 @@ var argumentRules = []rule{
 			require.ErrorIs(d.t, err, want)
 			_, err = d.store.Pause(ctx, store.PauseRequest{Budget: d.budget, Account: "a", For: time.Hour, Now: d.clock})
 			require.ErrorIs(d.t, err, want)
+			_, err = d.store.Quarantine(ctx, store.QuarantineRequest{Budget: d.budget, Token: "a", Reason: "dead", For: sec, Now: d.clock})
+			require.ErrorIs(d.t, err, want)
 			_, err = d.store.Status(ctx, store.StatusRequest{Budget: d.budget, Now: d.clock})
 			require.ErrorIs(d.t, err, want)
 			err = d.store.Record(ctx, d.entering(a, spent(0, 1)))
 			require.ErrorIs(d.t, err, want)
 		}
 		// None of it was done.
-		require.Empty(d.t, d.status().PausedUntil)
+		require.Empty(d.t, d.status().Pauses)
+		require.Empty(d.t, d.status().Quarantined)
 		d.slots(a, 30*sec)
 	}},
 }

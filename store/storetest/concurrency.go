@@ -92,13 +92,13 @@ var concurrencyRules = []rule{
 			wg.Go(func() {
 				for i := range 20 {
 					length := time.Duration(20*caller+i+1) * sec
-					end, err := d.store.Pause(d.t.Context(), store.PauseRequest{Budget: d.budget, Account: id, For: length, Now: d.clock})
+					paused, err := d.store.Pause(d.t.Context(), store.PauseRequest{Budget: d.budget, Account: id, For: length, Now: d.clock})
 					if !assert.NoError(d.t, err) {
 						return
 					}
 					b, err := d.store.Book(d.t.Context(), d.request(a, 1, store.Forever))
 					assert.NoError(d.t, err)
-					assert.False(d.t, b.Account == id && b.Slot.Before(end), "a slot at %v of an account that is paused until %v", b.Slot, end)
+					assert.False(d.t, b.Account == id && b.Slot.Before(paused.Until), "a slot at %v of an account that is paused until %v", b.Slot, paused.Until)
 				}
 			})
 		}

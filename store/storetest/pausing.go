@@ -49,7 +49,7 @@ var pauseRules = []rule{
 		other := *d
 		other.budget += "-other"
 		other.slots(d.single(atMost(1, 10*sec)), 0)
-		require.Empty(d.t, other.status().PausedUntil)
+		require.Empty(d.t, other.status().Pauses)
 	}},
 	{"a pause is from a microsecond to 366 days", func(d *desk) {
 		a := d.single(atMost(1, 10*sec))
@@ -92,7 +92,7 @@ var pauseRules = []rule{
 		require.Equal(d.t, d.status().Version, again.Version)
 	}},
 	{"Status lists the pauses in force", func(d *desk) {
-		require.Empty(d.t, d.status().PausedUntil)
+		require.Empty(d.t, d.status().Pauses)
 		d.pause("b", 5*sec, 5*sec)
 		d.pause("a", 10*sec, 10*sec)
 		d.pauses(map[string]time.Duration{"a": 10 * sec, "b": 5 * sec})
@@ -186,8 +186,10 @@ var pauseRules = []rule{
 func (d *desk) pauses(want map[string]time.Duration) {
 	d.t.Helper()
 	got := make(map[string]time.Duration)
-	for id, end := range d.status().PausedUntil {
-		got[id] = since(end)
+	for _, p := range d.status().Pauses {
+		require.Empty(d.t, p.Key)
+		require.NotContains(d.t, got, p.Account, "each pause is listed once")
+		got[p.Account] = since(p.Until)
 	}
 	require.Equal(d.t, want, got)
 }

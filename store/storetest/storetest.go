@@ -47,7 +47,7 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 // RunLog is [Run] with every limit counted by an exact log: SlidingLog
 // or StreamLog. A store must keep the contract with each.
 func RunLog(t *testing.T, log limit.Algorithm, open func(t *testing.T) store.Store) {
-	rules := slices.Concat(bookingRules, cancelRules, accountRules, enterRules, oweRules, pauseRules, usageRules, resetRules,
+	rules := slices.Concat(bookingRules, cancelRules, accountRules, enterRules, oweRules, pauseRules, narrowPauseRules, usageRules, resetRules,
 		boundRules, argumentRules, demandRules, countingRules, concurrencyRules)
 	for _, r := range rules {
 		t.Run(r.says, func(t *testing.T) { r.holds(newDesk(t, open(t), log)) })
@@ -203,9 +203,9 @@ func (d *desk) silence(id string, length, apart time.Duration) {
 // pause pauses an account, and demands the end of the pause in force.
 func (d *desk) pause(id string, length, want time.Duration) {
 	d.t.Helper()
-	end, err := d.store.Pause(d.t.Context(), store.PauseRequest{Budget: d.budget, Account: id, For: length, Now: d.clock})
+	paused, err := d.store.Pause(d.t.Context(), store.PauseRequest{Budget: d.budget, Account: id, For: length, Now: d.clock})
 	require.NoError(d.t, err)
-	require.Equal(d.t, want, since(end))
+	require.Equal(d.t, want, since(paused.Until))
 }
 
 func (d *desk) status() store.Status {

@@ -1,10 +1,10 @@
 -- pause.lua: keeps an account silent, or all of the budget. A pause only lengthens.
 --
 -- ARGV  1 now, in microseconds; '' for the server's clock
---       2 the account; '*' for all
+--       2 the account; '*' for all; or another name, of a pause that moves no slot
 --       3 how long from now, in microseconds
 --       4 how far apart slots are that are booked while it lasts, likewise
--- returns {the end of the pause in force}
+-- returns {the end of the pause in force, the status's version now, and before}
 
 local now = clock(ARGV[1], offset())
 local account = ARGV[2]
@@ -17,5 +17,6 @@ if bad then
   return redis.error_reply(bad)
 end
 
+local before = version()
 silence(account, now + length, now, apart)
-return {text(pausedUntil(account))}
+return {text(pausedUntil(account)), version(), before}

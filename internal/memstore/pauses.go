@@ -1,0 +1,65 @@
+package memstore
+
+// A pause is that of an account, or of all.
+type pause struct {
+	paused int64 // its end
+	apart  int64 // how far apart slots are that are booked until then
+}
+
+// released returns the first slot after a pause that lasts, where the last one that was
+// booked is that, and now after any other.
+func (p *pause) released(now, last int64) int64 {
+	switch {
+	case p.paused <= now:
+		return now
+	case last < p.paused:
+		return p.paused
+	}
+	return last + p.apart
+}
+
+// lengthen makes the pause last until an instant, and reports whether it was shorter.
+func (p *pause) lengthen(until, apart, now int64) bool {
+	if until <= max(now, p.paused) {
+		return false
+	}
+	p.paused, p.apart = until, apart
+	return true
+}
+
+// pause pauses an account until an instant, if its pause is not longer.
+func (b *memoryBudget) pause(account *memoryAccount, until, apart, now int64) {
+	if account.pause.lengthen(until, apart, now) {
+		account.expires = max(account.expires, until+dayMicros)
+		b.renew(now)
+	}
+}
+
+// renew gives the budget's status a version that it never had.
+func (b *memoryBudget) renew(now int64) { b.version = max(now, b.version+1) }
+
+// ends are the ends of pauses that move no slot.
+type ends[K comparable] map[K]int64
+
+// lengthen makes one last until an instant, if it is not longer, and returns its end. It
+// removes a few that ended more than a day ago.
+func (e *ends[K]) lengthen(b *memoryBudget, one K, until, now int64) int64 {
+	if ended := (*e)[one]; until <= ended {
+		return ended
+	}
+	left := few
+	for other, ended := range *e {
+		if ended <= now-dayMicros {
+			delete(*e, other)
+		}
+		if left--; left == 0 {
+			break
+		}
+	}
+	if *e == nil {
+		*e = make(ends[K])
+	}
+	(*e)[one] = until
+	b.renew(now)
+	return until
+}
