@@ -1,57 +1,59 @@
-// Package ration holds an API crawler's requests back until the quota that
-// its whole fleet shares has room for them.
+// Package ration keeps a fleet of API clients within the rate limits of a provider.
 //
-// A [Transport] is set as http.Client.Transport. Before a request leaves, it
-// books a slot in a log that a [Store] keeps for each account, waits for
-// exactly that slot, and sends. The log is the fleet's: workers on many
-// machines that name the same [Budget] in the same Redis share one quota, in
-// the order in which they asked.
+// A [Transport] is set as http.Client.Transport. Before a request leaves, the Transport
+// books a slot for it in a log that a [Store] keeps for each account, waits for that
+// slot, attaches the token and sends. Workers on many machines whose [Budget] has the
+// same Name in the same Redis share one log, and so one quota.
 //
 //	store := &ration.RedisStore{Client: rdb}
 //	budget := &ration.Budget{Name: "instagram", Limits: []ration.Limit{ration.PerHour(5000)}, Store: store}
 //	pool := ration.NewPool(budget, ration.NewToken(secret1), ration.NewToken(secret2))
-//	client := &http.Client{Transport: &ration.Transport{Pool: pool}}
+//	client := &http.Client{Transport: &ration.Transport{Pool: pool, Hosts: []string{"graph.instagram.com"}}}
 //
 // # Words
 //
-// A provider is the API being called: it counts and it refuses. A token is a
-// credential; an account is whose quota the token spends, by default the
-// token's own. A limit is at most Max units of cost in any Window. A booking
-// is a unit of work entered in the log, its slot the instant at which it may
-// leave, and a grant a booking whose slot has come. A refusal is the
-// provider's 429, which the package exists to prevent.
+//   - A provider is the API that is called. It counts calls, and refuses them.
+//   - A token is a credential. An account is what the provider counts for: by default
+//     each token is an account of its own.
+//   - A limit is at most Max units of cost in any Window.
+//   - A booking is an entry in the log. Its slot is the instant at which the request may
+//     leave. A grant is a booking whose slot has come.
+//   - A refusal is the provider's 429, or its equivalent.
+//   - A pause keeps requests from an account, an endpoint or an object after a refusal.
 //
 // # The rule
 //
-// A caller does not ask again and again whether it may leave. It books once:
-// the store answers when it may, in the future if need be, and the caller
-// sleeps until then. For a log t[0..n-1] of slots and a limit of Max units in
+// A caller books once. The store answers with the slot, in the future if need be, and
+// the caller sleeps until then. For a log t[0..n-1] of slots and a limit of Max units in
 // Window, a booking of one unit gets the slot
 //
 //	max(now, t[n-1], t[n-Max]+Window)
 //
-// so that no window of any alignment holds more than Max, the order of
-// arrival at the store is the order of leaving, and nobody polls.
+// So no window of any alignment holds more than Max, requests leave in the order in which
+// the store received their bookings, and nobody polls.
 //
-// That is [SlidingLog], an exact log. Not every provider counts so: [Algorithm]
-// has the others, and limits of any mix in one decision. A limit may cover the
-// requests of a scope only, a request be charged to shared accounts beside its
-// token's, and leave a share of each limit to those that are in a hurry
-// ([Budget.Keep]).
-//
-// # What answers say
-//
-// A [Transport] reads every answer, in the dialect that [Transport.Provider] names:
-// [ProviderNamed] has those of many APIs. A refusal pauses what it is about, in the
-// whole fleet, and the request is sent again on another token or when that is over.
-// A token that is expired or revoked is set aside. What others have spent is entered
-// in the log, and a limit that is announced rules from then on. A [Notice] tells of
-// what an operator may want to know.
+// This is [SlidingLog], the default. For providers that count in another way there are
+// other values of [Algorithm]. A budget may have limits of several kinds; a booking gets
+// the first slot that all of them admit.
 //
 // # Choosing what to call
 //
-// An HTTP client needs only [Transport]. Other work calls [Budget.Wait] for
-// one token, [Budget.Try] to learn at once whether there is room, and
-// [Pool.Take] for whichever token is free first. [Budget.Remaining] and
-// [Budget.Usage] tell what is left and change nothing.
+//   - An HTTP client needs only [Transport]. [Transport.Provider] names the API, so that
+//     its responses are understood: package presets has many.
+//   - Other work calls [Budget.Wait] for one token, or [Pool.Take] for the token that is
+//     free first. [Budget.Try] does not wait.
+//   - [Budget.Remaining] and [Budget.Usage] tell what the fleet has left. They book
+//     nothing.
+//   - Limits that cover a part of the requests have a Scope: see [Transport.Scopes] and
+//     [WithScopes]. Requests that cost more than one unit: see [Transport.Cost] and
+//     [WithCost]. Quota reserved for urgent requests: see [Budget.Reserve] and
+//     [WithReserve]. A limit that several tokens share: see [Budget.Shared].
+//   - [Budget.OnEvent] and [Transport.OnRefusal] report what an operator wants to know.
+//
+// # What a Transport does with responses
+//
+// After a refusal the whole fleet pauses the affected account, endpoint or object, and
+// the request is retried on another token or after the pause. A token that is expired or
+// revoked is quarantined. Units that other clients of a token spent are recorded in the
+// log. If a response announces a different limit, the fleet adopts it.
 package ration
