@@ -110,3 +110,10 @@ func (d *RedisBudget) Entries(t *testing.T) int {
 	}
 	return sum
 }
+
+// AccountsOf returns the accounts of a list, which must be valid.
+func AccountsOf(t require.TestingT, list []ration.Account) *store.Accounts {
+	a, err := store.NewAccounts(list...)
+	require.NoError(t, err)
+	return a
+}

@@ -1,4 +1,4 @@
-package ration_test
+package contract_test
 
 import (
 	"os"
@@ -6,17 +6,18 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/store/storetest"
-	"github.com/redis/go-redis/v9"
-	"github.com/stretchr/testify/require"
 )
 
 // The user that docs/operations.md makes can do all that a store does.
 func TestTheDocumentedUserIsEnough(t *testing.T) {
 	t.Parallel()
-	page, err := os.ReadFile("docs/operations.md")
+	page, err := os.ReadFile("../../docs/operations.md")
 	require.NoError(t, err)
 	line := regexp.MustCompile(`(?m)^ACL SETUSER ration (.*)$`).FindSubmatch(page)
 	require.NotNil(t, line)

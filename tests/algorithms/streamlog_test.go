@@ -1,4 +1,4 @@
-package ration_test
+package algorithms_test
 
 import (
 	"testing"
@@ -10,31 +10,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/store"
-	"github.com/ration-go/ration/store/storetest"
 )
-
-func TestStreamLogAgreesWithAModel(t *testing.T) {
-	t.Parallel()
-	agreeWithAModel(t, ration.StreamLog)
-}
-
-func TestStreamLogKeepsTheContract(t *testing.T) {
-	t.Parallel()
-	keepTheContract(t, ration.StreamLog)
-}
-
-// keepTheContract runs the suite with limits counted by a log, on a single server
-// and on a Cluster.
-func keepTheContract(t *testing.T, log ration.Algorithm) {
-	for name, client := range map[string]redis.UniversalClient{
-		"single": redistest.Start(t).Client(t), "cluster": redistest.StartCluster(t, 3).Client(t),
-	} {
-		t.Run(name, func(t *testing.T) {
-			kept := &ration.RedisStore{Client: client, Timeout: time.Minute}
-			storetest.RunLog(t, log, func(*testing.T) ration.Store { return kept })
-		})
-	}
-}
 
 // A logDesk books on one account in both stores, which must agree.
 type logDesk struct {

@@ -1,11 +1,14 @@
-package ration_test
+package algorithms_test
 
 import (
 	"context"
 	"fmt"
 	"slices"
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -26,7 +29,7 @@ type fixedWorld struct {
 }
 
 func (w *fixedWorld) accounts(rt *rapid.T) *store.Accounts {
-	return accountsOf(rt, []ration.Account{{ID: "a", Limits: w.limits}})
+	return rationtest.AccountsOf(rt, []ration.Account{{ID: "a", Limits: w.limits}})
 }
 
 // each does the same on both stores, which must say the same.

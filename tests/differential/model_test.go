@@ -1,4 +1,4 @@
-package ration_test
+package differential_test
 
 import (
 	"maps"
@@ -207,6 +207,11 @@ func (a *modelAccount) usage(now int64, l ration.Limit) (used int, freeAt int64)
 func TestStoresAgreeWithAModel(t *testing.T) {
 	t.Parallel()
 	agreeWithAModel(t, ration.SlidingLog)
+}
+
+func TestStreamLogAgreesWithAModel(t *testing.T) {
+	t.Parallel()
+	agreeWithAModel(t, ration.StreamLog)
 }
 
 // agreeWithAModel runs every kind of world with all limits counted by a.

@@ -1,4 +1,4 @@
-package ration_test
+package redisstore_test
 
 import (
 	"testing"
@@ -7,23 +7,19 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redisstore"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 	"github.com/ration-go/ration/store/storetest"
 )
 
-func TestMemoryStoreKeepsTheContract(t *testing.T) {
-	t.Parallel()
-	storetest.Run(t, func(*testing.T) ration.Store { return new(ration.MemoryStore) })
-}
-
-func TestRedisStoreKeepsTheContract(t *testing.T) {
+func TestStoreKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	runOn(t, redistest.Start(t).Client(t))
 }
 
-func TestRedisStoreOnAClusterKeepsTheContract(t *testing.T) {
+func TestStoreOnAClusterKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	runOn(t, redistest.StartCluster(t, 3).Client(t))
 }
@@ -31,18 +27,18 @@ func TestRedisStoreOnAClusterKeepsTheContract(t *testing.T) {
 // runOn runs the suite on one store, which all rules share.
 func runOn(t *testing.T, client redis.UniversalClient) {
 	t.Helper()
-	kept := &ration.RedisStore{Client: client, Timeout: time.Minute}
-	storetest.Run(t, func(*testing.T) ration.Store { return kept })
+	kept := &redisstore.Store{Client: client, Timeout: time.Minute}
+	storetest.Run(t, func(*testing.T) store.Store { return kept })
 }
 
 // A Sentinel's client waits for the network all the time, so this runs on the
 // servers' own clock; the logs are the same as on a single server.
-func TestRedisStoreBooksBehindASentinel(t *testing.T) {
+func TestStoreBooksBehindASentinel(t *testing.T) {
 	t.Parallel()
-	kept := &ration.RedisStore{Client: redistest.StartSentinel(t).FailoverClient(t), Timeout: time.Minute}
+	kept := &redisstore.Store{Client: redistest.StartSentinel(t).FailoverClient(t), Timeout: time.Minute}
 	accounts, err := store.NewAccounts(
-		ration.Account{ID: "a", Limits: []ration.Limit{ration.PerHour(2)}},
-		ration.Account{ID: "b", Limits: []ration.Limit{ration.PerHour(2)}},
+		store.Account{ID: "a", Limits: []limit.Limit{limit.PerHour(2)}},
+		store.Account{ID: "b", Limits: []limit.Limit{limit.PerHour(2)}},
 	)
 	require.NoError(t, err)
 	budget := redistest.Name(t)

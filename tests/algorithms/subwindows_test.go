@@ -1,9 +1,12 @@
-package ration_test
+package algorithms_test
 
 import (
 	"slices"
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -190,7 +193,7 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 				for range rapid.IntRange(1, 6).Draw(rt, "times") {
 					slot, hole := m.offer(now, cost, keep)
 					r := store.BookRequest{
-						ID: store.NewBookingID(), Budget: budget, Accounts: accountsOf(rt, []ration.Account{account()}), Cost: cost, Reserve: keep,
+						ID: store.NewBookingID(), Budget: budget, Accounts: rationtest.AccountsOf(rt, []ration.Account{account()}), Cost: cost, Reserve: keep,
 						Revision: m.revision, MaxWait: rapid.SampledFrom([]time.Duration{store.Forever, 0, 3 * time.Millisecond}).Draw(rt, "MaxWait"), Now: time.UnixMicro(now),
 					}
 					within := r.MaxWait == store.Forever || slot-now <= r.MaxWait.Microseconds()
@@ -260,7 +263,7 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 			"usage": func(rt *rapid.T) {
 				used, freeAt := m.usage(now)
 				for i, kept := range stores {
-					all, err := kept.Usage(rt.Context(), store.UsageRequest{Budget: budget, Accounts: accountsOf(rt, []ration.Account{account()}), Now: time.UnixMicro(now)})
+					all, err := kept.Usage(rt.Context(), store.UsageRequest{Budget: budget, Accounts: rationtest.AccountsOf(rt, []ration.Account{account()}), Now: time.UnixMicro(now)})
 					require.NoError(rt, err)
 					got := all[0].Limits[0]
 					require.Equal(rt, used, got.Used, "store %d", i)

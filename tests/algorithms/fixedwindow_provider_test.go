@@ -1,11 +1,14 @@
-package ration_test
+package algorithms_test
 
 import (
 	"cmp"
 	"context"
 	"slices"
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -181,7 +184,7 @@ func TestAProviderThatCountsInFixedWindowsRefusesNothing(t *testing.T) {
 			c.location, times = location, 3
 		}
 		c.now = time.UnixMilli(rapid.Int64Range(1_767_000_000_000, 1_799_000_000_000).Draw(rt, "began"))
-		c.accounts = accountsOf(rt, []ration.Account{{ID: "a", Limits: []ration.Limit{c.limit}}})
+		c.accounts = rationtest.AccountsOf(rt, []ration.Account{{ID: "a", Limits: []ration.Limit{c.limit}}})
 		book := func(rt *rapid.T) {
 			cost, keep := rapid.IntRange(1, 2).Draw(rt, "cost"), rapid.SampledFrom([]int{0, 0, 500}).Draw(rt, "keep")
 			for range rapid.IntRange(1, 6).Draw(rt, "times") {

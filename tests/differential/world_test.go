@@ -1,4 +1,4 @@
-package ration_test
+package differential_test
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/store"
 )
 
@@ -81,19 +82,13 @@ func newWorld(rt *rapid.T, kind kindOfWorld, memory, redis ration.Store) *world 
 		list = append(list, account)
 		w.model[account.ID] = &modelAccount{limits: limits}
 	}
-	w.all = accountsOf(rt, list)
+	w.all = rationtest.AccountsOf(rt, list)
 	w.lists = []*store.Accounts{w.all}
 	for range kind.lists {
 		some := rapid.SliceOfNDistinct(rapid.SampledFrom(list), 1, len(list), func(a ration.Account) string { return a.ID }).Draw(rt, "a list")
-		w.lists = append(w.lists, accountsOf(rt, some))
+		w.lists = append(w.lists, rationtest.AccountsOf(rt, some))
 	}
 	return w
-}
-
-func accountsOf(rt *rapid.T, list []ration.Account) *store.Accounts {
-	a, err := store.NewAccounts(list...)
-	require.NoError(rt, err)
-	return a
 }
 
 func drawLimits(rt *rapid.T, kind kindOfWorld) []ration.Limit {

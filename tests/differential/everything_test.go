@@ -1,11 +1,14 @@
-package ration_test
+package differential_test
 
 import (
 	"errors"
 	"fmt"
 	"slices"
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -104,7 +107,7 @@ func (w *mixedWorld) found(rt *rapid.T, accounts []ration.Account, revision int)
 		return some
 	}
 	for _, l := range w.lists {
-		list, err := accountsOf(rt, of(l.own)).Sharing(of(l.shared)...)
+		list, err := rationtest.AccountsOf(rt, of(l.own)).Sharing(of(l.shared)...)
 		require.NoError(rt, err)
 		f.lists = append(f.lists, list)
 	}
@@ -298,7 +301,7 @@ func (w *mixedWorld) pause(rt *rapid.T) {
 func (w *mixedWorld) usage(rt *rapid.T) {
 	accounts := rapid.SampledFrom(w.fleet(rt).lists).Draw(rt, "list")
 	if len(accounts.Shared()) > 0 && rapid.Bool().Draw(rt, "of the shared") {
-		accounts = accountsOf(rt, accounts.Shared())
+		accounts = rationtest.AccountsOf(rt, accounts.Shared())
 	}
 	var all []string
 	for _, kept := range w.stores {

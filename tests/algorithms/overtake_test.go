@@ -1,10 +1,13 @@
-package ration_test
+package algorithms_test
 
 import (
 	"fmt"
 	"slices"
 	"testing"
+
 	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
@@ -232,7 +235,7 @@ func TestOvertakersLeaveAsSoonAsTheyMay(t *testing.T) {
 			Window:    rapid.SampledFrom([]time.Duration{time.Millisecond, 64 * time.Millisecond, time.Hour}).Draw(rt, "window"),
 		}
 		window, kept := limit.Window.Microseconds(), new(ration.MemoryStore)
-		accounts := accountsOf(rt, []ration.Account{{ID: "a", Limits: []ration.Limit{limit}}})
+		accounts := rationtest.AccountsOf(rt, []ration.Account{{ID: "a", Limits: []ration.Limit{limit}}})
 		var calls departures
 		last := map[int]int64{}
 		now := int64(1_795_000_000_000_000)

@@ -1,4 +1,4 @@
-package ration_test
+package algorithms_test
 
 import (
 	"cmp"

@@ -1,0 +1,14 @@
+package memstore_test
+
+import (
+	"testing"
+
+	"github.com/ration-go/ration/internal/memstore"
+	"github.com/ration-go/ration/store"
+	"github.com/ration-go/ration/store/storetest"
+)
+
+func TestStoreKeepsTheContract(t *testing.T) {
+	t.Parallel()
+	storetest.Run(t, func(*testing.T) store.Store { return new(memstore.Store) })
+}
