@@ -2,12 +2,12 @@ package redisstore
 
 // Waiting counts the bookings that stand in a queue.
 func (s *Store) Waiting() int {
-	s.combiner.mu.Lock()
-	defer s.combiner.mu.Unlock()
+	s.batcher.mu.Lock()
+	defer s.batcher.mu.Unlock()
 	n := 0
-	for _, q := range s.combiner.queues {
-		for _, in := range q.waiting {
-			n += len(in.seats)
+	for _, q := range s.batcher.queues {
+		for _, in := range q.batches {
+			n += len(in.calls)
 		}
 	}
 	return n

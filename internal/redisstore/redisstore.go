@@ -10,7 +10,6 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
@@ -34,45 +33,12 @@ type Store struct {
 	// for the script before its own as well. Zero: 2 s.
 	Timeout time.Duration
 
-	calls    redisCalls
-	watch    watch
-	combiner combiner
-	// allLogs is set when a log was found that is kept in another way than the
+	abandoned abandonedCalls
+	deadlines deadlines
+	batcher   batcher
+	// otherLogs is set when a script found a log that is kept in another way than the
 	// limits say, since these have changed.
-	allLogs atomic.Bool
-}
-
-// Book implements [Store].
-func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
-	if err := r.Validate(); err != nil {
-		return store.Booking{}, err
-	}
-	if s.Client == nil {
-		return store.Booking{}, errNoClient
-	}
-	if err := ctx.Err(); err != nil {
-		return store.Booking{}, err
-	}
-	if booked, err := s.settleDoubt(ctx, r.ID); err != nil || booked.Booked {
-		return booked, err
-	}
-	return s.combine(ctx, r)
-}
-
-// parts are the algorithms that a booking's script is put together of.
-func (s *Store) parts(a *store.Accounts) limit.AlgorithmSet {
-	if s.allLogs.Load() {
-		return a.Counts | logsOnly
-	}
-	return a.Counts
-}
-
-// undo hands back a booking whose caller has left before the answer came.
-func (s *Store) undo(r store.BookRequest) {
-	cancel := store.CancelRequest{Booking: store.Booking{ID: r.ID, Budget: r.Budget}, Accounts: r.Accounts}
-	// If this fails too, the slot is lost to the fleet until it has left its
-	// window: the quota is then not all used, never overspent.
-	_ = s.Cancel(context.Background(), cancel)
+	otherLogs atomic.Bool
 }
 
 // Cancel implements [Store].
@@ -83,7 +49,7 @@ func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	b := r.Booking
 	if b.Account == "" {
 		var err error
-		if b, err = s.settleDoubt(ctx, b.ID); err != nil || !b.Booked {
+		if b, err = s.resolve(ctx, b.ID); err != nil || !b.Booked {
 			return err
 		}
 	}
@@ -98,11 +64,11 @@ func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 		}
 	}
 	args := []any{b.ID.String(), b.Account, b.Entry, micros(b.Slot), digest, member}
-	reply, err := s.run(ctx, "cancel", cancelScript.with(logsOnly), b.Budget, args)
-	if err == nil && !reply.is("done", 1) {
-		return reply.bad("cancel")
+	reply, err := s.run(ctx, "cancel", cancelScript(), b.Budget, args)
+	if err != nil {
+		return err
 	}
-	return err
+	return reply.end("cancel")
 }
 
 // Record implements [Store]. More than 50 spendings it enters in several round trips,
@@ -121,35 +87,35 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 	}
 	for part := 0; ; part++ {
 		one := partOf(r, part)
-		if err := s.enterPart(ctx, one, account); err != nil {
+		if err := s.recordPart(ctx, one, account); err != nil {
 			return err
 		}
-		if (part+1)*enterBatch >= len(r.Spent) {
+		if (part+1)*recordPart >= len(r.Spent) {
 			return nil
 		}
 	}
 }
 
-// enterBatch bounds the work of one script.
-const enterBatch = 50
+// recordPart bounds the work of one script.
+const recordPart = 50
 
 // partOf returns what one script enters of a request. Each part has an ID of its own,
 // the same whenever the request is made again. The total is entered with the first,
 // and the others know of its slot; the last hands back what is handed back.
 func partOf(r store.RecordRequest, part int) store.RecordRequest {
-	one, from := r, part*enterBatch
-	one.Spent = r.Spent[from:min(from+enterBatch, len(r.Spent))]
+	one, from := r, part*recordPart
+	one.Spent = r.Spent[from:min(from+recordPart, len(r.Spent))]
 	one.ID[len(one.ID)-1] ^= byte(part)
 	if part > 0 {
 		one.Total.Cost = 0
 	}
-	if from+enterBatch < len(r.Spent) {
+	if from+recordPart < len(r.Spent) {
 		one.Replaces = store.Booking{}
 	}
 	return one
 }
 
-func (s *Store) enterPart(ctx context.Context, r store.RecordRequest, account *store.Accounts) error {
+func (s *Store) recordPart(ctx context.Context, r store.RecordRequest, account *store.Accounts) error {
 	insteadID := ""
 	if r.Replaces.Entry != "" {
 		insteadID = r.Replaces.ID.String()
@@ -163,10 +129,10 @@ func (s *Store) enterPart(ctx context.Context, r store.RecordRequest, account *s
 		args = append(args, micros(spent.Slot), spent.Cost, spent.Entry)
 	}
 	reply, err := s.run(ctx, "enter", enterScript.with(account.Counts|logsOnly), r.Budget, args)
-	if err == nil && len(reply.parts) != 1 {
-		return reply.bad("enter")
+	if err != nil {
+		return err
 	}
-	return err
+	return reply.end("enter")
 }
 
 // Reconcile implements [Store].
@@ -188,14 +154,17 @@ func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.
 	if err != nil {
 		return store.Reconciliation{}, err
 	}
-	debt := store.Reconciliation{Now: reply.instant(0)}
+	n := make([]int64, 1+3*len(r.Counted))
+	reply.numbers(n)
+	if err := reply.end("owe"); err != nil {
+		return store.Reconciliation{}, err
+	}
+	missing := store.Reconciliation{Now: instant(n[0])}
 	for i := range r.Counted {
-		debt.Limits = append(debt.Limits, store.LimitReconciliation{Counted: int(reply.number(3*i + 1)), AtSlot: int(reply.number(3*i + 2)), Missing: int(reply.number(3*i + 3))})
+		of := n[1+3*i:]
+		missing.Limits = append(missing.Limits, store.LimitReconciliation{Counted: int(of[0]), AtSlot: int(of[1]), Missing: int(of[2])})
 	}
-	if reply.err != nil || len(reply.parts) != 1+3*len(r.Counted) {
-		return store.Reconciliation{}, reply.bad("owe")
-	}
-	return debt, nil
+	return missing, nil
 }
 
 // isRedisEntry reports whether an entry is one of the scripts: a lane, a zero,
@@ -216,7 +185,8 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 	}
 	all := make([]store.Usage, 0, r.Accounts.Len())
 	for at, limit := 0, 0; at < r.Accounts.Len(); {
-		args := limitArguments(r.Accounts, []any{micros(r.Now), limit + 1}, cmp.Or(r.Now, time.Now()))
+		args := zoneArguments(r.Accounts, []any{micros(r.Now), limit + 1}, cmp.Or(r.Now, time.Now()))
+		args = setArguments(r.Accounts, args)
 		ends := min(at+usageBatch, r.Accounts.Len())
 		for i := at; i < ends; i++ {
 			args = append(args, r.Accounts.Member(i))
@@ -225,25 +195,29 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 		if err != nil {
 			return nil, err
 		}
-		now, next := reply.instant(0), 1
-		for at < ends && next < len(reply.parts) {
+		var now, paused [1]int64
+		var one [2]int64
+		reply.numbers(now[:])
+		if len(reply.rest) < 3*8 {
+			reply.fail(errTooShort) // it must have a limit, or asking again leads nowhere
+		}
+		for at < ends && reply.rest != "" {
 			account := r.Accounts.At(at)
-			paused := reply.instant(next)
-			next++
+			reply.numbers(paused[:])
 			if limit == 0 {
-				all = append(all, store.Usage{Account: account.ID, Now: now, PausedUntil: paused})
+				all = append(all, store.Usage{Account: account.ID, Now: instant(now[0]), PausedUntil: instant(paused[0])})
 			}
 			u := &all[at]
-			for ; limit < len(account.Limits) && next < len(reply.parts); limit++ {
-				u.Limits = append(u.Limits, store.NewLimitUsage(account.Limits[limit], reply.number(next), reply.number(next+1)))
-				next += 2
+			for ; limit < len(account.Limits) && reply.rest != ""; limit++ {
+				reply.numbers(one[:])
+				u.Limits = append(u.Limits, store.NewLimitUsage(account.Limits[limit], one[0], one[1]))
 			}
 			if limit == len(account.Limits) {
 				at, limit = at+1, 0
 			}
 		}
-		if reply.err != nil || next != len(reply.parts) || next < 4 {
-			return nil, reply.bad("usage")
+		if err := reply.end("usage"); err != nil {
+			return nil, err
 		}
 	}
 	return all, nil
@@ -266,15 +240,16 @@ func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (stor
 }
 
 func (s *Store) pause(ctx context.Context, op, budget string, args []any) (store.PauseReply, error) {
-	reply, err := s.run(ctx, op, pauseScript.with(0), budget, args)
+	reply, err := s.run(ctx, op, pauseScript(), budget, args)
 	if err != nil {
 		return store.PauseReply{}, err
 	}
-	paused := store.PauseReply{Until: reply.instant(0), Version: reply.number(1), Before: reply.number(2)}
-	if reply.err != nil {
-		return store.PauseReply{}, reply.bad(op)
+	var n [3]int64
+	reply.numbers(n[:])
+	if err := reply.end(op); err != nil {
+		return store.PauseReply{}, err
 	}
-	return paused, nil
+	return store.PauseReply{Until: instant(n[0]), Version: n[1], Before: n[2]}, nil
 }
 
 // Reset implements [Store].
@@ -289,10 +264,10 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	args := zoneArguments(account, []any{micros(r.Now), r.Account.ID, micros(r.At)}, cmp.Or(r.Now, time.Now()))
 	args = append(args, account.Sets[0].Name)
 	reply, err := s.run(ctx, "reset", resetScript.with(account.Counts|logsOnly), r.Budget, args)
-	if err == nil && len(reply.parts) != 1 {
-		return reply.bad("reset")
+	if err != nil {
+		return err
 	}
-	return err
+	return reply.end("reset")
 }
 
 // Status implements [Store].
@@ -300,22 +275,21 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	if err := r.Validate(); err != nil {
 		return store.Status{}, err
 	}
-	reply, err := s.run(ctx, "status", statusScript.with(0), r.Budget, []any{micros(r.Now), r.Worker})
+	reply, err := s.run(ctx, "status", statusScript(), r.Budget, []any{micros(r.Now), r.Worker})
 	if err != nil {
 		return store.Status{}, err
 	}
-	status := store.Status{
-		Now:      reply.instant(0),
-		Version:  reply.number(1),
-		Lost:     reply.instant(2),
-		Workers:  int(reply.number(3)),
-		Revision: int(reply.number(4)),
+	var n [5]int64
+	reply.numbers(n[:])
+	status := store.Status{Now: instant(n[0]), Version: n[1], Lost: instant(n[2]), Workers: int(n[3]), Revision: int(n[4])}
+	for reply.rest != "" {
+		name := reply.name()
+		var until [1]int64
+		reply.numbers(until[:])
+		addPause(&status, name, instant(until[0]))
 	}
-	for i := 5; i+1 < len(reply.parts); i += 2 {
-		addPause(&status, reply.parts[i], reply.instant(i+1))
-	}
-	if reply.err != nil {
-		return store.Status{}, reply.bad("status")
+	if err := reply.end("status"); err != nil {
+		return store.Status{}, err
 	}
 	return status, nil
 }

@@ -3,39 +3,39 @@ package redisstore
 import (
 	"embed"
 	"sync"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-go/ration/limit"
-	"github.com/ration-go/ration/store"
 )
 
 //go:embed lua/*.lua
 var luaFiles embed.FS
 
 // A script is its file behind the parts that it needs: an account's limits decide
-// which. Redis keeps every different text that it was ever sent, so the parts are
-// always put together in the same way.
+// which. Redis keeps every different text that it was ever sent, so the parts always
+// stand in the same order.
 type script struct {
 	name     string
-	quick    string // what comes before all parts, where they are most often not needed
-	accounts bool   // reads accounts
+	quick    string // the file before all parts, which most often does without them
+	accounts bool   // it reads accounts
 }
 
 var (
-	bookScript   = script{name: "book", quick: "quick", accounts: true}
-	recallScript = script{name: "recall"}
-	cancelScript = script{name: "cancel", accounts: true}
-	enterScript  = script{name: "enter", accounts: true}
-	oweScript    = script{name: "owe", accounts: true}
-	usageScript  = script{name: "usage", quick: "glance", accounts: true}
-	pauseScript  = script{name: "pause"}
-	resetScript  = script{name: "reset", accounts: true}
-	statusScript = script{name: "status"}
+	bookScript  = script{name: "book", quick: "quick", accounts: true}
+	enterScript = script{name: "enter", accounts: true}
+	oweScript   = script{name: "owe", accounts: true}
+	usageScript = script{name: "usage", quick: "glance", accounts: true}
+	resetScript = script{name: "reset", accounts: true}
+
+	// These need not know the limits.
+	recallScript = sync.OnceValue(func() *redis.Script { return script{name: "recall"}.with(0) })
+	cancelScript = sync.OnceValue(func() *redis.Script { return script{name: "cancel", accounts: true}.with(logsOnly) })
+	pauseScript  = sync.OnceValue(func() *redis.Script { return script{name: "pause"}.with(0) })
+	statusScript = sync.OnceValue(func() *redis.Script { return script{name: "status"}.with(0) })
 )
 
-// parts are the files of the algorithms, in the order of the scripts.
+// parts are the files of the algorithms, in their order in the scripts.
 var parts = []struct {
 	algorithm limit.Algorithm
 	file      string
@@ -44,7 +44,7 @@ var parts = []struct {
 	{limit.SlidingWindow, "slidingwindow"}, {limit.SubWindows, "subwindows"}, {limit.GCRA, "gcra"},
 }
 
-// logsOnly are those that a script needs which does not know the limits.
+// logsOnly are the algorithms of a script that does not know the limits.
 const logsOnly = limit.AlgorithmSet(1<<limit.SlidingLog | 1<<limit.StreamLog)
 
 var compiled sync.Map // of scriptKey to *redis.Script
@@ -82,27 +82,9 @@ func luaSource(parts ...string) string {
 	for _, part := range parts {
 		piece, err := luaFiles.ReadFile("lua/" + part + ".lua")
 		if err != nil {
-			panic(err) // the file is embedded: only a wrong name gets here
+			panic(err) // the files are embedded: only a wrong name gets here
 		}
 		text = append(text, piece...)
 	}
 	return string(text)
-}
-
-// arguments spells out the zones and the sets of limits.
-func limitArguments(a *store.Accounts, args []any, now time.Time) []any {
-	args = append(zoneArguments(a, args, now), len(a.Sets))
-	for _, set := range a.Sets {
-		args = append(args, set.Name)
-	}
-	return args
-}
-
-// zoneArguments spells out the zones, as they are about now.
-func zoneArguments(a *store.Accounts, args []any, now time.Time) []any {
-	args = append(args, len(a.Zones))
-	for _, name := range a.Zones {
-		args = append(args, limit.EncodeZone(name, now))
-	}
-	return args
 }

@@ -25,14 +25,15 @@
 --           'all N', and the rest of the N accounts, with which the index is made
 --           'behind SCORE', the member of that score behind which a search goes on,
 --           and the member to look at before, or ''
--- returns a string: now, the version, by how much the clock was found to have
+-- returns numbers: now, the version, by how much the clock was found to have
 --         stepped, and corrected, plus 2^52, or 0; and the units of the account that may
---         have left in the longest window, or 0 if that was not looked at; each in 8
---         bytes. Then, for bookings in their order, as many as were answered:
+--         have left in the longest window, or 0 if that was not looked at. Then
+--         records, for bookings in their order, as many as were answered:
 --
---         kind     'B' booked; 'L' not booked: the slot is too late; 'C' not
---                  booked: the cost is more than any account's limits allow; 'D'
---                  not booked: the account has other limits of the same revision
+--         kind     'B' booked; 'S' booked, each at a slot of its own; 'L' not
+--                  booked: the slot is too late; 'C' not booked: the cost is more than
+--                  any account's limits allow; 'D' not booked: the account has other
+--                  limits of the same revision; 'N' none was answered
 --         count    2 bytes: how many have this answer
 --         slot     8 bytes
 --         before   7 bytes: what names the first one's entry, if there is no entry
@@ -40,23 +41,18 @@
 --         account
 --         ruled    the account's limits, 'REVISION SET', where they are not those
 --                  that were given but newer, or the others of the same revision
---         entry    '' for that of a single lane of a SlidingLog, see log.lua
+--         entry    '' for that of a single lane of a SlidingLog, see log.lua; of
+--                  kind 'S' the slots, 8 bytes each
 --
---         or kind 'S', booked, each at a slot of its own: count, before, the length
---         of the account and the account as above, and the slots, 8 bytes each
---
---         or a list, if none was:
---         {'lost', now, version}                   a log was lost since the caller
---                                                  last booked
---         {'ahead', now, version}                  the clock is ahead of what the
---                                                  caller reckons
---         {'logs'}                                 ask again with the parts of all
---                                                  logs: one is kept in another
---         {'accounts'}                             ask again with the accounts
---         {'rest'}                                 ask again with more of them
---         {'again', 'behind SCORE', MEMBER, MEMBER}  the search is not at its end:
---                                                  ask again with these
---         {'stale'}                                the call is not its session's next
+--         or one record of kind 'N', which has in place of the account
+--         'lost'      a log was lost since the caller last booked
+--         'ahead'     the clock is ahead of what the caller reckons
+--         'logs'      ask again with the parts of all logs: one is kept in another
+--         'accounts'  ask again with the accounts
+--         'rest'      ask again with more of them
+--         'again'     the search is not at its end: ask again with the arguments that
+--                     stand in place of ruled, with a zero between two
+--         'stale'     the call is not its session's next; now and the version are 0
 
 -- After so many commands a script leaves the rest to another, and after so many
 -- microseconds, where the clock tells.
@@ -65,6 +61,12 @@ local ENOUGH, LONG = 300, 1000
 -- are needed are not read at all.
 local READ = 128
 
+-- none spells out why no booking is answered.
+local function none(why, now, number, arguments)
+  return struct.pack('>I8I8I8I8c1I2I8I7I2I2I2', now, number, 0, 0, 'N', 1, 0, 0, #why, #arguments, 0) ..
+    why .. arguments
+end
+
 if #ARGV[1] ~= 64 or #ARGV[2] ~= 16 then
   return redis.error_reply('ERR ration: a booking begins with eight numbers, and a session of 16 bytes')
 end
@@ -72,7 +74,7 @@ local record = call('HGET', base, 's:' .. ARGV[2])
 local numbered = string.sub(ARGV[1], 49)
 local again = answered(record, numbered)
 if again then
-  return again == 'stale' and {'stale'} or again
+  return again == 'stale' and none('stale', 0, 0, '') or again
 end
 local given, reckoned, before, mended, found, keep = struct.unpack('>I8I8I8I8I8I8', ARGV[1])
 for _, instant in ipairs({given, reckoned, before, mended, found}) do
@@ -192,7 +194,7 @@ if now < seen - STEP and (reckoned or given == 0) then
 elseif reckoned and seen <= reckoned + STEP and
   now > reckoned + STEP + math.max(reckoned - seen, 0) / 1000 then
   if not found then
-    return {'ahead', text(now), version()}
+    return none('ahead', now, version(), '')
   end
   stepped = -found
 end
@@ -228,7 +230,7 @@ if not state[3] then
 end
 -- A caller that has booked before must enter that again first.
 if before and lost > mended then
-  return {'lost', text(now), version()}
+  return none('lost', now, version(), '')
 end
 
 -- answer spells out what became of some bookings.
@@ -379,7 +381,8 @@ local function choose(common, commonFrom, from)
         return nil
       end
       if work > ENOUGH and member then
-        return {'again', 'behind ' .. text(score), member, best and best.member or refusal and refusal.member or ''}
+        return none('again', now, 0, table.concat({'behind ' .. text(score), member,
+          best and best.member or refusal and refusal.member or ''}, '\0'))
       end
       member, score = front[i], tonumber(front[i + 1])
       work = work + 1
@@ -443,9 +446,9 @@ local function makeIndex()
   end
   call('PEXPIRE', aside, text(DAY / 1000))
   if told == 'part' then
-    return {'rest'}
+    return none('rest', now, 0, '')
   elseif call('ZCARD', aside) ~= behind.count then
-    return {'accounts'} -- another has made an index of what was put aside
+    return none('accounts', now, 0, '') -- another has made an index of what was put aside
   end
   call('RENAME', aside, index)
   return nil
@@ -484,9 +487,9 @@ local function book(of, longest, from)
     return redis.error_reply(bad)
   end
   if before and lost > mended then
-    return {'lost', text(now), version()}
+    return none('lost', now, version(), '')
   elseif refusal and refusal.again then
-    return {refusal.again}
+    return none(refusal.again, now, 0, '')
   elseif unsettled then
     keepScores()
     return unsettled
@@ -516,7 +519,7 @@ if index and call('EXISTS', index) == 1 then
   end
 elseif index then
   if told ~= 'part' and told ~= 'all' then
-    return {'accounts'}
+    return none('accounts', now, 0, '')
   end
   local other = makeIndex()
   if other then

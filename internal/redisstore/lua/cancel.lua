@@ -6,7 +6,7 @@
 --       4 its slot
 --       5 the digest of the accounts' index; '' if there is none
 --       6 SET:ACCOUNT in that index; '' likewise
--- returns {'done'}
+-- returns ''
 --
 -- The ID stays known as cancelled, so that to cancel twice is to cancel once.
 
@@ -25,7 +25,7 @@ if account == '' or not parse(entry) then
 end
 local record = base .. ':id:' .. id
 if call('EXISTS', record) == 1 then
-  return {'done'}
+  return ''
 end
 call('SET', record, 'cancelled', 'PX', REMEMBER)
 giveBack(entry, account, slot, 1)
@@ -36,4 +36,4 @@ end
 if index and call('ZSCORE', index, member) then
   call('ZADD', index, 0, member)
 end
-return {'done'}
+return ''

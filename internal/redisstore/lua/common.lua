@@ -29,7 +29,7 @@
 --
 -- Instants and durations are whole microseconds: as doubles they are exact up
 -- to 2^53. Redis turns a number that is concatenated into 14 digits, so every
--- number that leaves a script passes through text().
+-- number that leaves a script passes through text(), encode() or struct.pack().
 
 local base = KEYS[1]
 
@@ -64,6 +64,12 @@ local bad
 
 local function text(n)
   return string.format('%.0f', n)
+end
+
+-- A script answers one string: numbers of 8 bytes each, most significant byte first,
+-- and names behind their length in 2 bytes. book.lua has records besides.
+local function encode(n)
+  return struct.pack('>I8', tonumber(text(n)))
 end
 
 -- whole reads a whole number between least and most. Anything else (a sign, a
@@ -130,7 +136,7 @@ local function readZones(first)
   return first + count + 1
 end
 
-local LOGS = {L = true, S = true, P = true}
+local LOGS = {L = true, S = true}
 
 -- limitset reads limits that are kept at once, each 'MAX WINDOW MARGIN LETTER
 -- EXTRA SCOPE ZONE': EXTRA is GCRA's burst or the sub-windows' length, or 0; SCOPE

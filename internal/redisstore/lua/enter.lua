@@ -14,7 +14,7 @@
 --         its limits: see limitset
 --         then for each, in the order of slots: slot, cost, and the entry that it
 --         had; '' if it had none
--- returns {how many were entered}
+-- returns ''
 --
 -- A log only grows at its end. What is older than the last slot is entered there,
 -- so it frees later than it should, never earlier.
@@ -47,16 +47,16 @@ end
 
 local record = base .. ':id:' .. id
 if call('EXISTS', record) == 1 then
-  return {'0'}
+  return ''
 end
 local charge = readCharge(account, set, now)
 openCharge(charge)
-local entered = 0
+local entered = false
 local function add(slot, cost, scopes)
   if slot > now - set.window then
     local lane = {name = scopes ~= '' and scopes .. '~0~' or '', scopes = scopes}
     enterCharge(charge, lane, math.max(slot, lastOf(charge, lane.name), endOfFirst(charge.runs, scopes)), cost, 'enter')
-    entered = entered + 1
+    entered = true
   end
 end
 -- What is missing of all that was spent by the known instant stands there as one
@@ -83,7 +83,7 @@ for _, spending in ipairs(spendings) do
   end
 end
 -- What was entered is written before giveBack reads the account again.
-if entered > 0 then
+if entered then
   keepCharge(charge)
 end
 if instead ~= '' then
@@ -95,4 +95,4 @@ if instead ~= '' then
   end
 end
 call('SET', record, 'entered', 'PX', REMEMBER)
-return {text(entered)}
+return ''

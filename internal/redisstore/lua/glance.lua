@@ -37,7 +37,7 @@ local function glance()
   end
   local before, cost = struct.unpack('>I7I5', tail)
   local total = before + cost
-  local reply = {string.format('%.0f', now), '0'}
+  local reply = {struct.pack('>I8I8', now, 0)}
   for most, window, margin in string.gmatch(set, '(%d+) (%d+) (%d+) L 0 %- %-') do
     window = window + margin
     local opens = '(' .. string.format('%.0f', now - window)
@@ -59,10 +59,9 @@ local function glance()
       end
       free = entry[2] + window
     end
-    reply[#reply + 1] = string.format('%.0f', units)
-    reply[#reply + 1] = string.format('%.0f', free)
+    reply[#reply + 1] = struct.pack('>I8I8', units, free)
   end
-  return #reply > 2 and reply or nil
+  return reply[2] and table.concat(reply) or nil
 end
 
 do

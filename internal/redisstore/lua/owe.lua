@@ -8,8 +8,8 @@
 --         its limits: see limitset
 --         then for each of them: the units that the provider has counted; 0 if that
 --         is not known
--- returns {now, then for each limit: the units that the log may have counted by then,
---          those of them that had left by the slot, and what was entered for it}
+-- returns numbers: now, then for each limit: the units that the log may have counted
+--         by then, those of them that had left by the slot, and what was entered for it
 --
 -- What the log has between the two instants counts in full, and so does what has left
 -- a window since the first: what is lacking then was surely spent by others. A limit
@@ -35,7 +35,7 @@ end
 
 local charge = readCharge(account, set, now)
 openCharge(charge)
-local reply, most, entered = {text(now)}, 0, false
+local reply, most, entered = {encode(now)}, 0, false
 for i, m in ipairs(charge.limits) do
   local units, lacking, there
   if counters[m.letter] then
@@ -60,7 +60,7 @@ for i, m in ipairs(charge.limits) do
       most = math.max(most, lacking)
     end
   end
-  reply[#reply + 1], reply[#reply + 2], reply[#reply + 3] = text(units), text(there), text(lacking)
+  reply[#reply + 1] = encode(units) .. encode(there) .. encode(lacking)
 end
 if most > 0 then
   local lane = {name = scopes ~= '' and scopes .. '~0~' or '', scopes = scopes}
@@ -70,4 +70,4 @@ end
 if entered then
   keepCharge(charge)
 end
-return reply
+return table.concat(reply)

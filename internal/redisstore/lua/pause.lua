@@ -4,7 +4,7 @@
 --       2 the account; '*' for all; or another name, of a pause that moves no slot
 --       3 how long from now, in microseconds
 --       4 how far apart slots are that are booked while it lasts, likewise
--- returns {the end of the pause in force, the status's version now, and before}
+-- returns numbers: the end of the pause in force, the status's version now, and before
 
 local now = clock(ARGV[1], offset())
 local account = ARGV[2]
@@ -19,4 +19,4 @@ end
 
 local before = version()
 silence(account, now + length, now, apart)
-return {text(pausedUntil(account)), version(), before}
+return encode(pausedUntil(account)) .. encode(version()) .. encode(before)

@@ -328,7 +328,8 @@ local function quick()
   local function tell()
     if single then
       local count = #single.slots
-      answers[#answers + 1] = struct.pack('>c1I2I7I2', 'S', count, single.before, #single.of.id) .. single.of.id ..
+      local id = single.of.id
+      answers[#answers + 1] = struct.pack('>c1I2I8I7I2I2I2', 'S', count, 0, single.before, #id, 0, 8 * count) .. id ..
         struct.pack('>' .. string.rep('I8', count), unpack(single.slots))
       single = nil
     end

@@ -4,7 +4,7 @@
 -- ARGV  1 now, in microseconds; '' for the server's clock
 --       2 the session
 --       3 the call's number and nonce, 16 bytes
--- returns {now, version, the answer as book.lua gave it, or ''}
+-- returns two numbers, now and the version, and the answer as book.lua gave it, or ''
 
 local now = clock(ARGV[1], offset())
 local session, number = ARGV[2], ARGV[3]
@@ -28,4 +28,4 @@ elseif not reply then
     call('PEXPIRE', base, text(DAY / 1000))
   end
 end
-return {text(now), version(), reply or ''}
+return encode(now) .. encode(version()) .. (reply or '')

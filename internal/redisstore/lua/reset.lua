@@ -6,7 +6,7 @@
 --       3 when its window ends, as the provider says
 --       4 how many zones follow, then each: see readZones
 --         its limits: see limitset
--- returns {the end of the pause in force, or 0}
+-- returns ''
 
 local now = clock(ARGV[1], offset())
 local account = ARGV[2]
@@ -32,4 +32,4 @@ if next(charge.dirty) then
   keepCharge(charge)
 end
 silence(account, ends, now, 0)
-return {text(pausedUntil(account))}
+return ''

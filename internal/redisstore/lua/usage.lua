@@ -5,8 +5,8 @@
 --       3 how many zones follow, then each: see readZones
 --         how many sets of limits follow, then each: see limitset
 --         the accounts, SET:ACCOUNT (sets count from 1)
--- returns {now, then for each account: end of its pause or 0,
---          then for each of its limits: units used, when the next is free or 0},
+-- returns numbers: now, then for each account: the end of its pause or 0,
+--         then for each of its limits: units used, when the next is free or 0;
 --         as far as it came: what is left out is asked for again
 
 -- After so many commands a script leaves the rest to another.
@@ -23,7 +23,7 @@ if bad then
   return redis.error_reply(bad)
 end
 
-local reply, all = {text(now)}, pausedUntil('*')
+local reply, all = {encode(now)}, pausedUntil('*')
 for i = first + #sets + 1, #ARGV do
   local number, account = string.match(ARGV[i], '^(%d+):(.+)$')
   local set = sets[tonumber(number)]
@@ -33,7 +33,7 @@ for i = first + #sets + 1, #ARGV do
   local charge = readCharge(account, set, now)
   openCharge(charge)
   local paused = math.max(pausedUntil(account), all)
-  reply[#reply + 1] = paused > now and text(paused) or '0'
+  reply[#reply + 1] = encode(paused > now and paused or 0)
   for at, m in ipairs(charge.limits) do
     local units, free
     if at <= skip then
@@ -44,13 +44,12 @@ for i = first + #sets + 1, #ARGV do
       units, free = logUsage(covered(charge, m.scope), now, m.max, m.window)
     end
     if units then
-      reply[#reply + 1] = text(units)
-      reply[#reply + 1] = text(free)
+      reply[#reply + 1] = encode(units) .. encode(free)
       if work > ENOUGH then
-        return reply
+        return table.concat(reply)
       end
     end
   end
   skip = 0
 end
-return reply
+return table.concat(reply)

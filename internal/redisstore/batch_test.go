@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -284,7 +285,7 @@ func TestAScriptThatWasGivenUpIsNotCarriedOutLater(t *testing.T) {
 	// Now the first script arrives after all.
 	reply, err := c.store.Client.Do(t.Context(), late...).Result()
 	require.NoError(t, err)
-	require.Equal(t, []any{"stale"}, reply)
+	require.Equal(t, strings.Repeat("\x00", 32)+"N\x00\x01"+strings.Repeat("\x00", 15)+"\x00\x05\x00\x00\x00\x00stale", reply)
 	require.Equal(t, 2, c.used())
 }
 

@@ -25,28 +25,29 @@ type group struct {
 
 // book carries out requests by one script after the other, as many as it takes.
 func (b group) book(t require.TestingT, requests []store.BookRequest) (answers []store.Booking) {
-	left := make([]*seat, len(requests))
-	all := make([]*seat, len(requests))
+	left := make([]*pendingCall, len(requests))
+	all := make([]*pendingCall, len(requests))
 	for i, r := range requests {
-		all[i] = &seat{ctx: context.Background(), r: r}
+		all[i] = &pendingCall{ctx: context.Background(), request: r}
 		left[i] = all[i]
 	}
-	key := queueKey{accounts: b.accounts, budget: b.budget}
+	key := batchKey{accounts: b.accounts, budget: b.budget}
 	for len(left) > 0 {
 		// What the script does not come to goes back to the queue.
-		b.store.combiner.queues = map[queueKey]*queue{key: {key: key}}
-		require.True(t, newBookCall(b.store, b.store.combiner.queues[key], newBatch(left...)).carryOut())
+		q := &queue{key: key, plan: newPlan(key)}
+		b.store.batcher.queues = map[batchKey]*queue{key: q}
+		c := &batchCall{store: b.store, queue: q, plan: q.plan, batch: &batch{calls: left, done: make(chan struct{})}}
+		require.True(t, c.carryOut())
 		left = nil
-		for _, in := range b.store.combiner.queues[key].waiting {
-			left = append(left, in.seats...)
+		for _, in := range q.batches {
+			left = append(left, in.calls...)
 		}
 	}
-	b.store.combiner.queues = nil
-	for _, of := range all {
-		require.Equal(t, seatAnswered, of.state.Load())
-		answer, err := of.answer()
-		require.NoError(t, err)
-		answers = append(answers, answer)
+	b.store.batcher.queues = nil
+	for _, p := range all {
+		require.Equal(t, answered, p.state.Load())
+		require.NoError(t, p.err)
+		answers = append(answers, p.result.booking(p.request.ID, p.request.Budget, p.request.Cost))
 	}
 	return answers
 }

@@ -1,0 +1,251 @@
+package redisstore
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/ration-go/ration/store"
+)
+
+// Bookings of one process that come while a script is under way are batched: the next
+// script carries them out together. A lone booking's script leaves at once: nobody
+// waits for company. Within a script the bookings stand in the order in which they
+// came, and each has a cost, a longest wait and a result of its own.
+
+// A batchKey is what bookings must have in common to be in one batch.
+type batchKey struct {
+	accounts *store.Accounts
+	budget   string
+	scopes   string
+	reserve  int
+	revision int
+}
+
+// A queue is the batches that wait for the script before theirs to end.
+type queue struct {
+	key     batchKey
+	plan    *plan    // of the key
+	batches []*batch // oldest first
+}
+
+// A batch is the bookings of one script. All their callers are woken at once: one
+// by one, a second thread would have to wake and sleep for each.
+type batch struct {
+	calls []*pendingCall // oldest first
+	done  chan struct{}  // closed when they have their results
+}
+
+// A pendingCall is one call of Book that waits in a batch.
+type pendingCall struct {
+	ctx     context.Context
+	request store.BookRequest
+	state   atomic.Int32
+	batch   atomic.Pointer[batch] // another one before its done is closed
+	result  result
+	err     error
+}
+
+// finish lets the caller have the result as soon as the batch is done. It reports
+// false if the caller has left; otherwise the pending call is no longer ours.
+func (p *pendingCall) finish() bool { return p.state.CompareAndSwap(waiting, answered) }
+
+var pendingCalls = sync.Pool{New: func() any { return new(pendingCall) }}
+
+// A batcher has the bookings of a store that are under way.
+type batcher struct {
+	mu       sync.Mutex // protects all below
+	queues   map[batchKey]*queue
+	recent   *queue // the one that was last looked for, if it is in queues
+	idle     *queue // one that can be used again
+	sessions map[string][]*session
+	inDoubt  inDoubt
+}
+
+// maxBatch bounds the work of one script.
+const maxBatch = 512
+
+// Book implements [store.Store].
+func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
+	if err := r.Validate(); err != nil {
+		return store.Booking{}, err
+	}
+	if s.Client == nil {
+		return store.Booking{}, errNoClient
+	}
+	if err := ctx.Err(); err != nil {
+		return store.Booking{}, err
+	}
+	if s.batcher.inDoubt.any.Load() {
+		if booked, err := s.resolve(ctx, r.ID); err != nil || booked.Booked {
+			return booked, err
+		}
+	}
+	p := pendingCalls.Get().(*pendingCall)
+	p.ctx, p.request = ctx, r
+	in := s.enqueue(p)
+	for {
+		select {
+		case <-in.done:
+		case <-ctx.Done():
+			s.abandoned.add()
+			if p.state.CompareAndSwap(waiting, abandoned) {
+				return store.Booking{}, ctx.Err() // what is booked for it is cancelled
+			}
+			s.abandoned.done()
+			<-in.done
+		}
+		if p.state.Load() == answered {
+			result, err := p.result, p.err
+			*p = pendingCall{}
+			pendingCalls.Put(p)
+			if err != nil {
+				return store.Booking{}, err
+			}
+			return result.booking(r.ID, r.Budget, r.Cost), nil
+		}
+		in = p.batch.Load() // it was moved to another one
+	}
+}
+
+// enqueue adds a call to the last batch of its queue, and returns the batch. If there was
+// no queue, a goroutine begins to serve it.
+func (s *Store) enqueue(p *pendingCall) *batch {
+	r := &p.request
+	key := batchKey{r.Accounts, r.Budget, "", r.Reserve, r.Revision}
+	if len(r.Scopes) > 0 {
+		key.scopes = r.Accounts.RelevantScopes(r.Scopes)
+	}
+	b := &s.batcher
+	b.mu.Lock()
+	q := b.recent
+	if q == nil || q.key != key {
+		q = b.queues[key]
+	}
+	served := q != nil
+	if !served {
+		if q = b.idle; q == nil {
+			q = new(queue)
+		}
+		if b.idle = nil; q.key != key {
+			q.key, q.plan = key, newPlan(key)
+		}
+		if b.queues == nil {
+			b.queues = make(map[batchKey]*queue)
+		}
+		b.queues[key] = q
+	}
+	b.recent = q
+	var in *batch
+	if n := len(q.batches); n > 0 {
+		in = q.batches[n-1]
+	}
+	if in == nil || len(in.calls) == maxBatch || !sameClock(r, &in.calls[0].request) {
+		in = &batch{done: make(chan struct{})}
+		q.batches = append(q.batches, in)
+	}
+	p.batch.Store(in)
+	in.calls = append(in.calls, p)
+	b.mu.Unlock()
+	if !served {
+		go s.serve(q)
+	}
+	return in
+}
+
+// sameClock reports whether one script can carry out both requests.
+func sameClock(r, o *store.BookRequest) bool {
+	return r.Now.Equal(o.Now) && r.Recovered.Equal(o.Recovered) && r.Expect.IsZero() == o.Expect.IsZero() &&
+		r.Last.IsZero() == o.Last.IsZero() && r.Ahead == 0 && o.Ahead == 0
+}
+
+// serve carries out the batches of a queue, until there are none.
+func (s *Store) serve(q *queue) {
+	for {
+		next := s.next(q)
+		if next == nil {
+			return
+		}
+		c := &batchCall{store: s, queue: q, plan: q.plan, batch: next}
+		if !c.carryOut() {
+			return // its timeout has passed: another goroutine serves the queue
+		}
+		// The callers that have just been answered most often book again. Without
+		// this they would find the next script gone with the first of them.
+		s.gather(q)
+	}
+}
+
+// gather lets other goroutines run for as long as that adds to the batch, a few times
+// at most: if the process is busy with something else each time takes long.
+func (s *Store) gather(q *queue) {
+	before := -1
+	for range 4 {
+		runtime.Gosched()
+		n := 0
+		s.batcher.mu.Lock()
+		if last := len(q.batches) - 1; last >= 0 {
+			n = len(q.batches[last].calls)
+		}
+		s.batcher.mu.Unlock()
+		if n == before {
+			return
+		}
+		before = n
+	}
+}
+
+// next takes the first batch that somebody still waits for. If there is none, it
+// removes the queue.
+func (s *Store) next(q *queue) *batch {
+	b := &s.batcher
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for len(q.batches) > 0 {
+		first := q.batches[0]
+		q.batches[0] = nil
+		q.batches = q.batches[1:]
+		stayed := first.calls[:0]
+		for _, p := range first.calls {
+			if p.state.Load() == abandoned {
+				s.abandoned.done() // nothing was booked for it
+				continue
+			}
+			stayed = append(stayed, p)
+		}
+		if first.calls = stayed; len(stayed) > 0 {
+			return first
+		}
+	}
+	delete(b.queues, q.key)
+	if b.recent == q {
+		b.recent = nil
+	}
+	q.batches = q.batches[:0]
+	b.idle = q
+	return nil
+}
+
+// requeue puts calls that the script has not come to in front of their queue. The batch
+// that they were in is not done yet.
+func (s *Store) requeue(key batchKey, calls []*pendingCall) {
+	in := &batch{calls: calls, done: make(chan struct{})}
+	for _, p := range calls {
+		p.batch.Store(in)
+	}
+	s.batcher.mu.Lock()
+	defer s.batcher.mu.Unlock()
+	if q := s.batcher.queues[key]; q != nil {
+		q.batches = append([]*batch{in}, q.batches...)
+	}
+}
+
+// cancelAbandoned cancels what was booked for a caller that has left. With an ID alone,
+// it first finds out whether anything was booked. If the cancellation fails, the slot is
+// lost to the fleet until it has left its window: the quota is then not all used, never
+// exceeded.
+func (s *Store) cancelAbandoned(b store.Booking, accounts *store.Accounts) {
+	defer s.abandoned.done()
+	_ = s.Cancel(context.Background(), store.CancelRequest{Booking: b, Accounts: accounts})
+}

@@ -1,0 +1,252 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/binary"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ration-go/ration/store"
+)
+
+// A batchCall is one call of the script book, for one batch.
+type batchCall struct {
+	deadline
+	store *Store
+	queue *queue
+	plan  *plan
+	batch *batch
+
+	mu       sync.Mutex // protects all below
+	ended    bool       // it has a reply, or its timeout has passed
+	session  *session
+	number   [16]byte  // of the call in its session, and a nonce
+	requests []request // of the batch, once the reply is lost
+}
+
+// A request is what is remembered of a booking whose reply was lost.
+type request struct {
+	id   store.BookingID
+	cost int
+}
+
+// A session is one caller of the scripts: lua/session.lua. Only one call at a time uses
+// it, so there are as many as there are calls at once.
+type session struct {
+	id    string
+	calls uint64
+}
+
+// carryOut calls the script and gives each caller its result. It reports false if the
+// timeout has passed, and the callers have been told so.
+func (c *batchCall) carryOut() bool {
+	s, now := c.store, time.Now()
+	clocks := c.batch.clocks()
+	args := c.plan.with(c.batch.bookings(), cmp.Or(c.batch.calls[0].request.Now, c.batch.calls[0].request.Expect, now))
+	// Neither a deadline nor a cancelled context stops a go-redis call that is under way.
+	ctx := callContext{context.WithoutCancel(c.batch.calls[0].ctx), now.Add(s.timeout())}
+	s.deadlines.add(&c.deadline, now, ctx.deadline, func() {
+		if c.end() {
+			// The batches behind this one do not wait for the end of the call.
+			go s.serve(c.queue)
+			c.fail(s.timeoutError("book"))
+		}
+	})
+	reply, err := c.run(ctx, clocks, args)
+	s.deadlines.remove(&c.deadline)
+	if !c.end() {
+		return false
+	}
+	if err != nil {
+		c.fail(err)
+		return true
+	}
+	c.closeSession()
+	c.deliver(reply)
+	return true
+}
+
+// end reports whether it is the first to end the call.
+func (c *batchCall) end() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	first := !c.ended
+	c.ended = true
+	return first
+}
+
+// openSession takes a session that no other call uses, or begins one, and numbers the
+// call. After the reply that a session is stale only a new one will do.
+func (c *batchCall) openSession(stale bool) error {
+	b, budget := &c.store.batcher, c.plan.key.budget
+	var free *session
+	if !stale {
+		b.mu.Lock()
+		if all := b.sessions[budget]; len(all) > 0 {
+			free = all[len(all)-1]
+			b.sessions[budget] = all[:len(all)-1]
+		}
+		b.mu.Unlock()
+	}
+	if free == nil {
+		var id [16]byte
+		_, _ = rand.Read(id[:]) // never fails
+		free = &session{id: string(id[:])}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ended {
+		return context.DeadlineExceeded
+	}
+	c.session = free
+	c.session.calls++
+	binary.BigEndian.PutUint64(c.number[:8], c.session.calls)
+	_, _ = rand.Read(c.number[8:])
+	return nil
+}
+
+// closeSession lets other calls use the session. It must not be called while the call
+// may still be under way.
+func (c *batchCall) closeSession() {
+	b := &c.store.batcher
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.sessions == nil {
+		b.sessions = make(map[string][]*session)
+	}
+	b.sessions[c.plan.key.budget] = append(b.sessions[c.plan.key.budget], c.session)
+}
+
+// indexPart is how many accounts one script adds to an index.
+const indexPart = 500
+
+// run calls the script, again if it asks for that. It does not use the batch: its
+// callers may have left by then.
+func (c *batchCall) run(ctx context.Context, clocks string, args []any) (batchReply, error) {
+	s, accounts := c.store, c.plan.key.accounts
+	if err := c.openSession(false); err != nil {
+		return batchReply{}, err
+	}
+	args[0], args[1] = clocks+string(c.number[:]), c.session.id
+	known, told := len(args), 0
+	// The script asks for the same thing only a few times.
+	for retries := 3; ; retries-- {
+		script := c.plan.script
+		if s.otherLogs.Load() {
+			script = bookScript.with(accounts.Counts | logsOnly)
+		}
+		result, err := script.Run(ctx, s.Client, c.plan.keys, args...).Result()
+		if err != nil {
+			return batchReply{}, newStoreError("book", err)
+		}
+		answer, err := parseBatchReply(result)
+		if err != nil || !answer.hasNone() || retries == 0 {
+			return answer, err
+		}
+		peek := answer
+		switch why := peek.record(); why.account {
+		case "accounts":
+			told = 0
+			args = c.tell(args[:known], &told)
+		case "rest":
+			if told == accounts.Len() {
+				return answer, nil
+			}
+			args = c.tell(args[:known], &told)
+			retries++ // there are fewer left
+		case "again":
+			args = args[:known]
+			for place := range strings.SplitSeq(why.limits, "\x00") {
+				args = append(args, place)
+			}
+			retries++ // each goes on behind the last, for as long as the call may take
+		case "logs":
+			s.otherLogs.Store(true)
+		case "stale":
+			if err := c.openSession(true); err != nil {
+				return batchReply{}, err
+			}
+			args[0], args[1] = clocks+string(c.number[:]), c.session.id
+		default:
+			return answer, nil
+		}
+	}
+}
+
+// tell adds the next accounts of which the script makes the index.
+func (c *batchCall) tell(args []any, told *int) []any {
+	accounts := c.plan.key.accounts
+	from, to := *told, min(*told+indexPart, accounts.Len())
+	if *told = to; to < accounts.Len() {
+		args = append(args, "part")
+	} else {
+		args = append(args, "all "+strconv.Itoa(accounts.Len()))
+	}
+	for i := from; i < to; i++ {
+		args = append(args, accounts.Member(i))
+	}
+	return args
+}
+
+// deliver gives the callers their results, and requeues those to which the script has
+// not come.
+func (c *batchCall) deliver(answer batchReply) {
+	calls, at := c.batch.calls, 0
+	for at < len(calls) && answer.rest != "" {
+		one := answer.record()
+		common := answer.common(&one, c.plan.key.accounts)
+		if one.kind == 'N' {
+			one.count = len(calls) // it is the same for all
+		}
+		before := one.before
+		for i := 0; i < one.count && at < len(calls); i, at = i+1, at+1 {
+			p := calls[at]
+			p.result = result{common, one.slotOf(i), one.entry, before}
+			switch one.kind {
+			case 'C':
+				p.err = store.CostError(p.request)
+			case 'D':
+				p.err = store.DifferentLimits(p.request, one.account, one.limits)
+			}
+			before += uint64(p.request.Cost)
+		}
+	}
+	if err := answer.malformed("book"); err != nil {
+		c.fail(err)
+		return
+	}
+	if at < len(calls) {
+		c.store.requeue(c.plan.key, calls[at:])
+	}
+	for _, p := range calls[:at] {
+		if !p.finish() {
+			if p.err != nil || !p.result.common.Booked {
+				c.store.abandoned.done()
+				continue
+			}
+			go c.store.cancelAbandoned(p.result.booking(p.request.ID, p.request.Budget, p.request.Cost), p.request.Accounts)
+		}
+	}
+	close(c.batch.done)
+}
+
+// fail gives all callers an error. If the script may have run all the same, a caller
+// that asks again learns what became of its booking, and that of a caller that has left
+// is cancelled.
+func (c *batchCall) fail(err error) {
+	if store.Passes(err) {
+		c.store.markInDoubt(c)
+	}
+	for _, p := range c.batch.calls {
+		p.err = err
+		r := p.request
+		if !p.finish() {
+			go c.store.cancelAbandoned(store.Booking{ID: r.ID, Budget: r.Budget}, r.Accounts)
+		}
+	}
+	close(c.batch.done)
+}

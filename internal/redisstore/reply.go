@@ -1,0 +1,248 @@
+package redisstore
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ration-go/ration/store"
+)
+
+// A reply is what is left to read of a script's reply: numbers of 8 bytes, most
+// significant byte first; names, each behind its length in 2 bytes; and the records
+// of lua/book.lua. Once something could not be read, err is set and the rest is empty.
+type reply struct {
+	rest string
+	err  error
+}
+
+var errTooShort = errors.New("it is too short")
+
+// maxNumber is the largest number that Lua counts to exactly.
+const maxNumber = 1 << 53
+
+func newReply(answer any) reply {
+	text, ok := answer.(string)
+	if !ok {
+		return reply{err: fmt.Errorf("a %T came where a string was expected", answer)}
+	}
+	return reply{rest: text}
+}
+
+// numbers reads as many numbers as fit into the slice.
+func (r *reply) numbers(into []int64) {
+	for i := range into {
+		if len(r.rest) < 8 {
+			r.fail(errTooShort)
+			return
+		}
+		n := binary.BigEndian.Uint64([]byte(r.rest[:8]))
+		if n > maxNumber {
+			r.fail(fmt.Errorf("it has %q where a number was expected", r.rest[:8]))
+			return
+		}
+		into[i], r.rest = int64(n), r.rest[8:]
+	}
+}
+
+// name reads a name.
+func (r *reply) name() string {
+	if len(r.rest) < 2 || len(r.rest) < 2+lengthAt(r.rest, 0) {
+		r.fail(errTooShort)
+		return ""
+	}
+	ends := 2 + lengthAt(r.rest, 0)
+	name := r.rest[2:ends]
+	r.rest = r.rest[ends:]
+	return name
+}
+
+func lengthAt(text string, at int) int { return int(text[at])<<8 | int(text[at+1]) }
+
+// A record is the result of some bookings of a batch, one after the other.
+type record struct {
+	kind    byte
+	count   int
+	slot    int64 // microseconds
+	before  uint64
+	account string
+	limits  string // that are effective, if the request has others
+	entry   string
+	slots   string // of kind 'S', 8 bytes each
+}
+
+// recordHead is the length of a record before its texts.
+const recordHead = 24
+
+// record reads a record.
+func (r *reply) record() record {
+	if len(r.rest) < recordHead {
+		r.fail(errTooShort)
+		return record{}
+	}
+	head := []byte(r.rest[:recordHead])
+	account := recordHead + int(binary.BigEndian.Uint16(head[18:]))
+	limits := account + int(binary.BigEndian.Uint16(head[20:]))
+	entry := limits + int(binary.BigEndian.Uint16(head[22:]))
+	one := record{
+		kind: head[0], count: int(binary.BigEndian.Uint16(head[1:])),
+		slot: int64(binary.BigEndian.Uint64(head[3:])), before: binary.BigEndian.Uint64(head[10:]) & (1<<56 - 1),
+	}
+	if len(r.rest) < entry || one.count < 1 || one.kind == 'S' && entry-limits != 8*one.count {
+		r.fail(errTooShort)
+		return record{}
+	}
+	one.account, one.limits, one.entry = r.rest[recordHead:account], r.rest[account:limits], r.rest[limits:entry]
+	if one.kind == 'S' {
+		one.entry, one.slots = "", one.entry
+	}
+	r.rest = r.rest[entry:]
+	return one
+}
+
+func (r *reply) fail(err error) {
+	if r.err == nil {
+		r.err = err
+	}
+	r.rest = ""
+}
+
+// malformed returns the error if something could not be read.
+func (r *reply) malformed(op string) error {
+	if r.err == nil {
+		return nil
+	}
+	return &store.StoreError{Op: op, Permanent: true, Err: fmt.Errorf("the reply is not one of ration's scripts: %w", r.err)}
+}
+
+// end returns the error if something could not be read, or was not.
+func (r *reply) end(op string) error {
+	if r.rest != "" {
+		r.fail(fmt.Errorf("it has %q behind its end", store.Clip(r.rest)))
+	}
+	return r.malformed(op)
+}
+
+// instant is a number as an instant, in microseconds since the epoch; 0 is the zero time.
+func instant(n int64) time.Time {
+	if n == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(n)
+}
+
+// A result is what the script book replied to one booking.
+type result struct {
+	common *store.Booking // what it has in common with others; nil if there is an error
+	slot   time.Time
+	entry  string
+	before uint64 // what names the entry, if entry is empty
+}
+
+// booking is the result as the caller gets it. Each caller makes its own, when it has
+// woken.
+func (r result) booking(id store.BookingID, budget string, cost int) store.Booking {
+	b := *r.common
+	b.ID, b.Budget, b.Cost, b.Slot, b.Entry = id, budget, cost, r.slot, r.entry
+	if b.Booked && b.Entry == "" {
+		var entry [15]byte
+		copy(entry[:], "\x00L0") // of the queue without a name, in the first run
+		binary.BigEndian.PutUint64(entry[7:], uint64(cost))
+		binary.BigEndian.PutUint64(entry[2:], r.before&(1<<56-1)|'0'<<56)
+		b.Entry, b.Total = string(entry[:]), int64(r.before)+int64(cost)
+	} else if b.Booked {
+		b.Total = totalOf(b.Entry)
+	}
+	return b
+}
+
+// totalOf returns the units that were booked of an account up to the end of a booking.
+// The entry of one that is alone in the first run tells: its queue, a zero, a kind, the
+// run, and in 7 and 5 bytes the units before it and its own. Zero: it does not tell.
+func totalOf(entry string) int64 {
+	const length = 15
+	if len(entry) != length || entry[0] != 0 || entry[2] != '0' {
+		return 0
+	}
+	var before, cost [8]byte
+	copy(before[1:], entry[3:10])
+	copy(cost[3:], entry[10:])
+	return int64(binary.BigEndian.Uint64(before[:]) + binary.BigEndian.Uint64(cost[:]))
+}
+
+// A batchReply is the reply of the script book: what holds for all bookings, and then
+// records.
+type batchReply struct {
+	reply
+	now     time.Time
+	version int64
+	stepped time.Duration
+	used    int
+	last    *store.Booking // what the results of the last record have in common
+}
+
+func parseBatchReply(result any) (batchReply, error) {
+	answer := batchReply{reply: newReply(result)}
+	var head [4]int64
+	answer.numbers(head[:])
+	answer.now, answer.version, answer.used = time.UnixMicro(head[0]), head[1], int(head[3])
+	if head[2] != 0 {
+		answer.stepped = time.Duration(head[2]-unbounded) * time.Microsecond
+	}
+	if answer.rest == "" {
+		answer.fail(errTooShort)
+	}
+	return answer, answer.malformed("book")
+}
+
+// hasNone reports whether the script has carried out no booking.
+func (a *batchReply) hasNone() bool { return a.rest[0] == 'N' }
+
+// slotOf returns the slot of one of the record's bookings.
+func (one *record) slotOf(i int) time.Time {
+	if one.kind != 'S' {
+		return time.UnixMicro(one.slot)
+	}
+	return time.UnixMicro(int64(binary.BigEndian.Uint64([]byte(one.slots[8*i : 8*i+8]))))
+}
+
+// common is what the results of a record's bookings have in common; nil if they are
+// errors, or the record is malformed.
+func (a *batchReply) common(one *record, accounts *store.Accounts) *store.Booking {
+	switch one.kind {
+	case 'B', 'S', 'L':
+	case 'C', 'D':
+		return nil
+	case 'N':
+		lost, ahead := one.account == "lost", one.account == "ahead"
+		if !lost && !ahead {
+			a.fail(fmt.Errorf("it asks for %q again", store.Clip(one.account)))
+		}
+		return &store.Booking{Lost: lost, Ahead: ahead, Now: a.now, Version: a.version}
+	default:
+		a.fail(fmt.Errorf("it has a record %q", one.kind))
+		return nil
+	}
+	at := accounts.Index(one.account)
+	if at < 0 {
+		a.fail(fmt.Errorf("account %q was not asked for", store.Clip(one.account)))
+		return nil
+	}
+	id, booked := accounts.List[at].ID, one.kind != 'L'
+	if a.last != nil && one.limits == "" && a.last.Booked == booked && a.last.Account == id && a.last.Effective.Limits == nil {
+		return a.last
+	}
+	b := &store.Booking{Booked: booked, Account: id, Now: a.now, Stepped: a.stepped, Version: a.version}
+	if b.Booked {
+		b.Used = a.used
+	}
+	if one.limits != "" {
+		var err error
+		if b.Effective, err = store.ParseEffectiveLimits(one.limits); err != nil {
+			a.fail(err)
+		}
+	}
+	a.last = b
+	return b
+}
