@@ -40,7 +40,7 @@
 // takes under two minutes and writes results/scale.md: what a booking takes of a
 // Redis's time, on one server and on a Cluster of three, with the accounts in one
 // budget and dealt to several, and how many tokens that is enough for. Its tables
-// are those of docs/operations.md: go test -run TestOperationsPage -redraw . in the
+// are those of docs/operations.md: go test -run TestOperationsPage -redraw ./tests/pages in the
 // root puts them there.
 //
 // # Bookings a second

@@ -1,4 +1,4 @@
-package ration_test
+package pages_test
 
 import (
 	"fmt"
@@ -17,13 +17,13 @@ import (
 // docs/algorithms.md shows the tables that were measured and the plots that are
 // drawn. To have it show new ones:
 //
-//	go test -run TestAlgorithmsPage -redraw .
+//	go test -run TestAlgorithmsPage -redraw ./tests/pages
 func TestAlgorithmsPageIsTheMeasuredOne(t *testing.T) {
-	const file = "docs/algorithms.md"
+	const file = "../../docs/algorithms.md"
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	page := string(data)
-	results, err := os.ReadFile("benchmarks/results/algorithms.md")
+	results, err := os.ReadFile("../../benchmarks/results/algorithms.md")
 	require.NoError(t, err)
 	tables := regexp.MustCompile(`(?m)(^\|.*\n)+`).FindAllString(string(results), -1)
 	require.NotEmpty(t, tables)
@@ -54,7 +54,7 @@ func TestAlgorithmsPageIsTheMeasuredOne(t *testing.T) {
 
 // Every limit that the page spells can be parsed, and every algorithm is spelt.
 func TestLimitsOnTheAlgorithmsPageAreLimits(t *testing.T) {
-	page, err := os.ReadFile("docs/algorithms.md")
+	page, err := os.ReadFile("../../docs/algorithms.md")
 	require.NoError(t, err)
 	spelt := make(map[ration.Algorithm]bool)
 	for _, found := range regexp.MustCompile("`([0-9]+/[^` ]+)`").FindAllStringSubmatch(string(page), -1) {

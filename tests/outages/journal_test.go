@@ -1,4 +1,4 @@
-package ration_test
+package outages_test
 
 import (
 	"context"

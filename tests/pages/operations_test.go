@@ -1,4 +1,4 @@
-package ration_test
+package pages_test
 
 import (
 	"fmt"
@@ -11,13 +11,13 @@ import (
 
 // docs/operations.md shows the tables that were measured. To have it show new ones:
 //
-//	go test -run TestOperationsPage -redraw .
+//	go test -run TestOperationsPage -redraw ./tests/pages
 func TestOperationsPageIsTheMeasuredOne(t *testing.T) {
-	const file = "docs/operations.md"
+	const file = "../../docs/operations.md"
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	page := string(data)
-	results, err := os.ReadFile("benchmarks/results/scale.md")
+	results, err := os.ReadFile("../../benchmarks/results/scale.md")
 	require.NoError(t, err)
 	tables := regexp.MustCompile(`(?m)(^\|.*\n)+`).FindAllString(string(results), -1)
 	require.Len(t, tables, 4)

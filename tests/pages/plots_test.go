@@ -1,4 +1,4 @@
-package ration_test
+package pages_test
 
 import (
 	"flag"
@@ -28,7 +28,7 @@ var redraw = flag.Bool("redraw", false, "write the plots of testdata/plots anew"
 //
 // and behind a line of dashes the plot of what was asked for and granted in each
 // second, and of the units that were granted in the sliding window. Both stores
-// must draw it. To draw all anew: go test -run TestPlots -redraw .
+// must draw it. To draw all anew: go test -run TestPlots -redraw ./tests/pages
 func TestPlots(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)

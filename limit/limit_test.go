@@ -1,4 +1,4 @@
-package ration_test
+package limit_test
 
 import (
 	"fmt"

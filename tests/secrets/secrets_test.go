@@ -1,4 +1,4 @@
-package ration_test
+package secrets_test
 
 import (
 	"bufio"

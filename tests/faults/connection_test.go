@@ -1,4 +1,4 @@
-package ration_test
+package faults_test
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package ration_test
+package retries_test
 
 import (
 	"context"
