@@ -149,3 +149,19 @@ func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 		}
 	}
 }
+
+// Every file that the design names is there, in whichever folder.
+func TestFilesThatTheDesignNamesAreThere(t *testing.T) {
+	there := make(map[string]bool)
+	require.NoError(t, filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
+		there[filepath.Base(path)] = true
+		return err
+	}))
+	text, err := os.ReadFile("docs/design.md")
+	require.NoError(t, err)
+	names := regexp.MustCompile(`[a-z_]+\.(?:go|lua)\b`).FindAllString(string(text), -1)
+	require.NotEmpty(t, names)
+	for _, name := range names {
+		require.True(t, there[name], name)
+	}
+}
