@@ -1,4 +1,4 @@
-package ration_test
+package redisstore_test
 
 import (
 	"context"
@@ -6,15 +6,13 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
 	"time"
-
-	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/store"
 )
@@ -32,8 +30,8 @@ type scriptCount struct {
 	args    int // the most arguments of one
 }
 
-// newCountingDesk has a server of its own, of which all commands are counted.
-func newCountingDesk(t *testing.T) (*rationtest.RedisBudget, *scriptCount) {
+// newCountingBudget has a server of its own, of which all commands are counted.
+func newCountingBudget(t *testing.T) (*rationtest.RedisBudget, *scriptCount) {
 	server := redistest.Start(t)
 	client := server.Client(t)
 	c := &scriptCount{t: t, judge: server.Client(t)}
@@ -89,7 +87,7 @@ func (c *scriptCount) take() (scripts, most int) {
 
 func TestManySpendingsAreEnteredInParts(t *testing.T) {
 	t.Parallel()
-	d, count := newCountingDesk(t)
+	d, count := newCountingBudget(t)
 	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog} {
 		d.Name = redistest.Name(t)
 		a := rationtest.Accounts(t, 1, ration.PerHour(5000).Using(log))
@@ -128,7 +126,7 @@ const mostCommands = 400
 func TestAPoolIsLookedAtInParts(t *testing.T) {
 	t.Parallel()
 	const tokens = 1_200
-	d, count := newCountingDesk(t)
+	d, count := newCountingBudget(t)
 	memory := new(ration.MemoryStore)
 	var list []ration.Account
 	for i := range tokens {
@@ -185,7 +183,7 @@ func TestAPoolIsLookedAtInParts(t *testing.T) {
 // were found.
 func TestLimitsThatDifferAreToldOfAfterALongSearch(t *testing.T) {
 	t.Parallel()
-	d, count := newCountingDesk(t)
+	d, count := newCountingBudget(t)
 	ours := []ration.Account{{ID: "token-0", Limits: []ration.Limit{ration.PerHour(3)}}}
 	for i := range 1_300 {
 		ours = append(ours, ration.Account{ID: fmt.Sprintf("token-%d", i+1), Limits: []ration.Limit{ration.PerHour(1)}})
@@ -205,15 +203,15 @@ func TestLimitsThatDifferAreToldOfAfterALongSearch(t *testing.T) {
 	require.LessOrEqual(t, most, mostCommands)
 }
 
-// A scopedDesk books for requests of any set of six scopes, each of which has a limit,
+// A scopedBudget books for requests of any set of six scopes, each of which has a limit,
 // in Redis and in memory at once.
-type scopedDesk struct {
+type scopedBudget struct {
 	*rationtest.RedisBudget
 	memory *ration.MemoryStore
 	a      *store.Accounts
 }
 
-func newScopedDesk(t *testing.T, d *rationtest.RedisBudget, all, each ration.Limit) *scopedDesk {
+func newScopedBudget(t *testing.T, d *rationtest.RedisBudget, all, each ration.Limit) *scopedBudget {
 	limits := []ration.Limit{all}
 	for i := range 6 {
 		each.Scope = strconv.Itoa(i)
@@ -221,11 +219,11 @@ func newScopedDesk(t *testing.T, d *rationtest.RedisBudget, all, each ration.Lim
 	}
 	a, err := store.NewAccounts(ration.Account{ID: "scoped", Limits: limits})
 	require.NoError(t, err)
-	return &scopedDesk{d, new(ration.MemoryStore), a}
+	return &scopedBudget{d, new(ration.MemoryStore), a}
 }
 
 // book books for the set of scopes of that number, and demands the same of both stores.
-func (d *scopedDesk) book(t *testing.T, set, cost, keep int) {
+func (d *scopedBudget) book(t *testing.T, set, cost, keep int) {
 	t.Helper()
 	r := d.Request(d.a, cost)
 	r.Reserve = keep
@@ -248,8 +246,8 @@ func TestASearchAmongManyRunsIsBounded(t *testing.T) {
 	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog} {
 		t.Run(log.String(), func(t *testing.T) {
 			t.Parallel()
-			one, count := newCountingDesk(t)
-			d := newScopedDesk(t, one, ration.PerHour(500).Using(log), ration.PerHour(50).Using(log))
+			one, count := newCountingBudget(t)
+			d := newScopedBudget(t, one, ration.PerHour(500).Using(log), ration.PerHour(50).Using(log))
 			for i := range 320 {
 				d.book(t, i%64, 1, i%5*100)
 				d.Now = d.Now.Add(3 * time.Millisecond)
@@ -264,8 +262,8 @@ func TestASearchAmongManyRunsIsBounded(t *testing.T) {
 // Who asks about such an account is told by several scripts, and the same as by one.
 func TestAnAccountOfManyRunsIsToldOfInParts(t *testing.T) {
 	t.Parallel()
-	one, count := newCountingDesk(t)
-	d := newScopedDesk(t, one, ration.PerHour(500), ration.PerHour(50))
+	one, count := newCountingBudget(t)
+	d := newScopedBudget(t, one, ration.PerHour(500), ration.PerHour(50))
 	for i := range 320 {
 		d.book(t, i%64, 1, 0)
 		d.Now = d.Now.Add(3 * time.Millisecond)
@@ -288,7 +286,7 @@ func TestAnAccountOfManyRunsIsToldOfInParts(t *testing.T) {
 func TestAnAccountHasSoManyRuns(t *testing.T) {
 	t.Parallel()
 	limit := ration.Limit{Max: 1_000, Window: 10 * time.Millisecond}
-	d := newScopedDesk(t, rationtest.NewRedisBudget(t), limit, limit)
+	d := newScopedBudget(t, rationtest.NewRedisBudget(t), limit, limit)
 	for set := range 64 {
 		d.book(t, set, 1, 0)
 	}

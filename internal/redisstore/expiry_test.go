@@ -1,49 +1,18 @@
-package ration_test
+package redisstore_test
 
 import (
-	"encoding/binary"
 	"fmt"
-	"slices"
 	"testing"
-
 	"time"
 
-	"github.com/ration-go/ration/internal/rationtest"
-
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/store"
 )
 
-// What only a real Redis shows: how numbers are stored, and what expires.
-
-func TestSlotsInRedisEqualThoseInGo(t *testing.T) {
-	t.Parallel()
-	const many = 10_000
-	d := rationtest.NewRedisBudget(t)
-	a := rationtest.Accounts(t, 1, ration.Limit{Max: 3, Window: 1_234_567 * time.Microsecond})
-	var want []float64
-	for range many {
-		slot := d.Book(t, a, 1).Slot.UnixMicro()
-		require.Len(t, fmt.Sprint(slot), 16)
-		want = append(want, float64(slot))
-	}
-	require.Equal(t, rationtest.Begin.Add((many-1)/3*1_234_567*time.Microsecond).UnixMicro(), int64(want[many-1]))
-	slots := slices.Compact(want) // bookings of one slot may be one entry
-	for protocol := 2; protocol <= 3; protocol++ {
-		client := redis.NewClient(&redis.Options{Addr: d.Client.Options().Addr, Protocol: protocol})
-		defer client.Close()
-		entries, err := client.ZRangeWithScores(t.Context(), d.Key(":log:a"), 0, -1).Result()
-		require.NoError(t, err)
-		var got []float64
-		for _, e := range entries {
-			got = append(got, e.Score)
-		}
-		require.Equal(t, slots, slices.Compact(got), "by RESP%d", protocol)
-	}
-}
+// What only a real Redis shows: what expires.
 
 // An entry that is cut shorter is made anew, and its log still expires.
 func TestALogOfWhichHalfIsHandedBackExpires(t *testing.T) {
@@ -204,78 +173,5 @@ func TestALogDoesNotGrowWithTime(t *testing.T) {
 		d.Now = d.Now.Add(200 * time.Millisecond)
 		require.Equal(t, d.Now, d.Book(t, a, 1).Slot)
 		require.LessOrEqual(t, d.Entries(t), 5+2*64)
-	}
-}
-
-// Beyond 2^53 microseconds an instant is no longer exact.
-func TestASlotBeyondExactNumbersIsNotBooked(t *testing.T) {
-	t.Parallel()
-	d := rationtest.NewRedisBudget(t)
-	a := rationtest.Accounts(t, 1, ration.Limit{Max: 1, Window: 366 * 24 * time.Hour})
-	var err error
-	var b store.Booking
-	booked := 0
-	for ; err == nil; booked++ {
-		require.Less(t, booked, 300)
-		b, err = d.Store.Book(t.Context(), d.Request(a, 1))
-		require.LessOrEqual(t, b.Slot.Year(), 2255)
-	}
-	require.ErrorContains(t, err, "beyond the year 2255")
-	require.Equal(t, booked-1, d.Entries(t))
-}
-
-// The members of a log carry the units booked before them modulo 2^52. Here they
-// begin close to it, so that they wrap while the log is in use.
-func TestRunningTotalsWrap(t *testing.T) {
-	t.Parallel()
-	const modulus = 1 << 52
-	for before := modulus - 40; before < modulus; before++ {
-		d := rationtest.NewRedisBudget(t)
-		l := ration.Limit{Max: 3, Window: time.Second}
-		a := rationtest.Accounts(t, 1, l)
-		member := make([]byte, 12)
-		binary.BigEndian.PutUint64(member[:8], uint64(before)<<8)
-		member[11] = 1 // its cost
-		require.NoError(t, d.Client.ZAdd(t.Context(), d.Key(":log:a"), redis.Z{Score: float64(d.Now.UnixMicro()), Member: member}).Err())
-
-		spent := []store.Booking{{Slot: d.Now, Cost: 1}}
-		var handedBack []store.Booking
-		for i := range 30 {
-			b := d.Book(t, a, 1+i%2)
-			require.False(t, b.Slot.Before(spent[len(spent)-1].Slot), "order is kept")
-			spent = append(spent, b)
-			if i%5 == 2 {
-				handedBack = append(handedBack, b)
-			}
-		}
-		units := 0
-		for _, b := range handedBack {
-			require.NoError(t, d.Store.Cancel(t.Context(), store.CancelRequest{Booking: b}))
-			spent = slices.DeleteFunc(spent, func(o store.Booking) bool { return o.ID == b.ID })
-			again := d.Book(t, a, b.Cost)
-			if !again.Slot.Equal(b.Slot) {
-				// A slot of several units that the wrap goes through is not
-				// given away. It counts until it has passed.
-				require.True(t, b.Cost == 2 && units == 0, "the slot at %v was not taken", b.Slot.Sub(d.Now))
-				units = b.Cost
-			}
-			spent = append(spent, again)
-		}
-		for _, b := range spent {
-			units += b.Cost
-		}
-		usage, err := d.Store.Usage(t.Context(), store.UsageRequest{Budget: d.Name, Accounts: a, Now: d.Now})
-		require.NoError(t, err)
-		require.Equal(t, units, usage[0].Limits[0].Used)
-		slices.SortStableFunc(spent, func(a, b store.Booking) int { return a.Slot.Compare(b.Slot) })
-		for i, first := range spent {
-			sum := 0
-			for _, b := range spent[i:] {
-				if b.Slot.Before(first.Slot.Add(l.Window)) {
-					sum += b.Cost
-				}
-			}
-			require.LessOrEqual(t, sum, l.Max)
-		}
 	}
 }

@@ -1,4 +1,4 @@
-package ration_test
+package redisstore_test
 
 import (
 	"context"
@@ -8,15 +8,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
-
 	"time"
-
-	"github.com/ration-go/ration/internal/rationtest"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/store"
 )

@@ -1,0 +1,82 @@
+package redisstore_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
+)
+
+// Callers whose call takes too long are told so, those that stand behind them as well,
+// and what Redis books for them all the same is found again.
+func TestACallThatTakesTooLongHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	c := newCallers(t, ration.PerHour(100))
+	c.store.Timeout = 50 * time.Millisecond
+	open := c.gate.shut()
+	requests := []store.BookRequest{c.request(1, 0), c.request(1, 0), c.request(1, 0)}
+	tooLong := func(_ store.Booking, err error) { require.ErrorIs(t, err, context.DeadlineExceeded) }
+	c.wg.Go(func() { tooLong(c.store.Book(t.Context(), requests[0])) })
+	<-c.gate.arrived
+	for _, r := range requests[1:] {
+		c.wg.Go(func() { tooLong(c.store.Book(t.Context(), r)) })
+	}
+	c.wg.Wait()
+	c.store.Timeout = time.Minute
+	open()
+	for _, r := range requests {
+		b, err := c.store.Book(t.Context(), r)
+		require.NoError(t, err)
+		require.True(t, b.Booked)
+	}
+	require.Equal(t, 4, c.used())
+}
+
+// A call may be given up at any point of its way, also before it has left.
+func TestACallMayEndAtAnyTime(t *testing.T) {
+	t.Parallel()
+	for _, timeout := range []time.Duration{1, 20 * time.Microsecond, 200 * time.Microsecond} {
+		c := newCallers(t, ration.PerHour(1_000_000))
+		c.store.Timeout = timeout
+		for range 16 {
+			c.wg.Go(func() {
+				for range 200 {
+					_, _ = c.store.Book(t.Context(), c.request(1, store.Forever))
+				}
+			})
+		}
+		c.wg.Wait()
+	}
+}
+
+// Callers that others leave little time to are still answered: a script does not wait
+// for more of them without end.
+func TestABusyProcessIsAnswered(t *testing.T) {
+	t.Parallel()
+	c := newCallers(t, ration.PerHour(1_000_000))
+	ctx, stop := context.WithCancel(t.Context())
+	var busy, answered sync.WaitGroup
+	for range 4 {
+		busy.Go(func() {
+			for ctx.Err() == nil {
+			}
+		})
+	}
+	// Each answer is followed by another booking, so that somebody always comes.
+	for range 40 {
+		answered.Go(func() {
+			for range 10 {
+				c.book(t.Context(), 1, store.Forever)
+			}
+		})
+	}
+	answered.Wait()
+	stop()
+	busy.Wait()
+	require.Equal(t, 401, c.used())
+}
