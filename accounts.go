@@ -28,9 +28,9 @@ type accountList struct {
 	*store.Accounts
 	accounts  []budgetAccount // in the order of Accounts.List
 	shared    []budgetAccount // charged whichever of them is, in the order of Accounts.Shared
-	revision  int             // of their limits
-	edition   int             // of the rules
-	losesLogs bool            // whether the store can lose a log
+	rules     *limitRules
+	losesLogs bool                  // whether the store can lose a log
+	immediate store.ImmediateBooker // that can grant a booking of them on the fast path; nil: none can
 }
 
 // find returns an account of the list, shared or not; nil: it is not there.
@@ -51,12 +51,17 @@ type tokenAccount struct {
 	accounts *accountList
 }
 
-// isCurrent reports whether the list is that of the token under those rules, with those
-// limits.
-func (a *tokenAccount) isCurrent(t *Token, r limitRules, limits []limit.Limit) bool {
-	given := a.accounts.accounts[0].given
+// isOf reports whether the list is that of the token under those rules.
+func (a *tokenAccount) isOf(t *Token, r *limitRules) bool {
+	if a == nil || a.token != t.id || a.name != t.Account || a.accounts.rules != r {
+		return false
+	}
+	given, limits := a.accounts.accounts[0].given, t.Limits
+	if limits == nil {
+		limits = r.limits
+	}
 	same := len(given) == len(limits) && &given[0] == &limits[0] // there is one at least
-	return a.token == t.id && a.name == t.Account && a.accounts.edition == r.edition && (same || slices.Equal(given, limits))
+	return same || slices.Equal(given, limits)
 }
 
 // accountsOf returns the token's account as a list of one. It keeps what it has made,
@@ -66,18 +71,17 @@ func (b *Budget) accountsOf(t *Token) (*accountList, error) {
 	if b == nil {
 		return nil, b.check()
 	}
-	r := b.current()
-	limits := t.Limits
-	if limits == nil {
-		limits = r.limits
-	}
-	if latest := b.latest.Load(); latest != nil && latest.isCurrent(t, r, limits) {
+	r := b.rules.Load()
+	if latest := b.latest.Load(); latest.isOf(t, r) {
 		return latest.accounts, nil
+	}
+	if r == nil {
+		r = b.currentRules()
 	}
 	b.mu.Lock()
 	one := b.tokenAccounts[t.id]
 	b.mu.Unlock()
-	if one == nil || !one.isCurrent(t, r, limits) {
+	if !one.isOf(t, r) {
 		accounts, err := b.listOf(*t, r)
 		if err != nil {
 			return nil, err
@@ -96,7 +100,7 @@ func (b *Budget) accountsOf(t *Token) (*accountList, error) {
 }
 
 // listOf makes the list of the token's account under those rules.
-func (b *Budget) listOf(t Token, r limitRules) (*accountList, error) {
+func (b *Budget) listOf(t Token, r *limitRules) (*accountList, error) {
 	if err := b.check(); err != nil {
 		return nil, err
 	}
@@ -108,7 +112,7 @@ func (b *Budget) listOf(t Token, r limitRules) (*accountList, error) {
 }
 
 // list lists accounts, and the budget's shared ones.
-func (b *Budget) list(r limitRules, accounts ...budgetAccount) (*accountList, error) {
+func (b *Budget) list(r *limitRules, accounts ...budgetAccount) (*accountList, error) {
 	var shared []budgetAccount
 	for i, account := range b.Shared {
 		if slices.ContainsFunc(accounts, func(a budgetAccount) bool { return a.ID == account.ID }) {
@@ -124,7 +128,15 @@ func (b *Budget) list(r limitRules, accounts ...budgetAccount) (*accountList, er
 	if err != nil {
 		return nil, err
 	}
-	return &accountList{all, accounts, shared, r.revision, r.edition, b.canLoseLogs()}, nil
+	a := &accountList{Accounts: all, accounts: accounts, shared: shared, rules: r, losesLogs: b.canLoseLogs()}
+	a.immediate = b.immediateBooker(a)
+	return a, nil
+}
+
+// canLoseLogs reports whether the store can lose a log.
+func (b *Budget) canLoseLogs() bool {
+	durable, says := b.Store.(store.Durable)
+	return !says || !durable.Durable()
 }
 
 // storeAccounts returns the list as the store is asked with it.
@@ -162,7 +174,7 @@ func (b *Budget) check() error {
 
 // account returns the token's account under those rules, with the margin of its
 // limits.
-func (b *Budget) account(r limitRules, t Token) (budgetAccount, error) {
+func (b *Budget) account(r *limitRules, t Token) (budgetAccount, error) {
 	if t.empty() {
 		return budgetAccount{}, errors.New("ration: the token is empty: make it with NewToken from a secret")
 	}
@@ -175,9 +187,9 @@ func (b *Budget) account(r limitRules, t Token) (budgetAccount, error) {
 
 // accountUnder returns an account that was given limits, as it is under those rules, with the
 // margin of its limits.
-func (b *Budget) accountUnder(r limitRules, id string, given []limit.Limit) (budgetAccount, error) {
+func (b *Budget) accountUnder(r *limitRules, id string, given []limit.Limit) (budgetAccount, error) {
 	bare := r.limitsOf(id, given)
-	limits, err := b.widen(bare)
+	limits, err := b.withMargins(bare)
 	if err != nil {
 		return budgetAccount{}, err
 	}
@@ -189,8 +201,8 @@ func (b *Budget) accountUnder(r limitRules, id string, given []limit.Limit) (bud
 	return a, nil
 }
 
-// widen returns limits with their margin.
-func (b *Budget) widen(limits []limit.Limit) ([]limit.Limit, error) {
+// withMargins returns limits with their margin.
+func (b *Budget) withMargins(limits []limit.Limit) ([]limit.Limit, error) {
 	if err := limit.Validate(limits); err != nil {
 		return nil, fmt.Errorf("ration: budget %q: %w", b.Name, err)
 	}

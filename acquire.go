@@ -118,7 +118,7 @@ func (t *Transport) takeAdmitted(
 	}
 	grant, err := t.takeWithin(ctx, cost, excluded, within, booking.Release)
 	if err == nil {
-		smoother.Start(grant.account)
+		smoother.Start(grant.account.ID)
 		grant.counted = true
 	}
 	return grant, full, err
@@ -129,7 +129,7 @@ func (t *Transport) takeAdmitted(
 func (g *Grant) finish(left int) {
 	if g.counted {
 		g.counted = false
-		g.budget.smoother.Finish(g.account, left)
+		g.budget.smoother.Finish(g.account.ID, left)
 	}
 }
 
@@ -184,7 +184,7 @@ func (t *Transport) excludes(req *http.Request, grant Grant) bool {
 		return false
 	}
 	some, _, until := pauses.Excluded(cooldown.KeysOf(req, grant.scopes), b.storeNow())
-	return !until.IsZero() || slices.Contains(some, grant.account)
+	return !until.IsZero() || slices.Contains(some, grant.account.ID)
 }
 
 // sleepUntil waits so long, for no slot. A wait beyond the longest is an error at once.

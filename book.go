@@ -8,163 +8,130 @@ import (
 	"slices"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
-// askAgain bounds how often a booking is asked for again because a log was lost or
-// a clock has stepped.
-const askAgain = 4
+// askAtMost bounds how often a booking is asked for because a log was lost or a clock has
+// stepped.
+const askAtMost = 4
 
-// ask asks the store once, and again after what it has lost is mended.
+// ask asks the store for a booking, and again after it has recorded what the store lost.
+// If it fails, w.booking names what the store may have booked all the same.
 func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
 	b := w.budget
-	forgets := w.accounts.losesLogs
-	var (
-		err   error
-		asked time.Time
-	)
-	for left := askAgain; left > 0; left-- {
-		asked = time.Now()
-		if forgets {
+	w.booking = booking{Booking: store.Booking{ID: r.ID, Budget: r.Budget}}
+	for n := 1; n <= askAtMost; n++ {
+		asked := time.Now()
+		if w.accounts.losesLogs {
 			b.stampRequest(r, asked)
 		}
-		if left == 1 {
-			r.Expect = time.Time{} // the way is too slow to compare clocks over
+		if n == askAtMost {
+			r.Expect = time.Time{} // answers are too slow to compare clocks
 		}
-		w.booking.Booking, err = b.Store.Book(ctx, *r)
-		if err == nil && w.booking.Ahead {
-			r.Ahead = b.compareClocks(w.booking.Now)
-			continue
-		}
-		if err != nil || !w.booking.Lost {
-			break
-		}
-		if err = b.refresh(ctx); err != nil {
-			break
+		booked, err := b.Store.Book(ctx, *r)
+		switch {
+		case err != nil:
+			return err
+		case booked.Ahead:
+			r.Ahead = b.compareClocks(booked.Now)
+		case booked.Lost:
+			if err := b.refresh(ctx); err != nil {
+				return err
+			}
+		default:
+			return w.answered(ctx, &booked, asked)
 		}
 	}
-	if err == nil && (w.booking.Lost || w.booking.Ahead) {
-		err = &store.StoreError{Op: "book", Err: errors.New("the store loses its logs again and again")}
-	}
-	if err != nil {
-		w.booking = booking{Booking: store.Booking{ID: r.ID, Budget: r.Budget}}
-		return err
-	}
-	at := w.accounts.Index(w.booking.Account)
+	return &store.StoreError{Op: "book", Err: errors.New("the store loses its logs again and again")}
+}
+
+// answered takes in the store's answer to a question that was asked at that instant.
+func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time.Time) error {
+	b, at := w.budget, w.accounts.Index(booked.Account)
 	if at < 0 {
-		return &store.StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("account %q was not asked for", w.booking.Account)}
+		return &store.StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("account %q was not asked for", booked.Account)}
 	}
-	// The wait is counted from where the store's clock stood at the latest, so that the
-	// caller does not leave before its slot; how late it left at the most, from where it
-	// stood at the soonest. A Store tells when it was.
-	arrived := w.booking.ReadAt
+	w.booking.Booking, w.account = *booked, &w.accounts.accounts[at]
+	// The wait is counted from the latest instant at which the store may have read its
+	// clock, so that the caller does not leave before its slot. How late it leaves is
+	// counted from the earliest. Some stores say when it was.
+	arrived := booked.ReadAt
 	if arrived.IsZero() {
 		arrived = time.Now()
-		w.soonest, w.due = b.clocks.Place(w.booking.Now, asked, arrived)
+		w.soonest, w.due = b.clocks.Place(booked.Now, asked, arrived)
 	} else {
 		w.soonest, w.due = arrived, arrived
 	}
-	if wait := w.booking.Slot.Sub(w.booking.Now); wait > 0 {
+	if wait := booked.Slot.Sub(booked.Now); wait > 0 {
 		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
 	}
-	b.answered(ctx, &w.booking.Booking, w.accounts, at, arrived)
-	w.newest = max(w.newest, w.booking.Effective.Revision)
+	w.newest = max(w.newest, booked.Effective.Revision)
+	if !w.accounts.losesLogs && booked.Version == b.version.Load() && booked.Effective.Limits == nil {
+		return nil // it says nothing else, and there is no loss to prepare for
+	}
+	b.heard(ctx, booked, w.account, w.accounts, arrived)
 	return nil
 }
 
 func (w *waiter) request(longest time.Duration) store.BookRequest {
-	b := w.budget
-	w.newest = b.newestKnown()
-	return store.BookRequest{ID: store.NewBookingID(), Budget: b.Name, Accounts: w.accounts.Accounts, Scopes: w.options.scopes,
-		Reserve: w.options.reserve, Revision: w.accounts.revision, Cost: w.cost, MaxWait: longest}
+	w.newest = max(w.accounts.rules.revision, int(w.budget.newestRevision.Load()))
+	return store.BookRequest{ID: store.NewBookingID(), Budget: w.budget.Name, Accounts: w.accounts.Accounts, Scopes: w.options.scopes,
+		Reserve: w.options.reserve, Revision: w.accounts.rules.revision, Cost: w.cost, MaxWait: longest}
 }
 
-// retryBooking asks until the store answers. It asks with the same ID for as long as
-// the store is sure to know it, so that an answer that was lost is found again.
-func (w *waiter) retryBooking(ctx context.Context, r store.BookRequest, err error) error {
-	const sameID = 30 * time.Second
-	patience := w.budget.RetryStoreFor
-	if patience == 0 {
-		patience = defaultPatience
-	}
-	policy := backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(20*time.Millisecond),
-		backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(patience),
-	)
-	named := time.Now()
-	again := func() error {
-		if time.Since(named) > sameID {
-			w.handBack(booking{Booking: store.Booking{ID: r.ID, Budget: r.Budget}}, w.accounts)
-			r.ID, named = store.NewBookingID(), time.Now()
-		}
-		r.MaxWait, _ = w.longestWait(ctx)
-		err = w.ask(ctx, &r)
-		if err != nil && !store.Passes(err) {
-			return backoff.Permanent(err)
-		}
-		return err
-	}
-	if stopped := backoff.Retry(again, backoff.WithContext(policy, ctx)); stopped != nil {
-		if ctx.Err() != nil && !errors.Is(err, ctx.Err()) {
-			return fmt.Errorf("%w: %w", ended(ctx), err)
-		}
-		return err
-	}
-	return nil
-}
-
-// A bookOptions is what one caller asks for, beside its cost.
+// bookOptions are what a caller asks for beside its cost.
 type bookOptions struct {
 	scopes  []string
 	reserve int // in thousandths
 }
 
-// An requestOptions is what a context asks for: one value, because a request looks for it.
+// requestOptions are what a context asks for. They are one value of the context, because
+// every request looks for them.
 type requestOptions struct {
 	scopes     []string
 	reserve    float64
 	cost       int
-	hasReserve bool // keep is said
-	hasCost    bool // cost is said
+	hasReserve bool
+	hasCost    bool
 }
 
 type requestOptionsKey struct{}
 
 // requestOptionsOf returns what the context asks for; nil: nothing.
 func requestOptionsOf(ctx context.Context) *requestOptions {
-	a, _ := ctx.Value(requestOptionsKey{}).(*requestOptions)
-	return a
+	o, _ := ctx.Value(requestOptionsKey{}).(*requestOptions)
+	return o
 }
 
-// with returns a context that asks for something more.
-func with(ctx context.Context, set func(*requestOptions)) context.Context {
-	var a requestOptions
-	if known := requestOptionsOf(ctx); known != nil {
-		a = *known
+// withOption returns a context that asks for something more.
+func withOption(ctx context.Context, set func(*requestOptions)) context.Context {
+	var o requestOptions
+	if parent := requestOptionsOf(ctx); parent != nil {
+		o = *parent
 	}
-	set(&a)
-	return context.WithValue(ctx, requestOptionsKey{}, &a)
+	set(&o)
+	return context.WithValue(ctx, requestOptionsKey{}, &o)
 }
 
-// WithScopes returns a context whose requests have the scopes, and no others: a
-// limit whose Scope is one of them covers them too.
+// WithScopes returns a context whose requests have these scopes and no others. A limit
+// with a Scope covers a request only if the request has that scope: a limit on uploads,
+// say. A scope is 1 to 32 letters, digits, '-', '_' and '.'.
 func WithScopes(ctx context.Context, scopes ...string) context.Context {
-	return with(ctx, func(a *requestOptions) { a.scopes = slices.Clone(scopes) })
+	return withOption(ctx, func(o *requestOptions) { o.scopes = slices.Clone(scopes) })
 }
 
-// WithReserve returns a context whose requests leave a share of every limit, from 0
-// to 0.999, to requests that keep less back, in place of [Budget.Reserve].
+// WithReserve returns a context whose requests leave this share of every limit, from 0
+// to 0.999, to requests with a smaller reserve. It replaces [Budget.Reserve]: give urgent
+// requests of a budget that has a reserve WithReserve(ctx, 0).
 func WithReserve(ctx context.Context, share float64) context.Context {
-	return with(ctx, func(a *requestOptions) { a.reserve, a.hasReserve = share, true })
+	return withOption(ctx, func(o *requestOptions) { o.reserve, o.hasReserve = share, true })
 }
 
-// WithCost returns a context whose requests cost so many units when a
-// [Transport] sends them, in place of what Transport.Cost says.
+// WithCost returns a context whose requests cost this many units when a [Transport] sends
+// them. It replaces what [Transport.Cost] says.
 func WithCost(ctx context.Context, units int) context.Context {
-	return with(ctx, func(a *requestOptions) { a.cost, a.hasCost = units, true })
+	return withOption(ctx, func(o *requestOptions) { o.cost, o.hasCost = units, true })
 }
 
 // bookOptions returns what the context asks for.
@@ -172,24 +139,24 @@ func (b *Budget) bookOptions(ctx context.Context) (bookOptions, error) {
 	if b == nil {
 		return bookOptions{}, b.check()
 	}
-	var d bookOptions
+	var options bookOptions
 	share := b.Reserve
-	if a := requestOptionsOf(ctx); a != nil {
-		d.scopes = a.scopes
-		if a.hasReserve {
-			share = a.reserve
+	if o := requestOptionsOf(ctx); o != nil {
+		options.scopes = o.scopes
+		if o.hasReserve {
+			share = o.reserve
 		}
 	}
-	for _, scope := range d.scopes {
+	for _, scope := range options.scopes {
 		if !limit.ValidScope(scope) {
 			return bookOptions{}, fmt.Errorf("ration: scope %q: it must be 1 to 32 letters, digits, '-', '_' and '.'", scope)
 		}
 	}
 	if !(share >= 0 && share <= 0.999) {
-		return bookOptions{}, fmt.Errorf("ration: Keep is %v: it must be from 0 to 0.999", share)
+		return bookOptions{}, fmt.Errorf("ration: Reserve is %v: it must be from 0 to 0.999", share)
 	}
-	d.reserve = int(math.Ceil(share*1000 - 1e-9))
-	return d, nil
+	options.reserve = int(math.Ceil(share*1000 - 1e-9))
+	return options, nil
 }
 
 // A booking is a store's, or one of this worker alone while the store is down.
@@ -198,22 +165,22 @@ type booking struct {
 	offline bool
 }
 
-// A Grant is a booking whose slot has come: its holder may send once. A grant
-// is a value.
+// A Grant is a booking whose slot has come: its holder may send one request. A grant is a
+// value. [GrantOf] returns that of a response, and Cancel gives back one that is not used.
 type Grant struct {
-	// Token is the one to send with.
+	// Token is the token to send with.
 	Token Token
-	// Cost is in units.
+	// Cost is what the request costs, in units.
 	Cost int
-	// Slot is when it may leave, on the store's clock.
+	// Slot is when the request may leave, on the store's clock.
 	Slot time.Time
 	// Late is how long after its slot the caller woke, on the caller's clock.
 	Late time.Duration
 
 	budget   *Budget
-	soonest  time.Time // Slot on this process's clock, at the soonest
+	soonest  time.Time // the earliest instant of this process's clock that may be Slot
 	id       store.BookingID
-	account  string
+	account  *budgetAccount
 	entry    string
 	total    int64     // Booking.Total
 	now      time.Time // the store's clock when it was booked
@@ -223,15 +190,16 @@ type Grant struct {
 	counted  bool // the budget's smoother counts the call as in flight
 }
 
-// booking returns what of the booking it takes to hand it back.
+// booking returns what it takes to cancel the booking.
 func (g *Grant) booking() booking {
-	return booking{store.Booking{ID: g.id, Budget: g.budget.Name, Cost: g.Cost, Booked: true, Account: g.account,
+	return booking{store.Booking{ID: g.id, Budget: g.budget.Name, Cost: g.Cost, Booked: true, Account: g.account.ID,
 		Slot: g.Slot, Now: g.now, Entry: g.entry}, g.offline}
 }
 
-// Cancel hands the grant's units back to the fleet. It says that nothing was
-// sent: after a request that may have reached the provider it would overspend.
-// To cancel twice is to cancel once; to cancel the zero Grant is nothing.
+// Cancel gives the grant's units back to the fleet. Call it only if nothing was sent: if
+// the request may have reached the provider, the fleet would exceed the limit. To cancel
+// again, or to cancel the zero Grant, does nothing. An error is the context's or a
+// [*StoreError]; the units are then unused until they have left their window.
 func (g Grant) Cancel(ctx context.Context) error {
 	if g.budget == nil {
 		return nil
@@ -239,36 +207,39 @@ func (g Grant) Cancel(ctx context.Context) error {
 	return g.budget.cancel(ctx, g.booking(), g.accounts)
 }
 
-// cancel hands back a grant on which nothing was sent.
+// cancelSoon cancels a grant on which nothing was sent.
 func (g *Grant) cancelSoon() { g.budget.cancelSoon(g.booking(), g.accounts) }
 
-// recordSends corrects the log if the call left more than once, or so much later than its
-// slot that a call of the next window could follow it too closely: its connection
-// took long to make, or the machine was busy. What it spent is entered where it
-// left, and its slot handed back in the same step. If the store fails the slot
-// stands, and Margin is what is left between the two calls.
-func (g Grant) recordSends(ctx context.Context, at time.Time, times int) {
-	account := g.accounts.find(g.account)
-	after, tolerance := at.Sub(g.soonest), account.tolerance
-	b, instead := g.budget, g.booking().Booking
-	if tolerance == 0 || after <= tolerance {
-		instead = store.Booking{} // the slot stands for one of them
-		times--
+// recordSends corrects the log if the request was sent more than once, or so much later
+// than its slot that a request of the next window could follow it too closely: the
+// connection took long to make, or the machine was busy. It records the units at the
+// instant of sending and cancels the slot in the same step. If the store fails, the log
+// keeps the slot, and only Margin separates the two requests.
+func (g *Grant) recordSends(ctx context.Context, at time.Time, times int) {
+	after, tolerance := at.Sub(g.soonest), g.account.tolerance
+	inTime := tolerance == 0 || after <= tolerance
+	if inTime {
+		times-- // the slot counts for one of them
 	}
 	if times < 1 || g.offline {
 		return
+	}
+	b := g.budget
+	var late store.Booking
+	if !inTime {
+		late = g.booking().Booking
 	}
 	ctx, stop := soon(ctx)
 	defer stop()
 	slot := g.Slot.Add(max(0, after) + time.Microsecond - 1).Truncate(time.Microsecond)
 	spent := store.Spending{Slot: slot, Cost: g.Cost * times}
-	// The one that hands the slot back comes last: until then both count.
-	charged := append(slices.Clone(g.accounts.shared), *account)
+	// The record that cancels the slot comes last: until then both count.
+	charged := append(slices.Clone(g.accounts.shared), *g.account)
 	for i, account := range charged {
 		r := store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: account.Account, Scopes: g.scopes,
 			Spent: []store.Spending{spent}}
 		if i == len(charged)-1 {
-			r.Replaces = instead
+			r.Replaces = late
 		}
 		if err := b.Store.Record(ctx, r); err != nil {
 			return
@@ -279,8 +250,8 @@ func (g Grant) recordSends(ctx context.Context, at time.Time, times int) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.journal.remove(&instead, g.accounts)
+	b.journal.remove(&late, g.accounts)
 	for _, account := range charged {
-		b.journal.add(&account, &store.Booking{Slot: spent.Slot, Now: g.now, Cost: spent.Cost}, spent.Slot)
+		b.journal.add(&account, nil, &store.Booking{Slot: spent.Slot, Now: g.now, Cost: spent.Cost}, spent.Slot)
 	}
 }

@@ -108,7 +108,7 @@ type Budget struct {
 	answeredAt    time.Time       // when that answer came, on this process's clock
 }
 
-const defaultPatience = 30 * time.Second
+const defaultRetryStoreFor = 30 * time.Second
 
 // Wait books cost units for the token's account and blocks until their slot.
 // The caller then sends, once.
@@ -117,27 +117,28 @@ const defaultPatience = 30 * time.Second
 // beyond the context's deadline or MaxWait; the context's error if that ends
 // while it waits, and its slot then goes to another caller; and a [*StoreError]
 // if the store does not answer. A cost that no limit ever admits is an error.
-func (b *Budget) Wait(ctx context.Context, t Token, cost int) (g Grant, err error) {
-	if accounts, err := b.accountsOf(&t); err == nil && b.tryFastPath(ctx, accounts, cost, &g) {
-		g.Token = t
-		return g, nil
-	}
-	w := waiter{budget: b, token: t, cost: cost, waits: true}
-	if err := w.wait(ctx); err != nil {
-		return Grant{}, err
-	}
-	return w.grant(), nil
+func (b *Budget) Wait(ctx context.Context, t Token, cost int) (Grant, error) {
+	return b.take(ctx, t, cost, true)
 }
 
 // Try books cost units for the token's account if they may leave now. If not it
 // books nothing and returns an [*ExhaustedError] that says when the next slot
 // is. It never waits for a slot, and for the store only for one answer.
-func (b *Budget) Try(ctx context.Context, t Token, cost int) (g Grant, err error) {
-	if accounts, err := b.accountsOf(&t); err == nil && b.tryFastPath(ctx, accounts, cost, &g) {
+func (b *Budget) Try(ctx context.Context, t Token, cost int) (Grant, error) {
+	return b.take(ctx, t, cost, false)
+}
+
+// take is Wait, or Try.
+func (b *Budget) take(ctx context.Context, t Token, cost int, waits bool) (g Grant, err error) {
+	accounts, err := b.accountsOf(&t)
+	if err != nil {
+		return Grant{}, err
+	}
+	if accounts.immediate != nil && b.tryFastPath(ctx, accounts, cost, &g) {
 		g.Token = t
 		return g, nil
 	}
-	w := waiter{budget: b, token: t, cost: cost}
+	w := waiter{budget: b, token: t, accounts: accounts, cost: cost, waits: waits}
 	if err := w.wait(ctx); err != nil {
 		return Grant{}, err
 	}
@@ -259,27 +260,32 @@ func (b *Budget) cancel(ctx context.Context, booked booking, accounts *accountLi
 	return shares.Cancel(ctx, store.CancelRequest{Booking: booked.Booking, Now: now})
 }
 
-// Most bookings of a crawler that has quota left are of one token, in logs, and may
-// leave at once; in memory they take as long as reading two clocks. What follows is
-// the way of a waiter through Store.Book with all left out that has nothing
-// to do for such a booking. Where it has, nothing is changed and the long way is
-// taken, from its beginning.
+// Most bookings of a crawler with quota left are of one token, in logs, and may leave at
+// once. In memory such a booking takes as long as reading two clocks. The fast path is
+// what a waiter and Store.Book do, without all that such a booking does not need. If it
+// does need something, the fast path has changed nothing, and the waiter begins anew.
 
-// tryFastPath grants cost units of the accounts if that is all there is to do, and
-// reports whether it did. The grant lacks its token.
-func (b *Budget) tryFastPath(ctx context.Context, accounts *accountList, cost int, g *Grant) bool {
-	immediate, is := b.Store.(store.ImmediateBooker)
-	if !is || b.Outage != FailClosed || b.Reserve != 0 || len(accounts.accounts) > 1 || len(accounts.shared) > 0 {
-		return false
+// immediateBooker returns the store if it has a fast path for bookings of the accounts.
+func (b *Budget) immediateBooker(a *accountList) store.ImmediateBooker {
+	if b.Outage != FailClosed || b.Reserve != 0 || len(a.accounts) > 1 || len(a.shared) > 0 {
+		return nil
 	}
+	immediate, _ := b.Store.(store.ImmediateBooker)
+	return immediate
+}
+
+// tryFastPath grants cost units of accounts that have a fast path, and reports whether it
+// did. The grant lacks its token.
+func (b *Budget) tryFastPath(ctx context.Context, accounts *accountList, cost int, g *Grant) bool {
 	if requestOptionsOf(ctx) != nil || ctx.Err() != nil {
 		return false
 	}
-	got, booked := immediate.BookNow(store.ImmediateRequest{Budget: b.Name, Accounts: accounts.Accounts, Cost: cost, Revision: accounts.revision, Version: b.version.Load()})
+	got, booked := accounts.immediate.BookNow(store.ImmediateRequest{Budget: b.Name, Accounts: accounts.Accounts, Cost: cost,
+		Revision: accounts.rules.revision, Version: b.version.Load()})
 	if !booked {
 		return false
 	}
-	g.id, g.account, g.entry, g.total, g.now, g.soonest, g.Slot = got.ID, got.Account, got.Entry, got.Total, got.Slot, got.ReadAt, got.Slot
-	g.Cost, g.budget, g.accounts = cost, b, accounts
+	g.id, g.entry, g.total, g.now, g.soonest, g.Slot = got.ID, got.Entry, got.Total, got.Slot, got.ReadAt, got.Slot
+	g.Cost, g.budget, g.accounts, g.account = cost, b, accounts, &accounts.accounts[0]
 	return true
 }

@@ -39,18 +39,18 @@ func (t *Transport) pauseTarget(req *http.Request, f *provider.Feedback, grant G
 	if len(far.Keys) > 0 {
 		account := ""
 		if far.Account {
-			account = grant.account
+			account = grant.account.ID
 		}
 		for _, m := range far.Keys {
 			b.pauseKey(ctx, account, m, length)
 		}
 		return true
 	}
-	spread := apart(grant.accounts.find(grant.account).Account)
+	spread := apart(grant.account.Account)
 	accounts := far.Shared
 	switch {
 	case far.Account:
-		accounts = []string{grant.account}
+		accounts = []string{grant.account.ID}
 	case len(far.Shared) == 0:
 		accounts, spread = []string{""}, spread/time.Duration(grant.accounts.Len())
 	}

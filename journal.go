@@ -39,8 +39,9 @@ func (o *journalEntry) spending() store.Spending {
 	return store.Spending{Slot: time.UnixMicro(o.slot), Cost: o.cost, Entry: o.entry}
 }
 
-// add needs the budget's mu. Zero booked: the store is down.
-func (l *journal) add(account *budgetAccount, b *store.Booking, booked time.Time) {
+// add adds a booking of the account and of shared ones that was booked at that instant;
+// zero: while the store was down. It needs the budget's mu.
+func (l *journal) add(account *budgetAccount, shared []budgetAccount, b *store.Booking, booked time.Time) {
 	of := l.accounts[account.ID]
 	if of == nil {
 		if l.accounts == nil {
@@ -60,26 +61,20 @@ func (l *journal) add(account *budgetAccount, b *store.Booking, booked time.Time
 	// pays for an hour's.
 	oldest := b.Now.UnixMicro() - account.longest.Microseconds()
 	for range 2 {
-		if of.own.Len() > 0 && of.own.At(0).slot <= oldest {
-			of.own.Drop(1)
+		first := of.own.First()
+		if first == nil || first.slot > oldest {
+			break
 		}
+		of.own.Drop(1)
 	}
 	if b.Used > 0 {
 		of.total = store.Spending{Slot: b.Now, Cost: b.Used}
 	}
 	of.own.Push(o)
-}
-
-// addShared adds a booking to shared accounts that were charged with it. What the
-// fleet has spent of those is not known. It needs the budget's mu.
-func (l *journal) addShared(shared []budgetAccount, b *store.Booking, booked time.Time) {
-	if len(shared) == 0 {
-		return
-	}
-	unknown := *b
-	unknown.Used = 0
 	for i := range shared {
-		l.add(&shared[i], &unknown, booked)
+		unknown := *b
+		unknown.Used = 0 // what the fleet has spent of a shared account
+		l.add(&shared[i], nil, &unknown, booked)
 	}
 }
 
@@ -226,8 +221,3 @@ func (b *Budget) workerID() store.BookingID {
 	return b.worker
 }
 
-// canLoseLogs reports whether the store can lose a log.
-func (b *Budget) canLoseLogs() bool {
-	durable, says := b.Store.(store.Durable)
-	return !says || !durable.Durable()
-}

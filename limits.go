@@ -11,81 +11,92 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// SetLimits changes the budget's limits while requests are booked, for the whole
-// fleet: from now on these rule, by a higher revision than any that this worker
-// has heard of, and no log is lost by it. The other workers follow with their next
-// booking, or when one of their callers wakes. Callers that wait book anew, so that
-// a lower Max holds for them too; their order may change. A higher Max is there at
-// once for what is not booked yet: slots that callers of other workers hold stand
-// until these wake, and who books anew comes behind them.
+// SetLimits changes the budget's limits for the whole fleet, while requests are booked.
+// It raises the revision above the highest that this worker has heard of. The other
+// workers adopt the limits with their next booking, or when one of their callers wakes.
+// No log is lost.
 //
-// A limit with another Window, Algorithm or Scope is another limit: an exact log,
-// which stays where it is kept, serves it at once; any other count begins at zero.
-// Tokens with Limits of their own keep these; [Pool.Add] replaces them.
+// Callers that wait cancel their slots and book again, so that a lower Max holds for
+// them too; their order may change. A higher Max serves new bookings at once. Slots
+// already granted to other workers stay valid until those workers wake; new bookings
+// queue behind them.
+//
+// A limit with another Window, Algorithm or Scope is another limit. An exact log serves
+// it at once, because the log stays; any other count begins at zero. Tokens with Limits
+// of their own keep them; [Pool.Add] replaces those.
 func (b *Budget) SetLimits(limits ...limit.Limit) error {
 	if err := limit.Validate(limits); err != nil {
 		return fmt.Errorf("ration: budget %q: %w", b.Name, err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := b.current()
-	lessons := maps.Clone(r.overrides)
-	maps.DeleteFunc(lessons, func(_ string, l limitOverride) bool { return slices.Equal(l.given, r.limits) })
-	b.raiseRevision(limitRules{limits: slices.Clone(limits), overrides: lessons})
+	r := *b.currentRules()
+	overrides := maps.Clone(r.overrides)
+	maps.DeleteFunc(overrides, func(_ string, o limitOverride) bool { return slices.Equal(o.given, r.limits) })
+	b.raiseRevision(limitRules{limits: slices.Clone(limits), overrides: overrides})
 	return nil
 }
 
-// overrideLimits makes limits rule that a token was given in place of others.
+// overrideLimits makes a token's new limits effective for the whole fleet.
 func (b *Budget) overrideLimits(t Token) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := b.current()
+	r := *b.currentRules()
 	r.overrides, r.learned = maps.Clone(r.overrides), false
 	delete(r.overrides, t.AccountID())
 	b.raiseRevision(r)
 }
 
-// rules are a worker's limits, and of which revision they are. All is read at once:
-// old limits of the new revision would rule.
+// limitRules are a worker's limits and their revision. They are never written to, and
+// read as one value: the old limits with the new revision would become the fleet's.
 type limitRules struct {
-	limits    []limit.Limit
-	overrides map[string]limitOverride // by account, what is known better; never written to
-	learned   bool                     // the revision was raised for a lesson, and not by people
+	limits    []limit.Limit            // of accounts without limits of their own
+	overrides map[string]limitOverride // by account
+	learned   bool                     // the revision was raised for a learned limit, not by the user
 	revision  int
-	edition   int // of all that is here, in this worker
 }
 
-// current returns the budget's limits and their revision.
-func (b *Budget) current() limitRules {
-	if r := b.rules.Load(); r != nil {
-		return *r
+// A limitOverride is limits of an account that the provider announced. They replace the
+// given ones until the user gives others.
+type limitOverride struct{ limits, given []limit.Limit }
+
+// limitsOf returns the limits of an account that was given some: its override, or those.
+func (r *limitRules) limitsOf(account string, given []limit.Limit) []limit.Limit {
+	if o, found := r.overrides[account]; found && slices.Equal(o.given, given) {
+		return o.limits
 	}
-	return limitRules{limits: b.Limits, revision: b.Revision}
+	return given
 }
 
-// raiseRevision makes rules that are the fleet's too. It needs mu.
+// withOverride returns the rules with one more override.
+func (r limitRules) withOverride(account string, o limitOverride) limitRules {
+	r.overrides = maps.Clone(r.overrides)
+	if r.overrides == nil {
+		r.overrides = make(map[string]limitOverride)
+	}
+	r.overrides[account] = o
+	return r
+}
+
+// currentRules returns the worker's limits: the budget's fields, until others replace
+// them.
+func (b *Budget) currentRules() *limitRules {
+	if b.rules.Load() == nil {
+		b.rules.CompareAndSwap(nil, &limitRules{limits: b.Limits, revision: b.Revision})
+	}
+	return b.rules.Load()
+}
+
+// raiseRevision makes rules the fleet's. It needs mu.
 func (b *Budget) raiseRevision(r limitRules) {
 	r.revision = b.newestKnown() + 1
-	b.replaceRules(r)
+	b.newestRevision.Store(int64(r.revision))
+	b.rules.Store(&r)
 	b.wakeWaiters()
 }
 
-// replaceRules makes rules this worker's. It needs mu.
-func (b *Budget) replaceRules(r limitRules) {
-	r.edition = b.current().edition + 1
-	b.rules.Store(&r)
-}
-
-// wakeWaiters has waiting callers look again. It needs mu.
-func (b *Budget) wakeWaiters() {
-	if b.rulesChanged != nil {
-		close(b.rulesChanged)
-		b.rulesChanged = nil
-	}
-}
-
 // newestKnown returns the highest revision that this worker has heard of.
-func (b *Budget) newestKnown() int { return max(b.current().revision, int(b.newestRevision.Load())) }
+func (b *Budget) newestKnown() int { return max(b.Revision, int(b.newestRevision.Load())) }
 
 // noteRevision notes a revision of the fleet's. It needs mu.
 func (b *Budget) noteRevision(revision int) {
@@ -95,7 +106,15 @@ func (b *Budget) noteRevision(revision int) {
 	}
 }
 
-// limitsChanged returns a channel that is closed when SetLimits is called.
+// wakeWaiters has waiting callers compare their limits with the newest. It needs mu.
+func (b *Budget) wakeWaiters() {
+	if b.rulesChanged != nil {
+		close(b.rulesChanged)
+		b.rulesChanged = nil
+	}
+}
+
+// limitsChanged returns a channel that is closed when the limits change.
 func (b *Budget) limitsChanged() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -105,119 +124,96 @@ func (b *Budget) limitsChanged() <-chan struct{} {
 	return b.rulesChanged
 }
 
-// effective are limits that rule, spelt out too, and since when this worker knows.
+// effectiveLimits are the limits that the fleet keeps for an account.
 type effectiveLimits struct {
-	encoded string
+	encoded string // as store.EncodeLimits has them
 	limits  []limit.Limit
 	given   []limit.Limit // the account's
-	since   time.Time
+	since   time.Time     // when this worker heard of them, on its own clock
 }
 
-// noteEffective notes the limits that rule an account. It needs mu.
-func (b *Budget) noteEffective(account *budgetAccount, set string, limits []limit.Limit) {
+// noteEffective notes the limits that the fleet keeps for an account. It needs mu.
+func (b *Budget) noteEffective(account *budgetAccount, encoded string, limits []limit.Limit) {
 	if b.effective == nil {
 		b.effective = make(map[string]effectiveLimits)
 	}
-	b.effective[account.ID] = effectiveLimits{set, limits, account.given, time.Now()}
+	b.effective[account.ID] = effectiveLimits{encoded, limits, account.given, time.Now()}
 }
 
-// adoptEffective tells, once, that other limits rule than this worker's.
-func (b *Budget) adoptEffective(account *budgetAccount, ruling store.EffectiveLimits) {
-	if ruling.Limits == nil {
-		return
-	}
-	set := store.EncodeLimits(ruling.Limits)
+// adoptEffective takes in that the store booked by other limits than this worker's. The
+// first time it says so in an event.
+func (b *Budget) adoptEffective(account *budgetAccount, fleet store.EffectiveLimits) {
+	encoded := store.EncodeLimits(fleet.Limits)
 	b.mu.Lock()
-	news := b.effective[account.ID].encoded != set
-	if news {
-		b.noteEffective(account, set, ruling.Limits)
+	changed := b.effective[account.ID].encoded != encoded
+	if changed {
+		b.noteEffective(account, encoded, fleet.Limits)
 	}
-	b.noteRevision(ruling.Revision)
+	b.noteRevision(fleet.Revision)
 	b.mu.Unlock()
-	if news {
-		b.notify(Event{Kind: LimitsOverridden, Account: account.ID, Ours: account.Limits, Theirs: ruling.Limits})
+	if changed {
+		b.notify(Event{Kind: LimitsOverridden, Account: account.ID, Ours: account.Limits, Theirs: fleet.Limits})
 	}
 }
 
-// A limitOverride is limits of an account that answers told of. They rule in place of those
-// that were given, until others are given.
-type limitOverride struct{ limits, given []limit.Limit }
-
-// limitsOf returns the limits of an account that was given some: what is known better, or
-// those.
-func (r *limitRules) limitsOf(account string, given []limit.Limit) []limit.Limit {
-	if l, taught := r.overrides[account]; taught && slices.Equal(l.given, given) {
-		return l.limits
-	}
-	return given
-}
-
-// withOverride returns the rules with one more lesson.
-func (r limitRules) withOverride(account string, l limitOverride) limitRules {
-	r.overrides = maps.Clone(r.overrides)
-	if r.overrides == nil {
-		r.overrides = make(map[string]limitOverride)
-	}
-	r.overrides[account] = l
-	return r
-}
-
-// learn makes limits rule that the provider has announced for an account, and reports
-// whether that is news here. Where the fleet has them already no revision is spent.
+// learn makes limits effective, in the whole fleet, that the provider has announced for
+// an account, and reports whether this worker had others. If the fleet has them already
+// the revision stays.
 func (b *Budget) learn(account *budgetAccount, limits []limit.Limit) bool {
-	widened, err := b.widen(limits)
+	withMargin, err := b.withMargins(limits)
 	if err != nil {
-		return false // nonsense was announced
+		return false // the provider announced nonsense
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := b.current()
-	if l := r.overrides[account.ID]; slices.Equal(l.limits, limits) && slices.Equal(l.given, account.given) {
+	r := *b.currentRules()
+	if o := r.overrides[account.ID]; slices.Equal(o.limits, limits) && slices.Equal(o.given, account.given) {
 		return false
 	}
 	r = r.withOverride(account.ID, limitOverride{limits, account.given})
-	set := store.EncodeLimits(widened)
-	if b.effective[account.ID].encoded == set {
-		b.replaceRules(r)
+	encoded := store.EncodeLimits(withMargin)
+	if b.effective[account.ID].encoded == encoded {
+		b.rules.Store(&r)
 		return true
 	}
-	// A revision is that of all accounts: what rules the others is to go on.
+	// A revision is that of all accounts: the others keep their effective limits.
 	for id, other := range b.effective {
 		if id == account.ID {
 			continue
 		}
-		if ours, err := b.accountUnder(r, id, other.given); err == nil && store.EncodeLimits(ours.Limits) != other.encoded {
+		if ours, err := b.accountUnder(&r, id, other.given); err == nil && store.EncodeLimits(ours.Limits) != other.encoded {
 			r.overrides[id] = limitOverride{other.limits, other.given}
 		}
 	}
 	r.learned = true
 	b.raiseRevision(r)
-	b.noteEffective(account, set, widened)
+	b.noteEffective(account, encoded, withMargin)
 	return true
 }
 
-// concede takes the fleet's limits for those that were learnt, where another worker has
-// learnt others at the same time: of two limits of one revision neither is better. It
-// reports whether a booking that failed is to be asked for again.
-func (b *Budget) concede(failed error, accounts *accountList) bool {
-	differ, is := errors.AsType[*store.LimitsError](failed)
+// concede adopts the fleet's limits if two workers have learned different ones at the
+// same time and given them the same revision: neither is better. It reports whether to
+// ask again for the booking that failed with the error.
+func (b *Budget) concede(err error, accounts *accountList) bool {
+	differ, is := errors.AsType[*store.LimitsError](err)
 	if !is {
 		return false
 	}
-	ours := accounts.find(differ.Account)
-	if ours == nil {
+	account := accounts.find(differ.Account)
+	if account == nil {
 		return false
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := b.current()
-	known := r.limitsOf(ours.ID, ours.given)
+	r := b.currentRules()
+	ours := r.limitsOf(account.ID, account.given)
 	switch {
-	case r.revision != accounts.revision || !slices.Equal(known, ours.bare):
-		return true // others rule by now: many callers may be told of the same at once
-	case !r.learned || slices.Equal(known, differ.Theirs):
-		return false // which of the two rule is for people to say
+	case r.revision != accounts.rules.revision || !slices.Equal(ours, account.bare):
+		return true // another caller got the same error, and has conceded
+	case !r.learned || slices.Equal(ours, differ.Theirs):
+		return false // the user must say which are right
 	}
-	b.replaceRules(r.withOverride(ours.ID, limitOverride{differ.Theirs, ours.given}))
+	conceded := r.withOverride(account.ID, limitOverride{differ.Theirs, account.given})
+	b.rules.Store(&conceded)
 	return true
 }

@@ -75,8 +75,6 @@ func (b *Budget) storeRecovered(entered int) {
 	}
 }
 
-func (b *Budget) isDown() bool { return b.outage.down.Load() }
-
 // reachable reports whether to ask the store, and enters first what was spent
 // without it. Of the callers that find it down one at a time finds out.
 func (b *Budget) reachable(ctx context.Context) bool {
@@ -117,9 +115,8 @@ func (b *Budget) reachable(ctx context.Context) bool {
 }
 
 // bookOffline books without the store, as Outage says.
-func (w *waiter) bookOffline(ctx context.Context, longest time.Duration) error {
+func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) error {
 	b := w.budget
-	r := w.request(longest)
 	if err := r.Validate(); err != nil {
 		return err
 	}
@@ -144,11 +141,10 @@ func (w *waiter) bookOffline(ctx context.Context, longest time.Duration) error {
 		}
 	}
 	w.due = time.Now().Add(booked.Slot.Sub(booked.Now))
-	w.soonest, w.booking = w.due, booking{booked, true}
+	w.soonest, w.booking, w.account = w.due, booking{booked, true}, w.accounts.find(booked.Account)
 	if booked.Booked {
 		b.mu.Lock()
-		b.journal.add(w.accounts.find(booked.Account), &booked, time.Time{})
-		b.journal.addShared(w.accounts.shared, &booked, time.Time{})
+		b.journal.add(w.account, w.accounts.shared, &booked, time.Time{})
 		b.mu.Unlock()
 	}
 	return nil

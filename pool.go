@@ -14,49 +14,48 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// A Pool draws on several tokens as if they were one. Which token a call spends
-// is decided by the store in the same step that books its slot: the one that is
-// free first and, of several that are free now, the one that has been free the
-// longest.
-// A token that is spent or paused holds nobody up while another is free.
+// A Pool draws on several tokens as if they were one. The store chooses the token in the
+// same step that books the slot: the one that is free first or, if several are free now,
+// the one that has been free the longest. So a token that is spent or paused delays
+// nobody while another is free.
 //
-// Tokens may be added and removed while callers wait. A Pool is safe for
-// concurrent use.
+// Tokens may be added and removed while callers wait. A Pool is safe for concurrent use;
+// make it with [NewPool].
 type Pool struct {
 	budget *Budget
 
-	quarantining singleflight.Group // by asideID
+	quarantining singleflight.Group // by quarantineID
 
-	mu        sync.Mutex   // protects all below
-	tokens    []Token      // in the order in which they were added
-	accounts  *accountList // of the tokens; nil: to be made
-	rotations map[string]*rotation
-	changed   chan struct{} // closed when the tokens change
+	mu        sync.Mutex              // protects all below
+	tokens    []Token                 // in the order in which they were added
+	changed   chan struct{}           // closed when the tokens change
+	accounts  *accountList            // of the tokens in use; nil: to be made
+	rotations map[string]*rotation    // of the accounts, by ID
+	subsets   map[string]*accountList // accounts without excluded ones, by the latter's IDs
 
-	quarantined *map[string]QuarantinedToken // the budget's when they were made
-	staleAt     time.Time                    // when they are to be made anew; zero: never
+	quarantined *map[string]QuarantinedToken // the budget's when accounts was made
+	staleAt     time.Time                    // when accounts is to be made anew; zero: never
 	tokenStates map[string]tokenState        // by the token's ID
-	subsets     map[string]*accountList      // accounts without those that are named
-	hasSuspects atomic.Bool                  // whether there are suspects
+	hasSuspects atomic.Bool                  // whether there are any tokenStates
 }
 
-// A rotation is the tokens of one account, which take turns.
+// A rotation is the tokens of one account, which are used in turn.
 type rotation struct {
 	tokens []Token
 	next   int
 }
 
-// NewPool returns a pool of the tokens. A nil budget, an empty token, and two
-// tokens of one account with different limits are errors of the first Take.
+// NewPool returns a pool of the tokens. The first Take returns an error if the budget is
+// nil, a token is empty, or two tokens of one account have different limits.
 func NewPool(b *Budget, tokens ...Token) *Pool {
 	p := &Pool{budget: b, changed: make(chan struct{})}
 	p.Add(tokens...)
 	return p
 }
 
-// Add puts tokens into the pool, from which waiting callers may take them at
-// once. A token that is there already is replaced; if its Limits differ they rule
-// from now on, as those of [Budget.SetLimits] do.
+// Add puts tokens into the pool, where waiting callers may take them at once. A token
+// that is there already is replaced. If its Limits differ, the fleet adopts the new ones,
+// as with [Budget.SetLimits].
 func (p *Pool) Add(tokens ...Token) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -71,8 +70,8 @@ func (p *Pool) Add(tokens ...Token) {
 	p.change()
 }
 
-// Remove takes tokens out of the pool. A caller that waits for one of them takes
-// another; requests that were sent are not affected.
+// Remove takes tokens out of the pool. A caller that waits for one of them books another.
+// Requests that were sent already are not affected.
 func (p *Pool) Remove(tokens ...Token) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +87,7 @@ func (p *Pool) drop(t Token) {
 	p.restore(t)
 }
 
-// change wakes all waiting callers. It needs mu.
+// change has waiting callers look for other accounts. It needs mu.
 func (p *Pool) change() {
 	p.accounts, p.subsets = nil, nil
 	if p.changed != nil {
@@ -104,38 +103,44 @@ func (p *Pool) Tokens() []Token {
 	return slices.Clone(p.tokens)
 }
 
-// Take books cost units on the token that is free first and blocks until their
-// slot. Its errors are those of [Budget.Wait]; a pool without tokens is one too.
+// Take books cost units on the token that is free first and blocks until their slot. Its
+// errors are those of [Budget.Wait]. It also fails if the pool has no token, and with a
+// [*NoTokenError] if all are quarantined.
 func (p *Pool) Take(ctx context.Context, cost int) (Grant, error) {
 	return p.take(ctx, cost, nil, nil)
 }
 
 // take is Take without the excluded accounts. It calls sleeping, unless that is nil, when
 // the slot that was booked lies ahead.
-func (p *Pool) take(ctx context.Context, cost int, barred []string, sleeping func()) (Grant, error) {
+func (p *Pool) take(ctx context.Context, cost int, excluded []string, sleeping func()) (Grant, error) {
 	if p == nil {
 		return Grant{}, errNilPool
 	}
 	for {
+		accounts, changed, err := p.listWithout(excluded)
+		if err != nil {
+			return Grant{}, err
+		}
 		var g Grant
-		if accounts, _, err := p.listWithout(barred); err != nil || !p.budget.tryFastPath(ctx, accounts, cost, &g) {
-			w := waiter{budget: p.budget, pool: p, excluded: barred, cost: cost, waits: true, sleeping: sleeping}
+		if accounts.immediate == nil || !p.budget.tryFastPath(ctx, accounts, cost, &g) {
+			w := waiter{budget: p.budget, pool: p, excluded: excluded, accounts: accounts, changed: changed,
+				cost: cost, waits: true, sleeping: sleeping}
 			if err := w.wait(ctx); err != nil {
 				return Grant{}, err
 			}
 			g = w.grant()
 		}
 		found := false
-		if g.Token, found = p.token(g.account); found {
+		if g.Token, found = p.token(g.account.ID); found {
 			return g, nil
 		}
-		// The account was removed in this very moment, or its token set aside.
+		// The account was removed at this very moment, or its token quarantined.
 		g.cancelSoon()
 	}
 }
 
-// Remaining returns how many units are left over all accounts, each counted
-// once however many tokens it has. It changes nothing.
+// Remaining returns how many units all accounts have left. An account counts once,
+// however many tokens it has. Remaining changes nothing.
 func (p *Pool) Remaining(ctx context.Context) (int, error) {
 	all, err := p.Usage(ctx)
 	sum := 0
@@ -145,7 +150,7 @@ func (p *Pool) Remaining(ctx context.Context) (int, error) {
 	return sum, err
 }
 
-// Usage returns what is used of each account, ordered by its ID. It changes
+// Usage returns what is used of each account, in the order of their IDs. It changes
 // nothing.
 func (p *Pool) Usage(ctx context.Context) ([]store.Usage, error) {
 	if p == nil {
@@ -160,53 +165,54 @@ func (p *Pool) Usage(ctx context.Context) ([]store.Usage, error) {
 
 var errNilPool = errors.New("ration: the Pool is nil: make it with NewPool")
 
-// listWithout returns the accounts of the pool's tokens but the barred ones, ordered by ID so
-// that all workers with the same tokens share one index in the store, and a channel that
-// is closed when they change.
-func (p *Pool) listWithout(barred []string) (accounts *accountList, changed <-chan struct{}, err error) {
+// listWithout returns the accounts of the pool's tokens without the excluded ones, and a
+// channel that is closed when they change. They are in the order of their IDs, so that all
+// workers with the same tokens share one index in the store.
+func (p *Pool) listWithout(excluded []string) (accounts *accountList, changed <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.isStale() {
-		if err := p.build(); err != nil {
-			return nil, nil, err
-		}
+	if err := p.update(); err != nil {
+		return nil, nil, err
 	}
 	accounts = p.accounts
-	if len(barred) > 0 {
-		if accounts, err = p.without(barred); err != nil {
+	if len(excluded) > 0 {
+		if accounts, err = p.without(excluded); err != nil {
 			return nil, nil, err
 		}
 	}
 	return accounts, p.changed, nil
 }
 
-// isStale reports whether the accounts are to be made. It needs mu.
-func (p *Pool) isStale() bool {
-	return p.accounts == nil || p.accounts.edition != p.budget.current().edition || p.quarantined != p.budget.quarantined.Load() ||
-		!p.staleAt.IsZero() && !time.Now().Before(p.staleAt)
+// update makes the list of accounts anew if something has changed. It needs mu.
+func (p *Pool) update() error {
+	if p.accounts == nil || p.accounts.rules != p.budget.rules.Load() || p.quarantined != p.budget.quarantined.Load() ||
+		!p.staleAt.IsZero() && !time.Now().Before(p.staleAt) {
+		return p.build()
+	}
+	return nil
 }
 
-// errAllExcluded says that a request is for none of the pool's accounts.
-var errAllExcluded = errors.New("ration: every account of the pool is barred")
+// errAllExcluded says that a request may be charged to none of the pool's accounts.
+var errAllExcluded = errors.New("ration: every account of the pool is excluded")
 
-// excludesAll reports whether no account is left but the barred ones.
-func (p *Pool) excludesAll(barred []string) bool {
-	if len(barred) == 0 {
+// excludesAll reports whether no account is left but the excluded ones.
+func (p *Pool) excludesAll(excluded []string) bool {
+	if len(excluded) == 0 {
 		return false
 	}
-	_, _, err := p.listWithout(barred)
+	_, _, err := p.listWithout(excluded)
 	return errors.Is(err, errAllExcluded)
 }
 
-// without returns the accounts but the barred ones. It needs mu.
-func (p *Pool) without(barred []string) (*accountList, error) {
-	barred = slices.Clone(barred)
-	slices.Sort(barred)
-	name := strings.Join(slices.Compact(barred), " ")
+// without returns the accounts without the excluded ones. It needs mu.
+func (p *Pool) without(excluded []string) (*accountList, error) {
+	excluded = slices.Clone(excluded)
+	slices.Sort(excluded)
+	name := strings.Join(slices.Compact(excluded), " ")
 	if accounts := p.subsets[name]; accounts != nil {
 		return accounts, nil
 	}
-	left := slices.DeleteFunc(slices.Clone(p.accounts.accounts), func(a budgetAccount) bool { return slices.Contains(barred, a.ID) })
+	left := slices.DeleteFunc(slices.Clone(p.accounts.accounts), func(a budgetAccount) bool { return slices.Contains(excluded, a.ID) })
 	if len(left) == 0 {
 		return nil, errAllExcluded
 	}
@@ -217,7 +223,8 @@ func (p *Pool) without(barred []string) (*accountList, error) {
 	accounts := new(accountList)
 	*accounts = *p.accounts
 	accounts.Accounts, accounts.accounts = all, left
-	const most = 64 // a bound: which are barred changes
+	accounts.immediate = p.budget.immediateBooker(accounts)
+	const most = 64 // a bound, because which are excluded changes
 	if p.subsets == nil || len(p.subsets) >= most {
 		p.subsets = make(map[string]*accountList)
 	}
@@ -227,21 +234,21 @@ func (p *Pool) without(barred []string) (*accountList, error) {
 
 // build makes the list of accounts. It needs mu.
 func (p *Pool) build() error {
-	p.accounts, p.subsets = nil, nil // where this fails it fails for the next caller too
+	p.accounts, p.subsets = nil, nil // if this fails it fails for the next caller too
 	if err := p.budget.check(); err != nil {
 		return err
 	}
 	if len(p.tokens) == 0 {
 		return fmt.Errorf("ration: the pool of budget %q has no token: Add one", p.budget.Name)
 	}
-	current := p.budget.current()
+	rules := p.budget.currentRules()
 	tokens, err := p.usable()
 	if err != nil {
 		return err
 	}
-	byID, turns := make(map[string]budgetAccount, len(p.tokens)), make(map[string]*rotation, len(p.tokens))
+	byID, rotations := make(map[string]budgetAccount, len(p.tokens)), make(map[string]*rotation, len(p.tokens))
 	for i, t := range tokens {
-		account, err := p.budget.account(current, t)
+		account, err := p.budget.account(rules, t)
 		if err != nil {
 			return fmt.Errorf("token %d of the pool: %w", i+1, err)
 		}
@@ -250,21 +257,21 @@ func (p *Pool) build() error {
 				"an account has one set of limits", t, t.Account)
 		}
 		byID[account.ID] = account
-		if turns[account.ID] == nil {
-			turns[account.ID] = new(rotation)
+		if rotations[account.ID] == nil {
+			rotations[account.ID] = new(rotation)
 		}
-		turns[account.ID].tokens = append(turns[account.ID].tokens, t)
+		rotations[account.ID].tokens = append(rotations[account.ID].tokens, t)
 	}
 	list := make([]budgetAccount, 0, len(byID))
 	for _, account := range byID {
 		list = append(list, account)
 	}
 	slices.SortFunc(list, func(a, b budgetAccount) int { return strings.Compare(a.ID, b.ID) })
-	accounts, err := p.budget.list(current, list...)
+	accounts, err := p.budget.list(rules, list...)
 	if err != nil {
 		return err
 	}
-	p.accounts, p.rotations = accounts, turns
+	p.accounts, p.rotations = accounts, rotations
 	return nil
 }
 
@@ -272,8 +279,8 @@ func (p *Pool) build() error {
 func (p *Pool) token(account string) (Token, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The answer to the booking may have told that the token is set aside.
-	if p.isStale() && p.build() != nil {
+	// The answer to the booking may have said that the token is quarantined.
+	if p.update() != nil {
 		return Token{}, false
 	}
 	of := p.rotations[account]
@@ -282,6 +289,8 @@ func (p *Pool) token(account string) (Token, bool) {
 	}
 	t := of.tokens[of.next%len(of.tokens)]
 	of.next++
-	p.startProbe(t)
+	if p.hasSuspects.Load() {
+		p.startProbe(t)
+	}
 	return t, true
 }

@@ -70,7 +70,7 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 		return -1
 	}
 	b := t.Pool.budget
-	account := grant.accounts.find(grant.account)
+	account := grant.account
 	costs := t.Cost != nil || t.provider().Cost != nil
 	rule := b.reconcilerOf(account.ID).rule(b, account)
 	all := provider.Observe(f.Windows, rule.whole, grant.scopes, costs, t.provider())
@@ -336,7 +336,7 @@ func (t *Transport) leaveHeadroom(f *provider.Feedback, grant Grant) {
 	}
 	// Of a provider that tells of no window it is not known which limit it was.
 	b := t.Pool.budget
-	if k := b.reconcilerOf(grant.account); k != nil {
-		k.shrink(b, grant.accounts.find(grant.account))
+	if k := b.reconcilerOf(grant.account.ID); k != nil {
+		k.shrink(b, grant.account)
 	}
 }

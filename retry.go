@@ -191,8 +191,8 @@ func (e *attempts) afterUnauthorized(grant Grant) decision {
 		e.unauthorized = append(e.unauthorized, grant)
 		t.countUnauthorized(e.req, grant)
 	}
-	if e.unauthorizedAnswers++; e.unauthorizedAnswers >= mostDoubtful || !t.Pool.hasOtherTokens(grant.account, e.isUnauthorized) {
-		e.excluded = append(e.excluded, grant.account)
+	if e.unauthorizedAnswers++; e.unauthorizedAnswers >= mostDoubtful || !t.Pool.hasOtherTokens(grant.account.ID, e.isUnauthorized) {
+		e.excluded = append(e.excluded, grant.account.ID)
 	}
 	return decision{retry: true, free: true, keepResponse: true}
 }

@@ -19,21 +19,16 @@ import (
 
 const confirmAfter = time.Second
 
-// answered takes in what the answer to a booking on the at-th account tells beside
-// the slot, and when it came on this process's clock.
-func (b *Budget) answered(ctx context.Context, booking *store.Booking, accounts *accountList, at int, arrived time.Time) {
-	account := &accounts.accounts[at]
-	if !accounts.losesLogs && booking.Version == b.version.Load() && booking.Effective.Limits == nil {
-		return // there is nothing to be told, and nothing to be kept in case of a loss
-	}
+// heard takes in what the answer to a booking says beside its slot. It arrived at that
+// instant of this process's clock.
+func (b *Budget) heard(ctx context.Context, booking *store.Booking, account *budgetAccount, accounts *accountList, arrived time.Time) {
 	b.mu.Lock()
 	b.answeredNow, b.answeredAt = booking.Now, arrived
 	if booking.Now.After(b.lastBooked) {
 		b.lastBooked = booking.Now
 	}
 	if booking.Booked && accounts.losesLogs {
-		b.journal.add(account, booking, booking.Now)
-		b.journal.addShared(accounts.shared, booking, booking.Now)
+		b.journal.add(account, accounts.shared, booking, booking.Now)
 	}
 	current := booking.Version == b.known.Version
 	if current {
@@ -43,10 +38,12 @@ func (b *Budget) answered(ctx context.Context, booking *store.Booking, accounts 
 		current = false
 	}
 	b.mu.Unlock()
-	if b.Outage == FailClosed && b.isDown() {
+	if b.Outage == FailClosed && b.outage.down.Load() {
 		b.storeRecovered(0)
 	}
-	b.adoptEffective(account, booking.Effective)
+	if booking.Effective.Limits != nil {
+		b.adoptEffective(account, booking.Effective)
+	}
 	if booking.Stepped != 0 {
 		b.notify(Event{Kind: ClockStepped, By: booking.Stepped})
 	}
@@ -63,7 +60,7 @@ func (b *Budget) slotIsValid(ctx context.Context, booking *store.Booking, shared
 	b.mu.Lock()
 	stale := time.Since(b.confirmedAt) > confirmAfter
 	b.mu.Unlock()
-	if stale && !b.isDown() {
+	if stale && !b.outage.down.Load() {
 		_ = b.refresh(ctx)
 	}
 	b.mu.Lock()

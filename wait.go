@@ -6,15 +6,17 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/ration-go/ration/store"
 )
 
-// A waiter is one caller's way from a booking to a grant. It is on its caller's
-// stack, where it stays as long as nothing that is handed to others refers to it.
+// A waiter is one caller between its call and its grant: it books, sleeps and, if its
+// slot is of no use, books again. It lives on its caller's stack and stays there as long
+// as nothing else refers to it.
 type waiter struct {
 	budget   *Budget
-	pool     *Pool    // charged is one of its accounts; nil: the token's
-	excluded []string // that are not
+	pool     *Pool    // whose accounts may be charged; nil: the token's account
+	excluded []string // the accounts of the pool that may not
 	token    Token
 	cost     int
 	waits    bool   // false: only a slot that has come will do
@@ -25,29 +27,17 @@ type waiter struct {
 	accounts *accountList
 	changed  <-chan struct{} // closed when the accounts change; nil: they never do
 	booking  booking
-	due      time.Time // the slot on this process's clock, at the latest
-	soonest  time.Time // and at the soonest
+	account  *budgetAccount // that is charged
+	due      time.Time      // the slot on this process's clock, at the latest
+	soonest  time.Time      // and at the soonest
 	late     time.Duration
-	newest   int // revision that the budget knew when the slot was booked
+	newest   int // revision that the worker knew when it booked
 }
 
-// cancelWithin bounds how long a caller that gives up waits for its slot to be
-// handed back. The store goes on with it afterwards.
-const cancelWithin = 250 * time.Millisecond
+// regroup is how long a caller waits for others to cancel after the limits have changed.
+const regroup = 100 * time.Millisecond
 
-// soon returns a context for what is to be said to the store when its caller may have
-// given up: it is not waited for longer than for a slot that is handed back.
-func soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
-}
-
-func (w *waiter) grant() Grant {
-	return Grant{Token: w.token, Cost: w.cost, Slot: w.booking.Slot, Late: w.late,
-		budget: w.budget, soonest: w.soonest, id: w.booking.ID, account: w.booking.Account, entry: w.booking.Entry, total: w.booking.Total,
-		now: w.booking.Now, offline: w.booking.offline, accounts: w.accounts, scopes: w.options.scopes}
-}
-
-// wait books a slot and returns when it has come.
+// wait books a slot and returns when it has come. On an error nothing is booked.
 func (w *waiter) wait(ctx context.Context) (err error) {
 	if w.options, err = w.budget.bookOptions(ctx); err != nil {
 		return err
@@ -59,61 +49,47 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 		return err
 	}
 	for {
-		switch w.sleep(ctx) {
-		case slotCame:
+		outcome := w.sleep(ctx)
+		if outcome == slotCame {
 			return nil
-		case contextEnded:
-			w.handBack(w.booking, w.accounts)
-			return ended(ctx)
-		case accountsChanged:
+		}
+		if outcome == accountsChanged {
 			if err := w.moveAccount(ctx); err != nil {
 				return err
 			}
-		case slotLost:
-			// Its holder was too late, or the account was paused: nothing was
-			// sent, so the slot goes back before another is booked.
-			w.handBack(w.booking, w.accounts)
-			if err := w.book(ctx); err != nil {
-				return err
-			}
-		case limitsChanged:
-			// All who wait hand back before one of them books, or they would
-			// book behind each other.
-			w.handBack(w.booking, w.accounts)
-			select {
-			case <-time.After(regroup):
-			case <-ctx.Done():
-				return ended(ctx)
-			}
-			if err := w.book(ctx); err != nil {
-				return err
-			}
+			continue
+		}
+		// Nothing was sent: another caller gets the slot before this one books again.
+		w.budget.cancelSoon(w.booking, w.accounts)
+		if outcome == limitsChanged {
+			// All who wait cancel before one of them books, or they would queue behind
+			// each other's old slots.
+			_ = sleep(ctx, regroup)
+		}
+		if ctx.Err() != nil {
+			return ended(ctx)
+		}
+		if err := w.rebook(ctx); err != nil {
+			return err
 		}
 	}
 }
 
-// regroup is how long a caller waits for others to hand back after the limits have
-// changed.
-const regroup = 100 * time.Millisecond
-
-// ended returns the context's error, and the cause that it was given.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
+func (w *waiter) grant() Grant {
+	return Grant{Token: w.token, Cost: w.cost, Slot: w.booking.Slot, Late: w.late,
+		budget: w.budget, soonest: w.soonest, id: w.booking.ID, account: w.account, entry: w.booking.Entry, total: w.booking.Total,
+		now: w.booking.Now, offline: w.booking.offline, accounts: w.accounts, scopes: w.options.scopes}
 }
 
 // An outcome is how a caller's sleep ended.
 type outcome int
 
 const (
-	slotCame outcome = iota
-	slotLost
-	contextEnded
-	accountsChanged
-	limitsChanged
+	slotCame        outcome = iota
+	slotLost                // the caller woke too late, or the account was paused meanwhile
+	contextEnded            // the caller gives up
+	accountsChanged         // the pool's tokens changed
+	limitsChanged           // the fleet has other limits
 )
 
 // sleep sleeps until the slot, or until something happens before.
@@ -142,53 +118,54 @@ func (w *waiter) sleep(ctx context.Context) outcome {
 		return contextEnded
 	}
 	w.late = time.Since(w.due)
-	if tolerance := w.accounts.find(w.booking.Account).tolerance; tolerance > 0 && w.late > tolerance {
+	if tolerance := w.account.tolerance; tolerance > 0 && w.late > tolerance {
 		return slotLost
 	}
 	if !w.budget.slotIsValid(ctx, &w.booking.Booking, w.accounts.shared) {
 		return slotLost
 	}
-	if w.budget.newestKnown() > w.newest {
+	if int(w.budget.newestRevision.Load()) > w.newest {
 		return limitsChanged
 	}
 	return slotCame
 }
 
-// moveAccount books on the changed accounts. A waiter whose account is still there
-// keeps its slot unless an earlier one is to be had.
+// moveAccount books on the changed accounts. A caller whose account is still there keeps
+// its slot unless it gets an earlier one.
 func (w *waiter) moveAccount(ctx context.Context) error {
-	old, accounts, due, soonest := w.booking, w.accounts, w.due, w.soonest
+	b, old := w.budget, *w
 	if err := w.findAccounts(); err != nil {
-		w.handBack(old, accounts)
+		b.cancelSoon(old.booking, old.accounts)
 		return err
 	}
-	if old.offline || w.accounts.Index(old.Account) < 0 {
-		w.handBack(old, accounts)
+	account := w.accounts.find(old.booking.Account)
+	if old.booking.offline || account == nil {
+		b.cancelSoon(old.booking, old.accounts)
 		return w.book(ctx)
 	}
-	left := time.Until(due) - time.Microsecond
+	left := time.Until(old.due) - time.Microsecond
 	if left <= 0 {
 		return nil
 	}
 	r := w.request(left)
 	err := w.ask(ctx, &r)
 	if err == nil && w.booking.Booked {
-		w.handBack(old, accounts)
+		b.cancelSoon(old.booking, old.accounts)
 		return nil
 	}
 	if err != nil {
-		w.handBack(w.booking, w.accounts)
+		b.cancelSoon(w.booking, w.accounts)
 		if ctx.Err() != nil {
-			w.handBack(old, accounts)
+			b.cancelSoon(old.booking, old.accounts)
 			return err
 		}
 	}
-	// No earlier slot, or no answer: the one that was booked stands.
-	w.booking, w.due, w.soonest = old, due, soonest
+	// There is no earlier slot, or no answer.
+	w.booking, w.account, w.due, w.soonest = old.booking, account, old.due, old.soonest
 	return nil
 }
 
-// findAccounts asks which accounts there are.
+// findAccounts finds the accounts that may be charged by now.
 func (w *waiter) findAccounts() (err error) {
 	if w.pool != nil {
 		w.accounts, w.changed, err = w.pool.listWithout(w.excluded)
@@ -198,90 +175,111 @@ func (w *waiter) findAccounts() (err error) {
 	return err
 }
 
-// book books within the longest wait.
-func (w *waiter) book(ctx context.Context) error {
-	for {
-		err := w.bookOnce(ctx)
-		if err == nil || !w.budget.concede(err, w.accounts) {
-			return err
-		}
-	}
-}
-
-func (w *waiter) bookOnce(ctx context.Context) error {
+// rebook books on the accounts that there are by now.
+func (w *waiter) rebook(ctx context.Context) error {
 	if err := w.findAccounts(); err != nil {
 		return err
 	}
-	allowed, byDeadline := w.longestWait(ctx)
-	if w.budget.Outage != FailClosed && !w.budget.reachable(ctx) {
-		if err := w.bookOffline(ctx, allowed); err != nil {
-			return err
-		}
-		return w.booked(allowed, byDeadline)
-	}
-	r := w.request(allowed)
-	if err := w.ask(ctx, &r); err != nil {
-		if err = w.failed(ctx, r, err); err != nil {
-			return err
-		}
-	}
-	return w.booked(allowed, byDeadline)
+	return w.book(ctx)
 }
 
-// failed makes good for a booking that failed, or returns the error. A caller that
-// is patient goes on asking a store that does not answer for as long as Patience
-// says.
-func (w *waiter) failed(ctx context.Context, r store.BookRequest, err error) error {
-	if !store.Passes(err) {
-		return err
-	}
+// book books a slot within the longest wait. While the store does not answer it retries,
+// or books offline, as Budget.Outage says.
+func (w *waiter) book(ctx context.Context) error {
 	b := w.budget
-	b.storeFailed(err)
+	allowed, byDeadline := w.longestWait(ctx)
+	r := w.request(allowed)
+	var retries storeRetries
+	for {
+		var err error
+		if b.Outage != FailClosed && !b.reachable(ctx) {
+			err = w.bookOffline(ctx, r)
+		} else {
+			err = w.ask(ctx, &r)
+		}
+		switch {
+		case err == nil && w.booking.Booked:
+			return nil
+		case err == nil:
+			return &store.ExhaustedError{Budget: b.Name, Account: w.booking.Account, RetryAfter: w.booking.Slot.Sub(w.booking.Now),
+				Allowed: allowed, Deadline: byDeadline}
+		case b.concede(err, w.accounts):
+			if err := w.findAccounts(); err != nil {
+				return err
+			}
+			r = w.request(allowed)
+		case store.Passes(err):
+			b.storeFailed(err)
+			if err := w.beforeRetry(ctx, &r, &retries, err); err != nil {
+				b.cancelSoon(w.booking, w.accounts) // the store may have booked it all the same
+				return err
+			}
+		default:
+			return err
+		}
+		allowed, byDeadline = w.longestWait(ctx)
+		r.MaxWait = allowed
+	}
+}
+
+// storeRetries is how long a caller has been retrying a booking that the store did not
+// answer.
+type storeRetries struct {
+	pauses *backoff.ExponentialBackOff // nil: it has not begun
+	named  time.Time                   // when the request got its ID
+}
+
+// beforeRetry returns when it is time to ask again for a booking that the store did not
+// answer, or why the caller gives up. It keeps the request's ID for as long as the store
+// is sure to know it, so that a booking whose answer was lost is found again.
+func (w *waiter) beforeRetry(ctx context.Context, r *store.BookRequest, retries *storeRetries, failed error) error {
+	const sameID = 30 * time.Second
+	b := w.budget
 	switch {
 	case b.Outage != FailClosed:
-		// What the store may have booked all the same.
-		w.handBack(w.booking, w.accounts)
-		err = w.bookOffline(ctx, r.MaxWait)
-	case w.waits && b.RetryStoreFor >= 0:
-		// The waiter stays on its stack: backoff is handed a copy.
-		persists := *w
-		err = persists.retryBooking(ctx, r, err)
-		*w = persists
-	}
-	if store.Passes(err) {
-		w.handBack(w.booking, w.accounts)
-	}
-	return err
-}
-
-// booked returns an error if the slot lies beyond the longest wait.
-func (w *waiter) booked(allowed time.Duration, byDeadline bool) error {
-	if w.booking.Booked {
+		// The next booking is made offline.
+		b.cancelSoon(w.booking, w.accounts)
+		r.ID = store.NewBookingID()
 		return nil
+	case !w.waits || b.RetryStoreFor < 0:
+		return failed
+	case retries.pauses == nil:
+		retries.pauses, retries.named = b.retryPauses(), time.Now()
+	default:
+		pause := retries.pauses.NextBackOff()
+		if pause == backoff.Stop {
+			return failed
+		}
+		_ = sleep(ctx, pause)
 	}
-	return &store.ExhaustedError{
-		Budget:     w.budget.Name,
-		Account:    w.booking.Account,
-		RetryAfter: w.booking.Slot.Sub(w.booking.Now),
-		Allowed:    allowed,
-		Deadline:   byDeadline,
+	if ctx.Err() != nil {
+		if errors.Is(failed, ctx.Err()) {
+			return failed
+		}
+		return fmt.Errorf("%w: %w", ended(ctx), failed)
 	}
+	if time.Since(retries.named) > sameID {
+		b.cancelSoon(w.booking, w.accounts)
+		r.ID, retries.named = store.NewBookingID(), time.Now()
+	}
+	return nil
 }
 
-func (w *waiter) handBack(b booking, accounts *accountList) {
-	w.budget.cancelSoon(b, accounts)
+// retryPauses returns the pauses between two questions to a store that does not answer.
+func (b *Budget) retryPauses() *backoff.ExponentialBackOff {
+	longest := b.RetryStoreFor
+	if longest == 0 {
+		longest = defaultRetryStoreFor
+	}
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(20*time.Millisecond),
+		backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(longest),
+	)
 }
 
-// cancelSoon hands a booking back. If the store cannot be reached the slot is lost
-// until it has left its window: the quota is then not all used, never overspent.
-func (b *Budget) cancelSoon(booked booking, accounts *accountList) {
-	ctx, stop := soon(context.Background())
-	defer stop()
-	_ = b.cancel(ctx, booked, accounts)
-}
-
-// longestWait returns how long the caller may still wait, and whether it is the
-// context's deadline that says so.
+// longestWait returns how long the caller may still wait, and whether the context's
+// deadline says so.
 func (w *waiter) longestWait(ctx context.Context) (longest time.Duration, byDeadline bool) {
 	if !w.waits {
 		return 0, false
@@ -296,4 +294,32 @@ func (w *waiter) longestWait(ctx context.Context) (longest time.Duration, byDead
 		}
 	}
 	return longest, false
+}
+
+// cancelWithin bounds how long a caller that gives up waits for the store. The store goes
+// on afterwards.
+const cancelWithin = 250 * time.Millisecond
+
+// soon returns a context for a short question to the store that is asked even if the
+// caller has given up.
+func soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
+}
+
+// cancelSoon cancels a booking on which nothing was sent. If the store cannot be reached
+// the slot counts until it has left its window: some quota is then unused, and none is
+// overspent.
+func (b *Budget) cancelSoon(booked booking, accounts *accountList) {
+	ctx, stop := soon(context.Background())
+	defer stop()
+	_ = b.cancel(ctx, booked, accounts)
+}
+
+// ended returns the context's error, and the cause that it was given.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }

@@ -15,6 +15,14 @@ const blockLength = 512
 
 func (l *List[T]) Len() int { return l.count }
 
+// First returns the first entry, to be read or changed; nil: the list is empty.
+func (l *List[T]) First() *T {
+	if l.count == 0 {
+		return nil
+	}
+	return &l.Blocks[0][l.gone]
+}
+
 // at returns the i-th entry, to be read or changed.
 func (l *List[T]) At(i int) *T {
 	place := uint(i + l.gone)
