@@ -13,7 +13,7 @@ import (
 // A process is one run of redis-server.
 type process struct {
 	pid    int
-	signal func(os.Signal) error
+	handle *os.Process
 	log    string        // file with all that it printed, in this run and earlier ones
 	from   int64         // where in log this run starts
 	exited chan struct{} // closed once the process is reaped
@@ -55,7 +55,7 @@ func launch(bin, dir string, args []string) (*process, error) {
 			return
 		}
 		p.pid = cmd.Process.Pid
-		p.signal = cmd.Process.Signal
+		p.handle = cmd.Process
 		release, err := guard(p.pid)
 		if err != nil {
 			_ = cmd.Process.Kill()
@@ -88,7 +88,7 @@ func (p *process) alive() bool {
 // kill sends SIGKILL, which ends a stopped process too, and waits until the
 // process is reaped. Killing one that has ended does nothing.
 func (p *process) kill() {
-	_ = p.signal(os.Kill)
+	_ = p.handle.Kill()
 	<-p.exited
 }
 

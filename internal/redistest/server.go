@@ -10,7 +10,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -191,13 +190,13 @@ func (s *Server) Restart(tb testing.TB) {
 	}
 }
 
-// Stop freezes the server with SIGSTOP: the kernel still accepts connections
+// Stop freezes the server: the kernel still accepts connections
 // and data, and nothing answers, as with a machine that swaps or a black
 // hole in the network. What is sent meanwhile runs after Continue.
 func (s *Server) Stop(tb testing.TB) {
 	tb.Helper()
 	p := s.process()
-	err := p.signal(syscall.SIGSTOP)
+	err := Freeze(p.handle)
 	if err == nil {
 		err = awaitStopped(p.pid)
 	}
@@ -209,7 +208,7 @@ func (s *Server) Stop(tb testing.TB) {
 // Continue lets a stopped server run on.
 func (s *Server) Continue(tb testing.TB) {
 	tb.Helper()
-	if err := s.process().signal(syscall.SIGCONT); err != nil {
+	if err := Thaw(s.process().handle); err != nil {
 		tb.Fatalf("redistest: continue %s: %v", s.Addr, err)
 	}
 }

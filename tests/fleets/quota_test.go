@@ -3,7 +3,6 @@ package fleets_test
 import (
 	"encoding/json"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -24,9 +23,9 @@ func TestAFleetUsesItsQuotaAndIsNeverRefused(t *testing.T) {
 			defer beat.Stop()
 			for range 2 {
 				<-beat.C
-				_ = fleet[0].cmd.Process.Signal(syscall.SIGSTOP)
+				_ = redistest.Freeze(fleet[0].cmd.Process)
 				<-beat.C
-				_ = fleet[0].cmd.Process.Signal(syscall.SIGCONT)
+				_ = redistest.Thaw(fleet[0].cmd.Process)
 			}
 		},
 	} {

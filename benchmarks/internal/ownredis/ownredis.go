@@ -14,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -136,7 +135,7 @@ func tryRedis(ctx context.Context, binary string, args []string) (*Server, error
 	// the terminal's signals before this process has had its say.
 	shell := exec.Command("sh", slices.Concat([]string{"-c", `"$@" & read line; kill -9 $!; wait`, "redis",
 		binary, "--port", strconv.Itoa(port), "--bind", "127.0.0.1", "--dir", dir, "--save", "", "--appendonly", "no", "--logfile", "redis.log"}, args)...)
-	shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	shell.SysProcAttr = ownGroup()
 	var leash io.Closer
 	if leash, err = shell.StdinPipe(); err == nil {
 		err = shell.Start()
