@@ -7,10 +7,10 @@ MODULES := . $(shell find . -mindepth 2 -name go.mod -not -path './tools/*' -not
 # each runs a command in every module.
 each = for m in $(MODULES); do (cd $$m && $(1)) || exit 1; done
 
-.PHONY: help test lint fmt cover bench demo deps
+.PHONY: help test lint build-all fmt cover bench demo deps
 
 help: ## list the targets
-	@grep -E '^[a-z]+:.*## ' Makefile | sed 's/:.*## /	/' | expand -t 8
+	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/' | expand -t 12
 
 # One package at a time: the fleet tests want the machine for themselves, and not while
 # the next package is built.
@@ -23,6 +23,13 @@ lint: ## gofmt, go vet, go mod tidy, staticcheck, and luacheck if installed
 	@echo go mod tidy; $(call each,go mod tidy -diff); go -C tools mod tidy -diff
 	@echo staticcheck; bin=$$(go -C tools tool -n staticcheck) && { $(call each,"$$bin" ./...); }
 	@if command -v luacheck >/dev/null; then echo luacheck; luacheck --quiet --codes --no-color internal/redisstore/lua; else echo "luacheck: not installed, skipped"; fi
+
+PLATFORMS := linux/amd64 linux/386 linux/arm64 linux/arm darwin/amd64 darwin/arm64 \
+	windows/amd64 windows/386 windows/arm64 freebsd/amd64 freebsd/386 freebsd/arm64 freebsd/arm
+
+build-all: ## build all packages and check them with their tests for every platform (takes some minutes)
+	@for p in $(PLATFORMS); do echo "$$p"; export CGO_ENABLED=0 GOOS=$${p%/*} GOARCH=$${p#*/}; \
+		$(call each,go build ./... && go vet ./...); done
 
 fmt: ## gofmt all files
 	@gofmt -l -w .

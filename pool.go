@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -145,7 +146,7 @@ func (p *Pool) Remaining(ctx context.Context) (int, error) {
 	all, err := p.Usage(ctx)
 	sum := 0
 	for _, u := range all {
-		sum += u.Remaining()
+		sum += min(u.Remaining(), math.MaxInt-sum)
 	}
 	return sum, err
 }

@@ -2,6 +2,7 @@ package ration
 
 import (
 	"context"
+	"math"
 	"net/http"
 	"slices"
 	"sync"
@@ -311,7 +312,7 @@ func (k *reconciler) ask(ctx context.Context, b *Budget, r store.ReconcileReques
 		}
 		for i, one := range debt.Limits {
 			until := debt.Now.Add(r.Account.Limits[i].Window / knownShare)
-			k.logged[i] = loggedUnits{until, one.AtSlot + one.Missing, total + int64(logged)}
+			k.logged[i] = loggedUnits{until, one.AtSlot + min(one.Missing, math.MaxInt-one.AtSlot), total + int64(logged)}
 		}
 		if owed > 0 {
 			k.externalUntil, k.externalSeen = debt.Now.Add(longestWindow(r.Account)), time.Now()

@@ -5,6 +5,7 @@ package limit
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,9 +13,10 @@ import (
 )
 
 // Bounds of what can be counted exactly: microseconds since the epoch and
-// running totals are doubles in Redis's scripts, exact up to 2^53.
+// running totals are doubles in Redis's scripts, exact up to 2^53. The sum of two
+// numbers of units fits into an int, also of 32 bits.
 const (
-	MaxUnits  = 1_000_000_000_000
+	MaxUnits  = min(1_000_000_000_000, math.MaxInt/2)
 	minWindow = time.Millisecond
 	MaxWindow = 366 * 24 * time.Hour
 	MaxMargin = 24 * time.Hour
@@ -24,7 +26,7 @@ const (
 // says. A limit is a value: copy it freely.
 type Limit struct {
 	// Max is in units of cost; a call costs one unit unless it says
-	// otherwise. From 1 to 10^12.
+	// otherwise. From 1 to 10^12, or to 2^30 - 1 if an int has 32 bits.
 	Max int
 	// Window is from a millisecond to 366 days, in whole microseconds.
 	Window time.Duration

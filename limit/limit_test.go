@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/rationtest"
+	"github.com/ration-go/ration/limit"
 
 	"github.com/stretchr/testify/require"
 
@@ -39,7 +40,7 @@ func TestParseLimitReadsLimitsAsPeopleWriteThem(t *testing.T) {
 		{"3/366d", ration.Limit{Max: 3, Window: 366 * 24 * time.Hour}},
 		{"1/1ms", ration.Limit{Max: 1, Window: time.Millisecond}},
 		{"1/1500us", ration.Limit{Max: 1, Window: 1500 * time.Microsecond}},
-		{"1000000000000/1h", ration.PerHour(1_000_000_000_000)},
+		{fmt.Sprintf("%d/1h", limit.MaxUnits), ration.PerHour(limit.MaxUnits)},
 		{"  5000 / 1h\n", ration.PerHour(5000)},
 	} {
 		got, err := ration.ParseLimit(row.text)

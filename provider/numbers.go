@@ -17,7 +17,7 @@ import (
 const (
 	longestWait = 7 * 24 * time.Hour // longer than the longest ban that is documented, of 3 days
 	longestHold = 24 * time.Hour     // the longest window that resets are told of
-	MaxUnits    = limit.MaxUnits     // more than any quota
+	MaxUnits    = 1_000_000_000_000  // more than any quota
 )
 
 // parseNumber reads a decimal number, without an exponent.

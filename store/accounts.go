@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -269,7 +270,7 @@ func parseLimits(name string) ([]limit.Limit, error) {
 			}
 			numbers[i] = n
 		}
-		l := limit.Limit{Max: int(numbers[0]), Window: time.Duration(numbers[1]) * time.Microsecond, Margin: time.Duration(numbers[2]) * time.Microsecond}
+		l := limit.Limit{Max: int(min(numbers[0], math.MaxInt)), Window: time.Duration(numbers[1]) * time.Microsecond, Margin: time.Duration(numbers[2]) * time.Microsecond}
 		for a, of := range limit.AlgorithmsOf {
 			if of.Letter == one[3] {
 				l.Algorithm = a
@@ -277,7 +278,7 @@ func parseLimits(name string) ([]limit.Limit, error) {
 		}
 		switch l.Algorithm {
 		case limit.GCRA:
-			l.Burst = int(numbers[3])
+			l.Burst = int(min(numbers[3], math.MaxInt))
 		case limit.SubWindows:
 			l.Resolution = time.Duration(numbers[3]) * time.Microsecond
 		}

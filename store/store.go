@@ -447,7 +447,7 @@ func NewLimitUsage(l limit.Limit, used, freeAt int64) LimitUsage {
 	if l.Algorithm == limit.GCRA {
 		most = l.BurstOrDefault()
 	}
-	u := LimitUsage{Limit: l, Used: int(used), Remaining: max(0, most-int(used))}
+	u := LimitUsage{Limit: l, Used: int(min(used, math.MaxInt)), Remaining: int(max(0, int64(most)-used))}
 	if freeAt > 0 {
 		u.FreeAt = time.UnixMicro(freeAt)
 	}

@@ -30,7 +30,7 @@ func (r *BookRequest) Validate() error {
 		return fmt.Errorf("ration: BookRequest.Ahead is %v: it must not be negative", r.Ahead)
 	case r.Reserve < 0 || r.Reserve > 999:
 		return fmt.Errorf("ration: BookRequest.Keep is %d: it must be from 0 to 999 thousandths", r.Reserve)
-	case r.Revision < 0 || r.Revision > 1<<52:
+	case r.Revision < 0 || int64(r.Revision) > 1<<52:
 		return fmt.Errorf("ration: BookRequest.Revision is %d: it must be from 0 to 2^52", r.Revision)
 	case r.MaxWait < 0:
 		return fmt.Errorf("ration: the longest wait is %v: it must not be negative", r.MaxWait)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
+	"github.com/ration-go/ration/limit"
 )
 
 // oneProcess is row 1.
@@ -125,7 +126,7 @@ func costsAndLimits(ctx context.Context, b *bench) ([]check, error) {
 	// Each has a log of its own in the one Redis.
 	r, err := b.callByCall(ctx, "calls/s", perSecond,
 		b.free("cost=1,free", 1, account("1f", ration.PerHour(peers.Plenty))),
-		b.free("cost=100,free", dear, account("2f", ration.PerHour(dear*peers.Plenty))),
+		b.free("cost=100,free", dear, account("2f", ration.PerHour(min(dear*peers.Plenty, limit.MaxUnits)))),
 		b.free("limits=3,free", 1, three("3f", peers.Plenty, peers.Plenty, peers.Plenty)),
 		b.spent("cost=1,spent", 1, account("1s", ration.PerHour(b.before))),
 		b.spent("cost=100,spent", dear, account("2s", ration.PerHour(dear*b.before))),

@@ -1,6 +1,8 @@
 package memstore
 
 import (
+	"math"
+
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -14,7 +16,7 @@ func (c *charge) owe(slot int64, scopes string, counted []int) []store.LimitReco
 		s := &c.set.Compiled.List[i]
 		units, there := c.leftBetween(s, slot)
 		lacking := max(0, int64(counted[i])-units)
-		debts[i] = store.LimitReconciliation{Counted: int(units), AtSlot: int(there), Missing: int(lacking)}
+		debts[i] = store.LimitReconciliation{Counted: toInt(units), AtSlot: toInt(there), Missing: toInt(lacking)}
 		switch {
 		case lacking == 0 || !store.Covers(s.Scope, scopes):
 		case s.Algorithm.IsLog():
@@ -36,6 +38,9 @@ func (c *charge) owe(slot int64, scopes string, counted []int) []store.LimitReco
 	}
 	return debts
 }
+
+// toInt keeps a sum of units from wrapping around in an int of 32 bits.
+func toInt(units int64) int { return int(min(units, math.MaxInt)) }
 
 // leftBetween returns the units that a provider may have counted of a limit at any
 // instant from slot to now, and those of them that had left by the slot.

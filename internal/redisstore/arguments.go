@@ -74,7 +74,8 @@ func (b *batch) bookings() string {
 			kind = 'D'
 		}
 		text = append(text, kind, byte(n>>8), byte(n))
-		text = append(text, byte(cost>>40), byte(cost>>32), byte(cost>>24), byte(cost>>16), byte(cost>>8), byte(cost))
+		text = binary.BigEndian.AppendUint16(text, uint16(int64(cost)>>32))
+		text = binary.BigEndian.AppendUint32(text, uint32(cost))
 		text = binary.BigEndian.AppendUint64(text, encodeWait(least))
 		for i := 0; i < n && !same; i++ {
 			text = binary.BigEndian.AppendUint64(text, encodeWait(calls[i].request.MaxWait))

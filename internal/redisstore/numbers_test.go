@@ -65,12 +65,12 @@ func TestASlotBeyondExactNumbersIsNotBooked(t *testing.T) {
 func TestRunningTotalsWrap(t *testing.T) {
 	t.Parallel()
 	const modulus = 1 << 52
-	for before := modulus - 40; before < modulus; before++ {
+	for before := uint64(modulus - 40); before < modulus; before++ {
 		d := rationtest.NewRedisBudget(t)
 		l := ration.Limit{Max: 3, Window: time.Second}
 		a := rationtest.Accounts(t, 1, l)
 		member := make([]byte, 12)
-		binary.BigEndian.PutUint64(member[:8], uint64(before)<<8)
+		binary.BigEndian.PutUint64(member[:8], before<<8)
 		member[11] = 1 // its cost
 		require.NoError(t, d.Client.ZAdd(t.Context(), d.Key(":log:a"), redis.Z{Score: float64(d.Now.UnixMicro()), Member: member}).Err())
 

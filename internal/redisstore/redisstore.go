@@ -162,7 +162,7 @@ func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.
 	missing := store.Reconciliation{Now: instant(n[0])}
 	for i := range r.Counted {
 		of := n[1+3*i:]
-		missing.Limits = append(missing.Limits, store.LimitReconciliation{Counted: int(of[0]), AtSlot: int(of[1]), Missing: int(of[2])})
+		missing.Limits = append(missing.Limits, store.LimitReconciliation{Counted: toInt(of[0]), AtSlot: toInt(of[1]), Missing: toInt(of[2])})
 	}
 	return missing, nil
 }
@@ -281,7 +281,7 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	}
 	var n [5]int64
 	reply.numbers(n[:])
-	status := store.Status{Now: instant(n[0]), Version: n[1], Lost: instant(n[2]), Workers: int(n[3]), Revision: int(n[4])}
+	status := store.Status{Now: instant(n[0]), Version: n[1], Lost: instant(n[2]), Workers: toInt(n[3]), Revision: toInt(n[4])}
 	for reply.rest != "" {
 		name := reply.name()
 		var until [1]int64

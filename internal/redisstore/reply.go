@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/ration-go/ration/store"
@@ -45,6 +46,9 @@ func (r *reply) numbers(into []int64) {
 		into[i], r.rest = int64(n), r.rest[8:]
 	}
 }
+
+// toInt keeps a number from wrapping around in an int of 32 bits.
+func toInt(n int64) int { return int(min(n, math.MaxInt)) }
 
 // name reads a name.
 func (r *reply) name() string {
@@ -186,7 +190,7 @@ func parseBatchReply(result any) (batchReply, error) {
 	answer := batchReply{reply: newReply(result)}
 	var head [4]int64
 	answer.numbers(head[:])
-	answer.now, answer.version, answer.used = time.UnixMicro(head[0]), head[1], int(head[3])
+	answer.now, answer.version, answer.used = time.UnixMicro(head[0]), head[1], toInt(head[3])
 	if head[2] != 0 {
 		answer.stepped = time.Duration(head[2]-unbounded) * time.Microsecond
 	}

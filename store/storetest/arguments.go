@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"math"
 	"strings"
 	"time"
 
@@ -22,7 +23,7 @@ var argumentRules = []rule{
 			"a cost of 0":               func(r *store.BookRequest) { r.Cost = 0 },
 			"a cost of -1":              func(r *store.BookRequest) { r.Cost = -1 },
 			"a cost above Max":          func(r *store.BookRequest) { r.Cost = 4 },
-			"a cost above 2^53":         func(r *store.BookRequest) { r.Cost = 1<<53 + 1 },
+			"the largest cost":          func(r *store.BookRequest) { r.Cost = math.MaxInt },
 			"a negative longest wait":   func(r *store.BookRequest) { r.MaxWait = -1 },
 			"the least longest wait":    func(r *store.BookRequest) { r.MaxWait = -1 << 63 },
 			"a year before 1970":        func(r *store.BookRequest) { r.Now = time.Unix(-1, 0) },
@@ -73,7 +74,7 @@ var argumentRules = []rule{
 	{"accounts are refused that have no limit or a malformed one", func(d *desk) {
 		for _, wrong := range []limit.Limit{
 			{}, atMost(0, sec), atMost(-3, sec), atMost(1, 0), atMost(1, -sec), atMost(1, time.Millisecond-us),
-			atMost(1, sec+time.Nanosecond), atMost(1, 400*day), atMost(1, 1<<63-1), atMost(1_000_000_000_001, sec),
+			atMost(1, sec+time.Nanosecond), atMost(1, 400*day), atMost(1, 1<<63-1), atMost(limit.MaxUnits+1, sec),
 			{Max: 1, Window: sec, Algorithm: -1}, {Max: 1, Window: sec, Algorithm: 99},
 		} {
 			_, err := store.NewAccounts(account("a", wrong))

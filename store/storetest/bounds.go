@@ -1,11 +1,15 @@
 package storetest
 
-import "time"
+import (
+	"time"
+
+	"github.com/ration-go/ration/limit"
+)
 
 // boundRules are about the largest numbers that are allowed.
 var boundRules = []rule{
-	{"costs are exact up to 10^12", func(d *desk) {
-		const most = 1_000_000_000_000
+	{"the largest costs are exact", func(d *desk) {
+		const most = limit.MaxUnits
 		a := d.single(atMost(most, 10*sec))
 		d.slot(a, most, 0)
 		d.slot(a, most-1, 10*sec)
@@ -17,7 +21,7 @@ var boundRules = []rule{
 		d.slot(a, most, 30*sec)
 	}},
 	{"many large costs are exact", func(d *desk) {
-		const most = 1_000_000_000_000
+		const most = limit.MaxUnits
 		a := d.single(atMost(most, sec))
 		for i := range 100 {
 			d.slot(a, most-7, time.Duration(i)*sec)

@@ -150,9 +150,9 @@ var enterRules = []rule{
 			"1,001 spendings":       func(r *store.RecordRequest) { r.Spent = make([]store.Spending, 1_001) },
 			"a cost of 0":           func(r *store.RecordRequest) { r.Spent = append(r.Spent, spent(0, 0)) },
 			"a cost of -1":          func(r *store.RecordRequest) { r.Spent = append(r.Spent, spent(0, -1)) },
-			"a cost above 10^12":    func(r *store.RecordRequest) { r.Spent = append(r.Spent, spent(0, 1_000_000_000_001)) },
+			"too large a cost":      func(r *store.RecordRequest) { r.Spent = append(r.Spent, spent(0, limit.MaxUnits+1)) },
 			"a total of -1":         func(r *store.RecordRequest) { r.Total = spent(0, -1) },
-			"a total above 10^12":   func(r *store.RecordRequest) { r.Total = spent(0, 1_000_000_000_001) },
+			"too large a total":     func(r *store.RecordRequest) { r.Total = spent(0, limit.MaxUnits+1) },
 			"no slot":               func(r *store.RecordRequest) { r.Spent = append(r.Spent, store.Spending{Cost: 1}) },
 			"a slot before 1970": func(r *store.RecordRequest) {
 				r.Spent = append(r.Spent, store.Spending{Slot: time.Unix(-1, 0), Cost: 1})

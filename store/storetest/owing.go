@@ -126,7 +126,7 @@ var oweRules = []rule{
 			"no slot":       func(r *store.ReconcileRequest) { r.Slot = time.Time{} },
 			"none counted":  func(r *store.ReconcileRequest) { r.Counted = nil },
 			"negative":      func(r *store.ReconcileRequest) { r.Counted[0] = -1 },
-			"far too large": func(r *store.ReconcileRequest) { r.Counted[0] = 1_000_000_000_001 },
+			"far too large": func(r *store.ReconcileRequest) { r.Counted[0] = limit.MaxUnits + 1 },
 		} {
 			r := d.owing(a, 0, 1)
 			spoil(&r)

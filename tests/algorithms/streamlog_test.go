@@ -1,6 +1,7 @@
 package algorithms_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
@@ -137,7 +139,7 @@ func TestAPartAtTheEndOfALogIsRemoved(t *testing.T) {
 func TestALogTakesEveryCostAndMax(t *testing.T) {
 	t.Parallel()
 	d := newLogDesk(t)
-	const most = 1_000_000_000_000
+	const most = min(limit.MaxUnits, math.MaxInt/4)
 	large := d.accounts(ration.Limit{Max: most, Window: time.Second, Algorithm: ration.StreamLog})
 	require.Zero(t, d.wait(d.book(large, 1, 0)))
 	require.Zero(t, d.wait(d.book(large, most-1, 0)))

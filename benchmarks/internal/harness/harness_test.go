@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -46,7 +47,7 @@ func TestWorkersStopByTimeAndByCount(t *testing.T) {
 
 func TestAnErrorOrTheContextStopsAllWorkers(t *testing.T) {
 	var calls atomic.Int64
-	_, _, err := Hammer(t.Context(), 8, Until{Least: 1 << 40}, func(context.Context) error {
+	_, _, err := Hammer(t.Context(), 8, Until{Least: math.MaxInt}, func(context.Context) error {
 		if calls.Add(1) == 100 {
 			return io.ErrUnexpectedEOF
 		}
