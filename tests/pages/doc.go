@@ -1,3 +1,4 @@
-// Package pages proves that the tables and plots in docs are those that the benchmarks
-// measured and that the stores draw.
+// Package pages proves that the tables and plots in README and docs are those that the
+// benchmarks measured and the stores draw, that README's code compiles, and that links
+// lead somewhere.
 package pages

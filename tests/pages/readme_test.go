@@ -1,4 +1,4 @@
-package ration_test
+package pages_test
 
 import (
 	"encoding/json"
@@ -19,6 +19,7 @@ import (
 // those that are tests pass. A block of package stack is the code of examples/stack,
 // whose module has the clients that it shows.
 func TestCodeInReadmeCompiles(t *testing.T) {
+	t.Chdir("../..")
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	dir := t.TempDir()
@@ -115,6 +116,7 @@ func packageOf(block string) string {
 
 // The table of methods is the one that was measured.
 func TestReadmesTableIsTheMeasuredOne(t *testing.T) {
+	t.Chdir("../..")
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	results, err := os.ReadFile("benchmarks/results/methods.md")
@@ -126,6 +128,7 @@ func TestReadmesTableIsTheMeasuredOne(t *testing.T) {
 
 // README.md stays short, and counts the presets right.
 func TestReadmeIsShortAndCountsThePresets(t *testing.T) {
+	t.Chdir("../..")
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	require.LessOrEqual(t, len(strings.Fields(string(readme))), 1300, "words in README.md")
@@ -134,6 +137,7 @@ func TestReadmeIsShortAndCountsThePresets(t *testing.T) {
 
 // Every file that the pages link to is there.
 func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
+	t.Chdir("../..")
 	pages := []string{"README.md", "CONTRIBUTING.md", "CHANGELOG.md", "benchmarks/README.md", "examples/README.md"}
 	docs, err := filepath.Glob("docs/*.md")
 	require.NoError(t, err)
@@ -152,6 +156,7 @@ func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 
 // Every file that the design names is there, in whichever folder.
 func TestFilesThatTheDesignNamesAreThere(t *testing.T) {
+	t.Chdir("../..")
 	there := make(map[string]bool)
 	require.NoError(t, filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
 		there[filepath.Base(path)] = true
