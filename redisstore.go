@@ -11,26 +11,25 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A RedisStore keeps logs in Redis, for a fleet: all processes that name the
-// same budget in the same Redis share its logs. Every operation is one script,
-// and one round trip; what would keep Redis from others for long is several.
+// A RedisStore keeps the logs of budgets in Redis, for a fleet: all processes that name
+// the same budget in the same Redis share its logs. An operation is one script in one
+// round trip, or several if one would keep Redis busy for long.
 //
-// All keys of a budget begin with ration:v1:{NAME} and share that hash tag, so
-// that a budget lives on one node of a Cluster. They expire by themselves, a
-// day after the last slot has left its window. Redis holds digests of tokens,
-// never a token.
+// All keys of a budget begin with ration:v1:{NAME} and share that hash tag, so a
+// budget lives on one node of a Cluster. They expire a day after the last slot has left
+// its window. Redis holds digests of tokens, never a token.
 //
-// Redis 6.2 and later, and Valkey, will do. The server's clock decides. A
-// server that evicts keys (any maxmemory-policy but noeviction) can lose a log.
+// Redis 6.2 and later, and Valkey, will do. The server's clock decides. A server that
+// evicts keys (any maxmemory-policy but noeviction) can lose a log.
 //
-// The fields must not be changed after first use, nor the RedisStore be copied. It
-// is safe for concurrent use.
+// A RedisStore is safe for concurrent use. Its fields must not be changed after first
+// use, and it must not be copied.
 type RedisStore struct {
 	// Client is a single server, a Sentinel set or a Cluster. The store
 	// neither changes nor closes it. Required.
 	Client redis.UniversalClient
-	// Timeout bounds each script, go-redis's own retries included. A booking may wait
-	// for the script before its own as well. Zero: 2 s.
+	// Timeout bounds each call of a script, go-redis's own retries included. A booking
+	// may also wait for the call before its own. Zero: 2 s.
 	Timeout time.Duration
 
 	once sync.Once
@@ -53,9 +52,9 @@ func (s *RedisStore) Cancel(ctx context.Context, r store.CancelRequest) error {
 	return s.store().Cancel(ctx, r)
 }
 
-// Record implements [Store]. More than 50 spendings it records in several round trips,
-// each of which is one atomic step: of a request that failed some may have been
-// recorded, which to make it again with its ID does not record again.
+// Record implements [Store]. It records more than 50 spendings in several round trips,
+// each an atomic step. If one fails, the steps before it stand; making the request again
+// with its ID does not record them twice.
 func (s *RedisStore) Record(ctx context.Context, r store.RecordRequest) error {
 	return s.store().Record(ctx, r)
 }
@@ -90,7 +89,7 @@ func (s *RedisStore) Status(ctx context.Context, r store.StatusRequest) (store.S
 	return s.store().Status(ctx, r)
 }
 
-// Settle waits until every operation whose caller left before the answer came
-// has ended, and its booking is handed back: a process calls it before it
-// exits. It returns the context's error if that ends first.
+// Settle waits for the operations whose callers left before the reply came, until each
+// has ended and its booking is cancelled. A process calls it before it exits. It returns
+// the context's error if that ends first.
 func (s *RedisStore) Settle(ctx context.Context) error { return s.store().Settle(ctx) }

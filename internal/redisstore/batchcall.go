@@ -144,7 +144,7 @@ func (c *batchCall) run(ctx context.Context, clocks string, args []any) (batchRe
 			return batchReply{}, newStoreError("book", err)
 		}
 		answer, err := parseBatchReply(result)
-		if err != nil || !answer.hasNone() || retries == 0 {
+		if err != nil || answer.rest[0] != 'N' || retries == 0 {
 			return answer, err
 		}
 		peek := answer
@@ -215,8 +215,8 @@ func (c *batchCall) deliver(answer batchReply) {
 			before += uint64(p.request.Cost)
 		}
 	}
-	if err := answer.malformed("book"); err != nil {
-		c.fail(err)
+	if answer.err != nil {
+		c.fail(answer.malformed("book"))
 		return
 	}
 	if at < len(calls) {

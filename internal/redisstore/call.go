@@ -38,9 +38,9 @@ func (c *abandonedCalls) done() {
 	}
 }
 
-// Settle waits until every operation whose caller left before the reply came
-// has ended, and its booking is cancelled: a process calls it before it
-// exits. It returns the context's error if that ends first.
+// Settle waits for the operations whose callers left before the reply came, until each
+// has ended and its booking is cancelled. A process calls it before it exits. It returns
+// the context's error if that ends first.
 func (s *Store) Settle(ctx context.Context) error {
 	s.abandoned.mu.Lock()
 	if s.abandoned.count == 0 {

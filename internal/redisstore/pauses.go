@@ -2,11 +2,41 @@ package redisstore
 
 import (
 	"cmp"
+	"context"
 	"strings"
 	"time"
 
 	"github.com/ration-go/ration/store"
 )
+
+// Pause implements [store.Store].
+func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseReply, error) {
+	if err := r.Validate(); err != nil {
+		return store.PauseReply{}, err
+	}
+	return s.pause(ctx, "pause", r.Budget, []any{micros(r.Now), encodePause(r.Account, r.Key), r.For.Microseconds(), r.Apart.Microseconds()})
+}
+
+// Quarantine implements [store.Store].
+func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
+	if err := r.Validate(); err != nil {
+		return store.PauseReply{}, err
+	}
+	return s.pause(ctx, "quarantine", r.Budget, []any{micros(r.Now), encodeQuarantine(r.Token, r.Reason), r.For.Microseconds(), 0})
+}
+
+func (s *Store) pause(ctx context.Context, op, budget string, args []any) (store.PauseReply, error) {
+	reply, err := s.run(ctx, op, pauseScript(), budget, args)
+	if err != nil {
+		return store.PauseReply{}, err
+	}
+	var n [3]int64
+	reply.numbers(n[:])
+	if err := reply.end(op); err != nil {
+		return store.PauseReply{}, err
+	}
+	return store.PauseReply{Until: instant(n[0]), Version: n[1], Before: n[2]}, nil
+}
 
 // The scripts keep every pause under one name, as if it were an account's. A name that is
 // not an account's has a character that no account's ID has.

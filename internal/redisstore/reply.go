@@ -196,12 +196,10 @@ func parseBatchReply(result any) (batchReply, error) {
 	}
 	if answer.rest == "" {
 		answer.fail(errTooShort)
+		return answer, answer.malformed("book")
 	}
-	return answer, answer.malformed("book")
+	return answer, nil
 }
-
-// hasNone reports whether the script has carried out no booking.
-func (a *batchReply) hasNone() bool { return a.rest[0] == 'N' }
 
 // slotOf returns the slot of one of the record's bookings.
 func (one *record) slotOf(i int) time.Time {
