@@ -195,7 +195,7 @@ func TestTable(t *testing.T) {
 		"2026-01-02 03:04 UTC, go1.",
 		"Redis 7.0.15",
 		"| method | use of quota | accepted | refused in 20 s | Redis commands per call | fairness (Jain) |\n",
-		"| the article's MULTI (log first, look after), poll 100 ms | 25.0 % | 500 | 0 | 26 | 0.982 |\n",
+		"| a sorted set in MULTI (log first, count after), polling every 100 ms | 25.0 % | 500 | 0 | 26 | 0.982 |\n",
 		"| no throttling | 100.0 % | 2,000 | 12,513 | 0 | 1.000 |\n",
 		"; 2,000 here",
 		"the commands of `multi` are 157 per call",

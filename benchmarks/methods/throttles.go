@@ -43,7 +43,7 @@ type throttle interface {
 var errOver = errors.New("no turn before the end")
 
 var methods = []method{
-	{"multi", "the article's MULTI (log first, look after), poll 100 ms", startMulti},
+	{"multi", "a sorted set in MULTI (log first, count after), polling every 100 ms", startMulti},
 	{"redis_rate", "go-redis/redis_rate v10 (GCRA), sleeping RetryAfter", startRedisRate},
 	{"rate", "golang.org/x/time/rate, an equal share each", startRate},
 	{"none", "no throttling", startNone},

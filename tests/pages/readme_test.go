@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -124,6 +125,27 @@ func TestReadmesTableIsTheMeasuredOne(t *testing.T) {
 	table := regexp.MustCompile(`(?m)(^\|.*\n)+`).Find(results)
 	require.NotEmpty(t, table)
 	require.Contains(t, string(readme), "<!-- methods -->\n"+string(table)+"<!-- /methods -->")
+}
+
+// The figures of README.md are those of the last make bench.
+func TestReadmesFiguresAreTheMeasuredOnes(t *testing.T) {
+	t.Chdir("../..")
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	results, err := os.ReadFile("benchmarks/results/targets.md")
+	require.NoError(t, err)
+	figure := func(row string) float64 {
+		found := regexp.MustCompile(row).FindSubmatch(results)
+		require.NotNil(t, found, row)
+		number, err := strconv.ParseFloat(strings.ReplaceAll(string(found[1]), ",", ""), 64)
+		require.NoError(t, err)
+		return number
+	}
+	require.Contains(t, strings.Join(strings.Fields(string(readme)), " "), fmt.Sprintf(
+		"64 goroutines book %d,000 calls a second on one token, %.1f times as many as with redis_rate. "+
+			"A lone booking takes %.1f times as long as a `PING`, and %.0f ns in memory. A fleet sends %.2f Redis commands a call.",
+		int(figure(`redis_rate \|.*\| ([0-9,]+)/s with quota left`)/1000), figure(`one process: against redis_rate \| ([0-9.]+) x`),
+		figure(`p50: against PING \| ([0-9.]+) x`), figure(`\| ([0-9]+) ns against`), figure(`Redis commands \| ([0-9.]+) a call`)))
 }
 
 // README.md stays short, and counts the presets right.
