@@ -101,7 +101,7 @@ func (t *Transport) countUnauthorized(req *http.Request, grant Grant) {
 // of quotas.
 func (t *Transport) needsReading(resp *http.Response) bool {
 	p := t.provider()
-	return resp.StatusCode >= 400 || p.ReadBody || t.Pool.hasSuspects.Load() || p.MentionsLimits(resp.Header)
+	return resp.StatusCode >= 400 || p.ReadSuccessBody || t.Pool.hasSuspects.Load() || p.MentionsLimits(resp.Header)
 }
 
 func (t *Transport) provider() *provider.Provider {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/observe"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
@@ -74,7 +75,7 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 	account := grant.account
 	costs := t.Cost != nil || t.provider().Cost != nil
 	rule := b.reconcilerOf(account.ID).rule(b, account)
-	all := provider.Observe(f.Windows, rule.whole, grant.scopes, costs, t.provider())
+	all := observe.Limits(f.Windows, rule.whole, grant.scopes, costs, t.provider())
 	if len(all) == 0 {
 		return -1
 	}
@@ -119,14 +120,14 @@ func (b *Budget) reconcilerFor(account *budgetAccount) *reconciler {
 // adopt makes a limit rule that the provider has announced, and reports whether there was
 // one. A tighter one does at once; a wider one not soon after another, for answers that
 // contradict each other.
-func (k *reconciler) adopt(b *Budget, account *budgetAccount, rule rule, all []provider.Observation) bool {
+func (k *reconciler) adopt(b *Budget, account *budgetAccount, rule rule, all []observe.Observation) bool {
 	limits := slices.Clone(rule.whole)
 	tighter, wider := false, false
 	for _, n := range all {
-		was := limits[n.At]
-		limits[n.At] = n.ApplyTo(was)
-		tighter = tighter || limits[n.At].Capacity() < was.Capacity()
-		wider = wider || limits[n.At].Capacity() > was.Capacity()
+		was := limits[n.Limit]
+		limits[n.Limit] = n.ApplyTo(was)
+		tighter = tighter || limits[n.Limit].Capacity() < was.Capacity()
+		wider = wider || limits[n.Limit].Capacity() > was.Capacity()
 	}
 	if !tighter && !wider {
 		return false
@@ -146,9 +147,9 @@ func (k *reconciler) adopt(b *Budget, account *budgetAccount, rule rule, all []p
 }
 
 // recordResets tells the store when windows end that calls have begun.
-func (k *reconciler) recordResets(ctx context.Context, b *Budget, account *budgetAccount, all []provider.Observation, now time.Time) {
+func (k *reconciler) recordResets(ctx context.Context, b *Budget, account *budgetAccount, all []observe.Observation, now time.Time) {
 	for _, n := range all {
-		if !account.Limits[n.At].FirstUse || !n.Reset.Known {
+		if !account.Limits[n.Limit].FirstUse || !n.Reset.Known {
 			continue
 		}
 		ends := now.Add(n.Reset.Value).Truncate(time.Microsecond)
@@ -156,9 +157,9 @@ func (k *reconciler) recordResets(ctx context.Context, b *Budget, account *budge
 		if k.resets == nil {
 			k.resets = make([]time.Time, len(account.Limits))
 		}
-		news := n.At < len(k.resets) && ends.Sub(k.resets[n.At]).Abs() > time.Second/2
+		news := n.Limit < len(k.resets) && ends.Sub(k.resets[n.Limit]).Abs() > time.Second/2
 		if news {
-			k.resets[n.At] = ends
+			k.resets[n.Limit] = ends
 		}
 		k.mu.Unlock()
 		if news {
@@ -169,7 +170,7 @@ func (k *reconciler) recordResets(ctx context.Context, b *Budget, account *budge
 
 // reconcile has the store enter what the provider has counted and the log lacks, if that may
 // be anything.
-func (k *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAccount, grant Grant, all []provider.Observation, now time.Time) {
+func (k *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAccount, grant Grant, all []observe.Observation, now time.Time) {
 	r := store.ReconcileRequest{Budget: b.Name, Account: account.Account, Scopes: grant.scopes, Slot: grant.Slot,
 		Counted: make([]int, len(account.Limits))}
 	doubtful := false
@@ -178,11 +179,11 @@ func (k *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAc
 		k.remember(bookingTotal{grant.Slot, grant.total - int64(grant.Cost)}, account)
 	}
 	for _, n := range all {
-		l := account.Limits[n.At]
+		l := account.Limits[n.Limit]
 		if n.Counted == 0 || l.Algorithm == limit.FixedWindow && (!n.Reset.Known || n.Reset.Value <= now.Sub(grant.Slot)) {
 			continue // it may be what was counted in the window before
 		}
-		r.Counted[n.At] = n.Counted
+		r.Counted[n.Limit] = n.Counted
 		doubtful = doubtful || k.needsCheck(l, n, grant, now)
 	}
 	if now.Before(k.externalUntil) {
@@ -219,7 +220,7 @@ func (k *reconciler) remember(booked bookingTotal, account *budgetAccount) {
 
 // needsCheck reports whether it cannot be said that the log has what the provider counted.
 // It needs mu.
-func (k *reconciler) needsCheck(l limit.Limit, n provider.Observation, grant Grant, now time.Time) bool {
+func (k *reconciler) needsCheck(l limit.Limit, n observe.Observation, grant Grant, now time.Time) bool {
 	watched := now.Before(k.externalUntil)
 	if l.Algorithm == limit.GCRA {
 		// A bucket that is as full as can be tells nothing: it is where a crawler
@@ -251,9 +252,9 @@ func askEvery(l limit.Limit, watched bool, inWindow int) time.Duration {
 
 // leastLogged returns how many units the log has counted at least up to a booking whose
 // total is known. It needs mu.
-func (k *reconciler) leastLogged(l limit.Limit, n provider.Observation, grant Grant, now time.Time) (units int) {
-	if n.At < len(k.logged) && now.Before(k.logged[n.At].until) {
-		c := k.logged[n.At]
+func (k *reconciler) leastLogged(l limit.Limit, n observe.Observation, grant Grant, now time.Time) (units int) {
+	if n.Limit < len(k.logged) && now.Before(k.logged[n.Limit].until) {
+		c := k.logged[n.Limit]
 		units = c.counted + more(grant.total, c.total)
 	}
 	begins := grant.Slot.Add(-l.Window)
@@ -330,10 +331,8 @@ func (k *reconciler) ask(ctx context.Context, b *Budget, r store.ReconcileReques
 // quota.
 func (t *Transport) leaveHeadroom(f *provider.Feedback, grant Grant) {
 	scope := cooldown.ScopeOf(f, t.provider().Scope)
-	for _, part := range provider.CommonScopes {
-		if scope.Has(part) {
-			return // the account's limits are not what was exceeded
-		}
+	if scope.HasShared() {
+		return // the account's limits are not what was exceeded
 	}
 	// Of a provider that tells of no window it is not known which limit it was.
 	b := t.Pool.budget

@@ -12,7 +12,6 @@ import (
 
 	"github.com/ration-go/ration/internal/digest"
 	"github.com/ration-go/ration/limit"
-	"github.com/ration-go/ration/provider"
 )
 
 // A Token is a credential for the provider. It prints, formats, marshals and
@@ -50,7 +49,7 @@ func NewToken(secret string) Token { return NewKeyedToken(nil, secret) }
 // fleet need the same key: with different keys they keep different logs and
 // overspend. An empty key gives a plain digest, as NewToken does.
 func NewKeyedToken(key []byte, secret string) Token {
-	k, bearer := string(key), []string{provider.BearerPrefix + secret}
+	k, bearer := string(key), []string{"Bearer " + secret}
 	return Token{
 		id:     digest.Of(k, "token", secret),
 		hidden: func() (string, string) { return secret, k },

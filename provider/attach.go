@@ -6,24 +6,22 @@ import (
 	"strings"
 )
 
-// An Attach puts a token's secret into a request, which it may change.
+// An Attach puts a token's secret into a request, which is a copy that it may change. It may
+// be called concurrently.
 type Attach func(req *http.Request, secret string)
 
 // Bearer sets "Authorization: Bearer SECRET".
 func Bearer(req *http.Request, secret string) {
-	req.Header.Set("Authorization", BearerPrefix+secret)
+	req.Header.Set("Authorization", "Bearer "+secret)
 }
-
-const BearerPrefix = "Bearer "
 
 // HeaderNamed returns an Attach that sets the header to the secret.
 func HeaderNamed(name string) Attach {
 	return func(req *http.Request, secret string) { req.Header.Set(name, secret) }
 }
 
-// QueryNamed returns an Attach that sets the query parameter to the secret, and
-// leaves the others as they stand. Prefer a header where the provider takes one:
-// a URL is what proxies and servers log.
+// QueryNamed returns an Attach that sets the query parameter to the secret, and leaves the
+// others unchanged. Prefer a header if the provider takes one: proxies and servers log URLs.
 func QueryNamed(name string) Attach {
 	return func(req *http.Request, secret string) {
 		pairs := strings.Split(req.URL.RawQuery, "&")

@@ -1,5 +1,15 @@
-// Package provider reads what an API says of its limits in its responses: refusals,
-// waits, windows and what is left of them. Package presets, below it, describes many APIs.
+// Package provider reads what an API says about its limits in its responses: whether it
+// refused a request and why, how long to wait, what is left of each quota, and whom that
+// concerns.
+//
+//	github := presets.GitHub()
+//	feedback := github.ReadResponse(resp, time.Now())
+//	if feedback.Refused && feedback.Wait.Known {
+//		time.Sleep(feedback.Wait.Value)
+//	}
+//
+// It needs no Budget and no store. Package presets has a [Provider] for each of many APIs;
+// one for another API is a literal. The zero Provider reads what most APIs send.
 package provider
 
 import (
@@ -8,56 +18,57 @@ import (
 	"github.com/ration-go/ration/limit"
 )
 
-// A Provider is what is known of an API: what it allows, to whom, and the dialect in
-// which it says so. [ProviderNamed] has those of many; one's own is written as a
-// literal, most of it left out. The zero Provider knows what most APIs do: the usual
-// headers, statuses and codes.
+// A Provider describes an API: its limits, whom they are about, how it takes a token, and
+// how its responses speak of limits. Most fields may be left out. The zero Provider reads
+// the headers, the statuses and the codes that most APIs use.
 //
-// A Provider is not changed by its methods, which are safe for concurrent use.
+// Its methods do not change it, and may be called concurrently.
 type Provider struct {
-	// Name is what it is found by: lower case letters, digits and '-'.
+	// Name is the name of its preset: lower-case letters, digits and '-'.
 	Name string
-	// Limits are the published ones that hold for every caller, which a budget may
-	// begin with until answers teach better. Nil: there are none, or they depend on
-	// a plan, on the endpoint, or on what the answers say.
+	// Limits are the published limits that hold for every caller. A budget may begin with
+	// them, until responses announce others. Nil: there are none, or they depend on a plan,
+	// on the endpoint or on what responses say.
 	Limits []limit.Limit
-	// Note says what of its limits Limits cannot.
+	// Note says what Limits cannot express, for people.
 	Note string
-	// Source is where the provider tells of Limits and Note. AsOf is the month of
-	// the copy of its words that they were compared with, as "2026-07"; "undated"
-	// if the copy does not tell it; and "digest" if no copy had the figures, which
-	// are then from a digest of the documentation. What Signs and Windows say was
-	// compared only as far as these pages speak of it.
+	// Source is the page on which the provider publishes Limits and Note. AsOf is how they
+	// were checked: the month of the copy of that page that they were compared with, as
+	// "2026-07"; "undated" if that copy has no date; "digest" if they are from a digest of
+	// the documentation and were compared with no page. Rules and Windows were checked only
+	// as far as the page describes them.
 	Source, AsOf string
-	// Scope is whom its limits are about, where an answer does not tell. Empty: that
-	// depends, and rotation of tokens may be of no use.
+	// Scope is whom a refusal is about if the response does not say. Empty: that depends,
+	// and another token may be of no use.
 	Scope Scope
-	// Cost is what a request costs in the units of Limits, from 1 up. Nil: 1.
+	// Cost returns what a request costs, in units of Limits, 1 or more. Nil: 1.
 	Cost func(*http.Request) int
-	// Attach puts a token into a request. Nil: Bearer.
+	// Attach puts a token into a request. Nil: [Bearer].
 	Attach Attach
 
-	// Windows are the headers that tell of its windows. Nil: the usual ones. The
-	// fields RateLimit and RateLimit-Policy of the IETF's drafts are always read.
+	// Windows are the headers that describe its windows. Nil: the usual ones; empty and not
+	// nil: none. The headers RateLimit and RateLimit-Policy of the IETF's drafts are always
+	// read.
 	Windows []WindowHeaders
-	// Signs are what its statuses, headers, codes and words mean. The usual ones
-	// follow behind them.
+	// Rules say what its statuses, headers, codes and words mean. The first that matches
+	// counts; the rules that hold for most APIs come after them.
 	Rules []MatchRule
-	// WaitFields are paths in the body of a refusal, as [Response.Field] has them, where
-	// the wait stands: as seconds, a duration or a date. Nil: only words such as
-	// "try again in 20s" are read.
+	// WaitFields are paths in the JSON body of a refusal, as in [Response.Field], at which
+	// it has the wait: as seconds, a duration or a date. Nil: only words such as "try again
+	// in 20s" are read.
 	WaitFields []string
-	// ReadBody tells that it refuses, or tells what is left, in the body of answers
-	// with status 200, which must then be read.
-	ReadBody bool
-	// MaxBody is how many bytes of a body are read. Zero: 64 KiB.
+	// ReadSuccessBody is whether successful responses refuse, or say what is left, in their
+	// bodies. Then the bodies of all of them are read, and not only the short ones.
+	ReadSuccessBody bool
+	// MaxBody is how many bytes of a body are read. Zero or less: 64 KiB.
 	MaxBody int
-	// LatestReset tells that a refusal for which no window is exhausted ends with
-	// the latest reset.
+	// LatestReset is whether a refusal for which no window is exhausted lasts until the
+	// latest of the windows' resets.
 	LatestReset bool
-	// Adjust is called with what was read, and adds or corrects what the fields
-	// above cannot say: Windows, Reason, Scope, Object and a Wait that the body
-	// asks for. What follows from these is concluded behind it. It must be as pure
-	// as [Provider.Read]. Nil: nothing is to be added.
+	// Adjust is called with a response and what was read of it, and corrects what the fields
+	// above cannot express. It may set Windows, Reason, Scope, Object, and a Wait that the
+	// body asks for; the other fields follow from these, and are concluded afterwards. It
+	// must be a pure function, like [Provider.Read], and may be called concurrently. Nil:
+	// nothing is corrected.
 	Adjust func(*Response, *Feedback)
 }

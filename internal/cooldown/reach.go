@@ -23,16 +23,12 @@ func ScopeOf(f *provider.Feedback, byDefault provider.Scope) provider.Scope {
 		if w == nil || !w.Exhausted() {
 			return byDefault
 		}
-		if scope = w.Scope; scope == "" && !provider.IsWhole(w.Name) && !w.Length.Known {
+		if scope = w.Scope; scope == "" && !provider.Scope(w.Name).IsWholeAPI() && !w.Length.Known {
 			scope = provider.Scope(w.Name) // one of the resources that are counted for themselves
 		}
 	}
-	for part := range strings.SplitSeq(string(scope), "+") {
-		one := provider.Scope(part)
-		whose := slices.Contains(provider.HolderScopes, one) || slices.Contains(provider.CommonScopes, one) || slices.Contains(provider.ObjectScopes, one)
-		if whose {
-			return scope
-		}
+	if scope.HasHolder() || scope.HasShared() || scope.HasObject() {
+		return scope
 	}
 	if byDefault == "" {
 		return scope
@@ -54,9 +50,9 @@ func TargetOf(scope provider.Scope, req *http.Request, object string, scopes []s
 	holder, common := false, false
 	for part := range strings.SplitSeq(string(scope), "+") {
 		switch one := provider.Scope(part); {
-		case slices.Contains(provider.HolderScopes, one):
+		case one.HasHolder():
 			holder = true
-		case slices.Contains(provider.CommonScopes, one):
+		case one.HasShared():
 			common = true
 			for _, account := range shared {
 				if account.Scope == one {
@@ -65,13 +61,13 @@ func TargetOf(scope provider.Scope, req *http.Request, object string, scopes []s
 			}
 		case slices.Contains(scopes, part):
 			r.add(scopeMatter(part)) // a name of the provider's own
-		case slices.Contains(provider.ObjectScopes, one):
+		case one.HasObject():
 			if object != "" && slices.Contains(strings.Split(req.URL.Path, "/"), object) {
 				r.add(partOfPath(req, object))
 			} else {
 				r.add(objectOf(req))
 			}
-		case provider.IsWhole(part):
+		case one.IsWholeAPI():
 		case len(scopes) > 0:
 			// Who names the requests' scopes knows the endpoints better.
 			for _, scope := range scopes {

@@ -46,9 +46,9 @@ type Member struct {
 	Value Value
 }
 
-// Parse reads what text begins with.
+// Parse reads the value that a text begins with, behind its byte order mark if it has one.
 func Parse(text []byte) Value {
-	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder := json.NewDecoder(bytes.NewReader(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))))
 	decoder.UseNumber()
 	left := most
 	value, _ := parse(decoder, 0, &left)

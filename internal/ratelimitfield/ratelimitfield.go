@@ -22,7 +22,7 @@ import (
 // A Number is one that may not have been said.
 type Number struct {
 	Value float64
-	Said  bool
+	Known bool
 }
 
 // An Item is one policy, or the state of one. What was not said is zero.
@@ -70,7 +70,7 @@ func List(lines []string) []Item {
 		case httpsfv.Token:
 			read.Name = string(value)
 		default:
-			if read.Quota = number(value); !read.Quota.Said {
+			if read.Quota = number(value); !read.Quota.Known {
 				continue
 			}
 		}
@@ -100,7 +100,7 @@ func State(lines []string) []Item {
 			}
 		}
 	}
-	if !read.Quota.Said && !read.Remaining.Said && !read.Reset.Said {
+	if !read.Quota.Known && !read.Remaining.Known && !read.Reset.Known {
 		return nil
 	}
 	return []Item{read}
@@ -109,7 +109,7 @@ func State(lines []string) []Item {
 func (i *Item) parameters(params *httpsfv.Params) {
 	for key, into := range map[string]*Number{"q": &i.Quota, "r": &i.Remaining, "t": &i.Reset, "w": &i.Window} {
 		if value, found := params.Get(key); found {
-			if n := number(value); n.Said {
+			if n := number(value); n.Known {
 				*into = n
 			}
 		}

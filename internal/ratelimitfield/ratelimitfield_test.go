@@ -9,7 +9,7 @@ import (
 	"github.com/ration-go/ration/internal/ratelimitfield"
 )
 
-func said(n float64) ratelimitfield.Number { return ratelimitfield.Number{Value: n, Said: true} }
+func said(n float64) ratelimitfield.Number { return ratelimitfield.Number{Value: n, Known: true} }
 
 // The values are those of the drafts, and those that are known to be sent.
 func TestEveryFormIsRead(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ration-go/ration/internal/header"
 	"github.com/ration-go/ration/provider"
 )
 
@@ -29,9 +30,7 @@ func Anthropic() *provider.Provider {
 	}
 }
 
-// Anthropic's resets are RFC 3339, but for those of subscriptions, "unified", which
-// are Unix time under the same prefix and tell of shares.
-
+// anthropicWindow returns the headers of a window of an API key. Its reset is in RFC 3339.
 func anthropicWindow(name, part string) provider.WindowHeaders {
 	const prefix = "Anthropic-RateLimit-"
 	w := provider.WindowHeaders{Name: name, Limit: prefix + part + "-Limit", Remaining: prefix + part + "-Remaining", Reset: prefix + part + "-Reset"}
@@ -41,24 +40,26 @@ func anthropicWindow(name, part string) provider.WindowHeaders {
 	return w
 }
 
+// anthropicUnified begins the headers of the windows of subscriptions. These have the share
+// that is used, and a reset in Unix time.
 const anthropicUnified = "Anthropic-Ratelimit-Unified-"
 
-func adjustAnthropic(a *provider.Response, f *provider.Feedback) {
-	if a.Cached() && !f.Reason.Refuses() {
+func adjustAnthropic(r *provider.Response, f *provider.Feedback) {
+	if r.Cached() && !f.Reason.Refuses() {
 		return
 	}
-	rejected := strings.EqualFold(a.Header.Get(anthropicUnified+"Status"), "rejected")
-	reset := provider.ParseReset(a.Header.Get(anthropicUnified+"Reset"), provider.ResetAny, a.Now())
+	rejected := strings.EqualFold(r.Header.Get(anthropicUnified+"Status"), "rejected")
+	reset := provider.OptionalOf(header.Reset(r.Header.Get(anthropicUnified+"Reset"), r.ServerTime()))
 	for _, window := range []struct {
 		name   string
 		length time.Duration
 	}{{"5h", 5 * time.Hour}, {"7d", 7 * aDay}} {
-		share, ok := provider.ParseNumber(a.Header.Get(anthropicUnified + window.name + "-Utilization"))
+		share, ok := header.Number(r.Header.Get(anthropicUnified + window.name + "-Utilization"))
 		if !ok {
 			continue
 		}
-		f.Windows = append(f.Windows, provider.Window{Name: window.name, UsedPercent: provider.PercentOf(share * 100), Length: provider.Some(window.length),
-			Reset: provider.ParseReset(a.Header.Get(anthropicUnified+window.name+"-Reset"), provider.ResetAny, a.Now()), By: anthropicUnified + window.name + "-Utilization"})
+		f.Windows = append(f.Windows, provider.Window{Name: window.name, UsedPercent: provider.OptionalOf(header.Percent(share * 100)), Length: provider.Some(window.length),
+			Reset: provider.OptionalOf(header.Reset(r.Header.Get(anthropicUnified+window.name+"-Reset"), r.ServerTime())), By: anthropicUnified + window.name + "-Utilization"})
 	}
 	if rejected && f.Reason == provider.ReasonQuota && reset.Known {
 		f.Wait, f.WaitBy = reset, anthropicUnified+"Reset"

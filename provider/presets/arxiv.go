@@ -13,7 +13,7 @@ func ArXiv() *provider.Provider {
 		Name: "arxiv", Limits: []limit.Limit{{Max: 1, Window: 3 * time.Second}},
 		Note:   "one connection at a time, of all your machines together",
 		Source: "https://info.arxiv.org/help/api/tou.html", AsOf: "2026-07", Scope: provider.ScopeIP,
-		ReadBody: true,
+		ReadSuccessBody: true,
 		Rules: []provider.MatchRule{
 			{Status: []int{200, 403, 429, 503}, Contains: "rate exceeded", Reason: provider.ReasonQuota, Scope: provider.ScopeIP, MinWait: 3 * time.Second},
 			{Status: []int{429}, Reason: provider.ReasonQuota, Scope: provider.ScopeIP, MinWait: 3 * time.Second},

@@ -16,14 +16,14 @@ func AzureOpenAI() *provider.Provider {
 	}
 }
 
-// adjustAzure drops what says -1: Azure sends it where nothing is counted.
-func adjustAzure(a *provider.Response, f *provider.Feedback) {
+// adjustAzure drops windows whose remaining is -1: Azure sends that if it counts nothing.
+func adjustAzure(r *provider.Response, f *provider.Feedback) {
 	kept := f.Windows[:0]
 	for _, w := range f.Windows {
-		if a.Header.Get("X-RateLimit-Remaining-"+w.Name) != "-1" {
+		if r.Header.Get("X-RateLimit-Remaining-"+w.Name) != "-1" {
 			kept = append(kept, w)
 		}
 	}
 	f.Windows = kept
-	adjustOpenAI(a, f)
+	adjustOpenAI(r, f)
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ration-go/ration/internal/header"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 )
@@ -30,11 +31,12 @@ func Binance() *provider.Provider {
 	}
 }
 
-// adjustBinance reads the weights used, whose window is in the header's name.
-func adjustBinance(a *provider.Response, f *provider.Feedback) {
+// adjustBinance reads the weights used, in headers whose names have the length of the window,
+// such as X-MBX-USED-WEIGHT-1M.
+func adjustBinance(r *provider.Response, f *provider.Feedback) {
 	var names []string
-	for name := range a.Header {
-		if strings.HasPrefix(strings.ToUpper(name), "X-MBX-") && provider.NameOf(name) != "" {
+	for name := range r.Header {
+		if strings.HasPrefix(strings.ToUpper(name), "X-MBX-") && header.Name(name) != "" {
 			names = append(names, name)
 		}
 	}
@@ -46,22 +48,22 @@ func adjustBinance(a *provider.Response, f *provider.Feedback) {
 		if !isWeight {
 			var isOrders bool
 			if length, isOrders = strings.CutPrefix(upper, "X-MBX-ORDER-COUNT-"); !isOrders {
-				continue // X-MBX-USED-WEIGHT says the same again
+				continue // X-MBX-USED-WEIGHT repeats the shortest window
 			}
 			scope = provider.ScopeAccount
 		}
-		used, ok := provider.ParseNumber(a.Header.Get(name))
+		used, ok := header.Number(r.Header.Get(name))
 		if !ok || used < 0 {
-			continue // sent where nothing is counted
+			continue // it is -1 if nothing is counted
 		}
-		w := provider.Window{Name: strings.ToLower(strings.TrimPrefix(upper, "X-MBX-")), Used: provider.UsedOf(used), Scope: scope, By: upper}
+		w := provider.Window{Name: strings.ToLower(strings.TrimPrefix(upper, "X-MBX-")), Used: provider.OptionalOf(header.Used(used)), Scope: scope, By: upper}
 		if isWeight {
 			w.Unit = "weight"
 		}
 		if length != "" {
 			units := map[byte]float64{'S': 1, 'M': 60, 'H': 3600, 'D': 86400}
-			if n, ok := provider.ParseNumber(length[:len(length)-1]); ok {
-				w.Length = provider.LengthOf(n * units[length[len(length)-1]])
+			if n, ok := header.Number(length[:len(length)-1]); ok {
+				w.Length = provider.OptionalOf(header.Length(n * units[length[len(length)-1]]))
 			}
 		}
 		f.Windows = append(f.Windows, w)
@@ -71,10 +73,10 @@ func adjustBinance(a *provider.Response, f *provider.Feedback) {
 	}
 	if f.Reason.Refuses() {
 		// "IP banned until 1753100120000."
-		if found := bannedUntil.find(a.Text()); found != nil {
+		if found := bannedUntil.find(r.Text()); found != nil {
 			f.Reason = provider.ReasonBan
-			if left := provider.ParseReset(found[1], provider.ResetUnix, a.Now()); left.Known {
-				f.Wait, f.WaitBy = left, "the body's words"
+			if left, known := header.ResetUnix(found[1], r.ServerTime()); known {
+				f.Wait, f.WaitBy = provider.Some(left), inWords
 			}
 		}
 	}

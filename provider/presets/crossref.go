@@ -13,10 +13,10 @@ func Crossref() *provider.Provider {
 		Name: "crossref", Limits: []limit.Limit{limit.PerSecond(5)}, Note: "10 a second with a mailto; 1 and 3 at once",
 		Source: "https://www.crossref.org/documentation/retrieve-metadata/rest-api/access-and-authentication/", AsOf: fromDigest, Scope: provider.ScopeIP,
 		Attach: func(req *http.Request, secret string) {
-			req.Header.Set("Crossref-Plus-API-Token", provider.BearerPrefix+secret)
+			req.Header.Set("Crossref-Plus-API-Token", "Bearer "+secret)
 		},
 		Windows: []provider.WindowHeaders{
-			{Limit: "X-Rate-Limit-Limit", LengthIn: "X-Rate-Limit-Interval"},
+			{Limit: "X-Rate-Limit-Limit", LengthHeader: "X-Rate-Limit-Interval"},
 			{Name: "concurrency", Unit: provider.ConcurrentUnit, Limit: "X-Concurrency-Limit"},
 		},
 		Rules: []provider.MatchRule{{Status: []int{503}, Reason: provider.ReasonOverload}},

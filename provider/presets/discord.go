@@ -3,6 +3,7 @@ package presets
 import (
 	"time"
 
+	"github.com/ration-go/ration/internal/header"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 )
@@ -14,8 +15,8 @@ func Discord() *provider.Provider {
 		Source: "https://discord.com/developers/docs/topics/rate-limits", AsOf: "2026-08", Scope: provider.ScopeToken,
 		Attach: authorization("Bot"),
 		Windows: []provider.WindowHeaders{{
-			NameIn: "X-RateLimit-Bucket", Limit: "X-RateLimit-Limit", Remaining: "X-RateLimit-Remaining",
-			Reset: "X-RateLimit-Reset", ResetIn: "X-RateLimit-Reset-After", Form: provider.ResetUnix, Scope: provider.ScopeBucket,
+			NameHeader: "X-RateLimit-Bucket", Limit: "X-RateLimit-Limit", Remaining: "X-RateLimit-Remaining",
+			Reset: "X-RateLimit-Reset", ResetAfter: "X-RateLimit-Reset-After", ResetForm: provider.ResetUnix, Scope: provider.ScopeBucket,
 		}},
 		Rules: []provider.MatchRule{
 			{Status: []int{403, 429}, Header: "Content-Type", Contains: "text/html", Reason: provider.ReasonBan, Scope: provider.ScopeIP},
@@ -32,9 +33,9 @@ func Discord() *provider.Provider {
 	}
 }
 
-// adjustDiscord names the bucket that is empty, or that refused.
-func adjustDiscord(a *provider.Response, f *provider.Feedback) {
-	bucket := provider.NameOf(a.Header.Get("X-RateLimit-Bucket"))
+// adjustDiscord sets the bucket that is empty or that refused.
+func adjustDiscord(r *provider.Response, f *provider.Feedback) {
+	bucket := header.Name(r.Header.Get("X-RateLimit-Bucket"))
 	switch {
 	case bucket == "" && f.Reason == provider.ReasonQuota && f.Scope == provider.ScopeToken+"+"+provider.ScopeBucket:
 		f.Scope = provider.ScopeToken

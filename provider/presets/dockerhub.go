@@ -3,6 +3,7 @@ package presets
 import (
 	"time"
 
+	"github.com/ration-go/ration/internal/header"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 )
@@ -18,12 +19,12 @@ func DockerHub() *provider.Provider {
 	}
 }
 
-// adjustDockerHub tells whose pulls were counted: those of an address or of a user.
-func adjustDockerHub(a *provider.Response, f *provider.Feedback) {
+// adjustDockerHub sets whose pulls were counted: an address's or a user's.
+func adjustDockerHub(r *provider.Response, f *provider.Feedback) {
 	if f.Reason != provider.ReasonQuota || f.Scope != "" {
 		return
 	}
-	if source := a.Header.Get("Docker-RateLimit-Source"); provider.IsAddress(source) {
+	if source := r.Header.Get("Docker-RateLimit-Source"); header.IsAddress(source) {
 		f.Scope = provider.ScopeIP
 	} else if source != "" {
 		f.Scope = provider.ScopeUser

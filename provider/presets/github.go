@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ration-go/ration/internal/header"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 )
@@ -15,7 +16,7 @@ func GitHub() *provider.Provider {
 		Limits: []limit.Limit{{Max: 5000, Window: time.Hour, Algorithm: limit.FixedWindow, FirstUse: true}},
 		Note:   "by user, and each resource for itself; 60 an hour from an address without a token; secondary limits of 900 points a minute and 100 at once",
 		Source: "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api", AsOf: undatedCopy, Scope: provider.ScopeUser,
-		ReadBody: true,
+		ReadSuccessBody: true,
 		Rules: []provider.MatchRule{
 			{Status: []int{200, 403, 429}, Field: "message|errors[].message", Contains: "secondary rate limit|abuse detection|submitted too quickly", Reason: provider.ReasonSecondary, MinWait: time.Minute},
 			{Status: []int{403, 429}, Field: "message", Contains: "api rate limit exceeded", Reason: provider.ReasonQuota, Scope: provider.ScopeUser},
@@ -26,19 +27,19 @@ func GitHub() *provider.Provider {
 	}
 }
 
-// adjustGitHub tells whose quota is spent, and of which resource. A refusal that has
-// quota left is one by a limit that is not told.
-func adjustGitHub(a *provider.Response, f *provider.Feedback) {
+// adjustGitHub sets whose quota is exhausted, and of which resource. If the response has
+// quota left, a secondary limit refused the request.
+func adjustGitHub(r *provider.Response, f *provider.Feedback) {
 	if f.Reason != provider.ReasonQuota {
 		return
 	}
-	message, _ := a.Field("message")
+	message, _ := r.Field("message")
 	if message == "" {
-		message, _ = a.Field("errors[].message")
+		message, _ = r.Field("errors[].message")
 	}
 	message = strings.ToLower(message)
 	_, of, speaks := strings.Cut(message, "api rate limit exceeded for ")
-	if !speaks && a.Status != 200 && len(f.Windows) > 0 && f.Windows[0].Remaining.Known && !f.Windows[0].Exhausted() {
+	if !speaks && r.Status != 200 && len(f.Windows) > 0 && f.Windows[0].Remaining.Known && !f.Windows[0].Exhausted() {
 		f.Reason, f.Scope, f.MinWait = provider.ReasonSecondary, "", time.Minute
 		return
 	}
@@ -46,10 +47,10 @@ func adjustGitHub(a *provider.Response, f *provider.Feedback) {
 	switch first, _, _ := strings.Cut(of, " "); {
 	case strings.HasPrefix(of, "installation"):
 		f.Scope = "installation"
-	case provider.IsAddress(strings.TrimSuffix(first, ".")):
+	case header.IsAddress(strings.TrimSuffix(first, ".")):
 		f.Scope = provider.ScopeIP
 	}
-	if resource := provider.NameOf(a.Header.Get("X-RateLimit-Resource")); resource != "" {
+	if resource := header.Name(r.Header.Get("X-RateLimit-Resource")); resource != "" {
 		f.Scope, f.Object = f.Scope.With(resource), resource
 	}
 }

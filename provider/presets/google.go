@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ration-go/ration/internal/header"
 	"github.com/ration-go/ration/provider"
 )
 
@@ -16,14 +17,13 @@ func Google() *provider.Provider {
 	}
 }
 
-// Google's APIs refuse with 403 or 429 and a reason, and permission is refused with
-// 403 too. A day's quota ends at midnight in California.
-
 const (
 	googleReason = "error.errors[].reason|error.details[].reason"
 	googleDelay  = "error.details[].retryDelay"
 )
 
+// googleRules returns the rules of Google's APIs. They refuse with 403 or 429 and a reason; a
+// 403 may also deny permission. A day's quota ends at midnight in California.
 func googleRules() []provider.MatchRule {
 	return []provider.MatchRule{
 		{Field: googleReason, Equals: "dailyLimitExceeded|dailyLimitExceededUnreg", Reason: provider.ReasonQuota, Midnight: pacific},
@@ -35,15 +35,14 @@ func googleRules() []provider.MatchRule {
 	}
 }
 
-// adjustGoogle takes from the names of the quotas that were violated, such as
-// GenerateRequestsPerMinutePerProjectPerModel, whose they are and how long they last.
-// A delay of seconds is sent with a day's quota too: it is the least.
-func adjustGoogle(a *provider.Response, f *provider.Feedback) {
+// adjustGoogle reads the scope and the length of the quotas that were violated from their
+// names, such as GenerateRequestsPerMinutePerProjectPerModel.
+func adjustGoogle(r *provider.Response, f *provider.Feedback) {
 	if !f.Reason.Refuses() {
 		return
 	}
-	for _, id := range a.All("error.details[].violations[].quotaId") {
-		id = provider.NameOf(id)
+	for _, id := range r.Fields("error.details[].violations[].quotaId") {
+		id = header.Name(id)
 		w := provider.Window{Name: id, By: "the body's quotaId"}
 		for part := range strings.SplitSeq(id, "Per") {
 			part, _, _ = strings.Cut(part, "-") // "-FreeTier"
@@ -56,7 +55,7 @@ func adjustGoogle(a *provider.Response, f *provider.Feedback) {
 				w.Scope = w.Scope.With(strings.ToLower(part))
 			}
 		}
-		if id != "" && len(f.Windows) < provider.MaxWindows {
+		if id != "" && len(f.Windows) < header.MaxWindows {
 			f.Windows = append(f.Windows, w)
 		}
 		if f.Scope == "" {

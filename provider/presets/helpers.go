@@ -16,6 +16,8 @@ const (
 	fromDigest  = "digest"  // compared with a digest of the documentation only
 )
 
+const inWords = "the body's words" // where figures were read that stand in a sentence
+
 const (
 	pacific = "America/Los_Angeles"
 	aDay    = 24 * time.Hour
@@ -47,8 +49,8 @@ func leaky(n int, window time.Duration) limit.Limit {
 	return limit.Limit{Max: n, Window: window, Algorithm: limit.GCRA, Burst: n}
 }
 
-// A pattern is a regular expression that is compiled when it is used first: nobody pays for
-// those of presets that are not used.
+// A pattern is a regular expression that is compiled when it is used first, so that a
+// program does not compile those of presets that it does not use.
 type pattern struct {
 	text string
 	once sync.Once

@@ -16,9 +16,9 @@ func HubSpot() *provider.Provider {
 		Source: "https://developers.hubspot.com/docs/developer-tooling/platform/usage-guidelines", AsOf: undatedCopy, Scope: provider.ScopeApp,
 		Windows: []provider.WindowHeaders{
 			{Name: "interval", Limit: "X-HubSpot-RateLimit-Max", Remaining: "X-HubSpot-RateLimit-Remaining",
-				LengthIn: "X-HubSpot-RateLimit-Interval-Milliseconds", LengthUnit: time.Millisecond, Scope: provider.ScopeApp},
+				LengthHeader: "X-HubSpot-RateLimit-Interval-Milliseconds", LengthUnit: time.Millisecond, Scope: provider.ScopeApp},
 			{Name: "daily", Limit: "X-HubSpot-RateLimit-Daily", Remaining: "X-HubSpot-RateLimit-Daily-Remaining",
-				Window: aDay, Scope: provider.ScopeAccount},
+				Length: aDay, Scope: provider.ScopeAccount},
 		},
 		Rules: []provider.MatchRule{
 			{Field: "policyName", Equals: "DAILY", Reason: provider.ReasonQuota, Scope: provider.ScopeAccount, MaxWait: aDay},

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ration-go/ration/internal/header"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 )
@@ -25,28 +26,29 @@ func Instagram() *provider.Provider {
 	}
 }
 
-// "You have performed a total of 5003 requests in the last hour. Our general maximum
+// The figures stand in a sentence: "You have performed a total of 5003 requests in the last hour. Our general maximum
 // request limit is set at 5000 requests per hour."
 var (
 	instagramMade    = pattern{text: `total of ([0-9]{1,12}) requests`}
 	instagramAllowed = pattern{text: `limit is set (?:at|to) ([0-9]{1,12}) requests`}
 )
 
-func adjustInstagram(a *provider.Response, f *provider.Feedback) {
+// adjustInstagram reads the window from the message.
+func adjustInstagram(r *provider.Response, f *provider.Feedback) {
 	if f.Reason != provider.ReasonQuota {
 		return
 	}
-	message, _ := a.Field("meta.error_message")
-	message = strings.ToLower(message[:min(len(message), provider.MaxText)])
+	message, _ := r.Field("meta.error_message")
+	message = strings.ToLower(message[:min(len(message), header.MaxText)])
 	allowed := instagramAllowed.find(message)
 	if allowed == nil {
 		return
 	}
-	limit, _ := provider.ParseNumber(allowed[1])
-	w := provider.Window{Limit: provider.LimitOf(limit), Length: provider.Some(time.Hour), Scope: provider.ScopeToken, By: "the body's words"}
+	limit, _ := header.Number(allowed[1])
+	w := provider.Window{Limit: provider.OptionalOf(header.Limit(limit)), Length: provider.Some(time.Hour), Scope: provider.ScopeToken, By: inWords}
 	if made := instagramMade.find(message); made != nil {
-		used, _ := provider.ParseNumber(made[1])
-		w.Used, w.Remaining = provider.UsedOf(used), provider.RemainingOf(limit-used, true)
+		used, _ := header.Number(made[1])
+		w.Used, w.Remaining = provider.OptionalOf(header.Used(used)), provider.OptionalOf(header.Remaining(limit-used, true))
 	}
 	f.Windows = append(f.Windows, w)
 }

@@ -1,6 +1,7 @@
 package presets
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/ration-go/ration/internal/jsonprefix"
@@ -13,7 +14,7 @@ func LinkedIn() *provider.Provider {
 	return &provider.Provider{
 		Name: "linkedin", Note: "a day's by app and by member, from midnight UTC, which only the developer's page tells",
 		Source: "https://learn.microsoft.com/linkedin/shared/api-guide/concepts/rate-limits", AsOf: undatedCopy, Scope: provider.ScopeApp,
-		ReadBody: true,
+		ReadSuccessBody: true,
 		Rules: []provider.MatchRule{
 			{Status: []int{429}, Contains: "application day|application_day", Reason: provider.ReasonQuota, Scope: provider.ScopeApp, Midnight: "UTC"},
 			{Status: []int{429}, Contains: "member day|member_day|application and member", Reason: provider.ReasonQuota, Scope: provider.ScopeMember, Midnight: "UTC"},
@@ -25,9 +26,10 @@ func LinkedIn() *provider.Provider {
 	}
 }
 
-// adjustLinkedIn finds a part of an answer that was refused by itself.
-func adjustLinkedIn(a *provider.Response, f *provider.Feedback) {
-	if a.Status != 200 || f.Reason != "" {
+// adjustLinkedIn finds a part of a successful response that was refused: an object with a
+// status of 429, at any depth.
+func adjustLinkedIn(r *provider.Response, f *provider.Feedback) {
+	if r.Status != 200 || f.Reason != "" || !bytes.Contains(r.Body, []byte("serviceErrorCode")) {
 		return
 	}
 	var refused func(value jsonprefix.Value) bool
@@ -37,7 +39,7 @@ func adjustLinkedIn(a *provider.Response, f *provider.Feedback) {
 		}
 		return slices.ContainsFunc(value.Members, func(member jsonprefix.Member) bool { return refused(member.Value) })
 	}
-	if refused(a.JSON()) {
+	if refused(jsonprefix.Parse(r.Body)) {
 		f.Reason, f.ReasonBy = provider.ReasonPartial, "a status 429 within the body"
 	}
 }

@@ -11,7 +11,7 @@ func MediaWiki() *provider.Provider {
 	return &provider.Provider{
 		Name: "mediawiki", Note: "three at once, and a User-Agent that names you",
 		Source: "https://www.mediawiki.org/wiki/Wikimedia_APIs/Rate_limits", AsOf: fromDigest, Scope: provider.ScopeIP,
-		ReadBody: true,
+		ReadSuccessBody: true,
 		Rules: []provider.MatchRule{
 			{Field: "error.code|errors[].code", Equals: "maxlag", Reason: provider.ReasonOverload, MinWait: 5 * time.Second},
 			{Field: "error.code|errors[].code", Equals: "readonly", Reason: provider.ReasonOverload},

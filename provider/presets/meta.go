@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ration-go/ration/internal/header"
 	"github.com/ration-go/ration/internal/jsonprefix"
 	"github.com/ration-go/ration/provider"
 )
@@ -17,20 +18,18 @@ func Meta() *provider.Provider {
 		Name: "meta", Note: "percents of a hidden budget: 200 calls an hour for each user of an app, and shares by object",
 		Source: "https://developers.facebook.com/docs/graph-api/overview/rate-limiting/", AsOf: undatedCopy, Scope: provider.ScopeApp,
 		Cost: idsCost, Attach: provider.QueryNamed("access_token"),
-		ReadBody: true,
-		Windows:  []provider.WindowHeaders{},
-		Rules:    metaRules(),
-		Adjust:   adjustMeta,
+		ReadSuccessBody: true,
+		Windows:         []provider.WindowHeaders{},
+		Rules:           metaRules(),
+		Adjust:          adjustMeta,
 	}
 }
 
-// Meta counts in percents of budgets that it does not tell, three at once: calls,
-// and the time of its processors and of its clocks that they took. The worst decides.
-// Refusals are 400 or 403 with a code, which tells whose budget is spent. The type,
-// OAuthException, is that of a dead token too.
-
 const metaCode = "error.code"
 
+// metaRules returns the rules of the Graph API. Its refusals have status 400 or 403, and a
+// code that says whose budget is exhausted. Their type, OAuthException, says nothing: dead
+// tokens have it too.
 func metaRules() []provider.MatchRule {
 	return []provider.MatchRule{
 		{Field: metaCode, Equals: "190|102", Reason: provider.ReasonDeadToken},
@@ -41,35 +40,37 @@ func metaRules() []provider.MatchRule {
 		{Field: metaCode, Equals: "80000|80001|80002|80003|80004|80005|80006|80008|80009|80014", Reason: provider.ReasonQuota, Scope: provider.ScopeObject, MaxWait: aDay},
 		{Field: metaCode, Equals: "368", Reason: provider.ReasonBan, Scope: provider.ScopeUser, MinWait: time.Minute},
 		{Field: metaCode, Equals: "10|200|100|3", Reason: provider.ReasonDenied},
-		// Of other codes, words such as "limit" are about parameters.
+		// With other codes, words such as "limit" are about parameters.
 		{Status: []int{400, 403}, Field: metaCode, Reason: ""},
 	}
 }
 
-// metaTypes are the types of business use case that codes are about.
+// metaTypes are the types of business use cases that codes are about.
 var metaTypes = map[string]string{
 	"80000": "ads_insights", "80001": "pages", "80002": "instagram", "80003": "custom_audience", "80004": "ads_management",
 	"80005": "leadgen", "80006": "messenger", "80008": "whatsapp", "80009": "catalog_management", "80014": "catalog_batch",
 }
 
-func adjustMeta(a *provider.Response, f *provider.Feedback) {
-	if a.Cached() && !f.Reason.Refuses() {
+// adjustMeta reads the windows, which are percentages of budgets that Meta hides. Each is
+// measured in calls, in processor time and in total time, and the highest of these decides.
+func adjustMeta(r *provider.Response, f *provider.Feedback) {
+	if r.Cached() && !f.Reason.Refuses() {
 		return
 	}
-	metaUsage(f, a, "X-App-Usage", "app", provider.ScopeApp)
-	metaUsage(f, a, "X-Page-Usage", "page", provider.ScopePage)
-	metaShares(f, a)
-	metaAds(f, a)
-	metaBatch(f, a)
-	if code, _ := a.Field(metaCode); f.Reason == provider.ReasonQuota {
+	metaUsage(f, r, "X-App-Usage", "app", provider.ScopeApp)
+	metaUsage(f, r, "X-Page-Usage", "page", provider.ScopePage)
+	metaShares(f, r)
+	metaAds(f, r)
+	metaBatch(f, r)
+	if code, _ := r.Field(metaCode); f.Reason == provider.ReasonQuota {
 		metaWait(f, metaTypes[code])
 	}
 }
 
-// metaHeader returns the JSON of a header, which some documents quote with ' for ".
-func metaHeader(a *provider.Response, name string) jsonprefix.Value {
-	text := a.Header.Get(name)
-	if len(text) > provider.DefaultMaxBody {
+// metaHeader returns the JSON of a header. Some documents show it with ' in place of ".
+func metaHeader(r *provider.Response, name string) jsonprefix.Value {
+	text := r.Header.Get(name)
+	if len(text) > 64<<10 {
 		return jsonprefix.Value{}
 	}
 	if value := jsonprefix.Parse([]byte(text)); len(value.Members) > 0 {
@@ -83,8 +84,8 @@ func worst(value jsonprefix.Value, names ...string) provider.Optional[float64] {
 	most := provider.Optional[float64]{}
 	for _, name := range names {
 		for _, one := range value.All(name) {
-			if n, ok := provider.ParseNumber(one.Text); ok {
-				if used := provider.PercentOf(n); used.Known && (!most.Known || used.Value > most.Value) {
+			if n, ok := header.Number(one.Text); ok {
+				if used := provider.OptionalOf(header.Percent(n)); used.Known && (!most.Known || used.Value > most.Value) {
 					most = used
 				}
 			}
@@ -95,27 +96,28 @@ func worst(value jsonprefix.Value, names ...string) provider.Optional[float64] {
 
 var metaDimensions = []string{"call_count", "total_time", "total_cputime"}
 
-func metaUsage(f *provider.Feedback, a *provider.Response, header, name string, scope provider.Scope) {
-	if used := worst(metaHeader(a, header), metaDimensions...); used.Known {
-		f.Windows = append(f.Windows, provider.Window{Name: name, UsedPercent: used, Length: provider.Some(time.Hour), Scope: scope, By: header})
+// metaUsage reads the header of a budget of an app or a page.
+func metaUsage(f *provider.Feedback, r *provider.Response, by, name string, scope provider.Scope) {
+	if used := worst(metaHeader(r, by), metaDimensions...); used.Known {
+		f.Windows = append(f.Windows, provider.Window{Name: name, UsedPercent: used, Length: provider.Some(time.Hour), Scope: scope, By: by})
 	}
 }
 
-// metaShares reads the budgets of business use cases: of each object, one of each type.
-// Objects may be named twice.
-func metaShares(f *provider.Feedback, a *provider.Response) {
-	const header = "X-Business-Use-Case-Usage"
-	for _, object := range metaHeader(a, header).Members {
+// metaShares reads the budgets of business use cases: each object has one of each type. An
+// object may be there twice.
+func metaShares(f *provider.Feedback, r *provider.Response) {
+	const by = "X-Business-Use-Case-Usage"
+	for _, object := range metaHeader(r, by).Members {
 		for _, share := range object.Value.Members {
-			w := provider.Window{Name: provider.NameOf(share.Value.At("type").Text), UsedPercent: worst(share.Value, metaDimensions...),
-				Scope: provider.ScopeObject, Object: provider.NameOf(object.Name), By: header}
-			if minutes, ok := provider.ParseNumber(share.Value.At("estimated_time_to_regain_access").Text); ok && minutes > 0 {
-				w.Reset = provider.Some(provider.Seconds(minutes * 60))
+			w := provider.Window{Name: header.Name(share.Value.At("type").Text), UsedPercent: worst(share.Value, metaDimensions...),
+				Scope: provider.ScopeObject, Object: header.Name(object.Name), By: by}
+			if minutes, ok := header.Number(share.Value.At("estimated_time_to_regain_access").Text); ok && minutes > 0 {
+				w.Reset = provider.Some(header.Seconds(minutes * 60))
 				if !f.Cooldown.Known || w.Reset.Value > f.Cooldown.Value {
-					f.Cooldown, f.CooldownBy = w.Reset, header
+					f.Cooldown, f.CooldownBy = w.Reset, by
 				}
 			}
-			if w.Tells() && len(f.Windows) < provider.MaxWindows {
+			if (w.UsedPercent.Known || w.Reset.Known) && len(f.Windows) < header.MaxWindows {
 				f.Windows = append(f.Windows, w)
 			}
 		}
@@ -123,24 +125,24 @@ func metaShares(f *provider.Feedback, a *provider.Response) {
 }
 
 // metaAds reads the headers of the Marketing API.
-func metaAds(f *provider.Feedback, a *provider.Response) {
-	for _, header := range []string{"X-Ad-Account-Usage", "X-Fb-Ads-Insights-Throttle"} {
-		value := metaHeader(a, header)
+func metaAds(f *provider.Feedback, r *provider.Response) {
+	for _, by := range []string{"X-Ad-Account-Usage", "X-Fb-Ads-Insights-Throttle"} {
+		value := metaHeader(r, by)
 		if used := worst(value, "acc_id_util_pct"); used.Known {
-			w := provider.Window{Name: "ad-account", UsedPercent: used, Refills: true, Scope: provider.ScopeObject, By: header}
-			if left, ok := provider.ParseNumber(value.At("reset_time_duration").Text); ok && left > 0 {
-				w.Reset = provider.Some(provider.Seconds(left))
+			w := provider.Window{Name: "ad-account", UsedPercent: used, Refills: true, Scope: provider.ScopeObject, By: by}
+			if left, ok := header.Number(value.At("reset_time_duration").Text); ok && left > 0 {
+				w.Reset = provider.Some(header.Seconds(left))
 			}
 			f.Windows = append(f.Windows, w)
 		}
 		if used := worst(value, "app_id_util_pct"); used.Known {
-			f.Windows = append(f.Windows, provider.Window{Name: "ads-insights", UsedPercent: used, Scope: provider.ScopeApp, By: header})
+			f.Windows = append(f.Windows, provider.Window{Name: "ads-insights", UsedPercent: used, Scope: provider.ScopeApp, By: by})
 		}
 	}
 }
 
-// metaWait takes the longest of the waits that the budgets of a type name, or of all
-// budgets if none of that type is told of.
+// metaWait sets the longest wait of the budgets of a type, or of all budgets if the response
+// has none of that type.
 func metaWait(f *provider.Feedback, kind string) {
 	for _, any := range []bool{false, true} {
 		for i := range f.Windows {
@@ -158,18 +160,18 @@ func metaWait(f *provider.Feedback, kind string) {
 	}
 }
 
-// metaBatch reads a batch, which is answered by 200 and an array of answers: it is to
-// be delivered, and may say that the next request would be refused.
-func metaBatch(f *provider.Feedback, a *provider.Response) {
-	if a.Status != 200 || a.JSON().Kind != jsonprefix.Array {
+// metaBatch reads the response to a batch: 200, and an array of responses. The caller gets it,
+// but if a part was refused the next request would be too.
+func metaBatch(f *provider.Feedback, r *provider.Response) {
+	if r.Status != 200 || len(r.Fields("[].code")) == 0 {
 		return
 	}
-	for _, item := range a.JSON().Members {
-		code, _ := provider.ParseNumber(item.Value.At("code").Text)
+	for _, item := range jsonprefix.Parse(r.Body).Members {
+		code, _ := header.Number(item.Value.At("code").Text)
 		if code < 400 {
 			continue
 		}
-		inner := provider.Response{Status: int(min(code, 599)), Body: []byte(item.Value.At("body").Text), Arrived: a.Arrived}
+		inner := provider.Response{Status: int(min(code, 599)), Body: []byte(item.Value.At("body").Text), Arrived: r.Arrived}
 		for _, rule := range metaRules() {
 			if by := rule.Match(&inner); by != "" {
 				if rule.Reason.Refuses() {
@@ -181,7 +183,7 @@ func metaBatch(f *provider.Feedback, a *provider.Response) {
 	}
 }
 
-// idsCost is how many objects a request names: Meta counts each as a call.
+// idsCost returns how many objects a request names: Meta counts each as a call.
 func idsCost(req *http.Request) int {
 	ids := req.URL.Query().Get("ids")
 	if ids == "" {

@@ -1,6 +1,9 @@
 package presets
 
-import "github.com/ration-go/ration/provider"
+import (
+	"github.com/ration-go/ration/internal/header"
+	"github.com/ration-go/ration/provider"
+)
 
 // Okta returns the preset "okta": Okta's API.
 func Okta() *provider.Provider {
@@ -13,11 +16,11 @@ func Okta() *provider.Provider {
 	}
 }
 
-// adjustOkta takes a limit of 0 for what Okta says by it: too many requests at once.
-// Neither figure is one of a window.
-func adjustOkta(a *provider.Response, f *provider.Feedback) {
-	limit, found := provider.ParseNumber(a.Header.Get("X-Rate-Limit-Limit"))
-	if found && limit == 0 && a.Status == 429 {
+// adjustOkta reads a limit of 0, by which Okta says that too many requests are in flight. Then
+// the headers describe no window.
+func adjustOkta(r *provider.Response, f *provider.Feedback) {
+	limit, found := header.Number(r.Header.Get("X-Rate-Limit-Limit"))
+	if found && limit == 0 && r.Status == 429 {
 		f.Reason, f.Windows = provider.ReasonConcurrency, nil
 	}
 }

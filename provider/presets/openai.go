@@ -3,6 +3,7 @@ package presets
 import (
 	"time"
 
+	"github.com/ration-go/ration/internal/header"
 	"github.com/ration-go/ration/provider"
 )
 
@@ -25,10 +26,8 @@ func OpenAI() *provider.Provider {
 	}
 }
 
-// OpenAI and those that copy its API tell of two buckets, of requests and of tokens.
-// Reset is when a bucket is full. The one that refused may be told in words only.
-
-// openAIWindow returns the headers of one of the buckets.
+// openAIWindow returns the headers of a window of OpenAI and of those that copy its API. Each
+// has two: of requests and of tokens.
 func openAIWindow(name, unit, part string, refills bool) provider.WindowHeaders {
 	return provider.WindowHeaders{Name: name, Unit: unit, Limit: "X-RateLimit-Limit-" + part, Remaining: "X-RateLimit-Remaining-" + part,
 		Reset: "X-RateLimit-Reset-" + part, Refills: refills}
@@ -52,17 +51,19 @@ var (
 	openAIUnit    = pattern{text: `(?i)on (tokens|requests) per (min|day|hour)`}
 )
 
-func adjustOpenAI(a *provider.Response, f *provider.Feedback) {
+// adjustOpenAI reads the window that refused from the message: the headers may describe
+// others only.
+func adjustOpenAI(r *provider.Response, f *provider.Feedback) {
 	if f.Reason != provider.ReasonQuota && f.Reason != provider.ReasonTooLarge {
 		return
 	}
-	message, _ := a.Field("error.message")
-	figures := openAIFigures.find(message[:min(len(message), provider.MaxText)])
-	unit := openAIUnit.find(message[:min(len(message), provider.MaxText)])
+	message, _ := r.Field("error.message")
+	figures := openAIFigures.find(message[:min(len(message), header.MaxText)])
+	unit := openAIUnit.find(message[:min(len(message), header.MaxText)])
 	if figures == nil || unit == nil {
 		return
 	}
-	w := provider.Window{Name: unit[1], By: "the body's words"}
+	w := provider.Window{Name: unit[1], By: inWords}
 	if w.Unit = unit[1]; w.Unit == "requests" {
 		w.Unit = ""
 	}
@@ -74,16 +75,16 @@ func adjustOpenAI(a *provider.Response, f *provider.Feedback) {
 	case "day":
 		w.Length = provider.Some(aDay)
 	}
-	limit, _ := provider.ParseNumber(figures[1])
-	w.Limit = provider.LimitOf(limit)
-	requested, _ := provider.ParseNumber(figures[3])
-	if used, ok := provider.ParseNumber(figures[2]); ok {
-		w.Used, w.Remaining = provider.UsedOf(used), provider.RemainingOf(limit-used, true)
+	limit, _ := header.Number(figures[1])
+	w.Limit = provider.OptionalOf(header.Limit(limit))
+	requested, _ := header.Number(figures[3])
+	if used, ok := header.Number(figures[2]); ok {
+		w.Used, w.Remaining = provider.OptionalOf(header.Used(used)), provider.OptionalOf(header.Remaining(limit-used, true))
 	}
 	if w.Limit.Known && requested > limit {
 		f.Reason = provider.ReasonTooLarge
 	}
-	// It is the one that refused: a header of the same bucket tells no more.
+	// It comes first, in place of the same window from headers, which only have its reset.
 	windows := []provider.Window{w}
 	for _, other := range f.Windows {
 		if other.Limit != w.Limit || other.Unit != w.Unit {

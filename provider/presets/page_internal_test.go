@@ -121,7 +121,7 @@ func readOf(p *provider.Provider, also string) string {
 	for _, path := range p.WaitFields {
 		said = append(said, "`"+path+"`")
 	}
-	if p.ReadBody {
+	if p.ReadSuccessBody {
 		said = append(said, "refusals with 200")
 	}
 	return strings.Join(said, ", ")

@@ -10,20 +10,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/ration-go/ration/provider"
 )
-
-func TestMidnightFollowsTheClocks(t *testing.T) {
-	require.Equal(t, 20*time.Hour, provider.Midnight(pacific, noon).Value)
-	require.Equal(t, 12*time.Hour, provider.Midnight("UTC", noon).Value)
-	require.False(t, provider.Midnight("No/Where", noon).Known)
-	spring := time.Date(2026, 3, 8, 8, 0, 0, 0, time.UTC) // midnight; the day has 23 hours
-	require.Equal(t, 23*time.Hour, provider.Midnight(pacific, spring).Value)
-}
 
 // Presets are in order, and are what they must be.
 func TestPresetsAreInOrder(t *testing.T) {
@@ -94,5 +83,3 @@ func TestYouTubeCostIsTheTableOfItsDocumentation(t *testing.T) {
 		require.Equal(t, cost, youtubeCost(req), request)
 	}
 }
-
-var noon = time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)

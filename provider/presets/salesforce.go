@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ration-go/ration/internal/header"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 )
@@ -27,27 +28,29 @@ func Salesforce() *provider.Provider {
 }
 
 // adjustSalesforce reads "api-usage=25/5000; per-app-api-usage=17/250(appName=sample)".
-func adjustSalesforce(a *provider.Response, f *provider.Feedback) {
-	const header = "Sforce-Limit-Info"
-	value := a.Header.Get(header)
-	if len(value) > provider.MaxText {
+func adjustSalesforce(r *provider.Response, f *provider.Feedback) {
+	const by = "Sforce-Limit-Info"
+	value := r.Header.Get(by)
+	if len(value) > header.MaxText {
 		return
 	}
 	for pair := range strings.FieldsFuncSeq(value, func(c rune) bool { return c == ';' || c == ',' }) {
 		name, ratio, _ := strings.Cut(strings.TrimSpace(pair), "=")
 		ratio, _, _ = strings.Cut(ratio, "(")
-		used, limit := provider.ParseRatio(ratio)
-		if name = provider.NameOf(name); name == "" || !limit.Said || len(f.Windows) >= provider.MaxWindows {
+		used, limit := header.ParseRatio(ratio)
+		if name = header.Name(name); name == "" || !limit.Known || len(f.Windows) >= header.MaxWindows {
 			continue
 		}
-		w := provider.Window{Name: name, By: header}
+		w := provider.Window{Name: name, By: by, Limit: provider.OptionalOf(header.Limit(limit.Value)), Used: provider.OptionalOf(header.Used(used.Value))}
+		if w.Limit.Known && w.Used.Known {
+			w.Remaining = provider.OptionalOf(header.Remaining(limit.Value-used.Value, true))
+		}
 		switch name {
 		case "api-usage":
 			w.Length, w.Scope = provider.Some(aDay), provider.ScopeOrg
 		case "per-app-api-usage":
 			w.Length, w.Scope = provider.Some(aDay), provider.ScopeApp
 		}
-		w.Count(limit, provider.Count{}, used, true)
 		f.Windows = append(f.Windows, w)
 	}
 }

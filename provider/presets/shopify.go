@@ -3,6 +3,7 @@ package presets
 import (
 	"time"
 
+	"github.com/ration-go/ration/internal/header"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 )
@@ -14,8 +15,8 @@ func Shopify() *provider.Provider {
 		Name: "shopify", Limits: []limit.Limit{leaky(40, 20*time.Second)},
 		Note:   "by app and store, 2 a second, and 4 or 20 of other plans; the GraphQL API takes points instead, 100 a second",
 		Source: "https://shopify.dev/docs/api/admin-rest/usage/rate-limits", AsOf: undatedCopy, Scope: provider.ScopeToken,
-		Attach:   provider.HeaderNamed("X-Shopify-Access-Token"),
-		ReadBody: true, MaxBody: 1 << 20, // what is left stands behind the data
+		Attach:          provider.HeaderNamed("X-Shopify-Access-Token"),
+		ReadSuccessBody: true, MaxBody: 1 << 20, // what is left stands behind the data
 		Windows: []provider.WindowHeaders{{Ratio: "X-Shopify-Shop-Api-Call-Limit", Refills: true}},
 		Rules: []provider.MatchRule{
 			{Field: "errors[].extensions.code|errors[].message", Equals: "THROTTLED", Reason: provider.ReasonQuota},
@@ -26,22 +27,22 @@ func Shopify() *provider.Provider {
 	}
 }
 
-// Shopify's GraphQL API tells of its bucket of points in the body only, behind the data.
-
-func adjustShopify(a *provider.Response, f *provider.Feedback) {
+// adjustShopify reads the bucket of the GraphQL API, which only the body describes, behind
+// the data.
+func adjustShopify(r *provider.Response, f *provider.Feedback) {
 	const cost, status = "extensions.cost.", "extensions.cost.throttleStatus."
-	most, hasMost := a.Number(status + "maximumAvailable")
-	left, hasLeft := a.Number(status + "currentlyAvailable")
-	rate, _ := a.Number(status + "restoreRate")
-	requested, asked := a.Number(cost + "requestedQueryCost")
+	most, hasMost := r.Number(status + "maximumAvailable")
+	left, hasLeft := r.Number(status + "currentlyAvailable")
+	rate, _ := r.Number(status + "restoreRate")
+	requested, asked := r.Number(cost + "requestedQueryCost")
 	if !hasMost || !hasLeft {
 		return
 	}
-	w := provider.Window{Name: "graphql", Unit: "points", Limit: provider.LimitOf(most), Remaining: provider.RemainingOf(left, true), Refills: true, By: "the body's throttleStatus"}
-	if rate > 0 && rate <= provider.MaxUnits {
+	w := provider.Window{Name: "graphql", Unit: "points", Limit: provider.OptionalOf(header.Limit(most)), Remaining: provider.OptionalOf(header.Remaining(left, true)), Refills: true, By: "the body's throttleStatus"}
+	if rate > 0 && rate <= header.MaxUnits {
 		w.Rate = rate
 		if most > left {
-			w.Reset = provider.Some(provider.Seconds((most - left) / rate))
+			w.Reset = provider.Some(header.Seconds((most - left) / rate))
 		}
 	}
 	f.Windows = append(f.Windows, w)
@@ -50,6 +51,6 @@ func adjustShopify(a *provider.Response, f *provider.Feedback) {
 	case requested > most:
 		f.Reason = provider.ReasonTooLarge
 	case requested > left && w.Rate > 0:
-		f.Wait, f.WaitBy = provider.Some(provider.Seconds((requested-left)/rate)), w.By
+		f.Wait, f.WaitBy = provider.Some(header.Seconds((requested-left)/rate)), w.By
 	}
 }

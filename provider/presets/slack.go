@@ -12,7 +12,7 @@ func Slack() *provider.Provider {
 	return &provider.Provider{
 		Name: "slack", Limits: []limit.Limit{limit.PerMinute(50)}, Note: "of tier 3; tiers 1, 2 and 4 have 1, 20 and 100, each method for itself",
 		Source: "https://docs.slack.dev/apis/web-api/rate-limits", AsOf: undatedCopy, Scope: slackScope,
-		ReadBody: true,
+		ReadSuccessBody: true,
 		Rules: []provider.MatchRule{
 			{Field: "error", Equals: "ratelimited|rate_limited", Reason: provider.ReasonQuota, Scope: slackScope, MaxWait: time.Minute},
 			{Status: []int{429}, Reason: provider.ReasonQuota, Scope: slackScope, MaxWait: time.Minute},

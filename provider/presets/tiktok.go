@@ -12,7 +12,7 @@ func TikTok() *provider.Provider {
 	return &provider.Provider{
 		Name: "tiktok", Limits: []limit.Limit{limit.PerMinute(600)}, Note: "to each endpoint",
 		Source: "https://developers.tiktok.com/docs/en/tiktok-api-v2-rate-limit", AsOf: "2026-08", Scope: provider.ScopeApp + "+" + provider.ScopeEndpoint,
-		ReadBody: true,
+		ReadSuccessBody: true,
 		Rules: []provider.MatchRule{
 			{Field: "error.code", Equals: "rate_limit_exceeded", Reason: provider.ReasonQuota, Scope: provider.ScopeApp + "+" + provider.ScopeEndpoint, MaxWait: time.Minute},
 			{Field: "code", Equals: "40100", Reason: provider.ReasonQuota, MaxWait: time.Minute},

@@ -13,8 +13,8 @@ func Twitch() *provider.Provider {
 		Name: "twitch", Limits: []limit.Limit{leaky(800, time.Minute)}, Note: "points; some endpoints have less beside it",
 		Source: "https://dev.twitch.tv/docs/api/guide/#twitch-rate-limits", AsOf: undatedCopy, Scope: provider.ScopeMember,
 		Windows: []provider.WindowHeaders{{
-			Limit: "RateLimit-Limit", Remaining: "RateLimit-Remaining", Reset: "RateLimit-Reset", Form: provider.ResetUnix,
-			Refills: true, Window: time.Minute,
+			Limit: "RateLimit-Limit", Remaining: "RateLimit-Remaining", Reset: "RateLimit-Reset", ResetForm: provider.ResetUnix,
+			Refills: true, Length: time.Minute,
 		}},
 		Rules: []provider.MatchRule{{Status: []int{429}, Reason: provider.ReasonQuota, MaxWait: time.Minute}},
 	}

@@ -13,9 +13,9 @@ func X() *provider.Provider {
 		Source: "https://docs.x.com/x-api/fundamentals/rate-limits", AsOf: "2026-08", Scope: provider.ScopeUser + "+" + provider.ScopeEndpoint,
 		LatestReset: true,
 		Windows: []provider.WindowHeaders{
-			{Name: "15min", Limit: "X-Rate-Limit-Limit", Remaining: "X-Rate-Limit-Remaining", Reset: "X-Rate-Limit-Reset", Window: 15 * time.Minute},
-			{Name: "24hour", Limit: "X-User-Limit-24hour-Limit", Remaining: "X-User-Limit-24hour-Remaining", Reset: "X-User-Limit-24hour-Reset", Window: aDay},
-			{Name: "app-24hour", Limit: "X-App-Limit-24hour-Limit", Remaining: "X-App-Limit-24hour-Remaining", Reset: "X-App-Limit-24hour-Reset", Window: aDay, Scope: provider.ScopeApp},
+			{Name: "15min", Limit: "X-Rate-Limit-Limit", Remaining: "X-Rate-Limit-Remaining", Reset: "X-Rate-Limit-Reset", Length: 15 * time.Minute},
+			{Name: "24hour", Limit: "X-User-Limit-24hour-Limit", Remaining: "X-User-Limit-24hour-Remaining", Reset: "X-User-Limit-24hour-Reset", Length: aDay},
+			{Name: "app-24hour", Limit: "X-App-Limit-24hour-Limit", Remaining: "X-App-Limit-24hour-Remaining", Reset: "X-App-Limit-24hour-Reset", Length: aDay, Scope: provider.ScopeApp},
 		},
 		Rules: []provider.MatchRule{
 			{Field: "title", Equals: "UsageCapExceeded", Reason: provider.ReasonBilling, Scope: provider.ScopeApp},

@@ -23,8 +23,8 @@ func YouTube() *provider.Provider {
 	}
 }
 
-// youtubeCost is what the Data API takes: a list 1 unit, a write 50, and captions
-// more. An upload is not counted in these units, but takes 1 of its own.
+// youtubeCost returns what the Data API charges: 1 unit for a list, 50 for a write, and more
+// for captions. An upload is counted in a unit of its own, as 1.
 func youtubeCost(req *http.Request) int {
 	lists := req.Method == http.MethodGet || req.Method == http.MethodHead || req.Method == ""
 	if strings.HasSuffix(req.URL.Path, "/captions") {

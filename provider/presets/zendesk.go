@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ration-go/ration/internal/header"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 )
@@ -17,41 +18,47 @@ func Zendesk() *provider.Provider {
 		Source: "https://developer.zendesk.com/api-reference/introduction/rate-limits/", AsOf: undatedCopy, Scope: provider.ScopeAccount,
 		Windows: []provider.WindowHeaders{
 			{Name: "account", Limit: "X-Rate-Limit|RateLimit-Limit", Remaining: "X-Rate-Limit-Remaining|RateLimit-Remaining",
-				Reset: "RateLimit-Reset", Form: provider.ResetSeconds, Window: time.Minute, Scope: provider.ScopeAccount},
+				Reset: "RateLimit-Reset", ResetForm: provider.ResetSeconds, Length: time.Minute, Scope: provider.ScopeAccount},
 		},
 		Adjust: adjustZendesk,
 	}
 }
 
-// adjustZendesk reads the windows of endpoints, "total=100; remaining=99; resets=41",
-// and tells which refused: where the account has something left, it was an endpoint's.
-func adjustZendesk(a *provider.Response, f *provider.Feedback) {
+// adjustZendesk reads the windows of endpoints, "total=100; remaining=99; resets=41", and
+// sets which window refused: if the account's has something left, an endpoint's did.
+func adjustZendesk(r *provider.Response, f *provider.Feedback) {
 	var names []string
-	for name := range a.Header {
-		if strings.HasPrefix(strings.ToLower(name), "zendesk-ratelimit-") && provider.NameOf(name) != "" {
+	for name := range r.Header {
+		if strings.HasPrefix(strings.ToLower(name), "zendesk-ratelimit-") && header.Name(name) != "" {
 			names = append(names, name)
 		}
 	}
 	slices.Sort(names)
 	for _, name := range names {
-		value := a.Header.Get(name)
-		if len(value) > provider.MaxText || len(f.Windows) >= provider.MaxWindows {
+		value := r.Header.Get(name)
+		if len(value) > header.MaxText || len(f.Windows) >= header.MaxWindows {
 			continue
 		}
-		w := provider.Window{Name: provider.NameOf(strings.ToLower(name)[len("zendesk-ratelimit-"):]), Scope: provider.ScopeEndpoint, By: name}
-		var limit, remaining provider.Count
+		w := provider.Window{Name: header.Name(strings.ToLower(name)[len("zendesk-ratelimit-"):]), Scope: provider.ScopeEndpoint, By: name}
+		var limit, remaining header.Count
 		for pair := range strings.SplitSeq(value, ";") {
 			key, number, _ := strings.Cut(strings.TrimSpace(pair), "=")
 			switch key {
 			case "total":
-				limit = provider.ParseCount(number)
+				limit = header.ParseCount(number)
 			case "remaining":
-				remaining = provider.ParseCount(number)
+				remaining = header.ParseCount(number)
 			case "resets":
-				w.Reset = provider.ParseReset(number, provider.ResetSeconds, a.Now())
+				w.Reset = provider.OptionalOf(header.ResetSeconds(number, r.ServerTime()))
 			}
 		}
-		if w.Count(limit, remaining, provider.Count{}, f.Reason.Refuses()); w.Tells() {
+		if limit.Known {
+			w.Limit = provider.OptionalOf(header.Limit(limit.Value))
+		}
+		if remaining.Known && limit.Value >= 0 {
+			w.Remaining = provider.OptionalOf(header.Remaining(remaining.Value, w.Limit.Known || f.Reason.Refuses()))
+		}
+		if w.Limit.Known || w.Remaining.Known || w.Reset.Known {
 			w.Object = w.Name
 			f.Windows = append(f.Windows, w)
 		}
@@ -63,7 +70,7 @@ func adjustZendesk(a *provider.Response, f *provider.Feedback) {
 	switch {
 	case slices.ContainsFunc(f.Windows, func(w provider.Window) bool { return w.Scope == provider.ScopeEndpoint && w.Exhausted() }),
 		account >= 0 && f.Windows[account].Remaining.Value > 0,
-		strings.Contains(a.Text(), "updating a single"):
+		strings.Contains(r.Text(), "updating a single"):
 		f.Scope = provider.ScopeEndpoint
 	case account >= 0 && f.Windows[account].Exhausted():
 		f.Scope = provider.ScopeAccount

@@ -1,0 +1,299 @@
+package provider
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration/internal/header"
+)
+
+// WindowHeaders are the names of the headers that describe one window. In each of them "|"
+// separates alternatives: the first that is sent counts. Empty: there is none.
+type WindowHeaders struct {
+	// Name is the window's name. NameHeader is the header that has it, if it is sent.
+	Name, NameHeader string
+	// Unit is what the window counts. Empty: requests.
+	Unit string
+	// Limit, Remaining and Used have a number each. Two of them give the third.
+	Limit, Remaining, Used string
+	// Ratio has both numbers, as USED/LIMIT.
+	Ratio string
+	// Reset has when the window resets, in ResetForm. ResetAfter has the seconds until
+	// then, and comes before Reset, because it needs no clock.
+	Reset, ResetAfter string
+	// ResetForm is how Reset is written. Zero: it is guessed from the value.
+	ResetForm ResetForm
+	// Refills is whether it is a bucket that refills all the time, so that Reset is when it
+	// is full.
+	Refills bool
+	// Length is the length of the window, if no header has it. Zero: unknown.
+	Length time.Duration
+	// LengthHeader has the length: a duration, or a number of LengthUnit. Zero LengthUnit:
+	// seconds.
+	LengthHeader string
+	LengthUnit   time.Duration
+	// Scope is whom the window is about. Empty: what Provider.Scope says.
+	Scope Scope
+}
+
+// A ResetForm is how a header says when a window resets. A date, or a duration such as
+// 6m0s, is read in each form: the form is about numbers.
+type ResetForm uint8
+
+const (
+	// ResetAny guesses: a number below 10^8 is the seconds until then, one from 10^9 is
+	// Unix time, in milliseconds from 10^12. It cannot see milliseconds until then.
+	ResetAny ResetForm = iota
+	// ResetSeconds is the seconds until then.
+	ResetSeconds
+	// ResetMilliseconds is the milliseconds until then.
+	ResetMilliseconds
+	// ResetUnix is Unix time, in seconds, or in milliseconds from 10^12.
+	ResetUnix
+)
+
+// read returns the time from now until the reset that a header names.
+func (form ResetForm) read(value string, now time.Time) (left time.Duration, known bool) {
+	switch form {
+	case ResetSeconds:
+		return header.ResetSeconds(value, now)
+	case ResetMilliseconds:
+		return header.ResetMilliseconds(value, now)
+	case ResetUnix:
+		return header.ResetUnix(value, now)
+	}
+	return header.Reset(value, now)
+}
+
+// usualWindows are read of providers that have no Windows. The names of all have "imit" in
+// them, as have those of the IETF's drafts: see hasLimits.
+var usualWindows = []WindowHeaders{
+	{
+		Limit: "X-RateLimit-Limit|X-RateLimit-Max", Remaining: "X-RateLimit-Remaining", Used: "X-RateLimit-Used",
+		Reset: "X-RateLimit-Reset", ResetAfter: "X-RateLimit-Reset-After", NameHeader: "X-RateLimit-Resource",
+		LengthHeader: "X-RateLimit-Interval-Milliseconds", LengthUnit: time.Millisecond,
+	},
+	{
+		Limit: "X-Rate-Limit-Limit", Remaining: "X-Rate-Limit-Remaining", Used: "X-Rate-Limit-Used",
+		Reset: "X-Rate-Limit-Reset", LengthHeader: "X-Rate-Limit-Interval",
+	},
+	{
+		Limit: "RateLimit-Limit", Remaining: "RateLimit-Remaining", Used: "RateLimit-Used|RateLimit-Observed",
+		Reset: "RateLimit-Reset|RateLimit-ResetTime|RateLimit-Reset-Date", NameHeader: "RateLimit-Name",
+	},
+	{
+		Name: "daily", Limit: "X-RateLimit-Limit-Daily|X-RateLimit-Daily|X-RateLimit-Daily-Limit",
+		Remaining: "X-RateLimit-Daily-Remaining|X-RateLimit-Remaining-Daily", Length: 24 * time.Hour,
+	},
+	{
+		Name: "requests", Limit: "X-RateLimit-Limit-Requests", Remaining: "X-RateLimit-Remaining-Requests",
+		Reset: "X-RateLimit-Reset-Requests",
+	},
+	{
+		Name: "tokens", Unit: "tokens", Limit: "X-RateLimit-Limit-Tokens", Remaining: "X-RateLimit-Remaining-Tokens",
+		Reset: "X-RateLimit-Reset-Tokens",
+	},
+}
+
+// hasLimits reports whether a header has a name such as X-RateLimit-Limit.
+func hasLimits(h http.Header) bool {
+	for name := range h {
+		if strings.Contains(name, "imit") {
+			return true
+		}
+	}
+	return false
+}
+
+// MentionsLimits reports whether a header may say something about quotas. It is much
+// cheaper than [Provider.Read]: most successful responses say nothing, and need not be
+// read. It does not look for what a body says.
+func (p *Provider) MentionsLimits(h http.Header) bool {
+	for name := range h {
+		for _, word := range [...]string{"imit", "sage", "uota", "hrottle", "Mbx-", "X-Rl"} {
+			if strings.Contains(name, word) {
+				return true
+			}
+		}
+	}
+	for i := range p.Windows {
+		if p.Windows[i].sent(h) {
+			return true
+		}
+	}
+	return false
+}
+
+// sent reports whether one of the headers is there that make a window known.
+func (f *WindowHeaders) sent(h http.Header) bool {
+	for _, names := range [...]string{f.Limit, f.Remaining, f.Used, f.Ratio, f.ResetAfter, f.Reset} {
+		for name := range strings.SplitSeq(names, "|") {
+			if name != "" && len(h.Values(name)) > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// windows returns the windows that the header describes. A negative count of what remains
+// is believed if the quota may be overdrawn.
+func (p *Provider) windows(r *Response, mayBeOverdrawn bool) []Window {
+	limits := hasLimits(r.Header)
+	headers := p.Windows
+	if headers == nil && limits {
+		headers = usualWindows
+	}
+	var windows []Window
+	for i := range headers {
+		if headers[i].sent(r.Header) {
+			windows = headers[i].read(windows, r, mayBeOverdrawn)
+		}
+	}
+	if limits {
+		windows = ietfWindows(windows, r, mayBeOverdrawn)
+	}
+	return windows[:min(len(windows), header.MaxWindows)]
+}
+
+// read appends the window, and those of the policies that its limit lists.
+func (f *WindowHeaders) read(windows []Window, r *Response, mayBeOverdrawn bool) []Window {
+	w := Window{Name: f.Name, Unit: f.Unit, Refills: f.Refills, Scope: f.Scope}
+	count := func(names string) (c header.Count) {
+		if names == "" {
+			return c
+		}
+		value, by := r.single(names)
+		if c = header.ParseCount(value); c.Known && w.By == "" {
+			w.By = by
+		}
+		return c
+	}
+	remaining, limit, used := count(f.Remaining), count(f.Limit), count(f.Used)
+	if value, by := r.single(f.Ratio); value != "" {
+		if used, limit = header.ParseRatio(value); limit.Known {
+			w.By = by
+		}
+	}
+	if w.Reset, w.ResetBy = f.reset(r); w.By == "" {
+		w.By = w.ResetBy
+	}
+	if w.By == "" {
+		return windows
+	}
+	if f.NameHeader != "" {
+		value, _ := r.single(f.NameHeader)
+		if name := header.Name(value); name != "" {
+			w.Name = name
+		}
+	}
+	w.Length = f.length(r, limit, remaining)
+	w.count(limit, remaining, used, mayBeOverdrawn)
+	policies := w.policies(limit)
+	if !w.tells() && len(policies) == 0 {
+		return windows
+	}
+	if i := slices.IndexFunc(windows, w.isSame); i >= 0 && f.Name == "" {
+		if !windows[i].Reset.Known {
+			windows[i].Reset, windows[i].ResetBy = w.Reset, w.ResetBy
+		}
+		return windows
+	}
+	if w.tells() {
+		windows = append(windows, w)
+	}
+	return append(windows, policies...)
+}
+
+// count sets what was counted. Two of the counts give the third.
+func (w *Window) count(limit, remaining, used header.Count, mayBeOverdrawn bool) {
+	if limit.Known {
+		w.Limit = OptionalOf(header.Limit(limit.Value))
+		if limit.Value == 0 {
+			// A server that sheds load says 0 for now, and lists its usual limits behind it.
+			for _, policy := range limit.Policies {
+				if w.Limit = OptionalOf(header.Limit(policy.Quota.Value)); w.Limit.Known {
+					w.Length = OptionalOf(header.Length(policy.Window.Value))
+					break
+				}
+			}
+		}
+	}
+	if remaining.Known && !(limit.Known && limit.Value < 0) {
+		w.Remaining = OptionalOf(header.Remaining(remaining.Value, mayBeOverdrawn || w.Limit.Known))
+	}
+	if used.Known {
+		w.Used = OptionalOf(header.Used(used.Value))
+	}
+	switch {
+	case remaining.Known && used.Known && !limit.Known && remaining.Value >= 0 && used.Value >= 0:
+		w.Limit = OptionalOf(header.Limit(remaining.Value + used.Value))
+	case used.Known && used.Value >= 0 && w.Limit.Known && !remaining.Known:
+		w.Remaining = OptionalOf(header.Remaining(limit.Value-used.Value, true))
+	}
+}
+
+// policies returns the windows that a limit of the older drafts lists behind its own.
+func (w *Window) policies(limit header.Count) []Window {
+	var windows []Window
+	for _, policy := range limit.Policies {
+		one := Window{Limit: OptionalOf(header.Limit(policy.Quota.Value)), Length: OptionalOf(header.Length(policy.Window.Value)), By: w.By}
+		if one.Limit == w.Limit && one.Length == w.Length || !one.Limit.Known || slices.Contains(windows, one) {
+			continue
+		}
+		windows = append(windows, one)
+	}
+	return windows
+}
+
+// isSame reports whether another window, from other headers, is the same one.
+func (w *Window) isSame(other Window) bool {
+	return w.Limit.Known && w.Limit == other.Limit && w.Remaining == other.Remaining && w.Unit == other.Unit &&
+		(w.Name == "" || other.Name == "" || w.Name == other.Name)
+}
+
+// reset returns when the window resets, and the header that says it.
+func (f *WindowHeaders) reset(r *Response) (reset Optional[time.Duration], by string) {
+	if value, name := r.single(f.ResetAfter); value != "" {
+		if left, known := header.ResetSeconds(value, r.ServerTime()); known {
+			return Some(left), name
+		}
+	}
+	for name := range strings.SplitSeq(f.Reset, "|") {
+		if value, _ := r.single(name); value != "" {
+			if left, known := f.ResetForm.read(value, r.ServerTime()); known {
+				return Some(left), name
+			}
+		}
+	}
+	return Optional[time.Duration]{}, ""
+}
+
+// length returns the length of the window: from its header, or from what stands beside its
+// counts, or the documented one.
+func (f *WindowHeaders) length(r *Response, limit, remaining header.Count) Optional[time.Duration] {
+	if f.LengthHeader != "" {
+		value, _ := r.single(f.LengthHeader)
+		if n, known := header.Number(value); known {
+			unit := f.LengthUnit
+			if unit == 0 {
+				unit = time.Second
+			}
+			return OptionalOf(header.Length(n * unit.Seconds()))
+		}
+		if d, err := time.ParseDuration(value); err == nil {
+			return OptionalOf(header.Length(d.Seconds()))
+		}
+	}
+	switch {
+	case limit.Window > 0:
+		return OptionalOf(header.Length(limit.Window))
+	case remaining.Window > 0:
+		return OptionalOf(header.Length(remaining.Window))
+	case f.Length > 0:
+		return Some(f.Length)
+	}
+	return Optional[time.Duration]{}
+}

@@ -1,0 +1,119 @@
+package provider
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ration-go/ration/internal/header"
+)
+
+// Read returns what a response says about quotas. It is a pure function: it reads no clock,
+// and the same response always gives the same Feedback. (The time zone of a rule that names
+// one is the machine's.) A nil Provider reads as the zero Provider does.
+//
+// If parts of a response contradict each other, the first of these counts. Whether it is a
+// refusal: the provider's rules, the usual codes in a body, the status. How long to wait:
+// Retry-After, or its variants in milliseconds; a delay in the body; the latest reset of the
+// exhausted windows; what the rules say. The limits in a response from a cache, which has a
+// positive Age, are ignored, and so are headers that begin with "Beta-", by which providers
+// announce others.
+//
+// All values are bounded. A number with an exponent, above 10^12 or not finite is ignored,
+// and so are a negative one if the quota cannot be overdrawn, a date that has passed, a
+// header of more than 8 KiB, and a header that is there twice with different values; of
+// several Retry-After the longest counts. A Wait is at most 7 days, a Cooldown at most 24
+// hours. Read does not panic, whatever the response.
+func (p *Provider) Read(r Response) Feedback {
+	if p == nil {
+		p = new(Provider)
+	}
+	var f Feedback
+	rule, by := p.match(&r)
+	if rule != nil {
+		f.Reason, f.Scope, f.ReasonBy = rule.Reason, rule.Scope, by
+		f.MinWait, f.MaxWait = rule.MinWait, rule.MaxWait
+	}
+	f.readWait(&r, p, rule)
+	if f.Reason.Refuses() || !r.Cached() {
+		f.Windows = p.windows(&r, f.Reason.Refuses())
+	}
+	f.refuseIfExhausted(&r)
+	if p.Adjust != nil {
+		p.Adjust(&r, &f)
+	}
+	if f.Windows = f.Windows[:min(len(f.Windows), header.MaxWindows)]; len(f.Windows) == 0 {
+		f.Windows = nil
+	}
+	f.conclude(&r, p)
+	return f
+}
+
+// refuseIfExhausted takes a 403 that says nothing for a refusal if a window is exhausted:
+// the IETF's drafts leave the status to the server.
+func (f *Feedback) refuseIfExhausted(r *Response) {
+	if r.Status != 403 || f.Reason != "" || len(r.Fields(wordFields)) > 0 {
+		return
+	}
+	if i := slices.IndexFunc(f.Windows, func(w Window) bool { return w.Exhausted() }); i >= 0 {
+		f.Reason, f.ReasonBy = ReasonQuota, f.Windows[i].By
+	}
+}
+
+// conclude sets the fields that follow from the reason and the windows.
+func (f *Feedback) conclude(r *Response, p *Provider) {
+	f.Refused = f.Reason.Refuses()
+	f.DeadToken = f.Reason == ReasonDeadToken
+	f.Retryable = f.retryable(r)
+	binding := f.Binding()
+	if binding != nil {
+		f.Limit, f.Remaining = binding.Limit, binding.Remaining
+		if f.Scope == "" && f.Reason == ReasonQuota && binding.Exhausted() {
+			f.Scope = binding.Scope
+		}
+		if f.Object == "" && f.Scope != "" {
+			f.Object = binding.Object
+		}
+	}
+	f.RemainingPercent = f.leastPercent()
+	if f.Refused {
+		f.Cooldown, f.CooldownBy = Optional[time.Duration]{}, ""
+		f.decideWait(r, p, binding)
+		return
+	}
+	f.Wait, f.WaitBy, f.MinWait, f.MaxWait = Optional[time.Duration]{}, "", 0, 0
+	f.decideCooldown(r)
+}
+
+// leastPercent returns the smallest remainder of the windows that are in percent.
+func (f *Feedback) leastPercent() Optional[float64] {
+	least := Optional[float64]{}
+	for i := range f.Windows {
+		if used := f.Windows[i].UsedPercent; used.Known {
+			left := OptionalOf(header.Percent(max(0, 100-used.Value)))
+			if !least.Known || left.Value < least.Value {
+				least = left
+			}
+		}
+	}
+	return least
+}
+
+func (f *Feedback) retryable(r *Response) bool {
+	if r.Status >= 400 && f.Reason != ReasonBilling {
+		for _, name := range [...]string{"X-Should-Retry", "Stripe-Should-Retry"} {
+			if retry, err := strconv.ParseBool(r.Header.Get(name)); err == nil {
+				return retry
+			}
+		}
+	}
+	switch {
+	case f.Refused:
+		return f.Reason != ReasonBilling
+	case f.Reason == ReasonLock:
+		return true
+	case f.Reason != "":
+		return false
+	}
+	return r.Status == 408 || r.Status == 425 || r.Status >= 500 && r.Status != 501 && r.Status != 505
+}

@@ -1,0 +1,160 @@
+package provider
+
+import (
+	"bytes"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration/internal/header"
+	"github.com/ration-go/ration/internal/jsonprefix"
+)
+
+// A Response is the part of a provider's response that [Provider.Read] reads. Its methods
+// keep what they have parsed: they are not safe for concurrent use, and Body must not be
+// changed after the first call.
+type Response struct {
+	// Status is the status code.
+	Status int
+	// Header has canonical names, as net/http makes them.
+	Header http.Header
+	// Body is the beginning of the body, decompressed. It may end anywhere, and be empty.
+	Body []byte
+	// Arrived is when the response came, by the caller's clock. The durations of a
+	// [Feedback] begin here.
+	Arrived time.Time
+
+	json   jsonprefix.Value
+	parsed bool
+	text   string
+	lower  bool     // text is known
+	fields []fields // what was looked up before
+}
+
+// fields are the values at some paths of a body.
+type fields struct {
+	paths  string
+	values []string
+}
+
+// Field returns the first value at a path in the body's JSON, as [Response.Fields] finds
+// them.
+func (r *Response) Field(path string) (value string, found bool) {
+	for _, value := range r.Fields(path) {
+		return value, true
+	}
+	return "", false
+}
+
+// Fields returns all strings, numbers and booleans at a path in the body's JSON, or at
+// several paths with "|" between. A path has names with dots between:
+//
+//	error.code       the member "code" of the member "error"
+//	errors[].code    the members "code" of the objects in the array "errors"
+//	[].errorCode     the same, if the whole body is an array
+//	error.*          all members of "error"
+//
+// What stands behind the end of Body, or behind a syntax error, is not there.
+func (r *Response) Fields(paths string) []string {
+	r.parse()
+	if len(r.json.Members) == 0 {
+		return nil
+	}
+	for i := range r.fields {
+		if r.fields[i].paths == paths {
+			return r.fields[i].values
+		}
+	}
+	var values []string
+	for path := range strings.SplitSeq(paths, "|") {
+		for _, value := range r.json.All(path) {
+			switch value.Kind {
+			case jsonprefix.String, jsonprefix.Number, jsonprefix.Bool:
+				values = append(values, value.Text)
+			}
+		}
+	}
+	values = slices.Clip(values)
+	r.fields = append(slices.Clip(r.fields), fields{paths, values})
+	return values
+}
+
+// Number returns the number at a path in the body's JSON, as [Response.Field] finds it. It
+// may be written as a string, but without an exponent.
+func (r *Response) Number(path string) (n float64, found bool) {
+	text, found := r.Field(path)
+	if !found {
+		return 0, false
+	}
+	return header.Number(text)
+}
+
+// parse parses the body, once, if it is an object or an array.
+func (r *Response) parse() {
+	if r.parsed {
+		return
+	}
+	r.parsed = true
+	text := bytes.TrimSpace(bytes.TrimPrefix(r.Body, []byte("\xef\xbb\xbf")))
+	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
+		r.json = jsonprefix.Parse(text)
+	}
+}
+
+// Text returns the first 8 KiB of the body in lower case, to search them for words.
+func (r *Response) Text() string {
+	if !r.lower {
+		r.text, r.lower = strings.ToLower(string(r.Body[:min(len(r.Body), header.MaxText)])), true
+	}
+	return r.text
+}
+
+// isHTML reports whether the body is a page for people.
+func (r *Response) isHTML() bool {
+	if strings.Contains(strings.ToLower(r.Header.Get("Content-Type")), "html") {
+		return true
+	}
+	start := strings.TrimSpace(r.Text())
+	return strings.HasPrefix(start, "<!doctype html") || strings.HasPrefix(start, "<html")
+}
+
+// ServerTime returns the provider's clock at the arrival: the header Date. Instants that a
+// response names are measured from it, so that a wrong clock of this machine changes
+// nothing. A Date that is missing, or more than a day away from the arrival, counts as
+// wrong; then ServerTime returns the arrival.
+func (r *Response) ServerTime() time.Time {
+	date, err := http.ParseTime(r.Header.Get("Date"))
+	if err != nil || date.Sub(r.Arrived).Abs() > 24*time.Hour {
+		return r.Arrived
+	}
+	return date
+}
+
+// Cached reports whether the response comes from a cache (its header Age is above 0), so
+// that its counts are old.
+func (r *Response) Cached() bool {
+	age, err := strconv.ParseInt(strings.TrimSpace(r.Header.Get("Age")), 10, 64)
+	return err == nil && age > 0
+}
+
+// single returns the value of a header that has one: the first of the names, with "|"
+// between, that is not empty. A header that is there twice with different values has none.
+func (r *Response) single(names string) (value, name string) {
+	for name := range strings.SplitSeq(names, "|") {
+		values := r.Header.Values(name)
+		if len(values) == 0 {
+			continue
+		}
+		for _, other := range values[1:] {
+			if strings.TrimSpace(other) != strings.TrimSpace(values[0]) {
+				return "", ""
+			}
+		}
+		if value := strings.TrimSpace(values[0]); value != "" {
+			return value, name
+		}
+	}
+	return "", ""
+}

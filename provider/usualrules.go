@@ -1,0 +1,57 @@
+package provider
+
+import "github.com/ration-go/ration/internal/header"
+
+// The codes and the words that many APIs use, and the fields in which these stand.
+const (
+	codeFields = "error.code|error.type|error.status|error|code|errorCode|error_code|errors[].code|errors[].type|" +
+		"errors[].extensions.code|errors[].reason|[].errorCode|meta.error_type|title"
+	wordFields = "error.message|message|message.error|error|errors|errors[].message|error_description|detail|title|msg|" +
+		"error_message|meta.error_message|[].message"
+	limitWords = "rate limit|rate-limit|ratelimit|too many requests|throttl|request limit reached|limit exceeded|quota exceeded|" +
+		"exceeded your quota|calls per second"
+	tokenWords = "bad credentials|token has expired|token is expired|token expired|session has expired|revoked|invalid access token|" +
+		"access token is invalid|access_token provided is invalid|invalid token|invalid oauth token|token is invalid|invalid api key|incorrect api key|invalid_token|jwt expired"
+	concurrencyWords = "parallel request|concurren|simultaneous|in flight|in-flight"
+)
+
+var clientErrors = []int{400, 401, 403}
+
+// usualRules hold for every provider, behind its own.
+var usualRules = []MatchRule{
+	// A token that is called wrong is wrong, whatever the status.
+	{Status: []int{401}, Header: "WWW-Authenticate", Contains: `error="invalid_token"|error=invalid_token`, Reason: ReasonDeadToken},
+	{Status: clientErrors, Field: codeFields, Equals: "invalid_token|token_expired|token_revoked|expired_token|invalid_api_key|account_deactivated|account_inactive",
+		Reason: ReasonDeadToken},
+
+	// No wait helps against these.
+	{Field: codeFields, Equals: "insufficient_quota|billing_error|billing_hard_limit_reached|billing_not_active|credits_exhausted|payment_required", Reason: ReasonBilling},
+	{Field: codeFields, Equals: "MAX_COST_EXCEEDED|request_too_large|QUERY_TOO_COMPLEX", Reason: ReasonTooLarge},
+
+	// The problem types of the IETF's drafts.
+	{Field: "type", Contains: "problem-types#temporary-reduced-capacity", Reason: ReasonOverload},
+	{Field: "type", Contains: "problem-types#quota-exceeded", Reason: ReasonQuota},
+	{Field: "type", Contains: "problem-types#abnormal-usage-detected", Reason: ReasonSecondary},
+
+	// Cloudflare, in front of an API, blocks an address.
+	{Status: []int{403, 429}, Contains: "error code: 1015|error 1015", Reason: ReasonBan, Scope: ScopeIP},
+
+	{Status: []int{420, 429}, Contains: concurrencyWords, Reason: ReasonConcurrency},
+	{Status: []int{429}, Field: codeFields, Equals: "lock_timeout", Reason: ReasonLock},
+	{Field: codeFields, Equals: "RATE_LIMITED|RATE_LIMIT|RATELIMITED|THROTTLED|THROTTLING|TOO_MANY_REQUESTS|TOOMANYREQUESTS|TooManyRequests|" +
+		"rate_limit_exceeded|rateLimitExceeded|userRateLimitExceeded|RESOURCE_EXHAUSTED|rate_limit_error|REQUEST_LIMIT_EXCEEDED|" +
+		"LIMIT_EXCEEDED|ThrottlingException|RequestLimitExceeded|OAuthRateLimitException", Reason: ReasonQuota},
+	{Status: []int{529}, Reason: ReasonOverload},
+	{Status: []int{500, 502, 503, 504}, Header: header.RetryAfterNames + "|" + header.RetryAfterMillisecondsNames, Reason: ReasonOverload},
+	{Status: []int{420, 429}, Reason: ReasonQuota},
+	{Header: "X-Envoy-RateLimited", Equals: "true", Reason: ReasonQuota},
+	{Status: []int{402}, Reason: ReasonBilling},
+
+	{Status: clientErrors, Field: wordFields, Contains: limitWords, Reason: ReasonQuota},
+	{Status: clientErrors, Contains: "rate limit exceeded|too many requests|rate exceeded", Reason: ReasonQuota},
+	{Status: []int{503}, Field: wordFields, Contains: limitWords, Reason: ReasonOverload},
+	{Status: []int{403}, Header: "Retry-After", Reason: ReasonQuota},
+	{Status: []int{401, 403}, Field: wordFields, Contains: tokenWords, Reason: ReasonDeadToken},
+	{Status: []int{413}, Reason: ReasonTooLarge},
+	{Status: []int{401}, Reason: ReasonUnauthorized},
+}
