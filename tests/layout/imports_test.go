@@ -1,10 +1,9 @@
-package ration_test
+package layout_test
 
 import (
 	"go/parser"
-	"go/token"
-	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,23 +30,35 @@ func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	onlyImports(t, "internal/ratelimitfield", "ratelimitfield", "github.com/dunglas/httpsfv")
 }
 
+// Only the store in Redis, programs and tests need go-redis.
+func TestFewPackagesImportGoRedis(t *testing.T) {
+	allowed := regexp.MustCompile(`^(redisstore\.go|internal/(redisstore|redistest|rationtest|fleet)/.*|(cmd|examples|benchmarks|tests|tools)/.*)$`)
+	found := false
+	for _, name := range goFiles(t) {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		for _, path := range importsOf(t, name) {
+			if strings.HasPrefix(path, "github.com/redis/go-redis") {
+				found = true
+				require.Regexp(t, allowed, name, "imports %s", path)
+			}
+		}
+	}
+	require.True(t, found)
+}
+
 // onlyImports checks what the package in a directory imports beside the standard library.
 func onlyImports(t *testing.T, dir, of string, allowed ...string) {
-	entries, err := os.ReadDir(dir)
-	require.NoError(t, err)
+	t.Helper()
 	files := 0
-	for _, entry := range entries {
-		name := filepath.Join(dir, entry.Name())
-		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+	for _, name := range goFiles(t) {
+		if filepath.Dir(name) != dir || strings.HasSuffix(name, "_test.go") {
 			continue
 		}
 		files++
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ImportsOnly)
-		require.NoError(t, err)
-		require.Equal(t, of, file.Name.Name, name)
-		for _, spec := range file.Imports {
-			path, err := strconv.Unquote(spec.Path.Value)
-			require.NoError(t, err)
+		require.Equal(t, of, parse(t, name, parser.PackageClauseOnly).Name.Name, name)
+		for _, path := range importsOf(t, name) {
 			first, _, _ := strings.Cut(path, "/")
 			standard := !strings.Contains(first, ".") && first != "C"
 			require.True(t, standard || slices.ContainsFunc(allowed, func(module string) bool {
@@ -56,4 +67,16 @@ func onlyImports(t *testing.T, dir, of string, allowed ...string) {
 		}
 	}
 	require.NotZero(t, files)
+}
+
+// importsOf returns the import paths of a file.
+func importsOf(t *testing.T, name string) []string {
+	t.Helper()
+	var all []string
+	for _, spec := range parse(t, name, parser.ImportsOnly).Imports {
+		path, err := strconv.Unquote(spec.Path.Value)
+		require.NoError(t, err)
+		all = append(all, path)
+	}
+	return all
 }
