@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/ration-go/ration"
 )
 
@@ -185,21 +187,56 @@ func ExampleNewSharedAccount() {
 	// cem 10
 }
 
-// An operator sees what happened to the store, the limits and the tokens of a budget.
+// OnEvent is called for what an operator wants to know. docs/operations.md says what to
+// do about each.
 func ExampleEvent() {
-	budget := &ration.Budget{
-		Name: "mail", Limits: []ration.Limit{ration.PerHour(100)}, Store: new(ration.MemoryStore),
-		OnEvent: func(e ration.Event) {
-			switch e.Kind {
-			case ration.StoreDown:
-				slog.Error("the store is down", "budget", e.Budget, "err", e.Err)
-			case ration.TokenQuarantined:
-				slog.Warn("replace the token", "token", e.Token, "reason", e.Reason, "next probe", e.Until)
-			default:
-				slog.Info(e.String())
-			}
-		},
-		Outage: ration.Divide, // while Redis is down each worker uses its share of the limits
+	onEvent := func(e ration.Event) {
+		switch e.Kind {
+		case ration.StoreDown, ration.LogLost, ration.ClockStepped:
+			slog.Error("look at Redis", "event", e.String(), "err", e.Err)
+		case ration.TokenQuarantined:
+			slog.Error("replace the token", "token", e.Token, "reason", e.Reason, "next probe", e.Until)
+		case ration.LimitsOverridden, ration.LimitLearned:
+			slog.Warn("configure the limits", "account", e.Account, "ours", e.Ours, "theirs", e.Theirs)
+		case ration.ExternalUsage, ration.HeadroomChanged:
+			slog.Warn("another client uses the token", "account", e.Account, "units", e.Count)
+		case ration.StoreBack:
+			slog.Info("Redis is back", "recorded", e.Count)
+		}
 	}
+	budget := &ration.Budget{Name: "mail", Limits: []ration.Limit{ration.PerHour(100)}, Store: new(ration.MemoryStore), OnEvent: onEvent}
 	fmt.Println(budget.Name)
+}
+
+// While Redis is down nothing is sent, unless Outage is Divide or FailOpen.
+func ExampleOutage() {
+	ctx := context.Background()
+	nobody := redis.NewClient(&redis.Options{Addr: "127.0.0.1:1", MaxRetries: -1, DialerRetries: 1})
+	defer nobody.Close()
+	for _, outage := range []ration.Outage{ration.FailClosed, ration.FailOpen} {
+		budget := &ration.Budget{
+			Name: "mail", Limits: []ration.Limit{ration.PerMinute(10)}, Store: &ration.RedisStore{Client: nobody},
+			Outage: outage, RetryStoreFor: -1, // ask once
+		}
+		_, err := budget.Wait(ctx, ration.NewToken("a-secret"), 1)
+		fmt.Println(errors.Is(err, ration.ErrStoreUnavailable))
+	}
+	// Output:
+	// true
+	// false
+}
+
+// Workers that were given different limits of the same Revision cannot both be right.
+func ExampleLimitsError() {
+	ctx := context.Background()
+	store, token := new(ration.MemoryStore), ration.NewToken("a-secret")
+	for _, perHour := range []int{100, 200} {
+		worker := &ration.Budget{Name: "mail", Limits: []ration.Limit{ration.PerHour(perHour)}, Margin: -1, Store: store}
+		_, err := worker.Wait(ctx, token, 1)
+		if differ, found := errors.AsType[*ration.LimitsError](err); found {
+			fmt.Println("this worker has", differ.Ours, "and the fleet", differ.Theirs)
+		}
+	}
+	// Output:
+	// this worker has [200/1h] and the fleet [100/1h]
 }

@@ -12,8 +12,8 @@ import (
 // documentation.
 type Limit = limit.Limit
 
-// An Algorithm is how a provider counts the calls of a limit. Package limit compares
-// them.
+// An Algorithm is how a provider counts the calls of a limit. Package limit compares the
+// algorithms.
 type Algorithm = limit.Algorithm
 
 // The algorithms. SlidingLog is the zero value, and the one to take when nothing is
@@ -44,49 +44,52 @@ func PerDay(n int) Limit { return limit.PerDay(n) }
 func ParseLimit(s string) (Limit, error) { return limit.Parse(s) }
 
 // A Store keeps the logs of budgets. [RedisStore] keeps them for a fleet, [MemoryStore]
-// for one process. Who writes another finds the contract in package store, and a suite
-// that checks it in package storetest.
+// for one process. To write another, see package store, which has the contract, and
+// package storetest, which checks it.
 type Store = store.Store
 
-// An Account is whose quota tokens spend.
+// An Account is what a provider counts for: one or several tokens, an application or an
+// address. Programs name it only to charge requests to a [SharedAccount].
 type Account = store.Account
 
-// Usage is what is used of one account, as [Budget.Usage] tells it.
+// Usage is what an account has used of each of its limits: see [Budget.Usage].
 type Usage = store.Usage
 
-// LimitUsage is what is used of one limit.
+// LimitUsage is what an account has used of one limit, and when the next units are free.
+// It is an element of [Usage].
 type LimitUsage = store.LimitUsage
 
-// ErrExhausted is matched, with errors.Is, by every error that says that no
-// slot came within the longest wait. The error itself is an [*ExhaustedError].
+// ErrExhausted matches, with errors.Is, every error of a caller for which no slot came
+// within the longest wait that it allowed. The error itself is an [*ExhaustedError].
 var ErrExhausted = store.ErrExhausted
 
-// ErrStoreUnavailable is matched, with errors.Is, by every error that says
-// that the store could not answer. It says nothing about the quota. The error
-// itself is a [*StoreError].
+// ErrStoreUnavailable matches, with errors.Is, every error of a store that could not
+// answer. It says nothing about the quota. The error itself is a [*StoreError].
 var ErrStoreUnavailable = store.ErrStoreUnavailable
 
 // An ExhaustedError says that the earliest slot lies beyond the longest wait that the
-// caller allowed, and when it is.
+// caller allowed, and how long the wait would be.
 type ExhaustedError = store.ExhaustedError
 
-// A StoreError says that the store could not answer, and whether to ask again can help.
+// A StoreError says why the store could not answer, and whether it can help to ask again.
 type StoreError = store.StoreError
 
-// A LimitsError says that this worker's limits for an account differ from the fleet's,
-// and have the same revision.
+// A LimitsError says that this worker's limits for an account differ from the fleet's
+// and have the same [Budget.Revision], so that nobody can tell which are right.
 type LimitsError = store.LimitsError
 
 // A Provider is what is known of an API: its limits, how it takes a token, and what its
-// responses mean. Package presets has those of many APIs.
+// responses mean. Package presets has many; fill in one of your own for any other API.
 type Provider = provider.Provider
 
-// Feedback is what one response says about quotas: see [FeedbackOf].
+// Feedback is what one response says about quotas. [FeedbackOf] returns it, for programs
+// that want to log why a request was refused.
 type Feedback = provider.Feedback
 
-// A Reason is why a request was refused. Package provider has the constants.
+// A Reason is why a request was refused. Compare [Feedback], [Event] or [QuarantinedToken]
+// with the constants of package provider, such as provider.ReasonQuota.
 type Reason = provider.Reason
 
-// A Scope is whom a limit is about: a token, an app, an address. Package provider has
-// the constants.
+// A Scope is whom a refusal affects: a token, an application, an address. A
+// [SharedAccount] has one. Package provider has the constants.
 type Scope = provider.Scope
