@@ -12,34 +12,38 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// take takes a grant for the request, from other accounts than the barred ones, or
-// closes the request's body. It holds the request back while it is a part of what is
-// paused in the whole fleet.
-func (t *Transport) take(req *http.Request, barred []string) (grant Grant, err error) {
+// take takes a grant for the request, from an account that is not excluded, or closes the
+// request's body. It holds the request back while its endpoint, its object or one of its
+// scopes is paused.
+func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err error) {
 	taken := false
 	defer func() {
-		if !taken { // also where a function of the caller's panics
+		if !taken { // also if a function of the caller's panics
 			closeBody(req)
 		}
 	}()
 	if t.Pool == nil {
 		return Grant{}, errors.New("ration: Transport.Pool is nil: set it to ration.NewPool(budget, tokens...)")
 	}
-	if t.Pool.budget == nil {
-		return Grant{}, t.Pool.budget.check()
+	b := t.Pool.budget
+	if b == nil {
+		return Grant{}, b.check()
 	}
-	ctx, cost, scopes := req.Context(), t.cost(req), t.scopes(req)
-	if t.Scopes != nil {
-		ctx = WithScopes(ctx, scopes...)
-	}
+	ctx, cost, scopes := t.costAndScopes(req)
 	for {
-		now, free, err := t.waitForPauses(ctx, req, scopes, barred)
-		if err != nil {
-			return Grant{}, err
+		barred, free := excluded, time.Duration(0)
+		if b.keyPauses.Load() != nil {
+			if barred, free, err = t.waitForPauses(ctx, req, scopes, excluded); err != nil {
+				return Grant{}, err
+			}
 		}
-		grant, err := t.takeSmoothed(ctx, cost, now, free)
+		if free == 0 && !b.reconciles.Load() {
+			grant, err = t.Pool.take(ctx, cost, barred, nil)
+		} else {
+			grant, err = t.takeSmoothed(ctx, cost, barred, free)
+		}
 		switch {
-		case err == nil && !t.excludes(req, grant):
+		case err == nil && (b.keyPauses.Load() == nil || !t.excludes(req, grant)):
 			taken = true
 			return grant, nil
 		case err == nil:
@@ -47,11 +51,11 @@ func (t *Transport) take(req *http.Request, barred []string) (grant Grant, err e
 			t.Pool.endProbe(grant.Token)
 			grant.finish(-1)
 			grant.cancelSoon()
-		case errors.Is(err, errAllExcluded) && len(now) > len(barred):
+		case errors.Is(err, errAllExcluded) && len(barred) > len(excluded):
 			// One of the pauses has just begun.
 		case free > 0 && ctx.Err() == nil && outOfTime(err):
-			// An account that is paused for the request is free before the others.
-			if err := t.Pool.budget.sleepUntil(ctx, free); err != nil {
+			// The pause of an account ends before another account has a slot.
+			if err := b.waitWithin(ctx, free); err != nil {
 				return Grant{}, err
 			}
 		default:
@@ -60,14 +64,38 @@ func (t *Transport) take(req *http.Request, barred []string) (grant Grant, err e
 	}
 }
 
-// smoothedAccounts is how many accounts a pool may have of which the full ones are left
-// out of the store's choice: the store may keep an index for each list of accounts, so in
-// a large pool a call is held back only if every account is full.
+// costAndScopes returns the request's cost, its scopes, and its context with them.
+func (t *Transport) costAndScopes(req *http.Request) (ctx context.Context, cost int, scopes []string) {
+	ctx = req.Context()
+	options := requestOptionsOf(ctx)
+	switch {
+	case options != nil && options.hasCost:
+		cost = options.cost
+	case t.Cost != nil:
+		cost = t.Cost(req)
+	case t.Provider != nil && t.Provider.Cost != nil:
+		cost = t.Provider.Cost(req)
+	default:
+		cost = 1
+	}
+	switch {
+	case t.Scopes != nil:
+		scopes = t.Scopes(req)
+		ctx = WithScopes(ctx, scopes...)
+	case options != nil:
+		scopes = options.scopes
+	}
+	return ctx, cost, scopes
+}
+
+// smoothedAccounts bounds the pools whose full accounts are left out of the store's choice.
+// The store may keep an index for each list of accounts: a call of a larger pool is only
+// held back, and only if every account is full.
 const smoothedAccounts = 16
 
 // takeSmoothed takes a grant as takeWithin does, and counts its call as in flight. While
-// external usage is seen it takes none of an account whose calls in flight may use up what
-// is left: it waits until one of them has ended.
+// external usage is seen it charges no account whose calls in flight may use up what is
+// left: it waits until one of them has ended.
 func (t *Transport) takeSmoothed(ctx context.Context, cost int, excluded []string, within time.Duration) (Grant, error) {
 	b := t.Pool.budget
 	if !b.reconciles.Load() {
@@ -88,12 +116,12 @@ func (t *Transport) takeSmoothed(ctx context.Context, cost int, excluded []strin
 		if len(full) == 0 || ctx.Err() != nil || !outOfTime(err) {
 			return grant, err
 		}
-		candidates = full // those that have room are spent
+		candidates = full // the others have no slot soon
 	}
 }
 
 // takeAdmitted takes a grant when one of the candidates has room for a call, and returns
-// those that have none; without candidates every account has.
+// those that have none. Without candidates every account has room.
 func (t *Transport) takeAdmitted(
 	ctx context.Context, cost int, excluded, candidates []string, within time.Duration, deadline time.Time,
 ) (Grant, []string, error) {
@@ -124,8 +152,8 @@ func (t *Transport) takeAdmitted(
 	return grant, full, err
 }
 
-// finish says that the grant's call is not in flight any more, and how many units its
-// response left; negative: that is not known.
+// finish says that the grant's call is no longer in flight, and how many units its response
+// left; negative: that is not known.
 func (g *Grant) finish(left int) {
 	if g.counted {
 		g.counted = false
@@ -133,7 +161,7 @@ func (g *Grant) finish(left int) {
 	}
 }
 
-// takeWithin takes a grant whose slot is not later than that; zero: any.
+// takeWithin takes a grant whose slot comes within a time; zero: at any time.
 func (t *Transport) takeWithin(ctx context.Context, cost int, excluded []string, within time.Duration, sleeping func()) (Grant, error) {
 	if within > 0 {
 		var stop context.CancelFunc
@@ -148,91 +176,41 @@ func outOfTime(err error) bool {
 	return errors.Is(err, store.ErrExhausted) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// waitForPauses waits for the end of what keeps the request back on every account. It returns
-// the accounts that it is not to be charged to, and when the first of those that are
-// paused is free again; zero: none is.
-func (t *Transport) waitForPauses(ctx context.Context, req *http.Request, scopes, barred []string) ([]string, time.Duration, error) {
+// waitForPauses waits until the request is paused on some accounts only, or on none. It
+// returns the accounts that the request must not be charged to, and how long it takes
+// until the first of their pauses ends; zero: none is paused.
+func (t *Transport) waitForPauses(ctx context.Context, req *http.Request, scopes, excluded []string) ([]string, time.Duration, error) {
 	b := t.Pool.budget
 	for {
 		pauses := b.keyPauses.Load()
-		if pauses == nil || t.Pool.excludesAll(barred) {
-			return barred, 0, nil
+		if pauses == nil || t.Pool.excludesAll(excluded) {
+			return excluded, 0, nil
 		}
-		stored := b.storeNow()
-		some, free, until := pauses.Excluded(cooldown.KeysOf(req, scopes), stored)
+		now := b.storeNow()
+		paused, free, until := pauses.Excluded(cooldown.KeysOf(req, scopes), now)
 		if until.IsZero() {
-			if len(some) == 0 {
-				return barred, 0, nil
+			if len(paused) == 0 {
+				return excluded, 0, nil
 			}
-			some = append(some, barred...)
-			if !t.Pool.excludesAll(some) {
-				return some, free.Sub(stored), nil
+			paused = append(paused, excluded...)
+			if !t.Pool.excludesAll(paused) {
+				return paused, free.Sub(now), nil
 			}
 			until = free
 		}
-		if err := b.sleepUntil(ctx, until.Sub(stored)); err != nil {
+		if err := b.waitWithin(ctx, until.Sub(now)); err != nil {
 			return nil, 0, err
 		}
 	}
 }
 
-// excludes reports whether what the request is a part of is paused on the grant's account.
+// excludes reports whether the request is paused on the grant's account.
 func (t *Transport) excludes(req *http.Request, grant Grant) bool {
 	b := t.Pool.budget
 	pauses := b.keyPauses.Load()
 	if pauses == nil {
 		return false
 	}
-	some, _, until := pauses.Excluded(cooldown.KeysOf(req, grant.scopes), b.storeNow())
-	return !until.IsZero() || slices.Contains(some, grant.account.ID)
-}
-
-// sleepUntil waits so long, for no slot. A wait beyond the longest is an error at once.
-func (b *Budget) sleepUntil(ctx context.Context, wait time.Duration) error {
-	exhausted := &store.ExhaustedError{Budget: b.Name, RetryAfter: wait}
-	if deadline, found := ctx.Deadline(); found && time.Until(deadline) < wait {
-		exhausted.Allowed, exhausted.Deadline = time.Until(deadline), true
-		return exhausted
-	}
-	if b.MaxWait > 0 && b.MaxWait < wait {
-		exhausted.Allowed = b.MaxWait
-		return exhausted
-	}
-	return sleep(ctx, wait)
-}
-
-// sleep waits so long, or returns why it stopped before.
-func sleep(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return ended(ctx)
-	}
-}
-
-// cost returns what the request costs.
-func (t *Transport) cost(req *http.Request) int {
-	switch a := requestOptionsOf(req.Context()); {
-	case a != nil && a.hasCost:
-		return a.cost
-	case t.Cost != nil:
-		return t.Cost(req)
-	case t.Provider != nil && t.Provider.Cost != nil:
-		return t.Provider.Cost(req)
-	}
-	return 1
-}
-
-// scopes returns those of the request.
-func (t *Transport) scopes(req *http.Request) []string {
-	if t.Scopes != nil {
-		return t.Scopes(req)
-	}
-	if a := requestOptionsOf(req.Context()); a != nil {
-		return a.scopes
-	}
-	return nil
+	paused, _, until := pauses.Excluded(cooldown.KeysOf(req, grant.scopes), b.storeNow())
+	return !until.IsZero() || slices.Contains(paused, grant.account.ID)
 }

@@ -210,24 +210,18 @@ func (g Grant) Cancel(ctx context.Context) error {
 // cancelSoon cancels a grant on which nothing was sent.
 func (g *Grant) cancelSoon() { g.budget.cancelSoon(g.booking(), g.accounts) }
 
-// recordSends corrects the log if the request was sent more than once, or so much later
-// than its slot that a request of the next window could follow it too closely: the
-// connection took long to make, or the machine was busy. It records the units at the
-// instant of sending and cancels the slot in the same step. If the store fails, the log
-// keeps the slot, and only Margin separates the two requests.
-func (g *Grant) recordSends(ctx context.Context, at time.Time, times int) {
-	after, tolerance := at.Sub(g.soonest), g.account.tolerance
-	inTime := tolerance == 0 || after <= tolerance
-	if inTime {
-		times-- // the slot counts for one of them
-	}
-	if times < 1 || g.offline {
-		return
-	}
+// recordSends corrects the log after the request was sent so often, so long after its slot: the
+// connection took long to make, the machine was busy, or http.Transport sent it again by
+// itself. If it was late, its slot is cancelled in the same step; if not, the slot counts for
+// one of them. If the store fails, the log keeps the slot, and only Margin separates the
+// request from those of the next window.
+func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int, isLate bool) {
 	b := g.budget
 	var late store.Booking
-	if !inTime {
+	if isLate {
 		late = g.booking().Booking
+	} else {
+		times--
 	}
 	ctx, stop := soon(ctx)
 	defer stop()

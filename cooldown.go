@@ -6,64 +6,70 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
 )
 
-// handleResponse reads what an answer says, and lets the fleet know.
-func (t *Transport) handleResponse(resp *http.Response, grant Grant) provider.Feedback {
-	arrived := time.Now()
-	f := t.provider().ReadResponse(resp, arrived)
-	way := wayOf(resp)
-	way.feedback = &f
+// handleResponse reads a response, reconciles the log with what the provider counted, and
+// tells the caller's OnRefusal of a throttled response.
+func (a *attempts) handleResponse(resp *http.Response, grant Grant) provider.Feedback {
+	t := a.transport
+	f := a.provider.ReadResponse(resp, time.Now())
+	trace := traceOf(resp)
+	trace.feedback = &f
 	if f.Refused && t.OnRefusal != nil {
 		t.OnRefusal(resp, grant)
 	}
-	way.grant.finish(t.reconcile(resp.Request, &f, grant))
+	left := -1
+	if len(f.Windows) > 0 && !grant.offline {
+		left = t.reconcile(resp.Request, &f, grant)
+	}
+	trace.grant.finish(left)
 	return f
 }
 
-// pauseTarget pauses, in the whole fleet, what an answer is about, and reports whether the
-// store knows.
-func (t *Transport) pauseTarget(req *http.Request, f *provider.Feedback, grant Grant, length time.Duration) bool {
-	if length = min(length, t.maxPause()).Truncate(time.Microsecond); length <= 0 {
+// pauseTarget pauses what a response is about, for the whole fleet, and reports whether
+// the store has recorded that.
+func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant Grant, length time.Duration) bool {
+	if length = length.Truncate(time.Microsecond); length <= 0 {
 		return true
 	}
-	ctx, stop := soon(req.Context())
+	ctx, stop := soon(a.req.Context())
 	defer stop()
-	b := t.Pool.budget
-	far := cooldown.TargetOf(cooldown.ScopeOf(f, t.provider().Scope), req, f.Object, grant.scopes, b.sharedScopes())
+	b := a.transport.Pool.budget
+	target := cooldown.TargetOf(scope, a.req, f.Object, grant.scopes, b.sharedScopes())
 	if f.Reason == provider.ReasonOverload && f.Scope == "" {
-		far = cooldown.Target{Keys: []cooldown.Key{cooldown.EndpointKey(req)}}
+		target = cooldown.Target{Keys: []cooldown.Key{cooldown.EndpointKey(a.req)}}
 	}
-	if len(far.Keys) > 0 {
+	if len(target.Keys) > 0 {
 		account := ""
-		if far.Account {
+		if target.Account {
 			account = grant.account.ID
 		}
-		for _, m := range far.Keys {
-			b.pauseKey(ctx, account, m, length)
+		for _, key := range target.Keys {
+			b.pauseKey(ctx, account, key, length)
 		}
 		return true
 	}
-	spread := apart(grant.account.Account)
-	accounts := far.Shared
+	spacing := spacingAfterPause(grant.account.Limits)
+	accounts := target.Shared
 	switch {
-	case far.Account:
+	case target.Account:
 		accounts = []string{grant.account.ID}
-	case len(far.Shared) == 0:
-		accounts, spread = []string{""}, spread/time.Duration(grant.accounts.Len())
+	case len(target.Shared) == 0:
+		accounts, spacing = []string{""}, spacing/time.Duration(len(grant.accounts.List))
 	}
-	known := true
+	recorded := true
 	for _, account := range accounts {
-		_, err := b.pause(ctx, store.PauseRequest{Account: account, For: length, Apart: spread})
-		known = known && err == nil
+		_, err := b.pause(ctx, store.PauseRequest{Account: account, For: length, Apart: spacing})
+		recorded = recorded && err == nil
 	}
-	return known
+	return recorded
 }
 
-// pauseKey pauses a part of what is asked of the provider: an endpoint, an object or a
-// scope. While the store does not answer it is this process that keeps to it.
+// pauseKey pauses an endpoint, an object or a scope, on one account or, if that is empty, on
+// all. If the store does not answer this process keeps the pause alone.
 func (b *Budget) pauseKey(ctx context.Context, account string, key cooldown.Key, length time.Duration) {
 	r := store.PauseRequest{Account: account, Key: string(key), For: length}
 	if _, err := b.pause(ctx, r); err != nil {
@@ -74,31 +80,18 @@ func (b *Budget) pauseKey(ctx context.Context, account string, key cooldown.Key,
 	}
 }
 
-// apart is how far apart the slots are to be of those who wait for the end of a pause:
-// they leave ten times as fast as the limits allow in the long run, and no burst does.
-func apart(a store.Account) time.Duration {
+// spacingAfterPause returns the time between the slots of callers that have waited for the
+// end of a pause. They leave ten times as fast as the limits allow in the long run, without
+// a burst.
+func spacingAfterPause(limits []limit.Limit) time.Duration {
 	least := time.Second
-	for _, l := range a.Limits {
+	for _, l := range limits {
 		least = min(least, l.Window/time.Duration(l.Max)/10)
 	}
 	return least.Truncate(time.Microsecond)
 }
 
-// quarantine keeps a token from being used, in the whole fleet.
-func (t *Transport) quarantine(req *http.Request, grant Grant, reason provider.Reason, length time.Duration) {
-	t.Pool.quarantine(req.Context(), grant.Token, reason, length)
-}
-
-// countUnauthorized takes in that a token is not authorised, and no more. It is set aside for longer
-// each time.
-func (t *Transport) countUnauthorized(req *http.Request, grant Grant) {
-	t.Pool.countFailureAndQuarantine(req.Context(), grant.Token, func(strikes int) time.Duration {
-		return min(t.probeEvery(), firstProbe<<min(strikes-2, 16))
-	})
-}
-
-// needsReading reports whether there is something to be read in an answer. Most say nothing
-// of quotas.
+// needsReading reports whether a response may say anything. Most say nothing about quotas.
 func (t *Transport) needsReading(resp *http.Response) bool {
 	p := t.provider()
 	return resp.StatusCode >= 400 || p.ReadSuccessBody || t.Pool.hasSuspects.Load() || p.MentionsLimits(resp.Header)
@@ -111,10 +104,10 @@ func (t *Transport) provider() *provider.Provider {
 	return t.Provider
 }
 
-// unknownProvider reads what most APIs say.
+// unknownProvider reads the headers and codes that most APIs use.
 var unknownProvider provider.Provider
 
-// sharedScopes returns what the shared accounts stand for.
+// sharedScopes returns the scope that each shared account stands for.
 func (b *Budget) sharedScopes() []cooldown.Shared {
 	all := make([]cooldown.Shared, len(b.Shared))
 	for i, account := range b.Shared {

@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/observe"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
@@ -68,9 +67,6 @@ type loggedUnits struct {
 // reconcile takes in what an answer says of the account's limits, and returns how many units
 // it left; negative: that is not known.
 func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Grant) (left int) {
-	if len(f.Windows) == 0 || grant.offline {
-		return -1
-	}
 	b := t.Pool.budget
 	account := grant.account
 	costs := t.Cost != nil || t.provider().Cost != nil
@@ -327,10 +323,9 @@ func (k *reconciler) ask(ctx context.Context, b *Budget, r store.ReconcileReques
 	return next, owed, again
 }
 
-// leaveHeadroom has the fleet keep clear of what others spend, after a refusal for want of
-// quota.
-func (t *Transport) leaveHeadroom(f *provider.Feedback, grant Grant) {
-	scope := cooldown.ScopeOf(f, t.provider().Scope)
+// leaveHeadroom has the fleet leave more of the account's limits to competing clients, after
+// a response of that scope which was throttled for want of quota.
+func (t *Transport) leaveHeadroom(scope provider.Scope, grant Grant) {
 	if scope.HasShared() {
 		return // the account's limits are not what was exceeded
 	}

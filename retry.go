@@ -12,48 +12,58 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/provider"
 )
 
 const (
-	// Where an answer does not say how long, the first pause is this long, if not
-	// longer by what is known of the provider, and up to a half more; it doubles with
-	// each of the same request.
+	// firstPause is the least first pause if the response does not say how long to wait. It
+	// may be half as long again, and doubles with each pause of the same request.
 	firstPause = time.Second
-	// The longest pause of a request that is its own, and nobody else's.
+	// longestOwnPause bounds a pause of one request alone, which the fleet does not keep.
 	longestOwnPause = time.Minute
 )
 
-// An attempts is one request's way through refusals and failures. It begins with the
-// first of them: most requests need none.
+// An attempts is the attempt sequence of one request. It begins after the first attempt
+// if that did not simply succeed: most requests need none.
 type attempts struct {
 	transport           *Transport
+	provider            *provider.Provider
 	req                 *http.Request // as the caller made it
-	left                int           // how often it may be sent again
-	startedAt           time.Time
+	retries             int           // how many are left
+	deadline            time.Time     // no retry begins after it
+	maxPause            time.Duration
 	pauses              backoff.BackOff
-	least               time.Duration // the first of pauses, without what is added by chance
-	excluded            []string      // accounts that are not to be tried again
-	unauthorized        []Grant       // those on which it was not authorised, and no more: one of each token
-	unauthorizedAnswers int           // answers that said so
+	minPause            time.Duration // the first of pauses, without its random part
+	excluded            []string      // accounts that are not tried again
+	unauthorized        []Grant       // one of each token that got a bare 401
+	unauthorizedAnswers int           // how many bare 401s there were
 }
 
-// A decision is what comes after an answer, or a failure.
+func newAttempts(t *Transport, req *http.Request) *attempts {
+	a := &attempts{transport: t, provider: t.provider(), req: req, retries: t.Retries,
+		deadline: time.Now().Add(positive(t.RetryWithin, defaultRetryWithin)), maxPause: positive(t.MaxPause, defaultMaxPause)}
+	if t.Retries == 0 {
+		a.retries = defaultRetries
+	}
+	return a
+}
+
+// A decision is what to do after a response or a failure.
 type decision struct {
 	retry        bool
-	wait         time.Duration // that is the request's own: beside what the store keeps
-	free         bool          // it does not count as one of Transport.Retries
-	keepResponse bool          // the caller is to have the answer if no token is left
+	wait         time.Duration // before the retry, beside the pauses that the store keeps
+	free         bool          // the retry does not count as one of Transport.Retries
+	keepResponse bool          // the caller gets the response if no token is left
 }
 
-// run takes what came of the first sending, sends again as long as that may help, and
-// returns what the caller is to have.
-func (e *attempts) run(resp *http.Response, err error, grant Grant) (*http.Response, error) {
-	t, ctx := e.transport, e.req.Context()
-	e.left, e.startedAt = t.retries(), time.Now()
-	panics := true // as a function of the caller's may
+// run takes the outcome of the first attempt, retries while that may help, and returns what
+// the caller should get.
+func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Response, error) {
+	t, ctx := a.transport, a.req.Context()
+	returned := false // a function of the caller's may panic
 	defer func() {
-		if panics {
+		if !returned {
 			discard(resp)
 		}
 	}()
@@ -61,32 +71,27 @@ func (e *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 		var next decision
 		if err != nil {
 			t.Pool.endProbe(grant.Token)
-			next = e.afterFailure(err)
+			next = a.afterFailure(err)
 		} else {
-			next = e.afterAnswer(resp, grant)
+			next = a.afterResponse(resp, grant)
 		}
-		if !next.retry || !next.free && e.left <= 0 || time.Since(e.startedAt)+next.wait > t.retryWithin() {
-			panics = false
+		if !next.retry || !next.free && a.retries <= 0 || time.Now().Add(next.wait).After(a.deadline) {
+			returned = true
 			return resp, err
 		}
-		again, replayable := rewind(e.req)
+		again, replayable := rewind(a.req)
 		if !replayable {
-			panics = false
+			returned = true
 			return resp, err
 		}
 		if !next.free {
-			e.left--
+			a.retries--
 		}
-		failed := pass(ctx, next.wait)
-		if failed != nil {
-			closeBody(again)
-		} else {
-			grant, failed = e.take(again)
-		}
-		if failed != nil {
-			panics = false
-			// The caller is better served by the provider's answer than by ours,
-			// unless it has itself stopped waiting or no token is of any use.
+		var failed error
+		if grant, failed = a.take(again, next.wait); failed != nil {
+			returned = true
+			// The provider's response serves the caller better than an error of ours,
+			// unless the caller's context has ended or no token is of any use.
 			switch {
 			case ctx.Err() != nil:
 				failed = ended(ctx)
@@ -102,157 +107,167 @@ func (e *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 	}
 }
 
-// take takes a grant for the next sending, if that is soon enough.
-func (e *attempts) take(again *http.Request) (Grant, error) {
-	t := e.transport
-	ctx, stop := context.WithDeadline(again.Context(), e.startedAt.Add(t.retryWithin()))
+// take waits before a retry and takes a grant for it, both before the deadline. If it fails
+// it has closed the body.
+func (a *attempts) take(again *http.Request, wait time.Duration) (Grant, error) {
+	ctx, stop := context.WithDeadline(again.Context(), a.deadline)
 	defer stop()
-	return t.take(again.WithContext(ctx), e.excluded)
+	if wait > 0 {
+		deadline, _ := ctx.Deadline()
+		if time.Until(deadline) < wait || sleep(ctx, wait, nil, nil) == contextEnded {
+			closeBody(again)
+			return Grant{}, context.DeadlineExceeded // or the caller's context has ended, which run sees
+		}
+	}
+	return a.transport.take(again.WithContext(ctx), a.excluded)
 }
 
-// afterFailure decides after a failure to which there is no answer.
-func (e *attempts) afterFailure(err error) decision {
-	if e.req.Context().Err() != nil || !idempotent(e.req) || !outlasts(err) {
+// afterFailure decides after a failure without a response.
+func (a *attempts) afterFailure(err error) decision {
+	if a.req.Context().Err() != nil || !idempotent(a.req) || !temporary(err) {
 		return decision{}
 	}
-	return decision{retry: true, wait: e.pause(0, longestOwnPause)}
+	return decision{retry: true, wait: a.pause(0, longestOwnPause)}
 }
 
-// afterAnswer takes in what an answer says, for all, and decides what it means for the
+// afterResponse lets the fleet know what a response says, and decides what it means for the
 // request.
-func (e *attempts) afterAnswer(resp *http.Response, grant Grant) decision {
-	t := e.transport
-	f := t.handleResponse(resp, grant)
+func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
+	t := a.transport
+	if len(a.unauthorized) == 0 && !t.needsReading(resp) {
+		traceOf(resp).grant.finish(-1)
+		return decision{}
+	}
+	f := a.handleResponse(resp, grant)
 	switch {
 	case f.DeadToken:
-		t.quarantine(e.req, grant, provider.ReasonDeadToken, t.probeEvery())
+		a.quarantine(grant, provider.ReasonDeadToken, positive(t.ProbeEvery, defaultProbeEvery))
 		return decision{retry: true, free: true}
 	case f.Reason == provider.ReasonUnauthorized:
-		return e.afterUnauthorized(grant)
+		return a.afterUnauthorized(grant)
 	case f.Reason == provider.ReasonBilling:
-		t.quarantine(e.req, grant, provider.ReasonBilling, t.probeEvery())
+		a.quarantine(grant, provider.ReasonBilling, positive(t.ProbeEvery, defaultProbeEvery))
 		return decision{}
 	case resp.StatusCode >= 500:
-		t.Pool.endProbe(grant.Token) // it may not have been looked at
+		t.Pool.endProbe(grant.Token) // the provider may not have checked the token
 	default:
 		t.Pool.tokenWorked(grant.Token)
 		if resp.StatusCode < 400 && !f.Refused {
-			e.quarantineUnauthorized(grant.Token)
+			a.quarantineUnauthorized(grant.Token)
 		}
 	}
 	switch {
 	case f.Refused:
-		return e.afterRefusal(&f, grant)
-	case f.Retryable && idempotent(e.req):
-		return decision{retry: true, wait: e.pause(0, longestOwnPause)}
+		return a.afterThrottled(&f, grant)
+	case f.Retryable && idempotent(a.req):
+		return decision{retry: true, wait: a.pause(0, longestOwnPause)}
 	case f.Cooldown.Known && f.Cooldown.Value > 0:
-		t.pauseTarget(e.req, &f, grant, f.Cooldown.Value)
+		a.pauseTarget(&f, cooldown.ScopeOf(&f, a.provider.Scope), grant, min(f.Cooldown.Value, a.maxPause))
 	}
 	return decision{}
 }
 
-// afterRefusal pauses what was refused, and decides whether the request waits for that
-// or goes another way.
-func (e *attempts) afterRefusal(f *provider.Feedback, grant Grant) decision {
-	t := e.transport
+// afterThrottled pauses what the response throttled, and decides whether the request waits
+// for the end of that pause or retries elsewhere.
+func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
 	wait := f.Wait.Value
 	if !f.Wait.Known {
-		wait = e.pause(f.MinWait, t.maxPause())
+		wait = a.pause(f.MinWait, a.maxPause)
 		if f.MaxWait > 0 {
 			wait = min(wait, f.MaxWait)
 		}
 	}
-	wait = min(wait, t.maxPause())
+	wait = min(wait, a.maxPause)
 	next := decision{retry: f.Retryable}
+	scope := cooldown.ScopeOf(f, a.provider.Scope)
 	switch f.Reason {
 	case provider.ReasonConcurrency:
-		next.wait = wait // too many at once says nothing of a rate
+		next.wait = wait // too many at once, which says nothing about a rate
 	case provider.ReasonOverload:
-		next.retry = next.retry && idempotent(e.req)
-		if !f.Wait.Known || !t.pauseTarget(e.req, f, grant, wait) {
+		next.retry = next.retry && idempotent(a.req)
+		if !f.Wait.Known || !a.pauseTarget(f, scope, grant, wait) {
 			next.wait = wait
 		}
 	default:
-		if !t.pauseTarget(e.req, f, grant, wait) {
-			next.wait = wait // the request at least keeps the pause
+		if !a.pauseTarget(f, scope, grant, wait) {
+			next.wait = wait // at least this request keeps the pause
 		}
 		if f.Reason == provider.ReasonQuota && !grant.offline {
-			t.leaveHeadroom(f, grant)
+			a.transport.leaveHeadroom(scope, grant)
 		}
 	}
 	return next
 }
 
-// afterUnauthorized decides after a bare 401. It may be the token, which another one
-// shows; if none does, one answer alone is believed to be about what was asked for.
-func (e *attempts) afterUnauthorized(grant Grant) decision {
-	t := e.transport
-	if !e.isUnauthorized(grant.Token) {
-		e.unauthorized = append(e.unauthorized, grant)
-		t.countUnauthorized(e.req, grant)
+// afterUnauthorized decides after a bare 401. The token may be invalid, which a success of
+// another token shows. If no other token succeeds, one token's 401 alone is taken to be
+// about the resource.
+func (a *attempts) afterUnauthorized(grant Grant) decision {
+	t := a.transport
+	if !a.isUnauthorized(grant.Token) {
+		a.unauthorized = append(a.unauthorized, grant)
+		t.Pool.countFailureAndQuarantine(a.req.Context(), grant.Token, func(failures int) time.Duration {
+			return min(positive(t.ProbeEvery, defaultProbeEvery), firstProbe<<min(failures-2, 16))
+		})
 	}
-	if e.unauthorizedAnswers++; e.unauthorizedAnswers >= mostDoubtful || !t.Pool.hasOtherTokens(grant.account.ID, e.isUnauthorized) {
-		e.excluded = append(e.excluded, grant.account.ID)
+	if a.unauthorizedAnswers++; a.unauthorizedAnswers >= mostUnauthorized || !t.Pool.hasOtherTokens(grant.account.ID, a.isUnauthorized) {
+		a.excluded = append(a.excluded, grant.account.ID)
 	}
 	return decision{retry: true, free: true, keepResponse: true}
 }
 
 const (
-	// A token that is only said not to be authorised is tried again soon at first.
+	// firstProbe is how long a token is quarantined first that got bare 401s only. It is
+	// quarantined for longer each time.
 	firstProbe = time.Minute
-	// After so many answers no account is tried twice.
-	mostDoubtful = 8
+	// mostUnauthorized is how many bare 401s end the trying of other tokens of an account.
+	mostUnauthorized = 8
 )
 
-// isUnauthorized reports whether a token was not authorised to do what the request is to do.
-func (e *attempts) isUnauthorized(t Token) bool {
-	return slices.ContainsFunc(e.unauthorized, func(grant Grant) bool { return grant.Token.id == t.id })
+// isUnauthorized reports whether a token got a bare 401 for the request.
+func (a *attempts) isUnauthorized(t Token) bool {
+	return slices.ContainsFunc(a.unauthorized, func(grant Grant) bool { return grant.Token.id == t.id })
 }
 
-// quarantineUnauthorized sets aside what was not authorised to do what another token was.
-func (e *attempts) quarantineUnauthorized(other Token) {
-	for _, grant := range e.unauthorized {
+// quarantineUnauthorized quarantines the tokens that got a bare 401 for the request with
+// which another token succeeded.
+func (a *attempts) quarantineUnauthorized(other Token) {
+	for _, grant := range a.unauthorized {
 		if grant.Token.id != other.id {
-			e.transport.quarantine(e.req, grant, provider.ReasonUnauthorized, firstProbe)
+			a.quarantine(grant, provider.ReasonUnauthorized, firstProbe)
 		}
 	}
 }
 
-// pause returns the next pause of a request that is told none.
-func (e *attempts) pause(least, longest time.Duration) time.Duration {
-	if least = max(least, firstPause); least > e.least {
-		e.least = least
-		e.pauses = backoff.NewExponentialBackOff(
+// quarantine keeps the whole fleet from using a token.
+func (a *attempts) quarantine(grant Grant, reason provider.Reason, length time.Duration) {
+	a.transport.Pool.quarantine(a.req.Context(), grant.Token, reason, length)
+}
+
+// pause returns the request's next pause if the response does not say how long to wait.
+func (a *attempts) pause(least, longest time.Duration) time.Duration {
+	if least = max(least, firstPause); least > a.minPause {
+		a.minPause = least
+		a.pauses = backoff.NewExponentialBackOff(
 			backoff.WithInitialInterval(least*5/4),
 			backoff.WithRandomizationFactor(0.2), // so from least to half as much again
 			backoff.WithMultiplier(2),
-			backoff.WithMaxInterval(e.transport.maxPause()),
+			backoff.WithMaxInterval(a.maxPause),
 			backoff.WithMaxElapsedTime(0),
 		)
 	}
-	return min(max(e.pauses.NextBackOff(), least), longest)
+	return min(max(a.pauses.NextBackOff(), least), longest)
 }
 
-// pass waits, or returns why it does not.
-func pass(ctx context.Context, wait time.Duration) error {
-	if wait <= 0 {
-		return nil
-	}
-	if deadline, found := ctx.Deadline(); found && time.Until(deadline) < wait {
-		return context.DeadlineExceeded
-	}
-	return sleep(ctx, wait)
-}
-
-// discard lets go of an answer that its caller does not get. It is not drained: a
-// refusal is rare, and its body may never end.
+// discard closes a response that the caller does not get. It does not drain it: throttled
+// responses are rare, and the body may never end.
 func discard(resp *http.Response) {
 	if resp != nil {
 		_ = resp.Body.Close()
 	}
 }
 
-// idempotent reports whether to send a request twice is to send it once.
+// idempotent reports whether a request has the same effect if it is sent twice.
 func idempotent(req *http.Request) bool {
 	switch req.Method {
 	case "", http.MethodGet, http.MethodHead, http.MethodOptions, http.MethodTrace, http.MethodPut, http.MethodDelete:
@@ -261,8 +276,8 @@ func idempotent(req *http.Request) bool {
 	return req.Header.Get("Idempotency-Key") != "" || req.Header.Get("X-Idempotency-Key") != ""
 }
 
-// outlasts reports whether a failure may be over when the request is sent again.
-func outlasts(err error) bool {
+// temporary reports whether a failure may be over when the request is retried.
+func temporary(err error) bool {
 	if _, untrusted := errors.AsType[*tls.CertificateVerificationError](err); untrusted {
 		return false
 	}
@@ -287,20 +302,7 @@ const (
 	defaultProbeEvery  = time.Hour
 )
 
-// retries is how often a request is sent again.
-func (t *Transport) retries() int {
-	if t.Retries == 0 {
-		return defaultRetries
-	}
-	return t.Retries
-}
-
-func (t *Transport) maxPause() time.Duration { return positive(t.MaxPause, defaultMaxPause) }
-
-func (t *Transport) retryWithin() time.Duration { return positive(t.RetryWithin, defaultRetryWithin) }
-
-func (t *Transport) probeEvery() time.Duration { return positive(t.ProbeEvery, defaultProbeEvery) }
-
+// positive returns a duration if it is positive, or else the other.
 func positive(d, otherwise time.Duration) time.Duration {
 	if d > 0 {
 		return d
@@ -308,9 +310,8 @@ func positive(d, otherwise time.Duration) time.Duration {
 	return otherwise
 }
 
-// rewind returns a request with the body at its beginning, and whether that can
-// be had. A body without GetBody was spent by the first attempt: sent again it
-// would be empty.
+// rewind returns the request with its body at the beginning, and whether that is possible.
+// The first attempt has read a body without GetBody: sent again it would be empty.
 func rewind(req *http.Request) (*http.Request, bool) {
 	if req.Body == nil || req.Body == http.NoBody {
 		return req, true

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/http"
 	"net/url"
 	"strconv"
 	"strings"
@@ -105,19 +104,6 @@ func (t Token) MarshalText() ([]byte, error) { return []byte(t.id), nil }
 
 // LogValue returns the ID, for log/slog.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.id) }
-
-// GrantOf returns the grant on which a response's request was sent, and whether
-// there was one: there is none if it passed through without a token.
-func GrantOf(resp *http.Response) (Grant, bool) {
-	if resp == nil || resp.Request == nil {
-		return Grant{}, false
-	}
-	g, _ := resp.Request.Context().Value(grantKey{}).(*Grant)
-	if g == nil || g.budget == nil {
-		return Grant{}, false
-	}
-	return *g, true
-}
 
 // A redactedError is an error whose text had a secret in it.
 type redactedError struct {

@@ -15,88 +15,83 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-// A Transport is an http.RoundTripper that sends a request when the pool's quota
-// has room for it. Set it as http.Client.Transport.
+// A Transport is an http.RoundTripper that sends a request when the pool's quota has room
+// for it. Set it as http.Client.Transport.
 //
-// For every request it takes a grant from the pool, waits for its slot, attaches
-// the grant's token to a copy of the request, and sends that with Base. Put it
-// directly above the http.Transport: a layer below it that sends again would
-// spend quota unseen, and a cache belongs above it, so that a hit spends none.
+// For each request it takes a grant from the pool, waits for the grant's slot, attaches the
+// grant's token to a copy of the request, and sends the copy with Base. Put it directly
+// above the http.Transport: a layer below it that retries would spend quota unseen. A
+// cache belongs above it, so that a hit spends none.
 //
-// Every answer is read, as Provider says. A refusal pauses what it is about, for the
-// whole fleet: the token's account, all of them, or one endpoint. The request is sent
-// again, if its body can be had again: at once on another account where that helps, and
-// else when the pause is over. A token that is expired or revoked is set aside, and so
-// is one whose account is not paid for. What an answer tells of quotas is compared with
-// the log: what others have spent is entered there, and a limit that the provider
-// announces is kept from then on.
+// It reads every response as Provider describes. A throttled response, such as a 429, pauses
+// the affected account, all accounts or one endpoint, for the whole fleet. The request is
+// retried if its body can be read again: at once if another account can take it, and
+// otherwise when the pause is over. A token that is expired or revoked, or whose account is
+// not paid for, is quarantined. The quota that a response reports is compared with the
+// log: units that a competing client has spent are recorded, and if the provider announces
+// another limit the fleet adopts it.
 //
-// A server's error and a failed connection are met by sending again, after a pause that
-// grows, if the request is idempotent: by its method, or by an Idempotency-Key. Every
-// sending is a booking of its own. When all that has not helped the caller gets the
-// provider's own answer.
+// After a server error or a failed connection the request is retried, after a pause that
+// grows, if it is idempotent: by its method, or by an Idempotency-Key. Every attempt books
+// a slot of its own. If no attempt succeeds the caller gets the provider's own response.
 //
-// Only hosts that the caller chose get a token. A redirect to another host, or from
-// https to http, passes through without a token, a booking or a wait.
+// Only hosts that the caller chose get a token. A redirect to another host, or from https
+// to http, is followed without a token, a booking or a wait.
 //
-// http.Client.Timeout and the request's context count the wait for the slot. If
-// the slot would come after the deadline, the request fails at once with an
-// [*ExhaustedError] that names both durations, and books nothing.
+// http.Client.Timeout and the request's context include the wait for the slot. If the slot
+// would come after the deadline the request fails at once with an [*ExhaustedError] that
+// names both durations, and books nothing.
 //
-// The fields must not be changed after first use. A Transport is safe for
-// concurrent use.
+// The fields must not be changed after first use. A Transport is safe for concurrent use.
 type Transport struct {
 	// Base sends the requests. Nil: http.DefaultTransport.
 	Base http.RoundTripper
-	// Pool is what requests are charged to. Required.
+	// Pool holds the tokens whose quota the requests spend. Required.
 	Pool *Pool
-	// Hosts are those that get a token, as in a URL: "api.example.com", or
-	// "localhost:8080" for that port only. Requests to others pass through.
-	// Name them whenever URLs come from elsewhere, such as a response. Nil: any
-	// host that the caller itself asks, and not one that only a redirect names.
+	// Hosts get a token, and no other host does: each as in a URL, "api.example.com", or
+	// "localhost:8080" for that port only. Name them whenever URLs come from elsewhere,
+	// such as a response. Nil: the host of the original request, never one reached only by
+	// redirect.
 	Hosts []string
-	// Attach puts the token's secret into the request, which is a copy. Nil: as
-	// Provider does, or Bearer.
+	// Attach puts the token's secret into a copy of the request. Nil: the Provider's
+	// Attach, or provider.Bearer.
 	Attach provider.Attach
-	// Cost is what a request costs, in units. Nil: as Provider says, or 1 for every
-	// request. A request whose context says so, by WithCost, costs that.
+	// Cost is what a request costs, in units. [WithCost] overrides it for one request.
+	// Nil: the Provider's Cost, or 1.
 	Cost func(*http.Request) int
-	// Scopes are those of a request: a limit whose Scope is one of them covers
-	// it too. Nil: those of its context, by WithScopes.
+	// Scopes are the scopes of a request: a limit with one of them as its Scope covers the
+	// request too. Nil: those of the request's context, by [WithScopes].
 	Scopes func(*http.Request) []string
-	// Provider is how answers are read, and whom a refusal is about where it does not
-	// say: that of a preset, or one's own. Nil: the zero Provider, which knows what
-	// most APIs do.
+	// Provider describes how to read responses: a preset, or your own. Nil: the zero
+	// Provider, which reads the headers and codes that most APIs use.
 	Provider *provider.Provider
-	// Retries is how often a request that was refused or has failed is sent again.
-	// Each time is a booking of its own. That another token is tried in place of one
-	// that is dead does not count. Zero: 3. Negative: never.
+	// Retries bounds how often a request is retried after throttled responses and failures.
+	// Another attempt because a token is invalid does not count. Zero: 3. Negative: never.
 	Retries int
-	// RetryWithin is how long after the first answer a request may be sent again.
-	// Zero: 6 h.
+	// RetryWithin bounds the time from the first response to the last retry. Zero: 6 h.
 	RetryWithin time.Duration
-	// AttemptTimeout bounds each sending of a request, from its slot to the last byte
-	// of the answer. Zero: as long as the request's context allows.
+	// AttemptTimeout bounds each attempt, from its slot to the last byte of the response.
+	// Zero: no bound but the request's context.
 	AttemptTimeout time.Duration
-	// MaxPause bounds the pause that an answer asks for, so that one wrong answer
-	// cannot stop a fleet for a day. Zero: 1 h.
+	// MaxPause bounds the pause that a response asks for, so that one wrong response cannot
+	// stop a fleet for a day. Zero: 1 h.
 	MaxPause time.Duration
-	// ProbeEvery is how long a token is set aside of which the provider says that no
-	// wait helps. Then one request tries it. Zero: 1 h.
+	// ProbeEvery is how long an invalid token is quarantined before one request tries it
+	// again. Zero: 1 h.
 	ProbeEvery time.Duration
-	// Granted, unless it is nil, is called when a request's slot has come,
-	// before it is sent. It must not block.
+	// OnGrant is called when a request's slot has come, before the request is sent. It must
+	// not block. Nil: nothing is called.
 	OnGrant func(*http.Request, Grant)
-	// Refused, unless it is nil, is called for every refusal that came for a
-	// request on a grant, also for one that is sent again; [FeedbackOf] tells why.
-	// It must not read the body.
+	// OnRefusal is called for every throttled response, also if the request is retried;
+	// [FeedbackOf] returns why the provider throttled it. It must not read the body. Nil:
+	// nothing is called.
 	OnRefusal func(*http.Response, Grant)
 }
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.serves(req) {
-		return t.pass(req)
+		return t.passThrough(req)
 	}
 	grant, err := t.take(req, nil)
 	if err != nil {
@@ -104,11 +99,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.send(req, grant)
 	if err == nil && !t.needsReading(resp) {
-		wayOf(resp).grant.finish(-1)
+		if grant.counted {
+			traceOf(resp).grant.finish(-1)
+		}
 		return resp, nil
 	}
-	e := attempts{transport: t, req: req}
-	return e.run(resp, err, grant)
+	return newAttempts(t, req).run(resp, err, grant)
 }
 
 // CloseIdleConnections passes the call on to Base, which http.Client asks of its
@@ -126,17 +122,17 @@ func (t *Transport) base() http.RoundTripper {
 	return t.Base
 }
 
-// pass sends a request that gets no token as it is.
-func (t *Transport) pass(req *http.Request) (*http.Response, error) {
+// passThrough sends a request that gets no token as it is.
+func (t *Transport) passThrough(req *http.Request) (*http.Response, error) {
 	resp, err := t.base().RoundTrip(req)
 	if err != nil {
 		return nil, err
 	}
 	if resp.Request == nil {
-		resp.Request = req // serves follows it
+		resp.Request = req // serves follows the chain of redirects
 	}
 	if _, found := GrantOf(resp); found {
-		// The caller took the context of an earlier response.
+		// The caller used the context of an earlier response.
 		resp.Request = resp.Request.WithContext(&requestTrace{Context: resp.Request.Context()})
 	}
 	return resp, nil
@@ -147,9 +143,9 @@ func (t *Transport) serves(req *http.Request) bool {
 	if req.URL == nil {
 		return false // Base says what is wrong with it
 	}
-	// req.Response is the redirect that led here. The caller chose the first
-	// request of the chain: its scheme, since a redirect from https to http
-	// would show the token to everyone on the way, and its host.
+	// req.Response is the redirect that led here. The caller chose the first request of
+	// the chain: its host, and its scheme. A redirect from https to http would show the
+	// token to everyone on the network.
 	first := req
 	for first.Response != nil {
 		if first = first.Response.Request; first == nil || first.URL == nil {
@@ -169,39 +165,46 @@ func (t *Transport) serves(req *http.Request) bool {
 
 // send sends a copy of the request with the grant's token.
 func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error) {
-	way := newDeparture(req.Context(), grant)
-	given := false
+	trace := newRequestTrace(req.Context(), grant)
+	handedOver := false
 	defer func() {
-		if !given { // a function of the caller's has panicked
+		if !handedOver { // a function of the caller's has panicked
 			closeBody(req)
-			way.grant.finish(-1)
+			trace.grant.finish(-1)
 			grant.cancelSoon()
 		}
 	}()
 	if t.OnGrant != nil {
 		t.OnGrant(req, grant)
 	}
-	tried := attempt.BeginAttempt(req.Context(), t.AttemptTimeout)
-	out := t.attached(req, httptrace.WithClientTrace(tried.Ctx, &way.trace), grant.Token)
-	given = true
-	resp, err := tried.Answered(t.base().RoundTrip(out))
-	if at, times := way.left(); times > 0 {
-		grant.recordSends(req.Context(), at, times)
+	ctx := req.Context()
+	var bounded *attempt.Attempt
+	if t.AttemptTimeout > 0 {
+		bounded = attempt.Begin(ctx, t.AttemptTimeout)
+		ctx = bounded.Ctx
 	}
+	out := t.withToken(req, httptrace.WithClientTrace(ctx, &trace.hooks), grant.Token)
+	base := t.base()
+	handedOver = true
+	resp, err := base.RoundTrip(out)
+	if bounded != nil {
+		resp, err = bounded.Answered(resp, err)
+	}
+	trace.recordSends()
 	if err != nil {
-		way.grant.finish(-1)
-		if _, traces := t.base().(*http.Transport); traces && !way.connected.Load() {
+		trace.grant.finish(-1)
+		if _, traced := base.(*http.Transport); traced && !trace.connected.Load() {
 			grant.cancelSoon()
 		}
 		return nil, redact(err, grant.Token)
 	}
 	// The copy carries the token; the caller's own request does not.
-	resp.Request = req.WithContext(way)
+	resp.Request = req.WithContext(trace)
 	return resp, nil
 }
 
-// attached returns a copy of the request with the token.
-func (t *Transport) attached(req *http.Request, ctx context.Context, token Token) *http.Request {
+// withToken returns a copy of the request with the token.
+func (t *Transport) withToken(req *http.Request, ctx context.Context, token Token) *http.Request {
 	attach := t.Attach
 	if attach == nil && t.Provider != nil {
 		attach = t.Provider.Attach
@@ -215,8 +218,8 @@ func (t *Transport) attached(req *http.Request, ctx context.Context, token Token
 		attach(out, secret)
 		return out
 	}
-	// As Bearer, which changes one header: the others are not copied, nor is the
-	// URL.
+	// As provider.Bearer, which changes one header: neither the other headers' values nor
+	// the URL are copied.
 	out := req.WithContext(ctx)
 	out.Header = make(http.Header, len(req.Header)+1)
 	maps.Copy(out.Header, req.Header)
@@ -224,51 +227,76 @@ func (t *Transport) attached(req *http.Request, ctx context.Context, token Token
 	return out
 }
 
-// closeBody does what a RoundTripper must, also where it sends nothing.
+// closeBody closes the request's body, as a RoundTripper must even if it sends nothing.
 func closeBody(req *http.Request) {
 	if req.Body != nil {
 		_ = req.Body.Close()
 	}
 }
 
-// A requestTrace is one request's way to the provider, as httptrace tells it, and the
-// context of the request as its caller gets it back: one value, because every
-// request has one. Its hooks may run after RoundTrip has returned.
+// A requestTrace follows one attempt on its way to the provider, by httptrace. It is also the
+// context of the response's request, from which GrantOf and FeedbackOf read: one value,
+// because every request needs one. Its hooks may run after RoundTrip has returned.
 type requestTrace struct {
 	context.Context // the caller's
 	grant           Grant
-	feedback        *provider.Feedback // what was read in the answer; nil: it says nothing of quotas
-	trace           httptrace.ClientTrace
+	feedback        *provider.Feedback // nil: the response was not read
+	hooks           httptrace.ClientTrace
 
 	begun     time.Time
-	connected atomic.Bool // a connection was had: from here on it may have arrived
-	reused    atomic.Bool // that had carried a request before
+	connected atomic.Bool // there was a connection: the request may have arrived
+	reused    atomic.Bool // the connection had carried a request before
 	writes    atomic.Int32
-	wrote     atomic.Int64 // nanoseconds since begun, the last time
+	wrote     atomic.Int64 // when the request was last written, in nanoseconds since begun
 }
 
-func newDeparture(ctx context.Context, grant Grant) *requestTrace {
-	d := &requestTrace{Context: ctx, grant: grant, begun: time.Now()}
-	d.trace.GotConn = func(conn httptrace.GotConnInfo) {
-		d.reused.Store(conn.Reused)
-		d.connected.Store(true)
+func newRequestTrace(ctx context.Context, grant Grant) *requestTrace {
+	trace := &requestTrace{Context: ctx, grant: grant, begun: time.Now()}
+	trace.hooks.GotConn = func(conn httptrace.GotConnInfo) {
+		trace.reused.Store(conn.Reused)
+		trace.connected.Store(true)
 	}
-	d.trace.WroteRequest = func(httptrace.WroteRequestInfo) {
-		d.wrote.Store(int64(time.Since(d.begun)))
-		d.writes.Add(1)
+	trace.hooks.WroteRequest = func(httptrace.WroteRequestInfo) {
+		trace.wrote.Store(int64(time.Since(trace.begun)))
+		trace.writes.Add(1)
 	}
-	return d
+	return trace
 }
 
-// wayOf returns the departure of a response that send has returned.
-func wayOf(resp *http.Response) *requestTrace {
-	way, _ := resp.Request.Context().(*requestTrace)
-	return way
+// traceOf returns the trace of a response that send has returned.
+func traceOf(resp *http.Response) *requestTrace {
+	trace, _ := resp.Request.Context().(*requestTrace)
+	return trace
 }
 
-// String is for those who print the context of a response's request.
-func (d *requestTrace) String() string {
-	return fmt.Sprintf("%v.WithGrant(%v)", d.Context, d.grant.Token)
+// recordSends corrects the log if the request was sent more than once, or so late after its
+// slot that a call of the next window could follow it too closely. It is called when
+// RoundTrip has returned.
+//
+// After it was written on a new connection a request may be under way for long, while the
+// provider accepts the connection: it counts as sent now. It was sent more than once
+// if the connection was dead: http.Transport then sends some requests again by itself, and
+// the provider may have counted both.
+func (r *requestTrace) recordSends() {
+	times := int(r.writes.Load())
+	if times == 0 || r.grant.offline {
+		return
+	}
+	sentAt := time.Now()
+	if r.reused.Load() {
+		sentAt = r.begun.Add(time.Duration(r.wrote.Load()))
+	}
+	tolerance := r.grant.account.tolerance
+	after := sentAt.Sub(r.grant.soonest)
+	late := tolerance > 0 && after > tolerance
+	if late || times > 1 {
+		r.grant.recordSends(r.Context, after, times, late)
+	}
+}
+
+// String describes the context of a response's request without the token's secret.
+func (r *requestTrace) String() string {
+	return fmt.Sprintf("%v.WithGrant(%v)", r.Context, r.grant.Token)
 }
 
 type (
@@ -276,38 +304,36 @@ type (
 	feedbackKey struct{}
 )
 
-// Value returns the grant on which the request was sent.
-func (d *requestTrace) Value(key any) any {
+// Value returns the grant on which the request was sent, and what its response said.
+func (r *requestTrace) Value(key any) any {
 	if key == (grantKey{}) {
-		return &d.grant
+		return &r.grant
 	}
 	if key == (feedbackKey{}) {
-		if d.feedback == nil {
-			return nil // not that of an earlier response, whose context this may be
+		if r.feedback == nil {
+			return nil // and not that of an earlier response, whose context this may be
 		}
-		return d.feedback
+		return r.feedback
 	}
-	return d.Context.Value(key)
+	return r.Context.Value(key)
 }
 
-// recordSends returns when the request left at the latest, and how often. On a new
-// connection it may be long on its way after it was written, while the provider
-// accepts the connection: it counts as having left when RoundTrip returned, which is
-// now. More than once it left if the connection was dead: http.Transport then sends
-// some requests again by itself, and the provider may have counted both.
-func (d *requestTrace) left() (at time.Time, times int) {
-	times = int(d.writes.Load())
-	switch {
-	case times == 0:
-		return time.Time{}, 0
-	case d.reused.Load():
-		return d.begun.Add(time.Duration(d.wrote.Load())), times
+// GrantOf returns the grant on which a response's request was sent. It reports false if the
+// request passed through without a token, and for a response that is nil or no Transport's.
+func GrantOf(resp *http.Response) (Grant, bool) {
+	if resp == nil || resp.Request == nil {
+		return Grant{}, false
 	}
-	return time.Now(), times
+	g, _ := resp.Request.Context().Value(grantKey{}).(*Grant)
+	if g == nil || g.budget == nil {
+		return Grant{}, false
+	}
+	return *g, true
 }
 
-// FeedbackOf returns what a [Transport] has read in a response, and whether there was
-// anything to be read.
+// FeedbackOf returns what a [Transport] has read in a response: whether and why the provider
+// throttled it, for how long, and what is left of its limits. It reports false if there was
+// nothing to read, as in most successes.
 func FeedbackOf(resp *http.Response) (provider.Feedback, bool) {
 	if resp == nil || resp.Request == nil {
 		return provider.Feedback{}, false

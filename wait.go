@@ -49,8 +49,8 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 		return err
 	}
 	for {
-		outcome := w.sleep(ctx)
-		if outcome == slotCame {
+		outcome := w.sleepUntilSlot(ctx)
+		if outcome == completed {
 			return nil
 		}
 		if outcome == accountsChanged {
@@ -64,7 +64,7 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 		if outcome == limitsChanged {
 			// All who wait cancel before one of them books, or they would queue behind
 			// each other's old slots.
-			_ = sleep(ctx, regroup)
+			_ = sleep(ctx, regroup, nil, nil)
 		}
 		if ctx.Err() != nil {
 			return ended(ctx)
@@ -85,37 +85,58 @@ func (w *waiter) grant() Grant {
 type outcome int
 
 const (
-	slotCame        outcome = iota
+	completed       outcome = iota
 	slotLost                // the caller woke too late, or the account was paused meanwhile
 	contextEnded            // the caller gives up
 	accountsChanged         // the pool's tokens changed
 	limitsChanged           // the fleet has other limits
 )
 
-// sleep sleeps until the slot, or until something happens before.
-func (w *waiter) sleep(ctx context.Context) outcome {
+// sleep is the one way in which callers wait: for a time, until their context ends, or until
+// one of the channels is closed. A nil channel wakes nobody.
+func sleep(ctx context.Context, length time.Duration, accounts, limits <-chan struct{}) outcome {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-accounts:
+		return accountsChanged
+	case <-limits:
+		return limitsChanged
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return contextEnded
+	}
+	return completed
+}
+
+// waitWithin waits for a time, for no slot. If the caller may not wait so long it returns an
+// *ExhaustedError at once.
+func (b *Budget) waitWithin(ctx context.Context, length time.Duration) error {
+	w := waiter{budget: b, waits: true, begun: time.Now()}
+	if allowed, byDeadline := w.longestWait(ctx); length > allowed {
+		return &store.ExhaustedError{Budget: b.Name, RetryAfter: length, Allowed: allowed, Deadline: byDeadline}
+	}
+	if sleep(ctx, length, nil, nil) == contextEnded {
+		return ended(ctx)
+	}
+	return nil
+}
+
+// sleepUntilSlot sleeps until the slot, or until something happens before.
+func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	if !w.booking.Slot.After(w.booking.Now) {
 		if ctx.Err() != nil {
 			return contextEnded
 		}
-		return slotCame
+		return completed
 	}
 	if w.sleeping != nil {
 		w.sleeping()
 	}
-	timer := time.NewTimer(time.Until(w.due))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-w.changed:
-		return accountsChanged
-	case <-w.budget.limitsChanged():
-		return limitsChanged
-	case <-ctx.Done():
-		return contextEnded
-	}
-	if ctx.Err() != nil {
-		return contextEnded
+	if how := sleep(ctx, time.Until(w.due), w.changed, w.budget.limitsChanged()); how != completed {
+		return how
 	}
 	w.late = time.Since(w.due)
 	if tolerance := w.account.tolerance; tolerance > 0 && w.late > tolerance {
@@ -127,7 +148,7 @@ func (w *waiter) sleep(ctx context.Context) outcome {
 	if int(w.budget.newestRevision.Load()) > w.newest {
 		return limitsChanged
 	}
-	return slotCame
+	return completed
 }
 
 // moveAccount books on the changed accounts. A caller whose account is still there keeps
@@ -250,7 +271,7 @@ func (w *waiter) beforeRetry(ctx context.Context, r *store.BookRequest, retries 
 		if pause == backoff.Stop {
 			return failed
 		}
-		_ = sleep(ctx, pause)
+		_ = sleep(ctx, pause, nil, nil)
 	}
 	if ctx.Err() != nil {
 		if errors.Is(failed, ctx.Err()) {

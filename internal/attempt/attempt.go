@@ -9,33 +9,33 @@ import (
 	"time"
 )
 
-// An attempt is one sending of a request, with a time of its own. It begins when the
-// slot has come: http.Client.Timeout counts the wait for it too, and so cannot tell a
-// provider that hangs from a quota that is spent.
-type attempt struct {
-	// ctx is what to send the request with.
+// An Attempt is one sending of a request, with a timeout of its own. It begins when the slot
+// has come: http.Client.Timeout includes the wait for the slot, and so cannot tell a provider
+// that hangs from a quota that is spent.
+type Attempt struct {
+	// Ctx is the context to send the request with.
 	Ctx context.Context
 
-	late  *lateError // what ctx ends with when the time is over; nil: there is none
+	late  *lateError // the cause of Ctx's end after the timeout; nil: there is none
 	end   context.CancelCauseFunc
 	timer *time.Timer
 }
 
-// beginAttempt begins the time of an attempt. Zero or less: as long as ctx allows. Each
-// attempt must be given to answered.
-func BeginAttempt(ctx context.Context, within time.Duration) attempt {
-	if within <= 0 {
-		return attempt{Ctx: ctx}
+// Begin begins an attempt that ends after the timeout. Zero or less: it has none. Call
+// Answered when the request was sent.
+func Begin(ctx context.Context, timeout time.Duration) *Attempt {
+	if timeout <= 0 {
+		return &Attempt{Ctx: ctx}
 	}
-	a := attempt{late: &lateError{within}}
+	a := &Attempt{late: &lateError{timeout}}
 	a.Ctx, a.end = context.WithCancelCause(ctx)
-	a.timer = time.AfterFunc(within, func() { a.end(a.late) })
+	a.timer = time.AfterFunc(timeout, func() { a.end(a.late) })
 	return a
 }
 
-// answered takes what RoundTrip returned, and returns what the caller is to have. The
-// time runs on until the body is at its end or closed.
-func (a attempt) Answered(resp *http.Response, err error) (*http.Response, error) {
+// Answered takes what RoundTrip returned, and returns what the caller should get. The
+// attempt goes on until the response's body is at its end or closed.
+func (a *Attempt) Answered(resp *http.Response, err error) (*http.Response, error) {
 	if a.late == nil {
 		return resp, err
 	}
@@ -45,8 +45,8 @@ func (a attempt) Answered(resp *http.Response, err error) (*http.Response, error
 		return nil, err
 	}
 	if _, both := resp.Body.(io.Writer); both || resp.StatusCode == http.StatusSwitchingProtocols {
-		// It is a connection now, which has no end to wait for. Its context
-		// is left as it is: a Base may have bound the connection to it.
+		// The body is a connection, whose end nobody waits for. Its context goes on: a
+		// Base may have bound the connection to it.
 		a.timer.Stop()
 		return resp, nil
 	}
@@ -58,28 +58,28 @@ func (a attempt) Answered(resp *http.Response, err error) (*http.Response, error
 	return resp, nil
 }
 
-// over ends the attempt. To end it again is nothing.
-func (a attempt) over() {
+// over ends the attempt. It may be called again.
+func (a *Attempt) over() {
 	a.timer.Stop()
 	a.end(nil)
 }
 
-// blame returns the error to be told of: once the time is over, whatever failed has
-// failed for that, and Bases call it by many names.
-func (a attempt) blame(err error) error {
+// blame returns the error that the caller should get. After the timeout every failure is
+// due to it, whatever the Base calls it.
+func (a *Attempt) blame(err error) error {
 	if context.Cause(a.Ctx) == error(a.late) {
 		return a.late
 	}
 	return err
 }
 
-// An attemptBody is the body of an answer whose attempt goes on.
+// An attemptBody is the body of a response whose attempt goes on.
 type attemptBody struct {
 	io.ReadCloser
-	attempt attempt
+	attempt *Attempt
 }
 
-// Read ends the attempt with whatever ends the body.
+// Read ends the attempt at the end of the body, and at its first error.
 func (b *attemptBody) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
@@ -91,7 +91,7 @@ func (b *attemptBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// Close ends the attempt behind the body, which may still need its context to close.
+// Close closes the body first, which may still need the context, and ends the attempt.
 func (b *attemptBody) Close() error {
 	defer b.attempt.over()
 	return b.ReadCloser.Close()
@@ -99,16 +99,16 @@ func (b *attemptBody) Close() error {
 
 // A lateError says that an attempt took too long. It is a net.Error, and matches
 // context.DeadlineExceeded.
-type lateError struct{ within time.Duration }
+type lateError struct{ timeout time.Duration }
 
 func (e *lateError) Error() string {
-	return fmt.Sprintf("ration: no whole answer within %v (Transport.AttemptTimeout)", e.within)
+	return fmt.Sprintf("ration: no whole answer within %v (Transport.AttemptTimeout)", e.timeout)
 }
 
 func (e *lateError) Is(target error) bool { return target == context.DeadlineExceeded }
 
-// Timeout tells what http.Client tells its caller.
+// Timeout makes it a net.Error whose cause is a timeout.
 func (e *lateError) Timeout() bool { return true }
 
-// Temporary is what net.Error asks for, and context.DeadlineExceeded answers.
+// Temporary completes net.Error, as context.DeadlineExceeded does.
 func (e *lateError) Temporary() bool { return true }

@@ -22,11 +22,11 @@ import (
 type attempts struct {
 	base   func(*http.Request) (*http.Response, error)
 	within time.Duration
-	last   attempt
+	last   *Attempt
 }
 
 func (s *attempts) RoundTrip(req *http.Request) (*http.Response, error) {
-	s.last = BeginAttempt(req.Context(), s.within)
+	s.last = Begin(req.Context(), s.within)
 	return s.last.Answered(s.base(req.WithContext(s.last.Ctx)))
 }
 
@@ -120,9 +120,9 @@ func TestAnAttemptEndsWithItsAnswer(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		base func(*http.Request) (*http.Response, error)
-		read func(t *testing.T, a attempt, resp *http.Response)
+		read func(t *testing.T, a *Attempt, resp *http.Response)
 	}{
-		{"read to its end", slow(9), func(t *testing.T, a attempt, resp *http.Response) {
+		{"read to its end", slow(9), func(t *testing.T, a *Attempt, resp *http.Response) {
 			n, err := io.Copy(io.Discard, io.LimitReader(resp.Body, 9))
 			require.NoError(t, err)
 			require.EqualValues(t, 9, n)
@@ -131,7 +131,7 @@ func TestAnAttemptEndsWithItsAnswer(t *testing.T) {
 			require.NoError(t, err)
 			require.Zero(t, n)
 		}},
-		{"closed", slow(100), func(t *testing.T, a attempt, resp *http.Response) {
+		{"closed", slow(100), func(t *testing.T, a *Attempt, resp *http.Response) {
 			require.NoError(t, a.Ctx.Err())
 			below := resp.Body.(*attemptBody).ReadCloser.(*slowBody)
 			require.NoError(t, resp.Body.Close())
@@ -140,12 +140,12 @@ func TestAnAttemptEndsWithItsAnswer(t *testing.T) {
 		}},
 		{"without a body", func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 204, Body: http.NoBody}, nil
-		}, func(t *testing.T, _ attempt, resp *http.Response) {
+		}, func(t *testing.T, _ *Attempt, resp *http.Response) {
 			require.Equal(t, http.NoBody, resp.Body)
 		}},
 		{"of a careless Base", func(*http.Request) (*http.Response, error) {
 			return &http.Response{StatusCode: 204}, nil
-		}, func(t *testing.T, _ attempt, resp *http.Response) {
+		}, func(t *testing.T, _ *Attempt, resp *http.Response) {
 			require.Nil(t, resp.Body)
 		}},
 	} {
@@ -189,7 +189,7 @@ func TestWithoutATimeoutNothingIsWrapped(t *testing.T) {
 	for _, within := range []time.Duration{0, -1} {
 		given := &http.Response{StatusCode: 200, Body: &slowBody{bytes: 1}}
 		body := given.Body
-		a := BeginAttempt(t.Context(), within)
+		a := Begin(t.Context(), within)
 		require.Equal(t, t.Context(), a.Ctx)
 		resp, err := a.Answered(given, nil)
 		require.NoError(t, err)
