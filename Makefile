@@ -7,21 +7,40 @@ MODULES := . $(shell find . -mindepth 2 -name go.mod -not -path './tools/*' -not
 # each runs a command in every module.
 each = for m in $(MODULES); do (cd $$m && $(1)) || exit 1; done
 
-.PHONY: help test lint build-all fmt cover bench demo deps
+.PHONY: help test test-all test-long lint build-all fmt cover bench demo deps
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/' | expand -t 12
 
-# One package at a time: the fleet tests want the machine for themselves, and not while
-# the next package is built.
-test: deps lint ## check everything and run all tests (installs redis-server if it is missing)
-	@$(call each,echo "go test -race $$m" && go build -race ./... && go test -race -p 1 -timeout 8m ./...)
+# What is judged in real time wants the machine for itself: one package at a time, and not
+# while another is built.
+REALTIME := ./cmd/crawler-demo ./examples ./tests/fleets
+inparallel = $$(go list ./... | grep -vxF "$$(go list $(REALTIME))")
 
-lint: ## gofmt, go vet, go mod tidy, staticcheck, and luacheck if installed
+START := $(shell date +%s)
+took = s=$$(($$(date +%s) - $(START))); echo "make $@ took $$((s / 60)) min $$((s % 60)) s"
+
+test: deps lint ## what a change needs: lint, and all packages but tests/fleets with the race detector, long tests shortened
+	@echo go test -race -short; go test -race -short -timeout 8m $(inparallel)
+	@go test -race -short -timeout 8m -p 1 $(filter-out ./tests/fleets,$(REALTIME))
+	@$(took)
+
+test-all: test test-long ## make test and make test-long
+	@$(took)
+
+test-long: deps ## what make test leaves out: all tests in full length, the fleets, and the modules below
+	@echo go test; go test -timeout 15m $(inparallel)
+	@go test -timeout 15m -p 1 $(REALTIME)
+	@for m in $(filter-out .,$(MODULES)); do (cd $$m && echo "go test -race $$m" && \
+		go build -race ./... && go test -race -timeout 8m -p 1 ./...) || exit 1; done
+	@$(took)
+
+lint: ## gofmt, go vet, go mod tidy, staticcheck, the layout, and luacheck if installed
 	@echo gofmt; out=$$(gofmt -l .) && test -z "$$out" || { echo "not formatted, run make fmt:" >&2; echo "$$out" >&2; exit 1; }
 	@echo go vet; $(call each,go vet ./...)
 	@echo go mod tidy; $(call each,go mod tidy -diff); go -C tools mod tidy -diff
 	@echo staticcheck; bin=$$(go -C tools tool -n staticcheck) && { $(call each,"$$bin" ./...); }
+	@echo layout; go test -count=1 ./tests/layout
 	@if command -v luacheck >/dev/null; then echo luacheck; luacheck --quiet --codes --no-color internal/redisstore/lua; else echo "luacheck: not installed, skipped"; fi
 
 PLATFORMS := linux/amd64 linux/386 linux/arm64 linux/arm darwin/amd64 darwin/arm64 \
