@@ -176,19 +176,32 @@ func TestLinksOfThePagesLeadSomewhere(t *testing.T) {
 	}
 }
 
-// Every file that the design names is there, in whichever folder.
-func TestFilesThatTheDesignNamesAreThere(t *testing.T) {
+// Every file and every method that the design names is there: a method in the root or
+// in the contract of stores.
+func TestWhatTheDesignNamesIsThere(t *testing.T) {
 	t.Chdir("../..")
-	there := make(map[string]bool)
+	files := make(map[string]bool)
+	var code strings.Builder
 	require.NoError(t, filepath.WalkDir(".", func(path string, _ os.DirEntry, err error) error {
-		there[filepath.Base(path)] = true
+		files[filepath.Base(path)] = true
+		if dir := filepath.Dir(path); err == nil && filepath.Ext(path) == ".go" && (dir == "." || dir == "store" || dir == "provider") {
+			text, err := os.ReadFile(path)
+			code.Write(text)
+			return err
+		}
 		return err
 	}))
-	text, err := os.ReadFile("docs/design.md")
+	page, err := os.ReadFile("docs/design.md")
 	require.NoError(t, err)
-	names := regexp.MustCompile(`[a-z_]+\.(?:go|lua)\b`).FindAllString(string(text), -1)
+	names := regexp.MustCompile(`[a-z_]+\.(?:go|lua)\b`).FindAllString(string(page), -1)
 	require.NotEmpty(t, names)
 	for _, name := range names {
-		require.True(t, there[name], name)
+		require.True(t, files[name], name)
+	}
+	methods := regexp.MustCompile(`\b(Transport|Budget|Pool|Provider|RedisStore|Store|attempts|waiter)\.([a-z]\w+|[A-Z]\w+)`).FindAllStringSubmatch(string(page), -1)
+	require.NotEmpty(t, methods)
+	for _, method := range methods {
+		declared := regexp.MustCompile(`(?m)^(func \(\w+ \*?` + method[1] + `\) |\t)` + method[2] + `\b`)
+		require.True(t, declared.MatchString(code.String()), method[0])
 	}
 }
