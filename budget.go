@@ -15,93 +15,87 @@ import (
 	"golang.org/x/sync/singleflight"
 )
 
-// A Budget is the limits of one kind of quota, kept in a Store for every
-// account that spends it. Workers anywhere that use the same Name in the same
-// Store share the accounts' logs; they must give the same Limits.
+// A Budget is the limits of one kind of quota, and the logs of every account that spends
+// it, kept in a Store. All workers that use the same Name in the same Store share the
+// logs. Give all of them the same Limits.
 //
-// Set the fields before first use and do not change them or copy the Budget
-// afterwards. Its methods are safe for concurrent use.
+// Wait blocks until a slot; Try does not. Both book. Remaining and Usage return what is
+// left and change nothing. To draw on several tokens as if they were one, make a [Pool]
+// of the Budget and the tokens.
 //
-// Wait blocks until a slot and Try does not; both book. Remaining and Usage
-// tell what is left and change nothing. To draw on several tokens as if they
-// were one, put the Budget into a [Pool].
+// Set the fields before first use; do not change them or copy the Budget afterwards. Its
+// methods are safe for concurrent use.
 type Budget struct {
-	// Name names the logs in the store: 1 to 200 bytes without spaces or
-	// braces. Required.
+	// Name names the logs in the store: 1 to 200 bytes without spaces or braces. Required.
 	Name string
-	// Limits are all kept at once: 10 a second and 5,000 an hour, say.
-	// Required, unless every token has its own. [Budget.SetLimits] changes them
-	// later.
+	// Limits are all kept at once: 10 a second and 5,000 an hour, say. Required, unless
+	// every token has its own. [Budget.SetLimits] changes them later.
 	Limits []limit.Limit
-	// Revision is that of the limits. Where workers of a fleet have different
-	// limits for an account those of the highest revision rule, and workers with
-	// others keep them and are told by a [Event]. Different limits of one
-	// revision are a [*LimitsError]. From 0.
+	// Revision is that of the limits. If workers disagree about an account's limits, the
+	// highest Revision wins; the other workers adopt its limits and get an [Event].
+	// Different limits with the same revision are a [*LimitsError]. Zero is the first.
 	Revision int
-	// Shared are accounts that every request is charged to beside its token's,
-	// in the same step: an application's, or an address's, each with limits of
-	// its own. Workers may have different ones.
+	// Shared are accounts that every request is charged to beside its token's account, in
+	// the same step: that of an application, or of an address. Each has its own limits.
+	// Workers may have different ones. Nil: none.
 	Shared []SharedAccount
-	// Keep is the share of every limit, from 0 to 0.999, that callers leave to
-	// those who keep less: a backfill with a Keep of 0.2 never has more than
-	// 80 % of any window, and a caller that keeps nothing back overtakes those of
-	// it that wait, in the fifth that is left. Either gets a slot when it books,
-	// which nobody takes away. [WithKeep] says otherwise for one request.
+	// Reserve is the share of every limit, from 0 to 0.999, that callers leave to callers
+	// with a smaller reserve. A backfill with a Reserve of 0.2 never has more than 80 % of
+	// any window. An urgent caller without a reserve can use the rest, and so overtakes
+	// the backfill's waiting callers; nobody loses a slot. [WithReserve] sets it for one
+	// request.
 	Reserve float64
-	// Store keeps the logs: a *RedisStore for a fleet, a *Store for one
-	// process. Required: there is no default, because a store that is not
-	// shared would overspend in silence.
+	// Store keeps the logs: a *RedisStore for a fleet, a *MemoryStore for one process.
+	// Required: workers with stores of their own would exceed the limits unnoticed.
 	Store store.Store
-	// Margin is added to every Window, because the provider counts a call when
-	// it arrives, not when it leaves: of two calls that leave a window apart,
-	// the first may be slow and the second fast. A caller that wakes later than
-	// its slot and half the margin books anew. Zero: a hundredth of the window, but
-	// at least 10 ms and at most 1 s; 5,000 an hour loses 0.03 % to it. For GCRA
-	// also at most what the burst covers and a tenth of a unit's share of the
-	// window: what the burst does not cover is added to each spacing.
-	// Negative: none, and a caller that wakes late is not sent back. At most 24 h.
+	// Margin is added to every Window, because the provider counts a request when it
+	// arrives: of two requests that are sent a window apart, the first may be slow and the
+	// second fast. A caller that wakes later than its slot and half the margin books again.
+	// Zero: a hundredth of the window, at least 10 ms and at most 1 s; a limit of 5,000 an
+	// hour loses 0.03 % to it. For GCRA it is also at most what the burst covers and a
+	// tenth of a unit's share of the window, because the rest is added to each spacing.
+	// Negative: no margin, and a late caller keeps its slot. At most 24 h.
 	Margin time.Duration
-	// MaxWait is the longest that Wait and Pool.Take wait for a slot. A slot
-	// beyond it is an *ExhaustedError at once. Zero: as long as the context
+	// MaxWait is the longest that Wait and Pool.Take wait for a slot. If the slot lies
+	// beyond it they return an [*ExhaustedError] at once. Zero: as long as the context
 	// allows.
 	MaxWait time.Duration
-	// Patience is how long Wait and Pool.Take go on asking a store that does
-	// not answer before they return an error that matches ErrStoreUnavailable.
-	// Nothing is sent meanwhile. Zero: 30 s, or what the context allows.
-	// Negative: they ask once.
+	// RetryStoreFor is how long Wait and Pool.Take retry a store that does not answer,
+	// before they return an error that matches [ErrStoreUnavailable]. Nothing is sent
+	// meanwhile. Zero: 30 s, or what the context allows. Negative: they do not retry.
 	RetryStoreFor time.Duration
-
-	// Outage is what happens while the store does not answer. Zero: FailClosed,
-	// nothing is sent.
+	// Outage is what callers do while the store does not answer. Zero: FailClosed, they
+	// send nothing.
 	Outage Outage
-	// Noticed, unless it is nil, is called when the store went down or came
-	// back, lost a log, or had its clock set. It must not block.
+	// OnEvent is called with what an operator may want to know: an outage of the store, a
+	// limit that was learned, a token that was quarantined. Callers wait for it, so it must
+	// not block. Nil: nobody is told.
 	OnEvent func(Event)
 
 	outage         outage
 	refreshing     singleflight.Group
-	rules          atomic.Pointer[limitRules]                  // in place of Limits and Revision; nil: they stand
-	newestRevision atomic.Int64                                // the highest revision of the fleet's
-	latest         atomic.Pointer[tokenAccount]                // of tokenAccounts
+	rules          atomic.Pointer[limitRules]                  // nil: Limits and Revision, not read yet
+	newestRevision atomic.Int64                                // the highest that this worker has heard of
+	latest         atomic.Pointer[tokenAccount]                // of tokenAccounts, used last
 	version        atomic.Int64                                // known.Version
-	keyPauses      atomic.Pointer[cooldown.KeyPauses]          // of known; nil: there are none
-	quarantined    atomic.Pointer[map[string]QuarantinedToken] // of known, by the token's ID
+	keyPauses      atomic.Pointer[cooldown.KeyPauses]          // of paused; nil: there are none
+	quarantined    atomic.Pointer[map[string]QuarantinedToken] // by the token's ID
 	clocks         clock.Clock
-	reconcilers    sync.Map    // of *teller, by account
+	reconcilers    sync.Map    // of *reconciler, by account
 	reconciles     atomic.Bool // whether there are any
 	smoother       inflight.Smoother
 
 	mu            sync.Mutex                 // protects all below
-	rulesChanged  chan struct{}              // closed when rules change; nil: nobody waits for it
-	effective     map[string]effectiveLimits // the limits that were last told to rule, by account
+	rulesChanged  chan struct{}              // closed when the limits change; nil: nobody waits for it
+	effective     map[string]effectiveLimits // as the store said last, by account
 	tokenAccounts map[string]*tokenAccount   // by the token's ID
 	known         store.Status
-	paused        map[store.Pause]time.Time // the ends of the pauses heard of, which have no Until themselves
+	paused        map[store.Pause]time.Time // the end of each pause; the keys have no Until
 	confirmedAt   time.Time                 // when known was last confirmed, on this process's clock
 	heartbeatAt   time.Time                 // when the store was last told of this worker, likewise
-	recoveredUpTo time.Time                 // the Status.Lost up to which own was entered again
+	recoveredUpTo time.Time                 // the Status.Lost up to which the journal was recorded again
 	journal       journal
-	voidBefore    time.Time       // bookings made before it and ahead of it are void
+	voidBefore    time.Time       // slots ahead that were booked before it may be another's
 	worker        store.BookingID // this budget value, among the fleet's
 	lastBooked    time.Time       // the Now of the latest booking
 	answeredNow   time.Time       // the Now of the latest answer
@@ -110,20 +104,21 @@ type Budget struct {
 
 const defaultRetryStoreFor = 30 * time.Second
 
-// Wait books cost units for the token's account and blocks until their slot.
-// The caller then sends, once.
+// Wait books cost units for the token's account and blocks until their slot. The caller
+// then sends one request.
 //
-// It returns an [*ExhaustedError] at once, and books nothing, if the slot lies
-// beyond the context's deadline or MaxWait; the context's error if that ends
-// while it waits, and its slot then goes to another caller; and a [*StoreError]
-// if the store does not answer. A cost that no limit ever admits is an error.
+// If the slot lies beyond the context's deadline or MaxWait, Wait returns an
+// [*ExhaustedError] at once. If the context ends while it waits, it returns the context's
+// error, and another caller gets the slot. If the store does not answer for RetryStoreFor,
+// it returns a [*StoreError]. A cost that no limit ever admits is an error too. After an
+// error nothing is booked.
 func (b *Budget) Wait(ctx context.Context, t Token, cost int) (Grant, error) {
 	return b.take(ctx, t, cost, true)
 }
 
-// Try books cost units for the token's account if they may leave now. If not it
-// books nothing and returns an [*ExhaustedError] that says when the next slot
-// is. It never waits for a slot, and for the store only for one answer.
+// Try books cost units for the token's account if they may leave now. If not, it books
+// nothing and returns an [*ExhaustedError] that says when the next slot is. It never waits
+// for a slot, and asks the store once: its other errors are those of Wait.
 func (b *Budget) Try(ctx context.Context, t Token, cost int) (Grant, error) {
 	return b.take(ctx, t, cost, false)
 }
@@ -145,16 +140,17 @@ func (b *Budget) take(ctx context.Context, t Token, cost int, waits bool) (g Gra
 	return w.grant(), nil
 }
 
-// Remaining returns how many units of the token's account no limit has given
-// away: 587 after 4,413 calls of 5,000 in the hour. It counts what the whole
-// fleet has booked, also ahead, and changes nothing.
+// Remaining returns how many units of cost the token's account has left: 587 after 4,413
+// of 5,000 in the hour. Of several limits the one with the least left counts. Remaining
+// counts what the whole fleet has booked, slots that lie ahead included, and changes
+// nothing.
 func (b *Budget) Remaining(ctx context.Context, t Token) (int, error) {
 	usage, err := b.Usage(ctx, t)
 	return usage.Remaining(), err
 }
 
-// Usage returns, for each limit of the token's account, what is used, what is
-// left and when more will be. It changes nothing.
+// Usage returns what is used of each limit of the token's account, what is left, and when
+// more will be. It changes nothing.
 func (b *Budget) Usage(ctx context.Context, t Token) (store.Usage, error) {
 	accounts, err := b.accountsOf(&t)
 	if err != nil {
@@ -167,10 +163,10 @@ func (b *Budget) Usage(ctx context.Context, t Token) (store.Usage, error) {
 	return all[0], nil
 }
 
-// Pause keeps every slot of the token's account from coming for the given time,
-// in the whole fleet, and returns when that ends on the store's clock. It only
-// lengthens a pause that is in force. Callers that are waiting for an earlier
-// slot book anew behind it.
+// Pause keeps the whole fleet from sending anything with the token's account for the
+// given time, from a microsecond to 366 days. It returns the end of the pause on the
+// store's clock. A longer pause that is in force stays. Callers that wait for a slot
+// within the pause book again, behind it.
 func (b *Budget) Pause(ctx context.Context, t Token, length time.Duration) (time.Time, error) {
 	if _, err := b.accountsOf(&t); err != nil {
 		return time.Time{}, err
@@ -178,8 +174,8 @@ func (b *Budget) Pause(ctx context.Context, t Token, length time.Duration) (time
 	return b.pause(ctx, store.PauseRequest{Account: t.AccountID(), For: length})
 }
 
-// PauseAll is Pause for every account of the budget: where the provider speaks of an
-// application or an address, say, or while it is down.
+// PauseAll is Pause for every account of the budget: while the provider is down, say, or
+// if it has refused the whole application.
 func (b *Budget) PauseAll(ctx context.Context, length time.Duration) (time.Time, error) {
 	if err := b.check(); err != nil {
 		return time.Time{}, err
@@ -187,11 +183,11 @@ func (b *Budget) PauseAll(ctx context.Context, length time.Duration) (time.Time,
 	return b.pause(ctx, store.PauseRequest{For: length})
 }
 
-// Reset tells when the window under way of the token's account ends, on the
-// store's clock, as a header of the provider's said. It corrects limits with
-// FirstUse, whose windows a call may have begun of which the fleet does not know,
-// and changes no others. A header in whole seconds is best rounded up. Of several
-// such limits all that may end then are corrected: give each budget one.
+// Reset says when the current window of the token's account ends, on the store's clock,
+// as a header of the provider's said. It corrects limits with FirstUse, because a request
+// that the fleet does not know of may have begun the window, and no others. Round a header
+// in whole seconds up. Give a budget one such limit: Reset corrects each whose window may
+// end then. A [Transport] calls it for the providers that need it.
 func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
 	accounts, err := b.accountsOf(&t)
 	if err != nil {
@@ -214,14 +210,14 @@ func (b *Budget) pause(ctx context.Context, r store.PauseRequest) (time.Time, er
 	return reply.Until, nil
 }
 
-// usage asks the store, and names each limit without our margin.
+// usage asks the store, and returns each limit without the budget's margin.
 func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usage, error) {
 	all, err := b.Store.Usage(ctx, store.UsageRequest{Budget: b.Name, Accounts: accounts.Accounts})
 	if err != nil {
 		return nil, err
 	}
 	if len(all) != accounts.Len() {
-		return nil, &store.StoreError{Op: "usage", Permanent: true, Err: fmt.Errorf("%d accounts came where %d were asked for", len(all), accounts.Len())}
+		return nil, &store.StoreError{Op: "usage", Permanent: true, Err: fmt.Errorf("the store returned %d accounts instead of %d", len(all), accounts.Len())}
 	}
 	for i, u := range all {
 		for j, l := range accounts.accounts[i].bare {
@@ -231,8 +227,8 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usag
 	return all, nil
 }
 
-// estimatedNow returns the store's clock as it must stand by now, or zero if it
-// never answered. It needs mu.
+// estimatedNow returns the time on the store's clock, as estimated from its latest answer;
+// zero: it has never answered. It needs mu.
 func (b *Budget) estimatedNow() time.Time {
 	if b.answeredNow.IsZero() {
 		return time.Time{}
@@ -240,7 +236,7 @@ func (b *Budget) estimatedNow() time.Time {
 	return b.answeredNow.Add(time.Since(b.answeredAt))
 }
 
-// cancel hands a booking back to the store that it was booked in.
+// cancel cancels a booking in the store that it was booked in.
 func (b *Budget) cancel(ctx context.Context, booked booking, accounts *accountList) error {
 	b.mu.Lock()
 	b.journal.remove(&booked.Booking, accounts)

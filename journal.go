@@ -220,4 +220,3 @@ func (b *Budget) workerID() store.BookingID {
 	}
 	return b.worker
 }
-

@@ -12,10 +12,10 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A pause that one process has made must hold back callers of another who have
-// booked before it and are asleep. They learn of it without a connection of
-// their own: every booking's answer carries the version of the budget's status,
-// and a caller that wakes when nothing was heard for confirmAfter asks.
+// A pause must also hold back callers in other processes that have booked before it and
+// are asleep. They hear of it without a connection of their own: the answer to every
+// booking carries the version of the budget's status, and a caller that wakes asks for
+// the status if it was not confirmed within confirmAfter.
 
 const confirmAfter = time.Second
 
@@ -52,10 +52,9 @@ func (b *Budget) heard(ctx context.Context, booking *store.Booking, account *bud
 	}
 }
 
-// slotIsValid reports whether a slot that has come may still be used: that none of the
-// accounts is paused beyond it, as known no longer than confirmAfter ago, and that
-// it is not void. If the store does not answer, what was known before counts: the
-// slot was booked.
+// slotIsValid reports whether a slot that has come may still be used: none of its
+// accounts is paused beyond it, as of confirmAfter ago at the most, and it is not void. If
+// the store does not answer, the last known status counts, because the slot was booked.
 func (b *Budget) slotIsValid(ctx context.Context, booking *store.Booking, shared []budgetAccount) bool {
 	b.mu.Lock()
 	stale := time.Since(b.confirmedAt) > confirmAfter
@@ -72,11 +71,11 @@ func (b *Budget) slotIsValid(ctx context.Context, booking *store.Booking, shared
 	return !paused.After(booking.Slot) && !b.isVoid(booking)
 }
 
-// refresh asks the store, once for all callers that want to know, and enters
-// again what it has lost.
+// refresh asks for the status, once for all callers that need it, and records again what
+// the store has lost.
 func (b *Budget) refresh(ctx context.Context) error {
 	_, err, _ := b.refreshing.Do("", func() (any, error) {
-		// One caller's cancellation must not harm the others.
+		// If one caller gives up, the others still need the answer.
 		ctx := context.WithoutCancel(ctx)
 		brief, stop := soon(ctx)
 		defer stop()
@@ -107,7 +106,7 @@ func (b *Budget) refresh(ctx context.Context) error {
 	return err
 }
 
-// replacePauses takes in all pauses that a status tells of. It needs mu.
+// replacePauses takes in all pauses of a status. It needs mu.
 func (b *Budget) replacePauses(status *store.Status) {
 	paused := make(map[store.Pause]time.Time, len(status.Pauses))
 	lengthen := func(p store.Pause, until time.Time) {
@@ -117,7 +116,7 @@ func (b *Budget) replacePauses(status *store.Status) {
 	for _, p := range status.Pauses {
 		lengthen(p, p.Until)
 	}
-	// What was paused while the answer was on its way is in force too.
+	// Pauses that were made while the answer was on its way are in force too.
 	for p, until := range b.paused {
 		if until.After(status.Now) {
 			lengthen(p, until)
@@ -139,7 +138,7 @@ func (b *Budget) replacePauses(status *store.Status) {
 	b.publishQuarantines(quarantined)
 }
 
-// notePause takes in a pause, if it is longer than what is known of the same. It needs mu.
+// notePause takes in a pause, if it is longer than the known one. It needs mu.
 func (b *Budget) notePause(p store.Pause) {
 	of := store.Pause{Account: p.Account, Key: p.Key}
 	if b.paused == nil {
@@ -185,8 +184,8 @@ func (b *Budget) publishKeyPauses() {
 	}
 }
 
-// stampRequest adds to a request that is asked at an instant of this process's clock what
-// a store that forgets can check itself against.
+// stampRequest adds to a request, asked at that instant of this process's clock, what a
+// store that can lose logs compares with what it remembers.
 func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -195,12 +194,12 @@ func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
 	}
 }
 
-// stepFrom is the difference of clocks that is taken for a step.
+// stepFrom is the difference of clocks from which on it counts as a step.
 const stepFrom = time.Second
 
-// compareClocks compares the store's clock, which it said is ahead, with what it must
-// stand at by now, and returns by how much it is. If that is no step the question
-// was long on its way, and the answer is what is reckoned from.
+// compareClocks returns by how much the store's clock is ahead of the estimate, if it has
+// stepped. If not, the question took long to reach the store, and the answer becomes the
+// base of the estimate.
 func (b *Budget) compareClocks(now time.Time) (ahead time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -211,115 +210,105 @@ func (b *Budget) compareClocks(now time.Time) (ahead time.Duration) {
 	return 0
 }
 
-// A Event tells an operator what happened to a budget's store, limits or tokens. The
-// budget has dealt with it already.
+// An Event is what an operator may want to know of a budget's store, limits or tokens.
+// The budget has dealt with it already. [Budget.OnEvent] gets it.
 type Event struct {
 	// Budget is the budget's name.
 	Budget string
-	// Kind is what happened.
+	// Kind is what happened. It says which of the other fields are set.
 	Kind EventKind
-	// By is how far the clock stepped, for ClockStepped; it has been corrected.
+	// By is how far the store's clock stepped, for ClockStepped.
 	By time.Duration
-	// Count is how many bookings were entered again, for LogLost, or entered
-	// late, for StoreBack, or how many units were spent, for ExternalUsage.
+	// Count is a number of bookings that were recorded, for LogLost and StoreBack, or of
+	// units that others have spent, for ExternalUsage.
 	Count int
 	// Err is the store's failure, for StoreDown.
 	Err error
-	// Account is the account's ID. For LimitsOverridden its limits by this worker are
-	// Ours and by the fleet Theirs, with the margins; for LimitLearned those up to
-	// now are Ours and what the provider says Theirs.
-	Account      string
+	// Account is the ID of the account that the event is about. Empty: all.
+	Account string
+	// Ours are the limits up to now, or those of this worker; Theirs are those that the
+	// fleet keeps from now on. They are set for LimitsOverridden, with the margins, and
+	// for LimitLearned and HeadroomChanged, without.
 	Ours, Theirs []limit.Limit
-	// Token is the ID of the token that is set aside until Until, for Reason.
+	// Token is the ID of the quarantined token, for TokenQuarantined, and Reason is why.
 	Token  string
 	Reason provider.Reason
-	Until  time.Time
+	// Until is the end of the quarantine, on the store's clock.
+	Until time.Time
 }
 
-// EventKind is what a Notice tells of.
+// An EventKind is what an [Event] is about.
 type EventKind int
 
 const (
-	// StoreDown: the store has stopped answering.
+	// StoreDown: the store does not answer any more.
 	StoreDown EventKind = iota + 1
-	// StoreBack: it answers again, and what was spent meanwhile is entered.
+	// StoreBack: the store answers again, and has recorded what was sent meanwhile.
 	StoreBack
-	// LogLost: bookings of this process were in no log any more, after a
-	// restart, an eviction or a failover, and have been entered again.
+	// LogLost: the store lost a log, and this process has recorded its bookings again.
 	LogLost
-	// ClockStepped: the store's clock was set.
+	// ClockStepped: the store's clock was set, and the budget has corrected its slots.
 	ClockStepped
-	// LimitsOverridden: the fleet has other limits for an account, of a higher
-	// revision, which rule.
+	// LimitsOverridden: the fleet keeps limits of a higher revision than this worker's.
 	LimitsOverridden
-	// LimitLearned: the provider has announced another limit for an account, which
-	// rules from now on.
+	// LimitLearned: the provider announced another limit, and the fleet adopts it.
 	LimitLearned
-	// ExternalUsage: the provider has counted Count units of an account that the log
-	// did not have, and has now: others spend its token.
+	// ExternalUsage: others spend the account's quota, and the log now counts it.
 	ExternalUsage
-	// HeadroomChanged: others spend an account too, and of its limits, Ours, only Theirs
-	// rule from now on; or all of them again.
+	// HeadroomChanged: the fleet leaves more, or less, of an account's limits to others.
 	HeadroomChanged
-	// TokenQuarantined: the provider has said that no wait helps a token.
+	// TokenQuarantined: the provider rejected a token, and the fleet stops using it.
 	TokenQuarantined
 )
 
+var eventKinds = [...]string{
+	StoreDown: "StoreDown", StoreBack: "StoreBack", LogLost: "LogLost", ClockStepped: "ClockStepped",
+	LimitsOverridden: "LimitsOverridden", LimitLearned: "LimitLearned", ExternalUsage: "ExternalUsage",
+	HeadroomChanged: "HeadroomChanged", TokenQuarantined: "TokenQuarantined",
+}
+
 // String returns the kind's name.
 func (k EventKind) String() string {
-	switch k {
-	case StoreDown:
-		return "StoreDown"
-	case StoreBack:
-		return "StoreBack"
-	case LogLost:
-		return "LogLost"
-	case ClockStepped:
-		return "ClockStepped"
-	case LimitsOverridden:
-		return "LimitsDiffer"
-	case LimitLearned:
-		return "LimitLearnt"
-	case ExternalUsage:
-		return "SpentByOthers"
-	case HeadroomChanged:
-		return "LimitShared"
-	case TokenQuarantined:
-		return "TokenSetAside"
+	if k < StoreDown || int(k) >= len(eventKinds) {
+		return "EventKind(" + strconv.Itoa(int(k)) + ")"
 	}
-	return "NoticeKind(" + strconv.Itoa(int(k)) + ")"
+	return eventKinds[k]
 }
 
-// String says what happened in a line.
-func (n Event) String() string {
-	switch n.Kind {
-	case StoreDown:
-		return fmt.Sprintf("budget %s: the store does not answer: %v", n.Budget, n.Err)
-	case StoreBack:
-		return fmt.Sprintf("budget %s: the store answers again; %d bookings made meanwhile are entered", n.Budget, n.Count)
-	case LogLost:
-		return fmt.Sprintf("budget %s: the store lost a log; %d bookings are entered again", n.Budget, n.Count)
-	case ClockStepped:
-		return fmt.Sprintf("budget %s: the store's clock stepped by %v; that is corrected", n.Budget, n.By)
-	case LimitsOverridden:
-		return fmt.Sprintf("budget %s: account %s: this worker's limits are %s; the fleet's, %s, are newer and rule",
-			n.Budget, n.Account, store.ListLimits(n.Ours), store.ListLimits(n.Theirs))
-	case LimitLearned:
-		return fmt.Sprintf("budget %s: account %s: the provider allows %s in place of %s", n.Budget, n.Account, store.ListLimits(n.Theirs), store.ListLimits(n.Ours))
-	case ExternalUsage:
-		return fmt.Sprintf("budget %s: account %s: others have spent %d units", n.Budget, n.Account, n.Count)
-	case HeadroomChanged:
-		return fmt.Sprintf("budget %s: account %s: others spend it too; %s of %s is used from now on", n.Budget, n.Account, store.ListLimits(n.Theirs), store.ListLimits(n.Ours))
-	case TokenQuarantined:
-		return fmt.Sprintf("budget %s: token %s is set aside until %s: %s", n.Budget, n.Token, n.Until.UTC().Format(time.RFC3339), n.Reason)
-	}
-	return fmt.Sprintf("budget %s: %v", n.Budget, n.Kind)
+// String says what happened, in a line for a log.
+func (e Event) String() string {
+	return "budget " + e.Budget + ": " + e.text()
 }
 
-// notify needs no lock to be held: Noticed is the user's code.
-func (b *Budget) notify(n Event) {
+func (e Event) text() string {
+	ours, theirs := store.ListLimits(e.Ours), store.ListLimits(e.Theirs)
+	switch e.Kind {
+	case StoreDown:
+		return fmt.Sprintf("the store does not answer: %v", e.Err)
+	case StoreBack:
+		return fmt.Sprintf("the store answers again and has recorded %d bookings made meanwhile", e.Count)
+	case LogLost:
+		return fmt.Sprintf("the store lost a log and has recorded %d bookings again", e.Count)
+	case ClockStepped:
+		return fmt.Sprintf("the store's clock stepped by %v; slots are corrected", e.By)
+	case LimitsOverridden:
+		return fmt.Sprintf("account %s: this worker's limits are %s; the fleet keeps %s, of a higher revision", e.Account, ours, theirs)
+	case LimitLearned:
+		return fmt.Sprintf("account %s: the provider allows %s instead of %s", e.Account, theirs, ours)
+	case ExternalUsage:
+		return fmt.Sprintf("account %s: others have spent %d units", e.Account, e.Count)
+	case HeadroomChanged:
+		return fmt.Sprintf("account %s: others spend it too; the fleet keeps %s of %s", e.Account, theirs, ours)
+	case TokenQuarantined:
+		return fmt.Sprintf("token %s is quarantined until %s: %s", e.Token, e.Until.UTC().Format(time.RFC3339), e.Reason)
+	}
+	return e.Kind.String()
+}
+
+// notify calls OnEvent. The caller must hold no lock, because it is the user's code.
+func (b *Budget) notify(e Event) {
 	if b.OnEvent != nil {
-		n.Budget = b.Name
-		b.OnEvent(n)
+		e.Budget = b.Name
+		b.OnEvent(e)
 	}
 }

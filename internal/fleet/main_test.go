@@ -168,8 +168,8 @@ func TestCrawlerTellsWhatItHeard(t *testing.T) {
 	calls, h := crawlFor(t, s, o)
 	require.Equal(t, 10, calls[0]+calls[1], "of the other token, and as many as the provider allows")
 	require.Equal(t, map[string]ration.Reason{dead: provider.ReasonDeadToken}, h.SetAside)
-	require.Equal(t, 1, h.Notices["TokenSetAside"])
-	require.Equal(t, 1, h.Notices["LimitLearnt"])
+	require.Equal(t, 1, h.Notices["TokenQuarantined"])
+	require.Equal(t, 1, h.Notices["LimitLearned"])
 	require.Contains(t, h.Learnt[ration.NewToken("two").AccountID()][0], "10/1h")
 	require.Empty(t, h.Refused)
 
