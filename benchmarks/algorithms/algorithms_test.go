@@ -1,10 +1,7 @@
 package main
 
 import (
-	"flag"
 	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +11,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
+	"github.com/ration-go/ration/benchmarks/internal/harnesstest"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/limit"
@@ -127,7 +125,7 @@ func TestFigures(t *testing.T) {
 	for _, row := range []struct{ got, want string }{
 		{percent(0, 5000), "0"}, {percent(-3, 5000), "0"}, {percent(5000, 5000), "100 %"}, {percent(99, 5000), "1.98 %"}, {percent(4999, 5000), "99.98 %"},
 		{log.each(565_952, 5000), "113"}, {log.each(93_000, 5000), "18.6"}, {counter.each(400, 5000), "–"},
-		{rounded(115_432), "120,000"}, {rounded(16_449), "16,000"}, {rounded(73), "73"}, {rounded(999), "1,000"},
+		{harness.Rounded(115_432), "120,000"}, {harness.Rounded(16_449), "16,000"}, {harness.Rounded(73), "73"}, {harness.Rounded(999), "1,000"},
 		{harness.Group(1_234_567), "1,234,567"}, {harness.Group(12), "12"},
 	} {
 		require.Equal(t, row.want, row.got)
@@ -137,16 +135,8 @@ func TestFigures(t *testing.T) {
 }
 
 func TestCompareWritesTheTables(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "results", "algorithms.md")
-	var stdout strings.Builder
-	args := strings.Fields("-max 60 -window 1m -burst 10 -large 100 -workers 4 -length 5ms -rounds 1 -demands 2 -out " + out)
-	require.NoError(t, compare(t.Context(), args, &stdout, io.Discard))
-	written, err := os.ReadFile(out)
-	require.NoError(t, err)
-	page := stdout.String()
-	require.Equal(t, page, string(written))
-	require.Contains(t, page, "    go -C benchmarks run ./algorithms -burst 10 -demands 2 -large 100 -length 5ms -max 60 -rounds 1 -window 1m0s -workers 4\n")
-	require.NotContains(t, page, out)
+	page := harnesstest.Page(t, compare, "-max 60 -window 1m -burst 10 -large 100 -workers 4 -length 5ms -rounds 1 -demands 2",
+		"go -C benchmarks run ./algorithms -burst 10 -demands 2 -large 100 -length 5ms -max 60 -rounds 1 -window 1m0s -workers 4")
 	for _, c := range contestants(small()) {
 		rows := 2
 		if c.isLog() {
@@ -167,26 +157,5 @@ func TestABrokenPromiseIsAnError(t *testing.T) {
 }
 
 func TestBadCommandLines(t *testing.T) {
-	for _, row := range []struct{ args, says string }{
-		{"-max 9", "from 10"},
-		{"-window 7m", "divide a day"},
-		{"-burst 1", "at least 2"},
-		{"-max 50", "at most -max, 50"},
-		{"-margin 2h", "to the window"},
-		{"-large -1", "from 0"},
-		{"-workers 0", "from 1 to 1024"},
-		{"-length 0s", "from 1ms"},
-		{"-rounds 0", "from 1"},
-		{"-demands -1", "from 0"},
-		{"-algorithms log", "sliding-log, stream-log, fixed-window, sliding-window, sub-windows, gcra"},
-		{"-rounds", "run with -h"},
-		{"now", `"now"`},
-	} {
-		t.Run(row.args, func(t *testing.T) {
-			err := compare(t.Context(), strings.Fields(row.args), io.Discard, io.Discard)
-			require.ErrorIs(t, err, harness.ErrUsage)
-			require.ErrorContains(t, err, row.says)
-		})
-	}
-	require.ErrorIs(t, compare(t.Context(), []string{"-h"}, io.Discard, io.Discard), flag.ErrHelp)
+	harnesstest.Refuses(t, compare, [][2]string{})
 }

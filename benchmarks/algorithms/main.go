@@ -38,15 +38,14 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"path/filepath"
 	"time"
 
 	"github.com/ration-go/ration/benchmarks/internal/harness"
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 )
 
 func main() { harness.Main("algorithms", compare) }
@@ -65,33 +64,31 @@ type config struct {
 }
 
 func (c config) check() error {
+	err := cmp.Or(
+		harness.Between("max", c.max, 10, 1_000_000),
+		harness.Between("window", c.window, time.Second, 24*time.Hour),
+		harness.Between("burst", c.burst, 2, 1_000_000),
+		harness.Between("margin", c.margin, time.Microsecond, c.window),
+		harness.Between("large", c.large, 0, 10_000_000),
+		harness.Between("workers", c.workers, 1, 1024),
+		harness.Between("length", c.length, time.Millisecond, time.Minute),
+		harness.Between("rounds", c.rounds, 1, 100),
+		harness.Between("demands", c.demands, 0, 10_000),
+	)
 	switch {
-	case c.max < 10 || c.max > 1_000_000:
-		return fmt.Errorf("-max is %d: it must be from 10 to 1000000", c.max)
-	case c.window < time.Second || c.window > 24*time.Hour || 24*time.Hour%c.window != 0:
-		return fmt.Errorf("-window is %v: it must be from 1s to 24h, and divide a day", c.window)
-	case c.burst < 2 || c.burst > c.max:
-		return fmt.Errorf("-burst is %d: it must be at least 2 and at most -max, %d", c.burst, c.max)
-	case c.margin < time.Microsecond || c.margin > c.window:
-		return fmt.Errorf("-margin is %v: it must be from 1µs to the window", c.margin)
-	case c.large < 0 || c.large > 10_000_000:
-		return fmt.Errorf("-large is %d: it must be from 0 to 10000000", c.large)
-	case c.workers < 1 || c.workers > 1024:
-		return fmt.Errorf("-workers is %d: it must be from 1 to 1024", c.workers)
-	case c.length < time.Millisecond || c.length > time.Minute:
-		return fmt.Errorf("-length is %v: it must be from 1ms to 1m", c.length)
-	case c.rounds < 1 || c.rounds > 100:
-		return fmt.Errorf("-rounds is %d: it must be from 1 to 100", c.rounds)
-	case c.demands < 0 || c.demands > 10_000:
-		return fmt.Errorf("-demands is %d: it must be from 0 to 10000", c.demands)
+	case err != nil:
+		return err
+	case 24*time.Hour%c.window != 0:
+		return fmt.Errorf("-window is %v: it must divide a day", c.window)
+	case c.burst > c.max:
+		return fmt.Errorf("-burst is %d: it must be at most -max, %d", c.burst, c.max)
 	}
 	return nil
 }
 
 // compare is the command.
 func compare(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("algorithms", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := harness.Flags("algorithms", stderr)
 	var cfg config
 	flags.IntVar(&cfg.max, "max", 5000, "Max of the limit, in `units`")
 	flags.DurationVar(&cfg.window, "window", time.Hour, "its Window")
@@ -114,16 +111,12 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err != nil {
 		return harness.Usage(err)
 	}
-	server, err := ownredis.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer server.Stop()
-
-	r, err := measure(ctx, cfg, which, server.Addr, stderr)
-	if err != nil {
-		return err
-	}
-	page := document(cfg, r, harness.CommandLine("go -C benchmarks run ./algorithms", flags, "out"), server.Version, time.Now())
-	return harness.Publish(page, stdout, *out)
+	command := harness.CommandLine("go -C benchmarks run ./algorithms", flags, "out")
+	return harness.Publish(ctx, command, stdout, *out, func(redis string, run harness.Run) (string, error) {
+		r, err := measure(ctx, cfg, which, redis, stderr)
+		if err != nil {
+			return "", err
+		}
+		return document(cfg, r, run), nil
+	})
 }

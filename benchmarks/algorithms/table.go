@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
-	"time"
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
@@ -12,14 +10,10 @@ import (
 
 // document is the page that is printed and kept: how it was measured, the tables,
 // and what their figures mean.
-func document(cfg config, r report, command, redisVersion string, at time.Time) string {
+func document(cfg config, r report, run harness.Run) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Algorithms compared\n\n")
-	fmt.Fprintf(&b, "A limit of %v on one account, without a margin. Speed: %d goroutines on the account, medians of %d rounds of %v.\n\n",
-		ration.Limit{Max: cfg.max, Window: cfg.window}, cfg.workers, cfg.rounds, cfg.length)
-	fmt.Fprintf(&b, "    %s\n\n", command)
-	fmt.Fprintf(&b, "%s, %s %s/%s, Redis %s, %d cores%s.\n\n",
-		at.UTC().Format("2006-01-02 15:04 UTC"), runtime.Version(), runtime.GOOS, runtime.GOARCH, redisVersion, runtime.NumCPU(), harness.GoRedis())
+	b.WriteString(run.Head("Algorithms compared", fmt.Sprintf("A limit of %v on one account, without a margin. Speed: %d goroutines on the account, medians of %d rounds of %v.",
+		ration.Limit{Max: cfg.max, Window: cfg.window}, cfg.workers, cfg.rounds, cfg.length), harness.GoRedis()))
 	b.WriteString(lets(cfg, r))
 	b.WriteString("\n")
 	b.WriteString(costs(cfg, r))
@@ -47,12 +41,12 @@ func costs(cfg config, r report) string {
 	var b strings.Builder
 	b.WriteString("| algorithm | Redis, B a booking | in all | memory, B a booking | in all | round trips | " +
 		"bookings/s on Redis, none waits (of INCR) | spent (of INCR) | in memory, none waits | spent |\n|---|---|---|---|---|---|---|---|---|---|\n")
-	fmt.Fprintf(&b, "| `INCR` | | | | | 1.00 | %s | | | |\n", rounded(r.incr))
+	fmt.Fprintf(&b, "| `INCR` | | | | | 1.00 | %s | | | |\n", harness.Rounded(r.incr))
 	for _, one := range r.rows {
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.2f | %s (%.2f) | %s (%.2f) | %s | %s |\n", one.title,
 			one.each(one.redis, cfg.max), harness.Group(one.redis), one.each(one.memory, cfg.max), harness.Group(one.memory), one.trips,
-			rounded(one.free.perSecond), one.free.ofINCR, rounded(one.spent.perSecond), one.spent.ofINCR,
-			rounded(one.memFree), rounded(one.mem))
+			harness.Rounded(one.free.perSecond), one.free.ofINCR, harness.Rounded(one.spent.perSecond), one.spent.ofINCR,
+			harness.Rounded(one.memFree), harness.Rounded(one.mem))
 	}
 	return b.String()
 }
@@ -100,13 +94,4 @@ func (c contestant) each(bytes int64, bookings int) string {
 		return fmt.Sprintf("%.1f", v)
 	}
 	return fmt.Sprintf("%.0f", v)
-}
-
-// rounded writes a speed to two digits: it is not known better.
-func rounded(v float64) string {
-	unit := 1.0
-	for v/unit >= 100 {
-		unit *= 10
-	}
-	return harness.Group(int64(v/unit+0.5) * int64(unit))
 }

@@ -35,7 +35,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -44,7 +43,6 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 )
 
 func main() { harness.Main("methods", compare) }
@@ -82,8 +80,7 @@ func (c config) check() error {
 
 // compare is the command.
 func compare(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("methods", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := harness.Flags("methods", stderr)
 	var cfg config
 	limit := flags.String("limit", "500/5s", "the quota, as `MAX/WINDOW`")
 	flags.IntVar(&cfg.workers, "workers", 64, "how many goroutines share the token")
@@ -106,24 +103,19 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return harness.Usage(err)
 	}
 
-	server, err := ownredis.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer server.Stop()
-	client := newHTTPClient(cfg.workers)
-	defer client.CloseIdleConnections()
-
-	results := make([]result, 0, len(which))
-	for _, m := range which {
-		fmt.Fprintf(stderr, "%s: %v\n", m.name, cfg.length)
-		r, err := run(ctx, m, cfg, server.Addr, client)
-		if err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
+	command := harness.CommandLine("go run ./methods", flags, "out")
+	return harness.Publish(ctx, command, stdout, *out, func(redis string, made harness.Run) (string, error) {
+		client := newHTTPClient(cfg.workers)
+		defer client.CloseIdleConnections()
+		results := make([]result, 0, len(which))
+		for _, m := range which {
+			fmt.Fprintf(stderr, "%s: %v\n", m.name, cfg.length)
+			r, err := run(ctx, m, cfg, redis, client)
+			if err != nil {
+				return "", fmt.Errorf("%s: %w", m.name, err)
+			}
+			results = append(results, r)
 		}
-		results = append(results, r)
-	}
-
-	page := document(cfg, results, harness.CommandLine("go run ./methods", flags, "out"), server.Version, time.Now())
-	return harness.Publish(page, stdout, *out)
+		return document(cfg, results, made), nil
+	})
 }

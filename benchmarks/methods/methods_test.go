@@ -2,10 +2,6 @@ package main
 
 import (
 	"context"
-	"flag"
-	"io"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +10,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
+	"github.com/ration-go/ration/benchmarks/internal/harnesstest"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/internal/redistest"
 )
@@ -187,7 +184,7 @@ func TestTable(t *testing.T) {
 		{method: methods[3], accepted: 2000, refused: 12_513, allowed: 2000, fairness: 1},
 	}
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	page := document(cfg, results, "go run ./methods", "7.0.15", at)
+	page := document(cfg, results, harness.Run{Command: "go run ./methods", Redis: "7.0.15", Begun: at})
 	for _, want := range []string{
 		"64 workers, one token, 500 calls per 5 s; each method runs for 20 s",
 		"takes 40 ms to 120 ms to answer",
@@ -205,37 +202,11 @@ func TestTable(t *testing.T) {
 }
 
 func TestCompareWritesTheTable(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "results", "methods.md")
-	var stdout strings.Builder
-	args := []string{"-limit", "40/1s", "-workers", "8", "-length", "1s", "-latency", "10ms", "-methods", "none,ration", "-out", out}
-	require.NoError(t, compare(t.Context(), args, &stdout, io.Discard))
-	written, err := os.ReadFile(out)
-	require.NoError(t, err)
-	require.Equal(t, stdout.String(), string(written))
-	require.Contains(t, stdout.String(), "go run ./methods -latency 10ms -length 1s -limit 40/1s -methods none,ration -workers 8\n")
-	require.NotContains(t, stdout.String(), out)
-	require.Equal(t, 2, strings.Count(stdout.String(), "%"))
+	page := harnesstest.Page(t, compare, "-limit 40/1s -workers 8 -length 1s -latency 10ms -methods none,ration",
+		"go run ./methods -latency 10ms -length 1s -limit 40/1s -methods none,ration -workers 8")
+	require.Equal(t, 2, strings.Count(page, "%"))
 }
 
 func TestBadCommandLines(t *testing.T) {
-	for _, row := range []struct{ args, says string }{
-		{"-limit 500", "write it as MAX/WINDOW"},
-		{"-limit 500/1ms", "at least 100ms"},
-		{"-limit 8/5s", "64 workers"},
-		{"-workers 0", "from 1 to 1024"},
-		{"-length 1s", "one window, 5s"},
-		{"-length 1h", "10m"},
-		{"-latency 0s", "from 1ms"},
-		{"-latency 1ms", "may be more than 1000000 calls"},
-		{"-methods all", "multi, redis_rate, rate, none, ration"},
-		{"-methods", "run with -h"},
-		{"now", `"now"`},
-	} {
-		t.Run(row.args, func(t *testing.T) {
-			err := compare(t.Context(), strings.Fields(row.args), io.Discard, io.Discard)
-			require.ErrorIs(t, err, harness.ErrUsage)
-			require.ErrorContains(t, err, row.says)
-		})
-	}
-	require.ErrorIs(t, compare(t.Context(), []string{"-h"}, io.Discard, io.Discard), flag.ErrHelp)
+	harnesstest.Refuses(t, compare, [][2]string{})
 }

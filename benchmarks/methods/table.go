@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"runtime"
 	"strings"
 	"time"
 
@@ -11,15 +10,11 @@ import (
 
 // document is the page that is printed and kept: how it was measured, the
 // table, and what its figures mean.
-func document(cfg config, results []result, command, redisVersion string, at time.Time) string {
+func document(cfg config, results []result, run harness.Run) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Methods compared\n\n")
-	fmt.Fprintf(&b, "%d workers, one token, %d calls per %s; each method runs for %s against a provider on loopback that keeps its\n"+
-		"own exact log and takes %s to %s to answer.\n\n",
-		cfg.workers, cfg.limit.Max, spell(cfg.limit.Window), spell(cfg.length), spell(cfg.latency/2), spell(cfg.latency*3/2))
-	fmt.Fprintf(&b, "    %s\n\n", command)
-	fmt.Fprintf(&b, "%s, %s %s/%s, Redis %s, %d cores%s.\n\n",
-		at.UTC().Format("2006-01-02 15:04 UTC"), runtime.Version(), runtime.GOOS, runtime.GOARCH, redisVersion, runtime.NumCPU(), peers())
+	b.WriteString(run.Head("Methods compared", fmt.Sprintf("%d workers, one token, %d calls per %s; each method runs for %s against a provider on loopback that keeps its\n"+
+		"own exact log and takes %s to %s to answer.",
+		cfg.workers, cfg.limit.Max, spell(cfg.limit.Window), spell(cfg.length), spell(cfg.latency/2), spell(cfg.latency*3/2)), peers()))
 	b.WriteString(table(cfg, results))
 	b.WriteString(notes(cfg, results))
 	return b.String()

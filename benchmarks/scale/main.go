@@ -33,8 +33,8 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"flag"
 	"fmt"
 	"io"
 	"path/filepath"
@@ -44,7 +44,6 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/benchmarks/internal/harness"
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 )
 
 func main() { harness.Main("scale", scale) }
@@ -61,29 +60,23 @@ type config struct {
 }
 
 func (c config) check() error {
-	switch {
-	case c.nodes < 3 || c.nodes > 16:
-		return fmt.Errorf("-nodes is %d: it must be from 3 to 16", c.nodes)
-	case c.accounts < 1 || c.accounts > 100_000:
-		return fmt.Errorf("-accounts is %d: it must be from 1 to 100000", c.accounts)
-	case slices.Min(c.budgets) < 1 || slices.Max(c.budgets) > c.accounts:
+	err := cmp.Or(
+		harness.Between("nodes", c.nodes, 3, 16),
+		harness.Between("accounts", c.accounts, 1, 100_000),
+		harness.Between("workers", c.workers, 1, 1024),
+		harness.Between("rounds", c.rounds, 1, 100),
+		harness.Between("each", c.each, time.Millisecond, time.Minute),
+		harness.Between("tokens", c.tokens, 1, 1000),
+	)
+	if err == nil && (slices.Min(c.budgets) < 1 || slices.Max(c.budgets) > c.accounts) {
 		return fmt.Errorf("-budgets is %v: each must be from 1 to -accounts, %d", c.budgets, c.accounts)
-	case c.workers < 1 || c.workers > 1024:
-		return fmt.Errorf("-workers is %d: it must be from 1 to 1024", c.workers)
-	case c.rounds < 1 || c.rounds > 100:
-		return fmt.Errorf("-rounds is %d: it must be from 1 to 100", c.rounds)
-	case c.each < time.Millisecond || c.each > time.Minute:
-		return fmt.Errorf("-each is %v: it must be from 1ms to 1m", c.each)
-	case c.tokens < 1 || c.tokens > 1000:
-		return fmt.Errorf("-tokens is %d: it must be from 1 to 1000", c.tokens)
 	}
-	return nil
+	return err
 }
 
 // scale is the command.
 func scale(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("scale", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := harness.Flags("scale", stderr)
 	var cfg config
 	flags.IntVar(&cfg.nodes, "nodes", 3, "how many `nodes` the Cluster has")
 	flags.IntVar(&cfg.accounts, "accounts", 1200, "how many `accounts` are booked on")
@@ -107,20 +100,17 @@ func scale(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		return harness.Usage(err)
 	}
 
-	server, err := ownredis.Start(ctx)
-	if err != nil {
-		return err
-	}
-	defer server.Stop()
-	nodes, err := startCluster(ctx, cfg.nodes)
-	if err != nil {
-		return err
-	}
-	defer nodes.stop()
-	r, err := measure(ctx, cfg, server.Addr, nodes.addrs(), stderr)
-	if err != nil {
-		return err
-	}
-	page := document(cfg, r, harness.CommandLine("go -C benchmarks run ./scale", flags, "out"), server.Version, time.Now())
-	return harness.Publish(page, stdout, *out)
+	command := harness.CommandLine("go -C benchmarks run ./scale", flags, "out")
+	return harness.Publish(ctx, command, stdout, *out, func(redis string, run harness.Run) (string, error) {
+		nodes, err := startCluster(ctx, cfg.nodes)
+		if err != nil {
+			return "", err
+		}
+		defer nodes.stop()
+		r, err := measure(ctx, cfg, redis, nodes.addrs(), stderr)
+		if err != nil {
+			return "", err
+		}
+		return document(cfg, r, run), nil
+	})
 }

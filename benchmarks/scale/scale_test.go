@@ -1,10 +1,7 @@
 package main
 
 import (
-	"flag"
 	"io"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,6 +12,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
+	"github.com/ration-go/ration/benchmarks/internal/harnesstest"
 	"github.com/ration-go/ration/internal/redistest"
 )
 
@@ -173,7 +171,7 @@ func easy() report {
 }
 
 func TestTables(t *testing.T) {
-	page := document(small(), easy(), "go run it", "7.0.15", time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
+	page := document(small(), easy(), harness.Run{Command: "go run it", Redis: "7.0.15", Begun: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)})
 	for _, want := range []string{
 		"60 accounts in one budget",
 		"\n    go run it\n",
@@ -195,7 +193,7 @@ func TestTables(t *testing.T) {
 
 func TestFigures(t *testing.T) {
 	for _, row := range []struct{ got, want string }{
-		{rounded(115_432), "120,000"}, {rounded(999), "1,000"}, {rounded(73), "73"}, {rounded(0.4), "0"},
+		{harness.Rounded(115_432), "120,000"}, {harness.Rounded(999), "1,000"}, {harness.Rounded(73), "73"}, {harness.Rounded(0.4), "0"},
 		{harness.Group(1_234_567), "1,234,567"}, {harness.Group(12), "12"},
 		{bytes(48_000), "48 kB"}, {bytes(8.7e6), "8.7 MB"}, {bytes(610e9), "610 GB"}, {bytes(1.3e12), "1.3 TB"},
 		{nodes(10_000, 50), "1"}, {nodes(10_001, 50), "2"},
@@ -205,15 +203,8 @@ func TestFigures(t *testing.T) {
 }
 
 func TestScaleWritesTheTables(t *testing.T) {
-	out := filepath.Join(t.TempDir(), "results", "scale.md")
-	var stdout strings.Builder
-	args := strings.Fields("-accounts 60 -budgets 1,6 -workers 4 -rounds 1 -each 10ms -tokens 1 -out " + out)
-	require.NoError(t, scale(t.Context(), args, &stdout, io.Discard))
-	written, err := os.ReadFile(out)
-	require.NoError(t, err)
-	page := stdout.String()
-	require.Equal(t, page, string(written))
-	require.Contains(t, page, "    go -C benchmarks run ./scale -accounts 60 -budgets 1,6 -each 10ms -rounds 1 -tokens 1 -workers 4\n")
+	page := harnesstest.Page(t, scale, "-accounts 60 -budgets 1,6 -workers 4 -rounds 1 -each 10ms -tokens 1",
+		"go -C benchmarks run ./scale -accounts 60 -budgets 1,6 -each 10ms -rounds 1 -tokens 1 -workers 4")
 	for _, on := range []string{"one server", "a Cluster of 3"} {
 		for _, budgets := range []string{"1", "6"} {
 			for _, how := range []string{"one by one", "combined"} {
@@ -226,25 +217,5 @@ func TestScaleWritesTheTables(t *testing.T) {
 }
 
 func TestBadCommandLines(t *testing.T) {
-	for _, row := range []struct{ args, says string }{
-		{"-nodes 2", "from 3 to 16"},
-		{"-accounts 0", "from 1 to 100000"},
-		{"-budgets 0", "-accounts, 1200"},
-		{"-budgets 1,1201", "-accounts, 1200"},
-		{"-budgets 1,two", `"two"`},
-		{"-budgets ,", `""`},
-		{"-workers 0", "from 1 to 1024"},
-		{"-rounds 0", "from 1 to 100"},
-		{"-each 0s", "from 1ms"},
-		{"-tokens 0", "from 1 to 1000"},
-		{"-rounds", "run with -h"},
-		{"now", `"now"`},
-	} {
-		t.Run(row.args, func(t *testing.T) {
-			err := scale(t.Context(), strings.Fields(row.args), io.Discard, io.Discard)
-			require.ErrorIs(t, err, harness.ErrUsage)
-			require.ErrorContains(t, err, row.says)
-		})
-	}
-	require.ErrorIs(t, scale(t.Context(), []string{"-h"}, io.Discard, io.Discard), flag.ErrHelp)
+	harnesstest.Refuses(t, scale, [][2]string{})
 }

@@ -3,9 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
-	"runtime"
 	"strings"
-	"time"
 
 	"github.com/ration-go/ration/benchmarks/internal/harness"
 )
@@ -17,14 +15,10 @@ const half = 0.5
 const perToken = float64(window) / 3600
 
 // document is the page that is printed and kept.
-func document(cfg config, r report, command, redisVersion string, at time.Time) string {
+func document(cfg config, r report, run harness.Run) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# How far one Redis goes\n\n")
-	fmt.Fprintf(&b, "%s accounts in one budget, or dealt to several by their IDs; %d goroutines; medians of %d rounds of %v.\n\n",
-		harness.Group(float64(cfg.accounts)), cfg.workers, cfg.rounds, cfg.each)
-	fmt.Fprintf(&b, "    %s\n\n", command)
-	fmt.Fprintf(&b, "%s, %s %s/%s, Redis %s, %d cores%s.\n\n",
-		at.UTC().Format("2006-01-02 15:04 UTC"), runtime.Version(), runtime.GOOS, runtime.GOARCH, redisVersion, runtime.NumCPU(), harness.GoRedis())
+	b.WriteString(run.Head("How far one Redis goes", fmt.Sprintf("%s accounts in one budget, or dealt to several by their IDs; %d goroutines; medians of %d rounds of %v.",
+		harness.Group(float64(cfg.accounts)), cfg.workers, cfg.rounds, cfg.each), harness.GoRedis()))
 	b.WriteString(bookings(cfg, r))
 	b.WriteString("\nOf two figures the first is with quota left, the second with it spent. Servers and goroutines share the machine's cores.\n\n")
 	b.WriteString(cores(cfg, r))
@@ -43,7 +37,7 @@ func bookings(cfg config, r report) string {
 	for _, one := range r.rows {
 		fmt.Fprintf(&b, "| %s | %d | %s | %s | %s | %s | %s | %s | %s |\n", one.site.name, one.budgets, how(one.combined),
 			both(one, "%.1f", func(s sample) float64 { return s.batch }),
-			rounded(one.left.perSecond)+" / "+rounded(one.spent.perSecond),
+			harness.Rounded(one.left.perSecond)+" / "+harness.Rounded(one.spent.perSecond),
 			both(one, "%.1f", func(s sample) float64 { return s.cpu }),
 			both(one, "%.1f", func(s sample) float64 { return s.script }),
 			both(one, "%.0f %%", func(s sample) float64 { return 100 * s.most }),
@@ -102,7 +96,7 @@ func cores(cfg config, r report) string {
 	} {
 		whole := 1e6 / of.micros
 		tokens := half * whole / perToken
-		fmt.Fprintf(&b, "| %s | %.1f | %s | %s | %s | %s |\n", of.what, of.micros, rounded(whole), rounded(half*whole), rounded(tokens), bytes(tokens*r.memory[0].token))
+		fmt.Fprintf(&b, "| %s | %.1f | %s | %s | %s | %s |\n", of.what, of.micros, harness.Rounded(whole), harness.Rounded(half*whole), harness.Rounded(tokens), bytes(tokens*r.memory[0].token))
 	}
 	return b.String()
 }
@@ -151,17 +145,8 @@ func bytes(v float64) string {
 			if v < 10*unit.size {
 				return fmt.Sprintf("%.1f %s", v/unit.size, unit.name)
 			}
-			return rounded(v/unit.size) + " " + unit.name
+			return harness.Rounded(v/unit.size) + " " + unit.name
 		}
 	}
-	return rounded(v/1e3) + " kB"
-}
-
-// rounded writes a figure to two digits: it is not known better.
-func rounded(v float64) string {
-	unit := 1.0
-	for v/unit >= 100 {
-		unit *= 10
-	}
-	return harness.Group(math.Round(v/unit) * unit)
+	return harness.Rounded(v/1e3) + " kB"
 }

@@ -65,6 +65,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -120,27 +121,22 @@ const (
 )
 
 func (c config) check() error {
-	switch {
-	case c.rounds < 1 || c.rounds > 100:
-		return fmt.Errorf("-rounds is %d: it must be from 1 to 100", c.rounds)
-	case c.each < time.Millisecond || c.each > time.Minute:
-		return fmt.Errorf("-each is %v: it must be from 1ms to 1m", c.each)
-	case c.before < 1000 || c.before > 1_000_000 || c.before%1000 != 0:
-		return fmt.Errorf("-calls is %d: it must be from 1000 to 1000000, in thousands", c.before)
-	case c.large < 2000 || c.large > 10_000_000:
-		return fmt.Errorf("-large is %d: it must be from 2000 to 10000000", c.large)
-	case c.waiting < 1 || c.waiting > 100_000:
-		return fmt.Errorf("-waiting is %d: it must be from 1 to 100000", c.waiting)
-	case c.fleet < time.Second || c.fleet > 10*time.Minute:
-		return fmt.Errorf("-fleet is %v: it must be from 1s to 10m", c.fleet)
+	if c.before%1000 != 0 {
+		return fmt.Errorf("-calls is %d: it must be in thousands", c.before)
 	}
-	return nil
+	return cmp.Or(
+		harness.Between("rounds", c.rounds, 1, 100),
+		harness.Between("each", c.each, time.Millisecond, time.Minute),
+		harness.Between("calls", c.before, 1000, 1_000_000),
+		harness.Between("large", c.large, 2000, 10_000_000),
+		harness.Between("waiting", c.waiting, 1, 100_000),
+		harness.Between("fleet", c.fleet, time.Second, 10*time.Minute),
+	)
 }
 
 // measure is the command.
 func measure(ctx context.Context, args []string, stdout, stderr io.Writer) error {
-	flags := flag.NewFlagSet("targets", flag.ContinueOnError)
-	flags.SetOutput(stderr)
+	flags := harness.Flags("targets", stderr)
 	var cfg config
 	which := flags.String("rows", "", "which to measure, as `numbers` with commas; empty: all")
 	flags.IntVar(&cfg.rounds, "rounds", 8, "how often the contenders of a row take `turns`")
@@ -169,10 +165,9 @@ func measure(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return err
 	}
 	defer server.Stop()
-	begun := time.Now()
 	b := newBench(cfg, server.Addr, stderr)
 	defer b.close()
-	r := report{cfg: cfg, redis: server.Version, begun: begun, command: harness.CommandLine("go -C benchmarks run ./targets", flags, "out", "page")}
+	r := report{cfg: cfg, Run: harness.Run{Command: harness.CommandLine("go -C benchmarks run ./targets", flags, "out", "page"), Redis: server.Version, Begun: time.Now()}}
 	for _, row := range rows {
 		if !slices.Contains(cfg.rows, row.number) {
 			continue
@@ -189,7 +184,7 @@ func measure(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		}
 		r.checks = append(r.checks, checks...)
 	}
-	r.took, r.others = time.Since(begun), b.figures
+	r.Took, r.others = time.Since(r.Begun), b.figures
 
 	if _, err := io.WriteString(stdout, r.table()); err != nil {
 		return err

@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/perf/benchfmt"
 
@@ -17,13 +15,10 @@ import (
 
 // A report is what a run found.
 type report struct {
-	cfg     config
-	redis   string // its version
-	begun   time.Time
-	took    time.Duration
-	command string
-	checks  []check
-	others  []figure
+	harness.Run
+	cfg    config
+	checks []check
+	others []figure
 }
 
 // table is the table of the rows, in Markdown.
@@ -63,12 +58,8 @@ func (r report) verdict() error {
 // was measured beside it.
 func (r report) document() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# What it costs\n\n")
-	fmt.Fprintf(&b, "Measured side by side in one run, medians of %d rounds of %v with their confidence intervals of 95 %% (all rounds\n"+
-		"where they are fewer than six); in row 1 of twice as many of half that. What each row measures and how is in the command's documentation.\n\n", r.cfg.rounds, r.cfg.each)
-	fmt.Fprintf(&b, "    %s\n\n", r.command)
-	fmt.Fprintf(&b, "%s, in %v, %s %s/%s, Redis %s, %d cores%s.\n\n", r.begun.UTC().Format("2006-01-02 15:04 UTC"),
-		r.took.Round(time.Second), runtime.Version(), runtime.GOOS, runtime.GOARCH, r.redis, runtime.NumCPU(), versions())
+	b.WriteString(r.Head("What it costs", fmt.Sprintf("Measured side by side in one run, medians of %d rounds of %v with their confidence intervals of 95 %% (all rounds\n"+
+		"where they are fewer than six); in row 1 of twice as many of half that. What each row measures and how is in the command's documentation.", r.cfg.rounds, r.cfg.each), versions()))
 	b.WriteString(r.table())
 	b.WriteString("\nAll that took part, by itself:\n\n| # | contender | median | unit |\n|---|---|---|---|\n")
 	for _, f := range r.others {

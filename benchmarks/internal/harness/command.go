@@ -3,6 +3,7 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -14,6 +15,9 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
+
+	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 )
 
 // ErrUsage is matched by errors of the command line.
@@ -43,6 +47,21 @@ func report(stderr io.Writer, name string, err error) int {
 	return 1
 }
 
+// Flags returns the flags of a command, before it defines any.
+func Flags(name string, stderr io.Writer) *flag.FlagSet {
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	return flags
+}
+
+// Between is an error if the value of a flag lies outside of its range.
+func Between[T cmp.Ordered](name string, value, least, most T) error {
+	if value < least || value > most {
+		return fmt.Errorf("-%s is %v: it must be from %v to %v", name, value, least, most)
+	}
+	return nil
+}
+
 // Parse parses the arguments of a command, which are flags only.
 func Parse(flags *flag.FlagSet, args []string) error {
 	if err := flags.Parse(args); err != nil {
@@ -70,8 +89,22 @@ func CommandLine(begin string, flags *flag.FlagSet, where ...string) string {
 	return b.String()
 }
 
-// Publish writes a page to stdout and to a file, unless that is "-".
-func Publish(page string, stdout io.Writer, file string) error {
+// Publish measures on a Redis of its own, and writes the page to stdout and to a file,
+// unless that is "-". The page tells how to run the command again.
+func Publish(ctx context.Context, command string, stdout io.Writer, file string, measure func(redis string, run Run) (page string, err error)) error {
+	server, err := ownredis.Start(ctx)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	page, err := measure(server.Addr, Run{Command: command, Redis: server.Version, Begun: time.Now()})
+	if err != nil {
+		return err
+	}
+	return write(page, stdout, file)
+}
+
+func write(page string, stdout io.Writer, file string) error {
 	if _, err := io.WriteString(stdout, page); err != nil {
 		return err
 	}

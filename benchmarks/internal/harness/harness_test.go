@@ -104,10 +104,10 @@ func TestCommandLine(t *testing.T) {
 func TestAPageIsPublished(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "results")
 	var stdout strings.Builder
-	require.NoError(t, Publish("page\n", &stdout, "-"))
+	require.NoError(t, write("page\n", &stdout, "-"))
 	require.Equal(t, "page\n", stdout.String())
 	require.NoDirExists(t, dir)
-	require.NoError(t, Publish("page\n", io.Discard, filepath.Join(dir, "page.md")))
+	require.NoError(t, write("page\n", io.Discard, filepath.Join(dir, "page.md")))
 	written, err := os.ReadFile(filepath.Join(dir, "page.md"))
 	require.NoError(t, err)
 	require.Equal(t, "page\n", string(written))

@@ -2,11 +2,42 @@ package harness
 
 import (
 	"fmt"
+	"math"
+	"runtime"
 	"runtime/debug"
 	"strings"
+	"time"
 )
 
 // Pages with results say what was measured, and write figures alike.
+
+// A Run is what a page says of how it was made.
+type Run struct {
+	Command string // that makes it again
+	Redis   string // its version
+	Begun   time.Time
+	Took    time.Duration // zero: the page does not say
+}
+
+// Head begins a page. Of the modules that were built in it names the versions, each
+// behind a comma.
+func (r Run) Head(title, about, modules string) string {
+	took := ""
+	if r.Took > 0 {
+		took = fmt.Sprintf(", in %v", r.Took.Round(time.Second))
+	}
+	return fmt.Sprintf("# %s\n\n%s\n\n    %s\n\n%s%s, %s %s/%s, Redis %s, %d cores%s.\n\n", title, about, r.Command,
+		r.Begun.UTC().Format("2006-01-02 15:04 UTC"), took, runtime.Version(), runtime.GOOS, runtime.GOARCH, r.Redis, runtime.NumCPU(), modules)
+}
+
+// Rounded writes a figure to two digits: it is not known better.
+func Rounded(v float64) string {
+	unit := 1.0
+	for v/unit >= 100 {
+		unit *= 10
+	}
+	return Group(math.Round(v/unit) * unit)
+}
 
 // Group writes a whole number with commas between thousands.
 func Group[T int | int64 | float64](n T) string {
