@@ -25,7 +25,11 @@ type roundabout struct{ *ration.MemoryStore }
 // Whether a booking goes the long way or the short one, which is for those in one
 // log that may leave at once, its grant is the same, and so is what stays.
 func TestTheShortWayIsTheLongWay(t *testing.T) {
-	for seed := range uint64(300) {
+	seeds := uint64(300)
+	if testing.Short() {
+		seeds = 60
+	}
+	for seed := range seeds {
 		synctest.Test(t, func(t *testing.T) {
 			w := newTwoWays(t, rand.New(rand.NewPCG(seed, 0)))
 			for step := range 80 {

@@ -1,0 +1,182 @@
+package retries_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"time"
+
+	"github.com/ration-go/ration/internal/rationtest"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/provider"
+)
+
+// A moodyProvider answers as a script says.
+type moodyProvider struct {
+	accounts map[string]string // by secret
+
+	mu        sync.Mutex // protects all below
+	script    []mood
+	silences  []silence
+	sendings  map[string]int     // by request
+	final     map[string]bool    // requests that may have been carried out
+	bodies    []*rationtest.Body // of all answers
+	complaint string             // the first thing that was wrong
+}
+
+// A mood is what one request is answered.
+type mood struct {
+	kind  string
+	after time.Duration // how long the answer takes
+	wait  int           // seconds, where it tells
+}
+
+// A silence is what is not to be used for a time.
+type silence struct {
+	token, account, endpoint string // empty: all
+	from, to                 time.Time
+	by                       int // the worker that was told
+	why                      string
+}
+
+const (
+	probeEvery = 10 * time.Minute
+	patience   = 5 * time.Second
+	learns     = time.Second // so long another worker may not have heard of a pause
+)
+
+var moods = []string{"served", "served", "served", "quota", "quota without a wait", "address", "endpoint", "crowd", "failure", "overload",
+	"unauthorized", "dead", "unpaid", "large", "broken", "hanging"}
+
+var moodyDialect = ration.Provider{Rules: []provider.MatchRule{
+	{Header: "X-Why", Equals: "address", Reason: provider.ReasonQuota, Scope: provider.ScopeIP},
+	{Header: "X-Why", Equals: "endpoint", Reason: provider.ReasonQuota, Scope: provider.ScopeEndpoint},
+	{Header: "X-Why", Equals: "crowd", Reason: provider.ReasonConcurrency},
+}}
+
+func (p *moodyProvider) complain(format string, args ...any) {
+	if p.complaint == "" {
+		p.complaint = fmt.Sprintf(format, args...)
+	}
+}
+
+// judge takes in a request, and returns what it is answered.
+func (p *moodyProvider) judge(req *http.Request, worker int, content string) mood {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	token, name, now := rationtest.SecretOf(req), req.Header.Get("X-Name"), time.Now()
+	for _, s := range p.silences {
+		from := s.from
+		if s.by != worker {
+			from = from.Add(learns)
+		}
+		if now.After(from) && now.Before(s.to) && (s.token == "" || s.token == token) &&
+			(s.account == "" || s.account == p.accounts[token]) && (s.endpoint == "" || s.endpoint == req.Method+req.URL.Path) {
+			p.complain("request %s came by worker %d with %s for %s at %v: %s at %v by worker %d, until %v",
+				name, worker, token, req.URL.Path, now, s.why, s.from, s.by, s.to)
+		}
+	}
+	if p.final[name] {
+		p.complain("request %s was sent again", name)
+	}
+	if p.sendings[name]++; p.sendings[name] > 1 && req.Header.Get("X-Once") != "" {
+		p.complain("request %s, whose body cannot be had again, was sent again", name)
+	}
+	if want := req.Header.Get("X-Content"); content != want {
+		p.complain("request %s came with body %q, not %q", name, content, want)
+	}
+	m := mood{kind: "served"}
+	if len(p.script) > 0 {
+		m, p.script = p.script[0], p.script[1:]
+	}
+	return m
+}
+
+// silence notes what an answer that is given now asks for.
+func (p *moodyProvider) silence(req *http.Request, m mood, worker int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	token, now := rationtest.SecretOf(req), time.Now()
+	s := silence{from: now, to: now.Add(time.Duration(m.wait) * time.Second), by: worker, why: m.kind}
+	switch m.kind {
+	case "quota":
+		s.account = p.accounts[token]
+	case "quota without a wait":
+		s.account, s.to = p.accounts[token], now.Add(time.Second)
+	case "address":
+	case "endpoint", "overload":
+		s.endpoint = req.Method + req.URL.Path
+	case "dead", "unpaid":
+		s.token, s.to = token, now.Add(probeEvery)
+	default:
+		return
+	}
+	s.to = s.to.Add(-2 * time.Microsecond) // stores count in microseconds
+	p.silences = append(p.silences, s)
+}
+
+// worker returns the provider as one worker reaches it.
+func (p *moodyProvider) worker(n int) http.RoundTripper {
+	return rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
+		var content []byte
+		if req.Body != nil {
+			content, _ = io.ReadAll(req.Body)
+			_ = req.Body.Close()
+		}
+		m := p.judge(req, n, string(content))
+		if req.Header.Get("X-Safe") == "" {
+			switch m.kind {
+			case "failure", "overload", "broken", "hanging":
+				p.mu.Lock()
+				p.final[req.Header.Get("X-Name")] = true
+				p.mu.Unlock()
+			}
+		}
+		if m.kind == "hanging" {
+			<-req.Context().Done()
+			return nil, req.Context().Err()
+		}
+		select {
+		case <-time.After(m.after):
+		case <-req.Context().Done():
+			return nil, req.Context().Err()
+		}
+		p.silence(req, m, n)
+		wait := []string{"Retry-After", fmt.Sprint(m.wait)}
+		r := rationtest.Served
+		switch m.kind {
+		case "broken":
+			return nil, io.ErrUnexpectedEOF
+		case "quota":
+			r = rationtest.Reply{Status: 429, Body: "", Header: wait}
+		case "quota without a wait":
+			r = rationtest.Reply{Status: 429}
+		case "address", "endpoint":
+			r = rationtest.Reply{Status: 429, Body: "", Header: append(wait, "X-Why", m.kind)}
+		case "crowd":
+			r = rationtest.Reply{Status: 429, Body: "", Header: []string{"X-Why", m.kind}}
+		case "failure":
+			r = rationtest.Reply{Status: 500}
+		case "overload":
+			r = rationtest.Reply{Status: 503, Body: "", Header: wait}
+		case "unauthorized":
+			r = rationtest.Unauthorized
+		case "dead":
+			r = rationtest.InvalidToken
+		case "unpaid":
+			r = rationtest.PaymentRequired
+		case "large":
+			r = rationtest.Reply{Status: 413}
+		}
+		resp := r.To(req)
+		kept := rationtest.NewBody(r.Body)
+		resp.Body = kept
+		p.mu.Lock()
+		p.bodies = append(p.bodies, kept)
+		p.mu.Unlock()
+		return resp, nil
+	})
+}
