@@ -42,7 +42,7 @@ type session struct {
 }
 
 // carryOut calls the script and gives each caller its result. It reports false if the
-// timeout has passed, and the callers have been told so.
+// timeout has passed, and the callers have got that error.
 func (c *batchCall) carryOut() bool {
 	s, now := c.store, time.Now()
 	clocks := c.batch.clocks()
@@ -132,7 +132,7 @@ func (c *batchCall) run(ctx context.Context, clocks string, args []any) (batchRe
 		return batchReply{}, err
 	}
 	args[0], args[1] = clocks+string(c.number[:]), c.session.id
-	known, told := len(args), 0
+	known, sent := len(args), 0
 	// The script asks for the same thing only a few times.
 	for retries := 3; ; retries-- {
 		script := c.plan.script
@@ -150,13 +150,13 @@ func (c *batchCall) run(ctx context.Context, clocks string, args []any) (batchRe
 		peek := answer
 		switch why := peek.record(); why.account {
 		case "accounts":
-			told = 0
-			args = c.tell(args[:known], &told)
+			sent = 0
+			args = c.addAccounts(args[:known], &sent)
 		case "rest":
-			if told == accounts.Len() {
+			if sent == accounts.Len() {
 				return answer, nil
 			}
-			args = c.tell(args[:known], &told)
+			args = c.addAccounts(args[:known], &sent)
 			retries++ // there are fewer left
 		case "again":
 			args = args[:known]
@@ -177,11 +177,11 @@ func (c *batchCall) run(ctx context.Context, clocks string, args []any) (batchRe
 	}
 }
 
-// tell adds the next accounts of which the script makes the index.
-func (c *batchCall) tell(args []any, told *int) []any {
+// addAccounts adds the next accounts of which the script makes the index.
+func (c *batchCall) addAccounts(args []any, sent *int) []any {
 	accounts := c.plan.key.accounts
-	from, to := *told, min(*told+indexPart, accounts.Len())
-	if *told = to; to < accounts.Len() {
+	from, to := *sent, min(*sent+indexPart, accounts.Len())
+	if *sent = to; to < accounts.Len() {
 		args = append(args, "part")
 	} else {
 		args = append(args, "all "+strconv.Itoa(accounts.Len()))

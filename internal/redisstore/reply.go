@@ -151,7 +151,7 @@ func (r result) booking(id store.BookingID, budget string, cost int) store.Booki
 	b.ID, b.Budget, b.Cost, b.Slot, b.Entry = id, budget, cost, r.slot, r.entry
 	if b.Booked && b.Entry == "" {
 		var entry [15]byte
-		copy(entry[:], "\x00L0") // of the queue without a name, in the first run
+		copy(entry[:], "\x00L0") // of the queue without a name, in the first segment
 		binary.BigEndian.PutUint64(entry[7:], uint64(cost))
 		binary.BigEndian.PutUint64(entry[2:], r.before&(1<<56-1)|'0'<<56)
 		b.Entry, b.Total = string(entry[:]), int64(r.before)+int64(cost)
@@ -162,8 +162,8 @@ func (r result) booking(id store.BookingID, budget string, cost int) store.Booki
 }
 
 // totalOf returns the units that were booked of an account up to the end of a booking.
-// The entry of one that is alone in the first run tells: its queue, a zero, a kind, the
-// run, and in 7 and 5 bytes the units before it and its own. Zero: it does not tell.
+// It is in the entry of a booking of one account in the queue without a name: a zero, a
+// kind, the segment, and in 7 and 5 bytes the units before it and its own. Zero: unknown.
 func totalOf(entry string) int64 {
 	const length = 15
 	if len(entry) != length || entry[0] != 0 || entry[2] != '0' {
