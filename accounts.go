@@ -26,7 +26,7 @@ type budgetAccount struct {
 // rules. It is not changed after it was made.
 type accountList struct {
 	*store.Accounts
-	accounts  []budgetAccount // in the order of Accounts.List
+	accounts  []budgetAccount // in the order of Accounts.All
 	shared    []budgetAccount // charged whichever of them is, in the order of Accounts.Shared
 	rules     *limitRules
 	losesLogs bool                  // whether the store can lose a log
@@ -141,7 +141,16 @@ func (b *Budget) canLoseLogs() bool {
 
 // storeAccounts returns the list as the store is asked with it.
 func storeAccounts(accounts, shared []budgetAccount) (*store.Accounts, error) {
-	return store.NewAccountsOf(contractAccounts(accounts), contractAccounts(shared))
+	return shareAccounts(contractAccounts(accounts), contractAccounts(shared))
+}
+
+// shareAccounts returns the list with accounts that are charged with every booking.
+func shareAccounts(list, shared []store.Account) (*store.Accounts, error) {
+	accounts, err := store.NewAccounts(list...)
+	if err != nil || len(shared) == 0 {
+		return accounts, err
+	}
+	return accounts.Sharing(shared...)
 }
 
 func contractAccounts(all []budgetAccount) []store.Account {
@@ -194,10 +203,12 @@ func (b *Budget) accountUnder(r *limitRules, id string, given []limit.Limit) (bu
 		return budgetAccount{}, err
 	}
 	a := budgetAccount{Account: store.Account{ID: id, Limits: limits}, given: given, bare: bare}
-	a.tolerance = a.Tolerance()
+	least := limit.MaxMargin
 	for _, l := range limits {
 		a.longest = max(a.longest, l.Window+l.MarginOrDefault())
+		least = min(least, l.MarginOrDefault())
 	}
+	a.tolerance = least / 2 // the other half is for the way to the provider
 	return a, nil
 }
 

@@ -107,8 +107,8 @@ func (t *Transport) takeSmoothed(ctx context.Context, cost int, excluded []strin
 		if err != nil {
 			return Grant{}, err
 		}
-		for i := range accounts.List {
-			candidates = append(candidates, accounts.List[i].ID)
+		for _, account := range accounts.All() {
+			candidates = append(candidates, account.ID)
 		}
 	}
 	for deadline := time.Now().Add(inflight.LongestHold); ; {

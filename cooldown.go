@@ -58,7 +58,7 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 	case target.Account:
 		accounts = []string{grant.account.ID}
 	case len(target.Shared) == 0:
-		accounts, spacing = []string{""}, spacing/time.Duration(len(grant.accounts.List))
+		accounts, spacing = []string{""}, spacing/time.Duration(grant.accounts.Len())
 	}
 	recorded := true
 	for _, account := range accounts {

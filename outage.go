@@ -2,6 +2,7 @@ package ration
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"sync"
 	"sync/atomic"
@@ -46,6 +47,12 @@ type outage struct {
 	nextProbe   time.Time       // when it is asked next
 	shares      *memstore.Store // what this process spends of its shares; nil: not yet
 	nextAccount int             // of the account that Open charges next
+}
+
+// isTemporary reports whether err is a store's failure that asking again may mend.
+func isTemporary(err error) bool {
+	failed, _ := errors.AsType[*store.StoreError](err)
+	return failed.Temporary()
 }
 
 // storeFailed notes that the store did not answer.
@@ -190,15 +197,15 @@ func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.Store
 
 // divide returns the accounts with a share of each limit.
 func divideAll(a *store.Accounts, workers, cost int) (*store.Accounts, error) {
-	list := make([]store.Account, len(a.List))
-	for i, account := range a.List {
+	list := make([]store.Account, a.Len())
+	for i, account := range a.All() {
 		list[i] = divide(account, workers, cost)
 	}
-	shared := make([]store.Account, len(a.SharedValue))
-	for i, account := range a.SharedValue {
+	shared := make([]store.Account, len(a.Shared()))
+	for i, account := range a.Shared() {
 		shared[i] = divide(account, workers, cost)
 	}
-	return store.NewAccountsOf(list, shared)
+	return shareAccounts(list, shared)
 }
 
 // divide returns the account with a share of each limit. A share that is smaller

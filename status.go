@@ -281,7 +281,7 @@ func (e Event) String() string {
 }
 
 func (e Event) text() string {
-	ours, theirs := store.ListLimits(e.Ours), store.ListLimits(e.Theirs)
+	ours, theirs := limit.Join(e.Ours), limit.Join(e.Theirs)
 	switch e.Kind {
 	case StoreDown:
 		return fmt.Sprintf("the store does not answer: %v", e.Err)

@@ -229,7 +229,7 @@ func (w *waiter) book(ctx context.Context) error {
 				return err
 			}
 			r = w.request(allowed)
-		case store.Passes(err):
+		case isTemporary(err):
 			b.storeFailed(err)
 			if err := w.beforeRetry(ctx, &r, &retries, err); err != nil {
 				b.cancelSoon(w.booking, w.accounts) // the store may have booked it all the same

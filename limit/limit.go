@@ -285,6 +285,15 @@ const defaultSubWindows = 60
 // margin is what a store keeps free.
 func (l Limit) MarginOrDefault() time.Duration { return max(0, l.Margin) }
 
+// Join lists limits in a sentence: "100 in 1h0m0s and 10 in 1s".
+func Join(limits []Limit) string {
+	all := make([]string, len(limits))
+	for i, l := range limits {
+		all[i] = l.String()
+	}
+	return strings.Join(all, " and ")
+}
+
 func Validate(limits []Limit) error {
 	scopes, subWindows := 0, time.Duration(0)
 	if len(limits) == 0 {

@@ -1,22 +1,19 @@
 package store
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ration-go/ration/limit"
 )
 
-// An Lookup is whose quota tokens spend.
+// An Account is whose quota tokens spend.
 type Account struct {
 	// ID is 1 to 64 letters, digits, '-' and '_': a digest, not a secret.
 	ID string
@@ -24,61 +21,43 @@ type Account struct {
 	Limits []limit.Limit
 }
 
-// tolerance is how late a caller may be: half the smallest margin. The other half
-// is for the way to the provider.
-func (a Account) Tolerance() time.Duration {
-	least := limit.MaxMargin
-	for _, l := range a.Limits {
-		least = min(least, l.MarginOrDefault())
-	}
-	return least / 2
-}
-
-// Accounts is an unchangeable list of accounts that a booking may be charged
-// to. A store may keep an index for each list, named by its Digest.
+// Accounts is a list of accounts to which a booking may be charged. It never changes, and
+// is safe for concurrent use. A store may keep an index for each list, named by its Digest.
 type Accounts struct {
-	List        []Account
-	byID        map[string]int
-	Sets        []LimitSet
-	SetOf       []int     // for each of list, its index in sets
-	own         []int     // the sets of list, each once
-	SharedValue []Account // charged with whichever of list is
-	Shares      []int     // for each of shared, its index in sets
-	most        int       // MaxCost of a request without scopes
-	scopes      map[string]bool
-	Zones       []string           // those that the limits name
-	Counts      limit.AlgorithmSet // how the limits are counted
-	DigestValue string
+	list       []Account
+	byID       map[string]int
+	shared     []Account
+	sets       []LimitSet
+	setOf      []int // for each of list, the index of its limits in sets
+	sharedSet  []int // for each of shared
+	ownSets    []int // the sets of list, each once
+	maxCost    int   // MaxCost of a request without scopes
+	scopes     map[string]bool
+	zones      []string
+	algorithms limit.AlgorithmSet
+	digest     string
 }
 
-// A limitSet is what several accounts have in common, so that a store is told
-// it once.
-type LimitSet struct {
-	Limits   []limit.Limit
-	Name     string // the limits, spelt out
-	Compiled spans
-}
-
-func NewLimitSet(limits []limit.Limit, name string) LimitSet {
-	return LimitSet{Limits: limits, Name: name, Compiled: newSpans(limits)}
-}
-
-// maxSets bounds what a script is told with every booking.
-const maxSets = 10_000
+// maxSets bounds the limits that a store is told with every booking, and maxShared the work
+// of one.
+const (
+	maxSets   = 10_000
+	maxShared = 16
+)
 
 // NewAccounts returns the list. It is an error if there is none, if an ID
 // occurs twice or is malformed, or if a limit is not valid.
-func NewAccounts(list ...Account) (*Accounts, error) { return NewAccountsOf(list, nil) }
+func NewAccounts(list ...Account) (*Accounts, error) { return newAccounts(list, nil) }
 
 // Sharing returns the list with accounts that are charged with every booking,
 // whichever account of the list it is charged to: those of an application and of
 // an address, say. It is an error if an ID occurs twice or is malformed, or if a
 // limit is not valid.
 func (a *Accounts) Sharing(shared ...Account) (*Accounts, error) {
-	return NewAccountsOf(a.List, shared)
+	return newAccounts(a.list, shared)
 }
 
-func NewAccountsOf(list, shared []Account) (*Accounts, error) {
+func newAccounts(list, shared []Account) (*Accounts, error) {
 	if len(list) == 0 {
 		return nil, errors.New("ration: there is no account")
 	}
@@ -86,13 +65,13 @@ func NewAccountsOf(list, shared []Account) (*Accounts, error) {
 		return nil, fmt.Errorf("ration: there are %d shared accounts: at most %d are charged with a booking", len(shared), maxShared)
 	}
 	a := &Accounts{
-		List:        slices.Clone(list),
-		byID:        make(map[string]int, len(list)),
-		SharedValue: slices.Clone(shared),
-		scopes:      make(map[string]bool),
+		list:   slices.Clone(list),
+		byID:   make(map[string]int, len(list)),
+		shared: slices.Clone(shared),
+		scopes: make(map[string]bool),
 	}
 	known := make(map[string]int)
-	for i, account := range a.List {
+	for i, account := range a.list {
 		if _, found := a.byID[account.ID]; found {
 			return nil, fmt.Errorf("ration: account %s occurs twice", account.ID)
 		}
@@ -101,26 +80,26 @@ func NewAccountsOf(list, shared []Account) (*Accounts, error) {
 		if err != nil {
 			return nil, err
 		}
-		a.SetOf = append(a.SetOf, set)
-		if !slices.Contains(a.own, set) {
-			a.own = append(a.own, set)
+		a.setOf = append(a.setOf, set)
+		if !slices.Contains(a.ownSets, set) {
+			a.ownSets = append(a.ownSets, set)
 		}
 	}
-	for i, account := range a.SharedValue {
+	for i, account := range a.shared {
 		same := func(o Account) bool { return o.ID == account.ID }
-		if _, found := a.byID[account.ID]; found || slices.ContainsFunc(a.SharedValue[:i], same) {
+		if _, found := a.byID[account.ID]; found || slices.ContainsFunc(a.shared[:i], same) {
 			return nil, fmt.Errorf("ration: account %s occurs twice", account.ID)
 		}
 		set, err := a.addSet(account, known)
 		if err != nil {
 			return nil, err
 		}
-		a.Shares = append(a.Shares, set)
+		a.sharedSet = append(a.sharedSet, set)
 	}
-	if len(a.List) > 1 {
-		a.DigestValue = a.sum()
+	if len(a.list) > 1 {
+		a.digest = a.sum()
 	}
-	a.most = a.mostOf("")
+	a.maxCost = a.maxCostOf("")
 	return a, nil
 }
 
@@ -137,36 +116,31 @@ func (a *Accounts) addSet(account Account, known map[string]int) (int, error) {
 	if err := limit.Validate(account.Limits); err != nil {
 		return 0, fmt.Errorf("ration: account %s: %w", account.ID, err)
 	}
-	if set = len(a.Sets); set == maxSets {
+	if set = len(a.sets); set == maxSets {
 		return 0, fmt.Errorf("ration: there are more than %d different sets of limits", maxSets)
 	}
 	known[name] = set
-	a.Sets = append(a.Sets, NewLimitSet(account.Limits, name))
+	a.sets = append(a.sets, NewLimitSet(account.Limits))
 	for _, l := range account.Limits {
-		a.Counts = a.Counts.With(l.Algorithm)
+		a.algorithms = a.algorithms.With(l.Algorithm)
 		if l.Scope != "" {
 			a.scopes[l.Scope] = true
 		}
-		if l.Zone != "" && !slices.Contains(a.Zones, l.Zone) {
-			a.Zones = append(a.Zones, l.Zone)
+		if l.Zone != "" && !slices.Contains(a.zones, l.Zone) {
+			a.zones = append(a.zones, l.Zone)
 		}
 	}
 	return set, nil
 }
 
-// maxShared bounds the work of one booking.
-const maxShared = 16
-
-// Len returns how many accounts there are.
-func (a *Accounts) Len() int { return len(a.List) }
+// Len returns how many accounts there are, without the shared ones.
+func (a *Accounts) Len() int { return len(a.list) }
 
 // At returns the i-th account, from 0. Its Limits must not be changed.
-func (a *Accounts) At(i int) Account { return a.List[i] }
+func (a *Accounts) At(i int) Account { return a.list[i] }
 
-// Digest is the same for lists of the same accounts with the same limits in
-// the same order, and differs otherwise. It is empty for a list of one, which
-// needs no index.
-func (a *Accounts) Digest() string { return a.DigestValue }
+// All returns the accounts, without the shared ones. They must not be changed.
+func (a *Accounts) All() []Account { return a.list }
 
 // Shared returns the accounts that are charged with every booking. They must not
 // be changed.
@@ -174,151 +148,13 @@ func (a *Accounts) Shared() []Account {
 	if a == nil {
 		return nil
 	}
-	return a.SharedValue
+	return a.shared
 }
 
-// MaxCost is the largest cost that any of the accounts can take at once of a
-// request with those scopes: the smallest Max of the limits that cover it, or, of
-// a limit counted by GCRA, Burst.
-func (a *Accounts) MaxCost(scopes ...string) int {
-	if named := a.RelevantScopes(scopes); named != "" {
-		return a.mostOf(named)
-	}
-	return a.most
-}
-
-func (a *Accounts) mostOf(named string) int {
-	most := int64(0)
-	for _, set := range a.own {
-		most = max(most, a.Sets[set].Compiled.Most(named))
-	}
-	for _, set := range a.Shares {
-		most = min(most, a.Sets[set].Compiled.Most(named))
-	}
-	return int(most)
-}
-
-func (a *Accounts) sum() string {
-	h := sha256.New()
-	for i, account := range a.List {
-		// A hash never fails to be written.
-		_, _ = io.WriteString(h, account.ID+" "+a.Sets[a.SetOf[i]].Name+"\n")
-	}
-	return hex.EncodeToString(h.Sum(nil))[:idLength]
-}
-
-// nameLimits spells limits out as the scripts read them, each MAX WINDOW MARGIN
-// LETTER EXTRA SCOPE ZONE, with durations in microseconds.
-func EncodeLimits(limits []limit.Limit) string {
-	var b strings.Builder
-	for i, l := range limits {
-		if i > 0 {
-			b.WriteByte(' ')
-		}
-		extra := int64(0)
-		switch l.Algorithm {
-		case limit.GCRA:
-			extra = int64(l.BurstOrDefault())
-		case limit.SubWindows:
-			extra = l.ResolutionOrDefault().Microseconds()
-		}
-		zone := cmp.Or(l.Zone, "-")
-		if l.FirstUse {
-			zone = "*"
-		}
-		for _, n := range []int64{int64(l.Max), l.Window.Microseconds(), l.MarginOrDefault().Microseconds()} {
-			b.WriteString(strconv.FormatInt(n, 10))
-			b.WriteByte(' ')
-		}
-		b.WriteString(limit.AlgorithmsOf[l.Algorithm].Letter)
-		b.WriteByte(' ')
-		b.WriteString(strconv.FormatInt(extra, 10))
-		b.WriteByte(' ')
-		b.WriteString(cmp.Or(l.Scope, "-"))
-		b.WriteByte(' ')
-		b.WriteString(zone)
-	}
-	return b.String()
-}
-
-// shapeOf returns what of limits that nameLimits spelt out makes a count begin
-// anew if it changes: all but Max and the margin.
-func LimitsShape(name string) string {
-	words := strings.Fields(name)
-	kept := words[:0]
-	for i, word := range words {
-		if i%7 != 0 && i%7 != 2 {
-			kept = append(kept, word)
-		}
-	}
-	return strings.Join(kept, " ")
-}
-
-// parseLimits reads what nameLimits spelt out.
-func parseLimits(name string) ([]limit.Limit, error) {
-	words := strings.Fields(name)
-	if len(words) == 0 || len(words)%7 != 0 {
-		return nil, fmt.Errorf("%q is not a set of limits", Clip(name))
-	}
-	var limits []limit.Limit
-	for one := range slices.Chunk(words, 7) {
-		var numbers [4]int64
-		for i, word := range []string{one[0], one[1], one[2], one[4]} {
-			n, err := strconv.ParseInt(word, 10, 64)
-			if err != nil {
-				return nil, fmt.Errorf("%q is not a set of limits", Clip(name))
-			}
-			numbers[i] = n
-		}
-		l := limit.Limit{Max: int(min(numbers[0], math.MaxInt)), Window: time.Duration(numbers[1]) * time.Microsecond, Margin: time.Duration(numbers[2]) * time.Microsecond}
-		for a, of := range limit.AlgorithmsOf {
-			if of.Letter == one[3] {
-				l.Algorithm = a
-			}
-		}
-		switch l.Algorithm {
-		case limit.GCRA:
-			l.Burst = int(min(numbers[3], math.MaxInt))
-		case limit.SubWindows:
-			l.Resolution = time.Duration(numbers[3]) * time.Microsecond
-		}
-		if one[5] != "-" {
-			l.Scope = one[5]
-		}
-		switch one[6] {
-		case "-":
-		case "*":
-			l.FirstUse = true
-		default:
-			l.Zone = one[6]
-		}
-		limits = append(limits, l)
-	}
-	return limits, limit.Validate(limits)
-}
-
-func ValidAccountID(id string) bool {
-	if id == "" || len(id) > 64 {
-		return false
-	}
-	for _, c := range []byte(id) {
-		switch {
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
-		default:
-			return false
-		}
-	}
-	return true
-}
-
-// member names the i-th account in an index.
-func (a *Accounts) Member(i int) string {
-	return strconv.Itoa(a.SetOf[i]+1) + ":" + a.List[i].ID
-}
-
-// find returns the place of an account, or -1.
+// Index returns the index of the account with the ID, or -1 if it is not in the list. A
+// shared account is not.
 func (a *Accounts) Index(id string) int {
-	if len(a.List) == 1 && a.List[0].ID == id {
+	if len(a.list) == 1 && a.list[0].ID == id {
 		return 0
 	}
 	if i, found := a.byID[id]; found {
@@ -327,20 +163,81 @@ func (a *Accounts) Index(id string) int {
 	return -1
 }
 
-// account returns an account, shared or not; nil if there is none.
+// Lookup returns the account with the ID, shared or not; nil if there is none. It must not
+// be changed.
 func (a *Accounts) Lookup(id string) *Account {
 	if at := a.Index(id); at >= 0 {
-		return &a.List[at]
+		return &a.list[at]
 	}
-	for i := range a.SharedValue {
-		if a.SharedValue[i].ID == id {
-			return &a.SharedValue[i]
+	for i := range a.shared {
+		if a.shared[i].ID == id {
+			return &a.shared[i]
 		}
 	}
 	return nil
 }
 
-// relevant lists the scopes that a limit names, sorted and between commas.
+// Digest is the same for lists of the same accounts with the same limits in
+// the same order, and differs otherwise. It is empty for a list of one, which
+// needs no index. Shared accounts do not change it.
+func (a *Accounts) Digest() string { return a.digest }
+
+func (a *Accounts) sum() string {
+	const digits = 32 // 128 bits, so that two lists with one digest do not occur
+	h := sha256.New()
+	for i, account := range a.list {
+		// A hash never fails to be written.
+		_, _ = io.WriteString(h, account.ID+" "+a.sets[a.setOf[i]].Name+"\n")
+	}
+	return hex.EncodeToString(h.Sum(nil))[:digits]
+}
+
+// MaxCost is the largest cost that any of the accounts can take at once of a
+// request with those scopes: the smallest Max of the limits that cover it, or, of
+// a limit counted by GCRA, Burst.
+func (a *Accounts) MaxCost(scopes ...string) int {
+	if named := a.RelevantScopes(scopes); named != "" {
+		return a.maxCostOf(named)
+	}
+	return a.maxCost
+}
+
+func (a *Accounts) maxCostOf(scopes string) int {
+	most := int64(0)
+	for _, set := range a.ownSets {
+		most = max(most, a.sets[set].MaxCost(scopes))
+	}
+	for _, set := range a.sharedSet {
+		most = min(most, a.sets[set].MaxCost(scopes))
+	}
+	return int(most)
+}
+
+// LimitSets returns the different sets of limits that the accounts have, the shared ones
+// included: most often one. They must not be changed.
+func (a *Accounts) LimitSets() []LimitSet { return a.sets }
+
+// SetOf returns the index in LimitSets of the limits of the i-th account.
+func (a *Accounts) SetOf(i int) int { return a.setOf[i] }
+
+// SharedSetOf returns the index in LimitSets of the limits of the i-th shared account.
+func (a *Accounts) SharedSetOf(i int) int { return a.sharedSet[i] }
+
+// LimitSet returns the limits of the i-th account, which must not be changed.
+func (a *Accounts) LimitSet(i int) *LimitSet { return &a.sets[a.setOf[i]] }
+
+// SharedLimitSet returns the limits of the i-th shared account, which must not be changed.
+func (a *Accounts) SharedLimitSet(i int) *LimitSet { return &a.sets[a.sharedSet[i]] }
+
+// Algorithms returns the algorithms by which the limits are counted.
+func (a *Accounts) Algorithms() limit.AlgorithmSet { return a.algorithms }
+
+// Zones returns the time zones that the limits name, each once. They must not be changed.
+func (a *Accounts) Zones() []string { return a.zones }
+
+// RelevantScopes returns those of a request's scopes that any limit names, sorted and
+// joined by commas, as [Covers] and [Accounts.Queue] take them: requests that differ in
+// other scopes only are counted alike.
 func (a *Accounts) RelevantScopes(scopes []string) string {
 	if len(scopes) == 0 || len(a.scopes) == 0 {
 		return ""
@@ -355,24 +252,38 @@ func (a *Accounts) RelevantScopes(scopes []string) string {
 	return strings.Join(named, ",")
 }
 
-// lane names the lane of a request.
-func (a *Accounts) Queue(scopes string, keep int) string {
-	return QueueName(scopes, keep, a.SharedValue)
+// Queue names the queue of a request with those relevant scopes and that Reserve:
+// [QueueName] with the list's shared accounts.
+func (a *Accounts) Queue(scopes string, reserve int) string {
+	return QueueName(scopes, reserve, a.shared)
 }
 
-// laneName names those who leave in the order in which they book: all with the same
-// scopes, share kept back and shared accounts. lua/book.lua has it likewise.
-func QueueName(scopes string, keep int, shared []Account) string {
-	if scopes == "" && keep == 0 && len(shared) == 0 {
+// QueueName names a queue of an account: the requests that leave in the order in which they
+// book, since they have the same relevant scopes, Reserve and shared accounts. A request
+// never waits for the slot of a later one of its queue; those of other queues may pass it.
+// The queue of requests that have none of the three is "".
+func QueueName(scopes string, reserve int, shared []Account) string {
+	if scopes == "" && reserve == 0 && len(shared) == 0 {
 		return ""
 	}
 	ids := make([]string, len(shared))
 	for i, account := range shared {
 		ids[i] = account.ID
 	}
-	return scopes + "~" + strconv.Itoa(keep) + "~" + strings.Join(ids, ",")
+	return scopes + "~" + strconv.Itoa(reserve) + "~" + strings.Join(ids, ",")
 }
 
-// idLength is the length of an ID in hexadecimal digits: 128 bits, so that two
-// secrets with one ID do not occur.
-const idLength = 32
+// ValidAccountID reports whether an ID is 1 to 64 letters, digits, '-' and '_'.
+func ValidAccountID(id string) bool {
+	if id == "" || len(id) > 64 {
+		return false
+	}
+	for _, c := range []byte(id) {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
+		default:
+			return false
+		}
+	}
+	return true
+}

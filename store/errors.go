@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/ration-go/ration/limit"
 )
 
 // ErrExhausted is matched, with errors.Is, by every error that says that no
@@ -33,7 +35,7 @@ type ExhaustedError struct {
 	Deadline bool
 }
 
-// Error names both durations and what to change.
+// Error names the wait and what allowed no longer one.
 func (e *ExhaustedError) Error() string {
 	need := e.RetryAfter.Round(time.Millisecond)
 	if need == 0 {
@@ -57,8 +59,8 @@ func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
 // A StoreError says that the store could not answer: it was not reached in
 // time, or it answered with an error of its own.
 type StoreError struct {
-	// Op is what was asked of the store: "book", "cancel", "enter", "usage",
-	// "pause", "quarantine" or "status".
+	// Op is what was asked of the store: "book", "cancel", "enter", "owe", "usage",
+	// "pause", "quarantine", "reset" or "status".
 	Op string
 	// Permanent tells that asking again cannot help: wrong credentials, a
 	// key that holds something else, a command that is not allowed.
@@ -81,17 +83,54 @@ func (e *StoreError) Is(target error) bool { return target == ErrStoreUnavailabl
 // Unwrap returns the cause.
 func (e *StoreError) Unwrap() error { return e.Err }
 
+// Temporary reports whether the store may answer if it is asked again. A nil error is not
+// temporary, so that a caller need not look whether an error is a StoreError:
+//
+//	failed, _ := errors.AsType[*store.StoreError](err)
+//	if failed.Temporary() {
+func (e *StoreError) Temporary() bool { return e != nil && !e.Permanent }
+
+// ErrOtherStore is what Cancel and Record answer if the Entry of a booking is not one that
+// the store gave.
 var ErrOtherStore = errors.New("ration: the booking's Entry is not one of this store")
 
-// tooCostly returns the error for a cost that the limits which rule do not allow.
+// CostError returns what Book answers if no account can ever take the cost under the limits
+// that are in force. A request's own limits are checked by Validate; these are others, of a
+// higher revision.
 func CostError(r BookRequest) error {
 	return fmt.Errorf("ration: cost %d is more than any account can take", r.Cost)
 }
 
-func Clip(s string) string { return s[:min(len(s), 40)] }
+// A LimitsError is the answer to a worker whose limits for an account are others
+// than the fleet's, and of the same revision. The store cannot say which of the two are
+// right: give a higher [Budget.Revision] to the workers that have the right ones. Nothing
+// was booked.
+type LimitsError struct {
+	// Budget is the budget's name.
+	Budget string
+	// Account is the account's ID.
+	Account string
+	// Revision is that of both.
+	Revision int
+	// Ours are this worker's limits, with the margins that it keeps.
+	Ours []limit.Limit
+	// Theirs are those that the account was booked with, likewise.
+	Theirs []limit.Limit
+}
 
-// passes reports whether the store failed in a way that asking again can mend.
-func Passes(err error) bool {
-	failed, found := errors.AsType[*StoreError](err)
-	return found && !failed.Permanent
+// Error names both limits and what to change.
+func (e *LimitsError) Error() string {
+	return fmt.Sprintf("ration: budget %q: account %s: this worker's limits are %s, the fleet's are %s, both of revision %d: "+
+		"give all workers the same, or a higher Revision to those whose limits are to rule",
+		e.Budget, e.Account, limit.Join(e.Ours), limit.Join(e.Theirs), e.Revision)
+}
+
+// NewLimitsError returns what Book answers if an account has other limits of the same
+// revision as the request. The account may be one that the request does not name.
+func NewLimitsError(r BookRequest, account string, theirs EffectiveLimits) *LimitsError {
+	e := &LimitsError{Budget: r.Budget, Account: account, Revision: theirs.Revision, Theirs: theirs.Limits}
+	if ours := r.Accounts.Lookup(account); ours != nil {
+		e.Ours = ours.Limits
+	}
+	return e
 }

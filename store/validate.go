@@ -10,9 +10,10 @@ import (
 	"github.com/ration-go/ration/limit"
 )
 
-// Requests are checked here and again at the top of every script: what slips
-// through a comparison, such as a limit of -3, would grant every call.
+// A store checks every request before it does anything: what slips through a comparison,
+// such as a limit of -3, would grant every call.
 
+// Validate returns why the request is malformed, or nil.
 func (r *BookRequest) Validate() error {
 	if err := ValidateBudgetName(r.Budget); err != nil {
 		return err
@@ -29,7 +30,7 @@ func (r *BookRequest) Validate() error {
 	case r.Ahead < 0:
 		return fmt.Errorf("ration: BookRequest.Ahead is %v: it must not be negative", r.Ahead)
 	case r.Reserve < 0 || r.Reserve > 999:
-		return fmt.Errorf("ration: BookRequest.Keep is %d: it must be from 0 to 999 thousandths", r.Reserve)
+		return fmt.Errorf("ration: BookRequest.Reserve is %d: it must be from 0 to 999 thousandths", r.Reserve)
 	case r.Revision < 0 || int64(r.Revision) > 1<<52:
 		return fmt.Errorf("ration: BookRequest.Revision is %d: it must be from 0 to 2^52", r.Revision)
 	case r.MaxWait < 0:
@@ -43,27 +44,26 @@ func (r *BookRequest) Validate() error {
 	return nil
 }
 
-const MaxSpendings = 1000
-
+// Validate returns why the request is malformed, or nil.
 func (r RecordRequest) Validate() error {
 	if err := ValidateBudgetName(r.Budget); err != nil {
 		return err
 	}
 	switch {
 	case r.ID == BookingID{}:
-		return errors.New("ration: EnterRequest.ID is zero: use NewBookingID")
+		return errors.New("ration: RecordRequest.ID is zero: use NewBookingID")
 	case !ValidAccountID(r.Account.ID):
 		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
 	case len(r.Spent) == 0 && r.Total.Cost == 0:
-		return errors.New("ration: EnterRequest has neither a spending nor a total")
+		return errors.New("ration: RecordRequest has neither a spending nor a total")
 	case r.Replaces.Entry != "" && r.Replaces.Account != r.Account.ID:
-		return errors.New("ration: EnterRequest.Instead is a booking of another account")
+		return errors.New("ration: RecordRequest.Replaces is a booking of another account")
 	case r.Replaces.Entry != "" && r.Replaces.ID == BookingID{}:
-		return errors.New("ration: EnterRequest.Instead has no ID")
+		return errors.New("ration: RecordRequest.Replaces has no ID")
 	case len(r.Spent) > MaxSpendings:
 		return fmt.Errorf("ration: %d spendings: there must be at most %d", len(r.Spent), MaxSpendings)
 	case r.Total.Cost < 0 || r.Total.Cost > limit.MaxUnits:
-		return fmt.Errorf("ration: EnterRequest.Total: the cost is %d: it must be from 0 to %d", r.Total.Cost, limit.MaxUnits)
+		return fmt.Errorf("ration: RecordRequest.Total: the cost is %d: it must be from 0 to %d", r.Total.Cost, limit.MaxUnits)
 	}
 	if err := limit.Validate(r.Account.Limits); err != nil {
 		return fmt.Errorf("ration: account %s: %w", r.Account.ID, err)
@@ -85,6 +85,7 @@ func (r RecordRequest) Validate() error {
 	return validateNow(r.Now)
 }
 
+// Validate returns why the request is malformed, or nil.
 func (r ReconcileRequest) Validate() error {
 	if err := ValidateBudgetName(r.Budget); err != nil {
 		return err
@@ -93,13 +94,13 @@ func (r ReconcileRequest) Validate() error {
 	case !ValidAccountID(r.Account.ID):
 		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
 	case len(r.Counted) != len(r.Account.Limits):
-		return fmt.Errorf("ration: OweRequest.Counted has %d numbers: it must have one for each of %d limits", len(r.Counted), len(r.Account.Limits))
+		return fmt.Errorf("ration: ReconcileRequest.Counted has %d numbers: it must have one for each of %d limits", len(r.Counted), len(r.Account.Limits))
 	case r.Slot.IsZero():
-		return errors.New("ration: OweRequest.Slot is zero: it must be the slot of the request that was answered")
+		return errors.New("ration: ReconcileRequest.Slot is zero: it must be the slot of the request that was answered")
 	}
 	for i, units := range r.Counted {
 		if units < 0 || units > limit.MaxUnits {
-			return fmt.Errorf("ration: OweRequest.Counted: number %d is %d: it must be from 0 to %d", i+1, units, limit.MaxUnits)
+			return fmt.Errorf("ration: ReconcileRequest.Counted: number %d is %d: it must be from 0 to %d", i+1, units, limit.MaxUnits)
 		}
 	}
 	if err := limit.Validate(r.Account.Limits); err != nil {
@@ -111,6 +112,7 @@ func (r ReconcileRequest) Validate() error {
 	return validateNow(r.Now)
 }
 
+// Validate returns why the request is malformed, or nil.
 func (r CancelRequest) Validate() error {
 	if r.Booking.ID == (BookingID{}) {
 		return errors.New("ration: CancelRequest.Booking has no ID")
@@ -121,6 +123,7 @@ func (r CancelRequest) Validate() error {
 	return validateNow(r.Now)
 }
 
+// Validate returns why the request is malformed, or nil.
 func (r UsageRequest) Validate() error {
 	if r.Accounts == nil {
 		return errors.New("ration: UsageRequest.Accounts is nil: use NewAccounts")
@@ -131,6 +134,7 @@ func (r UsageRequest) Validate() error {
 	return validateNow(r.Now)
 }
 
+// Validate returns why the request is malformed, or nil.
 func (r PauseRequest) Validate() error {
 	if err := ValidateBudgetName(r.Budget); err != nil {
 		return err
@@ -148,13 +152,14 @@ func (r PauseRequest) Validate() error {
 	return validatePause(r.For, r.Now)
 }
 
+// Validate returns why the request is malformed, or nil.
 func (r QuarantineRequest) Validate() error {
 	if err := ValidateBudgetName(r.Budget); err != nil {
 		return err
 	}
 	switch {
 	case !ValidAccountID(r.Token):
-		return fmt.Errorf("ration: token ID %q: it must be 1 to 64 letters, digits, '-' and '_'", Clip(r.Token))
+		return fmt.Errorf("ration: token ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Token[:min(len(r.Token), 64)])
 	case !ValidAccountID(r.Reason):
 		return fmt.Errorf("ration: QuarantineRequest.Reason is %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Reason)
 	}
@@ -170,6 +175,7 @@ func validatePause(length time.Duration, now time.Time) error {
 
 func validKey(key string) bool { return ValidAccountID(key) && !strings.ContainsAny(key, "-_") }
 
+// Validate returns why the request is malformed, or nil.
 func (r ResetRequest) Validate() error {
 	if err := ValidateBudgetName(r.Budget); err != nil {
 		return err
@@ -189,6 +195,7 @@ func (r ResetRequest) Validate() error {
 	return validateNow(r.Now)
 }
 
+// Validate returns why the request is malformed, or nil.
 func (r StatusRequest) Validate() error {
 	if err := ValidateBudgetName(r.Budget); err != nil {
 		return err
@@ -199,7 +206,8 @@ func (r StatusRequest) Validate() error {
 	return validateNow(r.Now)
 }
 
-// validateName keeps a budget's name fit for a Redis hash tag.
+// ValidateBudgetName checks a budget's name: 1 to 200 bytes of UTF-8 without spaces, control
+// characters and braces, so that it fits into a Redis hash tag.
 func ValidateBudgetName(name string) error {
 	switch {
 	case name == "":

@@ -13,13 +13,13 @@ func (s *Store) BookNow(r store.ImmediateRequest) (store.Immediate, bool) {
 	cost := int64(r.Cost)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, a := s.known(r.Budget, r.Accounts.List[0].ID)
+	b, a := s.known(r.Budget, r.Accounts.At(0).ID)
 	if a == nil || b.version != r.Version || r.Revision > b.revision {
 		return store.Immediate{}, false
 	}
-	set := &r.Accounts.Sets[0]
-	if a.rules == nil || a.rules.Name != set.Name || !set.Compiled.Logs || len(a.runs) != 1 || a.runs[0].scopes != "" || a.several() ||
-		len(a.holes) > 0 || cost < 1 || cost > set.Compiled.Least {
+	set := r.Accounts.LimitSet(0)
+	if a.rules == nil || a.rules.Name != set.Name || !set.OnlyLogs || len(a.runs) != 1 || a.runs[0].scopes != "" || a.several() ||
+		len(a.holes) > 0 || cost < 1 || cost > set.MaxCost("") {
 		return store.Immediate{}, false
 	}
 	clock := s.clock(time.Time{})
@@ -64,8 +64,8 @@ func (s *Store) known(budget, account string) (*memoryBudget, *memoryAccount) {
 // settleLogs is settle for a charge of logs with one run.
 func (c *charge) settleLogs(from, cost int64) int64 {
 	slot, looks := from, maxLooks
-	for i := range c.set.Compiled.List {
-		if s := &c.set.Compiled.List[i]; s.Scope == "" {
+	for i := range c.set.Compiled {
+		if s := &c.set.Compiled[i]; s.Scope == "" {
 			slot = max(slot, c.account.runs.earliest(slot, cost, s.Max, s.Window, &looks))
 		}
 	}

@@ -115,7 +115,7 @@ func (c *charge) rule(revision int) {
 	switch {
 	case a.rules == nil || a.rules.Name == c.set.Name:
 	case a.revision < revision:
-		if store.LimitsShape(a.rules.Name) != store.LimitsShape(c.set.Name) {
+		if !a.rules.SameShape(c.set) {
 			c.renewed = a.end(c.now)
 		}
 	case a.revision == revision:
@@ -175,16 +175,16 @@ func settle(charges []*charge, from int64, l *lane) int64 {
 	slot, limits, looks := from, 0, maxLooks
 	for _, c := range charges {
 		slot = max(slot, c.account.runs.endOfFirst(l.scopes))
-		for i := range c.set.Compiled.List {
-			if store.Covers(c.set.Compiled.List[i].Scope, l.scopes) {
+		for i := range c.set.Compiled {
+			if store.Covers(c.set.Compiled[i].Scope, l.scopes) {
 				limits++
 			}
 		}
 	}
 	for quiet := 0; quiet < limits; {
 		for _, c := range charges {
-			for i := range c.set.Compiled.List {
-				s := &c.set.Compiled.List[i]
+			for i := range c.set.Compiled {
+				s := &c.set.Compiled[i]
 				if quiet >= limits || !store.Covers(s.Scope, l.scopes) {
 					continue
 				}
@@ -211,7 +211,7 @@ func (c *charge) earliest(s *store.CompiledLimit, from int64, l *lane, looks *in
 
 // plain reports whether every limit is a log of a single run. Each then admits all
 // from some slot on.
-func (c *charge) plain() bool { return c.set.Compiled.Logs && len(c.account.runs) <= 1 }
+func (c *charge) plain() bool { return c.set.OnlyLogs && len(c.account.runs) <= 1 }
 
 // last returns the slot that no booking of the lane comes before.
 func (a *memoryAccount) last(lane string) int64 {
@@ -230,8 +230,8 @@ func (a *memoryAccount) several() bool { return a.lanes != nil }
 // enter enters units in the log and in all that counts them.
 func (c *charge) enter(l *lane, slot, cost int64, booked bool) part {
 	c.lead(l, slot)
-	for i := range c.set.Compiled.List {
-		s := &c.set.Compiled.List[i]
+	for i := range c.set.Compiled {
+		s := &c.set.Compiled[i]
 		if s.Algorithm.IsLog() || !store.Covers(s.Scope, l.scopes) {
 			continue
 		}
@@ -241,7 +241,7 @@ func (c *charge) enter(l *lane, slot, cost int64, booked bool) part {
 			c.counter(s).enter(meter{s, c}, slot, cost)
 		}
 	}
-	if c.set.Compiled.Logged {
+	if c.set.HasLog() {
 		return c.log(l, slot, cost)
 	}
 	before := c.account.units
@@ -252,10 +252,10 @@ func (c *charge) enter(l *lane, slot, cost int64, booked bool) part {
 // lead notes that no booking of the lane comes before the slot any more.
 func (c *charge) lead(l *lane, slot int64) {
 	a := c.account
-	if l.name != "" || a.several() || !c.set.Compiled.Logged {
+	if l.name != "" || a.several() || !c.set.HasLog() {
 		if a.lanes == nil {
 			a.lanes = make(map[string]int64)
-			if c.set.Compiled.Logged && len(a.runs) > 0 {
+			if c.set.HasLog() && len(a.runs) > 0 {
 				a.lanes[""] = a.runs[0].last
 			}
 		}
@@ -300,20 +300,20 @@ func (a *memoryAccount) end(now int64) int64 {
 
 // keep sets when the account expires, and trims what it counts.
 func (c *charge) keep() {
-	for i := range c.set.Compiled.List {
-		if s := &c.set.Compiled.List[i]; !s.Algorithm.IsLog() {
+	for i := range c.set.Compiled {
+		if s := &c.set.Compiled[i]; !s.Algorithm.IsLog() {
 			c.counter(s).trim(meter{s, c}, c.now)
 		}
 	}
-	c.account.expires = max(c.account.expires, c.account.end(c.now)+c.set.Compiled.Window+dayMicros)
+	c.account.expires = max(c.account.expires, c.account.end(c.now)+c.set.Window+dayMicros)
 }
 
 // trim removes some of what can matter no more.
 func (c *charge) trim() {
-	a, window := c.account, c.set.Compiled.Window
+	a, window := c.account, c.set.Window
 	a.drop(c.now - window - dayMicros)
 	for _, r := range a.runs {
-		if slot, removed := r.trim(c.now, window, c.set.Compiled.Largest); removed {
+		if slot, removed := r.trim(c.now, window, c.set.LargestMax); removed {
 			a.drop(min(slot, c.now-window))
 		}
 	}

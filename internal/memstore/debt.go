@@ -12,8 +12,8 @@ import (
 func (c *charge) owe(slot int64, scopes string, counted []int) []store.LimitReconciliation {
 	debts := make([]store.LimitReconciliation, len(counted))
 	most, entered := int64(0), false
-	for i := range c.set.Compiled.List {
-		s := &c.set.Compiled.List[i]
+	for i := range c.set.Compiled {
+		s := &c.set.Compiled[i]
 		units, there := c.leftBetween(s, slot)
 		lacking := max(0, int64(counted[i])-units)
 		debts[i] = store.LimitReconciliation{Counted: toInt(units), AtSlot: toInt(there), Missing: toInt(lacking)}

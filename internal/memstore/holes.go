@@ -49,7 +49,7 @@ func (a *memoryAccount) drop(before int64) {
 // stepped back.
 func (c *charge) unsure() bool {
 	holes := c.account.holes
-	return len(holes) > 0 && holes[len(holes)-1].slot >= c.now-c.set.Compiled.Window
+	return len(holes) > 0 && holes[len(holes)-1].slot >= c.now-c.set.Window
 }
 
 // handedBack returns the place of the first hole of the lane that is of at least

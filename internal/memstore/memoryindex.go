@@ -3,6 +3,7 @@ package memstore
 import (
 	"cmp"
 	"slices"
+	"strconv"
 
 	"github.com/ration-go/ration/store"
 )
@@ -44,17 +45,17 @@ type candidate struct {
 // notes the new scores of those that it looked at. A list of one has no index.
 func (b *memoryBudget) choose(r *store.BookRequest, l *lane, index *memoryIndex, from, now int64) (candidate, error) {
 	a := r.Accounts
-	for i := range a.SharedValue {
-		c := b.work.open(b.account(a.SharedValue[i].ID), &a.Sets[a.Shares[i]], now)
+	for i := range a.Shared() {
+		c := b.work.open(b.account(a.Shared()[i].ID), a.SharedLimitSet(i), now)
 		if c.rule(r.Revision); c.differs {
-			return candidate{}, store.DifferentLimits(*r, a.SharedValue[i].ID, c.account.ruling().Encode())
+			return candidate{}, store.NewLimitsError(*r, a.Shared()[i].ID, c.account.ruling())
 		}
-		if l.cost > c.set.Compiled.Most(l.scopes) {
+		if l.cost > c.set.MaxCost(l.scopes) {
 			return candidate{}, store.CostError(*r)
 		}
 		from = max(from, c.account.paused)
 	}
-	shared := b.work.charges[:len(a.SharedValue)]
+	shared := b.work.charges[:len(a.Shared())]
 	if index == nil {
 		one, ok := b.consider(r, l, 0, shared, from, now)
 		if !ok {
@@ -72,7 +73,7 @@ func (b *memoryBudget) choose(r *store.BookRequest, l *lane, index *memoryIndex,
 		if best.at >= 0 && best.slot <= max(soonest, item.score) {
 			break
 		}
-		if l.cost > a.Sets[a.SetOf[item.at]].Compiled.Most(l.scopes) {
+		if l.cost > a.LimitSet(item.at).MaxCost(l.scopes) {
 			continue
 		}
 		one, ok := b.consider(r, l, item.at, shared, from, now)
@@ -97,7 +98,7 @@ func (b *memoryBudget) choose(r *store.BookRequest, l *lane, index *memoryIndex,
 // refuse returns the error for a booking that no account takes.
 func (b *memoryBudget) refuse(r *store.BookRequest, c candidate) error {
 	if c.at >= 0 && c.charges[0].differs {
-		return store.DifferentLimits(*r, r.Accounts.At(c.at).ID, c.charges[0].account.ruling().Encode())
+		return store.NewLimitsError(*r, r.Accounts.At(c.at).ID, c.charges[0].account.ruling())
 	}
 	return store.CostError(*r)
 }
@@ -105,11 +106,11 @@ func (b *memoryBudget) refuse(r *store.BookRequest, c candidate) error {
 // consider returns the slot that an account can give, and whether it gives any.
 func (b *memoryBudget) consider(r *store.BookRequest, l *lane, at int, shared []*charge, from, now int64) (candidate, bool) {
 	a := r.Accounts
-	account := b.account(a.List[at].ID)
-	own := b.work.open(account, &a.Sets[a.SetOf[at]], now)
+	account := b.account(a.At(at).ID)
+	own := b.work.open(account, a.LimitSet(at), now)
 	own.rule(r.Revision)
 	c := candidate{at: at, charges: b.work.list(own, shared), hole: -1}
-	if own.differs || l.cost > own.set.Compiled.Most(l.scopes) {
+	if own.differs || l.cost > own.set.MaxCost(l.scopes) {
 		return c, false
 	}
 	// What was handed back is given also between those who wait for the pause's end.
@@ -117,7 +118,7 @@ func (b *memoryBudget) consider(r *store.BookRequest, l *lane, at int, shared []
 	from, c.rule = max(free, account.released(now, last)), last
 	// The rule is for the index. Without one, to ask for it first and then from
 	// there on is to ask once, where all limits admit all from some slot on.
-	once := len(a.List) == 1 && len(shared) == 0 && own.plain()
+	once := a.Len() == 1 && len(shared) == 0 && own.plain()
 	if !once {
 		c.rule = settle(c.charges[:1], c.rule, l)
 	}
@@ -159,10 +160,10 @@ func (c *charge) score(l lane, unsure bool) int64 {
 
 // index returns the index of the accounts for a lane.
 func (b *memoryBudget) index(accounts *store.Accounts, lane string, moment int64) *memoryIndex {
-	index := b.indexes[accounts.DigestValue+lane]
+	index := b.indexes[accounts.Digest()+lane]
 	if index == nil {
 		index = newMemoryIndex(accounts)
-		b.indexes[accounts.DigestValue+lane] = index
+		b.indexes[accounts.Digest()+lane] = index
 	}
 	index.expires = moment + dayMicros
 	return index
@@ -171,12 +172,12 @@ func (b *memoryBudget) index(accounts *store.Accounts, lane string, moment int64
 func newMemoryIndex(accounts *store.Accounts) *memoryIndex {
 	n := accounts.Len()
 	x := &memoryIndex{scores: make([]int64, n), ranks: make([]int, n)}
-	members := make([]string, n)
+	names := make([]string, n)
 	for at := range n {
-		members[at] = accounts.Member(at)
+		names[at] = strconv.Itoa(accounts.SetOf(at)+1) + ":" + accounts.At(at).ID
 		x.items = append(x.items, scoredAccount{at: at})
 	}
-	slices.SortFunc(x.items, func(a, b scoredAccount) int { return cmp.Compare(members[a.at], members[b.at]) })
+	slices.SortFunc(x.items, func(a, b scoredAccount) int { return cmp.Compare(names[a.at], names[b.at]) })
 	for rank := range x.items {
 		x.items[rank].rank = rank
 		x.ranks[x.items[rank].at] = rank

@@ -109,7 +109,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 		ID:      r.ID,
 		Budget:  r.Budget,
 		Cost:    r.Cost,
-		Account: r.Accounts.List[best.at].ID,
+		Account: r.Accounts.At(best.at).ID,
 		Now:     time.UnixMicro(now),
 		Version: b.version,
 		Booked:  r.MaxWait == store.Forever || best.slot-now <= r.MaxWait.Microseconds(),
@@ -176,7 +176,7 @@ func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	}
 	b.giveBack(h, booking.Account)
 	if r.Accounts != nil {
-		index, at := b.indexes[r.Accounts.DigestValue+h.lane], r.Accounts.Index(booking.Account)
+		index, at := b.indexes[r.Accounts.Digest()+h.lane], r.Accounts.Index(booking.Account)
 		if index != nil && at >= 0 {
 			index.update([]placeScore{{at, 0}})
 		}
@@ -208,7 +208,7 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 	if b.done.has(r.ID) {
 		return nil
 	}
-	c := openCharge(b.account(r.Account.ID), &accounts.Sets[0], now)
+	c := openCharge(b.account(r.Account.ID), accounts.LimitSet(0), now)
 	entered := false
 	for _, spent := range r.Spent {
 		h, err := parseHole(spent.Entry, spent.Slot)
@@ -220,7 +220,7 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 			scopes = scopesOf(name) // also an entry of another store tells them
 		}
 		l := plainLane(scopes)
-		if slot := spent.Slot.UnixMicro(); slot > now-c.set.Compiled.Window {
+		if slot := spent.Slot.UnixMicro(); slot > now-c.set.Window {
 			entered = true
 			c.enter(&l, max(slot, c.account.last(l.name), c.account.runs.endOfFirst(l.scopes)), int64(spent.Cost), false)
 		}
@@ -251,7 +251,7 @@ func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock(r.Now).now
-	c := openCharge(s.budget(r.Budget).account(r.Account.ID), &accounts.Sets[0], now)
+	c := openCharge(s.budget(r.Budget).account(r.Account.ID), accounts.LimitSet(0), now)
 	debt := store.Reconciliation{Now: time.UnixMicro(now)}
 	debt.Limits = c.owe(min(now, r.Slot.UnixMicro()), accounts.RelevantScopes(r.Scopes), r.Counted)
 	return debt, nil
@@ -273,7 +273,7 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 		accounts, silent = b.accounts, b.all.paused
 	}
 	all := make([]store.Usage, r.Accounts.Len())
-	for i, one := range r.Accounts.List {
+	for i, one := range r.Accounts.All() {
 		account := accounts[one.ID]
 		if account == nil {
 			account = new(memoryAccount)
@@ -282,10 +282,10 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 		if paused := max(account.paused, silent); paused > now {
 			u.PausedUntil = time.UnixMicro(paused)
 		}
-		c := openCharge(account, &r.Accounts.Sets[r.Accounts.SetOf[i]], now)
-		for j := range c.set.Compiled.List {
-			used, freeAt := c.usage(&c.set.Compiled.List[j])
-			u.Limits = append(u.Limits, store.NewLimitUsage(one.Limits[j], used, freeAt))
+		c := openCharge(account, r.Accounts.LimitSet(i), now)
+		for j := range c.set.Compiled {
+			used, freeAt := c.usage(&c.set.Compiled[j])
+			u.Limits = append(u.Limits, store.NewLimitUsage(one.Limits[j], used, instant(freeAt)))
 		}
 		all[i] = u
 	}
@@ -350,10 +350,10 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	defer s.mu.Unlock()
 	now := s.clock(r.Now).now
 	b := s.budget(r.Budget)
-	set := store.NewLimitSet(r.Account.Limits, store.EncodeLimits(r.Account.Limits))
+	set := store.NewLimitSet(r.Account.Limits)
 	c := openCharge(b.account(r.Account.ID), &set, now)
-	for i := range c.set.Compiled.List {
-		if l := &c.set.Compiled.List[i]; l.FirstUse {
+	for i := range c.set.Compiled {
+		if l := &c.set.Compiled[i]; l.FirstUse {
 			ends := c.counter(l).(*fixedWindow).reset(meter{l, c}, now, r.At.UnixMicro())
 			b.pause(c.account, ends, 0, now)
 		}
@@ -400,6 +400,14 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 		}
 	}
 	return status, nil
+}
+
+// instant returns an instant of the log; 0 is the zero time.
+func instant(micros int64) time.Time {
+	if micros == 0 {
+		return time.Time{}
+	}
+	return time.UnixMicro(micros)
 }
 
 // newCounter returns what an algorithm that keeps no log keeps of one limit.

@@ -24,8 +24,8 @@ type cell struct {
 
 // cellOf returns where an instant's cell begins.
 func (m meter) cellOf(instant int64) int64 {
-	begins := instant - instant%m.Length
-	if second := begins + (m.Window+m.Margin-1)%m.Length; instant >= second {
+	begins := instant - instant%m.Resolution
+	if second := begins + (m.Window+m.Margin-1)%m.Resolution; instant >= second {
 		return second
 	}
 	return begins
@@ -34,12 +34,12 @@ func (m meter) cellOf(instant int64) int64 {
 // oldest returns where the oldest sub-window begins that counts at an instant.
 func (m meter) oldest(instant int64) int64 {
 	first := max(0, instant-m.Window-m.Margin+1)
-	return first - first%m.Length
+	return first - first%m.Resolution
 }
 
 // leaves returns the first instant at which a cell counts no more.
 func (m meter) leaves(begins int64) int64 {
-	return begins - begins%m.Length + m.Length - 1 + m.Window + m.Margin
+	return begins - begins%m.Resolution + m.Resolution - 1 + m.Window + m.Margin
 }
 
 // find returns the place of the first cell of a list that begins no earlier.

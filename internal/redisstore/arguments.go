@@ -25,24 +25,24 @@ const firstZone = 7
 
 func newPlan(key batchKey) *plan {
 	a := key.accounts
-	args := make([]any, 3, 12+len(a.Sets)+len(a.Zones))
-	args = append(args, a.DigestValue, key.scopes, key.revision, len(a.Zones))
-	args = append(args, make([]any, len(a.Zones))...) // which change with the time
-	args = append(setArguments(a, args), len(a.SharedValue))
-	for i, set := range a.Shares {
-		args = append(args, strconv.Itoa(set+1)+":"+a.SharedValue[i].ID)
+	args := make([]any, 3, 12+len(a.LimitSets())+len(a.Zones()))
+	args = append(args, a.Digest(), key.scopes, key.revision, len(a.Zones()))
+	args = append(args, make([]any, len(a.Zones()))...) // which change with the time
+	args = append(setArguments(a, args), len(a.Shared()))
+	for i, account := range a.Shared() {
+		args = append(args, strconv.Itoa(a.SharedSetOf(i)+1)+":"+account.ID)
 	}
 	if a.Len() == 1 {
-		args = append(args, a.Member(0))
+		args = append(args, memberOf(a, 0))
 	}
-	return &plan{key: key, script: bookScript.with(a.Counts), keys: []string{baseKey(key.budget)}, arguments: args}
+	return &plan{key: key, script: bookScript.with(a.Algorithms()), keys: []string{baseKey(key.budget)}, arguments: args}
 }
 
 // with returns the arguments for some bookings. Its first two are left to be set.
 func (p *plan) with(bookings string, now time.Time) []any {
 	args := slices.Clone(p.arguments)
 	args[2] = bookings
-	for i, zone := range p.key.accounts.Zones {
+	for i, zone := range p.key.accounts.Zones() {
 		args[firstZone+i] = limit.EncodeZone(zone, now)
 	}
 	return args
@@ -113,8 +113,8 @@ func (b *batch) clocks() string {
 
 // setArguments adds the sets of limits.
 func setArguments(a *store.Accounts, args []any) []any {
-	args = append(args, len(a.Sets))
-	for _, set := range a.Sets {
+	args = append(args, len(a.LimitSets()))
+	for _, set := range a.LimitSets() {
 		args = append(args, set.Name)
 	}
 	return args
@@ -122,8 +122,8 @@ func setArguments(a *store.Accounts, args []any) []any {
 
 // zoneArguments adds the zones, as they are about now.
 func zoneArguments(a *store.Accounts, args []any, now time.Time) []any {
-	args = append(args, len(a.Zones))
-	for _, name := range a.Zones {
+	args = append(args, len(a.Zones()))
+	for _, name := range a.Zones() {
 		args = append(args, limit.EncodeZone(name, now))
 	}
 	return args

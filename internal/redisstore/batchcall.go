@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/binary"
+	"errors"
 	"strconv"
 	"strings"
 	"sync"
@@ -137,7 +138,7 @@ func (c *batchCall) run(ctx context.Context, clocks string, args []any) (batchRe
 	for retries := 3; ; retries-- {
 		script := c.plan.script
 		if s.otherLogs.Load() {
-			script = bookScript.with(accounts.Counts | logsOnly)
+			script = bookScript.with(accounts.Algorithms() | logsOnly)
 		}
 		result, err := script.Run(ctx, s.Client, c.plan.keys, args...).Result()
 		if err != nil {
@@ -187,7 +188,7 @@ func (c *batchCall) addAccounts(args []any, sent *int) []any {
 		args = append(args, "all "+strconv.Itoa(accounts.Len()))
 	}
 	for i := from; i < to; i++ {
-		args = append(args, accounts.Member(i))
+		args = append(args, memberOf(accounts, i))
 	}
 	return args
 }
@@ -210,7 +211,7 @@ func (c *batchCall) deliver(answer batchReply) {
 			case 'C':
 				p.err = store.CostError(p.request)
 			case 'D':
-				p.err = store.DifferentLimits(p.request, one.account, one.limits)
+				p.err = limitsError(p.request, one.account, one.limits)
 			}
 			before += uint64(p.request.Cost)
 		}
@@ -238,7 +239,7 @@ func (c *batchCall) deliver(answer batchReply) {
 // that asks again learns what became of its booking, and that of a caller that has left
 // is cancelled.
 func (c *batchCall) fail(err error) {
-	if store.Passes(err) {
+	if failed, _ := errors.AsType[*store.StoreError](err); failed.Temporary() {
 		c.store.markInDoubt(c)
 	}
 	for _, p := range c.batch.calls {

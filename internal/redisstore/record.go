@@ -61,11 +61,11 @@ func (s *Store) recordPart(ctx context.Context, r store.RecordRequest, account *
 	args = append(args, micros(r.Now), r.ID.String(), r.Account.ID, account.RelevantScopes(r.Scopes),
 		micros(r.Total.Slot), r.Total.Cost, r.Replaces.Entry, micros(r.Replaces.Slot), replacedID)
 	args = zoneArguments(account, args, cmp.Or(r.Now, time.Now()))
-	args = append(args, account.Sets[0].Name)
+	args = append(args, account.LimitSet(0).Name)
 	for _, spent := range r.Spent {
 		args = append(args, micros(spent.Slot), spent.Cost, spent.Entry)
 	}
-	reply, err := s.run(ctx, "enter", enterScript.with(account.Counts|logsOnly), r.Budget, args)
+	reply, err := s.run(ctx, "enter", enterScript.with(account.Algorithms()|logsOnly), r.Budget, args)
 	if err != nil {
 		return err
 	}
@@ -83,11 +83,11 @@ func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.
 	}
 	args := []any{micros(r.Now), r.Account.ID, account.RelevantScopes(r.Scopes), micros(r.Slot)}
 	args = zoneArguments(account, args, cmp.Or(r.Now, time.Now()))
-	args = append(args, account.Sets[0].Name)
+	args = append(args, account.LimitSet(0).Name)
 	for _, units := range r.Counted {
 		args = append(args, units)
 	}
-	reply, err := s.run(ctx, "owe", oweScript.with(account.Counts|logsOnly), r.Budget, args)
+	reply, err := s.run(ctx, "owe", oweScript.with(account.Algorithms()|logsOnly), r.Budget, args)
 	if err != nil {
 		return store.Reconciliation{}, err
 	}

@@ -57,9 +57,9 @@ func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	}
 	digest, member := "", ""
 	if r.Accounts != nil {
-		digest = r.Accounts.DigestValue
+		digest = r.Accounts.Digest()
 		if at := r.Accounts.Index(b.Account); at >= 0 {
-			member = r.Accounts.Member(at)
+			member = memberOf(r.Accounts, at)
 		}
 	}
 	args := []any{b.ID.String(), b.Account, b.Entry, micros(b.Slot), digest, member}
@@ -80,8 +80,8 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 		return err
 	}
 	args := zoneArguments(account, []any{micros(r.Now), r.Account.ID, micros(r.At)}, cmp.Or(r.Now, time.Now()))
-	args = append(args, account.Sets[0].Name)
-	reply, err := s.run(ctx, "reset", resetScript.with(account.Counts|logsOnly), r.Budget, args)
+	args = append(args, account.LimitSet(0).Name)
+	reply, err := s.run(ctx, "reset", resetScript.with(account.Algorithms()|logsOnly), r.Budget, args)
 	if err != nil {
 		return err
 	}

@@ -123,7 +123,7 @@ func (r *reply) malformed(op string) error {
 // end returns the error if something could not be read, or was not.
 func (r *reply) end(op string) error {
 	if r.rest != "" {
-		r.fail(fmt.Errorf("it has %q behind its end", store.Clip(r.rest)))
+		r.fail(fmt.Errorf("it has %q behind its end", clip(r.rest)))
 	}
 	return r.malformed(op)
 }
@@ -219,7 +219,7 @@ func (a *batchReply) common(one *record, accounts *store.Accounts) *store.Bookin
 	case 'N':
 		lost, ahead := one.account == "lost", one.account == "ahead"
 		if !lost && !ahead {
-			a.fail(fmt.Errorf("it asks for %q again", store.Clip(one.account)))
+			a.fail(fmt.Errorf("it asks for %q again", clip(one.account)))
 		}
 		return &store.Booking{Lost: lost, Ahead: ahead, Now: a.now, Version: a.version}
 	default:
@@ -228,10 +228,10 @@ func (a *batchReply) common(one *record, accounts *store.Accounts) *store.Bookin
 	}
 	at := accounts.Index(one.account)
 	if at < 0 {
-		a.fail(fmt.Errorf("account %q was not asked for", store.Clip(one.account)))
+		a.fail(fmt.Errorf("account %q was not asked for", clip(one.account)))
 		return nil
 	}
-	id, booked := accounts.List[at].ID, one.kind != 'L'
+	id, booked := accounts.At(at).ID, one.kind != 'L'
 	if a.last != nil && one.limits == "" && a.last.Booked == booked && a.last.Account == id && a.last.Effective.Limits == nil {
 		return a.last
 	}
@@ -241,7 +241,7 @@ func (a *batchReply) common(one *record, accounts *store.Accounts) *store.Bookin
 	}
 	if one.limits != "" {
 		var err error
-		if b.Effective, err = store.ParseEffectiveLimits(one.limits); err != nil {
+		if b.Effective, err = parseEffectiveLimits(one.limits); err != nil {
 			a.fail(err)
 		}
 	}

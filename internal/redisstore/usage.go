@@ -23,9 +23,9 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 		args = setArguments(r.Accounts, args)
 		ends := min(at+maxAsked, r.Accounts.Len())
 		for i := at; i < ends; i++ {
-			args = append(args, r.Accounts.Member(i))
+			args = append(args, memberOf(r.Accounts, i))
 		}
-		reply, err := s.run(ctx, "usage", usageScript.with(r.Accounts.Counts|logsOnly), r.Budget, args)
+		reply, err := s.run(ctx, "usage", usageScript.with(r.Accounts.Algorithms()|logsOnly), r.Budget, args)
 		if err != nil {
 			return nil, err
 		}
@@ -44,7 +44,7 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 			u := &all[at]
 			for ; limit < len(account.Limits) && reply.rest != ""; limit++ {
 				reply.numbers(one[:])
-				u.Limits = append(u.Limits, store.NewLimitUsage(account.Limits[limit], one[0], one[1]))
+				u.Limits = append(u.Limits, store.NewLimitUsage(account.Limits[limit], one[0], instant(one[1])))
 			}
 			if limit == len(account.Limits) {
 				at, limit = at+1, 0

@@ -3,7 +3,8 @@ package store
 import "time"
 
 // An ImmediateBooker is a [Store] in the caller's own process that can grant a booking
-// without the work of Book. A caller asks it first, and Book if it returns false.
+// without the work of Book. A caller asks it first, and asks Book if it returns false.
+// No store needs it.
 type ImmediateBooker interface {
 	// BookNow books if that is all there is to do: the slot has come, no pause and no
 	// other limits are in force, and the store's status is the one that the caller
@@ -34,11 +35,4 @@ type Immediate struct {
 	Slot           time.Time
 	// ReadAt is the slot on this process's clock.
 	ReadAt time.Time
-}
-
-// A Durable store says whether it keeps every log for as long as the caller's process
-// lives. The callers of one that does, or may, lose logs keep a journal of their own
-// bookings, to record them again. A Store without this method may lose logs.
-type Durable interface {
-	Durable() bool
 }

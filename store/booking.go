@@ -1,0 +1,134 @@
+package store
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"math"
+	"math/rand/v2"
+	"time"
+)
+
+// A BookRequest asks for one booking.
+type BookRequest struct {
+	// ID is new for every booking, and the same when a booking is asked for
+	// again: because its answer was lost, or because nothing was booked.
+	ID BookingID
+	// Budget is the budget's name.
+	Budget string
+	// Accounts are those that may be charged. The one with the earliest slot is; of
+	// several that are free now, the one that has been free the longest, as far as
+	// this list of accounts knows.
+	Accounts *Accounts
+	// Cost is in units, at least 1 and at most Accounts.MaxCost. An account
+	// that could never take it is passed over.
+	Cost int
+	// Scopes are those of the request: limits of another scope do not cover it.
+	Scopes []string
+	// Reserve is the share of each limit that the booking leaves to requests with a
+	// smaller Reserve, in thousandths, from 0 to 999.
+	Reserve int
+	// Revision is that of the accounts' limits, from 0 to 2^52. The limits of the
+	// highest revision that an account was booked with are in force; other limits of
+	// the same revision are a *LimitsError.
+	Revision int
+	// MaxWait is the longest wait. A slot beyond it is told but not booked.
+	// Zero: only a slot that has come is booked. Forever: any is.
+	MaxWait time.Duration
+	// Expect is the store's clock as the caller reckons it from an earlier
+	// answer and its own monotonic clock. A store whose clock may step compares
+	// the two. Zero: the caller has had no answer.
+	Expect time.Time
+	// Ahead is by how much the store's clock was ahead of the caller's reckoning
+	// in an answer that said so. Zero: there was none.
+	Ahead time.Duration
+	// Last is the Now of the caller's last booking. A store that may lose a log
+	// knows that it lost one if it remembers no booking so late. Zero: none.
+	Last time.Time
+	// Recovered is the Status.Lost up to which the caller has recorded again what
+	// was lost. A caller with a Last books nothing after a later loss.
+	Recovered time.Time
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// Forever is a MaxWait that no slot is beyond.
+const Forever time.Duration = math.MaxInt64
+
+// A BookingID names what a store is asked for, so that it is done once if it is
+// asked for twice.
+type BookingID [16]byte
+
+// NewBookingID returns 128 random bits. No other worker of the fleet may have
+// used them in the last minutes, so they are from a generator that the operating
+// system seeds: anything that repeats after a restart, such as a host's name and a
+// counter, would let a call leave uncounted. Nobody gains by guessing one, so they
+// need not be secret.
+func NewBookingID() BookingID {
+	var id BookingID
+	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
+	return id
+}
+
+// String returns the ID as 32 hexadecimal digits.
+func (id BookingID) String() string { return hex.EncodeToString(id[:]) }
+
+// A Booking is a store's answer to a BookRequest.
+type Booking struct {
+	// ID, Budget and Cost are those of the request.
+	ID     BookingID
+	Budget string
+	Cost   int
+	// Booked tells whether the booking was recorded. If not, the slot lies
+	// beyond the longest wait.
+	Booked bool
+	// Account is the ID of the account that is charged, or would be.
+	Account string
+	// Slot is when the request may leave, or might have.
+	Slot time.Time
+	// Now is the store's clock when it answered. The wait is Slot - Now, measured on the
+	// caller's own monotonic clock.
+	Now time.Time
+	// ReadAt is when the store read Now, on this process's clock. Only a store in the
+	// caller's process can tell. Zero: not known.
+	ReadAt time.Time
+	// Entry is the store's own name for the entry in the log. Callers only hand it
+	// back to the store.
+	Entry string
+	// Total counts the units that the account's log was ever given up to the end of this
+	// booking, by bookings, Record and Reconcile, from some number that is the store's
+	// choice. The difference of two says how many units the fleet has booked between
+	// them. It may begin anew when the log expires or is lost. Zero: not known, as for
+	// a request with scopes, a Reserve or shared accounts.
+	Total int64
+	// Used is the units of the account that have left in its longest window, from any
+	// worker, up to Now. Zero: not known. A store that loses nothing need not tell.
+	Used int
+	// Lost tells that nothing was booked because a log was lost since the
+	// caller's Recovered. The caller asks for the Status, records its bookings again,
+	// and then asks for this one again.
+	Lost bool
+	// Ahead tells that nothing was booked because the store's clock is ahead of
+	// Expect, or the question was long on its way. The caller compares
+	// Now with what it reckons when the answer comes, and asks again.
+	Ahead bool
+	// Stepped is what the store's clock was found to have stepped by, and
+	// was corrected for, in this booking. Zero: nothing.
+	Stepped time.Duration
+	// Version is that of the budget's Status, which has changed if this has.
+	Version int64
+	// Effective are the account's limits if others than the request's are in force,
+	// because they have a higher revision. Zero: the request's are.
+	Effective EffectiveLimits
+}
+
+// A CancelRequest hands a booking back.
+type CancelRequest struct {
+	// Booking is what Book returned. If its answer was lost, ID and Budget are enough.
+	Booking Booking
+	// Accounts are those that it was booked from, so that the freed account
+	// is found again. Nil: not known, and the account is found later.
+	Accounts *Accounts
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}

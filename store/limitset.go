@@ -1,0 +1,232 @@
+package store
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration/limit"
+)
+
+// A LimitSet is limits that an account keeps at once, in the form in which a store counts
+// them. Accounts with the same limits have one in common.
+type LimitSet struct {
+	// Name is the limits as EncodeLimits writes them: equal sets have one name.
+	Name string
+	// Limits are as they were given, and Compiled the same in that order.
+	Limits   []limit.Limit
+	Compiled []CompiledLimit
+	// Window is the longest window, with its margin, in microseconds: after it an entry
+	// of the log counts for nothing.
+	Window int64
+	// LargestMax is the largest Max of a limit that is counted in a log; 0: none is.
+	LargestMax int64
+	// OnlyLogs tells that all limits are counted in a log.
+	OnlyLogs bool
+
+	maxCost int64 // of a request without scopes
+}
+
+// A CompiledLimit is a limit in units and microseconds.
+type CompiledLimit struct {
+	// Name tells the counts of an account apart: limits with one name, of which there
+	// is at most one in a set, go on with one count. They may differ in Max, Margin and
+	// Burst.
+	Name string
+	// Algorithm, Scope, Zone and FirstUse are the limit's.
+	Algorithm limit.Algorithm
+	Scope     string
+	Zone      string
+	FirstUse  bool
+	// Max is in units, and so is Burst, which is GCRA's.
+	Max, Burst int64
+	// Window is in microseconds, and of a log with Margin added. Other algorithms add
+	// Margin, which is in microseconds too, where it belongs.
+	Window, Margin int64
+	// Resolution is the length of a sub-window, in microseconds.
+	Resolution int64
+}
+
+// NewLimitSet compiles valid limits. A store needs it for requests that name one account;
+// those of a list of accounts are compiled once, in LimitSets.
+func NewLimitSet(limits []limit.Limit) LimitSet {
+	s := LimitSet{Name: EncodeLimits(limits), Limits: limits, OnlyLogs: true}
+	for _, l := range limits {
+		one := CompiledLimit{
+			Algorithm: l.Algorithm, Max: int64(l.Max), Window: l.Window.Microseconds(), Margin: l.MarginOrDefault().Microseconds(),
+			Burst: int64(l.BurstOrDefault()), Resolution: l.ResolutionOrDefault().Microseconds(), Scope: l.Scope, Zone: l.Zone, FirstUse: l.FirstUse,
+		}
+		one.Name = one.name()
+		s.Window = max(s.Window, one.Window+one.Margin)
+		if l.Algorithm.IsLog() {
+			one.Window += one.Margin
+			s.LargestMax = max(s.LargestMax, one.Max)
+		} else {
+			s.OnlyLogs = false
+		}
+		s.Compiled = append(s.Compiled, one)
+	}
+	s.maxCost = s.maxCostOf("")
+	return s
+}
+
+// name tells limits apart that are counted apart. Max, Margin and Burst may change while
+// requests are booked.
+func (l *CompiledLimit) name() string {
+	name := limit.AlgorithmsOf[l.Algorithm].Letter + "/" + strconv.FormatInt(l.Window, 10) + "/"
+	if l.Algorithm == limit.SubWindows {
+		name += strconv.FormatInt(l.Resolution, 10)
+	}
+	name += "/" + l.Scope + "/" + l.Zone
+	if l.FirstUse {
+		name += "*"
+	}
+	return name
+}
+
+// HasLog reports whether any of the limits is counted in a log.
+func (s *LimitSet) HasLog() bool { return s.LargestMax > 0 }
+
+// MaxCost is the largest cost of a request of those relevant scopes: the smallest Max of
+// the limits that cover it, and of those that are counted by GCRA the smallest Burst.
+func (s *LimitSet) MaxCost(scopes string) int64 {
+	if scopes == "" {
+		return s.maxCost
+	}
+	return s.maxCostOf(scopes)
+}
+
+func (s *LimitSet) maxCostOf(scopes string) int64 {
+	most := int64(limit.MaxUnits)
+	for i := range s.Compiled {
+		l := &s.Compiled[i]
+		if !Covers(l.Scope, scopes) {
+			continue
+		}
+		most = min(most, l.Max)
+		if l.Algorithm == limit.GCRA {
+			most = min(most, l.Burst)
+		}
+	}
+	return most
+}
+
+// SameShape reports whether the sets differ in nothing but Max and Margin. If an account's
+// limits change otherwise, what was counted for the old ones says too little of the new
+// ones: a cancelled slot from before the change counts as used.
+func (s *LimitSet) SameShape(o *LimitSet) bool {
+	return s.Name == o.Name || slices.Equal(shapeOf(s.Name), shapeOf(o.Name))
+}
+
+// shapeOf returns the words of an encoded set without Max and the margin.
+func shapeOf(name string) []string {
+	words := strings.Fields(name)
+	kept := words[:0]
+	for i, word := range words {
+		if i%wordsPerLimit != 0 && i%wordsPerLimit != 2 {
+			kept = append(kept, word)
+		}
+	}
+	return kept
+}
+
+// Covers reports whether a limit of that scope covers requests of those relevant scopes. A
+// limit without a scope covers all.
+func Covers(scope, scopes string) bool {
+	return scope == "" || strings.Contains(","+scopes+",", ","+scope+",")
+}
+
+// EffectiveLimits are the limits of an account that are in force, and their revision.
+type EffectiveLimits struct {
+	// Revision is the highest with which the account was booked.
+	Revision int
+	// Limits are those of that revision. They must not be changed.
+	Limits []limit.Limit
+}
+
+const wordsPerLimit = 7
+
+// EncodeLimits returns the limits as a text, which is equal for equal limits: each is MAX
+// WINDOW MARGIN LETTER EXTRA SCOPE ZONE, separated by spaces, with durations in
+// microseconds and defaults filled in. LETTER stands for the algorithm. EXTRA is GCRA's
+// burst or the length of SubWindows' sub-windows, or 0. SCOPE and ZONE are '-' if there
+// is none, and ZONE is '*' for FirstUse. A store that keeps limits can keep them so.
+func EncodeLimits(limits []limit.Limit) string {
+	var b strings.Builder
+	for i, l := range limits {
+		if i > 0 {
+			b.WriteByte(' ')
+		}
+		extra := int64(0)
+		switch l.Algorithm {
+		case limit.GCRA:
+			extra = int64(l.BurstOrDefault())
+		case limit.SubWindows:
+			extra = l.ResolutionOrDefault().Microseconds()
+		}
+		zone := cmp.Or(l.Zone, "-")
+		if l.FirstUse {
+			zone = "*"
+		}
+		for _, n := range []int64{int64(l.Max), l.Window.Microseconds(), l.MarginOrDefault().Microseconds()} {
+			b.WriteString(strconv.FormatInt(n, 10))
+			b.WriteByte(' ')
+		}
+		b.WriteString(limit.AlgorithmsOf[l.Algorithm].Letter)
+		b.WriteByte(' ')
+		b.WriteString(strconv.FormatInt(extra, 10))
+		b.WriteByte(' ')
+		b.WriteString(cmp.Or(l.Scope, "-"))
+		b.WriteByte(' ')
+		b.WriteString(zone)
+	}
+	return b.String()
+}
+
+// ParseLimits reads what EncodeLimits wrote.
+func ParseLimits(text string) ([]limit.Limit, error) {
+	malformed := fmt.Errorf("%q is not a set of limits", text[:min(len(text), 40)])
+	words := strings.Fields(text)
+	if len(words) == 0 || len(words)%wordsPerLimit != 0 {
+		return nil, malformed
+	}
+	var limits []limit.Limit
+	for one := range slices.Chunk(words, wordsPerLimit) {
+		var numbers [4]int64
+		for i, word := range []string{one[0], one[1], one[2], one[4]} {
+			n, err := strconv.ParseInt(word, 10, 64)
+			if err != nil {
+				return nil, malformed
+			}
+			numbers[i] = n
+		}
+		l := limit.Limit{Max: int(min(numbers[0], math.MaxInt)), Window: time.Duration(numbers[1]) * time.Microsecond, Margin: time.Duration(numbers[2]) * time.Microsecond}
+		for a, of := range limit.AlgorithmsOf {
+			if of.Letter == one[3] {
+				l.Algorithm = a
+			}
+		}
+		switch l.Algorithm {
+		case limit.GCRA:
+			l.Burst = int(min(numbers[3], math.MaxInt))
+		case limit.SubWindows:
+			l.Resolution = time.Duration(numbers[3]) * time.Microsecond
+		}
+		if one[5] != "-" {
+			l.Scope = one[5]
+		}
+		switch one[6] {
+		case "-":
+		case "*":
+			l.FirstUse = true
+		default:
+			l.Zone = one[6]
+		}
+		limits = append(limits, l)
+	}
+	return limits, limit.Validate(limits)
+}

@@ -1,0 +1,92 @@
+package store
+
+import "time"
+
+// A RecordRequest records what was spent. Later bookings wait for it as for any
+// other; it waits for none.
+type RecordRequest struct {
+	// ID is new for every request, and the same when it is repeated.
+	ID BookingID
+	// Budget is the budget's name.
+	Budget string
+	// Account is the one that was charged, or a shared one that was.
+	Account Account
+	// Scopes are those of the spendings that have no Entry.
+	Scopes []string
+	// Total is what the whole fleet had spent in the account's longest window up
+	// to Total.Slot, as the caller knows from Booking.Used. The store records
+	// what its log lacks of it, and then only what of Spent is later. Zero: not
+	// known. A store that loses nothing ignores it.
+	Total Spending
+	// Replaces is a booking of the account that is handed back in the same step:
+	// its call was sent at another time than its slot. Zero: none.
+	Replaces Booking
+	// Spent is at most MaxSpendings spendings in the order of their slots.
+	Spent []Spending
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// MaxSpendings is how many spendings a RecordRequest has at most.
+const MaxSpendings = 1000
+
+// A Spending is units that left, or will, at a slot.
+type Spending struct {
+	// Slot is on the store's clock. One that has left every window is not
+	// recorded.
+	Slot time.Time
+	// Cost is in units.
+	Cost int
+	// Entry is that of the booking, which is recorded only if it is no longer
+	// counted. Empty: there was no booking.
+	Entry string
+}
+
+// A ReconcileRequest tells what a provider has counted.
+type ReconcileRequest struct {
+	// Budget is the budget's name.
+	Budget string
+	// Account is the one whose token was used.
+	Account Account
+	// Scopes are those of the request whose response told.
+	Scopes []string
+	// Slot is that of the request: the provider has counted at some instant between
+	// it and now. All that the log has at any such instant is subtracted.
+	Slot time.Time
+	// Counted is for each of Account.Limits, in their order, how many units the
+	// provider has counted in the window under way, from 0 to 10^12. Zero: not known.
+	Counted []int
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// A Reconciliation is what a ReconcileRequest has come to.
+type Reconciliation struct {
+	// Now is the store's clock when it answered.
+	Now time.Time
+	// Limits are in the order of the account's.
+	Limits []LimitReconciliation
+}
+
+// LimitReconciliation is what the log had of one limit, and lacked.
+type LimitReconciliation struct {
+	// Counted is what the log had of the limit, in units, and AtSlot those of them
+	// that had left by the request's slot.
+	Counted, AtSlot int
+	// Missing is what it lacked, and has now. What one of several limits that share a
+	// log lacked was recorded for all of them, once.
+	Missing int
+}
+
+// A ResetRequest tells when an account's window ends.
+type ResetRequest struct {
+	// Budget is the budget's name.
+	Budget string
+	// Account is the one whose window ends.
+	Account Account
+	// At is when, on the store's clock. An instant that has passed changes
+	// nothing.
+	At time.Time
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}

@@ -1,0 +1,97 @@
+package store
+
+import "time"
+
+// A PauseRequest pauses an account, or all of them, or a part of what is asked of the
+// provider.
+type PauseRequest struct {
+	// Budget is the budget's name.
+	Budget string
+	// Account is the account's ID. Empty: every account of the budget.
+	Account string
+	// Key names the part that is paused: an endpoint, an object or a scope, as the
+	// callers of the budget agree. It is 1 to 64 letters and digits. Empty: the whole
+	// account.
+	Key string
+	// For is how long from now, from a microsecond to 366 days.
+	For time.Duration
+	// Apart is how far apart at least the slots are that are booked while the pause
+	// lasts, so that those who wait for its end do not all leave in that instant:
+	// those of each account and queue or, if Account is empty, of all accounts. At
+	// most 24 h. Zero: limits decide. With a Key it must be zero.
+	Apart time.Duration
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// A QuarantineRequest notes that a token is of no use.
+type QuarantineRequest struct {
+	// Budget is the budget's name.
+	Budget string
+	// Token is the token's ID, never the token: 1 to 64 letters, digits, '-' and '_'.
+	Token string
+	// Reason is why, in the same characters.
+	Reason string
+	// For is how long from now, from a microsecond to 366 days.
+	For time.Duration
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// A PauseReply answers a PauseRequest or a QuarantineRequest.
+type PauseReply struct {
+	// Until is the end of the pause in force, on the store's clock. It is later than
+	// what was asked for if a longer one was in force.
+	Until time.Time
+	// Version is that of the budget's Status after the request, and Before that before
+	// it. A caller whose Status is of the version Before knows all that there is to
+	// know of the version Version: this pause is what they differ in.
+	Version, Before int64
+}
+
+// A StatusRequest asks for a budget's Status.
+type StatusRequest struct {
+	// Budget is the budget's name.
+	Budget string
+	// Worker names the process that asks: it then counts as a worker for a
+	// minute. Empty: it does not.
+	Worker string
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// Status is what a budget's callers must know beside their own bookings.
+type Status struct {
+	// Now is the store's clock when it answered.
+	Now time.Time
+	// Version changes with every pause, quarantine and loss, and with every new Revision.
+	Version int64
+	// Lost is when a log was last found missing, or the budget was new: what
+	// was booked before may be in no log. Zero: never.
+	Lost time.Time
+	// Revision is the highest that limits were booked with.
+	Revision int
+	// Workers is how many processes named themselves in the last minute.
+	Workers int
+	// Pauses are those in force, in any order.
+	Pauses []Pause
+	// Quarantined are the quarantines in force, in any order: one for each token and
+	// reason.
+	Quarantined []Quarantine
+}
+
+// A Pause is a pause in force.
+type Pause struct {
+	// Account and Key say what is paused, as in a [PauseRequest].
+	Account, Key string
+	// Until is its end, on the store's clock.
+	Until time.Time
+}
+
+// A Quarantine is a token that is of no use for a while.
+type Quarantine struct {
+	// Token and Reason are those of the [QuarantineRequest].
+	Token, Reason string
+	// Until is the end of the quarantine, on the store's clock.
+	Until time.Time
+}

@@ -1,0 +1,66 @@
+package store
+
+import (
+	"math"
+	"time"
+
+	"github.com/ration-go/ration/limit"
+)
+
+// A UsageRequest asks what is used of some accounts.
+type UsageRequest struct {
+	// Budget is the budget's name.
+	Budget string
+	// Accounts are those asked for.
+	Accounts *Accounts
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// Usage is what is used of one account.
+type Usage struct {
+	// Account is the account's ID.
+	Account string
+	// Now is the store's clock when it answered.
+	Now time.Time
+	// PausedUntil is the end of the pause in force. Zero: none is.
+	PausedUntil time.Time
+	// Limits are the account's, in the order in which they were given.
+	Limits []LimitUsage
+}
+
+// Remaining returns how many units every limit of the account has left: the
+// least of its limits' Remaining.
+func (u Usage) Remaining() int {
+	if len(u.Limits) == 0 {
+		return 0
+	}
+	least := u.Limits[0].Remaining
+	for _, l := range u.Limits[1:] {
+		least = min(least, l.Remaining)
+	}
+	return least
+}
+
+// LimitUsage is what is used of one limit.
+type LimitUsage struct {
+	// Limit is the limit that was asked about.
+	Limit limit.Limit
+	// Used is in units: all that was booked for the window that ends now, as
+	// the limit's Algorithm counts it, and all that is booked ahead. It can
+	// exceed Max while callers wait.
+	Used int
+	// Remaining is Max - Used, for GCRA Burst - Used, and zero if that is
+	// negative.
+	Remaining int
+	// FreeAt is when Remaining next grows if nothing more is booked and cancelled slots
+	// are taken. Zero: nothing is used.
+	FreeAt time.Time
+}
+
+// NewLimitUsage returns the usage of a limit of which so many units are used: every store
+// counts Remaining alike.
+func NewLimitUsage(l limit.Limit, used int64, freeAt time.Time) LimitUsage {
+	remaining := max(0, int64(l.Capacity())-used)
+	return LimitUsage{Limit: l, Used: int(min(used, math.MaxInt)), Remaining: int(remaining), FreeAt: freeAt}
+}
