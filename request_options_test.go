@@ -201,7 +201,7 @@ func TestWhoKeepsLessOvertakesWhoKeepsMore(t *testing.T) {
 	})
 }
 
-func TestKeepMustBeAShare(t *testing.T) {
+func TestReserveMustBeAShare(t *testing.T) {
 	b := rationtest.NewBudget(ration.PerHour(5))
 	for _, share := range []float64{-0.1, 1, 7, nan()} {
 		_, err := b.Try(ration.WithReserve(t.Context(), share), ration.NewToken("a"), 1)
@@ -209,7 +209,7 @@ func TestKeepMustBeAShare(t *testing.T) {
 	}
 	b.Reserve = 2
 	_, err := ration.NewPool(b, ration.NewToken("a")).Take(t.Context(), 1)
-	require.ErrorContains(t, err, "Keep is 2: it must be from 0 to 0.999")
+	require.ErrorContains(t, err, "Reserve is 2: it must be from 0 to 0.999")
 	_, err = b.Try(ration.WithScopes(t.Context(), "a scope"), ration.NewToken("a"), 1)
 	require.ErrorContains(t, err, `scope "a scope"`)
 }
