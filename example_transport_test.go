@@ -46,11 +46,7 @@ func ExampleTransport_provider() {
 	store := new(ration.MemoryStore)
 	onEvent := func(e ration.Event) { fmt.Println("quarantined:", e.Reason) }
 
-	github, err := presets.Named("github")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	github := presets.GitHub()
 	budget := &ration.Budget{Name: "github", Limits: github.Limits, Store: store, OnEvent: onEvent}
 	pool := ration.NewPool(budget, ration.NewToken("a-revoked-secret"), ration.NewToken("a-good-secret"))
 	client := &http.Client{Transport: &ration.Transport{Pool: pool, Provider: github}}
@@ -142,11 +138,7 @@ func ExampleGrantOf() {
 func ExampleTransport_cost() {
 	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	defer api.Close()
-	youtube, err := presets.Named("youtube")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	youtube := presets.YouTube()
 	budget := &ration.Budget{Name: "youtube", Limits: youtube.Limits, Store: new(ration.MemoryStore)}
 	project := ration.NewToken("the project's key")
 	client := &http.Client{Transport: &ration.Transport{Pool: ration.NewPool(budget, project), Provider: youtube}}
@@ -208,7 +200,7 @@ func ExampleTransport_scopes() {
 	budget := &ration.Budget{
 		Name: "discord",
 		Limits: []ration.Limit{
-			{Max: 50, Window: time.Second, Algorithm: ration.GCRA, Burst: 50},
+			{Max: 3000, Window: time.Minute, Algorithm: ration.GCRA, Burst: 50}, // 50 a second
 			{Max: 5, Window: time.Minute, Algorithm: ration.GCRA, Burst: 5, Scope: "messages"},
 		},
 		MaxWait: time.Second,
@@ -265,11 +257,7 @@ func ExampleFeedbackOf() {
 
 // If the provider calls every token revoked, the error lists them.
 func ExampleNoTokenError() {
-	github, err := presets.Named("github")
-	if err != nil {
-		fmt.Println(err)
-		return
-	}
+	github := presets.GitHub()
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, `{"message":"Bad credentials"}`, http.StatusUnauthorized)
 	}))
@@ -277,7 +265,7 @@ func ExampleNoTokenError() {
 	budget := &ration.Budget{Name: "github", Limits: github.Limits, Store: new(ration.MemoryStore)}
 	client := &http.Client{Transport: &ration.Transport{Pool: ration.NewPool(budget, ration.NewToken("a-secret")), Provider: github}}
 
-	_, err = client.Get(api.URL)
+	_, err := client.Get(api.URL)
 	if none, found := errors.AsType[*ration.NoTokenError](err); found {
 		for _, token := range none.Tokens {
 			fmt.Println(token.ID, token.Reason)

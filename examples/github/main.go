@@ -31,10 +31,7 @@ func main() {
 }
 
 func run(ctx context.Context, api string, secrets, repositories []string) error {
-	github, err := presets.Named("github")
-	if err != nil {
-		return err
-	}
+	github := presets.GitHub()
 	host, err := url.Parse(api)
 	if err != nil {
 		return err

@@ -65,9 +65,9 @@ func TestGoGitHubUsesTheOtherToken(t *testing.T) {
 		w.Header().Set("X-RateLimit-Reset", strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10))
 		_, _ = io.WriteString(w, `{"login":"golang"}`)
 	})
-	github, err := presets.Named("github")
-	require.NoError(t, err)
+	github := presets.GitHub()
 	client := stack.GitHub(&ration.Transport{Pool: newPool("first", "second"), Provider: github})
+	var err error
 	client.BaseURL, err = url.Parse(server.URL + "/")
 	require.NoError(t, err)
 	for range 3 {
