@@ -7,27 +7,29 @@ import (
 
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
 )
 
-// Where others spend a token too, a window is full earlier than the log says, by what
-// they spend between two answers. Answers tell of it too late for the calls that are on
-// their way. So while others are seen the fleet keeps less than the whole limit: first a
-// little, twice as much after each refusal that the log did not foresee, and again the
-// whole when for some windows nobody else was seen.
+// If a competing client spends a token too, a window is full earlier than the log says, by
+// what that client spends between two responses. Responses report it too late for the
+// calls in flight. So while external usage is seen the fleet leaves headroom: it uses less
+// than the whole limit, first a little less, and leaves twice as much after each throttled
+// response that the log did not foresee. It uses the whole limit again after some windows
+// without external usage.
 
 const (
-	// firstReserve is the first share of a limit that is left to others, and
-	// mostReserve the largest.
-	firstReserve = 0.1
-	mostReserve  = 0.5
-	// A reserve is halved, and the first is given up, when for so many windows nothing
-	// was seen of others.
+	// firstHeadroom is the first share of a limit that is left, and mostHeadroom the
+	// largest.
+	firstHeadroom = 0.1
+	mostHeadroom  = 0.5
+	// After quietWindows windows without external usage the headroom is halved, and the
+	// first headroom given up.
 	quietWindows = 3
 )
 
-// reserved returns the limits with a share of each left to others.
-func reserved(limits []limit.Limit, share float64) []limit.Limit {
+// withHeadroom returns the limits without a share of each.
+func withHeadroom(limits []limit.Limit, share float64) []limit.Limit {
 	all := make([]limit.Limit, len(limits))
 	for i, l := range limits {
 		l.Max = max(1, int(math.Round(float64(l.Max)*(1-share))))
@@ -39,120 +41,132 @@ func reserved(limits []limit.Limit, share float64) []limit.Limit {
 	return all
 }
 
-// A rule is what this worker knows of an account's limits.
-type rule struct {
-	whole []limit.Limit // as the provider has them, without what is left to others
-	now   []limit.Limit // those that the fleet keeps
-	since time.Time     // when they were made to rule; zero: they were given
+// knownLimits are what this worker knows of an account's limits.
+type knownLimits struct {
+	full      []limit.Limit // the provider's, with nothing left to competing clients
+	effective []limit.Limit // those that the fleet keeps
+	since     time.Time     // when the effective limits were adopted; zero: they were given
 }
 
-// share returns the share of the limits that is left to others: where the fleet keeps
-// limits that are others in kind, none.
-func (r *rule) share() float64 {
+// headroom returns the share of the full limits that is left to competing clients: none if
+// the effective limits are of another kind.
+func (l *knownLimits) headroom() float64 {
 	share := 0.0
-	for i, l := range r.whole {
-		if i >= len(r.now) || !alike(r.now[i], l) {
+	for i, full := range l.full {
+		if i >= len(l.effective) || !sameKind(l.effective[i], full) {
 			return 0
 		}
-		share = max(share, 1-float64(r.now[i].Max)/float64(l.Max))
+		share = max(share, 1-float64(l.effective[i].Max)/float64(full.Max))
 	}
 	return share
 }
 
-// rule returns what is known of an account's limits; a nil teller knows of no others than
-// those that it was given.
-func (k *reconciler) rule(b *Budget, account *budgetAccount) rule {
-	r := rule{whole: account.bare, now: account.bare}
-	if k != nil {
-		k.mu.Lock()
-		if slices.EqualFunc(k.whole, account.bare, alike) { // or others were given since
-			r.whole = k.whole
+// knownLimits returns what is known of an account's limits. A nil reconciler knows only
+// those that were given.
+func (r *reconciler) knownLimits(b *Budget, account *budgetAccount) knownLimits {
+	limits := knownLimits{full: account.bare, effective: account.bare}
+	if r != nil {
+		r.mu.Lock()
+		if slices.EqualFunc(r.fullLimits, account.bare, sameKind) { // if not, others were given since
+			limits.full = r.fullLimits
 		}
-		k.mu.Unlock()
+		r.mu.Unlock()
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if ruled, known := b.effective[account.ID]; known {
-		r.now, r.since = ruled.limits, ruled.since
+	if effective, found := b.effective[account.ID]; found {
+		limits.effective, limits.since = effective.limits, effective.since
 	}
-	return r
+	return limits
 }
 
-// shrink takes in that the account was refused though the log had room, and leaves more of
-// its limits to others. All calls that were on their way are refused at once: that is
-// one sign.
-func (k *reconciler) shrink(b *Budget, account *budgetAccount) {
-	rule := k.rule(b, account)
+// leaveHeadroom has the fleet leave more of the account's limits to competing clients, after
+// a response of that scope which was throttled for want of quota.
+func (t *Transport) leaveHeadroom(scope provider.Scope, grant Grant) {
+	if scope.HasShared() {
+		return // another limit than the account's was exceeded
+	}
+	// If the provider reports no window, nobody knows which limit it was.
+	b := t.Pool.budget
+	if r := b.reconcilerOf(grant.account.ID); r != nil {
+		r.enlargeHeadroom(b, grant.account)
+	}
+}
+
+// enlargeHeadroom leaves more of the limits, after a throttled response though the log had
+// capacity left. All calls in flight are throttled together: that counts once.
+func (r *reconciler) enlargeHeadroom(b *Budget, account *budgetAccount) {
+	limits := r.knownLimits(b, account)
+	longest := longestWindow(account.Account)
 	now := time.Now()
-	k.mu.Lock()
-	first := now.Sub(k.shrunkAt) > longestWindow(account.Account)/4
-	k.externalSeen = now
+	r.mu.Lock()
+	first := now.Sub(r.enlargedAt) > longest/4
+	r.externalSeen = now
 	if first {
-		k.shrunkAt = now
+		r.enlargedAt = now
 	}
-	k.externalUntil = cooldown.Later(k.externalUntil, b.storeNow().Add(longestWindow(account.Account)))
-	k.mu.Unlock()
-	if !first {
-		return
+	r.externalUntil = cooldown.Later(r.externalUntil, b.storeNow().Add(longest))
+	r.mu.Unlock()
+	if first {
+		r.setHeadroom(b, account, limits.full, min(max(firstHeadroom, 2*limits.headroom()), mostHeadroom))
 	}
-	k.leave(b, account, rule.whole, min(max(firstReserve, 2*rule.share()), mostReserve))
 }
 
-// reserve leaves a first share to others who are seen to go on: what is owed only once
-// may be of long ago.
-func (k *reconciler) reserve(b *Budget, account *budgetAccount) {
-	const apart = 50 // in a window
+// beginHeadroom leaves a first share of the limits if units are missing for the second time:
+// those that are missing once may have been spent long ago.
+func (r *reconciler) beginHeadroom(b *Budget, account *budgetAccount) {
+	const inWindow = 50 // the second time is at least a 50th of the longest window later
 	now := time.Now()
-	k.mu.Lock()
-	again := !k.missingSince.IsZero() && now.Sub(k.missingSince) >= longestWindow(account.Account)/apart
-	if k.missingSince.IsZero() {
-		k.missingSince = now
+	r.mu.Lock()
+	again := !r.missingSince.IsZero() && now.Sub(r.missingSince) >= longestWindow(account.Account)/inWindow
+	if r.missingSince.IsZero() {
+		r.missingSince = now
 	}
-	k.mu.Unlock()
+	r.mu.Unlock()
 	if !again {
 		return
 	}
-	if rule := k.rule(b, account); rule.share() == 0 {
-		k.leave(b, account, rule.whole, firstReserve)
+	if limits := r.knownLimits(b, account); limits.headroom() == 0 {
+		r.setHeadroom(b, account, limits.full, firstHeadroom)
 	}
 }
 
-// growHeadroom leaves less to others where nothing was seen of them for long.
-func (k *reconciler) growHeadroom(b *Budget, account *budgetAccount, rule rule) {
-	share := rule.share()
+// reduceHeadroom leaves less of the limits after some windows without external usage.
+func (r *reconciler) reduceHeadroom(b *Budget, account *budgetAccount, limits knownLimits) {
+	share := limits.headroom()
 	if share == 0 {
 		return
 	}
-	k.mu.Lock()
-	quiet := time.Since(cooldown.Later(k.externalSeen, rule.since)) > quietWindows*longestWindow(account.Account)
+	r.mu.Lock()
+	quiet := time.Since(cooldown.Later(r.externalSeen, limits.since)) > quietWindows*longestWindow(account.Account)
 	if quiet {
-		k.externalSeen = time.Now()
+		r.externalSeen = time.Now()
 	}
-	k.mu.Unlock()
+	r.mu.Unlock()
 	if !quiet {
 		return
 	}
-	if share /= 2; share < 0.9*firstReserve { // as good as less than the first
+	if share /= 2; share < 0.9*firstHeadroom { // rounded, half of the first
 		share = 0
-		k.mu.Lock()
-		k.missingSince = time.Time{}
-		k.mu.Unlock()
+		r.mu.Lock()
+		r.missingSince = time.Time{}
+		r.mu.Unlock()
 	}
-	k.leave(b, account, rule.whole, share)
+	r.setHeadroom(b, account, limits.full, share)
 }
 
-// leave makes limits rule of which a share is left to others.
-func (k *reconciler) leave(b *Budget, account *budgetAccount, whole []limit.Limit, share float64) {
-	k.mu.Lock()
-	k.whole = whole
-	k.mu.Unlock()
-	if limits := reserved(whole, share); b.learn(account, limits) {
-		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: whole, Theirs: limits})
+// setHeadroom has the fleet adopt the limits without a share of each.
+func (r *reconciler) setHeadroom(b *Budget, account *budgetAccount, full []limit.Limit, share float64) {
+	r.mu.Lock()
+	r.fullLimits = full
+	r.mu.Unlock()
+	if limits := withHeadroom(full, share); b.learn(account, limits) {
+		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: full, Theirs: limits})
 	}
 }
 
-// alike reports whether two limits count the same, however much they allow.
-func alike(a, b limit.Limit) bool {
+// sameKind reports whether two limits count in the same way, however much they allow.
+func sameKind(a, b limit.Limit) bool {
 	return a.Window == b.Window && a.Algorithm == b.Algorithm && a.Scope == b.Scope
 }
 

@@ -14,324 +14,318 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// What answers tell is compared with the log, which the store does in one step, and a
-// question to the store for every answer would double the traffic. So a worker asks only
-// when it cannot be said, from what it has booked itself, that the log has all that the
+// The store compares what responses say was counted with the log, and records what is
+// missing, in one step. Asking it after every response would double the traffic. So a worker
+// asks only if it cannot conclude, from its own bookings, that the log has all that the
 // provider counted.
 
 const (
-	// So many units, and such a share of a limit, may be missing before a worker asks
-	// that has seen no sign of others: they are what other workers have on the way.
-	// Towards the end of a window it is ever less, but calls overtake each other.
+	// While no external usage is seen, a worker asks if more than slackUnits, or more than
+	// 1/slackShare of the limit, may be missing: other workers have as much in flight.
+	// Towards the end of a window the slack shrinks to leastSlack, because calls overtake
+	// each other.
 	slackUnits = 16
-	leastSlack = 8
 	slackShare = 50
-	// A worker remembers so many of its bookings in a window of each account.
-	remembered = 32
-	// What the store said of an account stands for this share of a window.
-	knownShare = 16
-	// Of a bucket the store is asked so often in a window, and where others are seen.
-	seldomAsked, oftenAsked = 16, 500
+	leastSlack = 8
+	// rememberedBookings is how many of its bookings a worker remembers for each window of
+	// an account.
+	rememberedBookings = 32
+	// A reply of the store is used for 1/replyShare of a window.
+	replyShare = 16
+	// How many questions there are about a bucket in a window, without and with external
+	// usage.
+	questionsAlone, questionsShared = 16, 500
 )
 
-// A reconciler is what a worker knows of what an account's log counts.
+// A reconciler is what a worker knows of one account's usage: by its own bookings, by the
+// store's replies and by the provider's responses.
 type reconciler struct {
-	mu            sync.Mutex
-	bookings      []bookingTotal          // some of this worker's bookings, in the order of slots
-	logged        []loggedUnits           // by limit, what the store has said last
-	externalUntil time.Time               // until when others are taken to spend the account
-	asking        bool                    // a question is under way
-	waiting       *store.ReconcileRequest // the one that is to be asked behind it
-	asked         time.Time
-	resets        []time.Time   // by limit, the end of the window that was told last
-	learnedAt     time.Time     // when a limit was learnt last
-	whole         []limit.Limit // the limits, where a share of them is left to others; nil: those of the account
-	externalSeen  time.Time     // of others, the last that was seen
-	shrunkAt      time.Time     // when more was left to them last
-	missingSince  time.Time     // when anything was owed first, since they were seen
+	mu            sync.Mutex              // protects all below
+	bookings      []bookingTotal          // some of this worker's, in the order of their slots
+	logged        []loggedUnits           // by limit, what the store replied last
+	asking        bool                    // a question to the store is under way
+	next          *store.ReconcileRequest // to ask when it is answered; nil: nothing
+	askedAt       time.Time               // the store's clock at its last reply
+	externalUntil time.Time               // until when external usage is expected, on the store's clock
+	resets        []time.Time             // by limit, the end of the window as told to the store
+	adoptedAt     time.Time               // when an announced limit was adopted last
+
+	fullLimits   []limit.Limit // the provider's, if some headroom was left of them; nil: the account's
+	externalSeen time.Time     // when external usage was seen last
+	enlargedAt   time.Time     // when a throttled response enlarged the headroom last
+	missingSince time.Time     // when units were missing first, since external usage was seen
 }
 
-// bookingTotal is a booking: its slot, and all units booked before it.
+// bookingTotal is the slot of a booking, and all units that were booked before it.
 type bookingTotal struct {
 	slot   time.Time
 	before int64
 }
 
-// loggedUnits is what the log had of a limit, when so many units were booked.
+// loggedUnits is how many units the log had for a limit when a total was booked.
 type loggedUnits struct {
-	until   time.Time
+	until   time.Time // the reply is not used after it
 	counted int
 	total   int64
 }
 
-// reconcile takes in what an answer says of the account's limits, and returns how many units
-// it left; negative: that is not known.
+// reconcile compares what a response says about the account's limits with the log and with
+// the limits themselves. It returns how many units the response left; negative: unknown.
 func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Grant) (left int) {
 	b := t.Pool.budget
 	account := grant.account
-	costs := t.Cost != nil || t.provider().Cost != nil
-	rule := b.reconcilerOf(account.ID).rule(b, account)
-	all := observe.Limits(f.Windows, rule.whole, grant.scopes, costs, t.provider())
-	if len(all) == 0 {
+	p := t.provider()
+	limits := b.reconcilerOf(account.ID).knownLimits(b, account)
+	observed := observe.Limits(f.Windows, limits.full, grant.scopes, t.Cost != nil || p.Cost != nil, p)
+	if len(observed) == 0 {
 		return -1
 	}
 	ctx, stop := soon(req.Context())
 	defer stop()
-	k := b.reconcilerFor(account)
-	if !k.adopt(b, account, rule, all) {
-		k.growHeadroom(b, account, rule)
+	r := b.reconcilerFor(account)
+	if !r.adoptAnnounced(b, account, limits, observed) {
+		r.reduceHeadroom(b, account, limits)
 	}
 	now := b.storeNow()
-	k.recordResets(ctx, b, account, all, now)
-	k.reconcile(ctx, b, account, grant, all, now)
-	left = all[0].Left
-	for _, n := range all[1:] {
-		left = min(left, n.Left)
+	r.recordResets(ctx, b, account, observed, now)
+	r.reconcile(ctx, b, account, grant, observed, now)
+	left = observed[0].Left
+	for _, o := range observed[1:] {
+		left = min(left, o.Left)
 	}
 	return left
 }
 
-// reconcilerOf returns what there is to know of an account; nil if no answer has told anything.
+// reconcilerOf returns the account's reconciler; nil if no response has said anything about
+// its limits.
 func (b *Budget) reconcilerOf(account string) *reconciler {
 	if !b.reconciles.Load() {
 		return nil
 	}
-	k, found := b.reconcilers.Load(account)
+	r, found := b.reconcilers.Load(account)
 	if !found {
 		return nil
 	}
-	return k.(*reconciler)
+	return r.(*reconciler)
 }
 
-// reconciler returns what there is to know of an account.
+// reconcilerFor returns the account's reconciler, which it makes if there is none.
 func (b *Budget) reconcilerFor(account *budgetAccount) *reconciler {
-	if k, found := b.reconcilers.Load(account.ID); found {
-		return k.(*reconciler)
+	if r, found := b.reconcilers.Load(account.ID); found {
+		return r.(*reconciler)
 	}
 	b.reconciles.Store(true)
-	k, _ := b.reconcilers.LoadOrStore(account.ID, new(reconciler))
-	return k.(*reconciler)
+	r, _ := b.reconcilers.LoadOrStore(account.ID, new(reconciler))
+	return r.(*reconciler)
 }
 
-// adopt makes a limit rule that the provider has announced, and reports whether there was
-// one. A tighter one does at once; a wider one not soon after another, for answers that
-// contradict each other.
-func (k *reconciler) adopt(b *Budget, account *budgetAccount, rule rule, all []observe.Observation) bool {
-	limits := slices.Clone(rule.whole)
-	tighter, wider := false, false
-	for _, n := range all {
-		was := limits[n.Limit]
-		limits[n.Limit] = n.ApplyTo(was)
-		tighter = tighter || limits[n.Limit].Capacity() < was.Capacity()
-		wider = wider || limits[n.Limit].Capacity() > was.Capacity()
-	}
-	if !tighter && !wider {
-		return false
-	}
+// adoptAnnounced adopts the limits that the provider has announced, for the whole fleet,
+// and reports whether they differ. A lower limit is adopted at once; a higher one not soon
+// after another, in case responses contradict each other.
+func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, known knownLimits, observed []observe.Observation) bool {
 	const seldom = time.Minute
-	k.mu.Lock()
-	again := !tighter && !k.learnedAt.IsZero() && time.Since(k.learnedAt) < seldom
-	k.mu.Unlock()
-	if again || !b.learn(account, reserved(limits, rule.share())) {
+	limits := slices.Clone(known.full)
+	lower, higher := false, false
+	for _, o := range observed {
+		old := limits[o.Limit]
+		limits[o.Limit] = o.ApplyTo(old)
+		lower = lower || limits[o.Limit].Capacity() < old.Capacity()
+		higher = higher || limits[o.Limit].Capacity() > old.Capacity()
+	}
+	if !lower && !higher {
 		return false
 	}
-	k.mu.Lock()
-	k.learnedAt, k.logged, k.whole = time.Now(), nil, limits
-	k.mu.Unlock()
+	r.mu.Lock()
+	tooSoon := !lower && !r.adoptedAt.IsZero() && time.Since(r.adoptedAt) < seldom
+	r.mu.Unlock()
+	if tooSoon || !b.learn(account, withHeadroom(limits, known.headroom())) {
+		return false
+	}
+	r.mu.Lock()
+	r.adoptedAt, r.logged, r.fullLimits = time.Now(), nil, limits
+	r.mu.Unlock()
 	b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.bare, Theirs: limits})
 	return true
 }
 
-// recordResets tells the store when windows end that calls have begun.
-func (k *reconciler) recordResets(ctx context.Context, b *Budget, account *budgetAccount, all []observe.Observation, now time.Time) {
-	for _, n := range all {
-		if !account.Limits[n.Limit].FirstUse || !n.Reset.Known {
+// recordResets tells the store when the windows end that begin with a call.
+func (r *reconciler) recordResets(ctx context.Context, b *Budget, account *budgetAccount, observed []observe.Observation, now time.Time) {
+	for _, o := range observed {
+		if !account.Limits[o.Limit].FirstUse || !o.Reset.Known {
 			continue
 		}
-		ends := now.Add(n.Reset.Value).Truncate(time.Microsecond)
-		k.mu.Lock()
-		if k.resets == nil {
-			k.resets = make([]time.Time, len(account.Limits))
+		end := now.Add(o.Reset.Value).Truncate(time.Microsecond)
+		r.mu.Lock()
+		if r.resets == nil {
+			r.resets = make([]time.Time, len(account.Limits))
 		}
-		news := n.Limit < len(k.resets) && ends.Sub(k.resets[n.Limit]).Abs() > time.Second/2
-		if news {
-			k.resets[n.Limit] = ends
+		differs := o.Limit < len(r.resets) && end.Sub(r.resets[o.Limit]).Abs() > time.Second/2
+		if differs {
+			r.resets[o.Limit] = end
 		}
-		k.mu.Unlock()
-		if news {
-			_ = b.Store.Reset(ctx, store.ResetRequest{Budget: b.Name, Account: account.Account, At: ends})
+		r.mu.Unlock()
+		if differs {
+			_ = b.Store.Reset(ctx, store.ResetRequest{Budget: b.Name, Account: account.Account, At: end})
 		}
 	}
 }
 
-// reconcile has the store enter what the provider has counted and the log lacks, if that may
-// be anything.
-func (k *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAccount, grant Grant, all []observe.Observation, now time.Time) {
-	r := store.ReconcileRequest{Budget: b.Name, Account: account.Account, Scopes: grant.scopes, Slot: grant.Slot,
+// reconcile has the store record the units that the provider has counted and the log lacks,
+// if there may be any.
+func (r *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAccount, grant Grant, observed []observe.Observation, now time.Time) {
+	request := store.ReconcileRequest{Budget: b.Name, Account: account.Account, Scopes: grant.scopes, Slot: grant.Slot,
 		Counted: make([]int, len(account.Limits))}
-	doubtful := false
-	k.mu.Lock()
+	ask := false
+	r.mu.Lock()
 	if grant.total > 0 {
-		k.remember(bookingTotal{grant.Slot, grant.total - int64(grant.Cost)}, account)
+		r.remember(bookingTotal{grant.Slot, grant.total - int64(grant.Cost)}, account)
 	}
-	for _, n := range all {
-		l := account.Limits[n.Limit]
-		if n.Counted == 0 || l.Algorithm == limit.FixedWindow && (!n.Reset.Known || n.Reset.Value <= now.Sub(grant.Slot)) {
-			continue // it may be what was counted in the window before
+	for _, o := range observed {
+		l := account.Limits[o.Limit]
+		if o.Counted == 0 || l.Algorithm == limit.FixedWindow && (!o.Reset.Known || o.Reset.Value <= now.Sub(grant.Slot)) {
+			continue // the provider may have counted it in the previous window
 		}
-		r.Counted[n.Limit] = n.Counted
-		doubtful = doubtful || k.needsCheck(l, n, grant, now)
+		request.Counted[o.Limit] = o.Counted
+		ask = ask || r.mayLack(l, o, grant, now)
 	}
-	if now.Before(k.externalUntil) {
-		b.smoother.Narrow(account.ID, longestWindow(account.Account)/knownShare)
+	if now.Before(r.externalUntil) {
+		b.smoother.Narrow(account.ID, longestWindow(account.Account)/replyShare)
 	}
-	if doubtful && k.asking {
-		k.enqueue(r)
-		doubtful = false
+	if ask && r.asking {
+		r.enqueue(request)
+		ask = false
 	}
-	k.asking = k.asking || doubtful
-	k.mu.Unlock()
-	for doubtful {
-		next, owed, again := k.ask(ctx, b, r, grant.total)
-		if owed > 0 {
-			b.notify(Event{Kind: ExternalUsage, Account: account.ID, Count: owed})
-			k.reserve(b, account)
+	r.asking = r.asking || ask
+	r.mu.Unlock()
+	for ask {
+		next, missing, again := r.ask(ctx, b, request, grant.total)
+		if missing > 0 {
+			b.notify(Event{Kind: ExternalUsage, Account: account.ID, Count: missing})
+			r.beginHeadroom(b, account)
 		}
-		r, doubtful = next, again
+		request, ask = next, again
 	}
 }
 
-// remember keeps a booking, if the last that is kept is some time ago. It needs mu.
-func (k *reconciler) remember(booked bookingTotal, account *budgetAccount) {
-	longest, n := longestWindow(account.Account), len(k.bookings)
-	if n > 0 && booked.slot.Sub(k.bookings[n-1].slot) < longest/remembered {
+// remember keeps a booking unless it comes soon after the last one that is kept. It needs mu.
+func (r *reconciler) remember(booked bookingTotal, account *budgetAccount) {
+	longest, n := longestWindow(account.Account), len(r.bookings)
+	if n > 0 && booked.slot.Sub(r.bookings[n-1].slot) < longest/rememberedBookings {
 		return
 	}
 	i := 0
-	for i < n && k.bookings[i].slot.Before(booked.slot.Add(-longest)) {
+	for i < n && r.bookings[i].slot.Before(booked.slot.Add(-longest)) {
 		i++
 	}
-	k.bookings = append(slices.Delete(k.bookings, 0, i), booked)
+	r.bookings = append(slices.Delete(r.bookings, 0, i), booked)
 }
 
-// needsCheck reports whether it cannot be said that the log has what the provider counted.
+// mayLack reports whether the log may lack units that the provider has counted for a limit.
 // It needs mu.
-func (k *reconciler) needsCheck(l limit.Limit, n observe.Observation, grant Grant, now time.Time) bool {
-	watched := now.Before(k.externalUntil)
+func (r *reconciler) mayLack(l limit.Limit, o observe.Observation, grant Grant, now time.Time) bool {
+	shared := now.Before(r.externalUntil)
 	if l.Algorithm == limit.GCRA {
-		// A bucket that is as full as can be tells nothing: it is where a crawler
-		// keeps it.
-		return n.Counted > grant.Cost && now.Sub(k.asked) >= askEvery(l, watched, seldomAsked)
+		// A full bucket says nothing: a crawler keeps it full.
+		return o.Counted > grant.Cost && now.Sub(r.askedAt) >= askInterval(l, shared, questionsAlone)
 	}
 	slack := max(slackUnits, l.Capacity()/slackShare)
-	if n.Left >= 0 {
-		slack = min(slack, max(leastSlack, n.Left/4)) // near the end every unit counts
+	if o.Left >= 0 {
+		slack = min(slack, max(leastSlack, o.Left/4)) // near the end every unit counts
 	}
 	least := grant.Cost
 	if grant.total > 0 {
-		least = max(least, k.leastLogged(l, n, grant, now))
-	} else if now.Sub(k.asked) < askEvery(l, watched, knownShare) {
+		least = max(least, r.leastLogged(l, o, grant, now))
+	} else if now.Sub(r.askedAt) < askInterval(l, shared, replyShare) {
 		return false
 	}
-	// Where others are seen less is enough, but not to ask for every answer.
-	return n.Counted > least+slack || watched && n.Counted > least && now.Sub(k.asked) >= askEvery(l, true, 0)
+	// After external usage a smaller difference is enough, but not after every response.
+	return o.Counted > least+slack || shared && o.Counted > least && now.Sub(r.askedAt) >= askInterval(l, true, 0)
 }
 
-// pause is how long it is at least between two questions: where others are seen, or else
-// so many in a window.
-func askEvery(l limit.Limit, watched bool, inWindow int) time.Duration {
-	if watched {
-		return max(l.Window/oftenAsked, 20*time.Millisecond)
+// askInterval is the least time between two questions about a limit: a fixed number in a
+// window, and another one while external usage is expected.
+func askInterval(l limit.Limit, shared bool, inWindow int) time.Duration {
+	if shared {
+		return max(l.Window/questionsShared, 20*time.Millisecond)
 	}
 	return l.Window / time.Duration(inWindow)
 }
 
-// leastLogged returns how many units the log has counted at least up to a booking whose
+// leastLogged returns how many units the log has at least for a limit, up to a booking whose
 // total is known. It needs mu.
-func (k *reconciler) leastLogged(l limit.Limit, n observe.Observation, grant Grant, now time.Time) (units int) {
-	if n.Limit < len(k.logged) && now.Before(k.logged[n.Limit].until) {
-		c := k.logged[n.Limit]
-		units = c.counted + more(grant.total, c.total)
+func (r *reconciler) leastLogged(l limit.Limit, o observe.Observation, grant Grant, now time.Time) (units int) {
+	if o.Limit < len(r.logged) && now.Before(r.logged[o.Limit].until) {
+		last := r.logged[o.Limit]
+		units = last.counted + increase(last.total, grant.total)
 	}
-	begins := grant.Slot.Add(-l.Window)
+	begin := grant.Slot.Add(-l.Window)
 	if l.Algorithm == limit.FixedWindow {
-		begins = now.Add(n.Reset.Value - l.Window)
+		begin = now.Add(o.Reset.Value - l.Window)
 	}
-	for _, booked := range k.bookings {
-		if booked.slot.After(begins) {
-			return max(units, more(grant.total, booked.before))
+	for _, booked := range r.bookings {
+		if booked.slot.After(begin) {
+			return max(units, increase(booked.before, grant.total))
 		}
 	}
 	return units
 }
 
-// more returns by how much a total has grown; nothing if it seems to have shrunk.
-func more(total, before int64) int {
+// increase returns by how many units a total has grown; 0 if it shrank.
+func increase(before, total int64) int {
 	if total < before {
 		return 0
 	}
 	return int(min(total-before, limit.MaxUnits))
 }
 
-// enqueue keeps what is to be asked when the question that is under way is answered: the
-// most that was counted of each limit. It needs mu.
-func (k *reconciler) enqueue(r store.ReconcileRequest) {
-	if k.waiting == nil {
-		k.waiting = &r
+// enqueue keeps a request until the question under way is answered. Of several requests it
+// keeps the most that was counted for each limit. It needs mu.
+func (r *reconciler) enqueue(request store.ReconcileRequest) {
+	if r.next == nil {
+		r.next = &request
 		return
 	}
-	for i := range r.Counted {
-		if i < len(k.waiting.Counted) {
-			r.Counted[i] = max(r.Counted[i], k.waiting.Counted[i])
+	for i := range request.Counted {
+		if i < len(r.next.Counted) {
+			request.Counted[i] = max(request.Counted[i], r.next.Counted[i])
 		}
 	}
-	if k.waiting.Slot.Before(r.Slot) {
-		r.Slot = k.waiting.Slot // of the earlier one more may have left the window since
+	if r.next.Slot.Before(request.Slot) {
+		request.Slot = r.next.Slot // since the earlier slot more may have left the window
 	}
-	k.waiting = &r
+	r.next = &request
 }
 
-// ask asks the store, and returns what was lacking and what is to be asked next, if
-// anything.
-func (k *reconciler) ask(ctx context.Context, b *Budget, r store.ReconcileRequest, total int64) (next store.ReconcileRequest, owed int, again bool) {
-	debt, err := b.Store.Reconcile(ctx, r)
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if err == nil && len(debt.Limits) == len(r.Account.Limits) {
-		k.asked = debt.Now
-		k.logged = make([]loggedUnits, len(debt.Limits))
-		logged := 0
-		for i, one := range debt.Limits {
-			owed = max(owed, one.Missing)
-			if r.Account.Limits[i].Algorithm.IsLog() {
-				logged = max(logged, one.Missing) // and is in the totals from now on
+// ask asks the store. It returns how many units were missing, and the request to ask next,
+// if there is one.
+func (r *reconciler) ask(
+	ctx context.Context, b *Budget, request store.ReconcileRequest, total int64,
+) (next store.ReconcileRequest, missing int, again bool) {
+	reply, err := b.Store.Reconcile(ctx, request)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil && len(reply.Limits) == len(request.Account.Limits) {
+		r.askedAt = reply.Now
+		r.logged = make([]loggedUnits, len(reply.Limits))
+		recorded := 0
+		for i, one := range reply.Limits {
+			missing = max(missing, one.Missing)
+			if request.Account.Limits[i].Algorithm.IsLog() {
+				recorded = max(recorded, one.Missing) // from now on the totals include it
 			}
 		}
-		for i, one := range debt.Limits {
-			until := debt.Now.Add(r.Account.Limits[i].Window / knownShare)
-			k.logged[i] = loggedUnits{until, one.AtSlot + min(one.Missing, math.MaxInt-one.AtSlot), total + int64(logged)}
+		for i, one := range reply.Limits {
+			until := reply.Now.Add(request.Account.Limits[i].Window / replyShare)
+			r.logged[i] = loggedUnits{until, one.AtSlot + min(one.Missing, math.MaxInt-one.AtSlot), total + int64(recorded)}
 		}
-		if owed > 0 {
-			k.externalUntil, k.externalSeen = debt.Now.Add(longestWindow(r.Account)), time.Now()
+		if missing > 0 {
+			r.externalUntil, r.externalSeen = reply.Now.Add(longestWindow(request.Account)), time.Now()
 		}
 	}
-	if k.waiting != nil && err == nil {
-		next, k.waiting = *k.waiting, nil
+	if r.next != nil && err == nil {
+		next, r.next = *r.next, nil
 		again = true
 	}
-	k.asking = again
-	return next, owed, again
-}
-
-// leaveHeadroom has the fleet leave more of the account's limits to competing clients, after
-// a response of that scope which was throttled for want of quota.
-func (t *Transport) leaveHeadroom(scope provider.Scope, grant Grant) {
-	if scope.HasShared() {
-		return // the account's limits are not what was exceeded
-	}
-	// Of a provider that tells of no window it is not known which limit it was.
-	b := t.Pool.budget
-	if k := b.reconcilerOf(grant.account.ID); k != nil {
-		k.shrink(b, grant.account)
-	}
+	r.asking = again
+	return next, missing, again
 }
