@@ -1,7 +1,6 @@
 package provider
 
 import (
-	"bytes"
 	"net/http"
 	"slices"
 	"strconv"
@@ -58,8 +57,7 @@ func (r *Response) Field(path string) (value string, found bool) {
 //
 // What stands behind the end of Body, or behind a syntax error, is not there.
 func (r *Response) Fields(paths string) []string {
-	r.parse()
-	if len(r.json.Members) == 0 {
+	if r.parse(); len(r.json.Members) == 0 {
 		return nil
 	}
 	for i := range r.fields {
@@ -68,12 +66,10 @@ func (r *Response) Fields(paths string) []string {
 		}
 	}
 	var values []string
-	for path := range strings.SplitSeq(paths, "|") {
-		for _, value := range r.json.All(path) {
-			switch value.Kind {
-			case jsonprefix.String, jsonprefix.Number, jsonprefix.Bool:
-				values = append(values, value.Text)
-			}
+	for _, value := range r.json.All(paths) {
+		switch value.Kind {
+		case jsonprefix.String, jsonprefix.Number, jsonprefix.Bool:
+			values = append(values, value.Text)
 		}
 	}
 	values = slices.Clip(values)
@@ -91,15 +87,14 @@ func (r *Response) Number(path string) (n float64, found bool) {
 	return header.Number(text)
 }
 
-// parse parses the body, once, if it is an object or an array.
+// parse parses the body, once.
 func (r *Response) parse() {
 	if r.parsed {
 		return
 	}
 	r.parsed = true
-	text := bytes.TrimSpace(bytes.TrimPrefix(r.Body, []byte("\xef\xbb\xbf")))
-	if len(text) > 0 && (text[0] == '{' || text[0] == '[') {
-		r.json = jsonprefix.Parse(text)
+	if len(r.Body) > 0 {
+		r.json = jsonprefix.Parse(r.Body)
 	}
 }
 

@@ -120,11 +120,13 @@ func containsAny(text, choices string) bool {
 // match returns the first rule that matches a response, and the part that it matches; nil
 // if there is none.
 func (p *Provider) match(r *Response) (rule *MatchRule, by string) {
+	r.parse()
 	for _, rules := range [...][]MatchRule{p.Rules, usualRules} {
 		for i := range rules {
 			m := &rules[i]
-			if m.Status != nil && !slices.Contains(m.Status, r.Status) || m.Field != "" && len(r.Body) == 0 {
-				continue // most rules, of any response
+			if m.Status != nil && !slices.Contains(m.Status, r.Status) || m.Field != "" && len(r.json.Members) == 0 ||
+				m.Contains != "" && m.Header == "" && len(r.Body) == 0 {
+				continue // as most rules, for most responses
 			}
 			if by := m.Match(r); by != "" {
 				return m, by

@@ -1,8 +1,8 @@
-// Package jsonprefix reads the beginning of a JSON text, which may end anywhere:
-// what stands before the end, or before the first fault, is what there is.
+// Package jsonprefix parses the beginning of a JSON text, which may end anywhere: the result
+// has what stands before the end, or before the first syntax error.
 //
-// Unlike a map it keeps the members of an object in order and those that are there
-// twice: Meta's own sample of a usage header names one object two times.
+// Unlike a map it keeps the order of an object's members, and members of the same name: Meta
+// documents a usage header that has one object twice.
 package jsonprefix
 
 import (
@@ -11,16 +11,16 @@ import (
 	"strings"
 )
 
-// Bounds of what is looked at. A text beyond them is one whose rest is missing.
+// Bounds. A text that exceeds them is read as if it ended there.
 const (
 	deepest = 32
 	most    = 50_000 // values
 )
 
-// A Kind is what a value is.
+// A Kind is the type of a value.
 type Kind uint8
 
-// The kinds of values. None is what was not there.
+// The kinds of values. None is a value that is not there.
 const (
 	None Kind = iota
 	Null
@@ -31,16 +31,16 @@ const (
 	Object
 )
 
-// A Value is one value of the text.
+// A Value is a JSON value.
 type Value struct {
 	Kind Kind
 	// Text is a string, or a number or a boolean as it was written.
 	Text string
-	// Members are those of an object or an array, which have no names.
+	// Members are the members of an object, or the values of an array, without names.
 	Members []Member
 }
 
-// A Member is a value in an object, by its name, or in an array.
+// A Member is a member of an object, or a value of an array.
 type Member struct {
 	Name  string
 	Value Value
@@ -55,7 +55,7 @@ func Parse(text []byte) Value {
 	return value
 }
 
-// parse returns a value, and whether it was there to its end.
+// parse returns a value, and whether it is complete. At most left values are read.
 func parse(decoder *json.Decoder, depth int, left *int) (Value, bool) {
 	token, err := decoder.Token()
 	if *left--; err != nil || *left < 0 {
@@ -97,12 +97,12 @@ func parseMembers(decoder *json.Decoder, open json.Delim, depth int, left *int) 
 			}
 			member.Name, _ = token.(string)
 		}
-		var whole bool
-		member.Value, whole = parse(decoder, depth+1, left)
+		var complete bool
+		member.Value, complete = parse(decoder, depth+1, left)
 		if member.Value.Kind != None {
 			value.Members = append(value.Members, member)
 		}
-		if !whole {
+		if !complete {
 			return value, false
 		}
 	}
@@ -110,46 +110,49 @@ func parseMembers(decoder *json.Decoder, open json.Delim, depth int, left *int) 
 	return value, err == nil
 }
 
-// All returns the values at a path: names with dots between, "[]" behind a name or
-// in place of one for each value of an array, and "*" for each member of an object.
-// "errors[].extensions.code" may be there several times.
-func (v Value) All(path string) []Value {
-	values := []Value{v}
-	for step := range strings.SplitSeq(path, ".") {
-		name, each := strings.CutSuffix(step, "[]")
-		var next []Value
-		for _, value := range values {
-			next = value.step(next, name, each)
+// All returns the values at a path, or at several with "|" between, in the order of the
+// paths. A path has names with dots between: "[]" behind a name, or in place of one, is each
+// value of an array, and "*" each member of an object. "errors[].extensions.code" may have
+// several values.
+func (v Value) All(paths string) []Value {
+	var all, values, next []Value
+	for path := range strings.SplitSeq(paths, "|") {
+		values = append(values[:0], v)
+		for step := range strings.SplitSeq(path, ".") {
+			name, each := strings.CutSuffix(step, "[]")
+			next = next[:0]
+			for _, value := range values {
+				if name == "" {
+					next = value.appendTo(next, each)
+					continue
+				}
+				if value.Kind != Object {
+					continue
+				}
+				for _, member := range value.Members {
+					if name == "*" || member.Name == name {
+						next = member.Value.appendTo(next, each)
+					}
+				}
+			}
+			values, next = next, values
 		}
-		if values = next; len(values) == 0 {
-			return nil
+		all = append(all, values...)
+	}
+	return all
+}
+
+// appendTo appends the value, or each value of an array.
+func (v Value) appendTo(values []Value, each bool) []Value {
+	if !each {
+		return append(values, v)
+	}
+	if v.Kind == Array {
+		for _, member := range v.Members {
+			values = append(values, member.Value)
 		}
 	}
 	return values
-}
-
-func (v Value) step(next []Value, name string, each bool) []Value {
-	from := []Member{{Value: v}}
-	if name != "" {
-		from = nil
-		for _, member := range v.Members {
-			if v.Kind == Object && (name == "*" || member.Name == name) {
-				from = append(from, member)
-			}
-		}
-	}
-	for _, member := range from {
-		if !each {
-			next = append(next, member.Value)
-			continue
-		}
-		if member.Value.Kind == Array {
-			for _, inner := range member.Value.Members {
-				next = append(next, inner.Value)
-			}
-		}
-	}
-	return next
 }
 
 // At returns the first value at a path, of [Kind] None if there is none.

@@ -12,16 +12,17 @@ import (
 func TestAllFollowsAPath(t *testing.T) {
 	v := jsonprefix.Parse([]byte(`{"error":{"code":17,"errors":[{"reason":"a"},{"reason":"b"},{}]},"list":[["x","y"],["z"]],"null":null}`))
 	for path, want := range map[string]string{
-		"error.code":              "17",
-		"error.errors[].reason":   "a b",
-		"error.*.reason":          "",
-		"list[].[]":               "x y z",
-		"error.code.more":         "",
-		"error[]":                 "",
-		"":                        "",
-		"null":                    "",
-		"nothing":                 "",
-		"error.errors[].reason[]": "",
+		"error.code":                   "17",
+		"error.errors[].reason":        "a b",
+		"error.*.reason":               "",
+		"list[].[]":                    "x y z",
+		"error.code.more":              "",
+		"error[]":                      "",
+		"":                             "",
+		"null":                         "",
+		"nothing":                      "",
+		"error.errors[].reason[]":      "",
+		"nothing|list[].[]|error.code": "x y z 17",
 	} {
 		var texts []string
 		for _, value := range v.All(path) {
