@@ -216,7 +216,7 @@ func TestACancelledCallersSlotGoesToTheNext(t *testing.T) {
 	})
 }
 
-func TestAGrantThatWasNotSentIsHandedBack(t *testing.T) {
+func TestAGrantThatWasNotSentIsCancelled(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerMinute(1)}
 		token, start := ration.NewToken("a"), time.Now()

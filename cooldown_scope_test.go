@@ -176,7 +176,7 @@ func TestAPauseOfAnEndpointOutlivesItsWorker(t *testing.T) {
 }
 
 // Where the store cannot be told the request at least keeps the pause.
-func TestARefusalIsHeededWhileTheStoreIsCut(t *testing.T) {
+func TestARefusalIsHandledWhileTheStoreIsCut(t *testing.T) {
 	for _, path := range []string{"/", "/endpoint"} {
 		synctest.Test(t, func(t *testing.T) {
 			b := rationtest.NewBudget(ration.PerHour(100))
@@ -197,7 +197,7 @@ func TestARefusalIsHeededWhileTheStoreIsCut(t *testing.T) {
 }
 
 // FeedbackOf tells of each answer what was read in that answer.
-func TestFeedbackOfTellsWhatWasReadInTheAnswer(t *testing.T) {
+func TestFeedbackOfReturnsWhatTheResponseSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := []rationtest.Reply{
 			{Status: 429, Body: "", Header: []string{"Retry-After", "60"}},
@@ -225,7 +225,7 @@ func TestFeedbackOfTellsWhatWasReadInTheAnswer(t *testing.T) {
 }
 
 // Refusals come with many statuses.
-func TestRefusedIsCalledForAnyRefusal(t *testing.T) {
+func TestOnRefusalIsCalledForAnyRefusal(t *testing.T) {
 	for _, row := range []struct {
 		provider string
 		says     rationtest.Reply

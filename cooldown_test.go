@@ -17,7 +17,7 @@ import (
 
 // Who is refused, by what the answer is about: one request is refused for ten minutes,
 // and others are sent behind it, by another worker of the fleet.
-func TestARefusalPausesWhatItIsAbout(t *testing.T) {
+func TestARefusalPausesItsScope(t *testing.T) {
 	const later = 10 * time.Minute
 	json := []string{"Content-Type", "application/json", "Retry-After", "600"}
 	for _, row := range []struct {
@@ -81,7 +81,7 @@ func TestARefusalPausesWhatItIsAbout(t *testing.T) {
 
 // A token that is refused for its part of an endpoint goes on with the others, and
 // another token with that endpoint.
-func TestARefusalOfATokensEndpointPausesNoMore(t *testing.T) {
+func TestAnEndpointsRefusalOfATokenPausesNothingElse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := rationtest.Preset(t, "x")
 		reset := time.Now().Add(15 * time.Minute).Unix()

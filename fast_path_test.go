@@ -24,7 +24,7 @@ type roundabout struct{ *ration.MemoryStore }
 
 // Whether a booking goes the long way or the short one, which is for those in one
 // log that may leave at once, its grant is the same, and so is what stays.
-func TestTheShortWayIsTheLongWay(t *testing.T) {
+func TestTheFastPathGrantsWhatTheGeneralOneDoes(t *testing.T) {
 	seeds := uint64(300)
 	if testing.Short() {
 		seeds = 60
@@ -189,7 +189,7 @@ func (w *twoWays) book() {
 	}
 }
 
-func TestWaitGrantedAtOnceAllocatesNothing(t *testing.T) {
+func TestTheFastPathAllocatesNothing(t *testing.T) {
 	if rationtest.RaceDetector {
 		t.Skip("the race detector allocates")
 	}

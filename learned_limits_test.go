@@ -19,7 +19,7 @@ import (
 
 // Two workers that learn different limits at the same time raise the same revision. One
 // takes the other's, and no caller hears of it.
-func TestWhoLearnsAtTheSameTimeYields(t *testing.T) {
+func TestWorkersThatLearnAtOnceConcede(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(5000)}
 		theirs := rationtest.Peer(ours)
@@ -56,7 +56,7 @@ func learner(t *testing.T, b *ration.Budget, limit int, secrets ...string) (*rat
 
 // Of many callers who are told at once that others were learnt, none hears of it; nor do
 // they where the account was removed, or other limits were given, before they were told.
-func TestManyCallersYieldAtOnce(t *testing.T) {
+func TestManyCallersConcedeAtOnce(t *testing.T) {
 	stay := func(*ration.Budget, *ration.Pool) {}
 	for name, row := range map[string]struct {
 		learns string // the token of which we do; they do of a
@@ -104,7 +104,7 @@ func TestManyCallersYieldAtOnce(t *testing.T) {
 }
 
 // Limits that no yielding makes alike are for people to mend.
-func TestWhoKeepsAnotherMarginIsTold(t *testing.T) {
+func TestAWorkerWithAnotherMarginGetsAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := new(ration.MemoryStore)
 		limits := []ration.Limit{ration.PerHour(5000)}
@@ -121,7 +121,7 @@ func TestWhoKeepsAnotherMarginIsTold(t *testing.T) {
 
 // What answers told a pool holds wherever its budget is asked about the account, until
 // people give other limits.
-func TestWhatIsLearntHoldsForTheBudget(t *testing.T) {
+func TestALearnedLimitHoldsForTheBudget(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(5000)}
 		token := ration.NewToken("a")
@@ -153,7 +153,7 @@ func TestWhatIsLearntHoldsForTheBudget(t *testing.T) {
 
 // A token's limits that are given again are those that were given, and not those that
 // were learnt meanwhile.
-func TestATokensLimitsGivenAgainRule(t *testing.T) {
+func TestATokensLimitsGivenAgainOverride(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rationtest.NewBudget(ration.PerHour(5000))
 		pool, client := learner(t, b, 6000, "a")
@@ -170,7 +170,7 @@ func TestATokensLimitsGivenAgainRule(t *testing.T) {
 }
 
 // Who learns the limits of one account leaves those of others as the fleet has them.
-func TestWhatTheFleetLearntOfOthersGoesOn(t *testing.T) {
+func TestLearnedLimitsOfOtherAccountsStay(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(5000)}
 		theirs := rationtest.Peer(ours)

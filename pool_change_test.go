@@ -137,7 +137,7 @@ func TestCallerWhoMovesKeepsItsDeadline(t *testing.T) {
 	})
 }
 
-func TestTokenThatIsAddedAgainIsReplaced(t *testing.T) {
+func TestTokenThatIsAddedTwiceIsReplaced(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		old, better := limited("a", rationtest.Every(60)), limited("a", rationtest.Every(10))
 		pool, begun := ration.NewPool(b, old), time.Now()
@@ -152,7 +152,7 @@ func TestTokenThatIsAddedAgainIsReplaced(t *testing.T) {
 	})
 }
 
-func TestTokensAreToldInTheOrderOfAdding(t *testing.T) {
+func TestTokensAreListedInTheOrderOfAdding(t *testing.T) {
 	all := rationtest.Tokens("a", "b", "c")
 	pool := ration.NewPool(rationtest.NewBudget(ration.PerHour(1)), all[0])
 	pool.Add(all[1], all[2])

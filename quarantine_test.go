@@ -19,7 +19,7 @@ var ()
 
 // A token that the provider calls dead is sent once, by whichever worker of the fleet,
 // and then once an hour; when it is good again it is used as before.
-func TestADeadTokenIsSetAsideInTheFleet(t *testing.T) {
+func TestAnInvalidTokenIsQuarantinedInTheFleet(t *testing.T) {
 	for _, row := range []struct {
 		provider string
 		says     rationtest.Reply
@@ -178,7 +178,7 @@ func TestWhenNoTokenIsLeftTheErrorNamesThemAll(t *testing.T) {
 }
 
 // A token's death is not its account's: the other tokens of it go on.
-func TestADeadTokenLeavesItsAccountToTheOthers(t *testing.T) {
+func TestAQuarantinedTokenLeavesItsAccountToTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := rationtest.Tokens("dead", "good")
 		all[0].Account, all[1].Account = "one", "one"
@@ -193,7 +193,7 @@ func TestADeadTokenLeavesItsAccountToTheOthers(t *testing.T) {
 }
 
 // Those who are asleep until a slot of a dead token are not left to sleep.
-func TestThoseWhoWaitForADeadTokenAreWoken(t *testing.T) {
+func TestCallersWhoWaitForAQuarantinedTokenAreWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {
 			time.Sleep(10 * time.Second)
@@ -215,7 +215,7 @@ func TestThoseWhoWaitForADeadTokenAreWoken(t *testing.T) {
 }
 
 // A worker that cannot tell the store keeps to it alone.
-func TestADeadTokenIsSetAsideHereWhileTheStoreIsCut(t *testing.T) {
+func TestAnInvalidTokenIsQuarantinedLocallyWhileTheStoreIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rationtest.NewBudget(ration.PerHour(1000))
 		store := &rationtest.CutStore{Store: b.Store}

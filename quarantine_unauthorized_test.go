@@ -42,7 +42,7 @@ func inTurn(said map[string][]rationtest.Reply) func(int, *http.Request) (*http.
 
 // Where another token may do what the first may not it is the first, in the whole fleet:
 // it is tried again after a minute, and then less and less often.
-func TestATokenThatAnotherOutdoesIsSetAside(t *testing.T) {
+func TestATokenIsQuarantinedIfAnotherSucceeds(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(1000)}
 		api := rationtest.NewAPI(rationtest.ByToken(map[string]rationtest.Reply{"bad": rationtest.Unauthorized}))
@@ -129,7 +129,7 @@ func TestAnAnswerInBetweenClearsA401(t *testing.T) {
 }
 
 // What none of the tokens may do is refused to the caller, and no token blamed.
-func TestA401OfEachTokenBlamesNone(t *testing.T) {
+func TestA401OfEveryTokenQuarantinesNone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rationtest.NewBudget(ration.PerHour(100))
 		b.OnEvent = func(n ration.Event) { t.Errorf("noticed: %v", n) }
@@ -155,7 +155,7 @@ func TestA401OfEachTokenBlamesNone(t *testing.T) {
 
 // What came of the other token must be a success: that it was refused, or that the
 // server failed, says nothing of the first.
-func TestOnlyASuccessOfAnotherTokenBlamesTheFirst(t *testing.T) {
+func TestOnlyASuccessOfAnotherTokenQuarantinesTheFirst(t *testing.T) {
 	for _, other := range []rationtest.Reply{{Status: 500}, {Status: 404}, {Status: 429}, {Status: 401, Body: "", Header: nil}} {
 		synctest.Test(t, func(t *testing.T) {
 			b := rationtest.NewBudget(ration.PerHour(100))
@@ -174,7 +174,7 @@ func TestOnlyASuccessOfAnotherTokenBlamesTheFirst(t *testing.T) {
 }
 
 // A token that was served after all is not blamed by its own success.
-func TestATokenIsNotOutdoneByItself(t *testing.T) {
+func TestATokensOwnSuccessDoesNotQuarantineIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rationtest.NewBudget(ration.PerHour(100))
 		b.OnEvent = func(n ration.Event) { require.Equal(t, provider.ReasonDeadToken, n.Reason) }
@@ -190,7 +190,7 @@ func TestATokenIsNotOutdoneByItself(t *testing.T) {
 }
 
 // Many answers to requests that were under way together are no worse than two.
-func TestManyA401AtOnceSetAsideForAMinute(t *testing.T) {
+func TestMany401sAtOnceQuarantineForAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		only := ration.NewToken("only")
 		b := rationtest.NewBudget(ration.PerHour(1000))
@@ -235,7 +235,7 @@ func (s *slowStore) Quarantine(ctx context.Context, r store.QuarantineRequest) (
 
 // Tokens that are dead at once are all set aside in the fleet, each once, also where the
 // store takes nearly as long as it is waited for.
-func TestTokensThatDieAtOnceWaitForNoOther(t *testing.T) {
+func TestTokensThatBecomeInvalidAtOnceWaitForNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rationtest.NewBudget(ration.PerHour(1000))
 		kept := &slowStore{takes: 200 * time.Millisecond}
@@ -286,7 +286,7 @@ func TestThe401OfTheOnlyTokenWaitsForNoPause(t *testing.T) {
 }
 
 // One that is put into the pool anew has nothing against it.
-func TestATokenThatIsAddedAnewIsTrusted(t *testing.T) {
+func TestATokenThatIsAddedAgainIsTrusted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		only := ration.NewToken("only")
 		pool := ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), only)
@@ -301,7 +301,7 @@ func TestATokenThatIsAddedAnewIsTrusted(t *testing.T) {
 
 // One token that comes twice for one request is blamed once: what the request asks for
 // may be nobody's.
-func TestOneRequestBlamesATokenOnce(t *testing.T) {
+func TestOneRequestCountsOneFailureOfAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rationtest.NewBudget(ration.PerHour(100))
 		b.OnEvent = func(n ration.Event) { t.Errorf("noticed: %v", n) }

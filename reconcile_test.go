@@ -51,7 +51,7 @@ func (h *hearer) left(want ...int) {
 }
 
 // What others have spent of a token is owed as soon as an answer tells, and once.
-func TestWhatOthersHaveSpentIsOwed(t *testing.T) {
+func TestExternalUsageIsReconciled(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(5000)}
 		h := newHearer(t, b, "instagram", func(n int) []string { return rationtest.InstagramHeader(5000, 4000-n) })
@@ -118,7 +118,7 @@ func (s *owingStore) Reconcile(ctx context.Context, r store.ReconcileRequest) (s
 
 // A limit that the provider announces is learnt, for the fleet, and one that is tighter
 // too; where the answers contradict each other the tighter one stands for a while.
-func TestAnAnnouncedLimitIsLearnt(t *testing.T) {
+func TestAnAnnouncedLimitIsAdopted(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		time.Sleep(2 * 365 * 24 * time.Hour) // Unix time of ten digits
 		b.Limits = []ration.Limit{{Max: 5000, Window: time.Hour, Algorithm: ration.FixedWindow, FirstUse: true}}
@@ -192,7 +192,7 @@ func TestAPercentageIsOfTheLimitThatIsKept(t *testing.T) {
 }
 
 // The end of a window that somebody else's call has begun is told.
-func TestTheEndOfAWindowIsTold(t *testing.T) {
+func TestTheEndOfAnAnnouncedWindowIsAdopted(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		time.Sleep(2 * 365 * 24 * time.Hour)
 		b.Limits = []ration.Limit{{Max: 3, Window: time.Hour, Algorithm: ration.FixedWindow, FirstUse: true}}
@@ -213,7 +213,7 @@ func TestTheEndOfAWindowIsTold(t *testing.T) {
 
 // While others are seen a share of the limit is left to them, and the whole is used
 // again when nobody was seen for three windows.
-func TestOthersAreLeftAShareWhileTheyAreSeen(t *testing.T) {
+func TestHeadroomIsLeftWhileExternalUsageIsSeen(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 1000, Window: time.Minute}}
 		others := 0
@@ -245,7 +245,7 @@ func TestOthersAreLeftAShareWhileTheyAreSeen(t *testing.T) {
 
 // Limits that are given anew, and are others in kind and in number, are not those of
 // which a share was left.
-func TestLimitsGivenAnewAreNotThoseThatWereShared(t *testing.T) {
+func TestLimitsSetByTheProgramReplaceThoseThatWereShrunk(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 1000, Window: time.Minute}, {Max: 9000, Window: 2 * time.Minute, Algorithm: ration.FixedWindow}}
 		others := 0

@@ -167,7 +167,7 @@ func TestAPauseOfASharedAccountHoldsAllBack(t *testing.T) {
 	})
 }
 
-func TestWhoKeepsLessOvertakesWhoKeepsMore(t *testing.T) {
+func TestWhoReservesLessOvertakesWhoReservesMore(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 10, Window: 10 * time.Second}}
 		backfill := rationtest.Peer(b)

@@ -34,7 +34,7 @@ func failing(first int, err error) func(int, *http.Request) (*http.Response, err
 
 // What fails is sent again where to send it twice is to send it once, and where it may
 // succeed. Each sending is a booking.
-func TestAFailureIsSentAgainWhereThatIsSafeAndMayHelp(t *testing.T) {
+func TestAFailureIsRetriedIfThatIsSafeAndMayHelp(t *testing.T) {
 	reset := &net.OpError{Op: "read", Err: syscall.ECONNRESET}
 	key := []string{"Idempotency-Key", "k1"}
 	for _, row := range []struct {
@@ -151,7 +151,7 @@ func TestPausesBetweenFailuresGrow(t *testing.T) {
 
 // Retries bounds the count, and RetryWithin the time from the first answer; the pauses
 // that the store keeps are in that time too.
-func TestWhatFailsAgainAndAgainIsBounded(t *testing.T) {
+func TestRetriesOfFailuresAreBounded(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		says    rationtest.Reply
@@ -227,7 +227,7 @@ func TestCancelDuringAPauseAfterAFailure(t *testing.T) {
 }
 
 // A deadline that the pause would outlast is not waited for.
-func TestAFailureIsToldAtOnceWhereThePauseIsTooLong(t *testing.T) {
+func TestAFailureIsReturnedAtOnceIfThePauseIsTooLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := rationtest.NewAPI(rationtest.Replying(100, rationtest.Reply{Status: 500}))
 		transport := &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a"))}
@@ -242,7 +242,7 @@ func TestAFailureIsToldAtOnceWhereThePauseIsTooLong(t *testing.T) {
 
 // What no wait helps against is sent once, also where another token is free, and the
 // caller has what the provider says.
-func TestWhatCannotSucceedIsSentOnce(t *testing.T) {
+func TestARequestThatCannotSucceedIsNotRetried(t *testing.T) {
 	for _, row := range []struct {
 		name, provider string
 		says           rationtest.Reply

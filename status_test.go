@@ -62,7 +62,7 @@ func (s *statusCounter) Status(ctx context.Context, r store.StatusRequest) (stor
 }
 
 // The process that makes a pause knows what it has made: it asks for no Status.
-func TestAnOwnPauseIsNoNews(t *testing.T) {
+func TestAWorkerAsksNoStatusAfterItsOwnPause(t *testing.T) {
 	for name, says := range map[string]rationtest.Reply{
 		"account":  {Status: 429, Header: []string{"Retry-After", "1"}},
 		"endpoint": {Status: 503, Header: []string{"Retry-After", "1"}},

@@ -13,7 +13,7 @@ import (
 	"github.com/ration-go/ration/internal/rationtest"
 )
 
-func TestRefusedRequestIsSentAgainWhenThePauseIsOver(t *testing.T) {
+func TestThrottledRequestIsRetriedWhenThePauseIsOver(t *testing.T) {
 	// A bubble begins at 2000-01-01 00:00:00 UTC.
 	for _, row := range []struct {
 		name   string
@@ -54,7 +54,7 @@ func TestRefusedRequestIsSentAgainWhenThePauseIsOver(t *testing.T) {
 
 // Without a Retry-After that can be understood, pauses are about 1, 2, 4 and 8
 // seconds, up to a half more or less.
-func TestRefusalThatDoesNotSayHowLongPausesLongerEachTime(t *testing.T) {
+func TestRefusalWithoutAWaitPausesLongerEachTime(t *testing.T) {
 	for _, row := range []struct {
 		name   string
 		header []string
@@ -160,7 +160,7 @@ func TestPauseHoldsBackTheFleetAlsoThoseAsleep(t *testing.T) {
 	})
 }
 
-func TestWhoIsPausedIsToldAndOthersAreNotHeldBack(t *testing.T) {
+func TestAPauseBeyondMaxWaitIsAnErrorAndHoldsNobodyElseBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := rationtest.NewAPI(rationtest.Throttling(1, "Retry-After", "60"))
 		budget, all := rationtest.NewBudget(ration.PerHour(100)), rationtest.Tokens("a", "b")
@@ -181,7 +181,7 @@ func TestWhoIsPausedIsToldAndOthersAreNotHeldBack(t *testing.T) {
 
 // Retries is how often, and each time is a booking; then the caller has the
 // provider's own answer.
-func TestRefusedRequestIsSentAgainABoundedNumberOfTimes(t *testing.T) {
+func TestThrottledRequestIsRetriedABoundedNumberOfTimes(t *testing.T) {
 	for _, row := range []struct{ retries, want int }{{0, 4}, {1, 2}, {5, 6}, {-1, 1}} {
 		synctest.Test(t, func(t *testing.T) {
 			api := rationtest.NewAPI(rationtest.Throttling(100, "Retry-After", "60", "X-Request-Id", "17"))

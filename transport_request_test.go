@@ -126,7 +126,7 @@ func TestCostIsWhatTheFunctionSays(t *testing.T) {
 	})
 }
 
-func TestGrantedIsCalledInTheSlotBeforeTheRequestIsSent(t *testing.T) {
+func TestOnGrantIsCalledInTheSlotBeforeTheRequestIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := rationtest.NewAPI(nil)
 		budget, token := rationtest.NewBudget(ration.Limit{Max: 1, Window: time.Minute}), ration.NewToken("a")
@@ -157,7 +157,7 @@ func TestGrantedIsCalledInTheSlotBeforeTheRequestIsSent(t *testing.T) {
 	})
 }
 
-func TestGrantOfTellsWhatAResponseWasSentOn(t *testing.T) {
+func TestGrantOfReturnsTheGrantOfAResponse(t *testing.T) {
 	token := ration.NewToken("a")
 	client := &http.Client{Transport: &ration.Transport{Base: rationtest.NewAPI(nil), Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(5)), token)}}
 	resp := rationtest.Get(t, client, "http://api.test/")

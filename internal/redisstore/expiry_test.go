@@ -15,7 +15,7 @@ import (
 // What only a real Redis shows: what expires.
 
 // An entry that is cut shorter is made anew, and its log still expires.
-func TestALogOfWhichHalfIsHandedBackExpires(t *testing.T) {
+func TestALogOfWhichHalfIsCancelledExpires(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog} {
 		t.Run(fmt.Sprint(algorithm), func(t *testing.T) {

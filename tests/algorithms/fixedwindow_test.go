@@ -138,7 +138,7 @@ func TestFixedWindowsKeepTheMarginFree(t *testing.T) {
 	})
 }
 
-func TestFixedWindowsCountWhatIsHandedBackUntilItHasPassed(t *testing.T) {
+func TestFixedWindowsCountCancelledSlotsUntilTheyHavePassed(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(d *fixedDesk) {
 		a := rationtest.Accounts(t, 1, fixedLimit(2, 0))
@@ -156,7 +156,7 @@ func TestFixedWindowsCountWhatIsHandedBackUntilItHasPassed(t *testing.T) {
 	})
 }
 
-func TestDebtsOfAFixedWindowDoNotReachBeyondIt(t *testing.T) {
+func TestMissingUnitsOfAFixedWindowDoNotReachBeyondIt(t *testing.T) {
 	t.Parallel()
 	onBoth(t, func(d *fixedDesk) {
 		d.now = after(30 * time.Second)

@@ -163,7 +163,7 @@ func TestGCRALetsThroughMaxAndAllButOneOfABurst(t *testing.T) {
 }
 
 // One that keeps a share back leaves gaps, and others overtake it there.
-func TestGCRALeavesRoomForThoseThatKeepLess(t *testing.T) {
+func TestGCRALeavesCapacityForThoseThatReserveLess(t *testing.T) {
 	t.Parallel()
 	const ms = time.Millisecond
 	w := newMeterWorld(t, bothStores(t), ration.PerSecond(10).Using(ration.GCRA))

@@ -292,7 +292,7 @@ func TestOvertakersLeaveAsSoonAsTheyMay(t *testing.T) {
 
 // Slots of one instant that lanes handed back are kept in the order of the lanes'
 // names, and in a log's run in the order of booking.
-func TestSlotsOfOneInstantThatSeveralLanesHandedBack(t *testing.T) {
+func TestSlotsOfOneInstantThatSeveralQueuesCancelled(t *testing.T) {
 	t.Parallel()
 	for name, kept := range map[string]ration.Store{
 		"memory": new(ration.MemoryStore),

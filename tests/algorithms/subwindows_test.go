@@ -128,7 +128,7 @@ func TestSubWindowsKeepAMargin(t *testing.T) {
 	})
 }
 
-func TestSubWindowsCountWhatWasHandedBackUntilItHasPassed(t *testing.T) {
+func TestSubWindowsCountCancelledSlotsUntilTheyHavePassed(t *testing.T) {
 	onSubDesks(t, subLimit(2, 10*time.Millisecond, time.Millisecond, 0), func(d *subDesk) {
 		d.book(0, 2, 0)
 		b := d.book(10_999, 2, 0)
@@ -144,7 +144,7 @@ func TestSubWindowsCountWhatWasHandedBackUntilItHasPassed(t *testing.T) {
 
 // What was spent beside the bookings counts however much it is, and delays the
 // next booking by no more than a window and a sub-window.
-func TestSubWindowsTakeDebts(t *testing.T) {
+func TestSubWindowsCountMissingUnits(t *testing.T) {
 	onSubDesks(t, subLimit(3, 10*time.Millisecond, time.Millisecond, 0), func(d *subDesk) {
 		d.book(0, 1, 0)
 		d.now = 2_500

@@ -29,7 +29,7 @@ import (
 
 // A body that cannot be had again was spent by the first attempt: the request would go
 // out empty. The refusal comes back to be read, and the fleet keeps the pause.
-func TestFault38BodyThatCannotBeHadAgainIsNotSentAgain(t *testing.T) {
+func TestBodyThatCannotBeHadAgainIsNotSentAgain(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		length  int64
@@ -67,7 +67,7 @@ func TestFault38BodyThatCannotBeHadAgainIsNotSentAgain(t *testing.T) {
 	}
 }
 
-func TestFault39RequestIsUnchangedAfterRoundTrip(t *testing.T) {
+func TestRequestIsUnchangedAfterRoundTrip(t *testing.T) {
 	refuseOnce := func(n int, req *http.Request) (*http.Response, error) {
 		if n == 1 {
 			return rationtest.Respond(req, http.StatusTooManyRequests, "", nil), nil
@@ -126,7 +126,7 @@ func (b *countedBody) Close() error {
 
 // On each way that a request can end the caller's own is unchanged, and its body is
 // closed.
-func TestFault39BodyIsClosedHoweverTheRequestEnds(t *testing.T) {
+func TestBodyIsClosedHoweverTheRequestEnds(t *testing.T) {
 	spend := func(t *testing.T, w *judgedWire) {
 		_, err := w.Budget.Try(t.Context(), w.Token, 100)
 		require.NoError(t, err)
@@ -203,7 +203,7 @@ func TestFault39BodyIsClosedHoweverTheRequestEnds(t *testing.T) {
 var errNoRoute = errors.New("no route to host")
 
 // What is given up comes as the provider sent it, and is no error.
-func TestFault40RefusalThatIsGivenUpIsReadInFull(t *testing.T) {
+func TestRefusalThatIsGivenUpIsReadInFull(t *testing.T) {
 	page := strings.Repeat("slow down ", 1<<18)
 	var calls atomic.Int64
 	w := newJudgedWire(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -238,7 +238,7 @@ func TestFault40RefusalThatIsGivenUpIsReadInFull(t *testing.T) {
 
 // A body that breaks off is read for what it says, and breaks off for the caller
 // behind the same byte and with the same error.
-func TestFault41BodyThatBreaksOffBreaksOffForTheCallerToo(t *testing.T) {
+func TestBodyThatBreaksOffBreaksOffForTheCallerToo(t *testing.T) {
 	content := []byte(metaRefusal)
 	for i := len(content); i < 1<<20; i++ {
 		content = append(content, byte(i*7+i>>8))
@@ -271,7 +271,7 @@ func TestFault41BodyThatBreaksOffBreaksOffForTheCallerToo(t *testing.T) {
 // Ten thousand calls leave behind no more than the connections that they share, and
 // CloseIdleConnections, which http.Client asks of its outermost transport only, those
 // neither.
-func TestFault43ManyCallsLeaveNothingBehind(t *testing.T) {
+func TestManyCallsLeaveNothingBehind(t *testing.T) {
 	const callers, calls = 4, 2500
 	w := rationtest.NewWire(t, func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, `{"page":1}`) })
 	w.Budget.Limits = []ration.Limit{ration.PerHour(callers * calls)}
@@ -300,7 +300,7 @@ func TestFault43ManyCallsLeaveNothingBehind(t *testing.T) {
 	requireGoroutines(t, before)
 }
 
-func TestFault43CloseIdleConnectionsReachesBase(t *testing.T) {
+func TestCloseIdleConnectionsReachesBase(t *testing.T) {
 	api := rationtest.NewAPI(nil)
 	client := &http.Client{Transport: &ration.Transport{Base: api}}
 	client.CloseIdleConnections()

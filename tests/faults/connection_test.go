@@ -20,7 +20,7 @@ import (
 )
 
 // A connection that was never had sent nothing: the grant is handed back.
-func TestGrantIsHandedBackWhereNoConnectionWasHad(t *testing.T) {
+func TestGrantIsCancelledIfThereWasNoConnection(t *testing.T) {
 	t.Run("nobody listens", func(t *testing.T) {
 		w := rationtest.NewWire(t, nil)
 		w.Close()

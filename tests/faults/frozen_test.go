@@ -63,7 +63,7 @@ func requireBoundedPause(t *testing.T, values ...string) {
 	})
 }
 
-func TestFault25HostileRetryAfterFreezesNobody(t *testing.T) {
+func TestHostileRetryAfterFreezesNobody(t *testing.T) {
 	for _, value := range hostileWaits {
 		t.Run(fmt.Sprintf("%.30q", value), func(t *testing.T) {
 			requireBoundedPause(t, value)
@@ -75,8 +75,8 @@ func TestFault25HostileRetryAfterFreezesNobody(t *testing.T) {
 
 // Whatever a provider sends as Retry-After, the pause is bounded.
 //
-//	go test -run '^$' -fuzz FuzzFault25 -fuzztime 10m .
-func FuzzFault25(f *testing.F) {
+//	go test -run '^$' -fuzz FuzzRetryAfter -fuzztime 10m ./tests/faults
+func FuzzRetryAfter(f *testing.F) {
 	for _, value := range hostileWaits {
 		f.Add(value[:min(len(value), 1<<10)], "")
 		f.Add("5", value[:min(len(value), 1<<10)])
@@ -84,7 +84,7 @@ func FuzzFault25(f *testing.F) {
 	f.Fuzz(func(t *testing.T, one, other string) { requireBoundedPause(t, one, other) })
 }
 
-func TestFault31SlotBeyondTheDeadlineIsRefusedAtOnceAndBooksNothing(t *testing.T) {
+func TestSlotBeyondTheDeadlineIsRefusedAtOnceAndBooksNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := rationtest.NewAPI(nil)
 		budget := rationtest.NewBudget(ration.Limit{Max: 1, Window: 40 * time.Minute})
@@ -118,7 +118,7 @@ func TestFault31SlotBeyondTheDeadlineIsRefusedAtOnceAndBooksNothing(t *testing.T
 
 // Who stops waiting is let go in the same moment, and its slot goes to the next. The
 // bubble would not end if a goroutine were left.
-func TestFault33CancelWhileWaitingHandsTheSlotToTheNext(t *testing.T) {
+func TestCancelWhileWaitingHandsTheSlotToTheNext(t *testing.T) {
 	why := errors.New("the operator said stop")
 	for _, row := range []struct {
 		name  string
@@ -165,7 +165,7 @@ func TestFault33CancelWhileWaitingHandsTheSlotToTheNext(t *testing.T) {
 
 // A refusal whose body never ends is given up after a while, by who sends again and by
 // who has it, and nothing is left of it.
-func TestFault35EndlessRefusalHoldsNobodyUp(t *testing.T) {
+func TestEndlessRefusalHoldsNobodyUp(t *testing.T) {
 	endless := map[string]func(http.ResponseWriter, *http.Request){
 		"silent": func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
 		"dribbling": func(w http.ResponseWriter, r *http.Request) {

@@ -74,7 +74,7 @@ func newTown(t *testing.T, to string) *town {
 
 // A redirect takes the token nowhere but to where the caller sent it, by whatever
 // header it goes, and names it in no Referer.
-func TestFault47RedirectTakesTheTokenNowhereElse(t *testing.T) {
+func TestRedirectTakesTheTokenNowhereElse(t *testing.T) {
 	const secret = "SECRET+of/47"
 	attaches := map[string]provider.Attach{
 		"bearer": nil,
@@ -160,7 +160,7 @@ func hostileHeaders() map[string]string {
 
 // Whatever stands in the head of an answer, the caller has what it would have without a
 // Transport, at the cost of not much more memory than the head itself.
-func TestFault48HostileHeadersOnTheWire(t *testing.T) {
+func TestHostileHeadersOnTheWire(t *testing.T) {
 	for name, header := range hostileHeaders() {
 		for _, status := range []string{"200 OK", "403 Forbidden", "429 Too Many Requests"} {
 			t.Run(name+" "+status[:3], func(t *testing.T) {
@@ -217,7 +217,7 @@ func answersWith(t *testing.T, answer string) (address string) {
 
 // A value that no header may have is not sent: neither the caller's own nor the token.
 // What is said of it does not show the secret, and nothing is spent.
-func TestFault48HostileRequestIsNotSent(t *testing.T) {
+func TestHostileRequestIsNotSent(t *testing.T) {
 	for _, row := range []struct{ name, secret, header string }{
 		{"token with a line end", "SECRET\r\nX-Injected: 1", "fine"},
 		{"token with a NUL", "SECRET\x00", "fine"},
@@ -242,8 +242,8 @@ func TestFault48HostileRequestIsNotSent(t *testing.T) {
 // Whatever a header holds, also what no server could send, nothing panics and what is
 // made of it is bounded.
 //
-//	go test -run '^$' -fuzz FuzzFault48 -fuzztime 10m .
-func FuzzFault48(f *testing.F) {
+//	go test -run '^$' -fuzz FuzzHostileHeaders -fuzztime 10m ./tests/faults
+func FuzzHostileHeaders(f *testing.F) {
 	for _, name := range []string{"Retry-After", "X-RateLimit-Remaining", "RateLimit", "RateLimit-Policy", "X-RateLimit-Resource", "Date", "WWW-Authenticate"} {
 		for _, value := range []string{"a\r\nInjected: b", "\xff\xfe", strings.Repeat("9", 1<<12), strings.Repeat(`"a";r=0;t=1,`, 100), "\x00"} {
 			f.Add(429, name, value, uint16(1))

@@ -141,7 +141,7 @@ func serveFrames(t *testing.T, serve func(c frameConn, stream uint32)) (url stri
 // http.Transport without a word to its caller. It was one booking, and by RFC 9113
 // (section 8.7) one request for the provider; that it left twice may be entered, if
 // http.Transport has told of both before the answer came.
-func TestFault42StreamsThatHTTP2SendsAgain(t *testing.T) {
+func TestStreamsThatHTTP2SendsAgain(t *testing.T) {
 	for _, row := range []struct {
 		name  string
 		first func(c frameConn, stream uint32) // what the first request gets
@@ -194,7 +194,7 @@ func TestFault42StreamsThatHTTP2SendsAgain(t *testing.T) {
 
 // net/http's own server goes away from a connection after an answer that closes it. The
 // request behind it is one booking on the next.
-func TestFault42EachAnswerOnAConnectionOfItsOwn(t *testing.T) {
+func TestEachAnswerOnAConnectionOfItsOwn(t *testing.T) {
 	addresses := make(map[string]bool)
 	w := newHTTP2Wire(t, func(w http.ResponseWriter, r *http.Request) {
 		addresses[r.RemoteAddr] = true

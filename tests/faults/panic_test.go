@@ -14,7 +14,7 @@ import (
 
 // A panic of the caller's own functions goes through, and leaves no body open: a server
 // that recovers goes on.
-func TestFault39BodyIsClosedWhereTheCallersFunctionPanics(t *testing.T) {
+func TestBodyIsClosedWhereTheCallersFunctionPanics(t *testing.T) {
 	for name, change := range map[string]func(*ration.Transport){
 		"Cost":    func(x *ration.Transport) { x.Cost = func(*http.Request) int { panic("Cost") } },
 		"Scopes":  func(x *ration.Transport) { x.Scopes = func(*http.Request) []string { panic("Scopes") } },

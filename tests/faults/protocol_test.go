@@ -36,7 +36,7 @@ func newHTTP2Wire(t *testing.T, handler http.HandlerFunc) *judgedWire {
 	return w
 }
 
-func TestFault42ResponseIsThatOfTheProvider(t *testing.T) {
+func TestResponseIsThatOfTheProvider(t *testing.T) {
 	handler := func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Date", "Sat, 01 Jan 2000 00:00:00 GMT")
 		switch r.URL.Path {
@@ -103,7 +103,7 @@ func TestFault42ResponseIsThatOfTheProvider(t *testing.T) {
 	}
 }
 
-func TestFault42UpgradedConnectionCanBeWritten(t *testing.T) {
+func TestUpgradedConnectionCanBeWritten(t *testing.T) {
 	w := newJudgedWire(t, func(w http.ResponseWriter, _ *http.Request) {
 		conn, rw, err := http.NewResponseController(w).Hijack()
 		if err != nil {
@@ -133,7 +133,7 @@ func TestFault42UpgradedConnectionCanBeWritten(t *testing.T) {
 }
 
 // The caller's own trace is called beside the Transport's.
-func TestFault42EarlyHintsReachTheCallersTrace(t *testing.T) {
+func TestEarlyHintsReachTheCallersTrace(t *testing.T) {
 	w := newJudgedWire(t, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Link", "</style.css>")
 		w.WriteHeader(http.StatusEarlyHints)
@@ -160,7 +160,7 @@ func TestFault42EarlyHintsReachTheCallersTrace(t *testing.T) {
 
 // With Expect: 100-continue the provider may answer before it has the body, which is
 // then not sent.
-func TestFault42ExpectContinue(t *testing.T) {
+func TestExpectContinue(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		refuses int   // the status of the first answer; 0: it asks for the body

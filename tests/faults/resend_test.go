@@ -141,7 +141,7 @@ func listens(t *testing.T, serve func(net.Conn)) (address string) {
 
 // http.Transport sends a GET again by itself when a connection that it kept turns
 // out to be dead. The provider may have counted both.
-func TestFault3ASilentResendIsEntered(t *testing.T) {
+func TestASilentResendIsEntered(t *testing.T) {
 	judge := newOracle(ration.Limit{Max: 5, Window: 300 * time.Millisecond})
 	address := closesOnSecond(t, judge)
 	// The margin is wide: this is about what is counted, and the machine may be slow.
@@ -167,7 +167,7 @@ func TestFault3ASilentResendIsEntered(t *testing.T) {
 	require.GreaterOrEqual(t, time.Since(begun), time.Second)
 }
 
-func TestFault4EachHopOfARedirectIsBooked(t *testing.T) {
+func TestEachHopOfARedirectIsBooked(t *testing.T) {
 	for _, row := range []struct {
 		method string
 		status int
@@ -194,7 +194,7 @@ func TestFault4EachHopOfARedirectIsBooked(t *testing.T) {
 	}
 }
 
-func TestFault5RedirectToAnotherHostIsNeitherBookedNorTrusted(t *testing.T) {
+func TestRedirectToAnotherHostIsNeitherBookedNorTrusted(t *testing.T) {
 	var seen []string
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		seen = append(seen, fmt.Sprint(r.URL, r.Header))
@@ -228,7 +228,7 @@ func TestFault5RedirectToAnotherHostIsNeitherBookedNorTrusted(t *testing.T) {
 
 // What is sent again after a refusal is booked again, before it leaves: on the wire,
 // and in its slot where the quota is spent.
-func TestFault6ResendAfterARefusalIsBooked(t *testing.T) {
+func TestResendAfterARefusalIsBooked(t *testing.T) {
 	t.Run("before it leaves", func(t *testing.T) {
 		var left []int
 		var bodies []string

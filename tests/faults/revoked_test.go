@@ -48,7 +48,7 @@ func requireAllAside(t *testing.T, err error, all []ration.Token) map[string]tim
 }
 
 // Each token is tried once, and the caller is told of all of them.
-func TestFault34AllTokensRevoked(t *testing.T) {
+func TestAllTokensRevoked(t *testing.T) {
 	secrets := []string{"SECRET1", "SECRET2", "SECRET3"}
 	var bodies []string
 	w := newJudgedWire(t, func(w http.ResponseWriter, r *http.Request) {
@@ -73,7 +73,7 @@ func TestFault34AllTokensRevoked(t *testing.T) {
 
 // In an hour of asking every second a revoked token is tried now and then, and never
 // before the moment that the caller was told. One that is good again is used again.
-func TestFault34RevokedTokensAreNotHammered(t *testing.T) {
+func TestRevokedTokensAreNotHammered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var revived atomic.Bool
 		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {

@@ -26,7 +26,7 @@ var losses = map[string]func(t *testing.T, client *redis.Client, name string, to
 	},
 }
 
-func TestALostLogIsEnteredAgainBeforeMoreIsBooked(t *testing.T) {
+func TestALostLogIsRecordedAgainBeforeMoreIsBooked(t *testing.T) {
 	for how, lose := range losses {
 		t.Run(how, func(t *testing.T) {
 			server, name := redistest.Start(t), redistest.Name(t)
@@ -84,7 +84,7 @@ func TestAnOldDumpIsNoticed(t *testing.T) {
 	})
 }
 
-func TestAWaiterWhoseBookingWasLostBooksAnew(t *testing.T) {
+func TestAWaiterWhoseBookingWasLostBooksAgain(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
 		client := server.Client(t)

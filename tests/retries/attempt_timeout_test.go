@@ -38,7 +38,7 @@ func TestTheTimeOfAnAttemptBeginsWithItsSlot(t *testing.T) {
 
 // An attempt that hangs is a failure like any other: it is sent again, as a booking of
 // its own, if that is safe.
-func TestAnAttemptThatHangsIsSentAgain(t *testing.T) {
+func TestAnAttemptThatHangsIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := rationtest.NewAPI(rationtest.Hanging(2))
 		b, token := rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a")

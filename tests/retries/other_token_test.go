@@ -73,7 +73,7 @@ func TestTokensOfOneAccountAreRefusedTogether(t *testing.T) {
 
 // What the tokens share is not tried on another of them: the fleet waits. An object is
 // shared by all who call about it, and others may be called about.
-func TestWhatTokensShareIsNotTriedOnAnother(t *testing.T) {
+func TestAPauseThatTokensShareIsNotTriedOnAnother(t *testing.T) {
 	const tenMinutes = 10 * time.Minute
 	object := `{"17841400000000001":[{"type":"instagram","call_count":100,"total_time":5,"total_cputime":5,"estimated_time_to_regain_access":10}]}`
 	for _, row := range []struct {

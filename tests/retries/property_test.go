@@ -56,7 +56,7 @@ func drawMood(rt *rapid.T) mood {
 	}
 }
 
-func TestWhateverIsAnswered(t *testing.T) {
+func TestWhateverAProviderAnswers(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		p := &moodyProvider{accounts: make(map[string]string), sendings: make(map[string]int), final: make(map[string]bool)}
 		p.script = rapid.SliceOfN(rapid.Custom(drawMood), 1, 40).Draw(rt, "script")

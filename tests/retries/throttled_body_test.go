@@ -17,7 +17,7 @@ import (
 	"github.com/ration-go/ration"
 )
 
-func TestBodyIsSentAgainWhole(t *testing.T) {
+func TestBodyIsRetriedWhole(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var answers []*rationtest.Body
 		api := rationtest.NewAPI(rationtest.KeepBodies(&answers, rationtest.Throttling(2, "Retry-After", "60")))
@@ -58,7 +58,7 @@ func TestNoBodyNeedsNoGetBody(t *testing.T) {
 
 // A caller that cannot be served in time has the provider's answer at once, to
 // read in full.
-func TestProvidersAnswerIsGivenWhereTheNextSlotIsTooLate(t *testing.T) {
+func TestProvidersAnswerIsReturnedIfTheNextSlotIsTooLate(t *testing.T) {
 	token := ration.NewToken("a")
 	for _, row := range []struct {
 		name   string
