@@ -181,8 +181,7 @@ func (b *Budget) check() error {
 	return nil
 }
 
-// account returns the token's account under those rules, with the margin of its
-// limits.
+// account returns the token's account under those rules.
 func (b *Budget) account(r *limitRules, t Token) (budgetAccount, error) {
 	if t.empty() {
 		return budgetAccount{}, errors.New("ration: the token is empty: make it with NewToken from a secret")
@@ -194,8 +193,7 @@ func (b *Budget) account(r *limitRules, t Token) (budgetAccount, error) {
 	return b.accountUnder(r, t.AccountID(), limits)
 }
 
-// accountUnder returns an account that was given limits, as it is under those rules, with the
-// margin of its limits.
+// accountUnder returns an account that was given limits, as it is under those rules.
 func (b *Budget) accountUnder(r *limitRules, id string, given []limit.Limit) (budgetAccount, error) {
 	bare := r.limitsOf(id, given)
 	limits, err := b.withMargins(bare)
@@ -212,19 +210,19 @@ func (b *Budget) accountUnder(r *limitRules, id string, given []limit.Limit) (bu
 	return a, nil
 }
 
-// withMargins returns limits with their margin.
+// withMargins returns limits with the budget's margin, if they have none of their own.
 func (b *Budget) withMargins(limits []limit.Limit) ([]limit.Limit, error) {
 	if err := limit.Validate(limits); err != nil {
 		return nil, fmt.Errorf("ration: budget %q: %w", b.Name, err)
 	}
-	widened := make([]limit.Limit, len(limits))
+	all := make([]limit.Limit, len(limits))
 	for i, l := range limits {
 		if l.Margin == 0 {
 			l.Margin = b.margin(l)
 		}
-		widened[i] = l
+		all[i] = l
 	}
-	return widened, nil
+	return all, nil
 }
 
 const (
@@ -233,7 +231,7 @@ const (
 	marginShare = 100 // a hundredth of the window
 )
 
-// margin returns a limit's, where it names none of its own.
+// margin returns the budget's margin for a limit.
 func (b *Budget) margin(l limit.Limit) time.Duration {
 	switch {
 	case b.Margin < 0:
@@ -250,19 +248,19 @@ func (b *Budget) margin(l limit.Limit) time.Duration {
 	return margin.Truncate(time.Microsecond)
 }
 
-// A SharedAccount is charged with every request of a budget, beside the account of the
-// request's token: an application's quota, or an address's.
+// A SharedAccount is an account that every request of a budget is charged to, beside its
+// token's account: the quota of an application, or of an address. See [Budget.Shared].
 type SharedAccount struct {
 	store.Account
-	// Scope is what the account stands for: ScopeApp or ScopeIP, say. A refusal of
-	// that scope pauses this account only, so that workers that share another are
-	// not concerned. Zero: it stands for nothing of the kind.
+	// Scope is what the account stands for: provider.ScopeApp or provider.ScopeIP, say. A
+	// refusal of that scope pauses this account only; workers with another one go on.
+	// Zero: nothing of the kind.
 	Scope provider.Scope
 }
 
-// NewSharedAccount returns an account of that name, for [Budget.Shared]: an application,
-// or an address from which all requests come. Its ID is a digest of the name, as
-// for Token.Account, so that tokens of that Account are charged to it too.
+// NewSharedAccount returns a shared account. The name stands for the application, or for
+// the address from which the requests come. The account's ID is a digest of the name, as
+// for Token.Account, so that tokens with that Account are charged to it too.
 func NewSharedAccount(name string, limits ...limit.Limit) SharedAccount {
 	return SharedAccount{Account: store.Account{ID: digest.Of("", "account", name), Limits: limits}}
 }

@@ -12,25 +12,25 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A journal is what this process has booked in the last window, by account. A
-// store may lose its log, and every process then enters its own part again.
+// A journal is what this process has booked in the last window, by account. If the store
+// loses a log, every process records its own part again.
 type journal struct {
 	accounts      map[string]*journalAccount
-	hasUnrecorded bool // some may have been made while the store was down
+	hasUnrecorded bool // some entries may have been booked while the store was down
 }
 
-// An journalAccount is the process's own bookings of one account, oldest first.
+// A journalAccount is the process's own bookings of one account, oldest first.
 type journalAccount struct {
 	account store.Account
 	own     deque.List[journalEntry]
 	total   store.Spending // by the whole fleet, as of the last booking
 }
 
-// An journalEntry is as small as can be: a process keeps one for each of its calls.
-// Instants are in microseconds, on the store's clock.
+// A journalEntry is small, because a process keeps one for each of its calls. Instants are
+// in microseconds, on the store's clock.
 type journalEntry struct {
 	slot   int64
-	booked int64 // when; 0: it was made while the store was down
+	booked int64 // when; 0: while the store was down
 	cost   int
 	entry  string
 }
@@ -57,8 +57,7 @@ func (l *journal) add(account *budgetAccount, shared []budgetAccount, b *store.B
 	} else {
 		o.booked = booked.UnixMicro()
 	}
-	// Only as many are dropped as are added, and one more, so that no booking
-	// pays for an hour's.
+	// Each call removes at most two old entries, so that no booking pays for an hour's.
 	oldest := b.Now.UnixMicro() - account.longest.Microseconds()
 	for range 2 {
 		first := of.own.First()
@@ -78,7 +77,7 @@ func (l *journal) add(account *budgetAccount, shared []budgetAccount, b *store.B
 	}
 }
 
-// remove needs the budget's mu. What is handed back is most often young.
+// remove removes a cancelled booking. It needs the budget's mu.
 func (l *journal) remove(b *store.Booking, accounts *accountList) {
 	if len(l.accounts) == 0 {
 		return
@@ -94,7 +93,7 @@ func (l *journal) removeFrom(account string, b *store.Booking) {
 	if of == nil {
 		return
 	}
-	slot := b.Slot.UnixMicro()
+	slot := b.Slot.UnixMicro() // most cancelled bookings are young
 	for i := of.own.Len() - 1; i >= 0; i-- {
 		if o := of.own.At(i); o.slot == slot && o.entry == b.Entry && o.cost == b.Cost {
 			of.own.Remove(i)
@@ -103,15 +102,15 @@ func (l *journal) removeFrom(account string, b *store.Booking) {
 	}
 }
 
-// A accountSpendings is one account's part of what is to be entered.
+// accountSpendings are what is to be recorded of one account.
 type accountSpendings struct {
 	account store.Account
-	total   store.Spending // zero: not to be entered
+	total   store.Spending // zero: not to be recorded
 	list    []store.Spending
 }
 
-// choose returns the bookings that are wanted, in the order of their slots. It
-// needs the budget's mu.
+// choose returns the wanted bookings in the order of their slots. It needs the budget's
+// mu.
 func (l *journal) choose(wanted func(*journalEntry) bool) []accountSpendings {
 	var all []accountSpendings
 	for _, of := range l.accounts {
@@ -129,8 +128,8 @@ func (l *journal) choose(wanted func(*journalEntry) bool) []accountSpendings {
 	return all
 }
 
-// markRecorded marks bookings that were made while the store was down as booked. It
-// needs the budget's mu.
+// markRecorded notes that the store has recorded bookings that were made while it was
+// down. It needs the budget's mu.
 func (l *journal) markRecorded(all []accountSpendings, now time.Time) {
 	for _, one := range all {
 		of := l.accounts[one.account.ID]
@@ -142,14 +141,13 @@ func (l *journal) markRecorded(all []accountSpendings, now time.Time) {
 	}
 }
 
-// gracePeriod is how long after a loss the store lets nothing leave.
+// gracePeriod is how long after a loss the store grants no slot.
 const gracePeriod = 2 * time.Second
 
-// recover enters again what this process booked before the store lost a log. The
-// store leaves out what is still there. A process that comes later than the store
-// was careful finds that others may have taken what it booked ahead: its waiting
-// callers then book anew. They still wait: a caller that wakes asks for the
-// status if nothing was heard for less than that.
+// recover records again what this process booked before the store lost a log. The store
+// leaves out what is still there. A process that comes after the grace period must assume
+// that others got the slots it had booked ahead: its waiting callers book again. None of them has left, because a caller
+// that wakes asks for the status, unless it was confirmed a shorter time ago than that.
 func (b *Budget) recover(ctx context.Context, status store.Status) error {
 	lost, late := status.Lost, status.Now.Sub(status.Lost) > gracePeriod
 	since, careful := lost.UnixMicro(), lost.Add(gracePeriod).UnixMicro()
@@ -161,7 +159,7 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 		b.voidBefore = lost
 	}
 	for i, one := range missing {
-		// Others may have gone, or be silent: what is known of them counts too.
+		// Other workers may have stopped: what is known of their bookings counts too.
 		missing[i].total = b.journal.accounts[one.account.ID].total
 	}
 	b.mu.Unlock()
@@ -172,21 +170,21 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 	return err
 }
 
-// isVoid reports whether a booking was lost and its slot may be another's by now.
-// It needs mu.
+// isVoid reports whether a booking was lost, so that its slot may be another's. It needs
+// mu.
 func (b *Budget) isVoid(booking *store.Booking) bool {
 	return booking.Now.Before(b.voidBefore) && booking.Slot.After(b.voidBefore.Add(gracePeriod))
 }
 
 // record records spendings, as if the store's clock stood at now, in parts that a store
-// takes at once. Zero now: where the clock stands. The parts' IDs are
-// made from what they are for, so that a second attempt enters nothing twice.
+// takes at once. Zero now: where the clock stands. The IDs of
+// the parts are digests of their contents, so that a retry records nothing twice.
 func (b *Budget) record(ctx context.Context, to store.Store, now time.Time, all []accountSpendings, why string, when time.Time) (count int, err error) {
 	for _, one := range all {
 		for part := range slices.Chunk(one.list, store.MaxSpendings) {
 			first := part[0].Slot
 			r := store.RecordRequest{
-				ID:     b.nameParts(why, when, one.account.ID, first, len(part)),
+				ID:     b.partID(why, when, one.account.ID, first, len(part)),
 				Budget: b.Name, Account: one.account, Total: one.total, Spent: part, Now: now,
 			}
 			if err := to.Record(ctx, r); err != nil {
@@ -198,7 +196,7 @@ func (b *Budget) record(ctx context.Context, to store.Store, now time.Time, all 
 	return count, nil
 }
 
-func (b *Budget) nameParts(why string, when time.Time, account string, first time.Time, n int) store.BookingID {
+func (b *Budget) partID(why string, when time.Time, account string, first time.Time, n int) store.BookingID {
 	h := sha256.New()
 	id := b.workerID()
 	text := append(id[:], why+"\x00"+account...)
@@ -210,8 +208,8 @@ func (b *Budget) nameParts(why string, when time.Time, account string, first tim
 	return store.BookingID(h.Sum(nil)[:16])
 }
 
-// workerID names this budget value among all workers of the fleet, as surely as can
-// be: two of one name would each take what the other enters for its own.
+// workerID returns a random ID of this budget value. If two workers had the same, each
+// would take the other's records for its own.
 func (b *Budget) workerID() store.BookingID {
 	b.mu.Lock()
 	defer b.mu.Unlock()

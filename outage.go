@@ -13,40 +13,39 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// Outage is what a budget does while its store does not answer.
+// An Outage is what a budget does while its store does not answer, as [Budget.Outage].
+// What is sent without the store is recorded in its logs when it is back, before anything
+// else is booked.
 type Outage int
 
 const (
-	// FailClosed sends nothing: callers wait for the store for as long as
-	// Patience says, and then get an error. It is the zero value.
+	// FailClosed sends nothing: callers retry the store for Budget.RetryStoreFor.
 	FailClosed Outage = iota
-	// Divide goes on with an equal share of every limit: Max divided by the
-	// workers that the store last knew of. What this process has booked counts
-	// against its share; what the others have does not, so in the window in
-	// which the outage begins the provider may see up to twice Max. When the
-	// store is back, what was spent is entered in its logs before more is booked.
+	// Divide goes on with an equal share of every limit: Max divided by the number of
+	// workers. The provider may see up to twice Max in the window in which the outage
+	// begins, because a worker does not know what the others have booked.
 	Divide
-	// FailOpen sends everything at once, and enters it in the logs when the store is
-	// back. The provider refuses what is too much.
+	// FailOpen sends everything at once: the provider refuses what is too much.
 	FailOpen
 )
 
 const (
-	// probeEvery is how often a store that is down is asked whether it is back.
+	// probeEvery is how often a worker asks a store that is down whether it is back.
 	probeEvery = time.Second
-	// heartbeat is how often a worker that may have to divide tells of itself.
+	// heartbeat is how often a worker that may have to divide tells the store that it is
+	// there.
 	heartbeat = 10 * time.Second
 )
 
 // An outage is a store's failure, as one budget knows it.
 type outage struct {
-	down atomic.Bool // since is not zero: to be asked after every booking
+	down atomic.Bool // since is not zero; read after every booking
 
 	mu          sync.Mutex      // protects all below
 	since       time.Time       // zero: the store answers
-	nextProbe   time.Time       // when it is asked next
-	shares      *memstore.Store // what this process spends of its shares; nil: not yet
-	nextAccount int             // of the account that Open charges next
+	nextProbe   time.Time       // when a worker asks it next
+	shares      *memstore.Store // the logs of this process's shares; nil: not yet made
+	nextAccount int             // that FailOpen charges
 }
 
 // isTemporary reports whether err is a store's failure that asking again may mend.
@@ -58,32 +57,32 @@ func isTemporary(err error) bool {
 // storeFailed notes that the store did not answer.
 func (b *Budget) storeFailed(err error) {
 	b.outage.mu.Lock()
-	news := b.outage.since.IsZero()
-	if news {
+	began := b.outage.since.IsZero()
+	if began {
 		b.outage.since = time.Now()
 		b.outage.down.Store(true)
 	}
 	b.outage.nextProbe = time.Now().Add(probeEvery)
 	b.outage.mu.Unlock()
-	if news {
+	if began {
 		b.notify(Event{Kind: StoreDown, Err: err})
 	}
 }
 
-// storeRecovered notes that the store answers.
-func (b *Budget) storeRecovered(entered int) {
+// storeRecovered notes that the store answers and has recorded so many bookings.
+func (b *Budget) storeRecovered(recorded int) {
 	b.outage.mu.Lock()
-	news := !b.outage.since.IsZero()
+	wasDown := !b.outage.since.IsZero()
 	b.outage.since, b.outage.shares = time.Time{}, nil
 	b.outage.down.Store(false)
 	b.outage.mu.Unlock()
-	if news {
-		b.notify(Event{Kind: StoreBack, Count: entered})
+	if wasDown {
+		b.notify(Event{Kind: StoreBack, Count: recorded})
 	}
 }
 
-// reachable reports whether to ask the store, and enters first what was spent
-// without it. Of the callers that find it down one at a time finds out.
+// reachable reports whether to ask the store, after it has recorded what was sent without
+// it. While the store is down, one caller every probeEvery tries it.
 func (b *Budget) reachable(ctx context.Context) bool {
 	b.outage.mu.Lock()
 	began := b.outage.since
@@ -98,16 +97,16 @@ func (b *Budget) reachable(ctx context.Context) bool {
 	b.outage.mu.Unlock()
 
 	b.mu.Lock()
-	var unentered []accountSpendings
+	var unrecorded []accountSpendings
 	if b.journal.hasUnrecorded {
-		unentered = b.journal.choose(func(o *journalEntry) bool { return o.booked == 0 })
-		b.journal.hasUnrecorded = len(unentered) > 0
+		unrecorded = b.journal.choose(func(o *journalEntry) bool { return o.booked == 0 })
+		b.journal.hasUnrecorded = len(unrecorded) > 0
 	}
 	b.mu.Unlock()
-	if !down && len(unentered) == 0 {
+	if !down && len(unrecorded) == 0 {
 		return true
 	}
-	count, err := b.record(ctx, b.Store, time.Time{}, unentered, "outage", began)
+	count, err := b.record(ctx, b.Store, time.Time{}, unrecorded, "outage", began)
 	if err == nil && count == 0 {
 		_, err = b.Store.Status(ctx, store.StatusRequest{Budget: b.Name})
 	}
@@ -115,13 +114,13 @@ func (b *Budget) reachable(ctx context.Context) bool {
 		return false
 	}
 	b.mu.Lock()
-	b.journal.markRecorded(unentered, b.estimatedNow())
+	b.journal.markRecorded(unrecorded, b.estimatedNow())
 	b.mu.Unlock()
 	b.storeRecovered(count)
 	return true
 }
 
-// bookOffline books without the store, as Outage says.
+// bookOffline books without the store, as Divide or FailOpen says.
 func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) error {
 	b := w.budget
 	if err := r.Validate(); err != nil {
@@ -157,7 +156,7 @@ func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) error {
 	return nil
 }
 
-// bookOpen charges the accounts in turn and grants at once.
+// bookOpen charges the accounts in turn and grants at once, as FailOpen says.
 func (b *Budget) bookOpen(r store.BookRequest) store.Booking {
 	b.outage.mu.Lock()
 	account := r.Accounts.At(b.outage.nextAccount % r.Accounts.Len())
@@ -168,8 +167,8 @@ func (b *Budget) bookOpen(r store.BookRequest) store.Booking {
 	return store.Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost, Booked: true, Account: account.ID, Slot: r.Now, Now: r.Now, Entry: entry}
 }
 
-// sharesFrom returns the logs of this process's shares. At the beginning of an
-// outage they hold what it booked before, and the pauses that it knows of.
+// sharesFrom returns the logs of this process's shares. At the beginning of an outage they
+// hold what the process has booked, and the pauses that it knows of.
 func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.Store, error) {
 	b.outage.mu.Lock()
 	defer b.outage.mu.Unlock()
@@ -195,7 +194,7 @@ func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.Store
 	return shares, nil
 }
 
-// divide returns the accounts with a share of each limit.
+// divideAll returns the accounts with a share of each limit.
 func divideAll(a *store.Accounts, workers, cost int) (*store.Accounts, error) {
 	list := make([]store.Account, a.Len())
 	for i, account := range a.All() {
@@ -208,8 +207,8 @@ func divideAll(a *store.Accounts, workers, cost int) (*store.Accounts, error) {
 	return shareAccounts(list, shared)
 }
 
-// divide returns the account with a share of each limit. A share that is smaller
-// than the cost, though Max is not, becomes as large in a longer window.
+// divide returns the account with a share of each limit. If a share is smaller than the
+// cost, it is enlarged to the cost and its window lengthened as much.
 func divide(a store.Account, workers, cost int) store.Account {
 	limits := make([]limit.Limit, len(a.Limits))
 	for i, l := range a.Limits {

@@ -13,60 +13,61 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A token that the provider has called dead is set aside, in the whole fleet, and tried
-// again when that is over: people mend tokens, and providers err. Each process tries it
-// with one request at a time, until it is proved or set aside again.
+// The fleet quarantines a token that the provider has rejected. When the quarantine ends,
+// each process probes the token with one request at a time, because users mend tokens and
+// providers err. The probe restores the token or quarantines it again.
 
-// A setState is a token of which the provider has said something bad.
+// A tokenState is what a process knows of a suspect: a token that the provider has
+// rejected.
 type tokenState struct {
-	quarantined bool // it was set aside, and was not used since
+	quarantined bool // and not restored since
 	reason      provider.Reason
-	probedUntil time.Time // until when a request has it, on this process's clock
-	failures    int       // answers in a row that it is not authorised, and no more
+	probedUntil time.Time // when its probe is given up, on this process's clock; zero: there is none
+	failures    int       // responses in a row that only say that it is not authorised
 }
 
-// probeFor is how long a suspect is one request's, if that comes to nothing.
+// probeFor is how long one request has a suspect for itself, if it gets no response.
 const probeFor = time.Minute
 
-// usable returns the tokens that are not set aside, and notes when that changes by
-// itself. It needs mu.
+// usable returns the tokens that are not quarantined, and notes when a quarantine ends.
+// It needs mu.
 func (p *Pool) usable() ([]Token, error) {
 	p.quarantined, p.staleAt = p.budget.quarantined.Load(), time.Time{}
 	if p.quarantined == nil && len(p.tokenStates) == 0 {
 		return p.tokens, nil
 	}
-	var asides map[string]QuarantinedToken
+	var quarantined map[string]QuarantinedToken
 	if p.quarantined != nil {
-		asides = *p.quarantined
+		quarantined = *p.quarantined
 	}
-	now, stored := time.Now(), p.budget.storeNow()
+	now, storeNow := time.Now(), p.budget.storeNow()
 	var tokens []Token
-	var left []QuarantinedToken
+	var unusable []QuarantinedToken
 	for _, t := range p.tokens {
-		one, known := p.tokenStates[t.id]
-		until := asides[t.id].Until
-		wait := until.Sub(stored)
+		state, known := p.tokenStates[t.id]
+		until := quarantined[t.id].Until
+		wait := until.Sub(storeNow)
 		if wait > 0 {
-			one.quarantined, one.reason, one.probedUntil = true, asides[t.id].Reason, time.Time{}
-			p.setState(t, one)
-		} else if wait = one.probedUntil.Sub(now); known && wait > 0 {
-			until = stored.Add(wait)
+			state.quarantined, state.reason, state.probedUntil = true, quarantined[t.id].Reason, time.Time{}
+			p.setState(t, state)
+		} else if wait = state.probedUntil.Sub(now); known && wait > 0 {
+			until = storeNow.Add(wait)
 		} else {
 			tokens = append(tokens, t)
 			continue
 		}
-		left = append(left, QuarantinedToken{ID: t.id, Account: t.AccountID(), Reason: one.reason, Until: until})
-		if again := now.Add(wait); p.staleAt.IsZero() || again.Before(p.staleAt) {
-			p.staleAt = again
+		unusable = append(unusable, QuarantinedToken{ID: t.id, Account: t.AccountID(), Reason: state.reason, Until: until})
+		if ends := now.Add(wait); p.staleAt.IsZero() || ends.Before(p.staleAt) {
+			p.staleAt = ends
 		}
 	}
 	if len(tokens) == 0 {
-		return nil, &NoTokenError{Budget: p.budget.Name, Tokens: left}
+		return nil, &NoTokenError{Budget: p.budget.Name, Tokens: unusable}
 	}
 	return tokens, nil
 }
 
-// setState notes what there is to know of a token. It needs mu.
+// setState notes what the process knows of a suspect. It needs mu.
 func (p *Pool) setState(t Token, s tokenState) {
 	if p.tokenStates == nil {
 		p.tokenStates = make(map[string]tokenState)
@@ -75,7 +76,7 @@ func (p *Pool) setState(t Token, s tokenState) {
 	p.hasSuspects.Store(true)
 }
 
-// startProbe gives a token that was set aside to one request. It needs mu.
+// startProbe gives a quarantined token to one request, if it is one. It needs mu.
 func (p *Pool) startProbe(t Token) {
 	s, known := p.tokenStates[t.id]
 	if !known || !s.quarantined {
@@ -86,27 +87,27 @@ func (p *Pool) startProbe(t Token) {
 	p.accounts = nil
 }
 
-// tokenWorked takes in that a token was accepted.
+// tokenWorked restores a token that the provider has accepted.
 func (p *Pool) tokenWorked(t Token) {
 	if !p.hasSuspects.Load() {
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	aside := p.tokenStates[t.id].quarantined
+	wasQuarantined := p.tokenStates[t.id].quarantined
 	p.restore(t)
-	if aside {
+	if wasQuarantined {
 		p.change()
 	}
 }
 
-// restore forgets what was said of a token. It needs mu.
+// restore forgets what was known of a suspect. It needs mu.
 func (p *Pool) restore(t Token) {
 	delete(p.tokenStates, t.id)
 	p.hasSuspects.Store(len(p.tokenStates) > 0)
 }
 
-// endProbe takes in that nothing became known of a token that may be a suspect's.
+// endProbe ends the probe of a token, if there is one, without a result.
 func (p *Pool) endProbe(t Token) {
 	if !p.hasSuspects.Load() {
 		return
@@ -120,23 +121,23 @@ func (p *Pool) endProbe(t Token) {
 	}
 }
 
-// countFailure takes in an answer that a token is not authorised, and no more, and returns how
-// many came in a row. Those of requests that were under way when it was set aside do not
-// count: they tell what is known.
+// countFailure counts a response that only says that the token is not authorised, and
+// returns how many came in a row. While the token is quarantined none counts: those are
+// responses to requests that were sent before.
 func (p *Pool) countFailure(t Token) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.tokenStates[t.id]
-	if _, aside := p.budget.quarantinedToken(t); !aside {
+	if _, quarantined := p.budget.quarantinedToken(t); !quarantined {
 		s.failures++
 		p.setState(t, s)
 	}
 	return s.failures
 }
 
-// quarantine keeps a token from being used, in the whole fleet. Callers that wait for it
-// take another. Answers that come at once and say the same are told once, and who had
-// them goes on when the token is known to be aside.
+// quarantine keeps the whole fleet from using a token. Callers that wait for it book
+// another. Of requests that get the same response at the same time, one asks the store and
+// the others wait for it.
 func (p *Pool) quarantine(ctx context.Context, t Token, reason provider.Reason, length time.Duration) {
 	_, _, _ = p.quarantining.Do(string(reason)+" "+t.id, func() (any, error) {
 		p.quarantineOnce(ctx, t, reason, length)
@@ -144,22 +145,22 @@ func (p *Pool) quarantine(ctx context.Context, t Token, reason provider.Reason, 
 	})
 }
 
-// countFailureAndQuarantine takes in that a token is not authorised, and no more. The second time
-// in a row it is set aside, for as long as its strikes ask for.
-func (p *Pool) countFailureAndQuarantine(ctx context.Context, t Token, length func(strikes int) time.Duration) {
+// countFailureAndQuarantine counts a response that only says that the token is not
+// authorised, and from the second in a row on quarantines the token.
+func (p *Pool) countFailureAndQuarantine(ctx context.Context, t Token, length func(failures int) time.Duration) {
 	_, _, _ = p.quarantining.Do(string(provider.ReasonUnauthorized)+" "+t.id, func() (any, error) {
-		if strikes := p.countFailure(t); strikes > 1 {
-			p.quarantineOnce(ctx, t, provider.ReasonUnauthorized, length(strikes))
+		if failures := p.countFailure(t); failures > 1 {
+			p.quarantineOnce(ctx, t, provider.ReasonUnauthorized, length(failures))
 		}
 		return nil, nil
 	})
 }
 
-// quarantineOnce is quarantine where nobody else does the same.
+// quarantineOnce is quarantine for one of these requests.
 func (p *Pool) quarantineOnce(ctx context.Context, t Token, reason provider.Reason, length time.Duration) {
 	b := p.budget
-	if known, aside := b.quarantinedToken(t); aside && known.Reason == reason {
-		return // by the answer to another request that was under way
+	if known, quarantined := b.quarantinedToken(t); quarantined && known.Reason == reason {
+		return // another request has got the same response
 	}
 	ctx, stop := soon(ctx)
 	defer stop()
@@ -170,20 +171,21 @@ func (p *Pool) quarantineOnce(ctx context.Context, t Token, reason provider.Reas
 	b.notify(Event{Kind: TokenQuarantined, Account: t.AccountID(), Token: t.id, Reason: reason, Until: until})
 }
 
-// hasOtherTokens reports whether the account has other tokens in the pool than the doubted ones.
-func (p *Pool) hasOtherTokens(account string, doubted func(Token) bool) bool {
+// hasOtherTokens reports whether the account has tokens in the pool that are no suspects.
+func (p *Pool) hasOtherTokens(account string, isSuspect func(Token) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of := p.rotations[account]
-	return of != nil && slices.ContainsFunc(of.tokens, func(t Token) bool { return !doubted(t) })
+	return of != nil && slices.ContainsFunc(of.tokens, func(t Token) bool { return !isSuspect(t) })
 }
 
-// ErrNoToken is matched, with errors.Is, by the error that says that every token of a
-// pool is set aside. The error itself is a [*NoTokenError].
+// ErrNoToken is matched, with errors.Is, by the error that says that every token of a pool
+// is quarantined. The error itself is a [*NoTokenError].
 var ErrNoToken = errors.New("ration: no token is left")
 
-// A NoTokenError says that every token of a pool is set aside: the provider has said of
-// each that no wait helps. Nothing was booked or sent.
+// A NoTokenError says that every token of a pool is quarantined, because the provider has
+// rejected it. Nothing was booked or sent. A program can alert somebody who replaces the
+// tokens.
 type NoTokenError struct {
 	// Budget is the budget's name.
 	Budget string
@@ -191,19 +193,19 @@ type NoTokenError struct {
 	Tokens []QuarantinedToken
 }
 
-// A QuarantinedToken is a token that is not used, in the whole fleet, because the provider
-// has said that it is of no use.
+// A QuarantinedToken is a token that the fleet does not use, because the provider has
+// rejected it. A [*NoTokenError] lists those of a pool.
 type QuarantinedToken struct {
-	// ID is the token's, and Account that of its account.
+	// ID is the token's ID, and Account its account's.
 	ID, Account string
 	// Reason is what the provider said: ReasonDeadToken, ReasonUnauthorized or
 	// ReasonBilling.
 	Reason provider.Reason
-	// Until is when it is tried again, by one request, on the store's clock.
+	// Until is when one request probes the token, on the store's clock.
 	Until time.Time
 }
 
-// Error names every token, why it is set aside and when it is tried again.
+// Error names every token, why it is quarantined and when it is probed.
 func (e *NoTokenError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "ration: budget %q: no token is left:", e.Budget)
@@ -220,31 +222,31 @@ func (e *NoTokenError) Error() string {
 // Is reports whether target is [ErrNoToken].
 func (e *NoTokenError) Is(target error) bool { return target == ErrNoToken }
 
-// addQuarantine adds a quarantine, unless the token's is longer for another reason.
+// addQuarantine adds a quarantine, unless the token has a longer one.
 func addQuarantine(all map[string]QuarantinedToken, q store.Quarantine) {
 	if q.Until.After(all[q.Token].Until) {
 		all[q.Token] = QuarantinedToken{ID: q.Token, Reason: provider.Reason(q.Reason), Until: q.Until}
 	}
 }
 
-// publishQuarantines lets pools know the quarantined tokens. They tell by the address
-// whether these have changed. It needs mu.
+// publishQuarantines lets pools know the quarantined tokens. Pools compare addresses to
+// see a change. It needs mu.
 func (b *Budget) publishQuarantines(all map[string]QuarantinedToken) {
 	if old := b.quarantined.Load(); old == nil && len(all) > 0 || old != nil && !maps.Equal(*old, all) {
 		b.quarantined.Store(&all)
 	}
 }
 
-// quarantinedToken returns what is known of a token that is set aside, and whether it is.
+// quarantinedToken returns a token's quarantine, and whether it is in force.
 func (b *Budget) quarantinedToken(t Token) (known QuarantinedToken, is bool) {
-	if asides := b.quarantined.Load(); asides != nil {
-		known = (*asides)[t.id]
+	if all := b.quarantined.Load(); all != nil {
+		known = (*all)[t.id]
 	}
 	return known, known.Until.After(b.storeNow())
 }
 
-// quarantine keeps a token from being used, in the whole fleet. While the store does not
-// answer it is this process that does.
+// quarantine keeps the whole fleet from using a token or, while the store does not answer,
+// this process.
 func (b *Budget) quarantine(ctx context.Context, token string, reason provider.Reason, length time.Duration) time.Time {
 	r := store.QuarantineRequest{Budget: b.Name, Token: token, Reason: string(reason), For: length}
 	reply, err := b.Store.Quarantine(ctx, r)
@@ -265,8 +267,8 @@ func (b *Budget) quarantine(ctx context.Context, token string, reason provider.R
 	return reply.Until
 }
 
-// storeNow returns the store's clock as it must stand by now, or this process's if the
-// store never answered.
+// storeNow returns the time on the store's clock, as estimated from its latest answer, or
+// on this process's clock if it has never answered.
 func (b *Budget) storeNow() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()

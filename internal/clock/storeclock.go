@@ -1,4 +1,4 @@
-// Package clock reckons where the clock of a store stands.
+// Package clock estimates where the clock of a store stands.
 package clock
 
 import (
@@ -6,36 +6,36 @@ import (
 	"time"
 )
 
-// A storeClock tells where a store's clock stands, which is known from its answers
-// alone: it was read after the question was asked and before the answer arrived, and
-// between the two a busy machine can take long. But the clock goes on as ours does, so
-// an answer that came fast bounds those that come after it. A step of a clock that is
-// less than an answer was long on its way is not seen by this; what is told lies between
-// the question and the answer all the same.
+// A Clock bounds when a store read its clock, which is known from its answers alone: after
+// the question was asked and before the answer arrived. On a busy machine these can be far
+// apart. But both clocks go on at the same rate, so an answer that came fast bounds those
+// that come after it. A step of a clock that is smaller than an answer's time on its way is
+// not noticed; the bounds lie between question and answer all the same. The zero Clock is
+// ready, and safe for concurrent use.
 type Clock struct {
 	mu              sync.Mutex
 	soonest, latest sighting // the answers that bound it best
 }
 
-// A sighting is an instant of the store's clock, and the one of this process's clock
-// that it does not come before, or behind.
+// A sighting is an instant of the store's clock, and one of this process's clock that is
+// not later, or not earlier.
 type sighting struct{ now, at time.Time }
 
-// drift is by how much two clocks may drift apart in a second: by no more than this do
-// those that are kept in step by NTP, which slews a clock by half of it at the most.
+// drift is how far two clocks may drift apart in a second: more than twice what NTP slews
+// a clock by.
 const drift = time.Millisecond
 
-// place returns between which instants of this process's clock the store's stood at
-// now, as an answer tells that was asked for and arrived.
+// Place returns the instants of this process's clock between which the store's clock stood
+// at now, as an answer says that was asked for and arrived.
 func (c *Clock) Place(now, asked, arrived time.Time) (soonest, latest time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	soonest, latest = asked, arrived
-	if at, off := c.latest.place(now, arrived); at.Add(off).Before(latest) {
-		latest = at.Add(off)
+	if at := c.latest.at.Add(now.Sub(c.latest.now) + c.latest.drifted(arrived)); at.Before(latest) {
+		latest = at
 	}
-	if at, off := c.soonest.place(now, arrived); at.Add(-off).After(soonest) {
-		soonest = at.Add(-off)
+	if at := c.soonest.at.Add(now.Sub(c.soonest.now) - c.soonest.drifted(arrived)); at.After(soonest) {
+		soonest = at
 	}
 	if latest.Before(soonest) || c.latest.at.IsZero() {
 		// The first answer; or one of the clocks has stepped or stood still.
@@ -50,8 +50,7 @@ func (c *Clock) Place(now, asked, arrived time.Time) (soonest, latest time.Time)
 	return soonest, latest
 }
 
-// place returns where on this process's clock the store's stands at now if both have
-// gone on alike since the sighting, and by how much they may not.
-func (r sighting) place(now, arrived time.Time) (at time.Time, off time.Duration) {
-	return r.at.Add(now.Sub(r.now)), time.Duration(arrived.Sub(r.at).Abs().Seconds() * float64(drift))
+// drifted returns how far the clocks may have drifted apart since the sighting.
+func (s sighting) drifted(at time.Time) time.Duration {
+	return time.Duration(at.Sub(s.at).Abs().Seconds() * float64(drift))
 }

@@ -1,7 +1,7 @@
 // Package deque is a list in blocks that grows at its end and shrinks at its beginning.
 package deque
 
-// A blockList is a list that grows at its end and is removed from its front, in
+// A List is a list that grows at its end and is removed from its front, in
 // blocks: it is not copied when it grows, and a block that is empty is used again.
 // The first block grows, so that a short list is small.
 type List[T any] struct {
@@ -13,6 +13,7 @@ type List[T any] struct {
 
 const blockLength = 512
 
+// Len returns how many entries there are.
 func (l *List[T]) Len() int { return l.count }
 
 // First returns the first entry, to be read or changed; nil: the list is empty.
@@ -23,13 +24,13 @@ func (l *List[T]) First() *T {
 	return &l.Blocks[0][l.gone]
 }
 
-// at returns the i-th entry, to be read or changed.
+// At returns the i-th entry, to be read or changed.
 func (l *List[T]) At(i int) *T {
 	place := uint(i + l.gone)
 	return &l.Blocks[place/blockLength][place%blockLength]
 }
 
-// push adds an entry behind all others.
+// Push adds an entry behind all others.
 func (l *List[T]) Push(e T) {
 	last := len(l.Blocks) - 1
 	if last < 0 || len(l.Blocks[last]) == blockLength {
@@ -43,7 +44,7 @@ func (l *List[T]) Push(e T) {
 	l.count++
 }
 
-// pop removes the last entry.
+// Pop removes the last entry.
 func (l *List[T]) Pop() {
 	last := len(l.Blocks) - 1
 	n := len(l.Blocks[last]) - 1
@@ -58,7 +59,7 @@ func (l *List[T]) Pop() {
 	}
 }
 
-// insert puts an entry before the i-th.
+// Insert puts an entry before the i-th.
 func (l *List[T]) Insert(i int, e T) {
 	l.Push(e)
 	for j := l.count - 1; j > i; j-- {
@@ -67,7 +68,7 @@ func (l *List[T]) Insert(i int, e T) {
 	*l.At(i) = e
 }
 
-// remove removes the i-th entry.
+// Remove removes the i-th entry.
 func (l *List[T]) Remove(i int) {
 	for ; i < l.count-1; i++ {
 		*l.At(i) = *l.At(i + 1)
@@ -75,7 +76,7 @@ func (l *List[T]) Remove(i int) {
 	l.Pop()
 }
 
-// drop removes the first n entries.
+// Drop removes the first n entries.
 func (l *List[T]) Drop(n int) {
 	l.gone, l.count = l.gone+n, l.count-n
 	for l.gone >= blockLength {
