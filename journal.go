@@ -146,8 +146,9 @@ const gracePeriod = 2 * time.Second
 
 // recover records again what this process booked before the store lost a log. The store
 // leaves out what is still there. A process that comes after the grace period must assume
-// that others got the slots it had booked ahead: its waiting callers book again. None of them has left, because a caller
-// that wakes asks for the status, unless it was confirmed a shorter time ago than that.
+// that others got the slots it had booked ahead: its waiting callers book again. None of
+// them has left, because a caller that wakes asks for the status, unless it was confirmed
+// a shorter time ago than that.
 func (b *Budget) recover(ctx context.Context, status store.Status) error {
 	lost, late := status.Lost, status.Now.Sub(status.Lost) > gracePeriod
 	since, careful := lost.UnixMicro(), lost.Add(gracePeriod).UnixMicro()
