@@ -194,7 +194,7 @@ func (g *gcra) pass(m meter, now int64) {
 func (g *gcra) tat(m meter) bucket { return bucket{g.at, min(g.part, m.Max)} }
 
 // lanesAhead returns how many lanes have booked, and the last slot of all.
-func (a *memoryAccount) lanesAhead() (lanes int, last int64) {
+func (a *account) lanesAhead() (lanes int, last int64) {
 	for _, slot := range a.lanes {
 		if slot > 0 {
 			lanes, last = lanes+1, max(last, slot)

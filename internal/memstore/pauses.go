@@ -28,7 +28,7 @@ func (p *pause) lengthen(until, apart, now int64) bool {
 }
 
 // pause pauses an account until an instant, if its pause is not longer.
-func (b *memoryBudget) pause(account *memoryAccount, until, apart, now int64) {
+func (b *budget) pause(account *account, until, apart, now int64) {
 	if account.pause.lengthen(until, apart, now) {
 		account.expires = max(account.expires, until+dayMicros)
 		b.renew(now)
@@ -36,14 +36,14 @@ func (b *memoryBudget) pause(account *memoryAccount, until, apart, now int64) {
 }
 
 // renew gives the budget's status a version that it never had.
-func (b *memoryBudget) renew(now int64) { b.version = max(now, b.version+1) }
+func (b *budget) renew(now int64) { b.version = max(now, b.version+1) }
 
 // ends are the ends of pauses that move no slot.
 type ends[K comparable] map[K]int64
 
 // lengthen makes one last until an instant, if it is not longer, and returns its end. It
 // removes a few that ended more than a day ago.
-func (e *ends[K]) lengthen(b *memoryBudget, one K, until, now int64) int64 {
+func (e *ends[K]) lengthen(b *budget, one K, until, now int64) int64 {
 	if ended := (*e)[one]; until <= ended {
 		return ended
 	}

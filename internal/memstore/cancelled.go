@@ -10,15 +10,15 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A hole is a booking that was handed back.
-type hole struct {
+// A cancelledSlot is a booking that was handed back.
+type cancelledSlot struct {
 	slot  int64
 	lane  string
 	parts []part // one for each account that was charged, this one's first
 	other bool   // the account was shared: the hole is to be had from another
 }
 
-func (h hole) mine() part { return h.parts[0] }
+func (h cancelledSlot) mine() part { return h.parts[0] }
 
 // A part is the units of a booking that one account was charged with.
 type part struct {
@@ -28,13 +28,13 @@ type part struct {
 	cost   int64
 }
 
-func compareHoles(a, b hole) int {
+func compareCancelled(a, b cancelledSlot) int {
 	return cmp.Or(cmp.Compare(a.slot, b.slot), cmp.Compare(a.lane, b.lane), cmp.Compare(a.mine().number, b.mine().number),
 		cmp.Compare(a.mine().before, b.mine().before))
 }
 
 // drop forgets the holes before an instant.
-func (a *memoryAccount) drop(before int64) {
+func (a *account) drop(before int64) {
 	if len(a.holes) == 0 {
 		return
 	}
@@ -47,7 +47,7 @@ func (a *memoryAccount) drop(before int64) {
 
 // unsure reports whether a hole has not passed, or would not have if the clock
 // stepped back.
-func (c *charge) unsure() bool {
+func (c *transaction) unsure() bool {
 	holes := c.account.holes
 	return len(holes) > 0 && holes[len(holes)-1].slot >= c.now-c.set.Window
 }
@@ -55,22 +55,22 @@ func (c *charge) unsure() bool {
 // handedBack returns the place of the first hole of the lane that is of at least
 // cost units and has not come before from, or -1. Limits that were lowered since
 // may have no room for it.
-func handedBack(charges []*charge, l *lane, from int64) int {
+func handedBack(charges []*transaction, l *queue, from int64) int {
 	if len(charges[0].account.holes) == 0 {
 		return -1
 	}
 	none := *l
 	none.cost = 0
-	return slices.IndexFunc(charges[0].account.holes, func(h hole) bool {
+	return slices.IndexFunc(charges[0].account.holes, func(h cancelledSlot) bool {
 		return h.slot >= from && !h.other && h.lane == l.name && h.mine().cost >= l.cost &&
 			(charges[0].first || settle(charges, h.slot, &none) == h.slot)
 	})
 }
 
 // take books a hole of the first account, or as much of it as cost is.
-func take(charges []*charge, l *lane, at int) (parts []part) {
+func take(charges []*transaction, l *queue, at int) (parts []part) {
 	h := charges[0].account.holes[at]
-	rest := hole{slot: h.slot, lane: h.lane}
+	rest := cancelledSlot{slot: h.slot, lane: h.lane}
 	for i, p := range h.parts {
 		first, second := p, p
 		first.cost, second.before, second.cost = l.cost, p.before+l.cost, p.cost-l.cost
@@ -80,7 +80,7 @@ func take(charges []*charge, l *lane, at int) (parts []part) {
 		}
 	}
 	for i, c := range charges {
-		if at, found := slices.BinarySearchFunc(c.account.holes, hole{slot: h.slot, lane: h.lane, parts: h.parts[i:]}, compareHoles); found {
+		if at, found := slices.BinarySearchFunc(c.account.holes, cancelledSlot{slot: h.slot, lane: h.lane, parts: h.parts[i:]}, compareCancelled); found {
 			c.account.holes = slices.Delete(c.account.holes, at, at+1)
 		}
 		if rest.parts[i].cost > 0 {
@@ -91,17 +91,17 @@ func take(charges []*charge, l *lane, at int) (parts []part) {
 }
 
 // addHole adds the hole to the account that has its i-th part.
-func (a *memoryAccount) addHole(h hole, i int) {
+func (a *account) addHole(h cancelledSlot, i int) {
 	if i > 0 {
 		h.parts, h.other = h.parts[i:i+1], true
 	}
-	at, _ := slices.BinarySearchFunc(a.holes, h, compareHoles)
+	at, _ := slices.BinarySearchFunc(a.holes, h, compareCancelled)
 	a.holes = slices.Insert(a.holes, at, h)
 }
 
 // giveBack makes the i-th part of a booking a hole of the account, or removes it
 // from the end of the log.
-func (a *memoryAccount) giveBack(h hole, i int) {
+func (a *account) giveBack(h cancelledSlot, i int) {
 	p := h.parts[i]
 	r := a.run(h.lane, p)
 	if p.logged {
@@ -114,7 +114,7 @@ func (a *memoryAccount) giveBack(h hole, i int) {
 	} else if p.before+p.cost > a.units {
 		return
 	}
-	if _, already := slices.BinarySearchFunc(a.holes, hole{slot: h.slot, lane: h.lane, parts: h.parts[i:]}, compareHoles); already {
+	if _, already := slices.BinarySearchFunc(a.holes, cancelledSlot{slot: h.slot, lane: h.lane, parts: h.parts[i:]}, compareCancelled); already {
 		return
 	}
 	a.addHole(h, i)
@@ -124,7 +124,7 @@ func (a *memoryAccount) giveBack(h hole, i int) {
 				break
 			}
 			e := *r.entries.At(r.entries.Len() - 1)
-			at, found := slices.BinarySearchFunc(a.holes, hole{slot: e.slot, parts: []part{{true, r.number, e.before, e.cost}}}, compareHoles)
+			at, found := slices.BinarySearchFunc(a.holes, cancelledSlot{slot: e.slot, parts: []part{{true, r.number, e.before, e.cost}}}, compareCancelled)
 			if !found || a.holes[at].mine().cost != e.cost {
 				break
 			}
@@ -139,7 +139,7 @@ func (a *memoryAccount) giveBack(h hole, i int) {
 
 // has reports whether the part of a booking that the account was charged with is
 // still counted.
-func (a *memoryAccount) has(h hole, id string) bool {
+func (a *account) has(h cancelledSlot, id string) bool {
 	i := 1 + slices.Index(sharedIn(h.lane), id)
 	if i >= len(h.parts) {
 		return false
@@ -159,12 +159,12 @@ func (a *memoryAccount) has(h hole, id string) bool {
 // partLength is that of an account's part in Booking.Entry.
 const partLength = 18
 
-func parseHole(name string, slot time.Time) (hole, error) {
+func parseEntry(name string, slot time.Time) (cancelledSlot, error) {
 	lane, text, found := strings.Cut(name, "\x00")
 	if !found || len(text) == 0 || len(text)%partLength != 0 {
-		return hole{}, store.ErrOtherStore
+		return cancelledSlot{}, store.ErrOtherStore
 	}
-	h := hole{slot: slot.UnixMicro(), lane: lane}
+	h := cancelledSlot{slot: slot.UnixMicro(), lane: lane}
 	for ; len(text) > 0; text = text[partLength:] {
 		h.parts = append(h.parts, part{
 			logged: text[0] == 'L',

@@ -4,33 +4,33 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A memoryBudget is all that is kept of one budget.
-type memoryBudget struct {
+// A budget is all that is kept of one budget.
+type budget struct {
 	name     string
 	version  int64
 	revision int   // the highest that limits were booked with
 	all      pause // of every account
 	released int64 // the last instant that it has put a slot off to
-	accounts map[string]*memoryAccount
-	every    []*memoryAccount // accounts, in any order
-	looked   int              // the place in every where sweep looked last
-	latest   *memoryAccount   // that was asked for; nil: none
-	indexes  map[string]*memoryIndex
+	accounts map[string]*account
+	every    []*account // accounts, in any order
+	looked   int        // the place in every where sweep looked last
+	latest   *account   // that was asked for; nil: none
+	indexes  map[string]*index
 	// Without their Until, which is the value.
 	pauses      ends[store.Pause] // those with a Key
 	quarantines ends[store.Quarantine]
 	done        doneIDs
-	work        *scratch // the store's
+	work        *buffers // the store's
 }
 
 // account returns what is kept of an account.
-func (b *memoryBudget) account(id string) *memoryAccount {
+func (b *budget) account(id string) *account {
 	if b.latest != nil && b.latest.id == id {
 		return b.latest
 	}
 	a := b.accounts[id]
 	if a == nil {
-		a = &memoryAccount{id: id}
+		a = &account{id: id}
 		b.accounts[id] = a
 		b.every = append(b.every, a)
 	}
@@ -40,8 +40,8 @@ func (b *memoryBudget) account(id string) *memoryAccount {
 
 // enter enters the booking in the logs of all who are charged, and returns its name and
 // the account's total, if it is one of the units that are all counted together.
-func (b *memoryBudget) enter(best *candidate, l *lane) (entry string, total int64) {
-	h := hole{slot: best.slot, lane: l.name}
+func (b *budget) enter(best *candidate, l *queue) (entry string, total int64) {
+	h := cancelledSlot{slot: best.slot, lane: l.name}
 	if best.hole >= 0 {
 		h.parts = take(best.charges, l, best.hole)
 	} else {
@@ -58,7 +58,7 @@ func (b *memoryBudget) enter(best *candidate, l *lane) (entry string, total int6
 }
 
 // giveBack hands back every part of a booking.
-func (b *memoryBudget) giveBack(h hole, account string) {
+func (b *budget) giveBack(h cancelledSlot, account string) {
 	ids := append([]string{account}, sharedIn(h.lane)...)
 	for i := range min(len(h.parts), len(ids)) {
 		if a := b.accounts[ids[i]]; a != nil {
@@ -68,7 +68,7 @@ func (b *memoryBudget) giveBack(h hole, account string) {
 }
 
 // sweep removes a few things that are out of use.
-func (b *memoryBudget) sweep(clock reading) {
+func (b *budget) sweep(clock reading) {
 	b.done.sweep(clock.moment)
 	for range min(few, len(b.every)) {
 		if b.looked++; b.looked >= len(b.every) {

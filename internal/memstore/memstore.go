@@ -26,11 +26,11 @@ type Store struct {
 	mu      sync.Mutex // protects all below
 	epoch   time.Time  // when the clock was first read
 	began   int64      // epoch, in nanoseconds
-	budgets map[string]*memoryBudget
-	latest  *memoryBudget   // that was asked for; nil: none
+	budgets map[string]*budget
+	latest  *budget         // that was asked for; nil: none
 	prefix  store.BookingID // of the IDs that the store itself gives
 	counted uint64          // how many it gave
-	work    scratch
+	work    buffers
 }
 
 // A reading is of the clocks, at the beginning of a step. Instants are in
@@ -56,20 +56,20 @@ func (s *Store) clock(asked time.Time) reading {
 }
 
 // budget returns what is kept of a budget. Callers hold mu.
-func (s *Store) budget(name string) *memoryBudget {
+func (s *Store) budget(name string) *budget {
 	if s.latest != nil && s.latest.name == name {
 		return s.latest
 	}
 	b := s.budgets[name]
 	if b == nil {
-		b = &memoryBudget{
+		b = &budget{
 			name:     name,
-			accounts: make(map[string]*memoryAccount),
-			indexes:  make(map[string]*memoryIndex),
+			accounts: make(map[string]*account),
+			indexes:  make(map[string]*index),
 			work:     &s.work,
 		}
 		if s.budgets == nil {
-			s.budgets = make(map[string]*memoryBudget)
+			s.budgets = make(map[string]*budget)
 		}
 		s.budgets[name] = b
 	}
@@ -93,9 +93,9 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 	b.sweep(clock)
 	s.work.begin()
 
-	l := lane{scopes: r.Accounts.RelevantScopes(r.Scopes), keep: int64(r.Reserve), cost: int64(r.Cost)}
+	l := queue{scopes: r.Accounts.RelevantScopes(r.Scopes), keep: int64(r.Reserve), cost: int64(r.Cost)}
 	l.name = r.Accounts.Queue(l.scopes, r.Reserve)
-	var index *memoryIndex
+	var index *index
 	if r.Accounts.Len() > 1 {
 		index = b.index(r.Accounts, l.name, clock.moment)
 	}
@@ -164,7 +164,7 @@ func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	if booking.Account == "" {
 		return nil // no answer is lost, so what has none was not entered
 	}
-	h, err := parseHole(booking.Entry, booking.Slot)
+	h, err := parseEntry(booking.Entry, booking.Slot)
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	instead, err := parseHole(r.Replaces.Entry, r.Replaces.Slot)
+	instead, err := parseEntry(r.Replaces.Entry, r.Replaces.Slot)
 	if err != nil && r.Replaces.Entry != "" {
 		return err
 	}
@@ -208,10 +208,10 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 	if b.done.has(r.ID) {
 		return nil
 	}
-	c := openCharge(b.account(r.Account.ID), accounts.LimitSet(0), now)
+	c := openTransaction(b.account(r.Account.ID), accounts.LimitSet(0), now)
 	entered := false
 	for _, spent := range r.Spent {
-		h, err := parseHole(spent.Entry, spent.Slot)
+		h, err := parseEntry(spent.Entry, spent.Slot)
 		if err == nil && c.account.has(h, r.Account.ID) {
 			continue
 		}
@@ -219,7 +219,7 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 		if name, _, found := strings.Cut(spent.Entry, "\x00"); found {
 			scopes = scopesOf(name) // also an entry of another store tells them
 		}
-		l := plainLane(scopes)
+		l := plainQueue(scopes)
 		if slot := spent.Slot.UnixMicro(); slot > now-c.set.Window {
 			entered = true
 			c.enter(&l, max(slot, c.account.last(l.name), c.account.runs.endOfFirst(l.scopes)), int64(spent.Cost), false)
@@ -251,7 +251,7 @@ func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock(r.Now).now
-	c := openCharge(s.budget(r.Budget).account(r.Account.ID), accounts.LimitSet(0), now)
+	c := openTransaction(s.budget(r.Budget).account(r.Account.ID), accounts.LimitSet(0), now)
 	debt := store.Reconciliation{Now: time.UnixMicro(now)}
 	debt.Limits = c.owe(min(now, r.Slot.UnixMicro()), accounts.RelevantScopes(r.Scopes), r.Counted)
 	return debt, nil
@@ -268,21 +268,21 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock(r.Now).now
-	accounts, silent := map[string]*memoryAccount{}, int64(0)
+	accounts, silent := map[string]*account{}, int64(0)
 	if b := s.budgets[r.Budget]; b != nil {
 		accounts, silent = b.accounts, b.all.paused
 	}
 	all := make([]store.Usage, r.Accounts.Len())
 	for i, one := range r.Accounts.All() {
-		account := accounts[one.ID]
-		if account == nil {
-			account = new(memoryAccount)
+		kept := accounts[one.ID]
+		if kept == nil {
+			kept = new(account)
 		}
 		u := store.Usage{Account: one.ID, Now: time.UnixMicro(now)}
-		if paused := max(account.paused, silent); paused > now {
+		if paused := max(kept.paused, silent); paused > now {
 			u.PausedUntil = time.UnixMicro(paused)
 		}
-		c := openCharge(account, r.Accounts.LimitSet(i), now)
+		c := openTransaction(kept, r.Accounts.LimitSet(i), now)
 		for j := range c.set.Compiled {
 			used, freeAt := c.usage(&c.set.Compiled[j])
 			u.Limits = append(u.Limits, store.NewLimitUsage(one.Limits[j], used, instant(freeAt)))
@@ -351,7 +351,7 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	now := s.clock(r.Now).now
 	b := s.budget(r.Budget)
 	set := store.NewLimitSet(r.Account.Limits)
-	c := openCharge(b.account(r.Account.ID), &set, now)
+	c := openTransaction(b.account(r.Account.ID), &set, now)
 	for i := range c.set.Compiled {
 		if l := &c.set.Compiled[i]; l.FirstUse {
 			ends := c.counter(l).(*fixedWindow).reset(meter{l, c}, now, r.At.UnixMicro())

@@ -7,12 +7,12 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// scratch is what a MemoryStore needs for one booking, kept for the next one. Its
+// buffers is what a MemoryStore needs for one booking, kept for the next one. Its
 // mutex protects it, and nothing of it is referred to when the booking is answered.
-type scratch struct {
-	charges []*charge // the first opened are in use
+type buffers struct {
+	charges []*transaction // the first opened are in use
 	opened  int
-	lists   []*charge // of all candidates
+	lists   []*transaction // of all candidates
 	scores  []placeScore
 	parts   []part
 	names   strings.Builder
@@ -20,14 +20,14 @@ type scratch struct {
 }
 
 // begin begins a booking.
-func (x *scratch) begin() {
+func (x *buffers) begin() {
 	x.opened, x.lists, x.scores = 0, x.lists[:0], x.scores[:0]
 }
 
 // open readies an account for a decision.
-func (x *scratch) open(account *memoryAccount, set *store.LimitSet, now int64) *charge {
+func (x *buffers) open(account *account, set *store.LimitSet, now int64) *transaction {
 	if x.opened == len(x.charges) {
-		x.charges = append(x.charges, new(charge))
+		x.charges = append(x.charges, new(transaction))
 	}
 	c := x.charges[x.opened]
 	x.opened++
@@ -36,14 +36,14 @@ func (x *scratch) open(account *memoryAccount, set *store.LimitSet, now int64) *
 }
 
 // list returns the charges of a candidate, its own and those of the shared accounts.
-func (x *scratch) list(own *charge, shared []*charge) []*charge {
+func (x *buffers) list(own *transaction, shared []*transaction) []*transaction {
 	from := len(x.lists)
 	x.lists = append(append(x.lists, own), shared...)
 	return x.lists[from:len(x.lists):len(x.lists)]
 }
 
 // rescore notes an account's new score, in place of what was noted before.
-func (x *scratch) rescore(at int, score int64) {
+func (x *buffers) rescore(at int, score int64) {
 	for i := range x.scores {
 		if x.scores[i].at == at {
 			x.scores[i].score = score
@@ -55,7 +55,7 @@ func (x *scratch) rescore(at int, score int64) {
 
 // name returns the booking as Booking.Entry has it: its lane, a zero, and partLength
 // bytes for each account that was charged.
-func (x *scratch) name(h hole) string {
+func (x *buffers) name(h cancelledSlot) string {
 	text := append(append(x.spelt[:0], h.lane...), 0)
 	for _, p := range h.parts {
 		text = p.spell(text)
@@ -65,7 +65,7 @@ func (x *scratch) name(h hole) string {
 }
 
 // nameOne is name for a booking of one account and no lane.
-func (x *scratch) nameOne(p part) string {
+func (x *buffers) nameOne(p part) string {
 	var buffer [1 + partLength]byte
 	return x.keep(p.spell(buffer[:1]))
 }
@@ -82,7 +82,7 @@ func (p part) spell(text []byte) []byte {
 
 // keep returns the text as a string: a part of one of some kilobytes, to which what
 // follows is only added.
-func (x *scratch) keep(text []byte) string {
+func (x *buffers) keep(text []byte) string {
 	const together = 4096
 	from := x.names.Len()
 	if x.names.Cap()-from < len(text) {

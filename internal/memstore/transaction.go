@@ -7,9 +7,9 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A memoryAccount is what is kept in memory of one account. lua/account.lua is
+// A account is what is kept in memory of one account. lua/account.lua is
 // the same in Redis, step by step; the comments there say why.
-type memoryAccount struct {
+type account struct {
 	id string
 	pause
 	expires  int64
@@ -18,9 +18,9 @@ type memoryAccount struct {
 	runs     runs
 	lanes    map[string]int64 // the last slot of each; lane "" has none where it is alone
 	counters map[string]counter
-	units    int64  // booked so far, where there is no log
-	renewed  int64  // the last slot that was booked under other limits
-	holes    []hole // in the order of slots
+	units    int64           // booked so far, where there is no log
+	renewed  int64           // the last slot that was booked under other limits
+	holes    []cancelledSlot // in the order of slots
 }
 
 // A counter is what an algorithm that keeps no log keeps for one limit of one
@@ -37,7 +37,7 @@ type counter interface {
 // A meter is a limit of a charge, for a counter.
 type meter struct {
 	*store.CompiledLimit
-	charge *charge
+	charge *transaction
 }
 
 // unusedIn returns the units that were handed back and have passed unused in
@@ -51,18 +51,18 @@ func (m meter) unusedIn(from, to int64) (units int64) {
 	return units
 }
 
-// A lane is who leave in the order in which they book, and what one of them asks
+// A queue is who leave in the order in which they book, and what one of them asks
 // for.
-type lane struct {
+type queue struct {
 	name   string
 	scopes string
 	keep   int64
 	cost   int64
 }
 
-// plainLane returns the lane of those who keep nothing back and have no shared account.
-func plainLane(scopes string) lane {
-	return lane{name: store.QueueName(scopes, 0, nil), scopes: scopes}
+// plainQueue returns the lane of those who keep nothing back and have no shared account.
+func plainQueue(scopes string) queue {
+	return queue{name: store.QueueName(scopes, 0, nil), scopes: scopes}
 }
 
 func scopesOf(lane string) string {
@@ -70,9 +70,9 @@ func scopesOf(lane string) string {
 	return scopes
 }
 
-// A charge is one account with the limits that it keeps, for one decision.
-type charge struct {
-	account *memoryAccount
+// A transaction is one account with the limits that it keeps, for one decision.
+type transaction struct {
+	account *account
 	now     int64
 	set     *store.LimitSet
 	renewed int64 // the last slot that was booked under limits of another shape
@@ -81,15 +81,15 @@ type charge struct {
 	first   bool  // they are of the first revision, 0
 }
 
-// openCharge readies an account for a decision.
-func openCharge(account *memoryAccount, set *store.LimitSet, now int64) *charge {
-	c := new(charge)
+// openTransaction readies an account for a decision.
+func openTransaction(account *account, set *store.LimitSet, now int64) *transaction {
+	c := new(transaction)
 	c.open(account, set, now)
 	return c
 }
 
-func (c *charge) open(account *memoryAccount, set *store.LimitSet, now int64) {
-	*c = charge{account: account, now: now, set: set, renewed: account.renewed}
+func (c *transaction) open(account *account, set *store.LimitSet, now int64) {
+	*c = transaction{account: account, now: now, set: set, renewed: account.renewed}
 	for _, r := range account.runs {
 		r.passed = r.passed[:0]
 	}
@@ -104,12 +104,12 @@ func (c *charge) open(account *memoryAccount, set *store.LimitSet, now int64) {
 }
 
 // ruling returns the limits that rule.
-func (a *memoryAccount) ruling() store.EffectiveLimits {
+func (a *account) ruling() store.EffectiveLimits {
 	return store.EffectiveLimits{Revision: a.revision, Limits: a.rules.Limits}
 }
 
 // rule gives the charge the limits that rule: those of the highest revision.
-func (c *charge) rule(revision int) {
+func (c *transaction) rule(revision int) {
 	a := c.account
 	c.first = max(revision, a.revision) == 0
 	switch {
@@ -126,7 +126,7 @@ func (c *charge) rule(revision int) {
 }
 
 // run returns the run of a part, or nil.
-func (a *memoryAccount) run(lane string, p part) *run {
+func (a *account) run(lane string, p part) *run {
 	for _, r := range a.runs {
 		if p.logged && r.number == p.number && r.scopes == scopesOf(lane) {
 			return r
@@ -136,7 +136,7 @@ func (a *memoryAccount) run(lane string, p part) *run {
 }
 
 // covered returns the runs that a limit counts.
-func (a *memoryAccount) covered(scope string) runs {
+func (a *account) covered(scope string) runs {
 	if scope == "" {
 		return a.runs
 	}
@@ -150,7 +150,7 @@ func (a *memoryAccount) covered(scope string) runs {
 }
 
 // counter returns what is kept for a limit.
-func (c *charge) counter(s *store.CompiledLimit) counter {
+func (c *transaction) counter(s *store.CompiledLimit) counter {
 	known := c.account.counters[s.Name]
 	if known == nil {
 		known = newCounter(s.Algorithm)
@@ -163,7 +163,7 @@ func (c *charge) counter(s *store.CompiledLimit) counter {
 }
 
 // kept returns how many units of a limit such a booking may use.
-func kept(most int64, l *lane) int64 {
+func kept(most int64, l *queue) int64 {
 	if l.keep == 0 {
 		return most
 	}
@@ -171,7 +171,7 @@ func kept(most int64, l *lane) int64 {
 }
 
 // settle returns the first slot not before from that every limit admits.
-func settle(charges []*charge, from int64, l *lane) int64 {
+func settle(charges []*transaction, from int64, l *queue) int64 {
 	slot, limits, looks := from, 0, maxLooks
 	for _, c := range charges {
 		slot = max(slot, c.account.runs.endOfFirst(l.scopes))
@@ -201,7 +201,7 @@ func settle(charges []*charge, from int64, l *lane) int64 {
 }
 
 // earliest returns the first slot not before from that a limit admits.
-func (c *charge) earliest(s *store.CompiledLimit, from int64, l *lane, looks *int) int64 {
+func (c *transaction) earliest(s *store.CompiledLimit, from int64, l *queue, looks *int) int64 {
 	most := kept(s.Max, l)
 	if s.Algorithm.IsLog() {
 		return c.account.covered(s.Scope).earliestAt(c.now, from, l.cost, most, s.Window, looks)
@@ -211,10 +211,10 @@ func (c *charge) earliest(s *store.CompiledLimit, from int64, l *lane, looks *in
 
 // plain reports whether every limit is a log of a single run. Each then admits all
 // from some slot on.
-func (c *charge) plain() bool { return c.set.OnlyLogs && len(c.account.runs) <= 1 }
+func (c *transaction) plain() bool { return c.set.OnlyLogs && len(c.account.runs) <= 1 }
 
 // last returns the slot that no booking of the lane comes before.
-func (a *memoryAccount) last(lane string) int64 {
+func (a *account) last(lane string) int64 {
 	if slot, found := a.lanes[lane]; found {
 		return slot
 	}
@@ -225,10 +225,10 @@ func (a *memoryAccount) last(lane string) int64 {
 }
 
 // several reports whether there are lanes beside "".
-func (a *memoryAccount) several() bool { return a.lanes != nil }
+func (a *account) several() bool { return a.lanes != nil }
 
 // enter enters units in the log and in all that counts them.
-func (c *charge) enter(l *lane, slot, cost int64, booked bool) part {
+func (c *transaction) enter(l *queue, slot, cost int64, booked bool) part {
 	c.lead(l, slot)
 	for i := range c.set.Compiled {
 		s := &c.set.Compiled[i]
@@ -250,7 +250,7 @@ func (c *charge) enter(l *lane, slot, cost int64, booked bool) part {
 }
 
 // lead notes that no booking of the lane comes before the slot any more.
-func (c *charge) lead(l *lane, slot int64) {
+func (c *transaction) lead(l *queue, slot int64) {
 	a := c.account
 	if l.name != "" || a.several() || !c.set.HasLog() {
 		if a.lanes == nil {
@@ -264,13 +264,13 @@ func (c *charge) lead(l *lane, slot int64) {
 }
 
 // log enters units in the log.
-func (c *charge) log(l *lane, slot, cost int64) part {
+func (c *transaction) log(l *queue, slot, cost int64) part {
 	r := c.account.runFor(l.scopes, slot)
 	return part{true, r.number, r.enter(slot, cost).before, cost}
 }
 
 // runFor returns the run that ends last before the slot.
-func (a *memoryAccount) runFor(scopes string, slot int64) *run {
+func (a *account) runFor(scopes string, slot int64) *run {
 	var best *run
 	count := 0
 	for _, r := range a.runs {
@@ -290,7 +290,7 @@ func (a *memoryAccount) runFor(scopes string, slot int64) *run {
 }
 
 // end returns the last slot of all.
-func (a *memoryAccount) end(now int64) int64 {
+func (a *account) end(now int64) int64 {
 	end := max(now, a.runs.last())
 	for _, slot := range a.lanes {
 		end = max(end, slot)
@@ -299,7 +299,7 @@ func (a *memoryAccount) end(now int64) int64 {
 }
 
 // keep sets when the account expires, and trims what it counts.
-func (c *charge) keep() {
+func (c *transaction) keep() {
 	for i := range c.set.Compiled {
 		if s := &c.set.Compiled[i]; !s.Algorithm.IsLog() {
 			c.counter(s).trim(meter{s, c}, c.now)
@@ -309,7 +309,7 @@ func (c *charge) keep() {
 }
 
 // trim removes some of what can matter no more.
-func (c *charge) trim() {
+func (c *transaction) trim() {
 	a, window := c.account, c.set.Window
 	a.drop(c.now - window - dayMicros)
 	for _, r := range a.runs {
@@ -320,7 +320,7 @@ func (c *charge) trim() {
 }
 
 // usage returns the units used of a limit, and when the next is free.
-func (c *charge) usage(s *store.CompiledLimit) (used, freeAt int64) {
+func (c *transaction) usage(s *store.CompiledLimit) (used, freeAt int64) {
 	if s.Algorithm.IsLog() {
 		return c.account.covered(s.Scope).usage(c.now, s.Max, s.Window)
 	}

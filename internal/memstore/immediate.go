@@ -44,7 +44,7 @@ func (s *Store) BookNow(r store.ImmediateRequest) (store.Immediate, bool) {
 func (s *Store) Durable() bool { return true }
 
 // known returns what is kept of a budget and an account, if anything is.
-func (s *Store) known(budget, account string) (*memoryBudget, *memoryAccount) {
+func (s *Store) known(budget, account string) (*budget, *account) {
 	b := s.latest
 	if b == nil || b.name != budget {
 		if b = s.budgets[budget]; b == nil {
@@ -62,7 +62,7 @@ func (s *Store) known(budget, account string) (*memoryBudget, *memoryAccount) {
 }
 
 // settleLogs is settle for a charge of logs with one run.
-func (c *charge) settleLogs(from, cost int64) int64 {
+func (c *transaction) settleLogs(from, cost int64) int64 {
 	slot, looks := from, maxLooks
 	for i := range c.set.Compiled {
 		if s := &c.set.Compiled[i]; s.Scope == "" {

@@ -9,7 +9,7 @@ import (
 
 // owe enters for each limit the units that were counted by others and are lacking
 // here. The counting was done at some instant between slot and now.
-func (c *charge) owe(slot int64, scopes string, counted []int) []store.LimitReconciliation {
+func (c *transaction) owe(slot int64, scopes string, counted []int) []store.LimitReconciliation {
 	debts := make([]store.LimitReconciliation, len(counted))
 	most, entered := int64(0), false
 	for i := range c.set.Compiled {
@@ -27,7 +27,7 @@ func (c *charge) owe(slot int64, scopes string, counted []int) []store.LimitReco
 		}
 	}
 	if most > 0 {
-		l := plainLane(scopes)
+		l := plainQueue(scopes)
 		at := max(c.now, c.account.last(l.name), c.account.runs.endOfFirst(scopes))
 		c.lead(&l, at)
 		c.log(&l, at, most)
@@ -44,7 +44,7 @@ func toInt(units int64) int { return int(min(units, math.MaxInt)) }
 
 // leftBetween returns the units that a provider may have counted of a limit at any
 // instant from slot to now, and those of them that had left by the slot.
-func (c *charge) leftBetween(s *store.CompiledLimit, slot int64) (units, there int64) {
+func (c *transaction) leftBetween(s *store.CompiledLimit, slot int64) (units, there int64) {
 	if s.Algorithm.IsLog() {
 		runs := c.account.covered(s.Scope)
 		units = runs.since(slot - s.Window)

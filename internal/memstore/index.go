@@ -8,9 +8,9 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A memoryIndex holds the accounts of one Accounts, ordered by score: a slot
+// A index holds the accounts of one Accounts, ordered by score: a slot
 // that the account's next booking does not come before.
-type memoryIndex struct {
+type index struct {
 	items   []scoredAccount
 	scores  []int64 // by place in Accounts
 	ranks   []int   // likewise
@@ -35,15 +35,15 @@ type placeScore struct {
 // A candidate is an account with the slot that it can give.
 type candidate struct {
 	at      int
-	charges []*charge // the account's own, then those of the shared ones
-	rule    int64     // the slot that it alone gives, however long ago
+	charges []*transaction // the account's own, then those of the shared ones
+	rule    int64          // the slot that it alone gives, however long ago
 	slot    int64
 	hole    int // its place in the account's holes; -1: none
 }
 
 // choose returns the account that can take the booking first, not before from, and
 // notes the new scores of those that it looked at. A list of one has no index.
-func (b *memoryBudget) choose(r *store.BookRequest, l *lane, index *memoryIndex, from, now int64) (candidate, error) {
+func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now int64) (candidate, error) {
 	a := r.Accounts
 	for i := range a.Shared() {
 		c := b.work.open(b.account(a.Shared()[i].ID), a.SharedLimitSet(i), now)
@@ -96,7 +96,7 @@ func (b *memoryBudget) choose(r *store.BookRequest, l *lane, index *memoryIndex,
 }
 
 // refuse returns the error for a booking that no account takes.
-func (b *memoryBudget) refuse(r *store.BookRequest, c candidate) error {
+func (b *budget) refuse(r *store.BookRequest, c candidate) error {
 	if c.at >= 0 && c.charges[0].differs {
 		return store.NewLimitsError(*r, r.Accounts.At(c.at).ID, c.charges[0].account.ruling())
 	}
@@ -104,7 +104,7 @@ func (b *memoryBudget) refuse(r *store.BookRequest, c candidate) error {
 }
 
 // consider returns the slot that an account can give, and whether it gives any.
-func (b *memoryBudget) consider(r *store.BookRequest, l *lane, at int, shared []*charge, from, now int64) (candidate, bool) {
+func (b *budget) consider(r *store.BookRequest, l *queue, at int, shared []*transaction, from, now int64) (candidate, bool) {
 	a := r.Accounts
 	account := b.account(a.At(at).ID)
 	own := b.work.open(account, a.LimitSet(at), now)
@@ -133,7 +133,7 @@ func (b *memoryBudget) consider(r *store.BookRequest, l *lane, at int, shared []
 }
 
 // score returns the account's score as it was considered for a booking.
-func (c *candidate) score(l *lane) int64 {
+func (c *candidate) score(l *queue) int64 {
 	own := c.charges[0]
 	if own.unsure() {
 		return 0
@@ -150,16 +150,16 @@ func (c *candidate) score(l *lane) int64 {
 
 // score returns the slot of a booking of one unit that comes long ago. It is not
 // known of an account that was handed slots back: 0.
-func (c *charge) score(l lane, unsure bool) int64 {
+func (c *transaction) score(l queue, unsure bool) int64 {
 	if unsure {
 		return 0
 	}
 	l.cost = 1
-	return settle([]*charge{c}, c.account.last(l.name), &l)
+	return settle([]*transaction{c}, c.account.last(l.name), &l)
 }
 
 // index returns the index of the accounts for a lane.
-func (b *memoryBudget) index(accounts *store.Accounts, lane string, moment int64) *memoryIndex {
+func (b *budget) index(accounts *store.Accounts, lane string, moment int64) *index {
 	index := b.indexes[accounts.Digest()+lane]
 	if index == nil {
 		index = newMemoryIndex(accounts)
@@ -169,9 +169,9 @@ func (b *memoryBudget) index(accounts *store.Accounts, lane string, moment int64
 	return index
 }
 
-func newMemoryIndex(accounts *store.Accounts) *memoryIndex {
+func newMemoryIndex(accounts *store.Accounts) *index {
 	n := accounts.Len()
-	x := &memoryIndex{scores: make([]int64, n), ranks: make([]int, n)}
+	x := &index{scores: make([]int64, n), ranks: make([]int, n)}
 	names := make([]string, n)
 	for at := range n {
 		names[at] = strconv.Itoa(accounts.SetOf(at)+1) + ":" + accounts.At(at).ID
@@ -190,7 +190,7 @@ func (a scoredAccount) compare(b scoredAccount) int {
 }
 
 // update moves the accounts at the given places to their new scores.
-func (x *memoryIndex) update(scores []placeScore) {
+func (x *index) update(scores []placeScore) {
 	for _, s := range scores {
 		if x.scores[s.at] == s.score {
 			continue
