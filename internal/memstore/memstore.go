@@ -257,87 +257,6 @@ func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.
 	return debt, nil
 }
 
-// Usage implements [Store].
-func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if err := r.Validate(); err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.clock(r.Now).now
-	accounts, silent := map[string]*account{}, int64(0)
-	if b := s.budgets[r.Budget]; b != nil {
-		accounts, silent = b.accounts, b.all.paused
-	}
-	all := make([]store.Usage, r.Accounts.Len())
-	for i, one := range r.Accounts.All() {
-		kept := accounts[one.ID]
-		if kept == nil {
-			kept = new(account)
-		}
-		u := store.Usage{Account: one.ID, Now: time.UnixMicro(now)}
-		if paused := max(kept.paused, silent); paused > now {
-			u.PausedUntil = time.UnixMicro(paused)
-		}
-		c := openTransaction(kept, r.Accounts.LimitSet(i), now)
-		for j := range c.set.Compiled {
-			used, freeAt := c.usage(&c.set.Compiled[j])
-			u.Limits = append(u.Limits, store.NewLimitUsage(one.Limits[j], used, instant(freeAt)))
-		}
-		all[i] = u
-	}
-	return all, nil
-}
-
-// Pause implements [Store].
-func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseReply, error) {
-	if err := ctx.Err(); err != nil {
-		return store.PauseReply{}, err
-	}
-	if err := r.Validate(); err != nil {
-		return store.PauseReply{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.clock(r.Now).now
-	b := s.budget(r.Budget)
-	until, before := now+r.For.Microseconds(), b.version
-	switch {
-	case r.Key != "":
-		until = b.pauses.lengthen(b, store.Pause{Account: r.Account, Key: r.Key}, until, now)
-	case r.Account == "":
-		if b.all.lengthen(until, r.Apart.Microseconds(), now) {
-			b.renew(now)
-		}
-		until = b.all.paused
-	default:
-		account := b.account(r.Account)
-		b.pause(account, until, r.Apart.Microseconds(), now)
-		until = account.paused
-	}
-	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
-}
-
-// Quarantine implements [Store].
-func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
-	if err := ctx.Err(); err != nil {
-		return store.PauseReply{}, err
-	}
-	if err := r.Validate(); err != nil {
-		return store.PauseReply{}, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	now := s.clock(r.Now).now
-	b := s.budget(r.Budget)
-	before := b.version
-	until := b.quarantines.lengthen(b, store.Quarantine{Token: r.Token, Reason: r.Reason}, now+r.For.Microseconds(), now)
-	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
-}
-
 // Reset implements [Store].
 func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	if err := ctx.Err(); err != nil {
@@ -400,14 +319,6 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 		}
 	}
 	return status, nil
-}
-
-// instant returns an instant of the log; 0 is the zero time.
-func instant(micros int64) time.Time {
-	if micros == 0 {
-		return time.Time{}
-	}
-	return time.UnixMicro(micros)
 }
 
 // newCounter returns what an algorithm that keeps no log keeps of one limit.

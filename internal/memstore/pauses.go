@@ -1,5 +1,12 @@
 package memstore
 
+import (
+	"context"
+	"time"
+
+	"github.com/ration-go/ration/store"
+)
+
 // A pause is that of an account, or of all.
 type pause struct {
 	paused int64 // its end
@@ -62,4 +69,50 @@ func (e *ends[K]) lengthen(b *budget, one K, until, now int64) int64 {
 	(*e)[one] = until
 	b.renew(now)
 	return until
+}
+
+// Pause implements [Store].
+func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseReply, error) {
+	if err := ctx.Err(); err != nil {
+		return store.PauseReply{}, err
+	}
+	if err := r.Validate(); err != nil {
+		return store.PauseReply{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock(r.Now).now
+	b := s.budget(r.Budget)
+	until, before := now+r.For.Microseconds(), b.version
+	switch {
+	case r.Key != "":
+		until = b.pauses.lengthen(b, store.Pause{Account: r.Account, Key: r.Key}, until, now)
+	case r.Account == "":
+		if b.all.lengthen(until, r.Apart.Microseconds(), now) {
+			b.renew(now)
+		}
+		until = b.all.paused
+	default:
+		account := b.account(r.Account)
+		b.pause(account, until, r.Apart.Microseconds(), now)
+		until = account.paused
+	}
+	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
+}
+
+// Quarantine implements [Store].
+func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
+	if err := ctx.Err(); err != nil {
+		return store.PauseReply{}, err
+	}
+	if err := r.Validate(); err != nil {
+		return store.PauseReply{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock(r.Now).now
+	b := s.budget(r.Budget)
+	before := b.version
+	until := b.quarantines.lengthen(b, store.Quarantine{Token: r.Token, Reason: r.Reason}, now+r.For.Microseconds(), now)
+	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
 }

@@ -3,7 +3,7 @@
 -- The set of free ones has an account's, by their slot, named as in the answer to
 -- the booking. One that has not come counts as before, and the next booker of its
 -- lane whose cost is no greater takes it or a part of it: every limit of every
--- account counts it already. holes.go is the same in Go.
+-- account counts it already. cancelled.go is the same in Go.
 
 -- handedBack returns the first hole of the lane that is of at least cost units
 -- and has not come before from, and its slot. Limits that were lowered since may
