@@ -13,40 +13,37 @@ import (
 	"github.com/ration-go/ration/limit"
 )
 
-// A Token is a credential for the provider. It prints, formats, marshals and
-// logs as its ID, a digest; only [Transport] reads the secret, to attach it to
-// a request. A token is a value: set the fields before it is given to a pool,
-// then copy it freely.
+// A Token is a credential for the provider. It prints, formats, marshals and logs as its
+// ID, a digest; only [Transport] reads the secret, to attach it to a request. A token is a
+// value: set the fields before you give it to a pool, then copy it freely. The zero Token
+// has no secret, and to book with it is an error.
 type Token struct {
-	// Account names whose quota the token spends. Tokens with the same
-	// Account share one log. Like the secret it reaches the store only as a
-	// digest. Zero: the token is an account of its own.
+	// Account names the account whose quota the token spends. Tokens with the same Account
+	// share one log. Like the secret, the name reaches the store only as a digest. Zero: the
+	// token is an account of its own.
 	Account string
-	// Limits are the account's own, in place of the budget's: a token of a
-	// better plan, say. Tokens of one account must have the same. Zero: the
-	// budget's Limits.
+	// Limits are the account's own, in place of the budget's: for a token of a better plan,
+	// say. All tokens of an account must have the same. Zero: the budget's Limits.
 	Limits []limit.Limit
 
 	id string
-	// hidden returns the secret and the HMAC key, which is empty for a plain
-	// SHA-256. They are behind a function because package fmt calls no method of
-	// a token in a struct's unexported field, or after a wrong verb: it prints
-	// the fields. Neither it nor any dumper follows a function.
+	// hidden returns the secret and the HMAC key, which is empty for a plain SHA-256. Package
+	// fmt prints the fields of a token in a struct's unexported field, or after a wrong verb,
+	// without calling its methods. Neither fmt nor any dumper looks into a function.
 	hidden func() (secret, key string)
-	// bearer returns the header's value as Bearer has it, made once. It is not to
-	// be changed.
+	// bearer returns the Authorization header's values, made once: do not change them.
 	bearer func() []string
 }
 
-// NewToken returns the token whose secret is given. Its ID is a SHA-256 digest
-// of the secret, which hides the random secrets of 128 bits and more that
-// providers hand out. For a secret that could be guessed use [NewKeyedToken].
+// NewToken returns a token with the secret. Its ID is a SHA-256 digest of the secret, which
+// is safe for the random secrets of 128 bits and more that providers issue. If somebody
+// could guess the secret use [NewKeyedToken].
 func NewToken(secret string) Token { return NewKeyedToken(nil, secret) }
 
-// NewKeyedToken returns a token whose ID is an HMAC-SHA-256 under key, so that
-// one who reads the store cannot test guesses of the secret. All workers of a
-// fleet need the same key: with different keys they keep different logs and
-// overspend. An empty key gives a plain digest, as NewToken does.
+// NewKeyedToken returns a token whose ID is an HMAC-SHA-256 of the secret under key, so that
+// a reader of the store cannot test guesses of the secret. All workers of a fleet need the
+// same key: with different keys they keep different logs and overspend. An empty key gives
+// a plain digest, as NewToken does.
 func NewKeyedToken(key []byte, secret string) Token {
 	k, bearer := string(key), []string{"Bearer " + secret}
 	return Token{
@@ -70,12 +67,12 @@ func (t Token) empty() bool {
 	return secret == ""
 }
 
-// ID returns 32 hexadecimal digits that stand for the token wherever it is
-// printed or stored. It is empty for a zero Token.
+// ID returns 32 hexadecimal digits that stand for the token wherever it is printed or
+// stored. It is empty for a zero Token.
 func (t Token) ID() string { return t.id }
 
-// AccountID returns the ID of the account whose quota the token spends: the
-// token's own ID unless Account is set.
+// AccountID returns the ID of the account whose quota the token spends: a digest of Account,
+// or the token's own ID if Account is empty.
 func (t Token) AccountID() string {
 	if t.Account == "" {
 		return t.id
@@ -105,21 +102,21 @@ func (t Token) MarshalText() ([]byte, error) { return []byte(t.id), nil }
 // LogValue returns the ID, for log/slog.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.id) }
 
-// A redactedError is an error whose text had a secret in it.
+// A redactedError is an error whose text contained a secret.
 type redactedError struct {
 	text string
 	err  error
 }
 
-// redact returns err, with the token's ID in place of its secret: a Base may name
-// the URL that it was asked for.
+// redact returns err with the token's ID in place of its secret: the error of a Base may
+// contain the URL.
 func redact(err error, t Token) error {
 	secret, _ := t.open()
 	if len(secret) < 4 {
-		return err // no credential, and found in any text
+		return err // too short to be a credential, and part of many words
 	}
 	text := err.Error()
-	// As it is, and as it stands in a query, in a path and in quotes.
+	// As it is, and as it is encoded in a query, in a path and in quotes.
 	quoted := strconv.Quote(secret)
 	for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), quoted[1 : len(quoted)-1]} {
 		text = strings.ReplaceAll(text, form, t.id)
@@ -134,7 +131,7 @@ func (e *redactedError) Error() string { return e.text }
 
 func (e *redactedError) Unwrap() error { return e.err }
 
-// Timeout tells what http.Client tells its caller.
+// Timeout reports whether the cause is a timeout, which http.Client asks.
 func (e *redactedError) Timeout() bool {
 	var t interface{ Timeout() bool }
 	return errors.As(e.err, &t) && t.Timeout()

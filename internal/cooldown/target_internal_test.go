@@ -9,9 +9,9 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-func TestReachOfAScope(t *testing.T) {
-	req := calling(t, "GET", "http://api.test/v1/17841400000000001/media")
-	endpoint, object := EndpointKey(req), objectOf(req)
+func TestTargetOfAScope(t *testing.T) {
+	req := newRequest(t, "GET", "http://api.test/v1/17841400000000001/media")
+	endpoint, object := EndpointKey(req), objectKey(req)
 	app := []Shared{{ID: "the-app", Scope: provider.ScopeApp}, {ID: "the-address", Scope: provider.ScopeIP}, {ID: "other"}}
 	for _, row := range []struct {
 		scope  provider.Scope
@@ -38,11 +38,11 @@ func TestReachOfAScope(t *testing.T) {
 		{scope: "user+endpoint", want: Target{Account: true, Keys: []Key{endpoint}}},
 		{scope: "app+endpoint", want: Target{Keys: []Key{endpoint}}},
 		{scope: "app+endpoint", shared: app, want: Target{Keys: []Key{endpoint}}},
-		{scope: "user+search", scopes: []string{"search", "read"}, want: Target{Account: true, Keys: []Key{scopeMatter("search")}}},
-		{scope: "user+endpoint", scopes: []string{"read"}, want: Target{Account: true, Keys: []Key{scopeMatter("read")}}},
+		{scope: "user+search", scopes: []string{"search", "read"}, want: Target{Account: true, Keys: []Key{scopeKey("search")}}},
+		{scope: "user+endpoint", scopes: []string{"read"}, want: Target{Account: true, Keys: []Key{scopeKey("read")}}},
 		{scope: "object", want: Target{Keys: []Key{object}}},
 		{scope: "resource", want: Target{Keys: []Key{object}}},
-		{scope: "object", object: "17841400000000001", want: Target{Keys: []Key{partOfPath(req, "17841400000000001")}}},
+		{scope: "object", object: "17841400000000001", want: Target{Keys: []Key{pathPartKey(req, "17841400000000001")}}},
 		{scope: "object", object: "178", want: Target{Keys: []Key{object}}},
 		{scope: "user+object", want: Target{Account: true, Keys: []Key{object}}},
 	} {
@@ -50,7 +50,7 @@ func TestReachOfAScope(t *testing.T) {
 	}
 }
 
-func TestScopeOfAnAnswer(t *testing.T) {
+func TestScopeOfAResponse(t *testing.T) {
 	spent := func(w provider.Window) *provider.Feedback {
 		w.Remaining = provider.Some(int64(0))
 		return &provider.Feedback{Windows: []provider.Window{w}}

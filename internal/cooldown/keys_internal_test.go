@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func calling(t *testing.T, method, url string) *http.Request {
+func newRequest(t *testing.T, method, url string) *http.Request {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, url, nil)
 	require.NoError(t, err)
@@ -36,13 +36,13 @@ func TestEndpointLeavesTheObjectOpen(t *testing.T) {
 		both := make([]Key, 2)
 		for i, text := range []string{row.one, row.other} {
 			method, url, _ := strings.Cut(text, " ")
-			both[i] = EndpointKey(calling(t, method, url))
+			both[i] = EndpointKey(newRequest(t, method, url))
 		}
 		require.Equal(t, row.same, both[0] == both[1], "%s and %s", row.one, row.other)
 	}
-	req := calling(t, "", "http://api.test/")
+	req := newRequest(t, "", "http://api.test/")
 	req.Method = ""
-	require.Equal(t, EndpointKey(calling(t, "GET", "http://api.test/")), EndpointKey(req))
+	require.Equal(t, EndpointKey(newRequest(t, "GET", "http://api.test/")), EndpointKey(req))
 }
 
 func TestIsObjectID(t *testing.T) {
@@ -56,8 +56,8 @@ func TestIsObjectID(t *testing.T) {
 }
 
 // What a pause is about is found again in each request that it concerns, and no other.
-func TestMattersOfARequest(t *testing.T) {
-	refused := calling(t, "GET", "http://api.test/v1/users/17/media")
+func TestKeysOfARequest(t *testing.T) {
+	refused := newRequest(t, "GET", "http://api.test/v1/users/17/media")
 	for _, row := range []struct {
 		request string
 		scopes  []string
@@ -66,19 +66,19 @@ func TestMattersOfARequest(t *testing.T) {
 	}{
 		{"http://api.test/v1/users/18/media", nil, EndpointKey(refused), true},
 		{"http://api.test/v1/users/18/likes", nil, EndpointKey(refused), false},
-		{"http://api.test/v1/users/17/media?page=2", nil, objectOf(refused), true},
-		{"http://api.test/v1/users/18/media", nil, objectOf(refused), false},
-		{"http://api.test/v1/users/17/likes", nil, partOfPath(refused, "17"), true},
-		{"http://api.test/v1/users/170/likes", nil, partOfPath(refused, "17"), false},
-		{"http://other.test/v1/users/17", nil, partOfPath(refused, "17"), false},
-		{"http://api.test/anything", []string{"read", "search"}, scopeMatter("search"), true},
-		{"http://api.test/search", []string{"read"}, scopeMatter("search"), false},
+		{"http://api.test/v1/users/17/media?page=2", nil, objectKey(refused), true},
+		{"http://api.test/v1/users/18/media", nil, objectKey(refused), false},
+		{"http://api.test/v1/users/17/likes", nil, pathPartKey(refused, "17"), true},
+		{"http://api.test/v1/users/170/likes", nil, pathPartKey(refused, "17"), false},
+		{"http://other.test/v1/users/17", nil, pathPartKey(refused, "17"), false},
+		{"http://api.test/anything", []string{"read", "search"}, scopeKey("search"), true},
+		{"http://api.test/search", []string{"read"}, scopeKey("search"), false},
 	} {
-		require.Equal(t, row.want, slices.Contains(KeysOf(calling(t, "GET", row.request), row.scopes), row.about), row.request)
+		require.Equal(t, row.want, slices.Contains(KeysOf(newRequest(t, "GET", row.request), row.scopes), row.about), row.request)
 	}
 }
 
-func TestBarTellsWhoIsBarredAndUntilWhen(t *testing.T) {
+func TestExcludedAccountsAndUntilWhen(t *testing.T) {
 	const users, tags Key = "users", "tags"
 	at := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Second) }
 	n := KeyPauses{

@@ -8,15 +8,15 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-// A reach is how far a refusal goes: what is to be silent until its end.
+// A Target is what a response pauses.
 type Target struct {
-	Account bool     // the account that was charged, and no other
-	Shared  []string // shared accounts that stand for what was refused, in place of all
-	Keys    []Key    // nothing but this; none: whatever is asked
+	Account bool     // only the account that was charged
+	Shared  []string // the shared accounts of that scope, in place of all accounts
+	Keys    []Key    // only requests with one of these keys; nil: all requests
 }
 
-// scopeOf returns the scope of what an answer says: its own, or that of the window that
-// has nothing left, or the provider's usual one.
+// ScopeOf returns the scope of a response: the one it states, or that of its exhausted
+// window, or the provider's usual one.
 func ScopeOf(f *provider.Feedback, byDefault provider.Scope) provider.Scope {
 	scope, w := f.Scope, f.Binding()
 	if scope == "" {
@@ -24,7 +24,7 @@ func ScopeOf(f *provider.Feedback, byDefault provider.Scope) provider.Scope {
 			return byDefault
 		}
 		if scope = w.Scope; scope == "" && !provider.Scope(w.Name).IsWholeAPI() && !w.Length.Known {
-			scope = provider.Scope(w.Name) // one of the resources that are counted for themselves
+			scope = provider.Scope(w.Name) // a resource that is counted by itself
 		}
 	}
 	if scope.HasHolder() || scope.HasShared() || scope.HasObject() {
@@ -33,18 +33,18 @@ func ScopeOf(f *provider.Feedback, byDefault provider.Scope) provider.Scope {
 	if byDefault == "" {
 		return scope
 	}
-	return byDefault.With(string(scope)) // of whom is not told
+	return byDefault.With(string(scope)) // the response does not say whose
 }
 
-// Shared is an account that is charged with every request, and what it stands for.
+// Shared is an account that is charged with every request, and the scope it stands for.
 type Shared struct {
 	ID    string
 	Scope provider.Scope
 }
 
-// TargetOf tells how far what a scope is about goes, of which an object may be named. Of
-// an unknown scope it is the account: of an API that tells nothing else one token is one
-// caller.
+// TargetOf returns what to pause after a response of a scope to a request with these scopes.
+// Object is the ID of an object that the response names; empty: none. An unknown scope
+// pauses the account: to an API that says nothing else one token is one caller.
 func TargetOf(scope provider.Scope, req *http.Request, object string, scopes []string, shared []Shared) Target {
 	var r Target
 	holder, common := false, false
@@ -60,18 +60,18 @@ func TargetOf(scope provider.Scope, req *http.Request, object string, scopes []s
 				}
 			}
 		case slices.Contains(scopes, part):
-			r.add(scopeMatter(part)) // a name of the provider's own
+			r.add(scopeKey(part)) // a name of the provider's own
 		case one.HasObject():
 			if object != "" && slices.Contains(strings.Split(req.URL.Path, "/"), object) {
-				r.add(partOfPath(req, object))
+				r.add(pathPartKey(req, object))
 			} else {
-				r.add(objectOf(req))
+				r.add(objectKey(req))
 			}
 		case one.IsWholeAPI():
 		case len(scopes) > 0:
 			// Who names the requests' scopes knows the endpoints better.
 			for _, scope := range scopes {
-				r.add(scopeMatter(scope))
+				r.add(scopeKey(scope))
 			}
 		default:
 			r.add(EndpointKey(req))
@@ -84,9 +84,9 @@ func TargetOf(scope provider.Scope, req *http.Request, object string, scopes []s
 	return r
 }
 
-// add adds a matter, once.
-func (r *Target) add(m Key) {
-	if !slices.Contains(r.Keys, m) {
-		r.Keys = append(r.Keys, m)
+// add adds a key once.
+func (r *Target) add(key Key) {
+	if !slices.Contains(r.Keys, key) {
+		r.Keys = append(r.Keys, key)
 	}
 }

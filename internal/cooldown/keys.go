@@ -1,0 +1,109 @@
+// Package cooldown determines what a throttled response pauses: an account, all accounts, an
+// endpoint, an object or a scope.
+package cooldown
+
+import (
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration/internal/digest"
+)
+
+// A Key names an endpoint, an object or a scope that can be paused by itself, in 16
+// hexadecimal digits. The store tells the fleet of such a pause as of any other; each worker
+// then sends no request with that key before it ends.
+type Key string
+
+const keyLength = 16
+
+func newKey(kind, host, name string) Key {
+	return Key(digest.Of("", "matter", kind+" "+strings.ToLower(host)+" "+name)[:keyLength])
+}
+
+// EndpointKey returns the key of a request's endpoint: its host, its method, and its path
+// without what looks like the IDs of objects.
+func EndpointKey(req *http.Request) Key {
+	path := strings.Split(req.URL.Path, "/")
+	for i, part := range path {
+		if isObjectID(part) {
+			path[i] = "*"
+		}
+	}
+	method := req.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	return newKey("endpoint", req.URL.Host, method+" "+strings.Join(path, "/"))
+}
+
+// isObjectID reports whether a part of a path is more likely the ID of an object than a
+// name: a number, or at least 12 digits and letters with a digit among them.
+func isObjectID(part string) bool {
+	digits, others := 0, 0
+	for _, c := range []byte(part) {
+		switch {
+		case c >= '0' && c <= '9':
+			digits++
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_':
+			others++
+		default:
+			return false
+		}
+	}
+	return digits > 0 && (others == 0 || digits+others >= 12)
+}
+
+func objectKey(req *http.Request) Key { return newKey("object", req.URL.Host, req.URL.Path) }
+
+// pathPartKey returns the key of an object whose ID is a part of the path.
+func pathPartKey(req *http.Request, part string) Key { return newKey("part", req.URL.Host, part) }
+
+func scopeKey(scope string) Key { return newKey("scope", "", scope) }
+
+// KeysOf returns every key of a request with these scopes: a pause of any of them holds it.
+func KeysOf(req *http.Request, scopes []string) []Key {
+	all := []Key{EndpointKey(req), objectKey(req)}
+	for part := range strings.SplitSeq(req.URL.Path, "/") {
+		if part != "" {
+			all = append(all, pathPartKey(req, part))
+		}
+	}
+	for _, scope := range scopes {
+		all = append(all, scopeKey(scope))
+	}
+	return all
+}
+
+// KeyPauses holds when the pauses of keys end, by account. The pause of the empty account
+// is one of all accounts.
+type KeyPauses map[Key]map[string]time.Time
+
+// Excluded returns the accounts on which a request with these keys is paused, and when the
+// first of these pauses ends; and when the last pause ends that holds the request on all
+// accounts. The times are zero if there is no such pause.
+func (p KeyPauses) Excluded(keys []Key, now time.Time) (accounts []string, first, all time.Time) {
+	for _, key := range keys {
+		for account, until := range p[key] {
+			switch {
+			case !until.After(now):
+			case account == "":
+				all = Later(all, until)
+			default:
+				accounts = append(accounts, account)
+				if first.IsZero() || until.Before(first) {
+					first = until
+				}
+			}
+		}
+	}
+	return accounts, first, all
+}
+
+// Later returns the later of two instants.
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
