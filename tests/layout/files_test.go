@@ -10,7 +10,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 
@@ -87,19 +86,10 @@ func TestRootHasFewFiles(t *testing.T) {
 	require.LessOrEqual(t, tests, 30, "test files in the root")
 }
 
-// long are files that are still to be split. None may be added.
-var long = []string{
-	"benchmarks/targets/slowlog.go", "benchmarks/targets/targets_test.go",
-	"provider/windowfields.go",
-}
-
 // A longer file is two ideas.
 func TestGoFilesAreShort(t *testing.T) {
 	const most = 350
 	for _, name := range goFiles(t) {
-		if slices.Contains(long, name) {
-			continue
-		}
 		lines := bytes.Count(read(t, name), []byte("\n"))
 		assert.LessOrEqual(t, lines, most, "%s is too long: split it by idea", name)
 	}
