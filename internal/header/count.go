@@ -1,6 +1,7 @@
 package header
 
 import (
+	"math"
 	"strings"
 
 	"github.com/ration-go/ration/internal/ratelimitfield"
@@ -42,4 +43,39 @@ func ParseRatio(s string) (used, limit Count) {
 		return Count{}, Count{}
 	}
 	return used, limit
+}
+
+// Limit converts a number to the units of a limit, which has 1 or more.
+func Limit(n float64) (units int64, known bool) {
+	if n < 1 || n > MaxUnits {
+		return 0, false
+	}
+	return int64(n), true
+}
+
+// Used converts a number to used units, rounded up.
+func Used(n float64) (units int64, known bool) {
+	if n < 0 || n > MaxUnits {
+		return 0, false
+	}
+	return int64(math.Ceil(n)), true
+}
+
+// Remaining converts a number to remaining units, rounded down. A negative number is 0 if
+// the quota may be overdrawn: the response has its limit, or is a refusal. Otherwise it is
+// how some providers say that they do not count.
+func Remaining(n float64, mayBeOverdrawn bool) (units int64, known bool) {
+	if n > MaxUnits || n < -MaxUnits || n < 0 && !mayBeOverdrawn {
+		return 0, false
+	}
+	return int64(math.Floor(max(0, n))), true
+}
+
+// Percent rounds a percentage to 6 decimals, which hides the noise of a conversion from a
+// share. It may be above 100.
+func Percent(n float64) (percent float64, known bool) {
+	if math.IsNaN(n) || n < 0 || n > 1e6 {
+		return 0, false
+	}
+	return math.Round(n*1e6) / 1e6, true
 }
