@@ -220,7 +220,7 @@ type Event struct {
 	// By is how far the store's clock stepped, for ClockStepped.
 	By time.Duration
 	// Count is a number of bookings that were recorded, for LogLost and StoreBack, or of
-	// units that others have spent, for ExternalUsage.
+	// units that other clients have spent, for ExternalUsage.
 	Count int
 	// Err is the store's failure, for StoreDown.
 	Err error
@@ -253,9 +253,10 @@ const (
 	LimitsOverridden
 	// LimitLearned: the provider announced another limit, and the fleet adopts it.
 	LimitLearned
-	// ExternalUsage: others spend the account's quota, and the log now counts it.
+	// ExternalUsage: other clients spend the account's quota, and the log now counts it.
 	ExternalUsage
-	// HeadroomChanged: the fleet leaves more, or less, of an account's limits to others.
+	// HeadroomChanged: the fleet leaves more, or less, of an account's limits to other
+	// clients.
 	HeadroomChanged
 	// TokenQuarantined: the provider rejected a token, and the fleet stops using it.
 	TokenQuarantined
@@ -292,13 +293,13 @@ func (e Event) text() string {
 	case ClockStepped:
 		return fmt.Sprintf("the store's clock stepped by %v; slots are corrected", e.By)
 	case LimitsOverridden:
-		return fmt.Sprintf("account %s: this worker's limits are %s; the fleet keeps %s, of a higher revision", e.Account, ours, theirs)
+		return fmt.Sprintf("account %s: this worker's limits are %s; the fleet uses %s, which have a higher revision", e.Account, ours, theirs)
 	case LimitLearned:
-		return fmt.Sprintf("account %s: the provider allows %s instead of %s", e.Account, theirs, ours)
+		return fmt.Sprintf("account %s: the provider announced %s instead of %s", e.Account, theirs, ours)
 	case ExternalUsage:
-		return fmt.Sprintf("account %s: others have spent %d units", e.Account, e.Count)
+		return fmt.Sprintf("account %s: other clients have spent %d units", e.Account, e.Count)
 	case HeadroomChanged:
-		return fmt.Sprintf("account %s: others spend it too; the fleet keeps %s of %s", e.Account, theirs, ours)
+		return fmt.Sprintf("account %s: other clients spend it too; the fleet uses %s of %s", e.Account, theirs, ours)
 	case TokenQuarantined:
 		return fmt.Sprintf("token %s is quarantined until %s: %s", e.Token, e.Until.UTC().Format(time.RFC3339), e.Reason)
 	}

@@ -59,7 +59,7 @@ func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
 // A StoreError says that the store could not answer: it was not reached in
 // time, or it answered with an error of its own.
 type StoreError struct {
-	// Op is what was asked of the store: "book", "cancel", "enter", "owe", "usage",
+	// Op is what was asked of the store: "book", "cancel", "record", "reconcile", "usage",
 	// "pause", "quarantine", "reset" or "status".
 	Op string
 	// Permanent tells that asking again cannot help: wrong credentials, a
@@ -92,13 +92,13 @@ func (e *StoreError) Temporary() bool { return e != nil && !e.Permanent }
 
 // ErrOtherStore is what Cancel and Record answer if the Entry of a booking is not one that
 // the store gave.
-var ErrOtherStore = errors.New("ration: the booking's Entry is not one of this store")
+var ErrOtherStore = errors.New("ration: the booking's Entry is from another store")
 
 // CostError returns what Book answers if no account can ever take the cost under the limits
 // that are in force. A request's own limits are checked by Validate; these are others, of a
 // higher revision.
 func CostError(r BookRequest) error {
-	return fmt.Errorf("ration: cost %d is more than any account can take", r.Cost)
+	return fmt.Errorf("ration: cost %d is more than any account can take under the limits in force", r.Cost)
 }
 
 // A LimitsError is the answer to a worker whose limits for an account are others
@@ -121,7 +121,7 @@ type LimitsError struct {
 // Error names both limits and what to change.
 func (e *LimitsError) Error() string {
 	return fmt.Sprintf("ration: budget %q: account %s: this worker's limits are %s, the fleet's are %s, both of revision %d: "+
-		"give all workers the same, or a higher Revision to those whose limits are to rule",
+		"give all workers the same limits, or a higher Revision to the workers that have the right ones",
 		e.Budget, e.Account, limit.Join(e.Ours), limit.Join(e.Theirs), e.Revision)
 }
 

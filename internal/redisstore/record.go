@@ -65,11 +65,11 @@ func (s *Store) recordPart(ctx context.Context, r store.RecordRequest, account *
 	for _, spent := range r.Spent {
 		args = append(args, micros(spent.Slot), spent.Cost, spent.Entry)
 	}
-	reply, err := s.run(ctx, "enter", enterScript.with(account.Algorithms()|logsOnly), r.Budget, args)
+	reply, err := s.run(ctx, "record", enterScript.with(account.Algorithms()|logsOnly), r.Budget, args)
 	if err != nil {
 		return err
 	}
-	return reply.end("enter")
+	return reply.end("record")
 }
 
 // Reconcile implements [store.Store].
@@ -87,13 +87,13 @@ func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.
 	for _, units := range r.Counted {
 		args = append(args, units)
 	}
-	reply, err := s.run(ctx, "owe", oweScript.with(account.Algorithms()|logsOnly), r.Budget, args)
+	reply, err := s.run(ctx, "reconcile", oweScript.with(account.Algorithms()|logsOnly), r.Budget, args)
 	if err != nil {
 		return store.Reconciliation{}, err
 	}
 	n := make([]int64, 1+3*len(r.Counted))
 	reply.numbers(n)
-	if err := reply.end("owe"); err != nil {
+	if err := reply.end("reconcile"); err != nil {
 		return store.Reconciliation{}, err
 	}
 	missing := store.Reconciliation{Now: instant(n[0])}
