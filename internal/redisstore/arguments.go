@@ -111,6 +111,11 @@ func (b *batch) clocks() string {
 	return string(text)
 }
 
+// memberOf names the i-th account in an index: its set of limits, from 1, and its ID.
+func memberOf(a *store.Accounts, i int) string {
+	return strconv.Itoa(a.SetOf(i)+1) + ":" + a.At(i).ID
+}
+
 // setArguments adds the sets of limits.
 func setArguments(a *store.Accounts, args []any) []any {
 	args = append(args, len(a.LimitSets()))

@@ -88,30 +88,6 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	return reply.end("reset")
 }
 
-// Status implements [store.Store].
-func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
-	if err := r.Validate(); err != nil {
-		return store.Status{}, err
-	}
-	reply, err := s.run(ctx, "status", statusScript(), r.Budget, []any{micros(r.Now), r.Worker})
-	if err != nil {
-		return store.Status{}, err
-	}
-	var n [5]int64
-	reply.numbers(n[:])
-	status := store.Status{Now: instant(n[0]), Version: n[1], Lost: instant(n[2]), Workers: toInt(n[3]), Revision: toInt(n[4])}
-	for reply.rest != "" {
-		name := reply.name()
-		var until [1]int64
-		reply.numbers(until[:])
-		addPause(&status, name, instant(until[0]))
-	}
-	if err := reply.end("status"); err != nil {
-		return store.Status{}, err
-	}
-	return status, nil
-}
-
 // isRedisEntry reports whether a script made the entry: a queue's name, a zero, and 14
 // bytes for each account that was charged.
 func isRedisEntry(entry string) bool {
