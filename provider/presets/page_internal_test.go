@@ -13,7 +13,17 @@ import (
 
 const redrawPage = "go test ./provider/presets -run TestProvidersPage -redraw"
 
-var redraw = flag.Bool("redraw", false, "write docs/providers.md anew")
+var redraw = flag.Bool("redraw", false, "update docs/providers.md")
+
+// exampleHead makes the example's literal a file that compiles.
+const exampleHead = `package warehouse
+
+import (
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/provider"
+)
+
+`
 
 // docs/providers.md shows the presets, and the example of package provider, as they are.
 func TestProvidersPageShowsThePresets(t *testing.T) {
@@ -34,8 +44,8 @@ func TestProvidersPageShowsThePresets(t *testing.T) {
 	require.True(t, found)
 	literal, _, found = strings.Cut(literal, "\n\t}\n")
 	require.True(t, found)
-	literal = "warehouse := " + strings.ReplaceAll(literal, "\n\t", "\n") + "\n}\n"
-	page = replaced(t, page, "example", "```go\n"+literal+"```\n")
+	literal = "var warehouse = " + strings.ReplaceAll(literal, "\n\t", "\n") + "\n}\n"
+	page = replaced(t, page, "example", "```go\n"+exampleHead+literal+"```\n")
 	if *redraw {
 		require.NoError(t, os.WriteFile(file, []byte(page), 0o644))
 		return

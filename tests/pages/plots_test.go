@@ -17,7 +17,7 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-var redraw = flag.Bool("redraw", false, "write the plots of testdata/plots anew")
+var redraw = flag.Bool("redraw", false, "update the plots of testdata/plots")
 
 // Each file of testdata/plots is a script of demand and what comes of it:
 //

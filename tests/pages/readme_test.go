@@ -16,22 +16,26 @@ import (
 	"github.com/ration-go/ration/provider/presets"
 )
 
-// Every block of Go in README.md is a whole file, which compiles as it stands, and
-// those that are tests pass. A block of package stack is the code of examples/stack,
-// whose module has the clients that it shows.
-func TestCodeInReadmeCompiles(t *testing.T) {
+// Every block of Go in README.md and docs/providers.md is a whole file, which compiles as
+// it stands, and those that are tests pass. A block of package stack is the code of
+// examples/stack, whose module has the clients that it shows.
+func TestCodeInThePagesCompiles(t *testing.T) {
 	t.Chdir("../..")
-	readme, err := os.ReadFile("README.md")
-	require.NoError(t, err)
 	dir := t.TempDir()
 	run := func(name string, args ...string) {
 		out, err := exec.CommandContext(t.Context(), name, args...).CombinedOutput()
 		require.NoError(t, err, "%s: %s", name, out)
 	}
+	var blocks []string
+	for _, page := range []string{"README.md", "docs/providers.md"} {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		blocks = append(blocks, goBlocks(string(text))...)
+	}
 	programs, tests := 0, 0
-	for i, block := range goBlocks(string(readme)) {
+	for i, block := range blocks {
 		name := packageOf(block)
-		require.NotEmpty(t, name, "README.md has a block that is no Go file:\n%s", block)
+		require.NotEmpty(t, name, "a block is no Go file:\n%s", block)
 		if name == "stack" {
 			shown, err := os.ReadFile("examples/stack/stack.go")
 			require.NoError(t, err)
@@ -45,20 +49,20 @@ func TestCodeInReadmeCompiles(t *testing.T) {
 			file = "block_test.go"
 		}
 		require.NoError(t, os.WriteFile(source, []byte(block), 0o644))
-		overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join("readme-block", file): source}})
+		overlay, err := json.Marshal(map[string]any{"Replace": map[string]string{filepath.Join("page-block", file): source}})
 		require.NoError(t, err)
 		list, binary := filepath.Join(dir, fmt.Sprint(i, ".json")), filepath.Join(dir, fmt.Sprint("block", i))
 		require.NoError(t, os.WriteFile(list, overlay, 0o644))
 		if file == "block.go" {
 			programs++
-			run("go", "build", "-overlay", list, "-o", os.DevNull, "./readme-block")
+			run("go", "build", "-overlay", list, "-o", os.DevNull, "./page-block")
 			continue
 		}
 		tests++
-		run("go", "test", "-c", "-vet=off", "-overlay", list, "-o", binary, "./readme-block")
+		run("go", "test", "-c", "-vet=off", "-overlay", list, "-o", binary, "./page-block")
 		run(binary)
 	}
-	require.Equal(t, []int{1, 1}, []int{programs, tests})
+	require.Equal(t, []int{3, 1}, []int{programs, tests})
 }
 
 func TestBlocksOfGoAreFound(t *testing.T) {
