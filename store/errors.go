@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ration-go/ration/limit"
@@ -126,9 +127,20 @@ func (e *LimitsError) Error() string {
 }
 
 // NewLimitsError returns what Book answers if an account has other limits of the same
-// revision as the request. The account may be one that the request does not name.
+// revision as the request. The account may be one that the request does not name. Theirs
+// have what zero and negative fields stand for, whatever store tells of them.
 func NewLimitsError(r BookRequest, account string, theirs EffectiveLimits) *LimitsError {
-	e := &LimitsError{Budget: r.Budget, Account: account, Revision: theirs.Revision, Theirs: theirs.Limits}
+	e := &LimitsError{Budget: r.Budget, Account: account, Revision: theirs.Revision, Theirs: slices.Clone(theirs.Limits)}
+	for i := range e.Theirs {
+		l := &e.Theirs[i]
+		l.Margin = l.MarginOrDefault()
+		switch l.Algorithm {
+		case limit.GCRA:
+			l.Burst = l.BurstOrDefault()
+		case limit.SubWindows:
+			l.Resolution = l.ResolutionOrDefault()
+		}
+	}
 	if ours := r.Accounts.Lookup(account); ours != nil {
 		e.Ours = ours.Limits
 	}
