@@ -3,9 +3,13 @@ package store
 import (
 	"encoding/binary"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // A BookRequest asks for one booking.
@@ -49,6 +53,37 @@ type BookRequest struct {
 	Recovered time.Time
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
+}
+
+// Validate returns why the request is malformed, or nil.
+func (r *BookRequest) Validate() error {
+	if err := ValidateBudgetName(r.Budget); err != nil {
+		return err
+	}
+	switch {
+	case r.ID == BookingID{}:
+		return errors.New("ration: BookRequest.ID is zero: use NewBookingID")
+	case r.Accounts == nil:
+		return errors.New("ration: BookRequest.Accounts is nil: use NewAccounts")
+	case r.Cost < 1:
+		return fmt.Errorf("ration: the cost is %d: it must be at least 1", r.Cost)
+	case r.Cost > r.Accounts.MaxCost(r.Scopes...):
+		return fmt.Errorf("ration: the cost is %d, and no limit ever admits more than %d at once", r.Cost, r.Accounts.MaxCost(r.Scopes...))
+	case r.Ahead < 0:
+		return fmt.Errorf("ration: BookRequest.Ahead is %v: it must not be negative", r.Ahead)
+	case r.Reserve < 0 || r.Reserve > 999:
+		return fmt.Errorf("ration: BookRequest.Reserve is %d: it must be from 0 to 999 thousandths", r.Reserve)
+	case r.Revision < 0 || int64(r.Revision) > 1<<52:
+		return fmt.Errorf("ration: BookRequest.Revision is %d: it must be from 0 to 2^52", r.Revision)
+	case r.MaxWait < 0:
+		return fmt.Errorf("ration: the longest wait is %v: it must not be negative", r.MaxWait)
+	}
+	for _, t := range [...]time.Time{r.Expect, r.Last, r.Now} {
+		if err := validateNow(t); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Forever is a MaxWait that no slot is beyond.
@@ -131,4 +166,49 @@ type CancelRequest struct {
 	Accounts *Accounts
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
+}
+
+// Validate returns why the request is malformed, or nil.
+func (r CancelRequest) Validate() error {
+	if r.Booking.ID == (BookingID{}) {
+		return errors.New("ration: CancelRequest.Booking has no ID")
+	}
+	if err := ValidateBudgetName(r.Booking.Budget); err != nil {
+		return err
+	}
+	return validateNow(r.Now)
+}
+
+// A store calls Validate before it does anything: what slips through a comparison, such as
+// a limit of -3, would grant every call. All requests have the checks below in common.
+
+// ValidateBudgetName checks a budget's name: 1 to 200 bytes of UTF-8 without spaces, control
+// characters and braces, so that it fits into a Redis hash tag.
+func ValidateBudgetName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("ration: Budget.Name is empty: workers that share a quota share its name")
+	case len(name) > 200:
+		return fmt.Errorf("ration: Budget.Name has %d bytes: at most 200 are allowed", len(name))
+	}
+	for i := range len(name) {
+		if c := name[i]; c <= ' ' || c == '{' || c == '}' || c == 0x7f || c >= 0x80 {
+			return validateRunes(name)
+		}
+	}
+	return nil
+}
+
+func validateRunes(name string) error {
+	if strings.ContainsFunc(name, func(c rune) bool { return c <= ' ' || c == '{' || c == '}' || c == 0x7f || c == utf8.RuneError }) {
+		return fmt.Errorf("ration: Budget.Name is %q: spaces, control characters, '{' and '}' are not allowed", name)
+	}
+	return nil
+}
+
+func validateNow(now time.Time) error {
+	if !now.IsZero() && (now.UnixMicro() < 1 || now.UnixMicro() > 1<<52) {
+		return fmt.Errorf("ration: Now is %v: it must lie between the years 1970 and 2112", now)
+	}
+	return nil
 }

@@ -1,6 +1,12 @@
 package store
 
-import "time"
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ration-go/ration/limit"
+)
 
 // A RecordRequest records what was spent. Later bookings wait for it as for any
 // other; it waits for none.
@@ -25,6 +31,47 @@ type RecordRequest struct {
 	Spent []Spending
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
+}
+
+// Validate returns why the request is malformed, or nil.
+func (r RecordRequest) Validate() error {
+	if err := ValidateBudgetName(r.Budget); err != nil {
+		return err
+	}
+	switch {
+	case r.ID == BookingID{}:
+		return errors.New("ration: RecordRequest.ID is zero: use NewBookingID")
+	case !ValidAccountID(r.Account.ID):
+		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
+	case len(r.Spent) == 0 && r.Total.Cost == 0:
+		return errors.New("ration: RecordRequest has neither a spending nor a total")
+	case r.Replaces.Entry != "" && r.Replaces.Account != r.Account.ID:
+		return errors.New("ration: RecordRequest.Replaces is a booking of another account")
+	case r.Replaces.Entry != "" && r.Replaces.ID == BookingID{}:
+		return errors.New("ration: RecordRequest.Replaces has no ID")
+	case len(r.Spent) > MaxSpendings:
+		return fmt.Errorf("ration: %d spendings: there must be at most %d", len(r.Spent), MaxSpendings)
+	case r.Total.Cost < 0 || r.Total.Cost > limit.MaxUnits:
+		return fmt.Errorf("ration: RecordRequest.Total: the cost is %d: it must be from 0 to %d", r.Total.Cost, limit.MaxUnits)
+	}
+	if err := limit.Validate(r.Account.Limits); err != nil {
+		return fmt.Errorf("ration: account %s: %w", r.Account.ID, err)
+	}
+	for i, spent := range r.Spent {
+		if spent.Cost < 1 || spent.Cost > limit.MaxUnits {
+			return fmt.Errorf("ration: spending %d: the cost is %d: it must be from 1 to %d", i+1, spent.Cost, limit.MaxUnits)
+		}
+		if spent.Slot.IsZero() {
+			return fmt.Errorf("ration: spending %d has no slot", i+1)
+		}
+		if err := validateNow(spent.Slot); err != nil {
+			return err
+		}
+	}
+	if err := validateNow(r.Total.Slot); err != nil {
+		return err
+	}
+	return validateNow(r.Now)
 }
 
 // MaxSpendings is how many spendings a RecordRequest has at most.
@@ -60,6 +107,33 @@ type ReconcileRequest struct {
 	Now time.Time
 }
 
+// Validate returns why the request is malformed, or nil.
+func (r ReconcileRequest) Validate() error {
+	if err := ValidateBudgetName(r.Budget); err != nil {
+		return err
+	}
+	switch {
+	case !ValidAccountID(r.Account.ID):
+		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
+	case len(r.Counted) != len(r.Account.Limits):
+		return fmt.Errorf("ration: ReconcileRequest.Counted has %d numbers: it must have one for each of %d limits", len(r.Counted), len(r.Account.Limits))
+	case r.Slot.IsZero():
+		return errors.New("ration: ReconcileRequest.Slot is zero: it must be the slot of the request that was answered")
+	}
+	for i, units := range r.Counted {
+		if units < 0 || units > limit.MaxUnits {
+			return fmt.Errorf("ration: ReconcileRequest.Counted: number %d is %d: it must be from 0 to %d", i+1, units, limit.MaxUnits)
+		}
+	}
+	if err := limit.Validate(r.Account.Limits); err != nil {
+		return fmt.Errorf("ration: account %s: %w", r.Account.ID, err)
+	}
+	if err := validateNow(r.Slot); err != nil {
+		return err
+	}
+	return validateNow(r.Now)
+}
+
 // A Reconciliation is what a ReconcileRequest has come to.
 type Reconciliation struct {
 	// Now is the store's clock when it answered.
@@ -89,4 +163,24 @@ type ResetRequest struct {
 	At time.Time
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
+}
+
+// Validate returns why the request is malformed, or nil.
+func (r ResetRequest) Validate() error {
+	if err := ValidateBudgetName(r.Budget); err != nil {
+		return err
+	}
+	switch {
+	case !ValidAccountID(r.Account.ID):
+		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
+	case r.At.IsZero():
+		return errors.New("ration: ResetRequest.At is zero: it must be when the window ends")
+	}
+	if err := limit.Validate(r.Account.Limits); err != nil {
+		return fmt.Errorf("ration: account %s: %w", r.Account.ID, err)
+	}
+	if err := validateNow(r.At); err != nil {
+		return err
+	}
+	return validateNow(r.Now)
 }

@@ -1,6 +1,12 @@
 package store
 
-import "time"
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration/limit"
+)
 
 // A PauseRequest pauses an account, or all of them, or a part of what is asked of the
 // provider.
@@ -24,6 +30,24 @@ type PauseRequest struct {
 	Now time.Time
 }
 
+// Validate returns why the request is malformed, or nil.
+func (r PauseRequest) Validate() error {
+	if err := ValidateBudgetName(r.Budget); err != nil {
+		return err
+	}
+	switch {
+	case r.Account != "" && !ValidAccountID(r.Account):
+		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_', or empty for all", r.Account)
+	case r.Key != "" && !validKey(r.Key):
+		return fmt.Errorf("ration: PauseRequest.Key is %q: it must be 1 to 64 letters and digits, or empty", r.Key)
+	case r.Key != "" && r.Apart != 0:
+		return fmt.Errorf("ration: PauseRequest.Apart is %v: with a Key it must be zero", r.Apart)
+	case r.Apart < 0 || r.Apart > limit.MaxMargin:
+		return fmt.Errorf("ration: PauseRequest.Apart is %v: it must be from 0 to %v", r.Apart, limit.MaxMargin)
+	}
+	return validatePause(r.For, r.Now)
+}
+
 // A QuarantineRequest notes that a token is of no use.
 type QuarantineRequest struct {
 	// Budget is the budget's name.
@@ -37,6 +61,29 @@ type QuarantineRequest struct {
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }
+
+// Validate returns why the request is malformed, or nil.
+func (r QuarantineRequest) Validate() error {
+	if err := ValidateBudgetName(r.Budget); err != nil {
+		return err
+	}
+	switch {
+	case !ValidAccountID(r.Token):
+		return fmt.Errorf("ration: token ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Token[:min(len(r.Token), 64)])
+	case !ValidAccountID(r.Reason):
+		return fmt.Errorf("ration: QuarantineRequest.Reason is %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Reason)
+	}
+	return validatePause(r.For, r.Now)
+}
+
+func validatePause(length time.Duration, now time.Time) error {
+	if length < time.Microsecond || length > limit.MaxWindow {
+		return fmt.Errorf("ration: the pause is %v: it must be from %v to %v", length, time.Microsecond, limit.MaxWindow)
+	}
+	return validateNow(now)
+}
+
+func validKey(key string) bool { return ValidAccountID(key) && !strings.ContainsAny(key, "-_") }
 
 // A PauseReply answers a PauseRequest or a QuarantineRequest.
 type PauseReply struct {
@@ -58,6 +105,17 @@ type StatusRequest struct {
 	Worker string
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
+}
+
+// Validate returns why the request is malformed, or nil.
+func (r StatusRequest) Validate() error {
+	if err := ValidateBudgetName(r.Budget); err != nil {
+		return err
+	}
+	if len(r.Worker) > 64 {
+		return fmt.Errorf("ration: StatusRequest.Worker has %d bytes: at most 64 are allowed", len(r.Worker))
+	}
+	return validateNow(r.Now)
 }
 
 // Status is what a budget's callers must know beside their own bookings.

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"math"
 	"time"
 
@@ -15,6 +16,17 @@ type UsageRequest struct {
 	Accounts *Accounts
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
+}
+
+// Validate returns why the request is malformed, or nil.
+func (r UsageRequest) Validate() error {
+	if r.Accounts == nil {
+		return errors.New("ration: UsageRequest.Accounts is nil: use NewAccounts")
+	}
+	if err := ValidateBudgetName(r.Budget); err != nil {
+		return err
+	}
+	return validateNow(r.Now)
 }
 
 // Usage is what is used of one account.
