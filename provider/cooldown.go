@@ -36,8 +36,8 @@ func whyNoCooldown(r *Response, empty bool) string {
 		return ""
 	case r.Cached() && r.has(func(name, _ string) bool { return isLimitHeader(name) }):
 		return "a cache sent it"
-	case r.has(isRehearsal):
-		return "a rehearsal"
+	case r.has(isBeta):
+		return "a Beta- header"
 	case r.has(func(name, value string) bool {
 		return isLimitHeader(name) && strings.Contains(name, "reset") && strings.TrimSpace(value) == "0"
 	}):
@@ -61,8 +61,8 @@ func isLimitHeader(name string) bool {
 	return strings.HasPrefix(name, "ratelimit") || strings.HasPrefix(name, "rate-limit")
 }
 
-// isRehearsal reports whether a header only shows what the provider will send one day.
-func isRehearsal(name, _ string) bool {
+// isBeta reports whether a header announces a limit that is not yet in force.
+func isBeta(name, _ string) bool {
 	rest, found := strings.CutPrefix(strings.TrimPrefix(name, "x-"), "beta-")
 	return found && (isLimitHeader(rest) || rest == "retry-after")
 }

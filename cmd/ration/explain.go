@@ -16,7 +16,7 @@ import (
 	"github.com/ration-go/ration/provider/presets"
 )
 
-// explain reads a response and says what it comes to.
+// explain reads a response and prints what ration concludes from it.
 func explain(args []string, in io.Reader, out io.Writer) error {
 	flags := flag.NewFlagSet("explain", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
@@ -38,7 +38,7 @@ func explain(args []string, in io.Reader, out io.Writer) error {
 		return errUsage{fmt.Errorf("%w; -provider list lists all", err)}
 	}
 	if flags.NArg() > 1 {
-		return usagef("name one file: there are %d (flags stand before it)", flags.NArg())
+		return usagef("name one file: there are %d (flags come before the file)", flags.NArg())
 	}
 	var arrived time.Time
 	if *at != "" {
@@ -72,7 +72,7 @@ func explain(args []string, in io.Reader, out io.Writer) error {
 	return err
 }
 
-// A conclusion is what -json prints. What is not known is null.
+// A conclusion is what -json prints. An unknown value is null.
 type conclusion struct {
 	Refused          bool          `json:"refused"`
 	Reason           ration.Reason `json:"reason"`
@@ -80,7 +80,7 @@ type conclusion struct {
 	Remaining        *int64        `json:"remaining"`
 	RemainingPercent *float64      `json:"remaining_percent"`
 	Wait             *float64      `json:"wait_s"`
-	Hold             *float64      `json:"hold_s"`
+	Cooldown         *float64      `json:"cooldown_s"`
 	Scope            *ration.Scope `json:"scope"`
 	DeadToken        bool          `json:"dead_token"`
 	Retryable        bool          `json:"retryable"`
@@ -89,7 +89,7 @@ type conclusion struct {
 func concluded(f ration.Feedback) conclusion {
 	c := conclusion{
 		Refused: f.Refused, Reason: f.Reason, Limit: known(f.Limit), Remaining: known(f.Remaining),
-		RemainingPercent: known(f.RemainingPercent), Wait: secondsOf(f.Wait), Hold: secondsOf(f.Cooldown),
+		RemainingPercent: known(f.RemainingPercent), Wait: secondsOf(f.Wait), Cooldown: secondsOf(f.Cooldown),
 		DeadToken: f.DeadToken, Retryable: f.Retryable,
 	}
 	if f.Scope != "" {

@@ -17,7 +17,7 @@ import (
 	"github.com/ration-go/ration/provider/presets"
 )
 
-var redraw = flag.Bool("redraw", false, "write what is printed to testdata")
+var redraw = flag.Bool("redraw", false, "update testdata")
 
 func answers(t testing.TB) []samples.Sample {
 	all, err := samples.Load("../../provider/presets/testdata/*.json")
@@ -49,11 +49,11 @@ func TestExplainConcludesWhatTheSamplesExpect(t *testing.T) {
 
 func TestExplainPrintsExactlyTheseFields(t *testing.T) {
 	_, out, _ := ask("HTTP/1.1 204 No Content\r\n\r\n", "explain", "-json")
-	require.Equal(t, `{"refused":false,"reason":"","limit":null,"remaining":null,"remaining_percent":null,"wait_s":null,"hold_s":null,`+
+	require.Equal(t, `{"refused":false,"reason":"","limit":null,"remaining":null,"remaining_percent":null,"wait_s":null,"cooldown_s":null,`+
 		`"scope":null,"dead_token":false,"retryable":false}`+"\n", out)
 }
 
-// What is printed in words is kept. To keep what is printed now:
+// The files in testdata have what is printed in words. To update them:
 //
 //	go test ./cmd/ration -run TestExplainInWords -redraw
 func TestExplainInWords(t *testing.T) {
@@ -76,7 +76,7 @@ func TestExplainInWords(t *testing.T) {
 	}
 }
 
-// Bodies echo keys and addresses, which are for the caller only.
+// Bodies repeat keys and addresses, which only the caller may see.
 func TestExplainPrintsNoSecretOfABody(t *testing.T) {
 	for _, s := range answers(t) {
 		if s.ID != "S98" && s.ID != "S86" {
@@ -111,7 +111,7 @@ func TestExplainReadsTheLastResponse(t *testing.T) {
 	}
 }
 
-// Without -at a response has arrived when its Date says.
+// Without -at the time of arrival is the response's Date.
 func TestExplainTakesTheDateForTheArrival(t *testing.T) {
 	_, out, _ := ask("HTTP/2 429\ndate: Mon, 05 Aug 2019 09:27:00 GMT\nretry-after: Mon, 05 Aug 2019 09:27:05 GMT\n\n", "explain", "-json")
 	require.Contains(t, out, `"wait_s":5,`)
@@ -163,7 +163,7 @@ func TestExplainReadsAFile(t *testing.T) {
 	require.Contains(t, out, `"wait_s":7,`)
 }
 
-// Whatever is piped in is answered, or refused by one line.
+// Any input gets an answer or an error.
 func FuzzExplain(f *testing.F) {
 	for _, s := range answers(f) {
 		f.Add(s.Raw(), s.Provider)

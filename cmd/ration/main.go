@@ -18,23 +18,23 @@ import (
 const (
 	exitDone     = 0
 	exitFailed   = 1 // the response could not be read
-	exitBadInput = 2 // the arguments are to be changed
+	exitBadInput = 2 // the arguments are wrong
 )
 
 const usage = `usage: ration explain [-provider NAME] [-at TIME] [-json] [FILE]
 
 Reads an HTTP response as "curl -i" prints it, from FILE or standard input, and
 says what ration concludes from it: whether it is a refusal and why, what is left,
-when the next request may go, and to whom that applies.
+when the next request can be sent, and whom that concerns.
 
-  -provider NAME  whose API it is from; "list" lists the names (default generic)
+  -provider NAME  the API that sent it; "list" lists the names (default generic)
   -at TIME        when it arrived, as 2026-01-15T12:00:00Z (default its Date, or now)
   -json           print one JSON object
 `
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
-// errUsage is an error that the user mends by changing the arguments.
+// An errUsage is an error in the arguments.
 type errUsage struct{ error }
 
 func usagef(format string, args ...any) error { return errUsage{fmt.Errorf(format, args...)} }

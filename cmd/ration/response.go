@@ -10,13 +10,12 @@ import (
 	"strings"
 )
 
-// longest is how much of a response is read: a page of a megabyte is more than the
-// reader looks at.
+// longest is how many bytes of a response are read. A provider.Provider reads fewer.
 const longest = 16 << 20
 
-// readResponse reads what curl -i prints: the last response, if redirects, a proxy's
-// answer or 100 Continue stand before it; lines that end in CRLF or LF; a status line
-// of any version of HTTP; and a body, which may be empty.
+// readResponse reads what curl -i prints. If curl printed several responses, because of
+// redirects, a proxy or 100 Continue, it returns the last. Lines end in CRLF or LF, and
+// the body may be empty.
 func readResponse(in io.Reader) (*http.Response, error) {
 	text, err := io.ReadAll(io.LimitReader(in, longest))
 	if err != nil {
@@ -32,7 +31,7 @@ func readResponse(in io.Reader) (*http.Response, error) {
 			return nil, err
 		}
 		next := bytes.TrimLeft(rest, "\r\n")
-		if !isStatusLine(next) || !another(resp) {
+		if !isStatusLine(next) || !mayBeFollowed(resp) {
 			resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(rest)), int64(len(rest))
 			if len(rest) == 0 {
 				resp.Body = http.NoBody
@@ -43,10 +42,9 @@ func readResponse(in io.Reader) (*http.Response, error) {
 	}
 }
 
-// another reports whether a further response may stand behind the head of this one:
-// where the status is that of an interim one, or of one that curl goes on from, and
-// shows no body of.
-func another(resp *http.Response) bool {
+// mayBeFollowed reports whether curl may have printed another response after the head of
+// this one: after an interim status, a redirect or a challenge it prints no body.
+func mayBeFollowed(resp *http.Response) bool {
 	status := resp.StatusCode
 	return status < 200 || status < 400 && resp.Header.Get("Location") != "" || status == 401 || status == 407 ||
 		status == 200 && len(resp.Header) == 0 // a proxy's "Connection established"

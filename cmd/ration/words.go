@@ -13,20 +13,21 @@ import (
 
 var reasons = map[ration.Reason]string{
 	provider.ReasonQuota:        "a quota is spent",
-	provider.ReasonSecondary:    "a limit that is not published refused it",
-	provider.ReasonConcurrency:  "too many requests were in flight; that says nothing of a rate",
-	provider.ReasonOverload:     "the server has too much to do; that says nothing of the quota",
-	provider.ReasonBan:          "the caller is kept out for a time",
+	provider.ReasonSecondary:    "a limit that the provider does not publish is exceeded",
+	provider.ReasonConcurrency:  "too many requests were in flight; that says nothing about a rate",
+	provider.ReasonOverload:     "the server is overloaded; that says nothing about the quota",
+	provider.ReasonBan:          "the caller is blocked for a time",
 	provider.ReasonBilling:      "the plan or the balance is used up",
 	provider.ReasonTooLarge:     "the request is larger than the limit itself",
 	provider.ReasonLock:         "another request holds the object",
-	provider.ReasonPartial:      "it succeeded, and a part of it was refused",
+	provider.ReasonPartial:      "it succeeded, but a part of it was refused",
 	provider.ReasonDeadToken:    "the token is expired, revoked or wrong",
-	provider.ReasonUnauthorized: "no token was accepted; it does not say what is wrong",
+	provider.ReasonUnauthorized: "the token was not accepted; the response does not say why",
 	provider.ReasonDenied:       "the token may not do this",
 }
 
-// inWords says what was concluded, and what said so.
+// inWords prints what was concluded, a line for each fact, and the part of the response
+// that it was read from.
 func inWords(resp *http.Response, api *ration.Provider, f ration.Feedback) string {
 	var b strings.Builder
 	say := func(what, format string, args ...any) {
@@ -37,21 +38,21 @@ func inWords(resp *http.Response, api *ration.Provider, f ration.Feedback) strin
 		verdict = "refused"
 	}
 	if why := reasons[f.Reason]; why != "" {
-		verdict += ": " + why + by(f.ReasonBy)
+		verdict += ": " + why + readFrom(f.ReasonBy)
 	}
 	say("status", "%d, read as %s", resp.StatusCode, api.Name)
 	say("verdict", "%s", verdict)
 	if f.Refused {
 		switch {
 		case f.Wait.Known:
-			say("wait", "%s%s", shortly(f.Wait.Value), by(f.WaitBy))
+			say("wait", "%s%s", shortly(f.Wait.Value), readFrom(f.WaitBy))
 		case !f.Retryable:
-			say("wait", "of no use")
+			say("wait", "does not help")
 		default:
-			say("wait", "not told%s", bounds(f.MinWait, f.MaxWait))
+			say("wait", "unknown%s", bounds(f.MinWait, f.MaxWait))
 		}
 	} else if f.Cooldown.Known {
-		say("hold", "%s%s", shortly(f.Cooldown.Value), by(f.CooldownBy))
+		say("cooldown", "%s%s", shortly(f.Cooldown.Value), readFrom(f.CooldownBy))
 	}
 	if f.Scope != "" {
 		object := ""
@@ -60,17 +61,17 @@ func inWords(resp *http.Response, api *ration.Provider, f ration.Feedback) strin
 		}
 		say("scope", "%s%s", f.Scope, object)
 	} else if f.Refused && api.Scope != "" {
-		say("scope", "not told; with %s it is usually %s", api.Name, api.Scope)
+		say("scope", "unknown; with %s it is usually %s", api.Name, api.Scope)
 	}
 	if f.Refused {
-		other := "of no use, or not known to be"
+		other := "may not help"
 		if scope := f.Scope; scope.OtherTokenHelps() || scope == "" && api.Scope.OtherTokenHelps() {
-			other = "may go at once"
+			other = "can be used at once"
 		}
 		say("rotation", "another account's token: %s", other)
 	}
 	if f.DeadToken {
-		say("token", "dead: set it aside")
+		say("token", "invalid: quarantine it")
 	}
 	retry := "no"
 	if f.Retryable {
@@ -83,7 +84,7 @@ func inWords(resp *http.Response, api *ration.Provider, f ration.Feedback) strin
 		say("window", "%s", windowInWords(w))
 	}
 	if len(f.Windows) == 0 {
-		say("window", "none told")
+		say("window", "none")
 	}
 	return b.String()
 }
@@ -126,10 +127,10 @@ func windowInWords(w provider.Window) string {
 	if name != "" {
 		name += ": "
 	}
-	return name + strings.Join(said, ", ") + by(w.By)
+	return name + strings.Join(said, ", ") + readFrom(w.By)
 }
 
-// shortly writes a duration to the millisecond, without the zeros at its end.
+// shortly formats a duration in milliseconds, without zeros at its end.
 func shortly(d time.Duration) string {
 	s := d.Round(time.Millisecond).String()
 	if strings.HasSuffix(s, "m0s") {
@@ -141,13 +142,15 @@ func shortly(d time.Duration) string {
 	return s
 }
 
-func by(what string) string {
-	if what == "" {
+// readFrom names the part of the response that a fact was read from.
+func readFrom(part string) string {
+	if part == "" {
 		return ""
 	}
-	return " (" + what + ")"
+	return " (" + part + ")"
 }
 
+// bounds describes what is known of a wait whose length is not.
 func bounds(least, most time.Duration) string {
 	var said []string
 	if least > 0 {

@@ -10,12 +10,12 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-// RequireBounded checks what holds for the feedback of every response, whatever the
-// response is: it is consistent, and all of its values have bounds.
+// RequireBounded checks what is true of every feedback: it is consistent, and all of its
+// values have bounds.
 func RequireBounded(t testing.TB, f provider.Feedback) {
 	day := 24 * time.Hour
 	require.Equal(t, f.Refused, f.Reason.Refuses())
-	require.False(t, f.Wait.Known && !f.Refused, "a wait is a refusal's: %+v", f)
+	require.False(t, f.Wait.Known && !f.Refused, "only a refusal has a wait: %+v", f)
 	require.False(t, f.Wait.Known && f.Wait.Value <= 0, "%+v", f)
 	require.False(t, f.Cooldown.Known && (f.Refused || f.Cooldown.Value < 0), "%+v", f)
 	require.LessOrEqual(t, f.Wait.Value, 7*day)

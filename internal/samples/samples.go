@@ -28,10 +28,11 @@ type Sample struct {
 	Expect   Expected
 }
 
-// Expected is what is to be concluded from it, by the names that the files have.
+// Expected is what a correct reader concludes, by the names in the files.
 type Expected map[string]any
 
-// A Conclusion is what was concluded, by the names of "ration explain -json".
+// A Conclusion is what the reader under test concluded, by the names that "ration explain
+// -json" prints.
 type Conclusion struct {
 	Refused          bool     `json:"refused"`
 	Reason           string   `json:"reason"`
@@ -39,20 +40,21 @@ type Conclusion struct {
 	Remaining        *float64 `json:"remaining"`
 	RemainingPercent *float64 `json:"remaining_percent"`
 	Wait             *float64 `json:"wait_s"`
-	Hold             *float64 `json:"hold_s"`
+	Cooldown         *float64 `json:"cooldown_s"`
 	Scope            *string  `json:"scope"`
 	DeadToken        bool     `json:"dead_token"`
 	Retryable        bool     `json:"retryable"`
 }
 
-// Load reads the samples of all files that match, and none twice.
+// Load reads the samples of all files that match the patterns. It fails if an ID occurs
+// twice.
 func Load(patterns ...string) ([]Sample, error) {
 	var all []Sample
 	seen := make(map[string]bool)
 	for _, pattern := range patterns {
 		files, err := filepath.Glob(pattern)
 		if err != nil || len(files) == 0 {
-			return nil, fmt.Errorf("samples: no file is named %s: %w", pattern, err)
+			return nil, fmt.Errorf("samples: no file matches %s: %w", pattern, err)
 		}
 		for _, file := range files {
 			data, err := os.ReadFile(file)
@@ -65,7 +67,7 @@ func Load(patterns ...string) ([]Sample, error) {
 			}
 			for _, s := range samples {
 				if seen[s.ID] {
-					return nil, fmt.Errorf("%s: %s is there twice", file, s.ID)
+					return nil, fmt.Errorf("%s: the ID %s occurs twice", file, s.ID)
 				}
 				seen[s.ID] = true
 			}
@@ -101,12 +103,12 @@ func (s *Sample) Raw() string {
 	return b.String()
 }
 
-// Faults returns what in a conclusion is not what the sample expects: of "any_of"
-// one must fit, together with what it does not name.
+// Faults returns how a conclusion differs from what the sample expects. If the sample has
+// "any_of", one of its options must fit, together with the names outside of it.
 //
-// The names of the files are those of the reader in other words: limited is refused,
-// and back_s is wait_s. A hold of 0 is none, known or not; a reason is checked where
-// extra.kind names it. Numbers may be off by tolerance_s, or 1 ms.
+// Three names in the files differ from those of a Conclusion: limited is refused, back_s is
+// wait_s, and hold_s is cooldown_s. A hold_s of 0 fits a cooldown that is unknown or 0. The
+// reason is checked if extra.kind names it. Numbers may differ by tolerance_s, or 1 ms.
 func (s *Sample) Faults(got Conclusion) []string {
 	options, _ := s.Expect["any_of"].([]any)
 	if len(options) == 0 {
@@ -140,7 +142,7 @@ func (s *Sample) faults(got Conclusion, option map[string]any) (faults []string)
 	tolerance, _ := expect["tolerance_s"].(float64)
 	tolerance = max(tolerance, 0.001)
 	for name, number := range map[string]*float64{"limit": got.Limit, "remaining": got.Remaining,
-		"remaining_percent": got.RemainingPercent, "back_s": got.Wait, "hold_s": got.Hold} {
+		"remaining_percent": got.RemainingPercent, "back_s": got.Wait, "hold_s": got.Cooldown} {
 		want, named := expect[name]
 		if !named {
 			continue

@@ -36,7 +36,7 @@ func conclude(f provider.Feedback) samples.Conclusion {
 		c.Wait = new(f.Wait.Value.Seconds())
 	}
 	if f.Cooldown.Known {
-		c.Hold = new(f.Cooldown.Value.Seconds())
+		c.Cooldown = new(f.Cooldown.Value.Seconds())
 	}
 	if f.Scope != "" {
 		c.Scope = new(string(f.Scope))
@@ -95,7 +95,7 @@ func checkWindows(t *testing.T, s samples.Sample, f provider.Feedback) {
 	}
 }
 
-// checkBounds holds the bounds of a wait that was not told against the sample's.
+// checkBounds holds the bounds of an unknown wait against the sample's.
 func checkBounds(t *testing.T, s samples.Sample, f provider.Feedback) {
 	extra, _ := s.Expect["extra"].(map[string]any)
 	if n, named := extra["back_min_s"].(float64); named {
