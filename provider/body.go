@@ -6,61 +6,113 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 )
 
-const (
-	// defaultMaxBody is how many bytes of a body are read: refusals are short.
-	defaultMaxBody = 64 << 10
-	// smallBody is the longest body of a successful response that is read of any provider.
-	smallBody = 4 << 10
-)
+// longestPeek is how long a body is waited for. A refusal comes whole and at once; a sender
+// that dribbles its body could delay the reader for as long as it likes.
+const longestPeek = 2 * time.Second
 
-// ReadResponse reads a response as [Provider.Read] does; arrived is when it came. It reads
-// the beginning of the body if that may say something, and puts it back: the caller then
-// reads the same bytes, and the same error after the same byte.
-//
-// Of an error other than 404 it reads the body; of a successful response only JSON and plain
-// text, and only if [Provider.ReadSuccessBody] is set or Content-Length is at most 4 KiB. It
-// never reads a stream of events, nor more than [Provider.MaxBody]. It waits for the body for
-// at most 2 s, and uses what has come by then. A body with Content-Encoding: gzip, which
-// net/http leaves to a caller that asked for it, is decompressed for reading, up to the same
-// bound, and put back as it came.
-func (p *Provider) ReadResponse(resp *http.Response, arrived time.Time) Feedback {
-	if p == nil {
-		p = new(Provider)
+// peek reads up to most bytes of the body, puts them back before the rest, and returns those
+// that came in time.
+func peek(resp *http.Response, most int) []byte {
+	size := 512
+	if resp.ContentLength > 0 {
+		size = int(min(resp.ContentLength, int64(most))) + 1
 	}
-	r := Response{Status: resp.StatusCode, Header: resp.Header, Arrived: arrived}
-	if p.wantsBody(resp) {
-		most := p.MaxBody
-		if most <= 0 {
-			most = defaultMaxBody
-		}
-		r.Body = decompressed(resp.Header, peek(resp, most), most)
-	}
-	return p.Read(r)
+	body := &peekedBody{rest: resp.Body, reading: true}
+	body.changed.L = &body.mu
+	resp.Body = body
+	// Only Close ends a Read that waits for its sender, and the caller wants the rest of the
+	// body: so a goroutine waits.
+	go body.readAhead(make([]byte, 0, size), most)
+	return body.await(longestPeek)
 }
 
-// wantsBody reports whether the body may say something and is safe to read.
-func (p *Provider) wantsBody(resp *http.Response) bool {
-	if resp.Body == nil || resp.Body == http.NoBody || resp.ContentLength == 0 {
-		return false
+// A peekedBody is a body whose beginning is read ahead of its caller. Until it is closed,
+// rest is read by one goroutine at a time: first by the one that reads ahead, then by the
+// caller.
+type peekedBody struct {
+	rest io.ReadCloser // closed with the body
+
+	mu      sync.Mutex // protects all below
+	changed sync.Cond
+	read    []byte // what was read ahead
+	given   int    // how many bytes of it the caller has read
+	err     error  // the error behind it; nil: there is more in rest
+	reading bool   // a goroutine reads ahead
+	enough  bool   // it stops after the Read that is under way
+	closed  bool
+}
+
+// readAhead reads up to most bytes into buf, which grows, until it is enough.
+func (b *peekedBody) readAhead(buf []byte, most int) {
+	// Deferred, for a Read that calls runtime.Goexit: whoever waits would wait for ever.
+	defer b.change(func() { b.reading = false })
+	for more := true; more; {
+		if len(buf) == cap(buf) {
+			buf = append(buf, 0)[:len(buf)]
+		}
+		n, err := b.rest.Read(buf[len(buf):min(cap(buf), most)])
+		buf = buf[:len(buf)+n]
+		b.change(func() {
+			b.read, b.err = buf, err
+			more = err == nil && len(buf) < most && !b.enough
+		})
 	}
-	kind, _, _ := strings.Cut(strings.ToLower(resp.Header.Get("Content-Type")), ";")
-	kind = strings.TrimSpace(kind)
-	if kind == "text/event-stream" || strings.HasSuffix(kind, "ndjson") {
-		return false // it may last for hours
+}
+
+// await waits until the reading ahead ends, or for so long, and returns what was read.
+func (b *peekedBody) await(longest time.Duration) []byte {
+	over := time.AfterFunc(longest, func() { b.change(func() { b.enough = true }) })
+	defer over.Stop()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for b.reading && !b.enough {
+		b.changed.Wait()
 	}
-	switch status := resp.StatusCode; {
-	case status >= 400:
-		return status != http.StatusNotFound
-	case status < 200 || status >= 300:
-		return false
+	return b.read[:len(b.read):len(b.read)]
+}
+
+// change changes the fields that mu protects, and wakes all who wait for them.
+func (b *peekedBody) change(fields func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	fields()
+	b.changed.Broadcast()
+}
+
+// Read returns what was read ahead, also while more of it is on its way, and then the rest.
+func (b *peekedBody) Read(p []byte) (int, error) {
+	if len(p) == 0 {
+		return 0, nil
 	}
-	if kind != "" && kind != "text/plain" && kind != "text/javascript" && !strings.HasSuffix(kind, "json") {
-		return false
+	b.mu.Lock()
+	for b.reading && b.given == len(b.read) && !b.closed {
+		b.changed.Wait()
 	}
-	return p.ReadSuccessBody || resp.ContentLength > 0 && resp.ContentLength <= smallBody
+	switch {
+	case b.closed:
+		defer b.mu.Unlock()
+		return 0, http.ErrBodyReadAfterClose
+	case b.given < len(b.read):
+		defer b.mu.Unlock()
+		n := copy(p, b.read[b.given:])
+		b.given += n
+		return n, nil
+	case b.err != nil:
+		defer b.mu.Unlock()
+		return 0, b.err
+	}
+	b.mu.Unlock()
+	return b.rest.Read(p)
+}
+
+// Close ends the reading ahead too, since a Read fails when its body is closed.
+func (b *peekedBody) Close() error {
+	b.change(func() { b.read, b.given, b.enough, b.closed = nil, 0, true, true })
+	return b.rest.Close()
 }
 
 // decompressed returns what a gzipped beginning of a body contains, up to most bytes, and

@@ -1,12 +1,68 @@
 package provider
 
 import (
+	"net/http"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ration-go/ration/internal/header"
 )
+
+const (
+	// defaultMaxBody is how many bytes of a body are read: refusals are short.
+	defaultMaxBody = 64 << 10
+	// smallBody is the longest body of a successful response that is read of any provider.
+	smallBody = 4 << 10
+)
+
+// ReadResponse reads a response as [Provider.Read] does; arrived is when it came. It reads
+// the beginning of the body if that may say something, and puts it back: the caller then
+// reads the same bytes, and the same error after the same byte.
+//
+// Of an error other than 404 it reads the body; of a successful response only JSON and plain
+// text, and only if [Provider.ReadSuccessBody] is set or Content-Length is at most 4 KiB. It
+// never reads a stream of events, nor more than [Provider.MaxBody]. It waits for the body for
+// at most 2 s, and uses what has come by then. A body with Content-Encoding: gzip, which
+// net/http leaves to a caller that asked for it, is decompressed for reading, up to the same
+// bound, and put back as it came.
+func (p *Provider) ReadResponse(resp *http.Response, arrived time.Time) Feedback {
+	if p == nil {
+		p = new(Provider)
+	}
+	r := Response{Status: resp.StatusCode, Header: resp.Header, Arrived: arrived}
+	if p.wantsBody(resp) {
+		most := p.MaxBody
+		if most <= 0 {
+			most = defaultMaxBody
+		}
+		r.Body = decompressed(resp.Header, peek(resp, most), most)
+	}
+	return p.Read(r)
+}
+
+// wantsBody reports whether the body may say something and is safe to read.
+func (p *Provider) wantsBody(resp *http.Response) bool {
+	if resp.Body == nil || resp.Body == http.NoBody || resp.ContentLength == 0 {
+		return false
+	}
+	kind, _, _ := strings.Cut(strings.ToLower(resp.Header.Get("Content-Type")), ";")
+	kind = strings.TrimSpace(kind)
+	if kind == "text/event-stream" || strings.HasSuffix(kind, "ndjson") {
+		return false // it may last for hours
+	}
+	switch status := resp.StatusCode; {
+	case status >= 400:
+		return status != http.StatusNotFound
+	case status < 200 || status >= 300:
+		return false
+	}
+	if kind != "" && kind != "text/plain" && kind != "text/javascript" && !strings.HasSuffix(kind, "json") {
+		return false
+	}
+	return p.ReadSuccessBody || resp.ContentLength > 0 && resp.ContentLength <= smallBody
+}
 
 // Read returns what a response says about quotas. It is a pure function: it reads no clock,
 // and the same response always gives the same Feedback. (The time zone of a rule that names
