@@ -1,0 +1,155 @@
+package external
+
+import (
+	"math/big"
+	"slices"
+
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
+)
+
+// An account is what is kept of one account.
+type account struct {
+	pause
+	budget   *budget
+	limits   *store.LimitSet // the effective ones; nil: nothing was booked
+	revision int             // theirs
+	bookings []*booking      // in the order of slots
+	total    int64           // the units of all that were ever booked
+	last     map[string]int64
+	windows  map[string][]window // of FirstUse limits
+	base     map[string]*big.Rat // of GCRA: when the bucket is empty of the bookings that were forgotten
+}
+
+// A booking is units that count at a slot: booked, recorded or reconciled.
+type booking struct {
+	id         store.BookingID // zero: it was not booked, or is cancelled
+	slot, cost int64
+	total      int64 // the account's, up to the end of this booking
+	queue      string
+	account    string     // the ID of the first of charged, or of the one that has the slot
+	charged    []*account // the account that was booked, then the shared ones
+	cancelled  bool
+	only       string // the name of the one limit that it counts in, or logs; empty: all
+	recorded   bool   // it waited for nothing
+}
+
+// logs is booking.only of what counts in every log.
+const logs = "logs"
+
+// add adds a booking to the lists of those that it charges.
+func (b *booking) add() {
+	for _, a := range b.charged {
+		at := slices.IndexFunc(a.bookings, func(o *booking) bool { return o.slot > b.slot })
+		if at < 0 {
+			at = len(a.bookings)
+		}
+		a.bookings = slices.Insert(a.bookings, at, b)
+	}
+}
+
+// remove removes a booking from those lists.
+func (b *booking) remove() {
+	for _, a := range b.charged {
+		a.bookings = slices.DeleteFunc(a.bookings, func(o *booking) bool { return o == b })
+	}
+}
+
+// undo removes cancelled bookings from the end of the list, as if they had never been
+// booked, if the account has only logs and one queue.
+func (a *account) undo() {
+	_, plain := a.last[""]
+	if !plain || len(a.last) > 1 || a.limits == nil || !a.limits.OnlyLogs {
+		return
+	}
+	n := len(a.bookings)
+	for n > 0 && a.bookings[n-1].cancelled {
+		n--
+		a.total -= a.bookings[n].cost
+	}
+	if n == len(a.bookings) {
+		return
+	}
+	a.bookings = a.bookings[:n]
+	if a.last[""] = 0; n > 0 {
+		a.last[""] = a.bookings[n-1].slot
+	}
+}
+
+// A charge is an account and the limits by which it is counted in one step.
+type charge struct {
+	account *account
+	set     *store.LimitSet
+	now     int64
+	differs bool // other limits of the same revision are in force
+	adopted bool // others of a higher revision are: set has them
+}
+
+// effective adopts the account's limits if their revision is higher.
+func (c *charge) effective(revision int) {
+	a := c.account
+	switch {
+	case a.limits == nil || a.limits.Name == c.set.Name || a.revision < revision:
+	case a.revision == revision:
+		c.differs = true
+	default:
+		c.set, c.adopted = a.limits, true
+	}
+}
+
+// inForce returns the account's limits.
+func (a *account) inForce() store.EffectiveLimits {
+	return store.EffectiveLimits{Revision: a.revision, Limits: a.limits.Limits}
+}
+
+// commit begins the windows that a booking begins, and forgets what can count no more:
+// for a clock that steps back it keeps more than limits look at.
+func (c *charge) commit(b *booking) {
+	a := c.account
+	for _, l := range c.set.Compiled {
+		if m := c.meter(l); l.FirstUse && m.covers(b) {
+			m.beginWindow(b.slot)
+		}
+	}
+	n := 0
+	for oldest := c.now - 3*c.set.Window; n < len(a.bookings) && a.bookings[n].slot < oldest; n++ {
+		old := a.bookings[n]
+		for _, l := range c.set.Compiled {
+			if m := c.meter(l); l.Algorithm == limit.GCRA && m.counts(old) {
+				a.base[l.Name] = m.add(a.base[l.Name], old)
+			}
+		}
+		if old.charged[0] == a {
+			delete(a.budget.bookings, old.id)
+		}
+	}
+	a.bookings = slices.Delete(a.bookings, 0, n)
+}
+
+// record adds units that wait for nothing, and that later bookings of the queue wait for.
+func (c *charge) record(scopes, only string, slot, cost int64) {
+	a, queue := c.account, store.QueueName(scopes, 0, nil)
+	a.total += cost
+	a.last[queue] = max(a.last[queue], slot)
+	b := &booking{slot: slot, cost: cost, total: a.total, queue: queue, charged: []*account{a}, only: only, recorded: true}
+	b.add()
+	c.commit(b)
+}
+
+// settle returns the first slot not before from that every limit of the charges admits.
+func settle(charges []*charge, from int64, scopes string, cost int64, reserve int) int64 {
+	for slot := from; ; {
+		before := slot
+		for _, c := range charges {
+			for _, l := range c.set.Compiled {
+				if store.Covers(l.Scope, scopes) {
+					most := max(cost, l.Max*int64(1000-reserve)/1000)
+					slot = c.meter(l).earliest(slot, cost, most)
+				}
+			}
+		}
+		if slot == before {
+			return slot
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package external
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ration-go/ration/store"
+)
+
+// An offer is the slot that one of a request's accounts has for it.
+type offer struct {
+	charges []*charge // the account, then the shared ones
+	id      string
+	slot    int64
+	free    int64    // since when the account alone would have admitted it
+	handed  *booking // the cancelled booking whose slot this is; nil: none
+}
+
+// Book implements [store.Store].
+func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
+	b, now, err := s.begin(ctx, r.Validate(), r.Budget, r.Now)
+	if err != nil {
+		return store.Booking{}, err
+	}
+	defer s.mu.Unlock()
+	one := b.bookings[r.ID]
+	if one != nil { // asked again, since its answer was lost
+		return b.answer(r, one, now), nil
+	}
+	best, from, err := b.choose(&r, now)
+	if err != nil {
+		return store.Booking{}, err
+	}
+	own := best.charges[0]
+	if r.MaxWait != store.Forever && best.slot-now > r.MaxWait.Microseconds() {
+		one = &booking{slot: best.slot, account: best.id}
+	} else {
+		one = b.enter(&r, &best)
+		if b.all.until > now {
+			b.allLast = from
+		}
+		if r.Revision > b.revision {
+			b.revision = r.Revision
+			b.renew(now)
+		}
+		for _, c := range best.charges {
+			if !c.adopted {
+				c.account.limits, c.account.revision = c.set, max(r.Revision, c.account.revision)
+			}
+			c.commit(one)
+		}
+	}
+	answer := b.answer(r, one, now)
+	if own.adopted {
+		answer.Effective = own.account.inForce()
+	}
+	return answer, nil
+}
+
+// answer tells a booking; without an ID it was not booked.
+func (b *budget) answer(r store.BookRequest, one *booking, now int64) store.Booking {
+	answer := store.Booking{
+		ID: r.ID, Budget: r.Budget, Cost: r.Cost, Account: one.account, Booked: one.id == r.ID,
+		Slot: time.UnixMicro(one.slot), Now: time.UnixMicro(now), Version: b.version,
+	}
+	if answer.Booked {
+		answer.Entry = entry(one.queue, one.id)
+	}
+	if answer.Booked && one.queue == "" {
+		answer.Total = one.total
+	}
+	return answer
+}
+
+// choose returns the best offer, and the instant that no pause of all, nor of a shared
+// account, comes after.
+func (b *budget) choose(r *store.BookRequest, now int64) (best offer, from int64, err error) {
+	accounts, scopes := r.Accounts, r.Accounts.RelevantScopes(r.Scopes)
+	from = b.all.from(now, b.allLast)
+	var shared []*charge
+	for i, one := range accounts.Shared() {
+		c := &charge{account: b.account(one.ID), set: accounts.SharedLimitSet(i), now: now}
+		if c.effective(r.Revision); c.differs {
+			return best, from, store.NewLimitsError(*r, one.ID, c.account.inForce())
+		}
+		if int64(r.Cost) > c.set.MaxCost(scopes) {
+			return best, from, store.CostError(*r)
+		}
+		from = max(from, c.account.until)
+		shared = append(shared, c)
+	}
+	for i, one := range accounts.All() {
+		c := &charge{account: b.account(one.ID), set: accounts.LimitSet(i), now: now}
+		if int64(r.Cost) > c.set.MaxCost(scopes) {
+			continue
+		}
+		c.effective(r.Revision)
+		if c.differs && err == nil {
+			err = store.NewLimitsError(*r, one.ID, c.account.inForce())
+		}
+		if c.differs || int64(r.Cost) > c.set.MaxCost(scopes) {
+			continue
+		}
+		o := offer{charges: append([]*charge{c}, shared...), id: one.ID}
+		o.find(r, scopes, from)
+		if best.charges == nil || o.slot < best.slot || o.slot == best.slot && o.free < best.free {
+			best = o
+		}
+	}
+	if best.charges == nil && err == nil {
+		err = store.CostError(*r)
+	}
+	if best.charges != nil {
+		err = nil
+	}
+	return best, from, err
+}
+
+// find finds the slot of an offer that comes not before from.
+func (o *offer) find(r *store.BookRequest, scopes string, from int64) {
+	own, cost := o.charges[0], int64(r.Cost)
+	queue := r.Accounts.Queue(scopes, r.Reserve)
+	last := own.account.last[queue]
+	if r.Accounts.Len() > 1 {
+		o.free = settle(o.charges[:1], last, scopes, cost, r.Reserve)
+	}
+	from = max(from, own.account.until)
+	revised := func(c *charge) bool { return max(r.Revision, c.account.revision) > 0 }
+	for _, h := range own.account.bookings {
+		if h.cancelled && h.charged[0] == own.account && h.queue == queue && h.cost >= cost && h.slot >= from &&
+			(!slices.ContainsFunc(o.charges, revised) || settle(o.charges, h.slot, scopes, 0, 0) == h.slot) {
+			o.slot, o.handed = h.slot, h
+			return
+		}
+	}
+	from = max(from, last, own.account.from(own.now, last))
+	o.slot = settle(o.charges, from, scopes, cost, r.Reserve)
+}
+
+// enter enters the booking of an offer.
+func (b *budget) enter(r *store.BookRequest, o *offer) *booking {
+	queue := r.Accounts.Queue(r.Accounts.RelevantScopes(r.Scopes), r.Reserve)
+	one := &booking{id: r.ID, account: o.id, slot: o.slot, cost: int64(r.Cost), queue: queue}
+	b.bookings[r.ID] = one
+	for _, c := range o.charges {
+		one.charged = append(one.charged, c.account)
+	}
+	if h := o.handed; h == nil {
+		own := one.charged[0]
+		own.total += one.cost
+		one.total = own.total
+		for _, a := range one.charged {
+			a.last[queue] = max(a.last[queue], one.slot)
+		}
+	} else {
+		// It takes the first part of the cancelled booking.
+		h.cost -= one.cost
+		one.total = h.total - h.cost
+		if h.cost == 0 {
+			h.remove()
+		}
+	}
+	one.add()
+	return one
+}
