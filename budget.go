@@ -7,12 +7,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"github.com/ration-go/ration/internal/clock"
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/inflight"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
-	"golang.org/x/sync/singleflight"
 )
 
 // A Budget is the limits of one kind of quota, and the logs of every account that spends
@@ -196,20 +197,6 @@ func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
 	return b.Store.Reset(ctx, store.ResetRequest{Budget: b.Name, Account: accounts.At(0), At: at})
 }
 
-// pause makes a pause in this budget.
-func (b *Budget) pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
-	r.Budget = b.Name
-	reply, err := b.Store.Pause(ctx, r)
-	if err != nil {
-		return time.Time{}, err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until})
-	b.noteVersion(reply)
-	return reply.Until, nil
-}
-
 // usage asks the store, and returns each limit without the budget's margin.
 func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usage, error) {
 	all, err := b.Store.Usage(ctx, store.UsageRequest{Budget: b.Name, Accounts: accounts.Accounts})
@@ -225,15 +212,6 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usag
 		}
 	}
 	return all, nil
-}
-
-// estimatedNow returns the time on the store's clock, as estimated from its latest answer;
-// zero: it has never answered. It needs mu.
-func (b *Budget) estimatedNow() time.Time {
-	if b.answeredNow.IsZero() {
-		return time.Time{}
-	}
-	return b.answeredNow.Add(time.Since(b.answeredAt))
 }
 
 // cancel cancels a booking in the store that it was booked in.

@@ -80,6 +80,20 @@ func (b *Budget) pauseKey(ctx context.Context, account string, key cooldown.Key,
 	}
 }
 
+// pause makes a pause in this budget.
+func (b *Budget) pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+	r.Budget = b.Name
+	reply, err := b.Store.Pause(ctx, r)
+	if err != nil {
+		return time.Time{}, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until})
+	b.noteVersion(reply)
+	return reply.Until, nil
+}
+
 // spacingAfterPause returns the time between the slots of callers that have waited for the
 // end of a pause. They leave ten times as fast as the limits allow in the long run, without
 // a burst.

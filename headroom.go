@@ -82,14 +82,12 @@ func (r *reconciler) knownLimits(b *Budget, account *budgetAccount) knownLimits 
 
 // leaveHeadroom has the fleet leave more of the account's limits to competing clients, after
 // a response of that scope which was throttled for want of quota.
-func (t *Transport) leaveHeadroom(scope provider.Scope, grant Grant) {
+func (b *Budget) leaveHeadroom(scope provider.Scope, account *budgetAccount) {
 	if scope.HasShared() {
 		return // another limit than the account's was exceeded
 	}
-	// If the provider reports no window, nobody knows which limit it was.
-	b := t.Pool.budget
-	if r := b.reconcilerOf(grant.account.ID); r != nil {
-		r.enlargeHeadroom(b, grant.account)
+	if r := b.reconcilerOf(account.ID); r != nil {
+		r.enlargeHeadroom(b, account)
 	}
 }
 

@@ -95,35 +95,6 @@ func (b *Budget) raiseRevision(r limitRules) {
 	b.wakeWaiters()
 }
 
-// newestKnown returns the highest revision that this worker has heard of.
-func (b *Budget) newestKnown() int { return max(b.Revision, int(b.newestRevision.Load())) }
-
-// noteRevision notes a revision of the fleet's. It needs mu.
-func (b *Budget) noteRevision(revision int) {
-	if revision > b.newestKnown() {
-		b.newestRevision.Store(int64(revision))
-		b.wakeWaiters()
-	}
-}
-
-// wakeWaiters has waiting callers compare their limits with the newest. It needs mu.
-func (b *Budget) wakeWaiters() {
-	if b.rulesChanged != nil {
-		close(b.rulesChanged)
-		b.rulesChanged = nil
-	}
-}
-
-// limitsChanged returns a channel that is closed when the limits change.
-func (b *Budget) limitsChanged() <-chan struct{} {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.rulesChanged == nil {
-		b.rulesChanged = make(chan struct{})
-	}
-	return b.rulesChanged
-}
-
 // effectiveLimits are the limits that the fleet keeps for an account.
 type effectiveLimits struct {
 	encoded string // as store.EncodeLimits has them

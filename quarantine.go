@@ -87,11 +87,8 @@ func (p *Pool) startProbe(t Token) {
 	p.accounts = nil
 }
 
-// tokenWorked restores a token that the provider has accepted.
+// tokenWorked restores a suspect that the provider has accepted.
 func (p *Pool) tokenWorked(t Token) {
-	if !p.hasSuspects.Load() {
-		return
-	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	wasQuarantined := p.tokenStates[t.id].quarantined
@@ -222,21 +219,6 @@ func (e *NoTokenError) Error() string {
 // Is reports whether target is [ErrNoToken].
 func (e *NoTokenError) Is(target error) bool { return target == ErrNoToken }
 
-// addQuarantine adds a quarantine, unless the token has a longer one.
-func addQuarantine(all map[string]QuarantinedToken, q store.Quarantine) {
-	if q.Until.After(all[q.Token].Until) {
-		all[q.Token] = QuarantinedToken{ID: q.Token, Reason: provider.Reason(q.Reason), Until: q.Until}
-	}
-}
-
-// publishQuarantines lets pools know the quarantined tokens. Pools compare addresses to
-// see a change. It needs mu.
-func (b *Budget) publishQuarantines(all map[string]QuarantinedToken) {
-	if old := b.quarantined.Load(); old == nil && len(all) > 0 || old != nil && !maps.Equal(*old, all) {
-		b.quarantined.Store(&all)
-	}
-}
-
 // quarantinedToken returns a token's quarantine, and whether it is in force.
 func (b *Budget) quarantinedToken(t Token) (known QuarantinedToken, is bool) {
 	if all := b.quarantined.Load(); all != nil {
@@ -265,15 +247,4 @@ func (b *Budget) quarantine(ctx context.Context, token string, reason provider.R
 		b.noteVersion(reply)
 	}
 	return reply.Until
-}
-
-// storeNow returns the time on the store's clock, as estimated from its latest answer, or
-// on this process's clock if it has never answered.
-func (b *Budget) storeNow() time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if now := b.estimatedNow(); !now.IsZero() {
-		return now
-	}
-	return time.Now()
 }

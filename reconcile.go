@@ -99,9 +99,6 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 // reconcilerOf returns the account's reconciler; nil if no response has said anything about
 // its limits.
 func (b *Budget) reconcilerOf(account string) *reconciler {
-	if !b.reconciles.Load() {
-		return nil
-	}
 	r, found := b.reconcilers.Load(account)
 	if !found {
 		return nil

@@ -151,7 +151,9 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	case resp.StatusCode >= 500:
 		t.Pool.endProbe(grant.Token) // the provider may not have checked the token
 	default:
-		t.Pool.tokenWorked(grant.Token)
+		if t.Pool.hasSuspects.Load() {
+			t.Pool.tokenWorked(grant.Token)
+		}
 		if resp.StatusCode < 400 && !f.Refused {
 			a.quarantineUnauthorized(grant.Token)
 		}
@@ -192,8 +194,9 @@ func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
 		if !a.pauseTarget(f, scope, grant, wait) {
 			next.wait = wait // at least this request keeps the pause
 		}
-		if f.Reason == provider.ReasonQuota && !grant.offline {
-			a.transport.leaveHeadroom(scope, grant)
+		// Before any response has described a window nobody knows which limit was exceeded.
+		if b := a.transport.Pool.budget; f.Reason == provider.ReasonQuota && !grant.offline && b.reconciles.Load() {
+			b.leaveHeadroom(scope, grant.account)
 		}
 	}
 	return next

@@ -2,12 +2,10 @@ package ration
 
 import (
 	"context"
-	"fmt"
-	"strconv"
+	"maps"
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
-	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
 )
@@ -184,6 +182,50 @@ func (b *Budget) publishKeyPauses() {
 	}
 }
 
+// addQuarantine adds a quarantine, unless the token has a longer one.
+func addQuarantine(all map[string]QuarantinedToken, q store.Quarantine) {
+	if q.Until.After(all[q.Token].Until) {
+		all[q.Token] = QuarantinedToken{ID: q.Token, Reason: provider.Reason(q.Reason), Until: q.Until}
+	}
+}
+
+// publishQuarantines lets pools know the quarantined tokens. Pools compare addresses to
+// see a change. It needs mu.
+func (b *Budget) publishQuarantines(all map[string]QuarantinedToken) {
+	if old := b.quarantined.Load(); old == nil && len(all) > 0 || old != nil && !maps.Equal(*old, all) {
+		b.quarantined.Store(&all)
+	}
+}
+
+// newestKnown returns the highest revision that this worker has heard of.
+func (b *Budget) newestKnown() int { return max(b.Revision, int(b.newestRevision.Load())) }
+
+// noteRevision notes a revision of the fleet's. It needs mu.
+func (b *Budget) noteRevision(revision int) {
+	if revision > b.newestKnown() {
+		b.newestRevision.Store(int64(revision))
+		b.wakeWaiters()
+	}
+}
+
+// wakeWaiters has waiting callers compare their limits with the newest. It needs mu.
+func (b *Budget) wakeWaiters() {
+	if b.rulesChanged != nil {
+		close(b.rulesChanged)
+		b.rulesChanged = nil
+	}
+}
+
+// limitsChanged returns a channel that is closed when the limits change.
+func (b *Budget) limitsChanged() <-chan struct{} {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.rulesChanged == nil {
+		b.rulesChanged = make(chan struct{})
+	}
+	return b.rulesChanged
+}
+
 // stampRequest adds to a request, asked at that instant of this process's clock, what a
 // store that can lose logs compares with what it remembers.
 func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
@@ -210,106 +252,22 @@ func (b *Budget) compareClocks(now time.Time) (ahead time.Duration) {
 	return 0
 }
 
-// An Event is what an operator may want to know of a budget's store, limits or tokens.
-// The budget has dealt with it already. [Budget.OnEvent] gets it.
-type Event struct {
-	// Budget is the budget's name.
-	Budget string
-	// Kind is what happened. It says which of the other fields are set.
-	Kind EventKind
-	// By is how far the store's clock stepped, for ClockStepped.
-	By time.Duration
-	// Count is a number of bookings that were recorded, for LogLost and StoreBack, or of
-	// units that other clients have spent, for ExternalUsage.
-	Count int
-	// Err is the store's failure, for StoreDown.
-	Err error
-	// Account is the ID of the account that the event is about. Empty: all.
-	Account string
-	// Ours are the limits up to now, or those of this worker; Theirs are those that the
-	// fleet keeps from now on. They are set for LimitsOverridden, with the margins, and
-	// for LimitLearned and HeadroomChanged, without.
-	Ours, Theirs []limit.Limit
-	// Token is the ID of the quarantined token, for TokenQuarantined, and Reason is why.
-	Token  string
-	Reason provider.Reason
-	// Until is the end of the quarantine, on the store's clock.
-	Until time.Time
-}
-
-// An EventKind is what an [Event] is about.
-type EventKind int
-
-const (
-	// StoreDown: the store does not answer any more.
-	StoreDown EventKind = iota + 1
-	// StoreBack: the store answers again, and has recorded what was sent meanwhile.
-	StoreBack
-	// LogLost: the store lost a log, and this process has recorded its bookings again.
-	LogLost
-	// ClockStepped: the store's clock was set, and the budget has corrected its slots.
-	ClockStepped
-	// LimitsOverridden: the fleet keeps limits of a higher revision than this worker's.
-	LimitsOverridden
-	// LimitLearned: the provider announced another limit, and the fleet adopts it.
-	LimitLearned
-	// ExternalUsage: other clients spend the account's quota, and the log now counts it.
-	ExternalUsage
-	// HeadroomChanged: the fleet leaves more, or less, of an account's limits to other
-	// clients.
-	HeadroomChanged
-	// TokenQuarantined: the provider rejected a token, and the fleet stops using it.
-	TokenQuarantined
-)
-
-var eventKinds = [...]string{
-	StoreDown: "StoreDown", StoreBack: "StoreBack", LogLost: "LogLost", ClockStepped: "ClockStepped",
-	LimitsOverridden: "LimitsOverridden", LimitLearned: "LimitLearned", ExternalUsage: "ExternalUsage",
-	HeadroomChanged: "HeadroomChanged", TokenQuarantined: "TokenQuarantined",
-}
-
-// String returns the kind's name.
-func (k EventKind) String() string {
-	if k < StoreDown || int(k) >= len(eventKinds) {
-		return "EventKind(" + strconv.Itoa(int(k)) + ")"
+// estimatedNow returns the time on the store's clock, as estimated from its latest answer;
+// zero: it has never answered. It needs mu.
+func (b *Budget) estimatedNow() time.Time {
+	if b.answeredNow.IsZero() {
+		return time.Time{}
 	}
-	return eventKinds[k]
+	return b.answeredNow.Add(time.Since(b.answeredAt))
 }
 
-// String says what happened, in a line for a log.
-func (e Event) String() string {
-	return "budget " + e.Budget + ": " + e.text()
-}
-
-func (e Event) text() string {
-	ours, theirs := limit.Join(e.Ours), limit.Join(e.Theirs)
-	switch e.Kind {
-	case StoreDown:
-		return fmt.Sprintf("the store does not answer: %v", e.Err)
-	case StoreBack:
-		return fmt.Sprintf("the store answers again and has recorded %d bookings made meanwhile", e.Count)
-	case LogLost:
-		return fmt.Sprintf("the store lost a log and has recorded %d bookings again", e.Count)
-	case ClockStepped:
-		return fmt.Sprintf("the store's clock stepped by %v; slots are corrected", e.By)
-	case LimitsOverridden:
-		return fmt.Sprintf("account %s: this worker's limits are %s; the fleet uses %s, which have a higher revision", e.Account, ours, theirs)
-	case LimitLearned:
-		return fmt.Sprintf("account %s: the provider announced %s instead of %s", e.Account, theirs, ours)
-	case ExternalUsage:
-		return fmt.Sprintf("account %s: other clients have spent %d units", e.Account, e.Count)
-	case HeadroomChanged:
-		return fmt.Sprintf("account %s: other clients spend it too; the fleet uses %s of %s", e.Account, theirs, ours)
-	case TokenQuarantined:
-		return fmt.Sprintf("token %s is quarantined until %s: %s", e.Token, e.Until.UTC().Format(time.RFC3339), e.Reason)
+// storeNow returns the time on the store's clock, as estimated from its latest answer, or
+// on this process's clock if it has never answered.
+func (b *Budget) storeNow() time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now := b.estimatedNow(); !now.IsZero() {
+		return now
 	}
-	return e.Kind.String()
-}
-
-// notify calls OnEvent. The caller must hold no lock, because it is the user's code.
-func (b *Budget) notify(e Event) {
-	if b.OnEvent != nil {
-		e.Budget = b.Name
-		b.OnEvent(e)
-	}
+	return time.Now()
 }
