@@ -29,8 +29,8 @@ test-all: test test-long ## make test and make test-long
 	@$(took)
 
 test-long: deps ## what make test leaves out: all tests in full length, the fleets, and the modules below
-	@echo go test; go test -timeout 15m $(inparallel)
-	@go test -timeout 15m -p 1 $(REALTIME)
+	@echo go test -race; go test -race -timeout 15m $(inparallel)
+	@go test -race -timeout 15m -p 1 $(REALTIME)
 	@for m in $(filter-out .,$(MODULES)); do (cd $$m && echo "go test -race $$m" && \
 		go build -race ./... && go test -race -timeout 8m -p 1 ./...) || exit 1; done
 	@$(took)
