@@ -1,7 +1,6 @@
-// Command fleet is what the fleet tests run as processes of their own, built
-// without the race detector, which would make every call late: the provider that
-// judges, and the crawlers that it judges. Its order comes on standard input, and
-// what the provider is to block behind it.
+// Command fleet is a process of the fleet tests: a simulated provider, or a crawler that calls
+// it. The tests build it without the race detector, which would make every call late. It reads
+// an order from standard input; a provider then reads blocks from there.
 package main
 
 import (
@@ -22,24 +21,24 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// An order says what a process is to do.
+// An order is what a process does.
 type order struct {
-	Serve    bool     // be the provider; otherwise crawl
+	Serve    bool     // serve as the provider; otherwise crawl
 	Tokens   []string // the secrets
 	Limit    string   // of each token, as ration.ParseLimit reads it
-	URL      string   // that is crawled, again and again
+	URL      string   // that the crawlers request, again and again
 	Redis    string   // address
 	Budget   string   // name
 	Workers  int
-	Duration time.Duration // which is to end when no call is under way
+	Duration time.Duration // of the crawl
 
 	Dialect        string  // of the provider; empty: Instagram's
 	SecondaryLimit int     // of each token, in any second; 0: none
-	Stranger       float64 // share of each quota that another client spends while the fleet calls
-	Provider       string  // name of the preset by which the crawlers call; empty: the dialect's, if one is named
+	External       float64 // share of each quota that a competing client spends while the fleet calls
+	Provider       string  // name of the crawlers' preset; empty: that of the dialect, if there is one
 }
 
-// A block is what the provider is told to refuse: see simulated.Provider.Block.
+// A block is an order to refuse calls: see simulated.Provider.Block.
 type block struct {
 	Token string
 	For   time.Duration
@@ -61,7 +60,8 @@ func main() {
 	}
 }
 
-// serve prints the provider's address, and serves and blocks until in ends.
+// serve prints the URL of the provider's first page, then serves and carries out blocks until in
+// ends.
 func serve(o order, in *json.Decoder, out io.Writer) error {
 	limit, err := ration.ParseLimit(o.Limit)
 	if err != nil {
@@ -86,7 +86,7 @@ func serve(o order, in *json.Decoder, out io.Writer) error {
 	defer running.Wait()
 	defer stop()
 	running.Go(func() {
-		(&simulated.Stranger{Provider: provider, Tokens: o.Tokens, Share: o.Stranger, Idle: time.Second}).Run(ctx)
+		(&simulated.Competitor{Provider: provider, Tokens: o.Tokens, Share: o.External, Idle: time.Second}).Run(ctx)
 	})
 	refusing := make(chan error, 1)
 	go func() {
@@ -102,7 +102,7 @@ func serve(o order, in *json.Decoder, out io.Writer) error {
 	return <-refusing
 }
 
-// refuse has the provider block what it is told to, until in ends.
+// refuse carries out the blocks that it reads, until in ends.
 func refuse(provider *simulated.Provider, in *json.Decoder) error {
 	for {
 		var b block
@@ -118,8 +118,7 @@ func refuse(provider *simulated.Provider, in *json.Decoder) error {
 	}
 }
 
-// attach has the transport call and listen as the preset has it. This is the one place
-// where a crawler gets to know its provider.
+// attach sets the transport's preset. Nothing else of a crawler depends on its provider.
 func attach(t *ration.Transport, o order) (err error) {
 	name := o.Provider
 	if name == "" {
@@ -135,8 +134,8 @@ func attach(t *ration.Transport, o order) (err error) {
 	return err
 }
 
-// crawl calls the URL until the duration is over. It prints how many calls each worker
-// made, and behind it what it heard.
+// crawl calls the URL until the duration is over. It prints the number of calls of each worker,
+// and then its report.
 func crawl(o order, out io.Writer) error {
 	limit, err := ration.ParseLimit(o.Limit)
 	if err != nil {
@@ -145,12 +144,12 @@ func crawl(o order, out io.Writer) error {
 	client := redis.NewClient(&redis.Options{Addr: o.Redis})
 	defer client.Close()
 	end := time.Now().Add(o.Duration)
-	heard := newHeard()
+	counts := newReport()
 	budget := &ration.Budget{
 		Name:    o.Budget,
 		Limits:  []ration.Limit{limit},
 		Store:   &ration.RedisStore{Client: client},
-		OnEvent: heard.noticed,
+		OnEvent: counts.onEvent,
 	}
 	pool := ration.NewPool(budget)
 	for _, secret := range o.Tokens {
@@ -158,7 +157,7 @@ func crawl(o order, out io.Writer) error {
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConnsPerHost = o.Workers
-	transport := &ration.Transport{Base: base, Pool: pool, OnRefusal: heard.refused}
+	transport := &ration.Transport{Base: base, Pool: pool, OnRefusal: counts.onRefusal}
 	if err := attach(transport, o); err != nil {
 		return err
 	}
@@ -173,7 +172,7 @@ func crawl(o order, out io.Writer) error {
 				case served:
 					calls[i]++
 				case unserved:
-					heard.unserved()
+					counts.unserved()
 				default:
 					errs[i] = err
 					return
@@ -183,16 +182,16 @@ func crawl(o order, out io.Writer) error {
 	}
 	wait.Wait()
 	encoder := json.NewEncoder(out)
-	return errors.Join(errors.Join(errs...), encoder.Encode(calls), encoder.Encode(heard))
+	return errors.Join(errors.Join(errs...), encoder.Encode(calls), encoder.Encode(counts))
 }
 
-// An outcome is what came of a call.
+// An outcome is the result of a call.
 type outcome int
 
 const (
 	ended    outcome = iota // no call was made: the time is over, or it failed
 	served                  // the provider served it
-	unserved                // the provider refused it to the last
+	unserved                // the provider refused its last attempt
 )
 
 // call makes one call if its slot comes before the end.
@@ -217,7 +216,7 @@ func call(crawler *http.Client, url string, end time.Time) (outcome, error) {
 		return ended, err
 	}
 	if f, _ := ration.FeedbackOf(resp); f.Refused || f.DeadToken {
-		fmt.Fprintf(os.Stderr, "process %d: refused to the last: %s\n", os.Getpid(), resp.Status)
+		fmt.Fprintf(os.Stderr, "process %d: refused at the last attempt: %s\n", os.Getpid(), resp.Status)
 		return unserved, nil
 	}
 	if resp.StatusCode != http.StatusOK {

@@ -21,7 +21,7 @@ import (
 
 func TestMain(m *testing.M) { redistest.Main(m) }
 
-// A server is a provider that was ordered.
+// A server is a running provider.
 type server struct {
 	first string // URL of its first page
 	in    *io.PipeWriter
@@ -69,7 +69,7 @@ func (s *server) report(t *testing.T) (report simulated.Report) {
 	return report
 }
 
-func TestProviderSpeaksAndBlocksAsItIsOrdered(t *testing.T) {
+func TestProviderSpeaksAndBlocksAsOrdered(t *testing.T) {
 	s := startServer(t, order{Serve: true, Tokens: []string{"one", "two"}, Limit: "1000/1h", Dialect: "github", SecondaryLimit: 2})
 	status, _ := s.get(t, "one")
 	require.Equal(t, http.StatusOK, status)
@@ -82,23 +82,23 @@ func TestProviderSpeaksAndBlocksAsItIsOrdered(t *testing.T) {
 	require.Eventually(t, func() bool {
 		status, _ := s.get(t, "two")
 		return status == http.StatusUnauthorized
-	}, 10*time.Second, time.Second, "it is blocked once the order has come")
+	}, 10*time.Second, time.Second, "the token is blocked once the order has arrived")
 	report := s.report(t)
 	require.NotZero(t, report.Secondary)
 	require.NotEmpty(t, report.Tokens[1].Blocked)
-	require.Zero(t, report.StrangerAccepted+report.StrangerRefused)
+	require.Zero(t, report.ExternalAccepted+report.ExternalRefused)
 }
 
-// A stranger that is ordered calls as soon as the fleet does.
-func TestProviderSpendsTheStrangersShare(t *testing.T) {
-	s := startServer(t, order{Serve: true, Tokens: []string{"one", "two"}, Limit: "1000/10s", Dialect: "github", Stranger: 0.3})
-	require.Zero(t, s.report(t).StrangerAccepted)
+// A competing client calls as soon as the fleet does.
+func TestProviderSpendsTheExternalShare(t *testing.T) {
+	s := startServer(t, order{Serve: true, Tokens: []string{"one", "two"}, Limit: "1000/10s", Dialect: "github", External: 0.3})
+	require.Zero(t, s.report(t).ExternalAccepted)
 	require.Eventually(t, func() bool {
 		status, _ := s.get(t, "one")
 		require.Equal(t, http.StatusOK, status)
-		return s.report(t).StrangerAccepted >= 10
+		return s.report(t).ExternalAccepted >= 10
 	}, 10*time.Second, 20*time.Millisecond)
-	require.NotZero(t, s.report(t).Tokens[1].StrangerAccepted, "of each token")
+	require.NotZero(t, s.report(t).Tokens[1].ExternalAccepted, "of each token")
 }
 
 func TestServerSaysWhatIsWrongWithItsOrders(t *testing.T) {
@@ -107,26 +107,25 @@ func TestServerSaysWhatIsWrongWithItsOrders(t *testing.T) {
 	err = serve(order{Limit: "1/1h", Dialect: "gopher"}, json.NewDecoder(strings.NewReader("")), io.Discard)
 	require.ErrorContains(t, err, `no dialect is named "gopher"`)
 	err = serve(order{Limit: "1/1h", Tokens: []string{"one"}}, json.NewDecoder(strings.NewReader(`{"Token":"three","Kind":"dead"}`)), io.Discard)
-	require.ErrorContains(t, err, "not known")
+	require.ErrorContains(t, err, "unknown token")
 	err = serve(order{Limit: "1/1h", Tokens: []string{"one"}}, json.NewDecoder(strings.NewReader(`{"For":"soon"}`)), io.Discard)
 	require.ErrorContains(t, err, "cannot unmarshal")
 }
 
-// crawlFor has a fleet of one crawl the server, and returns what it prints.
-func crawlFor(t *testing.T, s *server, o order) (calls []int, h *heard) {
+// crawlFor runs one crawler against the server, and returns what it prints.
+func crawlFor(t *testing.T, s *server, o order) (calls []int, h *report) {
 	t.Helper()
 	o.URL, o.Redis, o.Budget, o.Workers, o.Duration = s.first, redistest.Start(t).Addr, redistest.Name(t), 2, time.Second
 	var out bytes.Buffer
 	require.NoError(t, crawl(o, &out))
 	printed := json.NewDecoder(&out)
 	require.NoError(t, printed.Decode(&calls))
-	h = new(heard)
+	h = new(report)
 	require.NoError(t, printed.Decode(h))
 	return calls, h
 }
 
-// A crawler is known to a provider by what the preset attaches: that of its dialect, if
-// none is named.
+// A crawler attaches tokens as its preset does: by default that of its dialect.
 func TestCrawlerCallsAsThePresetSays(t *testing.T) {
 	o := order{Serve: true, Tokens: []string{"one", "two"}, Limit: "3/1h"}
 	for _, row := range []struct{ speaks, dialect, provider string }{
@@ -135,10 +134,10 @@ func TestCrawlerCallsAsThePresetSays(t *testing.T) {
 		o.Dialect = row.speaks
 		s := startServer(t, o)
 		o.Dialect, o.Provider = row.dialect, row.provider
-		calls, heard := crawlFor(t, s, o)
+		calls, counts := crawlFor(t, s, o)
 		require.Equal(t, 6, calls[0]+calls[1])
 		require.Equal(t, 6, s.report(t).Accepted)
-		require.Equal(t, newHeard(), heard, "there is nothing to be told")
+		require.Equal(t, newReport(), counts, "there is nothing to report")
 	}
 	o.Provider = "shopfy"
 	require.ErrorContains(t, crawl(o, io.Discard), "did you mean shopify?")
@@ -152,8 +151,8 @@ func TestCrawlerOfAnUnknownProviderIsNotFound(t *testing.T) {
 	require.ErrorContains(t, crawl(o, io.Discard), "no token is left")
 }
 
-// A crawler goes on after refusals, and tells of them.
-func TestCrawlerTellsWhatItHeard(t *testing.T) {
+// A crawler goes on after refusals, and reports them.
+func TestCrawlerReportsRefusalsAndEvents(t *testing.T) {
 	o := order{Serve: true, Tokens: []string{"one", "two"}, Limit: "10/1h", Dialect: "github"}
 	s := startServer(t, o)
 	blocks := json.NewEncoder(s.in)
@@ -167,10 +166,10 @@ func TestCrawlerTellsWhatItHeard(t *testing.T) {
 	o.Limit = "8/1h" // which is not what the provider says
 	calls, h := crawlFor(t, s, o)
 	require.Equal(t, 10, calls[0]+calls[1], "of the other token, and as many as the provider allows")
-	require.Equal(t, map[string]ration.Reason{dead: provider.ReasonDeadToken}, h.SetAside)
-	require.Equal(t, 1, h.Notices["TokenQuarantined"])
-	require.Equal(t, 1, h.Notices["LimitLearned"])
-	require.Contains(t, h.Learnt[ration.NewToken("two").AccountID()][0], "10/1h")
+	require.Equal(t, map[string]ration.Reason{dead: provider.ReasonDeadToken}, h.Quarantined)
+	require.Equal(t, 1, h.Events["TokenQuarantined"])
+	require.Equal(t, 1, h.Events["LimitLearned"])
+	require.Contains(t, h.LearnedLimits[ration.NewToken("two").AccountID()][0], "10/1h")
 	require.Empty(t, h.Refused)
 
 	require.NoError(t, blocks.Encode(block{Token: "two", For: time.Hour, Kind: simulated.KindQuota}))
@@ -182,5 +181,5 @@ func TestCrawlerTellsWhatItHeard(t *testing.T) {
 	require.Zero(t, calls[0]+calls[1])
 	require.Positive(t, h.Unserved)
 	require.Positive(t, h.Refused[provider.ReasonQuota])
-	require.Equal(t, map[string]ration.Reason{dead: provider.ReasonDeadToken}, h.SetAside)
+	require.Equal(t, map[string]ration.Reason{dead: provider.ReasonDeadToken}, h.Quarantined)
 }

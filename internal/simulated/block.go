@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// A Kind is why a call gets no page.
+// A Kind is why a call is not served.
 type Kind string
 
-// What Block refuses for. A dialect that has no such refusal has the status and words of a spent quota.
+// The reasons that Block can give. A dialect without such a refusal answers as if the quota were spent.
 const (
-	// KindQuota says that the token's quota is spent.
+	// KindQuota means that the token's quota is spent.
 	KindQuota Kind = "quota"
-	// KindSecondary says that a limit beside the quota is exceeded, of which there is some left.
+	// KindSecondary means that another limit is exceeded while some of the quota is left.
 	KindSecondary Kind = "secondary"
-	// KindDead says that the token is revoked. It is also the answer to one that is not known.
+	// KindDead means that the token is revoked. Unknown tokens get the same answer.
 	KindDead Kind = "dead"
-	// KindApp says that a limit of all tokens is exceeded.
+	// KindApp means that a limit of all tokens together is exceeded.
 	KindApp Kind = "app"
 
 	missing Kind = "missing" // there is no such page
 )
 
-// A BlockedCall is a call that was refused for a Block.
+// A BlockedCall is a call that was refused because of a Block.
 type BlockedCall struct {
 	Kind Kind      `json:"kind"`
 	At   time.Time `json:"at"` // its arrival
 }
 
-// A block refuses the calls that arrive from then on until then.
+// A block refuses the calls that arrive from one instant until another.
 type block struct {
 	kind        Kind
 	from, until time.Time
@@ -37,15 +37,15 @@ type block struct {
 
 func (b block) holds(at time.Time) bool { return !at.Before(b.from) && at.Before(b.until) }
 
-// Block makes the provider refuse, from now on for d, all calls with that token, and with KindApp all calls: the token
-// is not looked at then. The answer is the dialect's own, and says the end of the block where it says an end. Such calls
-// are injected in the Report, which has their arrivals; those that arrived before are judged as ever.
+// Block makes the provider refuse all calls with that token for d from now on. With KindApp it refuses all calls, and
+// token is ignored. The answer is the dialect's own, with the end of the block if the dialect states an end. The Report
+// counts these calls as injected and has their arrivals. Calls that arrived before are judged as usual.
 //
-// A block takes the place of the token's last one, and one of KindApp that of the last such; a d of zero ends it. It is
-// an error to name a kind that is none or a token that is not known.
+// A block replaces the token's earlier one, and a KindApp block the earlier KindApp block. A d of zero ends it. An
+// unknown kind or token is an error.
 func (p *Provider) Block(token string, d time.Duration, kind Kind) error {
 	if !slices.Contains([]Kind{KindQuota, KindSecondary, KindDead, KindApp}, kind) {
-		return fmt.Errorf("there is no block of kind %q", kind)
+		return fmt.Errorf("there is no block of kind %q: there are quota, secondary, dead and app", kind)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -57,13 +57,13 @@ func (p *Provider) Block(token string, d time.Duration, kind Kind) error {
 	}
 	t := p.tally(token)
 	if t == nil {
-		return fmt.Errorf("a block of kind %q is for a token that is not known", kind)
+		return fmt.Errorf("a block of kind %q is for an unknown token: name one of Provider.Tokens", kind)
 	}
 	t.block = b
 	return nil
 }
 
-// blocked is the block that a call of that arrival meets, if there is one. p.mu must be held.
+// blocked returns the block that is in force at that arrival, if there is one. p.mu must be held.
 func (p *Provider) blocked(t *tally, arrived time.Time) (b block, found bool) {
 	for _, b := range []block{p.block, t.block} {
 		if b.holds(arrived) {

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestBlockedCallsAreToldWithTheirArrivals has a call of each of two tokens each second, and one of them blocked.
-func TestBlockedCallsAreToldWithTheirArrivals(t *testing.T) {
+// TestBlockedCallsAreReportedWithTheirArrivals makes a call with each of two tokens each second, and blocks one of them.
+func TestBlockedCallsAreReportedWithTheirArrivals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Provider{Limit: 100, Tokens: []string{"one", "two"}}
 		start := time.Now()
@@ -50,7 +50,7 @@ func TestBlockOfAnAppRefusesEveryToken(t *testing.T) {
 			require.Equal(t, 403, callAs(p, firstPage, token).Code)
 		}
 		require.NoError(t, p.Block("one", time.Hour, KindQuota))
-		require.Equal(t, 403, callAs(p, firstPage, "one").Code, "that of all goes first")
+		require.Equal(t, 403, callAs(p, firstPage, "one").Code, "the block of all tokens comes first")
 		time.Sleep(time.Minute)
 		require.Equal(t, 400, callAs(p, firstPage, "one").Code)
 		require.Equal(t, 200, callAs(p, firstPage, "two").Code)
@@ -77,7 +77,7 @@ func TestBlockTakesThePlaceOfTheLast(t *testing.T) {
 	})
 }
 
-// TestBlockIsForCallsThatArriveInIt has a call that arrived before and is judged after.
+// TestBlockIsForCallsThatArriveInIt judges a call after the block began that arrived before.
 func TestBlockIsForCallsThatArriveInIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := new(Provider)
@@ -109,7 +109,7 @@ func TestBlockedCallsCountOnlyByChoice(t *testing.T) {
 	})
 }
 
-// TestResetOfAnUntouchedQuotaIsAWindowAway has the first call of all refused, and the first after its window has passed.
+// TestResetOfAnUntouchedQuotaIsAWindowAway refuses the first call of all, and the first after a window has passed.
 func TestResetOfAnUntouchedQuotaIsAWindowAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Provider{Dialect: githubDialect{}, Limit: 3, Window: time.Minute}
@@ -125,7 +125,7 @@ func TestResetOfAnUntouchedQuotaIsAWindowAway(t *testing.T) {
 	})
 }
 
-func TestDeadTokenIsNotToldToTryAgain(t *testing.T) {
+func TestDeadTokenGetsNoRetryAfter(t *testing.T) {
 	p := &Provider{Dialect: githubDialect{}, SendRetryAfter: true}
 	require.NoError(t, p.Block("one", time.Hour, KindDead))
 	require.Empty(t, callAs(p, firstPage, "one").Header().Get("Retry-After"))
@@ -135,7 +135,7 @@ func TestDeadTokenIsNotToldToTryAgain(t *testing.T) {
 
 func TestBlockNamesWhatThereIs(t *testing.T) {
 	p := &Provider{Tokens: []string{"one"}}
-	require.EqualError(t, p.Block("one", time.Second, "secondry"), `there is no block of kind "secondry"`)
-	require.EqualError(t, p.Block("another", time.Second, KindDead), `a block of kind "dead" is for a token that is not known`)
+	require.EqualError(t, p.Block("one", time.Second, "secondry"), `there is no block of kind "secondry": there are quota, secondary, dead and app`)
+	require.EqualError(t, p.Block("another", time.Second, KindDead), `a block of kind "dead" is for an unknown token: name one of Provider.Tokens`)
 	require.NoError(t, p.Block("another", time.Second, KindApp))
 }

@@ -4,13 +4,13 @@ import (
 	"time"
 )
 
-// Counting is the way in which a Provider counts the calls of a token. Each is defined on the arrivals that count, in
-// their order, of which two may be at the same moment. A call that would break the rule, or make one break it that
-// came later and got here before it, is refused.
+// Counting is how a Provider counts the calls of a token. Each rule is defined on the arrivals that count, in order;
+// two may arrive at the same moment. A call is refused if it would break the rule, or if a call that arrived later and
+// was judged earlier would then break it.
 type Counting int
 
 const (
-	// CountByDialect is the way of the Dialect, which is CountLog with Instagram's. It is the zero value.
+	// CountByDialect counts as the Dialect does: by CountLog for Instagram. It is the zero value.
 	CountByDialect Counting = iota
 
 	// CountLog refuses a call that arrives less than Window after the Limit-th before it: no window of any alignment
@@ -18,9 +18,9 @@ const (
 	CountLog
 
 	// CountFixedWindow refuses a call beyond Limit in one window. A window begins whenever the clock of Zone reads a
-	// whole multiple of Window since 1970-01-01 00:00 on that clock: with a Window of 24 h at midnight. Where the clock
-	// is set forward a window is cut short; where it is set back within one that is longer, and where it is set back
-	// into an earlier one another begins. Up to twice Limit arrive within Window across the edge of two.
+	// whole multiple of Window since 1970-01-01 00:00 on that clock: with a Window of 24 h at midnight. If the clock is
+	// set forward, a window is cut short. If it is set back within a window, that window is longer; if it is set back
+	// into an earlier window, another begins. Up to twice Limit can arrive within Window across the edge of two.
 	CountFixedWindow
 
 	// CountFirstUse refuses a call beyond Limit in one window. A window begins with the first call that arrives when
@@ -35,35 +35,36 @@ const (
 	// elapsed the time since the window began. Windows begin at whole multiples of Window since the epoch.
 	CountWeighted
 
-	// CountSubWindows refuses a call if the calls in the last Window/Resolution sub-windows, that of the call and
-	// itself included, are more than Limit. Sub-windows begin at whole multiples of Resolution since the epoch, and
-	// those count that begin less than Window before the call. So a call counts up to one Resolution less long than
-	// Window, and a window of other alignment can hold more than Limit.
+	// CountSubWindows refuses a call if the last Window/Resolution sub-windows, up to that of the call, hold more than
+	// Limit calls with it. Sub-windows begin at whole multiples of Resolution since the epoch, and count if they begin
+	// less than Window before the call. So a call counts for Window, or up to one Resolution less, and a window of
+	// another alignment can hold more than Limit.
 	CountSubWindows
 
-	// CountGCRA refuses a call that arrives before TAT - (Burst-1)*T, where T is Window/Limit. If it is not refused then
-	// TAT, the theoretical arrival time of the next, becomes the later of TAT and the arrival, and T more. So Burst
-	// calls are let in at once after a rest, and one more every T.
+	// CountGCRA refuses a call that arrives before TAT - (Burst-1)*T, where T is Window/Limit. After a call that it
+	// accepts, TAT, the theoretical arrival time of the next, is T after the later of TAT and the arrival. So after a
+	// rest Burst calls are accepted at once, and one more every T.
 	CountGCRA
 )
 
-// A rule is a Counting with its parameters. It looks at a log of one token, and the fields of a rule do not change: one
+// A rule is a Counting with its parameters. It judges the log of one token. Its fields do not change, so that one rule
 // serves all tokens.
 type rule interface {
-	// mark is what is to be remembered of the call at that place: it follows from the call and those before it.
+	// mark returns what the rule keeps of the call at that place. It follows from the call and those before it.
 	mark(a *arrivals, place int) int64
-	// room is how many more calls could arrive together with the call at that place; negative: it is one too many.
-	// Far beyond the limit the number says only that it is beyond.
+	// room returns how many more calls could arrive together with the call at that place. It is negative if the call
+	// is beyond the limit, and by how much then means nothing.
 	room(a *arrivals, place int) int
-	// bears reports whether the call at that place matters to a later one. If not to one then to none after it.
-	bears(a *arrivals, place, later int) bool
-	// roomAt is the moment from which one more call is within quota if none comes before. The log must be full.
+	// affects reports whether the call at that place counts for a later one. If it does not count for one, it counts
+	// for none after that.
+	affects(a *arrivals, place, later int) bool
+	// roomAt returns the moment from which one more call is within quota if none comes before. The log must be full.
 	roomAt(a *arrivals) time.Duration
-	// fullAt is the moment from which nothing that came before counts, if none comes. The log must not be empty.
+	// fullAt returns the moment from which no call in the log counts, if no other comes. The log must not be empty.
 	fullAt(a *arrivals) time.Duration
 }
 
-// rule is how the quota is judged. p.mu must be held.
+// rule returns the rule by which the quota is judged. p.mu must be held.
 func (p *Provider) rule() rule {
 	limit, window := p.limit(), p.window()
 	switch p.count() {
@@ -82,13 +83,13 @@ func (p *Provider) rule() rule {
 	return slidingLog(limit, window)
 }
 
-// slidingLog is the rule of CountLog, by which every Provider measures, however it judges.
+// slidingLog returns the rule of CountLog. Every Provider measures MaxInWindow by it, whatever its Count.
 func slidingLog(limit int, window time.Duration) rule {
 	return expiry{limit, func(at time.Duration) time.Duration { return at + window }}
 }
 
-// depth is how many calls at most one window can hold of calls that are within quota. It is Limit for an exact count
-// and up to twice that for others.
+// depth returns how many calls within quota a window can hold at most: Limit for an exact count, and up to twice that
+// for others.
 func (p *Provider) depth() int {
 	if p.count() == CountLog {
 		return p.limit()
@@ -96,7 +97,7 @@ func (p *Provider) depth() int {
 	return 2 * p.limit()
 }
 
-// count is the way in which calls are counted.
+// count returns how calls are counted.
 func (p *Provider) count() Counting {
 	if p.Count == CountByDialect {
 		return p.dialect().usual().count
@@ -104,7 +105,7 @@ func (p *Provider) count() Counting {
 	return p.Count
 }
 
-// burst is that of CountGCRA. The bucket of a dialect is as large as its limit.
+// burst returns the burst of CountGCRA. The bucket of a dialect is as large as its limit.
 func (p *Provider) burst() int {
 	byDefault := 1
 	if p.Count == CountByDialect {

@@ -11,7 +11,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// fits is each rule by brute force, as its Counting says it, for calls in order: does the last one fit?
+// fits computes each rule by brute force, as its Counting defines it: is the last of these calls, in order, within the
+// quota?
 func fits(p *Provider, calls []time.Duration) bool {
 	limit, window := p.limit(), p.window()
 	last := calls[len(calls)-1]
@@ -70,7 +71,7 @@ func fits(p *Provider, calls []time.Duration) bool {
 	return n <= limit
 }
 
-// TestEveryRuleIsWhatItSays has calls in order judged, and asks of each refusal when it says the next is let in.
+// TestEveryRuleIsWhatItSays judges calls in order, and checks after each refusal when the next call is accepted.
 func TestEveryRuleIsWhatItSays(t *testing.T) {
 	epoch := time.Unix(0, 0)
 	rapid.Check(t, func(t *rapid.T) {
@@ -115,8 +116,9 @@ func TestEveryRuleIsWhatItSays(t *testing.T) {
 	})
 }
 
-// TestOrderAtTheLockDoesNotMatterToAnyRule judges arrivals that overtook one another: none is refused if in their order
-// all fit, one at least is if they do not, and those let in do always. CountFirstUse is the exception that it says.
+// TestOrderAtTheLockDoesNotMatterToAnyRule judges arrivals that overtook one another. If all are within the quota in order, none
+// is refused; otherwise at least one is; and those accepted always are within it. CountFirstUse is an exception, as its
+// comment says.
 func TestOrderAtTheLockDoesNotMatterToAnyRule(t *testing.T) {
 	epoch := time.Unix(0, 0)
 	allFit := func(p *Provider, calls []time.Duration) bool {

@@ -41,8 +41,8 @@ func TestFixedWindowBeginsAtMidnightOfItsZone(t *testing.T) {
 	})
 }
 
-// TestFixedWindowWhereTheClockIsSet takes the year 2024 in Los Angeles, whose clock is set forward on 10 March at 02:00
-// and back on 3 November at 02:00.
+// TestFixedWindowWhereTheClockIsSet uses the year 2024 in Los Angeles: the clock is set forward on 10 March at 02:00 and
+// back on 3 November at 02:00.
 func TestFixedWindowWhereTheClockIsSet(t *testing.T) {
 	zone, err := time.LoadLocation("America/Los_Angeles")
 	require.NoError(t, err)

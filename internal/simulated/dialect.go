@@ -10,20 +10,20 @@ import (
 	"time"
 )
 
-// A Dialect is how a provider speaks: where it looks for the token, what its answers say of the quota, and how it
-// refuses. It also has the quota that such a provider usually gives, and its way of counting. DialectNamed returns one;
-// nil is Instagram's.
+// A Dialect is the protocol of a provider: where a call has its token, which headers describe the quota, and what a
+// refusal looks like. It also has the usual quota of such a provider and how it counts. DialectNamed returns one; nil
+// is Instagram's.
 type Dialect interface {
-	// Name is what DialectNamed finds it by.
+	// Name is the name for DialectNamed.
 	Name() string
 
-	// usual is how such a provider counts.
+	// usual returns the usual quota and how it is counted.
 	usual() usual
-	// token is the access token of a call, empty if it has none.
+	// token returns the access token of a call, empty if it has none.
 	token(r *http.Request) string
-	// tell sets the headers of an answer to a call that a token came with, refused or not.
-	tell(h http.Header, s standing)
-	// fail is the answer to a call that gets no page, for which s.why has the reason. It may set headers.
+	// setHeaders sets the headers of the answer to a call with a known token, refused or not.
+	setHeaders(h http.Header, s standing)
+	// fail returns the answer to a call that is not served; s.why is why. It may set headers.
 	fail(h http.Header, s standing) (status int, body any)
 }
 
@@ -39,7 +39,7 @@ var dialects = []Dialect{
 	xDialect{},
 }
 
-// Dialects are the names of all dialects, sorted.
+// Dialects returns the names of all dialects, sorted.
 func Dialects() []string {
 	names := make([]string, len(dialects))
 	for i, d := range dialects {
@@ -49,7 +49,7 @@ func Dialects() []string {
 	return names
 }
 
-// DialectNamed returns the dialect of that name. The error names all there are.
+// DialectNamed returns the dialect of that name. The error lists all names.
 func DialectNamed(name string) (Dialect, error) {
 	for _, d := range dialects {
 		if d.Name() == name {
@@ -59,22 +59,22 @@ func DialectNamed(name string) (Dialect, error) {
 	return nil, fmt.Errorf("no dialect is named %q: there are %s", name, strings.Join(Dialects(), ", "))
 }
 
-// standing is how a token stands right after a call, and what became of the call.
+// standing is the state of a token's quota right after a call, and the result of the call.
 type standing struct {
-	user    int // a number for whose token it is, from 1
+	user    int // the number of the token's owner, from 1
 	arrived time.Time
-	why     Kind // the call gets no page; empty: it does
+	why     Kind // the call is not served; empty: it is
 	counted bool // the call counts against the quota
 
 	limit     int
 	window    time.Duration
-	most      int           // that the quota ever has room for: the limit, or the size of a bucket
-	remaining int           // that it has room for
+	most      int           // units of a full quota: the limit, or the size of a bucket
+	remaining int           // units left
 	full      time.Duration // from the arrival until all of the quota is there again
-	next      time.Duration // from the arrival until a call is accepted; zero: it is not to be said
+	next      time.Duration // from the arrival until a call is accepted; zero: the answer does not say
 }
 
-// left is what the answer says is left: nothing where it refuses because of the quota.
+// left returns what the answer says is left: 0 if it refuses because of the quota.
 func (s standing) left() int {
 	if s.why == KindQuota {
 		return 0
@@ -82,11 +82,11 @@ func (s standing) left() int {
 	return s.remaining
 }
 
-// used is what is not left.
+// used returns what is not left.
 func (s standing) used() int { return s.most - s.left() }
 
-// reset is how long it is, from the arrival, until there is more where nothing is left, and until there is all
-// otherwise. With windows that end as a whole it is the end of one.
+// reset returns the time from the arrival until a unit is left again, if none is, or else until the quota is full. If
+// windows end as a whole, both are the end of the window.
 func (s standing) reset() time.Duration {
 	if s.why == KindQuota && s.next > 0 {
 		return s.next
@@ -94,7 +94,8 @@ func (s standing) reset() time.Duration {
 	return s.full
 }
 
-// epoch is the Unix time of a moment after the arrival, rounded up: a caller who waits for it does not come early.
+// epoch returns the Unix time of a moment after the arrival. It is rounded up, so that a caller that waits for it is
+// not early.
 func (s standing) epoch(after time.Duration) string {
 	at := s.arrived.Add(after)
 	seconds := at.Unix()
@@ -104,17 +105,17 @@ func (s standing) epoch(after time.Duration) string {
 	return strconv.FormatInt(seconds, 10)
 }
 
-// wholeSeconds is d in seconds, rounded up.
+// wholeSeconds returns d in seconds, rounded up.
 func wholeSeconds(d time.Duration) string {
 	return strconv.FormatFloat(math.Ceil(d.Seconds()), 'f', -1, 64)
 }
 
-// inMilliseconds is d rounded up to a millisecond.
+// inMilliseconds returns d rounded up to a millisecond.
 func inMilliseconds(d time.Duration) time.Duration {
 	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
-// authorization is the credential in the Authorization header, empty if its scheme is another.
+// authorization returns the credential in the Authorization header, empty if the scheme is none of these.
 func authorization(r *http.Request, schemes ...string) string {
 	scheme, credential, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	if slices.ContainsFunc(schemes, func(s string) bool { return strings.EqualFold(s, scheme) }) {

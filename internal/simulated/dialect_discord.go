@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// discordDialect is that of Discord: a bucket for a route, which is a window from a first call on, with its end both as
-// Unix time and as what is left of it, in fractions of a second. The refusal says the wait three times. That of all
+// discordDialect is Discord's. A route has a bucket, which is a window from the first call on. Headers have its end both
+// as Unix time and as the time left, in fractions of a second. A refusal has the wait in three places. The limit of all
 // tokens is global, and has no bucket.
 type discordDialect struct{}
 
@@ -16,7 +16,7 @@ func (discordDialect) usual() usual { return usual{CountFirstUse, 5, 5 * time.Se
 
 func (discordDialect) token(r *http.Request) string { return authorization(r, "Bot") }
 
-func (discordDialect) tell(h http.Header, s standing) {
+func (discordDialect) setHeaders(h http.Header, s standing) {
 	if s.why == KindApp {
 		return
 	}

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// githubDialect is that of GitHub's REST API: windows of an hour from a first call on, whose end is told as Unix time,
-// and refusals with 403 that only the message tells apart. A refusal by the secondary limit has quota left, and a
-// Retry-After that has nothing to do with the window.
+// githubDialect is that of GitHub's REST API. Windows of an hour begin with the first call, and headers have their end
+// as Unix time. Refusals have status 403, and only the message says which limit it was. After a refusal by the secondary
+// limit some quota is left, and the Retry-After is not about the window.
 type githubDialect struct{}
 
 func (githubDialect) Name() string { return "github" }
@@ -17,7 +17,7 @@ func (githubDialect) usual() usual { return usual{CountFirstUse, 5000, time.Hour
 
 func (githubDialect) token(r *http.Request) string { return authorization(r, "Bearer", "token") }
 
-func (githubDialect) tell(h http.Header, s standing) {
+func (githubDialect) setHeaders(h http.Header, s standing) {
 	h.Set("X-RateLimit-Limit", strconv.Itoa(s.most))
 	h.Set("X-RateLimit-Remaining", strconv.Itoa(s.left()))
 	h.Set("X-RateLimit-Used", strconv.Itoa(s.used()))

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// ietfDialect is that of draft-ietf-httpapi-ratelimit-headers from -08 on: a named policy with its quota and window, and
-// what is left of it with the whole seconds until there is more. Refusals are problems of the draft's types. The limit
-// of all tokens is a policy of its own.
+// ietfDialect is that of draft-ietf-httpapi-ratelimit-headers from -08 on. A named policy has a quota and a window, and
+// another header has what is left and the whole seconds until there is more. Refusals are problem documents of the
+// draft's types. The limit of all tokens is another policy.
 type ietfDialect struct{}
 
 func (ietfDialect) Name() string { return "ietf" }
@@ -16,7 +16,7 @@ func (ietfDialect) usual() usual { return usual{CountFixedWindow, 100, time.Minu
 
 func (ietfDialect) token(r *http.Request) string { return authorization(r, "Bearer") }
 
-func (ietfDialect) tell(h http.Header, s standing) {
+func (ietfDialect) setHeaders(h http.Header, s standing) {
 	policy := fmt.Sprintf(`"default";q=%d;w=%s`, s.most, wholeSeconds(s.window))
 	state := fmt.Sprintf(`"default";r=%d;t=%s`, s.left(), wholeSeconds(s.reset()))
 	if s.why == KindApp {

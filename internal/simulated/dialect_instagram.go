@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// instagramDialect is that of Instagram's API until 2020: a log of an hour, its limit and what is left in the headers of
-// a call that counts, and a refusal that does not say when there is more. The token comes in a header or in the query.
+// instagramDialect is that of Instagram's API until 2020, which counts by a log of an hour. A call that counts is answered
+// with the limit and what is left. A refusal does not say how long to wait. The token is in a header or in the query.
 type instagramDialect struct{}
 
 func (instagramDialect) Name() string { return "instagram" }
 func (instagramDialect) usual() usual { return usual{CountLog, 5000, time.Hour} }
 
-// token goes for the header before the query.
+// token prefers the header to the query.
 func (instagramDialect) token(r *http.Request) string {
 	if token := authorization(r, "Bearer"); token != "" {
 		return token
@@ -21,7 +21,7 @@ func (instagramDialect) token(r *http.Request) string {
 	return r.URL.Query().Get("access_token")
 }
 
-func (instagramDialect) tell(h http.Header, s standing) {
+func (instagramDialect) setHeaders(h http.Header, s standing) {
 	if s.counted {
 		h.Set("X-Ratelimit-Limit", strconv.Itoa(s.limit))
 		h.Set("X-Ratelimit-Remaining", strconv.Itoa(s.remaining))
@@ -39,7 +39,7 @@ func (instagramDialect) fail(_ http.Header, s standing) (status int, body any) {
 		"The maximum number of requests per hour has been exceeded.")
 }
 
-// meta is the envelope of the legacy API: alone in an error, beside the data in a page.
+// meta is the envelope of the legacy API. An error has nothing else; a page has data too.
 type meta struct {
 	Code         int    `json:"code"`
 	ErrorType    string `json:"error_type,omitempty"`

@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// metaDialect is that of Meta's Graph API: a rolling hour, of which answers tell percents only, rounded down, and
-// nothing until there is one. A refusal is a 400 with a code, which tells whose limit it is, and does not say when there
-// is more. The type of its errors is the same for all.
+// metaDialect is that of Meta's Graph API, which counts in a rolling hour. Answers have the percentage that is used,
+// rounded down, and none below 1 %. A refusal is a 400 with a code, which says whose limit it is but not how long to
+// wait. All errors have the same type.
 type metaDialect struct{}
 
 func (metaDialect) Name() string { return "meta" }
@@ -16,7 +16,7 @@ func (metaDialect) usual() usual { return usual{CountLog, 200, time.Hour} }
 
 func (metaDialect) token(r *http.Request) string { return r.URL.Query().Get("access_token") }
 
-func (metaDialect) tell(h http.Header, s standing) {
+func (metaDialect) setHeaders(h http.Header, s standing) {
 	calls := s.used() * 100 / s.most
 	if calls == 0 {
 		return

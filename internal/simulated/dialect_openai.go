@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// openaiDialect is that of OpenAI: a bucket of requests, with a reset that is a duration until it is full, and a refusal
-// that has the figures in its words and the wait in milliseconds.
+// openaiDialect is OpenAI's: a bucket of requests. The reset is the duration until it is full. A refusal has the figures
+// in its message, and the wait in milliseconds.
 type openaiDialect struct{}
 
 func (openaiDialect) Name() string { return "openai" }
@@ -16,13 +16,13 @@ func (openaiDialect) usual() usual { return usual{CountGCRA, 500, time.Minute} }
 
 func (openaiDialect) token(r *http.Request) string { return authorization(r, "Bearer") }
 
-func (openaiDialect) tell(h http.Header, s standing) {
+func (openaiDialect) setHeaders(h http.Header, s standing) {
 	h.Set("X-RateLimit-Limit-Requests", strconv.Itoa(s.most))
 	h.Set("X-RateLimit-Remaining-Requests", strconv.Itoa(s.left()))
 	h.Set("X-RateLimit-Reset-Requests", inMilliseconds(s.full).String())
 }
 
-// per are the windows that the words name. Of another they name none.
+// per has the windows that messages name. They do not name any other.
 var per = map[time.Duration]string{
 	time.Minute:    " on requests per min (RPM)",
 	24 * time.Hour: " on requests per day (RPD)",

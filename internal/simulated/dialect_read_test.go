@@ -15,18 +15,18 @@ import (
 	"github.com/ration-go/ration/provider/presets"
 )
 
-// firstCall is 300 ms after a whole second, so that what is rounded shows. Bubbles begin in the year 2000, when Unix time
-// had nine digits and no provider spoke of it.
+// firstCall is 300 ms after a whole second, so that rounding shows. Bubbles begin in the year 2000, when Unix time had
+// nine digits; no provider sends such.
 var firstCall = time.Date(2026, 1, 15, 12, 0, 0, 300_000_000, time.UTC)
 
-// A conclusion is what the reader is to make of a refusal.
+// A conclusion is what the reader should conclude from a refusal.
 type conclusion struct {
 	reason ration.Reason
 	scope  ration.Scope
-	wait   time.Duration // zero: not told
+	wait   time.Duration // zero: unknown
 }
 
-// readings are what the reader is to make of each dialect: of a call beyond the quota, and of blocks of 4.2 s of each
+// readings are what the reader should conclude in each dialect from a call beyond the quota, and from blocks of 4.2 s of each
 // kind. The quota is 4 calls in 10 s, the first at 0.3 s and one too many at 1.8 s. So the next is accepted at 10.3 s in
 // a log or a window from there, at 10 s in one of the clock, and at 2.8 s in a bucket, which has one more each 2.5 s. A
 // wait is what the dialect can say of that: Unix time and Retry-After are in whole seconds.
@@ -96,7 +96,7 @@ var readings = map[string]struct {
 	},
 }
 
-// TestDialectsAreReadAsTheyAreMeant has the library's reader read what each says, with the preset of that provider.
+// TestDialectsAreReadAsTheyAreMeant reads the answers of each dialect with the preset of that provider.
 func TestDialectsAreReadAsTheyAreMeant(t *testing.T) {
 	for _, name := range simulated.Dialects() {
 		row, found := readings[name]
@@ -160,7 +160,7 @@ func TestDialectsAreReadAsTheyAreMeant(t *testing.T) {
 	}
 }
 
-// answered is what the reader makes of an answer to one call, sent as the preset says.
+// answered makes one call as the preset does, and returns what the reader concludes from the answer.
 func answered(p *simulated.Provider, preset *ration.Provider) ration.Feedback {
 	r := httptest.NewRequest(http.MethodGet, p.StartURLs("http://example.com")[0], nil)
 	attach := preset.Attach

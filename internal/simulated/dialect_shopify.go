@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// shopifyDialect is that of Shopify's REST API: a bucket of 40 that leaks 2 a second, of which answers tell what is used
-// and its size, and a Retry-After with a fraction.
+// shopifyDialect is that of Shopify's REST API: a bucket of 40 that leaks 2 a second. Answers have what is used and the
+// bucket's size. Retry-After has a fraction.
 type shopifyDialect struct{}
 
 func (shopifyDialect) Name() string { return "shopify" }
@@ -16,7 +16,7 @@ func (shopifyDialect) usual() usual { return usual{CountGCRA, 40, 20 * time.Seco
 
 func (shopifyDialect) token(r *http.Request) string { return r.Header.Get("X-Shopify-Access-Token") }
 
-func (shopifyDialect) tell(h http.Header, s standing) {
+func (shopifyDialect) setHeaders(h http.Header, s standing) {
 	h.Set("X-Shopify-Shop-Api-Call-Limit", fmt.Sprintf("%d/%d", s.used(), s.most))
 }
 
@@ -29,7 +29,7 @@ func (shopifyDialect) fail(h http.Header, s standing) (status int, body any) {
 	case KindApp: // an address that is kept out
 		return shopifyError(430, "Shopify Security Rejection")
 	}
-	// Shopify says 2.0 though there is room for one call in half a second.
+	// Shopify sends 2.0 although a call would be accepted after half a second.
 	const least = 2
 	h.Set("Retry-After", fmt.Sprintf("%.1f", max(least, math.Ceil(s.next.Seconds()))))
 	return shopifyError(http.StatusTooManyRequests, fmt.Sprintf("Exceeded %.4g calls per second for api client. "+

@@ -19,7 +19,7 @@ import (
 
 var redraw = flag.Bool("redraw", false, "write what the dialects answer to testdata")
 
-// attachments are where each dialect has the token.
+// attachments put the token where each dialect has it.
 var attachments = map[string]func(r *http.Request, token string){
 	"discord":   func(r *http.Request, token string) { r.Header.Set("Authorization", "Bot "+token) },
 	"github":    func(r *http.Request, token string) { r.Header.Set("Authorization", "token "+token) },
@@ -31,7 +31,7 @@ var attachments = map[string]func(r *http.Request, token string){
 	"x":         func(r *http.Request, token string) { r.Header.Set("Authorization", "Bearer "+token) },
 }
 
-// callAs is one GET with a token where the dialect of the provider has it.
+// callAs makes a GET with the token where the provider's dialect has it.
 func callAs(p *Provider, url, token string) *httptest.ResponseRecorder {
 	r := httptest.NewRequest(http.MethodGet, url, nil)
 	attachments[p.dialect().Name()](r, token)
@@ -40,7 +40,7 @@ func callAs(p *Provider, url, token string) *httptest.ResponseRecorder {
 	return w
 }
 
-// named returns a dialect that there is.
+// named returns the dialect of that name.
 func named(t *testing.T, name string) Dialect {
 	t.Helper()
 	d, err := DialectNamed(name)
@@ -57,8 +57,8 @@ func TestDialectsAreNamed(t *testing.T) {
 	require.EqualError(t, err, `no dialect is named "gopher": there are discord, github, ietf, instagram, meta, openai, shopify, x`)
 }
 
-// TestDialectsAnswerByteForByte compares what each says, as it is on the wire, with testdata. The first calls are 300 ms
-// after a whole second, so that what is rounded shows.
+// TestDialectsAnswerByteForByte compares the bytes of each dialect's answers with testdata. The first calls are 300 ms
+// after a whole second, so that rounding shows.
 func TestDialectsAnswerByteForByte(t *testing.T) {
 	for _, name := range Dialects() {
 		t.Run(name, func(t *testing.T) {
@@ -101,7 +101,7 @@ func TestDialectsAnswerByteForByte(t *testing.T) {
 	}
 }
 
-// transcript is an answer, without the page if it is one.
+// transcript returns an answer as text, without the content of a page.
 func transcript(w *httptest.ResponseRecorder) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d\n", w.Code)
@@ -151,7 +151,8 @@ func TestTokenIsWhereItsDialectHasIt(t *testing.T) {
 	}
 }
 
-// TestDialectsHaveAQuota has calls at once: as many are accepted as its default has, and one more only in its time.
+// TestDialectsHaveAQuota makes calls at once. The dialect's default quota of them are accepted, and one more only when
+// it is due.
 func TestDialectsHaveAQuota(t *testing.T) {
 	for name, row := range map[string]struct {
 		limit  int
@@ -188,8 +189,8 @@ func TestDialectsHaveAQuota(t *testing.T) {
 	}
 }
 
-// TestCountGoesBeforeTheDialect has a dialect that counts in windows count by the log, and the reverse: of 3 calls in 10
-// s that came at 0, 2.5 and 5 s one is free at 10 s, or all.
+// TestCountGoesBeforeTheDialect makes a dialect that counts in windows count by the log, and the reverse. Of 3 calls in
+// 10 s at 0, 2.5 and 5 s, one unit is free again at 10 s by the log, and all are by windows.
 func TestCountGoesBeforeTheDialect(t *testing.T) {
 	for _, row := range []struct {
 		p    *Provider

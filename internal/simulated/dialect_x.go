@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// xDialect is that of X's API, version 2: windows of 15 minutes from a first call on, whose end is told as Unix time, and
-// a refusal that says no more. The limit of all tokens is the app's of a day, which has headers of its own. An answer to
-// a wrong token says nothing of quotas.
+// xDialect is that of X's API, version 2. Windows of 15 minutes begin with the first call, and headers have their end as
+// Unix time; a refusal says no more. The limit of all tokens is the app's limit of a day, which has its own headers. An
+// answer to a wrong token has no headers about quotas.
 type xDialect struct{}
 
 func (xDialect) Name() string { return "x" }
@@ -16,7 +16,7 @@ func (xDialect) usual() usual { return usual{CountFirstUse, 900, 15 * time.Minut
 
 func (xDialect) token(r *http.Request) string { return authorization(r, "Bearer") }
 
-func (xDialect) tell(h http.Header, s standing) {
+func (xDialect) setHeaders(h http.Header, s standing) {
 	h.Set("X-Rate-Limit-Limit", strconv.Itoa(s.most))
 	h.Set("X-Rate-Limit-Remaining", strconv.Itoa(s.left()))
 	h.Set("X-Rate-Limit-Reset", s.epoch(s.reset()))

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// expiry is the rule that a call counts until a moment that depends on its arrival alone, and that never more than
-// limit count. Its mark is that moment, which no later call may precede.
+// expiry is the rule that at most limit calls count, each until a moment that depends on its arrival alone. Its mark
+// is that moment. A later call's mark is never earlier.
 type expiry struct {
 	limit int
 	until func(at time.Duration) time.Duration
@@ -16,7 +16,7 @@ func (e expiry) mark(a *arrivals, place int) int64 { return int64(e.until(a.stam
 
 func (e expiry) room(a *arrivals, place int) int { return e.limit - a.counting(place) }
 
-func (e expiry) bears(a *arrivals, place, later int) bool {
+func (e expiry) affects(a *arrivals, place, later int) bool {
 	return int64(a.stamps[later]) < a.marks[place]
 }
 
@@ -28,8 +28,8 @@ func (e expiry) fullAt(a *arrivals) time.Duration { return time.Duration(a.marks
 
 // firstUse is the rule of CountFirstUse. Its mark is when the call's window ends.
 //
-// A call that was overtaken by the one that began the window begins it a little earlier. Should the window after it have
-// begun already then those calls that this moves into another window are not judged anew.
+// If the call that began the window had overtaken another call, that call moves the window's beginning back a little. If
+// the next window has begun already, the calls that this moves into another window are not judged again.
 type firstUse struct {
 	limit  int
 	window time.Duration
@@ -45,7 +45,7 @@ func (f firstUse) mark(a *arrivals, place int) int64 {
 
 func (f firstUse) room(a *arrivals, place int) int { return f.limit - a.counting(place) }
 
-func (f firstUse) bears(a *arrivals, place, later int) bool {
+func (f firstUse) affects(a *arrivals, place, later int) bool {
 	return int64(a.stamps[later]) < a.marks[place]
 }
 
@@ -55,33 +55,33 @@ func (f firstUse) roomAt(a *arrivals) time.Duration {
 
 func (f firstUse) fullAt(a *arrivals) time.Duration { return time.Duration(a.marks[len(a.marks)-1]) }
 
-// counting is the number of calls that still count at the call at that place, itself included, where marks are when
-// calls cease to.
+// counting returns the number of calls that count at the call at that place, itself included. A mark must be the moment
+// from which its call does not count.
 func (a *arrivals) counting(place int) int {
 	at := int64(a.stamps[place])
 	return place + 1 - sort.Search(place, func(i int) bool { return a.marks[i] > at })
 }
 
-// fixedWindow cuts the time into windows of that length by the clock of a zone, as CountFixedWindow says. Moments count
-// from start, which is read at each call; the clock is the wall clock as it stood then.
+// fixedWindow divides time into windows of that length by the clock of a zone, as CountFixedWindow says. Moments are
+// relative to start, which is read at each call, and to the wall clock as it was then.
 type fixedWindow struct {
 	start  *time.Time
 	length time.Duration
 	zone   *time.Location
 }
 
-// begin is when the window that at is in began. The zone must be UTC.
+// begin returns when the window of at began. The zone must be UTC.
 func (w fixedWindow) begin(at time.Duration) time.Duration {
 	return at - w.elapsed(w.start.Add(at))
 }
 
-// end is when the window that at is in ends.
+// end returns when the window of at ends.
 func (w fixedWindow) end(at time.Duration) time.Duration {
 	now := w.start.Add(at).In(w.zone)
 	number := w.number(now)
 	for {
 		next := now.Add(w.length - w.elapsed(now))
-		_, set := now.ZoneBounds() // when the clock is set, zero if never again
+		_, set := now.ZoneBounds() // when the clock is set next, zero if never
 		switch {
 		case set.IsZero() || !next.After(set) && w.number(next) != number:
 			return next.Sub(*w.start)
@@ -92,17 +92,17 @@ func (w fixedWindow) end(at time.Duration) time.Duration {
 	}
 }
 
-// number is that of t's window since 1970 on the clock of t's zone.
+// number returns the number of t's window since 1970 on the clock of t's zone.
 func (w fixedWindow) number(t time.Time) int64 {
 	return int64((reading(t) - w.elapsed(t)) / w.length)
 }
 
-// elapsed is what the clock of t's zone reads since its last whole multiple of the length.
+// elapsed returns the time on the clock of t's zone since its last whole multiple of the length.
 func (w fixedWindow) elapsed(t time.Time) time.Duration {
 	return (reading(t)%w.length + w.length) % w.length
 }
 
-// reading is what the clock of t's zone reads since it read 1970-01-01 00:00.
+// reading returns the time on the clock of t's zone since it showed 1970-01-01 00:00.
 func reading(t time.Time) time.Duration {
 	_, offset := t.Zone()
 	return time.Duration(t.UnixNano()) + time.Duration(offset)*time.Second

@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// gcra is the rule of CountGCRA, as a bucket that leaks: a call pours Window into it, Limit leaks in a nanosecond, and
-// more than Burst*Window overflow it. The level is (TAT - now)*Limit, in whole numbers where TAT is not one. Its mark is
+// gcra is the rule of CountGCRA, as a leaky bucket: a call adds Window to its level, Limit leaks in a nanosecond, and it
+// overflows above Burst*Window. The level is (TAT - now)*Limit, which is a whole number even if TAT is not. Its mark is
 // the level with the call. Burst*Window must be below 2^63 ns, which is 292 years.
 type gcra struct {
 	limit  int
@@ -35,8 +35,8 @@ func (g gcra) room(a *arrivals, place int) int {
 	return int(free / call)
 }
 
-// bears reports whether there is no rest between the two, after which the bucket was empty.
-func (g gcra) bears(a *arrivals, _, later int) bool { return a.marks[later] > int64(g.window) }
+// affects reports whether the bucket was never empty between the two.
+func (g gcra) affects(a *arrivals, _, later int) bool { return a.marks[later] > int64(g.window) }
 
 func (g gcra) roomAt(a *arrivals) time.Duration {
 	return g.levelAt(a, int64(g.burst-1)*int64(g.window))
@@ -44,7 +44,7 @@ func (g gcra) roomAt(a *arrivals) time.Duration {
 
 func (g gcra) fullAt(a *arrivals) time.Duration { return g.levelAt(a, 0) }
 
-// levelAt is when the bucket has leaked down to that level.
+// levelAt returns when the bucket has leaked down to that level.
 func (g gcra) levelAt(a *arrivals, level int64) time.Duration {
 	last := len(a.marks) - 1
 	limit := int64(g.limit)

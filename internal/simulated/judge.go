@@ -4,39 +4,39 @@ import (
 	"time"
 )
 
-// outcome is what became of a call.
+// outcome is the result of a call.
 type outcome int
 
 const (
 	accepted     outcome = iota
 	refused              // the quota is spent
 	injected             // a refusal that RefuseFirst or Block asked for
-	unauthorised         // no token, or one that is not known
+	unauthorised         // no token, or an unknown one
 )
 
-// verdict is what the judge says of one call.
+// verdict is the judge's decision on one call.
 type verdict struct {
 	outcome    outcome
-	why        Kind          // of a call that is not accepted
+	why        Kind          // why the call is not accepted
 	blocked    bool          // injected by a Block
 	counted    bool          // whether the call counts against the quota
-	remaining  int           // calls that the quota has room for right after this one
-	retryAfter time.Duration // what to say in Retry-After, whatever the dialect; zero: nothing
+	remaining  int           // units left right after this call
+	retryAfter time.Duration // the Retry-After to send, whatever the dialect; zero: none
 	next, full time.Duration // as in standing
 	user       int           // likewise
 }
 
-// tally is what the judge knows of one access token.
+// tally is the judge's record of one access token.
 type tally struct {
 	user      int       // its number, from 1
 	counted   arrivals  // the calls that count against the quota
 	secondary *arrivals // those that count against the secondary limit; nil: there is none
-	accepted  arrivals  // by the sliding log; kept apart from counted only where that differs
+	accepted  arrivals  // by the sliding log; used only if that differs from counted
 	block     block
 
 	acceptedCalls, refusedCalls, injectedCalls int
 	secondaryCalls                             int // of the refused
-	strangerAccepted, strangerRefused          int
+	externalAccepted, externalRefused          int
 	blockedCalls                               []BlockedCall
 
 	maxInWindow int
@@ -44,19 +44,18 @@ type tally struct {
 	series      series
 }
 
-// judge decides on a call with that token and arrival, and enters it in the books. found says whether there is a page
-// to answer with.
+// judge decides on a call with that token and arrival, and records it. found says whether the page exists.
 //
 // Calls get here in the order in which their goroutines win the lock, which is not the order of their stamps. Stamping
-// under the lock would give one order, but a false one: a call that waited for the lock would count as having come
-// later than it did, and the call that is due one Window after it would be refused for nothing. Moving the overtaken
-// call up to its overtaker's stamp errs likewise. So the stamp of the arrival stands, the call is entered at its place
-// in the log, and it is refused if it, or any call that overtook it, would then be one too many.
+// under the lock would give a single order, but a wrong one: a call that waited for the lock would count as later than
+// it was, and the call that is due one Window after it would be refused without reason. The same holds if an overtaken
+// call took the stamp of its overtaker. So a call keeps the stamp of its arrival and is entered at its place in the log.
+// It is refused if it, or any call that overtook it, would then be beyond the limit.
 //
-// That makes the presence of a refusal independent of the order: if all arrivals together are within the limit then so
-// is each subset of them, and none is refused; if none is refused then the log holds all of them, within the limit.
-// Which of two calls loses the last place depends on the order, as it would with any provider. The exception is
-// CountFirstUse, where fewer calls can begin a window at a worse moment; see firstUse.
+// So whether there is a refusal does not depend on the order. If all arrivals together are within the limit then so is
+// each subset of them, and none is refused. If none is refused then the log holds all of them, within the limit. Which
+// of two calls gets the last unit does depend on the order, as with any provider. The exception is CountFirstUse, where
+// fewer calls can begin a window at a worse moment; see firstUse.
 func (p *Provider) judge(token string, arrived time.Time, found bool) verdict {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,7 +91,7 @@ func (p *Provider) judge(token string, arrived time.Time, found bool) verdict {
 	return v
 }
 
-// moment is an arrival by the monotonic clock since the first: negative for a call that the first overtook. p.mu must be
+// moment returns an arrival on the monotonic clock since the first. It is negative for a call that the first overtook. p.mu must be
 // held.
 func (p *Provider) moment(arrived time.Time) time.Duration {
 	if p.start.IsZero() {
@@ -101,8 +100,8 @@ func (p *Provider) moment(arrived time.Time) time.Duration {
 	return arrived.Sub(p.start)
 }
 
-// decide enters a call in the logs if it counts, and says what becomes of it. inject refuses it without a look. p.mu
-// must be held.
+// decide decides on a call, and enters it in the logs if it counts. If inject is set it refuses the call whatever the
+// quota. p.mu must be held.
 func (p *Provider) decide(t *tally, arrived time.Time, inject bool) verdict {
 	at := p.moment(arrived)
 	v := verdict{user: t.user}
@@ -145,7 +144,7 @@ func (p *Provider) decide(t *tally, arrived time.Time, inject bool) verdict {
 	return v
 }
 
-// tally is the token's, nil for a token that is not known. p.mu must be held.
+// tally returns the token's tally, nil if the token is unknown. p.mu must be held.
 func (p *Provider) tally(token string) *tally {
 	p.enrol()
 	if t := p.byToken[token]; t != nil || token == "" || len(p.Tokens) > 0 {
@@ -154,7 +153,7 @@ func (p *Provider) tally(token string) *tally {
 	return p.open(token)
 }
 
-// enrol opens the tallies of the known tokens, once. p.mu must be held.
+// enrol opens the tallies of Tokens, once. p.mu must be held.
 func (p *Provider) enrol() {
 	if p.byToken != nil {
 		return
@@ -183,10 +182,10 @@ func (p *Provider) open(token string) *tally {
 	return t
 }
 
-// calls is the number of calls with this token, whatever became of them. A stranger's are not among them.
+// calls returns the number of calls with this token, whatever their outcome, without those of Spend.
 func (t *tally) calls() int { return t.acceptedCalls + t.refusedCalls + t.injectedCalls }
 
-// saw widens first and last to the arrival, which is not yet among the calls. The lock of the provider must be held.
+// saw extends first and last to an arrival that calls does not count yet. The lock of the provider must be held.
 func (t *tally) saw(at time.Duration) {
 	if t.calls() == 0 {
 		t.first, t.last = at, at
@@ -195,7 +194,7 @@ func (t *tally) saw(at time.Duration) {
 	t.first, t.last = min(t.first, at), max(t.last, at)
 }
 
-// accept enters an accepted call that is already in t.counted, where it leaves that room. p.mu must be held.
+// accept records an accepted call that is already in t.counted, with that much room left. p.mu must be held.
 func (p *Provider) accept(t *tally, at time.Duration, room int) {
 	log := &t.counted
 	if p.count() != CountLog || p.CountRefused {

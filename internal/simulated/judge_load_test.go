@@ -12,8 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestNoWindowHoldsMoreThanTheLimit has bursts of callers at random moments, and checks the judge against every arrival
-// that it let in and every one that it did not.
+// TestNoWindowHoldsMoreThanTheLimit makes bursts of calls at random moments, and checks the judge against every arrival
+// that it accepted or refused.
 func TestNoWindowHoldsMoreThanTheLimit(t *testing.T) {
 	for seed := range uint64(6) {
 		synctest.Test(t, func(t *testing.T) {
@@ -54,8 +54,8 @@ func TestNoWindowHoldsMoreThanTheLimit(t *testing.T) {
 	}
 }
 
-// TestOrderOfArrivalAtTheLockDoesNotMatter judges arrivals that overtook one another: none is refused if all are within
-// the limit, one at least is if they are not, and those let in are within it always.
+// TestOrderOfArrivalAtTheLockDoesNotMatter judges arrivals that overtook one another. If all are within the limit none is
+// refused; otherwise at least one is; and those accepted always are within it.
 func TestOrderOfArrivalAtTheLockDoesNotMatter(t *testing.T) {
 	compliant := 0
 	for seed := range uint64(2000) {
@@ -159,7 +159,7 @@ func TestLogIsBounded(t *testing.T) {
 		require.Equal(t, 100-min(i+1, 60), room)
 		require.LessOrEqual(t, len(log.stamps), 2*(100+overtakers))
 	}
-	// A call that is overtaken by everyone is judged as early as the log can tell.
+	// A call that all others overtook is judged at the earliest place that the log allows.
 	place, room := log.add(0)
 	require.Equal(t, len(log.stamps)-1-overtakers, place)
 	require.True(t, slices.IsSorted(log.stamps))

@@ -15,7 +15,7 @@ import (
 
 const firstPage = "http://example.com/17841400000000001/media"
 
-// call is one GET with a token, which is left out if it is empty.
+// call makes a GET with a token, unless that is empty.
 func call(h http.Handler, url, token string) *httptest.ResponseRecorder {
 	return callIn(context.Background(), h, url, token)
 }
@@ -30,7 +30,7 @@ func callIn(ctx context.Context, h http.Handler, url, token string) *httptest.Re
 	return w
 }
 
-// fullest is, by brute force, the largest number of arrivals in any window that begins at one of them.
+// fullest returns the largest number of arrivals in any window that begins at one of them, by brute force.
 func fullest(arrivals []time.Time, window time.Duration) int {
 	largest := 0
 	for _, begin := range arrivals {
@@ -45,7 +45,7 @@ func fullest(arrivals []time.Time, window time.Duration) int {
 	return largest
 }
 
-// record keeps every accepted arrival of each token.
+// record keeps every accepted arrival, by token.
 func record(p *Provider) map[string][]time.Time {
 	var mu sync.Mutex
 	arrivals := make(map[string][]time.Time)
@@ -203,8 +203,8 @@ func TestTokensHaveTheirOwnQuota(t *testing.T) {
 	require.Equal(t, 200, call(p, firstPage+"?access_token=one", "").Code)
 	require.Equal(t, 429, call(p, firstPage+"?access_token=two", "one").Code, "the header goes before the query")
 
-	for _, stranger := range []string{"", "three"} {
-		w := call(p, firstPage, stranger)
+	for _, unknown := range []string{"", "three"} {
+		w := call(p, firstPage, unknown)
 		require.Equal(t, 400, w.Code)
 		require.JSONEq(t, `{"meta":{"code":400,"error_type":"OAuthAccessTokenException",
 			"error_message":"The access_token provided is invalid."}}`, w.Body.String())

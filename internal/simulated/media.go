@@ -37,14 +37,14 @@ var (
 
 func userID(user int) int64 { return firstUserID + int64(user) }
 
-// userOf is the user with that ID, from 1, if it is one.
+// userOf returns the user with that ID, from 1, if there is one.
 func userOf(id string) (user int, ok bool) {
 	number, err := strconv.ParseInt(id, 10, 64)
 	number -= firstUserID
 	return int(number), err == nil && number > 0 && number < mediaIDsOfUser
 }
 
-// mediumAt is the n-th newest medium of the user. It depends on nothing else, so that the same ID is always the same
+// mediumAt returns the n-th newest medium of the user. It depends on nothing else, so an ID always means the same
 // medium.
 func mediumAt(user, n int) medium {
 	id := firstMediumID + int64(user)*mediaIDsOfUser + int64(n)
@@ -63,8 +63,8 @@ func mediumAt(user, n int) medium {
 
 func pick(random *rand.Rand, from []string) string { return from[random.IntN(len(from))] }
 
-// mediumOf is the n of the user's medium with that ID, if it is one. The legacy API's form of an ID, which ends in
-// "_USER", will do.
+// mediumOf returns the n of the user's medium with that ID, if it is one. The legacy API's IDs, which end in "_USER",
+// are accepted too.
 func mediumOf(user int, id string) (n int, ok bool) {
 	id, _, _ = strings.Cut(id, "_")
 	number, err := strconv.ParseInt(id, 10, 64)

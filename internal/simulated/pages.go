@@ -9,19 +9,20 @@ import (
 	"strings"
 )
 
-// page is a run of one user's media in the style in which it was asked for.
+// page is a part of one user's media, in the style of the request.
 type page struct {
 	user     int // from 1
 	from, to int // media of the user, newest first; to is past the last
 	last     bool
 	graph    bool
-	size     int // as the caller asked, to be asked for again in the next URL; zero if the caller did not, or cannot
+	size     int // the size that the caller asked for, which the next URL repeats; zero: none
 }
 
-// Calls is how many calls fetch everything: the pages of all users, at the default size of a page.
+// Calls returns how many calls fetch everything: the pages of all users, at the default size of a page.
 func (p *Provider) Calls() int { return p.users() * p.pagesPerUser() }
 
-// StartURLs are the first pages of all users, in the Graph style, at a base such as "http://127.0.0.1:8080".
+// StartURLs returns the URLs of the first pages of all users, in the Graph style, at a base such as
+// "http://127.0.0.1:8080".
 func (p *Provider) StartURLs(base string) []string {
 	urls := make([]string, p.users())
 	for i := range urls {
@@ -30,7 +31,7 @@ func (p *Provider) StartURLs(base string) []string {
 	return urls
 }
 
-// find is the page that the call asks for, if it exists.
+// find returns the page that the call asks for, if it exists.
 func (p *Provider) find(r *http.Request) (wanted page, found bool) {
 	if r.Method != http.MethodGet {
 		return page{}, false
@@ -72,8 +73,8 @@ func (p *Provider) find(r *http.Request) (wanted page, found bool) {
 	return wanted, true
 }
 
-// serve writes the page. The URL of the next one is made of what this package knows, never of the caller's query, so
-// that no access token can get into it.
+// serve writes the page. The URL of the next one never contains the caller's query, so no access token can get into
+// it.
 func (pg page) serve(w http.ResponseWriter, r *http.Request) {
 	data := make([]medium, 0, pg.to-pg.from)
 	for n := pg.from; n < pg.to; n++ {

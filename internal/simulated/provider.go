@@ -1,9 +1,9 @@
-// Package simulated simulates the providers of ration's demo and tests: APIs that each have a dialect and enforce a quota.
-// Instagram is the default dialect, with its 5000 calls per access token in any hour. A provider counts in the way of its
-// dialect, or in any other.
+// Package simulated has the providers for ration's demo and tests: HTTP APIs that enforce a quota, each in the dialect of
+// a real provider. The default is Instagram, with its 5000 calls per access token in any hour. A provider counts as its
+// dialect does, or as its Count says.
 //
-// It is the judge of the limiter, so it shares no code with it: it imports nothing of ration, and it decides by a log
-// of arrivals of its own whether a call is within quota.
+// It judges the limiter, so it shares no code with it: it imports nothing of ration, and decides by its own log of
+// arrivals whether a call is within quota.
 package simulated
 
 import (
@@ -23,12 +23,12 @@ const ReportPath = "/-/report"
 // The quota is judged by arrival: a call is stamped before anything else happens to it, and Latency comes afterwards.
 // The rule is exact and strict. With Limit 5000 and Window one hour, a call that arrives at 13:00:00 counts the calls
 // that arrived after 12:00:00 and not one that arrived at 12:00:00 sharp, and it is refused if there are 5000 of them.
-// What is promised, whatever the interleaving of concurrent calls: there is no refusal if, and only if, no window of
-// any alignment holds more than Limit arrivals. (RefuseFirst, CountRefused and Block change that by choice.) Count and
+// However concurrent calls interleave, there is no refusal if, and only if, no window of any alignment holds more than
+// Limit arrivals. (RefuseFirst, CountRefused and Block change that by choice.) Count and
 // Dialect choose another rule, which is judged as strictly.
 //
-// Arrival is the moment at which net/http hands the call over. How long it lay in a socket before, the provider cannot
-// see, no more than Instagram can: two calls sent Window apart may arrive closer than that.
+// Arrival is the moment at which net/http calls the handler. The provider cannot see how long the call waited in a
+// socket before: two calls sent Window apart may arrive closer than that.
 //
 // The token comes where the dialect has it, which is "Authorization: Bearer TOKEN" or the query parameter access_token
 // with Instagram. All dialects serve the same media, in two styles of page:
@@ -36,36 +36,37 @@ const ReportPath = "/-/report"
 //	GET /{user}/media?limit=25&after=CURSOR                 Graph: the next page is paging.next
 //	GET /v1/users/{user}/media/recent?count=25&max_id=ID    legacy: the next page is pagination.next_url
 //
-// Every page with a successor also names it in a Link header. No answer contains an access token: the caller sends it
-// anew with each call. A call for anything else is a 404 and costs a call, as malformed calls to Instagram did.
+// Every page but the last also names the next in a Link header. No answer contains an access token: the caller sends it
+// with each call. A call for anything else is a 404 and spends a unit, as malformed calls to Instagram did.
 //
-// The zero Provider is ready to use, and is Instagram as it was. A Provider is safe for concurrent use; its fields must
-// not change after the first call. It keeps some 200 kB per access token at Limit 5000, however long it runs, and four
-// times that where it does not count by the log; and of each call that a Block refused its arrival.
+// The zero Provider is ready to use, and is Instagram. A Provider is safe for concurrent use; its fields must not change
+// after the first call. It keeps some 200 kB per access token at Limit 5000, however long it runs, and four times that if
+// it does not count by the log. It also keeps the arrival of each call that a Block refused.
 type Provider struct {
-	// Dialect is how it speaks; nil means like Instagram.
+	// Dialect is its protocol; nil means Instagram's.
 	Dialect Dialect
-	// Limit is how many calls of one access token may arrive in any Window; zero means the dialect's, 5000 of Instagram.
-	Limit int
-	// Window is the length of the window; zero means the dialect's, one hour of Instagram.
-	Window time.Duration
-	// Count is how they are counted; zero means as the dialect does, exactly and in windows of any alignment with
+	// Limit is how many calls of one access token may arrive in any Window; zero means the dialect's, 5000 for
 	// Instagram.
+	Limit int
+	// Window is the length of the window; zero means the dialect's, one hour for Instagram.
+	Window time.Duration
+	// Count is how they are counted; zero means as the dialect does: for Instagram exactly, in windows of any
+	// alignment.
 	Count Counting
-	// Burst is, for CountGCRA, how many calls may arrive at once after a rest, up to Limit; zero means 1, or Limit where
+	// Burst is, for CountGCRA, how many calls may arrive at once after a rest, up to Limit; zero means 1, or Limit if
 	// Count is zero.
 	Burst int
 	// Resolution is, for CountSubWindows, the length of a sub-window, up to Window; zero means a sixtieth of Window.
 	Resolution time.Duration
-	// Zone is, for CountFixedWindow, by whose clock windows begin; nil means UTC.
+	// Zone is, for CountFixedWindow, the time zone in which windows begin; nil means UTC.
 	Zone *time.Location
-	// SecondaryLimit is how many calls of one token may arrive in any SecondaryWindow, beside the quota and whatever is
-	// left of it. A call beyond it counts against neither. Zero means that there is no such limit.
+	// SecondaryLimit is how many calls of one token may arrive in any SecondaryWindow, whatever is left of the quota. A
+	// call beyond it counts against neither. Zero means that there is no such limit.
 	SecondaryLimit int
 	// SecondaryWindow is its window; zero means one second.
 	SecondaryWindow time.Duration
-	// Tokens are the access tokens it knows; any other is answered as one that was revoked. Empty means that every token
-	// is good, each with a quota of its own.
+	// Tokens are the valid access tokens; any other is answered as one that was revoked. Empty means that every token is
+	// valid. Each token has its own quota.
 	Tokens []string
 
 	// Users is the number of users; zero means 10.
@@ -75,30 +76,30 @@ type Provider struct {
 	// PageSize is the number of media in a page, unless the caller asks for fewer; zero means 25.
 	PageSize int
 
-	// Latency says how long the next answer takes, counted from the arrival's stamp. It is called concurrently. A call
-	// whose caller leaves meanwhile has still arrived, and counts. Nil means no time at all.
+	// Latency returns how long the next answer takes, from the arrival's stamp. It is called concurrently. A call whose
+	// caller gives up meanwhile has arrived, and counts. Nil means no time.
 	Latency func() time.Duration
 
-	// CountRefused makes a refused call count against the quota like an accepted one, so that a caller who does not
-	// stop is never let in again. False means that only accepted calls count.
+	// CountRefused makes a refused call count against the quota like an accepted one, so that a caller that does not
+	// stop is never accepted again. False means that only accepted calls count.
 	CountRefused bool
-	// SendRetryAfter adds to a refusal the seconds, rounded up, until there is room again. False means that it says when
-	// as the dialect does, and Instagram's does not.
+	// SendRetryAfter adds a Retry-After to a refusal: the seconds, rounded up, until a call would be accepted. False
+	// means that only the dialect decides; Instagram's sends none.
 	SendRetryAfter bool
-	// RefuseFirst is how many calls, of all known tokens together, are refused before the first is judged, as if the
-	// quota were spent. They are reported as injected, not as refused. Zero means none.
+	// RefuseFirst is how many calls, of all valid tokens together, are refused before the first is judged, as if the
+	// quota were spent. The Report counts them as injected, not as refused. Zero means none.
 	RefuseFirst int
-	// RefuseFirstFor is the Retry-After of those refusals, rounded up to seconds; zero means that they have none.
+	// RefuseFirstFor is the Retry-After of those refusals, rounded up to seconds; zero means none.
 	RefuseFirstFor time.Duration
 
-	// judged, for tests, is told every verdict with the stamp it was passed on. Called with no lock held.
+	// judged, for tests, is called with every verdict and the stamp of its call, with no lock held.
 	judged func(token string, arrived time.Time, v verdict)
 
 	mu           sync.Mutex // protects what follows
 	byToken      map[string]*tally
-	tallies      []*tally // in the order of Tokens, or of first sight
+	tallies      []*tally // in the order of Tokens, or of their first calls
 	start        time.Time
-	last         time.Time // arrival of a call that was no stranger's
+	last         time.Time // arrival of a call that was not one of Spend
 	block        block     // of all tokens
 	unauthorised int
 	notFound     int
@@ -113,7 +114,7 @@ const (
 
 // ServeHTTP judges the call, takes Latency's time, and answers.
 func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	arrived := time.Now() // before anything else: not even a lock may stand between a call and its stamp
+	arrived := time.Now() // before anything else, even a lock, can delay the stamp
 
 	if r.URL.Path == ReportPath {
 		answer(w, http.StatusOK, p.Report())
@@ -127,15 +128,15 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.judged(token, arrived, v)
 	}
 	if p.Latency != nil && !sleep(r.Context(), time.Until(arrived.Add(p.Latency()))) {
-		return // nobody is left to answer
+		return // the caller is gone
 	}
 
 	if v.retryAfter > 0 {
 		w.Header().Set("Retry-After", wholeSeconds(v.retryAfter))
 	}
-	speaks, s := p.dialect(), p.standing(v, arrived)
+	dialect, s := p.dialect(), p.standing(v, arrived)
 	if v.why != KindDead {
-		speaks.tell(w.Header(), s)
+		dialect.setHeaders(w.Header(), s)
 	}
 	if s.why == "" && !found {
 		s.why = missing
@@ -144,11 +145,11 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		wanted.serve(w, r)
 		return
 	}
-	status, body := speaks.fail(w.Header(), s)
+	status, body := dialect.fail(w.Header(), s)
 	answer(w, status, body)
 }
 
-// standing is what the answer to a call may say.
+// standing returns what the answer to a call may say.
 func (p *Provider) standing(v verdict, arrived time.Time) standing {
 	s := standing{user: v.user, arrived: arrived, why: v.why, counted: v.counted, limit: p.limit(), most: p.limit(),
 		window: p.window(), remaining: v.remaining, full: v.full, next: v.next}
@@ -156,7 +157,7 @@ func (p *Provider) standing(v verdict, arrived time.Time) standing {
 		s.most = p.burst()
 	}
 	if s.full <= 0 {
-		s.full = s.window // no window is open: one that a call began now would end then
+		s.full = s.window // no window is open: if a call began one now it would end then
 	}
 	return s
 }
@@ -196,7 +197,7 @@ func (p *Provider) users() int            { return positiveOr(p.Users, defaultUs
 func (p *Provider) pagesPerUser() int     { return positiveOr(p.PagesPerUser, defaultPagesPerUser) }
 func (p *Provider) pageSize() int         { return positiveOr(p.PageSize, defaultPageSize) }
 
-// positiveOr is v, or byDefault where v is not positive: a negative limit would make every answer nonsense.
+// positiveOr returns v, or byDefault if v is not positive.
 func positiveOr[T int | time.Duration](v, byDefault T) T {
 	if v > 0 {
 		return v

@@ -6,41 +6,41 @@ import (
 	"time"
 )
 
-// Report is what the provider saw up to one moment. A fleet that kept the quota has Refused zero.
+// Report is what the provider counted up to one moment. A fleet that kept the quota has Refused zero.
 type Report struct {
 	// Limit and Window are the quota of each token.
 	Limit  int           `json:"limit"`
 	Window time.Duration `json:"window_ns"`
-	// Start is the first call, from which every Point's At counts; the zero time means that there was none.
+	// Start is when the first call arrived. Every Point's At is relative to it. The zero time means that there was none.
 	Start time.Time `json:"start,omitzero"`
 
-	// Accepted calls were within quota, NotFound ones included.
+	// Accepted calls were within quota. They include those of NotFound.
 	Accepted int `json:"accepted"`
 	// Refused calls were beyond the quota or the secondary limit.
 	Refused int `json:"refused"`
 	// Secondary is how many of them were within the quota, and beyond the secondary limit.
 	Secondary int `json:"secondary,omitempty"`
-	// Injected calls were refused for Provider.RefuseFirst or a Block, without being judged.
+	// Injected calls were refused because of Provider.RefuseFirst or a Block, whatever the quota.
 	Injected int `json:"injected"`
-	// StrangerAccepted and StrangerRefused are calls of Provider.Spend, which are in none of the other numbers but
-	// MaxInWindow.
-	StrangerAccepted int `json:"stranger_accepted,omitempty"`
-	StrangerRefused  int `json:"stranger_refused,omitempty"`
-	// MaxInWindow is the largest of the tokens'.
+	// ExternalAccepted and ExternalRefused are calls of Provider.Spend. Of the other numbers only MaxInWindow includes
+	// them.
+	ExternalAccepted int `json:"external_accepted,omitempty"`
+	ExternalRefused  int `json:"external_refused,omitempty"`
+	// MaxInWindow is the largest MaxInWindow of the tokens.
 	MaxInWindow int `json:"max_in_window"`
-	// Unauthorised calls had no token or one that is not known; they belong to no token.
+	// Unauthorised calls had no token or an unknown one. No TokenReport counts them.
 	Unauthorised int `json:"unauthorised"`
-	// NotFound calls were accepted, and asked for something that does not exist.
+	// NotFound calls were accepted, but the page does not exist.
 	NotFound int `json:"not_found"`
 
-	// Tokens are in the order of Provider.Tokens, or of first sight where that is empty.
+	// Tokens are in the order of Provider.Tokens or, if that is empty, of their first calls.
 	Tokens []TokenReport `json:"tokens"`
 }
 
-// TokenReport is what the provider saw of one access token, which it does not name.
+// TokenReport is what the provider counted of one access token. It does not contain the token.
 type TokenReport struct {
-	// Index is the place in Report.Tokens, and with distinct tokens in Provider.Tokens; Alias is a name to print, with
-	// "token 1" for index 0.
+	// Index is the place in Report.Tokens and, if the tokens are distinct, in Provider.Tokens. Alias is a name to
+	// print: "token 1" for index 0.
 	Index int    `json:"index"`
 	Alias string `json:"alias"`
 
@@ -48,22 +48,22 @@ type TokenReport struct {
 	Refused          int `json:"refused"`
 	Secondary        int `json:"secondary,omitempty"`
 	Injected         int `json:"injected"`
-	StrangerAccepted int `json:"stranger_accepted,omitempty"`
-	StrangerRefused  int `json:"stranger_refused,omitempty"`
+	ExternalAccepted int `json:"external_accepted,omitempty"`
+	ExternalRefused  int `json:"external_refused,omitempty"`
 	// Blocked are the injected calls that a Block refused, in the order in which they were judged.
 	Blocked []BlockedCall `json:"blocked,omitempty"`
-	// MaxInWindow is the largest number of accepted calls that any Window, of any alignment, has held. That is at most
-	// Limit where the provider counts by the log. Otherwise it is for information, and can be up to twice Limit without
-	// a fault. A stranger's calls are among them.
+	// MaxInWindow is the largest number of accepted calls that any Window, of any alignment, has held, with those of
+	// Provider.Spend. It is at most Limit if the provider counts by the log. Otherwise it can rightly be up to twice
+	// Limit.
 	MaxInWindow int `json:"max_in_window"`
-	// First and Last are the earliest and latest arrivals of calls of any outcome, and not of a stranger's; the zero
-	// time means none.
+	// First and Last are the earliest and latest arrivals of calls of any outcome, without those of Provider.Spend. The
+	// zero time means none.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
 
 	// Series is the number of accepted calls in the window over time, up to the last accepted call: at most 1024
-	// points at equal steps, each with the largest number in its step. The steps are of one millisecond in a run up to
-	// a second, of four in one up to four seconds, and so on by powers of two; those of two tokens may differ.
+	// points at equal steps, each with the largest number in its step. A step is a millisecond in a run of up to a
+	// second, 4 ms in one of up to 4 s, and so on by powers of two. The steps of two tokens may differ.
 	Series []Point `json:"series"`
 }
 
@@ -71,11 +71,11 @@ type TokenReport struct {
 type Point struct {
 	// At is the beginning of the step, since Report.Start.
 	At time.Duration `json:"at_ns"`
-	// InWindow is the largest number of calls in the window within the step.
+	// InWindow is the largest number of calls that the window held during the step.
 	InWindow int `json:"in_window"`
 }
 
-// Report is a snapshot that later calls do not change. It contains no access token.
+// Report returns a snapshot that later calls do not change. It contains no access token.
 func (p *Provider) Report() Report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,8 +97,8 @@ func (p *Provider) Report() Report {
 			Refused:          t.refusedCalls,
 			Secondary:        t.secondaryCalls,
 			Injected:         t.injectedCalls,
-			StrangerAccepted: t.strangerAccepted,
-			StrangerRefused:  t.strangerRefused,
+			ExternalAccepted: t.externalAccepted,
+			ExternalRefused:  t.externalRefused,
 			Blocked:          slices.Clone(t.blockedCalls),
 			MaxInWindow:      t.maxInWindow,
 			Series:           t.series.points(),
@@ -111,8 +111,8 @@ func (p *Provider) Report() Report {
 		report.Refused += token.Refused
 		report.Secondary += token.Secondary
 		report.Injected += token.Injected
-		report.StrangerAccepted += token.StrangerAccepted
-		report.StrangerRefused += token.StrangerRefused
+		report.ExternalAccepted += token.ExternalAccepted
+		report.ExternalRefused += token.ExternalRefused
 		report.MaxInWindow = max(report.MaxInWindow, token.MaxInWindow)
 	}
 	return report

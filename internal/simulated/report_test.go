@@ -59,8 +59,8 @@ func TestReportIsASnapshot(t *testing.T) {
 	})
 }
 
-// TestSeriesIsTheLargestNumberInEachStep checks every point against a count over all arrivals, in a run with silences
-// in it that are longer than the window.
+// TestSeriesIsTheLargestNumberInEachStep checks every point against a count over all arrivals, in a run with gaps
+// that are longer than the window.
 func TestSeriesIsTheLargestNumberInEachStep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		random := rand.New(rand.NewPCG(1, 2))

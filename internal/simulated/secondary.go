@@ -2,10 +2,10 @@ package simulated
 
 import "time"
 
-// entry is a call's place in the log of the secondary limit, and the room that it leaves there.
+// entry is a call's place in the log of the secondary limit, and the room left there.
 type entry struct{ place, room int }
 
-// enterSecondary enters a call where there is a secondary limit.
+// enterSecondary enters a call in that log, if there is a secondary limit.
 func (t *tally) enterSecondary(at time.Duration) entry {
 	if t.secondary == nil {
 		return entry{}
@@ -14,7 +14,7 @@ func (t *tally) enterSecondary(at time.Duration) entry {
 	return entry{place, room}
 }
 
-// leaveSecondary takes the call back.
+// leaveSecondary removes the call from that log.
 func (t *tally) leaveSecondary(e entry) {
 	if t.secondary != nil {
 		t.secondary.remove(e.place)

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// TestSecondaryLimitHoldsBesideTheQuota has 3 calls in a second and 6 in a minute. What the secondary limit refuses
-// counts against neither.
+// TestSecondaryLimitHoldsBesideTheQuota allows 3 calls in a second and 6 in a minute. A call that the secondary limit
+// refuses counts against neither.
 func TestSecondaryLimitHoldsBesideTheQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Provider{Dialect: githubDialect{}, Limit: 6, Window: time.Minute, SecondaryLimit: 3}

@@ -5,16 +5,15 @@ import "time"
 // seriesPoints bounds a series: between half of it and all of it once a run has lasted a second.
 const seriesPoints = 1024
 
-// series is a curve in bounded memory: for each step of time since the provider's start, the largest value in it. The
-// steps are of one millisecond at first; when there are too many, each two become one. It needs the lock of its
-// provider.
+// series is a curve in bounded memory: the largest value in each step of time since the provider's start. A step is
+// one millisecond at first. When there are too many, each two are merged into one. It needs the lock of its provider.
 type series struct {
 	step    time.Duration
 	largest []int
 }
 
-// add enters a value at that moment. valueAt tells the value at the steps since the last that had an addition: they
-// have no arrival, so that the number of calls in the window only falls within them, and is largest where they begin.
+// add enters a value at that moment. valueAt returns the value at a step since the last addition. In such a step no call
+// arrives, so the number of calls in the window only falls, and is largest at its beginning.
 func (s *series) add(at time.Duration, value int, valueAt func(time.Duration) int) {
 	if s.step == 0 {
 		s.step = time.Millisecond
@@ -30,7 +29,7 @@ func (s *series) add(at time.Duration, value int, valueAt func(time.Duration) in
 	s.largest[i] = max(s.largest[i], value)
 }
 
-// coarsen makes one step of each two.
+// coarsen merges each two steps into one.
 func (s *series) coarsen() {
 	s.step *= 2
 	half := (len(s.largest) + 1) / 2
@@ -44,7 +43,7 @@ func (s *series) coarsen() {
 	s.largest = s.largest[:half]
 }
 
-// points are the steps as they stand.
+// points returns the steps so far.
 func (s *series) points() []Point {
 	points := make([]Point, len(s.largest))
 	for i, largest := range s.largest {

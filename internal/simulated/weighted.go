@@ -25,11 +25,11 @@ func (w weighted) room(a *arrivals, place int) int {
 	return w.limit - w.estimate(w.previous(a, place, begin), a.stamps[place]-begin) - int(a.marks[place])
 }
 
-func (w weighted) bears(a *arrivals, place, later int) bool {
+func (w weighted) affects(a *arrivals, place, later int) bool {
 	return a.stamps[later] < w.begin(a.stamps[place])+2*w.window
 }
 
-// roomAt looks for the moment: the estimate never rises while no call comes, and is nothing after two windows.
+// roomAt searches for the moment: while no call comes the estimate never rises, and after two windows it is 0.
 func (w weighted) roomAt(a *arrivals) time.Duration {
 	last := len(a.stamps) - 1
 	at := a.stamps[last]
@@ -45,7 +45,7 @@ func (w weighted) roomAt(a *arrivals) time.Duration {
 	return at + time.Duration(wait)
 }
 
-// fullAt is when the window after that of the last call has passed, in which that still has a weight.
+// fullAt returns the end of the window after the last call's, in which that call still has a weight.
 func (w weighted) fullAt(a *arrivals) time.Duration {
 	return w.begin(a.stamps[len(a.stamps)-1]) + 2*w.window
 }
@@ -54,7 +54,7 @@ func (w weighted) begin(at time.Duration) time.Duration {
 	return fixedWindow{w.start, w.window, time.UTC}.begin(at)
 }
 
-// previous is the number of calls in the window before the one that begins there, in which the call at that place is.
+// previous returns the number of calls in the window before the one that begins there and holds the call at that place.
 func (w weighted) previous(a *arrivals, place int, begin time.Duration) int {
 	before := sort.Search(place, func(i int) bool { return a.stamps[i] >= begin }) - 1
 	if before < 0 || a.stamps[before] < begin-w.window {
@@ -63,7 +63,8 @@ func (w weighted) previous(a *arrivals, place int, begin time.Duration) int {
 	return int(a.marks[before])
 }
 
-// estimate is what still counts of the previous window's calls, rounded up, for all else in the estimate is whole.
+// estimate returns how many of the previous window's calls still count. It is rounded up, because the rest of the
+// estimate is a whole number.
 func (w weighted) estimate(previous int, elapsed time.Duration) int {
 	high, low := bits.Mul64(uint64(previous), uint64(w.window-elapsed)) // may be beyond 64 bits
 	whole, rest := bits.Div64(high, low, uint64(w.window))

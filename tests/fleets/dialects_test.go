@@ -37,15 +37,15 @@ type dialectFleet struct {
 	report   simulated.Report
 }
 
-// startDialects starts a fleet for each dialect. Of each quota a stranger spends a share.
-func startDialects(t *testing.T, program string, dialects []string, stranger float64, lasts time.Duration) []*dialectFleet {
+// startDialects starts a fleet for each dialect. A competing client spends a share of each quota.
+func startDialects(t *testing.T, program string, dialects []string, external float64, lasts time.Duration) []*dialectFleet {
 	t.Helper()
 	server := redistest.Start(t)
 	var all []*dialectFleet
 	for _, dialect := range dialects {
 		f := &dialectFleet{dialect: dialect}
 		order := map[string]any{"Tokens": []string{"one", "two"}, "Limit": dialectRules[dialect], "Dialect": dialect,
-			"Stranger": stranger, "Serve": true}
+			"External": external, "Serve": true}
 		f.provider = startFleet(t, program, order)
 		address, err := f.provider.out.ReadString('\n')
 		require.NoError(t, err)
@@ -82,25 +82,24 @@ func (f *dialectFleet) end(t *testing.T) error {
 	return f.provider.cmd.Wait()
 }
 
-// A fleet crawls a provider of each dialect by its preset: alone it is never refused,
-// and beside a stranger who spends 30 % of each token's quota, of whom it is told only
-// by answers, less than once in a thousand calls. On a machine that is busy with other
-// work answers come late; there the calls that are on their way when a window is full
-// for the first time may be refused too, as many as there are workers.
+// A fleet crawls a provider of each dialect with its preset. Alone it is never refused. Beside a
+// competing client that spends 30 % of each token's quota, and that only responses show, it is
+// refused less than once in a thousand calls. On a busy machine responses are late, so the calls
+// in flight when a window is full for the first time may be refused too: one for each worker.
 func TestAFleetReadsWhatProvidersSay(t *testing.T) {
 	program := buildFleet(t)
 	dialects := []string{"instagram", "meta", "github", "discord", "ietf", "shopify"}
 	for name, row := range map[string]struct {
-		stranger, refused float64
+		external, refused float64
 		unforeseen        float64 // calls
 		lasts             time.Duration
 	}{
-		"alone":             {0, 0, 0, 16 * time.Second},
-		"beside a stranger": {0.3, 0.001, 4 * 2, 32 * time.Second},
+		"alone":                     {0, 0, 0, 16 * time.Second},
+		"beside a competing client": {0.3, 0.001, 4 * 2, 32 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ending errgroup.Group
-			all := startDialects(t, program, dialects, row.stranger, row.lasts)
+			all := startDialects(t, program, dialects, row.external, row.lasts)
 			for _, f := range all {
 				ending.Go(func() error { return f.end(t) })
 			}
@@ -110,21 +109,21 @@ func TestAFleetReadsWhatProvidersSay(t *testing.T) {
 				require.NoError(t, err)
 				spent := 0
 				for _, token := range f.report.Tokens {
-					spent += token.StrangerAccepted
+					spent += token.ExternalAccepted
 				}
-				t.Logf("%s: %d calls, %d refused; a stranger's %d", f.dialect, f.calls, f.report.Refused, spent)
+				t.Logf("%s: %d calls, %d refused; %d of a competing client", f.dialect, f.calls, f.report.Refused, spent)
 				assert.LessOrEqual(t, float64(f.report.Refused), row.refused*float64(f.calls)+row.unforeseen, f.dialect)
-				// One window of two tokens and most of a second are the least that such a
-				// crawl comes to on a busy machine; a stranger takes its share.
-				assert.Greater(t, float64(f.calls), (1-2*row.stranger)*0.7*float64(2*2*l.Max)*float64(10*time.Second)/float64(l.Window), f.dialect)
-				assert.Equal(t, row.stranger > 0, spent > 0, f.dialect)
+				// On a busy machine a crawl makes at least the calls of one window of two
+				// tokens and most of a second. The competing client has its share.
+				assert.Greater(t, float64(f.calls), (1-2*row.external)*0.7*float64(2*2*l.Max)*float64(10*time.Second)/float64(l.Window), f.dialect)
+				assert.Equal(t, row.external > 0, spent > 0, f.dialect)
 			}
 		})
 	}
 }
 
-// One worker is refused, and every other process of the fleet is silent when it next
-// hears of the store: what still arrives was on its way.
+// After one worker is refused, every other process of the fleet pauses at the store's next
+// answer. Calls that still arrive were in flight.
 func TestARefusalReachesEveryProcess(t *testing.T) {
 	const blocked = 4 * time.Second
 	f := startDialects(t, buildFleet(t), []string{"ietf"}, 0, 9*time.Second)[0]
@@ -137,7 +136,7 @@ func TestARefusalReachesEveryProcess(t *testing.T) {
 	for _, one := range arrivals {
 		require.Less(t, one.At.Sub(first), time.Second/2, "a call arrived long after the first refusal")
 	}
-	require.LessOrEqual(t, len(arrivals), 2*8, "more arrived than were on their way")
+	require.LessOrEqual(t, len(arrivals), 2*8, "more arrived than were in flight")
 	require.Empty(t, f.report.Tokens[1].Blocked)
 	require.Zero(t, f.report.Refused)
 	require.Greater(t, f.calls, 600, "the other token was not used")

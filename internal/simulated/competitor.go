@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// Spend has n calls with that token arrive now, as those of another client who has it too, and returns how many were
-// accepted. They are judged like any, by Limit, SecondaryLimit and Block, and spend the quota; the Report tells them
-// apart. No call is accepted with a token that is not known.
+// Spend makes n calls with that token arrive now, as if from another client that has it too, and returns how many were
+// accepted. They are judged by Limit, SecondaryLimit and Block like all calls, and spend the quota. The Report counts
+// them separately. No call with an unknown token is accepted.
 func (p *Provider) Spend(token string, n int) (accepted int) {
 	for range n {
 		if p.spend(token, time.Now()) {
@@ -18,7 +18,7 @@ func (p *Provider) Spend(token string, n int) (accepted int) {
 	return accepted
 }
 
-// spend decides on a stranger's call, and enters it in the books as such.
+// spend decides on a call of another client, and records it as such.
 func (p *Provider) spend(token string, arrived time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,31 +28,31 @@ func (p *Provider) spend(token string, arrived time.Time) bool {
 		return false
 	}
 	if p.decide(t, arrived, false).outcome != accepted {
-		t.strangerRefused++
+		t.externalRefused++
 		return false
 	}
-	t.strangerAccepted++
+	t.externalAccepted++
 	return true
 }
 
-// A Stranger is another client that spends a share of each token's quota, evenly.
-type Stranger struct {
-	// Provider is where it calls.
+// A Competitor is a competing client: it spends a share of each token's quota, evenly.
+type Competitor struct {
+	// Provider is the provider that it calls.
 	Provider *Provider
-	// Tokens are those that it has.
+	// Tokens are the tokens that it has.
 	Tokens []string
-	// Share is how much of each token's quota it spends: 0.3 of 500 calls in 5 s is a call in 33 ms.
+	// Share is how much of each token's quota it spends: 0.3 of 500 calls in 5 s is one call in 33 ms. Zero: nothing.
 	Share float64
-	// Idle makes it call only while somebody else does: as long as the last other call, of any token, arrived less than
-	// Idle ago. Zero means that it calls always.
+	// Idle makes it call only while another client does: if that client's last call, with any token, arrived less than
+	// Idle ago. Zero means that it always calls.
 	Idle time.Duration
 }
 
-// leastPause bounds how often a stranger calls: below it, several calls arrive at once.
+// leastPause is the least time between calls. If more are due, several arrive at once.
 const leastPause = 5 * time.Millisecond
 
 // Run calls until ctx ends.
-func (s *Stranger) Run(ctx context.Context) {
+func (s *Competitor) Run(ctx context.Context) {
 	if !(s.Share > 0) {
 		return
 	}
@@ -67,7 +67,7 @@ func (s *Stranger) Run(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if s.Idle > 0 && s.Provider.quietFor() >= s.Idle {
-			begin, calls = time.Now(), 0 // what it left out is not made up for
+			begin, calls = time.Now(), 0 // calls left out are not made up for
 			continue
 		}
 		due := int(math.Round(float64(time.Since(begin)) / each))
@@ -78,7 +78,7 @@ func (s *Stranger) Run(ctx context.Context) {
 	}
 }
 
-// quietFor is how long ago the last call arrived that was no stranger's; for ever if none has.
+// quietFor returns the time since the last call that was not one of Spend, and the largest duration if there was none.
 func (p *Provider) quietFor() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestStrangerSpendsTheSameQuota(t *testing.T) {
+func TestCompetitorSpendsTheSameQuota(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Provider{Limit: 5, Window: 10 * time.Second, Tokens: []string{"one", "two"}}
 		require.Equal(t, 3, p.Spend("one", 3))
@@ -22,42 +22,42 @@ func TestStrangerSpendsTheSameQuota(t *testing.T) {
 		require.Equal(t, 1, p.Spend("one", 4))
 		require.Equal(t, 429, call(p, firstPage, "one").Code)
 		time.Sleep(9 * time.Second)
-		require.Equal(t, 200, call(p, firstPage, "one").Code, "the stranger's first 3 count no more")
+		require.Equal(t, 200, call(p, firstPage, "one").Code, "the competitor's first 3 count no more")
 
 		report := p.Report()
 		require.Equal(t, start, report.Start)
 		one := report.Tokens[0]
-		require.Equal(t, []int{2, 1, 4, 3}, []int{one.Accepted, one.Refused, one.StrangerAccepted, one.StrangerRefused})
-		require.Equal(t, []int{3, 1, 4, 3}, []int{report.Accepted, report.Refused, report.StrangerAccepted, report.StrangerRefused})
+		require.Equal(t, []int{2, 1, 4, 3}, []int{one.Accepted, one.Refused, one.ExternalAccepted, one.ExternalRefused})
+		require.Equal(t, []int{3, 1, 4, 3}, []int{report.Accepted, report.Refused, report.ExternalAccepted, report.ExternalRefused})
 		require.Equal(t, 5, one.MaxInWindow)
-		require.Equal(t, start.Add(time.Second), one.First, "not the stranger's")
+		require.Equal(t, start.Add(time.Second), one.First, "not the competitor's")
 		require.Zero(t, report.Unauthorised)
 	})
 }
 
-func TestStrangerIsJudgedLikeAny(t *testing.T) {
+func TestCompetitorIsJudgedLikeAny(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Provider{Dialect: githubDialect{}, SecondaryLimit: 2, RefuseFirst: 1}
 		require.Equal(t, 2, p.Spend("one", 5))
-		require.Equal(t, 403, callAs(p, firstPage, "one").Code, "the first that is no stranger's is refused")
+		require.Equal(t, 403, callAs(p, firstPage, "one").Code, "the first that is not the competitor's is refused")
 		time.Sleep(time.Second)
 		require.NoError(t, p.Block("one", time.Second, KindDead))
 		require.Zero(t, p.Spend("one", 1))
 		report := p.Report().Tokens[0]
-		require.Equal(t, []int{2, 4}, []int{report.StrangerAccepted, report.StrangerRefused})
+		require.Equal(t, []int{2, 4}, []int{report.ExternalAccepted, report.ExternalRefused})
 		require.Equal(t, []int{0, 0, 1}, []int{report.Refused, report.Secondary, report.Injected})
 		require.Empty(t, report.Blocked)
 	})
 }
 
-// runFor has a stranger call for so long.
-func runFor(s *Stranger, d time.Duration) {
+// runFor runs a competitor for d.
+func runFor(s *Competitor, d time.Duration) {
 	ctx, stop := context.WithTimeout(context.Background(), d)
 	defer stop()
 	s.Run(ctx)
 }
 
-func TestStrangerSpendsItsShareEvenly(t *testing.T) {
+func TestCompetitorSpendsItsShareEvenly(t *testing.T) {
 	for _, row := range []struct {
 		limit int
 		share float64
@@ -71,12 +71,12 @@ func TestStrangerSpendsItsShareEvenly(t *testing.T) {
 			p := &Provider{Limit: row.limit, Window: 5 * time.Second, Tokens: []string{"one", "two"}}
 			ctx, stop := context.WithCancel(t.Context())
 			var running sync.WaitGroup
-			running.Go(func() { (&Stranger{Provider: p, Tokens: p.Tokens, Share: row.share}).Run(ctx) })
+			running.Go(func() { (&Competitor{Provider: p, Tokens: p.Tokens, Share: row.share}).Run(ctx) })
 			for _, want := range row.calls {
 				time.Sleep(time.Second)
 				synctest.Wait()
 				for _, token := range p.Report().Tokens {
-					require.InDelta(t, want, token.StrangerAccepted, 1, "share %v", row.share)
+					require.InDelta(t, want, token.ExternalAccepted, 1, "share %v", row.share)
 				}
 			}
 			stop()
@@ -85,24 +85,24 @@ func TestStrangerSpendsItsShareEvenly(t *testing.T) {
 	}
 }
 
-func TestStrangerWithoutAShareDoesNothing(t *testing.T) {
+func TestCompetitorWithoutAShareDoesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := new(Provider)
-		runFor(&Stranger{Provider: p, Tokens: []string{"one"}}, time.Hour)
+		runFor(&Competitor{Provider: p, Tokens: []string{"one"}}, time.Hour)
 		require.Empty(t, p.Report().Tokens)
 	})
 }
 
-func TestStrangerIdlesWhenNobodyElseCalls(t *testing.T) {
+func TestCompetitorIdlesWhenNobodyElseCalls(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := &Provider{Limit: 100, Window: 10 * time.Second}
-		s := &Stranger{Provider: p, Tokens: []string{"one"}, Share: 0.5, Idle: time.Second}
+		s := &Competitor{Provider: p, Tokens: []string{"one"}, Share: 0.5, Idle: time.Second}
 		spent := func() int {
 			report := p.Report()
 			if len(report.Tokens) == 0 {
 				return 0
 			}
-			return report.StrangerAccepted
+			return report.ExternalAccepted
 		}
 		var running sync.WaitGroup
 		ctx, stop := context.WithCancel(t.Context())
