@@ -34,8 +34,8 @@ const (
 	GCRA
 )
 
-// algorithms names each, for people and, in one letter, for the scripts.
-var AlgorithmsOf = map[Algorithm]struct{ title, name, Letter string }{
+// algorithms has the names of each: its constant, the one that [Parse] reads, and its Code.
+var algorithms = map[Algorithm]struct{ title, name, code string }{
 	SlidingLog:    {"SlidingLog", "sliding-log", "L"},
 	StreamLog:     {"StreamLog", "stream-log", "S"},
 	FixedWindow:   {"FixedWindow", "fixed-window", "F"},
@@ -51,28 +51,43 @@ const (
 	maxAllSubWindows = 2000
 )
 
-// Algorithms returns all algorithms.
+// Algorithms returns all algorithms, in the order of the constants.
 func Algorithms() []Algorithm {
-	all := make([]Algorithm, 0, len(AlgorithmsOf))
-	for a := range AlgorithmsOf {
+	all := make([]Algorithm, 0, len(algorithms))
+	for a := range algorithms {
 		all = append(all, a)
 	}
 	slices.Sort(all)
 	return all
 }
 
-// String returns the constant's name.
+// String returns the constant's name, such as "SlidingLog".
 func (a Algorithm) String() string {
-	if known, found := AlgorithmsOf[a]; found {
+	if known, found := algorithms[a]; found {
 		return known.title
 	}
 	return "Algorithm(" + strconv.Itoa(int(a)) + ")"
 }
 
-// name is how [ParseLimit] reads it.
-func (a Algorithm) name() string { return AlgorithmsOf[a].name }
+// name is how [Parse] reads it.
+func (a Algorithm) name() string { return algorithms[a].name }
 
-// isLog reports whether every booking is kept, so that any window is exact.
+// Code returns the letter by which stores keep the algorithm; "" if it is none of the
+// package's constants. It never changes.
+func (a Algorithm) Code() string { return algorithms[a].code }
+
+// AlgorithmOf returns the algorithm with that Code, and whether there is one.
+func AlgorithmOf(code string) (Algorithm, bool) {
+	for a, of := range algorithms {
+		if of.code == code {
+			return a, true
+		}
+	}
+	return 0, false
+}
+
+// IsLog reports whether the algorithm keeps every booking, so that no window of any
+// alignment ever holds more than Max: SlidingLog and StreamLog.
 func (a Algorithm) IsLog() bool { return a <= StreamLog }
 
 func parseAlgorithm(name string) (Algorithm, error) {
@@ -89,9 +104,11 @@ func parseAlgorithm(name string) (Algorithm, error) {
 	return 0, fmt.Errorf("%q is not an algorithm: write one of %s", name, strings.Join(names, ", "))
 }
 
-// An algorithmSet has a bit for each algorithm.
+// An AlgorithmSet is a set of algorithms, with a bit for each. The zero set is empty.
 type AlgorithmSet int
 
+// With returns the set with one algorithm more.
 func (s AlgorithmSet) With(a Algorithm) AlgorithmSet { return s | 1<<a }
 
+// Has reports whether the algorithm is in the set.
 func (s AlgorithmSet) Has(a Algorithm) bool { return s&(1<<a) != 0 }

@@ -3,23 +3,25 @@
 package limit
 
 import (
-	"errors"
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
 )
 
 // Bounds of what can be counted exactly: microseconds since the epoch and
-// running totals are doubles in Redis's scripts, exact up to 2^53. The sum of two
-// numbers of units fits into an int, also of 32 bits.
+// running totals are doubles in Redis's scripts, exact up to 2^53.
 const (
-	MaxUnits  = min(1_000_000_000_000, math.MaxInt/2)
-	minWindow = time.Millisecond
+	// MaxUnits is the largest Max of a limit and the largest cost. The sum of two numbers
+	// of units fits into an int, also of 32 bits.
+	MaxUnits = min(1_000_000_000_000, math.MaxInt/2)
+	// MaxWindow is the longest Window.
 	MaxWindow = 366 * 24 * time.Hour
+	// MaxMargin is the largest Margin.
 	MaxMargin = 24 * time.Hour
+
+	minWindow = time.Millisecond
 )
 
 // A Limit is at most Max units of cost in any Window, counted as Algorithm
@@ -32,9 +34,9 @@ type Limit struct {
 	Window time.Duration
 	// Algorithm is how the provider counts. Zero: SlidingLog.
 	Algorithm Algorithm
-	// Scope names the requests that the limit covers: those whose scopes have
-	// it, as [WithScopes] or [Transport.Scope] says. 1 to 32 letters, digits,
-	// '-', '_' and '.'. Empty: all requests. The limits of an account name at most 6.
+	// Scope names the requests that the limit covers: those that have it among their
+	// scopes. 1 to 32 letters, digits, '-', '_' and '.'. Empty: all requests. The limits
+	// of an account name at most 6.
 	Scope string
 
 	// Burst is, for GCRA, how many units may leave at once after a rest. Zero:
@@ -49,11 +51,11 @@ type Limit struct {
 	// midnight there, 23 or 25 h long when the clocks change. Empty: UTC.
 	Zone string
 	// FirstUse tells, for FixedWindow, that a window begins with the first call
-	// after the last one ended, or where [Budget.Reset] says.
+	// after the last one ended, or when a budget's Reset says so.
 	FirstUse bool
 
 	// Margin is what is kept free around a window, because the provider
-	// counts a call when it arrives. Zero: [Budget.Margin]; to a [Store], none.
+	// counts a call when it arrives. Zero: the budget's Margin; to a store, none.
 	// Negative: none. At most 24 h.
 	Margin time.Duration
 }
@@ -209,70 +211,11 @@ func shortly(d time.Duration) string {
 	return s
 }
 
-//lint:file-ignore ST1005 these errors begin with the name of the field that they are about
-
-func (l Limit) Validate() error {
-	switch {
-	case l.Max < 1:
-		return fmt.Errorf("Max is %d: it must be at least 1", l.Max)
-	case l.Max > MaxUnits:
-		return fmt.Errorf("Max is %d: it must be at most %d; count in larger units", l.Max, MaxUnits)
-	case l.Window < minWindow:
-		return fmt.Errorf("Window is %v: it must be at least %v", l.Window, minWindow)
-	case l.Window > MaxWindow:
-		return fmt.Errorf("Window is %v: it must be at most %v", l.Window, MaxWindow)
-	case l.Window%time.Microsecond != 0:
-		return fmt.Errorf("Window is %v: it must be a whole number of microseconds", l.Window)
-	case l.Margin%time.Microsecond != 0 && l.Margin > 0:
-		return fmt.Errorf("Margin is %v: it must be a whole number of microseconds", l.Margin)
-	case l.Margin > MaxMargin:
-		return fmt.Errorf("Margin is %v: it must be at most %v", l.Margin, MaxMargin)
-	case !ValidScope(l.Scope) && l.Scope != "":
-		return fmt.Errorf("Scope is %q: it must be 1 to 32 letters, digits, '-', '_' and '.'", l.Scope)
-	}
-	return l.validateAlgorithm()
-}
-
-// validateAlgorithm checks what belongs to one algorithm only.
-func (l Limit) validateAlgorithm() error {
-	_, known := AlgorithmsOf[l.Algorithm]
-	switch {
-	case !known:
-		return fmt.Errorf("Algorithm is %v: it must be one of the package's constants", l.Algorithm)
-	case l.Burst != 0 && l.Algorithm != GCRA:
-		return fmt.Errorf("Burst is %d: only GCRA has one, and Algorithm is %v", l.Burst, l.Algorithm)
-	case l.Burst < 0 || l.Burst > l.Max:
-		return fmt.Errorf("Burst is %d: it must be from 0 to Max, %d", l.Burst, l.Max)
-	case l.Resolution != 0 && l.Algorithm != SubWindows:
-		return fmt.Errorf("Resolution is %v: only SubWindows has one, and Algorithm is %v", l.Resolution, l.Algorithm)
-	case l.Resolution != 0 && (l.Resolution < l.Window/maxSubWindows || l.Resolution > l.Window || l.Resolution%time.Microsecond != 0):
-		return fmt.Errorf("Resolution is %v: it must be a whole number of microseconds, from a %dth of Window to Window", l.Resolution, maxSubWindows)
-	case (l.Zone != "" || l.FirstUse) && l.Algorithm != FixedWindow:
-		return fmt.Errorf("Zone and FirstUse are FixedWindow's only, and Algorithm is %v", l.Algorithm)
-	case l.Zone != "" && l.FirstUse:
-		return errors.New("Zone and FirstUse are both set: a window begins at one or the other")
-	}
-	if l.Zone != "" {
-		if !knownZone(l.Zone) {
-			return fmt.Errorf("Zone is %q: it must be an IANA time zone such as America/Los_Angeles, known on this machine (import time/tzdata to embed them)", l.Zone)
-		}
-	}
-	return nil
-}
-
-func ValidScope(s string) bool {
-	if s == "" || len(s) > 32 {
-		return false
-	}
-	return !strings.ContainsFunc(s, func(c rune) bool {
-		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.')
-	})
-}
-
-// burst is how many units GCRA lets leave at once.
+// BurstOrDefault returns Burst, or 1 if it is zero: the units that GCRA lets leave at once.
 func (l Limit) BurstOrDefault() int { return max(1, l.Burst) }
 
-// resolution is the length of a sub-window, in whole microseconds.
+// ResolutionOrDefault returns Resolution, or a sixtieth of the window if it is zero, in
+// whole microseconds: the length of a sub-window.
 func (l Limit) ResolutionOrDefault() time.Duration {
 	if l.Resolution == 0 {
 		return max(l.Window/defaultSubWindows, time.Microsecond).Truncate(time.Microsecond)
@@ -282,10 +225,10 @@ func (l Limit) ResolutionOrDefault() time.Duration {
 
 const defaultSubWindows = 60
 
-// margin is what a store keeps free.
+// MarginOrDefault returns the Margin that a store keeps, which is never negative.
 func (l Limit) MarginOrDefault() time.Duration { return max(0, l.Margin) }
 
-// Join lists limits in a sentence: "100 in 1h0m0s and 10 in 1s".
+// Join lists limits for a message, as String writes each: "100/1h and 10/1s".
 func Join(limits []Limit) string {
 	all := make([]string, len(limits))
 	for i, l := range limits {
@@ -294,49 +237,8 @@ func Join(limits []Limit) string {
 	return strings.Join(all, " and ")
 }
 
-func Validate(limits []Limit) error {
-	scopes, subWindows := 0, time.Duration(0)
-	if len(limits) == 0 {
-		return errors.New("there is no limit: name at least one, such as ration.PerHour(5000)")
-	}
-	if len(limits) > maxLimits {
-		return fmt.Errorf("there are %d limits: at most %d apply to one account", len(limits), maxLimits)
-	}
-	for i, l := range limits {
-		if err := l.Validate(); err != nil {
-			return fmt.Errorf("limit %d: %w", i+1, err)
-		}
-		for j, o := range limits[:i] {
-			if o.Max, o.Margin, o.Burst = l.Max, l.Margin, l.Burst; o == l && !l.Algorithm.IsLog() {
-				return fmt.Errorf("limits %d and %d differ in nothing but Max: keep the smaller", j+1, i+1)
-			}
-		}
-		if l.Scope != "" && !slices.ContainsFunc(limits[:i], func(o Limit) bool { return o.Scope == l.Scope }) {
-			scopes++
-		}
-		if l.Algorithm == SubWindows {
-			subWindows += (l.Window + l.ResolutionOrDefault() - 1) / l.ResolutionOrDefault()
-		}
-	}
-	if subWindows > maxAllSubWindows {
-		return fmt.Errorf("the limits have %d sub-windows: at most %d can be counted in one step: give them a longer Resolution",
-			subWindows, maxAllSubWindows)
-	}
-	if scopes > maxScopes {
-		return fmt.Errorf("there are limits of %d scopes: at most %d can be kept in one step: "+
-			"give limits that never cover the same request a Budget each", scopes, maxScopes)
-	}
-	return nil
-}
-
-// These bound the work of one booking. A log has a run of entries for each set of
-// scopes that requests have.
-const (
-	maxLimits = 16
-	maxScopes = 6
-)
-
-// atOnce is how many units a limit allows at once.
+// Capacity returns how many units the limit lets leave at once after a rest: Max, or Burst
+// of GCRA.
 func (l Limit) Capacity() int {
 	if l.Algorithm == GCRA {
 		return l.BurstOrDefault()

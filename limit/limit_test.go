@@ -171,3 +171,15 @@ func TestTheLimitsOfAnAccountAreOfFewScopes(t *testing.T) {
 	_, err = rationtest.NewBudget(limits...).Remaining(t.Context(), ration.NewToken("a"))
 	require.ErrorContains(t, err, "there are limits of 7 scopes: at most 6 can be kept in one step: give limits that never cover the same request a Budget each")
 }
+
+func TestAnAlgorithmIsFoundByItsCode(t *testing.T) {
+	for _, a := range limit.Algorithms() {
+		found, known := limit.AlgorithmOf(a.Code())
+		require.True(t, known, a)
+		require.Equal(t, a, found)
+	}
+	for _, code := range []string{"", "LL", "P", ration.Algorithm(7).Code()} {
+		_, known := limit.AlgorithmOf(code)
+		require.False(t, known, code)
+	}
+}

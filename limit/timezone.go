@@ -8,14 +8,16 @@ import (
 	"time"
 )
 
-// A zone is what is added to an instant to have local time, from when on: OFFSET,
-// INSTANT, OFFSET, ..., in microseconds. lua/fixedwindow.lua has the same.
-type zone []int64
+// ZoneOffsets is a time zone: what is added to an instant to have local time, and the
+// instants from which on the next offset is. It is OFFSET, INSTANT, OFFSET, ..., in
+// microseconds, instants since the epoch. A fixed window in a zone begins when local time
+// first reaches a multiple of Window since local midnight of 1 January 1970.
+type ZoneOffsets []int64
 
-var utc = zone{0}
+var utc = ZoneOffsets{0}
 
-// reaches returns the first instant at which local time is so late.
-func (z zone) Reaches(local int64) int64 {
+// Reaches returns the first instant at which local time is so late.
+func (z ZoneOffsets) Reaches(local int64) int64 {
 	for i := 0; ; i += 2 {
 		at := local - z[i]
 		if i > 0 {
@@ -27,9 +29,9 @@ func (z zone) Reaches(local int64) int64 {
 	}
 }
 
-// latest returns the latest local time up to an instant. Clocks that are put back
+// Latest returns the latest local time up to an instant. Clocks that are put back
 // do not count: a window that has begun does not begin again.
-func (z zone) Latest(instant int64) int64 {
+func (z ZoneOffsets) Latest(instant int64) int64 {
 	latest := int64(math.MinInt64)
 	for i := 0; ; i += 2 {
 		if i+1 == len(z) || instant < z[i+1] {
@@ -39,51 +41,51 @@ func (z zone) Latest(instant int64) int64 {
 	}
 }
 
-// zoneSpan is how far from now a zone is spelled out: to where the window before
-// the one under way began, and as far ahead. What is booked beyond counts on no
-// further change of the clocks.
+// zoneSpan is how far from now the offsets of a zone are listed: back to the window before
+// the current one, and as far ahead. A slot further ahead is booked as if the clocks never
+// changed again.
 const zoneSpan = 2*MaxWindow + 2*24*time.Hour
 
-// A spelling is a zone as it is about one day.
-type spelling struct {
-	day  int64
-	zone zone
-	text string
+// A datedZone is a zone's offsets about one day.
+type datedZone struct {
+	day     int64
+	offsets ZoneOffsets
+	text    string // as EncodeZone returns it
 }
 
-// spellings has the latest of each zone, by its name: a day is made once.
-var spellings sync.Map
+// datedZones has the latest day of each zone, by the zone's name.
+var datedZones sync.Map
 
-// spell returns the zone as it is about now. A limit's Zone is known to be one.
-func spell(name string, now time.Time) *spelling {
+// zoneAbout returns the zone about now. The name must be that of a zone.
+func zoneAbout(name string, now time.Time) *datedZone {
 	const day = 24 * time.Hour
 	today := now.Unix() / int64(day/time.Second)
-	if known, found := spellings.Load(name); found && known.(*spelling).day == today {
-		return known.(*spelling)
+	if known, found := datedZones.Load(name); found && known.(*datedZone).day == today {
+		return known.(*datedZone)
 	}
-	made := &spelling{day: today, zone: utc}
+	made := &datedZone{day: today, offsets: utc}
 	if location, err := time.LoadLocation(name); err == nil {
 		middle := time.Unix(today*int64(day/time.Second), 0)
-		made.zone = newZone(location, middle.Add(-zoneSpan), middle.Add(zoneSpan))
+		made.offsets = newZone(location, middle.Add(-zoneSpan), middle.Add(zoneSpan))
 	}
 	made.text = name
-	for _, n := range made.zone {
+	for _, n := range made.offsets {
 		made.text += " " + strconv.FormatInt(n, 10)
 	}
-	spellings.Store(name, made)
+	datedZones.Store(name, made)
 	return made
 }
 
-// newZone looks for changes of the clocks twice a day, and for the second of each
-// between. time.Time.ZoneBounds would tell them, but where a zone's file is a rule
-// it ends in a leap year's last day, from which it does not go on.
-func newZone(location *time.Location, from, to time.Time) zone {
+// newZone samples the offset twice a day, and searches for the second of each change in
+// between. time.Time.ZoneBounds cannot be used: for a zone whose file ends in a rule it
+// finds no change after the last day of a leap year.
+func newZone(location *time.Location, from, to time.Time) ZoneOffsets {
 	offset := func(t time.Time) int64 {
 		_, seconds := t.In(location).Zone()
 		return int64(seconds) * 1_000_000
 	}
 	const step = 12 * time.Hour
-	z := zone{offset(from)}
+	z := ZoneOffsets{offset(from)}
 	for ; from.Before(to); from = from.Add(step) {
 		last := z[len(z)-1]
 		if offset(from.Add(step)) == last {
@@ -116,13 +118,16 @@ func knownZone(name string) bool {
 	return known
 }
 
-// zoneText spells a zone out for the scripts.
-func EncodeZone(name string, now time.Time) string { return spell(name, now).text }
+// EncodeZone returns a zone of a valid limit as the text "NAME OFFSET INSTANT OFFSET ...",
+// with the offsets that are in force about now.
+func EncodeZone(name string, now time.Time) string { return zoneAbout(name, now).text }
 
-// zoneAt returns a zone as it is about an instant; UTC where none is named.
-func ZoneAt(name string, now int64) zone {
+// ZoneAt returns the offsets of a valid limit's Zone that are in force about an instant, in
+// microseconds since the epoch. They cover two years and some days before and after it;
+// if the name is empty they are those of UTC.
+func ZoneAt(name string, now int64) ZoneOffsets {
 	if name == "" {
 		return utc
 	}
-	return spell(name, time.UnixMicro(now)).zone
+	return zoneAbout(name, time.UnixMicro(now)).offsets
 }

@@ -33,7 +33,7 @@ func TestAZoneWhoseFileIsARuleIsSpelledOut(t *testing.T) {
 	micros := func(year int, month time.Month, day, hour int) int64 {
 		return time.Date(year, month, day, hour, 0, 0, 0, time.UTC).UnixMicro()
 	}
-	require.Equal(t, zone{
+	require.Equal(t, ZoneOffsets{
 		-8 * hour, micros(2025, 3, 9, 10), -7 * hour, micros(2025, 11, 2, 9), -8 * hour,
 		micros(2026, 3, 8, 10), -7 * hour, micros(2026, 11, 1, 9), -8 * hour,
 	}, z)

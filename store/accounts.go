@@ -229,7 +229,8 @@ func (a *Accounts) LimitSet(i int) *LimitSet { return &a.sets[a.setOf[i]] }
 // SharedLimitSet returns the limits of the i-th shared account, which must not be changed.
 func (a *Accounts) SharedLimitSet(i int) *LimitSet { return &a.sets[a.sharedSet[i]] }
 
-// Algorithms returns the algorithms by which the limits are counted.
+// Algorithms returns the algorithms of the limits of all accounts, the shared ones included:
+// a store need prepare for no other.
 func (a *Accounts) Algorithms() limit.AlgorithmSet { return a.algorithms }
 
 // Zones returns the time zones that the limits name, each once. They must not be changed.

@@ -104,7 +104,7 @@ func CostError(r BookRequest) error {
 
 // A LimitsError is the answer to a worker whose limits for an account are others
 // than the fleet's, and of the same revision. The store cannot say which of the two are
-// right: give a higher [Budget.Revision] to the workers that have the right ones. Nothing
+// right: give a higher Budget.Revision to the workers that have the right ones. Nothing
 // was booked.
 type LimitsError struct {
 	// Budget is the budget's name.

@@ -77,7 +77,7 @@ func NewLimitSet(limits []limit.Limit) LimitSet {
 // name tells limits apart that are counted apart. Max, Margin and Burst may change while
 // requests are booked.
 func (l *CompiledLimit) name() string {
-	name := limit.AlgorithmsOf[l.Algorithm].Letter + "/" + strconv.FormatInt(l.Window, 10) + "/"
+	name := l.Algorithm.Code() + "/" + strconv.FormatInt(l.Window, 10) + "/"
 	if l.Algorithm == limit.SubWindows {
 		name += strconv.FormatInt(l.Resolution, 10)
 	}
@@ -151,8 +151,8 @@ type EffectiveLimits struct {
 const wordsPerLimit = 7
 
 // EncodeLimits returns the limits as a text, which is equal for equal limits: each is MAX
-// WINDOW MARGIN LETTER EXTRA SCOPE ZONE, separated by spaces, with durations in
-// microseconds and defaults filled in. LETTER stands for the algorithm. EXTRA is GCRA's
+// WINDOW MARGIN CODE EXTRA SCOPE ZONE, separated by spaces, with durations in
+// microseconds and defaults filled in. CODE is the algorithm's. EXTRA is GCRA's
 // burst or the length of SubWindows' sub-windows, or 0. SCOPE and ZONE are '-' if there
 // is none, and ZONE is '*' for FirstUse. A store that keeps limits can keep them so.
 func EncodeLimits(limits []limit.Limit) string {
@@ -176,7 +176,7 @@ func EncodeLimits(limits []limit.Limit) string {
 			b.WriteString(strconv.FormatInt(n, 10))
 			b.WriteByte(' ')
 		}
-		b.WriteString(limit.AlgorithmsOf[l.Algorithm].Letter)
+		b.WriteString(l.Algorithm.Code())
 		b.WriteByte(' ')
 		b.WriteString(strconv.FormatInt(extra, 10))
 		b.WriteByte(' ')
@@ -205,11 +205,11 @@ func ParseLimits(text string) ([]limit.Limit, error) {
 			numbers[i] = n
 		}
 		l := limit.Limit{Max: int(min(numbers[0], math.MaxInt)), Window: time.Duration(numbers[1]) * time.Microsecond, Margin: time.Duration(numbers[2]) * time.Microsecond}
-		for a, of := range limit.AlgorithmsOf {
-			if of.Letter == one[3] {
-				l.Algorithm = a
-			}
+		algorithm, known := limit.AlgorithmOf(one[3])
+		if !known {
+			return nil, malformed
 		}
+		l.Algorithm = algorithm
 		switch l.Algorithm {
 		case limit.GCRA:
 			l.Burst = int(min(numbers[3], math.MaxInt))

@@ -87,9 +87,10 @@ type Store interface {
 	Status(ctx context.Context, r StatusRequest) (Status, error)
 }
 
-// A Durable store says whether it keeps every log for as long as the caller's process
-// lives. If it does not, callers keep a journal of their own bookings to record them again.
-// A Store without this method may lose logs.
+// A Durable is a [Store] that can say that it loses no log. Callers of a store without this
+// method keep a journal of their own bookings, and record them again after a loss.
 type Durable interface {
+	// Durable reports whether the store keeps every log for as long as the caller's
+	// process lives. The answer never changes.
 	Durable() bool
 }
