@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/store"
 )
 
 // A counted store counts the commands that it is sent: for the summary's
@@ -107,95 +105,6 @@ func (c *commandCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) red
 		c.commands.Add(int64(len(cmds)))
 		return next(ctx, cmds)
 	}
-}
-
-// A memoryStore is the log of a crawl without Redis. The log ends with the
-// process and the provider's does not: so a crawl that is resumed first enters
-// the calls that its -out file tells of.
-type memoryStore struct {
-	ration.MemoryStore
-	commands atomic.Int64
-	tokens   []string
-	past     []past // oldest first
-	once     sync.Once
-}
-
-// Book implements ration.Store.
-func (s *memoryStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
-	s.recall(ctx, r)
-	s.commands.Add(1)
-	return s.MemoryStore.Book(ctx, r)
-}
-
-// Cancel implements ration.Store.
-func (s *memoryStore) Cancel(ctx context.Context, r store.CancelRequest) error {
-	s.commands.Add(1)
-	return s.MemoryStore.Cancel(ctx, r)
-}
-
-// Usage implements ration.Store.
-func (s *memoryStore) Usage(ctx context.Context, r store.UsageRequest) ([]ration.Usage, error) {
-	s.commands.Add(1)
-	return s.MemoryStore.Usage(ctx, r)
-}
-
-// Pause implements ration.Store.
-func (s *memoryStore) Pause(ctx context.Context, r store.PauseRequest) (store.PauseReply, error) {
-	s.commands.Add(1)
-	return s.MemoryStore.Pause(ctx, r)
-}
-
-// Quarantine implements ration.Store.
-func (s *memoryStore) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
-	s.commands.Add(1)
-	return s.MemoryStore.Quarantine(ctx, r)
-}
-
-// Status implements ration.Store.
-func (s *memoryStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
-	s.commands.Add(1)
-	return s.MemoryStore.Status(ctx, r)
-}
-
-// Record implements ration.Store.
-func (s *memoryStore) Enter(ctx context.Context, r store.RecordRequest) error {
-	s.commands.Add(1)
-	return s.MemoryStore.Record(ctx, r)
-}
-
-// Reconcile implements ration.Store.
-func (s *memoryStore) Owe(ctx context.Context, r store.ReconcileRequest) (store.Reconciliation, error) {
-	s.commands.Add(1)
-	return s.MemoryStore.Reconcile(ctx, r)
-}
-
-// Reset implements ration.Store.
-func (s *memoryStore) Reset(ctx context.Context, r store.ResetRequest) error {
-	s.commands.Add(1)
-	return s.MemoryStore.Reset(ctx, r)
-}
-
-// recall books the past, before the first booking of this run and with its
-// accounts, whose windows have the budget's margin.
-func (s *memoryStore) recall(ctx context.Context, r store.BookRequest) {
-	s.once.Do(func() {
-		alone := make(map[string]*store.Accounts)
-		for i := range r.Accounts.Len() {
-			account := r.Accounts.At(i)
-			alone[account.ID], _ = store.NewAccounts(account) // it is one of a list that was valid
-		}
-		for _, call := range s.past {
-			account := alone[ration.NewToken(s.tokens[call.Token]).AccountID()]
-			if account == nil {
-				continue
-			}
-			// If it cannot be entered a call may be refused, and is sent again.
-			_, _ = s.MemoryStore.Book(context.WithoutCancel(ctx), store.BookRequest{
-				ID: store.NewBookingID(), Budget: r.Budget, Accounts: account, Cost: 1,
-				MaxWait: store.Forever, Now: time.UnixMicro(call.At),
-			})
-		}
-	})
 }
 
 // checkTimeout bounds the first question to a Redis: it answers, or the user is
