@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -18,16 +19,22 @@ import (
 	"github.com/ration-go/ration/internal/simulated"
 )
 
+// A crawlFunc crawls the URLs with one token and a plentiful limit.
+type crawlFunc func(t *testing.T, urls string, more ...string) (status int, s summary, stderr string)
+
 // serve starts a server for one test, and returns its address and a function that
-// crawls with one token and a plentiful limit.
-func serve(t *testing.T, handler http.HandlerFunc) (base string, crawl func(urls string, more ...string) (int, summary, string)) {
+// crawls. The server closes each connection with its response: in a synctest bubble a
+// connection that is kept open would keep the clock from going on.
+func serve(t *testing.T, handler http.HandlerFunc) (base string, crawl crawlFunc) {
 	t.Helper()
 	server := httptest.NewServer(handler)
+	server.Config.SetKeepAlivesEnabled(false)
 	t.Cleanup(server.Close)
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "tokens"), theSecret)
 	out := filepath.Join(dir, "out.jsonl")
-	return server.URL, func(urls string, more ...string) (int, summary, string) {
+	return server.URL, func(t *testing.T, urls string, more ...string) (int, summary, string) {
+		t.Helper()
 		args := append([]string{"-urls", "-", "-tokens", filepath.Join(dir, "tokens"), "-limit", "5000/1h", "-out", out, "-json"}, more...)
 		status, stdout, stderr := run(t, &app{stdin: strings.NewReader(urls)}, args...)
 		require.NotContains(t, stdout+stderr, theSecret)
@@ -56,7 +63,6 @@ func records(t *testing.T, base, out string) map[string]record {
 }
 
 func TestOnlyAnswersForGoodAreKept(t *testing.T) {
-	t.Parallel() // failures are tried again after some seconds
 	var mu sync.Mutex
 	asked := make(map[string]int)
 	base, crawl := serve(t, func(w http.ResponseWriter, r *http.Request) {
@@ -77,38 +83,40 @@ func TestOnlyAnswersForGoodAreKept(t *testing.T) {
 	for _, path := range []string{"200", "204", "404", "410", "400", "401", "403", "408", "500", "503", "broken", "binary"} {
 		fmt.Fprintln(&urls, base+"/"+path)
 	}
-	status, s, stderr := crawl(urls.String())
-	require.Equal(t, exitNotDone, status)
-	require.Equal(t, []int{5, 7, 0}, []int{s.OK, s.Failed, s.Left})
-	require.Equal(t, map[int]int{200: 2, 204: 1, 404: 1, 410: 1}, s.Statuses)
-	require.Contains(t, stderr, base+"/500: the provider answered 500 Internal Server Error\n")
-	require.Contains(t, stderr, base+"/broken: EOF\n")
-	require.Contains(t, s.Verdict, "NOT DONE: 5 URLs fetched, 0 refused, 7 failed; run the same command again")
+	synctest.Test(t, func(t *testing.T) { // failures are retried after some seconds
+		status, s, stderr := crawl(t, urls.String())
+		require.Equal(t, exitNotDone, status)
+		require.Equal(t, []int{5, 7, 0}, []int{s.OK, s.Failed, s.Left})
+		require.Equal(t, map[int]int{200: 2, 204: 1, 404: 1, 410: 1}, s.Statuses)
+		require.Contains(t, stderr, base+"/500: the provider answered 500 Internal Server Error\n")
+		require.Contains(t, stderr, base+"/broken: EOF\n")
+		require.Contains(t, s.Verdict, "NOT DONE: 5 URLs fetched, 0 refused, 7 failed; run the same command again")
 
-	kept := records(t, base, s.Out)
-	require.Len(t, kept, 5)
-	require.Equal(t, "Grüße\n", *kept["/404"].Body)
-	require.Equal(t, "", *kept["/204"].Body)
-	require.Nil(t, kept["/binary"].Body)
-	require.Equal(t, "\xff\x00 not text", string(kept["/binary"].BodyBase64))
-	r := kept["/200"]
-	require.Equal(t, s.Tokens[0].Token, r.Token)
-	var instants []time.Time
-	for _, text := range []string{r.Slot, r.Sent, r.Received} {
-		at, err := time.Parse(instantLayout, text)
-		require.NoError(t, err)
-		instants = append(instants, at)
-	}
-	require.False(t, instants[1].Before(instants[0]))
-	require.False(t, instants[2].Before(instants[1]))
+		kept := records(t, base, s.Out)
+		require.Len(t, kept, 5)
+		require.Equal(t, "Grüße\n", *kept["/404"].Body)
+		require.Equal(t, "", *kept["/204"].Body)
+		require.Nil(t, kept["/binary"].Body)
+		require.Equal(t, "\xff\x00 not text", string(kept["/binary"].BodyBase64))
+		r := kept["/200"]
+		require.Equal(t, s.Tokens[0].Token, r.Token)
+		var instants []time.Time
+		for _, text := range []string{r.Slot, r.Sent, r.Received} {
+			at, err := time.Parse(instantLayout, text)
+			require.NoError(t, err)
+			instants = append(instants, at)
+		}
+		require.False(t, instants[1].Before(instants[0]))
+		require.False(t, instants[2].Before(instants[1]))
 
-	_, s, _ = crawl(urls.String())
-	require.Equal(t, []int{0, 7, 5}, []int{s.OK, s.Failed, s.Earlier})
-	mu.Lock()
-	defer mu.Unlock()
-	require.Equal(t, 1, asked["/200"], "what is kept is not fetched again")
-	require.Equal(t, 8, asked["/500"], "each run tries it again three times")
-	require.Equal(t, 2, asked["/403"], "which may be denied, and no pause helps")
+		_, s, _ = crawl(t, urls.String())
+		require.Equal(t, []int{0, 7, 5}, []int{s.OK, s.Failed, s.Earlier})
+		mu.Lock()
+		defer mu.Unlock()
+		require.Equal(t, 1, asked["/200"], "what is kept is not fetched again")
+		require.Equal(t, 8, asked["/500"], "each run tries it again three times")
+		require.Equal(t, 2, asked["/403"], "which may be denied, and no pause helps")
+	})
 }
 
 func TestRefusedCallIsSentAgainAndReported(t *testing.T) {
@@ -150,7 +158,7 @@ func TestQueryTokenIsNowhere(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(answer)
 	})
-	status, s, stderr := crawl(base+"/me?access_token=stale&a=b#top\n", "-auth", "query:access_token", "-follow", "json:next")
+	status, s, stderr := crawl(t, base+"/me?access_token=stale&a=b#top\n", "-auth", "query:access_token", "-follow", "json:next")
 	require.Zero(t, status, stderr)
 	kept := records(t, base, s.Out)
 	require.Len(t, kept, 3)
@@ -159,7 +167,7 @@ func TestQueryTokenIsNowhere(t *testing.T) {
 	require.Equal(t, "", *kept["/me?page=2&z=%20"].Next)
 	require.Contains(t, *kept["/me?a=b"].Body, "access_token="+redacted)
 
-	status, s, _ = crawl(base+"/me?a=b\n", "-auth", "query:access_token", "-follow", "json:next")
+	status, s, _ = crawl(t, base+"/me?a=b\n", "-auth", "query:access_token", "-follow", "json:next")
 	require.Zero(t, status)
 	require.Equal(t, []int{0, 3}, []int{s.OK, s.Earlier})
 }
@@ -190,13 +198,13 @@ func TestTokenStaysOnTheHostsOfTheList(t *testing.T) {
 		}
 		w.Header().Set("Link", "<"+other.URL+"/next>; rel=next")
 	})
-	status, s, stderr := crawl(base+"/a\n"+base+"/redirect\n", "-follow", "link")
+	status, s, stderr := crawl(t, base+"/a\n"+base+"/redirect\n", "-follow", "link")
 	require.Equal(t, exitNotDone, status)
 	require.Contains(t, stderr, base+"/a leads to "+other.URL+"/next: not fetched, because the tokens are for the hosts of the list only")
 	require.Equal(t, []int{2, 1}, []int{s.OK, s.Failed})
 	require.Equal(t, []string{"/redirected"}, seen)
 
-	status, s, _ = crawl(base+"/a\n"+base+"/redirect\n", "-follow", "link")
+	status, s, _ = crawl(t, base+"/a\n"+base+"/redirect\n", "-follow", "link")
 	require.Equal(t, exitNotDone, status, "it is still missing")
 	require.Equal(t, []int{0, 1, 2}, []int{s.OK, s.Failed, s.Earlier})
 }
@@ -207,22 +215,23 @@ func TestCallsOfARedirectAreCounted(t *testing.T) {
 			http.Redirect(w, r, "/new", http.StatusMovedPermanently)
 		}
 	})
-	status, s, stderr := crawl(base + "/old")
+	status, s, stderr := crawl(t, base+"/old")
 	require.Zero(t, status, stderr)
 	require.Equal(t, []int{1, 2}, []int{s.OK, s.Requests})
 	require.Contains(t, records(t, base, s.Out), "/old")
 }
 
 func TestUnreachableProviderSpendsNothing(t *testing.T) {
-	t.Parallel()
 	server := httptest.NewServer(nil)
 	server.Close()
 	_, crawl := serve(t, nil)
-	status, s, stderr := crawl(server.URL + "/a\n" + server.URL + "/b\n")
-	require.Equal(t, exitNotDone, status)
-	require.Equal(t, []int{0, 2}, []int{s.Requests, s.Failed})
-	require.Contains(t, stderr, server.URL+"/a: dial tcp")
-	info, err := os.Stat(s.Out)
-	require.NoError(t, err)
-	require.Zero(t, info.Size())
+	synctest.Test(t, func(t *testing.T) {
+		status, s, stderr := crawl(t, server.URL+"/a\n"+server.URL+"/b\n")
+		require.Equal(t, exitNotDone, status)
+		require.Equal(t, []int{0, 2}, []int{s.Requests, s.Failed})
+		require.Contains(t, stderr, server.URL+"/a: dial tcp")
+		info, err := os.Stat(s.Out)
+		require.NoError(t, err)
+		require.Zero(t, info.Size())
+	})
 }

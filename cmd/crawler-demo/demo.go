@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	mathrand "math/rand/v2"
-	"net"
 	"net/http"
 	"time"
 
@@ -80,7 +79,7 @@ func (a *app) planDemo(o options) (plan, error) {
 	if size.dialect != "" {
 		p.judge.Dialect, _ = simulated.DialectNamed(size.dialect) // was looked up with the flags
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := a.listen()
 	if err != nil {
 		return p, fmt.Errorf("the simulated provider does not start: %w", err)
 	}

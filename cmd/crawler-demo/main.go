@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -37,7 +38,7 @@ func main() {
 	if len(os.Args) == 2 && os.Args[1] == crewArg {
 		os.Exit(crewProcess(os.Stdin, os.Stdout, os.Stderr))
 	}
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, demo: fullDemo, grace: 10 * time.Second, crew: self}
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, demo: fullDemo, grace: 10 * time.Second, crew: self, listen: listenLoopback}
 	os.Exit(a.exec(untilSignal(), os.Args[1:]))
 }
 
@@ -73,6 +74,9 @@ func self() (*exec.Cmd, error) {
 	return exec.Command(path, crewArg), nil
 }
 
+// listenLoopback is where the demo's provider listens: on a free port of this machine.
+func listenLoopback() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
+
 // An app is the command, and what it has of the world.
 type app struct {
 	stdin          io.Reader
@@ -80,6 +84,7 @@ type app struct {
 	demo           demoSize
 	grace          time.Duration             // for calls that were sent when the crawl is stopped
 	crew           func() (*exec.Cmd, error) // makes a process of the fleet
+	listen         func() (net.Listener, error)
 }
 
 // badInput is an error that the user mends by changing the input. It is said

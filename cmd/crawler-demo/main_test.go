@@ -63,6 +63,9 @@ func run(t *testing.T, a *app, args ...string) (status int, stdout, stderr strin
 	if a.grace == 0 {
 		a.grace = 10 * time.Second
 	}
+	if a.listen == nil {
+		a.listen = listenLoopback
+	}
 	status = a.exec(t.Context(), args)
 	return status, out.String(), errs.String()
 }

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -83,10 +84,12 @@ func TestRefusalIsKnownByTheProvider(t *testing.T) {
 		}
 		_, _ = w.Write([]byte(`{"ok":true}`))
 	})
-	status, s, stderr := crawl(base+"/api/users.list\n", "-provider", "slack")
-	require.Equal(t, exitNotDone, status, stderr)
-	require.Equal(t, []int{2, 1, 1, 0}, []int{s.Requests, s.OK, s.Refused, s.Failed})
-	require.Equal(t, `{"ok":true}`, *records(t, base, s.Out)["/api/users.list"].Body)
+	synctest.Test(t, func(t *testing.T) { // the refusal lasts a second
+		status, s, stderr := crawl(t, base+"/api/users.list\n", "-provider", "slack")
+		require.Equal(t, exitNotDone, status, stderr)
+		require.Equal(t, []int{2, 1, 1, 0}, []int{s.Requests, s.OK, s.Refused, s.Failed})
+		require.Equal(t, `{"ok":true}`, *records(t, base, s.Out)["/api/users.list"].Body)
+	})
 }
 
 // A refusal can have the status of an answer for good.
@@ -98,7 +101,7 @@ func TestRefusalWithAnyStatusIsNotKept(t *testing.T) {
 		}
 		_, _ = w.Write([]byte("{}"))
 	})
-	status, s, stderr := crawl(base + "/bill\n")
+	status, s, stderr := crawl(t, base+"/bill\n")
 	require.Equal(t, exitNotDone, status)
 	require.Equal(t, []int{0, 1, 1}, []int{s.OK, s.Refused, s.Failed})
 	require.Contains(t, stderr, base+"/bill: the provider answered 402 Payment Required (billing)\n")

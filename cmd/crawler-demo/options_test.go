@@ -124,9 +124,9 @@ func TestBadInputIsOneLineAndWritesNothing(t *testing.T) {
 		{crawl + "-out foreign.jsonl", "foreign.jsonl line 1 was not written by crawler-demo"},
 		{crawl + "-out notes.txt", "notes.txt line 1 was not written by crawler-demo"},
 	} {
-		t.Run(row.args, func(t *testing.T) {
+		check := func(t *testing.T, a *app) {
 			begun := time.Now()
-			status, stdout, stderr := run(t, &app{demo: fullDemo}, strings.Fields(row.args)...)
+			status, stdout, stderr := run(t, a, strings.Fields(row.args)...)
 			require.Equal(t, exitBadInput, status)
 			require.Empty(t, stdout)
 			require.True(t, strings.HasPrefix(stderr, "crawler-demo: "), stderr)
@@ -135,6 +135,17 @@ func TestBadInputIsOneLineAndWritesNothing(t *testing.T) {
 			require.NotContains(t, stderr, "a-secret")
 			require.NotContains(t, stderr, "the-password")
 			require.Less(t, time.Since(begun), 3*checkTimeout)
+		}
+		t.Run(row.args, func(t *testing.T) {
+			a := &app{demo: fullDemo}
+			if !strings.HasSuffix(row.args, "redis://127.0.0.1:1") {
+				check(t, a)
+				return
+			}
+			inFakeTime(t, 0, a, func(t *testing.T, a *app) { // go-redis dials again, after pauses
+				check(t, a)
+				time.Sleep(time.Second) // and looks each second whether its pool is still open
+			})
 		})
 	}
 	found, err := filepath.Glob("*")
