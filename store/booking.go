@@ -133,7 +133,9 @@ type Booking struct {
 	// Total counts the units that the account's log was ever given up to the end of this
 	// booking, by bookings, Record and Reconcile, from some number that is the store's
 	// choice. The difference of two says how many units the fleet has booked between
-	// them. It may begin anew when the log expires or is lost. Zero: not known, as for
+	// them. A booking that takes a cancelled slot counts where that did, and one that was
+	// removed from the end of the log no more. It may begin anew when the log expires or
+	// is lost. Zero: not known, as for
 	// a request with scopes, a Reserve or shared accounts.
 	Total int64
 	// Used is the units of the account that have left in its longest window, from any

@@ -9,7 +9,9 @@ import (
 )
 
 // A RecordRequest records what was spent. Later bookings wait for it as for any
-// other; it waits for none.
+// other; it waits for none. Like a booking it belongs to a queue: that of its scopes, without
+// a Reserve and shared accounts. A store whose log only grows at its end may count it
+// later than its slot, never earlier.
 type RecordRequest struct {
 	// ID is new for every request, and the same when it is repeated.
 	ID BookingID
@@ -85,11 +87,14 @@ type Spending struct {
 	// Cost is in units.
 	Cost int
 	// Entry is that of the booking, which is recorded only if it is no longer
-	// counted. Empty: there was no booking.
+	// counted, and with the scopes of the booking. So an Entry must tell them even if the
+	// log is lost. Empty: there was no booking.
 	Entry string
 }
 
-// A ReconcileRequest tells what a provider has counted.
+// A ReconcileRequest tells what a provider has counted. What the log lacks of it counts from
+// now on: for limits that are counted in a log, the most that one of them lacks, once for
+// all; for each other limit what that one lacks.
 type ReconcileRequest struct {
 	// Budget is the budget's name.
 	Budget string

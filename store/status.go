@@ -23,8 +23,9 @@ type PauseRequest struct {
 	For time.Duration
 	// Apart is how far apart at least the slots are that are booked while the pause
 	// lasts, so that those who wait for its end do not all leave in that instant:
-	// those of each account and queue or, if Account is empty, of all accounts. At
-	// most 24 h. Zero: limits decide. With a Key it must be zero.
+	// those of each account and queue or, if Account is empty, of all accounts. Of all
+	// accounts, a slot that a limit puts off further puts off no later one. At most 24 h.
+	// Zero: limits decide. With a Key it must be zero.
 	Apart time.Duration
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
@@ -129,7 +130,8 @@ type Status struct {
 	Lost time.Time
 	// Revision is the highest that limits were booked with.
 	Revision int
-	// Workers is how many processes named themselves in the last minute.
+	// Workers is how many processes named themselves in the last minute. A store that
+	// only one process can use need not count: 0.
 	Workers int
 	// Pauses are those in force, in any order.
 	Pauses []Pause

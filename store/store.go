@@ -6,13 +6,50 @@
 //
 // Time is in whole microseconds. A store gives a booking the smallest slot that comes
 // before none of these: now, the end of a pause of the account or of all, and the slot
-// that the same queue of the account was given last. A slot must leave every limit that
-// covers the request room for its units, and the booking then counts at that slot, even
-// if it lies in the future. [Accounts.Queue] names the queue, [Covers] tells the limits,
-// and package limit what each algorithm counts.
+// that the same queue of the account was given last. Every limit that covers the request
+// must admit the units at that slot, and the booking then counts at that slot, even
+// if it lies in the future. [Accounts.Queue] names the queue, and [Covers] tells the limits.
+// A request with a Reserve leaves that share of each Max free, but may always use as many
+// units as it costs.
 //
-// A cancelled slot counts until it has passed, and goes to the next request of its queue
-// whose cost is no greater. Then it counts for nothing.
+// # Counting
+//
+// Most algorithms differ only in how long the units of a slot count, which is from the slot
+// until, exclusively:
+//
+//   - SlidingLog and StreamLog: Window and Margin after the slot.
+//   - SubWindows: Window and Margin after the last microsecond of the slot's sub-window.
+//     Sub-windows are aligned at the epoch.
+//   - FixedWindow: the end of the slot's window. In a zone windows are those of
+//     [limit.ZoneOffsets]. With FirstUse a window begins at the first slot that lies in none,
+//     and is Window and Margin long; no slot is given that would begin one which the next
+//     window cuts short.
+//
+// Such a limit admits units at a slot if at no instant, from the slot until they no longer
+// count, more than Max units count, those booked ahead included.
+//
+// SlidingWindow counts in windows that are aligned at the epoch. What counts at an instant
+// is the units of its window up to then, and those of the window before in proportion to
+// how much of it the last Window still overlaps. At no slot of a booking may that be more
+// than Max.
+//
+// GCRA counts in a bucket that loses Max units in a Window, evenly. At no slot of a booking,
+// nor by Margin earlier, may the bucket hold more than Burst with the units of the booking.
+// What is recorded or reconciled fills the bucket to Burst at most.
+//
+// FixedWindow and SlidingWindow keep Margin, but at most a quarter of Window, free of slots
+// at the end of a window; FixedWindow with FirstUse twice that, and aligned also half of it
+// at the beginning. SlidingWindow weighs the window before as of Margin earlier.
+//
+// # Cancelled slots
+//
+// A cancelled slot counts until it has passed, and then for nothing. Until then it goes to
+// the next request of its queue whose cost is no greater, the earliest first and of those
+// with equal slots the one that was booked first: unless a pause ends later, or limits of a
+// revision above 0 have no room for what is booked at it. What the request leaves of its units stays a
+// cancelled slot. If an account has only limits that are counted in a log and only had
+// bookings of the queue "", the bookings behind the last that is not cancelled are removed
+// at once, as if they had never been booked.
 package store
 
 import "context"

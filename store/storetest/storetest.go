@@ -5,26 +5,24 @@
 //		storetest.Run(t, func(t *testing.T) store.Store { return open(t) })
 //	}
 //
-// What the author of a store must do, beside what the interface says:
+// The comment of package store says which slot a booking gets. This is what the suite
+// needs of a store beside that:
 //
-//   - Honour a request's Now as if the store's clock stood there, also where it
-//     lies years ahead of the machine's clock, or before an earlier request's.
-//     That makes the suite exact: it demands slots to the microsecond, and it
-//     never sleeps.
-//   - Give every booking the smallest slot that neither comes before now, the
-//     end of the account's pause or the slot booked last, nor makes a window of
-//     any limit hold more than Max: an entry at t is in the windows that end in
-//     [t, t+Window). An entry that was handed back counts, and is to be had,
-//     until its slot has passed; then it counts for nothing.
-//   - Refuse a malformed request, by an error that is no [store.StoreError]:
-//     callers ask a store that is unavailable again, and should not here.
-//   - Keep the IDs of what was cancelled and of what was entered for a minute, by
-//     the machine's clock. The IDs of bookings need be kept only where an answer
-//     can be lost, which this suite cannot do: test that beside it.
+//   - Honour a request's Now as if the store's clock stood there, even if it lies years
+//     ahead of the machine's clock, or before that of an earlier request. So the suite can
+//     check slots to the microsecond, and never sleeps. What a clock that steps back by
+//     less than a window needs must be kept.
+//   - Refuse a malformed request with an error that is no [store.StoreError]: callers
+//     retry after a StoreError, and retrying does not help here.
+//   - Keep the IDs of cancelled bookings and of Record requests for a minute, by the
+//     machine's clock. The IDs of bookings need be kept only if an answer can be lost. The
+//     suite cannot lose one: test that beside it.
 //   - Book for any number of accounts in one step. The suite has 1,000.
 //
 // Every rule is a subtest with its own budget, whose name no other run has: a
 // store need not be empty, and one store may serve all.
+//
+// The directory external beside this one is a module with a small store that passes.
 package storetest
 
 import (

@@ -40,7 +40,7 @@ const logs = "logs"
 // add adds a booking to the lists of those that it charges.
 func (b *booking) add() {
 	for _, a := range b.charged {
-		at := slices.IndexFunc(a.bookings, func(o *booking) bool { return o.slot > b.slot })
+		at := slices.IndexFunc(a.bookings, func(o *booking) bool { return o.slot > b.slot || o.slot == b.slot && o.total > b.total })
 		if at < 0 {
 			at = len(a.bookings)
 		}

@@ -46,7 +46,7 @@ func (m meter) slide(slot, cost, most int64) int64 {
 	case m.exceeds(older, m.overlap(slot), room):
 		high, low := bits.Mul64(uint64(room), uint64(m.Window))
 		part, _ := bits.Div64(high, low, uint64(older))
-		return begins + m.margin() + m.Window - int64(part)
+		return min(ends, begins+m.margin()+m.Window-int64(part))
 	}
 	for _, b := range m.bookings {
 		if b.slot <= slot || !m.counts(b) {
