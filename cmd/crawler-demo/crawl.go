@@ -26,7 +26,7 @@ type crawl struct {
 	notes    int
 }
 
-// mostNotes bounds how many failures are told one by one.
+// mostNotes bounds how many failures are printed one by one.
 const mostNotes = 20
 
 func newCrawl(a *app, p plan, pages *journal) *crawl {
@@ -61,7 +61,7 @@ func (c *crawl) run(ctx context.Context) error {
 		}
 		select {
 		case e := <-events:
-			failed = c.heard(e)
+			failed = c.handle(e)
 		case <-ticker.C:
 			c.show()
 		case <-ctx.Done():
@@ -168,15 +168,15 @@ func (c *crawl) allReady() bool {
 	return true
 }
 
-// heard takes in what a crew says. An error ends the crawl.
-func (c *crawl) heard(e event) error {
+// handle handles what a crew sends. An error ends the crawl.
+func (c *crawl) handle(e event) error {
 	m := e.from
 	if e.gone {
 		return c.lost(m, e.err)
 	}
 	m.commands = max(m.commands, e.report.Commands)
-	for _, n := range e.report.News {
-		if text := c.tally.hear(n); text != "" {
+	for _, n := range e.report.Events {
+		if text := c.tally.addEvent(n); text != "" {
 			c.note(text)
 		}
 	}
@@ -233,8 +233,8 @@ func (c *crawl) took(m *member, r *result) error {
 	return nil
 }
 
-// lost takes in that a crew has ended. Its jobs are given to the others: what
-// they had sent was booked, so that no quota is exceeded by it.
+// lost handles the end of a crew. The other crews get its jobs. What it has sent
+// was booked, so no quota is exceeded.
 func (c *crawl) lost(m *member, err error) error {
 	m.gone = true
 	m.waiting = 0
@@ -253,7 +253,7 @@ func (c *crawl) lost(m *member, err error) error {
 	if m.process == nil {
 		return err
 	}
-	c.note(fmt.Sprintf("process %d of the fleet was lost (%v); its URLs go to the others", m.number, err))
+	c.note(fmt.Sprintf("process %d of the fleet was lost (%v); other processes take its URLs", m.number, err))
 	for _, other := range c.crews {
 		if !other.gone {
 			return nil
@@ -281,7 +281,7 @@ func (c *crawl) disband(events <-chan event, within time.Duration) (failed error
 			if e.gone {
 				left--
 			}
-			if err := c.heard(e); err != nil && failed == nil {
+			if err := c.handle(e); err != nil && failed == nil {
 				failed = err
 			}
 		case <-timeout.C:
@@ -305,7 +305,7 @@ func (c *crawl) note(text string) {
 	case c.notes <= mostNotes:
 		c.display.note("crawler-demo: " + text)
 	case c.notes == mostNotes+1:
-		c.display.note("crawler-demo: and so on: what else goes wrong is counted, not told")
+		c.display.note("crawler-demo: and so on: what else goes wrong is counted, not printed")
 	}
 }
 

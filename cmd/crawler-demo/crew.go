@@ -23,7 +23,7 @@ const crewArg = "crew-of-a-fleet"
 // crewProcess is the main function of such a process. Ctrl-C in a terminal
 // reaches the whole group, but what is to happen then is the coordinator's to
 // say. When the coordinator is killed the pipes break, and the slots that were
-// booked are still to be handed back.
+// booked must still be cancelled.
 func crewProcess(stdin io.Reader, stdout, stderr io.Writer) int {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
 	if err := serveCrew(stdin, stdout); err != nil {
@@ -46,14 +46,14 @@ type crew struct {
 	reports chan report
 
 	mu      sync.Mutex // protects all below
-	active  map[*errand]struct{}
-	news    []news // that were not reported
+	active  map[*activeJob]struct{}
+	events  []tokenEvent // since the last report
 	waiting int
 	stopped bool
 }
 
-// settleTimeout bounds how long a crew that ends waits for its bookings to be
-// handed back.
+// settleTimeout bounds how long a crew that ends waits until its unused bookings
+// are cancelled.
 const settleTimeout = 5 * time.Second
 
 // serveCrew reads orders until they end, and returns when all that it began has
@@ -114,14 +114,14 @@ func newCrew(s *setup) (*crew, error) {
 		tokens:  make(map[string]int),
 		jobs:    make(chan job, jobsAhead(s.Workers)),
 		reports: make(chan report, 2*s.Workers),
-		active:  make(map[*errand]struct{}),
+		active:  make(map[*activeJob]struct{}),
 	}
-	c.pool = newPool(s, store, c.noticed)
+	c.pool = newPool(s, store, c.onEvent)
 	for i, t := range c.pool.Tokens() {
 		c.tokens[t.ID()] = i
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
-	base.MaxIdleConns, base.MaxIdleConnsPerHost = 0, s.Workers // no worker dials anew for each call
+	base.MaxIdleConns, base.MaxIdleConnsPerHost = 0, s.Workers // no worker dials for each call
 	c.client = &http.Client{
 		Transport: &ration.Transport{
 			Base:           base,
@@ -156,14 +156,15 @@ func (c *crew) obey(orders *json.Decoder) {
 		}
 		if o.Stop {
 			c.stop(c.setup.Grace)
-			go c.heed(orders)
+			go c.watchCoordinator(orders)
 			return
 		}
 	}
 }
 
-// heed waits for the coordinator to be gone while the last calls end.
-func (c *crew) heed(orders *json.Decoder) {
+// watchCoordinator stops the crew if the coordinator ends while the last calls are
+// under way.
+func (c *crew) watchCoordinator(orders *json.Decoder) {
 	var o order
 	for orders.Decode(&o) == nil {
 	}
@@ -196,7 +197,7 @@ func (c *crew) work(worker int) {
 }
 
 func (c *crew) report(r report) {
-	r.Commands, r.News = c.store.commands(), c.heard()
+	r.Commands, r.Events = c.store.commands(), c.takeEvents()
 	c.reports <- r
 }
 

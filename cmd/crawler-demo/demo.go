@@ -25,7 +25,7 @@ type demoSize struct {
 	dialect string
 }
 
-// fullDemo fetches 4,752 pages: 1,200 at once and the others after 5, 10 and 15
+// fullDemo fetches 4,752 pages: 1,200 at once and the rest after 5, 10 and 15
 // seconds. The quota has room for one in a hundred more, so that a slot that was
 // lost on a busy machine is not waited for until the next 5 seconds.
 var fullDemo = demoSize{tokens: 3, limit: ration.Limit{Max: 400, Window: 5 * time.Second}, windows: 4, users: 132, pages: 36}

@@ -168,7 +168,7 @@ func newBar(w io.Writer) *bar {
 			s := b.last.Load()
 			line := fmt.Sprintf("%d of %d workers wait; %d failed, %d refused; quota left %s",
 				s.waiting, s.workers, s.failed, s.refused, s.quota())
-			// A line that wraps would be drawn anew below itself each time.
+			// A line that wraps would be drawn again below itself each time.
 			if r := []rune(line); len(r) >= stat.AvailableWidth && stat.AvailableWidth > 1 {
 				line = string(r[:stat.AvailableWidth-1])
 			}

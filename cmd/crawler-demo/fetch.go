@@ -16,9 +16,9 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-// An errand is a job under way. Its fields but sent are its worker's own: the
+// An activeJob is a job under way. Its fields but sent are its worker's own: the
 // client calls the hooks on the worker's goroutine.
-type errand struct {
+type activeJob struct {
 	crew   *crew
 	cancel context.CancelCauseFunc
 	sent   bool // and not waiting for a slot; crew.mu protects it
@@ -47,10 +47,10 @@ const (
 	largestBody = 64 << 20
 )
 
-type errandKey struct{}
+type activeJobKey struct{}
 
-func errandOf(ctx context.Context) *errand {
-	e, _ := ctx.Value(errandKey{}).(*errand)
+func activeJobOf(ctx context.Context) *activeJob {
+	e, _ := ctx.Value(activeJobKey{}).(*activeJob)
 	return e
 }
 
@@ -58,13 +58,13 @@ func errandOf(ctx context.Context) *errand {
 func (c *crew) fetch(j job) *result {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	e := &errand{crew: c, cancel: cancel}
+	e := &activeJob{crew: c, cancel: cancel}
 	if !c.begin(e) {
 		return &result{Unsent: true}
 	}
 	defer c.end(e)
 
-	ctx = context.WithValue(ctx, errandKey{}, e)
+	ctx = context.WithValue(ctx, activeJobKey{}, e)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
 		if n := len(e.calls); n > 0 {
 			e.calls[n-1].connected = true
@@ -73,7 +73,7 @@ func (c *crew) fetch(j job) *result {
 	r := new(result)
 	err := c.get(ctx, e, j.URL, r)
 	for _, call := range e.calls {
-		// Without a connection nothing was sent, and the slot was handed back.
+		// Without a connection nothing was sent, and the slot was cancelled.
 		if call.connected {
 			r.Sends = append(r.Sends, call.send)
 		}
@@ -84,7 +84,7 @@ func (c *crew) fetch(j job) *result {
 		}
 		r.Unsent = errors.Is(err, errStopped)
 		if failed, found := errors.AsType[*url.Error](err); found {
-			err = failed.Err // the job's URL is told with it
+			err = failed.Err // the job's URL is printed with it
 		}
 		switch {
 		case errors.Is(err, ration.ErrStoreUnavailable):
@@ -98,7 +98,7 @@ func (c *crew) fetch(j job) *result {
 }
 
 // get fetches a URL and puts into the result what came of it.
-func (c *crew) get(ctx context.Context, e *errand, target string, r *result) error {
+func (c *crew) get(ctx context.Context, e *activeJob, target string, r *result) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return err
@@ -161,7 +161,7 @@ func follow(f follower, c *censor, base *url.URL, links []string, body []byte) (
 }
 
 // record returns the line for -out.
-func (c *crew) record(e *errand, target string, resp *http.Response, r *result, body []byte) ([]byte, error) {
+func (c *crew) record(e *activeJob, target string, resp *http.Response, r *result, body []byte) ([]byte, error) {
 	kept := record{
 		URL:         target,
 		Status:      resp.StatusCode,
@@ -182,8 +182,8 @@ func (c *crew) record(e *errand, target string, resp *http.Response, r *result, 
 	return kept.line()
 }
 
-// begin counts the errand among the active, unless the crew was stopped.
-func (c *crew) begin(e *errand) bool {
+// begin adds the job to the active ones, unless the crew was stopped.
+func (c *crew) begin(e *activeJob) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {
@@ -194,7 +194,7 @@ func (c *crew) begin(e *errand) bool {
 	return true
 }
 
-func (c *crew) end(e *errand) {
+func (c *crew) end(e *activeJob) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.active, e)
@@ -204,9 +204,9 @@ func (c *crew) end(e *errand) {
 	e.stopTimer()
 }
 
-// set moves the errand between waiting for a slot and being under way. One that
+// set moves the job between waiting for a slot and being under way. One that
 // waits does not outlive a stop.
-func (e *errand) set(sent bool) {
+func (e *activeJob) set(sent bool) {
 	e.crew.mu.Lock()
 	defer e.crew.mu.Unlock()
 	switch {
@@ -222,7 +222,7 @@ func (e *errand) set(sent bool) {
 	e.stopTimer()
 }
 
-func (e *errand) stopTimer() {
+func (e *activeJob) stopTimer() {
 	if e.timer != nil {
 		e.timer.Stop()
 		e.timer = nil
@@ -231,7 +231,7 @@ func (e *errand) stopTimer() {
 
 // granted is the transport's hook: a slot has come.
 func granted(req *http.Request, g ration.Grant) {
-	e := errandOf(req.Context())
+	e := activeJobOf(req.Context())
 	now := time.Now()
 	e.calls = append(e.calls, call{
 		send:  send{Token: e.crew.tokens[g.Token.ID()], Sent: now.UnixMicro(), Late: max(0, g.Late.Microseconds())},
@@ -242,7 +242,7 @@ func granted(req *http.Request, g ration.Grant) {
 
 // refused is the transport's hook: the call was refused, and may be sent again.
 func refused(resp *http.Response, _ ration.Grant) {
-	e := errandOf(resp.Request.Context())
+	e := activeJobOf(resp.Request.Context())
 	e.calls[len(e.calls)-1].Refused = true
 	e.set(false)
 }
@@ -256,7 +256,7 @@ func redirected(req *http.Request, via []*http.Request) error {
 	if via[0].URL.Scheme == "https" && req.URL.Scheme != "https" {
 		return errors.New("the provider redirects from https to http, which would show the token: not followed")
 	}
-	e := errandOf(req.Context())
+	e := activeJobOf(req.Context())
 	e.stopTimer()
 	if slices.ContainsFunc(e.crew.setup.Hosts, func(host string) bool { return strings.EqualFold(host, req.URL.Host) }) {
 		e.set(false)

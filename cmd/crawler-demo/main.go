@@ -34,7 +34,7 @@ const (
 func main() {
 	// What go-redis logs of its own comes back as an error too, and bad input
 	// is to be answered by one line.
-	redis.SetLogger(silence{})
+	redis.SetLogger(noLogger{})
 	if len(os.Args) == 2 && os.Args[1] == crewArg {
 		os.Exit(crewProcess(os.Stdin, os.Stdout, os.Stderr))
 	}
@@ -59,9 +59,9 @@ func untilSignal() context.Context {
 	return ctx
 }
 
-type silence struct{}
+type noLogger struct{}
 
-func (silence) Printf(context.Context, string, ...any) {}
+func (noLogger) Printf(context.Context, string, ...any) {}
 
 // self is this program as a process of the fleet. It gets its orders on stdin,
 // the tokens among them: arguments and environment are seen by everyone on the

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	case len(os.Args) == 2 && os.Args[1] == crewArg, os.Getenv(asCommand) != "":
 		main()
 	default:
-		redis.SetLogger(silence{})
+		redis.SetLogger(noLogger{})
 		redistest.Main(m)
 	}
 }

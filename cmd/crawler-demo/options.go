@@ -95,11 +95,11 @@ is not is a failure, and tried again by the next run: network errors, 5xx, and
 400, 401, 403, 407, 408, 421, 423, 425 and 429, which speak of the token or of the
 moment, and whatever else refuses. Refusals, network errors and 5xx are tried again
 by this run first, up to three times: when a refusal has ended, or after a pause of
-some seconds. A token that is expired or revoked is set aside; when none is left the
-crawl stops.
+some seconds. An expired or revoked token is quarantined; when none is left the crawl
+stops.
 
-Ctrl-C stops cleanly: calls that were sent are finished and kept, slots that were
-not used are handed back. A second Ctrl-C stops at once.
+Ctrl-C stops cleanly: calls that were sent are finished and kept, unused
+bookings are cancelled. A second Ctrl-C stops at once.
 
 Exit status: 0 all URLs (or -max of them) were fetched and no call was refused;
 1 not so; 2 the input is wrong and nothing was written; 130 interrupted.

@@ -50,7 +50,7 @@ func (a *app) planCrawl(o options) (plan, error) {
 	return p, nil
 }
 
-// setup is what a crew of that many workers is told.
+// setup returns the setup of a crew of that many workers.
 func (p plan) setup(workers int) *setup {
 	return &setup{
 		Tokens:  p.secrets,

@@ -52,14 +52,14 @@ type past struct {
 	At    int64 `json:"at"` // microseconds since the epoch
 }
 
-// A report has one of its fields set, Commands always, and News now and then.
+// A report has one of its fields set, and Commands. Some have Events too.
 type report struct {
 	Ready  bool    `json:"ready,omitempty"`
 	Result *result `json:"result,omitempty"`
 	State  *state  `json:"state,omitempty"`
-	Bye    bool    `json:"bye,omitempty"` // the last: all is handed back
-	// News is what the crew has heard since the last report.
-	News []news `json:"news,omitempty"`
+	Bye    bool    `json:"bye,omitempty"` // the last: all unused bookings are cancelled
+	// Events are those of the budget since the last report.
+	Events []tokenEvent `json:"events,omitempty"`
 	// Commands is how many the crew has sent to the store so far.
 	Commands int64 `json:"commands"`
 }

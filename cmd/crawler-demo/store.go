@@ -21,7 +21,7 @@ import (
 type countedStore struct {
 	ration.Store
 	commands func() int64
-	// close waits until the bookings of callers who left are handed back.
+	// close waits until the bookings of callers that gave up are cancelled.
 	close func(context.Context) error
 }
 
@@ -141,9 +141,9 @@ func checkStore(ctx context.Context, p *plan) error {
 	return nil
 }
 
-// newPool returns the pool of the setup's tokens, and has noticed told of it.
-func newPool(s *setup, kept ration.Store, noticed func(ration.Event)) *ration.Pool {
-	budget := &ration.Budget{Name: s.Budget, Limits: s.Limits, Margin: s.Margin, Store: kept, OnEvent: noticed}
+// newPool returns the pool of the setup's tokens. Its budget calls onEvent.
+func newPool(s *setup, kept ration.Store, onEvent func(ration.Event)) *ration.Pool {
+	budget := &ration.Budget{Name: s.Budget, Limits: s.Limits, Margin: s.Margin, Store: kept, OnEvent: onEvent}
 	tokens := make([]ration.Token, len(s.Tokens))
 	for i, secret := range s.Tokens {
 		tokens[i] = ration.NewToken(secret)

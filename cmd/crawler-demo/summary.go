@@ -16,7 +16,7 @@ type summary struct {
 	Verdict     string        `json:"verdict"`
 	Requests    int           `json:"requests"` // calls that were sent, refused ones among them
 	OK          int           `json:"ok"`       // URLs that were fetched: answered for good, with a 404 too
-	Refused     int           `json:"refused"`  // calls, of which some were sent again
+	Refused     int           `json:"refused"`  // calls, retried ones included
 	Failed      int           `json:"failed"`   // URLs that were not fetched: another run tries them again
 	Left        int           `json:"left"`     // URLs that were not tried
 	Earlier     int           `json:"earlier"`  // URLs that earlier runs have fetched
@@ -33,7 +33,7 @@ type summary struct {
 	Workers     int           `json:"workers"`
 	Statuses    map[int]int   `json:"statuses"` // of the URLs that were fetched
 	Tokens      []tokenReport `json:"tokens"`
-	Heard       heard         `json:"heard"` // of the provider, beside refusals
+	Events      eventSummary  `json:"events"`
 	Judge       *judgement    `json:"judge,omitempty"`
 	Out         string        `json:"out,omitempty"`
 	Plot        string        `json:"plot,omitempty"`
@@ -82,7 +82,7 @@ func (c *crawl) summarise(interrupted bool, failed error) *summary {
 		LateP50:  float64(percentile(t.late, 50)) / 1000,
 		LateP99:  float64(percentile(t.late, 99)) / 1000,
 		Limits:   p.limitsText(), Processes: p.processes, Workers: p.workers,
-		Statuses: t.statuses, Heard: t.heard, Out: p.out,
+		Statuses: t.statuses, Events: t.events, Out: p.out,
 		plan: p, deciding: deciding, begin: begin, span: span, redis: p.redis != "",
 	}
 	if t.requests > 0 {
@@ -224,14 +224,14 @@ func (s *summary) text(t *tally) string {
 			}
 			row("token", "%s", text)
 		}
-		for _, n := range s.Heard.Aside {
-			row("set aside", "%s: %s", short(n.Token), n.Aside)
+		for _, n := range s.Events.Quarantined {
+			row("quarantine", "%s: %s", short(n.Token), n.Quarantined)
 		}
-		for _, n := range s.Heard.Limits {
-			row("learnt", "%s: %s", short(n.Token), strings.Join(n.Limits, " and "))
+		for _, n := range s.Events.Limits {
+			row("learned", "%s: %s", short(n.Token), strings.Join(n.Limits, " and "))
 		}
-		if s.Heard.Others > 0 {
-			row("others", "have spent %d of the quota", s.Heard.Others)
+		if s.Events.ExternalUsage > 0 {
+			row("external", "other clients have spent %d units", s.Events.ExternalUsage)
 		}
 		if s.Judge != nil {
 			row("provider", "counted %d calls and refused %d; at most %d of a token arrived in any %v", s.Judge.Accepted,

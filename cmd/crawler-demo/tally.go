@@ -22,7 +22,7 @@ type tally struct {
 	byToken           []tokenTally
 	late              []int64 // microseconds
 	usage             []left  // as last heard
-	heard             heard
+	events            eventSummary
 }
 
 // A tokenTally is what was sent with one token.

@@ -23,22 +23,22 @@ func newGitHub(t *testing.T, api *simulated.Provider) *site {
 	return newSite(t, api)
 }
 
-func TestDeadTokenIsSetAsideAndNamed(t *testing.T) {
+func TestDeadTokenIsQuarantinedAndNamed(t *testing.T) {
 	s := newGitHub(t, &simulated.Provider{})
 	dead := ration.NewToken(s.secrets[0]).ID()
 	require.NoError(t, s.provider.Block(s.secrets[0], time.Hour, simulated.KindDead))
 	status, stdout, stderr := run(t, new(app), s.args("-provider", "github", "-json")...)
 	require.Zero(t, status, stderr)
 	got := parseSummary(t, stdout)
-	require.Equal(t, heard{Aside: []news{{Token: dead, Aside: provider.ReasonDeadToken}}}, got.Heard)
+	require.Equal(t, eventSummary{Quarantined: []tokenEvent{{Token: dead, Quarantined: provider.ReasonDeadToken}}}, got.Events)
 	require.Equal(t, []int{20, 0, 0}, []int{got.OK, got.Refused, got.Failed})
-	require.Contains(t, stderr, "crawler-demo: token "+dead+" is set aside: dead_token\n")
-	require.Contains(t, stderr, "\nset aside   "+short(dead)+": dead_token\n")
+	require.Contains(t, stderr, "crawler-demo: token "+dead+" is quarantined: dead_token\n")
+	require.Contains(t, stderr, "\nquarantine  "+short(dead)+": dead_token\n")
 	s.requireNoSecret(t, stdout+stderr)
 	s.requireWhole(t)
 }
 
-// Where no token is left to fetch the rest, the rest is left to the next run.
+// If no token is left, the next run fetches the rest.
 func TestCrawlWithoutATokenStops(t *testing.T) {
 	s := newGitHub(t, &simulated.Provider{})
 	for _, secret := range s.secrets {
@@ -49,7 +49,7 @@ func TestCrawlWithoutATokenStops(t *testing.T) {
 	got := parseSummary(t, stdout)
 	require.Regexp(t, `^STOPPED: budget "crawler-demo": no token is left: [0-9a-f]{32} \(dead_token, .*: replace what is expired or revoked`, got.Verdict)
 	require.Equal(t, []int{0, 0, 4}, []int{got.OK, got.Failed, got.Left})
-	require.Len(t, got.Heard.Aside, 2)
+	require.Len(t, got.Events.Quarantined, 2)
 	s.requireNoSecret(t, stdout+stderr)
 
 	for _, secret := range s.secrets {
@@ -60,16 +60,16 @@ func TestCrawlWithoutATokenStops(t *testing.T) {
 	s.requireWhole(t)
 }
 
-// A crawl that was given less than the provider says spends what that says.
-func TestAnnouncedLimitIsLearnt(t *testing.T) {
+// If the provider announces more than the given limit, the crawl spends that.
+func TestAnnouncedLimitIsLearned(t *testing.T) {
 	s := newGitHub(t, &simulated.Provider{Limit: 10, Window: time.Hour})
 	status, stdout, stderr := run(t, new(app), s.args("-provider", "github", "-limit", "6/1h:fixed-window,first-use", "-json")...)
 	require.Zero(t, status, stderr)
 	got := parseSummary(t, stdout)
 	require.Equal(t, []int{20, 0}, []int{got.OK, got.Refused})
-	require.Len(t, got.Heard.Limits, 2)
-	require.Equal(t, []string{"10/1h:fixed-window,first-use"}, got.Heard.Limits[0].Limits)
-	require.Contains(t, stderr, "\nlearnt      "+short(got.Heard.Limits[0].Token)+": 10/1h:fixed-window,first-use\n")
+	require.Len(t, got.Events.Limits, 2)
+	require.Equal(t, []string{"10/1h:fixed-window,first-use"}, got.Events.Limits[0].Limits)
+	require.Contains(t, stderr, "\nlearned     "+short(got.Events.Limits[0].Token)+": 10/1h:fixed-window,first-use\n")
 }
 
 // Slack refuses with 200, which would else be an answer for good.
@@ -105,23 +105,23 @@ func TestRefusalWithAnyStatusIsNotKept(t *testing.T) {
 	require.Equal(t, exitNotDone, status)
 	require.Equal(t, []int{0, 1, 1}, []int{s.OK, s.Refused, s.Failed})
 	require.Contains(t, stderr, base+"/bill: the provider answered 402 Payment Required (billing)\n")
-	require.Equal(t, provider.ReasonBilling, s.Heard.Aside[0].Aside)
+	require.Equal(t, provider.ReasonBilling, s.Events.Quarantined[0].Quarantined)
 }
 
-func TestNewsAreToldOnceAndKept(t *testing.T) {
+func TestEventsAreReportedOnceAndKept(t *testing.T) {
 	c, all := new(crew), new(tally)
-	c.noticed(ration.Event{Kind: ration.StoreDown})
-	require.Empty(t, c.heard())
-	c.noticed(ration.Event{Kind: ration.ExternalUsage, Account: "a", Count: 7})
-	c.noticed(ration.Event{Kind: ration.ExternalUsage, Account: "b", Count: 5})
-	c.noticed(ration.Event{Kind: ration.LimitLearned, Account: "a", Theirs: []ration.Limit{ration.PerHour(5), ration.PerDay(7)}})
-	told := c.heard()
-	require.Empty(t, c.heard())
-	for i, want := range []string{"", "", "token a has other limits, the provider says: 5/1h and 7/24h"} {
-		require.Equal(t, want, all.hear(told[i]))
+	c.onEvent(ration.Event{Kind: ration.StoreDown})
+	require.Empty(t, c.takeEvents())
+	c.onEvent(ration.Event{Kind: ration.ExternalUsage, Account: "a", Count: 7})
+	c.onEvent(ration.Event{Kind: ration.ExternalUsage, Account: "b", Count: 5})
+	c.onEvent(ration.Event{Kind: ration.LimitLearned, Account: "a", Theirs: []ration.Limit{ration.PerHour(5), ration.PerDay(7)}})
+	reported := c.takeEvents()
+	require.Empty(t, c.takeEvents())
+	for i, want := range []string{"", "", "token a: the provider announced other limits: 5/1h and 7/24h"} {
+		require.Equal(t, want, all.addEvent(reported[i]))
 	}
-	require.Empty(t, all.hear(told[2]), "another process hears it too")
-	told[2].Limits = []string{"9/1h"}
-	require.NotEmpty(t, all.hear(told[2]))
-	require.Equal(t, heard{Limits: told[2:], Others: 12}, all.heard)
+	require.Empty(t, all.addEvent(reported[2]), "another process reports the same")
+	reported[2].Limits = []string{"9/1h"}
+	require.NotEmpty(t, all.addEvent(reported[2]))
+	require.Equal(t, eventSummary{Limits: reported[2:], ExternalUsage: 12}, all.events)
 }
