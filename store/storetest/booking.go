@@ -18,172 +18,172 @@ const (
 
 // bookingRules are about one account.
 var bookingRules = []rule{
-	{"Max units leave at once and the next a window after the first", func(d *desk) {
-		a := d.single(atMost(3, 10*sec))
-		d.slots(a, 0, 0, 0, 10*sec, 10*sec, 10*sec, 20*sec)
-		d.at(12 * sec)
-		d.slots(a, 20*sec, 20*sec, 30*sec)
+	{"Max units leave at once and the next a window after the first", func(h *harness) {
+		a := h.single(atMost(3, 10*sec))
+		h.slots(a, 0, 0, 0, 10*sec, 10*sec, 10*sec, 20*sec)
+		h.at(12 * sec)
+		h.slots(a, 20*sec, 20*sec, 30*sec)
 	}},
-	{"a slot is a window after the unit it waits for", func(d *desk) {
-		a := d.single(atMost(3, 10*sec))
-		d.slots(a, 0)
-		d.at(us)
-		d.slots(a, us)
-		d.at(4 * sec)
-		d.slots(a, 4*sec, 10*sec, 10*sec+us, 14*sec, 20*sec)
+	{"a slot is a window after the unit it waits for", func(h *harness) {
+		a := h.single(atMost(3, 10*sec))
+		h.slots(a, 0)
+		h.at(us)
+		h.slots(a, us)
+		h.at(4 * sec)
+		h.slots(a, 4*sec, 10*sec, 10*sec+us, 14*sec, 20*sec)
 	}},
-	{"a unit is free when its window ends and not before", func(d *desk) {
-		a := d.single(atMost(1, 10*sec))
-		d.slots(a, 0)
-		d.at(10*sec - us)
-		d.refused(a, 1, 0, 10*sec)
-		d.at(10 * sec)
-		b := d.ask(d.request(a, 1, 0))
-		require.True(d.t, b.Booked)
-		require.Equal(d.t, 10*sec, since(b.Slot))
+	{"a unit is free when its window ends and not before", func(h *harness) {
+		a := h.single(atMost(1, 10*sec))
+		h.slots(a, 0)
+		h.at(10*sec - us)
+		h.notBooked(a, 1, 0, 10*sec)
+		h.at(10 * sec)
+		b := h.ask(h.request(a, 1, 0))
+		require.True(h.t, b.Booked)
+		require.Equal(h.t, 10*sec, since(b.Slot))
 	}},
-	{"two bookings in one microsecond are two", func(d *desk) {
-		d.slots(d.single(atMost(1, time.Millisecond)), 0, time.Millisecond)
-		d.slots(d.each(atMost(2, sec), "b"), 0, 0, sec)
+	{"two bookings in one microsecond are two", func(h *harness) {
+		h.slots(h.single(atMost(1, time.Millisecond)), 0, time.Millisecond)
+		h.slots(h.each(atMost(2, sec), "b"), 0, 0, sec)
 	}},
-	{"a booking takes as many units as it costs", func(d *desk) {
-		a := d.single(atMost(10, 10*sec))
-		d.slot(a, 4, 0)
-		d.at(sec)
-		d.slot(a, 6, sec)
-		d.at(2 * sec)
-		d.slot(a, 3, 10*sec)
-		d.slot(a, 1, 10*sec)
-		d.slot(a, 1, 11*sec)
-		d.slot(a, 10, 21*sec)
+	{"a booking takes as many units as it costs", func(h *harness) {
+		a := h.single(atMost(10, 10*sec))
+		h.slot(a, 4, 0)
+		h.at(sec)
+		h.slot(a, 6, sec)
+		h.at(2 * sec)
+		h.slot(a, 3, 10*sec)
+		h.slot(a, 1, 10*sec)
+		h.slot(a, 1, 11*sec)
+		h.slot(a, 10, 21*sec)
 	}},
-	{"a cheap booking doesn't overtake an expensive one", func(d *desk) {
-		a := d.single(atMost(5, 10*sec))
-		d.slot(a, 4, 0)
-		d.slot(a, 3, 10*sec)
-		d.slot(a, 1, 10*sec)
-		d.at(5 * sec)
-		d.slot(a, 1, 10*sec)
+	{"a cheap booking doesn't overtake an expensive one", func(h *harness) {
+		a := h.single(atMost(5, 10*sec))
+		h.slot(a, 4, 0)
+		h.slot(a, 3, 10*sec)
+		h.slot(a, 1, 10*sec)
+		h.at(5 * sec)
+		h.slot(a, 1, 10*sec)
 	}},
-	{"several limits all hold", func(d *desk) {
-		a := d.single(atMost(2, sec), atMost(3, 10*sec))
-		d.slots(a, 0, 0, sec, 10*sec, 10*sec, 11*sec, 20*sec)
+	{"several limits all hold", func(h *harness) {
+		a := h.single(atMost(2, sec), atMost(3, 10*sec))
+		h.slots(a, 0, 0, sec, 10*sec, 10*sec, 11*sec, 20*sec)
 	}},
-	{"several limits all or nothing", func(d *desk) {
-		a := d.single(atMost(2, sec), atMost(3, 10*sec), atMost(100, 60*sec))
-		d.slots(a, 0, 0)
-		d.refused(a, 1, sec-us, sec)
-		d.at(sec)
-		d.slots(a, sec)
-		d.refused(a, 1, 9*sec-us, 10*sec)
+	{"several limits all or nothing", func(h *harness) {
+		a := h.single(atMost(2, sec), atMost(3, 10*sec), atMost(100, 60*sec))
+		h.slots(a, 0, 0)
+		h.notBooked(a, 1, sec-us, sec)
+		h.at(sec)
+		h.slots(a, sec)
+		h.notBooked(a, 1, 9*sec-us, 10*sec)
 		for i, want := range []int{1, 3, 3} {
-			require.Equal(d.t, want, d.usage(a)[0].Limits[i].Used, "limit %d", i)
+			require.Equal(h.t, want, h.usage(a)[0].Limits[i].Used, "limit %d", i)
 		}
-		d.slots(a, 10*sec)
+		h.slots(a, 10*sec)
 	}},
-	{"a booking beyond the longest wait is not entered", func(d *desk) {
-		a := d.single(atMost(1, 10*sec))
-		d.slots(a, 0)
-		d.refused(a, 1, 0, 10*sec)
-		d.refused(a, 1, 10*sec-us, 10*sec)
-		d.refused(a, 1, 10*sec-time.Nanosecond, 10*sec)
-		b := d.ask(d.request(a, 1, 10*sec))
-		require.True(d.t, b.Booked, "a slot at the end of the longest wait is booked")
-		require.Equal(d.t, 10*sec, since(b.Slot))
+	{"a booking beyond the longest wait is not recorded", func(h *harness) {
+		a := h.single(atMost(1, 10*sec))
+		h.slots(a, 0)
+		h.notBooked(a, 1, 0, 10*sec)
+		h.notBooked(a, 1, 10*sec-us, 10*sec)
+		h.notBooked(a, 1, 10*sec-time.Nanosecond, 10*sec)
+		b := h.ask(h.request(a, 1, 10*sec))
+		require.True(h.t, b.Booked, "a slot at the end of the longest wait is booked")
+		require.Equal(h.t, 10*sec, since(b.Slot))
 	}},
-	{"a longest wait of more than a year is one", func(d *desk) {
-		a := d.single(atMost(1, 366*day))
-		d.slots(a, 0, 366*day)
-		d.refused(a, 1, 366*day, 2*366*day)
-		d.refused(a, 1, 400*day, 2*366*day)
-		d.refused(a, 1, 2*366*day-us, 2*366*day)
-		require.True(d.t, d.ask(d.request(a, 1, store.Forever-1)).Booked)
+	{"a longest wait of more than a year is one", func(h *harness) {
+		a := h.single(atMost(1, 366*day))
+		h.slots(a, 0, 366*day)
+		h.notBooked(a, 1, 366*day, 2*366*day)
+		h.notBooked(a, 1, 400*day, 2*366*day)
+		h.notBooked(a, 1, 2*366*day-us, 2*366*day)
+		require.True(h.t, h.ask(h.request(a, 1, store.Forever-1)).Booked)
 	}},
-	{"a denied call isn't counted", func(d *desk) {
-		a := d.single(atMost(2, 10*sec))
-		d.slots(a, 0, 0)
+	{"a denied call isn't counted", func(h *harness) {
+		a := h.single(atMost(2, 10*sec))
+		h.slots(a, 0, 0)
 		for i := range 100 {
-			d.at(time.Duration(i) * 50 * time.Millisecond)
-			d.refused(a, 1, sec, 10*sec)
+			h.at(time.Duration(i) * 50 * time.Millisecond)
+			h.notBooked(a, 1, sec, 10*sec)
 		}
-		d.used(a, 2, 0, 10*sec)
-		d.slots(a, 10*sec)
+		h.used(a, 2, 0, 10*sec)
+		h.slots(a, 10*sec)
 	}},
-	{"an ID that was denied can be booked", func(d *desk) {
-		a := d.single(atMost(1, 10*sec))
-		d.slots(a, 0)
-		r := d.request(a, 1, 0)
-		require.False(d.t, d.ask(r).Booked)
-		require.False(d.t, d.ask(r).Booked)
+	{"an ID that was denied can be booked", func(h *harness) {
+		a := h.single(atMost(1, 10*sec))
+		h.slots(a, 0)
+		r := h.request(a, 1, 0)
+		require.False(h.t, h.ask(r).Booked)
+		require.False(h.t, h.ask(r).Booked)
 		r.MaxWait = 10 * sec
-		require.True(d.t, d.ask(r).Booked)
-		d.slots(a, 20*sec)
+		require.True(h.t, h.ask(r).Booked)
+		h.slots(a, 20*sec)
 	}},
-	{"budgets do not share logs", func(d *desk) {
-		a := d.single(atMost(1, 10*sec))
-		d.slots(a, 0, 10*sec)
-		other := *d
+	{"budgets do not share logs", func(h *harness) {
+		a := h.single(atMost(1, 10*sec))
+		h.slots(a, 0, 10*sec)
+		other := *h
 		other.budget += ":log:a"
 		other.slots(a, 0, 10*sec)
 	}},
-	{"order is kept when the clock steps back", func(d *desk) {
-		a := d.single(atMost(3, 10*sec))
-		d.at(8 * sec)
-		d.slots(a, 8*sec)
-		d.at(5 * sec)
-		d.slots(a, 8*sec, 8*sec, 18*sec)
+	{"order is kept when the clock steps back", func(h *harness) {
+		a := h.single(atMost(3, 10*sec))
+		h.at(8 * sec)
+		h.slots(a, 8*sec)
+		h.at(5 * sec)
+		h.slots(a, 8*sec, 8*sec, 18*sec)
 	}},
-	{"slots are the same however the log has grown", func(d *desk) {
+	{"slots are the same however the log has grown", func(h *harness) {
 		// 1,000 entries in ten windows, three of them booked ahead; the first
 		// windows pass meanwhile.
 		const most = 100
-		a := d.single(atMost(most, 10*sec))
+		a := h.single(atMost(most, 10*sec))
 		for i := range 10 * most {
 			window := time.Duration(i/most) * 10 * sec
-			d.at(max(0, window-3*10*sec))
-			d.slot(a, 1, window)
+			h.at(max(0, window-3*10*sec))
+			h.slot(a, 1, window)
 		}
 	}},
-	{"no window holds more than Max whatever the costs", func(d *desk) {
+	{"no window holds more than Max whatever the costs", func(h *harness) {
 		const most = 7
-		a := d.single(atMost(most, 10*sec))
+		a := h.single(atMost(most, 10*sec))
 		var all []store.Booking
 		for i := range 300 {
-			d.at(time.Duration(i) * 1_300 * time.Millisecond)
-			all = append(all, d.book(a, 1+i*i%5))
+			h.at(time.Duration(i) * 1_300 * time.Millisecond)
+			all = append(all, h.book(a, 1+i*i%5))
 		}
-		d.holds(all, atMost(most, 10*sec))
+		h.holds(all, atMost(most, 10*sec))
 	}},
-	{"Total tells how many units the account's log was given", func(d *desk) {
-		a, other := d.single(atMost(9, 10*sec)), d.each(atMost(9, 10*sec), "b")
-		first := d.book(a, 2).Total
-		require.Positive(d.t, first)
-		grown := func(cost int) int64 { return d.book(a, cost).Total - first }
-		require.Equal(d.t, int64(3), grown(3))
-		d.book(other, 1) // each account has its own
-		d.at(sec)
-		d.owes(a, 0, []int{7}, []int{5}, []int{2})
-		last := d.book(a, 1)
-		require.Equal(d.t, int64(6), last.Total-first, "what was reconciled is counted")
-		d.cancel(last, a)
-		require.Equal(d.t, int64(6), grown(1), "a cancelled slot keeps its place")
-		require.Equal(d.t, int64(7), grown(1))
-		d.at(30 * sec)
-		require.Equal(d.t, int64(8), grown(1), "what has left the window was given all the same")
+	{"Total counts the units that the account's log was given", func(h *harness) {
+		a, other := h.single(atMost(9, 10*sec)), h.each(atMost(9, 10*sec), "b")
+		first := h.book(a, 2).Total
+		require.Positive(h.t, first)
+		grown := func(cost int) int64 { return h.book(a, cost).Total - first }
+		require.Equal(h.t, int64(3), grown(3))
+		h.book(other, 1) // each account has its own
+		h.at(sec)
+		h.reconcile(a, 0, []int{7}, []int{5}, []int{2})
+		last := h.book(a, 1)
+		require.Equal(h.t, int64(6), last.Total-first, "what was reconciled is counted")
+		h.cancel(last, a)
+		require.Equal(h.t, int64(6), grown(1), "a cancelled slot keeps its place")
+		require.Equal(h.t, int64(7), grown(1))
+		h.at(30 * sec)
+		require.Equal(h.t, int64(8), grown(1), "what has left the window was given all the same")
 	}},
-	{"Total is not told of a request that is counted apart", func(d *desk) {
+	{"Total is zero for a request that is counted apart", func(h *harness) {
 		search := atMost(2, 10*sec)
 		search.Scope = "search"
-		a := d.single(search, atMost(9, 10*sec))
-		require.Positive(d.t, d.books(a).Total)
-		require.Zero(d.t, d.books(a, scoped("search")).Total)
-		require.Zero(d.t, d.books(a, keeping(100)).Total)
+		a := h.single(search, atMost(9, 10*sec))
+		require.Positive(h.t, h.bookWith(a).Total)
+		require.Zero(h.t, h.bookWith(a, withScopes("search")).Total)
+		require.Zero(h.t, h.bookWith(a, withReserve(100)).Total)
 	}},
 }
 
 // holds demands that no window of any alignment holds more than the limit.
-func (d *desk) holds(all []store.Booking, l limit.Limit) {
-	d.t.Helper()
+func (h *harness) holds(all []store.Booking, l limit.Limit) {
+	h.t.Helper()
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b store.Booking) int { return a.Slot.Compare(b.Slot) })
 	units, first := 0, 0
@@ -193,6 +193,6 @@ func (d *desk) holds(all []store.Booking, l limit.Limit) {
 			units -= all[first].Cost
 			first++
 		}
-		require.LessOrEqual(d.t, units, l.Max, "in the window that ends at %v", since(b.Slot))
+		require.LessOrEqual(h.t, units, l.Max, "in the window that ends at %v", since(b.Slot))
 	}
 }

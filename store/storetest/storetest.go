@@ -45,26 +45,26 @@ func Run(t *testing.T, open func(t *testing.T) store.Store) {
 // RunLog is [Run] with every limit counted by an exact log: SlidingLog
 // or StreamLog. A store must keep the contract with each.
 func RunLog(t *testing.T, log limit.Algorithm, open func(t *testing.T) store.Store) {
-	rules := slices.Concat(bookingRules, cancelRules, accountRules, enterRules, oweRules, pauseRules, narrowPauseRules, usageRules, resetRules,
-		boundRules, argumentRules, demandRules, countingRules, concurrencyRules)
+	rules := slices.Concat(bookingRules, cancelRules, accountRules, recordRules, reconcileRules, pauseRules, keyRules, usageRules, resetRules,
+		boundRules, argumentRules, optionRules, countingRules, concurrencyRules)
 	for _, r := range rules {
-		t.Run(r.says, func(t *testing.T) { r.holds(newDesk(t, open(t), log)) })
+		t.Run(r.title, func(t *testing.T) { r.check(newHarness(t, open(t), log)) })
 	}
 }
 
 // A rule is one sentence of the contract.
 type rule struct {
-	says  string
-	holds func(*desk)
+	title string
+	check func(*harness)
 }
 
 // start is where the clock of every rule begins. Its microseconds have 16
 // digits, of which a store that writes 14 or 15 loses some.
 var start = time.UnixMicro(1_795_000_000_123_457)
 
-// A desk asks one store about one budget, on a clock of its own. Instants are
-// told as durations since start.
-type desk struct {
+// A harness sends requests about one budget to one store, on a clock of its own. It
+// writes instants as durations since start.
+type harness struct {
 	t      *testing.T
 	store  store.Store
 	budget string
@@ -72,14 +72,14 @@ type desk struct {
 	log    limit.Algorithm // of all limits
 }
 
-func newDesk(t *testing.T, kept store.Store, log limit.Algorithm) *desk {
-	return &desk{t: t, store: kept, budget: "storetest-" + store.NewBookingID().String(), clock: start, log: log}
+func newHarness(t *testing.T, kept store.Store, log limit.Algorithm) *harness {
+	return &harness{t: t, store: kept, budget: "storetest-" + store.NewBookingID().String(), clock: start, log: log}
 }
 
 // at sets the clock.
-func (d *desk) at(since time.Duration) { d.clock = start.Add(since) }
+func (h *harness) at(since time.Duration) { h.clock = start.Add(since) }
 
-// since tells an instant as a duration since start.
+// since returns an instant as a duration since start.
 func since(t time.Time) time.Duration { return t.Sub(start) }
 
 // atMost is max units in any window.
@@ -88,34 +88,34 @@ func atMost(most int, window time.Duration) limit.Limit {
 }
 
 // single lists the account "a" with the limits.
-func (d *desk) single(limits ...limit.Limit) *store.Accounts {
-	d.t.Helper()
-	return d.list(account("a", limits...))
+func (h *harness) single(limits ...limit.Limit) *store.Accounts {
+	h.t.Helper()
+	return h.list(account("a", limits...))
 }
 
 // each lists the accounts with the IDs, all with the one limit.
-func (d *desk) each(l limit.Limit, ids ...string) *store.Accounts {
-	d.t.Helper()
+func (h *harness) each(l limit.Limit, ids ...string) *store.Accounts {
+	h.t.Helper()
 	var list []store.Account
 	for _, id := range ids {
 		list = append(list, account(id, l))
 	}
-	return d.list(list...)
+	return h.list(list...)
 }
 
-func (d *desk) list(list ...store.Account) *store.Accounts {
-	d.t.Helper()
+func (h *harness) list(list ...store.Account) *store.Accounts {
+	h.t.Helper()
 	list = slices.Clone(list)
 	for i := range list {
 		list[i].Limits = slices.Clone(list[i].Limits)
 		for j := range list[i].Limits {
 			if list[i].Limits[j].Algorithm == limit.SlidingLog {
-				list[i].Limits[j].Algorithm = d.log
+				list[i].Limits[j].Algorithm = h.log
 			}
 		}
 	}
 	a, err := store.NewAccounts(list...)
-	require.NoError(d.t, err)
+	require.NoError(h.t, err)
 	return a
 }
 
@@ -123,108 +123,108 @@ func account(id string, limits ...limit.Limit) store.Account {
 	return store.Account{ID: id, Limits: limits}
 }
 
-func (d *desk) request(a *store.Accounts, cost int, maxWait time.Duration) store.BookRequest {
-	return store.BookRequest{ID: store.NewBookingID(), Budget: d.budget, Accounts: a, Cost: cost, MaxWait: maxWait, Now: d.clock}
+func (h *harness) request(a *store.Accounts, cost int, maxWait time.Duration) store.BookRequest {
+	return store.BookRequest{ID: store.NewBookingID(), Budget: h.budget, Accounts: a, Cost: cost, MaxWait: maxWait, Now: h.clock}
 }
 
-// ask carries out a request, whose answer must be to it.
-func (d *desk) ask(r store.BookRequest) store.Booking {
-	d.t.Helper()
-	b, err := d.store.Book(d.t.Context(), r)
-	require.NoError(d.t, err)
-	require.Equal(d.t, r.ID, b.ID)
-	require.Equal(d.t, r.Budget, b.Budget)
-	require.Equal(d.t, r.Cost, b.Cost)
-	require.Equal(d.t, since(r.Now), since(b.Now), "the answer's clock")
+// ask sends a request, and demands that the answer is to it.
+func (h *harness) ask(r store.BookRequest) store.Booking {
+	h.t.Helper()
+	b, err := h.store.Book(h.t.Context(), r)
+	require.NoError(h.t, err)
+	require.Equal(h.t, r.ID, b.ID)
+	require.Equal(h.t, r.Budget, b.Budget)
+	require.Equal(h.t, r.Cost, b.Cost)
+	require.Equal(h.t, since(r.Now), since(b.Now), "the answer's clock")
 	return b
 }
 
-// book enters a booking, however long its wait.
-func (d *desk) book(a *store.Accounts, cost int) store.Booking {
-	d.t.Helper()
-	b := d.ask(d.request(a, cost, store.Forever))
-	require.True(d.t, b.Booked, "any slot is within a wait of Forever")
+// book books cost units, however long the wait.
+func (h *harness) book(a *store.Accounts, cost int) store.Booking {
+	h.t.Helper()
+	b := h.ask(h.request(a, cost, store.Forever))
+	require.True(h.t, b.Booked, "any slot is within a wait of Forever")
 	return b
 }
 
 // slots books units one after the other, and demands their slots.
-func (d *desk) slots(a *store.Accounts, want ...time.Duration) []store.Booking {
-	d.t.Helper()
+func (h *harness) slots(a *store.Accounts, want ...time.Duration) []store.Booking {
+	h.t.Helper()
 	var all []store.Booking
 	var got []time.Duration
 	for range want {
-		b := d.book(a, 1)
+		b := h.book(a, 1)
 		all = append(all, b)
 		got = append(got, since(b.Slot))
 	}
-	require.Equal(d.t, want, got)
+	require.Equal(h.t, want, got)
 	return all
 }
 
 // slot books cost units, and demands their slot.
-func (d *desk) slot(a *store.Accounts, cost int, want time.Duration) store.Booking {
-	d.t.Helper()
-	b := d.book(a, cost)
-	require.Equal(d.t, want, since(b.Slot))
+func (h *harness) slot(a *store.Accounts, cost int, want time.Duration) store.Booking {
+	h.t.Helper()
+	b := h.book(a, cost)
+	require.Equal(h.t, want, since(b.Slot))
 	return b
 }
 
-// taken books a unit, and demands the account and the slot.
-func (d *desk) taken(a *store.Accounts, id string, want time.Duration) store.Booking {
-	d.t.Helper()
-	b := d.slot(a, 1, want)
-	require.Equal(d.t, id, b.Account)
+// slotOn books a unit, and demands its account and its slot.
+func (h *harness) slotOn(a *store.Accounts, id string, want time.Duration) store.Booking {
+	h.t.Helper()
+	b := h.slot(a, 1, want)
+	require.Equal(h.t, id, b.Account)
 	return b
 }
 
-// refused asks for a booking that is not to be entered, and demands the slot
-// that it is told.
-func (d *desk) refused(a *store.Accounts, cost int, maxWait, want time.Duration) {
-	d.t.Helper()
-	b := d.ask(d.request(a, cost, maxWait))
-	require.False(d.t, b.Booked, "a slot at %v is beyond a wait of %v", since(b.Slot), maxWait)
-	require.Equal(d.t, want, since(b.Slot))
+// notBooked demands that nothing is booked, since the wait is too long, and the slot of the
+// answer.
+func (h *harness) notBooked(a *store.Accounts, cost int, maxWait, want time.Duration) {
+	h.t.Helper()
+	b := h.ask(h.request(a, cost, maxWait))
+	require.False(h.t, b.Booked, "a slot at %v is beyond a wait of %v", since(b.Slot), maxWait)
+	require.Equal(h.t, want, since(b.Slot))
 }
 
-func (d *desk) cancel(b store.Booking, a *store.Accounts) {
-	d.t.Helper()
-	require.NoError(d.t, d.store.Cancel(d.t.Context(), store.CancelRequest{Booking: b, Accounts: a, Now: d.clock}))
+func (h *harness) cancel(b store.Booking, a *store.Accounts) {
+	h.t.Helper()
+	require.NoError(h.t, h.store.Cancel(h.t.Context(), store.CancelRequest{Booking: b, Accounts: a, Now: h.clock}))
 }
 
-// silence pauses an account, with the slots apart that are booked meanwhile.
-func (d *desk) silence(id string, length, apart time.Duration) {
-	d.t.Helper()
-	_, err := d.store.Pause(d.t.Context(), store.PauseRequest{Budget: d.budget, Account: id, For: length, Apart: apart, Now: d.clock})
-	require.NoError(d.t, err)
+// pauseApart pauses an account, and keeps the slots apart that are booked meanwhile.
+func (h *harness) pauseApart(id string, length, apart time.Duration) {
+	h.t.Helper()
+	_, err := h.store.Pause(h.t.Context(), store.PauseRequest{Budget: h.budget, Account: id, For: length, Apart: apart, Now: h.clock})
+	require.NoError(h.t, err)
 }
 
 // pause pauses an account, and demands the end of the pause in force.
-func (d *desk) pause(id string, length, want time.Duration) {
-	d.t.Helper()
-	paused, err := d.store.Pause(d.t.Context(), store.PauseRequest{Budget: d.budget, Account: id, For: length, Now: d.clock})
-	require.NoError(d.t, err)
-	require.Equal(d.t, want, since(paused.Until))
+func (h *harness) pause(id string, length, want time.Duration) {
+	h.t.Helper()
+	paused, err := h.store.Pause(h.t.Context(), store.PauseRequest{Budget: h.budget, Account: id, For: length, Now: h.clock})
+	require.NoError(h.t, err)
+	require.Equal(h.t, want, since(paused.Until))
 }
 
-func (d *desk) status() store.Status {
-	d.t.Helper()
-	s, err := d.store.Status(d.t.Context(), store.StatusRequest{Budget: d.budget, Now: d.clock})
-	require.NoError(d.t, err)
-	require.Equal(d.t, since(d.clock), since(s.Now), "the answer's clock")
+func (h *harness) status() store.Status {
+	h.t.Helper()
+	s, err := h.store.Status(h.t.Context(), store.StatusRequest{Budget: h.budget, Now: h.clock})
+	require.NoError(h.t, err)
+	require.Equal(h.t, since(h.clock), since(s.Now), "the answer's clock")
 	return s
 }
 
-func (d *desk) usage(a *store.Accounts) []store.Usage {
-	d.t.Helper()
-	all, err := d.store.Usage(d.t.Context(), store.UsageRequest{Budget: d.budget, Accounts: a, Now: d.clock})
-	require.NoError(d.t, err)
-	require.Len(d.t, all, a.Len())
+func (h *harness) usage(a *store.Accounts) []store.Usage {
+	h.t.Helper()
+	all, err := h.store.Usage(h.t.Context(), store.UsageRequest{Budget: h.budget, Accounts: a, Now: h.clock})
+	require.NoError(h.t, err)
+	require.Len(h.t, all, a.Len())
 	for i, u := range all {
-		require.Equal(d.t, a.At(i).ID, u.Account, "the order is the request's")
-		require.Equal(d.t, since(d.clock), since(u.Now), "the answer's clock")
-		require.Len(d.t, u.Limits, len(a.At(i).Limits))
+		require.Equal(h.t, a.At(i).ID, u.Account, "the order is the request's")
+		require.Equal(h.t, since(h.clock), since(u.Now), "the answer's clock")
+		require.Len(h.t, u.Limits, len(a.At(i).Limits))
 		for j, l := range u.Limits {
-			require.Equal(d.t, a.At(i).Limits[j], l.Limit)
+			require.Equal(h.t, a.At(i).Limits[j], l.Limit)
 		}
 	}
 	return all
@@ -234,14 +234,14 @@ func (d *desk) usage(a *store.Accounts) []store.Usage {
 const never time.Duration = -1
 
 // used demands the usage of the first account's first limit.
-func (d *desk) used(a *store.Accounts, units, remaining int, freeAt time.Duration) {
-	d.t.Helper()
-	l := d.usage(a)[0].Limits[0]
-	require.Equal(d.t, units, l.Used, "used")
-	require.Equal(d.t, remaining, l.Remaining, "remaining")
+func (h *harness) used(a *store.Accounts, units, remaining int, freeAt time.Duration) {
+	h.t.Helper()
+	l := h.usage(a)[0].Limits[0]
+	require.Equal(h.t, units, l.Used, "used")
+	require.Equal(h.t, remaining, l.Remaining, "remaining")
 	if freeAt == never {
-		require.Zero(d.t, l.FreeAt)
+		require.Zero(h.t, l.FreeAt)
 		return
 	}
-	require.Equal(d.t, freeAt, since(l.FreeAt), "free at")
+	require.Equal(h.t, freeAt, since(l.FreeAt), "free at")
 }

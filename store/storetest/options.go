@@ -1,0 +1,168 @@
+package storetest
+
+import (
+	"errors"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
+)
+
+// An option is how a request differs from that of one unit without a scope.
+type option func(*store.BookRequest)
+
+func withScopes(scopes ...string) option { return func(r *store.BookRequest) { r.Scopes = scopes } }
+
+func withReserve(thousandths int) option {
+	return func(r *store.BookRequest) { r.Reserve = thousandths }
+}
+
+func withRevision(revision int) option { return func(r *store.BookRequest) { r.Revision = revision } }
+
+// bookWith books a unit with the options, however long its wait.
+func (h *harness) bookWith(a *store.Accounts, options ...option) store.Booking {
+	h.t.Helper()
+	r := h.request(a, 1, store.Forever)
+	for _, w := range options {
+		w(&r)
+	}
+	return h.ask(r)
+}
+
+// limitsDiffer demands that a booking is refused because the account's limits differ.
+func (h *harness) limitsDiffer(a *store.Accounts, theirs int, options ...option) {
+	h.t.Helper()
+	r := h.request(a, 1, store.Forever)
+	for _, w := range options {
+		w(&r)
+	}
+	_, err := h.store.Book(h.t.Context(), r)
+	differ, found := errors.AsType[*store.LimitsError](err)
+	require.True(h.t, found, "%v", err)
+	require.Equal(h.t, theirs, differ.Theirs[0].Max)
+	require.Equal(h.t, a.At(0).Limits, differ.Ours)
+	require.Equal(h.t, r.Revision, differ.Revision)
+	require.Equal(h.t, h.budget, differ.Budget)
+}
+
+// optionRules are about scopes, shared accounts, reserves and revisions.
+var optionRules = []rule{
+	{"a limit of a scope covers its requests only", func(h *harness) {
+		a := h.single(atMost(9, 10*sec), limit.Limit{Max: 1, Window: 10 * sec, Scope: "s"})
+		require.Zero(h.t, since(h.bookWith(a, withScopes("s")).Slot))
+		require.Zero(h.t, since(h.bookWith(a).Slot))
+		require.Zero(h.t, since(h.bookWith(a, withScopes("other")).Slot))
+		require.Equal(h.t, 10*sec, since(h.bookWith(a, withScopes("other", "s")).Slot))
+		usage := h.usage(a)[0]
+		require.Equal(h.t, 4, usage.Limits[0].Used)
+		require.Equal(h.t, 2, usage.Limits[1].Used)
+	}},
+	{"a limit of another scope bounds no cost", func(h *harness) {
+		a := h.single(atMost(9, 10*sec), limit.Limit{Max: 4, Window: 10 * sec, Scope: "s"})
+		require.Equal(h.t, 9, a.MaxCost())
+		require.Equal(h.t, 4, a.MaxCost("s", "other"))
+		h.slot(a, 9, 0)
+		r := h.request(a, 5, store.Forever)
+		r.Scopes = []string{"s"}
+		_, err := h.store.Book(h.t.Context(), r)
+		require.ErrorContains(h.t, err, "more than 4")
+	}},
+	{"a request that waits for the limit of its scope delays no request without the scope", func(h *harness) {
+		a := h.single(atMost(3, 10*sec), limit.Limit{Max: 1, Window: 30 * sec, Scope: "s"})
+		for i := range 3 {
+			require.Equal(h.t, 30*i, secs(h.bookWith(a, withScopes("s"))))
+		}
+		require.Zero(h.t, since(h.bookWith(a).Slot))
+		require.Zero(h.t, since(h.bookWith(a).Slot))
+		require.Equal(h.t, 10*sec, since(h.bookWith(a).Slot))
+		// A window that a booking ahead is in has room for two more.
+		h.at(21 * sec)
+		require.Equal(h.t, 21*sec, since(h.bookWith(a).Slot))
+		require.Equal(h.t, 21*sec, since(h.bookWith(a).Slot))
+		require.Equal(h.t, 31*sec, since(h.bookWith(a).Slot))
+	}},
+	{"a booking is charged to shared accounts too", func(h *harness) {
+		list := h.each(atMost(5, 10*sec), "a", "b")
+		a, err := list.Sharing(h.each(atMost(3, 20*sec), "app").At(0), h.each(atMost(99, sec), "address").At(0))
+		require.NoError(h.t, err)
+		for range 3 {
+			require.Zero(h.t, since(h.bookWith(a).Slot))
+		}
+		last := h.bookWith(a)
+		require.Equal(h.t, 20*sec, since(last.Slot))
+		h.used(h.each(atMost(3, 20*sec), "app"), 4, 0, 20*sec)
+		h.used(h.each(atMost(99, sec), "address"), 4, 95, sec)
+		// Who is not charged to them does not wait for them.
+		require.Zero(h.t, since(h.bookWith(h.each(atMost(5, 10*sec), "a")).Slot))
+		h.pause("app", 50*sec, 50*sec)
+		require.Equal(h.t, 50*sec, since(h.bookWith(a).Slot))
+	}},
+	{"a booking is cancelled in shared accounts too", func(h *harness) {
+		list := h.each(atMost(1, 10*sec), "a")
+		a, err := list.Sharing(h.each(atMost(2, 10*sec), "app").At(0))
+		require.NoError(h.t, err)
+		first, second, third := h.bookWith(a), h.bookWith(a), h.bookWith(a)
+		require.Equal(h.t, []int{0, 10, 20}, []int{secs(first), secs(second), secs(third)})
+		h.cancel(second, a)
+		require.Equal(h.t, 10, secs(h.bookWith(a)))
+		h.cancel(third, a)
+		h.at(25 * sec)
+		h.used(h.each(atMost(2, 10*sec), "app"), 0, 2, never)
+		require.Equal(h.t, 25, secs(h.bookWith(a)))
+		h.used(h.each(atMost(2, 10*sec), "app"), 1, 1, 35*sec)
+	}},
+	{"a request with a smaller Reserve may leave before one with a larger Reserve", func(h *harness) {
+		a := h.single(atMost(10, 10*sec))
+		for i := range 32 {
+			require.Equal(h.t, i/8*10, secs(h.bookWith(a, withReserve(200))))
+		}
+		require.Equal(h.t, []int{0, 0, 10}, []int{secs(h.bookWith(a)), secs(h.bookWith(a)), secs(h.bookWith(a))})
+		require.Equal(h.t, 40, secs(h.bookWith(a, withReserve(200))), "its own order stands")
+	}},
+	{"the limits of the highest revision are in force", func(h *harness) {
+		old, high := h.single(atMost(4, 10*sec)), h.single(atMost(2, 10*sec))
+		require.Zero(h.t, h.bookWith(old).Effective)
+		h.limitsDiffer(high, 4)
+		b := h.bookWith(high, withRevision(3))
+		require.Zero(h.t, since(b.Slot))
+		require.Zero(h.t, b.Effective)
+		require.Equal(h.t, 3, h.status().Revision)
+		b = h.bookWith(old, withRevision(2))
+		require.Equal(h.t, 10*sec, since(b.Slot), "two in 10 s rule")
+		require.Equal(h.t, store.EffectiveLimits{Revision: 3, Limits: high.At(0).Limits}, b.Effective)
+		h.limitsDiffer(old, 2, withRevision(3))
+		require.Equal(h.t, 10*sec, since(h.bookWith(old, withRevision(4)).Slot))
+		require.Equal(h.t, 10*sec, since(h.bookWith(old, withRevision(4)).Slot), "four rule again")
+	}},
+	{"a limit that is raised or lowered keeps its log", func(h *harness) {
+		h.slots(h.single(atMost(3, 10*sec)), 0, 0, 0)
+		high, low := h.single(atMost(5, 10*sec)), h.single(atMost(2, 10*sec))
+		require.Zero(h.t, since(h.bookWith(high, withRevision(1)).Slot))
+		h.at(sec)
+		require.Equal(h.t, sec, since(h.bookWith(high, withRevision(1)).Slot))
+		require.Equal(h.t, 10*sec, since(h.bookWith(low, withRevision(2)).Slot), "of five, four leave at 10 s")
+		require.Equal(h.t, 11*sec, since(h.bookWith(low, withRevision(2)).Slot))
+	}},
+	{"a cancelled slot is not given if a lowered limit has no room for it", func(h *harness) {
+		old, low := h.single(atMost(3, 10*sec)), h.single(atMost(2, 10*sec))
+		all := h.slots(old, 0, 0, 0, 10*sec, 10*sec, 10*sec)
+		h.cancel(all[4], old)
+		require.Equal(h.t, 20*sec, since(h.bookWith(low, withRevision(1)).Slot))
+	}},
+	{"a Reserve or a Revision out of range is an error", func(h *harness) {
+		a := h.single(atMost(3, 10*sec))
+		for _, w := range []option{withReserve(-1), withReserve(1000), withRevision(-1)} {
+			r := h.request(a, 1, store.Forever)
+			w(&r)
+			_, err := h.store.Book(h.t.Context(), r)
+			require.Error(h.t, err)
+			_, failed := errors.AsType[*store.StoreError](err)
+			require.False(h.t, failed)
+		}
+		h.used(a, 0, 3, never)
+	}},
+}
+
+// secs is the slot in whole seconds.
+func secs(b store.Booking) int { return int(since(b.Slot) / sec) }
