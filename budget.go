@@ -70,7 +70,7 @@ type Budget struct {
 	Outage Outage
 	// OnEvent is called with what an operator may want to know: an outage of the store, a
 	// limit that was learned, a token that was quarantined. Callers wait for it, so it must
-	// not block. Nil: nobody is told.
+	// not block. Nil: nothing is called.
 	OnEvent func(Event)
 
 	outage         outage
@@ -237,7 +237,7 @@ func (b *Budget) cancel(ctx context.Context, booked booking, accounts *accountLi
 // Most bookings of a crawler with quota left are of one token, in logs, and may leave at
 // once. In memory such a booking takes as long as reading two clocks. The fast path is
 // what a waiter and Store.Book do, without all that such a booking does not need. If it
-// does need something, the fast path has changed nothing, and the waiter begins anew.
+// does need something, the fast path has changed nothing, and the waiter starts over.
 
 // immediateBooker returns the store if it has a fast path for bookings of the accounts.
 func (b *Budget) immediateBooker(a *accountList) store.ImmediateBooker {

@@ -119,8 +119,8 @@ func TestWhatIsNoQuotaPausesNoAccount(t *testing.T) {
 	}
 }
 
-// What is told later of a shorter wait does not loosen a pause, nor does MaxPause let one
-// be longer; and a worker that starts anew keeps it.
+// A later response with a shorter wait does not shorten a pause, and MaxPause bounds it. A
+// worker that starts again keeps it.
 func TestAPauseOnlyLengthensAndOutlivesItsWorker(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, first *ration.Budget) {
 		first.Limits = []ration.Limit{ration.PerHour(100)}

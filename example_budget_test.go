@@ -88,7 +88,7 @@ func ExampleBudget_Wait() {
 	// true
 }
 
-// Cancel hands back a grant that is not used.
+// Cancel cancels a grant that is not used.
 func ExampleGrant_Cancel() {
 	ctx := context.Background()
 	budget := &ration.Budget{Name: "mail", Limits: []ration.Limit{ration.PerHour(2)}, Store: new(ration.MemoryStore)}
@@ -106,7 +106,7 @@ func ExampleGrant_Cancel() {
 	// 2 <nil>
 }
 
-// The provider's status page asks for ten minutes of silence.
+// The provider's status page asks clients to pause for ten minutes.
 func ExampleBudget_Pause() {
 	ctx := context.Background()
 	budget := &ration.Budget{Name: "mail", Limits: []ration.Limit{ration.PerHour(2)}, Store: new(ration.MemoryStore)}

@@ -26,7 +26,7 @@ func contestants(cfg config) []contestant {
 	return []contestant{
 		of(ration.SlidingLog, 0, "any window counts, or nothing is documented"),
 		of(ration.StreamLog, 0, "the same, from some 100,000 a window"),
-		of(ration.FixedWindow, cfg.max, "a reset is told or documented"),
+		of(ration.FixedWindow, cfg.max, "a reset is announced or documented"),
 		of(ration.SlidingWindow, cfg.max-1, "the window before is weighed"),
 		of(ration.SubWindows, 0, "any window counts, and memory is short"),
 		{"GCRA, Burst 1", one(ration.GCRA, 1), 0, "a leaky bucket; an even load"},

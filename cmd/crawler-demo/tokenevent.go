@@ -44,7 +44,7 @@ func (c *crew) onEvent(n ration.Event) {
 	c.events = append(c.events, one)
 }
 
-// events returns the news that were not reported.
+// takeEvents returns the events since its last call.
 func (c *crew) takeEvents() []tokenEvent {
 	c.mu.Lock()
 	defer c.mu.Unlock()

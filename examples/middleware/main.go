@@ -57,7 +57,7 @@ func run() error {
 	return get(server.URL, "key-of-ann")
 }
 
-// A breakable store fails when it is told to, as Redis does when it is gone.
+// A breakable store fails on request, as Redis does when it is gone.
 type breakable struct {
 	ration.Store
 	broken atomic.Bool

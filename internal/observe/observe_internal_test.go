@@ -26,25 +26,25 @@ func TestWindowsAreMatchedWithLimits(t *testing.T) {
 		weighted bool
 		want     []int // places of the limits that it tells of
 	}{
-		"of one limit":                            {full(provider.Window{}), []limit.Limit{hour}, nil, false, []int{0}},
-		"of unknown length, of two":               {full(provider.Window{}), []limit.Limit{hour, minute}, nil, false, nil},
-		"as long as one of two":                   {full(provider.Window{Length: provider.Some(time.Minute)}), []limit.Limit{hour, minute}, nil, false, []int{1}},
-		"as long as none":                         {full(provider.Window{Length: provider.Some(time.Second)}), []limit.Limit{hour, minute}, nil, false, nil},
-		"the main resource":                       {full(provider.Window{Name: "core"}), []limit.Limit{hour}, nil, false, []int{0}},
-		"another resource":                        {full(provider.Window{Name: "search"}), []limit.Limit{hour}, nil, false, nil},
-		"another resource that has a limit":       {full(provider.Window{Name: "search"}), []limit.Limit{hour, search}, []string{"search"}, false, []int{1}},
-		"the main one of a request for another":   {full(provider.Window{Name: "core"}), []limit.Limit{hour, search}, []string{"search"}, false, []int{0}},
-		"a resource that the request is not of":   {full(provider.Window{Name: "search"}), []limit.Limit{hour, search}, nil, false, nil},
-		"of tokens":                               {full(provider.Window{Unit: "tokens"}), []limit.Limit{hour}, nil, true, nil},
-		"of points, which the request costs":      {full(provider.Window{Unit: "points"}), []limit.Limit{hour}, nil, true, []int{0}},
-		"of points, which it does not":            {full(provider.Window{Unit: "points"}), []limit.Limit{hour}, nil, false, nil},
-		"of requests in flight":                   {full(provider.Window{Unit: provider.ConcurrentUnit}), []limit.Limit{hour}, nil, true, nil},
-		"a bucket":                                {provider.Window{Refills: true, Limit: provider.Some(int64(40)), Remaining: provider.Some(int64(8))}, []limit.Limit{hour, bucket}, nil, false, []int{1}},
-		"of an endpoint":                          {full(provider.Window{Scope: provider.ScopeEndpoint}), []limit.Limit{limit.PerHour(60)}, nil, false, nil},
-		"of a bucket that is as large":            {full(provider.Window{Scope: provider.ScopeBucket, Name: "abcd"}), []limit.Limit{hour}, nil, false, []int{0}},
-		"a percentage, whatever its name":         {provider.Window{Name: "app", UsedPercent: provider.Some(28.0)}, []limit.Limit{hour}, nil, false, []int{0}},
-		"a percentage, of two":                    {provider.Window{Name: "app", UsedPercent: provider.Some(28.0)}, []limit.Limit{hour, minute}, nil, false, nil},
-		"nothing known but its length is no news": {provider.Window{Length: provider.Some(time.Hour)}, []limit.Limit{hour}, nil, false, []int{0}},
+		"of one limit":                                   {full(provider.Window{}), []limit.Limit{hour}, nil, false, []int{0}},
+		"of unknown length, of two":                      {full(provider.Window{}), []limit.Limit{hour, minute}, nil, false, nil},
+		"as long as one of two":                          {full(provider.Window{Length: provider.Some(time.Minute)}), []limit.Limit{hour, minute}, nil, false, []int{1}},
+		"as long as none":                                {full(provider.Window{Length: provider.Some(time.Second)}), []limit.Limit{hour, minute}, nil, false, nil},
+		"the main resource":                              {full(provider.Window{Name: "core"}), []limit.Limit{hour}, nil, false, []int{0}},
+		"another resource":                               {full(provider.Window{Name: "search"}), []limit.Limit{hour}, nil, false, nil},
+		"another resource that has a limit":              {full(provider.Window{Name: "search"}), []limit.Limit{hour, search}, []string{"search"}, false, []int{1}},
+		"the main one of a request for another":          {full(provider.Window{Name: "core"}), []limit.Limit{hour, search}, []string{"search"}, false, []int{0}},
+		"a resource that the request is not of":          {full(provider.Window{Name: "search"}), []limit.Limit{hour, search}, nil, false, nil},
+		"of tokens":                                      {full(provider.Window{Unit: "tokens"}), []limit.Limit{hour}, nil, true, nil},
+		"of points, which the request costs":             {full(provider.Window{Unit: "points"}), []limit.Limit{hour}, nil, true, []int{0}},
+		"of points, which it does not":                   {full(provider.Window{Unit: "points"}), []limit.Limit{hour}, nil, false, nil},
+		"of requests in flight":                          {full(provider.Window{Unit: provider.ConcurrentUnit}), []limit.Limit{hour}, nil, true, nil},
+		"a bucket":                                       {provider.Window{Refills: true, Limit: provider.Some(int64(40)), Remaining: provider.Some(int64(8))}, []limit.Limit{hour, bucket}, nil, false, []int{1}},
+		"of an endpoint":                                 {full(provider.Window{Scope: provider.ScopeEndpoint}), []limit.Limit{limit.PerHour(60)}, nil, false, nil},
+		"of a bucket that is as large":                   {full(provider.Window{Scope: provider.ScopeBucket, Name: "abcd"}), []limit.Limit{hour}, nil, false, []int{0}},
+		"a percentage, whatever its name":                {provider.Window{Name: "app", UsedPercent: provider.Some(28.0)}, []limit.Limit{hour}, nil, false, []int{0}},
+		"a percentage, of two":                           {provider.Window{Name: "app", UsedPercent: provider.Some(28.0)}, []limit.Limit{hour, minute}, nil, false, nil},
+		"nothing known but its length is no observation": {provider.Window{Length: provider.Some(time.Hour)}, []limit.Limit{hour}, nil, false, []int{0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []int
@@ -56,7 +56,7 @@ func TestWindowsAreMatchedWithLimits(t *testing.T) {
 	}
 }
 
-// What of a window is news, and when another number is another limit.
+// Which windows are observations, and when another number is another limit.
 func TestNewsOfAWindow(t *testing.T) {
 	l := limit.PerHour(5000)
 	of := func(w provider.Window, p *provider.Provider) Observation {
@@ -83,8 +83,8 @@ func TestNewsOfAWindow(t *testing.T) {
 	require.Zero(t, n.Counted)
 }
 
-// A larger bucket is learnt whole: what it holds, and how fast it fills.
-func TestALargerBucketIsLearnt(t *testing.T) {
+// A larger bucket is learned whole: what it holds, and how fast it fills.
+func TestALargerBucketIsLearned(t *testing.T) {
 	l := limit.Limit{Max: 40, Window: 20 * time.Second, Algorithm: limit.GCRA, Burst: 40}
 	got := Observation{max: 80, rate: 80}.ApplyTo(l)
 	require.Equal(t, limit.Limit{Max: 80, Window: 20 * time.Second, Algorithm: limit.GCRA, Burst: 80}, got)

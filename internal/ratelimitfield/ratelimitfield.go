@@ -1,5 +1,5 @@
 // Package ratelimitfield reads the fields of the IETF's RateLimit drafts
-// (draft-ietf-httpapi-ratelimit-headers) in all the forms that were ever sent:
+// (draft-ietf-httpapi-ratelimit-headers), in the forms of all drafts:
 //
 //	RateLimit-Limit: 10, 10;w=1, 50;w=60                  drafts 1 to 3
 //	RateLimit-Policy: 10;w=1, 50;w=60                     drafts 4 to 7
@@ -7,9 +7,9 @@
 //	RateLimit: "default";r=50;t=30                        drafts 8 to 10
 //	RateLimit-Policy: "default";q=100;w=10                drafts 8 to 10
 //
-// It is lenient where servers are known to be: a name may be a token in place of a
-// string, r may be missing, and a number may have a fraction. A field that is
-// malformed or longer than 8 KiB says nothing, as the drafts require.
+// It accepts what servers are known to send: a name may be a token instead of a string, r
+// may be missing, and a number may have a fraction. It ignores a field that is malformed,
+// as the drafts require, or longer than 8 KiB.
 package ratelimitfield
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/dunglas/httpsfv"
 )
 
-// A Number is one that may not have been said.
+// A Number is a number that a field may not have. Its zero value is unknown.
 type Number struct {
 	Value float64
 	Known bool
 }
 
-// An Item is one policy, or the state of one. What was not said is zero.
+// An Item is a policy, or the state of one. What the field does not have is zero.
 type Item struct {
 	Name      string // of the policy
 	Quota     Number // q, limit, or the bare number of the older drafts
@@ -36,9 +36,10 @@ type Item struct {
 	Partition string // pk, in base64
 }
 
+// longest is how many bytes a field may have.
 const longest = 8 << 10
 
-// tooLong tells whether a field's lines are more than a server has to say.
+// tooLong reports whether the lines of a field are longer than that.
 func tooLong(lines []string) bool {
 	sum := 0
 	for _, line := range lines {
@@ -47,8 +48,8 @@ func tooLong(lines []string) bool {
 	return sum > longest
 }
 
-// List reads RateLimit-Limit, RateLimit-Policy and the RateLimit of drafts 8 to 10.
-// The lines are those of one field.
+// List reads RateLimit-Limit, RateLimit-Policy, and RateLimit as of drafts 8 to 10. The
+// lines are those of one field. It returns nil if it ignores the field.
 func List(lines []string) []Item {
 	if len(lines) == 0 || tooLong(lines) {
 		return nil
@@ -80,7 +81,8 @@ func List(lines []string) []Item {
 	return items
 }
 
-// State reads RateLimit: the one item of draft 7, or the list of drafts 8 to 10.
+// State reads RateLimit: the one item of draft 7, or the list of drafts 8 to 10. It returns
+// nil if it ignores the field.
 func State(lines []string) []Item {
 	if len(lines) == 0 || tooLong(lines) {
 		return nil

@@ -11,7 +11,7 @@ import (
 
 func said(n float64) ratelimitfield.Number { return ratelimitfield.Number{Value: n, Known: true} }
 
-// The values are those of the drafts, and those that are known to be sent.
+// The values are examples of the drafts, and values that servers are known to send.
 func TestEveryFormIsRead(t *testing.T) {
 	type items = []ratelimitfield.Item
 	for _, test := range []struct {

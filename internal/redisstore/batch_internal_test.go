@@ -82,7 +82,7 @@ func (b group) bookBoth(t *rapid.T, memory *memstore.Store, most int, costs ...i
 }
 
 // What one script books at once must be what a Store books one after the
-// other: any limits, costs and longest waits, with bookings handed back in between.
+// other: any limits, costs and longest waits, with cancellations in between.
 func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)

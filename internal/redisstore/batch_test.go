@@ -164,7 +164,7 @@ func TestBookingsThatComeMeanwhileAreOneScript(t *testing.T) {
 		units += b.Cost
 		require.Equal(t, units > 50, b.Slot.After(b.Now), "booking %d", i)
 	}
-	// Each is a booking of its own: handed back it leaves room for just that.
+	// Each is a booking of its own: cancelling it leaves room for just that.
 	require.NoError(t, c.store.Cancel(t.Context(), store.CancelRequest{Booking: answers[3], Accounts: c.list}))
 	require.NoError(t, c.store.Cancel(t.Context(), store.CancelRequest{Booking: answers[3], Accounts: c.list}))
 	require.Equal(t, 2+many+many/2-answers[3].Cost, c.used())
@@ -218,7 +218,7 @@ func TestACallerThatLeavesABatchHarmsNobody(t *testing.T) {
 	require.NoError(t, c.store.Settle(t.Context()))
 	require.Equal(t, 2+5, c.used())
 
-	// One that leaves while the script is under way has its booking handed back.
+	// If a caller gives up while the script is under way, its booking is cancelled.
 	ctx, cancel = context.WithCancel(t.Context())
 	open = c.gate.shut()
 	c.wg.Go(func() { _, err := c.store.Book(ctx, c.request(1, 0)); left <- err })
@@ -267,7 +267,7 @@ func TestBookingsOfOneSlotAreOneEntry(t *testing.T) {
 	require.Equal(t, 60, c.used())
 }
 
-// An entry that takes in others is made anew, and its log still expires.
+// An entry that takes in other bookings is replaced, and its log still expires.
 func TestALogOfOneEntryExpires(t *testing.T) {
 	t.Parallel()
 	c := newCallers(t, ration.PerHour(20))
