@@ -41,12 +41,12 @@ func (b *budget) account(id string) *account {
 // enter enters the booking in the logs of all who are charged, and returns its name and
 // the account's total, if it is one of the units that are all counted together.
 func (b *budget) enter(best *candidate, l *queue) (entry string, total int64) {
-	h := cancelledSlot{slot: best.slot, lane: l.name}
-	if best.hole >= 0 {
-		h.parts = take(best.charges, l, best.hole)
+	h := cancelledSlot{slot: best.slot, queue: l.name}
+	if best.cancelled >= 0 {
+		h.parts = takeCancelled(best.transactions, l, best.cancelled)
 	} else {
 		h.parts = b.work.parts[:0]
-		for _, c := range best.charges {
+		for _, c := range best.transactions {
 			h.parts = append(h.parts, c.enter(l, best.slot, l.cost, true))
 		}
 		b.work.parts = h.parts
@@ -59,7 +59,7 @@ func (b *budget) enter(best *candidate, l *queue) (entry string, total int64) {
 
 // giveBack hands back every part of a booking.
 func (b *budget) giveBack(h cancelledSlot, account string) {
-	ids := append([]string{account}, sharedIn(h.lane)...)
+	ids := append([]string{account}, sharedIn(h.queue)...)
 	for i := range min(len(h.parts), len(ids)) {
 		if a := b.accounts[ids[i]]; a != nil {
 			a.giveBack(h, i)
@@ -93,7 +93,7 @@ func (b *budget) sweep(clock reading) {
 	}
 }
 
-// doneIDs are those of what was handed back or entered in the last minute. That
+// doneIDs are those of what was cancelled or recorded in the last minute. That
 // minute is real: a copy of a question comes late on the machine's clock, not on
 // the request's. No answer of Book is kept: none is lost on its way from here.
 type doneIDs struct {

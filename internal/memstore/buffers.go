@@ -10,13 +10,13 @@ import (
 // buffers is what a MemoryStore needs for one booking, kept for the next one. Its
 // mutex protects it, and nothing of it is referred to when the booking is answered.
 type buffers struct {
-	charges []*transaction // the first opened are in use
-	opened  int
-	lists   []*transaction // of all candidates
-	scores  []placeScore
-	parts   []part
-	names   strings.Builder
-	spelt   []byte
+	transactions []*transaction // the first opened are in use
+	opened       int
+	lists        []*transaction // of all candidates
+	scores       []placeScore
+	parts        []part
+	names        strings.Builder
+	encoded      []byte
 }
 
 // begin begins a booking.
@@ -26,16 +26,16 @@ func (x *buffers) begin() {
 
 // open readies an account for a decision.
 func (x *buffers) open(account *account, set *store.LimitSet, now int64) *transaction {
-	if x.opened == len(x.charges) {
-		x.charges = append(x.charges, new(transaction))
+	if x.opened == len(x.transactions) {
+		x.transactions = append(x.transactions, new(transaction))
 	}
-	c := x.charges[x.opened]
+	c := x.transactions[x.opened]
 	x.opened++
 	c.open(account, set, now)
 	return c
 }
 
-// list returns the charges of a candidate, its own and those of the shared accounts.
+// list returns the transactions of a candidate, its own and those of the shared accounts.
 func (x *buffers) list(own *transaction, shared []*transaction) []*transaction {
 	from := len(x.lists)
 	x.lists = append(append(x.lists, own), shared...)
@@ -53,24 +53,24 @@ func (x *buffers) rescore(at int, score int64) {
 	x.scores = append(x.scores, placeScore{at, score})
 }
 
-// name returns the booking as Booking.Entry has it: its lane, a zero, and partLength
+// name returns the booking as Booking.Entry has it: its queue, a zero, and partLength
 // bytes for each account that was charged.
 func (x *buffers) name(h cancelledSlot) string {
-	text := append(append(x.spelt[:0], h.lane...), 0)
+	text := append(append(x.encoded[:0], h.queue...), 0)
 	for _, p := range h.parts {
-		text = p.spell(text)
+		text = p.encode(text)
 	}
-	x.spelt = text
+	x.encoded = text
 	return x.keep(text)
 }
 
-// nameOne is name for a booking of one account and no lane.
+// nameOne is name for a booking of one account and no queue.
 func (x *buffers) nameOne(p part) string {
 	var buffer [1 + partLength]byte
-	return x.keep(p.spell(buffer[:1]))
+	return x.keep(p.encode(buffer[:1]))
 }
 
-func (p part) spell(text []byte) []byte {
+func (p part) encode(text []byte) []byte {
 	logged := byte('N')
 	if p.logged {
 		logged = 'L'

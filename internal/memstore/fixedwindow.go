@@ -21,7 +21,7 @@ type windowCount struct {
 	key   int64 // its number; of a first-use window, its beginning
 	units int64
 	last  int64 // of a first-use window, its last slot
-	till  int64 // of a first-use window, the end that Reset told; 0: it did not
+	till  int64 // of a first-use window, the end that Reset set; 0: none
 }
 
 // A windowView is a window as it stands: slots are in [opens, closes).
@@ -43,7 +43,7 @@ func (f *fixedWindow) find(key int64) (int, bool) {
 
 // numberOf returns the number of the aligned window that contains an instant.
 func numberOf(m meter, instant int64) int64 {
-	local := limit.ZoneAt(m.Zone, m.charge.now).Latest(instant)
+	local := limit.ZoneAt(m.Zone, m.transaction.now).Latest(instant)
 	k := local / m.Window
 	if local%m.Window < 0 {
 		k--
@@ -53,7 +53,7 @@ func numberOf(m meter, instant int64) int64 {
 
 // counted returns the units that count of those booked in a window.
 func counted(m meter, units, from, to int64) int64 {
-	if units == 0 || from >= m.charge.now {
+	if units == 0 || from >= m.transaction.now {
 		return units
 	}
 	return max(0, units-m.unusedIn(from, to))
@@ -61,7 +61,7 @@ func counted(m meter, units, from, to int64) int64 {
 
 // aligned returns the aligned window of that number.
 func (f *fixedWindow) aligned(m meter, key int64) windowView {
-	z, margin := limit.ZoneAt(m.Zone, m.charge.now), fixedMargin(m)
+	z, margin := limit.ZoneAt(m.Zone, m.transaction.now), fixedMargin(m)
 	w := windowView{from: z.Reaches(key * m.Window), to: z.Reaches((key + 1) * m.Window)}
 	w.opens, w.closes = w.from+margin/2, w.to-margin
 	if i, found := f.find(key); found {
@@ -70,7 +70,7 @@ func (f *fixedWindow) aligned(m meter, key int64) windowView {
 	return w
 }
 
-// view returns a first-use window, where the next begins at next.
+// view returns a first-use window if the next one begins at next.
 func (w windowCount) view(m meter, next int64) windowView {
 	margin := fixedMargin(m)
 	end := w.till
@@ -85,9 +85,9 @@ func (w windowCount) view(m meter, next int64) windowView {
 func (f *fixedWindow) live(m meter) []windowCount {
 	dead := func(i int) bool {
 		w := f.list[i]
-		return w.till == 0 && w.key < m.charge.now && w.view(m, nextBeginning(f.list, i+1)).units == 0
+		return w.till == 0 && w.key < m.transaction.now && w.view(m, nextBeginning(f.list, i+1)).units == 0
 	}
-	for i := 0; i < len(f.list) && f.list[i].key < m.charge.now; i++ {
+	for i := 0; i < len(f.list) && f.list[i].key < m.transaction.now; i++ {
 		if dead(i) {
 			some := slices.Clone(f.list[:i])
 			for j := i + 1; j < len(f.list); j++ {

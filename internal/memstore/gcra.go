@@ -9,14 +9,14 @@ import (
 // step, and says why no call is refused and what may leave at worst.
 type gcra struct {
 	bucket
-	ahead []drop // in the order of slots, where others may overtake
+	ahead []drop // in the order of slots, if several queues book
 }
 
 // A drop is a booking that falls into the bucket at its slot.
 type drop struct{ slot, cost int64 }
 
 // A bucket loses Max units in a Window. It is empty at an instant and so many
-// parts of a microsecond, of which there are Max. The zero bucket has always been.
+// Max-ths of a microsecond. The zero bucket has always been.
 type bucket struct{ at, part int64 }
 
 const maxDrops = 512
@@ -114,8 +114,8 @@ func (g *gcra) bounds(m meter) []bucket {
 }
 
 func (g *gcra) commit(m meter, slot, cost int64) {
-	g.pass(m, m.charge.now)
-	if lanes, _ := m.charge.account.lanesAhead(); lanes < 2 || slot <= m.charge.now {
+	g.pass(m, m.transaction.now)
+	if queues, _ := m.transaction.account.queuesAhead(); queues < 2 || slot <= m.transaction.now {
 		g.bucket = g.tat(m).add(m, slot, cost)
 		return
 	}
@@ -130,8 +130,8 @@ func (g *gcra) commit(m meter, slot, cost int64) {
 }
 
 func (g *gcra) enter(m meter, slot, cost int64) {
-	g.pass(m, m.charge.now)
-	_, last := m.charge.account.lanesAhead()
+	g.pass(m, m.transaction.now)
+	_, last := m.transaction.account.queuesAhead()
 	b, full := g.tat(m), bucket{at: max(slot, last)}.plus(m, m.Burst)
 	if b.after(full) {
 		return
@@ -193,12 +193,12 @@ func (g *gcra) pass(m meter, now int64) {
 // tat returns the bucket, whose part may be of another Max.
 func (g *gcra) tat(m meter) bucket { return bucket{g.at, min(g.part, m.Max)} }
 
-// lanesAhead returns how many lanes have booked, and the last slot of all.
-func (a *account) lanesAhead() (lanes int, last int64) {
-	for _, slot := range a.lanes {
+// queuesAhead returns how many queues have booked, and the last slot of all.
+func (a *account) queuesAhead() (queues int, last int64) {
+	for _, slot := range a.queues {
 		if slot > 0 {
-			lanes, last = lanes+1, max(last, slot)
+			queues, last = queues+1, max(last, slot)
 		}
 	}
-	return lanes, last
+	return queues, last
 }

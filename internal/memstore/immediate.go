@@ -8,7 +8,7 @@ import (
 )
 
 // BookNow implements [store.ImmediateBooker]. It books on the one account if its limits
-// are logs in which only bookings of one run are, none of them handed back.
+// are logs with the bookings of one segment only, none of them cancelled.
 func (s *Store) BookNow(r store.ImmediateRequest) (store.Immediate, bool) {
 	cost := int64(r.Cost)
 	s.mu.Lock()
@@ -18,20 +18,20 @@ func (s *Store) BookNow(r store.ImmediateRequest) (store.Immediate, bool) {
 		return store.Immediate{}, false
 	}
 	set := r.Accounts.LimitSet(0)
-	if a.rules == nil || a.rules.Name != set.Name || !set.OnlyLogs || len(a.runs) != 1 || a.runs[0].scopes != "" || a.several() ||
-		len(a.holes) > 0 || cost < 1 || cost > set.MaxCost("") {
+	if a.limits == nil || a.limits.Name != set.Name || !set.OnlyLogs || len(a.segments) != 1 || a.segments[0].scopes != "" || a.several() ||
+		len(a.cancelled) > 0 || cost < 1 || cost > set.MaxCost("") {
 		return store.Immediate{}, false
 	}
 	clock := s.clock(time.Time{})
-	now, run := clock.now, a.runs[0]
+	now, run := clock.now, a.segments[0]
 	s.work.begin()
 	c := s.work.open(a, set, now)
 	if max(a.paused, b.all.paused) > now || run.last > now || c.settleLogs(now, cost) != now {
 		return store.Immediate{}, false
 	}
 	e := run.enter(now, cost)
-	a.rules, a.revision = set, max(a.revision, r.Revision)
-	c.keep()
+	a.limits, a.revision = set, max(a.revision, r.Revision)
+	c.finish()
 	c.trim()
 	b.sweep(clock)
 	return store.Immediate{
@@ -61,12 +61,12 @@ func (s *Store) known(budget, account string) (*budget, *account) {
 	return b, a
 }
 
-// settleLogs is settle for a charge of logs with one run.
+// settleLogs is settle for a transaction of logs with one segment.
 func (c *transaction) settleLogs(from, cost int64) int64 {
-	slot, looks := from, maxLooks
+	slot, left := from, searchBudget
 	for i := range c.set.Compiled {
 		if s := &c.set.Compiled[i]; s.Scope == "" {
-			slot = max(slot, c.account.runs.earliest(slot, cost, s.Max, s.Window, &looks))
+			slot = max(slot, c.account.segments.earliest(slot, cost, s.Max, s.Window, &left))
 		}
 	}
 	return slot

@@ -8,7 +8,7 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A index holds the accounts of one Accounts, ordered by score: a slot
+// An index holds the accounts of one Accounts, ordered by score: a slot
 // that the account's next booking does not come before.
 type index struct {
 	items   []scoredAccount
@@ -34,11 +34,11 @@ type placeScore struct {
 
 // A candidate is an account with the slot that it can give.
 type candidate struct {
-	at      int
-	charges []*transaction // the account's own, then those of the shared ones
-	rule    int64          // the slot that it alone gives, however long ago
-	slot    int64
-	hole    int // its place in the account's holes; -1: none
+	at           int
+	transactions []*transaction // the account's own, then those of the shared ones
+	alone        int64          // the slot that the account's own limits give, however long ago
+	slot         int64
+	cancelled    int // its place among the account's cancelled slots; -1: none
 }
 
 // choose returns the account that can take the booking first, not before from, and
@@ -47,15 +47,15 @@ func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now 
 	a := r.Accounts
 	for i := range a.Shared() {
 		c := b.work.open(b.account(a.Shared()[i].ID), a.SharedLimitSet(i), now)
-		if c.rule(r.Revision); c.differs {
-			return candidate{}, store.NewLimitsError(*r, a.Shared()[i].ID, c.account.ruling())
+		if c.adopt(r.Revision); c.differs {
+			return candidate{}, store.NewLimitsError(*r, a.Shared()[i].ID, c.account.effective())
 		}
 		if l.cost > c.set.MaxCost(l.scopes) {
 			return candidate{}, store.CostError(*r)
 		}
 		from = max(from, c.account.paused)
 	}
-	shared := b.work.charges[:len(a.Shared())]
+	shared := b.work.transactions[:len(a.Shared())]
 	if index == nil {
 		one, ok := b.consider(r, l, 0, shared, from, now)
 		if !ok {
@@ -78,8 +78,8 @@ func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now 
 		}
 		one, ok := b.consider(r, l, item.at, shared, from, now)
 		if !ok {
-			// That limits differ is for people to mend: it is told first.
-			if refused.at < 0 && one.charges[0].differs {
+			// Only a person can mend limits that differ: that error comes first.
+			if refused.at < 0 && one.transactions[0].differs {
 				refused = one
 			}
 			continue
@@ -97,8 +97,8 @@ func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now 
 
 // refuse returns the error for a booking that no account takes.
 func (b *budget) refuse(r *store.BookRequest, c candidate) error {
-	if c.at >= 0 && c.charges[0].differs {
-		return store.NewLimitsError(*r, r.Accounts.At(c.at).ID, c.charges[0].account.ruling())
+	if c.at >= 0 && c.transactions[0].differs {
+		return store.NewLimitsError(*r, r.Accounts.At(c.at).ID, c.transactions[0].account.effective())
 	}
 	return store.CostError(*r)
 }
@@ -108,37 +108,37 @@ func (b *budget) consider(r *store.BookRequest, l *queue, at int, shared []*tran
 	a := r.Accounts
 	account := b.account(a.At(at).ID)
 	own := b.work.open(account, a.LimitSet(at), now)
-	own.rule(r.Revision)
-	c := candidate{at: at, charges: b.work.list(own, shared), hole: -1}
+	own.adopt(r.Revision)
+	c := candidate{at: at, transactions: b.work.list(own, shared), cancelled: -1}
 	if own.differs || l.cost > own.set.MaxCost(l.scopes) {
 		return c, false
 	}
-	// What was handed back is given also between those who wait for the pause's end.
+	// A cancelled slot is given also between slots that a pause keeps apart.
 	free, last := max(from, account.paused), account.last(l.name)
-	from, c.rule = max(free, account.released(now, last)), last
-	// The rule is for the index. Without one, to ask for it first and then from
-	// there on is to ask once, where all limits admit all from some slot on.
+	from, c.alone = max(free, account.released(now, last)), last
+	// Only the index needs the slot of its own limits. Without an index, and if all limits
+	// admit everything from some slot on, one search finds both.
 	once := a.Len() == 1 && len(shared) == 0 && own.plain()
 	if !once {
-		c.rule = settle(c.charges[:1], c.rule, l)
+		c.alone = settle(c.transactions[:1], c.alone, l)
 	}
-	c.slot = c.rule
-	if once || len(shared) > 0 || c.rule < from {
-		c.slot = settle(c.charges, max(from, c.rule), l)
+	c.slot = c.alone
+	if once || len(shared) > 0 || c.alone < from {
+		c.slot = settle(c.transactions, max(from, c.alone), l)
 	}
-	if c.hole = handedBack(c.charges, l, free); c.hole >= 0 {
-		c.slot = account.holes[c.hole].slot
+	if c.cancelled = findCancelled(c.transactions, l, free); c.cancelled >= 0 {
+		c.slot = account.cancelled[c.cancelled].slot
 	}
 	return c, true
 }
 
 // score returns the account's score as it was considered for a booking.
 func (c *candidate) score(l *queue) int64 {
-	own := c.charges[0]
+	own := c.transactions[0]
 	if own.unsure() {
 		return 0
 	}
-	score := c.rule
+	score := c.alone
 	if l.cost != 1 {
 		score = own.score(*l, false)
 	}
@@ -149,7 +149,7 @@ func (c *candidate) score(l *queue) int64 {
 }
 
 // score returns the slot of a booking of one unit that comes long ago. It is not
-// known of an account that was handed slots back: 0.
+// known of an account with cancelled slots: 0.
 func (c *transaction) score(l queue, unsure bool) int64 {
 	if unsure {
 		return 0
@@ -158,18 +158,18 @@ func (c *transaction) score(l queue, unsure bool) int64 {
 	return settle([]*transaction{c}, c.account.last(l.name), &l)
 }
 
-// index returns the index of the accounts for a lane.
-func (b *budget) index(accounts *store.Accounts, lane string, moment int64) *index {
-	index := b.indexes[accounts.Digest()+lane]
+// index returns the index of the accounts for a queue.
+func (b *budget) index(accounts *store.Accounts, queue string, moment int64) *index {
+	index := b.indexes[accounts.Digest()+queue]
 	if index == nil {
-		index = newMemoryIndex(accounts)
-		b.indexes[accounts.Digest()+lane] = index
+		index = newIndex(accounts)
+		b.indexes[accounts.Digest()+queue] = index
 	}
 	index.expires = moment + dayMicros
 	return index
 }
 
-func newMemoryIndex(accounts *store.Accounts) *index {
+func newIndex(accounts *store.Accounts) *index {
 	n := accounts.Len()
 	x := &index{scores: make([]int64, n), ranks: make([]int, n)}
 	names := make([]string, n)

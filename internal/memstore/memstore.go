@@ -93,7 +93,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 	b.sweep(clock)
 	s.work.begin()
 
-	l := queue{scopes: r.Accounts.RelevantScopes(r.Scopes), keep: int64(r.Reserve), cost: int64(r.Cost)}
+	l := queue{scopes: r.Accounts.RelevantScopes(r.Scopes), reserve: int64(r.Reserve), cost: int64(r.Cost)}
 	l.name = r.Accounts.Queue(l.scopes, r.Reserve)
 	var index *index
 	if r.Accounts.Len() > 1 {
@@ -104,7 +104,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 	if err != nil {
 		return store.Booking{}, err
 	}
-	charge := best.charges[0]
+	own := best.transactions[0]
 	answer := store.Booking{
 		ID:      r.ID,
 		Budget:  r.Budget,
@@ -120,11 +120,11 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 	if r.Now.IsZero() {
 		answer.ReadAt = clock.read
 	}
-	if charge.ruled {
-		answer.Effective = charge.account.ruling()
+	if own.adopted {
+		answer.Effective = own.account.effective()
 	}
 	if answer.Booked {
-		unsure := charge.unsure()
+		unsure := own.unsure()
 		answer.Entry, answer.Total = b.enter(&best, &l)
 		if b.all.paused > now {
 			b.released = from
@@ -132,18 +132,18 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 		if r.Revision > b.revision {
 			b.revision, b.version = r.Revision, max(now, b.version+1)
 		}
-		for _, c := range best.charges {
-			if !c.ruled {
+		for _, c := range best.transactions {
+			if !c.adopted {
 				c.account.renewed = c.renewed
-				c.account.rules, c.account.revision = c.set, max(r.Revision, c.account.revision)
+				c.account.limits, c.account.revision = c.set, max(r.Revision, c.account.revision)
 			}
-			c.keep()
+			c.finish()
 		}
-		for _, c := range best.charges {
+		for _, c := range best.transactions {
 			c.trim()
 		}
 		if index != nil {
-			s.work.rescore(best.at, charge.score(l, unsure))
+			s.work.rescore(best.at, own.score(l, unsure))
 		}
 	}
 	if index != nil {
@@ -162,7 +162,7 @@ func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	}
 	booking := r.Booking
 	if booking.Account == "" {
-		return nil // no answer is lost, so what has none was not entered
+		return nil // no answer is lost: a booking without one was not made
 	}
 	h, err := parseEntry(booking.Entry, booking.Slot)
 	if err != nil {
@@ -176,7 +176,7 @@ func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	}
 	b.giveBack(h, booking.Account)
 	if r.Accounts != nil {
-		index, at := b.indexes[r.Accounts.Digest()+h.lane], r.Accounts.Index(booking.Account)
+		index, at := b.indexes[r.Accounts.Digest()+h.queue], r.Accounts.Index(booking.Account)
 		if index != nil && at >= 0 {
 			index.update([]placeScore{{at, 0}})
 		}
@@ -217,18 +217,18 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 		}
 		scopes := accounts.RelevantScopes(r.Scopes)
 		if name, _, found := strings.Cut(spent.Entry, "\x00"); found {
-			scopes = scopesOf(name) // also an entry of another store tells them
+			scopes = scopesOf(name) // also an entry of another store has them
 		}
 		l := plainQueue(scopes)
 		if slot := spent.Slot.UnixMicro(); slot > now-c.set.Window {
 			entered = true
-			c.enter(&l, max(slot, c.account.last(l.name), c.account.runs.endOfFirst(l.scopes)), int64(spent.Cost), false)
+			c.enter(&l, max(slot, c.account.last(l.name), c.account.segments.endOfFirst(l.scopes)), int64(spent.Cost), false)
 		}
 	}
 	if entered {
-		c.keep()
+		c.finish()
 	}
-	// It is handed back once, here or by its cancellation.
+	// It is cancelled once, here or by Cancel.
 	if r.Replaces.Entry != "" && b.done.add(r.Replaces.ID, clock.moment) {
 		b.giveBack(instead, r.Account.ID)
 	}
@@ -252,9 +252,9 @@ func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.
 	defer s.mu.Unlock()
 	now := s.clock(r.Now).now
 	c := openTransaction(s.budget(r.Budget).account(r.Account.ID), accounts.LimitSet(0), now)
-	debt := store.Reconciliation{Now: time.UnixMicro(now)}
-	debt.Limits = c.owe(min(now, r.Slot.UnixMicro()), accounts.RelevantScopes(r.Scopes), r.Counted)
-	return debt, nil
+	reply := store.Reconciliation{Now: time.UnixMicro(now)}
+	reply.Limits = c.reconcile(min(now, r.Slot.UnixMicro()), accounts.RelevantScopes(r.Scopes), r.Counted)
+	return reply, nil
 }
 
 // Reset implements [Store].
@@ -277,7 +277,7 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 			b.pause(c.account, ends, 0, now)
 		}
 	}
-	c.keep()
+	c.finish()
 	return nil
 }
 

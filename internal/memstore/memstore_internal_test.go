@@ -56,7 +56,7 @@ func TestMemoryStoreKeepsAWindow(t *testing.T) {
 			require.NoError(t, err)
 			time.Sleep(booking.Slot.Sub(booking.Now))
 		}
-		log := memory.budgets["x"].accounts["one"].runs[0]
+		log := memory.budgets["x"].accounts["one"].segments[0]
 		require.LessOrEqual(t, log.entries.Len(), 100+2*trimBatch)
 		require.LessOrEqual(t, len(log.entries.Blocks), 2)
 	})

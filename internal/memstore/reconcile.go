@@ -7,16 +7,15 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// owe enters for each limit the units that were counted by others and are lacking
-// here. The counting was done at some instant between slot and now.
-func (c *transaction) owe(slot int64, scopes string, counted []int) []store.LimitReconciliation {
-	debts := make([]store.LimitReconciliation, len(counted))
+// reconcile records for each limit the units that the provider counted and the log lacks. The counting was done at some instant between slot and now.
+func (c *transaction) reconcile(slot int64, scopes string, counted []int) []store.LimitReconciliation {
+	all := make([]store.LimitReconciliation, len(counted))
 	most, entered := int64(0), false
 	for i := range c.set.Compiled {
 		s := &c.set.Compiled[i]
 		units, there := c.leftBetween(s, slot)
 		lacking := max(0, int64(counted[i])-units)
-		debts[i] = store.LimitReconciliation{Counted: toInt(units), AtSlot: toInt(there), Missing: toInt(lacking)}
+		all[i] = store.LimitReconciliation{Counted: toInt(units), AtSlot: toInt(there), Missing: toInt(lacking)}
 		switch {
 		case lacking == 0 || !store.Covers(s.Scope, scopes):
 		case s.Algorithm.IsLog():
@@ -28,15 +27,15 @@ func (c *transaction) owe(slot int64, scopes string, counted []int) []store.Limi
 	}
 	if most > 0 {
 		l := plainQueue(scopes)
-		at := max(c.now, c.account.last(l.name), c.account.runs.endOfFirst(scopes))
+		at := max(c.now, c.account.last(l.name), c.account.segments.endOfFirst(scopes))
 		c.lead(&l, at)
 		c.log(&l, at, most)
 		entered = true
 	}
 	if entered {
-		c.keep()
+		c.finish()
 	}
-	return debts
+	return all
 }
 
 // toInt keeps a sum of units from wrapping around in an int of 32 bits.

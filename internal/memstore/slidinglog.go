@@ -7,18 +7,18 @@ import (
 	"github.com/ration-go/ration/internal/deque"
 )
 
-// A run is entries of an account's log whose slots never decrease. In memory all
+// A segment is entries of an account's log whose slots never decrease. In memory all
 // exact logs are kept like this. lua/log.lua is the same in Redis, step by step;
 // the comments there say why.
 //
 // Instants and durations are microseconds.
-type run struct {
+type segment struct {
 	scopes  string // of the requests, between commas
-	number  int    // among the runs of these scopes
+	number  int    // among the segments of these scopes
 	entries deque.List[logEntry]
 	total   int64      // units ever booked
 	last    int64      // no slot comes before it
-	passed  []logEntry // holes whose slot has passed, for the decision under way
+	passed  []logEntry // cancelled slots that have passed, for the current decision
 }
 
 // A logEntry is one booking. Its before, the units booked before it, names it.
@@ -31,22 +31,22 @@ type logEntry struct {
 func (e logEntry) after() int64 { return e.before + e.cost }
 
 const (
-	maxHoles    = 512
-	maxRuns     = 8  // of the same scopes
-	maxAllRuns  = 72 // of all, beside the first of each scopes
-	trimBatch   = 64
-	maxPlaces   = 32
-	maxLooks    = 512
-	searchLooks = 4
-	dayMicros   = 24 * 60 * 60 * 1_000_000
+	maxCancelled   = 512
+	maxSegments    = 8  // of the same scopes
+	maxAllSegments = 72 // of all, beside the first of each scopes
+	trimBatch      = 64
+	maxCandidates  = 32
+	searchBudget   = 512
+	searchCost     = 4
+	dayMicros      = 24 * 60 * 60 * 1_000_000
 )
 
 // spent returns the units that count of those booked from before on.
-func (r *run) spent(before int64) int64 {
+func (r *segment) spent(before int64) int64 {
 	units := r.total - before
-	for _, hole := range r.passed {
-		if hole.before >= before {
-			units -= hole.cost
+	for _, passed := range r.passed {
+		if passed.before >= before {
+			units -= passed.cost
 		}
 	}
 	return units
@@ -54,7 +54,7 @@ func (r *run) spent(before int64) int64 {
 
 // newest returns the slot of the newest entry that, with all that counts since
 // it, is more than need units.
-func (r *run) newest(need int64) (slot int64, found bool) {
+func (r *segment) newest(need int64) (slot int64, found bool) {
 	n := r.entries.Len()
 	within := func(i int) bool { return i == n || r.spent(r.entries.At(i).before) <= need }
 	if within(0) {
@@ -69,7 +69,7 @@ func (r *run) newest(need int64) (slot int64, found bool) {
 }
 
 // since returns the units that count with slots after the given one.
-func (r *run) since(slot int64) int64 {
+func (r *segment) since(slot int64) int64 {
 	n := r.entries.Len()
 	i := sort.Search(n, func(i int) bool { return r.entries.At(i).slot > slot })
 	if i == n {
@@ -79,7 +79,7 @@ func (r *run) since(slot int64) int64 {
 }
 
 // enter enters units behind all others.
-func (r *run) enter(slot, cost int64) logEntry {
+func (r *segment) enter(slot, cost int64) logEntry {
 	e := logEntry{slot: slot, before: r.total, cost: cost}
 	r.entries.Push(e)
 	r.total += cost
@@ -88,14 +88,14 @@ func (r *run) enter(slot, cost int64) logEntry {
 }
 
 // find returns the place of an entry.
-func (r *run) find(e logEntry) (int, bool) {
+func (r *segment) find(e logEntry) (int, bool) {
 	n := r.entries.Len()
 	i := sort.Search(n, func(i int) bool { return r.entries.At(i).before >= e.before })
 	return i, i < n && *r.entries.At(i) == e
 }
 
 // split makes an entry two.
-func (r *run) split(e logEntry, first int64) {
+func (r *segment) split(e logEntry, first int64) {
 	i, found := r.find(e)
 	if !found {
 		return
@@ -106,7 +106,7 @@ func (r *run) split(e logEntry, first int64) {
 }
 
 // cut removes the last entry.
-func (r *run) cut() {
+func (r *segment) cut() {
 	n := r.entries.Len() - 1
 	r.total = r.entries.At(n).before
 	r.entries.Pop()
@@ -118,14 +118,14 @@ func (r *run) cut() {
 
 // trim removes a batch of entries that can matter no more, and returns the last
 // slot of it.
-func (r *run) trim(now, window, largest int64) (slot int64, removed bool) {
+func (r *segment) trim(now, window, largest int64) (slot int64, removed bool) {
 	if r.entries.Len() < trimBatch {
 		return 0, false
 	}
 	e := *r.entries.At(trimBatch - 1)
 	behind := r.total - e.after()
-	for _, hole := range r.passed {
-		behind -= hole.cost
+	for _, passed := range r.passed {
+		behind -= passed.cost
 	}
 	if e.slot < now-window-dayMicros || (e.slot < now-window && behind >= largest) {
 		r.entries.Drop(trimBatch)
@@ -134,75 +134,75 @@ func (r *run) trim(now, window, largest int64) (slot int64, removed bool) {
 	return 0, false
 }
 
-// after is since, of which looks counts down how often it is to be found out.
-func (r *run) after(slot int64, looks *int) int64 {
+// after is since; each search counts down the budget.
+func (r *segment) after(slot int64, budget *int) int64 {
 	if slot >= r.last || r.entries.Len() == 0 {
 		return 0
 	}
-	*looks--
+	*budget--
 	return r.since(slot)
 }
 
-// search is newest, which looks counts down as well; slot if there is none.
-func (r *run) search(need, slot int64, looks *int) int64 {
-	*looks -= searchLooks
+// search is newest, or slot if there is none. It counts down the budget.
+func (r *segment) search(need, slot int64, budget *int) int64 {
+	*budget -= searchCost
 	if at, found := r.newest(need); found {
 		return at
 	}
 	return slot
 }
 
-// runs are those that a limit counts.
-type runs []*run
+// segments are those that one limit counts.
+type segments []*segment
 
-func (rs runs) since(slot int64) (units int64) {
+func (rs segments) since(slot int64) (units int64) {
 	for _, r := range rs {
 		units += r.since(slot)
 	}
 	return units
 }
 
-func (rs runs) last() (slot int64) {
+func (rs segments) last() (slot int64) {
 	for _, r := range rs {
 		slot = max(slot, r.last)
 	}
 	return slot
 }
 
-// endOfFirst returns when the first run of those scopes ends that another booking
-// can be entered behind, where no more may be begun.
-func (rs runs) endOfFirst(scopes string) int64 {
+// endOfFirst returns the end of the segment of those scopes that ends first, if there may
+// be no more segments: no booking of the scopes can come before it. Otherwise 0.
+func (rs segments) endOfFirst(scopes string) int64 {
 	count, first := 0, int64(math.MaxInt64)
 	for _, r := range rs {
 		if r.scopes == scopes {
 			count, first = count+1, min(first, r.last)
 		}
 	}
-	if count == 0 || (count < maxRuns && len(rs) < maxAllRuns) {
+	if count == 0 || (count < maxSegments && len(rs) < maxAllSegments) {
 		return 0
 	}
 	return first
 }
 
-// A stretch is what counts of a run after its two ends.
+// A stretch is the part of a segment between two instants, by what counts after each.
 type stretch struct {
-	run         *run
+	segment     *segment
 	most, least int64
 	units       int64 // after a slot between the two
 }
 
 // opens returns the first slot not before low after which no more than room units
 // count up to the slot high.
-func (rs runs) opens(low, high, room int64, looks *int) int64 {
+func (rs segments) opens(low, high, room int64, budget *int) int64 {
 	if len(rs) == 1 {
-		return max(low, rs[0].search(rs[0].after(high, looks)+room, low, looks))
+		return max(low, rs[0].search(rs[0].after(high, budget)+room, low, budget))
 	}
 	var few [8]stretch
 	some, units := few[:0], int64(0)
 	for _, r := range rs {
-		one := stretch{run: r, most: r.after(low, looks)}
+		one := stretch{segment: r, most: r.after(low, budget)}
 		if one.most > 0 {
-			one.least = r.after(high, looks)
+			one.least = r.after(high, budget)
 		}
 		if one.most > one.least {
 			some, units = append(some, one), units+one.most-one.least
@@ -211,14 +211,14 @@ func (rs runs) opens(low, high, room int64, looks *int) int64 {
 	if units <= room {
 		return low
 	}
-	for turn := 0; len(some) > 1 && high-low > 1 && *looks > -2*maxLooks; turn++ {
+	for turn := 0; len(some) > 1 && high-low > 1 && *budget > -2*searchBudget; turn++ {
 		middle := low + (high-low)/2
 		if turn%3 < 2 {
-			middle = max(low+1, min(guess(some, units, room, turn%3 == 1, middle, looks), high-1))
+			middle = max(low+1, min(guess(some, units, room, turn%3 == 1, middle, budget), high-1))
 		}
 		behind := int64(0)
 		for i := range some {
-			some[i].units = some[i].run.after(middle, looks)
+			some[i].units = some[i].segment.after(middle, budget)
 			behind += some[i].units - some[i].least
 		}
 		later, left := behind > room, some[:0]
@@ -240,14 +240,14 @@ func (rs runs) opens(low, high, room int64, looks *int) int64 {
 		}
 	}
 	if len(some) == 1 {
-		return some[0].run.search(some[0].least+room, high, looks)
+		return some[0].segment.search(some[0].least+room, high, budget)
 	}
 	return high
 }
 
-// guess returns where in the run that has the most entries so many of them have left as
-// of all are to have left; or one as far again from the end.
-func guess(some []stretch, units, room int64, again bool, otherwise int64, looks *int) int64 {
+// guess returns an instant by which the share of the longest segment has left that must leave
+// of all of them; or, if again is set, one twice as far from the nearer end.
+func guess(some []stretch, units, room int64, again bool, otherwise int64, budget *int) int64 {
 	longest := &some[0]
 	for i := range some {
 		if one := &some[i]; one.most-one.least > longest.most-longest.least {
@@ -262,21 +262,21 @@ func guess(some []stretch, units, room int64, again bool, otherwise int64, looks
 		part = 2*part - 1
 	}
 	left := max(1, int64(math.Ceil(float64(longest.most-longest.least)*part)))
-	return longest.run.search(longest.most-left, otherwise, looks)
+	return longest.segment.search(longest.most-left, otherwise, budget)
 }
 
 // between returns the first slot in [from, until) at which no window holds more than
 // room, if there is one and it need not be looked for any longer.
-func (rs runs) between(from, until, room, window int64, looks *int) (slot int64, found bool) {
+func (rs segments) between(from, until, room, window int64, budget *int) (slot int64, found bool) {
 	last := rs.last()
 	slot = from
-	for place := 0; slot < until && place < maxPlaces; place++ {
+	for place := 0; slot < until && place < maxCandidates; place++ {
 		ends := max(slot, min(slot+window-1, last))
 		for full := false; !full; {
-			if *looks <= 0 {
+			if *budget <= 0 {
 				return 0, false
 			}
-			begins := rs.opens(slot-window, ends, room, looks)
+			begins := rs.opens(slot-window, ends, room, budget)
 			if begins == slot-window {
 				return slot, true
 			}
@@ -290,35 +290,35 @@ func (rs runs) between(from, until, room, window int64, looks *int) (slot int64,
 
 // earliest returns the first slot not before from at which no window holds more
 // than most with the new booking in it.
-func (rs runs) earliest(from, cost, most, window int64, looks *int) int64 {
+func (rs segments) earliest(from, cost, most, window int64, budget *int) int64 {
 	room, last := most-cost, rs.last()
 	if last == 0 {
 		return from
 	}
-	if slot, found := rs.between(from, last, room, window, looks); found {
+	if slot, found := rs.between(from, last, room, window, budget); found {
 		return slot
 	}
 	slot := max(from, last)
-	return rs.opens(slot-window, slot, room, looks) + window
+	return rs.opens(slot-window, slot, room, budget) + window
 }
 
 // earliestAt is earliest as of now: what has passed takes nothing from the search of
 // what is ahead.
-func (rs runs) earliestAt(now, from, cost, most, window int64, looks *int) int64 {
+func (rs segments) earliestAt(now, from, cost, most, window int64, budget *int) int64 {
 	if from < now && from < rs.last() {
-		if slot, found := rs.between(from, now, most-cost, window, looks); found {
+		if slot, found := rs.between(from, now, most-cost, window, budget); found {
 			return slot
 		}
 		from = now
 	}
-	return rs.earliest(from, cost, most, window, looks)
+	return rs.earliest(from, cost, most, window, budget)
 }
 
 // usage returns the units used of a limit, and when the next is free.
-func (rs runs) usage(now, most, window int64) (used, freeAt int64) {
+func (rs segments) usage(now, most, window int64) (used, freeAt int64) {
 	if used = rs.since(now - window); used == 0 {
 		return 0, 0
 	}
-	looks := maxLooks
-	return used, rs.opens(now-window, rs.last(), min(used, most)-1, &looks) + window
+	budget := searchBudget
+	return used, rs.opens(now-window, rs.last(), min(used, most)-1, &budget) + window
 }

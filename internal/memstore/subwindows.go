@@ -53,11 +53,11 @@ func (s *subWindows) from(m meter, instant int64) []cell {
 	i, _ := find(s.list, m.oldest(instant))
 	list := s.list[i:]
 	mine := false
-	for _, h := range m.charge.account.holes {
-		if h.slot >= m.charge.now {
+	for _, h := range m.transaction.account.cancelled {
+		if h.slot >= m.transaction.now {
 			break
 		}
-		if h.slot <= m.charge.renewed || !store.Covers(m.Scope, scopesOf(h.lane)) {
+		if h.slot <= m.transaction.renewed || !store.Covers(m.Scope, scopesOf(h.queue)) {
 			continue
 		}
 		if !mine {

@@ -7,20 +7,20 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A account is what is kept in memory of one account. lua/account.lua is
+// An account is what is kept in memory of one account. lua/account.lua is
 // the same in Redis, step by step; the comments there say why.
 type account struct {
 	id string
 	pause
-	expires  int64
-	rules    *store.LimitSet // the limits that rule; nil: nothing is booked
-	revision int             // theirs
-	runs     runs
-	lanes    map[string]int64 // the last slot of each; lane "" has none where it is alone
-	counters map[string]counter
-	units    int64           // booked so far, where there is no log
-	renewed  int64           // the last slot that was booked under other limits
-	holes    []cancelledSlot // in the order of slots
+	expires   int64
+	limits    *store.LimitSet // those in force; nil: nothing is booked
+	revision  int             // theirs
+	segments  segments
+	queues    map[string]int64 // the last slot of each; "" has none if it is the only one
+	counters  map[string]counter
+	units     int64           // booked so far, if there is no log
+	renewed   int64           // the last slot that was booked under other limits
+	cancelled []cancelledSlot // in the order of slots
 }
 
 // A counter is what an algorithm that keeps no log keeps for one limit of one
@@ -34,39 +34,38 @@ type counter interface {
 	trim(m meter, now int64)
 }
 
-// A meter is a limit of a charge, for a counter.
+// A meter is a limit of a transaction, for a counter.
 type meter struct {
 	*store.CompiledLimit
-	charge *transaction
+	transaction *transaction
 }
 
-// unusedIn returns the units that were handed back and have passed unused in
-// [from, to).
+// unusedIn returns the units of cancelled slots in [from, to) that have passed.
 func (m meter) unusedIn(from, to int64) (units int64) {
-	for _, h := range m.charge.account.holes {
-		if h.slot < m.charge.now && h.slot >= from && h.slot < to && h.slot > m.charge.renewed && store.Covers(m.Scope, scopesOf(h.lane)) {
+	for _, h := range m.transaction.account.cancelled {
+		if h.slot < m.transaction.now && h.slot >= from && h.slot < to && h.slot > m.transaction.renewed && store.Covers(m.Scope, scopesOf(h.queue)) {
 			units += h.mine().cost
 		}
 	}
 	return units
 }
 
-// A queue is who leave in the order in which they book, and what one of them asks
-// for.
+// A queue is the requests that leave in the order in which they book, and the cost of the
+// current one.
 type queue struct {
-	name   string
-	scopes string
-	keep   int64
-	cost   int64
+	name    string
+	scopes  string
+	reserve int64
+	cost    int64
 }
 
-// plainQueue returns the lane of those who keep nothing back and have no shared account.
+// plainQueue returns the queue of requests without a Reserve and shared accounts.
 func plainQueue(scopes string) queue {
 	return queue{name: store.QueueName(scopes, 0, nil), scopes: scopes}
 }
 
-func scopesOf(lane string) string {
-	scopes, _, _ := strings.Cut(lane, "~")
+func scopesOf(queue string) string {
+	scopes, _, _ := strings.Cut(queue, "~")
 	return scopes
 }
 
@@ -76,8 +75,8 @@ type transaction struct {
 	now     int64
 	set     *store.LimitSet
 	renewed int64 // the last slot that was booked under limits of another shape
-	differs bool  // the ruling limits are others, of the same revision
-	ruled   bool  // they are others, of a higher one
+	differs bool  // the limits in force are others, of the same revision
+	adopted bool  // the limits in force were adopted: they have a higher revision
 	first   bool  // they are of the first revision, 0
 }
 
@@ -90,58 +89,58 @@ func openTransaction(account *account, set *store.LimitSet, now int64) *transact
 
 func (c *transaction) open(account *account, set *store.LimitSet, now int64) {
 	*c = transaction{account: account, now: now, set: set, renewed: account.renewed}
-	for _, r := range account.runs {
+	for _, r := range account.segments {
 		r.passed = r.passed[:0]
 	}
-	for _, h := range account.holes {
+	for _, h := range account.cancelled {
 		if h.slot >= now {
 			break
 		}
-		if r := account.run(h.lane, h.mine()); r != nil {
+		if r := account.segmentOf(h.queue, h.mine()); r != nil {
 			r.passed = append(r.passed, logEntry{h.slot, h.mine().before, h.mine().cost})
 		}
 	}
 }
 
-// ruling returns the limits that rule.
-func (a *account) ruling() store.EffectiveLimits {
-	return store.EffectiveLimits{Revision: a.revision, Limits: a.rules.Limits}
+// effective returns the limits in force.
+func (a *account) effective() store.EffectiveLimits {
+	return store.EffectiveLimits{Revision: a.revision, Limits: a.limits.Limits}
 }
 
-// rule gives the charge the limits that rule: those of the highest revision.
-func (c *transaction) rule(revision int) {
+// adopt gives the transaction the limits in force: those of the highest revision.
+func (c *transaction) adopt(revision int) {
 	a := c.account
 	c.first = max(revision, a.revision) == 0
 	switch {
-	case a.rules == nil || a.rules.Name == c.set.Name:
+	case a.limits == nil || a.limits.Name == c.set.Name:
 	case a.revision < revision:
-		if !a.rules.SameShape(c.set) {
+		if !a.limits.SameShape(c.set) {
 			c.renewed = a.end(c.now)
 		}
 	case a.revision == revision:
 		c.differs = true
 	default:
-		c.set, c.ruled = a.rules, true
+		c.set, c.adopted = a.limits, true
 	}
 }
 
-// run returns the run of a part, or nil.
-func (a *account) run(lane string, p part) *run {
-	for _, r := range a.runs {
-		if p.logged && r.number == p.number && r.scopes == scopesOf(lane) {
+// segmentOf returns the segment of a part, or nil.
+func (a *account) segmentOf(queue string, p part) *segment {
+	for _, r := range a.segments {
+		if p.logged && r.number == p.number && r.scopes == scopesOf(queue) {
 			return r
 		}
 	}
 	return nil
 }
 
-// covered returns the runs that a limit counts.
-func (a *account) covered(scope string) runs {
+// covered returns the segments that a limit counts.
+func (a *account) covered(scope string) segments {
 	if scope == "" {
-		return a.runs
+		return a.segments
 	}
-	var some runs
-	for _, r := range a.runs {
+	var some segments
+	for _, r := range a.segments {
 		if store.Covers(scope, r.scopes) {
 			some = append(some, r)
 		}
@@ -162,19 +161,19 @@ func (c *transaction) counter(s *store.CompiledLimit) counter {
 	return known
 }
 
-// kept returns how many units of a limit such a booking may use.
-func kept(most int64, l *queue) int64 {
-	if l.keep == 0 {
+// allowed returns how many units of a limit a request of the queue may use.
+func allowed(most int64, l *queue) int64 {
+	if l.reserve == 0 {
 		return most
 	}
-	return max(l.cost, int64(math.Floor(float64(most)*float64(1000-l.keep)/1000)))
+	return max(l.cost, int64(math.Floor(float64(most)*float64(1000-l.reserve)/1000)))
 }
 
 // settle returns the first slot not before from that every limit admits.
-func settle(charges []*transaction, from int64, l *queue) int64 {
-	slot, limits, looks := from, 0, maxLooks
-	for _, c := range charges {
-		slot = max(slot, c.account.runs.endOfFirst(l.scopes))
+func settle(transactions []*transaction, from int64, l *queue) int64 {
+	slot, limits, left := from, 0, searchBudget
+	for _, c := range transactions {
+		slot = max(slot, c.account.segments.endOfFirst(l.scopes))
 		for i := range c.set.Compiled {
 			if store.Covers(c.set.Compiled[i].Scope, l.scopes) {
 				limits++
@@ -182,14 +181,14 @@ func settle(charges []*transaction, from int64, l *queue) int64 {
 		}
 	}
 	for quiet := 0; quiet < limits; {
-		for _, c := range charges {
+		for _, c := range transactions {
 			for i := range c.set.Compiled {
 				s := &c.set.Compiled[i]
 				if quiet >= limits || !store.Covers(s.Scope, l.scopes) {
 					continue
 				}
 				earlier := slot
-				if slot = c.earliest(s, slot, l, &looks); slot == earlier {
+				if slot = c.earliest(s, slot, l, &left); slot == earlier {
 					quiet++
 				} else {
 					quiet = 1
@@ -201,31 +200,31 @@ func settle(charges []*transaction, from int64, l *queue) int64 {
 }
 
 // earliest returns the first slot not before from that a limit admits.
-func (c *transaction) earliest(s *store.CompiledLimit, from int64, l *queue, looks *int) int64 {
-	most := kept(s.Max, l)
+func (c *transaction) earliest(s *store.CompiledLimit, from int64, l *queue, left *int) int64 {
+	most := allowed(s.Max, l)
 	if s.Algorithm.IsLog() {
-		return c.account.covered(s.Scope).earliestAt(c.now, from, l.cost, most, s.Window, looks)
+		return c.account.covered(s.Scope).earliestAt(c.now, from, l.cost, most, s.Window, left)
 	}
 	return c.counter(s).earliest(meter{s, c}, from, l.cost, most)
 }
 
-// plain reports whether every limit is a log of a single run. Each then admits all
+// plain reports whether every limit is a log of a single segment. Each then admits all
 // from some slot on.
-func (c *transaction) plain() bool { return c.set.OnlyLogs && len(c.account.runs) <= 1 }
+func (c *transaction) plain() bool { return c.set.OnlyLogs && len(c.account.segments) <= 1 }
 
-// last returns the slot that no booking of the lane comes before.
-func (a *account) last(lane string) int64 {
-	if slot, found := a.lanes[lane]; found {
+// last returns the slot that no booking of the queue comes before.
+func (a *account) last(queue string) int64 {
+	if slot, found := a.queues[queue]; found {
 		return slot
 	}
-	if lane == "" && !a.several() && len(a.runs) > 0 {
-		return a.runs[0].last
+	if queue == "" && !a.several() && len(a.segments) > 0 {
+		return a.segments[0].last
 	}
 	return 0
 }
 
-// several reports whether there are lanes beside "".
-func (a *account) several() bool { return a.lanes != nil }
+// several reports whether there are queues beside "".
+func (a *account) several() bool { return a.queues != nil }
 
 // enter enters units in the log and in all that counts them.
 func (c *transaction) enter(l *queue, slot, cost int64, booked bool) part {
@@ -249,31 +248,31 @@ func (c *transaction) enter(l *queue, slot, cost int64, booked bool) part {
 	return part{false, 0, before, cost}
 }
 
-// lead notes that no booking of the lane comes before the slot any more.
+// lead notes that no booking of the queue comes before the slot any more.
 func (c *transaction) lead(l *queue, slot int64) {
 	a := c.account
 	if l.name != "" || a.several() || !c.set.HasLog() {
-		if a.lanes == nil {
-			a.lanes = make(map[string]int64)
-			if c.set.HasLog() && len(a.runs) > 0 {
-				a.lanes[""] = a.runs[0].last
+		if a.queues == nil {
+			a.queues = make(map[string]int64)
+			if c.set.HasLog() && len(a.segments) > 0 {
+				a.queues[""] = a.segments[0].last
 			}
 		}
-		a.lanes[l.name] = slot
+		a.queues[l.name] = slot
 	}
 }
 
 // log enters units in the log.
 func (c *transaction) log(l *queue, slot, cost int64) part {
-	r := c.account.runFor(l.scopes, slot)
+	r := c.account.segmentFor(l.scopes, slot)
 	return part{true, r.number, r.enter(slot, cost).before, cost}
 }
 
-// runFor returns the run that ends last before the slot.
-func (a *account) runFor(scopes string, slot int64) *run {
-	var best *run
+// segmentFor returns the segment that ends last before the slot, a new one if none does.
+func (a *account) segmentFor(scopes string, slot int64) *segment {
+	var best *segment
 	count := 0
-	for _, r := range a.runs {
+	for _, r := range a.segments {
 		if r.scopes != scopes {
 			continue
 		}
@@ -283,23 +282,23 @@ func (a *account) runFor(scopes string, slot int64) *run {
 		}
 	}
 	if best == nil {
-		best = &run{scopes: scopes, number: count}
-		a.runs = append(a.runs, best)
+		best = &segment{scopes: scopes, number: count}
+		a.segments = append(a.segments, best)
 	}
 	return best
 }
 
 // end returns the last slot of all.
 func (a *account) end(now int64) int64 {
-	end := max(now, a.runs.last())
-	for _, slot := range a.lanes {
+	end := max(now, a.segments.last())
+	for _, slot := range a.queues {
 		end = max(end, slot)
 	}
 	return end
 }
 
-// keep sets when the account expires, and trims what it counts.
-func (c *transaction) keep() {
+// finish sets when the account expires, and trims what it counts.
+func (c *transaction) finish() {
 	for i := range c.set.Compiled {
 		if s := &c.set.Compiled[i]; !s.Algorithm.IsLog() {
 			c.counter(s).trim(meter{s, c}, c.now)
@@ -312,7 +311,7 @@ func (c *transaction) keep() {
 func (c *transaction) trim() {
 	a, window := c.account, c.set.Window
 	a.drop(c.now - window - dayMicros)
-	for _, r := range a.runs {
+	for _, r := range a.segments {
 		if slot, removed := r.trim(c.now, window, c.set.LargestMax); removed {
 			a.drop(min(slot, c.now-window))
 		}
