@@ -55,7 +55,7 @@ func (a *app) planDemo(o options) (plan, error) {
 	}
 	if len(o.limits) > 0 {
 		var err error
-		if size, err = size.counted(o.limits[0]); err != nil {
+		if size, err = size.withLimit(o.limits[0]); err != nil {
 			return plan{}, badf("%s %w", o.limitsBy, err)
 		}
 	}
@@ -67,7 +67,7 @@ func (a *app) planDemo(o options) (plan, error) {
 	for range size.tokens {
 		p.secrets = append(p.secrets, "demo-"+randomHex(16))
 	}
-	p.censor = newCensor(p.auth, p.secrets)
+	p.redactor = newRedactor(p.auth, p.secrets)
 	p.judge = &simulated.Provider{
 		Tokens:       p.secrets,
 		Users:        size.users,
@@ -75,7 +75,7 @@ func (a *app) planDemo(o options) (plan, error) {
 		PageSize:     10,
 		Latency:      func() time.Duration { return leastLatency + mathrand.N(mostLatency-leastLatency) },
 	}
-	countAs(p.judge, size.limit)
+	setCounting(p.judge, size.limit)
 	if size.dialect != "" {
 		p.judge.Dialect, _ = simulated.DialectNamed(size.dialect) // was looked up with the flags
 	}
@@ -90,7 +90,7 @@ func (a *app) planDemo(o options) (plan, error) {
 	p.starts = p.judge.StartURLs(base)
 	p.origins = origins(p.starts)
 	now := time.Now()
-	p.begin = now.Add(size.holdsBack(now))
+	p.begin = now.Add(size.startDelay(now))
 	p.intro = size.intro(base, p.begin)
 	if wait := p.begin.Sub(now); wait > 0 {
 		p.intro += fmt.Sprintf("\nIt begins with the next %v of the clock, in %.1f s.", size.limit.Window, wait.Seconds())
@@ -98,9 +98,9 @@ func (a *app) planDemo(o options) (plan, error) {
 	return p, nil
 }
 
-// sweep removes the demo's log from Redis, whose keys would expire only after a
+// removeKeys removes the demo's log from Redis, whose keys would expire only after a
 // day. They are the demo's alone: it has the budget's name from a random number.
-func (p plan) sweep() {
+func (p plan) removeKeys() {
 	if p.redis == "" || p.judge == nil {
 		return
 	}

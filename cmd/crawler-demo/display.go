@@ -29,12 +29,12 @@ type snapshot struct {
 	failed, refused int
 	waiting         int
 	workers         int
-	usage           []left
+	usage           []remainingQuota
 	timeLeft        time.Duration // negative: not known
 }
 
 func (c *crawl) snapshot() snapshot {
-	t := c.tally
+	t := c.stats
 	s := snapshot{
 		elapsed: t.elapsed(),
 		fetched: t.fetched,
@@ -47,7 +47,7 @@ func (c *crawl) snapshot() snapshot {
 	if c.plan.max > 0 {
 		s.total = min(s.total, c.plan.max)
 	}
-	for _, m := range c.crews {
+	for _, m := range c.groups {
 		s.waiting += m.waiting
 	}
 	s.timeLeft = c.timeLeft(s.total - s.fetched - s.failed)
@@ -62,11 +62,11 @@ func (c *crawl) timeLeft(calls int) time.Duration {
 	switch {
 	case calls <= 0:
 		return 0
-	case c.tally.usage == nil:
+	case c.stats.usage == nil:
 		return -1
 	}
 	now := 0
-	for _, l := range c.tally.usage {
+	for _, l := range c.stats.usage {
 		now += l.Remaining
 	}
 	var longest time.Duration
@@ -77,8 +77,8 @@ func (c *crawl) timeLeft(calls int) time.Duration {
 		}
 		longest = max(longest, time.Duration(float64(rest)/float64(each)*float64(l.Window)))
 	}
-	if longest == 0 && c.tally.fetched > 0 {
-		return c.tally.elapsed() * time.Duration(calls) / time.Duration(c.tally.fetched)
+	if longest == 0 && c.stats.fetched > 0 {
+		return c.stats.elapsed() * time.Duration(calls) / time.Duration(c.stats.fetched)
 	}
 	return longest
 }

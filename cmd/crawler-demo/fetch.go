@@ -16,12 +16,12 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-// An activeJob is a job under way. Its fields but sent are its worker's own: the
-// client calls the hooks on the worker's goroutine.
+// An activeJob is a job that a worker has begun. All its fields but sent belong to that
+// worker's goroutine, on which the client calls the hooks too.
 type activeJob struct {
-	crew   *crew
+	group  *workerGroup
 	cancel context.CancelCauseFunc
-	sent   bool // and not waiting for a slot; crew.mu protects it
+	sent   bool // and not waiting for a slot; group.mu protects it
 	calls  []call
 	timer  *time.Timer // ends a call to another host that is never answered
 }
@@ -55,10 +55,10 @@ func activeJobOf(ctx context.Context) *activeJob {
 }
 
 // fetch does one job.
-func (c *crew) fetch(j job) *result {
+func (c *workerGroup) fetch(j job) *result {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	defer cancel(nil)
-	e := &activeJob{crew: c, cancel: cancel}
+	e := &activeJob{group: c, cancel: cancel}
 	if !c.begin(e) {
 		return &result{Unsent: true}
 	}
@@ -88,17 +88,17 @@ func (c *crew) fetch(j job) *result {
 		}
 		switch {
 		case errors.Is(err, ration.ErrStoreUnavailable):
-			r.Ends, err = true, fmt.Errorf("the store does not answer, so nothing more was sent (%w)", err)
+			r.Fatal, err = true, fmt.Errorf("the store does not answer, so nothing more was sent (%w)", err)
 		case errors.Is(err, ration.ErrNoToken):
-			r.Ends = true
+			r.Fatal = true
 		}
-		r.Error = c.censor.text(oneLine(err))
+		r.Error = c.redactor.text(oneLine(err))
 	}
 	return r
 }
 
 // get fetches a URL and puts into the result what came of it.
-func (c *crew) get(ctx context.Context, e *activeJob, target string, r *result) error {
+func (c *workerGroup) get(ctx context.Context, e *activeJob, target string, r *result) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
 		return err
@@ -122,10 +122,10 @@ func (c *crew) get(ctx context.Context, e *activeJob, target string, r *result) 
 		return fmt.Errorf("the answer has more than %d MiB", largestBody>>20)
 	}
 	if resp.StatusCode < 300 {
-		next, err := follow(c.setup.Follow, c.censor, resp.Request.URL, resp.Header.Values("Link"), body)
+		next, err := follow(c.setup.Follow, c.redactor, resp.Request.URL, resp.Header.Values("Link"), body)
 		r.Next = next
 		if err != nil {
-			r.Warning = c.censor.text(err.Error())
+			r.Warning = c.redactor.text(err.Error())
 		}
 	}
 	if c.setup.Keep {
@@ -148,7 +148,7 @@ func failure(resp *http.Response) (why string, fails bool) {
 }
 
 // follow is the page that follows, as it is asked for and kept.
-func follow(f follower, c *censor, base *url.URL, links []string, body []byte) (string, error) {
+func follow(f follower, c *redactor, base *url.URL, links []string, body []byte) (string, error) {
 	next, err := f.next(base, links, body)
 	if next == "" || err != nil {
 		return "", err
@@ -161,12 +161,12 @@ func follow(f follower, c *censor, base *url.URL, links []string, body []byte) (
 }
 
 // record returns the line for -out.
-func (c *crew) record(e *activeJob, target string, resp *http.Response, r *result, body []byte) ([]byte, error) {
+func (c *workerGroup) record(e *activeJob, target string, resp *http.Response, r *result, body []byte) ([]byte, error) {
 	kept := record{
 		URL:         target,
 		Status:      resp.StatusCode,
 		Received:    instant(time.Now()),
-		ContentType: c.censor.text(resp.Header.Get("Content-Type")),
+		ContentType: c.redactor.text(resp.Header.Get("Content-Type")),
 	}
 	if n := len(e.calls); n > 0 {
 		last := e.calls[n-1]
@@ -176,14 +176,14 @@ func (c *crew) record(e *activeJob, target string, resp *http.Response, r *resul
 		kept.Next = &r.Next
 	}
 	for _, value := range resp.Header.Values("Link") {
-		kept.Link = append(kept.Link, c.censor.text(value))
+		kept.Link = append(kept.Link, c.redactor.text(value))
 	}
-	kept.setBody(body, c.censor)
+	kept.setBody(body, c.redactor)
 	return kept.line()
 }
 
-// begin adds the job to the active ones, unless the crew was stopped.
-func (c *crew) begin(e *activeJob) bool {
+// begin adds the job to the active ones, unless the group was stopped.
+func (c *workerGroup) begin(e *activeJob) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.stopped {
@@ -194,7 +194,7 @@ func (c *crew) begin(e *activeJob) bool {
 	return true
 }
 
-func (c *crew) end(e *activeJob) {
+func (c *workerGroup) end(e *activeJob) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.active, e)
@@ -207,15 +207,15 @@ func (c *crew) end(e *activeJob) {
 // set moves the job between waiting for a slot and being under way. One that
 // waits does not outlive a stop.
 func (e *activeJob) set(sent bool) {
-	e.crew.mu.Lock()
-	defer e.crew.mu.Unlock()
+	e.group.mu.Lock()
+	defer e.group.mu.Unlock()
 	switch {
 	case sent && !e.sent:
-		e.crew.waiting--
+		e.group.waiting--
 	case !sent && e.sent:
-		e.crew.waiting++
+		e.group.waiting++
 	}
-	if e.crew.stopped {
+	if e.group.stopped {
 		e.cancel(errStopped)
 	}
 	e.sent = sent
@@ -234,7 +234,7 @@ func granted(req *http.Request, g ration.Grant) {
 	e := activeJobOf(req.Context())
 	now := time.Now()
 	e.calls = append(e.calls, call{
-		send:  send{Token: e.crew.tokens[g.Token.ID()], Sent: now.UnixMicro(), Late: max(0, g.Late.Microseconds())},
+		send:  send{Token: e.group.tokens[g.Token.ID()], Sent: now.UnixMicro(), Late: max(0, g.Late.Microseconds())},
 		token: g.Token, slot: g.Slot, sent: now,
 	})
 	e.set(true)
@@ -258,7 +258,7 @@ func redirected(req *http.Request, via []*http.Request) error {
 	}
 	e := activeJobOf(req.Context())
 	e.stopTimer()
-	if slices.ContainsFunc(e.crew.setup.Hosts, func(host string) bool { return strings.EqualFold(host, req.URL.Host) }) {
+	if slices.ContainsFunc(e.group.setup.Hosts, func(host string) bool { return strings.EqualFold(host, req.URL.Host) }) {
 		e.set(false)
 	} else { // it goes without a slot, and the transport has no time for it
 		e.timer = time.AfterFunc(callTimeout, func() { e.cancel(errSilent) })

@@ -35,10 +35,10 @@ func main() {
 	// What go-redis logs of its own comes back as an error too, and bad input
 	// is to be answered by one line.
 	redis.SetLogger(noLogger{})
-	if len(os.Args) == 2 && os.Args[1] == crewArg {
-		os.Exit(crewProcess(os.Stdin, os.Stdout, os.Stderr))
+	if len(os.Args) == 2 && os.Args[1] == workerArg {
+		os.Exit(workerProcess(os.Stdin, os.Stdout, os.Stderr))
 	}
-	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, demo: fullDemo, grace: 10 * time.Second, crew: self, listen: listenLoopback}
+	a := &app{stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, demo: fullDemo, grace: 10 * time.Second, newProcess: thisProgram, listen: listenLoopback}
 	os.Exit(a.exec(untilSignal(), os.Args[1:]))
 }
 
@@ -63,27 +63,27 @@ type noLogger struct{}
 
 func (noLogger) Printf(context.Context, string, ...any) {}
 
-// self is this program as a process of the fleet. It gets its orders on stdin,
+// thisProgram is this program as a process of the fleet. It gets its orders on stdin,
 // the tokens among them: arguments and environment are seen by everyone on the
 // machine.
-func self() (*exec.Cmd, error) {
+func thisProgram() (*exec.Cmd, error) {
 	path, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	return exec.Command(path, crewArg), nil
+	return exec.Command(path, workerArg), nil
 }
 
 // listenLoopback is where the demo's provider listens: on a free port of this machine.
 func listenLoopback() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") }
 
-// An app is the command, and what it has of the world.
+// An app is the command, with its streams and what a test replaces.
 type app struct {
 	stdin          io.Reader
 	stdout, stderr io.Writer
 	demo           demoSize
 	grace          time.Duration             // for calls that were sent when the crawl is stopped
-	crew           func() (*exec.Cmd, error) // makes a process of the fleet
+	newProcess     func() (*exec.Cmd, error) // makes a process of the fleet
 	listen         func() (net.Listener, error)
 }
 
@@ -122,10 +122,10 @@ func oneLine(err error) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// run crawls, and tells what came of it.
+// run crawls, and prints the result.
 func (a *app) run(ctx context.Context, o options) (status int, err error) {
 	var p plan
-	if o.demonstrates() {
+	if o.isDemo() {
 		p, err = a.planDemo(o)
 	} else {
 		p, err = a.planCrawl(o)
@@ -145,8 +145,8 @@ func (a *app) run(ctx context.Context, o options) (status int, err error) {
 	if err := checkStore(ctx, &p); err != nil {
 		return 0, err
 	}
-	defer p.sweep()
-	pages, err := openJournal(o, p)
+	defer p.removeKeys()
+	pages, err := openOutFile(o, p)
 	if err != nil {
 		return 0, err
 	}
@@ -169,10 +169,10 @@ func (a *app) run(ctx context.Context, o options) (status int, err error) {
 		crawlErr = fmt.Errorf("-out: %w", err)
 	}
 	s := c.summarise(ctx.Err() != nil, crawlErr)
-	if err := s.plotTo(p, c.tally); err != nil {
+	if err := s.plotTo(p, c.stats); err != nil {
 		fmt.Fprintln(a.stderr, "crawler-demo: "+oneLine(err))
 	}
-	fmt.Fprint(human, s.text(c.tally))
+	fmt.Fprint(human, s.text(c.stats))
 	if o.json {
 		if err := s.writeJSON(a.stdout); err != nil {
 			return 0, err

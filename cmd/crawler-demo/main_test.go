@@ -26,7 +26,7 @@ const asCommand = "CRAWLER_DEMO_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
 	switch {
-	case len(os.Args) == 2 && os.Args[1] == crewArg, os.Getenv(asCommand) != "":
+	case len(os.Args) == 2 && os.Args[1] == workerArg, os.Getenv(asCommand) != "":
 		main()
 	default:
 		redis.SetLogger(noLogger{})
@@ -56,7 +56,7 @@ func (s *shared) String() string {
 func run(t *testing.T, a *app, args ...string) (status int, stdout, stderr string) {
 	t.Helper()
 	var out, errs shared
-	a.stdout, a.stderr, a.crew = &out, &errs, self
+	a.stdout, a.stderr, a.newProcess = &out, &errs, thisProgram
 	if a.stdin == nil {
 		a.stdin = strings.NewReader("")
 	}

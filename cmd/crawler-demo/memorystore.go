@@ -14,11 +14,11 @@ import (
 // ends with the process and the provider's does not: so before the first booking of a
 // crawl that is resumed it records the calls that its -out file tells of.
 type memoryStore struct {
-	log      ration.MemoryStore // not embedded: what it can do beside a Store would not be counted
-	commands atomic.Int64
-	tokens   []string
-	past     []past // oldest first
-	once     sync.Once
+	log          ration.MemoryStore // not embedded: what it can do beside a Store would not be counted
+	commands     atomic.Int64
+	tokens       []string
+	earlierCalls []earlierCall // oldest first
+	once         sync.Once
 }
 
 func (s *memoryStore) counted() *ration.MemoryStore {
@@ -27,7 +27,7 @@ func (s *memoryStore) counted() *ration.MemoryStore {
 }
 
 func (s *memoryStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
-	s.recall(ctx, r)
+	s.recordEarlierCalls(ctx, r)
 	return s.counted().Book(ctx, r)
 }
 
@@ -63,21 +63,21 @@ func (s *memoryStore) Status(ctx context.Context, r store.StatusRequest) (store.
 	return s.counted().Status(ctx, r)
 }
 
-// recall books the past, before the first booking of this run and with its
-// accounts, whose windows have the budget's margin.
-func (s *memoryStore) recall(ctx context.Context, r store.BookRequest) {
+// recordEarlierCalls books the calls of earlier runs before the first booking of this one, and
+// with its accounts, whose windows have the budget's margin.
+func (s *memoryStore) recordEarlierCalls(ctx context.Context, r store.BookRequest) {
 	s.once.Do(func() {
 		alone := make(map[string]*store.Accounts)
 		for i := range r.Accounts.Len() {
 			account := r.Accounts.At(i)
 			alone[account.ID], _ = store.NewAccounts(account) // it is one of a list that was valid
 		}
-		for _, call := range s.past {
+		for _, call := range s.earlierCalls {
 			account := alone[ration.NewToken(s.tokens[call.Token]).AccountID()]
 			if account == nil {
 				continue
 			}
-			// If it cannot be entered a call may be refused, and is sent again.
+			// If it is not booked the provider may refuse a call, which is then retried.
 			_, _ = s.log.Book(context.WithoutCancel(ctx), store.BookRequest{
 				ID: store.NewBookingID(), Budget: r.Budget, Accounts: account, Cost: 1,
 				MaxWait: store.Forever, Now: time.UnixMicro(call.At),

@@ -143,8 +143,8 @@ type options struct {
 	json               bool
 }
 
-// demonstrates reports whether it is the demo that is asked for.
-func (o options) demonstrates() bool { return o.urls == "" }
+// isDemo reports whether it is the demo that is asked for.
+func (o options) isDemo() bool { return o.urls == "" }
 
 // parseOptions reads the flags and looks at all that can be seen to be wrong
 // without touching a file.
@@ -217,7 +217,7 @@ func (o *options) check(rest []string, given map[string]bool) error {
 	if len(rest) > 0 {
 		return badf("%q is not a flag: URLs go into a file for -urls (-h lists the flags)", rest[0])
 	}
-	if o.demonstrates() {
+	if o.isDemo() {
 		for _, name := range []string{"tokens", "auth", "follow", "max", "budget"} {
 			if given[name] {
 				return badf("-%s needs -urls FILE: the demo brings its own provider and tokens", name)
@@ -243,7 +243,7 @@ func (o *options) check(rest []string, given map[string]bool) error {
 			return badf("-tokens cannot come from standard input, which is what -urls - reads")
 		}
 	}
-	if err := o.lookUp(given); err != nil {
+	if err := o.resolvePresets(given); err != nil {
 		return err
 	}
 	for _, l := range o.limits {
@@ -253,7 +253,7 @@ func (o *options) check(rest []string, given map[string]bool) error {
 	}
 	if o.workers == 0 && !given["workers"] {
 		o.workers = crawlWorkers
-		if o.demonstrates() {
+		if o.isDemo() {
 			o.workers = demoWorkers
 		}
 		o.workers = max(o.workers, o.processes)

@@ -17,13 +17,13 @@ import (
 func TestOptions(t *testing.T) {
 	o, err := parseOptions(nil)
 	require.NoError(t, err)
-	require.True(t, o.demonstrates())
+	require.True(t, o.isDemo())
 	require.Equal(t, []int{64, 1}, []int{o.workers, o.processes})
 
 	o, err = parseOptions(strings.Fields("-urls u -tokens t -limit 5000/1h -limit 10/s -auth query:access_token " +
 		"-follow json:paging.next -redis redis://h:6379/0 -processes 4 -max 7 -out o.jsonl -json"))
 	require.NoError(t, err)
-	require.False(t, o.demonstrates())
+	require.False(t, o.isDemo())
 	require.Equal(t, []ration.Limit{ration.PerHour(5000), ration.PerSecond(10)}, o.limits)
 	require.Equal(t, auth{"query", "access_token"}, o.auth)
 	require.Equal(t, follower{"json", []string{"paging", "next"}}, o.follow)

@@ -18,7 +18,7 @@ type plan struct {
 	options
 	starts   []string // the first pages
 	secrets  []string
-	censor   *censor
+	redactor *redactor
 	origins  map[string]bool     // that get a token
 	margin   time.Duration       // zero: the budget's own
 	expected int                 // pages in all, where that is known beforehand
@@ -39,18 +39,18 @@ func (a *app) planCrawl(o options) (plan, error) {
 	if p.secrets, err = readTokens(o.tokens, data); err != nil {
 		return p, err
 	}
-	p.censor = newCensor(o.auth, p.secrets)
+	p.redactor = newRedactor(o.auth, p.secrets)
 	if data, err = a.readInput("urls", o.urls); err != nil {
 		return p, err
 	}
-	if p.starts, err = readURLs(o.urls, data, p.censor); err != nil {
+	if p.starts, err = readURLs(o.urls, data, p.redactor); err != nil {
 		return p, err
 	}
 	p.origins = origins(p.starts)
 	return p, nil
 }
 
-// setup returns the setup of a crew of that many workers.
+// setup returns the setup of a group of that many workers.
 func (p plan) setup(workers int) *setup {
 	return &setup{
 		Tokens:  p.secrets,
@@ -78,24 +78,24 @@ func (p plan) hosts() []string {
 	return slices.Compact(hosts)
 }
 
-// past is the calls that the -out file tells of and that still count.
-func (p plan) past(spent []spent) []past {
+// earlierCall is the calls that the -out file tells of and that still count.
+func (p plan) earlierCalls(spent []recordedCall) []earlierCall {
 	index := make(map[string]int)
 	for i, secret := range p.secrets {
 		index[ration.NewToken(secret).ID()] = i
 	}
-	var all []past
+	var all []earlierCall
 	for _, s := range spent {
 		if i, found := index[s.token]; found && s.at.Before(time.Now()) {
-			all = append(all, past{Token: i, At: s.at.UnixMicro()})
+			all = append(all, earlierCall{Token: i, At: s.at.UnixMicro()})
 		}
 	}
-	slices.SortFunc(all, func(a, b past) int { return int(a.At - b.At) })
+	slices.SortFunc(all, func(a, b earlierCall) int { return int(a.At - b.At) })
 	return all
 }
 
-// longestCount is how long a call can count. Beyond a window that is into the
-// next, where the windows have edges or a slot becomes free late.
+// longestCount is how long a call can count: for a window, or for two if the algorithm
+// counts in windows with edges or frees a slot late.
 func (p plan) longestCount() (longest time.Duration) {
 	for _, l := range p.limits {
 		counts := l.Window
@@ -117,7 +117,7 @@ func (p plan) limitsText() []string {
 }
 
 // opening says what is going to happen.
-func (p plan) opening(pages *journal) string {
+func (p plan) opening(pages *outFile) string {
 	var b strings.Builder
 	if p.intro != "" {
 		fmt.Fprintln(&b, p.intro)
@@ -128,8 +128,8 @@ func (p plan) opening(pages *journal) string {
 	fmt.Fprintf(&b, "%s in %s; the log is in %s\n", count(p.workers, "worker"), count(p.processes, "process"), p.storeText())
 	if n := len(pages.pages); n > 0 {
 		fmt.Fprintf(&b, "%s has %s already", p.out, count(n, "page"))
-		if pages.cut > 0 {
-			fmt.Fprintf(&b, "; a last line of %d bytes was torn and is cut off", pages.cut)
+		if pages.tornBytes > 0 {
+			fmt.Fprintf(&b, "; a last line of %d bytes was torn and is cut off", pages.tornBytes)
 		}
 		fmt.Fprintln(&b)
 	}

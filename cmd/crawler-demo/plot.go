@@ -31,7 +31,7 @@ func checkPlot(name string) error {
 
 // plotTo writes the plot of the calls in the window, and remembers where. A crawl
 // that sent nothing leaves the plot of the run before it.
-func (s *summary) plotTo(p plan, t *tally) error {
+func (s *summary) plotTo(p plan, t *statistics) error {
 	if p.plot == "" || s.Requests == 0 {
 		return nil
 	}
@@ -49,13 +49,13 @@ func (s *summary) plotTo(p plan, t *tally) error {
 }
 
 // busiest are the tokens with the most calls, in their order otherwise.
-func (t *tally) busiest() []tokenTally {
+func (t *statistics) busiest() []tokenStatistics {
 	of := slices.Clone(t.byToken)
-	slices.SortStableFunc(of, func(a, b tokenTally) int { return len(b.sent) - len(a.sent) })
+	slices.SortStableFunc(of, func(a, b tokenStatistics) int { return len(b.sent) - len(a.sent) })
 	return of[:min(len(of), mostPanels)]
 }
 
-func (s *summary) chart(t *tally) plot.Chart {
+func (s *summary) chart(t *statistics) plot.Chart {
 	first, _ := t.span()
 	title := fmt.Sprintf("Calls in any %v against the limit of %d", s.deciding.Window, s.deciding.Max)
 	if !isExact(s.deciding) {
@@ -85,7 +85,7 @@ const plotSteps = 600
 
 // points is the number of calls in the window over time: the largest in each step
 // of the crawl.
-func (s *summary) points(of tokenTally, first int64) []int {
+func (s *summary) points(of tokenStatistics, first int64) []int {
 	step := max(s.span.Microseconds()/plotSteps, 1)
 	window := s.deciding.Window.Microseconds()
 	points := make([]int, s.span.Microseconds()/step+1)
@@ -109,7 +109,7 @@ func (s *summary) points(of tokenTally, first int64) []int {
 }
 
 // terminalPlot is a small one of the token with the most calls.
-func (s *summary) terminalPlot(t *tally) string {
+func (s *summary) terminalPlot(t *statistics) string {
 	const width, height = 64, 8
 	first, _ := t.span()
 	of := t.busiest()[0]

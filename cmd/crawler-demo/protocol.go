@@ -9,11 +9,11 @@ import (
 	"github.com/ration-go/ration"
 )
 
-// The coordinator and its crews speak in lines of JSON: orders go to a crew,
-// reports come back. A crew in a process of its own gets them through its
+// The coordinator and its worker groups speak in lines of JSON: orders go to a group,
+// reports come back. A group in a process of its own gets them through its
 // standard input and output, one in the coordinator's process through pipes in
 // memory. The orders end, with the process that gives them, however that ends:
-// a crew whose orders end without stop stops by itself.
+// a group whose orders end without stop stops by itself.
 
 // An order has one of its fields set. The first is Setup.
 type order struct {
@@ -28,39 +28,39 @@ type job struct {
 	URL string `json:"url"`
 }
 
-// A setup is all that a crew needs to know.
+// A setup is all that a worker group needs to know.
 type setup struct {
-	Tokens  []string       `json:"tokens"` // secrets
-	Limits  []ration.Limit `json:"limits"`
-	Margin  time.Duration  `json:"margin"`
-	Budget  string         `json:"budget"`
-	Redis   string         `json:"redis"` // "": the log is in memory
-	Spent   []past         `json:"spent"` // what the log in memory begins with
-	Auth    auth           `json:"auth"`
-	Preset  string         `json:"preset"` // "": none
-	Follow  follower       `json:"follow"`
-	Hosts   []string       `json:"hosts"` // that get a token
-	Workers int            `json:"workers"`
-	Keep    bool           `json:"keep"`  // responses are written to a file
-	Usage   bool           `json:"usage"` // report what is left of the quota
-	Grace   time.Duration  `json:"grace"`
+	Tokens       []string       `json:"tokens"` // secrets
+	Limits       []ration.Limit `json:"limits"`
+	Margin       time.Duration  `json:"margin"`
+	Budget       string         `json:"budget"`
+	Redis        string         `json:"redis"` // "": the log is in memory
+	EarlierCalls []earlierCall  `json:"spent"` // what the log in memory begins with
+	Auth         auth           `json:"auth"`
+	Preset       string         `json:"preset"` // "": none
+	Follow       follower       `json:"follow"`
+	Hosts        []string       `json:"hosts"` // that get a token
+	Workers      int            `json:"workers"`
+	Keep         bool           `json:"keep"`  // responses are written to a file
+	Usage        bool           `json:"usage"` // report what is left of the quota
+	Grace        time.Duration  `json:"grace"`
 }
 
-// A past is a call that an earlier run made, by the index of its token.
-type past struct {
+// A earlierCall is a call that an earlier run made, by the index of its token.
+type earlierCall struct {
 	Token int   `json:"token"`
 	At    int64 `json:"at"` // microseconds since the epoch
 }
 
 // A report has one of its fields set, and Commands. Some have Events too.
 type report struct {
-	Ready  bool    `json:"ready,omitempty"`
-	Result *result `json:"result,omitempty"`
-	State  *state  `json:"state,omitempty"`
-	Bye    bool    `json:"bye,omitempty"` // the last: all unused bookings are cancelled
+	Ready    bool    `json:"ready,omitempty"`
+	Result   *result `json:"result,omitempty"`
+	State    *state  `json:"state,omitempty"`
+	Finished bool    `json:"finished,omitempty"` // the last: all unused bookings are cancelled
 	// Events are those of the budget since the last report.
 	Events []tokenEvent `json:"events,omitempty"`
-	// Commands is how many the crew has sent to the store so far.
+	// Commands is how many the group has sent to the store so far.
 	Commands int64 `json:"commands"`
 }
 
@@ -79,7 +79,7 @@ type result struct {
 	// Unsent tells that the crawl was stopped first: not a failure.
 	Unsent bool `json:"unsent,omitempty"`
 	// Ends tells that no job will do better, for which Error is the reason.
-	Ends bool `json:"ends,omitempty"`
+	Fatal bool `json:"fatal,omitempty"`
 }
 
 // A send is one call: a job has several if it was refused or redirected. Times
@@ -93,12 +93,12 @@ type send struct {
 
 // A state is sent now and then, for the display.
 type state struct {
-	Waiting int    `json:"waiting"` // workers that wait for their slot
-	Usage   []left `json:"usage,omitempty"`
+	Waiting int              `json:"waiting"` // workers that wait for their slot
+	Usage   []remainingQuota `json:"usage,omitempty"`
 }
 
-// A left is what is left of a token's quota.
-type left struct {
+// A remainingQuota is what is left of a token's quota.
+type remainingQuota struct {
 	Token     string `json:"token"` // ID
 	Remaining int    `json:"remaining"`
 	Max       int    `json:"max"` // of the limit that leaves the least

@@ -118,15 +118,15 @@ func TestCallExactlyAWindowEarlierIsNotInTheWindow(t *testing.T) {
 func TestPointsAreTheFullestOfEachStep(t *testing.T) {
 	s := &summary{deciding: ration.Limit{Max: 3, Window: time.Second}, span: 6 * time.Second} // steps of 10 ms
 	const first = 1_000_000_000
-	points := s.points(tokenTally{sent: []int64{first, first + 1, first + 2, first + 2_000_003, first + 6_000_000}}, first)
+	points := s.points(tokenStatistics{sent: []int64{first, first + 1, first + 2, first + 2_000_003, first + 6_000_000}}, first)
 	require.Len(t, points, plotSteps+1)
 	require.Equal(t, []int{3, 3, 2, 0}, []int{points[0], points[99], points[100], points[101]})
 	require.Equal(t, []int{0, 1, 1, 1, 0}, []int{points[199], points[200], points[201], points[300], points[301]})
 	require.Equal(t, []int{0, 1}, []int{points[599], points[600]})
 
 	s.span = 0
-	require.Equal(t, []int{1}, s.points(tokenTally{sent: []int64{first}}, first))
-	require.Equal(t, []int{0}, s.points(tokenTally{}, first))
+	require.Equal(t, []int{1}, s.points(tokenStatistics{sent: []int64{first}}, first))
+	require.Equal(t, []int{0}, s.points(tokenStatistics{}, first))
 }
 
 func TestShares(t *testing.T) {

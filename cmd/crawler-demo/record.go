@@ -33,7 +33,7 @@ type record struct {
 }
 
 // setBody puts the body where it belongs.
-func (r *record) setBody(body []byte, c *censor) {
+func (r *record) setBody(body []byte, c *redactor) {
 	text := c.text(string(body))
 	if utf8.Valid(body) {
 		r.Body = &text

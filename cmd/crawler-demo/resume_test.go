@@ -111,14 +111,14 @@ func TestInterruptedFleetHandsItsBookingsBack(t *testing.T) {
 	require.Contains(t, p.stdout.String(), "INTERRUPTED: 20 URLs fetched, 0 refused, ")
 }
 
-func TestLostProcessIsReplacedByTheOthers(t *testing.T) {
+func TestJobsOfALostProcessGoToTheOthers(t *testing.T) {
 	server := redistest.Shared(t)
 	s := newSite(t, &simulated.Provider{Limit: 1000, Window: time.Second, Users: 20, PagesPerUser: 10,
 		Latency: func() time.Duration { return 20 * time.Millisecond }})
 	var children []*exec.Cmd
 	a := &app{stdin: strings.NewReader(""), stdout: new(shared), stderr: new(shared), grace: time.Second}
-	a.crew = func() (*exec.Cmd, error) {
-		cmd, err := self()
+	a.newProcess = func() (*exec.Cmd, error) {
+		cmd, err := thisProgram()
 		children = append(children, cmd)
 		return cmd, err
 	}

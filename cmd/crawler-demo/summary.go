@@ -69,7 +69,7 @@ const demoQuota = 0.98
 // summarise counts up a crawl that has ended, by an interruption or an error
 // perhaps.
 func (c *crawl) summarise(interrupted bool, failed error) *summary {
-	t, p := c.tally, c.plan
+	t, p := c.stats, c.plan
 	t.sorted()
 	first, span := t.span()
 	begin := time.UnixMicro(first)
@@ -89,7 +89,7 @@ func (c *crawl) summarise(interrupted bool, failed error) *summary {
 		s.QuotaUsed = quotaUsed(t.requests-t.refused, len(t.byToken), p.limits, begin, span)
 	}
 	s.StoreCalls = c.plan.commands
-	for _, m := range c.crews {
+	for _, m := range c.groups {
 		s.StoreCalls += m.commands
 	}
 	s.PerCall = float64(s.StoreCalls) / float64(max(t.requests, 1))
@@ -197,7 +197,7 @@ func (s *summary) writeJSON(w io.Writer) error {
 }
 
 // text is the summary for people.
-func (s *summary) text(t *tally) string {
+func (s *summary) text(t *statistics) string {
 	var b strings.Builder
 	row := func(name, format string, args ...any) {
 		fmt.Fprintf(&b, "%-12s"+format+"\n", append([]any{name}, args...)...)

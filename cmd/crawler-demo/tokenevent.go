@@ -25,7 +25,7 @@ type eventSummary struct {
 }
 
 // onEvent is the budget's OnEvent.
-func (c *crew) onEvent(n ration.Event) {
+func (c *workerGroup) onEvent(n ration.Event) {
 	one := tokenEvent{Token: n.Account}
 	switch n.Kind {
 	case ration.TokenQuarantined:
@@ -44,8 +44,8 @@ func (c *crew) onEvent(n ration.Event) {
 	c.events = append(c.events, one)
 }
 
-// takeEvents returns the events since its last call.
-func (c *crew) takeEvents() []tokenEvent {
+// takeEvents returns the events since the last report.
+func (c *workerGroup) takeEvents() []tokenEvent {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := c.events
@@ -55,14 +55,14 @@ func (c *crew) takeEvents() []tokenEvent {
 
 // addEvent adds an event, and returns a line about it: empty if another process has already
 // reported the same.
-func (t *tally) addEvent(n tokenEvent) (text string) {
+func (t *statistics) addEvent(n tokenEvent) (text string) {
 	switch {
 	case n.Quarantined != "":
-		if note(&t.events.Quarantined, n) {
+		if recordOnce(&t.events.Quarantined, n) {
 			return fmt.Sprintf("token %s is quarantined: %s", n.Token, n.Quarantined)
 		}
 	case n.Limits != nil:
-		if note(&t.events.Limits, n) {
+		if recordOnce(&t.events.Limits, n) {
 			return fmt.Sprintf("token %s: the provider announced other limits: %s", n.Token, strings.Join(n.Limits, " and "))
 		}
 	default:
@@ -71,8 +71,8 @@ func (t *tally) addEvent(n tokenEvent) (text string) {
 	return ""
 }
 
-// note replaces the event of the same token, and reports whether it differs.
-func note(all *[]tokenEvent, n tokenEvent) bool {
+// recordOnce replaces the event of the same token, and reports whether it differs.
+func recordOnce(all *[]tokenEvent, n tokenEvent) bool {
 	at := slices.IndexFunc(*all, func(other tokenEvent) bool { return other.Token == n.Token })
 	if at < 0 {
 		*all = append(*all, n)

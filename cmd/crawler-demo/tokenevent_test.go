@@ -109,7 +109,7 @@ func TestRefusalWithAnyStatusIsNotKept(t *testing.T) {
 }
 
 func TestEventsAreReportedOnceAndKept(t *testing.T) {
-	c, all := new(crew), new(tally)
+	c, all := new(workerGroup), new(statistics)
 	c.onEvent(ration.Event{Kind: ration.StoreDown})
 	require.Empty(t, c.takeEvents())
 	c.onEvent(ration.Event{Kind: ration.ExternalUsage, Account: "a", Count: 7})

@@ -12,20 +12,20 @@ import (
 const redacted = "[token]"
 
 // shortestSecret is the length from which a token is looked for in responses: to
-// blot out every "a" would destroy them, and hide nothing.
+// replace every "a" would destroy them, and hide nothing.
 const shortestSecret = 4
 
-// A censor keeps the tokens' secrets out of all that is shown or kept. That is
+// A redactor keeps the tokens' secrets out of all that is shown or kept. That is
 // more than not printing them: providers repeat a token in what they answer, as
 // Instagram's paging.next does, and errors repeat URLs.
-type censor struct {
+type redactor struct {
 	param    string // the query parameter that is the secret's place; "": none
 	secrets  map[string]bool
 	replacer *strings.Replacer
 }
 
-func newCensor(a auth, secrets []string) *censor {
-	c := &censor{param: a.param(), secrets: make(map[string]bool)}
+func newRedactor(a auth, secrets []string) *redactor {
+	c := &redactor{param: a.param(), secrets: make(map[string]bool)}
 	var pairs []string
 	for _, secret := range secrets {
 		c.secrets[secret] = true
@@ -43,14 +43,13 @@ func newCensor(a auth, secrets []string) *censor {
 	return c
 }
 
-// text returns s with every secret blotted out.
-func (c *censor) text(s string) string { return c.replacer.Replace(s) }
+// text returns s with every secret replaced.
+func (c *redactor) text(s string) string { return c.replacer.Replace(s) }
 
-// url returns a URL, which is also given as it was written, as it is asked for
-// and kept: without a fragment, which is never sent, and without the query
-// parameters that hold a secret, which belong to whoever asks. It is an error if
-// a secret is elsewhere in it.
-func (c *censor) url(written string, u *url.URL) (string, error) {
+// url returns the URL as it is requested and kept: without its fragment, which is never
+// sent, and without query parameters that hold a secret. If nothing is removed the URL stays
+// as written. A secret anywhere else in it is an error.
+func (c *redactor) url(written string, u *url.URL) (string, error) {
 	kept := make([]string, 0, 8)
 	dropped := false
 	if u.RawQuery != "" {
@@ -74,7 +73,7 @@ func (c *censor) url(written string, u *url.URL) (string, error) {
 	return written, nil
 }
 
-func (c *censor) holdsSecret(key, value string) bool {
+func (c *redactor) holdsSecret(key, value string) bool {
 	key, _ = url.QueryUnescape(key)
 	value, _ = url.QueryUnescape(value)
 	return c.param != "" && key == c.param || c.secrets[value] || value == redacted

@@ -52,9 +52,9 @@ func readTokens(name string, data []byte) ([]string, error) {
 	return secrets, nil
 }
 
-// readURLs returns the URLs of a list, each once, in its order, as the censor
-// leaves them.
-func readURLs(name string, data []byte, c *censor) ([]string, error) {
+// readURLs returns the URLs of a list, each once, in its order, without
+// the tokens that they hold.
+func readURLs(name string, data []byte, c *redactor) ([]string, error) {
 	var urls []string
 	seen := make(map[string]bool)
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // a byte order mark

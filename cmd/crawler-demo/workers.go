@@ -17,33 +17,33 @@ import (
 	"github.com/ration-go/ration/provider/presets"
 )
 
-// crewArg is the only argument of a process that is one of a fleet.
-const crewArg = "crew-of-a-fleet"
+// workerArg is the only argument of a process that is one of a fleet.
+const workerArg = "workers-of-a-fleet"
 
-// crewProcess is the main function of such a process. Ctrl-C in a terminal
+// workerProcess is the main function of such a process. Ctrl-C in a terminal
 // reaches the whole group, but what is to happen then is the coordinator's to
 // say. When the coordinator is killed the pipes break, and the slots that were
 // booked must still be cancelled.
-func crewProcess(stdin io.Reader, stdout, stderr io.Writer) int {
+func workerProcess(stdin io.Reader, stdout, stderr io.Writer) int {
 	signal.Ignore(os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
-	if err := serveCrew(stdin, stdout); err != nil {
+	if err := serveWorkers(stdin, stdout); err != nil {
 		fmt.Fprintln(stderr, "crawler-demo: a process of the fleet: "+oneLine(err))
 		return exitNotDone
 	}
 	return exitDone
 }
 
-// A crew is the workers of one process. Each takes a job, waits until the pool
+// A workerGroup is the workers of one process. Each takes a job, waits until the pool
 // has a slot for it, fetches it and reports.
-type crew struct {
-	setup   *setup
-	censor  *censor
-	client  *http.Client
-	pool    *ration.Pool
-	store   *countedStore
-	tokens  map[string]int // index by ID
-	jobs    chan job
-	reports chan report
+type workerGroup struct {
+	setup    *setup
+	redactor *redactor
+	client   *http.Client
+	pool     *ration.Pool
+	store    *countedStore
+	tokens   map[string]int // index by ID
+	jobs     chan job
+	reports  chan report
 
 	mu      sync.Mutex // protects all below
 	active  map[*activeJob]struct{}
@@ -52,19 +52,19 @@ type crew struct {
 	stopped bool
 }
 
-// settleTimeout bounds how long a crew that ends waits until its unused bookings
+// cancelTimeout bounds how long a group that ends waits until its unused bookings
 // are cancelled.
-const settleTimeout = 5 * time.Second
+const cancelTimeout = 5 * time.Second
 
-// serveCrew reads orders until they end, and returns when all that it began has
+// serveWorkers reads orders until they end, and returns when all that it began has
 // ended.
-func serveCrew(orders io.Reader, reports io.Writer) error {
+func serveWorkers(orders io.Reader, reports io.Writer) error {
 	decoder := json.NewDecoder(orders)
 	var first order
 	if err := decoder.Decode(&first); err != nil || first.Setup == nil {
 		return errors.New("started without orders: it is started by crawler-demo, not by hand")
 	}
-	c, err := newCrew(first.Setup)
+	c, err := newWorkerGroup(first.Setup)
 	if err != nil {
 		return err
 	}
@@ -81,22 +81,22 @@ func serveCrew(orders io.Reader, reports io.Writer) error {
 	}
 	done := make(chan struct{})
 	observer.Go(func() { c.observe(done) })
-	c.obey(decoder)
+	c.readOrders(decoder)
 	workers.Wait()
 	close(done)
 	observer.Wait()
 
-	ctx, stop := context.WithTimeout(context.Background(), settleTimeout)
+	ctx, stop := context.WithTimeout(context.Background(), cancelTimeout)
 	defer stop()
 	err = c.store.close(ctx)
 	c.client.CloseIdleConnections()
-	c.report(report{Bye: true})
+	c.report(report{Finished: true})
 	close(c.reports)
 	<-written
 	return err
 }
 
-func newCrew(s *setup) (*crew, error) {
+func newWorkerGroup(s *setup) (*workerGroup, error) {
 	store, err := openStore(s)
 	if err != nil {
 		return nil, err
@@ -107,14 +107,14 @@ func newCrew(s *setup) (*crew, error) {
 			return nil, err
 		}
 	}
-	c := &crew{
-		setup:   s,
-		censor:  newCensor(s.Auth, s.Tokens),
-		store:   store,
-		tokens:  make(map[string]int),
-		jobs:    make(chan job, jobsAhead(s.Workers)),
-		reports: make(chan report, 2*s.Workers),
-		active:  make(map[*activeJob]struct{}),
+	c := &workerGroup{
+		setup:    s,
+		redactor: newRedactor(s.Auth, s.Tokens),
+		store:    store,
+		tokens:   make(map[string]int),
+		jobs:     make(chan job, jobsAhead(s.Workers)),
+		reports:  make(chan report, 2*s.Workers),
+		active:   make(map[*activeJob]struct{}),
 	}
 	c.pool = newPool(s, store, c.onEvent)
 	for i, t := range c.pool.Tokens() {
@@ -138,12 +138,12 @@ func newCrew(s *setup) (*crew, error) {
 	return c, nil
 }
 
-// jobsAhead is how many jobs a crew of that many workers is given at a time:
-// each worker's, and some to go on with while a report travels.
+// jobsAhead is how many jobs a group of that many workers has at most: one for each
+// worker, and some to begin while a report travels.
 func jobsAhead(workers int) int { return workers + (workers+3)/4 }
 
-// obey carries out orders until there are no more.
-func (c *crew) obey(orders *json.Decoder) {
+// readOrders carries out orders until there are no more.
+func (c *workerGroup) readOrders(orders *json.Decoder) {
 	defer close(c.jobs)
 	for {
 		var o order
@@ -162,9 +162,9 @@ func (c *crew) obey(orders *json.Decoder) {
 	}
 }
 
-// watchCoordinator stops the crew if the coordinator ends while the last calls are
+// watchCoordinator stops the group if the coordinator ends while the last calls are
 // under way.
-func (c *crew) watchCoordinator(orders *json.Decoder) {
+func (c *workerGroup) watchCoordinator(orders *json.Decoder) {
 	var o order
 	for orders.Decode(&o) == nil {
 	}
@@ -173,7 +173,7 @@ func (c *crew) watchCoordinator(orders *json.Decoder) {
 
 // stop lets go of the jobs that wait for their slot, and of those that were sent
 // after a time of grace.
-func (c *crew) stop(grace time.Duration) {
+func (c *workerGroup) stop(grace time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped = true
@@ -188,7 +188,7 @@ func (c *crew) stop(grace time.Duration) {
 }
 
 // work does jobs until there are no more.
-func (c *crew) work(worker int) {
+func (c *workerGroup) work(worker int) {
 	for j := range c.jobs {
 		r := c.fetch(j)
 		r.ID, r.Worker = j.ID, worker
@@ -196,20 +196,20 @@ func (c *crew) work(worker int) {
 	}
 }
 
-func (c *crew) report(r report) {
+func (c *workerGroup) report(r report) {
 	r.Commands, r.Events = c.store.commands(), c.takeEvents()
 	c.reports <- r
 }
 
 // How often the display is served. What is left of the quota is asked of the
-// store, so that is asked rarely and by one crew only: it counts as commands.
+// store, so only one group asks, and rarely: it counts as commands.
 const (
 	stateEvery = 200 * time.Millisecond
 	usageEvery = 5 // states
 )
 
 // observe reports the state until done.
-func (c *crew) observe(done <-chan struct{}) {
+func (c *workerGroup) observe(done <-chan struct{}) {
 	ticker := time.NewTicker(stateEvery)
 	defer ticker.Stop()
 	for n := 0; ; n++ {
@@ -231,16 +231,16 @@ func (c *crew) observe(done <-chan struct{}) {
 
 // usage returns what is left of each token's quota; nothing if the store does
 // not say, which the next booking tells.
-func (c *crew) usage() []left {
+func (c *workerGroup) usage() []remainingQuota {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
 	all, err := c.pool.Usage(ctx)
 	if err != nil {
 		return nil
 	}
-	lefts := make([]left, len(all))
+	lefts := make([]remainingQuota, len(all))
 	for i, u := range all {
-		lefts[i] = left{Token: u.Account, Remaining: u.Remaining()}
+		lefts[i] = remainingQuota{Token: u.Account, Remaining: u.Remaining()}
 		for _, l := range u.Limits {
 			if l.Remaining == lefts[i].Remaining {
 				lefts[i].Max = l.Limit.Max

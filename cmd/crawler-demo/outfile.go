@@ -10,17 +10,17 @@ import (
 	"time"
 )
 
-// A journal is the -out file: what was fetched, by this run and those before it.
+// An outFile is the -out file: what was fetched, by this run and those before it.
 // One process writes it, one whole line with each write, so that a kill -9 tears
 // at most the last. A nil file keeps nothing.
-type journal struct {
+type outFile struct {
 	file *os.File
 	size int64 // of the whole lines
 
-	// What the runs before left, by URL.
-	pages map[string]page
-	spent []spent // that can still count, in the order of the file
-	cut   int64   // the length of the torn line that was cut off
+	// What earlier runs fetched, by URL.
+	pages     map[string]page
+	calls     []recordedCall // that can still count, in the order of the file
+	tornBytes int64          // the length of the torn line that was cut off
 }
 
 // A page is a URL that was fetched.
@@ -29,16 +29,16 @@ type page struct {
 	warning error // the next page cannot be followed
 }
 
-// A spent is a call that the file tells of, by the ID of its token.
-type spent struct {
+// A recordedCall is a call that the file tells of, by the ID of its token.
+type recordedCall struct {
 	token string
 	at    time.Time
 }
 
-// openJournal opens -out, locks it, and reads what is in it. Nothing in a file
+// openOutFile opens -out, locks it, and reads what is in it. Nothing in a file
 // that is not ours is touched.
-func openJournal(o options, p plan) (*journal, error) {
-	j := &journal{pages: make(map[string]page)}
+func openOutFile(o options, p plan) (*outFile, error) {
+	j := &outFile{pages: make(map[string]page)}
 	if o.out == "" {
 		return j, nil
 	}
@@ -62,7 +62,7 @@ func openJournal(o options, p plan) (*journal, error) {
 		_ = file.Close()
 		return nil, err
 	}
-	if o.demonstrates() && len(j.pages) > 0 {
+	if o.isDemo() && len(j.pages) > 0 {
 		_ = file.Close()
 		return nil, badf("-out: %s has pages in it, and the demo has nothing to resume: name a new file", o.out)
 	}
@@ -70,7 +70,7 @@ func openJournal(o options, p plan) (*journal, error) {
 }
 
 // read reads all lines, and cuts off a last one that was torn.
-func (j *journal) read(name string, p plan) error {
+func (j *outFile) read(name string, p plan) error {
 	in := bufio.NewReaderSize(j.file, 1<<20)
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
@@ -84,28 +84,28 @@ func (j *journal) read(name string, p plan) error {
 		switch whole := line[len(line)-1] == '\n'; {
 		case ours && whole:
 			j.size += int64(len(line))
-			j.learn(r, p)
+			j.remember(r, p)
 		case !whole && (ours || isTorn(line)):
-			j.cut = int64(len(line))
+			j.tornBytes = int64(len(line))
 			if ours { // only its line feed is missing
-				j.cut = 0
+				j.tornBytes = 0
 				j.size += int64(len(line)) + 1
-				j.learn(r, p)
+				j.remember(r, p)
 			}
 		default:
 			return badf("-out: %s line %d was not written by crawler-demo: name another file", name, n)
 		}
 		if err == io.EOF {
-			return j.mend(name, line)
+			return j.repair(name, line)
 		}
 	}
 	_, err := j.file.Seek(0, io.SeekEnd)
 	return err
 }
 
-// mend makes the file end with a whole line.
-func (j *journal) mend(name string, last []byte) (err error) {
-	if j.cut > 0 {
+// repair makes the file end with a whole line.
+func (j *outFile) repair(name string, last []byte) (err error) {
+	if j.tornBytes > 0 {
 		err = j.file.Truncate(j.size)
 	} else {
 		_, err = j.file.WriteAt([]byte("\n"), j.size-1)
@@ -119,15 +119,15 @@ func (j *journal) mend(name string, last []byte) (err error) {
 	return nil
 }
 
-// learn remembers a line.
-func (j *journal) learn(r record, p plan) {
+// remember notes the page and the call of a line.
+func (j *outFile) remember(r record, p plan) {
 	var found page
 	switch {
 	case r.Next != nil:
 		found.next = *r.Next
 	case p.follow.follows() && r.Status < 300:
 		if base, err := parseURL(r.URL); err == nil {
-			found.next, found.warning = follow(p.follow, p.censor, base, r.Link, r.body())
+			found.next, found.warning = follow(p.follow, p.redactor, base, r.Link, r.body())
 		}
 	}
 	if _, twice := j.pages[r.URL]; !twice {
@@ -136,12 +136,12 @@ func (j *journal) learn(r record, p plan) {
 	// The provider has counted it by the time it answered, and no earlier instant
 	// is sure. parseRecord has looked at it.
 	if at, _ := time.Parse(time.RFC3339Nano, r.Received); time.Since(at) < p.longestCount() {
-		j.spent = append(j.spent, spent{r.Token, at})
+		j.calls = append(j.calls, recordedCall{r.Token, at})
 	}
 }
 
 // add writes one line. If that fails the file ends as it did before.
-func (j *journal) add(line []byte) error {
+func (j *outFile) add(line []byte) error {
 	if j.file == nil {
 		return nil
 	}
@@ -153,7 +153,7 @@ func (j *journal) add(line []byte) error {
 	return nil
 }
 
-func (j *journal) close() error {
+func (j *outFile) close() error {
 	if j.file == nil {
 		return nil
 	}

@@ -9,13 +9,13 @@ import (
 )
 
 // A crawl is the coordinator: it alone has the queue, the -out file and the
-// display, and gives the crews their jobs. Its fields belong to run's goroutine.
+// display, and assigns jobs to the worker groups. Its fields belong to run's goroutine.
 type crawl struct {
 	app     *app
 	plan    plan
-	pages   *journal
-	crews   []*member
-	tally   *tally
+	pages   *outFile
+	groups  []*groupHandle
+	stats   *statistics
 	display display
 
 	queue    []string // to be given out
@@ -29,8 +29,8 @@ type crawl struct {
 // mostNotes bounds how many failures are printed one by one.
 const mostNotes = 20
 
-func newCrawl(a *app, p plan, pages *journal) *crawl {
-	c := &crawl{app: a, plan: p, pages: pages, known: make(map[string]bool), tally: newTally(p)}
+func newCrawl(a *app, p plan, pages *outFile) *crawl {
+	c := &crawl{app: a, plan: p, pages: pages, known: make(map[string]bool), stats: newStatistics(p)}
 	return c
 }
 
@@ -45,17 +45,17 @@ func (c *crawl) run(ctx context.Context) error {
 		return nil
 	}
 
-	events := make(chan event, 256)
-	if err := c.muster(events); err != nil {
-		c.disband(events, 0)
+	events := make(chan groupEvent, 256)
+	if err := c.startGroups(events); err != nil {
+		c.stopGroups(events, 0)
 		return err
 	}
-	c.tally.begin()
+	c.stats.begin()
 	ticker := time.NewTicker(c.display.every())
 	defer ticker.Stop()
 	var failed error
 	for failed == nil && !c.stopping {
-		c.give()
+		c.assign()
 		if c.inFlight == 0 && c.allReady() {
 			break
 		}
@@ -69,22 +69,22 @@ func (c *crawl) run(ctx context.Context) error {
 			c.note("stopping: calls that were sent are being finished; a second Ctrl-C stops at once")
 		}
 	}
-	if err := c.disband(events, c.app.grace+2*settleTimeout); failed == nil {
+	if err := c.stopGroups(events, c.app.grace+2*cancelTimeout); failed == nil {
 		failed = err
 	}
-	c.tally.end()
+	c.stats.end()
 	c.show()
 	return failed
 }
 
-// add puts a URL into the queue, unless it was there before. Where an earlier run
-// has fetched it, what counts is the page that it leads to.
+// add queues a URL, unless it was queued before. If an earlier run fetched it, add goes on with
+// the page that it leads to.
 func (c *crawl) add(u, from string) {
 	for u != "" && !c.known[u] {
 		if from != "" && !c.plan.mayFollow(u) {
 			c.known[u] = true
-			c.tally.failed++
-			c.note(fmt.Sprintf("%s leads to %s: not fetched, because the tokens are for the hosts of the list only", from, c.plan.censor.text(u)))
+			c.stats.failed++
+			c.note(fmt.Sprintf("%s leads to %s: not fetched, because the tokens are for the hosts of the list only", from, c.plan.redactor.text(u)))
 			return
 		}
 		c.known[u] = true
@@ -93,7 +93,7 @@ func (c *crawl) add(u, from string) {
 			c.queue = append(c.queue, u)
 			return
 		}
-		c.tally.before++
+		c.stats.before++
 		if done.warning != nil {
 			c.warn(u, done.warning.Error())
 		}
@@ -101,27 +101,27 @@ func (c *crawl) add(u, from string) {
 	}
 }
 
-// muster starts the crews.
-func (c *crawl) muster(events chan<- event) error {
+// startGroups starts the worker groups.
+func (c *crawl) startGroups(events chan<- groupEvent) error {
 	offset := 0
 	for i := range c.plan.processes {
-		m := &member{number: i + 1, workers: share(c.plan.workers, c.plan.processes, i), offset: offset}
+		m := &groupHandle{number: i + 1, workers: share(c.plan.workers, c.plan.processes, i), offset: offset}
 		offset += m.workers
 		if c.plan.processes > 1 {
 			var err error
-			if m.process, err = c.app.crew(); err != nil {
+			if m.process, err = c.app.newProcess(); err != nil {
 				return err
 			}
 		}
 		s := c.plan.setup(m.workers)
 		s.Keep, s.Usage, s.Grace = c.plan.out != "", i == 0, c.app.grace
 		if s.Redis == "" {
-			s.Spent = c.plan.past(c.pages.spent)
+			s.EarlierCalls = c.plan.earlierCalls(c.pages.calls)
 		}
 		if err := c.app.start(m, s, events); err != nil {
 			return err
 		}
-		c.crews = append(c.crews, m)
+		c.groups = append(c.groups, m)
 	}
 	return nil
 }
@@ -135,13 +135,13 @@ func share(total, n, i int) int {
 	return part
 }
 
-// give gives the crews as many jobs as they can take.
-func (c *crawl) give() {
+// assign gives the worker groups as many jobs as they have room for.
+func (c *crawl) assign() {
 	if !c.allReady() {
 		return // all start together, so that none is ahead
 	}
-	for len(c.queue) > 0 && !c.enough() {
-		m := leastBusy(c.crews)
+	for len(c.queue) > 0 && !c.maxReached() {
+		m := leastBusy(c.groups)
 		if m == nil {
 			return
 		}
@@ -149,73 +149,73 @@ func (c *crawl) give() {
 		c.queue = c.queue[1:]
 		c.nextID++
 		c.inFlight++
-		m.given[c.nextID] = u
+		m.assigned[c.nextID] = u
 		m.orders <- order{Jobs: []job{{ID: c.nextID, URL: u}}}
 	}
 }
 
-// enough reports whether -max is reached with what is under way.
-func (c *crawl) enough() bool {
-	return c.plan.max > 0 && c.tally.fetched+c.inFlight >= c.plan.max
+// maxReached reports whether -max is reached with what is under way.
+func (c *crawl) maxReached() bool {
+	return c.plan.max > 0 && c.stats.fetched+c.inFlight >= c.plan.max
 }
 
 func (c *crawl) allReady() bool {
-	for _, m := range c.crews {
-		if !m.ready && !m.gone {
+	for _, m := range c.groups {
+		if !m.ready && !m.ended {
 			return false
 		}
 	}
 	return true
 }
 
-// handle handles what a crew sends. An error ends the crawl.
-func (c *crawl) handle(e event) error {
+// handle handles what a group sends. An error ends the crawl.
+func (c *crawl) handle(e groupEvent) error {
 	m := e.from
-	if e.gone {
-		return c.lost(m, e.err)
+	if e.ended {
+		return c.handleEnd(m, e.err)
 	}
 	m.commands = max(m.commands, e.report.Commands)
 	for _, n := range e.report.Events {
-		if text := c.tally.addEvent(n); text != "" {
+		if text := c.stats.addEvent(n); text != "" {
 			c.note(text)
 		}
 	}
 	switch r := e.report; {
 	case r.Ready:
 		m.ready = true
-	case r.Bye:
-		m.bye = true
+	case r.Finished:
+		m.finished = true
 	case r.State != nil:
 		m.waiting = r.State.Waiting
 		if r.State.Usage != nil {
-			c.tally.usage = r.State.Usage
+			c.stats.usage = r.State.Usage
 		}
 	case r.Result != nil:
-		return c.took(m, r.Result)
+		return c.handleResult(m, r.Result)
 	}
 	return nil
 }
 
-// took takes in the result of a job.
-func (c *crawl) took(m *member, r *result) error {
-	u, found := m.given[r.ID]
+// handleResult takes in the result of a job.
+func (c *crawl) handleResult(m *groupHandle, r *result) error {
+	u, found := m.assigned[r.ID]
 	if !found {
 		return fmt.Errorf("process %d of the fleet reports a job that it was not given", m.number)
 	}
-	delete(m.given, r.ID)
+	delete(m.assigned, r.ID)
 	c.inFlight--
-	c.tally.add(m.offset+r.Worker, r.Sends)
+	c.stats.add(m.offset+r.Worker, r.Sends)
 	switch {
 	case r.Unsent:
 		c.queue = append(c.queue, u)
-	case r.Ends:
+	case r.Fatal:
 		c.queue = append(c.queue, u)
 		if c.stopping {
 			return nil
 		}
 		return errors.New(r.Error)
 	case r.Error != "":
-		c.tally.failed++
+		c.stats.failed++
 		c.warn(u, r.Error)
 	default:
 		if r.Record != nil {
@@ -223,8 +223,8 @@ func (c *crawl) took(m *member, r *result) error {
 				return err
 			}
 		}
-		c.tally.fetched++
-		c.tally.statuses[r.Status]++
+		c.stats.fetched++
+		c.stats.statuses[r.Status]++
 		if r.Warning != "" {
 			c.warn(u, r.Warning)
 		}
@@ -233,42 +233,42 @@ func (c *crawl) took(m *member, r *result) error {
 	return nil
 }
 
-// lost handles the end of a crew. The other crews get its jobs. What it has sent
+// handleEnd handles the end of a group. The other groups get its jobs. What it has sent
 // was booked, so no quota is exceeded.
-func (c *crawl) lost(m *member, err error) error {
-	m.gone = true
+func (c *crawl) handleEnd(m *groupHandle, err error) error {
+	m.ended = true
 	m.waiting = 0
-	c.inFlight -= len(m.given)
-	for _, u := range m.given {
+	c.inFlight -= len(m.assigned)
+	for _, u := range m.assigned {
 		c.queue = append(c.queue, u)
 	}
-	clear(m.given)
+	clear(m.assigned)
 	close(m.orders)
-	if m.bye && c.stopping {
+	if m.finished && c.stopping {
 		return nil
 	}
 	if err == nil {
-		err = errCrewGone
+		err = errGroupEnded
 	}
 	if m.process == nil {
 		return err
 	}
 	c.note(fmt.Sprintf("process %d of the fleet was lost (%v); other processes take its URLs", m.number, err))
-	for _, other := range c.crews {
-		if !other.gone {
+	for _, other := range c.groups {
+		if !other.ended {
 			return nil
 		}
 	}
 	return errors.New("all processes of the fleet were lost")
 }
 
-// disband stops the crews and waits for them for a bounded time. What they still
+// stopGroups stops the groups and waits for them for a bounded time. What they still
 // report counts and is kept.
-func (c *crawl) disband(events <-chan event, within time.Duration) (failed error) {
+func (c *crawl) stopGroups(events <-chan groupEvent, within time.Duration) (failed error) {
 	c.stopping = true
 	left := 0
-	for _, m := range c.crews {
-		if !m.gone {
+	for _, m := range c.groups {
+		if !m.ended {
 			left++
 			m.orders <- order{Stop: true}
 		}
@@ -278,14 +278,14 @@ func (c *crawl) disband(events <-chan event, within time.Duration) (failed error
 	for left > 0 {
 		select {
 		case e := <-events:
-			if e.gone {
+			if e.ended {
 				left--
 			}
 			if err := c.handle(e); err != nil && failed == nil {
 				failed = err
 			}
 		case <-timeout.C:
-			for _, m := range c.crews {
+			for _, m := range c.groups {
 				m.kill()
 			}
 		}
@@ -295,10 +295,10 @@ func (c *crawl) disband(events <-chan event, within time.Duration) (failed error
 
 func (c *crawl) show() { c.display.show(c.snapshot()) }
 
-// warn tells what is wrong with a URL.
+// warn shows what is wrong with a URL.
 func (c *crawl) warn(u, why string) { c.note(u + ": " + why) }
 
-// note tells something, unless too much was told.
+// note shows a line, unless too many were shown.
 func (c *crawl) note(text string) {
 	c.notes++
 	switch {

@@ -10,8 +10,8 @@ import (
 	"github.com/ration-go/ration/internal/simulated"
 )
 
-// countAs makes the simulated provider count by the limit.
-func countAs(p *simulated.Provider, l ration.Limit) {
+// setCounting makes the simulated provider count by the limit.
+func setCounting(p *simulated.Provider, l ration.Limit) {
 	p.Limit, p.Window = l.Max, l.Window
 	switch l.Algorithm {
 	case ration.FixedWindow:
@@ -34,9 +34,9 @@ func countAs(p *simulated.Provider, l ration.Limit) {
 // in the time of the demo.
 const mostDemoPages = 16_000
 
-// counted returns a demo of that limit in place of its own, which takes about as
+// withLimit returns a demo of that limit in place of its own, which takes about as
 // long.
-func (d demoSize) counted(l ration.Limit) (demoSize, error) {
+func (d demoSize) withLimit(l ration.Limit) (demoSize, error) {
 	lasting := time.Duration(d.windows-1) * d.limit.Window
 	now := time.Now()
 	edge := now.Add(untilEdge(l, now))
@@ -52,8 +52,8 @@ func (d demoSize) counted(l ration.Limit) (demoSize, error) {
 	return d, nil
 }
 
-// lasts is about how long the demo takes that begins then.
-func (d demoSize) lasts(begin time.Time) time.Duration {
+// duration is about how long the demo takes that begins then.
+func (d demoSize) duration(begin time.Time) time.Duration {
 	const step = 10 * time.Millisecond
 	each := (d.total() + d.tokens - 1) / d.tokens
 	steps := sort.Search(int(24*time.Hour/step), func(n int) bool {
@@ -70,10 +70,10 @@ func demoMarginOf(l ration.Limit) time.Duration {
 	return max(l.Margin, 0)
 }
 
-// holdsBack is how long the demo waits before it begins. Where windows have fixed
+// startDelay is how long the demo waits before it begins. Where windows have fixed
 // edges a burst across one would be of two windows and fill neither: what is left
 // of the first has to be enough to send all of its quota.
-func (d demoSize) holdsBack(now time.Time) time.Duration {
+func (d demoSize) startDelay(now time.Time) time.Duration {
 	l := d.limit
 	if l.FirstUse || l.Algorithm != ration.FixedWindow && l.Algorithm != ration.SlidingWindow {
 		return 0
@@ -116,5 +116,5 @@ func (d demoSize) intro(base string, begin time.Time) string {
 	}
 	return fmt.Sprintf("A simulated provider at %s%s allows each of %d tokens %s, and judges.\n"+
 		"It has %d pages of %d users. The quota admits %s: about %v.",
-		base, speaks, d.tokens, rule, d.total(), d.users, pace, d.lasts(begin))
+		base, speaks, d.tokens, rule, d.total(), d.users, pace, d.duration(begin))
 }

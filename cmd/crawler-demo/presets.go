@@ -38,8 +38,8 @@ func (o options) dialect() string {
 	return o.simulate
 }
 
-// lookUp finds what -simulate and -provider name, and takes from it what no other flag says.
-func (o *options) lookUp(given map[string]bool) error {
+// resolvePresets finds what -simulate and -provider name, and takes from it what no other flag says.
+func (o *options) resolvePresets(given map[string]bool) error {
 	if o.simulate != "" {
 		if _, err := simulated.DialectNamed(o.simulate); err != nil {
 			return badf("-simulate: %w", err)
@@ -55,15 +55,15 @@ func (o *options) lookUp(given map[string]bool) error {
 			switch n := len(o.limits); {
 			case n == 0:
 				return badf("-provider %s names no limit that all callers have (%s): give yours, such as -limit 5000/1h", o.provider, preset.Note)
-			case n > 1 && o.demonstrates():
+			case n > 1 && o.isDemo():
 				return badf("-provider %s names %d limits, and the demo's provider has one: give -limit", o.provider, n)
 			}
 		}
 	}
 	switch {
-	case o.dialect() != "" && o.demonstrates():
+	case o.dialect() != "" && o.isDemo():
 		o.preset = presetOf(o.dialect())
-	case !o.demonstrates():
+	case !o.isDemo():
 		o.preset = o.provider
 	}
 	if o.preset != "" && !given["auth"] {

@@ -7,9 +7,8 @@ import (
 	"github.com/ration-go/ration"
 )
 
-// A tally is what a crawl counts. A call takes 16 bytes of it, which a crawl of
-// a million does not notice.
-type tally struct {
+// statistics are what a crawl counts. A call takes 16 bytes of them: 16 MB for a million.
+type statistics struct {
 	start, finish time.Time
 
 	before   int // URLs that earlier runs have fetched
@@ -19,32 +18,32 @@ type tally struct {
 
 	requests, refused int
 	byWorker          []int
-	byToken           []tokenTally
-	late              []int64 // microseconds
-	usage             []left  // as last heard
+	byToken           []tokenStatistics
+	late              []int64          // microseconds
+	usage             []remainingQuota // as last reported
 	events            eventSummary
 }
 
-// A tokenTally is what was sent with one token.
-type tokenTally struct {
+// A tokenStatistics is what was sent with one token.
+type tokenStatistics struct {
 	token   ration.Token
 	refused int
 	sent    []int64 // microseconds since the epoch, in the order of the reports
 }
 
-func newTally(p plan) *tally {
-	t := &tally{statuses: make(map[int]int), byWorker: make([]int, p.workers)}
+func newStatistics(p plan) *statistics {
+	t := &statistics{statuses: make(map[int]int), byWorker: make([]int, p.workers)}
 	for _, secret := range p.secrets {
-		t.byToken = append(t.byToken, tokenTally{token: ration.NewToken(secret)})
+		t.byToken = append(t.byToken, tokenStatistics{token: ration.NewToken(secret)})
 	}
 	return t
 }
 
-func (t *tally) begin() { t.start = time.Now() }
-func (t *tally) end()   { t.finish = time.Now() }
+func (t *statistics) begin() { t.start = time.Now() }
+func (t *statistics) end()   { t.finish = time.Now() }
 
 // elapsed is how long the crawl has taken so far.
-func (t *tally) elapsed() time.Duration {
+func (t *statistics) elapsed() time.Duration {
 	switch {
 	case t.start.IsZero():
 		return 0
@@ -55,7 +54,7 @@ func (t *tally) elapsed() time.Duration {
 }
 
 // add counts the calls of a job.
-func (t *tally) add(worker int, sends []send) {
+func (t *statistics) add(worker int, sends []send) {
 	for _, s := range sends {
 		t.requests++
 		t.byWorker[worker]++
@@ -70,7 +69,7 @@ func (t *tally) add(worker int, sends []send) {
 }
 
 // span is the time from the first call to the last, and when that first was.
-func (t *tally) span() (first int64, span time.Duration) {
+func (t *statistics) span() (first int64, span time.Duration) {
 	var last int64
 	for _, of := range t.byToken {
 		for _, at := range of.sent {
@@ -85,7 +84,7 @@ func (t *tally) span() (first int64, span time.Duration) {
 
 // sorted puts each token's calls into the order in which they were sent. Reports
 // come in the order in which answers do.
-func (t *tally) sorted() {
+func (t *statistics) sorted() {
 	for _, of := range t.byToken {
 		slices.Sort(of.sent)
 	}

@@ -128,7 +128,7 @@ func TestProviderCountsByTheLimit(t *testing.T) {
 		l, err := ration.ParseLimit(one)
 		require.NoError(t, err)
 		var got simulated.Provider
-		countAs(&got, l)
+		setCounting(&got, l)
 		// Not the whole: it has a lock.
 		require.Equal(t, fmt.Sprint(want.Limit, want.Window, want.Count, want.Burst, want.Resolution, want.Zone),
 			fmt.Sprint(got.Limit, got.Window, got.Count, got.Burst, got.Resolution, got.Zone), one)
@@ -151,13 +151,13 @@ func TestDemoTakesAboutAsLongWithAnyLimit(t *testing.T) {
 	} {
 		l, err := ration.ParseLimit(row.limit)
 		require.NoError(t, err)
-		d, err := fullDemo.counted(l)
+		d, err := fullDemo.withLimit(l)
 		require.NoError(t, err)
 		require.InDelta(t, row.pages, d.total(), float64(row.pages)/100, row.limit)
 		midnight := time.Date(2026, 1, 21, 0, 0, 0, 0, time.UTC)
-		require.InDelta(t, row.lasts, d.lasts(midnight), float64(500*time.Millisecond), "%s: %v", row.limit, d.lasts(midnight))
+		require.InDelta(t, row.lasts, d.duration(midnight), float64(500*time.Millisecond), "%s: %v", row.limit, d.duration(midnight))
 	}
-	d, err := fullDemo.counted(fullDemo.limit)
+	d, err := fullDemo.withLimit(fullDemo.limit)
 	require.NoError(t, err)
 	require.Equal(t, fullDemo, d, "that of the demo changes nothing")
 }
@@ -179,7 +179,7 @@ func TestBurstIsHeldBackAtTheEndOfAWindow(t *testing.T) {
 	} {
 		l, err := ration.ParseLimit(row.limit)
 		require.NoError(t, err)
-		require.Equal(t, row.want, demoSize{tokens: 3, limit: l}.holdsBack(midnight.Add(row.at)), "%s at %v", row.limit, row.at)
+		require.Equal(t, row.want, demoSize{tokens: 3, limit: l}.startDelay(midnight.Add(row.at)), "%s at %v", row.limit, row.at)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestIntroSaysHowTheProviderCounts(t *testing.T) {
 	} {
 		l, err := ration.ParseLimit(row.limit)
 		require.NoError(t, err)
-		d, err := fullDemo.counted(l)
+		d, err := fullDemo.withLimit(l)
 		require.NoError(t, err)
 		text := d.intro("http://127.0.0.1:1", midnight)
 		require.Contains(t, text, row.rule)
@@ -211,12 +211,12 @@ func TestSummaryClaimsNoLimitOnAnyWindowThatThereIsNot(t *testing.T) {
 		l, err := ration.ParseLimit(one)
 		require.NoError(t, err)
 		p := plan{options: options{limits: []ration.Limit{l}, workers: 1, processes: 1}, secrets: []string{"a-secret"}}
-		c := newCrawl(new(app), p, new(journal))
-		c.tally.add(0, []send{{Sent: 1_000_000}, {Sent: 1_400_000}, {Sent: 2_000_000}, {Sent: 2_100_000}})
+		c := newCrawl(new(app), p, new(outFile))
+		c.stats.add(0, []send{{Sent: 1_000_000}, {Sent: 1_400_000}, {Sent: 2_000_000}, {Sent: 2_100_000}})
 		s := c.summarise(false, nil)
-		text := s.text(c.tally)
+		text := s.text(c.stats)
 		var svg bytes.Buffer
-		chart := s.chart(c.tally)
+		chart := s.chart(c.stats)
 		require.NoError(t, chart.WriteSVG(&svg))
 		for _, claim := range []string{"where 3 are allowed", "; 3 are allowed"} {
 			if claims {

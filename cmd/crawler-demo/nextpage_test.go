@@ -98,9 +98,9 @@ func TestFollowing(t *testing.T) {
 	}
 }
 
-func TestCensor(t *testing.T) {
+func TestRedactor(t *testing.T) {
 	const secret = `s3/cr"t+`
-	c := newCensor(auth{Kind: "query", Name: "key"}, []string{secret, "x"})
+	c := newRedactor(auth{Kind: "query", Name: "key"}, []string{secret, "x"})
 	require.Equal(t, `{"a":"[token]","b":"[token]","c":"?k=[token]&d=[token]"}`,
 		c.text(`{"a":"s3/cr\"t+","b":"s3/cr"t+","c":"?k=s3%2Fcr%22t%2B&d=s3%2Fcr%22t+"}`))
 	require.Equal(t, "xx", c.text("xx"), "too short to be looked for")

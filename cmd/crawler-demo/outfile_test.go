@@ -14,7 +14,7 @@ import (
 
 func testPlan(out string) (options, plan) {
 	o := options{urls: "u", out: out, limits: []ration.Limit{ration.PerHour(10)}}
-	return o, plan{options: o, censor: newCensor(auth{}, nil)}
+	return o, plan{options: o, redactor: newRedactor(auth{}, nil)}
 }
 
 func testLine(t *testing.T, u string, sent time.Time) string {
@@ -34,7 +34,7 @@ func TestTornLineIsCutOffAnywhere(t *testing.T) {
 	for cut := range len(second) {
 		name := filepath.Join(t.TempDir(), "out.jsonl")
 		write(t, name, first+second[:cut])
-		j, err := openJournal(testPlan(name))
+		j, err := openOutFile(testPlan(name))
 		require.NoError(t, err, "cut after %d bytes", cut)
 		whole := cut == len(second)-1 // only the line feed is missing
 		require.Equal(t, whole, j.pages["http://a/?2"].next != "")
@@ -70,7 +70,7 @@ func TestFileOfSomebodyElseIsLeftAlone(t *testing.T) {
 	} {
 		name := filepath.Join(t.TempDir(), "out.jsonl")
 		write(t, name, text)
-		_, err := openJournal(testPlan(name))
+		_, err := openOutFile(testPlan(name))
 		require.ErrorContains(t, err, "was not written by crawler-demo", text)
 		data, err := os.ReadFile(name)
 		require.NoError(t, err)
@@ -80,31 +80,31 @@ func TestFileOfSomebodyElseIsLeftAlone(t *testing.T) {
 
 func TestFileIsWrittenByOneCrawlerAtATime(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.jsonl")
-	j, err := openJournal(testPlan(name))
+	j, err := openOutFile(testPlan(name))
 	require.NoError(t, err)
-	_, err = openJournal(testPlan(name))
+	_, err = openOutFile(testPlan(name))
 	require.ErrorContains(t, err, "is being written by another crawler")
 	require.NoError(t, j.close())
-	j, err = openJournal(testPlan(name))
+	j, err = openOutFile(testPlan(name))
 	require.NoError(t, err)
 	require.NoError(t, j.close())
 }
 
-func TestOnlyCallsOfTheLastWindowAreRecalled(t *testing.T) {
+func TestOnlyCallsOfTheLastWindowAreRecorded(t *testing.T) {
 	now := time.Now()
 	name := filepath.Join(t.TempDir(), "out.jsonl")
 	write(t, name, testLine(t, "http://a/?1", now.Add(-61*time.Minute))+testLine(t, "http://a/?2", now.Add(-time.Minute))+
 		testLine(t, "http://a/?2", now.Add(-2*time.Minute))+testLine(t, "http://a/?3", now.Add(time.Minute)))
 	o, p := testPlan(name)
 	p.secrets = []string{"other", "secret"}
-	j, err := openJournal(o, p)
+	j, err := openOutFile(o, p)
 	require.NoError(t, err)
 	defer j.close()
-	for i := range j.spent {
-		j.spent[i].token = ration.NewToken("secret").ID()
+	for i := range j.calls {
+		j.calls[i].token = ration.NewToken("secret").ID()
 	}
-	require.Equal(t, []past{
+	require.Equal(t, []earlierCall{
 		{1, now.Add(-2 * time.Minute).UnixMicro()},
 		{1, now.Add(-time.Minute).UnixMicro()},
-	}, p.past(j.spent), "oldest first, and none that a clock put into the future")
+	}, p.earlierCalls(j.calls), "oldest first, and none that a clock put into the future")
 }
