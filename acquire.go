@@ -12,13 +12,13 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// take takes a grant for the request, from an account that is not excluded, or closes the
-// request's body. It holds the request back while its endpoint, its object or one of its
-// scopes is paused.
+// take takes a grant for the request, from an account that is not excluded. It holds the
+// request back while its endpoint, its object or one of its scopes is paused. If it fails it
+// closes the request's body.
 func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err error) {
 	taken := false
 	defer func() {
-		if !taken { // also if a function of the caller's panics
+		if !taken { // also if Transport.Cost or Transport.Scopes panics
 			closeBody(req)
 		}
 	}()
@@ -31,16 +31,16 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 	}
 	ctx, cost, scopes := t.costAndScopes(req)
 	for {
-		barred, free := excluded, time.Duration(0)
+		unavailable, free := excluded, time.Duration(0)
 		if b.keyPauses.Load() != nil {
-			if barred, free, err = t.waitForPauses(ctx, req, scopes, excluded); err != nil {
+			if unavailable, free, err = t.waitForPauses(ctx, req, scopes, excluded); err != nil {
 				return Grant{}, err
 			}
 		}
 		if free == 0 && !b.reconciles.Load() {
-			grant, err = t.Pool.take(ctx, cost, barred, nil)
+			grant, err = t.Pool.take(ctx, cost, unavailable, nil)
 		} else {
-			grant, err = t.takeSmoothed(ctx, cost, barred, free)
+			grant, err = t.takeSmoothed(ctx, cost, unavailable, free)
 		}
 		switch {
 		case err == nil && (b.keyPauses.Load() == nil || !t.excludes(req, grant)):
@@ -51,8 +51,8 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 			t.Pool.endProbe(grant.Token)
 			grant.finish(-1)
 			grant.cancelSoon()
-		case errors.Is(err, errAllExcluded) && len(barred) > len(excluded):
-			// One of the pauses has just begun.
+		case errors.Is(err, errAllExcluded) && len(unavailable) > len(excluded):
+			// The pool has just lost its last account that is not paused.
 		case free > 0 && ctx.Err() == nil && outOfTime(err):
 			// The pause of an account ends before another account has a slot.
 			if err := b.waitWithin(ctx, free); err != nil {
@@ -88,14 +88,14 @@ func (t *Transport) costAndScopes(req *http.Request) (ctx context.Context, cost 
 	return ctx, cost, scopes
 }
 
-// smoothedAccounts bounds the pools whose full accounts are left out of the store's choice.
-// The store may keep an index for each list of accounts: a call of a larger pool is only
-// held back, and only if every account is full.
+// smoothedAccounts is the size up to which a pool excludes its full accounts from the
+// store's choice. A larger pool only holds a call back, and only while every account is
+// full, because the store may keep an index for each list of accounts.
 const smoothedAccounts = 16
 
-// takeSmoothed takes a grant as takeWithin does, and counts its call as in flight. While
-// external usage is seen it charges no account whose calls in flight may use up what is
-// left: it waits until one of them has ended.
+// takeSmoothed takes a grant as takeWithin does, and counts its call as in flight. An
+// account is full while its calls in flight may use up what external usage has left of it.
+// While all candidates are full takeSmoothed waits until one of their calls has ended.
 func (t *Transport) takeSmoothed(ctx context.Context, cost int, excluded []string, within time.Duration) (Grant, error) {
 	b := t.Pool.budget
 	if !b.reconciles.Load() {
@@ -120,8 +120,8 @@ func (t *Transport) takeSmoothed(ctx context.Context, cost int, excluded []strin
 	}
 }
 
-// takeAdmitted takes a grant when one of the candidates has room for a call, and returns
-// those that have none. Without candidates every account has room.
+// takeAdmitted waits until a candidate has room for a call, takes a grant, and returns the
+// candidates without room. Without candidates every account has room.
 func (t *Transport) takeAdmitted(
 	ctx context.Context, cost int, excluded, candidates []string, within time.Duration, deadline time.Time,
 ) (Grant, []string, error) {
@@ -153,7 +153,7 @@ func (t *Transport) takeAdmitted(
 }
 
 // finish says that the grant's call is no longer in flight, and how many units its response
-// left; negative: that is not known.
+// left; negative: unknown.
 func (g *Grant) finish(left int) {
 	if g.counted {
 		g.counted = false
@@ -161,7 +161,7 @@ func (g *Grant) finish(left int) {
 	}
 }
 
-// takeWithin takes a grant whose slot comes within a time; zero: at any time.
+// takeWithin takes a grant whose slot comes within a time; zero: any time will do.
 func (t *Transport) takeWithin(ctx context.Context, cost int, excluded []string, within time.Duration, sleeping func()) (Grant, error) {
 	if within > 0 {
 		var stop context.CancelFunc
@@ -171,14 +171,14 @@ func (t *Transport) takeWithin(ctx context.Context, cost int, excluded []string,
 	return t.Pool.take(ctx, cost, excluded, sleeping)
 }
 
-// outOfTime reports whether no slot came within the time that was allowed.
+// outOfTime reports whether the error says that no slot came within the allowed time.
 func outOfTime(err error) bool {
 	return errors.Is(err, store.ErrExhausted) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// waitForPauses waits until the request is paused on some accounts only, or on none. It
-// returns the accounts that the request must not be charged to, and how long it takes
-// until the first of their pauses ends; zero: none is paused.
+// waitForPauses waits while the request is paused on every account. It returns the accounts
+// that must not be charged, the excluded ones among them, and how long it takes until the
+// first pause ends; zero: no account is paused.
 func (t *Transport) waitForPauses(ctx context.Context, req *http.Request, scopes, excluded []string) ([]string, time.Duration, error) {
 	b := t.Pool.budget
 	for {

@@ -54,12 +54,12 @@ func learner(t *testing.T, b *ration.Budget, limit int, secrets ...string) (*rat
 	return p, &http.Client{Transport: &ration.Transport{Base: api, Provider: rationtest.Preset(t, "instagram"), Pool: p}}
 }
 
-// Of many callers who are told at once that others were learnt, none hears of it; nor do
-// they where the account was removed, or other limits were given, before they were told.
+// If the store overrides the limits of many callers at once, no caller gets an error, also
+// if the program removed the account, or set the limits, before the store answered.
 func TestManyCallersConcedeAtOnce(t *testing.T) {
 	stay := func(*ration.Budget, *ration.Pool) {}
 	for name, row := range map[string]struct {
-		learns string // the token of which we do; they do of a
+		learns string // the token whose limits we learn; they learn those of a
 		change func(*ration.Budget, *ration.Pool)
 	}{
 		"both of one account": {"a", stay},
@@ -68,7 +68,7 @@ func TestManyCallersConcedeAtOnce(t *testing.T) {
 			p.Remove(ration.NewToken("a"))
 			p.Add(ration.NewToken("c"))
 		}},
-		"given anew": {"b", func(b *ration.Budget, _ *ration.Pool) {
+		"set by the program": {"b", func(b *ration.Budget, _ *ration.Pool) {
 			assert.NoError(t, b.SetLimits(b.Limits...))
 		}},
 	} {
@@ -81,7 +81,7 @@ func TestManyCallersConcedeAtOnce(t *testing.T) {
 				_, client := learner(t, ours, 6000, row.learns)
 				_, others := learner(t, theirs, 7000, "a")
 				var learning sync.WaitGroup
-				learning.Go(func() { rationtest.Get(t, client, "http://api.test/") }) // books first and hears last
+				learning.Go(func() { rationtest.Get(t, client, "http://api.test/") }) // books first and gets its response last
 				synctest.Wait()
 				rationtest.Get(t, others, "http://api.test/")
 				rationtest.Get(t, others, "http://api.test/")
@@ -103,7 +103,7 @@ func TestManyCallersConcedeAtOnce(t *testing.T) {
 	}
 }
 
-// Limits that no yielding makes alike are for people to mend.
+// If adopting the fleet's limits does not make the workers' limits equal, callers get an error.
 func TestAWorkerWithAnotherMarginGetsAnEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := new(ration.MemoryStore)
@@ -119,7 +119,7 @@ func TestAWorkerWithAnotherMarginGetsAnEvent(t *testing.T) {
 	})
 }
 
-// What answers told a pool holds wherever its budget is asked about the account, until
+// What a pool has learned from responses holds wherever its budget is asked about the account, until
 // people give other limits.
 func TestALearnedLimitHoldsForTheBudget(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
@@ -151,8 +151,8 @@ func TestALearnedLimitHoldsForTheBudget(t *testing.T) {
 	})
 }
 
-// A token's limits that are given again are those that were given, and not those that
-// were learnt meanwhile.
+// If the program adds a token again, with other limits and then without, the budget's limits
+// replace those that the fleet has learned.
 func TestATokensLimitsGivenAgainOverride(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rationtest.NewBudget(ration.PerHour(5000))
@@ -169,7 +169,7 @@ func TestATokensLimitsGivenAgainOverride(t *testing.T) {
 	})
 }
 
-// Who learns the limits of one account leaves those of others as the fleet has them.
+// A worker that learns the limits of one account leaves those of other accounts as they are.
 func TestLearnedLimitsOfOtherAccountsStay(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(5000)}
@@ -178,7 +178,7 @@ func TestLearnedLimitsOfOtherAccountsStay(t *testing.T) {
 		rationtest.Get(t, others, "http://api.test/")
 		rationtest.Get(t, others, "http://api.test/")
 		pool := ration.NewPool(ours, ration.NewToken("b"))
-		_, err := pool.Take(t.Context(), 1) // hears of it
+		_, err := pool.Take(t.Context(), 1) // adopts the learned limits
 		require.NoError(t, err)
 		_, client := learner(t, ours, 6000, "a")
 		rationtest.Get(t, client, "http://api.test/")

@@ -114,7 +114,7 @@ func TestCallerWhoWaitsFailsWhenTheLastTokenIsRemoved(t *testing.T) {
 		require.Equal(t, 20*time.Second, time.Since(begun))
 		usage, err := b.Usage(t.Context(), token)
 		require.NoError(t, err)
-		require.Equal(t, 1, usage.Limits[0].Used, "its slot was handed back")
+		require.Equal(t, 1, usage.Limits[0].Used, "its slot was cancelled")
 	})
 }
 

@@ -233,8 +233,8 @@ func (s *slowStore) Quarantine(ctx context.Context, r store.QuarantineRequest) (
 	}
 }
 
-// Tokens that are dead at once are all set aside in the fleet, each once, also where the
-// store takes nearly as long as it is waited for.
+// If several tokens become invalid at once, the fleet quarantines each of them once, also if
+// the store answers only just in time.
 func TestTokensThatBecomeInvalidAtOnceWaitForNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rationtest.NewBudget(ration.PerHour(1000))
@@ -285,7 +285,7 @@ func TestThe401OfTheOnlyTokenWaitsForNoPause(t *testing.T) {
 	})
 }
 
-// One that is put into the pool anew has nothing against it.
+// A token that is removed from the pool and added again is no longer a suspect.
 func TestATokenThatIsAddedAgainIsTrusted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		only := ration.NewToken("only")
@@ -299,8 +299,8 @@ func TestATokenThatIsAddedAgainIsTrusted(t *testing.T) {
 	})
 }
 
-// One token that comes twice for one request is blamed once: what the request asks for
-// may be nobody's.
+// If one request fails twice with a token, the failure counts once: the request itself may
+// be what is not allowed.
 func TestOneRequestCountsOneFailureOfAToken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rationtest.NewBudget(ration.PerHour(100))
@@ -323,7 +323,7 @@ func TestOneRequestCountsOneFailureOfAToken(t *testing.T) {
 	})
 }
 
-// Of an account with many tokens some are tried, and not all.
+// A request tries some of an account's tokens, not all.
 func TestARequestTriesAFewTokensOfAnAccount(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var many []ration.Token

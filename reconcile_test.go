@@ -16,19 +16,19 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A hearer is a crawler of one token whose budget's notices are kept.
-type hearer struct {
-	t       *testing.T
-	budget  *ration.Budget
-	token   ration.Token
-	pool    *ration.Pool
-	client  *http.Client
-	notices []ration.Event
+// A tokenClient is an HTTP client with one token. It keeps its budget's events.
+type tokenClient struct {
+	t      *testing.T
+	budget *ration.Budget
+	token  ration.Token
+	pool   *ration.Pool
+	client *http.Client
+	events []ration.Event
 }
 
-func newHearer(t *testing.T, b *ration.Budget, provider string, header func(n int) []string) *hearer {
-	h := &hearer{t: t, budget: b, token: ration.NewToken("a")}
-	b.OnEvent = func(n ration.Event) { h.notices = append(h.notices, n) }
+func newTokenClient(t *testing.T, b *ration.Budget, provider string, header func(n int) []string) *tokenClient {
+	h := &tokenClient{t: t, budget: b, token: ration.NewToken("a")}
+	b.OnEvent = func(n ration.Event) { h.events = append(h.events, n) }
 	h.pool = ration.NewPool(b, h.token)
 	p := rationtest.Preset(t, provider)
 	p.Attach = nil
@@ -36,10 +36,10 @@ func newHearer(t *testing.T, b *ration.Budget, provider string, header func(n in
 	return h
 }
 
-func (h *hearer) get() { rationtest.Get(h.t, h.client, "http://api.test/") }
+func (h *tokenClient) get() { rationtest.Get(h.t, h.client, "http://api.test/") }
 
-// left demands what is left of each limit, as the pool has them.
-func (h *hearer) left(want ...int) {
+// left demands that so much is left of each of the account's limits.
+func (h *tokenClient) left(want ...int) {
 	h.t.Helper()
 	all, err := h.pool.Usage(h.t.Context())
 	require.NoError(h.t, err)
@@ -50,20 +50,21 @@ func (h *hearer) left(want ...int) {
 	require.Equal(h.t, want, got)
 }
 
-// What others have spent of a token is owed as soon as an answer tells, and once.
+// The units that a competing client has spent are recorded once, with the first response
+// that counts them.
 func TestExternalUsageIsReconciled(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(5000)}
-		h := newHearer(t, b, "instagram", func(n int) []string { return rationtest.InstagramHeader(5000, 4000-n) })
+		h := newTokenClient(t, b, "instagram", func(n int) []string { return rationtest.InstagramHeader(5000, 4000-n) })
 		h.get()
 		h.left(3999)
-		require.Len(t, h.notices, 1)
-		require.Equal(t, ration.ExternalUsage, h.notices[0].Kind)
-		require.Equal(t, 1000, h.notices[0].Count)
-		require.Equal(t, h.token.AccountID(), h.notices[0].Account)
+		require.Len(t, h.events, 1)
+		require.Equal(t, ration.ExternalUsage, h.events[0].Kind)
+		require.Equal(t, 1000, h.events[0].Count)
+		require.Equal(t, h.token.AccountID(), h.events[0].Account)
 		h.get()
 		h.left(3998)
-		require.Len(t, h.notices, 1)
+		require.Len(t, h.events, 1)
 		time.Sleep(time.Hour + time.Second)
 		h.left(5000)
 	})
@@ -74,7 +75,7 @@ func TestAnswersOutOfOrderLoosenNothing(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(5000)}
 		remaining := []int{4000, 2000, 3900, 4900, 1999}
-		h := newHearer(t, b, "instagram", func(n int) []string { return rationtest.InstagramHeader(5000, remaining[n-1]) })
+		h := newTokenClient(t, b, "instagram", func(n int) []string { return rationtest.InstagramHeader(5000, remaining[n-1]) })
 		for _, want := range []int{4000, 2000, 1999, 1998, 1997} {
 			h.get()
 			h.left(want)
@@ -89,7 +90,7 @@ func TestACrawlerAloneIsNotAskedAbout(t *testing.T) {
 		kept := &owingStore{Store: new(ration.MemoryStore)}
 		b := &ration.Budget{Name: "x", Store: kept, Margin: -1, Limits: []ration.Limit{{Max: 500, Window: 10 * time.Second}}}
 		var log []time.Time
-		h := newHearer(t, b, "instagram", func(int) []string {
+		h := newTokenClient(t, b, "instagram", func(int) []string {
 			for len(log) > 0 && time.Since(log[0]) >= 10*time.Second {
 				log = log[1:]
 			}
@@ -101,7 +102,7 @@ func TestACrawlerAloneIsNotAskedAbout(t *testing.T) {
 		}
 		require.Equal(t, 50*time.Second, time.Since(log[0]).Truncate(10*time.Second)+50*time.Second)
 		require.LessOrEqual(t, kept.asked, 3000/100, "the store was asked too often")
-		require.Empty(t, h.notices)
+		require.Empty(t, h.events)
 	})
 }
 
@@ -116,14 +117,14 @@ func (s *owingStore) Reconcile(ctx context.Context, r store.ReconcileRequest) (s
 	return s.Store.Reconcile(ctx, r)
 }
 
-// A limit that the provider announces is learnt, for the fleet, and one that is tighter
-// too; where the answers contradict each other the tighter one stands for a while.
+// The fleet adopts a limit that the provider announces, lower or higher. If responses
+// contradict each other the lower limit stays for a while.
 func TestAnAnnouncedLimitIsAdopted(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		time.Sleep(2 * 365 * 24 * time.Hour) // Unix time of ten digits
 		b.Limits = []ration.Limit{{Max: 5000, Window: time.Hour, Algorithm: ration.FixedWindow, FirstUse: true}}
 		announced, begun := 5000, time.Now()
-		h := newHearer(t, b, "github", func(n int) []string {
+		h := newTokenClient(t, b, "github", func(n int) []string {
 			return []string{"X-RateLimit-Limit", strconv.Itoa(announced), "X-RateLimit-Remaining", strconv.Itoa(announced - n),
 				"X-RateLimit-Reset", fmt.Sprint(begun.Add(time.Hour).Unix()), "X-RateLimit-Resource", "core", "Date", time.Now().UTC().Format(http.TimeFormat)}
 		})
@@ -132,8 +133,8 @@ func TestAnAnnouncedLimitIsAdopted(t *testing.T) {
 		announced = 12500
 		h.get()
 		h.left(12498)
-		require.Equal(t, ration.LimitLearned, h.notices[len(h.notices)-1].Kind)
-		require.Equal(t, 12500, h.notices[len(h.notices)-1].Theirs[0].Max)
+		require.Equal(t, ration.LimitLearned, h.events[len(h.events)-1].Kind)
+		require.Equal(t, 12500, h.events[len(h.events)-1].Theirs[0].Max)
 
 		h.get() // by the new limit
 		theirs := rationtest.Peer(b)
@@ -168,7 +169,7 @@ func TestEachWindowReachesItsOwnLimit(t *testing.T) {
 			{Max: 1000, Window: time.Hour, Algorithm: ration.FixedWindow},
 			{Max: 9000, Window: 24 * time.Hour, Algorithm: ration.FixedWindow},
 		}
-		h := newHearer(t, b, "generic", func(int) []string {
+		h := newTokenClient(t, b, "generic", func(int) []string {
 			return []string{
 				"RateLimit-Policy", `"burst";q=60;w=60, "hour";q=1000;w=3600, "month";q=5;w=2592000, "bytes";q=9000;w=86400;qu="content-bytes"`,
 				"RateLimit", `"burst";r=50;t=50, "hour";r=300;t=3000, "month";r=1, "bytes";r=1;t=80000`,
@@ -179,11 +180,11 @@ func TestEachWindowReachesItsOwnLimit(t *testing.T) {
 	})
 }
 
-// A percentage is that of a limit which is not told: of the one that is kept.
+// If a response names a percentage and no limit, it is a percentage of the effective limit.
 func TestAPercentageIsOfTheLimitThatIsKept(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(200)}
-		h := newHearer(t, b, "meta", func(int) []string {
+		h := newTokenClient(t, b, "meta", func(int) []string {
 			return []string{"X-App-Usage", `{"call_count":28,"total_time":25,"total_cputime":60}`}
 		})
 		h.get()
@@ -191,14 +192,14 @@ func TestAPercentageIsOfTheLimitThatIsKept(t *testing.T) {
 	})
 }
 
-// The end of a window that somebody else's call has begun is told.
+// If a competing client's call has begun the window, the store gets the window's end.
 func TestTheEndOfAnAnnouncedWindowIsAdopted(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		time.Sleep(2 * 365 * 24 * time.Hour)
 		b.Limits = []ration.Limit{{Max: 3, Window: time.Hour, Algorithm: ration.FixedWindow, FirstUse: true}}
 		begun := time.Now()
 		ends := begun.Add(10 * time.Minute)
-		h := newHearer(t, b, "github", func(n int) []string {
+		h := newTokenClient(t, b, "github", func(n int) []string {
 			return []string{"X-RateLimit-Limit", "3", "X-RateLimit-Remaining", strconv.Itoa(max(0, 3-n)),
 				"X-RateLimit-Reset", fmt.Sprint(ends.Unix()), "X-RateLimit-Resource", "core", "Date", time.Now().UTC().Format(http.TimeFormat)}
 		})
@@ -218,7 +219,7 @@ func TestHeadroomIsLeftWhileExternalUsageIsSeen(t *testing.T) {
 		b.Limits = []ration.Limit{{Max: 1000, Window: time.Minute}}
 		others := 0
 		ours := 0
-		h := newHearer(t, b, "instagram", func(int) []string {
+		h := newTokenClient(t, b, "instagram", func(int) []string {
 			ours++
 			return rationtest.InstagramHeader(1000, 1000-ours-others)
 		})
@@ -235,7 +236,7 @@ func TestHeadroomIsLeftWhileExternalUsageIsSeen(t *testing.T) {
 		others = 200
 		h.get()
 		require.Equal(t, 900, rules())
-		require.Equal(t, ration.HeadroomChanged, h.notices[len(h.notices)-1].Kind)
+		require.Equal(t, ration.HeadroomChanged, h.events[len(h.events)-1].Kind)
 		time.Sleep(4 * time.Minute)
 		others, ours = 0, 0
 		h.get()
@@ -243,13 +244,13 @@ func TestHeadroomIsLeftWhileExternalUsageIsSeen(t *testing.T) {
 	})
 }
 
-// Limits that are given anew, and are others in kind and in number, are not those of
-// which a share was left.
+// If the program sets limits of another kind and number, the headroom of the old ones does
+// not reduce them.
 func TestLimitsSetByTheProgramReplaceThoseThatWereShrunk(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 1000, Window: time.Minute}, {Max: 9000, Window: 2 * time.Minute, Algorithm: ration.FixedWindow}}
 		others := 0
-		h := newHearer(t, b, "generic", func(n int) []string {
+		h := newTokenClient(t, b, "generic", func(n int) []string {
 			return []string{"RateLimit-Policy", `"a";q=1000;w=60, "b";q=9000;w=120`,
 				"RateLimit", fmt.Sprintf(`"a";r=%d;t=30, "b";r=8000;t=60`, 1000-n-others)}
 		})

@@ -91,7 +91,7 @@ func TestARequestIsChargedToSharedAccountsInOneStep(t *testing.T) {
 		require.ErrorIs(t, err, ration.ErrExhausted, "the app has none left")
 		rationtest.RequireRemaining(t, b, two, 2)
 
-		// All is handed back, once.
+		// Cancel gives all units back, once.
 		time.Sleep(time.Microsecond)
 		require.NoError(t, grant.Cancel(t.Context()))
 		require.NoError(t, grant.Cancel(t.Context()))

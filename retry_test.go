@@ -132,7 +132,7 @@ func TestPausesBetweenFailuresGrow(t *testing.T) {
 					transport := &ration.Transport{Base: api, Retries: 9, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a"))}
 					_, err := transport.RoundTrip(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 					if name == "connection" {
-						require.ErrorIs(t, err, io.EOF, "the last failure is told as it is")
+						require.ErrorIs(t, err, io.EOF, "the caller gets the last failure unchanged")
 					}
 					at := api.Times()
 					require.Len(t, at, 1+9)

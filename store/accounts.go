@@ -38,8 +38,8 @@ type Accounts struct {
 	digest     string
 }
 
-// maxSets bounds the limits that a store is told with every booking, and maxShared the work
-// of one.
+// maxSets bounds the sets of limits that every booking carries, and maxShared the accounts
+// that one booking is charged to.
 const (
 	maxSets   = 10_000
 	maxShared = 16

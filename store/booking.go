@@ -35,7 +35,7 @@ type BookRequest struct {
 	// highest revision that an account was booked with are in force; other limits of
 	// the same revision are a *LimitsError.
 	Revision int
-	// MaxWait is the longest wait. A slot beyond it is told but not booked.
+	// MaxWait is the longest wait. The reply names a slot beyond it, but nothing is booked.
 	// Zero: only a slot that has come is booked. Forever: any is.
 	MaxWait time.Duration
 	// Expect is the store's clock as the caller reckons it from an earlier
@@ -127,16 +127,16 @@ type Booking struct {
 	// ReadAt is when the store read Now, on this process's clock. Only a store in the
 	// caller's process can tell. Zero: not known.
 	ReadAt time.Time
-	// Entry is the store's own name for the entry in the log. Callers only hand it
-	// back to the store.
+	// Entry is the store's own name for the entry in the log. Callers only pass
+	// it to Cancel and Record.
 	Entry string
-	// Total counts the units that the account's log was ever given up to the end of this
-	// booking, by bookings, Record and Reconcile, from some number that is the store's
-	// choice. The difference of two says how many units the fleet has booked between
-	// them. A booking that takes a cancelled slot counts where that did, and one that was
-	// removed from the end of the log no more. It may begin anew when the log expires or
-	// is lost. Zero: not known, as for
-	// a request with scopes, a Reserve or shared accounts.
+	// Total counts all units that Book, Record and Reconcile have added to the account's
+	// log, up to the end of this booking. It begins at a number of the store's choice. The
+	// difference of two Totals says how many units the fleet has booked between them. A
+	// booking that takes a cancelled slot is counted at that slot's place, and a booking
+	// that was removed from the end of the log is not counted. Total may begin again when
+	// the log expires or is lost. Zero: not known, as for a request with scopes, a Reserve
+	// or shared accounts.
 	Total int64
 	// Used is the units of the account that have left in its longest window, from any
 	// worker, up to Now. Zero: not known. A store that loses nothing need not tell.

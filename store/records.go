@@ -26,7 +26,7 @@ type RecordRequest struct {
 	// what its log lacks of it, and then only what of Spent is later. Zero: not
 	// known. A store that loses nothing ignores it.
 	Total Spending
-	// Replaces is a booking of the account that is handed back in the same step:
+	// Replaces is a booking of the account that is cancelled in the same step:
 	// its call was sent at another time than its slot. Zero: none.
 	Replaces Booking
 	// Spent is at most MaxSpendings spendings in the order of their slots.

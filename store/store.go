@@ -75,17 +75,17 @@ type Store interface {
 	// answer, and nothing is recorded twice. After a booking was answered its ID
 	// is of use only for Cancel and Record.
 	//
-	// If an account has other limits of a higher revision, Book goes by those and
-	// tells them in Booking.Effective; if they are of the same revision, the error is
+	// If an account has other limits of a higher revision, Book applies those and
+	// returns them in Booking.Effective; if they are of the same revision, the error is
 	// a [*LimitsError]. A cost that no account takes is the error of [CostError].
 	Book(ctx context.Context, r BookRequest) (Booking, error)
 
-	// Cancel hands a booking back: a slot that has not come goes to the next
+	// Cancel cancels a booking: a slot that has not come goes to the next
 	// request of its queue whose cost is no greater, and one that has passed counts for
-	// nothing. It says that nothing was sent. A booking is handed back once,
-	// however often that is asked for within a minute. With no more than an ID
-	// and a budget, after a StoreError, a store hands back what it recorded for
-	// that ID, if anything: it is no error if it never heard of it.
+	// nothing. It says that nothing was sent. A booking is cancelled once,
+	// however often Cancel is called within a minute. With no more than an ID
+	// and a budget, after a StoreError, a store cancels what it recorded for
+	// that ID. It is no error if it recorded nothing.
 	Cancel(ctx context.Context, r CancelRequest) error
 
 	// Record records units that were spent without a booking, or whose booking

@@ -87,14 +87,14 @@ func TestExcludedAccountsAndUntilWhen(t *testing.T) {
 		users: {"a": at(10), "b": at(5), "c": at(-1), "d": at(0)},
 		tags:  {"": at(7), "a": at(20)},
 	}
-	barred, free, all := n.Excluded([]Key{users}, noon)
-	require.ElementsMatch(t, []string{"a", "b"}, barred, "a pause that is over bars nobody")
+	excluded, free, all := n.Excluded([]Key{users}, noon)
+	require.ElementsMatch(t, []string{"a", "b"}, excluded, "a pause that is over excludes nobody")
 	require.Equal(t, at(5), free)
 	require.Zero(t, all)
 	_, _, all = n.Excluded([]Key{tags, users}, noon)
 	require.Equal(t, at(7), all)
-	barred, free, all = n.Excluded([]Key{"other"}, noon)
-	require.Empty(t, barred)
+	excluded, free, all = n.Excluded([]Key{"other"}, noon)
+	require.Empty(t, excluded)
 	require.Zero(t, free)
 	require.Zero(t, all)
 }
