@@ -30,7 +30,7 @@ type scriptCount struct {
 	args    int // the most arguments of one
 }
 
-// newCountingBudget has a server of its own, of which all commands are counted.
+// newCountingBudget returns a budget on a server of its own, and counts all its commands.
 func newCountingBudget(t *testing.T) (*rationtest.RedisBudget, *scriptCount) {
 	server := redistest.Start(t)
 	client := server.Client(t)
@@ -94,7 +94,7 @@ func TestManySpendingsAreEnteredInParts(t *testing.T) {
 		instead := d.Book(t, a, 3)
 		r := store.RecordRequest{
 			ID: store.NewBookingID(), Budget: d.Name, Account: a.At(0), Now: d.Now, Replaces: instead,
-			// Half of what is to be entered is known to have been spent by then.
+			// Half of what is to be recorded is known to have been spent by then.
 			Total: store.Spending{Slot: d.Now.Add(-30 * time.Minute), Cost: 700},
 		}
 		for i := range 1000 {
@@ -112,17 +112,17 @@ func TestManySpendingsAreEnteredInParts(t *testing.T) {
 		require.Equal(t, 20, scripts)
 		require.Less(t, most, 500)
 		once := used()
-		require.Equal(t, 700+499+3, once, "the units known and those since, and what was handed back, which still counts behind others")
+		require.Equal(t, 700+499+3, once, "the units known and those since, and what was cancelled, which still counts behind others")
 		require.NoError(t, d.Store.Record(t.Context(), r))
-		require.Equal(t, once, used(), "to enter twice is to enter once")
+		require.Equal(t, once, used(), "to record twice is to record once")
 	}
 }
 
 // mostCommands bounds what a script does: book.lua's ENOUGH, and one account more.
 const mostCommands = 400
 
-// A pool of which nothing is known is looked at by several scripts, and the best of
-// its accounts is found all the same.
+// If Redis knows nothing of a large pool, several scripts search it, and still find the best
+// of its accounts.
 func TestAPoolIsLookedAtInParts(t *testing.T) {
 	t.Parallel()
 	const tokens = 1_200
@@ -169,7 +169,7 @@ func TestAPoolIsLookedAtInParts(t *testing.T) {
 	_, scripts = book(2)
 	require.Greater(t, scripts, 5)
 
-	// What is handed back is found again.
+	// A cancelled slot is found again.
 	for _, kept := range []ration.Store{memory, d.Store} {
 		cancelled, err := kept.Book(t.Context(), d.Request(a, 1))
 		require.NoError(t, err)
@@ -179,9 +179,8 @@ func TestAPoolIsLookedAtInParts(t *testing.T) {
 	book(1)
 }
 
-// Limits that are not the same for two workers are told of wherever in the search they
-// were found.
-func TestLimitsThatDifferAreToldOfAfterALongSearch(t *testing.T) {
+// If two workers' limits differ, the booking fails wherever the search meets them.
+func TestLimitsThatDifferAreAnErrorAfterALongSearch(t *testing.T) {
 	t.Parallel()
 	d, count := newCountingBudget(t)
 	ours := []ration.Account{{ID: "token-0", Limits: []ration.Limit{ration.PerHour(3)}}}
@@ -259,8 +258,8 @@ func TestASearchAmongManyRunsIsBounded(t *testing.T) {
 	}
 }
 
-// Who asks about such an account is told by several scripts, and the same as by one.
-func TestAnAccountOfManyRunsIsToldOfInParts(t *testing.T) {
+// The usage of such an account is read by several scripts, and equals that of one.
+func TestTheUsageOfAnAccountOfManySegmentsIsReadInParts(t *testing.T) {
 	t.Parallel()
 	one, count := newCountingBudget(t)
 	d := newScopedBudget(t, one, ration.PerHour(500), ration.PerHour(50))
@@ -274,7 +273,7 @@ func TestAnAccountOfManyRunsIsToldOfInParts(t *testing.T) {
 	require.NoError(t, err)
 	scripts, most := count.take()
 	require.Greater(t, scripts, 1)
-	// A script stops behind the limit that was too much, of which each is bounded.
+	// A script stops after the limit with which it exceeded its bound, and each limit is bounded.
 	require.Less(t, most, 1_500)
 	want, err := d.memory.Usage(t.Context(), r)
 	require.NoError(t, err)

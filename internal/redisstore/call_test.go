@@ -12,8 +12,8 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// Callers whose call takes too long are told so, those that stand behind them as well,
-// and what Redis books for them all the same is found again.
+// If a call takes too long, its callers get an error, and so do the callers queued behind
+// it. What Redis books for them all the same is found again.
 func TestACallThatTakesTooLongHoldsNobodyUp(t *testing.T) {
 	t.Parallel()
 	c := newCallers(t, ration.PerHour(100))
@@ -37,7 +37,7 @@ func TestACallThatTakesTooLongHoldsNobodyUp(t *testing.T) {
 	require.Equal(t, 4, c.used())
 }
 
-// A call may be given up at any point of its way, also before it has left.
+// A caller may give up at any point of its call, also before the call is sent.
 func TestACallMayEndAtAnyTime(t *testing.T) {
 	t.Parallel()
 	for _, timeout := range []time.Duration{1, 20 * time.Microsecond, 200 * time.Microsecond} {
@@ -54,8 +54,8 @@ func TestACallMayEndAtAnyTime(t *testing.T) {
 	}
 }
 
-// Callers that others leave little time to are still answered: a script does not wait
-// for more of them without end.
+// On a busy machine callers still get replies: a script does not wait for more callers
+// without end.
 func TestABusyProcessIsAnswered(t *testing.T) {
 	t.Parallel()
 	c := newCallers(t, ration.PerHour(1_000_000))
@@ -67,7 +67,7 @@ func TestABusyProcessIsAnswered(t *testing.T) {
 			}
 		})
 	}
-	// Each answer is followed by another booking, so that somebody always comes.
+	// Each caller books again after its reply, so that one always comes.
 	for range 40 {
 		answered.Go(func() {
 			for range 10 {

@@ -14,7 +14,7 @@ import (
 
 // What only a real Redis shows: what expires.
 
-// An entry that is cut shorter is made anew, and its log still expires.
+// A partly cancelled entry is written again, and its log still expires.
 func TestALogOfWhichHalfIsCancelledExpires(t *testing.T) {
 	t.Parallel()
 	for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog} {
@@ -53,7 +53,7 @@ func TestEveryKeyExpires(t *testing.T) {
 	d.RequireExpiry(t, map[string]time.Duration{
 		"": needed, ":log:a": needed, ":acct:a": needed, ":free:a": needed, ":sessions": day, ":id:": time.Minute,
 	})
-	// What is needed for longer by less than an hour need not be said anew.
+	// A key that is needed for less than an hour longer keeps its expiry.
 	for range 3000 {
 		d.Book(t, single, 1)
 	}
@@ -61,7 +61,7 @@ func TestEveryKeyExpires(t *testing.T) {
 		"": needed + 50*time.Minute, ":log:a": needed + 50*time.Minute, ":acct:a": needed + 50*time.Minute,
 		":sessions": day, ":id:": time.Minute,
 	})
-	// A part of the only slot that was handed back is taken.
+	// A booking takes a part of the only cancelled slot.
 	wide := ration.Account{ID: "wide", Limits: []ration.Limit{ration.PerHour(5)}}
 	wides, err := store.NewAccounts(wide)
 	require.NoError(t, err)
@@ -91,8 +91,8 @@ func TestEveryKeyExpires(t *testing.T) {
 	require.InDelta(t, 31*day, ttls[""], float64(time.Minute), "the version is kept for as long as the pause")
 }
 
-// A log expires by itself when nobody has booked for long. Its account must not
-// be held back as if it had been lost.
+// A log expires by itself when nobody has booked for long. The store must not treat it as
+// lost.
 func TestALogThatExpiredIsNotALostOne(t *testing.T) {
 	t.Parallel()
 	d := rationtest.NewRedisBudget(t)

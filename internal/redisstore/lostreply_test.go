@@ -30,11 +30,11 @@ func TestABookingWhoseAnswerWasLostIsFoundAgain(t *testing.T) {
 		again, err := c.store.Book(t.Context(), r)
 		require.NoError(t, err)
 		require.True(t, again.Booked)
-		require.Equal(t, 3, c.used(), "it was entered once")
+		require.Equal(t, 3, c.used(), "it was booked once")
 		require.NoError(t, c.store.Cancel(t.Context(), store.CancelRequest{Booking: again, Accounts: c.list}))
 		require.Equal(t, map[bool]int{true: 1, false: 3}[algorithm == ration.SlidingLog], c.used())
 
-		// It is handed back by its ID alone as well.
+		// It can be cancelled by its ID alone as well.
 		r = c.request(2, store.Forever)
 		before := c.used()
 		c.gate.lost.Store(1)
@@ -90,7 +90,7 @@ func TestEachOfABatchFindsItsLostAnswer(t *testing.T) {
 	open()
 	c.wg.Wait()
 	require.Equal(t, units, c.used(), "all were booked")
-	// Half of the callers ask again and find what was booked, the others hand it back.
+	// Half of the callers ask again and find their bookings, the others cancel theirs.
 	for i, r := range requests {
 		c.wg.Go(func() {
 			if i%2 == 1 {

@@ -20,12 +20,12 @@ import (
 
 // A fixedWorld is one budget in both stores.
 type fixedWorld struct {
-	desks  []*fixedDesk
-	limits []ration.Limit
-	revise int
-	now    time.Time
-	latest time.Time
-	booked [][]store.Booking
+	clients []*fixedClient
+	limits  []ration.Limit
+	revise  int
+	now     time.Time
+	latest  time.Time
+	booked  [][]store.Booking
 }
 
 func (w *fixedWorld) accounts(rt *rapid.T) *store.Accounts {
@@ -33,9 +33,9 @@ func (w *fixedWorld) accounts(rt *rapid.T) *store.Accounts {
 }
 
 // each does the same on both stores, which must say the same.
-func (w *fixedWorld) each(rt *rapid.T, do func(i int, d *fixedDesk) string) {
+func (w *fixedWorld) each(rt *rapid.T, do func(i int, d *fixedClient) string) {
 	var said []string
-	for i, d := range w.desks {
+	for i, d := range w.clients {
 		d.t, d.now = rt, w.now
 		said = append(said, do(i, d))
 	}
@@ -67,7 +67,7 @@ func drawFixedLimits(rt *rapid.T) []ration.Limit {
 func (w *fixedWorld) actions(rt *rapid.T) map[string]func(*rapid.T) {
 	book := func(rt *rapid.T) {
 		r := store.BookRequest{
-			Budget: w.desks[0].budget, Accounts: w.accounts(rt), Now: w.now, Revision: w.revise,
+			Budget: w.clients[0].budget, Accounts: w.accounts(rt), Now: w.now, Revision: w.revise,
 			MaxWait: rapid.SampledFrom([]time.Duration{0, time.Hour, store.Forever, store.Forever}).Draw(rt, "wait"),
 			Reserve: rapid.SampledFrom([]int{0, 0, 400}).Draw(rt, "keep"),
 			Scopes:  rapid.SampledFrom([][]string{nil, {"read"}}).Draw(rt, "scopes"),
@@ -76,7 +76,7 @@ func (w *fixedWorld) actions(rt *rapid.T) map[string]func(*rapid.T) {
 		for range rapid.IntRange(1, 6).Draw(rt, "times") {
 			r.ID = store.NewBookingID()
 			var both []store.Booking
-			w.each(rt, func(_ int, d *fixedDesk) string {
+			w.each(rt, func(_ int, d *fixedClient) string {
 				b, err := d.store.Book(context.Background(), r)
 				require.NoError(rt, err)
 				both = append(both, b)
@@ -94,25 +94,25 @@ func (w *fixedWorld) actions(rt *rapid.T) map[string]func(*rapid.T) {
 				rt.Skip("nothing is booked")
 			}
 			both := rapid.SampledFrom(w.booked).Draw(rt, "booking")
-			w.each(rt, func(i int, d *fixedDesk) string { d.cancel(both[i]); return "" })
+			w.each(rt, func(i int, d *fixedClient) string { d.cancel(both[i]); return "" })
 		},
 		"enter": func(rt *rapid.T) {
 			ago := rapid.Int64Range(-int64(time.Minute), int64(2*time.Hour)).Draw(rt, "ago")
 			cost := rapid.IntRange(1, 20).Draw(rt, "cost")
 			slot := w.now.Add(-time.Duration(ago)).Truncate(us)
-			w.each(rt, func(_ int, d *fixedDesk) string { d.enter(w.accounts(rt), slot, cost); return "" })
+			w.each(rt, func(_ int, d *fixedClient) string { d.enter(w.accounts(rt), slot, cost); return "" })
 		},
 		"reset": func(rt *rapid.T) {
 			in := rapid.Int64Range(0, int64(w.limits[0].Window)).Draw(rt, "in")
 			at := w.now.Add(time.Duration(in)).Truncate(us)
-			w.each(rt, func(_ int, d *fixedDesk) string {
+			w.each(rt, func(_ int, d *fixedClient) string {
 				d.reset(w.accounts(rt), at)
 				return fmt.Sprint(d.pausedUntil("a").UnixMicro())
 			})
 		},
 		"pause": func(rt *rapid.T) {
 			length := rapid.SampledFrom([]time.Duration{us, time.Minute, time.Hour}).Draw(rt, "length")
-			w.each(rt, func(_ int, d *fixedDesk) string {
+			w.each(rt, func(_ int, d *fixedClient) string {
 				end, err := d.store.Pause(context.Background(), store.PauseRequest{Budget: d.budget, Account: "a", For: length, Now: d.now})
 				require.NoError(rt, err)
 				return fmt.Sprint(end.Until.UnixMicro())
@@ -134,7 +134,7 @@ func (w *fixedWorld) actions(rt *rapid.T) map[string]func(*rapid.T) {
 			w.limits[0].Max = rapid.IntRange(3, 12).Draw(rt, "Max")
 		},
 		"": func(rt *rapid.T) {
-			w.each(rt, func(_ int, d *fixedDesk) string {
+			w.each(rt, func(_ int, d *fixedClient) string {
 				all, err := d.store.Usage(context.Background(), store.UsageRequest{Budget: d.budget, Accounts: w.accounts(rt), Now: d.now})
 				require.NoError(rt, err)
 				return fmt.Sprintf("%+v", all)
@@ -154,15 +154,15 @@ func TestStoresAgreeOnFixedWindows(t *testing.T) {
 	t.Parallel()
 	kept := &ration.RedisStore{Client: redistest.Start(t).Client(t), Timeout: time.Minute}
 	rapid.Check(t, func(rt *rapid.T) {
-		memory := newFixedDesk(rt, new(ration.MemoryStore))
-		redis := newFixedDesk(rt, kept)
+		memory := newFixedClient(rt, new(ration.MemoryStore))
+		redis := newFixedClient(rt, kept)
 		redis.budget = memory.budget
 		began := rapid.SampledFrom([]string{
 			"2026-11-20 12:00:00 +0000", "2026-03-08 09:59:00 +0000", "2026-11-01 08:30:00 +0000", "2026-10-03 15:00:00 +0000",
 		}).Draw(rt, "began")
 		now, err := time.Parse("2006-01-02 15:04:05 -0700", began)
 		require.NoError(rt, err)
-		w := &fixedWorld{desks: []*fixedDesk{memory, redis}, limits: drawFixedLimits(rt), now: now, latest: now}
+		w := &fixedWorld{clients: []*fixedClient{memory, redis}, limits: drawFixedLimits(rt), now: now, latest: now}
 		rt.Repeat(w.actions(rt))
 	})
 }

@@ -66,7 +66,7 @@ func arrivals(calls []fixedCall) []fixedCall {
 // A fixedCrawl is callers, of two kinds that do not wait for each other, and a
 // provider.
 type fixedCrawl struct {
-	*fixedDesk
+	*fixedClient
 	accounts *store.Accounts
 	limit    ration.Limit
 	location *time.Location
@@ -100,8 +100,8 @@ func (c *fixedCrawl) provider(rt *rapid.T, until time.Time) *fixedProvider {
 	return p
 }
 
-// begin has others begin a window, with a call that costs nothing, and Reset tell
-// of it. Those who wait for a slot that no longer fits book anew.
+// begin has a competing client begin a window, with a call that costs nothing, and reports
+// the window's end with Reset. Callers whose slots no longer fit book again.
 func (c *fixedCrawl) begin(rt *rapid.T) {
 	p := c.provider(rt, c.now)
 	if !c.limit.FirstUse || c.now.Before(p.ends) {
@@ -168,7 +168,7 @@ func (c *fixedCrawl) most() (most int) {
 func TestAProviderThatCountsInFixedWindowsRefusesNothing(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(rt *rapid.T) {
-		c := &fixedCrawl{fixedDesk: newFixedDesk(rt, new(ration.MemoryStore)), location: time.UTC}
+		c := &fixedCrawl{fixedClient: newFixedClient(rt, new(ration.MemoryStore)), location: time.UTC}
 		c.limit = ration.Limit{
 			Algorithm: ration.FixedWindow,
 			Max:       rapid.IntRange(2, 6).Draw(rt, "Max"),

@@ -17,22 +17,22 @@ import (
 
 const day = 24 * time.Hour
 
-// A fixedDesk asks one store about one budget, on a clock of its own.
-type fixedDesk struct {
+// A fixedClient books in one store, for one budget, on a clock of its own.
+type fixedClient struct {
 	t      require.TestingT
 	store  ration.Store
 	budget string
 	now    time.Time
 }
 
-func newFixedDesk(t require.TestingT, kept ration.Store) *fixedDesk {
-	return &fixedDesk{t, kept, "fixed-" + store.NewBookingID().String(), fixedBegin}
+func newFixedClient(t require.TestingT, kept ration.Store) *fixedClient {
+	return &fixedClient{t, kept, "fixed-" + store.NewBookingID().String(), fixedBegin}
 }
 
 // fixedBegin is an edge of all windows that divide an hour.
 var fixedBegin = time.Unix(1_795_000_800, 0).UTC().Truncate(time.Hour)
 
-func (d *fixedDesk) book(a *store.Accounts, cost int) store.Booking {
+func (d *fixedClient) book(a *store.Accounts, cost int) store.Booking {
 	b, err := d.store.Book(context.Background(), store.BookRequest{
 		ID: store.NewBookingID(), Budget: d.budget, Accounts: a, Cost: cost, MaxWait: store.Forever, Now: d.now,
 	})
@@ -41,7 +41,7 @@ func (d *fixedDesk) book(a *store.Accounts, cost int) store.Booking {
 }
 
 // slots books units one by one, and demands their slots.
-func (d *fixedDesk) slots(a *store.Accounts, want ...time.Time) (all []store.Booking) {
+func (d *fixedClient) slots(a *store.Accounts, want ...time.Time) (all []store.Booking) {
 	for i, at := range want {
 		b := d.book(a, 1)
 		require.Equal(d.t, at.UTC().Format(time.RFC3339Nano), b.Slot.UTC().Format(time.RFC3339Nano), "booking %d", i+1)
@@ -50,21 +50,21 @@ func (d *fixedDesk) slots(a *store.Accounts, want ...time.Time) (all []store.Boo
 	return all
 }
 
-func (d *fixedDesk) cancel(b store.Booking) {
+func (d *fixedClient) cancel(b store.Booking) {
 	require.NoError(d.t, d.store.Cancel(context.Background(), store.CancelRequest{Booking: b, Now: d.now}))
 }
 
-func (d *fixedDesk) enter(a *store.Accounts, slot time.Time, cost int) {
+func (d *fixedClient) enter(a *store.Accounts, slot time.Time, cost int) {
 	require.NoError(d.t, d.store.Record(context.Background(), store.RecordRequest{
 		ID: store.NewBookingID(), Budget: d.budget, Account: a.At(0), Now: d.now, Spent: []store.Spending{{Slot: slot, Cost: cost}},
 	}))
 }
 
-func (d *fixedDesk) reset(a *store.Accounts, at time.Time) {
+func (d *fixedClient) reset(a *store.Accounts, at time.Time) {
 	require.NoError(d.t, d.store.Reset(context.Background(), store.ResetRequest{Budget: d.budget, Account: a.At(0), At: at, Now: d.now}))
 }
 
-func (d *fixedDesk) pausedUntil(id string) time.Time {
+func (d *fixedClient) pausedUntil(id string) time.Time {
 	s, err := d.store.Status(context.Background(), store.StatusRequest{Budget: d.budget, Now: d.now})
 	require.NoError(d.t, err)
 	for _, p := range s.Pauses {
@@ -76,7 +76,7 @@ func (d *fixedDesk) pausedUntil(id string) time.Time {
 }
 
 // used demands the usage of the first limit.
-func (d *fixedDesk) used(a *store.Accounts, units, remaining int, freeAt time.Time) {
+func (d *fixedClient) used(a *store.Accounts, units, remaining int, freeAt time.Time) {
 	all, err := d.store.Usage(context.Background(), store.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
 	require.NoError(d.t, err)
 	l := all[0].Limits[0]
@@ -84,10 +84,10 @@ func (d *fixedDesk) used(a *store.Accounts, units, remaining int, freeAt time.Ti
 }
 
 // onBoth runs a test on each store.
-func onBoth(t *testing.T, test func(d *fixedDesk)) {
+func onBoth(t *testing.T, test func(d *fixedClient)) {
 	t.Helper()
-	t.Run("memory", func(t *testing.T) { test(newFixedDesk(t, new(ration.MemoryStore))) })
-	t.Run("redis", func(t *testing.T) { test(newFixedDesk(t, rationtest.NewRedisBudget(t).Store)) })
+	t.Run("memory", func(t *testing.T) { test(newFixedClient(t, new(ration.MemoryStore))) })
+	t.Run("redis", func(t *testing.T) { test(newFixedClient(t, rationtest.NewRedisBudget(t).Store)) })
 }
 
 func fixedLimit(most int, margin time.Duration) ration.Limit {
@@ -101,7 +101,7 @@ const us = time.Microsecond
 
 func TestFixedWindowsAreCountedOneByOne(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(d *fixedDesk) {
+	onBoth(t, func(d *fixedClient) {
 		a := rationtest.Accounts(t, 1, fixedLimit(2, 0))
 		d.used(a, 0, 2, time.Time{})
 		d.now = after(time.Minute - us)
@@ -120,7 +120,7 @@ func TestFixedWindowsAreCountedOneByOne(t *testing.T) {
 
 func TestFixedWindowsKeepTheMarginFree(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(d *fixedDesk) {
+	onBoth(t, func(d *fixedClient) {
 		a := rationtest.Accounts(t, 1, fixedLimit(1, 10*time.Second))
 		d.slots(a, after(5*time.Second), after(65*time.Second))
 		d.now = after(170*time.Second - us)
@@ -140,7 +140,7 @@ func TestFixedWindowsKeepTheMarginFree(t *testing.T) {
 
 func TestFixedWindowsCountCancelledSlotsUntilTheyHavePassed(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(d *fixedDesk) {
+	onBoth(t, func(d *fixedClient) {
 		a := rationtest.Accounts(t, 1, fixedLimit(2, 0))
 		all := d.slots(a, after(0), after(0), after(time.Minute))
 		d.cancel(all[1])
@@ -158,7 +158,7 @@ func TestFixedWindowsCountCancelledSlotsUntilTheyHavePassed(t *testing.T) {
 
 func TestMissingUnitsOfAFixedWindowDoNotReachBeyondIt(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(d *fixedDesk) {
+	onBoth(t, func(d *fixedClient) {
 		d.now = after(30 * time.Second)
 		a := rationtest.Accounts(t, 1, fixedLimit(2, 0))
 		d.enter(a, after(time.Second), 7)
@@ -176,7 +176,7 @@ func TestMissingUnitsOfAFixedWindowDoNotReachBeyondIt(t *testing.T) {
 
 func TestMaxOfAFixedWindowMayChange(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(d *fixedDesk) {
+	onBoth(t, func(d *fixedClient) {
 		book := func(most, revision int, want time.Duration) {
 			b, err := d.store.Book(t.Context(), store.BookRequest{
 				ID: store.NewBookingID(), Budget: d.budget, Accounts: rationtest.Accounts(t, 1, fixedLimit(most, 0)), Cost: 1,
@@ -198,7 +198,7 @@ func TestMaxOfAFixedWindowMayChange(t *testing.T) {
 
 func TestFirstUseWindowsBeginWithACall(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(d *fixedDesk) {
+	onBoth(t, func(d *fixedClient) {
 		l := fixedLimit(2, 0)
 		l.FirstUse = true
 		a := rationtest.Accounts(t, 1, l)
@@ -216,7 +216,7 @@ func TestFirstUseWindowsBeginWithACall(t *testing.T) {
 
 func TestFirstUseWindowsAreLongerByTheMargin(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(d *fixedDesk) {
+	onBoth(t, func(d *fixedClient) {
 		l := fixedLimit(2, time.Second)
 		l.FirstUse = true
 		a := rationtest.Accounts(t, 1, l)
@@ -230,7 +230,7 @@ func TestFirstUseWindowsAreLongerByTheMargin(t *testing.T) {
 
 func TestAFirstUseWindowThatCameToNothingIsNone(t *testing.T) {
 	t.Parallel()
-	onBoth(t, func(d *fixedDesk) {
+	onBoth(t, func(d *fixedClient) {
 		l := fixedLimit(2, 0)
 		l.FirstUse = true
 		a := rationtest.Accounts(t, 1, l)
@@ -245,26 +245,26 @@ func TestResetCorrectsAFirstUseWindow(t *testing.T) {
 	t.Parallel()
 	first := fixedLimit(2, 0)
 	first.FirstUse = true
-	for says, test := range map[string]func(d *fixedDesk, a *store.Accounts){
-		"one that is under way ends earlier": func(d *fixedDesk, a *store.Accounts) {
+	for says, test := range map[string]func(d *fixedClient, a *store.Accounts){
+		"one that is under way ends earlier": func(d *fixedClient, a *store.Accounts) {
 			d.slots(a, after(0), after(0))
 			d.now = after(time.Second)
 			d.reset(a, after(20*time.Second))
 			d.used(a, 2, 0, after(20*time.Second))
 			d.slots(a, after(20*time.Second), after(20*time.Second), after(80*time.Second))
 		},
-		"or later": func(d *fixedDesk, a *store.Accounts) {
+		"or later": func(d *fixedClient, a *store.Accounts) {
 			d.slots(a, after(0), after(0))
 			d.now = after(30 * time.Second)
 			d.reset(a, after(75*time.Second))
 			d.slots(a, after(75*time.Second))
 		},
-		"one that is not begins": func(d *fixedDesk, a *store.Accounts) {
+		"one that is not begins": func(d *fixedClient, a *store.Accounts) {
 			d.reset(a, after(20*time.Second))
 			d.used(a, 0, 2, time.Time{})
 			d.slots(a, after(0), after(0), after(20*time.Second), after(20*time.Second), after(80*time.Second))
 		},
-		"callers of the next one that began too early book anew": func(d *fixedDesk, a *store.Accounts) {
+		"callers of the next one that began too early book again": func(d *fixedClient, a *store.Accounts) {
 			all := d.slots(a, after(0), after(0), after(60*time.Second))
 			d.now = after(30 * time.Second)
 			d.reset(a, after(75*time.Second))
@@ -274,18 +274,18 @@ func TestResetCorrectsAFirstUseWindow(t *testing.T) {
 			d.now = after(61 * time.Second)
 			d.used(a, 3, 0, after(75*time.Second))
 		},
-		"one that has passed changes nothing": func(d *fixedDesk, a *store.Accounts) {
+		"one that has passed changes nothing": func(d *fixedClient, a *store.Accounts) {
 			d.slots(a, after(0), after(0))
 			d.reset(a, after(0))
 			d.reset(a, after(-time.Second))
 			d.slots(a, after(time.Minute))
 		},
-		"nor does one beyond a window from now": func(d *fixedDesk, a *store.Accounts) {
+		"nor does one beyond a window from now": func(d *fixedClient, a *store.Accounts) {
 			d.slots(a, after(0), after(0))
 			d.reset(a, after(time.Minute+us))
 			d.slots(a, after(time.Minute))
 		},
-		"with the margin free around the end": func(d *fixedDesk, _ *store.Accounts) {
+		"with the margin free around the end": func(d *fixedClient, _ *store.Accounts) {
 			l := fixedLimit(2, time.Second)
 			l.FirstUse = true
 			a := rationtest.Accounts(d.t.(*testing.T), 1, l)
@@ -298,7 +298,7 @@ func TestResetCorrectsAFirstUseWindow(t *testing.T) {
 			d.reset(a, after(21*time.Second))
 			d.used(a, 2, 0, after(21*time.Second))
 		},
-		"a window that was told of begins without a call": func(d *fixedDesk, a *store.Accounts) {
+		"a window that was reset begins without a call": func(d *fixedClient, a *store.Accounts) {
 			d.cancel(d.slots(a, after(0))[0])
 			d.reset(a, after(20*time.Second))
 			d.now = after(10 * time.Second)
@@ -306,7 +306,7 @@ func TestResetCorrectsAFirstUseWindow(t *testing.T) {
 		},
 	} {
 		t.Run(says, func(t *testing.T) {
-			onBoth(t, func(d *fixedDesk) { d.t = t; test(d, rationtest.Accounts(t, 1, first)) })
+			onBoth(t, func(d *fixedClient) { d.t = t; test(d, rationtest.Accounts(t, 1, first)) })
 		})
 	}
 }

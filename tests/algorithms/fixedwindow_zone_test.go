@@ -54,7 +54,7 @@ func TestWindowsBeginByTheClocksOfTheirZone(t *testing.T) {
 		for name, store := range map[string]ration.Store{"memory": new(ration.MemoryStore), "redis": redis.Store} {
 			t.Run(row.says+" in "+name, func(t *testing.T) {
 				a := rationtest.Accounts(t, 1, ration.Limit{Max: 1, Window: row.window, Algorithm: ration.FixedWindow, Zone: row.zone})
-				d := newFixedDesk(t, store)
+				d := newFixedClient(t, store)
 				d.now = instantIn(t, row.now)
 				d.slots(a, d.now, instantIn(t, row.next))
 			})
@@ -69,7 +69,7 @@ func TestEdgesDoNotDependOnWhenTheyAreSpelledOut(t *testing.T) {
 	require.NoError(t, err)
 	store := new(ration.MemoryStore)
 	a := rationtest.Accounts(t, 1, ration.Limit{Max: 1, Window: day, Algorithm: ration.FixedWindow, Zone: "America/Los_Angeles"})
-	d := newFixedDesk(t, store)
+	d := newFixedClient(t, store)
 	d.now = time.Date(2026, 1, 1, 0, 0, 0, 0, location)
 	for i := range 800 {
 		if i == 400 {

@@ -14,8 +14,8 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A logDesk books on one account in both stores, which must agree.
-type logDesk struct {
+// A storePair is both stores. It books on one account in both, and they must agree.
+type storePair struct {
 	t      *testing.T
 	client *redis.Client
 	stores []ration.Store
@@ -26,22 +26,22 @@ type logDesk struct {
 // A pair is one booking, as each store has answered it.
 type pair []store.Booking
 
-func newLogDesk(t *testing.T) *logDesk {
+func newStorePair(t *testing.T) *storePair {
 	client := redistest.Start(t).Client(t)
-	return &logDesk{
+	return &storePair{
 		t: t, client: client, budget: redistest.Name(t), now: time.UnixMicro(1_795_000_000_123_457),
 		stores: []ration.Store{new(ration.MemoryStore), &ration.RedisStore{Client: client, Timeout: time.Minute}},
 	}
 }
 
-func (d *logDesk) accounts(limits ...ration.Limit) *store.Accounts {
+func (d *storePair) accounts(limits ...ration.Limit) *store.Accounts {
 	d.t.Helper()
 	a, err := store.NewAccounts(ration.Account{ID: "a", Limits: limits})
 	require.NoError(d.t, err)
 	return a
 }
 
-func (d *logDesk) book(a *store.Accounts, cost, revision int) pair {
+func (d *storePair) book(a *store.Accounts, cost, revision int) pair {
 	d.t.Helper()
 	var both pair
 	for _, kept := range d.stores {
@@ -56,14 +56,14 @@ func (d *logDesk) book(a *store.Accounts, cost, revision int) pair {
 	return both
 }
 
-func (d *logDesk) cancel(both pair) {
+func (d *storePair) cancel(both pair) {
 	d.t.Helper()
 	for i, kept := range d.stores {
 		require.NoError(d.t, kept.Cancel(d.t.Context(), store.CancelRequest{Booking: both[i]}))
 	}
 }
 
-func (d *logDesk) used(a *store.Accounts, want int) {
+func (d *storePair) used(a *store.Accounts, want int) {
 	d.t.Helper()
 	for _, kept := range d.stores {
 		u, err := kept.Usage(d.t.Context(), store.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
@@ -73,13 +73,13 @@ func (d *logDesk) used(a *store.Accounts, want int) {
 }
 
 // wait returns a booking's slot as the time from now.
-func (d *logDesk) wait(both pair) time.Duration { return both[1].Slot.Sub(d.now) }
+func (d *storePair) wait(both pair) time.Duration { return both[1].Slot.Sub(d.now) }
 
 // A slot that was given up is booked again, though a stream's IDs only increase,
 // and what is then booked is found though its ID is not its slot.
 func TestSlotsAtTheEndOfALogAreBookedAgain(t *testing.T) {
 	t.Parallel()
-	d := newLogDesk(t)
+	d := newStorePair(t)
 	a := d.accounts(ration.PerSecond(1).Using(ration.StreamLog))
 	for range 5 {
 		var all []pair
@@ -104,7 +104,7 @@ func TestSlotsAtTheEndOfALogAreBookedAgain(t *testing.T) {
 // Behind an ID that is too late stand entries whose own would be the same.
 func TestEntriesOfOneIDAreToldApart(t *testing.T) {
 	t.Parallel()
-	d := newLogDesk(t)
+	d := newStorePair(t)
 	limit := func(most int) *store.Accounts {
 		return d.accounts(ration.Limit{Max: most, Window: time.Millisecond, Algorithm: ration.StreamLog})
 	}
@@ -121,7 +121,7 @@ func TestEntriesOfOneIDAreToldApart(t *testing.T) {
 // booked behind it.
 func TestAPartAtTheEndOfALogIsRemoved(t *testing.T) {
 	t.Parallel()
-	d := newLogDesk(t)
+	d := newStorePair(t)
 	a := d.accounts(ration.PerSecond(5).Using(ration.StreamLog))
 	d.book(a, 5, 0)
 	middle := d.book(a, 5, 0)
@@ -138,7 +138,7 @@ func TestAPartAtTheEndOfALogIsRemoved(t *testing.T) {
 // Costs to 10^12, beside those of 1, and limits that are raised and lowered.
 func TestALogTakesEveryCostAndMax(t *testing.T) {
 	t.Parallel()
-	d := newLogDesk(t)
+	d := newStorePair(t)
 	const most = min(limit.MaxUnits, math.MaxInt/4)
 	large := d.accounts(ration.Limit{Max: most, Window: time.Second, Algorithm: ration.StreamLog})
 	require.Zero(t, d.wait(d.book(large, 1, 0)))
@@ -157,7 +157,7 @@ func TestALogTakesEveryCostAndMax(t *testing.T) {
 // What lies ahead is kept, however much it is.
 func TestALogKeepsAllThatIsAhead(t *testing.T) {
 	t.Parallel()
-	d := newLogDesk(t)
+	d := newStorePair(t)
 	a := d.accounts(ration.Limit{Max: 100, Window: time.Second, Algorithm: ration.StreamLog})
 	for range 1_500 {
 		d.book(a, 1, 0)
@@ -169,7 +169,7 @@ func TestALogKeepsAllThatIsAhead(t *testing.T) {
 // may step back.
 func TestALogIsThereWhenTheClockStepsBack(t *testing.T) {
 	t.Parallel()
-	d := newLogDesk(t)
+	d := newStorePair(t)
 	a := d.accounts(ration.Limit{Max: 2_000, Window: time.Second, Algorithm: ration.StreamLog})
 	for range 1_100 {
 		d.book(a, 1, 0)
@@ -185,7 +185,7 @@ func TestALogIsThereWhenTheClockStepsBack(t *testing.T) {
 // What has left every window is removed, and what is kept has an expiry.
 func TestALogStaysShort(t *testing.T) {
 	t.Parallel()
-	d := newLogDesk(t)
+	d := newStorePair(t)
 	a := d.accounts(ration.Limit{Max: 100, Window: time.Second, Algorithm: ration.StreamLog})
 	for i := range 4_000 {
 		b := d.book(a, 1, 0)

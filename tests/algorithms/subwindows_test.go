@@ -12,9 +12,9 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A subDesk asks both stores about one limit, on a clock of its own that begins
+// A subClient books in one store, under one limit, on a clock of its own that begins
 // with a sub-window. Instants are microseconds since then.
-type subDesk struct {
+type subClient struct {
 	t        *testing.T
 	store    ration.Store
 	budget   string
@@ -25,28 +25,28 @@ type subDesk struct {
 
 const subEpoch = int64(1_795_000_000_000_000)
 
-func onSubDesks(t *testing.T, limit ration.Limit, test func(*subDesk)) {
+func onSubClients(t *testing.T, limit ration.Limit, test func(*subClient)) {
 	t.Parallel()
 	for name, kept := range map[string]ration.Store{
 		"memory": new(ration.MemoryStore),
 		"redis":  &ration.RedisStore{Client: redistest.Shared(t).Client(t), Timeout: time.Minute},
 	} {
-		t.Run(name, func(t *testing.T) { test(&subDesk{t: t, store: kept, budget: redistest.Name(t), limit: limit}) })
+		t.Run(name, func(t *testing.T) { test(&subClient{t: t, store: kept, budget: redistest.Name(t), limit: limit}) })
 	}
 }
 
-func (d *subDesk) account() ration.Account {
+func (d *subClient) account() ration.Account {
 	return ration.Account{ID: "a", Limits: []ration.Limit{d.limit}}
 }
 
-func (d *subDesk) accounts() *store.Accounts {
+func (d *subClient) accounts() *store.Accounts {
 	a, err := store.NewAccounts(d.account())
 	require.NoError(d.t, err)
 	return a
 }
 
 // book demands the slot of a booking.
-func (d *subDesk) book(slot int64, cost, keep int) store.Booking {
+func (d *subClient) book(slot int64, cost, keep int) store.Booking {
 	d.t.Helper()
 	b, err := d.store.Book(d.t.Context(), store.BookRequest{
 		ID: store.NewBookingID(), Budget: d.budget, Accounts: d.accounts(), Cost: cost, Reserve: keep,
@@ -57,11 +57,11 @@ func (d *subDesk) book(slot int64, cost, keep int) store.Booking {
 	return b
 }
 
-func (d *subDesk) cancel(b store.Booking) {
+func (d *subClient) cancel(b store.Booking) {
 	require.NoError(d.t, d.store.Cancel(d.t.Context(), store.CancelRequest{Booking: b}))
 }
 
-func (d *subDesk) enter(slot int64, cost int) {
+func (d *subClient) enter(slot int64, cost int) {
 	require.NoError(d.t, d.store.Record(d.t.Context(), store.RecordRequest{
 		ID: store.NewBookingID(), Budget: d.budget, Account: d.account(), Now: time.UnixMicro(subEpoch + d.now),
 		Spent: []store.Spending{{Slot: time.UnixMicro(subEpoch + slot), Cost: cost}},
@@ -69,7 +69,7 @@ func (d *subDesk) enter(slot int64, cost int) {
 }
 
 // used demands what is used, and when less is.
-func (d *subDesk) used(units int, freeAt int64) {
+func (d *subClient) used(units int, freeAt int64) {
 	d.t.Helper()
 	all, err := d.store.Usage(d.t.Context(), store.UsageRequest{Budget: d.budget, Accounts: d.accounts(), Now: time.UnixMicro(subEpoch + d.now)})
 	require.NoError(d.t, err)
@@ -88,7 +88,7 @@ func subLimit(most int, window, resolution, margin time.Duration) ration.Limit {
 // A unit of a sub-window's first microsecond is free again a microsecond before
 // a whole sub-window late; one of its last, in time.
 func TestSubWindowsFreeLateByLessThanOne(t *testing.T) {
-	onSubDesks(t, subLimit(2, 10*time.Millisecond, time.Millisecond, 0), func(d *subDesk) {
+	onSubClients(t, subLimit(2, 10*time.Millisecond, time.Millisecond, 0), func(d *subClient) {
 		d.book(0, 1, 0)
 		d.now = 999
 		d.book(999, 1, 0)
@@ -105,7 +105,7 @@ func TestSubWindowsFreeLateByLessThanOne(t *testing.T) {
 }
 
 func TestSubWindowsOfAMicrosecondAreALog(t *testing.T) {
-	onSubDesks(t, subLimit(2, time.Millisecond, time.Microsecond, 0), func(d *subDesk) {
+	onSubClients(t, subLimit(2, time.Millisecond, time.Microsecond, 0), func(d *subClient) {
 		d.book(0, 1, 0)
 		d.now = 400
 		d.book(400, 1, 0)
@@ -120,7 +120,7 @@ func TestSubWindowsOfAMicrosecondAreALog(t *testing.T) {
 }
 
 func TestSubWindowsKeepAMargin(t *testing.T) {
-	onSubDesks(t, subLimit(1, 10*time.Millisecond, time.Millisecond, 250*time.Microsecond), func(d *subDesk) {
+	onSubClients(t, subLimit(1, 10*time.Millisecond, time.Millisecond, 250*time.Microsecond), func(d *subClient) {
 		d.now = 5
 		d.book(5, 1, 0)
 		d.book(11_249, 1, 0)
@@ -129,7 +129,7 @@ func TestSubWindowsKeepAMargin(t *testing.T) {
 }
 
 func TestSubWindowsCountCancelledSlotsUntilTheyHavePassed(t *testing.T) {
-	onSubDesks(t, subLimit(2, 10*time.Millisecond, time.Millisecond, 0), func(d *subDesk) {
+	onSubClients(t, subLimit(2, 10*time.Millisecond, time.Millisecond, 0), func(d *subClient) {
 		d.book(0, 2, 0)
 		b := d.book(10_999, 2, 0)
 		d.cancel(b)
@@ -145,7 +145,7 @@ func TestSubWindowsCountCancelledSlotsUntilTheyHavePassed(t *testing.T) {
 // What was spent beside the bookings counts however much it is, and delays the
 // next booking by no more than a window and a sub-window.
 func TestSubWindowsCountMissingUnits(t *testing.T) {
-	onSubDesks(t, subLimit(3, 10*time.Millisecond, time.Millisecond, 0), func(d *subDesk) {
+	onSubClients(t, subLimit(3, 10*time.Millisecond, time.Millisecond, 0), func(d *subClient) {
 		d.book(0, 1, 0)
 		d.now = 2_500
 		d.enter(1_200, 100)
@@ -156,7 +156,7 @@ func TestSubWindowsCountMissingUnits(t *testing.T) {
 }
 
 func TestSubWindowsTakeAnotherMax(t *testing.T) {
-	onSubDesks(t, subLimit(2, 10*time.Millisecond, time.Millisecond, 0), func(d *subDesk) {
+	onSubClients(t, subLimit(2, 10*time.Millisecond, time.Millisecond, 0), func(d *subClient) {
 		d.book(0, 2, 0)
 		d.limit.Max, d.revision = 5, 1
 		d.book(0, 3, 0)
@@ -168,7 +168,7 @@ func TestSubWindowsTakeAnotherMax(t *testing.T) {
 
 // One who overtakes takes what those who wait have kept back, and no more.
 func TestSubWindowsAreOvertakenWithinMax(t *testing.T) {
-	onSubDesks(t, subLimit(4, 10*time.Millisecond, time.Millisecond, 0), func(d *subDesk) {
+	onSubClients(t, subLimit(4, 10*time.Millisecond, time.Millisecond, 0), func(d *subClient) {
 		d.book(0, 2, 500)
 		d.book(10_999, 2, 500) // they keep two of four back
 		d.book(0, 2, 0)

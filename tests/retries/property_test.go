@@ -22,13 +22,13 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-// Whatever a provider answers, in whatever order: nothing is sent twice that must not
-// be, no token that is set aside and no account that is paused is used, every caller has
-// an answer or an error, and every body is closed once. The provider keeps a record of
-// its own of what it has said, and judges each request by that.
+// Whatever a provider responds, in whatever order: no request is sent twice that must not
+// be, no quarantined token and no paused account is used, every caller gets a response or an
+// error, and every body is closed once. The scripted provider records its own responses, and
+// checks each request against them.
 
-// An errandPlan is a request to be made.
-type errandPlan struct {
+// An requestPlan is a request to be made.
+type requestPlan struct {
 	worker int
 	after  time.Duration // the one before
 	kind   string
@@ -36,21 +36,21 @@ type errandPlan struct {
 	within time.Duration // 0: as long as it takes
 }
 
-var errandKinds = []string{"GET", "POST", "POST once", "POST with a key", "POST once with a key"}
+var requestKinds = []string{"GET", "POST", "POST once", "POST with a key", "POST once with a key"}
 
-func drawErrand(rt *rapid.T) errandPlan {
-	return errandPlan{
+func drawRequest(rt *rapid.T) requestPlan {
+	return requestPlan{
 		worker: rapid.IntRange(0, 1).Draw(rt, "worker"),
 		after:  rapid.SampledFrom([]time.Duration{0, 300 * time.Millisecond, 7 * time.Second, time.Minute, 6 * time.Minute}).Draw(rt, "after"),
-		kind:   rapid.SampledFrom(errandKinds).Draw(rt, "kind"),
+		kind:   rapid.SampledFrom(requestKinds).Draw(rt, "kind"),
 		path:   rapid.SampledFrom([]string{"/users", "/tags"}).Draw(rt, "path"),
 		within: rapid.SampledFrom([]time.Duration{0, 0, 3 * time.Second, time.Minute}).Draw(rt, "within"),
 	}
 }
 
-func drawMood(rt *rapid.T) mood {
-	return mood{
-		kind:  rapid.SampledFrom(moods).Draw(rt, "mood"),
+func drawResponse(rt *rapid.T) scriptedResponse {
+	return scriptedResponse{
+		kind:  rapid.SampledFrom(responseKinds).Draw(rt, "response"),
 		after: rapid.SampledFrom([]time.Duration{0, 0, 50 * time.Millisecond, 2 * time.Second}).Draw(rt, "takes"),
 		wait:  rapid.IntRange(1, 90).Draw(rt, "wait"),
 	}
@@ -58,9 +58,9 @@ func drawMood(rt *rapid.T) mood {
 
 func TestWhateverAProviderAnswers(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		p := &moodyProvider{accounts: make(map[string]string), sendings: make(map[string]int), final: make(map[string]bool)}
-		p.script = rapid.SliceOfN(rapid.Custom(drawMood), 1, 40).Draw(rt, "script")
-		plans := rapid.SliceOfN(rapid.Custom(drawErrand), 1, 12).Draw(rt, "requests")
+		p := &scriptedProvider{accounts: make(map[string]string), sendings: make(map[string]int), final: make(map[string]bool)}
+		p.script = rapid.SliceOfN(rapid.Custom(drawResponse), 1, 40).Draw(rt, "script")
+		plans := rapid.SliceOfN(rapid.Custom(drawRequest), 1, 12).Draw(rt, "requests")
 		pooled := rationtest.Tokens([]string{"a", "b", "c"}[:rapid.IntRange(1, 3).Draw(rt, "tokens")]...)
 		together := rapid.Bool().Draw(rt, "together")
 		for i, secret := range []string{"a", "b", "c"}[:len(pooled)] {
@@ -76,16 +76,16 @@ func TestWhateverAProviderAnswers(t *testing.T) {
 	})
 }
 
-// run makes the requests, and looks at what became of them.
-func (p *moodyProvider) run(t *testing.T, plans []errandPlan, pooled []ration.Token) {
+// run makes the requests and checks their results.
+func (p *scriptedProvider) run(t *testing.T, plans []requestPlan, pooled []ration.Token) {
 	store := new(ration.MemoryStore)
 	var transports []*ration.Transport
 	for n := range 2 {
 		b := rationtest.NewBudget(ration.Limit{Max: 4, Window: 20 * time.Second})
 		b.Store = store
-		b.OnEvent = func(notice ration.Event) { p.asideForLess(notice, n, pooled) }
-		transports = append(transports, &ration.Transport{Base: p.worker(n), Pool: ration.NewPool(b, pooled...), Provider: &moodyDialect,
-			AttemptTimeout: patience, ProbeEvery: probeEvery})
+		b.OnEvent = func(notice ration.Event) { p.recordQuarantine(notice, n, pooled) }
+		transports = append(transports, &ration.Transport{Base: p.worker(n), Pool: ration.NewPool(b, pooled...), Provider: &scriptedDialect,
+			AttemptTimeout: attemptTimeout, ProbeEvery: probeEvery})
 	}
 	var callers sync.WaitGroup
 	all := make([][]*rationtest.Body, len(plans))
@@ -139,9 +139,9 @@ func (p *moodyProvider) run(t *testing.T, plans []errandPlan, pooled []ration.To
 	}
 }
 
-// asideForLess takes in that a token is set aside for a 401 that does not say why, which
-// depends on what came before.
-func (p *moodyProvider) asideForLess(n ration.Event, worker int, pooled []ration.Token) {
+// recordQuarantine records the quarantine of a token after a 401 without a reason. When it
+// begins depends on the responses before it.
+func (p *scriptedProvider) recordQuarantine(n ration.Event, worker int, pooled []ration.Token) {
 	if n.Kind != ration.TokenQuarantined || n.Reason != provider.ReasonUnauthorized {
 		return
 	}
@@ -149,16 +149,16 @@ func (p *moodyProvider) asideForLess(n ration.Event, worker int, pooled []ration
 	defer p.mu.Unlock()
 	for i, token := range pooled {
 		if token.ID() == n.Token {
-			p.silences = append(p.silences, silence{token: string("abc"[i]), from: time.Now(), to: n.Until, by: worker, why: "set aside"})
+			p.pauses = append(p.pauses, pause{token: string("abc"[i]), from: time.Now(), to: n.Until, by: worker, why: "quarantined"})
 		}
 	}
 }
 
-// request makes the n-th request, and returns the bodies that it has been given.
-func (plan errandPlan) request(t *testing.T, n int) (req *http.Request, bodies []*rationtest.Body, stop context.CancelFunc) {
+// request makes the n-th request, and returns its bodies.
+func (plan requestPlan) request(t *testing.T, n int) (req *http.Request, bodies []*rationtest.Body, stop context.CancelFunc) {
 	ctx, stop := context.WithCancel(t.Context())
 	if plan.within > 0 {
-		ctx, stop = context.WithTimeoutCause(t.Context(), plan.within, errors.New("the caller's patience is over"))
+		ctx, stop = context.WithTimeoutCause(t.Context(), plan.within, errors.New("the caller's attemptTimeout is over"))
 	}
 	method, content := http.MethodPost, fmt.Sprintf("content of %d", n)
 	if plan.kind == "GET" {

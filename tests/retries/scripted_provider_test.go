@@ -14,64 +14,64 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-// A moodyProvider answers as a script says.
-type moodyProvider struct {
+// A scriptedProvider sends the responses of a script.
+type scriptedProvider struct {
 	accounts map[string]string // by secret
 
 	mu        sync.Mutex // protects all below
-	script    []mood
-	silences  []silence
+	script    []scriptedResponse
+	pauses    []pause
 	sendings  map[string]int     // by request
 	final     map[string]bool    // requests that may have been carried out
-	bodies    []*rationtest.Body // of all answers
+	bodies    []*rationtest.Body // of all responses
 	complaint string             // the first thing that was wrong
 }
 
-// A mood is what one request is answered.
-type mood struct {
+// A scriptedResponse is the response to one request.
+type scriptedResponse struct {
 	kind  string
-	after time.Duration // how long the answer takes
-	wait  int           // seconds, where it tells
+	after time.Duration // how long the response takes
+	wait  int           // seconds, if it has a Retry-After
 }
 
-// A silence is what is not to be used for a time.
-type silence struct {
+// A pause is what must not be used for a time.
+type pause struct {
 	token, account, endpoint string // empty: all
 	from, to                 time.Time
-	by                       int // the worker that was told
+	by                       int // the worker that got the response
 	why                      string
 }
 
 const (
-	probeEvery = 10 * time.Minute
-	patience   = 5 * time.Second
-	learns     = time.Second // so long another worker may not have heard of a pause
+	probeEvery     = 10 * time.Minute
+	attemptTimeout = 5 * time.Second
+	propagation    = time.Second // how long another worker may not know of a pause
 )
 
-var moods = []string{"served", "served", "served", "quota", "quota without a wait", "address", "endpoint", "crowd", "failure", "overload",
+var responseKinds = []string{"served", "served", "served", "quota", "quota without a wait", "address", "endpoint", "crowd", "failure", "overload",
 	"unauthorized", "dead", "unpaid", "large", "broken", "hanging"}
 
-var moodyDialect = ration.Provider{Rules: []provider.MatchRule{
+var scriptedDialect = ration.Provider{Rules: []provider.MatchRule{
 	{Header: "X-Why", Equals: "address", Reason: provider.ReasonQuota, Scope: provider.ScopeIP},
 	{Header: "X-Why", Equals: "endpoint", Reason: provider.ReasonQuota, Scope: provider.ScopeEndpoint},
 	{Header: "X-Why", Equals: "crowd", Reason: provider.ReasonConcurrency},
 }}
 
-func (p *moodyProvider) complain(format string, args ...any) {
+func (p *scriptedProvider) complain(format string, args ...any) {
 	if p.complaint == "" {
 		p.complaint = fmt.Sprintf(format, args...)
 	}
 }
 
-// judge takes in a request, and returns what it is answered.
-func (p *moodyProvider) judge(req *http.Request, worker int, content string) mood {
+// judge checks a request and returns its response.
+func (p *scriptedProvider) judge(req *http.Request, worker int, content string) scriptedResponse {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	token, name, now := rationtest.SecretOf(req), req.Header.Get("X-Name"), time.Now()
-	for _, s := range p.silences {
+	for _, s := range p.pauses {
 		from := s.from
 		if s.by != worker {
-			from = from.Add(learns)
+			from = from.Add(propagation)
 		}
 		if now.After(from) && now.Before(s.to) && (s.token == "" || s.token == token) &&
 			(s.account == "" || s.account == p.accounts[token]) && (s.endpoint == "" || s.endpoint == req.Method+req.URL.Path) {
@@ -88,19 +88,19 @@ func (p *moodyProvider) judge(req *http.Request, worker int, content string) moo
 	if want := req.Header.Get("X-Content"); content != want {
 		p.complain("request %s came with body %q, not %q", name, content, want)
 	}
-	m := mood{kind: "served"}
+	m := scriptedResponse{kind: "served"}
 	if len(p.script) > 0 {
 		m, p.script = p.script[0], p.script[1:]
 	}
 	return m
 }
 
-// silence notes what an answer that is given now asks for.
-func (p *moodyProvider) silence(req *http.Request, m mood, worker int) {
+// recordPause records the pause that a response asks for.
+func (p *scriptedProvider) recordPause(req *http.Request, m scriptedResponse, worker int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	token, now := rationtest.SecretOf(req), time.Now()
-	s := silence{from: now, to: now.Add(time.Duration(m.wait) * time.Second), by: worker, why: m.kind}
+	s := pause{from: now, to: now.Add(time.Duration(m.wait) * time.Second), by: worker, why: m.kind}
 	switch m.kind {
 	case "quota":
 		s.account = p.accounts[token]
@@ -115,11 +115,11 @@ func (p *moodyProvider) silence(req *http.Request, m mood, worker int) {
 		return
 	}
 	s.to = s.to.Add(-2 * time.Microsecond) // stores count in microseconds
-	p.silences = append(p.silences, s)
+	p.pauses = append(p.pauses, s)
 }
 
 // worker returns the provider as one worker reaches it.
-func (p *moodyProvider) worker(n int) http.RoundTripper {
+func (p *scriptedProvider) worker(n int) http.RoundTripper {
 	return rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
 		var content []byte
 		if req.Body != nil {
@@ -144,7 +144,7 @@ func (p *moodyProvider) worker(n int) http.RoundTripper {
 		case <-req.Context().Done():
 			return nil, req.Context().Err()
 		}
-		p.silence(req, m, n)
+		p.recordPause(req, m, n)
 		wait := []string{"Retry-After", fmt.Sprint(m.wait)}
 		r := rationtest.Served
 		switch m.kind {
