@@ -12,12 +12,13 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// askAtMost bounds how often a booking is asked for because a log was lost or a clock has
-// stepped.
+// askAtMost bounds how often a caller asks for one booking while logs are lost or clocks
+// step.
 const askAtMost = 4
 
-// ask asks the store for a booking, and again after it has recorded what the store lost.
-// If it fails, w.booking names what the store may have booked all the same.
+// ask asks the store for a booking. If the store has lost a log, the worker first records its
+// bookings again, and then asks once more. After an error w.booking names what the store may
+// have booked all the same.
 func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
 	b := w.budget
 	w.booking = booking{Booking: store.Booking{ID: r.ID, Budget: r.Budget}}
@@ -46,7 +47,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
 	return &store.StoreError{Op: "book", Err: errors.New("the store loses its logs again and again")}
 }
 
-// answered takes in the store's answer to a question that was asked at that instant.
+// answered applies the store's reply to a question that was asked at that instant.
 func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time.Time) error {
 	b, at := w.budget, w.accounts.Index(booked.Account)
 	if at < 0 {
@@ -55,7 +56,7 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 	w.booking.Booking, w.account = *booked, &w.accounts.accounts[at]
 	// The wait is counted from the latest instant at which the store may have read its
 	// clock, so that the caller does not leave before its slot. How late it leaves is
-	// counted from the earliest. Some stores say when it was.
+	// counted from the earliest. Some stores say when they read it.
 	arrived := booked.ReadAt
 	if arrived.IsZero() {
 		arrived = time.Now()
@@ -68,9 +69,9 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 	}
 	w.newest = max(w.newest, booked.Effective.Revision)
 	if !w.accounts.losesLogs && booked.Version == b.version.Load() && booked.Effective.Limits == nil {
-		return nil // it says nothing else, and there is no loss to prepare for
+		return nil // the reply says nothing else, and the store loses no logs
 	}
-	b.heard(ctx, booked, w.account, w.accounts, arrived)
+	b.applyReply(ctx, booked, w.account, w.accounts, arrived)
 	return nil
 }
 
@@ -159,14 +160,15 @@ func (b *Budget) bookOptions(ctx context.Context) (bookOptions, error) {
 	return options, nil
 }
 
-// A booking is a store's, or one of this worker alone while the store is down.
+// A booking is one in the store or, while the store is down, one that only this worker knows.
 type booking struct {
 	store.Booking
 	offline bool
 }
 
 // A Grant is a booking whose slot has come: its holder may send one request. A grant is a
-// value. [GrantOf] returns that of a response, and Cancel gives back one that is not used.
+// value. [GrantOf] returns the grant of a response. Cancel gives back a grant that is not
+// used.
 type Grant struct {
 	// Token is the token to send with.
 	Token Token
@@ -190,15 +192,15 @@ type Grant struct {
 	counted  bool // the budget's smoother counts the call as in flight
 }
 
-// booking returns what it takes to cancel the booking.
+// booking returns the grant's booking, as far as its cancellation needs it.
 func (g *Grant) booking() booking {
 	return booking{store.Booking{ID: g.id, Budget: g.budget.Name, Cost: g.Cost, Booked: true, Account: g.account.ID,
 		Slot: g.Slot, Now: g.now, Entry: g.entry}, g.offline}
 }
 
 // Cancel gives the grant's units back to the fleet. Call it only if nothing was sent: if
-// the request may have reached the provider, the fleet would exceed the limit. To cancel
-// again, or to cancel the zero Grant, does nothing. An error is the context's or a
+// the request may have reached the provider, the fleet would exceed the limit. Cancelling
+// again, or cancelling the zero Grant, does nothing. An error is the context's or a
 // [*StoreError]; the units are then unused until they have left their window.
 func (g Grant) Cancel(ctx context.Context) error {
 	if g.budget == nil {
@@ -210,11 +212,12 @@ func (g Grant) Cancel(ctx context.Context) error {
 // cancelSoon cancels a grant on which nothing was sent.
 func (g *Grant) cancelSoon() { g.budget.cancelSoon(g.booking(), g.accounts) }
 
-// recordSends corrects the log after the request was sent so often, so long after its slot: the
-// connection took long to make, the machine was busy, or http.Transport sent it again by
-// itself. If it was late, its slot is cancelled in the same step; if not, the slot counts for
-// one of them. If the store fails, the log keeps the slot, and only Margin separates the
-// request from those of the next window.
+// recordSends corrects the log after a request was sent late, or several times: the connection
+// took long to make, the machine was busy, or http.Transport sent the request again by
+// itself. The request was sent this many times, so long after its slot. If it was late, its
+// slot is cancelled in the same step; if not, the slot counts for one of the times. If the
+// store fails, the log keeps the slot, and only Margin separates the request from those of
+// the next window.
 func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int, isLate bool) {
 	b := g.budget
 	var late store.Booking

@@ -11,8 +11,8 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// handleResponse reads a response, reconciles the log with what the provider counted, and
-// tells the caller's OnRefusal of a throttled response.
+// handleResponse reads a response, calls OnRefusal if the response was throttled, and
+// reconciles the log with what the provider counted.
 func (a *attempts) handleResponse(resp *http.Response, grant Grant) provider.Feedback {
 	t := a.transport
 	f := a.provider.ReadResponse(resp, time.Now())
@@ -29,8 +29,8 @@ func (a *attempts) handleResponse(resp *http.Response, grant Grant) provider.Fee
 	return f
 }
 
-// pauseTarget pauses what a response is about, for the whole fleet, and reports whether
-// the store has recorded that.
+// pauseTarget pauses the accounts, endpoints or objects that a throttled response affects,
+// for the whole fleet. It reports whether the store has recorded the pause of the accounts.
 func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant Grant, length time.Duration) bool {
 	if length = length.Truncate(time.Microsecond); length <= 0 {
 		return true
@@ -69,7 +69,7 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 }
 
 // pauseKey pauses an endpoint, an object or a scope, on one account or, if that is empty, on
-// all. If the store does not answer this process keeps the pause alone.
+// all. If the store does not answer, only this process keeps the pause.
 func (b *Budget) pauseKey(ctx context.Context, account string, key cooldown.Key, length time.Duration) {
 	r := store.PauseRequest{Account: account, Key: string(key), For: length}
 	if _, err := b.pause(ctx, r); err != nil {
@@ -80,7 +80,7 @@ func (b *Budget) pauseKey(ctx context.Context, account string, key cooldown.Key,
 	}
 }
 
-// pause makes a pause in this budget.
+// pause has the store pause an account or a key of this budget, and notes the pause here.
 func (b *Budget) pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
 	r.Budget = b.Name
 	reply, err := b.Store.Pause(ctx, r)
@@ -105,7 +105,8 @@ func spacingAfterPause(limits []limit.Limit) time.Duration {
 	return least.Truncate(time.Microsecond)
 }
 
-// needsReading reports whether a response may say anything. Most say nothing about quotas.
+// needsReading reports whether a response may say anything about quotas or tokens. Most say
+// nothing.
 func (t *Transport) needsReading(resp *http.Response) bool {
 	p := t.provider()
 	return resp.StatusCode >= 400 || p.ReadSuccessBody || t.Pool.hasSuspects.Load() || p.MentionsLimits(resp.Header)

@@ -19,16 +19,16 @@ import (
 // without external usage.
 
 const (
-	// firstHeadroom is the first share of a limit that is left, and mostHeadroom the
-	// largest.
+	// firstHeadroom is the share of a limit that is left to competing clients at first, and
+	// mostHeadroom the largest.
 	firstHeadroom = 0.1
 	mostHeadroom  = 0.5
-	// After quietWindows windows without external usage the headroom is halved, and the
-	// first headroom given up.
+	// After quietWindows windows without external usage the headroom is halved, or given up
+	// if it is firstHeadroom.
 	quietWindows = 3
 )
 
-// withHeadroom returns the limits without a share of each.
+// withHeadroom returns the limits, each lower by the share that is left to competing clients.
 func withHeadroom(limits []limit.Limit, share float64) []limit.Limit {
 	all := make([]limit.Limit, len(limits))
 	for i, l := range limits {
@@ -44,8 +44,8 @@ func withHeadroom(limits []limit.Limit, share float64) []limit.Limit {
 // knownLimits are what this worker knows of an account's limits.
 type knownLimits struct {
 	full      []limit.Limit // the provider's, with nothing left to competing clients
-	effective []limit.Limit // those that the fleet keeps
-	since     time.Time     // when the effective limits were adopted; zero: they were given
+	effective []limit.Limit // those that the fleet applies
+	since     time.Time     // when the effective limits were adopted; zero: the program set them
 }
 
 // headroom returns the share of the full limits that is left to competing clients: none if
@@ -61,13 +61,13 @@ func (l *knownLimits) headroom() float64 {
 	return share
 }
 
-// knownLimits returns what is known of an account's limits. A nil reconciler knows only
-// those that were given.
+// knownLimits returns what is known of an account's limits. A nil reconciler knows nothing of
+// its own.
 func (r *reconciler) knownLimits(b *Budget, account *budgetAccount) knownLimits {
 	limits := knownLimits{full: account.bare, effective: account.bare}
 	if r != nil {
 		r.mu.Lock()
-		if slices.EqualFunc(r.fullLimits, account.bare, sameKind) { // if not, others were given since
+		if slices.EqualFunc(r.fullLimits, account.bare, sameKind) { // if not, the program has set others since
 			limits.full = r.fullLimits
 		}
 		r.mu.Unlock()
@@ -81,7 +81,7 @@ func (r *reconciler) knownLimits(b *Budget, account *budgetAccount) knownLimits 
 }
 
 // leaveHeadroom has the fleet leave more of the account's limits to competing clients, after
-// a response of that scope which was throttled for want of quota.
+// a response that was throttled because a quota of that scope is exhausted.
 func (b *Budget) leaveHeadroom(scope provider.Scope, account *budgetAccount) {
 	if scope.HasShared() {
 		return // another limit than the account's was exceeded
@@ -91,8 +91,8 @@ func (b *Budget) leaveHeadroom(scope provider.Scope, account *budgetAccount) {
 	}
 }
 
-// enlargeHeadroom leaves more of the limits, after a throttled response though the log had
-// capacity left. All calls in flight are throttled together: that counts once.
+// enlargeHeadroom leaves more of the limits, because a response was throttled though the log
+// had capacity left. All calls in flight are throttled together: that counts once.
 func (r *reconciler) enlargeHeadroom(b *Budget, account *budgetAccount) {
 	limits := r.knownLimits(b, account)
 	longest := longestWindow(account.Account)
@@ -110,8 +110,8 @@ func (r *reconciler) enlargeHeadroom(b *Budget, account *budgetAccount) {
 	}
 }
 
-// beginHeadroom leaves a first share of the limits if units are missing for the second time:
-// those that are missing once may have been spent long ago.
+// beginHeadroom leaves a first share of the limits if units are missing for the second time.
+// Units that are missing once may have been spent long ago.
 func (r *reconciler) beginHeadroom(b *Budget, account *budgetAccount) {
 	const inWindow = 50 // the second time is at least a 50th of the longest window later
 	now := time.Now()
@@ -144,7 +144,7 @@ func (r *reconciler) reduceHeadroom(b *Budget, account *budgetAccount, limits kn
 	if !quiet {
 		return
 	}
-	if share /= 2; share < 0.9*firstHeadroom { // rounded, half of the first
+	if share /= 2; share < 0.9*firstHeadroom { // about half of firstHeadroom: limits are rounded
 		share = 0
 		r.mu.Lock()
 		r.missingSince = time.Time{}
@@ -153,7 +153,7 @@ func (r *reconciler) reduceHeadroom(b *Budget, account *budgetAccount, limits kn
 	r.setHeadroom(b, account, limits.full, share)
 }
 
-// setHeadroom has the fleet adopt the limits without a share of each.
+// setHeadroom has the fleet adopt the full limits, each lower by the share.
 func (r *reconciler) setHeadroom(b *Budget, account *budgetAccount, full []limit.Limit, share float64) {
 	r.mu.Lock()
 	r.fullLimits = full

@@ -30,12 +30,12 @@ type Pool struct {
 	mu        sync.Mutex              // protects all below
 	tokens    []Token                 // in the order in which they were added
 	changed   chan struct{}           // closed when the tokens change
-	accounts  *accountList            // of the tokens in use; nil: to be made
+	accounts  *accountList            // of the tokens in use; nil: not built
 	rotations map[string]*rotation    // of the accounts, by ID
-	subsets   map[string]*accountList // accounts without excluded ones, by the latter's IDs
+	subsets   map[string]*accountList // accounts without the excluded ones, by the IDs of those
 
-	quarantined *map[string]QuarantinedToken // the budget's when accounts was made
-	staleAt     time.Time                    // when accounts is to be made anew; zero: never
+	quarantined *map[string]QuarantinedToken // the budget's when accounts was built
+	staleAt     time.Time                    // when accounts must be built again; zero: never
 	tokenStates map[string]tokenState        // by the token's ID
 	hasSuspects atomic.Bool                  // whether there are any tokenStates
 }
@@ -82,7 +82,7 @@ func (p *Pool) Remove(tokens ...Token) {
 	p.change()
 }
 
-// drop needs mu.
+// drop removes a token, and what is known against it. It needs mu.
 func (p *Pool) drop(t Token) {
 	p.tokens = slices.DeleteFunc(p.tokens, func(o Token) bool { return o.id == t.id })
 	p.restore(t)
@@ -184,7 +184,7 @@ func (p *Pool) listWithout(excluded []string) (accounts *accountList, changed <-
 	return accounts, p.changed, nil
 }
 
-// update makes the list of accounts anew if something has changed. It needs mu.
+// update builds the list of accounts again if something has changed. It needs mu.
 func (p *Pool) update() error {
 	if p.accounts == nil || p.accounts.rules != p.budget.rules.Load() || p.quarantined != p.budget.quarantined.Load() ||
 		!p.staleAt.IsZero() && !time.Now().Before(p.staleAt) {
@@ -196,7 +196,7 @@ func (p *Pool) update() error {
 // errAllExcluded says that a request may be charged to none of the pool's accounts.
 var errAllExcluded = errors.New("ration: every account of the pool is excluded")
 
-// excludesAll reports whether no account is left but the excluded ones.
+// excludesAll reports whether every account of the pool is excluded.
 func (p *Pool) excludesAll(excluded []string) bool {
 	if len(excluded) == 0 {
 		return false
@@ -225,7 +225,7 @@ func (p *Pool) without(excluded []string) (*accountList, error) {
 	*accounts = *p.accounts
 	accounts.Accounts, accounts.accounts = all, left
 	accounts.immediate = p.budget.immediateBooker(accounts)
-	const most = 64 // a bound, because which are excluded changes
+	const most = 64 // a bound, because the excluded accounts change all the time
 	if p.subsets == nil || len(p.subsets) >= most {
 		p.subsets = make(map[string]*accountList)
 	}
@@ -233,7 +233,7 @@ func (p *Pool) without(excluded []string) (*accountList, error) {
 	return accounts, nil
 }
 
-// build makes the list of accounts. It needs mu.
+// build makes the list of accounts, of the tokens that are not quarantined. It needs mu.
 func (p *Pool) build() error {
 	p.accounts, p.subsets = nil, nil // if this fails it fails for the next caller too
 	if err := p.budget.check(); err != nil {
@@ -280,7 +280,7 @@ func (p *Pool) build() error {
 func (p *Pool) token(account string) (Token, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	// The answer to the booking may have said that the token is quarantined.
+	// With its reply the store may have said that the token is quarantined.
 	if p.update() != nil {
 		return Token{}, false
 	}

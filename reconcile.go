@@ -14,8 +14,8 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// The store compares what responses say was counted with the log, and records what is
-// missing, in one step. Asking it after every response would double the traffic. So a worker
+// The store compares the provider's count, as responses report it, with the log, and records
+// the missing units in the same step. Asking it after every response would double the traffic. So a worker
 // asks only if it cannot conclude, from its own bookings, that the log has all that the
 // provider counted.
 
@@ -32,8 +32,8 @@ const (
 	rememberedBookings = 32
 	// A reply of the store is used for 1/replyShare of a window.
 	replyShare = 16
-	// How many questions there are about a bucket in a window, without and with external
-	// usage.
+	// questionsAlone is how often in a window a worker asks about a GCRA limit while no
+	// external usage is seen, and questionsShared how often about any limit while it is.
 	questionsAlone, questionsShared = 16, 500
 )
 
@@ -47,13 +47,13 @@ type reconciler struct {
 	next          *store.ReconcileRequest // to ask when it is answered; nil: nothing
 	askedAt       time.Time               // the store's clock at its last reply
 	externalUntil time.Time               // until when external usage is expected, on the store's clock
-	resets        []time.Time             // by limit, the end of the window as told to the store
+	resets        []time.Time             // by limit, the end of the window as last sent to the store
 	adoptedAt     time.Time               // when an announced limit was adopted last
 
-	fullLimits   []limit.Limit // the provider's, if some headroom was left of them; nil: the account's
+	fullLimits   []limit.Limit // the provider's, with no headroom left; nil: the account's
 	externalSeen time.Time     // when external usage was seen last
 	enlargedAt   time.Time     // when a throttled response enlarged the headroom last
-	missingSince time.Time     // when units were missing first, since external usage was seen
+	missingSince time.Time     // when units were first missing; zero: not since the headroom was given up
 }
 
 // bookingTotal is the slot of a booking, and all units that were booked before it.
@@ -70,7 +70,8 @@ type loggedUnits struct {
 }
 
 // reconcile compares what a response says about the account's limits with the log and with
-// the limits themselves. It returns how many units the response left; negative: unknown.
+// the limits themselves. It returns how many units are left by the provider's count;
+// negative: unknown.
 func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Grant) (left int) {
 	b := t.Pool.budget
 	account := grant.account
@@ -106,7 +107,7 @@ func (b *Budget) reconcilerOf(account string) *reconciler {
 	return r.(*reconciler)
 }
 
-// reconcilerFor returns the account's reconciler, which it makes if there is none.
+// reconcilerFor returns the account's reconciler. If there is none it makes one.
 func (b *Budget) reconcilerFor(account *budgetAccount) *reconciler {
 	if r, found := b.reconcilers.Load(account.ID); found {
 		return r.(*reconciler)
@@ -116,8 +117,8 @@ func (b *Budget) reconcilerFor(account *budgetAccount) *reconciler {
 	return r.(*reconciler)
 }
 
-// adoptAnnounced adopts the limits that the provider has announced, for the whole fleet,
-// and reports whether they differ. A lower limit is adopted at once; a higher one not soon
+// adoptAnnounced has the fleet adopt the limits that the provider has announced, if they
+// differ, and reports whether it did. A lower limit is adopted at once; a higher one not soon
 // after another, in case responses contradict each other.
 func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, known knownLimits, observed []observe.Observation) bool {
 	const seldom = time.Minute
@@ -145,7 +146,7 @@ func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, known kno
 	return true
 }
 
-// recordResets tells the store when the windows end that begin with a call.
+// recordResets sends the store the ends of the windows that begin with a call.
 func (r *reconciler) recordResets(ctx context.Context, b *Budget, account *budgetAccount, observed []observe.Observation, now time.Time) {
 	for _, o := range observed {
 		if !account.Limits[o.Limit].FirstUse || !o.Reset.Known {
@@ -275,8 +276,8 @@ func increase(before, total int64) int {
 	return int(min(total-before, limit.MaxUnits))
 }
 
-// enqueue keeps a request until the question under way is answered. Of several requests it
-// keeps the most that was counted for each limit. It needs mu.
+// enqueue keeps a request until the question under way is answered. If one is kept already,
+// it keeps the higher count for each limit. It needs mu.
 func (r *reconciler) enqueue(request store.ReconcileRequest) {
 	if r.next == nil {
 		r.next = &request

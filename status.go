@@ -17,9 +17,9 @@ import (
 
 const confirmAfter = time.Second
 
-// heard takes in what the answer to a booking says beside its slot. It arrived at that
+// applyReply takes in what the answer to a booking says beside its slot. It arrived at that
 // instant of this process's clock.
-func (b *Budget) heard(ctx context.Context, booking *store.Booking, account *budgetAccount, accounts *accountList, arrived time.Time) {
+func (b *Budget) applyReply(ctx context.Context, booking *store.Booking, account *budgetAccount, accounts *accountList, arrived time.Time) {
 	b.mu.Lock()
 	b.answeredNow, b.answeredAt = booking.Now, arrived
 	if booking.Now.After(b.lastBooked) {

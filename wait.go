@@ -16,7 +16,7 @@ import (
 type waiter struct {
 	budget   *Budget
 	pool     *Pool    // whose accounts may be charged; nil: the token's account
-	excluded []string // the accounts of the pool that may not
+	excluded []string // accounts of the pool that may not be charged
 	token    Token
 	cost     int
 	waits    bool   // false: only a slot that has come will do
@@ -27,11 +27,11 @@ type waiter struct {
 	accounts *accountList
 	changed  <-chan struct{} // closed when the accounts change; nil: they never do
 	booking  booking
-	account  *budgetAccount // that is charged
+	account  *budgetAccount // the charged one
 	due      time.Time      // the slot on this process's clock, at the latest
 	soonest  time.Time      // and at the soonest
 	late     time.Duration
-	newest   int // revision that the worker knew when it booked
+	newest   int // the highest revision that the worker knew when it booked
 }
 
 // regroup is how long a caller waits for others to cancel after the limits have changed.
@@ -111,8 +111,8 @@ func sleep(ctx context.Context, length time.Duration, accounts, limits <-chan st
 	return completed
 }
 
-// waitWithin waits for a time, for no slot. If the caller may not wait so long it returns an
-// *ExhaustedError at once.
+// waitWithin sleeps for a time, without a slot. If the caller may not wait that long it
+// returns an *ExhaustedError at once.
 func (b *Budget) waitWithin(ctx context.Context, length time.Duration) error {
 	w := waiter{budget: b, waits: true, begun: time.Now()}
 	if allowed, byDeadline := w.longestWait(ctx); length > allowed {
@@ -124,7 +124,7 @@ func (b *Budget) waitWithin(ctx context.Context, length time.Duration) error {
 	return nil
 }
 
-// sleepUntilSlot sleeps until the slot, or until something happens before.
+// sleepUntilSlot sleeps until the slot, or until something wakes the caller earlier.
 func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	if !w.booking.Slot.After(w.booking.Now) {
 		if ctx.Err() != nil {
@@ -186,7 +186,7 @@ func (w *waiter) moveAccount(ctx context.Context) error {
 	return nil
 }
 
-// findAccounts finds the accounts that may be charged by now.
+// findAccounts finds the accounts that may be charged now.
 func (w *waiter) findAccounts() (err error) {
 	if w.pool != nil {
 		w.accounts, w.changed, err = w.pool.listWithout(w.excluded)
@@ -196,7 +196,7 @@ func (w *waiter) findAccounts() (err error) {
 	return err
 }
 
-// rebook books on the accounts that there are by now.
+// rebook finds the accounts again and books.
 func (w *waiter) rebook(ctx context.Context) error {
 	if err := w.findAccounts(); err != nil {
 		return err
@@ -299,8 +299,8 @@ func (b *Budget) retryPauses() *backoff.ExponentialBackOff {
 	)
 }
 
-// longestWait returns how long the caller may still wait, and whether the context's
-// deadline says so.
+// longestWait returns how long the caller may still wait, and whether it is the context's
+// deadline that bounds the wait.
 func (w *waiter) longestWait(ctx context.Context) (longest time.Duration, byDeadline bool) {
 	if !w.waits {
 		return 0, false
@@ -321,8 +321,8 @@ func (w *waiter) longestWait(ctx context.Context) (longest time.Duration, byDead
 // on afterwards.
 const cancelWithin = 250 * time.Millisecond
 
-// soon returns a context for a short question to the store that is asked even if the
-// caller has given up.
+// soon returns a context for a short call of the store, which is made even if the caller has
+// given up.
 func soon(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
 }
@@ -336,7 +336,7 @@ func (b *Budget) cancelSoon(booked booking, accounts *accountList) {
 	_ = b.cancel(ctx, booked, accounts)
 }
 
-// ended returns the context's error, and the cause that it was given.
+// ended returns the error of a context that has ended, with its cause if that is another.
 func ended(ctx context.Context) error {
 	err, cause := ctx.Err(), context.Cause(ctx)
 	if errors.Is(cause, err) {

@@ -259,7 +259,7 @@ func TestASearchAmongManyRunsIsBounded(t *testing.T) {
 }
 
 // The usage of such an account is read by several scripts, and equals that of one.
-func TestTheUsageOfAnAccountOfManySegmentsIsReadInParts(t *testing.T) {
+func TestTheUsageOfAnAccountOfManyRunsIsReadInParts(t *testing.T) {
 	t.Parallel()
 	one, count := newCountingBudget(t)
 	d := newScopedBudget(t, one, ration.PerHour(500), ration.PerHour(50))
@@ -289,7 +289,7 @@ func TestAnAccountHasSoManyRuns(t *testing.T) {
 	for set := range 64 {
 		d.book(t, set, 1, 0)
 	}
-	// Of lane i there are 20 - i bookings, a window apart: each needs a run of its own.
+	// Queue i has 20 - i bookings, a window apart: each needs a run of its own.
 	for _, set := range []int{1, 2} {
 		for i := range 10 {
 			for range 20 - i {
