@@ -253,8 +253,8 @@ func (b *Budget) margin(l limit.Limit) time.Duration {
 type SharedAccount struct {
 	store.Account
 	// Scope is what the account stands for: provider.ScopeApp or provider.ScopeIP, say. A
-	// refusal of that scope pauses this account only; workers with another one go on.
-	// Zero: nothing of the kind.
+	// refusal of that scope pauses this account only; workers with another shared account go on.
+	// Zero: no such scope.
 	Scope provider.Scope
 }
 

@@ -29,16 +29,16 @@ import (
 type Budget struct {
 	// Name names the logs in the store: 1 to 200 bytes without spaces or braces. Required.
 	Name string
-	// Limits are all kept at once: 10 a second and 5,000 an hour, say. Required, unless
+	// Limits all apply at once: 10 a second and 5,000 an hour, say. Required, unless
 	// every token has its own. [Budget.SetLimits] changes them later.
 	Limits []limit.Limit
-	// Revision is that of the limits. If workers disagree about an account's limits, the
+	// Revision is the version of Limits. If workers disagree about an account's limits, the
 	// highest Revision wins; the other workers adopt its limits and get an [Event].
 	// Different limits with the same revision are a [*LimitsError]. Zero is the first.
 	Revision int
 	// Shared are accounts that every request is charged to beside its token's account, in
-	// the same step: that of an application, or of an address. Each has its own limits.
-	// Workers may have different ones. Nil: none.
+	// the same step: the account of an application, say, or of an address. Each has its own
+	// limits. Workers may have different shared accounts. Nil: none.
 	Shared []SharedAccount
 	// Reserve is the share of every limit, from 0 to 0.999, that callers leave to callers
 	// with a smaller reserve. A backfill with a Reserve of 0.2 never has more than 80 % of
@@ -65,8 +65,8 @@ type Budget struct {
 	// before they return an error that matches [ErrStoreUnavailable]. Nothing is sent
 	// meanwhile. Zero: 30 s, or what the context allows. Negative: they do not retry.
 	RetryStoreFor time.Duration
-	// Outage is what callers do while the store does not answer. Zero: FailClosed, they
-	// send nothing.
+	// Outage is what callers do while the store does not answer. Zero: FailClosed,
+	// which sends nothing.
 	Outage Outage
 	// OnEvent is called with what an operator may want to know: an outage of the store, a
 	// limit that was learned, a token that was quarantined. Callers wait for it, so it must
@@ -76,7 +76,7 @@ type Budget struct {
 	outage         outage
 	refreshing     singleflight.Group
 	rules          atomic.Pointer[limitRules]                  // nil: Limits and Revision, not read yet
-	newestRevision atomic.Int64                                // the highest that this worker has heard of
+	newestRevision atomic.Int64                                // the highest that this worker knows
 	latest         atomic.Pointer[tokenAccount]                // of tokenAccounts, used last
 	version        atomic.Int64                                // known.Version
 	keyPauses      atomic.Pointer[cooldown.KeyPauses]          // of paused; nil: there are none
@@ -150,8 +150,8 @@ func (b *Budget) Remaining(ctx context.Context, t Token) (int, error) {
 	return usage.Remaining(), err
 }
 
-// Usage returns what is used of each limit of the token's account, what is left, and when
-// more will be. It changes nothing.
+// Usage returns how much of each limit of the token's account is used, how much is left, and
+// when the next units are free. It changes nothing.
 func (b *Budget) Usage(ctx context.Context, t Token) (store.Usage, error) {
 	accounts, err := b.accountsOf(&t)
 	if err != nil {
@@ -184,11 +184,12 @@ func (b *Budget) PauseAll(ctx context.Context, length time.Duration) (time.Time,
 	return b.pause(ctx, store.PauseRequest{For: length})
 }
 
-// Reset says when the current window of the token's account ends, on the store's clock,
-// as a header of the provider's said. It corrects limits with FirstUse, because a request
-// that the fleet does not know of may have begun the window, and no others. Round a header
-// in whole seconds up. Give a budget one such limit: Reset corrects each whose window may
-// end then. A [Transport] calls it for the providers that need it.
+// Reset sets the end of the current window of the token's account, on the store's clock, to
+// the instant that a header of the provider names. Round a header in whole seconds up.
+//
+// Reset corrects only limits with FirstUse, because a request that the fleet does not know
+// of may have begun the window. Give a budget one such limit: Reset corrects each whose
+// window may end then. A [Transport] does it by itself for the providers that need it.
 func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
 	accounts, err := b.accountsOf(&t)
 	if err != nil {

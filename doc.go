@@ -42,7 +42,7 @@
 //     its responses are understood: package presets has many.
 //   - Other work calls [Budget.Wait] for one token, or [Pool.Take] for the token that is
 //     free first. [Budget.Try] does not wait.
-//   - [Budget.Remaining] and [Budget.Usage] tell what the fleet has left. They book
+//   - [Budget.Remaining] and [Budget.Usage] return what the fleet has left. They book
 //     nothing.
 //   - Limits that cover a part of the requests have a Scope: see [Transport.Scopes] and
 //     [WithScopes]. Requests that cost more than one unit: see [Transport.Cost] and
@@ -54,6 +54,6 @@
 //
 // After a refusal the whole fleet pauses the affected account, endpoint or object, and
 // the request is retried on another token or after the pause. A token that is expired or
-// revoked is quarantined. Units that other clients of a token spent are recorded in the
+// revoked is quarantined. Units that competing clients have spent are recorded in the
 // log. If a response announces a different limit, the fleet adopts it.
 package ration

@@ -25,9 +25,9 @@ type Event struct {
 	Err error
 	// Account is the ID of the account that the event is about. Empty: all.
 	Account string
-	// Ours are the limits up to now, or those of this worker; Theirs are those that the
-	// fleet keeps from now on. They are set for LimitsOverridden, with the margins, and
-	// for LimitLearned and HeadroomChanged, without.
+	// Ours are this worker's limits up to now; Theirs are the limits that the fleet applies
+	// from now on. They are set for LimitsOverridden, with the margins added, and for
+	// LimitLearned and HeadroomChanged, without the margins.
 	Ours, Theirs []limit.Limit
 	// Token is the ID of the quarantined token, for TokenQuarantined, and Reason is why.
 	Token  string
@@ -48,7 +48,7 @@ const (
 	LogLost
 	// ClockStepped: the store's clock was set, and the budget has corrected its slots.
 	ClockStepped
-	// LimitsOverridden: the fleet keeps limits of a higher revision than this worker's.
+	// LimitsOverridden: the fleet applies limits of a higher revision than this worker's.
 	LimitsOverridden
 	// LimitLearned: the provider announced another limit, and the fleet adopts it.
 	LimitLearned

@@ -12,7 +12,7 @@ import (
 )
 
 // SetLimits changes the budget's limits for the whole fleet, while requests are booked.
-// It raises the revision above the highest that this worker has heard of. The other
+// It raises the revision above the highest that this worker knows. The other
 // workers adopt the limits with their next booking, or when one of their callers wakes.
 // No log is lost.
 //
@@ -100,7 +100,7 @@ type effectiveLimits struct {
 	encoded string // as store.EncodeLimits has them
 	limits  []limit.Limit
 	given   []limit.Limit // the account's
-	since   time.Time     // when this worker heard of them, on its own clock
+	since   time.Time     // when this worker got them, on its own clock
 }
 
 // noteEffective notes the limits that the fleet keeps for an account. It needs mu.

@@ -11,14 +11,14 @@ import (
 // keeps the promises of [RedisStore] and gives the same slots. The zero
 // MemoryStore is empty and ready. It must not be copied after first use.
 //
-// It loses nothing and its clock does not step, so it has no use for the fields
-// of a request that guard against that, and counts no workers.
+// It loses nothing and its clock does not step, so it ignores the fields of a
+// request that guard against losses and steps, and does not count workers.
 //
-// It starts no goroutine. What is out of use is removed a little at every
-// booking: an entry takes 24 bytes until its window has passed, an account
-// until a day later. Its clock is the monotonic one, so that steps of the
+// It starts no goroutine. Every booking removes some expired entries and
+// accounts: an entry takes 24 bytes until its window has passed, and an
+// account stays until a day later. Its clock is the monotonic one, so that steps of the
 // machine's clock do not move it. In a bubble of testing/synctest it is the
-// bubble's clock: an hour of waits is tested in no time.
+// bubble's clock: a test of an hour of waits takes no time.
 type MemoryStore struct {
 	memory memstore.Store
 }

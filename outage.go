@@ -13,8 +13,8 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// An Outage is what a budget does while its store does not answer, as [Budget.Outage].
-// What is sent without the store is recorded in its logs when it is back, before anything
+// An Outage is what callers do while the store does not answer: see [Budget.Outage]. What
+// they send meanwhile is recorded in the logs when the store answers again, before anything
 // else is booked.
 type Outage int
 

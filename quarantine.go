@@ -193,7 +193,7 @@ type NoTokenError struct {
 // A QuarantinedToken is a token that the fleet does not use, because the provider has
 // rejected it. A [*NoTokenError] lists those of a pool.
 type QuarantinedToken struct {
-	// ID is the token's ID, and Account its account's.
+	// ID is the token's ID, and Account the ID of its account.
 	ID, Account string
 	// Reason is what the provider said: ReasonDeadToken, ReasonUnauthorized or
 	// ReasonBilling.

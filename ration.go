@@ -49,7 +49,7 @@ func ParseLimit(s string) (Limit, error) { return limit.Parse(s) }
 type Store = store.Store
 
 // An Account is what a provider counts for: one or several tokens, an application or an
-// address. Programs name it only to charge requests to a [SharedAccount].
+// address. Programs name the type only to fill in a [SharedAccount].
 type Account = store.Account
 
 // Usage is what an account has used of each of its limits: see [Budget.Usage].
@@ -59,19 +59,19 @@ type Usage = store.Usage
 // It is an element of [Usage].
 type LimitUsage = store.LimitUsage
 
-// ErrExhausted matches, with errors.Is, every error of a caller for which no slot came
-// within the longest wait that it allowed. The error itself is an [*ExhaustedError].
+// ErrExhausted matches, with errors.Is, every error that says that no slot comes within the
+// longest wait that the caller allowed. The error itself is an [*ExhaustedError].
 var ErrExhausted = store.ErrExhausted
 
-// ErrStoreUnavailable matches, with errors.Is, every error of a store that could not
-// answer. It says nothing about the quota. The error itself is a [*StoreError].
+// ErrStoreUnavailable matches, with errors.Is, every error that says that the store could
+// not answer. It says nothing about the quota. The error itself is a [*StoreError].
 var ErrStoreUnavailable = store.ErrStoreUnavailable
 
 // An ExhaustedError says that the earliest slot lies beyond the longest wait that the
 // caller allowed, and how long the wait would be.
 type ExhaustedError = store.ExhaustedError
 
-// A StoreError says why the store could not answer, and whether it can help to ask again.
+// A StoreError says why the store could not answer, and whether asking again can help.
 type StoreError = store.StoreError
 
 // A LimitsError says that this worker's limits for an account differ from the fleet's

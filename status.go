@@ -17,8 +17,8 @@ import (
 
 const confirmAfter = time.Second
 
-// applyReply takes in what the answer to a booking says beside its slot. It arrived at that
-// instant of this process's clock.
+// applyReply applies what the reply to a booking says beside its slot. The reply arrived at
+// that instant of this process's clock.
 func (b *Budget) applyReply(ctx context.Context, booking *store.Booking, account *budgetAccount, accounts *accountList, arrived time.Time) {
 	b.mu.Lock()
 	b.answeredNow, b.answeredAt = booking.Now, arrived
@@ -104,7 +104,7 @@ func (b *Budget) refresh(ctx context.Context) error {
 	return err
 }
 
-// replacePauses takes in all pauses of a status. It needs mu.
+// replacePauses replaces the known pauses by those of a status. It needs mu.
 func (b *Budget) replacePauses(status *store.Status) {
 	paused := make(map[store.Pause]time.Time, len(status.Pauses))
 	lengthen := func(p store.Pause, until time.Time) {
@@ -114,7 +114,7 @@ func (b *Budget) replacePauses(status *store.Status) {
 	for _, p := range status.Pauses {
 		lengthen(p, p.Until)
 	}
-	// Pauses that were made while the answer was on its way are in force too.
+	// Pauses that this worker made while the reply was on its way are in force too.
 	for p, until := range b.paused {
 		if until.After(status.Now) {
 			lengthen(p, until)
@@ -136,7 +136,7 @@ func (b *Budget) replacePauses(status *store.Status) {
 	b.publishQuarantines(quarantined)
 }
 
-// notePause takes in a pause, if it is longer than the known one. It needs mu.
+// notePause notes a pause if it is longer than the known one. It needs mu.
 func (b *Budget) notePause(p store.Pause) {
 	of := store.Pause{Account: p.Account, Key: p.Key}
 	if b.paused == nil {
@@ -197,7 +197,7 @@ func (b *Budget) publishQuarantines(all map[string]QuarantinedToken) {
 	}
 }
 
-// newestKnown returns the highest revision that this worker has heard of.
+// newestKnown returns the highest revision that this worker knows.
 func (b *Budget) newestKnown() int { return max(b.Revision, int(b.newestRevision.Load())) }
 
 // noteRevision notes a revision of the fleet's. It needs mu.

@@ -95,8 +95,7 @@ func TestAWorkerAsksNoStatusAfterItsOwnPause(t *testing.T) {
 	}
 }
 
-// A pause that another process has made meanwhile is heard of, though this one's own came
-// after it.
+// A worker notes the pause of another worker also if it has made a pause of its own since.
 func TestAnOwnPauseHidesNoOther(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 1, Window: 10 * time.Second}}

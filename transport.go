@@ -60,7 +60,7 @@ type Transport struct {
 	// Nil: the Provider's Cost, or 1.
 	Cost func(*http.Request) int
 	// Scopes are the scopes of a request: a limit with one of them as its Scope covers the
-	// request too. Nil: those of the request's context, by [WithScopes].
+	// request too. Nil: those that [WithScopes] has put into the request's context.
 	Scopes func(*http.Request) []string
 	// Provider describes how to read responses: a preset, or your own. Nil: the zero
 	// Provider, which reads the headers and codes that most APIs use.
@@ -107,7 +107,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return newAttempts(t, req).run(resp, err, grant)
 }
 
-// CloseIdleConnections passes the call on to Base, which http.Client asks of its
+// CloseIdleConnections closes the idle connections of Base. [http.Client] calls it on the
 // outermost transport only.
 func (t *Transport) CloseIdleConnections() {
 	if c, ok := t.base().(interface{ CloseIdleConnections() }); ok {
@@ -319,7 +319,7 @@ func (r *requestTrace) Value(key any) any {
 }
 
 // GrantOf returns the grant on which a response's request was sent. It reports false if the
-// request passed through without a token, and for a response that is nil or no Transport's.
+// request passed through without a token, or if the response is nil or not a Transport's.
 func GrantOf(resp *http.Response) (Grant, bool) {
 	if resp == nil || resp.Request == nil {
 		return Grant{}, false
