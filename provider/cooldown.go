@@ -11,12 +11,9 @@ const longestCooldown = 24 * time.Hour
 // decideCooldown holds the next request back if a window is empty now.
 func (f *Feedback) decideCooldown(r *Response) {
 	cooldown, by := f.Cooldown, f.CooldownBy
-	for i := range f.Windows {
-		if w := &f.Windows[i]; w.Exhausted() && w.Unit != ConcurrentUnit && w.Reset.Known {
-			if more := w.untilMore(); more > cooldown.Value || !cooldown.Known {
-				cooldown, by = Some(more), w.resetBy()
-			}
-		}
+	empty := func(w *Window) bool { return w.Exhausted() && w.Unit != ConcurrentUnit }
+	if reset, resetBy := f.latestReset(empty); reset.Value > cooldown.Value || !cooldown.Known {
+		cooldown, by = reset, resetBy
 	}
 	switch why := whyNoCooldown(r, cooldown.Known); {
 	case why != "":

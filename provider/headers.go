@@ -129,10 +129,8 @@ func (p *Provider) MentionsLimits(h http.Header) bool {
 // sent reports whether one of the headers is there that make a window known.
 func (f *WindowHeaders) sent(h http.Header) bool {
 	for _, names := range [...]string{f.Limit, f.Remaining, f.Used, f.Ratio, f.ResetAfter, f.Reset} {
-		for name := range strings.SplitSeq(names, "|") {
-			if name != "" && len(h.Values(name)) > 0 {
-				return true
-			}
+		if matchesAny(names, func(name string) bool { return name != "" && len(h.Values(name)) > 0 }) {
+			return true
 		}
 	}
 	return false

@@ -92,25 +92,20 @@ func (m *MatchRule) matchHeader(r *Response) string {
 // matchValue reports whether a value of the field or the header matches.
 func (m *MatchRule) matchValue(value string) bool {
 	if m.Equals != "" {
-		return equalsAny(strings.TrimSpace(value), m.Equals)
+		return matchesAny(m.Equals, func(choice string) bool { return strings.EqualFold(strings.TrimSpace(value), choice) })
 	}
 	return m.Contains == "" || containsAny(strings.ToLower(value), m.Contains)
 }
 
-// equalsAny reports whether a text is one of those with "|" between, in any case.
-func equalsAny(text, choices string) bool {
-	for choice := range strings.SplitSeq(choices, "|") {
-		if strings.EqualFold(text, choice) {
-			return true
-		}
-	}
-	return false
-}
-
 // containsAny reports whether a text in lower case contains one of those with "|" between.
 func containsAny(text, choices string) bool {
+	return matchesAny(choices, func(choice string) bool { return strings.Contains(text, strings.ToLower(choice)) })
+}
+
+// matchesAny reports whether one of the choices, with "|" between, is such a one.
+func matchesAny(choices string, such func(choice string) bool) bool {
 	for choice := range strings.SplitSeq(choices, "|") {
-		if strings.Contains(text, strings.ToLower(choice)) {
+		if such(choice) {
 			return true
 		}
 	}

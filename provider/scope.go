@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/ration-go/ration/internal/header"
@@ -31,9 +32,11 @@ const (
 )
 
 // Has reports whether part is one of the scope's parts.
-func (s Scope) Has(part Scope) bool {
-	for one := range strings.SplitSeq(string(s), "+") {
-		if one == string(part) {
+func (s Scope) Has(part Scope) bool { return s.hasAny(part) }
+
+func (s Scope) hasAny(parts ...Scope) bool {
+	for part := range strings.SplitSeq(string(s), "+") {
+		if slices.Contains(parts, Scope(part)) {
 			return true
 		}
 	}
@@ -60,37 +63,15 @@ func (s Scope) OtherTokenHelps() bool { return s.HasHolder() && !s.HasShared() &
 // HasHolder reports whether a part names the holder of a token: a token, a user, an account
 // and their like.
 func (s Scope) HasHolder() bool {
-	return s.any(func(part Scope) bool {
-		switch part {
-		case ScopeToken, ScopeUser, ScopeMember, ScopeAccount, ScopeOrg, ScopeTenant, "connection", "installation", "workspace":
-			return true
-		}
-		return false
-	})
+	return s.hasAny(ScopeToken, ScopeUser, ScopeMember, ScopeAccount, ScopeOrg, ScopeTenant, "connection", "installation", "workspace")
 }
 
 // HasShared reports whether a part names what the tokens of different holders have in
 // common: an app, a project or an address.
-func (s Scope) HasShared() bool {
-	return s.any(func(part Scope) bool { return part == ScopeApp || part == ScopeProject || part == ScopeIP })
-}
+func (s Scope) HasShared() bool { return s.hasAny(ScopeApp, ScopeProject, ScopeIP) }
 
 // HasObject reports whether a part names what a request is about, whoever sends it.
-func (s Scope) HasObject() bool {
-	return s.any(func(part Scope) bool {
-		return part == ScopeObject || part == ScopeResource || part == ScopeIssue || part == ScopePage
-	})
-}
-
-// any reports whether one of the parts is such a one.
-func (s Scope) any(such func(part Scope) bool) bool {
-	for part := range strings.SplitSeq(string(s), "+") {
-		if such(Scope(part)) {
-			return true
-		}
-	}
-	return false
-}
+func (s Scope) HasObject() bool { return s.hasAny(ScopeObject, ScopeResource, ScopeIssue, ScopePage) }
 
 // IsWholeAPI reports whether the scope is empty, or a name by which providers mean all that
 // they offer, such as GitHub's "core".

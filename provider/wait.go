@@ -102,27 +102,27 @@ func (f *Feedback) waitForWindows(r *Response, p *Provider) (wait Optional[time.
 		return wait, "" // no window refused
 	}
 	violated := r.Fields("violated-policies[]")
-	latest := func(of func(w *Window) bool) bool {
-		for i := range f.Windows {
-			w := &f.Windows[i]
-			if !of(w) || !w.Reset.Known {
-				continue
-			}
-			if more := w.untilMore(); more > wait.Value || !wait.Known {
-				wait, by = Some(more), w.resetBy()
-			}
+	wait, by = f.latestReset(func(w *Window) bool { return w.Name != "" && slices.Contains(violated, w.Name) })
+	if !wait.Known {
+		wait, by = f.latestReset((*Window).Exhausted)
+	}
+	if wait.Known || slices.ContainsFunc(f.Windows, func(w Window) bool { return w.Exhausted() }) {
+		return wait, by // unknown if a window refused that does not say when it resets
+	}
+	return f.latestReset(func(w *Window) bool { return p.LatestReset || !w.Remaining.Known && !w.UsedPercent.Known })
+}
+
+// latestReset returns the latest time until such a window has a unit again, and the header
+// that says it.
+func (f *Feedback) latestReset(such func(*Window) bool) (latest Optional[time.Duration], by string) {
+	for i := range f.Windows {
+		w := &f.Windows[i]
+		if !such(w) || !w.Reset.Known {
+			continue
 		}
-		return wait.Known
+		if more := w.untilMore(); more > latest.Value || !latest.Known {
+			latest, by = Some(more), w.resetBy()
+		}
 	}
-	if latest(func(w *Window) bool { return w.Name != "" && slices.Contains(violated, w.Name) }) {
-		return wait, by
-	}
-	if latest((*Window).Exhausted) {
-		return wait, by
-	}
-	if slices.ContainsFunc(f.Windows, func(w Window) bool { return w.Exhausted() }) {
-		return wait, by // a window refused that does not say when it resets
-	}
-	latest(func(w *Window) bool { return p.LatestReset || !w.Remaining.Known && !w.UsedPercent.Known })
-	return wait, by
+	return latest, by
 }

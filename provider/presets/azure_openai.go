@@ -1,29 +1,27 @@
 package presets
 
-import "github.com/ration-go/ration/provider"
+import (
+	"slices"
+
+	"github.com/ration-go/ration/provider"
+)
 
 // AzureOpenAI returns the preset "azure-openai": Azure OpenAI.
 func AzureOpenAI() *provider.Provider {
 	return &provider.Provider{
 		Name: "azure-openai", Note: "tokens and requests a minute, by deployment, of what a subscription has in a region: read them from answers",
 		Source: "https://learn.microsoft.com/azure/foundry-classic/openai/how-to/quota", AsOf: undatedCopy, Scope: provider.ScopeAccount,
-		Attach: provider.HeaderNamed("api-key"),
-		Windows: []provider.WindowHeaders{
-			openAIWindow("requests", "", "Requests", false), openAIWindow("tokens", "tokens", "Tokens", false),
-		},
-		Rules:  openAIRules(),
-		Adjust: adjustAzure,
+		Attach:  provider.HeaderNamed("api-key"),
+		Windows: openAIWindows(false),
+		Rules:   openAIRules(),
+		Adjust:  adjustAzure,
 	}
 }
 
 // adjustAzure drops windows whose remaining is -1: Azure sends that if it counts nothing.
 func adjustAzure(r *provider.Response, f *provider.Feedback) {
-	kept := f.Windows[:0]
-	for _, w := range f.Windows {
-		if r.Header.Get("X-RateLimit-Remaining-"+w.Name) != "-1" {
-			kept = append(kept, w)
-		}
-	}
-	f.Windows = kept
+	f.Windows = slices.DeleteFunc(f.Windows, func(w provider.Window) bool {
+		return r.Header.Get("X-RateLimit-Remaining-"+w.Name) == "-1"
+	})
 	adjustOpenAI(r, f)
 }

@@ -1,7 +1,6 @@
 package presets
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -34,13 +33,7 @@ func Binance() *provider.Provider {
 // adjustBinance reads the weights used, in headers whose names have the length of the window,
 // such as X-MBX-USED-WEIGHT-1M.
 func adjustBinance(r *provider.Response, f *provider.Feedback) {
-	var names []string
-	for name := range r.Header {
-		if strings.HasPrefix(strings.ToUpper(name), "X-MBX-") && header.Name(name) != "" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
+	names := headerNames(r, "X-MBX-")
 	for _, name := range names {
 		upper := strings.ToUpper(name)
 		length, isWeight := strings.CutPrefix(upper, "X-MBX-USED-WEIGHT-")

@@ -7,10 +7,8 @@ func Groq() *provider.Provider {
 	return &provider.Provider{
 		Name: "groq", Note: "requests and tokens a minute and a day, by organisation and model: read them from answers",
 		Source: "https://console.groq.com/docs/rate-limits", AsOf: undatedCopy, Scope: provider.ScopeOrg,
-		Windows: []provider.WindowHeaders{
-			openAIWindow("requests", "", "Requests", true), openAIWindow("tokens", "tokens", "Tokens", true),
-		},
-		Rules:  openAIRules(),
-		Adjust: adjustOpenAI,
+		Windows: openAIWindows(true),
+		Rules:   openAIRules(),
+		Adjust:  adjustOpenAI,
 	}
 }

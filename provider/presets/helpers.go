@@ -1,11 +1,15 @@
 package presets
 
 import (
+	"maps"
 	"net/http"
 	"regexp"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/ration-go/ration/internal/header"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 )
@@ -37,6 +41,14 @@ func deadToken(field string) provider.MatchRule {
 // authorization returns an Attach that sets "Authorization: SCHEME SECRET".
 func authorization(scheme string) provider.Attach {
 	return func(req *http.Request, secret string) { req.Header.Set("Authorization", scheme+" "+secret) }
+}
+
+// headerNames returns the names of the headers that begin with a prefix, in any case, sorted.
+func headerNames(r *provider.Response, prefix string) []string {
+	names := slices.Sorted(maps.Keys(r.Header))
+	return slices.DeleteFunc(names, func(name string) bool {
+		return !strings.HasPrefix(strings.ToLower(name), strings.ToLower(prefix)) || header.Name(name) == ""
+	})
 }
 
 // fixed returns a limit of n units in each window of the provider's clock.

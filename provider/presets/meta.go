@@ -57,8 +57,9 @@ func adjustMeta(r *provider.Response, f *provider.Feedback) {
 	if r.Cached() && !f.Reason.Refuses() {
 		return
 	}
-	metaUsage(f, r, "X-App-Usage", "app", provider.ScopeApp)
-	metaUsage(f, r, "X-Page-Usage", "page", provider.ScopePage)
+	hour := provider.Some(time.Hour)
+	metaUsage(f, metaHeader(r, "X-App-Usage"), provider.Window{Name: "app", Length: hour, Scope: provider.ScopeApp, By: "X-App-Usage"}, metaDimensions...)
+	metaUsage(f, metaHeader(r, "X-Page-Usage"), provider.Window{Name: "page", Length: hour, Scope: provider.ScopePage, By: "X-Page-Usage"}, metaDimensions...)
 	metaShares(f, r)
 	metaAds(f, r)
 	metaBatch(f, r)
@@ -96,10 +97,10 @@ func worst(value jsonprefix.Value, names ...string) provider.Optional[float64] {
 
 var metaDimensions = []string{"call_count", "total_time", "total_cputime"}
 
-// metaUsage reads the header of a budget of an app or a page.
-func metaUsage(f *provider.Feedback, r *provider.Response, by, name string, scope provider.Scope) {
-	if used := worst(metaHeader(r, by), metaDimensions...); used.Known {
-		f.Windows = append(f.Windows, provider.Window{Name: name, UsedPercent: used, Length: provider.Some(time.Hour), Scope: scope, By: by})
+// metaUsage adds a window if the value has one of the members that measure it.
+func metaUsage(f *provider.Feedback, value jsonprefix.Value, w provider.Window, members ...string) {
+	if w.UsedPercent = worst(value, members...); w.UsedPercent.Known {
+		f.Windows = append(f.Windows, w)
 	}
 }
 
@@ -128,16 +129,12 @@ func metaShares(f *provider.Feedback, r *provider.Response) {
 func metaAds(f *provider.Feedback, r *provider.Response) {
 	for _, by := range []string{"X-Ad-Account-Usage", "X-Fb-Ads-Insights-Throttle"} {
 		value := metaHeader(r, by)
-		if used := worst(value, "acc_id_util_pct"); used.Known {
-			w := provider.Window{Name: "ad-account", UsedPercent: used, Refills: true, Scope: provider.ScopeObject, By: by}
-			if left, ok := header.Number(value.At("reset_time_duration").Text); ok && left > 0 {
-				w.Reset = provider.Some(header.Seconds(left))
-			}
-			f.Windows = append(f.Windows, w)
+		account := provider.Window{Name: "ad-account", Refills: true, Scope: provider.ScopeObject, By: by}
+		if left, ok := header.Number(value.At("reset_time_duration").Text); ok && left > 0 {
+			account.Reset = provider.Some(header.Seconds(left))
 		}
-		if used := worst(value, "app_id_util_pct"); used.Known {
-			f.Windows = append(f.Windows, provider.Window{Name: "ads-insights", UsedPercent: used, Scope: provider.ScopeApp, By: by})
-		}
+		metaUsage(f, value, account, "acc_id_util_pct")
+		metaUsage(f, value, provider.Window{Name: "ads-insights", Scope: provider.ScopeApp, By: by}, "app_id_util_pct")
 	}
 }
 

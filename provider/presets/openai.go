@@ -13,24 +13,25 @@ func OpenAI() *provider.Provider {
 	return &provider.Provider{
 		Name: "openai", Note: "requests and tokens a minute and a day, by organisation, project and model: read them from answers",
 		Source: "https://developers.openai.com/api/docs/guides/rate-limits", AsOf: "2026-06", Scope: provider.ScopeOrg,
-		Windows: []provider.WindowHeaders{
-			openAIWindow("requests", "", "Requests", true), openAIWindow("tokens", "tokens", "Tokens", true),
-			{ // sent if a project has less than its organisation
-				Name: "project-tokens", Unit: "tokens", Limit: "X-RateLimit-Limit-Project-Tokens",
-				Remaining: "X-RateLimit-Remaining-Project-Tokens", Reset: "X-RateLimit-Reset-Project-Tokens",
-				Refills: true, Scope: provider.ScopeProject,
-			},
-		},
+		Windows: append(openAIWindows(true), provider.WindowHeaders{ // sent if a project has less than its organisation
+			Name: "project-tokens", Unit: "tokens", Limit: "X-RateLimit-Limit-Project-Tokens",
+			Remaining: "X-RateLimit-Remaining-Project-Tokens", Reset: "X-RateLimit-Reset-Project-Tokens",
+			Refills: true, Scope: provider.ScopeProject,
+		}),
 		Rules:  openAIRules(),
 		Adjust: adjustOpenAI,
 	}
 }
 
-// openAIWindow returns the headers of a window of OpenAI and of those that copy its API. Each
-// has two: of requests and of tokens.
-func openAIWindow(name, unit, part string, refills bool) provider.WindowHeaders {
-	return provider.WindowHeaders{Name: name, Unit: unit, Limit: "X-RateLimit-Limit-" + part, Remaining: "X-RateLimit-Remaining-" + part,
-		Reset: "X-RateLimit-Reset-" + part, Refills: refills}
+// openAIWindows returns the headers of the windows of OpenAI and of those that copy its API:
+// one of requests and one of tokens.
+func openAIWindows(refills bool) []provider.WindowHeaders {
+	return []provider.WindowHeaders{
+		{Name: "requests", Limit: "X-RateLimit-Limit-Requests", Remaining: "X-RateLimit-Remaining-Requests",
+			Reset: "X-RateLimit-Reset-Requests", Refills: refills},
+		{Name: "tokens", Unit: "tokens", Limit: "X-RateLimit-Limit-Tokens", Remaining: "X-RateLimit-Remaining-Tokens",
+			Reset: "X-RateLimit-Reset-Tokens", Refills: refills},
+	}
 }
 
 // openAIRules returns the rules of OpenAI and of those that copy its API.
@@ -63,18 +64,13 @@ func adjustOpenAI(r *provider.Response, f *provider.Feedback) {
 	if figures == nil || unit == nil {
 		return
 	}
-	w := provider.Window{Name: unit[1], By: inWords}
-	if w.Unit = unit[1]; w.Unit == "requests" {
+	w := provider.Window{Name: unit[1], Unit: unit[1], By: inWords}
+	if w.Unit == "requests" {
 		w.Unit = ""
 	}
-	switch unit[2] {
-	case "min":
-		w.Length = provider.Some(time.Minute)
-	case "hour":
-		w.Length = provider.Some(time.Hour)
-	case "day":
-		w.Length = provider.Some(aDay)
-	}
+	lengths := map[string]time.Duration{"min": time.Minute, "hour": time.Hour, "day": aDay}
+	length, known := lengths[unit[2]]
+	w.Length = provider.OptionalOf(length, known)
 	limit, _ := header.Number(figures[1])
 	w.Limit = provider.OptionalOf(header.Limit(limit))
 	requested, _ := header.Number(figures[3])

@@ -27,14 +27,7 @@ func Zendesk() *provider.Provider {
 // adjustZendesk reads the windows of endpoints, "total=100; remaining=99; resets=41", and
 // sets which window refused: if the account's has something left, an endpoint's did.
 func adjustZendesk(r *provider.Response, f *provider.Feedback) {
-	var names []string
-	for name := range r.Header {
-		if strings.HasPrefix(strings.ToLower(name), "zendesk-ratelimit-") && header.Name(name) != "" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range headerNames(r, "Zendesk-RateLimit-") {
 		value := r.Header.Get(name)
 		if len(value) > header.MaxText || len(f.Windows) >= header.MaxWindows {
 			continue
