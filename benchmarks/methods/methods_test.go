@@ -77,12 +77,11 @@ func TestEveryThrottleHoldsBack(t *testing.T) {
 			defer rdb.Close()
 			require.NoError(t, rdb.FlushAll(t.Context()).Err())
 			const limit = 10
-			throttle, err := m.start(setup{redis: rdb, limit: ration.PerHour(limit), workers: 1, token: token})
-			require.NoError(t, err)
+			throttle := m.start(setup{redis: rdb, limit: ration.PerHour(limit), workers: 1, token: token})
 			ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer stop()
 			granted := 0
-			for granted < 5*limit && throttle.wait(ctx, 0) == nil {
+			for granted < 5*limit && throttle(ctx, 0) == nil {
 				granted++
 			}
 			if m.name == "none" {
@@ -112,11 +111,10 @@ func TestCounterAgreesWithRedis(t *testing.T) {
 			require.NoError(t, err)
 			rdb, sent := ownredis.NewClient(server.Addr)
 			defer rdb.Close()
-			throttle, err := chosen[0].start(setup{redis: rdb, limit: ration.PerHour(1000), workers: 1, token: token})
-			require.NoError(t, err)
+			throttle := chosen[0].start(setup{redis: rdb, limit: ration.PerHour(1000), workers: 1, token: token})
 			recording := server.Record(t)
 			for range 10 {
-				require.NoError(t, throttle.wait(t.Context(), 0))
+				require.NoError(t, throttle(t.Context(), 0))
 			}
 			seen := recording.Commands(t)
 			requests, commands := sent.Read()
@@ -145,35 +143,6 @@ func TestRunEndsWhenCancelled(t *testing.T) {
 		time.AfterFunc(200*time.Millisecond, stop)
 		_, err := run(ctx, m, cfg, server.Addr, client)
 		require.ErrorIs(t, err, context.Canceled, m.name)
-	}
-}
-
-func TestAllowed(t *testing.T) {
-	for _, row := range []struct {
-		length time.Duration
-		want   int
-	}{
-		{0, 500},
-		{5*time.Second - 1, 500},
-		{5 * time.Second, 1000}, // a call exactly one window after another does not count it
-		{20*time.Second - 1, 2000},
-		{20 * time.Second, 2500},
-	} {
-		require.Equal(t, row.want, allowed(500, 5*time.Second, row.length), row.length)
-	}
-}
-
-func TestJain(t *testing.T) {
-	for _, row := range []struct {
-		shares []int
-		want   float64
-	}{
-		{[]int{7, 7, 7}, 1},
-		{[]int{4, 0, 0, 0}, 0.25},
-		{[]int{1, 3}, 0.8},
-		{[]int{0, 0}, 0},
-	} {
-		require.InDelta(t, row.want, jain(row.shares), 1e-12, "%v", row.shares)
 	}
 }
 

@@ -4,14 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/internal/simulated"
 )
@@ -50,16 +49,13 @@ func run(ctx context.Context, m method, cfg config, addr string, client *http.Cl
 		PageSize: 1,
 		Latency:  func() time.Duration { return cfg.latency/2 + rand.N(cfg.latency) },
 	}
-	base, stopProvider, err := serve(provider)
+	base, stopProvider, err := harness.Serve(provider)
 	if err != nil {
 		return result{}, err
 	}
 	defer stopProvider()
 
-	t, err := m.start(setup{redis: rdb, limit: cfg.limit, workers: cfg.workers, token: token})
-	if err != nil {
-		return result{}, err
-	}
+	t := m.start(setup{redis: rdb, limit: cfg.limit, workers: cfg.workers, token: token})
 	urls := provider.StartURLs(base)
 	counts := make([]tally, cfg.workers)
 	end := time.Now().Add(cfg.length - cfg.limit.Window/50)
@@ -85,13 +81,13 @@ type tally struct{ accepted, refused int }
 // work is one worker: it asks for its turn and calls, until turns ends.
 func work(turns, calls context.Context, t throttle, worker int, client *http.Client, url string, count *tally) error {
 	for turns.Err() == nil {
-		if err := t.wait(turns, worker); err != nil {
+		if err := t(turns, worker); err != nil {
 			if errors.Is(err, errOver) || turns.Err() != nil {
 				break
 			}
 			return err
 		}
-		status, err := call(calls, client, url)
+		status, err := harness.Get(calls, url, client.Do)
 		switch {
 		case err != nil:
 			return err
@@ -106,25 +102,6 @@ func work(turns, calls context.Context, t throttle, worker int, client *http.Cli
 	return calls.Err() // a signal, or another worker's error; not the end of the run
 }
 
-// call makes one call and reads its answer to the end, so that the connection
-// is used again.
-func call(ctx context.Context, client *http.Client, url string) (status int, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return 0, err
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	response, err := client.Do(request)
-	if err != nil {
-		return 0, err
-	}
-	defer response.Body.Close()
-	if _, err := io.Copy(io.Discard, response.Body); err != nil {
-		return 0, err
-	}
-	return response.StatusCode, nil
-}
-
 // sum makes a row of what the judge and the workers counted, which must agree.
 func sum(m method, cfg config, report simulated.Report, counts []tally, end time.Time, requests, commands int64) (result, error) {
 	r := result{method: m, requests: requests, commands: commands, most: report.MaxInWindow}
@@ -134,7 +111,7 @@ func sum(m method, cfg config, report simulated.Report, counts []tally, end time
 		r.refused += c.refused
 		shares[i] = c.accepted
 	}
-	r.fairness = jain(shares)
+	r.fairness = harness.Jain(shares)
 	switch {
 	case report.Accepted != r.accepted || report.Refused != r.refused:
 		return result{}, fmt.Errorf("the workers count %d accepted and %d refused calls, the provider %d and %d",
@@ -148,54 +125,15 @@ func sum(m method, cfg config, report simulated.Report, counts []tally, end time
 	if end.After(last) {
 		last = end
 	}
-	r.allowed = allowed(cfg.limit.Max, cfg.limit.Window, last.Sub(first))
+	r.allowed = harness.Allowed(cfg.limit.Max, cfg.limit.Window, last.Sub(first))
 	return r, nil
 }
 
-// allowed is how many calls a sliding window lets through in a time, both of
-// whose ends belong to it: limit of them at its beginning and at the beginning
-// of every further window.
-func allowed(limit int, window, length time.Duration) int {
-	return limit * (int(length/window) + 1)
-}
-
-// jain is Jain's index of fairness: the square of the sum over n times the sum
-// of the squares.
-func jain(shares []int) float64 {
-	var total, squares float64
-	for _, s := range shares {
-		total += float64(s)
-		squares += float64(s) * float64(s)
-	}
-	if squares == 0 {
-		return 0
-	}
-	return total * total / (float64(len(shares)) * squares)
-}
-
-// newHTTPClient returns the client of all workers. It keeps a connection for
-// each and knows no proxy: all traffic stays on loopback.
+// newHTTPClient returns the client of all workers, which sends the token. It keeps a
+// connection for each and knows no proxy: all traffic stays on loopback.
 func newHTTPClient(workers int) *http.Client {
 	return &http.Client{
 		Timeout:   30 * time.Second,
-		Transport: &http.Transport{MaxIdleConns: workers, MaxIdleConnsPerHost: workers},
+		Transport: harness.Bearer{Transport: &http.Transport{MaxIdleConns: workers, MaxIdleConnsPerHost: workers}, Token: token},
 	}
-}
-
-// serve serves the provider on a free loopback port until stop is called.
-func serve(provider http.Handler) (base string, stop func(), err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	server := &http.Server{Handler: provider, ReadHeaderTimeout: 10 * time.Second}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(listener) // ends with ErrServerClosed
-	}()
-	return "http://" + listener.Addr().String(), func() {
-		_ = server.Close()
-		<-done
-	}, nil
 }

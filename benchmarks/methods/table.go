@@ -14,7 +14,8 @@ func document(cfg config, results []result, run harness.Run) string {
 	var b strings.Builder
 	b.WriteString(run.Head("Methods compared", fmt.Sprintf("%d workers, one token, %d calls per %s; each method runs for %s against a provider on loopback that keeps its\n"+
 		"own exact log and takes %s to %s to answer.",
-		cfg.workers, cfg.limit.Max, spell(cfg.limit.Window), spell(cfg.length), spell(cfg.latency/2), spell(cfg.latency*3/2)), peers()))
+		cfg.workers, cfg.limit.Max, spell(cfg.limit.Window), spell(cfg.length), spell(cfg.latency/2), spell(cfg.latency*3/2)),
+		harness.Versions("github.com/go-redis/redis_rate/v10", "github.com/redis/go-redis/v9", "golang.org/x/time")))
 	b.WriteString(table(cfg, results))
 	b.WriteString(notes(cfg, results))
 	return b.String()
@@ -57,11 +58,6 @@ func allowances(results []result) string {
 		}
 	}
 	return strings.Join(all, ", ")
-}
-
-// peers names the versions that were built in.
-func peers() string {
-	return harness.Versions("github.com/go-redis/redis_rate/v10", "github.com/redis/go-redis/v9", "golang.org/x/time")
 }
 
 // ratio is n a call, with as many decimals as tell something.

@@ -23,11 +23,9 @@ var redisRate = Peer{
 	Name: "redis_rate",
 	Start: func(rdb redis.UniversalClient, limit int) (On, error) {
 		limiter, quota := redis_rate.NewLimiter(rdb), redis_rate.PerHour(limit)
-		return always(func(key string) Work {
-			return func(ctx context.Context) error {
-				answer, err := limiter.Allow(ctx, key, quota)
-				return admitted(err == nil && answer.Allowed > 0, err)
-			}
+		return keyed(func(ctx context.Context, key string) error {
+			answer, err := limiter.Allow(ctx, key, quota)
+			return admitted(err == nil && answer.Allowed > 0, err)
 		})
 	},
 	Sends: []string{"evalsha"},
@@ -49,11 +47,9 @@ var throttledRedis = Peer{
 			return nil, err
 		}
 		limiter.SetMaxCASAttemptsLimit(math.MaxInt32)
-		return always(func(key string) Work {
-			return func(ctx context.Context) error {
-				over, _, err := limiter.RateLimitCtx(ctx, key, 1)
-				return admitted(!over, err)
-			}
+		return keyed(func(ctx context.Context, key string) error {
+			over, _, err := limiter.RateLimitCtx(ctx, key, 1)
+			return admitted(!over, err)
 		})
 	},
 	Sends: []string{"time", "get", "eval"},
@@ -66,11 +62,9 @@ func ulule(store limiter.Store, err error, limit int) (On, error) {
 		return nil, err
 	}
 	l := limiter.New(store, limiter.Rate{Period: time.Hour, Limit: int64(limit)})
-	return always(func(key string) Work {
-		return func(ctx context.Context) error {
-			answer, err := l.Get(ctx, key)
-			return admitted(!answer.Reached, err)
-		}
+	return keyed(func(ctx context.Context, key string) error {
+		answer, err := l.Get(ctx, key)
+		return admitted(!answer.Reached, err)
 	})
 }
 
@@ -100,11 +94,9 @@ var goLimiter = Peer{
 		if err != nil {
 			return nil, err
 		}
-		return always(func(key string) Work {
-			return func(ctx context.Context) error {
-				_, _, _, ok, err := store.Take(ctx, key)
-				return admitted(ok, err)
-			}
+		return keyed(func(ctx context.Context, key string) error {
+			_, _, _, ok, err := store.Take(ctx, key)
+			return admitted(ok, err)
 		})
 	},
 }
@@ -114,10 +106,10 @@ var goLimiter = Peer{
 var timeRate = Peer{
 	Name: "x-time-rate",
 	Start: func(_ redis.UniversalClient, limit int) (On, error) {
-		return always(func(string) Work {
+		return func(string) Work {
 			l := rate.NewLimiter(rate.Limit(float64(limit)/time.Hour.Seconds()), limit)
 			return func(context.Context) error { return admitted(l.Allow(), nil) }
-		})
+		}, nil
 	},
 }
 
@@ -126,9 +118,9 @@ var timeRate = Peer{
 var failsafe = Peer{
 	Name: "failsafe-go",
 	Start: func(_ redis.UniversalClient, limit int) (On, error) {
-		return always(func(string) Work {
+		return func(string) Work {
 			l := ratelimiter.NewBursty[any](uint(limit), time.Hour)
 			return func(context.Context) error { return admitted(l.TryAcquirePermit(), nil) }
-		})
+		}, nil
 	},
 }

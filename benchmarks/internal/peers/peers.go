@@ -66,8 +66,12 @@ func Named(name string) (Peer, error) {
 	return Peer{}, fmt.Errorf("there is no peer %q: there are %s", name, strings.Join(names, ", "))
 }
 
-// always is an On of which nothing can go wrong.
-func always(work func(key string) Work) (On, error) { return work, nil }
+// keyed is an On whose work is told its key with each call.
+func keyed(call func(ctx context.Context, key string) error) (On, error) {
+	return func(key string) Work {
+		return func(ctx context.Context) error { return call(ctx, key) }
+	}, nil
+}
 
 // admitted is nil or ErrRefused if there was no other error.
 func admitted(ok bool, err error) error {

@@ -14,9 +14,7 @@ var ping = Peer{
 	Name:      "PING",
 	Unlimited: true,
 	Start: func(rdb redis.UniversalClient, _ int) (On, error) {
-		return always(func(string) Work {
-			return func(ctx context.Context) error { return rdb.Ping(ctx).Err() }
-		})
+		return keyed(func(ctx context.Context, _ string) error { return rdb.Ping(ctx).Err() })
 	},
 	Sends: []string{"ping"},
 }
@@ -26,35 +24,17 @@ var incr = Peer{
 	Name:      "INCR",
 	Unlimited: true,
 	Start: func(rdb redis.UniversalClient, _ int) (On, error) {
-		return always(func(key string) Work {
-			return func(ctx context.Context) error { return rdb.Incr(ctx, "incr:"+key).Err() }
-		})
+		return keyed(func(ctx context.Context, key string) error { return rdb.Incr(ctx, "incr:"+key).Err() })
 	},
 	Sends: []string{"incr"},
 	Keyed: true,
 }
 
-// articleMulti is the transaction of "Building a sliding window rate limiter with
-// Redis", command by command: old calls are removed, those in the window read,
-// this one is added whatever their number, and only then does the caller count.
-// Calls are in microseconds on the caller's clock and each is its own member.
 var articleMulti = Peer{
 	Name: "article-MULTI",
 	Start: func(rdb redis.UniversalClient, limit int) (On, error) {
-		return always(func(key string) Work {
-			key = "multi:" + key
-			return func(ctx context.Context) error {
-				now := time.Now()
-				var calls *redis.StringSliceCmd
-				_, err := rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
-					tx.ZRemRangeByScore(ctx, key, "0", micros(now.Add(-time.Hour)))
-					calls = tx.ZRange(ctx, key, 0, -1)
-					tx.ZAdd(ctx, key, redis.Z{Score: float64(now.UnixMicro()), Member: micros(now)})
-					tx.Expire(ctx, key, time.Hour)
-					return nil
-				})
-				return admitted(err == nil && len(calls.Val()) < limit, err)
-			}
+		return keyed(func(ctx context.Context, key string) error {
+			return Multi(ctx, rdb, "multi:"+key, limit, time.Hour)
 		})
 	},
 	Sends: []string{"multi", "zremrangebyscore", "zrange", "zadd", "expire", "exec"},
@@ -68,6 +48,24 @@ var articleMulti = Peer{
 	},
 }
 
+// Multi is the transaction of "Building a sliding window rate limiter with Redis",
+// command by command: old calls are removed, those in the window read, this one is
+// added whatever their number, and only then does the caller count. Calls are in
+// microseconds on the caller's clock and each is its own member: two in one
+// microsecond are one entry.
+func Multi(ctx context.Context, rdb redis.UniversalClient, key string, limit int, window time.Duration) error {
+	now := time.Now()
+	var calls *redis.StringSliceCmd
+	_, err := rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+		tx.ZRemRangeByScore(ctx, key, "0", micros(now.Add(-window)))
+		calls = tx.ZRange(ctx, key, 0, -1)
+		tx.ZAdd(ctx, key, redis.Z{Score: float64(now.UnixMicro()), Member: micros(now)})
+		tx.Expire(ctx, key, max(window, time.Second)) // whole seconds
+		return nil
+	})
+	return admitted(err == nil && len(calls.Val()) < limit, err)
+}
+
 func micros(t time.Time) string { return strconv.FormatInt(t.UnixMicro(), 10) }
 
 // streamSum is the usual limiter on a stream: a script trims what has left the
@@ -75,12 +73,9 @@ func micros(t time.Time) string { return strconv.FormatInt(t.UnixMicro(), 10) }
 var streamSum = Peer{
 	Name: "stream-sum",
 	Start: func(rdb redis.UniversalClient, limit int) (On, error) {
-		return always(func(key string) Work {
-			keys := []string{"sum:" + key}
-			return func(ctx context.Context) error {
-				ok, err := sumScript.Run(ctx, rdb, keys, limit).Bool()
-				return admitted(ok, err)
-			}
+		return keyed(func(ctx context.Context, key string) error {
+			ok, err := sumScript.Run(ctx, rdb, []string{"sum:" + key}, limit).Bool()
+			return admitted(ok, err)
 		})
 	},
 	Sends: []string{"evalsha"},
@@ -117,38 +112,36 @@ var sumScript = redis.NewScript(`
 var subWindowHash = Peer{
 	Name: "sub-window-hash",
 	Start: func(rdb redis.UniversalClient, limit int) (On, error) {
-		return always(func(key string) Work {
+		return keyed(func(ctx context.Context, key string) error {
 			key = "hash:" + key
-			return func(ctx context.Context) error {
-				counters, err := rdb.HGetAll(ctx, key).Result()
+			counters, err := rdb.HGetAll(ctx, key).Result()
+			if err != nil {
+				return err
+			}
+			minute := time.Now().Unix() / 60
+			calls := 0
+			for field, value := range counters {
+				of, err := strconv.ParseInt(field, 10, 64)
 				if err != nil {
 					return err
 				}
-				minute := time.Now().Unix() / 60
-				calls := 0
-				for field, value := range counters {
-					of, err := strconv.ParseInt(field, 10, 64)
-					if err != nil {
-						return err
-					}
-					n, err := strconv.Atoi(value)
-					if err != nil {
-						return err
-					}
-					if of > minute-60 {
-						calls += n
-					}
+				n, err := strconv.Atoi(value)
+				if err != nil {
+					return err
 				}
-				if calls >= limit {
-					return ErrRefused
+				if of > minute-60 {
+					calls += n
 				}
-				_, err = rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
-					tx.HIncrBy(ctx, key, strconv.FormatInt(minute, 10), 1)
-					tx.Expire(ctx, key, time.Hour)
-					return nil
-				})
-				return err
 			}
+			if calls >= limit {
+				return ErrRefused
+			}
+			_, err = rdb.TxPipelined(ctx, func(tx redis.Pipeliner) error {
+				tx.HIncrBy(ctx, key, strconv.FormatInt(minute, 10), 1)
+				tx.Expire(ctx, key, time.Hour)
+				return nil
+			})
+			return err
 		})
 	},
 	Sends: []string{"hgetall", "multi", "hincrby", "expire", "exec"},
