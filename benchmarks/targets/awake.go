@@ -26,12 +26,9 @@ func (b *bench) keepAwake(ctx context.Context) (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range all {
-		var begun bool
-		if err := c.ask(order{Do: "spin"}, &begun); err != nil {
-			end()
-			return nil, err
-		}
+	if _, err := askAll[bool](all, func(int) order { return order{Do: "spin"} }); err != nil {
+		end()
+		return nil, err
 	}
 	return end, nil
 }

@@ -129,6 +129,22 @@ func (c *child) end() {
 	_ = c.cmd.Wait() // what went wrong was said in place of an answer
 }
 
+// askAll gives each of some processes an order, and then reads all their answers.
+func askAll[T any](children []*child, o func(i int) order) ([]T, error) {
+	for i, c := range children {
+		if err := c.tell(o(i)); err != nil {
+			return nil, err
+		}
+	}
+	answers := make([]T, len(children))
+	for i, c := range children {
+		if err := c.hear(&answers[i]); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
 // startChildren starts several.
 func startChildren(ctx context.Context, stderr io.Writer, n int) (all []*child, end func(), err error) {
 	end = func() {
@@ -145,14 +161,4 @@ func startChildren(ctx context.Context, stderr io.Writer, n int) (all []*child, 
 		all = append(all, c)
 	}
 	return all, end, nil
-}
-
-// sleepUntil returns the context's error if that ends first.
-func sleepUntil(ctx context.Context, at time.Time) error {
-	select {
-	case <-time.After(time.Until(at)):
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }

@@ -5,14 +5,15 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
@@ -39,8 +40,12 @@ func fleetLatency() time.Duration { return 50*time.Millisecond + rand.N(100*time
 // provideInChild is the provider that judges.
 func provideInChild(_ context.Context, o order, ends *[]func()) (any, error) {
 	provider := &simulated.Provider{Limit: o.Limit, Window: o.Window, Tokens: o.Tokens, PageSize: 1, Latency: fleetLatency}
-	base, err := serve(provider, ends)
-	return provider.StartURLs(base)[0], err
+	base, stop, err := harness.Serve(provider)
+	if err != nil {
+		return nil, err
+	}
+	*ends = append(*ends, stop)
+	return provider.StartURLs(base)[0], nil
 }
 
 // crawled is what one process of the fleet did.
@@ -86,23 +91,24 @@ func crawlInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
 		return nil, err
 	}
 	sent.Reset()
-	errs := make([]error, o.Goroutines)
-	var group sync.WaitGroup
+	var group errgroup.Group
 	for i := range o.Goroutines {
-		group.Go(func() {
-			if errs[i] = sleepUntil(ctx, o.At.Add(rand.N(fleetStart))); errs[i] != nil {
-				return
+		group.Go(func() error {
+			if err := harness.Sleep(ctx, time.Until(o.At.Add(rand.N(fleetStart)))); err != nil {
+				return err
 			}
-			for made := true; made && errs[i] == nil; {
-				if made, errs[i] = callBefore(ctx, client, o.URL, o.At.Add(o.Length)); made {
-					c.Calls[i]++
+			for {
+				made, err := callBefore(ctx, client, o.URL, o.At.Add(o.Length))
+				if !made {
+					return err
 				}
+				c.Calls[i]++
 			}
 		})
 	}
-	group.Wait()
+	err := group.Wait()
 	c.Requests, _ = sent.Read()
-	return c, errors.Join(errs...)
+	return c, err
 }
 
 // connect has connections to Redis be there when they are needed.
@@ -126,21 +132,11 @@ func callBefore(ctx context.Context, client *http.Client, url string, end time.T
 	if !time.Now().Before(end) {
 		return false, nil
 	}
-	ctx = slotBefore{ctx, end}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return false, err
-	}
-	response, err := client.Do(request)
+	status, err := harness.Get(slotBefore{ctx, end}, url, client.Do)
 	if errors.Is(err, ration.ErrExhausted) {
 		return false, nil
 	}
-	if err != nil {
-		return false, err
-	}
-	defer response.Body.Close()
-	_, err = io.Copy(io.Discard, response.Body)
-	return err == nil && response.StatusCode == http.StatusOK, err
+	return err == nil && status == http.StatusOK, err
 }
 
 // replayInChild makes calls at the given instants and knows no limiter, and returns
@@ -156,18 +152,19 @@ func replayInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
 	}
 	base := &http.Transport{MaxIdleConnsPerHost: o.Goroutines}
 	defer base.CloseIdleConnections()
-	client := &http.Client{Transport: withToken{base}}
-	late, errs := make([]time.Duration, len(o.Slots)), make([]error, len(o.Slots))
-	var group sync.WaitGroup
+	client := &http.Client{Transport: harness.Bearer{Transport: base, Token: "any"}}
+	late := make([]time.Duration, len(o.Slots))
+	var group errgroup.Group
 	for i, slot := range o.Slots {
-		group.Go(func() {
-			if errs[i] = sleepUntil(ctx, slot); errs[i] != nil {
-				return
+		group.Go(func() error {
+			if err := harness.Sleep(ctx, time.Until(slot)); err != nil {
+				return err
 			}
 			told := slot
 			if o.Came[i] {
-				if told, errs[i] = rdb.Time(ctx).Result(); errs[i] != nil {
-					return
+				var err error
+				if told, err = rdb.Time(ctx).Result(); err != nil {
+					return err
 				}
 			}
 			late[i] = time.Since(told)
@@ -175,20 +172,11 @@ func replayInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
 			if err == nil && !made {
 				err = errors.New("a call was not accepted")
 			}
-			errs[i] = err
+			return err
 		})
 	}
-	group.Wait()
-	return late, errors.Join(errs...)
-}
-
-// withToken attaches a token and does nothing else.
-type withToken struct{ base http.RoundTripper }
-
-func (w withToken) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(request.Context())
-	request.Header.Set("Authorization", "Bearer any")
-	return w.base.RoundTrip(request)
+	err := group.Wait()
+	return late, err
 }
 
 // replay has the fleet make all calls again, at the same instants and without a
@@ -201,24 +189,14 @@ func replay(ctx context.Context, crawlers []*child, provider *child, o order, ma
 	}
 	shift := time.Since(o.At) + time.Second
 	o.Do = "replay"
-	for i, c := range crawlers {
+	all, err := askAll[[]time.Duration](crawlers, func(i int) order {
 		o.Slots, o.Came = nil, made[i].Came
 		for _, slot := range made[i].Slots {
 			o.Slots = append(o.Slots, slot.Add(shift))
 		}
-		if err := c.tell(o); err != nil {
-			return nil, err
-		}
-	}
-	var all []time.Duration
-	for _, c := range crawlers {
-		var late []time.Duration
-		if err := c.hear(&late); err != nil {
-			return nil, err
-		}
-		all = append(all, late...)
-	}
-	return all, nil
+		return o
+	})
+	return slices.Concat(all...), err
 }
 
 // mostCalls is a limit that the fleet does not reach.
@@ -244,20 +222,13 @@ func fleet(ctx context.Context, b *bench) ([]check, error) {
 		return nil, err
 	}
 	o.Do, o.At = "crawl", time.Now().Add(time.Second)
-	for _, c := range crawlers {
-		if err := c.tell(o); err != nil {
-			return nil, err
-		}
+	made, err := askAll[crawled](crawlers, func(int) order { return o })
+	if err != nil {
+		return nil, err
 	}
 	var all crawled
-	var made []crawled
-	for _, c := range crawlers {
-		var one crawled
-		if err := c.hear(&one); err != nil {
-			return nil, err
-		}
+	for _, one := range made {
 		all.Calls, all.Late = append(all.Calls, one.Calls...), append(all.Late, one.Late...)
-		made = append(made, one)
 		all.Refused += one.Refused
 		all.Requests += one.Requests
 	}
@@ -299,9 +270,9 @@ func (b *bench) judge(o order, all crawled, seen simulated.Report) ([]check, err
 		if end.After(last) {
 			last = end
 		}
-		allowed += o.Limit * (int(last.Sub(t.First)/o.Window) + 1)
+		allowed += harness.Allowed(o.Limit, o.Window, last.Sub(t.First))
 	}
-	used, commands, fair := 100*float64(made)/float64(allowed), float64(all.Requests)/float64(made), jain(all.Calls)
+	used, commands, fair := 100*float64(made)/float64(allowed), float64(all.Requests)/float64(made), harness.Jain(all.Calls)
 	p50, p99 := float64(quantile(all.Late, 0.5))/1e6, float64(quantile(all.Late, 0.99))/1e6
 	b.note("refused", "calls", float64(seen.Refused))
 	b.note("quota-used", "%", used)
@@ -335,14 +306,4 @@ func judgement(ctx context.Context, of string) (report simulated.Report, err err
 	}
 	defer response.Body.Close()
 	return report, json.NewDecoder(response.Body).Decode(&report)
-}
-
-// jain is Jain's index of fairness: 1 if all have the same, 1/n if one has all.
-func jain(shares []int) float64 {
-	sum, squares := 0.0, 0.0
-	for _, n := range shares {
-		sum += float64(n)
-		squares += float64(n) * float64(n)
-	}
-	return sum * sum / (float64(len(shares)) * squares)
 }

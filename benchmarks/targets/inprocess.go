@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"runtime"
 	"time"
@@ -93,28 +92,14 @@ func allocated(ctx context.Context, work peers.Work, calls int) (float64, error)
 
 // serveInChild answers requests with a few bytes.
 func serveInChild(_ context.Context, _ order, ends *[]func()) (any, error) {
-	return serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	url, stop, err := harness.Serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "hello")
-	}), ends)
-}
-
-// serve serves on a free loopback port and returns its URL.
-func serve(handler http.Handler, ends *[]func()) (url string, err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	}))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(listener) // ends with ErrServerClosed
-	}()
-	*ends = append(*ends, func() {
-		_ = server.Close()
-		<-done
-	})
-	return "http://" + listener.Addr().String(), nil
+	*ends = append(*ends, stop)
+	return url, nil
 }
 
 // transport is row 10.
@@ -132,9 +117,10 @@ func transport(ctx context.Context, b *bench) ([]check, error) {
 	defer base.CloseIdleConnections()
 	budget := &ration.Budget{Name: peers.Budget, Limits: []ration.Limit{ration.PerHour(peers.Plenty)}, Store: new(ration.MemoryStore)}
 	pool := ration.NewPool(budget, ration.NewToken(hot))
+	attaching := harness.Bearer{Transport: base, Token: "any"}
 	ours := func(base http.RoundTripper) http.RoundTripper { return &ration.Transport{Base: base, Pool: pool} }
-	bare, attached, throttled := getting(base, url), getting(withToken{base}, url), getting(ours(base), url)
-	limited := getting(limited{withToken{base}, rate.NewLimiter(peers.Plenty, peers.Plenty)}, url)
+	bare, attached, throttled := getting(base, url), getting(attaching, url), getting(ours(base), url)
+	limited := getting(limited{attaching, rate.NewLimiter(peers.Plenty, peers.Plenty)}, url)
 	var with, without, cost, costOfToken, costOfLimit, costAtOnce, allocations []float64
 	for range b.rounds {
 		took, err := inTurns(ctx, 8*b.each, workInTurns{do: bare}, workInTurns{do: attached}, workInTurns{do: throttled}, workInTurns{do: limited})
@@ -180,22 +166,11 @@ func transport(ctx context.Context, b *bench) ([]check, error) {
 // getting is a request, and all of its response, through a RoundTripper.
 func getting(through http.RoundTripper, url string) peers.Work {
 	return func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
+		status, err := harness.Get(ctx, url, through.RoundTrip)
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("the server answered with status %d", status)
 		}
-		response, err := through.RoundTrip(request)
-		if err != nil {
-			return err
-		}
-		defer response.Body.Close()
-		if _, err := io.Copy(io.Discard, response.Body); err != nil {
-			return err
-		}
-		if response.StatusCode != http.StatusOK {
-			return fmt.Errorf("the server answered %s", response.Status)
-		}
-		return nil
+		return err
 	}
 }
 

@@ -95,7 +95,7 @@ func (b *bench) combined(name string, do func(ctx context.Context, calls int64) 
 			_, err := c.call(ctx)
 			return err
 		}
-		return work, times(ctx, work, b.before)
+		return work, b.fill(ctx, work)
 	}}
 }
 

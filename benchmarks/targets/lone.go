@@ -19,7 +19,7 @@ func loneCaller(ctx context.Context, b *bench) ([]check, error) {
 		}
 	}
 	ready := func(work peers.Work) func(context.Context) (peers.Work, error) {
-		return func(ctx context.Context) (peers.Work, error) { return work, times(ctx, work, b.before) }
+		return func(ctx context.Context) (peers.Work, error) { return work, b.fill(ctx, work) }
 	}
 	r, err := b.medians(ctx,
 		b.of(ping, 0),

@@ -33,7 +33,7 @@ func (b *bench) of(name string, calls int) racer {
 		if peer.Fill != nil {
 			return work, peer.Fill(ctx, b.rdb, hot, b.before-calls/2)
 		}
-		return work, times(ctx, work, b.before)
+		return work, b.fill(ctx, work)
 	}}
 }
 
@@ -45,7 +45,7 @@ func (b *bench) free(name string, cost int, accounts ...ration.Account) racer {
 			return nil, err
 		}
 		work := peers.BookOn(kept, list, cost, 0)
-		return work, times(ctx, work, b.before)
+		return work, b.fill(ctx, work)
 	}}
 }
 
@@ -57,7 +57,7 @@ func (b *bench) spent(name string, cost int, accounts ...ration.Account) racer {
 			return nil, err
 		}
 		work := peers.BookOn(kept, list, cost, store.Forever)
-		if err := times(ctx, work, b.before); err != nil {
+		if err := b.fill(ctx, work); err != nil {
 			return nil, err
 		}
 		if err := peers.BookOn(kept, list, cost, 0)(ctx); !errors.Is(err, peers.ErrRefused) {

@@ -77,7 +77,7 @@ func (b *bench) budget(name string, call func(*ration.Budget, context.Context, r
 			_, err := call(budget, ctx, token, 1)
 			return err
 		}
-		return work, times(ctx, work, b.before)
+		return work, b.fill(ctx, work)
 	}}
 }
 

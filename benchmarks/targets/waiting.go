@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
 )
 
@@ -80,7 +81,7 @@ func allBooked(ctx context.Context, budget *ration.Budget, token ration.Token, u
 		if err != nil {
 			return err
 		}
-		if err := sleepUntil(ctx, time.Now().Add(20*time.Millisecond)); err != nil {
+		if err := harness.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
 		if usage.Limits[0].Used == units {
