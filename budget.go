@@ -93,7 +93,7 @@ type Budget struct {
 	known         store.Status
 	paused        map[store.Pause]time.Time // the end of each pause; the keys have no Until
 	confirmedAt   time.Time                 // when known was last confirmed, on this process's clock
-	heartbeatAt   time.Time                 // when the store was last told of this worker, likewise
+	heartbeatAt   time.Time                 // when the store last got this worker's heartbeat, likewise
 	recoveredUpTo time.Time                 // the Status.Lost up to which the journal was recorded again
 	journal       journal
 	voidBefore    time.Time       // slots ahead that were booked before it may be another's

@@ -69,7 +69,7 @@ func TestWhatIsNoQuotaPausesNoAccount(t *testing.T) {
 		name, provider string
 		says           rationtest.Reply
 		reason         ration.Reason
-		again          time.Duration // when the request goes again, if that was told
+		again          time.Duration // when the request is retried, if the response says so
 		same           bool          // others to that endpoint wait too
 	}{
 		{"concurrency", "stripe", rationtest.Reply{Status: 429, Body: "{}", Header: append([]string{"Stripe-Rate-Limited-Reason", "global-concurrency"}, rationtest.JSON...)}, provider.ReasonConcurrency, 0, false},
@@ -175,7 +175,7 @@ func TestAPauseOfAnEndpointOutlivesItsWorker(t *testing.T) {
 	})
 }
 
-// Where the store cannot be told the request at least keeps the pause.
+// If the store does not answer, at least the request keeps the pause.
 func TestARefusalIsHandledWhileTheStoreIsCut(t *testing.T) {
 	for _, path := range []string{"/", "/endpoint"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -196,7 +196,7 @@ func TestARefusalIsHandledWhileTheStoreIsCut(t *testing.T) {
 	}
 }
 
-// FeedbackOf tells of each answer what was read in that answer.
+// FeedbackOf returns for each response what was read in that response.
 func TestFeedbackOfReturnsWhatTheResponseSaid(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		all := []rationtest.Reply{

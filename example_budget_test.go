@@ -27,7 +27,7 @@ func ExampleBudget_Remaining() {
 	// 587 <nil>
 }
 
-// Usage tells of each limit how much is used, and when the next units are free.
+// Usage returns for each limit how much is used, and when the next units are free.
 func ExampleBudget_Usage() {
 	ctx := context.Background()
 	limits := []ration.Limit{ration.PerSecond(10), ration.PerHour(5000)}

@@ -108,7 +108,7 @@ func ExampleExhaustedError() {
 	// again in 1h0m0s
 }
 
-// GrantOf tells on which token a request was sent; this provider takes it in the query.
+// GrantOf returns the token with which a request was sent; this provider takes it in the query.
 func ExampleGrantOf() {
 	api := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		fmt.Println("sent:    ", r.URL)
@@ -226,7 +226,7 @@ func ExampleTransport_scopes() {
 	// /guilds/3/members 10
 }
 
-// OnRefusal is called for each refusal, and FeedbackOf says what the response told.
+// OnRefusal is called for each refusal, and FeedbackOf returns what the response said.
 // No token is left here that could be tried in place of the one that is refused.
 func ExampleFeedbackOf() {
 	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -18,7 +18,7 @@ import (
 )
 
 // Two workers that learn different limits at the same time raise the same revision. One
-// takes the other's, and no caller hears of it.
+// adopts the other's, and no caller gets an error.
 func TestWorkersThatLearnAtOnceConcede(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(5000)}
@@ -47,7 +47,7 @@ func (s farStore) Book(ctx context.Context, r store.BookRequest) (store.Booking,
 	return booking, err
 }
 
-// learner returns a crawler whose answers tell of a limit.
+// learner returns a client whose responses announce a limit.
 func learner(t *testing.T, b *ration.Budget, limit int, secrets ...string) (*ration.Pool, *http.Client) {
 	p := ration.NewPool(b, rationtest.Tokens(secrets...)...)
 	api := rationtest.NewAPI(rationtest.Announcing(func(n int) []string { return rationtest.InstagramHeader(limit, limit-n) }))

@@ -57,7 +57,7 @@ type limitRules struct {
 }
 
 // A limitOverride is limits of an account that the provider announced. They replace the
-// given ones until the user gives others.
+// given ones until the program sets others.
 type limitOverride struct{ limits, given []limit.Limit }
 
 // limitsOf returns the limits of an account that was given some: its override, or those.

@@ -32,7 +32,7 @@ const (
 const (
 	// probeEvery is how often a worker asks a store that is down whether it is back.
 	probeEvery = time.Second
-	// heartbeat is how often a worker that may have to divide tells the store that it is
+	// heartbeat is how often a worker that may have to divide reports to the store that it is
 	// there.
 	heartbeat = 10 * time.Second
 )

@@ -176,8 +176,8 @@ func (p *Pool) hasOtherTokens(account string, isSuspect func(Token) bool) bool {
 	return of != nil && slices.ContainsFunc(of.tokens, func(t Token) bool { return !isSuspect(t) })
 }
 
-// ErrNoToken is matched, with errors.Is, by the error that says that every token of a pool
-// is quarantined. The error itself is a [*NoTokenError].
+// ErrNoToken matches, with errors.Is, the error that says that every token of a pool is
+// quarantined. The error itself is a [*NoTokenError].
 var ErrNoToken = errors.New("ration: no token is left")
 
 // A NoTokenError says that every token of a pool is quarantined, because the provider has

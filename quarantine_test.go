@@ -214,7 +214,7 @@ func TestCallersWhoWaitForAQuarantinedTokenAreWoken(t *testing.T) {
 	})
 }
 
-// A worker that cannot tell the store keeps to it alone.
+// If the store does not answer, only this worker keeps the quarantine.
 func TestAnInvalidTokenIsQuarantinedLocallyWhileTheStoreIsCut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := rationtest.NewBudget(ration.PerHour(1000))

@@ -160,8 +160,8 @@ func TestAnAnnouncedLimitIsAdopted(t *testing.T) {
 	})
 }
 
-// Of several windows in one answer each reaches the limit that is as long, and others
-// reach none.
+// If a response has several windows, each counts for the limit of its length. Windows of other
+// lengths count for none.
 func TestEachWindowReachesItsOwnLimit(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{

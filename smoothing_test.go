@@ -97,7 +97,7 @@ func TestACallThatIsHeldBackIsNotLate(t *testing.T) {
 					t.Errorf("a call was %v late", grant.Late)
 				}
 			}}}
-		load(t, client, 1) // tells of the competing client
+		load(t, client, 1) // its response shows the competing client
 		load(t, client, 1) // sees it again
 		clear(base.most)
 		took := load(t, client, 8)

@@ -119,8 +119,8 @@ func (c *fixedCrawl) begin(rt *rapid.T) {
 	}
 }
 
-// cancelOne hands back a booking. What begins a window when a call arrives must not
-// be handed back alone when others are booked behind it.
+// cancelOne cancels a booking. What begins a window when a call arrives must not
+// be cancelled alone when others are booked behind it.
 func (c *fixedCrawl) cancelOne(rt *rapid.T) {
 	var some []int
 	for i, call := range c.calls {

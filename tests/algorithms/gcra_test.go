@@ -122,7 +122,7 @@ func TestGCRASpacesUnitsAfterABurst(t *testing.T) {
 	w = limit(10, 1, 150*ms)
 	w.slots(t, 0, 250*ms, 500*ms)
 
-	// What is handed back ahead is taken again, what has passed is not.
+	// What is cancelled ahead is taken again, what has passed is not.
 	w = limit(10, 1, 0)
 	w.slots(t, 0, 100*ms, 200*ms)
 	w.cancel(t, w.booked[1])

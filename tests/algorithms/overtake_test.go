@@ -290,7 +290,7 @@ func TestOvertakersLeaveAsSoonAsTheyMay(t *testing.T) {
 	})
 }
 
-// Slots of one instant that lanes handed back are kept in the order of the lanes'
+// Slots of one instant that lanes cancelled are kept in the order of the lanes'
 // names, and in a log's run in the order of booking.
 func TestSlotsOfOneInstantThatSeveralQueuesCancelled(t *testing.T) {
 	t.Parallel()

@@ -107,7 +107,7 @@ func TestSlidingWindowWeighsTheWindowBefore(t *testing.T) {
 	at(30 * sec)
 	require.Equal(t, ration.LimitUsage{Limit: w.account.Limits[0], Remaining: 4}, w.used(t)[0])
 
-	// What was handed back and has passed counts for nothing.
+	// What was cancelled and has passed counts for nothing.
 	w, at, slot = aligned(t, 4, 0)
 	require.Equal(t, 0*sec, slot(3))
 	require.Equal(t, 0*sec, slot(1))

@@ -117,7 +117,7 @@ func TestEntriesOfOneIDAreToldApart(t *testing.T) {
 	require.Equal(t, time.Millisecond, d.wait(d.book(limit(2), 1, 2)))
 }
 
-// An entry of which a part was handed back ends where that begins, once nothing is
+// An entry of which a part was cancelled ends where that begins, once nothing is
 // booked behind it.
 func TestAPartAtTheEndOfALogIsRemoved(t *testing.T) {
 	t.Parallel()
@@ -127,7 +127,7 @@ func TestAPartAtTheEndOfALogIsRemoved(t *testing.T) {
 	middle := d.book(a, 5, 0)
 	last := d.book(a, 5, 0)
 	d.cancel(middle)
-	require.Equal(t, time.Second, d.wait(d.book(a, 2, 0)), "a part of what was handed back")
+	require.Equal(t, time.Second, d.wait(d.book(a, 2, 0)), "a part of what was cancelled")
 	d.used(a, 15)
 	d.cancel(last)
 	d.used(a, 7) // of the middle one 2 are left

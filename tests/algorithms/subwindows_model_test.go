@@ -21,7 +21,7 @@ type subCall struct {
 	slot int64
 	cost int
 	keep int
-	free bool // handed back, and not booked again since
+	free bool // cancelled, and not booked again since
 }
 
 // A subModel is one account with one limit, counted in sub-windows by going

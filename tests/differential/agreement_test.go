@@ -65,7 +65,7 @@ func agreeWithAModel(t *testing.T, a ration.Algorithm) {
 	}
 }
 
-// Of more slots that were handed back than are kept the oldest count as spent.
+// Of more slots that were cancelled than are kept the oldest count as spent.
 func TestAtMost512CancelledSlotsAreKept(t *testing.T) {
 	t.Parallel()
 	for _, kept := range []ration.Store{new(ration.MemoryStore), rationtest.NewRedisBudget(t).Store} {

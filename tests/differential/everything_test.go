@@ -66,7 +66,7 @@ func (w *mixedWorld) enter(rt *rapid.T) {
 	account := rapid.SampledFrom(f.accounts).Draw(rt, "account")
 	var own []*mixedBooking
 	for _, b := range w.booked {
-		// Of one that was handed back others may have taken parts.
+		// Of one that was cancelled others may have taken parts.
 		if !b.cancelled && slices.Contains(b.charged(), account.ID) {
 			own = append(own, b)
 		}
@@ -81,7 +81,7 @@ func (w *mixedWorld) enter(rt *rapid.T) {
 	var instead *mixedBooking
 	if len(own) > 0 {
 		known = rapid.SliceOfNDistinct(rapid.SampledFrom(own), 0, 3, rapid.ID[*mixedBooking]).Draw(rt, "known")
-		if rapid.Bool().Draw(rt, "one is handed back") {
+		if rapid.Bool().Draw(rt, "one is cancelled") {
 			instead = rapid.SampledFrom(own).Draw(rt, "which")
 			if instead.answers[0].Account != account.ID {
 				instead = nil
@@ -200,7 +200,7 @@ func (w *mixedWorld) stepBack(rt *rapid.T) {
 // left, by whichever lane.
 func (w *mixedWorld) windows(rt *rapid.T) {
 	if w.steppedBack && w.cancelled {
-		return // what was handed back and has passed was offered again
+		return // what was cancelled and has passed was offered again
 	}
 	for at, account := range w.fleets[0].accounts {
 		if w.indebted[account.ID] {

@@ -15,13 +15,13 @@ import (
 //
 // Whatever the model says, no window of any alignment may hold more units that
 // were spent than its limit's Max. When the clock steps back this still holds
-// unless a slot is handed back, for which see the model's offer.
+// unless a slot is cancelled, for which see the model's offer.
 
 // A modelCall is one booking in the model, or what is left of one.
 type modelCall struct {
 	slot int64
 	cost int
-	free bool // handed back, and not booked again since
+	free bool // cancelled, and not booked again since
 }
 
 // A modelAccount is all that was ever booked on an account, in the order of
@@ -62,7 +62,7 @@ const (
 	modelDay   = int64(24 * time.Hour / time.Microsecond)
 )
 
-// units returns what a call counts for: nothing if it was handed back and its
+// units returns what a call counts for: nothing if it was cancelled and its
 // slot has passed.
 func (c *modelCall) units(now int64) int {
 	if c.free && c.slot < now {
@@ -105,10 +105,10 @@ func (a *modelAccount) expiries(l ration.Limit) []int64 {
 // An offer is the slot that the next booking would get.
 type offer struct {
 	slot int64
-	hole *modelCall // the call that was handed back and that it takes; nil: none
+	hole *modelCall // the call that was cancelled and that it takes; nil: none
 }
 
-// offer returns the slot of the next booking. A call that was handed back is
+// offer returns the slot of the next booking. A call that was cancelled is
 // offered while its slot has not come. If the clock steps back behind it, it is
 // offered again, though others may have been booked meanwhile as if it were not
 // there. No slot comes before all, to which a pause of all accounts puts it off.
@@ -183,7 +183,7 @@ func (a *modelAccount) enter(slot int64, cost int) {
 }
 
 // usage returns what is used of a limit, and when less will be than Max and than
-// now, as if all that was handed back ahead were taken.
+// now, as if all that was cancelled ahead were taken.
 func (a *modelAccount) usage(now int64, l ration.Limit) (used int, freeAt int64) {
 	window := l.Window.Microseconds()
 	used = a.since(now-window, now)

@@ -78,7 +78,7 @@ func (w *world) owe(rt *rapid.T) {
 	if w.cancelled && rapid.Bool().Draw(rt, "just now") {
 		slot = w.now
 	}
-	// What had left its window when others were handed back may have been removed: of
+	// What had left its window when others were cancelled may have been removed: of
 	// an earlier instant less may be known than the model knows, and nothing is owed.
 	early := w.cancelled && slot < w.latest
 	request := store.ReconcileRequest{Budget: w.budget, Account: w.all.At(i), Slot: time.UnixMicro(slot), Now: time.UnixMicro(w.now)}

@@ -45,7 +45,7 @@ type world struct {
 	steppedBack, cancelled, spent bool
 	// unknown is set when the stores were found to have removed what counts by the
 	// model. An entry that has left its window is removed where enough stands behind it.
-	// If the clock then steps back, and that is handed back, it would have counted. From
+	// If the clock then steps back, and that is cancelled, it would have counted. From
 	// there on the stores are compared with each other alone.
 	unknown bool
 }
@@ -187,7 +187,7 @@ func (w *world) bookOne(rt *rapid.T, accounts *store.Accounts, cost int, longest
 	require.Equal(rt, offered.slot, first.Slot.UnixMicro(), "the slot on account %s", first.Account)
 	if w.kind.lists == 0 {
 		// Of several lists each has an index of its own, which need not learn
-		// at once of what is handed back by way of another.
+		// at once of what is cancelled by way of another.
 		require.Equal(rt, least, offered.slot, "account %s is not the one that is free first", first.Account)
 	}
 	within := b.request.MaxWait == store.Forever || offered.slot-w.now <= b.request.MaxWait.Microseconds()

@@ -19,7 +19,7 @@ import (
 	"github.com/ration-go/ration"
 )
 
-// A connection that was never had sent nothing: the grant is handed back.
+// A connection that was never had sent nothing: the grant is cancelled.
 func TestGrantIsCancelledIfThereWasNoConnection(t *testing.T) {
 	t.Run("nobody listens", func(t *testing.T) {
 		w := rationtest.NewWire(t, nil)

@@ -198,7 +198,7 @@ func TestACallerLeavesAtOnceWhateverRedisDoes(t *testing.T) {
 	require.NoError(t, kept.Settle(ctx))
 	left, err := b.Remaining(t.Context(), ration.NewToken("a"))
 	require.NoError(t, err)
-	require.Equal(t, 9, left, "what was booked for those who left is handed back")
+	require.Equal(t, 9, left, "what was booked for those who left is cancelled")
 }
 
 func TestARedisThatHangsIsNamed(t *testing.T) {
