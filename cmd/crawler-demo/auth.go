@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 
 	"github.com/ration-go/ration/provider"
@@ -16,6 +17,8 @@ type auth struct {
 	Name string `json:"name,omitempty"`
 }
 
+var headerName = regexp.MustCompile("^" + tokenPattern + "$")
+
 func parseAuth(s string) (auth, error) {
 	kind, name, named := strings.Cut(s, ":")
 	switch {
@@ -23,7 +26,7 @@ func parseAuth(s string) (auth, error) {
 		return auth{}, nil
 	case kind == "query" && named && name != "" && !strings.ContainsAny(name, " \t\r\n"):
 		return auth{kind, name}, nil
-	case kind == "header" && named && isToken(name):
+	case kind == "header" && named && headerName.MatchString(name):
 		return auth{kind, name}, nil
 	}
 	return auth{}, errors.New("is wrong: write bearer, query:NAME or header:NAME")
@@ -51,14 +54,4 @@ func (a auth) param() string {
 		return name
 	}
 	return ""
-}
-
-// isToken reports whether s is a token as RFC 9110 has it, as a header's name is.
-func isToken(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(c rune) bool { return !isTokenRune(c) })
-}
-
-func isTokenRune(c rune) bool {
-	return 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' ||
-		c < 0x80 && strings.ContainsRune("!#$%&'*+-.^_`|~", c)
 }

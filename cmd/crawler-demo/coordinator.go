@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"time"
 )
 
@@ -30,8 +31,7 @@ type crawl struct {
 const mostNotes = 20
 
 func newCrawl(a *app, p plan, pages *outFile) *crawl {
-	c := &crawl{app: a, plan: p, pages: pages, known: make(map[string]bool), stats: newStatistics(p)}
-	return c
+	return &crawl{app: a, plan: p, pages: pages, known: make(map[string]bool), stats: newStatistics(p)}
 }
 
 // run fetches everything, and returns why it did not.
@@ -50,7 +50,7 @@ func (c *crawl) run(ctx context.Context) error {
 		c.stopGroups(events, 0)
 		return err
 	}
-	c.stats.begin()
+	c.stats.start = time.Now()
 	ticker := time.NewTicker(c.display.every())
 	defer ticker.Stop()
 	var failed error
@@ -72,7 +72,7 @@ func (c *crawl) run(ctx context.Context) error {
 	if err := c.stopGroups(events, c.app.grace+2*cancelTimeout); failed == nil {
 		failed = err
 	}
-	c.stats.end()
+	c.stats.finish = time.Now()
 	c.show()
 	return failed
 }
@@ -116,7 +116,7 @@ func (c *crawl) startGroups(events chan<- groupEvent) error {
 		s := c.plan.setup(m.workers)
 		s.Keep, s.Usage, s.Grace = c.plan.out != "", i == 0, c.app.grace
 		if s.Redis == "" {
-			s.EarlierCalls = c.plan.earlierCalls(c.pages.calls)
+			s.EarlierCalls = c.pages.earlierCalls()
 		}
 		if err := c.app.start(m, s, events); err != nil {
 			return err
@@ -160,12 +160,7 @@ func (c *crawl) maxReached() bool {
 }
 
 func (c *crawl) allReady() bool {
-	for _, m := range c.groups {
-		if !m.ready && !m.ended {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(c.groups, func(m *groupHandle) bool { return !m.ready && !m.ended })
 }
 
 // handle handles what a group sends. An error ends the crawl.
@@ -248,18 +243,16 @@ func (c *crawl) handleEnd(m *groupHandle, err error) error {
 		return nil
 	}
 	if err == nil {
-		err = errGroupEnded
+		err = errors.New("it ended")
 	}
 	if m.process == nil {
 		return err
 	}
 	c.note(fmt.Sprintf("process %d of the fleet was lost (%v); other processes take its URLs", m.number, err))
-	for _, other := range c.groups {
-		if !other.ended {
-			return nil
-		}
+	if !slices.ContainsFunc(c.groups, func(other *groupHandle) bool { return !other.ended }) {
+		return errors.New("all processes of the fleet were lost")
 	}
-	return errors.New("all processes of the fleet were lost")
+	return nil
 }
 
 // stopGroups stops the groups and waits for them for a bounded time. What they still

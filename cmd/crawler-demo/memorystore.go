@@ -4,7 +4,6 @@ import (
 	"context"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/store"
@@ -16,7 +15,6 @@ import (
 type memoryStore struct {
 	log          ration.MemoryStore // not embedded: what it can do beside a Store would not be counted
 	commands     atomic.Int64
-	tokens       []string
 	earlierCalls []earlierCall // oldest first
 	once         sync.Once
 }
@@ -73,14 +71,14 @@ func (s *memoryStore) recordEarlierCalls(ctx context.Context, r store.BookReques
 			alone[account.ID], _ = store.NewAccounts(account) // it is one of a list that was valid
 		}
 		for _, call := range s.earlierCalls {
-			account := alone[ration.NewToken(s.tokens[call.Token]).AccountID()]
+			account := alone[call.Token] // a token is its own account here
 			if account == nil {
 				continue
 			}
 			// If it is not booked the provider may refuse a call, which is then retried.
 			_, _ = s.log.Book(context.WithoutCancel(ctx), store.BookRequest{
 				ID: store.NewBookingID(), Budget: r.Budget, Accounts: account, Cost: 1,
-				MaxWait: store.Forever, Now: time.UnixMicro(call.At),
+				MaxWait: store.Forever, Now: call.At,
 			})
 		}
 	})

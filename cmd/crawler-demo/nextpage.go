@@ -66,36 +66,27 @@ func (f follower) next(base *url.URL, links []string, body []byte) (string, erro
 // end of the pages; anything else cannot be followed.
 func (f follower) field(body []byte) (string, error) {
 	where := "json:" + strings.Join(f.Path, ".")
-	at := json.RawMessage(bytes.TrimSpace(body))
-	if len(at) > 0 && !json.Valid(at) {
+	if body = bytes.TrimSpace(body); len(body) > 0 && !json.Valid(body) {
 		return "", fmt.Errorf("the body is not JSON, so -follow %s finds no next page", where)
 	}
+	var at any
+	_ = json.Unmarshal(body, &at) // it is valid, or empty
 	for _, step := range f.Path {
-		at = child(at, step)
+		switch of := at.(type) {
+		case map[string]any:
+			at = of[step]
+		case []any:
+			at = nil
+			if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(of) {
+				at = of[i]
+			}
+		default:
+			at = nil
+		}
 	}
-	if s := string(at); s == "" || s == "null" || s == "false" {
-		return "", nil
-	}
-	var target string
-	if err := json.Unmarshal(at, &target); err != nil {
+	target, isString := at.(string)
+	if !isString && at != nil && at != false {
 		return "", fmt.Errorf("-follow %s finds no string there", where)
 	}
 	return target, nil
-}
-
-// child returns a member of a valid JSON object or array; nil if there is none.
-func child(of json.RawMessage, name string) json.RawMessage {
-	switch {
-	case len(of) > 0 && of[0] == '{':
-		var object map[string]json.RawMessage
-		_ = json.Unmarshal(of, &object) // it is valid
-		return object[name]
-	case len(of) > 0 && of[0] == '[':
-		var array []json.RawMessage
-		_ = json.Unmarshal(of, &array)
-		if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(array) {
-			return array[i]
-		}
-	}
-	return nil
 }

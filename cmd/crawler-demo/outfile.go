@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -19,20 +20,14 @@ type outFile struct {
 
 	// What earlier runs fetched, by URL.
 	pages     map[string]page
-	calls     []recordedCall // that can still count, in the order of the file
-	tornBytes int64          // the length of the torn line that was cut off
+	calls     []earlierCall // that can still count, in the order of the file
+	tornBytes int64         // the length of the torn line that was cut off
 }
 
 // A page is a URL that was fetched.
 type page struct {
 	next    string
 	warning error // the next page cannot be followed
-}
-
-// A recordedCall is a call that the file tells of, by the ID of its token.
-type recordedCall struct {
-	token string
-	at    time.Time
 }
 
 // openOutFile opens -out, locks it, and reads what is in it. Nothing in a file
@@ -136,7 +131,7 @@ func (j *outFile) remember(r record, p plan) {
 	// The provider has counted it by the time it answered, and no earlier instant
 	// is sure. parseRecord has looked at it.
 	if at, _ := time.Parse(time.RFC3339Nano, r.Received); time.Since(at) < p.longestCount() {
-		j.calls = append(j.calls, recordedCall{r.Token, at})
+		j.calls = append(j.calls, earlierCall{r.Token, at})
 	}
 }
 
@@ -151,6 +146,14 @@ func (j *outFile) add(line []byte) error {
 	}
 	j.size += int64(len(line))
 	return nil
+}
+
+// earlierCalls returns the calls that still count, oldest first, without those that a clock put
+// into the future.
+func (j *outFile) earlierCalls() []earlierCall {
+	calls := slices.DeleteFunc(slices.Clone(j.calls), func(c earlierCall) bool { return !c.At.Before(time.Now()) })
+	slices.SortFunc(calls, func(a, b earlierCall) int { return a.At.Compare(b.At) })
+	return calls
 }
 
 func (j *outFile) close() error {

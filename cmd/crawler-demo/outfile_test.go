@@ -95,16 +95,14 @@ func TestOnlyCallsOfTheLastWindowAreRecorded(t *testing.T) {
 	name := filepath.Join(t.TempDir(), "out.jsonl")
 	write(t, name, testLine(t, "http://a/?1", now.Add(-61*time.Minute))+testLine(t, "http://a/?2", now.Add(-time.Minute))+
 		testLine(t, "http://a/?2", now.Add(-2*time.Minute))+testLine(t, "http://a/?3", now.Add(time.Minute)))
-	o, p := testPlan(name)
-	p.secrets = []string{"other", "secret"}
-	j, err := openOutFile(o, p)
+	j, err := openOutFile(testPlan(name))
 	require.NoError(t, err)
 	defer j.close()
 	for i := range j.calls {
-		j.calls[i].token = ration.NewToken("secret").ID()
+		j.calls[i].Token, j.calls[i].At = "secret", j.calls[i].At.Local()
 	}
 	require.Equal(t, []earlierCall{
-		{1, now.Add(-2 * time.Minute).UnixMicro()},
-		{1, now.Add(-time.Minute).UnixMicro()},
-	}, p.earlierCalls(j.calls), "oldest first, and none that a clock put into the future")
+		{"secret", now.Add(-2 * time.Minute).Truncate(time.Microsecond)},
+		{"secret", now.Add(-time.Minute).Truncate(time.Microsecond)},
+	}, j.earlierCalls(), "oldest first, and none that a clock put into the future")
 }

@@ -2,12 +2,9 @@ package main
 
 import (
 	"fmt"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/ration-go/ration"
 
 	"github.com/ration-go/ration/internal/simulated"
 )
@@ -70,28 +67,11 @@ func (p plan) setup(workers int) *setup {
 func (p plan) hosts() []string {
 	var hosts []string
 	for o := range p.origins {
-		if u, err := url.Parse(o); err == nil {
-			hosts = append(hosts, u.Host)
-		}
+		_, host, _ := strings.Cut(o, "://")
+		hosts = append(hosts, host)
 	}
 	slices.Sort(hosts)
 	return slices.Compact(hosts)
-}
-
-// earlierCall is the calls that the -out file tells of and that still count.
-func (p plan) earlierCalls(spent []recordedCall) []earlierCall {
-	index := make(map[string]int)
-	for i, secret := range p.secrets {
-		index[ration.NewToken(secret).ID()] = i
-	}
-	var all []earlierCall
-	for _, s := range spent {
-		if i, found := index[s.token]; found && s.at.Before(time.Now()) {
-			all = append(all, earlierCall{Token: i, At: s.at.UnixMicro()})
-		}
-	}
-	slices.SortFunc(all, func(a, b earlierCall) int { return int(a.At - b.At) })
-	return all
 }
 
 // longestCount is how long a call can count: for a window, or for two if the algorithm

@@ -2,7 +2,6 @@ package main
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os/exec"
@@ -119,5 +118,3 @@ func leastBusy(groups []*groupHandle) *groupHandle {
 	}
 	return best
 }
-
-var errGroupEnded = errors.New("it ended")

@@ -46,10 +46,10 @@ type setup struct {
 	Grace        time.Duration  `json:"grace"`
 }
 
-// A earlierCall is a call that an earlier run made, by the index of its token.
+// An earlierCall is a call that an earlier run made, as -out tells of it.
 type earlierCall struct {
-	Token int   `json:"token"`
-	At    int64 `json:"at"` // microseconds since the epoch
+	Token string    `json:"token"` // ID
+	At    time.Time `json:"at"`
 }
 
 // A report has one of its fields set, and Commands. Some have Events too.

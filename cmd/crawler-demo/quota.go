@@ -89,11 +89,7 @@ func resolution(l ration.Limit) time.Duration {
 
 // isExact reports whether the limit holds in windows of any alignment.
 func isExact(l ration.Limit) bool {
-	switch l.Algorithm {
-	case ration.SlidingLog, ration.StreamLog:
-		return true
-	}
-	return false
+	return l.Algorithm == ration.SlidingLog || l.Algorithm == ration.StreamLog
 }
 
 // isEven reports whether calls become free one by one and not a window's at once.

@@ -39,9 +39,6 @@ func newStatistics(p plan) *statistics {
 	return t
 }
 
-func (t *statistics) begin() { t.start = time.Now() }
-func (t *statistics) end()   { t.finish = time.Now() }
-
 // elapsed is how long the crawl has taken so far.
 func (t *statistics) elapsed() time.Duration {
 	switch {

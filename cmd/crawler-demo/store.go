@@ -28,7 +28,7 @@ type countedStore struct {
 // openStore returns the setup's store. It does not touch it yet.
 func openStore(s *setup) (*countedStore, error) {
 	if s.Redis == "" {
-		memory := &memoryStore{earlierCalls: s.EarlierCalls, tokens: s.Tokens}
+		memory := &memoryStore{earlierCalls: s.EarlierCalls}
 		return &countedStore{
 			Store:    memory,
 			commands: memory.commands.Load,
