@@ -68,7 +68,9 @@ type Feedback struct {
 //
 // Unlike a pointer it can be compared with ==, and copied without sharing.
 type Optional[T any] struct {
+	// Value is the zero value unless Known.
 	Value T
+	// Known tells whether the response has the value.
 	Known bool
 }
 
