@@ -42,8 +42,8 @@ func ScopeOf(f *provider.Feedback, byDefault provider.Scope) provider.Scope {
 
 // Shared is an account that is charged with every request, and the scope it stands for.
 type Shared struct {
-	ID    string
-	Scope provider.Scope
+	ID    string         // the account's
+	Scope provider.Scope // an app or an address, say; empty: none
 }
 
 // TargetOf returns what to pause after a response of a scope to a request with these scopes.

@@ -9,8 +9,8 @@ import (
 
 // A Count is the number in a header such as X-RateLimit-Limit, and what stands beside it.
 type Count struct {
-	Value    float64
-	Known    bool
+	Value    float64               // zero unless Known
+	Known    bool                  // false: the header has no number
 	Window   float64               // the length of its window in seconds; 0: unknown
 	Policies []ratelimitfield.Item // the members of the list behind the first
 }

@@ -33,6 +33,7 @@ const (
 
 // A Value is a JSON value.
 type Value struct {
+	// Kind is what it is; the fields that do not belong to the kind are zero.
 	Kind Kind
 	// Text is a string, or a number or a boolean as it was written.
 	Text string
@@ -42,8 +43,8 @@ type Value struct {
 
 // A Member is a member of an object, or a value of an array.
 type Member struct {
-	Name  string
-	Value Value
+	Name  string // empty in an array
+	Value Value  // None if the text ends before it
 }
 
 // Parse reads the value that a text begins with, behind its byte order mark if it has one.

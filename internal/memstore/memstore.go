@@ -12,7 +12,7 @@ import (
 )
 
 // A Store keeps logs in memory, for the goroutines of one process. It
-// keeps the promises of [RedisStore] and gives the same slots. The zero
+// keeps the promises of package redisstore and gives the same slots. The zero
 // Store is empty and ready. It must not be copied after first use.
 //
 // It loses nothing and its clock does not step, so it has no use for the fields
@@ -77,7 +77,7 @@ func (s *Store) budget(name string) *budget {
 	return b
 }
 
-// Book implements [Store].
+// Book implements [store.Store].
 func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Booking{}, err
@@ -152,7 +152,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 	return answer, nil
 }
 
-// Cancel implements [Store].
+// Cancel implements [store.Store].
 func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -184,7 +184,7 @@ func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	return nil
 }
 
-// Record implements [Store].
+// Record implements [store.Store].
 func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -236,7 +236,7 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 	return nil
 }
 
-// Reconcile implements [Store]. lua/owe.lua is the same in Redis, and says why.
+// Reconcile implements [store.Store]. lua/owe.lua is the same in Redis, and says why.
 func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.Reconciliation, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Reconciliation{}, err
@@ -257,7 +257,7 @@ func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.
 	return reply, nil
 }
 
-// Reset implements [Store].
+// Reset implements [store.Store].
 func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -281,7 +281,7 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	return nil
 }
 
-// Status implements [Store].
+// Status implements [store.Store].
 func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Status{}, err

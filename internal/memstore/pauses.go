@@ -71,7 +71,7 @@ func (e *ends[K]) lengthen(b *budget, one K, until, now int64) int64 {
 	return until
 }
 
-// Pause implements [Store].
+// Pause implements [store.Store].
 func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseReply, error) {
 	if err := ctx.Err(); err != nil {
 		return store.PauseReply{}, err
@@ -100,7 +100,7 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
 }
 
-// Quarantine implements [Store].
+// Quarantine implements [store.Store].
 func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
 	if err := ctx.Err(); err != nil {
 		return store.PauseReply{}, err

@@ -7,7 +7,7 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// Usage implements [Store].
+// Usage implements [store.Store].
 func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err

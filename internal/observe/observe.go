@@ -14,10 +14,10 @@ import (
 
 // An Observation is what a response says about one limit.
 type Observation struct {
-	Limit   int // the index of the limit
-	Counted int // units that the provider has counted in the current window; 0: unknown
-	Left    int // units that are left, by the provider's count; -1: unknown
-	Reset   provider.Optional[time.Duration]
+	Limit   int                              // the index of the limit
+	Counted int                              // units that the provider has counted in the current window; 0: unknown
+	Left    int                              // units that are left, by the provider's count; -1: unknown
+	Reset   provider.Optional[time.Duration] // when there is more, from the arrival
 
 	max  int // what it allows, for GCRA at once; 0: unknown
 	rate int // for GCRA, what it allows in the limit's window; 0: unknown

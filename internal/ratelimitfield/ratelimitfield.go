@@ -21,8 +21,8 @@ import (
 
 // A Number is a number that a field may not have. Its zero value is unknown.
 type Number struct {
-	Value float64
-	Known bool
+	Value float64 // zero unless Known
+	Known bool    // false: the field has no such parameter
 }
 
 // An Item is a policy, or the state of one. What the field does not have is zero.

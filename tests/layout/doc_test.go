@@ -20,13 +20,18 @@ import (
 
 const module = "github.com/ration-go/ration"
 
-// public returns what go doc shows of every package that others can import, by directory.
-func public(t *testing.T) map[string]*doc.Package {
+// notLibrary are folders of programs, and of what only tests and programs use.
+var notLibrary = []string{"cmd", "examples", "benchmarks", "tests", "tools",
+	"fleet", "plot", "rationtest", "redistest", "samples", "simulated"}
+
+// documented returns what go doc shows of every package that the library consists of, by
+// directory.
+func documented(t *testing.T) map[string]*doc.Package {
 	t.Helper()
 	fset, parsed := token.NewFileSet(), make(map[string][]*ast.File)
 	for _, name := range goFiles(t) {
 		dir := filepath.Dir(name)
-		if strings.HasSuffix(name, "_test.go") || slices.ContainsFunc([]string{"internal", "cmd", "examples", "benchmarks", "tests", "tools"},
+		if strings.HasSuffix(name, "_test.go") || slices.ContainsFunc(notLibrary,
 			func(not string) bool { return slices.Contains(strings.Split(dir, "/"), not) }) {
 			continue
 		}
@@ -48,7 +53,7 @@ func public(t *testing.T) map[string]*doc.Package {
 
 // A root of few names is one that is learnt in an hour.
 func TestRootExportsFewNames(t *testing.T) {
-	names := exported(public(t)["."])
+	names := exported(documented(t)["."])
 	top := 0
 	for name := range names {
 		if !strings.Contains(name, ".") {
@@ -60,7 +65,7 @@ func TestRootExportsFewNames(t *testing.T) {
 }
 
 func TestEveryExportedNameIsDocumented(t *testing.T) {
-	for dir, p := range public(t) {
+	for dir, p := range documented(t) {
 		assert.NotEmpty(t, p.Doc, "package %s has no comment", dir)
 		for name, text := range exported(p) {
 			assert.NotEmpty(t, strings.TrimSpace(text), "%s.%s has no comment", dir, name)
@@ -70,7 +75,7 @@ func TestEveryExportedNameIsDocumented(t *testing.T) {
 
 // A [Name] in a comment is the link that it looks like.
 func TestLinksInDocCommentsLeadSomewhere(t *testing.T) {
-	all := public(t)
+	all := documented(t)
 	looksLikeLink := regexp.MustCompile(`\[\*?[A-Za-z]\w*(\.[A-Z]\w*)*\]`)
 	links := 0
 	for dir, p := range all {
