@@ -130,8 +130,8 @@ func TestFigures(t *testing.T) {
 	} {
 		require.Equal(t, row.want, row.got)
 	}
-	require.Equal(t, 3.0, median([]float64{9, 1, 3}))
-	require.Equal(t, []float64{0.5, 2}, over([]float64{1, 4}, []float64{2, 2}))
+	require.Equal(t, 3.0, harness.Median([]float64{9, 1, 3}))
+	require.Equal(t, []float64{0.5, 2}, harness.Over([]float64{1, 4}, []float64{2, 2}))
 }
 
 func TestCompareWritesTheTables(t *testing.T) {

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/limit"
 )
 
 // A contestant is one row of the table.
@@ -45,27 +44,3 @@ func (c contestant) name() string {
 
 // isLog reports whether every booking is kept.
 func (c contestant) isLog() bool { return c.limit.Algorithm <= ration.StreamLog }
-
-// choose returns those whose algorithms a list with commas names.
-func choose(all []contestant, list string) ([]contestant, error) {
-	if list == "" {
-		return all, nil
-	}
-	var chosen []contestant
-	for name := range strings.SplitSeq(list, ",") {
-		found := false
-		for _, c := range all {
-			if c.name() == strings.TrimSpace(name) {
-				chosen, found = append(chosen, c), true
-			}
-		}
-		if !found {
-			var names []string
-			for _, a := range limit.Algorithms() {
-				names = append(names, contestant{limit: ration.Limit{Algorithm: a}}.name())
-			}
-			return nil, fmt.Errorf("-algorithms has %q: there are %s", name, strings.Join(names, ", "))
-		}
-	}
-	return chosen, nil
-}

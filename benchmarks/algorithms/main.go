@@ -107,7 +107,7 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err := cfg.check(); err != nil {
 		return harness.Usage(err)
 	}
-	which, err := choose(contestants(cfg), *chosen)
+	which, err := harness.Choose("algorithms", *chosen, contestants(cfg), contestant.name)
 	if err != nil {
 		return harness.Usage(err)
 	}

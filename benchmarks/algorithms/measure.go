@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"slices"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -128,12 +127,12 @@ func (r *report) speeds(ctx context.Context, cfg config, rdb *redis.Client, sent
 			}
 		}
 	}
-	r.incr = median(incrs)
+	r.incr = harness.Median(incrs)
 	for i := range r.rows {
 		one := &r.rows[i]
-		one.free = speed{median(one.frees), median(over(one.frees, one.incrs))}
-		one.spent = speed{median(one.spents), median(over(one.spents, one.incrs))}
-		one.memFree, one.mem = median(one.memFrees), median(one.mems)
+		one.free = speed{harness.Median(one.frees), harness.Median(harness.Over(one.frees, one.incrs))}
+		one.spent = speed{harness.Median(one.spents), harness.Median(harness.Over(one.spents, one.incrs))}
+		one.memFree, one.mem = harness.Median(one.memFrees), harness.Median(one.mems)
 	}
 	return nil
 }
@@ -142,18 +141,4 @@ func (r *report) speeds(ctx context.Context, cfg config, rdb *redis.Client, sent
 func (c config) speed(ctx context.Context, work func(context.Context) error) (perSecond float64, done int, err error) {
 	done, took, err := harness.Hammer(ctx, c.workers, harness.Until{Time: c.length}, work)
 	return float64(done) / took.Seconds(), done, err
-}
-
-func over(a, b []float64) []float64 {
-	ratios := make([]float64, len(a))
-	for i := range a {
-		ratios[i] = a[i] / b[i]
-	}
-	return ratios
-}
-
-// median is that of an odd number; of an even one the larger of the two.
-func median(all []float64) float64 {
-	sorted := slices.Sorted(slices.Values(all))
-	return sorted[len(sorted)/2]
 }

@@ -38,7 +38,6 @@ import (
 	"fmt"
 	"io"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/ration-go/ration"
@@ -86,7 +85,7 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	flags.IntVar(&cfg.workers, "workers", 64, "how many goroutines share the token")
 	flags.DurationVar(&cfg.length, "length", 20*time.Second, "how long each method runs")
 	flags.DurationVar(&cfg.latency, "latency", 80*time.Millisecond, "how long the provider takes on average; each call takes from half of it to one and a half")
-	chosen := flags.String("methods", strings.Join(names(), ","), "which to run, in this `order`")
+	chosen := flags.String("methods", "", "which to run, in this `order`; empty: all")
 	out := flags.String("out", filepath.Join("results", "methods.md"), "`file` for the table; - for none")
 	if err := harness.Parse(flags, args); err != nil {
 		return err
@@ -98,7 +97,7 @@ func compare(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	if err := cfg.check(); err != nil {
 		return harness.Usage(err)
 	}
-	which, err := choose(*chosen)
+	which, err := harness.Choose("methods", *chosen, methods, method.id)
 	if err != nil {
 		return harness.Usage(err)
 	}

@@ -107,7 +107,7 @@ func TestCounterAgreesWithRedis(t *testing.T) {
 		{"none", 0, 0},
 	} {
 		t.Run(row.method, func(t *testing.T) {
-			chosen, err := choose(row.method)
+			chosen, err := harness.Choose("methods", row.method, methods, method.id)
 			require.NoError(t, err)
 			rdb, sent := ownredis.NewClient(server.Addr)
 			defer rdb.Close()

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"time"
 
 	"github.com/go-redis/redis_rate/v10"
@@ -48,29 +46,7 @@ var methods = []method{
 	{"ration", "**ration: booking ahead**", startRation},
 }
 
-func names() []string {
-	var all []string
-	for _, m := range methods {
-		all = append(all, m.name)
-	}
-	return all
-}
-
-// choose returns the methods that a list with commas names, in its order.
-func choose(list string) ([]method, error) {
-	var chosen []method
-next:
-	for name := range strings.SplitSeq(list, ",") {
-		for _, m := range methods {
-			if m.name == strings.TrimSpace(name) {
-				chosen = append(chosen, m)
-				continue next
-			}
-		}
-		return nil, fmt.Errorf("-methods has %q: there are %s", name, strings.Join(names(), ", "))
-	}
-	return chosen, nil
-}
+func (m method) id() string { return m.name }
 
 // startRation books once and sleeps until its slot. Margin is the default.
 func startRation(s setup) throttle {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strconv"
 	"time"
 
@@ -24,20 +23,12 @@ type site struct {
 	nodes  []*redis.Client       // each node's own, for what is not booked
 }
 
-func newServer(addr string, workers int) *site {
-	s := &site{name: "one server", client: redis.NewClient(&redis.Options{Addr: addr, PoolSize: workers})}
-	return s.with(addr)
-}
-
-func newCluster(addrs []string, workers int) *site {
-	s := &site{
-		name:   fmt.Sprintf("a Cluster of %d", len(addrs)),
-		client: redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs, PoolSize: workers}),
+// newSite is one server, or a Cluster of several.
+func newSite(workers int, addrs ...string) *site {
+	s := &site{name: "one server", client: redis.NewUniversalClient(&redis.UniversalOptions{Addrs: addrs, PoolSize: workers})}
+	if len(addrs) > 1 {
+		s.name = fmt.Sprintf("a Cluster of %d", len(addrs))
 	}
-	return s.with(addrs...)
-}
-
-func (s *site) with(addrs ...string) *site {
 	for _, addr := range addrs {
 		node, _ := ownredis.NewClient(addr)
 		s.nodes = append(s.nodes, node)
@@ -95,7 +86,7 @@ type report struct {
 }
 
 func measure(ctx context.Context, cfg config, server string, nodes []string, progress io.Writer) (report, error) {
-	sites := []*site{newServer(server, cfg.workers), newCluster(nodes, cfg.workers)}
+	sites := []*site{newSite(cfg.workers, server), newSite(cfg.workers, nodes...)}
 	for _, s := range sites {
 		defer s.close()
 	}
@@ -258,8 +249,7 @@ func medians(all []sample) sample {
 		for _, s := range all {
 			values = append(values, figure(s))
 		}
-		slices.Sort(values)
-		return values[len(values)/2]
+		return harness.Median(values)
 	}
 	return sample{
 		perSecond: of(func(s sample) float64 { return s.perSecond }),

@@ -2,14 +2,13 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/benchmarks/internal/peers"
 	"github.com/ration-go/ration/store"
 )
 
@@ -59,19 +58,9 @@ func measureMemory(ctx context.Context, cfg config, s *site, progress io.Writer)
 // fill enters a window of calls, each an entry of its own, evenly over the last 50
 // minutes, and proves that they are there.
 func fill(ctx context.Context, kept ration.Store, limit ration.Limit, secret string) error {
-	const batch = 250
-	token := ration.NewToken(secret)
-	of := ration.Account{ID: token.AccountID(), Limits: []ration.Limit{limit}}
-	at := time.Now().Add(-51 * time.Minute)
-	for from := 0; from < window; from += batch {
-		r := store.RecordRequest{ID: store.NewBookingID(), Budget: "memory", Account: of}
-		for i := range batch {
-			slot := at.Add(time.Duration(from+i) * 50 * time.Minute / window).Truncate(time.Microsecond)
-			r.Spent = append(r.Spent, store.Spending{Slot: slot, Cost: 1})
-		}
-		if err := kept.Record(ctx, r); err != nil {
-			return err
-		}
+	of := ration.Account{ID: ration.NewToken(secret).AccountID(), Limits: []ration.Limit{limit}}
+	if _, err := peers.Enter(ctx, kept, "memory", of, window, nil); err != nil {
+		return err
 	}
 	accounts, err := store.NewAccounts(of)
 	if err != nil {
@@ -87,8 +76,6 @@ func fill(ctx context.Context, kept ration.Store, limit ration.Limit, secret str
 	return nil
 }
 
-var memoryLine = regexp.MustCompile(`(?m)^used_memory:([0-9]+)`)
-
 // allocated returns the bytes that the site's first node has allocated for good: without
 // the names of requests, which it keeps for a minute to know them again.
 func allocated(ctx context.Context, s *site) (float64, error) {
@@ -101,13 +88,9 @@ func allocated(ctx context.Context, s *site) (float64, error) {
 	if err := requests.Err(); err != nil {
 		return 0, err
 	}
-	info, err := s.nodes[0].Info(ctx, "memory").Result()
-	if err != nil {
+	info := s.nodes[0].InfoMap(ctx, "memory")
+	if err := info.Err(); err != nil {
 		return 0, err
 	}
-	line := memoryLine.FindStringSubmatch(info)
-	if line == nil {
-		return 0, errors.New("INFO memory has no used_memory")
-	}
-	return strconv.ParseFloat(line[1], 64)
+	return strconv.ParseFloat(info.Item("Memory", "used_memory"), 64)
 }

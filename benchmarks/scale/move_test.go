@@ -22,7 +22,7 @@ func TestABudgetMovesToAnotherNode(t *testing.T) {
 	cluster, err := startCluster(t.Context(), 3)
 	require.NoError(t, err)
 	defer cluster.stop()
-	s := newCluster(cluster.addrs(), 8)
+	s := newSite(8, cluster.addrs()...)
 	defer s.close()
 
 	const name, workers, tokens = "moved", 8, 20

@@ -45,7 +45,7 @@ func TestBudgetsAreSpreadOverTheCluster(t *testing.T) {
 	cluster, err := startCluster(t.Context(), 3)
 	require.NoError(t, err)
 	defer cluster.stop()
-	s := newCluster(cluster.addrs(), 8)
+	s := newSite(8, cluster.addrs()...)
 	defer s.close()
 	budgets, err := deal(60, 6, true)
 	require.NoError(t, err)
@@ -75,7 +75,7 @@ func TestBudgetsAreSpreadOverTheCluster(t *testing.T) {
 }
 
 func TestWhatIsSaidToBeSpentIsSpent(t *testing.T) {
-	s := newServer(redistest.Start(t).Addr, 8)
+	s := newSite(8, redistest.Start(t).Addr)
 	defer s.close()
 	budgets, err := deal(20, 2, false)
 	require.NoError(t, err)
@@ -86,7 +86,7 @@ func TestWhatIsSaidToBeSpentIsSpent(t *testing.T) {
 // A sample is of what was booked meanwhile, and by scripts of so many bookings.
 func TestASampleIsWhatTheServersTell(t *testing.T) {
 	server := redistest.Start(t)
-	s := newServer(server.Addr, 8)
+	s := newSite(8, server.Addr)
 	defer s.close()
 	for _, combined := range []bool{false, true} {
 		got, err := once(t.Context(), small(), setting{s, 1, combined}, false)
@@ -116,7 +116,7 @@ func TestNewSample(t *testing.T) {
 
 // A script that Redis does not know was no booking.
 func TestScriptsThatFailedAreNotCounted(t *testing.T) {
-	s := newServer(redistest.Start(t).Addr, 1)
+	s := newSite(1, redistest.Start(t).Addr)
 	defer s.close()
 	node := s.nodes[0]
 	require.Error(t, node.EvalSha(t.Context(), strings.Repeat("0", 40), nil).Err())
@@ -136,7 +136,7 @@ func TestMedians(t *testing.T) {
 // What Redis allocates is about what it says of the keys: of a sorted set it leaves
 // out what the allocator rounds up, and of a stream it only estimates the index.
 func TestMemoryIsThatOfFullWindows(t *testing.T) {
-	s := newServer(redistest.Start(t).Addr, 1)
+	s := newSite(1, redistest.Start(t).Addr)
 	defer s.close()
 	cfg := small()
 	cfg.tokens = 4

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/ration-go/ration/benchmarks/internal/harness"
@@ -58,27 +59,15 @@ func both(of row, format string, figure func(sample) float64) string {
 	return fmt.Sprintf(format+" / "+format, figure(of.left), figure(of.spent))
 }
 
-// dearest returns what a booking takes at worst, of all settings that are combined or
-// are not.
-func (r report) dearest(combined bool) float64 {
-	most := 0.0
+// worst returns what a booking takes at worst in each setting that is combined or is
+// not.
+func (r report) worst(combined bool) (all []float64) {
 	for _, one := range r.rows {
 		if one.combined == combined {
-			most = max(most, one.worst())
+			all = append(all, one.worst())
 		}
 	}
-	return most
-}
-
-// cheapest returns the least of what a booking takes at worst in a setting.
-func (r report) cheapest(combined bool) float64 {
-	least := math.Inf(1)
-	for _, one := range r.rows {
-		if one.combined == combined {
-			least = min(least, one.worst())
-		}
-	}
-	return least
+	return all
 }
 
 // cores is the table of what one core is enough for.
@@ -90,9 +79,9 @@ func cores(cfg config, r report) string {
 		what   string
 		micros float64
 	}{
-		{"one by one, at worst", r.dearest(false)},
-		{"combined, at worst", r.dearest(true)},
-		{"combined, at best", r.cheapest(true)},
+		{"one by one, at worst", slices.Max(r.worst(false))},
+		{"combined, at worst", slices.Max(r.worst(true))},
+		{"combined, at best", slices.Min(r.worst(true))},
 	} {
 		whole := 1e6 / of.micros
 		tokens := half * whole / perToken
@@ -121,7 +110,7 @@ func fleets(cfg config, r report) string {
 	b.WriteString("\n|---|---|---|---|" + strings.Repeat("---|", len(r.memory)) + "\n")
 	for _, tokens := range []float64{100, 1000, 10_000, 100_000, 1_000_000} {
 		perSecond := tokens * perToken
-		fmt.Fprintf(&b, "| %s | %s | %s | %s |", harness.Group(tokens), harness.Group(math.Round(perSecond)), nodes(perSecond, r.dearest(false)), nodes(perSecond, r.dearest(true)))
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |", harness.Group(tokens), harness.Group(math.Round(perSecond)), nodes(perSecond, slices.Max(r.worst(false))), nodes(perSecond, slices.Max(r.worst(true))))
 		for _, m := range r.memory {
 			fmt.Fprintf(&b, " %s |", bytes(tokens*m.token))
 		}

@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
-	"fmt"
-	"regexp"
 	"strconv"
+	"strings"
 	"time"
 
+	"github.com/ration-go/ration/benchmarks/internal/harness"
+	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -29,42 +30,23 @@ func (s *site) usage(ctx context.Context) ([]nodeUsage, error) {
 	return all, nil
 }
 
-var (
-	cpuLine     = regexp.MustCompile(`(?m)^used_cpu_(?:sys|user):([0-9.]+)`)
-	evalshaLine = regexp.MustCompile(`(?m)^cmdstat_evalsha:calls=([0-9]+),usec=([0-9]+),.*failed_calls=([0-9]+)`)
-)
-
 func readUsage(ctx context.Context, node *redis.Client) (u nodeUsage, err error) {
-	cpu, err := node.Info(ctx, "cpu").Result()
-	if err != nil {
+	if u.cpu, err = ownredis.ProcessorTime(ctx, node, ""); err != nil {
 		return u, err
 	}
-	stats, err := node.Info(ctx, "commandstats").Result()
-	if err != nil {
-		return u, err
-	}
-	lines := cpuLine.FindAllStringSubmatch(cpu, -1)
-	if len(lines) != 2 {
-		return u, fmt.Errorf("INFO cpu has %d of 2 lines", len(lines))
-	}
-	for _, line := range lines {
-		seconds, err := strconv.ParseFloat(line[1], 64)
-		if err != nil {
-			return u, err
-		}
-		u.cpu += time.Duration(seconds * float64(time.Second))
-	}
-	if line := evalshaLine.FindStringSubmatch(stats); line != nil { // none before the first
-		var numbers [3]float64
-		for i, text := range line[1:] {
-			if numbers[i], err = strconv.ParseFloat(text, 64); err != nil {
+	stats := node.InfoMap(ctx, "commandstats")
+	if line := stats.Item("Commandstats", "cmdstat_evalsha"); line != "" { // none before the first
+		fields := make(map[string]float64)
+		for field := range strings.SplitSeq(line, ",") {
+			name, value, _ := strings.Cut(field, "=")
+			if fields[name], err = strconv.ParseFloat(value, 64); err != nil {
 				return u, err
 			}
 		}
-		u.scripts = numbers[0] - numbers[2]
-		u.script = time.Duration(numbers[1]) * time.Microsecond
+		u.scripts = fields["calls"] - fields["failed_calls"]
+		u.script = time.Duration(fields["usec"]) * time.Microsecond
 	}
-	return u, nil
+	return u, stats.Err()
 }
 
 // newSample tells what so many bookings took.
@@ -81,11 +63,9 @@ func newSample(bookings int, took time.Duration, before, after []nodeUsage) samp
 	return sample{
 		perSecond: n / took.Seconds(),
 		batch:     n / scripts,
-		cpu:       micros(cpu) / n,
-		script:    micros(script) / n,
+		cpu:       harness.Micros(cpu) / n,
+		script:    harness.Micros(script) / n,
 		most:      float64(busiest) / float64(cpu),
 		busy:      float64(busiest) / float64(took),
 	}
 }
-
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

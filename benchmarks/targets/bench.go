@@ -70,8 +70,17 @@ type racer struct {
 // A results is what was measured in each round, by the racer's name.
 type results map[string][]float64
 
+// figures writes the medians of some racers where the format has a %s for each.
+func (r results) figures(format string, names ...string) string {
+	texts := make([]any, len(names))
+	for i, name := range names {
+		texts[i] = number(median(r[name]))
+	}
+	return fmt.Sprintf(format, texts...)
+}
+
 // over is the ratio in each round.
-func (r results) over(name, other string) []float64 { return over(r[name], r[other]) }
+func (r results) over(name, other string) []float64 { return harness.Over(r[name], r[other]) }
 
 // speeds has the racers take turns, from so many goroutines and each with a Redis
 // emptied for it, and returns calls a second.

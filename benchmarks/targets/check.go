@@ -141,14 +141,5 @@ func worseOf(a, b []float64) []float64 {
 	return a
 }
 
-// over divides round by round.
-func over(a, b []float64) []float64 {
-	ratios := make([]float64, len(a))
-	for i := range a {
-		ratios[i] = a[i] / b[i]
-	}
-	return ratios
-}
-
 // median is that of benchmath.
 func median(rounds []float64) float64 { return summarize(rounds).Center }

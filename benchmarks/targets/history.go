@@ -264,17 +264,8 @@ func (h *history) lose(ctx context.Context) error {
 
 // fill enters calls in a log of any kind.
 func (h *history) fill(ctx context.Context, of ration.Account, calls int) error {
-	at := time.Now().Add(-50 * time.Minute)
-	for from := 0; from < calls; from += 1000 {
-		r := store.RecordRequest{ID: store.NewBookingID(), Budget: peers.Budget, Account: of}
-		for i := from; i < min(from+1000, calls); i++ {
-			r.Spent = append(r.Spent, store.Spending{Slot: at.Add(time.Duration(i) * 50 * time.Minute / time.Duration(calls)), Cost: 1})
-		}
-		if err := h.store.Record(ctx, r); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err := peers.Enter(ctx, h.store, peers.Budget, of, calls, nil)
+	return err
 }
 
 // later books when so much time has passed, by which old entries go.

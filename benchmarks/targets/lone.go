@@ -36,7 +36,7 @@ func loneCaller(ctx context.Context, b *bench) ([]check, error) {
 	const bound = 1.15
 	return []check{{
 		what: "against PING", measured: worseOf(r.over(free, ping), r.over(spent, ping)), target: atMost(bound, "x"),
-		figures:   fmt.Sprintf("%s µs with quota left, %s µs with it spent; PING %s µs", number(median(r[free])), number(median(r[spent])), number(median(r[ping]))),
+		figures:   r.figures("%s µs with quota left, %s µs with it spent; PING %s µs", free, spent, ping),
 		hindrance: r.below([]string{free, spent}, ping, bound, part{nothing, ofNothing}, part{little, ofLittle}, part{left, ofLittle + ofLeave}),
 	}}, nil
 }
@@ -88,8 +88,7 @@ func loneCallerInLargeLog(ctx context.Context, b *bench) ([]check, error) {
 	ratio := r.over("entries=large", "entries=1000")
 	return []check{{
 		what: fmt.Sprintf("%s entries against 1,000", number(float64(b.large))), measured: ratio, target: atMost(1.2, "x"),
-		figures: fmt.Sprintf("%s µs against %s µs; with costs of 1 to 3 units %s µs against %s µs", number(median(r["entries=large"])), number(median(r["entries=1000"])),
-			number(median(r["entries=large,costs=1to3"])), number(median(r["entries=1000,costs=1to3"]))),
+		figures: r.figures("%s µs against %s µs; with costs of 1 to 3 units %s µs against %s µs", "entries=large", "entries=1000", "entries=large,costs=1to3", "entries=1000,costs=1to3"),
 	}}, nil
 }
 
@@ -131,7 +130,7 @@ func remainingOfLargeLog(ctx context.Context, b *bench) ([]check, error) {
 	const bound = 1.2
 	return []check{{
 		what: fmt.Sprintf("%s entries, against PING", number(float64(b.large))), measured: r.over(remaining, ping), target: atMost(bound, "x"),
-		figures:   fmt.Sprintf("%s µs; PING %s µs", number(median(r[remaining])), number(median(r[ping]))),
+		figures:   r.figures("%s µs; PING %s µs", remaining, ping),
 		hindrance: r.below([]string{remaining}, ping, bound, part{nothing, ofNothing}, part{look, ofLook}, part{left, ofLook + ofLeave}),
 	}}, nil
 }

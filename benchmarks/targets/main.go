@@ -75,7 +75,6 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/ration-go/ration/benchmarks/internal/harness"
@@ -203,24 +202,13 @@ func measure(ctx context.Context, args []string, stdout, stderr io.Writer) error
 	return r.verdict()
 }
 
-// choose returns the rows that a list with commas names, in their own order.
-func choose(list string) ([]int, error) {
-	var chosen []int
-	if list == "" {
-		for _, row := range rows {
-			chosen = append(chosen, row.number)
-		}
-		return chosen, nil
-	}
-	for text := range strings.SplitSeq(list, ",") {
-		n, err := strconv.Atoi(strings.TrimSpace(text))
-		if err != nil || !slices.ContainsFunc(rows, func(r row) bool { return r.number == n }) {
-			return nil, fmt.Errorf("-rows has %q: there are 1 to %d", text, len(rows))
-		}
-		if !slices.Contains(chosen, n) {
-			chosen = append(chosen, n)
-		}
+// choose returns the numbers of the rows that a list with commas names, in their own
+// order.
+func choose(list string) (chosen []int, err error) {
+	which, err := harness.Choose("rows", list, rows, func(r row) string { return strconv.Itoa(r.number) })
+	for _, row := range which {
+		chosen = append(chosen, row.number)
 	}
 	slices.Sort(chosen)
-	return chosen, nil
+	return slices.Compact(chosen), err
 }

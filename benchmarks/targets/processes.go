@@ -78,7 +78,6 @@ func fourProcesses(ctx context.Context, b *bench) ([]check, error) {
 	}
 	return []check{{
 		what: "against redis_rate", measured: worse(r.over("ration,free", "redis_rate"), r.over("ration,spent", "redis_rate")), target: atLeast(2, "x"),
-		figures: fmt.Sprintf("%s/s with quota left, %s/s with it spent; redis_rate %s/s",
-			number(median(r["ration,free"])), number(median(r["ration,spent"])), number(median(r["redis_rate"]))),
+		figures: r.figures("%s/s with quota left, %s/s with it spent; redis_rate %s/s", "ration,free", "ration,spent", "redis_rate"),
 	}}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -122,23 +121,9 @@ func fillLog(ctx context.Context, rdb *redis.Client, kept ration.Store, of ratio
 	if err != nil {
 		return err
 	}
-	const batch = 1000
-	units, step := 0, 50*time.Minute/time.Duration(calls)
-	at := time.Now().Add(-51 * time.Minute).Truncate(time.Microsecond)
-	for from := 0; from < calls-1; from += batch {
-		r := store.RecordRequest{ID: store.NewBookingID(), Budget: peers.Budget, Account: of}
-		for i := from; i < min(from+batch, calls-1); i++ {
-			s := store.Spending{Slot: at, Cost: 1}
-			if cost != nil {
-				s.Cost = cost(i)
-			}
-			units += s.Cost
-			at = at.Add(max(step, time.Microsecond))
-			r.Spent = append(r.Spent, s)
-		}
-		if err := kept.Record(ctx, r); err != nil {
-			return fmt.Errorf("fill the log: %w", err)
-		}
+	units, err := peers.Enter(ctx, kept, peers.Budget, of, calls-1, cost)
+	if err != nil {
+		return fmt.Errorf("fill the log: %w", err)
 	}
 	last := store.BookRequest{ID: store.NewBookingID(), Budget: peers.Budget, Accounts: accounts, Cost: 1}
 	if cost != nil {

@@ -1,13 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"strconv"
-	"strings"
 	"sync"
 	"time"
 
+	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -89,9 +89,7 @@ func (w *stopwatch) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		length := min(w.owed, mostSame)
 		w.owed, begun = 0, time.Now()
 		turns := int(float64(w.turns) * float64(length) / float64(sameTime))
-		if failed := sameWork.Run(ctx, w.steady, nil, turns).Err(); failed != nil && w.err == nil {
-			w.err = failed
-		}
+		w.err = cmp.Or(w.err, sameWork.Run(ctx, w.steady, nil, turns).Err())
 		w.look(ctx, time.Since(begun), steadyName, &w.same)
 		return err
 	}
@@ -103,21 +101,25 @@ const logged = time.Millisecond
 // look notes what the SLOWLOG has of the client's last command, and empties it.
 func (w *stopwatch) look(ctx context.Context, passed time.Duration, client string, into *[]slowCommand) {
 	before := w.used
-	if w.used, w.err = processorTime(ctx, w.rdb, w.err); passed < logged {
-		return
-	}
-	all, err := w.rdb.SlowLogGet(ctx, -1).Result()
-	if err == nil {
-		err = w.rdb.Do(ctx, "SLOWLOG", "RESET").Err()
-	}
-	if err != nil && w.err == nil {
-		w.err = err
-	}
-	for _, entry := range all {
-		if entry.ClientName == client {
-			*into = append(*into, slowCommand{entry.Duration, w.used - before})
+	var err error
+	if w.used, err = processorTime(ctx, w.rdb); err == nil && passed >= logged {
+		var all []redis.SlowLog
+		if all, err = w.rdb.SlowLogGet(ctx, -1).Result(); err == nil {
+			err = w.rdb.Do(ctx, "SLOWLOG", "RESET").Err()
+		}
+		for _, entry := range all {
+			if entry.ClientName == client {
+				*into = append(*into, slowCommand{entry.Duration, w.used - before})
+			}
 		}
 	}
+	w.err = cmp.Or(w.err, err)
+}
+
+// processorTime is how long Redis's main thread has been run, or all of its threads
+// where Redis does not tell them apart.
+func processorTime(ctx context.Context, rdb *redis.Client) (time.Duration, error) {
+	return ownredis.ProcessorTime(ctx, rdb, "_main_thread", "")
 }
 
 // begin reads what the processor was used for before. All commands that take as long
@@ -142,7 +144,7 @@ func (w *stopwatch) begin(ctx context.Context) error {
 		least = min(least, time.Since(begun))
 	}
 	w.turns = int(turns*sameTime/least) + turns/10
-	w.used, w.err = processorTime(ctx, w.rdb, nil)
+	w.used, w.err = processorTime(ctx, w.rdb)
 	return w.err
 }
 
@@ -163,35 +165,4 @@ func tooSlow(commands []slowCommand) (count int, worst time.Duration) {
 		}
 	}
 	return count, worst
-}
-
-// processorTime is how long Redis's main thread has been run, or all of its threads
-// where Redis does not tell them apart, unless an error came before.
-func processorTime(ctx context.Context, rdb *redis.Client, before error) (time.Duration, error) {
-	if before != nil {
-		return 0, before
-	}
-	info, err := rdb.Info(ctx, "cpu").Result()
-	if err != nil {
-		return 0, err
-	}
-	for _, threads := range []string{"_main_thread", ""} {
-		user, found := seconds(info, "used_cpu_user"+threads)
-		system, also := seconds(info, "used_cpu_sys"+threads)
-		if found && also {
-			return user + system, nil
-		}
-	}
-	return 0, fmt.Errorf("INFO cpu tells no time: %q", info)
-}
-
-// seconds reads a field of INFO.
-func seconds(info, field string) (time.Duration, bool) {
-	for line := range strings.Lines(info) {
-		if value, found := strings.CutPrefix(line, field+":"); found {
-			d, err := time.ParseDuration(strings.TrimSpace(value) + "s")
-			return d, err == nil
-		}
-	}
-	return 0, false
 }

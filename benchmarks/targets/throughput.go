@@ -108,10 +108,10 @@ func poolOfThousand(ctx context.Context, b *bench) ([]check, error) {
 	const bound = 1 / 1.5
 	return []check{{
 		what: "1,000 tokens against one, with quota left", measured: r.over(poolFree, oneFree), target: atLeast(bound, "x"),
-		figures: fmt.Sprintf("%s/s against %s/s", number(median(r[poolFree])), number(median(r[oneFree]))),
+		figures: r.figures("%s/s against %s/s", poolFree, oneFree),
 	}, {
 		what: "1,000 tokens against one, with it spent", measured: r.over(poolSpent, oneSpent), target: atLeast(bound, "x"),
-		figures: fmt.Sprintf("%s/s against %s/s", number(median(r[poolSpent])), number(median(r[oneSpent]))),
+		figures: r.figures("%s/s against %s/s", poolSpent, oneSpent),
 		hindrance: r.above([]string{poolSpent}, oneSpent, bound, part{least, "each booking is on another token's log: callers combined into a script " +
 			"that reads and writes the end of another log and the index for each, and decides nothing,"}),
 	}}, nil
@@ -139,8 +139,7 @@ func costsAndLimits(ctx context.Context, b *bench) ([]check, error) {
 	for _, c := range []struct{ what, name string }{{"cost 100 against cost 1", "cost=100"}, {"three limits against one", "limits=3"}} {
 		checks = append(checks, check{
 			what: c.what, measured: worse(r.over(c.name+",free", "cost=1,free"), r.over(c.name+",spent", "cost=1,spent")), target: atLeast(1/1.3, "x"),
-			figures: fmt.Sprintf("%s/s against %s/s with quota left, %s/s against %s/s with it spent",
-				number(median(r[c.name+",free"])), number(median(r["cost=1,free"])), number(median(r[c.name+",spent"])), number(median(r["cost=1,spent"]))),
+			figures: r.figures("%s/s against %s/s with quota left, %s/s against %s/s with it spent", c.name+",free", "cost=1,free", c.name+",spent", "cost=1,spent"),
 		})
 	}
 	return checks, nil

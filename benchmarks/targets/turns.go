@@ -94,9 +94,7 @@ func (b *bench) medians(ctx context.Context, racers ...racer) (results, error) {
 const p50Unit = "p50-µs"
 
 // p50 is the median time in microseconds.
-func p50(took []time.Duration) float64 { return micros(quantile(took, 0.5)) }
-
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
+func p50(took []time.Duration) float64 { return harness.Micros(quantile(took, 0.5)) }
 
 // perSecond is how many such calls a lone caller makes in a second.
 func perSecond(took []time.Duration) float64 {

@@ -76,6 +76,27 @@ func Parse(flags *flag.FlagSet, args []string) error {
 	return nil
 }
 
+// Choose returns those of all that the value of a flag, a list with commas, names, in
+// its order. An empty list names all.
+func Choose[T any](flag, list string, all []T, name func(T) string) (chosen []T, err error) {
+	if list == "" {
+		return all, nil
+	}
+	for text := range strings.SplitSeq(list, ",") {
+		before := len(chosen)
+		var names []string
+		for _, one := range all {
+			if names = append(names, name(one)); name(one) == strings.TrimSpace(text) {
+				chosen = append(chosen, one)
+			}
+		}
+		if len(chosen) == before {
+			return nil, fmt.Errorf("-%s has %q: there are %s", flag, text, strings.Join(slices.Compact(names), ", "))
+		}
+	}
+	return chosen, nil
+}
+
 // CommandLine is how to run a command again: its beginning, and the flags that were
 // set but for those that only say where the results go.
 func CommandLine(begin string, flags *flag.FlagSet, where ...string) string {

@@ -12,7 +12,6 @@ import (
 	"os/exec"
 	"slices"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -197,16 +196,8 @@ func ask(ctx context.Context, addr, dir string) (version string, err error) {
 	if config["dir"] != dir {
 		return "", fmt.Errorf("%s: %w", addr, errStranger)
 	}
-	info, err := client.Info(ctx, "server").Result()
-	if err != nil {
-		return "", err
-	}
-	for line := range strings.Lines(info) {
-		if version, found := strings.CutPrefix(strings.TrimSpace(line), "redis_version:"); found {
-			return version, nil
-		}
-	}
-	return "unknown", nil
+	info := client.InfoMap(ctx, "server")
+	return info.Item("Server", "redis_version"), info.Err()
 }
 
 // freePort returns a loopback port on which nothing listened a moment ago, nor on

@@ -53,3 +53,27 @@ func BookOn(kept ration.Store, accounts *store.Accounts, cost int, maxWait time.
 		return admitted(booking.Booked, err)
 	}
 }
+
+// Enter records so many calls on an account, each an entry of its own, evenly over 50
+// minutes that began 51 minutes ago. cost tells the units of the i-th; nil: one each.
+// It returns their sum.
+func Enter(ctx context.Context, kept ration.Store, budget string, of ration.Account, calls int, cost func(i int) int) (units int, err error) {
+	const batch = 1000
+	at := time.Now().Add(-51 * time.Minute).Truncate(time.Microsecond)
+	step := max(50*time.Minute/time.Duration(calls), time.Microsecond)
+	for from := 0; from < calls; from += batch {
+		r := store.RecordRequest{ID: store.NewBookingID(), Budget: budget, Account: of}
+		for i := from; i < min(from+batch, calls); i++ {
+			s := store.Spending{Slot: at.Add(time.Duration(i) * step), Cost: 1}
+			if cost != nil {
+				s.Cost = cost(i)
+			}
+			units += s.Cost
+			r.Spent = append(r.Spent, s)
+		}
+		if err := kept.Record(ctx, r); err != nil {
+			return 0, err
+		}
+	}
+	return units, nil
+}
