@@ -36,7 +36,7 @@ func newCrawl(a *app, p plan, pages *outFile) *crawl {
 
 // run fetches everything, and returns why it did not.
 func (c *crawl) run(ctx context.Context) error {
-	c.display = newDisplay(c.app.stderr, c.plan)
+	c.display = newDisplay(c.app.stderr)
 	defer c.display.close()
 	for _, u := range c.plan.starts {
 		c.add(u, "")

@@ -3,10 +3,10 @@ package main
 import (
 	"context"
 	"crypto/rand"
-	"encoding/hex"
 	"fmt"
 	mathrand "math/rand/v2"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -63,9 +63,9 @@ func (a *app) planDemo(o options) (plan, error) {
 	p.limits = []ration.Limit{size.limit}
 	p.follow = follower{Kind: "json", Path: []string{"paging", "next"}}
 	// Two demos on one Redis are two fleets.
-	p.budget = "crawler-demo-" + randomHex(4)
+	p.budget = "crawler-demo-" + strings.ToLower(rand.Text()[:8])
 	for range size.tokens {
-		p.secrets = append(p.secrets, "demo-"+randomHex(16))
+		p.secrets = append(p.secrets, "demo-"+rand.Text())
 	}
 	p.redactor = newRedactor(p.auth, p.secrets)
 	p.judge = &simulated.Provider{
@@ -116,10 +116,4 @@ func (p plan) removeKeys() {
 	for keys.Next(ctx) {
 		client.Unlink(ctx, keys.Val())
 	}
-}
-
-func randomHex(n int) string {
-	b := make([]byte, n)
-	_, _ = rand.Read(b) // never fails
-	return hex.EncodeToString(b)
 }

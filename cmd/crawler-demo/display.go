@@ -86,18 +86,15 @@ func (c *crawl) timeLeft(calls int) time.Duration {
 // quota is what is left of each token's.
 func (s snapshot) quota() string {
 	const most = 6 // tokens in a line
-	var b strings.Builder
-	for i, l := range s.usage {
-		if i == most {
-			fmt.Fprintf(&b, " and %d more", len(s.usage)-most)
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		fmt.Fprintf(&b, "%s %d/%d", short(l.Token), l.Remaining, l.Max)
+	var all []string
+	for _, l := range s.usage[:min(len(s.usage), most)] {
+		all = append(all, fmt.Sprintf("%s %d/%d", short(l.Token), l.Remaining, l.Max))
 	}
-	return b.String()
+	text := strings.Join(all, ", ")
+	if more := len(s.usage) - most; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
 }
 
 // short is enough of an ID to tell a few tokens apart.
@@ -117,7 +114,7 @@ func about(d time.Duration) string {
 }
 
 // newDisplay returns a bar if w is a terminal, else lines.
-func newDisplay(w io.Writer, p plan) display {
+func newDisplay(w io.Writer) display {
 	if file, ok := w.(*os.File); ok && cwriter.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" {
 		return newBar(w)
 	}

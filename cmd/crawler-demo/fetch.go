@@ -110,9 +110,9 @@ func (c *workerGroup) get(ctx context.Context, e *activeJob, target string, r *r
 	}
 	defer resp.Body.Close()
 	r.Status = resp.StatusCode
-	if why, fails := failure(resp); fails {
+	if err := failure(resp); err != nil {
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
-		return errors.New(why)
+		return err
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, largestBody+1))
 	if err != nil {
@@ -135,16 +135,16 @@ func (c *workerGroup) get(ctx context.Context, e *activeJob, target string, r *r
 }
 
 // failure says why an answer is not to be kept, if so.
-func failure(resp *http.Response) (why string, fails bool) {
+func failure(resp *http.Response) error {
 	f, _ := ration.FeedbackOf(resp)
 	if definitive(resp.StatusCode) && !f.Refused && !f.DeadToken && !f.Retryable && f.Reason != provider.ReasonPartial {
-		return "", false
+		return nil
 	}
-	why = fmt.Sprintf("the provider answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	why := fmt.Sprintf("the provider answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	if f.Reason != "" {
 		why += fmt.Sprintf(" (%s)", f.Reason)
 	}
-	return why, true
+	return errors.New(why)
 }
 
 // follow is the page that follows, as it is asked for and kept.
@@ -153,10 +153,7 @@ func follow(f follower, c *redactor, base *url.URL, links []string, body []byte)
 	if next == "" || err != nil {
 		return "", err
 	}
-	u, err := parseURL(next)
-	if err != nil {
-		return "", err
-	}
+	u, _ := url.Parse(next) // was looked at by f.next
 	return c.url(next, u)
 }
 

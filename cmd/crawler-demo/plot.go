@@ -56,7 +56,6 @@ func (t *statistics) busiest() []tokenStatistics {
 }
 
 func (s *summary) chart(t *statistics) plot.Chart {
-	first, _ := t.span()
 	title := fmt.Sprintf("Calls in any %v against the limit of %d", s.deciding.Window, s.deciding.Max)
 	if !isExact(s.deciding) {
 		title = fmt.Sprintf("Calls in any %v; the limit is %v", s.deciding.Window, s.deciding)
@@ -74,7 +73,7 @@ func (s *summary) chart(t *statistics) plot.Chart {
 		chart.Panels = append(chart.Panels, plot.Panel{
 			Name:   "token " + short(of.token.ID()),
 			Limit:  s.deciding.Max,
-			Points: s.points(of, first),
+			Points: s.points(of, s.begin.UnixMicro()),
 		})
 	}
 	return chart
@@ -111,9 +110,8 @@ func (s *summary) points(of tokenStatistics, first int64) []int {
 // terminalPlot is a small one of the token with the most calls.
 func (s *summary) terminalPlot(t *statistics) string {
 	const width, height = 64, 8
-	first, _ := t.span()
 	of := t.busiest()[0]
-	points := s.points(of, first)
+	points := s.points(of, s.begin.UnixMicro())
 	calls := make([]float64, width)
 	for i := range width {
 		from, to := i*len(points)/width, (i+1)*len(points)/width

@@ -43,7 +43,6 @@ type summary struct {
 	deciding ration.Limit // the limit that quota_used and max_in_window are about
 	begin    time.Time    // of the first call
 	span     time.Duration
-	redis    bool
 }
 
 // A tokenReport is what was sent with one token.
@@ -83,7 +82,7 @@ func (c *crawl) summarise(interrupted bool, failed error) *summary {
 		LateP99:  float64(percentile(t.late, 99)) / 1000,
 		Limits:   p.limitsText(), Processes: p.processes, Workers: p.workers,
 		Statuses: t.statuses, Events: t.events, Out: p.out,
-		plan: p, deciding: deciding, begin: begin, span: span, redis: p.redis != "",
+		plan: p, deciding: deciding, begin: begin, span: span,
 	}
 	if t.requests > 0 {
 		s.QuotaUsed = quotaUsed(t.requests-t.refused, len(t.byToken), p.limits, begin, span)
@@ -210,7 +209,7 @@ func (s *summary) text(t *statistics) string {
 		row("quota used", "%.1f %%: %d of the %d calls that %s allows %s in %s",
 			100*s.QuotaUsed, s.Requests-s.Refused, most*len(s.Tokens), s.deciding, count(len(s.Tokens), "token"), seconds(s.span.Seconds()))
 		store := "calls of the log in memory"
-		if s.redis {
+		if s.plan.redis != "" {
 			store = "Redis commands"
 		}
 		row("store", "%d %s, %.3f for each call", s.StoreCalls, store, s.PerCall)

@@ -103,12 +103,19 @@ func retryAfter(s string, now time.Time) time.Duration {
 		if wait = Seconds(n); n >= 1e9 { // an instant: nobody asks for 30 years
 			wait = untilUnix(n, now)
 		}
-	} else if at, known := date(s); known {
-		wait = at.Sub(now)
-	} else if d, err := time.ParseDuration(s); err == nil {
-		wait = d
+	} else {
+		wait = untilText(s, now)
 	}
 	return max(wait, 0)
+}
+
+// untilText reads a date, as the time from now until then, or a duration; 0 if it is neither.
+func untilText(s string, now time.Time) time.Duration {
+	if at, known := date(s); known {
+		return at.Sub(now)
+	}
+	d, _ := time.ParseDuration(s)
+	return d
 }
 
 // longestText is the longest date or duration that is read, in bytes.
@@ -190,14 +197,10 @@ func reset(s string, now time.Time, until func(n float64) time.Duration) (left t
 		c := ParseCount(s) // 41;w=60
 		n, isNumber = c.Value, c.Known
 	}
-	if isNumber {
-		if n > 0 {
-			left = until(n)
-		}
-	} else if d, err := time.ParseDuration(s); err == nil {
-		left = d
-	} else if at, known := date(s); known {
-		left = at.Sub(now)
+	if !isNumber {
+		left = untilText(s, now)
+	} else if n > 0 {
+		left = until(n)
 	}
 	if left <= 0 {
 		return 0, false

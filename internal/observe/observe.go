@@ -75,10 +75,7 @@ func isOf(w *provider.Window, l limit.Limit, limits []limit.Limit, weighted bool
 	if slices.ContainsFunc(limits, func(o limit.Limit) bool { return named(o.Scope) }) {
 		return false
 	}
-	part := false
-	for _, scope := range [...]provider.Scope{provider.ScopeEndpoint, provider.ScopeBucket, provider.ScopeObject, provider.ScopeResource, provider.ScopeIssue, provider.ScopePage} {
-		part = part || w.Scope.Has(scope)
-	}
+	part := w.Scope.HasObject() || w.Scope.Has(provider.ScopeEndpoint) || w.Scope.Has(provider.ScopeBucket)
 	if part && (!w.Limit.Known || w.Limit.Value != int64(l.Capacity())) {
 		return false // it is of a part of the API, which has another limit
 	}
