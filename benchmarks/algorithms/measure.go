@@ -89,6 +89,7 @@ func measure(ctx context.Context, cfg config, which []contestant, addr string, p
 
 // speeds measures all contestants in turn, and so again in every round.
 func (r *report) speeds(ctx context.Context, cfg config, rdb *redis.Client, sent *ownredis.Sent, progress io.Writer) error {
+	onRedis := func() ration.Store { return &ration.RedisStore{Client: rdb, Timeout: time.Minute} }
 	var incrs []float64
 	for round := range cfg.rounds {
 		fmt.Fprintf(progress, "bookings a second, round %d of %d\n", round+1, cfg.rounds)
@@ -99,19 +100,18 @@ func (r *report) speeds(ctx context.Context, cfg config, rdb *redis.Client, sent
 				return err
 			}
 			incrs, one.incrs = append(incrs, incr), append(one.incrs, incr)
-			onRedis, inMemory := func() ration.Store { return &ration.RedisStore{Client: rdb, Timeout: time.Minute} }, func() ration.Store { return new(ration.MemoryStore) }
 			for _, m := range []struct {
-				store func() ration.Store
+				store ration.Store
 				spent bool
 				to    *[]float64
 			}{
-				{onRedis, false, &one.frees}, {onRedis, true, &one.spents},
-				{inMemory, false, &one.memFrees}, {inMemory, true, &one.mems},
+				{onRedis(), false, &one.frees}, {onRedis(), true, &one.spents},
+				{new(ration.MemoryStore), false, &one.memFrees}, {new(ration.MemoryStore), true, &one.mems},
 			} {
 				if err := rdb.FlushAll(ctx).Err(); err != nil {
 					return err
 				}
-				work, err := booker(ctx, m.store(), one.limit, m.spent)
+				work, err := booker(ctx, m.store, one.limit, m.spent)
 				if err != nil {
 					return fmt.Errorf("%s: %w", one.title, err)
 				}

@@ -11,54 +11,43 @@ import (
 // document is the page that is printed and kept: how it was measured, the tables,
 // and what their figures mean.
 func document(cfg config, r report, run harness.Run) string {
-	var b strings.Builder
-	b.WriteString(run.Head("Algorithms compared", fmt.Sprintf("A limit of %v on one account, without a margin. Speed: %d goroutines on the account, medians of %d rounds of %v.",
-		ration.Limit{Max: cfg.max, Window: cfg.window}, cfg.workers, cfg.rounds, cfg.length), harness.GoRedis()))
-	b.WriteString(lets(cfg, r))
-	b.WriteString("\n")
-	b.WriteString(costs(cfg, r))
+	page := run.Head("Algorithms compared", fmt.Sprintf("A limit of %v on one account, without a margin. Speed: %d goroutines on the account, medians of %d rounds of %v.",
+		ration.Limit{Max: cfg.max, Window: cfg.window}, cfg.workers, cfg.rounds, cfg.length), harness.GoRedis()) + lets(cfg, r) + "\n" + costs(cfg, r)
 	if len(r.large) > 0 {
-		b.WriteString("\n")
-		b.WriteString(large(cfg, r))
+		page += "\n" + large(cfg, r)
 	}
-	b.WriteString(notes(cfg, r))
-	return b.String()
+	return page + notes(cfg, r)
 }
 
 // lets is the table of what each lets through, and when to choose it.
 func lets(cfg config, r report) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "| algorithm | choose it where | over Max at worst | promised | a queue gets | with a margin of %v |\n|---|---|---|---|---|---|\n", cfg.margin)
-	for _, one := range r.rows {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %.2f %% | %.2f %% |\n", one.title, one.choose,
+	head := fmt.Sprintf("| algorithm | choose it where | over Max at worst | promised | a queue gets | with a margin of %v |", cfg.margin)
+	return harness.Table(head, r.rows, func(one row) string {
+		return fmt.Sprintf("| %s | %s | %s | %s | %.2f %% | %.2f %% |", one.title, one.choose,
 			percent(one.most-one.limit.Max, one.limit.Max), percent(one.promised, one.limit.Max), 100*one.queue, 100*one.slower)
-	}
-	return b.String()
+	})
 }
 
 // costs is the table of what each takes.
 func costs(cfg config, r report) string {
-	var b strings.Builder
-	b.WriteString("| algorithm | Redis, B a booking | in all | memory, B a booking | in all | round trips | " +
-		"bookings/s on Redis, none waits (of INCR) | spent (of INCR) | in memory, none waits | spent |\n|---|---|---|---|---|---|---|---|---|---|\n")
-	fmt.Fprintf(&b, "| `INCR` | | | | | 1.00 | %s | | | |\n", harness.Rounded(r.incr))
+	head := "| algorithm | Redis, B a booking | in all | memory, B a booking | in all | round trips | " +
+		"bookings/s on Redis, none waits (of INCR) | spent (of INCR) | in memory, none waits | spent |"
+	lines := []string{fmt.Sprintf("| `INCR` | | | | | 1.00 | %s | | | |", harness.Rounded(r.incr))}
 	for _, one := range r.rows {
-		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %.2f | %s (%.2f) | %s (%.2f) | %s | %s |\n", one.title,
+		lines = append(lines, fmt.Sprintf("| %s | %s | %s | %s | %s | %.2f | %s (%.2f) | %s (%.2f) | %s | %s |", one.title,
 			one.each(one.redis, cfg.max), harness.Group(one.redis), one.each(one.memory, cfg.max), harness.Group(one.memory), one.trips,
 			harness.Rounded(one.free.perSecond), one.free.ofINCR, harness.Rounded(one.spent.perSecond), one.spent.ofINCR,
-			harness.Rounded(one.memFree), harness.Rounded(one.mem))
+			harness.Rounded(one.memFree), harness.Rounded(one.mem)))
 	}
-	return b.String()
+	return harness.Table(head, lines, func(line string) string { return line })
 }
 
 // large is the table of many bookings.
 func large(cfg config, r report) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "| algorithm | Redis, B a booking, of %s in a day | in all |\n|---|---|---|\n", harness.Group(int64(cfg.large)))
-	for _, one := range r.large {
-		fmt.Fprintf(&b, "| %s | %s | %s |\n", one.title, one.each(one.redis, cfg.large), harness.Group(one.redis))
-	}
-	return b.String()
+	head := fmt.Sprintf("| algorithm | Redis, B a booking, of %s in a day | in all |", harness.Group(int64(cfg.large)))
+	return harness.Table(head, r.large, func(one row) string {
+		return fmt.Sprintf("| %s | %s | %s |", one.title, one.each(one.redis, cfg.large), harness.Group(one.redis))
+	})
 }
 
 // notes explains what the figures do not say by themselves.

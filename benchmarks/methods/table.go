@@ -11,30 +11,23 @@ import (
 // document is the page that is printed and kept: how it was measured, the
 // table, and what its figures mean.
 func document(cfg config, results []result, run harness.Run) string {
-	var b strings.Builder
-	b.WriteString(run.Head("Methods compared", fmt.Sprintf("%d workers, one token, %d calls per %s; each method runs for %s against a provider on loopback that keeps its\n"+
+	return run.Head("Methods compared", fmt.Sprintf("%d workers, one token, %d calls per %s; each method runs for %s against a provider on loopback that keeps its\n"+
 		"own exact log and takes %s to %s to answer.",
 		cfg.workers, cfg.limit.Max, spell(cfg.limit.Window), spell(cfg.length), spell(cfg.latency/2), spell(cfg.latency*3/2)),
-		harness.Versions("github.com/go-redis/redis_rate/v10", "github.com/redis/go-redis/v9", "golang.org/x/time")))
-	b.WriteString(table(cfg, results))
-	b.WriteString(notes(cfg, results))
-	return b.String()
+		harness.Versions("github.com/go-redis/redis_rate/v10", "github.com/redis/go-redis/v9", "golang.org/x/time")) + table(cfg, results) + notes(results)
 }
 
 // table is the table alone, in Markdown.
 func table(cfg config, results []result) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "| method | use of quota | accepted | refused in %s | Redis commands per call | fairness (Jain) |\n", spell(cfg.length))
-	fmt.Fprintf(&b, "|---|---|---|---|---|---|\n")
-	for _, r := range results {
-		fmt.Fprintf(&b, "| %s | %.1f %% | %s | %s | %s | %.3f |\n",
+	head := fmt.Sprintf("| method | use of quota | accepted | refused in %s | Redis commands per call | fairness (Jain) |", spell(cfg.length))
+	return harness.Table(head, results, func(r result) string {
+		return fmt.Sprintf("| %s | %.1f %% | %s | %s | %s | %.3f |",
 			r.method.title, 100*r.used(), harness.Group(r.accepted), harness.Group(r.refused), ratio(r.requests, r.accepted), r.fairness)
-	}
-	return b.String()
+	})
 }
 
 // notes explains what the figures do not say by themselves.
-func notes(cfg config, results []result) string {
+func notes(results []result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nUse of quota is accepted calls over those that an exact sliding window allows from the first call to the end of the\n"+
 		"run; %s here. A refused call is counted and nothing else: no method is told of it. A transaction counts as one Redis\n"+

@@ -89,14 +89,11 @@ func leaveable(ctx context.Context, work peers.Work) peers.Work {
 
 // combined is what callers do who do nothing but combine.
 func (b *bench) combined(name string, do func(ctx context.Context, calls int64) (int64, error)) racer {
-	return racer{name: name, ready: func(ctx context.Context) (peers.Work, error) {
-		c := &combiner{do: do}
-		work := func(ctx context.Context) error {
-			_, err := c.call(ctx)
-			return err
-		}
-		return work, b.fill(ctx, work)
-	}}
+	c := &combiner{do: do}
+	return doing(name, b.before, func(ctx context.Context) error {
+		_, err := c.call(ctx)
+		return err
+	})
 }
 
 // bookLeast enters some calls as one in a log that all share, and returns their slot.

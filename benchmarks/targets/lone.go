@@ -18,16 +18,13 @@ func loneCaller(ctx context.Context, b *bench) ([]check, error) {
 			return leastScript.Run(ctx, b.rdb, []string{log}, store.NewBookingID().String()).Err()
 		}
 	}
-	ready := func(work peers.Work) func(context.Context) (peers.Work, error) {
-		return func(ctx context.Context) (peers.Work, error) { return work, b.fill(ctx, work) }
-	}
 	r, err := b.medians(ctx,
 		b.of(ping, 0),
 		b.free(free, 1, account("free", ration.PerHour(peers.Plenty))),
 		b.spent(spent, 1, account("spent", ration.PerHour(b.before))),
-		racer{name: nothing, ready: ready(func(ctx context.Context) error { return noScript.Run(ctx, b.rdb, nil).Err() })},
-		racer{name: little, ready: ready(least("little"))},
-		racer{name: left, ready: ready(leaveable(ctx, least("left")))},
+		doing(nothing, b.before, func(ctx context.Context) error { return noScript.Run(ctx, b.rdb, nil).Err() }),
+		doing(little, b.before, least("little")),
+		doing(left, b.before, leaveable(ctx, least("left"))),
 		b.of("redis_rate", 0), b.of("ulule", 0),
 	)
 	if err != nil {
@@ -111,18 +108,15 @@ func remainingOfLargeLog(ctx context.Context, b *bench) ([]check, error) {
 	const ping, remaining, nothing, look, left = "PING", "ration,Remaining", "EVALSHA-of-nothing", "EVALSHA-of-the-least", "EVALSHA-of-the-least,leaveable"
 	log := "ration:v1:{" + peers.Budget + "}:log:" + large.ID
 	least := func(ctx context.Context) error { return leastLook.Run(ctx, logs.rdb, []string{log}).Err() }
-	always := func(work peers.Work) func(context.Context) (peers.Work, error) {
-		return func(context.Context) (peers.Work, error) { return work, nil }
-	}
 	r, err := b.medians(ctx,
-		racer{name: ping, ready: always(func(ctx context.Context) error { return logs.rdb.Ping(ctx).Err() })},
-		racer{name: remaining, ready: always(func(ctx context.Context) error {
+		doing(ping, 0, func(ctx context.Context) error { return logs.rdb.Ping(ctx).Err() }),
+		doing(remaining, 0, func(ctx context.Context) error {
 			_, err := budget.Remaining(ctx, logs.token)
 			return err
-		})},
-		racer{name: nothing, ready: always(func(ctx context.Context) error { return noScript.Run(ctx, logs.rdb, nil).Err() })},
-		racer{name: look, ready: always(least)},
-		racer{name: left, ready: always(leaveable(ctx, least))},
+		}),
+		doing(nothing, 0, func(ctx context.Context) error { return noScript.Run(ctx, logs.rdb, nil).Err() }),
+		doing(look, 0, least),
+		doing(left, 0, leaveable(ctx, least)),
 	)
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -36,28 +37,30 @@ func (b *bench) of(name string, calls int) racer {
 	}}
 }
 
+// doing is a racer that has its work, on which so many calls are made before.
+func doing(name string, before int, work peers.Work) racer {
+	return racer{name: name, ready: func(ctx context.Context) (peers.Work, error) { return work, times(ctx, work, before) }}
+}
+
 // free is a booking with quota left.
 func (b *bench) free(name string, cost int, accounts ...ration.Account) racer {
-	return racer{name: name, ready: func(ctx context.Context) (peers.Work, error) {
-		list, kept, err := b.store(accounts)
-		if err != nil {
-			return nil, err
-		}
-		work := peers.BookOn(kept, list, cost, 0)
-		return work, b.fill(ctx, work)
-	}}
+	return b.booking(name, cost, 0, accounts)
 }
 
 // spent is a booking with the quota spent: it is made ahead.
 func (b *bench) spent(name string, cost int, accounts ...ration.Account) racer {
+	return b.booking(name, cost, store.Forever, accounts)
+}
+
+func (b *bench) booking(name string, cost int, maxWait time.Duration, accounts []ration.Account) racer {
 	return racer{name: name, ready: func(ctx context.Context) (peers.Work, error) {
 		list, kept, err := b.store(accounts)
 		if err != nil {
 			return nil, err
 		}
-		work := peers.BookOn(kept, list, cost, store.Forever)
-		if err := b.fill(ctx, work); err != nil {
-			return nil, err
+		work := peers.BookOn(kept, list, cost, maxWait)
+		if err := b.fill(ctx, work); err != nil || maxWait == 0 {
+			return work, err
 		}
 		if err := peers.BookOn(kept, list, cost, 0)(ctx); !errors.Is(err, peers.ErrRefused) {
 			return nil, fmt.Errorf("the quota is not spent: %w", err)
@@ -83,7 +86,6 @@ type largeLogs struct {
 	rdb    *redis.Client
 	store  *ration.RedisStore
 	token  ration.Token
-	made   bool
 }
 
 func (l *largeLogs) close() {
@@ -91,25 +93,21 @@ func (l *largeLogs) close() {
 	l.server.Stop()
 }
 
-// large returns the Redis with a spent quota of so many entries as -large says on
+// largeLog returns the Redis with a spent quota of so many entries as -large says on
 // the account of its token. It is filled once.
 func (b *bench) largeLog(ctx context.Context) (*largeLogs, ration.Account, error) {
-	if b.logs == nil {
-		server, rdb, err := another(ctx)
-		if err != nil {
-			return nil, ration.Account{}, err
-		}
-		b.logs = &largeLogs{server: server, rdb: rdb, store: &ration.RedisStore{Client: rdb}, token: ration.NewToken("large")}
+	token := ration.NewToken("large")
+	of := account(token.AccountID(), ration.PerHour(b.large))
+	if b.logs != nil {
+		return b.logs, of, nil
 	}
-	of := account(b.logs.token.AccountID(), ration.PerHour(b.large))
-	if !b.logs.made {
-		fmt.Fprintf(b.progress, "  filling a log with %d entries\n", b.large)
-		if err := fillLog(ctx, b.logs.rdb, b.logs.store, of, b.large, nil); err != nil {
-			return nil, of, err
-		}
-		b.logs.made = true
+	server, rdb, err := another(ctx)
+	if err != nil {
+		return nil, of, err
 	}
-	return b.logs, of, nil
+	b.logs = &largeLogs{server: server, rdb: rdb, store: &ration.RedisStore{Client: rdb}, token: token}
+	fmt.Fprintf(b.progress, "  filling a log with %d entries\n", b.large)
+	return b.logs, of, fillLog(ctx, rdb, b.logs.store, of, b.large, nil)
 }
 
 // fillLog enters so many calls, each an entry of its own, evenly over the last 50

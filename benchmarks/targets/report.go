@@ -23,9 +23,7 @@ type report struct {
 
 // table is the table of the rows, in Markdown.
 func (r report) table() string {
-	var b strings.Builder
-	b.WriteString("| # | what | measured | target | | in figures | what stands in the way |\n|---|---|---|---|---|---|---|\n")
-	for _, c := range r.checks {
+	return harness.Table("| # | what | measured | target | | in figures | what stands in the way |", r.checks, func(c check) string {
 		what := c.what
 		if i := slices.IndexFunc(rows, func(row row) bool { return row.number == c.row }); i >= 0 {
 			what = rows[i].what + ": " + c.what
@@ -34,9 +32,8 @@ func (r report) table() string {
 		if !c.met() {
 			verdict, hindrance = "**not met**", c.hindrance
 		}
-		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s | %s |\n", c.row, what, c.value(), c.target, verdict, c.figures, hindrance)
-	}
-	return b.String()
+		return fmt.Sprintf("| %d | %s | %s | %s | %s | %s | %s |", c.row, what, c.value(), c.target, verdict, c.figures, hindrance)
+	})
 }
 
 // verdict is an error that names the rows that are not met and have nothing shown
@@ -57,15 +54,12 @@ func (r report) verdict() error {
 // document is the page that is kept: how it was measured, the table, and all that
 // was measured beside it.
 func (r report) document() string {
-	var b strings.Builder
-	b.WriteString(r.Head("What it costs", fmt.Sprintf("Measured side by side in one run, medians of %d rounds of %v with their confidence intervals of 95 %% (all rounds\n"+
-		"where they are fewer than six); in row 1 of twice as many of half that. What each row measures and how is in the command's documentation.", r.cfg.rounds, r.cfg.each), versions()))
-	b.WriteString(r.table())
-	b.WriteString("\nAll that took part, by itself:\n\n| # | contender | median | unit |\n|---|---|---|---|\n")
-	for _, f := range r.others {
-		fmt.Fprintf(&b, "| %d | %s | %s | %s |\n", f.row, f.name, spread(f.rounds, ""), f.unit)
-	}
-	return b.String()
+	return r.Head("What it costs", fmt.Sprintf("Measured side by side in one run, medians of %d rounds of %v with their confidence intervals of 95 %% (all rounds\n"+
+		"where they are fewer than six); in row 1 of twice as many of half that. What each row measures and how is in the command's documentation.", r.cfg.rounds, r.cfg.each), versions()) +
+		r.table() + "\nAll that took part, by itself:\n\n" +
+		harness.Table("| # | contender | median | unit |", r.others, func(f figure) string {
+			return fmt.Sprintf("| %d | %s | %s | %s |", f.row, f.name, spread(f.rounds, ""), f.unit)
+		})
 }
 
 // versions names the peers that were built in.

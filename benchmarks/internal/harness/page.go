@@ -30,6 +30,16 @@ func (r Run) Head(title, about, modules string) string {
 		r.Begun.UTC().Format("2006-01-02 15:04 UTC"), took, runtime.Version(), runtime.GOOS, runtime.GOARCH, r.Redis, runtime.NumCPU(), modules)
 }
 
+// Table writes a table in Markdown: its head, and for each row a line with its cells.
+func Table[R any](head string, rows []R, line func(R) string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n|%s\n", head, strings.Repeat("---|", strings.Count(head, "|")-1))
+	for _, row := range rows {
+		b.WriteString(line(row) + "\n")
+	}
+	return b.String()
+}
+
 // Rounded writes a figure to two digits: it is not known better.
 func Rounded(v float64) string {
 	unit := 1.0
