@@ -77,7 +77,7 @@ func TestEveryThrottleHoldsBack(t *testing.T) {
 			defer rdb.Close()
 			require.NoError(t, rdb.FlushAll(t.Context()).Err())
 			const limit = 10
-			throttle := m.start(setup{redis: rdb, limit: ration.PerHour(limit), workers: 1, token: token})
+			throttle := m.start(setup{redis: rdb, limit: ration.PerHour(limit), workers: 1})
 			ctx, stop := context.WithTimeout(t.Context(), 500*time.Millisecond)
 			defer stop()
 			granted := 0
@@ -111,7 +111,7 @@ func TestCounterAgreesWithRedis(t *testing.T) {
 			require.NoError(t, err)
 			rdb, sent := ownredis.NewClient(server.Addr)
 			defer rdb.Close()
-			throttle := chosen[0].start(setup{redis: rdb, limit: ration.PerHour(1000), workers: 1, token: token})
+			throttle := chosen[0].start(setup{redis: rdb, limit: ration.PerHour(1000), workers: 1})
 			recording := server.Record(t)
 			for range 10 {
 				require.NoError(t, throttle(t.Context(), 0))

@@ -55,7 +55,7 @@ func run(ctx context.Context, m method, cfg config, addr string, client *http.Cl
 	}
 	defer stopProvider()
 
-	t := m.start(setup{redis: rdb, limit: cfg.limit, workers: cfg.workers, token: token})
+	t := m.start(setup{redis: rdb, limit: cfg.limit, workers: cfg.workers})
 	urls := provider.StartURLs(base)
 	counts := make([]tally, cfg.workers)
 	end := time.Now().Add(cfg.length - cfg.limit.Window/50)

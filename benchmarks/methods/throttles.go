@@ -26,7 +26,6 @@ type setup struct {
 	redis   redis.UniversalClient
 	limit   ration.Limit
 	workers int
-	token   string
 }
 
 // A throttle holds the workers of one run back. All of them call it at once. It
@@ -51,9 +50,9 @@ func (m method) id() string { return m.name }
 // startRation books once and sleeps until its slot. Margin is the default.
 func startRation(s setup) throttle {
 	budget := &ration.Budget{Name: "methods", Limits: []ration.Limit{s.limit}, Store: &ration.RedisStore{Client: s.redis}}
-	token := ration.NewToken(s.token)
+	account := ration.NewToken(token)
 	return func(ctx context.Context, _ int) error {
-		_, err := budget.Wait(ctx, token, 1)
+		_, err := budget.Wait(ctx, account, 1)
 		if errors.Is(err, ration.ErrExhausted) {
 			return errOver // the next slot is behind the deadline
 		}
@@ -64,7 +63,7 @@ func startRation(s setup) throttle {
 // startMulti is the transaction of peers.Multi. The article does not say what a
 // worker does that is not allowed to call; here it asks again every 100 ms.
 func startMulti(s setup) throttle {
-	key := ration.NewToken(s.token).ID()
+	key := ration.NewToken(token).ID()
 	return func(ctx context.Context, _ int) error {
 		for {
 			err := peers.Multi(ctx, s.redis, key, s.limit.Max, s.limit.Window)
@@ -81,7 +80,7 @@ func startMulti(s setup) throttle {
 // startRedisRate is redis_rate with the burst of its own constructors, which is the
 // rate.
 func startRedisRate(s setup) throttle {
-	limiter, key := redis_rate.NewLimiter(s.redis), ration.NewToken(s.token).ID()
+	limiter, key := redis_rate.NewLimiter(s.redis), ration.NewToken(token).ID()
 	limit := redis_rate.Limit{Rate: s.limit.Max, Burst: s.limit.Max, Period: s.limit.Window}
 	return func(ctx context.Context, _ int) error {
 		for {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -91,14 +92,11 @@ func (h *history) book(ctx context.Context, of ration.Account, calls, cost int, 
 }
 
 func (h *history) bookOn(ctx context.Context, list *store.Accounts, calls, cost int, with change, then func(store.Booking) error) error {
-	number := make(chan int, calls)
-	for i := range calls {
-		number <- i
-	}
+	var next atomic.Int64
 	return h.times(ctx, func(ctx context.Context) error {
 		r := store.BookRequest{ID: store.NewBookingID(), Budget: peers.Budget, Accounts: list, Cost: cost, MaxWait: store.Forever}
 		if with != nil {
-			with(<-number, &r)
+			with(int(next.Add(1)-1), &r)
 		}
 		booking, err := h.store.Book(ctx, r)
 		switch {

@@ -131,19 +131,19 @@ func remainingOfLargeLog(ctx context.Context, b *bench) ([]check, error) {
 
 // memory is row 8.
 func memory(ctx context.Context, b *bench) ([]check, error) {
-	const burst, alone, stream = "burst", "one-at-a-time", "StreamLog,one-at-a-time"
-	r := make(map[string][]float64)
-	all := make(map[string][]float64)
+	cases := []struct {
+		what, name, key string
+		goroutines      int
+		limit           ration.Limit
+		bound           float64
+	}{
+		{"a burst from 64 goroutines", "burst", "log", goroutines, ration.PerHour(peers.Plenty), 16},
+		{"calls one at a time", "one-at-a-time", "log", 1, ration.PerHour(peers.Plenty), 115},
+		{"StreamLog, calls one at a time", "StreamLog,one-at-a-time", "stream", 1, ration.PerHour(peers.Plenty).Using(ration.StreamLog), 24},
+	}
+	r, all := make(results), make(results)
 	for range b.rounds {
-		for _, m := range []struct {
-			name, key  string
-			goroutines int
-			limit      ration.Limit
-		}{
-			{burst, "log", goroutines, ration.PerHour(peers.Plenty)},
-			{alone, "log", 1, ration.PerHour(peers.Plenty)},
-			{stream, "stream", 1, ration.PerHour(peers.Plenty).Using(ration.StreamLog)},
-		} {
+		for _, m := range cases {
 			of := account(hot, m.limit)
 			if err := b.rdb.FlushAll(ctx).Err(); err != nil {
 				return nil, err
@@ -176,13 +176,10 @@ func memory(ctx context.Context, b *bench) ([]check, error) {
 		}
 	}
 	var checks []check
-	for _, c := range []struct {
-		what, name string
-		bound      float64
-	}{{"a burst from 64 goroutines", burst, 16}, {"calls one at a time", alone, 115}, {"StreamLog, calls one at a time", stream, 24}} {
+	for _, c := range cases {
 		b.note(c.name, "B/call", r[c.name]...)
 		checks = append(checks, check{what: c.what, measured: r[c.name], target: atMost(c.bound, "B"),
-			figures: fmt.Sprintf("%s B with all keys of the budget", number(median(all[c.name])))})
+			figures: all.figures("%s B with all keys of the budget", c.name)})
 	}
 	return checks, nil
 }

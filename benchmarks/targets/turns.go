@@ -20,12 +20,9 @@ type workInTurns struct {
 // another, and returns how long each call took: of work that nothing else bounds the
 // i-th call is of the i-th turn.
 //
-// A call takes as long as the machine makes it. Its cores fall asleep while a caller
-// waits, if that takes longer than they stay awake for, and must be woken by what
-// comes next: a PING among PINGs is answered in a fifth of the time of one that
-// follows something slow. So all must find the machine as all the others leave it.
-// In a fixed order each would follow the same one always: it is drawn anew for each
-// turn.
+// Cores fall asleep while a caller waits, and a PING among PINGs is answered in a fifth
+// of the time of one that follows something slow. In a fixed order each work would
+// always follow the same one: the order is drawn anew for each turn.
 func inTurns(ctx context.Context, length time.Duration, works ...workInTurns) ([][]time.Duration, error) {
 	took, order := make([][]time.Duration, len(works)), make([]int, len(works))
 	for i := range works {
