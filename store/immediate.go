@@ -28,11 +28,11 @@ type ImmediateRequest struct {
 
 // An Immediate is a booking that was granted at once.
 type Immediate struct {
-	// ID, Account, Entry, Total and Slot are those of a [Booking].
-	ID             BookingID
-	Account, Entry string
-	Total          int64
-	Slot           time.Time
+	// ID, Entry, Total and Slot are those of a [Booking]; its account is the one asked for.
+	ID    BookingID
+	Entry string
+	Total int64
+	Slot  time.Time
 	// ReadAt is the slot on this process's clock.
 	ReadAt time.Time
 }

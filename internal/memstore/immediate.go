@@ -35,7 +35,7 @@ func (s *Store) BookNow(r store.ImmediateRequest) (store.Immediate, bool) {
 	c.trim()
 	b.sweep(clock)
 	return store.Immediate{
-		ID: s.newID(), Account: a.id, Entry: s.work.nameOne(part{true, run.number, e.before, e.cost}),
+		ID: s.newID(), Entry: s.work.nameOne(part{true, run.number, e.before, e.cost}),
 		Total: e.after(), Slot: time.UnixMicro(now), ReadAt: clock.read,
 	}, true
 }
