@@ -1,21 +1,231 @@
-package external_test
+package external
 
 import (
-	"testing"
+	"context"
+	"maps"
+	"math/big"
+	"strings"
+	"sync"
+	"time"
 
-	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
-	"github.com/ration-go/ration/store/storetest"
-
-	"example.com/external"
 )
 
-func TestStoreKeepsTheContract(t *testing.T) {
-	open := func(*testing.T) store.Store { return new(external.Store) }
-	for _, log := range []limit.Algorithm{limit.SlidingLog, limit.StreamLog} {
-		t.Run(log.String(), func(t *testing.T) {
-			t.Parallel()
-			storetest.RunLog(t, log, open)
-		})
+// A Store keeps logs in memory. The zero Store is empty and ready. It must not be copied
+// after first use.
+type Store struct {
+	mu      sync.Mutex // protects all below
+	epoch   time.Time  // when the clock was first read
+	budgets map[string]*budget
+}
+
+// Durable implements [store.Durable]: nothing is lost while the process lives.
+func (s *Store) Durable() bool { return true }
+
+// A budget is what is kept of one budget.
+type budget struct {
+	version     int64
+	revision    int
+	accounts    map[string]*account
+	all         pause // of all accounts
+	allLast     int64 // the latest instant that all held a booking back to
+	pauses      map[store.Pause]int64
+	quarantines map[store.Quarantine]int64
+	bookings    map[store.BookingID]*booking
+	recorded    map[store.BookingID]time.Time
+}
+
+// account returns what is kept of an account.
+func (b *budget) account(id string) *account {
+	a := b.accounts[id]
+	if a == nil {
+		a = &account{budget: b, last: make(map[string]int64), windows: make(map[string][]window), base: make(map[string]*big.Rat)}
+		b.accounts[id] = a
 	}
+	return a
+}
+
+// renew gives the budget's status a version that it never had.
+func (b *budget) renew(now int64) { b.version = max(now, b.version+1) }
+
+// begin begins a step on a budget: it locks the store and returns the clock, in
+// microseconds. Callers unlock mu if there is no error.
+func (s *Store) begin(ctx context.Context, valid error, name string, asked time.Time) (*budget, int64, error) {
+	if valid != nil {
+		return nil, 0, valid
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	s.mu.Lock()
+	b := s.budgets[name]
+	if b == nil {
+		b = &budget{
+			accounts: make(map[string]*account), pauses: make(map[store.Pause]int64), quarantines: make(map[store.Quarantine]int64),
+			bookings: make(map[store.BookingID]*booking), recorded: make(map[store.BookingID]time.Time),
+		}
+		if s.budgets == nil {
+			s.budgets = make(map[string]*budget)
+		}
+		s.budgets[name] = b
+	}
+	if !asked.IsZero() {
+		return b, asked.UnixMicro(), nil
+	}
+	if s.epoch.IsZero() {
+		s.epoch = time.Now()
+	}
+	// The monotonic clock: steps of the machine's clock move no slot.
+	return b, s.epoch.Add(time.Since(s.epoch)).UnixMicro(), nil
+}
+
+// Cancel implements [store.Store].
+func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
+	b, _, err := s.begin(ctx, r.Validate(), r.Booking.Budget, r.Now)
+	if err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if r.Booking.Account != "" && !isEntry(r.Booking) {
+		return store.ErrOtherStore
+	}
+	b.cancel(r.Booking.ID)
+	return nil
+}
+
+// cancel hands a booking back, once: it then has its ID no more.
+func (b *budget) cancel(id store.BookingID) {
+	if one := b.bookings[id]; one != nil {
+		delete(b.bookings, id)
+		one.id, one.cancelled = store.BookingID{}, true
+		one.charged[0].undo()
+	}
+}
+
+// Record implements [store.Store].
+func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
+	b, now, err := s.begin(ctx, r.Validate(), r.Budget, r.Now)
+	if err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	if r.Replaces.Entry != "" && !isEntry(r.Replaces) {
+		return store.ErrOtherStore
+	}
+	maps.DeleteFunc(b.recorded, func(_ store.BookingID, at time.Time) bool { return time.Since(at) > time.Minute })
+	if _, done := b.recorded[r.ID]; done {
+		return nil
+	}
+	b.recorded[r.ID] = time.Now()
+	accounts, err := store.NewAccounts(r.Account)
+	if err != nil {
+		return err
+	}
+	kept := make(map[string]bool)
+	for id, one := range b.bookings {
+		kept[entry(one.queue, id)] = true
+	}
+	c := charge{account: b.account(r.Account.ID), set: accounts.LimitSet(0), now: now}
+	for _, spent := range r.Spent {
+		if kept[spent.Entry] || spent.Slot.UnixMicro() <= now-c.set.Window {
+			continue
+		}
+		scopes := accounts.RelevantScopes(r.Scopes)
+		if queue, _, found := strings.Cut(spent.Entry, " "); found {
+			scopes = scopesOf(queue)
+		}
+		c.record(scopes, "", spent.Slot.UnixMicro(), int64(spent.Cost))
+	}
+	if r.Replaces.Entry != "" {
+		b.cancel(r.Replaces.ID)
+	}
+	return nil
+}
+
+// Reconcile implements [store.Store].
+func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.Reconciliation, error) {
+	b, now, err := s.begin(ctx, r.Validate(), r.Budget, r.Now)
+	if err != nil {
+		return store.Reconciliation{}, err
+	}
+	defer s.mu.Unlock()
+	accounts, err := store.NewAccounts(r.Account)
+	if err != nil {
+		return store.Reconciliation{}, err
+	}
+	c := charge{account: b.account(r.Account.ID), set: accounts.LimitSet(0), now: now}
+	scopes, slot := accounts.RelevantScopes(r.Scopes), min(now, r.Slot.UnixMicro())
+	all, most := store.Reconciliation{Now: time.UnixMicro(now)}, int64(0)
+	for i, l := range c.set.Compiled {
+		counted, atSlot := c.meter(l).counted(slot)
+		missing := max(0, int64(r.Counted[i])-counted)
+		all.Limits = append(all.Limits, store.LimitReconciliation{Counted: int(counted), AtSlot: int(atSlot), Missing: int(missing)})
+		switch {
+		case missing == 0 || !store.Covers(l.Scope, scopes):
+		case l.Algorithm.IsLog():
+			most = max(most, missing)
+		default:
+			c.record(scopes, l.Name, now, missing)
+		}
+	}
+	if most > 0 {
+		c.record(scopes, logs, now, most)
+	}
+	return all, nil
+}
+
+// Usage implements [store.Store].
+func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage, error) {
+	b, now, err := s.begin(ctx, r.Validate(), r.Budget, r.Now)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	var all []store.Usage
+	for i, one := range r.Accounts.All() {
+		c := charge{account: b.account(one.ID), set: r.Accounts.LimitSet(i), now: now}
+		u := store.Usage{Account: one.ID, Now: time.UnixMicro(now)}
+		if until := max(c.account.until, b.all.until); until > now {
+			u.PausedUntil = time.UnixMicro(until)
+		}
+		for j, l := range c.set.Compiled {
+			used, freeAt := c.meter(l).used()
+			free := time.Time{}
+			if used > 0 {
+				free = time.UnixMicro(freeAt)
+			}
+			u.Limits = append(u.Limits, store.NewLimitUsage(one.Limits[j], used, free))
+		}
+		all = append(all, u)
+	}
+	return all, nil
+}
+
+// Reset implements [store.Store].
+func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
+	b, now, err := s.begin(ctx, r.Validate(), r.Budget, r.Now)
+	if err != nil {
+		return err
+	}
+	defer s.mu.Unlock()
+	set := store.NewLimitSet(r.Account.Limits)
+	c := charge{account: b.account(r.Account.ID), set: &set, now: now}
+	for _, l := range set.Compiled {
+		if l.FirstUse {
+			b.pause(&c.account.pause, c.meter(l).reset(r.At.UnixMicro()), 0, now)
+		}
+	}
+	return nil
+}
+
+// isEntry reports whether a booking's Entry is the one that it was given.
+func isEntry(b store.Booking) bool { return strings.HasSuffix(b.Entry, " "+b.ID.String()) }
+
+// entry names a booking, so that also the entry of a lost log tells its scopes.
+func entry(queue string, id store.BookingID) string { return queue + " " + id.String() }
+
+// scopesOf returns the scopes of a queue.
+func scopesOf(queue string) string {
+	scopes, _, _ := strings.Cut(queue, "~")
+	return scopes
 }
