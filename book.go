@@ -4,11 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
-	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
@@ -79,85 +77,6 @@ func (w *waiter) request(longest time.Duration) store.BookRequest {
 	w.newest = max(w.accounts.rules.revision, int(w.budget.newestRevision.Load()))
 	return store.BookRequest{ID: store.NewBookingID(), Budget: w.budget.Name, Accounts: w.accounts.Accounts, Scopes: w.options.scopes,
 		Reserve: w.options.reserve, Revision: w.accounts.rules.revision, Cost: w.cost, MaxWait: longest}
-}
-
-// bookOptions are what a caller asks for beside its cost.
-type bookOptions struct {
-	scopes  []string
-	reserve int // in thousandths
-}
-
-// requestOptions are what a context asks for. They are one value of the context, because
-// every request looks for them.
-type requestOptions struct {
-	scopes     []string
-	reserve    float64
-	cost       int
-	hasReserve bool
-	hasCost    bool
-}
-
-type requestOptionsKey struct{}
-
-// requestOptionsOf returns what the context asks for; nil: nothing.
-func requestOptionsOf(ctx context.Context) *requestOptions {
-	o, _ := ctx.Value(requestOptionsKey{}).(*requestOptions)
-	return o
-}
-
-// withOption returns a context that asks for something more.
-func withOption(ctx context.Context, set func(*requestOptions)) context.Context {
-	var o requestOptions
-	if parent := requestOptionsOf(ctx); parent != nil {
-		o = *parent
-	}
-	set(&o)
-	return context.WithValue(ctx, requestOptionsKey{}, &o)
-}
-
-// WithScopes returns a context whose requests have these scopes and no others. A limit
-// with a Scope covers a request only if the request has that scope: a limit on uploads,
-// say. A scope is 1 to 32 letters, digits, '-', '_' and '.'.
-func WithScopes(ctx context.Context, scopes ...string) context.Context {
-	return withOption(ctx, func(o *requestOptions) { o.scopes = slices.Clone(scopes) })
-}
-
-// WithReserve returns a context whose requests leave this share of every limit, from 0
-// to 0.999, to requests with a smaller reserve. It replaces [Budget.Reserve]: give urgent
-// requests of a budget that has a reserve WithReserve(ctx, 0).
-func WithReserve(ctx context.Context, share float64) context.Context {
-	return withOption(ctx, func(o *requestOptions) { o.reserve, o.hasReserve = share, true })
-}
-
-// WithCost returns a context whose requests cost this many units when a [Transport] sends
-// them. It replaces what [Transport.Cost] says.
-func WithCost(ctx context.Context, units int) context.Context {
-	return withOption(ctx, func(o *requestOptions) { o.cost, o.hasCost = units, true })
-}
-
-// bookOptions returns what the context asks for.
-func (b *Budget) bookOptions(ctx context.Context) (bookOptions, error) {
-	if b == nil {
-		return bookOptions{}, b.check()
-	}
-	var options bookOptions
-	share := b.Reserve
-	if o := requestOptionsOf(ctx); o != nil {
-		options.scopes = o.scopes
-		if o.hasReserve {
-			share = o.reserve
-		}
-	}
-	for _, scope := range options.scopes {
-		if !limit.ValidScope(scope) {
-			return bookOptions{}, fmt.Errorf("ration: scope %q: it must be 1 to 32 letters, digits, '-', '_' and '.'", scope)
-		}
-	}
-	if !(share >= 0 && share <= 0.999) {
-		return bookOptions{}, fmt.Errorf("ration: Reserve is %v: it must be from 0 to 0.999", share)
-	}
-	options.reserve = int(math.Ceil(share*1000 - 1e-9))
-	return options, nil
 }
 
 // A booking is one in the store or, while the store is down, one that only this worker knows.
