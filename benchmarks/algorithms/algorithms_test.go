@@ -12,7 +12,6 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/harnesstest"
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
@@ -78,7 +77,7 @@ func TestAQueueGetsTheQuota(t *testing.T) {
 // What is read from Redis is all of a budget but the answers.
 func TestRedisBytesAreThoseOfTheBudget(t *testing.T) {
 	server := redistest.Start(t)
-	rdb, _ := ownredis.NewClient(server.Addr)
+	rdb, _ := harness.NewClient(server.Addr)
 	defer rdb.Close()
 	one := ration.PerHour(1000)
 	bytes, err := redisBytes(t.Context(), rdb, one, 1000, 3)

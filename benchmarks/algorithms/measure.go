@@ -10,7 +10,6 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 )
 
 // A report is all that was measured.
@@ -39,7 +38,7 @@ type row struct {
 type speed struct{ perSecond, ofINCR float64 }
 
 func measure(ctx context.Context, cfg config, which []contestant, addr string, progress io.Writer) (report, error) {
-	rdb, sent := ownredis.NewClient(addr)
+	rdb, sent := harness.NewClient(addr)
 	defer rdb.Close()
 	r := report{}
 	for _, c := range which {
@@ -88,7 +87,7 @@ func measure(ctx context.Context, cfg config, which []contestant, addr string, p
 }
 
 // speeds measures all contestants in turn, and so again in every round.
-func (r *report) speeds(ctx context.Context, cfg config, rdb *redis.Client, sent *ownredis.Sent, progress io.Writer) error {
+func (r *report) speeds(ctx context.Context, cfg config, rdb *redis.Client, sent *harness.Sent, progress io.Writer) error {
 	onRedis := func() ration.Store { return &ration.RedisStore{Client: rdb, Timeout: time.Minute} }
 	var incrs []float64
 	for round := range cfg.rounds {

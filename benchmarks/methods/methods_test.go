@@ -11,7 +11,6 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/ration-go/ration/benchmarks/internal/harnesstest"
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/internal/redistest"
 )
 
@@ -73,7 +72,7 @@ func TestEveryThrottleHoldsBack(t *testing.T) {
 	server := redistest.Start(t)
 	for _, m := range methods {
 		t.Run(m.name, func(t *testing.T) {
-			rdb, _ := ownredis.NewClient(server.Addr)
+			rdb, _ := harness.NewClient(server.Addr)
 			defer rdb.Close()
 			require.NoError(t, rdb.FlushAll(t.Context()).Err())
 			const limit = 10
@@ -109,7 +108,7 @@ func TestCounterAgreesWithRedis(t *testing.T) {
 		t.Run(row.method, func(t *testing.T) {
 			chosen, err := harness.Choose("methods", row.method, methods, method.id)
 			require.NoError(t, err)
-			rdb, sent := ownredis.NewClient(server.Addr)
+			rdb, sent := harness.NewClient(server.Addr)
 			defer rdb.Close()
 			throttle := chosen[0].start(setup{redis: rdb, limit: ration.PerHour(1000), workers: 1})
 			recording := server.Record(t)

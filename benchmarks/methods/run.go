@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ration-go/ration/benchmarks/internal/harness"
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/internal/simulated"
 )
 
@@ -35,7 +34,7 @@ func (r result) used() float64 { return float64(r.accepted) / float64(r.allowed)
 
 // run measures one method. The Redis at addr is emptied first.
 func run(ctx context.Context, m method, cfg config, addr string, client *http.Client) (result, error) {
-	rdb, sent := ownredis.NewClient(addr)
+	rdb, sent := harness.NewClient(addr)
 	defer rdb.Close()
 	if err := rdb.FlushAll(ctx).Err(); err != nil {
 		return result{}, fmt.Errorf("empty Redis: %w", err)

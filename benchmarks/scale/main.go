@@ -44,6 +44,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/benchmarks/internal/harness"
+	"github.com/ration-go/ration/internal/redistest"
 )
 
 func main() { harness.Main("scale", scale) }
@@ -102,12 +103,12 @@ func scale(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 
 	command := harness.CommandLine("go -C benchmarks run ./scale", flags, "out")
 	return harness.Publish(ctx, command, stdout, *out, func(redis string, run harness.Run) (string, error) {
-		nodes, err := startCluster(ctx, cfg.nodes)
+		nodes, err := redistest.RunCluster(ctx, cfg.nodes)
 		if err != nil {
 			return "", err
 		}
-		defer nodes.stop()
-		r, err := measure(ctx, cfg, redis, nodes.addrs(), stderr)
+		defer nodes.Close()
+		r, err := measure(ctx, cfg, redis, nodes.Addrs(), stderr)
 		if err != nil {
 			return "", err
 		}

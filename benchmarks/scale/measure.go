@@ -12,7 +12,6 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/store"
 )
 
@@ -30,7 +29,7 @@ func newSite(workers int, addrs ...string) *site {
 		s.name = fmt.Sprintf("a Cluster of %d", len(addrs))
 	}
 	for _, addr := range addrs {
-		node, _ := ownredis.NewClient(addr)
+		node, _ := harness.NewClient(addr)
 		s.nodes = append(s.nodes, node)
 	}
 	return s

@@ -14,15 +14,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
 )
 
 // A budget may be moved to another node while it is booked on, as docs/operations.md
 // says: some bookings fail meanwhile, and all that were granted are counted after.
 func TestABudgetMovesToAnotherNode(t *testing.T) {
-	cluster, err := startCluster(t.Context(), 3)
-	require.NoError(t, err)
-	defer cluster.stop()
-	s := newSite(8, cluster.addrs()...)
+	cluster := redistest.StartCluster(t, 3)
+	s := newSite(8, cluster.Addrs()...)
 	defer s.close()
 
 	const name, workers, tokens = "moved", 8, 20
@@ -68,7 +67,7 @@ func TestABudgetMovesToAnotherNode(t *testing.T) {
 	from := int(slot) * len(s.nodes) / slots
 	to := (from + 1) % len(s.nodes)
 	begun := time.Now()
-	moved := move(t, s.nodes, cluster.addrs(), int(slot), from, to)
+	moved := move(t, s.nodes, cluster.Addrs(), int(slot), from, to)
 	t.Logf("%d keys in %v, after %d", moved, time.Since(begun), granted.Load())
 	at(granted.Load() + 2000)
 	t.Logf("on after %v", time.Since(begun))

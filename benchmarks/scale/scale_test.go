@@ -40,12 +40,13 @@ func TestEveryAccountIsDealtOnce(t *testing.T) {
 	}
 }
 
+// slots is the number of slots of every Redis Cluster.
+const slots = 16384
+
 // Each budget is on the node that its name says, with all its accounts.
 func TestBudgetsAreSpreadOverTheCluster(t *testing.T) {
-	cluster, err := startCluster(t.Context(), 3)
-	require.NoError(t, err)
-	defer cluster.stop()
-	s := newSite(8, cluster.addrs()...)
+	cluster := redistest.StartCluster(t, 3)
+	s := newSite(8, cluster.Addrs()...)
 	defer s.close()
 	budgets, err := deal(60, 6, true)
 	require.NoError(t, err)

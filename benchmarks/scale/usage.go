@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/benchmarks/internal/harness"
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -31,7 +30,7 @@ func (s *site) usage(ctx context.Context) ([]nodeUsage, error) {
 }
 
 func readUsage(ctx context.Context, node *redis.Client) (u nodeUsage, err error) {
-	if u.cpu, err = ownredis.ProcessorTime(ctx, node, ""); err != nil {
+	if u.cpu, err = harness.ProcessorTime(ctx, node, ""); err != nil {
 		return u, err
 	}
 	stats := node.InfoMap(ctx, "commandstats")

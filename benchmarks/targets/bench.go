@@ -12,8 +12,8 @@ import (
 	"golang.org/x/perf/benchfmt"
 
 	"github.com/ration-go/ration/benchmarks/internal/harness"
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
+	"github.com/ration-go/ration/internal/redistest"
 )
 
 // A measurement measures what a row asks for.
@@ -198,8 +198,8 @@ func quantile(all []time.Duration, q float64) time.Duration {
 const goroutines = 64
 
 // another starts a second Redis.
-func another(ctx context.Context) (*ownredis.Server, *redis.Client, error) {
-	server, err := ownredis.Start(ctx)
+func another(ctx context.Context) (*redistest.Server, *redis.Client, error) {
+	server, err := redistest.Run(ctx)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -17,7 +17,6 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/internal/simulated"
 )
 
@@ -60,7 +59,7 @@ type crawled struct {
 
 // crawlInChild calls the URL from so many workers, from At on and for Length.
 func crawlInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
-	rdb, sent := newClient(o.Redis), new(ownredis.Sent)
+	rdb, sent := newClient(o.Redis), new(harness.Sent)
 	defer rdb.Close()
 	rdb.AddHook(sent)
 	budget := &ration.Budget{Name: "fleet", Limits: []ration.Limit{{Max: o.Limit, Window: o.Window}}, Store: &ration.RedisStore{Client: rdb}}

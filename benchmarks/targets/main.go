@@ -78,7 +78,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/benchmarks/internal/harness"
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
+	"github.com/ration-go/ration/internal/redistest"
 )
 
 // childFlag makes the command one of its own processes: see child.go.
@@ -159,11 +159,11 @@ func measure(ctx context.Context, args []string, stdout, stderr io.Writer) error
 		return harness.Usage(err)
 	}
 
-	server, err := ownredis.Start(ctx)
+	server, err := redistest.Run(ctx)
 	if err != nil {
 		return err
 	}
-	defer server.Stop()
+	defer server.Close()
 	b := newBench(cfg, server.Addr, stderr)
 	defer b.close()
 	r := report{cfg: cfg, Run: harness.Run{Command: harness.CommandLine("go -C benchmarks run ./targets", flags, "out", "page"), Redis: server.Version, Begun: time.Now()}}

@@ -9,8 +9,8 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
+	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/store"
 )
 
@@ -82,7 +82,7 @@ func account(id string, limits ...ration.Limit) ration.Account {
 
 // largeLogs are logs in a Redis of their own, which no row empties.
 type largeLogs struct {
-	server *ownredis.Server
+	server *redistest.Server
 	rdb    *redis.Client
 	store  *ration.RedisStore
 	token  ration.Token
@@ -90,7 +90,7 @@ type largeLogs struct {
 
 func (l *largeLogs) close() {
 	_ = l.rdb.Close()
-	l.server.Stop()
+	l.server.Close()
 }
 
 // largeLog returns the Redis with a spent quota of so many entries as -large says on

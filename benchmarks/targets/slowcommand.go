@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -119,7 +119,7 @@ func (w *stopwatch) look(ctx context.Context, passed time.Duration, client strin
 // processorTime is how long Redis's main thread has been run, or all of its threads
 // where Redis does not tell them apart.
 func processorTime(ctx context.Context, rdb *redis.Client) (time.Duration, error) {
-	return ownredis.ProcessorTime(ctx, rdb, "_main_thread", "")
+	return harness.ProcessorTime(ctx, rdb, "_main_thread", "")
 }
 
 // begin reads what the processor was used for before. All commands that take as long

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
+	"github.com/ration-go/ration/benchmarks/internal/harness"
 )
 
 // slowest is what no command may be slower than.
@@ -22,7 +22,7 @@ func slowlog(ctx context.Context, b *bench) ([]check, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer server.Stop()
+	defer server.Close()
 	defer rdb.Close()
 	const ours = "ration"
 	// Patient: a slow command is to be found in the SLOWLOG.
@@ -34,7 +34,7 @@ func slowlog(ctx context.Context, b *bench) ([]check, error) {
 	if err := h.watch.begin(ctx); err != nil {
 		return nil, err
 	}
-	sent := new(ownredis.Sent)
+	sent := new(harness.Sent)
 	client.AddHook(sent)
 	client.AddHook(h.watch)
 	for _, chapter := range h.chapters() {

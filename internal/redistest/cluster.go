@@ -30,30 +30,54 @@ type Cluster struct {
 func StartCluster(tb testing.TB, nodes int, args ...string) *Cluster {
 	tb.Helper()
 	needRealTime(tb, "StartCluster")
+	c, err := RunCluster(tb.Context(), nodes, args...)
+	if err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	tb.Cleanup(c.Close)
+	return c
+}
+
+// RunCluster is StartCluster for a program. The cluster runs until Close.
+func RunCluster(ctx context.Context, nodes int, args ...string) (*Cluster, error) {
 	if nodes < 1 || nodes == 2 {
-		tb.Fatalf("redistest: a cluster has 1 node or at least 3, not %d", nodes)
+		return nil, fmt.Errorf("a cluster has 1 node or at least 3, not %d", nodes)
 	}
 	args = slices.Concat([]string{"--cluster-enabled", "yes", "--cluster-node-timeout", "5000"}, args)
 	c := &Cluster{Nodes: make([]*Server, nodes)}
 	errs := make([]error, nodes)
 	var wg sync.WaitGroup
 	for i := range nodes {
-		wg.Go(func() { c.Nodes[i], errs[i] = start(tb.Context(), args) })
+		wg.Go(func() { c.Nodes[i], errs[i] = Run(ctx, args...) })
 	}
 	wg.Wait()
-	for _, s := range c.Nodes {
-		if s != nil {
-			tb.Cleanup(s.remove)
-		}
-	}
 	err := errors.Join(errs...)
 	if err == nil {
-		err = c.assemble(tb.Context())
+		err = c.assemble(ctx)
 	}
 	if err != nil {
-		tb.Fatalf("redistest: cluster: %v", err)
+		c.Close()
+		return nil, fmt.Errorf("cluster: %w", err)
 	}
-	return c
+	return c, nil
+}
+
+// Close ends all nodes that run.
+func (c *Cluster) Close() {
+	for _, s := range c.Nodes {
+		if s != nil {
+			s.Close()
+		}
+	}
+}
+
+// Addrs returns the address of each node.
+func (c *Cluster) Addrs() []string {
+	var all []string
+	for _, s := range c.Nodes {
+		all = append(all, s.Addr)
+	}
+	return all
 }
 
 // assemble deals out the slots, introduces the nodes and waits until all of
@@ -129,14 +153,9 @@ func (c *Cluster) whole(ctx context.Context, client *redis.Client) error {
 // Client connects to the cluster until the test ends.
 func (c *Cluster) Client(tb testing.TB) *redis.ClusterClient {
 	tb.Helper()
-	opt := &redis.ClusterOptions{DisableIdentity: true}
-	for _, s := range c.Nodes {
-		node := s.options()
-		opt.Addrs = append(opt.Addrs, node.Addr)
-		opt.Password = node.Password
-		opt.MaintNotificationsConfig = node.MaintNotificationsConfig
-	}
-	client := redis.NewClusterClient(opt)
+	node := c.Nodes[0].options()
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: c.Addrs(), DisableIdentity: true,
+		Password: node.Password, MaintNotificationsConfig: node.MaintNotificationsConfig})
 	tb.Cleanup(func() { _ = client.Close() })
 	return client
 }

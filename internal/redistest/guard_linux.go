@@ -9,9 +9,11 @@ import (
 )
 
 // childAttr has the kernel kill the server when the thread that started it
-// ends, and so when the test binary is killed.
+// ends, and so when the program is killed.
 func childAttr() *syscall.SysProcAttr {
-	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	attr := ownGroup()
+	attr.Pdeathsig = syscall.SIGKILL
+	return attr
 }
 
 // guard has nothing to add to childAttr here.

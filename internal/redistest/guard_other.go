@@ -4,9 +4,9 @@ package redistest
 
 import "syscall"
 
-func childAttr() *syscall.SysProcAttr { return nil }
+func childAttr() *syscall.SysProcAttr { return ownGroup() }
 
-// guard has a shell kill the server when the test binary ends, since only
+// guard has a shell kill the server when the program ends, since only
 // Linux has a parent-death signal.
 func guard(pid int) (release func(), err error) {
 	w, err := watch(pid)

@@ -1,13 +1,13 @@
 // Package redistest starts real redis-server processes for tests: one server
 // ([Start]), one shared by all tests of a package ([Shared]), a Cluster
 // ([StartCluster]) or a primary with a replica and a Sentinel
-// ([StartSentinel]). Nothing is simulated, because the faults worth testing
+// ([StartSentinel]); and for programs that measure ([Run], [RunCluster]). Nothing is simulated, because the faults worth testing
 // for live in the difference: a simulator prints large numbers right that
 // Redis rounds, and knows neither slots nor memory limits.
 //
 // Every server listens on 127.0.0.1 on a port of its own, keeps its files in
 // a directory of its own, persists nothing, and is killed and reaped by
-// tb.Cleanup. A test binary that is itself killed takes its servers along.
+// tb.Cleanup or Close. A program that is itself killed takes its servers along.
 //
 // A missing redis-server fails the test; it never skips it. The environment
 // variable RATION_REDIS_SERVER names the binary to run if it is not the

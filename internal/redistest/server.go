@@ -22,6 +22,8 @@ import (
 type Server struct {
 	// Addr is host:port, and stays the same over Restart.
 	Addr string
+	// Version is that of Redis, such as 7.0.15.
+	Version string
 
 	bin  string
 	dir  string
@@ -38,16 +40,17 @@ type Server struct {
 func Start(tb testing.TB, args ...string) *Server {
 	tb.Helper()
 	needRealTime(tb, "Start")
-	s, err := start(tb.Context(), args)
+	s, err := Run(tb.Context(), args...)
 	if err != nil {
 		tb.Fatalf("redistest: %v", err)
 	}
-	tb.Cleanup(s.remove)
+	tb.Cleanup(s.Close)
 	return s
 }
 
-// start is Start without a test; the caller calls remove.
-func start(ctx context.Context, args []string) (*Server, error) {
+// Run is Start for a program. The server runs until Close, or until the program ends,
+// however it ends.
+func Run(ctx context.Context, args ...string) (*Server, error) {
 	bin, err := binary()
 	if err != nil {
 		return nil, err
@@ -67,7 +70,7 @@ func start(ctx context.Context, args []string) (*Server, error) {
 		}
 	}
 	if err != nil {
-		s.remove()
+		s.Close()
 		return nil, err
 	}
 	return s, nil
@@ -103,6 +106,7 @@ func (s *Server) run(ctx context.Context) error {
 		if pid := field(info, "process_id"); pid != strconv.Itoa(p.pid) {
 			return fmt.Errorf("process %s answers on the port of process %d", pid, p.pid)
 		}
+		s.Version = field(info, "redis_version")
 		return nil
 	})
 	if err != nil {
@@ -222,8 +226,8 @@ func (s *Server) process() *process {
 	return s.proc
 }
 
-// remove kills the server, if it ever ran, and deletes its files.
-func (s *Server) remove() {
+// Close kills the server, if it ever ran, and deletes its files.
+func (s *Server) Close() {
 	if p := s.process(); p != nil {
 		p.kill()
 	}

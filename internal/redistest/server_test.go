@@ -31,6 +31,15 @@ func TestStartAnswers(t *testing.T) {
 	require.Equal(t, map[string]string{"save": ""}, save)
 }
 
+func TestRunLastsUntilClose(t *testing.T) {
+	s, err := redistest.Run(t.Context())
+	require.NoError(t, err)
+	require.Regexp(t, `^\d+\.\d+\.\d+$`, s.Version)
+	require.NoError(t, s.Client(t).Ping(t.Context()).Err())
+	s.Close()
+	require.Error(t, dial(s.Addr))
+}
+
 func TestArgsWin(t *testing.T) {
 	s := redistest.Start(t, "--maxmemory", "3mb", "--requirepass", "secret")
 	got, err := s.Client(t).ConfigGet(t.Context(), "maxmemory").Result()

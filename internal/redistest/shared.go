@@ -33,7 +33,7 @@ func Main(m *testing.M) {
 	shared.mu.Lock()
 	defer shared.mu.Unlock()
 	if shared.server != nil {
-		shared.server.remove()
+		shared.server.Close()
 	}
 }
 
@@ -52,7 +52,7 @@ func Shared(tb testing.TB) *Server {
 	if shared.server == nil && shared.err == nil {
 		needRealTime(tb, "the first call of Shared")
 		// Not the test's context: the server outlives the test.
-		shared.server, shared.err = start(context.Background(), nil)
+		shared.server, shared.err = Run(context.Background())
 	}
 	if shared.err != nil {
 		tb.Fatalf("redistest: %v", shared.err)

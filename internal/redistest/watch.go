@@ -24,6 +24,7 @@ func watch(pid int) (*watcher, error) {
 	// end of the pipe, which is the death of this process.
 	shell := exec.Command("sh", "-c", `read word || kill -9 "$1"`, "redistest-watch", strconv.Itoa(pid))
 	shell.Stdin = r
+	shell.SysProcAttr = ownGroup()
 	if err := shell.Start(); err != nil {
 		w.Close()
 		return nil, err

@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ration-go/ration/benchmarks/internal/ownredis"
+	"github.com/ration-go/ration/internal/redistest"
 )
 
 // ErrUsage is matched by errors of the command line.
@@ -113,11 +113,11 @@ func CommandLine(begin string, flags *flag.FlagSet, where ...string) string {
 // Publish measures on a Redis of its own, and writes the page to stdout and to a file,
 // unless that is "-". The page tells how to run the command again.
 func Publish(ctx context.Context, command string, stdout io.Writer, file string, measure func(redis string, run Run) (page string, err error)) error {
-	server, err := ownredis.Start(ctx)
+	server, err := redistest.Run(ctx)
 	if err != nil {
 		return err
 	}
-	defer server.Stop()
+	defer server.Close()
 	page, err := measure(server.Addr, Run{Command: command, Redis: server.Version, Begun: time.Now()})
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package ownredis
+package harness
 
 import (
 	"context"

@@ -7,6 +7,10 @@ import (
 	"syscall"
 )
 
+// ownGroup starts a process in a process group of its own, where it does not hear the
+// terminal's signals before the program that started it has had its say.
+func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
+
 // Freeze stops a process with SIGSTOP until Thaw.
 func Freeze(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
 

@@ -5,7 +5,10 @@ package redistest
 import (
 	"errors"
 	"os"
+	"syscall"
 )
+
+func ownGroup() *syscall.SysProcAttr { return nil }
 
 // Freeze fails: only Unix stops a process from outside.
 func Freeze(*os.Process) error { return errors.ErrUnsupported }
