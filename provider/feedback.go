@@ -70,7 +70,7 @@ type Feedback struct {
 type Optional[T any] struct {
 	// Value is the zero value unless Known.
 	Value T
-	// Known tells whether the response has the value.
+	// Known is whether the response has the value.
 	Known bool
 }
 
@@ -111,7 +111,7 @@ const (
 	ReasonTooLarge Reason = "too_large"
 	// ReasonLock means that another request holds the object: retry shortly.
 	ReasonLock Reason = "lock"
-	// ReasonPartial means a successful response, a part of which was refused.
+	// ReasonPartial means that a part of a successful response was refused.
 	ReasonPartial Reason = "partial"
 	// ReasonDeadToken means that the token is expired, revoked or wrong.
 	ReasonDeadToken Reason = "dead_token"
@@ -217,8 +217,8 @@ func (w *Window) bindsBefore(other *Window) bool {
 	return false // the provider's order
 }
 
-// tells reports whether anything is known of the window.
-func (w *Window) tells() bool {
+// isKnown reports whether anything is known of the window.
+func (w *Window) isKnown() bool {
 	return w.Limit.Known || w.Remaining.Known || w.Used.Known || w.UsedPercent.Known || w.Reset.Known
 }
 

@@ -190,7 +190,7 @@ func (f *WindowHeaders) read(windows []Window, r *Response, mayBeOverdrawn bool)
 	w.Length = f.length(r, limit, remaining)
 	w.count(limit, remaining, used, mayBeOverdrawn)
 	policies := w.policies(limit)
-	if !w.tells() && len(policies) == 0 {
+	if !w.isKnown() && len(policies) == 0 {
 		return windows
 	}
 	if i := slices.IndexFunc(windows, w.isSame); i >= 0 && f.Name == "" {
@@ -199,7 +199,7 @@ func (f *WindowHeaders) read(windows []Window, r *Response, mayBeOverdrawn bool)
 		}
 		return windows
 	}
-	if w.tells() {
+	if w.isKnown() {
 		windows = append(windows, w)
 	}
 	return append(windows, policies...)

@@ -42,7 +42,7 @@ func ietfWindows(windows []Window, r *Response, mayBeOverdrawn bool) []Window {
 		if n := state.Reset; n.Known && n.Value > 0 {
 			w.Reset = Some(header.Seconds(n.Value))
 		}
-		if w.tells() {
+		if w.isKnown() {
 			windows = append(windows, w)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 // `Anthropic-RateLimit-Unified-*`.
 func Anthropic() *provider.Provider {
 	return &provider.Provider{
-		Name: "anthropic", Note: "requests and tokens a minute, by organisation and model: read them from answers",
+		Name: "anthropic", Note: "requests and tokens a minute, by organisation and model: responses announce them",
 		Source: "https://platform.claude.com/docs/en/api/rate-limits", AsOf: undatedCopy, Scope: provider.ScopeOrg,
 		Attach: provider.HeaderNamed("x-api-key"),
 		Windows: []provider.WindowHeaders{

@@ -9,7 +9,7 @@ import (
 // AzureOpenAI returns the preset "azure-openai": Azure OpenAI.
 func AzureOpenAI() *provider.Provider {
 	return &provider.Provider{
-		Name: "azure-openai", Note: "tokens and requests a minute, by deployment, of what a subscription has in a region: read them from answers",
+		Name: "azure-openai", Note: "tokens and requests a minute, by deployment, out of the subscription's quota in a region: responses announce them",
 		Source: "https://learn.microsoft.com/azure/foundry-classic/openai/how-to/quota", AsOf: undatedCopy, Scope: provider.ScopeAccount,
 		Attach:  provider.HeaderNamed("api-key"),
 		Windows: openAIWindows(false),

@@ -14,7 +14,7 @@ import (
 func Binance() *provider.Provider {
 	return &provider.Provider{
 		Name: "binance", Limits: []limit.Limit{fixed(6000, time.Minute)},
-		Note:   "units of weight, which answers tell; beside them 61,000 requests in 5 minutes; orders are counted by account",
+		Note:   "units of weight, which responses announce; also 61,000 requests in 5 minutes; orders are counted by account",
 		Source: "https://github.com/binance/binance-spot-api-docs/blob/master/enums.md", AsOf: "2026-07", Scope: provider.ScopeIP,
 		Attach:  provider.HeaderNamed("X-MBX-APIKEY"),
 		Windows: []provider.WindowHeaders{}, // the names have the windows in them

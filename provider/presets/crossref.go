@@ -10,7 +10,7 @@ import (
 // Crossref returns the preset "crossref": Crossref's REST API.
 func Crossref() *provider.Provider {
 	return &provider.Provider{
-		Name: "crossref", Limits: []limit.Limit{limit.PerSecond(5)}, Note: "10 a second with a mailto; 1 and 3 at once",
+		Name: "crossref", Limits: []limit.Limit{limit.PerSecond(5)}, Note: "one request at once; 10 a second and three at once with a mailto",
 		Source: "https://www.crossref.org/documentation/retrieve-metadata/rest-api/access-and-authentication/", AsOf: fromDigest, Scope: provider.ScopeIP,
 		Attach: func(req *http.Request, secret string) {
 			req.Header.Set("Crossref-Plus-API-Token", "Bearer "+secret)

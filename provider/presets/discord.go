@@ -11,7 +11,7 @@ import (
 // Discord returns the preset "discord": Discord's API.
 func Discord() *provider.Provider {
 	return &provider.Provider{
-		Name: "discord", Limits: []limit.Limit{leaky(50, time.Second)}, Note: "each route has a bucket beside it, which answers name",
+		Name: "discord", Limits: []limit.Limit{leaky(50, time.Second)}, Note: "each route also has a bucket of its own, which responses name",
 		Source: "https://discord.com/developers/docs/topics/rate-limits", AsOf: "2026-08", Scope: provider.ScopeToken,
 		Attach: authorization("Bot"),
 		Windows: []provider.WindowHeaders{{

@@ -14,7 +14,7 @@ func GitHub() *provider.Provider {
 	return &provider.Provider{
 		Name:   "github",
 		Limits: []limit.Limit{{Max: 5000, Window: time.Hour, Algorithm: limit.FixedWindow, FirstUse: true}},
-		Note:   "by user, and each resource for itself; 60 an hour from an address without a token; secondary limits of 900 points a minute and 100 at once",
+		Note:   "by user and resource; 60 an hour from an address without a token; secondary limits of 900 points a minute and 100 at once",
 		Source: "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api", AsOf: undatedCopy, Scope: provider.ScopeUser,
 		ReadSuccessBody: true,
 		Rules: []provider.MatchRule{

@@ -11,7 +11,7 @@ import (
 // Google returns the preset "google": Google's APIs. It also reads `quotaId` in the body.
 func Google() *provider.Provider {
 	return &provider.Provider{
-		Name: "google", Note: "a minute's and a day's by project, and by user of it",
+		Name: "google", Note: "per minute and per day, by project and by user of the project",
 		Source: "https://docs.cloud.google.com/docs/quotas/overview", AsOf: undatedCopy, Scope: provider.ScopeProject,
 		Rules: googleRules(), WaitFields: []string{googleDelay}, Adjust: adjustGoogle,
 	}

@@ -11,7 +11,7 @@ import (
 func Jira() *provider.Provider {
 	return &provider.Provider{
 		Name: "jira", Limits: []limit.Limit{fixed(65_000, time.Hour)},
-		Note:   "points of an app: an API token has only what is beside them, 100 a second to an endpoint, and writes to an issue",
+		Note:   "points of an app; an API token has only the other limits: 100 a second to an endpoint, and writes to an issue",
 		Source: "https://developer.atlassian.com/cloud/jira/platform/rate-limiting/", AsOf: fromDigest, Scope: provider.ScopeApp,
 		Rules: []provider.MatchRule{
 			{Status: []int{429}, Header: "RateLimit-Reason", Equals: "jira-burst-based", Reason: provider.ReasonQuota, Scope: provider.ScopeEndpoint + "+method"},

@@ -12,7 +12,7 @@ import (
 // a success.
 func LinkedIn() *provider.Provider {
 	return &provider.Provider{
-		Name: "linkedin", Note: "a day's by app and by member, from midnight UTC, which only the developer's page tells",
+		Name: "linkedin", Note: "per day from midnight UTC, by app and by member; only the developer portal shows the figures",
 		Source: "https://learn.microsoft.com/linkedin/shared/api-guide/concepts/rate-limits", AsOf: undatedCopy, Scope: provider.ScopeApp,
 		ReadSuccessBody: true,
 		Rules: []provider.MatchRule{

@@ -9,7 +9,7 @@ import (
 // MediaWiki returns the preset "mediawiki": the API of Wikipedia and other MediaWikis.
 func MediaWiki() *provider.Provider {
 	return &provider.Provider{
-		Name: "mediawiki", Note: "three at once, and a User-Agent that names you",
+		Name: "mediawiki", Note: "three requests at once, with a User-Agent that names you",
 		Source: "https://www.mediawiki.org/wiki/Wikimedia_APIs/Rate_limits", AsOf: fromDigest, Scope: provider.ScopeIP,
 		ReadSuccessBody: true,
 		Rules: []provider.MatchRule{

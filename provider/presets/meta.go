@@ -15,7 +15,7 @@ import (
 // `X-FB-Ads-Insights-Throttle`; batches.
 func Meta() *provider.Provider {
 	return &provider.Provider{
-		Name: "meta", Note: "percents of a hidden budget: 200 calls an hour for each user of an app, and shares by object",
+		Name: "meta", Note: "percentages of an unpublished budget: 200 calls an hour for each user of an app, and shares by object",
 		Source: "https://developers.facebook.com/docs/graph-api/overview/rate-limiting/", AsOf: undatedCopy, Scope: provider.ScopeApp,
 		Cost: idsCost, Attach: provider.QueryNamed("access_token"),
 		ReadSuccessBody: true,

@@ -9,7 +9,7 @@ import (
 func Notion() *provider.Provider {
 	return &provider.Provider{
 		Name: "notion", Limits: []limit.Limit{limit.PerSecond(3)},
-		Note:   "on average, in the older of two copies; in the newer a minute's budget by plan, and a workspace's beside it",
+		Note:   "on average, in the older of two copies of the page; in the newer a budget per minute by plan, and one by workspace",
 		Source: "https://developers.notion.com/reference/request-limits", AsOf: undatedCopy, Scope: "connection",
 		Rules: []provider.MatchRule{
 			{Status: []int{529}, Reason: provider.ReasonOverload},

@@ -8,7 +8,7 @@ import (
 // Okta returns the preset "okta": Okta's API.
 func Okta() *provider.Provider {
 	return &provider.Provider{
-		Name: "okta", Note: "a minute's by group of endpoints, for the whole organisation; 75 at once, or 35 of the free plan",
+		Name: "okta", Note: "per minute by group of endpoints, for the whole organisation; 75 at once, or 35 on the free plan",
 		Source: "https://developer.okta.com/docs/reference/rl2-concurrency/", AsOf: "2026-08", Scope: provider.ScopeOrg,
 		Attach: authorization("SSWS"),
 		Rules:  []provider.MatchRule{{Status: []int{401}, Field: "errorCode", Equals: "E0000011", Reason: provider.ReasonDeadToken}},

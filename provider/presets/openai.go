@@ -11,7 +11,7 @@ import (
 // words.
 func OpenAI() *provider.Provider {
 	return &provider.Provider{
-		Name: "openai", Note: "requests and tokens a minute and a day, by organisation, project and model: read them from answers",
+		Name: "openai", Note: "requests and tokens a minute and a day, by organisation, project and model: responses announce them",
 		Source: "https://developers.openai.com/api/docs/guides/rate-limits", AsOf: "2026-06", Scope: provider.ScopeOrg,
 		Windows: append(openAIWindows(true), provider.WindowHeaders{ // sent if a project has less than its organisation
 			Name: "project-tokens", Unit: "tokens", Limit: "X-RateLimit-Limit-Project-Tokens",

@@ -14,7 +14,7 @@ import (
 func Salesforce() *provider.Provider {
 	return &provider.Provider{
 		Name: "salesforce", Limits: []limit.Limit{{Max: 100_000, Window: aDay, Algorithm: limit.SubWindows, Resolution: time.Hour}},
-		Note:   "and 1,000 or more for each licence; 15,000 in a developer's; 25 long requests at once",
+		Note:   "plus 1,000 or more for each licence; 15,000 in a developer's organisation; 25 long requests at once",
 		Source: "https://developer.salesforce.com/docs/platform/salesforce-app-limits-cheatsheet/guide/salesforce-app-limits-platform-api.html", AsOf: undatedCopy, Scope: provider.ScopeOrg,
 		Windows: []provider.WindowHeaders{},
 		Rules: []provider.MatchRule{

@@ -13,7 +13,7 @@ import (
 func Shopify() *provider.Provider {
 	return &provider.Provider{
 		Name: "shopify", Limits: []limit.Limit{leaky(40, 20*time.Second)},
-		Note:   "by app and store, 2 a second, and 4 or 20 of other plans; the GraphQL API takes points instead, 100 a second",
+		Note:   "by app and store, 2 a second, and 4 or 20 on other plans; the GraphQL API takes points instead, 100 a second",
 		Source: "https://shopify.dev/docs/api/admin-rest/usage/rate-limits", AsOf: undatedCopy, Scope: provider.ScopeToken,
 		Attach:          provider.HeaderNamed("X-Shopify-Access-Token"),
 		ReadSuccessBody: true, MaxBody: 1 << 20, // what is left stands behind the data

@@ -10,7 +10,7 @@ import (
 // Slack returns the preset "slack": Slack's Web API.
 func Slack() *provider.Provider {
 	return &provider.Provider{
-		Name: "slack", Limits: []limit.Limit{limit.PerMinute(50)}, Note: "of tier 3; tiers 1, 2 and 4 have 1, 20 and 100, each method for itself",
+		Name: "slack", Limits: []limit.Limit{limit.PerMinute(50)}, Note: "on tier 3, by method; tiers 1, 2 and 4 have 1, 20 and 100",
 		Source: "https://docs.slack.dev/apis/web-api/rate-limits", AsOf: undatedCopy, Scope: slackScope,
 		ReadSuccessBody: true,
 		Rules: []provider.MatchRule{

@@ -9,7 +9,7 @@ import (
 // Spotify returns the preset "spotify": Spotify's Web API.
 func Spotify() *provider.Provider {
 	return &provider.Provider{
-		Name: "spotify", Note: "not told: within any 30 seconds, and a day's that answers showed beside it",
+		Name: "spotify", Note: "unpublished: counted over any 30 seconds; responses have also shown a daily limit",
 		Source: "https://developer.spotify.com/documentation/web-api/concepts/rate-limits", AsOf: undatedCopy, Scope: provider.ScopeApp,
 		Rules: []provider.MatchRule{
 			{Status: []int{429}, Reason: provider.ReasonQuota, MinWait: time.Second, MaxWait: aDay},

@@ -10,7 +10,7 @@ import (
 // TikTok returns the preset "tiktok": TikTok's API.
 func TikTok() *provider.Provider {
 	return &provider.Provider{
-		Name: "tiktok", Limits: []limit.Limit{limit.PerMinute(600)}, Note: "to each endpoint",
+		Name: "tiktok", Limits: []limit.Limit{limit.PerMinute(600)}, Note: "by endpoint",
 		Source: "https://developers.tiktok.com/docs/en/tiktok-api-v2-rate-limit", AsOf: "2026-08", Scope: provider.ScopeApp + "+" + provider.ScopeEndpoint,
 		ReadSuccessBody: true,
 		Rules: []provider.MatchRule{

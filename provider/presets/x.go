@@ -9,7 +9,7 @@ import (
 // X returns the preset "x": X's API, once Twitter.
 func X() *provider.Provider {
 	return &provider.Provider{
-		Name: "x", Note: "10 to 10,000 in 15 minutes, by endpoint, for the user or the app; a day's or a second's beside some",
+		Name: "x", Note: "10 to 10,000 in 15 minutes, by endpoint, for the user or the app; some endpoints also have a limit per day or per second",
 		Source: "https://docs.x.com/x-api/fundamentals/rate-limits", AsOf: "2026-08", Scope: provider.ScopeUser + "+" + provider.ScopeEndpoint,
 		LatestReset: true,
 		Windows: []provider.WindowHeaders{

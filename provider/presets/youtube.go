@@ -12,7 +12,7 @@ import (
 func YouTube() *provider.Provider {
 	return &provider.Provider{
 		Name: "youtube", Limits: []limit.Limit{{Max: 10_000, Window: aDay, Algorithm: limit.FixedWindow, Zone: pacific}},
-		Note:   "units, by project; a search and an upload have 100 calls a day each for themselves",
+		Note:   "units, by project; searches and uploads have 100 calls a day each, apart from it",
 		Source: "https://developers.google.com/youtube/v3/determine_quota_cost", AsOf: undatedCopy, Scope: provider.ScopeProject,
 		Cost: youtubeCost,
 		Rules: append([]provider.MatchRule{

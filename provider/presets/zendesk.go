@@ -14,7 +14,7 @@ import (
 // `Zendesk-RateLimit-*`.
 func Zendesk() *provider.Provider {
 	return &provider.Provider{
-		Name: "zendesk", Limits: []limit.Limit{fixed(200, time.Minute)}, Note: "of plan Team; 400, 700 and 2,500 of others, and less to some endpoints",
+		Name: "zendesk", Limits: []limit.Limit{fixed(200, time.Minute)}, Note: "on the plan Team; 400, 700 and 2,500 on others, and less for some endpoints",
 		Source: "https://developer.zendesk.com/api-reference/introduction/rate-limits/", AsOf: undatedCopy, Scope: provider.ScopeAccount,
 		Windows: []provider.WindowHeaders{
 			{Name: "account", Limit: "X-Rate-Limit|RateLimit-Limit", Remaining: "X-Rate-Limit-Remaining|RateLimit-Remaining",
