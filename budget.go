@@ -53,9 +53,12 @@ type Budget struct {
 	// arrives: of two requests that are sent a window apart, the first may be slow and the
 	// second fast. A caller that wakes later than its slot and half the margin books again.
 	// Zero: a hundredth of the window, at least 10 ms and at most 1 s; a limit of 5,000 an
-	// hour loses 0.03 % to it. For GCRA it is also at most what the burst covers and a
-	// tenth of a unit's share of the window, because the rest is added to each spacing.
-	// Negative: no margin, and a late caller keeps its slot. At most 24 h.
+	// hour loses 0.03 % to it. Negative: no margin, and a late caller keeps its slot. At
+	// most 24 h.
+	//
+	// A GCRA limit spaces its units Window/Max apart, and makes each spacing longer by the
+	// part of the margin that its burst does not cover. Its default margin is therefore
+	// also at most Burst-1 spacings and a tenth of one.
 	Margin time.Duration
 	// MaxWait is the longest that Wait and Pool.Take wait for a slot. If the slot lies
 	// beyond it they return an [*ExhaustedError] at once. Zero: as long as the context

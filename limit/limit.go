@@ -50,7 +50,7 @@ type Limit struct {
 	// aligned: with "America/Los_Angeles" a Window of 24 h is from midnight to
 	// midnight there, 23 or 25 h long when the clocks change. Empty: UTC.
 	Zone string
-	// FirstUse tells, for FixedWindow, that a window begins with the first call
+	// FirstUse says, for FixedWindow, that a window begins with the first call
 	// after the last one ended, or when a budget's Reset says so.
 	FirstUse bool
 
