@@ -91,7 +91,7 @@ func (j *outFile) read(name string, p plan) error {
 			return badf("-out: %s line %d was not written by crawler-demo: name another file", name, n)
 		}
 		if err == io.EOF {
-			return j.repair(name, line)
+			return j.repair(name)
 		}
 	}
 	_, err := j.file.Seek(0, io.SeekEnd)
@@ -99,7 +99,7 @@ func (j *outFile) read(name string, p plan) error {
 }
 
 // repair makes the file end with a whole line.
-func (j *outFile) repair(name string, last []byte) (err error) {
+func (j *outFile) repair(name string) (err error) {
 	if j.tornBytes > 0 {
 		err = j.file.Truncate(j.size)
 	} else {
