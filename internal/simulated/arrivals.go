@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// overtakers is how many later arrivals may be in a log before an earlier one. It is far above the number of calls that
-// are between their stamp and the lock at the same time, which is a handful.
+// overtakers is how many later arrivals may be in a log before an earlier one is entered: calls that were stamped after
+// it and got the lock before it. It is far above the handful of calls that are between the two at the same time.
 const overtakers = 1024
 
 // arrivals is a log of the arrivals that a rule counts, in order. It needs the lock of its provider.
@@ -19,7 +19,7 @@ type arrivals struct {
 	rule   rule
 	depth  int
 	stamps []time.Duration // since the provider's start, ascending
-	marks  []int64         // what the rule keeps of each
+	states []int64         // what the rule keeps of each, such as when it ceases to count
 }
 
 // add enters an arrival at its place. It returns the place and the capacity left: the least at the arrival and at the
@@ -29,7 +29,7 @@ type arrivals struct {
 func (a *arrivals) add(at time.Duration) (place, room int) {
 	if keep := a.depth + overtakers; len(a.stamps) >= 2*keep {
 		a.stamps = append(a.stamps[:0], a.stamps[len(a.stamps)-keep:]...)
-		a.marks = append(a.marks[:0], a.marks[len(a.marks)-keep:]...)
+		a.states = append(a.states[:0], a.states[len(a.states)-keep:]...)
 	}
 
 	place = len(a.stamps)
@@ -41,8 +41,8 @@ func (a *arrivals) add(at time.Duration) (place, room int) {
 		place--
 	}
 	a.stamps = slices.Insert(a.stamps, place, at)
-	a.marks = slices.Insert(a.marks, place, 0)
-	a.mark(place)
+	a.states = slices.Insert(a.states, place, 0)
+	a.computeStates(place)
 
 	room = a.rule.room(a, place)
 	for later := place + 1; later < len(a.stamps) && a.rule.affects(a, place, later); later++ {
@@ -54,14 +54,14 @@ func (a *arrivals) add(at time.Duration) (place, room int) {
 // remove removes the arrival at that place.
 func (a *arrivals) remove(place int) {
 	a.stamps = slices.Delete(a.stamps, place, place+1)
-	a.marks = slices.Delete(a.marks, place, place+1)
-	a.mark(place)
+	a.states = slices.Delete(a.states, place, place+1)
+	a.computeStates(place)
 }
 
-// mark computes the marks of the arrivals from that place on.
-func (a *arrivals) mark(place int) {
+// computeStates computes the states of the arrivals from that place on.
+func (a *arrivals) computeStates(place int) {
 	for i := place; i < len(a.stamps); i++ {
-		a.marks[i] = a.rule.mark(a, i)
+		a.states[i] = a.rule.state(a, i)
 	}
 }
 

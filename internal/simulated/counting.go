@@ -50,8 +50,8 @@ const (
 // A rule is a Counting with its parameters. It judges the log of one token. Its fields do not change, so that one rule
 // serves all tokens.
 type rule interface {
-	// mark returns what the rule keeps of the call at that place. It follows from the call and those before it.
-	mark(a *arrivals, place int) int64
+	// state returns what the rule keeps of the call at that place. It follows from the call and those before it.
+	state(a *arrivals, place int) int64
 	// room returns how many more calls could arrive together with the call at that place. It is negative if the call
 	// is beyond the limit, and by how much then means nothing.
 	room(a *arrivals, place int) int

@@ -208,7 +208,7 @@ func TestLogOfEveryRuleIsBounded(t *testing.T) {
 			require.InDelta(t, 2850, report.Accepted, 160, "%d: one a second, some less where estimates are rounded", count)
 			log := p.byToken["secret"].counted
 			require.LessOrEqual(t, len(log.stamps), 2*(2*p.Limit+overtakers))
-			require.Len(t, log.marks, len(log.stamps))
+			require.Len(t, log.states, len(log.stamps))
 		})
 	}
 }

@@ -22,9 +22,9 @@ type Dialect interface {
 	// token returns the access token of a call, empty if it has none.
 	token(r *http.Request) string
 	// setHeaders sets the headers of the answer to a call with a known token, refused or not.
-	setHeaders(h http.Header, s standing)
+	setHeaders(h http.Header, s quotaState)
 	// fail returns the answer to a call that is not served; s.why is why. It may set headers.
-	fail(h http.Header, s standing) (status int, body any)
+	fail(h http.Header, s quotaState) (status int, body any)
 }
 
 // usual is the quota of a dialect. A bucket, with CountGCRA, is of that limit and fills in that window.
@@ -59,8 +59,8 @@ func DialectNamed(name string) (Dialect, error) {
 	return nil, fmt.Errorf("no dialect is named %q: there are %s", name, strings.Join(Dialects(), ", "))
 }
 
-// standing is the state of a token's quota right after a call, and the result of the call.
-type standing struct {
+// quotaState is the state of a token's quota right after a call, and the result of the call.
+type quotaState struct {
 	user    int // the number of the token's owner, from 1
 	arrived time.Time
 	why     Kind // the call is not served; empty: it is
@@ -75,7 +75,7 @@ type standing struct {
 }
 
 // left returns what the answer says is left: 0 if it refuses because of the quota.
-func (s standing) left() int {
+func (s quotaState) left() int {
 	if s.why == KindQuota {
 		return 0
 	}
@@ -83,11 +83,11 @@ func (s standing) left() int {
 }
 
 // used returns what is not left.
-func (s standing) used() int { return s.most - s.left() }
+func (s quotaState) used() int { return s.most - s.left() }
 
 // reset returns the time from the arrival until a unit is left again, if none is, or else until the quota is full. If
 // windows end as a whole, both are the end of the window.
-func (s standing) reset() time.Duration {
+func (s quotaState) reset() time.Duration {
 	if s.why == KindQuota && s.next > 0 {
 		return s.next
 	}
@@ -96,7 +96,7 @@ func (s standing) reset() time.Duration {
 
 // epoch returns the Unix time of a moment after the arrival. It is rounded up, so that a caller that waits for it is
 // not early.
-func (s standing) epoch(after time.Duration) string {
+func (s quotaState) epoch(after time.Duration) string {
 	at := s.arrived.Add(after)
 	seconds := at.Unix()
 	if at.Nanosecond() > 0 {

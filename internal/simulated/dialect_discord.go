@@ -16,7 +16,7 @@ func (discordDialect) usual() usual { return usual{CountFirstUse, 5, 5 * time.Se
 
 func (discordDialect) token(r *http.Request) string { return authorization(r, "Bot") }
 
-func (discordDialect) setHeaders(h http.Header, s standing) {
+func (discordDialect) setHeaders(h http.Header, s quotaState) {
 	if s.why == KindApp {
 		return
 	}
@@ -29,7 +29,7 @@ func (discordDialect) setHeaders(h http.Header, s standing) {
 	h.Set("X-RateLimit-Bucket", "abcd1234")
 }
 
-func (discordDialect) fail(h http.Header, s standing) (status int, body any) {
+func (discordDialect) fail(h http.Header, s quotaState) (status int, body any) {
 	switch s.why {
 	case KindDead:
 		return discordError(http.StatusUnauthorized, "401: Unauthorized", 0)

@@ -17,7 +17,7 @@ func (githubDialect) usual() usual { return usual{CountFirstUse, 5000, time.Hour
 
 func (githubDialect) token(r *http.Request) string { return authorization(r, "Bearer", "token") }
 
-func (githubDialect) setHeaders(h http.Header, s standing) {
+func (githubDialect) setHeaders(h http.Header, s quotaState) {
 	h.Set("X-RateLimit-Limit", strconv.Itoa(s.most))
 	h.Set("X-RateLimit-Remaining", strconv.Itoa(s.left()))
 	h.Set("X-RateLimit-Used", strconv.Itoa(s.used()))
@@ -25,7 +25,7 @@ func (githubDialect) setHeaders(h http.Header, s standing) {
 	h.Set("X-RateLimit-Resource", "core")
 }
 
-func (githubDialect) fail(h http.Header, s standing) (status int, body any) {
+func (githubDialect) fail(h http.Header, s quotaState) (status int, body any) {
 	const (
 		docs   = "https://docs.github.com/rest"
 		limits = docs + "/overview/resources-in-the-rest-api#rate-limiting"

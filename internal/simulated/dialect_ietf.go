@@ -16,7 +16,7 @@ func (ietfDialect) usual() usual { return usual{CountFixedWindow, 100, time.Minu
 
 func (ietfDialect) token(r *http.Request) string { return authorization(r, "Bearer") }
 
-func (ietfDialect) setHeaders(h http.Header, s standing) {
+func (ietfDialect) setHeaders(h http.Header, s quotaState) {
 	policy := fmt.Sprintf(`"default";q=%d;w=%s`, s.most, wholeSeconds(s.window))
 	state := fmt.Sprintf(`"default";r=%d;t=%s`, s.left(), wholeSeconds(s.reset()))
 	if s.why == KindApp {
@@ -27,7 +27,7 @@ func (ietfDialect) setHeaders(h http.Header, s standing) {
 	h.Set("RateLimit", state)
 }
 
-func (ietfDialect) fail(h http.Header, s standing) (status int, body any) {
+func (ietfDialect) fail(h http.Header, s quotaState) (status int, body any) {
 	h.Set("Content-Type", "application/problem+json")
 	const types = "https://iana.org/assignments/http-problem-types#"
 	if s.next > 0 && s.why != KindDead {

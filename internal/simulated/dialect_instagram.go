@@ -21,14 +21,14 @@ func (instagramDialect) token(r *http.Request) string {
 	return r.URL.Query().Get("access_token")
 }
 
-func (instagramDialect) setHeaders(h http.Header, s standing) {
+func (instagramDialect) setHeaders(h http.Header, s quotaState) {
 	if s.counted {
 		h.Set("X-Ratelimit-Limit", strconv.Itoa(s.limit))
 		h.Set("X-Ratelimit-Remaining", strconv.Itoa(s.remaining))
 	}
 }
 
-func (instagramDialect) fail(_ http.Header, s standing) (status int, body any) {
+func (instagramDialect) fail(_ http.Header, s quotaState) (status int, body any) {
 	switch s.why {
 	case KindDead:
 		return instagramError(http.StatusBadRequest, "OAuthAccessTokenException", "The access_token provided is invalid.")

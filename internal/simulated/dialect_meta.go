@@ -16,7 +16,7 @@ func (metaDialect) usual() usual { return usual{CountLog, 200, time.Hour} }
 
 func (metaDialect) token(r *http.Request) string { return r.URL.Query().Get("access_token") }
 
-func (metaDialect) setHeaders(h http.Header, s standing) {
+func (metaDialect) setHeaders(h http.Header, s quotaState) {
 	calls := s.used() * 100 / s.most
 	if calls == 0 {
 		return
@@ -25,7 +25,7 @@ func (metaDialect) setHeaders(h http.Header, s standing) {
 	h.Set("X-App-Usage", fmt.Sprintf(`{"call_count":%d,"total_time":%d,"total_cputime":%d}`, calls, spent, spent))
 }
 
-func (metaDialect) fail(_ http.Header, s standing) (status int, body any) {
+func (metaDialect) fail(_ http.Header, s quotaState) (status int, body any) {
 	switch s.why {
 	case KindDead:
 		return metaError(http.StatusBadRequest, 190, 463, "Error validating access token: Session has expired.")

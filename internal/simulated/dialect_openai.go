@@ -16,7 +16,7 @@ func (openaiDialect) usual() usual { return usual{CountGCRA, 500, time.Minute} }
 
 func (openaiDialect) token(r *http.Request) string { return authorization(r, "Bearer") }
 
-func (openaiDialect) setHeaders(h http.Header, s standing) {
+func (openaiDialect) setHeaders(h http.Header, s quotaState) {
 	h.Set("X-RateLimit-Limit-Requests", strconv.Itoa(s.most))
 	h.Set("X-RateLimit-Remaining-Requests", strconv.Itoa(s.left()))
 	h.Set("X-RateLimit-Reset-Requests", inMilliseconds(s.full).String())
@@ -28,7 +28,7 @@ var per = map[time.Duration]string{
 	24 * time.Hour: " on requests per day (RPD)",
 }
 
-func (openaiDialect) fail(h http.Header, s standing) (status int, body any) {
+func (openaiDialect) fail(h http.Header, s quotaState) (status int, body any) {
 	switch s.why {
 	case KindDead:
 		return openaiError(http.StatusUnauthorized, "Incorrect API key provided.", "invalid_request_error", "invalid_api_key")

@@ -16,11 +16,11 @@ func (shopifyDialect) usual() usual { return usual{CountGCRA, 40, 20 * time.Seco
 
 func (shopifyDialect) token(r *http.Request) string { return r.Header.Get("X-Shopify-Access-Token") }
 
-func (shopifyDialect) setHeaders(h http.Header, s standing) {
+func (shopifyDialect) setHeaders(h http.Header, s quotaState) {
 	h.Set("X-Shopify-Shop-Api-Call-Limit", fmt.Sprintf("%d/%d", s.used(), s.most))
 }
 
-func (shopifyDialect) fail(h http.Header, s standing) (status int, body any) {
+func (shopifyDialect) fail(h http.Header, s quotaState) (status int, body any) {
 	switch s.why {
 	case KindDead:
 		return shopifyError(http.StatusUnauthorized, "[API] Invalid API key or access token (unrecognized login or wrong password)")

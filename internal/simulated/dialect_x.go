@@ -16,7 +16,7 @@ func (xDialect) usual() usual { return usual{CountFirstUse, 900, 15 * time.Minut
 
 func (xDialect) token(r *http.Request) string { return authorization(r, "Bearer") }
 
-func (xDialect) setHeaders(h http.Header, s standing) {
+func (xDialect) setHeaders(h http.Header, s quotaState) {
 	h.Set("X-Rate-Limit-Limit", strconv.Itoa(s.most))
 	h.Set("X-Rate-Limit-Remaining", strconv.Itoa(s.left()))
 	h.Set("X-Rate-Limit-Reset", s.epoch(s.reset()))
@@ -28,7 +28,7 @@ func (xDialect) setHeaders(h http.Header, s standing) {
 	}
 }
 
-func (xDialect) fail(_ http.Header, s standing) (status int, body any) {
+func (xDialect) fail(_ http.Header, s quotaState) (status int, body any) {
 	status, title := http.StatusTooManyRequests, "Too Many Requests"
 	switch s.why {
 	case KindDead:

@@ -5,28 +5,28 @@ import (
 	"time"
 )
 
-// expiry is the rule that at most limit calls count, each until a moment that depends on its arrival alone. Its mark
-// is that moment. A later call's mark is never earlier.
+// expiry is the rule that at most limit calls count, each until a moment that depends on its arrival alone. That moment
+// is the call's state. A later call's is never earlier.
 type expiry struct {
 	limit int
 	until func(at time.Duration) time.Duration
 }
 
-func (e expiry) mark(a *arrivals, place int) int64 { return int64(e.until(a.stamps[place])) }
+func (e expiry) state(a *arrivals, place int) int64 { return int64(e.until(a.stamps[place])) }
 
 func (e expiry) room(a *arrivals, place int) int { return e.limit - a.counting(place) }
 
 func (e expiry) affects(a *arrivals, place, later int) bool {
-	return int64(a.stamps[later]) < a.marks[place]
+	return int64(a.stamps[later]) < a.states[place]
 }
 
 func (e expiry) roomAt(a *arrivals) time.Duration {
-	return time.Duration(a.marks[len(a.marks)-e.limit])
+	return time.Duration(a.states[len(a.states)-e.limit])
 }
 
-func (e expiry) fullAt(a *arrivals) time.Duration { return time.Duration(a.marks[len(a.marks)-1]) }
+func (e expiry) fullAt(a *arrivals) time.Duration { return time.Duration(a.states[len(a.states)-1]) }
 
-// firstUse is the rule of CountFirstUse. Its mark is when the call's window ends.
+// firstUse is the rule of CountFirstUse. A call's state is when its window ends.
 //
 // If the call that began the window had overtaken another call, that call moves the window's beginning back a little. If
 // the next window has begun already, the calls that this moves into another window are not judged again.
@@ -35,10 +35,10 @@ type firstUse struct {
 	window time.Duration
 }
 
-func (f firstUse) mark(a *arrivals, place int) int64 {
+func (f firstUse) state(a *arrivals, place int) int64 {
 	at := a.stamps[place]
-	if place > 0 && int64(at) < a.marks[place-1] {
-		return a.marks[place-1]
+	if place > 0 && int64(at) < a.states[place-1] {
+		return a.states[place-1]
 	}
 	return int64(at + f.window)
 }
@@ -46,20 +46,20 @@ func (f firstUse) mark(a *arrivals, place int) int64 {
 func (f firstUse) room(a *arrivals, place int) int { return f.limit - a.counting(place) }
 
 func (f firstUse) affects(a *arrivals, place, later int) bool {
-	return int64(a.stamps[later]) < a.marks[place]
+	return int64(a.stamps[later]) < a.states[place]
 }
 
 func (f firstUse) roomAt(a *arrivals) time.Duration {
-	return time.Duration(a.marks[len(a.marks)-f.limit])
+	return time.Duration(a.states[len(a.states)-f.limit])
 }
 
-func (f firstUse) fullAt(a *arrivals) time.Duration { return time.Duration(a.marks[len(a.marks)-1]) }
+func (f firstUse) fullAt(a *arrivals) time.Duration { return time.Duration(a.states[len(a.states)-1]) }
 
-// counting returns the number of calls that count at the call at that place, itself included. A mark must be the moment
-// from which its call does not count.
+// counting returns the number of calls that count at the call at that place, itself included. Their states must be the
+// moments from which they do not count.
 func (a *arrivals) counting(place int) int {
 	at := int64(a.stamps[place])
-	return place + 1 - sort.Search(place, func(i int) bool { return a.marks[i] > at })
+	return place + 1 - sort.Search(place, func(i int) bool { return a.states[i] > at })
 }
 
 // fixedWindow divides time into windows of that length by the clock of a zone, as CountFixedWindow says. Moments are

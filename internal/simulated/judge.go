@@ -22,7 +22,7 @@ type verdict struct {
 	counted    bool          // whether the call counts against the quota
 	remaining  int           // units left right after this call
 	retryAfter time.Duration // the Retry-After to send, whatever the dialect; zero: none
-	next, full time.Duration // as in standing
+	next, full time.Duration // as in quotaState
 	user       int           // likewise
 }
 
@@ -68,7 +68,7 @@ func (p *Provider) judge(token string, arrived time.Time, found bool) verdict {
 		p.unauthorised++
 		return verdict{outcome: unauthorised, why: KindDead}
 	}
-	t.saw(p.moment(arrived))
+	t.recordArrival(p.moment(arrived))
 	v := p.decide(t, arrived, p.injected < p.RefuseFirst)
 	switch {
 	case v.outcome == injected && v.blocked:
@@ -91,8 +91,8 @@ func (p *Provider) judge(token string, arrived time.Time, found bool) verdict {
 	return v
 }
 
-// moment returns an arrival on the monotonic clock since the first. It is negative for a call that the first overtook. p.mu must be
-// held.
+// moment returns the time from the first call judged to an arrival, on the monotonic clock. It is negative if the
+// arrival was stamped earlier. p.mu must be held.
 func (p *Provider) moment(arrived time.Time) time.Duration {
 	if p.start.IsZero() {
 		p.start = arrived
@@ -146,15 +146,15 @@ func (p *Provider) decide(t *tally, arrived time.Time, inject bool) verdict {
 
 // tally returns the token's tally, nil if the token is unknown. p.mu must be held.
 func (p *Provider) tally(token string) *tally {
-	p.enrol()
+	p.openTallies()
 	if t := p.byToken[token]; t != nil || token == "" || len(p.Tokens) > 0 {
 		return t
 	}
 	return p.open(token)
 }
 
-// enrol opens the tallies of Tokens, once. p.mu must be held.
-func (p *Provider) enrol() {
+// openTallies opens the tallies of Tokens, once. p.mu must be held.
+func (p *Provider) openTallies() {
 	if p.byToken != nil {
 		return
 	}
@@ -185,8 +185,9 @@ func (p *Provider) open(token string) *tally {
 // calls returns the number of calls with this token, whatever their outcome, without those of Spend.
 func (t *tally) calls() int { return t.acceptedCalls + t.refusedCalls + t.injectedCalls }
 
-// saw extends first and last to an arrival that calls does not count yet. The lock of the provider must be held.
-func (t *tally) saw(at time.Duration) {
+// recordArrival extends first and last to the arrival of a call whose outcome is not counted yet. The lock of the
+// provider must be held.
+func (t *tally) recordArrival(at time.Duration) {
 	if t.calls() == 0 {
 		t.first, t.last = at, at
 		return

@@ -134,7 +134,7 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if v.retryAfter > 0 {
 		w.Header().Set("Retry-After", wholeSeconds(v.retryAfter))
 	}
-	dialect, s := p.dialect(), p.standing(v, arrived)
+	dialect, s := p.dialect(), p.quotaState(v, arrived)
 	if v.why != KindDead {
 		dialect.setHeaders(w.Header(), s)
 	}
@@ -149,9 +149,9 @@ func (p *Provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	answer(w, status, body)
 }
 
-// standing returns what the answer to a call may say.
-func (p *Provider) standing(v verdict, arrived time.Time) standing {
-	s := standing{user: v.user, arrived: arrived, why: v.why, counted: v.counted, limit: p.limit(), most: p.limit(),
+// quotaState returns what the answer to a call may say.
+func (p *Provider) quotaState(v verdict, arrived time.Time) quotaState {
+	s := quotaState{user: v.user, arrived: arrived, why: v.why, counted: v.counted, limit: p.limit(), most: p.limit(),
 		window: p.window(), remaining: v.remaining, full: v.full, next: v.next}
 	if p.count() == CountGCRA {
 		s.most = p.burst()

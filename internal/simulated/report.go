@@ -80,7 +80,7 @@ func (p *Provider) Report() Report {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 
-	p.enrol()
+	p.openTallies()
 	report := Report{
 		Limit:        p.limit(),
 		Window:       p.window(),

@@ -6,23 +6,23 @@ import (
 	"time"
 )
 
-// weighted is the rule of CountWeighted. Its mark is the number of calls so far in the call's window.
+// weighted is the rule of CountWeighted. A call's state is the number of calls in its window so far, itself included.
 type weighted struct {
 	start  *time.Time
 	limit  int
 	window time.Duration
 }
 
-func (w weighted) mark(a *arrivals, place int) int64 {
+func (w weighted) state(a *arrivals, place int) int64 {
 	if place > 0 && a.stamps[place-1] >= w.begin(a.stamps[place]) {
-		return a.marks[place-1] + 1
+		return a.states[place-1] + 1
 	}
 	return 1
 }
 
 func (w weighted) room(a *arrivals, place int) int {
 	begin := w.begin(a.stamps[place])
-	return w.limit - w.estimate(w.previous(a, place, begin), a.stamps[place]-begin) - int(a.marks[place])
+	return w.limit - w.estimate(w.previous(a, place, begin), a.stamps[place]-begin) - int(a.states[place])
 }
 
 func (w weighted) affects(a *arrivals, place, later int) bool {
@@ -34,7 +34,7 @@ func (w weighted) roomAt(a *arrivals) time.Duration {
 	last := len(a.stamps) - 1
 	at := a.stamps[last]
 	begin := w.begin(at)
-	previous, current := w.previous(a, last, begin), int(a.marks[last])
+	previous, current := w.previous(a, last, begin), int(a.states[last])
 	wait := sort.Search(int(2*w.window), func(wait int) bool {
 		elapsed := at + time.Duration(wait) - begin
 		if elapsed < w.window {
@@ -60,7 +60,7 @@ func (w weighted) previous(a *arrivals, place int, begin time.Duration) int {
 	if before < 0 || a.stamps[before] < begin-w.window {
 		return 0
 	}
-	return int(a.marks[before])
+	return int(a.states[before])
 }
 
 // estimate returns how many of the previous window's calls still count. It is rounded up, because the rest of the
