@@ -7,34 +7,35 @@
 // Every algorithm gets the same limit, -max units in -window, without a margin. The
 // columns of the table:
 //
-//   - in Redis: MEMORY USAGE of all keys of a budget with one account after -max
-//     bookings, evenly over one window, of one unit each; and that over the
-//     bookings.
-//   - in memory: what the heap of a MemoryStore with as much in it has grown by, as
-//     the garbage collector has it.
-//   - round trips: requests that the client sent to Redis, over bookings, counted
-//     by a hook of go-redis in the measurements of speed.
-//   - bookings/s: -workers goroutines on one account, one unit each. "none waits":
-//     the limit is never reached. "spent": -max units are booked to begin with, and
-//     the clock of the requests goes on with each booking by what a unit takes on
-//     average, so that what is kept stays as large and every booking is made where
-//     one becomes free. Beside each stands its ratio to INCR on the same Redis by
-//     as many goroutines. The figures are medians of -rounds rounds, and so are the
-//     ratios, each to an INCR measured just before: compare ratios, because
+//   - in Redis: MEMORY USAGE of all keys of a budget with one account, after -max
+//     bookings of one unit, spread evenly over one window; then the same per
+//     booking.
+//   - in memory: by how much the heap grows, after a garbage collection, when a
+//     MemoryStore holds the same bookings.
+//   - round trips: requests that the client sent to Redis per booking, counted by a
+//     hook of go-redis while the speed is measured.
+//   - bookings/s: -workers goroutines book one unit at a time on one account. "none
+//     waits": the limit is never reached. "spent": -max units are booked first. Each
+//     further booking then advances the clock of the requests by the mean time
+//     between units, so that the log keeps its size and every booking takes the slot
+//     that has just become free. Each figure is followed by its ratio to INCR on the
+//     same Redis by as many goroutines. Figures and ratios are medians of -rounds
+//     rounds, and each ratio is to an INCR measured just before. Compare ratios:
 //     absolute figures drift with whatever else the machine does.
 //   - over Max at worst: the most units with slots in any one window of any
-//     alignment, less Max, in % of Max, of -demands demands made to do harm: bursts
-//     and rests on either side of the edges of windows, callers that keep back and
-//     others that overtake them, costs of many units. Behind it what the algorithm
-//     promises; more than that is an error. Counted by code of this command, from
-//     the slots alone.
-//   - a queue gets: what is granted of a queue of twelve times Max until its last
-//     slot, over Max for each window of that time; the least of queues that begin
-//     at several phases of the window.
-//     And the same with -margin, which a ration.Budget gives a limit of an hour.
+//     alignment, less Max, in % of Max. It is the worst of -demands demands that are
+//     designed to exceed the limit: bursts and pauses on both sides of the edges of
+//     windows, callers with a reserve and others that overtake them, costs of many
+//     units. It is followed by what the algorithm promises; more than that is an
+//     error. This command counts it by itself, from the slots alone.
+//   - a queue gets: a queue of twelve times Max is booked. The units granted until
+//     its last slot are divided by Max for each window of that time. The figure is
+//     the lowest of queues that begin at several phases of the window. The next
+//     column is the same with -margin, the default of a ration.Budget for a limit
+//     of an hour.
 //
-// With -large a last table tells what the exact logs take of so many bookings in
-// a day. That takes a minute for each.
+// With -large a last table shows how much the exact logs take for that many bookings
+// in a day. That takes a minute for each.
 package main
 
 import (

@@ -5,30 +5,30 @@
 //	go run ./methods -methods ration,redis_rate -length 60s
 //
 // Each method gets the same workers, the same loop and HTTP client, one access
-// token, a Redis emptied for it, and a provider of its own on loopback: the
-// simulated Instagram, which keeps an exact sliding window by arrival and shares
-// no code with any method. A worker asks the method for its turn, calls, and
-// begins again until the time is over. A call that is refused is counted, and
-// the worker goes on as if nothing had happened.
+// token, an emptied Redis, and a provider of its own on loopback: the simulated
+// Instagram, which keeps an exact sliding window by arrival and shares no code with
+// any method. A worker asks the method whether it may call, calls, and repeats this
+// until the time is over. A refused call is counted, and the worker goes on without
+// a pause.
 //
 // The columns of the table:
 //
 //   - use of quota: accepted calls, over those that an exact sliding window
 //     allows from the first call to the end of the run. With Max calls a Window
-//     and D from first to last that is Max x (floor(D/Window) + 1): a full burst
+//     and a time D between these, that is Max x (floor(D/Window) + 1): a full burst
 //     at the beginning of every window. No call starts in the last fiftieth of a
-//     window, so that a run of 20 s with windows of 5 s has four of them and not
-//     the first moment of a fifth. The end is the run's and not the last call's:
-//     a method that holds everybody back has not used the quota.
-//   - accepted, refused: what became of the calls, as the provider and the
-//     workers agree; a run in which they do not is an error.
-//   - Redis commands per call: requests that clients sent to Redis, those that
-//     only set up a connection left out, over accepted calls. Counted by a hook
-//     of go-redis. A MULTI...EXEC goes to Redis in one piece and counts as one
-//     here; the table's note says how many commands it is one by one. A script
-//     that Redis does not know yet may cost each worker's first turn a second
-//     request, and a booking whose slot lies beyond the end is a request without
-//     a call: up to 128 requests of a run with 64 workers, however long it is.
+//     window, so that a run of 20 s with windows of 5 s has four windows and not
+//     the first moment of a fifth. D lasts until the end of the run, not until the
+//     last call: a method that delays everybody has not used the quota.
+//   - accepted, refused: the results of the calls. The provider and the workers
+//     count them separately; if they differ the run is an error.
+//   - Redis commands per call: requests that clients sent to Redis per accepted
+//     call, without those that only set up a connection. Counted by a hook of
+//     go-redis. A MULTI...EXEC is sent in one piece and counts as one here; the
+//     table's note says how many commands it contains. A script that Redis has not
+//     loaded yet may cost each worker a second request, and a booking whose slot
+//     lies beyond the end is a request without a call: together up to 128 requests
+//     in a run with 64 workers, however long it is.
 //   - fairness: Jain's index over the workers' accepted calls, 1 when all had
 //     the same number, 1/n when one of n had all.
 package main

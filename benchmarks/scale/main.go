@@ -4,32 +4,32 @@
 //	go run ./scale
 //	go run ./scale -budgets 1,64 -rounds 9
 //
-// It starts a single redis-server and a Redis Cluster on loopback. The same
-// accounts are in one budget, which is on one node, or are dealt to several budgets
-// by their IDs, of which each is on the node that its name says. Workers book one
-// unit after another, each time in the next budget, through one client with a
-// connection for each of them:
+// It starts a single redis-server and a Redis Cluster on loopback. The same accounts
+// are either in one budget, which is on one node, or divided among several budgets by
+// their IDs. The name of a budget decides on which node it is. Workers book one unit
+// after another, each time in the next budget, through one client with a connection
+// for each worker:
 //
 //   - combined: all workers share a RedisStore, as the goroutines of one process
-//     do, so that those who book in the same budget at once share a script.
-//   - one by one: each has a RedisStore of its own, as in as many processes of which
-//     none has more than one request to book at a time. Nothing is combined.
+//     do. Workers that book in the same budget at the same time share a script.
+//   - one by one: each worker has a RedisStore of its own, like a fleet of processes
+//     that book one request at a time. Nothing is combined.
 //
-// Each is measured with quota left, and with it spent, so that each booking is made
-// ahead. All cases take turns, round by round; figures are medians of the rounds.
+// Each is measured with quota left and with the quota spent, where every slot lies in
+// the future. All cases take turns, round by round; figures are medians of the rounds.
 //
-// All servers and the workers share one machine, so the bookings a second are not
-// those of as many machines. What a booking takes of a server's time is: that is
-// the processor time of the whole process that INFO tells of, before and after,
-// over the bookings. It has all in it that the server does for a booking: reading
-// and writing its connections, the script, and the share of a round of the event
-// loop. The time of the scripts alone is what commandstats says of EVALSHA.
+// All servers and the workers share one machine, so the bookings a second are lower
+// than those of as many machines. The server's time for a booking does not depend on
+// that. It is the processor time of the whole server process, as INFO reports it
+// before and after, divided by the bookings. It includes all work for a booking:
+// reading and writing the connections, the script, and a share of the event loop. The
+// time of the scripts alone is what commandstats reports of EVALSHA.
 //
-// The second and the fourth table are arithmetic on what was measured. They reckon
-// with a core that is busy half of the time: of a server that is busy for a share u
-// of it a request that comes by chance waits on average for u / (2 (1 - u)) scripts
-// of others, if all take equally long: for a half where u is a half, and for 4.5
-// where it is 0.9. Nodes are those that it takes if budgets are dealt to them evenly.
+// The second and the fourth table are computed from the measurements. They assume a
+// core that is busy half of the time. On a server that is busy for a share u of the
+// time, a request that comes at random waits on average for u / (2 (1 - u)) scripts of
+// others, if all take equally long: for half a script if u is 0.5, for 4.5 if it is
+// 0.9. The number of nodes assumes that budgets are spread over them evenly.
 package main
 
 import (

@@ -4,64 +4,63 @@
 //	go run ./targets
 //	go run ./targets -rows 1,3 -rounds 12
 //
-// Every row of its table is measured in this one run, side by side with what it is
-// compared to, and is met or not. Contenders of a row take turns: A B C, A B C,
-// for -rounds rounds of -each, each round with a warm-up of a tenth, on the same
-// machine, from as many goroutines, through go-redis clients with the same
-// options, its defaults. A lone caller's take turns call by call, in an order drawn
-// anew for each turn: how long a call takes depends on whether the cores were asleep,
-// and so on what went before. A ratio is made within each round; what stands in the
-// table is the median of the rounds' ratios and, in brackets, its confidence
-// interval of 95 % as package benchmath has it, or all rounds where there are too
-// few for that (fewer than six). Absolute figures drift with whatever else the
-// machine does: compare ratios.
+// Every row of its table is a target, which is met or not. It is measured in the same
+// run as what it is compared to. The contenders of a row take turns, A B C, A B C, for
+// -rounds rounds of -each, and each round begins with a warm-up of a tenth. They use
+// the same machine, the same number of goroutines, and go-redis clients with default
+// options. The contenders of a lone caller take turns call by call, in an order drawn
+// at random for each turn: how long a call takes depends on whether the cores were
+// asleep, and so on the call before it. A ratio is computed within each round. The
+// table shows the median of the rounds' ratios and, in brackets, its confidence
+// interval of 95 % from package benchmath, or all rounds if there are fewer than six.
+// Compare ratios: absolute figures drift with whatever else the machine does.
 //
-// The table goes to standard output. If all rows were measured at their full size it
-// also goes to results/targets.md, with the figures of all that took part, and to
-// benchmarks/README.md between its marks, and the raw measurements go to results/bench.txt in
-// the format of Go's benchmarks, for benchstat. -out has a part of the rows written
-// too.
+// The table goes to standard output. If all rows were measured at their full size, it
+// also goes to results/targets.md, with the figures of all contenders, and to
+// benchmarks/README.md between its marks. The raw measurements then go to
+// results/bench.txt in the format of Go's benchmarks, for benchstat. -out writes the
+// files for a part of the rows too.
 //
-// A row that is not met makes the command exit with status 1, unless a
-// measurement in the same run shows what stands in its way: that a part of what any
-// limiter must do misses the target by itself, in all of its confidence interval, or
-// that the target is met where the machine does not stand in the way.
-// The last column says what that is, and is empty where nothing was shown.
+// If a row is not met the command exits with status 1, unless a measurement in the
+// same run shows what prevents it: that a part of what any limiter must do misses the
+// target by itself, in all of its confidence interval, or that the target is met
+// without the delays that the machine causes. The last column names the reason, and
+// is empty if none was shown.
 //
 // How the rows are measured:
 //
 //   - 1, 2, 5: calls a second from 64 goroutines, or from 16 in each of 4
 //     processes, on one key in whose window 5,000 calls have been made: once
 //     with quota left, and once with a quota of 5,000 that is spent, so that each
-//     booking is made ahead of all others. The worse of the two is the row's. The
-//     MULTI of the article and the sum of a stream are run for so few calls that
-//     their log stays at about 5,000. The pool of 1,000 tokens has as much quota
-//     as the one token. Row 1 has twice as many rounds of half the length, and what is
-//     there only to be compared half as many. There ours and those that they are
-//     compared to are also measured, on Linux, while a loop that gives way to all
-//     else keeps each core awake.
+//     slot lies behind all others. The row shows the worse of the two. The MULTI of
+//     the article and the sum of a stream make so few calls that their log stays at
+//     about 5,000. The pool of 1,000 tokens has as much quota as the one token. Row 1
+//     has twice as many rounds of half the length; contenders that have no target
+//     there have half as many. On Linux, ration and what it is compared to are also
+//     measured while a loop of the lowest priority keeps each core awake.
 //   - 3, 4, 6: the median time of a lone caller's calls. The logs of 4 and 6 hold
 //     single calls over the last hour, and the quota is spent.
 //   - 7: calls a second of a lone caller, with quota left and with it spent.
 //   - 8: MEMORY USAGE of the log after 5,000 calls, over the calls.
 //   - 9: the mean of calls one after another, in a log of up to 100,000 entries.
 //   - 10: each turn is a request through Transport, one without it and one that only
-//     gets a token, on the same connection to a server in a process of its own. What
-//     a request takes more is the median of the turns' differences: both requests of
-//     one find the machine much the same.
+//     gets a token, on the same connection to a server in a process of its own. The
+//     cost of a request is the median of the turns' differences: the requests of one
+//     turn find the machine in nearly the same state.
 //   - 11: in a process of its own. Timers are those that the allocation profile
-//     finds alive, the heap is what the garbage collector leaves, and a call is
-//     as late as the clock says when Wait returns. The quota is spent by a burst,
-//     so that the waiting leave in bursts of 2,000 a second too.
+//     finds alive, the heap is what the garbage collector leaves, and lateness is
+//     read from the clock when Wait returns. A burst spends the quota, so that the
+//     waiting callers also leave in bursts, of 2,000 a second.
 //   - 12: the fleet is made of processes of this command; the judge is the
 //     simulated provider with its own exact log, in a process of its own, which
-//     takes 50 to 150 ms to answer. The workers begin within 0.6 s. A call is as
-//     late as the clock says just before it is sent.
-//   - 13: every operation of a Store, on logs with what makes them slow, one at a
-//     time. A command took what the SLOWLOG says, or what the main thread of Redis
-//     used of the processor meanwhile if that is less: the SLOWLOG counts as well
-//     for how long the machine did not let Redis run. Between them Redis counts to a
-//     number, for as long as they took: what stops that for so long stops others too.
+//     takes 50 to 150 ms to answer. The workers begin within 0.6 s. Lateness is read
+//     from the clock just before a call is sent.
+//   - 13: every operation of a Store, one at a time, on logs made to be slow. The
+//     time of a command is what the SLOWLOG says, or the processor time of Redis's
+//     main thread if that is less: the SLOWLOG includes the time for which the
+//     machine did not run Redis. Between the commands Redis counts to a number, for
+//     as long as they took, which shows how often the machine alone makes a command
+//     slow.
 package main
 
 import (
