@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net/http"
+	"net/http/httptest"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -48,14 +49,11 @@ func run(ctx context.Context, m method, cfg config, addr string, client *http.Cl
 		PageSize: 1,
 		Latency:  func() time.Duration { return cfg.latency/2 + rand.N(cfg.latency) },
 	}
-	base, stopProvider, err := harness.Serve(provider)
-	if err != nil {
-		return result{}, err
-	}
-	defer stopProvider()
+	server := httptest.NewServer(provider)
+	defer server.Close()
 
 	t := m.start(setup{redis: rdb, limit: cfg.limit, workers: cfg.workers})
-	urls := provider.StartURLs(base)
+	urls := provider.StartURLs(server.URL)
 	counts := make([]tally, cfg.workers)
 	end := time.Now().Add(cfg.length - cfg.limit.Window/50)
 	group, groupCtx := errgroup.WithContext(ctx)

@@ -26,18 +26,18 @@ func (b *bench) keepAwake(ctx context.Context) (end func(), err error) {
 	if err != nil {
 		return nil, err
 	}
-	if _, err := askAll[bool](all, func(int) order { return order{Do: "spin"} }); err != nil {
+	if _, err := askAll[bool](all, "Spin", func(int) Order { return Order{} }); err != nil {
 		end()
 		return nil, err
 	}
 	return end, nil
 }
 
-// spinInChild does nothing, without rest, until the process ends.
-func spinInChild(_ context.Context, _ order, ends *[]func()) (any, error) {
+// Spin does nothing, without rest, until the process ends.
+func (j *jobs) Spin(Order, *bool) error {
 	begun := make(chan error)
 	var over atomic.Bool
-	*ends = append(*ends, func() { over.Store(true) })
+	j.ends = append(j.ends, func() { over.Store(true) })
 	go func() {
 		runtime.LockOSThread()
 		err := giveWay()
@@ -45,5 +45,5 @@ func spinInChild(_ context.Context, _ order, ends *[]func()) (any, error) {
 		for err == nil && !over.Load() {
 		}
 	}()
-	return true, <-begun
+	return <-begun
 }

@@ -1,86 +1,72 @@
 package main
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
+	"net/rpc"
 	"os"
 	"os/exec"
 	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ration-go/ration/internal/simulated"
 )
 
-// An order is what a process of this command is told to do. A process takes orders
-// from its standard input, one JSON object each, and answers each with one on its
-// standard output. It ends when its input does, and so with the process that
-// started it, however that ends.
-type order struct {
-	Do string // the name of a job
-
+// An Order says how a process of this command does a job.
+type Order struct {
 	Redis      string // address
-	Contender  string // of hammer
+	Contender  string // of Hammer
 	Goroutines int
 	At         time.Time // when to begin
 	Length     time.Duration
 
-	URL     string // of crawl
+	URL     string // of Crawl
 	Tokens  []string
 	Limit   int
 	Window  time.Duration
-	Profile bool        // of wait
-	Slots   []time.Time // of replay
-	Came    []bool      // of replay, whether the slot had come
+	Profile bool        // of Wait
+	Slots   []time.Time // of Replay
+	Came    []bool      // of Replay, whether the slot had come
 }
 
-// jobs are what a process can do. What must be kept until the process ends is
-// closed by what the job adds to ends.
-var jobs = map[string]func(ctx context.Context, o order, ends *[]func()) (any, error){
-	"hammer":  hammerInChild,
-	"serve":   serveInChild,
-	"provide": provideInChild,
-	"crawl":   crawlInChild,
-	"replay":  replayInChild,
-	"wait":    waitInChild,
-	"spin":    spinInChild,
+// jobs are what such a process does: the methods that take an Order, by package
+// net/rpc. What must be kept until the process ends is closed by what a job adds to
+// ends.
+type jobs struct {
+	ctx      context.Context
+	ends     []func()
+	provider *simulated.Provider // the last that Provide started
 }
 
-// obey is such a process.
-func obey(ctx context.Context, in io.Reader, out io.Writer) error {
-	var ends []func()
+// pipes are what two processes call each other through.
+type pipes struct {
+	io.Reader
+	io.WriteCloser
+}
+
+// obey does jobs until its input ends, and so until the process that gives them does,
+// however that ends.
+func obey(ctx context.Context, through pipes) error {
+	j := &jobs{ctx: ctx}
 	defer func() {
-		for _, end := range ends {
+		for _, end := range j.ends {
 			end()
 		}
 	}()
-	orders, answers := json.NewDecoder(in), json.NewEncoder(out)
-	for {
-		var o order
-		if err := orders.Decode(&o); errors.Is(err, io.EOF) {
-			return nil
-		} else if err != nil {
-			return err
-		}
-		job := jobs[o.Do]
-		if job == nil {
-			return fmt.Errorf("there is no job %q", o.Do)
-		}
-		answer, err := job(ctx, o, &ends)
-		if err != nil {
-			return fmt.Errorf("%s: %w", o.Do, err)
-		}
-		if err := answers.Encode(answer); err != nil {
-			return err
-		}
+	server := rpc.NewServer()
+	if err := server.RegisterName("jobs", j); err != nil {
+		return err
 	}
+	server.ServeConn(through)
+	return nil
 }
 
 // A child is a process of this command as the one sees it that started it.
 type child struct {
+	*rpc.Client
 	cmd *exec.Cmd
-	in  io.WriteCloser
-	out *json.Decoder
 }
 
 func startChild(ctx context.Context, stderr io.Writer) (*child, error) {
@@ -101,48 +87,32 @@ func startChild(ctx context.Context, stderr io.Writer) (*child, error) {
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	return &child{cmd: cmd, in: in, out: json.NewDecoder(bufio.NewReader(out))}, nil
-}
-
-// tell gives an order.
-func (c *child) tell(o order) error { return json.NewEncoder(c.in).Encode(o) }
-
-// hear reads the answer.
-func (c *child) hear(answer any) error {
-	if err := c.out.Decode(answer); err != nil {
-		return fmt.Errorf("a process of this command ended before it answered: %w", err)
-	}
-	return nil
-}
-
-// ask does both.
-func (c *child) ask(o order, answer any) error {
-	if err := c.tell(o); err != nil {
-		return err
-	}
-	return c.hear(answer)
+	return &child{rpc.NewClient(pipes{out, in}), cmd}, nil
 }
 
 // end ends the process and waits for it.
 func (c *child) end() {
-	_ = c.in.Close()
+	_ = c.Close()
 	_ = c.cmd.Wait() // what went wrong was said in place of an answer
 }
 
-// askAll gives each of some processes an order, and then reads all their answers.
-func askAll[T any](children []*child, o func(i int) order) ([]T, error) {
-	for i, c := range children {
-		if err := c.tell(o(i)); err != nil {
-			return nil, err
-		}
+// do has the process do a job.
+func (c *child) do(job string, o Order, answer any) error {
+	if err := c.Call("jobs."+job, o, answer); err != nil {
+		return fmt.Errorf("%s, in a process of its own: %w", job, err)
 	}
+	return nil
+}
+
+// askAll has each of some processes do a job at once, and returns their answers.
+func askAll[T any](children []*child, job string, order func(i int) Order) ([]T, error) {
 	answers := make([]T, len(children))
+	var group errgroup.Group
 	for i, c := range children {
-		if err := c.hear(&answers[i]); err != nil {
-			return nil, err
-		}
+		o := order(i)
+		group.Go(func() error { return c.do(job, o, &answers[i]) })
 	}
-	return answers, nil
+	return answers, group.Wait()
 }
 
 // startChildren starts several.

@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net/http"
-	"net/url"
 	"slices"
 	"sync"
 	"time"
@@ -36,19 +34,21 @@ const (
 // over the Internet.
 func fleetLatency() time.Duration { return 50*time.Millisecond + rand.N(100*time.Millisecond) }
 
-// provideInChild is the provider that judges.
-func provideInChild(_ context.Context, o order, ends *[]func()) (any, error) {
-	provider := &simulated.Provider{Limit: o.Limit, Window: o.Window, Tokens: o.Tokens, PageSize: 1, Latency: fleetLatency}
-	base, stop, err := harness.Serve(provider)
-	if err != nil {
-		return nil, err
-	}
-	*ends = append(*ends, stop)
-	return provider.StartURLs(base)[0], nil
+// Provide is the provider that judges.
+func (j *jobs) Provide(o Order, url *string) error {
+	j.provider = &simulated.Provider{Limit: o.Limit, Window: o.Window, Tokens: o.Tokens, PageSize: 1, Latency: fleetLatency}
+	*url = j.provider.StartURLs(j.serve(j.provider))[0]
+	return nil
 }
 
-// crawled is what one process of the fleet did.
-type crawled struct {
+// Judge tells what the provider saw.
+func (j *jobs) Judge(_ Order, seen *simulated.Report) error {
+	*seen = j.provider.Report()
+	return nil
+}
+
+// Crawled is what one process of the fleet did.
+type Crawled struct {
 	Calls    []int           // of each worker
 	Slots    []time.Time     // of each call
 	Came     []bool          // whether it had come when it was booked, of each call
@@ -57,8 +57,8 @@ type crawled struct {
 	Requests int64           // to Redis
 }
 
-// crawlInChild calls the URL from so many workers, from At on and for Length.
-func crawlInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
+// Crawl calls the URL from so many workers, from At on and for Length.
+func (j *jobs) Crawl(o Order, c *Crawled) error {
 	rdb, sent := newClient(o.Redis), new(harness.Sent)
 	defer rdb.Close()
 	rdb.AddHook(sent)
@@ -67,7 +67,7 @@ func crawlInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
 	for _, secret := range o.Tokens {
 		pool.Add(ration.NewToken(secret))
 	}
-	c := crawled{Calls: make([]int, o.Goroutines)}
+	c.Calls = make([]int, o.Goroutines)
 	var mu sync.Mutex // protects c's Slots, Late and Refused
 	base := &http.Transport{MaxIdleConnsPerHost: o.Goroutines}
 	defer base.CloseIdleConnections()
@@ -86,18 +86,18 @@ func crawlInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
 			mu.Unlock()
 		},
 	}}
-	if err := connect(ctx, rdb, o.Goroutines); err != nil {
-		return nil, err
+	if err := connect(j.ctx, rdb, o.Goroutines); err != nil {
+		return err
 	}
 	sent.Reset()
 	var group errgroup.Group
 	for i := range o.Goroutines {
 		group.Go(func() error {
-			if err := harness.Sleep(ctx, time.Until(o.At.Add(rand.N(fleetStart)))); err != nil {
+			if err := harness.Sleep(j.ctx, time.Until(o.At.Add(rand.N(fleetStart)))); err != nil {
 				return err
 			}
 			for {
-				made, err := callBefore(ctx, client, o.URL, o.At.Add(o.Length))
+				made, err := callBefore(j.ctx, client, o.URL, o.At.Add(o.Length))
 				if !made {
 					return err
 				}
@@ -107,7 +107,7 @@ func crawlInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
 	}
 	err := group.Wait()
 	c.Requests, _ = sent.Read()
-	return c, err
+	return err
 }
 
 // connect has connections to Redis be there when they are needed.
@@ -138,57 +138,55 @@ func callBefore(ctx context.Context, client *http.Client, url string, end time.T
 	return err == nil && status == http.StatusOK, err
 }
 
-// replayInChild makes calls at the given instants and knows no limiter, and returns
+// Replay makes calls at the given instants and knows no limiter, and returns
 // how late each was. Where the slot had come when it was booked Redis is asked what
 // time it is: to learn that a call may leave takes an answer, and less no answer can
 // be. Each call has a goroutine of its own, so that none is late because another takes
 // long.
-func replayInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
+func (j *jobs) Replay(o Order, late *[]time.Duration) error {
 	rdb := newClient(o.Redis)
 	defer rdb.Close()
-	if err := connect(ctx, rdb, o.Goroutines); err != nil {
-		return nil, err
+	if err := connect(j.ctx, rdb, o.Goroutines); err != nil {
+		return err
 	}
 	base := &http.Transport{MaxIdleConnsPerHost: o.Goroutines}
 	defer base.CloseIdleConnections()
 	client := &http.Client{Transport: harness.Bearer{Transport: base, Token: "any"}}
-	late := make([]time.Duration, len(o.Slots))
+	*late = make([]time.Duration, len(o.Slots))
 	var group errgroup.Group
 	for i, slot := range o.Slots {
 		group.Go(func() error {
-			if err := harness.Sleep(ctx, time.Until(slot)); err != nil {
+			if err := harness.Sleep(j.ctx, time.Until(slot)); err != nil {
 				return err
 			}
 			told := slot
 			if o.Came[i] {
 				var err error
-				if told, err = rdb.Time(ctx).Result(); err != nil {
+				if told, err = rdb.Time(j.ctx).Result(); err != nil {
 					return err
 				}
 			}
-			late[i] = time.Since(told)
-			made, err := callBefore(ctx, client, o.URL, slot.Add(time.Hour))
+			(*late)[i] = time.Since(told)
+			made, err := callBefore(j.ctx, client, o.URL, slot.Add(time.Hour))
 			if err == nil && !made {
 				err = errors.New("a call was not accepted")
 			}
 			return err
 		})
 	}
-	err := group.Wait()
-	return late, err
+	return group.Wait()
 }
 
 // replay has the fleet make all calls again, at the same instants and without a
 // limiter, and returns how late they were: that is the machine's doing. The provider
 // refuses nothing.
-func replay(ctx context.Context, crawlers []*child, provider *child, o order, made []crawled) ([]time.Duration, error) {
-	o.Do, o.Limit, o.Tokens = "provide", mostCalls, nil
-	if err := provider.ask(o, &o.URL); err != nil {
+func replay(crawlers []*child, provider *child, o Order, made []Crawled) ([]time.Duration, error) {
+	o.Limit, o.Tokens = mostCalls, nil
+	if err := provider.do("Provide", o, &o.URL); err != nil {
 		return nil, err
 	}
 	shift := time.Since(o.At) + time.Second
-	o.Do = "replay"
-	all, err := askAll[[]time.Duration](crawlers, func(i int) order {
+	all, err := askAll[[]time.Duration](crawlers, "Replay", func(i int) Order {
 		o.Slots, o.Came = nil, made[i].Came
 		for _, slot := range made[i].Slots {
 			o.Slots = append(o.Slots, slot.Add(shift))
@@ -211,28 +209,27 @@ func fleet(ctx context.Context, b *bench) ([]check, error) {
 		return nil, err
 	}
 	defer end()
-	o := order{Redis: b.addr, Goroutines: workers, Length: b.fleet, Limit: fleetLimit, Window: fleetWindow}
+	o := Order{Redis: b.addr, Goroutines: workers, Length: b.fleet, Limit: fleetLimit, Window: fleetWindow}
 	for i := range fleetTokens {
 		o.Tokens = append(o.Tokens, fmt.Sprintf("token-%d", i))
 	}
 	provider, crawlers := children[0], children[1:]
-	o.Do = "provide"
-	if err := provider.ask(o, &o.URL); err != nil {
+	if err := provider.do("Provide", o, &o.URL); err != nil {
 		return nil, err
 	}
-	o.Do, o.At = "crawl", time.Now().Add(time.Second)
-	made, err := askAll[crawled](crawlers, func(int) order { return o })
+	o.At = time.Now().Add(time.Second)
+	made, err := askAll[Crawled](crawlers, "Crawl", func(int) Order { return o })
 	if err != nil {
 		return nil, err
 	}
-	var all crawled
+	var all Crawled
 	for _, one := range made {
 		all.Calls, all.Late = append(all.Calls, one.Calls...), append(all.Late, one.Late...)
 		all.Refused += one.Refused
 		all.Requests += one.Requests
 	}
-	seen, err := judgement(ctx, o.URL)
-	if err != nil {
+	var seen simulated.Report
+	if err := provider.do("Judge", o, &seen); err != nil {
 		return nil, err
 	}
 	checks, err := b.judge(o, all, seen)
@@ -240,7 +237,7 @@ func fleet(ctx context.Context, b *bench) ([]check, error) {
 		return nil, err
 	}
 	if last := &checks[len(checks)-1]; !last.met() {
-		late, err := replay(ctx, crawlers, provider, o, made)
+		late, err := replay(crawlers, provider, o, made)
 		if err != nil {
 			return nil, fmt.Errorf("the same calls without a limiter: %w", err)
 		}
@@ -254,7 +251,7 @@ func fleet(ctx context.Context, b *bench) ([]check, error) {
 }
 
 // judge makes the row of what the fleet did and what the provider saw.
-func (b *bench) judge(o order, all crawled, seen simulated.Report) ([]check, error) {
+func (b *bench) judge(o Order, all Crawled, seen simulated.Report) ([]check, error) {
 	made := 0
 	for _, n := range all.Calls {
 		made += n
@@ -287,22 +284,4 @@ func (b *bench) judge(o order, all crawled, seen simulated.Report) ([]check, err
 		{what: length + "fairness (Jain)", measured: []float64{fair}, target: atLeast(0.99, "")},
 		{what: length + "lateness, p99", measured: []float64{p99}, target: atMost(5, "ms"), figures: fmt.Sprintf("p50 %s ms", number(p50))},
 	}, nil
-}
-
-// judgement asks the provider what it saw.
-func judgement(ctx context.Context, of string) (report simulated.Report, err error) {
-	at, err := url.Parse(of)
-	if err != nil {
-		return report, err
-	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.Scheme+"://"+at.Host+simulated.ReportPath, nil)
-	if err != nil {
-		return report, err
-	}
-	response, err := http.DefaultClient.Do(request)
-	if err != nil {
-		return report, err
-	}
-	defer response.Body.Close()
-	return report, json.NewDecoder(response.Body).Decode(&report)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/http/httptest"
 	"runtime"
 	"time"
 
@@ -90,16 +91,19 @@ func allocated(ctx context.Context, work peers.Work, calls int) (float64, error)
 	return float64(after.Mallocs-before.Mallocs) / float64(calls), nil
 }
 
-// serveInChild answers requests with a few bytes.
-func serveInChild(_ context.Context, _ order, ends *[]func()) (any, error) {
-	url, stop, err := harness.Serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+// Serve answers requests with a few bytes.
+func (j *jobs) Serve(_ Order, url *string) error {
+	*url = j.serve(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "hello")
 	}))
-	if err != nil {
-		return nil, err
-	}
-	*ends = append(*ends, stop)
-	return url, nil
+	return nil
+}
+
+// serve serves HTTP on loopback until the process ends.
+func (j *jobs) serve(handler http.Handler) (url string) {
+	server := httptest.NewServer(handler)
+	j.ends = append(j.ends, server.Close)
+	return server.URL
 }
 
 // transport is row 10.
@@ -110,7 +114,7 @@ func transport(ctx context.Context, b *bench) ([]check, error) {
 	}
 	defer server.end()
 	var url string
-	if err := server.ask(order{Do: "serve"}, &url); err != nil {
+	if err := server.do("Serve", Order{}, &url); err != nil {
 		return nil, err
 	}
 	base := &http.Transport{MaxIdleConnsPerHost: 1}

@@ -86,7 +86,7 @@ const childFlag = "-child"
 func main() {
 	harness.Main("targets", func(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		if len(args) == 1 && args[0] == childFlag {
-			return obey(ctx, os.Stdin, stdout)
+			return obey(ctx, pipes{os.Stdin, os.Stdout})
 		}
 		return measure(ctx, args, stdout, stderr)
 	})

@@ -23,35 +23,35 @@ func (b *bench) contendersOfProcesses() []racer {
 	}
 }
 
-// done is what a process has made of the order to hammer.
-type done struct {
+// Done is what Hammer has done.
+type Done struct {
 	Calls int
 	Took  time.Duration
 }
 
-// hammerInChild works from Goroutines for Length beginning At, after it has warmed
+// Hammer works from Goroutines for Length beginning At, after it has warmed
 // up for a tenth of that.
-func hammerInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
+func (j *jobs) Hammer(o Order, all *Done) error {
 	b := &bench{config: config{before: o.Limit}, rdb: newClient(o.Redis), filled: true}
 	defer b.rdb.Close()
 	for _, c := range b.contendersOfProcesses() {
 		if c.name != o.Contender {
 			continue
 		}
-		work, err := c.ready(ctx)
+		work, err := c.ready(j.ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		if _, _, err := harness.Hammer(ctx, o.Goroutines, harness.Until{Time: o.Length / 10}, work); err != nil {
-			return nil, err
+		if _, _, err := harness.Hammer(j.ctx, o.Goroutines, harness.Until{Time: o.Length / 10}, work); err != nil {
+			return err
 		}
-		if err := harness.Sleep(ctx, time.Until(o.At)); err != nil {
-			return nil, err
+		if err := harness.Sleep(j.ctx, time.Until(o.At)); err != nil {
+			return err
 		}
-		calls, took, err := harness.Hammer(ctx, o.Goroutines, harness.Until{Time: o.Length}, work)
-		return done{calls, took}, err
+		all.Calls, all.Took, err = harness.Hammer(j.ctx, o.Goroutines, harness.Until{Time: o.Length}, work)
+		return err
 	}
-	return nil, fmt.Errorf("there is no contender %q", o.Contender)
+	return fmt.Errorf("there is no contender %q", o.Contender)
 }
 
 // fourProcesses is row 2.
@@ -64,8 +64,8 @@ func fourProcesses(ctx context.Context, b *bench) ([]check, error) {
 	r, err := b.race(ctx, b.contendersOfProcesses(), "calls/s", func(_ context.Context, c racer, _ peers.Work) (speed float64, calls int, err error) {
 		// Time to start, and to warm up together.
 		at := time.Now().Add(100*time.Millisecond + b.each/5)
-		all, err := askAll[done](children, func(int) order {
-			return order{Do: "hammer", Redis: b.addr, Contender: c.name, Limit: b.before, Goroutines: goroutines / processes, At: at, Length: b.each}
+		all, err := askAll[Done](children, "Hammer", func(int) Order {
+			return Order{Redis: b.addr, Contender: c.name, Limit: b.before, Goroutines: goroutines / processes, At: at, Length: b.each}
 		})
 		for _, d := range all {
 			speed += float64(d.Calls) / d.Took.Seconds()

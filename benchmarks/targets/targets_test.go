@@ -203,9 +203,9 @@ func TestTimersAndAllocationsAreCounted(t *testing.T) {
 func TestFleetIsJudged(t *testing.T) {
 	b := small(t)
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	o := order{At: at, Length: 59 * time.Second, Limit: 10, Window: 15 * time.Second}
+	o := Order{At: at, Length: 59 * time.Second, Limit: 10, Window: 15 * time.Second}
 	seen := simulated.Report{Accepted: 36, Refused: 2, Tokens: []simulated.TokenReport{{First: at, Last: at.Add(50 * time.Second)}}}
-	did := crawled{Calls: []int{18, 18}, Late: make([]time.Duration, 36), Refused: 2, Requests: 72}
+	did := Crawled{Calls: []int{18, 18}, Late: make([]time.Duration, 36), Refused: 2, Requests: 72}
 	did.Late[7] = 9 * time.Millisecond
 	checks, err := b.judge(o, did, seen)
 	require.NoError(t, err)
@@ -215,10 +215,10 @@ func TestFleetIsJudged(t *testing.T) {
 	}
 	require.Equal(t, []string{"2 calls false", "90 % false", "2 a call false", "1 true", "9 ms false"}, got)
 
-	for _, wrong := range []func(*crawled, *simulated.Report){
-		func(c *crawled, _ *simulated.Report) { c.Refused = 0 },
-		func(c *crawled, _ *simulated.Report) { c.Calls[0]++ },
-		func(_ *crawled, r *simulated.Report) { r.Unauthorised = 1 },
+	for _, wrong := range []func(*Crawled, *simulated.Report){
+		func(c *Crawled, _ *simulated.Report) { c.Refused = 0 },
+		func(c *Crawled, _ *simulated.Report) { c.Calls[0]++ },
+		func(_ *Crawled, r *simulated.Report) { r.Unauthorised = 1 },
 	} {
 		did, seen := did, seen
 		did.Calls = []int{18, 18}

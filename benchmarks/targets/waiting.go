@@ -12,8 +12,8 @@ import (
 	"github.com/ration-go/ration/benchmarks/internal/peers"
 )
 
-// waited is what a process found of goroutines that waited.
-type waited struct {
+// Waited is what a process found of goroutines that waited.
+type Waited struct {
 	Timers float64 // for each; only where allocations were profiled
 	Heap   float64 // bytes for each, beside the stacks
 	Stack  float64 // bytes for each
@@ -24,10 +24,10 @@ type waited struct {
 // leave is how many of the waiting leave in a window.
 const leave = 2000
 
-// waitInChild has so many goroutines wait at once on one account. With Profile they
+// Wait has so many goroutines wait at once on one account. With Profile they
 // wait for hours, and it looks at what they hold while they do; without, each waits
 // for its slot, and it looks at how late they were.
-func waitInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
+func (j *jobs) Wait(o Order, w *Waited) error {
 	limit := ration.PerSecond(leave)
 	if o.Profile {
 		runtime.MemProfileRate = 1 // every allocation
@@ -36,18 +36,17 @@ func waitInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
 	budget := &ration.Budget{Name: peers.Budget, Limits: []ration.Limit{limit}, Store: new(ration.MemoryStore)}
 	token := ration.NewToken(hot)
 	for range leave {
-		if _, err := budget.Wait(ctx, token, 1); err != nil {
-			return nil, err
+		if _, err := budget.Wait(j.ctx, token, 1); err != nil {
+			return err
 		}
 	}
 	var (
-		w      waited
 		late   = make([]time.Duration, o.Goroutines)
 		errs   = make([]error, o.Goroutines)
 		before = holding(o.Goroutines)
 		group  sync.WaitGroup
 	)
-	waiting, stop := context.WithCancel(ctx)
+	waiting, stop := context.WithCancel(j.ctx)
 	defer stop()
 	for i := range o.Goroutines {
 		group.Go(func() {
@@ -56,8 +55,8 @@ func waitInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
 		})
 	}
 	if o.Profile {
-		if err := allBooked(ctx, budget, token, leave+o.Goroutines); err != nil {
-			return nil, err
+		if err := allBooked(j.ctx, budget, token, leave+o.Goroutines); err != nil {
+			return err
 		}
 		during, n := holding(0), float64(o.Goroutines)
 		w.Timers, w.Heap, w.Stack = (during.timers-before.timers)/n, (during.heap-before.heap)/n, (during.stack-before.stack)/n
@@ -66,11 +65,11 @@ func waitInChild(ctx context.Context, o order, _ *[]func()) (any, error) {
 	group.Wait()
 	for _, err := range errs {
 		if err != nil && !o.Profile {
-			return nil, err
+			return err
 		}
 	}
 	w.P50, w.P99 = quantile(late, 0.5), quantile(late, 0.99)
-	return w, nil
+	return nil
 }
 
 // allBooked returns when so many units are used or booked: those who booked them
@@ -142,7 +141,7 @@ func waiting(ctx context.Context, b *bench) ([]check, error) {
 	// do.
 	for round := range min(b.rounds, 3) {
 		for _, profile := range []bool{true, false} {
-			w, err := inChild(ctx, b, order{Do: "wait", Goroutines: b.waiting, Profile: profile})
+			w, err := inChild(ctx, b, Order{Goroutines: b.waiting, Profile: profile})
 			if err != nil {
 				return nil, fmt.Errorf("round %d: %w", round+1, err)
 			}
@@ -168,12 +167,12 @@ func waiting(ctx context.Context, b *bench) ([]check, error) {
 	}, nil
 }
 
-// inChild has one order carried out by a process of its own.
-func inChild(ctx context.Context, b *bench, o order) (w waited, err error) {
+// inChild has a process of its own Wait.
+func inChild(ctx context.Context, b *bench, o Order) (w Waited, err error) {
 	c, err := startChild(ctx, b.progress)
 	if err != nil {
 		return w, err
 	}
 	defer c.end()
-	return w, c.ask(o, &w)
+	return w, c.do("Wait", o, &w)
 }

@@ -3,28 +3,9 @@ package harness
 import (
 	"context"
 	"io"
-	"net"
 	"net/http"
 	"time"
 )
-
-// Serve serves on a free loopback port until stop is called.
-func Serve(handler http.Handler) (url string, stop func(), err error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return "", nil, err
-	}
-	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = server.Serve(listener) // ends with ErrServerClosed
-	}()
-	return "http://" + listener.Addr().String(), func() {
-		_ = server.Close()
-		<-done
-	}, nil
-}
 
 // Get sends a request and reads its response to the end, so that the connection
 // is used again. send is an http.Client's Do or a RoundTripper's RoundTrip.
