@@ -167,8 +167,8 @@ func (w *Window) Exhausted() bool {
 	return w.Remaining.Known && w.Remaining.Value == 0 || w.UsedPercent.Known && w.UsedPercent.Value >= 100
 }
 
-// ShareLeft returns the share that is left, from 0 on. It is unknown of a window of which
-// neither the limit nor a percentage is known, unless nothing is left.
+// ShareLeft returns the share that is left, from 0 on. It is unknown if neither the
+// window's limit nor a percentage is known, unless nothing is left.
 func (w *Window) ShareLeft() Optional[float64] {
 	switch {
 	case w.Remaining.Known && w.Remaining.Value == 0:

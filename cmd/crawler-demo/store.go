@@ -107,8 +107,8 @@ func (c *commandCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) red
 	}
 }
 
-// checkTimeout bounds the first question to a Redis: it answers, or the user is
-// told.
+// checkTimeout is how long a Redis may take to answer the first question. After that
+// the user gets an error.
 const checkTimeout = 3 * time.Second
 
 // checkStore asks the store what is used of the tokens' quota: that finds a wrong

@@ -46,7 +46,7 @@ func Limits(windows []provider.Window, limits []limit.Limit, scopes []string, we
 	return all
 }
 
-// shareLeft orders windows: one of which nothing is known comes last.
+// shareLeft orders windows: an unknown share comes last.
 func shareLeft(w *provider.Window) float64 {
 	if share := w.ShareLeft(); share.Known {
 		return share.Value

@@ -136,7 +136,7 @@ func (c Chart) timeAxis(out io.Writer, y int) {
 	fmt.Fprintf(out, `<text x="%d" y="%d" text-anchor="end" fill="%s">%s since the first call</text>`+"\n", width-right, y+36, faintColour, name)
 }
 
-// unitOf is what a span is told in.
+// unitOf returns the unit in which a span is written, and its name.
 func unitOf(span time.Duration) (time.Duration, string) {
 	switch {
 	case span <= 3*time.Second:

@@ -62,9 +62,9 @@ func StartSentinel(tb testing.TB) *Sentinel {
 	s.Addr = s.process.Addr
 	c := s.admin()
 	defer c.Close()
-	// Look at the servers every half second: the sentinel does not choose
-	// a replica of which it has no fresh news. Redis 6 cannot be told and
-	// looks every ten.
+	// Look at the servers every half second: the sentinel does not choose a
+	// replica that it has not heard of lately. Redis 6 lacks this setting and
+	// looks every ten seconds.
 	_ = c.Process(tb.Context(), redis.NewStatusCmd(tb.Context(), "sentinel", "debug", "info-period", "500"))
 	err = poll(tb.Context(), startTimeout, func(ctx context.Context) error {
 		m, err := c.Master(ctx, primaryName).Result()

@@ -27,7 +27,7 @@ func GitHub() *provider.Provider {
 	}
 }
 
-// adjustGitHub sets whose quota is exhausted, and of which resource. If the response has
+// adjustGitHub sets whose quota is exhausted, and for which resource. If the response has
 // quota left, a secondary limit refused the request.
 func adjustGitHub(r *provider.Response, f *provider.Feedback) {
 	if f.Reason != provider.ReasonQuota {
