@@ -47,11 +47,11 @@ func TestEveryKeyExpires(t *testing.T) {
 	}
 	const needed = 3*time.Second + time.Hour + day
 	d.RequireExpiry(t, map[string]time.Duration{
-		"": needed, ":log:a": needed, ":acct:a": needed, ":sessions": day,
+		"": needed, ":log:a": needed, ":acct:a": needed, ":fields": needed,
 	})
 	require.NoError(t, d.Store.Cancel(ctx, store.CancelRequest{Booking: all[1], Accounts: single}))
 	d.RequireExpiry(t, map[string]time.Duration{
-		"": needed, ":log:a": needed, ":acct:a": needed, ":free:a": needed, ":sessions": day, ":id:": time.Minute,
+		"": needed, ":log:a": needed, ":acct:a": needed, ":free:a": needed, ":fields": needed, ":id:": time.Minute,
 	})
 	// A key that is needed for less than an hour longer keeps its expiry.
 	for range 3000 {
@@ -59,7 +59,7 @@ func TestEveryKeyExpires(t *testing.T) {
 	}
 	d.RequireExpiry(t, map[string]time.Duration{
 		"": needed + 50*time.Minute, ":log:a": needed + 50*time.Minute, ":acct:a": needed + 50*time.Minute,
-		":sessions": day, ":id:": time.Minute,
+		":fields": needed + 50*time.Minute, ":id:": time.Minute,
 	})
 	// A booking takes a part of the only cancelled slot.
 	wide := ration.Account{ID: "wide", Limits: []ration.Limit{ration.PerHour(5)}}
@@ -115,7 +115,7 @@ func TestALogThatExpiredIsNotALostOne(t *testing.T) {
 func TestAKeyThatHoldsSomethingElseBooksNothing(t *testing.T) {
 	t.Parallel()
 	ctx := t.Context()
-	for _, name := range []string{"", ":log:a", ":free:a", ":pauses", ":sessions", ":pool:"} {
+	for _, name := range []string{"", ":log:a", ":free:a", ":pauses", ":fields", ":pool:"} {
 		t.Run("key"+name, func(t *testing.T) {
 			t.Parallel()
 			d := rationtest.NewRedisBudget(t)
@@ -130,7 +130,7 @@ func TestAKeyThatHoldsSomethingElseBooksNothing(t *testing.T) {
 			r := d.Request(a, 1)
 			key := d.Key(name)
 			switch name {
-			case ":sessions":
+			case ":fields":
 				d.Store = &ration.RedisStore{Client: d.Client} // begins a session
 			case ":pool:":
 				key += a.Digest()
@@ -150,6 +150,33 @@ func TestAKeyThatHoldsSomethingElseBooksNothing(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What is kept of an account in the budget's own hash ends with its keys, though the budget
+// lives on.
+func TestTheBudgetForgetsAccountsThatAreGone(t *testing.T) {
+	t.Parallel()
+	ctx := t.Context()
+	d := rationtest.NewRedisBudget(t)
+	hour := ration.PerHour(100)
+	steady := ration.Account{ID: "steady", Limits: []ration.Limit{hour}}
+	most := int64(0)
+	for i := range 24 * 7 {
+		token := ration.Account{ID: fmt.Sprint("token", i), Limits: []ration.Limit{hour}}
+		list := rationtest.AccountsOf(t, []ration.Account{steady, token})
+		for range 4 {
+			d.Book(t, list, 1)
+		}
+		fields, err := d.Client.HLen(ctx, d.Key("")).Result()
+		require.NoError(t, err)
+		ending, err := d.Client.ZCard(ctx, d.Key(":fields")).Result()
+		require.NoError(t, err)
+		most = max(most, fields, ending)
+		d.Now = d.Now.Add(time.Hour)
+	}
+	// An account is kept for its window, up to an hour and a day: 26 at a time, and steady,
+	// beside the budget's own fields.
+	require.LessOrEqual(t, most, int64(40))
 }
 
 // A script that fails in its middle leaves nothing that never expires.

@@ -404,11 +404,12 @@ local function keepCharge(charge)
     for _, run in ipairs(charge.runs) do
       call('PEXPIRE', run.key, ttl)
     end
-    if call('PTTL', base) < tonumber(ttl) then
-      call('PEXPIRE', base, ttl)
-    end
+    outlast(ttl)
   end
   writeKnown(charge, ends)
+  if fresh then
+    enroll('has:' .. charge.id, ends + DAY, now)
+  end
 end
 
 -- leftIn returns the units that may have left in the longest window up to an

@@ -530,7 +530,7 @@ elseif index then
 end
 -- Nothing that could fail comes after the first booking.
 if not record then
-  enroll(ARGV[2], now)
+  enroll('s:' .. ARGV[2], now + 2 * GONE, now)
 end
 local function moment()
   local time = call('TIME')

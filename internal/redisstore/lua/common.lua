@@ -17,7 +17,8 @@
 --   KEYS[1]:pool:DIGEST    zset    SET:ACCOUNT, score <= its next free slot; with
 --                                  :LANE behind it, that of another lane
 --   KEYS[1]:workers        zset    WORKER, score = when it was last heard of
---   KEYS[1]:sessions       zset    SESSION, score = when it was last looked at
+--   KEYS[1]:fields         zset    the fields of KEYS[1] that end, score = when to look at
+--                                  them next: session.lua
 --   KEYS[1]:id:ID          string  'cancelled', or 'entered', for a minute
 --
 -- The fields of KEYS[1]: version, that of the budget's status; seen, the latest
@@ -198,6 +199,15 @@ local function version()
   return call('HGET', base, 'version') or '0'
 end
 
+-- outlast keeps KEYS[1] for so many milliseconds at least, and the list of its fields that
+-- end, without which they would not be found again.
+local function outlast(ttl)
+  if call('PTTL', base) < tonumber(ttl) then
+    call('PEXPIRE', base, ttl)
+    call('PEXPIRE', base .. ':fields', ttl)
+  end
+end
+
 -- renew gives the status a version that was never used before, even if the hash
 -- has expired meanwhile.
 local function renew(now)
@@ -228,9 +238,7 @@ local function silence(account, ends, now, apart)
   local ttl = text(math.ceil((last - now + DAY) / 1000))
   call('PEXPIRE', pauses, ttl)
   call('PEXPIRE', spread, ttl)
-  if call('PTTL', base) < tonumber(ttl) then
-    call('PEXPIRE', base, ttl)
-  end
+  outlast(ttl)
   for _, other in ipairs(call('ZRANGEBYSCORE', pauses, '-inf', '(' .. text(now - DAY), 'LIMIT', 0, 16)) do
     call('ZREM', pauses, other)
     call('HDEL', spread, other)

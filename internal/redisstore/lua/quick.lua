@@ -543,6 +543,7 @@ local function quick()
         end
         if call('PTTL', base) < tonumber(ttl) then
           call('PEXPIRE', base, ttl)
+          call('PEXPIRE', base .. ':fields', ttl)
         end
         if index then
           call('PEXPIRE', index, '86400000')

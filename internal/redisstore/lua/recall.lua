@@ -21,7 +21,7 @@ if reply == 'stale' then
   reply = ''
 elseif not reply then
   if not record then
-    enroll(session, now)
+    enroll('s:' .. session, now + 2 * GONE, now)
   end
   call('HSET', base, 's:' .. session, recordOf(number, now, ''))
   if call('PTTL', base) < 0 then

@@ -28,19 +28,32 @@ local function recordOf(call16, now, reply)
   return call16 .. struct.pack('>I8', now) .. reply
 end
 
--- enroll notes a session that was not known, and forgets some that have ended.
-local function enroll(session, now)
-  local sessions = base .. ':sessions'
-  for _, other in ipairs(call('ZRANGEBYSCORE', sessions, '-inf', text(now - 2 * GONE), 'LIMIT', 0, 4)) do
-    local record = call('HGET', base, 's:' .. other)
-    local last = record and struct.unpack('>I8', record, 17) or 0
-    if last < now - 2 * GONE then
-      call('ZREM', sessions, other)
-      call('HDEL', base, 's:' .. other)
+-- neededUntil returns until when a field of KEYS[1] that ends is needed.
+local function neededUntil(field)
+  local value = call('HGET', base, field)
+  if not value then
+    return 0
+  elseif string.sub(field, 1, 2) == 's:' then
+    return struct.unpack('>I8', value, 17) + 2 * GONE
+  end
+  return struct.unpack('>I8', value) + DAY -- has:ACCOUNT, for as long as the account's keys
+end
+
+-- enroll notes a field of KEYS[1] that is needed until an instant, and forgets some that
+-- have ended. When a field is needed for longer meanwhile that is only found here.
+local function enroll(field, ends, now)
+  local fields = base .. ':fields'
+  for _, other in ipairs(call('ZRANGEBYSCORE', fields, '-inf', text(now), 'LIMIT', 0, 4)) do
+    local needed = neededUntil(other)
+    if needed > now then
+      call('ZADD', fields, text(needed), other)
     else
-      call('ZADD', sessions, text(last), other)
+      call('ZREM', fields, other)
+      call('HDEL', base, other)
     end
   end
-  call('ZADD', sessions, text(now), session)
-  call('PEXPIRE', sessions, text(DAY / 1000))
+  call('ZADD', fields, text(ends), field)
+  if call('PTTL', fields) < 0 then
+    call('PEXPIRE', fields, text(math.max(call('PTTL', base), DAY / 1000)))
+  end
 end
