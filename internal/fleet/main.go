@@ -9,8 +9,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"sync"
 	"time"
@@ -76,11 +76,8 @@ func serve(o order, in *json.Decoder, out io.Writer) error {
 		}
 		provider.Dialect = dialect
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return err
-	}
-	server := &http.Server{Handler: provider}
+	server := httptest.NewServer(provider)
+	defer server.Close()
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	defer running.Wait()
@@ -88,18 +85,10 @@ func serve(o order, in *json.Decoder, out io.Writer) error {
 	running.Go(func() {
 		(&simulated.Competitor{Provider: provider, Tokens: o.Tokens, Share: o.External, Idle: time.Second}).Run(ctx)
 	})
-	refusing := make(chan error, 1)
-	go func() {
-		refusing <- refuse(provider, in)
-		_ = server.Close()
-	}()
-	if _, err := fmt.Fprintln(out, provider.StartURLs("http://" + listener.Addr().String())[0]); err != nil {
+	if _, err := fmt.Fprintln(out, provider.StartURLs(server.URL)[0]); err != nil {
 		return err
 	}
-	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-		return err
-	}
-	return <-refusing
+	return refuse(provider, in)
 }
 
 // refuse carries out the blocks that it reads, until in ends.
