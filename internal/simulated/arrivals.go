@@ -2,7 +2,6 @@ package simulated
 
 import (
 	"slices"
-	"sort"
 	"time"
 )
 
@@ -70,8 +69,3 @@ func (a *arrivals) roomAt() time.Duration { return a.rule.roomAt(a) }
 
 // fullAt returns the moment from which none of the arrivals counts. The log must not be empty.
 func (a *arrivals) fullAt() time.Duration { return a.rule.fullAt(a) }
-
-// upTo returns the number of arrivals at that moment or before.
-func (a *arrivals) upTo(at time.Duration) int {
-	return sort.Search(len(a.stamps), func(i int) bool { return a.stamps[i] > at })
-}

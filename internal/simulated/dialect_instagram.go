@@ -39,14 +39,12 @@ func (instagramDialect) fail(_ http.Header, s quotaState) (status int, body any)
 		"The maximum number of requests per hour has been exceeded.")
 }
 
-// meta is the envelope of the legacy API. An error has nothing else; a page has data too.
-type meta struct {
-	Code         int    `json:"code"`
-	ErrorType    string `json:"error_type,omitempty"`
-	ErrorMessage string `json:"error_message,omitempty"`
-}
-
 func instagramError(status int, errorType, message string) (int, any) {
+	type meta struct {
+		Code         int    `json:"code"`
+		ErrorType    string `json:"error_type"`
+		ErrorMessage string `json:"error_message"`
+	}
 	return status, struct {
 		Meta meta `json:"meta"`
 	}{meta{status, errorType, message}}

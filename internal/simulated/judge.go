@@ -41,7 +41,6 @@ type tally struct {
 
 	maxInWindow int
 	first, last time.Duration // arrivals since Provider.start, of calls of any outcome
-	series      series
 }
 
 // judge decides on a call with that token and arrival, and records it. found says whether the page exists.
@@ -202,7 +201,5 @@ func (p *Provider) accept(t *tally, at time.Duration, room int) {
 		log = &t.accepted
 		_, room = log.add(at)
 	}
-	inWindow := log.depth - room // of the fullest window that contains it
-	t.maxInWindow = max(t.maxInWindow, inWindow)
-	t.series.add(at, inWindow, func(at time.Duration) int { return log.upTo(at) - log.upTo(at-p.window()) })
+	t.maxInWindow = max(t.maxInWindow, log.depth-room) // of the fullest window that contains it
 }

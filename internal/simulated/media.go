@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"strconv"
-	"strings"
 	"time"
 )
 
-// medium is a photo, an album or a film. Both styles of page show it in the same way.
+// medium is a photo, an album or a film.
 type medium struct {
 	ID        string `json:"id"`
 	Caption   string `json:"caption"`
@@ -63,10 +62,8 @@ func mediumAt(user, n int) medium {
 
 func pick(random *rand.Rand, from []string) string { return from[random.IntN(len(from))] }
 
-// mediumOf returns the n of the user's medium with that ID, if it is one. The legacy API's IDs, which end in "_USER",
-// are accepted too.
+// mediumOf returns the n of the user's medium with that ID, if it is one.
 func mediumOf(user int, id string) (n int, ok bool) {
-	id, _, _ = strings.Cut(id, "_")
 	number, err := strconv.ParseInt(id, 10, 64)
 	number -= firstMediumID + int64(user)*mediaIDsOfUser
 	return int(number), err == nil && number >= 0 && number < mediaIDsOfUser

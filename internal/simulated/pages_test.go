@@ -48,21 +48,14 @@ func byPaging(w *httptest.ResponseRecorder) string {
 	return body.Paging.Next
 }
 
-func byPagination(w *httptest.ResponseRecorder) string {
-	var body legacyPage
-	_ = json.Unmarshal(w.Body.Bytes(), &body)
-	return body.Pagination.NextURL
-}
-
 func TestEveryWayOfFollowingFindsTheSameMedia(t *testing.T) {
 	p := &Provider{Users: 3, PagesPerUser: 4, PageSize: 5}
 	require.Equal(t, 12, p.Calls())
 	graph := p.StartURLs("http://example.com/")
 	require.Equal(t, firstPage, graph[0])
 	require.Len(t, graph, 3)
-	var legacy, small, big []string
-	for i, url := range graph {
-		legacy = append(legacy, fmt.Sprintf("http://example.com/v1/users/%d/media/recent", userID(i+1)))
+	var small, big []string
+	for _, url := range graph {
 		small = append(small, url+"?limit=2")
 		big = append(big, url+"?limit=1000")
 	}
@@ -85,8 +78,6 @@ func TestEveryWayOfFollowingFindsTheSameMedia(t *testing.T) {
 		{"Link", graph, byLink, 12},
 		{"limit=2", small, byPaging, 30},
 		{"limit=1000", big, byPaging, 12},
-		{"json:pagination.next_url", legacy, byPagination, 12},
-		{"legacy Link", legacy, byLink, 12},
 	} {
 		pages := crawl(t, p, way.urls, way.next)
 		require.Len(t, pages, way.calls, way.name)
@@ -104,13 +95,9 @@ func TestPageLooksLikeInstagrams(t *testing.T) {
 		`"next":"http://example.com/17841400000000001/media?after=MTc5MDAwMDEwMDAwMDAwMDA&limit=1"}}`+"\n",
 		call(&Provider{PagesPerUser: 2, PageSize: 2}, firstPage+"?limit=1", "secret").Body.String())
 
-	legacy := "http://example.com/v1/users/17841400000000002/media/recent"
-	first := call(p, legacy+"?access_token=secret", "")
-	require.Contains(t, first.Body.String(), `{"pagination":{"next_url":"`+legacy+`?max_id=17900002000000000",`+
-		`"next_max_id":"17900002000000000"},"data":[{"id":"17900002000000000",`)
-	require.True(t, strings.HasSuffix(first.Body.String(), `],"meta":{"code":200}}`+"\n"))
-	last := call(p, legacy+"?max_id=17900002000000000_17841400000000002", "secret")
-	require.Contains(t, last.Body.String(), `{"pagination":{},"data":[{"id":"17900002000000001",`)
+	last := call(p, firstPage+"?after=MTc5MDAwMDEwMDAwMDAwMDA", "secret")
+	require.Contains(t, last.Body.String(), `{"data":[{"id":"17900001000000001",`)
+	require.NotContains(t, last.Body.String(), `"next"`)
 	require.Empty(t, last.Header().Get("Link"))
 }
 
@@ -119,8 +106,8 @@ func TestWhatIsNotThereCostsACall(t *testing.T) {
 	for i, url := range []string{
 		"/", "/media", "/17841400000000003/media", "/17841400000000000/media", "/me/media",
 		"/17841400000000001/media/", "/17841400000000001/media?after=!", "/17841400000000001/media?after=MTIz",
-		"/v1/users/17841400000000003/media/recent", "/v1/users/17841400000000001/media/recent?max_id=17900002000000000",
-		"/v1/users/17841400000000001/media/recent?max_id=17900001000000500", "/v1/users/17841400000000001/feed/recent",
+		"/17841400000000001/media?after=MTc5MDAwMDIwMDAwMDAwMDA", "/17841400000000001/media?after=MTc5MDAwMDEwMDAwMDA1MDA",
+		"/17841400000000001/feed", "/17841400000000001/media/recent",
 	} {
 		w := call(p, "http://example.com"+url, "secret")
 		require.Equal(t, 404, w.Code, url)
@@ -137,10 +124,9 @@ func TestWhatIsNotThereCostsACall(t *testing.T) {
 func TestTokenIsInNoAnswer(t *testing.T) {
 	const secret = "IGQVJsecret"
 	p := &Provider{Users: 1, Limit: 4, Tokens: []string{secret}}
-	legacy := "http://example.com/v1/users/17841400000000001/media/recent"
 	for _, url := range []string{
 		firstPage + "?limit=5&access_token=" + secret,
-		legacy + "?count=5&access_token=" + secret,
+		firstPage + "?limit=5&after=MTc5MDAwMDEwMDAwMDAwMDA&access_token=" + secret,
 		firstPage + "?limit=" + secret + "&other=" + secret + "&access_token=" + secret,
 		"http://example.com/" + secret + "?access_token=" + secret,
 		firstPage + "?access_token=" + secret,

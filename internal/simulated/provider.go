@@ -31,12 +31,11 @@ const ReportPath = "/-/report"
 // socket before: two calls sent Window apart may arrive closer than that.
 //
 // The token comes where the dialect has it, which is "Authorization: Bearer TOKEN" or the query parameter access_token
-// with Instagram. All dialects serve the same media, in two styles of page:
+// with Instagram. All dialects serve the same media, in pages as Instagram's Graph API has them:
 //
-//	GET /{user}/media?limit=25&after=CURSOR                 Graph: the next page is paging.next
-//	GET /v1/users/{user}/media/recent?count=25&max_id=ID    legacy: the next page is pagination.next_url
+//	GET /{user}/media?limit=25&after=CURSOR
 //
-// Every page but the last also names the next in a Link header. No answer contains an access token: the caller sends it
+// Every page but the last names the next, as paging.next and in a Link header. No answer contains an access token: the caller sends it
 // with each call. A call for anything else is a 404 and spends a unit, as malformed calls to Instagram did.
 //
 // The zero Provider is ready to use, and is Instagram. A Provider is safe for concurrent use; its fields must not change

@@ -11,7 +11,7 @@ type Report struct {
 	// Limit and Window are the quota of each token.
 	Limit  int           `json:"limit"`
 	Window time.Duration `json:"window_ns"`
-	// Start is when the first call arrived. Every Point's At is relative to it. The zero time means that there was none.
+	// Start is when the first call arrived. The zero time means that there was none.
 	Start time.Time `json:"start,omitzero"`
 
 	// Accepted calls were within quota. They include those of NotFound.
@@ -60,19 +60,6 @@ type TokenReport struct {
 	// zero time means none.
 	First time.Time `json:"first,omitzero"`
 	Last  time.Time `json:"last,omitzero"`
-
-	// Series is the number of accepted calls in the window over time, up to the last accepted call: at most 1024
-	// points at equal steps, each with the largest number in its step. A step is a millisecond in a run of up to a
-	// second, 4 ms in one of up to 4 s, and so on by powers of two. The steps of two tokens may differ.
-	Series []Point `json:"series"`
-}
-
-// Point is a step of a Series.
-type Point struct {
-	// At is the beginning of the step, since Report.Start.
-	At time.Duration `json:"at_ns"`
-	// InWindow is the largest number of calls that the window held during the step.
-	InWindow int `json:"in_window"`
 }
 
 // Report returns a snapshot that later calls do not change. It contains no access token.
@@ -101,7 +88,6 @@ func (p *Provider) Report() Report {
 			ExternalRefused:  t.externalRefused,
 			Blocked:          slices.Clone(t.blockedCalls),
 			MaxInWindow:      t.maxInWindow,
-			Series:           t.series.points(),
 		}
 		if t.calls() > 0 {
 			token.First, token.Last = p.start.Add(t.first), p.start.Add(t.last)
