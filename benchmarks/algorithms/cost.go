@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
 	"sync/atomic"
 	"time"
@@ -55,16 +54,7 @@ func redisBytes(ctx context.Context, rdb *redis.Client, limit ration.Limit, book
 	if err != nil {
 		return 0, err
 	}
-	var bytes int64
-	keys := rdb.Scan(ctx, 0, "ration:*", 1000).Iterator()
-	for keys.Next(ctx) {
-		size, err := rdb.MemoryUsage(ctx, keys.Val(), 0).Result()
-		if err != nil {
-			return 0, fmt.Errorf("%s: %w", keys.Val(), err)
-		}
-		bytes += size
-	}
-	return bytes, keys.Err()
+	return harness.SizeOf(ctx, rdb, "ration:*")
 }
 
 // unitOf is what a unit takes of the window, in whole microseconds.

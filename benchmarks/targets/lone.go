@@ -156,11 +156,11 @@ func memory(ctx context.Context, b *bench) ([]check, error) {
 			if err != nil {
 				return nil, err
 			}
-			log, err := b.sizeOf(ctx, "ration:v1:{"+peers.Budget+"}:"+m.key+":*")
+			log, err := harness.SizeOf(ctx, b.rdb, "ration:v1:{"+peers.Budget+"}:"+m.key+":*")
 			if err != nil {
 				return nil, err
 			}
-			every, err := b.sizeOf(ctx, "ration:v1:{"+peers.Budget+"}*")
+			every, err := harness.SizeOf(ctx, b.rdb, "ration:v1:{"+peers.Budget+"}*")
 			if err != nil {
 				return nil, err
 			}
@@ -182,17 +182,4 @@ func memory(ctx context.Context, b *bench) ([]check, error) {
 			figures: all.figures("%s B with all keys of the budget", c.name)})
 	}
 	return checks, nil
-}
-
-// sizeOf sums what the keys that match take.
-func (b *bench) sizeOf(ctx context.Context, pattern string) (size int64, err error) {
-	keys := b.rdb.Scan(ctx, 0, pattern, 10_000).Iterator()
-	for keys.Next(ctx) {
-		used, err := b.rdb.MemoryUsage(ctx, keys.Val(), 0).Result()
-		if err != nil {
-			return 0, err
-		}
-		size += used
-	}
-	return size, keys.Err()
 }

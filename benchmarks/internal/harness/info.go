@@ -25,3 +25,16 @@ func ProcessorTime(ctx context.Context, rdb *redis.Client, suffixes ...string) (
 	}
 	return 0, fmt.Errorf("INFO cpu tells no time: %v", info.Val())
 }
+
+// SizeOf sums the bytes of all keys that match.
+func SizeOf(ctx context.Context, rdb *redis.Client, pattern string) (size int64, err error) {
+	keys := rdb.Scan(ctx, 0, pattern, 10_000).Iterator()
+	for keys.Next(ctx) {
+		used, err := rdb.MemoryUsage(ctx, keys.Val(), 0).Result()
+		if err != nil {
+			return 0, fmt.Errorf("%s: %w", keys.Val(), err)
+		}
+		size += used
+	}
+	return size, keys.Err()
+}
