@@ -21,6 +21,7 @@ type group struct {
 	accounts *store.Accounts
 	budget   string
 	now      time.Time
+	queues   bool // whether some bookings have scopes or a reserve
 }
 
 // book carries out requests by one script after the other, as many as it takes.
@@ -31,7 +32,8 @@ func (b group) book(t require.TestingT, requests []store.BookRequest) (answers [
 		all[i] = &pendingCall{ctx: context.Background(), request: r}
 		left[i] = all[i]
 	}
-	key := batchKey{accounts: b.accounts, budget: b.budget}
+	key := batchKey{accounts: b.accounts, budget: b.budget,
+		scopes: b.accounts.RelevantScopes(requests[0].Scopes), reserve: requests[0].Reserve}
 	for len(left) > 0 {
 		// What the script does not come to goes back to the queue.
 		q := &queue{key: key, plan: newPlan(key)}
@@ -59,9 +61,15 @@ type pair struct{ redis, memory store.Booking }
 // the other in memory. It demands the same slots, and returns what was booked.
 func (b group) bookBoth(t *rapid.T, memory *memstore.Store, most int, costs ...int) (booked []pair) {
 	var requests []store.BookRequest
+	var scopes []string
+	reserve := 0
+	if b.queues && rapid.Bool().Draw(t, "of another queue") {
+		scopes = rapid.SampledFrom([][]string{nil, {"x"}}).Draw(t, "scopes")
+		reserve = rapid.SampledFrom([]int{0, 300}).Draw(t, "reserve")
+	}
 	for range rapid.IntRange(1, most).Draw(t, "bookings") {
 		r := store.BookRequest{ID: store.NewBookingID(), Budget: b.budget, Accounts: b.accounts, Now: b.now, MaxWait: store.Forever,
-			Cost: rapid.SampledFrom(costs).Draw(t, "cost")}
+			Scopes: scopes, Reserve: reserve, Cost: rapid.SampledFrom(costs).Draw(t, "cost")}
 		if rapid.IntRange(0, 3).Draw(t, "impatient") == 0 {
 			r.MaxWait = time.Duration(rapid.IntRange(0, 15).Draw(t, "wait")) * time.Second
 		}
@@ -82,7 +90,8 @@ func (b group) bookBoth(t *rapid.T, memory *memstore.Store, most int, costs ...i
 }
 
 // What one script books at once must be what a Store books one after the
-// other: any limits, costs and longest waits, with cancellations in between.
+// other: any limits, costs, longest waits, scopes, reserves and shared accounts, with
+// cancellations and pauses in between.
 func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
@@ -102,16 +111,27 @@ func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 			case limit.FixedWindow:
 				l.FirstUse = rapid.Bool().Draw(t, "first use")
 			}
-			if name := fmt.Sprint(l.Algorithm, l.Window, l.FirstUse); !names[name] {
+			if rapid.IntRange(0, 3).Draw(t, "scope") == 0 {
+				l.Scope = "x"
+			}
+			if name := fmt.Sprint(l.Algorithm, l.Window, l.FirstUse, l.Scope); !names[name] {
 				names[name] = true
 				limits = append(limits, l)
 			}
 		}
+		var shared []store.Account
+		if rapid.IntRange(0, 3).Draw(t, "shared") == 0 {
+			shared = append(shared, store.Account{ID: "s", Limits: []limit.Limit{{Max: 10, Window: 7 * time.Second,
+				Algorithm: rapid.SampledFrom([]limit.Algorithm{limit.SlidingLog, limit.FixedWindow}).Draw(t, "algorithm of the shared one")}}})
+		}
 		accounts, err := store.NewAccounts(store.Account{ID: "a", Limits: limits})
+		if err == nil {
+			accounts, err = accounts.Sharing(shared...)
+		}
 		if err != nil {
 			t.Skip(err) // logs of different kinds
 		}
-		b := group{store: &Store{Client: client}, accounts: accounts, budget: store.NewBookingID().String(), now: time.UnixMicro(1795000000123457)}
+		b := group{store: &Store{Client: client}, accounts: accounts, budget: store.NewBookingID().String(), now: time.UnixMicro(1795000000123457), queues: true}
 		memory := new(memstore.Store)
 		var booked []pair
 		t.Repeat(map[string]func(*rapid.T){
@@ -130,6 +150,14 @@ func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 			},
 			"wait": func(t *rapid.T) {
 				b.now = b.now.Add(time.Duration(rapid.IntRange(1, 5000).Draw(t, "ms")) * time.Millisecond)
+			},
+			"pause": func(t *rapid.T) {
+				r := store.PauseRequest{Budget: b.budget, Now: b.now, Account: rapid.SampledFrom([]string{"", "a", "s"}).Draw(t, "paused"),
+					For: time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond, Apart: time.Duration(rapid.IntRange(0, 200).Draw(t, "apart")) * time.Millisecond}
+				_, err := memory.Pause(context.Background(), r)
+				require.NoError(t, err)
+				_, err = b.store.Pause(context.Background(), r)
+				require.NoError(t, err)
 			},
 			"": func(t *rapid.T) {
 				r := store.UsageRequest{Budget: b.budget, Accounts: accounts, Now: b.now}

@@ -203,17 +203,17 @@ func (c *batchCall) deliver(answer batchReply) {
 		if one.kind == 'N' {
 			one.count = len(calls) // it is the same for all
 		}
-		before := one.before
+		units := uint64(0) // of the record's bookings before
 		for i := 0; i < one.count && at < len(calls); i, at = i+1, at+1 {
 			p := calls[at]
-			p.result = result{common, one.slotOf(i), one.entry, before}
+			p.result = one.result(common, i, units)
 			switch one.kind {
 			case 'C':
 				p.err = store.CostError(p.request)
 			case 'D':
 				p.err = limitsError(p.request, one.account, one.limits)
 			}
-			before += uint64(p.request.Cost)
+			units += uint64(p.request.Cost)
 		}
 	}
 	if answer.err != nil {

@@ -132,6 +132,9 @@ func TestAKeyThatHoldsSomethingElseBooksNothing(t *testing.T) {
 			switch name {
 			case ":fields":
 				d.Store = &ration.RedisStore{Client: d.Client} // begins a session
+			case ":pauses": // is looked at while any lasts
+				_, err := d.Store.Pause(ctx, store.PauseRequest{Budget: d.Name, Account: "other", For: time.Hour, Now: d.Now})
+				require.NoError(t, err)
 			case ":pool:":
 				key += a.Digest()
 			}

@@ -109,12 +109,12 @@ func (c *batchCall) recall(ctx context.Context, place int) (store.Booking, error
 		if common == nil || !common.Booked || answer.err != nil {
 			break
 		}
-		before := one.before
+		units := uint64(0)
 		for _, r := range c.requests[at:place] {
-			before += uint64(r.cost)
+			units += uint64(r.cost)
 		}
 		r := c.requests[place]
-		return result{common, one.slotOf(place - at), one.entry, before}.booking(r.id, c.plan.key.budget, r.cost), nil
+		return one.result(common, place-at, units).booking(r.id, c.plan.key.budget, r.cost), nil
 	}
 	return store.Booking{}, answer.malformed("book")
 }

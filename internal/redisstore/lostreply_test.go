@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -71,12 +72,21 @@ func TestAScriptThatWasGivenUpIsNotCarriedOutLater(t *testing.T) {
 
 func TestEachOfABatchFindsItsLostAnswer(t *testing.T) {
 	t.Parallel()
-	c := newCallers(t, ration.PerHour(1000))
+	for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.FixedWindow} {
+		t.Run(algorithm.String(), func(t *testing.T) {
+			t.Parallel()
+			eachFindsItsLostAnswer(t, algorithm)
+		})
+	}
+}
+
+func eachFindsItsLostAnswer(t *testing.T, algorithm ration.Algorithm) {
+	c := newCallers(t, ration.Limit{Max: 1000, Window: time.Hour, Algorithm: algorithm})
 	open := c.hold()
 	const many = 20
 	requests := make([]store.BookRequest, many)
 	for i := range requests {
-		requests[i] = c.request(1+i%3, store.Forever)
+		requests[i] = c.request(1+i/7, store.Forever) // several of one cost have one answer
 		c.queue(t.Context(), requests[i], func(_ store.Booking, err error) {
 			require.ErrorIs(t, err, ration.ErrStoreUnavailable)
 		})
@@ -91,6 +101,7 @@ func TestEachOfABatchFindsItsLostAnswer(t *testing.T) {
 	c.wg.Wait()
 	require.Equal(t, units, c.used(), "all were booked")
 	// Half of the callers ask again and find their bookings, the others cancel theirs.
+	var entries sync.Map
 	for i, r := range requests {
 		c.wg.Go(func() {
 			if i%2 == 1 {
@@ -102,11 +113,15 @@ func TestEachOfABatchFindsItsLostAnswer(t *testing.T) {
 			require.NoError(t, err)
 			require.True(t, b.Booked)
 			require.Equal(t, r.Cost, b.Cost)
+			_, another := entries.LoadOrStore(b.Entry, true)
+			require.False(t, another, "two bookings have one entry")
 		})
 		if i%2 == 1 {
 			units -= r.Cost
 		}
 	}
 	c.wg.Wait()
-	require.Equal(t, units, c.used())
+	if algorithm != ration.FixedWindow { // there they count until their slot has passed
+		require.Equal(t, units, c.used())
+	}
 }

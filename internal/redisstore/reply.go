@@ -163,6 +163,31 @@ func (r result) booking(id store.BookingID, budget string, cost int) store.Booki
 	return b
 }
 
+// result returns the result of one of the record's bookings. Those before it are of so many
+// units.
+func (one *record) result(common *store.Booking, i int, units uint64) result {
+	return result{common, one.slotOf(i), entryBehind(one.entry, units), one.before + units}
+}
+
+// entryBehind returns the entry of the booking that begins so many units behind that of the
+// first booking with the same answer. Each account's part of an entry is a letter, a
+// digit, and in 7 and 5 bytes the units before it and its own.
+func entryBehind(first string, units uint64) string {
+	const length, before = 14, 2
+	at := strings.IndexByte(first, 0) + 1
+	if units == 0 || at == 0 || (len(first)-at)%length != 0 {
+		return first
+	}
+	entry := []byte(first)
+	for at += before; at < len(entry); at += length {
+		var number [8]byte
+		copy(number[1:], entry[at:])
+		binary.BigEndian.PutUint64(number[:], (binary.BigEndian.Uint64(number[:])+units)%unbounded)
+		copy(entry[at:], number[1:])
+	}
+	return string(entry)
+}
+
 // totalOf returns the units that were booked of an account up to the end of a booking.
 // It is in the entry of a booking of one account in the queue without a name: a zero, a
 // kind, the segment, and in 7 and 5 bytes the units before it and its own. Zero: unknown.

@@ -8,6 +8,7 @@
 --   kind         the letter of what its log is kept in, whatever the limits say now
 --   renewed      the last slot that was booked under others: what is handed back
 --                up to then may not have been counted as it is now
+--   free         1 if something was handed back: there may be a set of it
 --   runs         the runs of its log, 'SCOPES/NUMBER ...'; none: '/0' alone
 --   last:LANE    the last slot of a lane; of lane '' only beside others, or
 --                where there is no log
@@ -22,7 +23,10 @@
 -- The table counters has, by the letter of an algorithm that keeps no log:
 --
 --   earliest(m, from, cost, max)  the first slot not before from at which no more
---                                 than max are counted with the booking in it
+--                                 than max are counted with the booking in it; and the
+--                                 capacity: how many units can be booked at that slot
+--                                 before a booking of this cost must wait longer. nil if
+--                                 that is not known: for this booking only
 --   commit(m, slot, cost)         enters a booking
 --   enter(m, slot, cost)          enters what was spent, however much it is
 --   usage(m, now)                 the units used, and when the next is free or 0
@@ -50,7 +54,7 @@ end
 
 -- mostOf returns the largest cost of a request of those scopes.
 local function mostOf(set, scopes)
-  local most = 1000000000000
+  local most = COSTLIEST
   for _, limit in ipairs(set) do
     if covers(limit.scope, scopes) then
       most = math.min(most, limit.most)
@@ -134,6 +138,7 @@ local function readCharge(account, set, now)
     fields = {}, dirty = {},
     runs = {}, limits = {},
     covered = {}, -- the runs of each limit's scope, as they are asked for
+    booked = 0, -- how many bookings the script has entered
     passed = {}, -- the holes whose slot has passed
     handedBack = false, -- whether there are any holes, passed or not
     first = true, -- whether its limits are those of the first revision
@@ -147,6 +152,12 @@ local function readCharge(account, set, now)
   charge.known = #flat > 0
   charge.renewed = tonumber(charge.fields.renewed or 0)
   return charge
+end
+
+-- noteUnsure notes whether something was handed back that has not passed.
+local function noteUnsure(charge)
+  local since = text(charge.now - charge.set.window)
+  charge.unsure = #call('ZREVRANGEBYSCORE', charge.free, '+inf', since, 'LIMIT', 0, 1) > 0
 end
 
 -- openCharge reads the account's log, and what was handed back.
@@ -169,13 +180,13 @@ local function openCharge(charge)
   end
   charge.empty = not charge.known or (set.log and entries == 0)
   -- Without the hash what was handed back is that of an account that was lost.
-  if charge.known and call('EXISTS', charge.free) == 1 then
+  if charge.known and charge.fields.free and call('EXISTS', charge.free) == 1 then
     charge.handedBack = true
     local named = {}
     for _, run in ipairs(charge.runs) do
       named[run.letter .. run.number .. run.scopes] = run
     end
-    charge.unsure = #call('ZREVRANGEBYSCORE', charge.free, '+inf', text(now - set.window), 'LIMIT', 0, 1) > 0
+    noteUnsure(charge)
     for _, name in ipairs(call('ZREVRANGEBYSCORE', charge.free, '(' .. text(now), '-inf', 'WITHSCORES')) do
       local hole = charge.passed[#charge.passed]
       if hole and not hole.slot then
@@ -225,12 +236,12 @@ local function kept(max, keep, cost)
   return math.max(cost, math.floor(max * (1000 - keep) / 1000))
 end
 
--- settle returns the first slot not before from that every limit admits. What is
--- looked at for that is bounded for all limits together.
+-- settle returns the first slot not before from that every limit admits, and its capacity:
+-- the least of theirs. What is looked at for that is bounded for all limits together.
 local function settle(charges, from, lane)
   local slot, cost, quiet, count = from, lane.cost, 0, 0
   local looks = {left = LOOKS}
-  local limits = {}
+  local limits, capacities = {}, {}
   for _, charge in ipairs(charges) do
     slot = math.max(slot, endOfFirst(charge.runs, lane.scopes))
     for _, limit in ipairs(charge.limits) do
@@ -245,14 +256,18 @@ local function settle(charges, from, lane)
     local m = limits[at]
     local max, earlier = kept(m.max, lane.keep, cost), slot
     if counters[m.letter] then
-      slot = counters[m.letter].earliest(m, slot, cost, max)
+      slot, capacities[at] = counters[m.letter].earliest(m, slot, cost, max)
     else
-      slot = earliestInLog(covered(m.charge, m.scope), slot, cost, max, m.window, looks)
+      slot, capacities[at] = earliestInLog(covered(m.charge, m.scope), slot, cost, max, m.window, looks, lane.several)
     end
     quiet = slot == earlier and quiet + 1 or 1
     at = at % count + 1
   end
-  return slot
+  local capacity = COSTLIEST
+  for i = 1, count do
+    capacity = math.min(capacity, capacities[i] or cost)
+  end
+  return slot, capacity
 end
 
 -- lastOf returns the slot that no booking of the lane comes before.
@@ -330,22 +345,31 @@ local function has(charge, slot, scopes, letter, number, before, cost)
   if not logs[letter] then
     return false
   end
-  local run = openRun(charge.id, letter, scopes, number, charge.now)
+  local run
+  for _, other in ipairs(charge.runs) do
+    if other.letter == letter and other.scopes == scopes and other.number == number then
+      run = other
+    end
+  end
+  run = run or openRun(charge.id, letter, scopes, number, charge.now)
   return run.size > 0 and run.kind.has(run, slot, before, cost) and run
 end
 
--- readKnown returns what quick.lua knows of an account.
-local function readKnown(account)
-  local known = call('HGET', base, 'has:' .. account)
-  if known then
-    return struct.unpack('>I8I8I8I8', known)
+-- readKnown returns up to when an account's log counts at least, and its longest window,
+-- as quick.lua knows it. A script reads it once.
+local function readKnown(charge)
+  if charge.has == nil then
+    charge.has = call('HGET', base, 'has:' .. charge.id)
   end
-  return 0, 0, 0, 0
+  if charge.has then
+    return struct.unpack('>I8I8', charge.has)
+  end
+  return 0, 0
 end
 
--- writeKnown lets quick.lua know an account again. How much room it has is for
+-- knownOf returns what quick.lua is to know of an account. How much room it has is for
 -- quick.lua to find out.
-local function writeKnown(charge, ends)
+local function knownOf(charge, ends)
   local plain = charge.fields.kind == 'L' and not charge.fields.runs and not charge.fields['last:']
   for _, limit in ipairs(charge.limits) do
     plain = plain and limit.letter == 'L' and limit.scope == '-'
@@ -354,13 +378,22 @@ local function writeKnown(charge, ends)
   if hole < charge.now - charge.set.window then
     hole = 0 -- it counts for nothing, and what it was counts for nothing
   end
-  call('HSET', base, 'has:' .. charge.id, struct.pack('>I8I8I8I8', ends, charge.set.window, 0, hole) ..
-    (plain and not charge.ruled and charge.fields.limits or ''))
+  return struct.pack('>I8I8I8I8', ends, charge.set.window, 0, hole) ..
+    (plain and not charge.ruled and charge.fields.limits or '')
+end
+
+-- inParts calls a command with some arguments at a time: Lua passes no more than some
+-- thousands.
+local function inParts(command, key, arguments)
+  for i = 1, #arguments, 1000 do
+    call(command, key, unpack(arguments, i, math.min(i + 999, #arguments)))
+  end
 end
 
 -- keepCharge writes what has changed, and sets when the account's keys expire: never
--- before the last slot has left its window, and a day late, for clocks that step.
-local function keepCharge(charge)
+-- before the last slot has left its window, and a day late, for clocks that step. It
+-- adds to the list what the budget's hash is to have of it.
+local function keepCharge(charge, list)
   local set, now = charge.set, charge.now
   local last, gone, new = endOf(charge), {}, {}
   local fresh = not charge.fields.made
@@ -381,13 +414,10 @@ local function keepCharge(charge)
       gone[#gone + 1] = name
     end
   end
-  for i = 1, #new, 1000 do
-    call('HSET', charge.key, unpack(new, i, math.min(i + 999, #new)))
-  end
-  for i = 1, #gone, 1000 do
-    call('HDEL', charge.key, unpack(gone, i, math.min(i + 999, #gone)))
-  end
-  local ends, window = readKnown(charge.id)
+  charge.dirty = {}
+  inParts('HSET', charge.key, new)
+  inParts('HDEL', charge.key, gone)
+  local ends, window = readKnown(charge)
   fresh = fresh or last + set.window > ends or window ~= set.window
   for _, run in ipairs(charge.runs) do
     fresh = fresh or run.fresh
@@ -406,10 +436,18 @@ local function keepCharge(charge)
     end
     outlast(ttl)
   end
-  writeKnown(charge, ends)
+  charge.has = knownOf(charge, ends)
+  list[#list + 1], list[#list + 2] = 'has:' .. charge.id, charge.has
   if fresh then
     enroll('has:' .. charge.id, ends + DAY, now)
   end
+end
+
+-- keepNow writes an account that is booked outside of book.lua.
+local function keepNow(charge)
+  local list = {}
+  keepCharge(charge, list)
+  inParts('HSET', base, list)
 end
 
 -- leftIn returns the units that may have left in the longest window up to an
@@ -426,14 +464,14 @@ local function leftIn(charge, instant)
   return units
 end
 
--- trimCharge removes some of what can matter no more.
+-- trimCharge removes some of what can matter no more: more than was entered.
 local function trimCharge(charge)
   local now, set = charge.now, charge.set
   if charge.handedBack then
     call('ZREMRANGEBYSCORE', charge.free, '-inf', '(' .. text(now - set.window - DAY))
   end
   for _, run in ipairs(charge.runs) do
-    local slot = run.kind.trim(run, now, set.window, set.largest)
+    local slot = run.kind.trim(run, now, set.window, set.largest, charge.booked)
     if slot then
       run.known = {}
     end

@@ -41,8 +41,9 @@
 --         account
 --         ruled    the account's limits, 'REVISION SET', where they are not those
 --                  that were given but newer, or the others of the same revision
---         entry    '' for that of a single lane of a SlidingLog, see log.lua; of
---                  kind 'S' the slots, 8 bytes each
+--         entry    the first one's: each other's begins where the one before it ends;
+--                  '' for that of a single lane of a SlidingLog, see log.lua; of kind
+--                  'S' the slots, 8 bytes each
 --
 --         or one record of kind 'N', which has in place of the account
 --         'lost'      a log was lost since the caller last booked
@@ -70,7 +71,8 @@ end
 if #ARGV[1] ~= 64 or #ARGV[2] ~= 16 then
   return redis.error_reply('ERR ration: a booking begins with eight numbers, and a session of 16 bytes')
 end
-local record = call('HGET', base, 's:' .. ARGV[2])
+local state = call('HMGET', base, 's:' .. ARGV[2], 'version', 'offset', 'seen', 'careful', 'lost', 'revision', 'silent')
+local record = state[1]
 local numbered = string.sub(ARGV[1], 49)
 local again = answered(record, numbered)
 if again then
@@ -80,8 +82,9 @@ local given, reckoned, before, mended, found, keep = struct.unpack('>I8I8I8I8I8I
 for _, instant in ipairs({given, reckoned, before, mended, found}) do
   among(instant, 'an instant', 0, 4503599627370496)
 end
-local state = call('HMGET', base, 'version', 'offset', 'seen', 'careful', 'lost', 'revision')
-local ahead, seen, careful = tonumber(state[2] or 0), tonumber(state[3] or 0), tonumber(state[4] or 0)
+knownVersion = state[2]
+local ahead, seen, careful = tonumber(state[3] or 0), tonumber(state[4] or 0), tonumber(state[5] or 0)
+local highest = tonumber(state[7] or 0)
 local now = given > 0 and given + ahead or clock('', ahead)
 local lane = {name = '', scopes = ARGV[5], keep = among(keep, 'the share kept', 0, 999)}
 local revision = whole(ARGV[6], 'the revision', 0, 4503599627370496)
@@ -101,8 +104,8 @@ end
 first = first + setCount + 1
 reckoned, before, found = reckoned > 0 and reckoned, before > 0 and before, found > 0 and found
 
--- The bookings, {cost, longest}.
-local bookings = {}
+-- The costs of the bookings, and their longest waits.
+local costs, waits = {}, {}
 local at = 1
 while at + 16 <= #ARGV[3] do
   local kind, count, cost, longest = struct.unpack('>c1I2I6I8', ARGV[3], at)
@@ -110,14 +113,14 @@ while at + 16 <= #ARGV[3] do
   if (kind ~= 'U' and kind ~= 'D') or (kind == 'D' and at + 8 * count - 1 > #ARGV[3]) then
     break
   end
-  among(cost, 'a cost', 1, 1000000000000)
+  among(cost, 'a cost', 1, COSTLIEST)
   for i = 1, count do
     local patience = kind == 'U' and longest or struct.unpack('>I8', ARGV[3], at + 8 * (i - 1))
-    bookings[#bookings + 1] = {cost = cost, longest = among(patience, 'the longest wait', 0, 4503599627370496)}
+    costs[#costs + 1], waits[#waits + 1] = cost, among(patience, 'the longest wait', 0, 4503599627370496)
   end
   at = at + (kind == 'D' and 8 * count or 0)
 end
-if at ~= #ARGV[3] + 1 or #bookings == 0 or #bookings > 1024 then
+if at ~= #ARGV[3] + 1 or #costs == 0 or #costs > 1024 then
   bad = bad or 'ERR ration: there must be from 1 to 1024 bookings, of 17 bytes and more'
 end
 
@@ -131,7 +134,7 @@ local function readMember(member)
   return account, set
 end
 
-local shared, names, most = {}, {}, 1000000000000
+local shared, names, most = {}, {}, COSTLIEST
 for i = 1, whole(ARGV[first], 'the number of shared accounts', 0, 100) do
   local account, set = readMember(ARGV[first + i])
   if set then
@@ -210,7 +213,7 @@ end
 
 -- missing notes that a log is gone. Until the workers have entered again what
 -- they booked nothing leaves.
-local lost = tonumber(state[5] or 0)
+local lost = tonumber(state[6] or 0)
 local function missing()
   lost, careful = now, now + CAREFUL
   call('HSET', base, 'lost', text(lost), 'careful', text(careful))
@@ -218,37 +221,48 @@ local function missing()
 end
 if before and seen < before then
   missing()
-elseif not state[1] then
+elseif not state[2] then
   -- A new budget, or one that was lost whole: only its workers know.
   lost = now
   call('HSET', base, 'lost', text(lost))
   renew(now)
 end
-call('HSET', base, 'seen', text(math.max(now, seen, before or 0)))
-if not state[3] then
+-- What the budget's hash is to have. It is written once, at the end.
+local changes = {'seen', text(math.max(now, seen, before or 0))}
+if not state[4] then
+  call('HSET', base, unpack(changes))
   call('PEXPIRE', base, text(DAY / 1000))
 end
+noPauses = now >= tonumber(state[8] or 0)
 -- A caller that has booked before must enter that again first.
 if before and lost > mended then
+  call('HSET', base, unpack(changes))
   return none('lost', now, version(), '')
 end
 
 -- answer spells out what became of some bookings.
-local answers, used = {}, 0
+local answers = {}
 local function answer(kind, count, slot, account, ruled, entry)
   answers[#answers + 1] = struct.pack('>c1I2I8I7I2I2I2', kind, count, slot, 0, #account, #ruled, #entry) ..
     account .. ruled .. entry
 end
 
--- The booking under way: the best account so far, {slot, charges, hole, member}; the
--- scores that the index is to have; and why there is none.
+-- The booking under way: the best account so far, {slot, capacity, charges, hole, member};
+-- the scores that the index is to have; and why there is none.
 local cost, best, scores, refusal
+-- The accounts that are open; those of them that were booked, in that order; and the one
+-- that was charged last.
+local opened, booked, last = {}, {}, nil
 local one = {name = lane.name, scopes = lane.scopes, keep = lane.keep, cost = 1}
 
 -- openRuled opens an account with the limits that rule: those of the highest
 -- revision. Two limits of one revision are for people to decide between.
 local function openRuled(account, set)
-  local charge = readCharge(account, set, now)
+  local charge = opened[account]
+  if charge then
+    return charge
+  end
+  charge = readCharge(account, set, now)
   local theirs = charge.fields.limits
   local ours = text(revision) .. ' ' .. set.text
   if theirs and theirs ~= ours then
@@ -283,15 +297,17 @@ local function openRuled(account, set)
     charge.fields.renewed, charge.dirty.renewed = text(charge.renewed), true
   end
   if charge.empty then
-    local counts = readKnown(account)
+    local counts = readKnown(charge)
     if counts > 0 then
       call('HDEL', base, 'has:' .. account)
+      charge.has = false
     end
     -- A log that has left every window expires, and nothing is lost by that.
     if counts > now then
       missing()
     end
   end
+  opened[account] = charge
   return charge
 end
 
@@ -318,17 +334,20 @@ local function consider(member, common, commonFrom)
     paused = 0 -- it is over, and quick.lua does not look for it
   end
   local last = lastOf(charge, lane.name)
-  local rule = settle({charge}, last, lane)
+  local rule, capacity = settle({charge}, last, lane)
   -- What was handed back is given also between those who wait for the pause's end.
   local free = math.max(commonFrom, paused, careful)
   local from = math.max(free, released(account, paused, last))
   local slot = rule
   if #common > 0 or rule < from then
-    slot = settle(charges, math.max(from, rule), lane)
+    slot, capacity = settle(charges, math.max(from, rule), lane)
   end
   local hole, earlier = handedBack(charges, lane, free)
   if hole then
     slot = earlier
+  end
+  if not lane.several or charge.handedBack or paused > 0 then
+    capacity = cost
   end
   if index then
     if charge.unsure then
@@ -336,11 +355,11 @@ local function consider(member, common, commonFrom)
     elseif cost == 1 then
       scores[member] = math.max(paused, rule)
     else
-      scores[member] = math.max(paused, settle({charge}, last, one))
+      scores[member] = math.max(paused, (settle({charge}, last, one)))
     end
   end
   if not best or slot < best.slot then
-    best = {slot = slot, charges = charges, hole = hole, member = member, account = account}
+    best = {slot = slot, capacity = capacity, charges = charges, hole = hole, member = member, account = account}
   end
 end
 
@@ -395,33 +414,36 @@ local function choose(common, commonFrom, from)
   return nil
 end
 
--- enterBest enters the booking where it was found to be best.
-local function enterBest()
+-- enterBest enters so many bookings where the first was found to be best, and returns the
+-- first one's entry.
+local function enterBest(count)
   local charge = best.charges[1]
-  local entry
+  local unsure, entry = charge.unsure, nil
   if best.hole then
     entry = take(best.charges, lane, best.hole, best.slot)
   else
     local parts = {}
     for i, each in ipairs(best.charges) do
-      parts[i] = enterCharge(each, lane, best.slot, cost, 'commit')
+      local all = enterCharge(each, lane, best.slot, cost * count, 'commit')
+      local _, _, before = parsePart(all, 1)
+      parts[i] = rename(all, 1, before, cost)
     end
     entry = lane.name .. '\0' .. table.concat(parts)
   end
-  if revision > tonumber(state[6] or 0) then
-    state[6] = text(revision)
-    call('HSET', base, 'revision', state[6])
+  if revision > highest then
+    highest = revision
+    call('HSET', base, 'revision', text(revision))
     renew(now)
   end
   for _, each in ipairs(best.charges) do
-    keepCharge(each)
+    if each.booked == 0 then
+      booked[#booked + 1] = each
+    end
+    each.booked = each.booked + count
   end
-  for _, each in ipairs(best.charges) do
-    trimCharge(each)
-  end
-  used = leftIn(charge, now)
+  last = charge
   if index then
-    scores[best.member] = charge.unsure and 0 or
+    scores[best.member] = unsure and 0 or
       settle({charge}, lastOf(charge, lane.name), one)
   end
   return entry
@@ -454,17 +476,17 @@ local function makeIndex()
   return nil
 end
 
--- book carries out one booking. It returns what else than an answer there is to
--- return.
-local function book(of, longest, from)
-  cost, best, scores, refusal = of, nil, {}, nil
-  lane.cost = of
+-- book carries out the booking of that place, and those behind it that have the same
+-- answer, and returns how many these are; or what else than answers there is to return.
+local function book(place, from)
+  cost, best, scores, refusal = costs[place], nil, {}, nil
+  lane.cost, lane.several = cost, not index and costs[place + 1] == cost
   local all = pausedUntil('*')
   all = all > now and all or 0
   local common, commonFrom = {}, now
   if all > 0 then
     all = released('*', all, tonumber(call('HGET', base .. ':apart', '*last') or 0))
-    commonFrom = all
+    commonFrom, lane.several = all, false
   end
   for i, other in ipairs(shared) do
     common[i] = openRuled(other.account, other.set)
@@ -484,33 +506,47 @@ local function book(of, longest, from)
     end
   end
   if bad then
-    return redis.error_reply(bad)
+    return nil, redis.error_reply(bad)
   end
   if before and lost > mended then
-    return none('lost', now, version(), '')
+    return nil, none('lost', now, version(), '')
   elseif refusal and refusal.again then
-    return none(refusal.again, now, 0, '')
+    return nil, none(refusal.again, now, 0, '')
   elseif unsettled then
     keepScores()
-    return unsettled
-  elseif not best then
-    refusal = refusal or {kind = 'C'}
-    answer(refusal.kind, 1, 0, refusal.account or '', refusal.theirs or '', '')
-    return nil
+    return nil, unsettled
   end
-  local ruled = best.charges[1].ruled or ''
-  if best.slot > MODULUS + MODULUS then
-    return redis.error_reply('ERR ration: the slot lies beyond the year 2255')
-  elseif longest < MODULUS and best.slot > now + longest then
-    answer('L', 1, best.slot, best.account, ruled, '')
+  -- alike returns how many bookings from this one on, no more than most, have its cost and
+  -- may wait for the slot or, if late, may not.
+  local function alike(most, slot, late)
+    local count = 1
+    while count < most and costs[place + count] == cost and
+      (not slot or late == (waits[place + count] < MODULUS and slot > now + waits[place + count])) do
+      count = count + 1
+    end
+    return count
+  end
+  if not best then
+    refusal = refusal or {kind = 'C'}
+    local count = alike(#costs)
+    answer(refusal.kind, count, 0, refusal.account or '', refusal.theirs or '', '')
+    return count
+  end
+  local ruled, slot, count = best.charges[1].ruled or '', best.slot, nil
+  if slot > MODULUS + MODULUS then
+    return nil, redis.error_reply('ERR ration: the slot lies beyond the year 2255')
+  elseif waits[place] < MODULUS and slot > now + waits[place] then
+    count = alike(#costs, slot, true)
+    answer('L', count, slot, best.account, ruled, '')
   else
-    answer('B', 1, best.slot, best.account, ruled, enterBest())
+    count = alike(math.floor(best.capacity / cost), slot, false)
+    answer('B', count, slot, best.account, ruled, enterBest(count))
     if all > 0 then
       call('HSET', base .. ':apart', '*last', text(all))
     end
   end
   keepScores()
-  return nil
+  return count
 end
 
 if index and call('EXISTS', index) == 1 then
@@ -536,23 +572,34 @@ local function moment()
   local time = call('TIME')
   return time[1] * 1000000 + time[2]
 end
-local deadline = #bookings > 1 and moment() + LONG
-for i, booking in ipairs(bookings) do
-  local other = book(booking.cost, booking.longest, i == 1 and told == 'behind' and behind or nil)
-  if other and i == 1 then
+local deadline = #costs > 1 and moment() + LONG
+local done = 0
+while done < #costs do
+  local count, other = book(done + 1, done == 0 and told == 'behind' and behind or nil)
+  if other and done == 0 then
+    call('HSET', base, unpack(changes))
     return other
   elseif other then
     break
   end
+  done = done + count
   -- The rest is asked for again.
-  if deadline and (work > ENOUGH or moment() > deadline) then
+  if deadline and (work > ENOUGH or (done % 8 == 0 and moment() > deadline)) then
     break
   end
+end
+for _, charge in ipairs(booked) do
+  keepCharge(charge, changes)
+end
+for _, charge in ipairs(booked) do
+  trimCharge(charge)
 end
 if index then
   call('PEXPIRE', index, text(DAY / 1000))
 end
+local used = last and leftIn(last, now) or 0
 local reply = struct.pack('>I8I8I8I8', now, tonumber(version()), stepped ~= 0 and stepped + MODULUS or 0, used) ..
   table.concat(answers)
-call('HSET', base, 's:' .. ARGV[2], recordOf(numbered, now, reply))
+changes[#changes + 1], changes[#changes + 2] = 's:' .. ARGV[2], recordOf(numbered, now, reply)
+inParts('HSET', base, changes)
 return reply

@@ -56,6 +56,8 @@ local GONE = 60000000
 -- That something was done is known for as long as a copy of its question can
 -- still arrive: go-redis asks up to 4 times, 5 s each.
 local REMEMBER = '60000'
+-- The most units of a limit, and so the most of one cost.
+local COSTLIEST = 1000000000000
 -- By how much keys outlive what they are needed for, so that not every booking has
 -- to say anew when they expire.
 local SLACK = 3600000000
@@ -149,7 +151,7 @@ local function limitset(s)
     string.gmatch(s or '', '(%d+) (%d+) (%d+) (%u) (%d+) (%S+) (%S+)') do
     read = read + #max + #window + #margin + #extra + #scope + #zone + 8
     local limit = {
-      max = whole(max, 'a limit\'s Max', 1, 1000000000000),
+      max = whole(max, 'a limit\'s Max', 1, COSTLIEST),
       window = whole(window, 'a limit\'s Window', 1000, 400 * DAY),
       margin = whole(margin, 'a limit\'s Margin', 0, DAY),
       letter = letter,
@@ -191,12 +193,18 @@ local function shape(s)
   return (string.gsub(s, '%d+ (%d+) %d+ (%u %d+ %S+ %S+)', '%1 %2'))
 end
 
+-- Whether the caller has found that no pause lasts.
+local noPauses = false
+
 local function pausedUntil(account)
-  return tonumber(call('ZSCORE', base .. ':pauses', account) or 0)
+  return noPauses and 0 or tonumber(call('ZSCORE', base .. ':pauses', account) or 0)
 end
 
+local knownVersion
+
 local function version()
-  return call('HGET', base, 'version') or '0'
+  knownVersion = knownVersion or call('HGET', base, 'version') or '0'
+  return knownVersion
 end
 
 -- outlast keeps KEYS[1] for so many milliseconds at least, and the list of its fields that
@@ -211,7 +219,8 @@ end
 -- renew gives the status a version that was never used before, even if the hash
 -- has expired meanwhile.
 local function renew(now)
-  call('HSET', base, 'version', text(math.max(now, tonumber(version()) + 1)))
+  knownVersion = text(math.max(now, tonumber(version()) + 1))
+  call('HSET', base, 'version', knownVersion)
 end
 
 -- released returns the first slot after a pause that lasts, where the last one that was

@@ -24,7 +24,7 @@ local id, account = ARGV[2], ARGV[3]
 local unnamed = ARGV[4]
 local spendings = {}
 local known = ARGV[5] ~= '' and whole(ARGV[5], 'an instant', 1, 4503599627370496)
-local units = whole(ARGV[6], 'units', 0, 1000000000000)
+local units = whole(ARGV[6], 'units', 0, COSTLIEST)
 local instead = ARGV[7]
 local there = instead ~= '' and whole(ARGV[8], 'the slot', 1, 4503599627370496 + 400 * DAY)
 local first = readZones(10)
@@ -32,7 +32,7 @@ local set = limitset(ARGV[first])
 for i = first + 1, #ARGV, 3 do
   spendings[#spendings + 1] = {
     slot = whole(ARGV[i], 'a slot', 1, 4503599627370496 + 400 * DAY),
-    cost = whole(ARGV[i + 1], 'a cost', 1, 1000000000000),
+    cost = whole(ARGV[i + 1], 'a cost', 1, COSTLIEST),
     entry = ARGV[i + 2],
   }
 end
@@ -84,7 +84,7 @@ for _, spending in ipairs(spendings) do
 end
 -- What was entered is written before giveBack reads the account again.
 if entered then
-  keepCharge(charge)
+  keepNow(charge)
 end
 if instead ~= '' then
   -- It is handed back once, here or by its cancellation.

@@ -332,7 +332,7 @@ do
         local slot = math.max(from, w.opens)
         -- An empty window takes what no limit should have let through to here.
         if slot < w.closes and (w.units + cost <= max or w.units == 0) then
-          return slot
+          return slot, math.max(cost, max - w.units)
         end
         from = w.to
       end

@@ -99,7 +99,7 @@ end
 
 local function keepBucket(m, at, part)
   put(m, 'at', at)
-  put(m, 'part', part > 0 and part or nil)
+  put(m, 'part', part)
 end
 
 -- drops returns the bookings ahead. Where all are of one lane they leave in the
@@ -178,6 +178,23 @@ local function bounds(m)
   return all
 end
 
+-- roomAt returns how many units, of bookings of one cost, there is room for at a slot
+-- behind all that is booked, in a bucket of that size. nil if instants would have to be
+-- rounded, or if others may come in between.
+local function roomAt(m, at, part, slot, cost, size)
+  if not isAfter(at, part, slot, 0) then
+    at, part = slot, 0
+  end
+  local room = math.floor(((slot - m.margin - at) * m.max - part) / m.window + size)
+  if m.window * math.max(m.max, room) > EXACT or lanesAhead(m.charge) > 1 then
+    return nil
+  end
+  if behind(m, at, part, room - size) + m.margin > slot then
+    room = room - 1
+  end
+  return math.max(cost, room)
+end
+
 counters.G = {
   -- Who keeps a share back finds the bucket smaller by that share, by a part of a
   -- unit even: with a Burst of 1 it leaves gaps between its units and those before.
@@ -200,7 +217,8 @@ counters.G = {
       at, part = fill(m, at, part, drop.slot, drop.cost)
       from = math.max(from, drop.slot)
     end
-    return math.max(from, behind(m, at, part, cost - size) + m.margin)
+    local slot = math.max(from, behind(m, at, part, cost - size) + m.margin)
+    return slot, not all[1] and roomAt(m, at, part, slot, cost, size) or nil
   end,
 
   commit = function(m, slot, cost)

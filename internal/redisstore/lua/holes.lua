@@ -60,6 +60,9 @@ local function take(charges, lane, hole, slot)
   if rest[1] then
     call('ZADD', charges[1].free, text(slot), lane.name .. '\0' .. table.concat(rest))
   end
+  for _, charge in ipairs(charges) do
+    noteUnsure(charge)
+  end
   return lane.name .. '\0' .. table.concat(mine)
 end
 
@@ -89,6 +92,7 @@ local function giveBack(entry, account, slot, now)
         run.kind.split(run, slot, before, cost)
       end
       call('ZADD', charge.free, text(slot), name)
+      call('HSET', charge.key, 'free', '1')
       local ttl = call('PTTL', charge.key)
       if ttl > 0 then
         call('PEXPIRE', charge.free, ttl)

@@ -20,8 +20,8 @@
 --   last(run)                      the last entry as pack() names it, or nil; of
 --                                  one that should be two the second, see lastPart
 --   cut(run)                       removes what last(run) has named
---   trim(run, now, window, largest)  removes some of what can matter no more, and
---                                  returns the last slot of that
+--   trim(run, now, window, largest, count)  removes some of what can matter no more,
+--                                  after so many bookings, and returns the last slot of that
 --
 -- An entry's age is in units: all that was booked since it, itself included.
 -- Units that were handed back stay in the log and are also in the account's set
@@ -65,6 +65,7 @@ local function openRun(account, kind, scopes, number, now)
   -- those that were lost, and be handed back in their stead.
   run.total, run.last = now % MODULUS, 0
   run.kind.open(run)
+  run.opened = run.total
   return run
 end
 
@@ -255,12 +256,13 @@ local function slotBetween(runs, from, before, room, window, last, looks)
 end
 
 -- earliestInLog returns the first slot not before from at which no window holds
--- more than max with the new booking in it. From may be long ago, as of one whose
+-- more than max with the new booking in it, and if several are to be booked its
+-- capacity, where nothing is booked behind it. From may be long ago, as of one whose
 -- lane was idle: what has passed takes nothing from the search of what is ahead.
-local function earliestInLog(runs, from, cost, max, window, looks)
+local function earliestInLog(runs, from, cost, max, window, looks, several)
   local room, last = max - cost, lastOfRuns(runs)
   if last == 0 then
-    return from
+    return from, max
   end
   local now = runs[1].now
   if from < last and from < now then
@@ -275,7 +277,8 @@ local function earliestInLog(runs, from, cost, max, window, looks)
     return slot
   end
   slot = math.max(from, last)
-  return opens(runs, slot - window, slot, room, looks) + window
+  slot = opens(runs, slot - window, slot, room, looks) + window
+  return slot, several and max - since(runs, slot - window)
 end
 
 -- logUsage returns the units used of a limit, and when the next is free.

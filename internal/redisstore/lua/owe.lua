@@ -24,7 +24,7 @@ local first = readZones(5)
 local set = limitset(ARGV[first])
 local told = {}
 for i = 1, #set do
-  told[i] = whole(ARGV[first + i], 'the units', 0, 1000000000000)
+  told[i] = whole(ARGV[first + i], 'the units', 0, COSTLIEST)
 end
 if account == '' or #ARGV ~= first + #set or not string.find(scopes, '^[%w%._,-]*$') then
   bad = bad or 'ERR ration: owe takes an account, a slot, its limits, and for each the units counted'
@@ -68,6 +68,6 @@ if most > 0 then
   entered = true
 end
 if entered then
-  keepCharge(charge)
+  keepNow(charge)
 end
 return table.concat(reply)

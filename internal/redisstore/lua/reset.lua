@@ -29,7 +29,7 @@ for _, m in ipairs(charge.limits) do
   end
 end
 if next(charge.dirty) then
-  keepCharge(charge)
+  keepNow(charge)
 end
 silence(account, ends, now, 0)
 return ''

@@ -117,7 +117,7 @@ logs.L = {
   -- Older than the longest window and behind more than the largest Max, which
   -- holds even if the clock steps; or, so that a large limit that is little used
   -- does not keep entries for ever, a day older than the window.
-  trim = function(run, now, window, largest)
+  trim = function(run, now, window, largest, count)
     if run.size < TRIM then
       return nil
     end
@@ -128,7 +128,7 @@ logs.L = {
     if slot < now - window - DAY or (slot < now - window and behind >= largest) then
       call('ZREMRANGEBYRANK', run.key, 0, TRIM - 1)
       run.size = run.size - TRIM
-      return slot
+      return count > TRIM and logs.L.trim(run, now, window, largest, count - TRIM) or slot
     end
     return nil
   end,

@@ -66,6 +66,18 @@ local function eachWindow(m, visit)
   end
 end
 
+-- roomIn returns how many units there is room for at a slot so far behind the beginning
+-- of its window, where the window before has older units, and its own and the next one
+-- leave room for so many.
+local function roomIn(m, behind, older, room, limit)
+  -- The least that must be left of Max.
+  local least = math.min(older, math.max(0, math.ceil((early(m) + m.window - behind) * older / m.window)))
+  while least < older and part(least, m.window, older) < early(m) + m.window - behind do
+    least = least + 1
+  end
+  return math.min(room - least, limit or room)
+end
+
 counters.W = {
   -- A window that cannot take it has something booked in it, or beside it: there are
   -- no more of those than bookings ahead.
@@ -81,7 +93,7 @@ counters.W = {
           slot = math.max(slot, begins + early(m) + m.window - part(room, m.window, older))
         end
         if slot < ends then
-          return slot
+          return slot, roomIn(m, slot - begins, older, max - units + cost, limit and limit - units + cost)
         end
       end
       k = k + 1

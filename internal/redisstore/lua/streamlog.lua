@@ -171,7 +171,7 @@ logs.S = {
   -- The rule of slidinglog.lua, for as many entries as Redis removes at once with
   -- whole nodes: never more than that, and up to a node fewer.
   trim = function(run, now, window, largest)
-    if run.size < SWEEP or math.floor(run.tail.before / SWEEP) == math.floor(run.total / SWEEP) then
+    if run.size < SWEEP or math.floor(run.opened / SWEEP) == math.floor(run.total / SWEEP) then
       return nil
     end
     local bound, least = streamSince(run, largest), now - window - DAY

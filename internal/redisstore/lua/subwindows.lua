@@ -199,7 +199,8 @@ do
             ahead = ahead + 1
           end
           if blocked <= slot then
-            return slot
+            -- With cells ahead only this booking was looked at.
+            return slot, not begins[high] and room + cost - sums[high - 1] + sums[low - 1] or nil
           end
           slot = blocked
         end
