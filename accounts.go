@@ -49,6 +49,7 @@ type tokenAccount struct {
 	token    string // its ID
 	name     string // its Account
 	accounts *accountList
+	used     time.Time // on this process's clock, unless it was the latest that was used
 }
 
 // isOf reports whether the list is that of the token under those rules.
@@ -64,6 +65,10 @@ func (a *tokenAccount) isOf(t *Token, r *limitRules) bool {
 	return same || slices.Equal(given, limits)
 }
 
+// forgetTokenAfter is how long the list of a token that nobody uses is kept. It is made again
+// within microseconds.
+const forgetTokenAfter = time.Minute
+
 // accountsOf returns the token's account as a list of one. It keeps what it has made,
 // and looks first at that of the latest token: the name, the token and the limits were
 // valid then.
@@ -78,21 +83,22 @@ func (b *Budget) accountsOf(t *Token) (*accountList, error) {
 	if r == nil {
 		r = b.currentRules()
 	}
+	now := time.Now()
 	b.mu.Lock()
-	one := b.tokenAccounts[t.id]
+	one := b.tokenAccounts.Get(t.id)
+	if one != nil {
+		one.used = now
+	}
 	b.mu.Unlock()
 	if !one.isOf(t, r) {
 		accounts, err := b.listOf(*t, r)
 		if err != nil {
 			return nil, err
 		}
-		one = &tokenAccount{t.id, t.Account, accounts}
-		const most = 10_000 // a bound for callers that make tokens without end
+		one = &tokenAccount{t.id, t.Account, accounts, now}
 		b.mu.Lock()
-		if b.tokenAccounts == nil || len(b.tokenAccounts) >= most {
-			b.tokenAccounts = make(map[string]*tokenAccount)
-		}
-		b.tokenAccounts[t.id] = one
+		b.tokenAccounts.Sweep(func(o *tokenAccount) bool { return now.Sub(o.used) > forgetTokenAfter })
+		b.tokenAccounts.Set(t.id, one)
 		b.mu.Unlock()
 	}
 	b.latest.Store(one)

@@ -12,6 +12,7 @@ import (
 	"github.com/ration-go/ration/internal/clock"
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/inflight"
+	"github.com/ration-go/ration/internal/sweep"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -85,14 +86,13 @@ type Budget struct {
 	keyPauses      atomic.Pointer[cooldown.KeyPauses]          // of paused; nil: there are none
 	quarantined    atomic.Pointer[map[string]QuarantinedToken] // by the token's ID
 	clocks         clock.Clock
-	reconcilers    sync.Map    // of *reconciler, by account
-	reconciles     atomic.Bool // whether there are any
+	reconciles     atomic.Bool // whether any response has said what is left
 	smoother       inflight.Smoother
 
-	mu            sync.Mutex                 // protects all below
-	rulesChanged  chan struct{}              // closed when the limits change; nil: nobody waits for it
-	effective     map[string]effectiveLimits // as the store said last, by account
-	tokenAccounts map[string]*tokenAccount   // by the token's ID
+	mu            sync.Mutex                         // protects all below
+	rulesChanged  chan struct{}                      // closed when the limits change; nil: nobody waits for it
+	learned       sweep.Map[string, *learnedAccount] // by account
+	tokenAccounts sweep.Map[string, *tokenAccount]   // by the token's ID
 	known         store.Status
 	paused        map[store.Pause]time.Time // the end of each pause; the keys have no Until
 	confirmedAt   time.Time                 // when known was last confirmed, on this process's clock

@@ -74,7 +74,7 @@ func (r *reconciler) knownLimits(b *Budget, account *budgetAccount) knownLimits 
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if effective, found := b.effective[account.ID]; found {
+	if effective := b.effectiveOf(account.ID); effective.limits != nil {
 		limits.effective, limits.since = effective.limits, effective.since
 	}
 	return limits
@@ -86,7 +86,7 @@ func (b *Budget) leaveHeadroom(scope provider.Scope, account *budgetAccount) {
 	if scope.HasShared() {
 		return // another limit than the account's was exceeded
 	}
-	if r := b.reconcilerOf(account.ID); r != nil {
+	if r := b.reconcilerOf(account); r != nil {
 		r.enlargeHeadroom(b, account)
 	}
 }

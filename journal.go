@@ -9,13 +9,14 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/deque"
+	"github.com/ration-go/ration/internal/sweep"
 	"github.com/ration-go/ration/store"
 )
 
 // A journal is what this process has booked in the last window, by account. If the store
 // loses a log, every process records its own part again.
 type journal struct {
-	accounts      map[string]*journalAccount
+	accounts      sweep.Map[string, *journalAccount]
 	hasUnrecorded bool // some entries may have been booked while the store was down
 }
 
@@ -23,6 +24,7 @@ type journal struct {
 type journalAccount struct {
 	account store.Account
 	own     deque.List[journalEntry]
+	ends    int64          // when the last of them has left its window
 	total   store.Spending // by the whole fleet, as of the last booking
 }
 
@@ -42,13 +44,12 @@ func (o *journalEntry) spending() store.Spending {
 // add adds a booking of the account and of shared ones that was booked at that instant;
 // zero: while the store was down. It needs the budget's mu.
 func (l *journal) add(account *budgetAccount, shared []budgetAccount, b *store.Booking, booked time.Time) {
-	of := l.accounts[account.ID]
+	now, longest := b.Now.UnixMicro(), account.longest.Microseconds()
+	l.accounts.Sweep(func(of *journalAccount) bool { return of.ends <= now })
+	of := l.accounts.Get(account.ID)
 	if of == nil {
-		if l.accounts == nil {
-			l.accounts = make(map[string]*journalAccount)
-		}
 		of = new(journalAccount)
-		l.accounts[account.ID] = of
+		l.accounts.Set(account.ID, of)
 	}
 	of.account = account.Account
 	o := journalEntry{slot: b.Slot.UnixMicro(), cost: b.Cost, entry: b.Entry}
@@ -58,10 +59,9 @@ func (l *journal) add(account *budgetAccount, shared []budgetAccount, b *store.B
 		o.booked = booked.UnixMicro()
 	}
 	// Each call removes at most two old entries, so that no booking pays for an hour's.
-	oldest := b.Now.UnixMicro() - account.longest.Microseconds()
 	for range 2 {
 		first := of.own.First()
-		if first == nil || first.slot > oldest {
+		if first == nil || first.slot > now-longest {
 			break
 		}
 		of.own.Drop(1)
@@ -70,6 +70,7 @@ func (l *journal) add(account *budgetAccount, shared []budgetAccount, b *store.B
 		of.total = store.Spending{Slot: b.Now, Cost: b.Used}
 	}
 	of.own.Push(o)
+	of.ends = max(of.ends, o.slot+longest)
 	for i := range shared {
 		unknown := *b
 		unknown.Used = 0 // what the fleet has spent of a shared account
@@ -79,7 +80,7 @@ func (l *journal) add(account *budgetAccount, shared []budgetAccount, b *store.B
 
 // remove removes a cancelled booking. It needs the budget's mu.
 func (l *journal) remove(b *store.Booking, accounts *accountList) {
-	if len(l.accounts) == 0 {
+	if l.accounts.Len() == 0 {
 		return
 	}
 	l.removeFrom(b.Account, b)
@@ -89,7 +90,7 @@ func (l *journal) remove(b *store.Booking, accounts *accountList) {
 }
 
 func (l *journal) removeFrom(account string, b *store.Booking) {
-	of := l.accounts[account]
+	of := l.accounts.Get(account)
 	if of == nil {
 		return
 	}
@@ -113,7 +114,7 @@ type accountSpendings struct {
 // mu.
 func (l *journal) choose(wanted func(*journalEntry) bool) []accountSpendings {
 	var all []accountSpendings
-	for _, of := range l.accounts {
+	for _, of := range l.accounts.All() {
 		one := accountSpendings{account: of.account}
 		for i := range of.own.Len() {
 			if o := of.own.At(i); wanted(o) {
@@ -132,7 +133,10 @@ func (l *journal) choose(wanted func(*journalEntry) bool) []accountSpendings {
 // down. It needs the budget's mu.
 func (l *journal) markRecorded(all []accountSpendings, now time.Time) {
 	for _, one := range all {
-		of := l.accounts[one.account.ID]
+		of := l.accounts.Get(one.account.ID)
+		if of == nil {
+			continue // meanwhile it has left its window
+		}
 		for i := range of.own.Len() {
 			if o := of.own.At(i); o.booked == 0 && slices.Contains(one.list, o.spending()) {
 				o.booked = now.UnixMicro()
@@ -161,7 +165,7 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 	}
 	for i, one := range missing {
 		// Other workers may have stopped: what is known of their bookings counts too.
-		missing[i].total = b.journal.accounts[one.account.ID].total
+		missing[i].total = b.journal.accounts.Get(one.account.ID).total
 	}
 	b.mu.Unlock()
 	count, err := b.record(ctx, b.Store, time.Time{}, missing, "loss", lost)

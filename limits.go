@@ -68,13 +68,17 @@ func (r *limitRules) limitsOf(account string, given []limit.Limit) []limit.Limit
 	return given
 }
 
-// withOverride returns the rules with one more override.
-func (r limitRules) withOverride(account string, o limitOverride) limitRules {
-	r.overrides = maps.Clone(r.overrides)
-	if r.overrides == nil {
-		r.overrides = make(map[string]limitOverride)
+// withOverride returns the rules with other limits of an account, and without the overrides
+// of accounts that are forgotten. It needs mu.
+func (b *Budget) withOverride(r limitRules, account *budgetAccount, limits []limit.Limit) limitRules {
+	b.learnedOf(account)
+	overrides := map[string]limitOverride{account.ID: {limits, account.given}}
+	for id, o := range r.overrides {
+		if id != account.ID && b.learned.Get(id) != nil {
+			overrides[id] = o
+		}
 	}
-	r.overrides[account] = o
+	r.overrides = overrides
 	return r
 }
 
@@ -103,12 +107,47 @@ type effectiveLimits struct {
 	since   time.Time     // when this worker got them, on its own clock
 }
 
+// A learnedAccount is what a worker has learned of an account that is in use.
+type learnedAccount struct {
+	reconciler *reconciler     // nil: no response has said anything about its limits
+	effective  effectiveLimits // none: the store has not said
+	until      time.Time       // when it is forgotten if nobody uses it, on this process's clock
+}
+
+// forgetAfter is how long beyond its longest window an account must not have been used until
+// its limits are forgotten: longer than a store knows them.
+const forgetAfter = 48 * time.Hour
+
+// learnedOf returns what is known of an account that is in use. It needs mu.
+func (b *Budget) learnedOf(account *budgetAccount) *learnedAccount {
+	now := time.Now()
+	b.learned.Sweep(func(l *learnedAccount) bool { return l.until.Before(now) })
+	l := b.learned.Get(account.ID)
+	if l == nil {
+		l = new(learnedAccount)
+		b.learned.Set(account.ID, l)
+	}
+	l.use(account, now)
+	return l
+}
+
+// use notes that the account was used at that instant of this process's clock.
+func (l *learnedAccount) use(account *budgetAccount, now time.Time) {
+	l.until = now.Add(account.longest + forgetAfter)
+}
+
+// effectiveOf returns the limits that the fleet keeps for an account; none: they are not
+// known. It needs mu.
+func (b *Budget) effectiveOf(account string) effectiveLimits {
+	if l := b.learned.Get(account); l != nil {
+		return l.effective
+	}
+	return effectiveLimits{}
+}
+
 // noteEffective notes the limits that the fleet keeps for an account. It needs mu.
 func (b *Budget) noteEffective(account *budgetAccount, encoded string, limits []limit.Limit) {
-	if b.effective == nil {
-		b.effective = make(map[string]effectiveLimits)
-	}
-	b.effective[account.ID] = effectiveLimits{encoded, limits, account.given, time.Now()}
+	b.learnedOf(account).effective = effectiveLimits{encoded, limits, account.given, time.Now()}
 }
 
 // adoptEffective takes in that the store booked by other limits than this worker's. The
@@ -116,7 +155,7 @@ func (b *Budget) noteEffective(account *budgetAccount, encoded string, limits []
 func (b *Budget) adoptEffective(account *budgetAccount, fleet store.EffectiveLimits) {
 	encoded := store.EncodeLimits(fleet.Limits)
 	b.mu.Lock()
-	changed := b.effective[account.ID].encoded != encoded
+	changed := b.effectiveOf(account.ID).encoded != encoded
 	if changed {
 		b.noteEffective(account, encoded, fleet.Limits)
 	}
@@ -141,15 +180,16 @@ func (b *Budget) learn(account *budgetAccount, limits []limit.Limit) bool {
 	if o := r.overrides[account.ID]; slices.Equal(o.limits, limits) && slices.Equal(o.given, account.given) {
 		return false
 	}
-	r = r.withOverride(account.ID, limitOverride{limits, account.given})
+	r = b.withOverride(r, account, limits)
 	encoded := store.EncodeLimits(withMargin)
-	if b.effective[account.ID].encoded == encoded {
+	if b.effectiveOf(account.ID).encoded == encoded {
 		b.rules.Store(&r)
 		return true
 	}
 	// A revision is that of all accounts: the others keep their effective limits.
-	for id, other := range b.effective {
-		if id == account.ID {
+	for id, l := range b.learned.All() {
+		other := l.effective
+		if id == account.ID || other.limits == nil {
 			continue
 		}
 		if ours, err := b.accountUnder(&r, id, other.given); err == nil && store.EncodeLimits(ours.Limits) != other.encoded {
@@ -184,7 +224,7 @@ func (b *Budget) concede(err error, accounts *accountList) bool {
 	case !r.learned || slices.Equal(ours, differ.Theirs):
 		return false // the user must say which are right
 	}
-	conceded := r.withOverride(account.ID, limitOverride{differ.Theirs, account.given})
+	conceded := b.withOverride(*r, account, differ.Theirs)
 	b.rules.Store(&conceded)
 	return true
 }

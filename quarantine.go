@@ -125,6 +125,9 @@ func (p *Pool) countFailure(t Token) int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.tokenStates[t.id]
+	if !slices.ContainsFunc(p.tokens, func(o Token) bool { return o.id == t.id }) {
+		return 0 // it was removed meanwhile
+	}
 	if _, quarantined := p.budget.quarantinedToken(t); !quarantined {
 		s.failures++
 		p.setState(t, s)

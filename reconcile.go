@@ -76,7 +76,7 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 	b := t.Pool.budget
 	account := grant.account
 	p := t.provider()
-	limits := b.reconcilerOf(account.ID).knownLimits(b, account)
+	limits := b.reconcilerOf(account).knownLimits(b, account)
 	observed := observe.Limits(f.Windows, limits.full, grant.scopes, t.Cost != nil || p.Cost != nil, p)
 	if len(observed) == 0 {
 		return -1
@@ -99,22 +99,25 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 
 // reconcilerOf returns the account's reconciler; nil if no response has said anything about
 // its limits.
-func (b *Budget) reconcilerOf(account string) *reconciler {
-	r, found := b.reconcilers.Load(account)
-	if !found {
-		return nil
+func (b *Budget) reconcilerOf(account *budgetAccount) *reconciler {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l := b.learned.Get(account.ID); l != nil {
+		return l.reconciler
 	}
-	return r.(*reconciler)
+	return nil
 }
 
 // reconcilerFor returns the account's reconciler. If there is none it makes one.
 func (b *Budget) reconcilerFor(account *budgetAccount) *reconciler {
-	if r, found := b.reconcilers.Load(account.ID); found {
-		return r.(*reconciler)
-	}
 	b.reconciles.Store(true)
-	r, _ := b.reconcilers.LoadOrStore(account.ID, new(reconciler))
-	return r.(*reconciler)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.learnedOf(account)
+	if l.reconciler == nil {
+		l.reconciler = new(reconciler)
+	}
+	return l.reconciler
 }
 
 // adoptAnnounced has the fleet adopt the limits that the provider has announced, if they

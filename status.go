@@ -28,6 +28,9 @@ func (b *Budget) applyReply(ctx context.Context, booking *store.Booking, account
 	if booking.Booked && accounts.losesLogs {
 		b.journal.add(account, accounts.shared, booking, booking.Now)
 	}
+	if l := b.learned.Get(account.ID); l != nil {
+		l.use(account, arrived)
+	}
 	current := booking.Version == b.known.Version
 	if current {
 		b.confirmedAt = arrived

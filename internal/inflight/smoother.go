@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/ration-go/ration/internal/sweep"
 )
 
 const (
@@ -26,7 +28,7 @@ const (
 // The zero Smoother holds nothing back. It is safe for concurrent use.
 type Smoother struct {
 	mu       sync.Mutex // protects all below
-	accounts map[string]*account
+	accounts sweep.Map[string, *account]
 	booking  int         // admitted calls for which the store has not chosen an account yet
 	narrowed time.Time   // when the last account is no longer narrowed
 	held     []*heldCall // in the order of their arrival
@@ -158,7 +160,7 @@ func (s *Smoother) admitHeld() {
 func (s *Smoother) full(accounts []string) (full []string) {
 	now := time.Now()
 	for _, id := range accounts {
-		a := s.accounts[id]
+		a := s.accounts.Get(id)
 		if a != nil && now.Before(a.until) && a.inFlight+s.booking >= max(1, a.left/share) {
 			full = append(full, id)
 		}
@@ -168,13 +170,12 @@ func (s *Smoother) full(accounts []string) (full []string) {
 
 // account needs mu.
 func (s *Smoother) account(id string) *account {
-	a := s.accounts[id]
+	now := time.Now()
+	s.accounts.Sweep(func(a *account) bool { return a.inFlight == 0 && !now.Before(a.until) })
+	a := s.accounts.Get(id)
 	if a == nil {
-		if s.accounts == nil {
-			s.accounts = make(map[string]*account)
-		}
 		a = new(account)
-		s.accounts[id] = a
+		s.accounts.Set(id, a)
 	}
 	return a
 }

@@ -2,6 +2,8 @@ package outages_test
 
 import (
 	"context"
+	"errors"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -53,6 +55,35 @@ func TestALostLogIsRecordedAgainBeforeMoreIsBooked(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The journal forgets accounts that are no longer used, but none whose slots lie ahead.
+func TestWhatIsBookedFarAheadIsRecordedAgain(t *testing.T) {
+	server, name := redistest.Start(t), redistest.Name(t)
+	synctest.Test(t, func(t *testing.T) {
+		client := server.Client(t)
+		p := rationtest.NewWorker(name, client, time.Now, ration.PerHour(1))
+		start, token := time.Now(), ration.NewToken("a")
+		ctx, stop := context.WithCancel(t.Context())
+		rationtest.Book(t, p, 1)
+		var done sync.WaitGroup
+		for range 2 {
+			done.Go(func() { _, _ = p.Wait(ctx, token, 1) }) // in one hour, and in two
+			synctest.Wait()
+		}
+		for i := range 90 {
+			time.Sleep(time.Minute)
+			_, err := p.Try(t.Context(), ration.NewToken(strconv.Itoa(i)), 1)
+			require.NoError(t, err)
+		}
+		losses["the log, by an eviction"](t, client, name, token)
+		_, err := p.Try(t.Context(), token, 1)
+		exhausted, is := errors.AsType[*ration.ExhaustedError](err)
+		require.True(t, is, "%v", err)
+		require.Equal(t, 3*time.Hour, time.Since(start)+exhausted.RetryAfter)
+		stop()
+		done.Wait()
+	})
 }
 
 func TestAnOldDumpIsNoticed(t *testing.T) {

@@ -1,0 +1,86 @@
+package ration_test
+
+import (
+	"fmt"
+	"net/http"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
+)
+
+// A losingStore is a store in memory that may lose a log, for all that a budget knows: it
+// keeps a journal, and has no fast path.
+type losingStore struct{ ration.Store }
+
+// heapAfter returns the bytes that are in use after a garbage collection.
+func heapAfter() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// requireForgetting replaces a token every hour, and fails if the process keeps more in the
+// end than after some days. Each day has 24 tokens.
+func requireForgetting(t *testing.T, days int, use func(secret string)) {
+	t.Helper()
+	const warm, noise = 5, 50_000 // days; bytes
+	var before int64
+	for hour := range 24 * days {
+		if hour == 24*warm {
+			before = heapAfter()
+		}
+		use(fmt.Sprint("secret-", hour))
+		time.Sleep(time.Hour)
+	}
+	kept := heapAfter() - before
+	use("the last one") // all that it refers to was in use until now
+	require.Less(t, kept, int64(noise), "bytes kept of %d tokens that are gone", 24*(days-warm))
+}
+
+// Tokens that are replaced every hour leave nothing behind: neither bookings, nor what was
+// learned of their limits, nor calls in flight, nor doubts about them.
+func TestReplacedTokensAreForgotten(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(5000)}
+		b.Store = losingStore{b.Store}
+		pool := ration.NewPool(b, ration.NewToken("first"))
+		n, next := 0, ""
+		api := rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			n++
+			if n == 10 {
+				pool.Remove(pool.Tokens()...)
+				pool.Add(ration.NewToken(next))
+				return rationtest.Respond(req, http.StatusUnauthorized, "", nil), nil
+			}
+			// It announces another limit than the program's, and counts more calls than ours.
+			return rationtest.Respond(req, http.StatusOK, "{}", rationtest.InstagramHeader(6000, 5000-n)), nil
+		})
+		client := &http.Client{Transport: &ration.Transport{Base: api, Provider: rationtest.Preset(t, "instagram"), Pool: pool}}
+		requireForgetting(t, 30, func(secret string) {
+			n, next = 0, secret
+			for range 10 {
+				rationtest.Get(t, client, "http://api.test/")
+			}
+		})
+	})
+}
+
+// So do tokens without a pool.
+func TestTokensThatAreNoLongerUsedAreForgotten(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(5000)}
+		b.Store = losingStore{b.Store}
+		requireForgetting(t, 30, func(secret string) {
+			for range 10 {
+				_, err := b.Wait(t.Context(), ration.NewToken(secret), 1)
+				require.NoError(t, err)
+			}
+		})
+	})
+}
