@@ -1,10 +1,6 @@
 package ration
 
-import (
-	"context"
-	"fmt"
-	"math"
-)
+import "context"
 
 // Priorities: a request is the more urgent, the smaller its reserve. A reserve is the share
 // of every limit that the request leaves to requests with a smaller one. With a reserve of
@@ -21,17 +17,4 @@ import (
 // requests of a budget that has a reserve WithReserve(ctx, 0).
 func WithReserve(ctx context.Context, share float64) context.Context {
 	return withOption(ctx, func(o *requestOptions) { o.reserve, o.hasReserve = share, true })
-}
-
-// reserveOf returns the share that a request with the options leaves to more urgent ones,
-// in thousandths, rounded up: too much left does no harm. Options may be nil.
-func (b *Budget) reserveOf(o *requestOptions) (thousandths int, err error) {
-	share := b.Reserve
-	if o != nil && o.hasReserve {
-		share = o.reserve
-	}
-	if !(share >= 0 && share <= 0.999) {
-		return 0, fmt.Errorf("ration: Reserve is %v: it must be from 0 to 0.999", share)
-	}
-	return int(math.Ceil(share*1000 - 1e-9)), nil
 }
