@@ -120,3 +120,27 @@ func TestAnOwnPauseHidesNoOther(t *testing.T) {
 		require.Equal(t, time.Hour+9500*time.Millisecond, left)
 	})
 }
+
+// A worker that knows a version of the status is told only what is newer.
+func TestAWorkerIsToldOnlyWhatHasChanged(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		status := func(known int64) store.Status {
+			s, err := b.Store.Status(t.Context(), store.StatusRequest{Budget: b.Name, Known: known})
+			require.NoError(t, err)
+			return s
+		}
+		pause := func(key string) {
+			_, err := b.Store.Pause(t.Context(), store.PauseRequest{Budget: b.Name, Key: key, For: time.Hour})
+			require.NoError(t, err)
+		}
+		pause("one")
+		pause("two")
+		known := status(0).Version
+		pause("three")
+		pause("one") // no later than it ends already
+		changed := status(known)
+		require.Equal(t, known, changed.Since)
+		require.Equal(t, []store.Pause{{Key: "three", Until: time.Now().Add(time.Hour)}}, changed.Pauses)
+		require.Len(t, status(0).Pauses, 3)
+	})
+}

@@ -104,6 +104,9 @@ type StatusRequest struct {
 	// Worker names the process that asks: it then counts as a worker for a
 	// minute. Empty: it does not.
 	Worker string
+	// Known is the Version of the Status that the caller has, if it needs only what has
+	// changed since: see [Status.Since]. Zero: it has none, and needs all.
+	Known int64
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }
@@ -115,6 +118,9 @@ func (r StatusRequest) Validate() error {
 	}
 	if len(r.Worker) > 64 {
 		return fmt.Errorf("ration: StatusRequest.Worker has %d bytes: at most 64 are allowed", len(r.Worker))
+	}
+	if r.Known < 0 {
+		return fmt.Errorf("ration: StatusRequest.Known is %d: it must not be negative", r.Known)
 	}
 	return validateNow(r.Now)
 }
@@ -133,6 +139,11 @@ type Status struct {
 	// Workers is how many processes named themselves in the last minute. A store that
 	// only one process can use need not count: 0.
 	Workers int
+	// Since is the request's Known if Pauses and Quarantined are only those that were made
+	// or lengthened after that version. Together with those that the caller has they are
+	// all in force, since none is ever shortened. Zero: they are all. A store answers with
+	// all if it never had that version or has lost something since, and it may always.
+	Since int64
 	// Pauses are those in force, in any order.
 	Pauses []Pause
 	// Quarantined are the quarantines in force, in any order: one for each token and

@@ -16,11 +16,9 @@ type budget struct {
 	looked   int        // the place in every where sweep looked last
 	latest   *account   // that was asked for; nil: none
 	indexes  map[string]*index
-	// Without their Until, which is the value.
-	pauses      ends[store.Pause] // those with a Key
-	quarantines ends[store.Quarantine]
-	done        doneIDs
-	work        *buffers // the store's
+	changes  changes
+	done     doneIDs
+	work     *buffers // the store's
 }
 
 // account returns what is kept of an account.

@@ -298,26 +298,10 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 		return status, nil
 	}
 	status.Version, status.Revision = b.version, b.revision
-	if b.all.paused > now {
-		status.Pauses = append(status.Pauses, store.Pause{Until: time.UnixMicro(b.all.paused)})
+	if r.Known <= b.version {
+		status.Since = r.Known
 	}
-	for id, account := range b.accounts {
-		if account.paused > now {
-			status.Pauses = append(status.Pauses, store.Pause{Account: id, Until: time.UnixMicro(account.paused)})
-		}
-	}
-	for one, until := range b.pauses {
-		if until > now {
-			one.Until = time.UnixMicro(until)
-			status.Pauses = append(status.Pauses, one)
-		}
-	}
-	for one, until := range b.quarantines {
-		if until > now {
-			one.Until = time.UnixMicro(until)
-			status.Quarantined = append(status.Quarantined, one)
-		}
-	}
+	b.changes.tell(&status, status.Since, now)
 	return status, nil
 }
 

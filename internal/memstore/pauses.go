@@ -1,9 +1,11 @@
 package memstore
 
 import (
+	"container/list"
 	"context"
 	"time"
 
+	"github.com/ration-go/ration/internal/sweep"
 	"github.com/ration-go/ration/store"
 )
 
@@ -38,37 +40,79 @@ func (p *pause) lengthen(until, apart, now int64) bool {
 func (b *budget) pause(account *account, until, apart, now int64) {
 	if account.pause.lengthen(until, apart, now) {
 		account.expires = max(account.expires, until+dayMicros)
-		b.renew(now)
+		b.changes.note(b, noted{Pause: store.Pause{Account: account.id}}, until, now)
 	}
 }
 
 // renew gives the budget's status a version that it never had.
 func (b *budget) renew(now int64) { b.version = max(now, b.version+1) }
 
-// ends are the ends of pauses that move no slot.
-type ends[K comparable] map[K]int64
+// changes are the pauses and quarantines that Status tells of.
+type changes struct {
+	all   sweep.Map[noted, *change]
+	order list.List // of *change: who was lengthened last is the last
+}
 
-// lengthen makes one last until an instant, if it is not longer, and returns its end. It
-// removes a few that ended more than a day ago.
-func (e *ends[K]) lengthen(b *budget, one K, until, now int64) int64 {
-	if ended := (*e)[one]; until <= ended {
-		return ended
-	}
-	left := few
-	for other, ended := range *e {
-		if ended <= now-dayMicros {
-			delete(*e, other)
-		}
-		if left--; left == 0 {
-			break
-		}
-	}
-	if *e == nil {
-		*e = make(ends[K])
-	}
-	(*e)[one] = until
+// noted is a pause or a quarantine, without its Until.
+type noted struct {
+	store.Pause
+	store.Quarantine
+}
+
+// A change is when something was last lengthened.
+type change struct {
+	noted   noted
+	until   int64
+	version int64 // that the status had then
+	place   *list.Element
+}
+
+// note notes until when a pause or quarantine lasts now, and removes a few that ended more
+// than a day ago.
+func (c *changes) note(b *budget, one noted, until, now int64) {
 	b.renew(now)
+	c.all.Sweep(func(o *change) bool {
+		if o.until > now-dayMicros {
+			return false
+		}
+		c.order.Remove(o.place)
+		return true
+	})
+	o := c.all.Get(one)
+	if o == nil {
+		o = &change{noted: one}
+		o.place = c.order.PushBack(o)
+		c.all.Set(one, o)
+	}
+	o.until, o.version = until, b.version
+	c.order.MoveToBack(o.place)
+}
+
+// lengthen makes what moves no slot last until an instant, if it is not longer, and returns
+// its end.
+func (c *changes) lengthen(b *budget, one noted, until, now int64) int64 {
+	if o := c.all.Get(one); o != nil && until <= o.until {
+		return o.until
+	}
+	c.note(b, one, until, now)
 	return until
+}
+
+// tell adds to the status what is in force and has changed since a version.
+func (c *changes) tell(status *store.Status, since, now int64) {
+	for e := c.order.Back(); e != nil; e = e.Prev() {
+		o := e.Value.(*change)
+		switch {
+		case o.version <= since:
+			return
+		case o.until <= now:
+		case o.noted.Token != "":
+			status.Quarantined = append(status.Quarantined,
+				store.Quarantine{Token: o.noted.Token, Reason: o.noted.Reason, Until: time.UnixMicro(o.until)})
+		default:
+			status.Pauses = append(status.Pauses, store.Pause{Account: o.noted.Account, Key: o.noted.Key, Until: time.UnixMicro(o.until)})
+		}
+	}
 }
 
 // Pause implements [store.Store].
@@ -86,10 +130,10 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	until, before := now+r.For.Microseconds(), b.version
 	switch {
 	case r.Key != "":
-		until = b.pauses.lengthen(b, store.Pause{Account: r.Account, Key: r.Key}, until, now)
+		until = b.changes.lengthen(b, noted{Pause: store.Pause{Account: r.Account, Key: r.Key}}, until, now)
 	case r.Account == "":
 		if b.all.lengthen(until, r.Apart.Microseconds(), now) {
-			b.renew(now)
+			b.changes.note(b, noted{}, until, now)
 		}
 		until = b.all.paused
 	default:
@@ -113,6 +157,7 @@ func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (stor
 	now := s.clock(r.Now).now
 	b := s.budget(r.Budget)
 	before := b.version
-	until := b.quarantines.lengthen(b, store.Quarantine{Token: r.Token, Reason: r.Reason}, now+r.For.Microseconds(), now)
+	one := noted{Quarantine: store.Quarantine{Token: r.Token, Reason: r.Reason}}
+	until := b.changes.lengthen(b, one, now+r.For.Microseconds(), now)
 	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
 }

@@ -43,13 +43,13 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	if err := r.Validate(); err != nil {
 		return store.Status{}, err
 	}
-	reply, err := s.run(ctx, "status", statusScript(), r.Budget, []any{micros(r.Now), r.Worker})
+	reply, err := s.run(ctx, "status", statusScript(), r.Budget, []any{micros(r.Now), r.Worker, r.Known})
 	if err != nil {
 		return store.Status{}, err
 	}
-	var n [5]int64
+	var n [6]int64
 	reply.numbers(n[:])
-	status := store.Status{Now: instant(n[0]), Version: n[1], Lost: instant(n[2]), Workers: toInt(n[3]), Revision: toInt(n[4])}
+	status := store.Status{Now: instant(n[0]), Version: n[1], Lost: instant(n[2]), Workers: toInt(n[3]), Revision: toInt(n[4]), Since: n[5]}
 	for reply.rest != "" {
 		name := reply.name()
 		var until [1]int64

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"math"
 	"strings"
 	"time"
 
@@ -104,6 +105,51 @@ var keyRules = []rule{
 		}
 		require.Empty(h.t, h.status().Quarantined)
 	}},
+	{"Status tells what has changed since a known version, or all", func(h *harness) {
+		h.pauseKey("a", "users", 50*sec, 50*sec)
+		h.pauseKey("b", "users", 3*sec, 3*sec)
+		h.quarantine("t", "dead", 40*sec, 40*sec)
+		h.pause("", 30*sec, 30*sec)
+		first := h.status().Version
+		h.changed(first, nil, nil)
+
+		h.pauseKey("a", "users", 60*sec, 60*sec)
+		h.pauseKey("a", "media", 4*sec, 4*sec)
+		h.pause("c", 20*sec, 20*sec)
+		second := h.status().Version
+		h.pause("", 31*sec, 31*sec)
+		h.pause("", 10*sec, 31*sec) // it changes nothing
+		h.quarantine("t", "dead", 41*sec, 41*sec)
+		h.quarantine("t", "billing", 5*sec, 5*sec)
+		quarantined := map[store.Quarantine]time.Duration{{Token: "t", Reason: "dead"}: 41 * sec, {Token: "t", Reason: "billing"}: 5 * sec}
+		h.changed(first, map[store.Pause]time.Duration{
+			{Account: "a", Key: "users"}: 60 * sec, {Account: "a", Key: "media"}: 4 * sec, {Account: "c"}: 20 * sec, {}: 31 * sec,
+		}, quarantined)
+		h.changed(second, map[store.Pause]time.Duration{{}: 31 * sec}, quarantined)
+
+		h.at(5 * sec)
+		h.changed(second, map[store.Pause]time.Duration{{}: 31 * sec}, map[store.Quarantine]time.Duration{{Token: "t", Reason: "dead"}: 41 * sec})
+		h.changed(h.status().Version, nil, nil)
+	}},
+	{"a version that the store never had is no known one", func(h *harness) {
+		h.pauseKey("a", "users", 5*sec, 5*sec)
+		for _, version := range []int64{h.status().Version + 1, math.MaxInt64} {
+			s := h.statusSince(version)
+			require.Zero(h.t, s.Since)
+			require.Len(h.t, s.Pauses, 1)
+		}
+		_, err := h.store.Status(h.t.Context(), store.StatusRequest{Budget: h.budget, Known: -1, Now: h.clock})
+		h.malformed(err, "a negative version")
+	}},
+	{"a revision changes no pause", func(h *harness) {
+		h.pauseKey("a", "users", 5*sec, 5*sec)
+		known := h.status().Version
+		r := h.request(h.single(atMost(2, 10*sec)), 1, store.Forever)
+		r.Revision = 1
+		h.ask(r)
+		require.NotEqual(h.t, known, h.status().Version)
+		h.changed(known, nil, nil)
+	}},
 	{"the answer has the Version after a pause and before it", func(h *harness) {
 		a := h.single(atMost(1, 10*sec))
 		h.book(a, 1)
@@ -172,4 +218,32 @@ func (h *harness) quarantined(want map[store.Quarantine]time.Duration) {
 		got[store.Quarantine{Token: q.Token, Reason: q.Reason}] = since(q.Until)
 	}
 	require.Equal(h.t, want, got)
+}
+
+func (h *harness) statusSince(known int64) store.Status {
+	h.t.Helper()
+	s, err := h.store.Status(h.t.Context(), store.StatusRequest{Budget: h.budget, Known: known, Now: h.clock})
+	require.NoError(h.t, err)
+	return s
+}
+
+// changed demands what Status tells a caller of that version, unless it tells all.
+func (h *harness) changed(known int64, pauses map[store.Pause]time.Duration, quarantined map[store.Quarantine]time.Duration) {
+	h.t.Helper()
+	s := h.statusSince(known)
+	if s.Since == 0 {
+		require.Len(h.t, s.Pauses, len(h.status().Pauses))
+		require.Len(h.t, s.Quarantined, len(h.status().Quarantined))
+		return
+	}
+	require.Equal(h.t, known, s.Since)
+	require.Equal(h.t, h.status().Version, s.Version)
+	require.Len(h.t, s.Pauses, len(pauses))
+	for _, p := range s.Pauses {
+		require.Equal(h.t, pauses[store.Pause{Account: p.Account, Key: p.Key}], since(p.Until))
+	}
+	require.Len(h.t, s.Quarantined, len(quarantined))
+	for _, q := range s.Quarantined {
+		require.Equal(h.t, quarantined[store.Quarantine{Token: q.Token, Reason: q.Reason}], since(q.Until))
+	}
 }

@@ -218,6 +218,8 @@ local function missing()
   lost, careful = now, now + CAREFUL
   call('HSET', base, 'lost', text(lost), 'careful', text(careful))
   renew(now)
+  -- An old dump, or another node: what changed before may have been lost as well.
+  call('HSET', base, 'began', version())
 end
 if before and seen < before then
   missing()

@@ -11,6 +11,8 @@
 --                                  with :SCOPES/NUMBER behind it, another run
 --   KEYS[1]:free:ACCOUNT   zset    bookings that were handed back
 --   KEYS[1]:pauses         zset    ACCOUNT, score = end of its pause; '*' is all
+--   KEYS[1]:changes        zset    the same names, score = the version that the status had
+--                                  when the pause was last lengthened
 --   KEYS[1]:apart          hash    ACCOUNT, how far apart slots are that are booked
 --                                  while its pause lasts; '*last', the last instant
 --                                  that all accounts' pause has put a slot off to
@@ -24,7 +26,8 @@
 -- The fields of KEYS[1]: version, that of the budget's status; seen, the latest
 -- instant of any booking; offset, what the server's clock is corrected by; lost,
 -- when a log was last found missing; careful, until when no slot comes after
--- that; silent, when the last pause ends; revision, the highest that limits were
+-- that; silent, when the last pause ends; began, the version that the list of changes
+-- reaches back to; revision, the highest that limits were
 -- booked with; has:ACCOUNT, what quick.lua knows of the account; s:SESSION, the
 -- last answer of a session: session.lua.
 --
@@ -238,18 +241,21 @@ local function silence(account, ends, now, apart)
   if ends <= math.max(now, pausedUntil(account)) then
     return
   end
-  local pauses, spread = base .. ':pauses', base .. ':apart'
+  local pauses, spread, changes = base .. ':pauses', base .. ':apart', base .. ':changes'
   call('ZADD', pauses, text(ends), account)
   renew(now)
+  call('ZADD', changes, version(), account)
   call('HSET', spread, account, text(apart))
   call('HSET', base, 'silent', text(math.max(ends, tonumber(call('HGET', base, 'silent') or 0))))
   local last = tonumber(call('ZRANGE', pauses, -1, -1, 'WITHSCORES')[2])
   local ttl = text(math.ceil((last - now + DAY) / 1000))
   call('PEXPIRE', pauses, ttl)
   call('PEXPIRE', spread, ttl)
+  call('PEXPIRE', changes, ttl)
   outlast(ttl)
   for _, other in ipairs(call('ZRANGEBYSCORE', pauses, '-inf', '(' .. text(now - DAY), 'LIMIT', 0, 16)) do
     call('ZREM', pauses, other)
+    call('ZREM', changes, other)
     call('HDEL', spread, other)
   end
 end

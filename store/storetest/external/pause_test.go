@@ -14,6 +14,10 @@ type pause struct {
 	apart int64 // how far apart slots are that are booked while it lasts
 }
 
+// An ending is when a pause or a quarantine ends, and the version that the status had when
+// it was last lengthened.
+type ending struct{ until, version int64 }
+
 // from returns the first slot that the pause allows a booking, if the last one before it
 // was allowed that.
 func (p pause) from(now, last int64) int64 {
@@ -26,22 +30,27 @@ func (p pause) from(now, last int64) int64 {
 	return last + p.apart
 }
 
-// pause lengthens a pause.
-func (b *budget) pause(p *pause, until, apart, now int64) {
+// pause lengthens the pause of an account or, if that is empty, of all.
+func (b *budget) pause(account string, until, apart, now int64) int64 {
+	p := &b.all
+	if account != "" {
+		p = &b.account(account).pause
+	}
 	if until > max(now, p.until) {
 		*p = pause{until, apart}
-		b.renew(now)
+		lengthen(b, b.pauses, store.Pause{Account: account}, until, now)
 	}
+	return p.until
 }
 
-// lengthen lengthens what moves no slot, and returns its end.
-func lengthen[K comparable](b *budget, ends map[K]int64, one K, until, now int64) int64 {
-	maps.DeleteFunc(ends, func(_ K, end int64) bool { return end < now-dayMicros })
-	if until > ends[one] {
-		ends[one] = until
+// lengthen lengthens what Status tells of, and returns its end.
+func lengthen[K comparable](b *budget, ends map[K]ending, one K, until, now int64) int64 {
+	maps.DeleteFunc(ends, func(_ K, end ending) bool { return end.until < now-dayMicros })
+	if until > ends[one].until {
 		b.renew(now)
+		ends[one] = ending{until, b.version}
 	}
-	return ends[one]
+	return ends[one].until
 }
 
 const dayMicros = 24 * 60 * 60 * 1_000_000
@@ -57,12 +66,7 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	if r.Key != "" {
 		until = lengthen(b, b.pauses, store.Pause{Account: r.Account, Key: r.Key}, until, now)
 	} else {
-		p := &b.all
-		if r.Account != "" {
-			p = &b.account(r.Account).pause
-		}
-		b.pause(p, until, r.Apart.Microseconds(), now)
-		until = p.until
+		until = b.pause(r.Account, until, r.Apart.Microseconds(), now)
 	}
 	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
 }
@@ -87,18 +91,16 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	}
 	defer s.mu.Unlock()
 	all := store.Status{Now: time.UnixMicro(now), Version: b.version, Revision: b.revision}
-	pauses := maps.Clone(b.pauses)
-	pauses[store.Pause{}] = b.all.until
-	for id, a := range b.accounts {
-		pauses[store.Pause{Account: id}] = a.until
+	if r.Known <= b.version {
+		all.Since = r.Known
 	}
-	for one, until := range pauses {
-		if one.Until = time.UnixMicro(until); until > now {
+	for one, end := range b.pauses {
+		if one.Until = time.UnixMicro(end.until); end.until > now && end.version > all.Since {
 			all.Pauses = append(all.Pauses, one)
 		}
 	}
-	for one, until := range b.quarantines {
-		if one.Until = time.UnixMicro(until); until > now {
+	for one, end := range b.quarantines {
+		if one.Until = time.UnixMicro(end.until); end.until > now && end.version > all.Since {
 			all.Quarantined = append(all.Quarantined, one)
 		}
 	}

@@ -27,10 +27,10 @@ type budget struct {
 	version     int64
 	revision    int
 	accounts    map[string]*account
-	all         pause // of all accounts
-	allLast     int64 // the latest instant that all held a booking back to
-	pauses      map[store.Pause]int64
-	quarantines map[store.Quarantine]int64
+	all         pause                  // of all accounts
+	allLast     int64                  // the latest instant that all held a booking back to
+	pauses      map[store.Pause]ending // they and quarantines without Until
+	quarantines map[store.Quarantine]ending
 	bookings    map[store.BookingID]*booking
 	recorded    map[store.BookingID]time.Time
 }
@@ -61,7 +61,7 @@ func (s *Store) begin(ctx context.Context, valid error, name string, asked time.
 	b := s.budgets[name]
 	if b == nil {
 		b = &budget{
-			accounts: make(map[string]*account), pauses: make(map[store.Pause]int64), quarantines: make(map[store.Quarantine]int64),
+			accounts: make(map[string]*account), pauses: make(map[store.Pause]ending), quarantines: make(map[store.Quarantine]ending),
 			bookings: make(map[store.BookingID]*booking), recorded: make(map[store.BookingID]time.Time),
 		}
 		if s.budgets == nil {
@@ -212,7 +212,7 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	c := charge{account: b.account(r.Account.ID), set: &set, now: now}
 	for _, l := range set.Compiled {
 		if l.FirstUse {
-			b.pause(&c.account.pause, c.meter(l).reset(r.At.UnixMicro()), 0, now)
+			b.pause(r.Account.ID, c.meter(l).reset(r.At.UnixMicro()), 0, now)
 		}
 	}
 	return nil
