@@ -97,7 +97,7 @@ func (b *Budget) accountsOf(t *Token) (*accountList, error) {
 		}
 		one = &tokenAccount{t.id, t.Account, accounts, now}
 		b.mu.Lock()
-		b.tokenAccounts.Sweep(func(o *tokenAccount) bool { return now.Sub(o.used) > forgetTokenAfter })
+		b.tokenAccounts.Sweep(func(_ string, o *tokenAccount) bool { return now.Sub(o.used) > forgetTokenAfter })
 		b.tokenAccounts.Set(t.id, one)
 		b.mu.Unlock()
 	}

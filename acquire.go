@@ -32,7 +32,7 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 	ctx, cost, scopes := t.costAndScopes(req)
 	for {
 		unavailable, free := excluded, time.Duration(0)
-		if b.keyPauses.Load() != nil {
+		if b.keyPauses.Any() {
 			if unavailable, free, err = t.waitForPauses(ctx, req, scopes, excluded); err != nil {
 				return Grant{}, err
 			}
@@ -43,7 +43,7 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 			grant, err = t.takeSmoothed(ctx, cost, unavailable, free)
 		}
 		switch {
-		case err == nil && (b.keyPauses.Load() == nil || !t.excludes(req, grant)):
+		case err == nil && (!b.keyPauses.Any() || !t.excludes(req, grant)):
 			taken = true
 			return grant, nil
 		case err == nil:
@@ -182,12 +182,11 @@ func outOfTime(err error) bool {
 func (t *Transport) waitForPauses(ctx context.Context, req *http.Request, scopes, excluded []string) ([]string, time.Duration, error) {
 	b := t.Pool.budget
 	for {
-		pauses := b.keyPauses.Load()
-		if pauses == nil || t.Pool.excludesAll(excluded) {
+		if !b.keyPauses.Any() || t.Pool.excludesAll(excluded) {
 			return excluded, 0, nil
 		}
 		now := b.storeNow()
-		paused, free, until := pauses.Excluded(cooldown.KeysOf(req, scopes), now)
+		paused, free, until := b.keyPauses.Excluded(cooldown.KeysOf(req, scopes), now)
 		if until.IsZero() {
 			if len(paused) == 0 {
 				return excluded, 0, nil
@@ -207,10 +206,6 @@ func (t *Transport) waitForPauses(ctx context.Context, req *http.Request, scopes
 // excludes reports whether the request is paused on the grant's account.
 func (t *Transport) excludes(req *http.Request, grant Grant) bool {
 	b := t.Pool.budget
-	pauses := b.keyPauses.Load()
-	if pauses == nil {
-		return false
-	}
-	paused, _, until := pauses.Excluded(cooldown.KeysOf(req, grant.scopes), b.storeNow())
+	paused, _, until := b.keyPauses.Excluded(cooldown.KeysOf(req, grant.scopes), b.storeNow())
 	return !until.IsZero() || slices.Contains(paused, grant.account.ID)
 }

@@ -79,12 +79,12 @@ type Budget struct {
 
 	outage         outage
 	refreshing     singleflight.Group
-	rules          atomic.Pointer[limitRules]                  // nil: Limits and Revision, not read yet
-	newestRevision atomic.Int64                                // the highest that this worker knows
-	latest         atomic.Pointer[tokenAccount]                // of tokenAccounts, used last
-	version        atomic.Int64                                // known.Version
-	keyPauses      atomic.Pointer[cooldown.KeyPauses]          // of paused; nil: there are none
-	quarantined    atomic.Pointer[map[string]QuarantinedToken] // by the token's ID
+	rules          atomic.Pointer[limitRules]   // nil: Limits and Revision, not read yet
+	newestRevision atomic.Int64                 // the highest that this worker knows
+	latest         atomic.Pointer[tokenAccount] // of tokenAccounts, used last
+	version        atomic.Int64                 // known.Version
+	keyPauses      cooldown.KeyPauses
+	quarantines    atomic.Int64 // how often quarantined has changed
 	clocks         clock.Clock
 	reconciles     atomic.Bool // whether any response has said what is left
 	smoother       inflight.Smoother
@@ -94,10 +94,11 @@ type Budget struct {
 	learned       sweep.Map[string, *learnedAccount] // by account
 	tokenAccounts sweep.Map[string, *tokenAccount]   // by the token's ID
 	known         store.Status
-	paused        map[store.Pause]time.Time // the end of each pause; the keys have no Until
-	confirmedAt   time.Time                 // when known was last confirmed, on this process's clock
-	heartbeatAt   time.Time                 // when the store last got this worker's heartbeat, likewise
-	recoveredUpTo time.Time                 // the Status.Lost up to which the journal was recorded again
+	paused        sweep.Map[string, time.Time]        // the end of each account's pause; of all: ""
+	quarantined   sweep.Map[string, QuarantinedToken] // by the token's ID
+	confirmedAt   time.Time                           // when known was last confirmed, on this process's clock
+	heartbeatAt   time.Time                           // when the store last got this worker's heartbeat, likewise
+	recoveredUpTo time.Time                           // the Status.Lost up to which the journal was recorded again
 	journal       journal
 	voidBefore    time.Time       // slots ahead that were booked before it may be another's
 	worker        store.BookingID // this budget value, among the fleet's

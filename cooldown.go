@@ -76,7 +76,7 @@ func (b *Budget) pauseKey(ctx context.Context, account string, key cooldown.Key,
 		until := b.storeNow().Add(length)
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.notePause(store.Pause{Account: account, Key: r.Key, Until: until})
+		b.notePause(store.Pause{Account: account, Key: r.Key, Until: until}, until.Add(-length))
 	}
 }
 
@@ -89,7 +89,7 @@ func (b *Budget) pause(ctx context.Context, r store.PauseRequest) (time.Time, er
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until})
+	b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until}, b.storeNowLocked())
 	b.noteVersion(reply)
 	return reply.Until, nil
 }

@@ -2,8 +2,11 @@ package ration_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"net/http"
 	"runtime"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,7 +32,7 @@ func heapAfter() int64 {
 // end than after some days. Each day has 24 tokens.
 func requireForgetting(t *testing.T, days int, use func(secret string)) {
 	t.Helper()
-	const warm, noise = 5, 50_000 // days; bytes
+	const warm, noise = 5, 80_000 // days; bytes
 	var before int64
 	for hour := range 24 * days {
 		if hour == 24*warm {
@@ -67,6 +70,36 @@ func TestReplacedTokensAreForgotten(t *testing.T) {
 			for range 10 {
 				rationtest.Get(t, client, "http://api.test/")
 			}
+		})
+	})
+}
+
+// So do pauses that have ended, of endpoints that are called no more, and quarantines of
+// tokens that were replaced.
+func TestPausesThatHaveEndedAreForgotten(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(5000)}
+		pool := ration.NewPool(b, ration.NewToken("first"))
+		n, next := 0, ""
+		api := rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			switch n++; {
+			case n == 20:
+				pool.Add(ration.NewToken(next))
+				return rationtest.Respond(req, http.StatusUnauthorized, `{"message":"Bad credentials"}`, rationtest.JSON), nil
+			case n%2 == 1:
+				return rationtest.Respond(req, http.StatusServiceUnavailable, "", []string{"Retry-After", "1"}), nil
+			}
+			return rationtest.Respond(req, http.StatusOK, "{}", nil), nil
+		})
+		client := &http.Client{Transport: &ration.Transport{Base: api, Provider: rationtest.Preset(t, "github"), Pool: pool}}
+		requireForgetting(t, 30, func(secret string) {
+			n, next = 0, secret
+			old := pool.Tokens()
+			for range 10 {
+				path := strings.Map(func(digit rune) rune { return digit - '0' + 'a' }, strconv.Itoa(rand.Int()))
+				rationtest.Get(t, client, "http://api.test/"+path)
+			}
+			pool.Remove(old...)
 		})
 	})
 }

@@ -45,7 +45,7 @@ func (o *journalEntry) spending() store.Spending {
 // zero: while the store was down. It needs the budget's mu.
 func (l *journal) add(account *budgetAccount, shared []budgetAccount, b *store.Booking, booked time.Time) {
 	now, longest := b.Now.UnixMicro(), account.longest.Microseconds()
-	l.accounts.Sweep(func(of *journalAccount) bool { return of.ends <= now })
+	l.accounts.Sweep(func(_ string, of *journalAccount) bool { return of.ends <= now })
 	of := l.accounts.Get(account.ID)
 	if of == nil {
 		of = new(journalAccount)

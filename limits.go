@@ -121,7 +121,7 @@ const forgetAfter = 48 * time.Hour
 // learnedOf returns what is known of an account that is in use. It needs mu.
 func (b *Budget) learnedOf(account *budgetAccount) *learnedAccount {
 	now := time.Now()
-	b.learned.Sweep(func(l *learnedAccount) bool { return l.until.Before(now) })
+	b.learned.Sweep(func(_ string, l *learnedAccount) bool { return l.until.Before(now) })
 	l := b.learned.Get(account.ID)
 	if l == nil {
 		l = new(learnedAccount)

@@ -108,7 +108,7 @@ func (b *Budget) reachable(ctx context.Context) bool {
 	}
 	count, err := b.record(ctx, b.Store, time.Time{}, unrecorded, "outage", began)
 	if err == nil && count == 0 {
-		_, err = b.Store.Status(ctx, store.StatusRequest{Budget: b.Name})
+		_, err = b.Store.Status(ctx, store.StatusRequest{Budget: b.Name, Known: b.version.Load()})
 	}
 	if err != nil {
 		return false
@@ -177,15 +177,15 @@ func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.Store
 	}
 	b.mu.Lock()
 	before := b.journal.choose(func(*journalEntry) bool { return true })
-	pauses := maps.Clone(b.paused)
+	pauses := maps.Collect(b.paused.All())
 	b.mu.Unlock()
 	shares := new(memstore.Store)
 	if _, err := b.record(ctx, shares, now, before, "shares", b.outage.since); err != nil {
 		return nil, err
 	}
-	for p, until := range pauses {
-		if left := until.Sub(now).Truncate(time.Microsecond); left > 0 && p.Key == "" {
-			if _, err := shares.Pause(ctx, store.PauseRequest{Budget: b.Name, Account: p.Account, For: left, Now: now}); err != nil {
+	for account, until := range pauses {
+		if left := until.Sub(now).Truncate(time.Microsecond); left > 0 {
+			if _, err := shares.Pause(ctx, store.PauseRequest{Budget: b.Name, Account: account, For: left, Now: now}); err != nil {
 				return nil, err
 			}
 		}

@@ -34,10 +34,10 @@ type Pool struct {
 	rotations map[string]*rotation    // of the accounts, by ID
 	subsets   map[string]*accountList // accounts without the excluded ones, by the IDs of those
 
-	quarantined *map[string]QuarantinedToken // the budget's when accounts was built
-	staleAt     time.Time                    // when accounts must be built again; zero: never
-	tokenStates map[string]tokenState        // by the token's ID
-	hasSuspects atomic.Bool                  // whether there are any tokenStates
+	quarantines int64                 // the budget's when accounts was built
+	staleAt     time.Time             // when accounts must be built again; zero: never
+	tokenStates map[string]tokenState // by the token's ID
+	hasSuspects atomic.Bool           // whether there are any tokenStates
 }
 
 // A rotation is the tokens of one account, which are used in turn.
@@ -186,7 +186,7 @@ func (p *Pool) listWithout(excluded []string) (accounts *accountList, changed <-
 
 // update builds the list of accounts again if something has changed. It needs mu.
 func (p *Pool) update() error {
-	if p.accounts == nil || p.accounts.rules != p.budget.rules.Load() || p.quarantined != p.budget.quarantined.Load() ||
+	if p.accounts == nil || p.accounts.rules != p.budget.rules.Load() || p.quarantines != p.budget.quarantines.Load() ||
 		!p.staleAt.IsZero() && !time.Now().Before(p.staleAt) {
 		return p.build()
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -32,23 +31,20 @@ const probeFor = time.Minute
 // usable returns the tokens that are not quarantined, and notes when a quarantine ends.
 // It needs mu.
 func (p *Pool) usable() ([]Token, error) {
-	p.quarantined, p.staleAt = p.budget.quarantined.Load(), time.Time{}
-	if p.quarantined == nil && len(p.tokenStates) == 0 {
+	p.quarantines, p.staleAt = p.budget.quarantines.Load(), time.Time{}
+	if p.quarantines == 0 && len(p.tokenStates) == 0 {
 		return p.tokens, nil
-	}
-	var quarantined map[string]QuarantinedToken
-	if p.quarantined != nil {
-		quarantined = *p.quarantined
 	}
 	now, storeNow := time.Now(), p.budget.storeNow()
 	var tokens []Token
 	var unusable []QuarantinedToken
 	for _, t := range p.tokens {
 		state, known := p.tokenStates[t.id]
-		until := quarantined[t.id].Until
+		quarantined := p.budget.quarantineOf(t)
+		until := quarantined.Until
 		wait := until.Sub(storeNow)
 		if wait > 0 {
-			state.quarantined, state.reason, state.probedUntil = true, quarantined[t.id].Reason, time.Time{}
+			state.quarantined, state.reason, state.probedUntil = true, quarantined.Reason, time.Time{}
 			p.setState(t, state)
 		} else if wait = state.probedUntil.Sub(now); known && wait > 0 {
 			until = storeNow.Add(wait)
@@ -222,11 +218,16 @@ func (e *NoTokenError) Error() string {
 // Is reports whether target is [ErrNoToken].
 func (e *NoTokenError) Is(target error) bool { return target == ErrNoToken }
 
+// quarantineOf returns a token's quarantine, also if it has ended.
+func (b *Budget) quarantineOf(t Token) QuarantinedToken {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.quarantined.Get(t.id)
+}
+
 // quarantinedToken returns a token's quarantine, and whether it is in force.
 func (b *Budget) quarantinedToken(t Token) (known QuarantinedToken, is bool) {
-	if all := b.quarantined.Load(); all != nil {
-		known = (*all)[t.id]
-	}
+	known = b.quarantineOf(t)
 	return known, known.Until.After(b.storeNow())
 }
 
@@ -240,12 +241,7 @@ func (b *Budget) quarantine(ctx context.Context, token string, reason provider.R
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all := make(map[string]QuarantinedToken)
-	if old := b.quarantined.Load(); old != nil {
-		maps.Copy(all, *old)
-	}
-	addQuarantine(all, store.Quarantine{Token: token, Reason: r.Reason, Until: reply.Until})
-	b.publishQuarantines(all)
+	b.noteQuarantine(store.Quarantine{Token: token, Reason: r.Reason, Until: reply.Until}, b.storeNowLocked())
 	if err == nil {
 		b.noteVersion(reply)
 	}

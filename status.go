@@ -2,7 +2,6 @@ package ration
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
@@ -65,9 +64,9 @@ func (b *Budget) slotIsValid(ctx context.Context, booking *store.Booking, shared
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	paused := cooldown.Later(b.paused[store.Pause{}], b.paused[store.Pause{Account: booking.Account}])
+	paused := cooldown.Later(b.paused.Get(""), b.paused.Get(booking.Account))
 	for _, account := range shared {
-		paused = cooldown.Later(paused, b.paused[store.Pause{Account: account.ID}])
+		paused = cooldown.Later(paused, b.paused.Get(account.ID))
 	}
 	return !paused.After(booking.Slot) && !b.isVoid(booking)
 }
@@ -80,7 +79,7 @@ func (b *Budget) refresh(ctx context.Context) error {
 		ctx := context.WithoutCancel(ctx)
 		brief, stop := soon(ctx)
 		defer stop()
-		r := store.StatusRequest{Budget: b.Name}
+		r := store.StatusRequest{Budget: b.Name, Known: b.version.Load()}
 		if b.Outage == Divide {
 			r.Worker = b.workerID().String()
 		}
@@ -100,54 +99,38 @@ func (b *Budget) refresh(ctx context.Context) error {
 		defer b.mu.Unlock()
 		b.noteRevision(status.Revision)
 		b.version.Store(status.Version)
+		for _, p := range status.Pauses {
+			b.notePause(p, status.Now)
+		}
+		for _, q := range status.Quarantined {
+			b.noteQuarantine(q, status.Now)
+		}
+		status.Pauses, status.Quarantined = nil, nil
 		b.known, b.confirmedAt, b.heartbeatAt, b.recoveredUpTo = status, time.Now(), time.Now(), status.Lost
-		b.replacePauses(&status)
 		return nil, nil
 	})
 	return err
 }
 
-// replacePauses replaces the known pauses by those of a status. It needs mu.
-func (b *Budget) replacePauses(status *store.Status) {
-	paused := make(map[store.Pause]time.Time, len(status.Pauses))
-	lengthen := func(p store.Pause, until time.Time) {
-		p.Until = time.Time{}
-		paused[p] = cooldown.Later(paused[p], until)
+// notePause notes a pause if it is longer than the known one, at that instant of the store's
+// clock. None is ever shortened, so what a worker knows of pauses only grows with what it
+// hears, in any order, and shrinks with time. It needs mu.
+func (b *Budget) notePause(p store.Pause, now time.Time) {
+	if p.Key != "" {
+		b.keyPauses.Lengthen(cooldown.Key(p.Key), p.Account, p.Until, now)
+		return
 	}
-	for _, p := range status.Pauses {
-		lengthen(p, p.Until)
-	}
-	// Pauses that this worker made while the reply was on its way are in force too.
-	for p, until := range b.paused {
-		if until.After(status.Now) {
-			lengthen(p, until)
-		}
-	}
-	b.paused = paused
-	b.publishKeyPauses()
-	quarantined := make(map[string]QuarantinedToken)
-	for _, q := range status.Quarantined {
-		addQuarantine(quarantined, q)
-	}
-	if old := b.quarantined.Load(); old != nil {
-		for token, known := range *old {
-			if known.Until.After(status.Now) {
-				addQuarantine(quarantined, store.Quarantine{Token: token, Reason: string(known.Reason), Until: known.Until})
-			}
-		}
-	}
-	b.publishQuarantines(quarantined)
+	b.paused.Sweep(func(_ string, until time.Time) bool { return !until.After(now) })
+	b.paused.Set(p.Account, cooldown.Later(b.paused.Get(p.Account), p.Until))
 }
 
-// notePause notes a pause if it is longer than the known one. It needs mu.
-func (b *Budget) notePause(p store.Pause) {
-	of := store.Pause{Account: p.Account, Key: p.Key}
-	if b.paused == nil {
-		b.paused = make(map[store.Pause]time.Time)
-	}
-	b.paused[of] = cooldown.Later(b.paused[of], p.Until)
-	if p.Key != "" {
-		b.publishKeyPauses()
+// noteQuarantine notes a quarantine, unless the token has a longer one. Pools hear of it. It
+// needs mu.
+func (b *Budget) noteQuarantine(q store.Quarantine, now time.Time) {
+	b.quarantined.Sweep(func(_ string, known QuarantinedToken) bool { return !known.Until.After(now) })
+	if q.Until.After(b.quarantined.Get(q.Token).Until) {
+		b.quarantined.Set(q.Token, QuarantinedToken{ID: q.Token, Reason: provider.Reason(q.Reason), Until: q.Until})
+		b.quarantines.Add(1)
 	}
 }
 
@@ -159,45 +142,6 @@ func (b *Budget) noteVersion(reply store.PauseReply) {
 	}
 	b.known.Version, b.confirmedAt = reply.Version, time.Now()
 	b.version.Store(reply.Version)
-}
-
-// publishKeyPauses lets requests know the pauses of endpoints, objects and scopes. It
-// needs mu.
-func (b *Budget) publishKeyPauses() {
-	var pauses cooldown.KeyPauses
-	for p, until := range b.paused {
-		if p.Key == "" {
-			continue
-		}
-		key := cooldown.Key(p.Key)
-		if pauses == nil {
-			pauses = make(cooldown.KeyPauses)
-		}
-		if pauses[key] == nil {
-			pauses[key] = make(map[string]time.Time)
-		}
-		pauses[key][p.Account] = until
-	}
-	if pauses == nil {
-		b.keyPauses.Store(nil)
-	} else {
-		b.keyPauses.Store(&pauses)
-	}
-}
-
-// addQuarantine adds a quarantine, unless the token has a longer one.
-func addQuarantine(all map[string]QuarantinedToken, q store.Quarantine) {
-	if q.Until.After(all[q.Token].Until) {
-		all[q.Token] = QuarantinedToken{ID: q.Token, Reason: provider.Reason(q.Reason), Until: q.Until}
-	}
-}
-
-// publishQuarantines lets pools know the quarantined tokens. Pools compare addresses to
-// see a change. It needs mu.
-func (b *Budget) publishQuarantines(all map[string]QuarantinedToken) {
-	if old := b.quarantined.Load(); old == nil && len(all) > 0 || old != nil && !maps.Equal(*old, all) {
-		b.quarantined.Store(&all)
-	}
 }
 
 // newestKnown returns the highest revision that this worker knows.
@@ -269,6 +213,11 @@ func (b *Budget) estimatedNow() time.Time {
 func (b *Budget) storeNow() time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	return b.storeNowLocked()
+}
+
+// storeNowLocked is storeNow. It needs mu.
+func (b *Budget) storeNowLocked() time.Time {
 	if now := b.estimatedNow(); !now.IsZero() {
 		return now
 	}

@@ -2,7 +2,10 @@ package ration_test
 
 import (
 	"context"
+	"fmt"
+	"math"
 	"net/http"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -143,4 +146,55 @@ func TestAWorkerIsToldOnlyWhatHasChanged(t *testing.T) {
 		require.Equal(t, []store.Pause{{Key: "three", Until: time.Now().Add(time.Hour)}}, changed.Pauses)
 		require.Len(t, status(0).Pauses, 3)
 	})
+}
+
+// What a worker does when it hears of a pause or a quarantine does not depend on how many
+// others are in force: it reads and copies only what has changed.
+func TestToHearOfAPauseCostsNoMoreThanThePause(t *testing.T) {
+	for what, change := range map[string]func(ctx context.Context, b *ration.Budget, i int) error{
+		"endpoint": func(ctx context.Context, b *ration.Budget, i int) error {
+			_, err := b.Store.Pause(ctx, store.PauseRequest{Budget: b.Name, Key: fmt.Sprint(i), For: time.Hour})
+			return err
+		},
+		"account": func(ctx context.Context, b *ration.Budget, i int) error {
+			_, err := b.Store.Pause(ctx, store.PauseRequest{Budget: b.Name, Account: fmt.Sprint(i), For: time.Hour})
+			return err
+		},
+		"token": func(ctx context.Context, b *ration.Budget, i int) error {
+			_, err := b.Store.Quarantine(ctx, store.QuarantineRequest{Budget: b.Name, Token: fmt.Sprint(i), Reason: "dead", For: time.Hour})
+			return err
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+				b.Limits = []ration.Limit{ration.PerHour(1_000_000)}
+				hear := func() {
+					_, err := b.Try(t.Context(), ration.NewToken("a"), 1)
+					require.NoError(t, err)
+				}
+				// allocated is how many bytes it takes to hear of a change while so many are in
+				// force: the least of some, since now and then a map grows.
+				made := 0
+				allocated := func(inForce int) uint64 {
+					for ; made < inForce; made++ {
+						require.NoError(t, change(t.Context(), b, made))
+					}
+					hear()
+					least := uint64(math.MaxUint64)
+					for range 20 {
+						require.NoError(t, change(t.Context(), b, made))
+						made++
+						var before, after runtime.MemStats
+						runtime.ReadMemStats(&before)
+						hear()
+						runtime.ReadMemStats(&after)
+						least = min(least, after.TotalAlloc-before.TotalAlloc)
+					}
+					return least
+				}
+				few := allocated(100)
+				require.Less(t, allocated(2_500), 2*few)
+			})
+		})
+	}
 }

@@ -160,31 +160,6 @@ func KeysOf(req *http.Request, scopes []string) []Key {
 	return all
 }
 
-// KeyPauses holds when the pauses of keys end, by account. The pause of the empty account
-// is one of all accounts.
-type KeyPauses map[Key]map[string]time.Time
-
-// Excluded returns the accounts on which a request with these keys is paused, and when the
-// first of these pauses ends; and when the last pause ends that holds the request on all
-// accounts. The times are zero if there is no such pause.
-func (p KeyPauses) Excluded(keys []Key, now time.Time) (accounts []string, first, all time.Time) {
-	for _, key := range keys {
-		for account, until := range p[key] {
-			switch {
-			case !until.After(now):
-			case account == "":
-				all = Later(all, until)
-			default:
-				accounts = append(accounts, account)
-				if first.IsZero() || until.Before(first) {
-					first = until
-				}
-			}
-		}
-	}
-	return accounts, first, all
-}
-
 // Later returns the later of two instants.
 func Later(a, b time.Time) time.Time {
 	if b.After(a) {

@@ -3,6 +3,7 @@ package cooldown
 import (
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -83,10 +84,16 @@ func TestKeysOfARequest(t *testing.T) {
 func TestExcludedAccountsAndUntilWhen(t *testing.T) {
 	const users, tags Key = "users", "tags"
 	at := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Second) }
-	n := KeyPauses{
-		users: {"a": at(10), "b": at(5), "c": at(-1), "d": at(0)},
-		tags:  {"": at(7), "a": at(20)},
+	var n KeyPauses
+	require.False(t, n.Any())
+	for _, one := range []struct {
+		key     Key
+		account string
+		until   int
+	}{{users, "a", 10}, {users, "a", 3}, {users, "b", 5}, {users, "c", -1}, {users, "d", 0}, {tags, "", 7}, {tags, "a", 20}} {
+		n.Lengthen(one.key, one.account, at(one.until), at(-2))
 	}
+	require.True(t, n.Any())
 	excluded, free, all := n.Excluded([]Key{users}, noon)
 	require.ElementsMatch(t, []string{"a", "b"}, excluded, "a pause that is over excludes nobody")
 	require.Equal(t, at(5), free)
@@ -97,6 +104,26 @@ func TestExcludedAccountsAndUntilWhen(t *testing.T) {
 	require.Empty(t, excluded)
 	require.Zero(t, free)
 	require.Zero(t, all)
+	require.True(t, n.Any())
+	excluded, _, _ = n.Excluded([]Key{users}, at(20))
+	require.Empty(t, excluded)
+	require.False(t, n.Any(), "the last pause is over")
+}
+
+// Pauses that have ended leave nothing behind, though others are in force.
+func TestPausesThatHaveEndedAreForgotten(t *testing.T) {
+	var n KeyPauses
+	n.Lengthen("long", "", noon.Add(24*time.Hour), noon)
+	for i := range 1000 {
+		now := noon.Add(time.Duration(i) * time.Minute)
+		n.Lengthen(Key(strconv.Itoa(i)), "a", now.Add(10*time.Minute), now)
+		n.Lengthen("users", strconv.Itoa(i), now.Add(10*time.Minute), now)
+		require.LessOrEqual(t, n.ends.Len(), 60)
+		require.LessOrEqual(t, len(n.keys), 60)
+		require.LessOrEqual(t, len(n.keys["users"]), 60)
+	}
+	_, _, all := n.Excluded([]Key{"long"}, noon)
+	require.Equal(t, noon.Add(24*time.Hour), all)
 }
 
 var noon = time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)

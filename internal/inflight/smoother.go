@@ -171,7 +171,7 @@ func (s *Smoother) full(accounts []string) (full []string) {
 // account needs mu.
 func (s *Smoother) account(id string) *account {
 	now := time.Now()
-	s.accounts.Sweep(func(a *account) bool { return a.inFlight == 0 && !now.Before(a.until) })
+	s.accounts.Sweep(func(_ string, a *account) bool { return a.inFlight == 0 && !now.Before(a.until) })
 	a := s.accounts.Get(id)
 	if a == nil {
 		a = new(account)

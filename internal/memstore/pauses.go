@@ -40,7 +40,7 @@ func (p *pause) lengthen(until, apart, now int64) bool {
 func (b *budget) pause(account *account, until, apart, now int64) {
 	if account.pause.lengthen(until, apart, now) {
 		account.expires = max(account.expires, until+dayMicros)
-		b.changes.note(b, noted{Pause: store.Pause{Account: account.id}}, until, now)
+		b.changes.note(b, noted{account: account.id}, until, now)
 	}
 }
 
@@ -53,15 +53,12 @@ type changes struct {
 	order list.List // of *change: who was lengthened last is the last
 }
 
-// noted is a pause or a quarantine, without its Until.
-type noted struct {
-	store.Pause
-	store.Quarantine
-}
+// noted names a pause or, if it has a token, a quarantine.
+type noted struct{ account, key, token, reason string }
 
 // A change is when something was last lengthened.
 type change struct {
-	noted   noted
+	noted
 	until   int64
 	version int64 // that the status had then
 	place   *list.Element
@@ -71,7 +68,7 @@ type change struct {
 // than a day ago.
 func (c *changes) note(b *budget, one noted, until, now int64) {
 	b.renew(now)
-	c.all.Sweep(func(o *change) bool {
+	c.all.Sweep(func(_ noted, o *change) bool {
 		if o.until > now-dayMicros {
 			return false
 		}
@@ -106,11 +103,10 @@ func (c *changes) tell(status *store.Status, since, now int64) {
 		case o.version <= since:
 			return
 		case o.until <= now:
-		case o.noted.Token != "":
-			status.Quarantined = append(status.Quarantined,
-				store.Quarantine{Token: o.noted.Token, Reason: o.noted.Reason, Until: time.UnixMicro(o.until)})
+		case o.token != "":
+			status.Quarantined = append(status.Quarantined, store.Quarantine{Token: o.token, Reason: o.reason, Until: time.UnixMicro(o.until)})
 		default:
-			status.Pauses = append(status.Pauses, store.Pause{Account: o.noted.Account, Key: o.noted.Key, Until: time.UnixMicro(o.until)})
+			status.Pauses = append(status.Pauses, store.Pause{Account: o.account, Key: o.key, Until: time.UnixMicro(o.until)})
 		}
 	}
 }
@@ -130,7 +126,7 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	until, before := now+r.For.Microseconds(), b.version
 	switch {
 	case r.Key != "":
-		until = b.changes.lengthen(b, noted{Pause: store.Pause{Account: r.Account, Key: r.Key}}, until, now)
+		until = b.changes.lengthen(b, noted{account: r.Account, key: r.Key}, until, now)
 	case r.Account == "":
 		if b.all.lengthen(until, r.Apart.Microseconds(), now) {
 			b.changes.note(b, noted{}, until, now)
@@ -157,7 +153,7 @@ func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (stor
 	now := s.clock(r.Now).now
 	b := s.budget(r.Budget)
 	before := b.version
-	one := noted{Quarantine: store.Quarantine{Token: r.Token, Reason: r.Reason}}
+	one := noted{token: r.Token, reason: r.Reason}
 	until := b.changes.lengthen(b, one, now+r.For.Microseconds(), now)
 	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
 }

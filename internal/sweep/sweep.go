@@ -57,12 +57,12 @@ func (m *Map[K, V]) All() iter.Seq2[K, V] {
 }
 
 // Sweep looks at a few values, at others each time, and removes those that are out of use.
-func (m *Map[K, V]) Sweep(outOfUse func(V) bool) {
+func (m *Map[K, V]) Sweep(outOfUse func(K, V) bool) {
 	for range min(few, len(m.items)) {
 		if m.next >= len(m.items) {
 			m.next = 0
 		}
-		if outOfUse(m.items[m.next].value) {
+		if one := m.items[m.next]; outOfUse(one.key, one.value) {
 			m.remove(m.next) // the last one stands there now
 		} else {
 			m.next++

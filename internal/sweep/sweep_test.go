@@ -13,7 +13,7 @@ func TestASweepKeepsWhatIsInUse(t *testing.T) {
 	const live = 100
 	var m sweep.Map[int, int]
 	for i := range 50 * live {
-		m.Sweep(func(added int) bool { return added <= i-live })
+		m.Sweep(func(_, added int) bool { return added <= i-live })
 		m.Set(i, i)
 		m.Set(i, i) // again
 		require.Equal(t, i, m.Get(i))
@@ -28,8 +28,8 @@ func TestASweepKeepsWhatIsInUse(t *testing.T) {
 	}
 	require.Zero(t, m.Get(0))
 	for m.Len() > 0 {
-		m.Sweep(func(int) bool { return true })
+		m.Sweep(func(int, int) bool { return true })
 	}
-	m.Sweep(func(int) bool { return true })
+	m.Sweep(func(int, int) bool { return true })
 	require.Zero(t, m.Get(last))
 }
