@@ -71,45 +71,59 @@ func (b *Budget) slotIsValid(ctx context.Context, booking *store.Booking, shared
 	return !paused.After(booking.Slot) && !b.isVoid(booking)
 }
 
-// refresh asks for the status, once for all callers that need it, and records again what
-// the store has lost.
+// refresh asks for what has changed of the status, once for all callers that need it, and
+// records again what the store has lost.
 func (b *Budget) refresh(ctx context.Context) error {
 	_, err, _ := b.refreshing.Do("", func() (any, error) {
-		// If one caller gives up, the others still need the answer.
-		ctx := context.WithoutCancel(ctx)
-		brief, stop := soon(ctx)
-		defer stop()
-		r := store.StatusRequest{Budget: b.Name, Known: b.version.Load()}
-		if b.Outage == Divide {
-			r.Worker = b.workerID().String()
-		}
-		status, err := b.Store.Status(brief, r)
-		if err != nil {
-			return nil, err
-		}
-		b.mu.Lock()
-		lost := status.Lost.After(b.recoveredUpTo)
-		b.mu.Unlock()
-		if lost && b.canLoseLogs() {
-			if err := b.recover(ctx, status); err != nil {
+		for more := true; more; {
+			var err error
+			// If one caller gives up, the others still need the answer.
+			if more, err = b.refreshPart(context.WithoutCancel(ctx)); err != nil {
 				return nil, err
 			}
 		}
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.noteRevision(status.Revision)
-		b.version.Store(status.Version)
-		for _, p := range status.Pauses {
-			b.notePause(p, status.Now)
-		}
-		for _, q := range status.Quarantined {
-			b.noteQuarantine(q, status.Now)
-		}
-		status.Pauses, status.Quarantined = nil, nil
-		b.known, b.confirmedAt, b.heartbeatAt, b.recoveredUpTo = status, time.Now(), time.Now(), status.Lost
 		return nil, nil
 	})
 	return err
+}
+
+// refreshPart is refresh for as many changes as the store tells at once. It reports whether
+// there are more.
+func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
+	brief, stop := soon(ctx)
+	defer stop()
+	r := store.StatusRequest{Budget: b.Name, Known: b.version.Load()}
+	if b.Outage == Divide {
+		r.Worker = b.workerID().String()
+	}
+	status, err := b.Store.Status(brief, r)
+	if err != nil {
+		return false, err
+	}
+	b.mu.Lock()
+	lost := status.Lost.After(b.recoveredUpTo)
+	b.mu.Unlock()
+	if lost && b.canLoseLogs() {
+		if err := b.recover(ctx, status); err != nil {
+			return false, err
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.noteRevision(status.Revision)
+	for _, p := range status.Pauses {
+		b.notePause(p, status.Now)
+	}
+	for _, q := range status.Quarantined {
+		b.noteQuarantine(q, status.Now)
+	}
+	status.Pauses, status.Quarantined = nil, nil
+	b.version.Store(status.Version)
+	b.known, b.heartbeatAt, b.recoveredUpTo = status, time.Now(), status.Lost
+	if !status.More {
+		b.confirmedAt = time.Now()
+	}
+	return status.More && status.Version != r.Known, nil
 }
 
 // notePause notes a pause if it is longer than the known one, at that instant of the store's

@@ -198,3 +198,19 @@ func TestToHearOfAPauseCostsNoMoreThanThePause(t *testing.T) {
 		})
 	}
 }
+
+// A worker that starts hears of all that is in force, also if the store tells it in parts.
+func TestAWorkerThatStartsHearsOfAll(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(100)}
+		token := ration.NewToken("a")
+		for i := range 2_100 {
+			_, err := b.Store.Pause(t.Context(), store.PauseRequest{Budget: b.Name, Key: fmt.Sprint(i), For: time.Hour})
+			require.NoError(t, err)
+		}
+		_, err := b.Store.Quarantine(t.Context(), store.QuarantineRequest{Budget: b.Name, Token: token.ID(), Reason: "dead_token", For: time.Hour})
+		require.NoError(t, err)
+		_, err = ration.NewPool(b, token).Take(t.Context(), 1)
+		require.ErrorIs(t, err, ration.ErrNoToken)
+	})
+}

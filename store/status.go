@@ -144,6 +144,10 @@ type Status struct {
 	// all in force, since none is ever shortened. Zero: they are all. A store answers with
 	// all if it never had that version or has lost something since, and it may always.
 	Since int64
+	// More reports whether there are more of them, which changed later: Version is then
+	// that of the last one that is told, and a request with this Version as Known tells the
+	// next. A store answers so if there are too many for one step.
+	More bool
 	// Pauses are those in force, in any order.
 	Pauses []Pause
 	// Quarantined are the quarantines in force, in any order: one for each token and

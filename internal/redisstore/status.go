@@ -47,9 +47,11 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	if err != nil {
 		return store.Status{}, err
 	}
-	var n [6]int64
+	var n [7]int64
 	reply.numbers(n[:])
-	status := store.Status{Now: instant(n[0]), Version: n[1], Lost: instant(n[2]), Workers: toInt(n[3]), Revision: toInt(n[4]), Since: n[5]}
+	status := store.Status{
+		Now: instant(n[0]), Version: n[1], Lost: instant(n[2]), Workers: toInt(n[3]), Revision: toInt(n[4]), Since: n[5], More: n[6] > 0,
+	}
 	for reply.rest != "" {
 		name := reply.name()
 		var until [1]int64

@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -173,8 +174,8 @@ var pauseRules = []rule{
 	}},
 	{"many pauses are all listed", func(h *harness) {
 		want := make(map[string]time.Duration)
-		for i := range 300 {
-			id := "account-" + string(rune('a'+i%26)) + "-" + string(rune('a'+i/26))
+		for i := range 2_500 {
+			id := fmt.Sprint("account-", i)
 			want[id] = time.Duration(i+1) * sec
 			h.pause(id, want[id], want[id])
 		}

@@ -220,13 +220,6 @@ func (h *harness) quarantined(want map[store.Quarantine]time.Duration) {
 	require.Equal(h.t, want, got)
 }
 
-func (h *harness) statusSince(known int64) store.Status {
-	h.t.Helper()
-	s, err := h.store.Status(h.t.Context(), store.StatusRequest{Budget: h.budget, Known: known, Now: h.clock})
-	require.NoError(h.t, err)
-	return s
-}
-
 // changed demands what Status tells a caller of that version, unless it tells all.
 func (h *harness) changed(known int64, pauses map[store.Pause]time.Duration, quarantined map[store.Quarantine]time.Duration) {
 	h.t.Helper()

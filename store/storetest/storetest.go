@@ -206,9 +206,24 @@ func (h *harness) pause(id string, length, want time.Duration) {
 	require.Equal(h.t, want, since(paused.Until))
 }
 
+// status returns all that Status tells, however many parts it comes in.
 func (h *harness) status() store.Status {
 	h.t.Helper()
-	s, err := h.store.Status(h.t.Context(), store.StatusRequest{Budget: h.budget, Now: h.clock})
+	all := h.statusSince(0)
+	require.Zero(h.t, all.Since)
+	for all.More {
+		part := h.statusSince(all.Version)
+		require.Equal(h.t, all.Version, part.Since)
+		all.Version, all.More = part.Version, part.More
+		all.Pauses, all.Quarantined = append(all.Pauses, part.Pauses...), append(all.Quarantined, part.Quarantined...)
+	}
+	return all
+}
+
+// statusSince asks for what has changed since a version.
+func (h *harness) statusSince(known int64) store.Status {
+	h.t.Helper()
+	s, err := h.store.Status(h.t.Context(), store.StatusRequest{Budget: h.budget, Known: known, Now: h.clock})
 	require.NoError(h.t, err)
 	require.Equal(h.t, since(h.clock), since(s.Now), "the answer's clock")
 	return s

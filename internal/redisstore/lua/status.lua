@@ -4,9 +4,13 @@
 --       2 the worker that asks, which is then counted for a minute; '' for none
 --       3 the version that the worker knows; 0 for none
 -- returns numbers: now, the version, when a log was last found missing or 0, how many
---         workers there are, the highest revision, and since which version pauses are
---         told, or 0 for all; then for each pause the account's name, and the number when
---         it ends
+--         workers there are, the highest revision, since which version pauses are told, or
+--         0 for all, and 1 if there are more of them: the version is then that of the
+--         last one. Then for each pause, in the order in which they changed, the account's
+--         name, and the number when it ends
+
+-- So many pauses are told at once.
+local MOST = 1000
 
 local now = clock(ARGV[1], offset())
 local known = string.match(ARGV[3], '^%d+$') and tonumber(ARGV[3])
@@ -23,26 +27,20 @@ if ARGV[2] ~= '' then
   call('PEXPIRE', workers, text(2 * GONE / 1000))
 end
 local state = call('HMGET', base, 'version', 'lost', 'revision', 'began')
+local current = tonumber(state[1] or 0)
 -- A version that the list of changes does not reach back to, or that never was.
-if known < tonumber(state[4] or 0) or known > tonumber(state[1] or 0) then
+if known < tonumber(state[4] or 0) or known > current then
   known = 0
 end
-local reply = {encode(now), encode(state[1] or 0), encode(state[2] or 0), encode(call('ZCARD', workers)),
-  encode(state[3] or 0), encode(known)}
-local function tell(name, ends)
-  reply[#reply + 1] = struct.pack('>I2', #name) .. name .. encode(ends)
-end
-if known == 0 then
-  local pauses = call('ZRANGEBYSCORE', base .. ':pauses', '(' .. text(now), '+inf', 'WITHSCORES')
-  for i = 1, #pauses, 2 do
-    tell(pauses[i], pauses[i + 1])
-  end
-elseif known < tonumber(state[1]) then
-  for _, name in ipairs(call('ZRANGEBYSCORE', base .. ':changes', '(' .. text(known), '+inf')) do
-    local ends = pausedUntil(name)
-    if ends > now then
-      tell(name, ends)
-    end
+local changes = known == current and {} or
+  call('ZRANGEBYSCORE', base .. ':changes', '(' .. text(known), '+inf', 'WITHSCORES', 'LIMIT', 0, MOST)
+local more = #changes == 2 * MOST and tonumber(changes[2 * MOST]) < current
+local reply = {encode(now), encode(more and changes[2 * MOST] or current), encode(state[2] or 0),
+  encode(call('ZCARD', workers)), encode(state[3] or 0), encode(known), encode(more and 1 or 0)}
+for i = 1, #changes, 2 do
+  local ends = pausedUntil(changes[i])
+  if ends > now then
+    reply[#reply + 1] = struct.pack('>I2', #changes[i]) .. changes[i] .. encode(ends)
   end
 end
 return table.concat(reply)
