@@ -10,7 +10,7 @@
 --         name, and the number when it ends
 
 -- So many pauses are told at once.
-local MOST = 1000
+local MOST = 500
 
 local now = clock(ARGV[1], offset())
 local known = string.match(ARGV[3], '^%d+$') and tonumber(ARGV[3])
