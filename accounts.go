@@ -44,6 +44,17 @@ func (l *accountList) find(id string) *budgetAccount {
 	return nil
 }
 
+// without returns the IDs of the accounts that are not excluded.
+func (l *accountList) without(excluded []string) []string {
+	var ids []string
+	for _, account := range l.accounts {
+		if !slices.Contains(excluded, account.ID) {
+			ids = append(ids, account.ID)
+		}
+	}
+	return ids
+}
+
 // A tokenAccount is a token's account as a list of one.
 type tokenAccount struct {
 	token    string // its ID

@@ -103,13 +103,11 @@ func (t *Transport) takeSmoothed(ctx context.Context, cost int, excluded []strin
 	}
 	var candidates []string
 	if b.smoother.Narrowed() {
-		accounts, _, err := t.Pool.listWithout(excluded)
+		accounts, _, err := t.Pool.list(excluded)
 		if err != nil {
 			return Grant{}, err
 		}
-		for _, account := range accounts.All() {
-			candidates = append(candidates, account.ID)
-		}
+		candidates = accounts.without(excluded)
 	}
 	for deadline := time.Now().Add(inflight.LongestHold); ; {
 		grant, full, err := t.takeAdmitted(ctx, cost, excluded, candidates, within, deadline)

@@ -77,7 +77,7 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 
 func (w *waiter) request(longest time.Duration) store.BookRequest {
 	w.newest = max(w.accounts.rules.revision, int(w.budget.newestRevision.Load()))
-	return store.BookRequest{ID: store.NewBookingID(), Budget: w.budget.Name, Accounts: w.accounts.Accounts, Scopes: w.options.scopes,
+	return store.BookRequest{ID: store.NewBookingID(), Budget: w.budget.Name, Accounts: w.accounts.Accounts, Excluded: w.excluded, Scopes: w.options.scopes,
 		Reserve: w.options.reserve, Revision: w.accounts.rules.revision, Cost: w.cost, MaxWait: longest}
 }
 

@@ -80,9 +80,6 @@ func (l *journal) add(account *budgetAccount, shared []budgetAccount, b *store.B
 
 // remove removes a cancelled booking. It needs the budget's mu.
 func (l *journal) remove(b *store.Booking, accounts *accountList) {
-	if l.accounts.Len() == 0 {
-		return
-	}
 	l.removeFrom(b.Account, b)
 	for i := range accounts.shared {
 		l.removeFrom(accounts.shared[i].ID, b)

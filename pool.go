@@ -27,12 +27,11 @@ type Pool struct {
 
 	quarantining singleflight.Group // by quarantineID
 
-	mu        sync.Mutex              // protects all below
-	tokens    []Token                 // in the order in which they were added
-	changed   chan struct{}           // closed when the tokens change
-	accounts  *accountList            // of the tokens in use; nil: not built
-	rotations map[string]*rotation    // of the accounts, by ID
-	subsets   map[string]*accountList // accounts without the excluded ones, by the IDs of those
+	mu        sync.Mutex           // protects all below
+	tokens    []Token              // in the order in which they were added
+	changed   chan struct{}        // closed when the tokens change
+	accounts  *accountList         // of the tokens in use; nil: not built
+	rotations map[string]*rotation // of the accounts, by ID
 
 	quarantines int64                 // the budget's when accounts was built
 	staleAt     time.Time             // when accounts must be built again; zero: never
@@ -90,7 +89,7 @@ func (p *Pool) drop(t Token) {
 
 // change has waiting callers look for other accounts. It needs mu.
 func (p *Pool) change() {
-	p.accounts, p.subsets = nil, nil
+	p.accounts = nil
 	if p.changed != nil {
 		close(p.changed)
 	}
@@ -117,8 +116,11 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string, sleeping f
 	if p == nil {
 		return Grant{}, errNilPool
 	}
+	excluded = slices.Clone(excluded)
+	slices.Sort(excluded)
+	excluded = slices.Compact(excluded)
 	for {
-		accounts, changed, err := p.listWithout(excluded)
+		accounts, changed, err := p.list(excluded)
 		if err != nil {
 			return Grant{}, err
 		}
@@ -157,7 +159,7 @@ func (p *Pool) Usage(ctx context.Context) ([]store.Usage, error) {
 	if p == nil {
 		return nil, errNilPool
 	}
-	accounts, _, err := p.listWithout(nil)
+	accounts, _, err := p.list(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -166,22 +168,19 @@ func (p *Pool) Usage(ctx context.Context) ([]store.Usage, error) {
 
 var errNilPool = errors.New("ration: the Pool is nil: make it with NewPool")
 
-// listWithout returns the accounts of the pool's tokens without the excluded ones, and a
-// channel that is closed when they change. They are in the order of their IDs, so that all
-// workers with the same tokens share one index in the store.
-func (p *Pool) listWithout(excluded []string) (accounts *accountList, changed <-chan struct{}, err error) {
+// list returns the accounts of the pool's tokens, and a channel that is closed when they
+// change. They are in the order of their IDs, so that all workers with the same tokens share
+// one index in the store. It is an error if all of them are excluded.
+func (p *Pool) list(excluded []string) (accounts *accountList, changed <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.update(); err != nil {
 		return nil, nil, err
 	}
-	accounts = p.accounts
-	if len(excluded) > 0 {
-		if accounts, err = p.without(excluded); err != nil {
-			return nil, nil, err
-		}
+	if len(excluded) > 0 && len(p.accounts.without(excluded)) == 0 {
+		return nil, nil, errAllExcluded
 	}
-	return accounts, p.changed, nil
+	return p.accounts, p.changed, nil
 }
 
 // update builds the list of accounts again if something has changed. It needs mu.
@@ -201,41 +200,13 @@ func (p *Pool) excludesAll(excluded []string) bool {
 	if len(excluded) == 0 {
 		return false
 	}
-	_, _, err := p.listWithout(excluded)
+	_, _, err := p.list(excluded)
 	return errors.Is(err, errAllExcluded)
-}
-
-// without returns the accounts without the excluded ones. It needs mu.
-func (p *Pool) without(excluded []string) (*accountList, error) {
-	excluded = slices.Clone(excluded)
-	slices.Sort(excluded)
-	name := strings.Join(slices.Compact(excluded), " ")
-	if accounts := p.subsets[name]; accounts != nil {
-		return accounts, nil
-	}
-	left := slices.DeleteFunc(slices.Clone(p.accounts.accounts), func(a budgetAccount) bool { return slices.Contains(excluded, a.ID) })
-	if len(left) == 0 {
-		return nil, errAllExcluded
-	}
-	all, err := storeAccounts(left, p.accounts.shared)
-	if err != nil {
-		return nil, err
-	}
-	accounts := new(accountList)
-	*accounts = *p.accounts
-	accounts.Accounts, accounts.accounts = all, left
-	accounts.immediate = p.budget.immediateBooker(accounts)
-	const most = 64 // a bound, because the excluded accounts change all the time
-	if p.subsets == nil || len(p.subsets) >= most {
-		p.subsets = make(map[string]*accountList)
-	}
-	p.subsets[name] = accounts
-	return accounts, nil
 }
 
 // build makes the list of accounts, of the tokens that are not quarantined. It needs mu.
 func (p *Pool) build() error {
-	p.accounts, p.subsets = nil, nil // if this fails it fails for the next caller too
+	p.accounts = nil // if this fails it fails for the next caller too
 	if err := p.budget.check(); err != nil {
 		return err
 	}

@@ -2,6 +2,8 @@ package ration_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -241,4 +243,26 @@ func TestABucketIsTheTokens(t *testing.T) {
 		require.Equal(t, of[1], of[2])
 		require.NotEqual(t, of[0], of[1])
 	})
+}
+
+// The accounts that a request is not tried on again are excluded from the one index of the
+// pool: each set of them would otherwise have one of its own, for a day.
+func TestWhatIsRefusedToEveryTokenMakesNoOtherIndex(t *testing.T) {
+	d := rationtest.NewRedisBudget(t)
+	b := &ration.Budget{Name: d.Name, Limits: []ration.Limit{ration.PerHour(100)}, Store: d.Store}
+	var secrets []string
+	for i := range 20 {
+		secrets = append(secrets, fmt.Sprint("token-", i))
+	}
+	api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) { return rationtest.Unauthorized.To(req), nil })
+	client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, rationtest.Tokens(secrets...)...)}}
+	require.Equal(t, 401, rationtest.Get(t, client, "http://api.test/private").StatusCode)
+	require.Len(t, api.Tokens(), len(secrets), "each token was tried once")
+	indexes := 0
+	for key := range d.Keys(t) {
+		if strings.HasPrefix(key, ":pool:") {
+			indexes++
+		}
+	}
+	require.Equal(t, 1, indexes)
 }

@@ -16,7 +16,7 @@ import (
 type waiter struct {
 	budget   *Budget
 	pool     *Pool    // whose accounts may be charged; nil: the token's account
-	excluded []string // accounts of the pool that may not be charged
+	excluded []string // accounts of the pool that may not be charged, in ascending order
 	token    Token
 	cost     int
 	waits    bool   // false: only a slot that has come will do
@@ -189,7 +189,7 @@ func (w *waiter) moveAccount(ctx context.Context) error {
 // findAccounts finds the accounts that may be charged now.
 func (w *waiter) findAccounts() (err error) {
 	if w.pool != nil {
-		w.accounts, w.changed, err = w.pool.listWithout(w.excluded)
+		w.accounts, w.changed, err = w.pool.list(w.excluded)
 	} else {
 		w.accounts, err = w.budget.accountsOf(&w.token)
 	}

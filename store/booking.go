@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -23,6 +24,10 @@ type BookRequest struct {
 	// several that are free now, the one that has been free the longest, as far as
 	// this list of accounts knows.
 	Accounts *Accounts
+	// Excluded are the IDs of those of Accounts that must not be charged, in ascending
+	// order; one account at least must be left. A request that one account was refused
+	// is tried on another. Nil: none.
+	Excluded []string
 	// Cost is in units, at least 1 and at most Accounts.MaxCost. An account
 	// that could never take it is passed over.
 	Cost int
@@ -65,6 +70,10 @@ func (r *BookRequest) Validate() error {
 		return errors.New("ration: BookRequest.ID is zero: use NewBookingID")
 	case r.Accounts == nil:
 		return errors.New("ration: BookRequest.Accounts is nil: use NewAccounts")
+	case len(r.Excluded) > 0 && !slices.IsSorted(r.Excluded):
+		return errors.New("ration: BookRequest.Excluded must be in ascending order")
+	case len(r.Excluded) > 0 && r.excludesAll():
+		return errors.New("ration: BookRequest.Excluded has every account: one must be left")
 	case r.Cost < 1:
 		return fmt.Errorf("ration: the cost is %d: it must be at least 1", r.Cost)
 	case r.Cost > r.Accounts.MaxCost(r.Scopes...):
@@ -84,6 +93,22 @@ func (r *BookRequest) Validate() error {
 		}
 	}
 	return nil
+}
+
+// Excludes reports whether the account with the ID must not be charged.
+func (r *BookRequest) Excludes(account string) bool {
+	if len(r.Excluded) == 0 {
+		return false
+	}
+	_, found := slices.BinarySearch(r.Excluded, account)
+	return found
+}
+
+func (r *BookRequest) excludesAll() bool {
+	if len(r.Excluded) < r.Accounts.Len() {
+		return false
+	}
+	return !slices.ContainsFunc(r.Accounts.All(), func(a Account) bool { return !r.Excludes(a.ID) })
 }
 
 // Forever is a MaxWait that no slot is beyond.

@@ -73,7 +73,7 @@ func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now 
 		if best.at >= 0 && best.slot <= max(soonest, item.score) {
 			break
 		}
-		if l.cost > a.LimitSet(item.at).MaxCost(l.scopes) {
+		if l.cost > a.LimitSet(item.at).MaxCost(l.scopes) || r.Excludes(a.At(item.at).ID) {
 			continue
 		}
 		one, ok := b.consider(r, l, item.at, shared, from, now)

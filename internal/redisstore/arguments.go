@@ -26,7 +26,11 @@ const firstZone = 7
 func newPlan(key batchKey) *plan {
 	a := key.accounts
 	args := make([]any, 3, 12+len(a.LimitSets())+len(a.Zones()))
-	args = append(args, a.Digest(), key.scopes, key.revision, len(a.Zones()))
+	index := a.Digest()
+	if key.excluded != "" && index != "" {
+		index += " " + key.excluded
+	}
+	args = append(args, index, key.scopes, key.revision, len(a.Zones()))
 	args = append(args, make([]any, len(a.Zones()))...) // which change with the time
 	args = append(setArguments(a, args), len(a.Shared()))
 	for i, account := range a.Shared() {

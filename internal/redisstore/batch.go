@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"runtime"
+	"strings"
 	"sync"
 	"sync/atomic"
 
@@ -17,6 +18,7 @@ import (
 // A batchKey is what bookings must have in common to be in one batch.
 type batchKey struct {
 	accounts *store.Accounts
+	excluded string // accounts, between commas
 	budget   string
 	scopes   string
 	reserve  int
@@ -113,7 +115,10 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 // no queue, a goroutine begins to serve it.
 func (s *Store) enqueue(p *pendingCall) *batch {
 	r := &p.request
-	key := batchKey{r.Accounts, r.Budget, "", r.Reserve, r.Revision}
+	key := batchKey{accounts: r.Accounts, budget: r.Budget, reserve: r.Reserve, revision: r.Revision}
+	if len(r.Excluded) > 0 {
+		key.excluded = strings.Join(r.Excluded, ",")
+	}
 	if len(r.Scopes) > 0 {
 		key.scopes = r.Accounts.RelevantScopes(r.Scopes)
 	}

@@ -124,7 +124,10 @@ func (r *reply) malformed(op string) error {
 
 // end returns the error if something could not be read, or was not.
 func (r *reply) end(op string) error {
-	if r.rest != "" {
+	switch {
+	case r.rest == "" && r.err == nil:
+		return nil
+	case r.rest != "":
 		r.fail(fmt.Errorf("it has %q behind its end", clip(r.rest)))
 	}
 	return r.malformed(op)
@@ -166,7 +169,15 @@ func (r result) booking(id store.BookingID, budget string, cost int) store.Booki
 // result returns the result of one of the record's bookings. Those before it are of so many
 // units.
 func (one *record) result(common *store.Booking, i int, units uint64) result {
-	return result{common, one.slotOf(i), entryBehind(one.entry, units), one.before + units}
+	slot := one.slot
+	if one.kind == 'S' {
+		slot = int64(binary.BigEndian.Uint64([]byte(one.slots[8*i : 8*i+8])))
+	}
+	r := result{common, time.UnixMicro(slot), one.entry, one.before + units}
+	if units > 0 && one.entry != "" {
+		r.entry = entryBehind(one.entry, units)
+	}
+	return r
 }
 
 // entryBehind returns the entry of the booking that begins so many units behind that of the
@@ -175,7 +186,7 @@ func (one *record) result(common *store.Booking, i int, units uint64) result {
 func entryBehind(first string, units uint64) string {
 	const length, before = 14, 2
 	at := strings.IndexByte(first, 0) + 1
-	if units == 0 || at == 0 || (len(first)-at)%length != 0 {
+	if at == 0 || (len(first)-at)%length != 0 {
 		return first
 	}
 	entry := []byte(first)
@@ -226,14 +237,6 @@ func parseBatchReply(result any) (batchReply, error) {
 		return answer, answer.malformed("book")
 	}
 	return answer, nil
-}
-
-// slotOf returns the slot of one of the record's bookings.
-func (one *record) slotOf(i int) time.Time {
-	if one.kind != 'S' {
-		return time.UnixMicro(one.slot)
-	}
-	return time.UnixMicro(int64(binary.BigEndian.Uint64([]byte(one.slots[8*i : 8*i+8]))))
 }
 
 // common is what the results of a record's bookings have in common; nil if they are

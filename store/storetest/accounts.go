@@ -59,6 +59,34 @@ var accountRules = []rule{
 		require.Equal(h.t, "b", h.slot(a, 4, 10*sec).Account)
 		require.Equal(h.t, "c", h.slot(a, 3, 0).Account)
 	}},
+	{"an excluded account is passed over", func(h *harness) {
+		a := h.each(atMost(2, 10*sec), "a", "b", "c")
+		without := func(excluded ...string) store.Booking {
+			r := h.request(a, 1, store.Forever)
+			r.Excluded = excluded
+			return h.ask(r)
+		}
+		require.Equal(h.t, "c", without("a", "b").Account)
+		require.Equal(h.t, "b", without("a", "c", "unheard-of").Account)
+		require.Equal(h.t, "c", without("a", "b").Account)
+		last := without("a", "b")
+		require.Equal(h.t, "c", last.Account, "though another is free")
+		require.Equal(h.t, 10*sec, since(last.Slot))
+		// Who excludes nothing finds what is left.
+		counts := make(map[string]int)
+		for range 3 {
+			counts[h.slot(a, 1, 0).Account]++
+		}
+		require.Equal(h.t, map[string]int{"a": 2, "b": 1}, counts)
+
+		r := h.request(a, 1, store.Forever)
+		r.Excluded = []string{"a", "b", "c"}
+		_, err := h.store.Book(h.t.Context(), r)
+		h.malformed(err, "every account is excluded")
+		r.Excluded = []string{"b", "a"}
+		_, err = h.store.Book(h.t.Context(), r)
+		h.malformed(err, "they are in no order")
+	}},
 	{"a paused account is passed over", func(h *harness) {
 		a := h.each(atMost(1, 10*sec), "a", "b")
 		h.pause("a", 25*sec, 25*sec)

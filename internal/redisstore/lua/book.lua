@@ -12,7 +12,8 @@
 --         2 bytes, the cost in 6, and the longest wait in microseconds in 8, of
 --         which 2^52 is no bound. 'D' if not all wait equally long: the longest
 --         wait is the least of theirs, and those of each follow, in 8 bytes
---       4 the digest of the accounts' index; '' for a single account
+--       4 the digest of the accounts' index, and behind a space, between commas, the
+--         accounts that must not be charged; '' for a single account
 --       5 the scopes of the requests, between commas
 --       6 the revision of the limits
 --       7 how many zones follow, then each: see readZones
@@ -150,7 +151,17 @@ end
 if lane.scopes ~= '' or lane.keep > 0 or #names > 0 then
   lane.name = lane.scopes .. '~' .. lane.keep .. '~' .. table.concat(names, ',')
 end
-local index = ARGV[4] ~= '' and base .. ':pool:' .. ARGV[4] .. (lane.name ~= '' and ':' .. lane.name or '')
+local index, excluded = false, {}
+if ARGV[4] ~= '' then
+  local digest, others = string.match(ARGV[4], '^(%x+) ?([%w_,-]*)$')
+  if not digest then
+    bad = bad or 'ERR ration: an index is a digest, and accounts between commas'
+  end
+  index = base .. ':pool:' .. (digest or '') .. (lane.name ~= '' and ':' .. lane.name or '')
+  for account in string.gmatch(others or '', '[^,]+') do
+    excluded[account] = true
+  end
+end
 if not index and #ARGV ~= first then
   bad = bad or 'ERR ration: exactly one account goes without an index'
 end
@@ -254,7 +265,7 @@ end
 local cost, best, scores, refusal
 -- The accounts that are open; those of them that were booked, in that order; and the one
 -- that was charged last.
-local opened, booked, last = {}, {}, nil
+local opened, booked, newestCharge = {}, {}, nil
 local one = {name = lane.name, scopes = lane.scopes, keep = lane.keep, cost = 1}
 
 -- openRuled opens an account with the limits that rule: those of the highest
@@ -407,7 +418,7 @@ local function choose(common, commonFrom, from)
       end
       member, score = front[i], tonumber(front[i + 1])
       work = work + 1
-      if not from or member ~= from.before then
+      if (not from or member ~= from.before) and not excluded[string.match(member, ':(.*)$')] then
         consider(member, common, commonFrom)
       end
     end
@@ -420,15 +431,15 @@ end
 -- first one's entry.
 local function enterBest(count)
   local charge = best.charges[1]
-  local unsure, entry = charge.unsure, nil
+  local unsure, entry = charge.unsure
   if best.hole then
     entry = take(best.charges, lane, best.hole, best.slot)
   else
     local parts = {}
     for i, each in ipairs(best.charges) do
       local all = enterCharge(each, lane, best.slot, cost * count, 'commit')
-      local _, _, before = parsePart(all, 1)
-      parts[i] = rename(all, 1, before, cost)
+      local _, _, begins = parsePart(all, 1)
+      parts[i] = rename(all, 1, begins, cost)
     end
     entry = lane.name .. '\0' .. table.concat(parts)
   end
@@ -443,7 +454,7 @@ local function enterBest(count)
     end
     each.booked = each.booked + count
   end
-  last = charge
+  newestCharge = charge
   if index then
     scores[best.member] = unsure and 0 or
       settle({charge}, lastOf(charge, lane.name), one)
@@ -518,11 +529,11 @@ local function book(place, from)
     keepScores()
     return nil, unsettled
   end
-  -- alike returns how many bookings from this one on, no more than most, have its cost and
-  -- may wait for the slot or, if late, may not.
-  local function alike(most, slot, late)
+  -- alike returns how many bookings from this one on, no more than a number, have its cost
+  -- and may wait for the slot or, if late, may not.
+  local function alike(number, slot, late)
     local count = 1
-    while count < most and costs[place + count] == cost and
+    while count < number and costs[place + count] == cost and
       (not slot or late == (waits[place + count] < MODULUS and slot > now + waits[place + count])) do
       count = count + 1
     end
@@ -534,7 +545,7 @@ local function book(place, from)
     answer(refusal.kind, count, 0, refusal.account or '', refusal.theirs or '', '')
     return count
   end
-  local ruled, slot, count = best.charges[1].ruled or '', best.slot, nil
+  local ruled, slot, count = best.charges[1].ruled or '', best.slot
   if slot > MODULUS + MODULUS then
     return nil, redis.error_reply('ERR ration: the slot lies beyond the year 2255')
   elseif waits[place] < MODULUS and slot > now + waits[place] then
@@ -599,7 +610,7 @@ end
 if index then
   call('PEXPIRE', index, text(DAY / 1000))
 end
-local used = last and leftIn(last, now) or 0
+local used = newestCharge and leftIn(newestCharge, now) or 0
 local reply = struct.pack('>I8I8I8I8', now, tonumber(version()), stepped ~= 0 and stepped + MODULUS or 0, used) ..
   table.concat(answers)
 changes[#changes + 1], changes[#changes + 2] = 's:' .. ARGV[2], recordOf(numbered, now, reply)

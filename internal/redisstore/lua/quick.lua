@@ -22,7 +22,7 @@
 local function quick()
   local head, members = ARGV[1], ARGV[3]
   if ARGV[5] ~= '' or ARGV[7] ~= '0' or #head ~= 64 or #members < 17 or
-    not string.find(ARGV[9] or '', ' L 0 ', 1, true) then
+    not string.find(ARGV[9] or '', ' L 0 ', 1, true) or string.find(ARGV[4], ' ', 1, true) then
     return nil
   end
   local now, reckoned, before, mended, found, keep, seq = struct.unpack('>I8I8I8I8I8I8I8', head)

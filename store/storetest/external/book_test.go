@@ -92,7 +92,7 @@ func (b *budget) choose(r *store.BookRequest, now int64) (best offer, from int64
 	}
 	for i, one := range accounts.All() {
 		c := &charge{account: b.account(one.ID), set: accounts.LimitSet(i), now: now}
-		if int64(r.Cost) > c.set.MaxCost(scopes) {
+		if int64(r.Cost) > c.set.MaxCost(scopes) || r.Excludes(one.ID) {
 			continue
 		}
 		c.effective(r.Revision)
