@@ -32,7 +32,7 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 	ctx, cost, scopes := t.costAndScopes(req)
 	for {
 		unavailable, free := excluded, time.Duration(0)
-		if b.keyPauses.Any() {
+		if b.keyPauses.Any.Load() {
 			if unavailable, free, err = t.waitForPauses(ctx, req, scopes, excluded); err != nil {
 				return Grant{}, err
 			}
@@ -43,7 +43,7 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 			grant, err = t.takeSmoothed(ctx, cost, unavailable, free)
 		}
 		switch {
-		case err == nil && (!b.keyPauses.Any() || !t.excludes(req, grant)):
+		case err == nil && (!b.keyPauses.Any.Load() || !t.excludes(req, grant)):
 			taken = true
 			return grant, nil
 		case err == nil:
@@ -180,7 +180,7 @@ func outOfTime(err error) bool {
 func (t *Transport) waitForPauses(ctx context.Context, req *http.Request, scopes, excluded []string) ([]string, time.Duration, error) {
 	b := t.Pool.budget
 	for {
-		if !b.keyPauses.Any() || t.Pool.excludesAll(excluded) {
+		if !b.keyPauses.Any.Load() || t.Pool.excludesAll(excluded) {
 			return excluded, 0, nil
 		}
 		now := b.storeNow()

@@ -85,7 +85,7 @@ func TestExcludedAccountsAndUntilWhen(t *testing.T) {
 	const users, tags Key = "users", "tags"
 	at := func(n int) time.Time { return noon.Add(time.Duration(n) * time.Second) }
 	var n KeyPauses
-	require.False(t, n.Any())
+	require.False(t, n.Any.Load())
 	for _, one := range []struct {
 		key     Key
 		account string
@@ -93,7 +93,7 @@ func TestExcludedAccountsAndUntilWhen(t *testing.T) {
 	}{{users, "a", 10}, {users, "a", 3}, {users, "b", 5}, {users, "c", -1}, {users, "d", 0}, {tags, "", 7}, {tags, "a", 20}} {
 		n.Lengthen(one.key, one.account, at(one.until), at(-2))
 	}
-	require.True(t, n.Any())
+	require.True(t, n.Any.Load())
 	excluded, free, all := n.Excluded([]Key{users}, noon)
 	require.ElementsMatch(t, []string{"a", "b"}, excluded, "a pause that is over excludes nobody")
 	require.Equal(t, at(5), free)
@@ -104,10 +104,10 @@ func TestExcludedAccountsAndUntilWhen(t *testing.T) {
 	require.Empty(t, excluded)
 	require.Zero(t, free)
 	require.Zero(t, all)
-	require.True(t, n.Any())
+	require.True(t, n.Any.Load())
 	excluded, _, _ = n.Excluded([]Key{users}, at(20))
 	require.Empty(t, excluded)
-	require.False(t, n.Any(), "the last pause is over")
+	require.False(t, n.Any.Load(), "the last pause is over")
 }
 
 // Pauses that have ended leave nothing behind, though others are in force.
