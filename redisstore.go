@@ -89,6 +89,13 @@ func (s *RedisStore) Status(ctx context.Context, r store.StatusRequest) (store.S
 	return s.store().Status(ctx, r)
 }
 
+// Watch implements [store.Watcher] with a subscription of its own connection, which all
+// budgets of the store share, and which is closed when nobody watches. If Redis lets the
+// client subscribe to nothing, changed is never called.
+func (s *RedisStore) Watch(budget string, changed func(version int64)) (stop func()) {
+	return s.store().Watch(budget, changed)
+}
+
 // Settle waits for the operations whose callers left before the reply came, until each
 // has ended and its booking is cancelled. A process calls it before it exits. It returns
 // the context's error if that ends first.

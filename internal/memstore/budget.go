@@ -17,6 +17,7 @@ type budget struct {
 	latest   *account   // that was asked for; nil: none
 	indexes  map[string]*index
 	changes  changes
+	watchers []*watcher
 	done     doneIDs
 	work     *buffers // the store's
 }

@@ -130,7 +130,8 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 			b.released = from
 		}
 		if r.Revision > b.revision {
-			b.revision, b.version = r.Revision, max(now, b.version+1)
+			b.revision = r.Revision
+			b.renew(now)
 		}
 		for _, c := range best.transactions {
 			if !c.adopted {

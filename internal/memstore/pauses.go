@@ -3,6 +3,7 @@ package memstore
 import (
 	"container/list"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ration-go/ration/internal/sweep"
@@ -44,8 +45,30 @@ func (b *budget) pause(account *account, until, apart, now int64) {
 	}
 }
 
-// renew gives the budget's status a version that it never had.
-func (b *budget) renew(now int64) { b.version = max(now, b.version+1) }
+// renew gives the budget's status a version that it never had, and tells the watchers.
+func (b *budget) renew(now int64) {
+	b.version = max(now, b.version+1)
+	for _, w := range b.watchers {
+		w.changed(b.version)
+	}
+}
+
+// A watcher is told of every new version of a budget's status.
+type watcher struct{ changed func(version int64) }
+
+// Watch implements [store.Watcher]. It starts no goroutine: whoever changes the status tells
+// the watchers.
+func (s *Store) Watch(name string, changed func(version int64)) (stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, w := s.budget(name), &watcher{changed}
+	b.watchers = append(b.watchers, w)
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		b.watchers = slices.DeleteFunc(b.watchers, func(o *watcher) bool { return o == w })
+	}
+}
 
 // changes are the pauses and quarantines that Status tells of.
 type changes struct {

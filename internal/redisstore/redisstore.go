@@ -35,6 +35,7 @@ type Store struct {
 	abandoned abandonedCalls
 	deadlines deadlines
 	batcher   batcher
+	watchers  watchers
 	// otherLogs is set when a script found a log of another algorithm than the limits
 	// name, because the limits have changed.
 	otherLogs atomic.Bool

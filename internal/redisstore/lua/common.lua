@@ -220,10 +220,12 @@ local function outlast(ttl)
 end
 
 -- renew gives the status a version that was never used before, even if the hash
--- has expired meanwhile.
+-- has expired meanwhile, and tells it to those who wait. A user who may not publish
+-- loses nothing but time: every answer has the version too.
 local function renew(now)
   knownVersion = text(math.max(now, tonumber(version()) + 1))
   call('HSET', base, 'version', knownVersion)
+  redis.pcall('PUBLISH', base, knownVersion)
 end
 
 -- released returns the first slot after a pause that lasts, where the last one that was
