@@ -76,7 +76,7 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 }
 
 func (w *waiter) request(longest time.Duration) store.BookRequest {
-	w.newest = max(w.accounts.rules.revision, int(w.budget.newestRevision.Load()))
+	w.newest, w.wakes = max(w.accounts.rules.revision, int(w.budget.newestRevision.Load())), w.budget.wakes.Load()
 	return store.BookRequest{ID: store.NewBookingID(), Budget: w.budget.Name, Accounts: w.accounts.Accounts, Excluded: w.excluded, Scopes: w.options.scopes,
 		Reserve: w.options.reserve, Revision: w.accounts.rules.revision, Cost: w.cost, MaxWait: longest}
 }

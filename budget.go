@@ -13,6 +13,7 @@ import (
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/inflight"
 	"github.com/ration-go/ration/internal/sweep"
+	"github.com/ration-go/ration/internal/watch"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -83,6 +84,10 @@ type Budget struct {
 	newestRevision atomic.Int64                 // the highest that this worker knows
 	latest         atomic.Pointer[tokenAccount] // of tokenAccounts, used last
 	version        atomic.Int64                 // known.Version
+	watch          watch.Watch                  // of the store, while callers wait
+	announced      atomic.Int64                 // how often the store said that the status may be new
+	looked         atomic.Int64                 // announced when the known status was asked for
+	wakes          atomic.Int64                 // how often wakeWaiters was called
 	keyPauses      cooldown.KeyPauses
 	quarantines    atomic.Int64 // how often quarantined has changed
 	clocks         clock.Clock
@@ -90,7 +95,7 @@ type Budget struct {
 	smoother       inflight.Smoother
 
 	mu            sync.Mutex                         // protects all below
-	rulesChanged  chan struct{}                      // closed when the limits change; nil: nobody waits for it
+	woken         chan struct{}                      // closed when callers that wait must look at their slots; nil: nobody waits for it
 	learned       sweep.Map[string, *learnedAccount] // by account
 	tokenAccounts sweep.Map[string, *tokenAccount]   // by the token's ID
 	known         store.Status

@@ -3,11 +3,13 @@ package ration
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/ration-go/ration/internal/memstore"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
@@ -79,6 +81,62 @@ func (b *Budget) storeRecovered(recorded int) {
 	if wasDown {
 		b.notify(Event{Kind: StoreBack, Count: recorded})
 	}
+}
+
+// storeRetries is how long a caller has been retrying a booking that the store did not
+// answer.
+type storeRetries struct {
+	pauses *backoff.ExponentialBackOff // nil: it has not begun
+	named  time.Time                   // when the request got its ID
+}
+
+// beforeRetry returns when it is time to ask again for a booking that the store did not
+// answer, or why the caller gives up. It keeps the request's ID for as long as the store
+// is sure to know it, so that a booking whose answer was lost is found again.
+func (w *waiter) beforeRetry(ctx context.Context, r *store.BookRequest, retries *storeRetries, failed error) error {
+	const sameID = 30 * time.Second
+	b := w.budget
+	switch {
+	case b.Outage != FailClosed:
+		// The next booking is made offline.
+		b.cancelSoon(w.booking, w.accounts)
+		r.ID = store.NewBookingID()
+		return nil
+	case !w.waits || b.RetryStoreFor < 0:
+		return failed
+	case retries.pauses == nil:
+		retries.pauses, retries.named = b.retryPauses(), time.Now()
+	default:
+		pause := retries.pauses.NextBackOff()
+		if pause == backoff.Stop {
+			return failed
+		}
+		_ = sleep(ctx, pause, nil, nil)
+	}
+	if ctx.Err() != nil {
+		if errors.Is(failed, ctx.Err()) {
+			return failed
+		}
+		return fmt.Errorf("%w: %w", ended(ctx), failed)
+	}
+	if time.Since(retries.named) > sameID {
+		b.cancelSoon(w.booking, w.accounts)
+		r.ID, retries.named = store.NewBookingID(), time.Now()
+	}
+	return nil
+}
+
+// retryPauses returns the pauses between two questions to a store that does not answer.
+func (b *Budget) retryPauses() *backoff.ExponentialBackOff {
+	longest := b.RetryStoreFor
+	if longest == 0 {
+		longest = defaultRetryStoreFor
+	}
+	return backoff.NewExponentialBackOff(
+		backoff.WithInitialInterval(20*time.Millisecond),
+		backoff.WithMaxInterval(time.Second),
+		backoff.WithMaxElapsedTime(longest),
+	)
 }
 
 // reachable reports whether to ask the store, after it has recorded what was sent without

@@ -183,6 +183,13 @@ func (p *Pool) list(excluded []string) (accounts *accountList, changed <-chan st
 	return p.accounts, p.changed, nil
 }
 
+// has reports whether one of the pool's tokens is of the account and not quarantined.
+func (p *Pool) has(account string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.update() == nil && p.accounts.Index(account) >= 0
+}
+
 // update builds the list of accounts again if something has changed. It needs mu.
 func (p *Pool) update() error {
 	if p.accounts == nil || p.accounts.rules != p.budget.rules.Load() || p.quarantines != p.budget.quarantines.Load() ||

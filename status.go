@@ -10,9 +10,10 @@ import (
 )
 
 // A pause must also hold back callers in other processes that have booked before it and
-// are asleep. They hear of it without a connection of their own: the answer to every
-// booking carries the version of the budget's status, and a caller that wakes asks for
-// the status if it was not confirmed within confirmAfter.
+// are asleep. The answer to every booking carries the version of the budget's status, and
+// a caller whose slot has come asks for the status if it was not confirmed within
+// confirmAfter. While callers wait, a store that is a store.Watcher says as well when there
+// is a new version: one of them asks for the status, and wakes those whom it concerns.
 
 const confirmAfter = time.Second
 
@@ -56,25 +57,63 @@ func (b *Budget) applyReply(ctx context.Context, booking *store.Booking, account
 // accounts is paused beyond it, as of confirmAfter ago at the most, and it is not void. If
 // the store does not answer, the last known status counts, because the slot was booked.
 func (b *Budget) slotIsValid(ctx context.Context, booking *store.Booking, shared []budgetAccount) bool {
-	b.mu.Lock()
-	stale := time.Since(b.confirmedAt) > confirmAfter
-	b.mu.Unlock()
-	if stale && !b.outage.down.Load() {
-		_ = b.refresh(ctx)
+	for range 2 { // the first answer may be to a question from before the announcement
+		b.mu.Lock()
+		stale := time.Since(b.confirmedAt) > confirmAfter
+		b.mu.Unlock()
+		if !stale && !b.isBehind() || b.outage.down.Load() || b.refresh(ctx) != nil {
+			break
+		}
 	}
+	paused := b.pausedUntil(booking, shared)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !paused.After(booking.Slot) && !b.isVoid(booking)
+}
+
+// pausedUntil returns the end of the longest known pause of a booking's accounts.
+func (b *Budget) pausedUntil(booking *store.Booking, shared []budgetAccount) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	paused := cooldown.Later(b.paused.Get(""), b.paused.Get(booking.Account))
 	for _, account := range shared {
 		paused = cooldown.Later(paused, b.paused.Get(account.ID))
 	}
-	return !paused.After(booking.Slot) && !b.isVoid(booking)
+	return paused
 }
+
+// watchStore has the store say when the status changes, if it can.
+func (b *Budget) watchStore() (stop func()) {
+	if watcher, can := b.Store.(store.Watcher); can {
+		return watcher.Watch(b.Name, b.statusAnnounced)
+	}
+	return func() {}
+}
+
+// statusAnnounced takes in that the store has a new version of the status; 0: it may have. The
+// store calls it, so it takes no lock and asks nothing itself.
+func (b *Budget) statusAnnounced(version int64) {
+	if version == 0 || version != b.version.Load() {
+		b.announced.Add(1)
+		go b.catchUp()
+	}
+}
+
+// catchUp asks for the status until nothing is announced that it does not know. If the store
+// does not answer, the next caller asks.
+func (b *Budget) catchUp() {
+	for b.isBehind() && b.refresh(context.Background()) == nil {
+	}
+}
+
+// isBehind reports whether the status was announced anew since it was asked for last.
+func (b *Budget) isBehind() bool { return b.looked.Load() != b.announced.Load() }
 
 // refresh asks for what has changed of the status, once for all callers that need it, and
 // records again what the store has lost.
 func (b *Budget) refresh(ctx context.Context) error {
 	_, err, _ := b.refreshing.Do("", func() (any, error) {
+		announced := b.announced.Load()
 		for more := true; more; {
 			var err error
 			// If one caller gives up, the others still need the answer.
@@ -82,6 +121,7 @@ func (b *Budget) refresh(ctx context.Context) error {
 				return nil, err
 			}
 		}
+		b.looked.Store(announced)
 		return nil, nil
 	})
 	return err
@@ -135,7 +175,10 @@ func (b *Budget) notePause(p store.Pause, now time.Time) {
 		return
 	}
 	b.paused.Sweep(func(_ string, until time.Time) bool { return !until.After(now) })
-	b.paused.Set(p.Account, cooldown.Later(b.paused.Get(p.Account), p.Until))
+	if p.Until.After(b.paused.Get(p.Account)) {
+		b.paused.Set(p.Account, p.Until)
+		b.wakeWaiters()
+	}
 }
 
 // noteQuarantine notes a quarantine, unless the token has a longer one. Pools hear of it. It
@@ -145,6 +188,7 @@ func (b *Budget) noteQuarantine(q store.Quarantine, now time.Time) {
 	if q.Until.After(b.quarantined.Get(q.Token).Until) {
 		b.quarantined.Set(q.Token, QuarantinedToken{ID: q.Token, Reason: provider.Reason(q.Reason), Until: q.Until})
 		b.quarantines.Add(1)
+		b.wakeWaiters()
 	}
 }
 
@@ -169,22 +213,24 @@ func (b *Budget) noteRevision(revision int) {
 	}
 }
 
-// wakeWaiters has waiting callers compare their limits with the newest. It needs mu.
+// wakeWaiters has waiting callers look whether their slots are still of use, under the
+// newest limits and pauses. It needs mu.
 func (b *Budget) wakeWaiters() {
-	if b.rulesChanged != nil {
-		close(b.rulesChanged)
-		b.rulesChanged = nil
+	b.wakes.Add(1)
+	if b.woken != nil {
+		close(b.woken)
+		b.woken = nil
 	}
 }
 
-// limitsChanged returns a channel that is closed when the limits change.
-func (b *Budget) limitsChanged() <-chan struct{} {
+// nextWake returns a channel that is closed when wakeWaiters is called.
+func (b *Budget) nextWake() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.rulesChanged == nil {
-		b.rulesChanged = make(chan struct{})
+	if b.woken == nil {
+		b.woken = make(chan struct{})
 	}
-	return b.rulesChanged
+	return b.woken
 }
 
 // stampRequest adds to a request, asked at that instant of this process's clock, what a

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v4"
 	"github.com/ration-go/ration/store"
 )
 
@@ -31,11 +30,17 @@ type waiter struct {
 	due      time.Time      // the slot on this process's clock, at the latest
 	soonest  time.Time      // and at the soonest
 	late     time.Duration
-	newest   int // the highest revision that the worker knew when it booked
+	newest   int   // the highest revision that the worker knew when it booked
+	wakes    int64 // the budget's when it booked, or looked at its slot last
 }
 
-// regroup is how long a caller waits for others to cancel after the limits have changed.
+// regroup is how long a caller waits for others to cancel after the limits have changed, or
+// an account was paused.
 const regroup = 100 * time.Millisecond
+
+// watchFrom is the wait from which on a caller has the store say when the status changes. Who
+// waits for less books again, or is gone, before it could hear of much.
+const watchFrom = 100 * time.Millisecond
 
 // wait books a slot and returns when it has come. On an error nothing is booked.
 func (w *waiter) wait(ctx context.Context) (err error) {
@@ -61,10 +66,13 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 		}
 		// Nothing was sent: another caller gets the slot before this one books again.
 		w.budget.cancelSoon(w.booking, w.accounts)
-		if outcome == limitsChanged {
-			// All who wait cancel before one of them books, or they would queue behind
-			// each other's old slots.
+		// All who wait cancel before one of them books, or they would queue behind each
+		// other's old slots.
+		switch outcome {
+		case limitsChanged:
 			_ = sleep(ctx, regroup, nil, nil)
+		case slotPaused:
+			_ = sleep(ctx, w.untilTurn(), nil, nil)
 		}
 		if ctx.Err() != nil {
 			return ended(ctx)
@@ -87,22 +95,24 @@ type outcome int
 const (
 	completed       outcome = iota
 	slotLost                // the caller woke too late, or the account was paused meanwhile
+	slotPaused              // the account was paused beyond the slot, which lies ahead
 	contextEnded            // the caller gives up
 	accountsChanged         // the pool's tokens changed
 	limitsChanged           // the fleet has other limits
+	woken                   // the status changed, perhaps to no effect on this caller
 )
 
 // sleep is the one way in which callers wait: for a time, until their context ends, or until
 // one of the channels is closed. A nil channel wakes nobody.
-func sleep(ctx context.Context, length time.Duration, accounts, limits <-chan struct{}) outcome {
+func sleep(ctx context.Context, length time.Duration, accounts, status <-chan struct{}) outcome {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 	case <-accounts:
 		return accountsChanged
-	case <-limits:
-		return limitsChanged
+	case <-status:
+		return woken
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {
@@ -135,8 +145,18 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	if w.sleeping != nil {
 		w.sleeping()
 	}
-	if how := sleep(ctx, time.Until(w.due), w.changed, w.budget.limitsChanged()); how != completed {
-		return how
+	if time.Until(w.due) >= watchFrom {
+		w.budget.watch.Begin(w.budget.watchStore)
+		defer w.budget.watch.End()
+	}
+	for how := woken; how != completed; {
+		wake := w.budget.nextWake() // before the look, or a change after it would wake nobody
+		if how = w.lookAtSlot(); how == completed {
+			how = sleep(ctx, time.Until(w.due), w.changed, wake)
+		}
+		if how != completed && how != woken {
+			return how
+		}
 	}
 	w.late = time.Since(w.due)
 	if tolerance := w.account.tolerance; tolerance > 0 && w.late > tolerance {
@@ -149,6 +169,36 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 		return limitsChanged
 	}
 	return completed
+}
+
+// lookAtSlot returns completed if the slot is still of use after the changes since the caller
+// booked or looked last, and otherwise why not.
+func (w *waiter) lookAtSlot() outcome {
+	b, wakes := w.budget, w.budget.wakes.Load()
+	if wakes == w.wakes {
+		return completed
+	}
+	w.wakes = wakes
+	if int(b.newestRevision.Load()) > w.newest {
+		return limitsChanged
+	}
+	switch {
+	case b.pausedUntil(&w.booking.Booking, w.accounts.shared).After(w.booking.Slot):
+		return slotPaused
+	case w.pool != nil && !w.pool.has(w.booking.Account):
+		return accountsChanged
+	}
+	return completed
+}
+
+// untilTurn returns how long a caller whose slot lies in a pause waits before it books again:
+// regroup, and up to as long again by where in the pause its slot lies, so that all book in
+// the order of their slots. Nobody waits beyond its slot.
+func (w *waiter) untilTurn() time.Duration {
+	left := time.Until(w.due)
+	length := left + w.budget.pausedUntil(&w.booking.Booking, w.accounts.shared).Sub(w.booking.Slot)
+	behind := time.Duration(float64(regroup) * float64(left) / float64(length))
+	return min(left, regroup+behind.Truncate(time.Microsecond))
 }
 
 // moveAccount books on the changed accounts. A caller whose account is still there keeps
@@ -241,62 +291,6 @@ func (w *waiter) book(ctx context.Context) error {
 		allowed, byDeadline = w.longestWait(ctx)
 		r.MaxWait = allowed
 	}
-}
-
-// storeRetries is how long a caller has been retrying a booking that the store did not
-// answer.
-type storeRetries struct {
-	pauses *backoff.ExponentialBackOff // nil: it has not begun
-	named  time.Time                   // when the request got its ID
-}
-
-// beforeRetry returns when it is time to ask again for a booking that the store did not
-// answer, or why the caller gives up. It keeps the request's ID for as long as the store
-// is sure to know it, so that a booking whose answer was lost is found again.
-func (w *waiter) beforeRetry(ctx context.Context, r *store.BookRequest, retries *storeRetries, failed error) error {
-	const sameID = 30 * time.Second
-	b := w.budget
-	switch {
-	case b.Outage != FailClosed:
-		// The next booking is made offline.
-		b.cancelSoon(w.booking, w.accounts)
-		r.ID = store.NewBookingID()
-		return nil
-	case !w.waits || b.RetryStoreFor < 0:
-		return failed
-	case retries.pauses == nil:
-		retries.pauses, retries.named = b.retryPauses(), time.Now()
-	default:
-		pause := retries.pauses.NextBackOff()
-		if pause == backoff.Stop {
-			return failed
-		}
-		_ = sleep(ctx, pause, nil, nil)
-	}
-	if ctx.Err() != nil {
-		if errors.Is(failed, ctx.Err()) {
-			return failed
-		}
-		return fmt.Errorf("%w: %w", ended(ctx), failed)
-	}
-	if time.Since(retries.named) > sameID {
-		b.cancelSoon(w.booking, w.accounts)
-		r.ID, retries.named = store.NewBookingID(), time.Now()
-	}
-	return nil
-}
-
-// retryPauses returns the pauses between two questions to a store that does not answer.
-func (b *Budget) retryPauses() *backoff.ExponentialBackOff {
-	longest := b.RetryStoreFor
-	if longest == 0 {
-		longest = defaultRetryStoreFor
-	}
-	return backoff.NewExponentialBackOff(
-		backoff.WithInitialInterval(20*time.Millisecond),
-		backoff.WithMaxInterval(time.Second),
-		backoff.WithMaxElapsedTime(longest),
-	)
 }
 
 // longestWait returns how long the caller may still wait, and whether it is the context's
