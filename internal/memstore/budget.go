@@ -11,6 +11,7 @@ type budget struct {
 	revision int   // the highest that limits were booked with
 	all      pause // of every account
 	released int64 // the last instant that it has put a slot off to
+	seen     int64 // the latest instant of any booking
 	accounts map[string]*account
 	every    []*account // accounts, in any order
 	looked   int        // the place in every where sweep looked last

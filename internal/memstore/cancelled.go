@@ -45,11 +45,10 @@ func (a *account) drop(before int64) {
 	a.cancelled = slices.Delete(a.cancelled, 0, i)
 }
 
-// unsure reports whether a cancelled slot has not passed, or would not have if the clock
-// stepped back.
+// unsure reports whether a cancelled slot has not passed.
 func (c *transaction) unsure() bool {
 	slots := c.account.cancelled
-	return len(slots) > 0 && slots[len(slots)-1].slot >= c.now-c.set.Window
+	return len(slots) > 0 && slots[len(slots)-1].slot >= c.now
 }
 
 // findCancelled returns the place of the first cancelled slot of the queue that has at least

@@ -69,8 +69,9 @@ func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now 
 		soonest = settle(shared, from, l)
 	}
 	for _, item := range index.items {
-		// Scores are never too late: nothing behind this one is earlier.
-		if best.at >= 0 && best.slot <= max(soonest, item.score) {
+		// Scores are never too late, unless a caller's clock goes back behind cancelled slots
+		// that had passed: nothing behind this one is earlier.
+		if best.at >= 0 && now >= b.seen && best.slot <= max(soonest, item.score) {
 			break
 		}
 		if l.cost > a.LimitSet(item.at).MaxCost(l.scopes) || r.Excludes(a.At(item.at).ID) {

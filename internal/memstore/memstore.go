@@ -101,6 +101,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 	}
 	from := b.all.released(now, b.released)
 	best, err := b.choose(&r, &l, index, from, now)
+	b.seen = max(b.seen, now)
 	if err != nil {
 		return store.Booking{}, err
 	}

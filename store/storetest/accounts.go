@@ -59,6 +59,25 @@ var accountRules = []rule{
 		require.Equal(h.t, "b", h.slot(a, 4, 10*sec).Account)
 		require.Equal(h.t, "c", h.slot(a, 3, 0).Account)
 	}},
+	{"accounts with cancelled slots that have passed are used evenly", func(h *harness) {
+		a := h.each(atMost(1000, 3600*sec), "a", "b", "c")
+		var all []store.Booking
+		for i := range 6 {
+			h.at(time.Duration(i) * sec)
+			all = append(all, h.slot(a, 1, time.Duration(i)*sec))
+		}
+		h.at(6 * sec)
+		for _, b := range all[:3] {
+			h.cancel(b, a)
+		}
+		counts := make(map[string]int)
+		for i := range 90 {
+			now := time.Duration(7+i) * sec
+			h.at(now)
+			counts[h.slot(a, 1, now).Account]++
+		}
+		require.Equal(h.t, map[string]int{"a": 30, "b": 30, "c": 30}, counts)
+	}},
 	{"an excluded account is passed over", func(h *harness) {
 		a := h.each(atMost(2, 10*sec), "a", "b", "c")
 		without := func(excluded ...string) store.Booking {

@@ -143,7 +143,7 @@ local function readCharge(account, set, now)
     handedBack = false, -- whether there are any holes, passed or not
     first = true, -- whether its limits are those of the first revision
     renewed = 0, -- the last slot that was booked under other limits
-    unsure = false, -- whether any has not passed, or would not if the clock stepped back
+    unsure = false, -- whether any has not passed
   }
   local flat = call('HGETALL', charge.key)
   for i = 1, #flat, 2 do
@@ -156,8 +156,7 @@ end
 
 -- noteUnsure notes whether something was handed back that has not passed.
 local function noteUnsure(charge)
-  local since = text(charge.now - charge.set.window)
-  charge.unsure = #call('ZREVRANGEBYSCORE', charge.free, '+inf', since, 'LIMIT', 0, 1) > 0
+  charge.unsure = #call('ZREVRANGEBYSCORE', charge.free, '+inf', text(charge.now), 'LIMIT', 0, 1) > 0
 end
 
 -- openCharge reads the account's log, and what was handed back.

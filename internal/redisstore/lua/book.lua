@@ -408,8 +408,9 @@ local function choose(common, commonFrom, from)
   repeat
     local front = call('ZRANGE', index, rank, rank + chunk - 1, 'WITHSCORES')
     for i = 1, #front, 2 do
-      -- Scores are never too late: nothing behind this one is earlier.
-      if best and best.slot <= math.max(soonest, tonumber(front[i + 1])) then
+      -- Scores are never too late, unless a caller's clock goes back behind cancelled slots
+      -- that had passed: nothing behind this one is earlier.
+      if best and now >= seen and best.slot <= math.max(soonest, tonumber(front[i + 1])) then
         return nil
       end
       if work > ENOUGH and member then

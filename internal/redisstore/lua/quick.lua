@@ -118,7 +118,6 @@ local function quick()
       return nil
     end
     a.logged, a.slot = a.total, math.max(now, a.last)
-    a.unsure = a.hole > 0 and a.hole >= now - a.window
     return a
   end
 
@@ -381,7 +380,7 @@ local function quick()
         if slot > bound then
           a.soonest = slot
           if cost == 1 then
-            a.score, a.scored = a.unsure and 0 or slot, a.total
+            a.score, a.scored = slot, a.total
           end
           return true
         end
@@ -413,11 +412,9 @@ local function quick()
   -- does not come before, as book.lua has it; nil if that is to find it.
   local function score(a)
     local from = #a.entries > 0 and a.slot or a.last
-    if a.unsure then
-      return 0
-    elseif a.total < a.room then
+    if a.total < a.room then
       return from
-    elseif a.hole > 0 or not readLimits(a) then
+    elseif not readLimits(a) or not readHoles(a) then
       return nil
     end
     return (settle(a, 1, from, 0))
