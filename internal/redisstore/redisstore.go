@@ -4,7 +4,6 @@ package redisstore
 import (
 	"cmp"
 	"context"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -41,36 +40,6 @@ type Store struct {
 	otherLogs atomic.Bool
 }
 
-// Cancel implements [store.Store].
-func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
-	if err := r.Validate(); err != nil {
-		return err
-	}
-	b := r.Booking
-	if b.Account == "" {
-		var err error
-		if b, err = s.resolve(ctx, b.ID); err != nil || !b.Booked {
-			return err
-		}
-	}
-	if !isRedisEntry(b.Entry) {
-		return store.ErrOtherStore
-	}
-	digest, member := "", ""
-	if r.Accounts != nil {
-		digest = r.Accounts.Digest()
-		if at := r.Accounts.Index(b.Account); at >= 0 {
-			member = memberOf(r.Accounts, at)
-		}
-	}
-	args := []any{b.ID.String(), b.Account, b.Entry, micros(b.Slot), digest, member}
-	reply, err := s.run(ctx, "cancel", cancelScript(), b.Budget, args)
-	if err != nil {
-		return err
-	}
-	return reply.end("cancel")
-}
-
 // Reset implements [store.Store].
 func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	if err := r.Validate(); err != nil {
@@ -87,11 +56,4 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 		return err
 	}
 	return reply.end("reset")
-}
-
-// isRedisEntry reports whether a script made the entry: a queue's name, a zero, and 14
-// bytes for each account that was charged.
-func isRedisEntry(entry string) bool {
-	_, parts, found := strings.Cut(entry, "\x00")
-	return found && len(parts) > 0 && len(parts)%14 == 0
 }

@@ -3,10 +3,17 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"errors"
+	"maps"
+	"net"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ration-go/ration/store"
+	"github.com/redis/go-redis/v9"
 )
 
 // Pause implements [store.Store].
@@ -101,4 +108,147 @@ func addPause(status *store.Status, name string, until time.Time) {
 		pause.Account = ""
 	}
 	status.Pauses = append(status.Pauses, pause)
+}
+
+// The scripts publish each new version of a budget's status on a channel that is named like
+// the budget's own key. All watchers of a Store share one connection that subscribes to the
+// channels of their budgets, and one goroutine that reads it, for as long as there are any.
+// A channel without watchers is not left before: its budget is soon watched again.
+
+const (
+	// quietFor is the silence after which the connection is tried: Redis confirms a channel
+	// that is subscribed to again. After as long once more without an answer it is made anew.
+	quietFor = 15 * time.Second
+	// leastRest and longestRest bound the time between two tries to subscribe. It doubles
+	// while Redis, or a proxy before it, refuses.
+	leastRest   = 50 * time.Millisecond
+	longestRest = time.Minute
+)
+
+// watchers are those who want to hear of budgets' new versions.
+type watchers struct {
+	quiet time.Duration // zero: quietFor
+
+	mu        sync.Mutex // protects all below
+	byChannel map[string][]*watcher
+	stop      context.CancelFunc // ends listen; nil: it does not run
+	pubsub    *redis.PubSub      // that is subscribed to all of byChannel; nil: none is
+}
+
+type watcher struct{ changed func(version int64) }
+
+// Watch implements [store.Watcher].
+func (s *Store) Watch(budget string, changed func(version int64)) (stop func()) {
+	if s.Client == nil {
+		return func() {}
+	}
+	channel, one, all := baseKey(budget), &watcher{changed}, &s.watchers
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.byChannel == nil {
+		all.byChannel = make(map[string][]*watcher)
+	}
+	all.byChannel[channel] = append(all.byChannel[channel], one)
+	if all.stop == nil {
+		var ctx context.Context
+		ctx, all.stop = context.WithCancel(context.Background())
+		go all.listen(ctx, s.Client)
+	} else if pubsub := all.pubsub; pubsub != nil {
+		// Also if others watch the budget: Redis confirms it once more, from when on this
+		// one misses nothing. It may have to connect first.
+		go func() { _ = pubsub.Subscribe(context.Background(), channel) }()
+	}
+	return func() { all.remove(channel, one) }
+}
+
+// remove removes a watcher. The last one's ends the subscription.
+func (w *watchers) remove(channel string, one *watcher) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := slices.DeleteFunc(w.byChannel[channel], func(o *watcher) bool { return o == one })
+	if w.byChannel[channel] = left; len(left) == 0 {
+		delete(w.byChannel, channel)
+	}
+	if len(w.byChannel) == 0 && w.stop != nil {
+		w.stop()
+		w.stop, w.pubsub = nil, nil
+	}
+}
+
+// listen keeps a subscription until the context ends, or the client is closed.
+func (w *watchers) listen(ctx context.Context, client redis.UniversalClient) {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for rest := leastRest; ; rest = min(2*rest, longestRest) {
+		confirmed, err := w.receive(ctx, client)
+		if ctx.Err() != nil || errors.Is(err, redis.ErrClosed) {
+			return
+		}
+		if confirmed {
+			rest = leastRest
+		}
+		timer.Reset(rest)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// receive subscribes and tells the watchers what comes, until the connection is of no use. It
+// reports whether Redis confirmed a subscription.
+func (w *watchers) receive(ctx context.Context, client redis.UniversalClient) (confirmed bool, err error) {
+	pubsub := client.Subscribe(ctx)
+	closeIt := func() { _ = pubsub.Close() }
+	defer closeIt()
+	defer context.AfterFunc(ctx, closeIt)()
+	w.mu.Lock()
+	if ctx.Err() != nil {
+		w.mu.Unlock()
+		return false, ctx.Err()
+	}
+	w.pubsub = pubsub
+	w.mu.Unlock()
+	err = w.subscribe(ctx, pubsub)
+	for tried := false; err == nil; {
+		var got any
+		if got, err = pubsub.ReceiveTimeout(ctx, cmp.Or(w.quiet, quietFor)); err == nil {
+			tried = false
+		} else if timeout, is := errors.AsType[net.Error](err); is && timeout.Timeout() && !tried {
+			tried, err = true, w.subscribe(ctx, pubsub)
+		}
+		switch got := got.(type) {
+		case *redis.Subscription:
+			confirmed = true
+			w.tell(got.Channel, 0)
+		case *redis.Message:
+			version, _ := strconv.ParseInt(got.Payload, 10, 64)
+			w.tell(got.Channel, version)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.pubsub == pubsub {
+		w.pubsub = nil
+	}
+	return confirmed, err
+}
+
+// subscribe subscribes to the channels of all watchers.
+func (w *watchers) subscribe(ctx context.Context, pubsub *redis.PubSub) error {
+	w.mu.Lock()
+	channels := slices.Collect(maps.Keys(w.byChannel))
+	w.mu.Unlock()
+	return pubsub.Subscribe(ctx, channels...)
+}
+
+// tell tells the watchers of a channel of a new version.
+func (w *watchers) tell(channel string, version int64) {
+	w.mu.Lock()
+	told := slices.Clone(w.byChannel[channel])
+	w.mu.Unlock()
+	for _, one := range told {
+		one.changed(version)
+	}
 }

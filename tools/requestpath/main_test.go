@@ -1,0 +1,27 @@
+package main
+
+import "testing"
+
+// Who wants to understand a request reads the files that it enters. More of them need a
+// better reason than that a new idea has a file of its own.
+func TestRequestsEnterFewFunctionsAndFiles(t *testing.T) {
+	scenarios, err := measure(t.Context(), "../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	bounds := []struct{ functions, files int }{
+		{90, 20},  // a GET
+		{400, 30}, // a 429 and its retry
+		{100, 18}, // a cancelled wait
+	}
+	if len(scenarios) != len(bounds) {
+		t.Fatalf("there are %d scenarios: want %d", len(scenarios), len(bounds))
+	}
+	for i, s := range scenarios {
+		functions, files, _ := s.count()
+		if most := bounds[i]; functions > most.functions || files > most.files {
+			t.Errorf("%s enters %d functions in %d files: at most %d in %d; list them with: go -C tools run ./requestpath -v",
+				s.Name, functions, files, most.functions, most.files)
+		}
+	}
+}
