@@ -151,7 +151,10 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	}
 	for how := woken; how != completed; {
 		wake := w.budget.nextWake() // before the look, or a change after it would wake nobody
-		if how = w.lookAtSlot(); how == completed {
+		if how = completed; w.budget.wakes.Load() != w.wakes {
+			how = w.lookAtSlot()
+		}
+		if how == completed {
 			how = sleep(ctx, time.Until(w.due), w.changed, wake)
 		}
 		if how != completed && how != woken {
@@ -174,11 +177,8 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 // lookAtSlot returns completed if the slot is still of use after the changes since the caller
 // booked or looked last, and otherwise why not.
 func (w *waiter) lookAtSlot() outcome {
-	b, wakes := w.budget, w.budget.wakes.Load()
-	if wakes == w.wakes {
-		return completed
-	}
-	w.wakes = wakes
+	b := w.budget
+	w.wakes = b.wakes.Load()
 	if int(b.newestRevision.Load()) > w.newest {
 		return limitsChanged
 	}

@@ -88,6 +88,9 @@ func (r *BookRequest) Validate() error {
 		return fmt.Errorf("ration: the longest wait is %v: it must not be negative", r.MaxWait)
 	}
 	for _, t := range [...]time.Time{r.Expect, r.Last, r.Now} {
+		if t.IsZero() {
+			continue
+		}
 		if err := validateNow(t); err != nil {
 			return err
 		}

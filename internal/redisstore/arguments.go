@@ -17,6 +17,7 @@ type plan struct {
 	key       batchKey
 	script    *redis.Script
 	keys      []string
+	zones     []string
 	arguments []any // lua/book.lua has them; the first three are each call's own
 }
 
@@ -24,14 +25,14 @@ type plan struct {
 const firstZone = 7
 
 func newPlan(key batchKey) *plan {
-	a := key.accounts
-	args := make([]any, 3, 12+len(a.LimitSets())+len(a.Zones()))
+	a, zones := key.accounts, key.accounts.Zones()
+	args := make([]any, 3, 12+len(a.LimitSets())+len(zones))
 	index := a.Digest()
 	if key.excluded != "" && index != "" {
 		index += " " + key.excluded
 	}
-	args = append(args, index, key.scopes, key.revision, len(a.Zones()))
-	args = append(args, make([]any, len(a.Zones()))...) // which change with the time
+	args = append(args, index, key.scopes, key.revision, len(zones))
+	args = append(args, make([]any, len(zones))...) // which change with the time
 	args = append(setArguments(a, args), len(a.Shared()))
 	for i, account := range a.Shared() {
 		args = append(args, strconv.Itoa(a.SharedSetOf(i)+1)+":"+account.ID)
@@ -39,14 +40,14 @@ func newPlan(key batchKey) *plan {
 	if a.Len() == 1 {
 		args = append(args, memberOf(a, 0))
 	}
-	return &plan{key: key, script: bookScript.with(a.Algorithms()), keys: []string{baseKey(key.budget)}, arguments: args}
+	return &plan{key: key, script: bookScript.with(a.Algorithms()), keys: []string{baseKey(key.budget)}, zones: zones, arguments: args}
 }
 
 // with returns the arguments for some bookings. Its first two are left to be set.
 func (p *plan) with(bookings string, now time.Time) []any {
 	args := slices.Clone(p.arguments)
 	args[2] = bookings
-	for i, zone := range p.key.accounts.Zones() {
+	for i, zone := range p.zones {
 		args[firstZone+i] = limit.EncodeZone(zone, now)
 	}
 	return args
