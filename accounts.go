@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ration-go/ration/internal/digest"
@@ -12,26 +13,29 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A budgetAccount is an account as a budget charges it. Its Limits have the budget's
-// margin.
+// A budgetAccount is an account as a budget charges it, under the effective limits. Its Limits
+// have the budget's margin.
 type budgetAccount struct {
 	store.Account
-	given     []limit.Limit // as the user gave them
-	bare      []limit.Limit // Limits without the budget's margin: given, or overridden
+	effective
 	tolerance time.Duration // how late after its slot a caller may leave; 0: as late as it likes
 	longest   time.Duration // the longest window, with its margin
 }
 
-// An accountList is the accounts that a booking may be charged to, all under the same
-// rules. It is not changed after it was made.
+// An accountList is the accounts that a booking may be charged to, all under this worker's own
+// limits. It is not changed after it was made.
 type accountList struct {
 	*store.Accounts
-	accounts  []budgetAccount // in the order of Accounts.All
-	shared    []budgetAccount // charged whichever of them is, in the order of Accounts.Shared
-	rules     *limitRules
-	losesLogs bool                  // whether the store can lose a log
-	immediate store.ImmediateBooker // that can grant a booking of them on the fast path; nil: none can
+	accounts []budgetAccount // in the order of Accounts.All
+	shared   []budgetAccount // charged whichever of them is, in the order of Accounts.Shared
+	rules    *limitRules
+	local    bool      // the store is a store.Local: it loses no logs
+	epoch    time.Time // its epoch then
 }
+
+// at returns the instant of this process's clock at which that of a store in this process
+// stands at now.
+func (l *accountList) at(now time.Time) time.Time { return l.epoch.Add(now.Sub(l.epoch)) }
 
 // find returns an account of the list, shared or not; nil: it is not there.
 func (l *accountList) find(id string) *budgetAccount {
@@ -68,12 +72,8 @@ func (a *tokenAccount) isOf(t *Token, r *limitRules) bool {
 	if a == nil || a.token != t.id || a.name != t.Account || a.accounts.rules != r {
 		return false
 	}
-	given, limits := a.accounts.accounts[0].given, t.Limits
-	if limits == nil {
-		limits = r.limits
-	}
-	same := len(given) == len(limits) && &given[0] == &limits[0] // there is one at least
-	return same || slices.Equal(given, limits)
+	own := &a.accounts.accounts[0]
+	return own.Label == t.Label && own.inherits == (t.Limits == nil) && (own.inherits || slices.Equal(own.given, t.Limits))
 }
 
 // forgetTokenAfter is how long the list of a token that nobody uses is kept. It is made again
@@ -135,25 +135,36 @@ func (b *Budget) list(r *limitRules, accounts ...budgetAccount) (*accountList, e
 		if slices.ContainsFunc(accounts, func(a budgetAccount) bool { return a.ID == account.ID }) {
 			continue // it is charged as a token's
 		}
-		one, err := b.accountUnder(r, account.ID, account.Limits)
+		one, err := b.accountUnder(account.ID, r.of(account.ID, account.Limits, false))
 		if err != nil {
 			return nil, fmt.Errorf("shared account %d: %w", i+1, err)
 		}
+		one.Label = account.Label
 		shared = append(shared, one)
 	}
 	all, err := storeAccounts(accounts, shared)
 	if err != nil {
 		return nil, err
 	}
-	a := &accountList{Accounts: all, accounts: accounts, shared: shared, rules: r, losesLogs: b.canLoseLogs()}
-	a.immediate = b.immediateBooker(a)
+	a := &accountList{Accounts: all, accounts: accounts, shared: shared, rules: r}
+	if local, is := b.Store.(store.Local); is {
+		a.local, a.epoch = true, local.Epoch()
+	}
 	return a, nil
 }
 
-// canLoseLogs reports whether the store can lose a log.
-func (b *Budget) canLoseLogs() bool {
-	durable, says := b.Store.(store.Durable)
-	return !says || !durable.Durable()
+// inForceList returns the list with the effective limits of each account that is not shared: of
+// shared ones stores tell none.
+func (b *Budget) inForceList(a *accountList) (*accountList, error) {
+	if !b.adopts.Load() {
+		return a, nil
+	}
+	accounts := slices.Clone(a.accounts)
+	for i := range accounts {
+		accounts[i] = *b.inForce(&accounts[i])
+	}
+	all, err := storeAccounts(accounts, a.shared)
+	return &accountList{Accounts: all, accounts: accounts, shared: a.shared}, err
 }
 
 // storeAccounts returns the list as the store is asked with it.
@@ -203,21 +214,21 @@ func (b *Budget) account(r *limitRules, t Token) (budgetAccount, error) {
 	if t.empty() {
 		return budgetAccount{}, errors.New("ration: the token is empty: make it with NewToken from a secret")
 	}
-	limits := t.Limits
-	if limits == nil {
-		limits = r.limits
+	if secret, _ := t.open(); len(secret) >= minSecret && strings.Contains(t.Label, secret) {
+		return budgetAccount{}, fmt.Errorf("ration: the Label of token %s has its secret: the store keeps the label in clear", t.id)
 	}
-	return b.accountUnder(r, t.AccountID(), limits)
+	account, err := b.accountUnder(t.AccountID(), r.of(t.AccountID(), t.Limits, t.Limits == nil))
+	account.Label = t.Label
+	return account, err
 }
 
-// accountUnder returns an account that was given limits, as it is under those rules.
-func (b *Budget) accountUnder(r *limitRules, id string, given []limit.Limit) (budgetAccount, error) {
-	bare := r.limitsOf(id, given)
-	limits, err := b.withMargins(bare)
+// accountUnder returns an account under effective limits.
+func (b *Budget) accountUnder(id string, e effective) (budgetAccount, error) {
+	limits, err := b.withMargins(e.limits)
 	if err != nil {
 		return budgetAccount{}, err
 	}
-	a := budgetAccount{Account: store.Account{ID: id, Limits: limits}, given: given, bare: bare}
+	a := budgetAccount{Account: store.Account{ID: id, Limits: limits}, effective: e}
 	least := limit.MaxMargin
 	for _, l := range limits {
 		a.longest = max(a.longest, l.Window+l.MarginOrDefault())
@@ -240,6 +251,17 @@ func (b *Budget) withMargins(limits []limit.Limit) ([]limit.Limit, error) {
 		all[i] = l
 	}
 	return all, nil
+}
+
+// withoutMargins returns limits without the margins that withMargins would add.
+func (b *Budget) withoutMargins(limits []limit.Limit) []limit.Limit {
+	all := slices.Clone(limits)
+	for i := range all {
+		if l := &all[i]; l.Margin == b.margin(*l) {
+			l.Margin = 0
+		}
+	}
+	return all
 }
 
 const (

@@ -16,35 +16,37 @@ import (
 // step.
 const askAtMost = 4
 
-// ask asks the store for a booking. If the store has lost a log, the worker first records its
-// bookings again, and then asks once more. After an error w.booking names what the store may
-// have booked all the same.
-func (w *waiter) ask(ctx context.Context, r *store.BookRequest) error {
+// ask asks the store for a booking, and reports whether it booked. If the store has lost a log,
+// the worker first records its bookings again, and then asks once more. After an error the grant
+// names what the store may have booked all the same.
+func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, err error) {
 	b := w.budget
-	w.booking = booking{Booking: store.Booking{ID: r.ID, Budget: r.Budget}}
+	w.id, w.account, w.offline = r.ID, nil, false
 	for n := 1; n <= askAtMost; n++ {
-		asked := time.Now()
-		if w.accounts.losesLogs {
+		var asked time.Time
+		if !w.accounts.local {
+			asked = time.Now()
 			b.stampRequest(r, asked)
 		}
 		if n == askAtMost {
 			r.Expect = time.Time{} // answers are too slow to compare clocks
 		}
-		booked, err := b.Store.Book(ctx, *r)
+		answer, err := b.Store.Book(ctx, *r)
 		switch {
 		case err != nil:
-			return err
-		case booked.Ahead:
-			r.Ahead = b.compareClocks(booked.Now)
-		case booked.Lost:
+			return false, err
+		case answer.Ahead:
+			r.Ahead = b.compareClocks(answer.Now)
+		case answer.Lost:
 			if err := b.refresh(ctx); err != nil {
-				return err
+				return false, err
 			}
 		default:
-			return w.answered(ctx, &booked, asked)
+			err := w.answered(ctx, &answer, asked)
+			return answer.Booked && err == nil, err
 		}
 	}
-	return &store.StoreError{Op: "book", Err: errors.New("the store loses its logs again and again")}
+	return false, &store.StoreError{Op: "book", Err: errors.New("the store loses its logs again and again")}
 }
 
 // answered applies the store's reply to a question that was asked at that instant.
@@ -53,32 +55,35 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 	if at < 0 {
 		return &store.StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("account %q was not asked for", booked.Account)}
 	}
-	w.booking.Booking, w.account = *booked, &w.accounts.accounts[at]
-	// The wait is counted from the latest instant at which the store may have read its
-	// clock, so that the caller does not leave before its slot. How late it leaves is
-	// counted from the earliest. Some stores say when they read it.
-	arrived := booked.ReadAt
-	if arrived.IsZero() {
+	w.account, w.Slot, w.now, w.entry, w.total = &w.accounts.accounts[at], booked.Slot, booked.Now, booked.Entry, booked.Total
+	w.newest = max(w.newest, booked.Effective.Revision)
+	arrived, wait := asked, max(0, booked.Slot.Sub(booked.Now))
+	if w.accounts.local {
+		if wait > 0 {
+			w.due = w.accounts.at(booked.Slot)
+		}
+		if booked.Version == b.version.Load() && booked.Effective.Limits == nil && !b.adopts.Load() {
+			return nil // the reply says nothing else, and the store loses no logs
+		}
+		asked = w.accounts.at(booked.Now)
+		arrived = asked
+	} else {
+		// The wait is counted from the latest instant at which the store may have read its
+		// clock, so that the caller does not leave before its slot. How late it leaves is
+		// counted from the earliest.
 		arrived = time.Now()
 		w.soonest, w.due = b.clocks.Place(booked.Now, asked, arrived)
-	} else {
-		w.soonest, w.due = arrived, arrived
-	}
-	if wait := booked.Slot.Sub(booked.Now); wait > 0 {
 		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
 	}
-	w.newest = max(w.newest, booked.Effective.Revision)
-	if !w.accounts.losesLogs && booked.Version == b.version.Load() && booked.Effective.Limits == nil {
-		return nil // the reply says nothing else, and the store loses no logs
-	}
-	b.applyReply(ctx, booked, w.account, w.accounts, arrived)
+	w.account = b.applyReply(ctx, booked, w.account, w.accounts, asked, arrived)
 	return nil
 }
 
-func (w *waiter) request(longest time.Duration) store.BookRequest {
+// request fills in the request for a booking, with the longest wait.
+func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
 	w.newest, w.wakes = max(w.accounts.rules.revision, int(w.budget.newestRevision.Load())), w.budget.wakes.Load()
-	return store.BookRequest{ID: store.NewBookingID(), Budget: w.budget.Name, Accounts: w.accounts.Accounts, Excluded: w.excluded, Scopes: w.options.scopes,
-		Reserve: w.options.reserve, Revision: w.accounts.rules.revision, Cost: w.cost, MaxWait: longest}
+	r.ID, r.Budget, r.Accounts, r.Excluded, r.Scopes = store.NewBookingID(), w.budget.Name, w.accounts.Accounts, w.excluded, w.scopes
+	r.Reserve, r.Revision, r.Cost, r.MaxWait = w.reserve, w.accounts.rules.revision, w.Cost, longest
 }
 
 // requestOptions are what a context asks for. They are one value of the context, because
@@ -122,24 +127,18 @@ func WithScopes(ctx context.Context, scopes ...string) context.Context {
 	return withOption(ctx, func(o *requestOptions) { o.scopes = slices.Clone(scopes) })
 }
 
-// bookOptions are what a caller asks for beside its cost.
-type bookOptions struct {
-	scopes  []string
-	reserve int // in thousandths
-}
-
-// bookOptions returns what the context asks for.
-func (b *Budget) bookOptions(ctx context.Context) (options bookOptions, err error) {
+// bookOptions returns what the context asks for beside a cost.
+func (b *Budget) bookOptions(ctx context.Context) (scopes []string, reserve int, err error) {
 	if b == nil {
-		return bookOptions{}, b.check()
+		return nil, 0, b.check()
 	}
 	o := requestOptionsOf(ctx)
 	if o != nil {
-		options.scopes = o.scopes
+		scopes = o.scopes
 	}
-	for _, scope := range options.scopes {
+	for _, scope := range scopes {
 		if !limit.ValidScope(scope) {
-			return bookOptions{}, fmt.Errorf("ration: scope %q: it must be 1 to 32 letters, digits, '-', '_' and '.'", scope)
+			return nil, 0, fmt.Errorf("ration: scope %q: it must be 1 to 32 letters, digits, '-', '_' and '.'", scope)
 		}
 	}
 	share := b.Reserve
@@ -147,16 +146,9 @@ func (b *Budget) bookOptions(ctx context.Context) (options bookOptions, err erro
 		share = o.reserve
 	}
 	if !(share >= 0 && share <= 0.999) {
-		return bookOptions{}, fmt.Errorf("ration: Reserve is %v: it must be from 0 to 0.999", share)
+		return nil, 0, fmt.Errorf("ration: Reserve is %v: it must be from 0 to 0.999", share)
 	}
-	options.reserve = int(math.Ceil(share*1000 - 1e-9)) // too much left does no harm
-	return options, nil
-}
-
-// A booking is one in the store or, while the store is down, one that only this worker knows.
-type booking struct {
-	store.Booking
-	offline bool
+	return scopes, int(math.Ceil(share*1000 - 1e-9)), nil // too much left does no harm
 }
 
 // A Grant is a booking whose slot has come: its holder may send one request. A grant is a
@@ -173,22 +165,33 @@ type Grant struct {
 	Late time.Duration
 
 	budget   *Budget
-	soonest  time.Time // the earliest instant of this process's clock that may be Slot
+	soonest  time.Time // the earliest instant of this process's clock that may be Slot; zero: the store is in it
 	id       store.BookingID
-	account  *budgetAccount
+	account  *budgetAccount // the charged one; nil: the store's answer was lost
 	entry    string
 	total    int64     // Booking.Total
 	now      time.Time // the store's clock when it was booked
-	offline  bool      // booked while the store was down
+	offline  bool      // booked while the store was down: only this worker knows of it
 	accounts *accountList
 	scopes   []string
 	counted  bool // the budget's smoother counts the call as in flight
 }
 
+// soonestSlot returns the earliest instant of this process's clock that may be Slot.
+func (g *Grant) soonestSlot() time.Time {
+	if g.soonest.IsZero() {
+		return g.accounts.at(g.Slot)
+	}
+	return g.soonest
+}
+
 // booking returns the grant's booking, as far as its cancellation needs it.
-func (g *Grant) booking() booking {
-	return booking{store.Booking{ID: g.id, Budget: g.budget.Name, Cost: g.Cost, Booked: true, Account: g.account.ID,
-		Slot: g.Slot, Now: g.now, Entry: g.entry}, g.offline}
+func (g *Grant) booking() store.Booking {
+	b := store.Booking{ID: g.id, Budget: g.budget.Name}
+	if g.account != nil {
+		b.Cost, b.Booked, b.Account, b.Slot, b.Now, b.Entry = g.Cost, true, g.account.ID, g.Slot, g.now, g.entry
+	}
+	return b
 }
 
 // Cancel gives the grant's units back to the fleet. Call it only if nothing was sent: if
@@ -199,11 +202,8 @@ func (g Grant) Cancel(ctx context.Context) error {
 	if g.budget == nil {
 		return nil
 	}
-	return g.budget.cancel(ctx, g.booking(), g.accounts)
+	return g.budget.cancel(ctx, &g)
 }
-
-// cancelSoon cancels a grant on which nothing was sent.
-func (g *Grant) cancelSoon() { g.budget.cancelSoon(g.booking(), g.accounts) }
 
 // recordSends corrects the log after a request was sent late, or several times: the connection
 // took long to make, the machine was busy, or http.Transport sent the request again by
@@ -215,7 +215,7 @@ func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int,
 	b := g.budget
 	var late store.Booking
 	if isLate {
-		late = g.booking().Booking
+		late = g.booking()
 	} else {
 		times--
 	}
@@ -235,7 +235,7 @@ func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int,
 			return
 		}
 	}
-	if !g.accounts.losesLogs {
+	if g.accounts.local {
 		return
 	}
 	b.mu.Lock()

@@ -80,8 +80,9 @@ type Budget struct {
 
 	outage         outage
 	refreshing     singleflight.Group
-	rules          atomic.Pointer[limitRules]   // nil: Limits and Revision, not read yet
+	rules          atomic.Pointer[limitRules]   // the worker's own limits; nil: Limits and Revision, not read yet
 	newestRevision atomic.Int64                 // the highest that this worker knows
+	adopts         atomic.Bool                  // whether limits of any account may be adopted
 	latest         atomic.Pointer[tokenAccount] // of tokenAccounts, used last
 	version        atomic.Int64                 // known.Version
 	watch          watch.Watch                  // of the store, while callers wait
@@ -106,6 +107,7 @@ type Budget struct {
 	recoveredUpTo time.Time                           // the Status.Lost up to which the journal was recorded again
 	journal       journal
 	voidBefore    time.Time       // slots ahead that were booked before it may be another's
+	toldOldLog    bool            // whether OldLogFound was an event
 	worker        store.BookingID // this budget value, among the fleet's
 	lastBooked    time.Time       // the Now of the latest booking
 	answeredNow   time.Time       // the Now of the latest answer
@@ -122,36 +124,21 @@ const defaultRetryStoreFor = 30 * time.Second
 // error, and another caller gets the slot. If the store does not answer for RetryStoreFor,
 // it returns a [*StoreError]. A cost that no limit ever admits is an error too. After an
 // error nothing is booked.
-func (b *Budget) Wait(ctx context.Context, t Token, cost int) (g Grant, err error) {
-	err = b.take(ctx, &t, cost, true, &g)
-	return g, err
+func (b *Budget) Wait(ctx context.Context, t Token, cost int) (Grant, error) {
+	var w waiter
+	w.Token, w.Cost, w.budget, w.waits = t, cost, b, true
+	err := w.take(ctx)
+	return w.Grant, err
 }
 
 // Try books cost units for the token's account if they may leave now. If not, it books
 // nothing and returns an [*ExhaustedError] that says when the next slot is. It never waits
 // for a slot, and asks the store once: its other errors are those of Wait.
-func (b *Budget) Try(ctx context.Context, t Token, cost int) (g Grant, err error) {
-	err = b.take(ctx, &t, cost, false, &g)
-	return g, err
-}
-
-// take is Wait, or Try. It fills in the grant in place: a copy is a tenth of what a grant
-// at once takes.
-func (b *Budget) take(ctx context.Context, t *Token, cost int, waits bool, g *Grant) error {
-	accounts, err := b.accountsOf(t)
-	if err != nil {
-		return err
-	}
-	if accounts.immediate != nil && b.tryFastPath(ctx, accounts, cost, g) {
-		g.Token = *t
-		return nil
-	}
-	w := waiter{budget: b, token: *t, accounts: accounts, cost: cost, waits: waits}
-	if err := w.wait(ctx); err != nil {
-		return err
-	}
-	*g = w.grant()
-	return nil
+func (b *Budget) Try(ctx context.Context, t Token, cost int) (Grant, error) {
+	var w waiter
+	w.Token, w.Cost, w.budget = t, cost, b
+	err := w.take(ctx)
+	return w.Grant, err
 }
 
 // Remaining returns how many units of cost the token's account has left: 587 after 4,413
@@ -208,11 +195,15 @@ func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	return b.Store.Reset(ctx, store.ResetRequest{Budget: b.Name, Account: accounts.At(0), At: at})
+	return b.Store.Reset(ctx, store.ResetRequest{Budget: b.Name, Account: b.inForce(&accounts.accounts[0]).Account, At: at})
 }
 
 // usage asks the store, and returns each limit without the budget's margin.
 func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usage, error) {
+	accounts, err := b.inForceList(accounts)
+	if err != nil {
+		return nil, err
+	}
 	all, err := b.Store.Usage(ctx, store.UsageRequest{Budget: b.Name, Accounts: accounts.Accounts})
 	if err != nil {
 		return nil, err
@@ -221,7 +212,7 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usag
 		return nil, &store.StoreError{Op: "usage", Permanent: true, Err: fmt.Errorf("the store returned %d accounts instead of %d", len(all), accounts.Len())}
 	}
 	for i, u := range all {
-		for j, l := range accounts.accounts[i].bare {
+		for j, l := range accounts.accounts[i].limits {
 			u.Limits[j].Limit = l
 		}
 	}
@@ -229,12 +220,13 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usag
 }
 
 // cancel cancels a booking in the store that it was booked in.
-func (b *Budget) cancel(ctx context.Context, booked booking, accounts *accountList) error {
+func (b *Budget) cancel(ctx context.Context, g *Grant) error {
+	booked := g.booking()
 	b.mu.Lock()
-	b.journal.remove(&booked.Booking, accounts)
+	b.journal.remove(&booked, g.accounts)
 	b.mu.Unlock()
-	if !booked.offline {
-		return b.Store.Cancel(ctx, store.CancelRequest{Booking: booked.Booking, Accounts: accounts.Accounts})
+	if !g.offline {
+		return b.Store.Cancel(ctx, store.CancelRequest{Booking: booked})
 	}
 	b.outage.mu.Lock()
 	shares := b.outage.shares
@@ -245,35 +237,5 @@ func (b *Budget) cancel(ctx context.Context, booked booking, accounts *accountLi
 	b.mu.Lock()
 	now := b.estimatedNow()
 	b.mu.Unlock()
-	return shares.Cancel(ctx, store.CancelRequest{Booking: booked.Booking, Now: now})
-}
-
-// Most bookings of a crawler with quota left are of one token, in logs, and may leave at
-// once. In memory such a booking takes as long as reading two clocks. The fast path is
-// what a waiter and Store.Book do, without all that such a booking does not need. If it
-// does need something, the fast path has changed nothing, and the waiter starts over.
-
-// immediateBooker returns the store if it has a fast path for bookings of the accounts.
-func (b *Budget) immediateBooker(a *accountList) store.ImmediateBooker {
-	if b.Outage != FailClosed || b.Reserve != 0 || len(a.accounts) > 1 || len(a.shared) > 0 {
-		return nil
-	}
-	immediate, _ := b.Store.(store.ImmediateBooker)
-	return immediate
-}
-
-// tryFastPath grants cost units of accounts that have a fast path, and reports whether it
-// did. The grant lacks its token.
-func (b *Budget) tryFastPath(ctx context.Context, accounts *accountList, cost int, g *Grant) bool {
-	if requestOptionsOf(ctx) != nil || ctx.Err() != nil {
-		return false
-	}
-	got, booked := accounts.immediate.BookNow(store.ImmediateRequest{Budget: b.Name, Accounts: accounts.Accounts, Cost: cost,
-		Revision: accounts.rules.revision, Version: b.version.Load()})
-	if !booked {
-		return false
-	}
-	g.id, g.entry, g.total, g.now, g.soonest, g.Slot = got.ID, got.Entry, got.Total, got.Slot, got.ReadAt, got.Slot
-	g.Cost, g.budget, g.accounts, g.account = cost, b, accounts, &accounts.accounts[0]
-	return true
+	return shares.Cancel(ctx, store.CancelRequest{Booking: booked, Now: now})
 }

@@ -59,12 +59,16 @@ const (
 	HeadroomChanged
 	// TokenQuarantined: the provider rejected a token, and the fleet stops using it.
 	TokenQuarantined
+	// OldLogFound: the store has a log of this budget that workers of an earlier version of
+	// ration keep. Neither counts what is booked in the other.
+	OldLogFound
 )
 
 var eventKinds = [...]string{
 	StoreDown: "StoreDown", StoreBack: "StoreBack", LogLost: "LogLost", ClockStepped: "ClockStepped",
 	LimitsOverridden: "LimitsOverridden", LimitLearned: "LimitLearned", ExternalUsage: "ExternalUsage",
 	HeadroomChanged: "HeadroomChanged", TokenQuarantined: "TokenQuarantined",
+	OldLogFound: "OldLogFound",
 }
 
 // String returns the kind's name.
@@ -101,6 +105,9 @@ func (e Event) text() string {
 		return fmt.Sprintf("account %s: other clients spend it too; the fleet uses %s of %s", e.Account, theirs, ours)
 	case TokenQuarantined:
 		return fmt.Sprintf("token %s is quarantined until %s: %s", e.Token, e.Until.UTC().Format(time.RFC3339), e.Reason)
+	case OldLogFound:
+		return "workers of an earlier version of ration have booked in a log that this one does not count: stop them, " +
+			"and see \"From ration:v1\" in docs/operations.md"
 	}
 	return e.Kind.String()
 }

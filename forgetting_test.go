@@ -17,7 +17,7 @@ import (
 )
 
 // A losingStore is a store in memory that may lose a log, for all that a budget knows: it
-// keeps a journal, and has no fast path.
+// keeps a journal.
 type losingStore struct{ ration.Store }
 
 // heapAfter returns the bytes that are in use after a garbage collection.

@@ -1,6 +1,7 @@
 package ration_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
@@ -84,5 +85,29 @@ func TestACallThatLeftLateIsCountedWhereItLeft(t *testing.T) {
 				require.Equal(t, 10100*time.Millisecond, base.sent[2].Sub(base.sent[1]))
 			})
 		})
+	}
+}
+
+func TestAGrantAtOnceAllocatesNothing(t *testing.T) {
+	if rationtest.RaceDetector {
+		t.Skip("the race detector allocates")
+	}
+	b := &ration.Budget{Name: "x", Limits: []ration.Limit{ration.PerHour(1_000_000_000)}, Store: new(ration.MemoryStore)}
+	token := ration.NewToken("a")
+	pool := ration.NewPool(b, token)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for what, book := range map[string]func() (ration.Grant, error){
+		"Wait": func() (ration.Grant, error) { return b.Wait(ctx, token, 1) },
+		"Try":  func() (ration.Grant, error) { return b.Try(ctx, token, 1) },
+		"Take": func() (ration.Grant, error) { return pool.Take(ctx, 1) },
+	} {
+		// Of a log of 512 entries more, and of 200 names, each is one.
+		allocated := testing.AllocsPerRun(10_000, func() {
+			if _, err := book(); err != nil {
+				panic(err)
+			}
+		})
+		require.Zero(t, allocated, what)
 	}
 }

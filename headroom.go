@@ -2,7 +2,6 @@ package ration
 
 import (
 	"math"
-	"slices"
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
@@ -41,60 +40,36 @@ func withHeadroom(limits []limit.Limit, share float64) []limit.Limit {
 	return all
 }
 
-// knownLimits are what this worker knows of an account's limits.
-type knownLimits struct {
-	full      []limit.Limit // the provider's, with nothing left to competing clients
-	effective []limit.Limit // those that the fleet applies
-	since     time.Time     // when the effective limits were adopted; zero: the program set them
+// headroomOf returns the share of full limits that is left to competing clients under lower
+// ones, and whether it can be headroom.
+func headroomOf(limits, full []limit.Limit) (share float64, is bool) {
+	if len(limits) != len(full) {
+		return 0, false
+	}
+	for i, l := range full {
+		if !sameKind(limits[i], l) || limits[i].Max > l.Max {
+			return 0, false
+		}
+		share = max(share, 1-float64(limits[i].Max)/float64(l.Max))
+	}
+	return share, share <= mostHeadroom
 }
 
-// headroom returns the share of the full limits that is left to competing clients: none if
-// the effective limits are of another kind.
-func (l *knownLimits) headroom() float64 {
-	share := 0.0
-	for i, full := range l.full {
-		if i >= len(l.effective) || !sameKind(l.effective[i], full) {
-			return 0
-		}
-		share = max(share, 1-float64(l.effective[i].Max)/float64(full.Max))
-	}
+// headroom returns the share of the full limits that is left to competing clients.
+func (e *effective) headroom() float64 {
+	share, _ := headroomOf(e.limits, e.full)
 	return share
 }
 
-// knownLimits returns what is known of an account's limits. A nil reconciler knows nothing of
-// its own.
-func (r *reconciler) knownLimits(b *Budget, account *budgetAccount) knownLimits {
-	limits := knownLimits{full: account.bare, effective: account.bare}
-	if r != nil {
-		r.mu.Lock()
-		if slices.EqualFunc(r.fullLimits, account.bare, sameKind) { // if not, the program has set others since
-			limits.full = r.fullLimits
-		}
-		r.mu.Unlock()
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if effective := b.effectiveOf(account.ID); effective.limits != nil {
-		limits.effective, limits.since = effective.limits, effective.since
-	}
-	return limits
-}
-
-// leaveHeadroom has the fleet leave more of the account's limits to competing clients, after
-// a response that was throttled because a quota of that scope is exhausted.
+// leaveHeadroom has the fleet leave more of the account's limits to competing clients, because a
+// response was throttled for a quota of that scope though the log had capacity left. All calls
+// in flight are throttled together: that counts once.
 func (b *Budget) leaveHeadroom(scope provider.Scope, account *budgetAccount) {
-	if scope.HasShared() {
-		return // another limit than the account's was exceeded
+	r := b.reconcilerOf(account)
+	if r == nil || scope.HasShared() {
+		return // nothing is known, or another limit than the account's was exceeded
 	}
-	if r := b.reconcilerOf(account); r != nil {
-		r.enlargeHeadroom(b, account)
-	}
-}
-
-// enlargeHeadroom leaves more of the limits, because a response was throttled though the log
-// had capacity left. All calls in flight are throttled together: that counts once.
-func (r *reconciler) enlargeHeadroom(b *Budget, account *budgetAccount) {
-	limits := r.knownLimits(b, account)
+	account = b.inForce(account)
 	longest := longestWindow(account.Account)
 	now := time.Now()
 	r.mu.Lock()
@@ -106,7 +81,7 @@ func (r *reconciler) enlargeHeadroom(b *Budget, account *budgetAccount) {
 	r.externalUntil = cooldown.Later(r.externalUntil, b.storeNow().Add(longest))
 	r.mu.Unlock()
 	if first {
-		r.setHeadroom(b, account, limits.full, min(max(firstHeadroom, 2*limits.headroom()), mostHeadroom))
+		setHeadroom(b, account, min(max(firstHeadroom, 2*account.headroom()), mostHeadroom))
 	}
 }
 
@@ -124,19 +99,20 @@ func (r *reconciler) beginHeadroom(b *Budget, account *budgetAccount) {
 	if !again {
 		return
 	}
-	if limits := r.knownLimits(b, account); limits.headroom() == 0 {
-		r.setHeadroom(b, account, limits.full, firstHeadroom)
+	if account = b.inForce(account); account.headroom() == 0 {
+		setHeadroom(b, account, firstHeadroom)
 	}
 }
 
-// reduceHeadroom leaves less of the limits after some windows without external usage.
-func (r *reconciler) reduceHeadroom(b *Budget, account *budgetAccount, limits knownLimits) {
-	share := limits.headroom()
-	if share == 0 {
+// reduceHeadroom leaves less of the limits after some windows without external usage, if they
+// are known to be lower for that.
+func (r *reconciler) reduceHeadroom(b *Budget, account *budgetAccount) {
+	share := account.headroom()
+	if share == 0 || account.source == fromFleet {
 		return
 	}
 	r.mu.Lock()
-	quiet := time.Since(cooldown.Later(r.externalSeen, limits.since)) > quietWindows*longestWindow(account.Account)
+	quiet := time.Since(cooldown.Later(r.externalSeen, account.since)) > quietWindows*longestWindow(account.Account)
 	if quiet {
 		r.externalSeen = time.Now()
 	}
@@ -150,16 +126,13 @@ func (r *reconciler) reduceHeadroom(b *Budget, account *budgetAccount, limits kn
 		r.missingSince = time.Time{}
 		r.mu.Unlock()
 	}
-	r.setHeadroom(b, account, limits.full, share)
+	setHeadroom(b, account, share)
 }
 
-// setHeadroom has the fleet adopt the full limits, each lower by the share.
-func (r *reconciler) setHeadroom(b *Budget, account *budgetAccount, full []limit.Limit, share float64) {
-	r.mu.Lock()
-	r.fullLimits = full
-	r.mu.Unlock()
-	if limits := withHeadroom(full, share); b.learn(account, limits) {
-		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: full, Theirs: limits})
+// setHeadroom has the fleet adopt the account's full limits, each lower by the share.
+func setHeadroom(b *Budget, account *budgetAccount, share float64) {
+	if limits := withHeadroom(account.full, share); b.learn(account, limits, account.full) {
+		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: account.full, Theirs: limits})
 	}
 }
 

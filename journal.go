@@ -174,8 +174,8 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 
 // isVoid reports whether a booking was lost, so that its slot may be another's. It needs
 // mu.
-func (b *Budget) isVoid(booking *store.Booking) bool {
-	return booking.Now.Before(b.voidBefore) && booking.Slot.After(b.voidBefore.Add(gracePeriod))
+func (b *Budget) isVoid(g *Grant) bool {
+	return g.now.Before(b.voidBefore) && g.Slot.After(b.voidBefore.Add(gracePeriod))
 }
 
 // record records spendings, as if the store's clock stood at now, in parts that a store

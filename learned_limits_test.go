@@ -190,3 +190,37 @@ func TestLearnedLimitsOfOtherAccountsStay(t *testing.T) {
 		require.Equal(t, 7000-4, left)
 	})
 }
+
+// Those who wait leave at the pace that a response announces while they wait.
+func TestAWiderLearnedLimitHelpsThoseWhoWait(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
+		ours.Limits = []ration.Limit{ration.PerHour(60)}
+		token, begun := ration.NewToken("a"), time.Now()
+		answer := rationtest.Announcing(func(n int) []string { return rationtest.InstagramHeader(600, 600-n) })
+		api := rationtest.NewAPI(func(n int, req *http.Request) (*http.Response, error) {
+			time.Sleep(time.Duration(n) * time.Minute)
+			return answer(n, req)
+		})
+		client := &http.Client{Transport: &ration.Transport{Base: api, Provider: rationtest.Preset(t, "instagram"), Pool: ration.NewPool(ours, token)}}
+		var callers sync.WaitGroup
+		for range 10 {
+			callers.Go(func() { rationtest.Get(t, client, "http://api.test/") })
+			synctest.Wait()
+		}
+		var mu sync.Mutex // protects soon
+		soon := 0         // how many leave while the hour lasts
+		for range 120 {
+			callers.Go(func() {
+				_, err := ours.Wait(t.Context(), token, 1)
+				assert.NoError(t, err)
+				mu.Lock()
+				defer mu.Unlock()
+				if time.Since(begun) < 59*time.Minute {
+					soon++
+				}
+			})
+		}
+		callers.Wait()
+		require.Equal(t, 120, soon)
+	})
+}

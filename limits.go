@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,29 +12,107 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
+// The limits of an account that are in force are one value, the effective limits. The value
+// is never written to: whatever changes the limits makes another, in this file. What was said
+// of an account's limits counts in this order:
+//
+//  1. What the fleet applies under a higher revision than this worker's, as the store tells it.
+//  2. What the provider has announced, less the headroom, until the program gives the account
+//     other limits.
+//  3. What the program gave: the account's own limits, or else those of [Budget.SetLimits], or
+//     else Budget.Limits.
+//
+// Whoever changes the limits raises the revision, which is that of all accounts. So raise
+// carries over the effective limits of all accounts that this worker knows, but for those that
+// the change replaces: from then on they are all its own.
+//
+// Bookings name the worker's own limits, which are 2 and 3, and its own revision, also while
+// others are in force: a store that has forgotten the account must not take adopted limits for
+// given ones. All else goes by the effective limits.
+
+// effective is an account's effective limits.
+type effective struct {
+	limits   []limit.Limit // without the budget's margin
+	full     []limit.Limit // the same before headroom was taken off, as far as is known
+	source   limitSource   // of full
+	given    []limit.Limit // what the program gave when the value was made
+	inherits bool          // given are the budget's limits
+	revision int           // under which they are in force
+	since    time.Time     // when this worker got them, on its own clock; zero: the program gave them
+}
+
+// A limitSource is who says what an account's full limits are.
+type limitSource int
+
+const (
+	fromProgram  limitSource = iota // they were given
+	fromProvider                    // responses
+	fromFleet                       // nobody: full is a guess. Another worker has raised the revision
+)
+
+// limitRules are a worker's own limits and their revision. They are never written to, and
+// read as one value: the old limits with the new revision would become the fleet's.
+type limitRules struct {
+	limits   []limit.Limit        // of accounts without limits of their own
+	accounts map[string]effective // that are not as the program gave them
+	source   limitSource          // of the revision: who it was raised for
+	revision int
+}
+
+// of returns the worker's own limits of an account that was given some; with inherits, those
+// of accounts without limits of their own.
+func (r *limitRules) of(id string, given []limit.Limit, inherits bool) effective {
+	if inherits {
+		given = r.limits
+	}
+	e, found := r.accounts[id]
+	if !found || !slices.Equal(e.given, given) {
+		e = effective{limits: given, full: given, given: given, inherits: inherits}
+	}
+	e.revision = r.revision
+	return e
+}
+
+// inForce returns an account under its effective limits. The account may be one of an earlier
+// booking.
+func (b *Budget) inForce(account *budgetAccount) *budgetAccount {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.inForceLocked(account)
+}
+
+// inForceLocked is inForce. It needs mu.
+func (b *Budget) inForceLocked(account *budgetAccount) *budgetAccount {
+	if l := b.learned.Get(account.ID); l != nil && l.adopted != nil {
+		return l.adopted
+	}
+	own, err := b.accountUnder(account.ID, b.currentRules().of(account.ID, account.given, account.inherits))
+	if err != nil {
+		return account // its limits are those of a booking, so they are valid
+	}
+	return &own
+}
+
 // SetLimits changes the budget's limits for the whole fleet, while requests are booked.
 // It raises the revision above the highest that this worker knows. The other
 // workers adopt the limits with their next booking, or when one of their callers wakes.
 // No log is lost.
 //
-// Callers that wait cancel their slots and book again, so that a lower Max holds for
-// them too; their order may change. A higher Max serves new bookings at once. Slots
-// already granted to other workers stay valid until those workers wake; new bookings
-// queue behind them.
+// Callers that wait cancel their slots and book again, about in their order, so that a
+// lower Max holds for them too and a higher one helps them within a second. Those of other
+// workers hear of it when a caller of this one waits or books.
 //
 // A limit with another Window, Algorithm or Scope is another limit. An exact log serves
 // it at once, because the log stays; any other count begins at zero. Tokens with Limits
-// of their own keep them; [Pool.Add] replaces those.
+// of their own keep them, and what the provider announced of them; [Pool.Add] replaces those.
+// What it announces later replaces the new limits too.
 func (b *Budget) SetLimits(limits ...limit.Limit) error {
 	if err := limit.Validate(limits); err != nil {
 		return fmt.Errorf("ration: budget %q: %w", b.Name, err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := *b.currentRules()
-	overrides := maps.Clone(r.overrides)
-	maps.DeleteFunc(overrides, func(_ string, o limitOverride) bool { return slices.Equal(o.given, r.limits) })
-	b.raiseRevision(limitRules{limits: slices.Clone(limits), overrides: overrides})
+	b.raise(fromProgram, slices.Clone(limits), func(_ string, e *effective) bool { return e.inherits })
 	return nil
 }
 
@@ -41,77 +120,92 @@ func (b *Budget) SetLimits(limits ...limit.Limit) error {
 func (b *Budget) overrideLimits(t Token) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := *b.currentRules()
-	r.overrides, r.learned = maps.Clone(r.overrides), false
-	delete(r.overrides, t.AccountID())
-	b.raiseRevision(r)
+	replaced := t.AccountID()
+	b.raise(fromProgram, b.currentRules().limits, func(id string, _ *effective) bool { return id == replaced })
 }
 
-// limitRules are a worker's limits and their revision. They are never written to, and
-// read as one value: the old limits with the new revision would become the fleet's.
-type limitRules struct {
-	limits    []limit.Limit            // of accounts without limits of their own
-	overrides map[string]limitOverride // by account
-	learned   bool                     // the revision was raised for a learned limit, not by the user
-	revision  int
-}
-
-// A limitOverride is limits of an account that the provider announced. They replace the
-// given ones until the program sets others.
-type limitOverride struct{ limits, given []limit.Limit }
-
-// limitsOf returns the limits of an account that was given some: its override, or those.
-func (r *limitRules) limitsOf(account string, given []limit.Limit) []limit.Limit {
-	if o, found := r.overrides[account]; found && slices.Equal(o.given, given) {
-		return o.limits
-	}
-	return given
-}
-
-// withOverride returns the rules with other limits of an account, and without the overrides
-// of accounts that are forgotten. It needs mu.
-func (b *Budget) withOverride(r limitRules, account *budgetAccount, limits []limit.Limit) limitRules {
-	b.learnedOf(account)
-	overrides := map[string]limitOverride{account.ID: {limits, account.given}}
-	for id, o := range r.overrides {
-		if id != account.ID && b.learned.Get(id) != nil {
-			overrides[id] = o
-		}
-	}
-	r.overrides = overrides
-	return r
-}
-
-// currentRules returns the worker's limits: the budget's fields, until others replace
+// currentRules returns the worker's own limits: the budget's fields, until others replace
 // them.
 func (b *Budget) currentRules() *limitRules {
 	if b.rules.Load() == nil {
-		b.rules.CompareAndSwap(nil, &limitRules{limits: b.Limits, revision: b.Revision})
+		b.rules.CompareAndSwap(nil, &limitRules{limits: b.Limits, accounts: map[string]effective{}, revision: b.Revision})
 	}
 	return b.rules.Load()
 }
 
-// raiseRevision makes rules the fleet's. It needs mu.
-func (b *Budget) raiseRevision(r limitRules) {
-	r.revision = b.newestKnown() + 1
+// raise makes this worker's limits the fleet's: those of accounts without limits of their own,
+// and the effective ones of each account that it knows and that the change does not replace.
+// Limits in force are replaced here, in replaceOwn and in adopt: those under which a caller that
+// waits has booked are in waiter.account, and inForce returns the new ones. It needs mu.
+func (b *Budget) raise(source limitSource, limits []limit.Limit, replaces func(id string, old *effective) bool) {
+	old := b.currentRules()
+	r := &limitRules{limits: limits, accounts: make(map[string]effective), source: source, revision: b.newestKnown() + 1}
+	for id, l := range b.learned.All() { // what is forgotten is not carried over
+		e, found := old.accounts[id]
+		if l.adopted != nil {
+			e, found = l.adopted.effective, true
+		}
+		if found && !replaces(id, &e) {
+			r.accounts[id] = e
+		}
+		l.adopted = nil
+	}
+	b.adopts.Store(false)
 	b.newestRevision.Store(int64(r.revision))
-	b.rules.Store(&r)
+	b.rules.Store(r)
 	b.wakeWaiters()
 }
 
-// effectiveLimits are the limits that the fleet keeps for an account.
-type effectiveLimits struct {
-	encoded string // as store.EncodeLimits has them
-	limits  []limit.Limit
-	given   []limit.Limit // the account's
-	since   time.Time     // when this worker got them, on its own clock
+// replaceOwn replaces the worker's own limits of an account under the revision that it has. It
+// needs mu.
+func (b *Budget) replaceOwn(id string, e effective) {
+	r := *b.currentRules()
+	r.accounts = maps.Clone(r.accounts)
+	r.accounts[id] = e
+	b.rules.Store(&r)
+}
+
+// announce has the fleet hear of limits that this worker has made effective, before anybody
+// books again: the first of those who wait for an account books a slot of it and cancels that.
+// So nobody waits on, or leaves, under the old limits meanwhile, and the callers of all workers
+// regroup together.
+func (w *waiter) announce(ctx context.Context) {
+	b, id := w.budget, w.account.ID
+	if w.offline || w.findAccounts() != nil {
+		return
+	}
+	account := w.accounts.find(id)
+	if account == nil {
+		return
+	}
+	b.mu.Lock()
+	l, revision := b.learnedOf(account), w.accounts.rules.revision
+	first := revision == b.newestKnown() && l.announced < revision
+	if first {
+		l.announced = revision
+	}
+	b.mu.Unlock()
+	if !first {
+		return
+	}
+	one, err := b.list(w.accounts.rules, *account)
+	if err != nil {
+		return
+	}
+	teller := *w
+	teller.accounts, teller.excluded = one, nil
+	var r store.BookRequest
+	teller.request(&r, store.Forever)
+	_, _ = teller.ask(ctx, &r) // if it fails, those who book again are heard
+	teller.cancelSoon()
 }
 
 // A learnedAccount is what a worker has learned of an account that is in use.
 type learnedAccount struct {
-	reconciler *reconciler     // nil: no response has said anything about its limits
-	effective  effectiveLimits // none: the store has not said
-	until      time.Time       // when it is forgotten if nobody uses it, on this process's clock
+	reconciler *reconciler    // nil: no response has said anything about its limits
+	adopted    *budgetAccount // under limits of a higher revision than the worker's; nil: its own are in force
+	announced  int            // the revision of this worker's that the fleet was told of
+	until      time.Time      // when it is forgotten if nobody uses it, on this process's clock
 }
 
 // forgetAfter is how long beyond its longest window an account must not have been used until
@@ -127,79 +221,80 @@ func (b *Budget) learnedOf(account *budgetAccount) *learnedAccount {
 		l = new(learnedAccount)
 		b.learned.Set(account.ID, l)
 	}
-	l.use(account, now)
+	l.until = now.Add(account.longest + forgetAfter)
 	return l
 }
 
-// use notes that the account was used at that instant of this process's clock.
-func (l *learnedAccount) use(account *budgetAccount, now time.Time) {
-	l.until = now.Add(account.longest + forgetAfter)
-}
-
-// effectiveOf returns the limits that the fleet keeps for an account; none: they are not
-// known. It needs mu.
-func (b *Budget) effectiveOf(account string) effectiveLimits {
-	if l := b.learned.Get(account); l != nil {
-		return l.effective
+// adopt returns the account under the limits by which the store answered a question that was
+// asked at that instant: the worker's own if it names none. If they are news the caller says so
+// in an event. It needs mu.
+func (b *Budget) adopt(account *budgetAccount, fleet store.EffectiveLimits, asked time.Time) (booked *budgetAccount, news bool) {
+	l := b.learnedOf(account)
+	old := l.adopted
+	if fleet.Limits == nil {
+		if old != nil && asked.After(old.since) {
+			l.adopted = nil
+		}
+		return account, false
 	}
-	return effectiveLimits{}
-}
-
-// noteEffective notes the limits that the fleet keeps for an account. It needs mu.
-func (b *Budget) noteEffective(account *budgetAccount, encoded string, limits []limit.Limit) {
-	b.learnedOf(account).effective = effectiveLimits{encoded, limits, account.given, time.Now()}
-}
-
-// adoptEffective takes in that the store booked by other limits than this worker's. The
-// first time it says so in an event.
-func (b *Budget) adoptEffective(account *budgetAccount, fleet store.EffectiveLimits) {
-	encoded := store.EncodeLimits(fleet.Limits)
-	b.mu.Lock()
-	changed := b.effectiveOf(account.ID).encoded != encoded
-	if changed {
-		b.noteEffective(account, encoded, fleet.Limits)
+	if old != nil && old.revision == fleet.Revision && slices.Equal(old.Limits, fleet.Limits) {
+		return old, false
 	}
-	b.noteRevision(fleet.Revision)
-	b.mu.Unlock()
-	if changed {
-		b.notify(Event{Kind: LimitsOverridden, Account: account.ID, Ours: account.Limits, Theirs: fleet.Limits})
-	}
-}
-
-// learn makes limits effective, in the whole fleet, that the provider has announced for
-// an account, and reports whether this worker had others. If the fleet has them already
-// the revision stays.
-func (b *Budget) learn(account *budgetAccount, limits []limit.Limit) bool {
-	withMargin, err := b.withMargins(limits)
+	before := b.inForceLocked(account)
+	e := before.under(b.withoutMargins(fleet.Limits))
+	e.revision = fleet.Revision
+	theirs, err := b.accountUnder(account.ID, e)
 	if err != nil {
+		return account, false
+	}
+	if fleet.Revision <= before.revision {
+		return &theirs, false // the answer was long on its way
+	}
+	l.adopted = &theirs
+	b.adopts.Store(true)
+	b.noteRevision(fleet.Revision)
+	return &theirs, !slices.Equal(before.limits, theirs.limits)
+}
+
+// under returns the effective limits after another worker has made others effective. If they
+// are lower than the full ones it may have left headroom, so these are still taken for full.
+func (e *effective) under(limits []limit.Limit) effective {
+	next := *e
+	if _, is := headroomOf(limits, e.full); !is {
+		next.full, next.source = limits, fromFleet
+	} else if e.source == fromProgram {
+		next.source = fromFleet
+	}
+	if !slices.Equal(limits, e.limits) {
+		next.limits, next.since = limits, time.Now()
+	}
+	return next
+}
+
+// learn makes limits of an account effective in the whole fleet that follow from what the
+// provider has announced, and reports whether others were. If the fleet applies them already
+// the revision stays.
+func (b *Budget) learn(account *budgetAccount, limits, full []limit.Limit) bool {
+	if limit.Validate(limits) != nil {
 		return false // the provider announced nonsense
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := *b.currentRules()
-	if o := r.overrides[account.ID]; slices.Equal(o.limits, limits) && slices.Equal(o.given, account.given) {
+	l, old := b.learnedOf(account), b.inForceLocked(account)
+	e := old.effective
+	e.limits, e.full, e.source = limits, full, fromProvider
+	changed := !slices.Equal(limits, old.limits)
+	if !changed && l.adopted == nil {
+		b.replaceOwn(account.ID, e)
 		return false
 	}
-	r = b.withOverride(r, account, limits)
-	encoded := store.EncodeLimits(withMargin)
-	if b.effectiveOf(account.ID).encoded == encoded {
-		b.rules.Store(&r)
-		return true
+	known := *old
+	known.effective, l.adopted = e, &known
+	if changed { // raise makes it this worker's own
+		known.since = time.Now()
+		b.raise(fromProvider, b.currentRules().limits, func(string, *effective) bool { return false })
 	}
-	// A revision is that of all accounts: the others keep their effective limits.
-	for id, l := range b.learned.All() {
-		other := l.effective
-		if id == account.ID || other.limits == nil {
-			continue
-		}
-		if ours, err := b.accountUnder(&r, id, other.given); err == nil && store.EncodeLimits(ours.Limits) != other.encoded {
-			r.overrides[id] = limitOverride{other.limits, other.given}
-		}
-	}
-	r.learned = true
-	b.raiseRevision(r)
-	b.noteEffective(account, encoded, withMargin)
-	return true
+	return changed
 }
 
 // concede adopts the fleet's limits if two workers have learned different ones at the
@@ -216,15 +311,15 @@ func (b *Budget) concede(err error, accounts *accountList) bool {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := b.currentRules()
-	ours := r.limitsOf(account.ID, account.given)
+	r, theirs := b.currentRules(), b.withoutMargins(differ.Theirs)
+	ours := r.of(account.ID, account.given, account.inherits)
 	switch {
-	case r.revision != accounts.rules.revision || !slices.Equal(ours, account.bare):
+	case r.revision != accounts.rules.revision || !slices.Equal(ours.limits, account.limits):
 		return true // another caller got the same error, and has conceded
-	case !r.learned || slices.Equal(ours, differ.Theirs):
+	case r.source != fromProvider || slices.Equal(ours.limits, theirs):
 		return false // the user must say which are right
 	}
-	conceded := b.withOverride(*r, account, differ.Theirs)
-	b.rules.Store(&conceded)
+	b.learnedOf(account)
+	b.replaceOwn(account.ID, ours.under(theirs))
 	return true
 }

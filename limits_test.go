@@ -4,6 +4,7 @@ import (
 	"errors"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -131,6 +132,7 @@ func TestALowerLimitHoldsForThoseWhoWait(t *testing.T) {
 				left[time.Since(begun)]++
 				mu.Unlock()
 			})
+			synctest.Wait() // so that their slots alternate
 		}
 		time.Sleep(5 * time.Second)
 		require.NoError(t, b.SetLimits(ration.Limit{Max: 2, Window: 10 * time.Second}))

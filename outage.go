@@ -99,7 +99,7 @@ func (w *waiter) beforeRetry(ctx context.Context, r *store.BookRequest, retries 
 	switch {
 	case b.Outage != FailClosed:
 		// The next booking is made offline.
-		b.cancelSoon(w.booking, w.accounts)
+		w.cancelSoon()
 		r.ID = store.NewBookingID()
 		return nil
 	case !w.waits || b.RetryStoreFor < 0:
@@ -120,7 +120,7 @@ func (w *waiter) beforeRetry(ctx context.Context, r *store.BookRequest, retries 
 		return fmt.Errorf("%w: %w", ended(ctx), failed)
 	}
 	if time.Since(retries.named) > sameID {
-		b.cancelSoon(w.booking, w.accounts)
+		w.cancelSoon()
 		r.ID, retries.named = store.NewBookingID(), time.Now()
 	}
 	return nil
@@ -178,40 +178,45 @@ func (b *Budget) reachable(ctx context.Context) bool {
 	return true
 }
 
-// bookOffline books without the store, as Divide or FailOpen says.
-func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) error {
+// bookOffline books without the store, as Divide or FailOpen says, and reports whether it did.
+func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) (bool, error) {
 	b := w.budget
 	if err := r.Validate(); err != nil {
-		return err
+		return false, err
 	}
 	b.mu.Lock()
 	r.Now = b.estimatedNow()
 	workers := max(1, b.known.Workers)
 	b.mu.Unlock()
 
+	accounts, err := b.inForceList(w.accounts)
+	if err != nil {
+		return false, err
+	}
 	var booked store.Booking
 	if b.Outage == FailOpen {
 		booked = b.bookOpen(r)
 	} else {
 		shares, err := b.sharesFrom(ctx, r.Now)
 		if err != nil {
-			return err
+			return false, err
 		}
-		if r.Accounts, err = divideAll(w.accounts.Accounts, workers, w.cost); err != nil {
-			return err
+		if r.Accounts, err = divideAll(accounts.Accounts, workers, w.Cost); err != nil {
+			return false, err
 		}
 		if booked, err = shares.Book(ctx, r); err != nil {
-			return err
+			return false, err
 		}
 	}
+	w.id, w.account, w.Slot, w.now, w.entry = booked.ID, accounts.find(booked.Account), booked.Slot, booked.Now, booked.Entry
 	w.due = time.Now().Add(booked.Slot.Sub(booked.Now))
-	w.soonest, w.booking, w.account = w.due, booking{booked, true}, w.accounts.find(booked.Account)
+	w.soonest, w.offline = w.due, true
 	if booked.Booked {
 		b.mu.Lock()
 		b.journal.add(w.account, w.accounts.shared, &booked, time.Time{})
 		b.mu.Unlock()
 	}
-	return nil
+	return booked.Booked, nil
 }
 
 // bookOpen charges the accounts in turn and grants at once, as FailOpen says.

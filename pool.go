@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -124,21 +125,17 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string, sleeping f
 		if err != nil {
 			return Grant{}, err
 		}
-		var g Grant
-		if accounts.immediate == nil || !p.budget.tryFastPath(ctx, accounts, cost, &g) {
-			w := waiter{budget: p.budget, pool: p, excluded: excluded, accounts: accounts, changed: changed,
-				cost: cost, waits: true, sleeping: sleeping}
-			if err := w.wait(ctx); err != nil {
-				return Grant{}, err
-			}
-			g = w.grant()
+		w := waiter{Grant: Grant{Cost: cost, budget: p.budget, accounts: accounts}, pool: p, excluded: excluded, changed: changed,
+			waits: true, sleeping: sleeping}
+		if err := w.wait(ctx); err != nil {
+			return Grant{}, err
 		}
 		found := false
-		if g.Token, found = p.token(g.account.ID); found {
-			return g, nil
+		if w.Token, found = p.token(w.account.ID); found {
+			return w.Grant, nil
 		}
 		// The account was removed at this very moment, or its token quarantined.
-		g.cancelSoon()
+		w.cancelSoon()
 	}
 }
 
@@ -235,6 +232,7 @@ func (p *Pool) build() error {
 			return fmt.Errorf("ration: token %v has other limits than another token of its account %q: "+
 				"an account has one set of limits", t, t.Account)
 		}
+		account.Label = cmp.Or(account.Label, byID[account.ID].Label)
 		byID[account.ID] = account
 		if rotations[account.ID] == nil {
 			rotations[account.ID] = new(rotation)

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
@@ -219,4 +220,31 @@ func TestZeroPoolTakesTokensAndStillHasNoBudget(t *testing.T) {
 	pool.Add(ration.NewToken("a"))
 	_, err := pool.Take(t.Context(), 1)
 	require.ErrorContains(t, err, "the Budget is nil")
+}
+
+// Whoever keeps its slot when the tokens change hears of limits that were lowered meanwhile.
+func TestALowerLimitHoldsForThoseWhoKeepTheirSlots(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{{Max: 4, Window: 10 * time.Second}}
+		token, begun := ration.NewToken("a"), time.Now()
+		pool := ration.NewPool(b, token)
+		var mu sync.Mutex // protects left
+		left := make(map[time.Duration]int)
+		var callers sync.WaitGroup
+		for range 24 {
+			callers.Go(func() {
+				_, err := pool.Take(t.Context(), 1)
+				assert.NoError(t, err)
+				mu.Lock()
+				defer mu.Unlock()
+				left[time.Since(begun)]++
+			})
+		}
+		time.Sleep(5 * time.Second)
+		pool.Add(token)
+		require.NoError(t, b.SetLimits(ration.Limit{Max: 2, Window: 10 * time.Second}))
+		callers.Wait()
+		require.Equal(t, 4, left[0])
+		require.Len(t, left, 11, "%v: 4 and ten times 2", left)
+	})
 }

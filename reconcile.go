@@ -48,12 +48,10 @@ type reconciler struct {
 	askedAt       time.Time               // the store's clock at its last reply
 	externalUntil time.Time               // until when external usage is expected, on the store's clock
 	resets        []time.Time             // by limit, the end of the window as last sent to the store
-	adoptedAt     time.Time               // when an announced limit was adopted last
 
-	fullLimits   []limit.Limit // the provider's, with no headroom left; nil: the account's
-	externalSeen time.Time     // when external usage was seen last
-	enlargedAt   time.Time     // when a throttled response enlarged the headroom last
-	missingSince time.Time     // when units were first missing; zero: not since the headroom was given up
+	externalSeen time.Time // when external usage was seen last
+	enlargedAt   time.Time // when a throttled response enlarged the headroom last
+	missingSince time.Time // when units were first missing; zero: not since the headroom was given up
 }
 
 // bookingTotal is the slot of a booking, and all units that were booked before it.
@@ -74,18 +72,17 @@ type loggedUnits struct {
 // negative: unknown.
 func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Grant) (left int) {
 	b := t.Pool.budget
-	account := grant.account
+	account := b.inForce(grant.account)
 	p := t.provider()
-	limits := b.reconcilerOf(account).knownLimits(b, account)
-	observed := observe.Limits(f.Windows, limits.full, grant.scopes, t.Cost != nil || p.Cost != nil, p)
+	observed := observe.Limits(f.Windows, account.full, grant.scopes, t.Cost != nil || p.Cost != nil, p)
 	if len(observed) == 0 {
 		return -1
 	}
 	ctx, stop := soon(req.Context())
 	defer stop()
 	r := b.reconcilerFor(account)
-	if !r.adoptAnnounced(b, account, limits, observed) {
-		r.reduceHeadroom(b, account, limits)
+	if !r.adoptAnnounced(b, account, observed) {
+		r.reduceHeadroom(b, account)
 	}
 	now := b.storeNow()
 	r.recordResets(ctx, b, account, observed, now)
@@ -123,29 +120,37 @@ func (b *Budget) reconcilerFor(account *budgetAccount) *reconciler {
 // adoptAnnounced has the fleet adopt the limits that the provider has announced, if they
 // differ, and reports whether it did. A lower limit is adopted at once; a higher one not soon
 // after another, in case responses contradict each other.
-func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, known knownLimits, observed []observe.Observation) bool {
+func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, observed []observe.Observation) bool {
 	const seldom = time.Minute
-	limits := slices.Clone(known.full)
-	lower, higher := false, false
+	full := slices.Clone(account.full)
+	told, lower, higher := false, false, false
 	for _, o := range observed {
-		old := limits[o.Limit]
-		limits[o.Limit] = o.ApplyTo(old)
-		lower = lower || limits[o.Limit].Capacity() < old.Capacity()
-		higher = higher || limits[o.Limit].Capacity() > old.Capacity()
+		old := full[o.Limit]
+		full[o.Limit] = o.ApplyTo(old)
+		told = told || o.Announced()
+		lower = lower || full[o.Limit].Capacity() < old.Capacity()
+		higher = higher || full[o.Limit].Capacity() > old.Capacity()
 	}
-	if !lower && !higher {
+	limits := withHeadroom(full, account.headroom())
+	switch {
+	case told && account.source == fromFleet:
+		// Only now is it known whether another worker left headroom.
+		limits = full
+		if _, may := headroomOf(account.limits, full); may {
+			limits = account.limits
+		}
+	case !lower && !higher:
+		return false
+	case !lower && time.Since(account.since) < seldom:
+		return false
+	}
+	if !b.learn(account, limits, full) {
 		return false
 	}
 	r.mu.Lock()
-	tooSoon := !lower && !r.adoptedAt.IsZero() && time.Since(r.adoptedAt) < seldom
+	r.logged = nil
 	r.mu.Unlock()
-	if tooSoon || !b.learn(account, withHeadroom(limits, known.headroom())) {
-		return false
-	}
-	r.mu.Lock()
-	r.adoptedAt, r.logged, r.fullLimits = time.Now(), nil, limits
-	r.mu.Unlock()
-	b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.bare, Theirs: limits})
+	b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.limits, Theirs: full})
 	return true
 }
 

@@ -15,7 +15,7 @@ import (
 // the same budget in the same Redis share its logs. An operation is one script in one
 // round trip, or several if one would keep Redis busy for long.
 //
-// All keys of a budget begin with ration:v1:{NAME} and share that hash tag, so a
+// All keys of a budget begin with ration:v2:{NAME} and share that hash tag, so a
 // budget lives on one node of a Cluster. They expire a day after the last slot has left
 // its window. Redis holds digests of tokens, never a token.
 //
@@ -96,7 +96,21 @@ func (s *RedisStore) Watch(budget string, changed func(version int64)) (stop fun
 	return s.store().Watch(budget, changed)
 }
 
-// Settle waits for the operations whose callers left before the reply came, until each
-// has ended and its booking is cancelled. A process calls it before it exits. It returns
-// the context's error if that ends first.
+// Budgets returns the budgets that were booked within 400 days, the one that was seen last at
+// the end. For this a store notes in Redis, beside its bookings and at most every ten minutes,
+// that it books in a budget; a failure to do so is not reported.
+func (s *RedisStore) Budgets(ctx context.Context) ([]store.KnownBudget, error) {
+	return s.store().Budgets(ctx)
+}
+
+// Describe returns what Redis has of a budget: its accounts with their effective limits and
+// what is used of them, pauses, quarantined tokens and workers. It needs no configuration but
+// the name, takes several round trips, each an atomic step, and changes nothing.
+func (s *RedisStore) Describe(ctx context.Context, budget string) (store.Description, error) {
+	return s.store().Describe(ctx, budget)
+}
+
+// Settle waits until each operation whose caller left before the reply came has ended, its
+// booking is cancelled, and what is noted beside bookings is written. A process calls it
+// before it exits. It returns the context's error if that ends first.
 func (s *RedisStore) Settle(ctx context.Context) error { return s.store().Settle(ctx) }

@@ -17,19 +17,23 @@ import (
 
 const confirmAfter = time.Second
 
-// applyReply applies what the reply to a booking says beside its slot. The reply arrived at
-// that instant of this process's clock.
-func (b *Budget) applyReply(ctx context.Context, booking *store.Booking, account *budgetAccount, accounts *accountList, arrived time.Time) {
+// applyReply applies what the reply to a booking says beside its slot, and returns the account
+// under the limits by which it was booked. The question was asked, and the reply arrived, at
+// those instants of this process's clock.
+func (b *Budget) applyReply(
+	ctx context.Context, booking *store.Booking, account *budgetAccount, accounts *accountList, asked, arrived time.Time,
+) *budgetAccount {
+	own, news := account, false
 	b.mu.Lock()
 	b.answeredNow, b.answeredAt = booking.Now, arrived
 	if booking.Now.After(b.lastBooked) {
 		b.lastBooked = booking.Now
 	}
-	if booking.Booked && accounts.losesLogs {
-		b.journal.add(account, accounts.shared, booking, booking.Now)
+	if booking.Effective.Limits != nil || b.learned.Get(own.ID) != nil {
+		account, news = b.adopt(own, booking.Effective, asked)
 	}
-	if l := b.learned.Get(account.ID); l != nil {
-		l.use(account, arrived)
+	if booking.Booked && !accounts.local {
+		b.journal.add(account, accounts.shared, booking, booking.Now)
 	}
 	current := booking.Version == b.known.Version
 	if current {
@@ -42,8 +46,8 @@ func (b *Budget) applyReply(ctx context.Context, booking *store.Booking, account
 	if b.Outage == FailClosed && b.outage.down.Load() {
 		b.storeRecovered(0)
 	}
-	if booking.Effective.Limits != nil {
-		b.adoptEffective(account, booking.Effective)
+	if news {
+		b.notify(Event{Kind: LimitsOverridden, Account: own.ID, Ours: own.Limits, Theirs: booking.Effective.Limits})
 	}
 	if booking.Stepped != 0 {
 		b.notify(Event{Kind: ClockStepped, By: booking.Stepped})
@@ -51,12 +55,14 @@ func (b *Budget) applyReply(ctx context.Context, booking *store.Booking, account
 	if !current {
 		_ = b.refresh(ctx) // or the next caller does
 	}
+	return account
 }
 
 // slotIsValid reports whether a slot that has come may still be used: none of its
 // accounts is paused beyond it, as of confirmAfter ago at the most, and it is not void. If
 // the store does not answer, the last known status counts, because the slot was booked.
-func (b *Budget) slotIsValid(ctx context.Context, booking *store.Booking, shared []budgetAccount) bool {
+func (g *Grant) slotIsValid(ctx context.Context) bool {
+	b := g.budget
 	for range 2 { // the first answer may be to a question from before the announcement
 		b.mu.Lock()
 		stale := time.Since(b.confirmedAt) > confirmAfter
@@ -65,18 +71,19 @@ func (b *Budget) slotIsValid(ctx context.Context, booking *store.Booking, shared
 			break
 		}
 	}
-	paused := b.pausedUntil(booking, shared)
+	paused := g.pausedUntil()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !paused.After(booking.Slot) && !b.isVoid(booking)
+	return !paused.After(g.Slot) && !b.isVoid(g)
 }
 
-// pausedUntil returns the end of the longest known pause of a booking's accounts.
-func (b *Budget) pausedUntil(booking *store.Booking, shared []budgetAccount) time.Time {
+// pausedUntil returns the end of the longest known pause of the booking's accounts.
+func (g *Grant) pausedUntil() time.Time {
+	b := g.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	paused := cooldown.Later(b.paused.Get(""), b.paused.Get(booking.Account))
-	for _, account := range shared {
+	paused := cooldown.Later(b.paused.Get(""), b.paused.Get(g.account.ID))
+	for _, account := range g.accounts.shared {
 		paused = cooldown.Later(paused, b.paused.Get(account.ID))
 	}
 	return paused
@@ -143,10 +150,17 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	b.mu.Lock()
 	lost := status.Lost.After(b.recoveredUpTo)
 	b.mu.Unlock()
-	if lost && b.canLoseLogs() {
+	if _, local := b.Store.(store.Local); lost && !local {
 		if err := b.recover(ctx, status); err != nil {
 			return false, err
 		}
+	}
+	b.mu.Lock()
+	news := status.OldLog && !b.toldOldLog
+	b.toldOldLog = b.toldOldLog || news
+	b.mu.Unlock()
+	if news {
+		b.notify(Event{Kind: OldLogFound})
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -22,6 +22,10 @@ type Token struct {
 	// share one log. Like the secret, the name reaches the store only as a digest. Zero: the
 	// token is an account of its own.
 	Account string
+	// Label is what people call the account: a RedisStore keeps it, in clear, beside the
+	// account's ID for those who read the store. At most 100 bytes of printable text, and
+	// never the secret. Zero: none.
+	Label string
 	// Limits are the account's own, in place of the budget's: for a token of a better plan,
 	// say. All tokens of an account must have the same. Zero: the budget's Limits.
 	Limits []limit.Limit
@@ -108,12 +112,15 @@ type redactedError struct {
 	err  error
 }
 
+// minSecret is the length of the shortest credential: what is shorter is part of many words.
+const minSecret = 4
+
 // redact returns err with the token's ID in place of its secret: the error of a Base may
 // contain the URL.
 func redact(err error, t Token) error {
 	secret, _ := t.open()
-	if len(secret) < 4 {
-		return err // too short to be a credential, and part of many words
+	if len(secret) < minSecret {
+		return err
 	}
 	text := err.Error()
 	// As it is, and as it is encoded in a query, in a path and in quotes.

@@ -287,7 +287,7 @@ func (r *requestTrace) recordSends() {
 		sentAt = r.begun.Add(time.Duration(r.wrote.Load()))
 	}
 	tolerance := r.grant.account.tolerance
-	after := sentAt.Sub(r.grant.soonest)
+	after := sentAt.Sub(r.grant.soonestSlot())
 	late := tolerance > 0 && after > tolerance
 	if late || times > 1 {
 		r.grant.recordSends(r.Context, after, times, late)

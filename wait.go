@@ -4,47 +4,53 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
-// A waiter is one caller between its call and its grant: it books, sleeps and, if its
-// slot is of no use, books again. It lives on its caller's stack and stays there as long
-// as nothing else refers to it.
+// A waiter is one caller between its call and its grant, which it fills in: it books, sleeps
+// and, if its slot is of no use, books again. It lives on its caller's stack and stays there
+// as long as nothing else refers to it.
 type waiter struct {
-	budget   *Budget
+	Grant
 	pool     *Pool    // whose accounts may be charged; nil: the token's account
 	excluded []string // accounts of the pool that may not be charged, in ascending order
-	token    Token
-	cost     int
-	waits    bool   // false: only a slot that has come will do
-	sleeping func() // called when the slot that was booked lies ahead; nil: nobody
-	options  bookOptions
+	waits    bool     // false: only a slot that has come will do
+	sleeping func()   // called when the slot that was booked lies ahead; nil: nobody
+	reserve  int      // in thousandths
 
-	begun    time.Time // zero: there is no MaxWait
-	accounts *accountList
-	changed  <-chan struct{} // closed when the accounts change; nil: they never do
-	booking  booking
-	account  *budgetAccount // the charged one
-	due      time.Time      // the slot on this process's clock, at the latest
-	soonest  time.Time      // and at the soonest
-	late     time.Duration
-	newest   int   // the highest revision that the worker knew when it booked
-	wakes    int64 // the budget's when it booked, or looked at its slot last
+	begun   time.Time       // zero: there is no MaxWait
+	changed <-chan struct{} // closed when the accounts change; nil: they never do
+	due     time.Time       // the slot on this process's clock, at the latest
+	newest  int             // the highest revision that the worker knew when it booked
+	wakes   int64           // the budget's when it booked, or looked at its slot last
 }
 
-// regroup is how long a caller waits for others to cancel after the limits have changed, or
-// an account was paused.
+// regroup is how long a caller waits at least for others to cancel after the limits have
+// changed, or an account was paused.
 const regroup = 100 * time.Millisecond
 
 // watchFrom is the wait from which on a caller has the store say when the status changes. Who
 // waits for less books again, or is gone, before it could hear of much.
 const watchFrom = 100 * time.Millisecond
 
+// take waits for a slot of the token's account. On an error the grant is zero.
+func (w *waiter) take(ctx context.Context) (err error) {
+	if w.accounts, err = w.budget.accountsOf(&w.Token); err == nil {
+		err = w.wait(ctx)
+	}
+	if err != nil {
+		w.Grant = Grant{}
+	}
+	return err
+}
+
 // wait books a slot and returns when it has come. On an error nothing is booked.
 func (w *waiter) wait(ctx context.Context) (err error) {
-	if w.options, err = w.budget.bookOptions(ctx); err != nil {
+	if w.scopes, w.reserve, err = w.budget.bookOptions(ctx); err != nil {
 		return err
 	}
 	if w.budget.MaxWait > 0 {
@@ -65,14 +71,16 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 			continue
 		}
 		// Nothing was sent: another caller gets the slot before this one books again.
-		w.budget.cancelSoon(w.booking, w.accounts)
+		w.cancelSoon()
 		// All who wait cancel before one of them books, or they would queue behind each
 		// other's old slots.
 		switch outcome {
 		case limitsChanged:
-			_ = sleep(ctx, regroup, nil, nil)
+			turn := w.untilTurn()
+			w.announce(ctx)
+			_ = sleep(ctx, turn, nil, nil)
 		case slotPaused:
-			_ = sleep(ctx, w.untilTurn(), nil, nil)
+			_ = sleep(ctx, min(w.untilTurn(), time.Until(w.due)), nil, nil)
 		}
 		if ctx.Err() != nil {
 			return ended(ctx)
@@ -81,12 +89,6 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 			return err
 		}
 	}
-}
-
-func (w *waiter) grant() Grant {
-	return Grant{Token: w.token, Cost: w.cost, Slot: w.booking.Slot, Late: w.late,
-		budget: w.budget, soonest: w.soonest, id: w.booking.ID, account: w.account, entry: w.booking.Entry, total: w.booking.Total,
-		now: w.booking.Now, offline: w.booking.offline, accounts: w.accounts, scopes: w.options.scopes}
 }
 
 // An outcome is how a caller's sleep ended.
@@ -124,7 +126,7 @@ func sleep(ctx context.Context, length time.Duration, accounts, status <-chan st
 // waitWithin sleeps for a time, without a slot. If the caller may not wait that long it
 // returns an *ExhaustedError at once.
 func (b *Budget) waitWithin(ctx context.Context, length time.Duration) error {
-	w := waiter{budget: b, waits: true, begun: time.Now()}
+	w := waiter{Grant: Grant{budget: b}, waits: true, begun: time.Now()}
 	if allowed, byDeadline := w.longestWait(ctx); length > allowed {
 		return &store.ExhaustedError{Budget: b.Name, RetryAfter: length, Allowed: allowed, Deadline: byDeadline}
 	}
@@ -136,7 +138,7 @@ func (b *Budget) waitWithin(ctx context.Context, length time.Duration) error {
 
 // sleepUntilSlot sleeps until the slot, or until something wakes the caller earlier.
 func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
-	if !w.booking.Slot.After(w.booking.Now) {
+	if !w.Slot.After(w.now) {
 		if ctx.Err() != nil {
 			return contextEnded
 		}
@@ -161,11 +163,11 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 			return how
 		}
 	}
-	w.late = time.Since(w.due)
-	if tolerance := w.account.tolerance; tolerance > 0 && w.late > tolerance {
+	w.Late = time.Since(w.due)
+	if tolerance := w.account.tolerance; tolerance > 0 && w.Late > tolerance {
 		return slotLost
 	}
-	if !w.budget.slotIsValid(ctx, &w.booking.Booking, w.accounts.shared) {
+	if !w.slotIsValid(ctx) {
 		return slotLost
 	}
 	if int(w.budget.newestRevision.Load()) > w.newest {
@@ -183,56 +185,57 @@ func (w *waiter) lookAtSlot() outcome {
 		return limitsChanged
 	}
 	switch {
-	case b.pausedUntil(&w.booking.Booking, w.accounts.shared).After(w.booking.Slot):
+	case w.pausedUntil().After(w.Slot):
 		return slotPaused
-	case w.pool != nil && !w.pool.has(w.booking.Account):
+	case w.pool != nil && !w.pool.has(w.account.ID):
 		return accountsChanged
 	}
 	return completed
 }
 
-// untilTurn returns how long a caller whose slot lies in a pause waits before it books again:
-// regroup, and up to as long again by where in the pause its slot lies, so that all book in
-// the order of their slots. Nobody waits beyond its slot.
+// untilTurn returns how long a caller waits before it books again: regroup, and up to as long
+// again the further ahead its slot lies. So the callers of all workers, who hear of a change at
+// about the same time, book in the order of their slots.
 func (w *waiter) untilTurn() time.Duration {
-	left := time.Until(w.due)
-	length := left + w.budget.pausedUntil(&w.booking.Booking, w.accounts.shared).Sub(w.booking.Slot)
-	behind := time.Duration(float64(regroup) * float64(left) / float64(length))
-	return min(left, regroup+behind.Truncate(time.Microsecond))
+	behind := func(ahead time.Duration) float64 { return math.Log1p(float64(ahead) / float64(regroup)) }
+	part := behind(max(0, time.Until(w.due))) / behind(limit.MaxWindow)
+	return regroup + time.Duration(min(1, part)*float64(regroup)).Truncate(time.Microsecond)
 }
 
 // moveAccount books on the changed accounts. A caller whose account is still there keeps
 // its slot unless it gets an earlier one.
 func (w *waiter) moveAccount(ctx context.Context) error {
-	b, old := w.budget, *w
+	old := *w
 	if err := w.findAccounts(); err != nil {
-		b.cancelSoon(old.booking, old.accounts)
+		old.cancelSoon()
 		return err
 	}
-	account := w.accounts.find(old.booking.Account)
-	if old.booking.offline || account == nil {
-		b.cancelSoon(old.booking, old.accounts)
+	if old.offline || w.accounts.find(old.account.ID) == nil {
+		old.cancelSoon()
 		return w.book(ctx)
 	}
 	left := time.Until(old.due) - time.Microsecond
 	if left <= 0 {
 		return nil
 	}
-	r := w.request(left)
-	err := w.ask(ctx, &r)
-	if err == nil && w.booking.Booked {
-		b.cancelSoon(old.booking, old.accounts)
+	var r store.BookRequest
+	w.request(&r, left)
+	booked, err := w.ask(ctx, &r)
+	if booked {
+		old.cancelSoon()
 		return nil
 	}
 	if err != nil {
-		b.cancelSoon(w.booking, w.accounts)
+		w.cancelSoon()
 		if ctx.Err() != nil {
-			b.cancelSoon(old.booking, old.accounts)
+			old.cancelSoon()
 			return err
 		}
 	}
-	// There is no earlier slot, or no answer.
-	w.booking, w.account, w.due, w.soonest = old.booking, account, old.due, old.soonest
+	// There is no earlier slot, or no answer. What has changed since the old slot was booked
+	// must still be looked at.
+	old.accounts, old.changed = w.accounts, w.changed
+	*w = old
 	return nil
 }
 
@@ -241,7 +244,7 @@ func (w *waiter) findAccounts() (err error) {
 	if w.pool != nil {
 		w.accounts, w.changed, err = w.pool.list(w.excluded)
 	} else {
-		w.accounts, err = w.budget.accountsOf(&w.token)
+		w.accounts, err = w.budget.accountsOf(&w.Token)
 	}
 	return err
 }
@@ -259,30 +262,33 @@ func (w *waiter) rebook(ctx context.Context) error {
 func (w *waiter) book(ctx context.Context) error {
 	b := w.budget
 	allowed, byDeadline := w.longestWait(ctx)
-	r := w.request(allowed)
+	var r store.BookRequest
+	w.request(&r, allowed)
 	var retries storeRetries
 	for {
+		var booked bool
 		var err error
 		if b.Outage != FailClosed && !b.reachable(ctx) {
-			err = w.bookOffline(ctx, r)
+			booked, err = w.bookOffline(ctx, r)
 		} else {
-			err = w.ask(ctx, &r)
+			booked, err = w.ask(ctx, &r)
 		}
 		switch {
-		case err == nil && w.booking.Booked:
+		case booked:
 			return nil
 		case err == nil:
-			return &store.ExhaustedError{Budget: b.Name, Account: w.booking.Account, RetryAfter: w.booking.Slot.Sub(w.booking.Now),
+			return &store.ExhaustedError{Budget: b.Name, Account: w.account.ID, RetryAfter: w.Slot.Sub(w.now),
 				Allowed: allowed, Deadline: byDeadline}
 		case b.concede(err, w.accounts):
 			if err := w.findAccounts(); err != nil {
 				return err
 			}
-			r = w.request(allowed)
+			r = store.BookRequest{}
+			w.request(&r, allowed)
 		case isTemporary(err):
 			b.storeFailed(err)
 			if err := w.beforeRetry(ctx, &r, &retries, err); err != nil {
-				b.cancelSoon(w.booking, w.accounts) // the store may have booked it all the same
+				w.cancelSoon() // the store may have booked it all the same
 				return err
 			}
 		default:
@@ -324,10 +330,10 @@ func soon(ctx context.Context) (context.Context, context.CancelFunc) {
 // cancelSoon cancels a booking on which nothing was sent. If the store cannot be reached
 // the slot counts until it has left its window: some quota is then unused, and none is
 // overspent.
-func (b *Budget) cancelSoon(booked booking, accounts *accountList) {
-	ctx, stop := soon(context.Background())
+func (g *Grant) cancelSoon() {
+	ctx, stop := context.WithTimeout(context.Background(), cancelWithin)
 	defer stop()
-	_ = b.cancel(ctx, booked, accounts)
+	_ = g.budget.cancel(ctx, g)
 }
 
 // ended returns the error of a context that has ended, with its cause if that is another.

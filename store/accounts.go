@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/ration-go/ration/limit"
 )
@@ -19,6 +21,9 @@ type Account struct {
 	ID string
 	// Limits are all kept at once.
 	Limits []limit.Limit
+	// Label is what people call the account, for a store to show beside its ID: at most 100
+	// bytes of printable text, and never a secret. Empty: none. It changes nothing else.
+	Label string
 }
 
 // Accounts is a list of accounts to which a booking may be charged. It never changes, and
@@ -107,6 +112,9 @@ func newAccounts(list, shared []Account) (*Accounts, error) {
 func (a *Accounts) addSet(account Account, known map[string]int) (int, error) {
 	if !ValidAccountID(account.ID) {
 		return 0, fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", account.ID)
+	}
+	if !validLabel(account.Label) {
+		return 0, fmt.Errorf("ration: account %s: its Label must be at most 100 bytes of printable text", account.ID)
 	}
 	name := EncodeLimits(account.Limits)
 	set, found := known[name]
@@ -272,6 +280,11 @@ func QueueName(scopes string, reserve int, shared []Account) string {
 		ids[i] = account.ID
 	}
 	return scopes + "~" + strconv.Itoa(reserve) + "~" + strings.Join(ids, ",")
+}
+
+func validLabel(label string) bool {
+	unprintable := func(c rune) bool { return !unicode.IsPrint(c) }
+	return len(label) <= 100 && utf8.ValidString(label) && !strings.ContainsFunc(label, unprintable)
 }
 
 // ValidAccountID reports whether an ID is 1 to 64 letters, digits, '-' and '_'.

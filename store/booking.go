@@ -9,6 +9,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 	"unicode/utf8"
 )
@@ -121,17 +122,22 @@ const Forever time.Duration = math.MaxInt64
 // asked for twice.
 type BookingID [16]byte
 
-// NewBookingID returns 128 random bits. No other worker of the fleet may have
-// used them in the last minutes, so they are from a generator that the operating
-// system seeds: anything that repeats after a restart, such as a host's name and a
-// counter, would let a call leave uncounted. Nobody gains by guessing one, so they
-// need not be secret.
+// NewBookingID returns an ID that no other has: 64 random bits of this process, and a
+// number. No other worker of the fleet may have used it in the last minutes, so the bits
+// are from a generator that the operating system seeds: anything that repeats after a
+// restart, such as a host's name, would let a call leave uncounted. Nobody gains by
+// guessing one, so they need not be secret.
 func NewBookingID() BookingID {
 	var id BookingID
-	binary.NativeEndian.PutUint64(id[:8], rand.Uint64())
-	binary.NativeEndian.PutUint64(id[8:], rand.Uint64())
+	binary.NativeEndian.PutUint64(id[:8], thisProcess)
+	binary.NativeEndian.PutUint64(id[8:], lastID.Add(1))
 	return id
 }
+
+var (
+	thisProcess = rand.Uint64()
+	lastID      atomic.Uint64
+)
 
 // String returns the ID as 32 hexadecimal digits.
 func (id BookingID) String() string { return hex.EncodeToString(id[:]) }
@@ -152,19 +158,14 @@ type Booking struct {
 	// Now is the store's clock when it answered. The wait is Slot - Now, measured on the
 	// caller's own monotonic clock.
 	Now time.Time
-	// ReadAt is when the store read Now, on this process's clock. Only a store in the
-	// caller's process can tell. Zero: not known.
-	ReadAt time.Time
 	// Entry is the store's own name for the entry in the log. Callers only pass
 	// it to Cancel and Record.
 	Entry string
 	// Total counts all units that Book, Record and Reconcile have added to the account's
-	// log, up to the end of this booking. It begins at a number of the store's choice. The
-	// difference of two Totals says how many units the fleet has booked between them. A
-	// booking that takes a cancelled slot is counted at that slot's place, and a booking
-	// that was removed from the end of the log is not counted. Total may begin again when
-	// the log expires or is lost. Zero: not known, as for a request with scopes, a Reserve
-	// or shared accounts.
+	// log, up to the end of this booking, those included that were cancelled since. It
+	// begins at a number of the store's choice. The difference of two Totals says how many
+	// units the fleet has booked between them. Total may begin again when the log expires
+	// or is lost. Zero: not known, as for a request with scopes, a Reserve or shared accounts.
 	Total int64
 	// Used is the units of the account that have left in its longest window, from any
 	// worker, up to Now. Zero: not known. A store that loses nothing need not tell.
@@ -191,9 +192,6 @@ type Booking struct {
 type CancelRequest struct {
 	// Booking is what Book returned. If its answer was lost, ID and Budget are enough.
 	Booking Booking
-	// Accounts are those that it was booked from, so that the freed account
-	// is found again. Nil: not known, and the account is found later.
-	Accounts *Accounts
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }

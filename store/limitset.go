@@ -23,6 +23,8 @@ type LimitSet struct {
 	// Window is the longest window, with its margin, in microseconds: after it an entry
 	// of the log counts for nothing.
 	Window int64
+	// Shortest is the shortest window, without its margin, in microseconds.
+	Shortest int64
 	// LargestMax is the largest Max of a limit that is counted in a log; 0: none is.
 	LargestMax int64
 	// OnlyLogs tells that all limits are counted in a log.
@@ -54,14 +56,14 @@ type CompiledLimit struct {
 // NewLimitSet compiles valid limits. A store needs it for requests that name one account;
 // those of a list of accounts are compiled once, in LimitSets.
 func NewLimitSet(limits []limit.Limit) LimitSet {
-	s := LimitSet{Name: EncodeLimits(limits), Limits: limits, OnlyLogs: true}
+	s := LimitSet{Name: EncodeLimits(limits), Limits: limits, OnlyLogs: true, Shortest: math.MaxInt64}
 	for _, l := range limits {
 		one := CompiledLimit{
 			Algorithm: l.Algorithm, Max: int64(l.Max), Window: l.Window.Microseconds(), Margin: l.MarginOrDefault().Microseconds(),
 			Burst: int64(l.BurstOrDefault()), Resolution: l.ResolutionOrDefault().Microseconds(), Scope: l.Scope, Zone: l.Zone, FirstUse: l.FirstUse,
 		}
 		one.Name = one.name()
-		s.Window = max(s.Window, one.Window+one.Margin)
+		s.Window, s.Shortest = max(s.Window, one.Window+one.Margin), min(s.Shortest, one.Window)
 		if l.Algorithm.IsLog() {
 			one.Window += one.Margin
 			s.LargestMax = max(s.LargestMax, one.Max)
@@ -117,7 +119,8 @@ func (s *LimitSet) maxCostOf(scopes string) int64 {
 
 // SameShape reports whether the sets differ in nothing but Max and Margin. If an account's
 // limits change otherwise, what was counted for the old ones says too little of the new
-// ones: a cancelled slot from before the change counts as used.
+// ones: where no log counts, a booking from before the change counts although it is
+// cancelled.
 func (s *LimitSet) SameShape(o *LimitSet) bool {
 	return s.Name == o.Name || slices.Equal(shapeOf(s.Name), shapeOf(o.Name))
 }

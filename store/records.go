@@ -10,8 +10,7 @@ import (
 
 // A RecordRequest records what was spent. Later bookings wait for it as for any
 // other; it waits for none. Like a booking it belongs to a queue: that of its scopes, without
-// a Reserve and shared accounts. A store whose log only grows at its end may count it
-// later than its slot, never earlier.
+// a Reserve and shared accounts. It counts at its slot.
 type RecordRequest struct {
 	// ID is new for every request, and the same when it is repeated.
 	ID BookingID

@@ -148,6 +148,10 @@ type Status struct {
 	// that of the last one that is told, and a request with this Version as Known tells the
 	// next. A store answers so if there are too many for one step.
 	More bool
+	// OldLog reports, if the request's Known is zero, whether the store has another log of the
+	// budget, of workers that run an earlier version of the store: neither counts what is
+	// booked in the other.
+	OldLog bool
 	// Pauses are those in force, in any order.
 	Pauses []Pause
 	// Quarantined are the quarantines in force, in any order: one for each token and

@@ -12,6 +12,9 @@
 // A request with a Reserve leaves that share of each Max free, but may always use as many
 // units as it costs.
 //
+// A slot between bookings need not be looked for without end: a store may give up and take
+// the first behind all that is booked.
+//
 // # Counting
 //
 // Most algorithms differ only in how long the units of a slot count, which is from the slot
@@ -33,26 +36,39 @@
 // how much of it the last Window still overlaps. At no slot of a booking may that be more
 // than Max.
 //
-// GCRA counts in a bucket that loses Max units in a Window, evenly. At no slot of a booking,
-// nor by Margin earlier, may the bucket hold more than Burst with the units of the booking.
-// What is recorded or reconciled fills the bucket to Burst at most.
+// GCRA spaces units: each takes Window / Max of the account's time. A booking takes a stretch
+// of time that is free and long enough, from its slot on or, if it leaves in a burst, from as
+// much later as Burst units less its own take. With a Burst of 1 that is the slot. It takes
+// the first such stretch, or part of one, and leaves Margin after the first instant at which
+// it may. What is recorded or reconciled takes time from its slot on, behind all that is
+// taken, but none that lies further than what Burst units take behind the slot, or behind
+// the last one that was given; and then no time before the end of all that is taken is free
+// any more.
 //
 // FixedWindow and SlidingWindow keep Margin, but at most a quarter of Window, free of slots
 // at the end of a window; FixedWindow with FirstUse twice that, and aligned also half of it
 // at the beginning. SlidingWindow weighs the window before as of Margin earlier.
 //
-// # Cancelled slots
+// # Cancelled bookings
 //
-// A cancelled slot counts until it has passed, and then for nothing. Until then it goes to
-// the next request of its queue whose cost is no greater, the earliest first and of those
-// with equal slots the one that was booked first: unless a pause ends later, or limits of a
-// revision above 0 have no room for what is booked at it. What the request leaves of its units stays a
-// cancelled slot. If an account has only limits that are counted in a log and only had
-// bookings of the queue "", the bookings behind the last that is not cancelled are removed
-// at once, as if they had never been booked.
+// A cancelled booking counts for nothing from the instant of its cancellation, whether its
+// slot has come or not: each limit has the room that it would have if the booking had never
+// been made. Those who wait keep their slots. If the slot had not passed, the order of all
+// queues of the accounts that were charged begins anew: their next bookings get the first
+// slots from now on that all limits admit, also before bookings that wait. From there on the
+// order is kept again.
+//
+// Two algorithms keep a little of it. SlidingWindow keeps the bound that a booking in a
+// window set to the window before, until all of the window are cancelled. With FirstUse, if
+// all that was booked at the beginning of a window is cancelled, it may begin with any of
+// the others: it ends a Window and Margin after the last of them, or when the next begins, and
+// takes no more bookings than before.
 package store
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // A Store keeps the logs of budgets. Package storetest holds what it promises as a suite
 // that any store can run.
@@ -80,16 +96,15 @@ type Store interface {
 	// a [*LimitsError]. A cost that no account takes is the error of [CostError].
 	Book(ctx context.Context, r BookRequest) (Booking, error)
 
-	// Cancel cancels a booking: a slot that has not come goes to the next
-	// request of its queue whose cost is no greater, and one that has passed counts for
-	// nothing. It says that nothing was sent. A booking is cancelled once,
-	// however often Cancel is called within a minute. With no more than an ID
-	// and a budget, after a StoreError, a store cancels what it recorded for
-	// that ID. It is no error if it recorded nothing.
+	// Cancel cancels a booking, which then counts for nothing. It says that nothing was
+	// sent. A booking is cancelled once, however often Cancel is called within a
+	// minute. With no more than an ID and a budget, after a StoreError, a store cancels
+	// what it recorded for that ID. It is no error if it recorded nothing.
 	Cancel(ctx context.Context, r CancelRequest) error
 
 	// Record records units that were spent without a booking, or whose booking
-	// is no longer in the log. Recording the same ID again records nothing.
+	// is no longer in the log, each at its slot. Recording the same ID again records
+	// nothing.
 	Record(ctx context.Context, r RecordRequest) error
 
 	// Reconcile records, for each limit of an account, the units that the provider has
@@ -115,19 +130,21 @@ type Store interface {
 
 	// Reset notes when the window under way ends, for the account's limits with
 	// FirstUse that may have a window which ends then: a window does not end later than
-	// its length from now. If none is under way, one begins with nothing used. If
-	// slots that were booked no longer fit, the account is paused until they have
-	// passed.
+	// its length from now. If none is under way, one begins with nothing used. A window
+	// whose end was told keeps it, whatever is cancelled. If slots that were booked no
+	// longer fit, the account is paused until they have passed.
 	Reset(ctx context.Context, r ResetRequest) error
 
 	// Status tells what a budget's callers must know beside their bookings.
 	Status(ctx context.Context, r StatusRequest) (Status, error)
 }
 
-// A Durable is a [Store] that can say that it loses no log. Callers of a store without this
-// method keep a journal of their own bookings, and record them again after a loss.
-type Durable interface {
-	// Durable reports whether the store keeps every log for as long as the caller's
-	// process lives. The answer never changes.
-	Durable() bool
+// A Local is a [Store] in the caller's own process: it keeps every log for as long as the
+// process lives, and its clock is the process's monotonic one. Callers of any other store keep
+// a journal of their own bookings, which they record again after a loss, and reckon from its
+// answers where its clock stands.
+type Local interface {
+	// Epoch returns an instant with its reading of the monotonic clock, from which the
+	// store's clock goes on. It never changes.
+	Epoch() time.Time
 }

@@ -60,14 +60,13 @@ type LimitUsage struct {
 	Limit limit.Limit
 	// Used is in units: all that was booked for the window that ends now, as
 	// the limit's Algorithm counts it, and all that is booked ahead. It can
-	// exceed Max while callers wait. Of GCRA a store may tell the units that run out of
-	// the bucket until it is empty of all that is booked, which is no less.
+	// exceed Max while callers wait. Of GCRA it is the time that is taken.
 	Used int
 	// Remaining is Max - Used, for GCRA Burst - Used, and zero if that is
 	// negative.
 	Remaining int
-	// FreeAt is when Remaining next grows if nothing more is booked and cancelled slots
-	// are taken. Zero: nothing is used.
+	// FreeAt is when Remaining next grows if nothing more is booked or cancelled. Zero:
+	// nothing is used.
 	FreeAt time.Time
 }
 

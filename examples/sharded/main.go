@@ -86,7 +86,7 @@ func run(ctx context.Context, addrs []string, budgets int) error {
 	for _, of := range sharded.Shards {
 		node := addrs[0]
 		if cluster, found := rdb.(*redis.ClusterClient); found {
-			master, err := cluster.MasterForKey(ctx, "ration:v1:{"+of.Budget.Name+"}")
+			master, err := cluster.MasterForKey(ctx, "ration:v2:{"+of.Budget.Name+"}")
 			if err != nil {
 				return err
 			}

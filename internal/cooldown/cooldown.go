@@ -98,15 +98,16 @@ func (r *Target) add(key Key) {
 	}
 }
 
-// A Key names an endpoint, an object or a scope that can be paused by itself, in 16
-// hexadecimal digits. The store tells the fleet of such a pause as of any other; each worker
+// A Key names an endpoint, an object or a scope that can be paused by itself: what it is,
+// which is "endpoint", "object", "part" (an object whose ID is a part of paths) or "scope",
+// and 16 hexadecimal digits. The store tells the fleet of such a pause as of any other; each worker
 // then sends no request with that key before it ends.
 type Key string
 
 const keyLength = 16
 
 func newKey(kind, host, name string) Key {
-	return Key(digest.Of("", "matter", kind+" "+strings.ToLower(host)+" "+name)[:keyLength])
+	return Key(kind + digest.Of("", "matter", kind+" "+strings.ToLower(host)+" "+name)[:keyLength])
 }
 
 // EndpointKey returns the key of a request's endpoint: its host, its method, and its path

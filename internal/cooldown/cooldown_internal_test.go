@@ -46,6 +46,10 @@ func TestEndpointLeavesTheObjectOpen(t *testing.T) {
 	req := newRequest(t, "", "http://api.test/")
 	req.Method = ""
 	require.Equal(t, EndpointKey(newRequest(t, "GET", "http://api.test/")), EndpointKey(req))
+	require.Regexp(t, "^endpoint[0-9a-f]{16}$", string(EndpointKey(req)))
+	require.Regexp(t, "^object[0-9a-f]{16}$", string(objectKey(req)))
+	require.Regexp(t, "^part[0-9a-f]{16}$", string(pathPartKey(req, "17")))
+	require.Regexp(t, "^scope[0-9a-f]{16}$", string(scopeKey("media")))
 }
 
 func TestIsObjectID(t *testing.T) {

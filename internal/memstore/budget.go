@@ -1,6 +1,8 @@
 package memstore
 
 import (
+	"slices"
+
 	"github.com/ration-go/ration/store"
 )
 
@@ -12,6 +14,7 @@ type budget struct {
 	all      pause // of every account
 	released int64 // the last instant that it has put a slot off to
 	seen     int64 // the latest instant of any booking
+	number   int64 // of the last booking
 	accounts map[string]*account
 	every    []*account // accounts, in any order
 	looked   int        // the place in every where sweep looked last
@@ -30,7 +33,7 @@ func (b *budget) account(id string) *account {
 	}
 	a := b.accounts[id]
 	if a == nil {
-		a = &account{id: id}
+		a = &account{id: id, began: b.number}
 		b.accounts[id] = a
 		b.every = append(b.every, a)
 	}
@@ -38,33 +41,39 @@ func (b *budget) account(id string) *account {
 	return a
 }
 
-// enter enters the booking in the logs of all who are charged, and returns its name and
-// the account's total, if it is one of the units that are all counted together.
-func (b *budget) enter(best *candidate, l *queue) (entry string, total int64) {
-	h := cancelledSlot{slot: best.slot, queue: l.name}
-	if best.cancelled >= 0 {
-		h.parts = takeCancelled(best.transactions, l, best.cancelled)
-	} else {
-		h.parts = b.work.parts[:0]
-		for _, c := range best.transactions {
-			h.parts = append(h.parts, c.enter(l, best.slot, l.cost, true))
-		}
-		b.work.parts = h.parts
+// enter enters the booking in all that counts it, and returns its name and the account's
+// total, if it is one of the units that are all counted together.
+func (b *budget) enter(charged []*transaction, slot int64, l *queue) (entry string, total int64) {
+	b.number++
+	for _, c := range charged {
+		c.enter(l, slot, b.number, l.cost, true)
 	}
-	if p := h.mine(); l.name == "" && p.number == 0 {
-		total = p.before + p.cost
+	if l.name == "" {
+		total = charged[0].account.total
 	}
-	return b.work.name(h), total
+	return b.work.name(l.name, b.number, l.cost, charged), total
 }
 
-// giveBack hands back every part of a booking.
-func (b *budget) giveBack(h cancelledSlot, account string) {
-	ids := append([]string{account}, sharedIn(h.queue)...)
-	for i := range min(len(h.parts), len(ids)) {
-		if a := b.accounts[ids[i]]; a != nil {
-			a.giveBack(h, i)
+// cancel removes a booking from all that counts it.
+func (b *budget) cancel(one *booking, account string, now int64) {
+	if one.number > b.number {
+		return
+	}
+	for i, id := range one.charged(account) {
+		if a := b.accounts[id]; a != nil {
+			a.cancel(one, one.parts[i], now)
+			b.lower(a)
 		}
 	}
+	if one.slot >= now {
+		b.released = 0
+	}
+}
+
+// counts reports whether an account still counts its part of a booking.
+func (b *budget) counts(one *booking, a *account) bool {
+	i := 1 + slices.Index(sharedIn(one.queue), a.id)
+	return one.number <= b.number && a.counts(one, one.parts[i])
 }
 
 // sweep removes a few things that are out of use.

@@ -12,3 +12,8 @@ func TestStoreKeepsTheContract(t *testing.T) {
 	t.Parallel()
 	storetest.Run(t, func(*testing.T) store.Store { return new(memstore.Store) })
 }
+
+func TestManyCallersMayCancel(t *testing.T) {
+	t.Parallel()
+	storetest.RunCrowd(t, 1_000, func(*testing.T) store.Store { return new(memstore.Store) })
+}

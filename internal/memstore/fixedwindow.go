@@ -21,6 +21,8 @@ type windowCount struct {
 	key   int64 // its number; of a first-use window, its beginning
 	units int64
 	last  int64 // of a first-use window, its last slot
+	first int64 // of a first-use window, the units at its beginning
+	late  int64 // of a first-use window that may have begun later, when it ends at the latest; 0: it has not
 	till  int64 // of a first-use window, the end that Reset set; 0: none
 }
 
@@ -36,8 +38,13 @@ func fixedMargin(m meter) int64 { return min(m.Margin, m.Window/4) }
 func compareWindows(w windowCount, key int64) int { return cmp.Compare(w.key, key) }
 
 // find returns the place of the first window that is not before key, and whether
-// it is key's.
+// it is key's. Most often it is the last one.
 func (f *fixedWindow) find(key int64) (int, bool) {
+	if last := len(f.list) - 1; last < 0 || f.list[last].key < key {
+		return last + 1, false
+	} else if f.list[last].key == key {
+		return last, true
+	}
 	return slices.BinarySearchFunc(f.list, key, compareWindows)
 }
 
@@ -51,21 +58,13 @@ func numberOf(m meter, instant int64) int64 {
 	return k
 }
 
-// counted returns the units that count of those booked in a window.
-func counted(m meter, units, from, to int64) int64 {
-	if units == 0 || from >= m.transaction.now {
-		return units
-	}
-	return max(0, units-m.unusedIn(from, to))
-}
-
 // aligned returns the aligned window of that number.
 func (f *fixedWindow) aligned(m meter, key int64) windowView {
 	z, margin := limit.ZoneAt(m.Zone, m.transaction.now), fixedMargin(m)
 	w := windowView{from: z.Reaches(key * m.Window), to: z.Reaches((key + 1) * m.Window)}
 	w.opens, w.closes = w.from+margin/2, w.to-margin
 	if i, found := f.find(key); found {
-		w.units = counted(m, f.list[i].units, w.from, w.to)
+		w.units = f.list[i].units
 	}
 	return w
 }
@@ -77,28 +76,8 @@ func (w windowCount) view(m meter, next int64) windowView {
 	if end == 0 {
 		end = w.key + m.Window + margin
 	}
-	to := min(end, next)
-	return windowView{w.key, w.key, min(end-2*margin, to), to, counted(m, w.units, w.key, to)}
-}
-
-// live returns the first-use windows but those that came to nothing.
-func (f *fixedWindow) live(m meter) []windowCount {
-	dead := func(i int) bool {
-		w := f.list[i]
-		return w.till == 0 && w.key < m.transaction.now && w.view(m, nextBeginning(f.list, i+1)).units == 0
-	}
-	for i := 0; i < len(f.list) && f.list[i].key < m.transaction.now; i++ {
-		if dead(i) {
-			some := slices.Clone(f.list[:i])
-			for j := i + 1; j < len(f.list); j++ {
-				if !dead(j) {
-					some = append(some, f.list[j])
-				}
-			}
-			return some
-		}
-	}
-	return f.list
+	to := min(max(end, w.late), next)
+	return windowView{w.key, w.key, min(end-2*margin, to), to, w.units}
 }
 
 func nextBeginning(list []windowCount, i int) int64 {
@@ -110,9 +89,9 @@ func nextBeginning(list []windowCount, i int) int64 {
 
 // inUse returns the place of the first-use window that contains an instant, or of
 // the one behind it, and whether it contains it.
-func inUse(m meter, list []windowCount, instant int64) (i int, found bool) {
-	i, _ = slices.BinarySearchFunc(list, instant+1, compareWindows)
-	if i > 0 && instant < list[i-1].view(m, nextBeginning(list, i)).to {
+func (f *fixedWindow) inUse(m meter, instant int64) (i int, found bool) {
+	i, _ = f.find(instant + 1)
+	if i > 0 && instant < f.list[i-1].view(m, nextBeginning(f.list, i)).to {
 		return i - 1, true
 	}
 	return i, false
@@ -124,11 +103,10 @@ func (f *fixedWindow) at(m meter, instant int64) windowView {
 	if !m.FirstUse {
 		return f.aligned(m, numberOf(m, instant))
 	}
-	list := f.live(m)
-	i, found := inUse(m, list, instant)
-	next := nextBeginning(list, i)
+	i, found := f.inUse(m, instant)
+	next := nextBeginning(f.list, i)
 	if found {
-		return list[i].view(m, nextBeginning(list, i+1))
+		return f.list[i].view(m, nextBeginning(f.list, i+1))
 	}
 	gap := windowView{from: instant, opens: instant, closes: instant, to: next}
 	if next-instant >= m.Window+fixedMargin(m) {
@@ -158,19 +136,48 @@ func (f *fixedWindow) add(key, slot, cost int64) {
 	w := &f.list[i]
 	w.units += cost
 	w.last = max(w.last, slot)
+	if slot == w.key {
+		w.first, w.late = w.first+cost, 0
+	}
 }
 
 func (f *fixedWindow) commit(m meter, slot, cost int64) {
 	key := slot
 	if m.FirstUse {
-		f.list = f.live(m)
-		if i, found := inUse(m, f.list, slot); found {
+		if i, found := f.inUse(m, slot); found {
 			key = f.list[i].key
 		}
 	} else {
 		key = numberOf(m, slot)
 	}
 	f.add(key, slot, cost)
+}
+
+// cancel takes the units back. A first-use window whose first call is gone begins with one of
+// the others at the provider, nobody knows which: it may end as late as if that were the last.
+func (f *fixedWindow) cancel(m meter, slot, cost int64) {
+	i, found := f.find(numberOf(m, slot))
+	if m.FirstUse {
+		i, _ = f.find(slot + 1)
+		i--
+		found = i >= 0 && slot <= f.list[i].last
+	}
+	if !found {
+		return
+	}
+	w := &f.list[i]
+	w.units -= cost
+	if w.units <= 0 && w.till == 0 {
+		f.list = slices.Delete(f.list, i, i+1)
+		return
+	}
+	w.units = max(0, w.units)
+	if slot == w.key {
+		w.first = max(0, w.first-cost)
+	}
+	if m.FirstUse && w.first == 0 && w.till == 0 {
+		w.late = w.last + m.Window + fixedMargin(m)
+	}
 }
 
 func (f *fixedWindow) enter(m meter, slot, cost int64) {
@@ -183,29 +190,24 @@ func (f *fixedWindow) enter(m meter, slot, cost int64) {
 		}
 		return
 	}
-	f.list = f.live(m)
-	i, found := inUse(m, f.list, slot)
+	i, found := f.inUse(m, slot)
 	length := m.Window + margin
 	if found || nextBeginning(f.list, i)-slot >= length {
 		f.commit(m, slot, cost)
 		return
 	}
 	if w := &f.list[i]; w.last < slot+length-2*margin {
-		w.key = slot
+		w.key, w.first = slot, 0
 	}
 	f.add(f.list[i].key, slot, cost)
 }
 
 // ahead returns the windows that have not ended, and the units in all of them.
 func (f *fixedWindow) ahead(m meter, now int64) (all []windowView, units int64) {
-	list := f.list
-	if m.FirstUse {
-		list = f.live(m)
-	}
-	for i, w := range list {
+	for i, w := range f.list {
 		var v windowView
 		if m.FirstUse {
-			v = w.view(m, nextBeginning(list, i+1))
+			v = w.view(m, nextBeginning(f.list, i+1))
 		} else {
 			v = f.aligned(m, w.key)
 		}
@@ -234,9 +236,6 @@ func (f *fixedWindow) usage(m meter, now int64) (used, freeAt int64) {
 func (f *fixedWindow) left(m meter, slot int64) int64 { return f.at(m, slot).units }
 
 func (f *fixedWindow) trim(m meter, now int64) {
-	if m.FirstUse {
-		f.list = f.live(m)
-	}
 	if !f.begun {
 		return
 	}
@@ -258,8 +257,7 @@ func (f *fixedWindow) reset(m meter, now, at int64) int64 {
 	if at <= now || at > now+m.Window+margin {
 		return 0
 	}
-	f.list = f.live(m)
-	i, found := inUse(m, f.list, now)
+	i, found := f.inUse(m, now)
 	if !found {
 		f.list = slices.Insert(f.list, i, windowCount{key: now})
 		f.begun = true
@@ -267,7 +265,7 @@ func (f *fixedWindow) reset(m meter, now, at int64) int64 {
 		return 0
 	}
 	w := f.list[i]
-	w.till = at + margin
+	w.till, w.late = at+margin, 0
 	j := i + 1
 	for ; j < len(f.list) && f.list[j].key < w.till; j++ {
 		w.units += f.list[j].units

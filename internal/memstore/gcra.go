@@ -5,80 +5,48 @@ import (
 	"slices"
 )
 
-// A gcra spaces units after a burst. lua/gcra.lua is the same in Redis, step by
-// step, and says why no call is refused and what may leave at worst.
+// A gcra keeps the time that is free: every booking takes as much of it as its units take to
+// run out, Window / Max each. lua/gcra.lua is the same in Redis, step by step, and says why
+// no call is refused and what may leave at worst.
+//
+// A booking leaves up to Burst units before the time that it takes, so calls that leave in a
+// burst have taken stretches behind each other.
 type gcra struct {
-	bucket
-	ahead []drop // in the order of slots, if several queues book
+	tail exact     // from here on all time is free
+	free []stretch // before the tail: in order, and none touches another
 }
 
-// A drop is a booking that falls into the bucket at its slot.
-type drop struct{ slot, cost int64 }
+// A taking is the stretch that a booking took, so that it can be given back.
+type taking struct {
+	stretch
+	most int64 // the Max, of which its parts are
+}
 
-// A bucket loses Max units in a Window. It is empty at an instant and so many
-// Max-ths of a microsecond. The zero bucket has always been.
-type bucket struct{ at, part int64 }
+// maxStretches is how many free stretches a booking looks at.
+const maxStretches = 128
 
-const maxDrops = 512
+func (g *gcra) end(m meter) exact { return g.tail.of(m) }
 
-// emission is how long units take to run out: exact, or rounded up.
-func (m meter) emission(units int64) bucket {
-	window, most := float64(m.Window), float64(m.Max)
-	exact := window * float64(units)
-	if math.Abs(exact) > 1<<53 {
-		return bucket{at: int64(math.Ceil(window*(float64(units)/most))) + 1}
+// place returns the free stretch in which a booking takes time, or len(g.free) for the tail,
+// where its free time begins, and the slot. Burst is size.
+func (g *gcra) place(m meter, from, cost int64, size float64) (at int, begins exact, slot int64) {
+	now, looked := exact{at: m.transaction.now}, 0
+	for i := range g.free {
+		s := g.free[i].of(m)
+		if !s.to.after(now) || s.to.at < from {
+			continue
+		}
+		if looked++; looked > maxStretches {
+			break
+		}
+		begins = s.from.orLater(now)
+		slot = max(from, begins.behind(m, float64(cost)-size)+m.Margin)
+		if !begins.orLater(exact{at: slot}).plus(m, cost).after(s.to) {
+			return i, begins, slot
+		}
 	}
-	whole := int64(math.Floor(exact / most))
-	return bucket{whole, m.Window*units - whole*m.Max}
-}
-
-func (b bucket) plus(m meter, units int64) bucket {
-	e := m.emission(units)
-	if b = (bucket{b.at + e.at, b.part + e.part}); b.part >= m.Max {
-		b = bucket{b.at + 1, b.part - m.Max}
-	}
-	return b
-}
-
-func (b bucket) minus(m meter, units int64) bucket {
-	e := m.emission(units)
-	if b = (bucket{b.at - e.at, b.part - e.part}); b.part < 0 {
-		b = bucket{b.at - 1, b.part + m.Max}
-	}
-	return b
-}
-
-// after reports whether b is empty later than o.
-func (b bucket) after(o bucket) bool {
-	return b.at > o.at || b.at == o.at && b.part > o.part
-}
-
-// add returns the bucket with what falls into it.
-func (b bucket) add(m meter, slot, cost int64) bucket {
-	if empty := (bucket{at: slot}); !b.after(empty) {
-		b = empty
-	}
-	return b.plus(m, cost)
-}
-
-// behind returns the first instant that lies those units behind when the bucket
-// is empty.
-func (b bucket) behind(m meter, units float64) int64 {
-	window, most := float64(m.Window), float64(m.Max)
-	exact := float64(window * units)
-	if math.Abs(exact) > 1<<53 {
-		return b.at + int64(math.Ceil(window*(units/most))) + 1
-	}
-	return b.at + int64(math.Ceil((exact+float64(b.part))/most))
-}
-
-// level is how many units are in the bucket, rounded up.
-func (b bucket) level(m meter, now int64) int64 {
-	if b.at < now {
-		return 0
-	}
-	parts := float64(float64(b.at-now)*float64(m.Max)) + float64(b.part)
-	return int64(math.Ceil(parts / float64(m.Window)))
+	begins = g.end(m)
+	return len(g.free), begins, max(from, begins.behind(m, float64(cost)-size)+m.Margin)
 }
 
 func (g *gcra) earliest(m meter, from, cost, most int64) int64 {
@@ -86,119 +54,159 @@ func (g *gcra) earliest(m meter, from, cost, most int64) int64 {
 	if most < m.Max {
 		size = size * float64(most) / float64(m.Max)
 	}
-	bounds := g.bounds(m)
-	b := g.tat(m)
-	for i, d := range g.ahead {
-		slot := max(from, b.behind(m, float64(cost)-size)+m.Margin)
-		if slot <= d.slot && !b.add(m, slot, cost).after(bounds[i]) {
-			return slot
-		}
-		b, from = b.add(m, d.slot, d.cost), max(from, d.slot)
-	}
-	return max(from, b.behind(m, float64(cost)-size)+m.Margin)
+	_, _, slot := g.place(m, from, cost, size)
+	return slot
 }
 
-// bounds returns for each booking ahead the fullest that it may find the bucket,
-// for itself and all behind it.
-func (g *gcra) bounds(m meter) []bucket {
-	bounds := make([]bucket, len(g.ahead))
-	for i, d := range slices.Backward(g.ahead) {
-		bounds[i] = bucket{at: d.slot - m.Margin}.minus(m, d.cost-m.Burst)
-		if i+1 < len(bounds) {
-			if next := bounds[i+1].minus(m, d.cost); bounds[i].after(next) {
-				bounds[i] = next
-			}
-		}
-	}
-	return bounds
-}
-
+// commit takes a stretch from the first time on at which the booking may count: what is
+// before that stays free for others that leave earlier.
 func (g *gcra) commit(m meter, slot, cost int64) {
-	g.pass(m, m.transaction.now)
-	if queues, _ := m.transaction.account.queuesAhead(); queues < 2 || slot <= m.transaction.now {
-		g.bucket = g.tat(m).add(m, slot, cost)
-		return
+	g.settle(m)
+	i, begins, _ := g.place(m, slot, cost, float64(m.Burst))
+	least := begins.orLater(exact{at: slot})
+	took := stretch{begins, least.plus(m, cost)}
+	if begins.behind(m, float64(cost-m.Burst))+m.Margin < slot {
+		latest := exact{at: exact{at: slot - m.Margin}.minus(m, cost-m.Burst).at}
+		if least.after(latest) {
+			least = latest
+		}
+		took.from = begins.orLater(least)
 	}
-	at := len(g.ahead)
-	for at > 0 && g.ahead[at-1].slot > slot {
-		at--
+	if i < len(g.free) {
+		rest := stretch{took.to, g.free[i].of(m).to}
+		g.free = slices.Delete(g.free, i, i+1)
+		g.keep(m, i, rest)
+	} else {
+		begins = begins.orLater(exact{at: m.transaction.now})
+		g.tail = took.to
 	}
-	g.ahead = slices.Insert(g.ahead, at, drop{slot, cost})
-	if len(g.ahead) > maxDrops {
-		g.pass(m, g.ahead[0].slot)
+	g.keep(m, i, stretch{begins, took.from})
+	m.transaction.taken = append(m.transaction.taken, taking{took, m.Max})
+}
+
+// keep inserts a stretch before the i-th if any of it is ahead.
+func (g *gcra) keep(m meter, i int, s stretch) {
+	if s.to.after(s.from) && s.to.after(exact{at: m.transaction.now}) {
+		g.free = slices.Insert(g.free, i, s)
 	}
 }
 
-func (g *gcra) enter(m meter, slot, cost int64) {
-	g.pass(m, m.transaction.now)
-	_, last := m.transaction.account.queuesAhead()
-	b, full := g.tat(m), bucket{at: max(slot, last)}.plus(m, m.Burst)
-	if b.after(full) {
+// cancel gives back what the booking took, as far as it is ahead.
+func (g *gcra) cancel(m meter, slot, cost int64) {
+	c := m.transaction
+	if len(c.taken) == 0 {
 		return
 	}
-	if g.bucket = b.add(m, slot, min(cost, m.Burst)); g.bucket.after(full) {
-		g.bucket = full
+	took := c.taken[0]
+	c.taken = c.taken[1:]
+	g.settle(m)
+	s := took.stretch
+	if took.most != m.Max {
+		s = s.whole()
 	}
+	s.from = s.from.orLater(exact{at: c.now})
+	if s.to.after(g.tail) {
+		s.to = g.tail
+	}
+	if !s.to.after(s.from) {
+		return
+	}
+	i := 0
+	for i < len(g.free) && s.from.after(g.free[i].of(m).to) {
+		i++
+	}
+	j := i
+	for ; j < len(g.free) && !g.free[j].of(m).from.after(s.to); j++ {
+		touching := g.free[j].of(m)
+		s.to = s.to.orLater(touching.to)
+		if s.from.after(touching.from) {
+			s.from = touching.from
+		}
+	}
+	g.free = slices.Delete(g.free, i, j)
+	if !g.tail.after(s.to) {
+		g.tail = s.from
+		return
+	}
+	g.free = slices.Insert(g.free, i, s)
+}
+
+// enter adds to what is taken from the slot on, at most Burst units, and no more than the
+// bucket holds at the last slot of all. What was free before counts as used: nobody knows
+// where in it the units left.
+func (g *gcra) enter(m meter, slot, cost int64) {
+	g.settle(m)
+	g.free = nil
+	full := exact{at: max(slot, m.transaction.account.latest)}.plus(m, m.Burst)
+	if g.tail.after(full) {
+		return
+	}
+	if g.tail = g.tail.orLater(exact{at: slot}).plus(m, min(cost, m.Burst)); g.tail.after(full) {
+		g.tail = full
+	}
+}
+
+// settle drops the stretches that have passed, and makes the tail's parts some of this Max.
+func (g *gcra) settle(m meter) {
+	g.tail = g.end(m)
+	now := exact{at: m.transaction.now}
+	g.free = slices.DeleteFunc(g.free, func(s stretch) bool { return !s.of(m).to.after(now) })
+}
+
+// busy returns how much time is taken after an instant.
+func (g *gcra) busy(m meter, instant int64) exact {
+	from, tail := exact{at: instant}, g.end(m)
+	if !tail.after(from) {
+		return exact{}
+	}
+	all := tail.less(m, from)
+	for _, s := range g.ahead(m) {
+		if s.to.after(from) {
+			all = all.less(m, s.to.less(m, s.from.orLater(from)))
+		}
+	}
+	return all
+}
+
+// ahead returns the free stretches that have not passed, from now on.
+func (g *gcra) ahead(m meter) (all []stretch) {
+	now := exact{at: m.transaction.now}
+	for _, s := range g.free {
+		if s = s.of(m); s.to.after(now) {
+			s.from = s.from.orLater(now)
+			all = append(all, s)
+		}
+	}
+	return all
+}
+
+// units returns how many units take that long, rounded up.
+func (m meter) units(e exact) int64 {
+	parts := float64(float64(e.at)*float64(m.Max)) + float64(e.part)
+	return int64(math.Ceil(parts / float64(m.Window)))
 }
 
 func (g *gcra) usage(m meter, now int64) (used, freeAt int64) {
-	b, ahead := g.passed(m, now)
-	waiting := int64(0)
-	for _, d := range ahead {
-		waiting += d.cost
-	}
-	if used = b.level(m, now) + waiting; used == 0 {
+	if used = m.units(g.busy(m, now)); used == 0 {
 		return 0, 0
 	}
-	target := min(used, m.Burst) - 1
-	for _, d := range ahead {
-		if waiting <= target {
-			if freeAt = b.behind(m, float64(waiting-target)); freeAt <= d.slot {
-				return used, freeAt
-			}
+	left := m.emission(min(used, m.Burst) - 1) // that may be taken behind the instant
+	to := g.end(m)
+	for _, s := range slices.Backward(g.ahead(m)) {
+		taken := to.less(m, s.to)
+		if taken.after(left) {
+			break
 		}
-		b, waiting = b.add(m, d.slot, d.cost), waiting-d.cost
+		left, to = left.less(m, taken), s.from
 	}
-	return used, b.behind(m, float64(-target))
+	return used, to.less(m, left).up()
 }
 
-func (g *gcra) left(m meter, slot int64) int64 {
-	b, _ := g.passed(m, slot)
-	return min(b.level(m, slot), m.Burst)
-}
+func (g *gcra) left(m meter, slot int64) int64 { return min(m.units(g.busy(m, slot)), m.Burst) }
 
 func (g *gcra) trim(m meter, now int64) {
-	if len(g.ahead) == 0 && g.at < now-m.Window-m.Margin {
-		g.bucket = bucket{}
+	g.free = slices.DeleteFunc(g.free, func(s stretch) bool { return !s.to.after(exact{at: now}) })
+	if g.tail.at < now-m.Window-m.Margin {
+		*g = gcra{}
 	}
-}
-
-// passed returns the bucket with the bookings that have fallen into it by now, and
-// the others.
-func (g *gcra) passed(m meter, now int64) (bucket, []drop) {
-	b, n := g.tat(m), 0
-	for n < len(g.ahead) && g.ahead[n].slot <= now {
-		b = b.add(m, g.ahead[n].slot, g.ahead[n].cost)
-		n++
-	}
-	return b, g.ahead[n:]
-}
-
-func (g *gcra) pass(m meter, now int64) {
-	if b, ahead := g.passed(m, now); len(ahead) < len(g.ahead) {
-		g.bucket, g.ahead = b, ahead
-	}
-}
-
-// tat returns the bucket, whose part may be of another Max.
-func (g *gcra) tat(m meter) bucket { return bucket{g.at, min(g.part, m.Max)} }
-
-// queuesAhead returns how many queues have booked, and the last slot of all.
-func (a *account) queuesAhead() (queues int, last int64) {
-	for _, slot := range a.queues {
-		if slot > 0 {
-			queues, last = queues+1, max(last, slot)
-		}
-	}
-	return queues, last
 }

@@ -8,13 +8,15 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// An index holds the accounts of one Accounts, ordered by score: a slot
-// that the account's next booking does not come before.
+// An index holds the accounts of one Accounts, ordered by score: a slot that the account's
+// next booking of one queue does not come before.
 type index struct {
-	items   []scoredAccount
-	scores  []int64 // by place in Accounts
-	ranks   []int   // likewise
-	expires int64   // a day after its last use, on the machine's clock
+	accounts *store.Accounts
+	queue    string
+	items    []scoredAccount
+	scores   []int64 // by place in Accounts
+	ranks    []int   // likewise
+	expires  int64   // a day after its last use, on the machine's clock
 }
 
 // A scoredAccount is an account by its place in Accounts. Its rank among all is
@@ -38,110 +40,100 @@ type candidate struct {
 	transactions []*transaction // the account's own, then those of the shared ones
 	alone        int64          // the slot that the account's own limits give, however long ago
 	slot         int64
-	cancelled    int // its place among the account's cancelled slots; -1: none
+	refuses      bool // it can give none
 }
 
 // choose returns the account that can take the booking first, not before from, and
 // notes the new scores of those that it looked at. A list of one has no index.
-func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now int64) (candidate, error) {
+func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now int64) (*candidate, error) {
 	a := r.Accounts
 	for i := range a.Shared() {
-		c := b.work.open(b.account(a.Shared()[i].ID), a.SharedLimitSet(i), now)
+		c := b.account(a.Shared()[i].ID).open(a.SharedLimitSet(i), now)
 		if c.adopt(r.Revision); c.differs {
-			return candidate{}, store.NewLimitsError(*r, a.Shared()[i].ID, c.account.effective())
+			return nil, store.NewLimitsError(*r, a.Shared()[i].ID, c.account.effective())
 		}
 		if l.cost > c.set.MaxCost(l.scopes) {
-			return candidate{}, store.CostError(*r)
+			return nil, store.CostError(*r)
 		}
 		from = max(from, c.account.paused)
+		b.work.lists = append(b.work.lists, c)
 	}
-	shared := b.work.transactions[:len(a.Shared())]
+	shared := b.work.lists
 	if index == nil {
-		one, ok := b.consider(r, l, 0, shared, from, now)
-		if !ok {
-			return one, b.refuse(r, one)
+		one := b.consider(r, l, 0, shared, from, now)
+		if one.refuses {
+			return nil, b.refuse(r, one)
 		}
 		return one, nil
 	}
-	best, refused := candidate{at: -1}, candidate{at: -1}
+	var best, refused *candidate
 	soonest := from
 	if len(shared) > 0 {
 		soonest = settle(shared, from, l)
 	}
 	for _, item := range index.items {
-		// Scores are never too late, unless a caller's clock goes back behind cancelled slots
-		// that had passed: nothing behind this one is earlier.
-		if best.at >= 0 && now >= b.seen && best.slot <= max(soonest, item.score) {
+		// Scores are never too late, unless a caller's clock goes back: nothing behind this
+		// one is earlier.
+		if best != nil && now >= b.seen && best.slot <= max(soonest, item.score) {
 			break
 		}
 		if l.cost > a.LimitSet(item.at).MaxCost(l.scopes) || r.Excludes(a.At(item.at).ID) {
 			continue
 		}
-		one, ok := b.consider(r, l, item.at, shared, from, now)
-		if !ok {
+		one := b.consider(r, l, item.at, shared, from, now)
+		if one.refuses {
 			// Only a person can mend limits that differ: that error comes first.
-			if refused.at < 0 && one.transactions[0].differs {
+			if refused == nil && one.transactions[0].differs {
 				refused = one
 			}
 			continue
 		}
 		b.work.scores = append(b.work.scores, placeScore{item.at, one.score(l)})
-		if best.at < 0 || one.slot < best.slot {
+		if best == nil || one.slot < best.slot {
 			best = one
 		}
 	}
-	if best.at < 0 {
-		return best, b.refuse(r, refused)
+	if best == nil {
+		return nil, b.refuse(r, refused)
 	}
 	return best, nil
 }
 
 // refuse returns the error for a booking that no account takes.
-func (b *budget) refuse(r *store.BookRequest, c candidate) error {
-	if c.at >= 0 && c.transactions[0].differs {
+func (b *budget) refuse(r *store.BookRequest, c *candidate) error {
+	if c != nil && c.transactions[0].differs {
 		return store.NewLimitsError(*r, r.Accounts.At(c.at).ID, c.transactions[0].account.effective())
 	}
 	return store.CostError(*r)
 }
 
-// consider returns the slot that an account can give, and whether it gives any.
-func (b *budget) consider(r *store.BookRequest, l *queue, at int, shared []*transaction, from, now int64) (candidate, bool) {
+// consider returns the slot that an account can give.
+func (b *budget) consider(r *store.BookRequest, l *queue, at int, shared []*transaction, from, now int64) *candidate {
 	a := r.Accounts
-	account := b.account(a.At(at).ID)
-	own := b.work.open(account, a.LimitSet(at), now)
+	account := b.account(a.All()[at].ID)
+	own := account.open(a.LimitSet(at), now)
 	own.adopt(r.Revision)
-	c := candidate{at: at, transactions: b.work.list(own, shared), cancelled: -1}
-	if own.differs || l.cost > own.set.MaxCost(l.scopes) {
-		return c, false
+	c := b.work.candidate(at, own, shared)
+	if c.refuses = own.differs || l.cost > own.set.MaxCost(l.scopes); c.refuses {
+		return c
 	}
-	// A cancelled slot is given also between slots that a pause keeps apart.
-	free, last := max(from, account.paused), account.last(l.name)
-	from, c.alone = max(free, account.released(now, last)), last
-	// Only the index needs the slot of its own limits. Without an index, and if all limits
-	// admit everything from some slot on, one search finds both.
-	once := a.Len() == 1 && len(shared) == 0 && own.plain()
-	if !once {
-		c.alone = settle(c.transactions[:1], c.alone, l)
+	last := account.order(l.name).last
+	from, c.alone = max(from, account.released(now, last)), last
+	if a.Len() > 1 { // only the index needs the slot of its own limits
+		c.alone = settle(c.transactions[:1], own.scoredFrom(last), l)
 	}
-	c.slot = c.alone
-	if once || len(shared) > 0 || c.alone < from {
+	if c.slot = c.alone; a.Len() == 1 || len(shared) > 0 || c.alone < from {
 		c.slot = settle(c.transactions, max(from, c.alone), l)
 	}
-	if c.cancelled = findCancelled(c.transactions, l, free); c.cancelled >= 0 {
-		c.slot = account.cancelled[c.cancelled].slot
-	}
-	return c, true
+	return c
 }
 
 // score returns the account's score as it was considered for a booking.
 func (c *candidate) score(l *queue) int64 {
 	own := c.transactions[0]
-	if own.unsure() {
-		return 0
-	}
 	score := c.alone
 	if l.cost != 1 {
-		score = own.score(*l, false)
+		score = own.score(*l)
 	}
 	if own.account.paused > own.now {
 		score = max(score, own.account.paused)
@@ -149,30 +141,43 @@ func (c *candidate) score(l *queue) int64 {
 	return score
 }
 
-// score returns the slot of a booking of one unit that comes long ago. It is not
-// known of an account with cancelled slots: 0.
-func (c *transaction) score(l queue, unsure bool) int64 {
-	if unsure {
-		return 0
-	}
+// score returns the slot of a booking of one unit that comes long ago.
+func (c *transaction) score(l queue) int64 {
 	l.cost = 1
-	return settle([]*transaction{c}, c.account.last(l.name), &l)
+	return settle([]*transaction{c}, c.scoredFrom(c.account.order(l.name).last), &l)
+}
+
+// scoredFrom returns the instant from which an account is scored that may book from another
+// on. All that counts for it is kept, so the score does not depend on when what is old was
+// removed.
+func (c *transaction) scoredFrom(last int64) int64 {
+	return max(last, c.now-min(c.set.Shortest, trimLater))
+}
+
+// lower scores the account no later than the order of its queues has it, in every index:
+// its next slots may be earlier than they were.
+func (b *budget) lower(a *account) {
+	for _, x := range b.indexes {
+		if at := x.accounts.Index(a.id); at >= 0 && x.scores[at] > a.order(x.queue).last {
+			x.update([]placeScore{{at, a.order(x.queue).last}})
+		}
+	}
 }
 
 // index returns the index of the accounts for a queue.
 func (b *budget) index(accounts *store.Accounts, queue string, moment int64) *index {
 	index := b.indexes[accounts.Digest()+queue]
 	if index == nil {
-		index = newIndex(accounts)
+		index = newIndex(accounts, queue)
 		b.indexes[accounts.Digest()+queue] = index
 	}
 	index.expires = moment + dayMicros
 	return index
 }
 
-func newIndex(accounts *store.Accounts) *index {
+func newIndex(accounts *store.Accounts, queue string) *index {
 	n := accounts.Len()
-	x := &index{scores: make([]int64, n), ranks: make([]int, n)}
+	x := &index{accounts: accounts, queue: queue, scores: make([]int64, n), ranks: make([]int, n)}
 	names := make([]string, n)
 	for at := range n {
 		names[at] = strconv.Itoa(accounts.SetOf(at)+1) + ":" + accounts.At(at).ID

@@ -27,32 +27,36 @@ type Store struct {
 	epoch   time.Time  // when the clock was first read
 	began   int64      // epoch, in nanoseconds
 	budgets map[string]*budget
-	latest  *budget         // that was asked for; nil: none
-	prefix  store.BookingID // of the IDs that the store itself gives
-	counted uint64          // how many it gave
+	latest  *budget // that was asked for; nil: none
 	work    buffers
 }
 
 // A reading is of the clocks, at the beginning of a step. Instants are in
 // microseconds.
 type reading struct {
-	now    int64     // on the request's clock, or the store's
-	moment int64     // on the store's
-	read   time.Time // the same instant on this process's clock
+	now    int64 // on the request's clock, or the store's
+	moment int64 // on the store's
 }
 
-// clock reads the clocks, the machine's but once. Callers hold mu.
+// clock reads the clocks. Callers hold mu.
 func (s *Store) clock(asked time.Time) reading {
 	if s.epoch.IsZero() {
 		s.epoch = time.Now()
 		s.began = s.epoch.UnixNano()
 	}
-	passed := time.Since(s.epoch)
-	c := reading{moment: (s.began + int64(passed)) / 1000, read: s.epoch.Add(passed)}
-	if c.now = c.moment; !asked.IsZero() {
-		c.now = asked.UnixMicro()
+	moment := (s.began + int64(time.Since(s.epoch))) / 1000
+	if asked.IsZero() {
+		return reading{moment, moment}
 	}
-	return c
+	return reading{asked.UnixMicro(), moment}
+}
+
+// Epoch implements [store.Local].
+func (s *Store) Epoch() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.clock(time.Time{})
+	return s.epoch
 }
 
 // budget returns what is kept of a budget. Callers hold mu.
@@ -78,7 +82,7 @@ func (s *Store) budget(name string) *budget {
 }
 
 // Book implements [store.Store].
-func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
+func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Booking, err error) {
 	if err := ctx.Err(); err != nil {
 		return store.Booking{}, err
 	}
@@ -93,40 +97,30 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 	b.sweep(clock)
 	s.work.begin()
 
-	l := queue{scopes: r.Accounts.RelevantScopes(r.Scopes), reserve: int64(r.Reserve), cost: int64(r.Cost)}
+	l := &queue{scopes: r.Accounts.RelevantScopes(r.Scopes), reserve: int64(r.Reserve), cost: int64(r.Cost)}
 	l.name = r.Accounts.Queue(l.scopes, r.Reserve)
 	var index *index
 	if r.Accounts.Len() > 1 {
 		index = b.index(r.Accounts, l.name, clock.moment)
 	}
 	from := b.all.released(now, b.released)
-	best, err := b.choose(&r, &l, index, from, now)
+	best, err := b.choose(&r, l, index, from, now)
 	b.seen = max(b.seen, now)
 	if err != nil {
 		return store.Booking{}, err
 	}
 	own := best.transactions[0]
-	answer := store.Booking{
-		ID:      r.ID,
-		Budget:  r.Budget,
-		Cost:    r.Cost,
-		Account: r.Accounts.At(best.at).ID,
-		Now:     time.UnixMicro(now),
-		Version: b.version,
-		Booked:  r.MaxWait == store.Forever || best.slot-now <= r.MaxWait.Microseconds(),
-	}
+	answer.ID, answer.Budget, answer.Cost = r.ID, r.Budget, r.Cost
+	answer.Account, answer.Now, answer.Version = r.Accounts.All()[best.at].ID, time.UnixMicro(now), b.version
+	answer.Booked = r.MaxWait == store.Forever || best.slot-now <= r.MaxWait.Microseconds()
 	if answer.Slot = answer.Now; best.slot != now {
 		answer.Slot = time.UnixMicro(best.slot)
-	}
-	if r.Now.IsZero() {
-		answer.ReadAt = clock.read
 	}
 	if own.adopted {
 		answer.Effective = own.account.effective()
 	}
 	if answer.Booked {
-		unsure := own.unsure()
-		answer.Entry, answer.Total = b.enter(&best, &l)
+		answer.Entry, answer.Total = b.enter(best.transactions, best.slot, l)
 		if b.all.paused > now {
 			b.released = from
 		}
@@ -135,17 +129,13 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 			b.renew(now)
 		}
 		for _, c := range best.transactions {
-			if !c.adopted {
-				c.account.renewed = c.renewed
-				c.account.limits, c.account.revision = c.set, max(r.Revision, c.account.revision)
+			if c.keep(r.Revision) {
+				b.lower(c.account)
 			}
 			c.finish()
 		}
-		for _, c := range best.transactions {
-			c.trim()
-		}
 		if index != nil {
-			s.work.rescore(best.at, own.score(l, unsure))
+			s.work.rescore(best.at, own.score(*l))
 		}
 	}
 	if index != nil {
@@ -166,22 +156,15 @@ func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	if booking.Account == "" {
 		return nil // no answer is lost: a booking without one was not made
 	}
-	h, err := parseEntry(booking.Entry, booking.Slot)
+	one, err := parseEntry(booking.Entry, booking.Slot)
 	if err != nil {
 		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b := s.budget(booking.Budget)
-	if !b.done.add(booking.ID, s.clock(r.Now).moment) {
-		return nil
-	}
-	b.giveBack(h, booking.Account)
-	if r.Accounts != nil {
-		index, at := b.indexes[r.Accounts.Digest()+h.queue], r.Accounts.Index(booking.Account)
-		if index != nil && at >= 0 {
-			index.update([]placeScore{{at, 0}})
-		}
+	clock := s.clock(r.Now)
+	if b := s.budget(booking.Budget); b.done.add(booking.ID, clock.moment) {
+		b.cancel(&one, booking.Account, clock.now)
 	}
 	return nil
 }
@@ -210,11 +193,11 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 	if b.done.has(r.ID) {
 		return nil
 	}
-	c := openTransaction(b.account(r.Account.ID), accounts.LimitSet(0), now)
+	c := b.account(r.Account.ID).open(accounts.LimitSet(0), now)
 	entered := false
 	for _, spent := range r.Spent {
-		h, err := parseEntry(spent.Entry, spent.Slot)
-		if err == nil && c.account.has(h, r.Account.ID) {
+		one, err := parseEntry(spent.Entry, spent.Slot)
+		if err == nil && b.counts(&one, c.account) {
 			continue
 		}
 		scopes := accounts.RelevantScopes(r.Scopes)
@@ -224,15 +207,17 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 		l := plainQueue(scopes)
 		if slot := spent.Slot.UnixMicro(); slot > now-c.set.Window {
 			entered = true
-			c.enter(&l, max(slot, c.account.last(l.name), c.account.segments.endOfFirst(l.scopes)), int64(spent.Cost), false)
+			b.number++
+			c.enter(&l, slot, b.number, int64(spent.Cost), false)
 		}
 	}
 	if entered {
 		c.finish()
+		b.lower(c.account)
 	}
 	// It is cancelled once, here or by Cancel.
 	if r.Replaces.Entry != "" && b.done.add(r.Replaces.ID, clock.moment) {
-		b.giveBack(instead, r.Account.ID)
+		b.cancel(&instead, r.Account.ID, now)
 	}
 	b.done.add(r.ID, clock.moment)
 	return nil
@@ -253,9 +238,11 @@ func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := s.clock(r.Now).now
-	c := openTransaction(s.budget(r.Budget).account(r.Account.ID), accounts.LimitSet(0), now)
+	b := s.budget(r.Budget)
+	c := b.account(r.Account.ID).open(accounts.LimitSet(0), now)
 	reply := store.Reconciliation{Now: time.UnixMicro(now)}
-	reply.Limits = c.reconcile(min(now, r.Slot.UnixMicro()), accounts.RelevantScopes(r.Scopes), r.Counted)
+	b.number++
+	reply.Limits = c.reconcile(b.number, min(now, r.Slot.UnixMicro()), accounts.RelevantScopes(r.Scopes), r.Counted)
 	return reply, nil
 }
 
@@ -272,14 +259,15 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	now := s.clock(r.Now).now
 	b := s.budget(r.Budget)
 	set := store.NewLimitSet(r.Account.Limits)
-	c := openTransaction(b.account(r.Account.ID), &set, now)
-	for i := range c.set.Compiled {
-		if l := &c.set.Compiled[i]; l.FirstUse {
-			ends := c.counter(l).(*fixedWindow).reset(meter{l, c}, now, r.At.UnixMicro())
+	c := b.account(r.Account.ID).open(&set, now)
+	for _, m := range c.meters {
+		if m.FirstUse {
+			ends := m.counter.(*fixedWindow).reset(m, now, r.At.UnixMicro())
 			b.pause(c.account, ends, 0, now)
 		}
 	}
 	c.finish()
+	b.lower(c.account)
 	return nil
 }
 

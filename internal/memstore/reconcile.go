@@ -7,32 +7,31 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// reconcile records for each limit the units that the provider counted and the log lacks. The counting was done at some instant between slot and now.
-func (c *transaction) reconcile(slot int64, scopes string, counted []int) []store.LimitReconciliation {
+// reconcile records for each limit the units that the provider counted and the log lacks. The
+// counting was done at some instant between slot and now. The number is for what it records.
+func (c *transaction) reconcile(number, slot int64, scopes string, counted []int) []store.LimitReconciliation {
 	all := make([]store.LimitReconciliation, len(counted))
 	most, entered := int64(0), false
-	for i := range c.set.Compiled {
-		s := &c.set.Compiled[i]
-		units, there := c.leftBetween(s, slot)
+	for i, m := range c.meters {
+		units, there := m.leftBetween(slot)
 		lacking := max(0, int64(counted[i])-units)
 		all[i] = store.LimitReconciliation{Counted: toInt(units), AtSlot: toInt(there), Missing: toInt(lacking)}
 		switch {
-		case lacking == 0 || !store.Covers(s.Scope, scopes):
-		case s.Algorithm.IsLog():
+		case lacking == 0 || !store.Covers(m.Scope, scopes):
+		case m.counter == nil:
 			most = max(most, lacking)
 		default:
-			c.counter(s).enter(meter{s, c}, c.now, lacking)
+			m.counter.enter(m, c.now, lacking)
 			entered = true
 		}
 	}
+	l := plainQueue(scopes)
 	if most > 0 {
-		l := plainQueue(scopes)
-		at := max(c.now, c.account.last(l.name), c.account.segments.endOfFirst(scopes))
-		c.lead(&l, at)
-		c.log(&l, at, most)
+		c.enterLog(&l, c.now, number, most)
 		entered = true
 	}
 	if entered {
+		c.account.lead(l.name, c.now)
 		c.finish()
 	}
 	return all
@@ -41,20 +40,20 @@ func (c *transaction) reconcile(slot int64, scopes string, counted []int) []stor
 // toInt keeps a sum of units from wrapping around in an int of 32 bits.
 func toInt(units int64) int { return int(min(units, math.MaxInt)) }
 
-// leftBetween returns the units that a provider may have counted of a limit at any
+// leftBetween returns the units that a provider may have counted of the limit at any
 // instant from slot to now, and those of them that had left by the slot.
-func (c *transaction) leftBetween(s *store.CompiledLimit, slot int64) (units, there int64) {
-	if s.Algorithm.IsLog() {
-		runs := c.account.covered(s.Scope)
-		units = runs.since(slot - s.Window)
-		return units - runs.since(c.now), units - runs.since(slot)
+func (m meter) leftBetween(slot int64) (units, there int64) {
+	c := m.transaction
+	if m.counter == nil {
+		all := c.account.log(m.Scope)
+		units = all.after(slot - m.Window)
+		return units - all.after(c.now), units - all.after(slot)
 	}
-	m, counter := meter{s, c}, c.counter(s)
-	there = counter.left(m, slot)
-	units = max(there, counter.left(m, c.now))
-	if s.Algorithm == limit.GCRA {
+	there = m.counter.left(m, slot)
+	units = max(there, m.counter.left(m, c.now))
+	if m.Algorithm == limit.GCRA {
 		// What has run out of the bucket since.
-		units += (max(0, c.now-slot)*s.Max + s.Window - 1) / s.Window
+		units += (max(0, c.now-slot)*m.Max + m.Window - 1) / m.Window
 	}
 	return units, there
 }

@@ -10,8 +10,9 @@ import (
 // lua/slidingwindow.lua is the same in Redis, step by step, and says why no call is
 // refused and what may leave at worst. Windows are numbered from the epoch.
 type slidingWindow struct {
-	units map[int64]int64 // in each window
-	caps  map[int64]int64 // of the window before
+	units  map[int64]int64 // in each window
+	caps   map[int64]int64 // of the window before
+	oldest int64           // no window before this one is kept
 }
 
 // part returns units * numerator / denominator, rounded down.
@@ -27,19 +28,10 @@ func (m meter) part(units, numerator, denominator int64) int64 {
 // early is the margin, as far as a window has room for it.
 func (m meter) early() int64 { return min(m.Margin, m.Window/4) }
 
-// in returns the units that count in a window.
-func (w *slidingWindow) in(m meter, k int64) int64 {
-	units := w.units[k]
-	if units > 0 {
-		units = max(0, units-m.unusedIn(k*m.Window, (k+1)*m.Window))
-	}
-	return units
-}
-
 func (w *slidingWindow) earliest(m meter, from, cost, most int64) int64 {
 	for k := from / m.Window; ; k++ {
 		begins, ends := k*m.Window, (k+1)*m.Window-m.early()
-		older, units := w.in(m, k-1), w.in(m, k)+cost
+		older, units := w.units[k-1], w.units[k]+cost
 		limit, booked := w.caps[k+1]
 		room := most - units
 		if room < 0 || booked && units > limit {
@@ -61,12 +53,25 @@ func (w *slidingWindow) commit(m meter, slot, cost int64) {
 	}
 	k := slot / m.Window
 	w.units[k] += cost
+	w.oldest = min(w.oldest, k)
 	left := (k+1)*m.Window - max(k*m.Window, slot-m.early())
-	limit := m.part(max(0, m.Max-w.in(m, k)), m.Window, left)
+	limit := m.part(max(0, m.Max-w.units[k]), m.Window, left)
 	if known, booked := w.caps[k]; booked {
 		limit = min(limit, known)
 	}
 	w.caps[k] = limit
+}
+
+// cancel takes the units back. Of others in the window the cap stays: it is that of the
+// earliest of them, which need not be the one that goes.
+func (w *slidingWindow) cancel(m meter, slot, cost int64) {
+	k := slot / m.Window
+	if w.units[k] > cost {
+		w.units[k] -= cost
+		return
+	}
+	delete(w.units, k)
+	delete(w.caps, k)
 }
 
 func (w *slidingWindow) enter(m meter, slot, cost int64) { w.commit(m, slot, cost) }
@@ -82,7 +87,7 @@ func (w *slidingWindow) usage(m meter, now int64) (used, freeAt int64) {
 	slices.Sort(windows)
 	rest := int64(0)
 	for _, j := range windows[1:] {
-		rest += w.in(m, j)
+		rest += w.units[j]
 	}
 	if used = w.weighted(m, now) + rest; used == 0 {
 		return 0, 0
@@ -90,9 +95,9 @@ func (w *slidingWindow) usage(m meter, now int64) (used, freeAt int64) {
 	target := min(used, m.Max) - 1
 	for i, j := range windows {
 		if i > 0 {
-			rest -= w.in(m, j)
+			rest -= w.units[j]
 		}
-		if units := w.in(m, j); rest <= target && units > 0 {
+		if units := w.units[j]; rest <= target && units > 0 {
 			return used, (j+2)*m.Window - m.part(target-rest, m.Window, units)
 		}
 	}
@@ -102,16 +107,21 @@ func (w *slidingWindow) usage(m meter, now int64) (used, freeAt int64) {
 // weighted returns what the window before counts for, rounded up.
 func (w *slidingWindow) weighted(m meter, now int64) int64 {
 	k := now / m.Window
-	product := float64(w.in(m, k-1)) * float64((k+1)*m.Window-now)
+	product := float64(w.units[k-1]) * float64((k+1)*m.Window-now)
 	return int64(math.Ceil(product / float64(m.Window)))
 }
 
 func (w *slidingWindow) left(m meter, slot int64) int64 {
-	return w.weighted(m, slot) + w.in(m, slot/m.Window)
+	return w.weighted(m, slot) + w.units[slot/m.Window]
 }
 
 func (w *slidingWindow) trim(m meter, now int64) {
-	old := func(k, _ int64) bool { return k < now/m.Window-2 }
+	oldest := now/m.Window - 2
+	if oldest <= w.oldest {
+		return
+	}
+	w.oldest = oldest
+	old := func(k, _ int64) bool { return k < oldest }
 	maps.DeleteFunc(w.units, old)
 	maps.DeleteFunc(w.caps, old)
 }

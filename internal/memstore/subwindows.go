@@ -3,8 +3,6 @@ package memstore
 import (
 	"cmp"
 	"slices"
-
-	"github.com/ration-go/ration/store"
 )
 
 // subWindows counts in sub-windows that are aligned at the epoch, and a window
@@ -42,32 +40,15 @@ func (m meter) leaves(begins int64) int64 {
 	return begins - begins%m.Resolution + m.Resolution - 1 + m.Window + m.Margin
 }
 
-// find returns the place of the first cell of a list that begins no earlier.
-func find(list []cell, begins int64) (int, bool) {
-	return slices.BinarySearchFunc(list, begins, func(c cell, begins int64) int { return cmp.Compare(c.begins, begins) })
+// find returns the place of the first cell that begins no earlier.
+func (s *subWindows) find(begins int64) (int, bool) {
+	return slices.BinarySearchFunc(s.list, begins, func(c cell, begins int64) int { return cmp.Compare(c.begins, begins) })
 }
 
-// from returns what counts at an instant or later, without the units that have
-// passed unused.
+// from returns what counts at an instant or later.
 func (s *subWindows) from(m meter, instant int64) []cell {
-	i, _ := find(s.list, m.oldest(instant))
-	list := s.list[i:]
-	mine := false
-	for _, h := range m.transaction.account.cancelled {
-		if h.slot >= m.transaction.now {
-			break
-		}
-		if h.slot <= m.transaction.renewed || !store.Covers(m.Scope, scopesOf(h.queue)) {
-			continue
-		}
-		if !mine {
-			list, mine = slices.Clone(list), true
-		}
-		if i, found := find(list, m.cellOf(h.slot)); found {
-			list[i].units = max(0, list[i].units-h.mine().cost)
-		}
-	}
-	return list
+	i, _ := s.find(m.oldest(instant))
+	return s.list[i:]
 }
 
 func (s *subWindows) earliest(m meter, from, cost, most int64) int64 {
@@ -110,11 +91,21 @@ func (s *subWindows) earliest(m meter, from, cost, most int64) int64 {
 }
 
 func (s *subWindows) commit(m meter, slot, cost int64) {
-	i, found := find(s.list, m.cellOf(slot))
+	i, found := s.find(m.cellOf(slot))
 	if !found {
 		s.list = slices.Insert(s.list, i, cell{begins: m.cellOf(slot)})
 	}
 	s.list[i].units += cost
+}
+
+func (s *subWindows) cancel(m meter, slot, cost int64) {
+	i, found := s.find(m.cellOf(slot))
+	if !found {
+		return
+	}
+	if s.list[i].units -= cost; s.list[i].units <= 0 {
+		s.list = slices.Delete(s.list, i, i+1)
+	}
 }
 
 func (s *subWindows) enter(m meter, slot, cost int64) { s.commit(m, slot, cost) }
@@ -144,6 +135,6 @@ func (s *subWindows) left(m meter, slot int64) (units int64) {
 }
 
 func (s *subWindows) trim(m meter, now int64) {
-	i, _ := find(s.list, m.oldest(now-m.Window-m.Margin))
+	i, _ := s.find(m.oldest(now - m.Window - m.Margin))
 	s.list = slices.Delete(s.list, 0, i)
 }

@@ -32,9 +32,9 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 		if paused := max(kept.paused, silent); paused > now {
 			u.PausedUntil = time.UnixMicro(paused)
 		}
-		c := openTransaction(kept, r.Accounts.LimitSet(i), now)
-		for j := range c.set.Compiled {
-			used, freeAt := c.usage(&c.set.Compiled[j])
+		c := kept.open(r.Accounts.LimitSet(i), now)
+		for j := range c.meters {
+			used, freeAt := c.meters[j].usage()
 			u.Limits = append(u.Limits, store.NewLimitUsage(one.Limits[j], used, instant(freeAt)))
 		}
 		all[i] = u

@@ -142,6 +142,9 @@ func isSurelyOf(w *provider.Window, l limit.Limit, p *provider.Provider) bool {
 
 func clamp(n int64) int { return int(min(max(n, 0), limit.MaxUnits)) }
 
+// Announced reports whether the response says what the limit allows.
+func (o Observation) Announced() bool { return o.max > 0 }
+
 // ApplyTo returns the limit with the numbers that were observed.
 func (o Observation) ApplyTo(l limit.Limit) limit.Limit {
 	if o.max == 0 || o.max == l.Capacity() {

@@ -22,7 +22,7 @@ func InBubbles(t *testing.T, test func(t *testing.T, b *ration.Budget)) {
 		server := redistest.Shared(t)
 		name := redistest.Name(t)
 		synctest.Test(t, func(t *testing.T) {
-			s := WithClock(&ration.RedisStore{Client: server.Client(t)}, time.Now)
+			s := WithClock(settled(t, server.Client(t)), time.Now)
 			test(t, &ration.Budget{Name: name, Store: s, Margin: -1})
 		})
 	})

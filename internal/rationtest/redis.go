@@ -37,7 +37,7 @@ func NewRedisBudget(t *testing.T) *RedisBudget {
 }
 
 // Key names a key of the budget.
-func (d *RedisBudget) Key(rest string) string { return "ration:v1:{" + d.Name + "}" + rest }
+func (d *RedisBudget) Key(rest string) string { return "ration:v2:{" + d.Name + "}" + rest }
 
 // Keys returns all keys of the budget, with the time until each expires.
 func (d *RedisBudget) Keys(t *testing.T) map[string]time.Duration {

@@ -38,6 +38,14 @@ func (p *PauseLog) Quarantine(ctx context.Context, r store.QuarantineRequest) (s
 	return p.Store.Quarantine(ctx, r)
 }
 
+// settled returns a store of which nothing is under way when the client is closed, and when a
+// bubble ends.
+func settled(t testing.TB, client redis.UniversalClient) *ration.RedisStore {
+	kept := &ration.RedisStore{Client: client}
+	t.Cleanup(func() { _ = kept.Settle(context.Background()) })
+	return kept
+}
+
 // A Worker is one process of a fleet: it shares nothing with the others but a Redis.
 type Worker struct {
 	*ration.Budget
@@ -46,9 +54,9 @@ type Worker struct {
 }
 
 // NewWorker returns a worker that records its budget's events.
-func NewWorker(name string, client redis.UniversalClient, now func() time.Time, limits ...ration.Limit) *Worker {
-	kept := WithClock(&ration.RedisStore{Client: client}, now)
-	p := &Worker{Budget: &ration.Budget{Name: name, Limits: limits, Store: kept, Margin: -1}}
+func NewWorker(t testing.TB, name string, client redis.UniversalClient, now func() time.Time, limits ...ration.Limit) *Worker {
+	kept := settled(t, client)
+	p := &Worker{Budget: &ration.Budget{Name: name, Limits: limits, Store: WithClock(kept, now), Margin: -1}}
 	p.OnEvent = func(n ration.Event) {
 		p.mu.Lock()
 		defer p.mu.Unlock()

@@ -19,6 +19,11 @@ type plan struct {
 	keys      []string
 	zones     []string
 	arguments []any // lua/book.lua has them; the first three are each call's own
+
+	// The account that was announced last, and when it may be again. One script of a plan is
+	// evaluated at a time.
+	announced     string
+	announceAgain time.Time
 }
 
 // firstZone is the place of the first zone among the arguments.

@@ -76,6 +76,7 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 			_, err := d.Store.Status(ctx, store.StatusRequest{Budget: d.Name, Worker: "w", Now: d.Now})
 			return err
 		}, map[string]bool{now: false}, now},
+		{"describe", func() error { _, err := d.Store.Describe(ctx, d.Name); return err }, map[string]bool{"0": true}, ""},
 		{"enter", func() error {
 			return d.Store.Record(ctx, store.RecordRequest{
 				ID: store.NewBookingID(), Budget: d.Name, Account: one.At(0), Now: d.Now,
@@ -116,7 +117,7 @@ func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 	book()
 	book() // now the account is known, and the session
 	valid := slices.Clone(sent.last)
-	record := d.Client.HGet(ctx, d.Key(""), "s:"+fmt.Sprint(valid[5])).Val()
+	record := d.Client.HGet(ctx, d.Key(""), fmt.Sprint(valid[5])).Val()
 	require.NotEmpty(t, record)
 	const head, session, bookings = 4, 5, 6
 	number := func(n uint64, length int) string {
@@ -133,17 +134,17 @@ func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 		accepted bool
 	}{
 		{"no change", head, 0, "", false, true},
-		{"now too late", head, 0, number(1<<52+1, 8), false, false},
-		{"now far too late", head, 0, number(math.MaxUint64, 8), false, false},
-		{"a reckoned now too late", head, 8, number(1<<52+1, 8), false, false},
-		{"a last now too late", head, 16, number(1<<52+1, 8), false, false},
-		{"a loss too late", head, 24, number(1<<52+1, 8), false, false},
-		{"a step too large", head, 32, number(1<<52+1, 8), false, false},
-		{"all kept back", head, 40, number(1000, 8), false, false},
+		{"now too late", head, 16, number(1<<52+1, 8), false, false},
+		{"now far too late", head, 16, number(math.MaxUint64, 8), false, false},
+		{"a reckoned now too late", head, 24, number(1<<52+1, 8), false, false},
+		{"a last now too late", head, 32, number(1<<52+1, 8), false, false},
+		{"a loss too late", head, 40, number(1<<52+1, 8), false, false},
+		{"a step too large", head, 48, number(1<<52+1, 8), false, false},
+		{"all kept back", head, 56, number(1000, 8), false, false},
 		{"a head too short", head, 0, number(0, 8), true, false},
 		{"no head", head, 0, "", true, false},
 		{"no session", session, 0, "", true, false},
-		{"a session too long", session, 0, strings.Repeat("s", 17), true, false},
+		{"a session too long", session, 0, strings.Repeat("s", 19), true, false},
 		{"no bookings", bookings, 0, "", true, false},
 		{"no booking", bookings, 1, number(0, 2), false, false},
 		{"a cost of 0", bookings, 3, number(0, 6), false, false},
@@ -157,9 +158,9 @@ func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 	} {
 		for _, budget := range []string{d.Name, redistest.Name(t)} {
 			args := slices.Clone(valid)
-			args[3] = "ration:v1:{" + budget + "}"
+			args[3] = "ration:v2:{" + budget + "}"
 			text := fmt.Sprint(args[head])
-			args[head] = text[:48] + number(1<<40, 8) + text[56:] // the next of the session
+			args[head] = number(1<<40, 8) + text[8:] // the next of the session
 			if c.whole {
 				args[c.arg] = c.in
 			} else {
@@ -170,7 +171,7 @@ func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 			reply, err := d.Client.Do(ctx, args...).Result()
 			if c.accepted {
 				require.NoError(t, err)
-				require.NoError(t, d.Client.HSet(ctx, args[3].(string), "s:"+fmt.Sprint(args[session]), record).Err())
+				require.NoError(t, d.Client.HSet(ctx, args[3].(string), fmt.Sprint(args[session]), record).Err())
 				continue
 			}
 			require.Error(t, err, "%s answers %q", c.what, reply)

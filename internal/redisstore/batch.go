@@ -232,29 +232,6 @@ func (s *Store) next(q *queue) *batch {
 	return nil
 }
 
-// requeue puts calls that the script has not come to in front of their queue. The batch
-// that they were in is not done yet.
-func (s *Store) requeue(key batchKey, calls []*pendingCall) {
-	in := &batch{calls: calls, done: make(chan struct{})}
-	for _, p := range calls {
-		p.batch.Store(in)
-	}
-	s.batcher.mu.Lock()
-	defer s.batcher.mu.Unlock()
-	if q := s.batcher.queues[key]; q != nil {
-		q.batches = append([]*batch{in}, q.batches...)
-	}
-}
-
-// cancelAbandoned cancels what was booked for a caller that has left. With an ID alone,
-// it first finds out whether anything was booked. If the cancellation fails, the slot is
-// lost to the fleet until it has left its window: the quota is then not all used, never
-// exceeded.
-func (s *Store) cancelAbandoned(b store.Booking, accounts *store.Accounts) {
-	defer s.abandoned.done()
-	_ = s.Cancel(context.Background(), store.CancelRequest{Booking: b, Accounts: accounts})
-}
-
 // Cancel implements [store.Store].
 func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	if err := r.Validate(); err != nil {
@@ -267,27 +244,84 @@ func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 			return err
 		}
 	}
-	if !isRedisEntry(b.Entry) {
+	if partsOf(b.Entry) == nil {
 		return store.ErrOtherStore
 	}
-	digest, member := "", ""
-	if r.Accounts != nil {
-		digest = r.Accounts.Digest()
-		if at := r.Accounts.Index(b.Account); at >= 0 {
-			member = memberOf(r.Accounts, at)
-		}
-	}
-	args := []any{b.ID.String(), b.Account, b.Entry, micros(b.Slot), digest, member}
-	reply, err := s.run(ctx, "cancel", cancelScript(), b.Budget, args)
-	if err != nil {
+	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return reply.end("cancel")
+	in := s.cancels.join(s, b.Budget, micros(r.Now), []any{b.ID.String(), b.Account, b.Entry, micros(b.Slot)})
+	select {
+	case <-in.done:
+		return in.err
+	case <-ctx.Done():
+		s.abandoned.add()
+		go func() {
+			defer s.abandoned.done()
+			<-in.done
+		}()
+		return ctx.Err()
+	}
 }
 
-// isRedisEntry reports whether a script made the entry: a queue's name, a zero, and 14
-// bytes for each account that was charged.
-func isRedisEntry(entry string) bool {
-	_, parts, found := strings.Cut(entry, "\x00")
-	return found && len(parts) > 0 && len(parts)%14 == 0
+// cancels has the cancellations that are under way. Those of one budget that come while a
+// script is carried out are carried out by the next one together: a crowd gives up at once.
+type cancels struct {
+	mu      sync.Mutex
+	waiting map[string][]*cancelBatch // by budget, oldest first; there is none: no script is under way
+}
+
+// A cancelBatch is the arguments of one script.
+type cancelBatch struct {
+	args []any
+	err  error         // once done is closed
+	done chan struct{} // closed when they are carried out
+}
+
+// maxCancels bounds the work of one script that cancels, and cancelArgs are those of each.
+const (
+	maxCancels = 64
+	cancelArgs = 4
+)
+
+// join adds a cancellation to the last script that waits, or has one begin.
+func (c *cancels) join(s *Store, budget, now string, args []any) *cancelBatch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all, underWay := c.waiting[budget]
+	if n := len(all); n > 0 && all[n-1].args[0] == now && len(all[n-1].args) <= (maxCancels-1)*cancelArgs+1 {
+		all[n-1].args = append(all[n-1].args, args...)
+		return all[n-1]
+	}
+	next := &cancelBatch{args: append([]any{now}, args...), done: make(chan struct{})}
+	if c.waiting == nil {
+		c.waiting = make(map[string][]*cancelBatch)
+	}
+	if underWay {
+		c.waiting[budget] = append(all, next)
+	} else {
+		c.waiting[budget] = nil
+		go c.carryOut(s, budget, next)
+	}
+	return next
+}
+
+// carryOut carries out a script, and those that have come to wait for it.
+func (c *cancels) carryOut(s *Store, budget string, b *cancelBatch) {
+	for b != nil {
+		reply, err := s.run(context.Background(), "cancel", cancelScript(), budget, b.args)
+		if b.err = err; err == nil {
+			b.err = reply.end("cancel")
+		}
+		carriedOut := b.done
+		c.mu.Lock()
+		all := c.waiting[budget]
+		if b = nil; len(all) > 0 {
+			b, c.waiting[budget] = all[0], all[1:]
+		} else {
+			delete(c.waiting, budget)
+		}
+		c.mu.Unlock()
+		close(carriedOut)
+	}
 }

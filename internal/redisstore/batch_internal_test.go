@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -21,7 +22,8 @@ type group struct {
 	accounts *store.Accounts
 	budget   string
 	now      time.Time
-	queues   bool // whether some bookings have scopes or a reserve
+	queues   bool          // whether some bookings have scopes or a reserve
+	script   *redis.Script // in place of book
 }
 
 // book carries out requests by one script after the other, as many as it takes.
@@ -33,11 +35,14 @@ func (b group) book(t require.TestingT, requests []store.BookRequest) (answers [
 		left[i] = all[i]
 	}
 	key := batchKey{accounts: b.accounts, budget: b.budget,
-		scopes: b.accounts.RelevantScopes(requests[0].Scopes), reserve: requests[0].Reserve}
+		scopes: b.accounts.RelevantScopes(requests[0].Scopes), reserve: requests[0].Reserve, revision: requests[0].Revision}
 	for len(left) > 0 {
 		// What the script does not come to goes back to the queue.
 		q := &queue{key: key, plan: newPlan(key)}
 		b.store.batcher.queues = map[batchKey]*queue{key: q}
+		if b.script != nil {
+			q.plan.script = b.script
+		}
 		c := &batchCall{store: b.store, queue: q, plan: q.plan, batch: &batch{calls: left, done: make(chan struct{})}}
 		require.True(t, c.carryOut())
 		left = nil
@@ -144,8 +149,8 @@ func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 				}
 				for range rapid.IntRange(1, 4).Draw(t, "how many") {
 					of := rapid.SampledFrom(booked).Draw(t, "booking")
-					require.NoError(t, b.store.Cancel(context.Background(), store.CancelRequest{Booking: of.redis, Accounts: accounts}))
-					require.NoError(t, memory.Cancel(context.Background(), store.CancelRequest{Booking: of.memory, Accounts: accounts}))
+					require.NoError(t, b.store.Cancel(context.Background(), store.CancelRequest{Booking: of.redis, Now: b.now}))
+					require.NoError(t, memory.Cancel(context.Background(), store.CancelRequest{Booking: of.memory, Now: b.now}))
 				}
 			},
 			"wait": func(t *rapid.T) {

@@ -139,10 +139,10 @@ func (c *callers) usedAt(now time.Time) int {
 
 func TestBookingsThatComeMeanwhileAreOneScript(t *testing.T) {
 	t.Parallel()
-	c := newCallers(t, ration.PerHour(50))
+	c := newCallers(t, ration.PerHour(25))
 	open := c.hold()
 	before := c.gate.scripts.Load()
-	const many = 60
+	const many = 30
 	answers := make([]store.Booking, many)
 	for i := range many {
 		c.queue(t.Context(), c.request(1+i%2, store.Forever), func(b store.Booking, err error) {
@@ -152,7 +152,8 @@ func TestBookingsThatComeMeanwhileAreOneScript(t *testing.T) {
 	}
 	open()
 	c.wg.Wait()
-	require.EqualValues(t, 2, c.gate.scripts.Load()-before, "the one that was held up, and one for all others")
+	// What a script has not done in 2 ms it leaves to another, so a slow machine takes some more.
+	require.LessOrEqual(t, c.gate.scripts.Load()-before, int64(2+many/5), "the one that was held up, and one for all others")
 	require.Equal(t, 2+many+many/2, c.used())
 	units := 2
 	for i, b := range answers {
@@ -162,11 +163,11 @@ func TestBookingsThatComeMeanwhileAreOneScript(t *testing.T) {
 			require.False(t, b.Slot.Before(answers[i-1].Slot), "order of arrival")
 		}
 		units += b.Cost
-		require.Equal(t, units > 50, b.Slot.After(b.Now), "booking %d", i)
+		require.Equal(t, units > 25, b.Slot.After(b.Now), "booking %d", i)
 	}
 	// Each is a booking of its own: cancelling it leaves room for just that.
-	require.NoError(t, c.store.Cancel(t.Context(), store.CancelRequest{Booking: answers[3], Accounts: c.list}))
-	require.NoError(t, c.store.Cancel(t.Context(), store.CancelRequest{Booking: answers[3], Accounts: c.list}))
+	require.NoError(t, c.store.Cancel(t.Context(), store.CancelRequest{Booking: answers[3]}))
+	require.NoError(t, c.store.Cancel(t.Context(), store.CancelRequest{Booking: answers[3]}))
 	require.Equal(t, 2+many+many/2-answers[3].Cost, c.used())
 }
 
@@ -231,13 +232,11 @@ func TestACallerThatLeavesABatchHarmsNobody(t *testing.T) {
 	require.Equal(t, 2+5, c.used())
 }
 
-// Who waits for one entry to leave, script after script, is one entry too: of a quota that
-// stays spent the log does not get finer with every window.
-func TestBookingsOfOneSlotAreOneEntry(t *testing.T) {
+// Bookings of one slot that came in several scripts are bookings of their own: what one
+// leaves another gets.
+func TestBookingsOfOneSlotAreCancelledApart(t *testing.T) {
 	t.Parallel()
 	c := newCallers(t, ration.PerHour(20))
-	log := "ration:v1:{" + c.name + "}:log:a"
-	entries := func() int64 { return c.store.Client.ZCard(t.Context(), log).Val() }
 	c.book(t.Context(), 19, store.Forever)
 	var waiting []store.Booking
 	for range 40 {
@@ -250,25 +249,18 @@ func TestBookingsOfOneSlotAreOneEntry(t *testing.T) {
 		}
 		require.True(t, b.Slot.Equal(first.Slot), "booking %d", i)
 	}
-	require.EqualValues(t, 6, entries(), "1 and 19 in each window")
-
-	// Each is still a booking of its own, and what one leaves another gets.
-	handBack := func(b store.Booking) {
-		require.NoError(t, c.store.Cancel(t.Context(), store.CancelRequest{Booking: b, Accounts: c.list}))
-	}
 	for _, i := range []int{5, 30, 39} {
-		handBack(waiting[i])
+		require.NoError(t, c.store.Cancel(t.Context(), store.CancelRequest{Booking: waiting[i]}))
 	}
-	require.Equal(t, 60-1, c.used(), "the last is undone, the others are to be had")
-	for _, i := range []int{5, 30} {
-		require.True(t, c.book(t.Context(), 1, store.Forever).Slot.Equal(waiting[i].Slot))
+	require.Equal(t, 60-3, c.used())
+	for _, i := range []int{5, 30, 39} {
+		require.True(t, c.book(t.Context(), 1, store.Forever).Slot.Equal(waiting[i].Slot), "booking %d", i)
 	}
-	require.True(t, c.book(t.Context(), 1, store.Forever).Slot.Equal(waiting[39].Slot))
 	require.Equal(t, 60, c.used())
 }
 
-// An entry that takes in other bookings is replaced, and its log still expires.
-func TestALogOfOneEntryExpires(t *testing.T) {
+// A log of few entries expires.
+func TestALogOfFewEntriesExpires(t *testing.T) {
 	t.Parallel()
 	c := newCallers(t, ration.PerHour(20))
 	c.name = redistest.Name(t)
@@ -279,8 +271,8 @@ func TestALogOfOneEntryExpires(t *testing.T) {
 		require.NoError(t, err)
 		require.True(t, b.Booked)
 	}
-	log := "ration:v1:{" + c.name + "}:log:a"
-	require.EqualValues(t, 1, c.store.Client.ZCard(t.Context(), log).Val())
+	log := "ration:v2:{" + c.name + "}:log:a"
+	require.EqualValues(t, 3, c.store.Client.ZCard(t.Context(), log).Val())
 	require.Greater(t, c.store.Client.PTTL(t.Context(), log).Val(), time.Hour)
 	require.Equal(t, 3, c.usedAt(r.Now))
 }

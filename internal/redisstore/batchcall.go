@@ -38,7 +38,7 @@ type request struct {
 // A session is one caller of the scripts: lua/session.lua. Only one call at a time uses
 // it, so there are as many as there are calls at once.
 type session struct {
-	id    string
+	field string // of the budget's hash
 	calls uint64
 }
 
@@ -96,7 +96,7 @@ func (c *batchCall) openSession(stale bool) error {
 	if free == nil {
 		var id [16]byte
 		_, _ = rand.Read(id[:]) // never fails
-		free = &session{id: string(id[:])}
+		free = &session{field: "s:" + string(id[:])}
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -132,7 +132,7 @@ func (c *batchCall) run(ctx context.Context, clocks string, args []any) (batchRe
 	if err := c.openSession(false); err != nil {
 		return batchReply{}, err
 	}
-	args[0], args[1] = clocks+string(c.number[:]), c.session.id
+	args[0], args[1] = string(c.number[:])+clocks, c.session.field
 	known, sent := len(args), 0
 	// The script asks for the same thing only a few times.
 	for retries := 3; ; retries-- {
@@ -171,7 +171,7 @@ func (c *batchCall) run(ctx context.Context, clocks string, args []any) (batchRe
 			if err := c.openSession(true); err != nil {
 				return batchReply{}, err
 			}
-			args[0], args[1] = clocks+string(c.number[:]), c.session.id
+			args[0], args[1] = string(c.number[:])+clocks, c.session.field
 		default:
 			return answer, nil
 		}
@@ -203,10 +203,14 @@ func (c *batchCall) deliver(answer batchReply) {
 		if one.kind == 'N' {
 			one.count = len(calls) // it is the same for all
 		}
+		if common != nil && common.Booked && (common.Account != c.plan.announced || !common.Now.Before(c.plan.announceAgain)) {
+			c.store.announce(c.plan.key.budget, c.plan.key.accounts, common)
+			c.plan.announced, c.plan.announceAgain = common.Account, common.Now.Add(announceEvery)
+		}
 		units := uint64(0) // of the record's bookings before
 		for i := 0; i < one.count && at < len(calls); i, at = i+1, at+1 {
 			p := calls[at]
-			p.result = one.result(common, i, units)
+			p.result = one.result(common, units)
 			switch one.kind {
 			case 'C':
 				p.err = store.CostError(p.request)
@@ -229,7 +233,7 @@ func (c *batchCall) deliver(answer batchReply) {
 				c.store.abandoned.done()
 				continue
 			}
-			go c.store.cancelAbandoned(p.result.booking(p.request.ID, p.request.Budget, p.request.Cost), p.request.Accounts)
+			go c.store.cancelAbandoned(p.result.booking(p.request.ID, p.request.Budget, p.request.Cost))
 		}
 	}
 	close(c.batch.done)
@@ -246,8 +250,31 @@ func (c *batchCall) fail(err error) {
 		p.err = err
 		r := p.request
 		if !p.finish() {
-			go c.store.cancelAbandoned(store.Booking{ID: r.ID, Budget: r.Budget}, r.Accounts)
+			go c.store.cancelAbandoned(store.Booking{ID: r.ID, Budget: r.Budget})
 		}
 	}
 	close(c.batch.done)
+}
+
+// requeue puts calls that the script has not come to in front of their queue. The batch
+// that they were in is not done yet.
+func (s *Store) requeue(key batchKey, calls []*pendingCall) {
+	in := &batch{calls: calls, done: make(chan struct{})}
+	for _, p := range calls {
+		p.batch.Store(in)
+	}
+	s.batcher.mu.Lock()
+	defer s.batcher.mu.Unlock()
+	if q := s.batcher.queues[key]; q != nil {
+		q.batches = append([]*batch{in}, q.batches...)
+	}
+}
+
+// cancelAbandoned cancels what was booked for a caller that has left. With an ID alone,
+// it first finds out whether anything was booked. If the cancellation fails, the slot is
+// lost to the fleet until it has left its window: the quota is then not all used, never
+// exceeded.
+func (s *Store) cancelAbandoned(b store.Booking) {
+	defer s.abandoned.done()
+	_ = s.Cancel(context.Background(), store.CancelRequest{Booking: b})
 }

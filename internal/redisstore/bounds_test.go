@@ -112,7 +112,7 @@ func TestManySpendingsAreEnteredInParts(t *testing.T) {
 		require.Equal(t, 20, scripts)
 		require.Less(t, most, 500)
 		once := used()
-		require.Equal(t, 700+499+3, once, "the units known and those since, and what was cancelled, which still counts behind others")
+		require.Equal(t, 700+499, once, "the units known and those since, and nothing of what was cancelled")
 		require.NoError(t, d.Store.Record(t.Context(), r))
 		require.Equal(t, once, used(), "to record twice is to record once")
 	}
@@ -173,7 +173,7 @@ func TestAPoolIsLookedAtInParts(t *testing.T) {
 	for _, kept := range []ration.Store{memory, d.Store} {
 		cancelled, err := kept.Book(t.Context(), d.Request(a, 1))
 		require.NoError(t, err)
-		require.NoError(t, kept.Cancel(t.Context(), store.CancelRequest{Booking: cancelled, Accounts: a, Now: d.Now}))
+		require.NoError(t, kept.Cancel(t.Context(), store.CancelRequest{Booking: cancelled, Now: d.Now}))
 	}
 	count.take()
 	book(1)
@@ -238,9 +238,9 @@ func (d *scopedBudget) book(t *testing.T, set, cost, keep int) {
 	require.Equal(t, want.Slot, got.Slot)
 }
 
-// The search for a place ends, however many runs the account has, one for each set of
+// The search for a place ends, however many logs the account has, one for each set of
 // scopes that requests come with, and however long they are entangled.
-func TestASearchAmongManyRunsIsBounded(t *testing.T) {
+func TestASearchAmongManyLogsIsBounded(t *testing.T) {
 	t.Parallel()
 	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog} {
 		t.Run(log.String(), func(t *testing.T) {
@@ -252,14 +252,14 @@ func TestASearchAmongManyRunsIsBounded(t *testing.T) {
 				d.Now = d.Now.Add(3 * time.Millisecond)
 			}
 			_, most := count.take()
-			// Without a bound it takes 6,000.
-			require.Less(t, most, 2_500)
+			// A search ends after 3,000 commands; what is behind all others is found by some more.
+			require.Less(t, most, 6_000)
 		})
 	}
 }
 
 // The usage of such an account is read by several scripts, and equals that of one.
-func TestTheUsageOfAnAccountOfManyRunsIsReadInParts(t *testing.T) {
+func TestTheUsageOfAnAccountOfManyLogsIsReadInParts(t *testing.T) {
 	t.Parallel()
 	one, count := newCountingBudget(t)
 	d := newScopedBudget(t, one, ration.PerHour(500), ration.PerHour(50))
@@ -280,28 +280,6 @@ func TestTheUsageOfAnAccountOfManyRunsIsReadInParts(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
-// Overtakers begin no more runs of an account that has 72, even if there are fewer than
-// eight of their scopes.
-func TestAnAccountHasSoManyRuns(t *testing.T) {
-	t.Parallel()
-	limit := ration.Limit{Max: 1_000, Window: 10 * time.Millisecond}
-	d := newScopedBudget(t, rationtest.NewRedisBudget(t), limit, limit)
-	for set := range 64 {
-		d.book(t, set, 1, 0)
-	}
-	// Queue i has 20 - i bookings, a window apart: each needs a run of its own.
-	for _, set := range []int{1, 2} {
-		for i := range 10 {
-			for range 20 - i {
-				d.book(t, set, 30, 970-30*i)
-			}
-		}
-	}
-	keys, err := d.Client.Keys(t.Context(), "*{"+d.Name+"}:log:scoped*").Result()
-	require.NoError(t, err)
-	require.Len(t, keys, 72)
-}
-
 // What is read of an account for each booking is a field for many cells.
 func TestManySubWindowsAreFewFields(t *testing.T) {
 	t.Parallel()
@@ -317,7 +295,7 @@ func TestManySubWindowsAreFewFields(t *testing.T) {
 	usage, err := d.Store.Usage(t.Context(), store.UsageRequest{Budget: d.Name, Accounts: a, Now: d.Now})
 	require.NoError(t, err)
 	require.Equal(t, 1_000, usage[0].Limits[0].Used)
-	fields, err := d.Client.HLen(t.Context(), "ration:v1:{"+d.Name+"}:acct:"+a.At(0).ID).Result()
+	fields, err := d.Client.HLen(t.Context(), "ration:v2:{"+d.Name+"}:acct:"+a.At(0).ID).Result()
 	require.NoError(t, err)
 	require.Less(t, fields, int64(50))
 }

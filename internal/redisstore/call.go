@@ -33,15 +33,26 @@ type call struct {
 	err    error
 }
 
-// run calls a script and returns its reply. Neither a cancelled context nor, by
+// run calls a script and returns its reply.
+func (s *Store) run(ctx context.Context, op string, script *redis.Script, budget string, args []any) (reply, error) {
+	result, err := s.do(ctx, op, func(ctx context.Context) (any, error) {
+		return script.Run(ctx, s.Client, []string{baseKey(budget)}, args...).Result()
+	})
+	if err != nil {
+		return reply{}, err
+	}
+	return newReply(result), nil
+}
+
+// do asks Redis, and returns what it answered. Neither a cancelled context nor, by
 // default, a deadline stops a go-redis call that is under way. So the call runs in a
 // goroutine of its own, and its caller leaves when the context or the timeout ends.
-func (s *Store) run(ctx context.Context, op string, script *redis.Script, budget string, args []any) (reply, error) {
+func (s *Store) do(ctx context.Context, op string, ask func(context.Context) (any, error)) (any, error) {
 	if s.Client == nil {
-		return reply{}, errNoClient
+		return nil, errNoClient
 	}
 	if err := ctx.Err(); err != nil {
-		return reply{}, err
+		return nil, err
 	}
 	c := &call{done: make(chan struct{})}
 	now := time.Now()
@@ -56,7 +67,7 @@ func (s *Store) run(ctx context.Context, op string, script *redis.Script, budget
 		close(c.done)
 	})
 	go func() {
-		result, err := script.Run(callContext{context.WithoutCancel(ctx), ends}, s.Client, []string{baseKey(budget)}, args...).Result()
+		result, err := ask(callContext{context.WithoutCancel(ctx), ends})
 		s.deadlines.remove(&c.deadline)
 		if !c.state.CompareAndSwap(waiting, answered) {
 			s.abandoned.done()
@@ -72,19 +83,16 @@ func (s *Store) run(ctx context.Context, op string, script *redis.Script, budget
 	case <-ctx.Done():
 		s.abandoned.add()
 		if c.state.CompareAndSwap(waiting, abandoned) {
-			return reply{}, ctx.Err()
+			return nil, ctx.Err()
 		}
 		s.abandoned.done()
 		<-c.done
 	}
-	if c.err != nil {
-		return reply{}, c.err
-	}
-	return newReply(c.result), nil
+	return c.result, c.err
 }
 
 // baseKey is the key of the budget's own hash, which the names of all others begin with.
-func baseKey(budget string) string { return "ration:v1:{" + budget + "}" }
+func baseKey(budget string) string { return "ration:v2:{" + budget + "}" }
 
 // A callContext is that of a call's caller, who may leave before the call ends. Its
 // deadline is for clients that keep to one.
@@ -132,7 +140,7 @@ func (c *abandonedCalls) done() {
 }
 
 // Settle waits for the operations whose callers left before the reply came, until each
-// has ended and its booking is cancelled. A process calls it before it exits. It returns
+// has ended and its booking is cancelled, and for what is noted beside bookings. A process calls it before it exits. It returns
 // the context's error if that ends first.
 func (s *Store) Settle(ctx context.Context) error {
 	s.abandoned.mu.Lock()

@@ -51,7 +51,7 @@ func TestStoreBooksBehindASentinel(t *testing.T) {
 		require.True(t, last.Booked)
 		require.Equal(t, i >= 4, last.Slot.After(last.Now), "two of each account leave at once")
 	}
-	require.NoError(t, kept.Cancel(t.Context(), store.CancelRequest{Booking: last, Accounts: accounts}))
+	require.NoError(t, kept.Cancel(t.Context(), store.CancelRequest{Booking: last}))
 	usage, err := kept.Usage(t.Context(), store.UsageRequest{Budget: budget, Accounts: accounts})
 	require.NoError(t, err)
 	require.Equal(t, 5, usage[0].Limits[0].Used+usage[1].Limits[0].Used)

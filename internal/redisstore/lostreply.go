@@ -84,7 +84,7 @@ func (c *batchCall) recall(ctx context.Context, place int) (store.Booking, error
 	if session == nil {
 		return store.Booking{}, nil // it was never sent
 	}
-	reply, err := c.store.run(ctx, "book", recallScript(), c.plan.key.budget, []any{"", session.id, string(number[:])})
+	reply, err := c.store.run(ctx, "book", recallScript(), c.plan.key.budget, []any{"", session.field, string(number[:])})
 	if err != nil {
 		return store.Booking{}, err
 	}
@@ -114,7 +114,7 @@ func (c *batchCall) recall(ctx context.Context, place int) (store.Booking, error
 			units += uint64(r.cost)
 		}
 		r := c.requests[place]
-		return one.result(common, place-at, units).booking(r.id, c.plan.key.budget, r.cost), nil
+		return one.result(common, units).booking(r.id, c.plan.key.budget, r.cost), nil
 	}
 	return store.Booking{}, answer.malformed("book")
 }

@@ -15,7 +15,7 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
-	if e := r.Replaces.Entry; e != "" && !isRedisEntry(e) {
+	if e := r.Replaces.Entry; e != "" && partsOf(e) == nil {
 		return store.ErrOtherStore
 	}
 	account, err := store.NewAccounts(r.Account)
@@ -65,7 +65,7 @@ func (s *Store) recordPart(ctx context.Context, r store.RecordRequest, account *
 	for _, spent := range r.Spent {
 		args = append(args, micros(spent.Slot), spent.Cost, spent.Entry)
 	}
-	reply, err := s.run(ctx, "record", enterScript.with(account.Algorithms()|logsOnly), r.Budget, args)
+	reply, err := s.run(ctx, "record", enterScript.with(allAlgorithms), r.Budget, args)
 	if err != nil {
 		return err
 	}

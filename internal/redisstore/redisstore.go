@@ -17,7 +17,7 @@ import (
 // trip, or several if one would keep Redis busy for long. A Store is safe for
 // concurrent use, and must not be copied after first use.
 //
-// All keys of a budget begin with ration:v1:{NAME} and share that hash tag, so a
+// All keys of a budget begin with ration:v2:{NAME} and share that hash tag, so a
 // budget lives on one node of a Cluster. They expire a day after the last slot has left
 // its window. Redis holds digests of tokens, never a token.
 //
@@ -34,7 +34,10 @@ type Store struct {
 	abandoned abandonedCalls
 	deadlines deadlines
 	batcher   batcher
+	cancels   cancels
 	watchers  watchers
+
+	announcements announcements
 	// otherLogs is set when a script found a log of another algorithm than the limits
 	// name, because the limits have changed.
 	otherLogs atomic.Bool

@@ -75,7 +75,6 @@ type record struct {
 	account string
 	limits  string // that are effective, if the request has others
 	entry   string
-	slots   string // of kind 'S', 8 bytes each
 }
 
 // recordHead is the length of a record before its texts.
@@ -95,14 +94,11 @@ func (r *reply) record() record {
 		kind: head[0], count: int(binary.BigEndian.Uint16(head[1:])),
 		slot: int64(binary.BigEndian.Uint64(head[3:])), before: binary.BigEndian.Uint64(head[10:]) & (1<<56 - 1),
 	}
-	if len(r.rest) < entry || one.count < 1 || one.kind == 'S' && entry-limits != 8*one.count {
+	if len(r.rest) < entry || one.count < 1 {
 		r.fail(errTooShort)
 		return record{}
 	}
 	one.account, one.limits, one.entry = r.rest[recordHead:account], r.rest[account:limits], r.rest[limits:entry]
-	if one.kind == 'S' {
-		one.entry, one.slots = "", one.entry
-	}
 	r.rest = r.rest[entry:]
 	return one
 }
@@ -155,11 +151,9 @@ func (r result) booking(id store.BookingID, budget string, cost int) store.Booki
 	b := *r.common
 	b.ID, b.Budget, b.Cost, b.Slot, b.Entry = id, budget, cost, r.slot, r.entry
 	if b.Booked && b.Entry == "" {
-		var entry [15]byte
-		copy(entry[:], "\x00L0") // of the queue without a name, in the first segment
-		binary.BigEndian.PutUint64(entry[7:], uint64(cost))
-		binary.BigEndian.PutUint64(entry[2:], r.before&(1<<56-1)|'0'<<56)
-		b.Entry, b.Total = string(entry[:]), int64(r.before)+int64(cost)
+		entry := []byte{0, 'L', 14: 0} // of the queue without a name
+		putPart(entry[1:], r.before, uint64(cost))
+		b.Entry, b.Total = string(entry), int64(r.before)+int64(cost)
 	} else if b.Booked {
 		b.Total = totalOf(b.Entry)
 	}
@@ -168,49 +162,80 @@ func (r result) booking(id store.BookingID, budget string, cost int) store.Booki
 
 // result returns the result of one of the record's bookings. Those before it are of so many
 // units.
-func (one *record) result(common *store.Booking, i int, units uint64) result {
-	slot := one.slot
-	if one.kind == 'S' {
-		slot = int64(binary.BigEndian.Uint64([]byte(one.slots[8*i : 8*i+8])))
-	}
-	r := result{common, time.UnixMicro(slot), one.entry, one.before + units}
+func (one *record) result(common *store.Booking, units uint64) result {
+	r := result{common, time.UnixMicro(one.slot), one.entry, one.before + units}
 	if units > 0 && one.entry != "" {
 		r.entry = entryBehind(one.entry, units)
 	}
 	return r
 }
 
-// entryBehind returns the entry of the booking that begins so many units behind that of the
-// first booking with the same answer. Each account's part of an entry is a letter, a
-// digit, and in 7 and 5 bytes the units before it and its own.
-func entryBehind(first string, units uint64) string {
-	const length, before = 14, 2
-	at := strings.IndexByte(first, 0) + 1
-	if at == 0 || (len(first)-at)%length != 0 {
-		return first
+// An entry is a queue's name, a zero, and a part for each account that was charged: a
+// letter; in 7 and 5 bytes the number of its first unit, and its units; in 1 how many
+// limits have something more to know of it, and that, in 29 each.
+const (
+	partHead = 14
+	partMore = 29
+)
+
+// partsOf returns where the parts of an entry begin; none if it is no entry.
+func partsOf(entry string) (places []int) {
+	at := strings.IndexByte(entry, 0) + 1
+	for at > 0 && at+partHead <= len(entry) {
+		places = append(places, at)
+		at += partHead + partMore*int(entry[at+partHead-1])
 	}
+	if at != len(entry) {
+		return nil
+	}
+	return places
+}
+
+// numbersOf returns the number of the first unit of a part, and its units.
+func numbersOf(part string) (first, units uint64) {
+	for i := 1; i < partHead-1; i++ {
+		if i < 8 {
+			first = first<<8 | uint64(part[i])
+		} else {
+			units = units<<8 | uint64(part[i])
+		}
+	}
+	return first, units
+}
+
+func putPart(part []byte, first, units uint64) {
+	for i := partHead - 2; i > 0; i-- {
+		if i < 8 {
+			part[i], first = byte(first), first>>8
+		} else {
+			part[i], units = byte(units), units>>8
+		}
+	}
+}
+
+// entryBehind returns the entry of the booking that begins so many units behind that of the
+// first booking with the same answer.
+func entryBehind(first string, units uint64) string {
 	entry := []byte(first)
-	for at += before; at < len(entry); at += length {
-		var number [8]byte
-		copy(number[1:], entry[at:])
-		binary.BigEndian.PutUint64(number[:], (binary.BigEndian.Uint64(number[:])+units)%unbounded)
-		copy(entry[at:], number[1:])
+	for _, at := range partsOf(first) {
+		number, own := numbersOf(first[at:])
+		putPart(entry[at:], number+units, own)
 	}
 	return string(entry)
 }
 
-// totalOf returns the units that were booked of an account up to the end of a booking.
-// It is in the entry of a booking of one account in the queue without a name: a zero, a
-// kind, the segment, and in 7 and 5 bytes the units before it and its own. Zero: unknown.
+// totalOf returns the units that were booked of an account up to the end of a booking,
+// which the entry of one account in the queue without a name tells. Zero: unknown.
 func totalOf(entry string) int64 {
-	const length = 15
-	if len(entry) != length || entry[0] != 0 || entry[2] != '0' {
+	parts := partsOf(entry)
+	if len(parts) != 1 || parts[0] != 1 {
 		return 0
 	}
-	var before, cost [8]byte
-	copy(before[1:], entry[3:10])
-	copy(cost[3:], entry[10:])
-	return int64(binary.BigEndian.Uint64(before[:]) + binary.BigEndian.Uint64(cost[:]))
+	first, units := numbersOf(entry[1:])
+	if first >= unbounded {
+		return 0 // it was put in between others of a stream
+	}
+	return int64(first + units)
 }
 
 // A batchReply is the reply of the script book: what holds for all bookings, and then
@@ -224,9 +249,14 @@ type batchReply struct {
 	last    *store.Booking // what the results of the last record have in common
 }
 
+// callNumber is the length of what an answer of the script book begins with: the number of
+// the call that it answers, and a nonce.
+const callNumber = 16
+
 func parseBatchReply(result any) (batchReply, error) {
 	answer := batchReply{reply: newReply(result)}
 	var head [4]int64
+	answer.rest = answer.rest[min(callNumber, len(answer.rest)):]
 	answer.numbers(head[:])
 	answer.now, answer.version, answer.used = time.UnixMicro(head[0]), head[1], toInt(head[3])
 	if head[2] != 0 {
@@ -243,7 +273,7 @@ func parseBatchReply(result any) (batchReply, error) {
 // errors, or the record is malformed.
 func (a *batchReply) common(one *record, accounts *store.Accounts) *store.Booking {
 	switch one.kind {
-	case 'B', 'S', 'L':
+	case 'B', 'L':
 	case 'C', 'D':
 		return nil
 	case 'N':

@@ -17,22 +17,24 @@ var luaFiles embed.FS
 // stand in the same order.
 type script struct {
 	name     string
-	quick    string // the file before all parts, which most often does without them
-	accounts bool   // it reads accounts
+	accounts bool // it reads accounts
+	front    bool // lua/front.lua stands before all, and answers what it can
 }
 
 var (
-	bookScript  = script{name: "book", quick: "quick", accounts: true}
+	bookScript  = script{name: "book", accounts: true, front: true}
 	enterScript = script{name: "enter", accounts: true}
 	oweScript   = script{name: "owe", accounts: true}
-	usageScript = script{name: "usage", quick: "glance", accounts: true}
+	usageScript = script{name: "usage", accounts: true}
 	resetScript = script{name: "reset", accounts: true}
 
-	// These need not know the limits.
-	recallScript = sync.OnceValue(func() *redis.Script { return script{name: "recall"}.with(0) })
-	cancelScript = sync.OnceValue(func() *redis.Script { return script{name: "cancel", accounts: true}.with(logsOnly) })
-	pauseScript  = sync.OnceValue(func() *redis.Script { return script{name: "pause"}.with(0) })
-	statusScript = sync.OnceValue(func() *redis.Script { return script{name: "status"}.with(0) })
+	// These need not know the limits, or find them with the account.
+	recallScript   = sync.OnceValue(func() *redis.Script { return script{name: "recall"}.with(0) })
+	cancelScript   = sync.OnceValue(func() *redis.Script { return script{name: "cancel", accounts: true}.with(allAlgorithms) })
+	pauseScript    = sync.OnceValue(func() *redis.Script { return script{name: "pause"}.with(0) })
+	describeScript = sync.OnceValue(func() *redis.Script { return script{name: "describe"}.with(0) })
+	labelScript    = sync.OnceValue(func() *redis.Script { return script{name: "label"}.with(0) })
+	statusScript   = sync.OnceValue(func() *redis.Script { return script{name: "status"}.with(0) })
 )
 
 // parts are the files of the algorithms, in their order in the scripts.
@@ -40,12 +42,16 @@ var parts = []struct {
 	algorithm limit.Algorithm
 	file      string
 }{
-	{limit.SlidingLog, "slidinglog"}, {limit.StreamLog, "streamlog"}, {limit.FixedWindow, "fixedwindow"},
+	{limit.StreamLog, "streamlog"}, {limit.FixedWindow, "fixedwindow"},
 	{limit.SlidingWindow, "slidingwindow"}, {limit.SubWindows, "subwindows"}, {limit.GCRA, "gcra"},
 }
 
-// logsOnly are the algorithms of a script that does not know the limits.
-const logsOnly = limit.AlgorithmSet(1<<limit.SlidingLog | 1<<limit.StreamLog)
+// logsOnly are the algorithms of a log, of which another may have been kept before, and
+// allAlgorithms are those of a script that takes bookings back, whatever counts them.
+const (
+	logsOnly      = limit.AlgorithmSet(1<<limit.SlidingLog | 1<<limit.StreamLog)
+	allAlgorithms = logsOnly | 1<<limit.FixedWindow | 1<<limit.SlidingWindow | 1<<limit.SubWindows | 1<<limit.GCRA
+)
 
 var compiled sync.Map // of scriptKey to *redis.Script
 
@@ -60,20 +66,21 @@ func (s script) with(set limit.AlgorithmSet) *redis.Script {
 	if known, found := compiled.Load(key); found {
 		return known.(*redis.Script)
 	}
-	var files []string
-	if s.quick != "" {
-		files = append(files, s.quick)
-	}
-	files = append(files, "common", "session")
+	files := []string{"common", "session"}
 	if s.accounts {
-		files = append(files, "log", "account", "holes")
+		files = append(files, "log", "account")
 		for _, p := range parts {
 			if set.Has(p.algorithm) {
 				files = append(files, p.file)
 			}
 		}
 	}
-	made, _ := compiled.LoadOrStore(key, redis.NewScript(luaSource(append(files, s.name)...)))
+	source := luaSource(append(files, s.name)...)
+	if s.front {
+		// What is defined in a function that is not called costs nothing.
+		source = luaSource("front") + "local function general()\n" + source + "end\nreturn general()\n"
+	}
+	made, _ := compiled.LoadOrStore(key, redis.NewScript(source))
 	return made.(*redis.Script)
 }
 

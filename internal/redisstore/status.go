@@ -54,10 +54,11 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	if err != nil {
 		return store.Status{}, err
 	}
-	var n [7]int64
+	var n [8]int64
 	reply.numbers(n[:])
 	status := store.Status{
 		Now: instant(n[0]), Version: n[1], Lost: instant(n[2]), Workers: toInt(n[3]), Revision: toInt(n[4]), Since: n[5], More: n[6] > 0,
+		OldLog: n[7] > 0,
 	}
 	for reply.rest != "" {
 		name := reply.name()
@@ -76,8 +77,8 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 
 const (
 	allAccounts      = "*"
-	keyPrefix        = "at:"    // at:KEY or at:KEY:ACCOUNT
-	quarantinePrefix = "aside:" // aside:REASON:TOKEN
+	keyPrefix        = "at:"         // at:KEY or at:KEY:ACCOUNT
+	quarantinePrefix = "quarantine:" // quarantine:REASON:TOKEN
 )
 
 // encodePause names the pause of an account, of all, or of a part of them.
@@ -221,10 +222,10 @@ func (w *watchers) receive(ctx context.Context, client redis.UniversalClient) (c
 		switch got := got.(type) {
 		case *redis.Subscription:
 			confirmed = true
-			w.tell(got.Channel, 0)
+			w.tell(pubsub, got.Channel, 0)
 		case *redis.Message:
 			version, _ := strconv.ParseInt(got.Payload, 10, 64)
-			w.tell(got.Channel, version)
+			w.tell(pubsub, got.Channel, version)
 		}
 	}
 	w.mu.Lock()
@@ -243,10 +244,14 @@ func (w *watchers) subscribe(ctx context.Context, pubsub *redis.PubSub) error {
 	return pubsub.Subscribe(ctx, channels...)
 }
 
-// tell tells the watchers of a channel of a new version.
-func (w *watchers) tell(channel string, version int64) {
+// tell tells the watchers of a channel of a new version, but not those that came when the
+// subscription had ended: what they hear first is that their own is in force.
+func (w *watchers) tell(pubsub *redis.PubSub, channel string, version int64) {
 	w.mu.Lock()
-	told := slices.Clone(w.byChannel[channel])
+	var told []*watcher
+	if w.pubsub == pubsub {
+		told = slices.Clone(w.byChannel[channel])
+	}
 	w.mu.Unlock()
 	for _, one := range told {
 		one.changed(version)

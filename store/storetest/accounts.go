@@ -59,7 +59,7 @@ var accountRules = []rule{
 		require.Equal(h.t, "b", h.slot(a, 4, 10*sec).Account)
 		require.Equal(h.t, "c", h.slot(a, 3, 0).Account)
 	}},
-	{"accounts with cancelled slots that have passed are used evenly", func(h *harness) {
+	{"accounts with bookings that were cancelled late are used evenly", func(h *harness) {
 		a := h.each(atMost(1000, 3600*sec), "a", "b", "c")
 		var all []store.Booking
 		for i := range 6 {
@@ -68,7 +68,7 @@ var accountRules = []rule{
 		}
 		h.at(6 * sec)
 		for _, b := range all[:3] {
-			h.cancel(b, a)
+			h.cancel(b)
 		}
 		counts := make(map[string]int)
 		for i := range 90 {
@@ -137,10 +137,10 @@ var accountRules = []rule{
 		require.Equal(h.t, 10*sec, since(b.Slot))
 		h.slotOn(a, first, 10*sec)
 	}},
-	{"a cancelled slot is found among the accounts", func(h *harness) {
+	{"the slot of a cancelled booking is found among the accounts", func(h *harness) {
 		a := h.each(atMost(1, 10*sec), "a", "b", "c")
 		all := h.slots(a, 0, 0, 0, 10*sec, 10*sec, 10*sec, 20*sec)
-		h.cancel(all[4], a)
+		h.cancel(all[4])
 		h.slotOn(a, all[4].Account, 10*sec)
 		h.slots(a, 20*sec, 20*sec, 30*sec)
 	}},
@@ -148,7 +148,7 @@ var accountRules = []rule{
 		a := h.each(atMost(1, 10*sec), "a", "b", "c")
 		all := h.slots(a, 0, 0, 0)
 		h.at(sec)
-		h.cancel(all[1], a)
+		h.cancel(all[1])
 		h.slotOn(a, all[1].Account, sec)
 		h.slot(a, 1, 10*sec)
 	}},
@@ -186,7 +186,7 @@ var accountRules = []rule{
 		h.notBooked(a, 1, time.Hour-us, time.Hour)
 		h.at(sec)
 		b := h.slot(a, 1, time.Hour)
-		h.cancel(b, a)
+		h.cancel(b)
 		h.slotOn(a, b.Account, time.Hour)
 	}},
 }

@@ -103,17 +103,17 @@ var argumentRules = []rule{
 		all := h.slots(a, 0, 10*sec, 20*sec)
 		spoilt := all[1]
 		spoilt.ID = store.BookingID{}
-		err := h.store.Cancel(h.t.Context(), store.CancelRequest{Booking: spoilt, Accounts: a, Now: h.clock})
+		err := h.store.Cancel(h.t.Context(), store.CancelRequest{Booking: spoilt, Now: h.clock})
 		h.malformed(err, "no ID")
 		for _, entry := range []string{"", "x", all[1].Entry + "x"} {
 			spoilt = all[1]
 			spoilt.Entry = entry
-			err = h.store.Cancel(h.t.Context(), store.CancelRequest{Booking: spoilt, Accounts: a, Now: h.clock})
+			err = h.store.Cancel(h.t.Context(), store.CancelRequest{Booking: spoilt, Now: h.clock})
 			h.malformed(err, "an entry of %q", entry)
 		}
 		// The booking is still there, and can still be cancelled.
 		h.used(a, 3, 0, 30*sec)
-		h.cancel(all[1], a)
+		h.cancel(all[1])
 		h.slots(a, 10*sec)
 	}},
 	{"usage without accounts is refused", func(h *harness) {
@@ -130,7 +130,7 @@ var argumentRules = []rule{
 		for want, ctx := range map[error]context.Context{context.Canceled: cancelled, context.DeadlineExceeded: expired} {
 			_, err := h.store.Book(ctx, h.request(a, 1, store.Forever))
 			require.ErrorIs(h.t, err, want)
-			err = h.store.Cancel(ctx, store.CancelRequest{Booking: all[1], Accounts: a, Now: h.clock})
+			err = h.store.Cancel(ctx, store.CancelRequest{Booking: all[1], Now: h.clock})
 			require.ErrorIs(h.t, err, want)
 			_, err = h.store.Usage(ctx, store.UsageRequest{Budget: h.budget, Accounts: a, Now: h.clock})
 			require.ErrorIs(h.t, err, want)

@@ -12,38 +12,38 @@ import (
 
 // cancelRules are about bookings that are cancelled.
 var cancelRules = []rule{
-	{"a cancelled slot goes to the next booker", func(h *harness) {
+	{"the slot of a cancelled booking goes to the next booker", func(h *harness) {
 		a := h.single(atMost(1, 10*sec))
 		all := h.slots(a, 0, 10*sec, 20*sec)
-		h.cancel(all[1], a)
+		h.cancel(all[1])
 		h.slots(a, 10*sec, 30*sec)
 	}},
-	{"a cancelled slot is to be had until it has passed", func(h *harness) {
+	{"a slot is to be had again until it has passed", func(h *harness) {
 		a := h.single(atMost(1, 10*sec))
 		all := h.slots(a, 0, 10*sec, 20*sec)
-		h.cancel(all[1], a)
+		h.cancel(all[1])
 		h.at(10 * sec)
 		again := h.slots(a, 10*sec)
-		h.cancel(again[0], a)
+		h.cancel(again[0])
 		h.at(10*sec + us)
 		h.slots(a, 30*sec)
 	}},
-	{"the earliest of several cancelled slots goes first", func(h *harness) {
+	{"the earliest of several slots goes first", func(h *harness) {
 		a := h.single(atMost(1, 10*sec))
 		all := h.slots(a, 0, 10*sec, 20*sec, 30*sec, 40*sec)
-		h.cancel(all[3], a)
-		h.cancel(all[1], a)
+		h.cancel(all[3])
+		h.cancel(all[1])
 		h.slots(a, 10*sec, 30*sec, 50*sec)
 	}},
 	{"cancelling the last slot undoes it", func(h *harness) {
 		a := h.single(atMost(1, 10*sec))
 		all := h.slots(a, 0, 10*sec, 20*sec)
-		h.cancel(all[2], a)
+		h.cancel(all[2])
 		h.slots(a, 20*sec)
 		// The last slot and one before it, in either order.
 		all = h.slots(a, 30*sec, 40*sec)
-		h.cancel(all[0], a)
-		h.cancel(all[1], a)
+		h.cancel(all[0])
+		h.cancel(all[1])
 		h.used(a, 3, 0, 30*sec)
 		h.slots(a, 30*sec)
 	}},
@@ -51,7 +51,7 @@ var cancelRules = []rule{
 		a := h.single(atMost(2, 10*sec), atMost(3, 60*sec))
 		all := h.slots(a, 0, 0, 10*sec, 60*sec)
 		for _, i := range []int{2, 0, 1, 3} {
-			h.cancel(all[i], a)
+			h.cancel(all[i])
 		}
 		h.used(a, 0, 2, never)
 		h.slots(a, 0, 0, 10*sec, 60*sec)
@@ -62,73 +62,76 @@ var cancelRules = []rule{
 		h.slot(a, 1, 0)
 		h.at(sec)
 		h.notBooked(a, 1, 0, 10*sec)
-		h.cancel(first, a)
+		h.cancel(first)
 		h.used(a, 1, 2, 10*sec)
 		h.slots(a, sec, sec, 10*sec)
 	}},
-	{"a cancelled slot that passes unused counts for nothing", func(h *harness) {
+	{"a cancelled booking counts for nothing before and after its slot", func(h *harness) {
 		a := h.single(atMost(2, 10*sec))
 		all := h.slots(a, 0, 0, 10*sec, 10*sec)
-		h.cancel(all[2], a)
+		h.cancel(all[2])
+		h.used(a, 3, 0, 10*sec)
 		h.at(10 * sec)
-		h.used(a, 2, 0, 20*sec)
+		h.used(a, 1, 1, 20*sec)
 		h.at(10*sec + us)
 		h.used(a, 1, 1, 20*sec)
 		h.slots(a, 10*sec+us, 20*sec)
 	}},
-	{"a cancelled slot goes to a booker whose cost is no greater", func(h *harness) {
+	{"a booking may cost more than the one that was cancelled if the limits have room", func(h *harness) {
 		a := h.single(atMost(5, 10*sec))
 		h.slot(a, 5, 0)
 		second := h.slot(a, 3, 10*sec)
 		h.slot(a, 5, 20*sec)
-		h.cancel(second, a)
-		h.slot(a, 4, 30*sec)
-		h.slot(a, 3, 10*sec)
+		h.cancel(second)
+		h.slot(a, 4, 10*sec)
+		h.slot(a, 1, 10*sec)
+		h.slot(a, 1, 30*sec)
 	}},
-	{"what a cheaper booker leaves of a cancelled slot goes to the next", func(h *harness) {
+	{"when one is cancelled the order begins anew", func(h *harness) {
 		a := h.single(atMost(5, 10*sec))
 		h.slot(a, 5, 0)
 		second := h.slot(a, 5, 10*sec)
 		h.slot(a, 5, 20*sec)
-		h.cancel(second, a)
+		h.cancel(second)
 		part := h.slot(a, 2, 10*sec)
 		h.slot(a, 2, 10*sec)
 		h.slot(a, 2, 30*sec)
+		h.slot(a, 1, 30*sec) // there is room at 10 s, but those behind keep their order
+		h.cancel(part)
 		h.slot(a, 1, 10*sec)
-		// A part is cancelled as any slot is.
-		h.cancel(part, a)
 		h.slot(a, 1, 10*sec)
 		h.slot(a, 1, 10*sec)
 		h.slot(a, 1, 30*sec)
 	}},
+	{"when one that has passed is cancelled the order stays", func(h *harness) {
+		a := h.single(atMost(2, 10*sec))
+		all := h.slots(a, 0, 0, 10*sec)
+		h.at(sec)
+		h.cancel(all[0])
+		h.slots(a, 10*sec)
+	}},
 	{"cancelling twice is cancelling once", func(h *harness) {
 		a := h.single(atMost(1, 10*sec))
 		all := h.slots(a, 0, 10*sec, 20*sec)
-		h.cancel(all[1], a)
-		h.cancel(all[1], a)
+		h.cancel(all[1])
+		h.cancel(all[1])
 		h.slots(a, 10*sec)
 		// The slot is another's now.
-		h.cancel(all[1], a)
+		h.cancel(all[1])
 		h.slots(a, 30*sec)
-	}},
-	{"cancelling needs no accounts", func(h *harness) {
-		a := h.single(atMost(1, 10*sec))
-		all := h.slots(a, 0, 10*sec, 20*sec)
-		h.cancel(all[1], nil)
-		h.slots(a, 10*sec)
 	}},
 	{"cancelling an ID that was never booked is no error", func(h *harness) {
 		a := h.single(atMost(1, 10*sec))
-		h.cancel(store.Booking{ID: store.NewBookingID(), Budget: h.budget}, a)
+		h.cancel(store.Booking{ID: store.NewBookingID(), Budget: h.budget})
 		h.slots(a, 0)
-		h.cancel(store.Booking{ID: store.NewBookingID(), Budget: h.budget}, nil)
+		h.cancel(store.Booking{ID: store.NewBookingID(), Budget: h.budget})
 		h.used(a, 1, 0, 10*sec)
 		h.slots(a, 10*sec)
 	}},
 	{"a booking is cancelled once, by Cancel or by Record", func(h *harness) {
 		a := h.single(atMost(1, 10*sec))
 		all := h.slots(a, 0, 10*sec, 20*sec)
-		h.cancel(all[1], a)
+		h.cancel(all[1])
 		h.slots(a, 10*sec)
 		// The slot is another's now.
 		r := h.recordRequest(a, spent(25*sec, 1))
@@ -136,18 +139,18 @@ var cancelRules = []rule{
 		require.NoError(h.t, h.store.Record(h.t.Context(), r))
 		h.slots(a, 35*sec)
 	}},
-	{"a cancelled slot before the end of a pause is not given", func(h *harness) {
+	{"of what was cancelled nothing before the end of a pause is given", func(h *harness) {
 		a := h.single(atMost(1, 10*sec))
 		all := h.slots(a, 0, 10*sec, 20*sec, 30*sec)
-		h.cancel(all[1], a)
-		h.cancel(all[2], a)
+		h.cancel(all[1])
+		h.cancel(all[2])
 		h.pause("a", 15*sec, 15*sec)
-		h.slots(a, 20*sec, 40*sec)
+		h.slots(a, 15*sec, 40*sec)
 	}},
-	{"a booking that keeps to its longest wait takes a cancelled slot", func(h *harness) {
+	{"a booking that keeps to its longest wait gets the slot of a cancelled one", func(h *harness) {
 		a := h.single(atMost(1, 10*sec))
 		all := h.slots(a, 0, 10*sec, 20*sec)
-		h.cancel(all[1], a)
+		h.cancel(all[1])
 		h.notBooked(a, 1, 10*sec-us, 10*sec)
 		require.True(h.t, h.ask(h.request(a, 1, 10*sec)).Booked)
 		h.slots(a, 30*sec)
@@ -160,7 +163,7 @@ var cancelRules = []rule{
 			all = append(all, h.slot(a, 1, time.Duration(i/most)*100*sec))
 		}
 		for _, b := range all[64:] {
-			h.cancel(b, a)
+			h.cancel(b)
 		}
 		h.slots(a, 600*sec, 600*sec, 600*sec, 600*sec, 600*sec, 600*sec, 700*sec)
 	}},
@@ -172,10 +175,10 @@ var cancelRules = []rule{
 			h.slot(a, 1, 0)
 		}
 		h.at(10*sec + us)
-		h.cancel(h.slot(a, 1, 10*sec+us), a)
+		h.cancel(h.slot(a, 1, 10*sec+us))
 		h.at(5 * sec)
 		h.used(a, most, 0, 10*sec)
-		h.slots(a, 10*sec)
+		h.slots(a, 10*sec+us) // the queue's order stays
 	}},
 	{"cancelled bookings displace nothing that counts", func(h *harness) {
 		// Of 100 units 40 are cancelled and booked again, three times over;
@@ -194,15 +197,15 @@ var cancelRules = []rule{
 			again := last
 			last = nil
 			for _, b := range again[1:] {
-				h.cancel(b, a)
+				h.cancel(b)
 				last = append(last, h.slot(a, 1, now))
 			}
 		}
 		h.at(10*sec + 10*us)
-		h.cancel(h.slot(a, 1, 10*sec+10*us), a)
+		h.cancel(h.slot(a, 1, 10*sec+10*us))
 		h.at(5 * sec)
 		h.used(a, most, 0, 10*sec)
-		h.slots(a, 10*sec)
+		h.slots(a, 10*sec+10*us)
 	}},
 	{"a log whose every booking is cancelled begins anew", func(h *harness) {
 		// Five full windows pass and some of their bookings are cancelled
@@ -217,12 +220,12 @@ var cancelRules = []rule{
 			all = append(all, h.slot(a, 1, window))
 		}
 		for _, b := range all[5:15] {
-			h.cancel(b, a)
+			h.cancel(b)
 		}
 		h.at(100 * sec)
 		all = append(all, h.slot(a, 1, 100*sec))
 		for _, b := range all[15:] {
-			h.cancel(b, a)
+			h.cancel(b)
 		}
 		for i := range 3 * most {
 			h.slot(a, 1, time.Duration(10+i/most)*10*sec)
@@ -241,7 +244,7 @@ var cancelRules = []rule{
 			if random.IntN(3) == 0 {
 				// One of the last few: it has left, or has not.
 				at := len(all) - 1 - random.IntN(min(len(all), 12))
-				h.cancel(all[at], a)
+				h.cancel(all[at])
 				all = slices.Delete(all, at, at+1)
 			}
 		}

@@ -69,7 +69,7 @@ var concurrencyRules = []rule{
 					if !assert.NoError(h.t, err) {
 						return
 					}
-					err = h.store.Cancel(h.t.Context(), store.CancelRequest{Booking: b, Accounts: a, Now: h.clock})
+					err = h.store.Cancel(h.t.Context(), store.CancelRequest{Booking: b, Now: h.clock})
 					assert.NoError(h.t, err)
 					_, err = h.store.Usage(h.t.Context(), store.UsageRequest{Budget: h.budget, Accounts: a, Now: h.clock})
 					assert.NoError(h.t, err)

@@ -27,10 +27,10 @@ var countingRules = []rule{
 		edge := untilEdge(10 * sec)
 		all := h.slots(a, 0, 0, edge)
 		h.at(us)
-		h.cancel(all[0], a)
-		h.cancel(all[2], a)
-		h.used(a, 2, 0, edge)
-		h.slots(a, edge)
+		h.cancel(all[0])
+		h.cancel(all[2])
+		h.used(a, 1, 1, edge)
+		h.slots(a, us, edge)
 		h.at(edge + us)
 		h.used(a, 1, 1, edge+10*sec)
 	}},
@@ -52,6 +52,24 @@ var countingRules = []rule{
 		h.at(25 * sec)
 		h.slots(a, 25*sec, 25*sec, 35*sec)
 		h.used(a, 3, 0, 35*sec)
+	}},
+	{"a window whose first call is cancelled lasts until the last of the others would end it", func(h *harness) {
+		a := h.single(firstUse(3, 10*sec))
+		first := h.slots(a, 0)[0]
+		h.at(2 * sec)
+		h.slots(a, 2*sec)
+		h.at(4 * sec)
+		h.slots(a, 4*sec)
+		h.cancel(first)
+		h.used(a, 2, 1, 14*sec)
+		h.at(10 * sec)
+		h.slots(a, 14*sec)
+		// A window that has nothing left is none.
+		h.at(40 * sec)
+		first = h.slots(a, 40*sec)[0]
+		h.cancel(first)
+		h.at(45 * sec)
+		h.slots(a, 45*sec, 45*sec, 45*sec, 55*sec)
 	}},
 	{"the older of two windows weighs what of it still overlaps", func(h *harness) {
 		a := h.single(atMost(10, 10*sec).Using(limit.SlidingWindow))
@@ -75,7 +93,7 @@ var countingRules = []rule{
 		free := untilEdge(2*sec) - us + 10*sec
 		all := h.slots(a, 0, 0, 0, 0, free)
 		h.at(3 * sec)
-		h.cancel(all[0], a)
+		h.cancel(all[0])
 		h.used(a, 4, 0, free)
 		h.slots(a, free)
 		h.holds(append(all[1:], h.book(a, 4)), l)

@@ -104,9 +104,9 @@ var optionRules = []rule{
 		require.NoError(h.t, err)
 		first, second, third := h.bookWith(a), h.bookWith(a), h.bookWith(a)
 		require.Equal(h.t, []int{0, 10, 20}, []int{secs(first), secs(second), secs(third)})
-		h.cancel(second, a)
+		h.cancel(second)
 		require.Equal(h.t, 10, secs(h.bookWith(a)))
-		h.cancel(third, a)
+		h.cancel(third)
 		h.at(25 * sec)
 		h.used(h.each(atMost(2, 10*sec), "app"), 0, 2, never)
 		require.Equal(h.t, 25, secs(h.bookWith(a)))
@@ -144,10 +144,10 @@ var optionRules = []rule{
 		require.Equal(h.t, 10*sec, since(h.bookWith(low, withRevision(2)).Slot), "of five, four leave at 10 s")
 		require.Equal(h.t, 11*sec, since(h.bookWith(low, withRevision(2)).Slot))
 	}},
-	{"a cancelled slot is not given if a lowered limit has no room for it", func(h *harness) {
+	{"the slot of a cancelled booking is not given if a lowered limit has no room for it", func(h *harness) {
 		old, low := h.single(atMost(3, 10*sec)), h.single(atMost(2, 10*sec))
 		all := h.slots(old, 0, 0, 0, 10*sec, 10*sec, 10*sec)
-		h.cancel(all[4], old)
+		h.cancel(all[4])
 		require.Equal(h.t, 20*sec, since(h.bookWith(low, withRevision(1)).Slot))
 	}},
 	{"a Reserve or a Revision out of range is an error", func(h *harness) {

@@ -148,13 +148,18 @@ var pauseRules = []rule{
 		h.at(5 * sec)
 		h.slots(a, 15*sec, 16*sec) // it is over: limits decide
 	}},
-	{"a cancelled slot is given also if slots are apart", func(h *harness) {
-		a := h.single(atMost(9, 10*sec))
+	{"slots that are apart begin anew when one is cancelled", func(h *harness) {
+		a, both := h.single(atMost(9, 10*sec)), h.each(atMost(9, 10*sec), "a", "b")
 		h.pauseApart("a", 5*sec, sec)
 		first := h.book(a, 1)
 		h.slots(a, 6*sec)
-		h.cancel(first, a)
-		h.slots(a, 5*sec, 7*sec)
+		h.cancel(first)
+		h.slots(a, 5*sec, 6*sec, 7*sec)
+		h.pauseApart("", 20*sec, sec)
+		first = h.book(both, 1)
+		h.slots(both, 21*sec)
+		h.cancel(first)
+		h.slots(both, 20*sec, 21*sec, 22*sec)
 	}},
 	{"after a pause of all accounts the slots of all accounts are apart", func(h *harness) {
 		both, others := h.each(atMost(2, 10*sec), "b", "c"), h.each(atMost(2, 10*sec), "d", "e")

@@ -114,7 +114,7 @@ var reconcileRules = []rule{
 			b := h.book(a, 2)
 			require.Equal(h.t, start, b.Slot, algorithm)
 			require.True(h.t, h.book(a, 1).Slot.After(start), algorithm)
-			h.cancel(b, a) // what was booked before is still known by its name
+			h.cancel(b) // what was booked before is still known by its name
 		}
 	}},
 	{"a malformed ReconcileRequest is refused", func(h *harness) {

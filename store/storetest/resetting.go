@@ -27,7 +27,7 @@ var resetRules = []rule{
 		h.reset(a, 12*sec)
 		h.pauses(map[string]time.Duration{"a": 10*sec + us})
 		require.NotEqual(h.t, version, h.status().Version)
-		h.cancel(all[2], a)
+		h.cancel(all[2])
 		h.slots(a, 12*sec, 12*sec, 22*sec)
 	}},
 	{"Reset begins a window where none is under way", func(h *harness) {

@@ -119,14 +119,16 @@ func (c *fixedCrawl) begin(rt *rapid.T) {
 	}
 }
 
-// cancelOne cancels a booking. What begins a window when a call arrives must not
-// be cancelled alone when others are booked behind it.
+// cancelOne cancels a booking, whose call never arrives. What begins a window when a call
+// arrives must not be cancelled alone when the next window is booked: it would begin earlier
+// than the provider's.
 func (c *fixedCrawl) cancelOne(rt *rapid.T) {
 	var some []int
 	for i, call := range c.calls {
 		b := call.booking
 		same := func(o fixedCall) bool { return o.booking.ID != b.ID && o.booking.Slot.Equal(b.Slot) }
-		if b.Booked && !b.Slot.Before(c.now) && (!c.limit.FirstUse || slices.ContainsFunc(c.calls, same)) {
+		next := func(o fixedCall) bool { return !o.booking.Slot.Before(b.Slot.Add(c.limit.Window)) }
+		if b.Booked && !b.Slot.Before(c.now) && (!c.limit.FirstUse || slices.ContainsFunc(c.calls, same) || !slices.ContainsFunc(c.calls, next)) {
 			some = append(some, i)
 		}
 	}

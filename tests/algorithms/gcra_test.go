@@ -52,6 +52,56 @@ func TestGCRAIsNeverRefused(t *testing.T) {
 	provide(t, drawGCRA, gcraAdmits, func(l ration.Limit) int64 { return int64(l.Max + max(1, l.Burst) - 1) })
 }
 
+// Another client calls as well, and what it calls is recorded at once. The provider may then
+// refuse what was booked before, and fills its bucket with nothing of that, but nothing that
+// is booked later.
+func TestGCRALeavesRoomForWhatIsRecorded(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(rt *rapid.T) {
+		l := drawGCRA(rt)
+		l.Margin = 0
+		w := newMeterWorld(rt, []ration.Store{new(ration.MemoryStore)}, l)
+		var calls []meterCall // in the order of booking
+		recorded := 0         // how many there were when a call was recorded last
+		// takes returns whether the provider takes each of the calls.
+		takes := func(calls []meterCall) []bool {
+			order, taken := make([]int, len(calls)), make([]bool, len(calls))
+			for i := range order {
+				order[i] = i
+			}
+			slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(calls[a].at, calls[b].at) })
+			var sofar []meterCall
+			for _, i := range order {
+				if taken[i] = gcraAdmits(l, append(slices.Clone(sofar), calls[i])); taken[i] {
+					sofar = append(sofar, calls[i])
+				}
+			}
+			return taken
+		}
+		for range 30 {
+			switch rapid.IntRange(0, 5).Draw(rt, "what") {
+			case 0, 1, 2:
+				cost := rapid.IntRange(1, w.accounts.MaxCost()).Draw(rt, "cost")
+				w.bookAs(rt, cost, rapid.SampledFrom([]int{0, 0, 500}).Draw(rt, "keep"), store.Forever)
+				calls = append(calls, meterCall{w.booked[len(w.booked)-1].slot(), int64(cost)})
+			case 3:
+				left := slices.DeleteFunc(slices.Clone(calls), func(c meterCall) bool { return c.at > w.now })
+				other := append(left, meterCall{w.now, 1})
+				if takes(other)[len(left)] {
+					w.enter(rt, w.now, 1)
+					calls = append(calls, meterCall{w.now, 1})
+					recorded = len(calls)
+				}
+			default:
+				w.now += rapid.SampledFrom([]int64{1, 100, 333, 1_000}).Draw(rt, "by")
+			}
+		}
+		for i, taken := range takes(calls) {
+			require.True(rt, taken || i < recorded, "the call at %d is refused", calls[i].at-meterBegin)
+		}
+	})
+}
+
 // Whatever is booked ahead, a booking gets the first instant that leaves all of it
 // admitted.
 func TestGCRAGivesTheFirstSlot(t *testing.T) {
@@ -122,14 +172,14 @@ func TestGCRASpacesUnitsAfterABurst(t *testing.T) {
 	w = limit(10, 1, 150*ms)
 	w.slots(t, 0, 250*ms, 500*ms)
 
-	// What is cancelled ahead is taken again, what has passed is not.
+	// What is cancelled counts for nothing, ahead and when it has passed.
 	w = limit(10, 1, 0)
 	w.slots(t, 0, 100*ms, 200*ms)
 	w.cancel(t, w.booked[1])
 	w.slots(t, 100*ms)
 	w.cancel(t, w.booked[2])
 	w.at(250 * ms)
-	w.slots(t, 300*ms)
+	w.slots(t, 250*ms, 350*ms)
 
 	// A debt fills the bucket, and no more.
 	w = limit(10, 4, 0)
@@ -185,16 +235,16 @@ func TestGCRALeavesCapacityForThoseThatReserveLess(t *testing.T) {
 	w.uses(t, 4, 0, 10*time.Second+670*ms)
 }
 
-// Of more bookings ahead than are kept the first are not overtaken.
-func TestGCRAKeepsABoundedListOfBookingsAhead(t *testing.T) {
+// Of more free stretches than are looked at the last are not taken.
+func TestGCRALooksAtABoundedNumberOfStretches(t *testing.T) {
 	t.Parallel()
 	l := ration.PerSecond(1000).Using(ration.GCRA)
 	w := newMeterWorld(t, bothStores(t), l)
 	w.book(t, 1)
-	for range 700 {
+	for range 1_100 {
 		w.bookAs(t, 1, 999, store.Forever)
 	}
-	for range 600 {
+	for range 300 {
 		w.book(t, 1)
 	}
 	require.True(t, gcraAdmits(l, w.sent("")))

@@ -210,15 +210,14 @@ func (k meterKind) run(rt *rapid.T, stores []ration.Store) *meterWorld {
 			}
 		},
 	}
+	actions["cancel"] = func(rt *rapid.T) {
+		if len(w.booked) == 0 {
+			rt.Skip("nothing is booked")
+		}
+		w.cancel(rt, w.booked[len(w.booked)-1-rapid.IntRange(0, min(8, len(w.booked)-1)).Draw(rt, "ago")])
+	}
 	if k.back {
 		actions["step back"] = func(*rapid.T) { w.now = max(w.now-window/4, latest-window) }
-	} else {
-		actions["cancel"] = func(rt *rapid.T) {
-			if len(w.booked) == 0 {
-				rt.Skip("nothing is booked")
-			}
-			w.cancel(rt, w.booked[len(w.booked)-1-rapid.IntRange(0, min(8, len(w.booked)-1)).Draw(rt, "ago")])
-		}
 	}
 	if k.spends {
 		actions["enter"] = func(rt *rapid.T) {

@@ -59,7 +59,7 @@ func (d *storePair) book(a *store.Accounts, cost, revision int) pair {
 func (d *storePair) cancel(both pair) {
 	d.t.Helper()
 	for i, kept := range d.stores {
-		require.NoError(d.t, kept.Cancel(d.t.Context(), store.CancelRequest{Booking: both[i]}))
+		require.NoError(d.t, kept.Cancel(d.t.Context(), store.CancelRequest{Booking: both[i], Now: d.now}))
 	}
 }
 
@@ -75,9 +75,8 @@ func (d *storePair) used(a *store.Accounts, want int) {
 // wait returns a booking's slot as the time from now.
 func (d *storePair) wait(both pair) time.Duration { return both[1].Slot.Sub(d.now) }
 
-// A slot that was given up is booked again, though a stream's IDs only increase,
-// and what is then booked is found though its ID is not its slot.
-func TestSlotsAtTheEndOfALogAreBookedAgain(t *testing.T) {
+// A slot that was given up is booked again, and what is then booked is found.
+func TestSlotsThatWereGivenUpAreBookedAgain(t *testing.T) {
 	t.Parallel()
 	d := newStorePair(t)
 	a := d.accounts(ration.PerSecond(1).Using(ration.StreamLog))
@@ -101,8 +100,8 @@ func TestSlotsAtTheEndOfALogAreBookedAgain(t *testing.T) {
 	}
 }
 
-// Behind an ID that is too late stand entries whose own would be the same.
-func TestEntriesOfOneIDAreToldApart(t *testing.T) {
+// Entries of one slot are told apart, also after one of them was cancelled.
+func TestEntriesOfOneSlotAreToldApart(t *testing.T) {
 	t.Parallel()
 	d := newStorePair(t)
 	limit := func(most int) *store.Accounts {
@@ -110,16 +109,15 @@ func TestEntriesOfOneIDAreToldApart(t *testing.T) {
 	}
 	d.book(limit(1), 1, 0)
 	d.cancel(d.book(limit(1), 1, 0))
-	require.Equal(t, time.Millisecond, d.wait(d.book(limit(1), 1, 0))) // the stream has it a microsecond later
+	require.Equal(t, time.Millisecond, d.wait(d.book(limit(1), 1, 0)))
 	d.now = d.now.Add(1001 * time.Microsecond)
 	require.Zero(t, d.wait(d.book(limit(3), 1, 1)))
 	require.Zero(t, d.wait(d.book(limit(3), 1, 1)))
 	require.Equal(t, time.Millisecond, d.wait(d.book(limit(2), 1, 2)))
 }
 
-// An entry of which a part was cancelled ends where that begins, once nothing is
-// booked behind it.
-func TestAPartAtTheEndOfALogIsRemoved(t *testing.T) {
+// Bookings that take the room of a cancelled one are removed apart.
+func TestWhatTakesTheRoomOfACancelledBookingIsRemovedApart(t *testing.T) {
 	t.Parallel()
 	d := newStorePair(t)
 	a := d.accounts(ration.PerSecond(5).Using(ration.StreamLog))
@@ -127,10 +125,10 @@ func TestAPartAtTheEndOfALogIsRemoved(t *testing.T) {
 	middle := d.book(a, 5, 0)
 	last := d.book(a, 5, 0)
 	d.cancel(middle)
-	require.Equal(t, time.Second, d.wait(d.book(a, 2, 0)), "a part of what was cancelled")
-	d.used(a, 15)
+	require.Equal(t, time.Second, d.wait(d.book(a, 2, 0)))
+	d.used(a, 12)
 	d.cancel(last)
-	d.used(a, 7) // of the middle one 2 are left
+	d.used(a, 7)
 	require.Equal(t, time.Second, d.wait(d.book(a, 3, 0)))
 	require.Equal(t, 2*time.Second, d.wait(d.book(a, 5, 0)))
 }
@@ -165,8 +163,7 @@ func TestALogKeepsAllThatIsAhead(t *testing.T) {
 	d.used(a, 1_500)
 }
 
-// What has left the window is kept while less than Max stands behind it: the clock
-// may step back.
+// What has left the window is kept for a window more: the clock may step back.
 func TestALogIsThereWhenTheClockStepsBack(t *testing.T) {
 	t.Parallel()
 	d := newStorePair(t)
@@ -194,7 +191,7 @@ func TestALogStaysShort(t *testing.T) {
 		}
 		d.now = d.now.Add(15 * time.Millisecond)
 	}
-	keys := d.client.Keys(t.Context(), "ration:v1:{"+d.budget+"}:stream:*").Val()
+	keys := d.client.Keys(t.Context(), "ration:v2:{"+d.budget+"}:stream:*").Val()
 	require.Len(t, keys, 1)
 	require.Positive(t, d.client.PTTL(t.Context(), keys[0]).Val())
 	require.LessOrEqual(t, d.client.XLen(t.Context(), keys[0]).Val(), int64(100+2*100+64))

@@ -16,21 +16,18 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A subCall is a booking in the model of sub-windows, or what is left of one.
+// A subCall is a booking in the model of sub-windows.
 type subCall struct {
 	slot int64
 	cost int
-	keep int
-	free bool // cancelled, and not booked again since
 }
 
 // A subModel is one account with one limit, counted in sub-windows by going
 // through all calls.
 type subModel struct {
-	limit    ration.Limit
-	revision int
-	calls    []*subCall // in the order of booking
-	last     map[int]int64
+	limit ration.Limit
+	calls []*subCall    // in the order of booking
+	last  map[int]int64 // by Reserve
 }
 
 func (m *subModel) length() int64 { return m.limit.Resolution.Microseconds() }
@@ -41,13 +38,6 @@ func (m *subModel) window() int64 { return (m.limit.Window + m.limit.Margin).Mic
 func (m *subModel) counts(c *subCall, end int64) bool {
 	index := c.slot / m.length()
 	return index*m.length() <= end && (index+1)*m.length()-1 > end-m.window()
-}
-
-func (c *subCall) units(now int64) int {
-	if c.free && c.slot < now {
-		return 0
-	}
-	return c.cost
 }
 
 // lastAlike returns the last instant of an instant's sub-window whose window begins
@@ -64,7 +54,7 @@ func (m *subModel) lastAlike(instant int64) int64 {
 
 // fits tells whether neither the window that ends at the slot, nor one that ends
 // with a later call, holds more than room.
-func (m *subModel) fits(slot int64, room int, now int64) bool {
+func (m *subModel) fits(slot int64, room int) bool {
 	ends := []int64{slot}
 	for _, c := range m.calls {
 		if c.slot > slot {
@@ -76,7 +66,7 @@ func (m *subModel) fits(slot int64, room int, now int64) bool {
 		units := 0
 		for _, c := range m.calls {
 			if c.slot <= end && m.counts(c, end) {
-				units += c.units(now)
+				units += c.cost
 			}
 		}
 		if m.counts(&subCall{slot: slot}, end) && units > room {
@@ -94,19 +84,8 @@ func (m *subModel) most(cost, keep int) int {
 	return max(cost, m.limit.Max*(1000-keep)/1000)
 }
 
-// offer returns the slot of the next booking, and the call that it takes over:
-// one for which there is still room if limits have changed.
-func (m *subModel) offer(now int64, cost, keep int) (int64, *subCall) {
-	var hole *subCall
-	for _, c := range m.calls {
-		if c.free && c.slot >= now && c.keep == keep && c.cost >= cost && (hole == nil || c.slot < hole.slot) &&
-			(m.revision == 0 || m.fits(c.slot, m.most(0, keep), now)) {
-			hole = c
-		}
-	}
-	if hole != nil {
-		return hole.slot, hole
-	}
+// offer returns the slot of the next booking.
+func (m *subModel) offer(now int64, cost, keep int) int64 {
 	// What fits changes where a sub-window begins, and where it leaves.
 	from := max(now, m.last[keep])
 	instants := []int64{from}
@@ -116,33 +95,36 @@ func (m *subModel) offer(now int64, cost, keep int) (int64, *subCall) {
 	}
 	slices.Sort(instants)
 	for _, slot := range instants {
-		if slot >= from && m.fits(slot, m.most(cost, keep)-cost, now) {
-			return slot, nil
+		if slot >= from && m.fits(slot, m.most(cost, keep)-cost) {
+			return slot
 		}
 	}
 	panic("nothing ever fits")
 }
 
-func (m *subModel) book(slot int64, cost, keep int, hole *subCall) *subCall {
-	mine := &subCall{slot: slot, cost: cost, keep: keep}
-	switch {
-	case hole == nil:
-		m.calls = append(m.calls, mine)
-		m.last[keep] = slot
-	case hole.cost > cost:
-		hole.cost -= cost
-		m.calls = slices.Insert(m.calls, slices.Index(m.calls, hole), mine)
-	default:
-		mine, hole.free = hole, false
+func (m *subModel) add(slot int64, cost, keep int) *subCall {
+	c := &subCall{slot: slot, cost: cost}
+	m.calls = append(m.calls, c)
+	m.last[keep] = max(m.last[keep], slot)
+	return c
+}
+
+// cancel removes a call. If it had not left the next ones may leave before those that wait.
+func (m *subModel) cancel(now int64, c *subCall) {
+	m.calls = slices.DeleteFunc(m.calls, func(o *subCall) bool { return o == c })
+	if c.slot < now {
+		return
 	}
-	return mine
+	for keep, last := range m.last {
+		m.last[keep] = min(last, now)
+	}
 }
 
 func (m *subModel) usage(now int64) (used int, freeAt int64) {
 	var leaves []int64
 	for _, c := range m.calls {
 		if leaving := (c.slot/m.length()+1)*m.length() - 1 + m.window(); leaving > now {
-			used += c.units(now)
+			used += c.cost
 			leaves = append(leaves, leaving)
 		}
 	}
@@ -154,7 +136,7 @@ func (m *subModel) usage(now int64) (used int, freeAt int64) {
 		left := 0
 		for _, c := range m.calls {
 			if (c.slot/m.length()+1)*m.length()-1+m.window() > at {
-				left += c.units(now)
+				left += c.cost
 			}
 		}
 		if left < min(used, m.limit.Max) {
@@ -183,7 +165,7 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 			answers []store.Booking
 		}
 		var booked []booking
-		var cancelled []booking
+		revision := 0
 		spent := false
 		account := func() ration.Account { return ration.Account{ID: "a", Limits: []ration.Limit{m.limit}} }
 		rt.Repeat(map[string]func(*rapid.T){
@@ -191,10 +173,10 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 				keep := rapid.SampledFrom([]int{0, 0, 250, 900}).Draw(rt, "keep")
 				cost := rapid.IntRange(1, m.limit.Max).Draw(rt, "cost")
 				for range rapid.IntRange(1, 6).Draw(rt, "times") {
-					slot, hole := m.offer(now, cost, keep)
+					slot := m.offer(now, cost, keep)
 					r := store.BookRequest{
 						ID: store.NewBookingID(), Budget: budget, Accounts: rationtest.AccountsOf(rt, []ration.Account{account()}), Cost: cost, Reserve: keep,
-						Revision: m.revision, MaxWait: rapid.SampledFrom([]time.Duration{store.Forever, 0, 3 * time.Millisecond}).Draw(rt, "MaxWait"), Now: time.UnixMicro(now),
+						Revision: revision, MaxWait: rapid.SampledFrom([]time.Duration{store.Forever, 0, 3 * time.Millisecond}).Draw(rt, "MaxWait"), Now: time.UnixMicro(now),
 					}
 					within := r.MaxWait == store.Forever || slot-now <= r.MaxWait.Microseconds()
 					b := booking{}
@@ -206,7 +188,7 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 						b.answers = append(b.answers, answer)
 					}
 					if within {
-						b.call = m.book(slot, cost, keep, hole)
+						b.call = m.add(slot, cost, keep)
 						booked = append(booked, b)
 					}
 				}
@@ -217,10 +199,9 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 				}
 				i := rapid.IntRange(0, len(booked)-1).Draw(rt, "which")
 				for j, kept := range stores {
-					require.NoError(rt, kept.Cancel(rt.Context(), store.CancelRequest{Booking: booked[i].answers[j]}))
+					require.NoError(rt, kept.Cancel(rt.Context(), store.CancelRequest{Booking: booked[i].answers[j], Now: time.UnixMicro(now)}))
 				}
-				booked[i].call.free = true
-				cancelled = append(cancelled, booked[i])
+				m.cancel(now, booked[i].call)
 				booked = slices.Delete(booked, i, i+1)
 			},
 			"enter": func(rt *rapid.T) {
@@ -236,7 +217,7 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 						Spent: []store.Spending{{Slot: time.UnixMicro(slot), Cost: cost}},
 					}))
 				}
-				m.book(max(slot, m.last[0]), cost, 0, nil)
+				m.add(slot, cost, 0)
 				spent = true
 			},
 			"step": func(rt *rapid.T) {
@@ -258,7 +239,7 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 				}
 				most := rapid.IntRange(1, 12).Draw(rt, "Max")
 				spent = spent || most < m.limit.Max
-				m.limit.Max, m.revision = most, m.revision+1
+				m.limit.Max, revision = most, revision+1
 			},
 			"usage": func(rt *rapid.T) {
 				used, freeAt := m.usage(now)

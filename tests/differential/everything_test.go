@@ -49,15 +49,10 @@ func (w *mixedWorld) book(rt *rapid.T) {
 
 func (w *mixedWorld) cancel(rt *rapid.T) {
 	b := w.past(rt)
-	nowhere := rapid.Bool().Draw(rt, "from no list")
 	for i, kept := range w.stores {
-		r := store.CancelRequest{Booking: b.answers[i], Accounts: b.request.Accounts, Now: time.UnixMicro(w.now)}
-		if nowhere {
-			r.Accounts = nil
-		}
-		require.NoError(rt, kept.Cancel(rt.Context(), r))
+		require.NoError(rt, kept.Cancel(rt.Context(), store.CancelRequest{Booking: b.answers[i], Now: time.UnixMicro(w.now)}))
 	}
-	b.cancelled, w.cancelled = true, true
+	b.cancelled = true
 }
 
 // enter enters debts, bookings that may be known, and hands one back.
@@ -66,7 +61,6 @@ func (w *mixedWorld) enter(rt *rapid.T) {
 	account := rapid.SampledFrom(f.accounts).Draw(rt, "account")
 	var own []*mixedBooking
 	for _, b := range w.booked {
-		// Of one that was cancelled others may have taken parts.
 		if !b.cancelled && slices.Contains(b.charged(), account.ID) {
 			own = append(own, b)
 		}
@@ -112,7 +106,6 @@ func (w *mixedWorld) enter(rt *rapid.T) {
 	w.indebted[account.ID] = true
 	if instead != nil {
 		w.booked = slices.DeleteFunc(w.booked, func(b *mixedBooking) bool { return b == instead })
-		w.cancelled = true
 	}
 }
 
@@ -192,16 +185,12 @@ func (w *mixedWorld) stepToEdge(rt *rapid.T) {
 func (w *mixedWorld) stepBack(rt *rapid.T) {
 	if least := w.latest - 1_000; least < w.now {
 		w.now = rapid.Int64Range(least, w.now-1).Draw(rt, "back to")
-		w.steppedBack = true
 	}
 }
 
 // windows demands that no window of an exact limit holds more than Max of what
 // left, by whichever lane.
 func (w *mixedWorld) windows(rt *rapid.T) {
-	if w.steppedBack && w.cancelled {
-		return // what was cancelled and has passed was offered again
-	}
 	for at, account := range w.fleets[0].accounts {
 		if w.indebted[account.ID] {
 			continue

@@ -57,9 +57,8 @@ type mixedWorld struct {
 	fleets []*mixedFleet // of revisions that never decrease
 	booked []*mixedBooking
 
-	now, latest            int64
-	indebted               map[string]bool
-	steppedBack, cancelled bool
+	now, latest int64
+	indebted    map[string]bool
 }
 
 var mixedScopes = []string{"read", "write", "media"}

@@ -1,10 +1,10 @@
 package differential_test
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"sort"
-
-	"time"
 
 	"github.com/ration-go/ration"
 )
@@ -12,24 +12,25 @@ import (
 // The same random bookings, cancellations, pauses and clock readings drive
 // MemoryStore, RedisStore and a model that shares no code with either, and all
 // three must give the same answers. Run it for longer with -rapid.checks=20000.
+// It prints its seed, and takes one with -rapid.seed.
 //
 // Whatever the model says, no window of any alignment may hold more units that
-// were spent than its limit's Max. When the clock steps back this still holds
-// unless a slot is cancelled, for which see the model's offer.
+// were spent than its limit's Max.
 
-// A modelCall is one booking in the model, or what is left of one.
+// A modelCall is one booking in the model.
 type modelCall struct {
 	slot int64
 	cost int
-	free bool // cancelled, and not booked again since
 }
 
-// A modelAccount is all that was ever booked on an account, in the order of
-// booking, which is that of slots.
+// A modelAccount is all that was booked on an account and not cancelled, in the order of
+// slots.
 type modelAccount struct {
 	limits []ration.Limit
 	calls  []*modelCall
+	sums   []int // for each call, the units before it
 	silent modelPause
+	last   int64 // no booking comes before it
 }
 
 // A modelPause is a pause, of an account or of all.
@@ -57,140 +58,116 @@ func (p *modelPause) puts(off, now, last int64) int64 {
 	return max(off, last+p.apart)
 }
 
-const (
-	modelHoles = 512
-	modelDay   = int64(24 * time.Hour / time.Microsecond)
-)
+// keep replaces the calls.
+func (a *modelAccount) keep(calls []*modelCall) {
+	slices.SortStableFunc(calls, func(a, b *modelCall) int { return cmp.Compare(a.slot, b.slot) })
+	a.calls, a.sums = calls, []int{0}
+	for i, c := range calls {
+		a.sums = append(a.sums, a.sums[i]+c.cost)
+	}
+}
 
-// units returns what a call counts for: nothing if it was cancelled and its
-// slot has passed.
-func (c *modelCall) units(now int64) int {
-	if c.free && c.slot < now {
+// later returns the place of the first call after an instant.
+func (a *modelAccount) later(at int64) int {
+	return sort.Search(len(a.calls), func(i int) bool { return a.calls[i].slot > at })
+}
+
+// between returns the units with slots in (from, to].
+func (a *modelAccount) between(from, to int64) int {
+	if len(a.calls) == 0 {
 		return 0
 	}
-	return c.cost
+	return a.sums[a.later(to)] - a.sums[a.later(from)]
 }
 
 // since returns the units whose slots come after an instant.
-func (a *modelAccount) since(from, now int64) int {
-	sum := 0
-	for _, c := range slices.Backward(a.calls) {
-		if c.slot <= from {
-			break
-		}
-		sum += c.units(now)
-	}
-	return sum
-}
+func (a *modelAccount) since(from int64) int { return a.between(from, math.MaxInt64) }
 
-// fits tells whether no limit is exceeded if cost units leave at slot.
-func (a *modelAccount) fits(slot int64, cost int, now int64) bool {
+// fits tells whether no limit is exceeded, in any window, if cost units leave at slot.
+// Of the windows that hold the slot the fullest end at a call, or at the slot.
+func (a *modelAccount) fits(slot int64, cost int) bool {
 	for _, l := range a.limits {
-		if a.since(slot-l.Window.Microseconds(), now)+cost > l.Max {
+		window := l.Window.Microseconds()
+		if a.between(slot-window, slot)+cost > l.Max {
 			return false
+		}
+		for _, c := range a.calls[a.later(slot):] {
+			if c.slot < slot+window && a.between(c.slot-window, c.slot)+cost > l.Max {
+				return false
+			}
 		}
 	}
 	return true
 }
 
 // expiries returns the instants at which calls leave a window, in order.
-func (a *modelAccount) expiries(l ration.Limit) []int64 {
-	var all []int64
+func (a *modelAccount) expiries(l ration.Limit) (all []int64) {
 	for _, c := range a.calls {
 		all = append(all, c.slot+l.Window.Microseconds())
 	}
+	slices.Sort(all)
 	return all
 }
 
-// An offer is the slot that the next booking would get.
+// An offer is the slot that the next booking gets.
 type offer struct {
-	slot int64
-	hole *modelCall // the call that was cancelled and that it takes; nil: none
+	slot    int64
+	behind  int64 // the first that fits behind all calls
+	crowded bool  // so much is ahead that a store may give this one
 }
 
-// offer returns the slot of the next booking. A call that was cancelled is
-// offered while its slot has not come. If the clock steps back behind it, it is
-// offered again, though others may have been booked meanwhile as if it were not
-// there. No slot comes before all, to which a pause of all accounts puts it off.
+// offer returns the slot of the next booking. None comes before all, to which a pause of
+// all accounts puts it off.
 func (a *modelAccount) offer(now, all int64, cost int) offer {
-	from := max(all, a.silent.puts(now, now, 0))
-	for _, c := range a.calls {
-		if c.free && c.slot >= from && c.cost >= cost {
-			return offer{c.slot, c}
-		}
+	from := a.silent.puts(max(all, a.last), now, a.last)
+	ahead, end := len(a.calls)-a.later(from), from
+	if ahead > 0 {
+		end = a.calls[len(a.calls)-1].slot
 	}
-	if n := len(a.calls); n > 0 {
-		last := a.calls[n-1].slot
-		from = a.silent.puts(max(from, last), now, last)
-	}
-	if a.fits(from, cost, now) {
-		return offer{from, nil}
-	}
-	// It is the first instant that fits, and only when a call leaves a window
-	// does more fit.
-	var later []int64
-	for _, l := range a.limits {
-		later = append(later, a.expiries(l)...)
-	}
-	slices.Sort(later)
-	i := sort.Search(len(later), func(i int) bool { return later[i] >= from && a.fits(later[i], cost, now) })
-	return offer{later[i], nil}
+	return offer{slot: a.first(from, cost), behind: a.first(end, cost), crowded: ahead > modelPatience}
 }
 
-// book enters a booking at the slot that was offered.
-func (a *modelAccount) book(now int64, cost int, o offer) *modelCall {
-	mine := o.hole
-	switch {
-	case o.hole == nil:
-		mine = &modelCall{slot: o.slot, cost: cost}
-		a.calls = append(a.calls, mine)
-	case o.hole.cost > cost:
-		mine = &modelCall{slot: o.slot, cost: cost}
-		o.hole.cost -= cost
-		a.calls = slices.Insert(a.calls, slices.Index(a.calls, o.hole), mine)
-	}
-	mine.free = false
-	var longest int64
+// A store looks at 32 instants at least, each time behind another call.
+const modelPatience = 30
+
+// first returns the first slot from an instant on that fits. Only when a call leaves a
+// window, or comes, does more fit.
+func (a *modelAccount) first(from int64, cost int) int64 {
+	edges := []int64{from}
 	for _, l := range a.limits {
-		longest = max(longest, l.Window.Microseconds())
+		edges = append(edges, a.expiries(l)...)
 	}
 	for _, c := range a.calls {
-		if c.slot < now-longest-modelDay {
-			c.free = false // it is in no window, and is forgotten
-		}
+		edges = append(edges, c.slot+1)
 	}
-	return mine
+	slices.Sort(edges)
+	return edges[slices.IndexFunc(edges, func(at int64) bool { return at >= from && a.fits(at, cost) })]
 }
 
-// cancel hands a call back.
-func (a *modelAccount) cancel(c *modelCall) {
-	c.free = true
-	for len(a.calls) > 0 && a.calls[len(a.calls)-1].free {
-		a.calls = a.calls[:len(a.calls)-1]
-	}
-	free := slices.DeleteFunc(slices.Clone(a.calls), func(c *modelCall) bool { return !c.free })
-	if len(free) > modelHoles {
-		free[0].free = false // the oldest counts as spent
+// add adds a call.
+func (a *modelAccount) add(slot int64, cost int) *modelCall {
+	c := &modelCall{slot, cost}
+	a.keep(append(a.calls, c))
+	a.last = max(a.last, slot)
+	return c
+}
+
+// cancel removes a call. If it had not left the next ones may leave before those that wait.
+func (a *modelAccount) cancel(now int64, c *modelCall) {
+	a.keep(slices.DeleteFunc(a.calls, func(o *modelCall) bool { return o == c }))
+	if c.slot >= now {
+		a.last = min(a.last, now)
 	}
 }
 
-// enter enters what was spent.
-func (a *modelAccount) enter(slot int64, cost int) {
-	if n := len(a.calls); n > 0 {
-		slot = max(slot, a.calls[n-1].slot)
-	}
-	a.calls = append(a.calls, &modelCall{slot: slot, cost: cost})
-}
-
-// usage returns what is used of a limit, and when less will be than Max and than
-// now, as if all that was cancelled ahead were taken.
+// usage returns what is used of a limit, and when less will be than Max and than now.
 func (a *modelAccount) usage(now int64, l ration.Limit) (used int, freeAt int64) {
 	window := l.Window.Microseconds()
-	used = a.since(now-window, now)
+	used = a.since(now - window)
 	if used == 0 {
 		return 0, 0
 	}
 	all := a.expiries(l)
-	i := sort.Search(len(all), func(i int) bool { return all[i] > now && a.since(all[i]-window, now) < min(used, l.Max) })
+	i := slices.IndexFunc(all, func(at int64) bool { return at > now && a.since(at-window) < min(used, l.Max) })
 	return used, all[i]
 }

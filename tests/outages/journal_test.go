@@ -24,7 +24,7 @@ var losses = map[string]func(t *testing.T, client *redis.Client, name string, to
 		require.NoError(t, client.FlushAll(t.Context()).Err())
 	},
 	"the log, by an eviction": func(t *testing.T, client *redis.Client, name string, token ration.Token) {
-		require.EqualValues(t, 1, client.Del(t.Context(), "ration:v1:{"+name+"}:log:"+token.AccountID()).Val())
+		require.EqualValues(t, 1, client.Del(t.Context(), "ration:v2:{"+name+"}:log:"+token.AccountID()).Val())
 	},
 }
 
@@ -35,7 +35,7 @@ func TestALostLogIsRecordedAgainBeforeMoreIsBooked(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				client := server.Client(t)
 				limit := ration.PerHour(10)
-				first, second := rationtest.NewWorker(name, client, time.Now, limit), rationtest.NewWorker(name, client, time.Now, limit)
+				first, second := rationtest.NewWorker(t, name, client, time.Now, limit), rationtest.NewWorker(t, name, client, time.Now, limit)
 				start := time.Now()
 				rationtest.Book(t, first, 6)
 				time.Sleep(time.Minute)
@@ -57,12 +57,36 @@ func TestALostLogIsRecordedAgainBeforeMoreIsBooked(t *testing.T) {
 	}
 }
 
+// A worker that adopted limits of a longer window remembers what it booked for that window.
+func TestAWorkerRecordsAgainForTheLimitsThatItAdopted(t *testing.T) {
+	server, name := redistest.Start(t), redistest.Name(t)
+	synctest.Test(t, func(t *testing.T) {
+		client, token := server.Client(t), ration.NewToken("a")
+		first := rationtest.NewWorker(t, name, client, time.Now, ration.PerMinute(10))
+		second := rationtest.NewWorker(t, name, client, time.Now, ration.PerMinute(10))
+		require.NoError(t, second.SetLimits(ration.PerHour(10)))
+		rationtest.Book(t, second, 1)
+		rationtest.Book(t, first, 6)
+		time.Sleep(30 * time.Minute)
+		rationtest.Book(t, first, 1)
+		require.NoError(t, client.FlushAll(t.Context()).Err())
+
+		_, err := second.Try(t.Context(), token, 1)
+		require.ErrorIs(t, err, ration.ErrExhausted)
+		_, err = first.Try(t.Context(), token, 1)
+		require.ErrorIs(t, err, ration.ErrExhausted)
+		time.Sleep(3 * time.Second)
+		rationtest.Book(t, second, 1)
+		rationtest.RequireRemaining(t, second.Budget, token, 1)
+	})
+}
+
 // The journal forgets accounts that are no longer used, but none whose slots lie ahead.
 func TestWhatIsBookedFarAheadIsRecordedAgain(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
 		client := server.Client(t)
-		p := rationtest.NewWorker(name, client, time.Now, ration.PerHour(1))
+		p := rationtest.NewWorker(t, name, client, time.Now, ration.PerHour(1))
 		start, token := time.Now(), ration.NewToken("a")
 		ctx, stop := context.WithCancel(t.Context())
 		rationtest.Book(t, p, 1)
@@ -90,7 +114,7 @@ func TestAnOldDumpIsNoticed(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
 		client := server.Client(t)
-		p := rationtest.NewWorker(name, client, time.Now, ration.PerHour(10))
+		p := rationtest.NewWorker(t, name, client, time.Now, ration.PerHour(10))
 		start := time.Now()
 		rationtest.Book(t, p, 4)
 		dump := map[string]string{}
@@ -119,8 +143,8 @@ func TestAWaiterWhoseBookingWasLostBooksAgain(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
 		client := server.Client(t)
-		first := rationtest.NewWorker(name, client, time.Now, ration.PerHour(1))
-		second := rationtest.NewWorker(name, client, time.Now, ration.PerHour(1))
+		first := rationtest.NewWorker(t, name, client, time.Now, ration.PerHour(1))
+		second := rationtest.NewWorker(t, name, client, time.Now, ration.PerHour(1))
 		rationtest.Book(t, first, 1)
 		var granted []time.Time
 		var mu sync.Mutex
@@ -154,7 +178,7 @@ func TestAWaiterWhoseBookingWasLostBooksAgain(t *testing.T) {
 func TestCancelledBookingsAreNotALoss(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
-		p := rationtest.NewWorker(name, server.Client(t), time.Now, ration.PerHour(10))
+		p := rationtest.NewWorker(t, name, server.Client(t), time.Now, ration.PerHour(10))
 		start := time.Now()
 		for range 20 {
 			grant, err := p.Wait(t.Context(), ration.NewToken("a"), 3)
@@ -180,7 +204,7 @@ func TestTheServersClockMayStep(t *testing.T) {
 				clock := func() time.Time { return time.Now().Add(stepped) }
 				client := server.Client(t)
 				limit := ration.Limit{Max: 5, Window: 10 * time.Second}
-				first, second := rationtest.NewWorker(name, client, clock, limit), rationtest.NewWorker(name, client, clock, limit)
+				first, second := rationtest.NewWorker(t, name, client, clock, limit), rationtest.NewWorker(t, name, client, clock, limit)
 				start := time.Now()
 				rationtest.Book(t, first, 3)
 				rationtest.Book(t, second, 2)
@@ -218,7 +242,7 @@ func (s *slowWire) Book(ctx context.Context, r store.BookRequest) (store.Booking
 func TestAQuestionThatWasLongOnItsWayIsNotTakenForAClockStep(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)
 	synctest.Test(t, func(t *testing.T) {
-		p := rationtest.NewWorker(name, server.Client(t), time.Now, ration.PerHour(5))
+		p := rationtest.NewWorker(t, name, server.Client(t), time.Now, ration.PerHour(5))
 		wire := &slowWire{Store: p.Store}
 		p.Store = wire
 		rationtest.Book(t, p, 1)
@@ -243,8 +267,8 @@ func TestASleepingWorkerIsNotTakenForAClockStep(t *testing.T) {
 		// The sleeper's machine was suspended: its clock has not moved.
 		var slept time.Duration
 		now := func() time.Time { return time.Now().Add(slept) }
-		sleeper := rationtest.NewWorker(name, client, now, limit)
-		other := rationtest.NewWorker(name, client, now, limit)
+		sleeper := rationtest.NewWorker(t, name, client, now, limit)
+		other := rationtest.NewWorker(t, name, client, now, limit)
 		rationtest.Book(t, sleeper, 1)
 		slept = time.Hour
 		// A worker that is new reckons nothing, and shows what time it is.

@@ -28,7 +28,7 @@ func inOutage(t *testing.T, outage ration.Outage, limit ration.Limit, test func(
 		var workers []*rationtest.Worker
 		var stores []*rationtest.CutStore
 		for range 2 {
-			p := rationtest.NewWorker(name, client, time.Now, limit)
+			p := rationtest.NewWorker(t, name, client, time.Now, limit)
 			kept := &rationtest.CutStore{Store: p.Store}
 			p.Store, p.Outage = kept, outage
 			workers, stores = append(workers, p), append(stores, kept)

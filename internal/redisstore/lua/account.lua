@@ -1,19 +1,30 @@
 -- account.lua: a charge, which is one account with the limits that it keeps.
 --
 -- A booking is charged to one account of those that may be chosen, and to all
--- that are shared. What is counted and not logged is in the account's hash:
+-- that are shared. What changes with every booking is its summary, the field a:ACCOUNT of
+-- KEYS[1]: numbers of 8 bytes each,
+--
+--   ends    up to when the account counts at least; its keys expire a day later
+--   total   the number of the next unit: see log.lua
+--   edge    the last slot of all
+--   last    the slot that no booking of lane '' comes before
+--   front   see front.lua
+--
+-- The rest is in the account's hash:
 --
 --   made         when the hash was: without it the account was lost
 --   limits       'REVISION SET', the limits that rule
 --   kind         the letter of what its log is kept in, whatever the limits say now
---   renewed      the last slot that was booked under others: what is handed back
+--   renewed      the last slot that was booked under others: what is cancelled
 --                up to then may not have been counted as it is now
---   free         1 if something was handed back: there may be a set of it
---   runs         the runs of its log, 'SCOPES/NUMBER ...'; none: '/0' alone
---   last:LANE    the last slot of a lane; of lane '' only beside others, or
---                where there is no log
---   units, from  where there is no log: the units booked up to now, and those
---                when the counting began (modulo MODULUS)
+--   logs         the scopes of its logs, each with a ';'; none: that of '' alone
+--   sets:SCOPES  of which sets a log has some; of a stream in:SCOPES and out:SCOPES
+--   inserted     the number of the next unit that is between others of a stream
+--   last:LANE    the slot that no booking of another lane comes before
+--   from         where there is no log: the number of the first unit
+--   zone:NAME    a time zone of its limits, as readZones reads it
+--   label        what people call the account: label.lua
+--   index:NAME   the account's member in an index that has a score of it
 --   NAME:...     what the algorithm of a limit keeps, see counters
 --
 -- A lane is who leave in the order in which they book: '' or
@@ -27,29 +38,27 @@
 --                                 capacity: how many units can be booked at that slot
 --                                 before a booking of this cost must wait longer. nil if
 --                                 that is not known: for this booking only
---   commit(m, slot, cost)         enters a booking
+--   commit(m, slot, cost)         enters a booking, and returns what cancel is to know of
+--                                 it beside its slot and cost: 29 bytes, or nil
+--   cancel(m, slot, cost, known)  takes it back
 --   enter(m, slot, cost)          enters what was spent, however much it is
 --   usage(m, now)                 the units used, and when the next is free or 0
 --   left(m, slot)                 the units that may have left in the window that
 --                                 ends then
 --   trim(m, now)                  removes what can matter no more
+--   front(m)                      a letter, and the numbers that front.lua is to know; nil
+--                                 if it must not book
 --
 -- where m is a limit: max, window, margin, extra, scope, zone; name, which no
 -- other of the account has; charge; and get and put, by which it keeps numbers.
--- unusedIn(m, from, to) tells the units that were handed back and have passed
--- unused in [from, to). Instants are whole microseconds.
+-- Instants are whole microseconds.
 
 -- scopesOf returns the scopes of a lane.
 local function scopesOf(lane)
   if lane == '' then
     return '' -- as most are
   end
-  return string.match(lane, '^!?([^~]*)')
-end
-
--- covers reports whether a limit of that scope covers requests of those.
-local function covers(scope, scopes)
-  return scope == '-' or string.find(',' .. scopes .. ',', ',' .. scope .. ',', 1, true) ~= nil
+  return string.match(lane, '^[^~]*')
 end
 
 -- mostOf returns the largest cost of a request of those scopes.
@@ -75,35 +84,30 @@ local function put(m, name, number)
   charge.dirty[name] = true
 end
 
-local function unusedIn(m, from, to)
-  local units = 0
-  for _, hole in ipairs(m.charge.passed) do
-    if hole.slot >= from and hole.slot < to and hole.slot > m.charge.renewed and covers(m.scope, hole.scopes) then
-      units = units + hole.cost
-    end
-  end
-  return units
-end
+-- At most so often a script removes some of what can matter no more.
+local TRIMS = 16
 
-local PART = 14 -- of an entry: letter and number of the run, and 12 bytes
+-- What an entry has of an account: the letter of what it is kept in, 'N' if in no log; the
+-- number of its first unit in 7 bytes; its units in 5; and of how many limits there is
+-- something more to know, in 1, and that.
+local PART, MORE = 14, 29
 
--- parse reads an entry as a booking names it, LANE, a zero, and one part for
--- each account; in the set of free ones '!' stands before those of others.
+-- parse reads an entry as a booking names it: LANE, a zero, and a part for each account.
 local function parse(entry)
-  if #entry == 1 + PART and string.byte(entry) == 0 then
-    return '', string.sub(entry, 2) -- as most are
+  local lane, rest = string.match(entry, '^([^%z]*)%z(.*)$')
+  local parts, at = {}, 1
+  while lane and at + PART - 1 <= #rest do
+    local letter, number, cost, more = struct.unpack('>c1I7I5I1', rest, at)
+    at = at + PART + more * MORE
+    parts[#parts + 1] = {
+      letter = letter, number = number, cost = cost,
+      more = string.sub(rest, at - more * MORE, at - 1),
+    }
   end
-  local lane, parts = string.match(entry, '^([^%z]*)%z(.*)$')
-  if not lane or #parts == 0 or #parts % PART ~= 0 then
+  if not parts[1] or at ~= #rest + 1 then
     return nil
   end
   return lane, parts
-end
-
-local function parsePart(parts, index)
-  local at = (index - 1) * PART
-  local before, cost = unpackEntry(parts, at + 3)
-  return string.sub(parts, at + 1, at + 1), tonumber(string.sub(parts, at + 2, at + 2)), before, cost
 end
 
 -- sharedIn returns the shared accounts of a lane.
@@ -125,8 +129,44 @@ local function partOf(lane, account)
   return 1
 end
 
-local function rename(parts, index, before, cost)
-  return string.sub(parts, (index - 1) * PART + 1, (index - 1) * PART + 2) .. pack(before, cost)
+-- What front.lua goes by, behind the four numbers of a summary.
+local FRONT = '>I8I8I8I8I8I8I8I8I8c1B'
+
+-- takeFront takes from a summary what front.lua has counted.
+local function takeFront(charge, summary)
+  local p1, p2, p3, _, _, _, _, _, _, letter, width, at = struct.unpack(FRONT, summary, 33)
+  charge.digest = string.sub(summary, at, at + width - 1)
+  local window, _, _, extra, zone =
+    string.match(string.sub(summary, at + width), '^%d+ (%d+) (%d+) (%u) (%d+) %S+ (%S+)')
+  local function take(name, number)
+    charge.fields[name], charge.dirty[name] = number and text(number), true
+  end
+  local name = {letter == '*' and 'F' or letter, window, letter == 'U' and extra or 0, '-', zone}
+  name = table.concat(name, '/') .. ':'
+  if letter == 'G' then
+    take(name .. 'at', p1)
+    take(name .. 'part', p2)
+  elseif p2 == 0 or letter == 'L' or letter == 'S' then
+    return
+  elseif letter == 'U' then
+    local length = tonumber(extra) * 32
+    name = name .. text((p1 - p1 % length) / length)
+    local block = charge.fields[name] or ''
+    if #block > 0 and struct.unpack('>I7', block, #block - 13) == p1 then
+      block = string.sub(block, 1, #block - 14)
+    end
+    charge.fields[name], charge.dirty[name] = block .. struct.pack('>I7I7', p1, p2), true
+  else
+    charge.window = true
+    name = name .. text(p1)
+    take(name, p2)
+    if letter == 'W' then
+      take(name .. '<', p3)
+    elseif letter == '*' then
+      take(name .. '<', charge.edge)
+      take(name .. '^', p3)
+    end
+  end
 end
 
 -- readCharge reads what is known of an account.
@@ -134,97 +174,106 @@ local function readCharge(account, set, now)
   local charge = {
     id = account, set = set, now = now,
     key = base .. ':acct:' .. account,
-    free = base .. ':free:' .. account,
     fields = {}, dirty = {},
-    runs = {}, limits = {},
-    covered = {}, -- the runs of each limit's scope, as they are asked for
-    booked = 0, -- how many bookings the script has entered
-    passed = {}, -- the holes whose slot has passed
-    handedBack = false, -- whether there are any holes, passed or not
+    logs = {}, limits = {},
+    views = {}, -- what each limit's scope counts, as it is asked for
+    booked = 0, -- how many units the script has entered
     first = true, -- whether its limits are those of the first revision
-    renewed = 0, -- the last slot that was booked under other limits
-    unsure = false, -- whether any has not passed
+    ends = 0, total = now % MODULUS, edge = 0, last = 0,
   }
   local flat = call('HGETALL', charge.key)
   for i = 1, #flat, 2 do
     charge.fields[flat[i]] = flat[i + 1]
   end
-  charge.known = #flat > 0
   charge.renewed = tonumber(charge.fields.renewed or 0)
+  local summary = call('HGET', base, 'a:' .. account)
+  if summary then
+    charge.ends, charge.total, charge.edge, charge.last = struct.unpack('>I8I8I8I8', summary)
+    -- Of an account that was lost it counts for nothing.
+    if #summary > 32 and charge.fields.made then
+      takeFront(charge, summary)
+    end
+  end
+  charge.opened = charge.total
   return charge
 end
 
--- noteUnsure notes whether something was handed back that has not passed.
-local function noteUnsure(charge)
-  charge.unsure = #call('ZREVRANGEBYSCORE', charge.free, '+inf', text(charge.now), 'LIMIT', 0, 1) > 0
-end
-
--- openCharge reads the account's log, and what was handed back.
-local function openCharge(charge)
-  local now, set = charge.now, charge.set
-  local entries = 0
-  if set.log then
-    charge.kind = charge.fields.kind or set.log
-    if charge.fields.runs then
-      for scopes, number in string.gmatch(charge.fields.runs, '(%S*)/(%d)') do
-        local run = openRun(charge.id, charge.kind, scopes, tonumber(number), now)
-        charge.runs[#charge.runs + 1] = run
-        entries = entries + run.size
+local function eachKey(charge, visit)
+  for _, log in ipairs(charge.logs) do
+    if log.stream then
+      visit(log.stream.key)
+    end
+    for _, pile in ipairs(log.piles) do
+      for _, set in ipairs(pile.sets) do
+        visit(set.key)
       end
-    else
-      local run = openRun(charge.id, charge.kind, '', 0, now)
-      entries = run.size
-      charge.runs[1] = entries > 0 and run or nil
     end
   end
-  charge.empty = not charge.known or (set.log and entries == 0)
-  -- Without the hash what was handed back is that of an account that was lost.
-  if charge.known and charge.fields.free and call('EXISTS', charge.free) == 1 then
-    charge.handedBack = true
-    local named = {}
-    for _, run in ipairs(charge.runs) do
-      named[run.letter .. run.number .. run.scopes] = run
+end
+
+-- logOf returns the log of requests of some scopes, or nil.
+local function logOf(charge, scopes)
+  for _, log in ipairs(charge.logs) do
+    if log.scopes == scopes then
+      return log
     end
-    noteUnsure(charge)
-    for _, name in ipairs(call('ZREVRANGEBYSCORE', charge.free, '(' .. text(now), '-inf', 'WITHSCORES')) do
-      local hole = charge.passed[#charge.passed]
-      if hole and not hole.slot then
-        hole.slot = tonumber(name)
-      else
-        local lane, parts = parse(name)
-        local letter, number, before, cost = parsePart(parts, 1)
-        local scopes = scopesOf(lane)
-        charge.passed[#charge.passed + 1] = {scopes = scopes, cost = cost}
-        local run = named[letter .. number .. scopes]
-        if run then
-          unspentHole(run, before, cost)
-        end
-      end
+  end
+  return nil
+end
+
+-- openCharge opens the account's logs.
+local function openCharge(charge)
+  local fields = charge.fields
+  if charge.set.log then
+    charge.kind = fields.kind or charge.set.log
+    for scopes in string.gmatch(fields.logs or ';', '([^;]*);') do
+      charge.logs[#charge.logs + 1] = openLog(charge, scopes)
     end
   end
   -- A set is of several accounts, and of several bookings: what is found out about a
   -- limit is this charge's alone.
-  for i, limit in ipairs(set) do
+  for i, limit in ipairs(charge.set) do
     charge.limits[i] = setmetatable({charge = charge}, {__index = limit})
   end
 end
 
--- covered returns the runs that a limit counts.
-local function covered(charge, scope)
-  if scope == '-' then
-    return charge.runs
-  end
-  local runs = charge.covered[scope]
-  if not runs then
-    runs = {}
-    for _, run in ipairs(charge.runs) do
-      if covers(scope, run.scopes) then
-        runs[#runs + 1] = run
-      end
+-- forgetLogs begins the logs of an account anew.
+local function forgetLogs(charge)
+  charge.ends, charge.edge, charge.last, charge.views = 0, 0, 0, {}
+  for i, log in ipairs(charge.logs) do
+    if log.stream then
+      call('UNLINK', log.stream.key)
     end
-    charge.covered[scope] = runs
+    for _, name in ipairs(log.names) do
+      charge.fields[name], charge.dirty[name] = nil, true
+    end
+    charge.logs[i] = openLog(charge, log.scopes)
   end
-  return runs
+end
+
+-- isLost reports whether nothing is there of what counts.
+local function isLost(charge)
+  if charge.ends <= charge.now or not charge.fields.made then
+    return charge.ends > charge.now
+  end
+  local keys = {}
+  eachKey(charge, function(key)
+    keys[#keys + 1] = key
+  end)
+  return keys[1] ~= nil and call('EXISTS', unpack(keys)) == 0
+end
+
+-- lastEntry returns the last slot in the account's logs, or 0. What was taken out of a stream
+-- is still in it.
+local function lastEntry(charge)
+  if charge.kind == 'S' then
+    return opens(viewFor(charge, '-'), 0, nil, 0, charge.edge)
+  end
+  local last = 0
+  for _, log in ipairs(charge.logs) do
+    last = math.max(last, lastIn(log.piles[1]))
+  end
+  return last
 end
 
 -- kept returns how many units of a limit such a booking may use.
@@ -236,13 +285,13 @@ local function kept(max, keep, cost)
 end
 
 -- settle returns the first slot not before from that every limit admits, and its capacity:
--- the least of theirs. What is looked at for that is bounded for all limits together.
+-- the least of theirs. How often logs are searched for that is bounded for all limits
+-- together.
 local function settle(charges, from, lane)
   local slot, cost, quiet, count = from, lane.cost, 0, 0
   local looks = {left = LOOKS}
   local limits, capacities = {}, {}
   for _, charge in ipairs(charges) do
-    slot = math.max(slot, endOfFirst(charge.runs, lane.scopes))
     for _, limit in ipairs(charge.limits) do
       if covers(limit.scope, lane.scopes) then
         count = count + 1
@@ -257,7 +306,7 @@ local function settle(charges, from, lane)
     if counters[m.letter] then
       slot, capacities[at] = counters[m.letter].earliest(m, slot, cost, max)
     else
-      slot, capacities[at] = earliestInLog(covered(m.charge, m.scope), slot, cost, max, m.window, looks, lane.several)
+      slot, capacities[at] = earliestInLog(m, slot, cost, max, looks, lane.several)
     end
     quiet = slot == earlier and quiet + 1 or 1
     at = at % count + 1
@@ -269,116 +318,121 @@ local function settle(charges, from, lane)
   return slot, capacity
 end
 
--- lastOf returns the slot that no booking of the lane comes before.
-local function lastOf(charge, lane)
-  local last = charge.fields['last:' .. lane]
-  if last then
-    return tonumber(last)
-  end
-  if lane == '' and charge.runs[1] then
-    return charge.runs[1].last
-  end
-  return 0
+-- scoredFrom returns the instant from which an account is scored that may book from another
+-- on. All that counts for it is kept, so the score does not depend on when what is old was
+-- removed.
+local function scoredFrom(charge, last)
+  return math.max(last, charge.now - math.min(charge.set.shortest, LATER))
 end
 
--- endOf returns the last slot of all, or now.
-local function endOf(charge)
-  local last = charge.now
-  for name, value in pairs(charge.fields) do
-    if string.sub(name, 1, 5) == 'last:' then
-      last = math.max(last, tonumber(value))
-    end
+-- lastOf returns the slot that no booking of the lane comes before.
+local function lastOf(charge, lane)
+  if lane == '' then
+    return charge.last
   end
-  for _, run in ipairs(charge.runs) do
-    last = math.max(last, run.last)
+  return tonumber(charge.fields['last:' .. lane] or 0)
+end
+
+local function setLast(charge, lane, slot)
+  if lane == '' then
+    charge.last = slot
+  else
+    charge.fields['last:' .. lane], charge.dirty['last:' .. lane] = text(slot), true
   end
-  return last
 end
 
 -- enterCharge enters units in the log and in all that counts them, and returns
--- their name. commit is 'commit' for a booking, 'enter' for what was spent, and nil for
--- what is entered in the log only.
-local function enterCharge(charge, lane, slot, cost, commit)
-  local fields, dirty = charge.fields, charge.dirty
-  local alone = lane.name == '' and not fields.runs and charge.set.log
-  if not alone then
-    if charge.set.log and not fields['last:'] then
-      fields['last:'], dirty['last:'] = text(charge.runs[1] and charge.runs[1].last or 0), true
-    end
-    fields['last:' .. lane.name], dirty['last:' .. lane.name] = text(slot), true
-  end
+-- what an entry has of them, or of so many of them. commit is 'commit' for a booking,
+-- 'enter' for what was spent, and nil for what is entered in the log only.
+local function enterCharge(charge, lane, slot, cost, commit, named)
+  local fields, dirty, number = charge.fields, charge.dirty, charge.total
+  setLast(charge, lane.name, math.max(slot, lastOf(charge, lane.name)))
+  charge.edge = math.max(charge.edge, slot)
+  charge.booked = charge.booked + cost
+  local more = {}
   for _, m in ipairs(charge.limits) do
     if commit and counters[m.letter] and covers(m.scope, lane.scopes) then
-      counters[m.letter][commit](m, slot, cost)
+      more[#more + 1] = counters[m.letter][commit](m, slot, cost)
     end
   end
   if charge.set.log then
     if not fields.kind then
       fields.kind, dirty.kind = charge.kind, true
     end
-    local part = enterRun(charge, lane.scopes, slot, cost)
-    if not alone then
-      local names = {}
-      for i, run in ipairs(charge.runs) do
-        names[i] = run.scopes .. '/' .. run.number
+    local log = logOf(charge, lane.scopes)
+    if not log then
+      fields.logs, dirty.logs = (fields.logs or ';') .. lane.scopes .. ';', true
+      log = openLog(charge, lane.scopes)
+      charge.logs[#charge.logs + 1] = log
+    end
+    number = enterLog(charge, log, slot, cost)
+  else
+    if not fields.from then
+      fields.from, dirty.from = text(number), true
+    end
+    charge.total = (number + cost) % MODULUS
+  end
+  local letter = charge.set.log and charge.kind or 'N'
+  return struct.pack('>c1I7I5I1', letter, number, named or cost, #more) .. table.concat(more)
+end
+
+-- counts reports whether the units of an entry's part are still counted.
+local function counts(charge, lane, slot, part)
+  if part.letter == 'N' then
+    local from = tonumber(charge.fields.from)
+    local given = from and (charge.total - from) % MODULUS
+    return from and not charge.set.log and (part.number - from) % MODULUS + part.cost <= given
+  end
+  local log = logOf(charge, scopesOf(lane))
+  return part.letter == charge.kind and log and logHolds(log, slot, part.number, part.cost)
+end
+
+-- lowerScores makes sure that no index has a later score of the account than its lane's
+-- next slot.
+local function lowerScores(charge)
+  for field, member in pairs(charge.fields) do
+    local name = string.match(field, '^index:(.*)$')
+    local index = name and base .. ':pool:' .. name
+    if index then
+      local last = lastOf(charge, string.match(name, ':(.*)$') or '')
+      local score = call('ZSCORE', index, member)
+      if not score then
+        charge.fields[field], charge.dirty[field] = nil, true
+      elseif tonumber(score) > last then
+        call('ZADD', index, text(last), member)
       end
-      fields.runs, dirty.runs = table.concat(names, ' '), true
-    end
-    return part
-  end
-  local before = tonumber(fields.units)
-  if not before then
-    before = charge.now % MODULUS
-    fields.from, dirty.from = text(before), true
-  end
-  fields.units, dirty.units = text((before + cost) % MODULUS), true
-  return 'N0' .. pack(before, cost)
-end
-
--- has reports whether what a part names is still counted.
-local function has(charge, slot, scopes, letter, number, before, cost)
-  if letter == 'N' then
-    local from, units = tonumber(charge.fields.from), tonumber(charge.fields.units)
-    return from and (before - from) % MODULUS + cost <= (units - from) % MODULUS
-  end
-  if not logs[letter] then
-    return false
-  end
-  local run
-  for _, other in ipairs(charge.runs) do
-    if other.letter == letter and other.scopes == scopes and other.number == number then
-      run = other
     end
   end
-  run = run or openRun(charge.id, letter, scopes, number, charge.now)
-  return run.size > 0 and run.kind.has(run, slot, before, cost) and run
 end
 
--- readKnown returns up to when an account's log counts at least, and its longest window,
--- as quick.lua knows it. A script reads it once.
-local function readKnown(charge)
-  if charge.has == nil then
-    charge.has = call('HGET', base, 'has:' .. charge.id)
+-- takeBack takes a part of an entry back, if it is still counted.
+local function takeBack(charge, lane, slot, part)
+  if not counts(charge, lane, slot, part) then
+    return
   end
-  if charge.has then
-    return struct.unpack('>I8I8', charge.has)
+  local scopes, at = scopesOf(lane), 1
+  if part.letter ~= 'N' then
+    takeFromLog(charge, logOf(charge, scopes), slot, part.number, part.cost)
   end
-  return 0, 0
+  for _, m in ipairs(charge.limits) do
+    if counters[m.letter] and covers(m.scope, scopes) and slot > charge.renewed then
+      local known = m.letter == 'G' and string.sub(part.more, at, at + MORE - 1)
+      counters[m.letter].cancel(m, slot, part.cost, known)
+      at = at + (known and MORE or 0)
+    end
+  end
+  charge.vacant = charge.vacant or slot >= charge.now
 end
 
--- knownOf returns what quick.lua is to know of an account. How much room it has is for
--- quick.lua to find out.
-local function knownOf(charge, ends)
-  local plain = charge.fields.kind == 'L' and not charge.fields.runs and not charge.fields['last:']
-  for _, limit in ipairs(charge.limits) do
-    plain = plain and limit.letter == 'L' and limit.scope == '-'
+-- openQueues lets who books next come before those that wait, where there is room.
+local function openQueues(charge)
+  for field, last in pairs(charge.fields) do
+    local name = string.match(field, '^last:(.*)$')
+    if name and tonumber(last) > charge.now then
+      setLast(charge, name, charge.now)
+    end
   end
-  local hole = charge.handedBack and tonumber(call('ZRANGE', charge.free, -1, -1, 'WITHSCORES')[2]) or 0
-  if hole < charge.now - charge.set.window then
-    hole = 0 -- it counts for nothing, and what it was counts for nothing
-  end
-  return struct.pack('>I8I8I8I8', ends, charge.set.window, 0, hole) ..
-    (plain and not charge.ruled and charge.fields.limits or '')
+  charge.last = math.min(charge.last, charge.now)
 end
 
 -- inParts calls a command with some arguments at a time: Lua passes no more than some
@@ -389,20 +443,96 @@ local function inParts(command, key, arguments)
   end
 end
 
+-- endOf returns the last slot of all, or now.
+local function endOf(charge)
+  local last = math.max(charge.now, charge.edge, charge.last)
+  for name, value in pairs(charge.fields) do
+    if string.sub(name, 1, 5) == 'last:' then
+      last = math.max(last, tonumber(value))
+    end
+  end
+  return last
+end
+
+-- frontOf returns what front.lua goes by, or '' if it must leave the account alone.
+local function frontOf(charge)
+  local fields, set, m = charge.fields, charge.set, charge.limits[1]
+  local revision, limits = string.match(fields.limits or '', '^(%d+) (.*)$')
+  if limits ~= set.text or fields.logs or
+    (set.log or 'L') ~= (fields.kind or 'L') then
+    return ''
+  end
+  for i, other in ipairs(charge.limits) do
+    if other.scope ~= '-' or other.letter ~= m.letter or i > 1 and not set.log then
+      return ''
+    end
+  end
+  local letter, numbers = m.letter, nil
+  if set.log then
+    local view, room = viewFor(charge, '-'), math.huge
+    for _, limit in ipairs(charge.limits) do
+      room = math.min(room, limit.max - countIn(view, math.max(charge.edge, charge.last) - limit.window))
+    end
+    local only = not charge.limits[2] and m.max or 0
+    room = math.max(0, charge.total + room)
+    local log = charge.logs[1]
+    if not log.stream then
+      numbers = {room, log.piles[1].mask, 0, 0, only}
+    elseif log.stream.tail.slot > 0 then
+      local tail = log.stream.tail
+      local clean = log.piles[1].mask + log.piles[2].mask == 0 and 1 or 0
+      numbers = {room, tail.number + tail.units, tail.slot, clean, only}
+    end
+  elseif counters[letter].front then
+    letter, numbers = counters[letter].front(m)
+  end
+  if not numbers then
+    return ''
+  end
+  for i = 1, 7 do
+    numbers[i] = numbers[i] or 0
+  end
+  local digest = charge.digest or ''
+  if not fields['index:' .. digest] then
+    digest = ''
+  end
+  numbers[8], numbers[9], numbers[10], numbers[11] = set.window, revision, letter, #digest
+  return struct.pack(FRONT, unpack(numbers)) .. digest .. set.text
+end
+
 -- keepCharge writes what has changed, and sets when the account's keys expire: never
 -- before the last slot has left its window, and a day late, for clocks that step. It
 -- adds to the list what the budget's hash is to have of it.
 local function keepCharge(charge, list)
-  local set, now = charge.set, charge.now
-  local last, gone, new = endOf(charge), {}, {}
-  local fresh = not charge.fields.made
-  if fresh then
+  local set, now, gone, new = charge.set, charge.now, {}, {}
+  local fresh = not charge.fields.made or charge.fresh
+  if not charge.fields.made then
     charge.fields.made, charge.dirty.made = text(now), true
-    call('UNLINK', charge.free)
+  end
+  -- What has left the window, and for as long as a clock may be late.
+  local before = now - set.window - math.min(set.window, LATER)
+  local trims = math.floor((charge.opened % SWEEP + charge.booked) / SWEEP)
+  trims = math.min(trims, TRIMS)
+  for _, log in ipairs(charge.logs) do
+    fresh = fresh or log.stream and log.stream.fresh
+    for _, pile in ipairs(log.piles) do
+      fresh = fresh or pile.fresh
+      for _ = 1, trims do
+        trimPile(pile, before)
+      end
+    end
+    if log.stream and trims > 0 then
+      -- What was taken out of a stream is subtracted, so it stays for as long as that.
+      kinds.S.trim(log.stream, math.min(before, firstIn(log.piles[2]) or before))
+    end
   end
   for _, m in ipairs(charge.limits) do
-    if counters[m.letter] then
+    if counters[m.letter] and charge.booked > 0 then
       counters[m.letter].trim(m, now)
+    end
+    local zone, name = zones[m.zone], 'zone:' .. m.zone
+    if zone and charge.fields[name] ~= zone.text then
+      charge.fields[name], charge.dirty[name] = zone.text, true
     end
   end
   for name in pairs(charge.dirty) do
@@ -416,37 +546,89 @@ local function keepCharge(charge, list)
   charge.dirty = {}
   inParts('HSET', charge.key, new)
   inParts('HDEL', charge.key, gone)
-  local ends, window = readKnown(charge)
-  fresh = fresh or last + set.window > ends or window ~= set.window
-  for _, run in ipairs(charge.runs) do
-    fresh = fresh or run.fresh
+  local last = endOf(charge)
+  if charge.edge > 0 and last + set.window > charge.ends then
+    charge.ends, fresh = last + set.window + math.max(SLACK, math.floor(set.window / 4)), true
   end
   if fresh then
-    ends = last + set.window + SLACK
-  end
-  local ttl = text(math.ceil((ends - now + DAY) / 1000))
-  if charge.handedBack then
-    call('PEXPIRE', charge.free, ttl) -- the set may be new
-  end
-  if fresh then
+    local ttl = text(math.ceil((math.max(charge.ends, last + set.window) - now + DAY) / 1000))
     call('PEXPIRE', charge.key, ttl)
-    for _, run in ipairs(charge.runs) do
-      call('PEXPIRE', run.key, ttl)
+    eachKey(charge, function(key)
+      call('PEXPIRE', key, ttl)
+    end)
+    for _, m in ipairs(charge.limits) do
+      if m.letter == 'G' then
+        call('PEXPIRE', base .. ':gaps:' .. charge.id .. ':' .. m.name, ttl)
+      end
     end
     outlast(ttl)
+    enroll('a:' .. charge.id, charge.ends + DAY, now)
   end
-  charge.has = knownOf(charge, ends)
-  list[#list + 1], list[#list + 2] = 'has:' .. charge.id, charge.has
-  if fresh then
-    enroll('has:' .. charge.id, ends + DAY, now)
-  end
+  list[#list + 1] = 'a:' .. charge.id
+  list[#list + 1] = struct.pack('>I8I8I8I8', charge.ends, charge.total, charge.edge, charge.last) ..
+    frontOf(charge)
 end
 
--- keepNow writes an account that is booked outside of book.lua.
+-- keepNow writes an account outside of book.lua.
 local function keepNow(charge)
   local list = {}
   keepCharge(charge, list)
   inParts('HSET', base, list)
+end
+
+-- openOwn opens an account with the limits and zones that it keeps, or returns nil.
+local function openOwn(id, now)
+  local charge = readCharge(id, nil, now)
+  local _, limits = string.match(charge.fields.limits or '', '^(%d+) (.*)$')
+  for field, zone in pairs(charge.fields) do
+    local name = string.match(field, '^zone:(.*)$')
+    zones[name or ''] = zones[name or ''] or (name and readZone(zone))
+  end
+  charge.set = limits and limitset(limits)
+  local read = not bad
+  bad = nil
+  if charge.set and read and (not charge.fields.kind or kinds[charge.fields.kind]) then
+    openCharge(charge)
+    return charge
+  end
+  return nil
+end
+
+-- cancelEntry takes a booking back from all accounts that were charged. They are opened
+-- once, and keepOpened writes them.
+local function cancelEntry(opened, entry, account, slot, now)
+  local lane, parts = parse(entry)
+  local ids = lane and sharedIn(lane) or {}
+  table.insert(ids, 1, account)
+  for i, id in ipairs(lane and #parts == #ids and ids or {}) do
+    if opened[id] == nil then
+      opened[id] = openOwn(id, now) or false
+    end
+    if opened[id] then
+      takeBack(opened[id], lane, slot, parts[i])
+    end
+  end
+  if slot >= now then
+    call('HDEL', base .. ':apart', '*last')
+  end
+end
+
+local function keepOpened(opened)
+  for _, charge in pairs(opened) do
+    if charge then
+      if charge.vacant then
+        openQueues(charge)
+      end
+      if charge.kind then
+        charge.edge = lastEntry(charge)
+        if charge.edge == 0 then
+          charge.ends = 0 -- it is empty, not lost
+        end
+      end
+      lowerScores(charge)
+      keepNow(charge)
+    end
+  end
 end
 
 -- leftIn returns the units that may have left in the longest window up to an
@@ -454,29 +636,11 @@ end
 local function leftIn(charge, instant)
   local set = charge.set
   if set.log then
-    return since(charge.runs, instant - set.window) - since(charge.runs, instant)
+    return (countIn(viewFor(charge, '-'), instant - set.window, instant))
   end
   local units = 0
   for _, m in ipairs(charge.limits) do
     units = math.max(units, counters[m.letter].left(m, instant))
   end
   return units
-end
-
--- trimCharge removes some of what can matter no more: more than was entered.
-local function trimCharge(charge)
-  local now, set = charge.now, charge.set
-  if charge.handedBack then
-    call('ZREMRANGEBYSCORE', charge.free, '-inf', '(' .. text(now - set.window - DAY))
-  end
-  for _, run in ipairs(charge.runs) do
-    local slot = run.kind.trim(run, now, set.window, set.largest, charge.booked)
-    if slot then
-      run.known = {}
-    end
-    if slot and charge.handedBack then
-      -- A hole that is no longer in the log could be booked, and would not count.
-      call('ZREMRANGEBYSCORE', charge.free, '-inf', '(' .. text(math.min(slot, now - set.window)))
-    end
-  end
 end

@@ -1,13 +1,13 @@
 -- book.lua: enters bookings, each on the account that can take it first.
 --
 -- ARGV  1 eight numbers of 8 bytes each, most significant byte first, 0 for none:
---         now, in microseconds, for the server's clock; now as the caller reckons
---         it from earlier answers; the now of the caller's last booking; the
---         instant of the last loss that the caller has mended; by how much the
---         caller found the server's clock to be ahead; what the bookings keep
---         back for others, in thousandths of each limit; the number of the call
---         in its session; a nonce
---       2 the session, 16 bytes: session.lua
+--         the number of the call in its session; a nonce; now, in microseconds,
+--         for the server's clock; now as the caller reckons it from earlier
+--         answers; the now of the caller's last booking; the instant of the last
+--         loss that the caller has mended; by how much the caller found the
+--         server's clock to be ahead; what the bookings keep back for others, in
+--         thousandths of each limit
+--       2 the field of the session, s: and 16 bytes: session.lua
 --       3 the bookings, in order: for those of one cost 'U', how many they are in
 --         2 bytes, the cost in 6, and the longest wait in microseconds in 8, of
 --         which 2^52 is no bound. 'D' if not all wait equally long: the longest
@@ -26,15 +26,15 @@
 --           'all N', and the rest of the N accounts, with which the index is made
 --           'behind SCORE', the member of that score behind which a search goes on,
 --           and the member to look at before, or ''
--- returns numbers: now, the version, by how much the clock was found to have
---         stepped, and corrected, plus 2^52, or 0; and the units of the account that may
---         have left in the longest window, or 0 if that was not looked at. Then
---         records, for bookings in their order, as many as were answered:
+-- returns the number of the call and the nonce, and numbers: now, the version, by how
+--         much the clock was found to have stepped, and corrected, plus 2^52, or 0; and
+--         the units of the account that may have left in the longest window, or 0 if that
+--         was not looked at. Then records, for bookings in their order, as many as were
+--         answered:
 --
---         kind     'B' booked; 'S' booked, each at a slot of its own; 'L' not
---                  booked: the slot is too late; 'C' not booked: the cost is more than
---                  any account's limits allow; 'D' not booked: the account has other
---                  limits of the same revision; 'N' none was answered
+--         kind     'B' booked; 'L' not booked: the slot is too late; 'C' not booked: the
+--                  cost is more than any account's limits allow; 'D' not booked: the
+--                  account has other limits of the same revision; 'N' none was answered
 --         count    2 bytes: how many have this answer
 --         slot     8 bytes
 --         before   7 bytes: what names the first one's entry, if there is no entry
@@ -43,8 +43,7 @@
 --         ruled    the account's limits, 'REVISION SET', where they are not those
 --                  that were given but newer, or the others of the same revision
 --         entry    the first one's: each other's begins where the one before it ends;
---                  '' for that of a single lane of a SlidingLog, see log.lua; of kind
---                  'S' the slots, 8 bytes each
+--                  '' for that of a single lane of a SlidingLog, see account.lua
 --
 --         or one record of kind 'N', which has in place of the account
 --         'lost'      a log was lost since the caller last booked
@@ -58,33 +57,34 @@
 
 -- After so many commands a script leaves the rest to another, and after so many
 -- microseconds, where the clock tells.
-local ENOUGH, LONG = 300, 1000
+local ENOUGH, LONG = 300, 2000
 -- So many limits are read before all else. Where there are more, those of others than
 -- are needed are not read at all.
 local READ = 128
 
+if #ARGV[1] ~= 64 or #ARGV[2] ~= 18 then
+  return redis.error_reply('ERR ration: a booking begins with eight numbers, and a session of 18 bytes')
+end
+local state = call('HMGET', base, ARGV[2], 'version', 'offset', 'seen', 'careful', 'lost', 'revision', 'silent')
+local record, numbered = state[1], string.sub(ARGV[1], 1, 16)
+
 -- none spells out why no booking is answered.
 local function none(why, now, number, arguments)
-  return struct.pack('>I8I8I8I8c1I2I8I7I2I2I2', now, number, 0, 0, 'N', 1, 0, 0, #why, #arguments, 0) ..
+  return numbered .. struct.pack('>I8I8I8I8c1I2I8I7I2I2I2', now, number, 0, 0, 'N', 1, 0, 0, #why, #arguments, 0) ..
     why .. arguments
 end
 
-if #ARGV[1] ~= 64 or #ARGV[2] ~= 16 then
-  return redis.error_reply('ERR ration: a booking begins with eight numbers, and a session of 16 bytes')
-end
-local state = call('HMGET', base, 's:' .. ARGV[2], 'version', 'offset', 'seen', 'careful', 'lost', 'revision', 'silent')
-local record = state[1]
-local numbered = string.sub(ARGV[1], 49)
 local again = answered(record, numbered)
 if again then
   return again == 'stale' and none('stale', 0, 0, '') or again
 end
-local given, reckoned, before, mended, found, keep = struct.unpack('>I8I8I8I8I8I8', ARGV[1])
+local given, reckoned, before, mended, found, keep = struct.unpack('>I8I8I8I8I8I8', ARGV[1], 17)
 for _, instant in ipairs({given, reckoned, before, mended, found}) do
   among(instant, 'an instant', 0, 4503599627370496)
 end
 knownVersion = state[2]
-local ahead, seen, careful = tonumber(state[3] or 0), tonumber(state[4] or 0), tonumber(state[5] or 0)
+local ahead, careful = tonumber(state[3] or 0), tonumber(state[5] or 0)
+local seen = state[4] and struct.unpack('>I8', state[4]) or 0
 local highest = tonumber(state[7] or 0)
 local now = given > 0 and given + ahead or clock('', ahead)
 local lane = {name = '', scopes = ARGV[5], keep = among(keep, 'the share kept', 0, 999)}
@@ -216,8 +216,7 @@ if stepped ~= 0 then
   now = now + stepped
   call('HSET', base, 'offset', text(ahead + stepped))
 end
--- One that slips back by less stands still as well: a slot that was handed back
--- and has passed would be offered again, when others are booked without it.
+-- One that slips back by less stands still as well.
 if now < seen and (reckoned or given == 0) then
   now = seen
 end
@@ -241,7 +240,7 @@ elseif not state[2] then
   renew(now)
 end
 -- What the budget's hash is to have. It is written once, at the end.
-local changes = {'seen', text(math.max(now, seen, before or 0))}
+local changes = {'seen', encode(math.max(now, seen, before or 0))}
 if not state[4] then
   call('HSET', base, unpack(changes))
   call('PEXPIRE', base, text(DAY / 1000))
@@ -300,25 +299,24 @@ local function openRuled(account, set)
     charge.fields.limits, charge.dirty.limits = ours, true
   end
   charge.first = string.sub(ours, 1, 2) == '0 '
-  if charge.set.log and charge.fields.kind and not logs[charge.fields.kind] then
+  if charge.set.log and charge.fields.kind and not kinds[charge.fields.kind] then
     refusal = {again = 'logs'}
     return nil
   end
   openCharge(charge)
-  if charge.dirty.limits and theirs and shape(string.match(theirs, ' (.*)')) ~= shape(set.text) then
-    charge.renewed = endOf(charge)
-    charge.fields.renewed, charge.dirty.renewed = text(charge.renewed), true
+  local old = theirs and string.match(theirs, ' (.*)') or charge.set.text
+  if old ~= charge.set.text then
+    charge.replaced = true
+    if shape(old) ~= shape(set.text) then
+      charge.renewed = endOf(charge)
+      charge.fields.renewed, charge.dirty.renewed = text(charge.renewed), true
+    end
   end
-  if charge.empty then
-    local counts = readKnown(charge)
-    if counts > 0 then
-      call('HDEL', base, 'has:' .. account)
-      charge.has = false
-    end
-    -- A log that has left every window expires, and nothing is lost by that.
-    if counts > now then
-      missing()
-    end
+  -- What has left every window expires, and nothing is lost by that.
+  if isLost(charge) then
+    call('HDEL', base, 'a:' .. account)
+    forgetLogs(charge)
+    missing()
   end
   opened[account] = charge
   return charge
@@ -327,8 +325,7 @@ end
 -- consider looks at one account. Its score in the index becomes the slot that a
 -- booking of one unit would get from it if it came long ago: never more than what
 -- the next booking gets, and for a free account when it became free, so that of
--- several free accounts the one that has been free the longest is taken. Of an
--- account with holes that is not known: 0.
+-- several free accounts the one that has been free the longest is taken.
 local function consider(member, common, commonFrom)
   local account, set = readMember(member)
   if not set or cost > most or cost > mostOf(set, lane.scopes) then
@@ -344,35 +341,40 @@ local function consider(member, common, commonFrom)
   local charges = {charge, unpack(common)}
   local paused = pausedUntil(account)
   if paused <= now then
-    paused = 0 -- it is over, and quick.lua does not look for it
+    paused = 0 -- it is over
   end
   local last = lastOf(charge, lane.name)
-  local rule, capacity = settle({charge}, last, lane)
-  -- What was handed back is given also between those who wait for the pause's end.
-  local free = math.max(commonFrom, paused, careful)
-  local from = math.max(free, released(account, paused, last))
+  local since = scoredFrom(charge, last)
+  -- Only the index needs the slot of the account's own limits.
+  local rule, capacity = last, nil
+  if index then
+    rule, capacity = settle({charge}, since, lane)
+  end
+  local from = math.max(commonFrom, careful, released(account, paused, last))
   local slot = rule
-  if #common > 0 or rule < from then
+  if not index or #common > 0 or rule < from then
     slot, capacity = settle(charges, math.max(from, rule), lane)
   end
-  local hole, earlier = handedBack(charges, lane, free)
-  if hole then
-    slot = earlier
-  end
-  if not lane.several or charge.handedBack or paused > 0 then
+  if not lane.several or paused > 0 then
     capacity = cost
   end
   if index then
-    if charge.unsure then
-      scores[member] = 0
-    elseif cost == 1 then
-      scores[member] = math.max(paused, rule)
-    else
-      scores[member] = math.max(paused, (settle({charge}, last, one)))
+    local name = string.sub(index, #base + 7)
+    if lane.name == '' then
+      charge.digest = name
+    end
+    scores[member] = math.max(paused, cost == 1 and rule or (settle({charge}, since, one)))
+    local field = 'index:' .. name
+    if charge.fields[field] ~= member then
+      charge.fields[field] = member
+      call('HSET', charge.key, field, member)
+      if not charge.fields.made then
+        call('PEXPIRE', charge.key, text(DAY / 1000))
+      end
     end
   end
   if not best or slot < best.slot then
-    best = {slot = slot, capacity = capacity, charges = charges, hole = hole, member = member, account = account}
+    best = {slot = slot, capacity = capacity, charges = charges, member = member, account = account}
   end
 end
 
@@ -431,36 +433,27 @@ end
 -- enterBest enters so many bookings where the first was found to be best, and returns the
 -- first one's entry.
 local function enterBest(count)
-  local charge = best.charges[1]
-  local unsure, entry = charge.unsure
-  if best.hole then
-    entry = take(best.charges, lane, best.hole, best.slot)
-  else
-    local parts = {}
-    for i, each in ipairs(best.charges) do
-      local all = enterCharge(each, lane, best.slot, cost * count, 'commit')
-      local _, _, begins = parsePart(all, 1)
-      parts[i] = rename(all, 1, begins, cost)
+  local charge, parts = best.charges[1], {}
+  for i, each in ipairs(best.charges) do
+    if each.booked == 0 then
+      booked[#booked + 1] = each
     end
-    entry = lane.name .. '\0' .. table.concat(parts)
+    parts[i] = enterCharge(each, lane, best.slot, cost * count, 'commit', cost)
+    if each.replaced then
+      lowerScores(each)
+      each.replaced = false
+    end
   end
   if revision > highest then
     highest = revision
     call('HSET', base, 'revision', text(revision))
     renew(now)
   end
-  for _, each in ipairs(best.charges) do
-    if each.booked == 0 then
-      booked[#booked + 1] = each
-    end
-    each.booked = each.booked + count
-  end
   newestCharge = charge
   if index then
-    scores[best.member] = unsure and 0 or
-      settle({charge}, lastOf(charge, lane.name), one)
+    scores[best.member] = settle({charge}, scoredFrom(charge, lastOf(charge, lane.name)), one)
   end
-  return entry
+  return lane.name .. '\0' .. table.concat(parts)
 end
 
 local function keepScores()
@@ -580,7 +573,7 @@ elseif index then
 end
 -- Nothing that could fail comes after the first booking.
 if not record then
-  enroll('s:' .. ARGV[2], now + 2 * GONE, now)
+  enroll(ARGV[2], now + 2 * GONE, now)
 end
 local function moment()
   local time = call('TIME')
@@ -605,15 +598,12 @@ end
 for _, charge in ipairs(booked) do
   keepCharge(charge, changes)
 end
-for _, charge in ipairs(booked) do
-  trimCharge(charge)
-end
 if index then
   call('PEXPIRE', index, text(DAY / 1000))
 end
 local used = newestCharge and leftIn(newestCharge, now) or 0
-local reply = struct.pack('>I8I8I8I8', now, tonumber(version()), stepped ~= 0 and stepped + MODULUS or 0, used) ..
-  table.concat(answers)
-changes[#changes + 1], changes[#changes + 2] = 's:' .. ARGV[2], recordOf(numbered, now, reply)
+stepped = stepped ~= 0 and stepped + MODULUS or 0
+local reply = numbered .. struct.pack('>I8I8I8I8', now, tonumber(version()), stepped, used) .. table.concat(answers)
+changes[#changes + 1], changes[#changes + 2] = ARGV[2], reply
 inParts('HSET', base, changes)
 return reply

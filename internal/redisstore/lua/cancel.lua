@@ -1,39 +1,35 @@
--- cancel.lua: hands a booking back.
+-- cancel.lua: takes bookings back.
 --
--- ARGV  1 the booking's ID, 32 hexadecimal digits
---       2 the account that is charged
---       3 the entry
---       4 its slot
---       5 the digest of the accounts' index; '' if there is none
---       6 SET:ACCOUNT in that index; '' likewise
+-- ARGV  1 now, in microseconds; '' for the server's clock
+--       then for each booking its ID, 32 hexadecimal digits; the account that is charged;
+--         the entry; and its slot
 -- returns ''
 --
 -- The ID stays known as cancelled, so that to cancel twice is to cancel once.
 
-local id, account, entry = ARGV[1], ARGV[2], ARGV[3]
-local slot = whole(ARGV[4], 'the slot', 1, 4503599627370496 + 400 * DAY)
-local index = ARGV[5] ~= '' and base .. ':pool:' .. ARGV[5]
-local member = ARGV[6]
+local state = call('HMGET', base, 'offset', 'seen')
+local now = clock(ARGV[1], tonumber(state[1] or 0))
+if ARGV[1] == '' then
+  now = math.max(now, state[2] and struct.unpack('>I8', state[2]) or 0)
+end
+local slots, opened = {}, {}
+for i = 2, #ARGV, 4 do
+  slots[i] = whole(ARGV[i + 3], 'the slot', 1, 4503599627370496 + 400 * DAY)
+  if #ARGV[i] ~= 32 then
+    bad = bad or 'ERR ration: the booking\'s ID must have 32 digits'
+  elseif ARGV[i + 1] == '' or not parse(ARGV[i + 2] or '') then
+    bad = bad or 'ERR ration: the entry is not one of a booking'
+  end
+end
 if bad then
   return redis.error_reply(bad)
 end
-if #id ~= 32 then
-  return redis.error_reply('ERR ration: the booking\'s ID must have 32 digits')
+
+for i = 2, #ARGV, 4 do
+  local record = base .. ':id:' .. ARGV[i]
+  if call('SET', record, 'cancelled', 'PX', REMEMBER, 'NX') then
+    cancelEntry(opened, ARGV[i + 2], ARGV[i + 1], slots[i], now)
+  end
 end
-if account == '' or not parse(entry) then
-  return redis.error_reply('ERR ration: the entry is not one of a booking')
-end
-local record = base .. ':id:' .. id
-if call('EXISTS', record) == 1 then
-  return ''
-end
-call('SET', record, 'cancelled', 'PX', REMEMBER)
-giveBack(entry, account, slot, 1)
-local lane = parse(entry)
-if index and lane ~= '' then
-  index = index .. ':' .. lane
-end
-if index and call('ZSCORE', index, member) then
-  call('ZADD', index, 0, member)
-end
+keepOpened(opened)
 return ''

@@ -1,15 +1,18 @@
 -- common.lua: what every script begins with.
 --
--- KEYS[1] is the budget's own hash, ration:v1:{NAME}. The names of the other
+-- KEYS[1] is the budget's own hash, ration:v2:{NAME}. The names of the other
 -- keys are made from it, because which account is charged is decided here;
 -- they share its hash tag, so a Cluster keeps them on one node:
 --
 --   KEYS[1]                hash    what is known of the budget as a whole: see
 --                                  the fields below
 --   KEYS[1]:acct:ACCOUNT   hash    what is counted of the account: account.lua
---   KEYS[1]:log:ACCOUNT    zset    its log: one entry a booking, score = slot;
---                                  with :SCOPES/NUMBER behind it, another run
---   KEYS[1]:free:ACCOUNT   zset    bookings that were handed back
+--   KEYS[1]:log:ACCOUNT    zset    its log: single units, score = slot; with :K behind
+--                                  it, the parts of 2^K units; with /SCOPES behind ACCOUNT,
+--                                  the log of other requests: log.lua
+--   KEYS[1]:stream:ACCOUNT stream  a log that is kept in a stream; :in:ACCOUNT and
+--                                  :out:ACCOUNT are sets beside it: streamlog.lua
+--   KEYS[1]:gaps:ACCOUNT:LIMIT  zset  time that is free before the last booking: gcra.lua
 --   KEYS[1]:pauses         zset    ACCOUNT, score = end of its pause; '*' is all
 --   KEYS[1]:changes        zset    the same names, score = the version that the status had
 --                                  when the pause was last lengthened
@@ -18,17 +21,18 @@
 --                                  that all accounts' pause has put a slot off to
 --   KEYS[1]:pool:DIGEST    zset    SET:ACCOUNT, score <= its next free slot; with
 --                                  :LANE behind it, that of another lane
+--   KEYS[1]:leases         zset    reserved for calls in flight: ACCOUNT:LEASE, score = its end
 --   KEYS[1]:workers        zset    WORKER, score = when it was last heard of
 --   KEYS[1]:fields         zset    the fields of KEYS[1] that end, score = when to look at
 --                                  them next: session.lua
 --   KEYS[1]:id:ID          string  'cancelled', or 'entered', for a minute
 --
 -- The fields of KEYS[1]: version, that of the budget's status; seen, the latest
--- instant of any booking; offset, what the server's clock is corrected by; lost,
+-- instant of any booking, in 8 bytes; offset, what the server's clock is corrected by; lost,
 -- when a log was last found missing; careful, until when no slot comes after
 -- that; silent, when the last pause ends; began, the version that the list of changes
 -- reaches back to; revision, the highest that limits were
--- booked with; has:ACCOUNT, what quick.lua knows of the account; s:SESSION, the
+-- booked with; a:ACCOUNT, the account's summary: account.lua; s:SESSION, the
 -- last answer of a session: session.lua.
 --
 -- Instants and durations are whole microseconds: as doubles they are exact up
@@ -54,6 +58,9 @@ local STEP = 1000000
 -- How long no slot comes after a log was found missing: time for the workers to
 -- enter again what they know to have booked.
 local CAREFUL = 2000000
+-- What has left the window is removed so much later, or a window later if that is shorter: a
+-- clock that steps back by less finds it.
+local LATER = 60000000
 -- A worker that was not heard of for so long is gone.
 local GONE = 60000000
 -- That something was done is known for as long as a copy of its question can
@@ -61,7 +68,7 @@ local GONE = 60000000
 local REMEMBER = '60000'
 -- The most units of a limit, and so the most of one cost.
 local COSTLIEST = 1000000000000
--- By how much keys outlive what they are needed for, so that not every booking has
+-- By how much keys outlive what they are needed for at least, so that not every booking has
 -- to say anew when they expire.
 local SLACK = 3600000000
 
@@ -119,25 +126,29 @@ local counters = {}
 -- The time zones that the arguments spell out, by name.
 local zones = {}
 
+-- readZone reads a zone, 'OFFSET INSTANT OFFSET ...': what is added to an instant to have
+-- local time there, and from when on. nil if it is malformed.
+local function readZone(offsets)
+  local zone = {text = offsets}
+  for part in string.gmatch(offsets, '%S+') do
+    zone[#zone + 1] = string.find(part, '^-?%d+$') and #part <= 17 and tonumber(part) or nil
+    if not zone[#zone] or zone[#zone] ~= tonumber(part) then
+      return nil
+    end
+  end
+  return #zone % 2 == 1 and zone or nil
+end
+
 -- readZones reads how many zones there are, and each, 'NAME OFFSET INSTANT OFFSET
--- ...': what is added to an instant to have local time there, and from when on.
--- It returns the place of the argument behind them.
+-- ...'. It returns the place of the argument behind them.
 local function readZones(first)
   local count = whole(ARGV[first], 'the number of zones', 0, 1000)
   for i = first + 1, first + count do
     local name, rest = string.match(ARGV[i] or '', '^(%S+) (.+)$')
-    local zone = {}
-    for part in string.gmatch(rest or '', '%S+') do
-      zone[#zone + 1] = string.find(part, '^-?%d+$') and #part <= 17 and tonumber(part)
-      if not zone[#zone] then
-        bad = bad or 'ERR ration: a zone is not a name and whole numbers'
-        break
-      end
-    end
-    if #zone % 2 == 0 then
+    zones[name or ''] = readZone(rest or '')
+    if not zones[name or ''] then
       bad = bad or 'ERR ration: a zone is not a name and whole numbers'
     end
-    zones[name or ''] = zone
   end
   return first + count + 1
 end
@@ -148,7 +159,7 @@ local LOGS = {L = true, S = true}
 -- EXTRA SCOPE ZONE': EXTRA is GCRA's burst or the sub-windows' length, or 0; SCOPE
 -- and ZONE may be '-'. Windows of a log are longer by the margin.
 local function limitset(s)
-  local set = {text = s, window = 0, largest = 0}
+  local set = {text = s, window = 0, shortest = math.huge, largest = 0}
   local read, names = -1, {}
   for max, window, margin, letter, extra, scope, zone in
     string.gmatch(s or '', '(%d+) (%d+) (%d+) (%u) (%d+) (%S+) (%S+)') do
@@ -162,6 +173,7 @@ local function limitset(s)
       scope = scope,
       zone = zone,
     }
+    set.shortest = math.min(set.shortest, limit.window)
     if LOGS[letter] then
       limit.window = limit.window + limit.margin
       set.window = math.max(set.window, limit.window)

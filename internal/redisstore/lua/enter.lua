@@ -15,9 +15,6 @@
 --         then for each, in the order of slots: slot, cost, and the entry that it
 --         had; '' if it had none
 -- returns ''
---
--- A log only grows at its end. What is older than the last slot is entered there,
--- so it frees later than it should, never earlier.
 
 local now = clock(ARGV[1], offset())
 local id, account = ARGV[2], ARGV[3]
@@ -55,7 +52,7 @@ local entered = false
 local function add(slot, cost, scopes)
   if slot > now - set.window then
     local lane = {name = scopes ~= '' and scopes .. '~0~' or '', scopes = scopes}
-    enterCharge(charge, lane, math.max(slot, lastOf(charge, lane.name), endOfFirst(charge.runs, scopes)), cost, 'enter')
+    enterCharge(charge, lane, slot, cost, 'enter')
     entered = true
   end
 end
@@ -69,21 +66,17 @@ if known then
 end
 for _, spending in ipairs(spendings) do
   local lane, parts = parse(spending.entry)
-  local counted = false
-  if lane then
-    local letter, number, before, cost = parsePart(parts, partOf(lane, account))
-    -- What is kept in another way than now counts no more.
-    counted = letter == (charge.kind or 'N') and
-      has(charge, spending.slot, scopesOf(lane), letter, number, before, cost)
-  end
+  local part = lane and parts[partOf(lane, account)]
+  local counted = part and counts(charge, lane, spending.slot, part)
   if not counted and not (known and spending.slot <= known) then
     -- Also an entry of another store tells the scopes.
     lane = string.match(spending.entry, '^([^%z]*)%z')
     add(spending.slot, spending.cost, lane and scopesOf(lane) or unnamed)
   end
 end
--- What was entered is written before giveBack reads the account again.
+-- What was entered is written before cancelEntry reads the account again.
 if entered then
+  lowerScores(charge)
   keepNow(charge)
 end
 if instead ~= '' then
@@ -91,7 +84,9 @@ if instead ~= '' then
   local booked = base .. ':id:' .. ARGV[9]
   if call('GET', booked) ~= 'cancelled' then
     call('SET', booked, 'cancelled', 'PX', REMEMBER)
-    giveBack(instead, account, there, now)
+    local opened = {}
+    cancelEntry(opened, instead, account, there, now)
+    keepOpened(opened)
   end
 end
 call('SET', record, 'entered', 'PX', REMEMBER)

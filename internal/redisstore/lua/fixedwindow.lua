@@ -5,7 +5,9 @@
 --
 --   KEY     the units booked in it
 --   KEY<    where calls begin windows: its last slot
+--   KEY^    likewise: the units that stand at its beginning
 --   KEY>    likewise: its end, if reset.lua told it
+--   KEY+    likewise: when it may end, if what began it was cancelled
 --
 -- for the window under way, the one before it (for clocks that step back) and
 -- those booked ahead. No window ever holds more than Max; up to twice Max can
@@ -21,8 +23,9 @@
 -- the margin late. So windows are longer by the margin, and no slot lies in the
 -- last two margins: it would arrive after the earliest end of the provider's. A
 -- call that would begin a window which reaches into one that is booked ahead waits
--- for that. A window whose bookings were all handed back, and have passed, came to
--- nothing. fixedwindow.go is the same in Go.
+-- for that. Where what began a window was cancelled the provider's begins with another of
+-- its calls, and ends up to a window after the last: until then it counts. A window
+-- without units is forgotten. memstore has the same in Go.
 
 do
   local UTC = {0}
@@ -61,14 +64,6 @@ do
     return math.floor(latest(zones[m.zone] or UTC, instant) / m.window)
   end
 
-  -- counted returns the units that count of those booked in a window.
-  local function counted(m, units, from, to)
-    if units == 0 or from >= m.charge.now then
-      return units
-    end
-    return math.max(0, units - unusedIn(m, from, to))
-  end
-
   -- A window as it stands has from and to, its units that count, and slots in
   -- [opens, closes).
   local function aligned(m, key)
@@ -76,7 +71,7 @@ do
     local from, to = reaches(zone, key * m.window), reaches(zone, (key + 1) * m.window)
     return {
       from = from, opens = from + math.floor(margin / 2), closes = to - margin, to = to,
-      units = counted(m, get(m, text(key)) or 0, from, to),
+      units = get(m, text(key)) or 0,
     }
   end
 
@@ -84,11 +79,8 @@ do
   local function view(m, w, next)
     local margin = marginOf(m)
     local ends = w.till or w.key + m.window + margin
-    local to = math.min(ends, next)
-    return {
-      from = w.key, opens = w.key, closes = math.min(ends - 2 * margin, to), to = to,
-      units = counted(m, w.units, w.key, to),
-    }
+    local to = math.min(math.max(ends, w.late or 0), next)
+    return {from = w.key, opens = w.key, closes = math.min(ends - 2 * margin, to), to = to, units = w.units}
   end
 
   local function beginning(list, i)
@@ -114,56 +106,66 @@ do
     local key = text(w.key)
     put(m, key, w.units)
     put(m, key .. '<', w.last)
+    put(m, key .. '^', w.first)
     put(m, key .. '>', w.till)
+    put(m, key .. '+', w.late)
   end
 
   local function forget(m, key)
     key = text(key)
     put(m, key, nil)
     if m.zone == '*' then
-      put(m, key .. '<', nil)
-      put(m, key .. '>', nil)
+      for mark in string.gmatch('<^>+', '.') do
+        put(m, key .. mark, nil)
+      end
     end
   end
 
-  -- live returns the windows that calls began, in order, and forgets those that
-  -- came to nothing. The list is read once.
+  local MARKS = {[''] = 'units', ['<'] = 'last', ['^'] = 'first', ['>'] = 'till', ['+'] = 'late'}
+
+  -- live returns the windows that calls began, in order. The list is read once.
   local function live(m)
-    if m.list then
-      return m.list
+    if not m.list then
+      local list, known, length = {}, {}, #m.name
+      for name, value in pairs(m.charge.fields) do
+        if string.sub(name, 1, length) == m.name then
+          local key, mark = string.match(name, '^(%d+)(.?)$', length + 1)
+          local w = known[key]
+          if not w then
+            w = {key = tonumber(key), last = 0, first = 0}
+            known[key], list[#list + 1] = w, w
+          end
+          w[MARKS[mark]] = tonumber(value)
+        end
+      end
+      table.sort(list, function(a, b) return a.key < b.key end)
+      m.list = list
     end
-    local all, list = {}, {}
-    for i, key in ipairs(keys(m)) do
-      local name = text(key)
-      all[i] = {key = key, units = get(m, name), last = get(m, name .. '<') or 0, till = get(m, name .. '>')}
-    end
-    for i, w in ipairs(all) do
-      if not w.till and w.key < m.charge.now and view(m, w, beginning(all, i + 1)).units == 0 then
-        forget(m, w.key)
+    return m.list
+  end
+
+  -- lastBefore returns the place of the last window that begins no later, or 0.
+  local function lastBefore(list, instant)
+    local low, high = 0, #list
+    while low < high do
+      local middle = math.ceil((low + high) / 2)
+      if list[middle].key > instant then
+        high = middle - 1
       else
-        list[#list + 1] = w
+        low = middle
       end
     end
-    m.list = list
-    return list
+    return low
   end
 
   -- inUse returns the place of the window that contains an instant, or of the one
   -- behind it, and whether it contains it.
   local function inUse(m, list, instant)
-    local low, high = 1, #list + 1
-    while low < high do
-      local middle = math.floor((low + high) / 2)
-      if list[middle].key > instant then
-        high = middle
-      else
-        low = middle + 1
-      end
+    local i = lastBefore(list, instant)
+    if i > 0 and instant < view(m, list[i], beginning(list, i + 1)).to then
+      return i, true
     end
-    if low > 1 and instant < view(m, list[low - 1], beginning(list, low)).to then
-      return low - 1, true
-    end
-    return low, false
+    return i + 1, false
   end
 
   -- at returns the window that contains an instant. Where there is none it is one
@@ -188,10 +190,13 @@ do
     put(m, text(key), (units or 0) + cost)
   end
 
-  -- addTo enters units in the i-th window that a call began.
-  local function addTo(m, i, slot, cost)
+  -- addUnits enters units in the i-th window that a call began.
+  local function addUnits(m, i, slot, cost)
     local w = live(m)[i]
     w.units, w.last = w.units + cost, math.max(w.last, slot)
+    if slot == w.key then
+      w.first, w.late = w.first + cost, nil
+    end
     store(m, w)
   end
 
@@ -202,10 +207,10 @@ do
     end
     local i, found = inUse(m, live(m), slot)
     if not found then
-      table.insert(live(m), i, {key = slot, units = 0, last = 0})
+      table.insert(live(m), i, {key = slot, units = 0, last = 0, first = 0})
       m.begun = true
     end
-    addTo(m, i, slot, cost)
+    addUnits(m, i, slot, cost)
   end
 
   -- What was spent so late in a window that it may have arrived in the next counts
@@ -230,9 +235,38 @@ do
     end
     if list[i].last < slot + length - 2 * margin then
       forget(m, list[i].key)
-      list[i].key = slot
+      list[i].key, list[i].first = slot, 0
     end
-    addTo(m, i, slot, cost)
+    addUnits(m, i, slot, cost)
+  end
+
+  -- cancel takes units out of the window of their slot.
+  local function cancel(m, slot, cost)
+    if m.zone ~= '*' then
+      local key = numberOf(m, slot)
+      local units = get(m, text(key)) or 0
+      put(m, text(key), units > cost and units - cost or nil)
+      return
+    end
+    local list = live(m)
+    local i = lastBefore(list, slot)
+    local w = list[i]
+    if not w or slot > w.last then
+      return
+    end
+    w.units = math.max(0, w.units - cost)
+    if w.units == 0 and not w.till then
+      forget(m, w.key)
+      table.remove(list, i)
+      return
+    end
+    if slot == w.key then
+      w.first = math.max(0, w.first - cost)
+    end
+    if w.first == 0 and not w.till then
+      w.late = w.last + m.window + marginOf(m)
+    end
+    store(m, w)
   end
 
   local function usage(m, now)
@@ -266,17 +300,19 @@ do
   -- Old windows are looked for when a new one begins.
   local function trim(m, now)
     local list = m.zone == '*' and live(m)
-    if not m.begun then
+    if not m.begun and not m.charge.window then
       return
     end
     local oldest = now - m.window
     if list then
+      m.list = {}
       for _, w in ipairs(list) do
         if w.key < oldest and view(m, w, math.huge).to <= oldest then
           forget(m, w.key)
+        else
+          m.list[#m.list + 1] = w
         end
       end
-      m.list = nil
       return
     end
     oldest = numberOf(m, oldest)
@@ -302,7 +338,7 @@ do
     local list = live(m)
     local i, found = inUse(m, list, now)
     if not found then
-      table.insert(list, i, {key = now, units = 0, last = 0})
+      table.insert(list, i, {key = now, units = 0, last = 0, first = 0})
       m.begun = true
     else
       local ends = view(m, list[i], math.huge).to
@@ -311,7 +347,7 @@ do
       end
     end
     local w, merged = list[i], false
-    w.till = instant + margin
+    w.till, w.late = instant + margin, nil
     while beginning(list, i + 1) < w.till do
       local other = table.remove(list, i + 1)
       w.units, w.last, merged = w.units + other.units, math.max(w.last, other.last), true
@@ -339,6 +375,7 @@ do
     end,
 
     commit = commit,
+    cancel = cancel,
     enter = enter,
     usage = usage,
     left = function(m, slot)
@@ -346,5 +383,26 @@ do
     end,
     trim = trim,
     reset = reset,
+
+    -- Nothing is counted behind the last slot, and no window ends where it was told.
+    front = function(m)
+      local edge = m.charge.edge
+      if m.zone == '-' then
+        local key = numberOf(m, edge)
+        if get(m, text(key + 1)) then
+          return nil
+        end
+        return 'F', {key, get(m, text(key)) or 0, 0, 0, m.max, marginOf(m), m.window}
+      elseif m.zone ~= '*' then
+        return nil
+      end
+      local list = live(m)
+      local w = list[#list]
+      if w and (w.till or w.late or w.last ~= edge) then
+        return nil
+      end
+      w = w or {key = 0, units = 0, first = 0}
+      return '*', {w.key, w.units, w.first, 0, m.max, marginOf(m), m.window}
+    end,
   }
 end

@@ -1,302 +1,368 @@
--- gcra.lua: a bucket that loses Max units in a Window, and holds Burst.
+-- gcra.lua: time that bookings take.
 --
--- The theoretical arrival time (TAT) of GCRA is when the bucket would be empty:
+-- n units take n * Window / Max of time. Every booking takes that much for itself: it
+-- begins not before the booking's slot, and ends no later than Burst units after it. Who
+-- books takes the first that is free. What is free from there on begins at the tail,
+-- which is the theoretical arrival time (TAT) of GCRA:
 --
 --   at      it, in whole microseconds
 --   part    the rest, of which Max are a microsecond: rounded at every booking, a
 --           burst of three at three a second would not leave at once
---   ahead   where there are several lanes, the bookings whose slot has not come,
---           12 bytes each, in the order of slots: see drops()
+--   gaps    1 if time may be free before it, behind now: between bookings that wait, and
+--           where some were cancelled. It is in a sorted set: from when to when, in 7
+--           and 5 bytes each, and the whole microseconds of the end as the score
+--   max     the Max that parts are of. Of another they are at most a microsecond
 --
 -- With a Burst of 1 this is the plain leaky bucket, with a Burst of n the token
 -- bucket of n.
 --
 -- The promise: at most Max + Burst - 1 units in any window, with a Burst of 1 at
--- most Max. What leaves within d is at most what the bucket holds and what it loses
--- meanwhile, Burst + Max * d / Window units, and d is less than Window. Burst units at
--- once and then one every Window / Max are as many.
+-- most Max. What leaves within d takes time of its own between the first slot and Burst
+-- units after the last, Burst + Max * d / Window units, and d is less than Window. Burst
+-- units at once and then one every Window / Max are as many.
 --
 -- The margin: the provider admits a call if its TAT then is at most Burst - cost units
 -- after the call's arrival. So it admits all, in whatever order they arrive, if from
 -- any call to any later one, both included, at most Burst units leave and what runs
 -- out between their arrivals. The one may arrive a margin late and the other at once:
--- so a slot comes no earlier than a margin after the TAT, less Burst - cost units. The
--- last units of a burst wait for that, up to a margin. Where Burst - 1 units run out
--- in less than the margin, the spacing is longer by the difference.
---
--- Units that were handed back and have passed unused stay in the bucket. That delays
--- others at most by the time in which they run out, their share of Max of a window.
+-- so time ends a margin earlier than Burst units after the slot. The last units of a
+-- burst wait for that, up to a margin. Where Burst - 1 units take less than the margin a
+-- booking takes the difference as well.
 
--- More bookings ahead than this are not kept: the first fall into the bucket early,
--- and nobody overtakes them.
-local DROPS = 512
-local EXACT = 9007199254740992
+do
+  -- A booking looks at so many gaps, a count at so many: those behind are as if taken. So
+  -- many that have passed are forgotten at once.
+  local GAPS, READ, DROPPED = 128, 8000, 1024
+  local EXACT = 9007199254740992
 
--- emission is how long units take to run out, microseconds and parts: exact, or
--- rounded up.
-local function emission(m, units)
-  local exact = m.window * units
-  if math.abs(exact) > EXACT then
-    return math.ceil(m.window * (units / m.max)) + 1, 0
-  end
-  local whole = math.floor(exact / m.max)
-  return whole, exact - whole * m.max
-end
-
-local function plus(m, at, part, units)
-  local whole, rest = emission(m, units)
-  at, part = at + whole, part + rest
-  if part >= m.max then
-    return at + 1, part - m.max
-  end
-  return at, part
-end
-
-local function minus(m, at, part, units)
-  local whole, rest = emission(m, units)
-  at, part = at - whole, part - rest
-  if part < 0 then
-    return at - 1, part + m.max
-  end
-  return at, part
-end
-
-local function isAfter(at, part, otherAt, otherPart)
-  return at > otherAt or at == otherAt and part > otherPart
-end
-
--- fill returns a bucket with what falls into it. A bucket that is not yet empty
--- takes it as if it fell later: in whatever order bookings are entered, the TAT is
--- never too early.
-local function fill(m, at, part, slot, cost)
-  if not isAfter(at, part, slot, 0) then
-    at, part = slot, 0
-  end
-  return plus(m, at, part, cost)
-end
-
--- behind returns the first instant that lies those units behind the TAT.
-local function behind(m, at, part, units)
-  local exact = m.window * units
-  if math.abs(exact) > EXACT then
-    return at + math.ceil(m.window * (units / m.max)) + 1
-  end
-  return at + math.ceil((exact + part) / m.max)
-end
-
--- level is how many units are in the bucket, rounded up.
-local function level(m, at, part, now)
-  if at < now then
-    return 0
-  end
-  return math.ceil(((at - now) * m.max + part) / m.window)
-end
-
--- readBucket returns the TAT, whose part may be of another Max.
-local function readBucket(m)
-  return get(m, 'at') or 0, math.min(get(m, 'part') or 0, m.max)
-end
-
-local function keepBucket(m, at, part)
-  put(m, 'at', at)
-  put(m, 'part', part)
-end
-
--- drops returns the bookings ahead. Where all are of one lane they leave in the
--- order in which they are booked, and there are none.
-local function drops(m)
-  local all = m.charge.drops or {}
-  m.charge.drops = all
-  if not all[m.name] then
-    local packed, ahead = m.charge.fields[m.name .. 'ahead'] or '', {}
-    for i = 1, #packed, 12 do
-      local slot, cost = unpackEntry(packed, i)
-      ahead[#ahead + 1] = {slot = slot, cost = cost}
+  -- emission is how long units take to run out, microseconds and parts: exact, or
+  -- rounded up.
+  local function emission(m, units)
+    local exact = m.window * units
+    if math.abs(exact) > EXACT then
+      return math.ceil(m.window * (units / m.max)) + 1, 0
     end
-    all[m.name] = ahead
+    local whole = math.floor(exact / m.max)
+    return whole, exact - whole * m.max
   end
-  return all[m.name]
-end
 
-local function keepDrops(m, ahead)
-  local packed = {}
-  for i, drop in ipairs(ahead) do
-    packed[i] = pack(drop.slot, drop.cost)
+  local function plus(m, at, part, units)
+    local whole, rest = emission(m, units)
+    at, part = at + whole, part + rest
+    if part >= m.max then
+      return at + 1, part - m.max
+    end
+    return at, part
   end
-  local name = m.name .. 'ahead'
-  m.charge.drops[m.name] = ahead
-  m.charge.fields[name] = #packed > 0 and table.concat(packed) or nil
-  m.charge.dirty[name] = true
-end
 
--- passed returns the bucket with the bookings that have fallen into it by now, and
--- how many those are.
-local function passed(m, now)
-  local ahead, count = drops(m), 0
-  local at, part = readBucket(m)
-  while ahead[count + 1] and ahead[count + 1].slot <= now do
-    count = count + 1
-    at, part = fill(m, at, part, ahead[count].slot, ahead[count].cost)
+  local function isAfter(at, part, otherAt, otherPart)
+    return at > otherAt or at == otherAt and part > otherPart
   end
-  return at, part, count
-end
 
-local function pass(m, now)
-  local at, part, count = passed(m, now)
-  if count > 0 then
-    keepBucket(m, at, part)
-    keepDrops(m, {unpack(drops(m), count + 1)})
+  -- fill returns a bucket with what falls into it. A bucket that is not yet empty
+  -- takes it as if it fell later: in whatever order bookings are entered, the TAT is
+  -- never too early.
+  local function fill(m, at, part, slot, cost)
+    if not isAfter(at, part, slot, 0) then
+      at, part = slot, 0
+    end
+    return plus(m, at, part, cost)
   end
-end
 
--- lanesAhead returns how many lanes have booked, and the last slot of all.
-local function lanesAhead(charge)
-  local lanes, last = 0, 0
-  for name, slot in pairs(charge.fields) do
-    if string.sub(name, 1, 5) == 'last:' and tonumber(slot) > 0 then
-      lanes, last = lanes + 1, math.max(last, tonumber(slot))
+  -- behind returns the first instant that lies those units behind the TAT.
+  local function behind(m, at, part, units)
+    local exact = m.window * units
+    if math.abs(exact) > EXACT then
+      return at + math.ceil(m.window * (units / m.max)) + 1
+    end
+    return at + math.ceil((exact + part) / m.max)
+  end
+
+  -- readBucket returns the TAT, whose part may be of another Max.
+  local function readBucket(m)
+    return get(m, 'at') or 0, math.min(get(m, 'part') or 0, m.max)
+  end
+
+  local function keepBucket(m, at, part)
+    put(m, 'at', at)
+    put(m, 'part', part)
+  end
+
+  -- gapsKey is the key of the free time before the tail.
+  local function gapsKey(m)
+    return base .. ':gaps:' .. m.charge.id .. ':' .. m.name
+  end
+
+  local GAP, TAKEN = '>I7I5I7I5', '>I7I5I7I5I5'
+
+  -- readGap returns from when to when time is free, whatever Max its parts were of.
+  local function readGap(m, member)
+    local from, fromPart, to, toPart = struct.unpack(GAP, member)
+    return from, math.min(fromPart, m.max), to, math.min(toPart, m.max)
+  end
+
+  -- free notes that time is free, of which only that behind now matters.
+  local function free(m, from, fromPart, to, toPart)
+    if not isAfter(to, toPart, m.charge.now, 0) or not isAfter(to, toPart, from, fromPart) then
+      return
+    end
+    call('ZADD', gapsKey(m), text(to), struct.pack(GAP, from, fromPart, to, toPart))
+    if not get(m, 'gaps') then
+      put(m, 'gaps', 1)
+      m.charge.fresh = true
     end
   end
-  return lanes, last
-end
 
--- bounds returns for each booking ahead the latest TAT that it may find, for itself
--- and all behind it.
-local function bounds(m)
-  local ahead, all = drops(m), {}
-  for i = #ahead, 1, -1 do
-    local drop, next = ahead[i], all[i + 1]
-    local at, part = minus(m, drop.slot - m.margin, 0, drop.cost - m.extra)
-    if next then
-      local nextAt, nextPart = minus(m, next.at, next.part, drop.cost)
-      if isAfter(at, part, nextAt, nextPart) then
-        at, part = nextAt, nextPart
-      end
-    end
-    all[i] = {at = at, part = part}
-  end
-  return all
-end
-
--- roomAt returns how many units, of bookings of one cost, there is room for at a slot
--- behind all that is booked, in a bucket of that size. nil if instants would have to be
--- rounded, or if others may come in between.
-local function roomAt(m, at, part, slot, cost, size)
-  if not isAfter(at, part, slot, 0) then
-    at, part = slot, 0
-  end
-  local room = math.floor(((slot - m.margin - at) * m.max - part) / m.window + size)
-  if m.window * math.max(m.max, room) > EXACT or lanesAhead(m.charge) > 1 then
-    return nil
-  end
-  if behind(m, at, part, room - size) + m.margin > slot then
-    room = room - 1
-  end
-  return math.max(cost, room)
-end
-
-counters.G = {
-  -- Who keeps a share back finds the bucket smaller by that share, by a part of a
-  -- unit even: with a Burst of 1 it leaves gaps between its units and those before.
-  earliest = function(m, from, cost, max)
-    local size = m.extra
-    if max < m.max then
-      size = size * max / m.max
-    end
-    local all = bounds(m)
-    local at, part = readBucket(m)
-    for i, drop in ipairs(drops(m)) do
-      -- What no longer fits before a booking fits even less later in that gap.
-      local slot = math.max(from, behind(m, at, part, cost - size) + m.margin)
-      if slot <= drop.slot then
-        local filled, rest = fill(m, at, part, slot, cost)
-        if not isAfter(filled, rest, all[i].at, all[i].part) then
-          return slot
-        end
-      end
-      at, part = fill(m, at, part, drop.slot, drop.cost)
-      from = math.max(from, drop.slot)
-    end
+  -- place returns the first slot not before from of a booking whose time begins no earlier
+  -- than some instant, and when that begins and ends.
+  local function place(m, at, part, from, cost, size)
     local slot = math.max(from, behind(m, at, part, cost - size) + m.margin)
-    return slot, not all[1] and roomAt(m, at, part, slot, cost, size) or nil
-  end,
+    if not isAfter(at, part, slot, 0) then
+      at, part = slot, 0
+    end
+    return slot, at, part, plus(m, at, part, cost)
+  end
 
-  commit = function(m, slot, cost)
-    pass(m, m.charge.now)
-    if lanesAhead(m.charge) < 2 or slot <= m.charge.now then
-      local at, part = readBucket(m)
-      keepBucket(m, fill(m, at, part, slot, cost))
-      return
-    end
-    local ahead = drops(m)
-    local i = #ahead + 1
-    while i > 1 and ahead[i - 1].slot > slot do
-      i = i - 1
-    end
-    table.insert(ahead, i, {slot = slot, cost = cost})
-    keepDrops(m, ahead)
-    if #ahead > DROPS then
-      pass(m, ahead[1].slot)
-    end
-  end,
-
-  -- Whatever was spent, the provider's bucket is at most full, and at most full
-  -- again when the last that is booked has fallen into it.
-  enter = function(m, slot, cost)
-    pass(m, m.charge.now)
-    local at, part = readBucket(m)
-    local _, last = lanesAhead(m.charge)
-    local full, rest = plus(m, math.max(slot, last), 0, m.extra)
-    if isAfter(at, part, full, rest) then
-      return
-    end
-    at, part = fill(m, at, part, slot, math.min(cost, m.extra))
-    if isAfter(at, part, full, rest) then
-      at, part = full, rest
-    end
-    keepBucket(m, at, part)
-  end,
-
-  -- Used is what is in the bucket, and what is yet to fall into it.
-  usage = function(m, now)
-    local at, part, count = passed(m, now)
-    local ahead = {unpack(drops(m), count + 1)}
-    local waiting = 0
-    for _, drop in ipairs(ahead) do
-      waiting = waiting + drop.cost
-    end
-    local used = level(m, at, part, now) + waiting
-    if used == 0 then
-      return 0, 0
-    end
-    local target = math.min(used, m.extra) - 1
-    for _, drop in ipairs(ahead) do
-      if waiting <= target then
-        local free = behind(m, at, part, waiting - target)
-        if free <= drop.slot then
-          return used, free
+  -- find returns the first gap that has time for a booking, or nil if the tail has it; the
+  -- slot, and when the time begins and ends. What ends before from has none.
+  local function find(m, from, cost, size)
+    local first, looked, chunk = math.max(from, m.charge.now), 0, 8
+    while get(m, 'gaps') and looked < GAPS do
+      local some = call('ZRANGEBYSCORE', gapsKey(m), text(first), '+inf', 'LIMIT', looked, chunk)
+      for _, member in ipairs(some) do
+        local gap = {member = member}
+        gap.from, gap.fromPart, gap.to, gap.toPart = readGap(m, member)
+        if gap.from < m.charge.now then
+          gap.from, gap.fromPart = m.charge.now, 0
+        end
+        local slot, at, part, ends, endsPart = place(m, gap.from, gap.fromPart, from, cost, size)
+        if not isAfter(ends, endsPart, gap.to, gap.toPart) then
+          return gap, slot, at, part, ends, endsPart
         end
       end
-      at, part = fill(m, at, part, drop.slot, drop.cost)
-      waiting = waiting - drop.cost
+      if #some < chunk then
+        break
+      end
+      looked = looked + chunk
+      chunk = math.min(2 * chunk, GAPS - looked)
     end
-    return used, behind(m, at, part, -target)
-  end,
+    local at, part = readBucket(m)
+    return nil, place(m, at, part, from, cost, size)
+  end
 
-  -- All that a bucket remembers. What else has left in the window matters no more,
-  -- and enter would not count it.
-  left = function(m, slot)
-    local at, part = passed(m, slot)
-    return math.min(level(m, at, part, slot), m.extra)
-  end,
-
-  -- An empty bucket is kept for a window more, for a clock that steps back, and for
-  -- as long as bookings ahead are to fall into it.
-  trim = function(m, now)
-    local at = get(m, 'at')
-    if at and at < now - m.window - m.margin and not m.charge.fields[m.name .. 'ahead'] then
-      put(m, 'at', nil)
-      put(m, 'part', nil)
+  -- busy returns how much time is taken behind an instant, in parts, no less than that much
+  -- if it is more; and the gaps that it has looked at.
+  local function busy(m, instant, enough)
+    local at, part = readBucket(m)
+    local parts, from, fromPart, gaps = 0, instant, 0, {}
+    local first, chunk = math.max(instant, m.charge.now), 8
+    while get(m, 'gaps') and parts < enough and #gaps < READ do
+      local some = call('ZRANGEBYSCORE', gapsKey(m), text(first), '+inf', 'LIMIT', #gaps, chunk)
+      for _, member in ipairs(some) do
+        local begins, beginsPart, ends, endsPart = readGap(m, member)
+        if begins < first then
+          begins, beginsPart = first, 0
+        end
+        parts = parts + (begins - from) * m.max + beginsPart - fromPart
+        from, fromPart = ends, endsPart
+        gaps[#gaps + 1] = member
+      end
+      work = work + #some / QUICK
+      if #some < chunk then
+        break
+      end
+      chunk = 2 * chunk
     end
-  end,
-}
+    if isAfter(at, part, from, fromPart) then
+      parts = parts + (at - from) * m.max + part - fromPart
+    end
+    return parts, gaps
+  end
+
+  -- dropGaps forgets gaps that have passed, once in a script.
+  local function dropGaps(m)
+    if get(m, 'gaps') and not m.dropped then
+      m.dropped = true
+      local key, now = gapsKey(m), text(m.charge.now)
+      local passed = call('ZCOUNT', key, '-inf', '(' .. now)
+      if passed > 0 then
+        call('ZREMRANGEBYRANK', key, 0, math.min(passed, DROPPED) - 1)
+      end
+      for _, member in ipairs(call('ZRANGEBYSCORE', key, now, now)) do
+        local _, _, _, part = struct.unpack(GAP, member)
+        if part == 0 then
+          call('ZREM', key, member)
+        end
+      end
+      if call('EXISTS', key) == 0 then
+        put(m, 'gaps', nil)
+      end
+    end
+  end
+
+  -- rescale makes the bucket's parts those of the Max that rules.
+  local function rescale(m)
+    dropGaps(m)
+    if get(m, 'max') ~= m.max then
+      put(m, 'max', m.max)
+      keepBucket(m, readBucket(m))
+    end
+  end
+
+  counters.G = {
+    -- Who keeps a share back finds the burst smaller by that share, by a part of a
+    -- unit even: with a Burst of 1 it leaves gaps between its units and those before.
+    earliest = function(m, from, cost, max)
+      local _, slot = find(m, from, cost, max < m.max and m.extra * max / m.max or m.extra)
+      return slot, nil
+    end,
+
+    commit = function(m, slot, cost)
+      rescale(m)
+      local gap, _, begins, beginsPart, ends, endsPart = find(m, slot, cost, m.extra)
+      local at, part = readBucket(m)
+      if gap then
+        at, part = gap.from, gap.fromPart
+      end
+      -- It takes what it must so that the slot could be no earlier, and no more.
+      local x, xPart = at, part
+      if behind(m, at, part, cost - m.extra) + m.margin < slot then
+        local latest = slot - m.margin + emission(m, m.extra - cost)
+        x, xPart = begins, beginsPart
+        if isAfter(begins, beginsPart, latest, 0) then
+          x, xPart = latest, 0
+        end
+        if isAfter(at, part, x, xPart) then
+          x, xPart = at, part
+        end
+      end
+      if gap then
+        call('ZREM', gapsKey(m), gap.member)
+        free(m, at, part, x, xPart)
+        free(m, ends, endsPart, gap.to, gap.toPart)
+      else
+        if at < m.charge.now then
+          at, part = m.charge.now, 0
+        end
+        free(m, at, part, x, xPart)
+        keepBucket(m, ends, endsPart)
+      end
+      return struct.pack(TAKEN, math.max(0, x), xPart, ends, endsPart, m.max)
+    end,
+
+    cancel = function(m, _, _, known)
+      if #known ~= MORE then
+        return
+      end
+      rescale(m)
+      local from, fromPart, to, toPart, max = struct.unpack(TAKEN, known)
+      if max ~= m.max then
+        from, fromPart, toPart = fromPart > 0 and from + 1 or from, 0, 0
+      end
+      local now, at, part = m.charge.now, readBucket(m)
+      if from < now then
+        from, fromPart = now, 0
+      end
+      if isAfter(to, toPart, at, part) then
+        to, toPart = at, part
+      end
+      if not isAfter(to, toPart, from, fromPart) then
+        return
+      end
+      -- No two gaps touch, so these are few.
+      local touching = {}
+      local near = get(m, 'gaps') and call('ZRANGEBYSCORE', gapsKey(m), text(from), '+inf', 'LIMIT', 0, 8)
+      for _, member in ipairs(near or {}) do
+        local other = {member = member}
+        other.from, other.fromPart, other.to, other.toPart = readGap(m, member)
+        local apart = isAfter(from, fromPart, other.to, other.toPart)
+        if not apart and not isAfter(other.from, other.fromPart, to, toPart) then
+          touching[#touching + 1] = other
+        end
+      end
+      for _, other in ipairs(touching) do
+        if isAfter(from, fromPart, other.from, other.fromPart) then
+          from, fromPart = other.from, other.fromPart
+        end
+        if isAfter(other.to, other.toPart, to, toPart) then
+          to, toPart = other.to, other.toPart
+        end
+        call('ZREM', gapsKey(m), other.member)
+      end
+      if not isAfter(at, part, to, toPart) then
+        keepBucket(m, from, fromPart)
+      else
+        free(m, from, fromPart, to, toPart)
+      end
+    end,
+
+    -- Whatever was spent, the provider's bucket is at most full, and at most full again when
+    -- the last that is booked has left.
+    enter = function(m, slot, cost)
+      rescale(m)
+      if get(m, 'gaps') then
+        call('UNLINK', gapsKey(m))
+        put(m, 'gaps', nil)
+      end
+      local at, part = readBucket(m)
+      local full, rest = plus(m, math.max(slot, m.charge.edge), 0, m.extra)
+      if isAfter(at, part, full, rest) then
+        return
+      end
+      at, part = fill(m, at, part, slot, math.min(cost, m.extra))
+      if isAfter(at, part, full, rest) then
+        at, part = full, rest
+      end
+      keepBucket(m, at, part)
+    end,
+
+    -- Used is what is yet to run out.
+    usage = function(m, now)
+      local parts, gaps = busy(m, now, math.huge)
+      local used = math.ceil(parts / m.window)
+      if used == 0 then
+        return 0, 0
+      end
+      -- So much may be left: it is the last of what is taken.
+      local rest = (math.min(used, m.extra) - 1) * m.window
+      local at, part = readBucket(m)
+      for i = #gaps, 1, -1 do
+        local from, fromPart, to, toPart = readGap(m, gaps[i])
+        local taken = (at - to) * m.max + part - toPart
+        if taken > rest then
+          break
+        end
+        rest, at, part = rest - taken, from, fromPart
+        if from < m.charge.now then
+          at, part = m.charge.now, 0
+        end
+      end
+      return used, at + math.ceil((part - rest) / m.max)
+    end,
+
+    -- All that a bucket remembers. What else has left in the window matters no more,
+    -- and enter would not count it.
+    left = function(m, slot)
+      local most = m.extra * m.window
+      return math.ceil(math.min(busy(m, slot, most), most) / m.window)
+    end,
+
+    front = function(m)
+      if get(m, 'gaps') or get(m, 'max') ~= m.max then
+        return nil
+      end
+      local at, part = readBucket(m)
+      return 'G', {at, part, m.extra, 0, m.max, m.margin, m.window}
+    end,
+
+    -- An empty bucket is kept for a window more, for a clock that steps back.
+    trim = function(m, now)
+      dropGaps(m)
+      local at = get(m, 'at')
+      if at and at < now - m.window - m.margin then
+        put(m, 'at', nil)
+        put(m, 'part', nil)
+      end
+    end,
+  }
+end

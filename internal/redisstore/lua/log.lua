@@ -1,249 +1,322 @@
--- log.lua: the exact log of an account, whatever it is kept in.
+-- log.lua: the exact log of an account, as sorted sets of units.
 --
--- A log is one run of entries, or several. A run only grows at its end: its
--- slots never decrease. A booking that overtakes others begins a second run, and
--- requests of other scopes have runs of their own, so that a limit that covers
--- some scopes only counts some runs. What a run is kept in is a table in logs,
--- by the letter of its algorithm:
+-- Units are numbered in the order in which they are booked. A booking of several is cut
+-- into parts of 2^K units, of which the first one's number is a multiple of 2^K, and a
+-- part is a member of the sorted set for K: its first number in 7 bytes, and its slot as
+-- the score. So units can be put in and taken out anywhere, ZCOUNT counts them, and the
+-- part that holds a unit is found from the unit's number alone. The sets of one log are
+-- a pile: KEY has the single units, KEY:1 the parts of two, and so on.
 --
---   prefix                         of its key
---   open(run)                      reads run.total, the units booked up to now
---                                  (modulo MODULUS), run.last, the slot that none
---                                  comes before, and run.size, 0 if it is empty
---   newest(run, need)              the slot of the newest entry that, with all
---                                  that counts since it, is more than need units
---   after(run, slot)               the age of the first entry with a later slot
---   append(run, slot, cost)        enters
---   has(run, slot, before, cost)   whether those units were entered at that slot
---   split(run, slot, before, cost)  makes those units an entry of their own, if it
---                                  must; has(run, slot, before, cost) holds
---   last(run)                      the last entry as pack() names it, or nil; of
---                                  one that should be two the second, see lastPart
---   cut(run)                       removes what last(run) has named
---   trim(run, now, window, largest, count)  removes some of what can matter no more,
---                                  after so many bookings, and returns the last slot of that
---
--- An entry's age is in units: all that was booked since it, itself included.
--- Units that were handed back stay in the log and are also in the account's set
--- of free ones, as holes. While its slot has not come a hole counts, and the next
--- booker takes it; once its slot has passed unused it counts for nothing.
--- slidinglog.go is the same in Go.
+-- Requests of other scopes have a log of their own, so that a limit that covers some
+-- scopes counts some logs. What a limit counts is a view: sets, each with the units that a
+-- member counts for, and streams, see streamlog.lua.
 
-local logs = {}
-
+-- Numbers begin again from 0 behind this one.
 local MODULUS = 4503599627370496
--- More holes than this are not kept: the oldest counts as spent.
-local HOLES = 512
--- Of the same scopes no more runs than this are begun, and of all scopes together
--- no more than that, beside the first of each: who would need another waits for the
--- first run that ends.
-local RUNS, ALL_RUNS = 8, 72
--- An overtaker that has found no room in so many places goes behind all others,
--- and so does one for whom runs were looked at so often. To search a run for an
--- entry is to look at it several times. Where behind all others its place is may
--- take it twice as many looks again; then it is content with a later one.
-local PLACES = 32
-local LOOKS, SEARCH = 512, 4
+-- Who has found no room in so many places goes behind all others, and so does one for
+-- whom so many logs were searched: a stream takes so many times as long. memstore has the
+-- same bounds.
+local PLACES, LOOKS, STREAM = 32, 512, 4
+-- No search goes on in a script that has done as much as so many commands on small keys:
+-- weight is what it has done beyond its commands.
+local LONGEST, weight = 3000, 0
+-- So many members are read at once where a search has come close.
+local FEW = 16
+-- Of members that are read so many take as long as a command, and half as many entries of a
+-- stream. To count among so many takes three times as long.
+local QUICK, MANY = 3, 1000
+-- What can matter no more is looked for once in so many units, and twice as much is removed.
+local SWEEP = 64
 
-local function pack(before, cost)
-  return struct.pack('>I7I5', before, cost)
+-- What else a log is kept in, by the letter of its algorithm: see streamlog.lua.
+local kinds = {L = {}}
+
+local function nameOf(number)
+  return struct.pack('>I7', number)
 end
 
-local function unpackEntry(text, at)
-  return struct.unpack('>I7I5', text, at)
-end
-
--- openRun reads a run.
-local function openRun(account, kind, scopes, number, now)
-  local run = {kind = logs[kind], letter = kind, account = account, scopes = scopes, number = number, now = now}
-  run.holes, run.unspent, run.known = {}, 0, {}
-  run.key = base .. run.kind.prefix .. account
-  if scopes ~= '' or number > 0 then
-    run.key = run.key .. ':' .. scopes .. '/' .. number
+-- openPile returns a pile, of whose sets the mask has a bit each. A member counts for as
+-- many units as it has, or for that many less if sign is -1.
+local function openPile(key, mask, sign)
+  local pile = {key = key, mask = mask, sign = sign, sets = {}}
+  local k, size = 0, 1
+  while size <= mask do
+    if mask % (2 * size) >= size then
+      pile.sets[#pile.sets + 1] = {key = k == 0 and key or key .. ':' .. k, k = k, units = sign * size, size = size}
+    end
+    k, size = k + 1, 2 * size
   end
-  -- A log does not begin at 0: after a loss its entries would bear the names of
-  -- those that were lost, and be handed back in their stead.
-  run.total, run.last = now % MODULUS, 0
-  run.kind.open(run)
-  run.opened = run.total
-  return run
+  return pile
 end
 
--- lastPart returns before and cost of what is handed back of the end of a run's
--- last entry, or of all of it: for storages that split nothing.
-local function lastPart(run, entry)
-  local free = base .. ':free:' .. run.account
-  for _, name in ipairs(call('ZRANGEBYSCORE', free, text(entry.slot), text(entry.slot))) do
-    if #name == 15 and string.find(name, '^%z' .. run.letter .. '0') then
-      local before, cost = unpackEntry(name, 4)
-      if before >= entry.before and before + cost == entry.before + entry.cost then
-        return before, cost
+-- eachPart calls a function with the parts of some units: K, the first number, and 2^K.
+local function eachPart(first, units, visit)
+  while units > 0 do
+    local k, size = 0, 1
+    while 2 * size <= units and first % (2 * size) == 0 do
+      k, size = k + 1, 2 * size
+    end
+    visit(k, first, size)
+    first, units = first + size, units - size
+  end
+end
+
+-- addTo puts units into a pile.
+local function addTo(pile, slot, first, units)
+  local members, at = {}, text(slot)
+  eachPart(first, units, function(k, number)
+    local of = members[k] or {}
+    of[#of + 1], of[#of + 2] = at, nameOf(number)
+    members[k] = of
+  end)
+  for k, of in pairs(members) do
+    local key, size = k == 0 and pile.key or pile.key .. ':' .. k, 2 ^ k
+    local new = pile.mask % (2 * size) < size
+    if new and call('ZCARD', key) > 0 then
+      call('UNLINK', key) -- left by an account that was lost
+    end
+    call('ZADD', key, unpack(of))
+    if new then
+      pile.mask = pile.mask + size
+      pile.sets[#pile.sets + 1] = {key = key, k = k, units = pile.sign * size, size = size}
+      pile.fresh = true
+    elseif call('ZCARD', key) == #of / 2 then
+      pile.fresh = true -- it was empty, and does not expire
+    end
+  end
+end
+
+-- holderOf returns the set and the first number of the part that holds a part, or nil.
+local function holderOf(pile, slot, number, size)
+  for _, set in ipairs(pile.sets) do
+    if set.size >= size then
+      local first = number - number % set.size
+      if tonumber(call('ZSCORE', set.key, nameOf(first)) or -1) == slot then
+        return set, first
       end
     end
   end
-  return entry.before, entry.cost
+  return nil
 end
 
--- unspentHole notes a hole whose slot has passed. The newest come first, but those
--- of one slot in the order of their lanes' names.
-local function unspentHole(run, before, cost)
-  local holes, age = run.holes, (run.total - before) % MODULUS
-  local at = #holes + 1
-  while at > 1 and holes[at - 1].age > age do
-    at = at - 1
-  end
-  table.insert(holes, at, {age = age, cost = cost})
-  for i = at, #holes do
-    holes[i].sum = holes[i].cost + (i > 1 and holes[i - 1].sum or 0)
-  end
-  run.unspent = run.unspent + cost
+-- holds reports whether a pile has all of some units at that slot.
+local function holds(pile, slot, first, units)
+  local all = true
+  eachPart(first, units, function(_, number, size)
+    all = all and holderOf(pile, slot, number, size) ~= nil
+  end)
+  return all
 end
 
--- spent returns how many of the units of that age count.
-local function spent(run, age)
-  if run.unspent == 0 then
-    return age
-  end
-  local low, high, passed = 1, #run.holes, 0
-  while low <= high do
-    local middle = math.floor((low + high) / 2)
-    local hole = run.holes[middle]
-    if hole.age > age then
-      high = middle - 1
-    else
-      passed = hole.sum
-      low = middle + 1
+-- takeFrom takes units out of a pile that holds them.
+local function takeFrom(pile, slot, first, units)
+  eachPart(first, units, function(_, number, size)
+    local set, begins = holderOf(pile, slot, number, size)
+    if set then
+      addTo(pile, slot, begins, number - begins)
+      addTo(pile, slot, number + size, begins + set.size - number - size)
+      call('ZREM', set.key, nameOf(begins))
+    end
+  end)
+end
+
+-- trimPile removes some members with slots before an instant.
+local function trimPile(pile, before)
+  for _, set in ipairs(pile.sets) do
+    local old = math.min(2 * SWEEP, call('ZCOUNT', set.key, '-inf', '(' .. text(before)))
+    if old > 0 then
+      call('ZREMRANGEBYRANK', set.key, 0, old - 1)
     end
   end
-  return age - passed
 end
 
--- beyond is a slot as the bound of a range without it. Many runs are asked for one
--- slot, and to spell it out takes as long as to look it up.
-local spelt, bound
-local function beyond(slot)
-  if slot ~= spelt then
-    spelt, bound = slot, '(' .. text(slot)
+-- firstIn returns the first slot in a pile, or nil.
+local function firstIn(pile)
+  local first
+  for _, set in ipairs(pile.sets) do
+    local slot = tonumber(call('ZRANGE', set.key, 0, 0, 'WITHSCORES')[2])
+    first = slot and math.min(first or slot, slot) or first
   end
-  return bound
+  return first
 end
 
--- unitsAfter returns the units of a run that count with slots after the given one. In
--- one decision the same is asked again and again.
-local function unitsAfter(run, slot, looks)
-  slot = math.max(slot, 0)
-  if slot >= run.last or run.size == 0 then
-    return 0
-  end
-  looks.left = looks.left - 1
-  local units = run.known[slot]
-  if not units then
-    local age = run.kind.after(run, slot)
-    units = age and spent(run, age) or 0
-    run.known[slot] = units
-  end
-  return units
-end
-
--- since returns the units of some runs that count with slots after the given one.
-local function since(runs, slot)
-  local units, looks = 0, {left = 0}
-  for _, run in ipairs(runs) do
-    units = units + unitsAfter(run, slot, looks)
-  end
-  return units
-end
-
--- newest returns the slot of a run's newest entry that, with all that counts since
--- it, is more than need units.
-local function newest(run, need, looks)
-  looks.left = looks.left - SEARCH
-  return run.kind.newest(run, need)
-end
-
--- opens returns the first slot not before low after which no more than room units
--- count up to the slot high. A run with no entry between the two need not be looked
--- at in between, and the closer they come the fewer runs have one.
-local function opens(runs, low, high, room, looks)
-  if #runs == 1 then
-    return math.max(low, newest(runs[1], unitsAfter(runs[1], high, looks) + room, looks) or low)
-  end
-  -- Of the runs with entries between the two, what counts after each; and of all what
-  -- counts in between.
-  local some, units, turn = {}, 0, 0
-  for _, run in ipairs(runs) do
-    local most = unitsAfter(run, low, looks)
-    local least = most > 0 and unitsAfter(run, high, looks) or 0
-    if most > least then
-      some[#some + 1], units = {run = run, most = most, least = least}, units + most - least
-    end
-  end
-  if units <= room then
-    return low
-  end
-  while #some > 1 and high - low > 1 and looks.left > -2 * LOOKS do
-    -- Where the slot is in the run that has the most entries it is about in all, and
-    -- it is between there and as far again from the end. Where the runs are not alike,
-    -- halving the distance every third time comes to an end.
-    local middle = math.floor((low + high) / 2)
-    turn = turn % 3 + 1
-    if turn < 3 then
-      local longest = some[1]
-      for _, one in ipairs(some) do
-        longest = one.most - one.least > longest.most - longest.least and one or longest
-      end
-      local part = (units - room) / units
-      if turn == 2 then
-        part = part < 0.5 and 2 * part or 2 * part - 1
-      end
-      local left = math.max(1, math.ceil((longest.most - longest.least) * part))
-      middle = newest(longest.run, longest.most - left, looks) or middle
-      middle = math.max(low + 1, math.min(middle, high - 1))
-    end
-    local behind = 0
-    for _, one in ipairs(some) do
-      one.units = unitsAfter(one.run, middle, looks)
-      behind = behind + one.units - one.least
-    end
-    local later, count = behind > room, 0
-    for i, one in ipairs(some) do
-      some[i] = nil
-      one[later and 'most' or 'least'] = one.units
-      if one.most > one.least then
-        count = count + 1
-        some[count] = one
-      end
-    end
-    if later then
-      low, units = middle, behind
-    else
-      high, units, room = middle, units - behind, room - behind
-    end
-  end
-  return #some == 1 and newest(some[1].run, some[1].least + room, looks) or high
-end
-
-local function lastOfRuns(runs)
+-- lastIn returns the last slot in a pile, or 0.
+local function lastIn(pile)
   local last = 0
-  for _, run in ipairs(runs) do
-    last = math.max(last, run.last)
+  for _, set in ipairs(pile.sets) do
+    last = math.max(last, tonumber(call('ZRANGE', set.key, -1, -1, 'WITHSCORES')[2] or 0))
   end
   return last
 end
 
+-- viewOf returns what is counted together of some logs: a list of sets and streams.
+local function viewOf(all)
+  local view = {logs = 0, exact = true} -- none of them is subtracted
+  for _, log in ipairs(all) do
+    local used = log.piles[1].mask > 0 or log.stream and log.stream.tail.slot > 0
+    view.logs = view.logs + (used and 1 or 0)
+    for _, pile in ipairs(log.piles) do
+      for _, set in ipairs(pile.sets) do
+        view[#view + 1] = set
+        view.exact = view.exact and set.units > 0
+      end
+    end
+    view[#view + 1] = log.stream
+  end
+  return view
+end
+
+-- countIn returns the units behind low and up to high, or without an end, and the members of
+-- each of the view; of a stream no fewer than its entries.
+local function countIn(view, low, high)
+  local units, counts = 0, {}
+  local from, to = '(' .. text(low), high and text(high) or '+inf'
+  for i, one in ipairs(view) do
+    local count = one.tail and kinds.S.countIn(one, low, high) or call('ZCOUNT', one.key, from, to)
+    units, counts[i] = units + one.units * count, count
+    weight = weight + (count > MANY and 2 or 0)
+  end
+  return units, counts
+end
+
+-- someOf returns those of a view that have any members.
+local function someOf(view, counts)
+  local some, left = {exact = view.exact}, {}
+  for i, one in ipairs(view) do
+    if counts[i] > 0 then
+      some[#some + 1] = one
+      left[#some] = counts[i]
+    end
+  end
+  return some, left
+end
+
+-- advance goes on from low to where so many units are behind it, by reading some members of
+-- each. It returns that slot; or nil, how far it has come, and by how many units.
+local function advance(view, low, high, need)
+  local slots, units, most = {}, {}, view.exact and math.min(FEW, need) or FEW
+  -- Up to whole all is read, and up to seen no less than there is.
+  local whole, seen = high, high
+  local function add(slot, more)
+    if not units[slot] then
+      slots[#slots + 1], units[slot] = slot, 0
+    end
+    units[slot] = units[slot] + more
+  end
+  for _, one in ipairs(view) do
+    local count, last
+    if one.tail then
+      count, last = kinds.S.each(one, low, high, most, add)
+    else
+      local members = call('ZRANGEBYSCORE', one.key, '(' .. text(low), text(high), 'WITHSCORES', 'LIMIT', 0, most)
+      for i = 2, #members, 2 do
+        add(tonumber(members[i]), one.units)
+      end
+      count, last = #members / 2, tonumber(members[#members])
+    end
+    weight = weight + count * (one.tail and 2 or 1) / QUICK
+    if count == most then
+      whole, seen = math.min(whole, last - 1), math.min(seen, one.units > 0 and last or last - 1)
+    end
+  end
+  table.sort(slots)
+  local come = 0
+  for _, slot in ipairs(slots) do
+    if slot <= seen and come + units[slot] >= need then
+      return slot
+    elseif slot > whole then
+      break
+    end
+    come = come + units[slot]
+  end
+  return nil, whole, come
+end
+
+-- guess returns an instant between low and high up to which about so many of the units
+-- may be: where it is in what has the most units, as if it were so in all.
+local function guess(view, counts, low, high, part)
+  local most = 1
+  for i, one in ipairs(view) do
+    if counts[i] * one.units > counts[most] * view[most].units then
+      most = i
+    end
+  end
+  local longest = view[most]
+  if longest.tail then
+    low = math.min(longest.next[low] or low, high)
+    return math.floor(low + (high - low) * part)
+  end
+  weight = weight + (counts[most] > MANY and 4 or 0)
+  local rank = call('ZCOUNT', longest.key, '-inf', text(low)) + math.floor(counts[most] * part)
+  return tonumber(call('ZRANGE', longest.key, rank, rank, 'WITHSCORES')[2] or high)
+end
+
+-- opens returns the first slot not before low behind which no more than room units are
+-- up to high, or without an end. last is the last slot of all.
+local function opens(view, low, high, room, last)
+  local units, counts = countIn(view, low, high)
+  local need = units - room
+  if need <= 0 then
+    return low
+  end
+  local only = view[1]
+  if not view[2] and not only.tail then
+    -- All members count for the same: it is known which.
+    local rank = call('ZCOUNT', only.key, '-inf', text(low)) + math.ceil(need / only.units) - 1
+    return tonumber(call('ZRANGE', only.key, rank, rank, 'WITHSCORES')[2])
+  end
+  -- Up to high need units are behind low. Only what has some in between is looked at.
+  high = high and math.min(high, last) or last
+  view, counts = someOf(view, counts)
+  local turn = 0
+  while high - low > 1 do
+    local halve = false
+    if need <= FEW or units <= FEW then
+      local slot, come, by = advance(view, low, high, need)
+      if slot then
+        return slot
+      end
+      -- Where many are at one instant reading comes no further.
+      halve = come <= low
+      if not halve then
+        low, need, units = come, need - by, units - by
+      end
+    end
+    if halve or need > FEW and units > FEW then
+      turn = turn + 1
+      -- Somewhat early, so that what is left can be read.
+      local part = math.max(0, need - FEW / 2) / units
+      local middle = (halve or turn % 2 == 0) and math.floor((low + high) / 2) or guess(view, counts, low, high, part)
+      middle = math.max(low + 1, math.min(high - 1, middle))
+      local before, some = countIn(view, low, middle)
+      if before >= need then
+        high, units = middle, before
+      else
+        low, need, units = middle, need - before, units - before
+        for i, count in ipairs(some) do
+          some[i] = counts[i] - count
+        end
+      end
+      view, counts = someOf(view, some)
+    end
+  end
+  return math.max(low, high)
+end
+
 -- slotBetween returns the first slot in [from, before) at which no window holds more
 -- than room, if there is one and it need not be looked for any longer.
-local function slotBetween(runs, from, before, room, window, last, looks)
+local function slotBetween(view, from, before, room, window, last, looks, price)
   local slot, place = from, 0
   while slot < before and place < PLACES do
     -- The windows with the slot in them end before one has passed; those that end
     -- later than this hold no more than room.
     local ends, full = math.max(slot, math.min(slot + window - 1, last)), false
     while not full do
-      if looks.left <= 0 then
+      if looks.left <= 0 or work + weight > LONGEST then
         return nil
       end
-      local begins = opens(runs, slot - window, ends, room, looks)
+      looks.left = looks.left - view.logs * price
+      local begins = opens(view, slot - window, ends, room, last)
       if begins == slot - window then
         return slot
       end
@@ -255,86 +328,125 @@ local function slotBetween(runs, from, before, room, window, last, looks)
   return nil
 end
 
--- earliestInLog returns the first slot not before from at which no window holds
--- more than max with the new booking in it, and if several are to be booked its
--- capacity, where nothing is booked behind it. From may be long ago, as of one whose
--- lane was idle: what has passed takes nothing from the search of what is ahead.
-local function earliestInLog(runs, from, cost, max, window, looks, several)
-  local room, last = max - cost, lastOfRuns(runs)
+-- covers reports whether a limit of that scope covers requests of those.
+local function covers(scope, scopes)
+  return scope == '-' or string.find(',' .. scopes .. ',', ',' .. scope .. ',', 1, true) ~= nil
+end
+
+-- viewFor returns what a limit of that scope counts of the logs.
+local function viewFor(charge, scope)
+  local view = charge.views[scope]
+  if not view then
+    local all = {}
+    for _, log in ipairs(charge.logs) do
+      if covers(scope, log.scopes) then
+        all[#all + 1] = log
+      end
+    end
+    view = viewOf(all)
+    charge.views[scope] = view
+  end
+  return view
+end
+
+-- earliestInLog returns the first slot not before from at which no window holds more than
+-- max with the new booking in it, and if several are to be booked its capacity, where
+-- nothing is booked behind it. From may be long ago, as of one whose lane was idle: what
+-- has passed takes nothing from the search of what is ahead.
+local function earliestInLog(m, from, cost, max, looks, several)
+  local charge, window, room = m.charge, m.window, max - cost
+  local view, now, last = viewFor(charge, m.scope), charge.now, charge.edge
+  local price = m.letter == 'S' and STREAM or 1
   if last == 0 then
     return from, max
   end
-  local now = runs[1].now
   if from < last and from < now then
-    local slot = slotBetween(runs, from, now, room, window, last, looks)
+    local slot = slotBetween(view, from, now, room, window, last, looks, price)
     if slot then
       return slot
     end
     from = now
   end
-  local slot = slotBetween(runs, from, last, room, window, last, looks)
+  local slot = slotBetween(view, from, last, room, window, last, looks, price)
   if slot then
     return slot
   end
   slot = math.max(from, last)
-  slot = opens(runs, slot - window, slot, room, looks) + window
-  return slot, several and max - since(runs, slot - window)
+  slot = opens(view, slot - window, nil, room, last) + window
+  return slot, several and max - (countIn(view, slot - window))
+end
+
+-- openLog opens the log of requests of some scopes.
+local function openLog(charge, scopes)
+  local name, fields = scopes == '' and charge.id or charge.id .. '/' .. scopes, charge.fields
+  local log = {scopes = scopes, piles = {}}
+  if charge.kind == 'S' then
+    log.stream = kinds.S.open(base .. ':stream:' .. name)
+    log.piles[1] = openPile(base .. ':in:' .. name, tonumber(fields['in:' .. scopes] or 0), 1)
+    -- Of a stream that is gone nothing is taken out.
+    local out = log.stream.tail.slot > 0 and fields['out:' .. scopes] or 0
+    log.piles[2] = openPile(base .. ':out:' .. name, tonumber(out), -1)
+    log.names = {'in:' .. scopes, 'out:' .. scopes}
+  else
+    log.piles[1] = openPile(base .. ':log:' .. name, tonumber(fields['sets:' .. scopes] or 0), 1)
+    log.names = {'sets:' .. scopes}
+  end
+  return log
+end
+
+-- noteSets notes of which sets there are some.
+local function noteSets(charge, log)
+  for i, pile in ipairs(log.piles) do
+    local mask = pile.mask > 0 and text(pile.mask) or nil
+    if charge.fields[log.names[i]] ~= mask then
+      charge.fields[log.names[i]], charge.dirty[log.names[i]] = mask, true
+    end
+  end
+  charge.views = {}
+end
+
+-- enterLog enters units, and returns the number of the first.
+local function enterLog(charge, log, slot, cost)
+  local number = charge.total
+  charge.total = (number + cost) % MODULUS
+  if log.stream then
+    number = kinds.S.append(log.stream, slot, number, cost)
+  end
+  if not log.stream then
+    addTo(log.piles[1], slot, number, cost)
+  elseif not number then
+    -- It is between others: these have numbers of their own, as a stream's follow each other.
+    number = tonumber(charge.fields.inserted or MODULUS)
+    charge.fields.inserted, charge.dirty.inserted = text(number + cost), true
+    addTo(log.piles[1], slot, number, cost)
+  end
+  noteSets(charge, log)
+  return number
+end
+
+-- logHolds reports whether a log has units at a slot.
+local function logHolds(log, slot, number, units)
+  if not log.stream or number >= MODULUS then
+    return holds(log.piles[1], slot, number, units)
+  end
+  return kinds.S.has(log.stream, slot, number, units) and not holds(log.piles[2], slot, number, units)
+end
+
+-- takeFromLog takes units out of a log that holds them.
+local function takeFromLog(charge, log, slot, number, units)
+  if not log.stream or number >= MODULUS then
+    takeFrom(log.piles[1], slot, number, units)
+  else
+    addTo(log.piles[2], slot, number, units)
+  end
+  noteSets(charge, log)
 end
 
 -- logUsage returns the units used of a limit, and when the next is free.
-local function logUsage(runs, now, max, window)
-  local units = since(runs, now - window)
+local function logUsage(view, now, max, window, last)
+  local units = countIn(view, now - window)
   if units == 0 then
     return 0, 0
   end
-  return units, opens(runs, now - window, lastOfRuns(runs), math.min(units, max) - 1, {left = LOOKS}) + window
-end
-
--- endOfFirst returns when the first run of those scopes ends that another booking
--- can be entered behind, where no more may be begun.
-local function endOfFirst(runs, scopes)
-  local count, first = 0, math.huge
-  for _, run in ipairs(runs) do
-    if run.scopes == scopes then
-      count, first = count + 1, math.min(first, run.last)
-    end
-  end
-  if count == 0 or (count < RUNS and #runs < ALL_RUNS) then
-    return 0
-  end
-  return first
-end
-
--- enterRun enters units in the run that ends last before them.
-local function enterRun(charge, scopes, slot, cost)
-  local best, count
-  count = 0
-  for _, run in ipairs(charge.runs) do
-    if run.scopes == scopes then
-      count = count + 1
-      if run.last <= slot and (not best or run.last > best.last) then
-        best = run
-      end
-    end
-  end
-  if not best then
-    best = openRun(charge.id, charge.kind, scopes, count, charge.now)
-    charge.runs[#charge.runs + 1], charge.covered = best, {}
-  end
-  local before = best.total
-  best.known = {}
-  best.kind.append(best, slot, cost)
-  best.fresh = best.fresh or best.size == 0
-  best.size = best.size + 1
-  best.last = slot
-  if before + cost >= MODULUS then
-    -- The entries begin again from 0: only a later slot keeps the order.
-    best.last = slot + 1
-  end
-  best.total = (before + cost) % MODULUS
-  -- The holes' ages are counted from the end of the log.
-  for _, hole in ipairs(best.holes) do
-    hole.age = hole.age + cost
-  end
-  return best.letter .. best.number .. pack(before, cost)
+  return units, opens(view, now - window, nil, math.min(units, max) - 1, last) + window
 end

@@ -51,10 +51,9 @@ for i, m in ipairs(charge.limits) do
       entered = true
     end
   else
-    local runs = covered(charge, m.scope)
-    units = since(runs, slot - m.window)
-    there = units - since(runs, slot)
-    units = units - since(runs, now)
+    local view = viewFor(charge, m.scope)
+    there = countIn(view, slot - m.window, slot)
+    units = there + countIn(view, slot, now)
     lacking = math.max(0, told[i] - units)
     if covers(m.scope, scopes) then
       most = math.max(most, lacking)
@@ -64,7 +63,7 @@ for i, m in ipairs(charge.limits) do
 end
 if most > 0 then
   local lane = {name = scopes ~= '' and scopes .. '~0~' or '', scopes = scopes}
-  enterCharge(charge, lane, math.max(now, lastOf(charge, lane.name), endOfFirst(charge.runs, scopes)), most)
+  enterCharge(charge, lane, now, most)
   entered = true
 end
 if entered then

@@ -2,28 +2,28 @@
 -- being carried out later if it never arrived.
 --
 -- ARGV  1 now, in microseconds; '' for the server's clock
---       2 the session
+--       2 the field of the session
 --       3 the call's number and nonce, 16 bytes
 -- returns two numbers, now and the version, and the answer as book.lua gave it, or ''
 
 local now = clock(ARGV[1], offset())
 local session, number = ARGV[2], ARGV[3]
-if #session ~= 16 or #number ~= 16 then
-  bad = bad or 'ERR ration: recall takes a session and a call of 16 bytes each'
+if #session ~= 18 or #number ~= 16 then
+  bad = bad or 'ERR ration: recall takes a session of 18 bytes and a call of 16'
 end
 if bad then
   return redis.error_reply(bad)
 end
 
-local record = call('HGET', base, 's:' .. session)
+local record = call('HGET', base, session)
 local reply = answered(record, number)
 if reply == 'stale' then
   reply = ''
 elseif not reply then
   if not record then
-    enroll('s:' .. session, now + 2 * GONE, now)
+    enroll(session, now + 2 * GONE, now)
   end
-  call('HSET', base, 's:' .. session, recordOf(number, now, ''))
+  call('HSET', base, session, number .. encode(now))
   if call('PTTL', base) < 0 then
     call('PEXPIRE', base, text(DAY / 1000))
   end

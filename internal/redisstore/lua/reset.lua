@@ -28,6 +28,7 @@ for _, m in ipairs(charge.limits) do
     ends = math.max(ends, counters.F.reset(m, now, instant))
   end
 end
+lowerScores(charge)
 if next(charge.dirty) then
   keepNow(charge)
 end

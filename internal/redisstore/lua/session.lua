@@ -1,12 +1,10 @@
 -- session.lua: what makes a call that arrives twice one call.
 --
--- A session is one client's calls, one after the other and numbered. Of each the
--- field s:SESSION of KEYS[1] has the last: its number and a nonce, 16 bytes; when
--- it was, 8 bytes; and its answer, which is empty if the client has given it up. A
--- call whose number is no higher is a copy that comes late. The nonce tells
--- the calls of two machines apart that were copied with all their memory.
-
-local RECORD = 24
+-- A session is one client's calls, one after the other and numbered. Of each the field
+-- s:SESSION of KEYS[1] has the last answer: its number and a nonce, 16 bytes; when it was,
+-- 8 bytes; and the rest, which is empty if the client has given the call up. A call whose
+-- number is no higher is a copy that comes late. The nonce tells the calls of two machines
+-- apart that were copied with all their memory.
 
 -- answered returns the answer to a call that was carried out before, or 'stale'
 -- where there is none to give.
@@ -18,14 +16,10 @@ local function answered(record, call16)
   if last < number then
     return nil
   end
-  if string.sub(record, 1, 16) == call16 and #record > RECORD then
-    return string.sub(record, RECORD + 1)
+  if string.sub(record, 1, 16) == call16 and #record > 24 then
+    return record
   end
   return 'stale'
-end
-
-local function recordOf(call16, now, reply)
-  return call16 .. struct.pack('>I8', now) .. reply
 end
 
 -- neededUntil returns until when a field of KEYS[1] that ends is needed.
@@ -36,7 +30,9 @@ local function neededUntil(field)
   elseif string.sub(field, 1, 2) == 's:' then
     return struct.unpack('>I8', value, 17) + 2 * GONE
   end
-  return struct.unpack('>I8', value) + DAY -- has:ACCOUNT, for as long as the account's keys
+  -- a:ACCOUNT, for as long as the account's keys, and of an empty one while its lanes may wait.
+  local ends, _, edge, last = struct.unpack('>I8I8I8I8', value)
+  return math.max(ends, edge, last) + DAY
 end
 
 -- enroll notes a field of KEYS[1] that is needed until an instant, and forgets some that

@@ -39,13 +39,9 @@ local function early(m)
   return math.min(m.margin, math.floor(m.window / 4))
 end
 
--- unitsIn returns the units that count in a window.
+-- unitsIn returns the units that are booked in a window.
 local function unitsIn(m, k)
-  local units = get(m, text(k)) or 0
-  if units > 0 then
-    units = math.max(0, units - unusedIn(m, k * m.window, (k + 1) * m.window))
-  end
-  return units
+  return get(m, text(k)) or 0
 end
 
 -- weighted returns what the window before counts for, rounded up.
@@ -108,6 +104,15 @@ counters.W = {
     put(m, text(k) .. '<', math.min(limit, get(m, text(k) .. '<') or limit))
   end,
 
+  cancel = function(m, slot, cost)
+    local k = math.floor(slot / m.window)
+    local units = unitsIn(m, k)
+    put(m, text(k), units > cost and units - cost or nil)
+    if units <= cost then
+      put(m, text(k) .. '<', nil)
+    end
+  end,
+
   -- It may be more than Max: then nothing leaves until it weighs little enough, at the
   -- latest when the next window is over.
   enter = function(m, slot, cost)
@@ -146,6 +151,11 @@ counters.W = {
   -- Entered in one window instead of two these weigh no less at any later instant.
   left = function(m, slot)
     return weighted(m, slot) + unitsIn(m, math.floor(slot / m.window))
+  end,
+
+  front = function(m)
+    local k = math.floor(m.charge.edge / m.window)
+    return 'W', {k, unitsIn(m, k), get(m, text(k) .. '<') or MOST, unitsIn(m, k - 1), m.max, early(m), m.window}
   end,
 
   -- A window more than counts is kept, for a clock that steps back.

@@ -5,8 +5,9 @@
 --       3 the version that the worker knows; 0 for none
 -- returns numbers: now, the version, when a log was last found missing or 0, how many
 --         workers there are, the highest revision, since which version pauses are told, or
---         0 for all, and 1 if there are more of them: the version is then that of the
---         last one. Then for each pause, in the order in which they changed, the account's
+--         0 for all, 1 if there are more of them: the version is then that of the last
+--         one, and 1 if a worker that knows none finds the keys of ration:v1. Then for each
+--         pause, in the order in which they changed, the account's
 --         name, and the number when it ends
 
 -- So many pauses are told at once.
@@ -26,6 +27,8 @@ if ARGV[2] ~= '' then
   call('ZREMRANGEBYSCORE', workers, '-inf', '(' .. text(now - GONE))
   call('PEXPIRE', workers, text(2 * GONE / 1000))
 end
+-- A user who may not see those keys is told nothing of them.
+local old = known == 0 and redis.pcall('EXISTS', (string.gsub(base, '^ration:v2:', 'ration:v1:'))) == 1
 local state = call('HMGET', base, 'version', 'lost', 'revision', 'began')
 local current = tonumber(state[1] or 0)
 -- A version that the list of changes does not reach back to, or that never was.
@@ -36,7 +39,7 @@ local changes = known == current and {} or
   call('ZRANGEBYSCORE', base .. ':changes', '(' .. text(known), '+inf', 'WITHSCORES', 'LIMIT', 0, MOST)
 local more = #changes == 2 * MOST and tonumber(changes[2 * MOST]) < current
 local reply = {encode(now), encode(more and changes[2 * MOST] or current), encode(state[2] or 0),
-  encode(call('ZCARD', workers)), encode(state[3] or 0), encode(known), encode(more and 1 or 0)}
+  encode(call('ZCARD', workers)), encode(state[3] or 0), encode(known), encode(more and 1 or 0), encode(old and 1 or 0)}
 for i = 1, #changes, 2 do
   local ends = pausedUntil(changes[i])
   if ends > now then

@@ -71,21 +71,6 @@ do
     end
   end
 
-  -- unusedCells returns what has passed unused of the cells, by where they begin: it
-  -- counts for nothing.
-  local function unusedCells(m)
-    if not m.unused then
-      m.unused = {}
-      for _, hole in ipairs(m.charge.passed) do
-        if hole.slot > m.charge.renewed and covers(m.scope, hole.scopes) then
-          local begins = cellOf(m, hole.slot)
-          m.unused[begins] = (m.unused[begins] or 0) + hole.cost
-        end
-      end
-    end
-    return m.unused
-  end
-
   -- readCells reads in order where cells begin, and the units of each and all before it:
   -- of those that count at an instant or later, and perhaps some that are older; of
   -- those that begin after last it may leave some out.
@@ -111,10 +96,9 @@ do
         end
       end
     end
-    local unused, sum = unusedCells(m), 0
-    local all = next(unused) == nil
+    local sum = 0
     for i = 1, count do
-      sum = sum + (all and sums[i] or math.max(0, sums[i] - (unused[begins[i]] or 0)))
+      sum = sum + sums[i]
       sums[i] = sum
     end
     sums[0] = 0
@@ -146,17 +130,18 @@ do
       m.blocks = nil
     end
     -- Behind the last cell that begins no later.
-    local at, entered = #block, cost
+    local at, entered, found = #block, cost, false
     while at > 0 do
       local first, units = struct.unpack('>I7I7', block, at - CELL + 1)
       if first <= begins then
-        entered = first == begins and units + cost or cost
+        found = first == begins
+        entered = found and math.max(0, units + cost) or cost
         break
       end
       at = at - CELL
     end
-    local before = entered > cost and at - CELL or at
-    local cell = struct.pack('>I7I7', begins, entered)
+    local before = found and at - CELL or at
+    local cell = entered > 0 and struct.pack('>I7I7', begins, entered) or ''
     keepBlock(m, number, string.sub(block, 1, before) .. cell .. string.sub(block, at + 1))
     m.from = nil
   end
@@ -210,6 +195,10 @@ do
     commit = enterCell,
     enter = enterCell,
 
+    cancel = function(m, slot, cost)
+      enterCell(m, slot, -cost)
+    end,
+
     usage = function(m, now)
       local begins, sums = readCells(m, now, math.huge)
       local first = firstCell(begins, oldestSub(m, now))
@@ -227,6 +216,20 @@ do
     left = function(m, slot)
       local begins, sums = readCells(m, slot, slot)
       return sums[firstCell(begins, slot + 1) - 1] - sums[firstCell(begins, oldestSub(m, slot)) - 1]
+    end,
+
+    front = function(m)
+      local begins, sums = readCells(m, m.charge.edge, math.huge)
+      local last = #begins
+      local first = cellOf(m, m.charge.edge)
+      if begins[last] ~= first then
+        return nil
+      end
+      local units = sums[last] - sums[last - 1]
+      local second = first - first % m.extra + (m.window + m.margin - 1) % m.extra
+      local ends = first < second and second or first - first % m.extra + m.extra
+      local others = sums[last - 1] - sums[firstCell(begins, oldestSub(m, first)) - 1]
+      return 'U', {first, units, ends, 0, math.max(0, m.max - others)}
     end,
 
     -- What a clock would need that steps back by a window is kept.

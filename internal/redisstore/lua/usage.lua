@@ -41,7 +41,7 @@ for i = first + #sets + 1, #ARGV do
     elseif counters[m.letter] then
       units, free = counters[m.letter].usage(m, now)
     else
-      units, free = logUsage(covered(charge, m.scope), now, m.max, m.window)
+      units, free = logUsage(viewFor(charge, m.scope), now, m.max, m.window, charge.edge)
     end
     if units then
       reply[#reply + 1] = encode(units) .. encode(free)

@@ -15,7 +15,7 @@ type account struct {
 	limits   *store.LimitSet // the effective ones; nil: nothing was booked
 	revision int             // theirs
 	bookings []*booking      // in the order of slots
-	total    int64           // the units of all that were ever booked
+	total    int64           // the units of all that were ever added
 	last     map[string]int64
 	windows  map[string][]window // of FirstUse limits
 	base     map[string]*big.Rat // of GCRA: when the bucket is empty of the bookings that were forgotten
@@ -23,15 +23,14 @@ type account struct {
 
 // A booking is units that count at a slot: booked, recorded or reconciled.
 type booking struct {
-	id         store.BookingID // zero: it was not booked, or is cancelled
+	id         store.BookingID // zero: it was not booked
 	slot, cost int64
 	total      int64 // the account's, up to the end of this booking
 	queue      string
 	account    string     // the ID of the first of charged, or of the one that has the slot
 	charged    []*account // the account that was booked, then the shared ones
-	cancelled  bool
-	only       string // the name of the one limit that it counts in, or logs; empty: all
-	recorded   bool   // it waited for nothing
+	only       string     // the name of the one limit that it counts in, or logs; empty: all
+	recorded   bool       // it waited for nothing
 }
 
 // logs is booking.only of what counts in every log.
@@ -52,27 +51,6 @@ func (b *booking) add() {
 func (b *booking) remove() {
 	for _, a := range b.charged {
 		a.bookings = slices.DeleteFunc(a.bookings, func(o *booking) bool { return o == b })
-	}
-}
-
-// undo removes cancelled bookings from the end of the list, as if they had never been
-// booked, if the account has only logs and one queue.
-func (a *account) undo() {
-	_, plain := a.last[""]
-	if !plain || len(a.last) > 1 || a.limits == nil || !a.limits.OnlyLogs {
-		return
-	}
-	n := len(a.bookings)
-	for n > 0 && a.bookings[n-1].cancelled {
-		n--
-		a.total -= a.bookings[n].cost
-	}
-	if n == len(a.bookings) {
-		return
-	}
-	a.bookings = a.bookings[:n]
-	if a.last[""] = 0; n > 0 {
-		a.last[""] = a.bookings[n-1].slot
 	}
 }
 
@@ -115,7 +93,7 @@ func (c *charge) commit(b *booking) {
 	for oldest := c.now - 3*c.set.Window; n < len(a.bookings) && a.bookings[n].slot < oldest; n++ {
 		old := a.bookings[n]
 		for _, l := range c.set.Compiled {
-			if m := c.meter(l); l.Algorithm == limit.GCRA && m.counts(old) {
+			if m := c.meter(l); l.Algorithm == limit.GCRA && m.covers(old) {
 				a.base[l.Name] = m.add(a.base[l.Name], old)
 			}
 		}

@@ -2,7 +2,6 @@ package external
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/ration-go/ration/store"
@@ -13,8 +12,7 @@ type offer struct {
 	charges []*charge // the account, then the shared ones
 	id      string
 	slot    int64
-	free    int64    // since when the account alone would have admitted it
-	handed  *booking // the cancelled booking whose slot this is; nil: none
+	free    int64 // since when the account alone would have admitted it
 }
 
 // Book implements [store.Store].
@@ -125,16 +123,7 @@ func (o *offer) find(r *store.BookRequest, scopes string, from int64) {
 	if r.Accounts.Len() > 1 {
 		o.free = settle(o.charges[:1], last, scopes, cost, r.Reserve)
 	}
-	from = max(from, own.account.until)
-	revised := func(c *charge) bool { return max(r.Revision, c.account.revision) > 0 }
-	for _, h := range own.account.bookings {
-		if h.cancelled && h.charged[0] == own.account && h.queue == queue && h.cost >= cost && h.slot >= from &&
-			(!slices.ContainsFunc(o.charges, revised) || settle(o.charges, h.slot, scopes, 0, 0) == h.slot) {
-			o.slot, o.handed = h.slot, h
-			return
-		}
-	}
-	from = max(from, last, own.account.from(own.now, last))
+	from = max(from, own.account.until, last, own.account.from(own.now, last))
 	o.slot = settle(o.charges, from, scopes, cost, r.Reserve)
 }
 
@@ -146,20 +135,11 @@ func (b *budget) enter(r *store.BookRequest, o *offer) *booking {
 	for _, c := range o.charges {
 		one.charged = append(one.charged, c.account)
 	}
-	if h := o.handed; h == nil {
-		own := one.charged[0]
-		own.total += one.cost
-		one.total = own.total
-		for _, a := range one.charged {
-			a.last[queue] = max(a.last[queue], one.slot)
-		}
-	} else {
-		// It takes the first part of the cancelled booking.
-		h.cost -= one.cost
-		one.total = h.total - h.cost
-		if h.cost == 0 {
-			h.remove()
-		}
+	own := one.charged[0]
+	own.total += one.cost
+	one.total = own.total
+	for _, a := range one.charged {
+		a.last[queue] = max(a.last[queue], one.slot)
 	}
 	one.add()
 	return one

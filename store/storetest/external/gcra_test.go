@@ -47,7 +47,7 @@ func (m meter) bucket(at int64) (empty *big.Rat, ahead []*booking) {
 	empty = m.base[m.Name]
 	for _, b := range m.bookings {
 		switch {
-		case !m.counts(b):
+		case !m.covers(b):
 		case b.slot <= at:
 			empty = m.add(empty, b)
 		default:

@@ -32,9 +32,6 @@ func (m meter) covers(b *booking) bool {
 	return store.Covers(m.Scope, scopesOf(b.queue))
 }
 
-// counts reports whether a booking counts: a cancelled one does until its slot has passed.
-func (m meter) counts(b *booking) bool { return m.covers(b) && (!b.cancelled || b.slot >= m.now) }
-
 // margin is that of windows between fixed instants, which have room for so much.
 func (m meter) margin() int64 { return min(m.Margin, m.Window/4) }
 
@@ -44,7 +41,7 @@ func (m meter) leaves(slot int64) int64 {
 	case m.Algorithm == limit.SubWindows:
 		return slot - slot%m.Resolution + m.Resolution - 1 + m.Window + m.Margin
 	case m.FirstUse:
-		return m.windowAt(slot).ends
+		return m.windowAt(slot).until
 	case m.Algorithm == limit.FixedWindow:
 		return m.alignedAt(slot).ends
 	case m.Algorithm == limit.SlidingWindow:
@@ -86,7 +83,7 @@ func (m meter) fit(slot, cost, most int64) int64 {
 	}
 	leaves := m.leaves(slot)
 	for _, b := range m.bookings {
-		if b.slot > slot && b.slot < leaves && m.counts(b) {
+		if b.slot > slot && b.slot < leaves && m.covers(b) {
 			if units, _ := m.unitsAt(b.slot); units+cost > most {
 				return b.slot + 1
 			}
@@ -102,7 +99,7 @@ func (m meter) unitsAt(at int64) (units, free int64) {
 		if b.slot > at {
 			break
 		}
-		if m.counts(b) {
+		if m.covers(b) {
 			if leaves := m.leaves(b.slot); leaves > at {
 				units, free = units+b.cost, min(free, leaves)
 			}
@@ -120,13 +117,13 @@ func (m meter) used() (used, freeAt int64) {
 		return m.usedWeighted()
 	}
 	for _, b := range m.bookings {
-		if m.counts(b) && m.leaves(b.slot) > m.now {
+		if m.covers(b) && m.leaves(b.slot) > m.now {
 			used += b.cost
 		}
 	}
 	units := used
 	for _, b := range m.bookings {
-		if m.counts(b) && m.leaves(b.slot) > m.now {
+		if m.covers(b) && m.leaves(b.slot) > m.now {
 			if units -= b.cost; units < min(used, m.Max) {
 				return used, m.leaves(b.slot)
 			}
@@ -146,7 +143,7 @@ func (m meter) counted(slot int64) (units, atSlot int64) {
 		return max(atSlot, m.weighted(m.now)), atSlot
 	}
 	for _, b := range m.bookings {
-		if m.counts(b) && m.leaves(b.slot) > slot && b.slot <= m.now {
+		if m.covers(b) && m.leaves(b.slot) > slot && b.slot <= m.now {
 			if units += b.cost; b.slot <= slot {
 				atSlot += b.cost
 			}

@@ -11,7 +11,7 @@ import (
 // in returns the units of a window that have left up to an instant.
 func (m meter) in(number, until int64) (units int64) {
 	for _, b := range m.bookings {
-		if b.slot/m.Window == number && b.slot <= until && m.counts(b) {
+		if b.slot/m.Window == number && b.slot <= until && m.covers(b) {
 			units += b.cost
 		}
 	}
@@ -49,7 +49,7 @@ func (m meter) slide(slot, cost, most int64) int64 {
 		return min(ends, begins+m.margin()+m.Window-int64(part))
 	}
 	for _, b := range m.bookings {
-		if b.slot <= slot || !m.counts(b) {
+		if b.slot <= slot || !m.covers(b) {
 			continue
 		}
 		later := b.slot / m.Window
@@ -85,7 +85,7 @@ func (m meter) usedWeighted() (used, freeAt int64) {
 	units := make(map[int64]int64)
 	rest := int64(0)
 	for _, b := range m.bookings {
-		if number := b.slot / m.Window; number >= now-1 && m.counts(b) {
+		if number := b.slot / m.Window; number >= now-1 && m.covers(b) {
 			units[number] += b.cost
 			if numbers = append(numbers, number); number >= now {
 				rest += b.cost

@@ -19,8 +19,20 @@ type Store struct {
 	budgets map[string]*budget
 }
 
-// Durable implements [store.Durable]: nothing is lost while the process lives.
-func (s *Store) Durable() bool { return true }
+// Epoch implements [store.Local]: nothing is lost while the process lives.
+func (s *Store) Epoch() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun()
+}
+
+// begun returns the epoch. Callers hold mu.
+func (s *Store) begun() time.Time {
+	if s.epoch.IsZero() {
+		s.epoch = time.Now()
+	}
+	return s.epoch
+}
 
 // A budget is what is kept of one budget.
 type budget struct {
@@ -72,16 +84,14 @@ func (s *Store) begin(ctx context.Context, valid error, name string, asked time.
 	if !asked.IsZero() {
 		return b, asked.UnixMicro(), nil
 	}
-	if s.epoch.IsZero() {
-		s.epoch = time.Now()
-	}
 	// The monotonic clock: steps of the machine's clock move no slot.
-	return b, s.epoch.Add(time.Since(s.epoch)).UnixMicro(), nil
+	epoch := s.begun()
+	return b, epoch.Add(time.Since(epoch)).UnixMicro(), nil
 }
 
 // Cancel implements [store.Store].
 func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
-	b, _, err := s.begin(ctx, r.Validate(), r.Booking.Budget, r.Now)
+	b, now, err := s.begin(ctx, r.Validate(), r.Booking.Budget, r.Now)
 	if err != nil {
 		return err
 	}
@@ -89,16 +99,26 @@ func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	if r.Booking.Account != "" && !isEntry(r.Booking) {
 		return store.ErrOtherStore
 	}
-	b.cancel(r.Booking.ID)
+	b.cancel(r.Booking.ID, now)
 	return nil
 }
 
-// cancel hands a booking back, once: it then has its ID no more.
-func (b *budget) cancel(id store.BookingID) {
-	if one := b.bookings[id]; one != nil {
-		delete(b.bookings, id)
-		one.id, one.cancelled = store.BookingID{}, true
-		one.charged[0].undo()
+// cancel removes a booking. If it had not left, the order of queues begins anew.
+func (b *budget) cancel(id store.BookingID, now int64) {
+	one := b.bookings[id]
+	if one == nil {
+		return
+	}
+	delete(b.bookings, id)
+	one.remove()
+	if one.slot < now {
+		return
+	}
+	b.allLast = 0
+	for _, a := range one.charged {
+		for queue, last := range a.last {
+			a.last[queue] = min(last, now)
+		}
 	}
 }
 
@@ -137,7 +157,7 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 		c.record(scopes, "", spent.Slot.UnixMicro(), int64(spent.Cost))
 	}
 	if r.Replaces.Entry != "" {
-		b.cancel(r.Replaces.ID)
+		b.cancel(r.Replaces.ID, now)
 	}
 	return nil
 }

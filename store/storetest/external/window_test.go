@@ -8,10 +8,11 @@ import (
 	"github.com/ration-go/ration/limit"
 )
 
-// A window is [begins, ends). Reset told the end, or not.
+// A window is [begins, ends). Reset told the end, or not. What is in it counts until then
+// or, if it may have begun later, longer.
 type window struct {
-	begins, ends int64
-	told         bool
+	begins, ends, until int64
+	told                bool
 }
 
 // alignedAt returns the window of the limit's zone that contains an instant.
@@ -19,16 +20,34 @@ func (m meter) alignedAt(instant int64) window {
 	zone := limit.ZoneAt(m.Zone, m.now)
 	local := zone.Latest(instant)
 	local -= (local%m.Window + m.Window) % m.Window
-	return window{begins: zone.Reaches(local), ends: zone.Reaches(local + m.Window)}
+	w := window{begins: zone.Reaches(local), ends: zone.Reaches(local + m.Window)}
+	w.until = w.ends
+	return w
 }
 
-// live returns the FirstUse windows but those that began with what was cancelled.
-func (m meter) live() []window {
-	return slices.DeleteFunc(slices.Clone(m.windows[m.Name]), func(w window) bool {
-		return !w.told && w.begins < m.now && !slices.ContainsFunc(m.bookings, func(b *booking) bool {
-			return b.slot >= w.begins && b.slot < w.ends && m.counts(b)
-		})
-	})
+// live returns the FirstUse windows but those that came to nothing. One that began with
+// what was cancelled begins with any of the others.
+func (m meter) live() (all []window) {
+	known := m.windows[m.Name]
+	for i, w := range known {
+		first, last := int64(0), int64(0)
+		for _, b := range m.bookings {
+			if b.slot >= w.begins && b.slot < w.ends && m.covers(b) {
+				first, last = cmp.Or(first, b.slot), b.slot
+			}
+		}
+		if w.until = w.ends; !w.told && first == 0 {
+			continue
+		}
+		if !w.told && first > w.begins {
+			w.until = max(w.ends, last+m.Window+m.margin())
+		}
+		if i+1 < len(known) {
+			w.until = max(w.ends, min(w.until, known[i+1].begins))
+		}
+		all = append(all, w)
+	}
+	return all
 }
 
 // windowAt returns the FirstUse window that contains an instant, or the one that a call at
@@ -36,13 +55,14 @@ func (m meter) live() []window {
 func (m meter) windowAt(instant int64) window {
 	w := window{begins: instant, ends: instant + m.Window + m.margin()}
 	for _, known := range m.live() {
-		if known.begins <= instant && instant < known.ends {
+		if known.begins <= instant && instant < known.until {
 			return known
 		}
 		if known.begins > instant {
 			w.ends = min(w.ends, known.begins)
 		}
 	}
+	w.until = w.ends
 	return w
 }
 
@@ -59,7 +79,7 @@ func (m meter) opens(from int64) int64 {
 	w := m.windowAt(from)
 	cut := w.begins == from && !slices.Contains(m.live(), w) && w.ends < from+m.Window+m.margin()
 	if cut || from >= w.ends-2*m.margin() {
-		return w.ends
+		return w.until
 	}
 	return from
 }
@@ -69,7 +89,7 @@ func (m meter) opens(from int64) int64 {
 func (m meter) beginWindow(slot int64) {
 	list := m.live()
 	w := m.windowAt(slot)
-	at := slices.IndexFunc(list, func(known window) bool { return known.ends > slot })
+	at := slices.IndexFunc(list, func(known window) bool { return known.until > slot })
 	switch {
 	case slices.Contains(list, w):
 	case at >= 0 && w.ends == list[at].begins:
@@ -111,7 +131,7 @@ func (m meter) reset(at int64) int64 {
 	m.windows[m.Name] = list
 	units, last := int64(0), int64(math.MinInt64)
 	for _, b := range m.bookings {
-		if b.slot >= w.begins && b.slot < booked && m.counts(b) {
+		if b.slot >= w.begins && b.slot < booked && m.covers(b) {
 			units, last = units+b.cost, b.slot
 		}
 	}

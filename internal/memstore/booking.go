@@ -1,0 +1,93 @@
+package memstore
+
+import (
+	"encoding/binary"
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration/store"
+)
+
+// A booking is what Booking.Entry and Booking.Slot tell of one.
+type booking struct {
+	slot   int64
+	queue  string
+	number int64 // among all of the budget
+	cost   int64
+	parts  []part // one for each account that was charged, that of the list first
+}
+
+// A part is what one account was charged with.
+type part struct {
+	logged bool     // it keeps a log
+	taken  []taking // of the limits that are counted by GCRA
+}
+
+// Lengths in Booking.Entry: of a booking, of a part without what it took, and of a taking.
+const (
+	headLength   = 16
+	partLength   = 2
+	takingLength = 40
+)
+
+func parseEntry(name string, slot time.Time) (booking, error) {
+	queue, text, found := strings.Cut(name, "\x00")
+	if !found || len(text) < headLength+partLength {
+		return booking{}, store.ErrOtherStore
+	}
+	number := func() int64 {
+		n := binary.BigEndian.Uint64([]byte(text[:8]))
+		text = text[8:]
+		return int64(n)
+	}
+	b := booking{slot: slot.UnixMicro(), queue: queue, number: number(), cost: number()}
+	for len(text) >= partLength {
+		p, takings := part{logged: text[0] == 'L'}, int(text[1])
+		if text = text[partLength:]; len(text) < takings*takingLength {
+			break
+		}
+		for range takings {
+			p.taken = append(p.taken, taking{stretch{exact{number(), number()}, exact{number(), number()}}, number()})
+		}
+		b.parts = append(b.parts, p)
+	}
+	if len(text) > 0 || len(b.parts) != 1+len(sharedIn(queue)) {
+		return booking{}, store.ErrOtherStore
+	}
+	return b, nil
+}
+
+// name returns the booking as Booking.Entry has it: its queue, a zero, its number and cost,
+// and what each transaction has of it.
+func (x *buffers) name(queue string, number, cost int64, transactions []*transaction) string {
+	text := append(append(x.encoded[:0], queue...), 0)
+	text = binary.BigEndian.AppendUint64(text, uint64(number))
+	text = binary.BigEndian.AppendUint64(text, uint64(cost))
+	for _, c := range transactions {
+		logged := byte('N')
+		if c.set.HasLog() {
+			logged = 'L'
+		}
+		text = append(text, logged, byte(len(c.taken)))
+		for _, t := range c.taken {
+			for _, n := range [...]int64{t.from.at, t.from.part, t.to.at, t.to.part, t.most} {
+				text = binary.BigEndian.AppendUint64(text, uint64(n))
+			}
+		}
+	}
+	x.encoded = text
+	return x.keep(text)
+}
+
+// charged returns the accounts of a booking in the order of its parts.
+func (b *booking) charged(account string) []string {
+	return append([]string{account}, sharedIn(b.queue)...)
+}
+
+// sharedIn returns the shared accounts of a queue.
+func sharedIn(queue string) []string {
+	if i := strings.LastIndexByte(queue, '~'); i >= 0 && i+1 < len(queue) {
+		return strings.Split(queue[i+1:], ",")
+	}
+	return nil
+}

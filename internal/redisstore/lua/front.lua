@@ -1,0 +1,479 @@
+-- front.lua: answers most bookings of book.lua, before anything of that is even defined.
+--
+-- A script spends more time on the definition of functions, and on calls of them, than a
+-- booking takes. So this is straight-line code, without any: it goes by the
+-- account's summary alone, and where that is not enough it leaves, has written nothing,
+-- and the rest goes on. What it answers is what the rest would have answered. The
+-- arguments and the reply are those of book.lua.
+--
+-- It books for lane '' from the first account of an index or a single one, behind all that
+-- is booked, where one algorithm counts and nothing special is under way. Once in a while
+-- it leaves all the same, so that what is old is removed and keys do not expire.
+--
+-- The summary has behind its four numbers what account.lua puts there: 4 numbers of 8
+-- bytes that bookings change; 5 that they do not, max, margin, window, span, which is
+-- how long keys are needed behind a slot, and the revision of the limits that rule; a
+-- letter, 'F' for FixedWindow or '*' where calls begin its windows; a digest behind its
+-- length in one byte; and those limits. The digest is that of an index that the account
+-- knows to have a score of it. The first 4 of counters are for the window or cell of the
+-- last slot of all, and hold in place of what the account's hash has of that:
+--
+--   L  room, mask                   while total is no more than room no slot is put off
+--                                   that is behind all others; the sets of the log; max
+--                                   is the one limit's, or 0 of several
+--   S  room, next, at, clean        likewise; the number of its next unit; the slot of
+--                                   its last entry; 1 if nothing is beside the stream
+--   F  key, units
+--   *  key, units, first
+--   W  key, units, limit, older     limit is N<, or 2^53; older the units of the window
+--                                   before
+--   U  begin, units, ends           max is the room for all units of the cell
+--   G  at, part, burst
+
+repeat
+  local call, struct, base, sets = redis.call, struct, KEYS[1], tonumber(ARGV[8])
+  local head, session, asked = ARGV[1], ARGV[2], ARGV[3]
+  if #head ~= 64 or #session ~= 18 or #asked ~= 17 or ARGV[5] ~= '' or ARGV[7] ~= '0' or
+    sets ~= 1 and not string.find(ARGV[8], '^%d+$') or ARGV[9 + sets] ~= '0' then
+    break
+  end
+  local number, _, now, reckoned, before, mended, found, keep = struct.unpack('>I8I8I8I8I8I8I8I8', head)
+  local kind, count, cost, longest = struct.unpack('>c1I2I6I8', asked)
+  local most = 4503599627370496
+  if kind ~= 'U' or count < 1 or count > 1024 or cost < 1 or keep ~= 0 or found ~= 0 or
+    now > most or reckoned > most or before > most or mended > most or longest > most then
+    break
+  end
+  local index, row, member
+  if ARGV[4] == '' then
+    member = ARGV[10 + sets]
+  elseif not ARGV[10 + sets] and not string.find(ARGV[4], ' ', 1, true) then
+    index = base .. ':pool:' .. ARGV[4]
+    row = call('ZRANGE', index, 0, count, 'WITHSCORES')
+    member = row[1]
+  end
+  if not member or not index and #ARGV ~= 10 + sets then
+    break
+  end
+  local set, account = string.match(member, '^(%d+):(.+)$')
+  if not set then
+    break
+  end
+  local field = 'a:' .. account
+  local state = call('HMGET', base, session, field, 'version', 'seen', 'offset', 'careful', 'lost', 'silent')
+  local version, seen = state[3], state[4]
+  if not version or not seen or not state[1] or struct.unpack('>I8', state[1]) >= number then
+    break
+  end
+  seen = struct.unpack('>I8', seen)
+  local given = now > 0
+  if not given then
+    local time = call('TIME')
+    now = time[1] * 1000000 + time[2]
+  end
+  now = now + (state[5] or 0)
+  -- As in book.lua, but a clock that has stepped is for that.
+  if now < seen then
+    if now < seen - 1000000 or (given and reckoned == 0) then
+      break
+    end
+    now = seen
+  end
+  if now > seen + 1000000 or (reckoned > 0 and now > reckoned + 1000000) or
+    (before > 0 and (seen < before or state[7] and tonumber(state[7]) > mended)) or
+    state[6] and now < tonumber(state[6]) then
+    break
+  end
+  local silent = state[8] and now < tonumber(state[8])
+  if silent and tonumber(call('ZSCORE', base .. ':pauses', '*') or 0) > now then
+    break
+  end
+  local done, late, summary, changes = 0, false, state[2], nil
+  -- The answer so far.
+  local record = struct.pack('>c16I8I8I8I8', head, now, tonumber(version), 0, 0)
+  -- Of an index: the accounts that were booked, and their scores; the place of the first of them,
+  -- and that in the row of the first which was not.
+  local members, scores, summaries, first, at, place, scored
+  if index then
+    members, scores, summaries, changes, at = {}, {}, {[account] = summary}, {}, 1
+  end
+  repeat -- for one account after the other
+    local bound = math.huge
+    if index then
+      -- The first of all is the next one's, if the score of the second is no earlier.
+      local other = tonumber(row[at + 1])
+      if other and (not first or other < scores[first] or other == scores[first] and row[at] < members[first]) then
+        member, scored, place, other = row[at], other, nil, tonumber(row[at + 3])
+        if first and (not other or scores[first] < other) then
+          other = scores[first]
+        end
+      elseif first then
+        member, scored, place = members[first], scores[first], first
+        for i = 1, #members do
+          if i ~= first and (not other or scores[i] < other) then
+            other = scores[i]
+          end
+        end
+      else
+        break
+      end
+      bound = math.max(now, other or bound)
+      set, account = string.match(member, '^(%d+):(.+)$')
+      summary = summaries[account] or call('HGET', base, 'a:' .. account)
+    end
+    if not summary or #summary < 107 then
+      break
+    end
+    local ends, total, edge, last, p1, p2, p3, p4, max, margin, window, span, revision, letter, width =
+      struct.unpack('>I8I8I8I8I8I8I8I8I8I8I8I8I8c1B', summary)
+    local limits, from = ARGV[8 + set], now
+    if last > now then
+      from = last
+    end
+    -- So many are booked in this turn; in an index the score is the slot of one more.
+    local turn, wanted = count, count
+    if index then
+      turn, wanted = 1, 2
+    end
+    local units = turn * cost
+    if string.sub(summary, 107 + width) ~= limits or revision ~= tonumber(ARGV[6]) or from < edge or ends <= now or
+      (index and string.sub(summary, 107, 106 + width) ~= ARGV[4]) or
+      (silent and tonumber(call('ZSCORE', base .. ':pauses', account) or 0) > now) or
+      -- What is used up to this instant may have been told before.
+      (now == seen and from == now) or total > 4503599627370000 then
+      break
+    end
+    -- Once in a while what is old is removed, and seldom by the rest, which also tells
+    -- what is used.
+    local trims = (letter == 'L' or letter == 'S') and math.floor((total % 64 + units) / 64) or 0
+    if total % 256 + units >= 256 or trims > 0 and (letter == 'L' and p2 or p4) ~= 1 then
+      break
+    end
+    local log
+    if letter == 'L' then
+      log = base .. ':log:' .. account
+    elseif letter == 'S' then
+      log = base .. ':stream:' .. account
+    end
+    -- The numbers of units that are in no other part, and in which sets the others are.
+    local keys, names, bounds
+    local roomy = total + units + wanted - turn <= p1
+    if letter == 'L' and roomy and (units > 1 or p2 % 2 == 0) then
+      local unit, rest = total, units
+      keys, names = {}, {}
+      while rest > 0 do
+        local k, size = 0, 1
+        while 2 * size <= rest and unit % (2 * size) == 0 do
+          k, size = k + 1, 2 * size
+        end
+        keys[#keys + 1], names[#names + 1] = k == 0 and log or log .. ':' .. k, struct.pack('>I7', unit)
+        if p2 % (2 * size) < size then
+          break
+        end
+        unit, rest = unit + size, rest - size
+      end
+      -- A log that is gone is noticed by the rest.
+      if rest > 0 or call('EXISTS', unpack(keys)) ~= #keys then
+        break
+      end
+    elseif letter == 'L' and not roomy then
+      -- Of single units, each waits for the one that is Max before it.
+      local stands, one, apart = 0, max, span
+      local there = false
+      bounds = {}
+      while p2 == 1 and cost == 1 do
+        if max == 0 then
+          local start, tolerance
+          start, stands, one, apart, tolerance = string.find(limits, '(%d+) (%d+) (%d+) L', stands + 1)
+          if not start then
+            stands = #limits
+            break
+          end
+          one, apart = tonumber(one), apart + tolerance
+        end
+        if wanted > one then
+          stands = nil
+          break
+        end
+        local oldest = string.format('%d', -one)
+        local near = call('ZRANGE', log, oldest, wanted > 1 and wanted - 1 - one or oldest, 'WITHSCORES')
+        local missing = wanted - #near / 2
+        there = there or #near > 0
+        for i = missing + 1, wanted do
+          bounds[i] = math.max(bounds[i] or 0, near[2 * (i - missing)] + apart)
+        end
+        if max > 0 then
+          break
+        end
+      end
+      if not there or not stands then
+        break
+      end
+    elseif letter == 'S' and (not roomy and (p4 ~= 1 or max == 0) or p2 + units > 4503599627370000) then
+      break
+    elseif letter == 'L' and not place and call('EXISTS', log) == 0 then
+      break
+    end
+
+    -- The slots that were found, if there may be several; for GCRA the time that each
+    -- takes, and its end.
+    local slots, each, more, n, final, score = nil, nil, '', 0, edge, nil
+    if turn > 1 then
+      slots, each = {}, {}
+    end
+    for i = 1, wanted do
+      local c, s, key = cost, nil, nil
+      local x, part, e, rest
+      if i > turn then
+        c = 1
+      end
+      if letter == 'L' then
+        s = from
+        if bounds and bounds[i] and bounds[i] > s then
+          s = bounds[i]
+        end
+      elseif letter == 'S' then
+        local next = p2 + n * cost
+        if total + n * cost + c <= p1 then
+          s = from
+        else
+          local entry = call('XRANGE', log, string.format('%d', from - span + 1), '+', 'COUNT', 1)[1]
+          if not entry then
+            break
+          end
+          local slot, unit = string.match(entry[1], '^(%d+)-(%d+)$')
+          if next - unit + c <= max then
+            s, p1 = from, total + n * cost + max - next + unit
+          elseif next + c - max <= unit + entry[2][2] then
+            s = slot + span
+          end
+        end
+      elseif letter == 'U' then
+        if from < p3 and p2 + c <= max then
+          s = from
+        end
+      elseif c > max then
+        break
+      elseif letter == 'F' then
+        key = math.floor(from / window)
+        s = math.max(from, key * window + math.floor(margin / 2))
+        if s >= (key + 1) * window - margin or (key == p1 and p2 + c > max) then
+          key = key + 1
+          s = key * window + math.floor(margin / 2)
+        end
+      elseif letter == '*' then
+        key, s = p1, from
+        if p2 == 0 or from >= p1 + window + margin then
+          key = from
+        elseif from >= p1 + window - margin or p2 + c > max then
+          key, s = p1 + window + margin, p1 + window + margin
+        end
+      elseif letter == 'W' then
+        key = math.floor(from / window)
+        for _ = 1, 4 do
+          local older, room = 0, max - c
+          if key == p1 then
+            older, room = p4, room - p2
+          elseif key == p1 + 1 then
+            older = p2
+          end
+          if room >= 0 then
+            s = math.max(from, key * window)
+            if older > room then
+              local share = math.floor(room * window / older)
+              if room * window > 9007199254740992 then
+                share = math.min(share - 1, 9007199254740992)
+              end
+              s = math.max(s, (key + 1) * window + margin - share)
+            end
+            if s < (key + 1) * window - margin then
+              break
+            end
+          end
+          key, s = key + 1, nil
+        end
+      elseif letter == 'G' and c <= p3 and window * c <= 9007199254740992 then
+        -- As in gcra.lua: its time is from x to e.
+        local spare = window * (p3 - c)
+        local lower, latest = p1 + math.ceil((p2 - spare) / max) + margin, math.floor(spare / max)
+        if spare > 9007199254740992 then
+          latest = math.ceil(window * ((p3 - c) / max)) + 1
+          lower = p1 + math.ceil(window * ((c - p3) / max)) + 1 + margin
+        end
+        s, x, part = math.max(from, lower), p1, p2
+        if x < s then
+          x, part = s, 0
+        end
+        rest = part + window * c % max
+        e = x + math.floor(window * c / max) + math.floor(rest / max)
+        rest = rest % max
+        latest = s - margin + latest
+        if lower >= s then
+          x, part = p1, p2
+        elseif x > latest or x == latest and part > 0 then
+          x, part = latest, 0
+        end
+        if p1 > x or p1 == x and p2 > part then
+          x, part = p1, p2
+        end
+        -- What would be free before it is to be noted.
+        if x > now and (x > p1 or part > p2) then
+          s = nil
+        end
+      end
+      if i > turn then
+        score = s
+        break
+      end
+      if not s or s > bound or s + span > ends or s > 9007199254740992 then
+        break
+      end
+      if longest < 4503599627370496 and s - now > longest then
+        late, final = true, s
+        break
+      end
+      if key and key ~= p1 and p2 > 0 then
+        -- The window that is left is the hash's again.
+        local hash = base .. ':acct:' .. account
+        if call('EXISTS', hash) == 0 then
+          break
+        end
+        local name = string.format(letter == 'W' and 'W/%.0f/0/-/-:%.0f' or letter == 'F' and 'F/%.0f/0/-/-:%.0f' or
+          'F/%.0f/0/-/*:%.0f', window, p1)
+        if letter == 'F' then
+          call('HSET', hash, name, p2)
+        elseif letter == '*' then
+          call('HSET', hash, name, p2, name .. '<', final, name .. '^', p3)
+        else
+          call('HSET', hash, name, p2, name .. '<', p3)
+        end
+      end
+      if letter == 'G' then
+        more = struct.pack('>I7I5I7I5I5', math.max(0, x), part, e, rest, max)
+        p1, p2 = e, rest
+      elseif letter ~= 'L' and letter ~= 'S' then
+        if letter == 'W' and key ~= p1 then
+          p3, p4 = 9007199254740992, key == p1 + 1 and p2 or 0
+        elseif letter == '*' and (key ~= p1 or p2 == 0) then
+          p3 = 0
+        end
+        if key and key ~= p1 then
+          p1, p2 = key, 0
+        end
+        p2 = p2 + cost
+        if letter == '*' and s == p1 then
+          p3 = p3 + cost
+        elseif letter == 'W' then
+          local remains = (key + 1) * window - math.max(key * window, s - margin)
+          local product = math.max(0, max - p2) * window
+          local share = math.floor(product / remains)
+          if product > 9007199254740992 then
+            share = share - 1
+          end
+          p3 = math.min(p3, share)
+        end
+      end
+      n, from, final = i, s, s
+      if slots then
+        slots[i], each[i] = s, more
+      end
+    end
+    if n == 0 and not late or index and not (score or late and final == scored) then
+      break
+    end
+
+    -- Only now is anything written.
+    if keys and n > 0 then
+      for i = 1, #keys do
+        call('ZADD', keys[i], string.format('%d', from), names[i])
+      end
+    elseif letter == 'L' and n == 1 then
+      call('ZADD', log, string.format('%d', from), struct.pack('>I7', total))
+    elseif letter == 'L' and n > 0 then
+      local add = {}
+      for i = 1, n do
+        add[2 * i - 1], add[2 * i] = slots[i], struct.pack('>I7', total + i - 1)
+      end
+      call('ZADD', log, unpack(add))
+    elseif letter == 'S' then
+      for i = 1, n do
+        local id = string.format('%d-%d', slots and slots[i] or from, p2 + (i - 1) * cost)
+        if type(redis.pcall('XADD', log, 'NOMKSTREAM', id, 'c', cost)) ~= 'string' then
+          n, late = i - 1, false
+          from = n > 0 and slots[n]
+          break
+        end
+      end
+      if n > 0 then
+        p2, p3 = p2 + n * cost, from
+      elseif not late or call('EXISTS', log) == 0 then
+        break
+      end
+    end
+    for _ = 1, trims do
+      local oldest = now - span - math.min(span, 60000000)
+      if letter == 'S' then
+        call('XTRIM', log, 'MINID', '~', oldest)
+      else
+        local old = call('ZRANGE', log, 127, 127, 'WITHSCORES')[2]
+        if old and tonumber(old) < oldest then
+          call('ZREMRANGEBYRANK', log, 0, 127)
+        end
+      end
+    end
+    -- Those that leave at one slot are one record, but for what each has of its own.
+    local i = 1
+    while i <= n do
+      local j, slot, unit = i, from, total + (i - 1) * cost
+      if slots then
+        slot, more = slots[i], each[i]
+        while j < n and slots[j + 1] == slot and more == '' do
+          j = j + 1
+        end
+      end
+      if letter == 'L' then
+        record = struct.pack('>c0c1I2I8I7I2I2I2c0', record, 'B', j - i + 1, slot, unit, #account, 0, 0, account)
+      elseif letter == 'S' then
+        record = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5B', record, 'B', j - i + 1, slot, unit, #account, 0, 15, account,
+          '\0S', p2 + (i - 1 - n) * cost, cost, 0)
+      else
+        record = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5Bc0', record, 'B', j - i + 1, slot, unit, #account, 0,
+          15 + #more, account, '\0N', unit, cost, #more > 0 and 1 or 0, more)
+      end
+      i = j + 1
+    end
+    done = done + n
+    if n > 0 then
+      summary = struct.pack('>I8I8I8I8I8I8I8I8c0', ends, total + n * cost, from, from, p1, p2, p3, p4,
+        string.sub(summary, 65))
+      if index then
+        summaries[account], changes[#changes + 1], changes[#changes + 2] = summary, 'a:' .. account, summary
+      end
+    end
+    if late then
+      record = struct.pack('>c0c1I2I8I7I2I2I2c0', record, 'L', count - done, final, 0, #account, 0, 0, account)
+      done = count
+    elseif index then
+      call('ZADD', index, string.format('%d', score), member)
+      if not place then
+        place, at = #members + 1, at + 2
+        members[place] = member
+      end
+      scores[place], first = score, 1
+      for j = 2, #members do
+        if scores[j] < scores[first] or scores[j] == scores[first] and members[j] < members[first] then
+          first = j
+        end
+      end
+    end
+  until not index or done >= count or #members >= 64
+  if done > 0 then
+    local moment = string.sub(record, 17, 24)
+    if index then
+      call('HSET', base, session, record, 'seen', moment, unpack(changes))
+    else
+      call('HSET', base, session, record, 'seen', moment, field, summary)
+    end
+    return record
+  end
+until true

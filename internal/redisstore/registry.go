@@ -1,0 +1,106 @@
+package redisstore
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/ration-go/ration/internal/sweep"
+	"github.com/ration-go/ration/store"
+)
+
+// What a reader without configuration finds budgets and the names of accounts by is written
+// beside the bookings: nobody waits for it, and a failure means that it is written later.
+
+// registryKey is a sorted set of the budgets' names by when they were last seen, in
+// microseconds. It is no budget's, so in a Cluster it most often lies on another node than
+// the budget: no script may have both.
+const registryKey = "ration:v2:budgets"
+
+const (
+	// announceEvery is how often a process says at most that it books in a budget.
+	announceEvery = 10 * time.Minute
+	// unseenFor is how long the registry has a budget that nobody books in: longer than any
+	// of its keys is kept.
+	unseenFor = 400 * 24 * time.Hour
+)
+
+// An announced is a budget that was announced or, with its ID, one of its accounts.
+type announced struct{ budget, account string }
+
+// announcements are what a process has announced, with when that is due again.
+type announcements struct {
+	mu  sync.Mutex
+	due sweep.Map[announced, time.Time]
+}
+
+// take reports whether an announcement is due, and leaves it to the caller.
+func (a *announcements) take(one announced, now time.Time) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now.Before(a.due.Get(one)) {
+		return false
+	}
+	a.due.Sweep(func(_ announced, due time.Time) bool { return now.After(due) })
+	a.due.Set(one, now.Add(announceEvery))
+	return true
+}
+
+// announce tells readers of a budget that was booked and of the labels of the accounts that
+// were charged, unless it was told lately.
+func (s *Store) announce(budget string, accounts *store.Accounts, b *store.Booking) {
+	now := time.Now()
+	if s.announcements.take(announced{budget: budget}, now) {
+		s.beside(func(ctx context.Context) { s.register(ctx, budget, b.Now) })
+	}
+	label := func(account *store.Account) {
+		if account.Label != "" && s.announcements.take(announced{budget, account.ID}, now) {
+			s.beside(func(ctx context.Context) {
+				_, _ = s.run(ctx, "label", labelScript(), budget, []any{account.ID, account.Label})
+			})
+		}
+	}
+	label(accounts.Lookup(b.Account))
+	for i := range accounts.Shared() {
+		label(&accounts.Shared()[i])
+	}
+}
+
+// beside does something that no caller waits for, but for Settle.
+func (s *Store) beside(do func(context.Context)) {
+	ctx := callContext{context.Background(), time.Now().Add(s.timeout())}
+	s.abandoned.add()
+	go func() {
+		defer s.abandoned.done()
+		do(ctx)
+	}()
+}
+
+// register notes when a budget was seen, and forgets those that were not for long.
+func (s *Store) register(ctx context.Context, budget string, seen time.Time) {
+	_, _ = s.Client.Pipelined(ctx, func(p redis.Pipeliner) error {
+		p.ZAddGT(ctx, registryKey, redis.Z{Score: float64(seen.UnixMicro()), Member: budget})
+		p.ZRemRangeByScore(ctx, registryKey, "-inf", "("+micros(seen.Add(-unseenFor)))
+		p.PExpire(ctx, registryKey, unseenFor)
+		return nil
+	})
+}
+
+// Budgets returns the budgets that were booked within 400 days, the one that was seen last at
+// the end.
+func (s *Store) Budgets(ctx context.Context) ([]store.KnownBudget, error) {
+	found, err := s.do(ctx, "budgets", func(ctx context.Context) (any, error) {
+		return s.Client.ZRangeWithScores(ctx, registryKey, 0, -1).Result()
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all []store.KnownBudget
+	for _, z := range found.([]redis.Z) {
+		name, _ := z.Member.(string)
+		all = append(all, store.KnownBudget{Name: name, Seen: time.UnixMicro(int64(z.Score))})
+	}
+	return all, nil
+}

@@ -1,0 +1,51 @@
+package store
+
+import "time"
+
+// A KnownBudget is a budget of which a store knows that it was booked.
+type KnownBudget struct {
+	// Name is the budget's name.
+	Name string
+	// Seen is when a worker last said that it books in it, on the store's clock: within ten
+	// minutes of its last booking.
+	Seen time.Time
+}
+
+// A Description is all that a store tells of a budget to a reader that has no configuration.
+type Description struct {
+	// Budget is the budget's name.
+	Budget string
+	// Now, Version, Lost and Revision are those of the budget's [Status]. Version is zero if
+	// nothing is known of the budget.
+	Now      time.Time
+	Version  int64
+	Lost     time.Time
+	Revision int
+	// Accounts are those that count anything, in the order of their IDs.
+	Accounts []DescribedAccount
+	// Pauses and Quarantined are those in force, the first that ends first.
+	Pauses      []Pause
+	Quarantined []Quarantine
+	// Workers are those that named themselves: see [StatusRequest]. The one that was heard
+	// of last comes last.
+	Workers []Worker
+}
+
+// A DescribedAccount is an account as a [Description] has it.
+type DescribedAccount struct {
+	// Usage is what is used of each of the effective limits. It has none if the account was
+	// never booked under any.
+	Usage
+	// Label is the account's, if a worker gave it one.
+	Label string
+	// Revision is that of the effective limits.
+	Revision int
+}
+
+// A Worker is a process that shares a budget.
+type Worker struct {
+	// ID is what it named itself.
+	ID string
+	// Seen is when it was last heard of, on the store's clock.
+	Seen time.Time
+}
