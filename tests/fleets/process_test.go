@@ -40,8 +40,14 @@ func startFleet(t *testing.T, program string, order map[string]any) *fleetProces
 // buildFleet builds the program of internal/fleet and returns its path.
 func buildFleet(t *testing.T) string {
 	t.Helper()
-	program := filepath.Join(t.TempDir(), "fleet")
-	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/ration-go/ration/internal/fleet").CombinedOutput()
+	return buildProgram(t, "internal/fleet")
+}
+
+// buildProgram builds the program of a folder of this module and returns its path.
+func buildProgram(t *testing.T, folder string) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), filepath.Base(folder))
+	built, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/ration-go/ration/"+folder).CombinedOutput()
 	require.NoError(t, err, "%s", built)
 	return program
 }
