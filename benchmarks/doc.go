@@ -32,13 +32,10 @@
 // # Logs, scripts and memory
 //
 //	go test -run '^$' -bench Logs .
-//	go test -run '^$' -bench Parts -benchtime 10x .
 //	go test -run '^$' -bench Memory -benchtime 1x .
 //
 // Logs makes one decision after another on a quota of 5,000 an hour that is spent,
-// with each exact log, and with a script that sums all entries of a stream. Parts times
-// each Redis command that lua/quick.lua calls, and quick.lua as a whole, in a loop
-// inside of Redis: microseconds of a warm server that does nothing else. Memory's
+// with each exact log, and with a script that sums all entries of a stream. Memory's
 // B/booking is the size of the log in Redis over its entries: 5,000 in each kind of log.
 // B-in-all/booking is what Redis allocated meanwhile, of that and of all else, over the
 // bookings; its tables grow by doubling, so it moves with the number of bookings.

@@ -119,7 +119,7 @@ func measure(b *testing.B, server *redistest.Server, log ration.Algorithm, booki
 func sizeOf(b *testing.B, rdb *redis.Client, patterns ...string) (size int64) {
 	b.Helper()
 	for _, pattern := range patterns {
-		keys := rdb.Scan(b.Context(), 0, "ration:v1:{"+peers.Budget+"}:"+pattern, 10_000).Iterator()
+		keys := rdb.Scan(b.Context(), 0, "ration:v2:{"+peers.Budget+"}:"+pattern, 10_000).Iterator()
 		for keys.Next(b.Context()) {
 			ttl, err := rdb.PTTL(b.Context(), keys.Val()).Result()
 			require.NoError(b, err)

@@ -91,7 +91,7 @@ func TestRedisBytesAreThoseOfTheBudget(t *testing.T) {
 		want += size
 	}
 	require.Equal(t, want, bytes)
-	entries, err := rdb.ZCard(t.Context(), "ration:v1:{algorithms}:log:"+accountID).Result()
+	entries, err := rdb.ZCard(t.Context(), "ration:v2:{algorithms}:log:"+accountID).Result()
 	require.NoError(t, err)
 	require.Equal(t, int64(1000), entries)
 }

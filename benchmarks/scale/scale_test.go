@@ -54,7 +54,7 @@ func TestBudgetsAreSpreadOverTheCluster(t *testing.T) {
 
 	holders := make(map[int]bool)
 	for _, in := range budgets {
-		key := "ration:v1:{" + in.name + "}"
+		key := "ration:v2:{" + in.name + "}"
 		slot, err := s.nodes[0].ClusterKeySlot(t.Context(), key).Result()
 		require.NoError(t, err)
 		for i, node := range s.nodes {

@@ -27,6 +27,7 @@ type bench struct {
 	progress io.Writer
 
 	filled  bool // another process has made the calls before: the keys are as the row says
+	callers int  // who make them
 	row     int
 	raw     []*benchfmt.Result
 	figures []figure // medians of all contenders
@@ -42,7 +43,7 @@ type figure struct {
 }
 
 func newBench(cfg config, addr string, progress io.Writer) *bench {
-	return &bench{config: cfg, addr: addr, rdb: newClient(addr), progress: progress}
+	return &bench{config: cfg, addr: addr, rdb: newClient(addr), progress: progress, callers: goroutines}
 }
 
 // newClient returns a client with go-redis's defaults.
@@ -171,11 +172,11 @@ func (b *bench) fill(ctx context.Context, work peers.Work) error {
 	if b.filled {
 		return nil
 	}
-	return times(ctx, work, b.before)
+	return times(ctx, b.callers, work, b.before)
 }
 
-// times does the work so often, from 64 goroutines.
-func times(ctx context.Context, work peers.Work, calls int) error {
+// times does the work so often, from so many goroutines.
+func times(ctx context.Context, goroutines int, work peers.Work, calls int) error {
 	if calls == 0 {
 		return nil
 	}

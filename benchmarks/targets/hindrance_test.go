@@ -50,7 +50,7 @@ func TestCombinedCallsAreAllCounted(t *testing.T) {
 		answers.Store(n, true)
 		return err
 	}
-	require.NoError(t, times(t.Context(), work, 3000))
+	require.NoError(t, times(t.Context(), goroutines, work, 3000))
 	n, err := b.rdb.Get(t.Context(), "combined").Int64()
 	require.NoError(t, err)
 	require.Equal(t, int64(3000), n)

@@ -61,6 +61,7 @@ func (h *history) chapters() []chapter {
 		{"they are asked about", func(ctx context.Context) error { return h.ask(ctx, scoped()) }},
 		{"sub-windows of 1,000 cells", h.cells},
 		{"a pool of 1,000 tokens", h.pool},
+		{"a cancelled slot in each of them", h.cancelled},
 		{"1,000 accounts are paused", h.pauses},
 		{"a log is lost", h.lose},
 		{"a log of the other kind", func(ctx context.Context) error {
@@ -162,7 +163,7 @@ func (h *history) handBack(ctx context.Context, of ration.Account, calls int) er
 		back <- b
 	}
 	return h.times(ctx, func(ctx context.Context) error {
-		return h.store.Cancel(ctx, store.CancelRequest{Booking: <-back, Accounts: list})
+		return h.store.Cancel(ctx, store.CancelRequest{Booking: <-back})
 	}, len(back))
 }
 
@@ -216,19 +217,45 @@ func (h *history) cells(ctx context.Context) error {
 	return h.ask(ctx, of)
 }
 
-// pool spends 1,000 tokens and goes on.
-func (h *history) pool(ctx context.Context) error {
-	var all []ration.Account
+// poolOf is 1,000 tokens, of which some have other limits than the others.
+func poolOf() (all []ration.Account) {
 	for i := range 1000 {
-		// Some have other limits than the others.
 		all = append(all, account(fmt.Sprintf("token-%d", i), ration.PerHour(5+i%7)))
 	}
+	return all
+}
+
+// pool spends 1,000 tokens and goes on.
+func (h *history) pool(ctx context.Context) error {
+	all := poolOf()
 	list, err := store.NewAccounts(all...)
 	if err != nil {
 		return err
 	}
 	if err := h.bookOn(ctx, list, h.so(10_000), 1, nil, nil); err != nil {
 		return err
+	}
+	return h.ask(ctx, all...)
+}
+
+// cancelled spends the pool and books on, where each token has a cancelled slot ahead: at
+// first calls of more units than the slot has.
+func (h *history) cancelled(ctx context.Context) error {
+	all := poolOf()[:h.so(1000)]
+	list, err := store.NewAccounts(all...)
+	if err != nil {
+		return err
+	}
+	if err := h.bookOn(ctx, list, 3*len(all), 5, nil, nil); err != nil {
+		return err
+	}
+	if err := cancelOneEach(ctx, h.store, list, len(all)); err != nil {
+		return err
+	}
+	for _, cost := range []int{2, 1} {
+		if err := h.bookOn(ctx, list, h.so(2000), cost, nil, nil); err != nil {
+			return err
+		}
 	}
 	return h.ask(ctx, all...)
 }
@@ -250,7 +277,7 @@ func (h *history) lose(ctx context.Context) error {
 	if err := h.fill(ctx, of, calls); err != nil {
 		return err
 	}
-	if err := h.rdb.Del(ctx, "ration:v1:{"+peers.Budget+"}:log:"+of.ID).Err(); err != nil {
+	if err := h.rdb.Del(ctx, "ration:v2:{"+peers.Budget+"}:log:"+of.ID).Err(); err != nil {
 		return err
 	}
 	last := time.Now()

@@ -106,7 +106,7 @@ func remainingOfLargeLog(ctx context.Context, b *bench) ([]check, error) {
 		return nil, fmt.Errorf("the log holds %d calls of %d", used, b.large)
 	}
 	const ping, remaining, nothing, look, left = "PING", "ration,Remaining", "EVALSHA-of-nothing", "EVALSHA-of-the-least", "EVALSHA-of-the-least,leaveable"
-	log := "ration:v1:{" + peers.Budget + "}:log:" + large.ID
+	log := "ration:v2:{" + peers.Budget + "}:log:" + large.ID
 	least := func(ctx context.Context) error { return leastLook.Run(ctx, logs.rdb, []string{log}).Err() }
 	r, err := b.medians(ctx,
 		doing(ping, 0, func(ctx context.Context) error { return logs.rdb.Ping(ctx).Err() }),
@@ -156,11 +156,11 @@ func memory(ctx context.Context, b *bench) ([]check, error) {
 			if err != nil {
 				return nil, err
 			}
-			log, err := harness.SizeOf(ctx, b.rdb, "ration:v1:{"+peers.Budget+"}:"+m.key+":*")
+			log, err := harness.SizeOf(ctx, b.rdb, "ration:v2:{"+peers.Budget+"}:"+m.key+":*")
 			if err != nil {
 				return nil, err
 			}
-			every, err := harness.SizeOf(ctx, b.rdb, "ration:v1:{"+peers.Budget+"}*")
+			every, err := harness.SizeOf(ctx, b.rdb, "ration:v2:{"+peers.Budget+"}*")
 			if err != nil {
 				return nil, err
 			}

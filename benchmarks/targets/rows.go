@@ -15,4 +15,6 @@ var rows = []row{
 	{11, "waiting goroutines", waiting},
 	{12, "a fleet of 8 processes of 16 workers on 3 tokens", fleet},
 	{13, "commands in Redis's SLOWLOG", slowlog},
+	{14, "a lone caller's booking, by algorithm", scriptTimes},
+	{15, "calls/s on one hot token, 64 goroutines of one process, against callers combined into the same commands", shareOfFloor},
 }

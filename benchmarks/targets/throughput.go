@@ -91,12 +91,16 @@ func poolOfThousand(ctx context.Context, b *bench) ([]check, error) {
 		return all
 	}
 	const oneFree, poolFree, oneSpent, poolSpent, least = "one,free", "pool,free", "one,spent", "pool,spent", "combined-least-on-1,000-logs"
+	const cancelled, dear, dearCancelled = "pool,spent,cancelled-slots", "pool,spent,cost=2", "pool,spent,cost=2,cancelled-slots"
 	from := int64(0)
 	r, err := b.speeds(ctx, goroutines,
 		b.free(oneFree, 1, account(hot, ration.PerHour(peers.Plenty))),
 		b.free(poolFree, 1, pool(ration.PerHour(peers.Plenty))...),
 		b.spent(oneSpent, 1, account(hot, ration.PerHour(b.before))),
 		b.spent(poolSpent, 1, pool(ration.PerHour(b.before/tokens))...),
+		b.withCancelled(cancelled, 1, pool(ration.PerHour(b.before/tokens))),
+		b.spent(dear, 2, pool(ration.PerHour(2*b.before/tokens))...),
+		b.withCancelled(dearCancelled, 2, pool(ration.PerHour(2*b.before/tokens))),
 		b.combined(least, func(ctx context.Context, calls int64) (int64, error) {
 			from += calls
 			return leastOnLogs.Run(ctx, b.rdb, []string{"least"}, calls, from, tokens).Int64()
@@ -105,7 +109,7 @@ func poolOfThousand(ctx context.Context, b *bench) ([]check, error) {
 	if err != nil {
 		return nil, err
 	}
-	const bound = 1 / 1.5
+	const bound, share = 1 / 1.5, 0.8
 	return []check{{
 		what: "1,000 tokens against one, with quota left", measured: r.over(poolFree, oneFree), target: atLeast(bound, "x"),
 		figures: r.figures("%s/s against %s/s", poolFree, oneFree),
@@ -114,6 +118,15 @@ func poolOfThousand(ctx context.Context, b *bench) ([]check, error) {
 		figures: r.figures("%s/s against %s/s", poolSpent, oneSpent),
 		hindrance: r.above([]string{poolSpent}, oneSpent, bound, part{least, "each booking is on another token's log: callers combined into a script " +
 			"that reads and writes the end of another log and the index for each, and decides nothing,"}),
+	}, {
+		what: "1,000 tokens with it spent, against callers combined into the least on as many logs", measured: r.over(poolSpent, least), target: atLeast(share, "x"),
+		figures: r.figures("%s/s against %s/s", poolSpent, least),
+	}, {
+		what: "a cancelled slot in each of 1,000 tokens with it spent, against none", measured: r.over(cancelled, poolSpent), target: atLeast(share, "x"),
+		figures: r.figures("%s/s against %s/s", cancelled, poolSpent),
+	}, {
+		what: "the same for calls of two units, which cannot take the slot", measured: r.over(dearCancelled, dear), target: atLeast(share, "x"),
+		figures: r.figures("%s/s against %s/s", dearCancelled, dear),
 	}}, nil
 }
 

@@ -17,7 +17,12 @@ const Budget = "bench"
 var rationRedis = Peer{
 	Name: "ration.RedisStore",
 	Start: func(rdb redis.UniversalClient, limit int) (On, error) {
-		return booked(&ration.RedisStore{Client: rdb}, limit), nil
+		kept, ctx := &ration.RedisStore{Client: rdb}, context.Background()
+		// What a process writes beside its first booking is no part of any other's cost.
+		if err := Book(kept, "first", ration.PerHour(1), store.Forever)(ctx); err != nil {
+			return nil, err
+		}
+		return booked(kept, limit), kept.Settle(ctx)
 	},
 	Sends: []string{"evalsha"},
 	Keyed: true,
