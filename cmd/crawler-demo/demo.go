@@ -112,8 +112,9 @@ func (p plan) removeKeys() {
 	defer client.Close()
 	ctx, stop := context.WithTimeout(context.Background(), checkTimeout)
 	defer stop()
-	keys := client.Scan(ctx, 0, "ration:v1:{"+p.budget+"}*", 1000).Iterator()
+	keys := client.Scan(ctx, 0, "ration:v2:{"+p.budget+"}*", 1000).Iterator()
 	for keys.Next(ctx) {
 		client.Unlink(ctx, keys.Val())
 	}
+	client.ZRem(ctx, "ration:v2:budgets", p.budget)
 }
