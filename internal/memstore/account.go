@@ -14,12 +14,14 @@ type account struct {
 	id string
 	pause
 	expires  int64
-	limits   *store.LimitSet   // those in force; nil: nothing is booked
-	revision int               // theirs
-	logs     []*log            // the first has all bookings, each other those of a scope
-	sets     []string          // of scopes that are in the logs
-	orders   map[string]*order // of the queues
-	recent   *order            // that was asked for; nil: none
+	limits   *store.LimitSet      // those in force; nil: nothing is booked
+	revision int                  // theirs
+	logs     []*log               // the first has all bookings, each other those of a scope
+	sets     []string             // of scopes that are in the logs, that of none first
+	vacant   map[string][]vacancy // by set of scopes, in the order of slots
+	exceeded int64                // up to that slot windows may hold more than the limits allow
+	orders   map[string]*order    // of the queues
+	recent   *order               // that was asked for; nil: none
 	counters map[string]counter
 	latest   int64 // the last slot that was given or entered
 	renewed  int64 // the last slot that was booked under limits of another shape
@@ -53,7 +55,11 @@ var noBookings log
 // enterLog enters units in the log of all and in those of their scopes.
 func (a *account) enterLog(scopes string, slot, number, cost int64) {
 	known := slices.Contains(a.sets, scopes)
-	if !known {
+	switch {
+	case known:
+	case scopes == "":
+		a.sets = slices.Insert(a.sets, 0, scopes)
+	default:
 		a.sets = append(a.sets, scopes)
 	}
 	for scope := range scopesIn(scopes) {
@@ -151,15 +157,15 @@ func (a *account) cancel(b *booking, p part, now int64) {
 	if a.limits == nil || !a.counts(b, p) {
 		return
 	}
-	scopes := scopesOf(b.queue)
+	scopes, c := scopesOf(b.queue), a.open(a.limits, now)
 	if p.logged {
 		for scope := range scopesIn(scopes) {
 			a.log(scope).remove(b.slot, b.number)
 		}
 		a.latest = a.log("").last
+		c.addVacancy(scopes, b.slot, b.cost)
 	}
 	if b.slot > a.renewed {
-		c := a.open(a.limits, now)
 		c.taken = p.taken
 		for _, m := range c.meters {
 			if m.counter != nil && store.Covers(m.Scope, scopes) {

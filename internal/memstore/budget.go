@@ -46,6 +46,9 @@ func (b *budget) account(id string) *account {
 func (b *budget) enter(charged []*transaction, slot int64, l *queue) (entry string, total int64) {
 	b.number++
 	for _, c := range charged {
+		if c.replaced() {
+			c.account.forgetVacancies(max(c.now, c.account.log("").last))
+		}
 		c.enter(l, slot, b.number, l.cost, true)
 	}
 	if l.name == "" {

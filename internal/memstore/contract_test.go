@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/ration-go/ration/internal/memstore"
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 	"github.com/ration-go/ration/store/storetest"
 )
@@ -15,5 +16,5 @@ func TestStoreKeepsTheContract(t *testing.T) {
 
 func TestManyCallersMayCancel(t *testing.T) {
 	t.Parallel()
-	storetest.RunCrowd(t, 1_000, func(*testing.T) store.Store { return new(memstore.Store) })
+	storetest.RunCrowd(t, 1_000, limit.SlidingLog, func(*testing.T) store.Store { return new(memstore.Store) })
 }

@@ -160,11 +160,19 @@ func (m *meter) earliest(from int64, l *queue, left *int) int64 {
 	if m.counter != nil {
 		return m.counter.earliest(*m, from, l.cost, most)
 	}
-	price, a := 1, m.transaction.account
+	price, c := 1, m.transaction
 	if m.Algorithm == limit.StreamLog {
 		price = streamPrice
 	}
-	return a.log(m.Scope).earliest(m.transaction.now, a.log("").last, from, l.cost, most, m.Window, price, left)
+	last := c.account.log("").last
+	vacant, found := m.nextVacancy(max(from, c.now), l, l.cost+m.Max-most)
+	switch {
+	case !found:
+		vacant = math.MaxInt64
+	case vacant == from:
+		return from
+	}
+	return c.account.log(m.Scope).earliest(c.now, last, from, l.cost, most, m.Window, vacant, price, left)
 }
 
 // enter enters units that were booked, or spent without a booking, in all that counts them.
@@ -180,13 +188,18 @@ func (c *transaction) enter(l *queue, slot, number, cost int64, booked bool) {
 			m.counter.enter(*m, slot, cost)
 		}
 	}
-	c.enterLog(l, slot, number, cost)
+	c.enterLog(l, slot, number, cost, booked)
 }
 
 // enterLog enters units in the log, if there is one, and in the order of the queue.
-func (c *transaction) enterLog(l *queue, slot, number, cost int64) {
+func (c *transaction) enterLog(l *queue, slot, number, cost int64, booked bool) {
 	a := c.account
 	if c.set.HasLog() {
+		if booked {
+			c.fill(l, slot, cost)
+		} else {
+			a.forgetVacancies(slot)
+		}
 		a.enterLog(l.scopes, slot, number, cost)
 	}
 	a.total += cost

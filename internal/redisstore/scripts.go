@@ -68,7 +68,7 @@ func (s script) with(set limit.AlgorithmSet) *redis.Script {
 	}
 	files := []string{"common", "session"}
 	if s.accounts {
-		files = append(files, "log", "account")
+		files = append(files, "log", "vacant", "search", "account")
 		for _, p := range parts {
 			if set.Has(p.algorithm) {
 				files = append(files, p.file)

@@ -15,11 +15,7 @@ import (
 
 // RunCrowd holds a store to what becomes of a limit of each algorithm when so many callers
 // wait for it and cancel. Run does with 200.
-func RunCrowd(t *testing.T, callers int, open func(t *testing.T) store.Store) {
-	runCrowd(t, callers, limit.SlidingLog, open)
-}
-
-func runCrowd(t *testing.T, callers int, log limit.Algorithm, open func(t *testing.T) store.Store) {
+func RunCrowd(t *testing.T, callers int, log limit.Algorithm, open func(t *testing.T) store.Store) {
 	for _, l := range crowded {
 		for _, r := range crowdRules {
 			t.Run(fmt.Sprintf("%v: %s", l.title, r.title), func(t *testing.T) {
@@ -89,6 +85,30 @@ var crowdRules = []crowdRule{
 		both.here.cancels(half)
 		got := append(both.here.books(a, len(half)), all[len(half):]...)
 		require.Equal(c.t, c.leave(want), c.leave(got))
+	}},
+	{"if few of many give up all of the quota is used", func(c *crowd) {
+		if c.limit.Algorithm != limit.SlidingLog {
+			return // the others count no more than some windows
+		}
+		for _, share := range []int{100, 5} {
+			h, a, all := c.many(fmt.Sprint("-few-", share))
+			want, few := c.leave(all), c.few(all, share)
+			h.cancels(few)
+			got := append(h.books(a, len(few)), all[len(few):]...)
+			require.Equal(c.t, want, c.leave(got), "one in %d gives up", share)
+		}
+	}},
+	{"if few of many give up who costs more or has a Reserve finds the room", func(c *crowd) {
+		if c.limit.Algorithm != limit.SlidingLog {
+			return
+		}
+		for i, next := range [][]option{{withCost(3)}, {withReserve(4)}, {withCost(2), withReserve(2)}} {
+			h, a, all := c.many(fmt.Sprint("-more-", i))
+			few := c.few(all, 100)
+			h.cancels(few)
+			b := h.bookWith(a, next...)
+			require.LessOrEqual(c.t, since(b.Slot), c.leave(few)[4])
+		}
 	}},
 	{"those who gave up long ago leave nothing behind", func(c *crowd) {
 		both, a := c.spent()
@@ -191,6 +211,25 @@ func (c *crowd) spent(others ...limit.Limit) (pair, *store.Accounts) {
 		}
 	}
 	return both, a
+}
+
+// many returns a budget in which many callers wait for a log, so many that a search which is
+// bounded does not find all of their slots.
+func (c *crowd) many(name string) (h *harness, a *store.Accounts, all []store.Booking) {
+	c.t.Helper()
+	callers := max(c.callers, 1_000)
+	h, a = c.apart(name), c.single(atMost(callers/2, 10*sec))
+	for i := range callers / 2 {
+		h.at(time.Duration(i) * 10 * sec / time.Duration(callers/2))
+		h.book(a, 1)
+	}
+	return h, a, h.books(a, callers)
+}
+
+// few moves one in so many to the front, at random, and returns them.
+func (c *crowd) few(all []store.Booking, share int) []store.Booking {
+	c.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	return all[:len(all)/share]
 }
 
 // books books units for that many callers.

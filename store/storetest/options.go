@@ -18,6 +18,8 @@ func withReserve(thousandths int) option {
 	return func(r *store.BookRequest) { r.Reserve = thousandths }
 }
 
+func withCost(units int) option { return func(r *store.BookRequest) { r.Cost = units } }
+
 func withRevision(revision int) option { return func(r *store.BookRequest) { r.Revision = revision } }
 
 // bookWith books a unit with the options, however long its wait.

@@ -50,7 +50,7 @@ func RunLog(t *testing.T, log limit.Algorithm, open func(t *testing.T) store.Sto
 	for _, r := range rules {
 		t.Run(r.title, func(t *testing.T) { r.check(newHarness(t, open(t), log)) })
 	}
-	runCrowd(t, 200, log, open)
+	RunCrowd(t, 200, log, open)
 }
 
 // A rule is one sentence of the contract.

@@ -26,11 +26,12 @@ type modelCall struct {
 // A modelAccount is all that was booked on an account and not cancelled, in the order of
 // slots.
 type modelAccount struct {
-	limits []ration.Limit
-	calls  []*modelCall
-	sums   []int // for each call, the units before it
-	silent modelPause
-	last   int64 // no booking comes before it
+	limits    []ration.Limit
+	calls     []*modelCall
+	sums      []int          // for each call, the units before it
+	cancelled map[int64]bool // slots
+	silent    modelPause
+	last      int64 // no booking comes before it
 }
 
 // A modelPause is a pause, of an account or of all.
@@ -113,7 +114,7 @@ func (a *modelAccount) expiries(l ration.Limit) (all []int64) {
 type offer struct {
 	slot    int64
 	behind  int64 // the first that fits behind all calls
-	crowded bool  // so much is ahead that a store may give this one
+	crowded bool  // so much is ahead that a store may give this one, or one that was cancelled
 }
 
 // offer returns the slot of the next booking. None comes before all, to which a pause of
@@ -155,6 +156,10 @@ func (a *modelAccount) add(slot int64, cost int) *modelCall {
 // cancel removes a call. If it had not left the next ones may leave before those that wait.
 func (a *modelAccount) cancel(now int64, c *modelCall) {
 	a.keep(slices.DeleteFunc(a.calls, func(o *modelCall) bool { return o == c }))
+	if a.cancelled == nil {
+		a.cancelled = make(map[int64]bool)
+	}
+	a.cancelled[c.slot] = true
 	if c.slot >= now {
 		a.last = min(a.last, now)
 	}

@@ -19,6 +19,8 @@
 --                up to then may not have been counted as it is now
 --   logs         the scopes of its logs, each with a ';'; none: that of '' alone
 --   sets:SCOPES  of which sets a log has some; of a stream in:SCOPES and out:SCOPES
+--   vacant:SCOPES  there if slots of its requests are vacant: vacant.lua
+--   exceeded    the last slot up to which windows may hold more than the limits allow
 --   inserted     the number of the next unit that is between others of a stream
 --   last:LANE    the slot that no booking of another lane comes before
 --   from         where there is no log: the number of the first unit
@@ -240,6 +242,7 @@ end
 -- forgetLogs begins the logs of an account anew.
 local function forgetLogs(charge)
   charge.ends, charge.edge, charge.last, charge.views = 0, 0, 0, {}
+  vacant.forget(charge, charge.now)
   for i, log in ipairs(charge.logs) do
     if log.stream then
       call('UNLINK', log.stream.key)
@@ -306,7 +309,7 @@ local function settle(charges, from, lane)
     if counters[m.letter] then
       slot, capacities[at] = counters[m.letter].earliest(m, slot, cost, max)
     else
-      slot, capacities[at] = earliestInLog(m, slot, cost, max, looks, lane.several)
+      slot, capacities[at] = earliestInLog(m, slot, max, lane, looks)
     end
     quiet = slot == earlier and quiet + 1 or 1
     at = at % count + 1
@@ -365,6 +368,11 @@ local function enterCharge(charge, lane, slot, cost, commit, named)
       log = openLog(charge, lane.scopes)
       charge.logs[#charge.logs + 1] = log
     end
+    if commit == 'commit' then
+      vacant.fill(charge, lane, slot, cost)
+    else
+      vacant.forget(charge, slot)
+    end
     number = enterLog(charge, log, slot, cost)
   else
     if not fields.from then
@@ -412,7 +420,9 @@ local function takeBack(charge, lane, slot, part)
   end
   local scopes, at = scopesOf(lane), 1
   if part.letter ~= 'N' then
-    takeFromLog(charge, logOf(charge, scopes), slot, part.number, part.cost)
+    local log = logOf(charge, scopes)
+    takeFromLog(charge, log, slot, part.number, part.cost)
+    vacant.add(charge, log, slot, part.cost)
   end
   for _, m in ipairs(charge.limits) do
     if counters[m.letter] and covers(m.scope, scopes) and slot > charge.renewed then
@@ -421,7 +431,7 @@ local function takeBack(charge, lane, slot, part)
       at = at + (known and MORE or 0)
     end
   end
-  charge.vacant = charge.vacant or slot >= charge.now
+  charge.ahead = charge.ahead or slot >= charge.now
 end
 
 -- openQueues lets who books next come before those that wait, where there is room.
@@ -458,7 +468,7 @@ end
 local function frontOf(charge)
   local fields, set, m = charge.fields, charge.set, charge.limits[1]
   local revision, limits = string.match(fields.limits or '', '^(%d+) (.*)$')
-  if limits ~= set.text or fields.logs or
+  if limits ~= set.text or fields.logs or fields['vacant:'] or
     (set.log or 'L') ~= (fields.kind or 'L') then
     return ''
   end
@@ -616,11 +626,12 @@ end
 local function keepOpened(opened)
   for _, charge in pairs(opened) do
     if charge then
-      if charge.vacant then
+      if charge.ahead then
         openQueues(charge)
       end
       if charge.kind then
         charge.edge = lastEntry(charge)
+        vacant.trim(charge)
         if charge.edge == 0 then
           charge.ends = 0 -- it is empty, not lost
         end

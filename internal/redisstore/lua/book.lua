@@ -438,6 +438,9 @@ local function enterBest(count)
     if each.booked == 0 then
       booked[#booked + 1] = each
     end
+    if each.replaced then
+      vacant.forget(each, math.max(now, each.edge))
+    end
     parts[i] = enterCharge(each, lane, best.slot, cost * count, 'commit', cost)
     if each.replaced then
       lowerScores(each)

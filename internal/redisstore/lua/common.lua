@@ -12,6 +12,8 @@
 --                                  the log of other requests: log.lua
 --   KEYS[1]:stream:ACCOUNT stream  a log that is kept in a stream; :in:ACCOUNT and
 --                                  :out:ACCOUNT are sets beside it: streamlog.lua
+--   KEYS[1]:vacant:ACCOUNT zset    slots of cancelled bookings, score = slot; with /SCOPES as
+--                                  for its log: vacant.lua
 --   KEYS[1]:gaps:ACCOUNT:LIMIT  zset  time that is free before the last booking: gcra.lua
 --   KEYS[1]:pauses         zset    ACCOUNT, score = end of its pause; '*' is all
 --   KEYS[1]:changes        zset    the same names, score = the version that the status had

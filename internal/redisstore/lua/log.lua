@@ -13,10 +13,6 @@
 
 -- Numbers begin again from 0 behind this one.
 local MODULUS = 4503599627370496
--- Who has found no room in so many places goes behind all others, and so does one for
--- whom so many logs were searched: a stream takes so many times as long. memstore has the
--- same bounds.
-local PLACES, LOOKS, STREAM = 32, 512, 4
 -- No search goes on in a script that has done as much as so many commands on small keys:
 -- weight is what it has done beyond its commands.
 local LONGEST, weight = 3000, 0
@@ -303,31 +299,6 @@ local function opens(view, low, high, room, last)
   return math.max(low, high)
 end
 
--- slotBetween returns the first slot in [from, before) at which no window holds more
--- than room, if there is one and it need not be looked for any longer.
-local function slotBetween(view, from, before, room, window, last, looks, price)
-  local slot, place = from, 0
-  while slot < before and place < PLACES do
-    -- The windows with the slot in them end before one has passed; those that end
-    -- later than this hold no more than room.
-    local ends, full = math.max(slot, math.min(slot + window - 1, last)), false
-    while not full do
-      if looks.left <= 0 or work + weight > LONGEST then
-        return nil
-      end
-      looks.left = looks.left - view.logs * price
-      local begins = opens(view, slot - window, ends, room, last)
-      if begins == slot - window then
-        return slot
-      end
-      full = begins > ends - window
-      ends = begins + window - 1
-    end
-    slot, place = ends + 1, place + 1
-  end
-  return nil
-end
-
 -- covers reports whether a limit of that scope covers requests of those.
 local function covers(scope, scopes)
   return scope == '-' or string.find(',' .. scopes .. ',', ',' .. scope .. ',', 1, true) ~= nil
@@ -349,37 +320,10 @@ local function viewFor(charge, scope)
   return view
 end
 
--- earliestInLog returns the first slot not before from at which no window holds more than
--- max with the new booking in it, and if several are to be booked its capacity, where
--- nothing is booked behind it. From may be long ago, as of one whose lane was idle: what
--- has passed takes nothing from the search of what is ahead.
-local function earliestInLog(m, from, cost, max, looks, several)
-  local charge, window, room = m.charge, m.window, max - cost
-  local view, now, last = viewFor(charge, m.scope), charge.now, charge.edge
-  local price = m.letter == 'S' and STREAM or 1
-  if last == 0 then
-    return from, max
-  end
-  if from < last and from < now then
-    local slot = slotBetween(view, from, now, room, window, last, looks, price)
-    if slot then
-      return slot
-    end
-    from = now
-  end
-  local slot = slotBetween(view, from, last, room, window, last, looks, price)
-  if slot then
-    return slot
-  end
-  slot = math.max(from, last)
-  slot = opens(view, slot - window, nil, room, last) + window
-  return slot, several and max - (countIn(view, slot - window))
-end
-
 -- openLog opens the log of requests of some scopes.
 local function openLog(charge, scopes)
   local name, fields = scopes == '' and charge.id or charge.id .. '/' .. scopes, charge.fields
-  local log = {scopes = scopes, piles = {}}
+  local log = {name = name, scopes = scopes, piles = {}}
   if charge.kind == 'S' then
     log.stream = kinds.S.open(base .. ':stream:' .. name)
     log.piles[1] = openPile(base .. ':in:' .. name, tonumber(fields['in:' .. scopes] or 0), 1)
