@@ -14,7 +14,7 @@ import (
 )
 
 // RunCrowd holds a store to what becomes of a limit of each algorithm when so many callers
-// wait for it and cancel. Run does with 200.
+// wait for it and cancel. The log is SlidingLog or StreamLog. RunLog does with 200.
 func RunCrowd(t *testing.T, callers int, log limit.Algorithm, open func(t *testing.T) store.Store) {
 	for _, l := range crowded {
 		for _, r := range crowdRules {
