@@ -96,7 +96,7 @@ func (c *transaction) fill(l *queue, slot, units int64) {
 				units -= list[i].take(units)
 			}
 		}
-		a.keepVacant(scopes, list)
+		a.setVacant(scopes, slices.DeleteFunc(list, vacancy.taken))
 	}
 	if units == 0 {
 		return
@@ -117,7 +117,7 @@ func (c *transaction) fill(l *queue, slot, units int64) {
 		for j := i - 1; j >= low; j-- {
 			before -= list[j].take(before)
 		}
-		a.keepVacant(scopes, list)
+		a.setVacant(scopes, slices.DeleteFunc(list, vacancy.taken))
 	}
 }
 
@@ -128,9 +128,11 @@ func (v *vacancy) take(units int64) int64 {
 	return taken
 }
 
-// keepVacant keeps what has units of the vacancies of some scopes.
-func (a *account) keepVacant(scopes string, list []vacancy) {
-	list = slices.DeleteFunc(list, func(v vacancy) bool { return v.units == 0 })
+// taken reports whether nothing is left of it.
+func (v vacancy) taken() bool { return v.units == 0 }
+
+// setVacant sets the vacancies of some scopes.
+func (a *account) setVacant(scopes string, list []vacancy) {
 	if len(list) == 0 {
 		delete(a.vacant, scopes)
 		return
@@ -156,7 +158,7 @@ func (c *transaction) addVacancy(scopes string, slot, units int64) {
 	}
 	last := a.log("").last
 	for scopes, list := range a.vacant {
-		a.keepVacant(scopes, list[:firstVacancy(list, last+1)])
+		a.setVacant(scopes, list[:firstVacancy(list, last+1)])
 	}
 }
 
