@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"encoding/binary"
+	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -18,7 +19,7 @@ type plan struct {
 	script    *redis.Script
 	keys      []string
 	zones     []string
-	arguments []any // lua/book.lua has them; the first three are each call's own
+	arguments []any // lua/book.lua has them; the first two are each call's own
 
 	// The account that was announced last, and when it may be again. One script of a plan is
 	// evaluated at a time.
@@ -27,31 +28,38 @@ type plan struct {
 }
 
 // firstZone is the place of the first zone among the arguments.
-const firstZone = 7
+const firstZone = 3
 
 func newPlan(key batchKey) *plan {
-	a, zones := key.accounts, key.accounts.Zones()
-	args := make([]any, 3, 12+len(a.LimitSets())+len(zones))
-	index := a.Digest()
-	if key.excluded != "" && index != "" {
-		index += " " + key.excluded
-	}
-	args = append(args, index, key.scopes, key.revision, len(zones))
+	a, zones, sets := key.accounts, key.accounts.Zones(), key.accounts.LimitSets()
+	args := make([]any, 2, 6+len(sets)+len(zones)+len(a.Shared()))
+	args = append(args, rules(key))
 	args = append(args, make([]any, len(zones))...) // which change with the time
-	args = append(setArguments(a, args), len(a.Shared()))
+	for _, set := range sets[1:] {
+		args = append(args, set.Name)
+	}
 	for i, account := range a.Shared() {
 		args = append(args, strconv.Itoa(a.SharedSetOf(i)+1)+":"+account.ID)
 	}
 	if a.Len() == 1 {
-		args = append(args, memberOf(a, 0))
+		args = append(args, a.At(0).ID)
 	}
 	return &plan{key: key, script: bookScript.with(a.Algorithms()), keys: []string{baseKey(key.budget)}, zones: zones, arguments: args}
 }
 
-// with returns the arguments for some bookings. Its first two are left to be set.
-func (p *plan) with(bookings string, now time.Time) []any {
+// rules tells what a booking goes by, in one argument: lua/book.lua names its parts.
+func rules(key batchKey) string {
+	a, excluded := key.accounts, key.excluded
+	if a.Len() == 1 {
+		excluded = ""
+	}
+	return fmt.Sprintf("%s %s %d %d %d %d %s %d %s", a.Digest(), excluded, len(a.LimitSets()), len(a.Zones()), len(a.Shared()),
+		key.reserve, key.scopes, key.revision, a.LimitSets()[0].Name)
+}
+
+// at returns the arguments at an instant. The first two are left to be set.
+func (p *plan) at(now time.Time) []any {
 	args := slices.Clone(p.arguments)
-	args[2] = bookings
 	for i, zone := range p.zones {
 		args[firstZone+i] = limit.EncodeZone(zone, now)
 	}
@@ -68,10 +76,10 @@ func encodeWait(longest time.Duration) uint64 {
 	return uint64(min(longest.Microseconds(), unbounded-1))
 }
 
-// bookings encodes the bookings. Those of one cost that stand together and wait equally
-// long are one part.
-func (b *batch) bookings() string {
-	var text []byte
+// encode encodes what the callers know of clocks, the latest of each, and the bookings, of
+// which those of one cost that stand together and wait equally long are one part.
+func (b *batch) encode() string {
+	text := b.clocks()
 	for calls := b.calls; len(calls) > 0; {
 		cost, least, same, n := calls[0].request.Cost, calls[0].request.MaxWait, true, 0
 		for ; n < len(calls) && calls[n].request.Cost == cost; n++ {
@@ -95,9 +103,7 @@ func (b *batch) bookings() string {
 	return string(text)
 }
 
-// clocks encodes what the callers know of clocks, the latest of each, and the share of
-// the limits that they leave to others.
-func (b *batch) clocks() string {
+func (b *batch) clocks() []byte {
 	first := &b.calls[0].request
 	expect, last := first.Expect, first.Last
 	for _, p := range b.calls[1:] {
@@ -108,7 +114,7 @@ func (b *batch) clocks() string {
 			last = p.request.Last
 		}
 	}
-	text := make([]byte, 0, 48)
+	text := make([]byte, 0, 40+17) // most often there is one part
 	for _, t := range [...]time.Time{first.Now, expect, last, first.Recovered} {
 		n := uint64(0)
 		if !t.IsZero() {
@@ -116,9 +122,7 @@ func (b *batch) clocks() string {
 		}
 		text = binary.BigEndian.AppendUint64(text, n)
 	}
-	text = binary.BigEndian.AppendUint64(text, uint64(first.Ahead.Microseconds()))
-	text = binary.BigEndian.AppendUint64(text, uint64(first.Reserve))
-	return string(text)
+	return binary.BigEndian.AppendUint64(text, uint64(first.Ahead.Microseconds()))
 }
 
 // memberOf names the i-th account in an index: its set of limits, from 1, and its ID.

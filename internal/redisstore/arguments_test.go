@@ -62,8 +62,8 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 		valid  map[string]bool // the arguments to spoil, and whether they may be 0
 		empty  string          // which of them may be empty
 	}{
-		{"book", book(request), map[string]bool{"4711": true, "1": false, "77 88000000 0 L 0 - -": false}, ""},
-		{"book in a pool", book(inPool), map[string]bool{"4711": true, "77 88000000 0 L 0 - -": false}, ""},
+		{"book", book(request), map[string]bool{rules: false}, ""},
+		{"book in a pool", book(inPool), map[string]bool{two.Digest() + rules: false}, ""},
 		{"usage", func() error {
 			_, err := d.Store.Usage(ctx, store.UsageRequest{Budget: d.Name, Accounts: one, Now: d.Now})
 			return err
@@ -119,52 +119,50 @@ func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 	valid := slices.Clone(sent.last)
 	record := d.Client.HGet(ctx, d.Key(""), fmt.Sprint(valid[5])).Val()
 	require.NotEmpty(t, record)
-	const head, session, bookings = 4, 5, 6
+	const call, session, bookings = 4, 5, 56 // the last behind the numbers of the first
 	number := func(n uint64, length int) string {
 		return string(binary.BigEndian.AppendUint64(nil, n)[8-length:])
 	}
 	one17 := "U" + number(1, 2) + number(5, 6) + number(1<<52, 8)
-	require.Equal(t, one17, valid[bookings])
+	require.Equal(t, one17, valid[call].(string)[bookings:])
 	for _, c := range []struct {
 		what     string
 		arg      int
 		at       int
 		in       string
-		whole    bool // in place of the whole argument
+		whole    bool // in place of all that follows too
 		accepted bool
 	}{
-		{"no change", head, 0, "", false, true},
-		{"now too late", head, 16, number(1<<52+1, 8), false, false},
-		{"now far too late", head, 16, number(math.MaxUint64, 8), false, false},
-		{"a reckoned now too late", head, 24, number(1<<52+1, 8), false, false},
-		{"a last now too late", head, 32, number(1<<52+1, 8), false, false},
-		{"a loss too late", head, 40, number(1<<52+1, 8), false, false},
-		{"a step too large", head, 48, number(1<<52+1, 8), false, false},
-		{"all kept back", head, 56, number(1000, 8), false, false},
-		{"a head too short", head, 0, number(0, 8), true, false},
-		{"no head", head, 0, "", true, false},
+		{"no change", call, 0, "", false, true},
+		{"now too late", call, 16, number(1<<52+1, 8), false, false},
+		{"now far too late", call, 16, number(math.MaxUint64, 8), false, false},
+		{"a reckoned now too late", call, 24, number(1<<52+1, 8), false, false},
+		{"a last now too late", call, 32, number(1<<52+1, 8), false, false},
+		{"a loss too late", call, 40, number(1<<52+1, 8), false, false},
+		{"a step too large", call, 48, number(1<<52+1, 8), false, false},
+		{"a call too short", call, 0, number(0, 8), true, false},
+		{"no call", call, 0, "", true, false},
 		{"no session", session, 0, "", true, false},
 		{"a session too long", session, 0, strings.Repeat("s", 19), true, false},
-		{"no bookings", bookings, 0, "", true, false},
-		{"no booking", bookings, 1, number(0, 2), false, false},
-		{"a cost of 0", bookings, 3, number(0, 6), false, false},
-		{"a cost too large", bookings, 3, number(1_000_000_000_001, 6), false, false},
-		{"a longest wait too long", bookings, 9, number(1<<52+1, 8), false, false},
-		{"a kind of bookings that is not known", bookings, 0, "X", false, false},
-		{"longest waits that are missing", bookings, 0, "D", false, false},
-		{"half a booking behind", bookings, 0, one17 + one17[:9], true, false},
-		{"too many bookings", bookings, 1, number(1025, 2), false, false},
-		{"bookings after too many", bookings, 0, strings.Repeat(one17, 1025), true, false},
+		{"no bookings", call, bookings, "", true, false},
+		{"no booking", call, bookings + 1, number(0, 2), false, false},
+		{"a cost of 0", call, bookings + 3, number(0, 6), false, false},
+		{"a cost too large", call, bookings + 3, number(1_000_000_000_001, 6), false, false},
+		{"a longest wait too long", call, bookings + 9, number(1<<52+1, 8), false, false},
+		{"a kind of bookings that is not known", call, bookings, "X", false, false},
+		{"longest waits that are missing", call, bookings, "D", false, false},
+		{"half a booking behind", call, bookings, one17 + one17[:9], true, false},
+		{"too many bookings", call, bookings + 1, number(1025, 2), false, false},
+		{"bookings after too many", call, bookings, strings.Repeat(one17, 1025), true, false},
 	} {
 		for _, budget := range []string{d.Name, redistest.Name(t)} {
 			args := slices.Clone(valid)
 			args[3] = "ration:v2:{" + budget + "}"
-			text := fmt.Sprint(args[head])
-			args[head] = number(1<<40, 8) + text[8:] // the next of the session
-			if c.whole {
-				args[c.arg] = c.in
-			} else {
-				text := fmt.Sprint(args[c.arg])
+			text := fmt.Sprint(args[call])
+			args[call] = number(1<<40, 8) + text[8:] // the next of the session
+			text = fmt.Sprint(args[c.arg])
+			args[c.arg] = text[:c.at] + c.in
+			if !c.whole {
 				args[c.arg] = text[:c.at] + c.in + text[c.at+len(c.in):]
 			}
 			before := d.Entries(t)
@@ -181,6 +179,9 @@ func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 	}
 }
 
+// rules is what book goes by, with the digest of an index in front of it if there is one.
+const rules = "  1 0 0 0  4711 77 88000000 0 L 0 - -"
+
 // hostileFor returns what to put in the place of an argument.
 func hostileFor(arg string) []string {
 	numbers := []string{
@@ -190,6 +191,9 @@ func hostileFor(arg string) []string {
 		return numbers
 	}
 	const valid = "5 1000000 0 L 0 - -"
+	if strings.HasSuffix(arg, rules) {
+		return hostileRules(arg, numbers)
+	}
 	all := []string{
 		"", " ", "5", "x", "5 1000000", valid + " 7", "7 " + valid, "5  1000000 0 L 0 - -", valid + " -3 1000000 0 L 0 - -",
 		"1000000000001 1000000 0 L 0 - -", "5 999 0 L 0 - -", "5 99999999999999 0 L 0 - -", "5 1000000 0 X 0 - -", "5 1000000 0 l 0 - -",
@@ -204,4 +208,28 @@ func hostileFor(arg string) []string {
 		}
 	}
 	return all
+}
+
+// hostileRules spoils each part of what book goes by.
+func hostileRules(arg string, numbers []string) (all []string) {
+	const digest, excluded, sets, zones, shared, keep, scopes, revision, set = 0, 1, 2, 3, 4, 5, 6, 7, 8
+	parts := strings.SplitN(arg, " ", set+1)
+	spoil := func(part int, with ...string) {
+		for _, hostile := range with {
+			spoiled := slices.Clone(parts)
+			spoiled[part] = hostile
+			all = append(all, strings.Join(spoiled, " "))
+		}
+	}
+	spoil(digest, "!", "g", parts[digest]+"\n")
+	spoil(excluded, "!", "a;b", "\n")
+	numbers = slices.DeleteFunc(numbers, func(n string) bool { return n == "0" })
+	for _, part := range []int{sets, zones, shared, keep, revision} {
+		spoil(part, numbers...)
+	}
+	spoil(sets, "0")
+	spoil(keep, "1000")
+	spoil(scopes, "!", "a;b", "\n")
+	spoil(set, hostileFor(parts[set])...)
+	return append(all, "", " ", parts[set], strings.Join(parts[:set], " "), " "+arg)
 }

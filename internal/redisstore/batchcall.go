@@ -46,8 +46,8 @@ type session struct {
 // timeout has passed, and the callers have got that error.
 func (c *batchCall) carryOut() bool {
 	s, now := c.store, time.Now()
-	clocks := c.batch.clocks()
-	args := c.plan.with(c.batch.bookings(), cmp.Or(c.batch.calls[0].request.Now, c.batch.calls[0].request.Expect, now))
+	bookings := c.batch.encode()
+	args := c.plan.at(cmp.Or(c.batch.calls[0].request.Now, c.batch.calls[0].request.Expect, now))
 	// Neither a deadline nor a cancelled context stops a go-redis call that is under way.
 	ctx := callContext{context.WithoutCancel(c.batch.calls[0].ctx), now.Add(s.timeout())}
 	s.deadlines.add(&c.deadline, now, ctx.deadline, func() {
@@ -57,7 +57,7 @@ func (c *batchCall) carryOut() bool {
 			c.fail(s.timeoutError("book"))
 		}
 	})
-	reply, err := c.run(ctx, clocks, args)
+	reply, err := c.run(ctx, bookings, args)
 	s.deadlines.remove(&c.deadline)
 	if !c.end() {
 		return false
@@ -127,12 +127,12 @@ const indexPart = 500
 
 // run calls the script, again if it asks for that. It does not use the batch: its
 // callers may have left by then.
-func (c *batchCall) run(ctx context.Context, clocks string, args []any) (batchReply, error) {
+func (c *batchCall) run(ctx context.Context, bookings string, args []any) (batchReply, error) {
 	s, accounts := c.store, c.plan.key.accounts
 	if err := c.openSession(false); err != nil {
 		return batchReply{}, err
 	}
-	args[0], args[1] = string(c.number[:])+clocks, c.session.field
+	args[0], args[1] = string(c.number[:])+bookings, c.session.field
 	known, sent := len(args), 0
 	// The script asks for the same thing only a few times.
 	for retries := 3; ; retries-- {
@@ -171,7 +171,7 @@ func (c *batchCall) run(ctx context.Context, clocks string, args []any) (batchRe
 			if err := c.openSession(true); err != nil {
 				return batchReply{}, err
 			}
-			args[0], args[1] = string(c.number[:])+clocks, c.session.field
+			args[0], args[1] = string(c.number[:])+bookings, c.session.field
 		default:
 			return answer, nil
 		}

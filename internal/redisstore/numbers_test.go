@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"encoding/binary"
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ func TestNumbersWrap(t *testing.T) {
 		// The second number of the summary is that of the next unit.
 		summary, err := d.Client.HGet(t.Context(), d.Key(""), "a:a").Bytes()
 		require.NoError(t, err)
-		binary.BigEndian.PutUint64(summary[8:], next)
+		binary.BigEndian.PutUint64(summary[8:], math.Float64bits(float64(next)))
 		require.NoError(t, d.Client.HSet(t.Context(), d.Key(""), "a:a", summary).Err())
 
 		var cancelled []store.Booking

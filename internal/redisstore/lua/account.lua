@@ -2,7 +2,7 @@
 --
 -- A booking is charged to one account of those that may be chosen, and to all
 -- that are shared. What changes with every booking is its summary, the field a:ACCOUNT of
--- KEYS[1]: numbers of 8 bytes each,
+-- KEYS[1]: numbers of 8 bytes each, doubles as those of the field state (common.lua),
 --
 --   ends    up to when the account counts at least; its keys expire a day later
 --   total   the number of the next unit: see log.lua
@@ -132,14 +132,18 @@ local function partOf(lane, account)
 end
 
 -- What front.lua goes by, behind the four numbers of a summary.
-local FRONT = '>I8I8I8I8I8I8I8I8I8c1B'
+local FRONT = '>ddddddddc1B'
+-- How ARGV[3] of book.lua begins where it has nothing but one set of limits: a single account,
+-- no zone, nothing shared, nothing kept back, no scope. A summary ends with the whole of that
+-- argument, its revision and limits too, so that front.lua compares all of it at once.
+local ALONE = '  1 0 0 0  '
 
 -- takeFront takes from a summary what front.lua has counted.
 local function takeFront(charge, summary)
-  local p1, p2, p3, _, _, _, _, _, _, letter, width, at = struct.unpack(FRONT, summary, 33)
+  local p1, p2, p3, _, _, _, _, _, letter, width, at = struct.unpack(FRONT, summary, 33)
   charge.digest = string.sub(summary, at, at + width - 1)
   local window, _, _, extra, zone =
-    string.match(string.sub(summary, at + width), '^%d+ (%d+) (%d+) (%u) (%d+) %S+ (%S+)')
+    string.match(string.sub(summary, at + width), '^' .. ALONE .. '%d+ %d+ (%d+) (%d+) (%u) (%d+) %S+ (%S+)')
   local function take(name, number)
     charge.fields[name], charge.dirty[name] = number and text(number), true
   end
@@ -190,7 +194,7 @@ local function readCharge(account, set, now)
   charge.renewed = tonumber(charge.fields.renewed or 0)
   local summary = call('HGET', base, 'a:' .. account)
   if summary then
-    charge.ends, charge.total, charge.edge, charge.last = struct.unpack('>I8I8I8I8', summary)
+    charge.ends, charge.total, charge.edge, charge.last = struct.unpack(SUMMARY, summary)
     -- Of an account that was lost it counts for nothing.
     if #summary > 32 and charge.fields.made then
       takeFront(charge, summary)
@@ -467,7 +471,7 @@ end
 -- frontOf returns what front.lua goes by, or '' if it must leave the account alone.
 local function frontOf(charge)
   local fields, set, m = charge.fields, charge.set, charge.limits[1]
-  local revision, limits = string.match(fields.limits or '', '^(%d+) (.*)$')
+  local limits = string.match(fields.limits or '', '^%d+ (.*)$')
   if limits ~= set.text or fields.logs or fields['vacant:'] or
     (set.log or 'L') ~= (fields.kind or 'L') then
     return ''
@@ -506,8 +510,8 @@ local function frontOf(charge)
   if not fields['index:' .. digest] then
     digest = ''
   end
-  numbers[8], numbers[9], numbers[10], numbers[11] = set.window, revision, letter, #digest
-  return struct.pack(FRONT, unpack(numbers)) .. digest .. set.text
+  numbers[8], numbers[9], numbers[10] = set.window, letter, #digest
+  return struct.pack(FRONT, unpack(numbers)) .. digest .. ALONE .. fields.limits
 end
 
 -- keepCharge writes what has changed, and sets when the account's keys expire: never
@@ -575,7 +579,7 @@ local function keepCharge(charge, list)
     enroll('a:' .. charge.id, charge.ends + DAY, now)
   end
   list[#list + 1] = 'a:' .. charge.id
-  list[#list + 1] = struct.pack('>I8I8I8I8', charge.ends, charge.total, charge.edge, charge.last) ..
+  list[#list + 1] = struct.pack(SUMMARY, charge.ends, charge.total, charge.edge, charge.last) ..
     frontOf(charge)
 end
 

@@ -1,27 +1,27 @@
 -- book.lua: enters bookings, each on the account that can take it first.
 --
--- ARGV  1 eight numbers of 8 bytes each, most significant byte first, 0 for none:
+-- ARGV  1 seven numbers of 8 bytes each, most significant byte first, 0 for none:
 --         the number of the call in its session; a nonce; now, in microseconds,
 --         for the server's clock; now as the caller reckons it from earlier
 --         answers; the now of the caller's last booking; the instant of the last
 --         loss that the caller has mended; by how much the caller found the
---         server's clock to be ahead; what the bookings keep back for others, in
---         thousandths of each limit
---       2 the field of the session, s: and 16 bytes: session.lua
---       3 the bookings, in order: for those of one cost 'U', how many they are in
+--         server's clock to be ahead
+--         then the bookings, in order: for those of one cost 'U', how many they are in
 --         2 bytes, the cost in 6, and the longest wait in microseconds in 8, of
 --         which 2^52 is no bound. 'D' if not all wait equally long: the longest
 --         wait is the least of theirs, and those of each follow, in 8 bytes
---       4 the digest of the accounts' index, and behind a space, between commas, the
---         accounts that must not be charged; '' for a single account
---       5 the scopes of the requests, between commas
---       6 the revision of the limits
---       7 how many zones follow, then each: see readZones
---         how many sets of limits follow, then each: see limitset
---         how many shared accounts follow, then each, SET:ACCOUNT (sets count
---         from 1)
---         the account, SET:ACCOUNT, if it is a single one; or, nothing if the index
---         has them, or one of
+--       2 the field of the session, s: and 16 bytes: session.lua
+--       3 'INDEX EXCLUDED SETS ZONES SHARED KEEP SCOPES REVISION SET', in one argument as
+--         Redis takes its time for each: the digest of the accounts' index, empty for a
+--         single account; between commas the accounts of it that must not be charged; how
+--         many sets of limits, zones and shared accounts there are; what the bookings keep
+--         back for others, in thousandths of each limit; the scopes of the requests, between
+--         commas; the revision of the limits; and the first set: see limitset
+--         then each zone: see readZones
+--         each other set
+--         each shared account, SET:ACCOUNT (sets count from 1)
+--         the account, if it is a single one, which has the first set; or, nothing if the
+--         index has them, or one of
 --           'part', and some of the accounts, which are put aside
 --           'all N', and the rest of the N accounts, with which the index is made
 --           'behind SCORE', the member of that score behind which a search goes on,
@@ -62,11 +62,11 @@ local ENOUGH, LONG = 300, 2000
 -- are needed are not read at all.
 local READ = 128
 
-if #ARGV[1] ~= 64 or #ARGV[2] ~= 18 then
-  return redis.error_reply('ERR ration: a booking begins with eight numbers, and a session of 18 bytes')
+if #ARGV[1] < 56 or #ARGV[2] ~= 18 then
+  return redis.error_reply('ERR ration: a booking begins with seven numbers, and a session of 18 bytes')
 end
-local state = call('HMGET', base, ARGV[2], 'version', 'offset', 'seen', 'careful', 'lost', 'revision', 'silent')
-local record, numbered = state[1], string.sub(ARGV[1], 1, 16)
+local known = call('HMGET', base, ARGV[2], 'state', 'revision')
+local record, numbered = known[1], string.sub(ARGV[1], 1, 16)
 
 -- none spells out why no booking is answered.
 local function none(why, now, number, arguments)
@@ -78,23 +78,27 @@ local again = answered(record, numbered)
 if again then
   return again == 'stale' and none('stale', 0, 0, '') or again
 end
-local given, reckoned, before, mended, found, keep = struct.unpack('>I8I8I8I8I8I8', ARGV[1], 17)
+local given, reckoned, before, mended, found = struct.unpack('>I8I8I8I8I8', ARGV[1], 17)
 for _, instant in ipairs({given, reckoned, before, mended, found}) do
   among(instant, 'an instant', 0, 4503599627370496)
 end
-knownVersion = state[2]
-local ahead, careful = tonumber(state[3] or 0), tonumber(state[5] or 0)
-local seen = state[4] and struct.unpack('>I8', state[4]) or 0
-local highest = tonumber(state[7] or 0)
+local state = readState(known[2])
+local ahead, seen = state.offset, state.seen
+local highest = tonumber(known[3] or 0)
 local now = given > 0 and given + ahead or clock('', ahead)
-local lane = {name = '', scopes = ARGV[5], keep = among(keep, 'the share kept', 0, 999)}
-local revision = whole(ARGV[6], 'the revision', 0, 4503599627370496)
-local first = readZones(7)
-local sets, firstSet = {}, first
-local setCount = whole(ARGV[first], 'the number of limit sets', 1, 10000)
+local digest, others, setCount, zoneCount, sharedCount, keep, scopes, revision, firstSet = string.match(ARGV[3] or '',
+  '^(%x*) ([%w_,-]*) (%d+) (%d+) (%d+) (%d+) ([%w%._,-]*) (%d+) (.*)$')
+if not digest then
+  return redis.error_reply('ERR ration: a booking tells of its accounts in nine parts')
+end
+local lane = {name = '', scopes = scopes, keep = whole(keep, 'the share kept', 0, 999)}
+revision = whole(revision, 'the revision', 0, 4503599627370496)
+setCount = whole(setCount, 'the number of limit sets', 1, 10000)
+local first = readZones(4, zoneCount)
+local sets, behindFirst = {}, first - 2
 local function setOf(number)
   if not sets[number] and number and number >= 1 and number <= setCount then
-    sets[number] = limitset(ARGV[firstSet + number])
+    sets[number] = limitset(number == 1 and firstSet or ARGV[behindFirst + number])
   end
   return sets[number]
 end
@@ -102,26 +106,26 @@ local limitCount = 0
 for i = 1, setCount do
   limitCount = limitCount + (limitCount < READ and #setOf(i) or 0)
 end
-first = first + setCount + 1
+first = first + setCount - 1
 reckoned, before, found = reckoned > 0 and reckoned, before > 0 and before, found > 0 and found
 
 -- The costs of the bookings, and their longest waits.
 local costs, waits = {}, {}
-local at = 1
-while at + 16 <= #ARGV[3] do
-  local kind, count, cost, longest = struct.unpack('>c1I2I6I8', ARGV[3], at)
+local at = 57
+while at + 16 <= #ARGV[1] do
+  local kind, count, cost, longest = struct.unpack('>c1I2I6I8', ARGV[1], at)
   at = at + 17
-  if (kind ~= 'U' and kind ~= 'D') or (kind == 'D' and at + 8 * count - 1 > #ARGV[3]) then
+  if (kind ~= 'U' and kind ~= 'D') or (kind == 'D' and at + 8 * count - 1 > #ARGV[1]) then
     break
   end
   among(cost, 'a cost', 1, COSTLIEST)
   for i = 1, count do
-    local patience = kind == 'U' and longest or struct.unpack('>I8', ARGV[3], at + 8 * (i - 1))
+    local patience = kind == 'U' and longest or struct.unpack('>I8', ARGV[1], at + 8 * (i - 1))
     costs[#costs + 1], waits[#waits + 1] = cost, among(patience, 'the longest wait', 0, 4503599627370496)
   end
   at = at + (kind == 'D' and 8 * count or 0)
 end
-if at ~= #ARGV[3] + 1 or #costs == 0 or #costs > 1024 then
+if at ~= #ARGV[1] + 1 or #costs == 0 or #costs > 1024 then
   bad = bad or 'ERR ration: there must be from 1 to 1024 bookings, of 17 bytes and more'
 end
 
@@ -136,33 +140,26 @@ local function readMember(member)
 end
 
 local shared, names, most = {}, {}, COSTLIEST
-for i = 1, whole(ARGV[first], 'the number of shared accounts', 0, 100) do
-  local account, set = readMember(ARGV[first + i])
+for i = 1, whole(sharedCount, 'the number of shared accounts', 0, 100) do
+  local account, set = readMember(ARGV[first + i - 1])
   if set then
     shared[i] = {account = account, set = set}
     names[i] = account
     most = math.min(most, mostOf(set, lane.scopes))
   end
 end
-first = first + #shared + 1
-if not string.find(lane.scopes, '^[%w%._,-]*$') then
-  bad = bad or 'ERR ration: a scope has letters, digits, \'-\', \'_\' and \'.\''
-end
+first = first + #shared
 if lane.scopes ~= '' or lane.keep > 0 or #names > 0 then
   lane.name = lane.scopes .. '~' .. lane.keep .. '~' .. table.concat(names, ',')
 end
 local index, excluded = false, {}
-if ARGV[4] ~= '' then
-  local digest, others = string.match(ARGV[4], '^(%x+) ?([%w_,-]*)$')
-  if not digest then
-    bad = bad or 'ERR ration: an index is a digest, and accounts between commas'
-  end
-  index = base .. ':pool:' .. (digest or '') .. (lane.name ~= '' and ':' .. lane.name or '')
-  for account in string.gmatch(others or '', '[^,]+') do
+if digest ~= '' then
+  index = base .. ':pool:' .. digest .. (lane.name ~= '' and ':' .. lane.name or '')
+  for account in string.gmatch(others, '[^,]+') do
     excluded[account] = true
   end
 end
-if not index and #ARGV ~= first then
+if not index and (#ARGV ~= first or ARGV[first] == '') then
   bad = bad or 'ERR ration: exactly one account goes without an index'
 end
 -- What is told of the index.
@@ -182,7 +179,7 @@ if index and ARGV[first] then
   end
   behind = behind or {count = number}
 elseif not index then
-  members = first
+  members = first + 1
 end
 for i = members, #ARGV do
   local number = string.match(ARGV[i], '^(%d+):.+$')
@@ -208,13 +205,14 @@ if now < seen - STEP and (reckoned or given == 0) then
 elseif reckoned and seen <= reckoned + STEP and
   now > reckoned + STEP + math.max(reckoned - seen, 0) / 1000 then
   if not found then
-    return none('ahead', now, version(), '')
+    return none('ahead', now, state.version, '')
   end
   stepped = -found
 end
 if stepped ~= 0 then
   now = now + stepped
-  call('HSET', base, 'offset', text(ahead + stepped))
+  state.offset = ahead + stepped
+  keepState()
 end
 -- One that slips back by less stands still as well.
 if now < seen and (reckoned or given == 0) then
@@ -223,33 +221,29 @@ end
 
 -- missing notes that a log is gone. Until the workers have entered again what
 -- they booked nothing leaves.
-local lost = tonumber(state[6] or 0)
 local function missing()
-  lost, careful = now, now + CAREFUL
-  call('HSET', base, 'lost', text(lost), 'careful', text(careful))
+  state.lost, state.careful = now, now + CAREFUL
   renew(now)
   -- An old dump, or another node: what changed before may have been lost as well.
-  call('HSET', base, 'began', version())
+  call('HSET', base, 'began', text(state.version))
 end
 if before and seen < before then
   missing()
-elseif not state[2] then
+elseif not known[2] then
   -- A new budget, or one that was lost whole: only its workers know.
-  lost = now
-  call('HSET', base, 'lost', text(lost))
+  state.lost = now
   renew(now)
 end
--- What the budget's hash is to have. It is written once, at the end.
-local changes = {'seen', encode(math.max(now, seen, before or 0))}
-if not state[4] then
-  call('HSET', base, unpack(changes))
+state.seen = math.max(now, seen, before or 0)
+if seen == 0 then
+  keepState()
   call('PEXPIRE', base, text(DAY / 1000))
 end
-noPauses = now >= tonumber(state[8] or 0)
+noPauses = now >= state.silent
 -- A caller that has booked before must enter that again first.
-if before and lost > mended then
-  call('HSET', base, unpack(changes))
-  return none('lost', now, version(), '')
+if before and state.lost > mended then
+  keepState()
+  return none('lost', now, state.version, '')
 end
 
 -- answer spells out what became of some bookings.
@@ -350,7 +344,7 @@ local function consider(member, common, commonFrom)
   if index then
     rule, capacity = settle({charge}, since, lane)
   end
-  local from = math.max(commonFrom, careful, released(account, paused, last))
+  local from = math.max(commonFrom, state.careful, released(account, paused, last))
   local slot = rule
   if not index or #common > 0 or rule < from then
     slot, capacity = settle(charges, math.max(from, rule), lane)
@@ -399,7 +393,7 @@ end
 -- kept, so that it is done once for what comes after.
 local function choose(common, commonFrom, from)
   -- No account is free before the shared ones are.
-  local soonest = math.max(#common > 0 and settle(common, commonFrom, lane) or commonFrom, careful)
+  local soonest = math.max(#common > 0 and settle(common, commonFrom, lane) or commonFrom, state.careful)
   local rank, chunk, score, member = 0, 4, nil, nil
   if from then
     if from.before ~= '' and call('ZSCORE', index, from.before) then
@@ -512,14 +506,14 @@ local function book(place, from)
     if index then
       unsettled = choose(common, commonFrom, from)
     else
-      consider(ARGV[first], common, commonFrom)
+      consider('1:' .. ARGV[first], common, commonFrom)
     end
   end
   if bad then
     return nil, redis.error_reply(bad)
   end
-  if before and lost > mended then
-    return nil, none('lost', now, version(), '')
+  if before and state.lost > mended then
+    return nil, none('lost', now, state.version, '')
   elseif refusal and refusal.again then
     return nil, none(refusal.again, now, 0, '')
   elseif unsettled then
@@ -587,7 +581,7 @@ local done = 0
 while done < #costs do
   local count, other = book(done + 1, done == 0 and told == 'behind' and behind or nil)
   if other and done == 0 then
-    call('HSET', base, unpack(changes))
+    keepState()
     return other
   elseif other then
     break
@@ -598,6 +592,8 @@ while done < #costs do
     break
   end
 end
+-- What the budget's hash is to have, in one command.
+local changes = {}
 for _, charge in ipairs(booked) do
   keepCharge(charge, changes)
 end
@@ -606,7 +602,8 @@ if index then
 end
 local used = newestCharge and leftIn(newestCharge, now) or 0
 stepped = stepped ~= 0 and stepped + MODULUS or 0
-local reply = numbered .. struct.pack('>I8I8I8I8', now, tonumber(version()), stepped, used) .. table.concat(answers)
+local reply = numbered .. struct.pack('>I8I8I8I8', now, state.version, stepped, used) .. table.concat(answers)
 changes[#changes + 1], changes[#changes + 2] = ARGV[2], reply
+changes[#changes + 1], changes[#changes + 2] = 'state', packState()
 inParts('HSET', base, changes)
 return reply

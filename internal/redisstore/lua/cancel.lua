@@ -7,10 +7,9 @@
 --
 -- The ID stays known as cancelled, so that to cancel twice is to cancel once.
 
-local state = call('HMGET', base, 'offset', 'seen')
-local now = clock(ARGV[1], tonumber(state[1] or 0))
+local now = clock(ARGV[1], readState().offset)
 if ARGV[1] == '' then
-  now = math.max(now, state[2] and struct.unpack('>I8', state[2]) or 0)
+  now = math.max(now, readState().seen)
 end
 local slots, opened = {}, {}
 for i = 2, #ARGV, 4 do

@@ -16,7 +16,7 @@
 --         had; '' if it had none
 -- returns ''
 
-local now = clock(ARGV[1], offset())
+local now = clock(ARGV[1], readState().offset)
 local id, account = ARGV[2], ARGV[3]
 local unnamed = ARGV[4]
 local spendings = {}
@@ -24,7 +24,7 @@ local known = ARGV[5] ~= '' and whole(ARGV[5], 'an instant', 1, 4503599627370496
 local units = whole(ARGV[6], 'units', 0, COSTLIEST)
 local instead = ARGV[7]
 local there = instead ~= '' and whole(ARGV[8], 'the slot', 1, 4503599627370496 + 400 * DAY)
-local first = readZones(10)
+local first = readZones(11, ARGV[10])
 local set = limitset(ARGV[first])
 for i = first + 1, #ARGV, 3 do
   spendings[#spendings + 1] = {

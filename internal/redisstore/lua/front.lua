@@ -11,10 +11,10 @@
 -- it leaves all the same, so that what is old is removed and keys do not expire.
 --
 -- The summary has behind its four numbers what account.lua puts there: 4 numbers of 8
--- bytes that bookings change; 5 that they do not, max, margin, window, span, which is
--- how long keys are needed behind a slot, and the revision of the limits that rule; a
--- letter, 'F' for FixedWindow or '*' where calls begin its windows; a digest behind its
--- length in one byte; and those limits. The digest is that of an index that the account
+-- bytes that bookings change; 4 that they do not, max, margin, window and span, which is
+-- how long keys are needed behind a slot; a letter, 'F' for FixedWindow or '*' where calls
+-- begin its windows; a digest behind its length in one byte; and ARGV[3] of a booking that is
+-- answered here, but for an index. The digest is that of an index that the account
 -- knows to have a score of it. The first 4 of counters are for the window or cell of the
 -- last slot of all, and hold in place of what the account's hash has of that:
 --
@@ -31,47 +31,49 @@
 --   G  at, part, burst
 
 repeat
-  local call, struct, base, sets = redis.call, struct, KEYS[1], tonumber(ARGV[8])
-  local head, session, asked = ARGV[1], ARGV[2], ARGV[3]
-  if #head ~= 64 or #session ~= 18 or #asked ~= 17 or ARGV[5] ~= '' or ARGV[7] ~= '0' or
-    sets ~= 1 and not string.find(ARGV[8], '^%d+$') or ARGV[9 + sets] ~= '0' then
+  -- What is global is looked for by its name each time.
+  local call, struct, string, math, ARGV = redis.call, struct, string, math, ARGV
+  local base, asked, session, rules = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
+  if #asked ~= 73 or #session ~= 18 then
     break
   end
-  local number, _, now, reckoned, before, mended, found, keep = struct.unpack('>I8I8I8I8I8I8I8I8', head)
-  local kind, count, cost, longest = struct.unpack('>c1I2I6I8', asked)
+  local number, _, now, reckoned, before, mended, found, kind, count, cost, longest =
+    struct.unpack('>I8I8I8I8I8I8I8c1I2I6I8', asked)
   local most = 4503599627370496
-  if kind ~= 'U' or count < 1 or count > 1024 or cost < 1 or keep ~= 0 or found ~= 0 or
+  if kind ~= 'U' or count < 1 or count > 1024 or cost < 1 or found ~= 0 or
     now > most or reckoned > most or before > most or mended > most or longest > most then
     break
   end
-  local index, row, member
-  if ARGV[4] == '' then
-    member = ARGV[10 + sets]
-  elseif not ARGV[10 + sets] and not string.find(ARGV[4], ' ', 1, true) then
-    index = base .. ':pool:' .. ARGV[4]
-    row = call('ZRANGE', index, 0, count, 'WITHSCORES')
-    member = row[1]
+  local index, digest, row, revision, firstSet, account, set, member
+  if string.byte(rules) == 32 then
+    -- '  1 0 0 0  REVISION SET', or the summary does not end with it.
+    account = #ARGV == 4 and ARGV[4]
+  else
+    -- 'DIGEST  SETS 0 0 0  REVISION SET': only such an index is answered here.
+    local sets
+    digest, sets, revision, firstSet = string.match(rules, '^(%x+)  (%d+) 0 0 0  (%d+) (.*)$')
+    if digest and #ARGV == 2 + sets then
+      index = base .. ':pool:' .. digest
+      row = call('ZRANGE', index, 0, count, 'WITHSCORES')
+      account = row[1] and string.match(row[1], '^%d+:(.+)$')
+    end
   end
-  if not member or not index and #ARGV ~= 10 + sets then
-    break
-  end
-  local set, account = string.match(member, '^(%d+):(.+)$')
-  if not set then
+  if not account then
     break
   end
   local field = 'a:' .. account
-  local state = call('HMGET', base, session, field, 'version', 'seen', 'offset', 'careful', 'lost', 'silent')
-  local version, seen = state[3], state[4]
-  if not version or not seen or not state[1] or struct.unpack('>I8', state[1]) >= number then
+  local known = call('HMGET', base, session, field, 'state')
+  local record, summary, state = known[1], known[2], known[3]
+  if not record or not state or struct.unpack('>I8', record) >= number then
     break
   end
-  seen = struct.unpack('>I8', seen)
+  local seen, version, lost, careful, silent, offset = struct.unpack('>dddddd', state)
   local given = now > 0
   if not given then
     local time = call('TIME')
     now = time[1] * 1000000 + time[2]
   end
-  now = now + (state[5] or 0)
+  now = now + offset
   -- As in book.lua, but a clock that has stepped is for that.
   if now < seen then
     if now < seen - 1000000 or (given and reckoned == 0) then
@@ -80,17 +82,17 @@ repeat
     now = seen
   end
   if now > seen + 1000000 or (reckoned > 0 and now > reckoned + 1000000) or
-    (before > 0 and (seen < before or state[7] and tonumber(state[7]) > mended)) or
-    state[6] and now < tonumber(state[6]) then
+    (before > 0 and (seen < before or lost > mended)) or now < careful then
     break
   end
-  local silent = state[8] and now < tonumber(state[8])
-  if silent and tonumber(call('ZSCORE', base .. ':pauses', '*') or 0) > now then
+  local paused = now < silent
+  if paused and tonumber(call('ZSCORE', base .. ':pauses', '*') or 0) > now then
     break
   end
-  local done, late, summary, changes = 0, false, state[2], nil
+  local done, late, changes = 0, false, nil
+  state = struct.pack('>dddddd', now, version, lost, careful, silent, offset)
   -- The answer so far.
-  local record = struct.pack('>c16I8I8I8I8', head, now, tonumber(version), 0, 0)
+  record = struct.pack('>c16I8I8I8I8', asked, now, version, 0, 0)
   -- Of an index: the accounts that were booked, and their scores; the place of the first of them,
   -- and that in the row of the first which was not.
   local members, scores, summaries, first, at, place, scored
@@ -120,13 +122,14 @@ repeat
       bound = math.max(now, other or bound)
       set, account = string.match(member, '^(%d+):(.+)$')
       summary = summaries[account] or call('HGET', base, 'a:' .. account)
+      rules = '  1 0 0 0  ' .. revision .. ' ' .. (set == '1' and firstSet or ARGV[2 + set] or '')
     end
-    if not summary or #summary < 107 then
+    if not summary or #summary < 99 then
       break
     end
-    local ends, total, edge, last, p1, p2, p3, p4, max, margin, window, span, revision, letter, width =
-      struct.unpack('>I8I8I8I8I8I8I8I8I8I8I8I8I8c1B', summary)
-    local limits, from = ARGV[8 + set], now
+    local ends, total, edge, last, p1, p2, p3, p4, max, margin, window, span, letter, width, tail =
+      struct.unpack('>ddddddddddddc1B', summary)
+    local from = now
     if last > now then
       from = last
     end
@@ -136,9 +139,10 @@ repeat
       turn, wanted = 1, 2
     end
     local units = turn * cost
-    if string.sub(summary, 107 + width) ~= limits or revision ~= tonumber(ARGV[6]) or from < edge or ends <= now or
-      (index and string.sub(summary, 107, 106 + width) ~= ARGV[4]) or
-      (silent and tonumber(call('ZSCORE', base .. ':pauses', account) or 0) > now) or
+    if #summary ~= tail + width + #rules - 1 or not string.find(summary, rules, tail + width, true) or
+      from < edge or ends <= now or
+      (index and string.sub(summary, tail, tail + width - 1) ~= digest) or
+      (paused and tonumber(call('ZSCORE', base .. ':pauses', account) or 0) > now) or
       -- What is used up to this instant may have been told before.
       (now == seen and from == now) or total > 4503599627370000 then
       break
@@ -184,9 +188,9 @@ repeat
       while p2 == 1 and cost == 1 do
         if max == 0 then
           local start, tolerance
-          start, stands, one, apart, tolerance = string.find(limits, '(%d+) (%d+) (%d+) L', stands + 1)
+          start, stands, one, apart, tolerance = string.find(rules, '(%d+) (%d+) (%d+) L', stands + 1)
           if not start then
-            stands = #limits
+            stands = #rules
             break
           end
           one, apart = tonumber(one), apart + tolerance
@@ -444,7 +448,7 @@ repeat
     end
     done = done + n
     if n > 0 then
-      summary = struct.pack('>I8I8I8I8I8I8I8I8c0', ends, total + n * cost, from, from, p1, p2, p3, p4,
+      summary = struct.pack('>ddddddddc0', ends, total + n * cost, from, from, p1, p2, p3, p4,
         string.sub(summary, 65))
       if index then
         summaries[account], changes[#changes + 1], changes[#changes + 2] = summary, 'a:' .. account, summary
@@ -468,11 +472,10 @@ repeat
     end
   until not index or done >= count or #members >= 64
   if done > 0 then
-    local moment = string.sub(record, 17, 24)
     if index then
-      call('HSET', base, session, record, 'seen', moment, unpack(changes))
+      call('HSET', base, session, record, 'state', state, unpack(changes))
     else
-      call('HSET', base, session, record, 'seen', moment, field, summary)
+      call('HSET', base, session, record, 'state', state, field, summary)
     end
     return record
   end

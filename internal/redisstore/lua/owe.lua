@@ -17,10 +17,10 @@
 -- log, so what a longer window lacks is entered for the shorter ones too, until they
 -- have passed.
 
-local now = clock(ARGV[1], offset())
+local now = clock(ARGV[1], readState().offset)
 local account, scopes = ARGV[2], ARGV[3]
 local slot = math.min(now, whole(ARGV[4], 'the slot', 1, 4503599627370496 + 400 * DAY))
-local first = readZones(5)
+local first = readZones(6, ARGV[5])
 local set = limitset(ARGV[first])
 local told = {}
 for i = 1, #set do

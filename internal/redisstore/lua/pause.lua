@@ -6,7 +6,7 @@
 --       4 how far apart slots are that are booked while it lasts, likewise
 -- returns numbers: the end of the pause in force, the status's version now, and before
 
-local now = clock(ARGV[1], offset())
+local now = clock(ARGV[1], readState().offset)
 local account = ARGV[2]
 local length = whole(ARGV[3], 'the pause', 1, 400 * DAY)
 local apart = whole(ARGV[4], 'the time between two slots', 0, DAY)
@@ -17,6 +17,6 @@ if bad then
   return redis.error_reply(bad)
 end
 
-local before = version()
+local before = readState().version
 silence(account, now + length, now, apart)
-return encode(pausedUntil(account)) .. encode(version()) .. encode(before)
+return encode(pausedUntil(account)) .. encode(readState().version) .. encode(before)

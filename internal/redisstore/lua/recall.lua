@@ -6,7 +6,7 @@
 --       3 the call's number and nonce, 16 bytes
 -- returns two numbers, now and the version, and the answer as book.lua gave it, or ''
 
-local now = clock(ARGV[1], offset())
+local now = clock(ARGV[1], readState().offset)
 local session, number = ARGV[2], ARGV[3]
 if #session ~= 18 or #number ~= 16 then
   bad = bad or 'ERR ration: recall takes a session of 18 bytes and a call of 16'
@@ -28,4 +28,4 @@ elseif not reply then
     call('PEXPIRE', base, text(DAY / 1000))
   end
 end
-return encode(now) .. encode(version()) .. (reply or '')
+return encode(now) .. encode(readState().version) .. (reply or '')

@@ -8,10 +8,10 @@
 --         its limits: see limitset
 -- returns ''
 
-local now = clock(ARGV[1], offset())
+local now = clock(ARGV[1], readState().offset)
 local account = ARGV[2]
 local instant = whole(ARGV[3], 'the end of the window', 1, 4503599627370496)
-local first = readZones(4)
+local first = readZones(5, ARGV[4])
 local set = limitset(ARGV[first])
 if account == '' or #ARGV ~= first then
   bad = bad or 'ERR ration: reset takes an account, an instant and its limits'

@@ -22,6 +22,9 @@ local function answered(record, call16)
   return 'stale'
 end
 
+-- The four numbers that a summary begins with: account.lua.
+local SUMMARY = '>dddd'
+
 -- neededUntil returns until when a field of KEYS[1] that ends is needed.
 local function neededUntil(field)
   local value = call('HGET', base, field)
@@ -31,7 +34,7 @@ local function neededUntil(field)
     return struct.unpack('>I8', value, 17) + 2 * GONE
   end
   -- a:ACCOUNT, for as long as the account's keys, and of an empty one while its lanes may wait.
-  local ends, _, edge, last = struct.unpack('>I8I8I8I8', value)
+  local ends, _, edge, last = struct.unpack(SUMMARY, value)
   return math.max(ends, edge, last) + DAY
 end
 

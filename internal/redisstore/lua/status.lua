@@ -13,7 +13,7 @@
 -- So many pauses are told at once.
 local MOST = 500
 
-local now = clock(ARGV[1], offset())
+local now = clock(ARGV[1], readState().offset)
 local known = string.match(ARGV[3], '^%d+$') and tonumber(ARGV[3])
 if not known then
   bad = bad or 'ERR ration: the known version is no number'
@@ -29,17 +29,17 @@ if ARGV[2] ~= '' then
 end
 -- A user who may not see those keys is told nothing of them.
 local old = known == 0 and redis.pcall('EXISTS', (string.gsub(base, '^ration:v2:', 'ration:v1:'))) == 1
-local state = call('HMGET', base, 'version', 'lost', 'revision', 'began')
-local current = tonumber(state[1] or 0)
+local state, kept = readState(), call('HMGET', base, 'revision', 'began')
+local current = state.version
 -- A version that the list of changes does not reach back to, or that never was.
-if known < tonumber(state[4] or 0) or known > current then
+if known < tonumber(kept[2] or 0) or known > current then
   known = 0
 end
 local changes = known == current and {} or
   call('ZRANGEBYSCORE', base .. ':changes', '(' .. text(known), '+inf', 'WITHSCORES', 'LIMIT', 0, MOST)
 local more = #changes == 2 * MOST and tonumber(changes[2 * MOST]) < current
-local reply = {encode(now), encode(more and changes[2 * MOST] or current), encode(state[2] or 0),
-  encode(call('ZCARD', workers)), encode(state[3] or 0), encode(known), encode(more and 1 or 0), encode(old and 1 or 0)}
+local reply = {encode(now), encode(more and changes[2 * MOST] or current), encode(state.lost),
+  encode(call('ZCARD', workers)), encode(kept[1] or 0), encode(known), encode(more and 1 or 0), encode(old and 1 or 0)}
 for i = 1, #changes, 2 do
   local ends = pausedUntil(changes[i])
   if ends > now then

@@ -12,10 +12,10 @@
 -- After so many commands a script leaves the rest to another.
 local ENOUGH = 300
 
-local now = clock(ARGV[1], offset())
+local now = clock(ARGV[1], readState().offset)
 local sets = {}
 local skip = whole(ARGV[2], 'the first limit', 1, 1000) - 1
-local first = readZones(3)
+local first = readZones(4, ARGV[3])
 for i = 1, whole(ARGV[first], 'the number of limit sets', 1, 10000) do
   sets[i] = limitset(ARGV[first + i])
 end
