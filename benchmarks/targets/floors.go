@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -72,49 +73,98 @@ var counterFloors = []string{counterFloor, counterFloor}
 
 // floors are scripts that send Redis the commands of one booking and decide nothing: they
 // read the clock, and what is known of the budget, of the session and of the account, and
-// write the account and the answer. A log has a new entry besides; where its quota is spent,
-// the entry is looked up that the slot waits for.
+// write all three again. A log has a new entry besides; where its quota is spent, the entry is
+// looked up that the slot waits for.
+//
+// Those that are packed do besides what a booking, with its numbers in this form, does in Lua
+// before and after it decides: they read those of the question, the session, the budget and
+// the account, compare the limits, and put together all that is written. Of a log that has room
+// they also look whether it is there.
 var floors = map[string]*redis.Script{
-	counterFloor:     floorOf("", ""),
-	logFloor:         floorOf("", addToLog),
-	spentLogFloor:    floorOf(`call('ZRANGE', KEYS[2], -5000, -5000, 'WITHSCORES')`, addToLog),
-	streamFloor:      floorOf("", addToStream),
-	spentStreamFloor: floorOf(`call('XRANGE', KEYS[2], string.format('%.0f', entry - 5000), '+', 'COUNT', 1)`, addToStream),
+	counterFloor:              floorOf("", ""),
+	logFloor:                  floorOf("", addToLog),
+	spentLogFloor:             floorOf(lookInLog, addToLog),
+	streamFloor:               floorOf("", addToStream),
+	spentStreamFloor:          floorOf(lookInStream, addToStream),
+	counterFloor + packed:     packedOf("", ""),
+	logFloor + packed:         packedOf(lookForLog, addToLog),
+	spentLogFloor + packed:    packedOf(lookInLog, addToLog),
+	streamFloor + packed:      packedOf("", addToStream),
+	spentStreamFloor + packed: packedOf(lookInStream, addToStream),
 }
 
+// packed is behind the name of a floor whose numbers are packed like a booking's.
+const packed = ",packed"
+
 const (
-	addToLog    = `call('ZADD', KEYS[2], slot, ARGV[1])`
-	addToStream = `call('XADD', KEYS[2], string.format('%.0f-0', entry), 'c', '1')`
+	lookForLog   = `call('EXISTS', KEYS[2])`
+	lookInLog    = `call('ZRANGE', KEYS[2], -5000, -5000, 'WITHSCORES')`
+	lookInStream = `call('XRANGE', KEYS[2], string.format('%.0f', entry - 5000), '+', 'COUNT', 1)`
+	addToLog     = `call('ZADD', KEYS[2], string.format('%.0f', now), struct.pack('>I7', entry))`
+	addToStream  = `call('XADD', KEYS[2], string.format('%.0f-0', entry), 'c', '1')`
 )
 
 func floorOf(look, add string) *redis.Script {
 	return redis.NewScript(fmt.Sprintf(`
 	local call = redis.call
-	local known = call('HMGET', KEYS[1], 'version', 'seen', 'pauses', 's:' .. KEYS[2], 'has:' .. KEYS[2])
+	call('HMGET', KEYS[1], ARGV[2], 'a:' .. ARGV[4], 'state')
 	local time = call('TIME')
-	local slot, entry = string.format('%%.0f', time[1] * 1000000 + time[2]), 1795000000000000 + ARGV[3]
+	local now, entry = time[1] * 1000000 + time[2], 1795000000000000 + ARGV[5]
 	%s
 	%s
-	call('HSET', KEYS[1], 'seen', slot, 's:' .. KEYS[2], ARGV[2], 'has:' .. KEYS[2], ARGV[2])
-	return slot`, look, add))
+	call('HSET', KEYS[1], ARGV[2], ARGV[1], 'state', ARGV[3], 'a:' .. ARGV[4], ARGV[6])
+	return ARGV[1]`, look, add))
 }
 
-// What a session or an account keeps is of some 80 bytes.
-var keptOfOne = strings.Repeat("k", 80)
+func packedOf(look, add string) *redis.Script {
+	return redis.NewScript(fmt.Sprintf(`
+	local call, struct, string, ARGV = redis.call, struct, string, ARGV
+	local asked, session, rules, account = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
+	local number, _, _, _, _, _, _, kind, count, cost, longest = struct.unpack('>I8I8I8I8I8I8I8c1I2I6I8', asked)
+	local field = 'a:' .. account
+	local known = call('HMGET', KEYS[1], session, field, 'state')
+	local before, summary = struct.unpack('>I8', known[1] or asked), known[2] or string.rep('\0', 96) .. 'L\0' .. rules
+	local seen, version, lost, careful, silent, offset = struct.unpack('>dddddd', known[3] or summary)
+	local time = call('TIME')
+	local now = time[1] * 1000000 + time[2] + offset
+	local state = struct.pack('>dddddd', now, version, lost, careful, silent, offset)
+	local ends, total, edge, last, p1, p2, p3, p4, max, margin, window, span, letter, width, tail =
+	  struct.unpack('>ddddddddddddc1B', summary)
+	local entry = 1795000000000000 + total
+	string.find(summary, rules, tail, true)
+	%s
+	%s
+	local record = struct.pack('>c16I8I8I8I8', asked, now, version, 0, 0)
+	record = struct.pack('>c0c1I2I8I7I2I2I2c0', record, 'B', 1, now, total, #account, 0, 0, account)
+	summary = struct.pack('>ddddddddc0', ends, total + 1, now, now, p1, p2, p3, p4, string.sub(summary, 65))
+	call('HSET', KEYS[1], session, record, 'state', state, field, summary)
+	return record`, look, add))
+}
+
+// The arguments of a booking, each as long as it is there, and an account's summary.
+var (
+	asked   = string(make([]byte, 73))
+	session = "s:" + strings.Repeat("s", 16)
+	rules   = "  1 0 0 0  0 50000000 86400000000 0 L 0 - -"
+	summary = string(make([]byte, 12*8)) + "L\x00" + rules
+)
 
 // floor returns a call of a floor, whose every entry is another, on keys that it shares with
 // no other floor.
 func (b *bench) floor(name string) func(context.Context) error {
 	entries := new(atomic.Int64)
 	return func(ctx context.Context) error {
-		n := entries.Add(1)
-		return floors[name].Run(ctx, b.rdb, []string{name, name + ":log"}, fmt.Sprintf("%012d", n), keptOfOne, n).Err()
+		args := []any{asked, session, rules, "account", entries.Add(1), summary}
+		if strings.HasSuffix(name, packed) {
+			args = args[:4] // it numbers the entries itself, and makes the summary
+		}
+		return floors[name].Run(ctx, b.rdb, []string{name, name + ":log"}, args...).Err()
 	}
 }
 
 // loneFloors are the floors of some countings as racers, each once.
 func (b *bench) loneFloors() (all []racer) {
-	for _, name := range floorsOf(countings) {
+	for _, name := range slices.Concat(floorsOf(countings), packedFloors()) {
 		work := b.floor(name)
 		all = append(all, racer{name: name, ready: func(ctx context.Context) (peers.Work, error) { return work, b.fill(ctx, work) }})
 	}
@@ -139,6 +189,14 @@ func floorsOf(of []counted) (names []string) {
 				names, seen[name] = append(names, name), true
 			}
 		}
+	}
+	return names
+}
+
+// packedFloors names the floors of all countings that are packed.
+func packedFloors() (names []string) {
+	for _, name := range floorsOf(countings) {
+		names = append(names, name+packed)
 	}
 	return names
 }

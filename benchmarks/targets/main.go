@@ -65,8 +65,9 @@
 //     slow.
 //   - 14: 5,000 calls were made before, one at a time. What a script takes is what INFO
 //     commandstats says of EVALSHA. The floors are in floors.go: scripts that send the
-//     commands of one booking and decide nothing. A round has five passes, in each of
-//     which each contender calls for a fifth of its turn, in an order drawn at random.
+//     commands of one booking and decide nothing, and such that also unpack and pack
+//     its numbers. A round has five passes, in each of which each contender calls for
+//     a fifth of its turn, in an order drawn at random.
 //   - 15: as row 1, beside callers that do nothing but combine into the floor of row 14.
 //     The row shows the worse of a quota that is left and one that is spent. StreamLog
 //     is left out: it is for little memory.

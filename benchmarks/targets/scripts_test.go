@@ -17,11 +17,16 @@ func TestFloorsSendTheCommandsOfABooking(t *testing.T) {
 	b := small(t)
 	const calls = 10
 	for name, sends := range map[string][]string{
-		counterFloor:     {"hmget", "time", "hset"},
-		logFloor:         {"hmget", "time", "zadd", "hset"},
-		spentLogFloor:    {"hmget", "time", "zrange", "zadd", "hset"},
-		streamFloor:      {"hmget", "time", "xadd", "hset"},
-		spentStreamFloor: {"hmget", "time", "xrange", "xadd", "hset"},
+		counterFloor:              {"hmget", "time", "hset"},
+		logFloor:                  {"hmget", "time", "zadd", "hset"},
+		spentLogFloor:             {"hmget", "time", "zrange", "zadd", "hset"},
+		streamFloor:               {"hmget", "time", "xadd", "hset"},
+		spentStreamFloor:          {"hmget", "time", "xrange", "xadd", "hset"},
+		counterFloor + packed:     {"hmget", "time", "hset"},
+		logFloor + packed:         {"exists", "hmget", "time", "zadd", "hset"},
+		spentLogFloor + packed:    {"hmget", "time", "zrange", "zadd", "hset"},
+		streamFloor + packed:      {"hmget", "time", "xadd", "hset"},
+		spentStreamFloor + packed: {"hmget", "time", "xrange", "xadd", "hset"},
 	} {
 		work := b.floor(name)
 		require.NoError(t, work(t.Context()), "the script is loaded")
@@ -35,7 +40,7 @@ func TestFloorsSendTheCommandsOfABooking(t *testing.T) {
 		require.Positive(t, micros)
 		var sent []string
 		stats := b.rdb.InfoMap(t.Context(), "commandstats")
-		for _, command := range []string{"hmget", "time", "zrange", "xrange", "zadd", "xadd", "hset"} {
+		for _, command := range []string{"exists", "hmget", "time", "zrange", "xrange", "zadd", "xadd", "hset"} {
 			if text := stats.Item("Commandstats", "cmdstat_"+command); text != "" {
 				require.Contains(t, text, "calls=10,")
 				sent = append(sent, command)
@@ -43,9 +48,9 @@ func TestFloorsSendTheCommandsOfABooking(t *testing.T) {
 		}
 		require.Equal(t, sends, sent, name)
 		switch name {
-		case logFloor, spentLogFloor:
+		case logFloor, spentLogFloor, logFloor + packed, spentLogFloor + packed:
 			require.Equal(t, int64(calls+1), b.rdb.ZCard(t.Context(), name+":log").Val())
-		case streamFloor, spentStreamFloor:
+		case streamFloor, spentStreamFloor, streamFloor + packed, spentStreamFloor + packed:
 			require.Equal(t, int64(calls+1), b.rdb.XLen(t.Context(), name+":log").Val())
 		}
 	}
