@@ -220,9 +220,8 @@ func TestAWorkerThatConcededHearsOfHigherLimits(t *testing.T) {
 		ours.Limits = []ration.Limit{ration.PerHour(5000)}
 		theirs, token := rationtest.Peer(ours), ration.NewToken("a")
 		_, client := learner(t, theirs, 6000, "a")
-		rationtest.Get(t, client, "http://api.test/")
-		_, client = learner(t, ours, 6000, "b")
-		rationtest.Get(t, client, "http://api.test/") // learns, of the same revision
+		_, others := learnerWhile(t, ours, 6000, func() { rationtest.Get(t, client, "http://api.test/") }, "b")
+		rationtest.Get(t, others, "http://api.test/") // learns, of the same revision
 		book(t, theirs, token)
 		book(t, ours, token)
 		requireMax(t, ours, token, 6000)

@@ -22,7 +22,7 @@ type journal struct {
 
 // A journalAccount is the process's own bookings of one account, oldest first.
 type journalAccount struct {
-	account store.Account
+	account *budgetAccount // as it was charged last
 	own     deque.List[journalEntry]
 	ends    int64          // when the last of them has left its window
 	total   store.Spending // by the whole fleet, as of the last booking
@@ -51,7 +51,7 @@ func (l *journal) add(account *budgetAccount, shared []budgetAccount, b *store.B
 		of = new(journalAccount)
 		l.accounts.Set(account.ID, of)
 	}
-	of.account = account.Account
+	of.account = account
 	o := journalEntry{slot: b.Slot.UnixMicro(), cost: b.Cost, entry: b.Entry}
 	if booked.IsZero() {
 		l.hasUnrecorded = true
@@ -112,7 +112,7 @@ type accountSpendings struct {
 func (l *journal) choose(wanted func(*journalEntry) bool) []accountSpendings {
 	var all []accountSpendings
 	for _, of := range l.accounts.All() {
-		one := accountSpendings{account: of.account}
+		one := accountSpendings{account: of.account.Account}
 		for i := range of.own.Len() {
 			if o := of.own.At(i); wanted(o) {
 				one.list = append(one.list, o.spending())

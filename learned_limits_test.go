@@ -49,8 +49,16 @@ func (s farStore) Book(ctx context.Context, r store.BookRequest) (store.Booking,
 
 // learner returns a client whose responses announce a limit.
 func learner(t *testing.T, b *ration.Budget, limit int, secrets ...string) (*ration.Pool, *http.Client) {
+	return learnerWhile(t, b, limit, func() {}, secrets...)
+}
+
+// learnerWhile is learner; something happens before each response is there.
+func learnerWhile(t *testing.T, b *ration.Budget, limit int, happens func(), secrets ...string) (*ration.Pool, *http.Client) {
 	p := ration.NewPool(b, rationtest.Tokens(secrets...)...)
-	api := rationtest.NewAPI(rationtest.Announcing(func(n int) []string { return rationtest.InstagramHeader(limit, limit-n) }))
+	api := rationtest.NewAPI(rationtest.Announcing(func(n int) []string {
+		happens()
+		return rationtest.InstagramHeader(limit, limit-n)
+	}))
 	return p, &http.Client{Transport: &ration.Transport{Base: api, Provider: rationtest.Preset(t, "instagram"), Pool: p}}
 }
 
@@ -110,11 +118,12 @@ func TestAWorkerWithAnotherMarginGetsAnEvent(t *testing.T) {
 		limits := []ration.Limit{ration.PerHour(5000)}
 		ours := &ration.Budget{Name: "bubble", Limits: limits, Store: kept}
 		theirs := &ration.Budget{Name: "bubble", Limits: limits, Store: kept, Margin: -1, Revision: 1}
-		_, client := learner(t, ours, 6000, "a")
+		_, client := learnerWhile(t, ours, 6000, func() {
+			_, err := theirs.Wait(t.Context(), ration.NewToken("a"), 1)
+			assert.NoError(t, err)
+		}, "a")
 		rationtest.Get(t, client, "http://api.test/") // learns, of revision 1
-		_, err := theirs.Wait(t.Context(), ration.NewToken("a"), 1)
-		require.NoError(t, err)
-		_, err = client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
+		_, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 		require.ErrorAs(t, err, new(*ration.LimitsError))
 	})
 }

@@ -1,7 +1,6 @@
 package ration
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -94,13 +93,15 @@ func (b *Budget) inForceLocked(account *budgetAccount) *budgetAccount {
 }
 
 // SetLimits changes the budget's limits for the whole fleet, while requests are booked.
-// It raises the revision above the highest that this worker knows. The other
-// workers adopt the limits with their next booking, or when one of their callers wakes.
+// It raises the revision above the highest that this worker knows, and tells the store, for
+// which it waits 250 ms at most. The other workers adopt the limits with their next
+// booking, or when one of their callers wakes.
 // No log is lost.
 //
 // Callers that wait cancel their slots and book again, about in their order, so that a
 // lower Max holds for them too and a higher one helps them within a second. Those of other
-// workers hear of it when a caller of this one waits or books.
+// workers hear of it at once if this worker has used their account within its longest window,
+// and otherwise when it does.
 //
 // A limit with another Window, Algorithm or Scope is another limit. An exact log serves
 // it at once, because the log stays; any other count begins at zero. Tokens with Limits
@@ -110,18 +111,31 @@ func (b *Budget) SetLimits(limits ...limit.Limit) error {
 	if err := limit.Validate(limits); err != nil {
 		return fmt.Errorf("ration: budget %q: %w", b.Name, err)
 	}
+	var changed []*budgetAccount
 	b.mu.Lock()
-	defer b.mu.Unlock()
+	for _, of := range b.journal.accounts.All() {
+		if of.account.inherits {
+			changed = append(changed, of.account)
+		}
+	}
 	b.raise(fromProgram, slices.Clone(limits), func(_ string, e *effective) bool { return e.inherits })
+	b.mu.Unlock()
+	b.announceAll(changed)
 	return nil
 }
 
-// overrideLimits makes a token's new limits effective for the whole fleet.
-func (b *Budget) overrideLimits(t Token) {
+// overrideLimits makes a token's new limits effective for the whole fleet, which is still to be
+// told of the account that it returns; nil: there is none.
+func (b *Budget) overrideLimits(t Token) *budgetAccount {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	replaced := t.AccountID()
 	b.raise(fromProgram, b.currentRules().limits, func(id string, _ *effective) bool { return id == replaced })
+	account, err := b.account(b.currentRules(), t)
+	if err != nil {
+		return nil // who books with the token gets the error
+	}
+	return &account
 }
 
 // currentRules returns the worker's own limits: the budget's fields, until others replace
@@ -163,41 +177,6 @@ func (b *Budget) replaceOwn(id string, e effective) {
 	r.accounts = maps.Clone(r.accounts)
 	r.accounts[id] = e
 	b.rules.Store(&r)
-}
-
-// announce has the fleet hear of limits that this worker has made effective, before anybody
-// books again: the first of those who wait for an account books a slot of it and cancels that.
-// So nobody waits on, or leaves, under the old limits meanwhile, and the callers of all workers
-// regroup together.
-func (w *waiter) announce(ctx context.Context) {
-	b, id := w.budget, w.account.ID
-	if w.offline || w.findAccounts() != nil {
-		return
-	}
-	account := w.accounts.find(id)
-	if account == nil {
-		return
-	}
-	b.mu.Lock()
-	l, revision := b.learnedOf(account), w.accounts.rules.revision
-	first := revision == b.newestKnown() && l.announced < revision
-	if first {
-		l.announced = revision
-	}
-	b.mu.Unlock()
-	if !first {
-		return
-	}
-	one, err := b.list(w.accounts.rules, *account)
-	if err != nil {
-		return
-	}
-	teller := *w
-	teller.accounts, teller.excluded = one, nil
-	var r store.BookRequest
-	teller.request(&r, store.Forever)
-	_, _ = teller.ask(ctx, &r) // if it fails, those who book again are heard
-	teller.cancelSoon()
 }
 
 // A learnedAccount is what a worker has learned of an account that is in use.
@@ -279,13 +258,13 @@ func (b *Budget) learn(account *budgetAccount, limits, full []limit.Limit) bool 
 		return false // the provider announced nonsense
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	l, old := b.learnedOf(account), b.inForceLocked(account)
 	e := old.effective
 	e.limits, e.full, e.source = limits, full, fromProvider
 	changed := !slices.Equal(limits, old.limits)
 	if !changed && l.adopted == nil {
 		b.replaceOwn(account.ID, e)
+		b.mu.Unlock()
 		return false
 	}
 	known := *old
@@ -293,6 +272,10 @@ func (b *Budget) learn(account *budgetAccount, limits, full []limit.Limit) bool 
 	if changed { // raise makes it this worker's own
 		known.since = time.Now()
 		b.raise(fromProvider, b.currentRules().limits, func(string, *effective) bool { return false })
+	}
+	b.mu.Unlock()
+	if changed {
+		b.announceAll([]*budgetAccount{&known})
 	}
 	return changed
 }

@@ -169,3 +169,31 @@ func TestALogOutlastsAChangeOfWhatItIsKeptIn(t *testing.T) {
 		require.ErrorIs(t, err, ration.ErrExhausted)
 	})
 }
+
+// The others need not wait until the worker that changed the limits books again.
+func TestTheFleetHearsOfChangedLimits(t *testing.T) {
+	for name, change := range map[string]func(*testing.T, *ration.Budget, ration.Token){
+		"a response": func(t *testing.T, b *ration.Budget, _ ration.Token) {
+			_, client := learner(t, b, 6000, "a")
+			rationtest.Get(t, client, "http://api.test/")
+		},
+		"a token": func(t *testing.T, b *ration.Budget, token ration.Token) {
+			pool := ration.NewPool(b, token)
+			_, err := pool.Take(t.Context(), 1)
+			require.NoError(t, err)
+			token.Limits = []ration.Limit{ration.PerHour(6000)}
+			pool.Add(token)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+				b.Limits = []ration.Limit{ration.PerHour(5000)}
+				token := ration.NewToken("a")
+				change(t, b, token)
+				theirs := rationtest.Peer(b)
+				book(t, theirs, token)
+				requireMax(t, theirs, token, 6000)
+			})
+		})
+	}
+}

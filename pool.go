@@ -58,17 +58,23 @@ func NewPool(b *Budget, tokens ...Token) *Pool {
 // that is there already is replaced. If its Limits differ, the fleet adopts the new ones,
 // as with [Budget.SetLimits].
 func (p *Pool) Add(tokens ...Token) {
+	var changed []*budgetAccount
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	for _, t := range tokens {
 		i := slices.IndexFunc(p.tokens, func(o Token) bool { return o.id == t.id })
 		if i >= 0 && p.budget != nil && !slices.Equal(p.tokens[i].Limits, t.Limits) {
-			p.budget.overrideLimits(t)
+			if account := p.budget.overrideLimits(t); account != nil {
+				changed = append(changed, account)
+			}
 		}
 		p.drop(t)
 		p.tokens = append(p.tokens, t)
 	}
 	p.change()
+	p.mu.Unlock()
+	if len(changed) > 0 {
+		p.budget.announceAll(changed)
+	}
 }
 
 // Remove takes tokens out of the pool. A caller that waits for one of them books another.

@@ -77,7 +77,11 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 		switch outcome {
 		case limitsChanged:
 			turn := w.untilTurn()
-			w.announce(ctx)
+			if !w.offline && w.findAccounts() == nil {
+				if account := w.accounts.find(w.account.ID); account != nil {
+					w.budget.announce(ctx, account)
+				}
+			}
 			_ = sleep(ctx, turn, nil, nil)
 		case slotPaused:
 			_ = sleep(ctx, min(w.untilTurn(), time.Until(w.due)), nil, nil)

@@ -39,10 +39,12 @@ type BookRequest struct {
 	Reserve int
 	// Revision is that of the accounts' limits, from 0 to 2^52. The limits of the
 	// highest revision that an account was booked with are in force; other limits of
-	// the same revision are a *LimitsError.
+	// the same revision are a *LimitsError. Limits of a higher revision also replace
+	// others if the booking is refused for its MaxWait: those of the account in the reply.
 	Revision int
 	// MaxWait is the longest wait. The reply names a slot beyond it, but nothing is booked.
-	// Zero: only a slot that has come is booked. Forever: any is.
+	// Zero: only a slot that has come is booked. Forever: any is. Never: none is, and
+	// the request only tells the store the limits.
 	MaxWait time.Duration
 	// Expect is the store's clock as the caller reckons it from an earlier
 	// answer and its own monotonic clock. A store whose clock may step compares
@@ -85,7 +87,7 @@ func (r *BookRequest) Validate() error {
 		return fmt.Errorf("ration: BookRequest.Reserve is %d: it must be from 0 to 999 thousandths", r.Reserve)
 	case r.Revision < 0 || int64(r.Revision) > 1<<52:
 		return fmt.Errorf("ration: BookRequest.Revision is %d: it must be from 0 to 2^52", r.Revision)
-	case r.MaxWait < 0:
+	case r.MaxWait < 0 && r.MaxWait != Never:
 		return fmt.Errorf("ration: the longest wait is %v: it must not be negative", r.MaxWait)
 	}
 	for _, t := range [...]time.Time{r.Expect, r.Last, r.Now} {
@@ -117,6 +119,9 @@ func (r *BookRequest) excludesAll() bool {
 
 // Forever is a MaxWait that no slot is beyond.
 const Forever time.Duration = math.MaxInt64
+
+// Never is a MaxWait that every slot is beyond.
+const Never time.Duration = math.MinInt64
 
 // A BookingID names what a store is asked for, so that it is done once if it is
 // asked for twice.

@@ -57,6 +57,34 @@ func (b *budget) enter(charged []*transaction, slot int64, l *queue) (entry stri
 	return b.work.name(l.name, b.number, l.cost, charged), total
 }
 
+// enforce puts the limits of a request in force on the accounts of its answer.
+func (b *budget) enforce(charged []*transaction, revision int, now int64) {
+	if revision > b.revision {
+		b.revision = revision
+		b.renew(now)
+	}
+	for _, c := range charged {
+		if c.keep(revision) {
+			b.lower(c.account)
+		}
+		c.finish()
+	}
+}
+
+// enforceReplaced enforces limits that replace others, though nothing is booked.
+func (b *budget) enforceReplaced(charged []*transaction, revision int, now int64) {
+	var replaced []*transaction
+	for _, c := range charged {
+		if c.replaced() {
+			c.account.forgetVacancies(max(now, c.account.log("").last))
+			replaced = append(replaced, c)
+		}
+	}
+	if len(replaced) > 0 {
+		b.enforce(replaced, revision, now)
+	}
+}
+
 // cancel removes a booking from all that counts it.
 func (b *budget) cancel(one *booking, account string, now int64) {
 	if one.number > b.number {

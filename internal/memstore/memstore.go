@@ -112,7 +112,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 	own := best.transactions[0]
 	answer.ID, answer.Budget, answer.Cost = r.ID, r.Budget, r.Cost
 	answer.Account, answer.Now, answer.Version = r.Accounts.All()[best.at].ID, time.UnixMicro(now), b.version
-	answer.Booked = r.MaxWait == store.Forever || best.slot-now <= r.MaxWait.Microseconds()
+	answer.Booked = r.MaxWait == store.Forever || r.MaxWait >= 0 && best.slot-now <= r.MaxWait.Microseconds()
 	if answer.Slot = answer.Now; best.slot != now {
 		answer.Slot = time.UnixMicro(best.slot)
 	}
@@ -124,19 +124,12 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 		if b.all.paused > now {
 			b.released = from
 		}
-		if r.Revision > b.revision {
-			b.revision = r.Revision
-			b.renew(now)
-		}
-		for _, c := range best.transactions {
-			if c.keep(r.Revision) {
-				b.lower(c.account)
-			}
-			c.finish()
-		}
+		b.enforce(best.transactions, r.Revision, now)
 		if index != nil {
 			s.work.rescore(best.at, own.score(*l))
 		}
+	} else {
+		b.enforceReplaced(best.transactions, r.Revision, now)
 	}
 	if index != nil {
 		index.update(s.work.scores)

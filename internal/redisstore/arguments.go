@@ -66,12 +66,15 @@ func (p *plan) at(now time.Time) []any {
 	return args
 }
 
-// unbounded is a longest wait that no slot is beyond.
+// unbounded is a longest wait that no slot is beyond. Every slot is beyond the one behind it.
 const unbounded = 1 << 52
 
 func encodeWait(longest time.Duration) uint64 {
-	if longest == store.Forever {
+	switch longest {
+	case store.Forever:
 		return unbounded
+	case store.Never:
+		return unbounded + 1
 	}
 	return uint64(min(longest.Microseconds(), unbounded-1))
 }

@@ -148,7 +148,7 @@ func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 		{"no booking", call, bookings + 1, number(0, 2), false, false},
 		{"a cost of 0", call, bookings + 3, number(0, 6), false, false},
 		{"a cost too large", call, bookings + 3, number(1_000_000_000_001, 6), false, false},
-		{"a longest wait too long", call, bookings + 9, number(1<<52+1, 8), false, false},
+		{"a longest wait too long", call, bookings + 9, number(1<<52+2, 8), false, false},
 		{"a kind of bookings that is not known", call, bookings, "X", false, false},
 		{"longest waits that are missing", call, bookings, "D", false, false},
 		{"half a booking behind", call, bookings, one17 + one17[:9], true, false},

@@ -25,7 +25,7 @@ var argumentRules = []rule{
 			"a cost above Max":          func(r *store.BookRequest) { r.Cost = 4 },
 			"the largest cost":          func(r *store.BookRequest) { r.Cost = math.MaxInt },
 			"a negative longest wait":   func(r *store.BookRequest) { r.MaxWait = -1 },
-			"the least longest wait":    func(r *store.BookRequest) { r.MaxWait = -1 << 63 },
+			"the least longest wait":    func(r *store.BookRequest) { r.MaxWait = store.Never + 1 },
 			"a year before 1970":        func(r *store.BookRequest) { r.Now = time.Unix(-1, 0) },
 			"a year after 2112":         func(r *store.BookRequest) { r.Now = time.UnixMicro(1<<52 + 1) },
 		} {

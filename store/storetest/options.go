@@ -2,6 +2,8 @@ package storetest
 
 import (
 	"errors"
+	"fmt"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -151,6 +153,32 @@ var optionRules = []rule{
 		all := h.slots(old, 0, 0, 0, 10*sec, 10*sec, 10*sec)
 		h.cancel(all[4])
 		require.Equal(h.t, 20*sec, since(h.bookWith(low, withRevision(1)).Slot))
+	}},
+	{"a booking that is refused puts limits of a higher revision in force", func(h *harness) {
+		for i, longest := range []time.Duration{sec, store.Never} {
+			id := fmt.Sprint("a", i)
+			low, high := h.each(atMost(1, 10*sec), id), h.each(atMost(2, 20*sec), id)
+			refused := func(a *store.Accounts, revision int) store.Booking {
+				r := h.request(a, 1, longest)
+				r.Revision = revision
+				b := h.ask(r)
+				require.False(h.t, b.Booked)
+				return b
+			}
+			if longest == store.Never {
+				refused(high, 3)
+				require.Zero(h.t, h.usage(low)[0].Limits[0].Used)
+			}
+			require.Zero(h.t, since(h.bookWith(low).Slot), "nothing was in force before")
+			require.Equal(h.t, 10*sec, since(h.bookWith(low).Slot))
+			before, revision := h.status().Version, i+1
+			require.Equal(h.t, 20*sec, since(refused(high, revision).Slot))
+			require.Equal(h.t, revision, h.status().Revision)
+			require.Greater(h.t, h.status().Version, before)
+			b := h.bookWith(low)
+			require.Equal(h.t, 20*sec, since(b.Slot))
+			require.Equal(h.t, store.EffectiveLimits{Revision: revision, Limits: high.At(0).Limits}, b.Effective)
+		}
 	}},
 	{"a Reserve or a Revision out of range is an error", func(h *harness) {
 		a := h.single(atMost(3, 10*sec))

@@ -121,7 +121,7 @@ while at + 16 <= #ARGV[1] do
   among(cost, 'a cost', 1, COSTLIEST)
   for i = 1, count do
     local patience = kind == 'U' and longest or struct.unpack('>I8', ARGV[1], at + 8 * (i - 1))
-    costs[#costs + 1], waits[#waits + 1] = cost, among(patience, 'the longest wait', 0, 4503599627370496)
+    costs[#costs + 1], waits[#waits + 1] = cost, among(patience, 'the longest wait', 0, 4503599627370497)
   end
   at = at + (kind == 'D' and 8 * count or 0)
 end
@@ -424,18 +424,9 @@ local function choose(common, commonFrom, from)
   return nil
 end
 
--- enterBest enters so many bookings where the first was found to be best, and returns the
--- first one's entry.
-local function enterBest(count)
-  local charge, parts = best.charges[1], {}
-  for i, each in ipairs(best.charges) do
-    if each.booked == 0 then
-      booked[#booked + 1] = each
-    end
-    if each.replaced then
-      vacant.forget(each, math.max(now, each.edge))
-    end
-    parts[i] = enterCharge(each, lane, best.slot, cost * count, 'commit', cost)
+-- enforce puts the limits of the request in force on the accounts of the best answer.
+local function enforce()
+  for _, each in ipairs(best.charges) do
     if each.replaced then
       lowerScores(each)
       each.replaced = false
@@ -446,6 +437,41 @@ local function enterBest(count)
     call('HSET', base, 'revision', text(revision))
     renew(now)
   end
+end
+
+-- touch readies an account of the best answer for what changes it.
+local function touch(charge)
+  if charge.booked == 0 then
+    booked[#booked + 1] = charge
+  end
+  if charge.replaced then
+    vacant.forget(charge, math.max(now, charge.edge))
+  end
+end
+
+-- enforceReplaced enforces limits that replace others, though nothing is booked.
+local function enforceReplaced()
+  local some = false
+  for _, each in ipairs(best.charges) do
+    if each.replaced then
+      touch(each)
+      some = true
+    end
+  end
+  if some then
+    enforce()
+  end
+end
+
+-- enterBest enters so many bookings where the first was found to be best, and returns the
+-- first one's entry.
+local function enterBest(count)
+  local charge, parts = best.charges[1], {}
+  for i, each in ipairs(best.charges) do
+    touch(each)
+    parts[i] = enterCharge(each, lane, best.slot, cost * count, 'commit', cost)
+  end
+  enforce()
   newestCharge = charge
   if index then
     scores[best.member] = settle({charge}, scoredFrom(charge, lastOf(charge, lane.name)), one)
@@ -478,6 +504,12 @@ local function makeIndex()
   end
   call('RENAME', aside, index)
   return nil
+end
+
+-- isLate reports whether a booking may not wait for a slot.
+local function isLate(place, slot)
+  local longest = waits[place]
+  return longest > MODULUS or longest < MODULUS and slot > now + longest
 end
 
 -- book carries out the booking of that place, and those behind it that have the same
@@ -525,7 +557,7 @@ local function book(place, from)
   local function alike(number, slot, late)
     local count = 1
     while count < number and costs[place + count] == cost and
-      (not slot or late == (waits[place + count] < MODULUS and slot > now + waits[place + count])) do
+      (not slot or late == isLate(place + count, slot)) do
       count = count + 1
     end
     return count
@@ -539,8 +571,9 @@ local function book(place, from)
   local ruled, slot, count = best.charges[1].ruled or '', best.slot
   if slot > MODULUS + MODULUS then
     return nil, redis.error_reply('ERR ration: the slot lies beyond the year 2255')
-  elseif waits[place] < MODULUS and slot > now + waits[place] then
+  elseif isLate(place, slot) then
     count = alike(#costs, slot, true)
+    enforceReplaced()
     answer('L', count, slot, best.account, ruled, '')
   else
     count = alike(math.floor(best.capacity / cost), slot, false)
