@@ -14,7 +14,8 @@ import (
 )
 
 // RunCrowd holds a store to what becomes of a limit of each algorithm when so many callers
-// wait for it and cancel. The log is SlidingLog or StreamLog. RunLog does with 200.
+// wait for it and cancel. The log is SlidingLog or StreamLog. RunLog does with 200, or with 60
+// if tests are to be short.
 func RunCrowd(t *testing.T, callers int, log limit.Algorithm, open func(t *testing.T) store.Store) {
 	for _, l := range crowded {
 		for _, r := range crowdRules {
@@ -87,8 +88,8 @@ var crowdRules = []crowdRule{
 		require.Equal(c.t, c.leave(want), c.leave(got))
 	}},
 	{"if few of many give up all of the quota is used", func(c *crowd) {
-		if c.limit.Algorithm != limit.SlidingLog {
-			return // the others count no more than some windows
+		if c.isQuick() {
+			return
 		}
 		for _, share := range []int{100, 5} {
 			h, a, all := c.many(fmt.Sprint("-few-", share))
@@ -99,7 +100,7 @@ var crowdRules = []crowdRule{
 		}
 	}},
 	{"if few of many give up who costs more or has a Reserve finds the room", func(c *crowd) {
-		if c.limit.Algorithm != limit.SlidingLog {
+		if c.isQuick() {
 			return
 		}
 		for i, next := range [][]option{{withCost(3)}, {withReserve(4)}, {withCost(2), withReserve(2)}} {
@@ -161,7 +162,7 @@ var crowdRules = []crowdRule{
 			h := c.apart(fmt.Sprint("-even-", round))
 			a := h.each(c.limit, "a", "b", "c")
 			counts, left, now := make(map[string]int), 0, time.Duration(0)
-			for range 2 * c.callers {
+			for range 2 * max(c.callers, 200) { // a call more or less is little
 				now += every
 				h.at(now)
 				b := h.book(a, 1)
@@ -211,6 +212,12 @@ func (c *crowd) spent(others ...limit.Limit) (pair, *store.Accounts) {
 		}
 	}
 	return both, a
+}
+
+// isQuick reports whether the rules about few of many say nothing new of the limit, which counts
+// no more than some windows, or take too long.
+func (c *crowd) isQuick() bool {
+	return c.limit.Algorithm != limit.SlidingLog || testing.Short() && c.callers < 1_000
 }
 
 // many returns a budget in which many callers wait for a log, so many that a search which is

@@ -50,7 +50,11 @@ func RunLog(t *testing.T, log limit.Algorithm, open func(t *testing.T) store.Sto
 	for _, r := range rules {
 		t.Run(r.title, func(t *testing.T) { r.check(newHarness(t, open(t), log)) })
 	}
-	RunCrowd(t, 200, log, open)
+	callers := 200
+	if testing.Short() {
+		callers = 60
+	}
+	RunCrowd(t, callers, log, open)
 }
 
 // A rule is one sentence of the contract.
