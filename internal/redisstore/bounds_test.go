@@ -258,6 +258,33 @@ func TestASearchAmongManyLogsIsBounded(t *testing.T) {
 	}
 }
 
+// A window that holds a few bookings of many units each is searched by reading them.
+func TestASearchAmongLargeBookingsIsShort(t *testing.T) {
+	t.Parallel()
+	for _, a := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog} {
+		t.Run(a.String(), func(t *testing.T) {
+			t.Parallel()
+			d, count := newCountingBudget(t)
+			accounts := rationtest.Accounts(t, 1, ration.Limit{Max: 31, Window: 10 * time.Second, Algorithm: a})
+			var booked []store.Booking
+			for i := range 30 { // one in each window
+				b, err := d.Store.Book(t.Context(), d.Request(accounts, 16+i%16))
+				require.NoError(t, err)
+				booked = append(booked, b)
+			}
+			for i := 20; i < len(booked); i += 2 {
+				require.NoError(t, d.Store.Cancel(t.Context(), store.CancelRequest{Booking: booked[i], Now: d.Now}))
+			}
+			count.take()
+			b, err := d.Store.Book(t.Context(), d.Request(accounts, 31))
+			require.NoError(t, err)
+			require.Equal(t, booked[20].Slot, b.Slot)
+			_, most := count.take()
+			require.LessOrEqual(t, most, 300, "20 windows are full")
+		})
+	}
+}
+
 // The usage of such an account is read by several scripts, and equals that of one.
 func TestTheUsageOfAnAccountOfManyLogsIsReadInParts(t *testing.T) {
 	t.Parallel()

@@ -57,9 +57,6 @@
 
 -- scopesOf returns the scopes of a lane.
 local function scopesOf(lane)
-  if lane == '' then
-    return '' -- as most are
-  end
   return string.match(lane, '^[^~]*')
 end
 
@@ -84,6 +81,17 @@ local function put(m, name, number)
   name = m.name .. name
   charge.fields[name] = number and text(number)
   charge.dirty[name] = true
+end
+
+-- keptOf returns what is kept of a limit: a list of names, without the limit's own, and values.
+local function keptOf(m)
+  local kept, length = {}, #m.name
+  for name, value in pairs(m.charge.fields) do
+    if string.sub(name, 1, length) == m.name then
+      kept[#kept + 1] = {name = string.sub(name, length + 1), value = value}
+    end
+  end
+  return kept
 end
 
 -- At most so often a script removes some of what can matter no more.
@@ -204,6 +212,12 @@ local function readCharge(account, set, now)
   return charge
 end
 
+-- oldestOf returns the instant before which nothing matters: what has left the window, and for
+-- as long as a clock may be late.
+local function oldestOf(charge)
+  return charge.now - charge.set.window - math.min(charge.set.window, LATER)
+end
+
 local function eachKey(charge, visit)
   for _, log in ipairs(charge.logs) do
     if log.stream then
@@ -270,25 +284,9 @@ local function isLost(charge)
   return keys[1] ~= nil and call('EXISTS', unpack(keys)) == 0
 end
 
--- lastEntry returns the last slot in the account's logs, or 0. What was taken out of a stream
--- is still in it.
-local function lastEntry(charge)
-  if charge.kind == 'S' then
-    return opens(viewFor(charge, '-'), 0, nil, 0, charge.edge)
-  end
-  local last = 0
-  for _, log in ipairs(charge.logs) do
-    last = math.max(last, lastIn(log.piles[1]))
-  end
-  return last
-end
-
 -- kept returns how many units of a limit such a booking may use.
 local function kept(max, keep, cost)
-  if keep == 0 then
-    return max
-  end
-  return math.max(cost, math.floor(max * (1000 - keep) / 1000))
+  return keep == 0 and max or math.max(cost, math.floor(max * (1000 - keep) / 1000))
 end
 
 -- settle returns the first slot not before from that every limit admits, and its capacity:
@@ -523,8 +521,7 @@ local function keepCharge(charge, list)
   if not charge.fields.made then
     charge.fields.made, charge.dirty.made = text(now), true
   end
-  -- What has left the window, and for as long as a clock may be late.
-  local before = now - set.window - math.min(set.window, LATER)
+  local before = oldestOf(charge)
   local trims = math.floor((charge.opened % SWEEP + charge.booked) / SWEEP)
   trims = math.min(trims, TRIMS)
   for _, log in ipairs(charge.logs) do
@@ -536,8 +533,7 @@ local function keepCharge(charge, list)
       end
     end
     if log.stream and trims > 0 then
-      -- What was taken out of a stream is subtracted, so it stays for as long as that.
-      kinds.S.trim(log.stream, math.min(before, firstIn(log.piles[2]) or before))
+      kinds.S.trim(log.stream, before)
     end
   end
   for _, m in ipairs(charge.limits) do
@@ -634,11 +630,12 @@ local function keepOpened(opened)
         openQueues(charge)
       end
       if charge.kind then
-        charge.edge = lastEntry(charge)
-        vacant.trim(charge)
-        if charge.edge == 0 then
-          charge.ends = 0 -- it is empty, not lost
+        local oldest = oldestOf(charge)
+        charge.edge = opens(viewFor(charge, '-'), oldest, nil, 0, charge.edge)
+        if charge.edge == oldest then
+          charge.edge, charge.ends = 0, 0 -- it is empty, not lost
         end
+        vacant.trim(charge)
       end
       lowerScores(charge)
       keepNow(charge)

@@ -58,9 +58,8 @@
 -- After so many commands a script leaves the rest to another, and after so many
 -- microseconds, where the clock tells.
 local ENOUGH, LONG = 300, 2000
--- So many limits are read before all else. Where there are more, those of others than
--- are needed are not read at all.
-local READ = 128
+-- So many sets of limits are read before all else.
+local READ = 64
 
 if #ARGV[1] < 56 or #ARGV[2] ~= 18 then
   return redis.error_reply('ERR ration: a booking begins with seven numbers, and a session of 18 bytes')
@@ -102,9 +101,9 @@ local function setOf(number)
   end
   return sets[number]
 end
-local limitCount = 0
-for i = 1, setCount do
-  limitCount = limitCount + (limitCount < READ and #setOf(i) or 0)
+-- Where there are more, those of others than are needed are not read at all.
+for i = 1, math.min(setCount, READ) do
+  setOf(i)
 end
 first = first + setCount - 1
 reckoned, before, found = reckoned > 0 and reckoned, before > 0 and before, found > 0 and found
@@ -605,11 +604,7 @@ end
 if not record then
   enroll(ARGV[2], now + 2 * GONE, now)
 end
-local function moment()
-  local time = call('TIME')
-  return time[1] * 1000000 + time[2]
-end
-local deadline = #costs > 1 and moment() + LONG
+local deadline = #costs > 1 and clock('', 0) + LONG
 local done = 0
 while done < #costs do
   local count, other = book(done + 1, done == 0 and told == 'behind' and behind or nil)
@@ -621,7 +616,7 @@ while done < #costs do
   end
   done = done + count
   -- The rest is asked for again.
-  if deadline and (work > ENOUGH or (done % 8 == 0 and moment() > deadline)) then
+  if deadline and (work > ENOUGH or (done % 8 == 0 and clock('', 0) > deadline)) then
     break
   end
 end

@@ -90,53 +90,38 @@ do
   -- keys returns the windows that are kept, in order.
   local function keys(m)
     local all = {}
-    for name in pairs(m.charge.fields) do
-      if string.sub(name, 1, #m.name) == m.name then
-        local key = string.match(name, '^%-?%d+$', #m.name + 1)
-        if key then
-          all[#all + 1] = tonumber(key)
-        end
-      end
+    for i, kept in ipairs(keptOf(m)) do
+      all[i] = tonumber(kept.name)
     end
     table.sort(all)
     return all
   end
 
-  local function store(m, w)
-    local key = text(w.key)
-    put(m, key, w.units)
-    put(m, key .. '<', w.last)
-    put(m, key .. '^', w.first)
-    put(m, key .. '>', w.till)
-    put(m, key .. '+', w.late)
-  end
+  local MARKS = {[''] = 'units', ['<'] = 'last', ['^'] = 'first', ['>'] = 'till', ['+'] = 'late'}
 
-  local function forget(m, key)
-    key = text(key)
-    put(m, key, nil)
-    if m.zone == '*' then
-      for mark in string.gmatch('<^>+', '.') do
-        put(m, key .. mark, nil)
-      end
+  -- store keeps a window that a call began.
+  local function store(m, w)
+    for mark, name in pairs(MARKS) do
+      put(m, text(w.key) .. mark, w[name])
     end
   end
 
-  local MARKS = {[''] = 'units', ['<'] = 'last', ['^'] = 'first', ['>'] = 'till', ['+'] = 'late'}
+  local function forget(m, w)
+    store(m, {key = w.key})
+  end
 
   -- live returns the windows that calls began, in order. The list is read once.
   local function live(m)
     if not m.list then
-      local list, known, length = {}, {}, #m.name
-      for name, value in pairs(m.charge.fields) do
-        if string.sub(name, 1, length) == m.name then
-          local key, mark = string.match(name, '^(%d+)(.?)$', length + 1)
-          local w = known[key]
-          if not w then
-            w = {key = tonumber(key), last = 0, first = 0}
-            known[key], list[#list + 1] = w, w
-          end
-          w[MARKS[mark]] = tonumber(value)
+      local list, known = {}, {}
+      for _, kept in ipairs(keptOf(m)) do
+        local key, mark = string.match(kept.name, '^(%d+)(.?)$')
+        local w = known[key]
+        if not w then
+          w = {key = tonumber(key), last = 0, first = 0}
+          known[key], list[#list + 1] = w, w
         end
+        w[MARKS[mark]] = tonumber(kept.value)
       end
       table.sort(list, function(a, b) return a.key < b.key end)
       m.list = list
@@ -234,7 +219,7 @@ do
       return
     end
     if list[i].last < slot + length - 2 * margin then
-      forget(m, list[i].key)
+      forget(m, list[i])
       list[i].key, list[i].first = slot, 0
     end
     addUnits(m, i, slot, cost)
@@ -256,7 +241,7 @@ do
     end
     w.units = math.max(0, w.units - cost)
     if w.units == 0 and not w.till then
-      forget(m, w.key)
+      forget(m, w)
       table.remove(list, i)
       return
     end
@@ -308,7 +293,7 @@ do
       m.list = {}
       for _, w in ipairs(list) do
         if w.key < oldest and view(m, w, math.huge).to <= oldest then
-          forget(m, w.key)
+          forget(m, w)
         else
           m.list[#m.list + 1] = w
         end
@@ -318,7 +303,7 @@ do
     oldest = numberOf(m, oldest)
     for _, key in ipairs(keys(m)) do
       if key < oldest then
-        forget(m, key)
+        put(m, text(key), nil)
       end
     end
   end
@@ -351,7 +336,7 @@ do
     while beginning(list, i + 1) < w.till do
       local other = table.remove(list, i + 1)
       w.units, w.last, merged = w.units + other.units, math.max(w.last, other.last), true
-      forget(m, other.key)
+      forget(m, other)
     end
     store(m, w)
     local v = view(m, w, math.huge)

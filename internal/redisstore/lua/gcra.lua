@@ -59,16 +59,6 @@ do
     return at > otherAt or at == otherAt and part > otherPart
   end
 
-  -- fill returns a bucket with what falls into it. A bucket that is not yet empty
-  -- takes it as if it fell later: in whatever order bookings are entered, the TAT is
-  -- never too early.
-  local function fill(m, at, part, slot, cost)
-    if not isAfter(at, part, slot, 0) then
-      at, part = slot, 0
-    end
-    return plus(m, at, part, cost)
-  end
-
   -- behind returns the first instant that lies those units behind the TAT.
   local function behind(m, at, part, units)
     local exact = m.window * units
@@ -183,16 +173,10 @@ do
   local function dropGaps(m)
     if get(m, 'gaps') and not m.dropped then
       m.dropped = true
-      local key, now = gapsKey(m), text(m.charge.now)
-      local passed = call('ZCOUNT', key, '-inf', '(' .. now)
+      local key = gapsKey(m)
+      local passed = call('ZCOUNT', key, '-inf', '(' .. text(m.charge.now))
       if passed > 0 then
         call('ZREMRANGEBYRANK', key, 0, math.min(passed, DROPPED) - 1)
-      end
-      for _, member in ipairs(call('ZRANGEBYSCORE', key, now, now)) do
-        local _, _, _, part = struct.unpack(GAP, member)
-        if part == 0 then
-          call('ZREM', key, member)
-        end
       end
       if call('EXISTS', key) == 0 then
         put(m, 'gaps', nil)
@@ -269,25 +253,19 @@ do
       if not isAfter(to, toPart, from, fromPart) then
         return
       end
-      -- No two gaps touch, so these are few.
-      local touching = {}
+      -- It and the gaps that it touches become one. No two of those touch, so they are few.
       local near = get(m, 'gaps') and call('ZRANGEBYSCORE', gapsKey(m), text(from), '+inf', 'LIMIT', 0, 8)
       for _, member in ipairs(near or {}) do
-        local other = {member = member}
-        other.from, other.fromPart, other.to, other.toPart = readGap(m, member)
-        local apart = isAfter(from, fromPart, other.to, other.toPart)
-        if not apart and not isAfter(other.from, other.fromPart, to, toPart) then
-          touching[#touching + 1] = other
+        local begins, beginsPart, ends, endsPart = readGap(m, member)
+        if not isAfter(from, fromPart, ends, endsPart) and not isAfter(begins, beginsPart, to, toPart) then
+          if isAfter(from, fromPart, begins, beginsPart) then
+            from, fromPart = begins, beginsPart
+          end
+          if isAfter(ends, endsPart, to, toPart) then
+            to, toPart = ends, endsPart
+          end
+          call('ZREM', gapsKey(m), member)
         end
-      end
-      for _, other in ipairs(touching) do
-        if isAfter(from, fromPart, other.from, other.fromPart) then
-          from, fromPart = other.from, other.fromPart
-        end
-        if isAfter(other.to, other.toPart, to, toPart) then
-          to, toPart = other.to, other.toPart
-        end
-        call('ZREM', gapsKey(m), other.member)
       end
       if not isAfter(at, part, to, toPart) then
         keepBucket(m, from, fromPart)
@@ -309,7 +287,12 @@ do
       if isAfter(at, part, full, rest) then
         return
       end
-      at, part = fill(m, at, part, slot, math.min(cost, m.extra))
+      -- A bucket that is not yet empty takes it as if it fell later: in whatever order
+      -- bookings are entered, the TAT is never too early.
+      if not isAfter(at, part, slot, 0) then
+        at, part = slot, 0
+      end
+      at, part = plus(m, at, part, math.min(cost, m.extra))
       if isAfter(at, part, full, rest) then
         at, part = full, rest
       end

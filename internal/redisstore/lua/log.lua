@@ -16,7 +16,8 @@ local MODULUS = 4503599627370496
 -- No search goes on in a script that has done as much as so many commands on small keys:
 -- weight is what it has done beyond its commands.
 local LONGEST, weight = 3000, 0
--- So many members are read at once where a search has come close.
+-- So many members are read at once where a search has come close, and twice as many each time
+-- after that: where many were taken out of a stream as many add up to nothing.
 local FEW = 16
 -- Of members that are read so many take as long as a command, and half as many entries of a
 -- stream. To count among so many takes three times as long.
@@ -126,42 +127,6 @@ local function trimPile(pile, before)
   end
 end
 
--- firstIn returns the first slot in a pile, or nil.
-local function firstIn(pile)
-  local first
-  for _, set in ipairs(pile.sets) do
-    local slot = tonumber(call('ZRANGE', set.key, 0, 0, 'WITHSCORES')[2])
-    first = slot and math.min(first or slot, slot) or first
-  end
-  return first
-end
-
--- lastIn returns the last slot in a pile, or 0.
-local function lastIn(pile)
-  local last = 0
-  for _, set in ipairs(pile.sets) do
-    last = math.max(last, tonumber(call('ZRANGE', set.key, -1, -1, 'WITHSCORES')[2] or 0))
-  end
-  return last
-end
-
--- viewOf returns what is counted together of some logs: a list of sets and streams.
-local function viewOf(all)
-  local view = {logs = 0, exact = true} -- none of them is subtracted
-  for _, log in ipairs(all) do
-    local used = log.piles[1].mask > 0 or log.stream and log.stream.tail.slot > 0
-    view.logs = view.logs + (used and 1 or 0)
-    for _, pile in ipairs(log.piles) do
-      for _, set in ipairs(pile.sets) do
-        view[#view + 1] = set
-        view.exact = view.exact and set.units > 0
-      end
-    end
-    view[#view + 1] = log.stream
-  end
-  return view
-end
-
 -- countIn returns the units behind low and up to high, or without an end, and the members of
 -- each of the view; of a stream no fewer than its entries.
 local function countIn(view, low, high)
@@ -172,7 +137,8 @@ local function countIn(view, low, high)
     units, counts[i] = units + one.units * count, count
     weight = weight + (count > MANY and 2 or 0)
   end
-  return units, counts
+  -- What was taken out of a stream may stay for longer than what it was taken from.
+  return math.max(0, units), counts
 end
 
 -- someOf returns those of a view that have any members.
@@ -189,8 +155,8 @@ end
 
 -- advance goes on from low to where so many units are behind it, by reading some members of
 -- each. It returns that slot; or nil, how far it has come, and by how many units.
-local function advance(view, low, high, need)
-  local slots, units, most = {}, {}, view.exact and math.min(FEW, need) or FEW
+local function advance(view, low, high, need, few)
+  local slots, units, most = {}, {}, view.exact and math.min(few, need) or few
   -- Up to whole all is read, and up to seen no less than there is.
   local whole, seen = high, high
   local function add(slot, more)
@@ -264,21 +230,22 @@ local function opens(view, low, high, room, last)
   -- Up to high need units are behind low. Only what has some in between is looked at.
   high = high and math.min(high, last) or last
   view, counts = someOf(view, counts)
-  local turn = 0
+  local turn, few = 0, FEW
   while high - low > 1 do
-    local halve = false
-    if need <= FEW or units <= FEW then
-      local slot, come, by = advance(view, low, high, need)
+    -- Now and then also far away, as one member may be many units.
+    local near, halve = need <= FEW or units <= FEW, false
+    if near or turn % 2 == 0 then
+      local slot, come, by = advance(view, low, high, need, few)
       if slot then
         return slot
       end
       -- Where many are at one instant reading comes no further.
       halve = come <= low
       if not halve then
-        low, need, units = come, need - by, units - by
+        low, need, units, few = come, need - by, units - by, 2 * few
       end
     end
-    if halve or need > FEW and units > FEW then
+    if halve or not near then
       turn = turn + 1
       -- Somewhat early, so that what is left can be read.
       local part = math.max(0, need - FEW / 2) / units
@@ -304,18 +271,27 @@ local function covers(scope, scopes)
   return scope == '-' or string.find(',' .. scopes .. ',', ',' .. scope .. ',', 1, true) ~= nil
 end
 
--- viewFor returns what a limit of that scope counts of the logs.
+-- viewFor returns what a limit of that scope counts of the logs, together: a list of sets and
+-- streams.
 local function viewFor(charge, scope)
   local view = charge.views[scope]
-  if not view then
-    local all = {}
-    for _, log in ipairs(charge.logs) do
-      if covers(scope, log.scopes) then
-        all[#all + 1] = log
+  if view then
+    return view
+  end
+  view = {logs = 0, exact = true} -- none of them is subtracted
+  charge.views[scope] = view
+  for _, log in ipairs(charge.logs) do
+    if covers(scope, log.scopes) then
+      local used = log.piles[1].mask > 0 or log.stream and log.stream.tail.slot > 0
+      view.logs = view.logs + (used and 1 or 0)
+      for _, pile in ipairs(log.piles) do
+        for _, set in ipairs(pile.sets) do
+          view[#view + 1] = set
+          view.exact = view.exact and set.units > 0
+        end
       end
+      view[#view + 1] = log.stream
     end
-    view = viewOf(all)
-    charge.views[scope] = view
   end
   return view
 end

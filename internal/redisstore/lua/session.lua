@@ -9,17 +9,10 @@
 -- answered returns the answer to a call that was carried out before, or 'stale'
 -- where there is none to give.
 local function answered(record, call16)
-  if not record then
+  if not record or struct.unpack('>I8', record) < struct.unpack('>I8', call16) then
     return nil
   end
-  local last, number = struct.unpack('>I8', record), struct.unpack('>I8', call16)
-  if last < number then
-    return nil
-  end
-  if string.sub(record, 1, 16) == call16 and #record > 24 then
-    return record
-  end
-  return 'stale'
+  return string.sub(record, 1, 16) == call16 and #record > 24 and record or 'stale'
 end
 
 -- The four numbers that a summary begins with: account.lua.

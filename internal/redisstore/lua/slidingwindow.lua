@@ -54,12 +54,9 @@ do
   -- eachWindow calls a function with the number of every window of which something
   -- is kept.
   local function eachWindow(m, visit)
-    local length = #m.name
-    for name in pairs(m.charge.fields) do
-      if string.sub(name, 1, length) == m.name then
-        local number, mark = string.match(string.sub(name, length + 1), '^(%d+)(<?)$')
-        visit(tonumber(number), number .. mark, mark)
-      end
+    for _, kept in ipairs(keptOf(m)) do
+      local number, mark = string.match(kept.name, '^(%d+)(<?)$')
+      visit(tonumber(number), kept.name, mark)
     end
   end
 
@@ -75,7 +72,20 @@ do
     return math.min(room - least, limit or room)
   end
 
+  -- commit is for what was spent too. With that it may be more than Max: then nothing leaves
+  -- until it weighs little enough, at the latest when the next window is over.
+  local function commit(m, slot, cost)
+    local k = math.floor(slot / m.window)
+    put(m, text(k), unitsIn(m, k) + cost)
+    local remains = (k + 1) * m.window - math.max(k * m.window, slot - early(m))
+    local limit = part(math.max(0, m.max - unitsIn(m, k)), m.window, remains)
+    put(m, text(k) .. '<', math.min(limit, get(m, text(k) .. '<') or limit))
+  end
+
   counters.W = {
+    commit = commit,
+    enter = commit,
+
     -- A window that cannot take it has something booked in it, or beside it: there are
     -- no more of those than bookings ahead.
     earliest = function(m, from, cost, max)
@@ -97,14 +107,6 @@ do
       end
     end,
 
-    commit = function(m, slot, cost)
-      local k = math.floor(slot / m.window)
-      put(m, text(k), (get(m, text(k)) or 0) + cost)
-      local remains = (k + 1) * m.window - math.max(k * m.window, slot - early(m))
-      local limit = part(math.max(0, m.max - unitsIn(m, k)), m.window, remains)
-      put(m, text(k) .. '<', math.min(limit, get(m, text(k) .. '<') or limit))
-    end,
-
     cancel = function(m, slot, cost)
       local k = math.floor(slot / m.window)
       local units = unitsIn(m, k)
@@ -112,12 +114,6 @@ do
       if units <= cost then
         put(m, text(k) .. '<', nil)
       end
-    end,
-
-    -- It may be more than Max: then nothing leaves until it weighs little enough, at the
-    -- latest when the next window is over.
-    enter = function(m, slot, cost)
-      counters.W.commit(m, slot, cost)
     end,
 
     -- What is booked ahead counts in full, in the window that runs too.

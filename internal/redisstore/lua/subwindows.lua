@@ -49,10 +49,8 @@ do
   local function blocksOf(m)
     if not m.blocks then
       m.blocks = {}
-      for name in pairs(m.charge.fields) do
-        if string.sub(name, 1, #m.name) == m.name then
-          m.blocks[#m.blocks + 1] = tonumber(string.sub(name, #m.name + 1))
-        end
+      for i, kept in ipairs(keptOf(m)) do
+        m.blocks[i] = tonumber(kept.name)
       end
       table.sort(m.blocks)
     end
