@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"fmt"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -179,7 +180,11 @@ var pauseRules = []rule{
 	}},
 	{"many pauses are all listed", func(h *harness) {
 		want := make(map[string]time.Duration)
-		for i := range 2_500 {
+		many := 2_500
+		if testing.Short() {
+			many = 1_100
+		}
+		for i := range many {
 			id := fmt.Sprint("account-", i)
 			want[id] = time.Duration(i+1) * sec
 			h.pause(id, want[id], want[id])
@@ -192,10 +197,11 @@ var pauseRules = []rule{
 func (h *harness) pauses(want map[string]time.Duration) {
 	h.t.Helper()
 	got := make(map[string]time.Duration)
-	for _, p := range h.status().Pauses {
+	listed := h.status().Pauses
+	for _, p := range listed {
 		require.Empty(h.t, p.Key)
-		require.NotContains(h.t, got, p.Account, "each pause is listed once")
 		got[p.Account] = since(p.Until)
 	}
+	require.Len(h.t, listed, len(got), "each pause is listed once")
 	require.Equal(h.t, want, got)
 }
