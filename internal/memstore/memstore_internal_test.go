@@ -18,7 +18,11 @@ func TestMemoryStoreForgetsWhatIsOutOfUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := new(Store)
 		most := 0
-		for i := range 20_000 {
+		bookings := 20_000
+		if testing.Short() {
+			bookings = 4_000 // four weeks
+		}
+		for i := range bookings {
 			first, err := store.NewAccounts(store.Account{ID: fmt.Sprint("one", i/10), Limits: []limit.Limit{limit.PerHour(100)}})
 			require.NoError(t, err)
 			both, err := store.NewAccounts(store.Account{ID: fmt.Sprint("one", i/10), Limits: []limit.Limit{limit.PerHour(100)}},
@@ -51,7 +55,11 @@ func TestMemoryStoreKeepsAWindow(t *testing.T) {
 		memory := new(Store)
 		accounts, err := store.NewAccounts(store.Account{ID: "one", Limits: []limit.Limit{limit.PerMinute(100)}})
 		require.NoError(t, err)
-		for range 100_000 {
+		bookings := 100_000
+		if testing.Short() {
+			bookings = 20_000
+		}
+		for range bookings {
 			booking, err := memory.Book(t.Context(), store.BookRequest{ID: store.NewBookingID(), Budget: "x", Accounts: accounts, Cost: 1, MaxWait: store.Forever})
 			require.NoError(t, err)
 			time.Sleep(booking.Slot.Sub(booking.Now))
