@@ -16,5 +16,9 @@ func TestStoreKeepsTheContract(t *testing.T) {
 
 func TestManyCallersMayCancel(t *testing.T) {
 	t.Parallel()
-	storetest.RunCrowd(t, 1_000, limit.SlidingLog, func(*testing.T) store.Store { return new(memstore.Store) })
+	callers := 1_000
+	if testing.Short() {
+		callers = 200
+	}
+	storetest.RunCrowd(t, callers, limit.SlidingLog, func(*testing.T) store.Store { return new(memstore.Store) })
 }

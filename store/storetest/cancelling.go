@@ -3,6 +3,7 @@ package storetest
 import (
 	"math/rand/v2"
 	"slices"
+	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -238,7 +239,11 @@ var cancelRules = []rule{
 		a := h.single(atMost(most, 10*sec))
 		random := rand.New(rand.NewPCG(1, 2))
 		var all []store.Booking
-		for i := range 1_500 {
+		calls := 1_500
+		if testing.Short() {
+			calls = 500
+		}
+		for i := range calls {
 			h.at(time.Duration(i) * 2 * sec)
 			all = append(all, h.book(a, 1+random.IntN(2)))
 			if random.IntN(3) == 0 {
