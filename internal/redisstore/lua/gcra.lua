@@ -178,6 +178,12 @@ do
       if passed > 0 then
         call('ZREMRANGEBYRANK', key, 0, math.min(passed, DROPPED) - 1)
       end
+      for _, member in ipairs(call('ZRANGEBYSCORE', key, text(m.charge.now), text(m.charge.now))) do
+        local _, _, _, part = struct.unpack(GAP, member)
+        if part == 0 then
+          call('ZREM', key, member)
+        end
+      end
       if call('EXISTS', key) == 0 then
         put(m, 'gaps', nil)
       end

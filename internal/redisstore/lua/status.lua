@@ -14,12 +14,9 @@
 local MOST = 500
 
 local now = clock(ARGV[1], readState().offset)
-local known = string.match(ARGV[3], '^%d+$') and tonumber(ARGV[3])
-if not known then
-  bad = bad or 'ERR ration: the known version is no number'
-end
-if bad then
-  return redis.error_reply(bad)
+local known = tonumber(string.match(ARGV[3], '^%d+$'))
+if bad or not known then
+  return redis.error_reply(bad or 'ERR ration: the known version is no number')
 end
 local workers = base .. ':workers'
 if ARGV[2] ~= '' then

@@ -35,15 +35,13 @@ for i = first + #sets + 1, #ARGV do
   local paused = math.max(pausedUntil(account), all)
   reply[#reply + 1] = encode(paused > now and paused or 0)
   for at, m in ipairs(charge.limits) do
-    local units, free
-    if at <= skip then
-      units = nil
-    elseif counters[m.letter] then
-      units, free = counters[m.letter].usage(m, now)
-    else
-      units, free = logUsage(viewFor(charge, m.scope), now, m.max, m.window, charge.edge)
-    end
-    if units then
+    if at > skip then
+      local units, free
+      if counters[m.letter] then
+        units, free = counters[m.letter].usage(m, now)
+      else
+        units, free = logUsage(viewFor(charge, m.scope), now, m.max, m.window, charge.edge)
+      end
       reply[#reply + 1] = encode(units) .. encode(free)
       if work > ENOUGH then
         return table.concat(reply)
