@@ -17,8 +17,8 @@ local MODULUS = 4503599627370496
 -- weight is what it has done beyond its commands.
 local LONGEST, weight = 3000, 0
 -- So many members are read at once where a search has come close, and twice as many each time
--- after that: where many were taken out of a stream as many add up to nothing.
-local FEW = 16
+-- after that, up to MOST: where many were taken out of a stream as many add up to nothing.
+local FEW, MOST = 16, 128
 -- Of members that are read so many take as long as a command, and half as many entries of a
 -- stream. To count among so many takes three times as long.
 local QUICK, MANY = 3, 1000
@@ -234,7 +234,7 @@ local function opens(view, low, high, room, last)
   while high - low > 1 do
     -- Now and then also far away, as one member may be many units.
     local near, halve = need <= FEW or units <= FEW, false
-    if near or turn % 2 == 0 then
+    if near or turn % 2 == 0 and #view <= FEW then
       local slot, come, by = advance(view, low, high, need, few)
       if slot then
         return slot
@@ -242,7 +242,7 @@ local function opens(view, low, high, room, last)
       -- Where many are at one instant reading comes no further.
       halve = come <= low
       if not halve then
-        low, need, units, few = come, need - by, units - by, 2 * few
+        low, need, units, few = come, need - by, units - by, math.min(2 * few, MOST)
       end
     end
     if halve or not near then
