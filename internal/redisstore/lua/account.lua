@@ -94,8 +94,9 @@ local function keptOf(m)
   return kept
 end
 
--- At most so often a script removes some of what can matter no more.
-local TRIMS = 16
+-- At most so many times as much as a sweep removes a script removes of what can matter no more,
+-- and that once in so many units.
+local TRIMS, EVERY = 16, 4096
 
 -- What an entry has of an account: the letter of what it is kept in, 'N' if in no log; the
 -- number of its first unit in 7 bytes; its units in 5; and of how many limits there is
@@ -218,17 +219,18 @@ local function oldestOf(charge)
   return charge.now - charge.set.window - math.min(charge.set.window, LATER)
 end
 
-local function eachKey(charge, visit)
+-- keysOf returns the keys of the account's logs.
+local function keysOf(charge)
+  local keys = {}
   for _, log in ipairs(charge.logs) do
-    if log.stream then
-      visit(log.stream.key)
-    end
+    keys[#keys + 1] = log.stream and log.stream.key
     for _, pile in ipairs(log.piles) do
       for _, set in ipairs(pile.sets) do
-        visit(set.key)
+        keys[#keys + 1] = set.key
       end
     end
   end
+  return keys
 end
 
 -- logOf returns the log of requests of some scopes, or nil.
@@ -277,10 +279,7 @@ local function isLost(charge)
   if charge.ends <= charge.now or not charge.fields.made then
     return charge.ends > charge.now
   end
-  local keys = {}
-  eachKey(charge, function(key)
-    keys[#keys + 1] = key
-  end)
+  local keys = keysOf(charge)
   return keys[1] ~= nil and call('EXISTS', unpack(keys)) == 0
 end
 
@@ -522,14 +521,15 @@ local function keepCharge(charge, list)
     charge.fields.made, charge.dirty.made = text(now), true
   end
   local before = oldestOf(charge)
-  local trims = math.floor((charge.opened % SWEEP + charge.booked) / SWEEP)
-  trims = math.min(trims, TRIMS)
+  -- front.lua leaves a booking to this once in so many units, and the sets of parts with it.
+  local all = charge.opened % EVERY + charge.booked >= EVERY
+  local trims = all and TRIMS or math.min(TRIMS, math.floor((charge.opened % SWEEP + charge.booked) / SWEEP))
   for _, log in ipairs(charge.logs) do
     fresh = fresh or log.stream and log.stream.fresh
     for _, pile in ipairs(log.piles) do
       fresh = fresh or pile.fresh
-      for _ = 1, trims do
-        trimPile(pile, before)
+      if trims > 0 then
+        trimPile(pile, before, 2 * SWEEP * trims)
       end
     end
     if log.stream and trims > 0 then
@@ -563,9 +563,9 @@ local function keepCharge(charge, list)
   if fresh then
     local ttl = text(math.ceil((math.max(charge.ends, last + set.window) - now + DAY) / 1000))
     call('PEXPIRE', charge.key, ttl)
-    eachKey(charge, function(key)
+    for _, key in ipairs(keysOf(charge)) do
       call('PEXPIRE', key, ttl)
-    end)
+    end
     for _, m in ipairs(charge.limits) do
       if m.letter == 'G' then
         call('PEXPIRE', base .. ':gaps:' .. charge.id .. ':' .. m.name, ttl)

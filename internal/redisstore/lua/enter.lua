@@ -82,8 +82,7 @@ end
 if instead ~= '' then
   -- It is handed back once, here or by its cancellation.
   local booked = base .. ':id:' .. ARGV[9]
-  if call('GET', booked) ~= 'cancelled' then
-    call('SET', booked, 'cancelled', 'PX', REMEMBER)
+  if call('SET', booked, 'cancelled', 'PX', REMEMBER, 'NX') then
     local opened = {}
     cancelEntry(opened, instead, account, there, now)
     keepOpened(opened)

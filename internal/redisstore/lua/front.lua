@@ -150,7 +150,7 @@ repeat
     -- Once in a while what is old is removed, and seldom by the rest, which also tells
     -- what is used.
     local trims = (letter == 'L' or letter == 'S') and math.floor((total % 64 + units) / 64) or 0
-    if total % 256 + units >= 256 or trims > 0 and (letter == 'L' and p2 or p4) ~= 1 then
+    if number % 256 == 0 or total % 4096 + units >= 4096 or trims > 0 and letter == 'S' and p4 ~= 1 then
       break
     end
     local log
@@ -213,33 +213,34 @@ repeat
       if not there or not stands then
         break
       end
-    elseif letter == 'S' and (not roomy and (p4 ~= 1 or max == 0) or p2 + units > 4503599627370000) then
+    elseif letter == 'S' and (from < p3 or not roomy and (p4 ~= 1 or max == 0) or p2 + units > 4503599627370000) then
       break
-    elseif letter == 'L' and not place and call('EXISTS', log) == 0 then
+    elseif log and not place and call('EXISTS', log) == 0 then
       break
     end
 
-    -- The slots that were found, if there may be several; for GCRA the time that each
-    -- takes, and its end.
-    local slots, each, more, n, final, score = nil, nil, '', 0, edge, nil
-    if turn > 1 then
-      slots, each = {}, {}
-    end
-    for i = 1, wanted do
-      local c, s, key = cost, nil, nil
+    -- The slots that were found, how many leave at each, and for GCRA the time that each takes,
+    -- and its end: three of each group of bookings.
+    local groups, more, n, final, score = nil, '', 0, edge, nil
+    local i = 1
+    while i <= wanted do
+      -- From the i-th on that many leave at one slot.
+      local c, s, key, alike = cost, nil, nil, 1
       local x, part, e, rest
       if i > turn then
         c = 1
       end
       if letter == 'L' then
         s = from
-        if bounds and bounds[i] and bounds[i] > s then
+        if not bounds then
+          alike = math.huge
+        elseif bounds[i] and bounds[i] > s then
           s = bounds[i]
         end
       elseif letter == 'S' then
         local next = p2 + n * cost
         if total + n * cost + c <= p1 then
-          s = from
+          s, alike = from, math.floor((p1 - total) / cost) - n
         else
           local entry = call('XRANGE', log, string.format('%d', from - span + 1), '+', 'COUNT', 1)[1]
           if not entry then
@@ -254,7 +255,7 @@ repeat
         end
       elseif letter == 'U' then
         if from < p3 and p2 + c <= max then
-          s = from
+          s, alike = from, math.floor((max - p2) / c)
         end
       elseif c > max then
         break
@@ -265,6 +266,7 @@ repeat
           key = key + 1
           s = key * window + math.floor(margin / 2)
         end
+        alike = math.floor((key == p1 and max - p2 or max) / c)
       elseif letter == '*' then
         key, s = p1, from
         if p2 == 0 or from >= p1 + window + margin then
@@ -272,6 +274,7 @@ repeat
         elseif from >= p1 + window - margin or p2 + c > max then
           key, s = p1 + window + margin, p1 + window + margin
         end
+        alike = math.floor((key == p1 and max - p2 or max) / c)
       elseif letter == 'W' then
         key = math.floor(from / window)
         for _ = 1, 4 do
@@ -283,6 +286,7 @@ repeat
           end
           if room >= 0 then
             s = math.max(from, key * window)
+            alike = math.max(1, math.floor((room - older) / c) + 1)
             if older > room then
               local share = math.floor(room * window / older)
               if room * window > 9007199254740992 then
@@ -329,6 +333,7 @@ repeat
         score = s
         break
       end
+      alike = math.min(alike, turn - i + 1)
       if not s or s > bound or s + span > ends or s > 9007199254740992 then
         break
       end
@@ -364,9 +369,9 @@ repeat
         if key and key ~= p1 then
           p1, p2 = key, 0
         end
-        p2 = p2 + cost
+        p2 = p2 + alike * cost
         if letter == '*' and s == p1 then
-          p3 = p3 + cost
+          p3 = p3 + alike * cost
         elseif letter == 'W' then
           local remains = (key + 1) * window - math.max(key * window, s - margin)
           local product = math.max(0, max - p2) * window
@@ -377,10 +382,15 @@ repeat
           p3 = math.min(p3, share)
         end
       end
-      n, from, final = i, s, s
-      if slots then
-        slots[i], each[i] = s, more
+      if not groups then
+        groups = {s, alike, more}
+      elseif s == from and more == '' then
+        groups[#groups - 1] = groups[#groups - 1] + alike
+      else
+        local behind = #groups
+        groups[behind + 1], groups[behind + 2], groups[behind + 3] = s, alike, more
       end
+      n, from, final, i = n + alike, s, s, i + alike
     end
     if n == 0 and not late or index and not (score or late and final == scored) then
       break
@@ -388,30 +398,27 @@ repeat
 
     -- Only now is anything written.
     if keys and n > 0 then
-      for i = 1, #keys do
-        call('ZADD', keys[i], string.format('%d', from), names[i])
+      for k = 1, #keys do
+        call('ZADD', keys[k], string.format('%d', from), names[k])
       end
     elseif letter == 'L' and n == 1 then
       call('ZADD', log, string.format('%d', from), struct.pack('>I7', total))
     elseif letter == 'L' and n > 0 then
       local add = {}
-      for i = 1, n do
-        add[2 * i - 1], add[2 * i] = slots[i], struct.pack('>I7', total + i - 1)
+      for g = 1, #groups, 3 do
+        for _ = 1, groups[g + 1] do
+          local behind = #add
+          add[behind + 1], add[behind + 2] = groups[g], struct.pack('>I7', total + behind / 2)
+        end
       end
       call('ZADD', log, unpack(add))
     elseif letter == 'S' then
-      for i = 1, n do
-        local id = string.format('%d-%d', slots and slots[i] or from, p2 + (i - 1) * cost)
-        if type(redis.pcall('XADD', log, 'NOMKSTREAM', id, 'c', cost)) ~= 'string' then
-          n, late = i - 1, false
-          from = n > 0 and slots[n]
-          break
+      for g = 1, n > 0 and #groups or 0, 3 do
+        for _ = 1, groups[g + 1] do
+          call('XADD', log, string.format('%d-%d', groups[g], p2), 'c', cost)
+          p2 = p2 + cost
         end
-      end
-      if n > 0 then
-        p2, p3 = p2 + n * cost, from
-      elseif not late or call('EXISTS', log) == 0 then
-        break
+        p3 = from
       end
     end
     for _ = 1, trims do
@@ -426,26 +433,27 @@ repeat
       end
     end
     -- Those that leave at one slot are one record, but for what each has of its own.
-    local i = 1
-    while i <= n do
-      local j, slot, unit = i, from, total + (i - 1) * cost
-      if slots then
-        slot, more = slots[i], each[i]
-        while j < n and slots[j + 1] == slot and more == '' do
-          j = j + 1
-        end
-      end
+    local records, unit = n > 0 and #groups > 3 and {record}, total
+    for g = 1, n > 0 and #groups or 0, 3 do
+      local slot, alike, one = groups[g], groups[g + 1], records and '' or record
+      more = groups[g + 2]
       if letter == 'L' then
-        record = struct.pack('>c0c1I2I8I7I2I2I2c0', record, 'B', j - i + 1, slot, unit, #account, 0, 0, account)
+        one = struct.pack('>c0c1I2I8I7I2I2I2c0', one, 'B', alike, slot, unit, #account, 0, 0, account)
       elseif letter == 'S' then
-        record = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5B', record, 'B', j - i + 1, slot, unit, #account, 0, 15, account,
-          '\0S', p2 + (i - 1 - n) * cost, cost, 0)
+        one = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5B', one, 'B', alike, slot, unit, #account, 0, 15, account,
+          '\0S', p2 - n * cost + unit - total, cost, 0)
       else
-        record = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5Bc0', record, 'B', j - i + 1, slot, unit, #account, 0,
+        one = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5Bc0', one, 'B', alike, slot, unit, #account, 0,
           15 + #more, account, '\0N', unit, cost, #more > 0 and 1 or 0, more)
       end
-      i = j + 1
+      unit = unit + alike * cost
+      if not records then
+        record = one
+      elseif alike > 0 then
+        records[#records + 1] = one
+      end
     end
+    record = records and table.concat(records) or record
     done = done + n
     if n > 0 then
       summary = struct.pack('>ddddddddc0', ends, total + n * cost, from, from, p1, p2, p3, p4,

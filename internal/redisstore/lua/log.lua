@@ -117,10 +117,10 @@ local function takeFrom(pile, slot, first, units)
   end)
 end
 
--- trimPile removes some members with slots before an instant.
-local function trimPile(pile, before)
+-- trimPile removes some members with slots before an instant, so many of each set.
+local function trimPile(pile, before, most)
   for _, set in ipairs(pile.sets) do
-    local old = math.min(2 * SWEEP, call('ZCOUNT', set.key, '-inf', '(' .. text(before)))
+    local old = math.min(most, call('ZCOUNT', set.key, '-inf', '(' .. text(before)))
     if old > 0 then
       call('ZREMRANGEBYRANK', set.key, 0, old - 1)
     end

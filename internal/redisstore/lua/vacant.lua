@@ -164,27 +164,25 @@ do
     note(charge, log, true)
   end
 
-  -- vacant.trim ends what is vacant behind the last slot of all: there all is found.
-  function vacant.trim(charge)
+  local function drop(charge, from)
     for _, log in ipairs(charge.logs) do
       local key = keyOf(charge, log)
       if key then
-        call('ZREMRANGEBYSCORE', key, '(' .. text(charge.edge), '+inf')
+        call('ZREMRANGEBYSCORE', key, from, '+inf')
         note(charge, log, call('EXISTS', key) == 1)
       end
     end
   end
 
+  -- vacant.trim ends what is vacant behind the last slot of all: there all is found.
+  function vacant.trim(charge)
+    drop(charge, '(' .. text(charge.edge))
+  end
+
   -- vacant.forget ends all that is vacant. Up to that slot windows may hold more than the limits
   -- allow.
   function vacant.forget(charge, slot)
-    for _, log in ipairs(charge.logs) do
-      local key = keyOf(charge, log)
-      if key then
-        call('UNLINK', key)
-        note(charge, log, false)
-      end
-    end
+    drop(charge, '-inf')
     charge.fields.exceeded = text(math.max(slot, tonumber(charge.fields.exceeded or 0)))
     charge.dirty.exceeded = true
   end
