@@ -103,8 +103,11 @@ func (d *RedisBudget) RequireExpiry(t *testing.T, want map[string]time.Duration)
 func (d *RedisBudget) Entries(t *testing.T) int {
 	t.Helper()
 	sum := 0
-	for _, log := range []string{":log:a", ":log:b"} {
-		if n, err := d.Client.ZCard(t.Context(), d.Key(log)).Result(); err == nil {
+	for _, account := range []string{"a", "b"} {
+		if n, err := d.Client.ZCard(t.Context(), d.Key(":log:"+account)).Result(); err == nil {
+			sum += int(n)
+		}
+		if n, err := d.Client.XLen(t.Context(), d.Key(":stream:"+account)).Result(); err == nil {
 			sum += int(n)
 		}
 	}

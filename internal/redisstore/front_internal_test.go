@@ -6,7 +6,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
@@ -28,89 +27,7 @@ var frontCases = map[string][]limit.Limit{
 	"GCRA":          {{Algorithm: limit.GCRA}},
 }
 
-// A history books on two budgets, with lua/front.lua and without.
-type history struct {
-	with, without group
-	booked        [][2]store.Booking
-	revisions     []*store.Accounts // the accounts, with the limits of each revision
-	lost          bool              // whether a log was
-}
-
-// newHistory draws the limits of an account, and how many accounts have them.
-func newHistory(t *rapid.T, client redis.UniversalClient, limits []limit.Limit, accounts int) *history {
-	var drawn []limit.Limit
-	for _, l := range limits {
-		l.Max = rapid.IntRange(1, 30).Draw(t, "max")
-		l.Window = time.Duration(rapid.IntRange(1, 4000).Draw(t, "window")) * time.Millisecond
-		if rapid.Bool().Draw(t, "long") {
-			l.Max, l.Window = 20*l.Max, 20*l.Window
-		}
-		l.Margin = time.Duration(rapid.SampledFrom([]int{0, 1, 7, 300}).Draw(t, "margin")) * time.Millisecond
-		if l.Algorithm == limit.GCRA {
-			l.Burst = rapid.IntRange(1, l.Max).Draw(t, "burst")
-			if rapid.Bool().Draw(t, "huge") {
-				// The time of such a burst is not counted exactly.
-				l.Max, l.Burst = 1_000_000_000*l.Max, 1_000_000_000*l.Burst
-			}
-		}
-		drawn = append(drawn, l)
-	}
-	var list []store.Account
-	for i := range accounts {
-		list = append(list, store.Account{ID: fmt.Sprint("a", i), Limits: drawn})
-	}
-	a, err := store.NewAccounts(list...)
-	if err != nil {
-		t.Skip(err)
-	}
-	of := func() group {
-		return group{store: &Store{Client: client}, accounts: a, budget: store.NewBookingID().String(), now: time.UnixMicro(1795000000123457)}
-	}
-	h := &history{with: of(), without: of(), revisions: []*store.Accounts{a}}
-	h.without.script = script{name: "book", accounts: true}.with(a.Algorithms())
-	return h
-}
-
-// book books on both budgets, and demands the same answers.
-func (h *history) book(t *rapid.T, requests []store.BookRequest) {
-	revision := rapid.IntRange(0, len(h.revisions)-1).Draw(t, "revision")
-	of := func(b group) (answers []store.Booking) {
-		b.accounts = h.revisions[revision]
-		for i := range requests {
-			requests[i].Revision = revision
-			requests[i].Budget, requests[i].Accounts, requests[i].Now = b.budget, b.accounts, b.now
-		}
-		return b.book(t, requests)
-	}
-	got, want := of(h.with), of(h.without)
-	for i, one := range got {
-		if one.Booked {
-			h.booked = append(h.booked, [2]store.Booking{one, want[i]})
-		}
-		one.Budget, one.Used = want[i].Budget, want[i].Used
-		if h.with.accounts.Len() > 1 {
-			// Another account's loss may be noticed by the next script only, which begins anew to
-			// number the account's units.
-			one.Version = want[i].Version
-			if h.lost {
-				one.Entry, one.Total = want[i].Entry, want[i].Total
-			}
-		}
-		require.Equal(t, want[i].Slot.Sub(h.with.now), one.Slot.Sub(h.with.now), "the slot of booking %d", i)
-		require.Equal(t, want[i], one)
-	}
-}
-
-// both does something on both budgets.
-func (h *history) both(do func(i int, b group)) {
-	do(0, h.with)
-	do(1, h.without)
-}
-
-func (h *history) wait(d time.Duration) {
-	h.with.now, h.without.now = h.with.now.Add(d), h.without.now.Add(d)
-}
-
+// actions are the steps of a history.
 func (h *history) actions() map[string]func(*rapid.T) {
 	wait := func(t *rapid.T) {
 		window := int(h.with.accounts.At(0).Limits[0].Window.Microseconds())
@@ -125,14 +42,15 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			}
 			count := rapid.SampledFrom([]int{1, 1, 1, 1, 1, 1, 2, 3, 9, 40}).Draw(t, "bookings")
 			cost := rapid.SampledFrom([]int{1, 1, 1, 1, 1, 1, 2, 3, 12, 1 << 40}).Draw(t, "cost")
-			r := store.BookRequest{Cost: min(cost, h.with.accounts.MaxCost()), MaxWait: store.Forever}
+			r := store.BookRequest{Cost: min(cost, h.most), MaxWait: store.Forever}
 			switch rapid.IntRange(0, 15).Draw(t, "kind") {
-			case 0, 1:
+			case 0, 1, 2, 3:
 				r.MaxWait = time.Duration(rapid.IntRange(0, 5000).Draw(t, "wait")) * time.Millisecond
-			case 2:
+			case 4:
 				r.Reserve = 300
-			case 3:
-				r.Expect = h.with.now
+			case 5, 6:
+				// A second is a step of the clock, unless others have seen it too.
+				r.Expect = h.with.now.Add(-time.Duration(rapid.SampledFrom([]int{0, 0, 999, 1001, 1100, 1600}).Draw(t, "ahead")) * time.Millisecond)
 			}
 			var requests []store.BookRequest
 			for range count {
@@ -148,20 +66,22 @@ func (h *history) actions() map[string]func(*rapid.T) {
 	return map[string]func(*rapid.T){
 		"book": book, "book more": book, "book still more": book, "book on": book,
 		"revise": func(t *rapid.T) {
-			if rapid.IntRange(0, 9).Draw(t, "seldom") > 0 {
+			if rapid.IntRange(0, 4).Draw(t, "seldom") > 0 {
 				return
 			}
 			var list []store.Account
-			more := rapid.IntRange(0, 1).Draw(t, "more")
+			one := h.with.accounts.At(0).Limits[0]
+			one.Max = rapid.IntRange(1, 2*one.Max).Draw(t, "max")
+			one.Burst = min(one.Burst, one.Max)
 			for i := range h.with.accounts.Len() {
 				account := h.with.accounts.At(i)
 				account.Limits = slices.Clone(account.Limits)
-				account.Limits[0].Max += more
+				account.Limits[0] = one
 				list = append(list, account)
 			}
 			a, err := store.NewAccounts(list...)
 			require.NoError(t, err)
-			h.revisions = append(h.revisions, a)
+			h.revisions, h.most = append(h.revisions, a), min(h.most, a.MaxCost())
 		},
 		"wait long": func(t *rapid.T) {
 			h.wait(time.Duration(rapid.IntRange(1, 30_000).Draw(t, "ms")) * time.Millisecond)
@@ -231,13 +151,16 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			})
 		},
 		"": func(t *rapid.T) {
-			var usages [2][]store.Usage
-			h.both(func(i int, b group) {
-				var err error
-				usages[i], err = b.store.Usage(t.Context(), store.UsageRequest{Budget: b.budget, Accounts: b.accounts, Now: b.now})
-				require.NoError(t, err)
-			})
-			require.Equal(t, usages[1], usages[0])
+			h.compare(t)
+			for i := range h.with.accounts.Len() {
+				id := h.with.accounts.At(i).ID
+				got, want := windows(t, h.with, id), windows(t, h.without, id)
+				for name, value := range got {
+					if other, found := want[name]; found { // or it is old
+						require.Equal(t, other, value, "%s of %s", name, id)
+					}
+				}
+			}
 		},
 	}
 }
@@ -256,6 +179,58 @@ func TestWhatIsAnsweredInFrontIsTheSame(t *testing.T) {
 			})
 		}
 	}
+}
+
+// single is a booking of one unit, at any slot or at once.
+func single(wait time.Duration) []store.BookRequest {
+	return []store.BookRequest{{ID: store.NewBookingID(), Cost: 1, MaxWait: wait}}
+}
+
+// Who cannot wait for the first slot of all learns of it only where the index has it.
+func TestInFrontALateSlotIsThatOfTheIndex(t *testing.T) {
+	t.Parallel()
+	l := limit.Limit{Max: 2, Window: time.Minute, Algorithm: limit.SlidingLog}
+	a, err := store.NewAccounts(store.Account{ID: "a", Limits: []limit.Limit{l}}, store.Account{ID: "b", Limits: []limit.Limit{l}})
+	require.NoError(t, err)
+	h := historyOf(redistest.Start(t).Client(t), a)
+	began := h.with.now
+	for range 4 {
+		h.bookUnder(t, 0, single(store.Forever))
+		h.wait(time.Millisecond)
+	}
+	// What else was spent at its first slot leaves it the next one, and an earlier score.
+	spent := store.RecordRequest{Account: a.At(0), ID: store.NewBookingID(), Now: h.with.now, Spent: []store.Spending{{Slot: began, Cost: 1}}}
+	h.both(func(_ int, b group) {
+		spent.Budget = b.budget
+		require.NoError(t, b.store.Record(t.Context(), spent))
+	})
+	h.wait(time.Millisecond)
+	h.bookUnder(t, 0, single(0))
+	h.compare(t)
+}
+
+// Where limits of a GCRA rule again that ruled before others, but are booked under by nobody yet, the
+// first one that waits behind the others' leaves time free before its own.
+func TestInFrontFreeTimeOfGCRAIsNotLost(t *testing.T) {
+	t.Parallel()
+	var revisions []*store.Accounts
+	for _, window := range []time.Duration{time.Second, 10 * time.Second, time.Second} {
+		a, err := store.NewAccounts(store.Account{ID: "a", Limits: []limit.Limit{{Max: 10, Window: window, Burst: 1, Algorithm: limit.GCRA}}})
+		require.NoError(t, err)
+		revisions = append(revisions, a)
+	}
+	h := historyOf(redistest.Start(t).Client(t), revisions[0])
+	h.revisions = revisions
+	for revision := range 2 {
+		for range 4 {
+			h.bookUnder(t, revision, single(store.Forever))
+			h.wait(time.Millisecond)
+		}
+	}
+	h.bookUnder(t, 2, single(0))
+	h.wait(time.Millisecond)
+	h.bookUnder(t, 2, single(store.Forever))
+	h.compare(t)
 }
 
 // Where a log is lost nothing leaves until the workers have said what they booked.
