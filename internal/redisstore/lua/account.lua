@@ -161,7 +161,9 @@ local function takeFront(charge, summary)
   if letter == 'G' then
     take(name .. 'at', p1)
     take(name .. 'part', p2)
-  elseif p2 == 0 or letter == 'L' or letter == 'S' then
+  elseif letter == 'L' then
+    charge.ordered = p3
+  elseif p2 == 0 or letter == 'S' then
     return
   elseif letter == 'U' then
     local length = tonumber(extra) * 32
@@ -202,6 +204,7 @@ local function readCharge(account, set, now)
   end
   charge.renewed = tonumber(charge.fields.renewed or 0)
   local summary = call('HGET', base, 'a:' .. account)
+  charge.ordered = not summary and charge.total
   if summary then
     charge.ends, charge.total, charge.edge, charge.last = struct.unpack(SUMMARY, summary)
     -- Of an account that was lost it counts for nothing.
@@ -350,6 +353,7 @@ end
 -- 'enter' for what was spent, and nil for what is entered in the log only.
 local function enterCharge(charge, lane, slot, cost, commit, named)
   local fields, dirty, number = charge.fields, charge.dirty, charge.total
+  charge.ordered = slot >= charge.edge and charge.ordered
   setLast(charge, lane.name, math.max(slot, lastOf(charge, lane.name)))
   charge.edge = math.max(charge.edge, slot)
   charge.booked = charge.booked + cost
@@ -422,6 +426,7 @@ local function takeBack(charge, lane, slot, part)
   local scopes, at = scopesOf(lane), 1
   if part.letter ~= 'N' then
     local log = logOf(charge, scopes)
+    charge.ordered = nil
     takeFromLog(charge, log, slot, part.number, part.cost)
     vacant.add(charge, log, slot, part.cost)
   end
@@ -488,7 +493,7 @@ local function frontOf(charge)
     room = math.max(0, charge.total + room)
     local log = charge.logs[1]
     if not log.stream then
-      numbers = {room, log.piles[1].mask, 0, 0, only}
+      numbers = {room, log.piles[1].mask, charge.ordered or charge.total, 0, only}
     elseif log.stream.tail.slot > 0 then
       local tail = log.stream.tail
       local clean = log.piles[1].mask + log.piles[2].mask == 0 and 1 or 0

@@ -18,9 +18,10 @@
 -- knows to have a score of it. The first 4 of counters are for the window or cell of the
 -- last slot of all, and hold in place of what the account's hash has of that:
 --
---   L  room, mask                   while total is no more than room no slot is put off
---                                   that is behind all others; the sets of the log; max
---                                   is the one limit's, or 0 of several
+--   L  room, mask, ordered          while total is no more than room no slot is put off
+--                                   that is behind all others; the sets of the log; the
+--                                   units from that number on are all in it, in the order
+--                                   of their slots; max is the one limit's, or 0 of several
 --   S  room, next, at, clean        likewise; the number of its next unit; the slot of
 --                                   its last entry; 1 if nothing is beside the stream
 --   F  key, units
@@ -159,63 +160,10 @@ repeat
     elseif letter == 'S' then
       log = base .. ':stream:' .. account
     end
-    -- The numbers of units that are in no other part, and in which sets the others are.
-    local keys, names, bounds
     local roomy = total + units + wanted - turn <= p1
-    if letter == 'L' and roomy and (units > 1 or p2 % 2 == 0) then
-      local unit, rest = total, units
-      keys, names = {}, {}
-      while rest > 0 do
-        local k, size = 0, 1
-        while 2 * size <= rest and unit % (2 * size) == 0 do
-          k, size = k + 1, 2 * size
-        end
-        keys[#keys + 1], names[#names + 1] = k == 0 and log or log .. ':' .. k, struct.pack('>I7', unit)
-        if p2 % (2 * size) < size then
-          break
-        end
-        unit, rest = unit + size, rest - size
-      end
-      -- A log that is gone is noticed by the rest.
-      if rest > 0 or call('EXISTS', unpack(keys)) ~= #keys then
-        break
-      end
-    elseif letter == 'L' and not roomy then
-      -- Of single units, each waits for the one that is Max before it.
-      local stands, one, apart = 0, max, span
-      local there = false
-      bounds = {}
-      while p2 == 1 and cost == 1 do
-        if max == 0 then
-          local start, tolerance
-          start, stands, one, apart, tolerance = string.find(rules, '(%d+) (%d+) (%d+) L', stands + 1)
-          if not start then
-            stands = #rules
-            break
-          end
-          one, apart = tonumber(one), apart + tolerance
-        end
-        if wanted > one then
-          stands = nil
-          break
-        end
-        local oldest = string.format('%d', -one)
-        local near = call('ZRANGE', log, oldest, wanted > 1 and wanted - 1 - one or oldest, 'WITHSCORES')
-        local missing = wanted - #near / 2
-        there = there or #near > 0
-        for i = missing + 1, wanted do
-          bounds[i] = math.max(bounds[i] or 0, near[2 * (i - missing)] + apart)
-        end
-        if max > 0 then
-          break
-        end
-      end
-      if not there or not stands then
-        break
-      end
-    elseif letter == 'S' and (from < p3 or not roomy and (p4 ~= 1 or max == 0) or p2 + units > 4503599627370000) then
+    if letter == 'S' and (from < p3 or not roomy and (p4 ~= 1 or max == 0) or p2 + units > 4503599627370000) then
       break
-    elseif log and not place and call('EXISTS', log) == 0 then
+    elseif log and not place and (letter == 'S' or units == 1 and p2 % 2 == 1) and call('EXISTS', log) == 0 then
       break
     end
 
@@ -231,11 +179,31 @@ repeat
         c = 1
       end
       if letter == 'L' then
-        s = from
-        if not bounds then
+        s, alike = from, math.floor((p1 - total) / cost) - n
+        if alike < 1 or total + n * cost + c > p1 then
+          -- The last unit waits for the one that is Max before it, of each limit.
+          local stands, one, apart = 0, max, span
           alike = math.huge
-        elseif bounds[i] and bounds[i] > s then
-          s = bounds[i]
+          repeat
+            if max == 0 then
+              local tolerance
+              _, stands, one, apart, tolerance = string.find(rules, '(%d+) (%d+) (%d+) L', stands + 1)
+              apart = apart + tolerance
+            end
+            local unit, k, size, oldest = total + n * cost + c - 1 - one, -1, 0.5, nil
+            while unit >= p3 and unit < total and not oldest and 2 * size <= p2 do
+              k, size = k + 1, 2 * size
+              if p2 % (2 * size) >= size then
+                oldest = call('ZSCORE', k == 0 and log or log .. ':' .. k, struct.pack('>I7', unit - unit % size))
+              end
+            end
+            if not oldest then
+              s = nil
+              break
+            end
+            s = math.max(s, oldest + apart)
+            alike = math.min(alike, math.floor((size - 1 - unit % size) / c) + 1)
+          until max > 0 or not string.find(rules, ' L', stands + 1, true)
         end
       elseif letter == 'S' then
         local next = p2 + n * cost
@@ -396,22 +364,41 @@ repeat
       break
     end
 
-    -- Only now is anything written.
-    if keys and n > 0 then
-      for k = 1, #keys do
-        call('ZADD', keys[k], string.format('%d', from), names[k])
-      end
-    elseif letter == 'L' and n == 1 then
-      call('ZADD', log, string.format('%d', from), struct.pack('>I7', total))
-    elseif letter == 'L' and n > 0 then
-      local add = {}
+    -- The units of a log are cut into parts. A set that is new, or gone, is for the rest.
+    local parts
+    if letter == 'L' and n > 0 and (n * cost > 1 or p2 % 2 == 0) then
+      local unit, keys, there = total, {}, true
+      parts = {}
       for g = 1, #groups, 3 do
-        for _ = 1, groups[g + 1] do
+        local rest = groups[g + 1] * cost
+        while rest > 0 do
+          local k, size = 0, 1
+          while 2 * size <= rest and unit % (2 * size) == 0 do
+            k, size = k + 1, 2 * size
+          end
+          local key = k == 0 and log or log .. ':' .. k
+          local add = parts[key]
+          if not add then
+            add, there = {}, there and p2 % (2 * size) >= size
+            parts[key], keys[#keys + 1] = add, key
+          end
           local behind = #add
-          add[behind + 1], add[behind + 2] = groups[g], struct.pack('>I7', total + behind / 2)
+          add[behind + 1], add[behind + 2] = groups[g], struct.pack('>I7', unit)
+          unit, rest = unit + size, rest - size
         end
       end
-      call('ZADD', log, unpack(add))
+      if not there or call('EXISTS', unpack(keys)) ~= #keys then
+        break
+      end
+    end
+
+    -- Only now is anything written.
+    if letter == 'L' and parts then
+      for key, add in pairs(parts) do
+        call('ZADD', key, unpack(add))
+      end
+    elseif letter == 'L' and n > 0 then
+      call('ZADD', log, string.format('%d', from), struct.pack('>I7', total))
     elseif letter == 'S' then
       for g = 1, n > 0 and #groups or 0, 3 do
         for _ = 1, groups[g + 1] do
