@@ -166,9 +166,6 @@ var crowdRules = []crowdRule{
 			return // a window whose first call is gone is closed for longer than others
 		}
 		calls := 2 * max(c.callers, 200) // of which one more or less is little
-		if testing.Short() {
-			calls = 300
-		}
 		// Below and at what the limits admit.
 		for round, every := range []time.Duration{500 * time.Millisecond, 170 * time.Millisecond} {
 			h := c.apart(fmt.Sprint("-even-", round))

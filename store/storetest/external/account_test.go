@@ -75,6 +75,11 @@ func (c *charge) effective(revision int) {
 	}
 }
 
+// replaces reports whether the request's limits replace others that are in force.
+func (c *charge) replaces() bool {
+	return !c.adopted && c.account.limits != nil && c.account.limits.Name != c.set.Name
+}
+
 // inForce returns the account's limits.
 func (a *account) inForce() store.EffectiveLimits {
 	return store.EffectiveLimits{Revision: a.revision, Limits: a.limits.Limits}

@@ -2,6 +2,7 @@ package external
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ration-go/ration/store"
@@ -31,21 +32,19 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 		return store.Booking{}, err
 	}
 	own := best.charges[0]
-	if r.MaxWait != store.Forever && best.slot-now > r.MaxWait.Microseconds() {
+	if r.MaxWait == store.Never || r.MaxWait != store.Forever && best.slot-now > r.MaxWait.Microseconds() {
 		one = &booking{slot: best.slot, account: best.id}
+		keeps := func(c *charge) bool { return !c.replaces() }
+		if replaced := slices.DeleteFunc(slices.Clone(best.charges), keeps); len(replaced) > 0 {
+			b.enforce(&r, replaced, now)
+		}
 	} else {
 		one = b.enter(&r, &best)
 		if b.all.until > now {
 			b.allLast = from
 		}
-		if r.Revision > b.revision {
-			b.revision = r.Revision
-			b.renew(now)
-		}
+		b.enforce(&r, best.charges, now)
 		for _, c := range best.charges {
-			if !c.adopted {
-				c.account.limits, c.account.revision = c.set, max(r.Revision, c.account.revision)
-			}
 			c.commit(one)
 		}
 	}
@@ -54,6 +53,19 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 		answer.Effective = own.account.inForce()
 	}
 	return answer, nil
+}
+
+// enforce puts the request's limits in force, where they are not those of a lower revision.
+func (b *budget) enforce(r *store.BookRequest, charges []*charge, now int64) {
+	if r.Revision > b.revision {
+		b.revision = r.Revision
+		b.renew(now)
+	}
+	for _, c := range charges {
+		if !c.adopted {
+			c.account.limits, c.account.revision = c.set, max(r.Revision, c.account.revision)
+		}
+	}
 }
 
 // answer tells a booking; without an ID it was not booked.
