@@ -360,7 +360,9 @@ repeat
       end
       n, from, final, i = n + alike, s, s, i + alike
     end
-    if n == 0 and not late or index and not (score or late and final == scored) then
+    -- Where nothing is booked nothing tells whether a log of parts is still there.
+    if n == 0 and (not late or letter == 'L' and (units > 1 or p2 % 2 == 0)) or
+      index and not (score or late and final == scored) then
       break
     end
 
