@@ -160,8 +160,8 @@ repeat
     elseif letter == 'S' then
       log = base .. ':stream:' .. account
     end
-    local roomy = total + units + wanted - turn <= p1
-    if letter == 'S' and (from < p3 or not roomy and (p4 ~= 1 or max == 0) or p2 + units > 4503599627370000) then
+    if letter == 'S' and (from < p3 or p2 + units > 4503599627370000 or
+      total + units + wanted - turn > p1 and (p4 ~= 1 or max == 0)) then
       break
     elseif log and not place and (letter == 'S' or units == 1 and p2 % 2 == 1) and call('EXISTS', log) == 0 then
       break
@@ -178,48 +178,42 @@ repeat
       if i > turn then
         c = 1
       end
-      if letter == 'L' then
+      if log and total + n * cost + c <= p1 then
         s, alike = from, math.floor((p1 - total) / cost) - n
-        if alike < 1 or total + n * cost + c > p1 then
-          -- The last unit waits for the one that is Max before it, of each limit.
-          local stands, one, apart = 0, max, span
-          alike = math.huge
-          repeat
-            if max == 0 then
-              local tolerance
-              _, stands, one, apart, tolerance = string.find(rules, '(%d+) (%d+) (%d+) L', stands + 1)
-              apart = apart + tolerance
+      elseif letter == 'L' then
+        -- The last unit waits for the one that is Max before it, of each limit.
+        local stands, one, apart = 0, max, span
+        s, alike = from, math.huge
+        repeat
+          if max == 0 then
+            local tolerance
+            _, stands, one, apart, tolerance = string.find(rules, '(%d+) (%d+) (%d+) L', stands + 1)
+            apart = apart + tolerance
+          end
+          local unit, k, size, oldest = total + n * cost + c - 1 - one, -1, 0.5, nil
+          while unit >= p3 and unit < total and not oldest and 2 * size <= p2 do
+            k, size = k + 1, 2 * size
+            if p2 % (2 * size) >= size then
+              oldest = call('ZSCORE', k == 0 and log or log .. ':' .. k, struct.pack('>I7', unit - unit % size))
             end
-            local unit, k, size, oldest = total + n * cost + c - 1 - one, -1, 0.5, nil
-            while unit >= p3 and unit < total and not oldest and 2 * size <= p2 do
-              k, size = k + 1, 2 * size
-              if p2 % (2 * size) >= size then
-                oldest = call('ZSCORE', k == 0 and log or log .. ':' .. k, struct.pack('>I7', unit - unit % size))
-              end
-            end
-            if not oldest then
-              s = nil
-              break
-            end
-            s = math.max(s, oldest + apart)
-            alike = math.min(alike, math.floor((size - 1 - unit % size) / c) + 1)
-          until max > 0 or not string.find(rules, ' L', stands + 1, true)
-        end
-      elseif letter == 'S' then
-        local next = p2 + n * cost
-        if total + n * cost + c <= p1 then
-          s, alike = from, math.floor((p1 - total) / cost) - n
-        else
-          local entry = call('XRANGE', log, string.format('%d', from - span + 1), '+', 'COUNT', 1)[1]
-          if not entry then
+          end
+          if not oldest then
+            s = nil
             break
           end
-          local slot, unit = string.match(entry[1], '^(%d+)-(%d+)$')
-          if next - unit + c <= max then
-            s, p1 = from, total + n * cost + max - next + unit
-          elseif next + c - max <= unit + entry[2][2] then
-            s = slot + span
-          end
+          s = math.max(s, oldest + apart)
+          alike = math.min(alike, math.floor((size - 1 - unit % size) / c) + 1)
+        until max > 0 or not string.find(rules, ' L', stands + 1, true)
+      elseif letter == 'S' then
+        local entry = call('XRANGE', log, string.format('%d', from - span + 1), '+', 'COUNT', 1)[1]
+        if not entry then
+          break
+        end
+        local next, slot, unit = p2 + n * cost, string.match(entry[1], '^(%d+)-(%d+)$')
+        if next - unit + c <= max then
+          s, p1 = from, total + n * cost + max - next + unit
+        elseif next + c - max <= unit + entry[2][2] then
+          s = slot + span
         end
       elseif letter == 'U' then
         if from < p3 and p2 + c <= max then
@@ -395,7 +389,7 @@ repeat
     end
 
     -- Only now is anything written.
-    if letter == 'L' and parts then
+    if parts then
       for key, add in pairs(parts) do
         call('ZADD', key, unpack(add))
       end

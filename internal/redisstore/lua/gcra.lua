@@ -173,12 +173,12 @@ do
   local function dropGaps(m)
     if get(m, 'gaps') and not m.dropped then
       m.dropped = true
-      local key = gapsKey(m)
-      local passed = call('ZCOUNT', key, '-inf', '(' .. text(m.charge.now))
+      local key, now = gapsKey(m), text(m.charge.now)
+      local passed = call('ZCOUNT', key, '-inf', '(' .. now)
       if passed > 0 then
         call('ZREMRANGEBYRANK', key, 0, math.min(passed, DROPPED) - 1)
       end
-      for _, member in ipairs(call('ZRANGEBYSCORE', key, text(m.charge.now), text(m.charge.now))) do
+      for _, member in ipairs(call('ZRANGEBYSCORE', key, now, now)) do
         local _, _, _, part = struct.unpack(GAP, member)
         if part == 0 then
           call('ZREM', key, member)

@@ -164,6 +164,7 @@ do
     note(charge, log, true)
   end
 
+  -- drop ends what is vacant from a score on.
   local function drop(charge, from)
     for _, log in ipairs(charge.logs) do
       local key = keyOf(charge, log)
