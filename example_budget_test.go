@@ -116,9 +116,11 @@ func ExampleBudget_Pause() {
 		fmt.Println(err)
 	}
 	_, err := budget.Try(ctx, token, 1)
-	fmt.Println(err)
+	if exhausted, found := errors.AsType[*ration.ExhaustedError](err); found {
+		fmt.Println("not now, but in", exhausted.RetryAfter.Round(time.Minute))
+	}
 	// Output:
-	// ration: budget "mail": no slot now, the next is in 10m0s
+	// not now, but in 10m0s
 }
 
 // SetLimits changes the limits of the whole fleet. What was spent still counts.
