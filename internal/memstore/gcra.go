@@ -205,7 +205,6 @@ func (g *gcra) usage(m meter, now int64) (used, freeAt int64) {
 func (g *gcra) left(m meter, slot int64) int64 { return min(m.units(g.busy(m, slot)), m.Burst) }
 
 func (g *gcra) trim(m meter, now int64) {
-	g.free = slices.DeleteFunc(g.free, func(s stretch) bool { return !s.to.after(exact{at: now}) })
 	if g.tail.at < now-m.Window-m.Margin {
 		*g = gcra{}
 	}

@@ -171,3 +171,48 @@ func TestStoresChooseAlikeWhenAPauseIsOver(t *testing.T) {
 		require.Equal(t, chosen[0], chosen[1])
 	}
 }
+
+// A clock that goes back comes to time that was free in both stores alike, also behind a call
+// that was refused under limits that are new.
+func TestStoresRememberFreeTimeAlike(t *testing.T) {
+	t.Parallel()
+	d := rationtest.NewRedisBudget(t)
+	stores := []ration.Store{new(ration.MemoryStore), d.Store}
+	list := func(most int) *store.Accounts {
+		return rationtest.Accounts(t, 1, ration.Limit{Max: most, Window: 6 * time.Millisecond, Algorithm: ration.GCRA, Burst: 1, Margin: -1})
+	}
+	used := func(accounts *store.Accounts) (all []int) {
+		for _, kept := range stores {
+			usage, err := kept.Usage(t.Context(), store.UsageRequest{Budget: d.Name, Accounts: accounts, Now: d.Now})
+			require.NoError(t, err)
+			all = append(all, usage[0].Limits[0].Used)
+		}
+		return all
+	}
+	for i, kept := range stores {
+		r := d.Request(list(6), 1)
+		var second store.Booking
+		for n := range 8 {
+			b, err := kept.Book(t.Context(), r)
+			require.NoError(t, err)
+			require.Equal(t, time.Duration(n)*time.Millisecond, b.Slot.Sub(d.Now), "store %d", i)
+			if r.ID = store.NewBookingID(); n == 1 {
+				second = b
+			}
+		}
+		require.NoError(t, kept.Cancel(t.Context(), store.CancelRequest{Booking: second, Now: d.Now}))
+	}
+	require.Equal(t, []int{7, 7}, used(list(6)))
+	began := d.Now
+	d.Now = began.Add(2100 * time.Microsecond)
+	for _, kept := range stores {
+		r := d.Request(list(5), 1)
+		r.Revision, r.MaxWait = 1, 0
+		b, err := kept.Book(t.Context(), r)
+		require.NoError(t, err)
+		require.False(t, b.Booked)
+	}
+	d.Now = began.Add(1500 * time.Microsecond)
+	of := used(list(5))
+	require.Equal(t, of[0], of[1])
+}

@@ -346,7 +346,6 @@ do
 
     -- An empty bucket is kept for a window more, for a clock that steps back.
     trim = function(m, now)
-      dropGaps(m)
       local at = get(m, 'at')
       if at and at < now - m.window - m.margin then
         put(m, 'at', nil)
