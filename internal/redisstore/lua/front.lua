@@ -163,14 +163,12 @@ repeat
     if letter == 'S' and (from < p3 or p2 + units > 4503599627370000 or
       total + units + wanted - turn > p1 and (p4 ~= 1 or max == 0)) then
       break
-    elseif log and not place and (letter == 'S' or units == 1 and p2 % 2 == 1) and call('EXISTS', log) == 0 then
-      break
     end
 
     -- The slots that were found, how many leave at each, and for GCRA the time that each takes,
-    -- and its end: three of each group of bookings.
-    local groups, more, n, final, score = nil, '', 0, edge, nil
-    local i = 1
+    -- and its end: three of each group of bookings; and whether the log is known to be there.
+    local groups, more, n, final, score, there = nil, '', 0, edge, nil, place or not log
+    local i, ranks = 1, {}
     while i <= wanted do
       -- From the i-th on that many leave at one slot.
       local c, s, key, alike = cost, nil, nil, 1
@@ -191,6 +189,16 @@ repeat
             apart = apart + tolerance
           end
           local unit, k, size, oldest = total + n * cost + c - 1 - one, -1, 0.5, nil
+          if p2 == 1 and unit < total and (wanted > 1 or unit < p3) then
+            -- It is as many from the end. Those behind it are the next ones'.
+            local entries = ranks[one]
+            if not entries then
+              local stop = math.min(total - 1, unit + (wanted - i) * cost) - total
+              entries = call('ZRANGE', log, unit - total, stop, 'WITHSCORES')
+              entries.unit, ranks[one] = #entries == 2 * (stop - unit + total + 1) and unit or total, entries
+            end
+            size, oldest = 1, entries[2 * (unit - entries.unit) + 2]
+          end
           while unit >= p3 and unit < total and not oldest and 2 * size <= p2 do
             k, size = k + 1, 2 * size
             if p2 % (2 * size) >= size then
@@ -201,7 +209,7 @@ repeat
             s = nil
             break
           end
-          s = math.max(s, oldest + apart)
+          there, s = true, math.max(s, oldest + apart)
           alike = math.min(alike, math.floor((size - 1 - unit % size) / c) + 1)
         until max > 0 or not string.find(rules, ' L', stands + 1, true)
       elseif letter == 'S' then
@@ -209,6 +217,7 @@ repeat
         if not entry then
           break
         end
+        there = true
         local next, slot, unit = p2 + n * cost, string.match(entry[1], '^(%d+)-(%d+)$')
         if next - unit + c <= max then
           s, p1 = from, total + n * cost + max - next + unit
@@ -354,17 +363,15 @@ repeat
       end
       n, from, final, i = n + alike, s, s, i + alike
     end
-    -- Where nothing is booked nothing tells whether a log of parts is still there.
-    if n == 0 and (not late or letter == 'L' and (units > 1 or p2 % 2 == 0)) or
-      index and not (score or late and final == scored) then
+    if n == 0 and not late or index and not (score or late and final == scored) then
       break
     end
 
     -- The units of a log are cut into parts. A set that is new, or gone, is for the rest.
     local parts
     if letter == 'L' and n > 0 and (n * cost > 1 or p2 % 2 == 0) then
-      local unit, keys, there = total, {}, true
-      parts = {}
+      local unit, keys = total, {}
+      parts, there = {}, true
       for g = 1, #groups, 3 do
         local rest = groups[g + 1] * cost
         while rest > 0 do
@@ -386,6 +393,8 @@ repeat
       if not there or call('EXISTS', unpack(keys)) ~= #keys then
         break
       end
+    elseif not there and (letter == 'L' and p2 % 2 == 0 or call('EXISTS', log) == 0) then
+      break
     end
 
     -- Only now is anything written.
@@ -449,14 +458,15 @@ repeat
       record = struct.pack('>c0c1I2I8I7I2I2I2c0', record, 'L', count - done, final, 0, #account, 0, 0, account)
       done = count
     elseif index then
-      call('ZADD', index, string.format('%d', score), member)
       if not place then
         place, at = #members + 1, at + 2
         members[place] = member
       end
-      scores[place], first = score, 1
-      for j = 2, #members do
-        if scores[j] < scores[first] or scores[j] == scores[first] and members[j] < members[first] then
+      -- Where the first of them was booked again another may be the first now.
+      local again = place == first
+      scores[place] = score
+      for j = again and 1 or place, #members do
+        if not first or scores[j] < scores[first] or scores[j] == scores[first] and members[j] < members[first] then
           first = j
         end
       end
@@ -464,6 +474,12 @@ repeat
   until not index or done >= count or #members >= 64
   if done > 0 then
     if index then
+      for i = 1, #members do
+        row[2 * i - 1], row[2 * i] = string.format('%d', scores[i]), members[i]
+      end
+      if first then
+        call('ZADD', index, unpack(row, 1, 2 * #members))
+      end
       call('HSET', base, session, record, 'state', state, unpack(changes))
     else
       call('HSET', base, session, record, 'state', state, field, summary)
