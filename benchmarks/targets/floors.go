@@ -73,35 +73,53 @@ var counterFloors = []string{counterFloor, counterFloor}
 
 // floors are scripts that send Redis the commands of one booking and decide nothing: they
 // read the clock, and what is known of the budget, of the session and of the account, and
-// write all three again. A log has a new entry besides; where its quota is spent, the entry is
-// looked up that the slot waits for.
+// write all three again. A log has a new entry besides. They look whether it is there, or where
+// its quota is spent, for the entry that the slot waits for.
 //
 // Those that are packed do besides what a booking, with its numbers in this form, does in Lua
 // before and after it decides: they read those of the question, the session, the budget and
-// the account, compare the limits, and put together all that is written. Of a log that has room
-// they also look whether it is there.
+// the account, compare the limits, and put together all that is written. Those of each answer
+// every call of a batch with a slot of its own.
 var floors = map[string]*redis.Script{
 	counterFloor:              floorOf("", ""),
-	logFloor:                  floorOf("", addToLog),
+	logFloor:                  floorOf(lookForLog, addToLog),
 	spentLogFloor:             floorOf(lookInLog, addToLog),
-	streamFloor:               floorOf("", addToStream),
+	streamFloor:               floorOf(lookForLog, addToStream),
 	spentStreamFloor:          floorOf(lookInStream, addToStream),
-	counterFloor + packed:     packedOf("", ""),
-	logFloor + packed:         packedOf(lookForLog, addToLog),
-	spentLogFloor + packed:    packedOf(lookInLog, addToLog),
-	streamFloor + packed:      packedOf("", addToStream),
-	spentStreamFloor + packed: packedOf(lookInStream, addToStream),
+	counterFloor + packed:     packedOf("", "", answerOne),
+	logFloor + packed:         packedOf(lookForLog, addToLog, answerOne),
+	spentLogFloor + packed:    packedOf(lookInLog, addToLog, answerOne),
+	streamFloor + packed:      packedOf(lookForLog, addToStream, answerOne),
+	spentStreamFloor + packed: packedOf(lookInStream, addToStream, answerOne),
+	counterFloor + each:       packedOf("", "", answerEach),
+	spentLogFloor + each:      packedOf(lookEach, addEach, answerEach),
 }
 
-// packed is behind the name of a floor whose numbers are packed like a booking's.
-const packed = ",packed"
+const (
+	// packed is behind the name of a floor whose numbers are packed like a booking's.
+	packed = ",packed"
+	// each is behind the name of one that is packed and answers each call of a batch.
+	each = ",each"
+)
 
 const (
 	lookForLog   = `call('EXISTS', KEYS[2])`
-	lookInLog    = `call('ZRANGE', KEYS[2], -5000, -5000, 'WITHSCORES')`
+	lookInLog    = `call('ZSCORE', KEYS[2], struct.pack('>I7', entry - 5000))`
+	lookEach     = `call('ZRANGE', KEYS[2], -5000, ARGV[5] - 5001, 'WITHSCORES')`
 	lookInStream = `call('XRANGE', KEYS[2], string.format('%.0f', entry - 5000), '+', 'COUNT', 1)`
 	addToLog     = `call('ZADD', KEYS[2], string.format('%.0f', now), struct.pack('>I7', entry))`
 	addToStream  = `call('XADD', KEYS[2], string.format('%.0f-0', entry), 'c', '1')`
+	addEach      = `local entries = {}
+	for i = 1, ARGV[5] do
+	  entries[2 * i - 1], entries[2 * i] = now, struct.pack('>I7', entry + i)
+	end
+	call('ZADD', KEYS[2], unpack(entries))`
+	answerOne  = `record = struct.pack('>c0c1I2I8I7I2I2I2c0', record, 'B', 1, now, total, #account, 0, 0, account)`
+	answerEach = `local answers = {record}
+	for i = 1, ARGV[5] do
+	  answers[i + 1] = struct.pack('>c1I2I8I7I2I2I2c0', 'B', 1, now + i, total + i, #account, 0, 0, account)
+	end
+	record = table.concat(answers)`
 )
 
 func floorOf(look, add string) *redis.Script {
@@ -116,7 +134,7 @@ func floorOf(look, add string) *redis.Script {
 	return ARGV[1]`, look, add))
 }
 
-func packedOf(look, add string) *redis.Script {
+func packedOf(look, add, answer string) *redis.Script {
 	return redis.NewScript(fmt.Sprintf(`
 	local call, struct, string, ARGV = redis.call, struct, string, ARGV
 	local asked, session, rules, account = ARGV[1], ARGV[2], ARGV[3], ARGV[4]
@@ -135,10 +153,10 @@ func packedOf(look, add string) *redis.Script {
 	%s
 	%s
 	local record = struct.pack('>c16I8I8I8I8', asked, now, version, 0, 0)
-	record = struct.pack('>c0c1I2I8I7I2I2I2c0', record, 'B', 1, now, total, #account, 0, 0, account)
-	summary = struct.pack('>ddddddddc0', ends, total + 1, now, now, p1, p2, p3, p4, string.sub(summary, 65))
+	%s
+	summary = struct.pack('>ddddddddc0', ends, total + (ARGV[5] or 1), now, now, p1, p2, p3, p4, string.sub(summary, 65))
 	call('HSET', KEYS[1], session, record, 'state', state, field, summary)
-	return record`, look, add))
+	return record`, look, add, answer))
 }
 
 // The arguments of a booking, each as long as it is there, and an account's summary.
@@ -150,13 +168,16 @@ var (
 )
 
 // floor returns a call of a floor, whose every entry is another, on keys that it shares with
-// no other floor.
-func (b *bench) floor(name string) func(context.Context) error {
+// no other floor. Only those of each go by how many calls they are for.
+func (b *bench) floor(name string) func(ctx context.Context, calls int64) error {
 	entries := new(atomic.Int64)
-	return func(ctx context.Context) error {
+	return func(ctx context.Context, calls int64) error {
 		args := []any{asked, session, rules, "account", entries.Add(1), summary}
-		if strings.HasSuffix(name, packed) {
-			args = args[:4] // it numbers the entries itself, and makes the summary
+		switch { // those that number the entries themselves, and make the summary
+		case strings.HasSuffix(name, packed):
+			args = args[:4]
+		case strings.HasSuffix(name, each):
+			args = append(args[:4], calls)
 		}
 		return floors[name].Run(ctx, b.rdb, []string{name, name + ":log"}, args...).Err()
 	}
@@ -165,7 +186,8 @@ func (b *bench) floor(name string) func(context.Context) error {
 // loneFloors are the floors of some countings as racers, each once.
 func (b *bench) loneFloors() (all []racer) {
 	for _, name := range slices.Concat(floorsOf(countings), packedFloors()) {
-		work := b.floor(name)
+		floor := b.floor(name)
+		work := func(ctx context.Context) error { return floor(ctx, 1) }
 		all = append(all, racer{name: name, ready: func(ctx context.Context) (peers.Work, error) { return work, b.fill(ctx, work) }})
 	}
 	return all
@@ -173,9 +195,9 @@ func (b *bench) loneFloors() (all []racer) {
 
 // combinedFloors are callers that do nothing but combine into the floors of some countings.
 func (b *bench) combinedFloors(of []counted) (all []racer) {
-	for _, name := range floorsOf(of) {
+	for _, name := range append(floorsOf(of), counterFloor+each, spentLogFloor+each) {
 		work := b.floor(name)
-		all = append(all, b.combined(name, func(ctx context.Context, calls int64) (int64, error) { return calls, work(ctx) }))
+		all = append(all, b.combined(name, func(ctx context.Context, calls int64) (int64, error) { return calls, work(ctx, calls) }))
 	}
 	return all
 }

@@ -51,6 +51,34 @@ var leastOnLogs = redis.NewScript(`
 	end
 	return count`)
 
+// packedOnLogs does besides what bookings on different accounts, with their numbers in this
+// form, do in Lua before and after they decide: it reads the summary of each, looks up the
+// entry that its slot and its next score wait for, and puts together all that is written.
+var packedOnLogs = redis.NewScript(`
+	local call, struct, string, ARGV = redis.call, struct, string, ARGV
+	local key, count, from, logs, empty, rules = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3]), ARGV[4], ARGV[5]
+	local changes, scores, answers = {}, {}, {}
+	call('ZRANGE', key .. ':index', 0, count, 'WITHSCORES')
+	call('HMGET', key, 'session', 'state')
+	for i = from, from + count - 1 do
+		local account = 'token-' .. i % logs
+		local log, field = key .. ':log:' .. account, 'a:' .. account
+		local summary = call('HGET', key, field) or empty
+		local ends, total, edge, last, p1, p2, p3, p4, max, margin, window, span, letter, width, tail =
+			struct.unpack('>ddddddddddddc1B', summary)
+		string.find(summary, rules, tail, true)
+		call('ZRANGE', log, -5, -4, 'WITHSCORES')
+		local slot = string.format('%.0f', 1795000000000000 + i)
+		call('ZADD', log, slot, struct.pack('>I7', total))
+		answers[#answers + 1] = struct.pack('>c1I2I8I7I2I2I2c0', 'B', 1, slot, total, #account, 0, 0, account)
+		summary = struct.pack('>ddddddddc0', ends, total + 1, slot, slot, p1, p2, p3, p4, string.sub(summary, 65))
+		changes[#changes + 1], changes[#changes + 2] = field, summary
+		scores[#scores + 1], scores[#scores + 2] = slot, '1:' .. account
+	end
+	call('ZADD', key .. ':index', unpack(scores))
+	call('HSET', key, 'session', table.concat(answers), unpack(changes))
+	return table.concat(answers)`)
+
 // leaveable is a work as a limiter must have it done that keeps a lone caller's context:
 // by another goroutine, so that the caller can leave when its context ends. go-redis
 // stops no call that is under way then. The other is kept from call to call until ctx

@@ -161,10 +161,14 @@ func shareOfFloor(ctx context.Context, b *bench) ([]check, error) {
 	}
 	var checks []check
 	for _, c := range of {
+		ofEach := c.floor[1] + each
 		checks = append(checks, check{
 			what: c.name, measured: worse(r.over(c.free(), c.floor[0]), r.over(c.spent(), c.floor[1])), target: atLeast(bound, "x"),
 			figures: r.figures("%s/s with quota left, %s/s with it spent", c.free(), c.spent()) +
-				r.figures("; the floor %s/s and %s/s", c.floor...),
+				r.figures("; the floor %s/s and %s/s", c.floor...) +
+				r.figures(", %s/s where it gives each call a slot of its own", ofEach),
+			hindrance: r.above([]string{c.spent()}, c.floor[1], bound, part{ofEach, "with quota spent each call has a slot of its own: callers combined into " +
+				"a script that gives each of them one, packed as a booking's answer is, and decides nothing,"}),
 		})
 	}
 	return checks, nil

@@ -18,21 +18,23 @@ func TestFloorsSendTheCommandsOfABooking(t *testing.T) {
 	const calls = 10
 	for name, sends := range map[string][]string{
 		counterFloor:              {"hmget", "time", "hset"},
-		logFloor:                  {"hmget", "time", "zadd", "hset"},
-		spentLogFloor:             {"hmget", "time", "zrange", "zadd", "hset"},
-		streamFloor:               {"hmget", "time", "xadd", "hset"},
+		logFloor:                  {"exists", "hmget", "time", "zadd", "hset"},
+		spentLogFloor:             {"hmget", "time", "zscore", "zadd", "hset"},
+		streamFloor:               {"exists", "hmget", "time", "xadd", "hset"},
 		spentStreamFloor:          {"hmget", "time", "xrange", "xadd", "hset"},
 		counterFloor + packed:     {"hmget", "time", "hset"},
 		logFloor + packed:         {"exists", "hmget", "time", "zadd", "hset"},
-		spentLogFloor + packed:    {"hmget", "time", "zrange", "zadd", "hset"},
-		streamFloor + packed:      {"hmget", "time", "xadd", "hset"},
+		spentLogFloor + packed:    {"hmget", "time", "zscore", "zadd", "hset"},
+		streamFloor + packed:      {"exists", "hmget", "time", "xadd", "hset"},
 		spentStreamFloor + packed: {"hmget", "time", "xrange", "xadd", "hset"},
+		counterFloor + each:       {"hmget", "time", "hset"},
+		spentLogFloor + each:      {"hmget", "time", "zrange", "zadd", "hset"},
 	} {
 		work := b.floor(name)
-		require.NoError(t, work(t.Context()), "the script is loaded")
+		require.NoError(t, work(t.Context(), 3), "the script is loaded")
 		require.NoError(t, b.rdb.ConfigResetStat(t.Context()).Err())
 		for range calls {
-			require.NoError(t, work(t.Context()))
+			require.NoError(t, work(t.Context(), 3))
 		}
 		n, micros, err := evaluated(t.Context(), b.rdb)
 		require.NoError(t, err)
@@ -40,7 +42,7 @@ func TestFloorsSendTheCommandsOfABooking(t *testing.T) {
 		require.Positive(t, micros)
 		var sent []string
 		stats := b.rdb.InfoMap(t.Context(), "commandstats")
-		for _, command := range []string{"exists", "hmget", "time", "zrange", "xrange", "zadd", "xadd", "hset"} {
+		for _, command := range []string{"exists", "hmget", "time", "zscore", "zrange", "xrange", "zadd", "xadd", "hset"} {
 			if text := stats.Item("Commandstats", "cmdstat_"+command); text != "" {
 				require.Contains(t, text, "calls=10,")
 				sent = append(sent, command)
@@ -50,6 +52,8 @@ func TestFloorsSendTheCommandsOfABooking(t *testing.T) {
 		switch name {
 		case logFloor, spentLogFloor, logFloor + packed, spentLogFloor + packed:
 			require.Equal(t, int64(calls+1), b.rdb.ZCard(t.Context(), name+":log").Val())
+		case spentLogFloor + each:
+			require.Equal(t, int64(3*(calls+1)), b.rdb.ZCard(t.Context(), name+":log").Val())
 		case streamFloor, spentStreamFloor, streamFloor + packed, spentStreamFloor + packed:
 			require.Equal(t, int64(calls+1), b.rdb.XLen(t.Context(), name+":log").Val())
 		}

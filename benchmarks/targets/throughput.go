@@ -90,7 +90,8 @@ func poolOfThousand(ctx context.Context, b *bench) ([]check, error) {
 		}
 		return all
 	}
-	const oneFree, poolFree, oneSpent, poolSpent, least = "one,free", "pool,free", "one,spent", "pool,spent", "combined-least-on-1,000-logs"
+	const oneFree, poolFree, oneSpent, poolSpent = "one,free", "pool,free", "one,spent", "pool,spent"
+	const least, packedLeast = "combined-least-on-1,000-logs", "combined-least-on-1,000-logs,packed"
 	const cancelled, dear, dearCancelled = "pool,spent,cancelled-slots", "pool,spent,cost=2", "pool,spent,cost=2,cancelled-slots"
 	from := int64(0)
 	r, err := b.speeds(ctx, goroutines,
@@ -105,22 +106,30 @@ func poolOfThousand(ctx context.Context, b *bench) ([]check, error) {
 			from += calls
 			return leastOnLogs.Run(ctx, b.rdb, []string{"least"}, calls, from, tokens).Int64()
 		}),
+		b.combined(packedLeast, func(ctx context.Context, calls int64) (int64, error) {
+			from += calls
+			return calls, packedOnLogs.Run(ctx, b.rdb, []string{"packed"}, calls, from, tokens, summary, rules).Err()
+		}),
 	)
 	if err != nil {
 		return nil, err
 	}
 	const bound, share = 1 / 1.5, 0.8
+	const onEach = "each booking is on another token: callers combined into a script that reads, looks up and writes for each what a booking does, " +
+		"its numbers packed, and decides nothing,"
 	return []check{{
 		what: "1,000 tokens against one, with quota left", measured: r.over(poolFree, oneFree), target: atLeast(bound, "x"),
-		figures: r.figures("%s/s against %s/s", poolFree, oneFree),
+		figures:   r.figures("%s/s against %s/s", poolFree, oneFree),
+		hindrance: r.above([]string{poolFree}, oneFree, bound, part{packedLeast, onEach}),
 	}, {
 		what: "1,000 tokens against one, with it spent", measured: r.over(poolSpent, oneSpent), target: atLeast(bound, "x"),
 		figures: r.figures("%s/s against %s/s", poolSpent, oneSpent),
 		hindrance: r.above([]string{poolSpent}, oneSpent, bound, part{least, "each booking is on another token's log: callers combined into a script " +
-			"that reads and writes the end of another log and the index for each, and decides nothing,"}),
+			"that reads and writes the end of another log and the index for each, and decides nothing,"}, part{packedLeast, onEach}),
 	}, {
 		what: "1,000 tokens with it spent, against callers combined into the least on as many logs", measured: r.over(poolSpent, least), target: atLeast(share, "x"),
-		figures: r.figures("%s/s against %s/s", poolSpent, least),
+		figures:   r.figures("%s/s against %s/s", poolSpent, least),
+		hindrance: r.above([]string{poolSpent}, least, share, part{packedLeast, onEach}),
 	}, {
 		what: "a cancelled slot in each of 1,000 tokens with it spent, against none", measured: r.over(cancelled, poolSpent), target: atLeast(share, "x"),
 		figures: r.figures("%s/s against %s/s", cancelled, poolSpent),
