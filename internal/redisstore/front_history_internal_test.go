@@ -26,6 +26,7 @@ type history struct {
 	lost          bool              // whether a log was
 	most          int               // the largest cost under all limits
 	seen          time.Time         // when the last was booked
+	taken         int               // actions
 }
 
 // newHistory draws the limits of an account, and how many accounts have them.

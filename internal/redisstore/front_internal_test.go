@@ -151,6 +151,10 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			})
 		},
 		"": func(t *rapid.T) {
+			// What differs once does so for long: to look at all each time takes most of the test.
+			if h.taken++; h.taken%5 > 0 {
+				return
+			}
 			h.compare(t)
 			for i := range h.with.accounts.Len() {
 				id := h.with.accounts.At(i).ID
