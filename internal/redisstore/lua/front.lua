@@ -1,7 +1,8 @@
 -- front.lua: answers most bookings of book.lua, before anything of that is even defined.
 --
 -- A script spends more time on the definition of functions, and on calls of them, than a
--- booking takes. So this is straight-line code, without any: it goes by the
+-- booking takes. So this is straight-line code, without any, and with few calls of math's: a - a % b
+-- is b * math.floor(a / b). It goes by the
 -- account's summary alone, and where that is not enough it leaves, has written nothing,
 -- and the rest goes on. What it answers is what the rest would have answered. The
 -- arguments and the reply are those of book.lua.
@@ -168,7 +169,7 @@ repeat
     -- The slots that were found, how many leave at each, and for GCRA the time that each takes,
     -- and its end: three of each group of bookings; and whether the log is known to be there.
     local groups, more, n, final, score, there = nil, '', 0, edge, nil, place or not log
-    local i, ranks = 1, {}
+    local i, ranks = 1, nil
     while i <= wanted do
       -- From the i-th on that many leave at one slot.
       local c, s, key, alike = cost, nil, nil, 1
@@ -177,7 +178,7 @@ repeat
         c = 1
       end
       if log and total + n * cost + c <= p1 then
-        s, alike = from, math.floor((p1 - total) / cost) - n
+        s, alike = from, (p1 - total) / cost - n
       elseif letter == 'L' then
         -- The last unit waits for the one that is Max before it, of each limit.
         local stands, one, apart = 0, max, span
@@ -191,6 +192,7 @@ repeat
           local unit, k, size, oldest = total + n * cost + c - 1 - one, -1, 0.5, nil
           if p2 == 1 and unit < total and (wanted > 1 or unit < p3) then
             -- It is as many from the end. Those behind it are the next ones'.
+            ranks = ranks or {}
             local entries = ranks[one]
             if not entries then
               local stop = math.min(total - 1, unit + (wanted - i) * cost) - total
@@ -210,7 +212,7 @@ repeat
             break
           end
           there, s = true, math.max(s, oldest + apart)
-          alike = math.min(alike, math.floor((size - 1 - unit % size) / c) + 1)
+          alike = math.min(alike, (size - 1 - unit % size) / c + 1)
         until max > 0 or not string.find(rules, ' L', stands + 1, true)
       elseif letter == 'S' then
         local entry = call('XRANGE', log, string.format('%d', from - span + 1), '+', 'COUNT', 1)[1]
@@ -226,18 +228,18 @@ repeat
         end
       elseif letter == 'U' then
         if from < p3 and p2 + c <= max then
-          s, alike = from, math.floor((max - p2) / c)
+          s, alike = from, (max - p2) / c
         end
       elseif c > max then
         break
       elseif letter == 'F' then
-        key = math.floor(from / window)
-        s = math.max(from, key * window + math.floor(margin / 2))
+        key = (from - from % window) / window
+        local opens = key * window + (margin - margin % 2) / 2
+        s = from > opens and from or opens
         if s >= (key + 1) * window - margin or (key == p1 and p2 + c > max) then
-          key = key + 1
-          s = key * window + math.floor(margin / 2)
+          key, s = key + 1, opens + window
         end
-        alike = math.floor((key == p1 and max - p2 or max) / c)
+        alike = (key == p1 and max - p2 or max) / c
       elseif letter == '*' then
         key, s = p1, from
         if p2 == 0 or from >= p1 + window + margin then
@@ -245,9 +247,9 @@ repeat
         elseif from >= p1 + window - margin or p2 + c > max then
           key, s = p1 + window + margin, p1 + window + margin
         end
-        alike = math.floor((key == p1 and max - p2 or max) / c)
+        alike = (key == p1 and max - p2 or max) / c
       elseif letter == 'W' then
-        key = math.floor(from / window)
+        key = (from - from % window) / window
         for _ = 1, 4 do
           local older, room = 0, max - c
           if key == p1 then
@@ -256,8 +258,7 @@ repeat
             older = p2
           end
           if room >= 0 then
-            s = math.max(from, key * window)
-            alike = math.max(1, math.floor((room - older) / c) + 1)
+            s, alike = from > key * window and from or key * window, (room - older) / c + 1
             if older > room then
               local share = math.floor(room * window / older)
               if room * window > 9007199254740992 then
@@ -274,18 +275,20 @@ repeat
       elseif letter == 'G' and c <= p3 and window * c <= 9007199254740992 then
         -- As in gcra.lua: its time is from x to e.
         local spare = window * (p3 - c)
-        local lower, latest = p1 + math.ceil((p2 - spare) / max) + margin, math.floor(spare / max)
+        local lower, latest = p1 + math.ceil((p2 - spare) / max) + margin, (spare - spare % max) / max
         if spare > 9007199254740992 then
           latest = math.ceil(window * ((p3 - c) / max)) + 1
           lower = p1 + math.ceil(window * ((c - p3) / max)) + 1 + margin
         end
-        s, x, part = math.max(from, lower), p1, p2
+        s, x, part = from > lower and from or lower, p1, p2
         if x < s then
           x, part = s, 0
         end
-        rest = part + window * c % max
-        e = x + math.floor(window * c / max) + math.floor(rest / max)
-        rest = rest % max
+        rest = window * c % max
+        e, rest = x + (window * c - rest) / max, part + rest
+        if rest >= max then
+          e, rest = e + 1, rest - max
+        end
         latest = s - margin + latest
         if lower >= s then
           x, part = p1, p2
@@ -304,7 +307,7 @@ repeat
         score = s
         break
       end
-      alike = math.min(alike, turn - i + 1)
+      alike = i < turn and math.max(1, math.min(math.floor(alike), turn - i + 1)) or 1
       if not s or s > bound or s + span > ends or s > 9007199254740992 then
         break
       end
@@ -329,7 +332,7 @@ repeat
         end
       end
       if letter == 'G' then
-        more = struct.pack('>I7I5I7I5I5', math.max(0, x), part, e, rest, max)
+        more = struct.pack('>I7I5I7I5I5', x > 0 and x or 0, part, e, rest, max)
         p1, p2 = e, rest
       elseif letter ~= 'L' and letter ~= 'S' then
         if letter == 'W' and key ~= p1 then
@@ -344,13 +347,13 @@ repeat
         if letter == '*' and s == p1 then
           p3 = p3 + alike * cost
         elseif letter == 'W' then
-          local remains = (key + 1) * window - math.max(key * window, s - margin)
-          local product = math.max(0, max - p2) * window
+          local remains = (key + 1) * window - (s - margin > key * window and s - margin or key * window)
+          local product = (max > p2 and max - p2 or 0) * window
           local share = math.floor(product / remains)
           if product > 9007199254740992 then
             share = share - 1
           end
-          p3 = math.min(p3, share)
+          p3 = share < p3 and share or p3
         end
       end
       if not groups then
