@@ -71,7 +71,7 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			}
 			var list []store.Account
 			one := h.with.accounts.At(0).Limits[0]
-			one.Max = rapid.IntRange(1, 2*one.Max).Draw(t, "max")
+			one.Max = rapid.IntRange(1, min(2*one.Max, limit.MaxUnits)).Draw(t, "max")
 			one.Burst = min(one.Burst, one.Max)
 			for i := range h.with.accounts.Len() {
 				account := h.with.accounts.At(i)
