@@ -563,7 +563,10 @@ local function keepCharge(charge, list)
   inParts('HDEL', charge.key, gone)
   local last = endOf(charge)
   if charge.edge > 0 and last + set.window > charge.ends then
-    charge.ends, fresh = last + set.window + math.max(SLACK, math.floor(set.window / 4)), true
+    -- A queue of few units a window is soon many windows long: each time that its end is not
+    -- yet covered its keys are told anew when they expire, which front.lua leaves to this.
+    charge.ends, fresh = last + set.window +
+      math.max(SLACK, math.min(DAY, 8 * set.window), math.floor(set.window / 4)), true
   end
   if fresh then
     local ttl = text(math.ceil((math.max(charge.ends, last + set.window) - now + DAY) / 1000))
