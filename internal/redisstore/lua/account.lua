@@ -563,10 +563,10 @@ local function keepCharge(charge, list)
   inParts('HDEL', charge.key, gone)
   local last = endOf(charge)
   if charge.edge > 0 and last + set.window > charge.ends then
-    -- A queue of few units a window is soon many windows long: each time that its end is not
-    -- yet covered its keys are told anew when they expire, which front.lua leaves to this.
-    charge.ends, fresh = last + set.window +
-      math.max(SLACK, math.min(DAY, 8 * set.window), math.floor(set.window / 4)), true
+    -- Keys outlive some 40 more units. Each time that a queue is longer, front.lua leaves it to
+    -- this to say anew when they expire, and a queue of few units a window is soon long.
+    local more = math.max(SLACK, set.window / 4, math.min(DAY, 40 * set.window / set.largest))
+    charge.ends, fresh = math.floor(last + set.window + more), true
   end
   if fresh then
     local ttl = text(math.ceil((math.max(charge.ends, last + set.window) - now + DAY) / 1000))
@@ -582,9 +582,8 @@ local function keepCharge(charge, list)
     outlast(ttl)
     enroll('a:' .. charge.id, charge.ends + DAY, now)
   end
-  list[#list + 1] = 'a:' .. charge.id
-  list[#list + 1] = struct.pack(SUMMARY, charge.ends, charge.total, charge.edge, charge.last) ..
-    frontOf(charge)
+  list[#list + 1], list[#list + 2] = 'a:' .. charge.id,
+    struct.pack(SUMMARY, charge.ends, charge.total, charge.edge, charge.last) .. frontOf(charge)
 end
 
 -- keepNow writes an account outside of book.lua.

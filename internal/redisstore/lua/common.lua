@@ -196,11 +196,11 @@ local function limitset(s)
       zone = zone,
     }
     set.shortest = math.min(set.shortest, limit.window)
+    set.largest = math.max(set.largest, limit.max)
     if LOGS[letter] then
       limit.window = limit.window + limit.margin
       set.window = math.max(set.window, limit.window)
       set.log = set.log or letter
-      set.largest = math.max(set.largest, limit.max)
     else
       -- What may not change without the count beginning anew.
       limit.name = table.concat({letter, window, letter == 'U' and extra or 0, scope, zone}, '/') .. ':'
