@@ -21,26 +21,28 @@ type counted struct {
 	// dear is how many times what redis_rate's script takes a booking's may take with
 	// quota left.
 	dear float64
+	// apart is whether each call has a slot of its own where the quota is spent.
+	apart bool
 }
 
 // Windows are of a day: their edge hardly ever passes while a row runs, and a quota that is
 // spent stays so.
 var countings = []counted{
-	{"SlidingLog", using(ration.SlidingLog), []string{logFloor, spentLogFloor}, 1.5},
-	{"StreamLog", using(ration.StreamLog), []string{streamFloor, spentStreamFloor}, 1.8},
-	{"FixedWindow", using(ration.FixedWindow), counterFloors, 1.5},
+	{"SlidingLog", using(ration.SlidingLog), []string{logFloor, spentLogFloor}, 1.5, true},
+	{"StreamLog", using(ration.StreamLog), []string{streamFloor, spentStreamFloor}, 1.8, true},
+	{"FixedWindow", using(ration.FixedWindow), counterFloors, 1.5, false},
 	{"FixedWindow-FirstUse", func(calls int) ration.Limit {
 		l := using(ration.FixedWindow)(calls)
 		l.FirstUse = true
 		return l
-	}, counterFloors, 1.5},
-	{"SlidingWindow", using(ration.SlidingWindow), counterFloors, 1.5},
-	{"SubWindows", using(ration.SubWindows), counterFloors, 1.5},
+	}, counterFloors, 1.5, false},
+	{"SlidingWindow", using(ration.SlidingWindow), counterFloors, 1.5, true},
+	{"SubWindows", using(ration.SubWindows), counterFloors, 1.5, false},
 	{"GCRA", func(calls int) ration.Limit {
 		l := using(ration.GCRA)(calls)
 		l.Burst = calls
 		return l
-	}, counterFloors, 1.5},
+	}, counterFloors, 1.5, true},
 }
 
 func using(a ration.Algorithm) func(int) ration.Limit {
@@ -66,6 +68,7 @@ const (
 	spentLogFloor    = "floor,log,spent"
 	streamFloor      = "floor,stream"
 	spentStreamFloor = "floor,stream,spent"
+	rateFloor        = "floor,redis_rate"
 )
 
 // A counter reads no more where its quota is spent.
@@ -80,6 +83,8 @@ var counterFloors = []string{counterFloor, counterFloor}
 // before and after it decides: they read those of the question, the session, the budget and
 // the account, compare the limits, and put together all that is written. Those of each answer
 // every call of a batch with a slot of its own.
+//
+// That of redis_rate sends and answers what its script does, and decides nothing either.
 var floors = map[string]*redis.Script{
 	counterFloor:              floorOf("", ""),
 	logFloor:                  floorOf(lookForLog, addToLog),
@@ -93,6 +98,11 @@ var floors = map[string]*redis.Script{
 	spentStreamFloor + packed: packedOf(lookInStream, addToStream, answerOne),
 	counterFloor + each:       packedOf("", "", answerEach),
 	spentLogFloor + each:      packedOf(lookEach, addEach, answerEach),
+	rateFloor: redis.NewScript(`
+	redis.call('TIME')
+	redis.call('GET', KEYS[1])
+	redis.call('SET', KEYS[1], ARGV[1], 'EX', 3600)
+	return {1, 1, ARGV[1], ARGV[1]}`),
 }
 
 const (
@@ -174,6 +184,8 @@ func (b *bench) floor(name string) func(ctx context.Context, calls int64) error 
 	return func(ctx context.Context, calls int64) error {
 		args := []any{asked, session, rules, "account", entries.Add(1), summary}
 		switch { // those that number the entries themselves, and make the summary
+		case name == rateFloor:
+			args = []any{"312566400.1234567"} // an instant as redis_rate has it
 		case strings.HasSuffix(name, packed):
 			args = args[:4]
 		case strings.HasSuffix(name, each):
@@ -185,7 +197,7 @@ func (b *bench) floor(name string) func(ctx context.Context, calls int64) error 
 
 // loneFloors are the floors of some countings as racers, each once.
 func (b *bench) loneFloors() (all []racer) {
-	for _, name := range slices.Concat(floorsOf(countings), packedFloors()) {
+	for _, name := range slices.Concat(floorsOf(countings), packedFloors(), []string{rateFloor}) {
 		floor := b.floor(name)
 		work := func(ctx context.Context) error { return floor(ctx, 1) }
 		all = append(all, racer{name: name, ready: func(ctx context.Context) (peers.Work, error) { return work, b.fill(ctx, work) }})
@@ -195,7 +207,7 @@ func (b *bench) loneFloors() (all []racer) {
 
 // combinedFloors are callers that do nothing but combine into the floors of some countings.
 func (b *bench) combinedFloors(of []counted) (all []racer) {
-	for _, name := range append(floorsOf(of), counterFloor+each, spentLogFloor+each) {
+	for _, name := range append(floorsOf(of), counterFloor+packed, counterFloor+each, spentLogFloor+each) {
 		work := b.floor(name)
 		all = append(all, b.combined(name, func(ctx context.Context, calls int64) (int64, error) { return calls, work(ctx, calls) }))
 	}
