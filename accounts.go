@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ration-go/ration/internal/censor"
 	"github.com/ration-go/ration/internal/digest"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
@@ -214,7 +215,7 @@ func (b *Budget) account(r *limitRules, t Token) (budgetAccount, error) {
 	if t.empty() {
 		return budgetAccount{}, errors.New("ration: the token is empty: make it with NewToken from a secret")
 	}
-	if secret, _ := t.open(); len(secret) >= minSecret && strings.Contains(t.Label, secret) {
+	if secret, _ := t.open(); len(secret) >= censor.MinSecret && strings.Contains(t.Label, secret) {
 		return budgetAccount{}, fmt.Errorf("ration: the Label of token %s has its secret: the store keeps the label in clear", t.id)
 	}
 	account, err := b.accountUnder(t.AccountID(), r.of(t.AccountID(), t.Limits, t.Limits == nil))

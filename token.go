@@ -5,10 +5,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"net/url"
-	"strconv"
-	"strings"
 
+	"github.com/ration-go/ration/internal/censor"
 	"github.com/ration-go/ration/internal/digest"
 	"github.com/ration-go/ration/limit"
 )
@@ -112,22 +110,11 @@ type redactedError struct {
 	err  error
 }
 
-// minSecret is the length of the shortest credential: what is shorter is part of many words.
-const minSecret = 4
-
 // redact returns err with the token's ID in place of its secret: the error of a Base may
 // contain the URL.
 func redact(err error, t Token) error {
 	secret, _ := t.open()
-	if len(secret) < minSecret {
-		return err
-	}
-	text := err.Error()
-	// As it is, and as it is encoded in a query, in a path and in quotes.
-	quoted := strconv.Quote(secret)
-	for _, form := range []string{secret, url.QueryEscape(secret), url.PathEscape(secret), quoted[1 : len(quoted)-1]} {
-		text = strings.ReplaceAll(text, form, t.id)
-	}
+	text := censor.New(t.id, secret).Text(err.Error())
 	if text == err.Error() {
 		return err
 	}

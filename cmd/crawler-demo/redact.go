@@ -1,50 +1,35 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"net/url"
-	"slices"
 	"strings"
+
+	"github.com/ration-go/ration/internal/censor"
 )
 
 // redacted stands where a secret was.
 const redacted = "[token]"
 
-// shortestSecret is the length from which a token is looked for in responses: to
-// replace every "a" would destroy them, and hide nothing.
-const shortestSecret = 4
-
 // A redactor keeps the tokens' secrets out of all that is shown or kept. That is
 // more than not printing them: providers repeat a token in what they answer, as
 // Instagram's paging.next does, and errors repeat URLs.
 type redactor struct {
-	param    string // the query parameter that is the secret's place; "": none
-	secrets  map[string]bool
-	replacer *strings.Replacer
+	param   string // the query parameter that is the secret's place; "": none
+	secrets map[string]bool
+	spelled *censor.Censor
 }
 
 func newRedactor(a auth, secrets []string) *redactor {
-	c := &redactor{param: a.param(), secrets: make(map[string]bool)}
-	var pairs []string
+	c := &redactor{param: a.param(), secrets: make(map[string]bool), spelled: censor.New(redacted, secrets...)}
 	for _, secret := range secrets {
 		c.secrets[secret] = true
-		if len(secret) < shortestSecret {
-			continue
-		}
-		inJSON, _ := json.Marshal(secret)
-		forms := []string{secret, url.QueryEscape(secret), url.PathEscape(secret), strings.Trim(string(inJSON), `"`)}
-		slices.Sort(forms)
-		for _, form := range slices.Compact(forms) {
-			pairs = append(pairs, form, redacted)
-		}
 	}
-	c.replacer = strings.NewReplacer(pairs...)
 	return c
 }
 
-// text returns s with every secret replaced.
-func (c *redactor) text(s string) string { return c.replacer.Replace(s) }
+// text returns s with every secret replaced, however it is spelled.
+func (c *redactor) text(s string) string { return c.spelled.Text(s) }
 
 // url returns the URL as it is requested and kept: without its fragment, which is never
 // sent, and without query parameters that hold a secret. If nothing is removed the URL stays
