@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -104,6 +105,7 @@ func (c *workerGroup) get(ctx context.Context, e *activeJob, target string, r *r
 		return err
 	}
 	req.Header.Set("User-Agent", "crawler-demo (github.com/ration-go/ration)")
+	maps.Copy(req.Header, c.setup.Header)
 	resp, err := c.client.Do(req)
 	if err != nil {
 		return err
@@ -164,6 +166,11 @@ func (c *workerGroup) record(e *activeJob, target string, resp *http.Response, r
 		Status:      resp.StatusCode,
 		Received:    instant(time.Now()),
 		ContentType: c.redactor.text(resp.Header.Get("Content-Type")),
+	}
+	if final, err := c.redactor.url(resp.Request.URL.String(), resp.Request.URL); err != nil {
+		kept.FinalURL = c.redactor.text(resp.Request.URL.String())
+	} else if final != target {
+		kept.FinalURL = final
 	}
 	if n := len(e.calls); n > 0 {
 		last := e.calls[n-1]
@@ -258,6 +265,9 @@ func redirected(req *http.Request, via []*http.Request) error {
 	if slices.ContainsFunc(e.group.setup.Hosts, func(host string) bool { return strings.EqualFold(host, req.URL.Host) }) {
 		e.set(false)
 	} else { // it goes without a slot, and the transport has no time for it
+		for name := range e.group.setup.Header { // which may be secrets of the hosts of the list
+			req.Header.Del(name)
+		}
 		e.timer = time.AfterFunc(callTimeout, func() { e.cancel(errSilent) })
 	}
 	return nil

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 )
@@ -27,20 +28,27 @@ func (a *app) readInput(flag, name string) ([]byte, error) {
 	return data, nil
 }
 
+// What may stand beside a secret in a token file: a comment, which begins the line or comes
+// behind a space, and the scheme that the secret has where people copy it from.
+var (
+	comment      = regexp.MustCompile(`(^|\s)#.*`)
+	bearerPrefix = regexp.MustCompile(`(?i)^bearer\s+`)
+)
+
 // readTokens returns the secrets of a file, each once, in its order. Its errors
 // name a line and never what is in it.
 func readTokens(name string, data []byte) ([]string, error) {
 	var secrets []string
 	seen := make(map[string]bool)
-	lines := strings.Split(strings.TrimRight(string(data), " \t\r\n"), "\n")
-	if lines[0] == "" && len(lines) == 1 {
-		return nil, badf("-tokens: %s is empty: write one secret a line", name)
-	}
-	for i, line := range lines {
-		secret := strings.Trim(line, " \t\r")
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // a byte order mark
+	for i, line := range strings.Split(string(data), "\n") {
+		secret := strings.TrimSpace(comment.ReplaceAllString(line, ""))
+		secret = bearerPrefix.ReplaceAllString(secret, "")
 		switch {
 		case secret == "":
-			return nil, badf("-tokens: %s line %d is an empty token: write one secret a line", name, i+1)
+			continue
+		case strings.EqualFold(secret, "bearer"):
+			return nil, badf("-tokens: %s line %d is not a token: it says Bearer and no secret", name, i+1)
 		case strings.ContainsFunc(secret, func(c rune) bool { return c <= ' ' || c == 0x7f || c == utf8.RuneError }):
 			return nil, badf("-tokens: %s line %d is not a token: it has a space or a control character in it", name, i+1)
 		}
@@ -48,6 +56,9 @@ func readTokens(name string, data []byte) ([]string, error) {
 			seen[secret] = true
 			secrets = append(secrets, secret)
 		}
+	}
+	if len(secrets) == 0 {
+		return nil, badf("-tokens: %s has no token in it: write one secret a line", name)
 	}
 	return secrets, nil
 }

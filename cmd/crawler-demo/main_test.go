@@ -203,7 +203,7 @@ func TestHelpNamesEveryFlagAndIsNoError(t *testing.T) {
 	require.Zero(t, status)
 	require.Empty(t, stderr)
 	for _, name := range []string{"urls", "provider", "simulate", "tokens", "limit", "auth", "follow", "max", "redis", "budget", "processes",
-		"workers", "out", "plot", "json"} {
+		"workers", "out", "plot", "json", "H"} {
 		require.Contains(t, stdout, "  -"+name+" ")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"flag"
 	"io"
+	"net/http"
 	"strings"
 
 	"github.com/ration-go/ration"
@@ -45,8 +46,9 @@ With what:
   -simulate NAME     have the demo's provider speak as that API does, and count
                      so, with a quota that suits a demo: discord, github, ietf,
                      instagram, meta, openai, shopify or x
-  -tokens FILE       one secret a line. They are shown and kept nowhere: what
-                     you see of a token is its ID, a digest.
+  -tokens FILE       one secret a line, with or without "Bearer " in front. What
+                     begins with # is a comment. They are shown and kept nowhere:
+                     what you see of a token is its ID, a digest.
   -limit MAX/WINDOW[:ALGORITHM[,OPTION...]]
                      what the provider allows each token, such as 5000/1h. Give
                      it again for a second limit that holds too: 10/1s. In the
@@ -65,6 +67,8 @@ With what:
                      default),
   -auth query:NAME   as the query parameter NAME,
   -auth header:NAME  or as the header NAME
+  -H NAME:VALUE      send this header with every call to the hosts of the list,
+                     such as -H Accept:text/html. Give it again for another.
 
 How:
   -redis URL         keep the log in Redis, redis://[USER:PASSWORD@]HOST:PORT/DB,
@@ -79,9 +83,10 @@ How:
 
 What comes of it:
   -out FILE.jsonl    a JSON object for each response: url, status, token (its
-                     ID), slot, sent, received, next, link, content_type, and
-                     the body as body or, if it is not text, body_base64. Run
-                     the same command again to fetch what is missing, whatever
+                     ID), slot, sent, received, final_url if a redirect led to
+                     another, next, link, content_type, and the body: as
+                     body_json if it is JSON, body if it is other text, else
+                     body_base64. Run the same command again to fetch what is missing, whatever
                      ended the last run. Without -out responses are counted and
                      dropped.
   -plot FILE.svg     plot the calls in the window against the limit (beside -out
@@ -101,8 +106,8 @@ stops.
 Ctrl-C stops cleanly: calls that were sent are finished and kept, unused
 bookings are cancelled. A second Ctrl-C stops at once.
 
-Exit status: 0 all URLs (or -max of them) were fetched and no call was refused;
-1 not so; 2 the input is wrong and nothing was written; 130 interrupted.
+Exit status: 0 all URLs (or -max of them) were fetched, if after a refusal; 1 not
+so; 2 the input is wrong and nothing was written; 130 interrupted.
 
 Examples:
   crawler-demo -urls urls.txt -tokens tokens.txt -limit 5000/1h -limit 10/1s \
@@ -137,6 +142,7 @@ type options struct {
 	redis, budget      string
 	processes, workers int
 	auth               auth
+	header             http.Header // of every call to the hosts of the list
 	follow             follower
 	max                int
 	out, plot          string
@@ -149,7 +155,7 @@ func (o options) isDemo() bool { return o.urls == "" }
 // parseOptions reads the flags and looks at all that can be seen to be wrong
 // without touching a file.
 func parseOptions(args []string) (options, error) {
-	var o options
+	o := options{header: make(http.Header)}
 	fs := flag.NewFlagSet("crawler-demo", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&o.urls, "urls", "", "")
@@ -173,6 +179,13 @@ func parseOptions(args []string) (options, error) {
 		return nil
 	})
 	fs.Func("auth", "", func(s string) (err error) { o.auth, err = parseAuth(s); return err })
+	fs.Func("H", "", func(s string) error {
+		name, value, err := parseHeader(s)
+		if err == nil {
+			o.header.Add(name, value)
+		}
+		return err
+	})
 	fs.Func("follow", "", func(s string) (err error) { o.follow, err = parseFollower(s); return err })
 	if err := fs.Parse(args); err != nil {
 		if err == flag.ErrHelp {
@@ -218,7 +231,7 @@ func (o *options) check(rest []string, given map[string]bool) error {
 		return badf("%q is not a flag: URLs go into a file for -urls (-h lists the flags)", rest[0])
 	}
 	if o.isDemo() {
-		for _, name := range []string{"tokens", "auth", "follow", "max", "budget"} {
+		for _, name := range []string{"tokens", "auth", "H", "follow", "max", "budget"} {
 			if given[name] {
 				return badf("-%s needs -urls FILE: the demo brings its own provider and tokens", name)
 			}
@@ -249,6 +262,14 @@ func (o *options) check(rest []string, given map[string]bool) error {
 	for _, l := range o.limits {
 		if l.Scope != "" {
 			return badf("-limit %s: its scope would leave it without effect, for no call of a crawl or of the demo names one: leave it out", l)
+		}
+	}
+	for name := range o.header {
+		switch name {
+		case o.auth.header():
+			return badf("-H %s is where the token is attached: leave it out", name)
+		case "Host", "Connection", "Content-Length", "Transfer-Encoding":
+			return badf("-H %s follows from the URL and the connection: leave it out", name)
 		}
 	}
 	if o.workers == 0 && !given["workers"] {

@@ -44,9 +44,9 @@ func TestBadInputIsOneLineAndWritesNothing(t *testing.T) {
 	t.Chdir(dir)
 	const crawl = "-urls urls -tokens tokens -limit 5000/1h -out out.jsonl "
 	files := map[string]string{
-		"urls": "# a list\n\nhttp://127.0.0.1:1/a\n", "tokens": "a-secret\n", "empty": "", "blank": "\n \n",
+		"urls": "# a list\n\nhttp://127.0.0.1:1/a\n", "tokens": "a-secret\n", "empty": "", "blank": "\n \n", "comments": "# none\nBearer \n",
 		"ftp": "http://127.0.0.1:1/a\nftp://127.0.0.1/b\n", "relative": "/a\n", "password": "http://me:a-secret@127.0.0.1/\n",
-		"secret": "http://127.0.0.1/a-secret/me\n", "gap": "one\n\ntwo\n", "spaced": "a secret\n",
+		"secret": "http://127.0.0.1/a-secret/me\n", "spaced": "a secret\n",
 		"foreign.jsonl": "{\"url\":\"http://127.0.0.1:1/a\"}\n", "notes.txt": "remember the milk",
 	}
 	for name, text := range files {
@@ -115,9 +115,16 @@ func TestBadInputIsOneLineAndWritesNothing(t *testing.T) {
 		{crawl + "-urls password", "password line 1: the URL has a user or password in it"},
 		{crawl + "-urls secret", "secret line 1: the URL has a token in it"},
 		{crawl + "-tokens nope", "-tokens: open nope: no such file"},
-		{crawl + "-tokens empty", "empty is empty"},
-		{crawl + "-tokens blank", "blank is empty"},
-		{crawl + "-tokens gap", "gap line 2 is an empty token"},
+		{crawl + "-tokens empty", "empty has no token in it"},
+		{crawl + "-tokens blank", "blank has no token in it"},
+		{crawl + "-tokens comments", "comments line 2 is not a token: it says Bearer and no secret"},
+		{crawl + "-H Accept", "-H is wrong: write NAME:VALUE, such as Accept:text/html"},
+		{crawl + "-H a/b:c", "-H is wrong"},
+		{crawl + "-H Host:example.com", "-H Host"},
+		{crawl + "-H authorization:none", "-H Authorization is where the token is attached: leave it out"},
+		{crawl + "-auth header:X-Key -H x-key:none", "-H X-Key is where the token is attached: leave it out"},
+		{crawl + "-H X-Key:a-secret", "-H X-Key has a token in it"},
+		{"-H Accept:text/html", "-H needs -urls"},
 		{crawl + "-tokens spaced", "spaced line 1 is not a token"},
 		{crawl + "-out directory", "directory is not a file"},
 		{crawl + "-out nowhere/out.jsonl", "-out: nowhere/out.jsonl: no such file or directory"},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -121,7 +122,7 @@ func (j *outFile) remember(r record, p plan) {
 	case r.Next != nil:
 		found.next = *r.Next
 	case p.follow.follows() && r.Status < 300:
-		if base, err := parseURL(r.URL); err == nil {
+		if base, err := parseURL(cmp.Or(r.FinalURL, r.URL)); err == nil {
 			found.next, found.warning = follow(p.follow, p.redactor, base, r.Link, r.body())
 		}
 	}

@@ -37,6 +37,13 @@ func (a *app) planCrawl(o options) (plan, error) {
 		return p, err
 	}
 	p.redactor = newRedactor(o.auth, p.secrets)
+	for name, values := range o.header {
+		for _, value := range values {
+			if p.redactor.text(value) != value {
+				return p, badf("-H %s has a token in it: leave it out, -auth says how it is attached", name)
+			}
+		}
+	}
 	if data, err = a.readInput("urls", o.urls); err != nil {
 		return p, err
 	}
@@ -57,6 +64,7 @@ func (p plan) setup(workers int) *setup {
 		Redis:   p.redis,
 		Auth:    p.auth,
 		Preset:  p.preset,
+		Header:  p.header,
 		Follow:  p.follow,
 		Hosts:   p.hosts(),
 		Workers: workers,

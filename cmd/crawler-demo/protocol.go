@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"net/http"
 	"time"
 
 	"github.com/ration-go/ration"
@@ -38,6 +39,7 @@ type setup struct {
 	EarlierCalls []earlierCall  `json:"spent"` // what the log in memory begins with
 	Auth         auth           `json:"auth"`
 	Preset       string         `json:"preset"` // "": none
+	Header       http.Header    `json:"header"` // for the hosts below
 	Follow       follower       `json:"follow"`
 	Hosts        []string       `json:"hosts"` // that get a token
 	Workers      int            `json:"workers"`

@@ -3,6 +3,9 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"mime"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 )
@@ -26,24 +29,44 @@ type record struct {
 	Next        *string  `json:"next,omitempty"`
 	Link        []string `json:"link,omitempty"`
 	ContentType string   `json:"content_type,omitempty"`
-	// Body is the body if it is text, byte for byte, which to embed JSON as JSON
-	// would not keep. BodyBase64 is any other.
-	Body       *string `json:"body,omitempty"`
-	BodyBase64 []byte  `json:"body_base64,omitempty"`
+	// FinalURL is what answered, if redirects led there. Relative links are relative to it.
+	FinalURL string `json:"final_url,omitempty"`
+	// BodyJSON is a body that says it is JSON and is: without the white space between its
+	// values, and else as it came, with its order and its digits. Body is other text, byte for
+	// byte, and BodyBase64 the rest.
+	BodyJSON   json.RawMessage `json:"body_json,omitempty"`
+	Body       *string         `json:"body,omitempty"`
+	BodyBase64 []byte          `json:"body_base64,omitempty"`
+}
+
+// mostLevels is how deep a body may be inside what we write around it, so that encoding/json
+// still reads the whole.
+var mostLevels = [2][]byte{bytes.Repeat([]byte("["), 8), bytes.Repeat([]byte("]"), 8)}
+
+// saysJSON reports whether the content type is that of JSON.
+func saysJSON(contentType string) bool {
+	media, _, _ := mime.ParseMediaType(contentType)
+	return media == "application/json" || media == "text/json" || strings.HasSuffix(media, "+json")
 }
 
 // setBody puts the body where it belongs.
 func (r *record) setBody(body []byte, c *redactor) {
 	text := c.text(string(body))
-	if utf8.Valid(body) {
+	switch {
+	case !utf8.Valid(body):
+		r.BodyBase64 = []byte(text)
+	case saysJSON(r.ContentType) && json.Valid([]byte(text)) && json.Valid(slices.Concat(mostLevels[0], []byte(text), mostLevels[1])):
+		r.BodyJSON = json.RawMessage(text)
+	default:
 		r.Body = &text
-		return
 	}
-	r.BodyBase64 = []byte(text)
 }
 
 func (r *record) body() []byte {
-	if r.Body != nil {
+	switch {
+	case r.BodyJSON != nil:
+		return r.BodyJSON
+	case r.Body != nil:
 		return []byte(*r.Body)
 	}
 	return r.BodyBase64

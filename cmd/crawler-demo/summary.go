@@ -111,7 +111,7 @@ func (s *summary) judge(failed error) {
 	switch {
 	case s.Interrupted:
 		s.exit = exitInterrupted
-	case complete && s.Refused == 0:
+	case complete:
 		s.exit = exitDone
 	}
 	if s.plan.judge != nil {
@@ -124,10 +124,8 @@ func (s *summary) judge(failed error) {
 		fmt.Fprintf(&b, "STOPPED: %s. ", strings.TrimSuffix(oneLine(failed), "."))
 	case s.Interrupted:
 		b.WriteString("INTERRUPTED: ")
-	case complete && s.Refused == 0:
-		b.WriteString("DONE: ")
 	case complete:
-		b.WriteString("DONE, BUT REFUSED: ")
+		b.WriteString("DONE: ")
 	default:
 		b.WriteString("NOT DONE: ")
 	}
