@@ -99,18 +99,18 @@ func (g *gcra) cancel(m meter, slot, cost int64) {
 	}
 	took := c.taken[0]
 	c.taken = c.taken[1:]
-	g.settle(m)
-	s := took.stretch
+	s, tail := took.stretch, g.end(m)
 	if took.most != m.Max {
 		s = s.whole()
 	}
 	s.from = s.from.orLater(exact{at: c.now})
-	if s.to.after(g.tail) {
-		s.to = g.tail
+	if s.to.after(tail) {
+		s.to = tail
 	}
 	if !s.to.after(s.from) {
-		return
+		return // it has passed, and may have been removed from the log: nothing changes
 	}
+	g.settle(m)
 	i := 0
 	for i < len(g.free) && s.from.after(g.free[i].of(m).to) {
 		i++

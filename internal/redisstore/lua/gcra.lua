@@ -244,7 +244,6 @@ do
       if #known ~= MORE then
         return
       end
-      rescale(m)
       local from, fromPart, to, toPart, max = struct.unpack(TAKEN, known)
       if max ~= m.max then
         from, fromPart, toPart = fromPart > 0 and from + 1 or from, 0, 0
@@ -256,9 +255,11 @@ do
       if isAfter(to, toPart, at, part) then
         to, toPart = at, part
       end
+      -- What has passed may have been removed from the log: then nothing changes.
       if not isAfter(to, toPart, from, fromPart) then
         return
       end
+      rescale(m)
       -- It and the gaps that it touches become one. No two of those touch, so they are few.
       local near = get(m, 'gaps') and call('ZRANGEBYSCORE', gapsKey(m), text(from), '+inf', 'LIMIT', 0, 8)
       for _, member in ipairs(near or {}) do
