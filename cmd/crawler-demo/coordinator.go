@@ -215,6 +215,7 @@ func (c *crawl) handleResult(m *groupHandle, r *result) error {
 	default:
 		if r.Record != nil {
 			if err := c.pages.add(append(r.Record, '\n')); err != nil {
+				c.queue = append(c.queue, u) // the next run fetches it again
 				return err
 			}
 		}

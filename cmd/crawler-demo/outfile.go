@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -16,14 +17,26 @@ import (
 // One process writes it, one whole line with each write, so that a kill -9 tears
 // at most the last. A nil file keeps nothing.
 type outFile struct {
-	file *os.File
-	size int64 // of the whole lines
+	file disk
+	size int64 // of the whole lines, behind which the next is written
 
 	// What earlier runs fetched, by URL.
 	pages     map[string]page
 	calls     []earlierCall // that can still count, in the order of the file
-	tornBytes int64         // the length of the torn line that was cut off
+	tornBytes int64         // the length of what was torn: cut off, or blanked
+	blanks    []span        // torn lines, or the fronts of lines, with whole ones behind them
 }
+
+// A disk is what is written to, an *os.File. It can be full.
+type disk interface {
+	io.WriterAt
+	Truncate(size int64) error
+	Sync() error
+	Close() error
+}
+
+// A span is a part of a file.
+type span struct{ from, to int64 }
 
 // A page is a URL that was fetched.
 type page struct {
@@ -54,7 +67,7 @@ func openOutFile(o options, p plan) (*outFile, error) {
 		_ = file.Close()
 		return nil, badf("-out: %s is being written by another crawler: wait for it, or name another file", o.out)
 	}
-	if err := j.read(o.out, p); err != nil {
+	if err := j.read(o.out, file, p); err != nil {
 		_ = file.Close()
 		return nil, err
 	}
@@ -65,9 +78,11 @@ func openOutFile(o options, p plan) (*outFile, error) {
 	return j, nil
 }
 
-// read reads all lines, and cuts off a last one that was torn.
-func (j *outFile) read(name string, p plan) error {
-	in := bufio.NewReaderSize(j.file, 1<<20)
+// read reads all lines, and repairs what was torn: a machine that loses its power can
+// leave zeros where a file was being written.
+func (j *outFile) read(name string, from io.Reader, p plan) error {
+	in := bufio.NewReaderSize(from, 1<<20)
+	var at int64 // where the line begins
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
 		if err != nil && err != io.EOF {
@@ -76,41 +91,59 @@ func (j *outFile) read(name string, p plan) error {
 		if len(line) == 0 {
 			break
 		}
-		r, ours := parseRecord(line)
+		text := line
+		if at > 0 { // the first line tells whose file it is
+			text = bytes.TrimLeft(line, "\x00 ")
+		}
+		r, ours := parseRecord(text)
+		front := int64(len(line) - len(text))
+		next := at + int64(len(line))
 		switch whole := line[len(line)-1] == '\n'; {
-		case ours && whole:
-			j.size += int64(len(line))
-			j.remember(r, p)
-		case !whole && (ours || isTorn(line)):
-			j.tornBytes = int64(len(line))
-			if ours { // only its line feed is missing
-				j.tornBytes = 0
-				j.size += int64(len(line)) + 1
-				j.remember(r, p)
+		case ours:
+			if bytes.IndexByte(line[:front], 0) >= 0 {
+				j.blanks = append(j.blanks, span{at, at + front})
 			}
+			if !whole { // only its line feed is missing
+				next++
+			}
+			j.size = next
+			j.remember(r, p)
+		case !whole && (len(text) == 0 || isTorn(text)): // the end of the file, which is cut off
+			j.tornBytes += int64(len(line))
+		case at > 0 && whole && (bytes.IndexByte(line, 0) >= 0 || len(bytes.TrimSpace(text)) == 0 && front > 0):
+			if bytes.IndexByte(line, 0) >= 0 {
+				j.blanks = append(j.blanks, span{at, next - 1})
+			}
+			j.size = next
 		default:
 			return badf("-out: %s line %d was not written by crawler-demo: name another file", name, n)
 		}
+		at += int64(len(line))
 		if err == io.EOF {
-			return j.repair(name)
+			break
 		}
 	}
-	_, err := j.file.Seek(0, io.SeekEnd)
-	return err
+	if err := j.repair(at); err != nil {
+		return badf("-out: %s: %w: name a file that can be written", name, err)
+	}
+	return nil
 }
 
-// repair makes the file end with a whole line.
-func (j *outFile) repair(name string) (err error) {
-	if j.tornBytes > 0 {
-		err = j.file.Truncate(j.size)
-	} else {
-		_, err = j.file.WriteAt([]byte("\n"), j.size-1)
+// repair makes the file, which has that length, whole lines of JSON and blank ones.
+func (j *outFile) repair(length int64) error {
+	for _, torn := range j.blanks {
+		blank := bytes.Repeat([]byte(" "), int(torn.to-torn.from))
+		if _, err := j.file.WriteAt(blank, torn.from); err != nil {
+			return err
+		}
+		j.tornBytes += torn.to - torn.from
 	}
-	if err == nil {
-		_, err = j.file.Seek(0, io.SeekEnd)
-	}
-	if err != nil {
-		return badf("-out: %s: %w: name a file that can be written", name, err)
+	switch {
+	case length > j.size:
+		return j.file.Truncate(j.size)
+	case length < j.size:
+		_, err := j.file.WriteAt([]byte("\n"), length)
+		return err
 	}
 	return nil
 }
@@ -136,12 +169,13 @@ func (j *outFile) remember(r record, p plan) {
 	}
 }
 
-// add writes one line. If that fails the file ends as it did before.
+// add writes one line. If that fails, as on a full disk, the file ends as it did before, and
+// the next line stands where this one was to.
 func (j *outFile) add(line []byte) error {
 	if j.file == nil {
 		return nil
 	}
-	if _, err := j.file.Write(line); err != nil {
+	if _, err := j.file.WriteAt(line, j.size); err != nil {
 		_ = j.file.Truncate(j.size)
 		return fmt.Errorf("-out: %w", err)
 	}

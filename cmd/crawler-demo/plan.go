@@ -117,7 +117,7 @@ func (p plan) opening(pages *outFile) string {
 	if n := len(pages.pages); n > 0 {
 		fmt.Fprintf(&b, "%s has %s already", p.out, count(n, "page"))
 		if pages.tornBytes > 0 {
-			fmt.Fprintf(&b, "; a last line of %d bytes was torn and is cut off", pages.tornBytes)
+			fmt.Fprintf(&b, "; %s of it were torn, and what they held is fetched again", count(int(pages.tornBytes), "byte"))
 		}
 		fmt.Fprintln(&b)
 	}

@@ -40,7 +40,7 @@ func TestKilledFleetIsResumed(t *testing.T) {
 	require.Equal(t, 200, again.OK+again.Earlier)
 	require.Greater(t, again.Earlier, 40)
 	require.Zero(t, s.provider.Report().Refused)
-	require.Contains(t, p.stderr.String(), "was torn")
+	require.Contains(t, p.stderr.String(), "were torn")
 	s.requireWhole(t)
 	s.requireNoSecret(t, p.stderr.String()+p.stdout.String())
 
