@@ -73,6 +73,9 @@ func (c *crawl) run(ctx context.Context) error {
 		failed = err
 	}
 	c.stats.finish = time.Now()
+	for _, m := range c.groups {
+		c.stats.forgetDown(m.number, c.stats.finish)
+	}
 	c.show()
 	return failed
 }
@@ -171,8 +174,8 @@ func (c *crawl) handle(e groupEvent) error {
 	}
 	m.commands = max(m.commands, e.report.Commands)
 	for _, n := range e.report.Events {
-		if text := c.stats.addEvent(n); text != "" {
-			c.note(text)
+		if text := c.stats.addEvent(m.number, n); text != "" {
+			c.display.note("crawler-demo: " + text) // however much else went wrong
 		}
 	}
 	switch r := e.report; {
@@ -208,7 +211,7 @@ func (c *crawl) handleResult(m *groupHandle, r *result) error {
 		if c.stopping {
 			return nil
 		}
-		return errors.New(r.Error)
+		return fmt.Errorf("%s: %s", u, r.Error)
 	case r.Error != "":
 		c.stats.failed++
 		c.warn(u, r.Error)
@@ -234,6 +237,7 @@ func (c *crawl) handleResult(m *groupHandle, r *result) error {
 func (c *crawl) handleEnd(m *groupHandle, err error) error {
 	m.ended = true
 	m.waiting = 0
+	c.stats.forgetDown(m.number, time.Now())
 	c.inFlight -= len(m.assigned)
 	for _, u := range m.assigned {
 		c.queue = append(c.queue, u)

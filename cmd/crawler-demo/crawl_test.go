@@ -88,7 +88,7 @@ func TestOnlyAnswersForGoodAreKept(t *testing.T) {
 		require.Equal(t, exitNotDone, status)
 		require.Equal(t, []int{5, 7, 0}, []int{s.OK, s.Failed, s.Left})
 		require.Equal(t, map[int]int{200: 2, 204: 1, 404: 1, 410: 1}, s.Statuses)
-		require.Contains(t, stderr, base+"/500: the provider answered 500 Internal Server Error\n")
+		require.Contains(t, stderr, base+"/500: the provider answered 500 Internal Server Error: Grüße\n")
 		require.Contains(t, stderr, base+"/broken: EOF\n")
 		require.Contains(t, s.Verdict, "NOT DONE: 5 URLs fetched, 0 refused, 7 failed; run the same command again")
 

@@ -31,6 +31,7 @@ type snapshot struct {
 	workers         int
 	usage           []remainingQuota
 	timeLeft        time.Duration // negative: not known
+	down            time.Duration // how long the store has not answered; zero: it does
 }
 
 func (c *crawl) snapshot() snapshot {
@@ -43,6 +44,7 @@ func (c *crawl) snapshot() snapshot {
 		refused: t.refused,
 		workers: c.plan.workers,
 		usage:   t.usage,
+		down:    t.downFor(time.Now()),
 	}
 	if c.plan.max > 0 {
 		s.total = min(s.total, c.plan.max)
@@ -50,7 +52,9 @@ func (c *crawl) snapshot() snapshot {
 	for _, m := range c.groups {
 		s.waiting += m.waiting
 	}
-	s.timeLeft = c.timeLeft(s.total - s.fetched - s.failed)
+	if s.timeLeft = c.timeLeft(s.total - s.fetched - s.failed); s.down > 0 {
+		s.timeLeft = -1
+	}
 	return s
 }
 
@@ -83,14 +87,17 @@ func (c *crawl) timeLeft(calls int) time.Duration {
 	return longest
 }
 
-// quota is what is left of each token's.
+// quota is what is left of each token's, or why that is not known.
 func (s snapshot) quota() string {
 	const most = 6 // tokens in a line
+	if s.down > 0 {
+		return "the store has not answered for " + about(s.down)
+	}
 	var all []string
 	for _, l := range s.usage[:min(len(s.usage), most)] {
 		all = append(all, fmt.Sprintf("%s %d/%d", short(l.Token), l.Remaining, l.Max))
 	}
-	text := strings.Join(all, ", ")
+	text := "quota left " + strings.Join(all, ", ")
 	if more := len(s.usage) - most; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
 	}
@@ -129,8 +136,8 @@ func (l *lines) every() time.Duration { return 2 * time.Second }
 func (l *lines) show(s snapshot) {
 	fmt.Fprintf(l.w, "%6.1f s  %d of %d fetched, %d failed, %d refused; %d of %d workers wait", s.elapsed.Seconds(),
 		s.fetched, s.total, s.failed, s.refused, s.waiting, s.workers)
-	if s.usage != nil {
-		fmt.Fprintf(l.w, "; quota left %s", s.quota())
+	if s.down > 0 || s.usage != nil {
+		fmt.Fprintf(l.w, "; %s", s.quota())
 	}
 	if s.timeLeft >= 0 {
 		fmt.Fprintf(l.w, "; about %s to go", about(s.timeLeft))
@@ -163,7 +170,7 @@ func newBar(w io.Writer) *bar {
 		})),
 		mpb.BarExtender(mpb.BarFillerFunc(func(w io.Writer, stat decor.Statistics) error {
 			s := b.last.Load()
-			line := fmt.Sprintf("%d of %d workers wait; %d failed, %d refused; quota left %s",
+			line := fmt.Sprintf("%d of %d workers wait; %d failed, %d refused; %s",
 				s.waiting, s.workers, s.failed, s.refused, s.quota())
 			// A line that wraps would be drawn again below itself each time.
 			if r := []rune(line); len(r) >= stat.AvailableWidth && stat.AvailableWidth > 1 {

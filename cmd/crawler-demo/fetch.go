@@ -24,6 +24,7 @@ type activeJob struct {
 	cancel context.CancelCauseFunc
 	sent   bool // and not waiting for a slot; group.mu protects it
 	calls  []call
+	answer string      // the last that was a failure
 	timer  *time.Timer // ends a call to another host that is never answered
 }
 
@@ -93,7 +94,7 @@ func (c *workerGroup) fetch(j job) *result {
 		case errors.Is(err, ration.ErrNoToken):
 			r.Fatal = true
 		}
-		r.Error = c.redactor.text(oneLine(err))
+		r.Error = c.failureText(e, err)
 	}
 	return r
 }
@@ -112,7 +113,7 @@ func (c *workerGroup) get(ctx context.Context, e *activeJob, target string, r *r
 	}
 	defer resp.Body.Close()
 	r.Status = resp.StatusCode
-	if err := failure(resp); err != nil {
+	if err := c.failure(resp); err != nil {
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
 		return err
 	}
@@ -137,16 +138,39 @@ func (c *workerGroup) get(ctx context.Context, e *activeJob, target string, r *r
 }
 
 // failure says why an answer is not to be kept, if so.
-func failure(resp *http.Response) error {
+func (c *workerGroup) failure(resp *http.Response) error {
 	f, _ := ration.FeedbackOf(resp)
 	if definitive(resp.StatusCode) && !f.Refused && !f.DeadToken && !f.Retryable && f.Reason != provider.ReasonPartial {
 		return nil
 	}
-	why := fmt.Sprintf("the provider answered %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+	why := "the provider answered " + statusText(resp)
 	if f.Reason != "" {
 		why += fmt.Sprintf(" (%s)", f.Reason)
 	}
-	return errors.New(why)
+	return &answerError{why + c.beginning(resp)}
+}
+
+// An answerError is an answer that is not to be kept.
+type answerError struct{ text string }
+
+func (e *answerError) Error() string { return e.text }
+
+// failureText is why a job failed. If the provider did not answer it in the end but refused it
+// or its tokens before, that is what people look for.
+func (c *workerGroup) failureText(e *activeJob, err error) string {
+	text := c.redactor.text(oneLine(err))
+	if errors.Is(err, ration.ErrNoToken) && e.answer == "" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if why := c.rejections[""]; why != "" {
+			text += "; before, " + why
+		}
+		return text
+	}
+	if _, answered := errors.AsType[*answerError](err); answered || e.answer == "" {
+		return text
+	}
+	return text + "; the last answer was " + e.answer
 }
 
 // follow is the page that follows, as it is asked for and kept.

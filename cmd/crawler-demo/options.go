@@ -95,6 +95,8 @@ What comes of it:
                      and all else on standard error
   -h                 this text
 
+A Redis that does not answer is waited for, five minutes. Nothing is sent meanwhile.
+
 An answer is kept if it would be the same tomorrow: 2xx, and 4xx such as 404. What
 is not is a failure, and tried again by the next run: network errors, 5xx, and
 400, 401, 403, 407, 408, 421, 423, 425 and 429, which speak of the token or of the

@@ -61,7 +61,7 @@ type report struct {
 	State    *state  `json:"state,omitempty"`
 	Finished bool    `json:"finished,omitempty"` // the last: all unused bookings are cancelled
 	// Events are those of the budget since the last report.
-	Events []tokenEvent `json:"events,omitempty"`
+	Events []budgetEvent `json:"events,omitempty"`
 	// Commands is how many the group has sent to the store so far.
 	Commands int64 `json:"commands"`
 }

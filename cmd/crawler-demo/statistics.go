@@ -22,6 +22,10 @@ type statistics struct {
 	late              []int64          // microseconds
 	usage             []remainingQuota // as last reported
 	events            eventSummary
+	told              map[string]int    // lines about events that were shown, by kind
+	shown             map[string]string // the last event of each token and kind
+	down              map[int]bool      // processes that the store does not answer
+	downSince         time.Time
 }
 
 // A tokenStatistics is what was sent with one token.
@@ -32,7 +36,8 @@ type tokenStatistics struct {
 }
 
 func newStatistics(p plan) *statistics {
-	t := &statistics{statuses: make(map[int]int), byWorker: make([]int, p.workers)}
+	t := &statistics{statuses: make(map[int]int), byWorker: make([]int, p.workers),
+		told: make(map[string]int), shown: make(map[string]string), down: make(map[int]bool)}
 	for _, secret := range p.secrets {
 		t.byToken = append(t.byToken, tokenStatistics{token: ration.NewToken(secret)})
 	}

@@ -141,9 +141,13 @@ func checkStore(ctx context.Context, p *plan) error {
 	return nil
 }
 
+// storePatience is how long a crawl, which may take hours, waits for a Redis that is gone: as
+// long as it takes to start it again on another machine.
+const storePatience = 5 * time.Minute
+
 // newPool returns the pool of the setup's tokens. Its budget calls onEvent.
 func newPool(s *setup, kept ration.Store, onEvent func(ration.Event)) *ration.Pool {
-	budget := &ration.Budget{Name: s.Budget, Limits: s.Limits, Margin: s.Margin, Store: kept, OnEvent: onEvent}
+	budget := &ration.Budget{Name: s.Budget, Limits: s.Limits, Margin: s.Margin, Store: kept, RetryStoreFor: storePatience, OnEvent: onEvent}
 	tokens := make([]ration.Token, len(s.Tokens))
 	for i, secret := range s.Tokens {
 		tokens[i] = ration.NewToken(secret)

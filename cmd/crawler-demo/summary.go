@@ -230,6 +230,12 @@ func (s *summary) text(t *statistics) string {
 		if s.Events.ExternalUsage > 0 {
 			row("external", "other clients have spent %d units", s.Events.ExternalUsage)
 		}
+		if s.Events.StoreDown > 0 {
+			row("outage", "the store did not answer for %s", seconds(s.Events.StoreDown))
+		}
+		if text := s.Events.otherText(); text != "" {
+			row("events", "%s", text)
+		}
 		if s.Judge != nil {
 			row("provider", "counted %d calls and refused %d; at most %d of a token arrived in any %v", s.Judge.Accepted,
 				s.Judge.Refused, s.Judge.MaxInWindow, s.deciding.Window)

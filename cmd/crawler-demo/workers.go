@@ -45,11 +45,14 @@ type workerGroup struct {
 	jobs     chan job
 	reports  chan report
 
-	mu      sync.Mutex // protects all below
-	active  map[*activeJob]struct{}
-	events  []tokenEvent // since the last report
-	waiting int
-	stopped bool
+	mu     sync.Mutex // protects all below
+	active map[*activeJob]struct{}
+	events []budgetEvent // since the last report
+	// rejections are the last answers that spoke of a token or of the moment, with their URLs, by
+	// token, and under "" the last of all.
+	rejections map[string]string
+	waiting    int
+	stopped    bool
 }
 
 // cancelTimeout bounds how long a group that ends waits until its unused bookings
@@ -108,13 +111,14 @@ func newWorkerGroup(s *setup) (*workerGroup, error) {
 		}
 	}
 	c := &workerGroup{
-		setup:    s,
-		redactor: newRedactor(s.Auth, s.Tokens),
-		store:    store,
-		tokens:   make(map[string]int),
-		jobs:     make(chan job, jobsAhead(s.Workers)),
-		reports:  make(chan report, 2*s.Workers),
-		active:   make(map[*activeJob]struct{}),
+		setup:      s,
+		redactor:   newRedactor(s.Auth, s.Tokens),
+		store:      store,
+		tokens:     make(map[string]int),
+		jobs:       make(chan job, jobsAhead(s.Workers)),
+		reports:    make(chan report, 2*s.Workers),
+		active:     make(map[*activeJob]struct{}),
+		rejections: make(map[string]string),
 	}
 	c.pool = newPool(s, store, c.onEvent)
 	for i, t := range c.pool.Tokens() {
@@ -124,7 +128,7 @@ func newWorkerGroup(s *setup) (*workerGroup, error) {
 	base.MaxIdleConns, base.MaxIdleConnsPerHost = 0, s.Workers // no worker dials for each call
 	c.client = &http.Client{
 		Transport: &ration.Transport{
-			Base:           base,
+			Base:           &answerReader{base, c},
 			Pool:           c.pool,
 			Hosts:          s.Hosts,
 			Attach:         s.Auth.attach(),
