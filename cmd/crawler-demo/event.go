@@ -86,6 +86,7 @@ func (t *statistics) addEvent(process int, n budgetEvent) (text string) {
 		repeated = !recordOnce(&t.events.Limits, tokenEvent{Token: n.Token, Limits: n.Limits, at: n.At})
 	case n.ExternalUsage > 0:
 		t.events.ExternalUsage += n.ExternalUsage
+		t.external[n.Token] += n.ExternalUsage
 	default:
 		if t.events.Others == nil {
 			t.events.Others = make(map[string]int)

@@ -73,6 +73,8 @@ func TestAnnouncedLimitIsLearned(t *testing.T) {
 	require.Equal(t, []int{20, 0}, []int{got.OK, got.Refused})
 	require.Len(t, got.Events.Limits, 2)
 	require.Equal(t, []string{"10/1h:fixed-window,first-use"}, got.Events.Limits[0].Limits)
+	require.InDelta(t, 1, got.QuotaUsed, 1e-9, "of what the provider announced")
+	require.Contains(t, stderr, "20 of the 20 calls that the provider allowed 2 tokens")
 	require.Contains(t, stderr, "\nlearned     "+short(got.Events.Limits[0].Token)+": 10/1h:fixed-window,first-use\n")
 }
 

@@ -98,11 +98,14 @@ func isEven(l ration.Limit) bool {
 }
 
 // allowed is how many calls limits admit. Of several the one that admits least
-// decides, and is returned.
+// decides, and is returned. Those of a scope, which a crawl's calls have not, do not count.
 func allowed(limits []ration.Limit, begin time.Time, span time.Duration) (int, ration.Limit) {
 	var least ration.Limit
 	most := -1
 	for _, l := range limits {
+		if l.Scope != "" {
+			continue
+		}
 		if n := admits(l, 0, begin, span); most < 0 || n < most {
 			most, least = n, l
 		}
@@ -110,15 +113,42 @@ func allowed(limits []ration.Limit, begin time.Time, span time.Duration) (int, r
 	return max(most, 0), least
 }
 
-// quotaUsed is the share of what the limits allowed to that many accounts that
-// was spent by calls. A fleet that is refused nothing and waits no longer than it
-// must is at 1.
-func quotaUsed(calls, accounts int, limits []ration.Limit, begin time.Time, span time.Duration) float64 {
-	most, _ := allowed(limits, begin, span)
-	if most == 0 || accounts == 0 {
-		return 0
+// A tokenQuota is what the provider allowed a token.
+type tokenQuota struct {
+	calls    int
+	deciding ration.Limit // of its limits
+	own      bool         // it is not what the limits of the crawl allow
+}
+
+// quotaOf is what the provider allowed a token of the crawl: what it announced goes before what it
+// was said to allow, what others spent of it is theirs, and a token that it rejects is
+// allowed nothing more. What it accepted it allowed in any case.
+func (t *statistics) quotaOf(of tokenStatistics, limits []ration.Limit, begin time.Time, span time.Duration) tokenQuota {
+	id, accepted := of.token.ID(), len(of.sent)-of.refused
+	var q tokenQuota
+	for _, learned := range t.events.Limits {
+		if learned.Token == id {
+			limits, q.own = nil, true
+			for _, text := range learned.Limits {
+				if l, err := ration.ParseLimit(text); err == nil { // it was printed by the worker
+					limits = append(limits, l)
+				}
+			}
+		}
 	}
-	return float64(calls) / float64(most*accounts)
+	q.calls, q.deciding = allowed(limits, begin, span)
+	if others := t.external[id]; others > 0 {
+		q.calls, q.own = q.calls-others, true
+	}
+	for _, dead := range t.events.Quarantined {
+		if dead.Token == id && (len(of.sent) == 0 || of.sent[len(of.sent)-1] <= dead.at.UnixMicro()) {
+			q.calls, q.own = 0, true
+		}
+	}
+	if q.own {
+		q.calls = max(q.calls, accepted)
+	}
+	return q
 }
 
 // jain is Jain's fairness index of what each got: 1 if all got the same, 1/n if

@@ -9,39 +9,71 @@ import (
 	"github.com/ration-go/ration"
 )
 
-func TestQuotaUsed(t *testing.T) {
+func TestAllowed(t *testing.T) {
 	const s, ms = time.Second, time.Millisecond
 	per5s := []ration.Limit{{Max: 500, Window: 5 * s}}
-	both := []ration.Limit{ration.PerSecond(10), ration.PerHour(5000)}
+	both := []ration.Limit{ration.PerSecond(10), ration.PerHour(5000), {Max: 1, Window: time.Hour, Scope: "search"}}
+	for _, row := range []struct {
+		name    string
+		limits  []ration.Limit
+		span    time.Duration
+		allowed int
+		decides int
+	}{
+		{"one call", per5s, 0, 500, 0},
+		{"one window", per5s, 4999 * ms, 500, 0},
+		{"the second begins", per5s, 5 * s, 1000, 0},
+		{"just before the third", per5s, 10*s - 1, 1000, 0},
+		{"the demo", per5s, 15300 * ms, 2000, 0},
+		{"the second decides", both, 100 * s, 1010, 0},
+		{"the hour decides", both, 1000 * s, 5000, 1},
+	} {
+		most, decides := allowed(row.limits, time.Now(), row.span)
+		require.Equal(t, row.allowed, most, row.name)
+		require.Equal(t, row.limits[row.decides], decides, row.name)
+	}
+	most, _ := allowed(nil, time.Now(), s)
+	require.Zero(t, most)
+}
+
+// What counts is what the provider allowed, and not what it was said to allow.
+func TestQuotaIsWhatTheProviderAllowed(t *testing.T) {
+	begin := time.Now()
+	token := ration.NewToken("a-secret")
+	sent := func(n int, last time.Duration) tokenStatistics {
+		of := tokenStatistics{token: token, sent: make([]int64, n)}
+		for i := range of.sent {
+			of.sent[i] = begin.Add(last).UnixMicro()
+		}
+		return of
+	}
+	learned := func(limits ...string) []tokenEvent { return []tokenEvent{{Token: token.ID(), Limits: limits}} }
+	dead := []tokenEvent{{Token: token.ID(), Quarantined: "dead_token", at: begin.Add(time.Minute)}}
 	for _, row := range []struct {
 		name     string
-		limits   []ration.Limit
-		accounts int
-		span     time.Duration
-		allowed  int
-		decides  int
-		calls    int
-		used     float64
+		events   eventSummary
+		external int
+		of       tokenStatistics
+		want     int
+		max      int // of the limit that decides
 	}{
-		{"one call", per5s, 1, 0, 500, 0, 1, 0.002},
-		{"one window", per5s, 1, 4999 * ms, 500, 0, 500, 1},
-		{"the second begins", per5s, 1, 5 * s, 1000, 0, 1000, 1},
-		{"just before the third", per5s, 1, 10*s - 1, 1000, 0, 990, 0.99},
-		{"the demo", per5s, 3, 15300 * ms, 2000, 0, 6000, 1},
-		{"the demo with a pause", per5s, 3, 20100 * ms, 2500, 0, 6000, 0.8},
-		{"too many", per5s, 1, 4 * s, 500, 0, 510, 1.02},
-		{"the second decides", both, 1, 100 * s, 1010, 0, 505, 0.5},
-		{"the hour decides", both, 2, 1000 * s, 5000, 1, 10000, 1},
-		{"no account", per5s, 0, s, 500, 0, 0, 0},
+		{"as given", eventSummary{}, 0, sent(10, 0), 60, 60},
+		{"more than given", eventSummary{}, 0, sent(70, 0), 60, 60},
+		{"announced", eventSummary{Limits: learned("10/1h", "5000/24h")}, 0, sent(10, 0), 10, 10},
+		{"announced after more was accepted", eventSummary{Limits: learned("10/1h")}, 0, sent(12, 0), 12, 10},
+		{"of another token", eventSummary{Limits: []tokenEvent{{Token: "b", Limits: []string{"10/1h"}}}}, 0, sent(10, 0), 60, 60},
+		{"others spent of it", eventSummary{}, 45, sent(10, 0), 15, 60},
+		{"others spent more", eventSummary{}, 55, sent(10, 0), 10, 60},
+		{"rejected", eventSummary{Quarantined: dead}, 0, sent(3, 59*time.Second), 3, 60},
+		{"rejected before a call", eventSummary{Quarantined: dead}, 0, sent(0, 0), 0, 60},
+		{"accepted again", eventSummary{Quarantined: dead}, 0, sent(3, 61*time.Second), 60, 60},
 	} {
-		t.Run(row.name, func(t *testing.T) {
-			most, decides := allowed(row.limits, time.Now(), row.span)
-			require.Equal(t, row.allowed, most)
-			require.Equal(t, row.limits[row.decides], decides)
-			require.InDelta(t, row.used, quotaUsed(row.calls, row.accounts, row.limits, time.Now(), row.span), 1e-12)
-		})
+		all := newStatistics(plan{})
+		all.events, all.external[token.ID()] = row.events, row.external
+		got := all.quotaOf(row.of, []ration.Limit{ration.PerHour(60)}, begin, 2*time.Minute)
+		require.Equal(t, row.want, got.calls, row.name)
+		require.Equal(t, row.max, got.deciding.Max, row.name)
 	}
-	require.Zero(t, quotaUsed(1, 1, nil, time.Now(), s))
 }
 
 func TestAdmits(t *testing.T) {
@@ -116,17 +148,18 @@ func TestCallExactlyAWindowEarlierIsNotInTheWindow(t *testing.T) {
 }
 
 func TestPointsAreTheFullestOfEachStep(t *testing.T) {
-	s := &summary{deciding: ration.Limit{Max: 3, Window: time.Second}, span: 6 * time.Second} // steps of 10 ms
+	s := &summary{span: 6 * time.Second} // steps of 10 ms
+	quota := tokenQuota{deciding: ration.Limit{Max: 3, Window: time.Second}}
 	const first = 1_000_000_000
-	points := s.points(tokenStatistics{sent: []int64{first, first + 1, first + 2, first + 2_000_003, first + 6_000_000}}, first)
+	points := s.points(tokenStatistics{quota: quota, sent: []int64{first, first + 1, first + 2, first + 2_000_003, first + 6_000_000}}, first)
 	require.Len(t, points, plotSteps+1)
 	require.Equal(t, []int{3, 3, 2, 0}, []int{points[0], points[99], points[100], points[101]})
 	require.Equal(t, []int{0, 1, 1, 1, 0}, []int{points[199], points[200], points[201], points[300], points[301]})
 	require.Equal(t, []int{0, 1}, []int{points[599], points[600]})
 
 	s.span = 0
-	require.Equal(t, []int{1}, s.points(tokenStatistics{sent: []int64{first}}, first))
-	require.Equal(t, []int{0}, s.points(tokenStatistics{}, first))
+	require.Equal(t, []int{1}, s.points(tokenStatistics{quota: quota, sent: []int64{first}}, first))
+	require.Equal(t, []int{0}, s.points(tokenStatistics{quota: quota}, first))
 }
 
 func TestShares(t *testing.T) {

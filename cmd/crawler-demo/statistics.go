@@ -26,6 +26,7 @@ type statistics struct {
 	shown             map[string]string // the last event of each token and kind
 	down              map[int]bool      // processes that the store does not answer
 	downSince         time.Time
+	external          map[string]int // units that other clients have spent, by token
 }
 
 // A tokenStatistics is what was sent with one token.
@@ -33,11 +34,12 @@ type tokenStatistics struct {
 	token   ration.Token
 	refused int
 	sent    []int64 // microseconds since the epoch, in the order of the reports
+	quota   tokenQuota
 }
 
 func newStatistics(p plan) *statistics {
 	t := &statistics{statuses: make(map[int]int), byWorker: make([]int, p.workers),
-		told: make(map[string]int), shown: make(map[string]string), down: make(map[int]bool)}
+		told: make(map[string]int), shown: make(map[string]string), down: make(map[int]bool), external: make(map[string]int)}
 	for _, secret := range p.secrets {
 		t.byToken = append(t.byToken, tokenStatistics{token: ration.NewToken(secret)})
 	}

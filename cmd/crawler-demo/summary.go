@@ -22,7 +22,7 @@ type summary struct {
 	Earlier     int           `json:"earlier"`  // URLs that earlier runs have fetched
 	Interrupted bool          `json:"interrupted"`
 	Elapsed     float64       `json:"elapsed_s"`
-	QuotaUsed   float64       `json:"quota_used"` // see quotaUsed
+	QuotaUsed   float64       `json:"quota_used"` // of what the provider allowed: see tokenQuota
 	StoreCalls  int64         `json:"store_calls"`
 	PerCall     float64       `json:"commands_per_call"`
 	Fairness    float64       `json:"fairness"` // see jain
@@ -40,7 +40,8 @@ type summary struct {
 
 	plan     plan
 	exit     int
-	deciding ration.Limit // the limit that quota_used and max_in_window are about
+	deciding ration.Limit // of the crawl's limits
+	allowed  int          // calls, to all tokens
 	begin    time.Time    // of the first call
 	span     time.Duration
 }
@@ -50,6 +51,7 @@ type tokenReport struct {
 	Token       string `json:"token"` // ID
 	Calls       int    `json:"calls"`
 	Refused     int    `json:"refused"`
+	Allowed     int    `json:"allowed"`       // calls, by the provider
 	Limit       string `json:"limit"`         // the one of the limits that decides
 	MaxInWindow int    `json:"max_in_window"` // by when the calls were sent
 }
@@ -72,6 +74,12 @@ func (c *crawl) summarise(interrupted bool, failed error) *summary {
 	t.sorted()
 	first, span := t.span()
 	begin := time.UnixMicro(first)
+	most := 0
+	for i := range t.byToken {
+		of := &t.byToken[i]
+		of.quota = t.quotaOf(*of, p.limits, begin, span)
+		most += of.quota.calls
+	}
 	_, deciding := allowed(p.limits, begin, span)
 	s := &summary{
 		Requests: t.requests, OK: t.fetched, Refused: t.refused, Failed: t.failed,
@@ -82,10 +90,10 @@ func (c *crawl) summarise(interrupted bool, failed error) *summary {
 		LateP99:  float64(percentile(t.late, 99)) / 1000,
 		Limits:   p.limitsText(), Processes: p.processes, Workers: p.workers,
 		Statuses: t.statuses, Events: t.events, Out: p.out,
-		plan: p, deciding: deciding, begin: begin, span: span,
+		plan: p, deciding: deciding, allowed: most, begin: begin, span: span,
 	}
-	if t.requests > 0 {
-		s.QuotaUsed = quotaUsed(t.requests-t.refused, len(t.byToken), p.limits, begin, span)
+	if t.requests > 0 && most > 0 {
+		s.QuotaUsed = float64(t.requests-t.refused) / float64(most)
 	}
 	s.StoreCalls = c.plan.commands
 	for _, m := range c.groups {
@@ -93,9 +101,9 @@ func (c *crawl) summarise(interrupted bool, failed error) *summary {
 	}
 	s.PerCall = float64(s.StoreCalls) / float64(max(t.requests, 1))
 	for _, of := range t.byToken {
-		r := tokenReport{Token: of.token.ID(), Calls: len(of.sent), Refused: of.refused, Limit: deciding.String()}
+		r := tokenReport{Token: of.token.ID(), Calls: len(of.sent), Refused: of.refused, Allowed: of.quota.calls, Limit: of.quota.deciding.String()}
 		if len(of.sent) > 0 {
-			r.MaxInWindow = slices.Max(inWindow(of.sent, deciding.Window))
+			r.MaxInWindow = slices.Max(inWindow(of.sent, of.quota.deciding.Window))
 		}
 		s.Tokens = append(s.Tokens, r)
 	}
@@ -203,9 +211,12 @@ func (s *summary) text(t *statistics) string {
 		b.WriteByte('\n')
 		row("fetched", "%s in %s", count(s.OK, "URL"), seconds(s.Elapsed))
 		row("calls", "%d, of which %d were refused", s.Requests, s.Refused)
-		most, _ := allowed(s.plan.limits, s.begin, s.span)
-		row("quota used", "%.1f %%: %d of the %d calls that %s allows %s in %s",
-			100*s.QuotaUsed, s.Requests-s.Refused, most*len(s.Tokens), s.deciding, count(len(s.Tokens), "token"), seconds(s.span.Seconds()))
+		by := s.deciding.String() + " allows"
+		if slices.ContainsFunc(t.byToken, func(of tokenStatistics) bool { return of.quota.own }) {
+			by = "the provider allowed"
+		}
+		row("quota used", "%.1f %%: %d of the %d calls that %s %s in %s",
+			100*s.QuotaUsed, s.Requests-s.Refused, s.allowed, by, count(len(s.Tokens), "token"), seconds(s.span.Seconds()))
 		store := "calls of the log in memory"
 		if s.plan.redis != "" {
 			store = "Redis commands"
@@ -213,11 +224,12 @@ func (s *summary) text(t *statistics) string {
 		row("store", "%d %s, %.3f for each call", s.StoreCalls, store, s.PerCall)
 		row("fairness", "%.3f between %s (Jain's index: 1 is equal)", s.Fairness, count(s.Workers, "worker"))
 		row("lateness", "%.1f ms behind the slot at p50, %.1f ms at p99", s.LateP50, s.LateP99)
-		for _, of := range s.Tokens {
+		for i, of := range s.Tokens {
+			deciding := t.byToken[i].quota.deciding
 			text := fmt.Sprintf("%s: %d calls, %d refused, at most %d in any %v",
-				short(of.Token), of.Calls, of.Refused, of.MaxInWindow, s.deciding.Window)
-			if isExact(s.deciding) { // any other algorithm may let more through
-				text += fmt.Sprintf(" where %d are allowed", s.deciding.Max)
+				short(of.Token), of.Calls, of.Refused, of.MaxInWindow, deciding.Window)
+			if isExact(deciding) { // any other algorithm may let more through
+				text += fmt.Sprintf(" where %d are allowed", deciding.Max)
 			}
 			row("token", "%s", text)
 		}
