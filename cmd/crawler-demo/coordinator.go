@@ -25,6 +25,7 @@ type crawl struct {
 	stopping bool
 	nextID   int
 	notes    int
+	ends     time.Time // when the plan has it end by time
 }
 
 // mostNotes bounds how many failures are printed one by one.
@@ -54,7 +55,15 @@ func (c *crawl) run(ctx context.Context) error {
 	ticker := time.NewTicker(c.display.every())
 	defer ticker.Stop()
 	var failed error
+	var timeUp <-chan time.Time
 	for failed == nil && !c.stopping {
+		if timeUp == nil && c.plan.lasting > 0 && c.allReady() {
+			if c.ends = time.Now(); c.plan.fromBegin {
+				c.ends = c.plan.begin
+			}
+			c.ends = c.ends.Add(c.plan.lasting)
+			timeUp = time.After(time.Until(c.ends))
+		}
 		c.assign()
 		if c.inFlight == 0 && c.allReady() {
 			break
@@ -64,6 +73,8 @@ func (c *crawl) run(ctx context.Context) error {
 			failed = c.handle(e)
 		case <-ticker.C:
 			c.show()
+		case <-timeUp:
+			c.stopping = true
 		case <-ctx.Done():
 			c.stopping = true
 			c.note("stopping: calls that were sent are being finished; a second Ctrl-C stops at once")
@@ -173,6 +184,7 @@ func (c *crawl) handle(e groupEvent) error {
 		return c.handleEnd(m, e.err)
 	}
 	m.commands = max(m.commands, e.report.Commands)
+	m.wokeLate = max(m.wokeLate, e.report.WokeLate)
 	for _, n := range e.report.Events {
 		if text := c.stats.addEvent(m.number, n); text != "" {
 			c.display.note("crawler-demo: " + text) // however much else went wrong

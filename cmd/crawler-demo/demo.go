@@ -19,18 +19,18 @@ import (
 type demoSize struct {
 	tokens  int
 	limit   ration.Limit
-	windows int // whose quota is enough for all pages, by an exact count
-	users   int // more than there are workers, so that each always has a page to fetch
-	pages   int // of each user
+	spends  time.Duration // about how long: it spends what the limit admits by then, with the margin
+	users   int           // more than there are workers, so that each always has a page to fetch
 	dialect string
 }
 
-// fullDemo fetches 4,752 pages: 1,200 at once and the rest after 5, 10 and 15
-// seconds. The quota has room for one in a hundred more, so that a slot that was
-// lost on a busy machine is not waited for until the next 5 seconds.
-var fullDemo = demoSize{tokens: 3, limit: ration.Limit{Max: 400, Window: 5 * time.Second}, windows: 4, users: 132, pages: 36}
+// fullDemo spends a quota of 4,800 calls: 1,200 at once and the rest after 5, 10 and 15
+// seconds. It ends by time: there are always more pages, so that a slot that was lost is one
+// call less, and not one that waits for the next 5 seconds.
+var fullDemo = demoSize{tokens: 3, limit: ration.Limit{Max: 400, Window: 5 * time.Second}, spends: 15 * time.Second, users: 132}
 
-func (d demoSize) total() int { return d.users * d.pages }
+// manyPages are more than any demo fetches of a user.
+const manyPages = 1 << 20
 
 // demoMargin is what the demo adds to the window in place of the budget's half a
 // percent. The provider, the fleet and often Redis share one small machine here,
@@ -59,7 +59,7 @@ func (a *app) planDemo(o options) (plan, error) {
 			return plan{}, badf("%s %w", o.limitsBy, err)
 		}
 	}
-	p := plan{options: o, margin: demoMargin, expected: size.total()}
+	p := plan{options: o, margin: demoMargin, arrivals: new(arrivals)}
 	p.limits = []ration.Limit{size.limit}
 	p.follow = follower{Kind: "json", Path: []string{"paging", "next"}}
 	// Two demos on one Redis are two fleets.
@@ -71,7 +71,7 @@ func (a *app) planDemo(o options) (plan, error) {
 	p.judge = &simulated.Provider{
 		Tokens:       p.secrets,
 		Users:        size.users,
-		PagesPerUser: size.pages,
+		PagesPerUser: manyPages,
 		PageSize:     10,
 		Latency:      func() time.Duration { return leastLatency + mathrand.N(mostLatency-leastLatency) },
 	}
@@ -83,7 +83,7 @@ func (a *app) planDemo(o options) (plan, error) {
 	if err != nil {
 		return p, fmt.Errorf("the simulated provider does not start: %w", err)
 	}
-	server := &http.Server{Handler: p.judge, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{Handler: p.arrivals.before(p.judge), ReadHeaderTimeout: 10 * time.Second}
 	go server.Serve(listener)
 	p.close = func() { _ = server.Close() }
 	base := "http://" + listener.Addr().String()
@@ -91,6 +91,8 @@ func (a *app) planDemo(o options) (plan, error) {
 	p.origins = origins(p.starts)
 	now := time.Now()
 	p.begin = now.Add(size.startDelay(now))
+	p.lasting, p.fromBegin = size.duration(p.begin)+size.slack(), size.hasEdges()
+	p.expected = size.calls(p.begin)
 	p.intro = size.intro(base, p.begin)
 	if wait := p.begin.Sub(now); wait > 0 {
 		p.intro += fmt.Sprintf("\nIt begins with the next %v of the clock, in %.1f s.", size.limit.Window, wait.Seconds())

@@ -37,29 +37,47 @@ const mostDemoPages = 16_000
 // withLimit returns a demo of that limit in place of its own, which takes about as
 // long.
 func (d demoSize) withLimit(l ration.Limit) (demoSize, error) {
-	lasting := time.Duration(d.windows-1) * d.limit.Window
-	now := time.Now()
-	edge := now.Add(untilEdge(l, now))
-	n := d.tokens * admits(l, 0, edge, lasting)
-	if n > mostDemoPages {
-		return d, fmt.Errorf("%s: %d tokens have quota for %d calls in the %v of the demo, and one machine gets through %d: give a smaller -limit",
-			l, d.tokens, n, lasting, mostDemoPages)
-	}
-	n -= n / 100 // room, as in fullDemo
 	d.limit = l
-	d.pages = max(1, n/d.users)
-	d.users = n / d.pages
+	if n := d.calls(time.Now()); n > mostDemoPages {
+		return d, fmt.Errorf("%s: %d tokens have quota for %d calls in the %v of the demo, and one machine gets through %d: give a smaller -limit",
+			l, d.tokens, n, d.spends, mostDemoPages)
+	}
 	return d, nil
 }
 
-// duration is about how long the demo takes that begins then.
+// calls is how many the limit admits in the time of the demo, from the edge of a window on.
+func (d demoSize) calls(now time.Time) int {
+	return d.tokens * admits(d.limit, 0, now.Add(untilEdge(d.limit, now)), d.spends)
+}
+
+// duration is about how long it takes to spend that, from begin on, but not much longer than
+// the demo's time: with a margin between single calls it would take minutes.
 func (d demoSize) duration(begin time.Time) time.Duration {
 	const step = 10 * time.Millisecond
-	each := (d.total() + d.tokens - 1) / d.tokens
-	steps := sort.Search(int(24*time.Hour/step), func(n int) bool {
+	each := d.calls(begin) / d.tokens
+	steps := sort.Search(int(2*d.spends/step), func(n int) bool {
 		return admits(d.limit, demoMarginOf(d.limit), begin, time.Duration(n)*step) >= each
 	})
 	return time.Duration(steps) * step
+}
+
+// perCall is what one machine needs for a call of the demo, with its share of Redis and of the
+// provider.
+const perCall = time.Millisecond
+
+// slack is how long the demo goes on after the last calls that it counts with became free: long
+// enough to send them, and not until the next do.
+func (d demoSize) slack() time.Duration {
+	l := d.limit
+	atOnce := l.Max
+	if l.Algorithm == ration.GCRA {
+		atOnce = max(1, l.Burst)
+	}
+	slack := max(time.Duration(d.tokens*atOnce)*perCall, min(l.Window/2, 2500*time.Millisecond))
+	if isEven(l) {
+		return slack
+	}
+	return min(slack, l.Window/4*3)
 }
 
 // demoMarginOf is the margin that the demo keeps with that limit.
@@ -70,15 +88,20 @@ func demoMarginOf(l ration.Limit) time.Duration {
 	return max(l.Margin, 0)
 }
 
+// hasEdges reports whether the limit's windows begin by the clock.
+func (d demoSize) hasEdges() bool {
+	return d.limit.Algorithm == ration.FixedWindow && !d.limit.FirstUse || d.limit.Algorithm == ration.SlidingWindow
+}
+
 // startDelay is how long the demo waits before it begins. Where windows have fixed
 // edges a burst across one would be of two windows and fill neither: what is left
 // of the first has to be enough to send all of its quota.
 func (d demoSize) startDelay(now time.Time) time.Duration {
 	l := d.limit
-	if l.FirstUse || l.Algorithm != ration.FixedWindow && l.Algorithm != ration.SlidingWindow {
+	if !d.hasEdges() {
 		return 0
 	}
-	const start, perCall = 500 * time.Millisecond, time.Millisecond // of a fleet of processes, and of its calls
+	const start = 500 * time.Millisecond // of a fleet of processes
 	left := untilEdge(l, now)
 	if left > start+time.Duration(d.tokens*l.Max)*perCall+demoMarginOf(l) {
 		return 0
@@ -115,6 +138,6 @@ func (d demoSize) intro(base string, begin time.Time) string {
 		speaks = ", in the dialect of " + d.dialect + ","
 	}
 	return fmt.Sprintf("A simulated provider at %s%s allows each of %d tokens %s, and judges.\n"+
-		"It has %d pages of %d users. The quota admits %s: about %v.",
-		base, speaks, d.tokens, rule, d.total(), d.users, pace, d.duration(begin))
+		"It has pages without end. The quota admits %s: it is spent for %v.",
+		base, speaks, d.tokens, rule, pace, d.duration(begin)+d.slack())
 }

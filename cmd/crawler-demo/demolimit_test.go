@@ -32,7 +32,7 @@ var pairings = []string{
 
 // pairingDemo is one of a few windows.
 func pairingDemo() *app {
-	return &app{demo: demoSize{tokens: 2, limit: ration.PerSecond(60), windows: 3, users: 20, pages: 18}}
+	return &app{demo: demoSize{tokens: 2, limit: ration.PerSecond(60), spends: 2 * time.Second, users: 20}}
 }
 
 // requireNotRefused runs a demo whose provider counts as the limiter does.
@@ -142,23 +142,23 @@ func TestProviderCountsByTheLimit(t *testing.T) {
 func TestDemoTakesAboutAsLongWithAnyLimit(t *testing.T) {
 	for _, row := range []struct {
 		limit string
-		pages int
+		calls int
 		lasts time.Duration // from the edge of a window on
 	}{
-		{"400/5s", 4752, 15750 * time.Millisecond},
-		{"400/5s:fixed-window", 4752, 15 * time.Second},
-		{"60/1s", 2851, 18750 * time.Millisecond},
-		{"5000/1h", 14850, 0},
+		{"400/5s", 4800, 15750 * time.Millisecond},
+		{"400/5s:fixed-window", 4800, 15 * time.Second},
+		{"60/1s", 2880, 18750 * time.Millisecond},
+		{"5000/1h", 15000, 0},
 		{"5000/1h:gcra,burst=10", 90, 14410 * time.Millisecond},
 		{"10/24h:gcra", 3, 0},
-		{"400/5s:sliding-window", 3564, 15990 * time.Millisecond},
+		{"400/5s:sliding-window", 3600, 15990 * time.Millisecond},
 	} {
 		l, err := ration.ParseLimit(row.limit)
 		require.NoError(t, err)
 		d, err := fullDemo.withLimit(l)
 		require.NoError(t, err)
-		require.InDelta(t, row.pages, d.total(), float64(row.pages)/100, row.limit)
 		midnight := time.Date(2026, 1, 21, 0, 0, 0, 0, time.UTC)
+		require.Equal(t, row.calls, d.calls(midnight), row.limit)
 		require.InDelta(t, row.lasts, d.duration(midnight), float64(500*time.Millisecond), "%s: %v", row.limit, d.duration(midnight))
 	}
 	d, err := fullDemo.withLimit(fullDemo.limit)
@@ -190,11 +190,11 @@ func TestBurstIsHeldBackAtTheEndOfAWindow(t *testing.T) {
 func TestIntroSaysHowTheProviderCounts(t *testing.T) {
 	midnight := time.Date(2026, 1, 21, 0, 0, 0, 0, time.UTC)
 	for _, row := range []struct{ limit, rule, pace string }{
-		{"400/5s", "allows each of 3 tokens 400 calls in any 5s, and judges.\nIt has 4752 pages of 132 users.",
-			"The quota admits 1200 at once and 1200 more every 5s: about 15.75s."},
-		{"400/5s:fixed-window", "400 calls in each 5s of the clock in UTC,", "admits 1200 in each 5s of that clock: about 15s."},
+		{"400/5s", "allows each of 3 tokens 400 calls in any 5s, and judges.\nIt has pages without end.",
+			"The quota admits 1200 at once and 1200 more every 5s: it is spent for 18.25s."},
+		{"400/5s:fixed-window", "400 calls in each 5s of the clock in UTC,", "admits 1200 in each 5s of that clock: it is spent for 17.5s."},
 		{"400/5s:fixed-window,first-use", "400 calls in the 5s from a first one on,", "admits 1200 at once and 1200 more every 5s:"},
-		{"400/5s:sub-windows,resolution=500ms", "400 calls in 5s, counted in sub-windows of 500ms,", "1200 more every 5s: about 17.25s."},
+		{"400/5s:sub-windows,resolution=500ms", "400 calls in 5s, counted in sub-windows of 500ms,", "1200 more every 5s: it is spent for 19.75s."},
 		{"400/5s:sliding-window", "those of the 5s before weighted by", "from the next 5s of the clock on, 1200 more every 5s, evenly:"},
 		{"400/5s:gcra,burst=20", "20 calls at once and one more every 12.5ms,", "admits 60 at once and 1200 more every 5s, evenly:"},
 		{"400/5s:gcra", "1 call at once", "admits 3 at once"},

@@ -28,6 +28,7 @@ const (
 	exitDone        = 0
 	exitNotDone     = 1
 	exitBadInput    = 2
+	exitTooBusy     = 3
 	exitInterrupted = 130
 )
 

@@ -14,7 +14,7 @@ const help = `crawler-demo spends the quota of a few access tokens to the full a
 refused.
 
   crawler-demo
-      the demo: a simulated provider, a log in memory, about 17 s, and a verdict
+      the demo: a simulated provider, a log in memory, about 18 s, and a verdict
   crawler-demo -simulate github
       the demo with a provider that speaks and counts as GitHub does
   crawler-demo -limit 400/5s:gcra,burst=20
@@ -109,7 +109,8 @@ Ctrl-C stops cleanly: calls that were sent are finished and kept, unused
 bookings are cancelled. A second Ctrl-C stops at once.
 
 Exit status: 0 all URLs (or -max of them) were fetched, if after a refusal; 1 not
-so; 2 the input is wrong and nothing was written; 130 interrupted.
+so; 2 the input is wrong and nothing was written; 3 the demo's machine was too busy
+to judge; 130 interrupted.
 
 Examples:
   crawler-demo -urls urls.txt -tokens tokens.txt -limit 5000/1h -limit 10/1s \

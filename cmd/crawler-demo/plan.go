@@ -20,10 +20,15 @@ type plan struct {
 	margin   time.Duration       // zero: the budget's own
 	expected int                 // pages in all, where that is known beforehand
 	judge    *simulated.Provider // nil: no demo
-	commands int64               // that were sent to the store before the crawl
-	intro    string
-	begin    time.Time // not to begin before
-	close    func()
+	arrivals *arrivals           // at the judge
+	// lasting is how long the crawl goes on after all workers are ready or, if fromBegin is set,
+	// after begin. Zero: until all is fetched.
+	lasting   time.Duration
+	fromBegin bool
+	commands  int64 // that were sent to the store before the crawl
+	intro     string
+	begin     time.Time // not to begin before
+	close     func()
 }
 
 // planCrawl reads the files of a crawl.
@@ -68,6 +73,7 @@ func (p plan) setup(workers int) *setup {
 		Follow:  p.follow,
 		Hosts:   p.hosts(),
 		Workers: workers,
+		Probe:   p.judge != nil,
 	}
 }
 

@@ -25,6 +25,7 @@ type groupHandle struct {
 	assigned map[int]string // URLs of the jobs that it has not reported
 	waiting  int
 	commands int64
+	wokeLate int64
 }
 
 // A groupEvent is a report of a worker group or, if ended is set, its end.

@@ -45,6 +45,7 @@ type setup struct {
 	Workers      int            `json:"workers"`
 	Keep         bool           `json:"keep"`  // responses are written to a file
 	Usage        bool           `json:"usage"` // report what is left of the quota
+	Probe        bool           `json:"probe"` // measure how late the process wakes
 	Grace        time.Duration  `json:"grace"`
 }
 
@@ -64,6 +65,8 @@ type report struct {
 	Events []budgetEvent `json:"events,omitempty"`
 	// Commands is how many the group has sent to the store so far.
 	Commands int64 `json:"commands"`
+	// WokeLate is how late, in microseconds, the process woke at worst.
+	WokeLate int64 `json:"woke_late,omitempty"`
 }
 
 // A result is what became of a job. It is fetched if Error is empty.

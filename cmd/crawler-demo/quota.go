@@ -37,7 +37,11 @@ func admits(l ration.Limit, margin time.Duration, begin time.Time, span time.Dur
 		}
 		return l.Max * (int((span-l.Window)/(l.Window/step*step)) + 2)
 	case l.Algorithm == ration.GCRA:
-		// The margin is taken out of the burst first.
+		// The margin is taken out of the burst first, and what is left of it put between calls.
+		each := l.Window / time.Duration(l.Max)
+		if more := margin - time.Duration(max(1, l.Burst)-1)*each; margin > 0 && more > 0 {
+			return 1 + int(span/(each+more))
+		}
 		burst := max(1, l.Burst-proportion(l.Max, margin, l.Window))
 		return burst + proportion(l.Max, span, l.Window+margin)
 	}

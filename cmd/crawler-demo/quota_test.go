@@ -107,7 +107,8 @@ func TestAdmits(t *testing.T) {
 		{"500/5s:gcra,burst=20", 0, 3 * s, 19 * ms, 21},
 		{"500/5s:gcra,burst=20", 0, 3 * s, 10 * s, 1020},
 		{"500/5s:gcra,burst=20", 50 * ms, 3 * s, 10100 * ms, 1015},
-		{"500/5s:gcra,burst=20", s, 3 * s, 6 * s, 501},
+		{"500/5s:gcra,burst=20", s, 3 * s, 6 * s, 8}, // 820 ms apart
+		{"500/5s:gcra", 250 * ms, 3 * s, 2600 * ms, 11},
 	} {
 		l, err := ration.ParseLimit(row.limit)
 		require.NoError(t, err)

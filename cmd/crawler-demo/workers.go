@@ -44,6 +44,7 @@ type workerGroup struct {
 	tokens   map[string]int // index by ID
 	jobs     chan job
 	reports  chan report
+	probe    wakeProbe
 
 	mu     sync.Mutex // protects all below
 	active map[*activeJob]struct{}
@@ -84,6 +85,9 @@ func serveWorkers(orders io.Reader, reports io.Writer) error {
 	}
 	done := make(chan struct{})
 	observer.Go(func() { c.observe(done) })
+	if c.setup.Probe {
+		observer.Go(func() { c.probe.run(done) })
+	}
 	c.readOrders(decoder)
 	workers.Wait()
 	close(done)
@@ -201,7 +205,7 @@ func (c *workerGroup) work(worker int) {
 }
 
 func (c *workerGroup) report(r report) {
-	r.Commands, r.Events = c.store.commands(), c.takeEvents()
+	r.Commands, r.Events, r.WokeLate = c.store.commands(), c.takeEvents(), c.probe.worst.Load()
 	c.reports <- r
 }
 
