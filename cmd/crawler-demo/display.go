@@ -123,7 +123,10 @@ func about(d time.Duration) string {
 // newDisplay returns a bar if w is a terminal, else lines.
 func newDisplay(w io.Writer) display {
 	if file, ok := w.(*os.File); ok && cwriter.IsTerminal(int(file.Fd())) && os.Getenv("TERM") != "dumb" {
-		return newBar(w)
+		// A terminal that a program recorded may have no width, in which no bar is drawn.
+		if width, _, err := cwriter.GetSize(int(file.Fd())); err == nil && width > 0 {
+			return newBar(w)
+		}
 	}
 	return &lines{w: w}
 }
