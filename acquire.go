@@ -78,12 +78,20 @@ func (t *Transport) costAndScopes(req *http.Request) (ctx context.Context, cost 
 	default:
 		cost = 1
 	}
-	switch {
-	case t.Scopes != nil:
+	if scopes = scopesOf(ctx); t.Scopes != nil {
 		scopes = t.Scopes(req)
+	}
+	own := t.Provider != nil && t.Provider.Scopes != nil
+	if own {
+		scopes = slices.Clip(scopes)
+		for _, scope := range t.Provider.Scopes(req) {
+			if !slices.Contains(scopes, scope) {
+				scopes = append(scopes, scope)
+			}
+		}
+	}
+	if own || t.Scopes != nil {
 		ctx = WithScopes(ctx, scopes...)
-	case options != nil:
-		scopes = options.scopes
 	}
 	return ctx, cost, scopes
 }

@@ -104,6 +104,14 @@ func requestOptionsOf(ctx context.Context) *requestOptions {
 	return o
 }
 
+// scopesOf returns the scopes that the context asks for.
+func scopesOf(ctx context.Context) []string {
+	if o := requestOptionsOf(ctx); o != nil {
+		return o.scopes
+	}
+	return nil
+}
+
 // withOption returns a context that asks for something more.
 func withOption(ctx context.Context, set func(*requestOptions)) context.Context {
 	var o requestOptions

@@ -142,12 +142,12 @@ func (b *Budget) Try(ctx context.Context, t Token, cost int) (Grant, error) {
 }
 
 // Remaining returns how many units of cost the token's account has left: 587 after 4,413
-// of 5,000 in the hour. Of several limits the one with the least left counts. Remaining
-// counts what the whole fleet has booked, slots that lie ahead included, and changes
-// nothing.
+// of 5,000 in the hour. Of several limits the one with the least left counts; if the context
+// has scopes ([WithScopes]), of those that cover a request with these. Remaining counts what
+// the whole fleet has booked, slots that lie ahead included, and changes nothing.
 func (b *Budget) Remaining(ctx context.Context, t Token) (int, error) {
 	usage, err := b.Usage(ctx, t)
-	return usage.Remaining(), err
+	return usage.Remaining(scopesOf(ctx)...), err
 }
 
 // Usage returns how much of each limit of the token's account is used, how much is left, and

@@ -146,12 +146,13 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string, sleeping f
 }
 
 // Remaining returns how many units all accounts have left. An account counts once,
-// however many tokens it has. Remaining changes nothing.
+// however many tokens it has. Scopes of the context count as in [Budget.Remaining]. Remaining
+// changes nothing.
 func (p *Pool) Remaining(ctx context.Context) (int, error) {
 	all, err := p.Usage(ctx)
 	sum := 0
 	for _, u := range all {
-		sum += min(u.Remaining(), math.MaxInt-sum)
+		sum += min(u.Remaining(scopesOf(ctx)...), math.MaxInt-sum)
 	}
 	return sum, err
 }

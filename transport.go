@@ -60,7 +60,8 @@ type Transport struct {
 	// Nil: the Provider's Cost, or 1.
 	Cost func(*http.Request) int
 	// Scopes are the scopes of a request: a limit with one of them as its Scope covers the
-	// request too. Nil: those that [WithScopes] has put into the request's context.
+	// request too. Nil: those that [WithScopes] has put into the request's context. The
+	// Provider's own scopes are added.
 	Scopes func(*http.Request) []string
 	// Provider describes how to read responses: a preset, or your own. Nil: the zero
 	// Provider, which reads the headers and codes that most APIs use.

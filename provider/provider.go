@@ -41,6 +41,11 @@ type Provider struct {
 	// Scope is whom a refusal is about if the response does not say. Empty: that depends,
 	// and another token may be of no use.
 	Scope Scope
+	// Scopes returns the scopes of a request: the parts of the API that have a quota of their
+	// own, which Limits name by their Scope. A ration.Transport adds them to those that the
+	// caller gives; who books without one gives them, as ration.WithScopes. Nil: there are
+	// no parts.
+	Scopes func(*http.Request) []string
 	// Cost returns what a request costs, in units of Limits, 1 or more. Nil: 1.
 	Cost func(*http.Request) int
 	// Attach puts a token into a request. Nil: [Bearer].

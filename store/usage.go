@@ -3,6 +3,7 @@ package store
 import (
 	"errors"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/ration-go/ration/limit"
@@ -42,14 +43,18 @@ type Usage struct {
 }
 
 // Remaining returns how many units every limit of the account has left: the
-// least of its limits' Remaining.
-func (u Usage) Remaining() int {
+// least of its limits' Remaining. With scopes it is what a request with these has left: a
+// limit with another Scope does not count. 0 if there are no limits, and [math.MaxInt] if
+// none of them covers such a request.
+func (u Usage) Remaining(scopes ...string) int {
 	if len(u.Limits) == 0 {
 		return 0
 	}
-	least := u.Limits[0].Remaining
-	for _, l := range u.Limits[1:] {
-		least = min(least, l.Remaining)
+	least := math.MaxInt
+	for _, l := range u.Limits {
+		if len(scopes) == 0 || l.Limit.Scope == "" || slices.Contains(scopes, l.Limit.Scope) {
+			least = min(least, l.Remaining)
+		}
 	}
 	return least
 }

@@ -263,7 +263,7 @@ func (o *options) check(rest []string, given map[string]bool) error {
 		return err
 	}
 	for _, l := range o.limits {
-		if l.Scope != "" && o.limitsBy == "-limit" {
+		if l.Scope != "" && !o.namesScopes() {
 			return badf("-limit %s: its scope would leave it without effect, for no call of a crawl or of the demo names one: leave it out", l)
 		}
 	}

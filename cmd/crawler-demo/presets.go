@@ -38,6 +38,12 @@ func (o options) dialect() string {
 	return o.simulate
 }
 
+// namesScopes reports whether the provider's preset says which scopes a request has.
+func (o *options) namesScopes() bool {
+	preset, err := presets.Named(o.provider)
+	return err == nil && preset.Scopes != nil
+}
+
 // resolvePresets finds what -simulate and -provider name, and takes from it what no other flag says.
 func (o *options) resolvePresets(given map[string]bool) error {
 	if o.simulate != "" {

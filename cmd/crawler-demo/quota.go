@@ -102,7 +102,8 @@ func isEven(l ration.Limit) bool {
 }
 
 // allowed is how many calls limits admit. Of several the one that admits least
-// decides, and is returned. Those of a scope, which a crawl's calls have not, do not count.
+// decides, and is returned. Those of a part of the API do not count, which is not where most
+// calls of a crawl go; if all are of parts the first counts.
 func allowed(limits []ration.Limit, begin time.Time, span time.Duration) (int, ration.Limit) {
 	var least ration.Limit
 	most := -1
@@ -113,6 +114,9 @@ func allowed(limits []ration.Limit, begin time.Time, span time.Duration) (int, r
 		if n := admits(l, 0, begin, span); most < 0 || n < most {
 			most, least = n, l
 		}
+	}
+	if most < 0 && len(limits) > 0 {
+		most, least = admits(limits[0], 0, begin, span), limits[0]
 	}
 	return max(most, 0), least
 }

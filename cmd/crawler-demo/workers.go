@@ -248,12 +248,14 @@ func (c *workerGroup) usage() []remainingQuota {
 	}
 	lefts := make([]remainingQuota, len(all))
 	for i, u := range all {
-		lefts[i] = remainingQuota{Token: u.Account, Remaining: u.Remaining()}
-		for _, l := range u.Limits {
-			if l.Remaining == lefts[i].Remaining {
-				lefts[i].Max = l.Limit.Max
+		least := u.Limits[0]
+		for _, l := range u.Limits[1:] {
+			// One of a part of the API counts if the crawl calls that.
+			if (l.Limit.Scope == "" || l.Used > 0) && l.Remaining < least.Remaining {
+				least = l
 			}
 		}
+		lefts[i] = remainingQuota{Token: u.Account, Remaining: least.Remaining, Max: least.Limit.Max}
 	}
 	return lefts
 }

@@ -67,7 +67,7 @@ func run(ctx context.Context, api string, secrets, repositories []string) error 
 		grant, _ := ration.GrantOf(resp)
 		fmt.Printf("%s: %s, with token %.8s\n", repository, resp.Status, grant.Token.ID())
 	}
-	left, err := pool.Remaining(ctx)
+	left, err := pool.Remaining(ration.WithScopes(ctx, "core"))
 	if err != nil {
 		return err
 	}

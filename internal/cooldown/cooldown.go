@@ -26,6 +26,11 @@ type Target struct {
 // window, or the provider's usual one.
 func ScopeOf(f *provider.Feedback, byDefault provider.Scope) provider.Scope {
 	scope, w := f.Scope, f.Binding()
+	if scope == "" && f.Reason == provider.ReasonSecondary {
+		// It may be about the app or the address, and to try another token of theirs at once is
+		// what providers block apps for.
+		return provider.ScopeApp + "+" + provider.ScopeIP
+	}
 	if scope == "" {
 		if w == nil || !w.Exhausted() {
 			return byDefault

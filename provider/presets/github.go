@@ -1,6 +1,7 @@
 package presets
 
 import (
+	"net/http"
 	"strings"
 	"time"
 
@@ -9,12 +10,19 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-// GitHub returns the preset "github": GitHub's REST and GraphQL APIs.
+// GitHub returns the preset "github": GitHub's REST and GraphQL APIs. Each resource has a
+// quota and a Scope of its own: "core", "search", "code_search" and "graphql".
 func GitHub() *provider.Provider {
 	return &provider.Provider{
-		Name:   "github",
-		Limits: []limit.Limit{{Max: 5000, Window: time.Hour, Algorithm: limit.FixedWindow, FirstUse: true}},
+		Name: "github",
+		Limits: []limit.Limit{
+			{Max: 5000, Window: time.Hour, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "core"},
+			{Max: 30, Window: time.Minute, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "search"},
+			{Max: 10, Window: time.Minute, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "code_search"},
+			{Max: 5000, Window: time.Hour, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "graphql"},
+		},
 		Note:   "by user and resource; 60 an hour from an address without a token; secondary limits of 900 points a minute and 100 at once",
+		Scopes: gitHubScopes,
 		Source: "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api", AsOf: undatedCopy, Scope: provider.ScopeUser,
 		ReadSuccessBody: true,
 		Rules: []provider.MatchRule{
@@ -25,6 +33,21 @@ func GitHub() *provider.Provider {
 		},
 		Adjust: adjustGitHub,
 	}
+}
+
+// gitHubScopes names the resource that a request is counted by. GitHub Enterprise Server has
+// its APIs at /api/v3 and /api/graphql.
+func gitHubScopes(req *http.Request) []string {
+	path := strings.TrimPrefix(strings.TrimPrefix(req.URL.Path, "/api"), "/v3")
+	switch {
+	case path == "/graphql":
+		return []string{"graphql"}
+	case path == "/search/code":
+		return []string{"code_search"}
+	case strings.HasPrefix(path, "/search/"):
+		return []string{"search"}
+	}
+	return []string{"core"}
 }
 
 // adjustGitHub sets whose quota is exhausted, and for which resource. If the response has
