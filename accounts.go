@@ -213,7 +213,7 @@ func (b *Budget) check() error {
 // account returns the token's account under those rules.
 func (b *Budget) account(r *limitRules, t Token) (budgetAccount, error) {
 	if t.empty() {
-		return budgetAccount{}, errors.New("ration: the token is empty: make it with NewToken from a secret")
+		return budgetAccount{}, errors.New("ration: the token is empty: make it with NewToken from a secret, or with TokenFrom from an id and a source")
 	}
 	if secret, _ := t.open(); len(secret) >= censor.MinSecret && strings.Contains(t.Label, secret) {
 		return budgetAccount{}, fmt.Errorf("ration: the Label of token %s has its secret: the store keeps the label in clear", t.id)

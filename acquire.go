@@ -29,8 +29,12 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 	if b == nil {
 		return Grant{}, b.check()
 	}
+	if err := t.checkAuthorization(req); err != nil {
+		return Grant{}, err
+	}
 	ctx, cost, scopes := t.costAndScopes(req)
-	for {
+	var failed *sourceError // a token's source has failed
+	for late := false; ; {
 		unavailable, free := excluded, time.Duration(0)
 		if b.keyPauses.Any.Load() {
 			if unavailable, free, err = t.waitForPauses(ctx, req, scopes, excluded); err != nil {
@@ -42,15 +46,27 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 		} else {
 			grant, err = t.takeSmoothed(ctx, cost, unavailable, free)
 		}
+		if err == nil {
+			if err = grant.askForSecret(ctx); errors.Is(err, errLateSecret) && late {
+				err = nil // once is enough: its log is corrected as for any late call
+			}
+			if err != nil {
+				t.handBack(&grant)
+			}
+		}
 		switch {
+		case errors.Is(err, errLateSecret):
+			late = true // the secret will be there when the next slot comes
+		case errors.As(err, &failed):
+			excluded = append(slices.Clone(excluded), grant.account.ID)
+		case failed != nil && errors.Is(err, errAllExcluded) && t.Pool.excludesAll(excluded):
+			return Grant{}, failed
 		case err == nil && (!b.keyPauses.Any.Load() || !t.excludes(req, grant)):
 			taken = true
 			return grant, nil
 		case err == nil:
 			// The pause was made while the request waited for its slot.
-			t.Pool.endProbe(grant.Token)
-			grant.finish(-1)
-			grant.cancelSoon()
+			t.handBack(&grant)
 		case errors.Is(err, errAllExcluded) && len(unavailable) > len(excluded):
 			// The pool has just lost its last account that is not paused.
 		case free > 0 && ctx.Err() == nil && outOfTime(err):
@@ -62,6 +78,13 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 			return Grant{}, err
 		}
 	}
+}
+
+// handBack gives back a grant on which nothing was sent.
+func (t *Transport) handBack(grant *Grant) {
+	t.Pool.endProbe(grant.Token)
+	grant.finish(-1)
+	grant.cancelSoon()
 }
 
 // costAndScopes returns the request's cost, its scopes, and its context with them.

@@ -135,6 +135,17 @@ func WithScopes(ctx context.Context, scopes ...string) context.Context {
 	return withOption(ctx, func(o *requestOptions) { o.scopes = slices.Clone(scopes) })
 }
 
+// WithReserve returns a context whose requests leave this share of every limit, from 0
+// to 0.999, to requests with a smaller reserve. It replaces [Budget.Reserve]: give urgent
+// requests of a budget that has a reserve WithReserve(ctx, 0).
+//
+// With a reserve of 0.2 a request is booked as if Max were 80 % of what it is, so a request
+// without a reserve finds a fifth of any window free of it, and leaves before those that wait
+// for the next window. No slot that was granted is moved, so nobody starves.
+func WithReserve(ctx context.Context, share float64) context.Context {
+	return withOption(ctx, func(o *requestOptions) { o.reserve, o.hasReserve = share, true })
+}
+
 // bookOptions returns what the context asks for beside a cost.
 func (b *Budget) bookOptions(ctx context.Context) (scopes []string, reserve int, err error) {
 	if b == nil {
@@ -211,6 +222,25 @@ func (g Grant) Cancel(ctx context.Context) error {
 		return nil
 	}
 	return g.budget.cancel(ctx, &g)
+}
+
+// cancelWithin bounds how long a caller that gives up waits for the store. The store goes
+// on afterwards.
+const cancelWithin = 250 * time.Millisecond
+
+// soon returns a context for a short call of the store, which is made even if the caller has
+// given up.
+func soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
+}
+
+// cancelSoon cancels a booking on which nothing was sent. If the store cannot be reached
+// the slot counts until it has left its window: some quota is then unused, and none is
+// overspent.
+func (g *Grant) cancelSoon() {
+	ctx, stop := context.WithTimeout(context.Background(), cancelWithin)
+	defer stop()
+	_ = g.budget.cancel(ctx, g)
 }
 
 // recordSends corrects the log after a request was sent late, or several times: the connection

@@ -3,6 +3,8 @@ package ration_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"time"
 
 	"github.com/ration-go/ration"
 )
@@ -66,6 +68,29 @@ func ExampleToken() {
 	// Output:
 	// 095bf2c056e004e3497d8668e3a029db
 	// {Token:095bf2c056e004e3497d8668e3a029db}
+}
+
+// Secrets that expire come from a source, here one that makes them. The id is no secret: it names
+// the account while the secrets change.
+func ExampleTokenFrom() {
+	made := 0
+	token := ration.TokenFrom("ann", func(context.Context) (secret string, expires time.Time, err error) {
+		made++
+		return fmt.Sprintf("secret-%d", made), time.Now().Add(time.Hour), nil
+	})
+	budget := &ration.Budget{Name: "photos", Limits: []ration.Limit{ration.PerHour(100)}, Store: new(ration.MemoryStore)}
+	client := &http.Client{Transport: &ration.Transport{Pool: ration.NewPool(budget, token), Base: served(func(*http.Request) {})}}
+
+	for range 3 {
+		if _, err := client.Get("https://api.example.com/photos"); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	left, err := budget.Remaining(context.Background(), token)
+	fmt.Println(left, err, made)
+	// Output:
+	// 97 <nil> 1
 }
 
 // Two tokens of one user share one quota.

@@ -27,6 +27,7 @@ type Pool struct {
 	budget *Budget
 
 	quarantining singleflight.Group // by quarantineID
+	sourced      atomic.Bool        // whether there may be tokens with a source
 
 	mu        sync.Mutex           // protects all below
 	tokens    []Token              // in the order in which they were added
@@ -69,6 +70,9 @@ func (p *Pool) Add(tokens ...Token) {
 		}
 		p.drop(t)
 		p.tokens = append(p.tokens, t)
+		if t.source != nil {
+			p.sourced.Store(true)
+		}
 	}
 	p.change()
 	p.mu.Unlock()

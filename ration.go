@@ -42,6 +42,7 @@
 //     its responses are understood: package presets has many.
 //   - Other work calls [Budget.Wait] for one token, or [Pool.Take] for the token that is
 //     free first. [Budget.Try] does not wait.
+//   - A token whose secrets expire has a source: see [TokenFrom].
 //   - [Budget.Remaining] and [Budget.Usage] return what the fleet has left. They book
 //     nothing.
 //   - Limits that cover a part of the requests have a Scope: see [Transport.Scopes] and

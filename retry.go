@@ -38,6 +38,7 @@ type attempts struct {
 	excluded            []string      // accounts that are not tried again
 	unauthorized        []Grant       // one of each token that got a bare 401
 	unauthorizedAnswers int           // how many bare 401s there were
+	renewed             []string      // IDs of tokens whose source was asked because of a response
 }
 
 func newAttempts(t *Transport, req *http.Request) *attempts {
@@ -139,6 +140,9 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 		return decision{}
 	}
 	f := a.handleResponse(resp, grant)
+	if (f.DeadToken || resp.StatusCode == http.StatusUnauthorized) && a.renew(grant) {
+		return decision{retry: true, free: true, keepResponse: true}
+	}
 	switch {
 	case f.DeadToken:
 		a.quarantine(grant, provider.ReasonDeadToken, positive(t.ProbeEvery, defaultProbeEvery))

@@ -35,6 +35,9 @@ type Token struct {
 	hidden func() (secret, key string)
 	// bearer returns the Authorization header's values, made once: do not change them.
 	bearer func() []string
+	// source returns what asks for the secrets; nil: the secret is as it was given. The copy of
+	// the token in a Transport's grant has hidden and bearer too.
+	source func() *credential
 }
 
 // NewToken returns a token with the secret. Its ID is a SHA-256 digest of the secret, which
@@ -63,10 +66,10 @@ func (t Token) open() (secret, key string) {
 	return t.hidden()
 }
 
-// empty reports whether there is no secret.
+// empty reports whether there is neither a secret nor a source.
 func (t Token) empty() bool {
 	secret, _ := t.open()
-	return secret == ""
+	return secret == "" && t.source == nil
 }
 
 // ID returns 32 hexadecimal digits that stand for the token wherever it is printed or

@@ -3,7 +3,6 @@ package ration
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"slices"
@@ -56,6 +55,10 @@ type Transport struct {
 	// Attach puts the token's secret into a copy of the request. Nil: the Provider's
 	// Attach, or provider.Bearer.
 	Attach provider.Attach
+	// ReplaceAuthorization replaces the Authorization header of a request that already has
+	// one when its turn comes. Zero: such a request is an error, because a layer above that
+	// attaches a token of its own does not know the one whose quota is booked.
+	ReplaceAuthorization bool
 	// Cost is what a request costs, in units. [WithCost] overrides it for one request.
 	// Nil: the Provider's Cost, or 1.
 	Cost func(*http.Request) int
@@ -169,7 +172,7 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	trace := newRequestTrace(req.Context(), grant)
 	handedOver := false
 	defer func() {
-		if !handedOver { // a function of the caller's has panicked
+		if !handedOver { // Attach has failed, or a function of the caller's has panicked
 			closeBody(req)
 			trace.grant.finish(-1)
 			grant.cancelSoon()
@@ -184,7 +187,13 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 		bounded = attempt.Begin(ctx, t.AttemptTimeout)
 		ctx = bounded.Ctx
 	}
-	out := t.withToken(req, httptrace.WithClientTrace(ctx, &trace.hooks), grant.Token)
+	out, err := t.withToken(ctx, req, &trace.hooks, grant.Token)
+	if err != nil {
+		if bounded != nil {
+			_, err = bounded.Answered(nil, err)
+		}
+		return nil, redact(err, grant.Token)
+	}
 	base := t.base()
 	handedOver = true
 	resp, err := base.RoundTrip(out)
@@ -202,30 +211,6 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	// The copy carries the token; the caller's own request does not.
 	resp.Request = req.WithContext(trace)
 	return resp, nil
-}
-
-// withToken returns a copy of the request with the token.
-func (t *Transport) withToken(req *http.Request, ctx context.Context, token Token) *http.Request {
-	attach := t.Attach
-	if attach == nil && t.Provider != nil {
-		attach = t.Provider.Attach
-	}
-	if attach != nil {
-		secret, _ := token.open()
-		out := req.Clone(ctx)
-		if out.Header == nil {
-			out.Header = make(http.Header)
-		}
-		attach(out, secret)
-		return out
-	}
-	// As provider.Bearer, which changes one header: neither the other headers' values nor
-	// the URL are copied.
-	out := req.WithContext(ctx)
-	out.Header = make(http.Header, len(req.Header)+1)
-	maps.Copy(out.Header, req.Header)
-	out.Header["Authorization"] = token.bearer()
-	return out
 }
 
 // closeBody closes the request's body, as a RoundTripper must even if it sends nothing.

@@ -155,6 +155,9 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 		w.budget.watch.Begin(w.budget.watchStore)
 		defer w.budget.watch.End()
 	}
+	if w.pool != nil && w.pool.sourced.Load() {
+		defer w.pool.askAhead(ctx, w.account.ID, w.due).Stop()
+	}
 	for how := woken; how != completed; {
 		wake := w.budget.nextWake() // before the look, or a change after it would wake nobody
 		if how = completed; w.budget.wakes.Load() != w.wakes {
@@ -319,25 +322,6 @@ func (w *waiter) longestWait(ctx context.Context) (longest time.Duration, byDead
 		}
 	}
 	return longest, false
-}
-
-// cancelWithin bounds how long a caller that gives up waits for the store. The store goes
-// on afterwards.
-const cancelWithin = 250 * time.Millisecond
-
-// soon returns a context for a short call of the store, which is made even if the caller has
-// given up.
-func soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
-}
-
-// cancelSoon cancels a booking on which nothing was sent. If the store cannot be reached
-// the slot counts until it has left its window: some quota is then unused, and none is
-// overspent.
-func (g *Grant) cancelSoon() {
-	ctx, stop := context.WithTimeout(context.Background(), cancelWithin)
-	defer stop()
-	_ = g.budget.cancel(ctx, g)
 }
 
 // ended returns the error of a context that has ended, with its cause if that is another.

@@ -70,7 +70,7 @@ func parseHeader(s string) (name, value string, err error) {
 // param is the query parameter that holds the secret; "" if none does.
 func (a auth) param() string {
 	req := &http.Request{URL: new(url.URL), Header: make(http.Header)}
-	a.attach()(req, "secret")
+	_ = a.attach()(req, "secret") // those that are here do not fail
 	for name := range req.URL.Query() {
 		return name
 	}

@@ -7,7 +7,6 @@ import (
 
 	"github.com/google/go-github/v84/github"
 	"github.com/hashicorp/go-retryablehttp"
-	"golang.org/x/oauth2"
 
 	"github.com/ration-go/ration"
 )
@@ -27,14 +26,4 @@ func Retryable(transport *ration.Transport) *retryablehttp.Client {
 	client.RetryMax = 0
 	client.ErrorHandler = retryablehttp.PassthroughErrorHandler
 	return client
-}
-
-// OAuth2 attaches access tokens that expire: ration.NewToken("ann") in the pool names
-// the source, which is asked when the slot has come.
-func OAuth2(pool *ration.Pool, sources map[string]oauth2.TokenSource) *ration.Transport {
-	return &ration.Transport{Pool: pool, Attach: func(req *http.Request, name string) {
-		if token, err := sources[name].Token(); err == nil { // else the provider answers 401
-			token.SetAuthHeader(req)
-		}
-	}}
 }

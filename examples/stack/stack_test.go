@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"golang.org/x/oauth2"
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/examples/stack"
@@ -111,27 +110,4 @@ func TestRetryableReturnsTheLastResponse(t *testing.T) {
 	require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
 	require.Equal(t, "slow down", string(body))
 	require.Len(t, server.bodies, 1)
-}
-
-// Each account's access token comes from its own source, and no other host gets one.
-func TestOAuth2AttachesWhatTheSourceSays(t *testing.T) {
-	elsewhere := newAPI(t, func(http.ResponseWriter, int) {})
-	server := newAPI(t, func(w http.ResponseWriter, call int) {
-		if call == 3 {
-			w.Header().Set("Location", elsewhere.URL)
-			w.WriteHeader(http.StatusFound)
-		}
-	})
-	sources := map[string]oauth2.TokenSource{
-		"ann": oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "ann's"}),
-		"bob": oauth2.StaticTokenSource(&oauth2.Token{AccessToken: "bob's"}),
-	}
-	client := &http.Client{Transport: stack.OAuth2(newPool("ann", "bob"), sources)}
-	for range 3 {
-		resp, err := client.Get(server.URL)
-		require.NoError(t, err)
-		require.NoError(t, resp.Body.Close())
-	}
-	require.ElementsMatch(t, []string{"ann's", "bob's"}, server.tokens[:2])
-	require.Equal(t, []string{""}, elsewhere.tokens)
 }

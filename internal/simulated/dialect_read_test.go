@@ -167,7 +167,7 @@ func answered(p *simulated.Provider, preset *ration.Provider) ration.Feedback {
 	if attach == nil {
 		attach = provider.Bearer
 	}
-	attach(r, "a-secret")
+	_ = attach(r, "a-secret")
 	w := httptest.NewRecorder()
 	p.ServeHTTP(w, r)
 	return preset.ReadResponse(w.Result(), time.Now())

@@ -12,8 +12,9 @@ func Crossref() *provider.Provider {
 	return &provider.Provider{
 		Name: "crossref", Limits: []limit.Limit{limit.PerSecond(5)}, Note: "one request at once; 10 a second and three at once with a mailto",
 		Source: "https://www.crossref.org/documentation/retrieve-metadata/rest-api/access-and-authentication/", AsOf: fromDigest, Scope: provider.ScopeIP,
-		Attach: func(req *http.Request, secret string) {
+		Attach: func(req *http.Request, secret string) error {
 			req.Header.Set("Crossref-Plus-API-Token", "Bearer "+secret)
+			return nil
 		},
 		Windows: []provider.WindowHeaders{
 			{Limit: "X-Rate-Limit-Limit", LengthHeader: "X-Rate-Limit-Interval"},

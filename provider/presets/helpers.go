@@ -40,7 +40,10 @@ func deadToken(field string) provider.MatchRule {
 
 // authorization returns an Attach that sets "Authorization: SCHEME SECRET".
 func authorization(scheme string) provider.Attach {
-	return func(req *http.Request, secret string) { req.Header.Set("Authorization", scheme+" "+secret) }
+	return func(req *http.Request, secret string) error {
+		req.Header.Set("Authorization", scheme+" "+secret)
+		return nil
+	}
 }
 
 // headerNames returns the names of the headers that begin with a prefix, in any case, sorted.

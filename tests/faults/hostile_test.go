@@ -79,9 +79,15 @@ func TestRedirectTakesTheTokenNowhereElse(t *testing.T) {
 	attaches := map[string]provider.Attach{
 		"bearer": nil,
 		"header": provider.HeaderNamed("X-Api-Key"),
-		"cookie": func(req *http.Request, secret string) { req.AddCookie(&http.Cookie{Name: "session", Value: secret}) },
-		"basic":  func(req *http.Request, secret string) { req.SetBasicAuth("key", secret) },
-		"query":  provider.QueryNamed("access_token"),
+		"cookie": func(req *http.Request, secret string) error {
+			req.AddCookie(&http.Cookie{Name: "session", Value: secret})
+			return nil
+		},
+		"basic": func(req *http.Request, secret string) error {
+			req.SetBasicAuth("key", secret)
+			return nil
+		},
+		"query": provider.QueryNamed("access_token"),
 	}
 	forms := []string{secret, url.QueryEscape(secret), base64.StdEncoding.EncodeToString([]byte("key:" + secret))}
 	has := func(seen string) bool {

@@ -18,7 +18,7 @@ func TestBodyIsClosedWhereTheCallersFunctionPanics(t *testing.T) {
 	for name, change := range map[string]func(*ration.Transport){
 		"Cost":    func(x *ration.Transport) { x.Cost = func(*http.Request) int { panic("Cost") } },
 		"Scopes":  func(x *ration.Transport) { x.Scopes = func(*http.Request) []string { panic("Scopes") } },
-		"Attach":  func(x *ration.Transport) { x.Attach = func(*http.Request, string) { panic("Attach") } },
+		"Attach":  func(x *ration.Transport) { x.Attach = func(*http.Request, string) error { panic("Attach") } },
 		"Granted": func(x *ration.Transport) { x.OnGrant = func(*http.Request, ration.Grant) { panic("Granted") } },
 	} {
 		t.Run(name, func(t *testing.T) {

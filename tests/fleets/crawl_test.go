@@ -18,6 +18,7 @@ type crawlAnswer struct {
 	Served, Left int
 	Failure      string
 	Wait         time.Duration
+	Units        int
 }
 
 // ask gives the program an order, and returns the answer.

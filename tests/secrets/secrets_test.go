@@ -196,7 +196,10 @@ func TestErrorsOfBaseDoNotShowTheSecret(t *testing.T) {
 		{"URL", provider.QueryNamed("access_token"), func(req *http.Request) string { return req.URL.String() }},
 		{"query", provider.QueryNamed("access_token"), func(req *http.Request) string { return fmt.Sprint(req.URL.Query()) }},
 		{"header", provider.Bearer, func(req *http.Request) string { return fmt.Sprint(req.Header) }},
-		{"path", func(req *http.Request, secret string) { req.URL = req.URL.JoinPath(url.PathEscape(secret)) }, func(req *http.Request) string { return req.URL.String() }},
+		{"path", func(req *http.Request, secret string) error {
+			req.URL = req.URL.JoinPath(url.PathEscape(secret))
+			return nil
+		}, func(req *http.Request) string { return req.URL.String() }},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			token := ration.NewToken(theSecret)

@@ -22,10 +22,11 @@ import (
 
 // A setup is what all callers have in common.
 type setup struct {
-	Redis  string // address
+	Redis  string // address; "": a MemoryStore
 	Budget string // name
 	Limit  string // as ration.ParseLimit reads it, with its margin
 	Token  string
+	Source string // URL of the token's secrets; "": Token is the secret
 	URL    string
 }
 
@@ -42,6 +43,43 @@ type answer struct {
 	Left    int64         // callers that have not returned
 	Failure string        // the first, but for callers that were stopped
 	Wait    time.Duration // of Try: until the quota has a unit
+	Units   int           // of Try: what the quota has
+}
+
+// A Secret is what a source answers.
+type Secret struct {
+	Value   string
+	Expires time.Time
+}
+
+// token returns the token, whose secret may come from a source.
+func (s *setup) token() ration.Token {
+	if s.Source == "" {
+		return ration.NewToken(s.Token)
+	}
+	return ration.TokenFrom(s.Token, func(ctx context.Context) (string, time.Time, error) {
+		var secret Secret
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, s.Source, nil)
+		if err != nil {
+			return "", time.Time{}, err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return "", time.Time{}, err
+		}
+		defer resp.Body.Close()
+		err = json.NewDecoder(resp.Body).Decode(&secret)
+		return secret.Value, secret.Expires, err
+	})
+}
+
+// store returns the store, and what closes it.
+func (s *setup) store() (ration.Store, func() error) {
+	if s.Redis == "" {
+		return new(ration.MemoryStore), func() error { return nil }
+	}
+	client := redis.NewClient(&redis.Options{Addr: s.Redis})
+	return &ration.RedisStore{Client: client}, client.Close
 }
 
 // A crawl counts its callers.
@@ -70,10 +108,10 @@ func obey(in *json.Decoder, out *json.Encoder) error {
 	if err != nil {
 		return err
 	}
-	client := redis.NewClient(&redis.Options{Addr: s.Redis})
-	defer client.Close()
-	budget := &ration.Budget{Name: s.Budget, Limits: []ration.Limit{limit}, Store: &ration.RedisStore{Client: client}}
-	token := ration.NewToken(s.Token)
+	store, closeStore := s.store()
+	defer closeStore()
+	budget := &ration.Budget{Name: s.Budget, Limits: []ration.Limit{limit}, Store: store}
+	token := s.token()
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConns, base.MaxIdleConnsPerHost = 0, limit.Max
 	c := &crawl{url: s.URL, client: &http.Client{Transport: &ration.Transport{Base: base, Pool: ration.NewPool(budget, token)}}}
@@ -86,12 +124,16 @@ func obey(in *json.Decoder, out *json.Encoder) error {
 			return err
 		}
 		var wait time.Duration
+		var units int
 		switch {
 		case o.Stop:
 			stop()
 		case o.Start > 0:
 			stop = c.start(all, o.Start)
 		case o.Try:
+			if units, err = budget.Remaining(context.Background(), token); err != nil {
+				return err
+			}
 			_, err := budget.Try(context.Background(), token, 1)
 			var exhausted *ration.ExhaustedError
 			switch {
@@ -101,16 +143,16 @@ func obey(in *json.Decoder, out *json.Encoder) error {
 				return err
 			}
 		}
-		if err := out.Encode(c.answer(wait)); err != nil {
+		if err := out.Encode(c.answer(wait, units)); err != nil {
 			return err
 		}
 	}
 }
 
-func (c *crawl) answer(wait time.Duration) answer {
+func (c *crawl) answer(wait time.Duration, units int) answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return answer{Served: c.served.Load(), Left: c.left.Load(), Failure: c.failure, Wait: wait}
+	return answer{Served: c.served.Load(), Left: c.left.Load(), Failure: c.failure, Wait: wait, Units: units}
 }
 
 // start starts so many callers, and returns what stops them.
