@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
@@ -237,4 +238,43 @@ func (t *Transport) excludes(req *http.Request, grant Grant) bool {
 	b := t.Pool.budget
 	paused, _, until := b.keyPauses.Excluded(cooldown.KeysOf(req, grant.scopes), b.storeNow())
 	return !until.IsZero() || slices.Contains(paused, grant.account.ID)
+}
+
+// serves reports whether the request is to be charged and to get a token.
+func (t *Transport) serves(req *http.Request) bool {
+	if req.URL == nil {
+		return false // Base says what is wrong with it
+	}
+	// req.Response is the redirect that led here. The caller chose the first request of
+	// the chain. Once one after a request with a token went without, its host has chosen all
+	// that follow: none of these gets a token, wherever it goes.
+	first, had := req, false
+	var chain []*http.Request // from the last to the first
+	for first.Response != nil {
+		chain = append(chain, first)
+		if first = first.Response.Request; first == nil || first.URL == nil {
+			return false
+		}
+	}
+	trusted := t.trusts(first, first)
+	for _, hop := range slices.Backward(chain) {
+		if had = had || trusted; had && !trusted {
+			return false
+		}
+		trusted = t.trusts(first, hop)
+	}
+	return trusted
+}
+
+// trusts reports whether a request gets a token, as far as its URL and that of the first request
+// of its chain tell. Without TLS the token is shown to everyone on the network: only the caller
+// may choose that.
+func (t *Transport) trusts(first, req *http.Request) bool {
+	sameOrigin := strings.EqualFold(first.URL.Host, req.URL.Host) && first.URL.Scheme == req.URL.Scheme
+	if t.Hosts == nil || req.URL.Scheme != "https" && first != req && !sameOrigin {
+		return sameOrigin
+	}
+	return slices.ContainsFunc(t.Hosts, func(host string) bool {
+		return strings.EqualFold(host, req.URL.Host) || strings.EqualFold(host, req.URL.Hostname())
+	})
 }

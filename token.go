@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/url"
+	"reflect"
 
 	"github.com/ration-go/ration/internal/censor"
 	"github.com/ration-go/ration/internal/digest"
@@ -107,26 +109,62 @@ func (t Token) MarshalText() ([]byte, error) { return []byte(t.id), nil }
 // LogValue returns the ID, for log/slog.
 func (t Token) LogValue() slog.Value { return slog.StringValue(t.id) }
 
-// A redactedError is an error whose text contained a secret.
+// A redactedError stands for an error whose text contains a secret, and for those below it.
 type redactedError struct {
-	text string
-	err  error
+	text   string
+	err    error
+	secret *censor.Censor
 }
 
 // redact returns err with the token's ID in place of its secret: the error of a Base may
 // contain the URL.
 func redact(err error, t Token) error {
 	secret, _ := t.open()
-	text := censor.New(t.id, secret).Text(err.Error())
+	return redactWith(censor.New(t.id, secret), err)
+}
+
+func redactWith(secret *censor.Censor, err error) error {
+	if err == nil {
+		return nil
+	}
+	text := secret.Text(err.Error())
 	if text == err.Error() {
 		return err
 	}
-	return &redactedError{text: text, err: err}
+	return &redactedError{text, err, secret}
 }
 
 func (e *redactedError) Error() string { return e.text }
 
-func (e *redactedError) Unwrap() error { return e.err }
+// Unwrap returns the error below the one that contains the secret. Is and As see that one.
+func (e *redactedError) Unwrap() error { return redactWith(e.secret, errors.Unwrap(e.err)) }
+
+// Is reports whether the error, or one below it, is the target.
+func (e *redactedError) Is(target error) bool { return errors.Is(e.err, target) }
+
+// As finds an error of the target's type that shows no secret: of a *url.Error a copy. Any other
+// with a secret in its text is not given away.
+func (e *redactedError) As(target any) bool {
+	if to, is := target.(**url.Error); is {
+		failed, found := errors.AsType[*url.Error](e.err)
+		if found {
+			*to = &url.Error{Op: failed.Op, URL: e.secret.Text(failed.URL), Err: redactWith(e.secret, failed.Err)}
+		}
+		return found
+	}
+	to := reflect.ValueOf(target).Elem()
+	before := reflect.New(to.Type()).Elem()
+	before.Set(to)
+	if !errors.As(e.err, target) {
+		return false
+	}
+	found, is := to.Interface().(error)
+	if is && e.secret.Text(found.Error()) == found.Error() {
+		return true
+	}
+	to.Set(before)
+	return false
+}
 
 // Timeout reports whether the cause is a timeout, which http.Client asks.
 func (e *redactedError) Timeout() bool {

@@ -2,11 +2,10 @@ package ration
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
-	"slices"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -50,7 +49,8 @@ type Transport struct {
 	// Hosts get a token, and no other host does: each as in a URL, "api.example.com", or
 	// "localhost:8080" for that port only. Name them whenever URLs come from elsewhere,
 	// such as a response. Nil: the host of the original request, never one reached only by
-	// redirect.
+	// redirect. A redirect takes a token to http on the same host only, if it came from
+	// there, and a chain of redirects that has gone elsewhere gets none any more.
 	Hosts []string
 	// Attach puts the token's secret into a copy of the request. Nil: the Provider's
 	// Attach, or provider.Bearer.
@@ -142,47 +142,30 @@ func (t *Transport) passThrough(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// serves reports whether the request is to be charged and to get a token.
-func (t *Transport) serves(req *http.Request) bool {
-	if req.URL == nil {
-		return false // Base says what is wrong with it
-	}
-	// req.Response is the redirect that led here. The caller chose the first request of
-	// the chain: its host, and its scheme. A redirect from https to http would show the
-	// token to everyone on the network.
-	first := req
-	for first.Response != nil {
-		if first = first.Response.Request; first == nil || first.URL == nil {
-			return false
-		}
-	}
-	if first.URL.Scheme == "https" && req.URL.Scheme != "https" {
-		return false
-	}
-	if t.Hosts == nil {
-		return strings.EqualFold(first.URL.Host, req.URL.Host) && first.URL.Scheme == req.URL.Scheme
-	}
-	return slices.ContainsFunc(t.Hosts, func(host string) bool {
-		return strings.EqualFold(host, req.URL.Host) || strings.EqualFold(host, req.URL.Hostname())
-	})
-}
-
 // send sends a copy of the request with the grant's token.
 func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error) {
 	trace := newRequestTrace(req.Context(), grant)
-	handedOver := false
+	handedOver, answered := false, false
+	var bounded *attempt.Attempt
 	defer func() {
-		if !handedOver { // Attach has failed, or a function of the caller's has panicked
+		if answered {
+			return
+		}
+		// Attach has failed, or a function of the caller's has panicked, or Base, which may have
+		// sent the request.
+		trace.grant.finish(-1)
+		if !handedOver {
 			closeBody(req)
-			trace.grant.finish(-1)
 			grant.cancelSoon()
+		}
+		if bounded != nil {
+			bounded.End()
 		}
 	}()
 	if t.OnGrant != nil {
 		t.OnGrant(req, grant)
 	}
 	ctx := req.Context()
-	var bounded *attempt.Attempt
 	if t.AttemptTimeout > 0 {
 		bounded = attempt.Begin(ctx, t.AttemptTimeout)
 		ctx = bounded.Ctx
@@ -197,6 +180,13 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	base := t.base()
 	handedOver = true
 	resp, err := base.RoundTrip(out)
+	answered = true
+	switch {
+	case err == nil && resp == nil:
+		err = errors.New("ration: Transport.Base returned neither a response nor an error")
+	case err == nil && resp.Body == nil:
+		resp.Body = http.NoBody
+	}
 	if bounded != nil {
 		resp, err = bounded.Answered(resp, err)
 	}

@@ -41,7 +41,7 @@ func (a *Attempt) Answered(resp *http.Response, err error) (*http.Response, erro
 	}
 	if err != nil {
 		err = a.blame(err)
-		a.over()
+		a.End()
 		return nil, err
 	}
 	if _, both := resp.Body.(io.Writer); both || resp.StatusCode == http.StatusSwitchingProtocols {
@@ -51,15 +51,15 @@ func (a *Attempt) Answered(resp *http.Response, err error) (*http.Response, erro
 		return resp, nil
 	}
 	if resp.Body == nil || resp.Body == http.NoBody {
-		a.over()
+		a.End()
 		return resp, nil
 	}
 	resp.Body = &attemptBody{ReadCloser: resp.Body, attempt: a}
 	return resp, nil
 }
 
-// over ends the attempt. It may be called again.
-func (a *Attempt) over() {
+// End ends the attempt. It may be called again.
+func (a *Attempt) End() {
 	a.timer.Stop()
 	a.end(nil)
 }
@@ -86,14 +86,14 @@ func (b *attemptBody) Read(p []byte) (int, error) {
 		if err != io.EOF {
 			err = b.attempt.blame(err)
 		}
-		b.attempt.over()
+		b.attempt.End()
 	}
 	return n, err
 }
 
 // Close closes the body first, which may still need the context, and ends the attempt.
 func (b *attemptBody) Close() error {
-	defer b.attempt.over()
+	defer b.attempt.End()
 	return b.ReadCloser.Close()
 }
 

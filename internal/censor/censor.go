@@ -49,7 +49,7 @@ func New(replacement string, secrets ...string) *Censor {
 			at = at.next[secret[i]]
 		}
 		at.ends = true
-		for _, first := range []byte{secret[0], '%', '\\', '&'} {
+		for _, first := range []byte{secret[0], '%', '\\', '&', '+'} {
 			c.starts[first] = true
 		}
 	}
@@ -115,6 +115,8 @@ func spellings(s string, yield func(char string, width int)) {
 	}
 	emit(s[:1], 1)
 	switch s[0] {
+	case '+':
+		emit(" ", 1)
 	case '%':
 		for i := 1; i < 1+2*mostNesting; i += 2 {
 			if b, ok := hex(s, i, 2); ok {

@@ -11,7 +11,7 @@ import (
 )
 
 func TestEverySpellingIsReplaced(t *testing.T) {
-	r := New("[gone]", "a/b=c+d&e", `q"\'<x>%2f`, "grüße")
+	r := New("[gone]", "a/b=c+d&e", `q"\'<x>%2f`, "grüße", "with a space")
 	for _, spelled := range []string{
 		"a/b=c+d&e",
 		"a%2Fb%3Dc%2Bd%26e",
@@ -35,6 +35,8 @@ func TestEverySpellingIsReplaced(t *testing.T) {
 		"q%22%5c%27%3cx%3e%252f",
 		"q&quot;\\&#39;&lt;x&gt;%2f",
 		"gr%C3%BC%c3%9fe",
+		"with+a+space",
+		"with%20a%2520space",
 		`gr\u00fc\u00dfe`,
 	} {
 		require.Equal(t, "<[gone]>[gone].", r.Text("<"+spelled+">"+spelled+"."), spelled)

@@ -1,9 +1,13 @@
 package faults_test
 
 import (
+	"context"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/ration-go/ration/internal/rationtest"
 
@@ -43,4 +47,52 @@ func TestBodyIsClosedWhereTheCallersFunctionPanics(t *testing.T) {
 		})
 		require.Equal(t, 1, answers[0].Closed)
 	})
+}
+
+// A Base that panics, or returns no body, leaves no timer and no call in flight behind.
+func TestAFaultyBaseLeavesNothingBehind(t *testing.T) {
+	for name, base := range map[string]rationtest.RoundTripper{
+		"panics": func(*http.Request) (*http.Response, error) { panic("Base") },
+		"no body": func(req *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 429, Request: req}, nil
+		},
+		"served": func(req *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200, Request: req}, nil
+		},
+		"no answer": func(*http.Request) (*http.Response, error) { return nil, nil },
+		"both": func(req *http.Request) (*http.Response, error) {
+			return &http.Response{StatusCode: 200}, io.ErrUnexpectedEOF
+		},
+		"no request": func(req *http.Request) (*http.Response, error) { return &http.Response{StatusCode: 401}, nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				budget := rationtest.NewBudget(ration.PerHour(5))
+				var contexts []context.Context
+				transport := &ration.Transport{Retries: -1, AttemptTimeout: time.Hour, Pool: ration.NewPool(budget, ration.NewToken("a")),
+					Base: rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
+						contexts = append(contexts, req.Context())
+						return base(req)
+					})}
+				func() {
+					defer func() {
+						if name == "panics" {
+							require.Equal(t, "Base", recover())
+						}
+					}()
+					resp, err := transport.RoundTrip(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
+					require.Equal(t, name == "no answer" || name == "both", err != nil)
+					if err == nil {
+						require.Empty(t, rationtest.Drain(t, resp))
+					}
+				}()
+				for _, ctx := range contexts {
+					require.Error(t, ctx.Err(), "the attempt goes on")
+				}
+				left, err := budget.Remaining(t.Context(), ration.NewToken("a"))
+				require.NoError(t, err)
+				require.Equal(t, 5-len(contexts), left, "what may have been sent counts")
+			})
+		})
+	}
 }

@@ -214,6 +214,14 @@ func TestErrorsOfBaseDoNotShowTheSecret(t *testing.T) {
 			// It is the same error to whoever asks what it is.
 			require.ErrorIs(t, err, os.ErrDeadlineExceeded)
 			require.ErrorIs(t, err, cause)
+			for below := err; below != nil; below = errors.Unwrap(below) {
+				requireHidden(t, fmt.Sprintf("%v %#v", below, below))
+			}
+			inner := errors.Unwrap(err) // http.Client's own *url.Error is the outermost
+			failed, found := errors.AsType[*url.Error](inner)
+			require.True(t, found)
+			requireHidden(t, fmt.Sprintf("%v %+v %#v", failed, failed, failed.URL))
+			require.ErrorIs(t, failed.Err, cause)
 			var timeout net.Error
 			require.ErrorAs(t, err, &timeout)
 			require.True(t, timeout.Timeout())
