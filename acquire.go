@@ -3,13 +3,17 @@ package ration
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/inflight"
+	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
 )
 
@@ -47,7 +51,7 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 		} else {
 			grant, err = t.takeSmoothed(ctx, cost, unavailable, free)
 		}
-		if err == nil {
+		if err == nil && grant.Token.source != nil {
 			if err = grant.askForSecret(ctx); errors.Is(err, errLateSecret) && late {
 				err = nil // once is enough: its log is corrected as for any late call
 			}
@@ -277,4 +281,51 @@ func (t *Transport) trusts(first, req *http.Request) bool {
 	return slices.ContainsFunc(t.Hosts, func(host string) bool {
 		return strings.EqualFold(host, req.URL.Host) || strings.EqualFold(host, req.URL.Hostname())
 	})
+}
+
+func (t *Transport) attach() provider.Attach {
+	if t.Attach == nil && t.Provider != nil {
+		return t.Provider.Attach
+	}
+	return t.Attach
+}
+
+var errAuthorization = errors.New("ration: the request has an Authorization header already: the Transport attaches the token, " +
+	"because it chooses one when the slot comes. Attach none in a layer above it (oauth2.Transport, a client's WithAuthToken): " +
+	"give the Pool the tokens, by NewToken or TokenFrom. Or set Transport.ReplaceAuthorization")
+
+// checkAuthorization refuses a request, before it waits, whose Authorization header would be
+// replaced. What an Attach of the caller's does only its call can tell.
+func (t *Transport) checkAuthorization(req *http.Request) error {
+	if len(req.Header["Authorization"]) > 0 && !t.ReplaceAuthorization && t.attach() == nil {
+		return errAuthorization
+	}
+	return nil
+}
+
+// withToken returns a copy of the request with the token, whose sending the hooks follow.
+func (t *Transport) withToken(ctx context.Context, req *http.Request, hooks *httptrace.ClientTrace, token Token) (*http.Request, error) {
+	attach := t.attach()
+	if attach == nil {
+		// As provider.Bearer, which changes one header: neither the other headers' values nor
+		// the URL are copied.
+		out := req.WithContext(httptrace.WithClientTrace(ctx, hooks))
+		out.Header = make(http.Header, len(req.Header)+1)
+		maps.Copy(out.Header, req.Header)
+		out.Header["Authorization"] = token.bearer()
+		return out, nil
+	}
+	secret, _ := token.open()
+	out := req.Clone(ctx) // without the hooks: requests that Attach makes are not this one
+	if out.Header == nil {
+		out.Header = make(http.Header)
+	}
+	if err := attach(out, secret); err != nil {
+		return nil, fmt.Errorf("ration: Attach failed: %w", err)
+	}
+	before := req.Header["Authorization"]
+	if len(before) > 0 && !t.ReplaceAuthorization && !slices.Equal(before, out.Header["Authorization"]) {
+		return nil, errAuthorization
+	}
+	return out.WithContext(httptrace.WithClientTrace(out.Context(), hooks)), nil
 }

@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"net/http"
-	"net/http/httptrace"
 	"slices"
 	"sync"
 	"time"
@@ -14,7 +11,6 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/ration-go/ration/internal/digest"
-	"github.com/ration-go/ration/provider"
 )
 
 // TokenFrom returns a token whose secrets live for a time only, such as an OAuth access token
@@ -248,11 +244,8 @@ func (e *sourceError) Unwrap() error { return e.err }
 // errLateSecret says that a grant's slot has passed while its source was asked.
 var errLateSecret = errors.New("ration: the slot has passed while the token's source was asked")
 
-// askForSecret gives the grant's token its secret, if that comes from a source.
+// askForSecret gives the grant's token, which has a source, its secret.
 func (g *Grant) askForSecret(ctx context.Context) (err error) {
-	if g.Token.source == nil {
-		return nil
-	}
 	begun := time.Now()
 	if g.Token, err = g.Token.source().of(ctx, g.Token); err != nil {
 		return err
@@ -277,51 +270,4 @@ func (p *Pool) askAhead(ctx context.Context, account string, slot time.Time) *ti
 			next.source().prepare(ctx)
 		}
 	})
-}
-
-func (t *Transport) attach() provider.Attach {
-	if t.Attach == nil && t.Provider != nil {
-		return t.Provider.Attach
-	}
-	return t.Attach
-}
-
-var errAuthorization = errors.New("ration: the request has an Authorization header already: the Transport attaches the token, " +
-	"because it chooses one when the slot comes. Attach none in a layer above it (oauth2.Transport, a client's WithAuthToken): " +
-	"give the Pool the tokens, by NewToken or TokenFrom. Or set Transport.ReplaceAuthorization")
-
-// checkAuthorization refuses a request, before it waits, whose Authorization header would be
-// replaced. What an Attach of the caller's does only its call can tell.
-func (t *Transport) checkAuthorization(req *http.Request) error {
-	if len(req.Header["Authorization"]) > 0 && !t.ReplaceAuthorization && t.attach() == nil {
-		return errAuthorization
-	}
-	return nil
-}
-
-// withToken returns a copy of the request with the token, whose sending the hooks follow.
-func (t *Transport) withToken(ctx context.Context, req *http.Request, hooks *httptrace.ClientTrace, token Token) (*http.Request, error) {
-	attach := t.attach()
-	if attach == nil {
-		// As provider.Bearer, which changes one header: neither the other headers' values nor
-		// the URL are copied.
-		out := req.WithContext(httptrace.WithClientTrace(ctx, hooks))
-		out.Header = make(http.Header, len(req.Header)+1)
-		maps.Copy(out.Header, req.Header)
-		out.Header["Authorization"] = token.bearer()
-		return out, nil
-	}
-	secret, _ := token.open()
-	out := req.Clone(ctx) // without the hooks: requests that Attach makes are not this one
-	if out.Header == nil {
-		out.Header = make(http.Header)
-	}
-	if err := attach(out, secret); err != nil {
-		return nil, fmt.Errorf("ration: Attach failed: %w", err)
-	}
-	before := req.Header["Authorization"]
-	if len(before) > 0 && !t.ReplaceAuthorization && !slices.Equal(before, out.Header["Authorization"]) {
-		return nil, errAuthorization
-	}
-	return out.WithContext(httptrace.WithClientTrace(out.Context(), hooks)), nil
 }
