@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math"
 	"slices"
 	"time"
@@ -142,6 +143,11 @@ func WithScopes(ctx context.Context, scopes ...string) context.Context {
 // With a reserve of 0.2 a request is booked as if Max were 80 % of what it is, so a request
 // without a reserve finds a fifth of any window free of it, and leaves before those that wait
 // for the next window. No slot that was granted is moved, so nobody starves.
+//
+// A request that alone costs more than the reserve leaves is not refused for ever: it is booked
+// where nothing else counts, and takes of the reserve what it must. With a reserve of 0.3 a cost
+// of 80 of 100 leaves once the window is empty, and leaves 20; and so does any request of a
+// limit whose Max is 1.
 func WithReserve(ctx context.Context, share float64) context.Context {
 	return withOption(ctx, func(o *requestOptions) { o.reserve, o.hasReserve = share, true })
 }
@@ -180,6 +186,9 @@ type Grant struct {
 	Cost int
 	// Slot is when the request may leave, on the store's clock.
 	Slot time.Time
+	// Waited is how long the caller waited for a slot, booking again included. Zero: its slot
+	// had come when it was booked.
+	Waited time.Duration
 	// Late is how long after its slot the caller woke, on the caller's clock.
 	Late time.Duration
 
@@ -194,6 +203,16 @@ type Grant struct {
 	accounts *accountList
 	scopes   []string
 	counted  bool // the budget's smoother counts the call as in flight
+}
+
+// LogValue returns what the fields say, for log/slog. It has the token's ID and no secret.
+func (g Grant) LogValue() slog.Value {
+	all := []slog.Attr{slog.String("token", g.Token.ID()), slog.Int("cost", g.Cost), slog.Time("slot", g.Slot),
+		slog.Duration("waited", g.Waited), slog.Duration("late", g.Late)}
+	if g.account != nil {
+		all = append(all, slog.String("account", g.account.ID))
+	}
+	return slog.GroupValue(all...)
 }
 
 // soonestSlot returns the earliest instant of this process's clock that may be Slot.

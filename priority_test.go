@@ -62,3 +62,28 @@ func TestReserveMustBeAShare(t *testing.T) {
 }
 
 func nan() float64 { zero := 0.0; return zero / zero }
+
+// A request that costs more than the reserve leaves is booked where nothing else counts.
+func TestARequestBeyondTheReserveWaitsUntilNothingElseCounts(t *testing.T) {
+	for _, algorithm := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog, ration.FixedWindow, ration.SubWindows} {
+		t.Run(algorithm.String(), func(t *testing.T) {
+			rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+				b.Limits = []ration.Limit{ration.PerHour(100).Using(algorithm)}
+				token, reserving := ration.NewToken("a"), ration.WithReserve(t.Context(), 0.3)
+				_, err := b.Try(t.Context(), token, 1)
+				require.NoError(t, err)
+				_, err = b.Try(reserving, token, 80)
+				require.ErrorIs(t, err, ration.ErrExhausted, "something else counts")
+				begun := time.Now()
+				_, err = b.Wait(reserving, token, 80)
+				require.NoError(t, err)
+				require.Greater(t, time.Since(begun), 59*time.Minute)
+				_, err = b.Try(reserving, token, 1)
+				require.ErrorIs(t, err, ration.ErrExhausted)
+				rationtest.RequireRemaining(t, b, token, 20)
+				_, err = b.Try(t.Context(), token, 20)
+				require.NoError(t, err)
+			})
+		})
+	}
+}

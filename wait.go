@@ -23,6 +23,7 @@ type waiter struct {
 	reserve  int      // in thousandths
 
 	begun   time.Time       // zero: there is no MaxWait
+	asleep  time.Time       // when the caller first found its slot ahead; zero: it never did
 	changed <-chan struct{} // closed when the accounts change; nil: they never do
 	due     time.Time       // the slot on this process's clock, at the latest
 	newest  int             // the highest revision that the worker knew when it booked
@@ -146,7 +147,13 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 		if ctx.Err() != nil {
 			return contextEnded
 		}
+		if !w.asleep.IsZero() {
+			w.Waited = time.Since(w.asleep)
+		}
 		return completed
+	}
+	if w.asleep.IsZero() {
+		w.asleep = time.Now()
 	}
 	if w.sleeping != nil {
 		w.sleeping()
@@ -170,7 +177,8 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 			return how
 		}
 	}
-	w.Late = time.Since(w.due)
+	now := time.Now()
+	w.Late, w.Waited = now.Sub(w.due), now.Sub(w.asleep)
 	if tolerance := w.account.tolerance; tolerance > 0 && w.Late > tolerance {
 		return slotLost
 	}

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"log/slog"
 	"math"
 	"slices"
 	"strings"
@@ -64,6 +65,33 @@ type Feedback struct {
 	// Windows are all windows that the response describes, in the provider's order. At most
 	// 32.
 	Windows []Window
+}
+
+// LogValue returns what the response says, for log/slog: what is not known is left out.
+func (f Feedback) LogValue() slog.Value {
+	all := []slog.Attr{slog.Bool("refused", f.Refused)}
+	text := func(key, value string) {
+		if value != "" {
+			all = append(all, slog.String(key, value))
+		}
+	}
+	text("reason", string(f.Reason))
+	text("reason_by", f.ReasonBy)
+	text("scope", string(f.Scope))
+	text("object", f.Object)
+	if f.Limit.Known {
+		all = append(all, slog.Int64("limit", f.Limit.Value))
+	}
+	if f.Remaining.Known {
+		all = append(all, slog.Int64("remaining", f.Remaining.Value))
+	}
+	if f.Wait.Known {
+		all = append(all, slog.Duration("wait", f.Wait.Value))
+	}
+	if f.Cooldown.Known {
+		all = append(all, slog.Duration("cooldown", f.Cooldown.Value))
+	}
+	return slog.GroupValue(all...)
 }
 
 // An Optional is a value that a response may not have. Its zero value is unknown.

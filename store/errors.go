@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -52,6 +53,12 @@ func (e *ExhaustedError) Error() string {
 	default:
 		return fmt.Sprintf("ration: budget %q: no slot now, the next is in %v", e.Budget, need)
 	}
+}
+
+// LogValue returns the text and the fields, for log/slog.
+func (e *ExhaustedError) LogValue() slog.Value {
+	return slog.GroupValue(slog.String("error", e.Error()), slog.String("budget", e.Budget), slog.String("account", e.Account),
+		slog.Duration("retry_after", e.RetryAfter), slog.Duration("allowed", e.Allowed), slog.Bool("deadline", e.Deadline))
 }
 
 // Is reports whether target is [ErrExhausted].

@@ -2,6 +2,7 @@ package store
 
 import (
 	"errors"
+	"log/slog"
 	"math"
 	"slices"
 	"time"
@@ -57,6 +58,22 @@ func (u Usage) Remaining(scopes ...string) int {
 		}
 	}
 	return least
+}
+
+// LogValue returns what the fields say, for log/slog: each limit as it is written is a group.
+func (u Usage) LogValue() slog.Value {
+	all := []slog.Attr{slog.String("account", u.Account), slog.Int("remaining", u.Remaining())}
+	if !u.PausedUntil.IsZero() {
+		all = append(all, slog.Time("paused_until", u.PausedUntil))
+	}
+	for _, l := range u.Limits {
+		limit := []any{slog.Int("used", l.Used), slog.Int("remaining", l.Remaining)}
+		if !l.FreeAt.IsZero() {
+			limit = append(limit, slog.Time("free_at", l.FreeAt))
+		}
+		all = append(all, slog.Group(l.Limit.String(), limit...))
+	}
+	return slog.GroupValue(all...)
 }
 
 // LimitUsage is what is used of one limit.
