@@ -23,7 +23,8 @@ type BookRequest struct {
 	Budget string
 	// Accounts are those that may be charged. The one with the earliest slot is; of
 	// several that are free now, the one that has been free the longest, as far as
-	// this list of accounts knows.
+	// this list of accounts knows. Accounts that have been free equally long, or are
+	// free next at the same instant, are charged in turn.
 	Accounts *Accounts
 	// Excluded are the IDs of those of Accounts that must not be charged, in ascending
 	// order; one account at least must be left. A request that one account was refused

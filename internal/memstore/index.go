@@ -9,13 +9,14 @@ import (
 )
 
 // An index holds the accounts of one Accounts, ordered by score: a slot that the account's
-// next booking of one queue does not come before.
+// next booking of one queue does not come before. Accounts with equal scores are taken in turn.
 type index struct {
 	accounts *store.Accounts
 	queue    string
 	items    []scoredAccount
 	scores   []int64 // by place in Accounts
 	ranks    []int   // likewise
+	newest   int     // the rank of the account that was booked last; -1: none was
 	expires  int64   // a day after its last use, on the machine's clock
 }
 
@@ -71,7 +72,7 @@ func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now 
 	if len(shared) > 0 {
 		soonest = settle(shared, from, l)
 	}
-	for _, item := range index.items {
+	for item := range index.inTurn {
 		// Scores are never too late, unless a caller's clock goes back: nothing behind this
 		// one is earlier.
 		if best != nil && now >= b.seen && best.slot <= max(soonest, item.score) {
@@ -177,7 +178,7 @@ func (b *budget) index(accounts *store.Accounts, queue string, moment int64) *in
 
 func newIndex(accounts *store.Accounts, queue string) *index {
 	n := accounts.Len()
-	x := &index{accounts: accounts, queue: queue, scores: make([]int64, n), ranks: make([]int, n)}
+	x := &index{accounts: accounts, queue: queue, newest: -1, scores: make([]int64, n), ranks: make([]int, n)}
 	names := make([]string, n)
 	for at := range n {
 		names[at] = strconv.Itoa(accounts.SetOf(at)+1) + ":" + accounts.At(at).ID
@@ -189,6 +190,36 @@ func newIndex(accounts *store.Accounts, queue string) *index {
 		x.ranks[x.items[rank].at] = rank
 	}
 	return x
+}
+
+// inTurn yields the accounts in the order of their scores. Accounts with equal scores follow
+// each other like the names on a ring, and the first is the one behind the newest. Without the
+// ring, the account with the first name would get all bookings that are made in one microsecond.
+func (x *index) inTurn(yield func(scoredAccount) bool) {
+	for from, to := 0, 0; from < len(x.items); from = to {
+		to = x.behindScore(from)
+		first := from
+		if x.items[from].rank <= x.newest {
+			behind := scoredAccount{x.items[from].score, x.newest + 1, 0}
+			first, _ = slices.BinarySearchFunc(x.items[:to], behind, scoredAccount.compare)
+		}
+		for _, part := range [2][]scoredAccount{x.items[first:to], x.items[from:first]} {
+			for _, item := range part {
+				if !yield(item) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// behindScore returns the place of the first account behind that at a place whose score is higher.
+func (x *index) behindScore(at int) int {
+	if score := x.items[at].score; at+1 < len(x.items) && x.items[at+1].score == score {
+		end, _ := slices.BinarySearchFunc(x.items, scoredAccount{score, len(x.items), 0}, scoredAccount.compare)
+		return end
+	}
+	return at + 1
 }
 
 func (a scoredAccount) compare(b scoredAccount) int {

@@ -127,6 +127,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 		b.enforce(best.transactions, r.Revision, now)
 		if index != nil {
 			s.work.rescore(best.at, own.score(*l))
+			index.newest = index.ranks[best.at]
 		}
 	} else {
 		b.enforceReplaced(best.transactions, r.Revision, now)

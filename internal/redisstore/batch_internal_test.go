@@ -179,9 +179,9 @@ func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 	})
 }
 
-// A batch on a pool takes the same slots, from accounts that any have room: which of
-// several that are free at one instant is taken may differ, and nothing else.
-func TestABatchOnAPoolTakesTheSoonestSlots(t *testing.T) {
+// A batch on a pool takes the same slots from the same accounts, also where many accounts are
+// free at one instant and the script sees some of them only.
+func TestABatchOnAPoolTakesAccountsInTurn(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
 	rapid.Check(t, func(t *rapid.T) {
@@ -189,23 +189,29 @@ func TestABatchOnAPoolTakesTheSoonestSlots(t *testing.T) {
 			Max:    rapid.IntRange(1, 5).Draw(t, "max"),
 			Window: time.Duration(rapid.IntRange(1, 20).Draw(t, "window")) * time.Second,
 			// The accounts have one set of limits, and each counts for itself.
-			Algorithm: rapid.SampledFrom([]limit.Algorithm{limit.SlidingLog, limit.SlidingLog, limit.FixedWindow, limit.SubWindows}).Draw(t, "algorithm"),
+			Algorithm: rapid.SampledFrom([]limit.Algorithm{limit.SlidingLog, limit.SlidingLog, limit.StreamLog, limit.FixedWindow, limit.SubWindows, limit.SlidingWindow}).Draw(t, "algorithm"),
 		}
 		one.FirstUse = one.Algorithm == limit.FixedWindow && rapid.Bool().Draw(t, "first use")
 		var list []store.Account
-		for i := range rapid.IntRange(2, 40).Draw(t, "accounts") {
+		for i := range rapid.SampledFrom([]int{2, 3, 5, 17, 60, 120, 400}).Draw(t, "accounts") {
 			list = append(list, store.Account{ID: fmt.Sprint("a", i), Limits: []limit.Limit{one}})
 		}
 		accounts, err := store.NewAccounts(list...)
 		require.NoError(t, err)
 		b := group{store: &Store{Client: client}, accounts: accounts, budget: store.NewBookingID().String(), now: time.UnixMicro(1795000000123457)}
 		memory := new(memstore.Store)
+		// Where many accounts have one unit left a call of two looks at all of them, in several scripts.
+		costs := rapid.SampledFrom([][]int{{1}, {1, min(2, one.Max)}}).Draw(t, "costs")
 		taken := map[string][]time.Time{}
 		t.Repeat(map[string]func(*rapid.T){
 			"book": func(t *rapid.T) {
-				for _, both := range b.bookBoth(t, memory, 60, 1) {
+				for i, both := range b.bookBoth(t, memory, rapid.SampledFrom([]int{1, 3, 60}).Draw(t, "most"), costs...) {
 					got := both.redis
-					of := append(taken[got.Account], got.Slot)
+					require.Equal(t, both.memory.Account, got.Account, "booking %d", i)
+					of := taken[got.Account]
+					for range got.Cost {
+						of = append(of, got.Slot)
+					}
 					if first := len(of) - 1 - one.Max; first >= 0 && one.Algorithm == limit.SlidingLog {
 						require.False(t, got.Slot.Before(of[first].Add(one.Window)), "a window of %s is too full", got.Account)
 					}
@@ -213,7 +219,8 @@ func TestABatchOnAPoolTakesTheSoonestSlots(t *testing.T) {
 				}
 			},
 			"wait": func(t *rapid.T) {
-				b.now = b.now.Add(time.Duration(rapid.IntRange(1, 5000).Draw(t, "ms")) * time.Millisecond)
+				unit := rapid.SampledFrom([]time.Duration{time.Microsecond, time.Millisecond}).Draw(t, "unit")
+				b.now = b.now.Add(time.Duration(rapid.IntRange(1, 5000).Draw(t, "passed")) * unit)
 			},
 		})
 	})

@@ -120,7 +120,7 @@ func TestAKeyThatHoldsSomethingElseBooksNothing(t *testing.T) {
 			t.Parallel()
 			d := rationtest.NewRedisBudget(t)
 			a := rationtest.Accounts(t, 2, ration.PerHour(5))
-			for range 3 {
+			for range 4 { // the next is a's turn
 				d.Book(t, a, 1)
 			}
 			// A hole in a's log, which it is then to be asked for.
@@ -177,9 +177,28 @@ func TestTheBudgetForgetsAccountsThatAreGone(t *testing.T) {
 		most = max(most, fields, ending)
 		d.Now = d.Now.Add(time.Hour)
 	}
-	// An account is kept for its window, up to an hour and a day: 26 at a time, and steady,
-	// beside the budget's own fields.
-	require.LessOrEqual(t, most, int64(40))
+	// An account is kept for its window, up to an hour and a day, 26 at a time, and what is known
+	// of a list of accounts for a day: beside steady, and the budget's own fields.
+	require.LessOrEqual(t, most, int64(26+25+8))
+}
+
+// So it does if no account is new any more.
+func TestTheBudgetForgetsAccountsThatAreGoneWhileOneBooksOn(t *testing.T) {
+	t.Parallel()
+	d := rationtest.NewRedisBudget(t)
+	hour := []ration.Limit{ration.PerHour(100)}
+	for i := range 2000 {
+		d.Book(t, rationtest.AccountsOf(t, []ration.Account{{ID: fmt.Sprint("token", i), Limits: hour}}), 1)
+	}
+	d.Now = d.Now.Add(26 * time.Hour)
+	steady := rationtest.AccountsOf(t, []ration.Account{{ID: "steady", Limits: hour}})
+	for range 6 { // ten minutes apart
+		d.Book(t, steady, 1)
+		d.Now = d.Now.Add(10 * time.Minute)
+	}
+	fields, err := d.Client.HLen(t.Context(), d.Key("")).Result()
+	require.NoError(t, err)
+	require.LessOrEqual(t, fields, int64(5), "the budget's own fields, a session and steady")
 }
 
 // A script that fails in its middle leaves nothing that never expires.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
@@ -40,6 +41,34 @@ var accountRules = []rule{
 				h.slotOn(a, id, now)
 			}
 		}
+	}},
+	{"accounts that are free at the same instant are taken in turn", func(h *harness) {
+		a := h.each(atMost(1000, 3600*sec), "a", "b", "c", "d", "e")
+		counts := make(map[string]int)
+		for i := range 70 { // seven at each instant, which five does not divide
+			now := time.Duration(i/7) * us
+			h.at(now)
+			counts[h.slot(a, 1, now).Account]++
+			most, least := 0, i
+			for _, id := range []string{"a", "b", "c", "d", "e"} {
+				most, least = max(most, counts[id]), min(least, counts[id])
+			}
+			require.LessOrEqual(h.t, most-least, 1, "after %d bookings: %v", i+1, counts)
+		}
+	}},
+	{"accounts whose windows begin at the same instant are taken in turn", func(h *harness) {
+		l := atMost(10, 10*sec)
+		l.Algorithm = limit.FixedWindow
+		a := h.each(l, "a", "b", "c")
+		first, second := make(map[string]int), make(map[string]int)
+		for range 30 {
+			first[h.book(a, 1).Account]++
+		}
+		for range 15 {
+			second[h.book(a, 1).Account]++
+		}
+		require.Equal(h.t, map[string]int{"a": 10, "b": 10, "c": 10}, first)
+		require.Equal(h.t, map[string]int{"a": 5, "b": 5, "c": 5}, second)
 	}},
 	{"an account with limits of its own keeps them", func(h *harness) {
 		a := h.list(account("a", atMost(1, 10*sec)), account("b", atMost(4, 20*sec)))
@@ -187,6 +216,6 @@ var accountRules = []rule{
 		h.at(sec)
 		b := h.slot(a, 1, time.Hour)
 		h.cancel(b)
-		h.slotOn(a, b.Account, time.Hour)
+		h.slot(a, 1, time.Hour)
 	}},
 }

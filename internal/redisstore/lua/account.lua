@@ -580,7 +580,7 @@ local function keepCharge(charge, list)
       end
     end
     outlast(ttl)
-    enroll('a:' .. charge.id, charge.ends + DAY, now)
+    enroll('a:' .. charge.id, charge.ends + DAY)
   end
   list[#list + 1], list[#list + 2] = 'a:' .. charge.id,
     struct.pack(SUMMARY, charge.ends, charge.total, charge.edge, charge.last) .. frontOf(charge)

@@ -25,7 +25,8 @@
 --           'part', and some of the accounts, which are put aside
 --           'all N', and the rest of the N accounts, with which the index is made
 --           'behind SCORE', the member of that score behind which a search goes on,
---           and the member to look at before, or ''
+--           the member to look at before, or '', and the member that was booked last
+--           when the search began, or ''
 -- returns the number of the call and the nonce, and numbers: now, the version, by how
 --         much the clock was found to have stepped, and corrected, plus 2^52, or 0; and
 --         the units of the account that may have left in the longest window, or 0 if that
@@ -168,9 +169,10 @@ if index and ARGV[first] then
   told, number = string.match(ARGV[first], '^(%l+) ?(%d*)$')
   if told == 'behind' then
     number = whole(number, 'a score', 0, MODULUS + MODULUS)
-    behind = {score = number, member = ARGV[first + 1], before = ARGV[first + 2]}
-    readMember(behind.member)
-    members = behind.before == '' and #ARGV + 1 or first + 2
+    behind = {score = number, member = ARGV[first + 1], before = ARGV[first + 2], newest = ARGV[first + 3]}
+    if #ARGV ~= first + 3 then
+      bad = bad or 'ERR ration: a search goes on with a score and three members'
+    end
   elseif told == 'all' then
     number = whole(number, 'the number of accounts', 1, 1000000)
   elseif told ~= 'part' then
@@ -183,7 +185,7 @@ end
 for i = members, #ARGV do
   local number = string.match(ARGV[i], '^(%d+):.+$')
   number = number and tonumber(number)
-  if not number or number < 1 or number > setCount then
+  if (not number or number < 1 or number > setCount) and (told ~= 'behind' or i == members or ARGV[i] ~= '') then
     bad = bad or 'ERR ration: an account has no set of limits'
   end
 end
@@ -255,6 +257,9 @@ end
 -- The booking under way: the best account so far, {slot, capacity, charges, hole, member};
 -- the scores that the index is to have; and why there is none.
 local cost, best, scores, refusal
+-- The member of the index that was booked last; '': none was.
+local turn = index and 'i:' .. string.sub(index, #base + 7)
+local newest = index and string.sub(call('HGET', base, turn) or '', 9) or ''
 -- The accounts that are open; those of them that were booked, in that order; and the one
 -- that was charged last.
 local opened, booked, newestCharge = {}, {}, nil
@@ -387,39 +392,83 @@ local function rankBehind(score, member)
   return low
 end
 
+-- inTurn returns an iterator over the members of the index and their scores: in the order of the
+-- scores, and equal ones like the names on a ring, from the one behind the member that was booked
+-- last. Without the ring the first name would get all bookings that one instant sees. It can go
+-- on behind a member.
+local function inTurn(from)
+  local last = from and from.newest or newest
+  local rank, chunk, row, at = 0, 4, {}, 1
+  local score, ring
+  -- divide finds the ring of a score that has more than one member, where it does not begin with
+  -- its first name.
+  local function divide(first)
+    local middle, behind = rankBehind(score, last), call('ZCOUNT', index, '-inf', text(score))
+    if first < middle and middle < behind then
+      ring = {first = first, middle = middle, behind = behind, upper = true}
+    end
+  end
+  if from then
+    score, rank = from.score, rankBehind(from.score, from.member)
+    divide(call('ZCOUNT', index, '-inf', '(' .. text(score)))
+    if ring then
+      ring.upper = from.member > last
+    end
+  end
+  return function()
+    if ring and rank == (ring.upper and ring.behind or ring.middle) then
+      if ring.upper then
+        rank, ring.upper = ring.first, false
+      else
+        rank, ring = ring.behind, nil
+      end
+      row = {}
+    end
+    if at > #row then
+      row, at, chunk = call('ZRANGE', index, rank, rank + chunk - 1, 'WITHSCORES'), 1, 64
+    end
+    local member = row[at]
+    if member and not ring and tonumber(row[at + 1]) ~= score then
+      score = tonumber(row[at + 1])
+      if member <= last and (row[at + 3] or row[at + 1]) == row[at + 1] then
+        divide(rank)
+        if ring then
+          rank, at = ring.middle, 1
+          row = call('ZRANGE', index, rank, rank + chunk - 1, 'WITHSCORES')
+          member = row[1]
+        end
+      end
+    end
+    rank, at = rank + 1, at + 2
+    return member, score
+  end
+end
+
 -- choose finds the account of the index that can take the booking first. If that is
 -- much to do it returns where to go on. The scores that were found until then are
 -- kept, so that it is done once for what comes after.
 local function choose(common, commonFrom, from)
   -- No account is free before the shared ones are.
   local soonest = math.max(#common > 0 and settle(common, commonFrom, lane) or commonFrom, state.careful)
-  local rank, chunk, score, member = 0, 4, nil, nil
-  if from then
-    if from.before ~= '' and call('ZSCORE', index, from.before) then
-      consider(from.before, common, commonFrom)
-    end
-    rank = rankBehind(from.score, from.member)
+  if from and from.before ~= '' and call('ZSCORE', index, from.before) then
+    consider(from.before, common, commonFrom)
   end
-  repeat
-    local front = call('ZRANGE', index, rank, rank + chunk - 1, 'WITHSCORES')
-    for i = 1, #front, 2 do
-      -- Scores are never too late, unless a caller's clock goes back behind cancelled slots
-      -- that had passed: nothing behind this one is earlier.
-      if best and now >= seen and best.slot <= math.max(soonest, tonumber(front[i + 1])) then
-        return nil
-      end
-      if work > ENOUGH and member then
-        return none('again', now, 0, table.concat({'behind ' .. text(score), member,
-          best and best.member or refusal and refusal.member or ''}, '\0'))
-      end
-      member, score = front[i], tonumber(front[i + 1])
-      work = work + 1
-      if (not from or member ~= from.before) and not excluded[string.match(member, ':(.*)$')] then
-        consider(member, common, commonFrom)
-      end
+  local seenMember, seenScore
+  for member, score in inTurn(from) do
+    -- Scores are never too late, unless a caller's clock goes back behind cancelled slots
+    -- that had passed: nothing behind this one is earlier.
+    if best and now >= seen and best.slot <= math.max(soonest, score) then
+      return nil
     end
-    rank, chunk = rank + chunk, 64
-  until #front == 0
+    if work > ENOUGH and seenMember then
+      return none('again', now, 0, table.concat({'behind ' .. text(seenScore), seenMember,
+        best and best.member or refusal and refusal.member or '', from and from.newest or newest}, '\0'))
+    end
+    seenMember, seenScore, work = member, score, work + 1
+    if (not from or member ~= from.before) and not excluded[string.match(member, ':(.*)$')] then
+      consider(member, common, commonFrom)
+    end
+  end
   return nil
 end
 
@@ -474,6 +523,7 @@ local function enterBest(count)
   newestCharge = charge
   if index then
     scores[best.member] = settle({charge}, scoredFrom(charge, lastOf(charge, lane.name)), one)
+    newest = best.member
   end
   return lane.name .. '\0' .. table.concat(parts)
 end
@@ -502,6 +552,7 @@ local function makeIndex()
     return none('accounts', now, 0, '') -- another has made an index of what was put aside
   end
   call('RENAME', aside, index)
+  newest = ''
   return nil
 end
 
@@ -602,7 +653,11 @@ elseif index then
 end
 -- Nothing that could fail comes after the first booking.
 if not record then
-  enroll(ARGV[2], now + 2 * GONE, now)
+  enroll(ARGV[2], now + 2 * GONE)
+end
+forgetFields(now)
+if newest == '' and index then
+  enroll(turn, now + DAY)
 end
 local deadline = #costs > 1 and clock('', 0) + LONG
 local done = 0
@@ -633,5 +688,8 @@ stepped = stepped ~= 0 and stepped + MODULUS or 0
 local reply = numbered .. struct.pack('>I8I8I8I8', now, state.version, stepped, used) .. table.concat(answers)
 changes[#changes + 1], changes[#changes + 2] = ARGV[2], reply
 changes[#changes + 1], changes[#changes + 2] = 'state', packState()
+if newest ~= '' then
+  changes[#changes + 1], changes[#changes + 2] = turn, struct.pack('>d', now) .. newest
+end
 inParts('HSET', base, changes)
 return reply

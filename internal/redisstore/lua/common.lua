@@ -32,7 +32,8 @@
 -- The fields of KEYS[1]: state, what every booking is to know of the budget: see STATE;
 -- began, the version that the list of changes reaches back to; revision, the highest that
 -- limits were booked with; a:ACCOUNT, the account's summary: account.lua; s:SESSION, the
--- last answer of a session: session.lua.
+-- last answer of a session: session.lua; i:DIGEST or i:DIGEST:LANE, when an account of
+-- that index was booked last, a double, and its member.
 --
 -- Instants and durations are whole microseconds: as doubles they are exact up
 -- to 2^53. Redis turns a number that is concatenated into 14 digits, so every

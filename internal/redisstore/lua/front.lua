@@ -47,6 +47,7 @@ repeat
     break
   end
   local index, digest, row, revision, firstSet, account, set, member
+  local turn = 'state' -- or the field of whose turn it was last
   if string.byte(rules) == 32 then
     -- '  1 0 0 0  REVISION SET', or the summary does not end with it.
     account = #ARGV == 4 and ARGV[4]
@@ -55,7 +56,7 @@ repeat
     local sets
     digest, sets, revision, firstSet = string.match(rules, '^(%x+)  (%d+) 0 0 0  (%d+) (.*)$')
     if digest and #ARGV == 2 + sets then
-      index = base .. ':pool:' .. digest
+      index, turn = base .. ':pool:' .. digest, 'i:' .. digest
       row = call('ZRANGE', index, 0, count, 'WITHSCORES')
       account = row[1] and string.match(row[1], '^%d+:(.+)$')
     end
@@ -64,11 +65,12 @@ repeat
     break
   end
   local field = 'a:' .. account
-  local known = call('HMGET', base, session, field, 'state')
-  local record, summary, state = known[1], known[2], known[3]
-  if not record or not state or struct.unpack('>I8', record) >= number then
+  local known = call('HMGET', base, session, field, 'state', turn)
+  local record, summary, state, newest = known[1], known[2], known[3], known[4]
+  if not record or not state or not newest or struct.unpack('>I8', record) >= number then
     break
   end
+  newest = string.sub(newest, 9)
   local seen, version, lost, careful, silent, offset = struct.unpack('>dddddd', state)
   local given = now > 0
   if not given then
@@ -95,28 +97,84 @@ repeat
   state = struct.pack('>dddddd', now, version, lost, careful, silent, offset)
   -- The answer so far.
   record = struct.pack('>c16I8I8I8I8', asked, now, version, 0, 0)
-  -- Of an index: the accounts that were booked, and their scores; the place of the first of them,
-  -- and that in the row of the first which was not.
-  local members, scores, summaries, first, at, place, scored
+  -- Of an index: the accounts that were booked, their scores and the least of these; the place in
+  -- the row of the first account that was not; the score whose members stand in the row in turn;
+  -- and whether the row ends before those do.
+  local members, scores, summaries, lowest, at, turned, short, place, scored
   if index then
-    members, scores, summaries, changes, at = {}, {}, {[account] = summary}, {}, 1
+    members, scores, summaries, lowest, changes, at = {}, {}, {[account] = summary}, math.huge, {}, 1
   end
   repeat -- for one account after the other
     local bound = math.huge
     if index then
-      -- The first of all is the next one's, if the score of the second is no earlier.
-      local other = tonumber(row[at + 1])
-      if other and (not first or other < scores[first] or other == scores[first] and row[at] < members[first]) then
-        member, scored, place, other = row[at], other, nil, tonumber(row[at + 3])
-        if first and (not other or scores[first] < other) then
-          other = scores[first]
+      -- As in book.lua: the lowest score is the next one's, and equal scores go round a ring.
+      local other, first = tonumber(row[at + 1]), nil
+      if other and other <= lowest and row[at + 1] ~= turned then
+        turned = row[at + 1]
+        if row[at] <= newest and row[at + 3] == turned then
+          local stop, split = at, at
+          while row[stop + 1] == turned do
+            if row[stop] <= newest then
+              split = stop + 2
+            end
+            stop = stop + 2
+          end
+          if stop > #row and #row > 2 * count then
+            -- More of them may follow.
+            if at > 1 then
+              break
+            end
+            local low, high = 0, call('ZCOUNT', index, '-inf', turned)
+            local behind = high
+            while low < high do
+              local middle = (low + high - (low + high) % 2) / 2
+              if call('ZRANGE', index, middle, middle)[1] <= newest then
+                low = middle + 1
+              else
+                high = middle
+              end
+            end
+            if low < behind then
+              row, short = call('ZRANGE', index, low, math.min(behind - 1, low + count), 'WITHSCORES'), true
+            end
+          elseif split < stop then
+            local some = {unpack(row, at, split - 1)}
+            for i = split, stop - 1 do
+              row[at + i - split] = row[i]
+            end
+            for i = 1, #some do
+              row[at + stop - split - 1 + i] = some[i]
+            end
+          end
         end
-      elseif first then
-        member, scored, place = members[first], scores[first], first
+      end
+      if not other and short then
+        break
+      end
+      if not other or lowest <= other then
+        for i = 1, #members do
+          if scores[i] == lowest and (not first or
+            (members[i] > newest) == (members[first] > newest) and members[i] < members[first] or
+            members[i] > newest and members[first] <= newest) then
+            first = i
+          end
+        end
+        if other == lowest and ((row[at] > newest) == (members[first] > newest) and row[at] < members[first] or
+          row[at] > newest and members[first] <= newest) then
+          first = nil
+        end
+      end
+      if first then
+        member, scored, place = members[first], lowest, first
         for i = 1, #members do
           if i ~= first and (not other or scores[i] < other) then
             other = scores[i]
           end
+        end
+      elseif other then
+        member, scored, place, other = row[at], other, nil, tonumber(row[at + 3]) or short and other
+        if lowest < math.huge and (not other or lowest < other) then
+          other = lowest
         end
       else
         break
@@ -465,13 +523,15 @@ repeat
         place, at = #members + 1, at + 2
         members[place] = member
       end
-      -- Where the first of them was booked again another may be the first now.
-      local again = place == first
-      scores[place] = score
-      for j = again and 1 or place, #members do
-        if not first or scores[j] < scores[first] or scores[j] == scores[first] and members[j] < members[first] then
-          first = j
+      newest = member
+      if scores[place] == lowest and score > lowest then
+        lowest = math.huge
+        scores[place] = score
+        for i = 1, #members do
+          lowest = scores[i] < lowest and scores[i] or lowest
         end
+      else
+        scores[place], lowest = score, score < lowest and score or lowest
       end
     end
   until not index or done >= count or #members >= 64
@@ -480,10 +540,10 @@ repeat
       for i = 1, #members do
         row[2 * i - 1], row[2 * i] = string.format('%d', scores[i]), members[i]
       end
-      if first then
+      if members[1] then
         call('ZADD', index, unpack(row, 1, 2 * #members))
       end
-      call('HSET', base, session, record, 'state', state, unpack(changes))
+      call('HSET', base, session, record, 'state', state, turn, struct.pack('>dc0', now, newest), unpack(changes))
     else
       call('HSET', base, session, record, 'state', state, field, summary)
     end

@@ -21,7 +21,7 @@ if reply == 'stale' then
   reply = ''
 elseif not reply then
   if not record then
-    enroll(session, now + 2 * GONE, now)
+    enroll(session, now + 2 * GONE)
   end
   call('HSET', base, session, number .. encode(now))
   if call('PTTL', base) < 0 then

@@ -100,7 +100,11 @@ func (b *budget) choose(r *store.BookRequest, now int64) (best offer, from int64
 		from = max(from, c.account.until)
 		shared = append(shared, c)
 	}
-	for i, one := range accounts.All() {
+	// They are asked in turn, since the first of equal offers is taken.
+	behind := accounts.Index(b.charged[listKey(r)]) + 1
+	for n := range accounts.Len() {
+		i := (behind + n) % accounts.Len()
+		one := accounts.At(i)
 		c := &charge{account: b.account(one.ID), set: accounts.LimitSet(i), now: now}
 		if int64(r.Cost) > c.set.MaxCost(scopes) || r.Excludes(one.ID) {
 			continue
@@ -127,6 +131,11 @@ func (b *budget) choose(r *store.BookRequest, now int64) (best offer, from int64
 	return best, from, err
 }
 
+// listKey names the accounts of a request, and its queue.
+func listKey(r *store.BookRequest) string {
+	return r.Accounts.Digest() + r.Accounts.Queue(r.Accounts.RelevantScopes(r.Scopes), r.Reserve)
+}
+
 // find finds the slot of an offer that comes not before from.
 func (o *offer) find(r *store.BookRequest, scopes string, from int64) {
 	own, cost := o.charges[0], int64(r.Cost)
@@ -144,6 +153,7 @@ func (b *budget) enter(r *store.BookRequest, o *offer) *booking {
 	queue := r.Accounts.Queue(r.Accounts.RelevantScopes(r.Scopes), r.Reserve)
 	one := &booking{id: r.ID, account: o.id, slot: o.slot, cost: int64(r.Cost), queue: queue}
 	b.bookings[r.ID] = one
+	b.charged[listKey(r)] = o.id
 	for _, c := range o.charges {
 		one.charged = append(one.charged, c.account)
 	}

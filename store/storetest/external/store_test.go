@@ -45,6 +45,7 @@ type budget struct {
 	quarantines map[store.Quarantine]ending
 	bookings    map[store.BookingID]*booking
 	recorded    map[store.BookingID]time.Time
+	charged     map[string]string // the account that was charged last, by listKey
 }
 
 // account returns what is kept of an account.
@@ -74,7 +75,7 @@ func (s *Store) begin(ctx context.Context, valid error, name string, asked time.
 	if b == nil {
 		b = &budget{
 			accounts: make(map[string]*account), pauses: make(map[store.Pause]ending), quarantines: make(map[store.Quarantine]ending),
-			bookings: make(map[store.BookingID]*booking), recorded: make(map[store.BookingID]time.Time),
+			bookings: make(map[store.BookingID]*booking), recorded: make(map[store.BookingID]time.Time), charged: make(map[string]string),
 		}
 		if s.budgets == nil {
 			s.budgets = make(map[string]*budget)
