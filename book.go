@@ -22,7 +22,7 @@ const askAtMost = 4
 // names what the store may have booked all the same.
 func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, err error) {
 	b := w.budget
-	w.id, w.account, w.offline = r.ID, nil, false
+	w.id, w.account, w.offline, w.Late = r.ID, nil, false, 0
 	for n := 1; n <= askAtMost; n++ {
 		var asked time.Time
 		if !w.accounts.local {
@@ -37,7 +37,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 		case err != nil:
 			return false, err
 		case answer.Ahead:
-			r.Ahead = b.compareClocks(answer.Now)
+			r.Ahead = b.compareClocks(answer.Now, asked)
 		case answer.Lost:
 			if err := b.refresh(ctx); err != nil {
 				return false, err
@@ -58,7 +58,8 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 	}
 	w.account, w.Slot, w.now, w.entry, w.total = &w.accounts.accounts[at], booked.Slot, booked.Now, booked.Entry, booked.Total
 	w.newest = max(w.newest, booked.Effective.Revision)
-	arrived, wait := asked, max(0, booked.Slot.Sub(booked.Now))
+	// A slot before Now is of a booking whose answer was lost and asked for again.
+	arrived, wait := asked, booked.Slot.Sub(booked.Now)
 	if w.accounts.local {
 		if wait > 0 {
 			w.due = w.accounts.at(booked.Slot)
@@ -68,6 +69,7 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 		}
 		asked = w.accounts.at(booked.Now)
 		arrived = asked
+		b.clocks.Place(booked.Now, asked, arrived)
 	} else {
 		// The wait is counted from the latest instant at which the store may have read its
 		// clock, so that the caller does not leave before its slot. How late it leaves is
@@ -75,6 +77,7 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 		arrived = time.Now()
 		w.soonest, w.due = b.clocks.Place(booked.Now, asked, arrived)
 		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
+		w.Late = max(0, arrived.Sub(w.due))
 	}
 	w.account = b.applyReply(ctx, booked, w.account, w.accounts, asked, arrived)
 	return nil
@@ -189,7 +192,8 @@ type Grant struct {
 	// Waited is how long the caller waited for a slot, booking again included. Zero: its slot
 	// had come when it was booked.
 	Waited time.Duration
-	// Late is how long after its slot the caller woke, on the caller's clock.
+	// Late is how long after its slot the caller woke, or had the answer that the slot had come,
+	// on the caller's clock.
 	Late time.Duration
 
 	budget   *Budget

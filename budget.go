@@ -110,8 +110,6 @@ type Budget struct {
 	toldOldLog    bool            // whether OldLogFound was an event
 	worker        store.BookingID // this budget value, among the fleet's
 	lastBooked    time.Time       // the Now of the latest booking
-	answeredNow   time.Time       // the Now of the latest answer
-	answeredAt    time.Time       // when that answer came, on this process's clock
 }
 
 const defaultRetryStoreFor = 30 * time.Second
@@ -234,8 +232,5 @@ func (b *Budget) cancel(ctx context.Context, g *Grant) error {
 	if shares == nil || booked.Entry == "" {
 		return nil
 	}
-	b.mu.Lock()
-	now := b.estimatedNow()
-	b.mu.Unlock()
-	return shares.Cancel(ctx, store.CancelRequest{Booking: booked, Now: now})
+	return shares.Cancel(ctx, store.CancelRequest{Booking: booked, Now: b.estimatedNow()})
 }

@@ -241,7 +241,7 @@ func (b *Budget) quarantine(ctx context.Context, token string, reason provider.R
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.noteQuarantine(store.Quarantine{Token: token, Reason: r.Reason, Until: reply.Until}, b.storeNowLocked())
+	b.noteQuarantine(store.Quarantine{Token: token, Reason: r.Reason, Until: reply.Until}, b.storeNow())
 	if err == nil {
 		b.noteVersion(reply)
 	}

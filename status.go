@@ -25,7 +25,6 @@ func (b *Budget) applyReply(
 ) *budgetAccount {
 	own, news := account, false
 	b.mu.Lock()
-	b.answeredNow, b.answeredAt = booking.Now, arrived
 	if booking.Now.After(b.lastBooked) {
 		b.lastBooked = booking.Now
 	}
@@ -252,46 +251,39 @@ func (b *Budget) nextWake() <-chan struct{} {
 func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if r.Last, r.Recovered = b.lastBooked, b.recoveredUpTo; !b.answeredNow.IsZero() {
-		r.Expect = b.answeredNow.Add(asked.Sub(b.answeredAt).Truncate(time.Microsecond))
+	r.Last, r.Recovered = b.lastBooked, b.recoveredUpTo
+	if _, most := b.clocks.Reads(asked); !most.IsZero() {
+		r.Expect = most.Truncate(time.Microsecond)
 	}
 }
 
 // stepFrom is the difference of clocks from which on it counts as a step.
 const stepFrom = time.Second
 
-// compareClocks returns by how much the store's clock is ahead of the estimate, if it has
-// stepped. If not, the question took long to reach the store, and the answer becomes the
-// base of the estimate.
-func (b *Budget) compareClocks(now time.Time) (ahead time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if ahead = now.Sub(b.estimatedNow()).Truncate(time.Microsecond); ahead > stepFrom {
-		return ahead
+// compareClocks returns by how much the store's clock, in an answer to a question that was asked
+// at that instant, is ahead of what it can be if it has not stepped. If it has not, the question
+// took long to reach the store.
+func (b *Budget) compareClocks(now, asked time.Time) (ahead time.Duration) {
+	arrived := time.Now()
+	if _, most := b.clocks.Reads(arrived); !most.IsZero() {
+		if ahead = now.Sub(most).Truncate(time.Microsecond); ahead > stepFrom {
+			return ahead
+		}
 	}
-	b.answeredNow, b.answeredAt = now, time.Now()
+	b.clocks.Place(now, asked, arrived)
 	return 0
 }
 
-// estimatedNow returns the time on the store's clock, as estimated from its latest answer;
-// zero: it has never answered. It needs mu.
+// estimatedNow returns what the store's clock stands at, at least, as its answers tell; zero: it
+// has never answered.
 func (b *Budget) estimatedNow() time.Time {
-	if b.answeredNow.IsZero() {
-		return time.Time{}
-	}
-	return b.answeredNow.Add(time.Since(b.answeredAt))
+	least, _ := b.clocks.Reads(time.Now())
+	return least
 }
 
-// storeNow returns the time on the store's clock, as estimated from its latest answer, or
-// on this process's clock if it has never answered.
+// storeNow returns the time on the store's clock, as estimated from its answers, or on this
+// process's clock if it has never answered.
 func (b *Budget) storeNow() time.Time {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.storeNowLocked()
-}
-
-// storeNowLocked is storeNow. It needs mu.
-func (b *Budget) storeNowLocked() time.Time {
 	if now := b.estimatedNow(); !now.IsZero() {
 		return now
 	}

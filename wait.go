@@ -57,7 +57,7 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 	if w.budget.MaxWait > 0 {
 		w.begun = time.Now()
 	}
-	if err := w.book(ctx); err != nil || !w.waits {
+	if err := w.book(ctx); err != nil {
 		return err
 	}
 	for {
@@ -147,6 +147,9 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 		if ctx.Err() != nil {
 			return contextEnded
 		}
+		if w.isLate() {
+			return slotLost
+		}
 		if !w.asleep.IsZero() {
 			w.Waited = time.Since(w.asleep)
 		}
@@ -179,7 +182,7 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	}
 	now := time.Now()
 	w.Late, w.Waited = now.Sub(w.due), now.Sub(w.asleep)
-	if tolerance := w.account.tolerance; tolerance > 0 && w.Late > tolerance {
+	if w.isLate() {
 		return slotLost
 	}
 	if !w.slotIsValid(ctx) {
@@ -190,6 +193,10 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	}
 	return completed
 }
+
+// isLate reports whether the caller has its slot so late that the calls of the next window could
+// follow it too closely.
+func (w *waiter) isLate() bool { return w.account.tolerance > 0 && w.Late > w.account.tolerance }
 
 // lookAtSlot returns completed if the slot is still of use after the changes since the caller
 // booked or looked last, and otherwise why not.

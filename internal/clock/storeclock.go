@@ -50,6 +50,18 @@ func (c *Clock) Place(now, asked, arrived time.Time) (soonest, latest time.Time)
 	return soonest, latest
 }
 
+// Reads returns between which instants the store's clock stands at an instant of this process's
+// clock, by the answers so far; zero: there was none. An answer that was read late, because the
+// machine was busy or the process was stopped, moves neither.
+func (c *Clock) Reads(at time.Time) (least, most time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.latest.at.IsZero() {
+		return time.Time{}, time.Time{}
+	}
+	return c.latest.now.Add(at.Sub(c.latest.at)), c.soonest.now.Add(at.Sub(c.soonest.at))
+}
+
 // drifted returns how far the clocks may have drifted apart since the sighting.
 func (s sighting) drifted(at time.Time) time.Duration {
 	return time.Duration(at.Sub(s.at).Abs().Seconds() * float64(drift))

@@ -258,8 +258,8 @@ end
 -- the scores that the index is to have; and why there is none.
 local cost, best, scores, refusal
 -- The member of the index that was booked last; '': none was.
-local turn = index and 'i:' .. string.sub(index, #base + 7)
-local newest = index and string.sub(call('HGET', base, turn) or '', 9) or ''
+local newestField = index and 'i:' .. string.sub(index, #base + 7)
+local newest = index and string.sub(call('HGET', base, newestField) or '', 9) or ''
 -- The accounts that are open; those of them that were booked, in that order; and the one
 -- that was charged last.
 local opened, booked, newestCharge = {}, {}, nil
@@ -398,14 +398,14 @@ end
 -- on behind a member.
 local function inTurn(from)
   local last = from and from.newest or newest
-  local rank, chunk, row, at = 0, 4, {}, 1
+  local rank, chunk, row, place = 0, 4, {}, 1
   local score, ring
   -- divide finds the ring of a score that has more than one member, where it does not begin with
   -- its first name.
-  local function divide(first)
-    local middle, behind = rankBehind(score, last), call('ZCOUNT', index, '-inf', text(score))
-    if first < middle and middle < behind then
-      ring = {first = first, middle = middle, behind = behind, upper = true}
+  local function divide(begins)
+    local middle, ends = rankBehind(score, last), call('ZCOUNT', index, '-inf', text(score))
+    if begins < middle and middle < ends then
+      ring = {begins = begins, middle = middle, ends = ends, upper = true}
     end
   end
   if from then
@@ -416,30 +416,30 @@ local function inTurn(from)
     end
   end
   return function()
-    if ring and rank == (ring.upper and ring.behind or ring.middle) then
+    if ring and rank == (ring.upper and ring.ends or ring.middle) then
       if ring.upper then
-        rank, ring.upper = ring.first, false
+        rank, ring.upper = ring.begins, false
       else
-        rank, ring = ring.behind, nil
+        rank, ring = ring.ends, nil
       end
       row = {}
     end
-    if at > #row then
-      row, at, chunk = call('ZRANGE', index, rank, rank + chunk - 1, 'WITHSCORES'), 1, 64
+    if place > #row then
+      row, place, chunk = call('ZRANGE', index, rank, rank + chunk - 1, 'WITHSCORES'), 1, 64
     end
-    local member = row[at]
-    if member and not ring and tonumber(row[at + 1]) ~= score then
-      score = tonumber(row[at + 1])
-      if member <= last and (row[at + 3] or row[at + 1]) == row[at + 1] then
+    local member = row[place]
+    if member and not ring and tonumber(row[place + 1]) ~= score then
+      score = tonumber(row[place + 1])
+      if member <= last and (row[place + 3] or row[place + 1]) == row[place + 1] then
         divide(rank)
         if ring then
-          rank, at = ring.middle, 1
+          rank, place = ring.middle, 1
           row = call('ZRANGE', index, rank, rank + chunk - 1, 'WITHSCORES')
           member = row[1]
         end
       end
     end
-    rank, at = rank + 1, at + 2
+    rank, place = rank + 1, place + 2
     return member, score
   end
 end
@@ -657,7 +657,7 @@ if not record then
 end
 forgetFields(now)
 if newest == '' and index then
-  enroll(turn, now + DAY)
+  enroll(newestField, now + DAY)
 end
 local deadline = #costs > 1 and clock('', 0) + LONG
 local done = 0
@@ -689,7 +689,7 @@ local reply = numbered .. struct.pack('>I8I8I8I8', now, state.version, stepped, 
 changes[#changes + 1], changes[#changes + 2] = ARGV[2], reply
 changes[#changes + 1], changes[#changes + 2] = 'state', packState()
 if newest ~= '' then
-  changes[#changes + 1], changes[#changes + 2] = turn, struct.pack('>d', now) .. newest
+  changes[#changes + 1], changes[#changes + 2] = newestField, struct.pack('>d', now) .. newest
 end
 inParts('HSET', base, changes)
 return reply

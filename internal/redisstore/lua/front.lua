@@ -47,7 +47,7 @@ repeat
     break
   end
   local index, digest, row, revision, firstSet, account, set, member
-  local turn = 'state' -- or the field of whose turn it was last
+  local newestField = 'state' -- or that of the account of an index which was booked last
   if string.byte(rules) == 32 then
     -- '  1 0 0 0  REVISION SET', or the summary does not end with it.
     account = #ARGV == 4 and ARGV[4]
@@ -56,7 +56,7 @@ repeat
     local sets
     digest, sets, revision, firstSet = string.match(rules, '^(%x+)  (%d+) 0 0 0  (%d+) (.*)$')
     if digest and #ARGV == 2 + sets then
-      index, turn = base .. ':pool:' .. digest, 'i:' .. digest
+      index, newestField = base .. ':pool:' .. digest, 'i:' .. digest
       row = call('ZRANGE', index, 0, count, 'WITHSCORES')
       account = row[1] and string.match(row[1], '^%d+:(.+)$')
     end
@@ -65,7 +65,7 @@ repeat
     break
   end
   local field = 'a:' .. account
-  local known = call('HMGET', base, session, field, 'state', turn)
+  local known = call('HMGET', base, session, field, 'state', newestField)
   local record, summary, state, newest = known[1], known[2], known[3], known[4]
   if not record or not state or not newest or struct.unpack('>I8', record) >= number then
     break
@@ -142,8 +142,8 @@ repeat
             for i = split, stop - 1 do
               row[at + i - split] = row[i]
             end
-            for i = 1, #some do
-              row[at + stop - split - 1 + i] = some[i]
+            for j = 1, #some do
+              row[at + stop - split - 1 + j] = some[j]
             end
           end
         end
@@ -537,13 +537,14 @@ repeat
   until not index or done >= count or #members >= 64
   if done > 0 then
     if index then
-      for i = 1, #members do
-        row[2 * i - 1], row[2 * i] = string.format('%d', scores[i]), members[i]
+      for j = 1, #members do
+        row[2 * j - 1], row[2 * j] = string.format('%d', scores[j]), members[j]
       end
+      changes[#changes + 1], changes[#changes + 2] = newestField, struct.pack('>dc0', now, newest)
       if members[1] then
         call('ZADD', index, unpack(row, 1, 2 * #members))
       end
-      call('HSET', base, session, record, 'state', state, turn, struct.pack('>dc0', now, newest), unpack(changes))
+      call('HSET', base, session, record, 'state', state, unpack(changes))
     else
       call('HSET', base, session, record, 'state', state, field, summary)
     end

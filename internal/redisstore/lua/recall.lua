@@ -6,7 +6,8 @@
 --       3 the call's number and nonce, 16 bytes
 -- returns two numbers, now and the version, and the answer as book.lua gave it, or ''
 
-local now = clock(ARGV[1], readState().offset)
+local state = readState()
+local now = clock(ARGV[1], state.offset)
 local session, number = ARGV[2], ARGV[3]
 if #session ~= 18 or #number ~= 16 then
   bad = bad or 'ERR ration: recall takes a session of 18 bytes and a call of 16'
@@ -28,4 +29,9 @@ elseif not reply then
     call('PEXPIRE', base, text(DAY / 1000))
   end
 end
-return encode(now) .. encode(readState().version) .. (reply or '')
+-- The caller tells it as its last booking's, and a store that knew of none so late has lost some.
+if now > state.seen then
+  state.seen = now
+  keepState()
+end
+return encode(now) .. encode(state.version) .. (reply or '')
