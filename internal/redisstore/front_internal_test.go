@@ -140,8 +140,9 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			h.both(func(_ int, b group) {
 				keys := []string{baseKey(b.budget) + ":acct:a0"}
 				for _, kind := range []string{":log:a0", ":stream:a0", ":in:a0", ":out:a0"} {
-					for _, part := range []string{"", ":1", ":2", ":3", ":4", ":5", ":6"} {
-						keys = append(keys, baseKey(b.budget)+kind+part)
+					keys = append(keys, baseKey(b.budget)+kind)
+					for part := 1; 1<<part <= limit.MaxUnits; part++ { // or what is old is still there, in one of them only
+						keys = append(keys, fmt.Sprint(baseKey(b.budget), kind, ":", part))
 					}
 				}
 				if !hash {

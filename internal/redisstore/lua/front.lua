@@ -527,8 +527,8 @@ repeat
       if scores[place] == lowest and score > lowest then
         lowest = math.huge
         scores[place] = score
-        for i = 1, #members do
-          lowest = scores[i] < lowest and scores[i] or lowest
+        for j = 1, #members do
+          lowest = scores[j] < lowest and scores[j] or lowest
         end
       else
         scores[place], lowest = score, score < lowest and score or lowest
