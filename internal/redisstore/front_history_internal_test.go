@@ -146,6 +146,9 @@ func (h *history) kept(t require.TestingT, b group) map[string]string {
 	fields, err := b.store.Client.HGetAll(context.Background(), baseKey(b.budget)).Result()
 	require.NoError(t, err)
 	for name, value := range fields {
+		if strings.HasPrefix(name, "i:") {
+			kept[name] = value[8:]
+		}
 		if !strings.HasPrefix(name, "a:") {
 			continue
 		}
@@ -156,8 +159,13 @@ func (h *history) kept(t require.TestingT, b group) map[string]string {
 			window := h.with.accounts.At(0).Limits[0].Window
 			require.GreaterOrEqual(t, numbers[0], edge+float64(window.Microseconds()), "it counts for longer than it is kept")
 		}
-		// Up to when they keep it depends on which of them came in one script.
-		kept[name] = fmt.Sprintf("%.0f", numbers[1:])
+		// Up to when they keep it depends on which of them came in one script, and so does when a
+		// loss is noticed, from which on the units are numbered anew.
+		from := 1
+		if h.lost && h.with.accounts.Len() > 1 {
+			from = 2
+		}
+		kept[name] = fmt.Sprintf("%.0f", numbers[from:])
 	}
 	for _, accounts := range h.revisions { // each has an index
 		index := ":pool:" + accounts.Digest()
