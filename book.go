@@ -43,8 +43,15 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 				return false, err
 			}
 		default:
-			err := w.answered(ctx, &answer, asked)
-			return answer.Booked && err == nil, err
+			if err := w.answered(ctx, &answer, asked); err != nil || !answer.Retry {
+				return answer.Booked && err == nil, err
+			}
+			if sleep(ctx, time.Until(w.due), nil, nil) == contextEnded {
+				return false, ended(ctx)
+			}
+			if n = 0; r.MaxWait != store.Forever {
+				r.MaxWait = max(0, r.MaxWait-answer.Slot.Sub(answer.Now))
+			}
 		}
 	}
 	return false, &store.StoreError{Op: "book", Err: errors.New("the store loses its logs again and again")}

@@ -180,6 +180,10 @@ type Booking struct {
 	// caller's Recovered. The caller asks for the Status, records its bookings again,
 	// and then asks for this one again.
 	Lost bool
+	// Retry tells that nothing was booked because a log was lost a moment ago, and other workers
+	// may still record what they had booked. The caller asks again at Slot, as if for the first
+	// time.
+	Retry bool
 	// Ahead tells that nothing was booked because the store's clock is ahead of
 	// Expect, or the question was long on its way. The caller compares
 	// Now with what it reckons when the answer comes, and asks again.

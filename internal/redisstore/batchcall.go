@@ -224,6 +224,7 @@ func (c *batchCall) deliver(answer batchReply) {
 		c.fail(answer.malformed("book"))
 		return
 	}
+	answer.tellUsed()
 	if at < len(calls) {
 		c.store.requeue(c.plan.key, calls[at:])
 	}

@@ -97,7 +97,7 @@ func (c *batchCall) recall(ctx context.Context, place int) (store.Booking, error
 	if err != nil {
 		return store.Booking{}, err
 	}
-	// Its wait is counted from now on.
+	// Its wait is counted from now on, and what was used then is not what is used now.
 	answer.now, answer.version = time.UnixMicro(now[0]), now[1]
 	for at := 0; answer.rest != ""; {
 		one := answer.record()

@@ -247,6 +247,7 @@ type batchReply struct {
 	stepped time.Duration
 	used    int
 	last    *store.Booking // what the results of the last record have in common
+	newest  *store.Booking // likewise, of the last record that was booked
 }
 
 // callNumber is the length of what an answer of the script book begins with: the number of
@@ -273,7 +274,7 @@ func parseBatchReply(result any) (batchReply, error) {
 // errors, or the record is malformed.
 func (a *batchReply) common(one *record, accounts *store.Accounts) *store.Booking {
 	switch one.kind {
-	case 'B', 'L':
+	case 'B', 'L', 'W':
 	case 'C', 'D':
 		return nil
 	case 'N':
@@ -291,22 +292,30 @@ func (a *batchReply) common(one *record, accounts *store.Accounts) *store.Bookin
 		a.fail(fmt.Errorf("account %q was not asked for", clip(one.account)))
 		return nil
 	}
-	id, booked := accounts.At(at).ID, one.kind != 'L'
-	if a.last != nil && one.limits == "" && a.last.Booked == booked && a.last.Account == id && a.last.Effective.Limits == nil {
+	id, booked, retry := accounts.At(at).ID, one.kind == 'B', one.kind == 'W'
+	if a.last != nil && one.limits == "" && a.last.Booked == booked && a.last.Retry == retry &&
+		a.last.Account == id && a.last.Effective.Limits == nil {
 		return a.last
 	}
-	b := &store.Booking{Booked: booked, Account: id, Now: a.now, Stepped: a.stepped, Version: a.version}
-	if b.Booked {
-		b.Used = a.used
-	}
+	b := &store.Booking{Booked: booked, Retry: retry, Account: id, Now: a.now, Stepped: a.stepped, Version: a.version}
 	if one.limits != "" {
 		var err error
 		if b.Effective, err = parseEffectiveLimits(one.limits); err != nil {
 			a.fail(err)
 		}
 	}
-	a.last = b
+	if a.last = b; booked {
+		a.newest = b
+	}
 	return b
+}
+
+// tellUsed tells what is used of the account that was booked last, once all records are read: the
+// reply says it of no other.
+func (a *batchReply) tellUsed() {
+	if a.newest != nil {
+		a.newest.Used = a.used
+	}
 }
 
 // parseEffectiveLimits reads limits as the scripts keep them: REVISION, a space, and the

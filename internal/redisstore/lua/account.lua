@@ -15,6 +15,7 @@
 --   made         when the hash was: without it the account was lost
 --   limits       'REVISION SET', the limits that rule
 --   kind         the letter of what its log is kept in, whatever the limits say now
+--   known        after a loss, what workers knew of all units: enter.lua
 --   renewed      the last slot that was booked under others: what is cancelled
 --                up to then may not have been counted as it is now
 --   logs         the scopes of its logs, each with a ';'; none: that of '' alone

@@ -29,13 +29,14 @@
 --           when the search began, or ''
 -- returns the number of the call and the nonce, and numbers: now, the version, by how
 --         much the clock was found to have stepped, and corrected, plus 2^52, or 0; and
---         the units of the account that may have left in the longest window, or 0 if that
---         was not looked at. Then records, for bookings in their order, as many as were
+--         the units of the account that was booked last which may have left in its longest
+--         window, or 0 if that was not looked at. Then records, for bookings in their order, as many as were
 --         answered:
 --
 --         kind     'B' booked; 'L' not booked: the slot is too late; 'C' not booked: the
 --                  cost is more than any account's limits allow; 'D' not booked: the
---                  account has other limits of the same revision; 'N' none was answered
+--                  account has other limits of the same revision; 'W' not booked: a log was
+--                  lost, so ask again at the slot; 'N' none was answered
 --         count    2 bytes: how many have this answer
 --         slot     8 bytes
 --         before   7 bytes: what names the first one's entry, if there is no entry
@@ -220,8 +221,8 @@ if now < seen and (reckoned or given == 0) then
   now = seen
 end
 
--- missing notes that a log is gone. Until the workers have entered again what
--- they booked nothing leaves.
+-- missing notes that a log is gone. Until the workers have entered again what they booked
+-- nothing else is booked.
 local function missing()
   state.lost, state.careful = now, now + CAREFUL
   renew(now)
@@ -625,6 +626,11 @@ local function book(place, from)
     count = alike(#costs, slot, true)
     enforceReplaced()
     answer('L', count, slot, best.account, ruled, '')
+  elseif now < state.careful then
+    -- What others enter again meanwhile would find its place taken.
+    count = alike(#costs, slot, false)
+    enforceReplaced()
+    answer('W', count, state.careful, best.account, ruled, '')
   else
     count = alike(math.floor(best.capacity / cost), slot, false)
     answer('B', count, slot, best.account, ruled, enterBest(count))
@@ -683,6 +689,7 @@ end
 if index then
   call('PEXPIRE', index, text(DAY / 1000))
 end
+-- Of the others that were booked it is not told: to count costs as much as to book.
 local used = newestCharge and leftIn(newestCharge, now) or 0
 stepped = stepped ~= 0 and stepped + MODULUS or 0
 local reply = numbered .. struct.pack('>I8I8I8I8', now, state.version, stepped, used) .. table.concat(answers)

@@ -48,34 +48,54 @@ if call('EXISTS', record) == 1 then
 end
 local charge = readCharge(account, set, now)
 openCharge(charge)
-local entered = false
-local function add(slot, cost, scopes)
-  if slot > now - set.window then
-    local lane = {name = scopes ~= '' and scopes .. '~0~' or '', scopes = scopes}
-    enterCharge(charge, lane, slot, cost, 'enter')
-    entered = true
-  end
+-- What workers tell of all units by some instant counts once, whichever worker comes first. The
+-- field known has the latest such instant, the units, and the entry of those units which no worker
+-- has entered as its own: they stand at that instant, as none of them left later.
+local KNOWN = '>I8I8'
+local at, all, rest = 0, 0, ''
+if charge.fields.known then
+  at, all = struct.unpack(KNOWN, charge.fields.known)
+  rest = string.sub(charge.fields.known, 17)
 end
--- What is missing of all that was spent by the known instant stands there as one
--- entry: nothing of it left later.
-if known then
-  local counted = leftIn(charge, known)
-  if units > counted then
-    add(known, units - counted, '')
-  end
+if at <= now - set.window then
+  at, all, rest = 0, 0, ''
 end
+local missing, renewed = {}, known and known > at
 for _, spending in ipairs(spendings) do
   local lane, parts = parse(spending.entry)
   local part = lane and parts[partOf(lane, account)]
-  local counted = part and counts(charge, lane, spending.slot, part)
-  if not counted and not (known and spending.slot <= known) then
+  if spending.slot > now - set.window and not (part and counts(charge, lane, spending.slot, part)) then
     -- Also an entry of another store tells the scopes.
     lane = string.match(spending.entry, '^([^%z]*)%z')
-    add(spending.slot, spending.cost, lane and scopesOf(lane) or unnamed)
+    spending.scopes = lane and scopesOf(lane) or unnamed
+    missing[#missing + 1] = spending
+    renewed = renewed or rest ~= '' and spending.slot <= at
   end
 end
+local function add(slot, cost, scopes)
+  local lane = {name = scopes ~= '' and scopes .. '~0~' or '', scopes = scopes}
+  return enterCharge(charge, lane, slot, cost, 'enter')
+end
+if renewed and rest ~= '' then
+  local lane, parts = parse('\0' .. rest)
+  takeBack(charge, lane, at, parts[1])
+end
+-- A bucket is known as it was: what it took before is not entered again.
+charge.known = math.max(at, known or 0)
+for _, spending in ipairs(missing) do
+  add(spending.slot, spending.cost, spending.scopes)
+end
+if renewed then
+  charge.known = at
+  if known and known > at then
+    at, all = known, units
+  end
+  local counted = leftIn(charge, at)
+  rest = all > counted and add(at, all - counted, '') or ''
+  charge.fields.known, charge.dirty.known = struct.pack(KNOWN, at, all) .. rest, true
+end
 -- What was entered is written before cancelEntry reads the account again.
-if entered then
+if renewed or missing[1] then
   lowerScores(charge)
   keepNow(charge)
 end

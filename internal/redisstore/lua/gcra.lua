@@ -284,6 +284,9 @@ do
     -- Whatever was spent, the provider's bucket is at most full, and at most full again when
     -- the last that is booked has left.
     enter = function(m, slot, cost)
+      if slot <= (m.charge.known or 0) then
+        return -- it is told of it as a whole: enter.lua
+      end
       rescale(m)
       if get(m, 'gaps') then
         call('UNLINK', gapsKey(m))
