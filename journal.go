@@ -155,7 +155,7 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 	since, careful := lost.UnixMicro(), lost.Add(gracePeriod).UnixMicro()
 	b.mu.Lock()
 	missing := b.journal.choose(func(o *journalEntry) bool {
-		return o.booked != 0 && o.booked < since && !(late && o.slot > careful)
+		return o.booked != 0 && o.booked <= since && !(late && o.slot > careful)
 	})
 	if late {
 		b.voidBefore = lost
@@ -170,6 +170,16 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 		b.notify(Event{Kind: LogLost, Count: count})
 	}
 	return err
+}
+
+// recordLate records again a booking that was made before a loss, and whose reply came after this
+// process had recorded the others.
+func (b *Budget) recordLate(ctx context.Context, account *budgetAccount, accounts *accountList, booking *store.Booking) {
+	spent := []store.Spending{{Slot: booking.Slot, Cost: booking.Cost, Entry: booking.Entry}}
+	for _, charged := range append(slices.Clone(accounts.shared), *account) {
+		// If the store fails the log lacks the booking, as if its process had ended.
+		_ = b.Store.Record(ctx, store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: charged.Account, Spent: spent})
+	}
 }
 
 // isVoid reports whether a booking was lost, so that its slot may be another's. It needs

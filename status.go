@@ -34,6 +34,7 @@ func (b *Budget) applyReply(
 	if booking.Booked && !accounts.local {
 		b.journal.add(account, accounts.shared, booking, booking.Now)
 	}
+	lost := b.recoveredUpTo
 	current := booking.Version == b.known.Version
 	if current {
 		b.confirmedAt = arrived
@@ -47,6 +48,9 @@ func (b *Budget) applyReply(
 	}
 	if news {
 		b.notify(Event{Kind: LimitsOverridden, Account: own.ID, Ours: own.Limits, Theirs: booking.Effective.Limits})
+	}
+	if booking.Booked && !booking.Now.After(lost) {
+		b.recordLate(ctx, account, accounts, booking)
 	}
 	if booking.Stepped != 0 {
 		b.notify(Event{Kind: ClockStepped, By: booking.Stepped})
@@ -116,9 +120,10 @@ func (b *Budget) catchUp() {
 func (b *Budget) isBehind() bool { return b.looked.Load() != b.announced.Load() }
 
 // refresh asks for what has changed of the status, once for all callers that need it, and
-// records again what the store has lost.
+// records again what the store has lost. The store bounds how long that takes. An error is the
+// store's, or that of the caller's context.
 func (b *Budget) refresh(ctx context.Context) error {
-	_, err, _ := b.refreshing.Do("", func() (any, error) {
+	result := b.refreshing.DoChan("", func() (any, error) {
 		announced := b.announced.Load()
 		for more := true; more; {
 			var err error
@@ -130,19 +135,22 @@ func (b *Budget) refresh(ctx context.Context) error {
 		b.looked.Store(announced)
 		return nil, nil
 	})
-	return err
+	select {
+	case r := <-result:
+		return r.Err
+	case <-ctx.Done():
+		return ended(ctx)
+	}
 }
 
 // refreshPart is refresh for as many changes as the store tells at once. It reports whether
 // there are more.
 func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
-	brief, stop := soon(ctx)
-	defer stop()
 	r := store.StatusRequest{Budget: b.Name, Known: b.version.Load()}
 	if b.Outage == Divide {
 		r.Worker = b.workerID().String()
 	}
-	status, err := b.Store.Status(brief, r)
+	status, err := b.Store.Status(ctx, r)
 	if err != nil {
 		return false, err
 	}

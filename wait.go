@@ -180,12 +180,10 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 			return how
 		}
 	}
-	now := time.Now()
+	valid := w.slotIsValid(ctx)
+	now := time.Now() // a store that is slow to confirm a slot makes the caller late
 	w.Late, w.Waited = now.Sub(w.due), now.Sub(w.asleep)
-	if w.isLate() {
-		return slotLost
-	}
-	if !w.slotIsValid(ctx) {
+	if !valid || w.isLate() {
 		return slotLost
 	}
 	if int(w.budget.newestRevision.Load()) > w.newest {

@@ -80,7 +80,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 		return store.Booking{}, err
 	}
 	if s.batcher.inDoubt.any.Load() {
-		if booked, err := s.resolve(ctx, r.ID); err != nil || booked.Booked {
+		if booked, err := s.resolve(ctx, r.ID, r.Now); err != nil || booked.Booked {
 			return booked, err
 		}
 	}
@@ -240,7 +240,7 @@ func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	b := r.Booking
 	if b.Account == "" {
 		var err error
-		if b, err = s.resolve(ctx, b.ID); err != nil || !b.Booked {
+		if b, err = s.resolve(ctx, b.ID, r.Now); err != nil || !b.Booked {
 			return err
 		}
 	}

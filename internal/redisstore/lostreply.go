@@ -56,7 +56,7 @@ func (s *Store) markInDoubt(c *batchCall) {
 
 // resolve returns the booking that was entered, if any. It is no longer in doubt then.
 // A booking that never was in doubt is not there either.
-func (s *Store) resolve(ctx context.Context, id store.BookingID) (store.Booking, error) {
+func (s *Store) resolve(ctx context.Context, id store.BookingID, now time.Time) (store.Booking, error) {
 	d := &s.batcher.inDoubt
 	s.batcher.mu.Lock()
 	one, found := d.byID[id]
@@ -64,7 +64,7 @@ func (s *Store) resolve(ctx context.Context, id store.BookingID) (store.Booking,
 	if !found {
 		return store.Booking{}, nil
 	}
-	booking, err := one.call.recall(ctx, one.at)
+	booking, err := one.call.recall(ctx, one.at, now)
 	if err != nil {
 		return store.Booking{}, err
 	}
@@ -77,19 +77,19 @@ func (s *Store) resolve(ctx context.Context, id store.BookingID) (store.Booking,
 
 // recall asks Redis for the reply that was lost, and returns what was booked for the
 // request at that place of the batch, if anything was.
-func (c *batchCall) recall(ctx context.Context, place int) (store.Booking, error) {
+func (c *batchCall) recall(ctx context.Context, place int, now time.Time) (store.Booking, error) {
 	c.mu.Lock()
 	session, number := c.session, c.number
 	c.mu.Unlock()
 	if session == nil {
 		return store.Booking{}, nil // it was never sent
 	}
-	reply, err := c.store.run(ctx, "book", recallScript(), c.plan.key.budget, []any{"", session.field, string(number[:])})
+	reply, err := c.store.run(ctx, "book", recallScript(), c.plan.key.budget, []any{micros(now), session.field, string(number[:])})
 	if err != nil {
 		return store.Booking{}, err
 	}
-	var now [2]int64
-	reply.numbers(now[:])
+	var head [2]int64 // now and the version
+	reply.numbers(head[:])
 	if reply.err != nil || reply.rest == "" {
 		return store.Booking{}, reply.malformed("book")
 	}
@@ -98,7 +98,7 @@ func (c *batchCall) recall(ctx context.Context, place int) (store.Booking, error
 		return store.Booking{}, err
 	}
 	// Its wait is counted from now on, and what was used then is not what is used now.
-	answer.now, answer.version = time.UnixMicro(now[0]), now[1]
+	answer.now, answer.version = time.UnixMicro(head[0]), head[1]
 	for at := 0; answer.rest != ""; {
 		one := answer.record()
 		if at += one.count; at <= place {

@@ -1,0 +1,250 @@
+package stress_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
+	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/limit"
+)
+
+// A history is what a seed draws.
+type history struct {
+	seed      uint64
+	store     string // memory, redis or cluster
+	limit     ration.Limit
+	spare     bool // no window is ever full
+	tokens    int
+	processes int
+	callers   int
+	calls     int // of each caller
+	costs     int // the largest
+	idle      time.Duration
+	cancels   bool // some grants are cancelled
+	giveUps   bool // some callers give up
+	late      int  // how many replies are read late
+	lost      int  // how many replies are lost
+	losses    int  // how often logs are lost
+	changes   int  // how often the limits change
+}
+
+func draw(seed uint64) history {
+	r := rand.New(rand.NewPCG(seed, 28))
+	pick := func(of ...int) int { return of[r.IntN(len(of))] }
+	h := history{
+		seed:      seed,
+		store:     []string{"redis", "redis", "cluster", "memory"}[r.IntN(4)],
+		spare:     r.IntN(2) == 0,
+		tokens:    pick(1, 2, 4, 4, 16, 100, 1000),
+		processes: pick(1, 2, 4),
+		callers:   pick(1, 2, 8, 32, 128),
+		costs:     pick(1, 1, 3),
+		cancels:   r.IntN(3) == 0,
+		giveUps:   r.IntN(3) == 0,
+	}
+	h.callers = max(h.callers, h.processes)
+	h.calls = max(4, pick(300, 800)/h.callers)
+	h.idle = time.Duration(pick(0, 1, 100, 20_000)) * time.Microsecond
+	if h.store != "memory" {
+		h.late, h.lost, h.losses = pick(0, 0, 2), pick(0, 0, 3), pick(0, 0, 1, 2)
+	}
+	h.limit = ration.Limit{Max: 1_000_000, Window: time.Hour, Algorithm: []ration.Algorithm{ration.SlidingLog, ration.SlidingLog, ration.StreamLog,
+		ration.FixedWindow, ration.SubWindows, ration.SlidingWindow}[r.IntN(6)]}
+	if !h.spare {
+		h.limit.Window = time.Duration(pick(1, 3, 20)) * time.Second
+		h.limit.Margin = max(10*time.Millisecond, h.limit.Window/100)
+		// All calls take some windows.
+		h.limit.Max = max(h.costs, h.calls*h.callers*(1+h.costs)/2/h.tokens/pick(2, 4))
+		if h.limit.Algorithm == ration.SubWindows {
+			h.limit.Resolution = h.limit.Window / 10
+		}
+	}
+	h.changes = pick(0, 0, 2)
+	return h
+}
+
+func (h history) String() string {
+	return fmt.Sprintf("%s, %v spare=%v, %d tokens, %d processes, %d callers x %d calls, costs to %d, idle %v, cancels=%v giveUps=%v, "+
+		"late %d, lost %d, losses %d, changes %d", h.store, h.limit, h.spare, h.tokens, h.processes, h.callers, h.calls, h.costs, h.idle,
+		h.cancels, h.giveUps, h.late, h.lost, h.losses, h.changes)
+}
+
+// connections is more than a process needs: go-redis has callers wait for one by timers that
+// bubbles must not share.
+const connections = 1000
+
+// A process shares nothing with the others but the store.
+type process struct {
+	*network
+	*ration.Pool
+	budget *ration.Budget
+	settle func(context.Context) error
+}
+
+// servers are where histories run that are not in memory.
+type servers struct {
+	redis   *redistest.Server
+	cluster *redistest.Cluster
+}
+
+// begin returns the processes, and a client that takes logs away.
+func (h history) begin(t *testing.T, at servers, name string) (all []process, admin redis.UniversalClient) {
+	var tokens []ration.Token
+	for i := range h.tokens {
+		tokens = append(tokens, ration.NewToken(fmt.Sprint("secret-", i)))
+	}
+	memory := new(ration.MemoryStore)
+	for range h.processes {
+		p := process{network: new(network), settle: func(context.Context) error { return nil }}
+		p.budget = &ration.Budget{Name: name, Limits: []ration.Limit{h.limit}, Store: memory}
+		if h.store != "memory" {
+			var client redis.UniversalClient
+			if h.store == "redis" {
+				client = redis.NewClient(p.over(at.redis.Client(t).Options()))
+			} else {
+				o := at.cluster.Client(t).Options()
+				o.Dialer, o.PoolSize = p.dial, connections
+				client = redis.NewClusterClient(o)
+			}
+			t.Cleanup(func() { _ = client.Close() })
+			kept := &ration.RedisStore{Client: client}
+			p.settle = kept.Settle
+			p.budget.Store = rationtest.WithClock(kept, time.Now)
+		}
+		p.Pool = ration.NewPool(p.budget, tokens...)
+		all = append(all, p)
+	}
+	switch h.store {
+	case "redis":
+		admin = at.redis.Client(t)
+	case "cluster":
+		admin = at.cluster.Client(t)
+	}
+	return all, admin
+}
+
+// run carries the history out, and returns what was granted.
+func (h history) run(t *testing.T, all []process, admin redis.UniversalClient, name string) *ledger {
+	l := &ledger{history: h, granted: make(map[string][]call), booked: make(map[string]int), most: h.limit.Max}
+	ctx, stop := context.WithCancel(t.Context())
+	var callers, faults sync.WaitGroup
+	for i := range h.callers {
+		r := rand.New(rand.NewPCG(h.seed, uint64(i)))
+		callers.Go(func() { h.call(t, ctx, all[i%len(all)], r, l) })
+	}
+	faults.Go(func() { h.disturb(t, ctx, all, admin, name, l) })
+	callers.Wait()
+	stop()
+	faults.Wait()
+	for _, p := range all {
+		p.late.Store(0)
+		p.lose.Store(0)
+	}
+	for _, p := range all {
+		// A process notices by its next booking that a log was lost.
+		l.take(t.Context(), t, p, 1, false)
+	}
+	for _, p := range all {
+		require.NoError(t, p.settle(t.Context()))
+	}
+	return l
+}
+
+// call is one caller.
+func (h history) call(t *testing.T, ctx context.Context, p process, r *rand.Rand, l *ledger) {
+	for range h.calls {
+		if h.idle > 0 {
+			time.Sleep(time.Duration(r.Int64N(int64(h.idle))))
+		}
+		one := ctx
+		if h.giveUps && r.IntN(8) == 0 {
+			var stop context.CancelFunc
+			one, stop = context.WithTimeout(ctx, time.Duration(r.Int64N(int64(h.limit.Window))))
+			defer stop()
+		}
+		l.take(one, t, p, 1+r.IntN(h.costs), h.cancels && r.IntN(8) == 0)
+	}
+}
+
+// disturb does to the history what it has drawn, at instants of its own.
+func (h history) disturb(t *testing.T, ctx context.Context, all []process, admin redis.UniversalClient, name string, l *ledger) {
+	r := rand.New(rand.NewPCG(h.seed, 1_000_000))
+	var faults []func()
+	add := func(times int, fault func()) {
+		for range times {
+			faults = append(faults, fault)
+		}
+	}
+	any := func() process { return all[r.IntN(len(all))] }
+	add(h.late, func() {
+		any().late.Store(int64([]time.Duration{1500 * time.Millisecond, 2600 * time.Millisecond}[r.IntN(2)]))
+	})
+	add(h.lost, func() { any().lose.Store(1) })
+	add(h.losses, func() { h.lose(t, admin, name, r.IntN(2) == 0) })
+	add(h.changes, func() {
+		changed := h.limit
+		changed.Max = max(h.costs, changed.Max*(1+r.IntN(4))/2)
+		l.raise(changed.Max)
+		require.NoError(t, all[0].budget.SetLimits(changed)) // two at once could not be told apart
+	})
+	r.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+	between := max(time.Millisecond, h.idle*time.Duration(h.calls)/time.Duration(len(faults)+1)/2)
+	if !h.spare {
+		between = h.limit.Window / 2
+	}
+	for _, fault := range faults {
+		time.Sleep(time.Duration(r.Int64N(int64(2 * between))))
+		if ctx.Err() != nil {
+			return
+		}
+		fault()
+	}
+}
+
+// lose takes all keys of the budget away, as a restart does, or the logs of some accounts, as an
+// eviction does.
+func (h history) lose(t *testing.T, admin redis.UniversalClient, name string, all bool) {
+	ctx := context.WithoutCancel(t.Context())
+	pattern := "ration:v2:{" + name + "}"
+	if !all {
+		pattern += ":acct:*"
+	}
+	var keys []string
+	scan := func(ctx context.Context, c *redis.Client) error {
+		for _, p := range []string{pattern, pattern + "*"} {
+			found, err := c.Keys(ctx, p).Result()
+			if err != nil {
+				return err
+			}
+			keys = append(keys, found...)
+		}
+		return nil
+	}
+	var err error
+	if cluster, is := admin.(*redis.ClusterClient); is {
+		err = cluster.ForEachMaster(ctx, scan)
+	} else {
+		err = scan(ctx, admin.(*redis.Client))
+	}
+	require.NoError(t, err)
+	if len(keys) > 0 {
+		require.NoError(t, admin.Del(ctx, keys...).Err())
+	}
+}
+
+// isGivenUp reports whether a caller that gave up got that error.
+func isGivenUp(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) || errors.Is(err, ration.ErrExhausted)
+}
+
+var _ = limit.MaxUnits

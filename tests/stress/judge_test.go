@@ -1,0 +1,152 @@
+package stress_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+// A call is a grant that was used.
+type call struct {
+	left time.Time
+	slot time.Time
+	cost int
+}
+
+// A ledger is what the callers of a history were granted.
+type ledger struct {
+	history
+	mu        sync.Mutex        // protects all below
+	granted   map[string][]call // by account
+	booked    map[string]int    // units by account, those included that were cancelled
+	cancelled int               // units
+	most      int               // the highest Max so far
+}
+
+// raise notes a Max that is about to be set.
+func (l *ledger) raise(most int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.most = max(l.most, most)
+}
+
+// take takes a grant, and uses or cancels it.
+func (l *ledger) take(ctx context.Context, t *testing.T, p process, cost int, cancel bool) {
+	grant, err := p.Take(ctx, cost)
+	left := time.Now()
+	if err != nil {
+		if !t.Failed() { // the others most often say the same
+			assert.True(t, l.giveUps && isGivenUp(err), "%v", err)
+		}
+		return
+	}
+	account := grant.Token.AccountID()
+	if cancel {
+		cancel = assert.NoError(t, grant.Cancel(context.WithoutCancel(ctx)))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.booked[account] += cost
+	if cancel {
+		l.cancelled += cost
+		return
+	}
+	l.granted[account] = append(l.granted[account], call{left, grant.Slot, cost})
+}
+
+// judge compares what was granted with what the store has.
+func (l *ledger) judge(t *testing.T, p process) {
+	usages, err := p.Usage(t.Context())
+	require.NoError(t, err)
+	require.Len(t, usages, l.tokens)
+	now := time.Now()
+	for _, usage := range usages {
+		if l.judgeLogged(t, usage.Account, usage.Limits[0].Used, now); t.Failed() {
+			break // the others most often say the same
+		}
+		l.judgeLimit(t, usage.Account)
+	}
+	l.judgeEvenness(t, p)
+}
+
+// judgeLogged demands that the store has what was granted, no less, and no more unless a loss
+// hid that some was cancelled.
+func (l *ledger) judgeLogged(t *testing.T, account string, used int, now time.Time) {
+	window := l.limit.Window
+	isLog := l.limit.Algorithm == ration.SlidingLog || l.limit.Algorithm == ration.StreamLog
+	if !l.spare && !isLog {
+		return // other algorithms count in windows of their own
+	}
+	if !l.spare {
+		window += l.limit.Margin
+	}
+	granted := 0
+	for _, c := range l.granted[account] {
+		if c.slot.After(now.Add(-window)) {
+			granted += c.cost
+		}
+	}
+	extra := 0
+	if l.losses > 0 {
+		extra = l.cancelled
+	}
+	assert.GreaterOrEqual(t, used, granted, "units in the log of %s: a call that was granted is not in it", account[:8])
+	assert.LessOrEqual(t, used, granted+extra, "units in the log of %s: some were never granted", account[:8])
+}
+
+// judgeLimit demands that no window of the account had more than the limit allowed.
+func (l *ledger) judgeLimit(t *testing.T, account string) {
+	calls := slices.Clone(l.granted[account])
+	slices.SortFunc(calls, func(a, b call) int { return a.left.Compare(b.left) })
+	same := func(a, b call) bool { return b.left.Sub(a.left) < l.limit.Window }
+	switch l.limit.Algorithm {
+	case ration.SlidingWindow:
+		return // an estimate, which promises no exact window
+	case ration.FixedWindow:
+		same = func(a, b call) bool { return a.left.Truncate(l.limit.Window).Equal(b.left.Truncate(l.limit.Window)) }
+	}
+	first, units := 0, 0
+	for _, c := range calls {
+		units += c.cost
+		for !same(calls[first], c) {
+			units -= calls[first].cost
+			first++
+		}
+		if units > l.most {
+			assert.Fail(t, "too many", "%s: %d units within %v up to %v, where %d are allowed", account[:8], units,
+				c.left.Sub(calls[first].left), c.left, l.most)
+			return
+		}
+	}
+}
+
+// judgeEvenness demands that equal tokens were booked equally often.
+func (l *ledger) judgeEvenness(t *testing.T, p process) {
+	if l.costs > 1 || l.cancels || l.giveUps {
+		return // the next call takes what was given back, where it was
+	}
+	least, most, all := int(^uint(0)>>1), 0, 0
+	for _, token := range p.Tokens() {
+		n := l.booked[token.AccountID()]
+		least, most, all = min(least, n), max(most, n), all+n
+	}
+	// After a loss, and where a late caller booked again, some accounts have a turn more.
+	allowed := 5 + all/l.tokens/50 + 2*(l.losses+l.late+l.lost+l.changes)
+	assert.LessOrEqual(t, most-least, allowed, "units of %d tokens: from %d to %d", l.tokens, least, most)
+}
+
+// judgeKeys demands that what is kept is no more than the tokens and their callers need.
+func (l *ledger) judgeKeys(t *testing.T, keys, fields int) {
+	assert.LessOrEqual(t, keys, 20+l.tokens*14, "keys")
+	assert.LessOrEqual(t, fields, 20+2*l.tokens+4*l.callers, "fields of the budget's hash")
+}
+
+func (c call) String() string { return fmt.Sprint(c.left, c.cost) }

@@ -1,0 +1,10 @@
+package stress_test
+
+import (
+	"testing"
+
+	"github.com/ration-go/ration/internal/redistest"
+)
+
+// TestMain ends the Redis server that the tests share.
+func TestMain(m *testing.M) { redistest.Main(m) }

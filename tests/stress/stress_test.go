@@ -1,0 +1,44 @@
+package stress_test
+
+import (
+	"flag"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration/internal/redistest"
+)
+
+var seeds = flag.Int("seeds", 0, "how many seeds to judge; 0: 200, or 40 with -short")
+
+func TestStress(t *testing.T) {
+	n := *seeds
+	if n == 0 {
+		n = 200
+		if testing.Short() {
+			n = 40
+		}
+	}
+	at := servers{redistest.Start(t), redistest.StartCluster(t, 1)}
+	for seed := range n {
+		t.Run(strconv.Itoa(seed), func(t *testing.T) {
+			h := draw(uint64(seed))
+			t.Log(h)
+			name := redistest.Name(t)
+			synctest.Test(t, func(t *testing.T) {
+				all, admin := h.begin(t, at, name)
+				l := h.run(t, all, admin, name)
+				l.judge(t, all[0])
+				if admin != nil {
+					fields, err := admin.HLen(t.Context(), "ration:v2:{"+name+"}").Result()
+					require.NoError(t, err)
+					l.judgeKeys(t, 0, int(fields))
+					time.Sleep(3 * time.Second) // until the last reply is read, and go-redis has asked for the Cluster's state
+				}
+			})
+		})
+	}
+}
