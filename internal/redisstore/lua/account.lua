@@ -16,6 +16,7 @@
 --   limits       'REVISION SET', the limits that rule
 --   kind         the letter of what its log is kept in, whatever the limits say now
 --   known        after a loss, what workers knew of all units: enter.lua
+--   again        there if units were entered again: enter.lua
 --   renewed      the last slot that was booked under others: what is cancelled
 --                up to then may not have been counted as it is now
 --   logs         the scopes of its logs, each with a ';'; none: that of '' alone
@@ -267,6 +268,10 @@ end
 local function forgetLogs(charge)
   charge.ends, charge.edge, charge.last, charge.views = 0, 0, 0, {}
   vacant.forget(charge, charge.now)
+  if charge.fields.again then
+    call('UNLINK', againKey(charge))
+    charge.fields.again, charge.dirty.again = nil, true
+  end
   for i, log in ipairs(charge.logs) do
     if log.stream then
       call('UNLINK', log.stream.key)
@@ -390,6 +395,13 @@ local function enterCharge(charge, lane, slot, cost, commit, named)
   return struct.pack('>c1I7I5I1', letter, number, named or cost, #more) .. table.concat(more)
 end
 
+-- What was entered again after a loss is in a hash: a slot and a part, as its entry has them.
+local AGAIN = '>I8c1I7I5'
+
+local function againKey(charge)
+  return base .. ':again:' .. charge.id
+end
+
 -- counts reports whether the units of an entry's part are still counted.
 local function counts(charge, lane, slot, part)
   if part.letter == 'N' then
@@ -399,6 +411,24 @@ local function counts(charge, lane, slot, part)
   end
   local log = logOf(charge, scopesOf(lane))
   return part.letter == charge.kind and log and logHolds(log, slot, part.number, part.cost)
+end
+
+-- countedAs returns the part under which the units of an entry's part are counted, or nil. They have
+-- another number if they were entered again.
+local function countedAs(charge, lane, slot, part)
+  if counts(charge, lane, slot, part) then
+    return part
+  end
+  local other = charge.fields.again and
+    call('HGET', againKey(charge), struct.pack(AGAIN, slot, part.letter, part.number, part.cost))
+  local _, parts = parse('\0' .. (other or ''))
+  return parts and counts(charge, lane, slot, parts[1]) and parts[1] or nil
+end
+
+-- noteAgain notes under which part the units of an entry's part were entered again.
+local function noteAgain(charge, slot, part, other)
+  call('HSET', againKey(charge), struct.pack(AGAIN, slot, part.letter, part.number, part.cost), other)
+  charge.fields.again, charge.dirty.again, charge.fresh = '1', true, true
 end
 
 -- lowerScores makes sure that no index has a later score of the account than its lane's
@@ -421,7 +451,8 @@ end
 
 -- takeBack takes a part of an entry back, if it is still counted.
 local function takeBack(charge, lane, slot, part)
-  if not counts(charge, lane, slot, part) then
+  part = countedAs(charge, lane, slot, part)
+  if not part then
     return
   end
   local scopes, at = scopesOf(lane), 1
@@ -574,6 +605,9 @@ local function keepCharge(charge, list)
     call('PEXPIRE', charge.key, ttl)
     for _, key in ipairs(keysOf(charge)) do
       call('PEXPIRE', key, ttl)
+    end
+    if charge.fields.again then
+      call('PEXPIRE', againKey(charge), ttl)
     end
     for _, m in ipairs(charge.limits) do
       if m.letter == 'G' then

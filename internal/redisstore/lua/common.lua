@@ -14,6 +14,8 @@
 --                                  :out:ACCOUNT are sets beside it: streamlog.lua
 --   KEYS[1]:vacant:ACCOUNT zset    slots of cancelled bookings, score = slot; with /SCOPES as
 --                                  for its log: vacant.lua
+--   KEYS[1]:again:ACCOUNT  hash    a slot and a part of an entry, and the part under which it
+--                                  is counted since it was entered again: account.lua
 --   KEYS[1]:gaps:ACCOUNT:LIMIT  zset  time that is free before the last booking: gcra.lua
 --   KEYS[1]:pauses         zset    ACCOUNT, score = end of its pause; '*' is all
 --   KEYS[1]:changes        zset    the same names, score = the version that the status had

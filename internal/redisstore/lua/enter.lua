@@ -64,10 +64,10 @@ local missing, renewed = {}, known and known > at
 for _, spending in ipairs(spendings) do
   local lane, parts = parse(spending.entry)
   local part = lane and parts[partOf(lane, account)]
-  if spending.slot > now - set.window and not (part and counts(charge, lane, spending.slot, part)) then
+  if spending.slot > now - set.window and not (part and countedAs(charge, lane, spending.slot, part)) then
     -- Also an entry of another store tells the scopes.
     lane = string.match(spending.entry, '^([^%z]*)%z')
-    spending.scopes = lane and scopesOf(lane) or unnamed
+    spending.scopes, spending.part = lane and scopesOf(lane) or unnamed, part
     missing[#missing + 1] = spending
     renewed = renewed or rest ~= '' and spending.slot <= at
   end
@@ -83,7 +83,10 @@ end
 -- A bucket is known as it was: what it took before is not entered again.
 charge.known = math.max(at, known or 0)
 for _, spending in ipairs(missing) do
-  add(spending.slot, spending.cost, spending.scopes)
+  local part = add(spending.slot, spending.cost, spending.scopes)
+  if spending.part then
+    noteAgain(charge, spending.slot, spending.part, part)
+  end
 end
 if renewed then
   charge.known = at
