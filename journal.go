@@ -155,7 +155,7 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 	since, careful := lost.UnixMicro(), lost.Add(gracePeriod).UnixMicro()
 	b.mu.Lock()
 	missing := b.journal.choose(func(o *journalEntry) bool {
-		return o.booked != 0 && o.booked <= since && !(late && o.slot > careful)
+		return o.booked != 0 && o.booked < since && !(late && o.slot > careful)
 	})
 	if late {
 		b.voidBefore = lost

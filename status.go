@@ -49,7 +49,7 @@ func (b *Budget) applyReply(
 	if news {
 		b.notify(Event{Kind: LimitsOverridden, Account: own.ID, Ours: own.Limits, Theirs: booking.Effective.Limits})
 	}
-	if booking.Booked && !booking.Now.After(lost) {
+	if booking.Booked && booking.Now.Before(lost) {
 		b.recordLate(ctx, account, accounts, booking)
 	}
 	if booking.Stepped != 0 {

@@ -234,7 +234,7 @@ func (c *batchCall) deliver(answer batchReply) {
 				c.store.abandoned.done()
 				continue
 			}
-			go c.store.cancelAbandoned(p.result.booking(p.request.ID, p.request.Budget, p.request.Cost))
+			go c.store.cancelAbandoned(p.result.booking(p.request.ID, p.request.Budget, p.request.Cost), p.request.Now)
 		}
 	}
 	close(c.batch.done)
@@ -251,7 +251,7 @@ func (c *batchCall) fail(err error) {
 		p.err = err
 		r := p.request
 		if !p.finish() {
-			go c.store.cancelAbandoned(store.Booking{ID: r.ID, Budget: r.Budget})
+			go c.store.cancelAbandoned(store.Booking{ID: r.ID, Budget: r.Budget}, r.Now)
 		}
 	}
 	close(c.batch.done)
@@ -275,7 +275,7 @@ func (s *Store) requeue(key batchKey, calls []*pendingCall) {
 // it first finds out whether anything was booked. If the cancellation fails, the slot is
 // lost to the fleet until it has left its window: the quota is then not all used, never
 // exceeded.
-func (s *Store) cancelAbandoned(b store.Booking) {
+func (s *Store) cancelAbandoned(b store.Booking, now time.Time) {
 	defer s.abandoned.done()
-	_ = s.Cancel(context.Background(), store.CancelRequest{Booking: b})
+	_ = s.Cancel(context.Background(), store.CancelRequest{Booking: b, Now: now})
 }

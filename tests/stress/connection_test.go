@@ -3,8 +3,11 @@ package stress_test
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"io"
 	"net"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -31,6 +34,45 @@ func (n *network) over(o *redis.Options) *redis.Options {
 	copied := *o
 	copied.Dialer, copied.PoolSize = n.dial, connections
 	return &copied
+}
+
+// A clock is a hook of a client. It tells a script the fake time at which the script is sent, as
+// the server would tell the real time at which it runs one: what waits behind a reply that is read
+// late must not have an old time.
+type clock struct{}
+
+func (clock) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (clock) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return next
+}
+
+func (clock) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		const first = 4 // argument of the script, behind its digest, the number of keys and the key
+		if args := cmd.Args(); strings.HasPrefix(cmd.Name(), "eval") && len(args) > first {
+			args[first] = current(args[first], time.Now())
+		}
+		return next(ctx, cmd)
+	}
+}
+
+// current returns a script's first argument with another time in it, if it has one: as digits, or,
+// if it books, in 8 bytes behind 16 others.
+func current(argument any, now time.Time) any {
+	const head, least = 16, 56
+	text, is := argument.(string)
+	digits := strings.Trim(text, "0123456789") == ""
+	switch {
+	case !is || text == "":
+	case digits:
+		return strconv.FormatInt(now.UnixMicro(), 10)
+	case len(text) > least:
+		patched := []byte(text)
+		binary.BigEndian.PutUint64(patched[head:], uint64(now.UnixMicro()))
+		return string(patched)
+	}
+	return argument
 }
 
 type connection struct {

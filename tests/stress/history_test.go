@@ -116,6 +116,7 @@ func (h history) begin(t *testing.T, at servers, name string) (all []process, ad
 				o.Dialer, o.PoolSize = p.dial, connections
 				client = redis.NewClusterClient(o)
 			}
+			client.AddHook(clock{})
 			t.Cleanup(func() { _ = client.Close() })
 			kept := &ration.RedisStore{Client: client}
 			p.settle = kept.Settle

@@ -224,7 +224,8 @@ end
 -- missing notes that a log is gone. Until the workers have entered again what they booked
 -- nothing else is booked.
 local function missing()
-  state.lost, state.careful = now, now + CAREFUL
+  -- What was booked up to then was booked before.
+  state.lost, state.careful = math.max(now, seen + 1), now + CAREFUL
   renew(now)
   -- An old dump, or another node: what changed before may have been lost as well.
   call('HSET', base, 'began', text(state.version))

@@ -60,6 +60,7 @@ end
 if at <= now - set.window then
   at, all, rest = 0, 0, ''
 end
+known = known and known > now - set.window and known
 local missing, renewed = {}, known and known > at
 for _, spending in ipairs(spendings) do
   local lane, parts = parse(spending.entry)
