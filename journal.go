@@ -38,7 +38,11 @@ type journalEntry struct {
 }
 
 func (o *journalEntry) spending() store.Spending {
-	return store.Spending{Slot: time.UnixMicro(o.slot), Cost: o.cost, Entry: o.entry}
+	s := store.Spending{Slot: time.UnixMicro(o.slot), Cost: o.cost, Entry: o.entry}
+	if o.booked != 0 {
+		s.Booked = time.UnixMicro(o.booked)
+	}
+	return s
 }
 
 // add adds a booking of the account and of shared ones that was booked at that instant;
@@ -175,7 +179,7 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 // recordLate records again a booking that was made before a loss, and whose reply came after this
 // process had recorded the others.
 func (b *Budget) recordLate(ctx context.Context, account *budgetAccount, accounts *accountList, booking *store.Booking) {
-	spent := []store.Spending{{Slot: booking.Slot, Cost: booking.Cost, Entry: booking.Entry}}
+	spent := []store.Spending{{Slot: booking.Slot, Cost: booking.Cost, Booked: booking.Now, Entry: booking.Entry}}
 	for _, charged := range append(slices.Clone(accounts.shared), *account) {
 		// If the store fails the log lacks the booking, as if its process had ended.
 		_ = b.Store.Record(ctx, store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: charged.Account, Spent: spent})

@@ -22,8 +22,8 @@ type RecordRequest struct {
 	Scopes []string
 	// Total is what the whole fleet had spent in the account's longest window up
 	// to Total.Slot, as the caller knows from Booking.Used. The store records
-	// what its log lacks of it, and then only what of Spent is later. Zero: not
-	// known. A store that loses nothing ignores it.
+	// what it lacks of it beside Spent, at that instant, until others record it as
+	// their own. Zero: not known. A store that loses nothing ignores it.
 	Total Spending
 	// Replaces is a booking of the account that is cancelled in the same step:
 	// its call was sent at another time than its slot. Zero: none.
@@ -65,7 +65,7 @@ func (r RecordRequest) Validate() error {
 		if spent.Slot.IsZero() {
 			return fmt.Errorf("ration: spending %d has no slot", i+1)
 		}
-		if err := validateNow(spent.Slot); err != nil {
+		if err := errors.Join(validateNow(spent.Slot), validateNow(spent.Booked)); err != nil {
 			return err
 		}
 	}
@@ -85,6 +85,9 @@ type Spending struct {
 	Slot time.Time
 	// Cost is in units.
 	Cost int
+	// Booked is when it was booked: up to RecordRequest.Total's instant it is part of that total.
+	// Zero: at its slot.
+	Booked time.Time
 	// Entry is that of the booking, which is recorded only if it is no longer
 	// counted, and with the scopes of the booking. So an Entry must tell them even if the
 	// log is lost. Empty: there was no booking.

@@ -57,13 +57,17 @@ func (s *Store) recordPart(ctx context.Context, r store.RecordRequest, account *
 	if r.Replaces.Entry != "" {
 		replacedID = r.Replaces.ID.String()
 	}
-	args := make([]any, 0, 12+3*len(r.Spent))
+	args := make([]any, 0, 12+4*len(r.Spent))
 	args = append(args, micros(r.Now), r.ID.String(), r.Account.ID, account.RelevantScopes(r.Scopes),
 		micros(r.Total.Slot), r.Total.Cost, r.Replaces.Entry, micros(r.Replaces.Slot), replacedID)
 	args = zoneArguments(account, args, cmp.Or(r.Now, time.Now()))
 	args = append(args, account.LimitSet(0).Name)
 	for _, spent := range r.Spent {
-		args = append(args, micros(spent.Slot), spent.Cost, spent.Entry)
+		booked := spent.Booked
+		if booked.IsZero() {
+			booked = spent.Slot
+		}
+		args = append(args, micros(spent.Slot), spent.Cost, spent.Entry, micros(booked))
 	}
 	reply, err := s.run(ctx, "record", enterScript.with(allAlgorithms), r.Budget, args)
 	if err != nil {

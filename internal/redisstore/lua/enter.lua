@@ -12,8 +12,8 @@
 --       9 the ID of its booking; '' likewise
 --      10 how many zones follow, then each: see readZones
 --         its limits: see limitset
---         then for each, in the order of slots: slot, cost, and the entry that it
---         had; '' if it had none
+--         then for each, in the order of slots: slot, cost, the entry that it
+--         had, '' if it had none, and when it was booked
 -- returns ''
 
 local now = clock(ARGV[1], readState().offset)
@@ -26,17 +26,18 @@ local instead = ARGV[7]
 local there = instead ~= '' and whole(ARGV[8], 'the slot', 1, 4503599627370496 + 400 * DAY)
 local first = readZones(11, ARGV[10])
 local set = limitset(ARGV[first])
-for i = first + 1, #ARGV, 3 do
+for i = first + 1, #ARGV, 4 do
   spendings[#spendings + 1] = {
     slot = whole(ARGV[i], 'a slot', 1, 4503599627370496 + 400 * DAY),
     cost = whole(ARGV[i + 1], 'a cost', 1, COSTLIEST),
     entry = ARGV[i + 2],
+    booked = whole(ARGV[i + 3], 'when it was booked', 1, 4503599627370496),
   }
 end
-if #id ~= 32 or account == '' or (#ARGV - first) % 3 ~= 0 or
+if #id ~= 32 or account == '' or (#ARGV - first) % 4 ~= 0 or
   (instead ~= '' and (not parse(instead) or #ARGV[9] ~= 32)) or
   not string.find(unnamed, '^[%w%._,-]*$') then
-  bad = bad or 'ERR ration: enter takes an ID, an account, its limits, and for each spending three arguments'
+  bad = bad or 'ERR ration: enter takes an ID, an account, its limits, and for each spending four arguments'
 end
 if bad then
   return redis.error_reply(bad)
@@ -48,20 +49,24 @@ if call('EXISTS', record) == 1 then
 end
 local charge = readCharge(account, set, now)
 openCharge(charge)
--- What workers tell of all units by some instant counts once, whichever worker comes first. The
--- field known has the latest such instant, the units, and the entry of those units which no worker
--- has entered as its own: they stand at that instant, as none of them left later.
-local KNOWN = '>I8I8'
-local at, all, rest = 0, 0, ''
-if charge.fields.known then
-  at, all = struct.unpack(KNOWN, charge.fields.known)
-  rest = string.sub(charge.fields.known, 17)
+-- What a worker tells of all units by some instant is entered as far as the account lacks it: they
+-- are those of workers that are gone, or have yet to enter theirs. They stand at that instant, as
+-- none left later, and end as others enter what they had booked by then. The field known has these
+-- instants in order, each with the part under which what is left of its units is counted.
+local KNOWN, SINCE = '>I8c1I7I5B', 22
+local all, field = {}, charge.fields.known or ''
+for i = 1, #field, SINCE do
+  local at, letter, number, cost = struct.unpack(KNOWN, field, i)
+  if at > now - set.window then
+    all[#all + 1] = {at = at, part = {letter = letter, number = number, cost = cost, more = ''}}
+  end
 end
-if at <= now - set.window then
-  at, all, rest = 0, 0, ''
+local newest = all[1] and all[#all].at or 0
+if known and known > math.max(newest, now - set.window) then
+  newest = known
+  all[#all + 1] = {at = known, units = units}
 end
-known = known and known > now - set.window and known
-local missing, renewed = {}, known and known > at
+local missing = {}
 for _, spending in ipairs(spendings) do
   local lane, parts = parse(spending.entry)
   local part = lane and parts[partOf(lane, account)]
@@ -70,36 +75,48 @@ for _, spending in ipairs(spendings) do
     lane = string.match(spending.entry, '^([^%z]*)%z')
     spending.scopes, spending.part = lane and scopesOf(lane) or unnamed, part
     missing[#missing + 1] = spending
-    renewed = renewed or rest ~= '' and spending.slot <= at
   end
 end
 local function add(slot, cost, scopes)
   local lane = {name = scopes ~= '' and scopes .. '~0~' or '', scopes = scopes}
   return enterCharge(charge, lane, slot, cost, 'enter')
 end
-if renewed and rest ~= '' then
-  local lane, parts = parse('\0' .. rest)
-  takeBack(charge, lane, at, parts[1])
-end
--- A bucket is known as it was: what it took before is not entered again.
-charge.known = math.max(at, known or 0)
-for _, spending in ipairs(missing) do
-  local part = add(spending.slot, spending.cost, spending.scopes)
-  if spending.part then
-    noteAgain(charge, spending.slot, spending.part, part)
+-- addUpTo enters those that were booked up to an instant.
+local function addUpTo(instant)
+  -- A bucket is known as it was: what it took before is not entered again.
+  charge.known = newest
+  for _, spending in ipairs(missing) do
+    if spending.booked <= instant and not spending.entered then
+      local part = add(spending.slot, spending.cost, spending.scopes)
+      spending.entered = true
+      if spending.part then
+        noteAgain(charge, spending.slot, spending.part, part)
+      end
+    end
   end
 end
-if renewed then
-  charge.known = at
-  if known and known > at then
-    at, all = known, units
+local kept = {}
+for i, each in ipairs(all) do
+  local before = leftIn(charge, each.at)
+  addUpTo(each.at)
+  local more, part = leftIn(charge, each.at) - before, each.part
+  local lacking = part and part.cost - more or each.units - before - more
+  if part and part.cost > 0 and more > 0 then
+    takeBack(charge, '', each.at, part)
   end
-  local counted = leftIn(charge, at)
-  rest = all > counted and add(at, all - counted, '') or ''
-  charge.fields.known, charge.dirty.known = struct.pack(KNOWN, at, all) .. rest, true
+  if lacking > 0 and (not part or more > 0) then
+    charge.known = part and newest or 0
+    local _, parts = parse('\0' .. add(each.at, lacking, ''))
+    part = parts[1]
+  elseif lacking <= 0 then
+    part = {letter = 'N', number = 0, cost = 0}
+  end
+  kept[i] = struct.pack(KNOWN, each.at, part.letter, part.number, part.cost, 0)
 end
+addUpTo(math.huge)
 -- What was entered is written before cancelEntry reads the account again.
-if renewed or missing[1] then
+if missing[1] or table.concat(kept) ~= field then
+  charge.fields.known, charge.dirty.known = kept[1] and table.concat(kept), true
   lowerScores(charge)
   keepNow(charge)
 end
