@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"io"
 	"net"
 	"strconv"
@@ -32,14 +33,17 @@ func (n *network) dial(ctx context.Context, kind, addr string) (net.Conn, error)
 // over returns the options of a client on this network.
 func (n *network) over(o *redis.Options) *redis.Options {
 	copied := *o
-	copied.Dialer, copied.PoolSize = n.dial, connections
+	copied.Dialer, copied.PoolSize, copied.MaxRetries = n.dial, connections, -1
 	return &copied
 }
 
 // A clock is a hook of a client. It tells a script the fake time at which the script is sent, as
 // the server would tell the real time at which it runs one: what waits behind a reply that is read
-// late must not have an old time.
+// late must not have an old time. So it also sends again itself what go-redis would send again.
 type clock struct{}
+
+// attempts is how often go-redis sends a command whose reply is lost.
+const attempts = 4
 
 func (clock) DialHook(next redis.DialHook) redis.DialHook { return next }
 
@@ -50,10 +54,18 @@ func (clock) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPi
 func (clock) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
 		const first = 4 // argument of the script, behind its digest, the number of keys and the key
-		if args := cmd.Args(); strings.HasPrefix(cmd.Name(), "eval") && len(args) > first {
-			args[first] = current(args[first], time.Now())
+		var err error
+		for range attempts {
+			if args := cmd.Args(); strings.HasPrefix(cmd.Name(), "eval") && len(args) > first {
+				args[first] = current(args[first], time.Now())
+			}
+			cmd.SetErr(nil)
+			if err = next(ctx, cmd); !errors.Is(err, io.EOF) {
+				break
+			}
+			time.Sleep(10 * time.Millisecond)
 		}
-		return next(ctx, cmd)
+		return err
 	}
 }
 

@@ -113,7 +113,7 @@ func (h history) begin(t *testing.T, at servers, name string) (all []process, ad
 				client = redis.NewClient(p.over(at.redis.Client(t).Options()))
 			} else {
 				o := at.cluster.Client(t).Options()
-				o.Dialer, o.PoolSize = p.dial, connections
+				o.Dialer, o.PoolSize, o.MaxRetries = p.dial, connections, -1
 				client = redis.NewClusterClient(o)
 			}
 			client.AddHook(clock{})
