@@ -17,7 +17,8 @@ import (
 // loses a log, every process records its own part again.
 type journal struct {
 	accounts      sweep.Map[string, *journalAccount]
-	hasUnrecorded bool // some entries may have been booked while the store was down
+	hasUnrecorded bool      // some entries may have been booked while the store was down
+	recovered     time.Time // the last loss after which what was booked before is, or was, recorded again
 }
 
 // A journalAccount is the process's own bookings of one account, oldest first.
@@ -161,6 +162,7 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 	missing := b.journal.choose(func(o *journalEntry) bool {
 		return o.booked != 0 && o.booked < since && !(late && o.slot > careful)
 	})
+	b.journal.recovered = lost
 	if late {
 		b.voidBefore = lost
 	}
@@ -177,7 +179,7 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 }
 
 // recordLate records again a booking that was made before a loss, and whose reply came after this
-// process had recorded the others.
+// process had chosen what to record.
 func (b *Budget) recordLate(ctx context.Context, account *budgetAccount, accounts *accountList, booking *store.Booking) {
 	spent := []store.Spending{{Slot: booking.Slot, Cost: booking.Cost, Booked: booking.Now, Entry: booking.Entry}}
 	for _, charged := range append(slices.Clone(accounts.shared), *account) {

@@ -34,7 +34,7 @@ func (b *Budget) applyReply(
 	if booking.Booked && !accounts.local {
 		b.journal.add(account, accounts.shared, booking, booking.Now)
 	}
-	lost := b.recoveredUpTo
+	lost := b.journal.recovered
 	current := booking.Version == b.known.Version
 	if current {
 		b.confirmedAt = arrived

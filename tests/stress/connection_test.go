@@ -60,7 +60,7 @@ func (clock) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 				args[first] = current(args[first], time.Now())
 			}
 			cmd.SetErr(nil)
-			if err = next(ctx, cmd); !errors.Is(err, io.EOF) {
+			if err = next(ctx, cmd); !errors.Is(err, io.EOF) && !errors.Is(err, net.ErrClosed) {
 				break
 			}
 			time.Sleep(10 * time.Millisecond)
