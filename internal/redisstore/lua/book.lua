@@ -411,20 +411,19 @@ local function inTurn(from)
     end
   end
   if from then
+    -- Those of its score that come before it may have other scores by now.
     score, rank = from.score, rankBehind(from.score, from.member)
-    divide(call('ZCOUNT', index, '-inf', '(' .. text(score)))
-    if ring then
-      ring.upper = from.member > last
-    end
+    ring = {
+      begins = call('ZCOUNT', index, '-inf', '(' .. text(score)), middle = rankBehind(score, last),
+      ends = call('ZCOUNT', index, '-inf', text(score)), upper = from.member > last,
+    }
   end
   return function()
-    if ring and rank == (ring.upper and ring.ends or ring.middle) then
-      if ring.upper then
-        rank, ring.upper = ring.begins, false
-      else
-        rank, ring = ring.ends, nil
-      end
-      row = {}
+    if ring and ring.upper and rank == ring.ends then
+      rank, ring.upper, row = ring.begins, false, {}
+    end
+    if ring and not ring.upper and rank == ring.middle then
+      rank, ring, row = ring.ends, nil, {}
     end
     if place > #row then
       row, place, chunk = call('ZRANGE', index, rank, rank + chunk - 1, 'WITHSCORES'), 1, 64
