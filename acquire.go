@@ -39,6 +39,7 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 	}
 	ctx, cost, scopes := t.costAndScopes(req)
 	var failed *sourceError // a token's source has failed
+	var none *NoTokenError
 	for late := false; ; {
 		unavailable, free := excluded, time.Duration(0)
 		if b.keyPauses.Any.Load() {
@@ -72,6 +73,10 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 		case err == nil:
 			// The pause was made while the request waited for its slot.
 			t.handBack(&grant)
+		case errors.As(err, &none):
+			if err := t.Pool.waitForProbe(ctx, none); err != nil {
+				return Grant{}, err
+			}
 		case errors.Is(err, errAllExcluded) && len(unavailable) > len(excluded):
 			// The pool has just lost its last account that is not paused.
 		case free > 0 && ctx.Err() == nil && outOfTime(err):

@@ -57,6 +57,9 @@ const (
 	// HeadroomChanged: the fleet leaves more, or less, of an account's limits to other
 	// clients.
 	HeadroomChanged
+	// TokenNeverServed: the provider has rejected a token for each of Count requests and was never
+	// seen to accept it, without saying that it is invalid. Is it attached as the provider wants it?
+	TokenNeverServed
 	// TokenQuarantined: the provider rejected a token, and the fleet stops using it.
 	TokenQuarantined
 	// OldLogFound: the store has a log of this budget that workers of an earlier version of
@@ -67,7 +70,7 @@ const (
 var eventKinds = [...]string{
 	StoreDown: "StoreDown", StoreBack: "StoreBack", LogLost: "LogLost", ClockStepped: "ClockStepped",
 	LimitsOverridden: "LimitsOverridden", LimitLearned: "LimitLearned", ExternalUsage: "ExternalUsage",
-	HeadroomChanged: "HeadroomChanged", TokenQuarantined: "TokenQuarantined",
+	HeadroomChanged: "HeadroomChanged", TokenNeverServed: "TokenNeverServed", TokenQuarantined: "TokenQuarantined",
 	OldLogFound: "OldLogFound",
 }
 
@@ -103,6 +106,9 @@ func (e Event) text() string {
 		return fmt.Sprintf("account %s: other clients have spent %d units", e.Account, e.Count)
 	case HeadroomChanged:
 		return fmt.Sprintf("account %s: other clients spend it too; the fleet uses %s of %s", e.Account, theirs, ours)
+	case TokenNeverServed:
+		return fmt.Sprintf("token %s was rejected for %d requests and never served: is it attached as the provider wants it (Transport.Attach)?",
+			e.Token, e.Count)
 	case TokenQuarantined:
 		return fmt.Sprintf("token %s is quarantined until %s: %s", e.Token, e.Until.UTC().Format(time.RFC3339), e.Reason)
 	case OldLogFound:

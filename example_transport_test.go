@@ -265,7 +265,14 @@ func ExampleNoTokenError() {
 	budget := &ration.Budget{Name: "github", Limits: github.Limits, Store: new(ration.MemoryStore)}
 	client := &http.Client{Transport: &ration.Transport{Pool: ration.NewPool(budget, ration.NewToken("a-secret")), Provider: github}}
 
-	_, err := client.Get(api.URL)
+	// One response may be about the page. After 20 the token is taken to be invalid.
+	var err error
+	for err == nil {
+		var resp *http.Response
+		if resp, err = client.Get(api.URL); err == nil {
+			_ = resp.Body.Close()
+		}
+	}
 	if none, found := errors.AsType[*ration.NoTokenError](err); found {
 		for _, token := range none.Tokens {
 			fmt.Println(token.ID, token.Reason)

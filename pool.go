@@ -28,6 +28,7 @@ type Pool struct {
 
 	quarantining singleflight.Group // by quarantineID
 	sourced      atomic.Bool        // whether there may be tokens with a source
+	served       sync.Map           // by the token's ID, when it was served last: an *atomic.Int64, in nanoseconds
 
 	mu        sync.Mutex           // protects all below
 	tokens    []Token              // in the order in which they were added
@@ -35,10 +36,10 @@ type Pool struct {
 	accounts  *accountList         // of the tokens in use; nil: not built
 	rotations map[string]*rotation // of the accounts, by ID
 
-	quarantines int64                 // the budget's when accounts was built
-	staleAt     time.Time             // when accounts must be built again; zero: never
-	tokenStates map[string]tokenState // by the token's ID
-	hasSuspects atomic.Bool           // whether there are any tokenStates
+	quarantines int64              // the budget's when accounts was built
+	staleAt     time.Time          // when accounts must be built again; zero: never
+	suspects    map[string]suspect // by the token's ID
+	hasSuspects atomic.Bool        // whether there are any suspects
 }
 
 // A rotation is the tokens of one account, which are used in turn.
@@ -95,7 +96,8 @@ func (p *Pool) Remove(tokens ...Token) {
 // drop removes a token, and what is known against it. It needs mu.
 func (p *Pool) drop(t Token) {
 	p.tokens = slices.DeleteFunc(p.tokens, func(o Token) bool { return o.id == t.id })
-	p.restore(t)
+	p.forget(t)
+	p.served.Delete(t.id)
 }
 
 // change has waiting callers look for other accounts. It needs mu.

@@ -257,7 +257,7 @@ func TestWhatIsRefusedToEveryTokenMakesNoOtherIndex(t *testing.T) {
 	api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) { return rationtest.Unauthorized.To(req), nil })
 	client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, rationtest.Tokens(secrets...)...)}}
 	require.Equal(t, 401, rationtest.Get(t, client, "http://api.test/private").StatusCode)
-	require.Len(t, api.Tokens(), len(secrets), "each token was tried once")
+	require.Len(t, api.Tokens(), 3)
 	indexes := 0
 	for key := range d.Keys(t) {
 		if strings.HasPrefix(key, ":pool:") {

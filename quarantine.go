@@ -16,15 +16,6 @@ import (
 // each process probes the token with one request at a time, because users mend tokens and
 // providers err. The probe restores the token or quarantines it again.
 
-// A tokenState is what a process knows of a suspect: a token that the provider has
-// rejected.
-type tokenState struct {
-	quarantined bool // and not restored since
-	reason      provider.Reason
-	probedUntil time.Time // when its probe is given up, on this process's clock; zero: there is none
-	failures    int       // responses in a row that only say that it is not authorised
-}
-
 // probeFor is how long one request has a suspect for itself, if it gets no response.
 const probeFor = time.Minute
 
@@ -32,72 +23,52 @@ const probeFor = time.Minute
 // It needs mu.
 func (p *Pool) usable() ([]Token, error) {
 	p.quarantines, p.staleAt = p.budget.quarantines.Load(), time.Time{}
-	if p.quarantines == 0 && len(p.tokenStates) == 0 {
+	if p.quarantines == 0 && len(p.suspects) == 0 {
 		return p.tokens, nil
 	}
 	now, storeNow := time.Now(), p.budget.storeNow()
 	var tokens []Token
 	var unusable []QuarantinedToken
+	hopeless := true
 	for _, t := range p.tokens {
-		state, known := p.tokenStates[t.id]
+		state, known := p.suspects[t.id]
 		quarantined := p.budget.quarantineOf(t)
 		until := quarantined.Until
 		wait := until.Sub(storeNow)
 		if wait > 0 {
 			state.quarantined, state.reason, state.probedUntil = true, quarantined.Reason, time.Time{}
-			p.setState(t, state)
+			p.setSuspect(t, state)
 		} else if wait = state.probedUntil.Sub(now); known && wait > 0 {
 			until = storeNow.Add(wait)
 		} else {
 			tokens = append(tokens, t)
 			continue
 		}
+		hopeless = hopeless && (state.condemned || state.reason == provider.ReasonBilling)
 		unusable = append(unusable, QuarantinedToken{ID: t.id, Account: t.AccountID(), Reason: state.reason, Until: until})
 		if ends := now.Add(wait); p.staleAt.IsZero() || ends.Before(p.staleAt) {
 			p.staleAt = ends
 		}
 	}
 	if len(tokens) == 0 {
-		return nil, &NoTokenError{Budget: p.budget.Name, Tokens: unusable}
+		none := &NoTokenError{Budget: p.budget.Name, Tokens: unusable}
+		if !hopeless {
+			none.next = p.staleAt
+		}
+		return nil, none
 	}
 	return tokens, nil
 }
 
-// setState notes what the process knows of a suspect. It needs mu.
-func (p *Pool) setState(t Token, s tokenState) {
-	if p.tokenStates == nil {
-		p.tokenStates = make(map[string]tokenState)
-	}
-	p.tokenStates[t.id] = s
-	p.hasSuspects.Store(true)
-}
-
 // startProbe gives a quarantined token to one request, if it is one. It needs mu.
 func (p *Pool) startProbe(t Token) {
-	s, known := p.tokenStates[t.id]
+	s, known := p.suspects[t.id]
 	if !known || !s.quarantined {
 		return
 	}
 	s.probedUntil = time.Now().Add(probeFor)
-	p.tokenStates[t.id] = s
+	p.suspects[t.id] = s
 	p.accounts = nil
-}
-
-// tokenWorked restores a suspect that the provider has accepted.
-func (p *Pool) tokenWorked(t Token) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	wasQuarantined := p.tokenStates[t.id].quarantined
-	p.restore(t)
-	if wasQuarantined {
-		p.change()
-	}
-}
-
-// restore forgets what was known of a suspect. It needs mu.
-func (p *Pool) restore(t Token) {
-	delete(p.tokenStates, t.id)
-	p.hasSuspects.Store(len(p.tokenStates) > 0)
 }
 
 // endProbe ends the probe of a token, if there is one, without a result.
@@ -107,28 +78,11 @@ func (p *Pool) endProbe(t Token) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if s, known := p.tokenStates[t.id]; known && !s.probedUntil.IsZero() {
+	if s, known := p.suspects[t.id]; known && !s.probedUntil.IsZero() {
 		s.probedUntil = time.Time{}
-		p.tokenStates[t.id] = s
+		p.suspects[t.id] = s
 		p.change()
 	}
-}
-
-// countFailure counts a response that only says that the token is not authorised, and
-// returns how many came in a row. While the token is quarantined none counts: those are
-// responses to requests that were sent before.
-func (p *Pool) countFailure(t Token) int {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	s := p.tokenStates[t.id]
-	if !slices.ContainsFunc(p.tokens, func(o Token) bool { return o.id == t.id }) {
-		return 0 // it was removed meanwhile
-	}
-	if _, quarantined := p.budget.quarantinedToken(t); !quarantined {
-		s.failures++
-		p.setState(t, s)
-	}
-	return s.failures
 }
 
 // quarantine keeps the whole fleet from using a token. Callers that wait for it book
@@ -137,17 +91,6 @@ func (p *Pool) countFailure(t Token) int {
 func (p *Pool) quarantine(ctx context.Context, t Token, reason provider.Reason, length time.Duration) {
 	_, _, _ = p.quarantining.Do(string(reason)+" "+t.id, func() (any, error) {
 		p.quarantineOnce(ctx, t, reason, length)
-		return nil, nil
-	})
-}
-
-// countFailureAndQuarantine counts a response that only says that the token is not
-// authorised, and from the second in a row on quarantines the token.
-func (p *Pool) countFailureAndQuarantine(ctx context.Context, t Token, length func(failures int) time.Duration) {
-	_, _, _ = p.quarantining.Do(string(provider.ReasonUnauthorized)+" "+t.id, func() (any, error) {
-		if failures := p.countFailure(t); failures > 1 {
-			p.quarantineOnce(ctx, t, provider.ReasonUnauthorized, length(failures))
-		}
 		return nil, nil
 	})
 }
@@ -167,6 +110,24 @@ func (p *Pool) quarantineOnce(ctx context.Context, t Token, reason provider.Reas
 	b.notify(Event{Kind: TokenQuarantined, Account: t.AccountID(), Token: t.id, Reason: reason, Until: until})
 }
 
+// waitForProbe waits until a quarantined token is probed or cleared. It returns the error if the
+// caller may not wait that long.
+func (p *Pool) waitForProbe(ctx context.Context, none *NoTokenError) error {
+	w := waiter{Grant: Grant{budget: p.budget}, waits: true, begun: time.Now()}
+	length := time.Until(none.next)
+	if allowed, _ := w.longestWait(ctx); none.next.IsZero() || length > allowed {
+		return none
+	}
+	p.mu.Lock()
+	changed, wake := p.changed, p.budget.nextWake()
+	err := p.update() // or a change up to now would wake nobody
+	p.mu.Unlock()
+	if _, still := errors.AsType[*NoTokenError](err); still && sleep(ctx, length, changed, wake) == contextEnded {
+		return ended(ctx)
+	}
+	return nil
+}
+
 // hasOtherTokens reports whether the account has tokens in the pool that are no suspects.
 func (p *Pool) hasOtherTokens(account string, isSuspect func(Token) bool) bool {
 	p.mu.Lock()
@@ -176,7 +137,7 @@ func (p *Pool) hasOtherTokens(account string, isSuspect func(Token) bool) bool {
 }
 
 // ErrNoToken matches, with errors.Is, the error that says that every token of a pool is
-// quarantined. The error itself is a [*NoTokenError].
+// quarantined, and that no wait within the request's deadline helps. The error itself is a [*NoTokenError].
 var ErrNoToken = errors.New("ration: no token is left")
 
 // A NoTokenError says that every token of a pool is quarantined, because the provider has
@@ -187,6 +148,8 @@ type NoTokenError struct {
 	Budget string
 	// Tokens are those of the pool, in the order in which they were added.
 	Tokens []QuarantinedToken
+
+	next time.Time // when a token is probed that may be served, on this process's clock; zero: none may
 }
 
 // A QuarantinedToken is a token that the fleet does not use, because the provider has

@@ -1,9 +1,11 @@
 package ration_test
 
 import (
+	"context"
 	"errors"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,12 +15,12 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/store"
 )
 
-var ()
-
-// A token that the provider calls dead is sent once, by whichever worker of the fleet,
-// and then once an hour; when it is good again it is used as before.
+// A token that the provider calls invalid, and whose request another token is served, is sent once
+// by whichever worker of the fleet, and then by one request at a time. When it is good again it is
+// used as before.
 func TestAnInvalidTokenIsQuarantinedInTheFleet(t *testing.T) {
 	for _, row := range []struct {
 		provider string
@@ -49,11 +51,6 @@ func TestAnInvalidTokenIsQuarantinedInTheFleet(t *testing.T) {
 				crawl(us)
 				crawl(them)
 				require.Len(t, api.TimesOf("dead"), 1)
-				time.Sleep(time.Hour - time.Second)
-				crawl(worker(rationtest.Peer(ours)))
-				crawl(us)
-				require.Len(t, api.TimesOf("dead"), 1)
-
 				time.Sleep(time.Second)
 				crawl(us)
 				crawl(us)
@@ -61,7 +58,7 @@ func TestAnInvalidTokenIsQuarantinedInTheFleet(t *testing.T) {
 				require.Len(t, api.TimesOf("dead"), 2, "one request is to try it")
 
 				delete(said, "dead")
-				time.Sleep(time.Hour)
+				time.Sleep(2 * time.Second)
 				crawl(us)
 				crawl(them)
 				require.Len(t, api.TimesOf("dead"), 2+6, "it is in use again")
@@ -100,25 +97,25 @@ func TestATokenIsTriedByOneRequestAtATime(t *testing.T) {
 		}
 		require.Equal(t, rationtest.Seconds(0), api.TimesOf("dead"))
 
-		time.Sleep(10 * time.Minute)
+		time.Sleep(time.Second)
 		trying = func(*http.Request) (*http.Response, error) {
 			time.Sleep(30 * time.Second)
 			return nil, errors.New("the line broke")
 		}
 		crawl()
-		require.Equal(t, rationtest.Seconds(0, 600), api.TimesOf("dead"))
+		require.Equal(t, rationtest.Seconds(0, 1), api.TimesOf("dead"))
 		trying = func(req *http.Request) (*http.Response, error) {
 			time.Sleep(30 * time.Second)
 			return rationtest.Reply{Status: 500}.To(req), nil
 		}
 		crawl()
-		require.Equal(t, rationtest.Seconds(0, 600, 630), api.TimesOf("dead"))
+		require.Equal(t, rationtest.Seconds(0, 1, 31), api.TimesOf("dead"))
 		trying = func(req *http.Request) (*http.Response, error) {
 			time.Sleep(30 * time.Second)
 			return rationtest.Served.To(req), nil
 		}
 		crawl()
-		require.Equal(t, rationtest.Seconds(0, 600, 630, 660), api.TimesOf("dead"))
+		require.Equal(t, rationtest.Seconds(0, 1, 31, 61), api.TimesOf("dead"))
 		for range 4 {
 			time.Sleep(time.Second)
 			rationtest.Get(t, client, "http://api.test/")
@@ -132,27 +129,19 @@ func TestWhenNoTokenIsLeftTheErrorNamesThemAll(t *testing.T) {
 		b.Limits = []ration.Limit{ration.PerHour(100)}
 		var told []ration.Event
 		b.OnEvent = func(n ration.Event) { told = append(told, n) }
-		all := rationtest.Tokens("dead", "unpaid", "unclear")
+		all := rationtest.Tokens("a", "b", "c")
 		all[1].Account = "who does not pay"
-		api := rationtest.NewAPI(rationtest.ByToken(map[string]rationtest.Reply{"dead": rationtest.InvalidToken, "unpaid": rationtest.PaymentRequired, "unclear": rationtest.Unauthorized}))
+		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) { return rationtest.PaymentRequired.To(req), nil })
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, all...), ProbeEvery: 2 * time.Hour}}
-		var err error
-		for range 6 {
-			var resp *http.Response
-			if resp, err = client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil)); err != nil {
-				break
-			}
-			require.Contains(t, []int{401, 402}, resp.StatusCode)
-			rationtest.Drain(t, resp)
+		for range all {
+			require.Equal(t, http.StatusPaymentRequired, rationtest.Get(t, client, "http://api.test/").StatusCode)
 		}
+		_, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 		sent := len(api.Calls())
-		require.Len(t, api.TimesOf("dead"), 1)
-		require.Len(t, api.TimesOf("unpaid"), 1)
-		require.Len(t, api.TimesOf("unclear"), 2)
-		want := []ration.QuarantinedToken{
-			{ID: all[0].ID(), Account: all[0].AccountID(), Reason: provider.ReasonDeadToken, Until: api.Begun.Add(2 * time.Hour)},
-			{ID: all[1].ID(), Account: all[1].AccountID(), Reason: provider.ReasonBilling, Until: api.Begun.Add(2 * time.Hour)},
-			{ID: all[2].ID(), Account: all[2].AccountID(), Reason: provider.ReasonUnauthorized, Until: api.Begun.Add(time.Minute)},
+		require.Equal(t, 3, sent)
+		var want []ration.QuarantinedToken
+		for _, token := range all {
+			want = append(want, ration.QuarantinedToken{ID: token.ID(), Account: token.AccountID(), Reason: provider.ReasonBilling, Until: api.Begun.Add(2 * time.Hour)})
 		}
 		rationtest.RequireQuarantined(t, err, want...)
 		require.Len(t, told, 3)
@@ -197,20 +186,27 @@ func TestCallersWhoWaitForAQuarantinedTokenAreWoken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {
 			time.Sleep(10 * time.Second)
-			return rationtest.InvalidToken.To(req), nil
+			return rationtest.PaymentRequired.To(req), nil
 		})
 		client := &http.Client{Transport: &ration.Transport{Base: api,
 			Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(1)), rationtest.Tokens("dead")...)}}
 		var callers sync.WaitGroup
+		var woken atomic.Int32
 		for range 5 {
 			callers.Go(func() {
-				_, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
-				require.ErrorIs(t, err, ration.ErrNoToken)
+				resp, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 				require.Equal(t, 10*time.Second, time.Since(api.Begun))
+				if err == nil {
+					rationtest.Drain(t, resp)
+					return
+				}
+				require.ErrorIs(t, err, ration.ErrNoToken)
+				woken.Add(1)
 			})
 		}
 		callers.Wait()
 		require.Len(t, api.Calls(), 1)
+		require.EqualValues(t, 4, woken.Load())
 	})
 }
 
@@ -227,10 +223,6 @@ func TestAnInvalidTokenIsQuarantinedLocallyWhileTheStoreIsCut(t *testing.T) {
 			require.Equal(t, http.StatusOK, rationtest.Get(t, client, "http://api.test/").StatusCode)
 		}
 		require.Len(t, api.TimesOf("dead"), 1)
-		alone := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, rationtest.Tokens("dead")...)}}
-		_, err := alone.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
-		require.ErrorIs(t, err, ration.ErrNoToken)
-		require.Len(t, api.TimesOf("dead"), 1)
 	})
 }
 
@@ -239,17 +231,22 @@ func TestAnInvalidTokenIsQuarantinedLocallyWhileTheStoreIsCut(t *testing.T) {
 func TestATokenIsNotTriedByOneThatWaits(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(100)}
-		says := rationtest.InvalidToken
+		says := rationtest.Served
 		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) { return says.To(req), nil })
 		worker := func(b *ration.Budget) *http.Client {
-			return &http.Client{Transport: &ration.Transport{Base: api, Retries: -1, ProbeEvery: 10 * time.Minute, Pool: ration.NewPool(b, rationtest.Tokens("a")...)}}
+			return &http.Client{Transport: &ration.Transport{Base: api, Retries: -1, Pool: ration.NewPool(b, rationtest.Tokens("a")...)}}
 		}
 		us, them := worker(ours), worker(rationtest.Peer(ours))
+		_, err := ours.Store.Quarantine(t.Context(), store.QuarantineRequest{Budget: ours.Name, Token: ration.NewToken("a").ID(),
+			Reason: string(provider.ReasonUnauthorized), For: 10 * time.Minute})
+		require.NoError(t, err)
 		for _, client := range []*http.Client{us, them} { // both get to know
-			_, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/a", nil))
-			require.ErrorIs(t, err, ration.ErrNoToken)
+			ctx, stop := context.WithTimeout(t.Context(), time.Second)
+			_, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/a", nil).WithContext(ctx))
+			require.ErrorIs(t, err, ration.ErrNoToken, "the probe comes too late")
+			stop()
 		}
-		require.Len(t, api.Calls(), 1)
+		require.Empty(t, api.Calls())
 		time.Sleep(10 * time.Minute)
 		says = rationtest.Reply{Status: 503, Body: "", Header: []string{"Retry-After", "60"}}
 		require.Equal(t, 503, rationtest.Get(t, us, "http://api.test/a").StatusCode)
@@ -260,7 +257,7 @@ func TestATokenIsNotTriedByOneThatWaits(t *testing.T) {
 		time.Sleep(time.Second)
 		rationtest.Get(t, them, "http://api.test/b")
 		callers.Wait()
-		require.Equal(t, rationtest.Seconds(0, 600, 601, 660), api.Times())
-		rationtest.RequireRemaining(t, ours, ration.NewToken("a"), 100-4)
+		require.Equal(t, rationtest.Seconds(600, 601, 660), api.Times())
+		rationtest.RequireRemaining(t, ours, ration.NewToken("a"), 100-3)
 	})
 }

@@ -27,18 +27,19 @@ const (
 // An attempts is the attempt sequence of one request. It begins after the first attempt
 // if that did not simply succeed: most requests need none.
 type attempts struct {
-	transport           *Transport
-	provider            *provider.Provider
-	req                 *http.Request // as the caller made it
-	retries             int           // how many are left
-	deadline            time.Time     // no retry begins after it
-	maxPause            time.Duration
-	pauses              backoff.BackOff
-	minPause            time.Duration // the first of pauses, without its random part
-	excluded            []string      // accounts that are not tried again
-	unauthorized        []Grant       // one of each token that got a bare 401
-	unauthorizedAnswers int           // how many bare 401s there were
-	renewed             []string      // IDs of tokens whose source was asked because of a response
+	transport  *Transport
+	provider   *provider.Provider
+	req        *http.Request // as the caller made it
+	retries    int           // how many are left
+	deadline   time.Time     // no retry begins after it
+	maxPause   time.Duration
+	pauses     backoff.BackOff
+	minPause   time.Duration // the first of pauses, without its random part
+	excluded   []string      // accounts that are not tried again
+	rejected   []rejection   // one of each token that was rejected
+	rejections int           // how many there were
+	unserved   bool          // the last response rejected the token
+	renewed    []string      // IDs of tokens whose source was asked because of a response
 }
 
 func newAttempts(t *Transport, req *http.Request) *attempts {
@@ -66,6 +67,8 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 	defer func() {
 		if !returned {
 			discard(resp)
+		} else if a.unserved {
+			t.Pool.unserved(ctx, a.rejected, positive(t.ProbeEvery, defaultProbeEvery))
 		}
 	}()
 	for {
@@ -135,7 +138,8 @@ func (a *attempts) afterFailure(err error) decision {
 // request.
 func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	t := a.transport
-	if len(a.unauthorized) == 0 && !t.needsReading(resp) {
+	if len(a.rejected) == 0 && !t.needsReading(resp) {
+		t.Pool.wasServed(grant.Token)
 		traceOf(resp).grant.finish(-1)
 		return decision{}
 	}
@@ -143,23 +147,19 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	if (f.DeadToken || resp.StatusCode == http.StatusUnauthorized) && a.renew(grant) {
 		return decision{retry: true, free: true, keepResponse: true}
 	}
+	a.unserved = f.DeadToken || f.Reason == provider.ReasonUnauthorized
 	switch {
-	case f.DeadToken:
-		a.quarantine(grant, provider.ReasonDeadToken, positive(t.ProbeEvery, defaultProbeEvery))
-		return decision{retry: true, free: true}
-	case f.Reason == provider.ReasonUnauthorized:
-		return a.afterUnauthorized(grant)
+	case a.unserved:
+		return a.afterRejection(rejection{grant, f.DeadToken})
 	case f.Reason == provider.ReasonBilling:
 		a.quarantine(grant, provider.ReasonBilling, positive(t.ProbeEvery, defaultProbeEvery))
 		return decision{}
 	case resp.StatusCode >= 500:
 		t.Pool.endProbe(grant.Token) // the provider may not have checked the token
 	default:
-		if t.Pool.hasSuspects.Load() {
-			t.Pool.tokenWorked(grant.Token)
-		}
+		t.Pool.wasServed(grant.Token)
 		if resp.StatusCode < 400 && !f.Refused {
-			a.quarantineUnauthorized(grant.Token)
+			a.contradict(grant.Token)
 		}
 	}
 	switch {
@@ -206,42 +206,31 @@ func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
 	return next
 }
 
-// afterUnauthorized decides after a bare 401. The token may be invalid, which a success of
-// another token shows. If no other token succeeds, one token's 401 alone is taken to be
-// about the resource.
-func (a *attempts) afterUnauthorized(grant Grant) decision {
-	t := a.transport
-	if !a.isUnauthorized(grant.Token) {
-		a.unauthorized = append(a.unauthorized, grant)
-		t.Pool.countFailureAndQuarantine(a.req.Context(), grant.Token, func(failures int) time.Duration {
-			return min(positive(t.ProbeEvery, defaultProbeEvery), firstProbe<<min(failures-2, 16))
-		})
+// afterRejection decides after a response that rejected the token. Another token may be served,
+// which tells whether this one is at fault.
+func (a *attempts) afterRejection(r rejection) decision {
+	if !a.isRejected(r.grant.Token) {
+		a.rejected = append(a.rejected, r)
 	}
-	if a.unauthorizedAnswers++; a.unauthorizedAnswers >= mostUnauthorized || !t.Pool.hasOtherTokens(grant.account.ID, a.isUnauthorized) {
-		a.excluded = append(a.excluded, grant.account.ID)
+	if a.rejections++; a.rejections >= mostRejections || !a.transport.Pool.hasOtherTokens(r.grant.account.ID, a.isRejected) {
+		a.excluded = append(a.excluded, r.grant.account.ID)
 	}
-	return decision{retry: true, free: true, keepResponse: true}
+	return decision{retry: len(a.rejected) < mostTokens, free: true, keepResponse: true}
 }
 
-const (
-	// firstProbe is how long a token is quarantined first that got bare 401s only. It is
-	// quarantined for longer each time.
-	firstProbe = time.Minute
-	// mostUnauthorized is how many bare 401s end the trying of other tokens of an account.
-	mostUnauthorized = 8
-)
+// mostRejections is how many rejections end the trying of other tokens of an account.
+const mostRejections = 8
 
-// isUnauthorized reports whether a token got a bare 401 for the request.
-func (a *attempts) isUnauthorized(t Token) bool {
-	return slices.ContainsFunc(a.unauthorized, func(grant Grant) bool { return grant.Token.id == t.id })
+// isRejected reports whether a token was rejected for the request.
+func (a *attempts) isRejected(t Token) bool {
+	return slices.ContainsFunc(a.rejected, func(r rejection) bool { return r.grant.Token.id == t.id })
 }
 
-// quarantineUnauthorized quarantines the tokens that got a bare 401 for the request with
-// which another token succeeded.
-func (a *attempts) quarantineUnauthorized(other Token) {
-	for _, grant := range a.unauthorized {
-		if grant.Token.id != other.id {
-			a.quarantine(grant, provider.ReasonUnauthorized, firstProbe)
+// contradict notes that the request was served with a token, against those that were rejected.
+func (a *attempts) contradict(served Token) {
+	for _, r := range a.rejected {
+		if r.grant.Token.id != served.id {
+			a.transport.Pool.contradicted(a.req.Context(), r, positive(a.transport.ProbeEvery, defaultProbeEvery))
 		}
 	}
 }

@@ -80,8 +80,9 @@ type Transport struct {
 	// MaxPause bounds the pause that a response asks for, so that one wrong response cannot
 	// stop a fleet for a day. Zero: 1 h.
 	MaxPause time.Duration
-	// ProbeEvery is how long an invalid token is quarantined before one request tries it
-	// again. Zero: 1 h.
+	// ProbeEvery is the longest quarantine of a rejected token, after which one request tries it
+	// again. The first is 1 s, and each that follows without a success twice as long. An unpaid
+	// token is quarantined for ProbeEvery at once. Zero: 1 h.
 	ProbeEvery time.Duration
 	// OnGrant is called when a request's slot has come, before the request is sent. It must
 	// not block. Nil: nothing is called.
@@ -103,6 +104,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.send(req, grant)
 	if err == nil && !t.needsReading(resp) {
+		t.Pool.wasServed(grant.Token)
 		if grant.counted {
 			traceOf(resp).grant.finish(-1)
 		}

@@ -139,10 +139,10 @@ func (p *scriptedProvider) run(t *testing.T, plans []requestPlan, pooled []ratio
 	}
 }
 
-// recordQuarantine records the quarantine of a token after a 401 without a reason. When it
-// begins depends on the responses before it.
+// recordQuarantine records the quarantine of a token that was rejected. When it begins depends on
+// the responses to other requests.
 func (p *scriptedProvider) recordQuarantine(n ration.Event, worker int, pooled []ration.Token) {
-	if n.Kind != ration.TokenQuarantined || n.Reason != provider.ReasonUnauthorized {
+	if n.Kind != ration.TokenQuarantined || n.Reason == provider.ReasonBilling {
 		return
 	}
 	p.mu.Lock()

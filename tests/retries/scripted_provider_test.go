@@ -109,7 +109,7 @@ func (p *scriptedProvider) recordPause(req *http.Request, m scriptedResponse, wo
 	case "address":
 	case "endpoint", "overload":
 		s.endpoint = req.Method + req.URL.Path
-	case "dead", "unpaid":
+	case "unpaid":
 		s.token, s.to = token, now.Add(probeEvery)
 	default:
 		return
