@@ -287,7 +287,7 @@ func temporary(err error) bool {
 		return true
 	}
 	// net/http has no names for these.
-	return slices.ContainsFunc([]string{"server closed idle connection", "connection broken", "http2: "},
+	return slices.ContainsFunc([]string{"server closed idle connection", "connection broken", "http2: ", "stream error: "},
 		func(text string) bool { return strings.Contains(err.Error(), text) })
 }
 

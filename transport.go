@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -95,6 +97,10 @@ type Transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := t.checkHosts(); err != nil {
+		closeBody(req)
+		return nil, err
+	}
 	if !t.serves(req) {
 		return t.passThrough(req)
 	}
@@ -111,6 +117,22 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	return newAttempts(t, req).run(resp, err, grant)
+}
+
+// checkHosts returns an error for a host that no request ever goes to: its requests would go out
+// without a token.
+func (t *Transport) checkHosts() error {
+	for _, host := range t.Hosts {
+		if host != "" && !strings.ContainsAny(host, "/?#@* ") {
+			continue
+		}
+		name := "api.example.com"
+		if u, err := url.Parse(host); err == nil && u.Host != "" {
+			name = u.Host
+		}
+		return fmt.Errorf("ration: Transport.Hosts has %q: write a host as it stands in a URL, with or without a port, such as %q", host, name)
+	}
+	return nil
 }
 
 // CloseIdleConnections closes the idle connections of Base. [http.Client] calls it on the

@@ -235,3 +235,21 @@ func TestTransportIsSafeForConcurrentUse(t *testing.T) {
 		require.Equal(t, int64(800), granted.Load()-refused.Load())
 	})
 }
+
+// A host that no request ever goes to would send them all without a token and a slot.
+func TestHostsThatCannotBeMeantAreErrors(t *testing.T) {
+	for host, instead := range map[string]string{
+		"http://127.0.0.1:18080/": "127.0.0.1:18080", "https://api.test/v1": "api.test", "api.test/v1": "api.example.com",
+		"*.test": "api.example.com", "": "api.example.com", " api.test": "api.example.com",
+	} {
+		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) { return rationtest.Served.To(req), nil })
+		client := &http.Client{Transport: &ration.Transport{Base: api, Hosts: []string{"other.test", host},
+			Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(10)), ration.NewToken("a"))}}
+		body := rationtest.NewBody("content")
+		_, err := client.Do(rationtest.NewRequest(t, http.MethodPost, "http://api.test/", body))
+		require.ErrorContains(t, err, "Transport.Hosts has")
+		require.ErrorContains(t, err, instead)
+		require.Empty(t, api.Calls())
+		require.Equal(t, 1, body.Closed)
+	}
+}

@@ -105,6 +105,8 @@ func TestTheBodyIsReadOnlyWhereItMayTellSomething(t *testing.T) {
 		{"a success of one that refuses so", presets.Meta(), 200, -1, "application/json; charset=utf-8", true},
 		{"but no picture", presets.Meta(), 200, -1, "image/png", false},
 		{"nor a stream", presets.Meta(), 200, -1, "text/event-stream", false},
+		{"nor plain text without an end", presets.GitHub(), 200, -1, "text/plain; charset=utf-8", false},
+		{"but plain text that is short", presets.GitHub(), 200, 20, "text/plain", true},
 		{"nor one of lines", presets.Meta(), 200, -1, "application/x-ndjson", false},
 		{"a refusal", generic, 429, -1, "text/html", true},
 		{"what was not found", generic, 404, -1, "application/json", false},

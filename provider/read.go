@@ -25,7 +25,7 @@ const (
 //
 // Of an error other than 404 it reads the body; of a successful response only JSON and plain
 // text, and only if [Provider.ReadSuccessBody] is set or Content-Length is at most 4 KiB. It
-// never reads a stream of events, nor more than [Provider.MaxBody]. It waits for the body for
+// never reads a stream of events, a success in plain text without a length, nor more than [Provider.MaxBody]. It waits for the body for
 // at most 2 s, and uses what has come by then. A body with Content-Encoding: gzip, which
 // net/http leaves to a caller that asked for it, is decompressed for reading, up to the same
 // bound, and put back as it came.
@@ -62,6 +62,9 @@ func (p *Provider) wantsBody(resp *http.Response) bool {
 	}
 	if kind != "" && kind != "text/plain" && kind != "text/javascript" && !strings.HasSuffix(kind, "json") {
 		return false
+	}
+	if kind == "text/plain" && resp.ContentLength < 0 {
+		return false // a stream: errors in plain text are short, and say how long they are
 	}
 	return p.ReadSuccessBody || resp.ContentLength > 0 && resp.ContentLength <= smallBody
 }

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 
 	"github.com/ration-go/ration/internal/rationtest"
@@ -188,6 +189,28 @@ func TestStreamsThatHTTP2SendsAgain(t *testing.T) {
 			require.NoError(t, err)
 			require.GreaterOrEqual(t, 100-left, 1)
 			require.LessOrEqual(t, 100-left, row.seen)
+		})
+	}
+}
+
+// A stream that the provider resets is a failure like a connection that ends: it is tried again.
+func TestStreamsThatAreReset(t *testing.T) {
+	for name, code := range map[string]uint32{"INTERNAL_ERROR": 0x2, "CANCEL": 0x8, "ENHANCE_YOUR_CALM": 0xb} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var seen atomic.Int32
+			url, base := serveFrames(t, func(c frameConn, stream uint32) {
+				if seen.Add(1) == 1 {
+					c.write(frameReset, 0, stream, words(code))
+					return
+				}
+				c.answer(stream, "page")
+			})
+			client := &http.Client{Transport: &ration.Transport{Base: base, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("SECRET"))}}
+			resp, err := client.Get(url)
+			require.NoError(t, err)
+			require.Equal(t, "page", rationtest.Drain(t, resp))
+			require.EqualValues(t, 2, seen.Load())
 		})
 	}
 }
