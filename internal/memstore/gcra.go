@@ -13,7 +13,6 @@ import (
 // burst have taken stretches behind each other.
 type gcra struct {
 	tail exact     // from here on all time is free
-	most int64     // the Max of the tail's part; 0: nothing was booked
 	free []stretch // before the tail: in order, and none touches another
 }
 
@@ -26,20 +25,7 @@ type taking struct {
 // maxStretches is how many free stretches a booking looks at.
 const maxStretches = 128
 
-// end returns the tail. Under another Max, what units that have left take from now on is as many
-// units' time. Those that wait keep the time that they took, so that they leave as booked.
-func (g *gcra) end(m meter) exact {
-	now := m.transaction.now
-	if g.most == 0 || g.most == m.Max || g.tail.at <= now || m.transaction.account.latest > now || len(g.free) > 0 {
-		return g.tail.of(m)
-	}
-	ahead, most := float64(g.tail.at-now), float64(g.most)
-	if float64(ahead*most)+float64(g.tail.part) > 1<<53 {
-		return exact{at: now + int64(math.Ceil((ahead+1)*(most/float64(m.Max)))) + 1}
-	}
-	parts := (g.tail.at-now)*g.most + g.tail.part
-	return exact{now + parts/m.Max, parts % m.Max}
-}
+func (g *gcra) end(m meter) exact { return g.tail.of(m) }
 
 // place returns the free stretch in which a booking takes time, or len(g.free) for the tail,
 // where its free time begins, and the slot. Burst is size.
@@ -162,7 +148,7 @@ func (g *gcra) enter(m meter, slot, cost int64) {
 
 // settle drops the stretches that have passed, and makes the tail's parts some of this Max.
 func (g *gcra) settle(m meter) {
-	g.tail, g.most = g.end(m), m.Max
+	g.tail = g.end(m)
 	now := exact{at: m.transaction.now}
 	g.free = slices.DeleteFunc(g.free, func(s stretch) bool { return !s.of(m).to.after(now) })
 }

@@ -290,31 +290,6 @@ func TestGCRAReadsAPartOfAnotherMaxAlike(t *testing.T) {
 	w.used(t)
 }
 
-// As golang.org/x/time/rate's SetLimit has it: what has left is as many units after the change,
-// which run out at the new rate.
-func TestGCRACountsWhatHasLeftAtTheNewRate(t *testing.T) {
-	t.Parallel()
-	for _, most := range []int{20, 40, 1_000_000} {
-		l := ration.Limit{Max: 10, Window: time.Second, Burst: 10, Margin: time.Microsecond, Algorithm: ration.GCRA}
-		w := newMeterWorld(t, bothStores(t), l)
-		for range 10 {
-			w.book(t, 1)
-		}
-		w.at(250 * time.Millisecond)
-		l.Max = most
-		w.revision++
-		w.setLimits(t, []ration.Limit{l})
-		w.used(t) // 7.5 units are left of the ten, whatever the rate
-		for i := range 6 {
-			// Two are free at once, and the third half a unit's time later.
-			slot := w.book(t, 1)
-			unit := time.Second / time.Duration(most)
-			want := 250*time.Millisecond + max(0, time.Duration(2*i-3)*unit/2)
-			require.InDelta(t, want, slot, float64(3*time.Microsecond), "unit %d at %d a second", i+1, most)
-		}
-	}
-}
-
 // Bookings of another scope trim the limit too, while its own are still to fall into
 // the bucket that was filled before them.
 func TestGCRAIsNotForgottenWhileBookingsAreAhead(t *testing.T) {

@@ -360,6 +360,8 @@ end
 local function enterCharge(charge, lane, slot, cost, commit, named)
   local fields, dirty, number = charge.fields, charge.dirty, charge.total
   charge.ordered = slot >= charge.edge and charge.ordered
+  setLast(charge, lane.name, math.max(slot, lastOf(charge, lane.name)))
+  charge.edge = math.max(charge.edge, slot)
   charge.booked = charge.booked + cost
   local more = {}
   for _, m in ipairs(charge.limits) do
@@ -367,8 +369,6 @@ local function enterCharge(charge, lane, slot, cost, commit, named)
       more[#more + 1] = counters[m.letter][commit](m, slot, cost)
     end
   end
-  setLast(charge, lane.name, math.max(slot, lastOf(charge, lane.name)))
-  charge.edge = math.max(charge.edge, slot)
   if charge.set.log then
     if not fields.kind then
       fields.kind, dirty.kind = charge.kind, true

@@ -68,18 +68,9 @@ do
     return at + math.ceil((exact + part) / m.max)
   end
 
-  -- readBucket returns the TAT. Under another Max, what units that have left take from now on is as
-  -- many units' time. Those that wait keep the time that they took, so that they leave as booked.
+  -- readBucket returns the TAT, whose part may be of another Max.
   local function readBucket(m)
-    local at, part, max, now = get(m, 'at') or 0, get(m, 'part') or 0, get(m, 'max'), m.charge.now
-    if max and max ~= m.max and at > now and m.charge.edge <= now and not get(m, 'gaps') then
-      local parts = (at - now) * max + part
-      if parts > EXACT then
-        return now + math.ceil((at + 1 - now) * (max / m.max)) + 1, 0
-      end
-      return now + math.floor(parts / m.max), parts % m.max
-    end
-    return at, math.min(part, m.max)
+    return get(m, 'at') or 0, math.min(get(m, 'part') or 0, m.max)
   end
 
   local function keepBucket(m, at, part)
@@ -203,9 +194,8 @@ do
   local function rescale(m)
     dropGaps(m)
     if get(m, 'max') ~= m.max then
-      local at, part = readBucket(m)
       put(m, 'max', m.max)
-      keepBucket(m, at, part)
+      keepBucket(m, readBucket(m))
     end
   end
 
