@@ -1,11 +1,16 @@
 package ration
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"net/http"
+	"net/url"
 	"slices"
 	"sync/atomic"
 	"time"
 
+	"github.com/ration-go/ration/internal/censor"
 	"github.com/ration-go/ration/provider"
 )
 
@@ -49,12 +54,34 @@ type suspect struct {
 	invalid        int       // requests in a row for which the provider said that it is invalid
 	unserved       int       // requests in a row for which it was rejected
 	quarantines    int       // in a row
+	answer         string    // the first response that rejected it
+}
+
+// evidence says in a line why a suspect is quarantined.
+func (s *suspect) evidence() string {
+	switch {
+	case s.condemned:
+		return fmt.Sprintf("the provider called it invalid for %d requests in a row and did not serve it", s.invalid)
+	case s.contradictions > 0:
+		return fmt.Sprintf("another token was served %d requests for which it was rejected", s.contradictions)
+	}
+	return ""
 }
 
 // A rejection is a response that rejected a request's token.
 type rejection struct {
 	grant   Grant
-	invalid bool // the provider said that the token is
+	invalid bool   // the provider said that the token is
+	answer  string // its status, and to which URL
+}
+
+// newRejection returns what a response says against the grant's token, without the token's secret,
+// which some APIs want in the URL.
+func newRejection(resp *http.Response, grant Grant, invalid bool) rejection {
+	secret, _ := grant.Token.open()
+	u := url.URL{Scheme: resp.Request.URL.Scheme, Host: resp.Request.URL.Host, Path: resp.Request.URL.Path}
+	said := fmt.Sprintf("%d %s from %v", resp.StatusCode, http.StatusText(resp.StatusCode), &u)
+	return rejection{grant, invalid, censor.New("SECRET", secret).Text(said)}
 }
 
 // wasServed notes that the provider accepted a token.
@@ -68,6 +95,20 @@ func (p *Pool) wasServed(t Token) {
 	if p.hasSuspects.Load() {
 		p.clear(t)
 	}
+}
+
+// forgetServed forgets when tokens were served that are not in the pool any more. It needs mu.
+func (p *Pool) forgetServed() {
+	in := make(map[string]bool, len(p.tokens))
+	for _, t := range p.tokens {
+		in[t.id] = true
+	}
+	p.served.Range(func(id, _ any) bool {
+		if !in[id.(string)] {
+			p.served.Delete(id)
+		}
+		return true
+	})
 }
 
 // servedLately reports whether the token was served, and whether it was lately.
@@ -122,6 +163,7 @@ func (p *Pool) contradicted(ctx context.Context, r rejection, longest time.Durat
 	s, counts := p.suspectOf(t)
 	if counts {
 		s.contradictions++
+		s.answer = cmp.Or(s.answer, r.answer)
 		p.setSuspect(t, s)
 	}
 	p.mu.Unlock()
@@ -147,6 +189,7 @@ func (p *Pool) unserved(ctx context.Context, all []rejection, longest time.Durat
 			p.mu.Unlock()
 			continue
 		}
+		s.answer = cmp.Or(s.answer, r.answer)
 		if s.unserved++; r.invalid {
 			s.invalid++
 		} else {

@@ -2,6 +2,7 @@ package ration_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -147,6 +148,14 @@ func TestRevokedTokensEndInErrNoToken(t *testing.T) {
 		begun := time.Now()
 		_, err := client.Get("http://api.test/last")
 		require.ErrorIs(t, err, ration.ErrNoToken)
+		require.ErrorContains(t, err, "attached as the provider wants it")
+		none, is := errors.AsType[*ration.NoTokenError](err)
+		require.True(t, is)
+		for _, token := range none.Tokens {
+			require.Equal(t, "401 Unauthorized from http://api.test/0", token.Answer)
+			require.Contains(t, token.Evidence, "20 requests in a row")
+			require.ErrorContains(t, err, token.Answer)
+		}
 		require.Zero(t, time.Since(begun))
 		require.Len(t, api.Calls(), 60)
 		revoked = false

@@ -90,6 +90,7 @@ func (p *Pool) Remove(tokens ...Token) {
 	for _, t := range tokens {
 		p.drop(t)
 	}
+	p.forgetServed()
 	p.change()
 }
 
@@ -97,7 +98,6 @@ func (p *Pool) Remove(tokens ...Token) {
 func (p *Pool) drop(t Token) {
 	p.tokens = slices.DeleteFunc(p.tokens, func(o Token) bool { return o.id == t.id })
 	p.forget(t)
-	p.served.Delete(t.id)
 }
 
 // change has waiting callers look for other accounts. It needs mu.

@@ -29,7 +29,7 @@ func (p *Pool) usable() ([]Token, error) {
 	now, storeNow := time.Now(), p.budget.storeNow()
 	var tokens []Token
 	var unusable []QuarantinedToken
-	hopeless := true
+	hopeless, unserved := true, true
 	for _, t := range p.tokens {
 		state, known := p.suspects[t.id]
 		quarantined := p.budget.quarantineOf(t)
@@ -44,14 +44,17 @@ func (p *Pool) usable() ([]Token, error) {
 			tokens = append(tokens, t)
 			continue
 		}
+		ever, _ := p.servedLately(t)
+		unserved = unserved && !ever && state.reason != provider.ReasonBilling
 		hopeless = hopeless && (state.condemned || state.reason == provider.ReasonBilling)
-		unusable = append(unusable, QuarantinedToken{ID: t.id, Account: t.AccountID(), Reason: state.reason, Until: until})
+		unusable = append(unusable, QuarantinedToken{ID: t.id, Account: t.AccountID(), Label: t.Label,
+			Reason: state.reason, Until: until, Answer: state.answer, Evidence: state.evidence()})
 		if ends := now.Add(wait); p.staleAt.IsZero() || ends.Before(p.staleAt) {
 			p.staleAt = ends
 		}
 	}
 	if len(tokens) == 0 {
-		none := &NoTokenError{Budget: p.budget.Name, Tokens: unusable}
+		none := &NoTokenError{Budget: p.budget.Name, Tokens: unusable, unserved: unserved}
 		if !hopeless {
 			none.next = p.staleAt
 		}
@@ -149,7 +152,8 @@ type NoTokenError struct {
 	// Tokens are those of the pool, in the order in which they were added.
 	Tokens []QuarantinedToken
 
-	next time.Time // when a token is probed that may be served, on this process's clock; zero: none may
+	unserved bool      // no token was ever served
+	next     time.Time // when a token is probed that may be served, on this process's clock; zero: none may
 }
 
 // A QuarantinedToken is a token that the fleet does not use, because the provider has
@@ -162,6 +166,13 @@ type QuarantinedToken struct {
 	Reason provider.Reason
 	// Until is when one request probes the token, on the store's clock.
 	Until time.Time
+	// Label is the token's, for people.
+	Label string
+	// Answer is the status and the URL of the first response that rejected the token in this
+	// process since it was last served, without secrets and query. Empty: another process has it.
+	Answer string
+	// Evidence says in a line why the token is quarantined. Empty: another process knows.
+	Evidence string
 }
 
 // Error names every token, why it is quarantined and when it is probed.
@@ -172,9 +183,25 @@ func (e *NoTokenError) Error() string {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		fmt.Fprintf(&b, " %s (%s, tried again at %s)", t.ID, t.Reason, t.Until.UTC().Format(time.RFC3339))
+		fmt.Fprintf(&b, " %s", t.ID)
+		if t.Label != "" {
+			fmt.Fprintf(&b, " %q", t.Label)
+		}
+		fmt.Fprintf(&b, " (%s, tried again at %s", t.Reason, t.Until.UTC().Format(time.RFC3339))
+		for _, more := range []string{t.Evidence, t.Answer} {
+			if more != "" {
+				b.WriteString("; " + more)
+			}
+		}
+		b.WriteByte(')')
 	}
-	b.WriteString(": replace what is expired or revoked, with Pool.Remove and Pool.Add")
+	if e.unserved {
+		b.WriteString(": no token was ever served: is it attached as the provider wants it (Transport.Attach)? If so,")
+	}
+	if !e.unserved {
+		b.WriteByte(':')
+	}
+	b.WriteString(" replace what is expired or revoked, with Pool.Remove and Pool.Add")
 	return b.String()
 }
 

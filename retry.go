@@ -150,7 +150,7 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	a.unserved = f.DeadToken || f.Reason == provider.ReasonUnauthorized
 	switch {
 	case a.unserved:
-		return a.afterRejection(rejection{grant, f.DeadToken})
+		return a.afterRejection(newRejection(resp, grant, f.DeadToken))
 	case f.Reason == provider.ReasonBilling:
 		a.quarantine(grant, provider.ReasonBilling, positive(t.ProbeEvery, defaultProbeEvery))
 		return decision{}
