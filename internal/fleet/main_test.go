@@ -143,12 +143,15 @@ func TestCrawlerCallsAsThePresetSays(t *testing.T) {
 	require.ErrorContains(t, crawl(o, io.Discard), "did you mean shopify?")
 }
 
-func TestCrawlerOfAnUnknownProviderIsNotFound(t *testing.T) {
+// One that attaches its token as no provider asked for is served nothing, and goes on.
+func TestCrawlerOfAnUnknownProviderIsServedNothing(t *testing.T) {
 	o := order{Serve: true, Tokens: []string{"one"}, Limit: "3/1h", Dialect: "shopify"}
 	s := startServer(t, o)
-	o.URL, o.Redis, o.Budget, o.Workers, o.Duration = s.first, redistest.Start(t).Addr, redistest.Name(t), 1, time.Second
 	o.Dialect = ""
-	require.ErrorContains(t, crawl(o, io.Discard), "no token is left")
+	calls, h := crawlFor(t, s, o)
+	require.Zero(t, calls[0])
+	require.Positive(t, h.Unserved)
+	require.Empty(t, h.Quarantined)
 }
 
 // A crawler goes on after refusals, and reports them.
@@ -181,5 +184,5 @@ func TestCrawlerReportsRefusalsAndEvents(t *testing.T) {
 	require.Zero(t, calls[0]+calls[1])
 	require.Positive(t, h.Unserved)
 	require.Positive(t, h.Refused[provider.ReasonQuota])
-	require.Equal(t, map[string]ration.Reason{dead: provider.ReasonDeadToken}, h.Quarantined)
+	require.Empty(t, h.Quarantined, "no other token was served")
 }
