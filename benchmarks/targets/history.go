@@ -100,6 +100,14 @@ func (h *history) bookOn(ctx context.Context, list *store.Accounts, calls, cost 
 			with(int(next.Add(1)-1), &r)
 		}
 		booking, err := h.store.Book(ctx, r)
+		for err == nil && booking.Retry { // a log was lost a moment ago
+			select {
+			case <-time.After(booking.Slot.Sub(booking.Now)):
+				booking, err = h.store.Book(ctx, r)
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+		}
 		switch {
 		case err != nil:
 			return err
