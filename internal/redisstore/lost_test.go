@@ -2,7 +2,9 @@ package redisstore_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -37,5 +39,43 @@ func TestAnAccountOfWhichAKeyIsLostBeginsAnew(t *testing.T) {
 				require.Equal(t, 6, usage[0].Limits[0].Used)
 			})
 		}
+	}
+}
+
+// What was recorded again is forgotten with the log, when that is lost once more.
+func TestALogIsLostAgainAfterItWasRecordedAgain(t *testing.T) {
+	t.Parallel()
+	for algorithm, log := range map[ration.Algorithm]string{ration.SlidingLog: ":log:a", ration.StreamLog: ":stream:a"} {
+		t.Run(fmt.Sprint(algorithm), func(t *testing.T) {
+			t.Parallel()
+			d := rationtest.NewRedisBudget(t)
+			a := rationtest.Accounts(t, 1, ration.PerHour(10).Using(algorithm))
+			b := d.Book(t, a, 1)
+			record := func() {
+				require.NoError(t, d.Store.Record(t.Context(), store.RecordRequest{ID: store.NewBookingID(), Budget: d.Name, Account: a.At(0), Now: d.Now,
+					Spent: []store.Spending{{Slot: b.Slot, Cost: 1, Booked: b.Now, Entry: b.Entry}}}))
+			}
+			used := func(want int) {
+				t.Helper()
+				usage, err := d.Store.Usage(t.Context(), store.UsageRequest{Budget: d.Name, Accounts: a, Now: d.Now})
+				require.NoError(t, err)
+				require.Equal(t, want, usage[0].Limits[0].Used)
+			}
+			d.Now = d.Now.Add(time.Second)
+			for key := range d.Keys(t) {
+				require.NoError(t, d.Client.Del(t.Context(), d.Key(key)).Err())
+			}
+			record()
+			used(1)
+			for _, key := range []string{log, strings.Replace(log, "stream", "in", 1)} {
+				require.NoError(t, d.Client.Del(t.Context(), d.Key(key)).Err())
+			}
+			d.Now = d.Now.Add(time.Second)
+			d.Book(t, a, 1)
+			used(1)
+			record()
+			record()
+			used(2)
+		})
 	}
 }

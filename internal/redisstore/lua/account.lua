@@ -264,6 +264,13 @@ local function openCharge(charge)
   end
 end
 
+-- What was entered again after a loss is in a hash: a slot and a part, as its entry has them.
+local AGAIN = '>I8c1I7I5'
+
+local function againKey(charge)
+  return base .. ':again:' .. charge.id
+end
+
 -- forgetLogs begins the logs of an account anew.
 local function forgetLogs(charge)
   charge.ends, charge.edge, charge.last, charge.views = 0, 0, 0, {}
@@ -393,13 +400,6 @@ local function enterCharge(charge, lane, slot, cost, commit, named)
   end
   local letter = charge.set.log and charge.kind or 'N'
   return struct.pack('>c1I7I5I1', letter, number, named or cost, #more) .. table.concat(more)
-end
-
--- What was entered again after a loss is in a hash: a slot and a part, as its entry has them.
-local AGAIN = '>I8c1I7I5'
-
-local function againKey(charge)
-  return base .. ':again:' .. charge.id
 end
 
 -- counts reports whether the units of an entry's part are still counted.
