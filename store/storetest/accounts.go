@@ -216,6 +216,9 @@ var accountRules = []rule{
 		h.at(sec)
 		b := h.slot(a, 1, time.Hour)
 		h.cancel(b)
-		h.slot(a, 1, time.Hour)
+		for range many { // the cancelled slot among them
+			h.slot(a, 1, time.Hour)
+		}
+		h.notBooked(a, 1, 2*time.Hour-sec-us, 2*time.Hour)
 	}},
 }

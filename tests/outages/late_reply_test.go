@@ -1,9 +1,6 @@
 package outages_test
 
 import (
-	"context"
-	"net"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -12,22 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/internal/redistest"
 )
-
-// A lateConn hands the next reply over late, as a process does that was stopped.
-type lateConn struct {
-	net.Conn
-	late *atomic.Int64
-}
-
-func (c lateConn) Read(b []byte) (int, error) {
-	n, err := c.Conn.Read(b)
-	if d := c.late.Swap(0); d > 0 {
-		time.Sleep(time.Duration(d))
-	}
-	return n, err
-}
 
 // A reply that a worker reads late says nothing of the store's clock or its log, and the caller
 // may not use a slot that has passed meanwhile: others have booked behind it.
@@ -35,12 +19,9 @@ func TestAReplyThatIsReadLateIsNoReasonToLeaveLate(t *testing.T) {
 	for name, by := range map[string]time.Duration{"within the timeout": 1200 * time.Millisecond, "beyond the timeout": 2200 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			var late atomic.Int64
+			var network rationtest.Network
 			options := *redistest.Start(t).Client(t).Options()
-			options.Dialer = func(context.Context, string, string) (net.Conn, error) {
-				c, err := net.Dial("tcp", options.Addr)
-				return lateConn{c, &late}, err
-			}
+			options.Dialer = network.Dial
 			client := redis.NewClient(&options)
 			t.Cleanup(func() { _ = client.Close() })
 			window := 2500 * time.Millisecond
@@ -51,7 +32,7 @@ func TestAReplyThatIsReadLateIsNoReasonToLeaveLate(t *testing.T) {
 			var left []time.Time
 			for i := range 11 {
 				if i == 1 {
-					late.Store(int64(by))
+					network.Late.Store(int64(by))
 				}
 				grant, err := b.Wait(t.Context(), ration.NewToken("a"), 1)
 				require.NoError(t, err)

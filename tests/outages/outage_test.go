@@ -216,9 +216,9 @@ func TestARedisThatHangsIsNamed(t *testing.T) {
 
 func TestALostReplyBooksOnce(t *testing.T) {
 	server := redistest.Start(t)
-	faulty := &replyLoser{}
+	faulty := new(rationtest.Network)
 	options := *server.Client(t).Options()
-	options.Dialer = faulty.dial
+	options.Dialer = faulty.Dial
 	client := redis.NewClient(&options)
 	t.Cleanup(func() { require.NoError(t, client.Close()) })
 	b := &ration.Budget{Name: "x", Limits: []ration.Limit{ration.PerHour(10)}, Store: &ration.RedisStore{Client: client}}
@@ -226,7 +226,7 @@ func TestALostReplyBooksOnce(t *testing.T) {
 	require.NoError(t, err)
 	before := server.Commands(t)
 
-	faulty.lose.Store(2)
+	faulty.Lose.Store(2)
 	_, err = b.Wait(t.Context(), ration.NewToken("a"), 1)
 	require.NoError(t, err)
 	require.GreaterOrEqual(t, server.Commands(t)-before, int64(3), "go-redis asked again")

@@ -88,7 +88,7 @@ const connections = 1000
 
 // A process shares nothing with the others but the store.
 type process struct {
-	*network
+	*rationtest.Network
 	*ration.Pool
 	budget *ration.Budget
 	settle func(context.Context) error
@@ -108,15 +108,15 @@ func (h history) begin(t *testing.T, at servers, name string) (all []process, ad
 	}
 	memory := new(ration.MemoryStore)
 	for range h.processes {
-		p := process{network: new(network), settle: func(context.Context) error { return nil }}
+		p := process{Network: new(rationtest.Network), settle: func(context.Context) error { return nil }}
 		p.budget = &ration.Budget{Name: name, Limits: []ration.Limit{h.limit}, Store: memory}
 		if h.store != "memory" {
 			var client redis.UniversalClient
 			if h.store == "redis" {
-				client = redis.NewClient(p.over(at.redis.Client(t).Options()))
+				client = redis.NewClient(over(p.Network, at.redis.Client(t).Options()))
 			} else {
 				o := at.cluster.Client(t).Options()
-				o.Dialer, o.PoolSize, o.MaxRetries = p.dial, connections, -1
+				o.Dialer, o.PoolSize, o.MaxRetries = p.Dial, connections, -1
 				client = redis.NewClusterClient(o)
 			}
 			client.AddHook(clock{})
@@ -151,8 +151,8 @@ func (h history) run(t *testing.T, all []process, admin redis.UniversalClient, n
 	stop()
 	faults.Wait()
 	for _, p := range all {
-		p.late.Store(0)
-		p.lose.Store(0)
+		p.Late.Store(0)
+		p.Lose.Store(0)
 	}
 	if l.evicted {
 		// What is lost of an account is noticed when it is booked beyond what front.lua answers.
@@ -199,9 +199,9 @@ func (h history) disturb(t *testing.T, ctx context.Context, processes []process,
 	}
 	any := func() process { return processes[r.IntN(len(processes))] }
 	add(h.late, func() {
-		any().late.Store(int64([]time.Duration{1500 * time.Millisecond, 2600 * time.Millisecond}[r.IntN(2)]))
+		any().Late.Store(int64([]time.Duration{1500 * time.Millisecond, 2600 * time.Millisecond}[r.IntN(2)]))
 	})
-	add(h.lost, func() { any().lose.Store(1) })
+	add(h.lost, func() { any().Lose.Store(1) })
 	add(h.losses, func() {
 		all := h.tokens > 16 || r.IntN(2) == 0
 		l.evicted = l.evicted || !all
@@ -238,15 +238,21 @@ func (h history) disturb(t *testing.T, ctx context.Context, processes []process,
 // eviction may.
 func (h history) lose(t *testing.T, admin redis.UniversalClient, name string, all bool) {
 	ctx := context.WithoutCancel(t.Context())
-	base := "ration:v2:{" + name + "}"
-	patterns := []string{base, base + ":*"}
+	patterns := []string{"", ":*"}
 	if !all {
-		patterns = []string{base + ":acct:*", base + ":log:*", base + ":stream:*", base + ":in:*", base + ":out:*"}
+		patterns = []string{":acct:*", ":log:*", ":stream:*", ":in:*", ":out:*"}
 	}
-	var keys []string
+	keys := keysOf(t, ctx, admin, name, patterns...)
+	if len(keys) > 0 {
+		require.NoError(t, admin.Del(ctx, keys...).Err())
+	}
+}
+
+// keysOf returns the budget's keys that match patterns.
+func keysOf(t *testing.T, ctx context.Context, admin redis.UniversalClient, name string, patterns ...string) (keys []string) {
 	scan := func(ctx context.Context, c *redis.Client) error {
 		for _, pattern := range patterns {
-			found, err := c.Keys(ctx, pattern).Result()
+			found, err := c.Keys(ctx, "ration:v2:{"+name+"}"+pattern).Result()
 			if err != nil {
 				return err
 			}
@@ -261,9 +267,7 @@ func (h history) lose(t *testing.T, admin redis.UniversalClient, name string, al
 		err = scan(ctx, admin.(*redis.Client))
 	}
 	require.NoError(t, err)
-	if len(keys) > 0 {
-		require.NoError(t, admin.Del(ctx, keys...).Err())
-	}
+	return keys
 }
 
 // isGivenUp reports whether a caller that gave up got that error.

@@ -35,7 +35,7 @@ func TestStress(t *testing.T) {
 				if admin != nil {
 					fields, err := admin.HLen(t.Context(), "ration:v2:{"+name+"}").Result()
 					require.NoError(t, err)
-					l.judgeKeys(t, 0, int(fields))
+					l.judgeKeys(t, keysOf(t, t.Context(), admin, name, ":*"), int(fields))
 					time.Sleep(3 * time.Second) // until the last reply is read, and go-redis has asked for the Cluster's state
 				}
 			})
