@@ -112,7 +112,7 @@ func (p *Pool) forgetServed() {
 }
 
 // servedLately reports whether the token was served, and whether it was lately.
-func (p *Pool) servedLately(t Token) (ever, lastly bool) {
+func (p *Pool) servedLately(t Token) (ever, recently bool) {
 	at, found := p.served.Load(t.id)
 	if !found {
 		return false, false
@@ -182,7 +182,7 @@ func (p *Pool) contradicted(ctx context.Context, r rejection, longest time.Durat
 func (p *Pool) unserved(ctx context.Context, all []rejection, longest time.Duration) {
 	for _, r := range all {
 		t := r.grant.Token
-		ever, lastly := p.servedLately(t)
+		ever, recently := p.servedLately(t)
 		p.mu.Lock()
 		s, counts := p.suspectOf(t)
 		if !counts {
@@ -195,7 +195,7 @@ func (p *Pool) unserved(ctx context.Context, all []rejection, longest time.Durat
 		} else {
 			s.invalid = 0
 		}
-		condemned := s.invalid >= mostInvalid && !lastly || s.condemned && r.invalid
+		condemned := s.invalid >= mostInvalid && !recently || s.condemned && r.invalid
 		again := s.quarantined
 		p.setSuspect(t, s)
 		p.mu.Unlock()

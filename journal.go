@@ -182,10 +182,12 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 // process had chosen what to record.
 func (b *Budget) recordLate(ctx context.Context, account *budgetAccount, accounts *accountList, booking *store.Booking) {
 	spent := []store.Spending{{Slot: booking.Slot, Cost: booking.Cost, Booked: booking.Now, Entry: booking.Entry}}
+	var all []accountSpendings
 	for _, charged := range append(slices.Clone(accounts.shared), *account) {
-		// If the store fails the log lacks the booking, as if its process had ended.
-		_ = b.Store.Record(ctx, store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: charged.Account, Spent: spent})
+		all = append(all, accountSpendings{account: charged.Account, list: spent})
 	}
+	// If the store fails the log lacks the booking, as if its process had ended.
+	_, _ = b.record(ctx, b.Store, time.Time{}, all, "late "+booking.Entry, booking.Now)
 }
 
 // isVoid reports whether a booking was lost, so that its slot may be another's. It needs

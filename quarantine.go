@@ -140,7 +140,8 @@ func (p *Pool) hasOtherTokens(account string, isSuspect func(Token) bool) bool {
 }
 
 // ErrNoToken matches, with errors.Is, the error that says that every token of a pool is
-// quarantined, and that no wait within the request's deadline helps. The error itself is a [*NoTokenError].
+// quarantined, and that no wait within the request's deadline helps. The error itself is a
+// [*NoTokenError].
 var ErrNoToken = errors.New("ration: no token is left")
 
 // A NoTokenError says that every token of a pool is quarantined, because the provider has
@@ -195,11 +196,9 @@ func (e *NoTokenError) Error() string {
 		}
 		b.WriteByte(')')
 	}
+	b.WriteByte(':')
 	if e.unserved {
-		b.WriteString(": no token was ever served: is it attached as the provider wants it (Transport.Attach)? If so,")
-	}
-	if !e.unserved {
-		b.WriteByte(':')
+		b.WriteString(" no token was ever served: is it attached as the provider wants it (Transport.Attach)? If so,")
 	}
 	b.WriteString(" replace what is expired or revoked, with Pool.Remove and Pool.Add")
 	return b.String()

@@ -68,7 +68,7 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 		if !returned {
 			discard(resp)
 		} else if a.unserved {
-			t.Pool.unserved(ctx, a.rejected, positive(t.ProbeEvery, defaultProbeEvery))
+			t.Pool.unserved(ctx, a.rejected, t.longestQuarantine())
 		}
 	}()
 	for {
@@ -152,7 +152,7 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	case a.unserved:
 		return a.afterRejection(newRejection(resp, grant, f.DeadToken))
 	case f.Reason == provider.ReasonBilling:
-		a.quarantine(grant, provider.ReasonBilling, positive(t.ProbeEvery, defaultProbeEvery))
+		t.Pool.quarantine(a.req.Context(), grant.Token, provider.ReasonBilling, t.longestQuarantine())
 		return decision{}
 	case resp.StatusCode >= 500:
 		t.Pool.endProbe(grant.Token) // the provider may not have checked the token
@@ -230,14 +230,9 @@ func (a *attempts) isRejected(t Token) bool {
 func (a *attempts) contradict(served Token) {
 	for _, r := range a.rejected {
 		if r.grant.Token.id != served.id {
-			a.transport.Pool.contradicted(a.req.Context(), r, positive(a.transport.ProbeEvery, defaultProbeEvery))
+			a.transport.Pool.contradicted(a.req.Context(), r, a.transport.longestQuarantine())
 		}
 	}
-}
-
-// quarantine keeps the whole fleet from using a token.
-func (a *attempts) quarantine(grant Grant, reason provider.Reason, length time.Duration) {
-	a.transport.Pool.quarantine(a.req.Context(), grant.Token, reason, length)
 }
 
 // pause returns the request's next pause if the response does not say how long to wait.
@@ -297,6 +292,11 @@ const (
 	defaultMaxPause    = time.Hour
 	defaultProbeEvery  = time.Hour
 )
+
+// longestQuarantine returns ProbeEvery or its default.
+func (t *Transport) longestQuarantine() time.Duration {
+	return positive(t.ProbeEvery, defaultProbeEvery)
+}
 
 // positive returns a duration if it is positive, or else the other.
 func positive(d, otherwise time.Duration) time.Duration {

@@ -25,8 +25,8 @@ const (
 //
 // Of an error other than 404 it reads the body; of a successful response only JSON and plain
 // text, and only if [Provider.ReadSuccessBody] is set or Content-Length is at most 4 KiB. It
-// never reads a stream of events, a success in plain text without a length, nor more than [Provider.MaxBody]. It waits for the body for
-// at most 2 s, and uses what has come by then. A body with Content-Encoding: gzip, which
+// never reads a stream of events, a success in plain text without a length, nor more than
+// [Provider.MaxBody]. It waits for the body for at most 2 s, and uses what has come by then. A body with Content-Encoding: gzip, which
 // net/http leaves to a caller that asked for it, is decompressed for reading, up to the same
 // bound, and put back as it came.
 func (p *Provider) ReadResponse(resp *http.Response, arrived time.Time) Feedback {

@@ -30,8 +30,8 @@
 -- returns the number of the call and the nonce, and numbers: now, the version, by how
 --         much the clock was found to have stepped, and corrected, plus 2^52, or 0; and
 --         the units of the account that was booked last which may have left in its longest
---         window, or 0 if that was not looked at. Then records, for bookings in their order, as many as were
---         answered:
+--         window, or 0 if that was not looked at. Then records, for bookings in their order,
+--         as many as were answered:
 --
 --         kind     'B' booked; 'L' not booked: the slot is too late; 'C' not booked: the
 --                  cost is more than any account's limits allow; 'D' not booked: the
@@ -402,23 +402,18 @@ local function inTurn(from)
   local last = from and from.newest or newest
   local rank, chunk, row, place = 0, 4, {}, 1
   local score, ring
-  -- divide finds the ring of a score that has more than one member, where it does not begin with
-  -- its first name.
-  local function divide(begins)
-    local middle, ends = rankBehind(score, last), call('ZCOUNT', index, '-inf', text(score))
-    if begins < middle and middle < ends then
-      ring = {begins = begins, middle = middle, ends = ends, upper = true}
-    end
+  -- ringOf returns the ranks of the members of the score: names up to the last, from begins on, and
+  -- those behind it, from middle on, which come first.
+  local function ringOf(begins, upper)
+    local ends = call('ZCOUNT', index, '-inf', text(score))
+    return {begins = begins, middle = rankBehind(score, last), ends = ends, upper = upper}
   end
   if from then
     -- Those of its score that come before it may have other scores by now.
     score, rank = from.score, rankBehind(from.score, from.member)
-    ring = {
-      begins = call('ZCOUNT', index, '-inf', '(' .. text(score)), middle = rankBehind(score, last),
-      ends = call('ZCOUNT', index, '-inf', text(score)), upper = from.member > last,
-    }
+    ring = ringOf(call('ZCOUNT', index, '-inf', '(' .. text(score)), from.member > last)
   end
-  return function()
+  local function following()
     if ring and ring.upper and rank == ring.ends then
       rank, ring.upper, row = ring.begins, false, {}
     end
@@ -431,18 +426,17 @@ local function inTurn(from)
     local member = row[place]
     if member and not ring and tonumber(row[place + 1]) ~= score then
       score = tonumber(row[place + 1])
+      -- A score with one member has no ring.
       if member <= last and (row[place + 3] or row[place + 1]) == row[place + 1] then
-        divide(rank)
-        if ring then
-          rank, place = ring.middle, 1
-          row = call('ZRANGE', index, rank, rank + chunk - 1, 'WITHSCORES')
-          member = row[1]
-        end
+        ring = ringOf(rank, true)
+        rank, row = ring.middle, {}
+        return following()
       end
     end
     rank, place = rank + 1, place + 2
     return member, score
   end
+  return following
 end
 
 -- choose finds the account of the index that can take the booking first. If that is

@@ -53,7 +53,7 @@ openCharge(charge)
 -- are those of workers that are gone, or have yet to enter theirs. They stand at that instant, as
 -- none left later, and end as others enter what they had booked by then. The field known has these
 -- instants in order, each with the part under which what is left of its units is counted.
-local KNOWN, SINCE = '>I8c1I7I5B', 22
+local KNOWN, SINCE = '>I8c1I7I5', 21
 local all, field = {}, charge.fields.known or ''
 for i = 1, #field, SINCE do
   local at, letter, number, cost = struct.unpack(KNOWN, field, i)
@@ -100,18 +100,16 @@ for i, each in ipairs(all) do
   local before = leftIn(charge, each.at)
   addUpTo(each.at)
   local more, part = leftIn(charge, each.at) - before, each.part
-  local lacking = part and part.cost - more or each.units - before - more
-  if part and part.cost > 0 and more > 0 then
-    takeBack(charge, '', each.at, part)
-  end
-  if lacking > 0 and (not part or more > 0) then
+  local lacking = (part and part.cost or each.units - before) - more
+  if more > 0 or not part then
+    if part and part.cost > 0 then
+      takeBack(charge, '', each.at, part)
+    end
     charge.known = part and newest or 0
-    local _, parts = parse('\0' .. add(each.at, lacking, ''))
-    part = parts[1]
-  elseif lacking <= 0 then
-    part = {letter = 'N', number = 0, cost = 0}
+    local _, parts = parse('\0' .. (lacking > 0 and add(each.at, lacking, '') or ''))
+    part = parts and parts[1] or {letter = 'N', number = 0, cost = 0}
   end
-  kept[i] = struct.pack(KNOWN, each.at, part.letter, part.number, part.cost, 0)
+  kept[i] = struct.pack(KNOWN, each.at, part.letter, part.number, part.cost)
 end
 addUpTo(math.huge)
 -- What was entered is written before cancelEntry reads the account again.
