@@ -39,7 +39,6 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 	}
 	ctx, cost, scopes := t.costAndScopes(req)
 	var failed *sourceError // a token's source has failed
-	var none *NoTokenError
 	for late := false; ; {
 		unavailable, free := excluded, time.Duration(0)
 		if b.keyPauses.Any.Load() {
@@ -73,7 +72,8 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 		case err == nil:
 			// The pause was made while the request waited for its slot.
 			t.handBack(&grant)
-		case errors.As(err, &none):
+		case errors.Is(err, ErrNoToken):
+			none, _ := errors.AsType[*NoTokenError](err) // errors.As would allocate for every request
 			if err := t.Pool.waitForProbe(ctx, none); err != nil {
 				return Grant{}, err
 			}

@@ -47,7 +47,7 @@ repeat
     break
   end
   local index, digest, row, revision, firstSet, account, set, member
-  local newestField = 'state' -- or that of the account of an index which was booked last
+  local newestField -- that of the account of the index which was booked last
   if string.byte(rules) == 32 then
     -- '  1 0 0 0  REVISION SET', or the summary does not end with it.
     account = #ARGV == 4 and ARGV[4]
@@ -65,12 +65,13 @@ repeat
     break
   end
   local field = 'a:' .. account
-  local known = call('HMGET', base, session, field, 'state', newestField)
+  local known = index and call('HMGET', base, session, field, 'state', newestField) or
+    call('HMGET', base, session, field, 'state')
   local record, summary, state, newest = known[1], known[2], known[3], known[4]
-  if not record or not state or not newest or struct.unpack('>I8', record) >= number then
+  if not record or not state or index and not newest or struct.unpack('>I8', record) >= number then
     break
   end
-  newest = string.sub(newest, 9)
+  newest = index and string.sub(newest, 9)
   local seen, version, lost, careful, silent, offset = struct.unpack('>dddddd', state)
   local given = now > 0
   if not given then
