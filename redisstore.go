@@ -79,6 +79,11 @@ func (s *RedisStore) Quarantine(ctx context.Context, r store.QuarantineRequest) 
 	return s.store().Quarantine(ctx, r)
 }
 
+// Resume implements [Store].
+func (s *RedisStore) Resume(ctx context.Context, r store.ResumeRequest) (store.PauseReply, error) {
+	return s.store().Resume(ctx, r)
+}
+
 // Reset implements [Store].
 func (s *RedisStore) Reset(ctx context.Context, r store.ResetRequest) error {
 	return s.store().Reset(ctx, r)

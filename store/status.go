@@ -1,6 +1,7 @@
 package store
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -49,7 +50,7 @@ func (r PauseRequest) Validate() error {
 	return validatePause(r.For, r.Now)
 }
 
-// A QuarantineRequest notes that a token is of no use.
+// A QuarantineRequest notes that a token is of no use for a while.
 type QuarantineRequest struct {
 	// Budget is the budget's name.
 	Budget string
@@ -59,6 +60,14 @@ type QuarantineRequest struct {
 	Reason string
 	// For is how long from now, from a microsecond to 366 days.
 	For time.Duration
+	// Count is how often the token was quarantined in a row, as the callers count, from 0 to
+	// 1,000,000: Status tells it.
+	Count int
+	// Replaces is the Until of the token's last quarantine for that reason, in force or over,
+	// which this one replaces, also by a shorter one. If that ends, or ended, at another
+	// instant, or is not known, nothing changes: so of several callers one replaces it. Zero: a
+	// quarantine only lengthens.
+	Replaces time.Time
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }
@@ -73,6 +82,11 @@ func (r QuarantineRequest) Validate() error {
 		return fmt.Errorf("ration: token ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Token[:min(len(r.Token), 64)])
 	case !ValidAccountID(r.Reason):
 		return fmt.Errorf("ration: QuarantineRequest.Reason is %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Reason)
+	case r.Count < 0 || r.Count > 1_000_000:
+		return fmt.Errorf("ration: QuarantineRequest.Count is %d: it must be from 0 to 1,000,000", r.Count)
+	}
+	if err := validateNow(r.Replaces); err != nil {
+		return err
 	}
 	return validatePause(r.For, r.Now)
 }
@@ -86,14 +100,59 @@ func validatePause(length time.Duration, now time.Time) error {
 
 func validKey(key string) bool { return ValidAccountID(key) && !strings.ContainsAny(key, "-_") }
 
-// A PauseReply answers a PauseRequest or a QuarantineRequest.
+// A ResumeRequest ends pauses and quarantines before their time.
+type ResumeRequest struct {
+	// Budget is the budget's name.
+	Budget string
+	// Account is the ID of the account whose pauses end, those with a Key included. Empty: no
+	// account's.
+	Account string
+	// Token is the ID of the token whose quarantines end. Empty: no token's.
+	//
+	// If both are empty all pauses and quarantines of the budget end.
+	Token string
+	// Forget has the store forget what is kept of the Account as well: what was booked and
+	// recorded, and its limits. The next booking finds an account that was never booked.
+	// Bookings that wait are not in the log any more.
+	Forget bool
+	// Now stands for the store's clock. Zero: the store's clock.
+	Now time.Time
+}
+
+// Validate returns why the request is malformed, or nil.
+func (r ResumeRequest) Validate() error {
+	if err := ValidateBudgetName(r.Budget); err != nil {
+		return err
+	}
+	switch {
+	case r.Account != "" && !ValidAccountID(r.Account):
+		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_', or empty", r.Account)
+	case r.Token != "" && !ValidAccountID(r.Token):
+		return fmt.Errorf("ration: token ID %q: it must be 1 to 64 letters, digits, '-' and '_', or empty", r.Token[:min(len(r.Token), 64)])
+	case r.Forget && r.Account == "":
+		return errors.New("ration: ResumeRequest.Forget needs an Account")
+	}
+	return validateNow(r.Now)
+}
+
+// A Resumption tells which pauses and quarantines were ended before their time. One of no
+// account and no token ended all.
+type Resumption struct {
+	// Account, Token and Forgotten are as in the [ResumeRequest].
+	Account, Token string
+	Forgotten      bool
+	// At is when, on the store's clock.
+	At time.Time
+}
+
+// A PauseReply answers a PauseRequest, a QuarantineRequest or a ResumeRequest.
 type PauseReply struct {
 	// Until is the end of the pause in force, on the store's clock. It is later than
-	// what was asked for if a longer one was in force.
+	// what was asked for if a longer one was in force. If pauses were ended it is when.
 	Until time.Time
 	// Version is that of the budget's Status after the request, and Before that before
 	// it. A caller whose Status is of the version Before knows all that there is to
-	// know of the version Version: this pause is what they differ in.
+	// know of the version Version: this request is what they differ in.
 	Version, Before int64
 }
 
@@ -129,7 +188,8 @@ func (r StatusRequest) Validate() error {
 type Status struct {
 	// Now is the store's clock when it answered.
 	Now time.Time
-	// Version changes with every pause, quarantine and loss, and with every new Revision.
+	// Version grows with every pause, quarantine, resumption and loss, and with every new
+	// Revision.
 	Version int64
 	// Lost is when a log was last found missing, or the budget was new: what
 	// was booked before may be in no log. Zero: never.
@@ -139,9 +199,8 @@ type Status struct {
 	// Workers is how many processes named themselves in the last minute. A store that
 	// only one process can use need not count: 0.
 	Workers int
-	// Since is the request's Known if Pauses and Quarantined are only those that were made
-	// or lengthened after that version. Together with those that the caller has they are
-	// all in force, since none is ever shortened. Zero: they are all. A store answers with
+	// Since is the request's Known if Pauses, Quarantined and Resumed are only those that were
+	// made or changed after that version. Zero: they are all. A store answers with
 	// all if it never had that version or has lost something since, and it may always.
 	Since int64
 	// More reports whether there are more of them, which changed later: Version is then
@@ -157,6 +216,9 @@ type Status struct {
 	// Quarantined are the quarantines in force, in any order: one for each token and
 	// reason.
 	Quarantined []Quarantine
+	// Resumed are the resumptions of the last day, in the order in which they were made; of one
+	// account or token the last one. They ended none of Pauses and Quarantined, which are in force.
+	Resumed []Resumption
 }
 
 // A Pause is a pause in force.
@@ -173,4 +235,6 @@ type Quarantine struct {
 	Token, Reason string
 	// Until is the end of the quarantine, on the store's clock.
 	Until time.Time
+	// Count is that of the request.
+	Count int
 }

@@ -125,8 +125,14 @@ type Store interface {
 
 	// Quarantine notes that a token is of no use to anyone for a while. It moves no
 	// slot: Status tells of it, and the callers keep to it. For each reason a
-	// quarantine only lengthens.
+	// quarantine only lengthens, unless the request says which one it replaces.
 	Quarantine(ctx context.Context, r QuarantineRequest) (PauseReply, error)
+
+	// Resume ends pauses and quarantines before their time, and Status tells so for a day. It
+	// begins the order of all queues of these accounts anew, as a cancelled booking does:
+	// slots that were booked behind the end of a pause stay, and the next bookings may come
+	// before them.
+	Resume(ctx context.Context, r ResumeRequest) (PauseReply, error)
 
 	// Reset notes when the window under way ends, for the account's limits with
 	// FirstUse that may have a window which ends then: a window does not end later than

@@ -53,6 +53,10 @@ func (s *memoryStore) Quarantine(ctx context.Context, r store.QuarantineRequest)
 	return s.counted().Quarantine(ctx, r)
 }
 
+func (s *memoryStore) Resume(ctx context.Context, r store.ResumeRequest) (store.PauseReply, error) {
+	return s.counted().Resume(ctx, r)
+}
+
 func (s *memoryStore) Reset(ctx context.Context, r store.ResetRequest) error {
 	return s.counted().Reset(ctx, r)
 }

@@ -101,6 +101,24 @@ func (b *budget) cancel(one *booking, account string, now int64) {
 	}
 }
 
+// beginQueues begins the order of an account's queues anew.
+func (b *budget) beginQueues(id string, now int64) {
+	if a := b.accounts[id]; a != nil {
+		a.restart(now)
+		b.lower(a)
+	}
+}
+
+// forget forgets an account. What was booked of it is not counted any more.
+func (b *budget) forget(id string) {
+	a := b.accounts[id]
+	if a == nil {
+		return
+	}
+	*a = account{id: id, began: b.number}
+	b.lower(a)
+}
+
 // counts reports whether an account still counts its part of a booking.
 func (b *budget) counts(one *booking, a *account) bool {
 	i := 1 + slices.Index(sharedIn(one.queue), a.id)

@@ -73,16 +73,20 @@ func (s *Store) Watch(name string, changed func(version int64)) (stop func()) {
 // changes are the pauses and quarantines that Status tells of.
 type changes struct {
 	all   sweep.Map[noted, *change]
-	order list.List // of *change: who was lengthened last is the last
+	order list.List // of *change: what was changed last is the last
 }
 
-// noted names a pause or, if it has a token, a quarantine.
-type noted struct{ account, key, token, reason string }
+// noted names a pause; if it has a reason, a quarantine; or a resumption.
+type noted struct {
+	account, key, token, reason string
+	resumed, forgotten          bool
+}
 
-// A change is when something was last lengthened.
+// A change is when something was last changed.
 type change struct {
 	noted
-	until   int64
+	until   int64 // its end
+	count   int   // of a quarantine
 	version int64 // that the status had then
 	place   *list.Element
 }
@@ -111,23 +115,50 @@ func (c *changes) note(b *budget, one noted, until, now int64) {
 // lengthen makes what moves no slot last until an instant, if it is not longer, and returns
 // its end.
 func (c *changes) lengthen(b *budget, one noted, until, now int64) int64 {
-	if o := c.all.Get(one); o != nil && until <= o.until {
-		return o.until
+	if o := c.all.Get(one); o == nil || until > o.until {
+		c.note(b, one, until, now)
 	}
-	c.note(b, one, until, now)
-	return until
+	return c.all.Get(one).until
+}
+
+// remove removes the pauses and quarantines that a request ends, and yields the accounts that were
+// paused.
+func (c *changes) remove(r *store.ResumeRequest, paused func(account string)) {
+	var next *list.Element
+	for e := c.order.Front(); e != nil; e = next {
+		next = e.Next()
+		o := e.Value.(*change)
+		meant := r.Account == "" && r.Token == ""
+		if o.reason != "" {
+			meant = meant || o.token == r.Token
+		} else {
+			meant = meant || r.Account != "" && o.account == r.Account
+		}
+		if o.resumed || !meant {
+			continue
+		}
+		if o.reason == "" && o.key == "" {
+			paused(o.account)
+		}
+		c.order.Remove(e)
+		c.all.Remove(o.noted)
+	}
 }
 
 // tell adds to the status what is in force and has changed since a version.
 func (c *changes) tell(status *store.Status, since, now int64) {
+	defer func() { slices.Reverse(status.Resumed) }()
 	for e := c.order.Back(); e != nil; e = e.Prev() {
 		o := e.Value.(*change)
 		switch {
 		case o.version <= since:
 			return
+		case o.resumed:
+			status.Resumed = append(status.Resumed, store.Resumption{Account: o.account, Token: o.token, Forgotten: o.forgotten, At: time.UnixMicro(o.until)})
 		case o.until <= now:
-		case o.token != "":
-			status.Quarantined = append(status.Quarantined, store.Quarantine{Token: o.token, Reason: o.reason, Until: time.UnixMicro(o.until)})
+		case o.reason != "":
+			one := store.Quarantine{Token: o.token, Reason: o.reason, Until: time.UnixMicro(o.until), Count: o.count}
+			status.Quarantined = append(status.Quarantined, one)
 		default:
 			status.Pauses = append(status.Pauses, store.Pause{Account: o.account, Key: o.key, Until: time.UnixMicro(o.until)})
 		}
@@ -176,7 +207,56 @@ func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (stor
 	now := s.clock(r.Now).now
 	b := s.budget(r.Budget)
 	before := b.version
-	one := noted{token: r.Token, reason: r.Reason}
-	until := b.changes.lengthen(b, one, now+r.For.Microseconds(), now)
-	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
+	one, until := noted{token: r.Token, reason: r.Reason}, now+r.For.Microseconds()
+	o := b.changes.all.Get(one)
+	switch {
+	case r.Replaces.IsZero():
+		until = b.changes.lengthen(b, one, until, now)
+	case o != nil && o.until == r.Replaces.UnixMicro():
+		b.changes.note(b, one, until, now)
+	case o != nil:
+		until = o.until
+	default:
+		until = 0
+	}
+	if b.version != before {
+		b.changes.all.Get(one).count = r.Count
+	}
+	return store.PauseReply{Until: instant(until), Version: b.version, Before: before}, nil
+}
+
+// Resume implements [store.Store].
+func (s *Store) Resume(ctx context.Context, r store.ResumeRequest) (store.PauseReply, error) {
+	if err := ctx.Err(); err != nil {
+		return store.PauseReply{}, err
+	}
+	if err := r.Validate(); err != nil {
+		return store.PauseReply{}, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := s.clock(r.Now).now
+	b := s.budget(r.Budget)
+	before := b.version
+	b.changes.remove(&r, func(account string) {
+		if account == "" {
+			b.all = pause{}
+		} else {
+			b.account(account).pause = pause{}
+			b.beginQueues(account, now)
+		}
+	})
+	b.released = 0
+	switch {
+	case r.Forget:
+		b.forget(r.Account)
+	case r.Account != "":
+		b.beginQueues(r.Account, now)
+	case r.Token == "":
+		for id := range b.accounts {
+			b.beginQueues(id, now)
+		}
+	}
+	b.changes.note(b, noted{account: r.Account, token: r.Token, resumed: true, forgotten: r.Forget}, now, now)
+	return store.PauseReply{Until: time.UnixMicro(now), Version: b.version, Before: before}, nil
 }

@@ -61,6 +61,11 @@ func (s *clockStore) Quarantine(ctx context.Context, r store.QuarantineRequest) 
 	return s.Store.Quarantine(ctx, r)
 }
 
+func (s *clockStore) Resume(ctx context.Context, r store.ResumeRequest) (store.PauseReply, error) {
+	s.set(&r.Now)
+	return s.Store.Resume(ctx, r)
+}
+
 func (s *clockStore) Reset(ctx context.Context, r store.ResetRequest) error {
 	s.set(&r.Now)
 	return s.Store.Reset(ctx, r)

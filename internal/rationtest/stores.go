@@ -138,6 +138,14 @@ func (s *CutStore) Quarantine(ctx context.Context, r store.QuarantineRequest) (s
 	return s.Store.Quarantine(ctx, r)
 }
 
+// Resume fails if the network is cut.
+func (s *CutStore) Resume(ctx context.Context, r store.ResumeRequest) (store.PauseReply, error) {
+	if s.Cut.Load() {
+		return store.PauseReply{}, ErrCut
+	}
+	return s.Store.Resume(ctx, r)
+}
+
 // Status fails if the network is cut.
 func (s *CutStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	if s.Cut.Load() {

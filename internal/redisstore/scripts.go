@@ -32,6 +32,7 @@ var (
 	recallScript   = sync.OnceValue(func() *redis.Script { return script{name: "recall"}.with(0) })
 	cancelScript   = sync.OnceValue(func() *redis.Script { return script{name: "cancel", accounts: true}.with(allAlgorithms) })
 	pauseScript    = sync.OnceValue(func() *redis.Script { return script{name: "pause"}.with(0) })
+	resumeScript   = sync.OnceValue(func() *redis.Script { return script{name: "resume", accounts: true}.with(allAlgorithms) })
 	describeScript = sync.OnceValue(func() *redis.Script { return script{name: "describe"}.with(0) })
 	labelScript    = sync.OnceValue(func() *redis.Script { return script{name: "label"}.with(0) })
 	statusScript   = sync.OnceValue(func() *redis.Script { return script{name: "status"}.with(0) })

@@ -21,7 +21,7 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	if err := r.Validate(); err != nil {
 		return store.PauseReply{}, err
 	}
-	return s.pause(ctx, "pause", r.Budget, []any{micros(r.Now), encodePause(r.Account, r.Key), r.For.Microseconds(), r.Apart.Microseconds()})
+	return s.pause(ctx, "pause", pauseScript(), r.Budget, []any{micros(r.Now), encodePause(r.Account, r.Key), r.For.Microseconds(), r.Apart.Microseconds(), ""})
 }
 
 // Quarantine implements [store.Store].
@@ -29,11 +29,25 @@ func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (stor
 	if err := r.Validate(); err != nil {
 		return store.PauseReply{}, err
 	}
-	return s.pause(ctx, "quarantine", r.Budget, []any{micros(r.Now), encodeQuarantine(r.Token, r.Reason), r.For.Microseconds(), 0})
+	args := []any{micros(r.Now), encodeQuarantine(r.Token, r.Reason), r.For.Microseconds(), r.Count, micros(r.Replaces)}
+	return s.pause(ctx, "quarantine", pauseScript(), r.Budget, args)
 }
 
-func (s *Store) pause(ctx context.Context, op, budget string, args []any) (store.PauseReply, error) {
-	reply, err := s.run(ctx, op, pauseScript(), budget, args)
+// Resume implements [store.Store].
+func (s *Store) Resume(ctx context.Context, r store.ResumeRequest) (store.PauseReply, error) {
+	if err := r.Validate(); err != nil {
+		return store.PauseReply{}, err
+	}
+	forget := ""
+	if r.Forget {
+		forget = "1"
+	}
+	return s.pause(ctx, "resume", resumeScript(), r.Budget, []any{micros(r.Now), r.Account, r.Token, encodeResumption(r), forget})
+}
+
+// pause runs a script that changes the status.
+func (s *Store) pause(ctx context.Context, op string, script *redis.Script, budget string, args []any) (store.PauseReply, error) {
+	reply, err := s.run(ctx, op, script, budget, args)
 	if err != nil {
 		return store.PauseReply{}, err
 	}
@@ -62,9 +76,9 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	}
 	for reply.rest != "" {
 		name := reply.name()
-		var until [1]int64
-		reply.numbers(until[:])
-		addPause(&status, name, instant(until[0]))
+		var n [2]int64
+		reply.numbers(n[:])
+		addPause(&status, name, instant(n[0]), toInt(n[1]))
 	}
 	if err := reply.end("status"); err != nil {
 		return store.Status{}, err
@@ -79,6 +93,8 @@ const (
 	allAccounts      = "*"
 	keyPrefix        = "at:"         // at:KEY or at:KEY:ACCOUNT
 	quarantinePrefix = "quarantine:" // quarantine:REASON:TOKEN
+	endedPrefix      = "ended:"      // ended:ACCOUNT:TOKEN, of what a Resume has ended
+	forgottenPrefix  = "ended::"     // ended::ACCOUNT:TOKEN, of an account that was forgotten
 )
 
 // encodePause names the pause of an account, of all, or of a part of them.
@@ -95,11 +111,28 @@ func encodePause(account, key string) string {
 // encodeQuarantine names the quarantine of a token.
 func encodeQuarantine(token, reason string) string { return quarantinePrefix + reason + ":" + token }
 
-// addPause adds to the status what a name stands for.
-func addPause(status *store.Status, name string, until time.Time) {
+// encodeResumption names what a request ends.
+func encodeResumption(r store.ResumeRequest) string {
+	prefix := endedPrefix
+	if r.Forget {
+		prefix = forgottenPrefix
+	}
+	return prefix + cmp.Or(r.Account, allAccounts) + ":" + r.Token
+}
+
+// addPause adds to the status what a name stands for, its end and the number beside it.
+func addPause(status *store.Status, name string, until time.Time, number int) {
 	if rest, found := strings.CutPrefix(name, quarantinePrefix); found {
 		reason, token, _ := strings.Cut(rest, ":")
-		status.Quarantined = append(status.Quarantined, store.Quarantine{Token: token, Reason: reason, Until: until})
+		status.Quarantined = append(status.Quarantined, store.Quarantine{Token: token, Reason: reason, Until: until, Count: number})
+		return
+	}
+	if rest, found := strings.CutPrefix(name, endedPrefix); found {
+		one := store.Resumption{At: until}
+		rest, one.Forgotten = strings.CutPrefix(rest, ":")
+		rest = strings.TrimPrefix(rest, allAccounts)
+		one.Account, one.Token, _ = strings.Cut(rest, ":")
+		status.Resumed = append(status.Resumed, one)
 		return
 	}
 	pause := store.Pause{Account: name, Until: until}

@@ -45,6 +45,13 @@ func (m *Map[K, V]) Set(key K, value V) {
 	m.items = append(m.items, item[K, V]{key, value})
 }
 
+// Remove removes a key's value, if it has one.
+func (m *Map[K, V]) Remove(key K) {
+	if i, found := m.places[key]; found {
+		m.remove(i)
+	}
+}
+
 // All returns the keys and values, in any order. The map must not change meanwhile.
 func (m *Map[K, V]) All() iter.Seq2[K, V] {
 	return func(yield func(K, V) bool) {

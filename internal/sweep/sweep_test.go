@@ -27,6 +27,11 @@ func TestASweepKeepsWhatIsInUse(t *testing.T) {
 		require.Equal(t, last-i, all[last-i])
 	}
 	require.Zero(t, m.Get(0))
+	m.Remove(0)
+	require.Len(t, all, m.Len())
+	m.Remove(last)
+	require.Zero(t, m.Get(last))
+	require.Equal(t, last-1, m.Get(last-1))
 	for m.Len() > 0 {
 		m.Sweep(func(int, int) bool { return true })
 	}

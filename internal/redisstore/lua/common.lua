@@ -17,11 +17,13 @@
 --   KEYS[1]:again:ACCOUNT  hash    a slot and a part of an entry, and the part under which it
 --                                  is counted since it was entered again: account.lua
 --   KEYS[1]:gaps:ACCOUNT:LIMIT  zset  time that is free before the last booking: gcra.lua
---   KEYS[1]:pauses         zset    ACCOUNT, score = end of its pause; '*' is all
+--   KEYS[1]:pauses         zset    ACCOUNT, score = end of its pause; '*' is all; other names
+--                                  are of what moves no slot, or of what was ended: resume.lua
 --   KEYS[1]:changes        zset    the same names, score = the version that the status had
---                                  when the pause was last lengthened
+--                                  when the pause was last changed
 --   KEYS[1]:apart          hash    ACCOUNT, how far apart slots are that are booked
---                                  while its pause lasts; '*last', the last instant
+--                                  while its pause lasts, or how often a token was
+--                                  quarantined; '*last', the last instant
 --                                  that all accounts' pause has put a slot off to
 --   KEYS[1]:pool:DIGEST    zset    SET:ACCOUNT, score <= its next free slot; with
 --                                  :LANE behind it, that of another lane
@@ -268,21 +270,18 @@ local function released(account, paused, last)
   return last + tonumber(call('HGET', base .. ':apart', account) or 0)
 end
 
--- silence keeps an account silent until an instant, if it is not for longer, and the
--- slots apart that are booked until then.
-local function silence(account, ends, now, apart)
-  if ends <= math.max(now, pausedUntil(account)) then
-    return
-  end
+-- noteChange notes in the status when a pause ends, or ended, and how far apart the slots are that
+-- are booked until then.
+local function noteChange(name, ends, now, apart)
   local pauses, spread, changes = base .. ':pauses', base .. ':apart', base .. ':changes'
-  call('ZADD', pauses, text(ends), account)
+  call('ZADD', pauses, text(ends), name)
   local state = readState()
   state.silent = math.max(ends, state.silent)
   renew(now)
-  call('ZADD', changes, text(state.version), account)
-  call('HSET', spread, account, text(apart))
+  call('ZADD', changes, text(state.version), name)
+  call('HSET', spread, name, text(apart))
   local last = tonumber(call('ZRANGE', pauses, -1, -1, 'WITHSCORES')[2])
-  local ttl = text(math.ceil((last - now + DAY) / 1000))
+  local ttl = text(math.ceil((math.max(last, now) - now + DAY) / 1000))
   call('PEXPIRE', pauses, ttl)
   call('PEXPIRE', spread, ttl)
   call('PEXPIRE', changes, ttl)
@@ -291,5 +290,13 @@ local function silence(account, ends, now, apart)
     call('ZREM', pauses, other)
     call('ZREM', changes, other)
     call('HDEL', spread, other)
+  end
+end
+
+-- silence keeps an account silent until an instant, if it is not for longer, and the
+-- slots apart that are booked until then.
+local function silence(account, ends, now, apart)
+  if ends > math.max(now, pausedUntil(account)) then
+    noteChange(account, ends, now, apart)
   end
 end

@@ -1,15 +1,19 @@
--- pause.lua: keeps an account silent, or all of the budget. A pause only lengthens.
+-- pause.lua: keeps an account silent, or all of the budget.
 --
 -- ARGV  1 now, in microseconds; '' for the server's clock
 --       2 the account; '*' for all; or another name, of a pause that moves no slot
 --       3 how long from now, in microseconds
---       4 how far apart slots are that are booked while it lasts, likewise
+--       4 how far apart slots are that are booked while it lasts, likewise; of a quarantine
+--         how often the token was quarantined
+--       5 the end of the pause that this one replaces, if it still ends then; '' for none: it
+--         then only lengthens
 -- returns numbers: the end of the pause in force, the status's version now, and before
 
 local now = clock(ARGV[1], readState().offset)
 local account = ARGV[2]
 local length = whole(ARGV[3], 'the pause', 1, 400 * DAY)
 local apart = whole(ARGV[4], 'the time between two slots', 0, DAY)
+local replaced = ARGV[5] ~= '' and whole(ARGV[5], 'the end of the pause that is replaced', 1, 4503599627370496 + 400 * DAY)
 if account == '' then
   bad = bad or 'ERR ration: the account is empty'
 end
@@ -18,5 +22,9 @@ if bad then
 end
 
 local before = readState().version
-silence(account, now + length, now, apart)
+if not replaced then
+  silence(account, now + length, now, apart)
+elseif pausedUntil(account) == replaced then
+  noteChange(account, now + length, now, apart)
+end
 return encode(pausedUntil(account)) .. encode(readState().version) .. encode(before)

@@ -7,8 +7,8 @@
 --         workers there are, the highest revision, since which version pauses are told, or
 --         0 for all, 1 if there are more of them: the version is then that of the last
 --         one, and 1 if a worker that knows none finds the keys of ration:v1. Then for each
---         pause, in the order in which they changed, the account's
---         name, and the number when it ends
+--         pause, in the order in which they changed, the account's name, and the numbers when it
+--         ends and how far apart slots are, as pause.lua has them; and likewise for what was ended
 
 -- So many pauses are told at once.
 local MOST = 500
@@ -38,9 +38,11 @@ local more = #changes == 2 * MOST and tonumber(changes[2 * MOST]) < current
 local reply = {encode(now), encode(more and changes[2 * MOST] or current), encode(state.lost),
   encode(call('ZCARD', workers)), encode(kept[1] or 0), encode(known), encode(more and 1 or 0), encode(old and 1 or 0)}
 for i = 1, #changes, 2 do
-  local ends = pausedUntil(changes[i])
-  if ends > now then
-    reply[#reply + 1] = struct.pack('>I2', #changes[i]) .. changes[i] .. encode(ends)
+  local name = changes[i]
+  local ends = pausedUntil(name)
+  if ends > now or string.find(name, '^ended:') then
+    local apart = call('HGET', base .. ':apart', name)
+    reply[#reply + 1] = struct.pack('>I2', #name) .. name .. encode(ends) .. encode(apart or 0)
   end
 end
 return table.concat(reply)

@@ -1,8 +1,10 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/ration-go/ration/store"
@@ -14,9 +16,12 @@ type pause struct {
 	apart int64 // how far apart slots are that are booked while it lasts
 }
 
-// An ending is when a pause or a quarantine ends, and the version that the status had when
-// it was last lengthened.
-type ending struct{ until, version int64 }
+// An ending is when a pause or a quarantine ends, the version that the status had when it was
+// last changed, and how often the token was quarantined.
+type ending struct {
+	until, version int64
+	count          int
+}
 
 // from returns the first slot that the pause allows a booking, if the last one before it
 // was allowed that.
@@ -48,7 +53,7 @@ func lengthen[K comparable](b *budget, ends map[K]ending, one K, until, now int6
 	maps.DeleteFunc(ends, func(_ K, end ending) bool { return end.until < now-dayMicros })
 	if until > ends[one].until {
 		b.renew(now)
-		ends[one] = ending{until, b.version}
+		ends[one] = ending{until: until, version: b.version}
 	}
 	return ends[one].until
 }
@@ -78,9 +83,56 @@ func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (stor
 		return store.PauseReply{}, err
 	}
 	defer s.mu.Unlock()
-	before := b.version
-	until := lengthen(b, b.quarantines, store.Quarantine{Token: r.Token, Reason: r.Reason}, now+r.For.Microseconds(), now)
+	one, before := store.Quarantine{Token: r.Token, Reason: r.Reason}, b.version
+	end, known := b.quarantines[one]
+	if !r.Replaces.IsZero() {
+		if !known {
+			return store.PauseReply{Version: before, Before: before}, nil
+		}
+		if end.until != r.Replaces.UnixMicro() {
+			return store.PauseReply{Until: time.UnixMicro(end.until), Version: before, Before: before}, nil
+		}
+		delete(b.quarantines, one)
+	}
+	until := lengthen(b, b.quarantines, one, now+r.For.Microseconds(), now)
+	if b.version != before {
+		end = b.quarantines[one]
+		end.count = r.Count
+		b.quarantines[one] = end
+	}
 	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
+}
+
+// Resume implements [store.Store].
+func (s *Store) Resume(ctx context.Context, r store.ResumeRequest) (store.PauseReply, error) {
+	b, now, err := s.begin(ctx, r.Validate(), r.Budget, r.Now)
+	if err != nil {
+		return store.PauseReply{}, err
+	}
+	defer s.mu.Unlock()
+	before, all := b.version, r.Account == "" && r.Token == ""
+	maps.DeleteFunc(b.pauses, func(one store.Pause, _ ending) bool { return all || r.Account != "" && one.Account == r.Account })
+	maps.DeleteFunc(b.quarantines, func(one store.Quarantine, _ ending) bool { return all || one.Token == r.Token })
+	b.allLast = 0
+	if all {
+		b.all = pause{}
+	}
+	for id, a := range b.accounts {
+		if !all && id != r.Account {
+			continue
+		}
+		a.pause = pause{}
+		for queue, last := range a.last {
+			a.last[queue] = min(last, now)
+		}
+	}
+	if r.Forget {
+		delete(b.accounts, r.Account)
+	}
+	b.renew(now)
+	told := store.Resumption{Account: r.Account, Token: r.Token, Forgotten: r.Forget}
+	b.resumed[told] = ending{until: now, version: b.version}
+	return store.PauseReply{Until: time.UnixMicro(now), Version: b.version, Before: before}, nil
 }
 
 // Status implements [store.Store].
@@ -100,9 +152,20 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 		}
 	}
 	for one, end := range b.quarantines {
-		if one.Until = time.UnixMicro(end.until); end.until > now && end.version > all.Since {
+		one.Until, one.Count = time.UnixMicro(end.until), end.count
+		if end.until > now && end.version > all.Since {
 			all.Quarantined = append(all.Quarantined, one)
 		}
 	}
+	for one, end := range b.resumed {
+		if one.At = time.UnixMicro(end.until); end.version > all.Since {
+			all.Resumed = append(all.Resumed, one)
+		}
+	}
+	version := func(one store.Resumption) int64 {
+		one.At = time.Time{}
+		return b.resumed[one].version
+	}
+	slices.SortFunc(all.Resumed, func(a, b store.Resumption) int { return cmp.Compare(version(a), version(b)) })
 	return all, nil
 }

@@ -43,6 +43,7 @@ type budget struct {
 	allLast     int64                  // the latest instant that all held a booking back to
 	pauses      map[store.Pause]ending // they and quarantines without Until
 	quarantines map[store.Quarantine]ending
+	resumed     map[store.Resumption]ending // without At
 	bookings    map[store.BookingID]*booking
 	recorded    map[store.BookingID]time.Time
 	charged     map[string]string // the account that was charged last, by listKey
@@ -75,6 +76,7 @@ func (s *Store) begin(ctx context.Context, valid error, name string, asked time.
 	if b == nil {
 		b = &budget{
 			accounts: make(map[string]*account), pauses: make(map[store.Pause]ending), quarantines: make(map[store.Quarantine]ending),
+			resumed:  make(map[store.Resumption]ending),
 			bookings: make(map[store.BookingID]*booking), recorded: make(map[store.BookingID]time.Time), charged: make(map[string]string),
 		}
 		if s.budgets == nil {

@@ -1,0 +1,101 @@
+-- resume.lua: ends pauses and quarantines before their time.
+--
+-- ARGV  1 now, in microseconds; '' for the server's clock
+--       2 the account whose pauses end, those of a part of it too; '' for none
+--       3 the token whose quarantines end; '' for none. Without account and token all end
+--       4 the name under which the status tells that they were ended: 'ended:...'
+--       5 '1' to forget what is kept of the account as well; or ''
+-- returns numbers: now, the status's version now, and before
+
+local now = clock(ARGV[1], readState().offset)
+local account, token, name, forget = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1'
+local all = account == '' and token == ''
+if string.sub(name, 1, 6) ~= 'ended:' then
+  bad = bad or 'ERR ration: the name of what is ended does not begin with ended:'
+elseif forget and account == '' then
+  bad = bad or 'ERR ration: there is no account to forget'
+end
+if bad then
+  return redis.error_reply(bad)
+end
+
+-- isMeant reports whether what has the name ends: neither an account's ID nor a key, nor a reason or a
+-- token's ID, has a colon.
+local function isMeant(other)
+  if string.find(other, '^ended:') then
+    return false
+  elseif all then
+    return true
+  elseif string.find(other, '^quarantine:') then
+    return token ~= '' and string.match(other, '^quarantine:[^:]*:(.*)$') == token
+  end
+  return account ~= '' and (other == account or string.match(other, '^at:[^:]*:(.*)$') == account)
+end
+
+local before, state = readState().version, readState()
+local pauses, spread, changes = base .. ':pauses', base .. ':apart', base .. ':changes'
+local paused = {}
+for _, other in ipairs(call('ZRANGE', pauses, 0, -1)) do
+  if isMeant(other) then
+    call('ZREM', pauses, other)
+    call('ZREM', changes, other)
+    call('HDEL', spread, other)
+    paused[#paused + 1] = other
+  end
+end
+call('HDEL', spread, '*last')
+local last = call('ZRANGE', pauses, -1, -1, 'WITHSCORES')[2]
+state.silent = tonumber(last or 0)
+noteChange(name, now, now, 0)
+
+-- Who books next gets the first slots that the limits admit: those that were given lie behind
+-- the end of the pause, and their callers may be gone.
+local opened = {}
+local function openQueue(id)
+  if opened[id] == nil then
+    opened[id] = openOwn(id, now) or false
+    if opened[id] then
+      opened[id].ahead = true
+    else
+      lowerScores(readCharge(id, nil, now))
+    end
+  end
+end
+
+if forget then
+  local charge = openOwn(account, now) or readCharge(account, nil, now)
+  charge.last = 0
+  local keys = keysOf(charge)
+  keys[#keys + 1], keys[#keys + 2] = charge.key, againKey(charge)
+  for field in pairs(charge.fields) do
+    if string.sub(field, 1, 5) == 'last:' then
+      charge.fields[field] = nil
+    end
+  end
+  lowerScores(charge)
+  for _, log in ipairs(charge.logs) do
+    keys[#keys + 1] = base .. ':vacant:' .. log.name
+  end
+  for _, m in ipairs(charge.limits) do
+    keys[#keys + 1] = m.letter == 'G' and base .. ':gaps:' .. account .. ':' .. m.name or nil
+  end
+  inParts('UNLINK', keys[1], {unpack(keys, 2)})
+  -- The numbers of units go on: what is cancelled late must not take back another booking.
+  call('HSET', base, 'a:' .. account, struct.pack(SUMMARY, 0, charge.total, 0, 0))
+  enroll('a:' .. account, now + DAY)
+elseif account ~= '' then
+  openQueue(account)
+end
+if all then
+  for _, id in ipairs(paused) do
+    openQueue(id)
+  end
+  for _, field in ipairs(call('ZRANGE', base .. ':fields', 0, -1)) do
+    local summary = string.sub(field, 1, 2) == 'a:' and call('HGET', base, field)
+    if summary and select(3, struct.unpack(SUMMARY, summary)) > now then
+      openQueue(string.sub(field, 3))
+    end
+  end
+end
+keepOpened(opened)
+return encode(now) .. encode(state.version) .. encode(before)
