@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/credential"
 	"github.com/ration-go/ration/internal/inflight"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
@@ -38,9 +39,10 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 		return Grant{}, err
 	}
 	ctx, cost, scopes := t.costAndScopes(req)
-	var failed *sourceError // a token's source has failed
+	var probeWait time.Time // when the wait for a probe began
 	for late := false; ; {
-		unavailable, free := excluded, time.Duration(0)
+		sourceFailed := false
+		unavailable, free, resumes := excluded, time.Duration(0), b.resumes.Load()
 		if b.keyPauses.Any.Load() {
 			if unavailable, free, err = t.waitForPauses(ctx, req, scopes, excluded); err != nil {
 				return Grant{}, err
@@ -52,20 +54,19 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 			grant, err = t.takeSmoothed(ctx, cost, unavailable, free)
 		}
 		if err == nil && grant.Token.source != nil {
-			if err = grant.askForSecret(ctx); errors.Is(err, errLateSecret) && late {
+			if err = t.Pool.askForSecret(ctx, &grant); errors.Is(err, errLateSecret) && late {
 				err = nil // once is enough: its log is corrected as for any late call
 			}
 			if err != nil {
+				_, sourceFailed = errors.AsType[*credential.Error](err)
 				t.handBack(&grant)
 			}
 		}
 		switch {
 		case errors.Is(err, errLateSecret):
 			late = true // the secret will be there when the next slot comes
-		case errors.As(err, &failed):
-			excluded = append(slices.Clone(excluded), grant.account.ID)
-		case failed != nil && errors.Is(err, errAllExcluded) && t.Pool.excludesAll(excluded):
-			return Grant{}, failed
+		case sourceFailed:
+			t.Pool.sourceFailed(grant.Token) // another token will do, or this one when its source is back
 		case err == nil && (!b.keyPauses.Any.Load() || !t.excludes(req, grant)):
 			taken = true
 			return grant, nil
@@ -74,14 +75,17 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 			t.handBack(&grant)
 		case errors.Is(err, ErrNoToken):
 			none, _ := errors.AsType[*NoTokenError](err) // errors.As would allocate for every request
-			if err := t.Pool.waitForProbe(ctx, none); err != nil {
+			if probeWait.IsZero() {
+				probeWait = time.Now()
+			}
+			if err := t.Pool.waitForProbe(ctx, none, probeWait); err != nil {
 				return Grant{}, err
 			}
 		case errors.Is(err, errAllExcluded) && len(unavailable) > len(excluded):
 			// The pool has just lost its last account that is not paused.
 		case free > 0 && ctx.Err() == nil && outOfTime(err):
 			// The pause of an account ends before another account has a slot.
-			if err := b.waitWithin(ctx, free); err != nil {
+			if err := b.waitWithin(ctx, free, resumes); err != nil {
 				return Grant{}, err
 			}
 		default:
@@ -92,7 +96,7 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 
 // handBack gives back a grant on which nothing was sent.
 func (t *Transport) handBack(grant *Grant) {
-	t.Pool.endProbe(grant.Token)
+	t.Pool.endProbe(context.Background(), *grant)
 	grant.finish(-1)
 	grant.cancelSoon()
 }
@@ -224,7 +228,7 @@ func (t *Transport) waitForPauses(ctx context.Context, req *http.Request, scopes
 		if !b.keyPauses.Any.Load() || t.Pool.excludesAll(excluded) {
 			return excluded, 0, nil
 		}
-		now := b.storeNow()
+		resumes, now := b.resumes.Load(), b.storeNow()
 		paused, free, until := b.keyPauses.Excluded(cooldown.KeysOf(req, scopes), now)
 		if until.IsZero() {
 			if len(paused) == 0 {
@@ -236,7 +240,7 @@ func (t *Transport) waitForPauses(ctx context.Context, req *http.Request, scopes
 			}
 			until = free
 		}
-		if err := b.waitWithin(ctx, until.Sub(now)); err != nil {
+		if err := b.waitWithin(ctx, until.Sub(now), resumes); err != nil {
 			return nil, 0, err
 		}
 	}

@@ -213,7 +213,8 @@ type Grant struct {
 	offline  bool      // booked while the store was down: only this worker knows of it
 	accounts *accountList
 	scopes   []string
-	counted  bool // the budget's smoother counts the call as in flight
+	counted  bool              // the budget's smoother counts the call as in flight
+	probe    *store.Quarantine // the token's while this call probes it; nil: this is no probe
 }
 
 // LogValue returns what the fields say, for log/slog. It has the token's ID and no secret.

@@ -91,6 +91,7 @@ type Budget struct {
 	wakes          atomic.Int64                 // how often wakeWaiters was called
 	keyPauses      cooldown.KeyPauses
 	quarantines    atomic.Int64 // how often quarantined has changed
+	resumes        atomic.Int64 // how often noteResumption was called
 	clocks         clock.Clock
 	reconciles     atomic.Bool // whether any response has said what is left
 	smoother       inflight.Smoother
@@ -100,11 +101,13 @@ type Budget struct {
 	learned       sweep.Map[string, *learnedAccount] // by account
 	tokenAccounts sweep.Map[string, *tokenAccount]   // by the token's ID
 	known         store.Status
-	paused        sweep.Map[string, time.Time]        // the end of each account's pause; of all: ""
-	quarantined   sweep.Map[string, QuarantinedToken] // by the token's ID
-	confirmedAt   time.Time                           // when known was last confirmed, on this process's clock
-	heartbeatAt   time.Time                           // when the store last got this worker's heartbeat, likewise
-	recoveredUpTo time.Time                           // the Status.Lost up to which the journal was recorded again
+	paused        sweep.Map[string, time.Time] // the end of each account's pause; of all: ""
+	quarantined   sweep.Map[quarantineKey, store.Quarantine]
+	resumed       sweep.Map[store.Resumption, resumed] // by account, or by token
+	lastResumed   time.Time                            // when any was, on the store's clock
+	confirmedAt   time.Time                            // when known was last confirmed, on this process's clock
+	heartbeatAt   time.Time                            // when the store last got this worker's heartbeat, likewise
+	recoveredUpTo time.Time                            // the Status.Lost up to which the journal was recorded again
 	journal       journal
 	voidBefore    time.Time       // slots ahead that were booked before it may be another's
 	toldOldLog    bool            // whether OldLogFound was an event

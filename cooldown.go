@@ -89,7 +89,9 @@ func (b *Budget) pause(ctx context.Context, r store.PauseRequest) (time.Time, er
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until}, b.storeNow())
+	if b.isNews(reply) { // or a resumption may have ended it meanwhile
+		b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until}, b.storeNow())
+	}
 	b.noteVersion(reply)
 	return reply.Until, nil
 }

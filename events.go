@@ -21,7 +21,7 @@ type Event struct {
 	// Count is a number of bookings that were recorded, for LogLost and StoreBack, or of
 	// units that other clients have spent, for ExternalUsage.
 	Count int
-	// Err is the store's failure, for StoreDown.
+	// Err is the store's failure, for StoreDown, or that of a token's source, for SourceFailed.
 	Err error
 	// Account is the ID of the account that the event is about. Empty: all.
 	Account string
@@ -29,7 +29,7 @@ type Event struct {
 	// from now on. They are set for LimitsOverridden, with the margins added, and for
 	// LimitLearned and HeadroomChanged, without the margins.
 	Ours, Theirs []limit.Limit
-	// Token is the ID of the quarantined token, for TokenQuarantined, and Reason is why.
+	// Token is the ID of the token that the event is about. For TokenQuarantined Reason is why.
 	Token  string
 	Reason provider.Reason
 	// Until is the end of the quarantine, on the store's clock.
@@ -62,6 +62,14 @@ const (
 	TokenNeverServed
 	// TokenQuarantined: the provider rejected a token, and the fleet stops using it.
 	TokenQuarantined
+	// Resumed: the pauses of an account or the quarantines of a token were ended before their
+	// time, by [Budget.Resume] and the like, or because the provider served the token when it was
+	// probed. Without Account and Token it is about all.
+	Resumed
+	// SourceFailed: the source of a token's secrets has failed (Err). It is asked again and again.
+	SourceFailed
+	// SourceBack: the source of a token's secrets has returned one again.
+	SourceBack
 	// OldLogFound: the store has a log of this budget that workers of an earlier version of
 	// ration keep. Neither counts what is booked in the other.
 	OldLogFound
@@ -71,7 +79,7 @@ var eventKinds = [...]string{
 	StoreDown: "StoreDown", StoreBack: "StoreBack", LogLost: "LogLost", ClockStepped: "ClockStepped",
 	LimitsOverridden: "LimitsOverridden", LimitLearned: "LimitLearned", ExternalUsage: "ExternalUsage",
 	HeadroomChanged: "HeadroomChanged", TokenNeverServed: "TokenNeverServed", TokenQuarantined: "TokenQuarantined",
-	OldLogFound: "OldLogFound",
+	Resumed: "Resumed", SourceFailed: "SourceFailed", SourceBack: "SourceBack", OldLogFound: "OldLogFound",
 }
 
 // String returns the kind's name.
@@ -111,6 +119,18 @@ func (e Event) text() string {
 			e.Token, e.Count)
 	case TokenQuarantined:
 		return fmt.Sprintf("token %s is quarantined until %s: %s", e.Token, e.Until.UTC().Format(time.RFC3339), e.Reason)
+	case Resumed:
+		switch {
+		case e.Account == "" && e.Token == "":
+			return "all pauses and quarantines were ended"
+		case e.Account == "":
+			return fmt.Sprintf("token %s is used again", e.Token)
+		}
+		return fmt.Sprintf("the pauses of account %s were ended", e.Account)
+	case SourceFailed:
+		return fmt.Sprintf("the source of token %s gave no secret: %v", e.Token, e.Err)
+	case SourceBack:
+		return fmt.Sprintf("the source of token %s gives secrets again", e.Token)
 	case OldLogFound:
 		return "workers of an earlier version of ration have booked in a log that this one does not count: stop them, " +
 			"and see \"From ration:v1\" in docs/operations.md"

@@ -3,10 +3,12 @@ package ration
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -49,11 +51,14 @@ type suspect struct {
 	quarantined    bool // and not cleared since
 	condemned      bool // no request need wait for its probe
 	reason         provider.Reason
-	probedUntil    time.Time // when its probe is given up, on this process's clock; zero: there is none
+	until          time.Time // when its last quarantine ends, or ended, as the store says; zero: it did not answer
+	probing        bool      // one request probes it
+	probedUntil    time.Time // when this process's probe is given up, on its clock; zero: there is none
+	resumes        int64     // the budget's when it became one
 	contradictions int       // of requests that another token was served
 	invalid        int       // requests in a row for which the provider said that it is invalid
 	unserved       int       // requests in a row for which it was rejected
-	quarantines    int       // in a row
+	quarantines    int       // in a row, by any process
 	answer         string    // the first response that rejected it
 }
 
@@ -72,28 +77,35 @@ func (s *suspect) evidence() string {
 type rejection struct {
 	grant   Grant
 	invalid bool   // the provider said that the token is
-	answer  string // its status, and to which URL
+	answer  string // its status, to which URL, and how it begins
 }
 
 // newRejection returns what a response says against the grant's token, without the token's secret,
-// which some APIs want in the URL.
-func newRejection(resp *http.Response, grant Grant, invalid bool) rejection {
+// which some APIs want in the URL and others repeat.
+func newRejection(resp *http.Response, grant Grant, f *provider.Feedback) rejection {
 	secret, _ := grant.Token.open()
 	u := url.URL{Scheme: resp.Request.URL.Scheme, Host: resp.Request.URL.Host, Path: resp.Request.URL.Path}
-	said := fmt.Sprintf("%d %s from %v", resp.StatusCode, http.StatusText(resp.StatusCode), &u)
-	return rejection{grant, invalid, censor.New("SECRET", secret).Text(said)}
+	hidden := censor.New("SECRET", secret)
+	said := hidden.Text(fmt.Sprintf("%d %s from %v", resp.StatusCode, http.StatusText(resp.StatusCode), &u))
+	if message := []rune(hidden.Text(f.Message)); len(message) > 0 {
+		said += ": " + string(message[:min(len(message), mostMessage)])
+	}
+	return rejection{grant, f.DeadToken, said}
 }
 
-// wasServed notes that the provider accepted a token.
-func (p *Pool) wasServed(t Token) {
+// mostMessage is how many characters of a body an error shows.
+const mostMessage = 200
+
+// wasServed notes that the provider accepted the grant's token.
+func (p *Pool) wasServed(ctx context.Context, g *Grant) {
 	now := time.Now().UnixNano()
-	last, _ := p.served.Load(t.id)
+	last, _ := p.served.Load(g.Token.id)
 	if last == nil {
-		last, _ = p.served.LoadOrStore(t.id, new(atomic.Int64))
+		last, _ = p.served.LoadOrStore(g.Token.id, new(atomic.Int64))
 	}
 	last.(*atomic.Int64).Store(now)
 	if p.hasSuspects.Load() {
-		p.clear(t)
+		p.clear(ctx, g)
 	}
 }
 
@@ -120,14 +132,19 @@ func (p *Pool) servedLately(t Token) (ever, recently bool) {
 	return true, time.Since(time.Unix(0, at.(*atomic.Int64).Load())) < lately
 }
 
-// clear forgets what there was against a token.
-func (p *Pool) clear(t Token) {
+// clear forgets what there was against the grant's token, and the fleet uses it again. Of a request
+// that was sent before the token was quarantined the response comes too late.
+func (p *Pool) clear(ctx context.Context, g *Grant) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	wasQuarantined := p.suspects[t.id].quarantined
-	p.forget(t)
-	if wasQuarantined {
-		p.change()
+	s, known := p.suspects[g.Token.id]
+	_, quarantined := p.budget.quarantinedToken(g.Token)
+	early := quarantined && g.probe == nil
+	if known && !early {
+		p.forget(g.Token)
+	}
+	p.mu.Unlock()
+	if known && !early && s.quarantined {
+		p.release(ctx, g.Token)
 	}
 }
 
@@ -142,25 +159,29 @@ func (p *Pool) setSuspect(t Token, s suspect) {
 	if p.suspects == nil {
 		p.suspects = make(map[string]suspect)
 	}
+	if _, known := p.suspects[t.id]; !known {
+		s.resumes = p.budget.resumes.Load()
+	}
 	p.suspects[t.id] = s
 	p.hasSuspects.Store(true)
 }
 
-// suspectOf returns what there is against a token, and whether responses to requests that were
-// sent before count: not if the token has left the pool, nor while it is quarantined. It needs mu.
-func (p *Pool) suspectOf(t Token) (s suspect, counts bool) {
-	s = p.suspects[t.id]
-	if _, quarantined := p.budget.quarantinedToken(t); quarantined {
+// suspectOf returns what there is against the grant's token, and whether a response on the grant
+// counts: not if the token has left the pool, nor while it is quarantined and the request was no
+// probe. It needs mu.
+func (p *Pool) suspectOf(g Grant) (s suspect, counts bool) {
+	s = p.suspects[g.Token.id]
+	if _, quarantined := p.budget.quarantinedToken(g.Token); quarantined && g.probe == nil {
 		return s, false
 	}
-	return s, slices.ContainsFunc(p.tokens, func(o Token) bool { return o.id == t.id })
+	return s, slices.ContainsFunc(p.tokens, func(o Token) bool { return o.id == g.Token.id })
 }
 
 // contradicted notes that another token was served the request for which a token was rejected.
 func (p *Pool) contradicted(ctx context.Context, r rejection, longest time.Duration) {
 	t := r.grant.Token
 	p.mu.Lock()
-	s, counts := p.suspectOf(t)
+	s, counts := p.suspectOf(r.grant)
 	if counts {
 		s.contradictions++
 		s.answer = cmp.Or(s.answer, r.answer)
@@ -170,9 +191,9 @@ func (p *Pool) contradicted(ctx context.Context, r rejection, longest time.Durat
 	switch {
 	case !counts:
 	case r.invalid:
-		p.quarantineSuspect(ctx, t, provider.ReasonDeadToken, longest, false)
-	case s.contradictions >= mostContradictions:
-		p.quarantineSuspect(ctx, t, provider.ReasonUnauthorized, longest, false)
+		p.quarantineSuspect(ctx, r.grant, provider.ReasonDeadToken, longest, false)
+	case s.contradictions >= mostContradictions || s.quarantined:
+		p.quarantineSuspect(ctx, r.grant, provider.ReasonUnauthorized, longest, false)
 	}
 }
 
@@ -184,7 +205,7 @@ func (p *Pool) unserved(ctx context.Context, all []rejection, longest time.Durat
 		t := r.grant.Token
 		ever, recently := p.servedLately(t)
 		p.mu.Lock()
-		s, counts := p.suspectOf(t)
+		s, counts := p.suspectOf(r.grant)
 		if !counts {
 			p.mu.Unlock()
 			continue
@@ -201,9 +222,9 @@ func (p *Pool) unserved(ctx context.Context, all []rejection, longest time.Durat
 		p.mu.Unlock()
 		switch {
 		case condemned:
-			p.quarantineSuspect(ctx, t, provider.ReasonDeadToken, longest, true)
+			p.quarantineSuspect(ctx, r.grant, provider.ReasonDeadToken, longest, true)
 		case again:
-			p.quarantineSuspect(ctx, t, s.reason, longest, false)
+			p.quarantineSuspect(ctx, r.grant, s.reason, longest, false)
 		}
 		if s.unserved == mostUnserved && !ever && !r.invalid {
 			p.budget.notify(Event{Kind: TokenNeverServed, Account: t.AccountID(), Token: t.id, Reason: provider.ReasonUnauthorized, Count: s.unserved})
@@ -211,21 +232,110 @@ func (p *Pool) unserved(ctx context.Context, all []rejection, longest time.Durat
 	}
 }
 
-// quarantineSuspect quarantines a token for twice as long as the last time.
-func (p *Pool) quarantineSuspect(ctx context.Context, t Token, reason provider.Reason, longest time.Duration, condemned bool) {
-	_, _, _ = p.quarantining.Do("suspect "+t.id, func() (any, error) {
+// quarantineSuspect quarantines the grant's token for twice as long as the last time.
+func (p *Pool) quarantineSuspect(ctx context.Context, g Grant, reason provider.Reason, longest time.Duration, condemned bool) {
+	_, _, _ = p.quarantining.Do("suspect "+g.Token.id, func() (any, error) {
 		p.mu.Lock()
-		s, counts := p.suspectOf(t)
+		s, counts := p.suspectOf(g)
+		length := min(longest, firstQuarantine<<min(s.quarantines, 30))
 		if counts {
-			length := min(longest, firstQuarantine<<min(s.quarantines, 30))
 			s.quarantines++
 			s.quarantined, s.condemned, s.reason, s.probedUntil = true, condemned, reason, time.Time{}
-			p.setSuspect(t, s)
-			p.mu.Unlock()
-			p.quarantineOnce(ctx, t, reason, length)
-			return nil, nil
+			p.setSuspect(g.Token, s)
 		}
 		p.mu.Unlock()
+		if counts {
+			p.quarantine(ctx, g, reason, length, s.quarantines)
+		}
 		return nil, nil
 	})
 }
+
+// ErrNoToken matches, with errors.Is, the error that says that no token of a pool is of use,
+// and that no wait within the request's deadline helps. The error itself is a [*NoTokenError].
+var ErrNoToken = errors.New("ration: no token is left")
+
+// A NoTokenError says that every token of a pool is quarantined, because the provider has
+// rejected it, or has no secret, because its source fails. Nothing was booked or sent. A program can
+// alert somebody who replaces the tokens. The failures of the sources are its causes, for errors.Is
+// and errors.As.
+type NoTokenError struct {
+	// Budget is the budget's name.
+	Budget string
+	// Tokens are those of the pool, in the order in which they were added.
+	Tokens []QuarantinedToken
+
+	unserved bool      // no token was ever served
+	probing  bool      // a token is probed just now
+	next     time.Time // when a token is probed that may be served, on this process's clock; zero: none may
+}
+
+// A QuarantinedToken is a token that is not used, because the provider has rejected it or its
+// source fails. A [*NoTokenError] lists those of a pool.
+type QuarantinedToken struct {
+	// ID is the token's ID, and Account the ID of its account.
+	ID, Account string
+	// Reason is what the provider said: ReasonDeadToken, ReasonUnauthorized or
+	// ReasonBilling. Empty: its source fails.
+	Reason provider.Reason
+	// Err is the failure of its source. Nil: it does not fail.
+	Err error
+	// Until is when one request probes the token, or the source is asked again, on the store's
+	// clock.
+	Until time.Time
+	// Label is the token's, for people.
+	Label string
+	// Answer is the status, the URL without its query, and the first 200 characters of the body of
+	// the first response that rejected the token in this process since it was last served, without
+	// the secret. Empty: another process has it.
+	Answer string
+	// Evidence says in a line why the token is quarantined. Empty: another process knows.
+	Evidence string
+}
+
+// Error names every token, why it is not used and when it is tried again.
+func (e *NoTokenError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "ration: budget %q: no token is left:", e.Budget)
+	rejected := false
+	for i, t := range e.Tokens {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, " %s", t.ID)
+		if t.Label != "" {
+			fmt.Fprintf(&b, " %q", t.Label)
+		}
+		why := string(t.Reason)
+		if rejected = rejected || t.Err == nil; t.Err != nil {
+			why = t.Err.Error()
+		}
+		fmt.Fprintf(&b, " (%s, tried again at %s", why, t.Until.UTC().Format(time.RFC3339))
+		for _, more := range []string{t.Evidence, t.Answer} {
+			if more != "" {
+				b.WriteString("; " + more)
+			}
+		}
+		b.WriteByte(')')
+	}
+	if e.unserved {
+		b.WriteString(": no token was ever served: is it attached as the provider wants it (Transport.Attach)?")
+	}
+	if rejected {
+		b.WriteString(": replace what is expired or revoked, with Pool.Remove and Pool.Add")
+	}
+	return b.String()
+}
+
+// Unwrap returns the failures of the tokens' sources.
+func (e *NoTokenError) Unwrap() (causes []error) {
+	for _, t := range e.Tokens {
+		if t.Err != nil {
+			causes = append(causes, t.Err)
+		}
+	}
+	return causes
+}
+
+// Is reports whether target is [ErrNoToken].
+func (e *NoTokenError) Is(target error) bool { return target == ErrNoToken }

@@ -12,8 +12,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ration-go/ration/store"
 	"golang.org/x/sync/singleflight"
+
+	"github.com/ration-go/ration/internal/credential"
+	"github.com/ration-go/ration/store"
 )
 
 // A Pool draws on several tokens as if they were one. The store chooses the token in the
@@ -24,10 +26,12 @@ import (
 // Tokens may be added and removed while callers wait. A Pool is safe for concurrent use;
 // make it with [NewPool].
 type Pool struct {
-	budget *Budget
+	budget     *Budget
+	noteSource credential.Notify // the budget's
 
 	quarantining singleflight.Group // by quarantineID
 	sourced      atomic.Bool        // whether there may be tokens with a source
+	takers       atomic.Int64       // how many callers want a token, while there may be
 	served       sync.Map           // by the token's ID, when it was served last: an *atomic.Int64, in nanoseconds
 
 	mu        sync.Mutex           // protects all below
@@ -51,15 +55,37 @@ type rotation struct {
 // NewPool returns a pool of the tokens. The first Take returns an error if the budget is
 // nil, a token is empty, or two tokens of one account have different limits.
 func NewPool(b *Budget, tokens ...Token) *Pool {
-	p := &Pool{budget: b, changed: make(chan struct{})}
-	p.Add(tokens...)
+	p := &Pool{budget: b, noteSource: b.noteSource, changed: make(chan struct{})}
+	p.add(tokens)
 	return p
 }
 
 // Add puts tokens into the pool, where waiting callers may take them at once. A token
 // that is there already is replaced. If its Limits differ, the fleet adopts the new ones,
-// as with [Budget.SetLimits].
+// as with [Budget.SetLimits]. If the token is quarantined the fleet uses it again: to add a
+// token says that it is mended.
 func (p *Pool) Add(tokens ...Token) {
+	p.add(tokens)
+	if p.budget.check() == nil {
+		p.resume(tokens)
+	}
+}
+
+// resume lets the fleet use tokens again that are quarantined. If the store does not answer only
+// this process does.
+func (p *Pool) resume(tokens []Token) {
+	ctx, stop := soon(context.Background())
+	defer stop()
+	_ = p.budget.refresh(ctx) // this process may not have heard of a quarantine
+	for _, t := range tokens {
+		if q, _ := p.budget.quarantinedToken(t); q.Token != "" {
+			p.release(ctx, t)
+		}
+	}
+}
+
+// add is Add for tokens of which nothing is said but that they exist.
+func (p *Pool) add(tokens []Token) {
 	var changed []*budgetAccount
 	p.mu.Lock()
 	for _, t := range tokens {
@@ -129,6 +155,10 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string, sleeping f
 	if p == nil {
 		return Grant{}, errNilPool
 	}
+	if p.sourced.Load() {
+		p.takers.Add(1)
+		defer p.takers.Add(-1)
+	}
 	excluded = slices.Clone(excluded)
 	slices.Sort(excluded)
 	excluded = slices.Compact(excluded)
@@ -142,11 +172,12 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string, sleeping f
 		if err := w.wait(ctx); err != nil {
 			return Grant{}, err
 		}
-		found := false
-		if w.Token, found = p.token(w.account.ID); found {
+		token, isProbe, found := p.token(w.account.ID)
+		if w.Token = token; found && (!isProbe || p.claimProbe(ctx, &w.Grant)) {
 			return w.Grant, nil
 		}
-		// The account was removed at this very moment, or its token quarantined.
+		// The account was removed at this very moment, or its token quarantined, or another process
+		// probes it.
 		w.cancelSoon()
 	}
 }
@@ -265,22 +296,19 @@ func (p *Pool) build() error {
 	return nil
 }
 
-// token returns the account's token whose turn it is.
-func (p *Pool) token(account string) (Token, bool) {
+// token returns the account's token whose turn it is, and whether that would be its probe.
+func (p *Pool) token(account string) (t Token, isProbe, found bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// With its reply the store may have said that the token is quarantined.
 	if p.update() != nil {
-		return Token{}, false
+		return Token{}, false, false
 	}
 	of := p.rotations[account]
 	if of == nil {
-		return Token{}, false
+		return Token{}, false, false
 	}
-	t := of.tokens[of.next%len(of.tokens)]
+	t = of.tokens[of.next%len(of.tokens)]
 	of.next++
-	if p.hasSuspects.Load() {
-		p.startProbe(t)
-	}
-	return t, true
+	return t, p.hasSuspects.Load() && p.startProbe(t), true
 }

@@ -3,130 +3,254 @@ package ration
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
 )
 
-// The fleet quarantines a token that the provider has rejected. When the quarantine ends,
-// each process probes the token with one request at a time, because users mend tokens and
-// providers err. The probe restores the token or quarantines it again.
+// The fleet quarantines a token that the provider has rejected. When the quarantine ends, one
+// request of the whole fleet probes the token, because users mend tokens and providers err: its
+// process replaces the quarantine that has ended by one that lasts for as long as the probe may
+// take. If the token is served the fleet uses it again, and otherwise the next quarantine replaces
+// the probe's.
 
 // probeFor is how long one request has a suspect for itself, if it gets no response.
 const probeFor = time.Minute
+
+// A quarantineKey names a quarantine: the store keeps one for each reason.
+type quarantineKey struct {
+	token  string // its ID
+	reason provider.Reason
+}
+
+func keyOf(q store.Quarantine) quarantineKey {
+	return quarantineKey{q.Token, provider.Reason(q.Reason)}
+}
+
+// quarantineReasons are those of all quarantines.
+var quarantineReasons = [...]provider.Reason{provider.ReasonDeadToken, provider.ReasonUnauthorized, provider.ReasonBilling}
 
 // usable returns the tokens that are not quarantined, and notes when a quarantine ends.
 // It needs mu.
 func (p *Pool) usable() ([]Token, error) {
 	p.quarantines, p.staleAt = p.budget.quarantines.Load(), time.Time{}
-	if p.quarantines == 0 && len(p.suspects) == 0 {
+	if p.quarantines == 0 && len(p.suspects) == 0 && !p.sourced.Load() {
 		return p.tokens, nil
 	}
 	now, storeNow := time.Now(), p.budget.storeNow()
+	none := &NoTokenError{Budget: p.budget.Name, unserved: true}
 	var tokens []Token
-	var unusable []QuarantinedToken
-	hopeless, unserved := true, true
+	hopeless := true
+	unusable := func(t Token, q QuarantinedToken, wait time.Duration) {
+		q.ID, q.Account, q.Label = t.id, t.AccountID(), t.Label
+		none.Tokens = append(none.Tokens, q)
+		if ends := now.Add(wait); p.staleAt.IsZero() || ends.Before(p.staleAt) {
+			p.staleAt = ends
+		}
+	}
 	for _, t := range p.tokens {
+		if t.source != nil {
+			if wait, err := t.source().Failing(now); err != nil {
+				none.unserved = false
+				unusable(t, QuarantinedToken{Until: storeNow.Add(wait), Err: err}, wait)
+				continue
+			}
+		}
 		state, known := p.suspects[t.id]
-		quarantined := p.budget.quarantineOf(t)
-		until := quarantined.Until
-		wait := until.Sub(storeNow)
-		if wait > 0 {
-			state.quarantined, state.reason, state.probedUntil = true, quarantined.Reason, time.Time{}
+		if known && p.budget.resumedSince(t, state.resumes) {
+			p.forget(t)
+			state = suspect{}
+		}
+		q, quarantined := p.budget.quarantinedToken(t)
+		if q.Token != "" {
+			state.quarantined, state.reason, state.until, state.probing = true, provider.Reason(q.Reason), q.Until, q.Probing
+			state.quarantines = max(state.quarantines, q.Count)
 			p.setSuspect(t, state)
-		} else if wait = state.probedUntil.Sub(now); known && wait > 0 {
-			until = storeNow.Add(wait)
+		}
+		until, wait := state.until, state.probedUntil.Sub(now)
+		if quarantined {
+			wait = q.Until.Sub(storeNow)
+		} else if wait > 0 {
+			until, state.probing = storeNow.Add(wait), true
 		} else {
 			tokens = append(tokens, t)
 			continue
 		}
 		ever, _ := p.servedLately(t)
-		unserved = unserved && !ever && state.reason != provider.ReasonBilling
+		none.unserved = none.unserved && !ever && state.reason != provider.ReasonBilling
+		none.probing = none.probing || state.probing
 		hopeless = hopeless && (state.condemned || state.reason == provider.ReasonBilling)
-		unusable = append(unusable, QuarantinedToken{ID: t.id, Account: t.AccountID(), Label: t.Label,
-			Reason: state.reason, Until: until, Answer: state.answer, Evidence: state.evidence()})
-		if ends := now.Add(wait); p.staleAt.IsZero() || ends.Before(p.staleAt) {
-			p.staleAt = ends
-		}
+		unusable(t, QuarantinedToken{Reason: state.reason, Until: until, Answer: state.answer, Evidence: state.evidence()}, wait)
 	}
-	if len(tokens) == 0 {
-		none := &NoTokenError{Budget: p.budget.Name, Tokens: unusable, unserved: unserved}
-		if !hopeless {
-			none.next = p.staleAt
-		}
-		return nil, none
+	if len(tokens) > 0 {
+		return tokens, nil
 	}
-	return tokens, nil
+	if !hopeless {
+		none.next = p.staleAt
+	}
+	return nil, none
 }
 
-// startProbe gives a quarantined token to one request, if it is one. It needs mu.
-func (p *Pool) startProbe(t Token) {
+// startProbe gives a quarantined token to one request of this process, and reports whether that is
+// its probe. It needs mu.
+func (p *Pool) startProbe(t Token) bool {
 	s, known := p.suspects[t.id]
 	if !known || !s.quarantined {
-		return
+		return false
 	}
 	s.probedUntil = time.Now().Add(probeFor)
 	p.suspects[t.id] = s
 	p.accounts = nil
+	return true
 }
 
-// endProbe ends the probe of a token, if there is one, without a result.
-func (p *Pool) endProbe(t Token) {
-	if !p.hasSuspects.Load() {
+// claimProbe makes the grant's request the one of the whole fleet that probes the token. It reports
+// false if another one is.
+func (p *Pool) claimProbe(ctx context.Context, g *Grant) bool {
+	b, t := p.budget, g.Token
+	ctx, stop := soon(ctx)
+	defer stop()
+	p.mu.Lock()
+	s := p.suspects[t.id]
+	p.mu.Unlock()
+	g.probe = &store.Quarantine{Token: t.id, Reason: string(s.reason), Until: s.until, Count: s.quarantines, Probing: true}
+	for range 2 { // once more if the quarantine has ended at another instant than this process knew
+		if g.probe.Until.IsZero() {
+			return true // the store knows of no quarantine
+		}
+		until, changed, err := b.quarantine(ctx, *g.probe, probeFor, g.probe.Until)
+		switch {
+		case err == nil && until.IsZero():
+			b.forgetQuarantine(g.probe) // somebody has ended it, or the store has lost it
+			p.mu.Lock()
+			p.forget(t)
+			p.mu.Unlock()
+			g.probe = nil
+			return true
+		case err != nil || changed:
+			g.probe.Until = until
+			return true
+		case until.After(b.storeNow()):
+			p.stopProbe(t)
+			_ = b.refresh(ctx) // or the next caller hears of it
+			return false
+		}
+		g.probe.Until = until
+	}
+	p.stopProbe(t)
+	return false
+}
+
+// endProbe ends the probe that the grant's request was, if it was one, without a result: another
+// request may probe the token at once.
+func (p *Pool) endProbe(ctx context.Context, g Grant) {
+	if g.probe == nil {
 		return
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s, known := p.suspects[t.id]; known && !s.probedUntil.IsZero() {
-		s.probedUntil = time.Time{}
-		p.suspects[t.id] = s
-		p.change()
+	if !g.probe.Until.IsZero() {
+		ctx, stop := soon(ctx)
+		defer stop()
+		over := *g.probe
+		over.Probing = false
+		_, _, _ = p.budget.quarantine(ctx, over, 0, over.Until)
 	}
+	p.stopProbe(g.Token)
 }
 
-// quarantine keeps the whole fleet from using a token. Callers that wait for it book
-// another. Of requests that get the same response at the same time, one asks the store and
-// the others wait for it.
-func (p *Pool) quarantine(ctx context.Context, t Token, reason provider.Reason, length time.Duration) {
-	_, _, _ = p.quarantining.Do(string(reason)+" "+t.id, func() (any, error) {
-		p.quarantineOnce(ctx, t, reason, length)
+// stopProbe lets another request of this process probe the token.
+func (p *Pool) stopProbe(t Token) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s, known := p.suspects[t.id]; known {
+		s.probedUntil = time.Time{}
+		p.suspects[t.id] = s
+	}
+	p.change()
+}
+
+// release lets the whole fleet use a token again that was served.
+func (p *Pool) release(ctx context.Context, t Token) {
+	_, _, _ = p.quarantining.Do("release "+t.id, func() (any, error) {
+		ctx, stop := soon(ctx)
+		defer stop()
+		if b := p.budget; b.resume(ctx, store.ResumeRequest{Token: t.id}) != nil {
+			b.mu.Lock()
+			b.noteResumption(store.Resumption{Token: t.id, At: b.storeNow()}) // only this process uses it
+			b.mu.Unlock()
+		}
+		p.mu.Lock()
+		p.change()
+		p.mu.Unlock()
 		return nil, nil
 	})
 }
 
-// quarantineOnce is quarantine for one of these requests.
-func (p *Pool) quarantineOnce(ctx context.Context, t Token, reason provider.Reason, length time.Duration) {
-	b := p.budget
-	if known, quarantined := b.quarantinedToken(t); quarantined && known.Reason == reason {
+// quarantineUnpaid keeps the whole fleet from using the grant's token, whose account is not paid for.
+func (p *Pool) quarantineUnpaid(ctx context.Context, g Grant, length time.Duration) {
+	_, _, _ = p.quarantining.Do("unpaid "+g.Token.id, func() (any, error) {
+		p.quarantine(ctx, g, provider.ReasonBilling, length, 0)
+		return nil, nil
+	})
+}
+
+// quarantine keeps the whole fleet from using the grant's token. Callers that wait for it book
+// another. Of requests that get the same response at the same time, the first asks the store. If the
+// grant's request was a probe, the quarantine replaces the probe's.
+func (p *Pool) quarantine(ctx context.Context, g Grant, reason provider.Reason, length time.Duration, count int) {
+	b, t := p.budget, g.Token
+	if known, quarantined := b.quarantinedToken(t); quarantined && g.probe == nil && known.Reason == string(reason) {
 		return // another request has got the same response
 	}
 	ctx, stop := soon(ctx)
 	defer stop()
-	until := b.quarantine(ctx, t.id, reason, length)
+	q, replaced := store.Quarantine{Token: t.id, Reason: string(reason), Count: count}, time.Time{}
+	isProbes := g.probe != nil && g.probe.Reason == q.Reason
+	if isProbes {
+		replaced = g.probe.Until
+	}
+	until, _, _ := b.quarantine(ctx, q, length, replaced)
+	if g.probe != nil && !isProbes {
+		p.endProbe(ctx, g)
+	}
 	p.mu.Lock()
 	p.change()
 	p.mu.Unlock()
 	b.notify(Event{Kind: TokenQuarantined, Account: t.AccountID(), Token: t.id, Reason: reason, Until: until})
 }
 
-// waitForProbe waits until a quarantined token is probed or cleared. It returns the error if the
-// caller may not wait that long.
-func (p *Pool) waitForProbe(ctx context.Context, none *NoTokenError) error {
-	w := waiter{Grant: Grant{budget: p.budget}, waits: true, begun: time.Now()}
+// waitForProbe waits until a quarantined token is probed or used again. It returns the error if the
+// caller, whose wait has begun then, may not wait that long.
+func (p *Pool) waitForProbe(ctx context.Context, none *NoTokenError, begun time.Time) error {
+	b := p.budget
+	w := waiter{Grant: Grant{budget: b}, waits: true, begun: begun}
 	length := time.Until(none.next)
-	if allowed, _ := w.longestWait(ctx); none.next.IsZero() || length > allowed {
+	allowed, _ := w.longestWait(ctx)
+	if none.probing { // the probe ends when its response comes, of which no message may tell
+		length = min(length, allowed, confirmAfter)
+	}
+	if none.next.IsZero() || length > allowed || allowed <= 0 {
 		return none
 	}
+	if length >= watchFrom {
+		b.watch.Begin(b.watchStore)
+		defer b.watch.End()
+	}
 	p.mu.Lock()
-	changed, wake := p.changed, p.budget.nextWake()
+	changed, wake := p.changed, b.nextWake()
 	err := p.update() // or a change up to now would wake nobody
 	p.mu.Unlock()
-	if _, still := errors.AsType[*NoTokenError](err); still && sleep(ctx, length, changed, wake) == contextEnded {
+	if _, still := errors.AsType[*NoTokenError](err); !still {
+		return nil
+	}
+	switch sleep(ctx, length, changed, wake) {
+	case contextEnded:
 		return ended(ctx)
+	case completed:
+		if none.probing {
+			_ = b.refresh(ctx)
+		}
 	}
 	return nil
 }
@@ -139,100 +263,53 @@ func (p *Pool) hasOtherTokens(account string, isSuspect func(Token) bool) bool {
 	return of != nil && slices.ContainsFunc(of.tokens, func(t Token) bool { return !isSuspect(t) })
 }
 
-// ErrNoToken matches, with errors.Is, the error that says that every token of a pool is
-// quarantined, and that no wait within the request's deadline helps. The error itself is a
-// [*NoTokenError].
-var ErrNoToken = errors.New("ration: no token is left")
-
-// A NoTokenError says that every token of a pool is quarantined, because the provider has
-// rejected it. Nothing was booked or sent. A program can alert somebody who replaces the
-// tokens.
-type NoTokenError struct {
-	// Budget is the budget's name.
-	Budget string
-	// Tokens are those of the pool, in the order in which they were added.
-	Tokens []QuarantinedToken
-
-	unserved bool      // no token was ever served
-	next     time.Time // when a token is probed that may be served, on this process's clock; zero: none may
-}
-
-// A QuarantinedToken is a token that the fleet does not use, because the provider has
-// rejected it. A [*NoTokenError] lists those of a pool.
-type QuarantinedToken struct {
-	// ID is the token's ID, and Account the ID of its account.
-	ID, Account string
-	// Reason is what the provider said: ReasonDeadToken, ReasonUnauthorized or
-	// ReasonBilling.
-	Reason provider.Reason
-	// Until is when one request probes the token, on the store's clock.
-	Until time.Time
-	// Label is the token's, for people.
-	Label string
-	// Answer is the status and the URL of the first response that rejected the token in this
-	// process since it was last served, without secrets and query. Empty: another process has it.
-	Answer string
-	// Evidence says in a line why the token is quarantined. Empty: another process knows.
-	Evidence string
-}
-
-// Error names every token, why it is quarantined and when it is probed.
-func (e *NoTokenError) Error() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "ration: budget %q: no token is left:", e.Budget)
-	for i, t := range e.Tokens {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		fmt.Fprintf(&b, " %s", t.ID)
-		if t.Label != "" {
-			fmt.Fprintf(&b, " %q", t.Label)
-		}
-		fmt.Fprintf(&b, " (%s, tried again at %s", t.Reason, t.Until.UTC().Format(time.RFC3339))
-		for _, more := range []string{t.Evidence, t.Answer} {
-			if more != "" {
-				b.WriteString("; " + more)
-			}
-		}
-		b.WriteByte(')')
-	}
-	b.WriteByte(':')
-	if e.unserved {
-		b.WriteString(" no token was ever served: is it attached as the provider wants it (Transport.Attach)? If so,")
-	}
-	b.WriteString(" replace what is expired or revoked, with Pool.Remove and Pool.Add")
-	return b.String()
-}
-
-// Is reports whether target is [ErrNoToken].
-func (e *NoTokenError) Is(target error) bool { return target == ErrNoToken }
-
-// quarantineOf returns a token's quarantine, also if it has ended.
-func (b *Budget) quarantineOf(t Token) QuarantinedToken {
+// quarantinedToken returns the token's quarantine that ends last, and whether it is in force.
+func (b *Budget) quarantinedToken(t Token) (last store.Quarantine, is bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.quarantined.Get(t.id)
-}
-
-// quarantinedToken returns a token's quarantine, and whether it is in force.
-func (b *Budget) quarantinedToken(t Token) (known QuarantinedToken, is bool) {
-	known = b.quarantineOf(t)
-	return known, known.Until.After(b.storeNow())
+	for _, reason := range quarantineReasons {
+		if q := b.quarantined.Get(quarantineKey{t.id, reason}); q.Until.After(last.Until) {
+			last = q
+		}
+	}
+	return last, last.Until.After(b.storeNow())
 }
 
 // quarantine keeps the whole fleet from using a token or, while the store does not answer,
-// this process.
-func (b *Budget) quarantine(ctx context.Context, token string, reason provider.Reason, length time.Duration) time.Time {
-	r := store.QuarantineRequest{Budget: b.Name, Token: token, Reason: string(reason), For: length}
-	reply, err := b.Store.Quarantine(ctx, r)
+// this process. It returns the end of the quarantine in force, and whether it has changed. If
+// replaced is not zero only the quarantine that ends, or ended, then is changed.
+func (b *Budget) quarantine(ctx context.Context, q store.Quarantine, length time.Duration, replaced time.Time) (until time.Time, changed bool, err error) {
+	reply, err := b.Store.Quarantine(ctx, store.QuarantineRequest{
+		Budget: b.Name, Token: q.Token, Reason: q.Reason, For: length, Count: q.Count, Probing: q.Probing, Replaces: replaced,
+	})
+	now := b.storeNow()
 	if err != nil {
-		reply.Until = b.storeNow().Add(length)
+		reply.Until = now.Add(length)
 	}
+	q.Until = reply.Until
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.noteQuarantine(store.Quarantine{Token: token, Reason: r.Reason, Until: reply.Until}, b.storeNow())
+	changed = err == nil && reply.Version != reply.Before
+	known := b.quarantined.Get(keyOf(q)).Until
+	if err != nil || changed && b.isNews(reply) || !changed && replaced.IsZero() && q.Until.After(known) {
+		b.noteQuarantine(q, now)
+	}
 	if err == nil {
 		b.noteVersion(reply)
 	}
-	return reply.Until
+	return reply.Until, changed, err
+}
+
+// forgetQuarantine forgets a quarantine that the store does not know.
+func (b *Budget) forgetQuarantine(q *store.Quarantine) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.quarantined.Remove(keyOf(*q))
+}
+
+// resumedSince reports whether a token was resumed since the budget's resumes were so many.
+func (b *Budget) resumedSince(t Token, resumes int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.resumedLast("", t.id).count > resumes
 }

@@ -74,7 +74,7 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 	for {
 		var next decision
 		if err != nil {
-			t.Pool.endProbe(grant.Token)
+			t.Pool.endProbe(ctx, grant)
 			next = a.afterFailure(err)
 		} else {
 			next = a.afterResponse(resp, grant)
@@ -91,6 +91,7 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 		if !next.free {
 			a.retries--
 		}
+		detach(resp)
 		var failed error
 		if grant, failed = a.take(again, next.wait); failed != nil {
 			returned = true
@@ -118,7 +119,8 @@ func (a *attempts) take(again *http.Request, wait time.Duration) (Grant, error) 
 	defer stop()
 	if wait > 0 {
 		deadline, _ := ctx.Deadline()
-		if time.Until(deadline) < wait || sleep(ctx, wait, nil, nil) == contextEnded {
+		b := a.transport.Pool.budget
+		if time.Until(deadline) < wait || b.sleepUnlessResumed(ctx, wait, b.resumes.Load()) != nil {
 			closeBody(again)
 			return Grant{}, context.DeadlineExceeded // or the caller's context has ended, which run sees
 		}
@@ -139,7 +141,7 @@ func (a *attempts) afterFailure(err error) decision {
 func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	t := a.transport
 	if len(a.rejected) == 0 && !t.needsReading(resp) {
-		t.Pool.wasServed(grant.Token)
+		t.Pool.wasServed(a.req.Context(), &grant)
 		traceOf(resp).grant.finish(-1)
 		return decision{}
 	}
@@ -150,14 +152,14 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	a.unserved = f.DeadToken || f.Reason == provider.ReasonUnauthorized
 	switch {
 	case a.unserved:
-		return a.afterRejection(newRejection(resp, grant, f.DeadToken))
+		return a.afterRejection(newRejection(resp, grant, &f))
 	case f.Reason == provider.ReasonBilling:
-		t.Pool.quarantine(a.req.Context(), grant.Token, provider.ReasonBilling, t.longestQuarantine())
+		t.Pool.quarantineUnpaid(a.req.Context(), grant, t.longestQuarantine())
 		return decision{}
 	case resp.StatusCode >= 500:
-		t.Pool.endProbe(grant.Token) // the provider may not have checked the token
+		t.Pool.endProbe(a.req.Context(), grant) // the provider may not have checked the token
 	default:
-		t.Pool.wasServed(grant.Token)
+		t.Pool.wasServed(a.req.Context(), &grant)
 		if resp.StatusCode < 400 && !f.Refused {
 			a.contradict(grant.Token)
 		}
@@ -248,6 +250,20 @@ func (a *attempts) pause(least, longest time.Duration) time.Duration {
 		)
 	}
 	return min(max(a.pauses.NextBackOff(), least), longest)
+}
+
+// detach lets a response that the caller may still get hold no connection meanwhile, if all of its
+// body was read.
+func detach(resp *http.Response) {
+	if resp == nil {
+		return
+	}
+	if body, is := resp.Body.(interface{ Detach() io.ReadCloser }); is {
+		resp.Body = body.Detach()
+	} else if resp.ContentLength == 0 { // it was not read, because it is empty
+		_ = resp.Body.Close()
+		resp.Body = io.NopCloser(resp.Body)
+	}
 }
 
 // discard closes a response that the caller does not get. It does not drain it: throttled

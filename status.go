@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
-	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
 )
 
@@ -143,6 +142,10 @@ func (b *Budget) refresh(ctx context.Context) error {
 	}
 }
 
+// newsFor is how long after a resumption a process that hears of it says so in an event: one that
+// has just begun hears of those of a day.
+const newsFor = time.Minute
+
 // refreshPart is refresh for as many changes as the store tells at once. It reports whether
 // there are more.
 func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
@@ -169,16 +172,27 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	if news {
 		b.notify(Event{Kind: OldLogFound})
 	}
+	var resumed []store.Resumption
+	defer func() {
+		for _, one := range resumed {
+			b.notify(Event{Kind: Resumed, Account: one.Account, Token: one.Token})
+		}
+	}()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.noteRevision(status.Revision)
+	for _, one := range status.Resumed { // before those that are in force since
+		if b.noteResumption(one) && status.Now.Sub(one.At) < newsFor {
+			resumed = append(resumed, one)
+		}
+	}
 	for _, p := range status.Pauses {
 		b.notePause(p, status.Now)
 	}
 	for _, q := range status.Quarantined {
 		b.noteQuarantine(q, status.Now)
 	}
-	status.Pauses, status.Quarantined = nil, nil
+	status.Pauses, status.Quarantined, status.Resumed = nil, nil, nil
 	b.version.Store(status.Version)
 	b.known, b.heartbeatAt, b.recoveredUpTo = status, time.Now(), status.Lost
 	if !status.More {
@@ -188,10 +202,13 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 }
 
 // notePause notes a pause if it is longer than the known one, at that instant of the store's
-// clock. None is ever shortened, so what a worker knows of pauses only grows with what it
-// hears, in any order, and shrinks with time. It needs mu.
+// clock: what a worker knows of pauses grows with what it hears, in any order, until a resumption.
+// It needs mu.
 func (b *Budget) notePause(p store.Pause, now time.Time) {
-	if p.Key != "" {
+	switch {
+	case !p.Until.After(now):
+		return
+	case p.Key != "":
 		b.keyPauses.Lengthen(cooldown.Key(p.Key), p.Account, p.Until, now)
 		return
 	}
@@ -202,16 +219,24 @@ func (b *Budget) notePause(p store.Pause, now time.Time) {
 	}
 }
 
-// noteQuarantine notes a quarantine, unless the token has a longer one. Pools hear of it. It
+// knownFor is how long after it has ended a quarantine is known: the token is to be probed, and a
+// store knows it for as long.
+const knownFor = 24 * time.Hour
+
+// noteQuarantine notes the latest that the store says of a token's quarantine. Pools hear of it. It
 // needs mu.
 func (b *Budget) noteQuarantine(q store.Quarantine, now time.Time) {
-	b.quarantined.Sweep(func(_ string, known QuarantinedToken) bool { return !known.Until.After(now) })
-	if q.Until.After(b.quarantined.Get(q.Token).Until) {
-		b.quarantined.Set(q.Token, QuarantinedToken{ID: q.Token, Reason: provider.Reason(q.Reason), Until: q.Until})
+	b.quarantined.Sweep(func(_ quarantineKey, o store.Quarantine) bool { return now.Sub(o.Until) > knownFor })
+	key := keyOf(q)
+	if old := b.quarantined.Get(key); !q.Until.Equal(old.Until) || q.Probing != old.Probing {
+		b.quarantined.Set(key, q)
 		b.quarantines.Add(1)
 		b.wakeWaiters()
 	}
 }
+
+// isNews reports whether the known status is from before a reply. It needs mu.
+func (b *Budget) isNews(reply store.PauseReply) bool { return reply.Version > b.known.Version }
 
 // noteVersion takes in which version of the status this process's own pause has made. If
 // nothing else has changed, the status is known without asking. It needs mu.

@@ -9,6 +9,7 @@ import (
 	"reflect"
 
 	"github.com/ration-go/ration/internal/censor"
+	"github.com/ration-go/ration/internal/credential"
 	"github.com/ration-go/ration/internal/digest"
 	"github.com/ration-go/ration/limit"
 )
@@ -39,7 +40,7 @@ type Token struct {
 	bearer func() []string
 	// source returns what asks for the secrets; nil: the secret is as it was given. The copy of
 	// the token in a Transport's grant has hidden and bearer too.
-	source func() *credential
+	source func() *credential.Credential
 }
 
 // NewToken returns a token with the secret. Its ID is a SHA-256 digest of the secret, which

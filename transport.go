@@ -110,7 +110,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	resp, err := t.send(req, grant)
 	if err == nil && !t.needsReading(resp) {
-		t.Pool.wasServed(grant.Token)
+		t.Pool.wasServed(req.Context(), &grant)
 		if grant.counted {
 			traceOf(resp).grant.finish(-1)
 		}

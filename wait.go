@@ -28,6 +28,7 @@ type waiter struct {
 	due     time.Time       // the slot on this process's clock, at the latest
 	newest  int             // the highest revision that the worker knew when it booked
 	wakes   int64           // the budget's when it booked, or looked at its slot last
+	resumes int64           // likewise; 0: it has not looked yet
 }
 
 // regroup is how long a caller waits at least for others to cancel after the limits have
@@ -84,6 +85,8 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 				}
 			}
 			_ = sleep(ctx, turn, nil, nil)
+		case slotResumed:
+			_ = sleep(ctx, w.untilTurn()/4, nil, nil)
 		case slotPaused:
 			_ = sleep(ctx, min(w.untilTurn(), time.Until(w.due)), nil, nil)
 		}
@@ -103,6 +106,7 @@ const (
 	completed       outcome = iota
 	slotLost                // the caller woke too late, or the account was paused meanwhile
 	slotPaused              // the account was paused beyond the slot, which lies ahead
+	slotResumed             // the account was resumed since it was booked, and may have an earlier slot
 	contextEnded            // the caller gives up
 	accountsChanged         // the pool's tokens changed
 	limitsChanged           // the fleet has other limits
@@ -126,19 +130,6 @@ func sleep(ctx context.Context, length time.Duration, accounts, status <-chan st
 		return contextEnded
 	}
 	return completed
-}
-
-// waitWithin sleeps for a time, without a slot. If the caller may not wait that long it
-// returns an *ExhaustedError at once.
-func (b *Budget) waitWithin(ctx context.Context, length time.Duration) error {
-	w := waiter{Grant: Grant{budget: b}, waits: true, begun: time.Now()}
-	if allowed, byDeadline := w.longestWait(ctx); length > allowed {
-		return &store.ExhaustedError{Budget: b.Name, RetryAfter: length, Allowed: allowed, Deadline: byDeadline}
-	}
-	if sleep(ctx, length, nil, nil) == contextEnded {
-		return ended(ctx)
-	}
-	return nil
 }
 
 // sleepUntilSlot sleeps until the slot, or until something wakes the caller earlier.
@@ -203,6 +194,12 @@ func (w *waiter) lookAtSlot() outcome {
 	w.wakes = b.wakes.Load()
 	if int(b.newestRevision.Load()) > w.newest {
 		return limitsChanged
+	}
+	if n := b.resumes.Load(); n != w.resumes {
+		w.resumes = n
+		if how := w.lookAtResumptions(); how != completed {
+			return how
+		}
 	}
 	switch {
 	case w.pausedUntil().After(w.Slot):

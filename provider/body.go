@@ -115,6 +115,20 @@ func (b *peekedBody) Close() error {
 	return b.rest.Close()
 }
 
+// Detach closes the body under this one, if all of it was read ahead and nothing given, and returns
+// a body of the same bytes that holds no connection. Otherwise it returns the body itself.
+func (b *peekedBody) Detach() io.ReadCloser {
+	b.mu.Lock()
+	whole := b.err == io.EOF && !b.reading && !b.closed && b.given == 0
+	read := b.read
+	b.mu.Unlock()
+	if !whole {
+		return b
+	}
+	_ = b.rest.Close()
+	return io.NopCloser(bytes.NewReader(read))
+}
+
 // decompressed returns what a gzipped beginning of a body contains, up to most bytes, and
 // any other beginning as it is.
 func decompressed(h http.Header, body []byte, most int) []byte {

@@ -125,3 +125,16 @@ func TestTheBodyIsReadOnlyWhereItMayTellSomething(t *testing.T) {
 	require.True(t, (*provider.Provider)(nil).ReadResponse(resp, time.Now()).Refused)
 	require.Equal(t, http.NoBody, resp.Body)
 }
+
+// An error's message is how its body begins, in one line, if people can read that.
+func TestMessageIsHowTheBodyOfAnErrorBegins(t *testing.T) {
+	read := func(status int, kind, body string) string {
+		return new(provider.Provider).Read(provider.Response{Status: status, Header: http.Header{"Content-Type": {kind}}, Body: []byte(body)}).Message
+	}
+	require.Equal(t, `{"message": "Bad credentials"}`, read(401, "application/json", "{\"message\":\r\n\t\"Bad credentials\"}\n"))
+	require.Equal(t, "Gone fishing é", read(500, "text/plain", "Gone fishing é\xc3"))
+	require.Len(t, read(404, "text/plain", strings.Repeat("x", 9000)), 1000)
+	for _, none := range []string{read(200, "text/plain", "fine"), read(404, "text/html", "<html>"), read(404, "", "\x1b[2Jboo"), read(404, "", "")} {
+		require.Empty(t, none)
+	}
+}

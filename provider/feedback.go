@@ -22,6 +22,9 @@ type Feedback struct {
 	// ReasonBy is the part of the response that Reason is read from: "status 429", or
 	// "80002 in the body".
 	ReasonBy string
+	// Message is, of an error, how its body begins, in one line of at most 1,000 characters, as
+	// the provider wrote it. Empty: it was not read, is not text, or is a page for people.
+	Message string
 
 	// Limit and Remaining are those of the window that binds next ([Feedback.Binding]), in
 	// whole units. Remaining is rounded down, and 0 if the window is overdrawn.

@@ -107,6 +107,7 @@ func (p *Provider) Read(r Response) Feedback {
 		f.Windows = nil
 	}
 	f.conclude(&r, p)
+	f.Message = r.message()
 	return f
 }
 

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/ration-go/ration/internal/header"
 	"github.com/ration-go/ration/internal/jsonprefix"
@@ -113,6 +114,20 @@ func (r *Response) isHTML() bool {
 	}
 	start := strings.TrimSpace(r.Text())
 	return strings.HasPrefix(start, "<!doctype html") || strings.HasPrefix(start, "<html")
+}
+
+// message returns how the body of an error begins, as people read it.
+func (r *Response) message() string {
+	if r.Status < 400 || len(r.Body) == 0 || r.isHTML() {
+		return ""
+	}
+	const most = 1000
+	start := strings.ToValidUTF8(string(r.Body[:min(len(r.Body), 4*most)]), "")
+	text := []rune(strings.Join(strings.Fields(start), " "))
+	if slices.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		return ""
+	}
+	return string(text[:min(len(text), most)])
 }
 
 // ServerTime returns the provider's clock at the arrival: the header Date. Instants that a

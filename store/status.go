@@ -58,11 +58,13 @@ type QuarantineRequest struct {
 	Token string
 	// Reason is why, in the same characters.
 	Reason string
-	// For is how long from now, from a microsecond to 366 days.
+	// For is how long from now, from a microsecond to 366 days. With Replaces it may be zero:
+	// the quarantine ends now, and stays known.
 	For time.Duration
 	// Count is how often the token was quarantined in a row, as the callers count, from 0 to
-	// 1,000,000: Status tells it.
-	Count int
+	// 1,000,000, and Probing that one request tries the token just now. Status tells both.
+	Count   int
+	Probing bool
 	// Replaces is the Until of the token's last quarantine for that reason, in force or over,
 	// which this one replaces, also by a shorter one. If that ends, or ended, at another
 	// instant, or is not known, nothing changes: so of several callers one replaces it. Zero: a
@@ -87,6 +89,9 @@ func (r QuarantineRequest) Validate() error {
 	}
 	if err := validateNow(r.Replaces); err != nil {
 		return err
+	}
+	if r.For == 0 && !r.Replaces.IsZero() {
+		return validateNow(r.Now)
 	}
 	return validatePause(r.For, r.Now)
 }
@@ -200,7 +205,8 @@ type Status struct {
 	// only one process can use need not count: 0.
 	Workers int
 	// Since is the request's Known if Pauses, Quarantined and Resumed are only those that were
-	// made or changed after that version. Zero: they are all. A store answers with
+	// made or changed after that version, also if they are over. Zero: they are all that are in
+	// force, and all resumptions. A store answers with
 	// all if it never had that version or has lost something since, and it may always.
 	Since int64
 	// More reports whether there are more of them, which changed later: Version is then
@@ -235,6 +241,7 @@ type Quarantine struct {
 	Token, Reason string
 	// Until is the end of the quarantine, on the store's clock.
 	Until time.Time
-	// Count is that of the request.
-	Count int
+	// Count and Probing are those of the request.
+	Count   int
+	Probing bool
 }

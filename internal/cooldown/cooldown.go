@@ -228,6 +228,34 @@ func (p *KeyPauses) Lengthen(key Key, account string, until, now time.Time) {
 	p.Any.Store(true)
 }
 
+// End ends the pauses of an account before their time.
+func (p *KeyPauses) End(account string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, accounts := range p.keys {
+		if _, paused := accounts[account]; !paused {
+			continue
+		}
+		p.ends.Remove(keyPause{key, account})
+		if delete(accounts, account); len(accounts) == 0 {
+			delete(p.keys, key)
+		}
+	}
+}
+
+// EndAll ends all pauses before their time.
+func (p *KeyPauses) EndAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+}
+
+// clear removes all pauses. It needs mu.
+func (p *KeyPauses) clear() {
+	p.Any.Store(false)
+	p.ends, p.keys, p.last = sweep.Map[keyPause, *time.Time]{}, nil, time.Time{}
+}
+
 // Excluded returns the accounts on which a request with these keys is paused, and when the
 // first of these pauses ends; and when the last pause ends that holds the request on all
 // accounts. The times are zero if there is no such pause.
@@ -260,7 +288,6 @@ func (p *KeyPauses) forget(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.last.After(now) {
-		p.Any.Store(false)
-		p.ends, p.keys = sweep.Map[keyPause, *time.Time]{}, nil
+		p.clear()
 	}
 }

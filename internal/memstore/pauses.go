@@ -86,7 +86,8 @@ type noted struct {
 type change struct {
 	noted
 	until   int64 // its end
-	count   int   // of a quarantine
+	count   int   // of a quarantine, as probing is
+	probing bool
 	version int64 // that the status had then
 	place   *list.Element
 }
@@ -155,9 +156,9 @@ func (c *changes) tell(status *store.Status, since, now int64) {
 			return
 		case o.resumed:
 			status.Resumed = append(status.Resumed, store.Resumption{Account: o.account, Token: o.token, Forgotten: o.forgotten, At: time.UnixMicro(o.until)})
-		case o.until <= now:
+		case o.until <= now && since == 0:
 		case o.reason != "":
-			one := store.Quarantine{Token: o.token, Reason: o.reason, Until: time.UnixMicro(o.until), Count: o.count}
+			one := store.Quarantine{Token: o.token, Reason: o.reason, Until: time.UnixMicro(o.until), Count: o.count, Probing: o.probing}
 			status.Quarantined = append(status.Quarantined, one)
 		default:
 			status.Pauses = append(status.Pauses, store.Pause{Account: o.account, Key: o.key, Until: time.UnixMicro(o.until)})
@@ -220,7 +221,8 @@ func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (stor
 		until = 0
 	}
 	if b.version != before {
-		b.changes.all.Get(one).count = r.Count
+		o = b.changes.all.Get(one)
+		o.count, o.probing = r.Count, r.Probing
 	}
 	return store.PauseReply{Until: instant(until), Version: b.version, Before: before}, nil
 }

@@ -29,7 +29,11 @@ func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (stor
 	if err := r.Validate(); err != nil {
 		return store.PauseReply{}, err
 	}
-	args := []any{micros(r.Now), encodeQuarantine(r.Token, r.Reason), r.For.Microseconds(), r.Count, micros(r.Replaces)}
+	number := 2 * r.Count
+	if r.Probing {
+		number++
+	}
+	args := []any{micros(r.Now), encodeQuarantine(r.Token, r.Reason), r.For.Microseconds(), number, micros(r.Replaces)}
 	return s.pause(ctx, "quarantine", pauseScript(), r.Budget, args)
 }
 
@@ -124,7 +128,7 @@ func encodeResumption(r store.ResumeRequest) string {
 func addPause(status *store.Status, name string, until time.Time, number int) {
 	if rest, found := strings.CutPrefix(name, quarantinePrefix); found {
 		reason, token, _ := strings.Cut(rest, ":")
-		status.Quarantined = append(status.Quarantined, store.Quarantine{Token: token, Reason: reason, Until: until, Count: number})
+		status.Quarantined = append(status.Quarantined, store.Quarantine{Token: token, Reason: reason, Until: until, Count: number / 2, Probing: number%2 == 1})
 		return
 	}
 	if rest, found := strings.CutPrefix(name, endedPrefix); found {

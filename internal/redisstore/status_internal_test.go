@@ -28,7 +28,7 @@ func TestPauseNamesAreReadAsWritten(t *testing.T) {
 		{Token: "a-b", Reason: "c-d", Until: until, Count: 3},
 	} {
 		var status store.Status
-		addPause(&status, encodeQuarantine(want.Token, want.Reason), until, want.Count)
+		addPause(&status, encodeQuarantine(want.Token, want.Reason), until, 2*want.Count)
 		require.Equal(t, store.Status{Quarantined: []store.Quarantine{want}}, status)
 	}
 	for _, want := range []store.ResumeRequest{

@@ -144,7 +144,7 @@ var resumeRules = []rule{
 	{"a quarantine replaces the one that ends when it says", func(h *harness) {
 		replace := func(ends, length time.Duration, count int) store.PauseReply {
 			r := h.quarantineRequest("t", "dead", length)
-			r.Replaces, r.Count = start.Add(ends), count
+			r.Replaces, r.Count, r.Probing = start.Add(ends), count, count%2 == 1
 			reply, err := h.store.Quarantine(h.t.Context(), r)
 			require.NoError(h.t, err)
 			return reply
@@ -154,14 +154,17 @@ var resumeRules = []rule{
 		before := h.status().Version
 		require.Equal(h.t, store.PauseReply{Until: start.Add(10 * sec), Version: before, Before: before}, replace(9*sec, sec, 2), "it ends later")
 		require.Equal(h.t, 4*sec, since(replace(10*sec, 4*sec, 3).Until), "it is shorter")
-		require.Equal(h.t, []store.Quarantine{{Token: "t", Reason: "dead", Until: start.Add(4 * sec), Count: 3}}, h.status().Quarantined)
+		require.Equal(h.t, []store.Quarantine{{Token: "t", Reason: "dead", Until: start.Add(4 * sec), Count: 3, Probing: true}}, h.status().Quarantined)
 		h.at(20 * sec)
 		first := replace(4*sec, 60*sec, 4)
 		require.NotEqual(h.t, first.Before, first.Version, "it is over")
 		second := replace(4*sec, 60*sec, 4)
 		require.Equal(h.t, store.PauseReply{Until: first.Until, Version: first.Version, Before: first.Version}, second, "the first has replaced it")
+		require.Equal(h.t, 20*sec, since(replace(80*sec, 0, 4).Until), "it ends now")
+		require.Empty(h.t, h.status().Quarantined)
+		require.Equal(h.t, 21*sec, since(replace(20*sec, sec, 4).Until), "it is known all the same")
 		h.resume(store.ResumeRequest{Token: "t"})
-		require.Zero(h.t, replace(80*sec, sec, 5).Until, "it was ended")
+		require.Zero(h.t, replace(21*sec, sec, 5).Until, "it was ended")
 		require.Empty(h.t, h.status().Quarantined)
 	}},
 	{"a malformed resumption is refused", func(h *harness) {

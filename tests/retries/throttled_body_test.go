@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"testing/synctest"
@@ -93,7 +94,7 @@ func TestProvidersAnswerIsReturnedIfTheNextSlotIsTooLate(t *testing.T) {
 				resp, err := transport.RoundTrip(req)
 				require.NoError(t, err)
 				require.Equal(t, http.StatusTooManyRequests, resp.StatusCode)
-				require.Zero(t, answers[0].Closed)
+				require.Equal(t, 1, answers[0].Closed, "it holds no connection, and is read all the same")
 				require.Equal(t, "slow down", rationtest.Drain(t, resp))
 				require.Zero(t, time.Since(api.Begun))
 				for _, b := range again.Made {
@@ -102,6 +103,29 @@ func TestProvidersAnswerIsReturnedIfTheNextSlotIsTooLate(t *testing.T) {
 				_, found := ration.GrantOf(resp)
 				require.True(t, found)
 			})
+		})
+	}
+}
+
+// While a request waits, its throttled response holds no connection.
+func TestAThrottledBodyIsClosedBeforeThePause(t *testing.T) {
+	for _, body := range []string{"", `{"error":"slow down"}`} {
+		synctest.Test(t, func(t *testing.T) {
+			first, once := rationtest.NewBody(body), rationtest.ThrottlingOnce(http.StatusTooManyRequests, body, "Retry-After", "60")
+			api := rationtest.NewAPI(func(n int, req *http.Request) (*http.Response, error) {
+				resp, err := once(n, req)
+				if n == 1 {
+					resp.Body = first
+				}
+				return resp, err
+			})
+			client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(9)), ration.NewToken("a"))}}
+			var waits sync.WaitGroup
+			waits.Go(func() { require.Equal(t, http.StatusOK, rationtest.Get(t, client, "http://api.test/").StatusCode) })
+			synctest.Wait()
+			require.Equal(t, 1, first.Closed)
+			waits.Wait()
+			require.Equal(t, 1, first.Closed)
 		})
 	}
 }

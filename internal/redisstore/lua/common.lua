@@ -22,8 +22,8 @@
 --   KEYS[1]:changes        zset    the same names, score = the version that the status had
 --                                  when the pause was last changed
 --   KEYS[1]:apart          hash    ACCOUNT, how far apart slots are that are booked
---                                  while its pause lasts, or how often a token was
---                                  quarantined; '*last', the last instant
+--                                  while its pause lasts, or what pause.lua says of a
+--                                  quarantine; '*last', the last instant
 --                                  that all accounts' pause has put a slot off to
 --   KEYS[1]:pool:DIGEST    zset    SET:ACCOUNT, score <= its next free slot; with
 --                                  :LANE behind it, that of another lane

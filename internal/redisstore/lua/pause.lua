@@ -4,16 +4,16 @@
 --       2 the account; '*' for all; or another name, of a pause that moves no slot
 --       3 how long from now, in microseconds
 --       4 how far apart slots are that are booked while it lasts, likewise; of a quarantine
---         how often the token was quarantined
+--         twice how often the token was quarantined, and 1 more while it is probed
 --       5 the end of the pause that this one replaces, if it still ends then; '' for none: it
 --         then only lengthens
 -- returns numbers: the end of the pause in force, the status's version now, and before
 
 local now = clock(ARGV[1], readState().offset)
 local account = ARGV[2]
-local length = whole(ARGV[3], 'the pause', 1, 400 * DAY)
+local length = whole(ARGV[3], 'the pause', ARGV[5] == '' and 1 or 0, 400 * DAY)
 local apart = whole(ARGV[4], 'the time between two slots', 0, DAY)
-local replaced = ARGV[5] ~= '' and whole(ARGV[5], 'the end of the pause that is replaced', 1, 4503599627370496 + 400 * DAY)
+local replaced = ARGV[5] ~= '' and whole(ARGV[5], 'the end of another pause', 1, 4503599627370496 + 400 * DAY)
 if account == '' then
   bad = bad or 'ERR ration: the account is empty'
 end

@@ -40,7 +40,7 @@ local reply = {encode(now), encode(more and changes[2 * MOST] or current), encod
 for i = 1, #changes, 2 do
   local name = changes[i]
   local ends = pausedUntil(name)
-  if ends > now or string.find(name, '^ended:') then
+  if ends > now or known > 0 or string.find(name, '^ended:') then
     local apart = call('HGET', base .. ':apart', name)
     reply[#reply + 1] = struct.pack('>I2', #name) .. name .. encode(ends) .. encode(apart or 0)
   end

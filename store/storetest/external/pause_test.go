@@ -17,10 +17,11 @@ type pause struct {
 }
 
 // An ending is when a pause or a quarantine ends, the version that the status had when it was
-// last changed, and how often the token was quarantined.
+// last changed, and what else was said of a quarantine.
 type ending struct {
 	until, version int64
 	count          int
+	probing        bool
 }
 
 // from returns the first slot that the pause allows a booking, if the last one before it
@@ -51,7 +52,7 @@ func (b *budget) pause(account string, until, apart, now int64) int64 {
 // lengthen lengthens what Status tells of, and returns its end.
 func lengthen[K comparable](b *budget, ends map[K]ending, one K, until, now int64) int64 {
 	maps.DeleteFunc(ends, func(_ K, end ending) bool { return end.until < now-dayMicros })
-	if until > ends[one].until {
+	if end, known := ends[one]; !known || until > end.until {
 		b.renew(now)
 		ends[one] = ending{until: until, version: b.version}
 	}
@@ -97,7 +98,7 @@ func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (stor
 	until := lengthen(b, b.quarantines, one, now+r.For.Microseconds(), now)
 	if b.version != before {
 		end = b.quarantines[one]
-		end.count = r.Count
+		end.count, end.probing = r.Count, r.Probing
 		b.quarantines[one] = end
 	}
 	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
@@ -147,13 +148,13 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 		all.Since = r.Known
 	}
 	for one, end := range b.pauses {
-		if one.Until = time.UnixMicro(end.until); end.until > now && end.version > all.Since {
+		if one.Until = time.UnixMicro(end.until); (end.until > now || all.Since > 0) && end.version > all.Since {
 			all.Pauses = append(all.Pauses, one)
 		}
 	}
 	for one, end := range b.quarantines {
-		one.Until, one.Count = time.UnixMicro(end.until), end.count
-		if end.until > now && end.version > all.Since {
+		one.Until, one.Count, one.Probing = time.UnixMicro(end.until), end.count, end.probing
+		if (end.until > now || all.Since > 0) && end.version > all.Since {
 			all.Quarantined = append(all.Quarantined, one)
 		}
 	}

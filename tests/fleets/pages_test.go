@@ -1,0 +1,202 @@
+package fleets_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
+)
+
+// A publisher serves pages to tokens whose secrets expire, counts their calls in any window, and
+// answers 401 to secrets that are not valid and for pages that are private. It shares no code with
+// the limiter.
+type publisher struct {
+	max    int
+	window time.Duration
+	life   time.Duration // of a secret
+	says   string        // the body of a 401
+
+	mu      sync.Mutex
+	secrets map[string]secretOf
+	made    int
+	revoked string                 // the token's name; "": none
+	calls   map[string][]time.Time // by token
+	served  map[string]int         // by path
+	expired int                    // calls with a secret that had expired
+	refused int
+	dead    int // calls of the revoked token
+}
+
+// noSource is of a token of which only the ID is asked for.
+func noSource(context.Context) (string, time.Time, error) { return "", time.Time{}, nil }
+
+// A secretOf is whose a secret is, and until when it is valid.
+type secretOf struct {
+	token string
+	until time.Time
+}
+
+func (p *publisher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	now := time.Now()
+	if name, found := strings.CutPrefix(r.URL.Path, "/secret/"); found {
+		p.made++
+		secret := fmt.Sprint("secret-", p.made)
+		p.secrets[secret] = secretOf{name, now.Add(p.life)}
+		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": secret, "expires_in": p.life.Seconds()})
+		return
+	}
+	of := p.secrets[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
+	recent := p.calls[of.token]
+	since := len(recent)
+	for since > 0 && now.Sub(recent[since-1]) < p.window {
+		since--
+	}
+	unauthorized := func() {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusUnauthorized)
+		_, _ = w.Write([]byte(p.says))
+	}
+	switch {
+	case len(recent)-since >= p.max:
+		p.refused++
+		w.WriteHeader(http.StatusTooManyRequests)
+		return
+	case !now.Before(of.until):
+		p.expired++
+		unauthorized()
+	case of.token == p.revoked:
+		p.dead++
+		unauthorized()
+	case strings.HasPrefix(r.URL.Path, "/private/"):
+		unauthorized()
+	default:
+		p.served[r.URL.Path]++
+	}
+	p.calls[of.token] = append(recent, now)
+}
+
+// used returns the share of the quota that the tokens used in whole windows from the first call on,
+// the revoked one until then.
+func (p *publisher) used(revokedAt time.Time) float64 {
+	var first, last time.Time
+	for _, all := range p.calls {
+		if first.IsZero() || all[0].Before(first) {
+			first = all[0]
+		}
+		if end := all[len(all)-1]; end.After(last) {
+			last = end
+		}
+	}
+	calls, allowed := 0, 0
+	for token, all := range p.calls {
+		end := last
+		if token == p.revoked {
+			end = revokedAt
+		}
+		windows := int(end.Sub(first) / p.window)
+		end = first.Add(time.Duration(windows) * p.window)
+		allowed += windows * p.max
+		for _, at := range all {
+			if at.Before(end) {
+				calls++
+			}
+		}
+	}
+	return float64(calls) / float64(allowed)
+}
+
+// A fleet crawls a list with private pages in it while secrets expire and a token is revoked. Every
+// public page is served once, nothing is refused, and no healthy token is out at the end.
+func TestAFleetCrawlsPrivatePagesWithATokenThatIsRevoked(t *testing.T) {
+	const pages, callers = 3000, 8
+	program := buildProgram(t, "tests/fleets/pages")
+	for name, row := range map[string]struct {
+		redis     string
+		processes int
+		says      string
+	}{
+		"RedisStore":                {redistest.Start(t).Addr, 4, `{"error":"unauthorized"}`},
+		"RedisStore, invalid token": {redistest.Start(t).Addr, 4, `{"error":"invalid_token"}`},
+		"MemoryStore":               {"", 1, `{"error":"unauthorized"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &publisher{max: 200, window: 2 * time.Second, life: 2 * time.Second, says: row.says,
+				secrets: make(map[string]secretOf), calls: make(map[string][]time.Time), served: make(map[string]int)}
+			server := httptest.NewServer(p)
+			defer server.Close()
+			tokens, lists := []string{"ann", "bob", "eve"}, make([][]string, row.processes)
+			for n := range pages {
+				path := fmt.Sprint("/public/", n)
+				if n < 10 || n%20 == 0 {
+					path = fmt.Sprint("/private/", n)
+				}
+				lists[n%row.processes] = append(lists[n%row.processes], path)
+			}
+			var fleet []*fleetProcess
+			budget := redistest.Name(t)
+			for i := range row.processes {
+				fleet = append(fleet, startFleet(t, program, map[string]any{"Redis": row.redis, "Budget": budget, "Limit": "200/2s", "Tokens": tokens,
+					"Issuer": server.URL + "/secret/", "Base": server.URL, "Paths": lists[i], "Callers": callers * 4 / row.processes}))
+			}
+			<-time.After(4 * time.Second)
+			p.mu.Lock()
+			p.revoked = "eve"
+			p.mu.Unlock()
+			revokedAt := time.Now()
+			statuses := make(map[string]int)
+			quarantined := make(map[string]bool)
+			for _, process := range fleet {
+				for done := false; !done; {
+					text, err := process.out.ReadBytes('\n')
+					require.NoError(t, err)
+					var of struct {
+						Path, Error string
+						Status      int
+						Quarantined []string
+						Done        bool
+					}
+					require.NoError(t, json.Unmarshal(text, &of))
+					require.Empty(t, of.Error, of.Path)
+					if done = of.Done; !done {
+						statuses[of.Path] = of.Status
+					}
+					for _, id := range of.Quarantined {
+						quarantined[id] = true
+					}
+				}
+				require.NoError(t, process.cmd.Wait())
+			}
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			for _, path := range slices.Concat(lists...) {
+				if strings.HasPrefix(path, "/private/") {
+					require.Equal(t, http.StatusUnauthorized, statuses[path], path)
+				} else {
+					require.Equal(t, http.StatusOK, statuses[path], path)
+					require.Equal(t, 1, p.served[path], path)
+				}
+			}
+			require.Zero(t, p.refused)
+			require.Zero(t, p.expired, "401s of secrets that had expired")
+			for _, healthy := range tokens[:2] {
+				require.NotContains(t, quarantined, ration.TokenFrom(healthy, noSource).ID())
+			}
+			used := p.used(revokedAt)
+			t.Logf("%.1f %% of the quota used; %d calls of the revoked token; %d secrets made", 100*used, p.dead, p.made)
+			require.GreaterOrEqual(t, used, 0.95)
+		})
+	}
+}
