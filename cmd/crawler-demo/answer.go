@@ -22,7 +22,7 @@ func (a *answerReader) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	e := activeJobOf(req.Context())
 	e.answer = statusText(resp) + a.group.beginning(resp)
-	if !definitive(resp.StatusCode) || resp.StatusCode == http.StatusPaymentRequired {
+	if !definitive(resp.StatusCode) || mayRejectToken(resp.StatusCode) || resp.StatusCode == http.StatusPaymentRequired {
 		u, err := a.group.redactor.url(req.URL.String(), req.URL)
 		if err != nil {
 			u = a.group.redactor.text(req.URL.String())

@@ -19,7 +19,9 @@ type crawl struct {
 	stats   *statistics
 	display display
 
-	queue    []string // to be given out
+	queue    []string   // to be given out
+	unproven []answered // that may be about the tokens: no page was served yet
+	served   bool       // whether any page was
 	known    map[string]bool
 	inFlight int
 	stopping bool
@@ -39,9 +41,16 @@ func newCrawl(a *app, p plan, pages *outFile) *crawl {
 func (c *crawl) run(ctx context.Context) error {
 	c.display = newDisplay(c.app.stderr)
 	defer c.display.close()
+	var again []string // what was never fetched comes first
 	for _, u := range c.plan.starts {
+		if c.isRetried(u) && !c.known[u] {
+			c.known[u] = true
+			again = append(again, u)
+			continue
+		}
 		c.add(u, "")
 	}
+	c.queue = append(c.queue, again...)
 	if len(c.queue) == 0 {
 		return nil
 	}
@@ -84,6 +93,10 @@ func (c *crawl) run(ctx context.Context) error {
 		failed = err
 	}
 	c.stats.finish = time.Now()
+	for _, one := range c.unproven {
+		c.stats.failed++
+		c.warn(one.url, "the provider answered "+one.result.Answer)
+	}
 	for _, m := range c.groups {
 		c.stats.forgetDown(m.number, c.stats.finish)
 	}
@@ -103,7 +116,7 @@ func (c *crawl) add(u, from string) {
 		}
 		c.known[u] = true
 		done, found := c.pages.pages[u]
-		if !found {
+		if !found || c.isRetried(u) {
 			c.queue = append(c.queue, u)
 			return
 		}
@@ -202,44 +215,6 @@ func (c *crawl) handle(e groupEvent) error {
 		}
 	case r.Result != nil:
 		return c.handleResult(m, r.Result)
-	}
-	return nil
-}
-
-// handleResult takes in the result of a job.
-func (c *crawl) handleResult(m *groupHandle, r *result) error {
-	u, found := m.assigned[r.ID]
-	if !found {
-		return fmt.Errorf("process %d of the fleet reports a job that it was not given", m.number)
-	}
-	delete(m.assigned, r.ID)
-	c.inFlight--
-	c.stats.add(m.offset+r.Worker, r.Sends)
-	switch {
-	case r.Unsent:
-		c.queue = append(c.queue, u)
-	case r.Fatal:
-		c.queue = append(c.queue, u)
-		if c.stopping {
-			return nil
-		}
-		return fmt.Errorf("%s: %s", u, r.Error)
-	case r.Error != "":
-		c.stats.failed++
-		c.warn(u, r.Error)
-	default:
-		if r.Record != nil {
-			if err := c.pages.add(append(r.Record, '\n')); err != nil {
-				c.queue = append(c.queue, u) // the next run fetches it again
-				return err
-			}
-		}
-		c.stats.fetched++
-		c.stats.statuses[r.Status]++
-		if r.Warning != "" {
-			c.warn(u, r.Warning)
-		}
-		c.add(r.Next, u)
 	}
 	return nil
 }

@@ -117,6 +117,9 @@ func (c *workerGroup) get(ctx context.Context, e *activeJob, target string, r *r
 		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
 		return err
 	}
+	if r.Rejected = mayRejectToken(resp.StatusCode); r.Rejected {
+		r.Answer = c.answerText(resp)
+	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, largestBody+1))
 	if err != nil {
 		return err
@@ -140,14 +143,19 @@ func (c *workerGroup) get(ctx context.Context, e *activeJob, target string, r *r
 // failure says why an answer is not to be kept, if so.
 func (c *workerGroup) failure(resp *http.Response) error {
 	f, _ := ration.FeedbackOf(resp)
-	if definitive(resp.StatusCode) && !f.Refused && !f.DeadToken && !f.Retryable && f.Reason != provider.ReasonPartial {
+	if definitive(resp.StatusCode) && !f.Refused && (!f.Retryable || mayRejectToken(resp.StatusCode)) && f.Reason != provider.ReasonPartial {
 		return nil
 	}
-	why := "the provider answered " + statusText(resp)
-	if f.Reason != "" {
-		why += fmt.Sprintf(" (%s)", f.Reason)
+	return &answerError{"the provider answered " + c.answerText(resp)}
+}
+
+// answerText is the status of an answer, what it is taken for, and how its body begins.
+func (c *workerGroup) answerText(resp *http.Response) string {
+	text := statusText(resp)
+	if f, _ := ration.FeedbackOf(resp); f.Reason != "" {
+		text += fmt.Sprintf(" (%s)", f.Reason)
 	}
-	return &answerError{why + c.beginning(resp)}
+	return text + c.beginning(resp)
 }
 
 // An answerError is an answer that is not to be kept.
@@ -262,7 +270,8 @@ func granted(req *http.Request, g ration.Grant) {
 	e := activeJobOf(req.Context())
 	now := time.Now()
 	e.calls = append(e.calls, call{
-		send:  send{Token: e.group.tokens[g.Token.ID()], Sent: now.UnixMicro(), Late: max(0, g.Late.Microseconds())},
+		send: send{Token: e.group.tokens[g.Token.ID()], Sent: now.UnixMicro(), Late: max(0, g.Late.Microseconds()),
+			Waited: g.Waited.Microseconds()},
 		token: g.Token, slot: g.Slot, sent: now,
 	})
 	e.set(true)

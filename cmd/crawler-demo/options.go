@@ -34,6 +34,8 @@ What to crawl:
   -follow json:PATH  fetch also the page whose URL is in the JSON body at PATH,
                      such as json:paging.next. Pages are followed on the hosts
                      of the list only.
+  -retry-failed      fetch again what earlier runs were answered an error for (400
+                     and above in -out), after all that was never fetched
   -max N             stop after N URLs; the next run goes on from there
 
 With what:
@@ -97,18 +99,19 @@ What comes of it:
 
 A Redis that does not answer is waited for, five minutes. Nothing is sent meanwhile.
 
-An answer is kept if it would be the same tomorrow: 2xx, and 4xx such as 404. What
-is not is a failure, and tried again by the next run: network errors, 5xx, and
-400, 401, 403, 407, 408, 421, 423, 425 and 429, which speak of the token or of the
-moment, and whatever else refuses. Refusals, network errors and 5xx are tried again
-by this run first, up to three times: when a refusal has ended, or after a pause of
-some seconds. An expired or revoked token is quarantined; when none is left the crawl
-stops.
+An answer is kept if it would be the same tomorrow: 2xx, and 4xx such as 404, 410,
+and, once any page was served, 400, 401 and 403: a page that no token may see. Such
+an error is a result: it is counted by its status and not fetched again without
+-retry-failed. What is not kept is a failure, and tried again by the next run:
+network errors, 5xx, 407, 408, 421, 423, 425 and 429, which speak of the moment, and
+whatever else refuses. Refusals, network errors and 5xx are tried again by this run
+first, up to three times: when a refusal has ended, or after a pause of some seconds.
+An expired or revoked token is quarantined; when none is left the crawl stops.
 
 Ctrl-C stops cleanly: calls that were sent are finished and kept, unused
 bookings are cancelled. A second Ctrl-C stops at once.
 
-Exit status: 0 all URLs (or -max of them) were fetched, if after a refusal; 1 not
+Exit status: 0 all URLs (or -max of them) have an answer, if after a refusal; 1 not
 so; 2 the input is wrong and nothing was written; 3 the demo's machine was too busy
 to judge; 130 interrupted.
 
@@ -148,6 +151,7 @@ type options struct {
 	header             http.Header // of every call to the hosts of the list
 	follow             follower
 	max                int
+	retryFailed        bool
 	out, plot          string
 	json               bool
 }
@@ -170,6 +174,7 @@ func parseOptions(args []string) (options, error) {
 	fs.IntVar(&o.processes, "processes", 1, "")
 	fs.IntVar(&o.workers, "workers", 0, "")
 	fs.IntVar(&o.max, "max", 0, "")
+	fs.BoolVar(&o.retryFailed, "retry-failed", false, "")
 	fs.StringVar(&o.out, "out", "", "")
 	fs.StringVar(&o.plot, "plot", "", "")
 	fs.BoolVar(&o.json, "json", false, "")
@@ -234,7 +239,7 @@ func (o *options) check(rest []string, given map[string]bool) error {
 		return badf("%q is not a flag: URLs go into a file for -urls (-h lists the flags)", rest[0])
 	}
 	if o.isDemo() {
-		for _, name := range []string{"tokens", "auth", "H", "follow", "max", "budget"} {
+		for _, name := range []string{"tokens", "auth", "H", "follow", "max", "retry-failed", "budget"} {
 			if given[name] {
 				return badf("-%s needs -urls FILE: the demo brings its own provider and tokens", name)
 			}
@@ -293,6 +298,8 @@ func (o *options) check(rest []string, given map[string]bool) error {
 		return badf("-processes %d needs -redis redis://HOST:PORT/DB: the log in memory is one process's own", o.processes)
 	case len(o.budget) > 200 || strings.ContainsFunc(o.budget, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '{' || c == '}' }):
 		return badf("-budget: write a name of at most 200 bytes without spaces and braces")
+	case o.retryFailed && o.out == "":
+		return badf("-retry-failed needs -out FILE.jsonl, which has the answers of earlier runs")
 	case o.out != "" && o.out == o.plot:
 		return badf("-out and -plot name the same file: %s", o.out)
 	}

@@ -40,6 +40,7 @@ type span struct{ from, to int64 }
 
 // A page is a URL that was fetched.
 type page struct {
+	status  int
 	next    string
 	warning error // the next page cannot be followed
 }
@@ -150,7 +151,7 @@ func (j *outFile) repair(length int64) error {
 
 // remember notes the page and the call of a line.
 func (j *outFile) remember(r record, p plan) {
-	var found page
+	found := page{status: r.Status}
 	switch {
 	case r.Next != nil:
 		found.next = *r.Next
@@ -159,9 +160,7 @@ func (j *outFile) remember(r record, p plan) {
 			found.next, found.warning = follow(p.follow, p.redactor, base, r.Link, r.body())
 		}
 	}
-	if _, twice := j.pages[r.URL]; !twice {
-		j.pages[r.URL] = found
-	}
+	j.pages[r.URL] = found // of a URL that was fetched again the last line counts
 	// The provider has counted it by the time it answered, and no earlier instant
 	// is sure. parseRecord has looked at it.
 	if at, _ := time.Parse(time.RFC3339Nano, r.Received); time.Since(at) < p.longestCount() {

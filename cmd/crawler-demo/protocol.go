@@ -75,6 +75,10 @@ type result struct {
 	Worker int    `json:"worker"`
 	Sends  []send `json:"sends,omitempty"`
 	Status int    `json:"status,omitempty"`
+	// Rejected tells that the answer may be about the tokens, and Answer is what it says: it is kept
+	// once any page was served.
+	Rejected bool   `json:"rejected,omitempty"`
+	Answer   string `json:"answer,omitempty"`
 	// Record is the line for -out.
 	Record json.RawMessage `json:"record,omitempty"`
 	// Next is the page that follows; Warning why it cannot be.
@@ -93,6 +97,7 @@ type send struct {
 	Token   int   `json:"token"` // index
 	Sent    int64 `json:"sent"`
 	Late    int64 `json:"late"`
+	Waited  int64 `json:"waited,omitempty"` // for the slot
 	Refused bool  `json:"refused,omitempty"`
 }
 

@@ -102,14 +102,19 @@ func isTorn(line []byte) bool {
 	return bytes.HasPrefix(line, recordStart) || bytes.HasPrefix(recordStart, line)
 }
 
-// definitive reports whether an answer of that status would be the same for
-// another token at another time. Only such answers are kept: one that is not
-// would be missing for ever, because a URL that is kept is not fetched again.
-// 400 is what providers such as Instagram answer to a token that has expired.
+// definitive reports whether an answer of that status would be the same at another time. Only such
+// answers are kept, because a URL that is kept is not fetched again without -retry-failed.
 func definitive(status int) bool {
 	switch status {
-	case 400, 401, 403, 407, 408, 421, 423, 425, 429:
+	case 407, 408, 421, 423, 425, 429:
 		return false
 	}
 	return status >= 200 && status < 300 || status >= 400 && status < 500
+}
+
+// mayRejectToken reports whether an answer of that status, which came for every token that was tried, may
+// be about the tokens and not the page. 400 is what providers such as Instagram answer to a token
+// that has expired. Such an answer is kept once any page was served.
+func mayRejectToken(status int) bool {
+	return status == 400 || status == 401 || status == 403
 }

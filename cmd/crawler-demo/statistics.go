@@ -20,6 +20,7 @@ type statistics struct {
 	byWorker          []int
 	byToken           []tokenStatistics
 	late              []int64          // microseconds
+	waited            int64            // for slots, of all workers together, in microseconds
 	usage             []remainingQuota // as last reported
 	events            eventSummary
 	told              map[string]int    // lines about events that were shown, by kind
@@ -63,6 +64,7 @@ func (t *statistics) add(worker int, sends []send) {
 		t.requests++
 		t.byWorker[worker]++
 		t.late = append(t.late, s.Late)
+		t.waited += s.Waited
 		of := &t.byToken[s.Token]
 		of.sent = append(of.sent, s.Sent)
 		if s.Refused {

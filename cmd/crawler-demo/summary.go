@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
+	"math"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -15,7 +18,7 @@ import (
 type summary struct {
 	Verdict     string        `json:"verdict"`
 	Requests    int           `json:"requests"` // calls that were sent, refused ones among them
-	OK          int           `json:"ok"`       // URLs that were fetched: answered for good, with a 404 too
+	OK          int           `json:"ok"`       // URLs that were answered for good, with a 404 or a 401 too
 	Refused     int           `json:"refused"`  // calls, retried ones included
 	Failed      int           `json:"failed"`   // URLs that were not fetched: another run tries them again
 	Left        int           `json:"left"`     // URLs that were not tried
@@ -29,6 +32,7 @@ type summary struct {
 	LateP50     float64       `json:"late_p50_ms"`
 	LateP99     float64       `json:"late_p99_ms"`
 	MachineLate float64       `json:"machine_late_ms,omitempty"` // at worst, in the demo
+	Waiting     float64       `json:"waiting"`                   // the share of their time that workers waited for slots
 	Limits      []string      `json:"limits"`
 	Processes   int           `json:"processes"`
 	Workers     int           `json:"workers"`
@@ -99,6 +103,9 @@ func (c *crawl) summarise(interrupted bool, failed error) *summary {
 	if t.requests > 0 && most > 0 {
 		s.QuotaUsed = float64(t.requests-t.refused) / float64(most)
 	}
+	if s.Elapsed > 0 {
+		s.Waiting = float64(t.waited) / 1e6 / (s.Elapsed * float64(p.workers))
+	}
 	s.StoreCalls = c.plan.commands
 	for _, m := range c.groups {
 		s.StoreCalls += m.commands
@@ -142,7 +149,11 @@ func (s *summary) judge(failed error) {
 	default:
 		b.WriteString("NOT DONE: ")
 	}
-	fmt.Fprintf(&b, "%s fetched, %d refused", count(s.OK, "URL"), s.Refused)
+	fmt.Fprintf(&b, "%s fetched", count(s.OK, "URL"))
+	if text := s.errorsText(); text != "" {
+		fmt.Fprintf(&b, " (%s: -retry-failed fetches them again)", text)
+	}
+	fmt.Fprintf(&b, ", %d refused", s.Refused)
 	if s.Earlier > 0 {
 		fmt.Fprintf(&b, ", %d fetched before", s.Earlier)
 	}
@@ -160,6 +171,17 @@ func (s *summary) judge(failed error) {
 		}
 	}
 	s.Verdict = b.String()
+}
+
+// errorsText counts the errors among what was fetched, by status.
+func (s *summary) errorsText() string {
+	var all []string
+	for _, status := range slices.Sorted(maps.Keys(s.Statuses)) {
+		if status >= 400 {
+			all = append(all, fmt.Sprintf("%d answered %d %s", s.Statuses[status], status, http.StatusText(status)))
+		}
+	}
+	return strings.Join(all, ", ")
 }
 
 // judgeDemo takes the provider's word, and compares it with the crawler's own. What a busy
@@ -184,6 +206,9 @@ func (s *summary) judgeDemo(failed error) {
 	}
 	if s.marginUsed() < demoQuota {
 		late = append(late, fmt.Sprintf("only %.1f %% of the quota used, %.1f %% of what the margin leaves of it", 100*s.QuotaUsed, 100*s.marginUsed()))
+		if text := s.tooFew(); text != "" {
+			late = append(late, text)
+		}
 	}
 	used := fmt.Sprintf("%d refused, %.1f %% of the quota used", r.Refused, 100*s.QuotaUsed)
 	s.exit = exitNotDone
@@ -198,6 +223,19 @@ func (s *summary) judgeDemo(failed error) {
 	default:
 		s.Verdict, s.exit = "PASS: "+used, exitDone
 	}
+}
+
+// leastWaiting is the share of their time below which workers that wait for slots are too few.
+const leastWaiting = 0.05
+
+// tooFew says that more workers would have used more of the quota, if so.
+func (s *summary) tooFew() string {
+	if s.Waiting >= leastWaiting {
+		return ""
+	}
+	enough := min(mostWorkers, int(math.Ceil(1.5*float64(s.Workers)/max(s.marginUsed(), 0.01))))
+	return fmt.Sprintf("%s waited for a slot %.0f %% of the time, so more would use it: -workers %d",
+		count(s.Workers, "worker"), 100*s.Waiting, enough)
 }
 
 // tooLate is how late, in milliseconds, the machine may be and still judge: half of the margin.
@@ -228,6 +266,9 @@ func (s *summary) text(t *statistics) string {
 	if s.Requests > 0 {
 		b.WriteByte('\n')
 		row("fetched", "%s in %s", count(s.OK, "URL"), seconds(s.Elapsed))
+		if text := s.errorsText(); text != "" {
+			row("errors", "%s", text)
+		}
 		row("calls", "%d, of which %d were refused", s.Requests, s.Refused)
 		by := s.deciding.String() + " allows"
 		if slices.ContainsFunc(t.byToken, func(of tokenStatistics) bool { return of.quota.own }) {
