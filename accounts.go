@@ -201,6 +201,9 @@ func (b *Budget) check() error {
 	if b.Margin > limit.MaxMargin {
 		return fmt.Errorf("ration: budget %q: Margin is %v: it must be at most %v", b.Name, b.Margin, limit.MaxMargin)
 	}
+	if b.MaxWait < 0 {
+		return fmt.Errorf("ration: budget %q: MaxWait is %v: it must not be negative; Try does not wait", b.Name, b.MaxWait)
+	}
 	if b.Revision < 0 {
 		return fmt.Errorf("ration: budget %q: Revision is %d: it must not be negative", b.Name, b.Revision)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/credential"
+	"github.com/ration-go/ration/internal/hosts"
 	"github.com/ration-go/ration/internal/inflight"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
@@ -287,9 +288,7 @@ func (t *Transport) trusts(first, req *http.Request) bool {
 	if t.Hosts == nil || req.URL.Scheme != "https" && first != req && !sameOrigin {
 		return sameOrigin
 	}
-	return slices.ContainsFunc(t.Hosts, func(host string) bool {
-		return strings.EqualFold(host, req.URL.Host) || strings.EqualFold(host, req.URL.Hostname())
-	})
+	return hosts.Has(t.Hosts, req.URL)
 }
 
 func (t *Transport) attach() provider.Attach {

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
-	"net/url"
-	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/ration-go/ration/internal/attempt"
+	"github.com/ration-go/ration/internal/hosts"
 	"github.com/ration-go/ration/provider"
 )
 
@@ -97,7 +96,7 @@ type Transport struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := t.checkHosts(); err != nil {
+	if err := t.check(); err != nil {
 		closeBody(req)
 		return nil, err
 	}
@@ -119,20 +118,20 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return newAttempts(t, req).run(resp, err, grant)
 }
 
-// checkHosts returns an error for a host that no request ever goes to: its requests would go out
-// without a token.
-func (t *Transport) checkHosts() error {
-	for _, host := range t.Hosts {
-		if host != "" && !strings.ContainsAny(host, "/?#@* ") {
-			continue
+// check returns an error for fields that cannot be meant: requests would go out without a token, or
+// without what the field is for.
+func (t *Transport) check() error {
+	for _, d := range [...]struct {
+		field string
+		value time.Duration
+	}{
+		{"RetryWithin", t.RetryWithin}, {"AttemptTimeout", t.AttemptTimeout}, {"MaxPause", t.MaxPause}, {"ProbeEvery", t.ProbeEvery},
+	} {
+		if d.value < 0 {
+			return fmt.Errorf("ration: Transport.%s is %v: it must not be negative", d.field, d.value)
 		}
-		name := "api.example.com"
-		if u, err := url.Parse(host); err == nil && u.Host != "" {
-			name = u.Host
-		}
-		return fmt.Errorf("ration: Transport.Hosts has %q: write a host as it stands in a URL, with or without a port, such as %q", host, name)
 	}
-	return nil
+	return hosts.Check(t.Hosts)
 }
 
 // CloseIdleConnections closes the idle connections of Base. [http.Client] calls it on the

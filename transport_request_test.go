@@ -253,3 +253,23 @@ func TestHostsThatCannotBeMeantAreErrors(t *testing.T) {
 		require.Equal(t, 1, body.Closed)
 	}
 }
+
+// What cannot be meant is an error that names the field, before anything is booked.
+func TestFieldsThatCannotBeMeantAreErrors(t *testing.T) {
+	for want, spoil := range map[string]func(*ration.Transport, *ration.Budget){
+		"Transport.RetryWithin":    func(t *ration.Transport, _ *ration.Budget) { t.RetryWithin = -1 },
+		"Transport.AttemptTimeout": func(t *ration.Transport, _ *ration.Budget) { t.AttemptTimeout = -1 },
+		"Transport.MaxPause":       func(t *ration.Transport, _ *ration.Budget) { t.MaxPause = -1 },
+		"Transport.ProbeEvery":     func(t *ration.Transport, _ *ration.Budget) { t.ProbeEvery = -1 },
+		"Transport.Hosts":          func(t *ration.Transport, _ *ration.Budget) { t.Hosts = []string{} },
+		"MaxWait":                  func(_ *ration.Transport, b *ration.Budget) { b.MaxWait = -1 },
+	} {
+		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) { return rationtest.Served.To(req), nil })
+		b := rationtest.NewBudget(ration.PerHour(10))
+		tr := &ration.Transport{Base: api, Pool: ration.NewPool(b, ration.NewToken("a"))}
+		spoil(tr, b)
+		_, err := tr.RoundTrip(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
+		require.ErrorContains(t, err, want)
+		require.Empty(t, api.Calls())
+	}
+}
