@@ -12,7 +12,7 @@ import (
 // returns soon, also if the store does not answer: then the fleet hears of them from who books
 // next.
 func (b *Budget) announceAll(changed []*budgetAccount) {
-	ctx, stop := soon(context.Background())
+	ctx, stop := b.soon(context.Background())
 	defer stop()
 	var some errgroup.Group
 	some.SetLimit(16)

@@ -85,6 +85,7 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 		w.soonest, w.due = b.clocks.Place(booked.Now, asked, arrived)
 		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
 		w.Late = max(0, arrived.Sub(w.due))
+		b.noteAnswer(arrived.Sub(asked))
 	}
 	w.account = b.applyReply(ctx, booked, w.account, w.accounts, asked, arrived)
 	return nil
@@ -260,9 +261,9 @@ func (g Grant) Cancel(ctx context.Context) error {
 const cancelWithin = 250 * time.Millisecond
 
 // soon returns a context for a short call of the store, which is made even if the caller has
-// given up.
-func soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), cancelWithin)
+// given up. A store that is far away has longer.
+func (b *Budget) soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), cancelWithin+2*time.Duration(b.away.Load()))
 }
 
 // cancelSoon cancels a booking on which nothing was sent. If the store cannot be reached
@@ -273,6 +274,10 @@ func (g *Grant) cancelSoon() {
 	defer stop()
 	_ = g.budget.cancel(ctx, g)
 }
+
+// recordWithin bounds how long a caller that has its response waits for a record, which the store
+// makes all the same.
+const recordWithin = 20 * time.Millisecond
 
 // recordSends corrects the log after a request was sent late, or several times: the connection
 // took long to make, the machine was busy, or http.Transport sent the request again by
@@ -288,8 +293,6 @@ func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int,
 	} else {
 		times--
 	}
-	ctx, stop := soon(ctx)
-	defer stop()
 	slot := g.Slot.Add(max(0, after) + time.Microsecond - 1).Truncate(time.Microsecond)
 	spent := store.Spending{Slot: slot, Cost: g.Cost * times}
 	// The record that cancels the slot comes last: until then both count.
@@ -300,7 +303,10 @@ func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int,
 		if i == len(charged)-1 {
 			r.Replaces = late
 		}
-		if err := b.Store.Record(ctx, r); err != nil {
+		one, stop := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
+		err := b.Store.Record(one, r)
+		stop()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return
 		}
 	}

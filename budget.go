@@ -92,6 +92,7 @@ type Budget struct {
 	keyPauses      cooldown.KeyPauses
 	quarantines    atomic.Int64 // how often quarantined has changed
 	resumes        atomic.Int64 // how often noteResumption was called
+	away           atomic.Int64 // how long the store takes to answer, in nanoseconds: the least of late
 	clocks         clock.Clock
 	reconciles     atomic.Bool // whether any response has said what is left
 	smoother       inflight.Smoother

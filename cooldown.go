@@ -35,9 +35,9 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 	if length = length.Truncate(time.Microsecond); length <= 0 {
 		return true
 	}
-	ctx, stop := soon(a.req.Context())
-	defer stop()
 	b := a.transport.Pool.budget
+	ctx, stop := b.soon(a.req.Context())
+	defer stop()
 	target := cooldown.TargetOf(scope, a.req, f.Object, grant.scopes, b.sharedScopes())
 	if f.Reason == provider.ReasonOverload && f.Scope == "" {
 		target = cooldown.Target{Keys: []cooldown.Key{cooldown.EndpointKey(a.req)}}

@@ -94,7 +94,7 @@ func (b *Budget) inForceLocked(account *budgetAccount) *budgetAccount {
 
 // SetLimits changes the budget's limits for the whole fleet, while requests are booked.
 // It raises the revision above the highest that this worker knows, and tells the store, for
-// which it waits 250 ms at most. The other workers adopt the limits with their next
+// which it waits 250 ms at most, and longer if the store is far away. The other workers adopt the limits with their next
 // booking, or when one of their callers wakes.
 // No log is lost.
 //

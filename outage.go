@@ -50,6 +50,34 @@ type outage struct {
 	nextAccount int             // that FailOpen charges
 }
 
+// noteAnswer notes how long the store took to answer.
+func (b *Budget) noteAnswer(took time.Duration) {
+	before := b.away.Load()
+	if next := int64(took); before == 0 || next < before {
+		b.away.Store(next)
+	} else {
+		b.away.Store(before + (next-before)/16)
+	}
+}
+
+// askBefore returns how long before its slot a caller asks for the status if that is too old when
+// the slot comes, so that the answer is there by then: a store that is far away would make the
+// caller late.
+func (b *Budget) askBefore() time.Duration {
+	away := time.Duration(b.away.Load())
+	return away + away/4 + time.Millisecond
+}
+
+// confirmFor asks for the status if it is too old at an instant of this process's clock.
+func (b *Budget) confirmFor(ctx context.Context, due time.Time) {
+	b.mu.Lock()
+	stale := due.Sub(b.confirmedAt) > confirmAfter
+	b.mu.Unlock()
+	if stale && !b.outage.down.Load() {
+		_ = b.refresh(ctx) // or slotIsValid does
+	}
+}
+
 // isTemporary reports whether err is a store's failure that asking again may mend.
 func isTemporary(err error) bool {
 	failed, _ := errors.AsType[*store.StoreError](err)

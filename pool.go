@@ -74,7 +74,7 @@ func (p *Pool) Add(tokens ...Token) {
 // resume lets the fleet use tokens again that are quarantined. If the store does not answer only
 // this process does.
 func (p *Pool) resume(tokens []Token) {
-	ctx, stop := soon(context.Background())
+	ctx, stop := p.budget.soon(context.Background())
 	defer stop()
 	_ = p.budget.refresh(ctx) // this process may not have heard of a quarantine
 	for _, t := range tokens {

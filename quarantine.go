@@ -110,7 +110,7 @@ func (p *Pool) startProbe(t Token) bool {
 // false if another one is.
 func (p *Pool) claimProbe(ctx context.Context, g *Grant) bool {
 	b, t := p.budget, g.Token
-	ctx, stop := soon(ctx)
+	ctx, stop := p.budget.soon(ctx)
 	defer stop()
 	p.mu.Lock()
 	s := p.suspects[t.id]
@@ -150,7 +150,7 @@ func (p *Pool) endProbe(ctx context.Context, g Grant) {
 		return
 	}
 	if !g.probe.Until.IsZero() {
-		ctx, stop := soon(ctx)
+		ctx, stop := p.budget.soon(ctx)
 		defer stop()
 		over := *g.probe
 		over.Probing = false
@@ -173,7 +173,7 @@ func (p *Pool) stopProbe(t Token) {
 // release lets the whole fleet use a token again that was served.
 func (p *Pool) release(ctx context.Context, t Token) {
 	_, _, _ = p.quarantining.Do("release "+t.id, func() (any, error) {
-		ctx, stop := soon(ctx)
+		ctx, stop := p.budget.soon(ctx)
 		defer stop()
 		if b := p.budget; b.resume(ctx, store.ResumeRequest{Token: t.id}) != nil {
 			b.mu.Lock()
@@ -203,7 +203,7 @@ func (p *Pool) quarantine(ctx context.Context, g Grant, reason provider.Reason, 
 	if known, quarantined := b.quarantinedToken(t); quarantined && g.probe == nil && known.Reason == string(reason) {
 		return // another request has got the same response
 	}
-	ctx, stop := soon(ctx)
+	ctx, stop := p.budget.soon(ctx)
 	defer stop()
 	q, replaced := store.Quarantine{Token: t.id, Reason: string(reason), Count: count}, time.Time{}
 	isProbes := g.probe != nil && g.probe.Reason == q.Reason

@@ -78,7 +78,7 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 	if len(observed) == 0 {
 		return -1
 	}
-	ctx, stop := soon(req.Context())
+	ctx, stop := b.soon(req.Context())
 	defer stop()
 	r := b.reconcilerFor(account)
 	if !r.adoptAnnounced(b, account, observed) {

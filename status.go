@@ -153,10 +153,12 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	if b.Outage == Divide {
 		r.Worker = b.workerID().String()
 	}
+	asked := time.Now()
 	status, err := b.Store.Status(ctx, r)
 	if err != nil {
 		return false, err
 	}
+	b.noteAnswer(time.Since(asked))
 	b.mu.Lock()
 	lost := status.Lost.After(b.recoveredUpTo)
 	b.mu.Unlock()

@@ -159,12 +159,18 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	if w.pool != nil && w.pool.sourced.Load() {
 		defer w.pool.askAhead(ctx, w.account.ID, w.due).Stop()
 	}
+	confirmed := w.accounts.local // its answer is there at once
 	for how := woken; how != completed; {
 		wake := w.budget.nextWake() // before the look, or a change after it would wake nobody
 		if how = completed; w.budget.wakes.Load() != w.wakes {
 			how = w.lookAtSlot()
 		}
-		if how == completed {
+		if how == completed && !confirmed {
+			if how = sleep(ctx, time.Until(w.due)-w.budget.askBefore(), w.changed, wake); how == completed {
+				confirmed, how = true, woken
+				w.budget.confirmFor(ctx, w.due)
+			}
+		} else if how == completed {
 			how = sleep(ctx, time.Until(w.due), w.changed, wake)
 		}
 		if how != completed && how != woken {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/ration-go/ration/store"
 )
@@ -13,7 +14,8 @@ import (
 // Bookings of one process that come while a script is under way are batched: the next
 // script carries them out together. A lone booking's script leaves at once: nobody
 // waits for company. Within a script the bookings stand in the order in which they
-// came, and each has a cost, a longest wait and a result of its own.
+// came, and each has a cost, a longest wait and a result of its own. While Redis is far away
+// several scripts are under way at once, or each booking would wait for two replies.
 
 // A batchKey is what bookings must have in common to be in one batch.
 type batchKey struct {
@@ -30,6 +32,7 @@ type queue struct {
 	key     batchKey
 	plan    *plan    // of the key
 	batches []*batch // oldest first
+	servers int      // goroutines that serve it
 }
 
 // A batch is the bookings of one script. All their callers are woken at once: one
@@ -63,6 +66,7 @@ type batcher struct {
 	idle     *queue // one that can be used again
 	sessions map[string][]*session
 	inDoubt  inDoubt
+	away     atomic.Int64 // how long a reply takes, in nanoseconds: the least of late
 }
 
 // maxBatch bounds the work of one script.
@@ -128,8 +132,7 @@ func (s *Store) enqueue(p *pendingCall) *batch {
 	if q == nil || q.key != key {
 		q = b.queues[key]
 	}
-	served := q != nil
-	if !served {
+	if q == nil {
 		if q = b.idle; q == nil {
 			q = new(queue)
 		}
@@ -146,17 +149,39 @@ func (s *Store) enqueue(p *pendingCall) *batch {
 	if n := len(q.batches); n > 0 {
 		in = q.batches[n-1]
 	}
+	servers := q.servers
 	if in == nil || len(in.calls) == maxBatch || !sameClock(r, &in.calls[0].request) {
 		in = &batch{done: make(chan struct{})}
 		q.batches = append(q.batches, in)
+		if q.servers == 0 || q.servers < mostServers && b.away.Load() > farAway {
+			q.servers++
+		}
 	}
+	begins := q.servers > servers
 	p.batch.Store(in)
 	in.calls = append(in.calls, p)
 	b.mu.Unlock()
-	if !served {
+	if begins {
 		go s.serve(q)
 	}
 	return in
+}
+
+// A Redis whose replies take longer than farAway, in nanoseconds, has up to mostServers scripts of one
+// queue at once.
+const (
+	farAway     = int64(5 * time.Millisecond)
+	mostServers = 32
+)
+
+// noteReply notes how long a reply took.
+func (b *batcher) noteReply(took time.Duration) {
+	before := b.away.Load()
+	if next := int64(took); before == 0 || next < before {
+		b.away.Store(next)
+	} else {
+		b.away.Store(before + (next-before)/16)
+	}
 }
 
 // sameClock reports whether one script can carry out both requests.
@@ -201,8 +226,8 @@ func (s *Store) gather(q *queue) {
 	}
 }
 
-// next takes the first batch that somebody still waits for. If there is none, it
-// removes the queue.
+// next takes the first batch that somebody still waits for. If there is none, the goroutine ends,
+// and the last one removes the queue.
 func (s *Store) next(q *queue) *batch {
 	b := &s.batcher
 	b.mu.Lock()
@@ -223,6 +248,9 @@ func (s *Store) next(q *queue) *batch {
 			return first
 		}
 	}
+	if q.servers--; q.servers > 0 {
+		return nil
+	}
 	delete(b.queues, q.key)
 	if b.recent == q {
 		b.recent = nil
@@ -230,98 +258,4 @@ func (s *Store) next(q *queue) *batch {
 	q.batches = q.batches[:0]
 	b.idle = q
 	return nil
-}
-
-// Cancel implements [store.Store].
-func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
-	if err := r.Validate(); err != nil {
-		return err
-	}
-	b := r.Booking
-	if b.Account == "" {
-		var err error
-		if b, err = s.resolve(ctx, b.ID, r.Now); err != nil || !b.Booked {
-			return err
-		}
-	}
-	if partsOf(b.Entry) == nil {
-		return store.ErrOtherStore
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	in := s.cancels.join(s, b.Budget, micros(r.Now), []any{b.ID.String(), b.Account, b.Entry, micros(b.Slot)})
-	select {
-	case <-in.done:
-		return in.err
-	case <-ctx.Done():
-		s.abandoned.add()
-		go func() {
-			defer s.abandoned.done()
-			<-in.done
-		}()
-		return ctx.Err()
-	}
-}
-
-// cancels has the cancellations that are under way. Those of one budget that come while a
-// script is carried out are carried out by the next one together: a crowd gives up at once.
-type cancels struct {
-	mu      sync.Mutex
-	waiting map[string][]*cancelBatch // by budget, oldest first; there is none: no script is under way
-}
-
-// A cancelBatch is the arguments of one script.
-type cancelBatch struct {
-	args []any
-	err  error         // once done is closed
-	done chan struct{} // closed when they are carried out
-}
-
-// maxCancels bounds the work of one script that cancels, and cancelArgs are those of each.
-const (
-	maxCancels = 64
-	cancelArgs = 4
-)
-
-// join adds a cancellation to the last script that waits, or has one begin.
-func (c *cancels) join(s *Store, budget, now string, args []any) *cancelBatch {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	all, underWay := c.waiting[budget]
-	if n := len(all); n > 0 && all[n-1].args[0] == now && len(all[n-1].args) <= (maxCancels-1)*cancelArgs+1 {
-		all[n-1].args = append(all[n-1].args, args...)
-		return all[n-1]
-	}
-	next := &cancelBatch{args: append([]any{now}, args...), done: make(chan struct{})}
-	if c.waiting == nil {
-		c.waiting = make(map[string][]*cancelBatch)
-	}
-	if underWay {
-		c.waiting[budget] = append(all, next)
-	} else {
-		c.waiting[budget] = nil
-		go c.carryOut(s, budget, next)
-	}
-	return next
-}
-
-// carryOut carries out a script, and those that have come to wait for it.
-func (c *cancels) carryOut(s *Store, budget string, b *cancelBatch) {
-	for b != nil {
-		reply, err := s.run(context.Background(), "cancel", cancelScript(), budget, b.args)
-		if b.err = err; err == nil {
-			b.err = reply.end("cancel")
-		}
-		carriedOut := b.done
-		c.mu.Lock()
-		all := c.waiting[budget]
-		if b = nil; len(all) > 0 {
-			b, c.waiting[budget] = all[0], all[1:]
-		} else {
-			delete(c.waiting, budget)
-		}
-		c.mu.Unlock()
-		close(carriedOut)
-	}
 }

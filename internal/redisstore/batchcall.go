@@ -58,6 +58,7 @@ func (c *batchCall) carryOut() bool {
 		}
 	})
 	reply, err := c.run(ctx, bookings, args)
+	s.batcher.noteReply(time.Since(now))
 	s.deadlines.remove(&c.deadline)
 	if !c.end() {
 		return false

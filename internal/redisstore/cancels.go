@@ -1,0 +1,102 @@
+package redisstore
+
+import (
+	"context"
+	"sync"
+
+	"github.com/ration-go/ration/store"
+)
+
+// Cancel implements [store.Store].
+func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
+	if err := r.Validate(); err != nil {
+		return err
+	}
+	b := r.Booking
+	if b.Account == "" {
+		var err error
+		if b, err = s.resolve(ctx, b.ID, r.Now); err != nil || !b.Booked {
+			return err
+		}
+	}
+	if partsOf(b.Entry) == nil {
+		return store.ErrOtherStore
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	in := s.cancels.join(s, b.Budget, micros(r.Now), []any{b.ID.String(), b.Account, b.Entry, micros(b.Slot)})
+	select {
+	case <-in.done:
+		return in.err
+	case <-ctx.Done():
+		s.abandoned.add()
+		go func() {
+			defer s.abandoned.done()
+			<-in.done
+		}()
+		return ctx.Err()
+	}
+}
+
+// cancels has the cancellations that are under way. Those of one budget that come while a
+// script is carried out are carried out by the next one together: a crowd gives up at once.
+type cancels struct {
+	mu      sync.Mutex
+	waiting map[string][]*cancelBatch // by budget, oldest first; there is none: no script is under way
+}
+
+// A cancelBatch is the arguments of one script.
+type cancelBatch struct {
+	args []any
+	err  error         // once done is closed
+	done chan struct{} // closed when they are carried out
+}
+
+// maxCancels bounds the work of one script that cancels, and cancelArgs are those of each.
+const (
+	maxCancels = 64
+	cancelArgs = 4
+)
+
+// join adds a cancellation to the last script that waits, or has one begin.
+func (c *cancels) join(s *Store, budget, now string, args []any) *cancelBatch {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all, underWay := c.waiting[budget]
+	if n := len(all); n > 0 && all[n-1].args[0] == now && len(all[n-1].args) <= (maxCancels-1)*cancelArgs+1 {
+		all[n-1].args = append(all[n-1].args, args...)
+		return all[n-1]
+	}
+	next := &cancelBatch{args: append([]any{now}, args...), done: make(chan struct{})}
+	if c.waiting == nil {
+		c.waiting = make(map[string][]*cancelBatch)
+	}
+	if underWay {
+		c.waiting[budget] = append(all, next)
+	} else {
+		c.waiting[budget] = nil
+		go c.carryOut(s, budget, next)
+	}
+	return next
+}
+
+// carryOut carries out a script, and those that have come to wait for it.
+func (c *cancels) carryOut(s *Store, budget string, b *cancelBatch) {
+	for b != nil {
+		reply, err := s.run(context.Background(), "cancel", cancelScript(), budget, b.args)
+		if b.err = err; err == nil {
+			b.err = reply.end("cancel")
+		}
+		carriedOut := b.done
+		c.mu.Lock()
+		all := c.waiting[budget]
+		if b = nil; len(all) > 0 {
+			b, c.waiting[budget] = all[0], all[1:]
+		} else {
+			delete(c.waiting, budget)
+		}
+		c.mu.Unlock()
+		close(carriedOut)
+	}
+}
