@@ -143,7 +143,7 @@ func (c *batchCall) run(ctx context.Context, bookings string, args []any) (batch
 		}
 		result, err := script.Run(ctx, s.Client, c.plan.keys, args...).Result()
 		if err != nil {
-			return batchReply{}, newStoreError("book", err)
+			return batchReply{}, s.failed("book", err)
 		}
 		answer, err := parseBatchReply(result)
 		if err != nil || answer.rest[0] != 'N' || retries == 0 {

@@ -74,7 +74,7 @@ func (s *Store) do(ctx context.Context, op string, ask func(context.Context) (an
 			return
 		}
 		if c.result = result; err != nil {
-			c.err = newStoreError(op, err)
+			c.err = s.failed(op, err)
 		}
 		close(c.done)
 	}()
@@ -113,6 +113,7 @@ func (s *Store) timeout() time.Duration {
 }
 
 func (s *Store) timeoutError(op string) error {
+	s.reloadCluster()
 	return &store.StoreError{Op: op, Err: fmt.Errorf("no answer within %v: %w", s.timeout(), context.DeadlineExceeded)}
 }
 
@@ -258,19 +259,40 @@ func (d *deadlines) expire() {
 var temporary = []string{
 	"LOADING", "BUSY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "NOREPLICAS", "READONLY", "OOM", "MISCONF",
 	"ERR max number of clients reached",
-	// While the slot of a budget moves to another node of a Cluster.
-	"ERR Script attempted to access a non local key",
+	// While the slot of a budget moves to another node of a Cluster, or its node has died.
+	"ERR Script attempted to access a non local key", "MOVED", "ASK",
+}
+
+// failed returns the error of a call. If a node may have died, or its slots have moved, the client of
+// a Cluster asks which node has which: by itself it does so once a minute.
+func (s *Store) failed(op string, err error) error {
+	failure := newStoreError(op, err)
+	if failure.Temporary() {
+		s.reloadCluster()
+	}
+	return failure
+}
+
+func (s *Store) reloadCluster() {
+	if cluster, is := s.Client.(*redis.ClusterClient); is {
+		cluster.ReloadState(context.Background()) // which it does in the background, once at a time
+	}
 }
 
 // newStoreError tells temporary errors from those that a retry cannot help. Errors
 // that the server sent are redis.Error; all others are the network's.
-func newStoreError(op string, err error) error {
+func newStoreError(op string, err error) *store.StoreError {
 	var sent interface{ RedisError() }
 	permanent := false
 	if errors.As(err, &sent) {
+		text := err.Error()
+		// Before 7.0 Redis puts something of its own before what a command in a script failed with.
+		if i := strings.LastIndex(text, "@user_script:"); i > 0 && strings.HasPrefix(text, "ERR Error running script") {
+			text = strings.TrimLeft(text[i+len("@user_script:"):], "-0123456789: ")
+		}
 		permanent = true
 		for _, prefix := range temporary {
-			if strings.HasPrefix(err.Error(), prefix) {
+			if strings.HasPrefix(text, prefix) {
 				permanent = false
 			}
 		}

@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,7 +19,8 @@ const slots = 16384
 // A Cluster is a Redis Cluster of primaries without replicas, each with an
 // equal part of the slots.
 type Cluster struct {
-	Nodes []*Server
+	Nodes    []*Server
+	replicas int
 }
 
 // StartCluster runs a cluster of that many nodes until the test ends and
@@ -140,7 +142,7 @@ func (c *Cluster) whole(ctx context.Context, client *redis.Client) error {
 	for name, want := range map[string]string{
 		"cluster_state":       "ok",
 		"cluster_slots_ok":    strconv.Itoa(slots),
-		"cluster_known_nodes": strconv.Itoa(len(c.Nodes)),
+		"cluster_known_nodes": strconv.Itoa(len(c.Nodes) + c.replicas),
 		"cluster_size":        strconv.Itoa(len(c.Nodes)),
 	} {
 		if got := field(info, name); got != want {
@@ -148,6 +150,45 @@ func (c *Cluster) whole(ctx context.Context, client *redis.Client) error {
 		}
 	}
 	return nil
+}
+
+// AddReplica runs a replica of a node until the test ends, which takes the node's place when that
+// dies, and returns once it is in step.
+func (c *Cluster) AddReplica(tb testing.TB, of *Server, args ...string) *Server {
+	tb.Helper()
+	needRealTime(tb, "AddReplica")
+	ctx := tb.Context()
+	fast := []string{"--cluster-enabled", "yes", "--repl-diskless-sync", "yes", "--repl-diskless-sync-delay", "0"}
+	replica, err := Run(ctx, slices.Concat(fast, args)...)
+	if err != nil {
+		tb.Fatalf("redistest: %v", err)
+	}
+	tb.Cleanup(replica.Close)
+	c.replicas++
+	primary, client := of.admin(), replica.admin()
+	defer primary.Close()
+	defer client.Close()
+	id, err := primary.Do(ctx, "cluster", "myid").Text()
+	for _, node := range c.Nodes {
+		err = cmp.Or(err, client.ClusterMeet(ctx, "127.0.0.1", strconv.Itoa(node.port)).Err())
+	}
+	if err == nil { // once it has heard of the node
+		err = poll(ctx, startTimeout, func(ctx context.Context) error { return client.ClusterReplicate(ctx, id).Err() })
+	}
+	if err == nil {
+		err = poll(ctx, startTimeout, func(ctx context.Context) error {
+			info, err := client.Info(ctx, "replication").Result()
+			if err == nil && field(info, "master_link_status") != "up" {
+				err = errors.New("it is not in step")
+			}
+			return err
+		})
+	}
+	if err != nil {
+		tb.Fatalf("redistest: replica: %v", err)
+	}
+	c.Await(tb)
+	return replica
 }
 
 // Client connects to the cluster until the test ends.

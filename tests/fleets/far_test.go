@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -12,6 +14,58 @@ import (
 
 	"github.com/ration-go/ration/internal/redistest"
 )
+
+// crawlThrough has 4 processes of 8 workers crawl so many pages with a token of 100 calls a second, in
+// any window of that length, through the Redis at those addresses. Every page must be served once, and nothing be refused. It returns the
+// share of the quota that was used, and the longest time without a call. During is called when the
+// crawl has begun.
+func crawlThrough(t *testing.T, program, redis string, window time.Duration, pages int, during func(budget string)) (used float64, idle time.Duration) {
+	t.Helper()
+	most := int(100 * window.Seconds())
+	p := &publisher{max: most, window: window, life: time.Hour, secrets: make(map[string]secretOf),
+		calls: make(map[string][]time.Time), served: make(map[string]int)}
+	api := httptest.NewServer(p)
+	defer api.Close()
+	lists := make([][]string, 4)
+	for n := range pages {
+		lists[n%4] = append(lists[n%4], fmt.Sprint("/public/", n))
+	}
+	var fleet []*fleetProcess
+	budget := redistest.Name(t)
+	for _, list := range lists {
+		fleet = append(fleet, startFleet(t, program, map[string]any{"Redis": redis, "Budget": budget, "Limit": fmt.Sprint(most, "/", window), "Tokens": []string{"ann"},
+			"Issuer": api.URL + "/secret/", "Base": api.URL, "Paths": list, "Callers": 8}))
+	}
+	during(budget)
+	for _, process := range fleet {
+		for done := false; !done; {
+			text, err := process.out.ReadBytes('\n')
+			require.NoError(t, err)
+			var of struct {
+				Path, Error string
+				Status      int
+				Done        bool
+			}
+			require.NoError(t, json.Unmarshal(text, &of))
+			require.Empty(t, of.Error, of.Path)
+			if done = of.Done; !done {
+				require.Equal(t, http.StatusOK, of.Status, of.Path)
+			}
+		}
+		require.NoError(t, process.cmd.Wait())
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	require.Len(t, p.served, pages)
+	for path, times := range p.served {
+		require.Equal(t, 1, times, path)
+	}
+	require.Zero(t, p.refused)
+	for i, at := range p.calls["ann"][1:] {
+		idle = max(idle, at.Sub(p.calls["ann"][i]))
+	}
+	return p.used(time.Time{}), idle
+}
 
 // A fleet whose Redis is far away fetches every page once and is not refused. Up to where a worker's
 // questions take as long as its share of the quota, it uses the quota: bookings lie ahead.
@@ -28,48 +82,68 @@ func TestAFleetFarFromItsRedis(t *testing.T) {
 		{time.Second, 300, 0},
 	} {
 		t.Run(row.away.String(), func(t *testing.T) {
-			p := &publisher{max: 500, window: 5 * time.Second, life: time.Hour, secrets: make(map[string]secretOf),
-				calls: make(map[string][]time.Time), served: make(map[string]int)}
-			api := httptest.NewServer(p)
-			defer api.Close()
 			far := redistest.StartProxy(t, server.Addr, row.away/2)
-			lists := make([][]string, 4)
-			for n := range row.pages {
-				lists[n%4] = append(lists[n%4], fmt.Sprint("/public/", n))
-			}
-			var fleet []*fleetProcess
-			budget := redistest.Name(t)
-			for _, list := range lists {
-				fleet = append(fleet, startFleet(t, program, map[string]any{"Redis": far.Addr, "Budget": budget, "Limit": "500/5s", "Tokens": []string{"ann"},
-					"Issuer": api.URL + "/secret/", "Base": api.URL, "Paths": list, "Callers": 8}))
-			}
-			for _, process := range fleet {
-				for done := false; !done; {
-					text, err := process.out.ReadBytes('\n')
-					require.NoError(t, err)
-					var of struct {
-						Path, Error string
-						Status      int
-						Done        bool
-					}
-					require.NoError(t, json.Unmarshal(text, &of))
-					require.Empty(t, of.Error, of.Path)
-					if done = of.Done; !done {
-						require.Equal(t, http.StatusOK, of.Status, of.Path)
-					}
-				}
-				require.NoError(t, process.cmd.Wait())
-			}
-			p.mu.Lock()
-			defer p.mu.Unlock()
-			require.Len(t, p.served, row.pages)
-			for path, times := range p.served {
-				require.Equal(t, 1, times, path)
-			}
-			require.Zero(t, p.refused)
-			used := p.used(time.Time{})
+			used, _ := crawlThrough(t, program, far.Addr, 5*time.Second, row.pages, func(string) {})
 			t.Logf("%.1f %% of the quota used", 100*used)
 			require.GreaterOrEqual(t, used, row.used)
+		})
+	}
+}
+
+// When the primary of a Cluster that has the budget dies, its replica takes its place, and the fleet
+// goes on: no page is lost, and no quota exceeded.
+func TestAFleetWhoseClustersPrimaryDies(t *testing.T) {
+	program := buildProgram(t, "tests/fleets/pages")
+	cluster := redistest.StartCluster(t, 3, "--cluster-node-timeout", "500")
+	for _, node := range cluster.Nodes {
+		cluster.AddReplica(t, node, "--cluster-node-timeout", "500")
+	}
+	client := cluster.Client(t)
+	used, idle := crawlThrough(t, program, strings.Join(cluster.Addrs(), ","), time.Second, 1500, func(budget string) {
+		<-time.After(4 * time.Second)
+		primary, err := client.MasterForKey(t.Context(), "ration:v2:{"+budget+"}")
+		require.NoError(t, err)
+		for _, node := range cluster.Nodes {
+			if node.Addr == primary.Options().Addr {
+				node.Kill()
+			}
+		}
+	})
+	t.Logf("%.1f %% of the quota used, idle for %v", 100*used, idle)
+}
+
+// A Redis that dies and comes back empty costs time, and no page: the workers record what they had
+// booked, and nothing is refused.
+func TestAFleetWhoseRedisComesBackEmpty(t *testing.T) {
+	program := buildProgram(t, "tests/fleets/pages")
+	for name, start := range map[string]func() (addresses string, of func(budget string) *redistest.Server){
+		"single": func() (string, func(string) *redistest.Server) {
+			server := redistest.Start(t)
+			return server.Addr, func(string) *redistest.Server { return server }
+		},
+		"cluster": func() (string, func(string) *redistest.Server) {
+			cluster := redistest.StartCluster(t, 3)
+			client := cluster.Client(t)
+			return strings.Join(cluster.Addrs(), ","), func(budget string) *redistest.Server {
+				primary, err := client.MasterForKey(t.Context(), "ration:v2:{"+budget+"}")
+				require.NoError(t, err)
+				i := slices.IndexFunc(cluster.Nodes, func(node *redistest.Server) bool { return node.Addr == primary.Options().Addr })
+				return cluster.Nodes[i]
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			addresses, of := start()
+			used, idle := crawlThrough(t, program, addresses, time.Second, 2000, func(budget string) {
+				for range 2 {
+					<-time.After(3 * time.Second)
+					server := of(budget)
+					server.Kill()
+					<-time.After(3 * time.Second)
+					server.Restart(t)
+				}
+			})
+			t.Logf("%.1f %% of the quota used, idle for %v", 100*used, idle)
 		})
 	}
 }

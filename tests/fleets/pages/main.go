@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -20,7 +21,7 @@ import (
 
 // A setup is what one process is to do.
 type setup struct {
-	Redis   string // address; "": a MemoryStore
+	Redis   string // address, or several of a Cluster with commas between; "": a MemoryStore
 	Budget  string // name
 	Limit   string // as ration.ParseLimit reads it
 	Tokens  []string
@@ -76,7 +77,7 @@ func run() error {
 	}
 	var kept ration.Store = new(ration.MemoryStore)
 	if s.Redis != "" {
-		client := redis.NewClient(&redis.Options{Addr: s.Redis})
+		client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: strings.Split(s.Redis, ",")})
 		defer client.Close()
 		kept = &ration.RedisStore{Client: client}
 	}
