@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/provider"
 )
 
@@ -165,6 +166,29 @@ func TestASilentResendIsEntered(t *testing.T) {
 	}
 	judge.requireArrivals(t, "Bearer a", 9)
 	require.GreaterOrEqual(t, time.Since(begun), time.Second)
+}
+
+// Before it sends a request again it waits for a slot, as for any other call.
+func TestASilentResendWaitsForItsSlot(t *testing.T) {
+	judge := newOracle(ration.Limit{Max: 2, Window: time.Second})
+	address := closesOnSecond(t, judge)
+	for name, kept := range map[string]ration.Store{
+		"memory": new(ration.MemoryStore), "redis": &ration.RedisStore{Client: redistest.Start(t).Client(t)},
+	} {
+		b := &ration.Budget{Name: redistest.Name(t), Limits: []ration.Limit{judge.limit}, Store: kept, Margin: 500 * time.Millisecond}
+		base := new(http.Transport)
+		t.Cleanup(base.CloseIdleConnections)
+		client := &http.Client{Transport: &ration.Transport{Base: base, Pool: ration.NewPool(b, ration.NewToken(name))}}
+		begun := time.Now()
+		for range 2 { // the second is sent twice, when the quota is spent
+			resp, err := client.Get("http://" + address)
+			require.NoError(t, err)
+			require.Equal(t, "ok", rationtest.Drain(t, resp))
+			require.Equal(t, http.StatusOK, resp.StatusCode)
+		}
+		require.GreaterOrEqual(t, time.Since(begun), 1500*time.Millisecond)
+		judge.requireArrivals(t, "Bearer "+name, 3)
+	}
 }
 
 func TestEachHopOfARedirectIsBooked(t *testing.T) {

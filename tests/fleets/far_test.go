@@ -19,11 +19,11 @@ import (
 // any window of that length, through the Redis at those addresses. Every page must be served once, and nothing be refused. It returns the
 // share of the quota that was used, and the longest time without a call. During is called when the
 // crawl has begun.
-func crawlThrough(t *testing.T, program, redis string, window time.Duration, pages int, during func(budget string)) (used float64, idle time.Duration) {
+func crawlThrough(t *testing.T, program, redis string, window time.Duration, flaky, pages int, during func(budget string)) (used float64, idle time.Duration) {
 	t.Helper()
 	most := int(100 * window.Seconds())
-	p := &publisher{max: most, window: window, life: time.Hour, secrets: make(map[string]secretOf),
-		calls: make(map[string][]time.Time), served: make(map[string]int)}
+	p := &publisher{max: most, window: window, flaky: flaky, life: time.Hour, secrets: make(map[string]secretOf),
+		calls: make(map[string][]time.Time), served: make(map[string]int), tried: make(map[string]int)}
 	api := httptest.NewServer(p)
 	defer api.Close()
 	lists := make([][]string, 4)
@@ -83,7 +83,7 @@ func TestAFleetFarFromItsRedis(t *testing.T) {
 	} {
 		t.Run(row.away.String(), func(t *testing.T) {
 			far := redistest.StartProxy(t, server.Addr, row.away/2)
-			used, _ := crawlThrough(t, program, far.Addr, 5*time.Second, row.pages, func(string) {})
+			used, _ := crawlThrough(t, program, far.Addr, 5*time.Second, 0, row.pages, func(string) {})
 			t.Logf("%.1f %% of the quota used", 100*used)
 			require.GreaterOrEqual(t, used, row.used)
 		})
@@ -99,7 +99,7 @@ func TestAFleetWhoseClustersPrimaryDies(t *testing.T) {
 		cluster.AddReplica(t, node, "--cluster-node-timeout", "500")
 	}
 	client := cluster.Client(t)
-	used, idle := crawlThrough(t, program, strings.Join(cluster.Addrs(), ","), time.Second, 1500, func(budget string) {
+	used, idle := crawlThrough(t, program, strings.Join(cluster.Addrs(), ","), time.Second, 0, 1500, func(budget string) {
 		<-time.After(4 * time.Second)
 		primary, err := client.MasterForKey(t.Context(), "ration:v2:{"+budget+"}")
 		require.NoError(t, err)
@@ -134,7 +134,7 @@ func TestAFleetWhoseRedisComesBackEmpty(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			addresses, of := start()
-			used, idle := crawlThrough(t, program, addresses, time.Second, 2000, func(budget string) {
+			used, idle := crawlThrough(t, program, addresses, time.Second, 0, 2000, func(budget string) {
 				for range 2 {
 					<-time.After(3 * time.Second)
 					server := of(budget)
@@ -146,4 +146,13 @@ func TestAFleetWhoseRedisComesBackEmpty(t *testing.T) {
 			t.Logf("%.1f %% of the quota used, idle for %v", 100*used, idle)
 		})
 	}
+}
+
+// Errors and connections that end cost the calls that they take, which the provider counts too.
+func TestAFleetWhoseProviderFailsNowAndThen(t *testing.T) {
+	program := buildProgram(t, "tests/fleets/pages")
+	server := redistest.Start(t)
+	used, _ := crawlThrough(t, program, server.Addr, time.Second, 5, 3000, func(string) {})
+	t.Logf("%.1f %% of the quota used", 100*used)
+	require.GreaterOrEqual(t, used, 0.9)
 }

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -26,6 +28,7 @@ type publisher struct {
 	window time.Duration
 	life   time.Duration // of a secret
 	says   string        // the body of a 401
+	flaky  int           // of 100 calls so many are answered 500, and as many by the end of the connection
 
 	mu      sync.Mutex
 	secrets map[string]secretOf
@@ -33,6 +36,7 @@ type publisher struct {
 	revoked string                 // the token's name; "": none
 	calls   map[string][]time.Time // by token
 	served  map[string]int         // by path
+	tried   map[string]int         // by path, if flaky
 	expired int                    // calls with a secret that had expired
 	refused int
 	dead    int // calls of the revoked token
@@ -82,10 +86,29 @@ func (p *publisher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		unauthorized()
 	case strings.HasPrefix(r.URL.Path, "/private/"):
 		unauthorized()
+	case p.flaky > 0 && p.fails(w, r.URL.Path):
 	default:
 		p.served[r.URL.Path]++
 	}
 	p.calls[of.token] = append(recent, now)
+}
+
+// fails answers a call by an error that is to be tried again, the first two of a page at most.
+func (p *publisher) fails(w http.ResponseWriter, path string) bool {
+	p.tried[path]++
+	switch n := rand.IntN(100); {
+	case p.tried[path] > 2:
+		return false
+	case n < p.flaky:
+		w.WriteHeader(http.StatusInternalServerError)
+	case n < 2*p.flaky:
+		conn, _, _ := http.NewResponseController(w).Hijack()
+		_ = conn.(*net.TCPConn).SetLinger(0) // it is reset
+		_ = conn.Close()
+	default:
+		return false
+	}
+	return true
 }
 
 // used returns the share of the quota that the tokens used in whole windows from the first call on,
