@@ -99,7 +99,7 @@ func (e Event) text() string {
 	ours, theirs := limit.Join(e.Ours), limit.Join(e.Theirs)
 	switch e.Kind {
 	case StoreDown:
-		return fmt.Sprintf("the store does not answer: %v", e.Err)
+		return fmt.Sprintf("nothing is booked: %v", e.Err)
 	case StoreBack:
 		return fmt.Sprintf("the store answers again and has recorded %d bookings made meanwhile", e.Count)
 	case LogLost:

@@ -188,7 +188,7 @@ func TestOutageOfRedisIsShown(t *testing.T) {
 	p := start(t, s.args("-limit", "20/1s", "-redis", "redis://"+server.Addr, "-processes", "2", "-json")...)
 	until(t, "pages are written", func() bool { return s.lines() >= 20 })
 	server.Kill()
-	until(t, "the outage is shown", func() bool { return strings.Contains(p.stderr.String(), "crawler-demo: the store does not answer: ") })
+	until(t, "the outage is shown", func() bool { return strings.Contains(p.stderr.String(), "crawler-demo: nothing is booked: ") })
 	until(t, "and its length", func() bool { return strings.Contains(p.stderr.String(), "the store has not answered for ") })
 	server.Restart(t)
 	until(t, "so is its end", func() bool { return strings.Contains(p.stderr.String(), "crawler-demo: the store answers again") })
@@ -196,7 +196,7 @@ func TestOutageOfRedisIsShown(t *testing.T) {
 	got := parseSummary(t, p.stdout.String())
 	require.Positive(t, got.Events.StoreDown)
 	require.Positive(t, got.Events.Others["StoreBack"])
-	require.Equal(t, 1, strings.Count(p.stderr.String(), "the store does not answer: "))
+	require.Equal(t, 1, strings.Count(p.stderr.String(), "nothing is booked: "))
 	require.Contains(t, p.stderr.String(), "\noutage      the store did not answer for ")
 	s.requireWhole(t)
 }

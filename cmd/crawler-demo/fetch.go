@@ -90,7 +90,7 @@ func (c *workerGroup) fetch(j job) *result {
 		}
 		switch {
 		case errors.Is(err, ration.ErrStoreUnavailable):
-			r.Fatal, err = true, fmt.Errorf("the store does not answer, so nothing more was sent (%w)", err)
+			r.Fatal, err = true, fmt.Errorf("nothing more was sent, because nothing can be booked (%w)", err)
 		case errors.Is(err, ration.ErrNoToken):
 			r.Fatal = true
 		}

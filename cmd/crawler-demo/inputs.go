@@ -35,6 +35,9 @@ var (
 	bearerPrefix = regexp.MustCompile(`(?i)^bearer\s+`)
 )
 
+// longestSecret is the longest header that servers take by default (nginx, Apache, Node).
+const longestSecret = 8 << 10
+
 // readTokens returns the secrets of a file, each once, in its order. Its errors
 // name a line and never what is in it.
 func readTokens(name string, data []byte) ([]string, error) {
@@ -49,6 +52,8 @@ func readTokens(name string, data []byte) ([]string, error) {
 			continue
 		case strings.EqualFold(secret, "bearer"):
 			return nil, badf("-tokens: %s line %d is not a token: it says Bearer and no secret", name, i+1)
+		case len(secret) > longestSecret:
+			return nil, badf("-tokens: %s line %d is not a token: it has %d bytes, and servers take %d in a header at most", name, i+1, len(secret), longestSecret)
 		case strings.ContainsFunc(secret, func(c rune) bool { return c <= ' ' || c == 0x7f || c == utf8.RuneError }):
 			return nil, badf("-tokens: %s line %d is not a token: it has a space or a control character in it", name, i+1)
 		}

@@ -46,7 +46,7 @@ func TestBadInputIsOneLineAndWritesNothing(t *testing.T) {
 	files := map[string]string{
 		"urls": "# a list\n\nhttp://127.0.0.1:1/a\n", "tokens": "a-secret\n", "empty": "", "blank": "\n \n", "comments": "# none\nBearer \n",
 		"ftp": "http://127.0.0.1:1/a\nftp://127.0.0.1/b\n", "relative": "/a\n", "password": "http://me:a-secret@127.0.0.1/\n",
-		"secret": "http://127.0.0.1/a-secret/me\n", "spaced": "a secret\n",
+		"secret": "http://127.0.0.1/a-secret/me\n", "spaced": "a secret\n", "long": "short\n" + strings.Repeat("x", 1_000_000) + "\n",
 		"foreign.jsonl": "{\"url\":\"http://127.0.0.1:1/a\"}\n", "notes.txt": "remember the milk",
 	}
 	for name, text := range files {
@@ -89,6 +89,7 @@ func TestBadInputIsOneLineAndWritesNothing(t *testing.T) {
 		{crawl + "-limit 5/1h:sliding-log,scope=a", "its scope would leave it without effect"},
 		{crawl + strings.Repeat("-limit 5/1s ", 16), "there are 17 limits"},
 		{crawl + "-max 0", "-max is 0"},
+		{"-urls urls -tokens tokens -limit 5000/1h -retry-failed", "-retry-failed needs -out"},
 		{crawl + "-auth basic", "-auth is wrong: write bearer, query:NAME or header:NAME"},
 		{crawl + "-auth header:a:b", "-auth is wrong"},
 		{crawl + "-follow json:", "-follow is wrong: write link, or json:PATH"},
@@ -126,6 +127,7 @@ func TestBadInputIsOneLineAndWritesNothing(t *testing.T) {
 		{crawl + "-H X-Key:a-secret", "-H X-Key has a token in it"},
 		{"-H Accept:text/html", "-H needs -urls"},
 		{crawl + "-tokens spaced", "spaced line 1 is not a token"},
+		{crawl + "-tokens long", "long line 2 is not a token: it has 1000000 bytes"},
 		{crawl + "-out directory", "directory is not a file"},
 		{crawl + "-out nowhere/out.jsonl", "-out: nowhere/out.jsonl: no such file or directory"},
 		{crawl + "-out foreign.jsonl", "foreign.jsonl line 1 was not written by crawler-demo"},

@@ -300,5 +300,5 @@ func newStoreError(op string, err error) *store.StoreError {
 	if errors.Is(err, context.DeadlineExceeded) {
 		permanent = false
 	}
-	return &store.StoreError{Op: op, Permanent: permanent, Err: err}
+	return &store.StoreError{Op: op, Permanent: permanent, Err: advised(err)}
 }
