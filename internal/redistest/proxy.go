@@ -1,6 +1,7 @@
 package redistest
 
 import (
+	"math/rand/v2"
 	"net"
 	"sync/atomic"
 	"testing"
@@ -12,6 +13,7 @@ import (
 type Proxy struct {
 	Addr  string
 	Delay atomic.Int64 // in each direction, in nanoseconds
+	Lost  atomic.Int64 // of 100 replies so many never arrive, nor what comes behind them
 
 	to string
 }
@@ -41,8 +43,8 @@ func (p *Proxy) accept(listener net.Listener) {
 			_ = client.Close()
 			continue
 		}
-		go p.carry(server, client)
-		go p.carry(client, server)
+		go p.carry(server, client, false)
+		go p.carry(client, server, true)
 	}
 }
 
@@ -53,7 +55,7 @@ type parcel struct {
 }
 
 // carry takes to one end what comes from the other, however much is on its way.
-func (p *Proxy) carry(to, from net.Conn) {
+func (p *Proxy) carry(to, from net.Conn, replies bool) {
 	underway := make(chan parcel, 10_000)
 	go func() {
 		for one := range underway {
@@ -67,11 +69,14 @@ func (p *Proxy) carry(to, from net.Conn) {
 		}
 	}()
 	defer close(underway)
-	for {
+	for lost := false; ; {
 		buffer := make([]byte, 32<<10)
 		n, err := from.Read(buffer)
 		if err != nil {
 			return
+		}
+		if lost = lost || replies && rand.Int64N(100) < p.Lost.Load(); lost {
+			continue
 		}
 		underway <- parcel{buffer[:n], time.Now().Add(time.Duration(p.Delay.Load()))}
 	}

@@ -16,7 +16,8 @@ import (
 )
 
 // crawlThrough has 4 processes of 8 workers crawl so many pages with a token of 100 calls a second, in
-// any window of that length, through the Redis at those addresses. Every page must be served once, and nothing be refused. It returns the
+// any window of that length, through the Redis at those addresses, or the Sentinel at an address, behind
+// which stands the name of its primary. Every page must be served once, and nothing be refused. It returns the
 // share of the quota that was used, and the longest time without a call. During is called when the
 // crawl has begun.
 func crawlThrough(t *testing.T, program, redis string, window time.Duration, flaky, pages int, during func(budget string)) (used float64, idle time.Duration) {
@@ -33,7 +34,8 @@ func crawlThrough(t *testing.T, program, redis string, window time.Duration, fla
 	var fleet []*fleetProcess
 	budget := redistest.Name(t)
 	for _, list := range lists {
-		fleet = append(fleet, startFleet(t, program, map[string]any{"Redis": redis, "Budget": budget, "Limit": fmt.Sprint(most, "/", window), "Tokens": []string{"ann"},
+		address, master, _ := strings.Cut(redis, " ")
+		fleet = append(fleet, startFleet(t, program, map[string]any{"Redis": address, "Master": master, "Budget": budget, "Limit": fmt.Sprint(most, "/", window), "Tokens": []string{"ann"},
 			"Issuer": api.URL + "/secret/", "Base": api.URL, "Paths": list, "Callers": 8}))
 	}
 	during(budget)
@@ -108,6 +110,32 @@ func TestAFleetWhoseClustersPrimaryDies(t *testing.T) {
 				node.Kill()
 			}
 		}
+	})
+	t.Logf("%.1f %% of the quota used, idle for %v", 100*used, idle)
+}
+
+// Replies that never arrive cost their callers the store's timeout, and no page, also when Redis is far
+// away.
+func TestAFleetOfWhichRepliesAreLost(t *testing.T) {
+	program := buildProgram(t, "tests/fleets/pages")
+	server := redistest.Start(t)
+	for name, away := range map[string]time.Duration{"near": 0, "far": 100 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			way := redistest.StartProxy(t, server.Addr, away/2)
+			way.Lost.Store(10)
+			used, idle := crawlThrough(t, program, way.Addr, 5*time.Second, 0, 2000, func(string) {})
+			t.Logf("%.1f %% of the quota used, idle for %v", 100*used, idle)
+		})
+	}
+}
+
+// A sentinel puts a replica in the place of a primary that dies.
+func TestAFleetWhoseSentinelsPrimaryDies(t *testing.T) {
+	program := buildProgram(t, "tests/fleets/pages")
+	s := redistest.StartSentinel(t)
+	used, idle := crawlThrough(t, program, s.Addr+" "+s.MasterName, time.Second, 0, 1500, func(string) {
+		<-time.After(4 * time.Second)
+		s.Primary.Kill()
 	})
 	t.Logf("%.1f %% of the quota used, idle for %v", 100*used, idle)
 }

@@ -22,6 +22,7 @@ import (
 // A setup is what one process is to do.
 type setup struct {
 	Redis   string // address, or several of a Cluster with commas between; "": a MemoryStore
+	Master  string // the name that the Sentinel at that address has for the primary; "": it is none
 	Budget  string // name
 	Limit   string // as ration.ParseLimit reads it
 	Tokens  []string
@@ -77,7 +78,7 @@ func run() error {
 	}
 	var kept ration.Store = new(ration.MemoryStore)
 	if s.Redis != "" {
-		client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: strings.Split(s.Redis, ",")})
+		client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: strings.Split(s.Redis, ","), MasterName: s.Master})
 		defer client.Close()
 		kept = &ration.RedisStore{Client: client}
 	}
@@ -116,6 +117,9 @@ func run() error {
 	close(paths)
 	callers.Wait()
 	status, err := kept.Status(context.Background(), store.StatusRequest{Budget: s.Budget})
+	for n := 0; err != nil && n < 10; n++ { // a reply may be lost
+		status, err = kept.Status(context.Background(), store.StatusRequest{Budget: s.Budget})
+	}
 	if err != nil {
 		return err
 	}
