@@ -19,7 +19,7 @@ import (
 // budget lives on one node of a Cluster. They expire a day after the last slot has left
 // its window. Redis holds digests of tokens, never a token.
 //
-// It needs Redis 6.2 or later, or Valkey, and uses the server's clock. A server that evicts
+// It needs Redis 7.0 or later, or Valkey, and uses the server's clock. A server that evicts
 // keys (any maxmemory-policy but noeviction) can lose a log.
 //
 // A RedisStore is safe for concurrent use. Its fields must not be changed after first

@@ -9,18 +9,21 @@ var advices = []struct{ contains, advice string }{
 	{"WRONGPASS", "Username and Password in the options of RedisStore.Client are not those of a user of this Redis"},
 	{"NOPERM", permission},
 	{"can't run this command", permission},
+	{"ACL failure in script", permission},
 	{"OOM command not allowed", "this Redis has no memory left: raise its maxmemory, or find out what else fills it"},
 	{"READONLY", "this is a replica: name the primary in the options of RedisStore.Client, or the Sentinels or the Cluster that know it"},
 	{"MISCONF", "this Redis cannot save its data, and its log says why: mend that, or set stop-writes-on-bgsave-error no"},
 	{"NOREPLICAS", "this Redis has too few replicas for its min-replicas-to-write: start them, or lower it"},
 	{"max number of clients reached", clients},
 	{"broken pipe", clients},
-	{"unknown command", "ration needs Redis 6.2, Valkey or what does all that they do"},
+	{"connection reset", clients},
+	{"EOF", clients},
+	{"unknown command", "ration needs Redis 7.0, Valkey or what does all that they do"},
 }
 
 const (
 	permission = "the user lacks a command or a key that ration needs: docs/operations.md has them all under \"Least privilege\""
-	clients    = "Redis closed the connection, as it does when it has too many: raise its maxclients, or lower PoolSize in the options of " +
+	clients    = "Redis closed the connection: it restarts, or has too many. Then raise its maxclients, or lower PoolSize in the options of " +
 		"RedisStore.Client"
 )
 

@@ -67,6 +67,7 @@ type batcher struct {
 	sessions map[string][]*session
 	inDoubt  inDoubt
 	away     atomic.Int64 // how long a reply takes, in nanoseconds: the least of late
+	replies  atomic.Int64 // that were measured
 }
 
 // maxBatch bounds the work of one script.
@@ -153,7 +154,7 @@ func (s *Store) enqueue(p *pendingCall) *batch {
 	if in == nil || len(in.calls) == maxBatch || !sameClock(r, &in.calls[0].request) {
 		in = &batch{done: make(chan struct{})}
 		q.batches = append(q.batches, in)
-		if q.servers == 0 || q.servers < mostServers && b.away.Load() > farAway {
+		if q.servers == 0 || q.servers < mostServers && b.isFar() {
 			q.servers++
 		}
 	}
@@ -174,8 +175,13 @@ const (
 	mostServers = 32
 )
 
+// isFar reports whether Redis is far away. The first replies do not tell: they make connections and
+// send scripts.
+func (b *batcher) isFar() bool { return b.replies.Load() > 3 && b.away.Load() > farAway }
+
 // noteReply notes how long a reply took.
 func (b *batcher) noteReply(took time.Duration) {
+	b.replies.Add(1)
 	before := b.away.Load()
 	if next := int64(took); before == 0 || next < before {
 		b.away.Store(next)

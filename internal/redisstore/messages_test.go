@@ -14,13 +14,13 @@ import (
 // An error of the store says what to change.
 func TestErrorsSayWhatToChange(t *testing.T) {
 	locked := redistest.Start(t, "--requirepass", "secret")
-	full := redistest.Start(t, "--maxmemory", "1mb", "--maxmemory-policy", "noeviction")
+	full := redistest.Start(t, "--maxmemory", "100kb", "--maxmemory-policy", "noeviction")
 	few := redistest.Start(t, "--maxclients", "3")
 	for few.Client(t).Ping(t.Context()).Err() == nil { // each keeps a connection
 	}
 	limited := redistest.Start(t)
 	require.NoError(t, limited.Client(t).Do(t.Context(), "ACL", "SETUSER", "ration", "on", ">pw", "~*", "&*", "+@all", "-pexpire").Err())
-	replica := redistest.Start(t, "--replicaof", "127.0.0.1 1", "--replica-serve-stale-data", "yes")
+	replica := redistest.Start(t, "--replicaof", "127.0.0.1", "1", "--replica-serve-stale-data", "yes")
 	for name, row := range map[string]struct {
 		options *redis.Options
 		says    string

@@ -21,7 +21,7 @@ import (
 // budget lives on one node of a Cluster. They expire a day after the last slot has left
 // its window. Redis holds digests of tokens, never a token.
 //
-// Redis 6.2 and later, and Valkey, will do. The server's clock decides. A server that
+// Redis 7.0 and later, and Valkey, will do. The server's clock decides. A server that
 // evicts keys (any maxmemory-policy but noeviction) can lose a log.
 type Store struct {
 	// Client is a single server, a Sentinel set or a Cluster. The Store neither changes

@@ -43,7 +43,7 @@ func StartSentinel(tb testing.TB) *Sentinel {
 	if err != nil {
 		tb.Fatalf("redistest: %v", err)
 	}
-	replica := Start(tb, slices.Concat(fast, []string{"--replicaof", host + " " + port})...)
+	replica := Start(tb, slices.Concat(fast, []string{"--replicaof", host, port})...)
 
 	s := &Sentinel{MasterName: primaryName, Primary: primary, Replica: replica}
 	// Sentinel asks a new primary for its replicas at once, and then only

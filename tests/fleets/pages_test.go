@@ -156,6 +156,7 @@ func TestAFleetCrawlsPrivatePagesWithATokenThatIsRevoked(t *testing.T) {
 		"MemoryStore":               {"", 1, `{"error":"unauthorized"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
+			t.Parallel() // they wait most of the time
 			p := &publisher{max: 200, window: 2 * time.Second, life: 2 * time.Second, says: row.says,
 				secrets: make(map[string]secretOf), calls: make(map[string][]time.Time), served: make(map[string]int)}
 			server := httptest.NewServer(p)
