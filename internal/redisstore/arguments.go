@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -21,10 +22,23 @@ type plan struct {
 	zones     []string
 	arguments []any // lua/book.lua has them; the first two are each call's own
 
-	// The account that was announced last, and when it may be again. One script of a plan is
-	// evaluated at a time.
-	announced     string
-	announceAgain time.Time
+	announced atomic.Pointer[recentlyAnnounced] // nil: none was
+}
+
+// A recentlyAnnounced is the account that was announced last, and when it may be again.
+type recentlyAnnounced struct {
+	account string
+	again   time.Time
+}
+
+// announce reports whether an account is to be announced at an instant.
+func (p *plan) announce(account string, now time.Time) bool {
+	last := p.announced.Load()
+	if last != nil && last.account == account && now.Before(last.again) {
+		return false
+	}
+	p.announced.Store(&recentlyAnnounced{account, now.Add(announceEvery)})
+	return true
 }
 
 // firstZone is the place of the first zone among the arguments.

@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"encoding/binary"
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -26,6 +27,7 @@ type batchCall struct {
 	ended    bool       // it has a reply, or its timeout has passed
 	session  *session
 	number   [16]byte  // of the call in its session, and a nonce
+	again    []any     // what the script was called with, until its first reply; nil: it is not asked again
 	requests []request // of the batch, once the reply is lost
 }
 
@@ -57,12 +59,14 @@ func (c *batchCall) carryOut() bool {
 			c.fail(s.timeoutError("book"))
 		}
 	})
+	late := time.AfterFunc(s.batcher.lateAfter(), func() { c.askAgain(ctx) })
 	reply, err := c.run(ctx, bookings, args)
-	s.batcher.noteReply(time.Since(now))
+	late.Stop()
 	s.deadlines.remove(&c.deadline)
 	if !c.end() {
 		return false
 	}
+	s.batcher.noteReply(time.Since(now))
 	if err != nil {
 		c.fail(err)
 		return true
@@ -79,6 +83,29 @@ func (c *batchCall) end() bool {
 	first := !c.ended
 	c.ended = true
 	return first
+}
+
+// askAgain calls the script once more, since its reply is late and may be lost. To Redis both are one
+// call: who comes second gets the answer of the first.
+func (c *batchCall) askAgain(ctx context.Context) {
+	c.mu.Lock()
+	args := slices.Clone(c.again)
+	c.mu.Unlock()
+	if args == nil {
+		return
+	}
+	result, err := c.plan.script.Run(ctx, c.store.Client, c.plan.keys, args...).Result()
+	if err != nil {
+		return
+	}
+	reply, err := parseBatchReply(result)
+	if err != nil || reply.rest[0] == 'N' || !c.end() {
+		return // it asks for more; or the first reply has come
+	}
+	c.store.deadlines.remove(&c.deadline)
+	go c.store.serve(c.queue) // the one that has waited for the first reply ends
+	c.closeSession()
+	c.deliver(reply)
 }
 
 // openSession takes a session that no other call uses, or begins one, and numbers the
@@ -141,7 +168,11 @@ func (c *batchCall) run(ctx context.Context, bookings string, args []any) (batch
 		if s.otherLogs.Load() {
 			script = bookScript.with(accounts.Algorithms() | logsOnly)
 		}
+		if retries == 3 {
+			c.setAgain(args)
+		}
 		result, err := script.Run(ctx, s.Client, c.plan.keys, args...).Result()
+		c.setAgain(nil)
 		if err != nil {
 			return batchReply{}, s.failed("book", err)
 		}
@@ -179,6 +210,13 @@ func (c *batchCall) run(ctx context.Context, bookings string, args []any) (batch
 	}
 }
 
+// setAgain sets what askAgain calls the script with.
+func (c *batchCall) setAgain(args []any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.again = args
+}
+
 // addAccounts adds the next accounts of which the script makes the index.
 func (c *batchCall) addAccounts(args []any, sent *int) []any {
 	accounts := c.plan.key.accounts
@@ -204,9 +242,8 @@ func (c *batchCall) deliver(answer batchReply) {
 		if one.kind == 'N' {
 			one.count = len(calls) // it is the same for all
 		}
-		if common != nil && common.Booked && (common.Account != c.plan.announced || !common.Now.Before(c.plan.announceAgain)) {
+		if common != nil && common.Booked && c.plan.announce(common.Account, common.Now) {
 			c.store.announce(c.plan.key.budget, c.plan.key.accounts, common)
-			c.plan.announced, c.plan.announceAgain = common.Account, common.Now.Add(announceEvery)
 		}
 		units := uint64(0) // of the record's bookings before
 		for i := 0; i < one.count && at < len(calls); i, at = i+1, at+1 {

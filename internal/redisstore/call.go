@@ -66,17 +66,35 @@ func (s *Store) do(ctx context.Context, op string, ask func(context.Context) (an
 		c.err = s.timeoutError(op)
 		close(c.done)
 	})
-	go func() {
-		result, err := ask(callContext{context.WithoutCancel(ctx), ends})
-		s.deadlines.remove(&c.deadline)
-		if !c.state.CompareAndSwap(waiting, answered) {
-			s.abandoned.done()
-			return
+	detached := callContext{context.WithoutCancel(ctx), ends}
+	answer := func(result any, err error) (first bool) {
+		if first = c.state.CompareAndSwap(waiting, answered); !first {
+			return false
 		}
 		if c.result = result; err != nil {
 			c.err = s.failed(op, err)
 		}
 		close(c.done)
+		return true
+	}
+	var late *time.Timer
+	if repeatable[op] {
+		late = time.AfterFunc(s.batcher.lateAfter(), func() {
+			// A failure says no more than the lateness of the first reply.
+			if result, err := ask(detached); err == nil {
+				answer(result, nil)
+			}
+		})
+	}
+	go func() {
+		result, err := ask(detached)
+		if late != nil {
+			late.Stop()
+		}
+		s.deadlines.remove(&c.deadline)
+		if !answer(result, err) && c.state.Load() == abandoned {
+			s.abandoned.done()
+		}
 	}()
 	select {
 	case <-c.done:
@@ -90,6 +108,10 @@ func (s *Store) do(ctx context.Context, op string, ask func(context.Context) (an
 	}
 	return c.result, c.err
 }
+
+// repeatable are the operations of which Redis may be asked twice: they change nothing, or have an ID by
+// which the second is none. If a reply is late it may be lost, and they are asked again.
+var repeatable = map[string]bool{"status": true, "usage": true, "cancel": true, "record": true}
 
 // baseKey is the key of the budget's own hash, which the names of all others begin with.
 func baseKey(budget string) string { return "ration:v2:{" + budget + "}" }

@@ -79,7 +79,8 @@ func TestAFleetFarFromItsRedis(t *testing.T) {
 		pages int
 		used  float64
 	}{
-		{200 * time.Millisecond, 2000, 0.95},
+		// A call is recorded up to a reply late: 5 s of 5.25, with the margin, are 95.2 %.
+		{200 * time.Millisecond, 2000, 0.93},
 		{300 * time.Millisecond, 300, 0},
 		{time.Second, 150, 0},
 	} {
