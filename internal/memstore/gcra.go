@@ -187,7 +187,7 @@ func (m meter) units(e exact) int64 {
 }
 
 func (g *gcra) usage(m meter, now int64) (used, freeAt int64) {
-	if used = m.units(g.busy(m, now)); used == 0 {
+	if used = m.units(g.busy(m, now)); used <= 0 { // less: a clock has stepped back
 		return 0, 0
 	}
 	left := m.emission(min(used, m.Burst) - 1) // that may be taken behind the instant

@@ -179,13 +179,11 @@ const (
 // send scripts.
 func (b *batcher) isFar() bool { return b.replies.Load() > 3 && b.away.Load() > farAway }
 
-// lateAfter is after what time a reply is late: eight times as long as usual, but not before it may be
-// that only this machine is busy.
-func (b *batcher) lateAfter() time.Duration {
-	return max(leastLate, 8*time.Duration(b.away.Load()))
+// lateAfter is after what time a reply is late: eight times as long as usual, but not before a tenth of
+// the timeout, since it may be that only this machine is busy.
+func (s *Store) lateAfter() time.Duration {
+	return max(s.timeout()/10, 8*time.Duration(s.batcher.away.Load()))
 }
-
-const leastLate = 200 * time.Millisecond
 
 // noteReply notes how long a reply took.
 func (b *batcher) noteReply(took time.Duration) {

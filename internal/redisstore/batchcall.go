@@ -59,7 +59,7 @@ func (c *batchCall) carryOut() bool {
 			c.fail(s.timeoutError("book"))
 		}
 	})
-	late := time.AfterFunc(s.batcher.lateAfter(), func() { c.askAgain(ctx) })
+	late := time.AfterFunc(s.lateAfter(), func() { c.askAgain(ctx) })
 	reply, err := c.run(ctx, bookings, args)
 	late.Stop()
 	s.deadlines.remove(&c.deadline)

@@ -79,7 +79,7 @@ func (s *Store) do(ctx context.Context, op string, ask func(context.Context) (an
 	}
 	var late *time.Timer
 	if repeatable[op] {
-		late = time.AfterFunc(s.batcher.lateAfter(), func() {
+		late = time.AfterFunc(s.lateAfter(), func() {
 			// A failure says no more than the lateness of the first reply.
 			if result, err := ask(detached); err == nil {
 				answer(result, nil)

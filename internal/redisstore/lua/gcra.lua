@@ -313,7 +313,7 @@ do
     usage = function(m, now)
       local parts, gaps = busy(m, now, math.huge)
       local used = math.ceil(parts / m.window)
-      if used == 0 then
+      if used <= 0 then -- less: a clock has stepped back
         return 0, 0
       end
       -- So much may be left: it is the last of what is taken.
