@@ -81,6 +81,19 @@ func (s *Store) budget(name string) *budget {
 	return b
 }
 
+// begin begins a step on a budget, unless the request is not valid: it locks the store, and returns the
+// clock. Callers unlock mu if there is no error.
+func (s *Store) begin(ctx context.Context, valid error, name string, asked time.Time) (*budget, int64, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, 0, err
+	}
+	if valid != nil {
+		return nil, 0, valid
+	}
+	s.mu.Lock()
+	return s.budget(name), s.clock(asked).now, nil
+}
+
 // Book implements [store.Store].
 func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Booking, err error) {
 	if err := ctx.Err(); err != nil {
@@ -242,16 +255,11 @@ func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.
 
 // Reset implements [store.Store].
 func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
-	if err := ctx.Err(); err != nil {
+	b, now, err := s.begin(ctx, r.Validate(), r.Budget, r.Now)
+	if err != nil {
 		return err
 	}
-	if err := r.Validate(); err != nil {
-		return err
-	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock(r.Now).now
-	b := s.budget(r.Budget)
 	set := store.NewLimitSet(r.Account.Limits)
 	c := b.account(r.Account.ID).open(&set, now)
 	for _, m := range c.meters {

@@ -168,16 +168,11 @@ func (c *changes) tell(status *store.Status, since, now int64) {
 
 // Pause implements [store.Store].
 func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseReply, error) {
-	if err := ctx.Err(); err != nil {
+	b, now, err := s.begin(ctx, r.Validate(), r.Budget, r.Now)
+	if err != nil {
 		return store.PauseReply{}, err
 	}
-	if err := r.Validate(); err != nil {
-		return store.PauseReply{}, err
-	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock(r.Now).now
-	b := s.budget(r.Budget)
 	until, before := now+r.For.Microseconds(), b.version
 	switch {
 	case r.Key != "":
@@ -197,16 +192,11 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 
 // Quarantine implements [store.Store].
 func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
-	if err := ctx.Err(); err != nil {
+	b, now, err := s.begin(ctx, r.Validate(), r.Budget, r.Now)
+	if err != nil {
 		return store.PauseReply{}, err
 	}
-	if err := r.Validate(); err != nil {
-		return store.PauseReply{}, err
-	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock(r.Now).now
-	b := s.budget(r.Budget)
 	before := b.version
 	one, until := noted{token: r.Token, reason: r.Reason}, now+r.For.Microseconds()
 	o := b.changes.all.Get(one)
@@ -229,16 +219,11 @@ func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (stor
 
 // Resume implements [store.Store].
 func (s *Store) Resume(ctx context.Context, r store.ResumeRequest) (store.PauseReply, error) {
-	if err := ctx.Err(); err != nil {
+	b, now, err := s.begin(ctx, r.Validate(), r.Budget, r.Now)
+	if err != nil {
 		return store.PauseReply{}, err
 	}
-	if err := r.Validate(); err != nil {
-		return store.PauseReply{}, err
-	}
-	s.mu.Lock()
 	defer s.mu.Unlock()
-	now := s.clock(r.Now).now
-	b := s.budget(r.Budget)
 	before := b.version
 	b.changes.remove(&r, func(account string) {
 		if account == "" {
