@@ -1,7 +1,6 @@
 package fleets_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -40,21 +39,7 @@ func crawlThrough(t *testing.T, program, redis string, window time.Duration, fla
 	}
 	during(budget)
 	for _, process := range fleet {
-		for done := false; !done; {
-			text, err := process.out.ReadBytes('\n')
-			require.NoError(t, err)
-			var of struct {
-				Path, Error string
-				Status      int
-				Done        bool
-			}
-			require.NoError(t, json.Unmarshal(text, &of))
-			require.Empty(t, of.Error, of.Path)
-			if done = of.Done; !done {
-				require.Equal(t, http.StatusOK, of.Status, of.Path)
-			}
-		}
-		require.NoError(t, process.cmd.Wait())
+		process.pages(t, func(path string, status int) { require.Equal(t, http.StatusOK, status, path) })
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -42,6 +42,29 @@ type publisher struct {
 	dead    int // calls of the revoked token
 }
 
+// pages reads what came of each page that a process of tests/fleets/pages crawls, none of which may
+// fail, until it ends, and returns the IDs of the tokens that are quarantined then.
+func (p *fleetProcess) pages(t *testing.T, each func(path string, status int)) (quarantined []string) {
+	t.Helper()
+	for {
+		text, err := p.out.ReadBytes('\n')
+		require.NoError(t, err)
+		var of struct {
+			Path, Error string
+			Status      int
+			Quarantined []string
+			Done        bool
+		}
+		require.NoError(t, json.Unmarshal(text, &of))
+		require.Empty(t, of.Error, of.Path)
+		if of.Done {
+			require.NoError(t, p.cmd.Wait())
+			return of.Quarantined
+		}
+		each(of.Path, of.Status)
+	}
+}
+
 // noSource is of a token of which only the ID is asked for.
 func noSource(context.Context) (string, time.Time, error) { return "", time.Time{}, nil }
 
@@ -183,25 +206,9 @@ func TestAFleetCrawlsPrivatePagesWithATokenThatIsRevoked(t *testing.T) {
 			statuses := make(map[string]int)
 			quarantined := make(map[string]bool)
 			for _, process := range fleet {
-				for done := false; !done; {
-					text, err := process.out.ReadBytes('\n')
-					require.NoError(t, err)
-					var of struct {
-						Path, Error string
-						Status      int
-						Quarantined []string
-						Done        bool
-					}
-					require.NoError(t, json.Unmarshal(text, &of))
-					require.Empty(t, of.Error, of.Path)
-					if done = of.Done; !done {
-						statuses[of.Path] = of.Status
-					}
-					for _, id := range of.Quarantined {
-						quarantined[id] = true
-					}
+				for _, id := range process.pages(t, func(path string, status int) { statuses[path] = status }) {
+					quarantined[id] = true
 				}
-				require.NoError(t, process.cmd.Wait())
 			}
 			p.mu.Lock()
 			defer p.mu.Unlock()
