@@ -22,10 +22,15 @@ import (
 // It reads every response as Provider describes. A throttled response, such as a 429, pauses
 // the affected account, all accounts or one endpoint, for the whole fleet. The request is
 // retried if its body can be read again: at once if another account can take it, and
-// otherwise when the pause is over. A token that is expired or revoked, or whose account is
-// not paid for, is quarantined. The quota that a response reports is compared with the
+// otherwise when the pause is over. A token whose account is not paid for is quarantined. The quota that a response reports is compared with the
 // log: units that a competing client has spent are recorded, and if the provider announces
 // another limit the fleet adopts it.
+//
+// No 401 condemns a token by itself. The request is tried with up to three tokens: if none is
+// served, its caller gets the provider's response. A token is quarantined if another one is
+// served the same request, after bare 401s two such requests, or if the provider calls it
+// invalid for 20 requests in a row without serving it. Then one request of the whole fleet probes
+// it, after 1 s and at ever longer intervals up to ProbeEvery; a success ends the quarantine.
 //
 // After a server error or a failed connection the request is retried, after a pause that
 // grows, if it is idempotent: by its method, or by an Idempotency-Key. Every attempt books
