@@ -74,8 +74,8 @@ type Budget struct {
 	// which sends nothing.
 	Outage Outage
 	// OnEvent is called with what an operator may want to know: an outage of the store, a
-	// limit that was learned, a token that was quarantined. Callers wait for it, so it must
-	// not block. Nil: nothing is called.
+	// limit that was learned, a token that was quarantined. Several goroutines may call it at
+	// once. Callers wait for it, so it must not block. Nil: nothing is called.
 	OnEvent func(Event)
 
 	outage         outage

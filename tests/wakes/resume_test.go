@@ -202,9 +202,14 @@ func TestBadIDsAreErrors(t *testing.T) {
 // Events tell every process, once, what was resumed.
 func TestAResumptionIsAnEventInEveryProcess(t *testing.T) {
 	inMemory(t, rationtest.Every(1), func(t *testing.T, a, b process) {
-		var heard []string
+		var (
+			mu    sync.Mutex // a Budget calls OnEvent also from the goroutine that an announcement starts
+			heard []string
+		)
 		for name, p := range map[string]process{"a": a, "b": b} {
 			p.OnEvent = func(e ration.Event) {
+				mu.Lock()
+				defer mu.Unlock()
 				heard = append(heard, fmt.Sprint(name, " ", e.Kind, " ", e.Account == ration.NewToken("a").AccountID()))
 			}
 			p.book(t)
@@ -214,6 +219,9 @@ func TestAResumptionIsAnEventInEveryProcess(t *testing.T) {
 		for range 3 {
 			b.book(t)
 		}
+		synctest.Wait()
+		mu.Lock()
+		defer mu.Unlock()
 		require.ElementsMatch(t, []string{"a Resumed true", "b Resumed true"}, heard)
 	})
 }
