@@ -169,6 +169,13 @@ do
     return parts, gaps
   end
 
+  local function dropAllGaps(m)
+    if get(m, 'gaps') then
+      call('UNLINK', gapsKey(m))
+      put(m, 'gaps', nil)
+    end
+  end
+
   -- dropGaps forgets gaps that have passed, once in a script.
   local function dropGaps(m)
     if get(m, 'gaps') and not m.dropped then
@@ -288,10 +295,7 @@ do
         return -- it is told of it as a whole: enter.lua
       end
       rescale(m)
-      if get(m, 'gaps') then
-        call('UNLINK', gapsKey(m))
-        put(m, 'gaps', nil)
-      end
+      dropAllGaps(m)
       local at, part = readBucket(m)
       local full, rest = plus(m, math.max(slot, m.charge.edge), 0, m.extra)
       if isAfter(at, part, full, rest) then
@@ -354,6 +358,7 @@ do
       if at and at < now - m.window - m.margin then
         put(m, 'at', nil)
         put(m, 'part', nil)
+        dropAllGaps(m)
       end
     end,
   }
