@@ -18,10 +18,13 @@ var advices = []struct{ contains, advice string }{
 	{"broken pipe", clients},
 	{"connection reset", clients},
 	{"EOF", clients},
+	{"connection pool timeout", pool},
 	{"unknown command", "ration needs Redis 7.0, Valkey or what does all that they do"},
 }
 
 const (
+	pool = "all connections of RedisStore.Client are in use, or wait for replies that do not come: lower ReadTimeout in its options, " +
+		"or raise PoolSize"
 	permission = "the user lacks a command or a key that ration needs: docs/operations.md has them all under \"Least privilege\""
 	clients    = "Redis closed the connection: it restarts, or has too many. Then raise its maxclients, or lower PoolSize in the options of " +
 		"RedisStore.Client"

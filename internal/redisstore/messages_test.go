@@ -3,6 +3,7 @@ package redisstore_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
@@ -21,6 +22,7 @@ func TestErrorsSayWhatToChange(t *testing.T) {
 	limited := redistest.Start(t)
 	require.NoError(t, limited.Client(t).Do(t.Context(), "ACL", "SETUSER", "ration", "on", ">pw", "~*", "&*", "+@all", "-pexpire").Err())
 	replica := redistest.Start(t, "--replicaof", "127.0.0.1", "1", "--replica-serve-stale-data", "yes")
+	idle := redistest.Start(t)
 	for name, row := range map[string]struct {
 		options *redis.Options
 		says    string
@@ -30,17 +32,26 @@ func TestErrorsSayWhatToChange(t *testing.T) {
 		"no memory":        {&redis.Options{Addr: full.Addr}, "maxmemory"},
 		"few clients":      {&redis.Options{Addr: few.Addr}, "maxclients"},
 		"no permission":    {&redis.Options{Addr: limited.Addr, Username: "ration", Password: "pw"}, "Least privilege"},
+		"a full pool":      {&redis.Options{Addr: idle.Addr, PoolSize: 1, PoolTimeout: time.Millisecond}, "PoolSize"},
 		"a replica":        {&redis.Options{Addr: replica.Addr}, "primary"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			row.options.DialerRetries, row.options.MaxRetries, row.options.DisableIdentity = 1, -1, true
 			client := redis.NewClient(row.options)
 			defer client.Close()
+			if row.options.PoolSize == 1 {
+				other := client.Conn()
+				defer other.Close()
+				require.NoError(t, other.Ping(t.Context()).Err())
+			}
 			b := &ration.Budget{Name: redistest.Name(t), Limits: []ration.Limit{ration.PerHour(10)}, Store: &ration.RedisStore{Client: client}, RetryStoreFor: -1}
 			_, err := b.Wait(context.Background(), ration.NewToken("a"), 1)
 			require.Error(t, err)
 			t.Log(err)
 			require.ErrorContains(t, err, row.says)
+			if name == "no permission" {
+				require.Empty(t, limited.Client(t).Keys(t.Context(), "*").Val(), "keys that never expire")
+			}
 		})
 	}
 }

@@ -36,7 +36,8 @@ type publisher struct {
 	revoked string                 // the token's name; "": none
 	calls   map[string][]time.Time // by token
 	served  map[string]int         // by path
-	tried   map[string]int         // by path, if flaky
+	tried   map[string]int         // by path
+	newest  time.Time              // when a page was tried first that was not tried before
 	expired int                    // calls with a secret that had expired
 	refused int
 	dead    int // calls of the revoked token
@@ -74,6 +75,11 @@ type secretOf struct {
 	until time.Time
 }
 
+func newPublisher(most int, window time.Duration) *publisher {
+	return &publisher{max: most, window: window, life: time.Hour, secrets: make(map[string]secretOf),
+		calls: make(map[string][]time.Time), served: make(map[string]int), tried: make(map[string]int)}
+}
+
 func (p *publisher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -84,6 +90,9 @@ func (p *publisher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.secrets[secret] = secretOf{name, now.Add(p.life)}
 		_ = json.NewEncoder(w).Encode(map[string]any{"access_token": secret, "expires_in": p.life.Seconds()})
 		return
+	}
+	if p.tried[r.URL.Path]++; p.tried[r.URL.Path] == 1 {
+		p.newest = now
 	}
 	of := p.secrets[strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")]
 	recent := p.calls[of.token]
@@ -118,7 +127,6 @@ func (p *publisher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // fails answers a call by an error that is to be tried again, the first two of a page at most.
 func (p *publisher) fails(w http.ResponseWriter, path string) bool {
-	p.tried[path]++
 	switch n := rand.IntN(100); {
 	case p.tried[path] > 2:
 		return false
@@ -134,16 +142,13 @@ func (p *publisher) fails(w http.ResponseWriter, path string) bool {
 	return true
 }
 
-// used returns the share of the quota that the tokens used in whole windows from the first call on,
-// the revoked one until then.
+// used returns the share of the quota that the tokens used in whole windows, the revoked one until then:
+// from the first call to when the last page was tried first, since then only retries are left.
 func (p *publisher) used(revokedAt time.Time) float64 {
-	var first, last time.Time
+	first, last := p.newest, p.newest
 	for _, all := range p.calls {
-		if first.IsZero() || all[0].Before(first) {
+		if all[0].Before(first) {
 			first = all[0]
-		}
-		if end := all[len(all)-1]; end.After(last) {
-			last = end
 		}
 	}
 	calls, allowed := 0, 0
@@ -180,8 +185,8 @@ func TestAFleetCrawlsPrivatePagesWithATokenThatIsRevoked(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel() // they wait most of the time
-			p := &publisher{max: 200, window: 2 * time.Second, life: 2 * time.Second, says: row.says,
-				secrets: make(map[string]secretOf), calls: make(map[string][]time.Time), served: make(map[string]int)}
+			p := newPublisher(200, 2*time.Second)
+			p.life, p.says = 2*time.Second, row.says
 			server := httptest.NewServer(p)
 			defer server.Close()
 			tokens, lists := []string{"ann", "bob", "eve"}, make([][]string, row.processes)

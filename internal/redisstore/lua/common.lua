@@ -135,7 +135,7 @@ local function readState(field)
     local seen, version, lost, careful, silent, offset = struct.unpack(STATE, field)
     budget = {seen = seen, version = version, lost = lost, careful = careful, silent = silent, offset = offset}
   end
-  budget = budget or {seen = 0, version = 0, lost = 0, careful = 0, silent = 0, offset = 0}
+  budget = budget or {seen = 0, version = 0, lost = 0, careful = 0, silent = 0, offset = 0, fresh = true}
   return budget
 end
 
@@ -143,7 +143,13 @@ local function packState()
   return struct.pack(STATE, budget.seen, budget.version, budget.lost, budget.careful, budget.silent, budget.offset)
 end
 
+-- keepState refuses a user who may not set an expiry before there is a key that would never expire. It
+-- sets none: Redis refuses a script for want of memory only before the script's first write.
 local function keepState()
+  if budget.fresh and redis.acl_check_cmd and not redis.acl_check_cmd('PEXPIRE', base, '1') then
+    error({err = 'NOPERM this user has no permissions to run the PEXPIRE command'})
+  end
+  budget.fresh = nil
   call('HSET', base, 'state', packState())
 end
 

@@ -21,8 +21,11 @@ import (
 
 // A setup is what one process is to do.
 type setup struct {
-	Redis   string // address, or several of a Cluster with commas between; "": a MemoryStore
-	Master  string // the name that the Sentinel at that address has for the primary; "": it is none
+	Redis  string // address, or several of a Cluster with commas between; "": a MemoryStore
+	Master string // the name that the Sentinel at that address has for the primary; "": it is none
+	// ReadTimeout is the client's. Zero: 3 s, as go-redis has it.
+	ReadTimeout time.Duration
+
 	Budget  string // name
 	Limit   string // as ration.ParseLimit reads it
 	Tokens  []string
@@ -78,7 +81,7 @@ func run() error {
 	}
 	var kept ration.Store = new(ration.MemoryStore)
 	if s.Redis != "" {
-		client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: strings.Split(s.Redis, ","), MasterName: s.Master})
+		client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: strings.Split(s.Redis, ","), MasterName: s.Master, ReadTimeout: s.ReadTimeout})
 		defer client.Close()
 		kept = &ration.RedisStore{Client: client}
 	}
