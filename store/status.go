@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/ration-go/ration/limit"
 )
@@ -28,6 +30,9 @@ type PauseRequest struct {
 	// accounts, a slot that a limit puts off further puts off no later one. At most 24 h.
 	// Zero: limits decide. With a Key it must be zero.
 	Apart time.Duration
+	// Cause says to people in a line why, and who asks: at most 500 bytes of text, without any
+	// secret. Status tells it while the pause lasts. Empty: nothing is told.
+	Cause string
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }
@@ -47,7 +52,7 @@ func (r PauseRequest) Validate() error {
 	case r.Apart < 0 || r.Apart > limit.MaxMargin:
 		return fmt.Errorf("ration: PauseRequest.Apart is %v: it must be from 0 to %v", r.Apart, limit.MaxMargin)
 	}
-	return validatePause(r.For, r.Now)
+	return validatePause(r.For, r.Cause, r.Now)
 }
 
 // A QuarantineRequest notes that a token is of no use for a while.
@@ -70,6 +75,8 @@ type QuarantineRequest struct {
 	// instant, or is not known, nothing changes: so of several callers one replaces it. Zero: a
 	// quarantine only lengthens.
 	Replaces time.Time
+	// Cause is as that of a [PauseRequest].
+	Cause string
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }
@@ -90,13 +97,17 @@ func (r QuarantineRequest) Validate() error {
 	if err := validateNow(r.Replaces); err != nil {
 		return err
 	}
-	if r.For == 0 && !r.Replaces.IsZero() {
-		return validateNow(r.Now)
+	length := r.For
+	if length == 0 && !r.Replaces.IsZero() {
+		length = time.Microsecond
 	}
-	return validatePause(r.For, r.Now)
+	return validatePause(length, r.Cause, r.Now)
 }
 
-func validatePause(length time.Duration, now time.Time) error {
+func validatePause(length time.Duration, cause string, now time.Time) error {
+	if len(cause) > 500 || !utf8.ValidString(cause) || strings.ContainsFunc(cause, unicode.IsControl) {
+		return fmt.Errorf("ration: the Cause has %d bytes: it must be one line of text of at most 500", len(cause))
+	}
 	if length < time.Microsecond || length > limit.MaxWindow {
 		return fmt.Errorf("ration: the pause is %v: it must be from %v to %v", length, time.Microsecond, limit.MaxWindow)
 	}
@@ -233,6 +244,8 @@ type Pause struct {
 	Account, Key string
 	// Until is its end, on the store's clock.
 	Until time.Time
+	// Cause says why, if the request did.
+	Cause string
 }
 
 // A Quarantine is a token that is of no use for a while.
@@ -244,4 +257,6 @@ type Quarantine struct {
 	// Count and Probing are those of the request.
 	Count   int
 	Probing bool
+	// Cause says why, if the request did.
+	Cause string
 }

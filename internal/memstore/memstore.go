@@ -265,7 +265,7 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	for _, m := range c.meters {
 		if m.FirstUse {
 			ends := m.counter.(*fixedWindow).reset(m, now, r.At.UnixMicro())
-			b.pause(c.account, ends, 0, now)
+			b.pause(c.account, ends, 0, now, "")
 		}
 	}
 	c.finish()

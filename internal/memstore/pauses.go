@@ -38,10 +38,10 @@ func (p *pause) lengthen(until, apart, now int64) bool {
 }
 
 // pause pauses an account until an instant, if its pause is not longer.
-func (b *budget) pause(account *account, until, apart, now int64) {
+func (b *budget) pause(account *account, until, apart, now int64, cause string) {
 	if account.pause.lengthen(until, apart, now) {
 		account.expires = max(account.expires, until+dayMicros)
-		b.changes.note(b, noted{account: account.id}, until, now)
+		b.changes.note(b, noted{account: account.id}, until, now, cause)
 	}
 }
 
@@ -86,15 +86,16 @@ type noted struct {
 type change struct {
 	noted
 	until   int64 // its end
+	cause   string
 	count   int   // of a quarantine, as probing is
 	probing bool
 	version int64 // that the status had then
 	place   *list.Element
 }
 
-// note notes until when a pause or quarantine lasts now, and removes a few that ended more
+// note notes until when a pause or quarantine lasts now, and its cause, and removes a few that ended more
 // than a day ago.
-func (c *changes) note(b *budget, one noted, until, now int64) {
+func (c *changes) note(b *budget, one noted, until, now int64, cause string) {
 	b.renew(now)
 	c.all.Sweep(func(_ noted, o *change) bool {
 		if o.until > now-dayMicros {
@@ -109,15 +110,15 @@ func (c *changes) note(b *budget, one noted, until, now int64) {
 		o.place = c.order.PushBack(o)
 		c.all.Set(one, o)
 	}
-	o.until, o.version = until, b.version
+	o.until, o.version, o.cause = until, b.version, cause
 	c.order.MoveToBack(o.place)
 }
 
 // lengthen makes what moves no slot last until an instant, if it is not longer, and returns
 // its end.
-func (c *changes) lengthen(b *budget, one noted, until, now int64) int64 {
+func (c *changes) lengthen(b *budget, one noted, until, now int64, cause string) int64 {
 	if o := c.all.Get(one); o == nil || until > o.until {
-		c.note(b, one, until, now)
+		c.note(b, one, until, now, cause)
 	}
 	return c.all.Get(one).until
 }
@@ -158,10 +159,10 @@ func (c *changes) tell(status *store.Status, since, now int64) {
 			status.Resumed = append(status.Resumed, store.Resumption{Account: o.account, Token: o.token, Forgotten: o.forgotten, At: time.UnixMicro(o.until)})
 		case o.until <= now && since == 0:
 		case o.reason != "":
-			one := store.Quarantine{Token: o.token, Reason: o.reason, Until: time.UnixMicro(o.until), Count: o.count, Probing: o.probing}
+			one := store.Quarantine{Token: o.token, Reason: o.reason, Until: time.UnixMicro(o.until), Count: o.count, Probing: o.probing, Cause: o.cause}
 			status.Quarantined = append(status.Quarantined, one)
 		default:
-			status.Pauses = append(status.Pauses, store.Pause{Account: o.account, Key: o.key, Until: time.UnixMicro(o.until)})
+			status.Pauses = append(status.Pauses, store.Pause{Account: o.account, Key: o.key, Until: time.UnixMicro(o.until), Cause: o.cause})
 		}
 	}
 }
@@ -176,15 +177,15 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	until, before := now+r.For.Microseconds(), b.version
 	switch {
 	case r.Key != "":
-		until = b.changes.lengthen(b, noted{account: r.Account, key: r.Key}, until, now)
+		until = b.changes.lengthen(b, noted{account: r.Account, key: r.Key}, until, now, r.Cause)
 	case r.Account == "":
 		if b.all.lengthen(until, r.Apart.Microseconds(), now) {
-			b.changes.note(b, noted{}, until, now)
+			b.changes.note(b, noted{}, until, now, r.Cause)
 		}
 		until = b.all.paused
 	default:
 		account := b.account(r.Account)
-		b.pause(account, until, r.Apart.Microseconds(), now)
+		b.pause(account, until, r.Apart.Microseconds(), now, r.Cause)
 		until = account.paused
 	}
 	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
@@ -202,9 +203,9 @@ func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (stor
 	o := b.changes.all.Get(one)
 	switch {
 	case r.Replaces.IsZero():
-		until = b.changes.lengthen(b, one, until, now)
+		until = b.changes.lengthen(b, one, until, now, r.Cause)
 	case o != nil && o.until == r.Replaces.UnixMicro():
-		b.changes.note(b, one, until, now)
+		b.changes.note(b, one, until, now, r.Cause)
 	case o != nil:
 		until = o.until
 	default:
@@ -244,6 +245,6 @@ func (s *Store) Resume(ctx context.Context, r store.ResumeRequest) (store.PauseR
 			b.beginQueues(id, now)
 		}
 	}
-	b.changes.note(b, noted{account: r.Account, token: r.Token, resumed: true, forgotten: r.Forget}, now, now)
+	b.changes.note(b, noted{account: r.Account, token: r.Token, resumed: true, forgotten: r.Forget}, now, now, "")
 	return store.PauseReply{Until: time.UnixMicro(now), Version: b.version, Before: before}, nil
 }

@@ -21,7 +21,7 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	if err := r.Validate(); err != nil {
 		return store.PauseReply{}, err
 	}
-	return s.pause(ctx, "pause", pauseScript(), r.Budget, []any{micros(r.Now), encodePause(r.Account, r.Key), r.For.Microseconds(), r.Apart.Microseconds(), ""})
+	return s.pause(ctx, "pause", pauseScript(), r.Budget, []any{micros(r.Now), encodePause(r.Account, r.Key), r.For.Microseconds(), r.Apart.Microseconds(), "", r.Cause})
 }
 
 // Quarantine implements [store.Store].
@@ -33,7 +33,7 @@ func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (stor
 	if r.Probing {
 		number++
 	}
-	args := []any{micros(r.Now), encodeQuarantine(r.Token, r.Reason), r.For.Microseconds(), number, micros(r.Replaces)}
+	args := []any{micros(r.Now), encodeQuarantine(r.Token, r.Reason), r.For.Microseconds(), number, micros(r.Replaces), r.Cause}
 	return s.pause(ctx, "quarantine", pauseScript(), r.Budget, args)
 }
 
@@ -82,7 +82,7 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 		name := reply.name()
 		var n [2]int64
 		reply.numbers(n[:])
-		addPause(&status, name, instant(n[0]), toInt(n[1]))
+		addPause(&status, name, instant(n[0]), toInt(n[1]), reply.name())
 	}
 	if err := reply.end("status"); err != nil {
 		return store.Status{}, err
@@ -124,11 +124,11 @@ func encodeResumption(r store.ResumeRequest) string {
 	return prefix + cmp.Or(r.Account, allAccounts) + ":" + r.Token
 }
 
-// addPause adds to the status what a name stands for, its end and the number beside it.
-func addPause(status *store.Status, name string, until time.Time, number int) {
+// addPause adds to the status what a name stands for, its end, the number beside it, and its cause.
+func addPause(status *store.Status, name string, until time.Time, number int, cause string) {
 	if rest, found := strings.CutPrefix(name, quarantinePrefix); found {
 		reason, token, _ := strings.Cut(rest, ":")
-		status.Quarantined = append(status.Quarantined, store.Quarantine{Token: token, Reason: reason, Until: until, Count: number / 2, Probing: number%2 == 1})
+		status.Quarantined = append(status.Quarantined, store.Quarantine{Token: token, Reason: reason, Until: until, Count: number / 2, Probing: number%2 == 1, Cause: cause})
 		return
 	}
 	if rest, found := strings.CutPrefix(name, endedPrefix); found {
@@ -139,7 +139,7 @@ func addPause(status *store.Status, name string, until time.Time, number int) {
 		status.Resumed = append(status.Resumed, one)
 		return
 	}
-	pause := store.Pause{Account: name, Until: until}
+	pause := store.Pause{Account: name, Until: until, Cause: cause}
 	if rest, found := strings.CutPrefix(name, keyPrefix); found {
 		pause.Key, pause.Account, _ = strings.Cut(rest, ":")
 	} else if name == allAccounts {

@@ -20,7 +20,7 @@ func TestPauseNamesAreReadAsWritten(t *testing.T) {
 		{Key: "0123456789abcdef", Account: "with-a-dash", Until: until},
 	} {
 		var status store.Status
-		addPause(&status, encodePause(want.Account, want.Key), until, 0)
+		addPause(&status, encodePause(want.Account, want.Key), until, 0, "")
 		require.Equal(t, store.Status{Pauses: []store.Pause{want}}, status)
 	}
 	for _, want := range []store.Quarantine{
@@ -28,14 +28,14 @@ func TestPauseNamesAreReadAsWritten(t *testing.T) {
 		{Token: "a-b", Reason: "c-d", Until: until, Count: 3},
 	} {
 		var status store.Status
-		addPause(&status, encodeQuarantine(want.Token, want.Reason), until, 2*want.Count)
+		addPause(&status, encodeQuarantine(want.Token, want.Reason), until, 2*want.Count, "")
 		require.Equal(t, store.Status{Quarantined: []store.Quarantine{want}}, status)
 	}
 	for _, want := range []store.ResumeRequest{
 		{}, {Account: "a-b"}, {Token: "c-d"}, {Account: "a-b", Token: "c-d"}, {Account: "a-b", Token: "c-d", Forget: true},
 	} {
 		var status store.Status
-		addPause(&status, encodeResumption(want), until, 0)
+		addPause(&status, encodeResumption(want), until, 0, "")
 		told := store.Resumption{Account: want.Account, Token: want.Token, Forgotten: want.Forget, At: until}
 		require.Equal(t, store.Status{Resumed: []store.Resumption{told}}, status)
 	}

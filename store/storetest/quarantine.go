@@ -65,6 +65,43 @@ var keyRules = []rule{
 		h.malformed(err, "slots that are not moved cannot be apart")
 		require.Empty(h.t, h.status().Pauses)
 	}},
+	{"Status tells the causes of pauses and quarantines, those of the last requests that changed them", func(h *harness) {
+		cause := func(account, key, why string, length time.Duration) {
+			r := h.pauseRequest(account, key, length)
+			r.Cause = why
+			_, err := h.store.Pause(h.t.Context(), r)
+			require.NoError(h.t, err)
+		}
+		cause("a", "", "a 429, says é", 5*sec)
+		cause("a", "users", "a 503", 5*sec)
+		cause("", "", "an operator", 6*sec)
+		cause("b", "", "the first", 5*sec)
+		cause("b", "", "a shorter one", 4*sec)
+		cause("c", "", "the first", 4*sec)
+		cause("c", "", "", 5*sec)
+		_, err := h.store.Quarantine(h.t.Context(), store.QuarantineRequest{Budget: h.budget, Token: "t", Reason: "dead", For: sec, Cause: strings.Repeat("x", 500), Now: h.clock})
+		require.NoError(h.t, err)
+		told := make(map[[2]string]string)
+		status := h.status()
+		for _, p := range status.Pauses {
+			told[[2]string{p.Account, p.Key}] = p.Cause
+		}
+		require.Equal(h.t, map[[2]string]string{{"a", ""}: "a 429, says é", {"a", "users"}: "a 503", {}: "an operator", {"b", ""}: "the first", {"c", ""}: ""}, told)
+		require.Len(h.t, status.Quarantined[0].Cause, 500)
+		h.resume(store.ResumeRequest{Account: "a"})
+		cause("a", "", "", sec)
+		for _, p := range h.status().Pauses {
+			require.True(h.t, p.Account != "a" || p.Cause == "", "what was ended has left %q", p.Cause)
+		}
+	}},
+	{"a Cause is one line of text of at most 500 bytes", func(h *harness) {
+		for _, wrong := range []string{strings.Repeat("x", 501), "a\nb", "\xff", "\x00"} {
+			r := h.pauseRequest("a", "", sec)
+			r.Cause = wrong
+			_, err := h.store.Pause(h.t.Context(), r)
+			h.malformed(err, "%q", wrong)
+		}
+	}},
 	{"Status lists the quarantined tokens, for each reason", func(h *harness) {
 		h.quarantine("t", "dead", 5*sec, 5*sec)
 		h.quarantine("t", "billing", 4*sec, 4*sec)

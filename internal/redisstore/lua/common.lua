@@ -276,33 +276,40 @@ local function released(account, paused, last)
   return last + tonumber(call('HGET', base .. ':apart', account) or 0)
 end
 
--- noteChange notes in the status when a pause ends, or ended, and how far apart the slots are that
--- are booked until then.
-local function noteChange(name, ends, now, apart)
-  local pauses, spread, changes = base .. ':pauses', base .. ':apart', base .. ':changes'
+-- noteChange notes in the status when a pause ends, or ended, how far apart the slots are that are
+-- booked until then, and what people are told of its cause.
+local function noteChange(name, ends, now, apart, cause)
+  local pauses, spread, changes, causes = base .. ':pauses', base .. ':apart', base .. ':changes', base .. ':causes'
   call('ZADD', pauses, text(ends), name)
   local state = readState()
   state.silent = math.max(ends, state.silent)
   renew(now)
   call('ZADD', changes, text(state.version), name)
   call('HSET', spread, name, text(apart))
+  if cause == '' then
+    call('HDEL', causes, name)
+  else
+    call('HSET', causes, name, cause)
+  end
   local last = tonumber(call('ZRANGE', pauses, -1, -1, 'WITHSCORES')[2])
   local ttl = text(math.ceil((math.max(last, now) - now + DAY) / 1000))
   call('PEXPIRE', pauses, ttl)
   call('PEXPIRE', spread, ttl)
   call('PEXPIRE', changes, ttl)
+  call('PEXPIRE', causes, ttl)
   outlast(ttl)
   for _, other in ipairs(call('ZRANGEBYSCORE', pauses, '-inf', '(' .. text(now - DAY), 'LIMIT', 0, 16)) do
     call('ZREM', pauses, other)
     call('ZREM', changes, other)
     call('HDEL', spread, other)
+    call('HDEL', causes, other)
   end
 end
 
 -- silence keeps an account silent until an instant, if it is not for longer, and the
 -- slots apart that are booked until then.
-local function silence(account, ends, now, apart)
+local function silence(account, ends, now, apart, cause)
   if ends > math.max(now, pausedUntil(account)) then
-    noteChange(account, ends, now, apart)
+    noteChange(account, ends, now, apart, cause)
   end
 end

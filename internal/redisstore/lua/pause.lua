@@ -7,6 +7,7 @@
 --         twice how often the token was quarantined, and 1 more while it is probed
 --       5 the end of the pause that this one replaces, if it still ends then; '' for none: it
 --         then only lengthens
+--       6 what people are told of its cause; may be ''
 -- returns numbers: the end of the pause in force, the status's version now, and before
 
 local now = clock(ARGV[1], readState().offset)
@@ -23,8 +24,8 @@ end
 
 local before = readState().version
 if not replaced then
-  silence(account, now + length, now, apart)
+  silence(account, now + length, now, apart, ARGV[6])
 elseif pausedUntil(account) == replaced then
-  noteChange(account, now + length, now, apart)
+  noteChange(account, now + length, now, apart, ARGV[6])
 end
 return encode(pausedUntil(account)) .. encode(readState().version) .. encode(before)

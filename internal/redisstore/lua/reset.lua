@@ -32,5 +32,5 @@ lowerScores(charge)
 if next(charge.dirty) then
   keepNow(charge)
 end
-silence(account, ends, now, 0)
+silence(account, ends, now, 0, '')
 return ''

@@ -40,13 +40,14 @@ for _, other in ipairs(call('ZRANGE', pauses, 0, -1)) do
     call('ZREM', pauses, other)
     call('ZREM', changes, other)
     call('HDEL', spread, other)
+    call('HDEL', base .. ':causes', other)
     paused[#paused + 1] = other
   end
 end
 call('HDEL', spread, '*last')
 local last = call('ZRANGE', pauses, -1, -1, 'WITHSCORES')[2]
 state.silent = tonumber(last or 0)
-noteChange(name, now, now, 0)
+noteChange(name, now, now, 0, '')
 
 -- Who books next gets the first slots that the limits admit: those that were given lie behind
 -- the end of the pause, and their callers may be gone.

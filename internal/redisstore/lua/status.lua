@@ -8,7 +8,8 @@
 --         0 for all, 1 if there are more of them: the version is then that of the last
 --         one, and 1 if a worker that knows none finds the keys of ration:v1. Then for each
 --         pause, in the order in which they changed, the account's name, and the numbers when it
---         ends and how far apart slots are, as pause.lua has them; and likewise for what was ended
+--         ends and how far apart slots are, and its cause, as pause.lua has them; and likewise for what
+--         was ended
 
 -- So many pauses are told at once.
 local MOST = 500
@@ -41,8 +42,8 @@ for i = 1, #changes, 2 do
   local name = changes[i]
   local ends = pausedUntil(name)
   if ends > now or known > 0 or string.find(name, '^ended:') then
-    local apart = call('HGET', base .. ':apart', name)
-    reply[#reply + 1] = struct.pack('>I2', #name) .. name .. encode(ends) .. encode(apart or 0)
+    local apart, cause = call('HGET', base .. ':apart', name), call('HGET', base .. ':causes', name) or ''
+    reply[#reply + 1] = struct.pack('>I2', #name) .. name .. encode(ends) .. encode(apart or 0) .. struct.pack('>I2', #cause) .. cause
   end
 end
 return table.concat(reply)
