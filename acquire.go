@@ -230,18 +230,18 @@ func (t *Transport) waitForPauses(ctx context.Context, req *http.Request, scopes
 			return excluded, 0, nil
 		}
 		resumes, now := b.resumes.Load(), b.storeNow()
-		paused, free, until := b.keyPauses.Excluded(cooldown.KeysOf(req, scopes), now)
-		if until.IsZero() {
+		paused, free, all := b.keyPauses.Excluded(cooldown.KeysOf(req, scopes), now)
+		if all.Until.IsZero() {
 			if len(paused) == 0 {
 				return excluded, 0, nil
 			}
 			paused = append(paused, excluded...)
 			if !t.Pool.excludesAll(paused) {
-				return paused, free.Sub(now), nil
+				return paused, free.Until.Sub(now), nil
 			}
-			until = free
+			all = free
 		}
-		if err := b.waitWithin(ctx, until.Sub(now), resumes); err != nil {
+		if err := b.waitWithin(ctx, all.Until.Sub(now), resumes); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -250,8 +250,8 @@ func (t *Transport) waitForPauses(ctx context.Context, req *http.Request, scopes
 // excludes reports whether the request is paused on the grant's account.
 func (t *Transport) excludes(req *http.Request, grant Grant) bool {
 	b := t.Pool.budget
-	paused, _, until := b.keyPauses.Excluded(cooldown.KeysOf(req, grant.scopes), b.storeNow())
-	return !until.IsZero() || slices.Contains(paused, grant.account.ID)
+	paused, _, all := b.keyPauses.Excluded(cooldown.KeysOf(req, grant.scopes), b.storeNow())
+	return !all.Until.IsZero() || slices.Contains(paused, grant.account.ID)
 }
 
 // serves reports whether the request is to be charged and to get a token.

@@ -3,6 +3,7 @@ package ration
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,6 +78,9 @@ type Budget struct {
 	// limit that was learned, a token that was quarantined. Several goroutines may call it at
 	// once. Callers wait for it, so it must not block. Nil: nothing is called.
 	OnEvent func(Event)
+	// Logger gets the same events, each at a level that fits and with its fields. Nil: nothing is
+	// logged.
+	Logger *slog.Logger
 
 	outage         outage
 	refreshing     singleflight.Group
@@ -96,13 +100,15 @@ type Budget struct {
 	clocks         clock.Clock
 	reconciles     atomic.Bool // whether any response has said what is left
 	smoother       inflight.Smoother
+	pooled         sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
 
 	mu            sync.Mutex                         // protects all below
+	untold        []Event                            // that OnEvent is to hear of once mu is free
 	woken         chan struct{}                      // closed when callers that wait must look at their slots; nil: nobody waits for it
 	learned       sweep.Map[string, *learnedAccount] // by account
 	tokenAccounts sweep.Map[string, *tokenAccount]   // by the token's ID
 	known         store.Status
-	paused        sweep.Map[string, time.Time] // the end of each account's pause; of all: ""
+	paused        sweep.Map[string, cooldown.Pause] // of each account; of all: ""
 	quarantined   sweep.Map[quarantineKey, store.Quarantine]
 	resumed       sweep.Map[store.Resumption, resumed] // by account, or by token
 	lastResumed   time.Time                            // when any was, on the store's clock
@@ -174,7 +180,7 @@ func (b *Budget) Pause(ctx context.Context, t Token, length time.Duration) (time
 	if _, err := b.accountsOf(&t); err != nil {
 		return time.Time{}, err
 	}
-	return b.pause(ctx, store.PauseRequest{Account: t.AccountID(), For: length})
+	return b.pause(ctx, store.PauseRequest{Account: t.AccountID(), For: length, Cause: "a call of Pause"})
 }
 
 // PauseAll is Pause for every account of the budget: while the provider is down, say, or
@@ -183,7 +189,7 @@ func (b *Budget) PauseAll(ctx context.Context, length time.Duration) (time.Time,
 	if err := b.check(); err != nil {
 		return time.Time{}, err
 	}
-	return b.pause(ctx, store.PauseRequest{For: length})
+	return b.pause(ctx, store.PauseRequest{For: length, Cause: "a call of PauseAll"})
 }
 
 // Reset sets the end of the current window of the token's account, on the store's clock, to

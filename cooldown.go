@@ -2,9 +2,16 @@ package ration
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"sync"
 	"time"
+	"unicode"
 
+	"github.com/ration-go/ration/internal/censor"
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
@@ -48,7 +55,7 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 			account = grant.account.ID
 		}
 		for _, key := range target.Keys {
-			b.pauseKey(ctx, account, key, length)
+			b.pauseKey(ctx, store.PauseRequest{Account: account, Key: string(key), For: length, Cause: a.cause})
 		}
 		return true
 	}
@@ -62,7 +69,7 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 	}
 	recorded := true
 	for _, account := range accounts {
-		_, err := b.pause(ctx, store.PauseRequest{Account: account, For: length, Apart: spacing})
+		_, err := b.pause(ctx, store.PauseRequest{Account: account, For: length, Apart: spacing, Cause: a.cause})
 		recorded = recorded && err == nil
 	}
 	return recorded
@@ -70,27 +77,78 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 
 // pauseKey pauses an endpoint, an object or a scope, on one account or, if that is empty, on
 // all. If the store does not answer, only this process keeps the pause.
-func (b *Budget) pauseKey(ctx context.Context, account string, key cooldown.Key, length time.Duration) {
-	r := store.PauseRequest{Account: account, Key: string(key), For: length}
+func (b *Budget) pauseKey(ctx context.Context, r store.PauseRequest) {
 	if _, err := b.pause(ctx, r); err != nil {
-		until := b.storeNow().Add(length)
+		until := b.storeNow().Add(r.For)
+		defer b.tell()
 		b.mu.Lock()
 		defer b.mu.Unlock()
-		b.notePause(store.Pause{Account: account, Key: r.Key, Until: until}, until.Add(-length))
+		b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: until, Cause: r.Cause}, until.Add(-r.For))
 	}
 }
 
+// describe returns a response's status and to which URL, without its query and the token's secret,
+// which some APIs want in the URL and others repeat; and what hides the secret.
+func describe(resp *http.Response, grant Grant) (said string, hidden *censor.Censor) {
+	secret, _ := grant.Token.open()
+	u := url.URL{Scheme: resp.Request.URL.Scheme, Host: resp.Request.URL.Host, Path: resp.Request.URL.Path}
+	hidden = censor.New("SECRET", secret)
+	return hidden.Text(fmt.Sprintf("%d %s from %v", resp.StatusCode, http.StatusText(resp.StatusCode), &u)), hidden
+}
+
+// causeOf says to people which response makes a pause, and what it asks for.
+func causeOf(resp *http.Response, f *provider.Feedback, grant Grant) string {
+	said, _ := describe(resp, grant)
+	switch {
+	case f.Wait.Known:
+		said += ", which asks for " + f.Wait.Value.String()
+	case f.Cooldown.Known:
+		said += ", which asks for " + f.Cooldown.Value.String()
+	default:
+		said += ", which names no time"
+	}
+	return said
+}
+
+// mostCause is the length of what is told of a cause, in bytes.
+const mostCause = 500
+
+// causeFor returns a cause with the worker that tells of it, in one line.
+func causeFor(cause string) string {
+	by := " (told by " + workerName() + ")"
+	cause = strings.ToValidUTF8(cause[:min(len(cause), mostCause-len(by))], "")
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return ' '
+		}
+		return c
+	}, cause+by)
+}
+
+// workerName names this process to people.
+var workerName = sync.OnceValue(func() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "a worker"
+	}
+	return fmt.Sprintf("%.100s, process %d", strings.ToValidUTF8(host, ""), os.Getpid())
+})
+
 // pause has the store pause an account or a key of this budget, and notes the pause here.
 func (b *Budget) pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
-	r.Budget = b.Name
+	r.Budget, r.Cause = b.Name, causeFor(r.Cause)
 	reply, err := b.Store.Pause(ctx, r)
 	if err != nil {
 		return time.Time{}, err
 	}
+	if reply.Version == reply.Before {
+		r.Cause = "" // a longer pause is in force, by another cause
+	}
+	defer b.tell()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.isNews(reply) { // or a resumption may have ended it meanwhile
-		b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until}, b.storeNow())
+		b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until, Cause: r.Cause}, b.storeNow())
 	}
 	b.noteVersion(reply)
 	return reply.Until, nil

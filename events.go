@@ -1,10 +1,13 @@
 package ration
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strconv"
 	"time"
 
+	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 )
@@ -32,8 +35,14 @@ type Event struct {
 	// Token is the ID of the token that the event is about. For TokenQuarantined Reason is why.
 	Token  string
 	Reason provider.Reason
-	// Until is the end of the quarantine, on the store's clock.
+	// Until is the end of the pause or the quarantine, on the store's clock.
 	Until time.Time
+	// Key names the endpoint, the object or the scope that is paused, as workers do among
+	// themselves: a word and a digest. Empty: the whole account is.
+	Key string
+	// Cause says why there is a pause or a quarantine, and which worker told the fleet. Empty:
+	// nobody said.
+	Cause string
 }
 
 // An EventKind is what an [Event] is about.
@@ -60,8 +69,12 @@ const (
 	// TokenNeverServed: the provider has rejected a token for each of Count requests and was never
 	// seen to accept it, without saying that it is invalid. Is it attached as the provider wants it?
 	TokenNeverServed
-	// TokenQuarantined: the provider rejected a token, and the fleet stops using it.
+	// TokenQuarantined: the provider rejected a token, and the fleet stops using it. Every worker
+	// hears of it, and one that begins hears of what is in force, as of pauses.
 	TokenQuarantined
+	// Paused: an account, all accounts, an endpoint, an object or a scope is paused, because of a
+	// response or by [Budget.Pause].
+	Paused
 	// Resumed: the pauses of an account or the quarantines of a token were ended before their
 	// time, by [Budget.Resume] and the like, or because the provider served the token when it was
 	// probed. Without Account and Token it is about all.
@@ -78,7 +91,7 @@ const (
 var eventKinds = [...]string{
 	StoreDown: "StoreDown", StoreBack: "StoreBack", LogLost: "LogLost", ClockStepped: "ClockStepped",
 	LimitsOverridden: "LimitsOverridden", LimitLearned: "LimitLearned", ExternalUsage: "ExternalUsage",
-	HeadroomChanged: "HeadroomChanged", TokenNeverServed: "TokenNeverServed", TokenQuarantined: "TokenQuarantined",
+	HeadroomChanged: "HeadroomChanged", TokenNeverServed: "TokenNeverServed", TokenQuarantined: "TokenQuarantined", Paused: "Paused",
 	Resumed: "Resumed", SourceFailed: "SourceFailed", SourceBack: "SourceBack", OldLogFound: "OldLogFound",
 }
 
@@ -118,7 +131,16 @@ func (e Event) text() string {
 		return fmt.Sprintf("token %s was rejected for %d requests and never served: is it attached as the provider wants it (Transport.Attach)?",
 			e.Token, e.Count)
 	case TokenQuarantined:
-		return fmt.Sprintf("token %s is quarantined until %s: %s", e.Token, e.Until.UTC().Format(time.RFC3339), e.Reason)
+		return fmt.Sprintf("token %s is quarantined until %s: %s%s", e.Token, e.Until.UTC().Format(time.RFC3339), e.Reason, e.because())
+	case Paused:
+		what := "account " + e.Account
+		if e.Account == "" {
+			what = "all accounts"
+		}
+		if e.Key != "" {
+			what = cooldown.Key(e.Key).String() + " of " + what
+		}
+		return fmt.Sprintf("%s: paused until %s%s", what, e.Until.UTC().Format(time.RFC3339), e.because())
 	case Resumed:
 		switch {
 		case e.Account == "" && e.Token == "":
@@ -138,10 +160,62 @@ func (e Event) text() string {
 	return e.Kind.String()
 }
 
-// notify calls OnEvent. The caller must hold no lock, because it is the user's code.
+func (e Event) because() string {
+	if e.Cause == "" {
+		return ""
+	}
+	return ": " + e.Cause
+}
+
+// LogValue returns what the fields say, for log/slog.
+func (e Event) LogValue() slog.Value {
+	all := []slog.Attr{slog.String("event", e.Kind.String()), slog.String("budget", e.Budget)}
+	for _, s := range [...]struct{ name, value string }{
+		{"account", e.Account}, {"token", e.Token}, {"key", e.Key}, {"reason", string(e.Reason)}, {"cause", e.Cause},
+	} {
+		if s.value != "" {
+			all = append(all, slog.String(s.name, s.value))
+		}
+	}
+	if !e.Until.IsZero() {
+		all = append(all, slog.Time("until", e.Until))
+	}
+	if e.Err != nil {
+		all = append(all, slog.Any("error", e.Err))
+	}
+	return slog.GroupValue(all...)
+}
+
+// level is the level at which an event is logged: what costs the crawl something is a warning, and
+// what somebody must do something about an error.
+func (k EventKind) level() slog.Level {
+	switch k {
+	case StoreDown, OldLogFound, TokenNeverServed:
+		return slog.LevelError
+	case LogLost, ClockStepped, LimitsOverridden, TokenQuarantined, Paused, SourceFailed:
+		return slog.LevelWarn
+	}
+	return slog.LevelInfo
+}
+
+// notify logs an event and calls OnEvent. The caller must hold no lock, because it is the user's code.
 func (b *Budget) notify(e Event) {
+	e.Budget = b.Name
+	if b.Logger != nil {
+		b.Logger.LogAttrs(context.Background(), e.Kind.level(), e.String(), e.LogValue().Group()...)
+	}
 	if b.OnEvent != nil {
-		e.Budget = b.Name
 		b.OnEvent(e)
+	}
+}
+
+// tell notifies of what was found while mu was held.
+func (b *Budget) tell() {
+	b.mu.Lock()
+	untold := b.untold
+	b.untold = nil
+	b.mu.Unlock()
+	for _, e := range untold {
+		b.notify(e)
 	}
 }

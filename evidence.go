@@ -6,13 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
-	"github.com/ration-go/ration/internal/censor"
 	"github.com/ration-go/ration/provider"
 )
 
@@ -73,6 +71,15 @@ func (s *suspect) evidence() string {
 	return ""
 }
 
+// cause says to the fleet why a suspect is quarantined.
+func (s *suspect) cause() string {
+	cause := s.answer
+	if evidence := s.evidence(); evidence != "" && cause != "" {
+		cause = evidence + "; " + cause
+	}
+	return cmp.Or(cause, "the account is not paid for")
+}
+
 // A rejection is a response that rejected a request's token.
 type rejection struct {
 	grant   Grant
@@ -80,13 +87,9 @@ type rejection struct {
 	answer  string // its status, to which URL, and how it begins
 }
 
-// newRejection returns what a response says against the grant's token, without the token's secret,
-// which some APIs want in the URL and others repeat.
+// newRejection returns what a response says against the grant's token.
 func newRejection(resp *http.Response, grant Grant, f *provider.Feedback) rejection {
-	secret, _ := grant.Token.open()
-	u := url.URL{Scheme: resp.Request.URL.Scheme, Host: resp.Request.URL.Host, Path: resp.Request.URL.Path}
-	hidden := censor.New("SECRET", secret)
-	said := hidden.Text(fmt.Sprintf("%d %s from %v", resp.StatusCode, http.StatusText(resp.StatusCode), &u))
+	said, hidden := describe(resp, grant)
 	if message := []rune(hidden.Text(f.Message)); len(message) > 0 {
 		said += ": " + string(message[:min(len(message), mostMessage)])
 	}

@@ -274,8 +274,8 @@ func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.Store
 	if _, err := b.record(ctx, shares, now, before, "shares", b.outage.since); err != nil {
 		return nil, err
 	}
-	for account, until := range pauses {
-		if left := until.Sub(now).Truncate(time.Microsecond); left > 0 {
+	for account, pause := range pauses {
+		if left := pause.Until.Sub(now).Truncate(time.Microsecond); left > 0 {
 			if _, err := shares.Pause(ctx, store.PauseRequest{Budget: b.Name, Account: account, For: left, Now: now}); err != nil {
 				return nil, err
 			}

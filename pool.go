@@ -97,6 +97,9 @@ func (p *Pool) add(tokens []Token) {
 		}
 		p.drop(t)
 		p.tokens = append(p.tokens, t)
+		if p.budget != nil {
+			p.budget.pooled.Store(t.id, t.AccountID())
+		}
 		if t.source != nil {
 			p.sourced.Store(true)
 		}
@@ -124,6 +127,9 @@ func (p *Pool) Remove(tokens ...Token) {
 func (p *Pool) drop(t Token) {
 	p.tokens = slices.DeleteFunc(p.tokens, func(o Token) bool { return o.id == t.id })
 	p.forget(t)
+	if p.budget != nil {
+		p.budget.pooled.Delete(t.id)
+	}
 }
 
 // change has waiting callers look for other accounts. It needs mu.

@@ -205,19 +205,21 @@ func (p *Pool) quarantine(ctx context.Context, g Grant, reason provider.Reason, 
 	}
 	ctx, stop := p.budget.soon(ctx)
 	defer stop()
-	q, replaced := store.Quarantine{Token: t.id, Reason: string(reason), Count: count}, time.Time{}
+	p.mu.Lock()
+	s := p.suspects[t.id]
+	p.mu.Unlock()
+	q, replaced := store.Quarantine{Token: t.id, Reason: string(reason), Count: count, Cause: causeFor(s.cause())}, time.Time{}
 	isProbes := g.probe != nil && g.probe.Reason == q.Reason
 	if isProbes {
 		replaced = g.probe.Until
 	}
-	until, _, _ := b.quarantine(ctx, q, length, replaced)
+	_, _, _ = b.quarantine(ctx, q, length, replaced)
 	if g.probe != nil && !isProbes {
 		p.endProbe(ctx, g)
 	}
 	p.mu.Lock()
 	p.change()
 	p.mu.Unlock()
-	b.notify(Event{Kind: TokenQuarantined, Account: t.AccountID(), Token: t.id, Reason: reason, Until: until})
 }
 
 // waitForProbe waits until a quarantined token is probed or used again. It returns the error if the
@@ -280,13 +282,14 @@ func (b *Budget) quarantinedToken(t Token) (last store.Quarantine, is bool) {
 // replaced is not zero only the quarantine that ends, or ended, then is changed.
 func (b *Budget) quarantine(ctx context.Context, q store.Quarantine, length time.Duration, replaced time.Time) (until time.Time, changed bool, err error) {
 	reply, err := b.Store.Quarantine(ctx, store.QuarantineRequest{
-		Budget: b.Name, Token: q.Token, Reason: q.Reason, For: length, Count: q.Count, Probing: q.Probing, Replaces: replaced,
+		Budget: b.Name, Token: q.Token, Reason: q.Reason, For: length, Count: q.Count, Probing: q.Probing, Replaces: replaced, Cause: q.Cause,
 	})
 	now := b.storeNow()
 	if err != nil {
 		reply.Until = now.Add(length)
 	}
 	q.Until = reply.Until
+	defer b.tell()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	changed = err == nil && reply.Version != reply.Before

@@ -104,13 +104,13 @@ func (b *Budget) resume(ctx context.Context, r store.ResumeRequest) error {
 		return err
 	}
 	told := store.Resumption{Account: r.Account, Token: r.Token, Forgotten: r.Forget, At: reply.Until}
+	defer b.tell()
 	b.mu.Lock()
-	news := b.isNews(reply) && b.noteResumption(told)
-	b.noteVersion(reply)
-	b.mu.Unlock()
-	if news {
-		b.notify(Event{Kind: Resumed, Account: r.Account, Token: r.Token})
+	defer b.mu.Unlock()
+	if b.isNews(reply) && b.noteResumption(told) {
+		b.untold = append(b.untold, Event{Kind: Resumed, Account: r.Account, Token: r.Token})
 	}
+	b.noteVersion(reply)
 	return nil
 }
 
@@ -157,7 +157,7 @@ func (b *Budget) noteResumption(r store.Resumption) (news bool) {
 	b.resumed.Sweep(func(_ store.Resumption, o resumed) bool { return r.At.Sub(o.at) > knownFor })
 	if all {
 		b.resumed.Set(store.Resumption{}, one)
-		b.paused, b.quarantined = sweep.Map[string, time.Time]{}, sweep.Map[quarantineKey, store.Quarantine]{}
+		b.paused, b.quarantined = sweep.Map[string, cooldown.Pause]{}, sweep.Map[quarantineKey, store.Quarantine]{}
 		b.keyPauses.EndAll()
 	}
 	if r.Account != "" {

@@ -39,6 +39,7 @@ type attempts struct {
 	rejected   []rejection   // one of each token that was rejected
 	rejections int           // how many there were
 	unserved   bool          // the last response rejected the token
+	cause      string        // of the pause that the last response makes
 	renewed    []string      // IDs of tokens whose source was asked because of a response
 }
 
@@ -146,6 +147,9 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 		return decision{}
 	}
 	f := a.handleResponse(resp, grant)
+	if f.Refused || f.Cooldown.Known {
+		a.cause = causeOf(resp, &f, grant)
+	}
 	if (f.DeadToken || resp.StatusCode == http.StatusUnauthorized) && a.renew(grant) {
 		return decision{retry: true, free: true, keepResponse: true}
 	}

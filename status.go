@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
 )
 
@@ -73,20 +74,20 @@ func (g *Grant) slotIsValid(ctx context.Context) bool {
 			break
 		}
 	}
-	paused := g.pausedUntil()
+	paused := g.pause()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return !paused.After(g.Slot) && !b.isVoid(g)
+	return !paused.Until.After(g.Slot) && !b.isVoid(g)
 }
 
-// pausedUntil returns the end of the longest known pause of the booking's accounts.
-func (g *Grant) pausedUntil() time.Time {
+// pause returns the longest known pause of the booking's accounts.
+func (g *Grant) pause() cooldown.Pause {
 	b := g.budget
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	paused := cooldown.Later(b.paused.Get(""), b.paused.Get(g.account.ID))
+	paused := b.paused.Get("").Later(b.paused.Get(g.account.ID))
 	for _, account := range g.accounts.shared {
-		paused = cooldown.Later(paused, b.paused.Get(account.ID))
+		paused = paused.Later(b.paused.Get(account.ID))
 	}
 	return paused
 }
@@ -174,18 +175,13 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	if news {
 		b.notify(Event{Kind: OldLogFound})
 	}
-	var resumed []store.Resumption
-	defer func() {
-		for _, one := range resumed {
-			b.notify(Event{Kind: Resumed, Account: one.Account, Token: one.Token})
-		}
-	}()
+	defer b.tell()
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.noteRevision(status.Revision)
 	for _, one := range status.Resumed { // before those that are in force since
 		if b.noteResumption(one) && status.Now.Sub(one.At) < newsFor {
-			resumed = append(resumed, one)
+			b.untold = append(b.untold, Event{Kind: Resumed, Account: one.Account, Token: one.Token})
 		}
 	}
 	for _, p := range status.Pauses {
@@ -207,17 +203,24 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 // clock: what a worker knows of pauses grows with what it hears, in any order, until a resumption.
 // It needs mu.
 func (b *Budget) notePause(p store.Pause, now time.Time) {
-	switch {
-	case !p.Until.After(now):
-		return
-	case p.Key != "":
-		b.keyPauses.Lengthen(cooldown.Key(p.Key), p.Account, p.Until, now)
+	if !p.Until.After(now) {
 		return
 	}
-	b.paused.Sweep(func(_ string, until time.Time) bool { return !until.After(now) })
-	if p.Until.After(b.paused.Get(p.Account)) {
-		b.paused.Set(p.Account, p.Until)
-		b.wakeWaiters()
+	pause, longer := cooldown.Pause{Until: p.Until, Cause: p.Cause}, false
+	if p.Key != "" {
+		longer = b.keyPauses.Lengthen(cooldown.Key(p.Key), p.Account, pause, now)
+	} else {
+		b.paused.Sweep(func(_ string, o cooldown.Pause) bool { return !o.Until.After(now) })
+		known := b.paused.Get(p.Account)
+		if longer = p.Until.After(known.Until); longer {
+			b.wakeWaiters()
+		}
+		if longer || p.Until.Equal(known.Until) && known.Cause == "" {
+			b.paused.Set(p.Account, pause)
+		}
+	}
+	if longer {
+		b.untold = append(b.untold, Event{Kind: Paused, Account: p.Account, Key: p.Key, Until: p.Until, Cause: p.Cause})
 	}
 }
 
@@ -230,10 +233,18 @@ const knownFor = 24 * time.Hour
 func (b *Budget) noteQuarantine(q store.Quarantine, now time.Time) {
 	b.quarantined.Sweep(func(_ quarantineKey, o store.Quarantine) bool { return now.Sub(o.Until) > knownFor })
 	key := keyOf(q)
-	if old := b.quarantined.Get(key); !q.Until.Equal(old.Until) || q.Probing != old.Probing {
-		b.quarantined.Set(key, q)
-		b.quarantines.Add(1)
-		b.wakeWaiters()
+	old := b.quarantined.Get(key)
+	if q.Until.Equal(old.Until) && q.Probing == old.Probing {
+		return
+	}
+	b.quarantined.Set(key, q)
+	b.quarantines.Add(1)
+	b.wakeWaiters()
+	if !q.Probing && q.Until.After(now) {
+		account, _ := b.pooled.Load(q.Token)
+		e := Event{Kind: TokenQuarantined, Token: q.Token, Reason: provider.Reason(q.Reason), Until: q.Until, Cause: q.Cause}
+		e.Account, _ = account.(string)
+		b.untold = append(b.untold, e)
 	}
 }
 

@@ -208,7 +208,7 @@ func (w *waiter) lookAtSlot() outcome {
 		}
 	}
 	switch {
-	case w.pausedUntil().After(w.Slot):
+	case w.pause().Until.After(w.Slot):
 		return slotPaused
 	case w.pool != nil && !w.pool.has(w.account.ID):
 		return accountsChanged

@@ -28,10 +28,7 @@ func (a *answerReader) RoundTrip(req *http.Request) (*http.Response, error) {
 			u = a.group.redactor.text(req.URL.String())
 		}
 		a.group.mu.Lock()
-		a.group.rejections[""] = u + " was answered " + e.answer
-		if n := len(e.calls); n > 0 {
-			a.group.rejections[e.calls[n-1].token.ID()] = a.group.rejections[""]
-		}
+		a.group.rejection = u + " was answered " + e.answer
 		a.group.mu.Unlock()
 	}
 	return resp, nil

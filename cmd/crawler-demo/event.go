@@ -56,9 +56,6 @@ func (c *workerGroup) onEvent(n ration.Event) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if why := c.rejections[n.Token]; one.Quarantined != "" && why != "" {
-		one.Text += ": " + why
-	}
 	c.events = append(c.events, one)
 }
 
@@ -77,7 +74,7 @@ const mostShown = 10
 // addEvent adds an event that a process of the fleet reports, and returns a line about it:
 // empty if another process has already reported the same.
 func (t *statistics) addEvent(process int, n budgetEvent) (text string) {
-	repeated := t.shown[n.Token+n.Kind] == n.Text && n.Token != ""
+	repeated := t.shown[n.Token+n.Kind] == n.Text && (n.Token != "" || n.Kind == ration.Paused.String())
 	t.shown[n.Token+n.Kind] = n.Text
 	switch {
 	case n.Quarantined != "":

@@ -36,7 +36,7 @@ func TestDeadTokenIsQuarantinedAndNamed(t *testing.T) {
 	got := parseSummary(t, stdout)
 	require.Equal(t, []tokenEvent{{Token: dead, Quarantined: provider.ReasonDeadToken}}, got.Events.Quarantined)
 	require.Equal(t, []int{20, 0, 0}, []int{got.OK, got.Refused, got.Failed})
-	require.Regexp(t, "crawler-demo: token "+dead+` is quarantined until \S+: dead_token: `+s.base+`\S+ was answered 401 Unauthorized: .*Bad credentials`, stderr)
+	require.Regexp(t, "crawler-demo: token "+dead+` is quarantined until \S+: dead_token: .*401 Unauthorized from `+s.base+`\S+: .*Bad credentials`, stderr)
 	require.Contains(t, stderr, "\nquarantine  "+short(dead)+": dead_token\n")
 	s.requireNoSecret(t, stdout+stderr)
 	s.requireWhole(t)

@@ -170,7 +170,7 @@ func (c *workerGroup) failureText(e *activeJob, err error) string {
 	if errors.Is(err, ration.ErrNoToken) && e.answer == "" {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		if why := c.rejections[""]; why != "" {
+		if why := c.rejection; why != "" {
 			text += "; before, " + why
 		}
 		return text

@@ -49,11 +49,10 @@ type workerGroup struct {
 	mu     sync.Mutex // protects all below
 	active map[*activeJob]struct{}
 	events []budgetEvent // since the last report
-	// rejections are the last answers that spoke of a token or of the moment, with their URLs, by
-	// token, and under "" the last of all.
-	rejections map[string]string
-	waiting    int
-	stopped    bool
+	// rejection is the last answer that spoke of a token or of the moment, with its URL.
+	rejection string
+	waiting   int
+	stopped   bool
 }
 
 // cancelTimeout bounds how long a group that ends waits until its unused bookings
@@ -115,14 +114,13 @@ func newWorkerGroup(s *setup) (*workerGroup, error) {
 		}
 	}
 	c := &workerGroup{
-		setup:      s,
-		redactor:   newRedactor(s.Auth, s.Tokens),
-		store:      store,
-		tokens:     make(map[string]int),
-		jobs:       make(chan job, jobsAhead(s.Workers)),
-		reports:    make(chan report, 2*s.Workers),
-		active:     make(map[*activeJob]struct{}),
-		rejections: make(map[string]string),
+		setup:    s,
+		redactor: newRedactor(s.Auth, s.Tokens),
+		store:    store,
+		tokens:   make(map[string]int),
+		jobs:     make(chan job, jobsAhead(s.Workers)),
+		reports:  make(chan report, 2*s.Workers),
+		active:   make(map[*activeJob]struct{}),
 	}
 	c.pool = newPool(s, store, c.onEvent)
 	for i, t := range c.pool.Tokens() {

@@ -95,15 +95,15 @@ func TestExcludedAccountsAndUntilWhen(t *testing.T) {
 		account string
 		until   int
 	}{{users, "a", 10}, {users, "a", 3}, {users, "b", 5}, {users, "c", -1}, {users, "d", 0}, {tags, "", 7}, {tags, "a", 20}} {
-		n.Lengthen(one.key, one.account, at(one.until), at(-2))
+		n.Lengthen(one.key, one.account, Pause{Until: at(one.until)}, at(-2))
 	}
 	require.True(t, n.Any.Load())
 	excluded, free, all := n.Excluded([]Key{users}, noon)
 	require.ElementsMatch(t, []string{"a", "b"}, excluded, "a pause that is over excludes nobody")
-	require.Equal(t, at(5), free)
+	require.Equal(t, at(5), free.Until)
 	require.Zero(t, all)
 	_, _, all = n.Excluded([]Key{tags, users}, noon)
-	require.Equal(t, at(7), all)
+	require.Equal(t, at(7), all.Until)
 	excluded, free, all = n.Excluded([]Key{"other"}, noon)
 	require.Empty(t, excluded)
 	require.Zero(t, free)
@@ -117,17 +117,17 @@ func TestExcludedAccountsAndUntilWhen(t *testing.T) {
 // Pauses that have ended leave nothing behind, though others are in force.
 func TestPausesThatHaveEndedAreForgotten(t *testing.T) {
 	var n KeyPauses
-	n.Lengthen("long", "", noon.Add(24*time.Hour), noon)
+	n.Lengthen("long", "", Pause{Until: noon.Add(24 * time.Hour)}, noon)
 	for i := range 1000 {
 		now := noon.Add(time.Duration(i) * time.Minute)
-		n.Lengthen(Key(strconv.Itoa(i)), "a", now.Add(10*time.Minute), now)
-		n.Lengthen("users", strconv.Itoa(i), now.Add(10*time.Minute), now)
+		n.Lengthen(Key(strconv.Itoa(i)), "a", Pause{Until: now.Add(10 * time.Minute)}, now)
+		n.Lengthen("users", strconv.Itoa(i), Pause{Until: now.Add(10 * time.Minute)}, now)
 		require.LessOrEqual(t, n.ends.Len(), 60)
 		require.LessOrEqual(t, len(n.keys), 60)
 		require.LessOrEqual(t, len(n.keys["users"]), 60)
 	}
 	_, _, all := n.Excluded([]Key{"long"}, noon)
-	require.Equal(t, noon.Add(24*time.Hour), all)
+	require.Equal(t, noon.Add(24*time.Hour), all.Until)
 }
 
 var noon = time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)

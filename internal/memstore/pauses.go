@@ -87,7 +87,7 @@ type change struct {
 	noted
 	until   int64 // its end
 	cause   string
-	count   int   // of a quarantine, as probing is
+	count   int // of a quarantine, as probing is
 	probing bool
 	version int64 // that the status had then
 	place   *list.Element

@@ -222,6 +222,6 @@ func TestAResumptionIsAnEventInEveryProcess(t *testing.T) {
 		synctest.Wait()
 		mu.Lock()
 		defer mu.Unlock()
-		require.ElementsMatch(t, []string{"a Resumed true", "b Resumed true"}, heard)
+		require.ElementsMatch(t, []string{"a Paused true", "a Resumed true", "b Resumed true"}, heard, "b has nothing to ask while the pause lasts")
 	})
 }

@@ -1,0 +1,150 @@
+package cooldown
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ration-go/ration/internal/sweep"
+)
+
+// Later returns the later of two instants.
+func Later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// A Pause is when a pause ends, and what people are told of its cause.
+type Pause struct {
+	// Until is its end, on the store's clock. Zero: there is none.
+	Until time.Time
+	// Cause says to people why. Empty: nobody said.
+	Cause string
+}
+
+// Later returns the pause that ends later, and of two that end at the same time the first.
+func (p Pause) Later(o Pause) Pause {
+	if o.Until.After(p.Until) {
+		return o
+	}
+	return p
+}
+
+// KeyPauses holds when the pauses of keys end, by account. The pause of the empty account
+// is one of all accounts. The zero KeyPauses has none. It is safe for concurrent use, and
+// what a change costs does not depend on how many there are.
+type KeyPauses struct {
+	// Any tells whether there may be pauses in force. If not there is no need to ask
+	// further. Only the methods set it.
+	Any atomic.Bool
+
+	mu   sync.RWMutex // protects all below
+	ends sweep.Map[keyPause, *Pause]
+	keys map[Key]map[string]*Pause // the same, by account
+	last time.Time                 // when all have ended
+}
+
+type keyPause struct {
+	key     Key
+	account string
+}
+
+// Lengthen makes a pause last as long as another, if it is not longer, and reports whether it was
+// shorter. It removes a few that have ended.
+func (p *KeyPauses) Lengthen(key Key, account string, by Pause, now time.Time) (longer bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.ends.Sweep(func(of keyPause, one *Pause) bool {
+		if one.Until.After(now) {
+			return false
+		}
+		accounts := p.keys[of.key]
+		if delete(accounts, of.account); len(accounts) == 0 {
+			delete(p.keys, of.key)
+		}
+		return true
+	})
+	of := keyPause{key, account}
+	ends := p.ends.Get(of)
+	if ends == nil {
+		ends = new(Pause)
+		p.ends.Set(of, ends)
+		if p.keys == nil {
+			p.keys = make(map[Key]map[string]*Pause)
+		}
+		if p.keys[key] == nil {
+			p.keys[key] = make(map[string]*Pause)
+		}
+		p.keys[key][account] = ends
+	}
+	longer = by.Until.After(ends.Until)
+	*ends, p.last = ends.Later(by), Later(p.last, by.Until)
+	p.Any.Store(true)
+	return longer
+}
+
+// End ends the pauses of an account before their time.
+func (p *KeyPauses) End(account string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for key, accounts := range p.keys {
+		if _, paused := accounts[account]; !paused {
+			continue
+		}
+		p.ends.Remove(keyPause{key, account})
+		if delete(accounts, account); len(accounts) == 0 {
+			delete(p.keys, key)
+		}
+	}
+}
+
+// EndAll ends all pauses before their time.
+func (p *KeyPauses) EndAll() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.clear()
+}
+
+// clear removes all pauses. It needs mu.
+func (p *KeyPauses) clear() {
+	p.Any.Store(false)
+	p.ends, p.keys, p.last = sweep.Map[keyPause, *Pause]{}, nil, time.Time{}
+}
+
+// Excluded returns the accounts on which a request with these keys is paused, and the pause of
+// these that ends first; and the one that ends last of those that hold the request on all
+// accounts. They are zero if there is no such pause.
+func (p *KeyPauses) Excluded(keys []Key, now time.Time) (accounts []string, first, all Pause) {
+	p.mu.RLock()
+	over := !p.last.After(now)
+	for _, key := range keys {
+		for account, one := range p.keys[key] {
+			switch {
+			case !one.Until.After(now):
+			case account == "":
+				all = all.Later(*one)
+			default:
+				accounts = append(accounts, account)
+				if first.Until.IsZero() || one.Until.Before(first.Until) {
+					first = *one
+				}
+			}
+		}
+	}
+	p.mu.RUnlock()
+	if over {
+		p.forget(now)
+	}
+	return accounts, first, all
+}
+
+// forget removes all pauses if none is in force.
+func (p *KeyPauses) forget(now time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.last.After(now) {
+		p.clear()
+	}
+}
