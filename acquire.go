@@ -3,10 +3,7 @@ package ration
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
 	"net/http"
-	"net/http/httptrace"
 	"slices"
 	"strings"
 	"time"
@@ -16,17 +13,21 @@ import (
 	"github.com/ration-go/ration/internal/hosts"
 	"github.com/ration-go/ration/internal/inflight"
 	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
 // take takes a grant for the request, from an account that is not excluded. It holds the
 // request back while its endpoint, its object or one of its scopes is paused. If it fails it
-// closes the request's body.
-func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err error) {
+// closes the request's body. The waits are what the request has waited for up to now.
+func (t *Transport) take(req *http.Request, excluded []string, waits []rationtrace.Wait) (grant Grant, err error) {
 	taken := false
 	defer func() {
 		if !taken { // also if Transport.Cost or Transport.Scopes panics
 			closeBody(req)
+		}
+		if t.Pool != nil {
+			t.Pool.budget.traceOutcome(req.Context(), &grant, err)
 		}
 	}()
 	if t.Pool == nil {
@@ -45,17 +46,17 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 		sourceFailed := false
 		unavailable, free, resumes := excluded, time.Duration(0), b.resumes.Load()
 		if b.keyPauses.Any.Load() {
-			if unavailable, free, err = t.waitForPauses(ctx, req, scopes, excluded); err != nil {
+			if unavailable, free, err = t.waitForPauses(ctx, req, scopes, excluded, &waits); err != nil {
 				return Grant{}, err
 			}
 		}
 		if free == 0 && !b.reconciles.Load() {
 			grant, err = t.Pool.take(ctx, cost, unavailable, nil)
 		} else {
-			grant, err = t.takeSmoothed(ctx, cost, unavailable, free)
+			grant, err = t.takeSmoothed(ctx, cost, unavailable, free, &waits)
 		}
 		if err == nil && grant.Token.source != nil {
-			if err = t.Pool.askForSecret(ctx, &grant); errors.Is(err, errLateSecret) && late {
+			if err = t.Pool.askForSecret(ctx, &grant, &waits); errors.Is(err, errLateSecret) && late {
 				err = nil // once is enough: its log is corrected as for any late call
 			}
 			if err != nil {
@@ -70,6 +71,9 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 			t.Pool.sourceFailed(grant.Token) // another token will do, or this one when its source is back
 		case err == nil && (!b.keyPauses.Any.Load() || !t.excludes(req, grant)):
 			taken = true
+			if len(waits) > 0 {
+				grant.Waits = append(waits, grant.Waits...)
+			}
 			return grant, nil
 		case err == nil:
 			// The pause was made while the request waited for its slot.
@@ -79,14 +83,14 @@ func (t *Transport) take(req *http.Request, excluded []string) (grant Grant, err
 			if probeWait.IsZero() {
 				probeWait = time.Now()
 			}
-			if err := t.Pool.waitForProbe(ctx, none, probeWait); err != nil {
+			if err := t.Pool.waitForProbe(ctx, none, probeWait, &waits); err != nil {
 				return Grant{}, err
 			}
 		case errors.Is(err, errAllExcluded) && len(unavailable) > len(excluded):
 			// The pool has just lost its last account that is not paused.
 		case free > 0 && ctx.Err() == nil && outOfTime(err):
 			// The pause of an account ends before another account has a slot.
-			if err := b.waitWithin(ctx, free, resumes); err != nil {
+			if err := b.waitWithin(ctx, free, resumes, rationtrace.Wait{Reason: rationtrace.Cooldown}, &waits); err != nil {
 				return Grant{}, err
 			}
 		default:
@@ -142,7 +146,7 @@ const smoothedAccounts = 16
 // takeSmoothed takes a grant as takeWithin does, and counts its call as in flight. An
 // account is full while its calls in flight may use up what external usage has left of it.
 // While all candidates are full takeSmoothed waits until one of their calls has ended.
-func (t *Transport) takeSmoothed(ctx context.Context, cost int, excluded []string, within time.Duration) (Grant, error) {
+func (t *Transport) takeSmoothed(ctx context.Context, cost int, excluded []string, within time.Duration, waits *[]rationtrace.Wait) (Grant, error) {
 	b := t.Pool.budget
 	if !b.reconciles.Load() {
 		return t.takeWithin(ctx, cost, excluded, within, nil)
@@ -156,7 +160,7 @@ func (t *Transport) takeSmoothed(ctx context.Context, cost int, excluded []strin
 		candidates = accounts.without(excluded)
 	}
 	for deadline := time.Now().Add(inflight.LongestHold); ; {
-		grant, full, err := t.takeAdmitted(ctx, cost, excluded, candidates, within, deadline)
+		grant, full, err := t.takeAdmitted(ctx, cost, excluded, candidates, within, deadline, waits)
 		if len(full) == 0 || ctx.Err() != nil || !outOfTime(err) {
 			return grant, err
 		}
@@ -167,14 +171,20 @@ func (t *Transport) takeSmoothed(ctx context.Context, cost int, excluded []strin
 // takeAdmitted waits until a candidate has room for a call, takes a grant, and returns the
 // candidates without room. Without candidates every account has room.
 func (t *Transport) takeAdmitted(
-	ctx context.Context, cost int, excluded, candidates []string, within time.Duration, deadline time.Time,
+	ctx context.Context, cost int, excluded, candidates []string, within time.Duration, deadline time.Time, waits *[]rationtrace.Wait,
 ) (Grant, []string, error) {
 	var booking *inflight.Booking
 	var full []string
 	var err error
 	smoother := &t.Pool.budget.smoother
 	if len(candidates) > 0 {
-		if booking, full, err = smoother.Admit(ctx, candidates, deadline); err != nil {
+		var wait wait
+		if smoother.Waits(candidates) {
+			b := t.Pool.budget
+			wait = b.beginWait(ctx, b.tracesOf(ctx), rationtrace.Wait{Reason: rationtrace.Smoothing}, watchFrom)
+		}
+		booking, full, err = smoother.Admit(ctx, candidates, deadline)
+		if *waits = wait.end(*waits); err != nil {
 			return Grant{}, nil, ended(ctx)
 		}
 		defer booking.Release()
@@ -223,7 +233,9 @@ func outOfTime(err error) bool {
 // waitForPauses waits while the request is paused on every account. It returns the accounts
 // that must not be charged, the excluded ones among them, and how long it takes until the
 // first pause ends; zero: no account is paused.
-func (t *Transport) waitForPauses(ctx context.Context, req *http.Request, scopes, excluded []string) ([]string, time.Duration, error) {
+func (t *Transport) waitForPauses(
+	ctx context.Context, req *http.Request, scopes, excluded []string, waits *[]rationtrace.Wait,
+) ([]string, time.Duration, error) {
 	b := t.Pool.budget
 	for {
 		if !b.keyPauses.Any.Load() || t.Pool.excludesAll(excluded) {
@@ -241,7 +253,8 @@ func (t *Transport) waitForPauses(ctx context.Context, req *http.Request, scopes
 			}
 			all = free
 		}
-		if err := b.waitWithin(ctx, all.Until.Sub(now), resumes); err != nil {
+		why := rationtrace.Wait{Reason: rationtrace.Cooldown, Until: all.Until, Cause: all.Cause}
+		if err := b.waitWithin(ctx, all.Until.Sub(now), resumes, why, waits); err != nil {
 			return nil, 0, err
 		}
 	}
@@ -309,31 +322,4 @@ func (t *Transport) checkAuthorization(req *http.Request) error {
 		return errAuthorization
 	}
 	return nil
-}
-
-// withToken returns a copy of the request with the token, whose sending the hooks follow.
-func (t *Transport) withToken(ctx context.Context, req *http.Request, hooks *httptrace.ClientTrace, token Token) (*http.Request, error) {
-	attach := t.attach()
-	if attach == nil {
-		// As provider.Bearer, which changes one header: neither the other headers' values nor
-		// the URL are copied.
-		out := req.WithContext(httptrace.WithClientTrace(ctx, hooks))
-		out.Header = make(http.Header, len(req.Header)+1)
-		maps.Copy(out.Header, req.Header)
-		out.Header["Authorization"] = token.bearer()
-		return out, nil
-	}
-	secret, _ := token.open()
-	out := req.Clone(ctx) // without the hooks: requests that Attach makes are not this one
-	if out.Header == nil {
-		out.Header = make(http.Header)
-	}
-	if err := attach(out, secret); err != nil {
-		return nil, fmt.Errorf("ration: Attach failed: %w", err)
-	}
-	before := req.Header["Authorization"]
-	if len(before) > 0 && !t.ReplaceAuthorization && !slices.Equal(before, out.Header["Authorization"]) {
-		return nil, errAuthorization
-	}
-	return out.WithContext(httptrace.WithClientTrace(out.Context(), hooks)), nil
 }

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"math"
 	"slices"
 	"time"
 
 	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
@@ -32,7 +34,9 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 		if n == askAtMost {
 			r.Expect = time.Time{} // answers are too slow to compare clocks
 		}
+		began := b.startAsking()
 		answer, err := b.Store.Book(ctx, *r)
+		b.storeAsked(ctx, "book", began, err)
 		switch {
 		case err != nil:
 			return false, err
@@ -46,7 +50,10 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 			if err := w.answered(ctx, &answer, asked); err != nil || !answer.Retry {
 				return answer.Booked && err == nil, err
 			}
-			if sleep(ctx, time.Until(w.due), nil, nil) == contextEnded {
+			wait := b.beginWait(ctx, w.traces, rationtrace.Wait{Account: w.account.ID, Reason: rationtrace.StoreDown, Until: w.Slot,
+				Cause: "it has lost a log, and the workers tell it again what they had booked"}, time.Until(w.due))
+			slept := sleep(ctx, time.Until(w.due), nil, nil)
+			if w.Waits = wait.end(w.Waits); slept == contextEnded {
 				return false, ended(ctx)
 			}
 			if n = 0; r.MaxWait != store.Forever {
@@ -104,6 +111,7 @@ type requestOptions struct {
 	scopes     []string
 	reserve    float64
 	cost       int
+	trace      *rationtrace.Trace // nil: none
 	hasReserve bool
 	hasCost    bool
 }
@@ -138,6 +146,12 @@ func withOption(ctx context.Context, set func(*requestOptions)) context.Context 
 // them. It replaces what [Transport.Cost] says.
 func WithCost(ctx context.Context, units int) context.Context {
 	return withOption(ctx, func(o *requestOptions) { o.cost, o.hasCost = units, true })
+}
+
+// WithTrace returns a context whose requests and calls of Wait, Try and Take are told to the trace as
+// well, beside [Budget.Trace]. It replaces a trace that the context has.
+func WithTrace(ctx context.Context, trace *rationtrace.Trace) context.Context {
+	return withOption(ctx, func(o *requestOptions) { o.trace = trace })
 }
 
 // WithScopes returns a context whose requests have these scopes and no others. A limit
@@ -203,6 +217,9 @@ type Grant struct {
 	// Late is how long after its slot the caller woke, or had the answer that the slot had come,
 	// on the caller's clock.
 	Late time.Duration
+	// Waits are what the caller waited for on its way to the grant, in order, with what each wait
+	// took. Nil: nothing. It must not be changed.
+	Waits []rationtrace.Wait
 
 	budget   *Budget
 	soonest  time.Time // the earliest instant of this process's clock that may be Slot; zero: the store is in it
@@ -214,6 +231,7 @@ type Grant struct {
 	offline  bool      // booked while the store was down: only this worker knows of it
 	accounts *accountList
 	scopes   []string
+	traces   traces
 	counted  bool              // the budget's smoother counts the call as in flight
 	probe    *store.Quarantine // the token's while this call probes it; nil: this is no probe
 }
@@ -225,7 +243,19 @@ func (g Grant) LogValue() slog.Value {
 	if g.account != nil {
 		all = append(all, slog.String("account", g.account.ID))
 	}
+	if len(g.Waits) > 0 {
+		all = append(all, slog.String("waits", describeWaits(g.Waits)))
+	}
 	return slog.GroupValue(all...)
+}
+
+// Format writes, whatever the verb, which token may be used from when on, and for what it waited.
+func (g Grant) Format(f fmt.State, _ rune) {
+	text := fmt.Sprintf("token %s, %d units, from %s", g.Token.ID(), g.Cost, g.Slot.UTC().Format(time.RFC3339Nano))
+	if len(g.Waits) > 0 {
+		text += ", after " + describeWaits(g.Waits)
+	}
+	_, _ = io.WriteString(f, text)
 }
 
 // soonestSlot returns the earliest instant of this process's clock that may be Slot.
@@ -273,50 +303,4 @@ func (g *Grant) cancelSoon() {
 	ctx, stop := context.WithTimeout(context.Background(), cancelWithin)
 	defer stop()
 	_ = g.budget.cancel(ctx, g)
-}
-
-// recordWithin bounds how long a caller that has its response waits for a record, which the store
-// makes all the same.
-const recordWithin = 20 * time.Millisecond
-
-// recordSends corrects the log after a request was sent late, or several times: the connection
-// took long to make, the machine was busy, or http.Transport sent the request again by
-// itself. The request was sent this many times, so long after its slot. If it was late, its
-// slot is cancelled in the same step; if not, the slot counts for one of the times. If the
-// store fails, the log keeps the slot, and only Margin separates the request from those of
-// the next window.
-func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int, isLate bool) {
-	b := g.budget
-	var late store.Booking
-	if isLate {
-		late = g.booking()
-	} else {
-		times--
-	}
-	slot := g.Slot.Add(max(0, after) + time.Microsecond - 1).Truncate(time.Microsecond)
-	spent := store.Spending{Slot: slot, Cost: g.Cost * times}
-	// The record that cancels the slot comes last: until then both count.
-	charged := append(slices.Clone(g.accounts.shared), *g.account)
-	for i, account := range charged {
-		r := store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: account.Account, Scopes: g.scopes,
-			Spent: []store.Spending{spent}}
-		if i == len(charged)-1 {
-			r.Replaces = late
-		}
-		one, stop := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
-		err := b.Store.Record(one, r)
-		stop()
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-			return
-		}
-	}
-	if g.accounts.local {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.journal.remove(&late, g.accounts)
-	for _, account := range charged {
-		b.journal.add(&account, nil, &store.Booking{Slot: spent.Slot, Now: g.now, Cost: spent.Cost}, spent.Slot)
-	}
 }

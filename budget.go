@@ -16,6 +16,7 @@ import (
 	"github.com/ration-go/ration/internal/sweep"
 	"github.com/ration-go/ration/internal/watch"
 	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
@@ -81,6 +82,8 @@ type Budget struct {
 	// Logger gets the same events, each at a level that fits and with its fields. Nil: nothing is
 	// logged.
 	Logger *slog.Logger
+	// Trace is told what happens to every caller. Nil: nothing is. [WithTrace] adds one for some.
+	Trace *rationtrace.Trace
 
 	outage         outage
 	refreshing     singleflight.Group
@@ -102,7 +105,8 @@ type Budget struct {
 	smoother       inflight.Smoother
 	pooled         sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
 
-	mu            sync.Mutex                         // protects all below
+	mu            sync.Mutex // protects all below
+	bound         boundBy
 	untold        []Event                            // that OnEvent is to hear of once mu is free
 	woken         chan struct{}                      // closed when callers that wait must look at their slots; nil: nobody waits for it
 	learned       sweep.Map[string, *learnedAccount] // by account
@@ -136,6 +140,7 @@ func (b *Budget) Wait(ctx context.Context, t Token, cost int) (Grant, error) {
 	var w waiter
 	w.Token, w.Cost, w.budget, w.waits = t, cost, b, true
 	err := w.take(ctx)
+	b.traceOutcome(ctx, &w.Grant, err)
 	return w.Grant, err
 }
 
@@ -146,6 +151,7 @@ func (b *Budget) Try(ctx context.Context, t Token, cost int) (Grant, error) {
 	var w waiter
 	w.Token, w.Cost, w.budget = t, cost, b
 	err := w.take(ctx)
+	b.traceOutcome(ctx, &w.Grant, err)
 	return w.Grant, err
 }
 
@@ -212,7 +218,9 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usag
 	if err != nil {
 		return nil, err
 	}
+	began := b.startAsking()
 	all, err := b.Store.Usage(ctx, store.UsageRequest{Budget: b.Name, Accounts: accounts.Accounts})
+	b.storeAsked(ctx, "usage", began, err)
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +242,10 @@ func (b *Budget) cancel(ctx context.Context, g *Grant) error {
 	b.journal.remove(&booked, g.accounts)
 	b.mu.Unlock()
 	if !g.offline {
-		return b.Store.Cancel(ctx, store.CancelRequest{Booking: booked})
+		began := b.startAsking()
+		err := b.Store.Cancel(ctx, store.CancelRequest{Booking: booked})
+		b.storeAsked(ctx, "cancel", began, err)
+		return err
 	}
 	b.outage.mu.Lock()
 	shares := b.outage.shares

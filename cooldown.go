@@ -25,8 +25,14 @@ func (a *attempts) handleResponse(resp *http.Response, grant Grant) provider.Fee
 	f := a.provider.ReadResponse(resp, time.Now())
 	trace := traceOf(resp)
 	trace.feedback = &f
-	if f.Refused && t.OnRefusal != nil {
-		t.OnRefusal(resp, grant)
+	if f.Refused || f.Cooldown.Known {
+		a.cause = causeOf(resp, &f, grant)
+	}
+	if f.Refused {
+		grant.traces.refused(a.req.Context(), &grant, resp.StatusCode, &f, a.cause)
+		if t.OnRefusal != nil {
+			t.OnRefusal(resp, grant)
+		}
 	}
 	left := -1
 	if len(f.Windows) > 0 && !grant.offline {
@@ -137,7 +143,9 @@ var workerName = sync.OnceValue(func() string {
 // pause has the store pause an account or a key of this budget, and notes the pause here.
 func (b *Budget) pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
 	r.Budget, r.Cause = b.Name, causeFor(r.Cause)
+	began := b.startAsking()
 	reply, err := b.Store.Pause(ctx, r)
+	b.storeAsked(ctx, "pause", began, err)
 	if err != nil {
 		return time.Time{}, err
 	}

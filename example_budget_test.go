@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/rationtrace"
 )
 
 // Remaining counts what the whole fleet has booked. It books nothing itself.
@@ -241,4 +243,40 @@ func ExampleLimitsError() {
 	}
 	// Output:
 	// this worker has [200/1h] and the fleet [100/1h]
+}
+
+// A trace says why a caller waits, when it begins to.
+func ExampleWithTrace() {
+	budget := &ration.Budget{Name: "api", Limits: []ration.Limit{ration.PerHour(1)}, Store: new(ration.MemoryStore)}
+	trace := &rationtrace.Trace{
+		Granted: func(_ context.Context, g rationtrace.Granted) { fmt.Println("granted", g.Cost) },
+		GaveUp:  func(_ context.Context, g rationtrace.GaveUp) { fmt.Println(g.Outcome) },
+	}
+	ctx := ration.WithTrace(context.Background(), trace)
+	for range 2 {
+		_, err := budget.Try(ctx, ration.NewToken("secret"), 1)
+		if exhausted, is := errors.AsType[*ration.ExhaustedError](err); is {
+			fmt.Println(exhausted.Wait)
+		}
+	}
+	// Output:
+	// granted 1
+	// exhausted
+	// the quota of 1/1h is spent
+}
+
+// A Logger gets what an operator may want to know, each event at a level that fits.
+func ExampleBudget_logger() {
+	noTime := func(_ []string, a slog.Attr) slog.Attr {
+		if a.Key == slog.TimeKey || a.Key == slog.MessageKey || a.Key == "until" || a.Key == "cause" {
+			return slog.Attr{}
+		}
+		return a
+	}
+	budget := &ration.Budget{Name: "api", Limits: []ration.Limit{ration.PerHour(1)}, Store: new(ration.MemoryStore)}
+	budget.Logger = slog.New(slog.NewTextHandler(os.Stdout, &slog.HandlerOptions{ReplaceAttr: noTime}))
+	if _, err := budget.PauseAll(context.Background(), time.Minute); err != nil {
+		fmt.Println(err)
+	}
+	// Output: level=WARN event=Paused budget=api
 }

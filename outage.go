@@ -12,6 +12,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/ration-go/ration/internal/memstore"
 	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
@@ -139,7 +140,9 @@ func (w *waiter) beforeRetry(ctx context.Context, r *store.BookRequest, retries 
 		if pause == backoff.Stop {
 			return failed
 		}
+		wait := b.beginWait(ctx, w.traces, rationtrace.Wait{Reason: rationtrace.StoreDown, Cause: failed.Error()}, watchFrom)
 		_ = sleep(ctx, pause, nil, nil)
+		w.Waits = wait.end(w.Waits)
 	}
 	if ctx.Err() != nil {
 		if errors.Is(failed, ctx.Err()) {

@@ -152,7 +152,11 @@ func (p *Pool) Tokens() []Token {
 // errors are those of [Budget.Wait]. It also fails if the pool has no token, and with a
 // [*NoTokenError] if all are quarantined.
 func (p *Pool) Take(ctx context.Context, cost int) (Grant, error) {
-	return p.take(ctx, cost, nil, nil)
+	g, err := p.take(ctx, cost, nil, nil)
+	if p != nil {
+		p.budget.traceOutcome(ctx, &g, err)
+	}
+	return g, err
 }
 
 // take is Take without the excluded accounts. It calls sleeping, unless that is nil, when

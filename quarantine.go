@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
@@ -224,7 +225,7 @@ func (p *Pool) quarantine(ctx context.Context, g Grant, reason provider.Reason, 
 
 // waitForProbe waits until a quarantined token is probed or used again. It returns the error if the
 // caller, whose wait has begun then, may not wait that long.
-func (p *Pool) waitForProbe(ctx context.Context, none *NoTokenError, begun time.Time) error {
+func (p *Pool) waitForProbe(ctx context.Context, none *NoTokenError, begun time.Time, waits *[]rationtrace.Wait) error {
 	b := p.budget
 	w := waiter{Grant: Grant{budget: b}, waits: true, begun: begun}
 	length := time.Until(none.next)
@@ -246,7 +247,11 @@ func (p *Pool) waitForProbe(ctx context.Context, none *NoTokenError, begun time.
 	if _, still := errors.AsType[*NoTokenError](err); !still {
 		return nil
 	}
-	switch sleep(ctx, length, changed, wake) {
+	why := rationtrace.Wait{Reason: rationtrace.Probe, Cause: none.Error(), Until: b.storeNow().Add(length)}
+	wait := b.beginWait(ctx, b.tracesOf(ctx), why, length)
+	slept := sleep(ctx, length, changed, wake)
+	*waits = wait.end(*waits)
+	switch slept {
 	case contextEnded:
 		return ended(ctx)
 	case completed:
@@ -281,9 +286,11 @@ func (b *Budget) quarantinedToken(t Token) (last store.Quarantine, is bool) {
 // this process. It returns the end of the quarantine in force, and whether it has changed. If
 // replaced is not zero only the quarantine that ends, or ended, then is changed.
 func (b *Budget) quarantine(ctx context.Context, q store.Quarantine, length time.Duration, replaced time.Time) (until time.Time, changed bool, err error) {
+	began := b.startAsking()
 	reply, err := b.Store.Quarantine(ctx, store.QuarantineRequest{
 		Budget: b.Name, Token: q.Token, Reason: q.Reason, For: length, Count: q.Count, Probing: q.Probing, Replaces: replaced, Cause: q.Cause,
 	})
+	b.storeAsked(ctx, "quarantine", began, err)
 	now := b.storeNow()
 	if err != nil {
 		reply.Until = now.Add(length)

@@ -4,11 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/sweep"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
@@ -99,7 +102,9 @@ func (b *Budget) resumeID(ctx context.Context, id string, forget bool) error {
 // resume has the store end pauses and quarantines, and notes here that they ended.
 func (b *Budget) resume(ctx context.Context, r store.ResumeRequest) error {
 	r.Budget = b.Name
+	began := b.startAsking()
 	reply, err := b.Store.Resume(ctx, r)
+	b.storeAsked(ctx, "resume", began, err)
 	if err != nil {
 		return err
 	}
@@ -194,6 +199,66 @@ func (b *Budget) resumedLast(account, token string) resumed {
 	return last
 }
 
+// waitWithin sleeps for a time, without a slot, or until something is resumed after the budget's
+// resumes were so many, and adds to the waits. If the caller may not wait that long it returns an
+// *ExhaustedError at once.
+func (b *Budget) waitWithin(ctx context.Context, length time.Duration, resumes int64, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
+	w := waiter{Grant: Grant{budget: b}, waits: true, begun: time.Now()}
+	if allowed, byDeadline := w.longestWait(ctx); length > allowed {
+		return &store.ExhaustedError{Budget: b.Name, RetryAfter: length, Allowed: allowed, Deadline: byDeadline, Wait: why}
+	}
+	return b.sleepUnlessResumed(ctx, length, resumes, why, waits)
+}
+
+// sleepUnlessResumed sleeps for a time, or until something is resumed after the budget's resumes
+// were so many, and adds to the waits.
+func (b *Budget) sleepUnlessResumed(ctx context.Context, length time.Duration, resumes int64, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
+	wait := b.beginWait(ctx, b.tracesOf(ctx), why, length)
+	defer func() { *waits = wait.end(*waits) }()
+	if length >= watchFrom {
+		b.watch.Begin(b.watchStore)
+		defer b.watch.End()
+	}
+	for due := time.Now().Add(length); ; {
+		wake := b.nextWake() // before the look, or a resumption after it would wake nobody
+		if b.resumes.Load() != resumes {
+			return nil
+		}
+		switch sleep(ctx, time.Until(due), nil, wake) {
+		case completed:
+			return nil
+		case contextEnded:
+			return ended(ctx)
+		}
+	}
+}
+
+// A caller that waits looks at its slot whenever the status changes, and books again if the slot is of
+// no use any more, or may be earlier elsewhere.
+
+// lookAtSlot returns completed if the slot is still of use after the changes since the caller
+// booked or looked last, and otherwise why not.
+func (w *waiter) lookAtSlot() outcome {
+	b := w.budget
+	w.wakes = b.wakes.Load()
+	if int(b.newestRevision.Load()) > w.newest {
+		return limitsChanged
+	}
+	if n := b.resumes.Load(); n != w.resumes {
+		w.resumes = n
+		if how := w.lookAtResumptions(); how != completed {
+			return how
+		}
+	}
+	switch {
+	case w.pause().Until.After(w.Slot):
+		return slotPaused
+	case w.pool != nil && !w.pool.has(w.account.ID):
+		return accountsChanged
+	}
+	return completed
+}
+
 // lookAtResumptions returns slotResumed if an account of the booking was resumed since it was
 // made, and accountsChanged if another one may have become of use.
 func (w *waiter) lookAtResumptions() outcome {
@@ -216,33 +281,66 @@ func (w *waiter) lookAtResumptions() outcome {
 	return completed
 }
 
-// waitWithin sleeps for a time, without a slot, or until something is resumed after the budget's
-// resumes were so many. If the caller may not wait that long it returns an *ExhaustedError at once.
-func (b *Budget) waitWithin(ctx context.Context, length time.Duration, resumes int64) error {
-	w := waiter{Grant: Grant{budget: b}, waits: true, begun: time.Now()}
-	if allowed, byDeadline := w.longestWait(ctx); length > allowed {
-		return &store.ExhaustedError{Budget: b.Name, RetryAfter: length, Allowed: allowed, Deadline: byDeadline}
-	}
-	return b.sleepUnlessResumed(ctx, length, resumes)
+// untilTurn returns how long a caller waits before it books again: regroup, and up to as long
+// again the further ahead its slot lies. So the callers of all workers, who hear of a change at
+// about the same time, book in the order of their slots.
+func (w *waiter) untilTurn() time.Duration {
+	behind := func(ahead time.Duration) float64 { return math.Log1p(float64(ahead) / float64(regroup)) }
+	part := behind(max(0, time.Until(w.due))) / behind(limit.MaxWindow)
+	return regroup + time.Duration(min(1, part)*float64(regroup)).Truncate(time.Microsecond)
 }
 
-// sleepUnlessResumed sleeps for a time, or until something is resumed after the budget's resumes
-// were so many.
-func (b *Budget) sleepUnlessResumed(ctx context.Context, length time.Duration, resumes int64) error {
-	if length >= watchFrom {
-		b.watch.Begin(b.watchStore)
-		defer b.watch.End()
+// moveAccount books on the changed accounts. A caller whose account is still there keeps
+// its slot unless it gets an earlier one.
+func (w *waiter) moveAccount(ctx context.Context) error {
+	old := *w
+	if err := w.findAccounts(); err != nil {
+		old.cancelSoon()
+		return err
 	}
-	for due := time.Now().Add(length); ; {
-		wake := b.nextWake() // before the look, or a resumption after it would wake nobody
-		if b.resumes.Load() != resumes {
-			return nil
-		}
-		switch sleep(ctx, time.Until(due), nil, wake) {
-		case completed:
-			return nil
-		case contextEnded:
-			return ended(ctx)
+	if old.offline || w.accounts.find(old.account.ID) == nil {
+		old.cancelSoon()
+		return w.book(ctx)
+	}
+	left := time.Until(old.due) - time.Microsecond
+	if left <= 0 {
+		return nil
+	}
+	var r store.BookRequest
+	w.request(&r, left)
+	booked, err := w.ask(ctx, &r)
+	if booked {
+		old.cancelSoon()
+		return nil
+	}
+	if err != nil {
+		w.cancelSoon()
+		if ctx.Err() != nil {
+			old.cancelSoon()
+			return err
 		}
 	}
+	// There is no earlier slot, or no answer. What has changed since the old slot was booked
+	// must still be looked at.
+	old.accounts, old.changed = w.accounts, w.changed
+	*w = old
+	return nil
+}
+
+// findAccounts finds the accounts that may be charged now.
+func (w *waiter) findAccounts() (err error) {
+	if w.pool != nil {
+		w.accounts, w.changed, err = w.pool.list(w.excluded)
+	} else {
+		w.accounts, err = w.budget.accountsOf(&w.Token)
+	}
+	return err
+}
+
+// rebook finds the accounts again and books.
+func (w *waiter) rebook(ctx context.Context) error {
+	if err := w.findAccounts(); err != nil {
+		return err
+	}
+	return w.book(ctx)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/rationtrace"
 )
 
 const (
@@ -93,6 +94,7 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 			a.retries--
 		}
 		detach(resp)
+		grant.traces.retrying(ctx, &grant, resp, err, next.wait, a.retries)
 		var failed error
 		if grant, failed = a.take(again, next.wait); failed != nil {
 			returned = true
@@ -118,15 +120,16 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 func (a *attempts) take(again *http.Request, wait time.Duration) (Grant, error) {
 	ctx, stop := context.WithDeadline(again.Context(), a.deadline)
 	defer stop()
+	var waits []rationtrace.Wait
 	if wait > 0 {
 		deadline, _ := ctx.Deadline()
 		b := a.transport.Pool.budget
-		if time.Until(deadline) < wait || b.sleepUnlessResumed(ctx, wait, b.resumes.Load()) != nil {
+		if time.Until(deadline) < wait || b.sleepUnlessResumed(ctx, wait, b.resumes.Load(), rationtrace.Wait{Reason: rationtrace.Retry, Cause: a.cause}, &waits) != nil {
 			closeBody(again)
 			return Grant{}, context.DeadlineExceeded // or the caller's context has ended, which run sees
 		}
 	}
-	return a.transport.take(again.WithContext(ctx), a.excluded)
+	return a.transport.take(again.WithContext(ctx), a.excluded, waits)
 }
 
 // afterFailure decides after a failure without a response.
@@ -147,9 +150,6 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 		return decision{}
 	}
 	f := a.handleResponse(resp, grant)
-	if f.Refused || f.Cooldown.Known {
-		a.cause = causeOf(resp, &f, grant)
-	}
 	if (f.DeadToken || resp.StatusCode == http.StatusUnauthorized) && a.renew(grant) {
 		return decision{retry: true, free: true, keepResponse: true}
 	}

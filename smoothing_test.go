@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/rationtest"
+	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
@@ -89,12 +91,16 @@ func TestACallThatIsHeldBackIsNotLate(t *testing.T) {
 		kept := &recordingStore{Store: b.Store}
 		b.Store, b.Margin, b.Limits = kept, 0, []ration.Limit{{Max: 1000, Window: time.Minute}}
 		base := newSharedProvider(map[string]int{"a": 980})
+		var held atomic.Int32
 		p := rationtest.Preset(t, "instagram")
 		p.Attach = nil
 		client := &http.Client{Transport: &ration.Transport{Base: base, Provider: p, Pool: ration.NewPool(b, ration.NewToken("a")),
 			OnGrant: func(_ *http.Request, grant ration.Grant) {
 				if grant.Late != 0 {
 					t.Errorf("a call was %v late", grant.Late)
+				}
+				if len(grant.Waits) > 0 && grant.Waits[0].Reason == rationtrace.Smoothing && grant.Waits[0].Took > 0 {
+					held.Add(1)
 				}
 			}}}
 		load(t, client, 1) // its response shows the competing client
@@ -104,6 +110,7 @@ func TestACallThatIsHeldBackIsNotLate(t *testing.T) {
 		require.Equal(t, 4, base.most["a"], "18 units were left")
 		require.Less(t, took, time.Second, "responses did not let the next calls go")
 		require.Zero(t, kept.recorded)
+		require.EqualValues(t, 4, held.Load(), "the grants of the others say why they waited")
 	})
 }
 

@@ -155,7 +155,9 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 		r.Worker = b.workerID().String()
 	}
 	asked := time.Now()
+	began := b.startAsking()
 	status, err := b.Store.Status(ctx, r)
+	b.storeAsked(ctx, "status", began, err)
 	if err != nil {
 		return false, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/ration-go/ration/internal/credential"
 	"github.com/ration-go/ration/internal/digest"
 	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/rationtrace"
 )
 
 // A Token is a credential for the provider. It prints, formats, marshals and logs as its
@@ -227,9 +228,15 @@ func (a *attempts) renew(grant Grant) bool {
 var errLateSecret = errors.New("ration: the slot has passed while the token's source was asked")
 
 // askForSecret gives the grant's token, which has a source, its secret.
-func (p *Pool) askForSecret(ctx context.Context, g *Grant) error {
+func (p *Pool) askForSecret(ctx context.Context, g *Grant, waits *[]rationtrace.Wait) error {
 	begun := time.Now()
-	s, err := g.Token.source().Secret(ctx, p.noteSource)
+	source := g.Token.source()
+	var wait wait
+	if !source.Ready() {
+		wait = p.budget.beginWait(ctx, g.traces, rationtrace.Wait{Account: g.account.ID, Reason: rationtrace.Source}, watchFrom)
+	}
+	s, err := source.Secret(ctx, p.noteSource)
+	*waits = wait.end(*waits)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return ended(ctx)

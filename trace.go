@@ -2,141 +2,277 @@ package ration
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"net/http"
-	"net/http/httptrace"
-	"sync/atomic"
+	"runtime/pprof"
+	"runtime/trace"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/rationtrace"
+	"github.com/ration-go/ration/store"
 )
 
-// A requestTrace follows one attempt on its way to the provider, by httptrace. It is also the
-// context of the response's request, from which GrantOf and FeedbackOf read: one value,
-// because every request needs one. Its hooks may run after RoundTrip has returned.
-type requestTrace struct {
-	context.Context // the caller's
-	grant           Grant
-	feedback        *provider.Feedback // nil: the response was not read
-	hooks           httptrace.ClientTrace
+// traces are what observes a caller: the budget's trace and that of its context. Either may be nil.
+type traces [2]*rationtrace.Trace
 
-	begun     time.Time
-	settled   int         // sends that the log has
-	connected atomic.Bool // there was a connection: the request may have arrived
-	reused    atomic.Bool // the connection had carried a request before
-	writes    atomic.Int32
-	wrote     atomic.Int64 // when the request was last written, in nanoseconds since begun
+// tracesOf returns the traces of who calls with a context.
+func (b *Budget) tracesOf(ctx context.Context) traces {
+	t := traces{b.Trace}
+	if o := requestOptionsOf(ctx); o != nil {
+		t[1] = o.trace
+	}
+	return t
 }
 
-func newRequestTrace(ctx context.Context, grant Grant) *requestTrace {
-	trace := &requestTrace{Context: ctx, grant: grant, begun: time.Now()}
-	trace.hooks.GotConn = func(conn httptrace.GotConnInfo) {
-		trace.bookResend()
-		trace.reused.Store(conn.Reused)
-		trace.connected.Store(true)
-	}
-	trace.hooks.WroteRequest = func(httptrace.WroteRequestInfo) {
-		trace.wrote.Store(int64(time.Since(trace.begun)))
-		trace.writes.Add(1)
-	}
-	return trace
-}
+// none reports whether nothing observes the caller.
+func (t traces) none() bool { return t == traces{} }
 
-// traceOf returns the trace of a response that send has returned.
-func traceOf(resp *http.Response) *requestTrace {
-	trace, _ := resp.Request.Context().(*requestTrace)
-	return trace
-}
-
-// bookResend waits for a slot before http.Transport sends the request again by itself, because its
-// connection was dead: the provider may have counted what was sent before. If there is no slot, because the
-// context ends, the request is recorded afterwards.
-func (r *requestTrace) bookResend() {
-	if int(r.writes.Load()) == r.settled || r.grant.offline {
-		return
-	}
-	r.recordSends()
-	first := &r.grant
-	w := waiter{Grant: Grant{Token: first.Token, Cost: first.Cost, budget: first.budget}, waits: true}
-	if w.take(WithScopes(r.Context, first.scopes...)) == nil {
-		w.counted, w.probe = first.counted, first.probe
-		r.grant = w.Grant
-	} else {
-		r.settled-- // one that is still to be recorded
-	}
-}
-
-// recordSends corrects the log if the request was sent so late after its slot that a call of the next
-// window could follow it too closely, or more than once without a slot. It is called when RoundTrip has
-// returned, or sends the request again.
-//
-// After it was written on a new connection a request may be under way for long, while the
-// provider accepts the connection: it counts as sent now.
-func (r *requestTrace) recordSends() {
-	writes := int(r.writes.Load())
-	times := writes - r.settled
-	if r.settled = writes; times <= 0 || r.grant.offline {
-		return
-	}
-	sentAt := time.Now()
-	if r.reused.Load() {
-		sentAt = r.begun.Add(time.Duration(r.wrote.Load()))
-	}
-	tolerance := r.grant.account.tolerance
-	after := sentAt.Sub(r.grant.soonestSlot())
-	late := tolerance > 0 && after > tolerance
-	if late || times > 1 {
-		r.grant.recordSends(r.Context, after, times, late)
-	}
-}
-
-// String describes the context of a response's request without the token's secret.
-func (r *requestTrace) String() string {
-	return fmt.Sprintf("%v.WithGrant(%v)", r.Context, r.grant.Token)
-}
-
-type (
-	grantKey    struct{}
-	feedbackKey struct{}
-)
-
-// Value returns the grant on which the request was sent, and what its response said.
-func (r *requestTrace) Value(key any) any {
-	if key == (grantKey{}) {
-		return &r.grant
-	}
-	if key == (feedbackKey{}) {
-		if r.feedback == nil {
-			return nil // and not that of an earlier response, whose context this may be
+// tell calls one function of each trace, which pick returns.
+func tell[T any](ctx context.Context, t traces, pick func(*rationtrace.Trace) func(context.Context, T), what T) {
+	for _, one := range t {
+		if one == nil {
+			continue
 		}
-		return r.feedback
+		if f := pick(one); f != nil {
+			f(ctx, what)
+		}
 	}
-	return r.Context.Value(key)
 }
 
-// GrantOf returns the grant on which a response's request was sent. It reports false if the
-// request passed through without a token, or if the response is nil or not a Transport's.
-func GrantOf(resp *http.Response) (Grant, bool) {
-	if resp == nil || resp.Request == nil {
-		return Grant{}, false
-	}
-	g, _ := resp.Request.Context().Value(grantKey{}).(*Grant)
-	if g == nil || g.budget == nil {
-		return Grant{}, false
-	}
-	return *g, true
+// A wait is one that lasts. The zero wait has not begun.
+type wait struct {
+	ctx     context.Context
+	traces  traces
+	of      rationtrace.Wait
+	begun   time.Time
+	region  *trace.Region
+	labeled bool
 }
 
-// FeedbackOf returns what a [Transport] has read in a response: whether and why the provider
-// throttled it, for how long, and what is left of its limits. It reports false if there was
-// nothing to read, as in most successes.
-func FeedbackOf(resp *http.Response) (provider.Feedback, bool) {
-	if resp == nil || resp.Request == nil {
-		return provider.Feedback{}, false
+// beginWait tells that a caller begins to wait, presumably for so long. Profiles of goroutines show why
+// who waits for long does: the goroutine has labels for that time, and then those of its context again.
+func (b *Budget) beginWait(ctx context.Context, t traces, why rationtrace.Wait, length time.Duration) wait {
+	why.Budget = b.Name
+	w := wait{ctx: ctx, traces: t, of: why, begun: time.Now(), labeled: length >= watchFrom}
+	if trace.IsEnabled() {
+		w.region = trace.StartRegion(ctx, "ration: "+why.Reason.String())
 	}
-	f, found := resp.Request.Context().Value(feedbackKey{}).(*provider.Feedback)
-	if !found {
-		return provider.Feedback{}, false
+	if w.labeled {
+		pprof.SetGoroutineLabels(pprof.WithLabels(ctx, pprof.Labels("ration_budget", b.Name, "ration_reason", why.Reason.String())))
 	}
-	return *f, true
+	tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Wait) { return o.WaitBegan }, why)
+	return w
+}
+
+// end tells that the wait has ended, and adds it to those before.
+func (w *wait) end(before []rationtrace.Wait) []rationtrace.Wait {
+	if w.ctx == nil {
+		return before
+	}
+	w.of.Took = time.Since(w.begun)
+	if w.region != nil {
+		w.region.End()
+	}
+	if w.labeled {
+		pprof.SetGoroutineLabels(w.ctx)
+	}
+	tell(w.ctx, w.traces, func(o *rationtrace.Trace) func(context.Context, rationtrace.Wait) { return o.WaitEnded }, w.of)
+	if n := len(before); n > 0 && before[n-1].Reason == w.of.Reason && before[n-1].Account == w.of.Account {
+		w.of.Took += before[n-1].Took
+		before = before[:n-1]
+	}
+	return append(before, w.of)
+}
+
+// describeWaits says what was waited for, and for how long.
+func describeWaits(waits []rationtrace.Wait) string {
+	var b strings.Builder
+	for i, w := range waits {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(w.Took.Round(time.Millisecond).String() + " for " + w.Reason.String())
+	}
+	return b.String()
+}
+
+// why returns what the caller waits for until the slot that it has booked, or would.
+func (w *waiter) why(ctx context.Context) rationtrace.Wait {
+	why := rationtrace.Wait{Budget: w.budget.Name, Account: w.account.ID}
+	if paused := w.pause(); paused.Until.After(w.now) && !w.Slot.Before(paused.Until) {
+		why.Reason, why.Until, why.Cause = rationtrace.Pause, paused.Until, paused.Cause
+		return why
+	}
+	why.Reason, why.Until, why.Limit = rationtrace.Quota, w.Slot, w.bindingLimit(ctx)
+	return why
+}
+
+// bindingLimit returns the limit for which the caller waits. Of several the store is asked, once a second
+// by all callers, if the wait is so long that nobody notices; otherwise it is not known.
+func (w *waiter) bindingLimit(ctx context.Context) string {
+	b := w.budget
+	covers := func(scope string) bool { return scope == "" || slices.Contains(w.scopes, scope) }
+	found, limits := 0, ""
+	for _, account := range append(w.accounts.shared[:len(w.accounts.shared):len(w.accounts.shared)], *w.account) {
+		for _, l := range account.limits {
+			if covers(l.Scope) {
+				found, limits = found+1, l.String()
+			}
+		}
+	}
+	if found == 1 {
+		return limits
+	}
+	if w.offline || w.Slot.Sub(w.now) < time.Second || len(w.accounts.shared) > 0 {
+		return ""
+	}
+	now := time.Now()
+	b.mu.Lock()
+	known := b.bound
+	if asks := now.Sub(known.at) >= time.Second; asks {
+		b.bound.at = now
+	} else if known.account == w.account.ID {
+		b.mu.Unlock()
+		return known.limit
+	} else {
+		b.mu.Unlock()
+		return ""
+	}
+	b.mu.Unlock()
+	one, err := b.list(w.accounts.rules, *w.account)
+	if err != nil {
+		return ""
+	}
+	soon, stop := b.soon(ctx)
+	defer stop()
+	all, err := b.usage(soon, one)
+	if err != nil {
+		return ""
+	}
+	binding := boundBy{account: w.account.ID, at: now}
+	var latest time.Time
+	for _, u := range all[0].Limits {
+		if covers(u.Limit.Scope) && u.Remaining < w.Cost && u.FreeAt.After(latest) {
+			latest, binding.limit = u.FreeAt, u.Limit.String()
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bound = binding
+	return binding.limit
+}
+
+// A boundBy is the limit for which callers waited for an account when the store was asked last.
+type boundBy struct {
+	account, limit string
+	at             time.Time
+}
+
+func (t traces) booked(ctx context.Context, w *waiter) {
+	if t.none() {
+		return
+	}
+	tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Booked) { return o.Booked },
+		rationtrace.Booked{Budget: w.budget.Name, Account: w.account.ID, Cost: w.Cost, Slot: w.Slot, Wait: max(0, w.Slot.Sub(w.now))})
+}
+
+var whyRebooking = [...]string{
+	slotLost: "late", slotPaused: "paused", slotResumed: "resumed", accountsChanged: "accounts changed", limitsChanged: "limits changed", contextEnded: "cancelled",
+}
+
+func (t traces) rebooking(ctx context.Context, w *waiter, how outcome) {
+	if t.none() || ctx.Err() != nil {
+		return
+	}
+	tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Rebooking) { return o.Rebooking },
+		rationtrace.Rebooking{Budget: w.budget.Name, Account: w.account.ID, Why: whyRebooking[how]})
+}
+
+// traceOutcome tells what a caller got.
+func (b *Budget) traceOutcome(ctx context.Context, g *Grant, err error) {
+	if b == nil {
+		return
+	}
+	t := g.traces
+	if err != nil {
+		t = b.tracesOf(ctx)
+	}
+	if t.none() {
+		return
+	}
+	if err == nil {
+		tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Granted) { return o.Granted },
+			rationtrace.Granted{Budget: b.Name, Account: g.account.ID, Token: g.Token.id, Cost: g.Cost, Slot: g.Slot, Late: g.Late, Waits: g.Waits})
+		return
+	}
+	outcome := rationtrace.Failed
+	switch {
+	case errors.Is(err, store.ErrExhausted):
+		outcome = rationtrace.Exhausted
+	case errors.Is(err, ErrNoToken):
+		outcome = rationtrace.NoToken
+	case errors.Is(err, store.ErrStoreUnavailable):
+		outcome = rationtrace.StoreError
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		outcome = rationtrace.Cancelled
+	}
+	tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.GaveUp) { return o.GaveUp }, rationtrace.GaveUp{Budget: b.Name, Outcome: outcome, Err: err})
+}
+
+// attempt returns what is told of an attempt on the grant.
+func (g *Grant) attempt() rationtrace.Attempt {
+	return rationtrace.Attempt{Budget: g.budget.Name, Account: g.account.ID, Token: g.Token.id, Cost: g.Cost}
+}
+
+func (t traces) sent(ctx context.Context, g *Grant) {
+	if !t.none() {
+		tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Attempt) { return o.Sent }, g.attempt())
+	}
+}
+
+func (t traces) answered(ctx context.Context, g *Grant, resp *http.Response, err error, begun time.Time) {
+	if t.none() {
+		return
+	}
+	answered := rationtrace.Answered{Attempt: g.attempt(), Err: redact(err, g.Token), Took: time.Since(begun)}
+	if resp != nil {
+		answered.Status = resp.StatusCode
+	}
+	tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Answered) { return o.Answered }, answered)
+}
+
+func (t traces) refused(ctx context.Context, g *Grant, status int, f *provider.Feedback, cause string) {
+	if !t.none() {
+		tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Refused) { return o.Refused },
+			rationtrace.Refused{Attempt: g.attempt(), Status: status, Reason: string(f.Reason), Scope: string(f.Scope), Wait: f.Wait.Value, Cause: cause})
+	}
+}
+
+func (t traces) retrying(ctx context.Context, g *Grant, resp *http.Response, err error, after time.Duration, left int) {
+	if t.none() {
+		return
+	}
+	retrying := rationtrace.Retrying{Attempt: g.attempt(), After: after, Left: left, Err: err}
+	if resp != nil {
+		retrying.Status = resp.StatusCode
+	}
+	tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Retrying) { return o.Retrying }, retrying)
+}
+
+// startAsking returns when the store is asked, if the budget's trace wants to know.
+func (b *Budget) startAsking() (began time.Time) {
+	if b.Trace != nil && b.Trace.StoreAsked != nil {
+		began = time.Now()
+	}
+	return began
+}
+
+// storeAsked tells what the store was asked, if startAsking has returned when.
+func (b *Budget) storeAsked(ctx context.Context, operation string, began time.Time, err error) {
+	if !began.IsZero() {
+		b.Trace.StoreAsked(ctx, rationtrace.StoreAsked{Budget: b.Name, Operation: operation, Took: time.Since(began), Err: err})
+	}
 }

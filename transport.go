@@ -105,7 +105,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !t.serves(req) {
 		return t.passThrough(req)
 	}
-	grant, err := t.take(req, nil)
+	grant, err := t.take(req, nil, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -204,8 +204,10 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	}
 	base := t.base()
 	handedOver = true
+	grant.traces.sent(req.Context(), &grant)
 	resp, err := base.RoundTrip(out)
 	answered = true
+	grant.traces.answered(req.Context(), &grant, resp, err, trace.begun)
 	switch {
 	case err == nil && resp == nil:
 		err = errors.New("ration: Transport.Base returned neither a response nor an error")

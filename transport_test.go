@@ -94,7 +94,7 @@ func TestMaxWaitRefusesAtOnce(t *testing.T) {
 		client := &http.Client{Transport: &ration.Transport{Base: rationtest.NewAPI(nil), Pool: ration.NewPool(budget, ration.NewToken("a"))}}
 		rationtest.Get(t, client, "http://api.test/")
 		_, err := client.Get("http://api.test/")
-		require.EqualError(t, err, `Get "http://api.test/": ration: budget "test": the next slot is in 1h0m0s, MaxWait allows 10m0s`)
+		require.EqualError(t, err, `Get "http://api.test/": ration: budget "test": the next slot is in 1h0m0s, MaxWait allows 10m0s; the quota of 1/1h is spent`)
 		require.ErrorIs(t, err, ration.ErrExhausted)
 	})
 }

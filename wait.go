@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
-	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
@@ -55,6 +53,7 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 	if w.scopes, w.reserve, err = w.budget.bookOptions(ctx); err != nil {
 		return err
 	}
+	w.traces = w.budget.tracesOf(ctx)
 	if w.budget.MaxWait > 0 {
 		w.begun = time.Now()
 	}
@@ -74,6 +73,7 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 		}
 		// Nothing was sent: another caller gets the slot before this one books again.
 		w.cancelSoon()
+		w.traces.rebooking(ctx, w, outcome)
 		// All who wait cancel before one of them books, or they would queue behind each
 		// other's old slots.
 		switch outcome {
@@ -159,6 +159,9 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	if w.pool != nil && w.pool.sourced.Load() {
 		defer w.pool.askAhead(ctx, w.account.ID, w.due).Stop()
 	}
+	why := w.why(ctx)
+	wait := w.budget.beginWait(ctx, w.traces, why, time.Until(w.due))
+	defer func() { w.Waits = wait.end(w.Waits) }()
 	confirmed := w.accounts.local // its answer is there at once
 	for how := woken; how != completed; {
 		wake := w.budget.nextWake() // before the look, or a change after it would wake nobody
@@ -193,93 +196,6 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 // follow it too closely.
 func (w *waiter) isLate() bool { return w.account.tolerance > 0 && w.Late > w.account.tolerance }
 
-// lookAtSlot returns completed if the slot is still of use after the changes since the caller
-// booked or looked last, and otherwise why not.
-func (w *waiter) lookAtSlot() outcome {
-	b := w.budget
-	w.wakes = b.wakes.Load()
-	if int(b.newestRevision.Load()) > w.newest {
-		return limitsChanged
-	}
-	if n := b.resumes.Load(); n != w.resumes {
-		w.resumes = n
-		if how := w.lookAtResumptions(); how != completed {
-			return how
-		}
-	}
-	switch {
-	case w.pause().Until.After(w.Slot):
-		return slotPaused
-	case w.pool != nil && !w.pool.has(w.account.ID):
-		return accountsChanged
-	}
-	return completed
-}
-
-// untilTurn returns how long a caller waits before it books again: regroup, and up to as long
-// again the further ahead its slot lies. So the callers of all workers, who hear of a change at
-// about the same time, book in the order of their slots.
-func (w *waiter) untilTurn() time.Duration {
-	behind := func(ahead time.Duration) float64 { return math.Log1p(float64(ahead) / float64(regroup)) }
-	part := behind(max(0, time.Until(w.due))) / behind(limit.MaxWindow)
-	return regroup + time.Duration(min(1, part)*float64(regroup)).Truncate(time.Microsecond)
-}
-
-// moveAccount books on the changed accounts. A caller whose account is still there keeps
-// its slot unless it gets an earlier one.
-func (w *waiter) moveAccount(ctx context.Context) error {
-	old := *w
-	if err := w.findAccounts(); err != nil {
-		old.cancelSoon()
-		return err
-	}
-	if old.offline || w.accounts.find(old.account.ID) == nil {
-		old.cancelSoon()
-		return w.book(ctx)
-	}
-	left := time.Until(old.due) - time.Microsecond
-	if left <= 0 {
-		return nil
-	}
-	var r store.BookRequest
-	w.request(&r, left)
-	booked, err := w.ask(ctx, &r)
-	if booked {
-		old.cancelSoon()
-		return nil
-	}
-	if err != nil {
-		w.cancelSoon()
-		if ctx.Err() != nil {
-			old.cancelSoon()
-			return err
-		}
-	}
-	// There is no earlier slot, or no answer. What has changed since the old slot was booked
-	// must still be looked at.
-	old.accounts, old.changed = w.accounts, w.changed
-	*w = old
-	return nil
-}
-
-// findAccounts finds the accounts that may be charged now.
-func (w *waiter) findAccounts() (err error) {
-	if w.pool != nil {
-		w.accounts, w.changed, err = w.pool.list(w.excluded)
-	} else {
-		w.accounts, err = w.budget.accountsOf(&w.Token)
-	}
-	return err
-}
-
-// rebook finds the accounts again and books.
-func (w *waiter) rebook(ctx context.Context) error {
-	if err := w.findAccounts(); err != nil {
-		return err
-	}
-	return w.book(ctx)
-}
-
 // book books a slot within the longest wait. While the store does not answer it retries,
 // or books offline, as Budget.Outage says.
 func (w *waiter) book(ctx context.Context) error {
@@ -298,10 +214,11 @@ func (w *waiter) book(ctx context.Context) error {
 		}
 		switch {
 		case booked:
+			w.traces.booked(ctx, w)
 			return nil
 		case err == nil:
 			return &store.ExhaustedError{Budget: b.Name, Account: w.account.ID, RetryAfter: w.Slot.Sub(w.now),
-				Allowed: allowed, Deadline: byDeadline}
+				Allowed: allowed, Deadline: byDeadline, Wait: w.why(ctx)}
 		case b.concede(err, w.accounts):
 			if err := w.findAccounts(); err != nil {
 				return err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/rationtrace"
 )
 
 // ErrExhausted is matched, with errors.Is, by every error that says that no
@@ -35,10 +36,16 @@ type ExhaustedError struct {
 	// Deadline tells that Allowed is what the context's deadline left, which
 	// http.Client.Timeout sets too; otherwise it is the budget's MaxWait.
 	Deadline bool
+	// Wait says what the wait would be for: a pause and its cause, or a limit.
+	Wait rationtrace.Wait
 }
 
 // Error names the wait and what allowed no longer one.
 func (e *ExhaustedError) Error() string {
+	why := ""
+	if e.Wait.Reason != 0 {
+		why = "; " + e.Wait.String()
+	}
 	need := e.RetryAfter.Round(time.Millisecond)
 	if need == 0 {
 		need = e.RetryAfter
@@ -47,19 +54,27 @@ func (e *ExhaustedError) Error() string {
 	switch {
 	case e.Deadline:
 		return fmt.Sprintf("ration: budget %q: the next slot is in %v, the deadline allows %v: "+
-			"give the context (or http.Client.Timeout, which counts the wait) more time", e.Budget, need, allowed)
+			"give the context (or http.Client.Timeout, which counts the wait) more time%s", e.Budget, need, allowed, why)
 	case e.Allowed > 0:
-		return fmt.Sprintf("ration: budget %q: the next slot is in %v, MaxWait allows %v", e.Budget, need, allowed)
+		return fmt.Sprintf("ration: budget %q: the next slot is in %v, MaxWait allows %v%s", e.Budget, need, allowed, why)
 	default:
-		return fmt.Sprintf("ration: budget %q: no slot now, the next is in %v", e.Budget, need)
+		return fmt.Sprintf("ration: budget %q: no slot now, the next is in %v%s", e.Budget, need, why)
 	}
 }
 
 // LogValue returns the text and the fields, for log/slog.
 func (e *ExhaustedError) LogValue() slog.Value {
 	return slog.GroupValue(slog.String("error", e.Error()), slog.String("budget", e.Budget), slog.String("account", e.Account),
-		slog.Duration("retry_after", e.RetryAfter), slog.Duration("allowed", e.Allowed), slog.Bool("deadline", e.Deadline))
+		slog.Duration("retry_after", e.RetryAfter), slog.Duration("allowed", e.Allowed), slog.Bool("deadline", e.Deadline),
+		slog.String("reason", e.Wait.Reason.String()), slog.String("cause", e.Wait.Cause))
 }
+
+// Timeout reports whether the wait was too long for a deadline, as a net.Error does: programs that try
+// again after timeouts need a later deadline.
+func (e *ExhaustedError) Timeout() bool { return e.Deadline }
+
+// Temporary reports true: the slot comes, after RetryAfter.
+func (e *ExhaustedError) Temporary() bool { return true }
 
 // Is reports whether target is [ErrExhausted].
 func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }

@@ -107,6 +107,13 @@ func (c *Credential) Secret(ctx context.Context, notify Notify) (*Secret, error)
 	return s, nil
 }
 
+// Ready reports whether Secret returns at once, because there is a secret that lasts.
+func (c *Credential) Ready() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.latest != nil && !passed(c.latest.staleAt)
+}
+
 // Prepare asks for a secret, if there is none that lasts, and does not wait for it.
 func (c *Credential) Prepare(ctx context.Context, notify Notify) {
 	c.mu.Lock()

@@ -74,6 +74,13 @@ func (s *Smoother) Narrowed() bool {
 	return time.Now().Before(s.narrowed)
 }
 
+// Waits reports whether Admit would wait, because all of the accounts are full.
+func (s *Smoother) Waits(accounts []string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.full(accounts)) == len(accounts)
+}
+
 // Admit waits until one of the accounts has room for a call, but not beyond the deadline,
 // from which on it takes every account for one that has. It returns the accounts without
 // room. Release the Booking when the call's account is known. The error is the context's.

@@ -15,11 +15,12 @@ import (
 // Who imports the library gets these modules with it, and no others.
 func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	const own = "github.com/ration-go/ration/"
-	onlyImports(t, ".", "ration", "github.com/cenkalti/backoff/v4", "golang.org/x/sync", own+"limit", own+"store", own+"provider",
+	onlyImports(t, ".", "ration", "github.com/cenkalti/backoff/v4", "golang.org/x/sync", own+"limit", own+"store", own+"provider", own+"rationtrace",
 		own+"internal/attempt", own+"internal/censor", own+"internal/clock", own+"internal/credential", own+"internal/observe", own+"internal/cooldown", own+"internal/deque", own+"internal/digest", own+"internal/hosts", own+"internal/inflight", own+"internal/sweep", own+"internal/watch",
 		own+"internal/memstore", own+"internal/redisstore", "github.com/redis/go-redis/v9")
 	onlyImports(t, "limit", "limit")
-	onlyImports(t, "store", "store", own+"limit")
+	onlyImports(t, "store", "store", own+"limit", own+"rationtrace")
+	onlyImports(t, "rationtrace", "rationtrace")
 	onlyImports(t, "provider", "provider", own+"limit", own+"internal/header", own+"internal/jsonprefix", own+"internal/ratelimitfield")
 	onlyImports(t, "provider/presets", "presets", own+"limit", own+"provider", own+"internal/header", own+"internal/jsonprefix")
 	onlyImports(t, "internal/memstore", "memstore", own+"limit", own+"store", own+"internal/deque", own+"internal/sweep")

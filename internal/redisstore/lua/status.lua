@@ -43,7 +43,8 @@ for i = 1, #changes, 2 do
   local ends = pausedUntil(name)
   if ends > now or known > 0 or string.find(name, '^ended:') then
     local apart, cause = call('HGET', base .. ':apart', name), call('HGET', base .. ':causes', name) or ''
-    reply[#reply + 1] = struct.pack('>I2', #name) .. name .. encode(ends) .. encode(apart or 0) .. struct.pack('>I2', #cause) .. cause
+    reply[#reply + 1] = struct.pack('>I2', #name) .. name .. encode(ends) .. encode(apart or 0)
+    reply[#reply + 1] = struct.pack('>I2', #cause) .. cause
   end
 end
 return table.concat(reply)

@@ -1,0 +1,219 @@
+package ration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptrace"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/store"
+)
+
+// A requestTrace follows one attempt on its way to the provider, by httptrace. It is also the
+// context of the response's request, from which GrantOf and FeedbackOf read: one value,
+// because every request needs one. Its hooks may run after RoundTrip has returned.
+type requestTrace struct {
+	context.Context // the caller's
+	grant           Grant
+	feedback        *provider.Feedback // nil: the response was not read
+	hooks           httptrace.ClientTrace
+
+	begun     time.Time
+	settled   int         // sends that the log has
+	connected atomic.Bool // there was a connection: the request may have arrived
+	reused    atomic.Bool // the connection had carried a request before
+	writes    atomic.Int32
+	wrote     atomic.Int64 // when the request was last written, in nanoseconds since begun
+}
+
+func newRequestTrace(ctx context.Context, grant Grant) *requestTrace {
+	trace := &requestTrace{Context: ctx, grant: grant, begun: time.Now()}
+	trace.hooks.GotConn = func(conn httptrace.GotConnInfo) {
+		trace.bookResend()
+		trace.reused.Store(conn.Reused)
+		trace.connected.Store(true)
+	}
+	trace.hooks.WroteRequest = func(httptrace.WroteRequestInfo) {
+		trace.wrote.Store(int64(time.Since(trace.begun)))
+		trace.writes.Add(1)
+	}
+	return trace
+}
+
+// traceOf returns the trace of a response that send has returned.
+func traceOf(resp *http.Response) *requestTrace {
+	trace, _ := resp.Request.Context().(*requestTrace)
+	return trace
+}
+
+// bookResend waits for a slot before http.Transport sends the request again by itself, because its
+// connection was dead: the provider may have counted what was sent before. If there is no slot, because the
+// context ends, the request is recorded afterwards.
+func (r *requestTrace) bookResend() {
+	if int(r.writes.Load()) == r.settled || r.grant.offline {
+		return
+	}
+	r.recordSends()
+	first := &r.grant
+	w := waiter{Grant: Grant{Token: first.Token, Cost: first.Cost, budget: first.budget}, waits: true}
+	if w.take(WithScopes(r.Context, first.scopes...)) == nil {
+		w.counted, w.probe = first.counted, first.probe
+		r.grant = w.Grant
+	} else {
+		r.settled-- // one that is still to be recorded
+	}
+}
+
+// recordSends corrects the log if the request was sent so late after its slot that a call of the next
+// window could follow it too closely, or more than once without a slot. It is called when RoundTrip has
+// returned, or sends the request again.
+//
+// After it was written on a new connection a request may be under way for long, while the
+// provider accepts the connection: it counts as sent now.
+func (r *requestTrace) recordSends() {
+	writes := int(r.writes.Load())
+	times := writes - r.settled
+	if r.settled = writes; times <= 0 || r.grant.offline {
+		return
+	}
+	sentAt := time.Now()
+	if r.reused.Load() {
+		sentAt = r.begun.Add(time.Duration(r.wrote.Load()))
+	}
+	tolerance := r.grant.account.tolerance
+	after := sentAt.Sub(r.grant.soonestSlot())
+	late := tolerance > 0 && after > tolerance
+	if late || times > 1 {
+		r.grant.recordSends(r.Context, after, times, late)
+	}
+}
+
+// String describes the context of a response's request without the token's secret.
+func (r *requestTrace) String() string {
+	return fmt.Sprintf("%v.WithGrant(%v)", r.Context, r.grant.Token)
+}
+
+type (
+	grantKey    struct{}
+	feedbackKey struct{}
+)
+
+// Value returns the grant on which the request was sent, and what its response said.
+func (r *requestTrace) Value(key any) any {
+	if key == (grantKey{}) {
+		return &r.grant
+	}
+	if key == (feedbackKey{}) {
+		if r.feedback == nil {
+			return nil // and not that of an earlier response, whose context this may be
+		}
+		return r.feedback
+	}
+	return r.Context.Value(key)
+}
+
+// GrantOf returns the grant on which a response's request was sent. It reports false if the
+// request passed through without a token, or if the response is nil or not a Transport's.
+func GrantOf(resp *http.Response) (Grant, bool) {
+	if resp == nil || resp.Request == nil {
+		return Grant{}, false
+	}
+	g, _ := resp.Request.Context().Value(grantKey{}).(*Grant)
+	if g == nil || g.budget == nil {
+		return Grant{}, false
+	}
+	return *g, true
+}
+
+// FeedbackOf returns what a [Transport] has read in a response: whether and why the provider
+// throttled it, for how long, and what is left of its limits. It reports false if there was
+// nothing to read, as in most successes.
+func FeedbackOf(resp *http.Response) (provider.Feedback, bool) {
+	if resp == nil || resp.Request == nil {
+		return provider.Feedback{}, false
+	}
+	f, found := resp.Request.Context().Value(feedbackKey{}).(*provider.Feedback)
+	if !found {
+		return provider.Feedback{}, false
+	}
+	return *f, true
+}
+
+// withToken returns a copy of the request with the token, whose sending the hooks follow.
+func (t *Transport) withToken(ctx context.Context, req *http.Request, hooks *httptrace.ClientTrace, token Token) (*http.Request, error) {
+	attach := t.attach()
+	if attach == nil {
+		// As provider.Bearer, which changes one header: neither the other headers' values nor
+		// the URL are copied.
+		out := req.WithContext(httptrace.WithClientTrace(ctx, hooks))
+		out.Header = make(http.Header, len(req.Header)+1)
+		maps.Copy(out.Header, req.Header)
+		out.Header["Authorization"] = token.bearer()
+		return out, nil
+	}
+	secret, _ := token.open()
+	out := req.Clone(ctx) // without the hooks: requests that Attach makes are not this one
+	if out.Header == nil {
+		out.Header = make(http.Header)
+	}
+	if err := attach(out, secret); err != nil {
+		return nil, fmt.Errorf("ration: Attach failed: %w", err)
+	}
+	before := req.Header["Authorization"]
+	if len(before) > 0 && !t.ReplaceAuthorization && !slices.Equal(before, out.Header["Authorization"]) {
+		return nil, errAuthorization
+	}
+	return out.WithContext(httptrace.WithClientTrace(out.Context(), hooks)), nil
+}
+
+// recordWithin bounds how long a caller that has its response waits for a record, which the store
+// makes all the same.
+const recordWithin = 20 * time.Millisecond
+
+// recordSends corrects the log after a request was sent late, or several times: the connection
+// took long to make, the machine was busy, or http.Transport sent the request again by
+// itself. The request was sent this many times, so long after its slot. If it was late, its
+// slot is cancelled in the same step; if not, the slot counts for one of the times. If the
+// store fails, the log keeps the slot, and only Margin separates the request from those of
+// the next window.
+func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int, isLate bool) {
+	b := g.budget
+	var late store.Booking
+	if isLate {
+		late = g.booking()
+	} else {
+		times--
+	}
+	slot := g.Slot.Add(max(0, after) + time.Microsecond - 1).Truncate(time.Microsecond)
+	spent := store.Spending{Slot: slot, Cost: g.Cost * times}
+	// The record that cancels the slot comes last: until then both count.
+	charged := append(slices.Clone(g.accounts.shared), *g.account)
+	for i, account := range charged {
+		r := store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: account.Account, Scopes: g.scopes,
+			Spent: []store.Spending{spent}}
+		if i == len(charged)-1 {
+			r.Replaces = late
+		}
+		one, stop := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
+		err := b.Store.Record(one, r)
+		stop()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			return
+		}
+	}
+	if g.accounts.local {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.journal.remove(&late, g.accounts)
+	for _, account := range charged {
+		b.journal.add(&account, nil, &store.Booking{Slot: spent.Slot, Now: g.now, Cost: spent.Cost}, spent.Slot)
+	}
+}
