@@ -112,6 +112,7 @@ type requestOptions struct {
 	reserve    float64
 	cost       int
 	trace      *rationtrace.Trace // nil: none
+	retries    *RetryPolicy       // nil: the Transport's
 	hasReserve bool
 	hasCost    bool
 }

@@ -52,7 +52,7 @@ func TestASecondaryLimitIsTheFleets(t *testing.T) {
 		p := rationtest.Preset(t, "github")
 		api := rationtest.NewAPI(rationtest.Replying(1, rationtest.Reply{Status: 403, Body: githubSecondary, Header: rationtest.JSON}))
 		worker := func(b *ration.Budget) *http.Client {
-			return &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Retries: -1, Pool: ration.NewPool(b, ration.NewToken("a"))}}
+			return &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Retries: ration.RetryPolicy{Max: -1}, Pool: ration.NewPool(b, ration.NewToken("a"))}}
 		}
 		require.Equal(t, 403, rationtest.Get(t, worker(ours), "http://api.test/a").StatusCode)
 		require.Equal(t, 200, rationtest.Get(t, worker(rationtest.Peer(ours)), "http://api.test/b").StatusCode)
@@ -133,7 +133,7 @@ func TestAPauseOnlyLengthensAndOutlivesItsWorker(t *testing.T) {
 			return rationtest.Served.To(req), nil
 		})
 		worker := func(b *ration.Budget, retries int) *http.Client {
-			return &http.Client{Transport: &ration.Transport{Base: api, Retries: retries, MaxPause: 30 * time.Minute, Pool: ration.NewPool(b, ration.NewToken("a"))}}
+			return &http.Client{Transport: &ration.Transport{Base: api, Retries: ration.RetryPolicy{Max: retries}, MaxPause: 30 * time.Minute, Pool: ration.NewPool(b, ration.NewToken("a"))}}
 		}
 		ends := func() time.Duration {
 			usage, err := first.Usage(t.Context(), ration.NewToken("a"))
@@ -163,7 +163,7 @@ func TestAPauseOfAnEndpointOutlivesItsWorker(t *testing.T) {
 		p := rationtest.Preset(t, "tiktok")
 		api := rationtest.NewAPI(rationtest.Replying(1, rationtest.Reply{Status: 429, Body: `{"error":{"code":"rate_limit_exceeded"}}`, Header: append([]string{"Retry-After", "600"}, rationtest.JSON...)}))
 		worker := func(b *ration.Budget) *http.Client {
-			return &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Retries: -1, Pool: ration.NewPool(b, ration.NewToken("a"))}}
+			return &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Retries: ration.RetryPolicy{Max: -1}, Pool: ration.NewPool(b, ration.NewToken("a"))}}
 		}
 		require.Equal(t, 429, rationtest.Get(t, worker(first), "http://api.test/v2/video/list/").StatusCode)
 		time.Sleep(time.Minute)
@@ -245,7 +245,7 @@ func TestOnRefusalIsCalledForAnyRefusal(t *testing.T) {
 			p.Attach = nil
 			var reasons []ration.Reason
 			token := ration.NewToken("a")
-			client := &http.Client{Transport: &ration.Transport{Base: rationtest.NewAPI(rationtest.Replying(9, row.says)), Provider: p, Retries: -1,
+			client := &http.Client{Transport: &ration.Transport{Base: rationtest.NewAPI(rationtest.Replying(9, row.says)), Provider: p, Retries: ration.RetryPolicy{Max: -1},
 				Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), token),
 				OnRefusal: func(resp *http.Response, g ration.Grant) {
 					require.Equal(t, token.ID(), g.Token.ID())
@@ -280,7 +280,7 @@ func TestAPauseIsNotLoosenedWhenTheStoreIsBack(t *testing.T) {
 			}
 			return rationtest.Served.To(req), nil
 		})
-		client := &http.Client{Transport: &ration.Transport{Base: api, Retries: -1, Pool: ration.NewPool(b, ration.NewToken("a"))}}
+		client := &http.Client{Transport: &ration.Transport{Base: api, Retries: ration.RetryPolicy{Max: -1}, Pool: ration.NewPool(b, ration.NewToken("a"))}}
 		store.Cut.Store(true)
 		go rationtest.Get(t, client, "http://api.test/")
 		synctest.Wait()

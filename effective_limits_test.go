@@ -174,7 +174,7 @@ func TestWorkersLeaveHeadroomTogether(t *testing.T) {
 		requireMax(t, second, token, 900)
 
 		api := rationtest.NewAPI(rationtest.ThrottlingOnce(http.StatusTooManyRequests, "", rationtest.InstagramHeader(1000, 0)...))
-		throttled := &http.Client{Transport: &ration.Transport{Base: api, Provider: rationtest.Preset(t, "instagram"), Retries: -1,
+		throttled := &http.Client{Transport: &ration.Transport{Base: api, Provider: rationtest.Preset(t, "instagram"), Retries: ration.RetryPolicy{Max: -1},
 			Pool: ration.NewPool(third, token)}}
 		rationtest.Get(t, throttled, "http://api.test/")
 		time.Sleep(2 * time.Hour)

@@ -66,7 +66,11 @@ func (s *suspect) evidence() string {
 	case s.condemned:
 		return fmt.Sprintf("the provider called it invalid for %d requests in a row and did not serve it", s.invalid)
 	case s.contradictions > 0:
-		return fmt.Sprintf("another token was served %d requests for which it was rejected", s.contradictions)
+		requests := "a request"
+		if s.contradictions > 1 {
+			requests = fmt.Sprint(s.contradictions, " requests")
+		}
+		return "another token was served " + requests + " for which it was rejected"
 	}
 	return ""
 }

@@ -263,7 +263,7 @@ func TestOnlyASuccessOfAnotherTokenQuarantinesTheFirst(t *testing.T) {
 				}
 				return other.To(req), nil
 			})
-			client := &http.Client{Transport: &ration.Transport{Base: api, Retries: -1, Pool: ration.NewPool(b, rationtest.Tokens("a", "b")...)}}
+			client := &http.Client{Transport: &ration.Transport{Base: api, Retries: ration.RetryPolicy{Max: -1}, Pool: ration.NewPool(b, rationtest.Tokens("a", "b")...)}}
 			require.Equal(t, other.Status, rationtest.Get(t, client, "http://api.test/").StatusCode)
 			require.ElementsMatch(t, []string{"a", "b"}, api.Tokens())
 		})

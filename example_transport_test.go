@@ -237,7 +237,7 @@ func ExampleFeedbackOf() {
 	budget := &ration.Budget{Name: "graph", Limits: []ration.Limit{ration.PerHour(200)}, Store: new(ration.MemoryStore)}
 	client := &http.Client{Transport: &ration.Transport{
 		Pool:    ration.NewPool(budget, ration.NewToken("a-secret")),
-		Retries: -1,
+		Retries: ration.RetryPolicy{Max: -1},
 		OnRefusal: func(resp *http.Response, _ ration.Grant) {
 			f, _ := ration.FeedbackOf(resp)
 			fmt.Println(f.Reason, "by", f.ReasonBy, "for", f.Wait.Value)
@@ -288,4 +288,29 @@ type served func(*http.Request)
 func (s served) RoundTrip(req *http.Request) (*http.Response, error) {
 	s(req)
 	return httptest.NewRecorder().Result(), nil
+}
+
+// A program decides after each refusal, before anything waits: it gives up rather than wait for an hour.
+func ExampleRetryPolicy() {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	defer api.Close()
+	budget := &ration.Budget{Name: "api", Limits: []ration.Limit{ration.PerHour(100)}, Store: new(ration.MemoryStore)}
+	policy := ration.RetryPolicy{Decide: func(req *http.Request, r *ration.Retry) {
+		fmt.Println(req.Method, r.Feedback.Reason, r.Pause)
+		r.Again = r.Again && r.Pause <= time.Minute
+	}}
+	client := &http.Client{Transport: &ration.Transport{Pool: ration.NewPool(budget, ration.NewToken("secret")), Retries: policy}}
+	resp, err := client.Get(api.URL)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer resp.Body.Close()
+	fmt.Println(resp.StatusCode)
+	// Output:
+	// GET quota 1h0m0s
+	// 429
 }

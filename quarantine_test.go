@@ -78,7 +78,7 @@ func TestATokenIsTriedByOneRequestAtATime(t *testing.T) {
 			}
 			return rationtest.Served.To(req), nil
 		})
-		client := &http.Client{Transport: &ration.Transport{Base: api, Retries: -1, ProbeEvery: 10 * time.Minute,
+		client := &http.Client{Transport: &ration.Transport{Base: api, Retries: ration.RetryPolicy{Max: -1}, ProbeEvery: 10 * time.Minute,
 			Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(1000)), rationtest.Tokens("dead", "good")...)}}
 		crawl := func() {
 			var callers sync.WaitGroup
@@ -234,7 +234,7 @@ func TestATokenIsNotTriedByOneThatWaits(t *testing.T) {
 		says := rationtest.Served
 		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) { return says.To(req), nil })
 		worker := func(b *ration.Budget) *http.Client {
-			return &http.Client{Transport: &ration.Transport{Base: api, Retries: -1, Pool: ration.NewPool(b, rationtest.Tokens("a")...)}}
+			return &http.Client{Transport: &ration.Transport{Base: api, Retries: ration.RetryPolicy{Max: -1}, Pool: ration.NewPool(b, rationtest.Tokens("a")...)}}
 		}
 		us, them := worker(ours), worker(rationtest.Peer(ours))
 		_, err := ours.Store.Quarantine(t.Context(), store.QuarantineRequest{Budget: ours.Name, Token: ration.NewToken("a").ID(),

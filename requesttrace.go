@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptrace"
@@ -215,5 +216,45 @@ func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int,
 	b.journal.remove(&late, g.accounts)
 	for _, account := range charged {
 		b.journal.add(&account, nil, &store.Booking{Slot: spent.Slot, Now: g.now, Cost: spent.Cost}, spent.Slot)
+	}
+}
+
+// rewind returns the request with its body at the beginning, and whether that is possible.
+// The first attempt has read a body without GetBody: sent again it would be empty.
+func rewind(req *http.Request) (*http.Request, bool) {
+	if req.Body == nil || req.Body == http.NoBody {
+		return req, true
+	}
+	if req.GetBody == nil {
+		return nil, false
+	}
+	body, err := req.GetBody()
+	if err != nil {
+		return nil, false
+	}
+	again := req.WithContext(req.Context())
+	again.Body = body
+	return again, true
+}
+
+// detach lets a response that the caller may still get hold no connection meanwhile, if all of its
+// body was read.
+func detach(resp *http.Response) {
+	if resp == nil {
+		return
+	}
+	if body, is := resp.Body.(interface{ Detach() io.ReadCloser }); is {
+		resp.Body = body.Detach()
+	} else if resp.ContentLength == 0 { // it was not read, because it is empty
+		_ = resp.Body.Close()
+		resp.Body = io.NopCloser(resp.Body)
+	}
+}
+
+// discard closes a response that the caller does not get. It does not drain it: throttled
+// responses are rare, and the body may never end.
+func discard(resp *http.Response) {
+	if resp != nil {
+		_ = resp.Body.Close()
 	}
 }

@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -31,33 +32,39 @@ type attempts struct {
 	transport  *Transport
 	provider   *provider.Provider
 	req        *http.Request // as the caller made it
-	retries    int           // how many are left
-	deadline   time.Time     // no retry begins after it
+	policy     *RetryPolicy
+	count      int       // how many attempts were made
+	retries    int       // how many are left
+	deadline   time.Time // no retry begins after it
 	maxPause   time.Duration
 	pauses     backoff.BackOff
-	minPause   time.Duration // the first of pauses, without its random part
-	excluded   []string      // accounts that are not tried again
-	rejected   []rejection   // one of each token that was rejected
-	rejections int           // how many there were
-	unserved   bool          // the last response rejected the token
-	cause      string        // of the pause that the last response makes
-	renewed    []string      // IDs of tokens whose source was asked because of a response
+	minPause   time.Duration     // the first of pauses, without its random part
+	rests      backoff.BackOff   // the policy's; nil: not begun, or it has none
+	feedback   provider.Feedback // of the last response
+	excluded   []string          // accounts that are not tried again
+	rejected   []rejection       // one of each token that was rejected
+	rejections int               // how many there were
+	unserved   bool              // the last response rejected the token
+	cause      string            // of the pause that the last response makes
+	renewed    []string          // IDs of tokens whose source was asked because of a response
 }
 
 func newAttempts(t *Transport, req *http.Request) *attempts {
-	a := &attempts{transport: t, provider: t.provider(), req: req, retries: t.Retries,
-		deadline: time.Now().Add(positive(t.RetryWithin, defaultRetryWithin)), maxPause: positive(t.MaxPause, defaultMaxPause)}
-	if t.Retries == 0 {
-		a.retries = defaultRetries
+	policy := &t.Retries
+	if o := requestOptionsOf(req.Context()); o != nil && o.retries != nil {
+		policy = o.retries
 	}
-	return a
+	return &attempts{transport: t, provider: t.provider(), req: req, policy: policy, retries: cmp.Or(policy.Max, defaultRetries),
+		deadline: time.Now().Add(positive(policy.Within, defaultRetryWithin)), maxPause: positive(t.MaxPause, defaultMaxPause)}
 }
 
 // A decision is what to do after a response or a failure.
 type decision struct {
 	retry        bool
 	wait         time.Duration // before the retry, beside the pauses that the store keeps
-	free         bool          // the retry does not count as one of Transport.Retries
+	pause        time.Duration // that the store keeps
+	decidable    bool          // the policy may decide otherwise
+	free         bool          // the retry does not count as one of RetryPolicy.Max
 	keepResponse bool          // the caller gets the response if no token is left
 }
 
@@ -80,6 +87,9 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 			next = a.afterFailure(err)
 		} else {
 			next = a.afterResponse(resp, grant)
+		}
+		if a.count++; next.decidable && a.policy.Decide != nil {
+			a.decide(&next, resp, err)
 		}
 		if !next.retry || !next.free && a.retries <= 0 || time.Now().Add(next.wait).After(a.deadline) {
 			returned = true
@@ -134,11 +144,41 @@ func (a *attempts) take(again *http.Request, wait time.Duration) (Grant, error) 
 
 // afterFailure decides after a failure without a response.
 func (a *attempts) afterFailure(err error) decision {
-	if a.req.Context().Err() != nil || !idempotent(a.req) || !temporary(err) {
+	a.feedback = provider.Feedback{}
+	if a.req.Context().Err() != nil {
 		return decision{}
 	}
-	return decision{retry: true, wait: a.pause(0, longestOwnPause)}
+	return a.rest(a.repeatable() && temporary(err))
 }
+
+// rest decides that the request rests for a while and is tried again, if it may be.
+func (a *attempts) rest(retry bool) decision {
+	next := decision{retry: retry, decidable: true}
+	switch {
+	case !retry:
+	case a.policy.Pauses == nil:
+		next.wait = a.pause(0, longestOwnPause)
+	default:
+		if a.rests == nil {
+			a.rests = a.policy.Pauses()
+		}
+		if next.wait = a.rests.NextBackOff(); next.wait == backoff.Stop {
+			next.retry, next.wait = false, 0
+		}
+	}
+	return next
+}
+
+// decide lets the policy change what is done.
+func (a *attempts) decide(next *decision, resp *http.Response, err error) {
+	left := a.retries > 0
+	r := Retry{Response: resp, Feedback: a.feedback, Err: err, Attempts: a.count, Pause: next.pause, Again: next.retry && left, Wait: next.wait}
+	a.policy.Decide(a.req, &r)
+	next.retry, next.wait = r.Again && left, max(0, r.Wait)
+}
+
+// repeatable reports whether the request may be sent again though it may have been carried out.
+func (a *attempts) repeatable() bool { return a.policy.NotIdempotent || idempotent(a.req) }
 
 // afterResponse lets the fleet know what a response says, and decides what it means for the
 // request.
@@ -150,6 +190,7 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 		return decision{}
 	}
 	f := a.handleResponse(resp, grant)
+	a.feedback = f
 	if (f.DeadToken || resp.StatusCode == http.StatusUnauthorized) && a.renew(grant) {
 		return decision{retry: true, free: true, keepResponse: true}
 	}
@@ -171,8 +212,8 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	switch {
 	case f.Refused:
 		return a.afterThrottled(&f, grant)
-	case f.Retryable && idempotent(a.req):
-		return decision{retry: true, wait: a.pause(0, longestOwnPause)}
+	case f.Retryable || slices.Contains(a.policy.Statuses, resp.StatusCode):
+		return a.rest(a.repeatable())
 	case f.Cooldown.Known && f.Cooldown.Value > 0:
 		a.pauseTarget(&f, cooldown.ScopeOf(&f, a.provider.Scope), grant, min(f.Cooldown.Value, a.maxPause))
 	}
@@ -190,13 +231,13 @@ func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
 		}
 	}
 	wait = min(wait, a.maxPause)
-	next := decision{retry: f.Retryable}
+	next := decision{retry: f.Retryable, pause: wait, decidable: true}
 	scope := cooldown.ScopeOf(f, a.provider.Scope)
 	switch f.Reason {
 	case provider.ReasonConcurrency:
 		next.wait = wait // too many at once, which says nothing about a rate
 	case provider.ReasonOverload:
-		next.retry = next.retry && idempotent(a.req)
+		next.retry = next.retry && a.repeatable()
 		if !f.Wait.Known || !a.pauseTarget(f, scope, grant, wait) {
 			next.wait = wait
 		}
@@ -208,6 +249,9 @@ func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
 		if b := a.transport.Pool.budget; f.Reason == provider.ReasonQuota && !grant.offline && b.reconciles.Load() {
 			b.leaveHeadroom(scope, grant.account)
 		}
+	}
+	if next.wait > 0 {
+		next.pause = 0 // the request alone keeps it
 	}
 	return next
 }
@@ -256,28 +300,6 @@ func (a *attempts) pause(least, longest time.Duration) time.Duration {
 	return min(max(a.pauses.NextBackOff(), least), longest)
 }
 
-// detach lets a response that the caller may still get hold no connection meanwhile, if all of its
-// body was read.
-func detach(resp *http.Response) {
-	if resp == nil {
-		return
-	}
-	if body, is := resp.Body.(interface{ Detach() io.ReadCloser }); is {
-		resp.Body = body.Detach()
-	} else if resp.ContentLength == 0 { // it was not read, because it is empty
-		_ = resp.Body.Close()
-		resp.Body = io.NopCloser(resp.Body)
-	}
-}
-
-// discard closes a response that the caller does not get. It does not drain it: throttled
-// responses are rare, and the body may never end.
-func discard(resp *http.Response) {
-	if resp != nil {
-		_ = resp.Body.Close()
-	}
-}
-
 // idempotent reports whether a request has the same effect if it is sent twice.
 func idempotent(req *http.Request) bool {
 	switch req.Method {
@@ -324,22 +346,4 @@ func positive(d, otherwise time.Duration) time.Duration {
 		return d
 	}
 	return otherwise
-}
-
-// rewind returns the request with its body at the beginning, and whether that is possible.
-// The first attempt has read a body without GetBody: sent again it would be empty.
-func rewind(req *http.Request) (*http.Request, bool) {
-	if req.Body == nil || req.Body == http.NoBody {
-		return req, true
-	}
-	if req.GetBody == nil {
-		return nil, false
-	}
-	body, err := req.GetBody()
-	if err != nil {
-		return nil, false
-	}
-	again := req.WithContext(req.Context())
-	again.Body = body
-	return again, true
 }

@@ -129,7 +129,7 @@ func TestPausesBetweenFailuresGrow(t *testing.T) {
 			for range 10 {
 				synctest.Test(t, func(t *testing.T) {
 					api := rationtest.NewAPI(fails)
-					transport := &ration.Transport{Base: api, Retries: 9, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a"))}
+					transport := &ration.Transport{Base: api, Retries: ration.RetryPolicy{Max: 9}, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a"))}
 					_, err := transport.RoundTrip(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 					if name == "connection" {
 						require.ErrorIs(t, err, io.EOF, "the caller gets the last failure unchanged")
@@ -149,7 +149,7 @@ func TestPausesBetweenFailuresGrow(t *testing.T) {
 	}
 }
 
-// Retries bounds the count, and RetryWithin the time from the first answer; the pauses
+// RetryPolicy.Max bounds the count, and Within the time from the first answer; the pauses
 // that the store keeps are in that time too.
 func TestRetriesOfFailuresAreBounded(t *testing.T) {
 	for _, row := range []struct {
@@ -175,7 +175,7 @@ func TestRetriesOfFailuresAreBounded(t *testing.T) {
 				var answers []*rationtest.Body
 				row.says.Body = strings.Repeat("as it is ", 1000)
 				api := rationtest.NewAPI(rationtest.KeepBodies(&answers, rationtest.Replying(1000, row.says)))
-				transport := &ration.Transport{Base: api, Retries: row.retries, RetryWithin: row.within,
+				transport := &ration.Transport{Base: api, Retries: ration.RetryPolicy{Max: row.retries, Within: row.within},
 					Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(1000)), ration.NewToken("a"))}
 				resp, err := transport.RoundTrip(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 				require.NoError(t, err)

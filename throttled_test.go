@@ -165,7 +165,7 @@ func TestAPauseBeyondMaxWaitIsAnErrorAndHoldsNobodyElseBack(t *testing.T) {
 		api := rationtest.NewAPI(rationtest.Throttling(1, "Retry-After", "60"))
 		budget, all := rationtest.NewBudget(ration.PerHour(100)), rationtest.Tokens("a", "b")
 		pool := ration.NewPool(budget, all[0])
-		transport := &ration.Transport{Base: api, Pool: pool, Retries: -1}
+		transport := &ration.Transport{Base: api, Pool: pool, Retries: ration.RetryPolicy{Max: -1}}
 		rationtest.Get(t, &http.Client{Transport: transport}, "http://api.test/")
 		usage, err := budget.Usage(t.Context(), all[0])
 		require.NoError(t, err)
@@ -187,7 +187,7 @@ func TestThrottledRequestIsRetriedABoundedNumberOfTimes(t *testing.T) {
 			api := rationtest.NewAPI(rationtest.Throttling(100, "Retry-After", "60", "X-Request-Id", "17"))
 			budget, token := rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a")
 			var refused []int
-			transport := &ration.Transport{Base: api, Pool: ration.NewPool(budget, token), Retries: row.retries,
+			transport := &ration.Transport{Base: api, Pool: ration.NewPool(budget, token), Retries: ration.RetryPolicy{Max: row.retries},
 				OnRefusal: func(resp *http.Response, g ration.Grant) {
 					require.Equal(t, token.ID(), g.Token.ID())
 					refused = append(refused, resp.StatusCode)

@@ -1,11 +1,13 @@
 package ration
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/ration-go/ration/internal/attempt"
 	"github.com/ration-go/ration/internal/hosts"
 	"github.com/ration-go/ration/provider"
@@ -72,11 +74,9 @@ type Transport struct {
 	// Provider describes how to read responses: a preset, or your own. Nil: the zero
 	// Provider, which reads the headers and codes that most APIs use.
 	Provider *provider.Provider
-	// Retries bounds how often a request is retried after throttled responses and failures.
-	// Another attempt because a token is invalid does not count. Zero: 3. Negative: never.
-	Retries int
-	// RetryWithin bounds the time from the first response to the last retry. Zero: 6 h.
-	RetryWithin time.Duration
+	// Retries says what is tried again, how often and when. [WithRetries] replaces it for one
+	// request. Zero: throttled responses, server errors and failed connections, 3 times within 6 h.
+	Retries RetryPolicy
 	// AttemptTimeout bounds each attempt, from its slot to the last byte of the response.
 	// Zero: no bound but the request's context.
 	AttemptTimeout time.Duration
@@ -94,6 +94,67 @@ type Transport struct {
 	// [FeedbackOf] returns why the provider throttled it. It must not read the body. Nil:
 	// nothing is called.
 	OnRefusal func(*http.Response, Grant)
+}
+
+// A RetryPolicy says which requests a [Transport] tries again after a throttled response, a server error
+// or a failed connection. Each attempt books a slot of its own, and a request whose body cannot be read
+// again is not repeated. Another attempt because a token is invalid is not one of these. The zero
+// RetryPolicy is the default. It must not be changed after first use.
+type RetryPolicy struct {
+	// Max is how often a request is tried again at the most. Zero: 3. Negative: never.
+	Max int
+	// Within bounds the time from the first response to the last retry. Zero: 6 h.
+	Within time.Duration
+	// Statuses are tried again beside those that the provider's description says: each from 400
+	// to 599, such as 404 where an object appears a little after it was made. Nil: none.
+	Statuses []int
+	// NotIdempotent repeats requests that have an effect each time they are sent as well: a POST
+	// without an Idempotency-Key may then be carried out twice. Zero: only a throttled one is
+	// repeated, since the provider has not carried it out.
+	NotIdempotent bool
+	// Pauses returns how long a request rests after server errors and failures, in turn; it is
+	// called for each request that needs it. backoff.Stop gives up. Nil: from 1 to 1.5 s, and
+	// twice as long each time up to a minute. What a provider asks for is kept in any case.
+	Pauses func() backoff.BackOff
+	// Decide may change what is done, before anything waits: it gives up, or has the request rest
+	// longer, shorter or at all. It must not read the response's body, and not block. Max, Within
+	// and the request's deadline hold whatever it says. Nil: what is proposed is done.
+	Decide func(*http.Request, *Retry)
+}
+
+// A Retry is what a [Transport] is about to do after a response that was throttled or not served, or
+// after a failure. [RetryPolicy.Decide] gets it.
+type Retry struct {
+	// Response is the last one. Nil: there was none.
+	Response *http.Response
+	// Feedback is what the response says. Zero: there is no response.
+	Feedback provider.Feedback
+	// Err is the failure, if there was no response.
+	Err error
+	// Attempts is how many have been made.
+	Attempts int
+	// Pause is how long the fleet pauses what the response was about, beginning now: the request
+	// waits for that too, unless another account can take it. Zero: it pauses nothing.
+	Pause time.Duration
+	// Again tells whether the request is tried again, and Wait how long it rests before, beside
+	// the Pause. Decide may change both.
+	Again bool
+	Wait  time.Duration
+}
+
+// WithRetries returns a context whose requests are tried again as the policy says, in place of
+// [Transport.Retries].
+func WithRetries(ctx context.Context, policy RetryPolicy) context.Context {
+	return withOption(ctx, func(o *requestOptions) { o.retries = &policy })
+}
+
+func (p *RetryPolicy) check() error {
+	for _, status := range p.Statuses {
+		if status < 400 || status > 599 {
+			return fmt.Errorf("ration: Transport.Retries.Statuses has %d: it must be from 400 to 599", status)
+		}
+	}
+	return nil
 }
 
 // RoundTrip implements http.RoundTripper.
@@ -127,11 +188,14 @@ func (t *Transport) check() error {
 		field string
 		value time.Duration
 	}{
-		{"RetryWithin", t.RetryWithin}, {"AttemptTimeout", t.AttemptTimeout}, {"MaxPause", t.MaxPause}, {"ProbeEvery", t.ProbeEvery},
+		{"Retries.Within", t.Retries.Within}, {"AttemptTimeout", t.AttemptTimeout}, {"MaxPause", t.MaxPause}, {"ProbeEvery", t.ProbeEvery},
 	} {
 		if d.value < 0 {
 			return fmt.Errorf("ration: Transport.%s is %v: it must not be negative", d.field, d.value)
 		}
+	}
+	if err := t.Retries.check(); err != nil {
+		return err
 	}
 	return hosts.Check(t.Hosts)
 }

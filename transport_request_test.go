@@ -199,7 +199,7 @@ func TestTransportIsSafeForConcurrentUse(t *testing.T) {
 		pool := ration.NewPool(rationtest.NewBudget(ration.PerSecond(50)), rationtest.Tokens("a", "b", "c")...)
 		var granted, refused atomic.Int64
 		client := &http.Client{Transport: &ration.Transport{
-			Base: api, Pool: pool, Retries: 100,
+			Base: api, Pool: pool, Retries: ration.RetryPolicy{Max: 100},
 			OnGrant:   func(*http.Request, ration.Grant) { granted.Add(1) },
 			OnRefusal: func(*http.Response, ration.Grant) { refused.Add(1) },
 		}}
@@ -257,7 +257,7 @@ func TestHostsThatCannotBeMeantAreErrors(t *testing.T) {
 // What cannot be meant is an error that names the field, before anything is booked.
 func TestFieldsThatCannotBeMeantAreErrors(t *testing.T) {
 	for want, spoil := range map[string]func(*ration.Transport, *ration.Budget){
-		"Transport.RetryWithin":    func(t *ration.Transport, _ *ration.Budget) { t.RetryWithin = -1 },
+		"Transport.Retries.Within": func(t *ration.Transport, _ *ration.Budget) { t.Retries.Within = -1 },
 		"Transport.AttemptTimeout": func(t *ration.Transport, _ *ration.Budget) { t.AttemptTimeout = -1 },
 		"Transport.MaxPause":       func(t *ration.Transport, _ *ration.Budget) { t.MaxPause = -1 },
 		"Transport.ProbeEvery":     func(t *ration.Transport, _ *ration.Budget) { t.ProbeEvery = -1 },

@@ -49,7 +49,7 @@ func TestExamplesRun(t *testing.T) {
 	}{
 		{"quickstart", []string{"-redis", server.Addr}, `(?s)s  request  1 .* [1-9]\.\d\ds  request 20  token [0-9a-f]{8}  200 OK\n$`},
 		{"github", []string{"-api", github.URL, "golang/go", "redis/redis"},
-			`^(.*: dead_token\n|(golang/go|redis/redis): 200 OK, with token [0-9a-f]{8}\n|\d+ requests are left of all tokens\n){4}$`},
+			`^(.*: dead_token: .*\n|(golang/go|redis/redis): 200 OK, with token [0-9a-f]{8}\n|\d+ requests are left of all tokens\n){4}$`},
 		{"sharded", []string{"-redis", server.Addr}, `^(sharded-[0-3]: +\d+ tokens at ` + server.Addr + `\n){4} [1-4]\.\d\ds  each of 24 tokens has sent from (1[5-9]|20) to 2[0-5] requests, \d+ are left\n$`},
 		{"sharded", []string{"-budgets", "6", "-redis", strings.Join(cluster, ",")}, `(?s)^(sharded-[0-5]: +\d+ tokens at (` + strings.Join(cluster, "|") + `)\n){6} [1-4]\.\d\ds  each of 24 tokens has sent from (1[5-9]|20) to 2[0-5] `},
 		{"middleware", nil, `^(key "key-of-ann"  200 OK  RateLimit: "default";r=[0-2];t=[12]\n){3}key "key-of-ann"  429 Too Many Requests  Retry-After: [12]\n` +

@@ -173,7 +173,7 @@ func TestTheNumberOfSeriesIsBounded(t *testing.T) {
 		api := roundTripper(func(req *http.Request) (*http.Response, error) {
 			return respond(req, []int{200, 429, 404, 500, 401}[n%5], "Retry-After", "0", "X-RateLimit-Scope", fmt.Sprint("scope-", n)), nil
 		})
-		tr := &ration.Transport{Base: api, Pool: ration.NewPool(b, ration.NewToken(fmt.Sprint("a-token-", n))), Retries: -1}
+		tr := &ration.Transport{Base: api, Pool: ration.NewPool(b, ration.NewToken(fmt.Sprint("a-token-", n))), Retries: ration.RetryPolicy{Max: -1}}
 		resp, err := tr.RoundTrip(httptest.NewRequest(http.MethodGet, fmt.Sprintf("http://host%d.test/path/%d", n, n), nil))
 		require.NoError(t, err)
 		_ = resp.Body.Close()

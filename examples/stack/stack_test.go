@@ -100,7 +100,7 @@ func TestRetryableReturnsTheLastResponse(t *testing.T) {
 		w.WriteHeader(http.StatusTooManyRequests)
 		_, _ = io.WriteString(w, "slow down")
 	})
-	client := stack.Retryable(&ration.Transport{Pool: newPool("first"), Retries: -1})
+	client := stack.Retryable(&ration.Transport{Pool: newPool("first"), Retries: ration.RetryPolicy{Max: -1}})
 	client.Logger = log.New(t.Output(), "", 0)
 	resp, err := client.Get(server.URL)
 	require.NoError(t, err)

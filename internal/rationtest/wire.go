@@ -21,7 +21,7 @@ type Wire struct {
 
 // Once returns a client like w's that never retries.
 func (w *Wire) Once() *http.Client {
-	return &http.Client{Transport: &ration.Transport{Base: w.Base, Pool: ration.NewPool(w.Budget, w.Token), Retries: -1}}
+	return &http.Client{Transport: &ration.Transport{Base: w.Base, Pool: ration.NewPool(w.Budget, w.Token), Retries: ration.RetryPolicy{Max: -1}}}
 }
 
 // NewWire starts a server, which ends with the test.

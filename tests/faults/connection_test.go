@@ -31,7 +31,7 @@ func TestGrantIsCancelledIfThereWasNoConnection(t *testing.T) {
 	t.Run("nobody listens, default base", func(t *testing.T) {
 		w := rationtest.NewWire(t, nil)
 		w.Close()
-		_, err := (&http.Client{Transport: &ration.Transport{Pool: ration.NewPool(w.Budget, w.Token), Retries: -1}}).Get(w.URL)
+		_, err := (&http.Client{Transport: &ration.Transport{Pool: ration.NewPool(w.Budget, w.Token), Retries: ration.RetryPolicy{Max: -1}}}).Get(w.URL)
 		require.ErrorContains(t, err, "connection refused")
 		w.RequireSpent(t, 0)
 	})
@@ -66,7 +66,7 @@ func TestGrantIsCancelledIfThereWasNoConnection(t *testing.T) {
 			rw.Header().Set("Retry-After", "0")
 			rw.WriteHeader(http.StatusTooManyRequests)
 		})
-		client := &http.Client{Transport: &ration.Transport{Base: w.Base, Pool: ration.NewPool(w.Budget, w.Token), Retries: 1}}
+		client := &http.Client{Transport: &ration.Transport{Base: w.Base, Pool: ration.NewPool(w.Budget, w.Token), Retries: ration.RetryPolicy{Max: 1}}}
 		_, err := client.Get(w.URL)
 		require.ErrorContains(t, err, "connection refused")
 		w.RequireSpent(t, 1)

@@ -100,7 +100,7 @@ func TestSlotBeyondTheDeadlineIsRefusedAtOnceAndBooksNothing(t *testing.T) {
 
 		_, err = client.Get("http://api.test/")
 		require.EqualError(t, err, `Get "http://api.test/": ration: budget "instagram": the next slot is in 40m0s, `+
-			`the deadline allows 30s: give the context (or http.Client.Timeout, which counts the wait) more time`)
+			`the deadline allows 30s: give the context (or http.Client.Timeout, which counts the wait) more time; the quota of 1/40m is spent`)
 		require.ErrorIs(t, err, ration.ErrExhausted)
 		exhausted, found := errors.AsType[*ration.ExhaustedError](err)
 		require.True(t, found)
@@ -199,7 +199,7 @@ func TestEndlessRefusalHoldsNobodyUp(t *testing.T) {
 					ended.Add(1)
 				})
 				before := runtime.NumGoroutine()
-				client := &http.Client{Transport: &ration.Transport{Base: w.Base, Pool: ration.NewPool(w.Budget, w.Token), Retries: retries}}
+				client := &http.Client{Transport: &ration.Transport{Base: w.Base, Pool: ration.NewPool(w.Budget, w.Token), Retries: ration.RetryPolicy{Max: retries}}}
 				begun := time.Now()
 				resp, err := client.Get(w.URL)
 				require.NoError(t, err)

@@ -183,7 +183,7 @@ func TestHostileHeadersOnTheWire(t *testing.T) {
 					return resp, "", took
 				}
 				plain, failure, needed := fetch(base)
-				resp, same, took := fetch(&ration.Transport{Base: base, Pool: ration.NewPool(budget, token), Retries: -1})
+				resp, same, took := fetch(&ration.Transport{Base: base, Pool: ration.NewPool(budget, token), Retries: ration.RetryPolicy{Max: -1}})
 				require.Equal(t, failure, same)
 				if plain != nil {
 					require.Equal(t, plain.StatusCode, resp.StatusCode)
@@ -265,7 +265,7 @@ func FuzzHostileHeaders(f *testing.F) {
 			resp.Header[http.CanonicalHeaderKey(name)] = []string{value}
 			return resp, nil
 		})
-		transport := &ration.Transport{Base: api, Retries: -1, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a"))}
+		transport := &ration.Transport{Base: api, Retries: ration.RetryPolicy{Max: -1}, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(100)), ration.NewToken("a"))}
 		resp, err := transport.RoundTrip(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
 		require.NoError(t, err)
 		require.Equal(t, status, resp.StatusCode)

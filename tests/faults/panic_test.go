@@ -69,7 +69,7 @@ func TestAFaultyBaseLeavesNothingBehind(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				budget := rationtest.NewBudget(ration.PerHour(5))
 				var contexts []context.Context
-				transport := &ration.Transport{Retries: -1, AttemptTimeout: time.Hour, Pool: ration.NewPool(budget, ration.NewToken("a")),
+				transport := &ration.Transport{Retries: ration.RetryPolicy{Max: -1}, AttemptTimeout: time.Hour, Pool: ration.NewPool(budget, ration.NewToken("a")),
 					Base: rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
 						contexts = append(contexts, req.Context())
 						return base(req)

@@ -203,7 +203,7 @@ func TestErrorsOfBaseDoNotShowTheSecret(t *testing.T) {
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			token := ration.NewToken(theSecret)
-			client := &http.Client{Transport: &ration.Transport{Attach: row.attach, Retries: -1, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(5)), token),
+			client := &http.Client{Transport: &ration.Transport{Attach: row.attach, Retries: ration.RetryPolicy{Max: -1}, Pool: ration.NewPool(rationtest.NewBudget(ration.PerHour(5)), token),
 				Base: rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
 					return nil, &url.Error{Op: "Get", URL: row.text(req), Err: cause}
 				})}}

@@ -53,7 +53,7 @@ func refusedOnce(t *testing.T, p process, status int) {
 		}
 		return rationtest.Respond(req, http.StatusOK, "", nil), nil
 	})
-	tr := &ration.Transport{Base: api, Pool: ration.NewPool(p.Budget, ration.NewToken("a")), Retries: -1}
+	tr := &ration.Transport{Base: api, Pool: ration.NewPool(p.Budget, ration.NewToken("a")), Retries: ration.RetryPolicy{Max: -1}}
 	resp := rationtest.Get(t, &http.Client{Transport: tr}, "http://api.test/users/ann?key=hidden")
 	require.Equal(t, status, resp.StatusCode)
 }

@@ -41,7 +41,7 @@ func onFleets(t *testing.T, processes int, secrets []string, test func(t *testin
 		for range processes {
 			pool := ration.NewPool(rationtest.Peer(b), rationtest.Tokens(secrets...)...)
 			f.pools = append(f.pools, pool)
-			f.clients = append(f.clients, &http.Client{Transport: &ration.Transport{Base: f.api, Pool: pool, Retries: -1}})
+			f.clients = append(f.clients, &http.Client{Transport: &ration.Transport{Base: f.api, Pool: pool, Retries: ration.RetryPolicy{Max: -1}}})
 		}
 		for range 2 {
 			require.Equal(t, http.StatusOK, rationtest.Get(t, f.clients[0], "http://api.test/").StatusCode)
