@@ -233,6 +233,7 @@ type Grant struct {
 	accounts *accountList
 	scopes   []string
 	traces   traces
+	resends  int               // attempts of the request before this one
 	counted  bool              // the budget's smoother counts the call as in flight
 	probe    *store.Quarantine // the token's while this call probes it; nil: this is no probe
 }

@@ -29,7 +29,7 @@ func (a *attempts) handleResponse(resp *http.Response, grant Grant) provider.Fee
 		a.cause = causeOf(resp, &f, grant)
 	}
 	if f.Refused {
-		grant.traces.refused(a.req.Context(), &grant, resp.StatusCode, &f, a.cause)
+		grant.traces.refused(a.req, &grant, resp.StatusCode, &f, a.cause)
 		if t.OnRefusal != nil {
 			t.OnRefusal(resp, grant)
 		}

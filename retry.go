@@ -104,7 +104,7 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 			a.retries--
 		}
 		detach(resp)
-		grant.traces.retrying(ctx, &grant, resp, err, next.wait, a.retries)
+		grant.traces.retrying(a.req, &grant, resp, err, next.wait, a.retries)
 		var failed error
 		if grant, failed = a.take(again, next.wait); failed != nil {
 			returned = true
@@ -119,6 +119,7 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 			discard(resp)
 			return nil, failed
 		}
+		grant.resends = a.count
 		discard(resp)
 		resp = nil
 		resp, err = t.send(again, grant)

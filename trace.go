@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -222,44 +223,45 @@ func (b *Budget) traceOutcome(ctx context.Context, g *Grant, err error) {
 	tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.GaveUp) { return o.GaveUp }, rationtrace.GaveUp{Budget: b.Name, Outcome: outcome, Err: err})
 }
 
-// attempt returns what is told of an attempt on the grant.
-func (g *Grant) attempt() rationtrace.Attempt {
-	return rationtrace.Attempt{Budget: g.budget.Name, Account: g.account.ID, Token: g.Token.id, Cost: g.Cost}
+// attempt returns what is told of an attempt of a request on the grant.
+func (g *Grant) attempt(req *http.Request) rationtrace.Attempt {
+	return rationtrace.Attempt{Budget: g.budget.Name, Account: g.account.ID, Token: g.Token.id, Cost: g.Cost,
+		Method: cmp.Or(req.Method, http.MethodGet), Host: req.URL.Host, Resends: g.resends}
 }
 
-func (t traces) sent(ctx context.Context, g *Grant) {
+func (t traces) sent(req *http.Request, g *Grant) {
 	if !t.none() {
-		tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Attempt) { return o.Sent }, g.attempt())
+		tell(req.Context(), t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Attempt) { return o.Sent }, g.attempt(req))
 	}
 }
 
-func (t traces) answered(ctx context.Context, g *Grant, resp *http.Response, err error, begun time.Time) {
+func (t traces) answered(req *http.Request, g *Grant, resp *http.Response, err error, begun time.Time) {
 	if t.none() {
 		return
 	}
-	answered := rationtrace.Answered{Attempt: g.attempt(), Err: redact(err, g.Token), Took: time.Since(begun)}
+	answered := rationtrace.Answered{Attempt: g.attempt(req), Err: redact(err, g.Token), Took: time.Since(begun)}
 	if resp != nil {
 		answered.Status = resp.StatusCode
 	}
-	tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Answered) { return o.Answered }, answered)
+	tell(req.Context(), t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Answered) { return o.Answered }, answered)
 }
 
-func (t traces) refused(ctx context.Context, g *Grant, status int, f *provider.Feedback, cause string) {
+func (t traces) refused(req *http.Request, g *Grant, status int, f *provider.Feedback, cause string) {
 	if !t.none() {
-		tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Refused) { return o.Refused },
-			rationtrace.Refused{Attempt: g.attempt(), Status: status, Reason: string(f.Reason), Scope: string(f.Scope), Wait: f.Wait.Value, Cause: cause})
+		tell(req.Context(), t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Refused) { return o.Refused },
+			rationtrace.Refused{Attempt: g.attempt(req), Status: status, Reason: string(f.Reason), Scope: string(f.Scope), Wait: f.Wait.Value, Cause: cause})
 	}
 }
 
-func (t traces) retrying(ctx context.Context, g *Grant, resp *http.Response, err error, after time.Duration, left int) {
+func (t traces) retrying(req *http.Request, g *Grant, resp *http.Response, err error, after time.Duration, left int) {
 	if t.none() {
 		return
 	}
-	retrying := rationtrace.Retrying{Attempt: g.attempt(), After: after, Left: left, Err: err}
+	retrying := rationtrace.Retrying{Attempt: g.attempt(req), After: after, Left: left, Err: err}
 	if resp != nil {
 		retrying.Status = resp.StatusCode
 	}
-	tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Retrying) { return o.Retrying }, retrying)
+	tell(req.Context(), t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Retrying) { return o.Retrying }, retrying)
 }
 
 // startAsking returns when the store is asked, if the budget's trace wants to know.

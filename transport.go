@@ -268,10 +268,10 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	}
 	base := t.base()
 	handedOver = true
-	grant.traces.sent(req.Context(), &grant)
+	grant.traces.sent(req, &grant)
 	resp, err := base.RoundTrip(out)
 	answered = true
-	grant.traces.answered(req.Context(), &grant, resp, err, trace.begun)
+	grant.traces.answered(req, &grant, resp, err, trace.begun)
 	switch {
 	case err == nil && resp == nil:
 		err = errors.New("ration: Transport.Base returned neither a response nor an error")

@@ -196,6 +196,10 @@ type Attempt struct {
 	Budget, Account, Token string
 	// Cost is in units.
 	Cost int
+	// Method and Host are those of the request.
+	Method, Host string
+	// Resends is how many attempts of the request came before.
+	Resends int
 }
 
 // An Answered is an attempt that has a response, or has failed.

@@ -207,7 +207,7 @@ func TestATraceFollowsARequest(t *testing.T) {
 			case rationtrace.Granted:
 				kinds = append(kinds, "granted")
 			case rationtrace.Attempt:
-				kinds = append(kinds, "sent")
+				kinds = append(kinds, fmt.Sprint("sent ", what.Method, " ", what.Host, " ", what.Resends))
 			case rationtrace.Answered:
 				kinds = append(kinds, "answered "+http.StatusText(what.Status))
 			case rationtrace.Refused:
@@ -218,8 +218,8 @@ func TestATraceFollowsARequest(t *testing.T) {
 				kinds = append(kinds, "gave up")
 			}
 		}
-		require.Equal(t, []string{"booked", "granted", "sent", "answered Too Many Requests", "refused quota 1m0s", "retrying Too Many Requests",
-			"booked", "granted", "sent", "answered OK"}, kinds)
+		require.Equal(t, []string{"booked", "granted", "sent GET api.test 0", "answered Too Many Requests", "refused quota 1m0s", "retrying Too Many Requests",
+			"booked", "granted", "sent GET api.test 1", "answered OK"}, kinds)
 		require.Equal(t, rationtrace.Pause, grant.Waits[0].Reason)
 		require.Regexp(t, `^token [0-9a-f]{32}, 1 units, from 2000-.+, after 1m0s for pause$`, fmt.Sprint(grant))
 		require.NotEmpty(t, told[rationtrace.StoreAsked](r))
