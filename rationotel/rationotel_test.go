@@ -29,7 +29,7 @@ func (f roundTripper) RoundTrip(req *http.Request) (*http.Response, error) { ret
 func attributesOf(span tracetest.SpanStub) map[string]string {
 	all := make(map[string]string)
 	for _, a := range span.Attributes {
-		all[string(a.Key)] = a.Value.Emit()
+		all[string(a.Key)] = a.Value.String()
 	}
 	return all
 }
