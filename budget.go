@@ -158,7 +158,7 @@ func (b *Budget) Try(ctx context.Context, t Token, cost int) (Grant, error) {
 // Remaining returns how many units of cost the token's account has left: 587 after 4,413
 // of 5,000 in the hour. Of several limits the one with the least left counts; if the context
 // has scopes ([WithScopes]), of those that cover a request with these. Remaining counts what
-// the whole fleet has booked, slots that lie ahead included, and changes nothing.
+// the whole fleet has booked, slots that lie ahead included, is 0 while the account is paused, and changes nothing.
 func (b *Budget) Remaining(ctx context.Context, t Token) (int, error) {
 	usage, err := b.Usage(ctx, t)
 	return usage.Remaining(scopesOf(ctx)...), err
@@ -231,8 +231,22 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usag
 		for j, l := range accounts.accounts[i].limits {
 			u.Limits[j].Limit = l
 		}
+		if !u.PausedUntil.IsZero() {
+			all[i].Cause = b.causeOfPause(u)
+		}
 	}
 	return all, nil
+}
+
+// causeOfPause returns why an account is paused.
+func (b *Budget) causeOfPause(u store.Usage) string {
+	b.mu.Lock()
+	known := b.paused.Get("").Later(b.paused.Get(u.Account))
+	b.mu.Unlock()
+	if !known.Until.Equal(u.PausedUntil) {
+		return ""
+	}
+	return known.Cause
 }
 
 // cancel cancels a booking in the store that it was booked in.

@@ -200,9 +200,7 @@ func TestThrottledRequestIsRetriedABoundedNumberOfTimes(t *testing.T) {
 			require.Len(t, api.Calls(), row.want)
 			require.Len(t, refused, row.want)
 			require.Equal(t, time.Duration(row.want-1)*time.Minute, time.Since(api.Begun))
-			left, err := budget.Remaining(t.Context(), token)
-			require.NoError(t, err)
-			require.Equal(t, 100-row.want, left)
+			rationtest.RequireRemaining(t, budget, token, 100-row.want)
 		})
 	}
 }

@@ -39,16 +39,19 @@ type Usage struct {
 	Now time.Time
 	// PausedUntil is the end of the pause in force. Zero: none is.
 	PausedUntil time.Time
+	// Cause is why there is a pause, as far as the worker that asks has heard: Budget.Usage sets
+	// it, and a store does not.
+	Cause string
 	// Limits are the account's, in the order in which they were given.
 	Limits []LimitUsage
 }
 
 // Remaining returns how many units every limit of the account has left: the
-// least of its limits' Remaining. With scopes it is what a request with these has left: a
+// least of its limits' Remaining, and 0 while the account is paused. With scopes it is what a request with these has left: a
 // limit with another Scope does not count. 0 if there are no limits, and [math.MaxInt] if
 // none of them covers such a request.
 func (u Usage) Remaining(scopes ...string) int {
-	if len(u.Limits) == 0 {
+	if len(u.Limits) == 0 || u.PausedUntil.After(u.Now) {
 		return 0
 	}
 	least := math.MaxInt

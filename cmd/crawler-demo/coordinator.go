@@ -209,7 +209,7 @@ func (c *crawl) handle(e groupEvent) error {
 	case r.Finished:
 		m.finished = true
 	case r.State != nil:
-		m.waiting = r.State.Waiting
+		m.waiting, m.waits = r.State.Waiting, r.State.Waits
 		if r.State.Usage != nil {
 			c.stats.usage = r.State.Usage
 		}
@@ -223,7 +223,7 @@ func (c *crawl) handle(e groupEvent) error {
 // was booked, so no quota is exceeded.
 func (c *crawl) handleEnd(m *groupHandle, err error) error {
 	m.ended = true
-	m.waiting = 0
+	m.waiting, m.waits = 0, nil
 	c.stats.forgetDown(m.number, time.Now())
 	c.inFlight -= len(m.assigned)
 	for _, u := range m.assigned {

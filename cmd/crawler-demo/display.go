@@ -28,6 +28,7 @@ type snapshot struct {
 	total           int // known so far, in this run
 	failed, refused int
 	waiting         int
+	waits           waits
 	workers         int
 	usage           []remainingQuota
 	timeLeft        time.Duration // negative: not known
@@ -44,6 +45,7 @@ func (c *crawl) snapshot() snapshot {
 		refused: t.refused,
 		workers: c.plan.workers,
 		usage:   t.usage,
+		waits:   make(waits),
 		down:    t.downFor(time.Now()),
 	}
 	if c.plan.max > 0 {
@@ -51,6 +53,9 @@ func (c *crawl) snapshot() snapshot {
 	}
 	for _, m := range c.groups {
 		s.waiting += m.waiting
+		for reason, of := range m.waits {
+			s.waits.add(reason, of.Count, of.Until)
+		}
 	}
 	if s.timeLeft = c.timeLeft(s.total - s.fetched - s.failed); s.down > 0 {
 		s.timeLeft = -1
@@ -137,8 +142,8 @@ type lines struct{ w io.Writer }
 func (l *lines) every() time.Duration { return 2 * time.Second }
 
 func (l *lines) show(s snapshot) {
-	fmt.Fprintf(l.w, "%6.1f s  %d of %d fetched, %d failed, %d refused; %d of %d workers wait", s.elapsed.Seconds(),
-		s.fetched, s.total, s.failed, s.refused, s.waiting, s.workers)
+	fmt.Fprintf(l.w, "%6.1f s  %d of %d fetched, %d failed, %d refused; %d of %d workers wait%v", s.elapsed.Seconds(),
+		s.fetched, s.total, s.failed, s.refused, s.waiting, s.workers, s.waits)
 	if s.down > 0 || s.usage != nil {
 		fmt.Fprintf(l.w, "; %s", s.quota())
 	}
@@ -173,8 +178,8 @@ func newBar(w io.Writer) *bar {
 		})),
 		mpb.BarExtender(mpb.BarFillerFunc(func(w io.Writer, stat decor.Statistics) error {
 			s := b.last.Load()
-			line := fmt.Sprintf("%d of %d workers wait; %d failed, %d refused; %s",
-				s.waiting, s.workers, s.failed, s.refused, s.quota())
+			line := fmt.Sprintf("%d of %d workers wait%v; %d failed, %d refused; %s",
+				s.waiting, s.workers, s.waits, s.failed, s.refused, s.quota())
 			// A line that wraps would be drawn again below itself each time.
 			if r := []rune(line); len(r) >= stat.AvailableWidth && stat.AvailableWidth > 1 {
 				line = string(r[:stat.AvailableWidth-1])

@@ -24,6 +24,7 @@ type groupHandle struct {
 	ended    bool
 	assigned map[int]string // URLs of the jobs that it has not reported
 	waiting  int
+	waits    waits
 	commands int64
 	wokeLate int64
 }

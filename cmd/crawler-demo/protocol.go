@@ -104,6 +104,7 @@ type send struct {
 // A state is sent now and then, for the display.
 type state struct {
 	Waiting int              `json:"waiting"` // workers that wait for their slot
+	Waits   waits            `json:"waits,omitempty"`
 	Usage   []remainingQuota `json:"usage,omitempty"`
 }
 

@@ -52,6 +52,7 @@ type workerGroup struct {
 	// rejection is the last answer that spoke of a token or of the moment, with its URL.
 	rejection string
 	waiting   int
+	waits     waits
 	stopped   bool
 }
 
@@ -121,8 +122,9 @@ func newWorkerGroup(s *setup) (*workerGroup, error) {
 		jobs:     make(chan job, jobsAhead(s.Workers)),
 		reports:  make(chan report, 2*s.Workers),
 		active:   make(map[*activeJob]struct{}),
+		waits:    make(waits),
 	}
-	c.pool = newPool(s, store, c.onEvent)
+	c.pool = newPool(s, store, c.onEvent, c.trace())
 	for i, t := range c.pool.Tokens() {
 		c.tokens[t.ID()] = i
 	}
@@ -228,6 +230,7 @@ func (c *workerGroup) observe(done <-chan struct{}) {
 		c.mu.Lock()
 		s.Waiting = c.waiting
 		c.mu.Unlock()
+		s.Waits = c.waitsNow()
 		if c.setup.Usage && n%usageEvery == 0 {
 			s.Usage = c.usage()
 		}

@@ -70,6 +70,12 @@ func TestAPauseIsToldInEveryProcess(t *testing.T) {
 		for _, p := range []process{b, late} {
 			_, err := p.Try(t.Context(), ration.NewToken("a"), 1)
 			require.ErrorIs(t, err, ration.ErrExhausted)
+			left, err := p.Remaining(t.Context(), ration.NewToken("a"))
+			require.NoError(t, err)
+			require.Zero(t, left)
+			usage, err := p.Usage(t.Context(), ration.NewToken("a"))
+			require.NoError(t, err)
+			require.Contains(t, usage.Cause, "429 Too Many Requests from http://api.test/users/ann")
 		}
 		for _, h := range []*heard{byA, byB, byLate} {
 			require.Len(t, h.of(ration.Paused), 1)
