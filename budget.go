@@ -101,12 +101,14 @@ type Budget struct {
 	resumes        atomic.Int64 // how often noteResumption was called
 	away           atomic.Int64 // how long the store takes to answer, in nanoseconds: the least of late
 	clocks         clock.Clock
+	anySpent       atomic.Bool // whether spent has any account
 	reconciles     atomic.Bool // whether any response has said what is left
 	smoother       inflight.Smoother
 	pooled         sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
 
 	mu            sync.Mutex // protects all below
 	bound         boundBy
+	spent         sweep.Map[string, time.Time]       // until when those accounts have no room of which QuotaSpent was told
 	untold        []Event                            // that OnEvent is to hear of once mu is free
 	woken         chan struct{}                      // closed when callers that wait must look at their slots; nil: nobody waits for it
 	learned       sweep.Map[string, *learnedAccount] // by account

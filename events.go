@@ -35,7 +35,7 @@ type Event struct {
 	// Token is the ID of the token that the event is about. For TokenQuarantined Reason is why.
 	Token  string
 	Reason provider.Reason
-	// Until is the end of the pause or the quarantine, on the store's clock.
+	// Until is the end of the pause or the quarantine, or when there is room again, on the store's clock.
 	Until time.Time
 	// Key names the endpoint, the object or the scope that is paused, as workers do among
 	// themselves: a word and a digest. Empty: the whole account is.
@@ -75,6 +75,11 @@ const (
 	// Paused: an account, all accounts, an endpoint, an object or a scope is paused, because of a
 	// response or by [Budget.Pause].
 	Paused
+	// QuotaSpent: an account has no room for another call of this worker's for a minute or longer, until
+	// Until; Cause says for which limit, if that is known. It comes once, until QuotaBack.
+	QuotaSpent
+	// QuotaBack: an account of which QuotaSpent was told has room again.
+	QuotaBack
 	// Resumed: the pauses of an account or the quarantines of a token were ended before their
 	// time, by [Budget.Resume] and the like, or because the provider served the token when it was
 	// probed. Without Account and Token it is about all.
@@ -91,7 +96,7 @@ const (
 var eventKinds = [...]string{
 	StoreDown: "StoreDown", StoreBack: "StoreBack", LogLost: "LogLost", ClockStepped: "ClockStepped",
 	LimitsOverridden: "LimitsOverridden", LimitLearned: "LimitLearned", ExternalUsage: "ExternalUsage",
-	HeadroomChanged: "HeadroomChanged", TokenNeverServed: "TokenNeverServed", TokenQuarantined: "TokenQuarantined", Paused: "Paused",
+	HeadroomChanged: "HeadroomChanged", TokenNeverServed: "TokenNeverServed", TokenQuarantined: "TokenQuarantined", Paused: "Paused", QuotaSpent: "QuotaSpent", QuotaBack: "QuotaBack",
 	Resumed: "Resumed", SourceFailed: "SourceFailed", SourceBack: "SourceBack", OldLogFound: "OldLogFound",
 }
 
@@ -141,6 +146,10 @@ func (e Event) text() string {
 			what = cooldown.Key(e.Key).String() + " of " + what
 		}
 		return fmt.Sprintf("%s: paused until %s%s", what, e.Until.UTC().Format(time.RFC3339), e.because())
+	case QuotaSpent:
+		return fmt.Sprintf("account %s: %s, and has room again at %s", e.Account, e.Cause, e.Until.UTC().Format(time.RFC3339))
+	case QuotaBack:
+		return fmt.Sprintf("account %s has room again", e.Account)
 	case Resumed:
 		switch {
 		case e.Account == "" && e.Token == "":

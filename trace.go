@@ -166,6 +166,39 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 	return binding.limit
 }
 
+// spentFrom is the wait from which on people are told that a quota is spent: of shorter ones there are too
+// many.
+const spentFrom = time.Minute
+
+// noteSpent tells once that the account has no room for long.
+func (w *waiter) noteSpent(why rationtrace.Wait) {
+	b := w.budget
+	if why.Reason != rationtrace.Quota || w.Slot.Sub(w.now) < spentFrom {
+		return
+	}
+	defer b.tell()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.spent.Sweep(func(_ string, until time.Time) bool { return w.now.Sub(until) > knownFor })
+	if b.spent.Get(w.account.ID).IsZero() {
+		b.untold = append(b.untold, Event{Kind: QuotaSpent, Account: w.account.ID, Until: w.Slot, Cause: why.String()})
+	}
+	b.spent.Set(w.account.ID, w.Slot)
+	b.anySpent.Store(true)
+}
+
+// noteRoom tells that an account has room again, if it had none.
+func (b *Budget) noteRoom(account string) {
+	defer b.tell()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !b.spent.Get(account).IsZero() {
+		b.spent.Remove(account)
+		b.anySpent.Store(b.spent.Len() > 0)
+		b.untold = append(b.untold, Event{Kind: QuotaBack, Account: account})
+	}
+}
+
 // A boundBy is the limit for which callers waited for an account when the store was asked last.
 type boundBy struct {
 	account, limit string

@@ -141,6 +141,9 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 		if w.isLate() {
 			return slotLost
 		}
+		if w.budget.anySpent.Load() {
+			w.budget.noteRoom(w.account.ID)
+		}
 		if !w.asleep.IsZero() {
 			w.Waited = time.Since(w.asleep)
 		}
@@ -160,6 +163,7 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 		defer w.pool.askAhead(ctx, w.account.ID, w.due).Stop()
 	}
 	why := w.why(ctx)
+	w.noteSpent(why)
 	wait := w.budget.beginWait(ctx, w.traces, why, time.Until(w.due))
 	defer func() { w.Waits = wait.end(w.Waits) }()
 	confirmed := w.accounts.local // its answer is there at once
@@ -217,8 +221,10 @@ func (w *waiter) book(ctx context.Context) error {
 			w.traces.booked(ctx, w)
 			return nil
 		case err == nil:
+			why := w.why(ctx)
+			w.noteSpent(why)
 			return &store.ExhaustedError{Budget: b.Name, Account: w.account.ID, RetryAfter: w.Slot.Sub(w.now),
-				Allowed: allowed, Deadline: byDeadline, Wait: w.why(ctx)}
+				Allowed: allowed, Deadline: byDeadline, Wait: why}
 		case b.concede(err, w.accounts):
 			if err := w.findAccounts(); err != nil {
 				return err

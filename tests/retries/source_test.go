@@ -58,11 +58,15 @@ var errBroken = errors.New("the auth server is down")
 
 func fails(context.Context) (string, time.Time, error) { return "", time.Time{}, errBroken }
 
-// crawler returns a client of a provider that serves every token, and what it has asked. Events
-// are noted.
+// crawler returns a client of a provider that serves every token, and what it has asked. Events of
+// sources are noted.
 func crawler(limit ration.Limit, events *[]ration.EventKind, tokens ...ration.Token) (*http.Client, *rationtest.API) {
 	b := rationtest.NewBudget(limit)
-	b.OnEvent = func(e ration.Event) { *events = append(*events, e.Kind) }
+	b.OnEvent = func(e ration.Event) {
+		if e.Kind == ration.SourceFailed || e.Kind == ration.SourceBack {
+			*events = append(*events, e.Kind)
+		}
+	}
 	api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) { return rationtest.Served.To(req), nil })
 	return &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, tokens...)}}, api
 }

@@ -150,3 +150,29 @@ func TestAQuarantineIsToldInEveryProcess(t *testing.T) {
 		require.NotContains(t, told[0].Cause, "good")
 	})
 }
+
+// That a quota is spent is told once, with the limit, and so is that there is room again.
+func TestASpentQuotaIsToldOnce(t *testing.T) {
+	inMemory(t, ration.PerHour(2), func(t *testing.T, a, _ process) {
+		h := hearing(a)
+		for range 2 {
+			a.book(t)
+		}
+		require.Empty(t, h.of(ration.QuotaSpent))
+		for range 3 {
+			_, err := a.Try(t.Context(), ration.NewToken("a"), 1)
+			require.ErrorIs(t, err, ration.ErrExhausted)
+		}
+		a.book(t) // waits for an hour
+		require.Len(t, h.of(ration.QuotaSpent), 1)
+		e := h.of(ration.QuotaSpent)[0]
+		require.Equal(t, "the quota of 2/1h is spent", e.Cause)
+		require.Equal(t, ration.NewToken("a").ID(), e.Account)
+		require.Empty(t, h.of(ration.QuotaBack))
+		a.book(t)
+		require.Len(t, h.of(ration.QuotaBack), 1)
+		time.Sleep(time.Hour)
+		a.book(t)
+		require.Len(t, h.of(ration.QuotaBack), 1)
+	})
+}
