@@ -49,7 +49,9 @@
 //     [WithScopes]. Requests that cost more than one unit: see [Transport.Cost] and
 //     [WithCost]. Quota reserved for urgent requests: see [Budget.Reserve] and
 //     [WithReserve]. A limit that several tokens share: see [Budget.Shared].
-//   - [Budget.OnEvent] and [Transport.OnRefusal] report what an operator wants to know.
+//   - [Budget.Logger], [Budget.OnEvent] and [Transport.OnRefusal] report what an operator wants to
+//     know. [Budget.Trace] and [WithTrace] tell why a caller waits, as [Grant].Waits and an
+//     [ExhaustedError] do. What is tried again says [Transport.Retries].
 //
 // # What a Transport does with responses
 //

@@ -125,7 +125,7 @@ func (m *Metrics) create() {
 		for _, outcome := range outcomes {
 			m.acquires.WithLabelValues(b, outcome)
 		}
-		for _, reason := range rationtrace.Reasons {
+		for _, reason := range rationtrace.Reasons() {
 			m.waits.WithLabelValues(b, reason.String())
 			m.waiting.WithLabelValues(b, reason.String())
 		}

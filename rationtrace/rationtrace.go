@@ -64,8 +64,10 @@ const (
 	Retry
 )
 
-// Reasons are all reasons, in order.
-var Reasons = [...]Reason{Quota, Pause, Cooldown, Smoothing, StoreDown, Source, Probe, Retry}
+// Reasons returns all reasons, in order.
+func Reasons() []Reason {
+	return []Reason{Quota, Pause, Cooldown, Smoothing, StoreDown, Source, Probe, Retry}
+}
 
 var reasons = [...]string{
 	Quota: "quota", Pause: "pause", Cooldown: "cooldown", Smoothing: "smoothing", StoreDown: "store", Source: "source", Probe: "probe", Retry: "retry",

@@ -36,7 +36,7 @@ func (w waits) add(reason string, count int, until time.Time) {
 // nobody wants to know the end.
 func (w waits) String() string {
 	var b strings.Builder
-	for _, reason := range rationtrace.Reasons {
+	for _, reason := range rationtrace.Reasons() {
 		of, waited := w[reason.String()]
 		if !waited {
 			continue
