@@ -16,6 +16,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
@@ -241,8 +242,12 @@ func TestARequestWaitsForAProbe(t *testing.T) {
 			Reason: string(provider.ReasonUnauthorized), For: 3 * time.Second})
 		require.NoError(t, err)
 		begun := time.Now()
-		require.Equal(t, http.StatusOK, rationtest.Get(t, client, "http://api.test/").StatusCode)
+		resp := rationtest.Get(t, client, "http://api.test/")
+		require.Equal(t, http.StatusOK, resp.StatusCode)
 		require.Equal(t, 3*time.Second, time.Since(begun))
+		grant, _ := ration.GrantOf(resp)
+		require.Equal(t, rationtrace.Probe, grant.Waits[0].Reason)
+		require.Contains(t, grant.Waits[0].Cause, "no token is left")
 	})
 }
 
