@@ -5,8 +5,6 @@ import (
 	"net/http/httptest"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/ration-go/ration"
 )
 
@@ -36,7 +34,5 @@ func NewWire(t *testing.T, handler http.HandlerFunc) *Wire {
 // RequireSpent fails unless so many requests are booked.
 func (w *Wire) RequireSpent(t *testing.T, want int) {
 	t.Helper()
-	left, err := w.Budget.Remaining(t.Context(), w.Token)
-	require.NoError(t, err)
-	require.Equal(t, want, 100-left)
+	RequireRemaining(t, w.Budget, w.Token, 100-want)
 }
