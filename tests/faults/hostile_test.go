@@ -194,9 +194,7 @@ func TestHostileHeadersOnTheWire(t *testing.T) {
 					answer := provider.Response{Status: plain.StatusCode, Header: plain.Header, Arrived: time.Now()}
 					require.LessOrEqual(t, allocated(func() { samples.RequireBounded(t, presets.Meta().Read(answer)) }), 8*needed+1<<20)
 				}
-				left, err := budget.Remaining(t.Context(), token)
-				require.NoError(t, err)
-				require.Equal(t, 99, left)
+				rationtest.RequireRemaining(t, budget, token, 99)
 			})
 		}
 	}

@@ -89,9 +89,7 @@ func TestAFaultyBaseLeavesNothingBehind(t *testing.T) {
 				for _, ctx := range contexts {
 					require.Error(t, ctx.Err(), "the attempt goes on")
 				}
-				left, err := budget.Remaining(t.Context(), ration.NewToken("a"))
-				require.NoError(t, err)
-				require.Equal(t, 5-len(contexts), left, "what may have been sent counts")
+				rationtest.RequireRemaining(t, budget, ration.NewToken("a"), 5-len(contexts)) // what may have been sent counts
 			})
 		})
 	}
