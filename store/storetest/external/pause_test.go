@@ -17,9 +17,10 @@ type pause struct {
 }
 
 // An ending is when a pause or a quarantine ends, the version that the status had when it was
-// last changed, and what else was said of a quarantine.
+// last changed, its cause, and what else was said of a quarantine.
 type ending struct {
 	until, version int64
+	cause          string
 	count          int
 	probing        bool
 }
@@ -37,24 +38,24 @@ func (p pause) from(now, last int64) int64 {
 }
 
 // pause lengthens the pause of an account or, if that is empty, of all.
-func (b *budget) pause(account string, until, apart, now int64) int64 {
+func (b *budget) pause(account string, until, apart, now int64, cause string) int64 {
 	p := &b.all
 	if account != "" {
 		p = &b.account(account).pause
 	}
 	if until > max(now, p.until) {
 		*p = pause{until, apart}
-		lengthen(b, b.pauses, store.Pause{Account: account}, until, now)
+		lengthen(b, b.pauses, store.Pause{Account: account}, until, now, cause)
 	}
 	return p.until
 }
 
 // lengthen lengthens what Status tells of, and returns its end.
-func lengthen[K comparable](b *budget, ends map[K]ending, one K, until, now int64) int64 {
+func lengthen[K comparable](b *budget, ends map[K]ending, one K, until, now int64, cause string) int64 {
 	maps.DeleteFunc(ends, func(_ K, end ending) bool { return end.until < now-dayMicros })
 	if end, known := ends[one]; !known || until > end.until {
 		b.renew(now)
-		ends[one] = ending{until: until, version: b.version}
+		ends[one] = ending{until: until, version: b.version, cause: cause}
 	}
 	return ends[one].until
 }
@@ -70,9 +71,9 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	defer s.mu.Unlock()
 	until, before := now+r.For.Microseconds(), b.version
 	if r.Key != "" {
-		until = lengthen(b, b.pauses, store.Pause{Account: r.Account, Key: r.Key}, until, now)
+		until = lengthen(b, b.pauses, store.Pause{Account: r.Account, Key: r.Key}, until, now, r.Cause)
 	} else {
-		until = b.pause(r.Account, until, r.Apart.Microseconds(), now)
+		until = b.pause(r.Account, until, r.Apart.Microseconds(), now, r.Cause)
 	}
 	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
 }
@@ -95,7 +96,7 @@ func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (stor
 		}
 		delete(b.quarantines, one)
 	}
-	until := lengthen(b, b.quarantines, one, now+r.For.Microseconds(), now)
+	until := lengthen(b, b.quarantines, one, now+r.For.Microseconds(), now, r.Cause)
 	if b.version != before {
 		end = b.quarantines[one]
 		end.count, end.probing = r.Count, r.Probing
@@ -148,12 +149,12 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 		all.Since = r.Known
 	}
 	for one, end := range b.pauses {
-		if one.Until = time.UnixMicro(end.until); (end.until > now || all.Since > 0) && end.version > all.Since {
+		if one.Until, one.Cause = time.UnixMicro(end.until), end.cause; (end.until > now || all.Since > 0) && end.version > all.Since {
 			all.Pauses = append(all.Pauses, one)
 		}
 	}
 	for one, end := range b.quarantines {
-		one.Until, one.Count, one.Probing = time.UnixMicro(end.until), end.count, end.probing
+		one.Until, one.Count, one.Probing, one.Cause = time.UnixMicro(end.until), end.count, end.probing, end.cause
 		if (end.until > now || all.Since > 0) && end.version > all.Since {
 			all.Quarantined = append(all.Quarantined, one)
 		}
