@@ -34,7 +34,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 		if n == askAtMost {
 			r.Expect = time.Time{} // answers are too slow to compare clocks
 		}
-		began := b.startAsking()
+		began := b.startAsking() // and not asks, which would copy the request and the answer
 		answer, err := b.Store.Book(ctx, *r)
 		b.storeAsked(ctx, "book", began, err)
 		switch {

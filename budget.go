@@ -211,7 +211,7 @@ func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	return b.Store.Reset(ctx, store.ResetRequest{Budget: b.Name, Account: b.inForce(&accounts.accounts[0]).Account, At: at})
+	return tells(ctx, b, "reset", b.Store.Reset, store.ResetRequest{Budget: b.Name, Account: b.inForce(&accounts.accounts[0]).Account, At: at})
 }
 
 // usage asks the store, and returns each limit without the budget's margin.
@@ -220,9 +220,7 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usag
 	if err != nil {
 		return nil, err
 	}
-	began := b.startAsking()
-	all, err := b.Store.Usage(ctx, store.UsageRequest{Budget: b.Name, Accounts: accounts.Accounts})
-	b.storeAsked(ctx, "usage", began, err)
+	all, err := asks(ctx, b, "usage", b.Store.Usage, store.UsageRequest{Budget: b.Name, Accounts: accounts.Accounts})
 	if err != nil {
 		return nil, err
 	}
@@ -258,10 +256,7 @@ func (b *Budget) cancel(ctx context.Context, g *Grant) error {
 	b.journal.remove(&booked, g.accounts)
 	b.mu.Unlock()
 	if !g.offline {
-		began := b.startAsking()
-		err := b.Store.Cancel(ctx, store.CancelRequest{Booking: booked})
-		b.storeAsked(ctx, "cancel", began, err)
-		return err
+		return tells(ctx, b, "cancel", b.Store.Cancel, store.CancelRequest{Booking: booked})
 	}
 	b.outage.mu.Lock()
 	shares := b.outage.shares

@@ -143,9 +143,7 @@ var workerName = sync.OnceValue(func() string {
 // pause has the store pause an account or a key of this budget, and notes the pause here.
 func (b *Budget) pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
 	r.Budget, r.Cause = b.Name, causeFor(r.Cause)
-	began := b.startAsking()
-	reply, err := b.Store.Pause(ctx, r)
-	b.storeAsked(ctx, "pause", began, err)
+	reply, err := asks(ctx, b, "pause", b.Store.Pause, r)
 	if err != nil {
 		return time.Time{}, err
 	}

@@ -171,7 +171,7 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 		missing[i].total = b.journal.accounts.Get(one.account.ID).total
 	}
 	b.mu.Unlock()
-	count, err := b.record(ctx, b.Store, time.Time{}, missing, "loss", lost)
+	count, err := b.record(ctx, b.recordInStore, time.Time{}, missing, "loss", lost)
 	if count > 0 {
 		b.notify(Event{Kind: LogLost, Count: count})
 	}
@@ -187,7 +187,7 @@ func (b *Budget) recordLate(ctx context.Context, account *budgetAccount, account
 		all = append(all, accountSpendings{account: charged.Account, list: spent})
 	}
 	// If the store fails the log lacks the booking, as if its process had ended.
-	_, _ = b.record(ctx, b.Store, time.Time{}, all, "late "+booking.Entry, booking.Now)
+	_, _ = b.record(ctx, b.recordInStore, time.Time{}, all, "late "+booking.Entry, booking.Now)
 }
 
 // isVoid reports whether a booking was lost, so that its slot may be another's. It needs
@@ -196,10 +196,17 @@ func (b *Budget) isVoid(g *Grant) bool {
 	return g.now.Before(b.voidBefore) && g.Slot.After(b.voidBefore.Add(gracePeriod))
 }
 
+// recordInStore has the store record what was spent.
+func (b *Budget) recordInStore(ctx context.Context, r store.RecordRequest) error {
+	return tells(ctx, b, "record", b.Store.Record, r)
+}
+
 // record records spendings, as if the store's clock stood at now, in parts that a store
 // takes at once. Zero now: where the clock stands. The IDs of
 // the parts are digests of their contents, so that a retry records nothing twice.
-func (b *Budget) record(ctx context.Context, to store.Store, now time.Time, all []accountSpendings, why string, when time.Time) (count int, err error) {
+func (b *Budget) record(
+	ctx context.Context, to func(context.Context, store.RecordRequest) error, now time.Time, all []accountSpendings, why string, when time.Time,
+) (count int, err error) {
 	for _, one := range all {
 		for part := range slices.Chunk(one.list, store.MaxSpendings) {
 			first := part[0].Slot
@@ -207,7 +214,7 @@ func (b *Budget) record(ctx context.Context, to store.Store, now time.Time, all 
 				ID:     b.partID(why, when, one.account.ID, first, len(part)),
 				Budget: b.Name, Account: one.account, Total: one.total, Spent: part, Now: now,
 			}
-			if err := to.Record(ctx, r); err != nil {
+			if err := to(ctx, r); err != nil {
 				return count, err
 			}
 			count += len(part)

@@ -195,9 +195,9 @@ func (b *Budget) reachable(ctx context.Context) bool {
 	if !down && len(unrecorded) == 0 {
 		return true
 	}
-	count, err := b.record(ctx, b.Store, time.Time{}, unrecorded, "outage", began)
+	count, err := b.record(ctx, b.recordInStore, time.Time{}, unrecorded, "outage", began)
 	if err == nil && count == 0 {
-		_, err = b.Store.Status(ctx, store.StatusRequest{Budget: b.Name, Known: b.version.Load()})
+		_, err = asks(ctx, b, "status", b.Store.Status, store.StatusRequest{Budget: b.Name, Known: b.version.Load()})
 	}
 	if err != nil {
 		return false
@@ -274,7 +274,7 @@ func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.Store
 	pauses := maps.Collect(b.paused.All())
 	b.mu.Unlock()
 	shares := new(memstore.Store)
-	if _, err := b.record(ctx, shares, now, before, "shares", b.outage.since); err != nil {
+	if _, err := b.record(ctx, shares.Record, now, before, "shares", b.outage.since); err != nil {
 		return nil, err
 	}
 	for account, pause := range pauses {

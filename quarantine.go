@@ -286,11 +286,9 @@ func (b *Budget) quarantinedToken(t Token) (last store.Quarantine, is bool) {
 // this process. It returns the end of the quarantine in force, and whether it has changed. If
 // replaced is not zero only the quarantine that ends, or ended, then is changed.
 func (b *Budget) quarantine(ctx context.Context, q store.Quarantine, length time.Duration, replaced time.Time) (until time.Time, changed bool, err error) {
-	began := b.startAsking()
-	reply, err := b.Store.Quarantine(ctx, store.QuarantineRequest{
+	reply, err := asks(ctx, b, "quarantine", b.Store.Quarantine, store.QuarantineRequest{
 		Budget: b.Name, Token: q.Token, Reason: q.Reason, For: length, Count: q.Count, Probing: q.Probing, Replaces: replaced, Cause: q.Cause,
 	})
-	b.storeAsked(ctx, "quarantine", began, err)
 	now := b.storeNow()
 	if err != nil {
 		reply.Until = now.Add(length)

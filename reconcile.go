@@ -171,7 +171,7 @@ func (r *reconciler) recordResets(ctx context.Context, b *Budget, account *budge
 		}
 		r.mu.Unlock()
 		if differs {
-			_ = b.Store.Reset(ctx, store.ResetRequest{Budget: b.Name, Account: account.Account, At: end})
+			_ = tells(ctx, b, "reset", b.Store.Reset, store.ResetRequest{Budget: b.Name, Account: account.Account, At: end})
 		}
 	}
 }
@@ -307,7 +307,7 @@ func (r *reconciler) enqueue(request store.ReconcileRequest) {
 func (r *reconciler) ask(
 	ctx context.Context, b *Budget, request store.ReconcileRequest, total int64,
 ) (next store.ReconcileRequest, missing int, again bool) {
-	reply, err := b.Store.Reconcile(ctx, request)
+	reply, err := asks(ctx, b, "reconcile", b.Store.Reconcile, request)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err == nil && len(reply.Limits) == len(request.Account.Limits) {

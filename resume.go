@@ -102,9 +102,7 @@ func (b *Budget) resumeID(ctx context.Context, id string, forget bool) error {
 // resume has the store end pauses and quarantines, and notes here that they ended.
 func (b *Budget) resume(ctx context.Context, r store.ResumeRequest) error {
 	r.Budget = b.Name
-	began := b.startAsking()
-	reply, err := b.Store.Resume(ctx, r)
-	b.storeAsked(ctx, "resume", began, err)
+	reply, err := asks(ctx, b, "resume", b.Store.Resume, r)
 	if err != nil {
 		return err
 	}

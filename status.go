@@ -155,9 +155,7 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 		r.Worker = b.workerID().String()
 	}
 	asked := time.Now()
-	began := b.startAsking()
-	status, err := b.Store.Status(ctx, r)
-	b.storeAsked(ctx, "status", began, err)
+	status, err := asks(ctx, b, "status", b.Store.Status, r)
 	if err != nil {
 		return false, err
 	}

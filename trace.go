@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
@@ -116,33 +117,39 @@ func (w *waiter) why(ctx context.Context) rationtrace.Wait {
 func (w *waiter) bindingLimit(ctx context.Context) string {
 	b := w.budget
 	covers := func(scope string) bool { return scope == "" || slices.Contains(w.scopes, scope) }
-	found, limits := 0, ""
-	for _, account := range append(w.accounts.shared[:len(w.accounts.shared):len(w.accounts.shared)], *w.account) {
-		for _, l := range account.limits {
-			if covers(l.Scope) {
-				found, limits = found+1, l.String()
+	var only *limit.Limit
+	found := 0
+	count := func(limits []limit.Limit) {
+		for i := range limits {
+			if covers(limits[i].Scope) {
+				found, only = found+1, &limits[i]
 			}
 		}
 	}
+	count(w.account.limits)
+	for i := range w.accounts.shared {
+		count(w.accounts.shared[i].limits)
+	}
 	if found == 1 {
-		return limits
+		return only.String()
 	}
 	if w.offline || w.Slot.Sub(w.now) < time.Second || len(w.accounts.shared) > 0 {
 		return ""
 	}
 	now := time.Now()
 	b.mu.Lock()
-	known := b.bound
-	if asks := now.Sub(known.at) >= time.Second; asks {
+	known, asks := b.bound, now.Sub(b.bound.at) >= time.Second
+	if asks {
 		b.bound.at = now
-	} else if known.account == w.account.ID {
-		b.mu.Unlock()
-		return known.limit
-	} else {
-		b.mu.Unlock()
-		return ""
 	}
 	b.mu.Unlock()
+	switch {
+	case asks:
+	case known.account == w.account.ID:
+		return known.limit
+	default:
+		return ""
+	}
 	one, err := b.list(w.accounts.rules, *w.account)
 	if err != nil {
 		return ""
@@ -295,6 +302,22 @@ func (t traces) retrying(req *http.Request, g *Grant, resp *http.Response, err e
 		retrying.Status = resp.StatusCode
 	}
 	tell(req.Context(), t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Retrying) { return o.Retrying }, retrying)
+}
+
+// asks asks the store, and tells the budget's trace what came of it.
+func asks[R, A any](ctx context.Context, b *Budget, operation string, ask func(context.Context, R) (A, error), r R) (A, error) {
+	began := b.startAsking()
+	answer, err := ask(ctx, r)
+	b.storeAsked(ctx, operation, began, err)
+	return answer, err
+}
+
+// tells is asks for what has no answer but an error.
+func tells[R any](ctx context.Context, b *Budget, operation string, ask func(context.Context, R) error, r R) error {
+	began := b.startAsking()
+	err := ask(ctx, r)
+	b.storeAsked(ctx, operation, began, err)
+	return err
 }
 
 // startAsking returns when the store is asked, if the budget's trace wants to know.

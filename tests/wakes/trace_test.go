@@ -246,3 +246,42 @@ func TestTheBindingLimitIsNamed(t *testing.T) {
 		require.ErrorContains(t, err, "the quota of 3/1h is spent")
 	})
 }
+
+// Whatever the store is asked is told, whoever asks.
+func TestEveryQuestionToTheStoreIsTold(t *testing.T) {
+	inMemory(t, ration.PerHour(100), func(t *testing.T, a, other process) {
+		r, trace := recording()
+		a.Trace = trace
+		token := ration.NewToken("a")
+		grant, err := a.Try(t.Context(), token, 1)
+		require.NoError(t, err)
+		require.NoError(t, grant.Cancel(t.Context()))
+		_, err = a.Usage(t.Context(), token)
+		require.NoError(t, err)
+		a.pause(t, time.Minute)
+		other.pause(t, 2*time.Minute)
+		_, err = a.Try(t.Context(), token, 1) // hears that the status has changed
+		require.ErrorIs(t, err, ration.ErrExhausted)
+		require.NoError(t, a.Resume(t.Context(), token))
+		require.NoError(t, a.Reset(t.Context(), token, time.Now().Add(time.Minute)))
+		api := rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.Header.Get("Authorization") == "Bearer bad" {
+				return rationtest.Respond(req, http.StatusUnauthorized, `{"error":"invalid_token"}`, rationtest.JSON), nil
+			}
+			return rationtest.Respond(req, http.StatusOK, "", rationtest.InstagramHeader(100, 50)), nil
+		})
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(a.Budget, ration.NewToken("bad"), ration.NewToken("good")),
+			Provider: &ration.Provider{Windows: rationtest.Preset(t, "instagram").Windows}}}
+		for range 4 {
+			rationtest.Get(t, client, "http://api.test/users/ann")
+		}
+		asked := make(map[string]int)
+		for _, one := range told[rationtrace.StoreAsked](r) {
+			require.NoError(t, one.Err)
+			asked[one.Operation]++
+		}
+		for _, operation := range []string{"book", "cancel", "usage", "pause", "resume", "reset", "quarantine", "reconcile", "status"} {
+			require.NotZero(t, asked[operation], operation)
+		}
+	})
+}

@@ -202,7 +202,7 @@ func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int,
 			r.Replaces = late
 		}
 		one, stop := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
-		err := b.Store.Record(one, r)
+		err := b.recordInStore(one, r)
 		stop()
 		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
 			return
