@@ -199,29 +199,42 @@ func TestBadIDsAreErrors(t *testing.T) {
 	require.Error(t, new(ration.Budget).ResumeAll(t.Context()))
 }
 
-// Events tell every process, once, what was resumed.
+// Events tell every process, once, what was resumed. A process hears of the pause itself if it
+// has waited a moment before: it still watches the store then.
 func TestAResumptionIsAnEventInEveryProcess(t *testing.T) {
-	inMemory(t, rationtest.Every(1), func(t *testing.T, a, b process) {
-		var (
-			mu    sync.Mutex // a Budget calls OnEvent also from the goroutine that an announcement starts
-			heard []string
-		)
-		for name, p := range map[string]process{"a": a, "b": b} {
-			p.OnEvent = func(e ration.Event) {
+	for _, c := range []struct {
+		order string   // the processes that book before the pause: the second of them waits
+		heard []string // by all of them
+	}{
+		{"ab", []string{"a Paused true", "b Paused true", "a Resumed true", "b Resumed true"}},
+		{"ba", []string{"a Paused true", "a Resumed true", "b Resumed true"}},
+	} {
+		t.Run(c.order, func(t *testing.T) {
+			inMemory(t, rationtest.Every(1), func(t *testing.T, a, b process) {
+				var (
+					mu    sync.Mutex // a Budget calls OnEvent also from the goroutine that an announcement starts
+					heard []string
+				)
+				all := map[rune]process{'a': a, 'b': b}
+				for _, name := range c.order {
+					all[name].OnEvent = func(e ration.Event) {
+						mu.Lock()
+						defer mu.Unlock()
+						heard = append(heard, fmt.Sprint(string(name), " ", e.Kind, " ", e.Account == ration.NewToken("a").AccountID()))
+					}
+					all[name].book(t)
+				}
+				a.pause(t, time.Minute)
+				synctest.Wait()
+				require.NoError(t, a.Resume(t.Context(), ration.NewToken("a")))
+				for range 3 {
+					b.book(t)
+				}
+				synctest.Wait()
 				mu.Lock()
 				defer mu.Unlock()
-				heard = append(heard, fmt.Sprint(name, " ", e.Kind, " ", e.Account == ration.NewToken("a").AccountID()))
-			}
-			p.book(t)
-		}
-		a.pause(t, time.Minute)
-		require.NoError(t, a.Resume(t.Context(), ration.NewToken("a")))
-		for range 3 {
-			b.book(t)
-		}
-		synctest.Wait()
-		mu.Lock()
-		defer mu.Unlock()
-		require.ElementsMatch(t, []string{"a Paused true", "a Resumed true", "b Resumed true"}, heard, "b has nothing to ask while the pause lasts")
-	})
+				require.ElementsMatch(t, c.heard, heard)
+			})
+		})
+	}
 }
