@@ -70,7 +70,7 @@ func (u Usage) LogValue() slog.Value {
 		all = append(all, slog.Time("paused_until", u.PausedUntil))
 	}
 	for _, l := range u.Limits {
-		limit := []any{slog.Int("used", l.Used), slog.Int("remaining", l.Remaining)}
+		limit := []any{slog.Int("used", l.Used), slog.Int("ahead", l.Ahead), slog.Int("remaining", l.Remaining)}
 		if !l.FreeAt.IsZero() {
 			limit = append(limit, slog.Time("free_at", l.FreeAt))
 		}
@@ -83,11 +83,15 @@ func (u Usage) LogValue() slog.Value {
 type LimitUsage struct {
 	// Limit is the limit that was asked about.
 	Limit limit.Limit
-	// Used is in units: all that was booked for the window that ends now, as
-	// the limit's Algorithm counts it, and all that is booked ahead. It can
-	// exceed Max while callers wait. Of GCRA it is the time that is taken.
+	// Used is how many units count in the window that ends now, as the limit's Algorithm
+	// counts it. Of GCRA it is the time that is taken, up to Burst.
 	Used int
-	// Remaining is Max - Used, for GCRA Burst - Used, and zero if that is
+	// Ahead is how many units are booked ahead beside Used, by callers that wait: those whose
+	// slots have not come. Algorithms that count by windows, or by sub-windows, do not tell the
+	// slots of one apart: what is booked in the one under way is Used. Of GCRA it is the time
+	// that is taken beyond Burst.
+	Ahead int
+	// Remaining is Max - Used - Ahead, for GCRA Burst - Used - Ahead, and zero if that is
 	// negative.
 	Remaining int
 	// FreeAt is when Remaining next grows if nothing more is booked or cancelled. Zero:
@@ -95,9 +99,9 @@ type LimitUsage struct {
 	FreeAt time.Time
 }
 
-// NewLimitUsage returns the usage of a limit of which so many units are used: every store
-// counts Remaining alike.
-func NewLimitUsage(l limit.Limit, used int64, freeAt time.Time) LimitUsage {
-	remaining := max(0, int64(l.Capacity())-used)
-	return LimitUsage{Limit: l, Used: int(min(used, math.MaxInt)), Remaining: int(remaining), FreeAt: freeAt}
+// NewLimitUsage returns the usage of a limit of which so many units are used and booked ahead:
+// every store counts Remaining alike.
+func NewLimitUsage(l limit.Limit, used, ahead int64, freeAt time.Time) LimitUsage {
+	remaining := max(0, int64(l.Capacity())-used-ahead)
+	return LimitUsage{Limit: l, Used: int(min(used, math.MaxInt)), Ahead: int(min(ahead, math.MaxInt)), Remaining: int(remaining), FreeAt: freeAt}
 }

@@ -70,7 +70,7 @@ func fill(ctx context.Context, kept ration.Store, limit ration.Limit, secret str
 	if err != nil {
 		return err
 	}
-	if used := usage[0].Limits[0].Used; used != window {
+	if used := usage[0].Limits[0].Used + usage[0].Limits[0].Ahead; used != window {
 		return fmt.Errorf("%d calls of %d were entered", used, window)
 	}
 	return nil

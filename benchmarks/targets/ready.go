@@ -136,7 +136,7 @@ func fillLog(ctx context.Context, rdb *redis.Client, kept ration.Store, of ratio
 	if err != nil {
 		return err
 	}
-	if used := all[0].Limits[0].Used; used != units {
+	if used := all[0].Limits[0].Used + all[0].Limits[0].Ahead; used != units {
 		return fmt.Errorf("the log that was filled holds %d units of %d", used, units)
 	}
 	if cost != nil {

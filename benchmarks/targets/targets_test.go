@@ -170,7 +170,7 @@ func used(t *testing.T, kept ration.Store, list *store.Accounts) (units int) {
 	all, err := kept.Usage(t.Context(), store.UsageRequest{Budget: peers.Budget, Accounts: list})
 	require.NoError(t, err)
 	for _, u := range all {
-		units += u.Limits[0].Used
+		units += u.Limits[0].Used + u.Limits[0].Ahead
 	}
 	return units
 }

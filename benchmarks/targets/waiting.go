@@ -83,7 +83,7 @@ func allBooked(ctx context.Context, budget *ration.Budget, token ration.Token, u
 		if err := harness.Sleep(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
-		if usage.Limits[0].Used == units {
+		if usage.Limits[0].Used+usage.Limits[0].Ahead == units {
 			return nil
 		}
 	}

@@ -100,7 +100,7 @@ func TestInterruptedFleetHandsItsBookingsBack(t *testing.T) {
 		for _, secret := range s.secrets {
 			u, err := budget.Usage(t.Context(), ration.NewToken(secret))
 			require.NoError(t, err)
-			sum += u.Limits[0].Used
+			sum += u.Limits[0].Used + u.Limits[0].Ahead
 		}
 		return sum
 	}

@@ -252,7 +252,7 @@ func (c *workerGroup) usage() []remainingQuota {
 		least := u.Limits[0]
 		for _, l := range u.Limits[1:] {
 			// One of a part of the API counts if the crawl calls that.
-			if (l.Limit.Scope == "" || l.Used > 0) && l.Remaining < least.Remaining {
+			if (l.Limit.Scope == "" || l.Used+l.Ahead > 0) && l.Remaining < least.Remaining {
 				least = l
 			}
 		}

@@ -219,18 +219,23 @@ func (f *fixedWindow) ahead(m meter, now int64) (all []windowView, units int64) 
 	return all, units
 }
 
-func (f *fixedWindow) usage(m meter, now int64) (used, freeAt int64) {
-	all, used := f.ahead(m, now)
-	if used == 0 {
-		return 0, 0
+func (f *fixedWindow) usage(m meter, now int64) (used, ahead, freeAt int64) {
+	all, total := f.ahead(m, now)
+	if total == 0 {
+		return 0, 0, 0
 	}
-	least, units := min(used, m.Max), int64(0)
-	for _, w := range slices.Backward(all) {
-		if units += w.units; units >= least {
-			return used, w.to
+	for _, w := range all {
+		if w.from > now {
+			ahead += w.units
 		}
 	}
-	return used, 0
+	least, units := min(total, m.Max), int64(0)
+	for _, w := range slices.Backward(all) {
+		if units += w.units; units >= least {
+			return total - ahead, ahead, w.to
+		}
+	}
+	return total - ahead, ahead, 0
 }
 
 func (f *fixedWindow) left(m meter, slot int64) int64 { return f.at(m, slot).units }

@@ -186,9 +186,9 @@ func (m meter) units(e exact) int64 {
 	return int64(math.Ceil(parts / float64(m.Window)))
 }
 
-func (g *gcra) usage(m meter, now int64) (used, freeAt int64) {
+func (g *gcra) usage(m meter, now int64) (used, ahead, freeAt int64) {
 	if used = m.units(g.busy(m, now)); used <= 0 { // less: a clock has stepped back
-		return 0, 0
+		return 0, 0, 0
 	}
 	left := m.emission(min(used, m.Burst) - 1) // that may be taken behind the instant
 	to := g.end(m)
@@ -199,7 +199,7 @@ func (g *gcra) usage(m meter, now int64) (used, freeAt int64) {
 		}
 		left, to = left.less(m, taken), s.from
 	}
-	return used, to.less(m, left).up()
+	return min(used, m.Burst), max(0, used-m.Burst), to.less(m, left).up()
 }
 
 func (g *gcra) left(m meter, slot int64) int64 { return min(m.units(g.busy(m, slot)), m.Burst) }

@@ -63,10 +63,11 @@ func (l *log) earliest(now, last, from, cost, most, window, vacant int64, price 
 	return l.opens(slot-window, slot, room) + window
 }
 
-// usage returns the units used of a limit, and when the next is free.
-func (l *log) usage(now, most, window int64) (used, freeAt int64) {
+// usage returns the units used of a limit, those booked ahead, and when the next is free.
+func (l *log) usage(now, most, window int64) (used, ahead, freeAt int64) {
 	if used = l.after(now - window); used == 0 {
-		return 0, 0
+		return 0, 0, 0
 	}
-	return used, l.opens(now-window, l.last, min(used, most)-1) + window
+	ahead = l.after(now)
+	return used - ahead, ahead, l.opens(now-window, l.last, min(used, most)-1) + window
 }

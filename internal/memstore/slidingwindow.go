@@ -76,7 +76,7 @@ func (w *slidingWindow) cancel(m meter, slot, cost int64) {
 
 func (w *slidingWindow) enter(m meter, slot, cost int64) { w.commit(m, slot, cost) }
 
-func (w *slidingWindow) usage(m meter, now int64) (used, freeAt int64) {
+func (w *slidingWindow) usage(m meter, now int64) (used, ahead, freeAt int64) {
 	k := now / m.Window
 	windows := []int64{k - 1, k}
 	for j := range w.units {
@@ -89,8 +89,9 @@ func (w *slidingWindow) usage(m meter, now int64) (used, freeAt int64) {
 	for _, j := range windows[1:] {
 		rest += w.units[j]
 	}
+	ahead = rest - w.units[k]
 	if used = w.weighted(m, now) + rest; used == 0 {
-		return 0, 0
+		return 0, 0, 0
 	}
 	target := min(used, m.Max) - 1
 	for i, j := range windows {
@@ -98,10 +99,10 @@ func (w *slidingWindow) usage(m meter, now int64) (used, freeAt int64) {
 			rest -= w.units[j]
 		}
 		if units := w.units[j]; rest <= target && units > 0 {
-			return used, (j+2)*m.Window - m.part(target-rest, m.Window, units)
+			return used - ahead, ahead, (j+2)*m.Window - m.part(target-rest, m.Window, units)
 		}
 	}
-	return used, 0
+	return used - ahead, ahead, 0
 }
 
 // weighted returns what the window before counts for, rounded up.

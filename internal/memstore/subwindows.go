@@ -110,19 +110,22 @@ func (s *subWindows) cancel(m meter, slot, cost int64) {
 
 func (s *subWindows) enter(m meter, slot, cost int64) { s.commit(m, slot, cost) }
 
-func (s *subWindows) usage(m meter, now int64) (used, freeAt int64) {
+func (s *subWindows) usage(m meter, now int64) (used, ahead, freeAt int64) {
 	list := s.from(m, now)
 	for _, c := range list {
 		used += c.units
+		if c.begins > now {
+			ahead += c.units
+		}
 	}
 	if used == 0 {
-		return 0, 0
+		return 0, 0, 0
 	}
 	i := 0
 	for leaving := max(1, used-m.Max+1) - list[0].units; leaving > 0; leaving -= list[i].units {
 		i++
 	}
-	return used, m.leaves(list[i].begins)
+	return used - ahead, ahead, m.leaves(list[i].begins)
 }
 
 func (s *subWindows) left(m meter, slot int64) (units int64) {

@@ -15,7 +15,7 @@ type counter interface {
 	commit(m meter, slot, cost int64)
 	cancel(m meter, slot, cost int64)
 	enter(m meter, slot, cost int64)
-	usage(m meter, now int64) (used, freeAt int64)
+	usage(m meter, now int64) (used, ahead, freeAt int64)
 	left(m meter, slot int64) int64
 	trim(m meter, now int64)
 }
@@ -224,8 +224,8 @@ func (c *transaction) finish() {
 	a.expires = max(a.expires, max(c.now, a.latest)+window+dayMicros)
 }
 
-// usage returns the units used of the limit, and when the next is free.
-func (m *meter) usage() (used, freeAt int64) {
+// usage returns the units used of the limit, those booked ahead, and when the next is free.
+func (m *meter) usage() (used, ahead, freeAt int64) {
 	c := m.transaction
 	if m.counter != nil {
 		return m.counter.usage(*m, c.now)

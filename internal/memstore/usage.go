@@ -34,8 +34,8 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 		}
 		c := kept.open(r.Accounts.LimitSet(i), now)
 		for j := range c.meters {
-			used, freeAt := c.meters[j].usage()
-			u.Limits = append(u.Limits, store.NewLimitUsage(one.Limits[j], used, instant(freeAt)))
+			used, ahead, freeAt := c.meters[j].usage()
+			u.Limits = append(u.Limits, store.NewLimitUsage(one.Limits[j], used, ahead, instant(freeAt)))
 		}
 		all[i] = u
 	}

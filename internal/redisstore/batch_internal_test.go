@@ -171,7 +171,7 @@ func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 				got, err := b.store.Usage(context.Background(), r)
 				require.NoError(t, err)
 				for i := range want[0].Limits {
-					require.Equal(t, want[0].Limits[i].Used, got[0].Limits[i].Used)
+					require.Equal(t, want[0].Limits[i], got[0].Limits[i])
 					require.True(t, want[0].Limits[i].FreeAt.Equal(got[0].Limits[i].FreeAt))
 				}
 			},

@@ -134,7 +134,7 @@ func (c *callers) used() int { return c.usedAt(time.Time{}) }
 func (c *callers) usedAt(now time.Time) int {
 	usage, err := c.store.Usage(c.t.Context(), store.UsageRequest{Budget: c.name, Accounts: c.list, Now: now})
 	require.NoError(c.t, err)
-	return usage[0].Limits[0].Used
+	return usage[0].Limits[0].Used + usage[0].Limits[0].Ahead
 }
 
 func TestBookingsThatComeMeanwhileAreOneScript(t *testing.T) {

@@ -40,7 +40,7 @@ func (s *farStore) book(t *testing.T) {
 func (s *farStore) used(t *testing.T) int {
 	usage, err := s.Usage(t.Context(), store.UsageRequest{Budget: s.budget, Accounts: s.accounts})
 	require.NoError(t, err)
-	return usage[0].Limits[0].Used
+	return usage[0].Limits[0].Used + usage[0].Limits[0].Ahead
 }
 
 // While Redis is far away a booking does not wait for the script before its own.

@@ -30,9 +30,9 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 			return nil, err
 		}
 		var now, paused [1]int64
-		var one [2]int64
+		var one [3]int64
 		reply.numbers(now[:])
-		if len(reply.rest) < 3*8 {
+		if len(reply.rest) < 4*8 {
 			reply.fail(errTooShort) // it must have a limit, or asking again leads nowhere
 		}
 		for at < ends && reply.rest != "" {
@@ -44,7 +44,7 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 			u := &all[at]
 			for ; limit < len(account.Limits) && reply.rest != ""; limit++ {
 				reply.numbers(one[:])
-				u.Limits = append(u.Limits, store.NewLimitUsage(account.Limits[limit], one[0], instant(one[1])))
+				u.Limits = append(u.Limits, store.NewLimitUsage(account.Limits[limit], one[0], one[1], instant(one[2])))
 			}
 			if limit == len(account.Limits) {
 				at, limit = at+1, 0

@@ -92,7 +92,7 @@ var bookingRules = []rule{
 		h.slots(a, sec)
 		h.notBooked(a, 1, 9*sec-us, 10*sec)
 		for i, want := range []int{1, 3, 3} {
-			require.Equal(h.t, want, h.usage(a)[0].Limits[i].Used, "limit %d", i)
+			require.Equal(h.t, want, h.usage(a)[0].Limits[i].Used+h.usage(a)[0].Limits[i].Ahead, "limit %d", i)
 		}
 		h.slots(a, 10*sec)
 	}},

@@ -118,8 +118,8 @@ var countingRules = []rule{
 		h.slots(a, 0, sec, 2*sec, 20*sec, edge)
 		h.notBooked(a, 1, 0, edge+sec)
 		usage := h.usage(a)[0]
-		require.Equal(h.t, 5, usage.Limits[1].Used)
-		require.Equal(h.t, 5, usage.Limits[2].Used, "what was refused counts nowhere")
+		require.Equal(h.t, []int{1, 4}, []int{usage.Limits[1].Used, usage.Limits[1].Ahead})
+		require.Equal(h.t, []int{4, 1}, []int{usage.Limits[2].Used, usage.Limits[2].Ahead}, "what was refused counts nowhere")
 	}},
 	{"a limit of any algorithm is raised without losing its count", func(h *harness) {
 		for i, algorithm := range limit.Algorithms() {

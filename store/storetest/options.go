@@ -59,8 +59,8 @@ var optionRules = []rule{
 		require.Zero(h.t, since(h.bookWith(a, withScopes("other")).Slot))
 		require.Equal(h.t, 10*sec, since(h.bookWith(a, withScopes("other", "s")).Slot))
 		usage := h.usage(a)[0]
-		require.Equal(h.t, 4, usage.Limits[0].Used)
-		require.Equal(h.t, 2, usage.Limits[1].Used)
+		require.Equal(h.t, []int{3, 1}, []int{usage.Limits[0].Used, usage.Limits[0].Ahead})
+		require.Equal(h.t, []int{1, 1}, []int{usage.Limits[1].Used, usage.Limits[1].Ahead})
 	}},
 	{"a limit of another scope bounds no cost", func(h *harness) {
 		a := h.single(atMost(9, 10*sec), limit.Limit{Max: 4, Window: 10 * sec, Scope: "s"})

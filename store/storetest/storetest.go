@@ -253,11 +253,17 @@ func (h *harness) usage(a *store.Accounts) []store.Usage {
 // never stands for the zero time where an instant is demanded.
 const never time.Duration = -1
 
-// used demands the usage of the first account's first limit.
+// ahead demands how many units of the first account's first limit are booked ahead.
+func (h *harness) ahead(a *store.Accounts, units int) {
+	h.t.Helper()
+	require.Equal(h.t, units, h.usage(a)[0].Limits[0].Ahead, "booked ahead")
+}
+
+// used demands the usage of the first account's first limit: the units that are used or booked ahead.
 func (h *harness) used(a *store.Accounts, units, remaining int, freeAt time.Duration) {
 	h.t.Helper()
 	l := h.usage(a)[0].Limits[0]
-	require.Equal(h.t, units, l.Used, "used")
+	require.Equal(h.t, units, l.Used+l.Ahead, "used or booked ahead")
 	require.Equal(h.t, remaining, l.Remaining, "remaining")
 	if freeAt == never {
 		require.Zero(h.t, l.FreeAt)

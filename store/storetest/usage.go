@@ -44,10 +44,33 @@ var usageRules = []rule{
 		a := h.single(atMost(2, 10*sec))
 		h.slots(a, 0, 0, 10*sec, 10*sec, 20*sec)
 		h.used(a, 5, 0, 20*sec)
+		h.ahead(a, 3)
+		h.at(10*sec - us)
+		h.ahead(a, 3)
 		h.at(10 * sec)
 		h.used(a, 3, 0, 20*sec)
+		h.ahead(a, 1)
 		h.at(20 * sec)
 		h.used(a, 1, 1, 30*sec)
+		h.ahead(a, 0)
+	}},
+	{"what waits for a later window is booked ahead, of whatever algorithm", func(h *harness) {
+		for i, algorithm := range limit.Algorithms() {
+			l := atMost(3, 3600*sec).Using(algorithm)
+			if algorithm == limit.GCRA {
+				l.Burst = 3
+			}
+			a := h.each(l, string(rune('a'+i)))
+			var last store.Booking
+			for range 5 {
+				last = h.book(a, 1)
+			}
+			u := h.usage(a)[0].Limits[0]
+			require.Equal(h.t, []int{3, 2, 0}, []int{u.Used, u.Ahead, u.Remaining}, "%v", algorithm)
+			h.cancel(last)
+			u = h.usage(a)[0].Limits[0]
+			require.Equal(h.t, []int{3, 1, 0}, []int{u.Used, u.Ahead, u.Remaining}, "%v", algorithm)
+		}
 	}},
 	{"a cost is used until its window ends", func(h *harness) {
 		a := h.single(atMost(10, 10*sec))

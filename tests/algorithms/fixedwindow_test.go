@@ -80,7 +80,7 @@ func (d *fixedClient) used(a *store.Accounts, units, remaining int, freeAt time.
 	all, err := d.store.Usage(context.Background(), store.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
 	require.NoError(d.t, err)
 	l := all[0].Limits[0]
-	require.Equal(d.t, fmt.Sprint(units, remaining, freeAt.UTC()), fmt.Sprint(l.Used, l.Remaining, l.FreeAt.UTC()))
+	require.Equal(d.t, fmt.Sprint(units, remaining, freeAt.UTC()), fmt.Sprint(l.Used+l.Ahead, l.Remaining, l.FreeAt.UTC()))
 }
 
 // onBoth runs a test on each store.

@@ -293,6 +293,6 @@ func (w *meterWorld) slots(t *testing.T, want ...time.Duration) {
 func (w *meterWorld) uses(t *testing.T, used, remaining int, freeAt time.Duration) {
 	t.Helper()
 	u := w.used(t)[0]
-	require.Equal(t, []int{used, remaining}, []int{u.Used, u.Remaining})
+	require.Equal(t, []int{used, remaining}, []int{u.Used + u.Ahead, u.Remaining})
 	require.Equal(t, freeAt, time.Duration(u.FreeAt.UnixMicro()-meterBegin)*time.Microsecond)
 }

@@ -68,7 +68,7 @@ func (d *storePair) used(a *store.Accounts, want int) {
 	for _, kept := range d.stores {
 		u, err := kept.Usage(d.t.Context(), store.UsageRequest{Budget: d.budget, Accounts: a, Now: d.now})
 		require.NoError(d.t, err)
-		require.Equal(d.t, want, u[0].Limits[0].Used)
+		require.Equal(d.t, want, u[0].Limits[0].Used+u[0].Limits[0].Ahead)
 	}
 }
 

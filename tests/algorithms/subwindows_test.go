@@ -73,7 +73,7 @@ func (d *subClient) used(units int, freeAt int64) {
 	d.t.Helper()
 	all, err := d.store.Usage(d.t.Context(), store.UsageRequest{Budget: d.budget, Accounts: d.accounts(), Now: time.UnixMicro(subEpoch + d.now)})
 	require.NoError(d.t, err)
-	require.Equal(d.t, units, all[0].Limits[0].Used)
+	require.Equal(d.t, units, all[0].Limits[0].Used+all[0].Limits[0].Ahead)
 	if units == 0 {
 		require.Zero(d.t, all[0].Limits[0].FreeAt)
 		return

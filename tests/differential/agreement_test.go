@@ -108,7 +108,7 @@ func (w *world) usage(rt *rapid.T) {
 			require.True(rt, u.PausedUntil.Equal(paused), "%s: %s: paused until %v, not %v", w.names[i], u.Account, u.PausedUntil, paused)
 			for j, l := range account.limits {
 				used, freeAt := account.usage(w.now, l)
-				want := ration.LimitUsage{Limit: l, Used: used, Remaining: max(0, l.Max-used)}
+				want := ration.LimitUsage{Limit: l, Used: used - account.since(w.now), Ahead: account.since(w.now), Remaining: max(0, l.Max-used)}
 				if freeAt > 0 {
 					want.FreeAt = time.UnixMicro(freeAt)
 				}
@@ -185,7 +185,7 @@ func TestStoresRememberFreeTimeAlike(t *testing.T) {
 		for _, kept := range stores {
 			usage, err := kept.Usage(t.Context(), store.UsageRequest{Budget: d.Name, Accounts: accounts, Now: d.Now})
 			require.NoError(t, err)
-			all = append(all, usage[0].Limits[0].Used)
+			all = append(all, usage[0].Limits[0].Used+usage[0].Limits[0].Ahead)
 		}
 		return all
 	}

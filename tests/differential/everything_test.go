@@ -134,7 +134,7 @@ func (w *mixedWorld) usage(rt *rapid.T) {
 		for _, u := range usage {
 			said += fmt.Sprintf("\n%s, paused until %d", u.Account, u.PausedUntil.UnixMicro())
 			for _, l := range u.Limits {
-				said += fmt.Sprintf("\n  %v: %d used, %d left, more in %d", l.Limit, l.Used, l.Remaining, l.FreeAt.UnixMicro()-w.now)
+				said += fmt.Sprintf("\n  %v: %d used, %d ahead, %d left, more in %d", l.Limit, l.Used, l.Ahead, l.Remaining, l.FreeAt.UnixMicro()-w.now)
 			}
 		}
 		all = append(all, said)

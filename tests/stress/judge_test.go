@@ -83,7 +83,7 @@ func (l *ledger) judge(t *testing.T, p process) {
 	require.Len(t, usages, l.tokens)
 	now := time.Now()
 	for _, usage := range usages {
-		if l.judgeLogged(t, usage.Account, usage.Limits[0].Used, now); t.Failed() {
+		if l.judgeLogged(t, usage.Account, usage.Limits[0].Used+usage.Limits[0].Ahead, now); t.Failed() {
 			break // the others most often say the same
 		}
 		l.judgeLimit(t, usage.Account)

@@ -46,7 +46,8 @@
 --                                 it beside its slot and cost: 29 bytes, or nil
 --   cancel(m, slot, cost, known)  takes it back
 --   enter(m, slot, cost)          enters what was spent, however much it is
---   usage(m, now)                 the units used, and when the next is free or 0
+--   usage(m, now)                 the units used, those booked ahead beside them, and when the
+--                                 next is free or 0
 --   left(m, slot)                 the units that may have left in the window that
 --                                 ends then
 --   trim(m, now)                  removes what can matter no more

@@ -255,11 +255,15 @@ do
   end
 
   local function usage(m, now)
-    local all, used = {}, 0
+    local all, used, ahead = {}, 0, 0
     local function count(w)
       if w.to > now then
         all[#all + 1] = w
-        used = used + w.units
+        if w.from > now then
+          ahead = ahead + w.units
+        else
+          used = used + w.units
+        end
       end
     end
     if m.zone == '*' then
@@ -272,14 +276,14 @@ do
         count(aligned(m, key))
       end
     end
-    local least, units = math.min(used, m.max), 0
-    for i = used > 0 and #all or 0, 1, -1 do
+    local least, units = math.min(used + ahead, m.max), 0
+    for i = least > 0 and #all or 0, 1, -1 do
       units = units + all[i].units
       if units >= least then
-        return used, all[i].to
+        return used, ahead, all[i].to
       end
     end
-    return used, 0
+    return used, ahead, 0
   end
 
   -- Old windows are looked for when a new one begins.

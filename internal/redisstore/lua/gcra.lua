@@ -313,12 +313,12 @@ do
       keepBucket(m, at, part)
     end,
 
-    -- Used is what is yet to run out.
+    -- Used is what is yet to run out, and what the burst does not hold of it is booked ahead.
     usage = function(m, now)
       local parts, gaps = busy(m, now, math.huge)
       local used = math.ceil(parts / m.window)
       if used <= 0 then -- less: a clock has stepped back
-        return 0, 0
+        return 0, 0, 0
       end
       -- So much may be left: it is the last of what is taken.
       local rest = (math.min(used, m.extra) - 1) * m.window
@@ -334,7 +334,7 @@ do
           at, part = m.charge.now, 0
         end
       end
-      return used, at + math.ceil((part - rest) / m.max)
+      return math.min(used, m.extra), math.max(0, used - m.extra), at + math.ceil((part - rest) / m.max)
     end,
 
     -- All that a bucket remembers. What else has left in the window matters no more,

@@ -362,11 +362,12 @@ local function takeFromLog(charge, log, slot, number, units)
   noteSets(charge, log)
 end
 
--- logUsage returns the units used of a limit, and when the next is free.
+-- logUsage returns the units used of a limit, those booked ahead, and when the next is free.
 local function logUsage(view, now, max, window, last)
   local units = countIn(view, now - window)
   if units == 0 then
-    return 0, 0
+    return 0, 0, 0
   end
-  return units, opens(view, now - window, nil, math.min(units, max) - 1, last) + window
+  local ahead = last > now and countIn(view, now) or 0
+  return units - ahead, ahead, opens(view, now - window, nil, math.min(units, max) - 1, last) + window
 end

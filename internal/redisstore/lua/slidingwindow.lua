@@ -118,18 +118,19 @@ do
 
     -- What is booked ahead counts in full, in the window that runs too.
     usage = function(m, now)
-      local current, rest = math.floor(now / m.window), 0
+      local current, rest, ahead = math.floor(now / m.window), 0, 0
       local windows = {current - 1}
       eachWindow(m, function(k, _, mark)
         if k >= current and mark == '' then
           windows[#windows + 1] = k
           rest = rest + unitsIn(m, k)
+          ahead = ahead + (k > current and unitsIn(m, k) or 0)
         end
       end)
       table.sort(windows)
       local used = weighted(m, now) + rest
       if used == 0 then
-        return 0, 0
+        return 0, 0, 0
       end
       -- While the window after k runs, k is weighted, and rest are all behind k.
       local target = math.min(used, m.max) - 1
@@ -139,10 +140,10 @@ do
           rest = rest - units
         end
         if rest <= target and units > 0 then
-          return used, (k + 2) * m.window - part(target - rest, m.window, units)
+          return used - ahead, ahead, (k + 2) * m.window - part(target - rest, m.window, units)
         end
       end
-      return used, 0
+      return used - ahead, ahead, 0
     end,
 
     -- Entered in one window instead of two these weigh no less at any later instant.

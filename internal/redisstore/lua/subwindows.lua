@@ -202,13 +202,14 @@ do
       local first = firstCell(begins, oldestSub(m, now))
       local used = sums[#begins] - sums[first - 1]
       if used == 0 then
-        return 0, 0
+        return 0, 0, 0
       end
+      local ahead = sums[#begins] - sums[firstCell(begins, now + 1) - 1]
       local leaving = sums[first - 1] + math.max(1, used - m.max + 1)
       while sums[first] < leaving do
         first = first + 1
       end
-      return used, leavesCell(m, begins[first])
+      return used - ahead, ahead, leavesCell(m, begins[first])
     end,
 
     left = function(m, slot)

@@ -6,7 +6,8 @@
 --         how many sets of limits follow, then each: see limitset
 --         the accounts, SET:ACCOUNT (sets count from 1)
 -- returns numbers: now, then for each account: the end of its pause or 0,
---         then for each of its limits: units used, when the next is free or 0;
+--         then for each of its limits: units used, units booked ahead, when the next is
+--         free or 0;
 --         as far as it came: what is left out is asked for again
 
 -- After so many commands a script leaves the rest to another.
@@ -36,13 +37,13 @@ for i = first + #sets + 1, #ARGV do
   reply[#reply + 1] = encode(paused > now and paused or 0)
   for at, m in ipairs(charge.limits) do
     if at > skip then
-      local units, free
+      local units, ahead, free
       if counters[m.letter] then
-        units, free = counters[m.letter].usage(m, now)
+        units, ahead, free = counters[m.letter].usage(m, now)
       else
-        units, free = logUsage(viewFor(charge, m.scope), now, m.max, m.window, charge.edge)
+        units, ahead, free = logUsage(viewFor(charge, m.scope), now, m.max, m.window, charge.edge)
       end
-      reply[#reply + 1] = encode(units) .. encode(free)
+      reply[#reply + 1] = encode(units) .. encode(ahead) .. encode(free)
       if work > ENOUGH then
         return table.concat(reply)
       end

@@ -108,12 +108,41 @@ func (m meter) unitsAt(at int64) (units, free int64) {
 	return units, free
 }
 
-// used returns the units that are used now or booked ahead, and when the next is free.
-func (m meter) used() (used, freeAt int64) {
+// used returns the units that are used now, those that are booked ahead, and when the next is free.
+func (m meter) used() (used, ahead, freeAt int64) {
+	if m.Algorithm == limit.GCRA {
+		all, freeAt := m.usedBucket()
+		return min(all, m.Burst), max(0, all-m.Burst), freeAt
+	}
+	for _, b := range m.bookings {
+		if m.covers(b) && m.begins(b.slot) > m.now {
+			ahead += b.cost
+		}
+	}
+	all, freeAt := m.total()
+	return all - ahead, ahead, freeAt
+}
+
+// begins returns where the window, or the sub-window, begins by which a slot is counted; of an
+// algorithm that has none it is the slot.
+func (m meter) begins(slot int64) int64 {
 	switch m.Algorithm {
-	case limit.GCRA:
-		return m.usedBucket()
+	case limit.FixedWindow:
+		if m.FirstUse {
+			return m.windowAt(slot).begins
+		}
+		return m.alignedAt(slot).begins
 	case limit.SlidingWindow:
+		return slot - slot%m.Window
+	case limit.SubWindows:
+		return slot - slot%m.Resolution
+	}
+	return slot
+}
+
+// total returns the units that are used now or booked ahead, and when the next is free.
+func (m meter) total() (used, freeAt int64) {
+	if m.Algorithm == limit.SlidingWindow {
 		return m.usedWeighted()
 	}
 	for _, b := range m.bookings {

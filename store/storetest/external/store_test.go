@@ -212,12 +212,12 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 			u.PausedUntil = time.UnixMicro(until)
 		}
 		for j, l := range c.set.Compiled {
-			used, freeAt := c.meter(l).used()
+			used, ahead, freeAt := c.meter(l).used()
 			free := time.Time{}
-			if used > 0 {
+			if used+ahead > 0 {
 				free = time.UnixMicro(freeAt)
 			}
-			u.Limits = append(u.Limits, store.NewLimitUsage(one.Limits[j], used, free))
+			u.Limits = append(u.Limits, store.NewLimitUsage(one.Limits[j], used, ahead, free))
 		}
 		all = append(all, u)
 	}
