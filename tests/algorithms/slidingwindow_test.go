@@ -85,7 +85,7 @@ func TestSlidingWindowWeighsTheWindowBefore(t *testing.T) {
 	uses := func(used, remaining int, freeAt time.Duration) {
 		t.Helper()
 		u := w.used(t)[0]
-		require.Equal(t, []int{used, remaining}, []int{u.Used, u.Remaining})
+		require.Equal(t, []int{used, remaining}, []int{u.Used + u.Ahead, u.Remaining})
 		require.Equal(t, freeAt, time.Duration(u.FreeAt.UnixMicro()-meterBegin-10_000_000+meterBegin%10_000_000)*us)
 	}
 	at(9 * sec)
