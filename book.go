@@ -41,7 +41,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 		case err != nil:
 			return false, err
 		case answer.Ahead:
-			r.Ahead = b.compareClocks(answer.Now, asked)
+			r.Ahead = b.clocks.Stepped(answer.Now, asked, time.Now())
 		case answer.Lost:
 			if err := b.refresh(ctx); err != nil {
 				return false, err

@@ -119,7 +119,7 @@ type Budget struct {
 	resumed       sweep.Map[store.Resumption, resumed] // by account, or by token
 	lastResumed   time.Time                            // when any was, on the store's clock
 	confirmedAt   time.Time                            // when known was last confirmed, on this process's clock
-	heartbeatAt   time.Time                            // when the store last got this worker's heartbeat, likewise
+	heartbeatAt   time.Time                            // when the store last heard that this worker is there, likewise
 	recoveredUpTo time.Time                            // the Status.Lost up to which the journal was recorded again
 	journal       journal
 	voidBefore    time.Time       // slots ahead that were booked before it may be another's

@@ -1,12 +1,19 @@
 package ration
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
+	"os"
 	"slices"
+	"strings"
+	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/ration-go/ration/internal/deque"
 	"github.com/ration-go/ration/internal/sweep"
@@ -234,6 +241,25 @@ func (b *Budget) partID(why string, when time.Time, account string, first time.T
 	_, _ = h.Write(text)
 	return store.BookingID(h.Sum(nil)[:16])
 }
+
+// workerName returns what this worker is called in the store: its host, its process, and of several
+// budget values in a process which one.
+func (b *Budget) workerName() string {
+	id := b.workerID()
+	return fmt.Sprintf("%s:%d:%x", hostName(), os.Getpid(), id[:3])
+}
+
+// hostName returns the name of this machine, in at most 40 letters, digits, dots and dashes.
+var hostName = sync.OnceValue(func() string {
+	name, _ := os.Hostname()
+	name = strings.Map(func(r rune) rune {
+		if r == '.' || r == '-' || r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return -1
+	}, name)
+	return cmp.Or(name[:min(len(name), 40)], "unknown")
+})
 
 // workerID returns a random ID of this budget value. If two workers had the same, each
 // would take the other's records for its own.

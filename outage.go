@@ -35,8 +35,8 @@ const (
 const (
 	// probeEvery is how often a worker asks a store that is down whether it is back.
 	probeEvery = time.Second
-	// heartbeat is how often a worker that may have to divide reports to the store that it is
-	// there.
+	// heartbeat is how often a worker tells the store that it is there: workers that have to divide
+	// count each other, and operators want to see them.
 	heartbeat = 10 * time.Second
 )
 

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/watch"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
 )
@@ -39,7 +40,10 @@ func (b *Budget) applyReply(
 	if current {
 		b.confirmedAt = arrived
 	}
-	if b.Outage == Divide && arrived.Sub(b.heartbeatAt) > heartbeat {
+	if b.heartbeatAt.IsZero() && b.Outage != Divide {
+		b.heartbeatAt = arrived // a program that is soon done is spared a question
+	}
+	if !accounts.local && arrived.Sub(b.heartbeatAt) > heartbeat {
 		current = false
 	}
 	b.mu.Unlock()
@@ -92,12 +96,32 @@ func (g *Grant) pause() cooldown.Pause {
 	return paused
 }
 
-// watchStore has the store say when the status changes, if it can.
+// watchStore has the store say when the status changes, if it can, and goes on to tell the store
+// of this worker while its callers wait and book nothing.
 func (b *Budget) watchStore() (stop func()) {
-	if watcher, can := b.Store.(store.Watcher); can {
-		return watcher.Watch(b.Name, b.statusAnnounced)
+	var ends []func()
+	if _, local := b.Store.(store.Local); !local {
+		ends = append(ends, watch.Every(heartbeat, b.beat))
 	}
-	return func() {}
+	if watcher, can := b.Store.(store.Watcher); can {
+		ends = append(ends, watcher.Watch(b.Name, b.statusAnnounced))
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// beat asks for the status, which tells the store of this worker, unless something else just has.
+// If the store does not answer, the next beat tells it.
+func (b *Budget) beat(ctx context.Context) {
+	b.mu.Lock()
+	due := time.Since(b.heartbeatAt) >= heartbeat
+	b.mu.Unlock()
+	if due {
+		_ = b.refresh(ctx)
+	}
 }
 
 // statusAnnounced takes in that the store has a new version of the status; 0: it may have. The
@@ -151,8 +175,8 @@ const newsFor = time.Minute
 // there are more.
 func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	r := store.StatusRequest{Budget: b.Name, Known: b.version.Load()}
-	if b.Outage == Divide {
-		r.Worker = b.workerID().String()
+	if _, local := b.Store.(store.Local); !local {
+		r.Worker = b.workerName()
 	}
 	asked := time.Now()
 	status, err := asks(ctx, b, "status", b.Store.Status, r)
@@ -301,23 +325,6 @@ func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
 	if _, most := b.clocks.Reads(asked); !most.IsZero() {
 		r.Expect = most.Truncate(time.Microsecond)
 	}
-}
-
-// stepFrom is the difference of clocks from which on it counts as a step.
-const stepFrom = time.Second
-
-// compareClocks returns by how much the store's clock, in an answer to a question that was asked
-// at that instant, is ahead of what it can be if it has not stepped. If it has not, the question
-// took long to reach the store.
-func (b *Budget) compareClocks(now, asked time.Time) (ahead time.Duration) {
-	arrived := time.Now()
-	if _, most := b.clocks.Reads(arrived); !most.IsZero() {
-		if ahead = now.Sub(most).Truncate(time.Microsecond); ahead > stepFrom {
-			return ahead
-		}
-	}
-	b.clocks.Place(now, asked, arrived)
-	return 0
 }
 
 // estimatedNow returns what the store's clock stands at, at least, as its answers tell; zero: it

@@ -27,6 +27,49 @@ func (s slowStatus) Status(ctx context.Context, r store.StatusRequest) (store.St
 	return status, err
 }
 
+// A beatLog notes when workers have said that they are there.
+type beatLog struct {
+	ration.Store
+	mu    sync.Mutex // protects beats
+	beats map[string][]time.Time
+}
+
+func (s *beatLog) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.beats[r.Worker] = append(s.beats[r.Worker], time.Now())
+	return s.Store.Status(ctx, r)
+}
+
+// A store forgets a worker after a minute.
+func TestAWorkerIsKnownWhileItsCallersBookOrWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := &beatLog{Store: new(ration.MemoryStore), beats: make(map[string][]time.Time)}
+		begun, token := time.Now(), ration.NewToken("a")
+		for range 2 {
+			b := &ration.Budget{Name: "x", Limits: []ration.Limit{ration.PerHour(200)}, Store: kept}
+			for range 200 {
+				_, err := b.Wait(t.Context(), token, 1)
+				require.NoError(t, err)
+				time.Sleep(time.Second)
+			}
+		}
+		lasted := time.Since(begun)
+		require.Greater(t, lasted, time.Hour, "the second has waited")
+		require.Len(t, kept.beats, 2)
+		for name, beats := range kept.beats {
+			require.Regexp(t, `^[A-Za-z0-9.-]+:\d+:[0-9a-f]{6}$`, name)
+			for i := range beats[1:] {
+				require.Less(t, beats[i+1].Sub(beats[i]), 30*time.Second)
+			}
+		}
+		time.Sleep(time.Hour)
+		for _, beats := range kept.beats {
+			require.Less(t, beats[len(beats)-1].Sub(begun), lasted+30*time.Second, "who neither books nor waits says nothing")
+		}
+	})
+}
+
 func TestAPauseIsNotForgottenWhileAStatusIsOnItsWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &ration.Budget{Name: "x", Limits: []ration.Limit{{Max: 2, Window: 10 * time.Second}},

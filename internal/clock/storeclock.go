@@ -50,6 +50,22 @@ func (c *Clock) Place(now, asked, arrived time.Time) (soonest, latest time.Time)
 	return soonest, latest
 }
 
+// stepFrom is the difference of clocks from which on it counts as a step.
+const stepFrom = time.Second
+
+// Stepped returns by how much the store's clock, in an answer that was asked for and arrived at
+// those instants, is ahead of what it can be if it has not stepped. If it has not, the question took
+// long to reach the store, and the answer counts as in Place.
+func (c *Clock) Stepped(now, asked, arrived time.Time) (ahead time.Duration) {
+	if _, most := c.Reads(arrived); !most.IsZero() {
+		if ahead = now.Sub(most).Truncate(time.Microsecond); ahead > stepFrom {
+			return ahead
+		}
+	}
+	c.Place(now, asked, arrived)
+	return 0
+}
+
 // Reads returns between which instants the store's clock stands at an instant of this process's
 // clock, by the answers so far; zero: there was none. An answer that was read late, because the
 // machine was busy or the process was stopped, moves neither.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/watch"
 )
 
 // InBubbles runs a test in a bubble of fake time, once on each store. Redis runs
@@ -23,6 +24,7 @@ func InBubbles(t *testing.T, test func(t *testing.T, b *ration.Budget)) {
 		name := redistest.Name(t)
 		synctest.Test(t, func(t *testing.T) {
 			s := WithClock(settled(t, server.Client(t)), time.Now)
+			defer time.Sleep(watch.Linger) // then no budget watches the store any more, nor beats
 			test(t, &ration.Budget{Name: name, Store: s, Margin: -1})
 		})
 	})

@@ -2,6 +2,7 @@
 package watch
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -54,5 +55,29 @@ func (w *Watch) stopIfIdle() {
 	} else {
 		w.stop()
 		w.stop, w.timer = nil, nil
+	}
+}
+
+// Every calls f every so often until stop is called, which ends the context. No goroutine waits
+// meanwhile.
+func Every(length time.Duration, f func(ctx context.Context)) (stop func()) {
+	ctx, end := context.WithCancel(context.Background())
+	var mu sync.Mutex // or f could end, and begin the timer again, behind a stop
+	var timer *time.Timer
+	mu.Lock()
+	defer mu.Unlock()
+	timer = time.AfterFunc(length, func() {
+		f(ctx)
+		mu.Lock()
+		defer mu.Unlock()
+		if ctx.Err() == nil {
+			timer.Reset(length)
+		}
+	})
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		end()
+		timer.Stop()
 	}
 }

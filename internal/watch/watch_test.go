@@ -1,6 +1,7 @@
 package watch_test
 
 import (
+	"context"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -82,5 +83,26 @@ func TestManyCallersShareAWatch(t *testing.T) {
 		callers.Wait()
 		time.Sleep(watch.Linger)
 		c.require(t, 1, 1)
+	})
+}
+
+func TestEveryEndsWhereItIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var calls, ended atomic.Int32
+		stop := watch.Every(10*time.Second, func(ctx context.Context) {
+			calls.Add(1)
+			select {
+			case <-ctx.Done():
+				ended.Add(1)
+			case <-time.After(time.Second):
+			}
+		})
+		time.Sleep(35 * time.Second) // at 10, 21 and 32 s
+		require.EqualValues(t, 3, calls.Load())
+		time.Sleep(8500 * time.Millisecond)
+		stop() // while the fourth is under way
+		time.Sleep(time.Hour)
+		require.Equal(t, []int32{4, 1}, []int32{calls.Load(), ended.Load()})
+		stop()
 	})
 }
