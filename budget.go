@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -104,7 +105,9 @@ type Budget struct {
 	anySpent       atomic.Bool // whether spent has any account
 	reconciles     atomic.Bool // whether any response has said what is left
 	smoother       inflight.Smoother
-	pooled         sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
+	waiting        [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
+	inFlight       atomic.Int64                        // attempts that have no response yet
+	pooled         sync.Map                            // the ID of each token's account, of tokens that were in a pool, by the token's ID
 
 	mu            sync.Mutex // protects all below
 	bound         boundBy
@@ -166,14 +169,41 @@ func (b *Budget) Remaining(ctx context.Context, t Token) (int, error) {
 	return usage.Remaining(scopesOf(ctx)...), err
 }
 
-// Usage returns how much of each limit of the token's account is used, how much is left, and
-// when the next units are free. It changes nothing.
+// Counts is what the callers of one process do at an instant. What they wait for in other processes
+// is booked ahead in [LimitUsage].
+type Counts struct {
+	// Waiting is how many wait, by the reason. A reason for which nobody waits is not in it.
+	Waiting map[rationtrace.Reason]int
+	// InFlight is how many attempts of requests were sent and have no response yet.
+	InFlight int
+	// Workers is how many processes share the budget, this one included, by what the store said last:
+	// those that it has heard of within a minute. 0: nothing was said, or the store is of this process.
+	Workers int
+}
+
+// Counts returns what the callers of this process do just now.
+func (b *Budget) Counts() Counts {
+	b.mu.Lock()
+	workers := b.known.Workers
+	b.mu.Unlock()
+	all := Counts{Waiting: make(map[rationtrace.Reason]int), InFlight: int(b.inFlight.Load()), Workers: workers}
+	for reason := range b.waiting {
+		if n := b.waiting[reason].Load(); n > 0 {
+			all.Waiting[rationtrace.Reason(reason)] = int(n)
+		}
+	}
+	return all
+}
+
+// Usage returns how much of each limit of the token's account is used and booked ahead, how much
+// is left, when the next units are free, and what pauses and quarantines hold it back. It changes
+// nothing.
 func (b *Budget) Usage(ctx context.Context, t Token) (store.Usage, error) {
 	accounts, err := b.accountsOf(&t)
 	if err != nil {
 		return store.Usage{}, err
 	}
-	all, err := b.usage(ctx, accounts)
+	all, err := b.usage(ctx, accounts, t)
 	if err != nil {
 		return store.Usage{}, err
 	}
@@ -214,8 +244,9 @@ func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
 	return tells(ctx, b, "reset", b.Store.Reset, store.ResetRequest{Budget: b.Name, Account: b.inForce(&accounts.accounts[0]).Account, At: at})
 }
 
-// usage asks the store, and returns each limit without the budget's margin.
-func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usage, error) {
+// usage asks the store, and returns each limit without the budget's margin, and what holds back the
+// accounts and those tokens.
+func (b *Budget) usage(ctx context.Context, accounts *accountList, tokens ...Token) ([]store.Usage, error) {
 	accounts, err := b.inForceList(accounts)
 	if err != nil {
 		return nil, err
@@ -227,26 +258,48 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList) ([]store.Usag
 	if len(all) != accounts.Len() {
 		return nil, &store.StoreError{Op: "usage", Permanent: true, Err: fmt.Errorf("the store returned %d accounts instead of %d", len(all), accounts.Len())}
 	}
-	for i, u := range all {
+	b.mu.Lock()
+	stale := time.Since(b.confirmedAt) > confirmAfter
+	b.mu.Unlock()
+	if stale {
+		if err := b.refresh(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for i := range all {
+		r := b.reconcilerOf(&accounts.accounts[i])
 		for j, l := range accounts.accounts[i].limits {
-			u.Limits[j].Limit = l
+			all[i].Limits[j].Limit = l
+			if r != nil {
+				said := r.reports.Of(j)
+				all[i].Limits[j].Reported, all[i].Limits[j].ReportedAt = said.Left, said.At
+			}
 		}
-		if !u.PausedUntil.IsZero() {
-			all[i].Cause = b.causeOfPause(u)
-		}
+		b.addHoldups(&all[i], tokens)
 	}
 	return all, nil
 }
 
-// causeOfPause returns why an account is paused.
-func (b *Budget) causeOfPause(u store.Usage) string {
+// addHoldups adds the pauses and quarantines that this worker knows of an account.
+func (b *Budget) addHoldups(u *store.Usage, tokens []Token) {
 	b.mu.Lock()
-	known := b.paused.Get("").Later(b.paused.Get(u.Account))
-	b.mu.Unlock()
-	if !known.Until.Equal(u.PausedUntil) {
-		return ""
+	for _, account := range [...]string{"", u.Account} {
+		if p := b.paused.Get(account); p.Until.After(u.Now) {
+			u.Pauses = append(u.Pauses, store.Pause{Account: account, Until: p.Until, Cause: p.Cause})
+		}
+		u.Pauses = append(u.Pauses, b.keyPauses.Of(account, u.Now)...)
 	}
-	return known.Cause
+	for _, t := range tokens {
+		for _, reason := range quarantineReasons {
+			q := b.quarantined.Get(quarantineKey{t.id, reason})
+			if t.AccountID() == u.Account && q.Until.After(u.Now) {
+				u.Quarantined = append(u.Quarantined, q)
+			}
+		}
+	}
+	b.mu.Unlock()
+	slices.SortFunc(u.Pauses, func(p, q store.Pause) int { return q.Until.Compare(p.Until) })
+	slices.SortFunc(u.Quarantined, func(p, q store.Quarantine) int { return q.Until.Compare(p.Until) })
 }
 
 // cancel cancels a booking in the store that it was booked in.

@@ -214,7 +214,7 @@ func (p *Pool) Usage(ctx context.Context) ([]store.Usage, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p.budget.usage(ctx, accounts)
+	return p.budget.usage(ctx, accounts, p.Tokens()...)
 }
 
 var errNilPool = errors.New("ration: the Pool is nil: make it with NewPool")

@@ -40,6 +40,8 @@ const (
 // A reconciler is what a worker knows of one account's usage: by its own bookings, by the
 // store's replies and by the provider's responses.
 type reconciler struct {
+	reports observe.Reports
+
 	mu            sync.Mutex              // protects all below
 	bookings      []bookingTotal          // some of this worker's, in the order of their slots
 	logged        []loggedUnits           // by limit, what the store replied last
@@ -85,6 +87,7 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 		r.reduceHeadroom(b, account)
 	}
 	now := b.storeNow()
+	r.reports.Note(observed, now)
 	r.recordResets(ctx, b, account, observed, now)
 	r.reconcile(ctx, b, account, grant, observed, now)
 	left = observed[0].Left

@@ -47,6 +47,7 @@ func tell[T any](ctx context.Context, t traces, pick func(*rationtrace.Trace) fu
 // A wait is one that lasts. The zero wait has not begun.
 type wait struct {
 	ctx     context.Context
+	budget  *Budget
 	traces  traces
 	of      rationtrace.Wait
 	begun   time.Time
@@ -58,7 +59,8 @@ type wait struct {
 // who waits for long does: the goroutine has labels for that time, and then those of its context again.
 func (b *Budget) beginWait(ctx context.Context, t traces, why rationtrace.Wait, length time.Duration) wait {
 	why.Budget = b.Name
-	w := wait{ctx: ctx, traces: t, of: why, begun: time.Now(), labeled: length >= watchFrom}
+	b.waiting[why.Reason].Add(1)
+	w := wait{ctx: ctx, budget: b, traces: t, of: why, begun: time.Now(), labeled: length >= watchFrom}
 	if trace.IsEnabled() {
 		w.region = trace.StartRegion(ctx, "ration: "+why.Reason.String())
 	}
@@ -75,6 +77,7 @@ func (w *wait) end(before []rationtrace.Wait) []rationtrace.Wait {
 		return before
 	}
 	w.of.Took = time.Since(w.begun)
+	w.budget.waiting[w.of.Reason].Add(-1)
 	if w.region != nil {
 		w.region.End()
 	}
@@ -270,12 +273,14 @@ func (g *Grant) attempt(req *http.Request) rationtrace.Attempt {
 }
 
 func (t traces) sent(req *http.Request, g *Grant) {
+	g.budget.inFlight.Add(1)
 	if !t.none() {
 		tell(req.Context(), t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Attempt) { return o.Sent }, g.attempt(req))
 	}
 }
 
 func (t traces) answered(req *http.Request, g *Grant, resp *http.Response, err error, begun time.Time) {
+	g.budget.inFlight.Add(-1)
 	if t.none() {
 		return
 	}

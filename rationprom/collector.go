@@ -2,51 +2,82 @@ package rationprom
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
+
+// CollectorOptions are what a [Collector] is made with.
+type CollectorOptions struct {
+	// Alias returns what an account is called in the label account, which the units of each limit
+	// then have: an operator's own name for it, never a secret. Accounts with the same alias are added
+	// up, and so are those beyond 100 aliases, as "_OTHER". Nil: all accounts are added up, and there
+	// is no such label.
+	Alias func(accountID string) string
+}
 
 // A Collector reads what a fleet has left of its quota: one snapshot of the store for each scrape. It is
 // the same in every process, so register it in one of the fleet: a sum over several multiplies it. It is
 // a prometheus.Collector. Make it with [NewCollector].
 type Collector struct {
-	name   string
+	budget *ration.Budget
 	pool   *ration.Pool
+	alias  func(accountID string) string
 	within time.Duration
+
+	limit, used, ahead, left, reported *prometheus.Desc
 }
 
-// mostLimits is how many different limits have series of their own. A provider may announce others.
-const mostLimits = 32
+const (
+	// mostLimits is how many different limits have series of their own. A provider may announce others.
+	mostLimits  = 32
+	mostAliases = 100
+)
 
 var (
-	limitDesc = prometheus.NewDesc("ration_limit_units", "Units that a limit allows in its window, of all accounts.", []string{"budget", "limit"}, nil)
-	usedDesc  = prometheus.NewDesc("ration_used_units", "Units of a limit that are used or booked ahead, of all accounts.", []string{"budget", "limit"}, nil)
-	leftDesc  = prometheus.NewDesc("ration_remaining_units", "Units of a limit that are left, of all accounts.", []string{"budget", "limit"}, nil)
-	pauseDesc = prometheus.NewDesc("ration_paused_until_seconds", "When the last pause of an account ends, in Unix time. 0: none is paused.", []string{"budget"}, nil)
-	stateDesc = prometheus.NewDesc("ration_accounts", "Accounts of the pool: free, spent or paused.", []string{"budget", "state"}, nil)
-	goodDesc  = prometheus.NewDesc("ration_collect_success", "1 if the store has answered this scrape, 0 if not.", []string{"budget"}, nil)
+	pauseDesc = prometheus.NewDesc("ration_paused_until_seconds",
+		"When the last pause ends, in Unix time: of all accounts, of one, or of a part of what is asked. 0: none is paused.", []string{"budget", "scope"}, nil)
+	stateDesc   = prometheus.NewDesc("ration_accounts", "Accounts of the pool: free, spent or paused.", []string{"budget", "state"}, nil)
+	tokenDesc   = prometheus.NewDesc("ration_tokens", "Tokens of the pool: usable or quarantined.", []string{"budget", "state"}, nil)
+	workersDesc = prometheus.NewDesc("ration_workers", "Processes that were heard of in the last minute.", []string{"budget"}, nil)
+	goodDesc    = prometheus.NewDesc("ration_collect_success", "1 if the store has answered this scrape, 0 if not.", []string{"budget"}, nil)
 )
 
 // NewCollector returns a collector of the accounts of a pool of the budget. A scrape waits 5 s for the
 // store at most.
-func NewCollector(b *ration.Budget, p *ration.Pool) *Collector {
-	return &Collector{name: b.Name, pool: p, within: 5 * time.Second}
+func NewCollector(b *ration.Budget, p *ration.Pool, o CollectorOptions) *Collector {
+	labels := []string{"budget", "limit"}
+	if o.Alias != nil {
+		labels = append(labels, "account")
+	}
+	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, labels, nil) }
+	return &Collector{budget: b, pool: p, alias: o.Alias, within: 5 * time.Second,
+		limit:    desc("ration_limit_units", "Units that a limit allows in its window."),
+		used:     desc("ration_used_units", "Units of a limit that are used in the window that ends now."),
+		ahead:    desc("ration_booked_ahead_units", "Units of a limit that callers which wait have booked ahead."),
+		left:     desc("ration_remaining_units", "Units of a limit that are left."),
+		reported: desc("ration_provider_remaining_units", "Units of a limit that are left by what the provider last said to this process. Of accounts of which it said nothing within the window they are as ration counts."),
+	}
 }
 
 // Describe implements prometheus.Collector.
-func (*Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{limitDesc, usedDesc, leftDesc, pauseDesc, stateDesc, goodDesc} {
+func (c *Collector) Describe(to chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{c.limit, c.used, c.ahead, c.left, c.reported, pauseDesc, stateDesc, tokenDesc, workersDesc, goodDesc} {
 		to <- d
 	}
 }
 
+// sums are what is added up of a limit.
+type sums struct{ limit, used, ahead, left, reported float64 }
+
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{c.name}, labels...)...)
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{c.budget.Name}, labels...)...)
 	}
 	ctx, stop := context.WithTimeout(context.Background(), c.within)
 	defer stop()
@@ -56,48 +87,108 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 		return
 	}
 	gauge(goodDesc, 1)
-	type sum struct{ limit, used, left float64 }
-	limits, states := make(map[string]*sum), map[string]float64{"free": 0, "spent": 0, "paused": 0}
-	var paused time.Time
+	units, limits, aliases := make(map[[2]string]*sums), bounded{most: mostLimits}, bounded{most: mostAliases}
+	states := map[string]float64{"free": 0, "spent": 0, "paused": 0}
+	pauses := map[string]time.Time{"all": {}, "account": {}, "part": {}}
+	quarantined := make(map[string]bool)
 	for _, account := range all {
-		switch {
-		case account.PausedUntil.After(account.Now):
-			states["paused"]++
-			if account.PausedUntil.After(paused) {
-				paused = account.PausedUntil
+		states[stateOf(account)]++
+		for _, p := range account.Pauses {
+			if scope := partOf(p); p.Until.After(pauses[scope]) {
+				pauses[scope] = p.Until
 			}
-		case account.Remaining() == 0:
-			states["spent"]++
-		default:
-			states["free"]++
+		}
+		for _, q := range account.Quarantined {
+			quarantined[q.Token] = true
+		}
+		alias := ""
+		if c.alias != nil {
+			alias = aliases.name(c.alias(account.Account))
 		}
 		for _, l := range account.Limits {
-			name := l.Limit.String()
-			if limits[name] == nil {
-				if len(limits) >= mostLimits {
-					name = other
-				}
-				if limits[name] == nil {
-					limits[name] = new(sum)
-				}
+			of := [2]string{limits.name(l.Limit.String()), alias}
+			if units[of] == nil {
+				units[of] = new(sums)
 			}
-			of := limits[name]
-			of.limit += float64(l.Limit.Max)
-			of.used += float64(l.Used)
-			of.left += float64(l.Remaining)
+			units[of].add(l, account.Now)
 		}
 	}
-	for name, of := range limits {
-		gauge(limitDesc, of.limit, name)
-		gauge(usedDesc, of.used, name)
-		gauge(leftDesc, of.left, name)
+	for of, sum := range units {
+		labels := of[:1]
+		if c.alias != nil {
+			labels = of[:]
+		}
+		gauge(c.limit, sum.limit, labels...)
+		gauge(c.used, sum.used, labels...)
+		gauge(c.ahead, sum.ahead, labels...)
+		gauge(c.left, sum.left, labels...)
+		gauge(c.reported, sum.reported, labels...)
 	}
 	for state, count := range states {
 		gauge(stateDesc, count, state)
 	}
-	until := 0.0
-	if !paused.IsZero() {
-		until = float64(paused.UnixMilli()) / 1000
+	for scope, until := range pauses {
+		gauge(pauseDesc, unix(until), scope)
 	}
-	gauge(pauseDesc, until)
+	gauge(tokenDesc, float64(len(quarantined)), "quarantined")
+	gauge(tokenDesc, float64(len(c.pool.Tokens())-len(quarantined)), "usable")
+	gauge(workersDesc, float64(c.budget.Counts().Workers))
+}
+
+// add adds one account's share.
+func (s *sums) add(l store.LimitUsage, now time.Time) {
+	s.limit += float64(l.Limit.Max)
+	s.used += float64(l.Used)
+	s.ahead += float64(l.Ahead)
+	s.left += float64(l.Remaining)
+	if l.ReportedAt.IsZero() || now.Sub(l.ReportedAt) > l.Limit.Window {
+		s.reported += float64(l.Remaining)
+	} else {
+		s.reported += float64(l.Reported)
+	}
+}
+
+func stateOf(u store.Usage) string {
+	switch {
+	case u.PausedUntil.After(u.Now):
+		return "paused"
+	case u.Remaining() == 0:
+		return "spent"
+	}
+	return "free"
+}
+
+func partOf(p store.Pause) string {
+	switch {
+	case p.Key != "":
+		return "part"
+	case p.Account == "":
+		return "all"
+	}
+	return "account"
+}
+
+// unix returns the seconds of Unix time; of the zero time 0.
+func unix(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+	return float64(t.UnixMilli()) / 1000
+}
+
+// bounded lets so many different names through, and calls all others "_OTHER".
+type bounded struct {
+	most  int
+	names []string
+}
+
+func (b *bounded) name(name string) string {
+	switch {
+	case slices.Contains(b.names, name):
+		return name
+	case len(b.names) >= b.most:
+		return other
+	}
+	b.names = append(b.names, name)
+	return name
 }

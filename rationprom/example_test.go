@@ -18,6 +18,6 @@ func Example() {
 	pool := ration.NewPool(budget, ration.NewToken("secret"))
 
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(metrics, rationprom.NewCollector(budget, pool))
+	registry.MustRegister(metrics, rationprom.NewCollector(budget, pool, rationprom.CollectorOptions{}))
 	http.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
 }

@@ -72,7 +72,7 @@ func TestTheDashboardsQueriesAreAnswered(t *testing.T) {
 	m := rationprom.New(rationprom.Options{Budgets: []string{"api"}})
 	b := newBudget(m, ration.PerSecond(20))
 	pool := ration.NewPool(b, ration.NewToken("a"))
-	process := httptest.NewServer(promhttp.HandlerFor(registryOf(m, rationprom.NewCollector(b, pool)), promhttp.HandlerOpts{}))
+	process := httptest.NewServer(promhttp.HandlerFor(registryOf(m, rationprom.NewCollector(b, pool, rationprom.CollectorOptions{})), promhttp.HandlerOpts{}))
 	defer process.Close()
 	address := startPrometheus(t, strings.TrimPrefix(process.URL, "http://"))
 	for end := time.Now().Add(5 * time.Second); time.Now().Before(end); {
@@ -122,7 +122,7 @@ func startPrometheus(t *testing.T, target string) (address string) {
 // The dashboard and the alerts name no metric that is not there.
 func TestDashboardAndAlertsNameWhatIsThere(t *testing.T) {
 	b := newBudget(rationprom.New(rationprom.Options{}), ration.PerHour(10))
-	text := gather(t, registryOf(rationprom.New(rationprom.Options{}), rationprom.NewCollector(b, ration.NewPool(b, ration.NewToken("a")))))
+	text := gather(t, registryOf(rationprom.New(rationprom.Options{}), rationprom.NewCollector(b, ration.NewPool(b, ration.NewToken("a")), rationprom.CollectorOptions{})))
 	alerts, err := os.ReadFile("alerts.yml")
 	require.NoError(t, err)
 	named := string(alerts)

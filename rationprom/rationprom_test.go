@@ -19,6 +19,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/rationprom"
+	"github.com/ration-go/ration/rationtrace"
 )
 
 type roundTripper func(*http.Request) (*http.Response, error)
@@ -125,43 +126,84 @@ func TestWhoWaitsIsCounted(t *testing.T) {
 func TestTheCollectorTellsWhatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBudget(rationprom.New(rationprom.Options{}), ration.PerHour(10))
-		a, other := ration.NewToken("a"), ration.NewToken("b")
-		pool := ration.NewPool(b, a, other)
-		_, err := b.Try(t.Context(), a, 4)
+		a, other, dead := ration.NewToken("a"), ration.NewToken("b"), ration.NewToken("dead")
+		pool := ration.NewPool(b, a, other, dead)
+		api := roundTripper(func(req *http.Request) (*http.Response, error) {
+			if req.Header.Get("Authorization") == "Bearer dead" {
+				return respond(req, http.StatusUnauthorized, "Www-Authenticate", `Bearer error="invalid_token"`), nil
+			}
+			return respond(req, http.StatusOK, "X-RateLimit-Limit", "10", "X-RateLimit-Remaining", "7"), nil
+		})
+		for range 6 { // a request with the dead token goes on to another
+			resp, err := (&ration.Transport{Base: api, Pool: pool}).RoundTrip(httptest.NewRequest(http.MethodGet, "http://api.test/", nil))
+			require.NoError(t, err)
+			require.Equal(t, http.StatusOK, resp.StatusCode)
+			_ = resp.Body.Close()
+		}
+		for range 12 {
+			go func() { _, _ = b.Wait(t.Context(), a, 1) }()
+		}
+		synctest.Wait()
+		_, err := b.Pause(t.Context(), other, time.Minute)
 		require.NoError(t, err)
-		_, err = b.Pause(t.Context(), other, time.Minute)
+		_, err = b.PauseAll(t.Context(), 200*time.Millisecond)
 		require.NoError(t, err)
-		c := rationprom.NewCollector(b, pool)
-		require.NoError(t, testutil.CollectAndCompare(c, strings.NewReader(fmt.Sprintf(`
-# HELP ration_accounts Accounts of the pool: free, spent or paused.
-# TYPE ration_accounts gauge
-ration_accounts{budget="api",state="free"} 1
-ration_accounts{budget="api",state="paused"} 1
-ration_accounts{budget="api",state="spent"} 0
-# HELP ration_collect_success 1 if the store has answered this scrape, 0 if not.
-# TYPE ration_collect_success gauge
-ration_collect_success{budget="api"} 1
-# HELP ration_limit_units Units that a limit allows in its window, of all accounts.
-# TYPE ration_limit_units gauge
-ration_limit_units{budget="api",limit="10/1h"} 20
-# HELP ration_paused_until_seconds When the last pause of an account ends, in Unix time. 0: none is paused.
-# TYPE ration_paused_until_seconds gauge
-ration_paused_until_seconds{budget="api"} %d
-# HELP ration_remaining_units Units of a limit that are left, of all accounts.
-# TYPE ration_remaining_units gauge
-ration_remaining_units{budget="api",limit="10/1h"} 16
-# HELP ration_used_units Units of a limit that are used or booked ahead, of all accounts.
-# TYPE ration_used_units gauge
-ration_used_units{budget="api",limit="10/1h"} 4
-`, time.Now().Add(time.Minute).Unix()))))
+		begun := time.Now()
+		time.Sleep(500 * time.Millisecond) // a first quarantine lasts for a second
+		text := gather(t, registryOf(rationprom.NewCollector(b, pool, rationprom.CollectorOptions{})))
+		for _, line := range []string{
+			`ration_accounts{budget="api",state="free"} 1`,
+			`ration_accounts{budget="api",state="paused"} 1`,
+			`ration_accounts{budget="api",state="spent"} 1`,
+			`ration_tokens{budget="api",state="usable"} 2`,
+			`ration_tokens{budget="api",state="quarantined"} 1`,
+			`ration_collect_success{budget="api"} 1`,
+			`ration_limit_units{budget="api",limit="10/1h"} 30`,
+			fmt.Sprintf(`ration_paused_until_seconds{budget="api",scope="account"} %v`, float64(begun.Add(time.Minute).Unix())),
+			`ration_paused_until_seconds{budget="api",scope="all"} 0`,
+			`ration_paused_until_seconds{budget="api",scope="part"} 0`,
+			`ration_workers{budget="api"} 0`,
+		} {
+			require.Contains(t, text, "\n"+line+"\n")
+		}
+		value := func(name string) (sum float64) {
+			_, err := fmt.Sscanf(text[strings.Index(text, "\n"+name+"{")+1:], name+`{budget="api",limit="10/1h"} %g`, &sum)
+			require.NoError(t, err, name)
+			return sum
+		}
+		used, ahead, left := value("ration_used_units"), value("ration_booked_ahead_units"), value("ration_remaining_units")
+		require.Positive(t, ahead)
+		require.Equal(t, 30.0, used+left, "%v ahead", ahead)
+		require.NotEqual(t, left, value("ration_provider_remaining_units"), "the provider said 7 are left of an account")
+
+		// By account, under names of the operator's.
+		names := map[string]string{a.AccountID(): "ann", other.AccountID(): "bob", dead.AccountID(): "bob"}
+		text = gather(t, registryOf(rationprom.NewCollector(b, pool, rationprom.CollectorOptions{Alias: func(id string) string { return names[id] }})))
+		require.Contains(t, text, `ration_limit_units{account="ann",budget="api",limit="10/1h"} 10`)
+		require.Contains(t, text, `ration_limit_units{account="bob",budget="api",limit="10/1h"} 20`)
+		require.NotContains(t, text, a.AccountID())
 	})
 	b := newBudget(rationprom.New(rationprom.Options{}), ration.PerHour(10))
-	broken := rationprom.NewCollector(b, ration.NewPool(b))
+	broken := rationprom.NewCollector(b, ration.NewPool(b), rationprom.CollectorOptions{})
 	require.NoError(t, testutil.CollectAndCompare(broken, strings.NewReader(`
 # HELP ration_collect_success 1 if the store has answered this scrape, 0 if not.
 # TYPE ration_collect_success gauge
 ration_collect_success{budget="api"} 0
 `)))
+}
+
+// Each reason for which a caller may wait has a series of its own.
+func TestEachReasonIsCounted(t *testing.T) {
+	m := rationprom.New(rationprom.Options{Budgets: []string{"api"}})
+	for i, reason := range rationtrace.Reasons() {
+		for range i + 1 {
+			m.Trace().WaitBegan(t.Context(), rationtrace.Wait{Budget: "api", Reason: reason})
+		}
+	}
+	text := gather(t, registryOf(m))
+	for i, reason := range rationtrace.Reasons() {
+		require.Contains(t, text, fmt.Sprintf("\nration_waiting{budget=\"api\",reason=\"%v\"} %d\n", reason, i+1))
+	}
 }
 
 // However many paths, tokens and budgets there are, the number of series stays.
@@ -197,7 +239,7 @@ func TestTheNumberOfSeriesIsBounded(t *testing.T) {
 func TestNamesAreAsPrometheusWants(t *testing.T) {
 	b := newBudget(rationprom.New(rationprom.Options{}), ration.PerHour(10))
 	registry := registryOf(rationprom.New(rationprom.Options{Budgets: []string{"api"}}))
-	registry.MustRegister(rationprom.NewCollector(b, ration.NewPool(b, ration.NewToken("a"))))
+	registry.MustRegister(rationprom.NewCollector(b, ration.NewPool(b, ration.NewToken("a")), rationprom.CollectorOptions{}))
 	problems, err := testutil.GatherAndLint(registry)
 	require.NoError(t, err)
 	require.Equal(t, []promlint.Problem(nil), problems)

@@ -39,9 +39,11 @@ type Usage struct {
 	Now time.Time
 	// PausedUntil is the end of the pause in force. Zero: none is.
 	PausedUntil time.Time
-	// Cause is why there is a pause, as far as the worker that asks has heard: Budget.Usage sets
-	// it, and a store does not.
-	Cause string
+	// Pauses are those in force of the account and of all accounts, those of a part of what is
+	// asked of the provider included, and Quarantined the quarantines in force of its tokens: the
+	// one that ends last comes first. Budget.Usage and Pool.Usage set both, and a store neither.
+	Pauses      []Pause
+	Quarantined []Quarantine
 	// Limits are the account's, in the order in which they were given.
 	Limits []LimitUsage
 }
@@ -63,11 +65,21 @@ func (u Usage) Remaining(scopes ...string) int {
 	return least
 }
 
+// Cause returns why the account is paused until PausedUntil. Empty: it is not, or nobody has said.
+func (u Usage) Cause() string {
+	for _, p := range u.Pauses {
+		if p.Key == "" && p.Until.Equal(u.PausedUntil) {
+			return p.Cause
+		}
+	}
+	return ""
+}
+
 // LogValue returns what the fields say, for log/slog: each limit as it is written is a group.
 func (u Usage) LogValue() slog.Value {
 	all := []slog.Attr{slog.String("account", u.Account), slog.Int("remaining", u.Remaining())}
 	if !u.PausedUntil.IsZero() {
-		all = append(all, slog.Time("paused_until", u.PausedUntil))
+		all = append(all, slog.Time("paused_until", u.PausedUntil), slog.String("cause", u.Cause()))
 	}
 	for _, l := range u.Limits {
 		limit := []any{slog.Int("used", l.Used), slog.Int("ahead", l.Ahead), slog.Int("remaining", l.Remaining)}
@@ -94,6 +106,11 @@ type LimitUsage struct {
 	// Remaining is Max - Used - Ahead, for GCRA Burst - Used - Ahead, and zero if that is
 	// negative.
 	Remaining int
+	// Reported is what a response last said to the worker that asks is left, in the provider's count,
+	// and ReportedAt when it arrived, on the store's clock. Zero: none has said. Budget.Usage and
+	// Pool.Usage set both, and a store neither.
+	Reported   int
+	ReportedAt time.Time
 	// FreeAt is when Remaining next grows if nothing more is booked or cancelled. Zero:
 	// nothing is used.
 	FreeAt time.Time

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/sweep"
+	"github.com/ration-go/ration/store"
 )
 
 // Later returns the later of two instants.
@@ -111,6 +112,18 @@ func (p *KeyPauses) EndAll() {
 func (p *KeyPauses) clear() {
 	p.Any.Store(false)
 	p.ends, p.keys, p.last = sweep.Map[keyPause, *Pause]{}, nil, time.Time{}
+}
+
+// Of returns the pauses in force of an account's keys.
+func (p *KeyPauses) Of(account string, now time.Time) (all []store.Pause) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for key, accounts := range p.keys {
+		if one := accounts[account]; one != nil && one.Until.After(now) {
+			all = append(all, store.Pause{Account: account, Key: string(key), Until: one.Until, Cause: one.Cause})
+		}
+	}
+	return all
 }
 
 // Excluded returns the accounts on which a request with these keys is paused, and the pause of

@@ -75,7 +75,7 @@ func TestAPauseIsToldInEveryProcess(t *testing.T) {
 			require.Zero(t, left)
 			usage, err := p.Usage(t.Context(), ration.NewToken("a"))
 			require.NoError(t, err)
-			require.Contains(t, usage.Cause, "429 Too Many Requests from http://api.test/users/ann")
+			require.Contains(t, usage.Cause(), "429 Too Many Requests from http://api.test/users/ann")
 		}
 		for _, h := range []*heard{byA, byB, byLate} {
 			require.Len(t, h.of(ration.Paused), 1)

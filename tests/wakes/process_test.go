@@ -59,7 +59,10 @@ func (s *askedStore) Status(ctx context.Context, r store.StatusRequest) (store.S
 func (s *askedStore) Watch(budget string, changed func(version int64)) (stop func()) {
 	s.begun.Add(1)
 	s.changed = changed
-	end := s.Store.(store.Watcher).Watch(budget, changed)
+	end := func() {}
+	if watcher, can := s.Store.(store.Watcher); can {
+		end = watcher.Watch(budget, changed)
+	}
 	return func() {
 		s.ended.Add(1)
 		end()
@@ -87,6 +90,14 @@ func inMemory(t *testing.T, limit ration.Limit, test func(t *testing.T, a, b pro
 	synctest.Test(t, func(t *testing.T) {
 		kept := new(ration.MemoryStore)
 		test(t, newProcess("x", kept, limit), newProcess("x", kept, limit))
+	})
+}
+
+// inBubbles runs a test of two processes on each store.
+func inBubbles(t *testing.T, limit ration.Limit, test func(t *testing.T, a, b process)) {
+	t.Helper()
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		test(t, newProcess(b.Name, b.Store, limit), newProcess(b.Name, b.Store, limit))
 	})
 }
 

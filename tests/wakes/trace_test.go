@@ -85,7 +85,7 @@ func (s *failingStore) Book(ctx context.Context, r store.BookRequest) (store.Boo
 }
 
 // Each way in which a caller stalls, caused by another process, is told apart: by the trace, while it
-// lasts by the profile of goroutines, and afterwards by the grant.
+// lasts by the profile of goroutines and by counts, and afterwards by the grant.
 func TestEachWaitHasItsReason(t *testing.T) {
 	answered := func(status int, headers ...string) http.RoundTripper {
 		return rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
@@ -107,8 +107,8 @@ func TestEachWaitHasItsReason(t *testing.T) {
 		reason rationtrace.Reason
 		limit  string
 		cause  string
-		stall  func(t *testing.T, a, b process) // has b stall, from a
-		token  ration.Token
+		stall  func(t *testing.T, a, b process)                     // has b stall, from a
+		source func(ctx context.Context) (string, time.Time, error) // of the token
 		wait   time.Duration
 	}{
 		"quota": {reason: rationtrace.Quota, limit: "3/1h", wait: hour, stall: func(t *testing.T, a, _ process) {
@@ -130,21 +130,22 @@ func TestEachWaitHasItsReason(t *testing.T) {
 			b.asked.Store = down
 			time.AfterFunc(20*time.Second, func() { down.fails.Store(false) })
 		}},
-		"source": {reason: rationtrace.Source, wait: 30 * time.Second, token: ration.TokenFrom("a", func(context.Context) (string, time.Time, error) {
+		"source": {reason: rationtrace.Source, wait: 30 * time.Second, source: func(context.Context) (string, time.Time, error) {
 			time.Sleep(30 * time.Second)
 			return "secret", time.Time{}, nil
-		}), stall: func(*testing.T, process, process) {}},
+		}, stall: func(*testing.T, process, process) {}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			inMemory(t, ration.PerHour(3), func(t *testing.T, a, b process) {
-				if row.token.ID() == "" {
-					row.token = ration.NewToken("a")
+			inBubbles(t, ration.PerHour(3), func(t *testing.T, a, b process) {
+				token := ration.NewToken("a")
+				if row.source != nil {
+					token = ration.TokenFrom("a", row.source)
 				}
 				row.stall(t, a, b)
 				if row.wait == hour {
 					ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 					defer stop()
-					_, err := get(b.Budget, ctx, row.token)
+					_, err := get(b.Budget, ctx, token)
 					var exhausted *ration.ExhaustedError
 					require.ErrorAs(t, err, &exhausted)
 					require.Equal(t, row.reason, exhausted.Wait.Reason)
@@ -157,15 +158,17 @@ func TestEachWaitHasItsReason(t *testing.T) {
 				var waits sync.WaitGroup
 				waits.Go(func() {
 					var err error
-					grant, err = get(b.Budget, t.Context(), row.token)
+					grant, err = get(b.Budget, t.Context(), token)
 					require.NoError(t, err)
 				})
 				time.Sleep(row.wait / 2)
 				synctest.Wait()
 				var profile bytes.Buffer
 				require.NoError(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
-				require.Contains(t, profile.String(), `"ration_budget":"x", "ration_reason":"`+row.reason.String()+`"`)
+				require.Contains(t, profile.String(), `"ration_budget":"`+b.Name+`", "ration_reason":"`+row.reason.String()+`"`)
+				require.Equal(t, ration.Counts{Waiting: map[rationtrace.Reason]int{row.reason: 1}}, b.Counts())
 				waits.Wait()
+				require.Equal(t, ration.Counts{Waiting: map[rationtrace.Reason]int{}}, b.Counts())
 				require.NotEmpty(t, grant.Waits)
 				got := grant.Waits[len(grant.Waits)-1]
 				require.Equal(t, row.reason, got.Reason)
