@@ -193,28 +193,31 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string, sleeping f
 }
 
 // Remaining returns how many units all accounts have left. An account counts once,
-// however many tokens it has. Scopes of the context count as in [Budget.Remaining]. Remaining
-// changes nothing.
+// however many tokens it has, and not at all while they are all quarantined. Scopes of the context
+// count as in [Budget.Remaining]. Remaining changes nothing.
 func (p *Pool) Remaining(ctx context.Context) (int, error) {
 	all, err := p.Usage(ctx)
 	sum := 0
 	for _, u := range all {
+		if len(u.Quarantined) > 0 && !p.has(u.Account) {
+			continue
+		}
 		sum += min(u.Remaining(scopesOf(ctx)...), math.MaxInt-sum)
 	}
 	return sum, err
 }
 
-// Usage returns what is used of each account, in the order of their IDs. It changes
-// nothing.
+// Usage is [Budget.Usage] for each account of the pool, in the order of their IDs.
 func (p *Pool) Usage(ctx context.Context) ([]store.Usage, error) {
 	if p == nil {
 		return nil, errNilPool
 	}
-	accounts, _, err := p.list(nil)
+	tokens := p.Tokens()
+	accounts, _, err := p.accountsOf(tokens)
 	if err != nil {
 		return nil, err
 	}
-	return p.budget.usage(ctx, accounts, p.Tokens()...)
+	return p.budget.usage(ctx, accounts, tokens...)
 }
 
 var errNilPool = errors.New("ration: the Pool is nil: make it with NewPool")
@@ -265,25 +268,47 @@ func (p *Pool) excludesAll(excluded []string) bool {
 // build makes the list of accounts, of the tokens that are not quarantined. It needs mu.
 func (p *Pool) build() error {
 	p.accounts = nil // if this fails it fails for the next caller too
-	if err := p.budget.check(); err != nil {
+	if err := p.check(p.tokens); err != nil {
 		return err
 	}
-	if len(p.tokens) == 0 {
-		return fmt.Errorf("ration: the pool of budget %q has no token: Add one", p.budget.Name)
-	}
-	rules := p.budget.currentRules()
 	tokens, err := p.usable()
 	if err != nil {
 		return err
 	}
-	byID, rotations := make(map[string]budgetAccount, len(p.tokens)), make(map[string]*rotation, len(p.tokens))
+	accounts, rotations, err := p.accountsOf(tokens)
+	if err != nil {
+		return err
+	}
+	p.accounts, p.rotations = accounts, rotations
+	return nil
+}
+
+// check returns why the pool cannot be used with those tokens, or nil.
+func (p *Pool) check(tokens []Token) error {
+	if err := p.budget.check(); err != nil {
+		return err
+	}
+	if len(tokens) == 0 {
+		return fmt.Errorf("ration: the pool of budget %q has no token: Add one", p.budget.Name)
+	}
+	return nil
+}
+
+// accountsOf returns the accounts of some tokens of the pool, in the order of their IDs, and the
+// tokens of each.
+func (p *Pool) accountsOf(tokens []Token) (*accountList, map[string]*rotation, error) {
+	if err := p.check(tokens); err != nil {
+		return nil, nil, err
+	}
+	rules := p.budget.currentRules()
+	byID, rotations := make(map[string]budgetAccount, len(tokens)), make(map[string]*rotation, len(tokens))
 	for i, t := range tokens {
 		account, err := p.budget.account(rules, t)
 		if err != nil {
-			return fmt.Errorf("token %d of the pool: %w", i+1, err)
+			return nil, nil, fmt.Errorf("token %d of the pool: %w", i+1, err)
 		}
 		if other, found := byID[account.ID]; found && store.EncodeLimits(other.Limits) != store.EncodeLimits(account.Limits) {
-			return fmt.Errorf("ration: token %v has other limits than another token of its account %q: "+
+			return nil, nil, fmt.Errorf("ration: token %v has other limits than another token of its account %q: "+
 				"an account has one set of limits", t, t.Account)
 		}
 		account.Label = cmp.Or(account.Label, byID[account.ID].Label)
@@ -299,11 +324,7 @@ func (p *Pool) build() error {
 	}
 	slices.SortFunc(list, func(a, b budgetAccount) int { return strings.Compare(a.ID, b.ID) })
 	accounts, err := p.budget.list(rules, list...)
-	if err != nil {
-		return err
-	}
-	p.accounts, p.rotations = accounts, rotations
-	return nil
+	return accounts, rotations, err
 }
 
 // token returns the account's token whose turn it is, and whether that would be its probe.

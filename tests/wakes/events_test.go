@@ -111,6 +111,19 @@ func TestAPauseOfAnEndpointIsTold(t *testing.T) {
 		require.NoError(t, err)
 		_, err = b.Try(t.Context(), ration.NewToken("a"), 1)
 		require.ErrorIs(t, err, ration.ErrExhausted)
+		for _, p := range []process{a, b} {
+			usage, err := p.Usage(t.Context(), ration.NewToken("a"))
+			require.NoError(t, err)
+			require.Len(t, usage.Pauses, 2)
+			require.Contains(t, usage.Cause(), "a call of PauseAll")
+			all, part := usage.Pauses[0], usage.Pauses[1]
+			if all.Key != "" {
+				all, part = part, all
+			}
+			require.Equal(t, usage.PausedUntil, all.Until)
+			require.Contains(t, part.Cause, "503 Service Unavailable from http://api.test/users/ann")
+			require.NotEmpty(t, part.Key)
+		}
 		for _, h := range []*heard{byA, byB} {
 			told := h.of(ration.Paused)
 			require.Len(t, told, 2)
@@ -148,6 +161,19 @@ func TestAQuarantineIsToldInEveryProcess(t *testing.T) {
 		require.Equal(t, ration.NewToken("bad").ID(), told[0].Token)
 		require.Contains(t, told[0].Cause, "401 Unauthorized from http://api.test/users/ann")
 		require.NotContains(t, told[0].Cause, "good")
+		for _, p := range []process{a, b} {
+			usages, err := ration.NewPool(p.Budget, ration.NewToken("bad"), ration.NewToken("good")).Usage(t.Context())
+			require.NoError(t, err)
+			for _, u := range usages {
+				if u.Account == ration.NewToken("good").AccountID() {
+					require.Empty(t, u.Quarantined)
+					continue
+				}
+				require.Len(t, u.Quarantined, 1)
+				require.Equal(t, told[0].Until, u.Quarantined[0].Until)
+				require.Equal(t, told[0].Cause, u.Quarantined[0].Cause)
+			}
+		}
 	})
 }
 

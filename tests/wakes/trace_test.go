@@ -166,9 +166,10 @@ func TestEachWaitHasItsReason(t *testing.T) {
 				var profile bytes.Buffer
 				require.NoError(t, pprof.Lookup("goroutine").WriteTo(&profile, 1))
 				require.Contains(t, profile.String(), `"ration_budget":"`+b.Name+`", "ration_reason":"`+row.reason.String()+`"`)
-				require.Equal(t, ration.Counts{Waiting: map[rationtrace.Reason]int{row.reason: 1}}, b.Counts())
+				require.Equal(t, map[rationtrace.Reason]int{row.reason: 1}, b.Counts().Waiting)
 				waits.Wait()
-				require.Equal(t, ration.Counts{Waiting: map[rationtrace.Reason]int{}}, b.Counts())
+				require.Empty(t, b.Counts().Waiting)
+				require.Zero(t, b.Counts().InFlight)
 				require.NotEmpty(t, grant.Waits)
 				got := grant.Waits[len(grant.Waits)-1]
 				require.Equal(t, row.reason, got.Reason)
