@@ -66,7 +66,7 @@ func (c *workerGroup) fetch(j job) *result {
 	}
 	defer c.end(e)
 
-	ctx = context.WithValue(ctx, activeJobKey{}, e)
+	ctx = ration.WithTrace(context.WithValue(ctx, activeJobKey{}, e), c.waitsOf)
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
 		if n := len(e.calls); n > 0 {
 			e.calls[n-1].connected = true

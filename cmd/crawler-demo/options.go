@@ -93,6 +93,8 @@ What comes of it:
                      dropped.
   -plot FILE.svg     plot the calls in the window against the limit (beside -out
                      as FILE.jsonl.svg)
+  -metrics HOST:PORT serve what Prometheus scrapes at http://HOST:PORT/metrics while
+                     the crawl lasts; each further process at one port more
   -json              print the summary as one JSON object on standard output,
                      and all else on standard error
   -h                 this text
@@ -153,6 +155,7 @@ type options struct {
 	max                int
 	retryFailed        bool
 	out, plot          string
+	metrics            string
 	json               bool
 }
 
@@ -177,6 +180,7 @@ func parseOptions(args []string) (options, error) {
 	fs.BoolVar(&o.retryFailed, "retry-failed", false, "")
 	fs.StringVar(&o.out, "out", "", "")
 	fs.StringVar(&o.plot, "plot", "", "")
+	fs.StringVar(&o.metrics, "metrics", "", "")
 	fs.BoolVar(&o.json, "json", false, "")
 	fs.Func("limit", "", func(s string) error {
 		limit, err := ration.ParseLimit(s)
@@ -230,7 +234,7 @@ func flagError(err error) string {
 
 func (o *options) check(rest []string, given map[string]bool) error {
 	for name, value := range map[string]string{"urls": o.urls, "tokens": o.tokens, "provider": o.provider,
-		"simulate": o.simulate, "redis": o.redis, "budget": o.budget, "out": o.out, "plot": o.plot} {
+		"simulate": o.simulate, "redis": o.redis, "budget": o.budget, "out": o.out, "plot": o.plot, "metrics": o.metrics} {
 		if given[name] && value == "" {
 			return badf("-%s is empty: give it a value or leave it out", name)
 		}
@@ -262,6 +266,13 @@ func (o *options) check(rest []string, given map[string]bool) error {
 		}
 		if o.urls == "-" && o.tokens == "-" {
 			return badf("-tokens cannot come from standard input, which is what -urls - reads")
+		}
+	}
+	if given["metrics"] {
+		for _, process := range [...]int{1, o.processes} {
+			if _, err := metricsAddress(o.metrics, process); err != nil {
+				return err
+			}
 		}
 	}
 	if err := o.resolvePresets(given); err != nil {

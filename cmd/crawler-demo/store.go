@@ -14,7 +14,6 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/rationtrace"
 )
 
 // A counted store counts the commands that it is sent: for the summary's
@@ -123,7 +122,7 @@ func checkStore(ctx context.Context, p *plan) error {
 	ctx, stop := context.WithTimeout(ctx, checkTimeout)
 	defer stop()
 	defer kept.close(ctx)
-	if _, err := newPool(s, kept, nil, nil).Usage(ctx); err != nil {
+	if _, err := newPool(newBudget(s, kept), s).Usage(ctx); err != nil {
 		if ctx.Err() != nil && errors.Is(ctx.Err(), context.Canceled) {
 			return err
 		}
@@ -146,9 +145,13 @@ func checkStore(ctx context.Context, p *plan) error {
 // long as it takes to start it again on another machine.
 const storePatience = 5 * time.Minute
 
-// newPool returns the pool of the setup's tokens. Its budget calls onEvent and the trace.
-func newPool(s *setup, kept ration.Store, onEvent func(ration.Event), trace *rationtrace.Trace) *ration.Pool {
-	budget := &ration.Budget{Name: s.Budget, Limits: s.Limits, Margin: s.Margin, Store: kept, RetryStoreFor: storePatience, OnEvent: onEvent, Trace: trace}
+// newBudget returns the setup's budget.
+func newBudget(s *setup, kept ration.Store) *ration.Budget {
+	return &ration.Budget{Name: s.Budget, Limits: s.Limits, Margin: s.Margin, Store: kept, RetryStoreFor: storePatience}
+}
+
+// newPool returns the pool of the setup's tokens.
+func newPool(budget *ration.Budget, s *setup) *ration.Pool {
 	tokens := make([]ration.Token, len(s.Tokens))
 	for i, secret := range s.Tokens {
 		tokens[i] = ration.NewToken(secret)

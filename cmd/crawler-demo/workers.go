@@ -15,6 +15,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/provider/presets"
+	"github.com/ration-go/ration/rationtrace"
 )
 
 // workerArg is the only argument of a process that is one of a fleet.
@@ -36,15 +37,17 @@ func workerProcess(stdin io.Reader, stdout, stderr io.Writer) int {
 // A workerGroup is the workers of one process. Each takes a job, waits until the pool
 // has a slot for it, fetches it and reports.
 type workerGroup struct {
-	setup    *setup
-	redactor *redactor
-	client   *http.Client
-	pool     *ration.Pool
-	store    *countedStore
-	tokens   map[string]int // index by ID
-	jobs     chan job
-	reports  chan report
-	probe    wakeProbe
+	setup       *setup
+	redactor    *redactor
+	client      *http.Client
+	pool        *ration.Pool
+	waitsOf     *rationtrace.Trace // counts for what the workers wait
+	stopServing func()
+	store       *countedStore
+	tokens      map[string]int // index by ID
+	jobs        chan job
+	reports     chan report
+	probe       wakeProbe
 
 	mu     sync.Mutex // protects all below
 	active map[*activeJob]struct{}
@@ -97,6 +100,7 @@ func serveWorkers(orders io.Reader, reports io.Writer) error {
 	defer stop()
 	err = c.store.close(ctx)
 	c.client.CloseIdleConnections()
+	c.stopServing()
 	c.report(report{Finished: true})
 	close(c.reports)
 	<-written
@@ -124,7 +128,13 @@ func newWorkerGroup(s *setup) (*workerGroup, error) {
 		active:   make(map[*activeJob]struct{}),
 		waits:    make(waits),
 	}
-	c.pool = newPool(s, store, c.onEvent, c.trace())
+	c.waitsOf = c.trace()
+	budget := newBudget(s, store)
+	budget.OnEvent = c.onEvent
+	c.pool = newPool(budget, s)
+	if c.stopServing, err = c.serveMetrics(budget); err != nil {
+		return nil, err
+	}
 	for i, t := range c.pool.Tokens() {
 		c.tokens[t.ID()] = i
 	}
