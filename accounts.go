@@ -268,12 +268,6 @@ func (b *Budget) withoutMargins(limits []limit.Limit) []limit.Limit {
 	return all
 }
 
-const (
-	minMargin   = 10 * time.Millisecond
-	maxMargin   = time.Second
-	marginShare = 100 // a hundredth of the window
-)
-
 // margin returns the budget's margin for a limit.
 func (b *Budget) margin(l limit.Limit) time.Duration {
 	switch {
@@ -282,13 +276,7 @@ func (b *Budget) margin(l limit.Limit) time.Duration {
 	case b.Margin > 0:
 		return b.Margin.Truncate(time.Microsecond)
 	}
-	margin := min(max(l.Window/marginShare, minMargin), maxMargin)
-	if l.Algorithm == limit.GCRA {
-		// What the burst does not cover is added to every spacing.
-		spacing := l.Window / time.Duration(l.Max)
-		margin = min(margin, time.Duration(l.BurstOrDefault()-1)*spacing+spacing/10)
-	}
-	return margin.Truncate(time.Microsecond)
+	return l.DefaultMargin()
 }
 
 // A SharedAccount is an account that every request of a budget is charged to, beside its

@@ -228,6 +228,24 @@ const defaultSubWindows = 60
 // MarginOrDefault returns the Margin that a store keeps, which is never negative.
 func (l Limit) MarginOrDefault() time.Duration { return max(0, l.Margin) }
 
+const (
+	minMargin   = 10 * time.Millisecond
+	maxMargin   = time.Second
+	marginShare = 100 // a hundredth of the window
+)
+
+// DefaultMargin returns the Margin that a ration.Budget gives a limit if nobody has set one: see
+// ration.Budget.Margin. The limit must be valid.
+func (l Limit) DefaultMargin() time.Duration {
+	margin := min(max(l.Window/marginShare, minMargin), maxMargin)
+	if l.Algorithm == GCRA {
+		// What the burst does not cover is added to every spacing.
+		spacing := l.Window / time.Duration(l.Max)
+		margin = min(margin, time.Duration(l.BurstOrDefault()-1)*spacing+spacing/10)
+	}
+	return margin.Truncate(time.Microsecond)
+}
+
 // Join lists limits for a message, as String writes each: "100/1h and 10/1s".
 func Join(limits []Limit) string {
 	all := make([]string, len(limits))

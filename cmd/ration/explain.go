@@ -1,9 +1,8 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
-	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -11,42 +10,53 @@ import (
 	"strings"
 	"time"
 
+	"github.com/urfave/cli/v3"
+
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/provider/presets"
 )
 
-// explain reads a response and prints what ration concludes from it.
-func explain(args []string, in io.Reader, out io.Writer) error {
-	flags := flag.NewFlagSet("explain", flag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	name := flags.String("provider", "generic", "")
-	at := flags.String("at", "", "")
-	asJSON := flags.Bool("json", false, "")
-	if err := flags.Parse(args); err != nil {
-		if errors.Is(err, flag.ErrHelp) {
-			return err
-		}
-		return errUsage{err}
+func explainCommand() *cli.Command {
+	return &cli.Command{
+		Name: "explain", Usage: "what ration concludes from a response", ArgsUsage: "[FILE]",
+		Description: `Reads an HTTP response as "curl -i" prints it, from FILE or standard input, and
+says what ration concludes from it: whether it is a refusal and why, what is left,
+when the next request can be sent, and whom that concerns.
+
+  curl -si https://api.github.com/users/golang | ration explain -provider github`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "provider", Value: "generic", Usage: "NAME: the API that sent it; \"list\" lists the names (default generic)"},
+			&cli.StringFlag{Name: "at", Usage: "TIME: when it arrived, as 2026-01-15T12:00:00Z (default its Date, or now)"},
+			&cli.BoolFlag{Name: "har", Usage: "FILE is a HAR file, as browsers save it: explain each response in it"},
+			jsonFlag,
+		},
+		Action: explain,
 	}
-	if *name == "list" {
+}
+
+// explain reads a response and prints what ration concludes from it.
+func explain(_ context.Context, c *cli.Command) error {
+	out := c.Root().Writer
+	if c.String("provider") == "list" {
 		_, err := fmt.Fprintln(out, strings.Join(presets.Names(), "\n"))
 		return err
 	}
-	api, err := presets.Named(*name)
+	api, err := presets.Named(c.String("provider"))
 	if err != nil {
 		return errUsage{fmt.Errorf("%w; -provider list lists all", err)}
 	}
-	if flags.NArg() > 1 {
-		return usagef("name one file: there are %d (flags come before the file)", flags.NArg())
+	if c.NArg() > 1 {
+		return usagef("name one file: there are %d", c.NArg())
 	}
 	var arrived time.Time
-	if *at != "" {
-		if arrived, err = time.Parse(time.RFC3339, *at); err != nil {
-			return usagef("-at %q: write it as 2026-01-15T12:00:00Z", *at)
+	if at := c.String("at"); at != "" {
+		if arrived, err = time.Parse(time.RFC3339, at); err != nil {
+			return usagef("-at %q: write it as 2026-01-15T12:00:00Z", at)
 		}
 	}
-	if file := flags.Arg(0); file != "" && file != "-" {
+	in := c.Root().Reader
+	if file := c.Args().First(); file != "" && file != "-" {
 		opened, err := os.Open(file)
 		if err != nil {
 			return errUsage{err}
@@ -54,22 +64,30 @@ func explain(args []string, in io.Reader, out io.Writer) error {
 		defer opened.Close()
 		in = opened
 	}
+	if c.Bool("har") {
+		return explainHAR(out, in, api, arrived, c.Bool("json"))
+	}
 	resp, err := readResponse(in)
 	if err != nil {
 		return err
 	}
-	if arrived.IsZero() {
-		arrived = time.Now()
-		if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
-			arrived = date
-		}
-	}
-	feedback := api.ReadResponse(resp, arrived)
-	if *asJSON {
+	feedback := api.ReadResponse(resp, arrivalOf(resp, arrived))
+	if c.Bool("json") {
 		return json.NewEncoder(out).Encode(concluded(feedback))
 	}
 	_, err = io.WriteString(out, inWords(resp, api, feedback))
 	return err
+}
+
+// arrivalOf returns when a response arrived: as it was said, or else by its Date, or now.
+func arrivalOf(resp *http.Response, said time.Time) time.Time {
+	if !said.IsZero() {
+		return said
+	}
+	if date, err := http.ParseTime(resp.Header.Get("Date")); err == nil {
+		return date
+	}
+	return time.Now()
 }
 
 // A conclusion is what -json prints. An unknown value is null.

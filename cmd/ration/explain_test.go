@@ -130,7 +130,7 @@ func TestExplainSaysWhatToChange(t *testing.T) {
 		status int
 		says   string
 	}{
-		{"", nil, 2, `name a command: there is "explain"`},
+		{"", nil, 2, `name a command: "ration -h" lists them`},
 		{"", []string{"inspect"}, 2, `there is no command "inspect"`},
 		{"", []string{"explain"}, 1, "there is no response: pipe the output of curl -i"},
 		{"{}", []string{"explain"}, 1, "must be a status line such as HTTP/2 429"},

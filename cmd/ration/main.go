@@ -1,36 +1,27 @@
-// Command ration is the operator's tool. It has one command:
-//
-//	ration explain [-provider NAME] [-at TIME] [-json] [FILE]
-//
-// reads an HTTP response as curl -i prints it and says what ration concludes from it.
+// Command ration looks at fleets that share a quota, and steers them. "ration -h" lists its commands.
 package main
 
 import (
+	"context"
 	"errors"
-	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"runtime/debug"
 	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v3"
 )
 
 // Exit statuses.
 const (
-	exitDone     = 0
-	exitFailed   = 1 // the response could not be read
-	exitBadInput = 2 // the arguments are wrong
+	exitDone        = 0
+	exitFailed      = 1 // it could not be done, or what was looked at is not as it should be
+	exitBadInput    = 2 // the arguments are wrong: nothing was done
+	exitInterrupted = 130
 )
-
-const usage = `usage: ration explain [-provider NAME] [-at TIME] [-json] [FILE]
-
-Reads an HTTP response as "curl -i" prints it, from FILE or standard input, and
-says what ration concludes from it: whether it is a refusal and why, what is left,
-when the next request can be sent, and whom that concerns.
-
-  -provider NAME  the API that sent it; "list" lists the names (default generic)
-  -at TIME        when it arrived, as 2026-01-15T12:00:00Z (default its Date, or now)
-  -json           print one JSON object
-`
 
 func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
 
@@ -39,32 +30,99 @@ type errUsage struct{ error }
 
 func usagef(format string, args ...any) error { return errUsage{fmt.Errorf(format, args...)} }
 
+// errFound says that a command has printed what is wrong, and that nothing else is to be said.
+var errFound = errors.New("found")
+
 // run runs the command and returns its exit status.
 func run(args []string, in io.Reader, out, errs io.Writer) int {
-	err := command(args, in, out)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	err := newCommand(in, out, errs).Run(ctx, append([]string{"ration"}, args...))
 	switch {
 	case err == nil:
 		return exitDone
-	case errors.Is(err, flag.ErrHelp):
-		fmt.Fprint(out, usage)
-		return exitDone
+	case errors.Is(err, errFound):
+		return exitFailed
+	case ctx.Err() != nil:
+		return exitInterrupted
 	}
-	fmt.Fprintln(errs, "ration: "+strings.TrimPrefix(err.Error(), "ration: "))
+	fmt.Fprintln(errs, "ration: "+strings.TrimPrefix(strings.TrimPrefix(err.Error(), "ration: "), "flag: "))
 	if _, bad := errors.AsType[errUsage](err); bad {
 		return exitBadInput
 	}
 	return exitFailed
 }
 
-func command(args []string, in io.Reader, out io.Writer) error {
-	if len(args) == 0 {
-		return usagef(`name a command: there is "explain"; "ration -h" says more`)
+const exitHelp = `Exit status: 0 done; 1 it could not be done, or what was looked at is not as it
+should be; 2 the arguments are wrong, and nothing was done; 130 interrupted.`
+
+func newCommand(in io.Reader, out, errs io.Writer) *cli.Command {
+	root := &cli.Command{
+		Name: "ration", Usage: "look at fleets that share a quota, and steer them",
+		Description: "Accounts and tokens are named by their labels or digests: no command needs a\nsecret, and none shows one.\n\n" + exitHelp,
+		Version:     version(), HideVersion: false,
+		Reader: in, Writer: out, ErrWriter: errs,
+		EnableShellCompletion: true,
+		ConfigureShellCompletionCommand: func(c *cli.Command) {
+			c.Hidden, c.Usage = false, "print a completion script: bash, zsh, fish or pwsh"
+		},
+		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // run says it
+		Action: func(_ context.Context, c *cli.Command) error {
+			if name := c.Args().First(); name != "" {
+				return usagef(`there is no command %q: "ration -h" lists them`, name)
+			}
+			return usagef(`name a command: "ration -h" lists them`)
+		},
+		Commands: []*cli.Command{
+			statusCommand(), pauseCommand(), resumeCommand(), forgetCommand(),
+			planCommand(), auditCommand(), doctorCommand(), providerCommand(), explainCommand(),
+		},
 	}
-	switch args[0] {
-	case "explain":
-		return explain(args[1:], in, out)
-	case "-h", "-help", "--help", "help":
-		return flag.ErrHelp
+	for _, c := range append(root.Commands, root) {
+		c.OnUsageError = func(_ context.Context, _ *cli.Command, err error, _ bool) error { return errUsage{err} }
+		c.CustomHelpTemplate = helpTemplate
+		c.HideHelpCommand = true
 	}
-	return usagef(`there is no command %q: there is "explain"`, args[0])
+	root.CustomRootCommandHelpTemplate = rootTemplate
+	return root
+}
+
+const rootTemplate = `{{.Name}}: {{.Usage}}
+
+{{range .VisibleCommands}}  ration {{printf "%-12s" .Name}} {{.Usage}}
+{{end}}
+{{.Description}}
+
+"ration COMMAND -h" says more of each.
+`
+
+const helpTemplate = `usage: ration {{.Name}} [FLAG...]{{with .ArgsUsage}} {{.}}{{end}}
+
+{{.Description}}
+{{if .VisibleFlags}}
+{{range .VisibleFlags}}  {{.}}
+{{end}}{{end}}`
+
+// flagText is how a flag is written in a help.
+func flagText(f cli.Flag) string {
+	doc, is := f.(cli.DocGenerationFlag)
+	if !is {
+		return ""
+	}
+	name := "-" + f.Names()[0]
+	usage := doc.GetUsage()
+	if value, rest, found := strings.Cut(usage, ": "); found && doc.TakesValue() {
+		name, usage = name+" "+value, rest
+	}
+	return fmt.Sprintf("%-18s %s", name, strings.ReplaceAll(usage, "\n", "\n"+strings.Repeat(" ", 21)))
+}
+
+func init() { cli.FlagStringer = flagText }
+
+// version returns the module's version.
+func version() string {
+	if info, found := debug.ReadBuildInfo(); found && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "unknown"
 }

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/user"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v3"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
+)
+
+var (
+	yesFlag    = &cli.BoolFlag{Name: "yes", Usage: "do not ask first"}
+	reasonFlag = &cli.StringFlag{Name: "reason", Usage: "TEXT: why, which every worker's events and \"ration status\" tell"}
+)
+
+func pauseCommand() *cli.Command {
+	return &cli.Command{
+		Name: "pause", Usage: "hold back all that spend a budget or an account", ArgsUsage: "BUDGET [ACCOUNT]",
+		Description: `Keeps every process from sending anything with the account, or with any account of
+the budget, for a time. Callers that wait book again behind the pause. A longer
+pause that is in force stays. ACCOUNT is a label, an ID or its beginning.
+
+  ration pause instagram -for 10m -reason "the provider is down"`,
+		Flags: []cli.Flag{redisFlag, &cli.DurationFlag{Name: "for", Usage: "TIME: how long, such as 10m (required)"}, reasonFlag, yesFlag,
+			&cli.StringFlag{Name: "part", Usage: "KEY: an endpoint or object alone, as \"ration status -json\" shows it"}},
+		Action: func(ctx context.Context, c *cli.Command) error {
+			length := c.Duration("for")
+			if length <= 0 {
+				return usagef("say how long: -for 10m")
+			}
+			return steer(ctx, c, "pause", func(ctx context.Context, kept *ration.RedisStore, budget, account, _ string) (string, error) {
+				reply, err := kept.Pause(ctx, store.PauseRequest{Budget: budget, Account: account, Key: c.String("part"), For: length, Cause: causeOf(c)})
+				return "paused until " + reply.Until.Local().Format(time.DateTime), err
+			})
+		},
+	}
+}
+
+func resumeCommand() *cli.Command {
+	return &cli.Command{
+		Name: "resume", Usage: "end pauses and quarantines before their time", ArgsUsage: "BUDGET [ACCOUNT]",
+		Description: `Ends the pauses of an account, those of its endpoints included, or the quarantines
+of a token, or all of the budget. Running processes go on at once. What was booked
+stays: a quota that is spent is not given back. ACCOUNT is a label, an ID or its
+beginning.
+
+  ration resume instagram
+  ration resume instagram ann
+  ration resume instagram -token 3f5a01`,
+		Flags: []cli.Flag{redisFlag, &cli.StringFlag{Name: "token", Usage: "ID: a quarantined token, or the beginning of its ID"}, yesFlag},
+		Action: func(ctx context.Context, c *cli.Command) error {
+			return steer(ctx, c, "resume", func(ctx context.Context, kept *ration.RedisStore, budget, account, token string) (string, error) {
+				_, err := kept.Resume(ctx, store.ResumeRequest{Budget: budget, Account: account, Token: token})
+				return "resumed", err
+			})
+		},
+	}
+}
+
+func forgetCommand() *cli.Command {
+	return &cli.Command{
+		Name: "forget", Usage: "drop what is known of an account, as if it had never been booked", ArgsUsage: "BUDGET ACCOUNT",
+		Description: `Drops what was booked of an account, its pauses and its limits. The next booking
+finds an account of which nothing is used: do it if the log is wrong, not to get
+more quota, since the provider goes on counting. Callers that wait book again.
+
+  ration forget instagram ann`,
+		Flags: []cli.Flag{redisFlag, yesFlag},
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if c.NArg() < 2 {
+				return usagef("name a budget and an account: ration forget BUDGET ACCOUNT")
+			}
+			return steer(ctx, c, "forget", func(ctx context.Context, kept *ration.RedisStore, budget, account, _ string) (string, error) {
+				_, err := kept.Resume(ctx, store.ResumeRequest{Budget: budget, Account: account, Forget: true})
+				return "forgotten", err
+			})
+		},
+	}
+}
+
+// steer finds what is meant, shows it, asks, acts, and says what came of it.
+func steer(ctx context.Context, c *cli.Command, verb string, act func(ctx context.Context, kept *ration.RedisStore, budget, account, token string) (string, error)) error {
+	if c.NArg() < 1 || c.NArg() > 2 {
+		return usagef("write ration %s %s", verb, c.ArgsUsage)
+	}
+	kept, client, err := openStore(c)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	d, err := describe(ctx, kept, c.Args().First())
+	if err != nil {
+		return err
+	}
+	what, account, token := "all accounts of "+d.Budget, "", ""
+	if name := c.Args().Get(1); name != "" {
+		if account, err = findAccount(&d, name); err != nil {
+			return err
+		}
+		what = "account " + printable(name) + " of " + d.Budget
+	}
+	if name := c.String("token"); name != "" {
+		if account != "" {
+			return usagef("name an account or a token, not both")
+		}
+		if token, err = findToken(&d, name); err != nil {
+			return err
+		}
+		what = "token " + shortID(token) + " of " + d.Budget
+	}
+	out := c.Root().Writer
+	fmt.Fprintf(out, "before: %s\n", heldBack(&d, account, token))
+	if !c.Bool("yes") {
+		if err := confirm(c, fmt.Sprintf("%s %s?", verb, what)); err != nil {
+			return err
+		}
+	}
+	did, err := act(ctx, kept, d.Budget, account, token)
+	if err != nil {
+		return err
+	}
+	if d, err = kept.Describe(ctx, d.Budget); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%s: %s\nnow: %s\n", what, did, heldBack(&d, account, token))
+	return nil
+}
+
+// heldBack says what holds back an account, a token or, without either, a budget.
+func heldBack(d *store.Description, account, token string) string {
+	var all []string
+	for _, p := range d.Pauses {
+		if token == "" && (account == "" || p.Account == "" || p.Account == account) {
+			what := "all accounts"
+			if p.Account != "" {
+				what = shortID(p.Account)
+			}
+			if p.Key != "" {
+				what = "a part of " + what
+			}
+			all = append(all, what+" paused for "+round(p.Until.Sub(d.Now)).String())
+		}
+	}
+	for _, q := range d.Quarantined {
+		if account == "" && (token == "" || q.Token == token) {
+			all = append(all, "token "+shortID(q.Token)+" quarantined for "+round(q.Until.Sub(d.Now)).String())
+		}
+	}
+	for _, a := range d.Accounts {
+		if a.Account != account {
+			continue
+		}
+		for _, l := range a.Limits {
+			all = append(all, fmt.Sprintf("%d of %s left", l.Remaining, limitText(l.Limit)))
+		}
+	}
+	return cmp.Or(strings.Join(all, ", "), "nothing paused or quarantined")
+}
+
+// confirm asks whether to go on. Where nobody can be asked it is an error.
+func confirm(c *cli.Command, question string) error {
+	in := c.Root().Reader
+	if file, is := in.(*os.File); is && !isTerminal(file) {
+		return usagef("%s Say -yes: there is no terminal on which to ask", question)
+	}
+	fmt.Fprintf(c.Root().Writer, "%s [y/N] ", question)
+	line, err := bufio.NewReader(in).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return err
+	}
+	if answer := strings.ToLower(strings.TrimSpace(line)); answer != "y" && answer != "yes" {
+		return fmt.Errorf("nothing was done")
+	}
+	return nil
+}
+
+// causeOf says in a line who acts, and why.
+func causeOf(c *cli.Command) string {
+	name := "an operator"
+	if u, err := user.Current(); err == nil && u.Username != "" {
+		name = "operator " + u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += " on " + host
+	}
+	if reason := strings.Join(strings.Fields(printable(c.String("reason"))), " "); reason != "" {
+		name = reason + " (" + name + ")"
+	}
+	for len(name) > 500 || strings.ToValidUTF8(name, "") != name {
+		name = strings.ToValidUTF8(name[:min(len(name), 500)], "")
+	}
+	return name
+}

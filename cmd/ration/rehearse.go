@@ -1,0 +1,87 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
+)
+
+// rehearse does all that a worker does with a store, with a budget of its own, which it then forgets:
+// its keys expire within a day. Every script runs once, and a message goes from the one to the other.
+func rehearse(ctx context.Context, kept *ration.RedisStore) error {
+	budget := fmt.Sprintf("doctor-%x", store.NewBookingID())
+	accounts, err := store.NewAccounts(store.Account{ID: "trial", Limits: []limit.Limit{
+		limit.PerHour(100), {Max: 100, Window: time.Hour, Algorithm: limit.FixedWindow, FirstUse: true}, limit.PerHour(100).Using(limit.GCRA),
+	}})
+	if err != nil {
+		return err
+	}
+	account := accounts.At(0)
+	heard := make(chan struct{}, 1)
+	stop := kept.Watch(budget, func(int64) {
+		select {
+		case heard <- struct{}{}:
+		default:
+		}
+	})
+	defer stop()
+	select { // that the watch has begun is heard too
+	case <-heard:
+	case <-time.After(2 * time.Second):
+		return errors.New("nothing is heard of what changes: give the user the channels ration:v2:*, with resetchannels &ration:v2:* +subscribe +publish")
+	}
+	booked, err := kept.Book(ctx, store.BookRequest{ID: store.NewBookingID(), Budget: budget, Accounts: accounts, Cost: 1, MaxWait: store.Forever})
+	if err != nil {
+		return err
+	}
+	steps := []func() error{
+		func() error { return kept.Cancel(ctx, store.CancelRequest{Booking: booked}) },
+		func() error {
+			return kept.Record(ctx, store.RecordRequest{ID: store.NewBookingID(), Budget: budget, Account: account, Spent: []store.Spending{{Slot: booked.Now, Cost: 1}}})
+		},
+		func() error {
+			_, err := kept.Reconcile(ctx, store.ReconcileRequest{Budget: budget, Account: account, Slot: booked.Now, Counted: []int{2, 2, 2}})
+			return err
+		},
+		func() error {
+			return kept.Reset(ctx, store.ResetRequest{Budget: budget, Account: account, At: booked.Now.Add(time.Minute)})
+		},
+		func() error {
+			_, err := kept.Usage(ctx, store.UsageRequest{Budget: budget, Accounts: accounts})
+			return err
+		},
+		func() error {
+			_, err := kept.Pause(ctx, store.PauseRequest{Budget: budget, Account: account.ID, For: time.Minute, Cause: "ration doctor"})
+			return err
+		},
+		func() error {
+			_, err := kept.Quarantine(ctx, store.QuarantineRequest{Budget: budget, Token: "trial", Reason: "trial", For: time.Minute})
+			return err
+		},
+		func() error {
+			_, err := kept.Status(ctx, store.StatusRequest{Budget: budget, Worker: "doctor"})
+			return err
+		},
+		func() error {
+			_, err := kept.Describe(ctx, budget)
+			return err
+		},
+	}
+	for _, step := range steps {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-heard:
+	case <-time.After(2 * time.Second):
+		return errors.New("a pause was not heard of within 2 s: give the user the channels ration:v2:*, with &ration:v2:* and +publish")
+	}
+	_, err = kept.Resume(ctx, store.ResumeRequest{Budget: budget, Account: account.ID, Forget: true})
+	return err
+}

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v3"
+	"golang.org/x/term"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
+)
+
+func statusCommand() *cli.Command {
+	return &cli.Command{
+		Name: "status", Usage: "what is left, who waits, what is paused and why", ArgsUsage: "[BUDGET]",
+		Description: `Shows every budget and account in the store, the worst first: units used in the
+window, booked ahead by callers that wait, and left; when the next is free; pauses
+and quarantines with their causes; and the processes that share each budget.
+
+  ration status -redis redis://localhost:6379/0
+  ration status instagram -watch`,
+		Flags: []cli.Flag{redisFlag, jsonFlag,
+			&cli.BoolFlag{Name: "watch", Usage: "show it anew every two seconds"}},
+		Action: func(ctx context.Context, c *cli.Command) error {
+			if c.NArg() > 1 {
+				return usagef("name one budget, or none for all")
+			}
+			kept, client, err := openStore(c)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			if !c.Bool("watch") {
+				return showStatus(ctx, c, kept, c.Root().Writer)
+			}
+			return watchStatus(ctx, c, kept)
+		},
+	}
+}
+
+const watchEvery = 2 * time.Second
+
+// watchStatus shows the status until somebody has seen enough. A store that does not answer is asked
+// again.
+func watchStatus(ctx context.Context, c *cli.Command, kept *ration.RedisStore) error {
+	ticker := time.NewTicker(watchEvery)
+	defer ticker.Stop()
+	out := c.Root().Writer
+	for {
+		var page bytes.Buffer
+		if err := showStatus(ctx, c, kept, &page); err != nil && ctx.Err() == nil {
+			fmt.Fprintln(&page, "ration: "+err.Error())
+		}
+		if isTerminal(out) {
+			fmt.Fprint(out, "\x1b[H\x1b[2J")
+		}
+		fmt.Fprintf(out, "%s\n\n%s", time.Now().Format(time.DateTime), page.String())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+// showStatus writes the status. It has colours if the command's own output has.
+func showStatus(ctx context.Context, c *cli.Command, kept *ration.RedisStore, out io.Writer) error {
+	var all []store.Description
+	if name := c.Args().First(); name != "" {
+		d, err := describe(ctx, kept, name)
+		if err != nil {
+			return err
+		}
+		all = append(all, d)
+	} else {
+		budgets, err := kept.Budgets(ctx)
+		if err != nil {
+			return err
+		}
+		for _, b := range budgets {
+			d, err := kept.Describe(ctx, b.Name)
+			if err != nil {
+				return err
+			}
+			all = append(all, d)
+		}
+	}
+	if c.Bool("json") {
+		views := []budgetView{}
+		for _, d := range all {
+			views = append(views, viewOf(d))
+		}
+		return printJSON(out, views)
+	}
+	if len(all) == 0 {
+		fmt.Fprintln(out, "No budget was booked in this Redis within a day.")
+		return nil
+	}
+	slices.SortStableFunc(all, func(a, b store.Description) int { return -cmp.Compare(badness(a), badness(b)) })
+	for i, d := range all {
+		if i > 0 {
+			fmt.Fprintln(out)
+		}
+		printBudget(out, d, colours(c.Root().Writer))
+	}
+	return nil
+}
+
+// badness orders budgets: one that stands still comes first.
+func badness(d store.Description) float64 {
+	worst := 0.0
+	for _, p := range d.Pauses {
+		if p.Account == "" && p.Key == "" {
+			worst = 3
+		}
+	}
+	if len(d.Quarantined) > 0 {
+		worst = max(worst, 2)
+	}
+	for _, a := range d.Accounts {
+		worst = max(worst, accountBadness(a))
+	}
+	return worst
+}
+
+func accountBadness(a store.DescribedAccount) float64 {
+	worst := 0.0
+	if a.PausedUntil.After(a.Now) {
+		worst = 2
+	}
+	for _, l := range a.Limits {
+		worst = max(worst, float64(l.Used+l.Ahead)/float64(max(1, l.Used+l.Ahead+l.Remaining)))
+	}
+	return worst
+}
+
+// printBudget prints one budget, in lines of at most 80 columns where names and causes allow.
+func printBudget(out io.Writer, d store.Description, paint func(colour, text string) string) {
+	fmt.Fprintf(out, "%s: %s, %s\n", paint(bold, d.Budget), counted(len(d.Accounts), "account"), counted(len(d.Workers), "worker"))
+	printAccounts(out, d.Accounts, paint)
+	labels := make(map[string]string)
+	for _, a := range d.Accounts {
+		labels[a.Account] = nameOf(a)
+	}
+	for _, p := range d.Pauses {
+		what := "all accounts"
+		if p.Account != "" {
+			what = "account " + cmp.Or(labels[p.Account], shortID(p.Account))
+		}
+		if p.Key != "" {
+			what = "part " + shortID(p.Key) + " of " + what
+		}
+		printHoldup(out, paint, what+" paused", p.Until.Sub(d.Now), p.Cause)
+	}
+	for _, q := range d.Quarantined {
+		printHoldup(out, paint, "token "+shortID(q.Token)+" quarantined ("+q.Reason+")", q.Until.Sub(d.Now), q.Cause)
+	}
+	for _, w := range d.Workers {
+		fmt.Fprintf(out, "  worker %s, heard of %s ago\n", printable(w.ID), round(d.Now.Sub(w.Seen)))
+	}
+}
+
+// printAccounts prints a line for each limit of each account.
+func printAccounts(out io.Writer, accounts []store.DescribedAccount, paint func(colour, text string) string) {
+	if len(accounts) == 0 {
+		return
+	}
+	accounts = slices.Clone(accounts)
+	slices.SortStableFunc(accounts, func(a, b store.DescribedAccount) int { return -cmp.Compare(accountBadness(a), accountBadness(b)) })
+	rows, colours := [][]string{{"account", "limit", "used", "ahead", "left", "next in", "state"}}, []string{faint}
+	for _, a := range accounts {
+		name := nameOf(a)
+		for _, l := range a.Limits {
+			state, colour, next := "free", "", ""
+			switch {
+			case a.PausedUntil.After(a.Now):
+				state, colour = "paused "+round(a.PausedUntil.Sub(a.Now)).String(), red
+			case l.Remaining == 0:
+				state, colour = "spent", yellow
+			}
+			if l.FreeAt.After(a.Now) {
+				next = round(l.FreeAt.Sub(a.Now)).String()
+			}
+			rows = append(rows, []string{name, limitText(l.Limit), fmt.Sprint(l.Used), fmt.Sprint(l.Ahead), fmt.Sprint(l.Remaining), next, state})
+			colours = append(colours, colour)
+			name = ""
+		}
+	}
+	widths := make([]int, len(rows[0]))
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], utf8.RuneCountInString(cell))
+		}
+	}
+	for n, row := range rows {
+		line := " "
+		for i, cell := range row {
+			gap := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+			if isNumber := i >= 2 && i <= 5; isNumber {
+				line += " " + gap + cell + " "
+			} else {
+				line += " " + cell + gap + " "
+			}
+		}
+		if line = strings.TrimRight(line, " "); colours[n] != "" {
+			line = paint(colours[n], line)
+		}
+		fmt.Fprintln(out, line)
+	}
+}
+
+// limitText is a limit as a program writes it: without the margin that a budget adds.
+func limitText(l limit.Limit) string {
+	if l.Margin == l.DefaultMargin() {
+		l.Margin = 0
+	}
+	return l.String()
+}
+
+func printHoldup(out io.Writer, paint func(colour, text string) string, what string, length time.Duration, cause string) {
+	fmt.Fprintf(out, "  %s\n", paint(red, what+" for "+round(length).String()+" more"))
+	if cause != "" {
+		for _, line := range wrap(printable(cause), 76) {
+			fmt.Fprintf(out, "    %s\n", line)
+		}
+	}
+}
+
+// wrap breaks a text into lines of at most so many characters, where it has spaces.
+func wrap(text string, width int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && len(line)+1+len(word) > width {
+			lines, line = append(lines, line), ""
+		}
+		line = strings.TrimPrefix(line+" "+word, " ")
+	}
+	return append(lines, line)
+}
+
+func counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// What a terminal writes in colour.
+const (
+	bold   = "1"
+	faint  = "2"
+	red    = "31"
+	yellow = "33"
+)
+
+// colours returns what writes in colour, on a terminal that is to have any.
+func colours(out io.Writer) func(colour, text string) string {
+	if !isTerminal(out) || os.Getenv("NO_COLOR") != "" {
+		return func(_, text string) string { return text }
+	}
+	return func(colour, text string) string { return "\x1b[" + colour + "m" + text + "\x1b[0m" }
+}
+
+func isTerminal(out io.Writer) bool {
+	file, is := out.(*os.File)
+	return is && term.IsTerminal(int(file.Fd()))
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/urfave/cli/v3"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
+)
+
+var (
+	redisFlag = &cli.StringFlag{Name: "redis", Sources: cli.EnvVars("RATION_REDIS"),
+		Usage: "URL: redis://[USER:PASSWORD@]HOST:PORT/DB, with ?addr=HOST:PORT for\neach further node of a Cluster, or ?master_name=NAME of a\nSentinel (default $RATION_REDIS)"}
+	jsonFlag = &cli.BoolFlag{Name: "json", Usage: "print JSON"}
+)
+
+// openStore returns the store that -redis names, and its client.
+func openStore(c *cli.Command) (*ration.RedisStore, redis.UniversalClient, error) {
+	client, err := openRedis(c.String("redis"))
+	if err != nil {
+		return nil, nil, err
+	}
+	return &ration.RedisStore{Client: client, Timeout: 10 * time.Second}, client, nil
+}
+
+// openRedis returns a client of the server, Cluster or Sentinel at a URL. No error repeats the URL: it
+// has a password in it.
+func openRedis(address string) (redis.UniversalClient, error) {
+	if address == "" {
+		return nil, usagef("name the Redis: -redis redis://HOST:PORT/DB, or set RATION_REDIS")
+	}
+	parsed, err := url.Parse(address)
+	if err != nil {
+		return nil, usagef("-redis is not a URL: write redis://HOST:PORT/DB")
+	}
+	var client redis.UniversalClient
+	switch query := parsed.Query(); {
+	case query.Has("master_name"):
+		var options *redis.FailoverOptions
+		if options, err = redis.ParseFailoverURL(address); err == nil {
+			client = redis.NewFailoverClient(options)
+		}
+	case query.Has("addr"):
+		var options *redis.ClusterOptions
+		if options, err = redis.ParseClusterURL(address); err == nil {
+			client = redis.NewClusterClient(options)
+		}
+	default:
+		var options *redis.Options
+		if options, err = redis.ParseURL(address); err == nil {
+			client = redis.NewClient(options)
+		}
+	}
+	if err != nil {
+		if user := parsed.User; user != nil {
+			if password, has := user.Password(); has && password != "" && strings.Contains(err.Error(), password) {
+				return nil, usagef("-redis is wrong: write redis://[USER:PASSWORD@]HOST:PORT/DB")
+			}
+		}
+		return nil, usagef("-redis: %s", strings.TrimPrefix(err.Error(), "redis: "))
+	}
+	return client, nil
+}
+
+// describe returns what the store has of a budget. It is an error if it has nothing.
+func describe(ctx context.Context, kept *ration.RedisStore, budget string) (store.Description, error) {
+	if err := store.ValidateBudgetName(budget); err != nil {
+		return store.Description{}, errUsage{err}
+	}
+	d, err := kept.Describe(ctx, budget)
+	if err != nil {
+		return d, err
+	}
+	if d.Version == 0 && len(d.Accounts) == 0 && len(d.Pauses) == 0 {
+		return d, fmt.Errorf("nothing is known of a budget %q: \"ration status\" lists those there are", budget)
+	}
+	return d, nil
+}
+
+// leastPrefix is how many characters of a digest name it.
+const leastPrefix = 6
+
+// findAccount returns the ID of the account that somebody means: by its label, its ID, or the
+// beginning of that.
+func findAccount(d *store.Description, name string) (id string, err error) {
+	var found []string
+	for _, a := range d.Accounts {
+		switch {
+		case a.Account == name || a.Label == name:
+			found = append(found, a.Account)
+		case len(name) >= leastPrefix && strings.HasPrefix(a.Account, name):
+			found = append(found, a.Account)
+		}
+	}
+	switch len(found) {
+	case 1:
+		return found[0], nil
+	case 0:
+		return "", fmt.Errorf("the budget %q has no account %q: \"ration status %s\" lists them", d.Budget, name, d.Budget)
+	}
+	return "", fmt.Errorf("%d accounts of the budget %q are called %q: give more of the ID", len(found), d.Budget, name)
+}
+
+// findToken returns the ID of the quarantined token that somebody means.
+func findToken(d *store.Description, name string) (id string, err error) {
+	for _, q := range d.Quarantined {
+		if q.Token == name || len(name) >= leastPrefix && strings.HasPrefix(q.Token, name) {
+			return q.Token, nil
+		}
+	}
+	return "", fmt.Errorf("no token %q of the budget %q is quarantined", name, d.Budget)
+}
+
+// nameOf is what people call an account.
+func nameOf(a store.DescribedAccount) string {
+	if a.Label != "" {
+		return printable(a.Label)
+	}
+	return shortID(a.Account)
+}
+
+// shortID returns the beginning of a digest, which is enough to tell it apart.
+func shortID(id string) string {
+	if len(id) > 12 {
+		return id[:12]
+	}
+	return id
+}
+
+// printable returns a text without what could steer a terminal: labels and causes come from outside.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+func printJSON(out io.Writer, what any) error {
+	encoder := json.NewEncoder(out)
+	encoder.SetIndent("", "  ")
+	encoder.SetEscapeHTML(false)
+	return encoder.Encode(what)
+}
+
+// round returns a length as people read it: in seconds from a minute on, else in milliseconds.
+func round(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}
