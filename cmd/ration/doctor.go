@@ -2,8 +2,8 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,7 +94,7 @@ func (p *patient) number(section, field string) int64 {
 // examine looks at all there is to look at.
 func examine(ctx context.Context, kept *ration.RedisStore, client redis.UniversalClient) []finding {
 	p := &patient{client: client, kept: kept}
-	if err := client.Ping(ctx).Err(); err != nil {
+	if err := client.Time(ctx).Err(); err != nil { // and not PING, which a worker's user need not have
 		p.add("connection", "wrong", err.Error(), adviceOf(err))
 		return p.findings
 	}
@@ -111,6 +111,7 @@ func examine(ctx context.Context, kept *ration.RedisStore, client redis.Universa
 	p.clients()
 	p.keys(ctx)
 	p.slowScripts(ctx)
+	p.rights(ctx)
 	p.trial(ctx)
 	return p.findings
 }
@@ -120,7 +121,7 @@ func adviceOf(err error) string {
 	case strings.Contains(text, "WRONGPASS"), strings.Contains(text, "NOAUTH"), strings.Contains(text, "invalid username-password"):
 		return "Give the user and password: redis://USER:PASSWORD@HOST:PORT/DB."
 	case strings.Contains(text, "NOPERM"):
-		return "Give its user +ping."
+		return "Give its user +time, and what docs/operations.md lists under \"Least privilege\"."
 	case strings.Contains(text, "LOADING"):
 		return "It reads its data set: try again soon."
 	case strings.Contains(text, "DB index"):
@@ -266,24 +267,13 @@ func (p *patient) clients() {
 
 // keys looks for what other versions, or other programs, have under ration's prefix.
 func (p *patient) keys(ctx context.Context) {
-	const most = 200 // calls of SCAN: all of a small server, a part of a large one
 	old, foreign := 0, ""
-	var at uint64
-	for range most {
-		keys, next, err := p.client.Scan(ctx, at, "ration:*", 1000).Result()
-		if err != nil {
-			return // it may not be asked, and nothing depends on it
-		}
-		for _, key := range keys {
-			switch {
-			case strings.HasPrefix(key, "ration:v1:"):
-				old++
-			case !strings.HasPrefix(key, "ration:v2:"):
-				foreign = key
-			}
-		}
-		if at = next; at == 0 {
-			break
+	for key := range p.eachKey(ctx, "ration:*") {
+		switch {
+		case strings.HasPrefix(key, "ration:v1:"):
+			old++
+		case !strings.HasPrefix(key, "ration:v2:"):
+			foreign = key
 		}
 	}
 	switch {
@@ -293,6 +283,29 @@ func (p *patient) keys(ctx context.Context) {
 		p.add("keys", "warning", "another program has keys under the prefix: "+foreign, "Give it another prefix or database.")
 	default:
 		p.add("keys", "ok", "none of another version", "")
+	}
+}
+
+// eachKey goes through the keys that match a pattern: all of a small server, a part of a large one, and
+// none where the user may not ask.
+func (p *patient) eachKey(ctx context.Context, pattern string) iter.Seq[string] {
+	const most = 200 // calls of SCAN
+	return func(yield func(string) bool) {
+		var at uint64
+		for range most {
+			keys, next, err := p.client.Scan(ctx, at, pattern, 1000).Result()
+			if err != nil {
+				return
+			}
+			for _, key := range keys {
+				if !yield(key) {
+					return
+				}
+			}
+			if at = next; at == 0 {
+				return
+			}
+		}
 	}
 }
 
@@ -312,17 +325,4 @@ func (p *patient) slowScripts(ctx context.Context) {
 		return
 	}
 	p.add("scripts", "ok", "none was slow", "")
-}
-
-// trial does all that a worker does, with a budget of its own.
-func (p *patient) trial(ctx context.Context) {
-	if err := rehearse(ctx, p.kept); err != nil {
-		change := "The error says what to change."
-		if failed, is := errors.AsType[*ration.StoreError](err); is && errors.Is(failed.Err, context.DeadlineExceeded) {
-			change = "It did not answer in time."
-		}
-		p.add("trial", "wrong", err.Error(), change)
-		return
-	}
-	p.add("trial", "ok", "a budget was booked, cancelled, recorded, paused, resumed and forgotten", "")
 }

@@ -52,10 +52,10 @@ type crawl struct {
 
 // A forecast is what comes of a crawl.
 type forecast struct {
-	Calls  int           `json:"calls"`
-	Tokens int           `json:"tokens"`
-	Took   time.Duration `json:"-"`
-	Done   time.Time     `json:"done"`
+	Calls  int             `json:"calls"`
+	Tokens int             `json:"tokens"`
+	Took   time.Duration   `json:"-"`
+	Done   time.Time       `json:"done"`
 	sent   []time.Duration // when each hundredth of the calls was sent, from the beginning
 }
 

@@ -2,8 +2,9 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
-	"fmt"
+	"strings"
 	"time"
 
 	"github.com/ration-go/ration"
@@ -11,10 +12,8 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// rehearse does all that a worker does with a store, with a budget of its own, which it then forgets:
-// its keys expire within a day. Every script runs once, and a message goes from the one to the other.
-func rehearse(ctx context.Context, kept *ration.RedisStore) error {
-	budget := fmt.Sprintf("doctor-%x", store.NewBookingID())
+// rehearse does all that a worker does with a store, with a budget of that name. Every script runs once, and a message goes from the one to the other.
+func rehearse(ctx context.Context, kept *ration.RedisStore, budget string) error {
 	accounts, err := store.NewAccounts(store.Account{ID: "trial", Limits: []limit.Limit{
 		limit.PerHour(100), {Max: 100, Window: time.Hour, Algorithm: limit.FixedWindow, FirstUse: true}, limit.PerHour(100).Using(limit.GCRA),
 	}})
@@ -67,10 +66,6 @@ func rehearse(ctx context.Context, kept *ration.RedisStore) error {
 			_, err := kept.Status(ctx, store.StatusRequest{Budget: budget, Worker: "doctor"})
 			return err
 		},
-		func() error {
-			_, err := kept.Describe(ctx, budget)
-			return err
-		},
 	}
 	for _, step := range steps {
 		if err := step(); err != nil {
@@ -84,4 +79,26 @@ func rehearse(ctx context.Context, kept *ration.RedisStore) error {
 	}
 	_, err = kept.Resume(ctx, store.ResumeRequest{Budget: budget, Account: account.ID, Forget: true})
 	return err
+}
+
+// trial does all that a worker does, with a budget of its own, which it removes. What it may not
+// remove expires within a day.
+func (p *patient) trial(ctx context.Context) {
+	budget := "doctor-" + strings.ToLower(rand.Text())
+	defer func() {
+		ctx := context.WithoutCancel(ctx)
+		p.client.ZRem(ctx, "ration:v2:budgets", budget)
+		for key := range p.eachKey(ctx, "ration:v2:{"+budget+"}*") {
+			p.client.Unlink(ctx, key)
+		}
+	}()
+	if err := rehearse(ctx, p.kept, budget); err != nil {
+		change := "The error says what to change."
+		if failed, is := errors.AsType[*ration.StoreError](err); is && errors.Is(failed.Err, context.DeadlineExceeded) {
+			change = "It did not answer in time."
+		}
+		p.add("trial", "wrong", err.Error(), change)
+		return
+	}
+	p.add("trial", "ok", "a budget was booked, cancelled, recorded, paused, resumed and forgotten", "")
 }

@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"ration": main, "stall": stall})
+}
+
+const secret = "a-secret-of-ann"
+
+// Each file of testdata/script is a session at a terminal, with a Redis of its own. Nothing that is
+// printed has a secret in it.
+func TestScripts(t *testing.T) {
+	files, err := filepath.Glob("testdata/script/*.txtar")
+	require.NoError(t, err)
+	require.NotEmpty(t, files)
+	for _, file := range files {
+		server := redistest.Start(t)
+		testscript.Run(t, testscript.Params{
+			Files:         []string{file},
+			UpdateScripts: *redraw,
+			Setup: func(e *testscript.Env) error {
+				e.Vars = append(e.Vars, "RATION_REDIS=redis://"+server.Addr+"/0", "NO_COLOR=1", "TZ=UTC")
+				return nil
+			},
+		})
+	}
+}
+
+// stall is a command of the scripts: a fleet that stands still. A wrong Retry-After has paused all for
+// an hour, a token is quarantined, and so many callers wait. With "wait" it stays until the callers that
+// wait are served, and prints how many.
+func stall() {
+	ctx := context.Background()
+	client, err := openRedis(os.Getenv("RATION_REDIS"))
+	must(err)
+	queue, err := strconv.Atoi(os.Args[1])
+	must(err)
+	kept := &ration.RedisStore{Client: client}
+	b := &ration.Budget{Name: "api", Limits: []ration.Limit{ration.PerHour(1000)}, Store: kept}
+	ann, bob := ration.NewToken(secret), ration.NewToken("another-secret")
+	ann.Label, bob.Label = "ann", "bob"
+	pool := ration.NewPool(b, ann, bob)
+	for range 10 {
+		_, err := pool.Take(ctx, 1)
+		must(err)
+	}
+	_, err = kept.Pause(ctx, store.PauseRequest{Budget: "api", For: time.Hour, Cause: fmt.Sprint(http.StatusTooManyRequests) + " " + http.StatusText(http.StatusTooManyRequests) + " from http://api.test/users, which asks for 1h0m0s"})
+	must(err)
+	_, err = kept.Quarantine(ctx, store.QuarantineRequest{Budget: "api", Token: bob.ID(), Reason: "dead_token", For: time.Hour, Cause: "401 Unauthorized from http://api.test/users"})
+	must(err)
+	served := make(chan error)
+	for range queue {
+		go func() {
+			_, err := pool.Take(ctx, 1)
+			served <- err
+		}()
+	}
+	if len(os.Args) == 2 {
+		// The callers have booked when all are booked ahead.
+		for {
+			d, err := kept.Describe(ctx, "api")
+			must(err)
+			ahead := 0
+			for _, a := range d.Accounts {
+				ahead += a.Limits[0].Ahead
+			}
+			if ahead == queue {
+				return
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+	}
+	for range queue {
+		must(<-served)
+	}
+	fmt.Println("served", queue)
+}
+
+func must(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// No command shows a secret, whatever it is asked.
+func TestNothingShowsASecret(t *testing.T) {
+	server := redistest.Start(t, "--requirepass", "the-password")
+	url := "redis://:the-password@" + server.Addr + "/0"
+	for _, args := range []string{
+		"status -redis " + url, "status -json -redis " + url, "doctor -all -redis " + url, "doctor -redis redis://:the-passwor@" + server.Addr,
+		"status -redis redis://:the-password@" + server.Addr + ":x/0", "status -redis redis://:the-password@" + server.Addr + "/99",
+		"status -redis redis://:the-password@%zz", "pause api -for 1m -yes -redis " + url, "status -redis http://:the-password@h",
+	} {
+		_, out, errs := ask("", strings.Fields(args)...)
+		require.NotContains(t, out+errs, "the-passwor", args)
+	}
+}
