@@ -8,12 +8,14 @@ import (
 	"io"
 	"os"
 	"os/user"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/urfave/cli/v3"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
@@ -37,8 +39,8 @@ pause that is in force stays. ACCOUNT is a label, an ID or its beginning.
 			if length <= 0 {
 				return usagef("say how long: -for 10m")
 			}
-			return steer(ctx, c, "pause", func(ctx context.Context, kept *ration.RedisStore, budget, account, _ string) (string, error) {
-				reply, err := kept.Pause(ctx, store.PauseRequest{Budget: budget, Account: account, Key: c.String("part"), For: length, Cause: causeOf(c)})
+			return steer(ctx, c, "pause", func(ctx context.Context, kept *ration.RedisStore, d *store.Description, account, _ string) (string, error) {
+				reply, err := kept.Pause(ctx, store.PauseRequest{Budget: d.Budget, Account: account, Key: c.String("part"), For: length, Cause: causeOf(c)})
 				return "paused until " + reply.Until.Local().Format(time.DateTime), err
 			})
 		},
@@ -56,10 +58,10 @@ beginning.
   ration resume instagram
   ration resume instagram ann
   ration resume instagram -token 3f5a01`,
-		Flags: []cli.Flag{redisFlag, &cli.StringFlag{Name: "token", Usage: "ID: a quarantined token, or the beginning of its ID"}, yesFlag},
+		Flags: []cli.Flag{redisFlag, &cli.StringFlag{Name: "token", Usage: "ID: a quarantined token, or the beginning of its ID"}, reasonFlag, yesFlag},
 		Action: func(ctx context.Context, c *cli.Command) error {
-			return steer(ctx, c, "resume", func(ctx context.Context, kept *ration.RedisStore, budget, account, token string) (string, error) {
-				_, err := kept.Resume(ctx, store.ResumeRequest{Budget: budget, Account: account, Token: token})
+			return steer(ctx, c, "resume", func(ctx context.Context, kept *ration.RedisStore, d *store.Description, account, token string) (string, error) {
+				_, err := kept.Resume(ctx, store.ResumeRequest{Budget: d.Budget, Account: account, Token: token})
 				return "resumed", err
 			})
 		},
@@ -74,21 +76,56 @@ finds an account of which nothing is used: do it if the log is wrong, not to get
 more quota, since the provider goes on counting. Callers that wait book again.
 
   ration forget instagram ann`,
-		Flags: []cli.Flag{redisFlag, yesFlag},
+		Flags: []cli.Flag{redisFlag, reasonFlag, yesFlag},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.NArg() < 2 {
 				return usagef("name a budget and an account: ration forget BUDGET ACCOUNT")
 			}
-			return steer(ctx, c, "forget", func(ctx context.Context, kept *ration.RedisStore, budget, account, _ string) (string, error) {
-				_, err := kept.Resume(ctx, store.ResumeRequest{Budget: budget, Account: account, Forget: true})
+			return steer(ctx, c, "forget", func(ctx context.Context, kept *ration.RedisStore, d *store.Description, account, _ string) (string, error) {
+				_, err := kept.Resume(ctx, store.ResumeRequest{Budget: d.Budget, Account: account, Forget: true})
 				return "forgotten", err
 			})
 		},
 	}
 }
 
+func resetCommand() *cli.Command {
+	return &cli.Command{
+		Name: "reset", Usage: "correct when an account's window that began with a call ends", ArgsUsage: "BUDGET ACCOUNT",
+		Description: `Sets the end of the window under way, for the account's limits with first-use: a
+provider's page says another than the log has. Other limits have no window to correct.
+
+  ration reset shop ann -at 2026-01-15T12:30:00Z`,
+		Flags: []cli.Flag{redisFlag, &cli.StringFlag{Name: "at", Usage: "TIME: when it ends, such as 2026-01-15T12:30:00Z (required)"}, reasonFlag, yesFlag},
+		Action: func(ctx context.Context, c *cli.Command) error {
+			at, err := time.Parse(time.RFC3339, c.String("at"))
+			if err != nil {
+				return usagef("say when the window ends: -at 2026-01-15T12:30:00Z")
+			}
+			if c.NArg() < 2 {
+				return usagef("name a budget and an account: ration reset BUDGET ACCOUNT -at TIME")
+			}
+			return steer(ctx, c, "reset", func(ctx context.Context, kept *ration.RedisStore, d *store.Description, account, _ string) (string, error) {
+				one := store.Account{ID: account}
+				for _, a := range d.Accounts {
+					for _, l := range a.Limits {
+						if a.Account == account {
+							one.Limits = append(one.Limits, l.Limit)
+						}
+					}
+				}
+				if !slices.ContainsFunc(one.Limits, func(l limit.Limit) bool { return l.FirstUse }) {
+					return "", fmt.Errorf("the account has no limit with first-use, whose window begins with a call")
+				}
+				err := kept.Reset(ctx, store.ResetRequest{Budget: d.Budget, Account: one, At: at})
+				return "reset: its window ends at " + at.Local().Format(time.DateTime), err
+			})
+		},
+	}
+}
+
 // steer finds what is meant, shows it, asks, acts, and says what came of it.
-func steer(ctx context.Context, c *cli.Command, verb string, act func(ctx context.Context, kept *ration.RedisStore, budget, account, token string) (string, error)) error {
+func steer(ctx context.Context, c *cli.Command, verb string, act func(ctx context.Context, kept *ration.RedisStore, d *store.Description, account, token string) (string, error)) error {
 	if c.NArg() < 1 || c.NArg() > 2 {
 		return usagef("write ration %s %s", verb, c.ArgsUsage)
 	}
@@ -124,8 +161,12 @@ func steer(ctx context.Context, c *cli.Command, verb string, act func(ctx contex
 			return err
 		}
 	}
-	did, err := act(ctx, kept, d.Budget, account, token)
+	did, err := act(ctx, kept, &d, account, token)
 	if err != nil {
+		return err
+	}
+	done := action{Budget: d.Budget, By: operator(), Did: what + " " + did, Reason: reasonOf(c)}
+	if err := done.record(ctx, client); err != nil {
 		return err
 	}
 	if d, err = kept.Describe(ctx, d.Budget); err != nil {
@@ -183,8 +224,13 @@ func confirm(c *cli.Command, question string) error {
 	return nil
 }
 
-// causeOf says in a line who acts, and why.
-func causeOf(c *cli.Command) string {
+// reasonOf returns why somebody acts, in a line.
+func reasonOf(c *cli.Command) string {
+	return strings.Join(strings.Fields(printable(c.String("reason"))), " ")
+}
+
+// operator says who acts.
+func operator() string {
 	name := "an operator"
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		name = "operator " + u.Username
@@ -192,7 +238,13 @@ func causeOf(c *cli.Command) string {
 	if host, err := os.Hostname(); err == nil {
 		name += " on " + host
 	}
-	if reason := strings.Join(strings.Fields(printable(c.String("reason"))), " "); reason != "" {
+	return printable(name)
+}
+
+// causeOf says in a line who acts, and why.
+func causeOf(c *cli.Command) string {
+	name := operator()
+	if reason := reasonOf(c); reason != "" {
 		name = reason + " (" + name + ")"
 	}
 	for len(name) > 500 || strings.ToValidUTF8(name, "") != name {

@@ -148,14 +148,10 @@ func accountBadness(a store.DescribedAccount) float64 {
 func printBudget(out io.Writer, d store.Description, paint func(colour, text string) string) {
 	fmt.Fprintf(out, "%s: %s, %s\n", paint(bold, d.Budget), counted(len(d.Accounts), "account"), counted(len(d.Workers), "worker"))
 	printAccounts(out, d.Accounts, paint)
-	labels := make(map[string]string)
-	for _, a := range d.Accounts {
-		labels[a.Account] = nameOf(a)
-	}
 	for _, p := range d.Pauses {
 		what := "all accounts"
 		if p.Account != "" {
-			what = "account " + cmp.Or(labels[p.Account], shortID(p.Account))
+			what = "account " + labelOf(d.Accounts, p.Account)
 		}
 		if p.Key != "" {
 			what = "part " + shortID(p.Key) + " of " + what
@@ -268,7 +264,27 @@ func colours(out io.Writer) func(colour, text string) string {
 	if !isTerminal(out) || os.Getenv("NO_COLOR") != "" {
 		return func(_, text string) string { return text }
 	}
-	return func(colour, text string) string { return "\x1b[" + colour + "m" + text + "\x1b[0m" }
+	return colourAlways
+}
+
+func colourAlways(colour, text string) string { return "\x1b[" + colour + "m" + text + "\x1b[0m" }
+
+// paintIf writes in a colour, if there is one.
+func paintIf(colour, text string) string {
+	if colour == "" {
+		return text
+	}
+	return colourAlways(colour, text)
+}
+
+// labelOf is what people call the account with that ID.
+func labelOf(accounts []store.DescribedAccount, id string) string {
+	for _, a := range accounts {
+		if a.Account == id {
+			return nameOf(a)
+		}
+	}
+	return shortID(id)
 }
 
 func isTerminal(out io.Writer) bool {

@@ -1,0 +1,155 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// View implements tea.Model.
+func (m *top) View() string {
+	if m.width == 0 {
+		return ""
+	}
+	paint := colourAlways
+	var lines []string
+	title := fmt.Sprintf("ration top  %s", m.read.Format(time.TimeOnly))
+	switch {
+	case m.err != nil:
+		title = paint(red, fit("the store does not answer: "+printable(m.err.Error()), m.width))
+	case m.read.IsZero():
+		title = "ration top: it asks the store"
+	default:
+		workers := 0
+		for _, d := range m.all {
+			workers += len(d.Workers)
+		}
+		title = paint(bold, fit(fmt.Sprintf("%s  %s, %s", title, counted(len(m.all), "budget"), counted(workers, "worker")), m.width))
+	}
+	lines = append(lines, title, "")
+	foot := m.holdups()
+	bottom := "up/down select  p pause  r resume  s sort  / filter  q leave"
+	switch {
+	case m.asking != "":
+		bottom = paint(bold, fit(m.asking, m.width))
+	case m.typing, m.filter != "":
+		bottom = fit("filter: "+m.filter+map[bool]string{true: "_"}[m.typing], m.width)
+	case m.said != "":
+		bottom = fit(printable(m.said), m.width)
+	default:
+		bottom = paint(faint, fit(bottom, m.width))
+	}
+	room := max(1, m.height-len(lines)-2)
+	if most := room / 2; len(foot) > most {
+		foot = append(foot[:max(0, most-1)], fit(fmt.Sprintf("and %d more", len(foot)-most+1), m.width))
+	}
+	body, selected := m.body()
+	rows := max(1, room-len(foot))
+	first := max(0, min(selected-rows/2, len(body)-rows))
+	lines = append(lines, body[first:min(len(body), first+rows)]...)
+	if len(m.rows) == 0 && !m.read.IsZero() {
+		lines = append(lines, "no account was booked within a day")
+	}
+	for len(lines) < m.height-1-len(foot) {
+		lines = append(lines, "")
+	}
+	lines = append(lines, foot...)
+	return strings.Join(append(lines, bottom), "\n")
+}
+
+// body is a line for each budget, and below it for each limit of each account; and which of them is
+// selected.
+func (m *top) body() (lines []string, selected int) {
+	for i, r := range m.rows {
+		if i == 0 || m.rows[i-1].budget != r.budget {
+			lines = append(lines, colourAlways(bold, fit(fmt.Sprintf("%s: %s, %s", r.budget.Budget, counted(len(r.budget.Accounts), "account"), counted(len(r.budget.Workers), "worker")), m.width)))
+		}
+		if again := i > 0 && m.rows[i-1].key() == r.key(); !again && r.key() == m.selected {
+			selected = len(lines)
+		}
+		lines = append(lines, m.line(r, i > 0 && m.rows[i-1].key() == r.key()))
+	}
+	return lines, selected
+}
+
+// line is one limit of an account: its name, a bar, and how much is used, booked ahead and left.
+func (m *top) line(r row, again bool) string {
+	const name, limit, state = 14, 14, 18
+	mark, called := "  ", nameOf(r.account)
+	if r.key() == m.selected {
+		mark = "> "
+	}
+	if again {
+		mark, called = "  ", ""
+	}
+	width := max(5, m.width-len(mark)-name-limit-state-3)
+	most := max(1, r.limit.Limit.Capacity())
+	used := min(width, r.limit.Used*width/most)
+	ahead := min(width-used, (r.limit.Ahead*width+most-1)/most)
+	said, colour := fmt.Sprintf("%d left", r.limit.Remaining), ""
+	switch now := r.account.Now.Add(time.Since(m.read)); {
+	case r.account.PausedUntil.After(now):
+		said, colour = "paused "+clockText(r.account.PausedUntil.Sub(now)), red
+	case r.limit.Remaining == 0 && r.limit.Ahead > 0:
+		said, colour = fmt.Sprintf("spent, %d ahead", r.limit.Ahead), yellow
+	case r.limit.Remaining == 0:
+		said, colour = "spent", yellow
+	}
+	// What is booked ahead of a full window has no room in the bar: the number says it.
+	bar := strings.Repeat("█", used) + strings.Repeat("▒", ahead) + strings.Repeat("·", width-used-ahead)
+	short := limitText(r.limit.Limit)
+	if utf8.RuneCountInString(short) > limit {
+		short, _, _ = strings.Cut(short, ":") // without the algorithm
+	}
+	return mark + pad(called, name) + " " + pad(short, limit) + " " + paintIf(colour, bar) + " " + fit(said, state)
+}
+
+// holdups are the pauses and quarantines, in lines.
+func (m *top) holdups() (lines []string) {
+	for _, d := range m.all {
+		now := d.Now.Add(time.Since(m.read))
+		for _, p := range d.Pauses {
+			if !p.Until.After(now) {
+				continue
+			}
+			what := d.Budget
+			if p.Account != "" {
+				what += " " + labelOf(d.Accounts, p.Account)
+			}
+			if p.Key != "" {
+				what += ", a part"
+			}
+			lines = append(lines, colourAlways(red, fit(fmt.Sprintf("%s: paused %s: %s", what, clockText(p.Until.Sub(now)), printable(p.Cause)), m.width)))
+		}
+		for _, q := range d.Quarantined {
+			if q.Until.After(now) {
+				lines = append(lines, colourAlways(yellow, fit(fmt.Sprintf("%s token %s: quarantined %s (%s): %s", d.Budget, shortID(q.Token), clockText(q.Until.Sub(now)), q.Reason, printable(q.Cause)), m.width)))
+			}
+		}
+	}
+	return lines
+}
+
+// clockText is a length as a clock counts it down.
+func clockText(d time.Duration) string {
+	s := int((d + time.Second - 1) / time.Second)
+	if s >= 3600 {
+		return fmt.Sprintf("%d:%02d:%02d", s/3600, s/60%60, s%60)
+	}
+	return fmt.Sprintf("%d:%02d", s/60, s%60)
+}
+
+// fit cuts a text to so many characters.
+func fit(text string, width int) string {
+	if utf8.RuneCountInString(text) <= width {
+		return text
+	}
+	return string([]rune(text)[:max(0, width-1)]) + "…"
+}
+
+// pad makes a text so many characters long.
+func pad(text string, width int) string {
+	text = fit(text, width)
+	return text + strings.Repeat(" ", width-utf8.RuneCountInString(text))
+}
