@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -167,6 +168,12 @@ func (b *Budget) Try(ctx context.Context, t Token, cost int) (Grant, error) {
 func (b *Budget) Remaining(ctx context.Context, t Token) (int, error) {
 	usage, err := b.Usage(ctx, t)
 	return usage.Remaining(scopesOf(ctx)...), err
+}
+
+// Format implements fmt.Formatter: the budget's name and limits, whatever the verb. It may be
+// called while the budget is in use.
+func (b *Budget) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "budget %q, %s", b.Name, cmp.Or(limit.Join(b.Limits), "no limits but those of its tokens"))
 }
 
 // Counts is what the callers of one process do at an instant. What they wait for in other processes

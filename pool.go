@@ -192,6 +192,12 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string, sleeping f
 	}
 }
 
+// Format implements fmt.Formatter: the pool's budget and how many tokens it has, whatever the verb.
+// It may be called while the pool is in use.
+func (p *Pool) Format(f fmt.State, _ rune) {
+	fmt.Fprintf(f, "pool of %d tokens of %v", len(p.Tokens()), p.budget)
+}
+
 // Remaining returns how many units all accounts have left. An account counts once,
 // however many tokens it has, and not at all while they are all quarantined. Scopes of the context
 // count as in [Budget.Remaining]. Remaining changes nothing.

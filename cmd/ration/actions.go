@@ -68,7 +68,7 @@ func logCommand() *cli.Command {
 with this tool: the last 200 of each budget, of the last 30 days.
 
   ration log instagram`,
-		Flags: []cli.Flag{redisFlag, jsonFlag},
+		Flags: []cli.Flag{redisFlag(), jsonFlag()},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.NArg() > 1 {
 				return usagef("name one budget, or none for all")

@@ -33,7 +33,7 @@ much. The exit status is 1 if one did. "-" is standard input.
 			&cli.StringFlag{Name: "time", Value: "sent", Usage: "FIELD: the field of JSON with the time (default sent)"},
 			&cli.StringFlag{Name: "token", Value: "token", Usage: "FIELD: the field of JSON by which calls are told apart\n(default token); empty: all are of one"},
 			&cli.StringFlag{Name: "layout", Usage: "LAYOUT: lines are text that begins with a time, written as Go does"},
-			jsonFlag,
+			jsonFlag(),
 		},
 		Action: audit,
 	}

@@ -19,10 +19,11 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-var (
-	yesFlag    = &cli.BoolFlag{Name: "yes", Usage: "do not ask first"}
-	reasonFlag = &cli.StringFlag{Name: "reason", Usage: "TEXT: why, which every worker's events and \"ration status\" tell"}
-)
+func yesFlag() cli.Flag { return &cli.BoolFlag{Name: "yes", Usage: "do not ask first"} }
+
+func reasonFlag() cli.Flag {
+	return &cli.StringFlag{Name: "reason", Usage: "TEXT: why, which every worker's events and \"ration status\" tell"}
+}
 
 func pauseCommand() *cli.Command {
 	return &cli.Command{
@@ -32,7 +33,7 @@ the budget, for a time. Callers that wait book again behind the pause. A longer
 pause that is in force stays. ACCOUNT is a label, an ID or its beginning.
 
   ration pause instagram -for 10m -reason "the provider is down"`,
-		Flags: []cli.Flag{redisFlag, &cli.DurationFlag{Name: "for", Usage: "TIME: how long, such as 10m (required)"}, reasonFlag, yesFlag,
+		Flags: []cli.Flag{redisFlag(), &cli.DurationFlag{Name: "for", Usage: "TIME: how long, such as 10m (required)"}, reasonFlag(), yesFlag(),
 			&cli.StringFlag{Name: "part", Usage: "KEY: an endpoint or object alone, as \"ration status -json\" shows it"}},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			length := c.Duration("for")
@@ -58,7 +59,7 @@ beginning.
   ration resume instagram
   ration resume instagram ann
   ration resume instagram -token 3f5a01`,
-		Flags: []cli.Flag{redisFlag, &cli.StringFlag{Name: "token", Usage: "ID: a quarantined token, or the beginning of its ID"}, reasonFlag, yesFlag},
+		Flags: []cli.Flag{redisFlag(), &cli.StringFlag{Name: "token", Usage: "ID: a quarantined token, or the beginning of its ID"}, reasonFlag(), yesFlag()},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			return steer(ctx, c, "resume", func(ctx context.Context, kept *ration.RedisStore, d *store.Description, account, token string) (string, error) {
 				_, err := kept.Resume(ctx, store.ResumeRequest{Budget: d.Budget, Account: account, Token: token})
@@ -76,7 +77,7 @@ finds an account of which nothing is used: do it if the log is wrong, not to get
 more quota, since the provider goes on counting. Callers that wait book again.
 
   ration forget instagram ann`,
-		Flags: []cli.Flag{redisFlag, reasonFlag, yesFlag},
+		Flags: []cli.Flag{redisFlag(), reasonFlag(), yesFlag()},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.NArg() < 2 {
 				return usagef("name a budget and an account: ration forget BUDGET ACCOUNT")
@@ -96,7 +97,7 @@ func resetCommand() *cli.Command {
 provider's page says another than the log has. Other limits have no window to correct.
 
   ration reset shop ann -at 2026-01-15T12:30:00Z`,
-		Flags: []cli.Flag{redisFlag, &cli.StringFlag{Name: "at", Usage: "TIME: when it ends, such as 2026-01-15T12:30:00Z (required)"}, reasonFlag, yesFlag},
+		Flags: []cli.Flag{redisFlag(), &cli.StringFlag{Name: "at", Usage: "TIME: when it ends, such as 2026-01-15T12:30:00Z (required)"}, reasonFlag(), yesFlag()},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			at, err := time.Parse(time.RFC3339, c.String("at"))
 			if err != nil {

@@ -24,7 +24,7 @@ removes. It prints what is wrong and what to change. The exit status is 1 if any
 is.
 
   ration doctor -redis redis://localhost:6379/0`,
-		Flags: []cli.Flag{redisFlag, jsonFlag, &cli.BoolFlag{Name: "all", Usage: "print also what is right"}},
+		Flags: []cli.Flag{redisFlag(), jsonFlag(), &cli.BoolFlag{Name: "all", Usage: "print also what is right"}},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.NArg() > 0 {
 				return usagef("%q is no flag: name the server with -redis", c.Args().First())

@@ -29,7 +29,7 @@ when the next request can be sent, and whom that concerns.
 			&cli.StringFlag{Name: "provider", Value: "generic", Usage: "NAME: the API that sent it; \"list\" lists the names (default generic)"},
 			&cli.StringFlag{Name: "at", Usage: "TIME: when it arrived, as 2026-01-15T12:00:00Z (default its Date, or now)"},
 			&cli.BoolFlag{Name: "har", Usage: "FILE is a HAR file, as browsers save it: explain each response in it"},
-			jsonFlag,
+			jsonFlag(),
 		},
 		Action: explain,
 	}

@@ -33,9 +33,9 @@ are needed.
 			&cli.IntFlag{Name: "cost", Value: 1, Usage: "N: units that a call costs (default 1)"},
 			&cli.IntFlag{Name: "workers", Usage: "N: calls that are in flight at once at most (default: any number)"},
 			&cli.DurationFlag{Name: "latency", Usage: "TIME: how long a call takes, such as 300ms"},
-			redisFlag,
+			redisFlag(),
 			&cli.StringFlag{Name: "budget", Usage: "NAME: begin where the accounts of that budget in -redis stand now"},
-			jsonFlag,
+			jsonFlag(),
 		},
 		Action: plan,
 	}

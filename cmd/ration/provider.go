@@ -20,7 +20,7 @@ refusal is about, and where that is published.
 
   ration provider
   ration provider github`,
-		Flags: []cli.Flag{jsonFlag},
+		Flags: []cli.Flag{jsonFlag()},
 		Action: func(_ context.Context, c *cli.Command) error {
 			type view struct {
 				Name   string   `json:"name"`

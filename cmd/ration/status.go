@@ -29,7 +29,7 @@ and quarantines with their causes; and the processes that share each budget.
 
   ration status -redis redis://localhost:6379/0
   ration status instagram -watch`,
-		Flags: []cli.Flag{redisFlag, jsonFlag,
+		Flags: []cli.Flag{redisFlag(), jsonFlag(),
 			&cli.BoolFlag{Name: "watch", Usage: "show it anew every two seconds"}},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.NArg() > 1 {

@@ -16,11 +16,13 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-var (
-	redisFlag = &cli.StringFlag{Name: "redis", Sources: cli.EnvVars("RATION_REDIS"),
+// A flag is made anew for each command: what it was given is kept in it.
+func redisFlag() cli.Flag {
+	return &cli.StringFlag{Name: "redis", Sources: cli.EnvVars("RATION_REDIS"),
 		Usage: "URL: redis://[USER:PASSWORD@]HOST:PORT/DB, with ?addr=HOST:PORT for\neach further node of a Cluster, or ?master_name=NAME of a\nSentinel (default $RATION_REDIS)"}
-	jsonFlag = &cli.BoolFlag{Name: "json", Usage: "print JSON"}
-)
+}
+
+func jsonFlag() cli.Flag { return &cli.BoolFlag{Name: "json", Usage: "print JSON"} }
 
 // openStore returns the store that -redis names, and its client.
 func openStore(c *cli.Command) (*ration.RedisStore, redis.UniversalClient, error) {

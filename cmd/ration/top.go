@@ -27,7 +27,7 @@ at once, all else every second. A Redis that is down is waited for.
   up, down   select an account      p  pause it for a minute, after asking
   s          sort: worst or name    r  resume it, after asking
   /          filter by name         q  leave`,
-		Flags: []cli.Flag{redisFlag},
+		Flags: []cli.Flag{redisFlag()},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if c.NArg() > 1 {
 				return usagef("name one budget, or none for all")

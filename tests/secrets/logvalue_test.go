@@ -3,6 +3,7 @@ package secrets_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"testing"
@@ -74,4 +75,15 @@ func TestWaitedIsTheWholeWait(t *testing.T) {
 		require.Equal(t, time.Since(begun), grant.Waited)
 		require.GreaterOrEqual(t, grant.Waited, 10*time.Minute)
 	})
+}
+
+// What is in use can be printed, and is readable.
+func TestBudgetsAndPoolsArePrintedInALine(t *testing.T) {
+	b := &ration.Budget{Name: "api", Limits: []ration.Limit{ration.PerHour(5000), ration.PerSecond(10)}, Store: new(ration.MemoryStore)}
+	pool := ration.NewPool(b, ration.NewToken("a"), ration.NewToken("b"))
+	for _, verb := range []string{"%v", "%+v", "%#v", "%s"} {
+		require.Equal(t, `budget "api", 5000/1h and 10/1s`, fmt.Sprintf(verb, b))
+		require.Equal(t, `pool of 2 tokens of budget "api", 5000/1h and 10/1s`, fmt.Sprintf(verb, pool))
+	}
+	require.Equal(t, "<nil> <nil>", fmt.Sprint((*ration.Budget)(nil), (*ration.Pool)(nil)))
 }
