@@ -192,8 +192,7 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string, sleeping f
 	}
 }
 
-// Format implements fmt.Formatter: the pool's budget and how many tokens it has, whatever the verb.
-// It may be called while the pool is in use.
+// Format implements fmt.Formatter as [Budget.Format]: how many tokens the pool has, of which budget.
 func (p *Pool) Format(f fmt.State, _ rune) {
 	fmt.Fprintf(f, "pool of %d tokens of %v", len(p.Tokens()), p.budget)
 }
