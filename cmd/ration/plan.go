@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"os"
 	"slices"
 	"time"
 
@@ -25,9 +26,11 @@ are needed.
 
   ration plan -calls 1000000 -tokens 3 -limit 5000/1h -limit 10/1s
   ration plan -calls 20000 -limit 5000/1h -workers 8 -latency 2s
-  ration plan -calls 20000 -redis redis://localhost:6379/0 -budget instagram`,
+  ration plan -calls 20000 -redis redis://localhost:6379/0 -budget instagram
+  ration plan -trace pages.jsonl -tokens 2 -limit 10/1s`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "calls", Usage: "N: how many calls (required)"},
+			&cli.IntFlag{Name: "calls", Usage: "N: how many calls (required, or -trace)"},
+			&cli.StringFlag{Name: "trace", Usage: "FILE: ask for calls when a log has them, as crawler-demo -out\nwrites it: what would have been under other limits?"},
 			&cli.IntFlag{Name: "tokens", Value: 1, Usage: "N: tokens, each with an account of its own (default 1)"},
 			&cli.StringSliceFlag{Name: "limit", Usage: "LIMIT: what each token may spend, such as 5000/1h or\n10/1s:gcra,burst=20; give it again for a further one"},
 			&cli.IntFlag{Name: "cost", Value: 1, Usage: "N: units that a call costs (default 1)"},
@@ -47,6 +50,7 @@ type crawl struct {
 	latency              time.Duration
 	accounts             []store.Account
 	spent                map[string][]store.Spending // by account, what is used at the beginning
+	arrivals             []time.Time                 // when each call is asked for, in order; nil: at the beginning
 	begin                time.Time
 }
 
@@ -56,7 +60,10 @@ type forecast struct {
 	Tokens int             `json:"tokens"`
 	Took   time.Duration   `json:"-"`
 	Done   time.Time       `json:"done"`
-	sent   []time.Duration // when each hundredth of the calls was sent, from the beginning
+	sent   []time.Duration // when each 500th of the calls was sent, from the beginning
+	// Of calls that are asked for one after the other: how many waited, and the longest of them.
+	waited  int
+	longest time.Duration
 }
 
 func plan(ctx context.Context, c *cli.Command) error {
@@ -81,8 +88,12 @@ func plan(ctx context.Context, c *cli.Command) error {
 		}
 		all = append(all, one)
 	}
-	binds := p.binding(first)
-	out := c.Root().Writer
+	return p.tell(c, all)
+}
+
+// tell prints what comes of the crawl, and of one and of two tokens more.
+func (p *crawl) tell(c *cli.Command, all []forecast) error {
+	first, binds, out := all[0], p.binding(all[0]), c.Root().Writer
 	if c.Bool("json") {
 		type more struct {
 			Tokens  int     `json:"tokens"`
@@ -92,8 +103,10 @@ func plan(ctx context.Context, c *cli.Command) error {
 			forecast
 			Seconds float64 `json:"seconds"`
 			Binds   string  `json:"binds"`
+			Waited  int     `json:"waited,omitempty"` // with -trace
+			Longest float64 `json:"longest_wait_s,omitempty"`
 			More    []more  `json:"with_more_tokens"`
-		}{first, first.Took.Seconds(), binds, nil}
+		}{first, first.Took.Seconds(), binds, first.waited, first.longest.Seconds(), nil}
 		for _, f := range all[1:] {
 			v.More = append(v.More, more{f.Tokens, f.Took.Seconds()})
 		}
@@ -101,7 +114,12 @@ func plan(ctx context.Context, c *cli.Command) error {
 	}
 	fmt.Fprintf(out, "%s with %s: the last is sent after %v, at %s.\n", counted(first.Calls, "call"), counted(first.Tokens, "token"),
 		round(first.Took), first.Done.Local().Format(time.DateTime))
-	fmt.Fprintf(out, "What binds: %s.\n", binds)
+	if p.arrivals != nil {
+		asked := p.arrivals[len(p.arrivals)-1].Sub(p.begin)
+		fmt.Fprintf(out, "They were asked for within %v: %d wait, at longest %v.\n", round(asked), first.waited, round(first.longest))
+	} else {
+		fmt.Fprintf(out, "What binds: %s.\n", binds)
+	}
 	for _, f := range all[1:] {
 		fmt.Fprintf(out, "With %s: %v.\n", counted(f.Tokens, "token"), round(f.Took))
 	}
@@ -121,6 +139,14 @@ func planned(ctx context.Context, c *cli.Command) (crawl, error) {
 		limits = append(limits, l)
 	}
 	tokens := c.Int("tokens")
+	if name := c.String("trace"); name != "" {
+		if c.IsSet("calls") || c.IsSet("budget") {
+			return p, usagef("-trace has its own calls, and begins with nothing used: leave -calls and -budget out")
+		}
+		if err := p.readTrace(name); err != nil {
+			return p, err
+		}
+	}
 	switch {
 	case c.NArg() > 0:
 		return p, usagef("%q is no flag: ration plan takes flags alone", c.Args().First())
@@ -154,6 +180,25 @@ func planned(ctx context.Context, c *cli.Command) (crawl, error) {
 		p.accounts = append(p.accounts, store.Account{ID: fmt.Sprint("token-", i+1), Limits: limits})
 	}
 	return p, nil
+}
+
+// readTrace takes the calls of a log, of whatever token.
+func (p *crawl) readTrace(name string) error {
+	file, err := os.Open(name)
+	if err != nil {
+		return errUsage{err}
+	}
+	defer file.Close()
+	calls, err := readCalls(file, "", "sent", "token")
+	if err != nil {
+		return err
+	}
+	for _, times := range calls {
+		p.arrivals = append(p.arrivals, times...)
+	}
+	slices.SortFunc(p.arrivals, time.Time.Compare)
+	p.calls, p.begin = len(p.arrivals), p.arrivals[0]
+	return nil
 }
 
 // standsAt begins where a budget's accounts stand: what is used of a limit was spent evenly from when

@@ -37,6 +37,9 @@ func (p *crawl) run(ctx context.Context) (forecast, error) {
 	last := begin
 	for n := range p.calls {
 		// Without workers one that is free at once does for all: it never waits but for a slot.
+		if n < len(p.arrivals) && p.arrivals[n].After(callers[0]) {
+			callers[0] = p.arrivals[n]
+		}
 		b, err := kept.Book(ctx, store.BookRequest{ID: store.NewBookingID(), Budget: "plan", Accounts: accounts, Cost: p.cost,
 			MaxWait: store.Forever, Now: callers[0]})
 		if err != nil {
@@ -50,6 +53,11 @@ func (p *crawl) run(ctx context.Context) (forecast, error) {
 		heap.Fix(&callers, 0)
 		if b.Slot.After(last) {
 			last = b.Slot
+		}
+		if n < len(p.arrivals) {
+			if waited := b.Slot.Sub(p.arrivals[n]); waited > 0 {
+				f.waited, f.longest = f.waited+1, max(f.longest, waited)
+			}
 		}
 		if (n+1)%max(1, p.calls/500) == 0 {
 			f.sent = append(f.sent, last.Sub(begin))
