@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"net/http"
 	"testing"
 	"time"
 
@@ -38,4 +39,21 @@ func TestScopes(t *testing.T) {
 	require.True(t, Scope("user+core").Has("core"))
 	require.False(t, Scope("user+core").Has("cor"))
 	require.Equal(t, Scope("user"), ScopeUser.With("a name\nwith a break"))
+}
+
+// A body that is too large just now may be sent again later (RFC 9110, 15.5.14); any other never.
+func TestWhetherTooLargeIsForGood(t *testing.T) {
+	for retryAfter, want := range map[string]struct {
+		reason    Reason
+		retryable bool
+	}{"": {ReasonTooLarge, false}, "120": {ReasonOverload, true}} {
+		r := Response{Status: http.StatusRequestEntityTooLarge, Header: http.Header{}, Arrived: time.Now()}
+		if retryAfter != "" {
+			r.Header.Set("Retry-After", retryAfter)
+		}
+		f := new(Provider).Read(r)
+		require.Equal(t, want.reason, f.Reason)
+		require.Equal(t, want.retryable, f.Retryable)
+		require.Equal(t, retryAfter != "", f.Wait.Known)
+	}
 }

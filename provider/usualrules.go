@@ -52,6 +52,7 @@ var usualRules = []MatchRule{
 	{Status: []int{503}, Field: wordFields, Contains: limitWords, Reason: ReasonOverload},
 	{Status: []int{403}, Header: "Retry-After", Reason: ReasonQuota},
 	{Status: []int{401, 403}, Field: wordFields, Contains: tokenWords, Reason: ReasonDeadToken},
+	{Status: []int{413}, Header: header.RetryAfterNames + "|" + header.RetryAfterMillisecondsNames, Reason: ReasonOverload}, // RFC 9110, 15.5.14
 	{Status: []int{413}, Reason: ReasonTooLarge},
 	{Status: []int{401}, Reason: ReasonUnauthorized},
 }

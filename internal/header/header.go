@@ -133,6 +133,12 @@ var dates = [...]string{
 	"2006-01-02 15:04:05 MST",
 	"2006-01-02 15:04:05",
 	time.RFC1123Z,
+	// As the HTTP-date of careless servers: a day of one digit, and UTC for GMT. Other names of zones
+	// are not read: time.Parse does not know how far off they are.
+	"Mon, 2 Jan 2006 15:04:05 GMT",
+	"Mon, 2 Jan 2006 15:04:05 UTC",
+	"Mon, 2 Jan 2006 15:04:05 -0700",
+	"Monday, 2-Jan-06 15:04:05 UTC",
 	"Mon Jan 02 2006 15:04:05 GMT-0700", // JavaScript's Date, as lemlist sends it
 	time.UnixDate,
 }

@@ -87,6 +87,11 @@ func TestRetryAfter(t *testing.T) {
 	}{
 		{[][2]string{{"Retry-After", "2.0"}}, 2 * time.Second, "Retry-After"},
 		{[][2]string{{"Retry-After", "Thu, 15 Jan 2026 12:01:00 GMT"}}, time.Minute, "Retry-After"},
+		{[][2]string{{"Retry-After", "Thu, 15 Jan 2026 12:01:00 UTC"}}, time.Minute, "Retry-After"},
+		{[][2]string{{"Retry-After", "Thursday, 15-Jan-26 12:01:00 UTC"}}, time.Minute, "Retry-After"},
+		{[][2]string{{"Retry-After", "Mon, 2 Feb 2026 12:00:00 GMT"}}, 18 * 24 * time.Hour, "Retry-After"},
+		{[][2]string{{"Retry-After", "Mon, 2 Feb 2026 13:00:00 +0100"}}, 18 * 24 * time.Hour, "Retry-After"},
+		{[][2]string{{"Retry-After", "Mon, 2 Feb 2026 12:00:00 PST"}}, 0, ""},
 		{[][2]string{{"Retry-After", "1768478460"}}, time.Minute, "Retry-After"},
 		{[][2]string{{"Retry-After", "2"}, {"Retry-After-Ms", "1146"}}, 1146 * time.Millisecond, "Retry-After-Ms"},
 		{[][2]string{{"Retry-After", "60"}, {"Retry-After-Ms", "10"}}, time.Minute, "Retry-After"},
