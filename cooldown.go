@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"net/http"
@@ -133,11 +134,13 @@ func causeFor(cause string) string {
 
 // workerName names this process to people.
 var workerName = sync.OnceValue(func() string {
-	host, err := os.Hostname()
-	if err != nil {
-		host = "a worker"
-	}
-	return fmt.Sprintf("%.100s, process %d", strings.ToValidUTF8(host, ""), os.Getpid())
+	return fmt.Sprintf("%.100s, process %d", cmp.Or(hostName(), "a worker"), os.Getpid())
+})
+
+// hostName returns the name of this machine; empty: nobody knows.
+var hostName = sync.OnceValue(func() string {
+	host, _ := os.Hostname()
+	return strings.ToValidUTF8(host, "")
 })
 
 // pause has the store pause an account or a key of this budget, and notes the pause here.

@@ -10,7 +10,6 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 	"unicode"
 	"unicode/utf8"
@@ -242,24 +241,18 @@ func (b *Budget) partID(why string, when time.Time, account string, first time.T
 	return store.BookingID(h.Sum(nil)[:16])
 }
 
-// workerName returns what this worker is called in the store: its host, its process, and of several
-// budget values in a process which one.
-func (b *Budget) workerName() string {
-	id := b.workerID()
-	return fmt.Sprintf("%s:%d:%x", hostName(), os.Getpid(), id[:3])
-}
-
-// hostName returns the name of this machine, in at most 40 letters, digits, dots and dashes.
-var hostName = sync.OnceValue(func() string {
-	name, _ := os.Hostname()
-	name = strings.Map(func(r rune) rune {
+// nameInStore returns what this worker is called in the store: its host, in at most 40 letters, digits,
+// dots and dashes, its process, and of several budget values in a process which one.
+func (b *Budget) nameInStore() string {
+	host := strings.Map(func(r rune) rune {
 		if r == '.' || r == '-' || r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
 			return r
 		}
 		return -1
-	}, name)
-	return cmp.Or(name[:min(len(name), 40)], "unknown")
-})
+	}, hostName())
+	id := b.workerID()
+	return fmt.Sprintf("%s:%d:%x", cmp.Or(host[:min(len(host), 40)], "unknown"), os.Getpid(), id[:3])
+}
 
 // workerID returns a random ID of this budget value. If two workers had the same, each
 // would take the other's records for its own.

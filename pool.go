@@ -218,6 +218,9 @@ func (p *Pool) Usage(ctx context.Context) ([]store.Usage, error) {
 		return nil, errNilPool
 	}
 	tokens := p.Tokens()
+	if err := p.check(tokens); err != nil {
+		return nil, err
+	}
 	accounts, _, err := p.accountsOf(tokens)
 	if err != nil {
 		return nil, err
@@ -299,12 +302,9 @@ func (p *Pool) check(tokens []Token) error {
 	return nil
 }
 
-// accountsOf returns the accounts of some tokens of the pool, in the order of their IDs, and the
-// tokens of each.
+// accountsOf returns the accounts of some tokens, with which the pool can be used, in the order of
+// their IDs, and the tokens of each.
 func (p *Pool) accountsOf(tokens []Token) (*accountList, map[string]*rotation, error) {
-	if err := p.check(tokens); err != nil {
-		return nil, nil, err
-	}
 	rules := p.budget.currentRules()
 	byID, rotations := make(map[string]budgetAccount, len(tokens)), make(map[string]*rotation, len(tokens))
 	for i, t := range tokens {

@@ -176,7 +176,7 @@ const newsFor = time.Minute
 func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	r := store.StatusRequest{Budget: b.Name, Known: b.version.Load()}
 	if _, local := b.Store.(store.Local); !local {
-		r.Worker = b.workerName()
+		r.Worker = b.nameInStore()
 	}
 	asked := time.Now()
 	status, err := asks(ctx, b, "status", b.Store.Status, r)

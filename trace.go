@@ -273,14 +273,12 @@ func (g *Grant) attempt(req *http.Request) rationtrace.Attempt {
 }
 
 func (t traces) sent(req *http.Request, g *Grant) {
-	g.budget.inFlight.Add(1)
 	if !t.none() {
 		tell(req.Context(), t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Attempt) { return o.Sent }, g.attempt(req))
 	}
 }
 
 func (t traces) answered(req *http.Request, g *Grant, resp *http.Response, err error, begun time.Time) {
-	g.budget.inFlight.Add(-1)
 	if t.none() {
 		return
 	}

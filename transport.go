@@ -269,7 +269,10 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	base := t.base()
 	handedOver = true
 	grant.traces.sent(req, &grant)
+	inFlight := &grant.budget.inFlight
+	inFlight.Add(1)
 	resp, err := base.RoundTrip(out)
+	inFlight.Add(-1)
 	answered = true
 	grant.traces.answered(req, &grant, resp, err, trace.begun)
 	switch {
