@@ -12,6 +12,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redisstore"
 	"github.com/ration-go/ration/internal/simulated"
 )
 
@@ -114,9 +115,5 @@ func (p plan) removeKeys() {
 	defer client.Close()
 	ctx, stop := context.WithTimeout(context.Background(), checkTimeout)
 	defer stop()
-	keys := client.Scan(ctx, 0, "ration:v2:{"+p.budget+"}*", 1000).Iterator()
-	for keys.Next(ctx) {
-		client.Unlink(ctx, keys.Val())
-	}
-	client.ZRem(ctx, "ration:v2:budgets", p.budget)
+	redisstore.Remove(ctx, client, p.budget)
 }

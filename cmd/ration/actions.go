@@ -10,7 +10,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v3"
 
-	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redisstore"
 )
 
 // What operators do is kept in a stream beside the budget's other keys: the last mostActions, for as long
@@ -29,7 +29,7 @@ type action struct {
 	Reason string    `json:"reason,omitempty"`
 }
 
-func actionsKey(budget string) string { return "ration:v2:{" + budget + "}:actions" }
+func actionsKey(budget string) string { return redisstore.BaseKey(budget) + ":actions" }
 
 // record keeps what an operator did.
 func (a action) record(ctx context.Context, client redis.UniversalClient) error {
@@ -70,15 +70,16 @@ with this tool: the last 200 of each budget, of the last 30 days.
   ration log instagram`,
 		Flags: []cli.Flag{redisFlag(), jsonFlag()},
 		Action: func(ctx context.Context, c *cli.Command) error {
-			if c.NArg() > 1 {
-				return usagef("name one budget, or none for all")
+			budget, err := budgetArg(c)
+			if err != nil {
+				return err
 			}
 			kept, client, err := openStore(c)
 			if err != nil {
 				return err
 			}
 			defer client.Close()
-			names, err := budgetsOf(ctx, kept, c.Args().First())
+			names, err := budgetsOf(ctx, kept, budget)
 			if err != nil {
 				return err
 			}
@@ -101,16 +102,4 @@ with this tool: the last 200 of each budget, of the last 30 days.
 			return nil
 		},
 	}
-}
-
-// budgetsOf returns the names of those that are meant: one, or all.
-func budgetsOf(ctx context.Context, kept *ration.RedisStore, name string) (names []string, err error) {
-	if name != "" {
-		return []string{name}, nil
-	}
-	known, err := kept.Budgets(ctx)
-	for _, b := range known {
-		names = append(names, b.Name)
-	}
-	return names, err
 }

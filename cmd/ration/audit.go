@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -60,15 +59,11 @@ func audit(_ context.Context, c *cli.Command) error {
 	if c.NArg() != 1 {
 		return usagef("name one file, or - for standard input")
 	}
-	in := c.Root().Reader
-	if name := c.Args().First(); name != "-" {
-		file, err := os.Open(name)
-		if err != nil {
-			return errUsage{err}
-		}
-		defer file.Close()
-		in = file
+	in, err := openInput(c, c.Args().First())
+	if err != nil {
+		return err
 	}
+	defer in.Close()
 	calls, err := readCalls(in, c.String("layout"), c.String("time"), c.String("token"))
 	if err != nil {
 		return err

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,6 +12,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redisstore"
 )
 
 func doctorCommand() *cli.Command {
@@ -267,13 +267,24 @@ func (p *patient) clients() {
 
 // keys looks for what other versions, or other programs, have under ration's prefix.
 func (p *patient) keys(ctx context.Context) {
+	const most = 200 // calls of SCAN: all of a small server, a part of a large one
 	old, foreign := 0, ""
-	for key := range p.eachKey(ctx, "ration:*") {
-		switch {
-		case strings.HasPrefix(key, "ration:v1:"):
-			old++
-		case !strings.HasPrefix(key, "ration:v2:"):
-			foreign = key
+	var at uint64
+	for range most {
+		keys, next, err := p.client.Scan(ctx, at, "ration:*", 1000).Result()
+		if err != nil {
+			return // it may not be asked, and nothing depends on it
+		}
+		for _, key := range keys {
+			switch {
+			case strings.HasPrefix(key, "ration:v1:"):
+				old++
+			case !strings.HasPrefix(key, redisstore.KeyPrefix):
+				foreign = key
+			}
+		}
+		if at = next; at == 0 {
+			break
 		}
 	}
 	switch {
@@ -283,29 +294,6 @@ func (p *patient) keys(ctx context.Context) {
 		p.add("keys", "warning", "another program has keys under the prefix: "+foreign, "Give it another prefix or database.")
 	default:
 		p.add("keys", "ok", "none of another version", "")
-	}
-}
-
-// eachKey goes through the keys that match a pattern: all of a small server, a part of a large one, and
-// none where the user may not ask.
-func (p *patient) eachKey(ctx context.Context, pattern string) iter.Seq[string] {
-	const most = 200 // calls of SCAN
-	return func(yield func(string) bool) {
-		var at uint64
-		for range most {
-			keys, next, err := p.client.Scan(ctx, at, pattern, 1000).Result()
-			if err != nil {
-				return
-			}
-			for _, key := range keys {
-				if !yield(key) {
-					return
-				}
-			}
-			if at = next; at == 0 {
-				return
-			}
-		}
 	}
 }
 

@@ -1,12 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"time"
 
@@ -55,15 +55,11 @@ func explain(_ context.Context, c *cli.Command) error {
 			return usagef("-at %q: write it as 2026-01-15T12:00:00Z", at)
 		}
 	}
-	in := c.Root().Reader
-	if file := c.Args().First(); file != "" && file != "-" {
-		opened, err := os.Open(file)
-		if err != nil {
-			return errUsage{err}
-		}
-		defer opened.Close()
-		in = opened
+	in, err := openInput(c, cmp.Or(c.Args().First(), "-"))
+	if err != nil {
+		return err
 	}
+	defer in.Close()
 	if c.Bool("har") {
 		return explainHAR(out, in, api, arrived, c.Bool("json"))
 	}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 	"time"
 
@@ -143,7 +142,7 @@ func planned(ctx context.Context, c *cli.Command) (crawl, error) {
 		if c.IsSet("calls") || c.IsSet("budget") {
 			return p, usagef("-trace has its own calls, and begins with nothing used: leave -calls and -budget out")
 		}
-		if err := p.readTrace(name); err != nil {
+		if err := p.readTrace(c, name); err != nil {
 			return p, err
 		}
 	}
@@ -183,13 +182,13 @@ func planned(ctx context.Context, c *cli.Command) (crawl, error) {
 }
 
 // readTrace takes the calls of a log, of whatever token.
-func (p *crawl) readTrace(name string) error {
-	file, err := os.Open(name)
+func (p *crawl) readTrace(c *cli.Command, name string) error {
+	in, err := openInput(c, name)
 	if err != nil {
-		return errUsage{err}
+		return err
 	}
-	defer file.Close()
-	calls, err := readCalls(file, "", "sent", "token")
+	defer in.Close()
+	calls, err := readCalls(in, "", "sent", "token")
 	if err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redisstore"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -86,11 +87,9 @@ func rehearse(ctx context.Context, kept *ration.RedisStore, budget string) error
 func (p *patient) trial(ctx context.Context) {
 	budget := "doctor-" + strings.ToLower(rand.Text())
 	defer func() {
-		ctx := context.WithoutCancel(ctx)
-		p.client.ZRem(ctx, "ration:v2:budgets", budget)
-		for key := range p.eachKey(ctx, "ration:v2:{"+budget+"}*") {
-			p.client.Unlink(ctx, key)
-		}
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer stop()
+		redisstore.Remove(ctx, p.client, budget)
 	}()
 	if err := rehearse(ctx, p.kept, budget); err != nil {
 		change := "The error says what to change."

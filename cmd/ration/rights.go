@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/ration-go/ration/internal/redisstore"
 )
 
 // needed are the commands of ration's scripts, with arguments by which Redis sees what is a key.
@@ -44,7 +46,7 @@ func (p *patient) rights(ctx context.Context) {
 	for i, command := range needed {
 		args[i] = command
 	}
-	lacks, err := lacking.Eval(ctx, p.client, []string{"ration:v2:{doctor}:rights"}, args...).StringSlice()
+	lacks, err := lacking.Eval(ctx, p.client, []string{redisstore.BaseKey("doctor") + ":rights"}, args...).StringSlice()
 	if err != nil || len(lacks) == 0 {
 		return // the trial says what is wrong
 	}

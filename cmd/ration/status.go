@@ -32,8 +32,8 @@ and quarantines with their causes; and the processes that share each budget.
 		Flags: []cli.Flag{redisFlag(), jsonFlag(),
 			&cli.BoolFlag{Name: "watch", Usage: "show it anew every two seconds"}},
 		Action: func(ctx context.Context, c *cli.Command) error {
-			if c.NArg() > 1 {
-				return usagef("name one budget, or none for all")
+			if _, err := budgetArg(c); err != nil {
+				return err
 			}
 			kept, client, err := openStore(c)
 			if err != nil {
@@ -83,16 +83,9 @@ func showStatus(ctx context.Context, c *cli.Command, kept *ration.RedisStore, ou
 		}
 		all = append(all, d)
 	} else {
-		budgets, err := kept.Budgets(ctx)
-		if err != nil {
+		var err error
+		if all, err = describeAll(ctx, kept, ""); err != nil {
 			return err
-		}
-		for _, b := range budgets {
-			d, err := kept.Describe(ctx, b.Name)
-			if err != nil {
-				return err
-			}
-			all = append(all, d)
 		}
 	}
 	if c.Bool("json") {
@@ -106,7 +99,7 @@ func showStatus(ctx context.Context, c *cli.Command, kept *ration.RedisStore, ou
 		fmt.Fprintln(out, "No budget was booked in this Redis within a day.")
 		return nil
 	}
-	slices.SortStableFunc(all, func(a, b store.Description) int { return -cmp.Compare(badness(a), badness(b)) })
+	worstFirst(all)
 	for i, d := range all {
 		if i > 0 {
 			fmt.Fprintln(out)
@@ -114,6 +107,18 @@ func showStatus(ctx context.Context, c *cli.Command, kept *ration.RedisStore, ou
 		printBudget(out, d, colours(c.Root().Writer))
 	}
 	return nil
+}
+
+// worstFirst puts the budgets into order, and the accounts of each.
+func worstFirst(all []store.Description) {
+	worst := make(map[string]float64, len(all))
+	for _, d := range all {
+		worst[d.Budget] = badness(d)
+		slices.SortStableFunc(d.Accounts, func(a, b store.DescribedAccount) int { return -cmp.Compare(accountBadness(a), accountBadness(b)) })
+	}
+	slices.SortStableFunc(all, func(a, b store.Description) int {
+		return cmp.Or(-cmp.Compare(worst[a.Budget], worst[b.Budget]), strings.Compare(a.Budget, b.Budget))
+	})
 }
 
 // badness orders budgets: one that stands still comes first.
@@ -171,9 +176,7 @@ func printAccounts(out io.Writer, accounts []store.DescribedAccount, paint func(
 	if len(accounts) == 0 {
 		return
 	}
-	accounts = slices.Clone(accounts)
-	slices.SortStableFunc(accounts, func(a, b store.DescribedAccount) int { return -cmp.Compare(accountBadness(a), accountBadness(b)) })
-	rows, colours := [][]string{{"account", "limit", "used", "ahead", "left", "next in", "state"}}, []string{faint}
+	rows, paints := [][]string{{"account", "limit", "used", "ahead", "left", "next in", "state"}}, []string{faint}
 	for _, a := range accounts {
 		name := nameOf(a)
 		for _, l := range a.Limits {
@@ -188,7 +191,7 @@ func printAccounts(out io.Writer, accounts []store.DescribedAccount, paint func(
 				next = round(l.FreeAt.Sub(a.Now)).String()
 			}
 			rows = append(rows, []string{name, limitText(l.Limit), fmt.Sprint(l.Used), fmt.Sprint(l.Ahead), fmt.Sprint(l.Remaining), next, state})
-			colours = append(colours, colour)
+			paints = append(paints, colour)
 			name = ""
 		}
 	}
@@ -208,8 +211,8 @@ func printAccounts(out io.Writer, accounts []store.DescribedAccount, paint func(
 				line += " " + cell + gap + " "
 			}
 		}
-		if line = strings.TrimRight(line, " "); colours[n] != "" {
-			line = paint(colours[n], line)
+		if line = strings.TrimRight(line, " "); paints[n] != "" {
+			line = paint(paints[n], line)
 		}
 		fmt.Fprintln(out, line)
 	}
@@ -236,7 +239,7 @@ func printHoldup(out io.Writer, paint func(colour, text string) string, what str
 func wrap(text string, width int) (lines []string) {
 	line := ""
 	for word := range strings.FieldsSeq(text) {
-		if line != "" && len(line)+1+len(word) > width {
+		if line != "" && utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) > width {
 			lines, line = append(lines, line), ""
 		}
 		line = strings.TrimPrefix(line+" "+word, " ")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"os"
 	"strings"
 	"time"
 
@@ -87,6 +88,42 @@ func describe(ctx context.Context, kept *ration.RedisStore, budget string) (stor
 	return d, nil
 }
 
+// budgetArg returns the one budget that a command was given; empty: all are meant.
+func budgetArg(c *cli.Command) (string, error) {
+	if c.NArg() > 1 {
+		return "", usagef("name one budget, or none for all")
+	}
+	return c.Args().First(), nil
+}
+
+// budgetsOf returns the names of those that are meant: one or, without a name, all.
+func budgetsOf(ctx context.Context, kept *ration.RedisStore, name string) (names []string, err error) {
+	if name != "" {
+		return []string{name}, nil
+	}
+	known, err := kept.Budgets(ctx)
+	for _, b := range known {
+		names = append(names, b.Name)
+	}
+	return names, err
+}
+
+// describeAll returns what the store has of the budgets that are meant.
+func describeAll(ctx context.Context, kept *ration.RedisStore, name string) (all []store.Description, err error) {
+	names, err := budgetsOf(ctx, kept, name)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range names {
+		d, err := kept.Describe(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
 // leastPrefix is how many characters of a digest name it.
 const leastPrefix = 6
 
@@ -145,6 +182,18 @@ func printable(text string) string {
 		}
 		return r
 	}, text)
+}
+
+// openInput opens a file, or standard input if the name is "-".
+func openInput(c *cli.Command, name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(c.Root().Reader), nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, errUsage{err}
+	}
+	return file, nil
 }
 
 func printJSON(out io.Writer, what any) error {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -29,8 +28,9 @@ at once, all else every second. A Redis that is down is waited for.
   /          filter by name         q  leave`,
 		Flags: []cli.Flag{redisFlag()},
 		Action: func(ctx context.Context, c *cli.Command) error {
-			if c.NArg() > 1 {
-				return usagef("name one budget, or none for all")
+			budget, err := budgetArg(c)
+			if err != nil {
+				return err
 			}
 			if !isTerminal(c.Root().Writer) {
 				return usagef("top wants a terminal: ration status -json is for programs")
@@ -40,7 +40,7 @@ at once, all else every second. A Redis that is down is waited for.
 				return err
 			}
 			defer client.Close()
-			m := &top{ctx: ctx, kept: kept, client: client, budget: c.Args().First(), changed: make(chan struct{}, 1), watches: make(map[string]func())}
+			m := &top{ctx: ctx, kept: kept, client: client, budget: budget, changed: make(chan struct{}, 1), watches: make(map[string]func())}
 			defer m.stop()
 			_, err = tea.NewProgram(m, tea.WithAltScreen(), tea.WithContext(ctx), tea.WithInput(c.Root().Reader), tea.WithOutput(c.Root().Writer)).Run()
 			return err
@@ -115,27 +115,11 @@ func (m *top) awaitChange() tea.Msg {
 func (m *top) readStore() tea.Msg {
 	ctx, stop := context.WithTimeout(m.ctx, 2*time.Second)
 	defer stop()
-	names := []string{m.budget}
-	if m.budget == "" {
-		known, err := m.kept.Budgets(ctx)
-		if err != nil {
-			return snapshot{err: err}
-		}
-		names = names[:0]
-		for _, b := range known {
-			names = append(names, b.Name)
-		}
+	all, err := describeAll(ctx, m.kept, m.budget)
+	for _, d := range all {
+		m.watch(d.Budget)
 	}
-	var all []store.Description
-	for _, name := range names {
-		d, err := m.kept.Describe(ctx, name)
-		if err != nil {
-			return snapshot{err: err}
-		}
-		all = append(all, d)
-		m.watch(name)
-	}
-	return snapshot{all: all}
+	return snapshot{all, err}
 }
 
 func (m *top) watch(budget string) {
@@ -172,6 +156,7 @@ func (m *top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case snapshot:
 		if m.err = msg.err; msg.err == nil {
 			m.all, m.read = msg.all, time.Now()
+			worstFirst(m.all)
 			m.arrange()
 		}
 	case result:
@@ -186,7 +171,7 @@ func (m *top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// arrange makes the rows of what was read.
+// arrange makes the rows of what was read, the worst first or by name.
 func (m *top) arrange() {
 	m.rows = m.rows[:0]
 	for i := range m.all {
@@ -201,12 +186,9 @@ func (m *top) arrange() {
 			}
 		}
 	}
-	slices.SortStableFunc(m.rows, func(a, b row) int {
-		if m.byName {
-			return strings.Compare(a.name, b.name)
-		}
-		return cmp.Or(-cmp.Compare(badness(*a.budget), badness(*b.budget)), strings.Compare(a.budget.Budget, b.budget.Budget), -cmp.Compare(accountBadness(a.account), accountBadness(b.account)), strings.Compare(a.name, b.name))
-	})
+	if m.byName {
+		slices.SortStableFunc(m.rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
+	}
 	if len(m.rows) > 0 && m.index() < 0 {
 		m.selected = m.rows[0].key()
 	}

@@ -58,7 +58,7 @@ func newPlan(key batchKey) *plan {
 	if a.Len() == 1 {
 		args = append(args, a.At(0).ID)
 	}
-	return &plan{key: key, script: bookScript.with(a.Algorithms()), keys: []string{baseKey(key.budget)}, zones: zones, arguments: args}
+	return &plan{key: key, script: bookScript.with(a.Algorithms()), keys: []string{BaseKey(key.budget)}, zones: zones, arguments: args}
 }
 
 // rules tells what a booking goes by, in one argument: lua/book.lua names its parts.

@@ -36,7 +36,7 @@ type call struct {
 // run calls a script and returns its reply.
 func (s *Store) run(ctx context.Context, op string, script *redis.Script, budget string, args []any) (reply, error) {
 	result, err := s.do(ctx, op, func(ctx context.Context) (any, error) {
-		return script.Run(ctx, s.Client, []string{baseKey(budget)}, args...).Result()
+		return script.Run(ctx, s.Client, []string{BaseKey(budget)}, args...).Result()
 	})
 	if err != nil {
 		return reply{}, err
@@ -113,8 +113,11 @@ func (s *Store) do(ctx context.Context, op string, ask func(context.Context) (an
 // which the second is none. If a reply is late it may be lost, and they are asked again.
 var repeatable = map[string]bool{"status": true, "usage": true, "cancel": true, "record": true}
 
-// baseKey is the key of the budget's own hash, which the names of all others begin with.
-func baseKey(budget string) string { return "ration:v2:{" + budget + "}" }
+// KeyPrefix is what every key begins with: the version of their form.
+const KeyPrefix = "ration:v2:"
+
+// BaseKey is the key of the budget's own hash, which the names of all others begin with.
+func BaseKey(budget string) string { return KeyPrefix + "{" + budget + "}" }
 
 // A callContext is that of a call's caller, who may leave before the call ends. Its
 // deadline is for clients that keep to one.

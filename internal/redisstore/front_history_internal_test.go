@@ -143,7 +143,7 @@ func (h *history) compare(t require.TestingT) {
 // front.lua goes by.
 func (h *history) kept(t require.TestingT, b group) map[string]string {
 	kept := make(map[string]string)
-	fields, err := b.store.Client.HGetAll(context.Background(), baseKey(b.budget)).Result()
+	fields, err := b.store.Client.HGetAll(context.Background(), BaseKey(b.budget)).Result()
 	require.NoError(t, err)
 	for name, value := range fields {
 		if strings.HasPrefix(name, "i:") {
@@ -169,7 +169,7 @@ func (h *history) kept(t require.TestingT, b group) map[string]string {
 	}
 	for _, accounts := range h.revisions { // each has an index
 		index := ":pool:" + accounts.Digest()
-		scores, err := b.store.Client.ZRangeWithScores(context.Background(), baseKey(b.budget)+index, 0, -1).Result()
+		scores, err := b.store.Client.ZRangeWithScores(context.Background(), BaseKey(b.budget)+index, 0, -1).Result()
 		require.NoError(t, err)
 		for _, one := range scores {
 			kept[index] += fmt.Sprintf("%v %.0f ", one.Member, one.Score)
@@ -184,7 +184,7 @@ var window = regexp.MustCompile(`^[FW]/.*:(\d+)[<^]?$`)
 // windows returns what the account's hash has of its windows, but for the newest one, which
 // front.lua counts elsewhere.
 func windows(t *rapid.T, b group, account string) map[string]string {
-	fields, err := b.store.Client.HGetAll(t.Context(), baseKey(b.budget)+":acct:"+account).Result()
+	fields, err := b.store.Client.HGetAll(t.Context(), BaseKey(b.budget)+":acct:"+account).Result()
 	require.NoError(t, err)
 	newest := 0
 	number := func(name string) int {

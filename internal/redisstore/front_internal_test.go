@@ -138,11 +138,11 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			hash := rapid.Bool().Draw(t, "the hash too")
 			h.lost = true
 			h.both(func(_ int, b group) {
-				keys := []string{baseKey(b.budget) + ":acct:a0"}
+				keys := []string{BaseKey(b.budget) + ":acct:a0"}
 				for _, kind := range []string{":log:a0", ":stream:a0", ":in:a0", ":out:a0"} {
-					keys = append(keys, baseKey(b.budget)+kind)
+					keys = append(keys, BaseKey(b.budget)+kind)
 					for part := 1; 1<<part <= limit.MaxUnits; part++ { // or what is old is still there, in one of them only
-						keys = append(keys, fmt.Sprint(baseKey(b.budget), kind, ":", part))
+						keys = append(keys, fmt.Sprint(BaseKey(b.budget), kind, ":", part))
 					}
 				}
 				if !hash {
@@ -259,7 +259,7 @@ func TestInFrontTheLossOfALogIsNoticed(t *testing.T) {
 					}
 					book(before, 1)
 					for _, kind := range []string{":log:a", ":log:a:1", ":log:a:2", ":log:a:3", ":log:a:4", ":stream:a"} {
-						require.NoError(t, client.Del(t.Context(), baseKey(b.budget)+kind).Err())
+						require.NoError(t, client.Del(t.Context(), BaseKey(b.budget)+kind).Err())
 					}
 					b.now = b.now.Add(time.Millisecond)
 					require.GreaterOrEqual(t, book(count, cost).Slot.Sub(b.now), 2*time.Second,

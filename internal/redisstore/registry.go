@@ -17,7 +17,7 @@ import (
 // registryKey is a sorted set of the budgets' names by when they were last seen, in
 // microseconds. It is no budget's, so in a Cluster it most often lies on another node than
 // the budget: no script may have both.
-const registryKey = "ration:v2:budgets"
+const registryKey = KeyPrefix + "budgets"
 
 const (
 	// announceEvery is how often a process says at most that it books in a budget.

@@ -180,7 +180,7 @@ func (s *Store) Watch(budget string, changed func(version int64)) (stop func()) 
 	if s.Client == nil {
 		return func() {}
 	}
-	channel, one, all := baseKey(budget), &watcher{changed}, &s.watchers
+	channel, one, all := BaseKey(budget), &watcher{changed}, &s.watchers
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.byChannel == nil {
