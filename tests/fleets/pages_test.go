@@ -18,6 +18,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/stall"
 )
 
 // A publisher serves pages to tokens whose secrets expire, counts their calls in any window, and
@@ -39,13 +40,13 @@ type publisher struct {
 	tried   map[string]int         // by path
 	newest  time.Time              // when a page was tried first that was not tried before
 	expired int                    // calls with a secret that had expired
-	refused int
+	refused []time.Time
 	dead    int // calls of the revoked token
 }
 
 // pages reads what came of each page that a process of tests/fleets/pages crawls, none of which may
-// fail, until it ends, and returns the IDs of the tokens that are quarantined then.
-func (p *fleetProcess) pages(t *testing.T, each func(path string, status int)) (quarantined []string) {
+// fail, until it ends, and returns the IDs of the tokens that are quarantined then, and when the process stalled.
+func (p *fleetProcess) pages(t *testing.T, each func(path string, status int)) (quarantined []string, stalls []stall.Stall) {
 	t.Helper()
 	for {
 		text, err := p.out.ReadBytes('\n')
@@ -54,13 +55,14 @@ func (p *fleetProcess) pages(t *testing.T, each func(path string, status int)) (
 			Path, Error string
 			Status      int
 			Quarantined []string
+			Stalls      []stall.Stall
 			Done        bool
 		}
 		require.NoError(t, json.Unmarshal(text, &of))
 		require.Empty(t, of.Error, of.Path)
 		if of.Done {
 			require.NoError(t, p.cmd.Wait())
-			return of.Quarantined
+			return of.Quarantined, of.Stalls
 		}
 		each(of.Path, of.Status)
 	}
@@ -107,7 +109,7 @@ func (p *publisher) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	switch {
 	case len(recent)-since >= p.max:
-		p.refused++
+		p.refused = append(p.refused, now)
 		w.WriteHeader(http.StatusTooManyRequests)
 		return
 	case !now.Before(of.until):
@@ -211,7 +213,8 @@ func TestAFleetCrawlsPrivatePagesWithATokenThatIsRevoked(t *testing.T) {
 			statuses := make(map[string]int)
 			quarantined := make(map[string]bool)
 			for _, process := range fleet {
-				for _, id := range process.pages(t, func(path string, status int) { statuses[path] = status }) {
+				out, _ := process.pages(t, func(path string, status int) { statuses[path] = status })
+				for _, id := range out {
 					quarantined[id] = true
 				}
 			}
@@ -225,7 +228,7 @@ func TestAFleetCrawlsPrivatePagesWithATokenThatIsRevoked(t *testing.T) {
 					require.Equal(t, 1, p.served[path], path)
 				}
 			}
-			require.Zero(t, p.refused)
+			require.Empty(t, p.refused)
 			require.Zero(t, p.expired, "401s of secrets that had expired")
 			for _, healthy := range tokens[:2] {
 				require.NotContains(t, quarantined, ration.TokenFrom(healthy, noSource).ID())

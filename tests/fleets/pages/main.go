@@ -16,6 +16,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/stall"
 	"github.com/ration-go/ration/store"
 )
 
@@ -42,6 +43,8 @@ type line struct {
 	Error       string   `json:",omitempty"`
 	Quarantined []string `json:",omitempty"` // IDs
 	Done        bool     `json:",omitempty"`
+
+	Stalls []stall.Stall `json:",omitempty"`
 }
 
 // source asks for a secret as an oauth2.TokenSource does: without a context.
@@ -79,6 +82,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	meter := stall.Start()
 	var kept ration.Store = new(ration.MemoryStore)
 	if s.Redis != "" {
 		client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: strings.Split(s.Redis, ","), MasterName: s.Master, ReadTimeout: s.ReadTimeout})
@@ -126,7 +130,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	end := line{Done: true}
+	end := line{Done: true, Stalls: meter.Stop()}
 	for _, q := range status.Quarantined {
 		end.Quarantined = append(end.Quarantined, q.Token)
 	}
