@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ration-go/ration/internal/stall"
 )
 
 // The demo's provider, fleet and often Redis share one machine. If that is busy, a call arrives
@@ -20,18 +22,9 @@ const probePeriod = 10 * time.Millisecond
 
 // run measures until done.
 func (p *wakeProbe) run(done <-chan struct{}) {
-	timer := time.NewTimer(probePeriod)
-	defer timer.Stop()
-	for {
-		due := time.Now().Add(probePeriod)
-		timer.Reset(probePeriod)
-		select {
-		case <-done:
-			return
-		case <-timer.C:
-			p.worst.Store(max(p.worst.Load(), time.Since(due).Microseconds()))
-		}
-	}
+	stall.Probe(done, probePeriod, func(due, now time.Time) {
+		p.worst.Store(max(p.worst.Load(), now.Sub(due).Microseconds()))
+	})
 }
 
 // arrivals are when calls came to the demo's provider.

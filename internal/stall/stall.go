@@ -16,42 +16,40 @@ type Stall struct {
 // Least is the shortest stall that is noted: a busy scheduler is late by less.
 const Least = 5 * time.Millisecond
 
-// A Meter notes the stalls of its process.
-type Meter struct {
-	stop func() // ends the goroutine, and waits for it
-	all  []Stall
-}
-
-// Start begins to note stalls.
-func Start() *Meter {
-	const nap = time.Millisecond
-	m := new(Meter)
-	stop := make(chan struct{})
-	var asleep sync.WaitGroup
-	asleep.Go(func() {
-		ticker := time.NewTimer(nap)
-		defer ticker.Stop()
-		for {
-			due := time.Now().Add(nap)
-			ticker.Reset(nap)
-			select {
-			case <-stop:
-				return
-			case <-ticker.C:
-			}
-			if now := time.Now(); now.Sub(due) >= Least {
-				m.all = append(m.all, Stall{due, now})
-			}
+// Probe wakes each period until done, and calls woke with when it wanted to run and when it did.
+func Probe(done <-chan struct{}, period time.Duration, woke func(due, now time.Time)) {
+	timer := time.NewTimer(period)
+	defer timer.Stop()
+	for {
+		due := time.Now().Add(period)
+		timer.Reset(period)
+		select {
+		case <-done:
+			return
+		case <-timer.C:
+			woke(due, time.Now())
 		}
-	})
-	m.stop = sync.OnceFunc(func() { close(stop); asleep.Wait() })
-	return m
+	}
 }
 
-// Stop ends the meter and returns what it noted, oldest first.
-func (m *Meter) Stop() []Stall {
-	m.stop()
-	return m.all
+// Note begins to note the stalls of this process. Its result ends that, and returns the stalls, oldest
+// first; it is to be called once.
+func Note() (stop func() []Stall) {
+	var all []Stall
+	var probing sync.WaitGroup
+	done := make(chan struct{})
+	probing.Go(func() {
+		Probe(done, time.Millisecond, func(due, now time.Time) {
+			if now.Sub(due) >= Least {
+				all = append(all, Stall{due, now})
+			}
+		})
+	})
+	return func() []Stall {
+		close(done)
+		probing.Wait()
+		return all
+	}
 }
 
 // Within reports whether one of the stalls was longer than a margin and ended between two instants.

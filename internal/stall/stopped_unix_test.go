@@ -15,9 +15,9 @@ import (
 // A process that is stopped notes how long.
 func TestAStoppedProcessNotesItsStall(t *testing.T) {
 	if os.Getenv("STALL_CHILD") != "" {
-		m := Start()
+		stop := Note()
 		<-time.After(time.Second)
-		for _, s := range m.Stop() {
+		for _, s := range stop() {
 			if s.End.Sub(s.Begin) >= 300*time.Millisecond {
 				os.Exit(7)
 			}

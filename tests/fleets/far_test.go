@@ -45,7 +45,7 @@ func (c faultyCrawl) run(t *testing.T, program string) (used float64, idle time.
 
 func (c faultyCrawl) once(t *testing.T, program string) (used float64, idle time.Duration, conclusive bool) {
 	t.Helper()
-	meter := stall.Start()
+	judgeStalls := stall.Note()
 	redisAt, during := c.setup(t)
 	most := int(100 * c.window.Seconds())
 	p := newPublisher(most, c.window)
@@ -72,7 +72,7 @@ func (c faultyCrawl) once(t *testing.T, program string) (used float64, idle time
 		_, its := process.pages(t, func(path string, status int) { require.Equal(t, http.StatusOK, status, path) })
 		stalls = append(stalls, its...)
 	}
-	stalls = append(stalls, meter.Stop()...)
+	stalls = append(stalls, judgeStalls()...)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	require.Len(t, p.served, c.pages)

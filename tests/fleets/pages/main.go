@@ -82,7 +82,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	meter := stall.Start()
+	stalls := stall.Note()
 	var kept ration.Store = new(ration.MemoryStore)
 	if s.Redis != "" {
 		client := redis.NewUniversalClient(&redis.UniversalOptions{Addrs: strings.Split(s.Redis, ","), MasterName: s.Master, ReadTimeout: s.ReadTimeout})
@@ -130,7 +130,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	end := line{Done: true, Stalls: meter.Stop()}
+	end := line{Done: true, Stalls: stalls()}
 	for _, q := range status.Quarantined {
 		end.Quarantined = append(end.Quarantined, q.Token)
 	}
