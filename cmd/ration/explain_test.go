@@ -20,7 +20,7 @@ import (
 var redraw = flag.Bool("redraw", false, "update testdata")
 
 func answers(t testing.TB) []samples.Sample {
-	all, err := samples.Load("../../provider/presets/testdata/*.json")
+	all, err := samples.All()
 	require.NoError(t, err)
 	return all
 }

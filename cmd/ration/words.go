@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/provider"
 )
 
@@ -60,12 +61,12 @@ func inWords(resp *http.Response, api *ration.Provider, f ration.Feedback) strin
 			object = ", " + strconv.Quote(f.Object)
 		}
 		say("scope", "%s%s", f.Scope, object)
-	} else if f.Refused && api.Scope != "" {
-		say("scope", "unknown; with %s it is usually %s", api.Name, api.Scope)
+	} else if scope := cooldown.ScopeOf(&f, api.Scope); f.Refused && scope != "" {
+		say("scope", "unknown; with %s it is treated as %s", api.Name, scope)
 	}
 	if f.Refused {
 		other := "may not help"
-		if scope := f.Scope; scope.OtherTokenHelps() || scope == "" && api.Scope.OtherTokenHelps() {
+		if cooldown.ScopeOf(&f, api.Scope).OtherTokenHelps() {
 			other = "can be used at once"
 		}
 		say("rotation", "another account's token: %s", other)

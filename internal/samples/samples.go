@@ -1,17 +1,16 @@
-// Package samples loads responses of providers, and what a correct reader concludes from
-// each. They are in provider/presets/testdata: NAME.json has those of one provider, and
-// responses.json those of many.
+// Package samples has responses of providers, and what a correct reader concludes from each. They
+// are in the folder responses: NAME.json has those of one provider, and responses.json those of
+// many.
 package samples
 
 import (
 	"bytes"
+	"embed"
 	"encoding/json"
 	"fmt"
 	"io"
 	"math"
 	"net/http"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 )
@@ -46,35 +45,46 @@ type Conclusion struct {
 	Retryable        bool     `json:"retryable"`
 }
 
-// Load reads the samples of all files that match the patterns. It fails if an ID occurs
-// twice.
-func Load(patterns ...string) ([]Sample, error) {
+//go:embed responses/*.json
+var files embed.FS
+
+// All returns the samples of all providers. It fails if an ID occurs twice.
+func All() ([]Sample, error) {
+	names, err := files.ReadDir("responses")
+	if err != nil {
+		return nil, err
+	}
 	var all []Sample
 	seen := make(map[string]bool)
-	for _, pattern := range patterns {
-		files, err := filepath.Glob(pattern)
-		if err != nil || len(files) == 0 {
-			return nil, fmt.Errorf("samples: no file matches %s: %w", pattern, err)
+	for _, name := range names {
+		samples, err := read(name.Name())
+		if err != nil {
+			return nil, err
 		}
-		for _, file := range files {
-			data, err := os.ReadFile(file)
-			if err != nil {
-				return nil, err
+		for _, s := range samples {
+			if seen[s.ID] {
+				return nil, fmt.Errorf("samples: %s: the ID %s occurs twice", name.Name(), s.ID)
 			}
-			var samples []Sample
-			if err := json.Unmarshal(data, &samples); err != nil {
-				return nil, fmt.Errorf("%s: %w", file, err)
-			}
-			for _, s := range samples {
-				if seen[s.ID] {
-					return nil, fmt.Errorf("%s: the ID %s occurs twice", file, s.ID)
-				}
-				seen[s.ID] = true
-			}
-			all = append(all, samples...)
+			seen[s.ID] = true
 		}
+		all = append(all, samples...)
 	}
 	return all, nil
+}
+
+// Of returns the samples in the file of a provider, by the name of its preset.
+func Of(provider string) ([]Sample, error) { return read(provider + ".json") }
+
+func read(file string) ([]Sample, error) {
+	data, err := files.ReadFile("responses/" + file)
+	if err != nil {
+		return nil, err
+	}
+	var samples []Sample
+	if err := json.Unmarshal(data, &samples); err != nil {
+		return nil, fmt.Errorf("samples: %s: %w", file, err)
+	}
+	return samples, nil
 }
 
 // Header returns the sample's header as net/http has it.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration/internal/samples"
+	"github.com/ration-go/ration/internal/rationtest"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/provider/presets"
 )
@@ -44,6 +44,6 @@ func FuzzRead(f *testing.F) {
 		require.Equal(t, read, api.Read(a), "the same answer says the same")
 		require.Equal(t, before, a.Header)
 		require.Equal(t, kept, body)
-		samples.RequireBounded(t, read)
+		rationtest.RequireBoundedFeedback(t, read)
 	})
 }

@@ -15,7 +15,7 @@ import (
 
 // answers are the samples that were given, and those of each provider.
 func answers(t testing.TB) []samples.Sample {
-	all, err := samples.Load("testdata/*.json")
+	all, err := samples.All()
 	require.NoError(t, err)
 	return all
 }
@@ -120,7 +120,7 @@ func lasts(want any, got provider.Optional[time.Duration]) bool {
 // Every preset has samples of its own: one response that succeeded, and two others.
 func TestEveryProviderHasSamples(t *testing.T) {
 	for _, name := range presets.Names() {
-		own, err := samples.Load("testdata/" + name + ".json")
+		own, err := samples.Of(name)
 		require.NoError(t, err)
 		succeeded := 0
 		for _, s := range own {

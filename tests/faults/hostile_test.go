@@ -23,7 +23,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/samples"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/provider/presets"
 )
@@ -192,7 +191,7 @@ func TestHostileHeadersOnTheWire(t *testing.T) {
 				require.LessOrEqual(t, took, 8*needed+1<<20)
 				if plain != nil {
 					answer := provider.Response{Status: plain.StatusCode, Header: plain.Header, Arrived: time.Now()}
-					require.LessOrEqual(t, allocated(func() { samples.RequireBounded(t, presets.Meta().Read(answer)) }), 8*needed+1<<20)
+					require.LessOrEqual(t, allocated(func() { rationtest.RequireBoundedFeedback(t, presets.Meta().Read(answer)) }), 8*needed+1<<20)
 				}
 				rationtest.RequireRemaining(t, budget, token, 99)
 			})
@@ -268,6 +267,6 @@ func FuzzHostileHeaders(f *testing.F) {
 		require.NoError(t, err)
 		require.Equal(t, status, resp.StatusCode)
 		require.Equal(t, []string{value}, resp.Header[http.CanonicalHeaderKey(name)])
-		samples.RequireBounded(t, (*ration.Provider)(nil).ReadResponse(resp, time.Now()))
+		rationtest.RequireBoundedFeedback(t, (*ration.Provider)(nil).ReadResponse(resp, time.Now()))
 	})
 }

@@ -1,4 +1,4 @@
-package samples
+package rationtest
 
 import (
 	"math"
@@ -10,9 +10,9 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-// RequireBounded checks what is true of every feedback: it is consistent, and all of its
+// RequireBoundedFeedback checks what is true of every feedback: it is consistent, and all of its
 // values have bounds.
-func RequireBounded(t testing.TB, f provider.Feedback) {
+func RequireBoundedFeedback(t testing.TB, f provider.Feedback) {
 	day := 24 * time.Hour
 	require.Equal(t, f.Refused, f.Reason.Refuses())
 	require.False(t, f.Wait.Known && !f.Refused, "only a refusal has a wait: %+v", f)
