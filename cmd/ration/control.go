@@ -6,15 +6,18 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/user"
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/urfave/cli/v3"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -32,20 +35,39 @@ func pauseCommand() *cli.Command {
 the budget, for a time. Callers that wait book again behind the pause. A longer
 pause that is in force stays. ACCOUNT is a label, an ID or its beginning.
 
-  ration pause instagram -for 10m -reason "the provider is down"`,
+  ration pause instagram -for 10m -reason "the provider is down"
+  ration pause instagram ann -for 1h -endpoint "GET https://api.test/users/7"`,
 		Flags: []cli.Flag{redisFlag(), &cli.DurationFlag{Name: "for", Usage: "TIME: how long, such as 10m (required)"}, reasonFlag(), yesFlag(),
-			&cli.StringFlag{Name: "part", Usage: "KEY: an endpoint or object alone, as \"ration status -json\" shows it"}},
+			&cli.StringFlag{Name: "endpoint", Usage: "ENDPOINT: it alone, as \"GET https://api.test/users\"; IDs in the\npath do not matter; or a key of \"ration status -json\""}},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			length := c.Duration("for")
 			if length <= 0 {
 				return usagef("say how long: -for 10m")
 			}
+			key, err := endpointKey(c.String("endpoint"))
+			if err != nil {
+				return err
+			}
 			return steer(ctx, c, "pause", func(ctx context.Context, kept *ration.RedisStore, d *store.Description, account, _ string) (string, error) {
-				reply, err := kept.Pause(ctx, store.PauseRequest{Budget: d.Budget, Account: account, Key: c.String("part"), For: length, Cause: causeOf(c)})
+				reply, err := kept.Pause(ctx, store.PauseRequest{Budget: d.Budget, Account: account, Key: key, For: length, Cause: causeOf(c)})
 				return "paused until " + reply.Until.Local().Format(time.DateTime), err
 			})
 		},
 	}
+}
+
+// endpointKey returns the key of an endpoint, which is a method and an address, or a key already. Without
+// an endpoint it is empty.
+func endpointKey(endpoint string) (string, error) {
+	if !strings.ContainsFunc(endpoint, func(r rune) bool { return r > unicode.MaxASCII || !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
+		return endpoint, nil
+	}
+	method, address, _ := strings.Cut(endpoint, " ")
+	req, err := http.NewRequest(strings.ToUpper(method), strings.TrimSpace(address), nil)
+	if err != nil || req.URL.Host == "" {
+		return "", usagef("-endpoint %q: write it as \"GET https://api.test/users\"", endpoint)
+	}
+	return string(cooldown.EndpointKey(req)), nil
 }
 
 func resumeCommand() *cli.Command {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -112,5 +113,36 @@ func TestNothingShowsASecret(t *testing.T) {
 	} {
 		_, out, errs := ask("", strings.Fields(args)...)
 		require.NotContains(t, out+errs, "the-passwor", args)
+	}
+}
+
+// An endpoint that is paused from the terminal holds back the fleet's requests to it, whatever the IDs in
+// their paths, and no others.
+func TestAnEndpointIsPaused(t *testing.T) {
+	server := redistest.Start(t)
+	client := server.Client(t)
+	api := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	defer api.Close()
+	budget := &ration.Budget{Name: "api", Limits: []ration.Limit{ration.PerHour(1000)}, MaxWait: time.Second, Store: &ration.RedisStore{Client: client}}
+	token := ration.NewToken(secret)
+	token.Label = "ann"
+	caller := &http.Client{Transport: &ration.Transport{Pool: ration.NewPool(budget, token)}}
+	get := func(path string) error {
+		resp, err := caller.Get(api.URL + path)
+		if err == nil {
+			resp.Body.Close()
+		}
+		return err
+	}
+	require.NoError(t, get("/users/7"))
+	status, _, errs := ask("", "pause", "api", "ann", "-yes", "-for", "1h", "-endpoint", "get "+api.URL+"/users/8", "-redis", "redis://"+server.Addr)
+	require.Zero(t, status, errs)
+	var exhausted *ration.ExhaustedError
+	require.ErrorAs(t, get("/users/9"), &exhausted)
+	require.NoError(t, get("/pages/9"))
+	for _, bad := range []string{"GET /users", "GET http://", "G T http://h/", "no.key"} {
+		status, _, errs = ask("", "pause", "api", "-yes", "-for", "1h", "-endpoint", bad, "-redis", "redis://"+server.Addr)
+		require.Equal(t, 2, status, bad)
+		require.Contains(t, errs, `write it as "GET https://api.test/users"`)
 	}
 }
