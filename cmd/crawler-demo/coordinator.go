@@ -28,13 +28,18 @@ type crawl struct {
 	nextID   int
 	notes    int
 	ends     time.Time // when the plan has it end by time
+
+	forecasts    chan foreseen
+	foreseeing   bool
+	nextForecast time.Time // not before
+	done         time.Time // when all is fetched; zero: not known
 }
 
 // mostNotes bounds how many failures are printed one by one.
 const mostNotes = 20
 
 func newCrawl(a *app, p plan, pages *outFile) *crawl {
-	return &crawl{app: a, plan: p, pages: pages, known: make(map[string]bool), stats: newStatistics(p)}
+	return &crawl{app: a, plan: p, pages: pages, known: make(map[string]bool), forecasts: make(chan foreseen, 1), stats: newStatistics(p)}
 }
 
 // run fetches everything, and returns why it did not.
@@ -80,6 +85,8 @@ func (c *crawl) run(ctx context.Context) error {
 		select {
 		case e := <-events:
 			failed = c.handle(e)
+		case f := <-c.forecasts:
+			c.takeForecast(f)
 		case <-ticker.C:
 			c.show()
 		case <-timeUp:
@@ -216,6 +223,7 @@ func (c *crawl) handle(e groupEvent) error {
 		m.waiting, m.waits = r.State.Waiting, r.State.Waits
 		if r.State.Usage != nil {
 			c.stats.usage = r.State.Usage
+			c.foresee(r.State.Usage)
 		}
 	case r.Result != nil:
 		return c.handleResult(m, r.Result)

@@ -11,6 +11,8 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/cwriter"
 	"github.com/vbauerster/mpb/v8/decor"
+
+	"github.com/ration-go/ration/store"
 )
 
 // A display shows how the crawl goes on. It is used by one goroutine.
@@ -30,7 +32,7 @@ type snapshot struct {
 	waiting         int
 	waits           waits
 	workers         int
-	usage           []remainingQuota
+	usage           []store.Usage
 	timeLeft        time.Duration // negative: not known
 	down            time.Duration // how long the store has not answered; zero: it does
 }
@@ -40,7 +42,7 @@ func (c *crawl) snapshot() snapshot {
 	s := snapshot{
 		elapsed: t.elapsed(),
 		fetched: t.fetched,
-		total:   max(t.fetched+t.failed+c.inFlight+len(c.queue), c.plan.expected),
+		total:   c.total(),
 		failed:  t.failed,
 		refused: t.refused,
 		workers: c.plan.workers,
@@ -48,48 +50,35 @@ func (c *crawl) snapshot() snapshot {
 		waits:   make(waits),
 		down:    t.downFor(time.Now()),
 	}
-	if c.plan.max > 0 {
-		s.total = min(s.total, c.plan.max)
-	}
 	for _, m := range c.groups {
 		s.waiting += m.waiting
 		for reason, of := range m.waits {
 			s.waits.add(reason, of.Count, of.Until)
 		}
 	}
-	if s.timeLeft = c.timeLeft(s.total - s.fetched - s.failed); s.down > 0 {
-		s.timeLeft = -1
-	}
+	s.timeLeft = c.timeLeft()
 	return s
 }
 
-// timeLeft estimates how long that many calls take. An average of the past would
-// say nothing: a quota is spent in bursts with long waits between them. What the
-// limits still admit now goes at the speed so far, the rest as they admit it.
-func (c *crawl) timeLeft(calls int) time.Duration {
-	accounts := len(c.plan.secrets)
-	switch {
-	case calls <= 0:
-		return 0
-	case c.stats.usage == nil:
-		return -1
+// total is how many calls are known of in this run.
+func (c *crawl) total() int {
+	total := max(c.stats.fetched+c.stats.failed+c.inFlight+len(c.queue), c.plan.expected)
+	if c.plan.max > 0 {
+		total = min(total, c.plan.max)
 	}
-	now := 0
-	for _, l := range c.stats.usage {
-		now += l.Remaining
-	}
-	var longest time.Duration
-	for _, l := range c.plan.limits {
-		rest, each := max(calls-now, 0), l.Max*accounts
-		if !isEven(l) {
-			rest = (rest + each - 1) / each * each // a window's at once
+	return total
+}
+
+// leastOf returns the limit of an account that leaves the least. One of a part of the API counts if the
+// crawl calls that.
+func leastOf(u store.Usage) store.LimitUsage {
+	least := u.Limits[0]
+	for _, l := range u.Limits[1:] {
+		if (l.Limit.Scope == "" || l.Used+l.Ahead > 0) && l.Remaining < least.Remaining {
+			least = l
 		}
-		longest = max(longest, time.Duration(float64(rest)/float64(each)*float64(l.Window)))
 	}
-	if longest == 0 && c.stats.fetched > 0 {
-		return c.stats.elapsed() * time.Duration(calls) / time.Duration(c.stats.fetched)
-	}
-	return longest
+	return least
 }
 
 // quota is what is left of each token's, or why that is not known.
@@ -100,7 +89,8 @@ func (s snapshot) quota() string {
 	}
 	var all []string
 	for _, l := range s.usage[:min(len(s.usage), most)] {
-		all = append(all, fmt.Sprintf("%s %d/%d", short(l.Token), l.Remaining, l.Max))
+		least := leastOf(l)
+		all = append(all, fmt.Sprintf("%s %d/%d", short(l.Account), least.Remaining, least.Limit.Max))
 	}
 	text := "quota left " + strings.Join(all, ", ")
 	if more := len(s.usage) - most; more > 0 {

@@ -74,7 +74,13 @@ func (c *workerGroup) fetch(j job) *result {
 	}})
 	r := new(result)
 	err := c.get(ctx, e, j.URL, r)
-	for _, call := range e.calls {
+	went := time.Now()
+	for i, call := range e.calls {
+		next := went
+		if i+1 < len(e.calls) {
+			next = e.calls[i+1].sent.Add(-time.Duration(e.calls[i+1].Waited) * time.Microsecond)
+		}
+		call.Took = max(0, next.Sub(call.sent).Microseconds())
 		// Without a connection nothing was sent, and the slot was cancelled.
 		if call.connected {
 			r.Sends = append(r.Sends, call.send)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 // The coordinator and its worker groups speak in lines of JSON: orders go to a group,
@@ -99,21 +100,15 @@ type send struct {
 	Sent    int64 `json:"sent"`
 	Late    int64 `json:"late"`
 	Waited  int64 `json:"waited,omitempty"` // for the slot
+	Took    int64 `json:"took,omitempty"`   // from Sent until the worker went on
 	Refused bool  `json:"refused,omitempty"`
 }
 
 // A state is sent now and then, for the display.
 type state struct {
-	Waiting int              `json:"waiting"` // workers that wait for their slot
-	Waits   waits            `json:"waits,omitempty"`
-	Usage   []remainingQuota `json:"usage,omitempty"`
-}
-
-// A remainingQuota is what is left of a token's quota.
-type remainingQuota struct {
-	Token     string `json:"token"` // ID
-	Remaining int    `json:"remaining"`
-	Max       int    `json:"max"` // of the limit that leaves the least
+	Waiting int           `json:"waiting"` // workers that wait for their slot
+	Waits   waits         `json:"waits,omitempty"`
+	Usage   []store.Usage `json:"usage,omitempty"`
 }
 
 // writeAll writes what comes through the channel until that is closed, and

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
 // statistics are what a crawl counts. A call takes 16 bytes of them: 16 MB for a million.
@@ -19,9 +20,10 @@ type statistics struct {
 	requests, refused int
 	byWorker          []int
 	byToken           []tokenStatistics
-	late              []int64          // microseconds
-	waited            int64            // for slots, of all workers together, in microseconds
-	usage             []remainingQuota // as last reported
+	late              []int64       // microseconds
+	waited            int64         // for slots, of all workers together, in microseconds
+	took              int64         // likewise, from when a call left until its worker went on
+	usage             []store.Usage // as last reported
 	events            eventSummary
 	told              map[string]int    // lines about events that were shown, by kind
 	shown             map[string]string // the last event of each token and kind
@@ -65,6 +67,7 @@ func (t *statistics) add(worker int, sends []send) {
 		t.byWorker[worker]++
 		t.late = append(t.late, s.Late)
 		t.waited += s.Waited
+		t.took += s.Took
 		of := &t.byToken[s.Token]
 		of.sent = append(of.sent, s.Sent)
 		if s.Refused {

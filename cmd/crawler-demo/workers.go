@@ -16,6 +16,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/provider/presets"
 	"github.com/ration-go/ration/rationtrace"
+	"github.com/ration-go/ration/store"
 )
 
 // workerArg is the only argument of a process that is one of a fleet.
@@ -248,25 +249,14 @@ func (c *workerGroup) observe(done <-chan struct{}) {
 	}
 }
 
-// usage returns what is left of each token's quota; nothing if the store does
+// usage returns what is used of each token's quota; nothing if the store does
 // not say, which the next booking tells.
-func (c *workerGroup) usage() []remainingQuota {
+func (c *workerGroup) usage() []store.Usage {
 	ctx, stop := context.WithTimeout(context.Background(), time.Second)
 	defer stop()
 	all, err := c.pool.Usage(ctx)
 	if err != nil {
 		return nil
 	}
-	lefts := make([]remainingQuota, len(all))
-	for i, u := range all {
-		least := u.Limits[0]
-		for _, l := range u.Limits[1:] {
-			// One of a part of the API counts if the crawl calls that.
-			if (l.Limit.Scope == "" || l.Used+l.Ahead > 0) && l.Remaining < least.Remaining {
-				least = l
-			}
-		}
-		lefts[i] = remainingQuota{Token: u.Account, Remaining: least.Remaining, Max: least.Limit.Max}
-	}
-	return lefts
+	return all
 }

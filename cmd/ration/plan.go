@@ -3,6 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -12,6 +13,7 @@ import (
 	"github.com/guptarohit/asciigraph"
 	"github.com/urfave/cli/v3"
 
+	"github.com/ration-go/ration/cmd/internal/forecast"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -43,92 +45,70 @@ are needed.
 	}
 }
 
-// A crawl is what is planned.
-type crawl struct {
-	calls, cost, workers int
-	latency              time.Duration
-	accounts             []store.Account
-	spent                map[string][]store.Spending // by account, what is used at the beginning
-	arrivals             []time.Time                 // when each call is asked for, in order; nil: at the beginning
-	begin                time.Time
-}
-
-// A forecast is what comes of a crawl.
-type forecast struct {
-	Calls  int             `json:"calls"`
-	Tokens int             `json:"tokens"`
-	Took   time.Duration   `json:"-"`
-	Done   time.Time       `json:"done"`
-	sent   []time.Duration // when each 500th of the calls was sent, from the beginning
-	// Of calls that are asked for one after the other: how many waited, and the longest of them.
-	waited  int
-	longest time.Duration
-}
-
 func plan(ctx context.Context, c *cli.Command) error {
 	p, err := planned(ctx, c)
 	if err != nil {
 		return err
 	}
-	first, err := p.run(ctx)
-	if err != nil {
-		return err
-	}
-	all := []forecast{first}
-	for more := range 2 {
+	var all []forecast.Forecast // of no, one and two tokens more
+	for more := range 3 {
 		with := p
-		with.accounts = slices.Clone(p.accounts)
-		for i := range more + 1 {
-			with.accounts = append(with.accounts, store.Account{ID: fmt.Sprint("another-", i), Limits: p.accounts[0].Limits})
+		with.Accounts = slices.Clone(p.Accounts)
+		for i := range more {
+			with.Accounts = append(with.Accounts, store.Account{ID: fmt.Sprint("another-", i), Limits: p.Accounts[0].Limits})
 		}
-		one, err := with.run(ctx)
-		if err != nil {
+		one, err := with.Run(ctx)
+		if wrong := new(forecast.Error); errors.As(err, &wrong) {
+			return errUsage{err}
+		} else if err != nil {
 			return err
 		}
 		all = append(all, one)
 	}
-	return p.tell(c, all)
+	return tell(c, &p, all)
 }
 
 // tell prints what comes of the crawl, and of one and of two tokens more.
-func (p *crawl) tell(c *cli.Command, all []forecast) error {
-	first, binds, out := all[0], p.binding(all[0]), c.Root().Writer
+func tell(c *cli.Command, p *forecast.Crawl, all []forecast.Forecast) error {
+	first, binds, out, tokens := all[0], binding(p, all[0]), c.Root().Writer, len(p.Accounts)
 	if c.Bool("json") {
 		type more struct {
 			Tokens  int     `json:"tokens"`
 			Seconds float64 `json:"seconds"`
 		}
 		v := struct {
-			forecast
-			Seconds float64 `json:"seconds"`
-			Binds   string  `json:"binds"`
-			Waited  int     `json:"waited,omitempty"` // with -trace
-			Longest float64 `json:"longest_wait_s,omitempty"`
-			More    []more  `json:"with_more_tokens"`
-		}{first, first.Took.Seconds(), binds, first.waited, first.longest.Seconds(), nil}
-		for _, f := range all[1:] {
-			v.More = append(v.More, more{f.Tokens, f.Took.Seconds()})
+			Calls   int       `json:"calls"`
+			Tokens  int       `json:"tokens"`
+			Done    time.Time `json:"done"`
+			Seconds float64   `json:"seconds"`
+			Binds   string    `json:"binds"`
+			Waited  int       `json:"waited,omitempty"` // with -trace
+			Longest float64   `json:"longest_wait_s,omitempty"`
+			More    []more    `json:"with_more_tokens"`
+		}{p.Calls, tokens, first.Done, first.Took.Seconds(), binds, first.Waited, first.Longest.Seconds(), nil}
+		for i, f := range all[1:] {
+			v.More = append(v.More, more{tokens + i + 1, f.Took.Seconds()})
 		}
 		return printJSON(out, v)
 	}
-	fmt.Fprintf(out, "%s with %s: the last is sent after %v, at %s.\n", counted(first.Calls, "call"), counted(first.Tokens, "token"),
+	fmt.Fprintf(out, "%s with %s: the last is sent after %v, at %s.\n", counted(p.Calls, "call"), counted(tokens, "token"),
 		round(first.Took), first.Done.Local().Format(time.DateTime))
-	if p.arrivals != nil {
-		asked := p.arrivals[len(p.arrivals)-1].Sub(p.begin)
-		fmt.Fprintf(out, "They were asked for within %v: %d wait, at longest %v.\n", round(asked), first.waited, round(first.longest))
+	if p.Arrivals != nil {
+		asked := p.Arrivals[len(p.Arrivals)-1].Sub(p.Begin)
+		fmt.Fprintf(out, "They were asked for within %v: %d wait, at longest %v.\n", round(asked), first.Waited, round(first.Longest))
 	} else {
 		fmt.Fprintf(out, "What binds: %s.\n", binds)
 	}
-	for _, f := range all[1:] {
-		fmt.Fprintf(out, "With %s: %v.\n", counted(f.Tokens, "token"), round(f.Took))
+	for i, f := range all[1:] {
+		fmt.Fprintf(out, "With %s: %v.\n", counted(tokens+i+1, "token"), round(f.Took))
 	}
-	plotProgress(out, first)
+	plotProgress(out, p.Calls, first)
 	return nil
 }
 
 // planned reads the flags.
-func planned(ctx context.Context, c *cli.Command) (crawl, error) {
-	p := crawl{calls: c.Int("calls"), cost: c.Int("cost"), workers: c.Int("workers"), latency: c.Duration("latency"), begin: time.Now()}
+func planned(ctx context.Context, c *cli.Command) (forecast.Crawl, error) {
+	p := forecast.Crawl{Calls: c.Int("calls"), Cost: c.Int("cost"), Workers: c.Int("workers"), Latency: c.Duration("latency"), Begin: time.Now()}
 	var limits []limit.Limit
 	for _, text := range c.StringSlice("limit") {
 		l, err := limit.Parse(text)
@@ -142,47 +122,42 @@ func planned(ctx context.Context, c *cli.Command) (crawl, error) {
 		if c.IsSet("calls") || c.IsSet("budget") {
 			return p, usagef("-trace has its own calls, and begins with nothing used: leave -calls and -budget out")
 		}
-		if err := p.readTrace(c, name); err != nil {
+		if err := readTrace(&p, c, name); err != nil {
 			return p, err
 		}
 	}
 	switch {
 	case c.NArg() > 0:
 		return p, usagef("%q is no flag: ration plan takes flags alone", c.Args().First())
-	case p.calls < 1 || p.calls > 100_000_000:
+	case p.Calls < 1 || p.Calls > 100_000_000:
 		return p, usagef("say how many calls: -calls N, from 1 to 100,000,000")
 	case tokens < 1 || tokens > 10_000:
 		return p, usagef("-tokens is %d: it must be from 1 to 10,000", tokens)
-	case p.cost < 1:
-		return p, usagef("-cost is %d: it must be at least 1", p.cost)
-	case p.workers < 0 || p.latency < 0:
+	case p.Cost < 1:
+		return p, usagef("-cost is %d: it must be at least 1", p.Cost)
+	case p.Workers < 0 || p.Latency < 0:
 		return p, usagef("-workers and -latency must not be negative")
-	case p.workers > 0 && p.latency == 0:
+	case p.Workers > 0 && p.Latency == 0:
 		return p, usagef("-workers needs -latency, or they bind nothing: -latency 300ms")
 	case c.String("budget") != "":
 		if len(limits) > 0 || c.IsSet("tokens") {
 			return p, usagef("-budget has its own limits and tokens: leave -limit and -tokens out")
 		}
-		return p, p.standsAt(ctx, c)
+		return p, standsAt(ctx, &p, c)
 	case len(limits) == 0:
 		return p, usagef("say what each token may spend: -limit 5000/1h, or -budget NAME of a -redis")
-	}
-	for i := range limits {
-		if limits[i].Margin == 0 {
-			limits[i].Margin = limits[i].DefaultMargin()
-		}
 	}
 	if err := limit.Validate(limits); err != nil {
 		return p, errUsage{err}
 	}
 	for i := range tokens {
-		p.accounts = append(p.accounts, store.Account{ID: fmt.Sprint("token-", i+1), Limits: limits})
+		p.Accounts = append(p.Accounts, store.Account{ID: fmt.Sprint("token-", i+1), Limits: limits})
 	}
 	return p, nil
 }
 
 // readTrace takes the calls of a log, of whatever token.
-func (p *crawl) readTrace(c *cli.Command, name string) error {
+func readTrace(p *forecast.Crawl, c *cli.Command, name string) error {
 	in, err := openInput(c, name)
 	if err != nil {
 		return err
@@ -193,16 +168,15 @@ func (p *crawl) readTrace(c *cli.Command, name string) error {
 		return err
 	}
 	for _, times := range calls {
-		p.arrivals = append(p.arrivals, times...)
+		p.Arrivals = append(p.Arrivals, times...)
 	}
-	slices.SortFunc(p.arrivals, time.Time.Compare)
-	p.calls, p.begin = len(p.arrivals), p.arrivals[0]
+	slices.SortFunc(p.Arrivals, time.Time.Compare)
+	p.Calls, p.Begin = len(p.Arrivals), p.Arrivals[0]
 	return nil
 }
 
-// standsAt begins where a budget's accounts stand: what is used of a limit was spent evenly from when
-// the first of it left, as far as anybody knows.
-func (p *crawl) standsAt(ctx context.Context, c *cli.Command) error {
+// standsAt begins where a budget's accounts stand.
+func standsAt(ctx context.Context, p *forecast.Crawl, c *cli.Command) error {
 	kept, client, err := openStore(c)
 	if err != nil {
 		return err
@@ -212,70 +186,41 @@ func (p *crawl) standsAt(ctx context.Context, c *cli.Command) error {
 	if err != nil {
 		return err
 	}
-	p.begin, p.spent = d.Now, make(map[string][]store.Spending)
+	p.Begin = d.Now
 	for _, a := range d.Accounts {
-		if len(a.Limits) == 0 {
-			continue
-		}
-		account := store.Account{ID: a.Account}
-		longest := a.Limits[0]
-		for _, l := range a.Limits {
-			account.Limits = append(account.Limits, l.Limit)
-			if l.Limit.Window > longest.Limit.Window {
-				longest = l
-			}
-		}
-		if units := longest.Used + longest.Ahead; units > 0 {
-			p.spent[a.Account] = spread(units, longest.FreeAt.Add(-longest.Limit.Window), d.Now)
-		}
-		p.accounts = append(p.accounts, account)
+		p.StandAt(a.Usage, true)
 	}
-	if len(p.accounts) == 0 {
+	if len(p.Accounts) == 0 {
 		return fmt.Errorf("the budget %q has no account with limits", d.Budget)
 	}
 	return nil
 }
 
-// spread returns so many units that were spent evenly between two instants.
-func spread(units int, from, to time.Time) (all []store.Spending) {
-	const most = 100
-	if from.After(to) || from.IsZero() {
-		from = to
-	}
-	parts := min(units, most)
-	for i := range parts {
-		part := units*(i+1)/parts - units*i/parts
-		at := from.Add(to.Sub(from) * time.Duration(i) / time.Duration(parts))
-		all = append(all, store.Spending{Slot: at.Truncate(time.Microsecond), Cost: part})
-	}
-	return all
-}
-
 // binding says what keeps the crawl from being faster: what lets the fewest calls through in the long
 // run.
-func (p *crawl) binding(f forecast) string {
-	if f.Took <= p.latency {
+func binding(p *forecast.Crawl, f forecast.Forecast) string {
+	if f.Took <= p.Latency {
 		return "nothing: all calls leave at once"
 	}
 	least, what := math.Inf(1), ""
-	for _, l := range p.accounts[0].Limits {
+	for _, l := range p.Accounts[0].Limits {
 		rate := 0.0
-		for _, a := range p.accounts {
+		for _, a := range p.Accounts {
 			for _, o := range a.Limits {
 				if o.Window == l.Window && o.Algorithm == l.Algorithm {
-					rate += float64(o.Max) / o.Window.Seconds() / float64(p.cost)
+					rate += float64(o.Max) / o.Window.Seconds() / float64(p.Cost)
 				}
 			}
 		}
 		// A limit with a long window binds only who sends as much as it lets through at once.
-		if total := l.Capacity() * len(p.accounts); rate < least && p.calls*p.cost > total {
+		if total := l.Capacity() * len(p.Accounts); rate < least && p.Calls*p.Cost > total {
 			l.Margin = 0
 			least, what = rate, fmt.Sprintf("the limit %v of each token, %s a second in all", l, rateText(rate))
 		}
 	}
-	if p.workers > 0 && float64(p.workers)/p.latency.Seconds() < least {
-		least = float64(p.workers) / p.latency.Seconds()
-		what = fmt.Sprintf("%s, each busy for %v with a call: %s calls a second", counted(p.workers, "worker"), p.latency, rateText(least))
+	if p.Workers > 0 && float64(p.Workers)/p.Latency.Seconds() < least {
+		least = float64(p.Workers) / p.Latency.Seconds()
+		what = fmt.Sprintf("%s, each busy for %v with a call: %s calls a second", counted(p.Workers, "worker"), p.Latency, rateText(least))
 	}
 	return cmp.Or(what, "the quota that was used before")
 }
@@ -283,16 +228,16 @@ func (p *crawl) binding(f forecast) string {
 func rateText(rate float64) string { return fmt.Sprintf("%.3g", rate) }
 
 // plotProgress draws how many calls are sent by when.
-func plotProgress(out io.Writer, f forecast) {
-	if f.Took <= 0 || len(f.sent) < 2 {
+func plotProgress(out io.Writer, calls int, f forecast.Forecast) {
+	if f.Took <= 0 || len(f.Sent) < 2 {
 		return
 	}
 	const columns = 60
 	var series []float64
 	for column := range columns + 1 {
 		at := f.Took * time.Duration(column) / columns
-		done, _ := slices.BinarySearchFunc(f.sent, at, func(a, b time.Duration) int { return cmp.Compare(a, b+1) })
-		series = append(series, float64(f.Calls)*float64(done)/float64(len(f.sent)))
+		done, _ := slices.BinarySearchFunc(f.Sent, at, func(a, b time.Duration) int { return cmp.Compare(a, b+1) })
+		series = append(series, float64(calls)*float64(done)/float64(len(f.Sent)))
 	}
 	fmt.Fprintf(out, "\n%s\n", asciigraph.Plot(series, asciigraph.Height(8), asciigraph.Precision(0), asciigraph.LowerBound(0),
 		asciigraph.Caption(fmt.Sprintf("calls sent, over %v", round(f.Took)))))

@@ -1,4 +1,4 @@
-package main
+package forecast_test
 
 import (
 	"sync"
@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/cmd/internal/forecast"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -43,18 +44,13 @@ func TestAForecastIsWhatACrawlTakes(t *testing.T) {
 						limits = append(limits, l)
 					}
 				}
-				p := crawl{calls: row.calls, cost: 1, workers: row.workers, latency: row.latency, begin: time.Now()}
+				c := forecast.Crawl{Calls: row.calls, Cost: 1, Workers: row.workers, Latency: row.latency, Begin: time.Now()}
 				var tokens []ration.Token
 				for i := range row.tokens {
 					tokens = append(tokens, ration.NewToken(string(rune('a'+i))))
-					account := store.Account{ID: tokens[i].AccountID()}
-					for _, l := range limits {
-						l.Margin = l.DefaultMargin()
-						account.Limits = append(account.Limits, l)
-					}
-					p.accounts = append(p.accounts, account)
+					c.Accounts = append(c.Accounts, store.Account{ID: tokens[i].AccountID(), Limits: limits})
 				}
-				foreseen, err := p.run(t.Context())
+				foreseen, err := c.Run(t.Context())
 				require.NoError(t, err)
 
 				pool := ration.NewPool(&ration.Budget{Name: "plan", Limits: limits, Store: new(ration.MemoryStore)}, tokens...)
