@@ -202,6 +202,19 @@ func (b *Budget) Counts() Counts {
 	return all
 }
 
+// load is what other processes are told of it.
+func (b *Budget) load() store.Load {
+	now := b.Counts()
+	load := store.Load{InFlight: now.InFlight}
+	for reason, n := range now.Waiting {
+		if load.Waiting == nil {
+			load.Waiting = make(map[string]int)
+		}
+		load.Waiting[reason.String()] = n
+	}
+	return load
+}
+
 // Usage returns how much of each limit of the token's account is used and booked ahead, how much
 // is left, when the next units are free, and what pauses and quarantines hold it back. It changes
 // nothing.

@@ -176,7 +176,7 @@ const newsFor = time.Minute
 func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	r := store.StatusRequest{Budget: b.Name, Known: b.version.Load()}
 	if _, local := b.Store.(store.Local); !local {
-		r.Worker = b.nameInStore()
+		r.Worker, r.Load = b.nameInStore(), b.load()
 	}
 	asked := time.Now()
 	status, err := asks(ctx, b, "status", b.Store.Status, r)

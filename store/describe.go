@@ -48,4 +48,15 @@ type Worker struct {
 	ID string
 	// Seen is when it was last heard of, on the store's clock.
 	Seen time.Time
+	// Load is what its callers did then.
+	Load Load
+}
+
+// A Load is what the callers of a process do at an instant. The zero value is nothing.
+type Load struct {
+	// Waiting is how many wait, by what for: "quota", "pause" and so on, as rationtrace.Reason prints
+	// it. Nil: nobody waits.
+	Waiting map[string]int `json:"waiting,omitempty"`
+	// InFlight is how many attempts of requests were sent and have no response yet.
+	InFlight int `json:"in_flight,omitempty"`
 }

@@ -179,6 +179,8 @@ type StatusRequest struct {
 	// Worker names the process that asks: it then counts as a worker for a
 	// minute. Empty: it does not.
 	Worker string
+	// Load is what the worker's callers do now, which a [Worker] of a [Description] tells. Without a Worker it is ignored.
+	Load Load
 	// Known is the Version of the Status that the caller has, if it needs only what has
 	// changed since: see [Status.Since]. Zero: it has none, and needs all.
 	Known int64
@@ -193,6 +195,9 @@ func (r StatusRequest) Validate() error {
 	}
 	if len(r.Worker) > 64 {
 		return fmt.Errorf("ration: StatusRequest.Worker has %d bytes: at most 64 are allowed", len(r.Worker))
+	}
+	if len(r.Load.Waiting) > 32 {
+		return fmt.Errorf("ration: StatusRequest.Load has callers that wait for %d reasons: at most 32 are allowed", len(r.Load.Waiting))
 	}
 	if r.Known < 0 {
 		return fmt.Errorf("ration: StatusRequest.Known is %d: it must not be negative", r.Known)

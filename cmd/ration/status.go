@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -167,8 +168,26 @@ func printBudget(out io.Writer, d store.Description, paint func(colour, text str
 		printHoldup(out, paint, "token "+shortID(q.Token)+" quarantined ("+q.Reason+")", q.Until.Sub(d.Now), q.Cause)
 	}
 	for _, w := range d.Workers {
-		fmt.Fprintf(out, "  worker %s, heard of %s ago\n", printable(w.ID), round(d.Now.Sub(w.Seen)))
+		fmt.Fprintf(out, "  worker %s, heard of %s ago%s\n", printable(w.ID), round(d.Now.Sub(w.Seen)), loadText(w.Load))
 	}
+}
+
+// loadText says what the callers of a worker do, as the rest of a line.
+func loadText(l store.Load) string {
+	var why []string
+	waiting := 0
+	for _, reason := range slices.Sorted(maps.Keys(l.Waiting)) {
+		waiting += l.Waiting[reason]
+		why = append(why, fmt.Sprintf("%d for %s", l.Waiting[reason], printable(reason)))
+	}
+	text := ""
+	if waiting > 0 {
+		text += fmt.Sprintf(", %d waiting: %s", waiting, strings.Join(why, ", "))
+	}
+	if l.InFlight > 0 {
+		text += fmt.Sprintf(", %d in flight", l.InFlight)
+	}
+	return text
 }
 
 // printAccounts prints a line for each limit of each account.

@@ -20,8 +20,10 @@ func topCommand() *cli.Command {
 	return &cli.Command{
 		Name: "top", Usage: "the same as status, live, and steered by keys", ArgsUsage: "[BUDGET]",
 		Description: `Shows every account as a bar of what is used of its limit and what is booked ahead,
-pauses that count down, and quarantines. What changes in a store that tells is shown
-at once, all else every second. A Redis that is down is waited for.
+pauses that count down, quarantines, how many wait in which process and for what,
+and the refusals as they come. What changes in a store that tells is shown at once,
+all else every second; a process says every ten seconds who waits in it. A Redis
+that is down is waited for.
 
   up, down   select an account      p  pause it for a minute, after asking
   s          sort: worst or name    r  resume it, after asking
@@ -64,7 +66,8 @@ type top struct {
 	all           []store.Description
 	read          time.Time // when all was read
 	err           error     // why it could not be read since
-	selected      string    // the key of a row
+	news          news
+	selected      string // the key of a row
 	byName        bool
 	filter        string
 	typing        bool   // the filter
@@ -156,6 +159,7 @@ func (m *top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case snapshot:
 		if m.err = msg.err; msg.err == nil {
 			m.all, m.read = msg.all, time.Now()
+			m.news.take(m.all, m.read)
 			worstFirst(m.all)
 			m.arrange()
 		}

@@ -35,7 +35,7 @@ func described() []store.Description {
 		{Budget: "github", Now: now, Accounts: []store.DescribedAccount{
 			usage("0123456789abcdef", "ann", 0, store.NewLimitUsage(hour, 4413, 0, now), store.NewLimitUsage(second, 10, 25, now)),
 			usage("fedcba9876543210", "", 0, store.NewLimitUsage(hour, 120, 40, now)),
-		}, Workers: make([]store.Worker, 4)},
+		}, Workers: []store.Worker{{ID: "crawler-1:4312:9f3ac1", Load: store.Load{InFlight: 3}}, {ID: "crawler-2:977:00ab3c", Load: store.Load{Waiting: map[string]int{"quota": 21, "pause": 4}, InFlight: 16}}, {}, {}}},
 		{Budget: "instagram", Now: now, Accounts: []store.DescribedAccount{usage("abcdef0123456789", "b\x1b[31mob", 90*time.Second, store.NewLimitUsage(hour, 5000, 800, now))},
 			Pauses:      []store.Pause{{Account: "abcdef0123456789", Until: now.Add(90 * time.Second), Cause: "429 Too Many Requests from http://api.test/users"}},
 			Quarantined: []store.Quarantine{{Token: "9999990123456789", Reason: "dead_token", Until: now.Add(time.Hour), Cause: "401 Unauthorized"}}},
@@ -52,6 +52,9 @@ func TestTopFitsItsTerminal(t *testing.T) {
 	for _, size := range [][2]int{{80, 24}, {200, 50}} {
 		m := &top{ctx: t.Context()}
 		m.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+		before := described()
+		before[1].Pauses = nil
+		m.Update(snapshot{all: before})
 		m.Update(snapshot{all: described()})
 		shown := colour.ReplaceAllString(m.View(), "")
 		require.NotContains(t, shown, "\x1b", "labels steer no terminal")
@@ -157,4 +160,29 @@ func TestTopInATerminal(t *testing.T) {
 	_, log, _ := ask("", "log", "-redis", "redis://"+server.Addr)
 	require.Contains(t, log, "api: pause account ")
 	require.Contains(t, log, ": at ration top\n")
+}
+
+func TestTheFootIsShared(t *testing.T) {
+	lines := func(n int, name string) (all []string) {
+		for i := range n {
+			all = append(all, fmt.Sprint(name, i))
+		}
+		return all
+	}
+	for _, row := range []struct {
+		room int
+		a, b int
+		want string
+	}{
+		{6, 2, 3, "a0 a1 b0 b1 b2"},
+		{6, 2, 9, "a0 a1 b0 b1 b2 and 6 more"},
+		{6, 9, 2, "a0 a1 a2 and 6 more b0 b1"},
+		{6, 9, 9, "a0 a1 and 7 more b0 b1 and 7 more"},
+		{1, 9, 0, "and 9 more"},
+		{0, 9, 9, ""},
+	} {
+		got := share(row.room, lines(row.a, "a"), lines(row.b, "b"))
+		require.Equal(t, row.want, strings.Join(got, " "))
+		require.LessOrEqual(t, len(got), row.room)
+	}
 }

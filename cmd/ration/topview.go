@@ -28,7 +28,6 @@ func (m *top) View() string {
 		title = paint(bold, fit(fmt.Sprintf("%s  %s, %s", title, counted(len(m.all), "budget"), counted(workers, "worker")), m.width))
 	}
 	lines = append(lines, title, "")
-	foot := m.holdups()
 	bottom := "up/down select  p pause  r resume  s sort  / filter  q leave"
 	switch {
 	case m.asking != "":
@@ -41,9 +40,7 @@ func (m *top) View() string {
 		bottom = paint(faint, fit(bottom, m.width))
 	}
 	room := max(1, m.height-len(lines)-2)
-	if most := room / 2; len(foot) > most {
-		foot = append(foot[:max(0, most-1)], fit(fmt.Sprintf("and %d more", len(foot)-most+1), m.width))
-	}
+	foot := share(room/2, m.holdups(), m.queues(), m.news.lines(m.width))
 	body, selected := m.body()
 	rows := max(1, room-len(foot))
 	first := max(0, min(selected-rows/2, len(body)-rows))

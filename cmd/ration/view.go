@@ -45,6 +45,7 @@ type (
 	workerView struct {
 		ID   string    `json:"id"`
 		Seen time.Time `json:"seen"`
+		store.Load
 	}
 )
 
@@ -64,7 +65,7 @@ func viewOf(d store.Description) budgetView {
 		v.Quarantined = append(v.Quarantined, quarantineView{q.Token, q.Reason, q.Until, q.Probing, q.Cause})
 	}
 	for _, w := range d.Workers {
-		v.Workers = append(v.Workers, workerView{w.ID, w.Seen})
+		v.Workers = append(v.Workers, workerView{w.ID, w.Seen, w.Load})
 	}
 	return v
 }

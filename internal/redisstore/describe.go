@@ -3,6 +3,8 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -73,9 +75,13 @@ func (s *Store) describeAccounts(ctx context.Context, d *store.Description) erro
 			if reply.err != nil {
 				break
 			}
-			id, seen := reply.name(), [1]int64{}
+			one, seen := store.Worker{ID: reply.name()}, [1]int64{}
 			reply.numbers(seen[:])
-			d.Workers = append(d.Workers, store.Worker{ID: id, Seen: instant(seen[0])})
+			one.Seen = instant(seen[0])
+			if load := reply.name(); load != "" && json.Unmarshal([]byte(load), &one.Load) != nil {
+				reply.fail(fmt.Errorf("the load of worker %q is no JSON", one.ID))
+			}
+			d.Workers = append(d.Workers, one)
 		}
 		var part []store.DescribedAccount
 		for reply.rest != "" {

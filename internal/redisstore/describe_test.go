@@ -62,10 +62,11 @@ func TestAReaderIsToldAllOfABudget(t *testing.T) {
 				want.Quarantined = append(want.Quarantined, store.Quarantine{Token: "t", Reason: reason, Until: done.Until})
 				want.Version = done.Version
 			}
+			loads := map[string]store.Load{"w1": {Waiting: map[string]int{"quota": 3, "pause": 1}, InFlight: 2}}
 			for _, worker := range []string{"w2", "w1"} {
-				status, err := writer.Status(ctx, store.StatusRequest{Budget: "x", Worker: worker})
+				status, err := writer.Status(ctx, store.StatusRequest{Budget: "x", Worker: worker, Load: loads[worker]})
 				require.NoError(t, err)
-				want.Workers, want.Lost = append(want.Workers, store.Worker{ID: worker, Seen: status.Now}), status.Lost
+				want.Workers, want.Lost = append(want.Workers, store.Worker{ID: worker, Seen: status.Now, Load: loads[worker]}), status.Lost
 			}
 
 			got, err := reader.Describe(ctx, "x")

@@ -81,7 +81,7 @@ func TestEveryKeyExpires(t *testing.T) {
 		ID: store.NewBookingID(), Budget: d.Name, Account: pool.At(1), Now: d.Now, Spent: []store.Spending{{Slot: d.Now, Cost: 2}},
 	}))
 	ttls := d.Keys(t)
-	for _, key := range []string{"", ":log:a", ":log:wide", ":log:wide:2", ":log:b", ":pool:" + pool.Digest(), ":pauses", ":workers"} {
+	for _, key := range []string{"", ":log:a", ":log:wide", ":log:wide:2", ":log:b", ":pool:" + pool.Digest(), ":pauses", ":workers", ":loads"} {
 		require.Contains(t, ttls, key)
 	}
 	for key, ttl := range ttls {

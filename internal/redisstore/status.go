@@ -3,6 +3,7 @@ package redisstore
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"net"
@@ -68,7 +69,11 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	if err := r.Validate(); err != nil {
 		return store.Status{}, err
 	}
-	reply, err := s.run(ctx, "status", statusScript(), r.Budget, []any{micros(r.Now), r.Worker, r.Known})
+	load, err := json.Marshal(r.Load)
+	if err != nil {
+		return store.Status{}, err
+	}
+	reply, err := s.run(ctx, "status", statusScript(), r.Budget, []any{micros(r.Now), r.Worker, r.Known, load})
 	if err != nil {
 		return store.Status{}, err
 	}

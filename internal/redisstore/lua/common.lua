@@ -29,6 +29,7 @@
 --                                  :LANE behind it, that of another lane
 --   KEYS[1]:leases         zset    reserved for calls in flight: ACCOUNT:LEASE, score = its end
 --   KEYS[1]:workers        zset    WORKER, score = when it was last heard of
+--   KEYS[1]:loads          hash    what the callers of a WORKER did then, as JSON, for people
 --   KEYS[1]:fields         zset    the fields of KEYS[1] that end, score = when to look at
 --                                  them next: session.lua
 --   KEYS[1]:id:ID          string  'cancelled', or 'entered', for a minute

@@ -3,8 +3,8 @@
 --
 -- ARGV  1 where the list of accounts goes on, as the reply before has it; 0 for its beginning
 -- returns numbers: where it goes on next, 0 if that was all; how many workers there are. Then
---         for each of them its name and when it was last heard of; and for each account its
---         ID, its effective limits as its hash has them, and its label, empty if there is none.
+--         for each of them its name, when it was last heard of, and what its callers did then; and
+--         for each account its ID, its effective limits as its hash has them, and its label, empty if there is none.
 --         An account may be told twice.
 
 -- So many accounts are looked for at once.
@@ -23,7 +23,8 @@ local workers = at == 0 and call('ZRANGE', base .. ':workers', 0, -1, 'WITHSCORE
 local found = call('ZSCAN', base .. ':fields', text(at), 'MATCH', 'a:*', 'COUNT', SOME)
 local reply = {encode(found[1]), encode(#workers / 2)}
 for i = 1, #workers, 2 do
-  reply[#reply + 1] = named(workers[i]) .. encode(workers[i + 1])
+  local load = call('HGET', base .. ':loads', workers[i]) or ''
+  reply[#reply + 1] = named(workers[i]) .. encode(workers[i + 1]) .. named(load)
 end
 for i = 1, #found[2], 2 do
   local account = string.sub(found[2][i], 3)

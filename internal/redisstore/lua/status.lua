@@ -3,6 +3,7 @@
 -- ARGV  1 now, in microseconds; '' for the server's clock
 --       2 the worker that asks, which is then counted for a minute; '' for none
 --       3 the version that the worker knows; 0 for none
+--       4 what its callers do, for people; '{}' if nothing
 -- returns numbers: now, the version, when a log was last found missing or 0, how many
 --         workers there are, the highest revision, since which version pauses are told, or
 --         0 for all, 1 if there are more of them: the version is then that of the last
@@ -19,11 +20,16 @@ local known = tonumber(string.match(ARGV[3], '^%d+$'))
 if bad or not known then
   return redis.error_reply(bad or 'ERR ration: the known version is no number')
 end
-local workers = base .. ':workers'
+local workers, loads = base .. ':workers', base .. ':loads'
 if ARGV[2] ~= '' then
   call('ZADD', workers, text(now), ARGV[2])
-  call('ZREMRANGEBYSCORE', workers, '-inf', '(' .. text(now - GONE))
+  call('HSET', loads, ARGV[2], ARGV[4])
+  for _, gone in ipairs(call('ZRANGEBYSCORE', workers, '-inf', '(' .. text(now - GONE), 'LIMIT', 0, MOST)) do
+    call('ZREM', workers, gone)
+    call('HDEL', loads, gone)
+  end
   call('PEXPIRE', workers, text(2 * GONE / 1000))
+  call('PEXPIRE', loads, text(2 * GONE / 1000))
 end
 -- A user who may not see those keys is told nothing of them.
 local old = known == 0 and redis.pcall('EXISTS', (string.gsub(base, '^ration:v2:', 'ration:v1:'))) == 1
