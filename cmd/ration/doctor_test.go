@@ -1,8 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"os"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -94,6 +99,31 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		"a slow link": {spoil: func(t *testing.T, s *redistest.Server) string {
 			return "redis://" + redistest.StartProxy(t, s.Addr, 30*time.Millisecond).Addr
 		}, finds: "warning  latency: "},
+		"Redis 6.2": {spoil: func(t *testing.T, s *redistest.Server) string {
+			proxy := redistest.StartProxy(t, s.Addr, 0)
+			version := regexp.MustCompile(`redis_version:(\d+\.[\d.]+)`)
+			proxy.Rewrite = func(reply []byte) []byte {
+				return version.ReplaceAllFunc(reply, func(field []byte) []byte { // as long as before
+					return append([]byte("redis_version:6.2."), bytes.Repeat([]byte("1"), len(field)-len("redis_version:6.2."))...)
+				})
+			}
+			return "redis://" + proxy.Addr
+		}, finds: "WRONG    version: Redis 6.2.1"},
+		"a stepped clock": {spoil: func(t *testing.T, s *redistest.Server) string {
+			proxy := redistest.StartProxy(t, s.Addr, 0)
+			seconds := regexp.MustCompile(`^\*2\r\n\$10\r\n(\d{10})\r\n`) // a reply to TIME
+			var asked atomic.Int64
+			proxy.Rewrite = func(reply []byte) []byte {
+				at := seconds.FindSubmatchIndex(reply)
+				if at == nil || asked.Add(1) <= 10 {
+					return reply
+				}
+				now, err := strconv.Atoi(string(reply[at[2]:at[3]]))
+				require.NoError(t, err)
+				return slices.Concat(reply[:at[2]], []byte(strconv.Itoa(now-3600)), reply[at[3]:])
+			}
+			return "redis://" + proxy.Addr
+		}, finds: "WRONG    clock: it stepped by 1h0m0s"},
 		"a node of a Cluster": {spoil: func(t *testing.T, _ *redistest.Server) string {
 			return "redis://" + redistest.StartCluster(t, 3, good...).Addrs()[0]
 		}, finds: "WRONG    client: it is a node of a Cluster"},
@@ -135,7 +165,6 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 // What cannot be made here is read from what a server would say.
 func TestDoctorReadsWhatAServerSays(t *testing.T) {
 	for finds, info := range map[string]map[string]map[string]string{
-		"wrong version Redis 6.2.14":         {"Server": {"redis_version": "6.2.14"}},
 		"ok version Valkey 8.1.1":            {"Server": {"redis_version": "7.2.4", "valkey_version": "8.1.1"}},
 		"warning replication a replica lags": {"Replication": {"role": "master", "connected_slaves": "1", "slave0": "ip=10.0.0.2,port=6379,state=online,offset=1,lag=40"}},
 		"wrong persistence the append-only":  {"Persistence": {"aof_enabled": "1", "aof_last_write_status": "err"}},

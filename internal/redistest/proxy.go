@@ -15,6 +15,10 @@ type Proxy struct {
 	Delay atomic.Int64 // in each direction, in nanoseconds
 	Lost  atomic.Int64 // of 100 replies so many never arrive, nor what comes behind them
 
+	// Rewrite, if set before the first connection, returns what a client reads in place of what the
+	// server wrote at one time.
+	Rewrite func(reply []byte) []byte
+
 	to string
 }
 
@@ -78,6 +82,10 @@ func (p *Proxy) carry(to, from net.Conn, replies bool) {
 		if lost = lost || replies && rand.Int64N(100) < p.Lost.Load(); lost {
 			continue
 		}
-		underway <- parcel{buffer[:n], time.Now().Add(time.Duration(p.Delay.Load()))}
+		buffer = buffer[:n]
+		if replies && p.Rewrite != nil {
+			buffer = p.Rewrite(buffer)
+		}
+		underway <- parcel{buffer, time.Now().Add(time.Duration(p.Delay.Load()))}
 	}
 }
