@@ -30,13 +30,8 @@ type accountList struct {
 	accounts []budgetAccount // in the order of Accounts.All
 	shared   []budgetAccount // charged whichever of them is, in the order of Accounts.Shared
 	rules    *limitRules
-	local    bool      // the store is a store.Local: it loses no logs
-	epoch    time.Time // its epoch then
+	local    store.Local // the store, if it loses no logs; otherwise nil
 }
-
-// at returns the instant of this process's clock at which that of a store in this process
-// stands at now.
-func (l *accountList) at(now time.Time) time.Time { return l.epoch.Add(now.Sub(l.epoch)) }
 
 // find returns an account of the list, shared or not; nil: it is not there.
 func (l *accountList) find(id string) *budgetAccount {
@@ -148,9 +143,7 @@ func (b *Budget) list(r *limitRules, accounts ...budgetAccount) (*accountList, e
 		return nil, err
 	}
 	a := &accountList{Accounts: all, accounts: accounts, shared: shared, rules: r}
-	if local, is := b.Store.(store.Local); is {
-		a.local, a.epoch = true, local.Epoch()
-	}
+	a.local, _ = b.Store.(store.Local)
 	return a, nil
 }
 

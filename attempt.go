@@ -208,7 +208,7 @@ func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int,
 			return
 		}
 	}
-	if g.accounts.local {
+	if g.accounts.local != nil {
 		return
 	}
 	b.mu.Lock()

@@ -27,7 +27,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 	w.id, w.account, w.offline, w.Late = r.ID, nil, false, 0
 	for n := 1; n <= askAtMost; n++ {
 		var asked time.Time
-		if !w.accounts.local {
+		if w.accounts.local == nil {
 			asked = time.Now()
 			b.stampRequest(r, asked)
 		}
@@ -74,14 +74,14 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 	w.newest = max(w.newest, booked.Effective.Revision)
 	// A slot before Now is of a booking whose answer was lost and asked for again.
 	arrived, wait := asked, booked.Slot.Sub(booked.Now)
-	if w.accounts.local {
+	if w.accounts.local != nil {
 		if wait > 0 {
-			w.due = w.accounts.at(booked.Slot)
+			w.due = w.accounts.local.At(booked.Slot)
 		}
 		if booked.Version == b.version.Load() && booked.Effective.Limits == nil && !b.adopts.Load() {
 			return nil // the reply says nothing else, and the store loses no logs
 		}
-		asked = w.accounts.at(booked.Now)
+		asked = w.accounts.local.At(booked.Now)
 		arrived = asked
 		b.clocks.Place(booked.Now, asked, arrived)
 	} else {
@@ -263,7 +263,7 @@ func (g Grant) Format(f fmt.State, _ rune) {
 // soonestSlot returns the earliest instant of this process's clock that may be Slot.
 func (g *Grant) soonestSlot() time.Time {
 	if g.soonest.IsZero() {
-		return g.accounts.at(g.Slot)
+		return g.accounts.local.At(g.Slot)
 	}
 	return g.soonest
 }

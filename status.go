@@ -32,7 +32,7 @@ func (b *Budget) applyReply(
 	if booking.Effective.Limits != nil || b.learned.Get(own.ID) != nil {
 		account, news = b.adopt(own, booking.Effective, asked)
 	}
-	if booking.Booked && !accounts.local {
+	if booking.Booked && accounts.local == nil {
 		b.journal.add(account, accounts.shared, booking, booking.Now)
 	}
 	lost := b.journal.recovered
@@ -43,7 +43,7 @@ func (b *Budget) applyReply(
 	if b.heartbeatAt.IsZero() && b.Outage != Divide {
 		b.heartbeatAt = arrived // a program that is soon done is spared a question
 	}
-	if !accounts.local && arrived.Sub(b.heartbeatAt) > heartbeat {
+	if accounts.local == nil && arrived.Sub(b.heartbeatAt) > heartbeat {
 		current = false
 	}
 	b.mu.Unlock()

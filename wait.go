@@ -166,7 +166,7 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	w.noteSpent(why)
 	wait := w.budget.beginWait(ctx, w.traces, why, time.Until(w.due))
 	defer func() { w.Waits = wait.end(w.Waits) }()
-	confirmed := w.accounts.local // its answer is there at once
+	confirmed := w.accounts.local != nil // its answer is there at once
 	for how := woken; how != completed; {
 		wake := w.budget.nextWake() // before the look, or a change after it would wake nobody
 		if how = completed; w.budget.wakes.Load() != w.wakes {

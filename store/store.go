@@ -150,7 +150,8 @@ type Store interface {
 // a journal of their own bookings, which they record again after a loss, and reckon from its
 // answers where its clock stands.
 type Local interface {
-	// Epoch returns an instant with its reading of the monotonic clock, from which the
-	// store's clock goes on. It never changes.
-	Epoch() time.Time
+	// At returns the instant of the process's clock, with its reading of the monotonic one, at which
+	// the store's clock reads now. After the machine has slept, while the monotonic clock stood still,
+	// the store's clock has gone on: it must end a calendar's window when that ends.
+	At(now time.Time) time.Time
 }

@@ -18,8 +18,28 @@ type Clock struct {
 }
 
 // A sighting is an instant of the store's clock, and one of this process's clock that is
-// not later, or not earlier.
-type sighting struct{ now, at time.Time }
+// not later, or not earlier; and what the clock on the wall read at that one.
+type sighting struct{ now, at, wall time.Time }
+
+// Wall returns what the clock on the wall reads at an instant. The clock that instants are compared
+// by, the monotonic one, stands still while a machine sleeps or a virtual one is paused; the one on
+// the wall does not, but is set now and then. Tests replace Wall.
+var Wall = func(at time.Time) time.Time { return at.Round(0) }
+
+// napFrom is how much longer a time is by the wall's clock before it counts as a sleep of the machine:
+// more than the wall's clock is slewed by.
+const napFrom = time.Second
+
+// Slept returns how long the machine slept, at least about napFrom, between an instant at which the
+// wall's clock read wall, and a later one. If the wall's clock was set forward meanwhile that counts too:
+// the two look the same. Zero: it did not sleep.
+func Slept(from, wall, to time.Time) time.Duration {
+	passed := to.Sub(from)
+	if slept := Wall(to).Sub(wall) - passed; slept > napFrom+time.Duration(passed.Abs().Seconds()*float64(drift)) {
+		return slept
+	}
+	return 0
+}
 
 // drift is how far two clocks may drift apart in a second: more than twice what NTP slews
 // a clock by.
@@ -42,10 +62,10 @@ func (c *Clock) Place(now, asked, arrived time.Time) (soonest, latest time.Time)
 		soonest, latest = asked, arrived
 	}
 	if soonest.Equal(asked) {
-		c.soonest = sighting{now, asked}
+		c.soonest = sighting{now, asked, Wall(asked)}
 	}
 	if latest.Equal(arrived) {
-		c.latest = sighting{now, arrived}
+		c.latest = sighting{now, arrived, Wall(arrived)}
 	}
 	return soonest, latest
 }
@@ -68,14 +88,16 @@ func (c *Clock) Stepped(now, asked, arrived time.Time) (ahead time.Duration) {
 
 // Reads returns between which instants the store's clock stands at an instant of this process's
 // clock, by the answers so far; zero: there was none. An answer that was read late, because the
-// machine was busy or the process was stopped, moves neither.
+// machine was busy or the process was stopped, moves neither. A machine that slept since the last
+// answer moves the second: the store's clock may not have slept.
 func (c *Clock) Reads(at time.Time) (least, most time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.latest.at.IsZero() {
 		return time.Time{}, time.Time{}
 	}
-	return c.latest.now.Add(at.Sub(c.latest.at)), c.soonest.now.Add(at.Sub(c.soonest.at))
+	slept := Slept(c.soonest.at, c.soonest.wall, at)
+	return c.latest.now.Add(at.Sub(c.latest.at)), c.soonest.now.Add(at.Sub(c.soonest.at) + slept)
 }
 
 // drifted returns how far the clocks may have drifted apart since the sighting.

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ration-go/ration/internal/clock"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -20,12 +21,15 @@ import (
 //
 // It starts no goroutine. What is out of use is removed a little at every
 // booking: an entry takes 24 bytes until its window has passed, an account
-// until a day later. Its clock is the monotonic one, so that steps of the
-// machine's clock do not move it.
+// until a day later. Its clock is the monotonic one, so that a machine's
+// clock that is set back does not move it; after the machine has slept, when that clock has stood
+// still, it goes on by what the clock on the wall has gone on.
 type Store struct {
 	mu      sync.Mutex // protects all below
-	epoch   time.Time  // when the clock was first read
-	began   int64      // epoch, in nanoseconds
+	epoch   time.Time  // an instant of the process's clock
+	began   int64      // what the store's clock read then, in nanoseconds
+	seen    time.Time  // when the clocks were last read
+	wall    time.Time  // what the clock on the wall read then
 	budgets map[string]*budget
 	latest  *budget // that was asked for; nil: none
 	work    buffers
@@ -40,23 +44,26 @@ type reading struct {
 
 // clock reads the clocks. Callers hold mu.
 func (s *Store) clock(asked time.Time) reading {
+	at := time.Now()
 	if s.epoch.IsZero() {
-		s.epoch = time.Now()
-		s.began = s.epoch.UnixNano()
+		s.epoch, s.began = at, clock.Wall(at).UnixNano()
+	} else {
+		s.began += int64(clock.Slept(s.seen, s.wall, at))
 	}
-	moment := (s.began + int64(time.Since(s.epoch))) / 1000
+	s.seen, s.wall = at, clock.Wall(at)
+	moment := (s.began + int64(at.Sub(s.epoch))) / 1000
 	if asked.IsZero() {
 		return reading{moment, moment}
 	}
 	return reading{asked.UnixMicro(), moment}
 }
 
-// Epoch implements [store.Local].
-func (s *Store) Epoch() time.Time {
+// At implements [store.Local].
+func (s *Store) At(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clock(time.Time{})
-	return s.epoch
+	return s.epoch.Add(time.Duration(now.UnixNano() - s.began))
 }
 
 // budget returns what is kept of a budget. Callers hold mu.

@@ -23,7 +23,7 @@ func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	onlyImports(t, "rationtrace", "rationtrace")
 	onlyImports(t, "provider", "provider", own+"limit", own+"internal/header", own+"internal/jsonprefix", own+"internal/ratelimitfield")
 	onlyImports(t, "provider/presets", "presets", own+"limit", own+"provider", own+"internal/header", own+"internal/jsonprefix")
-	onlyImports(t, "internal/memstore", "memstore", own+"limit", own+"store", own+"internal/deque", own+"internal/sweep")
+	onlyImports(t, "internal/memstore", "memstore", own+"limit", own+"store", own+"internal/clock", own+"internal/deque", own+"internal/sweep")
 	onlyImports(t, "internal/redisstore", "redisstore", own+"limit", own+"store", own+"internal/sweep", "github.com/redis/go-redis/v9", "golang.org/x/sync")
 	onlyImports(t, "internal/header", "header", own+"limit", own+"internal/ratelimitfield")
 	onlyImports(t, "internal/observe", "observe", own+"limit", own+"provider")

@@ -19,11 +19,11 @@ type Store struct {
 	budgets map[string]*budget
 }
 
-// Epoch implements [store.Local]: nothing is lost while the process lives.
-func (s *Store) Epoch() time.Time {
+// At implements [store.Local]: nothing is lost while the process lives.
+func (s *Store) At(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.begun()
+	return s.begun().Add(now.Sub(s.begun()))
 }
 
 // begun returns the epoch. Callers hold mu.
