@@ -63,8 +63,9 @@ type Budget struct {
 	// most 24 h.
 	//
 	// A GCRA limit spaces its units Window/Max apart, and makes each spacing longer by the
-	// part of the margin that its burst does not cover. Its default margin is therefore
-	// also at most Burst-1 spacings and a tenth of one.
+	// part of the margin that its burst does not cover. Its default margin is therefore a
+	// quarter of the Burst-1 spacings that its burst covers, or a tenth of one spacing and at
+	// most 50 ms, whichever is longer, and at most 1 s.
 	Margin time.Duration
 	// MaxWait is the longest that Wait and Pool.Take wait for a slot. If the slot lies
 	// beyond it they return an [*ExhaustedError] at once. Zero: as long as the context

@@ -76,15 +76,19 @@ func TestMarginWidensTheWindow(t *testing.T) {
 	}
 }
 
-// What the burst of GCRA does not cover of a margin is added to each spacing.
-func TestDefaultMarginOfGCRAIsATenthOfASpacingBeyondTheBurst(t *testing.T) {
+// Of a margin what the burst of GCRA does not cover is added to each spacing. The default is the same
+// however the rate is written, and leaves the rate alone where a burst covers it.
+func TestDefaultMarginOfGCRA(t *testing.T) {
 	for _, row := range []struct {
 		limit ration.Limit
 		want  time.Duration // from the first unit to the one behind the burst
 	}{
-		{ration.PerHour(3600).Using(ration.GCRA), 1100 * time.Millisecond},
-		{ration.Limit{Max: 3600, Window: time.Hour, Algorithm: ration.GCRA, Burst: 2}, 2 * time.Second},
-		{ration.PerSecond(1).Using(ration.GCRA), 1010 * time.Millisecond},
+		{ration.PerHour(3600).Using(ration.GCRA), 1050 * time.Millisecond},
+		{ration.PerSecond(1).Using(ration.GCRA), 1050 * time.Millisecond},
+		{ration.PerSecond(100).Using(ration.GCRA), 11 * time.Millisecond},
+		{ration.Limit{Max: 3600, Window: time.Hour, Algorithm: ration.GCRA, Burst: 2}, 1250 * time.Millisecond},
+		{ration.Limit{Max: 3000, Window: time.Minute, Algorithm: ration.GCRA, Burst: 21}, 120 * time.Millisecond},
+		{ration.Limit{Max: 50, Window: time.Second, Algorithm: ration.GCRA, Burst: 21}, 120 * time.Millisecond},
 	} {
 		rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 			b.Limits, b.Margin = []ration.Limit{row.limit}, 0

@@ -232,18 +232,23 @@ const (
 	minMargin   = 10 * time.Millisecond
 	maxMargin   = time.Second
 	marginShare = 100 // a hundredth of the window
+	// Of GCRA a quarter of the time that the burst covers, which costs a quarter of the burst once and
+	// no rate; or, if that is more, a tenth of a spacing up to mostAdded, which lowers the rate.
+	burstShare   = 4
+	spacingShare = 10
+	mostAdded    = 50 * time.Millisecond
 )
 
 // DefaultMargin returns the Margin that a ration.Budget gives a limit if nobody has set one: see
 // ration.Budget.Margin. The limit must be valid.
 func (l Limit) DefaultMargin() time.Duration {
-	margin := min(max(l.Window/marginShare, minMargin), maxMargin)
-	if l.Algorithm == GCRA {
-		// What the burst does not cover is added to every spacing.
+	margin := max(l.Window/marginShare, minMargin)
+	if l.Algorithm == GCRA { // by what a bucket does, however its rate is written
 		spacing := l.Window / time.Duration(l.Max)
-		margin = min(margin, time.Duration(l.BurstOrDefault()-1)*spacing+spacing/10)
+		covered := min(time.Duration(l.BurstOrDefault()-1), l.Window/spacing) * spacing
+		margin = max(covered/burstShare, min(spacing/spacingShare, mostAdded))
 	}
-	return margin.Truncate(time.Microsecond)
+	return min(margin, maxMargin).Truncate(time.Microsecond)
 }
 
 // Join lists limits for a message, as String writes each: "100/1h and 10/1s".
