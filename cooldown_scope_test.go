@@ -3,6 +3,7 @@ package ration_test
 import (
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -290,5 +291,37 @@ func TestAPauseIsNotLoosenedWhenTheStoreIsBack(t *testing.T) {
 		time.Sleep(20 * time.Second)
 		require.Equal(t, 200, rationtest.Get(t, client, "http://api.test/").StatusCode)
 		require.Equal(t, rationtest.Seconds(0, 0, 600), api.Times())
+	})
+}
+
+// Endpoints that have limits of their own under one header do not change the account's, and one whose
+// limit is spent is paused alone.
+func TestALimitOfAnEndpointIsNotTheAccounts(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{{Max: 900, Window: 15 * time.Minute}}
+		begun, limits, spent := time.Now(), map[string]int{"/feed": 900, "/dm": 15}, make(map[string]int)
+		api := rationtest.NewAPI(func(n int, req *http.Request) (*http.Response, error) {
+			path := req.URL.Path
+			spent[path]++
+			limit := limits[path]
+			return rationtest.Announcing(func(int) []string {
+				return []string{"X-RateLimit-Limit", strconv.Itoa(limit), "X-RateLimit-Remaining", strconv.Itoa(max(0, limit-spent[path])),
+					"X-RateLimit-Reset", strconv.Itoa(int((15*time.Minute - time.Since(begun)).Seconds()))}
+			})(n, req)
+		})
+		token := ration.NewToken("a")
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, token)}}
+		for range 100 {
+			rationtest.Get(t, client, "http://api.test/feed")
+		}
+		for range 15 {
+			rationtest.Get(t, client, "http://api.test/dm")
+			time.Sleep(time.Second)
+		}
+		requireMax(t, b, token, 900)
+		rationtest.Get(t, client, "http://api.test/feed")
+		require.Less(t, time.Since(begun), time.Minute)
+		rationtest.Get(t, client, "http://api.test/dm") // which waits for its own window
+		require.GreaterOrEqual(t, time.Since(begun), 15*time.Minute-time.Second)
 	})
 }

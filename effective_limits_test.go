@@ -292,6 +292,7 @@ func TestNewLimitsOfOneKeepWhatOthersLearned(t *testing.T) {
 				pool, client := learner(t, theirs, 6000)
 				pool.Add(token)
 				rationtest.Get(t, client, "http://api.test/")
+				time.Sleep(time.Second)
 				rationtest.Get(t, client, "http://api.test/")
 				mine := ration.NewPool(ours, token, ration.NewToken("b"))
 				book(t, ours, token) // adopts

@@ -40,8 +40,8 @@ type Event struct {
 	// Key names the endpoint, the object or the scope that is paused, as workers do among
 	// themselves: a word and a digest. Empty: the whole account is.
 	Key string
-	// Cause says why there is a pause or a quarantine, and which worker told the fleet. Empty:
-	// nobody said.
+	// Cause says why there is a pause or a quarantine, and which worker told the fleet, or why limits
+	// are lowered. Empty: nobody said.
 	Cause string
 }
 
@@ -64,7 +64,8 @@ const (
 	// ExternalUsage: other clients spend the account's quota, and the log now counts it.
 	ExternalUsage
 	// HeadroomChanged: the fleet leaves more, or less, of an account's limits to other
-	// clients.
+	// clients; or, with a Cause, unused, since the provider refuses calls again and again and does not
+	// say what it allows. Theirs is then what seems to fit, for the program to give.
 	HeadroomChanged
 	// TokenNeverServed: the provider has rejected a token for each of Count requests and was never
 	// seen to accept it, without saying that it is invalid. Is it attached as the provider wants it?
@@ -131,6 +132,9 @@ func (e Event) text() string {
 	case ExternalUsage:
 		return fmt.Sprintf("account %s: other clients have spent %d units", e.Account, e.Count)
 	case HeadroomChanged:
+		if e.Cause != "" {
+			return fmt.Sprintf("account %s: %s; the fleet uses %s of %s: give the limits that fit", e.Account, e.Cause, theirs, ours)
+		}
 		return fmt.Sprintf("account %s: other clients spend it too; the fleet uses %s of %s", e.Account, theirs, ours)
 	case TokenNeverServed:
 		return fmt.Sprintf("token %s was rejected for %d requests and never served: is it attached as the provider wants it (Transport.Attach)?",

@@ -2,12 +2,13 @@ package ration
 
 import (
 	"context"
-	"math"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
@@ -30,49 +31,32 @@ const (
 	quietWindows = 3
 )
 
-// withHeadroom returns the limits, each lower by the share that is left to competing clients.
-func withHeadroom(limits []limit.Limit, share float64) []limit.Limit {
-	all := make([]limit.Limit, len(limits))
-	for i, l := range limits {
-		l.Max = max(1, int(math.Round(float64(l.Max)*(1-share))))
-		if l.Algorithm == limit.GCRA {
-			l.Burst = min(max(1, int(math.Round(float64(l.BurstOrDefault())*(1-share)))), l.Max)
-		}
-		all[i] = l
-	}
-	return all
-}
-
-// headroomOf returns the share of full limits that is left to competing clients under lower
-// ones, and whether it can be headroom.
-func headroomOf(limits, full []limit.Limit) (share float64, is bool) {
-	if len(limits) != len(full) {
-		return 0, false
-	}
-	for i, l := range full {
-		if !sameKind(limits[i], l) || limits[i].Max > l.Max {
-			return 0, false
-		}
-		share = max(share, 1-float64(limits[i].Max)/float64(l.Max))
-	}
-	return share, share <= mostHeadroom
-}
-
 // headroom returns the share of the full limits that is left to competing clients.
 func (e *effective) headroom() float64 {
-	share, _ := headroomOf(e.limits, e.full)
+	share, _ := headroom.Of(e.limits, e.full)
 	return share
 }
 
-// leaveHeadroom has the fleet leave more of the account's limits to competing clients, because a
-// response was throttled for a quota of that scope though the log had capacity left. All calls
-// in flight are throttled together: that counts once.
-func (b *Budget) leaveHeadroom(scope provider.Scope, account *budgetAccount) {
-	r := b.reconcilerOf(account)
-	if r == nil || scope.HasShared() {
-		return // nothing is known, or another limit than the account's was exceeded
+// wasRefused has the fleet use less of an account's limits, because a response was throttled for a quota
+// of that scope though the log had capacity left. If responses tell what is left, competing clients
+// spend the rest; if none has, the limits are too high.
+func (b *Budget) wasRefused(scope provider.Scope, g *Grant) {
+	if scope.HasShared() || scope.HasObject() {
+		return // another limit than the account's was exceeded
 	}
-	account = b.inForce(account)
+	account := b.inForce(g.account)
+	r := b.reconcilerFor(account)
+	switch {
+	case r.reports.Any():
+		r.leaveHeadroom(b, account)
+	case !scope.Has(provider.ScopeEndpoint) && slices.Equal(g.account.limits, account.limits):
+		r.lower(b, account, g.Token) // and not for calls that were booked before the last change
+	}
+}
+
+// leaveHeadroom has the fleet leave more of the account's limits to competing clients. All calls
+// in flight are throttled together: that counts once.
+func (r *reconciler) leaveHeadroom(b *Budget, account *budgetAccount) {
 	longest := longestWindow(account.Account)
 	now := time.Now()
 	r.mu.Lock()
@@ -134,14 +118,9 @@ func (r *reconciler) reduceHeadroom(b *Budget, account *budgetAccount) {
 
 // setHeadroom has the fleet adopt the account's full limits, each lower by the share.
 func setHeadroom(b *Budget, account *budgetAccount, share float64) {
-	if limits := withHeadroom(account.full, share); b.learn(account, limits, account.full) {
+	if limits := headroom.Leave(account.full, share); b.learn(account, limits, account.full) {
 		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: account.full, Theirs: limits})
 	}
-}
-
-// sameKind reports whether two limits count in the same way, however much they allow.
-func sameKind(a, b limit.Limit) bool {
-	return a.Window == b.Window && a.Algorithm == b.Algorithm && a.Scope == b.Scope
 }
 
 func longestWindow(a store.Account) (longest time.Duration) {
@@ -195,4 +174,72 @@ func (b *Budget) announce(ctx context.Context, account *budgetAccount) {
 	var request store.BookRequest
 	w.request(&request, store.Never)
 	_, _ = w.ask(ctx, &request)
+}
+
+// leastUsed is the share of a limit that must be used for a refusal to be about it.
+const leastUsed = 0.08
+
+// lower has the fleet use less of an account's limits, which are too high.
+func (r *reconciler) lower(b *Budget, account *budgetAccount, t Token) {
+	if !r.lowering.Refused(account.limits, time.Now()) {
+		return
+	}
+	b.lengthenWindow(account)
+	setLowered(b, account, r.lowering.Lower(account.limits, account.full, b.mostUsed(account, t)))
+}
+
+// mostUsed returns the index of the limit of the token's account of which the largest share is used, since
+// that is most likely the one that was exceeded; negative: that is small, or the store does not answer.
+func (b *Budget) mostUsed(account *budgetAccount, t Token) (index int) {
+	ctx, stop := b.soon(context.Background())
+	defer stop()
+	usage, err := b.Usage(ctx, t)
+	if err != nil || len(usage.Limits) != len(account.limits) {
+		return -1
+	}
+	index, most := -1, leastUsed
+	for i, l := range usage.Limits {
+		if share := float64(l.Used+l.Ahead) / float64(l.Limit.Capacity()); share >= most {
+			index, most = i, share
+		}
+	}
+	return index
+}
+
+// lengthenWindow has the account's window that began with a call end no sooner than that of the provider
+// can, which has refused one: a whole window from now. Otherwise ours, which begins anew with the refused
+// call, would be out of step from then on, and two of ours would fall into one of the provider's.
+func (b *Budget) lengthenWindow(account *budgetAccount) {
+	var window time.Duration
+	for _, l := range account.Limits {
+		switch {
+		case l.FirstUse && window > 0:
+			return // nobody knows which of them was exceeded
+		case l.FirstUse:
+			window = l.Window
+		}
+	}
+	if window == 0 {
+		return
+	}
+	ctx, stop := b.soon(context.Background())
+	defer stop()
+	at := b.storeNow().Add(window).Truncate(time.Microsecond)
+	_ = tells(ctx, b, "reset", b.Store.Reset, store.ResetRequest{Budget: b.Name, Account: account.Account, At: at})
+}
+
+// raiseLowered raises limits that this worker has lowered, if nothing was refused for long.
+func (b *Budget) raiseLowered(account *budgetAccount) {
+	if r := b.reconcilerOf(account); r != nil && r.lowering.IsLow() {
+		account = b.inForce(account)
+		setLowered(b, account, r.lowering.Raise(account.limits, account.full, account.since, time.Now()))
+	}
+}
+
+// setLowered has the fleet adopt limits, if there are any, in place of the account's full ones.
+func setLowered(b *Budget, account *budgetAccount, limits []limit.Limit) {
+	if limits != nil && b.learn(account, limits, account.full) {
+		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: account.full, Theirs: limits,
+			Cause: "the provider refuses calls, and does not say what it allows"})
+	}
 }

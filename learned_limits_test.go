@@ -34,7 +34,11 @@ func TestWorkersThatLearnAtOnceConcede(t *testing.T) {
 			for _, client := range clients {
 				require.Equal(t, http.StatusOK, rationtest.Get(t, client, "http://api.test/"+strconv.Itoa(1)).StatusCode)
 			}
+			time.Sleep(time.Second)
 		}
+		usage, err := ours.Usage(t.Context(), ration.NewToken("a"))
+		require.NoError(t, err)
+		require.Contains(t, []int{6000, 7000}, usage.Limits[0].Limit.Max)
 	})
 }
 
@@ -47,7 +51,8 @@ func (s farStore) Book(ctx context.Context, r store.BookRequest) (store.Booking,
 	return booking, err
 }
 
-// learner returns a client whose responses announce a limit.
+// learner returns a client whose responses announce a limit. If it has a token one response has already
+// done so, a second ago, and the next confirms it.
 func learner(t *testing.T, b *ration.Budget, limit int, secrets ...string) (*ration.Pool, *http.Client) {
 	return learnerWhile(t, b, limit, func() {}, secrets...)
 }
@@ -55,11 +60,20 @@ func learner(t *testing.T, b *ration.Budget, limit int, secrets ...string) (*rat
 // learnerWhile is learner; something happens before each response is there.
 func learnerWhile(t *testing.T, b *ration.Budget, limit int, happens func(), secrets ...string) (*ration.Pool, *http.Client) {
 	p := ration.NewPool(b, rationtest.Tokens(secrets...)...)
+	ready := false
 	api := rationtest.NewAPI(rationtest.Announcing(func(n int) []string {
-		happens()
+		if ready {
+			happens()
+		}
 		return rationtest.InstagramHeader(limit, limit-n)
 	}))
-	return p, &http.Client{Transport: &ration.Transport{Base: api, Provider: rationtest.Preset(t, "instagram"), Pool: p}}
+	client := &http.Client{Transport: &ration.Transport{Base: api, Provider: rationtest.Preset(t, "instagram"), Pool: p}}
+	if len(secrets) > 0 {
+		rationtest.Get(t, client, "http://api.test/")
+		time.Sleep(time.Second)
+	}
+	ready = true
+	return p, client
 }
 
 // If the store overrides the limits of many callers at once, no caller gets an error, also
@@ -148,15 +162,15 @@ func TestALearnedLimitHoldsForTheBudget(t *testing.T) {
 		}
 		_, err := b.Wait(t.Context(), token, 7)
 		require.NoError(t, err)
-		require.Equal(t, 6000-10, left())
+		require.Equal(t, 6000-11, left())
 		_, err = ration.NewPool(b, token).Take(t.Context(), 1)
 		require.NoError(t, err)
 
 		require.NoError(t, b.SetLimits(b.Limits...))
-		require.Equal(t, 5000-11, left())
+		require.Equal(t, 5000-12, left())
 		_, err = pool.Take(t.Context(), 1)
 		require.NoError(t, err)
-		require.Equal(t, 5000-12, left())
+		require.Equal(t, 5000-13, left())
 	})
 }
 
@@ -174,7 +188,7 @@ func TestATokensLimitsGivenAgainOverride(t *testing.T) {
 		pool.Add(ration.NewToken("a"))
 		left, err := pool.Remaining(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, 5000-2, left)
+		require.Equal(t, 5000-3, left)
 	})
 }
 
@@ -196,7 +210,7 @@ func TestLearnedLimitsOfOtherAccountsStay(t *testing.T) {
 		require.NoError(t, err)
 		left, err := pool.Remaining(t.Context())
 		require.NoError(t, err)
-		require.Equal(t, 7000-4, left)
+		require.Equal(t, 7000-5, left)
 	})
 }
 
@@ -231,5 +245,106 @@ func TestAWiderLearnedLimitHelpsThoseWhoWait(t *testing.T) {
 		}
 		callers.Wait()
 		require.Equal(t, 120, soon)
+	})
+}
+
+// A limit that two workers hear of at the same time, after both have learned a higher one, is no
+// headroom of that.
+func TestALimitThatTwoWorkersLearnAtOnceIsNoHeadroom(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
+		ours.Limits = []ration.Limit{ration.PerHour(5000)}
+		token, announced := ration.NewToken("a"), 6000
+		var clients []*http.Client
+		for _, b := range []*ration.Budget{ours, rationtest.Peer(ours)} {
+			b.OnEvent = func(e ration.Event) { require.NotEqual(t, ration.HeadroomChanged, e.Kind) }
+			api := rationtest.NewAPI(rationtest.Announcing(func(n int) []string { return rationtest.InstagramHeader(announced, announced-n) }))
+			clients = append(clients, &http.Client{Transport: &ration.Transport{Base: api, Provider: rationtest.Preset(t, "instagram"), Pool: ration.NewPool(b, token)}})
+		}
+		for _, announced = range []int{6000, 4000} {
+			for range 4 {
+				for _, client := range clients {
+					rationtest.Get(t, client, "http://api.test/")
+				}
+				time.Sleep(2 * time.Second)
+			}
+			requireMax(t, ours, token, announced)
+		}
+	})
+}
+
+// One response that announces another limit changes nothing, however low or high that is.
+func TestOneFalseAnnouncementChangesNothing(t *testing.T) {
+	for _, false1 := range []int{1, 1_000_000_000_000} {
+		rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+			b.Limits = []ration.Limit{ration.PerHour(5000)}
+			token := ration.NewToken("a")
+			b.OnEvent = func(e ration.Event) { t.Errorf("%v", e) }
+			h := rationtest.NewAPI(rationtest.Announcing(func(n int) []string {
+				if n == 20 {
+					return rationtest.InstagramHeader(false1, false1)
+				}
+				return rationtest.InstagramHeader(5000, 5000-n)
+			}))
+			client := &http.Client{Transport: &ration.Transport{Base: h, Provider: rationtest.Preset(t, "instagram"), Pool: ration.NewPool(b, token)}}
+			for range 40 {
+				rationtest.Get(t, client, "http://api.test/")
+				time.Sleep(time.Second)
+			}
+			requireMax(t, b, token, 5000)
+			rationtest.RequireRemaining(t, b, token, 5000-40)
+		})
+	}
+}
+
+// A provider that refuses and says nothing of what it allows is found out: of a limit that is told twice
+// too high so much is used as fits, by all workers.
+func TestALimitThatIsToldTooHighIsLowered(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
+		ours.Limits = []ration.Limit{{Max: 100, Window: time.Second, Algorithm: ration.GCRA, Burst: 40}}
+		var mu sync.Mutex // protects all below
+		begun, level, last := time.Now(), 20.0, time.Now()
+		served, refused, said := 0, 0, ""
+		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			level, last = min(20, level+50*time.Since(last).Seconds()), time.Now()
+			settled := time.Since(begun) > 3*time.Second
+			if level < 1 {
+				if settled {
+					refused++
+				}
+				return rationtest.Respond(req, http.StatusTooManyRequests, "", nil), nil
+			}
+			level--
+			if settled {
+				served++
+			}
+			return rationtest.Respond(req, http.StatusOK, "", nil), nil
+		})
+		var callers sync.WaitGroup
+		for _, b := range []*ration.Budget{ours, rationtest.Peer(ours)} {
+			b.OnEvent = func(e ration.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				if e.Kind == ration.HeadroomChanged {
+					said = e.String()
+				}
+			}
+			client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, ration.NewToken("a"))}}
+			for range 8 {
+				callers.Go(func() {
+					for time.Since(begun) < 33*time.Second {
+						if resp, err := client.Get("http://api.test/"); assert.NoError(t, err) {
+							assert.NoError(t, resp.Body.Close())
+						}
+					}
+				})
+			}
+		}
+		callers.Wait()
+		t.Logf("%d served and %d refused after three seconds; %s", served, refused, said)
+		require.Less(t, float64(refused), 0.02*float64(served+refused))
+		require.Greater(t, served, 30*50/2)
+		require.Contains(t, said, "give the limits that fit")
 	})
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -239,7 +240,7 @@ func (b *Budget) adopt(account *budgetAccount, fleet store.EffectiveLimits, aske
 // are lower than the full ones it may have left headroom, so these are still taken for full.
 func (e *effective) under(limits []limit.Limit) effective {
 	next := *e
-	if _, is := headroomOf(limits, e.full); !is {
+	if _, is := headroom.Of(limits, e.full); !is {
 		next.full, next.source = limits, fromFleet
 	} else if e.source == fromProgram {
 		next.source = fromFleet

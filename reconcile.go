@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/internal/observe"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
@@ -40,7 +42,9 @@ const (
 // A reconciler is what a worker knows of one account's usage: by its own bookings, by the
 // store's replies and by the provider's responses.
 type reconciler struct {
-	reports observe.Reports
+	reports       observe.Reports
+	announcements observe.Announcements
+	lowering      headroom.Lowering
 
 	mu            sync.Mutex              // protects all below
 	bookings      []bookingTotal          // some of this worker's, in the order of their slots
@@ -71,11 +75,10 @@ type loggedUnits struct {
 
 // reconcile compares what a response says about the account's limits with the log and with
 // the limits themselves. It returns how many units are left by the provider's count;
-// negative: unknown.
+// negative: unknown. It sets the scope of a response whose limit is its endpoint's own.
 func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Grant) (left int) {
 	b := t.Pool.budget
-	account := b.inForce(grant.account)
-	p := t.provider()
+	account, p := b.inForce(grant.account), t.provider()
 	observed := observe.Limits(f.Windows, account.full, grant.scopes, t.Cost != nil || p.Cost != nil, p)
 	if len(observed) == 0 {
 		return -1
@@ -83,18 +86,21 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 	ctx, stop := b.soon(req.Context())
 	defer stop()
 	r := b.reconcilerFor(account)
+	now := b.storeNow()
+	observed, apart := r.announcements.Take(string(cooldown.EndpointKey(req)), observed, account.full, now)
+	if apart && f.Scope == "" {
+		f.Scope = provider.ScopeEndpoint // it pauses no other
+	}
+	if len(observed) == 0 {
+		return -1
+	}
 	if !r.adoptAnnounced(b, account, observed) {
 		r.reduceHeadroom(b, account)
 	}
-	now := b.storeNow()
 	r.reports.Note(observed, now)
 	r.recordResets(ctx, b, account, observed, now)
 	r.reconcile(ctx, b, account, grant, observed, now)
-	left = observed[0].Left
-	for _, o := range observed[1:] {
-		left = min(left, o.Left)
-	}
-	return left
+	return slices.MinFunc(observed, func(x, y observe.Observation) int { return x.Left - y.Left }).Left
 }
 
 // reconcilerOf returns the account's reconciler; nil if no response has said anything about
@@ -102,13 +108,14 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 func (b *Budget) reconcilerOf(account *budgetAccount) *reconciler {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if l := b.learned.Get(account.ID); l != nil {
-		return l.reconciler
+	l := b.learned.Get(account.ID)
+	if l == nil {
+		return nil
 	}
-	return nil
+	return l.reconciler
 }
 
-// reconcilerFor returns the account's reconciler. If there is none it makes one.
+// reconcilerFor returns the account's reconciler, which it makes if there is none.
 func (b *Budget) reconcilerFor(account *budgetAccount) *reconciler {
 	b.reconciles.Store(true)
 	b.mu.Lock()
@@ -122,24 +129,27 @@ func (b *Budget) reconcilerFor(account *budgetAccount) *reconciler {
 
 // adoptAnnounced has the fleet adopt the limits that the provider has announced, if they
 // differ, and reports whether it did. A lower limit is adopted at once; a higher one not soon
-// after another, in case responses contradict each other.
+// after another, in case responses contradict each other. One step is tenfold at most.
 func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, observed []observe.Observation) bool {
 	const seldom = time.Minute
 	full := slices.Clone(account.full)
 	told, lower, higher := false, false, false
 	for _, o := range observed {
 		old := full[o.Limit]
-		full[o.Limit] = o.ApplyTo(old)
+		full[o.Limit] = o.Toward(old)
 		told = told || o.Announced()
 		lower = lower || full[o.Limit].Capacity() < old.Capacity()
 		higher = higher || full[o.Limit].Capacity() > old.Capacity()
 	}
-	limits := withHeadroom(full, account.headroom())
+	limits := headroom.Leave(full, account.headroom())
+	if slices.Equal(full, account.limits) {
+		limits = full // another worker learned them at once: they are no headroom of the limits before
+	}
 	switch {
 	case told && account.source == fromFleet:
 		// Only now is it known whether another worker left headroom.
 		limits = full
-		if _, may := headroomOf(account.limits, full); may {
+		if _, may := headroom.Of(account.limits, full); may {
 			limits = account.limits
 		}
 	case !lower && !higher:
@@ -216,7 +226,7 @@ func (r *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAc
 	}
 }
 
-// remember keeps a booking unless it comes soon after the last one that is kept. It needs mu.
+// remember keeps a booking, unless the last that is kept was little before. It needs mu.
 func (r *reconciler) remember(booked bookingTotal, account *budgetAccount) {
 	longest, n := longestWindow(account.Account), len(r.bookings)
 	if n > 0 && booked.slot.Sub(r.bookings[n-1].slot) < longest/rememberedBookings {

@@ -121,7 +121,7 @@ func (s *owingStore) Reconcile(ctx context.Context, r store.ReconcileRequest) (s
 	return s.Store.Reconcile(ctx, r)
 }
 
-// The fleet adopts a limit that the provider announces, lower or higher. If responses
+// The fleet adopts a limit that the provider announces in two responses, lower or higher. If responses
 // contradict each other the lower limit stays for a while.
 func TestAnAnnouncedLimitIsAdopted(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
@@ -136,14 +136,17 @@ func TestAnAnnouncedLimitIsAdopted(t *testing.T) {
 		h.left(4999)
 		announced = 12500
 		h.get()
-		h.left(12498)
+		h.left(4998) // it may be a fault
+		time.Sleep(time.Second)
+		h.get()
+		h.left(12497)
 		require.Equal(t, ration.LimitLearned, h.events[len(h.events)-1].Kind)
 		require.Equal(t, 12500, h.events[len(h.events)-1].Theirs[0].Max)
 
 		h.get() // by the new limit
 		theirs := rationtest.Peer(b)
 		pool := ration.NewPool(theirs, h.token)
-		for range 4999 {
+		for range 4998 {
 			_, err := pool.Take(t.Context(), 1)
 			require.NoError(t, err)
 		}
@@ -151,7 +154,11 @@ func TestAnAnnouncedLimitIsAdopted(t *testing.T) {
 
 		announced = 8000
 		h.get()
+		time.Sleep(time.Second)
+		h.get()
 		announced = 12500
+		h.get()
+		time.Sleep(time.Second)
 		h.get() // too soon after
 		all, err := h.pool.Usage(t.Context())
 		require.NoError(t, err)

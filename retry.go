@@ -246,9 +246,8 @@ func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
 		if !a.pauseTarget(f, scope, grant, wait) {
 			next.wait = wait // at least this request keeps the pause
 		}
-		// Before any response has described a window nobody knows which limit was exceeded.
-		if b := a.transport.Pool.budget; f.Reason == provider.ReasonQuota && !grant.offline && b.reconciles.Load() {
-			b.leaveHeadroom(scope, grant.account)
+		if f.Reason == provider.ReasonQuota && !grant.offline {
+			a.transport.Pool.budget.wasRefused(scope, &grant)
 		}
 	}
 	if next.wait > 0 {

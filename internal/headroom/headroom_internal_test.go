@@ -1,0 +1,104 @@
+package headroom
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/ration-go/ration/limit"
+)
+
+// A sole refusal lowers nothing; each further moment lowers the limit that was exceeded by a third, down
+// to a hundredth.
+func TestLimitsFall(t *testing.T) {
+	full := []limit.Limit{limit.PerHour(1000), {Max: 50, Window: time.Second, Algorithm: limit.GCRA, Burst: 20}}
+	var l Lowering
+	at, limits := time.UnixMicro(1_795_000_000_000_000), full
+	refuse := func(after time.Duration, index int) bool {
+		at = at.Add(after)
+		if !l.Refused(limits, at) {
+			return false
+		}
+		next := l.Lower(limits, full, index)
+		if next != nil {
+			limits = next
+		}
+		return next != nil
+	}
+	require.False(t, refuse(0, 1))
+	require.False(t, refuse(200*time.Millisecond, 1), "calls that were in flight together")
+	require.True(t, refuse(time.Second, 1))
+	require.Equal(t, []int{1000, 35, 14}, []int{limits[0].Max, limits[1].Max, limits[1].Burst})
+	require.False(t, refuse(time.Second, -1), "nobody knows which")
+	for range 30 {
+		refuse(time.Second, 1)
+	}
+	require.Equal(t, []int{1000, 1, 1}, []int{limits[0].Max, limits[1].Max, limits[1].Burst})
+	require.Equal(t, 50, full[1].Max)
+}
+
+// A step up that is refused is taken back, and the next is waited for twice as long. What another worker
+// has set since is not raised.
+func TestLimitsRise(t *testing.T) {
+	full := []limit.Limit{limit.PerMinute(100)}
+	var l Lowering
+	at := time.UnixMicro(1_795_000_000_000_000)
+	require.Nil(t, l.Raise(full, full, time.Time{}, at))
+	require.True(t, l.Refused(full, at))
+	require.Nil(t, l.Lower(full, full, 0))
+	at = at.Add(time.Second)
+	require.True(t, l.Refused(full, at))
+	low := l.Lower(full, full, 0)
+	require.Equal(t, 70, low[0].Max)
+	require.Nil(t, l.Raise(low, full, at, at.Add(2*time.Minute)))
+	others := []limit.Limit{limit.PerMinute(40)}
+	require.Nil(t, l.Raise(others, full, at, at.Add(time.Hour)))
+
+	at = at.Add(3 * time.Minute)
+	high := l.Raise(low, full, time.Time{}, at)
+	require.Equal(t, 75, high[0].Max)
+	at = at.Add(time.Second)
+	require.True(t, l.Refused(high, at))
+	require.Equal(t, low, l.Lower(high, full, 0))
+	require.Nil(t, l.Raise(low, full, at, at.Add(5*time.Minute)))
+	require.NotNil(t, l.Raise(low, full, at, at.Add(6*time.Minute)))
+}
+
+// Whatever a provider allows that refuses each window in which more is used, and no other: the limits come
+// to be at most that, stay at more than half of it, and are refused ever more seldom.
+func TestLimitsSettleBelowWhatIsAllowed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		full := []limit.Limit{limit.PerMinute(rapid.IntRange(100, 10_000).Draw(t, "told"))}
+		allowed := max(2, int(float64(full[0].Max)*rapid.Float64Range(0.02, 0.99).Draw(t, "allowed")))
+		var l Lowering
+		at, since, limits := time.UnixMicro(1_795_000_000_000_000), time.Time{}, full
+		const windows = 2000
+		var refusedAt []int
+		for n := range windows {
+			at = at.Add(time.Minute)
+			next := []limit.Limit(nil)
+			if limits[0].Max > allowed {
+				refusedAt = append(refusedAt, n)
+				require.True(t, l.Refused(limits, at))
+				next = l.Lower(limits, full, 0)
+			} else {
+				next = l.Raise(limits, full, since, at)
+			}
+			if next != nil {
+				limits, since = next, at
+			}
+			if n > 20 && limits[0].Max <= allowed {
+				require.GreaterOrEqual(t, 2*limits[0].Max, allowed-1)
+			}
+		}
+		late := 0
+		for _, n := range refusedAt {
+			if n > windows/2 {
+				late++
+			}
+		}
+		require.LessOrEqual(t, late, windows/2/mostPatience+1)
+	})
+}

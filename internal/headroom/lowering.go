@@ -1,0 +1,118 @@
+package headroom
+
+import (
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ration-go/ration/limit"
+)
+
+const (
+	// fallTo is what is left of a limit behind a refusal, and riseBy the share of the full limit by
+	// which it is raised.
+	fallTo, riseBy = 0.7, 0.05
+	// Limits are raised after leastPatience windows without a refusal at first, and after mostPatience
+	// at last.
+	leastPatience, mostPatience = 3, 100
+	// Refusals within sameMoment, or a quarter of a shorter window, are of calls that were in flight
+	// together.
+	sameMoment = time.Second / 2
+)
+
+// A Lowering is what a worker knows of limits that are too high: the provider refuses calls again and again
+// and says nothing of what it allows. The limit that was exceeded is lowered by a third with each moment in
+// which calls are refused, but for the first: a provider may have had a bad one. All are raised a little when
+// nothing was refused for some windows. A step up that is refused is taken back, and the next is waited for
+// twice as long. So the limits stay just below what the provider allows, at the cost of a few refusals that
+// become rarer and rarer. The zero Lowering has seen none. It is safe for concurrent use.
+type Lowering struct {
+	mu       sync.Mutex    // protects all below
+	refused  time.Time     // when calls were refused last
+	moments  int           // in how many they were, since the limits were full or a step up was taken back
+	patience int           // in windows; zero: leastPatience
+	set      []limit.Limit // what Lower or Raise returned last
+	before   []limit.Limit // what was in force before the last step up, if nobody was refused since
+}
+
+// Refused notes that calls were refused, and reports whether it is another moment than the last.
+func (l *Lowering) Refused(limits []limit.Limit, now time.Time) (another bool) {
+	same := sameMoment
+	for _, one := range limits {
+		same = min(same, one.Window/4)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if now.Sub(l.refused) <= same {
+		return false
+	}
+	l.moments++
+	l.refused = now
+	return true
+}
+
+// Lower returns what to use of the limits in force, after another moment in which calls were refused; nil:
+// the same as before. The limit with that index was exceeded; negative: none, as far as is known.
+func (l *Lowering) Lower(inForce, full []limit.Limit, index int) []limit.Limit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch before := l.before; {
+	case before != nil && slices.Equal(inForce, l.set):
+		l.patience = min(2*max(l.patience, leastPatience), mostPatience)
+		l.set, l.moments = before, 0 // what was too much may be felt once more
+	case l.moments < 2 || index < 0:
+		return nil
+	default:
+		l.set = slices.Clone(inForce)
+		l.set[index] = lower(inForce[index], full[index])
+	}
+	l.before = nil
+	return l.set
+}
+
+// lower returns a limit of which fallTo is left, and at least what mostLowered leaves of the full one.
+func lower(l, full limit.Limit) limit.Limit {
+	least := max(1, int(math.Ceil(float64(full.Max)*(1-mostLowered))))
+	l.Max = max(least, int(float64(l.Max)*fallTo))
+	if l.Burst > 0 {
+		l.Burst = min(max(1, int(float64(l.Burst)*fallTo)), l.Max)
+	}
+	return l
+}
+
+// Raise returns what to use of limits that are in force since an instant, after a call that was served; nil:
+// the same as before. Of limits that others have set since it raises none.
+func (l *Lowering) Raise(inForce, full []limit.Limit, since, now time.Time) []limit.Limit {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.set == nil || !slices.Equal(inForce, l.set) || len(inForce) != len(full) {
+		return nil
+	}
+	longest := time.Duration(0)
+	for _, one := range full {
+		longest = max(longest, one.Window)
+	}
+	if l.refused.After(since) {
+		since = l.refused
+	}
+	if now.Sub(since) < time.Duration(max(l.patience, leastPatience))*longest {
+		return nil
+	}
+	l.before, l.set = inForce, slices.Clone(inForce)
+	for i, one := range full {
+		l.set[i].Max = min(one.Max, l.set[i].Max+max(1, int(riseBy*float64(one.Max))))
+		l.set[i].Burst = min(one.Burst, l.set[i].Burst+max(1, int(riseBy*float64(one.Burst))))
+	}
+	if slices.Equal(l.set, full) {
+		l.moments = 0
+	}
+	return l.set
+}
+
+// IsLow reports whether Raise may return limits.
+func (l *Lowering) IsLow() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.set != nil
+}

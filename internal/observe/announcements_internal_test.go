@@ -1,0 +1,94 @@
+package observe
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
+
+	"github.com/ration-go/ration/limit"
+)
+
+// A saying is what an endpoint announces, some seconds after the one before.
+type saying struct {
+	after    float64
+	endpoint string
+	max      int
+}
+
+// What follows from what endpoints say of an account whose limit is 900 in 15 minutes: for each saying
+// whether it is of the account, and whether it is the endpoint's own.
+func TestAnnouncementsAreConfirmed(t *testing.T) {
+	l := []limit.Limit{{Max: 900, Window: 15 * time.Minute}}
+	for name, row := range map[string]struct {
+		said []saying
+		want string // y: of the account, n: not yet, o: the endpoint's own
+	}{
+		"what is known":                          {[]saying{{0, "a", 900}, {0, "b", 900}}, "yy"},
+		"two that agree":                         {[]saying{{0, "a", 500}, {1, "a", 500}}, "ny"},
+		"two of one moment":                      {[]saying{{0, "a", 500}, {0.9, "a", 500}, {0.1, "a", 500}}, "nny"},
+		"two endpoints that agree":               {[]saying{{0, "a", 500}, {1, "b", 500}}, "ny"},
+		"one that lies once":                     {[]saying{{0, "a", 900}, {5, "a", 1}, {5, "a", 900}, {5, "a", 1}}, "ynyn"},
+		"a limit that changed":                   {[]saying{{0, "a", 900}, {0, "b", 900}, {5, "a", 500}, {5, "a", 500}}, "yyny"},
+		"an endpoint with a limit of its own":    {[]saying{{0, "feed", 900}, {1, "dm", 15}, {5, "dm", 15}, {5, "dm", 15}}, "yooo"},
+		"turn by turn":                           {[]saying{{0, "dm", 15}, {1, "feed", 900}, {1, "dm", 15}, {1, "feed", 900}}, "nyoy"},
+		"many new endpoints after a change":      {[]saying{{0, "a", 900}, {1, "b", 500}, {1, "c", 500}, {1, "d", 500}}, "yooy"},
+		"what was said two windows ago is stale": {[]saying{{0, "feed", 900}, {1900, "dm", 15}, {5, "dm", 15}}, "yny"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var a Announcements
+			at, got := time.UnixMicro(1_795_000_000_000_000), ""
+			for _, s := range row.said {
+				at = at.Add(time.Duration(s.after * float64(time.Second)))
+				of, apart := a.Take(s.endpoint, []Observation{{Limit: 0, max: s.max}}, l, at)
+				switch {
+				case apart:
+					require.Empty(t, of)
+					got += "o"
+				case len(of) > 0:
+					got += "y"
+				default:
+					got += "n"
+				}
+			}
+			require.Equal(t, row.want, got)
+		})
+	}
+}
+
+// However many endpoints speak, few are remembered, and one false word among true ones changes nothing.
+func TestOneFalseWordConfirmsNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := []limit.Limit{limit.PerHour(5000)}
+		var a Announcements
+		at := time.UnixMicro(1_795_000_000_000_000)
+		n := rapid.IntRange(1, 200).Draw(t, "responses")
+		false1 := rapid.IntRange(0, n-1).Draw(t, "the false one")
+		for i := range n {
+			at = at.Add(time.Duration(rapid.IntRange(0, 3_600_000).Draw(t, "ms")) * time.Millisecond)
+			o := Observation{max: 5000}
+			if i == false1 {
+				o.max = rapid.SampledFrom([]int{1, 60, 1_000_000_000_000}).Draw(t, "false")
+			}
+			of, _ := a.Take(fmt.Sprint(rapid.IntRange(0, 99).Draw(t, "endpoint")), []Observation{o}, l, at)
+			require.Equal(t, i != false1, len(of) > 0)
+			require.LessOrEqual(t, len(a.limits[0].words), mostEndpoints)
+			require.LessOrEqual(t, len(a.limits[0].since), mostEndpoints)
+		}
+	})
+}
+
+// A confirmed limit is reached in steps.
+func TestALimitIsReachedInSteps(t *testing.T) {
+	l := limit.PerHour(100)
+	require.Equal(t, 1000, Observation{max: 1_000_000_000_000}.Toward(l).Max)
+	require.Equal(t, 10, Observation{max: 1}.Toward(l).Max)
+	require.Equal(t, 60, Observation{max: 60}.Toward(l).Max)
+	require.Equal(t, 100, Observation{}.Toward(l).Max)
+	require.Equal(t, 1, Observation{max: 1}.Toward(limit.PerHour(4)).Max)
+	bucket := limit.Limit{Max: 40, Window: 20 * time.Second, Algorithm: limit.GCRA, Burst: 20}
+	require.Equal(t, 2, Observation{max: 1, rate: 40}.Toward(bucket).Burst)
+	require.Equal(t, 400, Observation{max: 30, rate: 1_000_000}.Toward(bucket).Max)
+}
