@@ -56,14 +56,28 @@ func TestLimitsRise(t *testing.T) {
 	others := []limit.Limit{limit.PerMinute(40)}
 	require.Nil(t, l.Raise(others, full, at, at.Add(time.Hour)))
 
-	at = at.Add(3 * time.Minute)
-	high := l.Raise(low, full, time.Time{}, at)
-	require.Equal(t, 75, high[0].Max)
+	require.Nil(t, l.Raise(low, full, at.Add(time.Minute), at.Add(time.Hour)), "another worker has set the same since")
+	set := at
+	at = at.Add(5 * time.Minute)
+	high := l.Raise(low, full, set, at)
+	require.Equal(t, 73, high[0].Max)
 	at = at.Add(time.Second)
 	require.True(t, l.Refused(high, at))
 	require.Equal(t, low, l.Lower(high, full, 0))
-	require.Nil(t, l.Raise(low, full, at, at.Add(5*time.Minute)))
-	require.NotNil(t, l.Raise(low, full, at, at.Add(6*time.Minute)))
+	set = at
+	require.Nil(t, l.Raise(low, full, set, at.Add(9*time.Minute)))
+	require.NotNil(t, l.Raise(low, full, set, at.Add(10*time.Minute)))
+
+	// Nor does it lower by a third what another worker has raised.
+	var other Lowering
+	for range 2 {
+		at = at.Add(time.Second)
+		require.True(t, other.Refused(full, at))
+		other.Lower(full, full, 0)
+	}
+	at = at.Add(time.Minute)
+	require.True(t, other.Refused(high, at))
+	require.Equal(t, low, other.Lower(high, full, 0))
 }
 
 // Whatever a provider allows that refuses each window in which more is used, and no other: the limits come

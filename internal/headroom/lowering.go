@@ -10,12 +10,12 @@ import (
 )
 
 const (
-	// fallTo is what is left of a limit behind a refusal, and riseBy the share of the full limit by
-	// which it is raised.
+	// fallTo is what is left of a limit behind a refusal, and riseBy the share of it by which it is
+	// raised.
 	fallTo, riseBy = 0.7, 0.05
 	// Limits are raised after leastPatience windows without a refusal at first, and after mostPatience
 	// at last.
-	leastPatience, mostPatience = 3, 100
+	leastPatience, mostPatience = 5, 100
 	// Refusals within sameMoment, or a quarter of a shorter window, are of calls that were in flight
 	// together.
 	sameMoment = time.Second / 2
@@ -32,8 +32,9 @@ type Lowering struct {
 	refused  time.Time     // when calls were refused last
 	moments  int           // in how many they were, since the limits were full or a step up was taken back
 	patience int           // in windows; zero: leastPatience
+	fits     []limit.Limit // what was in force before the last step up, by this worker or another; nil: none was
 	set      []limit.Limit // what Lower or Raise returned last
-	before   []limit.Limit // what was in force before the last step up, if nobody was refused since
+	since    time.Time     // since when that is in force; zero: Raise has not been told yet
 }
 
 // Refused notes that calls were refused, and reports whether it is another moment than the last.
@@ -57,18 +58,31 @@ func (l *Lowering) Refused(limits []limit.Limit, now time.Time) (another bool) {
 func (l *Lowering) Lower(inForce, full []limit.Limit, index int) []limit.Limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	switch before := l.before; {
-	case before != nil && slices.Equal(inForce, l.set):
+	switch {
+	case l.fits != nil && above(inForce, l.fits):
 		l.patience = min(2*max(l.patience, leastPatience), mostPatience)
-		l.set, l.moments = before, 0 // what was too much may be felt once more
+		l.moments = 0 // what was too much may be felt once more
 	case l.moments < 2 || index < 0:
 		return nil
 	default:
-		l.set = slices.Clone(inForce)
-		l.set[index] = lower(inForce[index], full[index])
+		l.fits = slices.Clone(inForce)
+		l.fits[index] = lower(inForce[index], full[index])
 	}
-	l.before = nil
+	l.set, l.since = l.fits, time.Time{}
 	return l.set
+}
+
+// above reports whether limits are higher than others, and none is lower.
+func above(limits, others []limit.Limit) bool {
+	if len(limits) != len(others) || slices.Equal(limits, others) {
+		return false
+	}
+	for i, one := range others {
+		if !sameKind(limits[i], one) || limits[i].Max < one.Max {
+			return false
+		}
+	}
+	return true
 }
 
 // lower returns a limit of which fallTo is left, and at least what mostLowered leaves of the full one.
@@ -82,11 +96,17 @@ func lower(l, full limit.Limit) limit.Limit {
 }
 
 // Raise returns what to use of limits that are in force since an instant, after a call that was served; nil:
-// the same as before. Of limits that others have set since it raises none.
+// the same as before. It raises none that others have set since: they do.
 func (l *Lowering) Raise(inForce, full []limit.Limit, since, now time.Time) []limit.Limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.set == nil || !slices.Equal(inForce, l.set) || len(inForce) != len(full) {
+		return nil
+	}
+	if l.since.IsZero() {
+		l.since = since
+	}
+	if !since.Equal(l.since) {
 		return nil
 	}
 	longest := time.Duration(0)
@@ -99,10 +119,10 @@ func (l *Lowering) Raise(inForce, full []limit.Limit, since, now time.Time) []li
 	if now.Sub(since) < time.Duration(max(l.patience, leastPatience))*longest {
 		return nil
 	}
-	l.before, l.set = inForce, slices.Clone(inForce)
+	l.fits, l.set, l.since = inForce, slices.Clone(inForce), time.Time{}
 	for i, one := range full {
-		l.set[i].Max = min(one.Max, l.set[i].Max+max(1, int(riseBy*float64(one.Max))))
-		l.set[i].Burst = min(one.Burst, l.set[i].Burst+max(1, int(riseBy*float64(one.Burst))))
+		l.set[i].Max = min(one.Max, l.set[i].Max+max(1, int(riseBy*float64(l.set[i].Max))))
+		l.set[i].Burst = min(one.Burst, l.set[i].Burst+max(1, int(riseBy*float64(l.set[i].Burst))))
 	}
 	if slices.Equal(l.set, full) {
 		l.moments = 0

@@ -22,8 +22,8 @@ type Judge struct {
 	Told, TwiceTold string
 	// Window is a window, or of a bucket the time in which it fills.
 	Window time.Duration
-	// Admits is how many calls of a token it admits in a time, as early as can be.
-	Admits func(span time.Duration) int
+	// Admits is how many calls of a token it admits in a time from an instant on, as early as can be.
+	Admits func(begin time.Time, span time.Duration) int
 	// start starts it in front of a server that serves all, and returns its address.
 	start func(t testing.TB, pages *pages) (url string)
 }
@@ -92,19 +92,27 @@ func ulule(most int64, length time.Duration) func(testing.TB, *pages) string {
 }
 
 // windows is what windows of some length admit that begin with a call.
-func windows(most int, length time.Duration) func(time.Duration) int {
-	return func(span time.Duration) int { return most * (1 + int(span/length)) }
+func windows(most int, length time.Duration) func(time.Time, time.Duration) int {
+	return func(_ time.Time, span time.Duration) int { return most * (1 + int(span/length)) }
+}
+
+// clockWindows is what windows of the clock admit.
+func clockWindows(most int, length time.Duration) func(time.Time, time.Duration) int {
+	return func(begin time.Time, span time.Duration) int {
+		number := func(at time.Time) int { return int(at.UnixNano() / int64(length)) }
+		return most * (1 + number(begin.Add(span)) - number(begin))
+	}
 }
 
 // weighed is what a window admits that weighs the one before: all at once, nothing more in that window, and
 // then as much as the weight of the one before becomes less.
-func weighed(most int, length time.Duration) func(time.Duration) int {
-	return func(span time.Duration) int { return max(most, int(float64(most)*float64(span)/float64(length))) }
+func weighed(most int, length time.Duration) func(time.Time, time.Duration) int {
+	return func(_ time.Time, span time.Duration) int { return max(most, int(float64(most)*float64(span)/float64(length))) }
 }
 
 // refilled is what a bucket admits.
-func refilled(size int, perSecond float64) func(time.Duration) int {
-	return func(span time.Duration) int { return size + int(perSecond*span.Seconds()) }
+func refilled(size int, perSecond float64) func(time.Time, time.Duration) int {
+	return func(_ time.Time, span time.Duration) int { return size + int(perSecond*span.Seconds()) }
 }
 
 // Judges are all of them.
@@ -115,7 +123,7 @@ func Judges() []Judge {
 		{"ulule/limiter, 100 in 5 s", "100/5s:fixed-window,first-use", "200/5s:fixed-window,first-use", 5 * time.Second, windows(100, 5*time.Second), ulule(100, 5*time.Second)},
 		{"x/time/rate, 50/s burst 20", "50/1s:gcra,burst=20", "100/1s:gcra,burst=40", time.Second, refilled(20, 50), counting(func() counter { return rateCounter{rate.NewLimiter(50, 20)} })},
 		{"a bucket of 20 that fills at 50/s", "3000/1m:gcra,burst=20", "6000/1m:gcra,burst=40", time.Second, refilled(20, 50), counting(func() counter { return &bucket{size: 20, rate: 50} })},
-		{"a fixed window, 100 in 5 s", "100/5s:fixed-window", "200/5s:fixed-window", 5 * time.Second, windows(100, 5*time.Second), counting(func() counter { return &fixedWindow{most: 100, length: 5 * time.Second} })},
+		{"a fixed window, 100 in 5 s", "100/5s:fixed-window", "200/5s:fixed-window", 5 * time.Second, clockWindows(100, 5*time.Second), counting(func() counter { return &fixedWindow{most: 100, length: 5 * time.Second} })},
 		{"a sliding window, 100 in 5 s", "100/5s", "200/5s", 5 * time.Second, windows(100, 5*time.Second), counting(func() counter { return &slidingWindow{most: 100, length: 5 * time.Second} })},
 	}
 }
