@@ -99,6 +99,14 @@ func (p *Provider) Read(r Response) Feedback {
 	if f.Reason.Refuses() || !r.Cached() {
 		f.Windows = p.windows(&r, f.Reason.Refuses())
 	}
+	if f.Reason == ReasonQuota && len(f.Windows) == 0 {
+		if w, found := windowInWords(&r); found {
+			f.Windows = append(f.Windows, w)
+			if f.MaxWait == 0 {
+				f.MaxWait = min(w.Length.Value, longestWait)
+			}
+		}
+	}
 	f.refuseIfExhausted(&r)
 	if p.Adjust != nil {
 		p.Adjust(&r, &f)

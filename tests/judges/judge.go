@@ -107,7 +107,9 @@ func clockWindows(most int, length time.Duration) func(time.Time, time.Duration)
 // weighed is what a window admits that weighs the one before: all at once, nothing more in that window, and
 // then as much as the weight of the one before becomes less.
 func weighed(most int, length time.Duration) func(time.Time, time.Duration) int {
-	return func(_ time.Time, span time.Duration) int { return max(most, int(float64(most)*float64(span)/float64(length))) }
+	return func(_ time.Time, span time.Duration) int {
+		return max(most, int(float64(most)*float64(span)/float64(length)))
+	}
 }
 
 // refilled is what a bucket admits.
