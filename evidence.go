@@ -111,9 +111,7 @@ func (p *Pool) wasServed(ctx context.Context, g *Grant) {
 		last, _ = p.served.LoadOrStore(g.Token.id, new(atomic.Int64))
 	}
 	last.(*atomic.Int64).Store(now)
-	if p.budget.reconciles.Load() && !g.offline {
-		p.budget.raiseLowered(g.account)
-	}
+	p.budget.raiseLowered(g)
 	if p.hasSuspects.Load() {
 		p.clear(ctx, g)
 	}

@@ -229,9 +229,12 @@ func (b *Budget) lengthenWindow(account *budgetAccount) {
 }
 
 // raiseLowered raises limits that this worker has lowered, if nothing was refused for long.
-func (b *Budget) raiseLowered(account *budgetAccount) {
-	if r := b.reconcilerOf(account); r != nil && r.lowering.IsLow() {
-		account = b.inForce(account)
+func (b *Budget) raiseLowered(g *Grant) {
+	if !b.reconciles.Load() || g.offline {
+		return
+	}
+	if r := b.reconcilerOf(g.account); r != nil && r.lowering.IsLow() {
+		account := b.inForce(g.account)
 		setLowered(b, account, r.lowering.Raise(account.limits, account.full, account.since, time.Now()))
 	}
 }

@@ -178,13 +178,13 @@ func (r *reconciler) recordResets(ctx context.Context, b *Budget, account *budge
 		if r.resets == nil {
 			r.resets = make([]time.Time, len(account.Limits))
 		}
-		differs := o.Limit < len(r.resets) && end.Sub(r.resets[o.Limit]).Abs() > time.Second/2
+		differs := o.Limit < len(r.resets) && end.Sub(r.resets[o.Limit]).Abs() > time.Second/2+o.ResetWithin()
 		if differs {
 			r.resets[o.Limit] = end
 		}
 		r.mu.Unlock()
 		if differs {
-			_ = tells(ctx, b, "reset", b.Store.Reset, store.ResetRequest{Budget: b.Name, Account: account.Account, At: end})
+			_ = tells(ctx, b, "reset", b.Store.Reset, store.ResetRequest{Budget: b.Name, Account: account.Account, At: end, Within: o.ResetWithin()})
 		}
 	}
 }

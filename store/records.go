@@ -168,6 +168,10 @@ type ResetRequest struct {
 	// At is when, on the store's clock. An instant that has passed changes
 	// nothing.
 	At time.Time
+	// Within is how far from At the end may be, as when a provider tells whole seconds: at most a
+	// minute. A window that ends so near to At stays as it is; another ends Within after At, but no
+	// later than a whole window from now. Zero: At is exact.
+	Within time.Duration
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }
@@ -182,6 +186,8 @@ func (r ResetRequest) Validate() error {
 		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
 	case r.At.IsZero():
 		return errors.New("ration: ResetRequest.At is zero: it must be when the window ends")
+	case r.Within < 0 || r.Within > time.Minute:
+		return fmt.Errorf("ration: ResetRequest.Within is %v: it must be from 0 to a minute", r.Within)
 	}
 	if err := limit.Validate(r.Account.Limits); err != nil {
 		return fmt.Errorf("ration: account %s: %w", r.Account.ID, err)

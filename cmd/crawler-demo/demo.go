@@ -60,6 +60,7 @@ func (a *app) planDemo(o options) (plan, error) {
 			return plan{}, badf("%s %w", o.limitsBy, err)
 		}
 	}
+	size.limit = o.withMargin(size.limit)
 	p := plan{options: o, margin: demoMargin, arrivals: new(arrivals)}
 	p.limits = []ration.Limit{size.limit}
 	p.follow = follower{Kind: "json", Path: []string{"paging", "next"}}

@@ -6,8 +6,10 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/limit"
 )
 
 const help = `crawler-demo spends the quota of a few access tokens to the full and is not
@@ -65,6 +67,9 @@ With what:
                        5000/1h:sub-windows,resolution=1m
                                                         minute by minute
                        5000/1h:gcra,burst=10            evenly, 10 at once
+  -margin TIME       keep that much free around each window for calls that are
+                     slow on their way, such as 50ms; 0 for nothing. Without it
+                     a hundredth of the window, and in the demo 250ms.
   -auth bearer       attach the token as "Authorization: Bearer SECRET" (the
                      default),
   -auth query:NAME   as the query parameter NAME,
@@ -154,8 +159,8 @@ type options struct {
 	follow             follower
 	max                int
 	retryFailed        bool
-	out, plot          string
-	metrics            string
+	out, plot, metrics string
+	margin             time.Duration // negative: it was not given
 	json               bool
 }
 
@@ -180,6 +185,7 @@ func parseOptions(args []string) (options, error) {
 	fs.BoolVar(&o.retryFailed, "retry-failed", false, "")
 	fs.StringVar(&o.out, "out", "", "")
 	fs.StringVar(&o.plot, "plot", "", "")
+	fs.DurationVar(&o.margin, "margin", -1, "")
 	fs.StringVar(&o.metrics, "metrics", "", "")
 	fs.BoolVar(&o.json, "json", false, "")
 	fs.Func("limit", "", func(s string) error {
@@ -232,6 +238,18 @@ func flagError(err error) string {
 	}
 }
 
+// withMargin returns the limit with -margin, if that was given and the limit names none.
+func (o *options) withMargin(l ration.Limit) ration.Limit {
+	switch {
+	case l.Margin != 0 || o.margin < 0:
+	case o.margin == 0:
+		l.Margin = -1 // none
+	default:
+		l.Margin = o.margin
+	}
+	return l
+}
+
 func (o *options) check(rest []string, given map[string]bool) error {
 	for name, value := range map[string]string{"urls": o.urls, "tokens": o.tokens, "provider": o.provider,
 		"simulate": o.simulate, "redis": o.redis, "budget": o.budget, "out": o.out, "plot": o.plot, "metrics": o.metrics} {
@@ -277,6 +295,12 @@ func (o *options) check(rest []string, given map[string]bool) error {
 	}
 	if err := o.resolvePresets(given); err != nil {
 		return err
+	}
+	if given["margin"] && (o.margin < 0 || o.margin > limit.MaxMargin) {
+		return badf("-margin is %v: it must be from 0 to %v", o.margin, limit.MaxMargin)
+	}
+	for i := range o.limits {
+		o.limits[i] = o.withMargin(o.limits[i])
 	}
 	for _, l := range o.limits {
 		if l.Scope != "" && !o.namesScopes() {

@@ -14,6 +14,17 @@ import (
 	"github.com/ration-go/ration/internal/simulated"
 )
 
+// -margin is of the limits that name none of their own.
+func TestMargin(t *testing.T) {
+	for margin, want := range map[string]time.Duration{"50ms": 50 * time.Millisecond, "0": -1} {
+		o, err := parseOptions([]string{"-urls", "u", "-tokens", "t", "-limit", "5/1h", "-limit", "9/1h:gcra,margin=1s", "-margin", margin})
+		require.NoError(t, err)
+		require.Equal(t, []time.Duration{want, time.Second}, []time.Duration{o.limits[0].Margin, o.limits[1].Margin})
+	}
+	_, err := parseOptions([]string{"-margin", "-1s"})
+	require.ErrorContains(t, err, "-margin is -1s: it must be from 0 to 24h0m0s")
+}
+
 func TestOptions(t *testing.T) {
 	o, err := parseOptions(nil)
 	require.NoError(t, err)

@@ -257,7 +257,7 @@ func (f *fixedWindow) trim(m meter, now int64) {
 // reset corrects the window under way, or begins one, so that it ends at an
 // instant. It returns the instant before which no slot may come that was booked,
 // or 0.
-func (f *fixedWindow) reset(m meter, now, at int64) int64 {
+func (f *fixedWindow) reset(m meter, now, at, within int64) int64 {
 	margin := fixedMargin(m)
 	if at <= now || at > now+m.Window+margin {
 		return 0
@@ -266,11 +266,11 @@ func (f *fixedWindow) reset(m meter, now, at int64) int64 {
 	if !found {
 		f.list = slices.Insert(f.list, i, windowCount{key: now})
 		f.begun = true
-	} else if end := f.list[i].view(m, math.MaxInt64).to; end-margin <= at && at <= end {
+	} else if end := f.list[i].view(m, math.MaxInt64).to; end-margin-within <= at && at <= end+within {
 		return 0
 	}
 	w := f.list[i]
-	w.till, w.late = at+margin, 0
+	w.till, w.late = max(at, min(at+within, now+m.Window))+margin, 0
 	j := i + 1
 	for ; j < len(f.list) && f.list[j].key < w.till; j++ {
 		w.units += f.list[j].units

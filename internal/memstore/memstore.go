@@ -271,7 +271,7 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	c := b.account(r.Account.ID).open(&set, now)
 	for _, m := range c.meters {
 		if m.FirstUse {
-			ends := m.counter.(*fixedWindow).reset(m, now, r.At.UnixMicro())
+			ends := m.counter.(*fixedWindow).reset(m, now, r.At.UnixMicro(), r.Within.Microseconds())
 			b.pause(c.account, ends, 0, now, "")
 		}
 	}

@@ -142,6 +142,15 @@ func isSurelyOf(w *provider.Window, l limit.Limit, p *provider.Provider) bool {
 
 func clamp(n int64) int { return int(min(max(n, 0), limit.MaxUnits)) }
 
+// ResetWithin returns how far from Reset the window's end may be: of whole seconds nobody knows which way
+// they were rounded, nor by which second of a Date they were counted.
+func (o Observation) ResetWithin() time.Duration {
+	if o.Reset.Value%time.Second == 0 {
+		return time.Second
+	}
+	return 0
+}
+
 // Announced reports whether the response says what the limit allows.
 func (o Observation) Announced() bool { return o.max > 0 }
 

@@ -47,6 +47,26 @@ var resetRules = []rule{
 		h.reset(b, 4*sec)
 		h.slots(b, 10*sec)
 	}},
+	{"a Reset that is not exact leaves a window that ends about then, and otherwise goes by the late end", func(h *harness) {
+		a := h.single(firstUse(2, 10*sec))
+		resetWithin := func(at, within time.Duration) {
+			r := h.resetRequest(a, at)
+			r.Within = within
+			require.NoError(h.t, h.store.Reset(h.t.Context(), r))
+		}
+		h.slots(a, 0, 0)
+		for _, at := range []time.Duration{9 * sec, 10*sec - us} {
+			resetWithin(at, sec)
+			h.used(a, 2, 0, 10*sec)
+		}
+		resetWithin(9*sec-us, sec)
+		h.used(a, 2, 0, 10*sec-us)
+		h.at(5 * sec)
+		resetWithin(12*sec, sec)
+		h.used(a, 2, 0, 13*sec)
+		resetWithin(15*sec, sec) // a window that began now would end by then
+		h.used(a, 2, 0, 15*sec)
+	}},
 	{"a malformed Reset is refused", func(h *harness) {
 		a := h.single(firstUse(1, 10*sec))
 		for says, spoil := range map[string]func(*store.ResetRequest){
@@ -54,6 +74,8 @@ var resetRules = []rule{
 			"no account":     func(r *store.ResetRequest) { r.Account = store.Account{} },
 			"no limits":      func(r *store.ResetRequest) { r.Account.Limits = nil },
 			"no instant":     func(r *store.ResetRequest) { r.At = time.Time{} },
+			"Within -1 ns":   func(r *store.ResetRequest) { r.Within = -1 },
+			"Within 2 min":   func(r *store.ResetRequest) { r.Within = 2 * time.Minute },
 			"a year of 2113": func(r *store.ResetRequest) { r.At = time.UnixMicro(1<<52 + 1) },
 			"a Now of 1969":  func(r *store.ResetRequest) { r.Now = time.Unix(-1, 0) },
 		} {

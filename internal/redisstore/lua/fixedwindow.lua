@@ -313,13 +313,13 @@ do
   end
 
   -- reset corrects the window under way, or begins one, so that it ends at an
-  -- instant: the provider's may end up to the margin later. It returns the instant
+  -- instant, or so near to it: the provider's may end up to the margin later. It returns the instant
   -- before which no slot may come that was booked, or 0.
   --
   -- Windows that were booked ahead and begin before that end are parts of it. If
   -- it is too full then, or ends before its last slot, those who wait must book
   -- anew.
-  local function reset(m, now, instant)
+  local function reset(m, now, instant, within)
     local margin = marginOf(m)
     if instant <= now or instant > now + m.window + margin then
       return 0
@@ -331,12 +331,12 @@ do
       m.begun = true
     else
       local ends = view(m, list[i], math.huge).to
-      if ends - margin <= instant and instant <= ends then
+      if ends - margin - within <= instant and instant <= ends + within then
         return 0
       end
     end
     local w, merged = list[i], false
-    w.till, w.late = instant + margin, nil
+    w.till, w.late = math.max(instant, math.min(instant + within, now + m.window)) + margin, nil
     while beginning(list, i + 1) < w.till do
       local other = table.remove(list, i + 1)
       w.units, w.last, merged = w.units + other.units, math.max(w.last, other.last), true

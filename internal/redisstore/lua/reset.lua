@@ -4,14 +4,16 @@
 -- ARGV  1 now, in microseconds; '' for the server's clock
 --       2 the account
 --       3 when its window ends, as the provider says
---       4 how many zones follow, then each: see readZones
+--       4 how far from that the end may be, in microseconds
+--       5 how many zones follow, then each: see readZones
 --         its limits: see limitset
 -- returns ''
 
 local now = clock(ARGV[1], readState().offset)
 local account = ARGV[2]
 local instant = whole(ARGV[3], 'the end of the window', 1, 4503599627370496)
-local first = readZones(5, ARGV[4])
+local within = whole(ARGV[4], 'how far from that', 0, 60000000)
+local first = readZones(6, ARGV[5])
 local set = limitset(ARGV[first])
 if account == '' or #ARGV ~= first then
   bad = bad or 'ERR ration: reset takes an account, an instant and its limits'
@@ -25,7 +27,7 @@ openCharge(charge)
 local ends = 0
 for _, m in ipairs(charge.limits) do
   if m.letter == 'F' and m.zone == '*' then
-    ends = math.max(ends, counters.F.reset(m, now, instant))
+    ends = math.max(ends, counters.F.reset(m, now, instant, within))
   end
 end
 lowerScores(charge)

@@ -235,7 +235,7 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	c := charge{account: b.account(r.Account.ID), set: &set, now: now}
 	for _, l := range set.Compiled {
 		if l.FirstUse {
-			b.pause(r.Account.ID, c.meter(l).reset(r.At.UnixMicro()), 0, now, "")
+			b.pause(r.Account.ID, c.meter(l).reset(r.At.UnixMicro(), r.Within.Microseconds()), 0, now, "")
 		}
 	}
 	return nil

@@ -104,7 +104,7 @@ func (m meter) beginWindow(slot int64) {
 
 // reset ends the window under way at an instant. It returns when the last of the slots that
 // no longer fit has passed, or 0.
-func (m meter) reset(at int64) int64 {
+func (m meter) reset(at, within int64) int64 {
 	margin := m.margin()
 	if at <= m.now || at > m.now+m.Window+margin {
 		return 0
@@ -112,12 +112,12 @@ func (m meter) reset(at int64) int64 {
 	w, list := m.windowAt(m.now), m.live()
 	booked := w.ends // what is booked up to then is in the window
 	if known := slices.Index(list, w); known >= 0 {
-		if w.ends-margin <= at && at <= w.ends {
+		if w.ends-margin-within <= at && at <= w.ends+within {
 			return 0
 		}
 		list = slices.Delete(list, known, known+1)
 	}
-	w.ends, w.told = at+margin, true
+	w.ends, w.told = max(at, min(at+within, m.now+m.Window))+margin, true
 	merged := false
 	list = slices.DeleteFunc(list, func(o window) bool {
 		within := o.begins >= w.begins && o.begins < w.ends
