@@ -59,7 +59,8 @@ const (
 	ClockStepped
 	// LimitsOverridden: the fleet applies limits of a higher revision than this worker's.
 	LimitsOverridden
-	// LimitLearned: the provider announced another limit, and the fleet adopts it.
+	// LimitLearned: the provider announced another limit, and the fleet adopts it; or, with a Cause,
+	// a learned limit is raised for a call that finds out whether it is still true.
 	LimitLearned
 	// ExternalUsage: other clients spend the account's quota, and the log now counts it.
 	ExternalUsage
@@ -128,6 +129,9 @@ func (e Event) text() string {
 	case LimitsOverridden:
 		return fmt.Sprintf("account %s: this worker's limits are %s; the fleet uses %s, which have a higher revision", e.Account, ours, theirs)
 	case LimitLearned:
+		if e.Cause != "" {
+			return fmt.Sprintf("account %s: %s is used in place of %s: %s", e.Account, theirs, ours, e.Cause)
+		}
 		return fmt.Sprintf("account %s: the provider announced %s instead of %s", e.Account, theirs, ours)
 	case ExternalUsage:
 		return fmt.Sprintf("account %s: other clients have spent %d units", e.Account, e.Count)

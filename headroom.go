@@ -50,7 +50,7 @@ func (b *Budget) wasRefused(scope provider.Scope, g *Grant) {
 	case r.reports.Any():
 		r.leaveHeadroom(b, account)
 	case !scope.Has(provider.ScopeEndpoint) && slices.Equal(g.account.limits, account.limits):
-		r.lower(b, account, g.Token) // and not for calls that were booked before the last change
+		r.lower(b, account) // and not for calls that were booked before the last change
 	}
 }
 
@@ -180,30 +180,39 @@ func (b *Budget) announce(ctx context.Context, account *budgetAccount) {
 const leastUsed = 0.08
 
 // lower has the fleet use less of an account's limits, which are too high.
-func (r *reconciler) lower(b *Budget, account *budgetAccount, t Token) {
+func (r *reconciler) lower(b *Budget, account *budgetAccount) {
 	if !r.lowering.Refused(account.limits, time.Now()) {
 		return
 	}
 	b.lengthenWindow(account)
-	setLowered(b, account, r.lowering.Lower(account.limits, account.full, b.mostUsed(account, t)))
+	setLowered(b, account, r.lowering.Lower(account.limits, account.full, b.mostUsed(account)))
 }
 
-// mostUsed returns the index of the limit of the token's account of which the largest share is used, since
-// that is most likely the one that was exceeded; negative: that is small, or the store does not answer.
-func (b *Budget) mostUsed(account *budgetAccount, t Token) (index int) {
-	ctx, stop := b.soon(context.Background())
-	defer stop()
-	usage, err := b.Usage(ctx, t)
-	if err != nil || len(usage.Limits) != len(account.limits) {
-		return -1
-	}
+// mostUsed returns the index of the account's limit of which the largest share is used, since that is most
+// likely the one that was exceeded; negative: that is small, or the store does not answer.
+func (b *Budget) mostUsed(account *budgetAccount) (index int) {
 	index, most := -1, leastUsed
-	for i, l := range usage.Limits {
+	for i, l := range b.usageOf(account) {
 		if share := float64(l.Used+l.Ahead) / float64(l.Limit.Capacity()); share >= most {
 			index, most = i, share
 		}
 	}
 	return index
+}
+
+// usageOf returns what is used of an account's limits; nil if the store does not answer soon.
+func (b *Budget) usageOf(account *budgetAccount) []store.LimitUsage {
+	one, err := store.NewAccounts(account.Account)
+	if err != nil {
+		return nil
+	}
+	ctx, stop := b.soon(context.Background())
+	defer stop()
+	all, err := asks(ctx, b, "usage", b.Store.Usage, store.UsageRequest{Budget: b.Name, Accounts: one})
+	if err != nil || len(all) != 1 || len(all[0].Limits) != len(account.limits) {
+		return nil
+	}
+	return all[0].Limits
 }
 
 // lengthenWindow has the account's window that began with a call end no sooner than that of the provider
@@ -244,5 +253,31 @@ func setLowered(b *Budget, account *budgetAccount, limits []limit.Limit) {
 	if limits != nil && b.learn(account, limits, account.full) {
 		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: account.full, Theirs: limits,
 			Cause: "the provider refuses calls, and does not say what it allows"})
+	}
+}
+
+// doubtAfter is how long a limit that was learned may hold all of an account's callers back without any
+// response: as long as a response may pause them by default.
+const doubtAfter = defaultMaxPause
+
+// doubtLearned lets one more call leave, as far as the limits that the program gave allow it, if those that
+// responses announced hold the account's callers back: false ones would for as long as a window, with no
+// response to say otherwise. The next response confirms what was learned, or another limit.
+func (b *Budget) doubtLearned(account *budgetAccount) {
+	if !b.reconcilerFor(account).announcements.Silent(b.storeNow(), doubtAfter) {
+		return
+	}
+	if account = b.inForce(account); account.source != fromProvider || len(account.given) != len(account.full) {
+		return
+	}
+	limits := slices.Clone(account.limits)
+	for i, l := range b.usageOf(account) {
+		if given := account.given[i]; limits[i].Max < given.Max && given.Algorithm != limit.GCRA { // a bucket is never spent for long
+			limits[i].Max = min(given.Max, max(limits[i].Max, l.Used+1))
+		}
+	}
+	if !slices.Equal(limits, account.limits) && b.learn(account, limits, limits) {
+		b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.limits, Theirs: limits,
+			Cause: "no response came for long, and one call tries whether the provider still says so"})
 	}
 }

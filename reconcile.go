@@ -154,7 +154,7 @@ func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, observed 
 		}
 	case !lower && !higher:
 		return false
-	case !lower && time.Since(account.since) < seldom:
+	case !lower && time.Since(account.since) < seldom && !r.announcements.Answered():
 		return false
 	}
 	if !b.learn(account, limits, full) {

@@ -281,3 +281,30 @@ func TestLimitsSetByTheProgramReplaceThoseThatWereShrunk(t *testing.T) {
 		require.Equal(t, 500, all[0].Limits[0].Limit.Max)
 	})
 }
+
+// A limit that false responses announced, and that holds all callers back, is doubted after an hour: one
+// call tries it, and what the provider then says holds.
+func TestALearnedLimitThatHoldsEverythingIsDoubted(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerDay(10_000)}
+		token, sent := ration.NewToken("a"), 0
+		api := rationtest.NewAPI(rationtest.Announcing(func(n int) []string {
+			sent = n
+			if n == 50 || n == 51 {
+				return []string{"X-RateLimit-Limit", "10", "X-RateLimit-Remaining", "10", "X-RateLimit-Reset", "86000"}
+			}
+			return []string{"X-RateLimit-Limit", "10000", "X-RateLimit-Remaining", strconv.Itoa(10_000 - n), "X-RateLimit-Reset", "86000"}
+		}))
+		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, token)}}
+		begun := time.Now()
+		for range 1100 {
+			rationtest.Get(t, client, "http://api.test/")
+			if sent >= 49 && sent <= 51 {
+				time.Sleep(time.Second)
+			}
+		}
+		require.Equal(t, 1100, sent)
+		require.Less(t, time.Since(begun), 4*time.Hour)
+		requireMax(t, b, token, 10_000)
+	})
+}

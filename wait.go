@@ -162,6 +162,10 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	if w.pool != nil && w.pool.sourced.Load() {
 		defer w.pool.askAhead(ctx, w.account.ID, w.due).Stop()
 	}
+	if w.account.source == fromProvider && time.Until(w.due) > doubtAfter {
+		b, account := w.budget, w.account
+		defer time.AfterFunc(doubtAfter, func() { b.doubtLearned(account) }).Stop()
+	}
 	why := w.why(ctx)
 	w.noteSpent(why)
 	wait := w.budget.beginWait(ctx, w.traces, why, time.Until(w.due))

@@ -14,8 +14,10 @@ import (
 // under the header that others use for the account's. The zero Announcements are ready, and safe for concurrent
 // use.
 type Announcements struct {
-	mu     sync.Mutex // protects limits
+	mu     sync.Mutex // protects all below
 	limits []announced
+	heard  time.Time // when Take was called last, or Silent returned true
+	silent bool      // Silent returned true, and Answered was not called since
 }
 
 // announced is what was said of one limit.
@@ -53,6 +55,7 @@ const (
 func (a *Announcements) Take(endpoint string, observed []Observation, full []limit.Limit, now time.Time) (of []Observation, apart bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.heard = now
 	for _, o := range observed {
 		confirmed, own := true, false
 		if o.Announced() {
@@ -63,6 +66,26 @@ func (a *Announcements) Take(endpoint string, observed []Observation, full []lim
 		}
 	}
 	return of, apart
+}
+
+// Silent reports whether no response has said anything for so long. If so the time begins anew.
+func (a *Announcements) Silent(now time.Time, length time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if now.Sub(a.heard) < length {
+		return false
+	}
+	a.heard, a.silent = now, true
+	return true
+}
+
+// Answered reports whether Silent returned true since it was called last: the response at hand is the
+// first since long.
+func (a *Announcements) Answered() (first bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first, a.silent = a.silent, false
+	return first
 }
 
 // confirms notes an announcement, and reports whether it is of the account, or the endpoint's own. It

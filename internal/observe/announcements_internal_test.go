@@ -80,6 +80,20 @@ func TestOneFalseWordConfirmsNothing(t *testing.T) {
 	})
 }
 
+// What is silent for long is told once, until it is for as long again.
+func TestAnnouncementsAreSilent(t *testing.T) {
+	var a Announcements
+	at := time.UnixMicro(1_795_000_000_000_000)
+	a.Take("a", nil, nil, at)
+	require.False(t, a.Answered())
+	require.False(t, a.Silent(at.Add(59*time.Minute), time.Hour))
+	require.True(t, a.Silent(at.Add(time.Hour), time.Hour))
+	require.False(t, a.Silent(at.Add(time.Hour), time.Hour))
+	require.True(t, a.Answered())
+	require.False(t, a.Answered())
+	require.True(t, a.Silent(at.Add(2*time.Hour), time.Hour))
+}
+
 // A confirmed limit is reached in steps.
 func TestALimitIsReachedInSteps(t *testing.T) {
 	l := limit.PerHour(100)
