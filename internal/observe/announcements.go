@@ -23,7 +23,13 @@ type Announcements struct {
 // announced is what was said of one limit.
 type announced struct {
 	words map[string]word // the last of each endpoint
-	since map[numbers]time.Time
+	said  map[numbers]saying
+}
+
+// A saying is since when numbers are said, and how often they were.
+type saying struct {
+	since time.Time
+	times int
 }
 
 // A word is what an endpoint said last, and before it said that.
@@ -37,9 +43,10 @@ type numbers struct{ max, rate int }
 
 const (
 	// Two responses that agree are of two moments if they are as far apart as this, or as a
-	// shorter window divided by agreeShare.
+	// shorter window divided by agreeShare. A limit may be spent sooner: agreeTimes responses agree too.
 	agreeAfter = time.Second
 	agreeShare = 20
+	agreeTimes = 4
 	// manyEndpoints is how many endpoints that say the same, with none that says otherwise, speak for
 	// all. So many as mostEndpoints are remembered.
 	manyEndpoints = 3
@@ -101,22 +108,24 @@ func (a *Announcements) confirms(endpoint string, o Observation, l limit.Limit, 
 	}
 	last.at = now
 	of.set(endpoint, last)
-	if _, heard := of.since[said]; !heard {
-		of.since[said] = now
+	how := of.said[said]
+	if how.times++; how.times == 1 {
+		how.since = now
 	}
+	of.said[said] = how
 	switch {
 	case known:
 		return true, false
 	case !of.isOfAll(said, last):
 		return false, true
 	}
-	return now.Sub(of.since[said]) >= min(agreeAfter, l.Window/agreeShare), false
+	return how.times >= agreeTimes || now.Sub(how.since) >= min(agreeAfter, l.Window/agreeShare), false
 }
 
 // set notes an endpoint's word. Of too many endpoints the one is forgotten that spoke longest ago.
 func (a *announced) set(endpoint string, w word) {
 	if a.words == nil {
-		a.words, a.since = make(map[string]word), make(map[numbers]time.Time)
+		a.words, a.said = make(map[string]word), make(map[numbers]saying)
 	}
 	a.words[endpoint] = w
 	if len(a.words) > mostEndpoints {
@@ -138,9 +147,9 @@ func (a *announced) forget(before time.Time) {
 
 // forgetUnsaid forgets since when numbers are said that no endpoint says any more.
 func (a *announced) forgetUnsaid() {
-	for n := range a.since {
+	for n := range a.said {
 		if !a.isSaid(n) {
-			delete(a.since, n)
+			delete(a.said, n)
 		}
 	}
 }
@@ -163,7 +172,7 @@ func (a *announced) isOfAll(said numbers, spoke word) bool {
 		switch {
 		case w.numbers == said:
 			agree++
-		case w.at.After(a.since[said]):
+		case w.at.After(a.said[said].since):
 			return false
 		default:
 			differ = differ || w.numbers != spoke.before

@@ -11,31 +11,32 @@ import (
 	"github.com/ration-go/ration/limit"
 )
 
-// A saying is what an endpoint announces, some seconds after the one before.
-type saying struct {
+// An announcing is what an endpoint announces, some seconds after the one before.
+type announcing struct {
 	after    float64
 	endpoint string
 	max      int
 }
 
-// What follows from what endpoints say of an account whose limit is 900 in 15 minutes: for each saying
+// What follows from what endpoints say of an account whose limit is 900 in 15 minutes: for each
 // whether it is of the account, and whether it is the endpoint's own.
 func TestAnnouncementsAreConfirmed(t *testing.T) {
 	l := []limit.Limit{{Max: 900, Window: 15 * time.Minute}}
 	for name, row := range map[string]struct {
-		said []saying
+		said []announcing
 		want string // y: of the account, n: not yet, o: the endpoint's own
 	}{
-		"what is known":                          {[]saying{{0, "a", 900}, {0, "b", 900}}, "yy"},
-		"two that agree":                         {[]saying{{0, "a", 500}, {1, "a", 500}}, "ny"},
-		"two of one moment":                      {[]saying{{0, "a", 500}, {0.9, "a", 500}, {0.1, "a", 500}}, "nny"},
-		"two endpoints that agree":               {[]saying{{0, "a", 500}, {1, "b", 500}}, "ny"},
-		"one that lies once":                     {[]saying{{0, "a", 900}, {5, "a", 1}, {5, "a", 900}, {5, "a", 1}}, "ynyn"},
-		"a limit that changed":                   {[]saying{{0, "a", 900}, {0, "b", 900}, {5, "a", 500}, {5, "a", 500}}, "yyny"},
-		"an endpoint with a limit of its own":    {[]saying{{0, "feed", 900}, {1, "dm", 15}, {5, "dm", 15}, {5, "dm", 15}}, "yooo"},
-		"turn by turn":                           {[]saying{{0, "dm", 15}, {1, "feed", 900}, {1, "dm", 15}, {1, "feed", 900}}, "nyoy"},
-		"many new endpoints after a change":      {[]saying{{0, "a", 900}, {1, "b", 500}, {1, "c", 500}, {1, "d", 500}}, "yooy"},
-		"what was said two windows ago is stale": {[]saying{{0, "feed", 900}, {1900, "dm", 15}, {5, "dm", 15}}, "yny"},
+		"what is known":                          {[]announcing{{0, "a", 900}, {0, "b", 900}}, "yy"},
+		"two that agree":                         {[]announcing{{0, "a", 500}, {1, "a", 500}}, "ny"},
+		"two of one moment":                      {[]announcing{{0, "a", 500}, {0.9, "a", 500}, {0.1, "a", 500}}, "nny"},
+		"four of one moment":                     {[]announcing{{0, "a", 500}, {0, "a", 500}, {0, "a", 500}, {0, "a", 500}}, "nnny"},
+		"two endpoints that agree":               {[]announcing{{0, "a", 500}, {1, "b", 500}}, "ny"},
+		"one that lies once":                     {[]announcing{{0, "a", 900}, {5, "a", 1}, {5, "a", 900}, {5, "a", 1}}, "ynyn"},
+		"a limit that changed":                   {[]announcing{{0, "a", 900}, {0, "b", 900}, {5, "a", 500}, {5, "a", 500}}, "yyny"},
+		"an endpoint with a limit of its own":    {[]announcing{{0, "feed", 900}, {1, "dm", 15}, {5, "dm", 15}, {5, "dm", 15}}, "yooo"},
+		"turn by turn":                           {[]announcing{{0, "dm", 15}, {1, "feed", 900}, {1, "dm", 15}, {1, "feed", 900}}, "nyoy"},
+		"many new endpoints after a change":      {[]announcing{{0, "a", 900}, {1, "b", 500}, {1, "c", 500}, {1, "d", 500}}, "yooy"},
+		"what was said two windows ago is stale": {[]announcing{{0, "feed", 900}, {1900, "dm", 15}, {5, "dm", 15}}, "yny"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var a Announcements
@@ -75,7 +76,7 @@ func TestOneFalseWordConfirmsNothing(t *testing.T) {
 			of, _ := a.Take(fmt.Sprint(rapid.IntRange(0, 99).Draw(t, "endpoint")), []Observation{o}, l, at)
 			require.Equal(t, i != false1, len(of) > 0)
 			require.LessOrEqual(t, len(a.limits[0].words), mostEndpoints)
-			require.LessOrEqual(t, len(a.limits[0].since), mostEndpoints)
+			require.LessOrEqual(t, len(a.limits[0].said), mostEndpoints)
 		}
 	})
 }
