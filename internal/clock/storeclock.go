@@ -19,23 +19,25 @@ type Clock struct {
 
 // A sighting is an instant of the store's clock, and one of this process's clock that is
 // not later, or not earlier; and what the clock on the wall read at that one.
-type sighting struct{ now, at, wall time.Time }
+type sighting struct {
+	now, at time.Time
+	wall    int64
+}
 
-// Wall returns what the clock on the wall reads at an instant. The clock that instants are compared
-// by, the monotonic one, stands still while a machine sleeps or a virtual one is paused; the one on
-// the wall does not, but is set now and then. Tests replace Wall.
-var Wall = func(at time.Time) time.Time { return at.Round(0) }
+// Wall returns what the clock on the wall reads at an instant, in nanoseconds since 1970. The clock that
+// instants are compared by, the monotonic one, stands still while a machine sleeps or a virtual one is
+// paused; the one on the wall does not, but is set now and then. Tests replace Wall.
+var Wall = time.Time.UnixNano
 
 // napFrom is how much longer a time is by the wall's clock before it counts as a sleep of the machine:
 // more than the wall's clock is slewed by.
 const napFrom = time.Second
 
-// Slept returns how long the machine slept, at least about napFrom, between an instant at which the
-// wall's clock read wall, and a later one. If the wall's clock was set forward meanwhile that counts too:
-// the two look the same. Zero: it did not sleep.
-func Slept(from, wall, to time.Time) time.Duration {
-	passed := to.Sub(from)
-	if slept := Wall(to).Sub(wall) - passed; slept > napFrom+time.Duration(passed.Abs().Seconds()*float64(drift)) {
+// Slept returns how long the machine slept, at least about napFrom, in a time that passed by the monotonic
+// clock and by the wall's. If the wall's clock was set forward meanwhile that counts too: the two look the
+// same. Zero: it did not sleep.
+func Slept(passed, onWall time.Duration) time.Duration {
+	if slept := onWall - passed; slept > napFrom && slept > napFrom+time.Duration(passed.Abs().Seconds()*float64(drift)) {
 		return slept
 	}
 	return 0
@@ -96,7 +98,7 @@ func (c *Clock) Reads(at time.Time) (least, most time.Time) {
 	if c.latest.at.IsZero() {
 		return time.Time{}, time.Time{}
 	}
-	slept := Slept(c.soonest.at, c.soonest.wall, at)
+	slept := Slept(at.Sub(c.soonest.at), time.Duration(Wall(at)-c.soonest.wall))
 	return c.latest.now.Add(at.Sub(c.latest.at)), c.soonest.now.Add(at.Sub(c.soonest.at) + slept)
 }
 

@@ -26,10 +26,9 @@ import (
 // still, it goes on by what the clock on the wall has gone on.
 type Store struct {
 	mu      sync.Mutex // protects all below
-	epoch   time.Time  // an instant of the process's clock
-	began   int64      // what the store's clock read then, in nanoseconds
 	seen    time.Time  // when the clocks were last read
-	wall    time.Time  // what the clock on the wall read then
+	reads   int64      // what the store's read then, in nanoseconds
+	wall    int64      // what the clock on the wall read then, likewise
 	budgets map[string]*budget
 	latest  *budget // that was asked for; nil: none
 	work    buffers
@@ -45,13 +44,15 @@ type reading struct {
 // clock reads the clocks. Callers hold mu.
 func (s *Store) clock(asked time.Time) reading {
 	at := time.Now()
-	if s.epoch.IsZero() {
-		s.epoch, s.began = at, clock.Wall(at).UnixNano()
+	wall := clock.Wall(at)
+	if s.seen.IsZero() {
+		s.reads = wall
 	} else {
-		s.began += int64(clock.Slept(s.seen, s.wall, at))
+		passed := at.Sub(s.seen)
+		s.reads += int64(passed + clock.Slept(passed, time.Duration(wall-s.wall)))
 	}
-	s.seen, s.wall = at, clock.Wall(at)
-	moment := (s.began + int64(at.Sub(s.epoch))) / 1000
+	s.seen, s.wall = at, wall
+	moment := s.reads / 1000
 	if asked.IsZero() {
 		return reading{moment, moment}
 	}
@@ -63,7 +64,7 @@ func (s *Store) At(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clock(time.Time{})
-	return s.epoch.Add(time.Duration(now.UnixNano() - s.began))
+	return s.seen.Add(time.Duration(now.UnixNano() - s.reads))
 }
 
 // budget returns what is kept of a budget. Callers hold mu.
