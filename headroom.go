@@ -244,7 +244,7 @@ func (b *Budget) raiseLowered(g *Grant) {
 	}
 	if r := b.reconcilerOf(g.account); r != nil && r.lowering.IsLow() {
 		account := b.inForce(g.account)
-		setLowered(b, account, r.lowering.Raise(account.limits, account.full, account.since, time.Now()))
+		setLowered(b, account, r.lowering.Raise(account.limits, account.full, longestWindow(account.Account), account.since, time.Now()))
 	}
 }
 

@@ -87,7 +87,7 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 	defer stop()
 	r := b.reconcilerFor(account)
 	now := b.storeNow()
-	observed, apart := r.announcements.Take(string(cooldown.EndpointKey(req)), observed, account.full, now)
+	observed, apart := r.announcements.Take(cooldown.Endpoint(req), observed, account.full, now)
 	if apart && f.Scope == "" {
 		f.Scope = provider.ScopeEndpoint // it pauses no other
 	}

@@ -31,9 +31,6 @@ func (c *crawl) foresee(stand []store.Usage) {
 	go func() {
 		begun := time.Now()
 		f, err := planned.Run(context.Background())
-		if err != nil {
-			f.Took = -1
-		}
 		c.forecasts <- foreseen{begun, time.Since(begun), f.Took + planned.Latency, err == nil}
 	}()
 }

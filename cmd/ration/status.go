@@ -175,19 +175,25 @@ func printBudget(out io.Writer, d store.Description, paint func(colour, text str
 // loadText says what the callers of a worker do, as the rest of a line.
 func loadText(l store.Load) string {
 	var why []string
-	waiting := 0
 	for _, reason := range slices.Sorted(maps.Keys(l.Waiting)) {
-		waiting += l.Waiting[reason]
 		why = append(why, fmt.Sprintf("%d for %s", l.Waiting[reason], printable(reason)))
 	}
 	text := ""
-	if waiting > 0 {
+	if waiting := waitingIn(l); waiting > 0 {
 		text += fmt.Sprintf(", %d waiting: %s", waiting, strings.Join(why, ", "))
 	}
 	if l.InFlight > 0 {
 		text += fmt.Sprintf(", %d in flight", l.InFlight)
 	}
 	return text
+}
+
+// waitingIn returns how many callers of a worker wait.
+func waitingIn(l store.Load) (n int) {
+	for _, one := range l.Waiting {
+		n += one
+	}
+	return n
 }
 
 // printAccounts prints a line for each limit of each account.

@@ -39,10 +39,7 @@ func (m *top) queues() (lines []string) {
 	var all []queue
 	for _, d := range m.all {
 		for _, w := range d.Workers {
-			length := 0
-			for _, n := range w.Load.Waiting {
-				length += n
-			}
+			length := waitingIn(w.Load)
 			if length > 0 || w.Load.InFlight > 0 {
 				all = append(all, queue{d.Budget, w, length})
 			}

@@ -119,7 +119,13 @@ func newKey(kind, host, name string) Key {
 
 // EndpointKey returns the key of a request's endpoint: its host, its method, and its path
 // without what looks like the IDs of objects.
-func EndpointKey(req *http.Request) Key {
+func EndpointKey(req *http.Request) Key { return newKey("endpoint", req.URL.Host, endpointName(req)) }
+
+// Endpoint names a request's endpoint within a process, as EndpointKey does for the fleet.
+func Endpoint(req *http.Request) string { return req.URL.Host + " " + endpointName(req) }
+
+// endpointName returns the method and the path, with "*" for what looks like the IDs of objects.
+func endpointName(req *http.Request) string {
 	path := strings.Split(req.URL.Path, "/")
 	for i, part := range path {
 		if isObjectID(part) {
@@ -130,7 +136,7 @@ func EndpointKey(req *http.Request) Key {
 	if method == "" {
 		method = http.MethodGet
 	}
-	return newKey("endpoint", req.URL.Host, method+" "+strings.Join(path, "/"))
+	return method + " " + strings.Join(path, "/")
 }
 
 // isObjectID reports whether a part of a path is more likely the ID of an object than a

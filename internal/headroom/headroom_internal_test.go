@@ -45,28 +45,28 @@ func TestLimitsRise(t *testing.T) {
 	full := []limit.Limit{limit.PerMinute(100)}
 	var l Lowering
 	at := time.UnixMicro(1_795_000_000_000_000)
-	require.Nil(t, l.Raise(full, full, time.Time{}, at))
+	require.Nil(t, l.Raise(full, full, time.Minute, time.Time{}, at))
 	require.True(t, l.Refused(full, at))
 	require.Nil(t, l.Lower(full, full, 0))
 	at = at.Add(time.Second)
 	require.True(t, l.Refused(full, at))
 	low := l.Lower(full, full, 0)
 	require.Equal(t, 70, low[0].Max)
-	require.Nil(t, l.Raise(low, full, at, at.Add(2*time.Minute)))
+	require.Nil(t, l.Raise(low, full, time.Minute, at, at.Add(2*time.Minute)))
 	others := []limit.Limit{limit.PerMinute(40)}
-	require.Nil(t, l.Raise(others, full, at, at.Add(time.Hour)))
+	require.Nil(t, l.Raise(others, full, time.Minute, at, at.Add(time.Hour)))
 
-	require.Nil(t, l.Raise(low, full, at.Add(time.Minute), at.Add(time.Hour)), "another worker has set the same since")
+	require.Nil(t, l.Raise(low, full, time.Minute, at.Add(time.Minute), at.Add(time.Hour)), "another worker has set the same since")
 	set := at
 	at = at.Add(5 * time.Minute)
-	high := l.Raise(low, full, set, at)
+	high := l.Raise(low, full, time.Minute, set, at)
 	require.Equal(t, 73, high[0].Max)
 	at = at.Add(time.Second)
 	require.True(t, l.Refused(high, at))
 	require.Equal(t, low, l.Lower(high, full, 0))
 	set = at
-	require.Nil(t, l.Raise(low, full, set, at.Add(9*time.Minute)))
-	require.NotNil(t, l.Raise(low, full, set, at.Add(10*time.Minute)))
+	require.Nil(t, l.Raise(low, full, time.Minute, set, at.Add(9*time.Minute)))
+	require.NotNil(t, l.Raise(low, full, time.Minute, set, at.Add(10*time.Minute)))
 
 	// Nor does it lower by a third what another worker has raised.
 	var other Lowering
@@ -98,7 +98,7 @@ func TestLimitsSettleBelowWhatIsAllowed(t *testing.T) {
 				require.True(t, l.Refused(limits, at))
 				next = l.Lower(limits, full, 0)
 			} else {
-				next = l.Raise(limits, full, since, at)
+				next = l.Raise(limits, full, time.Minute, since, at)
 			}
 			if next != nil {
 				limits, since = next, at

@@ -95,9 +95,9 @@ func lower(l, full limit.Limit) limit.Limit {
 	return l
 }
 
-// Raise returns what to use of limits that are in force since an instant, after a call that was served; nil:
-// the same as before. It raises none that others have set since: they do.
-func (l *Lowering) Raise(inForce, full []limit.Limit, since, now time.Time) []limit.Limit {
+// Raise returns what to use of limits that are in force since an instant, the longest of which has that
+// window, after a call that was served; nil: the same as before. It raises none that others have set since: they do.
+func (l *Lowering) Raise(inForce, full []limit.Limit, longest time.Duration, since, now time.Time) []limit.Limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.set == nil || !slices.Equal(inForce, l.set) || len(inForce) != len(full) {
@@ -108,10 +108,6 @@ func (l *Lowering) Raise(inForce, full []limit.Limit, since, now time.Time) []li
 	}
 	if !since.Equal(l.since) {
 		return nil
-	}
-	longest := time.Duration(0)
-	for _, one := range full {
-		longest = max(longest, one.Window)
 	}
 	if l.refused.After(since) {
 		since = l.refused

@@ -58,11 +58,12 @@ const (
 // Take takes in what a response of an endpoint said of an account's full limits. It returns the
 // observations that are of the account: those that announce what the limit is known to allow, or nothing,
 // and those whose announcement another response confirms. The others may be false, or are apart: of a
-// limit that the endpoint has for itself.
+// limit that the endpoint has for itself. The result is a part of observed, which is overwritten.
 func (a *Announcements) Take(endpoint string, observed []Observation, full []limit.Limit, now time.Time) (of []Observation, apart bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.heard = now
+	of = observed[:0]
 	for _, o := range observed {
 		confirmed, own := true, false
 		if o.Announced() {
@@ -101,7 +102,9 @@ func (a *Announcements) confirms(endpoint string, o Observation, l limit.Limit, 
 	a.limits = append(a.limits, make([]announced, max(0, o.Limit+1-len(a.limits)))...)
 	of := &a.limits[o.Limit]
 	said, known := numbers{o.max, o.rate}, o.ApplyTo(l) == l
-	of.forget(now.Add(-2 * l.Window))
+	if !known {
+		of.forget(now.Add(-2 * l.Window)) // which only a decision needs
+	}
 	last, spoke := of.words[endpoint]
 	if !spoke || last.numbers != said {
 		last = word{numbers: said, before: last.numbers}
@@ -122,15 +125,18 @@ func (a *Announcements) confirms(endpoint string, o Observation, l limit.Limit, 
 	return how.times >= agreeTimes || now.Sub(how.since) >= min(agreeAfter, l.Window/agreeShare), false
 }
 
-// set notes an endpoint's word. Of too many endpoints the one is forgotten that spoke longest ago.
+// set notes an endpoint's word. Of too many endpoints the half is forgotten that spoke longest ago: one at a
+// time would be looked for with each response of a crawl whose every page is an endpoint.
 func (a *announced) set(endpoint string, w word) {
 	if a.words == nil {
 		a.words, a.said = make(map[string]word), make(map[numbers]saying)
 	}
 	a.words[endpoint] = w
 	if len(a.words) > mostEndpoints {
-		oldest := slices.MinFunc(slices.Collect(maps.Keys(a.words)), func(x, y string) int { return a.words[x].at.Compare(a.words[y].at) })
-		delete(a.words, oldest)
+		byAge := slices.SortedFunc(maps.Keys(a.words), func(x, y string) int { return a.words[x].at.Compare(a.words[y].at) })
+		for _, old := range byAge[:len(byAge)/2] {
+			delete(a.words, old)
+		}
 		a.forgetUnsaid()
 	}
 }
