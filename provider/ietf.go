@@ -39,8 +39,9 @@ func ietfWindows(windows []Window, r *Response, mayBeOverdrawn bool) []Window {
 		if state.Remaining.Known {
 			w.Remaining = OptionalOf(header.Remaining(state.Remaining.Value, mayBeOverdrawn || w.Limit.Known))
 		}
-		if n := state.Reset; n.Known && n.Value > 0 {
-			w.Reset = Some(header.Seconds(n.Value))
+		if n := state.Reset; n.Known {
+			left := header.Until(n.Value, r.ServerTime())
+			w.Reset = OptionalOf(left, left > 0)
 		}
 		if w.isKnown() {
 			windows = append(windows, w)

@@ -76,7 +76,9 @@ func (p *Provider) wantsBody(resp *http.Response) bool {
 // If parts of a response contradict each other, the first of these counts. Whether it is a
 // refusal: the provider's rules, the usual codes in a body, the status. How long to wait:
 // Retry-After, or its variants in milliseconds; a delay in the body; the latest reset of the
-// exhausted windows; what the rules say. The limits in a response from a cache, which has a
+// exhausted windows; what the rules say. A refusal for want of quota by windows that all have
+// something left lasts at least until the first of them resets. A wait that is under a hundredth
+// of the one window that the body names as violated, of an hour or more, is the least wait. The limits in a response from a cache, which has a
 // positive Age, are ignored, and so are headers that begin with "Beta-", by which providers
 // announce others.
 //
@@ -255,6 +257,7 @@ func (f *Feedback) decideWait(r *Response, p *Provider, binding *Window) {
 	} else if !f.Wait.Known {
 		f.Wait, f.WaitBy = f.waitForWindows(r, p)
 	}
+	f.doubtShortWait()
 	if f.Wait.Known {
 		f.Wait.Value = min(f.Wait.Value, longestWait)
 		f.MinWait, f.MaxWait = 0, 0
@@ -263,6 +266,9 @@ func (f *Feedback) decideWait(r *Response, p *Provider, binding *Window) {
 	f.WaitBy = ""
 	if f.MaxWait == 0 && binding != nil && binding.Exhausted() {
 		f.MaxWait = min(binding.Length.Value, longestWait)
+	}
+	if f.Reason == ReasonQuota {
+		f.MinWait = max(f.MinWait, f.firstReset())
 	}
 	if f.MinWait == 0 {
 		f.MinWait = time.Second // a refusal must not cause a hot loop
@@ -288,6 +294,35 @@ func (f *Feedback) waitForWindows(r *Response, p *Provider) (wait Optional[time.
 		return wait, by // unknown if a window refused that does not say when it resets
 	}
 	return f.latestReset(func(w *Window) bool { return p.LatestReset || !w.Remaining.Known && !w.UsedPercent.Known })
+}
+
+// doubtShortWait makes a wait the least one if the body names a window as violated that is longer by far,
+// such as one of a day with "try again in 42s", and nothing counts what that window has left: the wait is
+// then that of a shorter window, or a guess.
+func (f *Feedback) doubtShortWait() {
+	const byFar = 100
+	for i := range f.Windows {
+		w := &f.Windows[i]
+		if f.Wait.Known && w.isOnlyNamed() && w.Length.Value >= time.Hour && w.Length.Value/byFar > f.Wait.Value {
+			f.MinWait, f.MaxWait = f.Wait.Value, min(w.Length.Value, longestWait)
+			f.Wait = Optional[time.Duration]{}
+		}
+	}
+}
+
+// isOnlyNamed reports whether nothing is known of a window but its name and its length.
+func (w *Window) isOnlyNamed() bool { return w.Name != "" && !w.isKnown() }
+
+// firstReset returns the first reset of the windows that have something left; 0 if none is known. A
+// refusal for want of quota contradicts what they say, and lasts until then at least.
+func (f *Feedback) firstReset() (first time.Duration) {
+	for i := range f.Windows {
+		w := &f.Windows[i]
+		if left := w.ShareLeft(); w.Reset.Known && left.Known && left.Value > 0 && (first == 0 || w.untilMore() < first) {
+			first = w.untilMore()
+		}
+	}
+	return first
 }
 
 // latestReset returns the latest time until such a window has a unit again, and the header

@@ -168,24 +168,30 @@ func date(s string) (at time.Time, known bool) {
 // A reset that has passed is not known: the clocks differ, or there is more by now.
 func Reset(s string, now time.Time) (left time.Duration, known bool) {
 	return reset(s, now, func(n float64) time.Duration {
-		switch {
-		case n < 1e8:
-			return Seconds(n)
-		case n < 1e9:
+		if n >= 1e8 && n < 1e9 {
 			return 0 // neither three years from now nor an instant of this century
 		}
-		return untilUnix(n, now)
+		return Until(n, now)
 	})
 }
 
-// ResetSeconds is like [Reset]. A number is seconds until then.
+// ResetSeconds is like [Reset]. A number is seconds until then, unless it is Unix time.
 func ResetSeconds(s string, now time.Time) (left time.Duration, known bool) {
-	return reset(s, now, Seconds)
+	return reset(s, now, func(n float64) time.Duration { return Until(n, now) })
 }
 
-// ResetMilliseconds is like [Reset]. A number is milliseconds until then.
+// ResetMilliseconds is like [Reset]. A number is milliseconds until then, unless it is Unix time.
 func ResetMilliseconds(s string, now time.Time) (left time.Duration, known bool) {
-	return reset(s, now, func(n float64) time.Duration { return Seconds(n / 1000) })
+	return reset(s, now, func(n float64) time.Duration { return Until(n/1000, now) })
+}
+
+// Until returns so many seconds, or the time from now until so many seconds in Unix time if the number is
+// 10^9 or more: no window lasts for 30 years.
+func Until(n float64, now time.Time) time.Duration {
+	if n >= 1e9 {
+		return untilUnix(n, now)
+	}
+	return Seconds(n)
 }
 
 // ResetUnix is like [Reset]. A number is Unix time, in milliseconds from 10^12.

@@ -36,7 +36,8 @@ func googleRules() []provider.MatchRule {
 }
 
 // adjustGoogle reads the scope and the length of the quotas that were violated from their
-// names, such as GenerateRequestsPerMinutePerProjectPerModel.
+// names, such as GenerateRequestsPerMinutePerProjectPerModel. The delay beside them is a minute's at most,
+// also if it is the day's quota that was violated.
 func adjustGoogle(r *provider.Response, f *provider.Feedback) {
 	if !f.Reason.Refuses() {
 		return
@@ -51,6 +52,7 @@ func adjustGoogle(r *provider.Response, f *provider.Feedback) {
 				w.Length = provider.Some(time.Minute)
 			case "Day":
 				w.Length = provider.Some(aDay)
+				f.Wait, f.WaitBy = provider.OptionalOf(header.Midnight(pacific, r.ServerTime())), "midnight in "+pacific
 			case "Project", "User", "Model", "Region":
 				w.Scope = w.Scope.With(strings.ToLower(part))
 			}
