@@ -3,9 +3,12 @@ package judges
 import (
 	"context"
 	"fmt"
+	"math"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -33,13 +36,21 @@ type pages struct {
 	mu       sync.Mutex // protects all below
 	served   []time.Time
 	refused  []time.Time
-	admitted func(token string, now time.Time) bool // nil: by somebody else
+	admitted func(token string, now time.Time) bool   // nil: by somebody else
+	left     func(token string) (policy, left string) // what it says of a token; nil: nothing
+	connects time.Duration                            // how long it takes for the first call of a connection to arrive
 }
+
+// isOld is the key of a value in the context of a connection's requests: whether it had one before.
+type isOld struct{}
 
 // refusedBy is a header of calls that a proxy refuses, and passes on so that they are noted.
 const refusedBy = "X-Refused"
 
 func (p *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if old, _ := r.Context().Value(isOld{}).(*atomic.Bool); old != nil && !old.Swap(true) {
+		time.Sleep(p.connects)
+	}
 	now := time.Now()
 	ok := r.Header.Get(refusedBy) == "" && (p.admitted == nil || p.admitted(r.Header.Get("Authorization"), now))
 	p.mu.Lock()
@@ -47,6 +58,11 @@ func (p *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		p.served = append(p.served, now)
 	} else {
 		p.refused = append(p.refused, now)
+	}
+	if p.left != nil {
+		policy, left := p.left(r.Header.Get("Authorization"))
+		w.Header().Set("RateLimit-Policy", policy)
+		w.Header().Set("RateLimit", left)
 	}
 	p.mu.Unlock()
 	time.Sleep(30 * time.Millisecond)
@@ -58,7 +74,11 @@ func (p *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // serve starts the server.
 func (p *pages) serve(t testing.TB) (url string) {
-	s := httptest.NewServer(p)
+	s := httptest.NewUnstartedServer(p)
+	s.Config.ConnContext = func(ctx context.Context, _ net.Conn) context.Context {
+		return context.WithValue(ctx, isOld{}, new(atomic.Bool))
+	}
+	s.Start()
 	t.Cleanup(s.Close)
 	return s.URL
 }
@@ -67,6 +87,22 @@ func (p *pages) serve(t testing.TB) (url string) {
 func counting(make func() counter) func(testing.TB, *pages) string {
 	return func(t testing.TB, p *pages) string {
 		p.admitted = (&byToken{make: make}).admit
+		return p.serve(t)
+	}
+}
+
+// telling is a judge of sliding windows that says what is left of them, and that first calls reach late.
+func telling(most int, length time.Duration) func(testing.TB, *pages) string {
+	return func(t testing.TB, p *pages) string {
+		all := byToken{make: func() counter { return &slidingWindow{most: most, length: length} }}
+		p.admitted, p.connects = all.admit, 100*time.Millisecond
+		p.left = func(token string) (policy, left string) {
+			all.mu.Lock()
+			defer all.mu.Unlock()
+			w := all.counters[token].(*slidingWindow)
+			reset := math.Ceil(time.Until(w.admitted[0].Add(length)).Seconds())
+			return fmt.Sprintf(`"calls";q=%d;w=%.0f`, most, length.Seconds()), fmt.Sprintf(`"calls";r=%d;t=%.0f`, most-len(w.admitted), reset)
+		}
 		return p.serve(t)
 	}
 }
@@ -127,6 +163,7 @@ func Judges() []Judge {
 		{"a bucket of 20 that fills at 50/s", "3000/1m:gcra,burst=20", "6000/1m:gcra,burst=40", time.Second, refilled(20, 50), counting(func() counter { return &bucket{size: 20, rate: 50} })},
 		{"a fixed window, 100 in 5 s", "100/5s:fixed-window", "200/5s:fixed-window", 5 * time.Second, clockWindows(100, 5*time.Second), counting(func() counter { return &fixedWindow{most: 100, length: 5 * time.Second} })},
 		{"a sliding window, 100 in 5 s", "100/5s", "200/5s", 5 * time.Second, windows(100, 5*time.Second), counting(func() counter { return &slidingWindow{most: 100, length: 5 * time.Second} })},
+		{"a sliding window that tells what is left", "100/5s", "200/5s", 5 * time.Second, windows(100, 5*time.Second), telling(100, 5*time.Second)},
 	}
 }
 

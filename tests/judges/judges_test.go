@@ -50,6 +50,7 @@ func TestMain(m *testing.M) { redistest.Main(m) }
 // An outcome is what came of a crawl.
 type outcome struct {
 	calls, refused int
+	others         int     // units that the fleet takes for another client's
 	settled        float64 // the share of calls that were refused after three windows
 	used           float64
 	stalled        bool
@@ -69,6 +70,7 @@ func TestToldRightly(t *testing.T) {
 				}
 				require.Zero(t, o.refused)
 				require.GreaterOrEqual(t, o.used, 0.95)
+				require.Zero(t, o.others, "there is no other client")
 				return
 			}
 		})
@@ -105,7 +107,12 @@ func crawl(t *testing.T, program string, j Judge, told string, lasts time.Durati
 	if told == j.Told {
 		require.NoError(t, err, "%s", out)
 	}
-	var summary struct{ Requests, Refused int }
+	var summary struct {
+		Requests, Refused int
+		Events            struct {
+			External int `json:"external_usage"`
+		}
+	}
 	require.NoError(t, json.Unmarshal(out, &summary))
 
 	p.mu.Lock()
@@ -121,7 +128,7 @@ func crawl(t *testing.T, program string, j Judge, told string, lasts time.Durati
 		return n
 	}
 	span := p.served[len(p.served)-1].Sub(p.served[0])
-	o := outcome{calls: summary.Requests, refused: summary.Refused, used: float64(len(p.served)) / float64(tokens*j.Admits(p.served[0], span))}
+	o := outcome{calls: summary.Requests, refused: summary.Refused, others: summary.Events.External, used: float64(len(p.served)) / float64(tokens*j.Admits(p.served[0], span))}
 	o.settled = float64(after(p.refused)) / float64(max(1, after(p.refused)+after(p.served)))
 	o.stalled = stall.Within(stalls, room, p.served[0], p.served[len(p.served)-1])
 	return o
