@@ -61,7 +61,7 @@ func (a *app) planDemo(o options) (plan, error) {
 		}
 	}
 	size.limit = o.withMargin(size.limit)
-	p := plan{options: o, margin: demoMargin, arrivals: new(arrivals)}
+	p := plan{options: o, margin: demoMarginOf(size.limit), arrivals: new(arrivals)}
 	p.limits = []ration.Limit{size.limit}
 	p.follow = follower{Kind: "json", Path: []string{"paging", "next"}}
 	// Two demos on one Redis are two fleets.

@@ -80,12 +80,16 @@ func (d demoSize) slack() time.Duration {
 	return min(slack, l.Window/4*3)
 }
 
-// demoMarginOf is the margin that the demo keeps with that limit.
+// demoMarginOf is the margin that the demo keeps with that limit. A bucket's lowers its rate if
+// its burst does not cover it.
 func demoMarginOf(l ration.Limit) time.Duration {
-	if l.Margin == 0 {
-		return demoMargin
+	switch {
+	case l.Margin != 0:
+		return max(l.Margin, 0)
+	case l.Algorithm == ration.GCRA:
+		return min(demoMargin, 2*l.DefaultMargin())
 	}
-	return max(l.Margin, 0)
+	return demoMargin
 }
 
 // hasEdges reports whether the limit's windows begin by the clock.

@@ -27,7 +27,7 @@ var pairings = []string{
 	"60/1s:sub-windows,resolution=250ms",
 	"60/1s:gcra,burst=30",
 	"60/1s:gcra,burst=60",
-	"4/1s:gcra",
+	"4/1s:gcra,margin=250ms", // nothing but the margin is between one call and the next
 }
 
 // pairingDemo is one of a few windows.
@@ -116,6 +116,15 @@ func TestEveryAlgorithmPairingIsNotRefused(t *testing.T) {
 		covered[l.Algorithm] = true
 	}
 	require.Len(t, covered, len(limit.Algorithms()), "a pairing of each")
+}
+
+// A margin that keeps most of what the provider admits free is no way to pass.
+func TestADemoIsJudgedByWhatItsProviderAdmits(t *testing.T) {
+	inFakeTime(t, 0, pairingDemo(), func(t *testing.T, a *app) {
+		status, stdout, _ := run(t, a, "-limit", "20/1s:gcra", "-margin", "150ms", "-json")
+		require.Equal(t, exitNotDone, status)
+		require.Regexp(t, `^FAIL: 2[0-9]\.[0-9] % of what the provider admits used: the margin of 150ms keeps`, parseSummary(t, stdout).Verdict)
+	})
 }
 
 func TestProviderCountsByTheLimit(t *testing.T) {

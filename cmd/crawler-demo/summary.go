@@ -72,6 +72,10 @@ type judgement struct {
 // pass.
 const demoQuota = 0.98
 
+// leastQuota is the share of what the demo's provider admits below which a demo does not pass: the
+// margin then keeps more free than the fleet uses it for.
+const leastQuota = 0.75
+
 // summarise counts up a crawl that has ended, by an interruption or an error
 // perhaps.
 func (c *crawl) summarise(interrupted bool, failed error) *summary {
@@ -209,6 +213,9 @@ func (s *summary) judgeDemo(failed error) {
 		if text := s.tooFew(); text != "" {
 			late = append(late, text)
 		}
+	} else if s.QuotaUsed < leastQuota {
+		why = append(why, fmt.Sprintf("%.1f %% of what the provider admits used: the margin of %v keeps the rest free, and a shorter -margin or, with gcra, a burst does not",
+			100*s.QuotaUsed, demoMarginOf(s.deciding)))
 	}
 	used := fmt.Sprintf("%d refused, %.1f %% of the quota used", r.Refused, 100*s.QuotaUsed)
 	s.exit = exitNotDone
