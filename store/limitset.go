@@ -27,8 +27,6 @@ type LimitSet struct {
 	Shortest int64
 	// LargestMax is the largest Max of a limit that is counted in a log; 0: none is.
 	LargestMax int64
-	// OnlyLogs tells that all limits are counted in a log.
-	OnlyLogs bool
 
 	maxCost int64 // of a request without scopes
 }
@@ -56,7 +54,7 @@ type CompiledLimit struct {
 // NewLimitSet compiles valid limits. A store needs it for requests that name one account;
 // those of a list of accounts are compiled once, in LimitSets.
 func NewLimitSet(limits []limit.Limit) LimitSet {
-	s := LimitSet{Name: EncodeLimits(limits), Limits: limits, OnlyLogs: true, Shortest: math.MaxInt64}
+	s := LimitSet{Name: EncodeLimits(limits), Limits: limits, Shortest: math.MaxInt64}
 	for _, l := range limits {
 		one := CompiledLimit{
 			Algorithm: l.Algorithm, Max: int64(l.Max), Window: l.Window.Microseconds(), Margin: l.MarginOrDefault().Microseconds(),
@@ -67,8 +65,6 @@ func NewLimitSet(limits []limit.Limit) LimitSet {
 		if l.Algorithm.IsLog() {
 			one.Window += one.Margin
 			s.LargestMax = max(s.LargestMax, one.Max)
-		} else {
-			s.OnlyLogs = false
 		}
 		s.Compiled = append(s.Compiled, one)
 	}

@@ -52,8 +52,8 @@ func (a *account) log(scope string) *log {
 // noBookings is the log of what was never booked. Nothing is entered in it.
 var noBookings log
 
-// enterLog enters units in the log of all and in those of their scopes.
-func (a *account) enterLog(scopes string, slot, number, cost int64) {
+// addToLog enters units in the log of all and in those of their scopes.
+func (a *account) addToLog(scopes string, slot, number, cost int64) {
 	known := slices.Contains(a.sets, scopes)
 	switch {
 	case known:

@@ -41,15 +41,15 @@ func (b *budget) account(id string) *account {
 	return a
 }
 
-// enter enters the booking in all that counts it, and returns its name and the account's
+// record records the booking in all that counts it, and returns its name and the account's
 // total, if it is one of the units that are all counted together.
-func (b *budget) enter(charged []*transaction, slot int64, l *queue) (entry string, total int64) {
+func (b *budget) commit(charged []*transaction, slot int64, l *queue) (entry string, total int64) {
 	b.number++
 	for _, c := range charged {
 		if c.replaced() {
 			c.account.forgetVacancies(max(c.now, c.account.log("").last))
 		}
-		c.enter(l, slot, b.number, l.cost, true)
+		c.addUnits(l, slot, b.number, l.cost, true)
 	}
 	if l.name == "" {
 		total = charged[0].account.total

@@ -180,7 +180,7 @@ func (f *fixedWindow) cancel(m meter, slot, cost int64) {
 	}
 }
 
-func (f *fixedWindow) enter(m meter, slot, cost int64) {
+func (f *fixedWindow) record(m meter, slot, cost int64) {
 	margin := fixedMargin(m)
 	if !m.FirstUse {
 		first, second := numberOf(m, slot), numberOf(m, slot+margin)

@@ -131,10 +131,10 @@ func (g *gcra) cancel(m meter, slot, cost int64) {
 	g.free = slices.Insert(g.free, i, s)
 }
 
-// enter adds to what is taken from the slot on, at most Burst units, and no more than the
+// record adds to what is taken from the slot on, at most Burst units, and no more than the
 // bucket holds at the last slot of all. What was free before counts as used: nobody knows
 // where in it the units left.
-func (g *gcra) enter(m meter, slot, cost int64) {
+func (g *gcra) record(m meter, slot, cost int64) {
 	g.settle(m)
 	g.free = nil
 	full := exact{at: max(slot, m.transaction.account.latest)}.plus(m, m.Burst)

@@ -141,7 +141,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 		answer.Effective = own.account.effective()
 	}
 	if answer.Booked {
-		answer.Entry, answer.Total = b.enter(best.transactions, best.slot, l)
+		answer.Entry, answer.Total = b.commit(best.transactions, best.slot, l)
 		if b.all.paused > now {
 			b.released = from
 		}
@@ -223,7 +223,7 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 		if slot := spent.Slot.UnixMicro(); slot > now-c.set.Window {
 			entered = true
 			b.number++
-			c.enter(&l, slot, b.number, int64(spent.Cost), false)
+			c.addUnits(&l, slot, b.number, int64(spent.Cost), false)
 		}
 	}
 	if entered {
@@ -238,7 +238,7 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 	return nil
 }
 
-// Reconcile implements [store.Store]. lua/owe.lua is the same in Redis, and says why.
+// Reconcile implements [store.Store]. lua/reconcile.lua is the same in Redis, and says why.
 func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.Reconciliation, error) {
 	if err := ctx.Err(); err != nil {
 		return store.Reconciliation{}, err

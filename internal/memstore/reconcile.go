@@ -21,13 +21,13 @@ func (c *transaction) reconcile(number, slot int64, scopes string, counted []int
 		case m.counter == nil:
 			most = max(most, lacking)
 		default:
-			m.counter.enter(m, c.now, lacking)
+			m.counter.record(m, c.now, lacking)
 			entered = true
 		}
 	}
 	l := plainQueue(scopes)
 	if most > 0 {
-		c.enterLog(&l, c.now, number, most, false)
+		c.addToLog(&l, c.now, number, most, false)
 		entered = true
 	}
 	if entered {

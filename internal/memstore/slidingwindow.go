@@ -74,7 +74,7 @@ func (w *slidingWindow) cancel(m meter, slot, cost int64) {
 	delete(w.caps, k)
 }
 
-func (w *slidingWindow) enter(m meter, slot, cost int64) { w.commit(m, slot, cost) }
+func (w *slidingWindow) record(m meter, slot, cost int64) { w.commit(m, slot, cost) }
 
 func (w *slidingWindow) usage(m meter, now int64) (used, ahead, freeAt int64) {
 	k := now / m.Window

@@ -108,7 +108,7 @@ func (s *subWindows) cancel(m meter, slot, cost int64) {
 	}
 }
 
-func (s *subWindows) enter(m meter, slot, cost int64) { s.commit(m, slot, cost) }
+func (s *subWindows) record(m meter, slot, cost int64) { s.commit(m, slot, cost) }
 
 func (s *subWindows) usage(m meter, now int64) (used, ahead, freeAt int64) {
 	list := s.from(m, now)

@@ -14,7 +14,7 @@ type counter interface {
 	earliest(m meter, from, cost, most int64) int64
 	commit(m meter, slot, cost int64)
 	cancel(m meter, slot, cost int64)
-	enter(m meter, slot, cost int64)
+	record(m meter, slot, cost int64)
 	usage(m meter, now int64) (used, ahead, freeAt int64)
 	left(m meter, slot int64) int64
 	trim(m meter, now int64)
@@ -175,8 +175,8 @@ func (m *meter) earliest(from int64, l *queue, left *int) int64 {
 	return c.account.log(m.Scope).earliest(c.now, last, from, l.cost, most, m.Window, vacant, price, left)
 }
 
-// enter enters units that were booked, or spent without a booking, in all that counts them.
-func (c *transaction) enter(l *queue, slot, number, cost int64, booked bool) {
+// record records units that were booked, or spent without a booking, in all that counts them.
+func (c *transaction) addUnits(l *queue, slot, number, cost int64, booked bool) {
 	for i := range c.meters {
 		m := &c.meters[i]
 		if m.counter == nil || !m.covers(l) {
@@ -185,14 +185,14 @@ func (c *transaction) enter(l *queue, slot, number, cost int64, booked bool) {
 		if booked {
 			m.counter.commit(*m, slot, cost)
 		} else {
-			m.counter.enter(*m, slot, cost)
+			m.counter.record(*m, slot, cost)
 		}
 	}
-	c.enterLog(l, slot, number, cost, booked)
+	c.addToLog(l, slot, number, cost, booked)
 }
 
-// enterLog enters units in the log, if there is one, and in the order of the queue.
-func (c *transaction) enterLog(l *queue, slot, number, cost int64, booked bool) {
+// addToLog enters units in the log, if there is one, and in the order of the queue.
+func (c *transaction) addToLog(l *queue, slot, number, cost int64, booked bool) {
 	a := c.account
 	if c.set.HasLog() {
 		if booked {
@@ -200,7 +200,7 @@ func (c *transaction) enterLog(l *queue, slot, number, cost int64, booked bool) 
 		} else {
 			a.forgetVacancies(slot)
 		}
-		a.enterLog(l.scopes, slot, number, cost)
+		a.addToLog(l.scopes, slot, number, cost)
 	}
 	a.total += cost
 	a.lead(l.name, slot)

@@ -77,7 +77,7 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 			return err
 		}, map[string]bool{now: false}, now},
 		{"describe", func() error { _, err := d.Store.Describe(ctx, d.Name); return err }, map[string]bool{"0": true}, ""},
-		{"enter", func() error {
+		{"record", func() error {
 			return d.Store.Record(ctx, store.RecordRequest{
 				ID: store.NewBookingID(), Budget: d.Name, Account: one.At(0), Now: d.Now,
 				Total: store.Spending{Slot: d.Now.Add(time.Second), Cost: 44},

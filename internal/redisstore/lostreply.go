@@ -10,7 +10,7 @@ import (
 
 // If the reply of a script was lost, it is in doubt whether its bookings were entered.
 // A caller that asks for such a booking again, or cancels it, first resolves this: the
-// script recall gets the reply, or keeps the lost script from being carried out later.
+// script resolve gets the reply, or keeps the lost script from being carried out later.
 
 // An inDoubtBooking is one booking of a call whose reply was lost.
 type inDoubtBooking struct {
@@ -64,7 +64,7 @@ func (s *Store) resolve(ctx context.Context, id store.BookingID, now time.Time) 
 	if !found {
 		return store.Booking{}, nil
 	}
-	booking, err := one.call.recall(ctx, one.at, now)
+	booking, err := one.call.resolve(ctx, one.at, now)
 	if err != nil {
 		return store.Booking{}, err
 	}
@@ -75,16 +75,16 @@ func (s *Store) resolve(ctx context.Context, id store.BookingID, now time.Time) 
 	return booking, nil
 }
 
-// recall asks Redis for the reply that was lost, and returns what was booked for the
+// resolve asks Redis for the reply that was lost, and returns what was booked for the
 // request at that place of the batch, if anything was.
-func (c *batchCall) recall(ctx context.Context, place int, now time.Time) (store.Booking, error) {
+func (c *batchCall) resolve(ctx context.Context, place int, now time.Time) (store.Booking, error) {
 	c.mu.Lock()
 	session, number := c.session, c.number
 	c.mu.Unlock()
 	if session == nil {
 		return store.Booking{}, nil // it was never sent
 	}
-	reply, err := c.store.run(ctx, "book", recallScript(), c.plan.key.budget, []any{micros(now), session.field, string(number[:])})
+	reply, err := c.store.run(ctx, "book", resolveScript(), c.plan.key.budget, []any{micros(now), session.field, string(number[:])})
 	if err != nil {
 		return store.Booking{}, err
 	}

@@ -69,7 +69,7 @@ func (s *Store) recordPart(ctx context.Context, r store.RecordRequest, account *
 		}
 		args = append(args, micros(spent.Slot), spent.Cost, spent.Entry, micros(booked))
 	}
-	reply, err := s.run(ctx, "record", enterScript.with(allAlgorithms), r.Budget, args)
+	reply, err := s.run(ctx, "record", recordScript.with(allAlgorithms), r.Budget, args)
 	if err != nil {
 		return err
 	}
@@ -91,7 +91,7 @@ func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.
 	for _, units := range r.Counted {
 		args = append(args, units)
 	}
-	reply, err := s.run(ctx, "reconcile", oweScript.with(account.Algorithms()|logsOnly), r.Budget, args)
+	reply, err := s.run(ctx, "reconcile", reconcileScript.with(account.Algorithms()|logsOnly), r.Budget, args)
 	if err != nil {
 		return store.Reconciliation{}, err
 	}

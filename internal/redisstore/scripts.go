@@ -22,14 +22,14 @@ type script struct {
 }
 
 var (
-	bookScript  = script{name: "book", accounts: true, front: true}
-	enterScript = script{name: "enter", accounts: true}
-	oweScript   = script{name: "owe", accounts: true}
-	usageScript = script{name: "usage", accounts: true}
-	resetScript = script{name: "reset", accounts: true}
+	bookScript      = script{name: "book", accounts: true, front: true}
+	recordScript    = script{name: "record", accounts: true}
+	reconcileScript = script{name: "reconcile", accounts: true}
+	usageScript     = script{name: "usage", accounts: true}
+	resetScript     = script{name: "reset", accounts: true}
 
 	// These need not know the limits, or find them with the account.
-	recallScript   = sync.OnceValue(func() *redis.Script { return script{name: "recall"}.with(0) })
+	resolveScript  = sync.OnceValue(func() *redis.Script { return script{name: "resolve"}.with(0) })
 	cancelScript   = sync.OnceValue(func() *redis.Script { return script{name: "cancel", accounts: true}.with(allAlgorithms) })
 	pauseScript    = sync.OnceValue(func() *redis.Script { return script{name: "pause"}.with(0) })
 	resumeScript   = sync.OnceValue(func() *redis.Script { return script{name: "resume", accounts: true}.with(allAlgorithms) })

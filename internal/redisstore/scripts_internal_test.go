@@ -17,7 +17,7 @@ func TestAllAlgorithmsFitIntoOneScript(t *testing.T) {
 	for _, a := range limit.Algorithms() {
 		all = all.With(a)
 	}
-	for _, s := range []script{bookScript, {name: "cancel", accounts: true}, enterScript, usageScript, resetScript} {
+	for _, s := range []script{bookScript, {name: "cancel", accounts: true}, recordScript, usageScript, resetScript} {
 		require.NoError(t, s.with(all).Load(t.Context(), client).Err(), s.name)
 	}
 }

@@ -96,7 +96,7 @@ func (w *fixedWorld) actions(rt *rapid.T) map[string]func(*rapid.T) {
 			both := rapid.SampledFrom(w.booked).Draw(rt, "booking")
 			w.each(rt, func(i int, d *fixedClient) string { d.cancel(both[i]); return "" })
 		},
-		"enter": func(rt *rapid.T) {
+		"record": func(rt *rapid.T) {
 			ago := rapid.Int64Range(-int64(time.Minute), int64(2*time.Hour)).Draw(rt, "ago")
 			cost := rapid.IntRange(1, 20).Draw(rt, "cost")
 			slot := w.now.Add(-time.Duration(ago)).Truncate(us)

@@ -220,7 +220,7 @@ func (k meterKind) run(rt *rapid.T, stores []ration.Store) *meterWorld {
 		actions["step back"] = func(*rapid.T) { w.now = max(w.now-window/4, latest-window) }
 	}
 	if k.spends {
-		actions["enter"] = func(rt *rapid.T) {
+		actions["record"] = func(rt *rapid.T) {
 			ago := rapid.Int64Range(-window, window).Draw(rt, "ago")
 			w.enter(rt, w.now-ago, rapid.SampledFrom([]int{1, 2, 5, 1_000_000}).Draw(rt, "units"))
 		}

@@ -204,7 +204,7 @@ func TestSubWindowsAgreeWithAModel(t *testing.T) {
 				m.cancel(now, booked[i].call)
 				booked = slices.Delete(booked, i, i+1)
 			},
-			"enter": func(rt *rapid.T) {
+			"record": func(rt *rapid.T) {
 				slot := now - rapid.Int64Range(-2, m.window()).Draw(rt, "ago")
 				cost := rapid.IntRange(1, 20).Draw(rt, "units")
 				if rapid.IntRange(0, 3).Draw(rt, "seldom") > 0 || slot <= now-m.window() {

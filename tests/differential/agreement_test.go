@@ -52,7 +52,7 @@ func agreeWithAModel(t *testing.T, a ration.Algorithm) {
 					actions["step back"] = w.stepBack
 				}
 				if kind.spends {
-					actions["enter"], actions["owe"] = w.enter, w.owe
+					actions["record"], actions["reconcile"] = w.record, w.reconcile
 				}
 				if kind.burst > 10 {
 					actions["cancel many"] = w.cancelMany

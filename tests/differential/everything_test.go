@@ -55,8 +55,8 @@ func (w *mixedWorld) cancel(rt *rapid.T) {
 	b.cancelled = true
 }
 
-// enter enters debts, bookings that may be known, and hands one back.
-func (w *mixedWorld) enter(rt *rapid.T) {
+// record enters debts, bookings that may be known, and hands one back.
+func (w *mixedWorld) record(rt *rapid.T) {
 	f := w.fleet(rt)
 	account := rapid.SampledFrom(f.accounts).Draw(rt, "account")
 	var own []*mixedBooking
@@ -258,7 +258,7 @@ func agreeOnAllAtOnce(t *testing.T, client redis.UniversalClient, kinds ...kindO
 					actions["step back"] = w.stepBack
 				}
 				if kind.spends {
-					actions["enter"] = w.enter
+					actions["record"] = w.record
 				}
 				rt.Repeat(actions)
 				w.usage(rt)

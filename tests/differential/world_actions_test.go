@@ -50,7 +50,7 @@ func (w *world) cancelUnknown(rt *rapid.T) {
 	}
 }
 
-func (w *world) enter(rt *rapid.T) {
+func (w *world) record(rt *rapid.T) {
 	list := w.some(rt)
 	account := list.At(rapid.IntRange(0, list.Len()-1).Draw(rt, "account"))
 	model := w.model[account.ID]
@@ -71,8 +71,8 @@ func (w *world) enter(rt *rapid.T) {
 	}
 }
 
-// owe tells what a provider has counted, of which the model knows what is lacking.
-func (w *world) owe(rt *rapid.T) {
+// reconcile tells what a provider has counted, of which the model knows what is lacking.
+func (w *world) reconcile(rt *rapid.T) {
 	i := rapid.IntRange(0, w.all.Len()-1).Draw(rt, "account")
 	account := w.model[w.all.At(i).ID]
 	longest := slices.MaxFunc(account.limits, func(a, b ration.Limit) int { return cmp.Compare(a.Window, b.Window) }).Window.Microseconds()

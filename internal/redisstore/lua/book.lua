@@ -1,17 +1,17 @@
--- book.lua: enters bookings, each on the account that can take it first.
+-- book.lua: records bookings, each on the account that can take it first.
 --
 -- ARGV  1 seven numbers of 8 bytes each, most significant byte first, 0 for none:
 --         the number of the call in its session; a nonce; now, in microseconds,
 --         for the server's clock; now as the caller reckons it from earlier
 --         answers; the now of the caller's last booking; the instant of the last
---         loss that the caller has mended; by how much the caller found the
+--         loss that the caller has recovered; by how much the caller found the
 --         server's clock to be ahead
 --         then the bookings, in order: for those of one cost 'U', how many they are in
 --         2 bytes, the cost in 6, and the longest wait in microseconds in 8, of
 --         which 2^52 is no bound. 'D' if not all wait equally long: the longest
 --         wait is the least of theirs, and those of each follow, in 8 bytes
 --       2 the field of the session, s: and 16 bytes: session.lua
---       3 'INDEX EXCLUDED SETS ZONES SHARED KEEP SCOPES REVISION SET', in one argument as
+--       3 'INDEX EXCLUDED SETS ZONES SHARED RESERVE SCOPES REVISION SET', in one argument as
 --         Redis takes its time for each: the digest of the accounts' index, empty for a
 --         single account; between commas the accounts of it that must not be charged; how
 --         many sets of limits, zones and shared accounts there are; what the bookings keep
@@ -42,10 +42,10 @@
 --         before   7 bytes: what names the first one's entry, if there is no entry
 --         lengths  2 bytes each: of what follows
 --         account
---         ruled    the account's limits, 'REVISION SET', where they are not those
+--         effective  the account's limits, 'REVISION SET', where they are not those
 --                  that were given but newer, or the others of the same revision
 --         entry    the first one's: each other's begins where the one before it ends;
---                  '' for that of a single lane of a SlidingLog, see account.lua
+--                  '' for that of a single queue of a SlidingLog, see account.lua
 --
 --         or one record of kind 'N', which has in place of the account
 --         'lost'      a log was lost since the caller last booked
@@ -54,7 +54,7 @@
 --         'accounts'  ask again with the accounts
 --         'rest'      ask again with more of them
 --         'again'     the search is not at its end: ask again with the arguments that
---                     stand in place of ruled, with a zero between two
+--                     stand in place of effective, with a zero between two
 --         'stale'     the call is not its session's next; now and the version are 0
 
 -- After so many commands a script leaves the rest to another, and after so many
@@ -79,20 +79,21 @@ local again = answered(record, numbered)
 if again then
   return again == 'stale' and none('stale', 0, 0, '') or again
 end
-local given, reckoned, before, mended, found = struct.unpack('>I8I8I8I8I8', ARGV[1], 17)
-for _, instant in ipairs({given, reckoned, before, mended, found}) do
+local given, reckoned, before, recovered, found = struct.unpack('>I8I8I8I8I8', ARGV[1], 17)
+for _, instant in ipairs({given, reckoned, before, recovered, found}) do
   among(instant, 'an instant', 0, 4503599627370496)
 end
 local state = readState(known[2])
 local ahead, seen = state.offset, state.seen
 local highest = tonumber(known[3] or 0)
 local now = given > 0 and given + ahead or clock('', ahead)
-local digest, others, setCount, zoneCount, sharedCount, keep, scopes, revision, firstSet = string.match(ARGV[3] or '',
+local digest, others, setCount, zoneCount, sharedCount, reserve, scopes, revision, firstSet =
+  string.match(ARGV[3] or '',
   '^(%x*) ([%w_,-]*) (%d+) (%d+) (%d+) (%d+) ([%w%._,-]*) (%d+) (.*)$')
 if not digest then
   return redis.error_reply('ERR ration: a booking tells of its accounts in nine parts')
 end
-local lane = {name = '', scopes = scopes, keep = whole(keep, 'the share kept', 0, 999)}
+local queue = {name = '', scopes = scopes, reserve = whole(reserve, 'the share kept', 0, 999)}
 revision = whole(revision, 'the revision', 0, 4503599627370496)
 setCount = whole(setCount, 'the number of limit sets', 1, 10000)
 local first = readZones(4, zoneCount)
@@ -132,32 +133,32 @@ end
 
 -- readMember reads SET:ACCOUNT.
 local function readMember(member)
-  local number, account = string.match(member or '', '^(%d+):(.+)$')
+  local number, accountID = string.match(member or '', '^(%d+):(.+)$')
   local set = number and setOf(tonumber(number))
   if not set then
     bad = bad or 'ERR ration: an account has no set of limits'
   end
-  return account, set
+  return accountID, set
 end
 
 local shared, names, most = {}, {}, COSTLIEST
 for i = 1, whole(sharedCount, 'the number of shared accounts', 0, 100) do
-  local account, set = readMember(ARGV[first + i - 1])
+  local accountID, set = readMember(ARGV[first + i - 1])
   if set then
-    shared[i] = {account = account, set = set}
-    names[i] = account
-    most = math.min(most, mostOf(set, lane.scopes))
+    shared[i] = {accountID = accountID, set = set}
+    names[i] = accountID
+    most = math.min(most, mostOf(set, queue.scopes))
   end
 end
 first = first + #shared
-if lane.scopes ~= '' or lane.keep > 0 or #names > 0 then
-  lane.name = lane.scopes .. '~' .. lane.keep .. '~' .. table.concat(names, ',')
+if queue.scopes ~= '' or queue.reserve > 0 or #names > 0 then
+  queue.name = queue.scopes .. '~' .. queue.reserve .. '~' .. table.concat(names, ',')
 end
 local index, excluded = false, {}
 if digest ~= '' then
-  index = base .. ':pool:' .. digest .. (lane.name ~= '' and ':' .. lane.name or '')
-  for account in string.gmatch(others, '[^,]+') do
-    excluded[account] = true
+  index = base .. ':pool:' .. digest .. (queue.name ~= '' and ':' .. queue.name or '')
+  for accountID in string.gmatch(others, '[^,]+') do
+    excluded[accountID] = true
   end
 end
 if not index and (#ARGV ~= first or ARGV[first] == '') then
@@ -214,18 +215,18 @@ end
 if stepped ~= 0 then
   now = now + stepped
   state.offset = ahead + stepped
-  keepState()
+  writeState()
 end
 -- One that slips back by less stands still as well.
 if now < seen and (reckoned or given == 0) then
   now = seen
 end
 
--- missing notes that a log is gone. Until the workers have entered again what they booked
+-- missing notes that a log is gone. Until the workers have recorded again what they booked
 -- nothing else is booked.
 local function missing()
   -- What was booked up to then was booked before.
-  state.lost, state.careful = math.max(now, seen + 1), now + CAREFUL
+  state.lost, state.graceEnds = math.max(now, seen + 1), now + GRACE
   renew(now)
   -- An old dump, or another node: what changed before may have been lost as well.
   call('HSET', base, 'began', text(state.version))
@@ -239,24 +240,24 @@ elseif not known[2] then
 end
 state.seen = math.max(now, seen, before or 0)
 if seen == 0 then
-  keepState()
+  writeState()
   call('PEXPIRE', base, text(DAY / 1000))
 end
-noPauses = now >= state.silent
+noPauses = now >= state.pausesEnd
 -- A caller that has booked before must enter that again first.
-if before and state.lost > mended then
-  keepState()
+if before and state.lost > recovered then
+  writeState()
   return none('lost', now, state.version, '')
 end
 
 -- answer spells out what became of some bookings.
 local answers = {}
-local function answer(kind, count, slot, account, ruled, entry)
-  answers[#answers + 1] = struct.pack('>c1I2I8I7I2I2I2', kind, count, slot, 0, #account, #ruled, #entry) ..
-    account .. ruled .. entry
+local function answer(kind, count, slot, accountID, effective, entry)
+  answers[#answers + 1] = struct.pack('>c1I2I8I7I2I2I2', kind, count, slot, 0, #accountID, #effective, #entry) ..
+    accountID .. effective .. entry
 end
 
--- The booking under way: the best account so far, {slot, capacity, charges, hole, member};
+-- The booking under way: the best account so far, {slot, capacity, accounts, hole, member};
 -- the scores that the index is to have; and why there is none.
 local cost, best, scores, refusal
 -- The member of the index that was booked last; '': none was.
@@ -264,62 +265,61 @@ local newestField = index and 'i:' .. string.sub(index, #base + 7)
 local newest = index and string.sub(call('HGET', base, newestField) or '', 9) or ''
 -- The accounts that are open; those of them that were booked, in that order; and the one
 -- that was charged last.
-local opened, booked, newestCharge = {}, {}, nil
-local one = {name = lane.name, scopes = lane.scopes, keep = lane.keep, cost = 1}
+local opened, booked, newestAccount = {}, {}, nil
+local one = {name = queue.name, scopes = queue.scopes, reserve = queue.reserve, cost = 1}
 
--- openRuled opens an account with the limits that rule: those of the highest
+-- openEffective opens an account with the limits that rule: those of the highest
 -- revision. Two limits of one revision are for people to decide between.
-local function openRuled(account, set)
-  local charge = opened[account]
-  if charge then
-    return charge
+local function openEffective(accountID, set)
+  local account = opened[accountID]
+  if account then
+    return account
   end
-  charge = readCharge(account, set, now)
-  local theirs = charge.fields.limits
+  account = readAccount(accountID, set, now)
+  local theirs = account.fields.limits
   local ours = text(revision) .. ' ' .. set.text
   if theirs and theirs ~= ours then
     local other, limits = string.match(theirs, '^(%d+) (.*)$')
     other = tonumber(other)
     if limits ~= set.text and other == revision then
-      refusal = refusal or {kind = 'D', account = account, theirs = theirs}
+      refusal = refusal or {kind = 'D', accountID = accountID, theirs = theirs}
       return nil
     elseif other > revision then
       ours = theirs
       if limits ~= set.text then
-        charge.set, charge.ruled = limitset(limits), theirs
+        account.set, account.effective = limitset(limits), theirs
         if bad then
           bad = nil
-          refusal = refusal or {kind = 'D', account = account, theirs = theirs}
+          refusal = refusal or {kind = 'D', accountID = accountID, theirs = theirs}
           return nil
         end
       end
     end
   end
   if theirs ~= ours then
-    charge.fields.limits, charge.dirty.limits = ours, true
+    account.fields.limits, account.dirty.limits = ours, true
   end
-  charge.first = string.sub(ours, 1, 2) == '0 '
-  if charge.set.log and charge.fields.kind and not kinds[charge.fields.kind] then
+  if account.set.log and account.fields.kind and not kinds[account.fields.kind] then
     refusal = {again = 'logs'}
     return nil
   end
-  openCharge(charge)
-  local old = theirs and string.match(theirs, ' (.*)') or charge.set.text
-  if old ~= charge.set.text then
-    charge.replaced = true
+  openAccount(account)
+  local old = theirs and string.match(theirs, ' (.*)') or account.set.text
+  if old ~= account.set.text then
+    account.replaced = true
     if shape(old) ~= shape(set.text) then
-      charge.renewed = endOf(charge)
-      charge.fields.renewed, charge.dirty.renewed = text(charge.renewed), true
+      account.renewed = endOf(account)
+      account.fields.renewed, account.dirty.renewed = text(account.renewed), true
     end
   end
   -- What has left every window expires, and nothing is lost by that.
-  if isLost(charge) then
-    call('HDEL', base, 'a:' .. account)
-    forgetLogs(charge)
+  if isLost(account) then
+    call('HDEL', base, 'a:' .. accountID)
+    forgetLogs(account)
     missing()
   end
-  opened[account] = charge
-  return charge
+  opened[accountID] = account
+  return account
 end
 
 -- consider looks at one account. Its score in the index becomes the slot that a
@@ -327,54 +327,54 @@ end
 -- the next booking gets, and for a free account when it became free, so that of
 -- several free accounts the one that has been free the longest is taken.
 local function consider(member, common, commonFrom)
-  local account, set = readMember(member)
-  if not set or cost > most or cost > mostOf(set, lane.scopes) then
+  local accountID, set = readMember(member)
+  if not set or cost > most or cost > mostOf(set, queue.scopes) then
     return
   end
-  local charge = openRuled(account, set)
-  if refusal and not refusal.member and refusal.account == account then
+  local account = openEffective(accountID, set)
+  if refusal and not refusal.member and refusal.accountID == accountID then
     refusal.member = member
   end
-  if not charge or cost > mostOf(charge.set, lane.scopes) then
+  if not account or cost > mostOf(account.set, queue.scopes) then
     return
   end
-  local charges = {charge, unpack(common)}
-  local paused = pausedUntil(account)
+  local accounts = {account, unpack(common)}
+  local paused = pausedUntil(accountID)
   if paused <= now then
     paused = 0 -- it is over
   end
-  local last = lastOf(charge, lane.name)
-  local since = scoredFrom(charge, last)
+  local last = lastOf(account, queue.name)
+  local since = scoredFrom(account, last)
   -- Only the index needs the slot of the account's own limits.
   local rule, capacity = last, nil
   if index then
-    rule, capacity = settle({charge}, since, lane)
+    rule, capacity = settle({account}, since, queue)
   end
-  local from = math.max(commonFrom, state.careful, released(account, paused, last))
+  local from = math.max(commonFrom, state.graceEnds, released(accountID, paused, last))
   local slot = rule
   if not index or #common > 0 or rule < from then
-    slot, capacity = settle(charges, math.max(from, rule), lane)
+    slot, capacity = settle(accounts, math.max(from, rule), queue)
   end
-  if not lane.several or paused > 0 then
+  if not queue.several or paused > 0 then
     capacity = cost
   end
   if index then
     local name = string.sub(index, #base + 7)
-    if lane.name == '' then
-      charge.digest = name
+    if queue.name == '' then
+      account.digest = name
     end
-    scores[member] = math.max(paused, cost == 1 and rule or (settle({charge}, since, one)))
+    scores[member] = math.max(paused, cost == 1 and rule or (settle({account}, since, one)))
     local field = 'index:' .. name
-    if charge.fields[field] ~= member then
-      charge.fields[field] = member
-      call('HSET', charge.key, field, member)
-      if not charge.fields.made then
-        call('PEXPIRE', charge.key, text(DAY / 1000))
+    if account.fields[field] ~= member then
+      account.fields[field] = member
+      call('HSET', account.key, field, member)
+      if not account.fields.made then
+        call('PEXPIRE', account.key, text(DAY / 1000))
       end
     end
   end
   if not best or slot < best.slot then
-    best = {slot = slot, capacity = capacity, charges = charges, member = member, account = account}
+    best = {slot = slot, capacity = capacity, accounts = accounts, member = member, accountID = accountID}
   end
 end
 
@@ -444,7 +444,7 @@ end
 -- kept, so that it is done once for what comes after.
 local function choose(common, commonFrom, from)
   -- No account is free before the shared ones are.
-  local soonest = math.max(#common > 0 and settle(common, commonFrom, lane) or commonFrom, state.careful)
+  local soonest = math.max(#common > 0 and settle(common, commonFrom, queue) or commonFrom, state.graceEnds)
   if from and from.before ~= '' and call('ZSCORE', index, from.before) then
     consider(from.before, common, commonFrom)
   end
@@ -469,7 +469,7 @@ end
 
 -- enforce puts the limits of the request in force on the accounts of the best answer.
 local function enforce()
-  for _, each in ipairs(best.charges) do
+  for _, each in ipairs(best.accounts) do
     if each.replaced then
       lowerScores(each)
       each.replaced = false
@@ -483,19 +483,19 @@ local function enforce()
 end
 
 -- touch readies an account of the best answer for what changes it.
-local function touch(charge)
-  if charge.booked == 0 then
-    booked[#booked + 1] = charge
+local function touch(account)
+  if account.booked == 0 then
+    booked[#booked + 1] = account
   end
-  if charge.replaced then
-    vacant.forget(charge, math.max(now, charge.edge))
+  if account.replaced then
+    vacant.forget(account, math.max(now, account.edge))
   end
 end
 
 -- enforceReplaced enforces limits that replace others, though nothing is booked.
 local function enforceReplaced()
   local some = false
-  for _, each in ipairs(best.charges) do
+  for _, each in ipairs(best.accounts) do
     if each.replaced then
       touch(each)
       some = true
@@ -506,24 +506,24 @@ local function enforceReplaced()
   end
 end
 
--- enterBest enters so many bookings where the first was found to be best, and returns the
+-- commitBest records so many bookings where the first was found to be best, and returns the
 -- first one's entry.
-local function enterBest(count)
-  local charge, parts = best.charges[1], {}
-  for i, each in ipairs(best.charges) do
+local function commitBest(count)
+  local account, parts = best.accounts[1], {}
+  for i, each in ipairs(best.accounts) do
     touch(each)
-    parts[i] = enterCharge(each, lane, best.slot, cost * count, 'commit', cost)
+    parts[i] = addUnits(each, queue, best.slot, cost * count, 'commit', cost)
   end
   enforce()
-  newestCharge = charge
+  newestAccount = account
   if index then
-    scores[best.member] = settle({charge}, scoredFrom(charge, lastOf(charge, lane.name)), one)
+    scores[best.member] = settle({account}, scoredFrom(account, lastOf(account, queue.name)), one)
     newest = best.member
   end
-  return lane.name .. '\0' .. table.concat(parts)
+  return queue.name .. '\0' .. table.concat(parts)
 end
 
-local function keepScores()
+local function writeScores()
   for member, score in pairs(scores) do
     call('ZADD', index, text(score), member)
   end
@@ -561,19 +561,19 @@ end
 -- answer, and returns how many these are; or what else than answers there is to return.
 local function book(place, from)
   cost, best, scores, refusal = costs[place], nil, {}, nil
-  lane.cost, lane.several = cost, not index and costs[place + 1] == cost
+  queue.cost, queue.several = cost, not index and costs[place + 1] == cost
   local all = pausedUntil('*')
   all = all > now and all or 0
   local common, commonFrom = {}, now
   if all > 0 then
     all = released('*', all, tonumber(call('HGET', base .. ':apart', '*last') or 0))
-    commonFrom, lane.several = all, false
+    commonFrom, queue.several = all, false
   end
   for i, other in ipairs(shared) do
-    common[i] = openRuled(other.account, other.set)
+    common[i] = openEffective(other.accountID, other.set)
     if common[i] then
-      commonFrom = math.max(commonFrom, pausedUntil(other.account))
-      if cost > mostOf(common[i].set, lane.scopes) then
+      commonFrom = math.max(commonFrom, pausedUntil(other.accountID))
+      if cost > mostOf(common[i].set, queue.scopes) then
         refusal = refusal or {kind = 'C'}
       end
     end
@@ -589,12 +589,12 @@ local function book(place, from)
   if bad then
     return nil, redis.error_reply(bad)
   end
-  if before and state.lost > mended then
+  if before and state.lost > recovered then
     return nil, none('lost', now, state.version, '')
   elseif refusal and refusal.again then
     return nil, none(refusal.again, now, 0, '')
   elseif unsettled then
-    keepScores()
+    writeScores()
     return nil, unsettled
   end
   -- alike returns how many bookings from this one on, no more than a number, have its cost
@@ -610,29 +610,29 @@ local function book(place, from)
   if not best then
     refusal = refusal or {kind = 'C'}
     local count = alike(#costs)
-    answer(refusal.kind, count, 0, refusal.account or '', refusal.theirs or '', '')
+    answer(refusal.kind, count, 0, refusal.accountID or '', refusal.theirs or '', '')
     return count
   end
-  local ruled, slot, count = best.charges[1].ruled or '', best.slot
+  local effective, slot, count = best.accounts[1].effective or '', best.slot
   if slot > MODULUS + MODULUS then
     return nil, redis.error_reply('ERR ration: the slot lies beyond the year 2255')
   elseif isLate(place, slot) then
     count = alike(#costs, slot, true)
     enforceReplaced()
-    answer('L', count, slot, best.account, ruled, '')
-  elseif now < state.careful then
+    answer('L', count, slot, best.accountID, effective, '')
+  elseif now < state.graceEnds then
     -- What others enter again meanwhile would find its place taken.
     count = alike(#costs, slot, false)
     enforceReplaced()
-    answer('W', count, state.careful, best.account, ruled, '')
+    answer('W', count, state.graceEnds, best.accountID, effective, '')
   else
     count = alike(math.floor(best.capacity / cost), slot, false)
-    answer('B', count, slot, best.account, ruled, enterBest(count))
+    answer('B', count, slot, best.accountID, effective, commitBest(count))
     if all > 0 then
       call('HSET', base .. ':apart', '*last', text(all))
     end
   end
-  keepScores()
+  writeScores()
   return count
 end
 
@@ -664,7 +664,7 @@ local done = 0
 while done < #costs do
   local count, other = book(done + 1, done == 0 and told == 'behind' and behind or nil)
   if other and done == 0 then
-    keepState()
+    writeState()
     return other
   elseif other then
     break
@@ -677,14 +677,14 @@ while done < #costs do
 end
 -- What the budget's hash is to have, in one command.
 local changes = {}
-for _, charge in ipairs(booked) do
-  keepCharge(charge, changes)
+for _, account in ipairs(booked) do
+  writeAccount(account, changes)
 end
 if index then
   call('PEXPIRE', index, text(DAY / 1000))
 end
 -- Of the others that were booked it is not told: to count costs as much as to book.
-local used = newestCharge and leftIn(newestCharge, now) or 0
+local used = newestAccount and leftIn(newestAccount, now) or 0
 stepped = stepped ~= 0 and stepped + MODULUS or 0
 local reply = numbered .. struct.pack('>I8I8I8I8', now, state.version, stepped, used) .. table.concat(answers)
 changes[#changes + 1], changes[#changes + 2] = ARGV[2], reply

@@ -30,5 +30,5 @@ for i = 2, #ARGV, 4 do
     cancelEntry(opened, ARGV[i + 2], ARGV[i + 1], slots[i], now)
   end
 end
-keepOpened(opened)
+writeOpened(opened)
 return ''

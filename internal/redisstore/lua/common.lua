@@ -15,7 +15,7 @@
 --   KEYS[1]:vacant:ACCOUNT zset    slots of cancelled bookings, score = slot; with /SCOPES as
 --                                  for its log: vacant.lua
 --   KEYS[1]:again:ACCOUNT  hash    a slot and a part of an entry, and the part under which it
---                                  is counted since it was entered again: account.lua
+--                                  is counted since it was recorded again: account.lua
 --   KEYS[1]:gaps:ACCOUNT:LIMIT  zset  time that is free before the last booking: gcra.lua
 --   KEYS[1]:pauses         zset    ACCOUNT, score = end of its pause; '*' is all; other names
 --                                  are of what moves no slot, or of what was ended: resume.lua
@@ -26,18 +26,18 @@
 --                                  quarantine; '*last', the last instant
 --                                  that all accounts' pause has put a slot off to
 --   KEYS[1]:pool:DIGEST    zset    SET:ACCOUNT, score <= its next free slot; with
---                                  :LANE behind it, that of another lane
+--                                  :QUEUE behind it, that of another queue
 --   KEYS[1]:leases         zset    reserved for calls in flight: ACCOUNT:LEASE, score = its end
 --   KEYS[1]:workers        zset    WORKER, score = when it was last heard of
 --   KEYS[1]:loads          hash    what the callers of a WORKER did then, as JSON, for people
 --   KEYS[1]:fields         zset    the fields of KEYS[1] that end, score = when to look at
 --                                  them next: session.lua
---   KEYS[1]:id:ID          string  'cancelled', or 'entered', for a minute
+--   KEYS[1]:id:ID          string  'cancelled', or 'recorded', for a minute
 --
 -- The fields of KEYS[1]: state, what every booking is to know of the budget: see STATE;
 -- began, the version that the list of changes reaches back to; revision, the highest that
 -- limits were booked with; a:ACCOUNT, the account's summary: account.lua; s:SESSION, the
--- last answer of a session: session.lua; i:DIGEST or i:DIGEST:LANE, when an account of
+-- last answer of a session: session.lua; i:DIGEST or i:DIGEST:QUEUE, when an account of
 -- that index was booked last, a double, and its member.
 --
 -- Instants and durations are whole microseconds: as doubles they are exact up
@@ -62,7 +62,7 @@ local DAY = 86400000000
 local STEP = 1000000
 -- How long no slot comes after a log was found missing: time for the workers to
 -- enter again what they know to have booked.
-local CAREFUL = 2000000
+local GRACE = 2000000
 -- What has left the window is removed so much later, or a window later if that is shorter: a
 -- clock that steps back by less finds it.
 local LATER = 60000000
@@ -123,7 +123,7 @@ end
 
 -- What the field state has, in one field because a booking pays for each that it reads: seen,
 -- the latest instant of any booking; the version of the budget's status; lost, when a log was
--- last found missing; careful, until when no slot comes after that; silent, when the last pause
+-- last found missing; graceEnds, until when no slot comes after that; pausesEnd, when the last pause
 -- ends; and offset, what the server's clock is corrected by. They are doubles, which are read
 -- faster than integers, and are as exact up to 2^53. front.lua reads the same.
 local STATE = '>dddddd'
@@ -133,20 +133,22 @@ local budget
 local function readState(field)
   field = field or not budget and call('HGET', base, 'state')
   if field then
-    local seen, version, lost, careful, silent, offset = struct.unpack(STATE, field)
-    budget = {seen = seen, version = version, lost = lost, careful = careful, silent = silent, offset = offset}
+    local seen, version, lost, graceEnds, pausesEnd, offset = struct.unpack(STATE, field)
+    budget = {
+      seen = seen, version = version, lost = lost, graceEnds = graceEnds, pausesEnd = pausesEnd, offset = offset,
+    }
   end
-  budget = budget or {seen = 0, version = 0, lost = 0, careful = 0, silent = 0, offset = 0, fresh = true}
+  budget = budget or {seen = 0, version = 0, lost = 0, graceEnds = 0, pausesEnd = 0, offset = 0, fresh = true}
   return budget
 end
 
 local function packState()
-  return struct.pack(STATE, budget.seen, budget.version, budget.lost, budget.careful, budget.silent, budget.offset)
+  return struct.pack(STATE, budget.seen, budget.version, budget.lost, budget.graceEnds, budget.pausesEnd, budget.offset)
 end
 
--- keepState refuses a user who may not set an expiry before there is a key that would never expire. It
+-- writeState refuses a user who may not set an expiry before there is a key that would never expire. It
 -- sets none: Redis refuses a script for want of memory only before the script's first write.
-local function keepState()
+local function writeState()
   if budget.fresh and redis.acl_check_cmd and not redis.acl_check_cmd('PEXPIRE', base, '1') then
     error({err = 'NOPERM this user has no permissions to run the PEXPIRE command'})
   end
@@ -154,7 +156,7 @@ local function keepState()
   call('HSET', base, 'state', packState())
 end
 
--- What an algorithm that keeps no log does, by its letter: account.lua.
+-- What an algorithm that keeps no log does, by its code: account.lua.
 local counters = {}
 
 -- The time zones that the arguments spell out, by name.
@@ -195,30 +197,31 @@ local LOGS = {L = true, S = true}
 local function limitset(s)
   local set = {text = s, window = 0, shortest = math.huge, largest = 0}
   local read, names = -1, {}
-  for max, window, margin, letter, extra, scope, zone in
+  for max, window, margin, code, extra, scope, zone in
     string.gmatch(s or '', '(%d+) (%d+) (%d+) (%u) (%d+) (%S+) (%S+)') do
     read = read + #max + #window + #margin + #extra + #scope + #zone + 8
     local limit = {
       max = whole(max, 'a limit\'s Max', 1, COSTLIEST),
       window = whole(window, 'a limit\'s Window', 1000, 400 * DAY),
       margin = whole(margin, 'a limit\'s Margin', 0, DAY),
-      letter = letter,
+      code = code,
       extra = whole(extra, 'a limit\'s extra', 0, 400 * DAY),
       scope = scope,
       zone = zone,
     }
     set.shortest = math.min(set.shortest, limit.window)
     set.largest = math.max(set.largest, limit.max)
-    if LOGS[letter] then
+    if LOGS[code] then
       limit.window = limit.window + limit.margin
       set.window = math.max(set.window, limit.window)
-      set.log = set.log or letter
+      set.log = set.log or code
     else
       -- What may not change without the count beginning anew.
-      limit.name = table.concat({letter, window, letter == 'U' and extra or 0, scope, zone}, '/') .. ':'
+      local named = counters[code] and counters[code].namedByExtra
+      limit.name = table.concat({code, window, named and extra or 0, scope, zone}, '/') .. ':'
       set.window = math.max(set.window, limit.window + limit.margin)
-      if not counters[letter] then
-        bad = bad or 'ERR ration: a limit is counted in no way that is known: ' .. letter
+      if not counters[code] then
+        bad = bad or 'ERR ration: a limit is counted in no way that is known: ' .. code
       elseif names[limit.name] then
         bad = bad or 'ERR ration: two limits differ in their Max only'
       end
@@ -228,7 +231,10 @@ local function limitset(s)
       bad = bad or 'ERR ration: a limit\'s zone was not given: ' .. zone
     end
     set[#set + 1] = limit
-    limit.most = letter == 'G' and math.min(limit.extra, limit.max) or limit.max
+    limit.most = limit.max
+    if counters[code] and counters[code].mostAtOnce then
+      limit.most = counters[code].mostAtOnce(limit)
+    end
   end
   -- What is left over would be a limit that nobody keeps.
   if #set == 0 or read ~= #s then
@@ -245,8 +251,8 @@ end
 -- Whether the caller has found that no pause lasts.
 local noPauses = false
 
-local function pausedUntil(account)
-  return noPauses and 0 or tonumber(call('ZSCORE', base .. ':pauses', account) or 0)
+local function pausedUntil(accountID)
+  return noPauses and 0 or tonumber(call('ZSCORE', base .. ':pauses', accountID) or 0)
 end
 
 -- outlast keeps KEYS[1] for so many milliseconds at least, and the list of its fields that
@@ -264,17 +270,17 @@ end
 local function renew(now)
   local state = readState()
   state.version = math.max(now, state.version + 1)
-  keepState()
+  writeState()
   redis.pcall('PUBLISH', base, text(state.version))
 end
 
 -- released returns the first slot after a pause that lasts, where the last one that was
 -- booked is that: all who have waited for its end leave one behind the other.
-local function released(account, paused, last)
+local function released(accountID, paused, last)
   if paused == 0 or last < paused then
     return paused
   end
-  return last + tonumber(call('HGET', base .. ':apart', account) or 0)
+  return last + tonumber(call('HGET', base .. ':apart', accountID) or 0)
 end
 
 -- noteChange notes in the status when a pause ends, or ended, how far apart the slots are that are
@@ -283,7 +289,7 @@ local function noteChange(name, ends, now, apart, cause)
   local pauses, spread, changes, causes = base .. ':pauses', base .. ':apart', base .. ':changes', base .. ':causes'
   call('ZADD', pauses, text(ends), name)
   local state = readState()
-  state.silent = math.max(ends, state.silent)
+  state.pausesEnd = math.max(ends, state.pausesEnd)
   renew(now)
   call('ZADD', changes, text(state.version), name)
   call('HSET', spread, name, text(apart))
@@ -307,10 +313,10 @@ local function noteChange(name, ends, now, apart, cause)
   end
 end
 
--- silence keeps an account silent until an instant, if it is not for longer, and the
+-- extendPause pauses an account until an instant, if it is not paused for longer, and keeps the
 -- slots apart that are booked until then.
-local function silence(account, ends, now, apart, cause)
-  if ends > math.max(now, pausedUntil(account)) then
-    noteChange(account, ends, now, apart, cause)
+local function extendPause(accountID, ends, now, apart, cause)
+  if ends > math.max(now, pausedUntil(accountID)) then
+    noteChange(accountID, ends, now, apart, cause)
   end
 end

@@ -27,10 +27,10 @@ for i = 1, #workers, 2 do
   reply[#reply + 1] = named(workers[i]) .. encode(workers[i + 1]) .. named(load)
 end
 for i = 1, #found[2], 2 do
-  local account = string.sub(found[2][i], 3)
-  local known = call('HMGET', base .. ':acct:' .. account, 'made', 'limits', 'label')
+  local accountID = string.sub(found[2][i], 3)
+  local known = call('HMGET', base .. ':acct:' .. accountID, 'made', 'limits', 'label')
   if known[1] then -- otherwise it has ended, and so will the field
-    reply[#reply + 1] = named(account) .. named(known[2] or '') .. named(known[3] or '')
+    reply[#reply + 1] = named(accountID) .. named(known[2] or '') .. named(known[3] or '')
   end
 end
 return table.concat(reply)

@@ -175,8 +175,8 @@ do
     put(m, text(key), (units or 0) + cost)
   end
 
-  -- addUnits enters units in the i-th window that a call began.
-  local function addUnits(m, i, slot, cost)
+  -- addUnits records units in the i-th window that a call began.
+  local function addToWindow(m, i, slot, cost)
     local w = live(m)[i]
     w.units, w.last = w.units + cost, math.max(w.last, slot)
     if slot == w.key then
@@ -195,13 +195,13 @@ do
       table.insert(live(m), i, {key = slot, units = 0, last = 0, first = 0})
       m.begun = true
     end
-    addUnits(m, i, slot, cost)
+    addToWindow(m, i, slot, cost)
   end
 
   -- What was spent so late in a window that it may have arrived in the next counts
   -- in both. Spent before a window that calls begin, but too late for one of its
   -- own, it has begun that one.
-  local function enter(m, slot, cost)
+  local function record(m, slot, cost)
     local margin = marginOf(m)
     if m.zone ~= '*' then
       local first, second = numberOf(m, slot), numberOf(m, slot + margin)
@@ -222,7 +222,7 @@ do
       forget(m, list[i])
       list[i].key, list[i].first = slot, 0
     end
-    addUnits(m, i, slot, cost)
+    addToWindow(m, i, slot, cost)
   end
 
   -- cancel takes units out of the window of their slot.
@@ -289,7 +289,7 @@ do
   -- Old windows are looked for when a new one begins.
   local function trim(m, now)
     local list = m.zone == '*' and live(m)
-    if not m.begun and not m.charge.window then
+    if not m.begun and not m.account.windowOfFront then
       return
     end
     local oldest = now - m.window
@@ -320,6 +320,9 @@ do
   -- it is too full then, or ends before its last slot, those who wait must book
   -- anew.
   local function reset(m, now, instant, within)
+    if m.zone ~= '*' then
+      return 0
+    end
     local margin = marginOf(m)
     if instant <= now or instant > now + m.window + margin then
       return 0
@@ -365,7 +368,7 @@ do
 
     commit = commit,
     cancel = cancel,
-    enter = enter,
+    record = record,
     usage = usage,
     left = function(m, slot)
       return at(m, slot).units
@@ -375,7 +378,7 @@ do
 
     -- Nothing is counted behind the last slot, and no window ends where it was told.
     front = function(m)
-      local edge = m.charge.edge
+      local edge = m.account.edge
       if m.zone == '-' then
         local key = numberOf(m, edge)
         if get(m, text(key + 1)) then

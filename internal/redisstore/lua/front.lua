@@ -7,13 +7,13 @@
 -- and the rest goes on. What it answers is what the rest would have answered. The
 -- arguments and the reply are those of book.lua.
 --
--- It books for lane '' from the first account of an index or a single one, behind all that
+-- It books for queue '' from the first account of an index or a single one, behind all that
 -- is booked, where one algorithm counts and nothing special is under way. Once in a while
 -- it leaves all the same, so that what is old is removed and keys do not expire.
 --
 -- The summary has behind its four numbers what account.lua puts there: 4 numbers of 8
 -- bytes that bookings change; 4 that they do not, max, margin, window and span, which is
--- how long keys are needed behind a slot; a letter, 'F' for FixedWindow or '*' where calls
+-- how long keys are needed behind a slot; a code, 'F' for FixedWindow or '*' where calls
 -- begin its windows; a digest behind its length in one byte; and ARGV[3] of a booking that is
 -- answered here, but for an index. The digest is that of an index that the account
 -- knows to have a score of it. The first 4 of counters are for the window or cell of the
@@ -39,18 +39,18 @@ repeat
   if #asked ~= 73 or #session ~= 18 then
     break
   end
-  local number, _, now, reckoned, before, mended, found, kind, count, cost, longest =
+  local number, _, now, reckoned, before, recovered, found, kind, count, cost, longest =
     struct.unpack('>I8I8I8I8I8I8I8c1I2I6I8', asked)
   local most = 4503599627370496
   if kind ~= 'U' or count < 1 or count > 1024 or cost < 1 or found ~= 0 or
-    now > most or reckoned > most or before > most or mended > most or longest > most then
+    now > most or reckoned > most or before > most or recovered > most or longest > most then
     break
   end
-  local index, digest, row, revision, firstSet, account, set, member
+  local index, digest, row, revision, firstSet, accountID, set, member
   local newestField -- that of the account of the index which was booked last
   if string.byte(rules) == 32 then
     -- '  1 0 0 0  REVISION SET', or the summary does not end with it.
-    account = #ARGV == 4 and ARGV[4]
+    accountID = #ARGV == 4 and ARGV[4]
   else
     -- 'DIGEST  SETS 0 0 0  REVISION SET': only such an index is answered here.
     local sets
@@ -58,13 +58,13 @@ repeat
     if digest and #ARGV == 2 + sets then
       index, newestField = base .. ':pool:' .. digest, 'i:' .. digest
       row = call('ZRANGE', index, 0, count, 'WITHSCORES')
-      account = row[1] and string.match(row[1], '^%d+:(.+)$')
+      accountID = row[1] and string.match(row[1], '^%d+:(.+)$')
     end
   end
-  if not account then
+  if not accountID then
     break
   end
-  local field = 'a:' .. account
+  local field = 'a:' .. accountID
   local known = index and call('HMGET', base, session, field, 'state', newestField) or
     call('HMGET', base, session, field, 'state')
   local record, summary, state, newest = known[1], known[2], known[3], known[4]
@@ -72,7 +72,7 @@ repeat
     break
   end
   newest = index and string.sub(newest, 9)
-  local seen, version, lost, careful, silent, offset = struct.unpack('>dddddd', state)
+  local seen, version, lost, graceEnds, pausesEnd, offset = struct.unpack('>dddddd', state)
   local given = now > 0
   if not given then
     local time = call('TIME')
@@ -87,15 +87,15 @@ repeat
     now = seen
   end
   if now > seen + 1000000 or (reckoned > 0 and now > reckoned + 1000000) or
-    (before > 0 and (seen < before or lost > mended)) or now < careful then
+    (before > 0 and (seen < before or lost > recovered)) or now < graceEnds then
     break
   end
-  local paused = now < silent
+  local paused = now < pausesEnd
   if paused and tonumber(call('ZSCORE', base .. ':pauses', '*') or 0) > now then
     break
   end
   local done, late, changes = 0, false, nil
-  state = struct.pack('>dddddd', now, version, lost, careful, silent, offset)
+  state = struct.pack('>dddddd', now, version, lost, graceEnds, pausesEnd, offset)
   -- The answer so far.
   record = struct.pack('>c16I8I8I8I8', asked, now, version, 0, 0)
   -- Of an index: the accounts that were booked, their scores and the least of these; the place in
@@ -103,7 +103,7 @@ repeat
   -- and whether the row ends before those do.
   local members, scores, summaries, lowest, at, turned, short, place, scored
   if index then
-    members, scores, summaries, lowest, changes, at = {}, {}, {[account] = summary}, math.huge, {}, 1
+    members, scores, summaries, lowest, changes, at = {}, {}, {[accountID] = summary}, math.huge, {}, 1
   end
   repeat -- for one account after the other
     local bound = math.huge
@@ -181,14 +181,14 @@ repeat
         break
       end
       bound = math.max(now, other or bound)
-      set, account = string.match(member, '^(%d+):(.+)$')
-      summary = summaries[account] or call('HGET', base, 'a:' .. account)
+      set, accountID = string.match(member, '^(%d+):(.+)$')
+      summary = summaries[accountID] or call('HGET', base, 'a:' .. accountID)
       rules = '  1 0 0 0  ' .. revision .. ' ' .. (set == '1' and firstSet or ARGV[2 + set] or '')
     end
     if not summary or #summary < 99 then
       break
     end
-    local ends, total, edge, last, p1, p2, p3, p4, max, margin, window, span, letter, width, tail =
+    local ends, total, edge, last, p1, p2, p3, p4, max, margin, window, span, code, width, tail =
       struct.unpack('>ddddddddddddc1B', summary)
     local from = now
     if last > now then
@@ -203,24 +203,24 @@ repeat
     if #summary ~= tail + width + #rules - 1 or not string.find(summary, rules, tail + width, true) or
       from < edge or ends <= now or
       (index and string.sub(summary, tail, tail + width - 1) ~= digest) or
-      (paused and tonumber(call('ZSCORE', base .. ':pauses', account) or 0) > now) or
+      (paused and tonumber(call('ZSCORE', base .. ':pauses', accountID) or 0) > now) or
       -- What is used up to this instant may have been told before.
       (now == seen and from == now) or total > 4503599627370000 then
       break
     end
     -- Once in a while what is old is removed, and seldom by the rest, which also tells
     -- what is used.
-    local trims = (letter == 'L' or letter == 'S') and math.floor((total % 64 + units) / 64) or 0
-    if number % 256 == 0 or total % 4096 + units >= 4096 or trims > 0 and letter == 'S' and p4 ~= 1 then
+    local trims = (code == 'L' or code == 'S') and math.floor((total % 64 + units) / 64) or 0
+    if number % 256 == 0 or total % 4096 + units >= 4096 or trims > 0 and code == 'S' and p4 ~= 1 then
       break
     end
     local log
-    if letter == 'L' then
-      log = base .. ':log:' .. account
-    elseif letter == 'S' then
-      log = base .. ':stream:' .. account
+    if code == 'L' then
+      log = base .. ':log:' .. accountID
+    elseif code == 'S' then
+      log = base .. ':stream:' .. accountID
     end
-    if letter == 'S' and (from < p3 or p2 + units > 4503599627370000 or
+    if code == 'S' and (from < p3 or p2 + units > 4503599627370000 or
       total + units + wanted - turn > p1 and (p4 ~= 1 or max == 0)) then
       break
     end
@@ -238,7 +238,7 @@ repeat
       end
       if log and total + n * cost + c <= p1 then
         s, alike = from, (p1 - total) / cost - n
-      elseif letter == 'L' then
+      elseif code == 'L' then
         -- The last unit waits for the one that is Max before it, of each limit.
         local stands, one, apart = 0, max, span
         s, alike = from, math.huge
@@ -273,7 +273,7 @@ repeat
           there, s = true, math.max(s, oldest + apart)
           alike = math.min(alike, (size - 1 - unit % size) / c + 1)
         until max > 0 or not string.find(rules, ' L', stands + 1, true)
-      elseif letter == 'S' then
+      elseif code == 'S' then
         local entry = call('XRANGE', log, string.format('%d', from - span + 1), '+', 'COUNT', 1)[1]
         if not entry then
           break
@@ -285,13 +285,13 @@ repeat
         elseif next + c - max <= unit + entry[2][2] then
           s = slot + span
         end
-      elseif letter == 'U' then
+      elseif code == 'U' then
         if from < p3 and p2 + c <= max then
           s, alike = from, (max - p2) / c
         end
       elseif c > max then
         break
-      elseif letter == 'F' then
+      elseif code == 'F' then
         key = (from - from % window) / window
         local opens = key * window + (margin - margin % 2) / 2
         s = from > opens and from or opens
@@ -299,7 +299,7 @@ repeat
           key, s = key + 1, opens + window
         end
         alike = (key == p1 and max - p2 or max) / c
-      elseif letter == '*' then
+      elseif code == '*' then
         key, s = p1, from
         if p2 == 0 or from >= p1 + window + margin then
           key = from
@@ -307,7 +307,7 @@ repeat
           key, s = p1 + window + margin, p1 + window + margin
         end
         alike = (key == p1 and max - p2 or max) / c
-      elseif letter == 'W' then
+      elseif code == 'W' then
         key = (from - from % window) / window
         for _ = 1, 4 do
           local older, room = 0, max - c
@@ -331,7 +331,7 @@ repeat
           end
           key, s = key + 1, nil
         end
-      elseif letter == 'G' and c <= p3 and window * c <= 9007199254740992 then
+      elseif code == 'G' and c <= p3 and window * c <= 9007199254740992 then
         -- As in gcra.lua: its time is from x to e.
         local spare = window * (p3 - c)
         local lower, latest = p1 + math.ceil((p2 - spare) / max) + margin, (spare - spare % max) / max
@@ -376,36 +376,36 @@ repeat
       end
       if key and key ~= p1 and p2 > 0 then
         -- The window that is left is the hash's again.
-        local hash = base .. ':acct:' .. account
+        local hash = base .. ':acct:' .. accountID
         if call('EXISTS', hash) == 0 then
           break
         end
-        local name = string.format(letter == 'W' and 'W/%.0f/0/-/-:%.0f' or letter == 'F' and 'F/%.0f/0/-/-:%.0f' or
+        local name = string.format(code == 'W' and 'W/%.0f/0/-/-:%.0f' or code == 'F' and 'F/%.0f/0/-/-:%.0f' or
           'F/%.0f/0/-/*:%.0f', window, p1)
-        if letter == 'F' then
+        if code == 'F' then
           call('HSET', hash, name, p2)
-        elseif letter == '*' then
+        elseif code == '*' then
           call('HSET', hash, name, p2, name .. '<', final, name .. '^', p3)
         else
           call('HSET', hash, name, p2, name .. '<', p3)
         end
       end
-      if letter == 'G' then
+      if code == 'G' then
         more = struct.pack('>I7I5I7I5I5', x > 0 and x or 0, part, e, rest, max)
         p1, p2 = e, rest
-      elseif letter ~= 'L' and letter ~= 'S' then
-        if letter == 'W' and key ~= p1 then
+      elseif code ~= 'L' and code ~= 'S' then
+        if code == 'W' and key ~= p1 then
           p3, p4 = 9007199254740992, key == p1 + 1 and p2 or 0
-        elseif letter == '*' and (key ~= p1 or p2 == 0) then
+        elseif code == '*' and (key ~= p1 or p2 == 0) then
           p3 = 0
         end
         if key and key ~= p1 then
           p1, p2 = key, 0
         end
         p2 = p2 + alike * cost
-        if letter == '*' and s == p1 then
+        if code == '*' and s == p1 then
           p3 = p3 + alike * cost
-        elseif letter == 'W' then
+        elseif code == 'W' then
           local remains = (key + 1) * window - (s - margin > key * window and s - margin or key * window)
           local product = (max > p2 and max - p2 or 0) * window
           local share = math.floor(product / remains)
@@ -431,7 +431,7 @@ repeat
 
     -- The units of a log are cut into parts. A set that is new, or gone, is for the rest.
     local parts
-    if letter == 'L' and n > 0 and (n * cost > 1 or p2 % 2 == 0) then
+    if code == 'L' and n > 0 and (n * cost > 1 or p2 % 2 == 0) then
       local unit, keys = total, {}
       parts, there = {}, true
       for g = 1, #groups, 3 do
@@ -455,7 +455,7 @@ repeat
       if not there or call('EXISTS', unpack(keys)) ~= #keys then
         break
       end
-    elseif not there and (letter == 'L' and p2 % 2 == 0 or call('EXISTS', log) == 0) then
+    elseif not there and (code == 'L' and p2 % 2 == 0 or call('EXISTS', log) == 0) then
       break
     end
 
@@ -464,9 +464,9 @@ repeat
       for key, add in pairs(parts) do
         call('ZADD', key, unpack(add))
       end
-    elseif letter == 'L' and n > 0 then
+    elseif code == 'L' and n > 0 then
       call('ZADD', log, string.format('%d', from), struct.pack('>I7', total))
-    elseif letter == 'S' then
+    elseif code == 'S' then
       for g = 1, n > 0 and #groups or 0, 3 do
         for _ = 1, groups[g + 1] do
           call('XADD', log, string.format('%d-%d', groups[g], p2), 'c', cost)
@@ -477,7 +477,7 @@ repeat
     end
     for _ = 1, trims do
       local oldest = now - span - math.min(span, 60000000)
-      if letter == 'S' then
+      if code == 'S' then
         call('XTRIM', log, 'MINID', '~', oldest)
       else
         local old = call('ZRANGE', log, 127, 127, 'WITHSCORES')[2]
@@ -491,14 +491,14 @@ repeat
     for g = 1, n > 0 and #groups or 0, 3 do
       local slot, alike, one = groups[g], groups[g + 1], records and '' or record
       more = groups[g + 2]
-      if letter == 'L' then
-        one = struct.pack('>c0c1I2I8I7I2I2I2c0', one, 'B', alike, slot, unit, #account, 0, 0, account)
-      elseif letter == 'S' then
-        one = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5B', one, 'B', alike, slot, unit, #account, 0, 15, account,
+      if code == 'L' then
+        one = struct.pack('>c0c1I2I8I7I2I2I2c0', one, 'B', alike, slot, unit, #accountID, 0, 0, accountID)
+      elseif code == 'S' then
+        one = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5B', one, 'B', alike, slot, unit, #accountID, 0, 15, accountID,
           '\0S', p2 - n * cost + unit - total, cost, 0)
       else
-        one = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5Bc0', one, 'B', alike, slot, unit, #account, 0,
-          15 + #more, account, '\0N', unit, cost, #more > 0 and 1 or 0, more)
+        one = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5Bc0', one, 'B', alike, slot, unit, #accountID, 0,
+          15 + #more, accountID, '\0N', unit, cost, #more > 0 and 1 or 0, more)
       end
       unit = unit + alike * cost
       if not records then
@@ -513,11 +513,11 @@ repeat
       summary = struct.pack('>ddddddddc0', ends, total + n * cost, from, from, p1, p2, p3, p4,
         string.sub(summary, 65))
       if index then
-        summaries[account], changes[#changes + 1], changes[#changes + 2] = summary, 'a:' .. account, summary
+        summaries[accountID], changes[#changes + 1], changes[#changes + 2] = summary, 'a:' .. accountID, summary
       end
     end
     if late then
-      record = struct.pack('>c0c1I2I8I7I2I2I2c0', record, 'L', count - done, final, 0, #account, 0, 0, account)
+      record = struct.pack('>c0c1I2I8I7I2I2I2c0', record, 'L', count - done, final, 0, #accountID, 0, 0, accountID)
       done = count
     elseif index then
       if not place then

@@ -73,14 +73,14 @@ do
     return get(m, 'at') or 0, math.min(get(m, 'part') or 0, m.max)
   end
 
-  local function keepBucket(m, at, part)
+  local function writeBucket(m, at, part)
     put(m, 'at', at)
     put(m, 'part', part)
   end
 
   -- gapsKey is the key of the free time before the tail.
   local function gapsKey(m)
-    return base .. ':gaps:' .. m.charge.id .. ':' .. m.name
+    return base .. ':gaps:' .. m.account.id .. ':' .. m.name
   end
 
   local GAP, TAKEN = '>I7I5I7I5', '>I7I5I7I5I5'
@@ -93,13 +93,13 @@ do
 
   -- free notes that time is free, of which only that behind now matters.
   local function free(m, from, fromPart, to, toPart)
-    if not isAfter(to, toPart, m.charge.now, 0) or not isAfter(to, toPart, from, fromPart) then
+    if not isAfter(to, toPart, m.account.now, 0) or not isAfter(to, toPart, from, fromPart) then
       return
     end
     call('ZADD', gapsKey(m), text(to), struct.pack(GAP, from, fromPart, to, toPart))
     if not get(m, 'gaps') then
       put(m, 'gaps', 1)
-      m.charge.fresh = true
+      m.account.fresh = true
     end
   end
 
@@ -116,14 +116,14 @@ do
   -- find returns the first gap that has time for a booking, or nil if the tail has it; the
   -- slot, and when the time begins and ends. What ends before from has none.
   local function find(m, from, cost, size)
-    local first, looked, chunk = math.max(from, m.charge.now), 0, 8
+    local first, looked, chunk = math.max(from, m.account.now), 0, 8
     while get(m, 'gaps') and looked < GAPS do
       local some = call('ZRANGEBYSCORE', gapsKey(m), text(first), '+inf', 'LIMIT', looked, chunk)
       for _, member in ipairs(some) do
         local gap = {member = member}
         gap.from, gap.fromPart, gap.to, gap.toPart = readGap(m, member)
-        if gap.from < m.charge.now then
-          gap.from, gap.fromPart = m.charge.now, 0
+        if gap.from < m.account.now then
+          gap.from, gap.fromPart = m.account.now, 0
         end
         local slot, at, part, ends, endsPart = place(m, gap.from, gap.fromPart, from, cost, size)
         if not isAfter(ends, endsPart, gap.to, gap.toPart) then
@@ -145,7 +145,7 @@ do
   local function busy(m, instant, enough)
     local at, part = readBucket(m)
     local parts, from, fromPart, gaps = 0, instant, 0, {}
-    local first, chunk = math.max(instant, m.charge.now), 8
+    local first, chunk = math.max(instant, m.account.now), 8
     while get(m, 'gaps') and parts < enough and #gaps < READ do
       local some = call('ZRANGEBYSCORE', gapsKey(m), text(first), '+inf', 'LIMIT', #gaps, chunk)
       for _, member in ipairs(some) do
@@ -180,7 +180,7 @@ do
   local function dropGaps(m)
     if get(m, 'gaps') and not m.dropped then
       m.dropped = true
-      local key, now = gapsKey(m), text(m.charge.now)
+      local key, now = gapsKey(m), text(m.account.now)
       local passed = call('ZCOUNT', key, '-inf', '(' .. now)
       if passed > 0 then
         call('ZREMRANGEBYRANK', key, 0, math.min(passed, DROPPED) - 1)
@@ -202,7 +202,7 @@ do
     dropGaps(m)
     if get(m, 'max') ~= m.max then
       put(m, 'max', m.max)
-      keepBucket(m, readBucket(m))
+      writeBucket(m, readBucket(m))
     end
   end
 
@@ -238,11 +238,11 @@ do
         free(m, at, part, x, xPart)
         free(m, ends, endsPart, gap.to, gap.toPart)
       else
-        if at < m.charge.now then
-          at, part = m.charge.now, 0
+        if at < m.account.now then
+          at, part = m.account.now, 0
         end
         free(m, at, part, x, xPart)
-        keepBucket(m, ends, endsPart)
+        writeBucket(m, ends, endsPart)
       end
       return struct.pack(TAKEN, math.max(0, x), xPart, ends, endsPart, m.max)
     end,
@@ -255,7 +255,7 @@ do
       if max ~= m.max then
         from, fromPart, toPart = fromPart > 0 and from + 1 or from, 0, 0
       end
-      local now, at, part = m.charge.now, readBucket(m)
+      local now, at, part = m.account.now, readBucket(m)
       if from < now then
         from, fromPart = now, 0
       end
@@ -282,7 +282,7 @@ do
         end
       end
       if not isAfter(at, part, to, toPart) then
-        keepBucket(m, from, fromPart)
+        writeBucket(m, from, fromPart)
       else
         free(m, from, fromPart, to, toPart)
       end
@@ -290,19 +290,19 @@ do
 
     -- Whatever was spent, the provider's bucket is at most full, and at most full again when
     -- the last that is booked has left.
-    enter = function(m, slot, cost)
-      if slot <= (m.charge.known or 0) then
-        return -- it is told of it as a whole: enter.lua
+    record = function(m, slot, cost)
+      if slot <= (m.account.known or 0) then
+        return -- it is told of it as a whole: record.lua
       end
       rescale(m)
       dropAllGaps(m)
       local at, part = readBucket(m)
-      local full, rest = plus(m, math.max(slot, m.charge.edge), 0, m.extra)
+      local full, rest = plus(m, math.max(slot, m.account.edge), 0, m.extra)
       if isAfter(at, part, full, rest) then
         return
       end
       -- A bucket that is not yet empty takes it as if it fell later: in whatever order
-      -- bookings are entered, the TAT is never too early.
+      -- bookings are recorded, the TAT is never too early.
       if not isAfter(at, part, slot, 0) then
         at, part = slot, 0
       end
@@ -310,7 +310,7 @@ do
       if isAfter(at, part, full, rest) then
         at, part = full, rest
       end
-      keepBucket(m, at, part)
+      writeBucket(m, at, part)
     end,
 
     -- Used is what is yet to run out, and what the burst does not hold of it is booked ahead.
@@ -330,11 +330,21 @@ do
           break
         end
         rest, at, part = rest - taken, from, fromPart
-        if from < m.charge.now then
-          at, part = m.charge.now, 0
+        if from < m.account.now then
+          at, part = m.account.now, 0
         end
       end
       return math.min(used, m.extra), math.max(0, used - m.extra), at + math.ceil((part - rest) / m.max)
+    end,
+
+    mostAtOnce = function(limit)
+      return math.min(limit.extra, limit.max)
+    end,
+
+    ownKey = gapsKey,
+
+    drained = function(m, from, to)
+      return math.ceil((to - from) * m.max / m.window)
     end,
 
     -- All that a bucket remembers. What else has left in the window matters no more,
@@ -343,6 +353,8 @@ do
       local most = m.extra * m.window
       return math.ceil(math.min(busy(m, slot, most), most) / m.window)
     end,
+
+    remembers = true,
 
     front = function(m)
       if get(m, 'gaps') or get(m, 'max') ~= m.max then

@@ -25,7 +25,7 @@ local QUICK, MANY = 3, 1000
 -- What can matter no more is looked for once in so many units, and twice as much is removed.
 local SWEEP = 64
 
--- What else a log is kept in, by the letter of its algorithm: see streamlog.lua.
+-- What else a log is kept in, by the code of its algorithm: see streamlog.lua.
 local kinds = {L = {}}
 
 local function nameOf(number)
@@ -273,14 +273,14 @@ end
 
 -- viewFor returns what a limit of that scope counts of the logs, together: a list of sets and
 -- streams.
-local function viewFor(charge, scope)
-  local view = charge.views[scope]
+local function viewFor(account, scope)
+  local view = account.views[scope]
   if view then
     return view
   end
   view = {logs = 0, exact = true} -- none of them is subtracted
-  charge.views[scope] = view
-  for _, log in ipairs(charge.logs) do
+  account.views[scope] = view
+  for _, log in ipairs(account.logs) do
     if covers(scope, log.scopes) then
       local used = log.piles[1].mask > 0 or log.stream and log.stream.tail.slot > 0
       view.logs = view.logs + (used and 1 or 0)
@@ -297,10 +297,10 @@ local function viewFor(charge, scope)
 end
 
 -- openLog opens the log of requests of some scopes.
-local function openLog(charge, scopes)
-  local name, fields = scopes == '' and charge.id or charge.id .. '/' .. scopes, charge.fields
+local function openLog(account, scopes)
+  local name, fields = scopes == '' and account.id or account.id .. '/' .. scopes, account.fields
   local log = {name = name, scopes = scopes, piles = {}}
-  if charge.kind == 'S' then
+  if account.kind == 'S' then
     log.stream = kinds.S.open(base .. ':stream:' .. name)
     log.piles[1] = openPile(base .. ':in:' .. name, tonumber(fields['in:' .. scopes] or 0), 1)
     -- Of a stream that is gone nothing is taken out.
@@ -315,20 +315,20 @@ local function openLog(charge, scopes)
 end
 
 -- noteSets notes of which sets there are some.
-local function noteSets(charge, log)
+local function noteSets(account, log)
   for i, pile in ipairs(log.piles) do
     local mask = pile.mask > 0 and text(pile.mask) or nil
-    if charge.fields[log.names[i]] ~= mask then
-      charge.fields[log.names[i]], charge.dirty[log.names[i]] = mask, true
+    if account.fields[log.names[i]] ~= mask then
+      account.fields[log.names[i]], account.dirty[log.names[i]] = mask, true
     end
   end
-  charge.views = {}
+  account.views = {}
 end
 
--- enterLog enters units, and returns the number of the first.
-local function enterLog(charge, log, slot, cost)
-  local number = charge.total
-  charge.total = (number + cost) % MODULUS
+-- addToLog records units, and returns the number of the first.
+local function addToLog(account, log, slot, cost)
+  local number = account.total
+  account.total = (number + cost) % MODULUS
   if log.stream then
     number = kinds.S.append(log.stream, slot, number, cost)
   end
@@ -336,11 +336,11 @@ local function enterLog(charge, log, slot, cost)
     addTo(log.piles[1], slot, number, cost)
   elseif not number then
     -- It is between others: these have numbers of their own, as a stream's follow each other.
-    number = tonumber(charge.fields.inserted or MODULUS)
-    charge.fields.inserted, charge.dirty.inserted = text(number + cost), true
+    number = tonumber(account.fields.inserted or MODULUS)
+    account.fields.inserted, account.dirty.inserted = text(number + cost), true
     addTo(log.piles[1], slot, number, cost)
   end
-  noteSets(charge, log)
+  noteSets(account, log)
   return number
 end
 
@@ -353,13 +353,13 @@ local function logHolds(log, slot, number, units)
 end
 
 -- takeFromLog takes units out of a log that holds them.
-local function takeFromLog(charge, log, slot, number, units)
+local function takeFromLog(account, log, slot, number, units)
   if not log.stream or number >= MODULUS then
     takeFrom(log.piles[1], slot, number, units)
   else
     addTo(log.piles[2], slot, number, units)
   end
-  noteSets(charge, log)
+  noteSets(account, log)
 end
 
 -- logUsage returns the units used of a limit, those booked ahead, and when the next is free.

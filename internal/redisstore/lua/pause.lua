@@ -1,4 +1,4 @@
--- pause.lua: keeps an account silent, or all of the budget.
+-- pause.lua: keeps an account pausesEnd, or all of the budget.
 --
 -- ARGV  1 now, in microseconds; '' for the server's clock
 --       2 the account; '*' for all; or another name, of a pause that moves no slot
@@ -11,11 +11,11 @@
 -- returns numbers: the end of the pause in force, the status's version now, and before
 
 local now = clock(ARGV[1], readState().offset)
-local account = ARGV[2]
+local accountID = ARGV[2]
 local length = whole(ARGV[3], 'the pause', ARGV[5] == '' and 1 or 0, 400 * DAY)
 local apart = whole(ARGV[4], 'the time between two slots', 0, DAY)
 local replaced = ARGV[5] ~= '' and whole(ARGV[5], 'the end of another pause', 1, 4503599627370496 + 400 * DAY)
-if account == '' then
+if accountID == '' then
   bad = bad or 'ERR ration: the account is empty'
 end
 if bad then
@@ -24,8 +24,8 @@ end
 
 local before = readState().version
 if not replaced then
-  silence(account, now + length, now, apart, ARGV[6])
-elseif pausedUntil(account) == replaced then
-  noteChange(account, now + length, now, apart, ARGV[6])
+  extendPause(accountID, now + length, now, apart, ARGV[6])
+elseif pausedUntil(accountID) == replaced then
+  noteChange(accountID, now + length, now, apart, ARGV[6])
 end
-return encode(pausedUntil(account)) .. encode(readState().version) .. encode(before)
+return encode(pausedUntil(accountID)) .. encode(readState().version) .. encode(before)

@@ -10,29 +10,29 @@
 -- returns ''
 
 local now = clock(ARGV[1], readState().offset)
-local account = ARGV[2]
+local accountID = ARGV[2]
 local instant = whole(ARGV[3], 'the end of the window', 1, 4503599627370496)
 local within = whole(ARGV[4], 'how far from that', 0, 60000000)
 local first = readZones(6, ARGV[5])
 local set = limitset(ARGV[first])
-if account == '' or #ARGV ~= first then
+if accountID == '' or #ARGV ~= first then
   bad = bad or 'ERR ration: reset takes an account, an instant and its limits'
 end
 if bad then
   return redis.error_reply(bad)
 end
 
-local charge = readCharge(account, set, now)
-openCharge(charge)
+local account = readAccount(accountID, set, now)
+openAccount(account)
 local ends = 0
-for _, m in ipairs(charge.limits) do
-  if m.letter == 'F' and m.zone == '*' then
-    ends = math.max(ends, counters.F.reset(m, now, instant, within))
+for _, m in ipairs(account.limits) do
+  if counters[m.code] and counters[m.code].reset then
+    ends = math.max(ends, counters[m.code].reset(m, now, instant, within))
   end
 end
-lowerScores(charge)
-if next(charge.dirty) then
-  keepNow(charge)
+lowerScores(account)
+if next(account.dirty) then
+  writeNow(account)
 end
-silence(account, ends, now, 0, '')
+extendPause(accountID, ends, now, 0, '')
 return ''

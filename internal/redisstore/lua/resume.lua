@@ -8,11 +8,11 @@
 -- returns numbers: now, the status's version now, and before
 
 local now = clock(ARGV[1], readState().offset)
-local account, token, name, forget = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1'
-local all = account == '' and token == ''
+local accountID, token, name, forget = ARGV[2], ARGV[3], ARGV[4], ARGV[5] == '1'
+local all = accountID == '' and token == ''
 if string.sub(name, 1, 6) ~= 'ended:' then
   bad = bad or 'ERR ration: the name of what is ended does not begin with ended:'
-elseif forget and account == '' then
+elseif forget and accountID == '' then
   bad = bad or 'ERR ration: there is no account to forget'
 end
 if bad then
@@ -29,7 +29,7 @@ local function isMeant(other)
   elseif string.find(other, '^quarantine:') then
     return token ~= '' and string.match(other, '^quarantine:[^:]*:(.*)$') == token
   end
-  return account ~= '' and (other == account or string.match(other, '^at:[^:]*:(.*)$') == account)
+  return accountID ~= '' and (other == accountID or string.match(other, '^at:[^:]*:(.*)$') == accountID)
 end
 
 local before, state = readState().version, readState()
@@ -46,57 +46,57 @@ for _, other in ipairs(call('ZRANGE', pauses, 0, -1)) do
 end
 call('HDEL', spread, '*last')
 local last = call('ZRANGE', pauses, -1, -1, 'WITHSCORES')[2]
-state.silent = tonumber(last or 0)
+state.pausesEnd = tonumber(last or 0)
 noteChange(name, now, now, 0, '')
 
 -- Who books next gets the first slots that the limits admit: those that were given lie behind
 -- the end of the pause, and their callers may be gone.
 local opened = {}
-local function openQueue(id)
+local function rewindQueue(id)
   if opened[id] == nil then
     opened[id] = openOwn(id, now) or false
     if opened[id] then
       opened[id].ahead = true
     else
-      lowerScores(readCharge(id, nil, now))
+      lowerScores(readAccount(id, nil, now))
     end
   end
 end
 
 if forget then
-  local charge = openOwn(account, now) or readCharge(account, nil, now)
-  charge.last = 0
-  local keys = keysOf(charge)
-  keys[#keys + 1], keys[#keys + 2] = charge.key, againKey(charge)
-  for field in pairs(charge.fields) do
+  local account = openOwn(accountID, now) or readAccount(accountID, nil, now)
+  account.last = 0
+  local keys = keysOf(account)
+  keys[#keys + 1], keys[#keys + 2] = account.key, againKey(account)
+  for field in pairs(account.fields) do
     if string.sub(field, 1, 5) == 'last:' then
-      charge.fields[field] = nil
+      account.fields[field] = nil
     end
   end
-  lowerScores(charge)
-  for _, log in ipairs(charge.logs) do
+  lowerScores(account)
+  for _, log in ipairs(account.logs) do
     keys[#keys + 1] = base .. ':vacant:' .. log.name
   end
-  for _, m in ipairs(charge.limits) do
-    keys[#keys + 1] = m.letter == 'G' and base .. ':gaps:' .. account .. ':' .. m.name or nil
+  for _, m in ipairs(account.limits) do
+    keys[#keys + 1] = counters[m.code] and counters[m.code].ownKey and counters[m.code].ownKey(m)
   end
   inParts('UNLINK', keys[1], {unpack(keys, 2)})
   -- The numbers of units go on: what is cancelled late must not take back another booking.
-  call('HSET', base, 'a:' .. account, struct.pack(SUMMARY, 0, charge.total, 0, 0))
-  enroll('a:' .. account, now + DAY)
-elseif account ~= '' then
-  openQueue(account)
+  call('HSET', base, 'a:' .. accountID, struct.pack(SUMMARY, 0, account.total, 0, 0))
+  enroll('a:' .. accountID, now + DAY)
+elseif accountID ~= '' then
+  rewindQueue(accountID)
 end
 if all then
   for _, id in ipairs(paused) do
-    openQueue(id)
+    rewindQueue(id)
   end
   for _, field in ipairs(call('ZRANGE', base .. ':fields', 0, -1)) do
     local summary = string.sub(field, 1, 2) == 'a:' and call('HGET', base, field)
     if summary and select(3, struct.unpack(SUMMARY, summary)) > now then
-      openQueue(string.sub(field, 3))
+      rewindQueue(string.sub(field, 3))
     end
   end
 end
-keepOpened(opened)
+writeOpened(opened)
 return encode(now) .. encode(state.version) .. encode(before)

@@ -27,7 +27,7 @@ local function neededUntil(field, value)
   elseif string.sub(field, 1, 2) == 'i:' then
     return struct.unpack('>d', value) + DAY
   end
-  -- a:ACCOUNT, for as long as the account's keys, and of an empty one while its lanes may wait.
+  -- a:ACCOUNT, for as long as the account's keys, and of an empty one while its queues may wait.
   local ends, _, edge, last = struct.unpack(SUMMARY, value)
   return math.max(ends, edge, last) + DAY
 end

@@ -84,7 +84,7 @@ do
 
   counters.W = {
     commit = commit,
-    enter = commit,
+    record = commit,
 
     -- A window that cannot take it has something booked in it, or beside it: there are
     -- no more of those than bookings ahead.
@@ -152,7 +152,7 @@ do
     end,
 
     front = function(m)
-      local k = math.floor(m.charge.edge / m.window)
+      local k = math.floor(m.account.edge / m.window)
       return 'W', {k, unitsIn(m, k), get(m, text(k) .. '<') or MOST, unitsIn(m, k - 1), m.max, early(m), m.window}
     end,
 

@@ -2,7 +2,7 @@
 --
 -- An entry's ID is SLOT-NUMBER: its slot, and the number of its first unit. Its field c
 -- is how many they are. A stream keeps the differences between IDs, so an entry takes
--- about 19 bytes. IDs must increase: what is entered between others is in a pile
+-- about 19 bytes. IDs must increase: what is recorded between others is in a pile
 -- beside the stream, and what is taken out of it in another, which is subtracted.
 
 do
@@ -55,7 +55,7 @@ do
       return #entries, slot
     end,
 
-    -- append enters units at the end, and returns the number of the first: that of the
+    -- append records units at the end, and returns the number of the first: that of the
     -- account's next unit if it is the first of all. nil if they belong before the end.
     append = function(stream, slot, number, units)
       local tail = stream.tail

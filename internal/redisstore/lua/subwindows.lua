@@ -58,12 +58,12 @@ do
   end
 
   local function readBlock(m, number)
-    return m.charge.fields[m.name .. text(number)] or ''
+    return m.account.fields[m.name .. text(number)] or ''
   end
 
-  local function keepBlock(m, number, block)
+  local function writeBlock(m, number, block)
     local name = m.name .. text(number)
-    m.charge.fields[name], m.charge.dirty[name] = block ~= '' and block or nil, true
+    m.account.fields[name], m.account.dirty[name] = block ~= '' and block or nil, true
     if block == '' then
       m.blocks = nil
     end
@@ -120,7 +120,7 @@ do
     return low
   end
 
-  local function enterCell(m, slot, cost)
+  local function addToCell(m, slot, cost)
     local begins = cellOf(m, slot)
     local number = blockOf(m, begins)
     local block = readBlock(m, number)
@@ -128,19 +128,19 @@ do
       m.blocks = nil
     end
     -- Behind the last cell that begins no later.
-    local at, entered, found = #block, cost, false
+    local at, recorded, found = #block, cost, false
     while at > 0 do
       local first, units = struct.unpack('>I7I7', block, at - CELL + 1)
       if first <= begins then
         found = first == begins
-        entered = found and math.max(0, units + cost) or cost
+        recorded = found and math.max(0, units + cost) or cost
         break
       end
       at = at - CELL
     end
     local before = found and at - CELL or at
-    local cell = entered > 0 and struct.pack('>I7I7', begins, entered) or ''
-    keepBlock(m, number, string.sub(block, 1, before) .. cell .. string.sub(block, at + 1))
+    local cell = recorded > 0 and struct.pack('>I7I7', begins, recorded) or ''
+    writeBlock(m, number, string.sub(block, 1, before) .. cell .. string.sub(block, at + 1))
     m.from = nil
   end
 
@@ -190,11 +190,11 @@ do
       end
     end,
 
-    commit = enterCell,
-    enter = enterCell,
+    commit = addToCell,
+    record = addToCell,
 
     cancel = function(m, slot, cost)
-      enterCell(m, slot, -cost)
+      addToCell(m, slot, -cost)
     end,
 
     usage = function(m, now)
@@ -217,10 +217,12 @@ do
       return sums[firstCell(begins, slot + 1) - 1] - sums[firstCell(begins, oldestSub(m, slot)) - 1]
     end,
 
+    namedByExtra = true,
+
     front = function(m)
-      local begins, sums = readCells(m, m.charge.edge, math.huge)
+      local begins, sums = readCells(m, m.account.edge, math.huge)
       local last = #begins
-      local first = cellOf(m, m.charge.edge)
+      local first = cellOf(m, m.account.edge)
       if begins[last] ~= first then
         return nil
       end
@@ -244,7 +246,7 @@ do
           gone = gone + CELL
         end
         if gone > 0 then
-          keepBlock(m, number, string.sub(block, gone + 1))
+          writeBlock(m, number, string.sub(block, gone + 1))
           m.from = nil
         end
       end

@@ -26,22 +26,22 @@ end
 
 local reply, all = {encode(now)}, pausedUntil('*')
 for i = first + #sets + 1, #ARGV do
-  local number, account = string.match(ARGV[i], '^(%d+):(.+)$')
+  local number, accountID = string.match(ARGV[i], '^(%d+):(.+)$')
   local set = sets[tonumber(number)]
   if not set then
     return redis.error_reply('ERR ration: an account has no set of limits')
   end
-  local charge = readCharge(account, set, now)
-  openCharge(charge)
-  local paused = math.max(pausedUntil(account), all)
+  local account = readAccount(accountID, set, now)
+  openAccount(account)
+  local paused = math.max(pausedUntil(accountID), all)
   reply[#reply + 1] = encode(paused > now and paused or 0)
-  for at, m in ipairs(charge.limits) do
+  for at, m in ipairs(account.limits) do
     if at > skip then
       local units, ahead, free
-      if counters[m.letter] then
-        units, ahead, free = counters[m.letter].usage(m, now)
+      if counters[m.code] then
+        units, ahead, free = counters[m.code].usage(m, now)
       else
-        units, ahead, free = logUsage(viewFor(charge, m.scope), now, m.max, m.window, charge.edge)
+        units, ahead, free = logUsage(viewFor(account, m.scope), now, m.max, m.window, account.edge)
       end
       reply[#reply + 1] = encode(units) .. encode(ahead) .. encode(free)
       if work > ENOUGH then

@@ -6,7 +6,7 @@
 --
 -- What is booked elsewhere ends as many of the vacant units that come next, and as many of
 -- those just before it: a window that has the booking and any that is left holds no more than
--- it did. Where units are entered that may be more than the limits allow, or limits change,
+-- it did. Where units are recorded that may be more than the limits allow, or limits change,
 -- none is left, and none is added before all of these have left the longest window.
 --
 -- The vacant slots of requests of some scopes are a sorted set beside their log: a member
@@ -20,23 +20,23 @@ do
   local SLOTS, AT_ONCE = 16, 64
 
   -- keyOf returns the key of what is vacant in a log, or nil if nothing is.
-  local function keyOf(charge, log)
-    return charge.fields['vacant:' .. log.scopes] and base .. ':vacant:' .. log.name
+  local function keyOf(account, log)
+    return account.fields['vacant:' .. log.scopes] and base .. ':vacant:' .. log.name
   end
 
-  local function note(charge, log, some)
+  local function note(account, log, some)
     local field = 'vacant:' .. log.scopes
-    if (charge.fields[field] ~= nil) ~= some then
-      charge.fields[field], charge.dirty[field] = some and '1' or nil, true
+    if (account.fields[field] ~= nil) ~= some then
+      account.fields[field], account.dirty[field] = some and '1' or nil, true
     end
   end
 
   -- sharedLimits reports whether any limit of the account's logs covers requests of ours and
   -- of theirs, and whether all do that cover ours.
-  local function sharedLimits(charge, ours, theirs)
+  local function sharedLimits(account, ours, theirs)
     local any, all = false, true
-    for _, m in ipairs(charge.limits) do
-      if kinds[m.letter] and covers(m.scope, ours) then
+    for _, m in ipairs(account.limits) do
+      if kinds[m.code] and covers(m.scope, ours) then
         local both = covers(m.scope, theirs)
         any, all = any or both, all and both
       end
@@ -80,16 +80,16 @@ do
 
   -- vacant.next returns the first vacant slot not before from with so many vacant units in each
   -- window around it, and how many of them can be booked there.
-  function vacant.next(m, from, lane, need)
-    local charge, window, first, capacity = m.charge, m.window, nil, nil
-    if charge.replaced then
+  function vacant.next(m, from, queue, need)
+    local account, window, first, capacity = m.account, m.window, nil, nil
+    if account.replaced then
       return nil
     end
-    for _, log in ipairs(charge.logs) do
-      local key = keyOf(charge, log)
+    for _, log in ipairs(account.logs) do
+      local key = keyOf(account, log)
       local _, all = false, false
       if key then
-        _, all = sharedLimits(charge, lane.scopes, log.scopes)
+        _, all = sharedLimits(account, queue.scopes, log.scopes)
       end
       if all then
         local near, i = slotsNear(key, from, window, need)
@@ -97,7 +97,7 @@ do
           i = i + 1
         end
         if near[i] and (not first or near[i].slot < first) then
-          first, capacity = near[i].slot, math.max(lane.cost, near[i].units - need + lane.cost)
+          first, capacity = near[i].slot, math.max(queue.cost, near[i].units - need + queue.cost)
         end
       end
     end
@@ -122,20 +122,20 @@ do
   end
 
   -- vacant.fill ends what is vacant in favour of units that were booked at a slot.
-  function vacant.fill(charge, lane, slot, units)
+  function vacant.fill(account, queue, slot, units)
     local some = {}
-    for _, log in ipairs(charge.logs) do
-      local key = keyOf(charge, log)
+    for _, log in ipairs(account.logs) do
+      local key = keyOf(account, log)
       if key then
-        call('ZREMRANGEBYSCORE', key, '-inf', '(' .. text(charge.now))
-        local any, all = sharedLimits(charge, lane.scopes, log.scopes)
+        call('ZREMRANGEBYSCORE', key, '-inf', '(' .. text(account.now))
+        local any, all = sharedLimits(account, queue.scopes, log.scopes)
         some[#some + 1] = {log = log, key = key, any = any}
         if all then
           units = units - take(key, call('ZRANGEBYSCORE', key, text(slot), text(slot)), units)
         end
       end
     end
-    local low, high = '(' .. text(slot - charge.set.window), '(' .. text(slot + charge.set.window)
+    local low, high = '(' .. text(slot - account.set.window), '(' .. text(slot + account.set.window)
     for _, each in ipairs(some) do
       local key = each.key
       if each.any and units > AT_ONCE then
@@ -144,13 +144,13 @@ do
         take(key, call('ZRANGEBYSCORE', key, text(slot), high, 'LIMIT', 0, units), units)
         take(key, call('ZREVRANGEBYSCORE', key, '(' .. text(slot), low, 'LIMIT', 0, units), units)
       end
-      note(charge, each.log, call('EXISTS', key) == 1)
+      note(account, each.log, call('EXISTS', key) == 1)
     end
   end
 
   -- vacant.add notes that units were cancelled at a slot.
-  function vacant.add(charge, log, slot, units)
-    if slot < charge.now or slot < tonumber(charge.fields.exceeded or 0) + charge.set.window then
+  function vacant.add(account, log, slot, units)
+    if slot < account.now or slot < tonumber(account.fields.exceeded or 0) + account.set.window then
       return
     end
     local key = base .. ':vacant:' .. log.name
@@ -160,31 +160,31 @@ do
       units = units + struct.unpack('>I8', member, 9)
     end
     call('ZADD', key, text(slot), struct.pack('>I8I8', slot, units))
-    call('PEXPIRE', key, text(math.ceil((math.max(charge.ends, slot) - charge.now + DAY) / 1000)))
-    note(charge, log, true)
+    call('PEXPIRE', key, text(math.ceil((math.max(account.ends, slot) - account.now + DAY) / 1000)))
+    note(account, log, true)
   end
 
   -- drop ends what is vacant from a score on.
-  local function drop(charge, from)
-    for _, log in ipairs(charge.logs) do
-      local key = keyOf(charge, log)
+  local function drop(account, from)
+    for _, log in ipairs(account.logs) do
+      local key = keyOf(account, log)
       if key then
         call('ZREMRANGEBYSCORE', key, from, '+inf')
-        note(charge, log, call('EXISTS', key) == 1)
+        note(account, log, call('EXISTS', key) == 1)
       end
     end
   end
 
   -- vacant.trim ends what is vacant behind the last slot of all: there all is found.
-  function vacant.trim(charge)
-    drop(charge, '(' .. text(charge.edge))
+  function vacant.trim(account)
+    drop(account, '(' .. text(account.edge))
   end
 
   -- vacant.forget ends all that is vacant. Up to that slot windows may hold more than the limits
   -- allow.
-  function vacant.forget(charge, slot)
-    drop(charge, '-inf')
-    charge.fields.exceeded = text(math.max(slot, tonumber(charge.fields.exceeded or 0)))
-    charge.dirty.exceeded = true
+  function vacant.forget(account, slot)
+    drop(account, '-inf')
+    account.fields.exceeded = text(math.max(slot, tonumber(account.fields.exceeded or 0)))
+    account.dirty.exceeded = true
   end
 end

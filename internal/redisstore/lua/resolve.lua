@@ -1,4 +1,4 @@
--- recall.lua: asks for the answer to a call that was lost, and keeps the call from
+-- resolve.lua: asks for the answer to a call that was lost, and keeps the call from
 -- being carried out later if it never arrived.
 --
 -- ARGV  1 now, in microseconds; '' for the server's clock
@@ -10,7 +10,7 @@ local state = readState()
 local now = clock(ARGV[1], state.offset)
 local session, number = ARGV[2], ARGV[3]
 if #session ~= 18 or #number ~= 16 then
-  bad = bad or 'ERR ration: recall takes a session of 18 bytes and a call of 16'
+  bad = bad or 'ERR ration: resolve takes a session of 18 bytes and a call of 16'
 end
 if bad then
   return redis.error_reply(bad)
@@ -32,6 +32,6 @@ end
 -- The caller tells it as its last booking's, and a store that knew of none so late has lost some.
 if now > state.seen then
   state.seen = now
-  keepState()
+  writeState()
 end
 return encode(now) .. encode(state.version) .. (reply or '')

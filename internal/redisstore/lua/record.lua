@@ -1,4 +1,4 @@
--- enter.lua: enters what was spent without a booking, or was booked and is no
+-- record.lua: records what was spent without a booking, or was booked and is no
 -- longer in the log.
 --
 -- ARGV  1 now, in microseconds; '' for the server's clock
@@ -17,7 +17,7 @@
 -- returns ''
 
 local now = clock(ARGV[1], readState().offset)
-local id, account = ARGV[2], ARGV[3]
+local id, accountID = ARGV[2], ARGV[3]
 local unnamed = ARGV[4]
 local spendings = {}
 local known = ARGV[5] ~= '' and whole(ARGV[5], 'an instant', 1, 4503599627370496)
@@ -34,10 +34,10 @@ for i = first + 1, #ARGV, 4 do
     booked = whole(ARGV[i + 3], 'when it was booked', 1, 4503599627370496),
   }
 end
-if #id ~= 32 or account == '' or (#ARGV - first) % 4 ~= 0 or
+if #id ~= 32 or accountID == '' or (#ARGV - first) % 4 ~= 0 or
   (instead ~= '' and (not parse(instead) or #ARGV[9] ~= 32)) or
   not string.find(unnamed, '^[%w%._,-]*$') then
-  bad = bad or 'ERR ration: enter takes an ID, an account, its limits, and for each spending four arguments'
+  bad = bad or 'ERR ration: record takes an ID, an account, its limits, and for each spending four arguments'
 end
 if bad then
   return redis.error_reply(bad)
@@ -47,18 +47,18 @@ local record = base .. ':id:' .. id
 if call('EXISTS', record) == 1 then
   return ''
 end
-local charge = readCharge(account, set, now)
-openCharge(charge)
--- What a worker tells of all units by some instant is entered as far as the account lacks it: they
+local account = readAccount(accountID, set, now)
+openAccount(account)
+-- What a worker tells of all units by some instant is recorded as far as the account lacks it: they
 -- are those of workers that are gone, or have yet to enter theirs. They stand at that instant, as
 -- none left later, and end as others enter what they had booked by then. The field known has these
 -- instants in order, each with the part under which what is left of its units is counted.
 local KNOWN, SINCE = '>I8c1I7I5', 21
-local all, field = {}, charge.fields.known or ''
+local all, field = {}, account.fields.known or ''
 for i = 1, #field, SINCE do
-  local at, letter, number, cost = struct.unpack(KNOWN, field, i)
+  local at, code, number, cost = struct.unpack(KNOWN, field, i)
   if at > now - set.window then
-    all[#all + 1] = {at = at, part = {letter = letter, number = number, cost = cost, more = ''}}
+    all[#all + 1] = {at = at, part = {code = code, number = number, cost = cost, more = ''}}
   end
 end
 local newest = all[1] and all[#all].at or 0
@@ -68,63 +68,63 @@ if known and known > math.max(newest, now - set.window) then
 end
 local missing = {}
 for _, spending in ipairs(spendings) do
-  local lane, parts = parse(spending.entry)
-  local part = lane and parts[partOf(lane, account)]
-  if spending.slot > now - set.window and not (part and countedAs(charge, lane, spending.slot, part)) then
+  local queue, parts = parse(spending.entry)
+  local part = queue and parts[partOf(queue, accountID)]
+  if spending.slot > now - set.window and not (part and countedAs(account, queue, spending.slot, part)) then
     -- Also an entry of another store tells the scopes.
-    lane = string.match(spending.entry, '^([^%z]*)%z')
-    spending.scopes, spending.part = lane and scopesOf(lane) or unnamed, part
+    queue = string.match(spending.entry, '^([^%z]*)%z')
+    spending.scopes, spending.part = queue and scopesOf(queue) or unnamed, part
     missing[#missing + 1] = spending
   end
 end
 local function add(slot, cost, scopes)
-  local lane = {name = scopes ~= '' and scopes .. '~0~' or '', scopes = scopes}
-  return enterCharge(charge, lane, slot, cost, 'enter')
+  local queue = {name = scopes ~= '' and scopes .. '~0~' or '', scopes = scopes}
+  return addUnits(account, queue, slot, cost, 'record')
 end
--- addUpTo enters those that were booked up to an instant.
+-- addUpTo records those that were booked up to an instant.
 local function addUpTo(instant)
-  -- A bucket is known as it was: what it took before is not entered again.
-  charge.known = newest
+  -- A bucket is known as it was: what it took before is not recorded again.
+  account.known = newest
   for _, spending in ipairs(missing) do
-    if spending.booked <= instant and not spending.entered then
+    if spending.booked <= instant and not spending.recorded then
       local part = add(spending.slot, spending.cost, spending.scopes)
-      spending.entered = true
+      spending.recorded = true
       if spending.part then
-        noteAgain(charge, spending.slot, spending.part, part)
+        noteAgain(account, spending.slot, spending.part, part)
       end
     end
   end
 end
 local kept = {}
 for i, each in ipairs(all) do
-  local before = leftIn(charge, each.at)
+  local before = leftIn(account, each.at)
   addUpTo(each.at)
-  local more, part = leftIn(charge, each.at) - before, each.part
+  local more, part = leftIn(account, each.at) - before, each.part
   local lacking = (part and part.cost or each.units - before) - more
   if more > 0 or not part then
     if part and part.cost > 0 then
-      takeBack(charge, '', each.at, part)
+      takeBack(account, '', each.at, part)
     end
-    charge.known = part and newest or 0
+    account.known = part and newest or 0
     local _, parts = parse('\0' .. (lacking > 0 and add(each.at, lacking, '') or ''))
-    part = parts and parts[1] or {letter = 'N', number = 0, cost = 0}
+    part = parts and parts[1] or {code = 'N', number = 0, cost = 0}
   end
-  kept[i] = struct.pack(KNOWN, each.at, part.letter, part.number, part.cost)
+  kept[i] = struct.pack(KNOWN, each.at, part.code, part.number, part.cost)
 end
 addUpTo(math.huge)
--- What was entered is written before cancelEntry reads the account again.
+-- What was recorded is written before cancelEntry reads the account again.
 if missing[1] or table.concat(kept) ~= field then
-  charge.fields.known, charge.dirty.known = kept[1] and table.concat(kept), true
-  lowerScores(charge)
-  keepNow(charge)
+  account.fields.known, account.dirty.known = kept[1] and table.concat(kept), true
+  lowerScores(account)
+  writeNow(account)
 end
 if instead ~= '' then
   -- It is handed back once, here or by its cancellation.
   local booked = base .. ':id:' .. ARGV[9]
   if call('SET', booked, 'cancelled', 'PX', REMEMBER, 'NX') then
     local opened = {}
-    cancelEntry(opened, instead, account, there, now)
-    keepOpened(opened)
+    cancelEntry(opened, instead, accountID, there, now)
+    writeOpened(opened)
   end
 end
 call('SET', record, 'entered', 'PX', REMEMBER)
