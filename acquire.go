@@ -5,20 +5,18 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-	"strings"
+
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/credential"
-	"github.com/ration-go/ration/internal/hosts"
 	"github.com/ration-go/ration/internal/inflight"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
-// take takes a grant for the request, from an account that is not excluded. It holds the
-// request back while its endpoint, its object or one of its scopes is paused. If it fails it
+// take takes a grant for the request, from an account that is not excluded. If it fails it
 // closes the request's body. The waits are what the request has waited for up to now.
 func (t *Transport) take(req *http.Request, excluded []string, waits []rationtrace.Wait) (grant Grant, err error) {
 	taken := false
@@ -33,70 +31,156 @@ func (t *Transport) take(req *http.Request, excluded []string, waits []rationtra
 	if t.Pool == nil {
 		return Grant{}, errors.New("ration: Transport.Pool is nil: set it to ration.NewPool(budget, tokens...)")
 	}
-	b := t.Pool.budget
-	if b == nil {
+	if b := t.Pool.budget; b == nil {
 		return Grant{}, b.check()
 	}
 	if err := t.checkAuthorization(req); err != nil {
 		return Grant{}, err
 	}
-	ctx, cost, scopes := t.costAndScopes(req)
-	var probeWait time.Time // when the wait for a probe began
-	for late := false; ; {
-		sourceFailed := false
-		unavailable, free, resumes := excluded, time.Duration(0), b.resumes.Load()
-		if b.keyPauses.Any.Load() {
-			if unavailable, free, err = t.waitForPauses(ctx, req, scopes, excluded, &waits); err != nil {
+	a := acquisition{Transport: t, req: req, excluded: excluded, waits: waits}
+	a.ctx, a.cost, a.scopes = t.costAndScopes(req)
+	grant, err = a.run()
+	taken = err == nil
+	return grant, err
+}
+
+// An acquisition is the way of one request to its grant.
+type acquisition struct {
+	*Transport
+	req        *http.Request
+	ctx        context.Context // the request's, with its scopes
+	cost       int
+	scopes     []string
+	excluded   []string           // accounts that the request must not be charged to
+	waits      []rationtrace.Wait // what the request has waited for
+	probeBegan time.Time          // when it began to wait for a probe; zero: it has not
+	wasLate    bool               // a slot has passed while its token's source was asked
+}
+
+// unpaused says which accounts are not paused for a request.
+type unpaused struct {
+	excluded []string      // the others, those that the request excludes among them
+	after    time.Duration // how long it takes until the first pause ends; zero: no account is paused
+	resumes  int64         // the budget's, from before that was found
+}
+
+// run takes the steps to a grant in turn. If what one step found no longer holds after another, it
+// begins again.
+func (a *acquisition) run() (Grant, error) {
+	for {
+		may, err := a.passPauses()
+		if err != nil {
+			return Grant{}, err
+		}
+		grant, err := a.book(may)
+		if err != nil {
+			if err = a.waitAfter(err, may); err != nil {
 				return Grant{}, err
 			}
+			continue
 		}
-		if free == 0 && !b.reconciles.Load() {
-			grant, err = t.Pool.take(ctx, cost, unavailable, nil)
-		} else {
-			grant, err = t.takeSmoothed(ctx, cost, unavailable, free, &waits)
-		}
-		if err == nil && grant.Token.source != nil {
-			if err = t.Pool.askForSecret(ctx, &grant, &waits); errors.Is(err, errLateSecret) && late {
-				err = nil // once is enough: its log is corrected as for any late call
-			}
-			if err != nil {
-				_, sourceFailed = errors.AsType[*credential.Error](err)
-				t.handBack(&grant)
-			}
-		}
-		switch {
-		case errors.Is(err, errLateSecret):
-			late = true // the secret will be there when the next slot comes
-		case sourceFailed:
-			t.Pool.sourceFailed(grant.Token) // another token will do, or this one when its source is back
-		case err == nil && (!b.keyPauses.Any.Load() || !t.excludes(req, grant)):
-			taken = true
-			if len(waits) > 0 {
-				grant.Waits = append(waits, grant.Waits...)
+		opened, err := a.openSecret(&grant)
+		if opened && !a.isPaused(&grant) {
+			if len(a.waits) > 0 {
+				grant.Waits = append(a.waits, grant.Waits...)
 			}
 			return grant, nil
-		case err == nil:
-			// The pause was made while the request waited for its slot.
-			t.handBack(&grant)
-		case errors.Is(err, ErrNoToken):
-			none, _ := errors.AsType[*NoTokenError](err) // errors.As would allocate for every request
-			if probeWait.IsZero() {
-				probeWait = time.Now()
-			}
-			if err := t.Pool.waitForProbe(ctx, none, probeWait, &waits); err != nil {
-				return Grant{}, err
-			}
-		case errors.Is(err, errAllExcluded) && len(unavailable) > len(excluded):
-			// The pool has just lost its last account that is not paused.
-		case free > 0 && ctx.Err() == nil && outOfTime(err):
-			// The pause of an account ends before another account has a slot.
-			if err := b.waitWithin(ctx, free, resumes, rationtrace.Wait{Reason: rationtrace.Cooldown}, &waits); err != nil {
-				return Grant{}, err
-			}
-		default:
+		}
+		a.handBack(&grant)
+		if err != nil {
 			return Grant{}, err
 		}
 	}
+}
+
+// passPauses holds the request back while its endpoint, its object or one of its scopes is paused on
+// every account.
+func (a *acquisition) passPauses() (may unpaused, err error) {
+	b := a.Pool.budget
+	may = unpaused{excluded: a.excluded, resumes: b.resumes.Load()}
+	for b.keyPauses.Any.Load() && !a.Pool.excludesAll(a.excluded) {
+		resumes, now := b.resumes.Load(), b.storeNow()
+		paused, free, all := b.keyPauses.Excluded(cooldown.KeysOf(a.req, a.scopes), now)
+		if all.Until.IsZero() {
+			if len(paused) == 0 {
+				break
+			}
+			paused = append(paused, a.excluded...)
+			if !a.Pool.excludesAll(paused) {
+				may.excluded, may.after = paused, free.Until.Sub(now)
+				break
+			}
+			all = free
+		}
+		why := rationtrace.Wait{Reason: rationtrace.Cooldown, Until: all.Until, Cause: all.Cause}
+		if err := b.waitWithin(a.ctx, all.Until.Sub(now), resumes, why, &a.waits); err != nil {
+			return unpaused{}, err
+		}
+	}
+	return may, nil
+}
+
+// book books a slot of an open account, and waits for it.
+func (a *acquisition) book(may unpaused) (Grant, error) {
+	if may.after == 0 && !a.Pool.budget.reconciles.Load() {
+		return a.Pool.take(a.ctx, a.cost, may.excluded, nil)
+	}
+	return a.takeSmoothed(a.ctx, a.cost, may.excluded, may.after, &a.waits)
+}
+
+// waitAfter waits for what may let the next booking succeed after one has failed. It returns the error if
+// nothing may.
+func (a *acquisition) waitAfter(failed error, may unpaused) error {
+	switch {
+	case errors.Is(failed, ErrNoToken):
+		none, _ := errors.AsType[*NoTokenError](failed) // errors.As would allocate for every request
+		if a.probeBegan.IsZero() {
+			a.probeBegan = time.Now()
+		}
+		return a.Pool.waitForProbe(a.ctx, none, a.probeBegan, &a.waits)
+	case errors.Is(failed, errAllExcluded) && len(may.excluded) > len(a.excluded):
+		return nil // the pool has just lost its last account that is not paused
+	case may.after > 0 && a.ctx.Err() == nil && outOfTime(failed):
+		// The pause of an account ends before another account has a slot.
+		return a.Pool.budget.waitWithin(a.ctx, may.after, may.resumes, rationtrace.Wait{Reason: rationtrace.Cooldown}, &a.waits)
+	}
+	return failed
+}
+
+// openSecret asks the source of the grant's token, if it has one, for the secret. It reports false and no
+// error if another grant is to be taken: the source has failed, or the slot has passed meanwhile.
+func (a *acquisition) openSecret(grant *Grant) (opened bool, err error) {
+	if grant.Token.source == nil {
+		return true, nil
+	}
+	err = a.Pool.askForSecret(a.ctx, grant, &a.waits)
+	switch {
+	case errors.Is(err, errLateSecret):
+		// The secret will be there when the next slot comes. Once is enough: the log of this one is
+		// corrected as for any late call.
+		again := a.wasLate
+		a.wasLate = true
+		return again, nil
+	case isSourceError(err):
+		a.Pool.sourceFailed(grant.Token) // another token will do, or this one when its source is back
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func isSourceError(err error) bool {
+	_, is := errors.AsType[*credential.Error](err)
+	return is
+}
+
+// isPaused reports whether the request was paused on the grant's account while it waited for its slot.
+func (a *acquisition) isPaused(grant *Grant) bool {
+	b := a.Pool.budget
+	if !b.keyPauses.Any.Load() {
+		return false
+	}
+	paused, _, all := b.keyPauses.Excluded(cooldown.KeysOf(a.req, grant.scopes), b.storeNow())
+	return !all.Until.IsZero() || slices.Contains(paused, grant.account.ID)
 }
 
 // handBack gives back a grant on which nothing was sent.
@@ -228,80 +312,6 @@ func (t *Transport) takeWithin(ctx context.Context, cost int, excluded []string,
 // outOfTime reports whether the error says that no slot came within the allowed time.
 func outOfTime(err error) bool {
 	return errors.Is(err, store.ErrExhausted) || errors.Is(err, context.DeadlineExceeded)
-}
-
-// waitForPauses waits while the request is paused on every account. It returns the accounts
-// that must not be charged, the excluded ones among them, and how long it takes until the
-// first pause ends; zero: no account is paused.
-func (t *Transport) waitForPauses(
-	ctx context.Context, req *http.Request, scopes, excluded []string, waits *[]rationtrace.Wait,
-) ([]string, time.Duration, error) {
-	b := t.Pool.budget
-	for {
-		if !b.keyPauses.Any.Load() || t.Pool.excludesAll(excluded) {
-			return excluded, 0, nil
-		}
-		resumes, now := b.resumes.Load(), b.storeNow()
-		paused, free, all := b.keyPauses.Excluded(cooldown.KeysOf(req, scopes), now)
-		if all.Until.IsZero() {
-			if len(paused) == 0 {
-				return excluded, 0, nil
-			}
-			paused = append(paused, excluded...)
-			if !t.Pool.excludesAll(paused) {
-				return paused, free.Until.Sub(now), nil
-			}
-			all = free
-		}
-		why := rationtrace.Wait{Reason: rationtrace.Cooldown, Until: all.Until, Cause: all.Cause}
-		if err := b.waitWithin(ctx, all.Until.Sub(now), resumes, why, waits); err != nil {
-			return nil, 0, err
-		}
-	}
-}
-
-// excludes reports whether the request is paused on the grant's account.
-func (t *Transport) excludes(req *http.Request, grant Grant) bool {
-	b := t.Pool.budget
-	paused, _, all := b.keyPauses.Excluded(cooldown.KeysOf(req, grant.scopes), b.storeNow())
-	return !all.Until.IsZero() || slices.Contains(paused, grant.account.ID)
-}
-
-// serves reports whether the request is to be charged and to get a token.
-func (t *Transport) serves(req *http.Request) bool {
-	if req.URL == nil {
-		return false // Base says what is wrong with it
-	}
-	// req.Response is the redirect that led here. The caller chose the first request of
-	// the chain. Once one after a request with a token went without, its host has chosen all
-	// that follow: none of these gets a token, wherever it goes.
-	first, had := req, false
-	var chain []*http.Request // from the last to the first
-	for first.Response != nil {
-		chain = append(chain, first)
-		if first = first.Response.Request; first == nil || first.URL == nil {
-			return false
-		}
-	}
-	trusted := t.trusts(first, first)
-	for _, hop := range slices.Backward(chain) {
-		if had = had || trusted; had && !trusted {
-			return false
-		}
-		trusted = t.trusts(first, hop)
-	}
-	return trusted
-}
-
-// trusts reports whether a request gets a token, as far as its URL and that of the first request
-// of its chain tell. Without TLS the token is shown to everyone on the network: only the caller
-// may choose that.
-func (t *Transport) trusts(first, req *http.Request) bool {
-	sameOrigin := strings.EqualFold(first.URL.Host, req.URL.Host) && first.URL.Scheme == req.URL.Scheme
-	if t.Hosts == nil || req.URL.Scheme != "https" && first != req && !sameOrigin {
-		return sameOrigin
-	}
-	return hosts.Has(t.Hosts, req.URL)
 }
 
 func (t *Transport) attach() provider.Attach {

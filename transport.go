@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -179,6 +181,43 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	return newAttempts(t, req).run(resp, err, grant)
+}
+
+// serves reports whether the request is to be charged and to get a token.
+func (t *Transport) serves(req *http.Request) bool {
+	if req.URL == nil {
+		return false // Base says what is wrong with it
+	}
+	// req.Response is the redirect that led here. The caller chose the first request of
+	// the chain. Once one after a request with a token went without, its host has chosen all
+	// that follow: none of these gets a token, wherever it goes.
+	first, had := req, false
+	var chain []*http.Request // from the last to the first
+	for first.Response != nil {
+		chain = append(chain, first)
+		if first = first.Response.Request; first == nil || first.URL == nil {
+			return false
+		}
+	}
+	trusted := t.trusts(first, first)
+	for _, hop := range slices.Backward(chain) {
+		if had = had || trusted; had && !trusted {
+			return false
+		}
+		trusted = t.trusts(first, hop)
+	}
+	return trusted
+}
+
+// trusts reports whether a request gets a token, as far as its URL and that of the first request
+// of its chain tell. Without TLS the token is shown to everyone on the network: only the caller
+// may choose that.
+func (t *Transport) trusts(first, req *http.Request) bool {
+	sameOrigin := strings.EqualFold(first.URL.Host, req.URL.Host) && first.URL.Scheme == req.URL.Scheme
+	if t.Hosts == nil || req.URL.Scheme != "https" && first != req && !sameOrigin {
+		return sameOrigin
+	}
+	return hosts.Has(t.Hosts, req.URL)
 }
 
 // check returns an error for fields that cannot be meant: requests would go out without a token, or
