@@ -7,7 +7,7 @@ MODULES := . $(shell find . -mindepth 2 -name go.mod -not -path './tools/*' -not
 # each runs a command in every module.
 each = for m in $(MODULES); do (cd $$m && $(1)) || exit 1; done
 
-.PHONY: help test test-all test-long lint build-all fmt cover bench demo deps
+.PHONY: help test test-ci test-all test-long lint build-all fmt cover bench demo deps
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/' | expand -t 12
@@ -25,15 +25,23 @@ test: deps lint ## what a change needs: lint, and all packages but tests/fleets 
 	@go test -race -short -timeout 8m -p 1 $(filter-out ./tests/fleets,$(REALTIME))
 	@$(took)
 
+test-ci: test ## what CI runs: make test, the fleets, and the modules below, long tests shortened
+	@$(call modules,-short)
+	@go test -race -timeout 15m ./tests/fleets
+	@$(took)
+
 test-all: test test-long ## make test and make test-long
 	@$(took)
 
 test-long: deps ## what make test leaves out: all tests in full length, the fleets, and the modules below
 	@echo go test -race; go test -race -timeout 15m $(inparallel)
 	@go test -race -timeout 15m -p 1 $(REALTIME)
-	@for m in $(filter-out . ./cmd,$(MODULES)); do (cd $$m && echo "go test -race $$m" && \
-		go build -race ./... && go test -race -timeout 8m -p 1 ./...) || exit 1; done
+	@$(call modules,)
 	@$(took)
+
+# modules runs the tests of what has a go.mod of its own.
+modules = for m in $(filter-out . ./cmd,$(MODULES)); do (cd $$m && echo "go test -race $(1) $$m" && \
+	go build -race ./... && go test -race $(1) -timeout 8m -p 1 ./...) || exit 1; done
 
 lint: ## gofmt, go vet, go mod tidy, staticcheck, the layout, and luacheck if installed
 	@echo gofmt; out=$$(gofmt -l .) && test -z "$$out" || { echo "not formatted, run make fmt:" >&2; echo "$$out" >&2; exit 1; }

@@ -183,8 +183,9 @@ func TestAFloodOfEventsIsCounted(t *testing.T) {
 
 // Redis that is gone for a while looked like waiting for quota.
 func TestOutageOfRedisIsShown(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
-	s := newSite(t, &simulated.Provider{Users: 20, PagesPerUser: 10})
+	s := newSite(t, &simulated.Provider{Users: 20, PagesPerUser: 5})
 	p := start(t, s.args("-limit", "20/1s", "-redis", "redis://"+server.Addr, "-processes", "2", "-json")...)
 	until(t, "pages are written", func() bool { return s.lines() >= 20 })
 	server.Kill()

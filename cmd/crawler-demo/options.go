@@ -69,7 +69,7 @@ With what:
                        5000/1h:gcra,burst=10            evenly, 10 at once
   -margin TIME       keep that much free around each window for calls that are
                      slow on their way, such as 50ms; 0 for nothing. Without it
-                     a hundredth of the window, up to 250ms in the demo.
+                     a hundredth of the window; in the demo up to 250ms.
   -auth bearer       attach the token as "Authorization: Bearer SECRET" (the
                      default),
   -auth query:NAME   as the query parameter NAME,

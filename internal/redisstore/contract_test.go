@@ -4,7 +4,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration/internal/redisstore"
@@ -14,20 +13,11 @@ import (
 	"github.com/ration-go/ration/store/storetest"
 )
 
-func TestStoreKeepsTheContract(t *testing.T) {
-	t.Parallel()
-	runOn(t, redistest.Start(t).Client(t))
-}
-
+// All rules share one store. On a single server tests/contract runs the suite, as the user that
+// docs/operations.md makes.
 func TestStoreOnAClusterKeepsTheContract(t *testing.T) {
 	t.Parallel()
-	runOn(t, redistest.StartCluster(t, 3).Client(t))
-}
-
-// runOn runs the suite on one store, which all rules share.
-func runOn(t *testing.T, client redis.UniversalClient) {
-	t.Helper()
-	kept := &redisstore.Store{Client: client, Timeout: time.Minute}
+	kept := &redisstore.Store{Client: redistest.StartCluster(t, 3).Client(t), Timeout: time.Minute}
 	storetest.Run(t, func(*testing.T) store.Store { return kept })
 }
 

@@ -25,10 +25,14 @@ var (
 	all     = flag.Bool("all", false, "run each judge in each test, which takes a quarter of an hour")
 )
 
-// some are the judges of the tests that take long: a proxy and a window without -all.
+// some are the judges of the tests that take long: without -all a proxy and a window, under -short the
+// proxy alone.
 func some() []Judge {
-	if *all {
+	switch {
+	case *all:
 		return Judges()
+	case testing.Short():
+		return Judges()[:1]
 	}
 	return []Judge{Judges()[0], Judges()[2]}
 }
