@@ -7,7 +7,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
@@ -20,16 +19,6 @@ import (
 // than the whole limit, first a little less, and leaves twice as much after each throttled
 // response that the log did not foresee. It uses the whole limit again after some windows
 // without external usage.
-
-const (
-	// firstHeadroom is the share of a limit that is left to competing clients at first, and
-	// mostHeadroom the largest.
-	firstHeadroom = 0.1
-	mostHeadroom  = 0.5
-	// After quietWindows windows without external usage the headroom is halved, or given up
-	// if it is firstHeadroom.
-	quietWindows = 3
-)
 
 // headroom returns the share of the full limits that is left to competing clients.
 func (e *effective) headroom() float64 {
@@ -54,66 +43,24 @@ func (b *Budget) wasRefused(scope provider.Scope, g *Grant) {
 	}
 }
 
-// leaveHeadroom has the fleet leave more of the account's limits to competing clients. All calls
-// in flight are throttled together: that counts once.
+// leaveHeadroom has the fleet leave more of the account's limits to competing clients.
 func (r *reconciler) leaveHeadroom(b *Budget, account *budgetAccount) {
 	longest := longestWindow(account.Account)
-	now := time.Now()
-	r.mu.Lock()
-	first := now.Sub(r.enlargedAt) > longest/4
-	r.externalSeen = now
-	if first {
-		r.enlargedAt = now
-	}
-	r.externalUntil = cooldown.Later(r.externalUntil, b.storeNow().Add(longest))
-	r.mu.Unlock()
-	if first {
-		setHeadroom(b, account, min(max(firstHeadroom, 2*account.headroom()), mostHeadroom))
-	}
-}
-
-// beginHeadroom leaves a first share of the limits if units are missing for the second time.
-// Units that are missing once may have been spent long ago.
-func (r *reconciler) beginHeadroom(b *Budget, account *budgetAccount) {
-	const inWindow = 50 // the second time is at least a 50th of the longest window later
-	now := time.Now()
-	r.mu.Lock()
-	again := !r.missingSince.IsZero() && now.Sub(r.missingSince) >= longestWindow(account.Account)/inWindow
-	if r.missingSince.IsZero() {
-		r.missingSince = now
-	}
-	r.mu.Unlock()
-	if !again {
-		return
-	}
-	if account = b.inForce(account); account.headroom() == 0 {
-		setHeadroom(b, account, firstHeadroom)
+	r.comparison.Expect(b.storeNow().Add(longest))
+	if share, changed := r.sharing.Refused(account.headroom(), longest, time.Now()); changed {
+		setHeadroom(b, account, share)
 	}
 }
 
 // reduceHeadroom leaves less of the limits after some windows without external usage, if they
 // are known to be lower for that.
 func (r *reconciler) reduceHeadroom(b *Budget, account *budgetAccount) {
-	share := account.headroom()
-	if share == 0 || account.source == fromFleet {
+	if account.source == fromFleet {
 		return
 	}
-	r.mu.Lock()
-	quiet := time.Since(cooldown.Later(r.externalSeen, account.since)) > quietWindows*longestWindow(account.Account)
-	if quiet {
-		r.externalSeen = time.Now()
+	if share, changed := r.sharing.Quiet(account.headroom(), account.since, longestWindow(account.Account), time.Now()); changed {
+		setHeadroom(b, account, share)
 	}
-	r.mu.Unlock()
-	if !quiet {
-		return
-	}
-	if share /= 2; share < 0.9*firstHeadroom { // about half of firstHeadroom: limits are rounded
-		share = 0
-		r.mu.Lock()
-		r.missingSince = time.Time{}
-		r.mu.Unlock()
-	}
-	setHeadroom(b, account, share)
 }
 
 // setHeadroom has the fleet adopt the account's full limits, each lower by the share.

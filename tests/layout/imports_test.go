@@ -26,7 +26,7 @@ func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	onlyImports(t, "internal/memstore", "memstore", own+"limit", own+"store", own+"internal/clock", own+"internal/deque", own+"internal/sweep")
 	onlyImports(t, "internal/redisstore", "redisstore", own+"limit", own+"store", own+"internal/sweep", "github.com/redis/go-redis/v9", "golang.org/x/sync")
 	onlyImports(t, "internal/header", "header", own+"limit", own+"internal/ratelimitfield")
-	onlyImports(t, "internal/observe", "observe", own+"limit", own+"provider")
+	onlyImports(t, "internal/observe", "observe", own+"limit", own+"provider", own+"store")
 	onlyImports(t, "internal/headroom", "headroom", own+"limit")
 	onlyImports(t, "internal/censor", "censor")
 	onlyImports(t, "internal/jsonprefix", "jsonprefix")
