@@ -69,19 +69,19 @@ func (s script) with(set limit.AlgorithmSet) *redis.Script {
 	}
 	files := []string{"common", "session"}
 	if s.accounts {
-		files = append(files, "log", "vacant", "search", "account")
+		files = append(files, "log", "vacant", "search", "summary", "account", "entries", "write")
 		for _, p := range parts {
 			if set.Has(p.algorithm) {
 				files = append(files, p.file)
 			}
 		}
 	}
-	source := luaSource(append(files, s.name)...)
+	// What is defined in a function that is not called costs nothing.
+	source := "local function general()\n" + luaSource(append(files, s.name)...) + "end\nreturn general()\n"
 	if s.front {
-		// What is defined in a function that is not called costs nothing.
-		source = luaSource("front") + "local function general()\n" + source + "end\nreturn general()\n"
+		source = luaSource("front") + source
 	}
-	made, _ := compiled.LoadOrStore(key, redis.NewScript(source))
+	made, _ := compiled.LoadOrStore(key, redis.NewScript(luaSource("layout")+source))
 	return made.(*redis.Script)
 }
 

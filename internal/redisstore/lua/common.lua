@@ -34,9 +34,9 @@
 --                                  them next: session.lua
 --   KEYS[1]:id:ID          string  'cancelled', or 'recorded', for a minute
 --
--- The fields of KEYS[1]: state, what every booking is to know of the budget: see STATE;
+-- The fields of KEYS[1]: state, what every booking is to know of the budget: layout.lua;
 -- began, the version that the list of changes reaches back to; revision, the highest that
--- limits were booked with; a:ACCOUNT, the account's summary: account.lua; s:SESSION, the
+-- limits were booked with; a:ACCOUNT, the account's summary: layout.lua; s:SESSION, the
 -- last answer of a session: session.lua; i:DIGEST or i:DIGEST:QUEUE, when an account of
 -- that index was booked last, a double, and its member.
 --
@@ -121,15 +121,9 @@ local function clock(s, offset)
   return tonumber(t[1]) * 1000000 + tonumber(t[2]) + offset
 end
 
--- What the field state has, in one field because a booking pays for each that it reads: seen,
--- the latest instant of any booking; the version of the budget's status; lost, when a log was
--- last found missing; graceEnds, until when no slot comes after that; pausesEnd, when the last pause
--- ends; and offset, what the server's clock is corrected by. They are doubles, which are read
--- faster than integers, and are as exact up to 2^53. front.lua reads the same.
-local STATE = '>dddddd'
 local budget
 
--- readState returns these by name; the field is given by who has read it already.
+-- readState returns the numbers of the field state by name; the field is given by who has read it already.
 local function readState(field)
   field = field or not budget and call('HGET', base, 'state')
   if field then

@@ -11,26 +11,7 @@
 -- is booked, where one algorithm counts and nothing special is under way. Once in a while
 -- it leaves all the same, so that what is old is removed and keys do not expire.
 --
--- The summary has behind its four numbers what account.lua puts there: 4 numbers of 8
--- bytes that bookings change; 4 that they do not, max, margin, window and span, which is
--- how long keys are needed behind a slot; a code, 'F' for FixedWindow or '*' where calls
--- begin its windows; a digest behind its length in one byte; and ARGV[3] of a booking that is
--- answered here, but for an index. The digest is that of an index that the account
--- knows to have a score of it. The first 4 of counters are for the window or cell of the
--- last slot of all, and hold in place of what the account's hash has of that:
---
---   L  room, mask, ordered          while total is no more than room no slot is put off
---                                   that is behind all others; the sets of the log; the
---                                   units from that number on are all in it, in the order
---                                   of their slots; max is the one limit's, or 0 of several
---   S  room, next, at, clean        likewise; the number of its next unit; the slot of
---                                   its last entry; 1 if nothing is beside the stream
---   F  key, units
---   *  key, units, first
---   W  key, units, limit, older     limit is N<, or 2^53; older the units of the window
---                                   before
---   U  begin, units, ends           max is the room for all units of the cell
---   G  at, part, burst
+-- The names of what a summary has, p1 to p4 among them, are in layout.lua.
 
 repeat
   -- What is global is looked for by its name each time.
@@ -72,7 +53,7 @@ repeat
     break
   end
   newest = index and string.sub(newest, 9)
-  local seen, version, lost, graceEnds, pausesEnd, offset = struct.unpack('>dddddd', state)
+  local seen, version, lost, graceEnds, pausesEnd, offset = struct.unpack(STATE, state)
   local given = now > 0
   if not given then
     local time = call('TIME')
@@ -95,7 +76,7 @@ repeat
     break
   end
   local done, late, changes = 0, false, nil
-  state = struct.pack('>dddddd', now, version, lost, graceEnds, pausesEnd, offset)
+  state = struct.pack(STATE, now, version, lost, graceEnds, pausesEnd, offset)
   -- The answer so far.
   record = struct.pack('>c16I8I8I8I8', asked, now, version, 0, 0)
   -- Of an index: the accounts that were booked, their scores and the least of these; the place in
@@ -185,11 +166,11 @@ repeat
       summary = summaries[accountID] or call('HGET', base, 'a:' .. accountID)
       rules = '  1 0 0 0  ' .. revision .. ' ' .. (set == '1' and firstSet or ARGV[2 + set] or '')
     end
-    if not summary or #summary < 99 then
+    if not summary or #summary <= WHOLE_BYTES then
       break
     end
     local ends, total, edge, last, p1, p2, p3, p4, max, margin, window, span, code, width, tail =
-      struct.unpack('>ddddddddddddc1B', summary)
+      struct.unpack(WHOLE, summary)
     local from = now
     if last > now then
       from = last
@@ -510,8 +491,8 @@ repeat
     record = records and table.concat(records) or record
     done = done + n
     if n > 0 then
-      summary = struct.pack('>ddddddddc0', ends, total + n * cost, from, from, p1, p2, p3, p4,
-        string.sub(summary, 65))
+      summary = struct.pack(CHANGED, ends, total + n * cost, from, from, p1, p2, p3, p4,
+        string.sub(summary, CHANGED_BYTES + 1))
       if index then
         summaries[accountID], changes[#changes + 1], changes[#changes + 2] = summary, 'a:' .. accountID, summary
       end

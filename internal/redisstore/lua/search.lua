@@ -67,3 +67,42 @@ do
     return slot, queue.several and max - (countIn(view, slot - window))
   end
 end
+
+-- kept returns how many units of a limit such a booking may use.
+local function kept(max, reserve, cost)
+  return reserve == 0 and max or math.max(cost, math.floor(max * (1000 - reserve) / 1000))
+end
+
+-- settle returns the first slot not before from that every limit admits, and its capacity:
+-- the least of theirs. How often logs are searched for that is bounded for all limits
+-- together.
+local function settle(accounts, from, queue)
+  local slot, cost, quiet, count = from, queue.cost, 0, 0
+  local searches = {left = SEARCHES}
+  local limits, capacities = {}, {}
+  for _, account in ipairs(accounts) do
+    for _, limit in ipairs(account.limits) do
+      if covers(limit.scope, queue.scopes) then
+        count = count + 1
+        limits[count] = limit
+      end
+    end
+  end
+  local at = 1
+  while quiet < count do
+    local m = limits[at]
+    local max, earlier = kept(m.max, queue.reserve, cost), slot
+    if counters[m.code] then
+      slot, capacities[at] = counters[m.code].earliest(m, slot, cost, max)
+    else
+      slot, capacities[at] = earliestInLog(m, slot, max, queue, searches)
+    end
+    quiet = slot == earlier and quiet + 1 or 1
+    at = at % count + 1
+  end
+  local capacity = COSTLIEST
+  for i = 1, count do
+    capacity = math.min(capacity, capacities[i] or cost)
+  end
+  return slot, capacity
+end

@@ -15,9 +15,6 @@ local function answered(record, call16)
   return string.sub(record, 1, 16) == call16 and #record > 24 and record or 'stale'
 end
 
--- The four numbers that a summary begins with: account.lua.
-local SUMMARY = '>dddd'
-
 -- neededUntil returns until when a field of KEYS[1] that ends is needed.
 local function neededUntil(field, value)
   if not value then

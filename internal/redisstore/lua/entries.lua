@@ -1,0 +1,95 @@
+-- entries.lua: what a booking's entry says of where its units are counted, and how they are taken back.
+
+-- What an entry has of an account: the code of what it is kept in, 'N' if in no log; the
+-- number of its first unit in 7 bytes; its units in 5; and of how many limits there is
+-- something more to know, in 1, and that.
+local PART, MORE = 14, 29
+
+-- parse reads an entry as a booking names it: QUEUE, a zero, and a part for each account.
+local function parse(entry)
+  local queue, rest = string.match(entry, '^([^%z]*)%z(.*)$')
+  local parts, at = {}, 1
+  while queue and at + PART - 1 <= #rest do
+    local code, number, cost, more = struct.unpack('>c1I7I5I1', rest, at)
+    at = at + PART + more * MORE
+    parts[#parts + 1] = {
+      code = code, number = number, cost = cost,
+      more = string.sub(rest, at - more * MORE, at - 1),
+    }
+  end
+  if not parts[1] or at ~= #rest + 1 then
+    return nil
+  end
+  return queue, parts
+end
+
+-- sharedIn returns the shared accounts of a queue.
+local function sharedIn(queue)
+  local ids = {}
+  for id in string.gmatch(string.match(queue, '~[^~]*~(.*)$') or '', '[^,]+') do
+    ids[#ids + 1] = id
+  end
+  return ids
+end
+
+-- partOf returns the place of an account's part in an entry of that queue.
+local function partOf(queue, accountID)
+  for i, id in ipairs(sharedIn(queue)) do
+    if id == accountID then
+      return i + 1
+    end
+  end
+  return 1
+end
+
+-- counts reports whether the units of an entry's part are still counted.
+local function counts(account, queue, slot, part)
+  if part.code == 'N' then
+    local from = tonumber(account.fields.from)
+    local given = from and (account.total - from) % MODULUS
+    return from and not account.set.log and (part.number - from) % MODULUS + part.cost <= given
+  end
+  local log = logOf(account, scopesOf(queue))
+  return part.code == account.kind and log and logHolds(log, slot, part.number, part.cost)
+end
+
+-- countedAs returns the part under which the units of an entry's part are counted, or nil. They have
+-- another number if they were recorded again.
+local function countedAs(account, queue, slot, part)
+  if counts(account, queue, slot, part) then
+    return part
+  end
+  local other = account.fields.again and
+    call('HGET', againKey(account), struct.pack(AGAIN, slot, part.code, part.number, part.cost))
+  local _, parts = parse('\0' .. (other or ''))
+  return parts and counts(account, queue, slot, parts[1]) and parts[1] or nil
+end
+
+-- noteAgain notes under which part the units of an entry's part were recorded again.
+local function noteAgain(account, slot, part, other)
+  call('HSET', againKey(account), struct.pack(AGAIN, slot, part.code, part.number, part.cost), other)
+  account.fields.again, account.dirty.again, account.fresh = '1', true, true
+end
+
+-- takeBack takes a part of an entry back, if it is still counted.
+local function takeBack(account, queue, slot, part)
+  part = countedAs(account, queue, slot, part)
+  if not part then
+    return
+  end
+  local scopes, at = scopesOf(queue), 1
+  if part.code ~= 'N' then
+    local log = logOf(account, scopes)
+    account.ordered = nil
+    takeFromLog(account, log, slot, part.number, part.cost)
+    vacant.add(account, log, slot, part.cost)
+  end
+  for _, m in ipairs(account.limits) do
+    if counters[m.code] and covers(m.scope, scopes) and slot > account.renewed then
+      local known = counters[m.code].remembers and string.sub(part.more, at, at + MORE - 1)
+      counters[m.code].cancel(m, slot, part.cost, known)
+      at = at + (known and MORE or 0)
+    end
+  end
+  account.ahead = account.ahead or slot >= account.now
+end
