@@ -47,6 +47,11 @@ var parts = []struct {
 	{limit.SlidingWindow, "slidingwindow"}, {limit.SubWindows, "subwindows"}, {limit.GCRA, "gcra"},
 }
 
+// before are the files that only one script needs, in their order before the script's own.
+var before = map[string][]string{
+	"book": {"bookrequest", "bookclock", "bookaccounts", "bookchoose", "bookcommit"},
+}
+
 // logsOnly are the algorithms of a log, of which another may have been kept before, and
 // allAlgorithms are those of a script that takes bookings back, whatever counts them.
 const (
@@ -69,7 +74,7 @@ func (s script) with(set limit.AlgorithmSet) *redis.Script {
 	}
 	files := []string{"common", "session"}
 	if s.accounts {
-		files = append(files, "log", "vacant", "search", "summary", "account", "entries", "write")
+		files = append(files, "pile", "log", "vacant", "search", "summary", "account", "entries", "write")
 		for _, p := range parts {
 			if set.Has(p.algorithm) {
 				files = append(files, p.file)
@@ -77,7 +82,7 @@ func (s script) with(set limit.AlgorithmSet) *redis.Script {
 		}
 	}
 	// What is defined in a function that is not called costs nothing.
-	source := "local function general()\n" + luaSource(append(files, s.name)...) + "end\nreturn general()\n"
+	source := "local function general()\n" + luaSource(append(append(files, before[s.name]...), s.name)...) + "end\nreturn general()\n"
 	if s.front {
 		source = luaSource("front") + source
 	}

@@ -1,0 +1,151 @@
+-- bookaccounts.lua: how a booking looks at the accounts that it may be charged to.
+--
+-- A batch, which is the bookings of one call, has
+--
+--   request    see bookrequest.lua
+--   state      the budget's: common.lua
+--   now, seen  the time, and the latest that any booking before has seen
+--   highest    the highest revision that limits were booked with
+--   opened     the accounts that are open, by ID
+--   booked     those of them that were booked, in that order
+--   last       the account that was charged last, or nil
+--   newest, newestField  the member of the index that was booked last, '' if none was; its field
+--   one        a queue of bookings of one unit
+--   answers    the records of the reply so far
+--
+-- and a turn, which is one booking and those behind it with the same answer,
+--
+--   cost, queue        the booking's
+--   common, commonFrom the shared accounts, and the first instant that they and a pause of all allow
+--   best               the best account so far: slot, capacity, accounts, member, accountID
+--   scores             the scores that the index is to have
+--   refusal            why there is no account, if so
+
+-- replaceLimits puts other limits than an account keeps in force on it, if they are of a later revision.
+-- It returns the limits in force and their text; or nil if people must decide between two.
+local function effectiveLimits(account, set, revision)
+  local theirs, ours = account.fields.limits, text(revision) .. ' ' .. set.text
+  if not theirs or theirs == ours then
+    return set, ours
+  end
+  local other, limits = string.match(theirs, '^(%d+) (.*)$')
+  other = tonumber(other)
+  if limits == set.text then
+    return set, other > revision and theirs or ours
+  elseif other < revision then
+    return set, ours
+  elseif other == revision then
+    return nil
+  end
+  local effective = limitset(limits)
+  if bad then
+    bad = nil
+    return nil
+  end
+  account.effective = theirs
+  return effective, theirs
+end
+
+-- openEffective opens an account with its effective limits: those of the highest
+-- revision. Two limits of one revision are for people to decide between. It returns nil if the account
+-- cannot be booked, and the turn's refusal says why.
+local function openEffective(batch, turn, accountID, set)
+  local account = batch.opened[accountID]
+  if account then
+    return account
+  end
+  account = readAccount(accountID, set, batch.now)
+  local theirs = account.fields.limits
+  local effective, ours = effectiveLimits(account, set, batch.request.revision)
+  if not effective then
+    turn.refusal = turn.refusal or {kind = 'D', accountID = accountID, theirs = theirs}
+    return nil
+  end
+  account.set = effective
+  if theirs ~= ours then
+    account.fields.limits, account.dirty.limits = ours, true
+  end
+  if account.set.log and account.fields.kind and not kinds[account.fields.kind] then
+    turn.refusal = {again = 'logs'}
+    return nil
+  end
+  openAccount(account)
+  local old = theirs and string.match(theirs, ' (.*)') or account.set.text
+  if old ~= account.set.text then
+    account.replaced = true
+    if shape(old) ~= shape(set.text) then
+      account.renewed = endOf(account)
+      account.fields.renewed, account.dirty.renewed = text(account.renewed), true
+    end
+  end
+  -- What has left every window expires, and nothing is lost by that.
+  if isLost(account) then
+    call('HDEL', base, 'a:' .. accountID)
+    forgetLogs(account)
+    noteLoss(batch.state, batch.now, batch.seen)
+  end
+  batch.opened[accountID] = account
+  return account
+end
+
+-- noteScore notes the score of an account in the index: the slot that a booking of one unit would get from
+-- it if it came long ago. That is never more than what the next booking gets, and for a free account when
+-- it became free, so that of several free accounts the one that has been free the longest is taken.
+local function noteScore(batch, turn, account, member, score)
+  local index = batch.request.index
+  local name = string.sub(index, #base + 7)
+  if turn.queue.name == '' then
+    account.digest = name
+  end
+  turn.scores[member] = score
+  local field = 'index:' .. name
+  if account.fields[field] ~= member then
+    account.fields[field] = member
+    call('HSET', account.key, field, member)
+    if not account.fields.made then
+      call('PEXPIRE', account.key, text(DAY / 1000))
+    end
+  end
+end
+
+-- consider looks at one account, which becomes the turn's best if it can take the booking sooner than
+-- others.
+local function consider(batch, turn, member)
+  local request, queue, cost = batch.request, turn.queue, turn.cost
+  local accountID, set = readMember(request, member)
+  if not set or cost > request.most or cost > mostOf(set, queue.scopes) then
+    return
+  end
+  local account = openEffective(batch, turn, accountID, set)
+  local refusal = turn.refusal
+  if refusal and not refusal.member and refusal.accountID == accountID then
+    refusal.member = member
+  end
+  if not account or cost > mostOf(account.set, queue.scopes) then
+    return
+  end
+  local accounts = {account, unpack(turn.common)}
+  local paused = pausedUntil(accountID)
+  if paused <= batch.now then
+    paused = 0 -- it is over
+  end
+  local last = lastOf(account, queue.name)
+  local since = scoredFrom(account, last)
+  -- Only the index needs the slot of the account's own limits.
+  local slot, capacity = last, nil
+  if request.index then
+    slot, capacity = settle({account}, since, queue)
+    noteScore(batch, turn, account, member,
+      math.max(paused, cost == 1 and slot or (settle({account}, since, batch.one))))
+  end
+  local from = math.max(turn.commonFrom, batch.state.graceEnds, released(accountID, paused, last))
+  if not request.index or #turn.common > 0 or slot < from then
+    slot, capacity = settle(accounts, math.max(from, slot), queue)
+  end
+  if not queue.several or paused > 0 then
+    capacity = cost
+  end
+  if not turn.best or slot < turn.best.slot then
+    turn.best = {slot = slot, capacity = capacity, accounts = accounts, member = member, accountID = accountID}
+  end
+end
