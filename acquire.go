@@ -39,7 +39,9 @@ func (t *Transport) take(req *http.Request, excluded []string, waits []rationtra
 	}
 	a := acquisition{Transport: t, req: req, excluded: excluded, waits: waits}
 	a.ctx, a.cost, a.scopes = t.costAndScopes(req)
-	grant, err = a.run()
+	if err = a.run(&grant); err != nil {
+		grant = Grant{}
+	}
 	taken = err == nil
 	return grant, err
 }
@@ -66,29 +68,28 @@ type unpaused struct {
 
 // run takes the steps to a grant in turn. If what one step found no longer holds after another, it
 // begins again.
-func (a *acquisition) run() (Grant, error) {
+func (a *acquisition) run(grant *Grant) error {
 	for {
 		may, err := a.passPauses()
 		if err != nil {
-			return Grant{}, err
+			return err
 		}
-		grant, err := a.book(may)
-		if err != nil {
+		if err := a.book(grant, may); err != nil {
 			if err = a.waitAfter(err, may); err != nil {
-				return Grant{}, err
+				return err
 			}
 			continue
 		}
-		opened, err := a.openSecret(&grant)
-		if opened && !a.isPaused(&grant) {
+		opened, err := a.openSecret(grant)
+		if opened && !a.isPaused(grant) {
 			if len(a.waits) > 0 {
 				grant.Waits = append(a.waits, grant.Waits...)
 			}
-			return grant, nil
+			return nil
 		}
-		a.handBack(&grant)
+		a.handBack(grant)
 		if err != nil {
-			return Grant{}, err
+			return err
 		}
 	}
 }
@@ -97,7 +98,7 @@ func (a *acquisition) run() (Grant, error) {
 // every account.
 func (a *acquisition) passPauses() (may unpaused, err error) {
 	b := a.Pool.budget
-	may = unpaused{excluded: a.excluded, resumes: b.resumes.Load()}
+	may.excluded, may.resumes = a.excluded, b.resumes.Load()
 	for b.keyPauses.Any.Load() && !a.Pool.excludesAll(a.excluded) {
 		resumes, now := b.resumes.Load(), b.storeNow()
 		paused, free, all := b.keyPauses.Excluded(cooldown.KeysOf(a.req, a.scopes), now)
@@ -121,11 +122,13 @@ func (a *acquisition) passPauses() (may unpaused, err error) {
 }
 
 // book books a slot of an open account, and waits for it.
-func (a *acquisition) book(may unpaused) (Grant, error) {
+func (a *acquisition) book(grant *Grant, may unpaused) (err error) {
 	if may.after == 0 && !a.Pool.budget.reconciles.Load() {
-		return a.Pool.take(a.ctx, a.cost, may.excluded, nil)
+		*grant, err = a.Pool.take(a.ctx, a.cost, may.excluded, nil)
+	} else {
+		*grant, err = a.takeSmoothed(a.ctx, a.cost, may.excluded, may.after, &a.waits)
 	}
-	return a.takeSmoothed(a.ctx, a.cost, may.excluded, may.after, &a.waits)
+	return err
 }
 
 // waitAfter waits for what may let the next booking succeed after one has failed. It returns the error if
