@@ -54,9 +54,15 @@ var before = map[string][]string{
 
 // logsOnly are the algorithms of a log, of which another may have been kept before, and
 // allAlgorithms are those of a script that takes bookings back, whatever counts them.
-const (
+var (
 	logsOnly      = limit.AlgorithmSet(1<<limit.SlidingLog | 1<<limit.StreamLog)
-	allAlgorithms = logsOnly | 1<<limit.FixedWindow | 1<<limit.SlidingWindow | 1<<limit.SubWindows | 1<<limit.GCRA
+	allAlgorithms = func() limit.AlgorithmSet {
+		all := logsOnly
+		for _, p := range parts {
+			all |= 1 << p.algorithm
+		}
+		return all
+	}()
 )
 
 var compiled sync.Map // of scriptKey to *redis.Script
