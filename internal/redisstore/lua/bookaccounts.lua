@@ -16,13 +16,14 @@
 -- and a turn, which is one booking and those behind it with the same answer,
 --
 --   cost, queue        the booking's
---   common, commonFrom the shared accounts, and the first instant that they and a pause of all allow
+--   common, commonFrom  the shared accounts, and the first instant that they and a pause of all allow
+--   paused             the first slot behind a pause of all accounts; false: there is none
 --   best               the best account so far: slot, capacity, accounts, member, accountID
 --   scores             the scores that the index is to have
 --   refusal            why there is no account, if so
 
--- replaceLimits puts other limits than an account keeps in force on it, if they are of a later revision.
--- It returns the limits in force and their text; or nil if people must decide between two.
+-- effectiveLimits compares the limits that an account keeps with those of the request.
+-- It returns those of the later revision, and their text; or nil if people must decide between two.
 local function effectiveLimits(account, set, revision)
   local theirs, ours = account.fields.limits, text(revision) .. ' ' .. set.text
   if not theirs or theirs == ours then
