@@ -78,11 +78,11 @@ func (r *limitRules) of(id string, given []limit.Limit, inherits bool) effective
 func (b *Budget) inForce(account *budgetAccount) *budgetAccount {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	return b.inForceLocked(account)
+	return b.effectiveAccount(account)
 }
 
-// inForceLocked is inForce. It needs mu.
-func (b *Budget) inForceLocked(account *budgetAccount) *budgetAccount {
+// effectiveAccount is inForce. It needs mu.
+func (b *Budget) effectiveAccount(account *budgetAccount) *budgetAccount {
 	if l := b.learned.Get(account.ID); l != nil && l.adopted != nil {
 		return l.adopted
 	}
@@ -220,7 +220,7 @@ func (b *Budget) adopt(account *budgetAccount, fleet store.EffectiveLimits, aske
 	if old != nil && old.revision == fleet.Revision && slices.Equal(old.Limits, fleet.Limits) {
 		return old, false
 	}
-	before := b.inForceLocked(account)
+	before := b.effectiveAccount(account)
 	e := before.under(b.withoutMargins(fleet.Limits))
 	e.revision = fleet.Revision
 	theirs, err := b.accountUnder(account.ID, e)
@@ -259,7 +259,7 @@ func (b *Budget) learn(account *budgetAccount, limits, full []limit.Limit) bool 
 		return false // the provider announced nonsense
 	}
 	b.mu.Lock()
-	l, old := b.learnedOf(account), b.inForceLocked(account)
+	l, old := b.learnedOf(account), b.effectiveAccount(account)
 	e := old.effective
 	e.limits, e.full, e.source = limits, full, fromProvider
 	changed := !slices.Equal(limits, old.limits)

@@ -124,7 +124,7 @@ func (b *Budget) restoreLimits(accounts []*budgetAccount) {
 	b.mu.Lock()
 	for _, account := range accounts {
 		given := b.currentRules().of(account.ID, account.given, account.inherits).given
-		if !slices.Equal(b.inForceLocked(account).limits, given) {
+		if !slices.Equal(b.effectiveAccount(account).limits, given) {
 			replaced[account.ID] = true
 		}
 	}
