@@ -58,7 +58,11 @@ func (r *reconciler) reduceHeadroom(b *Budget, account *budgetAccount) {
 	if account.source == fromFleet {
 		return
 	}
-	if share, changed := r.sharing.Quiet(account.headroom(), account.since, longestWindow(account.Account), time.Now()); changed {
+	share, longest, now := account.headroom(), longestWindow(account.Account), time.Now()
+	if r.sharing.Ends(share, account.since, longest, now) {
+		r.comparison.Expect(b.storeNow().Add(longest)) // a little of it hides among the calls in flight
+	}
+	if share, changed := r.sharing.Quiet(share, account.since, longest, now); changed {
 		setHeadroom(b, account, share)
 	}
 }

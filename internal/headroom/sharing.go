@@ -63,7 +63,7 @@ func (s *Sharing) Quiet(share float64, since time.Time, window time.Duration, no
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if now.Sub(s.seen) <= quietWindows*window || now.Sub(since) <= quietWindows*window {
+	if s.quiet(since, now) <= quietWindows*window {
 		return share, false
 	}
 	s.seen = now
@@ -71,4 +71,20 @@ func (s *Sharing) Quiet(share float64, since time.Time, window time.Duration, no
 		share, s.missing = 0, time.Time{}
 	}
 	return share, true
+}
+
+// Ends reports whether the last window has begun behind which the share is reduced if no external usage is
+// seen: the time to look closely.
+func (s *Sharing) Ends(share float64, since time.Time, window time.Duration, now time.Time) bool {
+	if share == 0 {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.quiet(since, now) > (quietWindows-1)*window
+}
+
+// quiet returns for how long no external usage was seen while the share was left. It needs mu.
+func (s *Sharing) quiet(since, now time.Time) time.Duration {
+	return min(now.Sub(s.seen), now.Sub(since))
 }

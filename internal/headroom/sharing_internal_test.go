@@ -27,11 +27,14 @@ func TestTheShareFollowsCompetingClients(t *testing.T) {
 	for _, want := range []float64{0.25, 0.125, 0} {
 		_, changed = s.Quiet(share, time.Time{}, window, at.Add(3*window))
 		require.False(t, changed)
+		require.False(t, s.Ends(share, time.Time{}, window, at.Add(2*window)))
+		require.True(t, s.Ends(share, time.Time{}, window, at.Add(2*window+1)))
 		at = at.Add(3*window + 1)
 		share, changed = s.Quiet(share, time.Time{}, window, at)
 		require.True(t, changed)
 		require.Equal(t, want, share)
 	}
+	require.False(t, s.Ends(0, time.Time{}, window, at.Add(time.Hour)))
 }
 
 // Units that are missing once may have been spent long ago.
