@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"slices"
-
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
@@ -159,11 +158,10 @@ func (a *acquisition) openSecret(grant *Grant) (opened bool, err error) {
 	err = a.Pool.askForSecret(a.ctx, grant, &a.waits)
 	switch {
 	case errors.Is(err, errLateSecret):
-		// The secret will be there when the next slot comes. Once is enough: the log of this one is
+		// The secret will be there when the next slot comes. Once is enough: the log of a second one is
 		// corrected as for any late call.
-		again := a.wasLate
-		a.wasLate = true
-		return again, nil
+		opened, a.wasLate = a.wasLate, true
+		return opened, nil
 	case isSourceError(err):
 		a.Pool.sourceFailed(grant.Token) // another token will do, or this one when its source is back
 		return false, nil

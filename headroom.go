@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ration-go/ration/internal/headroom"
+	"github.com/ration-go/ration/internal/observe"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
@@ -45,7 +46,7 @@ func (b *Budget) wasRefused(scope provider.Scope, g *Grant) {
 
 // leaveHeadroom has the fleet leave more of the account's limits to competing clients.
 func (r *reconciler) leaveHeadroom(b *Budget, account *budgetAccount) {
-	longest := longestWindow(account.Account)
+	longest := observe.Longest(account.Limits)
 	r.comparison.Expect(b.storeNow().Add(longest))
 	if share, changed := r.sharing.Refused(account.headroom(), longest, time.Now()); changed {
 		setHeadroom(b, account, share)
@@ -55,10 +56,11 @@ func (r *reconciler) leaveHeadroom(b *Budget, account *budgetAccount) {
 // reduceHeadroom leaves less of the limits after some windows without external usage, if they
 // are known to be lower for that.
 func (r *reconciler) reduceHeadroom(b *Budget, account *budgetAccount) {
-	if account.source == fromFleet {
+	share := account.headroom()
+	if share == 0 || account.source == fromFleet {
 		return
 	}
-	share, longest, now := account.headroom(), longestWindow(account.Account), time.Now()
+	longest, now := observe.Longest(account.Limits), time.Now()
 	if r.sharing.Ends(share, account.since, longest, now) {
 		r.comparison.Expect(b.storeNow().Add(longest)) // a little of it hides among the calls in flight
 	}
@@ -72,13 +74,6 @@ func setHeadroom(b *Budget, account *budgetAccount, share float64) {
 	if limits := headroom.Leave(account.full, share); b.learn(account, limits, account.full) {
 		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: account.full, Theirs: limits})
 	}
-}
-
-func longestWindow(a store.Account) (longest time.Duration) {
-	for _, l := range a.Limits {
-		longest = max(longest, l.Window)
-	}
-	return longest
 }
 
 // announceAll has the fleet hear of the limits of accounts that this worker has changed. It
@@ -195,7 +190,7 @@ func (b *Budget) raiseLowered(g *Grant) {
 	}
 	if r := b.reconcilerOf(g.account); r != nil && r.lowering.IsLow() {
 		account := b.inForce(g.account)
-		setLowered(b, account, r.lowering.Raise(account.limits, account.full, longestWindow(account.Account), account.since, time.Now()))
+		setLowered(b, account, r.lowering.Raise(account.limits, account.full, observe.Longest(account.Limits), account.since, time.Now()))
 	}
 }
 

@@ -134,7 +134,7 @@ func (r *reconciler) recordResets(ctx context.Context, b *Budget, account *budge
 func (r *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAccount, grant Grant, observed []observe.Observation, now time.Time) {
 	request, ask := r.comparison.Compare(store.ReconcileRequest{Budget: b.Name, Account: account.Account, Scopes: grant.scopes},
 		observe.Call{Slot: grant.Slot, Cost: grant.Cost, Total: grant.total}, observed, now)
-	longest := longestWindow(account.Account)
+	longest := observe.Longest(account.Limits)
 	if r.comparison.Expects(now) {
 		b.smoother.Narrow(account.ID, longest/observe.ReplyShare)
 	}

@@ -76,11 +76,13 @@ func (p *Provider) wantsBody(resp *http.Response) bool {
 // If parts of a response contradict each other, the first of these counts. Whether it is a
 // refusal: the provider's rules, the usual codes in a body, the status. How long to wait:
 // Retry-After, or its variants in milliseconds; a delay in the body; the latest reset of the
-// exhausted windows; what the rules say. A refusal for want of quota by windows that all have
-// something left lasts at least until the first of them resets. A wait that is under a hundredth
-// of the one window that the body names as violated, of an hour or more, is the least wait. The limits in a response from a cache, which has a
+// exhausted windows; what the rules say. The limits in a response from a cache, which has a
 // positive Age, are ignored, and so are headers that begin with "Beta-", by which providers
 // announce others.
+//
+// Two waits are the least ones, and MinWait: that until the first reset of windows that have
+// something left, though their provider refuses for want of quota; and one that is under a
+// hundredth of a window of an hour or more, if the body names that as violated.
 //
 // All values are bounded. A number with an exponent, above 10^12 or not finite is ignored,
 // and so are a negative one if the quota cannot be overdrawn, a date that has passed, a

@@ -52,7 +52,7 @@ func (a *account) log(scope string) *log {
 // noBookings is the log of what was never booked. Nothing is entered in it.
 var noBookings log
 
-// addToLog enters units in the log of all and in those of their scopes.
+// addToLog adds units in the log of all and in those of their scopes.
 func (a *account) addToLog(scopes string, slot, number, cost int64) {
 	known := slices.Contains(a.sets, scopes)
 	switch {

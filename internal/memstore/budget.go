@@ -41,7 +41,7 @@ func (b *budget) account(id string) *account {
 	return a
 }
 
-// record records the booking in all that counts it, and returns its name and the account's
+// commit records the booking in all that counts it, and returns its name and the account's
 // total, if it is one of the units that are all counted together.
 func (b *budget) commit(charged []*transaction, slot int64, l *queue) (entry string, total int64) {
 	b.number++

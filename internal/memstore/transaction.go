@@ -175,7 +175,7 @@ func (m *meter) earliest(from int64, l *queue, left *int) int64 {
 	return c.account.log(m.Scope).earliest(c.now, last, from, l.cost, most, m.Window, vacant, price, left)
 }
 
-// record records units that were booked, or spent without a booking, in all that counts them.
+// addUnits records units that were booked, or spent without a booking, in all that counts them.
 func (c *transaction) addUnits(l *queue, slot, number, cost int64, booked bool) {
 	for i := range c.meters {
 		m := &c.meters[i]
@@ -191,7 +191,7 @@ func (c *transaction) addUnits(l *queue, slot, number, cost int64, booked bool) 
 	c.addToLog(l, slot, number, cost, booked)
 }
 
-// addToLog enters units in the log, if there is one, and in the order of the queue.
+// addToLog adds units in the log, if there is one, and in the order of the queue.
 func (c *transaction) addToLog(l *queue, slot, number, cost int64, booked bool) {
 	a := c.account
 	if c.set.HasLog() {

@@ -74,7 +74,7 @@ func (c *Comparison) Compare(request store.ReconcileRequest, call Call, observed
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if call.Total > 0 {
-		c.remember(bookingTotal{call.Slot, call.Total - int64(call.Cost)}, longest(account.Limits))
+		c.remember(bookingTotal{call.Slot, call.Total - int64(call.Cost)}, Longest(account.Limits))
 	}
 	for _, o := range observed {
 		l := account.Limits[o.Limit]
@@ -114,7 +114,7 @@ func (c *Comparison) Answered(request store.ReconcileRequest, total int64, reply
 			c.logged[i] = loggedUnits{until, one.AtSlot + min(one.Missing, math.MaxInt-one.AtSlot), total + int64(recorded)}
 		}
 		if missing > 0 {
-			c.external = reply.Now.Add(longest(limits))
+			c.external = reply.Now.Add(Longest(limits))
 		}
 	}
 	if c.next != nil && err == nil {
@@ -237,7 +237,8 @@ func (c *Comparison) enqueue(request store.ReconcileRequest) {
 	c.next = &request
 }
 
-func longest(limits []limit.Limit) (longest time.Duration) {
+// Longest returns the longest window of limits.
+func Longest(limits []limit.Limit) (longest time.Duration) {
 	for _, l := range limits {
 		longest = max(longest, l.Window)
 	}

@@ -47,8 +47,8 @@ var parts = []struct {
 	{limit.SlidingWindow, "slidingwindow"}, {limit.SubWindows, "subwindows"}, {limit.GCRA, "gcra"},
 }
 
-// before are the files that only one script needs, in their order before the script's own.
-var before = map[string][]string{
+// filesBefore are the files that only one script needs, in their order before the script's own.
+var filesBefore = map[string][]string{
 	"book": {"bookrequest", "bookclock", "bookaccounts", "bookchoose", "bookcommit"},
 }
 
@@ -88,7 +88,7 @@ func (s script) with(set limit.AlgorithmSet) *redis.Script {
 		}
 	}
 	// What is defined in a function that is not called costs nothing.
-	source := "local function general()\n" + luaSource(append(append(files, before[s.name]...), s.name)...) + "end\nreturn general()\n"
+	source := "local function general()\n" + luaSource(append(append(files, filesBefore[s.name]...), s.name)...) + "end\nreturn general()\n"
 	if s.front {
 		source = luaSource("front") + source
 	}

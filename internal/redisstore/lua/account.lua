@@ -147,6 +147,15 @@ local function keysOf(account)
   return keys
 end
 
+-- ownKeysOf returns the keys of what the account's limits keep beside its hash and its logs.
+local function ownKeysOf(account)
+  local keys = {}
+  for _, m in ipairs(account.limits) do
+    keys[#keys + 1] = counters[m.code] and counters[m.code].ownKey and counters[m.code].ownKey(m)
+  end
+  return keys
+end
+
 -- logOf returns the log of requests of some scopes, or nil.
 local function logOf(account, scopes)
   for _, log in ipairs(account.logs) do

@@ -126,11 +126,9 @@ local function book(batch, place, from)
   local request, state = batch.request, batch.state
   local turn = beginTurn(batch, place)
   local goOn
-  if turn.refusal then
-    goOn = nil
-  elseif request.index then
+  if not turn.refusal and request.index then
     goOn = choose(batch, turn, from)
-  else
+  elseif not turn.refusal then
     consider(batch, turn, request.single)
   end
   local refusal, best, costs = turn.refusal, turn.best, request.costs

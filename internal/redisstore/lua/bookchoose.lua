@@ -94,8 +94,8 @@ local function choose(batch, turn, from)
   return nil
 end
 
--- makeIndex makes the accounts' index of what ARGV tells. It returns what else there is to ask for, or nil
--- if the index is there: one that others have made meanwhile is as good.
+-- makeIndex makes the accounts' index of what ARGV tells. It returns what else there is to ask for; or, if
+-- the index is there, nil and whether it is new. One that others have made meanwhile is as good.
 local function makeIndex(request)
   local index = request.index
   local aside = index .. ':new'

@@ -1,7 +1,7 @@
 -- bookclock.lua: what the time is of a call of book.lua.
 
 -- bookingClock returns the time of a request, and by how much the server's clock was found to have stepped,
--- or 0. It returns nil if the caller must compare the clocks again.
+-- or 0. If the caller must compare the clocks again it returns nil, and the time by the server's.
 --
 -- The server's clock may step. Back, all would wait for it to catch up: time
 -- stands still instead, as every window then only gets longer. Forward, logs

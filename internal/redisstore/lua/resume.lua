@@ -77,8 +77,8 @@ if forget then
   for _, log in ipairs(account.logs) do
     keys[#keys + 1] = base .. ':vacant:' .. log.name
   end
-  for _, m in ipairs(account.limits) do
-    keys[#keys + 1] = counters[m.code] and counters[m.code].ownKey and counters[m.code].ownKey(m)
+  for _, key in ipairs(ownKeysOf(account)) do
+    keys[#keys + 1] = key
   end
   inParts('UNLINK', keys[1], {unpack(keys, 2)})
   -- The numbers of units go on: what is cancelled late must not take back another booking.

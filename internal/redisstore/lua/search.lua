@@ -68,8 +68,8 @@ do
   end
 end
 
--- kept returns how many units of a limit such a booking may use.
-local function kept(max, reserve, cost)
+-- usable returns how many units of a limit such a booking may use.
+local function usable(max, reserve, cost)
   return reserve == 0 and max or math.max(cost, math.floor(max * (1000 - reserve) / 1000))
 end
 
@@ -91,7 +91,7 @@ local function settle(accounts, from, queue)
   local at = 1
   while quiet < count do
     local m = limits[at]
-    local max, earlier = kept(m.max, queue.reserve, cost), slot
+    local max, earlier = usable(m.max, queue.reserve, cost), slot
     if counters[m.code] then
       slot, capacities[at] = counters[m.code].earliest(m, slot, cost, max)
     else

@@ -143,10 +143,8 @@ local function writeAccount(account, list)
     if account.fields.again then
       call('PEXPIRE', againKey(account), ttl)
     end
-    for _, m in ipairs(account.limits) do
-      if counters[m.code] and counters[m.code].ownKey then
-        call('PEXPIRE', counters[m.code].ownKey(m), ttl)
-      end
+    for _, key in ipairs(ownKeysOf(account)) do
+      call('PEXPIRE', key, ttl)
     end
     outlast(ttl)
     enroll('a:' .. account.id, account.ends + DAY)
