@@ -20,6 +20,7 @@ type budgetAccount struct {
 	store.Account
 	effective
 	tolerance time.Duration // how late after its slot a caller may leave; 0: as late as it likes
+	mostDelay time.Duration // how much later than others a request is taken to have arrived, at most
 	longest   time.Duration // the longest window, with its margin
 }
 
@@ -219,6 +220,9 @@ func (b *Budget) account(r *limitRules, t Token) (budgetAccount, error) {
 	return account, err
 }
 
+// delayShare is the part of the shortest window that a slow way to the provider may cost: a twentieth.
+const delayShare = 20
+
 // accountUnder returns an account under effective limits.
 func (b *Budget) accountUnder(id string, e effective) (budgetAccount, error) {
 	limits, err := b.withMargins(e.limits)
@@ -226,12 +230,13 @@ func (b *Budget) accountUnder(id string, e effective) (budgetAccount, error) {
 		return budgetAccount{}, err
 	}
 	a := budgetAccount{Account: store.Account{ID: id, Limits: limits}, effective: e}
-	least := limit.MaxMargin
+	least, shortest := limit.MaxMargin, limits[0].Window
 	for _, l := range limits {
 		a.longest = max(a.longest, l.Window+l.MarginOrDefault())
-		least = min(least, l.MarginOrDefault())
+		least, shortest = min(least, l.MarginOrDefault()), min(shortest, l.Window)
 	}
 	a.tolerance = least / 2 // the other half is for the way to the provider
+	a.mostDelay = shortest / delayShare
 	return a, nil
 }
 

@@ -25,6 +25,7 @@ type requestTrace struct {
 	feedback        *provider.Feedback // nil: the response was not read
 	hooks           httptrace.ClientTrace
 
+	host      string // that the request is sent to
 	begun     time.Time
 	settled   int         // sends that the log has
 	connected atomic.Bool // there was a connection: the request may have arrived
@@ -33,8 +34,8 @@ type requestTrace struct {
 	wrote     atomic.Int64 // when the request was last written, in nanoseconds since begun
 }
 
-func newRequestTrace(ctx context.Context, grant Grant) *requestTrace {
-	trace := &requestTrace{Context: ctx, grant: grant, begun: time.Now()}
+func newRequestTrace(req *http.Request, grant Grant) *requestTrace {
+	trace := &requestTrace{Context: req.Context(), grant: grant, host: req.URL.Host, begun: time.Now()}
 	trace.hooks.GotConn = func(conn httptrace.GotConnInfo) {
 		trace.bookResend()
 		trace.reused.Store(conn.Reused)
@@ -71,28 +72,37 @@ func (r *requestTrace) bookResend() {
 	}
 }
 
-// recordSends corrects the log if the request was sent so late after its slot that a call of the next
-// window could follow it too closely, or more than once without a slot. It is called when RoundTrip has
-// returned, or sends the request again.
-//
-// After it was written on a new connection a request may be under way for long, while the
-// provider accepts the connection: it counts as sent now.
+// recordSends corrects the log if the request may have arrived so late after its slot that a call of the
+// next window could follow it too closely, or if it was sent more than once without a slot. It is called
+// when RoundTrip has returned, or sends the request again.
 func (r *requestTrace) recordSends() {
 	writes := int(r.writes.Load())
 	times := writes - r.settled
 	if r.settled = writes; times <= 0 || r.grant.offline {
 		return
 	}
-	sentAt := time.Now()
-	if r.reused.Load() {
-		sentAt = r.begun.Add(time.Duration(r.wrote.Load()))
-	}
 	tolerance := r.grant.account.tolerance
-	after := sentAt.Sub(r.grant.soonestSlot())
+	after := r.arrivedBy(time.Now()).Sub(r.grant.soonestSlot())
 	late := tolerance > 0 && after > tolerance
 	if late || times > 1 {
 		r.grant.recordSends(r.Context, after, times, late)
 	}
+}
+
+// arrivedBy returns when the request had arrived at the latest. The response, which has come now, may have
+// been slow because the request was: what it took beyond the quickest of its host counts. A provider that
+// takes its time to answer must not cost much of the quota, so no more counts than a part of the shortest
+// window.
+//
+// After it was written on a new connection a request may be under way for long, while the
+// provider accepts the connection: then all that the response took counts.
+func (r *requestTrace) arrivedBy(now time.Time) time.Time {
+	if !r.reused.Load() {
+		return now
+	}
+	wrote := r.begun.Add(time.Duration(r.wrote.Load()))
+	delay := r.grant.budget.delays.Of(r.host, now.Sub(wrote), now)
+	return wrote.Add(min(delay, r.grant.account.mostDelay))
 }
 
 // String describes the context of a response's request without the token's secret.

@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/ration-go/ration/internal/arrival"
 	"github.com/ration-go/ration/internal/clock"
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/inflight"
@@ -57,7 +58,9 @@ type Budget struct {
 	Store store.Store
 	// Margin is added to every Window, because the provider counts a request when it
 	// arrives: of two requests that are sent a window apart, the first may be slow and the
-	// second fast. A caller that wakes later than its slot and half the margin books again.
+	// second fast. A caller that wakes later than its slot and half the margin books again. A
+	// [Transport] records a call later than its slot if its response took that much longer than
+	// the quickest of its host: up to a twentieth of the shortest window.
 	// Zero: a hundredth of the window, at least 10 ms and at most 1 s; a limit of 5,000 an
 	// hour loses 0.03 % to it. Negative: no margin, and a late caller keeps its slot. At
 	// most 24 h.
@@ -108,8 +111,9 @@ type Budget struct {
 	reconciles     atomic.Bool // whether any response has said what is left
 	smoother       inflight.Smoother
 	waiting        [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
-	inFlight       atomic.Int64                        // attempts that have no response yet
-	pooled         sync.Map                            // the ID of each token's account, of tokens that were in a pool, by the token's ID
+	delays         arrival.Delays
+	inFlight       atomic.Int64 // attempts that have no response yet
+	pooled         sync.Map     // the ID of each token's account, of tokens that were in a pool, by the token's ID
 
 	mu            sync.Mutex // protects all below
 	bound         boundBy

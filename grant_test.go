@@ -47,6 +47,45 @@ func TestACallOnANewConnectionIsCountedWhereItArrivedAtTheLatest(t *testing.T) {
 	})
 }
 
+// A farProvider is at the end of a way that takes another time for each request. Its connection is old.
+type farProvider struct {
+	ways    []time.Duration
+	arrived []time.Time
+}
+
+func (p *farProvider) RoundTrip(req *http.Request) (*http.Response, error) {
+	trace := httptrace.ContextClientTrace(req.Context())
+	trace.GotConn(httptrace.GotConnInfo{Reused: true})
+	trace.WroteRequest(httptrace.WroteRequestInfo{})
+	time.Sleep(p.ways[len(p.arrived)])
+	p.arrived = append(p.arrived, time.Now())
+	return httptest.NewRecorder().Result(), nil
+}
+
+// What a response takes beyond the quickest of its host may be the way of the request: a request of the
+// next window arrives a window later all the same.
+func TestACallWithASlowResponseIsCountedWhereItMayHaveArrived(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits, b.Margin = []ration.Limit{{Max: 1, Window: 5 * time.Second}}, 0
+		const quick, slow = 20 * time.Millisecond, 220 * time.Millisecond
+		base := &farProvider{ways: []time.Duration{quick, slow, quick, 2 * time.Second, quick, 40 * time.Millisecond, quick}}
+		client := &http.Client{Transport: &ration.Transport{Base: base, Pool: ration.NewPool(b, ration.NewToken("a"))}}
+		for range base.ways {
+			resp, err := client.Get("http://provider.example/")
+			require.NoError(t, err)
+			require.NoError(t, resp.Body.Close())
+		}
+		var apart []time.Duration
+		for i := 1; i < len(base.arrived); i++ {
+			apart = append(apart, base.arrived[i].Sub(base.arrived[i-1]))
+		}
+		const window, margin, most = 5 * time.Second, 50 * time.Millisecond, 250 * time.Millisecond
+		require.Equal(t, window+margin, apart[1])
+		require.Equal(t, window+margin+quick-2*time.Second+most, apart[3], "a twentieth of the window is the most that it costs")
+		require.Equal(t, window+margin-20*time.Millisecond, apart[5], "within half the margin nothing is recorded")
+	})
+}
+
 // A slowConnector takes a while to connect, the first time.
 type slowConnector struct {
 	takes time.Duration

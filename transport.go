@@ -272,7 +272,7 @@ func (t *Transport) passThrough(req *http.Request) (*http.Response, error) {
 
 // send sends a copy of the request with the grant's token.
 func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error) {
-	trace := newRequestTrace(req.Context(), grant)
+	trace := newRequestTrace(req, grant)
 	handedOver, answered := false, false
 	var bounded *attempt.Attempt
 	defer func() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -39,6 +40,7 @@ type pages struct {
 	admitted func(token string, now time.Time) bool   // nil: by somebody else
 	left     func(token string) (policy, left string) // what it says of a token; nil: nothing
 	connects time.Duration                            // how long it takes for the first call of a connection to arrive
+	way      func() time.Duration                     // how long it takes for any other call to arrive; nil: no time
 }
 
 // isOld is the key of a value in the context of a connection's requests: whether it had one before.
@@ -50,6 +52,9 @@ const refusedBy = "X-Refused"
 func (p *pages) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if old, _ := r.Context().Value(isOld{}).(*atomic.Bool); old != nil && !old.Swap(true) {
 		time.Sleep(p.connects)
+	}
+	if p.way != nil {
+		time.Sleep(p.way())
 	}
 	now := time.Now()
 	ok := r.Header.Get(refusedBy) == "" && (p.admitted == nil || p.admitted(r.Header.Get("Authorization"), now))
@@ -107,6 +112,14 @@ func telling(most int, length time.Duration) func(testing.TB, *pages) string {
 	}
 }
 
+// jittering is a judge of sliding windows that calls take another time to reach.
+func jittering(most int, length time.Duration) func(testing.TB, *pages) string {
+	return func(t testing.TB, p *pages) string {
+		p.way = func() time.Duration { return 20*time.Millisecond + rand.N(200*time.Millisecond) }
+		return counting(func() counter { return &slidingWindow{most: most, length: length} })(t, p)
+	}
+}
+
 // a rateCounter is x/time/rate's.
 type rateCounter struct{ *rate.Limiter }
 
@@ -153,7 +166,12 @@ func refilled(size int, perSecond float64) func(time.Time, time.Duration) int {
 	return func(_ time.Time, span time.Duration) int { return size + int(perSecond*span.Seconds()) }
 }
 
-// Judges are all of them.
+// Far is a judge at the end of a way that takes longer for one call than for another, by more than the margin.
+func Far() Judge {
+	return Judge{"a sliding window, on a way of 20 to 220 ms", "100/5s", "200/5s", 5 * time.Second, windows(100, 5*time.Second), jittering(100, 5*time.Second)}
+}
+
+// Judges are all of them that are near.
 func Judges() []Judge {
 	return []Judge{
 		{"nginx limit_req, 50 r/s burst 20", "50/1s:gcra,burst=21", "100/1s:gcra,burst=42", time.Second, refilled(21, 50), nginx(50, 20)},

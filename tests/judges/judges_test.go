@@ -63,7 +63,7 @@ type outcome struct {
 // A fleet that is told the limit rightly is refused nothing and uses nearly all that each judge admits.
 func TestToldRightly(t *testing.T) {
 	program := build(t)
-	for _, j := range Judges() {
+	for _, j := range append(Judges(), Far()) {
 		t.Run(j.Name, func(t *testing.T) {
 			for n := range attempts {
 				o := crawl(t, program, j, j.Told, 0, 0)
