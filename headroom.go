@@ -77,8 +77,8 @@ func setHeadroom(b *Budget, account *budgetAccount, share float64) {
 }
 
 // announceAll has the fleet hear of the limits of accounts that this worker has changed. It
-// returns soon, also if the store does not answer: then the fleet hears of them from who books
-// next.
+// returns soon, also if the store does not answer: then the fleet hears of them with the next
+// booking.
 func (b *Budget) announceAll(changed []*budgetAccount) {
 	ctx, stop := b.soon(context.Background())
 	defer stop()

@@ -22,7 +22,7 @@ import (
 //  3. What the program gave: the account's own limits, or else those of [Budget.SetLimits], or
 //     else Budget.Limits.
 //
-// Whoever changes the limits raises the revision, which is that of all accounts. So raise
+// A worker that changes the limits raises the revision, which is that of all accounts. So raise
 // carries over the effective limits of all accounts that this worker knows, but for those that
 // the change replaces: from then on they are all its own.
 //

@@ -50,7 +50,7 @@ func TestCallerWhoWaitsStaysWhereTheAddedTokenIsFreeLater(t *testing.T) {
 	})
 }
 
-// Every caller who waits gets a slot no later than the one that it had.
+// Every caller that waits gets a slot no later than the one that it had.
 func TestCrowdSharesTheTokensThatAreAdded(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{rationtest.Every(60)}
@@ -222,7 +222,7 @@ func TestZeroPoolTakesTokensAndStillHasNoBudget(t *testing.T) {
 	require.ErrorContains(t, err, "the Budget is nil")
 }
 
-// Whoever keeps its slot when the tokens change hears of limits that were lowered meanwhile.
+// A caller that keeps its slot when the tokens change hears of limits that were lowered meanwhile.
 func TestALowerLimitHoldsForThoseWhoKeepTheirSlots(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 4, Window: 10 * time.Second}}

@@ -14,7 +14,7 @@ import (
 // are asleep. The answer to every booking carries the version of the budget's status, and
 // a caller whose slot has come asks for the status if it was not confirmed within
 // confirmAfter. While callers wait, a store that is a store.Watcher says as well when there
-// is a new version: one of them asks for the status, and wakes those whom it concerns.
+// is a new version: one of them asks for the status, and wakes the callers that the change concerns.
 
 const confirmAfter = time.Second
 

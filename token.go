@@ -28,7 +28,7 @@ type Token struct {
 	// token is an account of its own.
 	Account string
 	// Label is what people call the account: a RedisStore keeps it, in clear, beside the
-	// account's ID for those who read the store. At most 100 bytes of printable text, and
+	// account's ID for people that read the store. At most 100 bytes of printable text, and
 	// never the secret. Zero: none.
 	Label string
 	// Limits are the account's own, in place of the budget's: for a token of a better plan,
@@ -178,7 +178,7 @@ func (e *redactedError) Timeout() bool {
 }
 
 // TokenFrom returns a token whose secrets live for a time only, such as an OAuth access token
-// or the token of a GitHub App's installation. The id names whoever the secrets are for, "ann"
+// or the token of a GitHub App's installation. The id names the user of the secrets, "ann"
 // or the installation's number, and is no secret: the token's ID is a digest of it, so the
 // token keeps its account, its log and its place in a [Pool] while its secrets change. All
 // workers of a fleet must use the same id.

@@ -20,7 +20,7 @@ import (
 // traces are what observes a caller: the budget's trace and that of its context. Either may be nil.
 type traces [2]*rationtrace.Trace
 
-// tracesOf returns the traces of who calls with a context.
+// tracesOf returns the traces of a caller with that context.
 func (b *Budget) tracesOf(ctx context.Context) traces {
 	t := traces{b.Trace}
 	if o := requestOptionsOf(ctx); o != nil {
@@ -55,8 +55,8 @@ type wait struct {
 	labeled bool
 }
 
-// beginWait tells that a caller begins to wait, presumably for so long. Profiles of goroutines show why
-// who waits for long does: the goroutine has labels for that time, and then those of its context again.
+// beginWait tells that a caller begins to wait, presumably for so long. Profiles of goroutines show
+// the reason of a long wait: the goroutine has labels for that time, and then those of its context again.
 func (b *Budget) beginWait(ctx context.Context, t traces, why rationtrace.Wait, length time.Duration) wait {
 	why.Budget = b.Name
 	b.waiting[why.Reason].Add(1)

@@ -16,7 +16,7 @@ const (
 	// alignment ever holds more than Max. It is the zero value, and how
 	// Instagram, Meta and TikTok count.
 	SlidingLog Algorithm = iota
-	// StreamLog is as exact, in a Redis stream: a sixth of the memory.
+	// StreamLog is as exact, in a Redis stream: about a fifth of the memory.
 	StreamLog
 	// FixedWindow counts in windows that begin at fixed instants, or with the
 	// first call. GitHub, X, Reddit and YouTube count like this. Across the

@@ -43,7 +43,7 @@ type Provider struct {
 	Scope Scope
 	// Scopes returns the scopes of a request: the parts of the API that have a quota of their
 	// own, which Limits name by their Scope. A ration.Transport adds them to those that the
-	// caller gives; who books without one gives them, as ration.WithScopes. Nil: there are
+	// caller gives; a program that books without a Transport gives them by ration.WithScopes. Nil: there are
 	// no parts.
 	Scopes func(*http.Request) []string
 	// Cost returns what a request costs, in units of Limits, 1 or more. Nil: 1.

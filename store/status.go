@@ -25,12 +25,12 @@ type PauseRequest struct {
 	// For is how long from now, from a microsecond to 366 days.
 	For time.Duration
 	// Apart is how far apart at least the slots are that are booked while the pause
-	// lasts, so that those who wait for its end do not all leave in that instant:
+	// lasts, so that callers that wait for its end do not all leave in that instant:
 	// those of each account and queue or, if Account is empty, of all accounts. Of all
 	// accounts, a slot that a limit puts off further puts off no later one. At most 24 h.
 	// Zero: limits decide. With a Key it must be zero.
 	Apart time.Duration
-	// Cause says to people in a line why, and who asks: at most 500 bytes of text, without any
+	// Cause tells people in a line the reason, and which program asks: at most 500 bytes of text, without any
 	// secret. Status tells it while the pause lasts. Empty: nothing is told.
 	Cause string
 	// Now stands for the store's clock. Zero: the store's clock.

@@ -12,6 +12,6 @@ type Watcher interface {
 	// changes between that call and stop is told, as far as the store's messages arrive.
 	//
 	// Watch and stop return at once. So does changed, which calls no method of the store:
-	// whoever changes the status may be kept waiting for it.
+	// the caller that changes the status may be kept waiting for it.
 	Watch(budget string, changed func(version int64)) (stop func())
 }

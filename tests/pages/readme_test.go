@@ -195,8 +195,12 @@ func TestWhatTheDesignNamesIsThere(t *testing.T) {
 		}
 		return err
 	}))
-	page, err := os.ReadFile("docs/design.md")
-	require.NoError(t, err)
+	var page []byte
+	for _, name := range []string{"docs/design.md", "docs/redis.md"} {
+		text, err := os.ReadFile(name)
+		require.NoError(t, err)
+		page = append(page, text...)
+	}
 	names := regexp.MustCompile(`[a-z_]+\.(?:go|lua)\b`).FindAllString(string(page), -1)
 	require.NotEmpty(t, names)
 	for _, name := range names {
