@@ -117,7 +117,9 @@ local function readAccount(accountID, set, now)
   local summary = call('HGET', base, 'a:' .. accountID)
   account.ordered = not summary and account.total
   if summary then
-    account.ends, account.total, account.edge, account.last = struct.unpack(SUMMARY, summary)
+    for name, number in pairs(readSummary(summary)) do
+      account[name] = number
+    end
     -- Of an account that was lost it counts for nothing.
     if #summary > SUMMARY_BYTES and account.fields.made then
       takeFront(account, summary)

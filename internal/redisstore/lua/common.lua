@@ -140,6 +140,16 @@ local function packState()
   return struct.pack(STATE, budget.seen, budget.version, budget.lost, budget.graceEnds, budget.pausesEnd, budget.offset)
 end
 
+-- readSummary returns the beginning of an account's summary by name.
+local function readSummary(packed)
+  local ends, total, edge, last = struct.unpack(SUMMARY, packed)
+  return {ends = ends, total = total, edge = edge, last = last}
+end
+
+local function packSummary(summary)
+  return struct.pack(SUMMARY, summary.ends, summary.total, summary.edge, summary.last)
+end
+
 -- writeState refuses a user who may not set an expiry before there is a key that would never expire. It
 -- sets none: Redis refuses a script for want of memory only before the script's first write.
 local function writeState()

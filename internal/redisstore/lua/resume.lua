@@ -82,7 +82,7 @@ if forget then
   end
   inParts('UNLINK', keys[1], {unpack(keys, 2)})
   -- The numbers of units go on: what is cancelled late must not take back another booking.
-  call('HSET', base, 'a:' .. accountID, struct.pack(SUMMARY, 0, account.total, 0, 0))
+  call('HSET', base, 'a:' .. accountID, packSummary({ends = 0, total = account.total, edge = 0, last = 0}))
   enroll('a:' .. accountID, now + DAY)
 elseif accountID ~= '' then
   rewindQueue(accountID)
@@ -93,7 +93,7 @@ if all then
   end
   for _, field in ipairs(call('ZRANGE', base .. ':fields', 0, -1)) do
     local summary = string.sub(field, 1, 2) == 'a:' and call('HGET', base, field)
-    if summary and select(3, struct.unpack(SUMMARY, summary)) > now then
+    if summary and readSummary(summary).edge > now then
       rewindQueue(string.sub(field, 3))
     end
   end

@@ -25,8 +25,8 @@ local function neededUntil(field, value)
     return struct.unpack('>d', value) + DAY
   end
   -- a:ACCOUNT, for as long as the account's keys, and of an empty one while its queues may wait.
-  local ends, _, edge, last = struct.unpack(SUMMARY, value)
-  return math.max(ends, edge, last) + DAY
+  local summary = readSummary(value)
+  return math.max(summary.ends, summary.edge, summary.last) + DAY
 end
 
 -- enroll notes a field of KEYS[1] that is needed until an instant.

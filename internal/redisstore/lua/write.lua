@@ -150,7 +150,7 @@ local function writeAccount(account, list)
     enroll('a:' .. account.id, account.ends + DAY)
   end
   list[#list + 1], list[#list + 2] = 'a:' .. account.id,
-    struct.pack(SUMMARY, account.ends, account.total, account.edge, account.last) .. frontOf(account)
+    packSummary(account) .. frontOf(account)
 end
 
 -- writeNow writes an account outside of book.lua.
