@@ -146,8 +146,9 @@ local function readSummary(packed)
   return {ends = ends, total = total, edge = edge, last = last}
 end
 
+-- packSummary packs what readSummary reads. A number that is not there is 0.
 local function packSummary(summary)
-  return struct.pack(SUMMARY, summary.ends, summary.total, summary.edge, summary.last)
+  return struct.pack(SUMMARY, summary.ends or 0, summary.total, summary.edge or 0, summary.last or 0)
 end
 
 -- writeState refuses a user who may not set an expiry before there is a key that would never expire. It

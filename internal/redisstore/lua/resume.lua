@@ -82,7 +82,7 @@ if forget then
   end
   inParts('UNLINK', keys[1], {unpack(keys, 2)})
   -- The numbers of units go on: what is cancelled late must not take back another booking.
-  call('HSET', base, 'a:' .. accountID, packSummary({ends = 0, total = account.total, edge = 0, last = 0}))
+  call('HSET', base, 'a:' .. accountID, packSummary({total = account.total}))
   enroll('a:' .. accountID, now + DAY)
 elseif accountID ~= '' then
   rewindQueue(accountID)
