@@ -293,3 +293,55 @@ type SharedAccount struct {
 func NewSharedAccount(name string, limits ...limit.Limit) SharedAccount {
 	return SharedAccount{Account: store.Account{ID: digest.Of("", "account", name), Limits: limits}}
 }
+
+// limitRules are a worker's own limits and their revision. They are never written to, and
+// read as one value: the old limits with the new revision would become the fleet's.
+type limitRules struct {
+	limits   []limit.Limit        // of accounts without limits of their own
+	accounts map[string]effective // that are not as the program gave them
+	source   limitSource          // of the revision: who it was raised for
+	revision int
+}
+
+// of returns the worker's own limits of an account that was given some; with inherits, those
+// of accounts without limits of their own.
+func (r *limitRules) of(id string, given []limit.Limit, inherits bool) effective {
+	if inherits {
+		given = r.limits
+	}
+	e, found := r.accounts[id]
+	if !found || !slices.Equal(e.given, given) {
+		e = effective{limits: given, full: given, given: given, inherits: inherits}
+	}
+	e.revision = r.revision
+	return e
+}
+
+// inForce returns an account under its effective limits. The account may be one of an earlier
+// booking.
+func (b *Budget) inForce(account *budgetAccount) *budgetAccount {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.effectiveAccount(account)
+}
+
+// effectiveAccount is inForce. It needs mu.
+func (b *Budget) effectiveAccount(account *budgetAccount) *budgetAccount {
+	if l := b.learned.Get(account.ID); l != nil && l.adopted != nil {
+		return l.adopted
+	}
+	own, err := b.accountUnder(account.ID, b.currentRules().of(account.ID, account.given, account.inherits))
+	if err != nil {
+		return account // its limits are those of a booking, so they are valid
+	}
+	return &own
+}
+
+// currentRules returns the worker's own limits: the budget's fields, until others replace
+// them.
+func (b *Budget) currentRules() *limitRules {
+	if b.rules.Load() == nil {
+		b.rules.CompareAndSwap(nil, &limitRules{limits: b.Limits, accounts: map[string]effective{}, revision: b.Revision})
+	}
+	return b.rules.Load()
+}

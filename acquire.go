@@ -10,7 +10,6 @@ import (
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/credential"
 	"github.com/ration-go/ration/internal/inflight"
-	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -313,13 +312,6 @@ func (t *Transport) takeWithin(ctx context.Context, cost int, excluded []string,
 // outOfTime reports whether the error says that no slot came within the allowed time.
 func outOfTime(err error) bool {
 	return errors.Is(err, store.ErrExhausted) || errors.Is(err, context.DeadlineExceeded)
-}
-
-func (t *Transport) attach() provider.Attach {
-	if t.Attach == nil && t.Provider != nil {
-		return t.Provider.Attach
-	}
-	return t.Attach
 }
 
 var errAuthorization = errors.New("ration: the request has an Authorization header already: the Transport attaches the token, " +

@@ -156,6 +156,13 @@ func FeedbackOf(resp *http.Response) (provider.Feedback, bool) {
 	return *f, true
 }
 
+func (t *Transport) attach() provider.Attach {
+	if t.Attach == nil && t.Provider != nil {
+		return t.Provider.Attach
+	}
+	return t.Attach
+}
+
 // withToken returns a copy of the request with the token, whose sending the hooks follow.
 func (t *Transport) withToken(ctx context.Context, req *http.Request, hooks *httptrace.ClientTrace, token Token) (*http.Request, error) {
 	attach := t.attach()
@@ -266,5 +273,12 @@ func detach(resp *http.Response) {
 func discard(resp *http.Response) {
 	if resp != nil {
 		_ = resp.Body.Close()
+	}
+}
+
+// closeBody closes the request's body, as a RoundTripper must even if it sends nothing.
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close()
 	}
 }

@@ -306,3 +306,21 @@ func (g *Grant) cancelSoon() {
 	defer stop()
 	_ = g.budget.cancel(ctx, g)
 }
+
+// cancel cancels a booking in the store that it was booked in.
+func (b *Budget) cancel(ctx context.Context, g *Grant) error {
+	booked := g.booking()
+	b.mu.Lock()
+	b.journal.remove(&booked, g.accounts)
+	b.mu.Unlock()
+	if !g.offline {
+		return tells(ctx, b, "cancel", b.Store.Cancel, store.CancelRequest{Booking: booked})
+	}
+	b.outage.mu.Lock()
+	shares := b.outage.shares
+	b.outage.mu.Unlock()
+	if shares == nil || booked.Entry == "" {
+		return nil
+	}
+	return shares.Cancel(ctx, store.CancelRequest{Booking: booked, Now: b.estimatedNow()})
+}

@@ -326,21 +326,3 @@ func (b *Budget) addHoldups(u *store.Usage, tokens []Token) {
 	slices.SortFunc(u.Pauses, func(p, q store.Pause) int { return q.Until.Compare(p.Until) })
 	slices.SortFunc(u.Quarantined, func(p, q store.Quarantine) int { return q.Until.Compare(p.Until) })
 }
-
-// cancel cancels a booking in the store that it was booked in.
-func (b *Budget) cancel(ctx context.Context, g *Grant) error {
-	booked := g.booking()
-	b.mu.Lock()
-	b.journal.remove(&booked, g.accounts)
-	b.mu.Unlock()
-	if !g.offline {
-		return tells(ctx, b, "cancel", b.Store.Cancel, store.CancelRequest{Booking: booked})
-	}
-	b.outage.mu.Lock()
-	shares := b.outage.shares
-	b.outage.mu.Unlock()
-	if shares == nil || booked.Entry == "" {
-		return nil
-	}
-	return shares.Cancel(ctx, store.CancelRequest{Booking: booked, Now: b.estimatedNow()})
-}

@@ -5,8 +5,6 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/internal/observe"
 	"github.com/ration-go/ration/limit"
@@ -20,6 +18,17 @@ import (
 // than the whole limit, first a little less, and leaves twice as much after each throttled
 // response that the log did not foresee. It uses the whole limit again after some windows
 // without external usage.
+
+// A reconciler is what a worker knows of one account's usage: by its own bookings, by the
+// store's replies and by the provider's responses.
+type reconciler struct {
+	reports       observe.Reports
+	announcements observe.Announcements
+	comparison    observe.Comparison
+	resets        observe.Resets
+	sharing       headroom.Sharing
+	lowering      headroom.Lowering
+}
 
 // headroom returns the share of the full limits that is left to competing clients.
 func (e *effective) headroom() float64 {
@@ -74,52 +83,6 @@ func setHeadroom(b *Budget, account *budgetAccount, share float64) {
 	if limits := headroom.Leave(account.full, share); b.learn(account, limits, account.full) {
 		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: account.full, Theirs: limits})
 	}
-}
-
-// announceAll has the fleet hear of the limits of accounts that this worker has changed. It
-// returns soon, also if the store does not answer: then the fleet hears of them with the next
-// booking.
-func (b *Budget) announceAll(changed []*budgetAccount) {
-	ctx, stop := b.soon(context.Background())
-	defer stop()
-	var some errgroup.Group
-	some.SetLimit(16)
-	for _, account := range changed {
-		some.Go(func() error {
-			b.announce(ctx, account)
-			return nil
-		})
-	}
-	_ = some.Wait()
-}
-
-// announce has the fleet hear of limits that this worker has made effective, before anybody
-// books again. So nobody waits on, or leaves, under the old limits meanwhile, and the callers
-// of all workers regroup together.
-func (b *Budget) announce(ctx context.Context, account *budgetAccount) {
-	b.mu.Lock()
-	l, r := b.learnedOf(account), b.currentRules()
-	first := r.revision == b.newestKnown() && l.announced < r.revision
-	if first {
-		l.announced = r.revision
-	}
-	b.mu.Unlock()
-	if !first {
-		return
-	}
-	own, err := b.accountUnder(account.ID, r.of(account.ID, account.given, account.inherits))
-	if err != nil {
-		return
-	}
-	own.Label = account.Label
-	one, err := b.list(r, own)
-	if err != nil {
-		return
-	}
-	w := waiter{Grant: Grant{budget: b, accounts: one, Cost: 1}}
-	var request store.BookRequest
-	w.request(&request, store.Never)
-	_, _ = w.ask(ctx, &request)
 }
 
 // leastUsed is the share of a limit that must be used for a refusal to be about it.
@@ -226,4 +189,28 @@ func (b *Budget) doubtLearned(account *budgetAccount) {
 		b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.limits, Theirs: limits,
 			Cause: "no response came for long, and one call tries whether the provider still says so"})
 	}
+}
+
+// reconcilerOf returns the account's reconciler; nil if no response has said anything about
+// its limits.
+func (b *Budget) reconcilerOf(account *budgetAccount) *reconciler {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.learned.Get(account.ID)
+	if l == nil {
+		return nil
+	}
+	return l.reconciler
+}
+
+// reconcilerFor returns the account's reconciler, which it makes if there is none.
+func (b *Budget) reconcilerFor(account *budgetAccount) *reconciler {
+	b.reconciles.Store(true)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	l := b.learnedOf(account)
+	if l.reconciler == nil {
+		l.reconciler = new(reconciler)
+	}
+	return l.reconciler
 }

@@ -1,11 +1,14 @@
 package ration
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/limit"
@@ -49,49 +52,6 @@ const (
 	fromProvider                    // responses
 	fromFleet                       // nobody: full is a guess. Another worker has raised the revision
 )
-
-// limitRules are a worker's own limits and their revision. They are never written to, and
-// read as one value: the old limits with the new revision would become the fleet's.
-type limitRules struct {
-	limits   []limit.Limit        // of accounts without limits of their own
-	accounts map[string]effective // that are not as the program gave them
-	source   limitSource          // of the revision: who it was raised for
-	revision int
-}
-
-// of returns the worker's own limits of an account that was given some; with inherits, those
-// of accounts without limits of their own.
-func (r *limitRules) of(id string, given []limit.Limit, inherits bool) effective {
-	if inherits {
-		given = r.limits
-	}
-	e, found := r.accounts[id]
-	if !found || !slices.Equal(e.given, given) {
-		e = effective{limits: given, full: given, given: given, inherits: inherits}
-	}
-	e.revision = r.revision
-	return e
-}
-
-// inForce returns an account under its effective limits. The account may be one of an earlier
-// booking.
-func (b *Budget) inForce(account *budgetAccount) *budgetAccount {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.effectiveAccount(account)
-}
-
-// effectiveAccount is inForce. It needs mu.
-func (b *Budget) effectiveAccount(account *budgetAccount) *budgetAccount {
-	if l := b.learned.Get(account.ID); l != nil && l.adopted != nil {
-		return l.adopted
-	}
-	own, err := b.accountUnder(account.ID, b.currentRules().of(account.ID, account.given, account.inherits))
-	if err != nil {
-		return account // its limits are those of a booking, so they are valid
-	}
-	return &own
-}
 
 // SetLimits changes the budget's limits for the whole fleet, while requests are booked.
 // It raises the revision above the highest that this worker knows, and tells the store, for
@@ -137,15 +97,6 @@ func (b *Budget) overrideLimits(t Token) *budgetAccount {
 		return nil // who books with the token gets the error
 	}
 	return &account
-}
-
-// currentRules returns the worker's own limits: the budget's fields, until others replace
-// them.
-func (b *Budget) currentRules() *limitRules {
-	if b.rules.Load() == nil {
-		b.rules.CompareAndSwap(nil, &limitRules{limits: b.Limits, accounts: map[string]effective{}, revision: b.Revision})
-	}
-	return b.rules.Load()
 }
 
 // raise makes this worker's limits the fleet's: those of accounts without limits of their own,
@@ -306,4 +257,50 @@ func (b *Budget) concede(err error, accounts *accountList) bool {
 	b.learnedOf(account)
 	b.replaceOwn(account.ID, ours.under(theirs))
 	return true
+}
+
+// announceAll has the fleet hear of the limits of accounts that this worker has changed. It
+// returns soon, also if the store does not answer: then the fleet hears of them with the next
+// booking.
+func (b *Budget) announceAll(changed []*budgetAccount) {
+	ctx, stop := b.soon(context.Background())
+	defer stop()
+	var some errgroup.Group
+	some.SetLimit(16)
+	for _, account := range changed {
+		some.Go(func() error {
+			b.announce(ctx, account)
+			return nil
+		})
+	}
+	_ = some.Wait()
+}
+
+// announce has the fleet hear of limits that this worker has made effective, before anybody
+// books again. So nobody waits on, or leaves, under the old limits meanwhile, and the callers
+// of all workers regroup together.
+func (b *Budget) announce(ctx context.Context, account *budgetAccount) {
+	b.mu.Lock()
+	l, r := b.learnedOf(account), b.currentRules()
+	first := r.revision == b.newestKnown() && l.announced < r.revision
+	if first {
+		l.announced = r.revision
+	}
+	b.mu.Unlock()
+	if !first {
+		return
+	}
+	own, err := b.accountUnder(account.ID, r.of(account.ID, account.given, account.inherits))
+	if err != nil {
+		return
+	}
+	own.Label = account.Label
+	one, err := b.list(r, own)
+	if err != nil {
+		return
+	}
+	w := waiter{Grant: Grant{budget: b, accounts: one, Cost: 1}}
+	var request store.BookRequest
+	w.request(&request, store.Never)
+	_, _ = w.ask(ctx, &request)
 }

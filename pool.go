@@ -132,15 +132,6 @@ func (p *Pool) drop(t Token) {
 	}
 }
 
-// change has waiting callers look for other accounts. It needs mu.
-func (p *Pool) change() {
-	p.accounts = nil
-	if p.changed != nil {
-		close(p.changed)
-	}
-	p.changed = make(chan struct{})
-}
-
 // Tokens returns the tokens in the pool, in the order in which they were added.
 func (p *Pool) Tokens() []Token {
 	p.mu.Lock()
@@ -250,15 +241,6 @@ func (p *Pool) has(account string) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.update() == nil && p.accounts.Index(account) >= 0
-}
-
-// update builds the list of accounts again if something has changed. It needs mu.
-func (p *Pool) update() error {
-	if p.accounts == nil || p.accounts.rules != p.budget.rules.Load() || p.quarantines != p.budget.quarantines.Load() ||
-		!p.staleAt.IsZero() && !time.Now().Before(p.staleAt) {
-		return p.build()
-	}
-	return nil
 }
 
 // errAllExcluded says that a request may be charged to none of the pool's accounts.

@@ -321,3 +321,21 @@ func (b *Budget) resumedSince(t Token, resumes int64) bool {
 	defer b.mu.Unlock()
 	return b.resumedLast("", t.id).count > resumes
 }
+
+// change has waiting callers look for other accounts. It needs mu.
+func (p *Pool) change() {
+	p.accounts = nil
+	if p.changed != nil {
+		close(p.changed)
+	}
+	p.changed = make(chan struct{})
+}
+
+// update builds the list of accounts again if something has changed. It needs mu.
+func (p *Pool) update() error {
+	if p.accounts == nil || p.accounts.rules != p.budget.rules.Load() || p.quarantines != p.budget.quarantines.Load() ||
+		!p.staleAt.IsZero() && !time.Now().Before(p.staleAt) {
+		return p.build()
+	}
+	return nil
+}

@@ -13,17 +13,6 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A reconciler is what a worker knows of one account's usage: by its own bookings, by the
-// store's replies and by the provider's responses.
-type reconciler struct {
-	reports       observe.Reports
-	announcements observe.Announcements
-	comparison    observe.Comparison
-	resets        observe.Resets
-	sharing       headroom.Sharing
-	lowering      headroom.Lowering
-}
-
 // reconcile compares what a response says about the account's limits with the log and with
 // the limits themselves. It returns how many units are left by the provider's count;
 // negative: unknown. It sets the scope of a response whose limit is its endpoint's own.
@@ -52,30 +41,6 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 	r.recordResets(ctx, b, account, observed, now)
 	r.reconcile(ctx, b, account, grant, observed, now)
 	return slices.MinFunc(observed, func(x, y observe.Observation) int { return x.Left - y.Left }).Left
-}
-
-// reconcilerOf returns the account's reconciler; nil if no response has said anything about
-// its limits.
-func (b *Budget) reconcilerOf(account *budgetAccount) *reconciler {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l := b.learned.Get(account.ID)
-	if l == nil {
-		return nil
-	}
-	return l.reconciler
-}
-
-// reconcilerFor returns the account's reconciler, which it makes if there is none.
-func (b *Budget) reconcilerFor(account *budgetAccount) *reconciler {
-	b.reconciles.Store(true)
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	l := b.learnedOf(account)
-	if l.reconciler == nil {
-		l.reconciler = new(reconciler)
-	}
-	return l.reconciler
 }
 
 // adoptAnnounced has the fleet adopt the limits that the provider has announced, if they

@@ -197,17 +197,6 @@ func (b *Budget) resumedLast(account, token string) resumed {
 	return last
 }
 
-// waitWithin sleeps for a time, without a slot, or until something is resumed after the budget's
-// resumes were so many, and adds to the waits. If the caller may not wait that long it returns an
-// *ExhaustedError at once.
-func (b *Budget) waitWithin(ctx context.Context, length time.Duration, resumes int64, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
-	w := waiter{Grant: Grant{budget: b}, waits: true, begun: time.Now()}
-	if allowed, byDeadline := w.longestWait(ctx); length > allowed {
-		return &store.ExhaustedError{Budget: b.Name, RetryAfter: length, Allowed: allowed, Deadline: byDeadline, Wait: why}
-	}
-	return b.sleepUnlessResumed(ctx, length, resumes, why, waits)
-}
-
 // sleepUnlessResumed sleeps for a time, or until something is resumed after the budget's resumes
 // were so many, and adds to the waits.
 func (b *Budget) sleepUnlessResumed(ctx context.Context, length time.Duration, resumes int64, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
@@ -333,12 +322,4 @@ func (w *waiter) findAccounts() (err error) {
 		w.accounts, err = w.budget.accountsOf(&w.Token)
 	}
 	return err
-}
-
-// rebook finds the accounts again and books.
-func (w *waiter) rebook(ctx context.Context) error {
-	if err := w.findAccounts(); err != nil {
-		return err
-	}
-	return w.book(ctx)
 }

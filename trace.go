@@ -4,14 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"runtime/pprof"
 	"runtime/trace"
-	"slices"
 	"strings"
 	"time"
 
-	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
@@ -102,78 +101,6 @@ func describeWaits(waits []rationtrace.Wait) string {
 		b.WriteString(w.Took.Round(time.Millisecond).String() + " for " + w.Reason.String())
 	}
 	return b.String()
-}
-
-// why returns what the caller waits for until the slot that it has booked, or would.
-func (w *waiter) why(ctx context.Context) rationtrace.Wait {
-	why := rationtrace.Wait{Budget: w.budget.Name, Account: w.account.ID}
-	if paused := w.pause(); paused.Until.After(w.now) && !w.Slot.Before(paused.Until) {
-		why.Reason, why.Until, why.Cause = rationtrace.Pause, paused.Until, paused.Cause
-		return why
-	}
-	why.Reason, why.Until, why.Limit = rationtrace.Quota, w.Slot, w.bindingLimit(ctx)
-	return why
-}
-
-// bindingLimit returns the limit for which the caller waits. Of several the store is asked, once a second
-// by all callers, if the wait is so long that nobody notices; otherwise it is not known.
-func (w *waiter) bindingLimit(ctx context.Context) string {
-	b := w.budget
-	covers := func(scope string) bool { return scope == "" || slices.Contains(w.scopes, scope) }
-	var only *limit.Limit
-	found := 0
-	count := func(limits []limit.Limit) {
-		for i := range limits {
-			if covers(limits[i].Scope) {
-				found, only = found+1, &limits[i]
-			}
-		}
-	}
-	count(w.account.limits)
-	for i := range w.accounts.shared {
-		count(w.accounts.shared[i].limits)
-	}
-	if found == 1 {
-		return only.String()
-	}
-	if w.offline || w.Slot.Sub(w.now) < time.Second || len(w.accounts.shared) > 0 {
-		return ""
-	}
-	now := time.Now()
-	b.mu.Lock()
-	known, asks := b.bound, now.Sub(b.bound.at) >= time.Second
-	if asks {
-		b.bound.at = now
-	}
-	b.mu.Unlock()
-	switch {
-	case asks:
-	case known.account == w.account.ID:
-		return known.limit
-	default:
-		return ""
-	}
-	one, err := b.list(w.accounts.rules, *w.account)
-	if err != nil {
-		return ""
-	}
-	soon, stop := b.soon(ctx)
-	defer stop()
-	all, err := b.usage(soon, one)
-	if err != nil {
-		return ""
-	}
-	binding := boundBy{account: w.account.ID, at: now}
-	var latest time.Time
-	for _, u := range all[0].Limits {
-		if covers(u.Limit.Scope) && u.Remaining < w.Cost && u.FreeAt.After(latest) {
-			latest, binding.limit = u.FreeAt, u.Limit.String()
-		}
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.bound = binding
-	return binding.limit
 }
 
 // spentFrom is the wait from which on people are told that a quota is spent: of shorter ones there are too
@@ -336,4 +263,46 @@ func (b *Budget) storeAsked(ctx context.Context, operation string, began time.Ti
 	if !began.IsZero() {
 		b.Trace.StoreAsked(ctx, rationtrace.StoreAsked{Budget: b.Name, Operation: operation, Took: time.Since(began), Err: err})
 	}
+}
+
+// An outcome is how a caller's sleep ended.
+type outcome int
+
+const (
+	completed       outcome = iota
+	slotLost                // the caller woke too late, or the account was paused meanwhile
+	slotPaused              // the account was paused beyond the slot, which lies ahead
+	slotResumed             // the account was resumed since it was booked, and may have an earlier slot
+	contextEnded            // the caller gives up
+	accountsChanged         // the pool's tokens changed
+	limitsChanged           // the fleet has other limits
+	woken                   // the status changed, perhaps to no effect on this caller
+)
+
+// sleep is the one way in which callers wait: for a time, until their context ends, or until
+// one of the channels is closed. A nil channel wakes nobody.
+func sleep(ctx context.Context, length time.Duration, accounts, status <-chan struct{}) outcome {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-accounts:
+		return accountsChanged
+	case <-status:
+		return woken
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return contextEnded
+	}
+	return completed
+}
+
+// ended returns the error of a context that has ended, with its cause if that is another.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
 }

@@ -335,10 +335,3 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	resp.Request = req.WithContext(trace)
 	return resp, nil
 }
-
-// closeBody closes the request's body, as a RoundTripper must even if it sends nothing.
-func closeBody(req *http.Request) {
-	if req.Body != nil {
-		_ = req.Body.Close()
-	}
-}

@@ -2,10 +2,11 @@ package ration
 
 import (
 	"context"
-	"errors"
-	"fmt"
+	"slices"
 	"time"
 
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
@@ -33,8 +34,8 @@ type waiter struct {
 // changed, or an account was paused.
 const regroup = 100 * time.Millisecond
 
-// watchFrom is the wait from which on a caller has the store say when the status changes. Who
-// waits for less books again, or is gone, before it could hear of much.
+// watchFrom is the wait from which on a caller has the store say when the status changes. A caller
+// that waits for less books again, or is gone, before it could hear of much.
 const watchFrom = 100 * time.Millisecond
 
 // take waits for a slot of the token's account. On an error the grant is zero.
@@ -97,39 +98,6 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 			return err
 		}
 	}
-}
-
-// An outcome is how a caller's sleep ended.
-type outcome int
-
-const (
-	completed       outcome = iota
-	slotLost                // the caller woke too late, or the account was paused meanwhile
-	slotPaused              // the account was paused beyond the slot, which lies ahead
-	slotResumed             // the account was resumed since it was booked, and may have an earlier slot
-	contextEnded            // the caller gives up
-	accountsChanged         // the pool's tokens changed
-	limitsChanged           // the fleet has other limits
-	woken                   // the status changed, perhaps to no effect on this caller
-)
-
-// sleep is the one way in which callers wait: for a time, until their context ends, or until
-// one of the channels is closed. A nil channel wakes nobody.
-func sleep(ctx context.Context, length time.Duration, accounts, status <-chan struct{}) outcome {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-accounts:
-		return accountsChanged
-	case <-status:
-		return woken
-	case <-ctx.Done():
-	}
-	if ctx.Err() != nil {
-		return contextEnded
-	}
-	return completed
 }
 
 // sleepUntilSlot sleeps until the slot, or until something wakes the caller earlier.
@@ -249,6 +217,25 @@ func (w *waiter) book(ctx context.Context) error {
 	}
 }
 
+// rebook finds the accounts again and books.
+func (w *waiter) rebook(ctx context.Context) error {
+	if err := w.findAccounts(); err != nil {
+		return err
+	}
+	return w.book(ctx)
+}
+
+// waitWithin sleeps for a time, without a slot, or until something is resumed after the budget's
+// resumes were so many, and adds to the waits. If the caller may not wait that long it returns an
+// *ExhaustedError at once.
+func (b *Budget) waitWithin(ctx context.Context, length time.Duration, resumes int64, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
+	w := waiter{Grant: Grant{budget: b}, waits: true, begun: time.Now()}
+	if allowed, byDeadline := w.longestWait(ctx); length > allowed {
+		return &store.ExhaustedError{Budget: b.Name, RetryAfter: length, Allowed: allowed, Deadline: byDeadline, Wait: why}
+	}
+	return b.sleepUnlessResumed(ctx, length, resumes, why, waits)
+}
+
 // longestWait returns how long the caller may still wait, and whether it is the context's
 // deadline that bounds the wait.
 func (w *waiter) longestWait(ctx context.Context) (longest time.Duration, byDeadline bool) {
@@ -267,11 +254,74 @@ func (w *waiter) longestWait(ctx context.Context) (longest time.Duration, byDead
 	return longest, false
 }
 
-// ended returns the error of a context that has ended, with its cause if that is another.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
+// why returns what the caller waits for until the slot that it has booked, or would.
+func (w *waiter) why(ctx context.Context) rationtrace.Wait {
+	why := rationtrace.Wait{Budget: w.budget.Name, Account: w.account.ID}
+	if paused := w.pause(); paused.Until.After(w.now) && !w.Slot.Before(paused.Until) {
+		why.Reason, why.Until, why.Cause = rationtrace.Pause, paused.Until, paused.Cause
+		return why
 	}
-	return fmt.Errorf("%w: %w", err, cause)
+	why.Reason, why.Until, why.Limit = rationtrace.Quota, w.Slot, w.bindingLimit(ctx)
+	return why
+}
+
+// bindingLimit returns the limit for which the caller waits. Of several the store is asked, once a second
+// by all callers, if the wait is so long that nobody notices; otherwise it is not known.
+func (w *waiter) bindingLimit(ctx context.Context) string {
+	b := w.budget
+	covers := func(scope string) bool { return scope == "" || slices.Contains(w.scopes, scope) }
+	var only *limit.Limit
+	found := 0
+	count := func(limits []limit.Limit) {
+		for i := range limits {
+			if covers(limits[i].Scope) {
+				found, only = found+1, &limits[i]
+			}
+		}
+	}
+	count(w.account.limits)
+	for i := range w.accounts.shared {
+		count(w.accounts.shared[i].limits)
+	}
+	if found == 1 {
+		return only.String()
+	}
+	if w.offline || w.Slot.Sub(w.now) < time.Second || len(w.accounts.shared) > 0 {
+		return ""
+	}
+	now := time.Now()
+	b.mu.Lock()
+	known, asks := b.bound, now.Sub(b.bound.at) >= time.Second
+	if asks {
+		b.bound.at = now
+	}
+	b.mu.Unlock()
+	switch {
+	case asks:
+	case known.account == w.account.ID:
+		return known.limit
+	default:
+		return ""
+	}
+	one, err := b.list(w.accounts.rules, *w.account)
+	if err != nil {
+		return ""
+	}
+	soon, stop := b.soon(ctx)
+	defer stop()
+	all, err := b.usage(soon, one)
+	if err != nil {
+		return ""
+	}
+	binding := boundBy{account: w.account.ID, at: now}
+	var latest time.Time
+	for _, u := range all[0].Limits {
+		if covers(u.Limit.Scope) && u.Remaining < w.Cost && u.FreeAt.After(latest) {
+			latest, binding.limit = u.FreeAt, u.Limit.String()
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.bound = binding
+	return binding.limit
 }

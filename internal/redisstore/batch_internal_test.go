@@ -105,8 +105,8 @@ func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 		names := map[string]bool{}
 		for range rapid.IntRange(1, 3).Draw(t, "limits") {
 			l := limit.Limit{
-				Max:    rapid.IntRange(3, 30).Draw(t, "max"),
-				Window: time.Duration(rapid.IntRange(1, 20).Draw(t, "window")) * time.Second,
+				Max:       rapid.IntRange(3, 30).Draw(t, "max"),
+				Window:    time.Duration(rapid.IntRange(1, 20).Draw(t, "window")) * time.Second,
 				Algorithm: rapid.SampledFrom(append(limit.Algorithms(), limit.SlidingLog, limit.SlidingLog, limit.SlidingLog)).Draw(t, "algorithm"),
 			}
 			switch l.Algorithm {
