@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/ration-go/ration/internal/redisstore"
+	"github.com/ration-go/ration/internal/view"
 )
 
 // What operators do is kept in a stream beside the budget's other keys: the last mostActions, for as long
@@ -51,7 +52,7 @@ func actionsOf(ctx context.Context, client redis.UniversalClient, budget string)
 		return nil, err
 	}
 	for _, e := range entries {
-		said := func(field string) string { text, _ := e.Values[field].(string); return printable(text) }
+		said := func(field string) string { text, _ := e.Values[field].(string); return view.Printable(text) }
 		var ms int64
 		if _, err := fmt.Sscanf(e.ID, "%d-", &ms); err != nil {
 			return nil, fmt.Errorf("the log of the budget %q has an entry with the ID %q", budget, e.ID)

@@ -14,6 +14,7 @@ import (
 	"github.com/guptarohit/asciigraph"
 	"github.com/urfave/cli/v3"
 
+	"github.com/ration-go/ration/internal/view"
 	"github.com/ration-go/ration/limit"
 )
 
@@ -83,7 +84,7 @@ func audit(_ context.Context, c *cli.Command) error {
 			if e.Over > 0 {
 				verdict = fmt.Sprintf("%d MORE than the limit", e.Over)
 			}
-			fmt.Fprintf(out, "%s: %s; the fullest window of %v holds %d of %d, from %s: %s\n", cmp.Or(printable(shortID(e.Token)), "all"),
+			fmt.Fprintf(out, "%s: %s; the fullest window of %v holds %d of %d, from %s: %s\n", cmp.Or(view.Printable(view.ShortID(e.Token)), "all"),
 				counted(e.Calls, "call"), l.Window, e.Most, l.Max, e.From.Format("2006-01-02 15:04:05.000000"), verdict)
 		}
 		plotWindow(out, all[0], l)
@@ -200,5 +201,5 @@ func plotWindow(out io.Writer, e excess, l limit.Limit) {
 		}
 	}
 	fmt.Fprintf(out, "\n%s\n", asciigraph.PlotMany([][]float64{most, held}, asciigraph.Height(8), asciigraph.Precision(0), asciigraph.LowerBound(0),
-		asciigraph.Caption(fmt.Sprintf("calls of %s in any %v, over %v; the line is the limit", cmp.Or(printable(shortID(e.Token)), "all"), l.Window, round(last.Sub(first))))))
+		asciigraph.Caption(fmt.Sprintf("calls of %s in any %v, over %v; the line is the limit", cmp.Or(view.Printable(view.ShortID(e.Token)), "all"), l.Window, view.Round(last.Sub(first))))))
 }

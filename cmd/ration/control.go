@@ -18,6 +18,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/view"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -166,7 +167,7 @@ func steer(ctx context.Context, c *cli.Command, verb string, act func(ctx contex
 		if account, err = findAccount(&d, name); err != nil {
 			return err
 		}
-		what = "account " + printable(name) + " of " + d.Budget
+		what = "account " + view.Printable(name) + " of " + d.Budget
 	}
 	if name := c.String("token"); name != "" {
 		if account != "" {
@@ -175,7 +176,7 @@ func steer(ctx context.Context, c *cli.Command, verb string, act func(ctx contex
 		if token, err = findToken(&d, name); err != nil {
 			return err
 		}
-		what = "token " + shortID(token) + " of " + d.Budget
+		what = "token " + view.ShortID(token) + " of " + d.Budget
 	}
 	out := c.Root().Writer
 	fmt.Fprintf(out, "before: %s\n", heldBack(&d, account, token))
@@ -206,17 +207,17 @@ func heldBack(d *store.Description, account, token string) string {
 		if token == "" && (account == "" || p.Account == "" || p.Account == account) {
 			what := "all accounts"
 			if p.Account != "" {
-				what = shortID(p.Account)
+				what = view.ShortID(p.Account)
 			}
 			if p.Key != "" {
 				what = "a part of " + what
 			}
-			all = append(all, what+" paused for "+round(p.Until.Sub(d.Now)).String())
+			all = append(all, what+" paused for "+view.Round(p.Until.Sub(d.Now)).String())
 		}
 	}
 	for _, q := range d.Quarantined {
 		if account == "" && (token == "" || q.Token == token) {
-			all = append(all, "token "+shortID(q.Token)+" quarantined for "+round(q.Until.Sub(d.Now)).String())
+			all = append(all, "token "+view.ShortID(q.Token)+" quarantined for "+view.Round(q.Until.Sub(d.Now)).String())
 		}
 	}
 	for _, a := range d.Accounts {
@@ -224,7 +225,7 @@ func heldBack(d *store.Description, account, token string) string {
 			continue
 		}
 		for _, l := range a.Limits {
-			all = append(all, fmt.Sprintf("%d of %s left", l.Remaining, limitText(l.Limit)))
+			all = append(all, fmt.Sprintf("%d of %s left", l.Remaining, view.Limit(l.Limit)))
 		}
 	}
 	return cmp.Or(strings.Join(all, ", "), "nothing paused or quarantined")
@@ -249,7 +250,7 @@ func confirm(c *cli.Command, question string) error {
 
 // reasonOf returns why somebody acts, in a line.
 func reasonOf(c *cli.Command) string {
-	return strings.Join(strings.Fields(printable(c.String("reason"))), " ")
+	return strings.Join(strings.Fields(view.Printable(c.String("reason"))), " ")
 }
 
 // operator says who acts.
@@ -261,7 +262,7 @@ func operator() string {
 	if host, err := os.Hostname(); err == nil {
 		name += " on " + host
 	}
-	return printable(name)
+	return view.Printable(name)
 }
 
 // causeOf says in a line who acts, and why.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redisstore"
+	"github.com/ration-go/ration/internal/view"
 )
 
 func doctorCommand() *cli.Command {
@@ -81,7 +82,7 @@ type patient struct {
 }
 
 func (p *patient) add(check, level, says, change string) {
-	p.findings = append(p.findings, finding{check, level, printable(says), change})
+	p.findings = append(p.findings, finding{check, level, view.Printable(says), change})
 }
 
 func (p *patient) of(section, field string) string { return p.info[section][field] }
@@ -174,11 +175,11 @@ func (p *patient) latency(ctx context.Context) {
 	}
 	switch {
 	case step > worst+time.Second:
-		p.add("clock", "wrong", fmt.Sprintf("it stepped by %v while it was looked at", round(step)), "Have NTP slew the server's clock, not step it.")
+		p.add("clock", "wrong", fmt.Sprintf("it stepped by %v while it was looked at", view.Round(step)), "Have NTP slew the server's clock, not step it.")
 	case offset.Abs() > time.Minute:
-		p.add("clock", "warning", fmt.Sprintf("the server's clock is %v off this machine's", round(offset)), "The fleet goes by the server's clock alone, but windows of the calendar will end at other times: start NTP on both.")
+		p.add("clock", "warning", fmt.Sprintf("the server's clock is %v off this machine's", view.Round(offset)), "The fleet goes by the server's clock alone, but windows of the calendar will end at other times: start NTP on both.")
 	default:
-		p.add("clock", "ok", fmt.Sprintf("%v off this machine's", round(offset)), "")
+		p.add("clock", "ok", fmt.Sprintf("%v off this machine's", view.Round(offset)), "")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/view"
 )
 
 // A harFile is what is read of a HAR file: http://www.softwareishard.com/blog/har-12-spec/.
@@ -92,7 +93,7 @@ func inBrief(f ration.Feedback) string {
 			said += " (" + string(f.Reason) + ")"
 		}
 		if f.Wait.Known {
-			said += ", again in " + round(f.Wait.Value).String()
+			said += ", again in " + view.Round(f.Wait.Value).String()
 		}
 		if f.Scope != "" {
 			said += ", paused: " + string(f.Scope)

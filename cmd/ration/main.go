@@ -74,7 +74,7 @@ func newCommand(in io.Reader, out, errs io.Writer) *cli.Command {
 			return usagef(`name a command: "ration -h" lists them`)
 		},
 		Commands: []*cli.Command{
-			statusCommand(), topCommand(), pauseCommand(), resumeCommand(), forgetCommand(), resetCommand(), logCommand(),
+			statusCommand(), topCommand(), serveCommand(), pauseCommand(), resumeCommand(), forgetCommand(), resetCommand(), logCommand(),
 			planCommand(), auditCommand(), doctorCommand(), providerCommand(), explainCommand(),
 		},
 	}

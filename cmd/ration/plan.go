@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/ration-go/ration/cmd/internal/forecast"
+	"github.com/ration-go/ration/internal/view"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -92,15 +93,15 @@ func tell(c *cli.Command, p *forecast.Crawl, all []forecast.Forecast) error {
 		return printJSON(out, v)
 	}
 	fmt.Fprintf(out, "%s with %s: the last is sent after %v, at %s.\n", counted(p.Calls, "call"), counted(tokens, "token"),
-		round(first.Took), first.Done.Local().Format(time.DateTime))
+		view.Round(first.Took), first.Done.Local().Format(time.DateTime))
 	if p.Arrivals != nil {
 		asked := p.Arrivals[len(p.Arrivals)-1].Sub(p.Begin)
-		fmt.Fprintf(out, "They were asked for within %v: %d wait, at longest %v.\n", round(asked), first.Waited, round(first.Longest))
+		fmt.Fprintf(out, "They were asked for within %v: %d wait, at longest %v.\n", view.Round(asked), first.Waited, view.Round(first.Longest))
 	} else {
 		fmt.Fprintf(out, "What binds: %s.\n", binds)
 	}
 	for i, f := range all[1:] {
-		fmt.Fprintf(out, "With %s: %v.\n", counted(tokens+i+1, "token"), round(f.Took))
+		fmt.Fprintf(out, "With %s: %v.\n", counted(tokens+i+1, "token"), view.Round(f.Took))
 	}
 	plotProgress(out, p.Calls, first)
 	return nil
@@ -240,5 +241,5 @@ func plotProgress(out io.Writer, calls int, f forecast.Forecast) {
 		series = append(series, float64(calls)*float64(done)/float64(len(f.Sent)))
 	}
 	fmt.Fprintf(out, "\n%s\n", asciigraph.Plot(series, asciigraph.Height(8), asciigraph.Precision(0), asciigraph.LowerBound(0),
-		asciigraph.Caption(fmt.Sprintf("calls sent, over %v", round(f.Took)))))
+		asciigraph.Caption(fmt.Sprintf("calls sent, over %v", view.Round(f.Took)))))
 }

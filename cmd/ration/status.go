@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -17,7 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/internal/view"
 	"github.com/ration-go/ration/store"
 )
 
@@ -90,9 +89,9 @@ func showStatus(ctx context.Context, c *cli.Command, kept *ration.RedisStore, ou
 		}
 	}
 	if c.Bool("json") {
-		views := []budgetView{}
+		views := []view.Budget{}
 		for _, d := range all {
-			views = append(views, viewOf(d))
+			views = append(views, view.Of(d))
 		}
 		return printJSON(out, views)
 	}
@@ -100,7 +99,7 @@ func showStatus(ctx context.Context, c *cli.Command, kept *ration.RedisStore, ou
 		fmt.Fprintln(out, "No budget was booked in this Redis within a day.")
 		return nil
 	}
-	worstFirst(all)
+	view.WorstFirst(all)
 	for i, d := range all {
 		if i > 0 {
 			fmt.Fprintln(out)
@@ -110,46 +109,6 @@ func showStatus(ctx context.Context, c *cli.Command, kept *ration.RedisStore, ou
 	return nil
 }
 
-// worstFirst puts the budgets into order, and the accounts of each.
-func worstFirst(all []store.Description) {
-	worst := make(map[string]float64, len(all))
-	for _, d := range all {
-		worst[d.Budget] = badness(d)
-		slices.SortStableFunc(d.Accounts, func(a, b store.DescribedAccount) int { return -cmp.Compare(accountBadness(a), accountBadness(b)) })
-	}
-	slices.SortStableFunc(all, func(a, b store.Description) int {
-		return cmp.Or(-cmp.Compare(worst[a.Budget], worst[b.Budget]), strings.Compare(a.Budget, b.Budget))
-	})
-}
-
-// badness orders budgets: one that stands still comes first.
-func badness(d store.Description) float64 {
-	worst := 0.0
-	for _, p := range d.Pauses {
-		if p.Account == "" && p.Key == "" {
-			worst = 3
-		}
-	}
-	if len(d.Quarantined) > 0 {
-		worst = max(worst, 2)
-	}
-	for _, a := range d.Accounts {
-		worst = max(worst, accountBadness(a))
-	}
-	return worst
-}
-
-func accountBadness(a store.DescribedAccount) float64 {
-	worst := 0.0
-	if a.PausedUntil.After(a.Now) {
-		worst = 2
-	}
-	for _, l := range a.Limits {
-		worst = max(worst, float64(l.Used+l.Ahead)/float64(max(1, l.Used+l.Ahead+l.Remaining)))
-	}
-	return worst
-}
-
 // printBudget prints one budget, in lines of at most 80 columns where names and causes allow.
 func printBudget(out io.Writer, d store.Description, paint func(colour, text string) string) {
 	fmt.Fprintf(out, "%s: %s, %s\n", paint(bold, d.Budget), counted(len(d.Accounts), "account"), counted(len(d.Workers), "worker"))
@@ -157,18 +116,18 @@ func printBudget(out io.Writer, d store.Description, paint func(colour, text str
 	for _, p := range d.Pauses {
 		what := "all accounts"
 		if p.Account != "" {
-			what = "account " + labelOf(d.Accounts, p.Account)
+			what = "account " + view.NameOf(d.Accounts, p.Account)
 		}
 		if p.Key != "" {
-			what = "part " + shortID(p.Key) + " of " + what
+			what = "part " + view.ShortID(p.Key) + " of " + what
 		}
 		printHoldup(out, paint, what+" paused", p.Until.Sub(d.Now), p.Cause)
 	}
 	for _, q := range d.Quarantined {
-		printHoldup(out, paint, "token "+shortID(q.Token)+" quarantined ("+q.Reason+")", q.Until.Sub(d.Now), q.Cause)
+		printHoldup(out, paint, "token "+view.ShortID(q.Token)+" quarantined ("+q.Reason+")", q.Until.Sub(d.Now), q.Cause)
 	}
 	for _, w := range d.Workers {
-		fmt.Fprintf(out, "  worker %s, heard of %s ago%s\n", printable(w.ID), round(d.Now.Sub(w.Seen)), loadText(w.Load))
+		fmt.Fprintf(out, "  worker %s, heard of %s ago%s\n", view.Printable(w.ID), view.Round(d.Now.Sub(w.Seen)), loadText(w.Load))
 	}
 }
 
@@ -176,24 +135,16 @@ func printBudget(out io.Writer, d store.Description, paint func(colour, text str
 func loadText(l store.Load) string {
 	var why []string
 	for _, reason := range slices.Sorted(maps.Keys(l.Waiting)) {
-		why = append(why, fmt.Sprintf("%d for %s", l.Waiting[reason], printable(reason)))
+		why = append(why, fmt.Sprintf("%d for %s", l.Waiting[reason], view.Printable(reason)))
 	}
 	text := ""
-	if waiting := waitingIn(l); waiting > 0 {
+	if waiting := view.Waiting(l); waiting > 0 {
 		text += fmt.Sprintf(", %d waiting: %s", waiting, strings.Join(why, ", "))
 	}
 	if l.InFlight > 0 {
 		text += fmt.Sprintf(", %d in flight", l.InFlight)
 	}
 	return text
-}
-
-// waitingIn returns how many callers of a worker wait.
-func waitingIn(l store.Load) (n int) {
-	for _, one := range l.Waiting {
-		n += one
-	}
-	return n
 }
 
 // printAccounts prints a line for each limit of each account.
@@ -203,19 +154,19 @@ func printAccounts(out io.Writer, accounts []store.DescribedAccount, paint func(
 	}
 	rows, paints := [][]string{{"account", "limit", "used", "ahead", "left", "next in", "state"}}, []string{faint}
 	for _, a := range accounts {
-		name := nameOf(a)
+		name := view.Name(a)
 		for _, l := range a.Limits {
 			state, colour, next := "free", "", ""
 			switch {
 			case a.PausedUntil.After(a.Now):
-				state, colour = "paused "+round(a.PausedUntil.Sub(a.Now)).String(), red
+				state, colour = "paused "+view.Round(a.PausedUntil.Sub(a.Now)).String(), red
 			case l.Remaining == 0:
 				state, colour = "spent", yellow
 			}
 			if l.FreeAt.After(a.Now) {
-				next = round(l.FreeAt.Sub(a.Now)).String()
+				next = view.Round(l.FreeAt.Sub(a.Now)).String()
 			}
-			rows = append(rows, []string{name, limitText(l.Limit), fmt.Sprint(l.Used), fmt.Sprint(l.Ahead), fmt.Sprint(l.Remaining), next, state})
+			rows = append(rows, []string{name, view.Limit(l.Limit), fmt.Sprint(l.Used), fmt.Sprint(l.Ahead), fmt.Sprint(l.Remaining), next, state})
 			paints = append(paints, colour)
 			name = ""
 		}
@@ -243,18 +194,10 @@ func printAccounts(out io.Writer, accounts []store.DescribedAccount, paint func(
 	}
 }
 
-// limitText is a limit as a program writes it: without the margin that a budget adds.
-func limitText(l limit.Limit) string {
-	if l.Margin == l.DefaultMargin() {
-		l.Margin = 0
-	}
-	return l.String()
-}
-
 func printHoldup(out io.Writer, paint func(colour, text string) string, what string, length time.Duration, cause string) {
-	fmt.Fprintf(out, "  %s\n", paint(red, what+" for "+round(length).String()+" more"))
+	fmt.Fprintf(out, "  %s\n", paint(red, what+" for "+view.Round(length).String()+" more"))
 	if cause != "" {
-		for _, line := range wrap(printable(cause), 76) {
+		for _, line := range wrap(view.Printable(cause), 76) {
 			fmt.Fprintf(out, "    %s\n", line)
 		}
 	}
@@ -303,16 +246,6 @@ func paintIf(colour, text string) string {
 		return text
 	}
 	return colourAlways(colour, text)
-}
-
-// labelOf is what people call the account with that ID.
-func labelOf(accounts []store.DescribedAccount, id string) string {
-	for _, a := range accounts {
-		if a.Account == id {
-			return nameOf(a)
-		}
-	}
-	return shortID(id)
 }
 
 func isTerminal(out io.Writer) bool {

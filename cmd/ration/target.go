@@ -158,32 +158,6 @@ func findToken(d *store.Description, name string) (id string, err error) {
 	return "", fmt.Errorf("no token %q of the budget %q is quarantined", name, d.Budget)
 }
 
-// nameOf is what people call an account.
-func nameOf(a store.DescribedAccount) string {
-	if a.Label != "" {
-		return printable(a.Label)
-	}
-	return shortID(a.Account)
-}
-
-// shortID returns the beginning of a digest, which is enough to tell it apart.
-func shortID(id string) string {
-	if len(id) > 12 {
-		return id[:12]
-	}
-	return id
-}
-
-// printable returns a text without what could steer a terminal: labels and causes come from outside.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
-			return '?'
-		}
-		return r
-	}, text)
-}
-
 // openInput opens a file, or standard input if the name is "-".
 func openInput(c *cli.Command, name string) (io.ReadCloser, error) {
 	if name == "-" {
@@ -201,15 +175,4 @@ func printJSON(out io.Writer, what any) error {
 	encoder.SetIndent("", "  ")
 	encoder.SetEscapeHTML(false)
 	return encoder.Encode(what)
-}
-
-// round returns a length as people read it: in seconds from a minute on, else in milliseconds.
-func round(d time.Duration) time.Duration {
-	switch {
-	case d >= time.Minute:
-		return d.Round(time.Second)
-	case d >= time.Second:
-		return d.Round(100 * time.Millisecond)
-	}
-	return d.Round(time.Millisecond)
 }

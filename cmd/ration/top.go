@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/view"
 	"github.com/ration-go/ration/store"
 )
 
@@ -66,7 +67,7 @@ type top struct {
 	all           []store.Description
 	read          time.Time // when all was read
 	err           error     // why it could not be read since
-	news          news
+	news          view.News
 	selected      string // the key of a row
 	byName        bool
 	filter        string
@@ -159,8 +160,8 @@ func (m *top) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case snapshot:
 		if m.err = msg.err; msg.err == nil {
 			m.all, m.read = msg.all, time.Now()
-			m.news.take(m.all, m.read)
-			worstFirst(m.all)
+			m.news.Take(m.all, m.read)
+			view.WorstFirst(m.all)
 			m.arrange()
 		}
 	case result:
@@ -181,7 +182,7 @@ func (m *top) arrange() {
 	for i := range m.all {
 		d := &m.all[i]
 		for _, a := range d.Accounts {
-			name := d.Budget + " " + nameOf(a)
+			name := d.Budget + " " + view.Name(a)
 			if m.filter != "" && !strings.Contains(name, m.filter) {
 				continue
 			}
@@ -274,6 +275,6 @@ func (m *top) ask(verb, how string, do func(r row) error) {
 		if err := do(r); err != nil {
 			return err
 		}
-		return action{Budget: r.budget.Budget, By: operator(), Did: strings.TrimSpace(fmt.Sprintf("%s account %s %s", verb, nameOf(r.account), how)), Reason: "at ration top"}.record(m.ctx, m.client)
+		return action{Budget: r.budget.Budget, By: operator(), Did: strings.TrimSpace(fmt.Sprintf("%s account %s %s", verb, view.Name(r.account), how)), Reason: "at ration top"}.record(m.ctx, m.client)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ration-go/ration/internal/view"
 	"github.com/ration-go/ration/store"
 )
 
@@ -39,7 +40,7 @@ func (m *top) queues() (lines []string) {
 	var all []queue
 	for _, d := range m.all {
 		for _, w := range d.Workers {
-			length := waitingIn(w.Load)
+			length := view.Waiting(w.Load)
 			if length > 0 || w.Load.InFlight > 0 {
 				all = append(all, queue{d.Budget, w, length})
 			}
@@ -47,58 +48,19 @@ func (m *top) queues() (lines []string) {
 	}
 	slices.SortStableFunc(all, func(a, b queue) int { return b.length - a.length })
 	for _, q := range all {
-		lines = append(lines, fit(fmt.Sprintf("%s %s: %s", q.budget, printable(q.worker.ID), strings.TrimPrefix(loadText(q.worker.Load), ", ")), m.width))
+		lines = append(lines, fit(fmt.Sprintf("%s %s: %s", q.budget, view.Printable(q.worker.ID), strings.TrimPrefix(loadText(q.worker.Load), ", ")), m.width))
 	}
 	return lines
 }
 
-// A news is what was refused while somebody looked, the newest last: what a response has paused, or
-// which token it has quarantined.
-type news struct {
-	seen map[string]bool // what was in force when the store was read last; nil: it was never read
-	told []item
-}
-
-// An item is a line of news.
-type item struct {
-	at   time.Time
-	text string
-}
-
-// mostNews is how many items are kept.
-const mostNews = 100
-
-// take adds what is in force now and was not before. What was in force before anybody looked is no news.
-func (n *news) take(all []store.Description, at time.Time) {
-	now := make(map[string]bool)
-	note := func(key, text string) {
-		now[key] = true
-		if n.seen != nil && !n.seen[key] {
-			n.told = append(n.told, item{at, text})
+// newsLines are the news, the newest first.
+func (m *top) newsLines() (lines []string) {
+	for _, one := range slices.Backward(m.news.Told) {
+		text := one.Budget + " " + one.What
+		if strings.HasSuffix(one.What, " paused") {
+			text += " until " + one.Until.Local().Format(time.TimeOnly)
 		}
-	}
-	for _, d := range all {
-		for _, p := range d.Pauses {
-			what := "all accounts"
-			if p.Account != "" {
-				what = labelOf(d.Accounts, p.Account)
-			}
-			note(fmt.Sprint(d.Budget, " ", p.Account, " ", p.Key, " ", p.Until.UnixMicro()),
-				fmt.Sprintf("%s %s paused until %s: %s", d.Budget, what, p.Until.Local().Format(time.TimeOnly), printable(p.Cause)))
-		}
-		for _, q := range d.Quarantined {
-			note(fmt.Sprint(d.Budget, " ", q.Token, " ", q.Reason, " ", q.Until.UnixMicro()),
-				fmt.Sprintf("%s token %s quarantined (%s): %s", d.Budget, shortID(q.Token), q.Reason, printable(q.Cause)))
-		}
-	}
-	n.seen = now
-	n.told = n.told[max(0, len(n.told)-mostNews):]
-}
-
-// lines are the news, the newest first.
-func (n *news) lines(width int) (lines []string) {
-	for _, one := range slices.Backward(n.told) {
-		lines = append(lines, colourAlways(faint, fit(one.at.Format(time.TimeOnly)+" "+one.text, width)))
+		lines = append(lines, colourAlways(faint, fit(one.At.Format(time.TimeOnly)+" "+text+": "+one.Cause, m.width)))
 	}
 	return lines
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"github.com/ration-go/ration/internal/view"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -17,7 +18,7 @@ func (m *top) View() string {
 	title := fmt.Sprintf("ration top  %s", m.read.Format(time.TimeOnly))
 	switch {
 	case m.err != nil:
-		title = paint(red, fit("the store does not answer: "+printable(m.err.Error()), m.width))
+		title = paint(red, fit("the store does not answer: "+view.Printable(m.err.Error()), m.width))
 	case m.read.IsZero():
 		title = "ration top: it asks the store"
 	default:
@@ -35,12 +36,12 @@ func (m *top) View() string {
 	case m.typing, m.filter != "":
 		bottom = fit("filter: "+m.filter+map[bool]string{true: "_"}[m.typing], m.width)
 	case m.said != "":
-		bottom = fit(printable(m.said), m.width)
+		bottom = fit(view.Printable(m.said), m.width)
 	default:
 		bottom = paint(faint, fit(bottom, m.width))
 	}
 	room := max(1, m.height-len(lines)-2)
-	foot := share(room/2, m.holdups(), m.queues(), m.news.lines(m.width))
+	foot := share(room/2, m.holdups(), m.queues(), m.newsLines())
 	body, selected := m.body()
 	rows := max(1, room-len(foot))
 	first := max(0, min(selected-rows/2, len(body)-rows))
@@ -73,7 +74,7 @@ func (m *top) body() (lines []string, selected int) {
 // line is one limit of an account: its name, a bar, and how much is used, booked ahead and left.
 func (m *top) line(r row, again bool) string {
 	const name, limit, state = 14, 14, 18
-	mark, called := "  ", nameOf(r.account)
+	mark, called := "  ", view.Name(r.account)
 	if r.key() == m.selected {
 		mark = "> "
 	}
@@ -95,7 +96,7 @@ func (m *top) line(r row, again bool) string {
 	}
 	// What is booked ahead of a full window has no room in the bar: the number says it.
 	bar := strings.Repeat("█", used) + strings.Repeat("▒", ahead) + strings.Repeat("·", width-used-ahead)
-	short := limitText(r.limit.Limit)
+	short := view.Limit(r.limit.Limit)
 	if utf8.RuneCountInString(short) > limit {
 		short, _, _ = strings.Cut(short, ":") // without the algorithm
 	}
@@ -112,16 +113,16 @@ func (m *top) holdups() (lines []string) {
 			}
 			what := d.Budget
 			if p.Account != "" {
-				what += " " + labelOf(d.Accounts, p.Account)
+				what += " " + view.NameOf(d.Accounts, p.Account)
 			}
 			if p.Key != "" {
 				what += ", a part"
 			}
-			lines = append(lines, colourAlways(red, fit(fmt.Sprintf("%s: paused %s: %s", what, clockText(p.Until.Sub(now)), printable(p.Cause)), m.width)))
+			lines = append(lines, colourAlways(red, fit(fmt.Sprintf("%s: paused %s: %s", what, clockText(p.Until.Sub(now)), view.Printable(p.Cause)), m.width)))
 		}
 		for _, q := range d.Quarantined {
 			if q.Until.After(now) {
-				lines = append(lines, colourAlways(yellow, fit(fmt.Sprintf("%s token %s: quarantined %s (%s): %s", d.Budget, shortID(q.Token), clockText(q.Until.Sub(now)), q.Reason, printable(q.Cause)), m.width)))
+				lines = append(lines, colourAlways(yellow, fit(fmt.Sprintf("%s token %s: quarantined %s (%s): %s", d.Budget, view.ShortID(q.Token), clockText(q.Until.Sub(now)), q.Reason, view.Printable(q.Cause)), m.width)))
 			}
 		}
 	}

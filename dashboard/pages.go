@@ -1,0 +1,302 @@
+package dashboard
+
+import (
+	"cmp"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration/internal/view"
+	"github.com/ration-go/ration/store"
+)
+
+// onePage is how many accounts a page has.
+const onePage = 50
+
+// A page is what is shown at an address.
+type page struct {
+	Template string // "budgets", "budget" or "account"
+	Root     string // the way from here to the first page
+	Title    string
+	Query    string // what is searched for
+	Actions  bool
+
+	At, Since string // when the store was read, and when first
+	Error     string // why it could not be read since; "": it could
+
+	Budgets  []budgetRow
+	Budget   *budgetView
+	Accounts []accountRow
+	Account  *accountView
+	Pages    pager
+
+	json any // the same for programs
+}
+
+// A pager leads to other pages of a list.
+type pager struct {
+	Number, Count, Items int
+	Before, After        string // addresses; "": there is none
+}
+
+// A budgetRow is a budget at a glance.
+type budgetRow struct {
+	Name, Link        string
+	Worst             *accountRow // nil: it has no account
+	Accounts, Workers int
+	Waiting, InFlight int
+	Holdups           int    // pauses and quarantines
+	Paused            string // for how long all accounts are; "": they are not
+}
+
+// An accountRow is a limit of an account.
+type accountRow struct {
+	Name, Link, Limit            string
+	Used, Ahead, Remaining       int
+	UsedPart, AheadPart, LineEnd float64 // of a bar of 100
+	State, Next                  string
+}
+
+// A holdup is a pause or a quarantine.
+type holdup struct {
+	What, Left, Cause string
+	Resume            string // where to end it; "": nobody may
+}
+
+// A workerRow is a process and its queue.
+type workerRow struct {
+	Name, Heard       string
+	Waiting, InFlight int
+	Reasons           []reason
+}
+
+type reason struct {
+	Name  string
+	Count int
+}
+
+type newsRow struct{ At, Budget, What, Cause string }
+
+// A budgetView is what one budget has beside its accounts.
+type budgetView struct {
+	Name, Link string
+	Reasons    []reason
+	InFlight   int
+	Holdups    []holdup
+	Workers    []workerRow
+	News       []newsRow
+}
+
+// An accountView is one account.
+type accountView struct {
+	Name, ID, Link, Query string
+	Charts                []chart
+	Holdups               []holdup
+	News                  []newsRow
+}
+
+// newPage returns a page with what all have.
+func (h *Handler) newPage(r *http.Request, s *snapshot, template string) *page {
+	p := &page{Template: template, Root: rootFrom(r.URL), Query: r.URL.Query().Get("q"), Actions: h.Actions, Title: "Budgets"}
+	p.Since = s.begun.UTC().Format(time.TimeOnly)
+	if !s.at.IsZero() {
+		p.At = s.at.UTC().Format(time.TimeOnly)
+	}
+	if s.err != nil {
+		p.Error = view.Printable(s.err.Error())
+	}
+	return p
+}
+
+// rootFrom returns the way from an address to the first page, wherever the Handler is mounted.
+func rootFrom(u *url.URL) string {
+	return cmp.Or(strings.Repeat("../", strings.Count(u.EscapedPath(), "/")-1), "./")
+}
+
+// budgetsPage shows all budgets.
+func (h *Handler) budgetsPage(r *http.Request, s *snapshot) *page {
+	p := h.newPage(r, s, "budgets")
+	all := []view.Budget{}
+	for i := range s.all {
+		d := &s.all[i]
+		if !strings.Contains(strings.ToLower(d.Budget), strings.ToLower(p.Query)) {
+			continue
+		}
+		link := p.Root + "b/" + url.PathEscape(d.Budget)
+		row := budgetRow{Name: view.Printable(d.Budget), Link: link, Accounts: len(d.Accounts), Workers: len(d.Workers), Holdups: len(d.Pauses) + len(d.Quarantined)}
+		if len(d.Accounts) > 0 && len(d.Accounts[0].Limits) > 0 {
+			rows := rowsOf(d.Accounts[0], link)
+			worst := slices.MaxFunc(rows, func(a, b accountRow) int { return cmp.Compare(a.UsedPart+a.AheadPart, b.UsedPart+b.AheadPart) })
+			worst.Name = view.Name(d.Accounts[0])
+			row.Worst = &worst
+		}
+		for _, w := range d.Workers {
+			row.Waiting, row.InFlight = row.Waiting+view.Waiting(w.Load), row.InFlight+w.Load.InFlight
+		}
+		for _, pause := range d.Pauses {
+			if pause.Account == "" && pause.Key == "" {
+				row.Paused = left(pause.Until, d.Now)
+			}
+		}
+		p.Budgets = append(p.Budgets, row)
+		all = append(all, view.Of(*d))
+	}
+	from, to := p.Pages.cut(r, len(p.Budgets))
+	p.Budgets, p.json = p.Budgets[from:to], all
+	return p
+}
+
+// budgetPage shows one budget.
+func (h *Handler) budgetPage(r *http.Request, s *snapshot) *page {
+	d := s.find(r.PathValue("budget"))
+	if d == nil {
+		return nil
+	}
+	p := h.newPage(r, s, "budget")
+	p.Title = view.Printable(d.Budget)
+	b := &budgetView{Name: p.Title, Link: p.Root + "b/" + url.PathEscape(d.Budget), Holdups: h.holdups(d, p.Root, nil), News: newsOf(s, d.Budget, "")}
+	total := make(map[string]int)
+	for _, w := range slices.Backward(d.Workers) {
+		row := workerRow{Name: view.Printable(w.ID), Heard: left(d.Now, w.Seen), Waiting: view.Waiting(w.Load), InFlight: w.Load.InFlight, Reasons: reasonsOf(w.Load.Waiting)}
+		b.Workers, b.InFlight = append(b.Workers, row), b.InFlight+w.Load.InFlight
+		for name, n := range w.Load.Waiting {
+			total[name] += n
+		}
+	}
+	slices.SortStableFunc(b.Workers, func(a, b workerRow) int { return b.Waiting - a.Waiting })
+	b.Reasons, p.Budget = reasonsOf(total), b
+	for _, a := range d.Accounts {
+		if strings.Contains(strings.ToLower(view.Name(a)+" "+a.Account), strings.ToLower(p.Query)) {
+			p.Accounts = append(p.Accounts, rowsOf(a, b.Link)...)
+		}
+	}
+	from, to := p.Pages.cut(r, len(p.Accounts))
+	p.Accounts, p.json = p.Accounts[from:to], view.Of(*d)
+	return p
+}
+
+// accountPage shows one account.
+func (h *Handler) accountPage(r *http.Request, s *snapshot) *page {
+	d := s.find(r.PathValue("budget"))
+	if d == nil {
+		return nil
+	}
+	i := slices.IndexFunc(d.Accounts, func(a store.DescribedAccount) bool { return a.Account == r.PathValue("account") })
+	if i < 0 {
+		return nil
+	}
+	a := d.Accounts[i]
+	p := h.newPage(r, s, "account")
+	p.Title = view.Name(a)
+	link := p.Root + "b/" + url.PathEscape(d.Budget)
+	p.Budget = &budgetView{Name: view.Printable(d.Budget), Link: link}
+	p.Account = &accountView{Name: p.Title, ID: view.Printable(a.Account), Link: link + "/a/" + url.PathEscape(a.Account), Query: url.QueryEscape(a.Account),
+		Holdups: h.holdups(d, p.Root, &a), News: newsOf(s, d.Budget, a.Account)}
+	answer := accountAnswer{Budget: d.Budget, SampledSince: s.begun.UTC()}
+	for _, l := range a.Limits {
+		p.Account.Charts = append(p.Account.Charts, chartOf(s, d.Budget, a, l))
+		answer.add(view.Limit(l.Limit), s.series[seriesKey{d.Budget, a.Account, view.Limit(l.Limit)}])
+	}
+	one := *d
+	one.Accounts = []store.DescribedAccount{a}
+	answer.Account = view.Of(one).Accounts[0]
+	p.json = answer
+	return p
+}
+
+// rowsOf returns a row for each limit of an account.
+func rowsOf(a store.DescribedAccount, budget string) (rows []accountRow) {
+	for _, l := range a.Limits {
+		row := accountRow{Name: view.Name(a), Link: budget + "/a/" + url.PathEscape(a.Account), Limit: view.Limit(l.Limit),
+			Used: l.Used, Ahead: l.Ahead, Remaining: l.Remaining, State: "free"}
+		all := float64(max(1, l.Limit.Capacity(), l.Used+l.Ahead))
+		row.UsedPart, row.AheadPart, row.LineEnd = 100*float64(l.Used)/all, 100*float64(l.Ahead)/all, 100*float64(l.Limit.Capacity())/all
+		switch {
+		case a.PausedUntil.After(a.Now):
+			row.State = "paused " + left(a.PausedUntil, a.Now)
+		case l.Remaining == 0:
+			row.State = "spent"
+		}
+		if l.FreeAt.After(a.Now) {
+			row.Next = left(l.FreeAt, a.Now)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// holdups returns what is paused or quarantined; with an account, what concerns it.
+func (h *Handler) holdups(d *store.Description, root string, only *store.DescribedAccount) (all []holdup) {
+	resume := func(field, value string) string {
+		if !h.Actions {
+			return ""
+		}
+		return root + "b/" + url.PathEscape(d.Budget) + "/do/resume?" + field + "=" + url.QueryEscape(value)
+	}
+	for _, p := range d.Pauses {
+		if only != nil && p.Account != "" && p.Account != only.Account {
+			continue
+		}
+		what := "all accounts"
+		if p.Account != "" {
+			what = view.NameOf(d.Accounts, p.Account)
+		}
+		if p.Key != "" {
+			what = "part " + view.ShortID(p.Key) + " of " + what
+		}
+		all = append(all, holdup{what + " paused", left(p.Until, d.Now), view.Printable(p.Cause), resume("account", p.Account)})
+	}
+	for _, q := range d.Quarantined {
+		if only == nil {
+			what := "token " + view.ShortID(q.Token) + " quarantined: " + view.Printable(q.Reason)
+			if q.Probing {
+				what += "; a request tries it"
+			}
+			all = append(all, holdup{what, left(q.Until, d.Now), view.Printable(q.Cause), resume("token", q.Token)})
+		}
+	}
+	return all
+}
+
+// newsOf returns what was seen to begin of a budget or one of its accounts, the newest first.
+func newsOf(s *snapshot, budget, account string) (rows []newsRow) {
+	for _, item := range slices.Backward(s.news) {
+		if item.Budget == budget && (account == "" || item.Account == account || item.Account == "") && len(rows) < 20 {
+			rows = append(rows, newsRow{item.At.UTC().Format(time.TimeOnly), view.Printable(item.Budget), item.What, item.Cause})
+		}
+	}
+	return rows
+}
+
+func reasonsOf(waiting map[string]int) (all []reason) {
+	for _, name := range slices.Sorted(maps.Keys(waiting)) {
+		all = append(all, reason{view.Printable(name), waiting[name]})
+	}
+	return all
+}
+
+// left returns how long it is from now until an instant.
+func left(until, now time.Time) string { return view.Round(max(0, until.Sub(now))).String() }
+
+// cut makes the pager of a list, and returns which part of it the page has.
+func (p *pager) cut(r *http.Request, items int) (from, to int) {
+	query := r.URL.Query()
+	number, _ := strconv.Atoi(query.Get("page"))
+	p.Items, p.Count = items, max(1, (items+onePage-1)/onePage)
+	p.Number = min(max(1, number), p.Count)
+	address := func(number int) string {
+		query.Set("page", strconv.Itoa(number))
+		return "?" + query.Encode()
+	}
+	if p.Number > 1 {
+		p.Before = address(p.Number - 1)
+	}
+	if p.Number < p.Count {
+		p.After = address(p.Number + 1)
+	}
+	return (p.Number - 1) * onePage, min(items, p.Number*onePage)
+}

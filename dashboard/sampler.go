@@ -1,0 +1,173 @@
+package dashboard
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/ration-go/ration/internal/view"
+	"github.com/ration-go/ration/store"
+)
+
+const (
+	// often is how often the store is read at most, whoever looks.
+	often = time.Second
+	// patience is how long one reading may take.
+	patience = 2 * time.Second
+	// past is what a chart shows.
+	past = 5 * time.Minute
+	// mostPoints bounds the points of one series.
+	mostPoints = int(past/often) + 1
+)
+
+// A snapshot is what the store had at an instant. It is not changed after it was made.
+type snapshot struct {
+	number  int64
+	begun   time.Time           // when the store was first read
+	at      time.Time           // when all was read last
+	all     []store.Description // the worst first
+	err     error               // why the store could not be read since; nil: it could
+	news    []view.Item         // the oldest first
+	series  map[seriesKey][]point
+	bands   []band
+	renders *sync.Map // of address to what is sent for it: those that look at the same page are sent the same
+}
+
+// A seriesKey names a limit of an account.
+type seriesKey struct{ budget, account, limit string }
+
+// A point is what was used of a limit, booked ahead and left at an instant.
+type point struct {
+	at                     time.Time
+	used, ahead, remaining int
+}
+
+// A band is a pause as the samples saw it.
+type band struct {
+	budget, account string // account "": of all
+	from, until     time.Time
+}
+
+// A sampler reads a store for all that look. The zero sampler has read nothing.
+type sampler struct {
+	mu     sync.Mutex // held while the store is read; protects all below
+	asked  time.Time  // when the store was read last, or could not be
+	latest *snapshot
+	news   view.News
+	series map[seriesKey][]point
+	bands  []band
+}
+
+// look returns the last snapshot, or another one if that is older than a second.
+func (s *sampler) look(ctx context.Context, from Store) *snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	now := time.Now()
+	if s.latest != nil && now.Sub(s.asked) < often {
+		return s.latest
+	}
+	s.asked = now
+	next := snapshot{number: 1, begun: now, renders: new(sync.Map)}
+	if s.latest != nil {
+		next = *s.latest
+		next.number, next.renders = next.number+1, new(sync.Map)
+	}
+	// Others want it too: it is read whether this one stays or not.
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
+	defer stop()
+	all, err := describeAll(ctx, from)
+	if next.err = err; err == nil {
+		view.WorstFirst(all)
+		s.note(all, now)
+		next.all, next.at, next.news, next.series, next.bands = all, now, s.news.Told, s.copySeries(now), s.bands
+	}
+	s.latest = &next
+	return s.latest
+}
+
+func describeAll(ctx context.Context, from Store) (all []store.Description, err error) {
+	budgets, err := from.Budgets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range budgets {
+		d, err := from.Describe(ctx, b.Name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
+
+// note adds what was read to the past.
+func (s *sampler) note(all []store.Description, now time.Time) {
+	s.news.Take(all, now)
+	if s.series == nil {
+		s.series = make(map[seriesKey][]point)
+	}
+	var bands []band // those before are in use
+	for _, b := range s.bands {
+		if now.Sub(b.until) < past {
+			bands = append(bands, b)
+		}
+	}
+	for i := range bands {
+		if b := &bands[i]; b.until.After(now) {
+			b.until = now // longer if the pause is still there
+		}
+	}
+	for _, d := range all {
+		for _, p := range d.Pauses {
+			if p.Key == "" {
+				bands = lengthen(bands, band{d.Budget, p.Account, now, now.Add(p.Until.Sub(d.Now))}, now)
+			}
+		}
+		for _, a := range d.Accounts {
+			for _, l := range a.Limits {
+				key := seriesKey{d.Budget, a.Account, view.Limit(l.Limit)}
+				s.series[key] = append(s.series[key], point{now, l.Used, l.Ahead, l.Remaining})
+			}
+		}
+	}
+	s.bands = bands
+}
+
+// lengthen adds a band, or lengthens the one that ends now.
+func lengthen(bands []band, one band, now time.Time) []band {
+	for i := range bands {
+		if b := &bands[i]; b.budget == one.budget && b.account == one.account && b.until.Equal(now) {
+			b.until = one.until
+			return bands
+		}
+	}
+	return append(bands, one)
+}
+
+// copySeries returns the past of all limits, and drops what is too old. The points are shared: they are
+// only appended to.
+func (s *sampler) copySeries(now time.Time) map[seriesKey][]point {
+	all := make(map[seriesKey][]point, len(s.series))
+	for key, points := range s.series {
+		for len(points) > 0 && (now.Sub(points[0].at) > past || len(points) > mostPoints) {
+			points = points[1:]
+		}
+		if len(points) == 0 {
+			delete(s.series, key)
+			continue
+		}
+		s.series[key] = points
+		all[key] = points
+	}
+	return all
+}
+
+// find returns a budget of the snapshot; nil: it is not there.
+func (s *snapshot) find(budget string) *store.Description {
+	for i := range s.all {
+		if s.all[i].Budget == budget {
+			return &s.all[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package view
+
+import (
+	"time"
+
+	"github.com/ration-go/ration/store"
+)
+
+// A Budget is what programs are shown of one, as JSON. Instants are on the store's clock; one that there is
+// not is left out.
+type Budget struct {
+	Budget      string       `json:"budget"`      // the name
+	Now         time.Time    `json:"now"`         // when the store was asked
+	Accounts    []Account    `json:"accounts"`    // that count anything
+	Pauses      []Pause      `json:"pauses"`      // in force, the first that ends first
+	Quarantined []Quarantine `json:"quarantined"` // likewise
+	Workers     []Worker     `json:"workers"`     // the one heard of last comes last
+}
+
+// An Account is one of a Budget's.
+type Account struct {
+	ID          string      `json:"id"`                    // the store's name of it
+	Label       string      `json:"label,omitempty"`       // what people call it; "": nothing
+	PausedUntil time.Time   `json:"paused_until,omitzero"` // zero: it is not
+	Limits      []LimitUsed `json:"limits"`                // those in force
+}
+
+// A LimitUsed is what is used of one limit, in units.
+type LimitUsed struct {
+	Limit     string    `json:"limit"`            // as a program writes it
+	Used      int       `json:"used"`             // in the window that ends now
+	Ahead     int       `json:"booked_ahead"`     // by callers that wait
+	Remaining int       `json:"remaining"`        // what may be booked at once
+	FreeAt    time.Time `json:"free_at,omitzero"` // when Remaining next grows
+}
+
+// A Pause is one that is in force.
+type Pause struct {
+	Account string    `json:"account,omitempty"` // "": all accounts
+	Part    string    `json:"part,omitempty"`    // the key of an endpoint, an object or a scope; "": the whole
+	Until   time.Time `json:"until"`             // when it ends
+	Cause   string    `json:"cause,omitempty"`   // what made it, in words
+}
+
+// A Quarantine is that of a token.
+type Quarantine struct {
+	Token   string    `json:"token"`           // its ID
+	Reason  string    `json:"reason"`          // what the provider said
+	Until   time.Time `json:"until"`           // when it ends
+	Probing bool      `json:"probing"`         // a request tries it
+	Cause   string    `json:"cause,omitempty"` // what made it, in words
+}
+
+// A Worker is a process, and what its callers do.
+type Worker struct {
+	ID   string    `json:"id"`   // what it named itself
+	Seen time.Time `json:"seen"` // when it was last heard of
+	store.Load
+}
+
+// Of returns what programs are shown of a budget.
+func Of(d store.Description) Budget {
+	v := Budget{Budget: d.Budget, Now: d.Now, Accounts: []Account{}, Pauses: []Pause{}, Quarantined: []Quarantine{}, Workers: []Worker{}}
+	for _, a := range d.Accounts {
+		one := Account{ID: a.Account, Label: a.Label, PausedUntil: a.PausedUntil, Limits: []LimitUsed{}}
+		for _, l := range a.Limits {
+			one.Limits = append(one.Limits, LimitUsed{Limit(l.Limit), l.Used, l.Ahead, l.Remaining, l.FreeAt})
+		}
+		v.Accounts = append(v.Accounts, one)
+	}
+	for _, p := range d.Pauses {
+		v.Pauses = append(v.Pauses, Pause{p.Account, p.Key, p.Until, p.Cause})
+	}
+	for _, q := range d.Quarantined {
+		v.Quarantined = append(v.Quarantined, Quarantine{q.Token, q.Reason, q.Until, q.Probing, q.Cause})
+	}
+	for _, w := range d.Workers {
+		v.Workers = append(v.Workers, Worker{w.ID, w.Seen, w.Load})
+	}
+	return v
+}

@@ -1,0 +1,118 @@
+// Package view is what people and programs are shown of the budgets in a store: their order, their names,
+// what has happened, and JSON.
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
+)
+
+// WorstFirst puts budgets into order, and the accounts of each: what stands still comes first, and then what
+// is used most.
+func WorstFirst(all []store.Description) {
+	worst := make(map[string]float64, len(all))
+	for _, d := range all {
+		worst[d.Budget] = badness(d)
+		slices.SortStableFunc(d.Accounts, func(a, b store.DescribedAccount) int { return -cmp.Compare(Badness(a), Badness(b)) })
+	}
+	slices.SortStableFunc(all, func(a, b store.Description) int {
+		return cmp.Or(-cmp.Compare(worst[a.Budget], worst[b.Budget]), strings.Compare(a.Budget, b.Budget))
+	})
+}
+
+func badness(d store.Description) float64 {
+	worst := 0.0
+	for _, p := range d.Pauses {
+		if p.Account == "" && p.Key == "" {
+			worst = 3
+		}
+	}
+	if len(d.Quarantined) > 0 {
+		worst = max(worst, 2)
+	}
+	for _, a := range d.Accounts {
+		worst = max(worst, Badness(a))
+	}
+	return worst
+}
+
+// Badness is 2 of an account that is paused, and otherwise the share of its tightest limit that is used or
+// booked ahead.
+func Badness(a store.DescribedAccount) float64 {
+	worst := 0.0
+	if a.PausedUntil.After(a.Now) {
+		worst = 2
+	}
+	for _, l := range a.Limits {
+		worst = max(worst, float64(l.Used+l.Ahead)/float64(max(1, l.Used+l.Ahead+l.Remaining)))
+	}
+	return worst
+}
+
+// Name returns what people call an account: its label, or the beginning of its ID.
+func Name(a store.DescribedAccount) string {
+	if a.Label != "" {
+		return Printable(a.Label)
+	}
+	return ShortID(a.Account)
+}
+
+// NameOf returns the Name of the account with that ID.
+func NameOf(accounts []store.DescribedAccount, id string) string {
+	for _, a := range accounts {
+		if a.Account == id {
+			return Name(a)
+		}
+	}
+	return ShortID(id)
+}
+
+// ShortID returns the beginning of a digest, which is enough to tell it apart.
+func ShortID(id string) string {
+	if len(id) > 12 {
+		return id[:12]
+	}
+	return id
+}
+
+// Printable returns a text without what could steer a terminal: labels and causes come from outside.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return '?'
+		}
+		return r
+	}, text)
+}
+
+// Round returns a time as exact as people read it.
+func Round(d time.Duration) time.Duration {
+	switch {
+	case d >= time.Minute:
+		return d.Round(time.Second)
+	case d >= time.Second:
+		return d.Round(100 * time.Millisecond)
+	}
+	return d.Round(time.Millisecond)
+}
+
+// Limit returns a limit as a program writes it: without the margin that a budget adds.
+func Limit(l limit.Limit) string {
+	if l.Margin == l.DefaultMargin() {
+		l.Margin = 0
+	}
+	return l.String()
+}
+
+// Waiting returns how many callers of a worker wait.
+func Waiting(l store.Load) (n int) {
+	for _, one := range l.Waiting {
+		n += one
+	}
+	return n
+}
