@@ -67,18 +67,24 @@ func chartOf(s *snapshot, budget string, a store.DescribedAccount, l store.Limit
 		}
 	}
 	for _, item := range s.news {
-		if item.Budget == budget && item.Account == a.Account && item.Account != "" && item.At.After(begin) {
+		if item.Budget == budget && item.Account == a.Account && item.IsRefusal() && item.At.After(begin) {
 			c.Marks = append(c.Marks, x(item.At))
 		}
 	}
 	c.Spoken = fmt.Sprintf("%s: %d used, %d booked ahead, %d left of %d", c.Limit, c.Used, c.Ahead, c.Remaining, c.Capacity)
-	if len(c.Bands) > 0 {
-		c.Spoken += fmt.Sprintf("; %d pauses", len(c.Bands))
-	}
-	if len(c.Marks) > 0 {
-		c.Spoken += fmt.Sprintf("; %d refusals", len(c.Marks))
-	}
+	c.Spoken += counted(len(c.Bands), "pause") + counted(len(c.Marks), "refusal")
 	return c
+}
+
+// counted returns "; 2 pauses", or nothing of none.
+func counted(n int, what string) string {
+	switch n {
+	case 0:
+		return ""
+	case 1:
+		return "; 1 " + what
+	}
+	return fmt.Sprintf("; %d %ss", n, what)
 }
 
 // area returns a polygon between two lines, as steps: what was used is known where it was read.

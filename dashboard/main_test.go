@@ -1,0 +1,9 @@
+package dashboard_test
+
+import (
+	"testing"
+
+	"github.com/ration-go/ration/internal/redistest"
+)
+
+func TestMain(m *testing.M) { redistest.Main(m) }
