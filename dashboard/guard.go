@@ -20,7 +20,7 @@ func (h *Handler) admits(w http.ResponseWriter, r *http.Request) bool {
 		"form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
 	header.Set("Cache-Control", "no-store")
 	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Referrer-Policy", "same-origin") // without any, a browser would not say whose a form is
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 	header.Set("Cross-Origin-Opener-Policy", "same-origin")
 	switch {

@@ -87,20 +87,22 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, build func(*htt
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // nginx
 	control := http.NewResponseController(w)
-	ticker := time.NewTicker(often)
+	ticker := time.NewTicker(often / 5) // the first that finds the snapshot old has the store read
 	defer ticker.Stop()
-	sent := ""
+	number, sent := int64(0), ""
 	for {
-		s := h.sampler.look(r.Context(), h.Store)
-		event := s.event(r, build)
-		if event == sent {
-			event = ":\n\n" // a proxy must not think that nobody is there
-		} else {
-			sent = event
-		}
-		_ = control.SetWriteDeadline(time.Now().Add(sendWithin))
-		if _, err := w.Write([]byte(event)); err != nil || control.Flush() != nil {
-			return
+		if s := h.sampler.look(r.Context(), h.Store); s.number != number {
+			number = s.number
+			event := s.event(r, build)
+			if event == sent {
+				event = ":\n\n" // a proxy must not think that nobody is there
+			} else {
+				sent = event
+			}
+			_ = control.SetWriteDeadline(time.Now().Add(sendWithin))
+			if _, err := w.Write([]byte(event)); err != nil || control.Flush() != nil {
+				return
+			}
 		}
 		select {
 		case <-r.Context().Done():

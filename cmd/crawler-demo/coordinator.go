@@ -60,6 +60,11 @@ func (c *crawl) run(ctx context.Context) error {
 		return nil
 	}
 
+	stopServing, err := c.servePage()
+	if err != nil {
+		return err
+	}
+	defer stopServing()
 	events := make(chan groupEvent, 256)
 	if err := c.startGroups(events); err != nil {
 		c.stopGroups(events, 0)

@@ -100,6 +100,8 @@ What comes of it:
                      as FILE.jsonl.svg)
   -metrics HOST:PORT serve what Prometheus scrapes at http://HOST:PORT/metrics while
                      the crawl lasts; each further process at one port more
+  -serve HOST:PORT   serve a page to watch the fleet by while the crawl lasts; needs
+                     -redis, and prints its address
   -json              print the summary as one JSON object on standard output,
                      and all else on standard error
   -h                 this text
@@ -160,6 +162,7 @@ type options struct {
 	max                int
 	retryFailed        bool
 	out, plot, metrics string
+	serve              string
 	margin             time.Duration // negative: it was not given
 	json               bool
 }
@@ -187,6 +190,7 @@ func parseOptions(args []string) (options, error) {
 	fs.StringVar(&o.plot, "plot", "", "")
 	fs.DurationVar(&o.margin, "margin", -1, "")
 	fs.StringVar(&o.metrics, "metrics", "", "")
+	fs.StringVar(&o.serve, "serve", "", "")
 	fs.BoolVar(&o.json, "json", false, "")
 	fs.Func("limit", "", func(s string) error {
 		limit, err := ration.ParseLimit(s)
@@ -252,7 +256,7 @@ func (o *options) withMargin(l ration.Limit) ration.Limit {
 
 func (o *options) check(rest []string, given map[string]bool) error {
 	for name, value := range map[string]string{"urls": o.urls, "tokens": o.tokens, "provider": o.provider,
-		"simulate": o.simulate, "redis": o.redis, "budget": o.budget, "out": o.out, "plot": o.plot, "metrics": o.metrics} {
+		"simulate": o.simulate, "redis": o.redis, "budget": o.budget, "out": o.out, "plot": o.plot, "metrics": o.metrics, "serve": o.serve} {
 		if given[name] && value == "" {
 			return badf("-%s is empty: give it a value or leave it out", name)
 		}
@@ -286,12 +290,8 @@ func (o *options) check(rest []string, given map[string]bool) error {
 			return badf("-tokens cannot come from standard input, which is what -urls - reads")
 		}
 	}
-	if given["metrics"] {
-		for _, process := range [...]int{1, o.processes} {
-			if _, err := metricsAddress(o.metrics, process); err != nil {
-				return err
-			}
-		}
+	if err := o.checkServed(given); err != nil {
+		return err
 	}
 	if err := o.resolvePresets(given); err != nil {
 		return err

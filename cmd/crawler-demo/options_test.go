@@ -69,6 +69,8 @@ func TestBadInputIsOneLineAndWritesNothing(t *testing.T) {
 		{"urls.txt", `"urls.txt" is not a flag`},
 		{"-metrics 9090", `-metrics "9090": write HOST:PORT`},
 		{"-metrics :65535 -processes 2 -redis redis://h", "the port must be from 1 to 65535"},
+		{"-serve 0.0.0.0:8300 -redis redis://h", "write HOST:PORT of this machine"},
+		{"-serve 127.0.0.1:8300", "-serve needs -redis"},
 		{"-workers many", "-workers: write a whole number"},
 		{"-workers 0", "-workers is 0: it must be from 1"},
 		{"-workers 3 -processes 4 -redis redis://h", "-workers is 3: it must be from 4"},

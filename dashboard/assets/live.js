@@ -29,12 +29,23 @@
     });
   };
 
-  const live = new EventSource(location.href);
-  live.onopen = () => { connection.textContent = ""; };
-  live.onmessage = (event) => {
-    const page = new DOMParser().parseFromString("<main>" + event.data + "</main>", "text/html");
-    updateChildren(main, page.querySelector("main"));
+  let live = null;
+  const look = () => {
+    live = new EventSource(location.href);
+    live.onopen = () => { connection.textContent = ""; };
+    live.onmessage = (event) => {
+      const page = new DOMParser().parseFromString("<main>" + event.data + "</main>", "text/html");
+      updateChildren(main, page.querySelector("main"));
+    };
+    live.onerror = () => { connection.textContent = "The server of this page does not answer; the page waits for it."; };
+    live.addEventListener("gone", () => { connection.textContent = "Nothing is known of this any more."; });
   };
-  live.onerror = () => { connection.textContent = "The server of this page does not answer; the page waits for it."; };
-  live.addEventListener("gone", () => { connection.textContent = "Nothing is known of this any more."; });
+
+  // A browser has six connections to a server for all its tabs: one that nobody looks at needs none.
+  document.addEventListener("visibilitychange", () => {
+    if (live) live.close();
+    live = null;
+    if (!document.hidden) look();
+  });
+  if (!document.hidden) look();
 })();

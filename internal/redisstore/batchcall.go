@@ -242,7 +242,12 @@ func (c *batchCall) deliver(answer batchReply) {
 		if one.kind == 'N' {
 			one.count = len(calls) // it is the same for all
 		}
-		if common != nil && common.Booked && c.plan.announce(common.Account, common.Now) {
+		switch {
+		case common == nil:
+		case common.Lost || common.Retry: // what was announced is lost too
+			c.plan.announced.Store(nil)
+			c.store.announcements.forget(c.plan.key.budget)
+		case common.Booked && c.plan.announce(common.Account, common.Now):
 			c.store.announce(c.plan.key.budget, c.plan.key.accounts, common)
 		}
 		units := uint64(0) // of the record's bookings before

@@ -48,6 +48,21 @@ func (a *announcements) take(one announced, now time.Time) bool {
 	return true
 }
 
+// forget makes what was announced of a budget due again.
+func (a *announcements) forget(budget string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var all []announced
+	for one := range a.due.All() {
+		if one.budget == budget {
+			all = append(all, one)
+		}
+	}
+	for _, one := range all {
+		a.due.Remove(one)
+	}
+}
+
 // announce tells readers of a budget that was booked and of the labels of the accounts that
 // were charged, unless it was told lately.
 func (s *Store) announce(budget string, accounts *store.Accounts, b *store.Booking) {

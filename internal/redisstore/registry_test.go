@@ -95,6 +95,33 @@ func TestABudgetIsSeenEveryTenMinutes(t *testing.T) {
 	})
 }
 
+// A Redis that begins anew is told again, without ten minutes in which no reader finds the budget.
+func TestAReaderFindsABudgetAfterALoss(t *testing.T) {
+	client := redistest.Start(t).Client(t)
+	synctest.Test(t, func(t *testing.T) {
+		defer time.Sleep(time.Minute)
+		kept := &ration.RedisStore{Client: client}
+		b := &ration.Budget{Name: "x", Limits: []ration.Limit{ration.PerHour(5)}, Store: rationtest.WithClock(kept, time.Now)}
+		token := ration.NewToken("a")
+		token.Label = "ann"
+		call := func() {
+			_, err := b.Wait(t.Context(), token, 1)
+			require.NoError(t, err)
+			require.NoError(t, kept.Settle(t.Context()))
+		}
+		call()
+		require.NoError(t, client.FlushAll(t.Context()).Err())
+		time.Sleep(time.Second)
+		call()
+		all, err := kept.Budgets(t.Context())
+		require.NoError(t, err)
+		require.Len(t, all, 1)
+		d, err := kept.Describe(t.Context(), "x")
+		require.NoError(t, err)
+		require.Equal(t, "ann", d.Accounts[0].Label)
+	})
+}
+
 // A user who may not write the registry books all the same.
 func TestBookingsDoNotNeedTheRegistry(t *testing.T) {
 	t.Parallel()
