@@ -36,9 +36,9 @@ type segment struct{ X, Width float64 }
 
 // chartOf returns the chart of one limit of an account.
 func chartOf(s *snapshot, budget string, a store.DescribedAccount, l store.LimitUsage) chart {
-	c := chart{Limit: view.Limit(l.Limit), Used: l.Used, Ahead: l.Ahead, Remaining: l.Remaining, Capacity: l.Limit.Capacity(), From: view.Round(past).String()}
+	c := chart{Limit: view.Limit(l.Limit), Used: l.Used, Ahead: l.Ahead, Remaining: l.Remaining, Capacity: l.Limit.Capacity(), From: view.Short(past)}
 	if l.Remaining == 0 && l.FreeAt.After(a.Now) {
-		c.Free = view.Round(l.FreeAt.Sub(a.Now)).String()
+		c.Free = left(l.FreeAt, a.Now)
 	}
 	points := s.series[seriesKey{budget, a.Account, c.Limit}]
 	most := c.Capacity

@@ -65,6 +65,7 @@ type accountRow struct {
 type holdup struct {
 	What, Left, Cause string
 	Resume            string // where to end it; "": nobody may
+	All               bool   // and all others with it
 }
 
 // A workerRow is a process and its queue.
@@ -169,13 +170,17 @@ func (h *Handler) budgetPage(r *http.Request, s *snapshot) *page {
 	}
 	slices.SortStableFunc(b.Workers, func(a, b workerRow) int { return b.Waiting - a.Waiting })
 	b.Reasons, p.Budget = reasonsOf(total), b
+	var found []store.DescribedAccount
 	for _, a := range d.Accounts {
 		if strings.Contains(strings.ToLower(view.Name(a)+" "+a.Account), strings.ToLower(p.Query)) {
-			p.Accounts = append(p.Accounts, rowsOf(a, b.Link)...)
+			found = append(found, a)
 		}
 	}
-	from, to := p.Pages.cut(r, len(p.Accounts))
-	p.Accounts, p.json = p.Accounts[from:to], view.Of(*d)
+	from, to := p.Pages.cut(r, len(found))
+	for _, a := range found[from:to] {
+		p.Accounts = append(p.Accounts, rowsOf(a, b.Link)...)
+	}
+	p.json = view.Of(*d)
 	return p
 }
 
@@ -248,7 +253,7 @@ func (h *Handler) holdups(d *store.Description, root string, only *store.Describ
 		if p.Key != "" {
 			what = "part " + view.ShortID(p.Key) + " of " + what
 		}
-		all = append(all, holdup{what + " paused", left(p.Until, d.Now), view.Printable(p.Cause), resume("account", p.Account)})
+		all = append(all, holdup{what + " paused", left(p.Until, d.Now), view.Printable(p.Cause), resume("account", p.Account), p.Account == ""})
 	}
 	for _, q := range d.Quarantined {
 		if only == nil {
@@ -256,7 +261,7 @@ func (h *Handler) holdups(d *store.Description, root string, only *store.Describ
 			if q.Probing {
 				what += "; a request tries it"
 			}
-			all = append(all, holdup{what, left(q.Until, d.Now), view.Printable(q.Cause), resume("token", q.Token)})
+			all = append(all, holdup{what, left(q.Until, d.Now), view.Printable(q.Cause), resume("token", q.Token), false})
 		}
 	}
 	return all
@@ -280,7 +285,7 @@ func reasonsOf(waiting map[string]int) (all []reason) {
 }
 
 // left returns how long it is from now until an instant.
-func left(until, now time.Time) string { return view.Round(max(0, until.Sub(now))).String() }
+func left(until, now time.Time) string { return view.Short(max(0, until.Sub(now))) }
 
 // cut makes the pager of a list, and returns which part of it the page has.
 func (p *pager) cut(r *http.Request, items int) (from, to int) {

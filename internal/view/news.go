@@ -26,7 +26,9 @@ type Item struct {
 }
 
 // IsRefusal reports whether a throttled response made it: its cause begins with the status of the response.
-func (i Item) IsRefusal() bool { return len(i.Cause) > 3 && (i.Cause[0] == '4' || i.Cause[0] == '5') && i.Cause[3] == ' ' }
+func (i Item) IsRefusal() bool {
+	return len(i.Cause) > 3 && (i.Cause[0] == '4' || i.Cause[0] == '5') && i.Cause[3] == ' '
+}
 
 // mostNews is how many items are kept.
 const mostNews = 100

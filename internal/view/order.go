@@ -101,6 +101,18 @@ func Round(d time.Duration) time.Duration {
 	return d.Round(time.Millisecond)
 }
 
+// Short returns a time as people read it: "5m" and not "5m0s".
+func Short(d time.Duration) string {
+	s := Round(d).String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
 // Limit returns a limit as a program writes it: without the margin that a budget adds.
 func Limit(l limit.Limit) string {
 	if l.Margin == l.DefaultMargin() {

@@ -66,7 +66,8 @@ func TestThePageMoves(t *testing.T) {
 	f := newFleet(t, ration.PerHour(100))
 	f.call(t, 30)
 	account := b.open(t, f.url+"/b/instagram/a/"+f.token.AccountID())
-	budget := b.open(t, f.url+"/b/instagram")
+	other := start(t) // a tab that nobody looks at shows nothing new
+	budget := other.open(t, f.url+"/b/instagram")
 	usage, err := f.budget.Usage(t.Context(), f.token)
 	require.NoError(t, err)
 	account.eventually(fmt.Sprintf("%d used", usage.Limits[0].Used))
@@ -89,6 +90,7 @@ func TestThePageMoves(t *testing.T) {
 	require.Equal(t, "q", evaluate[string](budget, `document.activeElement.name`), "the focus stays")
 	account.eventually("ann paused")
 	b.requireNoComplaint(t)
+	other.requireNoComplaint(t)
 }
 
 // A Redis that is started again is waited for.

@@ -28,6 +28,8 @@ func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	onlyImports(t, "internal/header", "header", own+"limit", own+"internal/ratelimitfield")
 	onlyImports(t, "internal/observe", "observe", own+"limit", own+"provider", own+"store")
 	onlyImports(t, "internal/headroom", "headroom", own+"limit")
+	onlyImports(t, "dashboard", "dashboard", own+"store", own+"internal/hosts", own+"internal/view")
+	onlyImports(t, "internal/arrival", "arrival", own+"internal/sweep")
 	onlyImports(t, "internal/censor", "censor")
 	onlyImports(t, "internal/jsonprefix", "jsonprefix")
 	onlyImports(t, "internal/ratelimitfield", "ratelimitfield", "github.com/dunglas/httpsfv")
