@@ -81,28 +81,29 @@ func (r *requestTrace) recordSends() {
 	if r.settled = writes; times <= 0 || r.grant.offline {
 		return
 	}
-	tolerance := r.grant.account.tolerance
-	after := r.arrivedBy(time.Now()).Sub(r.grant.soonestSlot())
-	late := tolerance > 0 && after > tolerance
+	tolerance, slot := r.grant.account.tolerance, r.grant.soonestSlot()
+	sent, arrived := r.sentAndArrived(time.Now())
+	after := arrived.Sub(slot)
+	late := tolerance > 0 && (sent.Sub(slot) > tolerance || after > 2*tolerance) // the whole margin
 	if late || times > 1 {
 		r.grant.recordSends(r.Context, after, times, late)
 	}
 }
 
-// arrivedBy returns when the request had arrived at the latest. The response, which has come now, may have
-// been slow because the request was: what it took beyond the quickest of its host counts. A provider that
-// takes its time to answer must not cost much of the quota, so no more counts than a part of the shortest
-// window.
+// sentAndArrived returns when the request was sent and when it had arrived, at the latest. The response, which
+// has come now, may have been slow because the request was: what it took beyond the quickest of its host
+// counts. A provider that takes its time to answer must not cost much of the quota, so no more counts than
+// a part of the shortest window.
 //
 // After it was written on a new connection a request may be under way for long, while the
-// provider accepts the connection: then all that the response took counts.
-func (r *requestTrace) arrivedBy(now time.Time) time.Time {
+// provider accepts the connection: then it counts as sent when the response came.
+func (r *requestTrace) sentAndArrived(now time.Time) (sent, arrived time.Time) {
 	if !r.reused.Load() {
-		return now
+		return now, now
 	}
-	wrote := r.begun.Add(time.Duration(r.wrote.Load()))
-	delay := r.grant.budget.delays.Of(r.host, now.Sub(wrote), now)
-	return wrote.Add(min(delay, r.grant.account.mostDelay))
+	sent = r.begun.Add(time.Duration(r.wrote.Load()))
+	delay := r.grant.budget.delays.Of(r.host, now.Sub(sent), now)
+	return sent, sent.Add(min(delay, r.grant.account.mostDelay))
 }
 
 // String describes the context of a response's request without the token's secret.
