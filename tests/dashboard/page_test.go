@@ -72,6 +72,7 @@ func TestThePageMoves(t *testing.T) {
 	require.NoError(t, err)
 	account.eventually(fmt.Sprintf("%d used", usage.Limits[0].Used))
 	account.eventually(fmt.Sprintf("%d left of 100", usage.Limits[0].Remaining))
+	t.Logf("first paint after %.0f ms", evaluate[float64](account, `performance.getEntriesByName("first-contentful-paint")[0].startTime`))
 	shape := evaluate[string](account, `document.querySelector(".chart .used").getAttribute("points")`)
 	f.call(t, 40)
 	account.eventually("70 used")
