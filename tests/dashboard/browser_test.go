@@ -150,7 +150,9 @@ func axe(t *testing.T) string {
 	t.Helper()
 	const of = "axe-core@4.14.1"
 	dir := t.TempDir()
-	cmd := exec.CommandContext(t.Context(), "npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", dir, of)
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	cmd := exec.CommandContext(ctx, "npm", "install", "--silent", "--no-audit", "--no-fund", "--prefix", dir, of)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Skipf("npm did not fetch %s: %v %s", of, err, out)
 	}
