@@ -20,7 +20,7 @@ type budgetAccount struct {
 	store.Account
 	effective
 	tolerance time.Duration // how late after its slot a caller may leave; 0: as late as it likes
-	mostDelay time.Duration // how much later than others a request is taken to have arrived, at most
+	mostDelay time.Duration // how much later than others a request is taken to have arrived, at most; 0: nobody asks
 	longest   time.Duration // the longest window, with its margin
 }
 
@@ -236,7 +236,9 @@ func (b *Budget) accountUnder(id string, e effective) (budgetAccount, error) {
 		least, shortest = min(least, l.MarginOrDefault()), min(shortest, l.Window)
 	}
 	a.tolerance = least / 2 // the other half is for the way to the provider
-	a.mostDelay = shortest / delayShare
+	if a.tolerance > 0 {
+		a.mostDelay = shortest / delayShare
+	}
 	return a, nil
 }
 

@@ -102,6 +102,9 @@ func (r *requestTrace) sentAndArrived(now time.Time) (sent, arrived time.Time) {
 		return now, now
 	}
 	sent = r.begun.Add(time.Duration(r.wrote.Load()))
+	if r.grant.account.mostDelay == 0 {
+		return sent, sent
+	}
 	delay := r.grant.budget.delays.Of(r.host, now.Sub(sent), now)
 	return sent, sent.Add(min(delay, r.grant.account.mostDelay))
 }

@@ -58,9 +58,9 @@ type Budget struct {
 	Store store.Store
 	// Margin is added to every Window, because the provider counts a request when it
 	// arrives: of two requests that are sent a window apart, the first may be slow and the
-	// second fast. A caller that wakes later than its slot and half the margin books again. A
-	// [Transport] records a call later than its slot if its response took that much longer than
-	// the quickest of its host: up to a twentieth of the shortest window.
+	// second fast. A caller that wakes later than its slot and half the margin books again. If a
+	// response took longer than the quickest of its host by more than the margin, a [Transport]
+	// records the call that much later, by a twentieth of the shortest window at most.
 	// Zero: a hundredth of the window, at least 10 ms and at most 1 s; a limit of 5,000 an
 	// hour loses 0.03 % to it. Negative: no margin, and a late caller keeps its slot. At
 	// most 24 h.

@@ -15,7 +15,7 @@ import (
 
 // A Store is what a [Handler] shows: a *ration.RedisStore.
 type Store interface {
-	// Budgets returns those that were booked within a day.
+	// Budgets returns those that were booked lately.
 	Budgets(context.Context) ([]store.KnownBudget, error)
 	// Describe returns all that is known of a budget.
 	Describe(ctx context.Context, budget string) (store.Description, error)

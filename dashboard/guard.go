@@ -3,9 +3,7 @@ package dashboard
 import (
 	"crypto/sha256"
 	"crypto/subtle"
-	"net"
 	"net/http"
-	"net/netip"
 	"net/url"
 	"strings"
 
@@ -40,7 +38,7 @@ func (h *Handler) admits(w http.ResponseWriter, r *http.Request) bool {
 		}
 		header.Set("WWW-Authenticate", `Basic realm="ration", charset="UTF-8"`)
 		http.Error(w, "ration: a password is needed", http.StatusUnauthorized)
-	case isLoopback(r.RemoteAddr):
+	case hosts.IsLocal(r.RemoteAddr):
 		return true
 	default:
 		http.Error(w, "ration: without a password the page answers its own machine only: set Handler.Password or Authorize, or ration serve -password-file", http.StatusForbidden)
@@ -51,17 +49,7 @@ func (h *Handler) admits(w http.ResponseWriter, r *http.Request) bool {
 // isOurs reports whether the page may be asked for by that name.
 func (h *Handler) isOurs(host string) bool {
 	u := url.URL{Scheme: "http", Host: host}
-	return strings.EqualFold(u.Hostname(), "localhost") || isLoopback(host) || hosts.Has(h.Hosts, &u)
-}
-
-// isLoopback reports whether an address, with or without a port, is of this machine.
-func isLoopback(address string) bool {
-	name, _, err := net.SplitHostPort(address)
-	if err != nil {
-		name = strings.Trim(address, "[]")
-	}
-	ip, err := netip.ParseAddr(name)
-	return err == nil && ip.Unmap().IsLoopback()
+	return hosts.IsLocal(host) || hosts.Has(h.Hosts, &u)
 }
 
 // isForeign reports whether another site has had a browser make the request. A link that somebody follows

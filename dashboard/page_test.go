@@ -194,7 +194,6 @@ func watch(ctx context.Context, h http.Handler, address string) *viewer {
 func TestViewersShareOneReading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
-		s.set(func(d *store.Description) { d.Now = time.Now() })
 		h := &dashboard.Handler{Store: s}
 		ctx, leave := context.WithCancel(t.Context())
 		var viewers []*viewer
@@ -228,7 +227,6 @@ func TestViewersShareOneReading(t *testing.T) {
 func TestTheChartMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
-		s.set(func(d *store.Description) { d.Now = time.Now() })
 		h := &dashboard.Handler{Store: s}
 		ctx, stop := context.WithCancel(t.Context())
 		go h.Run(ctx)
@@ -260,7 +258,6 @@ func TestTheChartMoves(t *testing.T) {
 func TestAStoreThatIsDownIsToldAndWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newFakeStore()
-		s.set(func(d *store.Description) { d.Now = time.Now() })
 		h := &dashboard.Handler{Store: s}
 		ctx, leave := context.WithCancel(t.Context())
 		defer leave()

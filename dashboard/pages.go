@@ -246,14 +246,7 @@ func (h *Handler) holdups(d *store.Description, root string, only *store.Describ
 		if only != nil && p.Account != "" && p.Account != only.Account {
 			continue
 		}
-		what := "all accounts"
-		if p.Account != "" {
-			what = view.NameOf(d.Accounts, p.Account)
-		}
-		if p.Key != "" {
-			what = "part " + view.ShortID(p.Key) + " of " + what
-		}
-		all = append(all, holdup{what + " paused", left(p.Until, d.Now), view.Printable(p.Cause), resume("account", p.Account), p.Account == ""})
+		all = append(all, holdup{view.Paused(d.Accounts, p), left(p.Until, d.Now), view.Printable(p.Cause), resume("account", p.Account), p.Account == ""})
 	}
 	for _, q := range d.Quarantined {
 		if only == nil {

@@ -16,8 +16,6 @@ const (
 	patience = 2 * time.Second
 	// past is what a chart shows.
 	past = 5 * time.Minute
-	// mostPoints bounds the points of one series.
-	mostPoints = int(past/often) + 1
 )
 
 // A snapshot is what the store had at an instant. It is not changed after it was made.
@@ -75,7 +73,7 @@ func (s *sampler) look(ctx context.Context, from Store) *snapshot {
 	// Others want it too: it is read whether this one stays or not.
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer stop()
-	all, err := describeAll(ctx, from)
+	all, err := view.Read(ctx, from)
 	if next.err = err; err == nil {
 		view.WorstFirst(all)
 		s.note(all, now)
@@ -85,42 +83,32 @@ func (s *sampler) look(ctx context.Context, from Store) *snapshot {
 	return s.latest
 }
 
-func describeAll(ctx context.Context, from Store) (all []store.Description, err error) {
-	budgets, err := from.Budgets(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, b := range budgets {
-		d, err := from.Describe(ctx, b.Name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, d)
-	}
-	return all, nil
-}
-
 // note adds what was read to the past.
 func (s *sampler) note(all []store.Description, now time.Time) {
 	s.news.Take(all, now)
 	if s.series == nil {
 		s.series = make(map[seriesKey][]point)
 	}
-	var bands []band // those before are in use
+	var bands []band                // those before are in use
+	last := make(map[[2]string]int) // the place of the last of each budget and account
 	for _, b := range s.bands {
 		if now.Sub(b.until) < past {
+			if b.until.After(now) {
+				b.until = now // longer if the pause is still there
+			}
+			last[[2]string{b.budget, b.account}] = len(bands)
 			bands = append(bands, b)
-		}
-	}
-	for i := range bands {
-		if b := &bands[i]; b.until.After(now) {
-			b.until = now // longer if the pause is still there
 		}
 	}
 	for _, d := range all {
 		for _, p := range d.Pauses {
 			if p.Key == "" {
-				bands = lengthen(bands, band{d.Budget, p.Account, now, now.Add(p.Until.Sub(d.Now))}, now)
+				until := now.Add(p.Until.Sub(d.Now))
+				if i, found := last[[2]string{d.Budget, p.Account}]; found && bands[i].until.Equal(now) {
+					bands[i].until = until
+				} else {
+					bands = append(bands, band{d.Budget, p.Account, now, until})
+				}
 			}
 		}
 		for _, a := range d.Accounts {
@@ -133,23 +121,12 @@ func (s *sampler) note(all []store.Description, now time.Time) {
 	s.bands = bands
 }
 
-// lengthen adds a band, or lengthens the one that ends now.
-func lengthen(bands []band, one band, now time.Time) []band {
-	for i := range bands {
-		if b := &bands[i]; b.budget == one.budget && b.account == one.account && b.until.Equal(now) {
-			b.until = one.until
-			return bands
-		}
-	}
-	return append(bands, one)
-}
-
 // copySeries returns the past of all limits, and drops what is too old. The points are shared: they are
 // only appended to.
 func (s *sampler) copySeries(now time.Time) map[seriesKey][]point {
 	all := make(map[seriesKey][]point, len(s.series))
 	for key, points := range s.series {
-		for len(points) > 0 && (now.Sub(points[0].at) > past || len(points) > mostPoints) {
+		for len(points) > 0 && now.Sub(points[0].at) > past {
 			points = points[1:]
 		}
 		if len(points) == 0 {

@@ -19,19 +19,7 @@ func TestMetricsAreServedWhileACrawlLasts(t *testing.T) {
 	address := listener.Addr().String()
 	asked := 0
 	var text string
-	base, crawl := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		if asked++; asked < 3 { // one worker
-			return
-		}
-		resp, err := http.Get("http://" + address + "/metrics")
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusNotFound)
-			return
-		}
-		defer resp.Body.Close()
-		all, _ := io.ReadAll(resp.Body)
-		text = string(all)
-	})
+	base, crawl := serve(t, fetchAtTheThird("http://"+address+"/metrics", &asked, &text))
 	urls := fmt.Sprintf("%[1]s/a\n%[1]s/b\n%[1]s/c\n", base)
 	_, _, stderr := crawl(t, urls, "-workers", "1", "-metrics", address)
 	require.Contains(t, stderr, "-metrics: listen tcp "+address+": bind: address already in use")
@@ -47,4 +35,22 @@ func TestMetricsAreServedWhileACrawlLasts(t *testing.T) {
 	require.False(t, strings.Contains(text, theSecret))
 	_, err = http.Get("http://" + address + "/metrics")
 	require.ErrorContains(t, err, "connection refused", "the crawl is over")
+}
+
+// fetchAtTheThird is a provider that counts its calls, and at the third, of one worker, fetches what a URL
+// has while the crawl lasts.
+func fetchAtTheThird(url string, asked *int, into *string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if *asked++; *asked < 3 {
+			return
+		}
+		resp, err := http.Get(url)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		}
+		defer resp.Body.Close()
+		all, _ := io.ReadAll(resp.Body)
+		*into = string(all)
+	}
 }

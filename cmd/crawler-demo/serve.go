@@ -10,6 +10,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/dashboard"
+	"github.com/ration-go/ration/internal/hosts"
 )
 
 // checkServed looks at the flags that serve something while the crawl lasts.
@@ -24,8 +25,7 @@ func (o *options) checkServed(given map[string]bool) error {
 	if !given["serve"] {
 		return nil
 	}
-	host, _, err := net.SplitHostPort(o.serve)
-	if ip := net.ParseIP(host); err != nil || host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if _, _, err := net.SplitHostPort(o.serve); err != nil || !hosts.IsLocal(o.serve) {
 		return badf("-serve %q: write HOST:PORT of this machine, such as 127.0.0.1:8300; \"ration serve\" has a password for others", o.serve)
 	}
 	if o.redis == "" {

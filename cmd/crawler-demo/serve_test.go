@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"testing"
@@ -20,19 +19,7 @@ func TestAPageIsServedWhileACrawlLasts(t *testing.T) {
 	require.NoError(t, listener.Close())
 	asked := 0
 	var page string
-	base, crawl := serve(t, func(w http.ResponseWriter, _ *http.Request) {
-		if asked++; asked < 3 { // one worker
-			return
-		}
-		resp, err := http.Get("http://" + address + "/b/crawler-demo")
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusNotFound)
-			return
-		}
-		defer resp.Body.Close()
-		all, _ := io.ReadAll(resp.Body)
-		page = string(all)
-	})
+	base, crawl := serve(t, fetchAtTheThird("http://"+address+"/b/crawler-demo", &asked, &page))
 	urls := fmt.Sprintf("%[1]s/a\n%[1]s/b\n%[1]s/c\n", base)
 	server := redistest.Start(t)
 	status, s, stderr := crawl(t, urls, "-workers", "1", "-serve", address, "-redis", "redis://"+server.Addr)

@@ -137,7 +137,7 @@ func TestExplainSaysWhatToChange(t *testing.T) {
 		{"HTTP/2 429\nnonsense\n", []string{"explain"}, 1, `line 2 is "nonsense"`},
 		{"", []string{"explain", "-provider", "gihub"}, 2, "did you mean github?"},
 		{"", []string{"explain", "-provider", "twitter"}, 2, "did you mean x?"},
-		{"", []string{"explain", "-provider", "zzzzzzzz"}, 2, "there are "},
+		{"", []string{"explain", "-provider", "zzzzzzzz"}, 2, "there are " + strings.Join(presets.Names()[:2], ", ")},
 		{"", []string{"explain", "-at", "noon"}, 2, "write it as 2026-01-15T12:00:00Z"},
 		{"", []string{"explain", "-nonsense"}, 2, "not defined: -nonsense"},
 		{"", []string{"explain", "no-such-file"}, 2, "no-such-file"},

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/ration-go/ration/dashboard"
+	"github.com/ration-go/ration/internal/hosts"
 )
 
 func serveCommand() *cli.Command {
@@ -71,11 +72,10 @@ func readPassword(file string) (string, error) {
 
 // checkListen returns an error if others than this machine could look without a password.
 func checkListen(address, password string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(address); err != nil {
 		return usagef("-listen %q: write HOST:PORT, such as 127.0.0.1:8300", address)
 	}
-	if ip := net.ParseIP(host); password == "" && host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	if password == "" && !hosts.IsLocal(address) {
 		return usagef("-listen %s: others than this machine could look: give -password-file, or listen on 127.0.0.1", address)
 	}
 	return nil
@@ -88,9 +88,8 @@ func serve(ctx context.Context, c *cli.Command, h *dashboard.Handler) error {
 		return err
 	}
 	fmt.Fprintf(c.Root().Writer, "http://%s/\n", listener.Addr())
-	streams, stop := context.WithCancel(ctx) // those that look would keep the server from its end
-	defer stop()
-	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return streams }}
+	// Streams end with the context: they would keep the server from its end.
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, BaseContext: func(net.Listener) context.Context { return ctx }}
 	go func() { _ = h.Run(ctx) }()
 	context.AfterFunc(ctx, func() {
 		ending, stop := context.WithTimeout(context.Background(), 3*time.Second)

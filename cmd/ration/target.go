@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/view"
 	"github.com/ration-go/ration/store"
 )
 
@@ -110,18 +111,14 @@ func budgetsOf(ctx context.Context, kept *ration.RedisStore, name string) (names
 
 // describeAll returns what the store has of the budgets that are meant.
 func describeAll(ctx context.Context, kept *ration.RedisStore, name string) (all []store.Description, err error) {
-	names, err := budgetsOf(ctx, kept, name)
+	if name == "" {
+		return view.Read(ctx, kept)
+	}
+	d, err := kept.Describe(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	for _, name := range names {
-		d, err := kept.Describe(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, d)
-	}
-	return all, nil
+	return []store.Description{d}, nil
 }
 
 // leastPrefix is how many characters of a digest name it.

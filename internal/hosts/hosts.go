@@ -4,6 +4,8 @@ package hosts
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -27,6 +29,17 @@ func Check(list []string) error {
 		return fmt.Errorf("ration: Transport.Hosts has %q: write a host as it stands in a URL, with or without a port, such as %q", host, name)
 	}
 	return nil
+}
+
+// IsLocal reports whether an address, with or without a port, is of this machine alone: localhost or a
+// loopback address.
+func IsLocal(address string) bool {
+	name, _, err := net.SplitHostPort(address)
+	if err != nil {
+		name = strings.Trim(address, "[]")
+	}
+	ip, err := netip.ParseAddr(name)
+	return strings.EqualFold(name, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
 
 // Has reports whether a URL's host is one of the list: with any port, or with the port that the list

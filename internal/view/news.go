@@ -45,15 +45,8 @@ func (n *News) Take(all []store.Description, at time.Time) {
 	}
 	for _, d := range all {
 		for _, p := range d.Pauses {
-			what := "all accounts paused"
-			if p.Account != "" {
-				what = NameOf(d.Accounts, p.Account) + " paused"
-			}
-			if p.Key != "" {
-				what = "part " + ShortID(p.Key) + " of " + what
-			}
 			note(fmt.Sprint(d.Budget, " ", p.Account, " ", p.Key, " ", p.Until.UnixMicro()),
-				Item{Budget: d.Budget, Account: p.Account, What: what, Until: p.Until, Cause: p.Cause})
+				Item{Budget: d.Budget, Account: p.Account, What: Paused(d.Accounts, p), Until: p.Until, Cause: p.Cause})
 		}
 		for _, q := range d.Quarantined {
 			note(fmt.Sprint(d.Budget, " ", q.Token, " ", q.Reason, " ", q.Until.UnixMicro()),

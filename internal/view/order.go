@@ -4,6 +4,7 @@ package view
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -11,6 +12,30 @@ import (
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
+
+// A Source is what is read: a *ration.RedisStore.
+type Source interface {
+	// Budgets returns those that were booked lately.
+	Budgets(context.Context) ([]store.KnownBudget, error)
+	// Describe returns all that is known of a budget.
+	Describe(ctx context.Context, budget string) (store.Description, error)
+}
+
+// Read returns what a store has of every budget.
+func Read(ctx context.Context, from Source) (all []store.Description, err error) {
+	budgets, err := from.Budgets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, b := range budgets {
+		d, err := from.Describe(ctx, b.Name)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, d)
+	}
+	return all, nil
+}
 
 // WorstFirst puts budgets into order, and the accounts of each: what stands still comes first, and then what
 // is used most.
@@ -99,6 +124,18 @@ func Round(d time.Duration) time.Duration {
 		return d.Round(100 * time.Millisecond)
 	}
 	return d.Round(time.Millisecond)
+}
+
+// Paused returns what a pause holds back, in words.
+func Paused(accounts []store.DescribedAccount, p store.Pause) string {
+	what := "all accounts"
+	if p.Account != "" {
+		what = NameOf(accounts, p.Account)
+	}
+	if p.Key != "" {
+		what = "part " + ShortID(p.Key) + " of " + what
+	}
+	return what + " paused"
 }
 
 // Short returns a time as people read it: "5m" and not "5m0s".

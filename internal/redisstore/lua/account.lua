@@ -117,9 +117,7 @@ local function readAccount(accountID, set, now)
   local summary = call('HGET', base, 'a:' .. accountID)
   account.ordered = not summary and account.total
   if summary then
-    for name, number in pairs(readSummary(summary)) do
-      account[name] = number
-    end
+    readSummary(summary, account)
     -- Of an account that was lost it counts for nothing.
     if #summary > SUMMARY_BYTES and account.fields.made then
       takeFront(account, summary)

@@ -140,10 +140,10 @@ local function packState()
   return struct.pack(STATE, budget.seen, budget.version, budget.lost, budget.graceEnds, budget.pausesEnd, budget.offset)
 end
 
--- readSummary returns the beginning of an account's summary by name.
-local function readSummary(packed)
-  local ends, total, edge, last = struct.unpack(SUMMARY, packed)
-  return {ends = ends, total = total, edge = edge, last = last}
+-- readSummary reads the beginning of an account's summary into a table, by name.
+local function readSummary(packed, into)
+  into.ends, into.total, into.edge, into.last = struct.unpack(SUMMARY, packed)
+  return into
 end
 
 -- packSummary packs what readSummary reads. A number that is not there is 0.

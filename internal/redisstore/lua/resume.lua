@@ -93,7 +93,7 @@ if all then
   end
   for _, field in ipairs(call('ZRANGE', base .. ':fields', 0, -1)) do
     local summary = string.sub(field, 1, 2) == 'a:' and call('HGET', base, field)
-    if summary and readSummary(summary).edge > now then
+    if summary and readSummary(summary, {}).edge > now then
       rewindQueue(string.sub(field, 3))
     end
   end

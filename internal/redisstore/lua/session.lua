@@ -25,7 +25,7 @@ local function neededUntil(field, value)
     return struct.unpack('>d', value) + DAY
   end
   -- a:ACCOUNT, for as long as the account's keys, and of an empty one while its queues may wait.
-  local summary = readSummary(value)
+  local summary = readSummary(value, {})
   return math.max(summary.ends, summary.edge, summary.last) + DAY
 end
 
