@@ -24,7 +24,7 @@ const askAtMost = 4
 // names what the store may have booked all the same.
 func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, err error) {
 	b := w.budget
-	w.id, w.account, w.offline, w.Late = r.ID, nil, false, 0
+	w.id, w.account, w.offline, w.Late, w.holder = r.ID, nil, false, 0, store.BookingID{}
 	for n := 1; n <= askAtMost; n++ {
 		var asked time.Time
 		if w.accounts.local == nil {
@@ -52,7 +52,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 			}
 			wait := b.beginWait(ctx, w.traces, rationtrace.Wait{Account: w.account.ID, Reason: rationtrace.StoreDown, Until: w.Slot,
 				Cause: "it has lost a log, and the workers tell it again what they had booked"}, time.Until(w.due))
-			slept := sleep(ctx, time.Until(w.due), nil, nil)
+			slept := sleep(ctx, time.Until(w.due), wakers{})
 			if w.Waits = wait.end(w.Waits); slept == contextEnded {
 				return false, ended(ctx)
 			}
@@ -101,6 +101,7 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 // request fills in the request for a booking, with the longest wait.
 func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
 	w.newest, w.wakes = max(w.accounts.rules.revision, int(w.budget.newestRevision.Load())), w.budget.wakes.Load()
+	w.news = w.budget.queue.News()
 	r.ID, r.Budget, r.Accounts, r.Excluded, r.Scopes = store.NewBookingID(), w.budget.Name, w.accounts.Accounts, w.excluded, w.scopes
 	r.Reserve, r.Revision, r.Cost, r.MaxWait = w.reserve, w.accounts.rules.revision, w.Cost, longest
 }
@@ -235,6 +236,7 @@ type Grant struct {
 	traces   traces
 	resends  int               // attempts of the request before this one
 	counted  bool              // the budget's smoother counts the call as in flight
+	holder   store.BookingID   // as which the store was told of the booking, which waits; zero: it was not
 	probe    *store.Quarantine // the token's while this call probes it; nil: this is no probe
 }
 
@@ -314,7 +316,7 @@ func (b *Budget) cancel(ctx context.Context, g *Grant) error {
 	b.journal.remove(&booked, g.accounts)
 	b.mu.Unlock()
 	if !g.offline {
-		return tells(ctx, b, "cancel", b.Store.Cancel, store.CancelRequest{Booking: booked})
+		return tells(ctx, b, "cancel", b.Store.Cancel, store.CancelRequest{Booking: booked, Holder: g.holder})
 	}
 	b.outage.mu.Lock()
 	shares := b.outage.shares

@@ -10,6 +10,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ration-go/ration/internal/holding"
+	"github.com/ration-go/ration/internal/waiters"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/ration-go/ration/internal/arrival"
@@ -99,6 +101,8 @@ type Budget struct {
 	latest         atomic.Pointer[tokenAccount] // of tokenAccounts, used last
 	version        atomic.Int64                 // known.Version
 	watch          watch.Watch                  // of the store, while callers wait
+	queue          waiters.Queue                // the callers that wait
+	holds          holding.Holds                // their slots, as far as the store is told of them
 	announced      atomic.Int64                 // how often the store said that the status may be new
 	looked         atomic.Int64                 // announced when the known status was asked for
 	wakes          atomic.Int64                 // how often wakeWaiters was called

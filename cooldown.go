@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/ration-go/ration/internal/censor"
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/observe"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
@@ -198,4 +200,34 @@ func (b *Budget) sharedScopes() []cooldown.Shared {
 		all[i] = cooldown.Shared{ID: account.ID, Scope: account.Scope}
 	}
 	return all
+}
+
+// reconcile compares what a response says about the account's limits with the log and with
+// the limits themselves. It returns how many units are left by the provider's count;
+// negative: unknown. It sets the scope of a response whose limit is its endpoint's own.
+func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Grant) (left int) {
+	b := t.Pool.budget
+	account, p := b.inForce(grant.account), t.provider()
+	observed := observe.Limits(f.Windows, account.full, grant.scopes, t.Cost != nil || p.Cost != nil, p)
+	if len(observed) == 0 {
+		return -1
+	}
+	ctx, stop := b.soon(req.Context())
+	defer stop()
+	r := b.reconcilerFor(account)
+	now := b.storeNow()
+	observed, apart := r.announcements.Take(cooldown.Endpoint(req), observed, account.full, now)
+	if apart && f.Scope == "" {
+		f.Scope = provider.ScopeEndpoint // it pauses no other
+	}
+	if len(observed) == 0 {
+		return -1
+	}
+	if !r.adoptAnnounced(b, account, observed) {
+		r.reduceHeadroom(b, account)
+	}
+	r.reports.Note(observed, now)
+	r.recordResets(ctx, b, account, observed, now)
+	r.reconcile(ctx, b, account, grant, observed, now)
+	return slices.MinFunc(observed, func(x, y observe.Observation) int { return x.Left - y.Left }).Left
 }

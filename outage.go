@@ -141,7 +141,7 @@ func (w *waiter) beforeRetry(ctx context.Context, r *store.BookRequest, retries 
 			return failed
 		}
 		wait := b.beginWait(ctx, w.traces, rationtrace.Wait{Reason: rationtrace.StoreDown, Cause: failed.Error()}, watchFrom)
-		_ = sleep(ctx, pause, nil, nil)
+		_ = sleep(ctx, pause, wakers{})
 		w.Waits = wait.end(w.Waits)
 	}
 	if ctx.Err() != nil {

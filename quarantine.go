@@ -249,7 +249,7 @@ func (p *Pool) waitForProbe(ctx context.Context, none *NoTokenError, begun time.
 	}
 	why := rationtrace.Wait{Reason: rationtrace.Probe, Cause: none.Error(), Until: b.storeNow().Add(length)}
 	wait := b.beginWait(ctx, b.tracesOf(ctx), why, length)
-	slept := sleep(ctx, length, changed, wake)
+	slept := sleep(ctx, length, wakers{accounts: changed, status: wake})
 	*waits = wait.end(*waits)
 	switch slept {
 	case contextEnded:

@@ -96,9 +96,14 @@ func (s *RedisStore) Status(ctx context.Context, r store.StatusRequest) (store.S
 
 // Watch implements [store.Watcher] with a subscription of its own connection, which all
 // budgets of the store share, and which is closed when nobody watches. If Redis lets the
-// client subscribe to nothing, changed is never called.
-func (s *RedisStore) Watch(budget string, changed func(version int64)) (stop func()) {
-	return s.store().Watch(budget, changed)
+// client subscribe to nothing, told is never called.
+func (s *RedisStore) Watch(budget string, told func(store.News)) (stop func()) {
+	return s.store().Watch(budget, told)
+}
+
+// Hold implements [store.Holder].
+func (s *RedisStore) Hold(ctx context.Context, r store.HoldRequest) (store.HoldReply, error) {
+	return s.store().Hold(ctx, r)
 }
 
 // Budgets returns the budgets that were booked within 400 days, the one that was seen last at

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/sweep"
-	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -211,115 +209,11 @@ func (b *Budget) sleepUnlessResumed(ctx context.Context, length time.Duration, r
 		if b.resumes.Load() != resumes {
 			return nil
 		}
-		switch sleep(ctx, time.Until(due), nil, wake) {
+		switch sleep(ctx, time.Until(due), wakers{status: wake}) {
 		case completed:
 			return nil
 		case contextEnded:
 			return ended(ctx)
 		}
 	}
-}
-
-// A caller that waits looks at its slot whenever the status changes, and books again if the slot is of
-// no use any more, or may be earlier elsewhere.
-
-// lookAtSlot returns completed if the slot is still of use after the changes since the caller
-// booked or looked last, and otherwise why not.
-func (w *waiter) lookAtSlot() outcome {
-	b := w.budget
-	w.wakes = b.wakes.Load()
-	if int(b.newestRevision.Load()) > w.newest {
-		return limitsChanged
-	}
-	if n := b.resumes.Load(); n != w.resumes {
-		w.resumes = n
-		if how := w.lookAtResumptions(); how != completed {
-			return how
-		}
-	}
-	switch {
-	case w.pause().Until.After(w.Slot):
-		return slotPaused
-	case w.pool != nil && !w.pool.has(w.account.ID):
-		return accountsChanged
-	}
-	return completed
-}
-
-// lookAtResumptions returns slotResumed if an account of the booking was resumed since it was
-// made, and accountsChanged if another one may have become of use.
-func (w *waiter) lookAtResumptions() outcome {
-	b := w.budget
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.lastResumed.Before(w.now) {
-		return completed
-	}
-	isOf := func(account string) bool {
-		last := b.resumed.Get(store.Resumption{Account: account})
-		return !cooldown.Later(last.at, b.resumed.Get(store.Resumption{}).at).Before(w.now)
-	}
-	switch {
-	case isOf(w.account.ID), slices.ContainsFunc(w.accounts.shared, func(o budgetAccount) bool { return isOf(o.ID) }):
-		return slotResumed
-	case w.pool != nil:
-		return accountsChanged
-	}
-	return completed
-}
-
-// untilTurn returns how long a caller waits before it books again: regroup, and up to as long
-// again the further ahead its slot lies. So the callers of all workers, who hear of a change at
-// about the same time, book in the order of their slots.
-func (w *waiter) untilTurn() time.Duration {
-	behind := func(ahead time.Duration) float64 { return math.Log1p(float64(ahead) / float64(regroup)) }
-	part := behind(max(0, time.Until(w.due))) / behind(limit.MaxWindow)
-	return regroup + time.Duration(min(1, part)*float64(regroup)).Truncate(time.Microsecond)
-}
-
-// moveAccount books on the changed accounts. A caller whose account is still there keeps
-// its slot unless it gets an earlier one.
-func (w *waiter) moveAccount(ctx context.Context) error {
-	old := *w
-	if err := w.findAccounts(); err != nil {
-		old.cancelSoon()
-		return err
-	}
-	if old.offline || w.accounts.find(old.account.ID) == nil {
-		old.cancelSoon()
-		return w.book(ctx)
-	}
-	left := time.Until(old.due) - time.Microsecond
-	if left <= 0 {
-		return nil
-	}
-	var r store.BookRequest
-	w.request(&r, left)
-	booked, err := w.ask(ctx, &r)
-	if booked {
-		old.cancelSoon()
-		return nil
-	}
-	if err != nil {
-		w.cancelSoon()
-		if ctx.Err() != nil {
-			old.cancelSoon()
-			return err
-		}
-	}
-	// There is no earlier slot, or no answer. What has changed since the old slot was booked
-	// must still be looked at.
-	old.accounts, old.changed = w.accounts, w.changed
-	*w = old
-	return nil
-}
-
-// findAccounts finds the accounts that may be charged now.
-func (w *waiter) findAccounts() (err error) {
-	if w.pool != nil {
-		w.accounts, w.changed, err = w.pool.list(w.excluded)
-	} else {
-		w.accounts, err = w.budget.accountsOf(&w.Token)
-	}
-	return err
 }

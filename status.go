@@ -104,7 +104,7 @@ func (b *Budget) watchStore() (stop func()) {
 		ends = append(ends, watch.Every(heartbeat, b.beat))
 	}
 	if watcher, can := b.Store.(store.Watcher); can {
-		ends = append(ends, watcher.Watch(b.Name, b.statusAnnounced))
+		ends = append(ends, watcher.Watch(b.Name, b.hear))
 	}
 	return func() {
 		for _, end := range ends {
@@ -124,10 +124,13 @@ func (b *Budget) beat(ctx context.Context) {
 	}
 }
 
-// statusAnnounced takes in that the store has a new version of the status; 0: it may have. The
-// store calls it, so it takes no lock and asks nothing itself.
-func (b *Budget) statusAnnounced(version int64) {
-	if version == 0 || version != b.version.Load() {
+// hear takes in what the store tells of itself: a new version of the status, or that slots are free. The
+// store calls it, so it asks nothing itself, and takes no lock under which the store is asked.
+func (b *Budget) hear(news store.News) {
+	if news.Version == 0 {
+		b.queue.Free(news.Account, news.Freed)
+	}
+	if news.Account == "" && (news.Version == 0 || news.Version != b.version.Load()) {
 		b.announced.Add(1)
 		go b.catchUp()
 	}

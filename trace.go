@@ -275,21 +275,33 @@ const (
 	slotResumed             // the account was resumed since it was booked, and may have an earlier slot
 	contextEnded            // the caller gives up
 	accountsChanged         // the pool's tokens changed
+	slotOffered             // another caller has given a slot back
 	limitsChanged           // the fleet has other limits
 	woken                   // the status changed, perhaps to no effect on this caller
 )
 
+// wakers are what wakes a caller before its time. A nil channel never does.
+type wakers struct {
+	accounts, status <-chan struct{} // closed when they change
+	offered          <-chan struct{} // has a value if an earlier slot may be free
+	lost             <-chan struct{} // closed when the caller's slot was given to others
+}
+
 // sleep is the one way in which callers wait: for a time, until their context ends, or until
-// one of the channels is closed. A nil channel wakes nobody.
-func sleep(ctx context.Context, length time.Duration, accounts, status <-chan struct{}) outcome {
+// something wakes them.
+func sleep(ctx context.Context, length time.Duration, w wakers) outcome {
 	timer := time.NewTimer(length)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-	case <-accounts:
+	case <-w.accounts:
 		return accountsChanged
-	case <-status:
+	case <-w.status:
 		return woken
+	case <-w.offered:
+		return slotOffered
+	case <-w.lost:
+		return slotLost
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ration-go/ration/internal/holding"
+	"github.com/ration-go/ration/internal/waiters"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
@@ -28,6 +30,11 @@ type waiter struct {
 	newest  int             // the highest revision that the worker knew when it booked
 	wakes   int64           // the budget's when it booked, or looked at its slot last
 	resumes int64           // likewise; 0: it has not looked yet
+	news    int64           // of free slots, when it booked
+
+	place *waiters.Waiter // in the queue; nil: its slot comes soon
+	hold  *holding.Hold   // what the store is told of its slot; nil: nothing
+	taken bool            // its slot has come, and was its own
 }
 
 // regroup is how long a caller waits at least for others to cancel after the limits have
@@ -66,8 +73,8 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 		if outcome == completed {
 			return nil
 		}
-		if outcome == accountsChanged {
-			if err := w.moveAccount(ctx); err != nil {
+		if outcome == accountsChanged || outcome == slotOffered {
+			if err := w.lookForEarlier(ctx, outcome == slotOffered); err != nil {
 				return err
 			}
 			continue
@@ -85,11 +92,11 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 					w.budget.announce(ctx, account)
 				}
 			}
-			_ = sleep(ctx, turn, nil, nil)
+			_ = sleep(ctx, turn, wakers{})
 		case slotResumed:
-			_ = sleep(ctx, w.untilTurn()/4, nil, nil)
+			_ = sleep(ctx, w.untilTurn()/4, wakers{})
 		case slotPaused:
-			_ = sleep(ctx, min(w.untilTurn(), time.Until(w.due)), nil, nil)
+			_ = sleep(ctx, min(w.untilTurn(), time.Until(w.due)), wakers{})
 		}
 		if ctx.Err() != nil {
 			return ended(ctx)
@@ -123,9 +130,9 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	if w.sleeping != nil {
 		w.sleeping()
 	}
-	if time.Until(w.due) >= watchFrom {
-		w.budget.watch.Begin(w.budget.watchStore)
-		defer w.budget.watch.End()
+	if w.place = nil; time.Until(w.due) >= watchFrom {
+		w.joinQueue()
+		defer w.leaveQueue()
 	}
 	if w.pool != nil && w.pool.sourced.Load() {
 		defer w.pool.askAhead(ctx, w.account.ID, w.due).Stop()
@@ -145,18 +152,18 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 			how = w.lookAtSlot()
 		}
 		if how == completed && !confirmed {
-			if how = sleep(ctx, time.Until(w.due)-w.budget.askBefore(), w.changed, wake); how == completed {
+			if how = sleep(ctx, time.Until(w.due)-w.budget.askBefore(), w.wakers(wake)); how == completed {
 				confirmed, how = true, woken
 				w.budget.confirmFor(ctx, w.due)
 			}
 		} else if how == completed {
-			how = sleep(ctx, time.Until(w.due), w.changed, wake)
+			how = sleep(ctx, time.Until(w.due), w.wakers(wake))
 		}
 		if how != completed && how != woken {
 			return how
 		}
 	}
-	valid := w.slotIsValid(ctx)
+	valid := w.slotIsValid(ctx) && w.isHeld(ctx)
 	now := time.Now() // a store that is slow to confirm a slot makes the caller late
 	w.Late, w.Waited = now.Sub(w.due), now.Sub(w.asleep)
 	if !valid || w.isLate() {
@@ -165,6 +172,7 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	if int(w.budget.newestRevision.Load()) > w.newest {
 		return limitsChanged
 	}
+	w.taken = true
 	return completed
 }
 

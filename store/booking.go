@@ -202,6 +202,9 @@ type Booking struct {
 type CancelRequest struct {
 	// Booking is what Book returned. If its answer was lost, ID and Budget are enough.
 	Booking Booking
+	// Holder is the one that [Holder.Hold] was told of, or may have been, that has the booking: it is
+	// cancelled only if the holder still has it. Zero: none was told.
+	Holder BookingID
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }

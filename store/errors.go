@@ -82,7 +82,7 @@ func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
 // A StoreError says that the store could not answer: it was not reached in
 // time, or it answered with an error of its own.
 type StoreError struct {
-	// Op is what was asked of the store: "book", "cancel", "record", "reconcile", "usage",
+	// Op is what was asked of the store: "book", "cancel", "hold", "record", "reconcile", "usage",
 	// "pause", "quarantine", "reset" or "status".
 	Op string
 	// Permanent tells that asking again cannot help: wrong credentials, a

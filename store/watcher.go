@@ -1,17 +1,28 @@
 package store
 
-// A Watcher is a [Store] that says by itself when the Status of a budget changes. Callers
-// that wait for their slots watch it, so that a pause reaches them while they sleep. Callers
-// of a store without this method learn of a change from the Version in the answer to their
-// next request. No store needs it.
+import "time"
+
+// A Watcher is a [Store] that says by itself when the Status of a budget changes, and when slots become
+// free. Callers that wait for their slots watch it, so that a pause reaches them while they sleep, and so
+// that they take slots that others gave back. Callers of a store without this method learn of a change
+// from the Version in the answer to their next request, and keep their slots. No store needs it.
 type Watcher interface {
-	// Watch has changed called whenever the budget's Status has a new version, with that
-	// version, until stop is called; a call that has begun then may still end after it. The
-	// version 0 says that the status may have changed: a store whose messages can be lost
-	// calls changed so when the watch is in force, and when it is again after a loss. What
-	// changes between that call and stop is told, as far as the store's messages arrive.
+	// Watch has told called with all news of the budget until stop is called; a call that has begun then
+	// may still end after it. What happens between the first News that says that some may be missing and
+	// stop is told, as far as the store's messages arrive.
 	//
-	// Watch and stop return at once. So does changed, which calls no method of the store:
+	// Watch and stop return at once. So does told, which calls no method of the store:
 	// the caller that changes the status may be kept waiting for it.
-	Watch(budget string, changed func(version int64)) (stop func())
+	Watch(budget string, told func(News)) (stop func())
+}
+
+// News is what a watch tells. The zero News says that some may be missing: the status may have a new
+// version, and slots may have become free. A store whose messages can be lost tells it when the watch is
+// in force, and when it is again after a loss.
+type News struct {
+	// Version is the Status's new version. Zero: it has none.
+	Version int64
+	// Account has units free from the slot Freed on, because bookings were cancelled. Empty: no account.
+	Account string
+	Freed   time.Time
 }

@@ -23,7 +23,10 @@ func rehearse(ctx context.Context, kept *ration.RedisStore, budget string) error
 	}
 	account := accounts.At(0)
 	heard := make(chan struct{}, 1)
-	stop := kept.Watch(budget, func(int64) {
+	stop := kept.Watch(budget, func(news store.News) {
+		if news.Account != "" {
+			return // it says that slots are free, and here only pauses are waited for
+		}
 		select {
 		case heard <- struct{}{}:
 		default:
@@ -40,6 +43,10 @@ func rehearse(ctx context.Context, kept *ration.RedisStore, budget string) error
 		return err
 	}
 	steps := []func() error{
+		func() error {
+			_, err := kept.Hold(ctx, store.HoldRequest{Budget: budget, Holder: store.NewBookingID(), Bookings: []store.Booking{booked}})
+			return err
+		},
 		func() error { return kept.Cancel(ctx, store.CancelRequest{Booking: booked}) },
 		func() error {
 			return kept.Record(ctx, store.RecordRequest{ID: store.NewBookingID(), Budget: budget, Account: account, Spent: []store.Spending{{Slot: booked.Now, Cost: 1}}})

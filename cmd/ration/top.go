@@ -130,7 +130,7 @@ func (m *top) watch(budget string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.watches[budget] == nil {
-		m.watches[budget] = m.kept.Watch(budget, func(int64) {
+		m.watches[budget] = m.kept.Watch(budget, func(store.News) {
 			select {
 			case m.changed <- struct{}{}:
 			default:

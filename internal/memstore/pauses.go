@@ -49,19 +49,28 @@ func (b *budget) pause(account *account, until, apart, now int64, cause string) 
 func (b *budget) renew(now int64) {
 	b.version = max(now, b.version+1)
 	for _, w := range b.watchers {
-		w.changed(b.version)
+		w.told(store.News{Version: b.version})
 	}
 }
 
-// A watcher is told of every new version of a budget's status.
-type watcher struct{ changed func(version int64) }
+// announceFreed tells the watchers that accounts have room from a slot on.
+func (b *budget) announceFreed(accounts []string, slot int64) {
+	for _, id := range accounts {
+		for _, w := range b.watchers {
+			w.told(store.News{Account: id, Freed: time.UnixMicro(slot)})
+		}
+	}
+}
+
+// A watcher is told the news of a budget.
+type watcher struct{ told func(store.News) }
 
 // Watch implements [store.Watcher]. It starts no goroutine: whoever changes the status tells
 // the watchers.
-func (s *Store) Watch(name string, changed func(version int64)) (stop func()) {
+func (s *Store) Watch(name string, told func(store.News)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	b, w := s.budget(name), &watcher{changed}
+	b, w := s.budget(name), &watcher{told}
 	b.watchers = append(b.watchers, w)
 	return func() {
 		s.mu.Lock()

@@ -4,6 +4,7 @@ package rationtest
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/ration-go/ration/store"
@@ -12,11 +13,39 @@ import (
 // WithClock returns s with now in place of its own clock: every request whose Now is zero
 // gets it. It makes the fake time of a testing/synctest bubble decide what a Redis outside
 // of the bubble answers.
-func WithClock(s store.Store, now func() time.Time) store.Store { return &clockStore{s, now} }
+// Those who watch the store that it returns hear of slots that are cancelled through it: the messages of
+// Redis would keep a bubble's time from going on.
+func WithClock(s store.Store, now func() time.Time) store.Store {
+	return &clockStore{Store: s, now: now}
+}
 
 type clockStore struct {
 	store.Store
 	now func() time.Time
+
+	mu       sync.Mutex // protects watchers
+	watchers map[*watcher]struct{}
+}
+
+type watcher struct {
+	budget string
+	told   func(store.News)
+}
+
+// Watch implements [store.Watcher].
+func (s *clockStore) Watch(budget string, told func(store.News)) (stop func()) {
+	one := &watcher{budget, told}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.watchers == nil {
+		s.watchers = make(map[*watcher]struct{})
+	}
+	s.watchers[one] = struct{}{}
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		delete(s.watchers, one)
+	}
 }
 
 // set fills in a request's Now.
@@ -33,7 +62,15 @@ func (s *clockStore) Book(ctx context.Context, r store.BookRequest) (store.Booki
 
 func (s *clockStore) Cancel(ctx context.Context, r store.CancelRequest) error {
 	s.set(&r.Now)
-	return s.Store.Cancel(ctx, r)
+	err := s.Store.Cancel(ctx, r)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for one := range s.watchers {
+		if one.budget == r.Booking.Budget && r.Booking.Account != "" {
+			one.told(store.News{Account: r.Booking.Account, Freed: r.Booking.Slot})
+		}
+	}
+	return err
 }
 
 func (s *clockStore) Record(ctx context.Context, r store.RecordRequest) error {

@@ -25,7 +25,7 @@ func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	in := s.cancels.join(s, b.Budget, micros(r.Now), []any{b.ID.String(), b.Account, b.Entry, micros(b.Slot)})
+	in := s.cancels.join(s, b.Budget, micros(r.Now), []any{b.ID.String(), b.Account, b.Entry, micros(b.Slot), holderName(r.Holder)})
 	select {
 	case <-in.done:
 		return in.err
@@ -56,7 +56,7 @@ type cancelBatch struct {
 // maxCancels bounds the work of one script that cancels, and cancelArgs are those of each.
 const (
 	maxCancels = 64
-	cancelArgs = 4
+	cancelArgs = 5
 )
 
 // join adds a cancellation to the last script that waits, or has one begin.

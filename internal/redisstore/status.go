@@ -178,14 +178,14 @@ type watchers struct {
 	pubsub    *redis.PubSub      // that is subscribed to all of byChannel; nil: none is
 }
 
-type watcher struct{ changed func(version int64) }
+type watcher struct{ told func(store.News) }
 
 // Watch implements [store.Watcher].
-func (s *Store) Watch(budget string, changed func(version int64)) (stop func()) {
+func (s *Store) Watch(budget string, told func(store.News)) (stop func()) {
 	if s.Client == nil {
 		return func() {}
 	}
-	channel, one, all := BaseKey(budget), &watcher{changed}, &s.watchers
+	channel, one, all := BaseKey(budget), &watcher{told}, &s.watchers
 	all.mu.Lock()
 	defer all.mu.Unlock()
 	if all.byChannel == nil {
@@ -264,10 +264,9 @@ func (w *watchers) receive(ctx context.Context, client redis.UniversalClient) (c
 		switch got := got.(type) {
 		case *redis.Subscription:
 			confirmed = true
-			w.tell(pubsub, got.Channel, 0)
+			w.tell(pubsub, got.Channel, store.News{})
 		case *redis.Message:
-			version, _ := strconv.ParseInt(got.Payload, 10, 64)
-			w.tell(pubsub, got.Channel, version)
+			w.tell(pubsub, got.Channel, parseNews(got.Payload))
 		}
 	}
 	w.mu.Lock()
@@ -286,9 +285,21 @@ func (w *watchers) subscribe(ctx context.Context, pubsub *redis.PubSub) error {
 	return pubsub.Subscribe(ctx, channels...)
 }
 
-// tell tells the watchers of a channel of a new version, but not those that came when the
+// parseNews reads what the scripts publish: a version, or an account and the slot from which on it has room.
+// The zero News is of a message that this version of the store does not know.
+func parseNews(message string) (news store.News) {
+	account, number, freed := strings.Cut(message, " ")
+	if !freed {
+		news.Version, _ = strconv.ParseInt(message, 10, 64)
+	} else if slot, err := strconv.ParseInt(number, 10, 64); err == nil {
+		news.Account, news.Freed = account, time.UnixMicro(slot)
+	}
+	return news
+}
+
+// tell tells the watchers of a channel, but not those that came when the
 // subscription had ended: what they hear first is that their own is in force.
-func (w *watchers) tell(pubsub *redis.PubSub, channel string, version int64) {
+func (w *watchers) tell(pubsub *redis.PubSub, channel string, news store.News) {
 	w.mu.Lock()
 	var told []*watcher
 	if w.pubsub == pubsub {
@@ -296,6 +307,6 @@ func (w *watchers) tell(pubsub *redis.PubSub, channel string, version int64) {
 	}
 	w.mu.Unlock()
 	for _, one := range told {
-		one.changed(version)
+		one.told(news)
 	}
 }

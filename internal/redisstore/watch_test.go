@@ -23,7 +23,7 @@ type listener struct {
 
 func listen(s *redisstore.Store, budget string) listener {
 	l := listener{heard: make(chan int64, 1000)}
-	l.stop = s.Watch(budget, func(version int64) { l.heard <- version })
+	l.stop = s.Watch(budget, func(news store.News) { l.heard <- news.Version })
 	return l
 }
 

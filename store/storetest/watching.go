@@ -36,6 +36,17 @@ var watchRules = []rule{
 			w.awaitVersion(change())
 		}
 	}},
+	{"who watches hears from which slot on an account has room again", func(h *harness) {
+		a := h.list(account("a", atMost(1, 10*sec)), account("b", atMost(1, 10*sec)))
+		w := h.watch()
+		h.book(a, 1)
+		h.book(a, 1)
+		ahead := h.book(a, 1)
+		h.cancel(ahead)
+		w.await("that a slot is free", func(news store.News) bool {
+			return news.Account == ahead.Account && news.Freed.Equal(ahead.Slot) && news.Version == 0
+		})
+	}},
 	{"who has stopped watching hears no more, and others still do", func(h *harness) {
 		first, second := h.watch(), h.watch()
 		first.stop()
@@ -74,7 +85,7 @@ type watching struct {
 	stop func()
 
 	mu    sync.Mutex // protects heard
-	heard []int64
+	heard []store.News
 }
 
 // watch begins a watch and returns once it is in force.
@@ -85,10 +96,10 @@ func (h *harness) watch() *watching {
 		h.t.Skip("the store is no Watcher")
 	}
 	w := &watching{h: h}
-	w.stop = sync.OnceFunc(watcher.Watch(h.budget, func(version int64) {
+	w.stop = sync.OnceFunc(watcher.Watch(h.budget, func(news store.News) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.heard = append(w.heard, version)
+		w.heard = append(w.heard, news)
 	}))
 	h.t.Cleanup(w.stop)
 	// Whatever it hears first, from then on it hears all.
@@ -105,13 +116,23 @@ func (w *watching) hasAny() bool {
 
 // has reports whether the version was heard.
 func (w *watching) has(version int64) bool {
+	return w.hasNews(func(news store.News) bool { return news.Version == version })
+}
+
+func (w *watching) hasNews(is func(store.News) bool) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Contains(w.heard, version)
+	return slices.ContainsFunc(w.heard, is)
 }
 
 // awaitVersion returns once the version was heard.
 func (w *watching) awaitVersion(version int64) {
 	w.h.t.Helper()
-	require.Eventually(w.h.t, func() bool { return w.has(version) }, 10*time.Second, time.Millisecond, "the version was not heard")
+	w.await("the version", func(news store.News) bool { return news.Version == version })
+}
+
+// await returns once such news were heard.
+func (w *watching) await(what string, is func(store.News) bool) {
+	w.h.t.Helper()
+	require.Eventually(w.h.t, func() bool { return w.hasNews(is) }, 10*time.Second, time.Millisecond, "what was not heard: %s", what)
 }

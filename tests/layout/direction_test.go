@@ -17,7 +17,7 @@ import (
 
 // rootOrder has the root's files in the order in which they call each other: a file calls those before it.
 var rootOrder = strings.Fields("ration events trace journal token accounts status book outage limits headroom " +
-	"resume wait attempt cooldown evidence quarantine budget pool acquire retry transport reconcile redisstore")
+	"resume queue wait attempt cooldown evidence quarantine budget pool acquire retry transport redisstore")
 
 // mostAgainst is how many calls may go the other way. Lower it when one is gone.
 const mostAgainst = 25

@@ -27,7 +27,7 @@ type askedStore struct {
 	ration.Store
 	statuses     atomic.Int32
 	begun, ended atomic.Int32 // watches
-	changed      func(version int64)
+	told         func(store.News)
 	booked       chan store.Booking
 	cancelled    chan store.BookingID
 }
@@ -56,12 +56,12 @@ func (s *askedStore) Status(ctx context.Context, r store.StatusRequest) (store.S
 }
 
 // Watch implements [store.Watcher].
-func (s *askedStore) Watch(budget string, changed func(version int64)) (stop func()) {
+func (s *askedStore) Watch(budget string, told func(store.News)) (stop func()) {
 	s.begun.Add(1)
-	s.changed = changed
+	s.told = told
 	end := func() {}
 	if watcher, can := s.Store.(store.Watcher); can {
-		end = watcher.Watch(budget, changed)
+		end = watcher.Watch(budget, told)
 	}
 	return func() {
 		s.ended.Add(1)
@@ -258,7 +258,7 @@ func TestAProcessWatchesWhileItsCallersWait(t *testing.T) {
 		synctest.Wait()
 		require.EqualValues(t, 1, b.asked.begun.Load())
 		require.Zero(t, b.asked.statuses.Load())
-		b.asked.changed(0) // which is as well the version of a budget whose status never changed
+		b.asked.told(store.News{}) // which is as well the version of a budget whose status never changed
 		synctest.Wait()
 		require.EqualValues(t, 1, b.asked.statuses.Load())
 		waits.Wait()

@@ -2,17 +2,18 @@
 --
 -- ARGV  1 now, in microseconds; '' for the server's clock
 --       then for each booking its ID, 32 hexadecimal digits; the account that is charged;
---         the entry; and its slot
+--         the entry; its slot; and the holder that has it, or ''
 -- returns ''
 --
--- The ID stays known as cancelled, so that to cancel twice is to cancel once.
+-- The ID stays known as cancelled, so that to cancel twice is to cancel once. What a holder has is cancelled
+-- only as long as it has it: hold.lua.
 
 local now = clock(ARGV[1], readState().offset)
 if ARGV[1] == '' then
   now = math.max(now, readState().seen)
 end
 local slots, opened = {}, {}
-for i = 2, #ARGV, 4 do
+for i = 2, #ARGV, 5 do
   slots[i] = whole(ARGV[i + 3], 'the slot', 1, 4503599627370496 + 400 * DAY)
   if #ARGV[i] ~= 32 then
     bad = bad or 'ERR ration: the booking\'s ID must have 32 digits'
@@ -24,11 +25,15 @@ if bad then
   return redis.error_reply(bad)
 end
 
-for i = 2, #ARGV, 4 do
-  local record = base .. ':id:' .. ARGV[i]
-  if call('SET', record, 'cancelled', 'PX', REMEMBER, 'NX') then
+for i = 2, #ARGV, 5 do
+  local record, holder = base .. ':id:' .. ARGV[i], ARGV[i + 4]
+  -- The first write may want memory: Redis refuses a script for want of it before that only.
+  local first = call('SET', record, 'cancelled', 'PX', REMEMBER, 'NX')
+  local has = holder == '' or call('ZREM', heldKey(holder), heldMember(ARGV[i], ARGV[i + 1], ARGV[i + 2])) == 1
+  if first and has then
     cancelEntry(opened, ARGV[i + 2], ARGV[i + 1], slots[i], now)
   end
 end
 writeOpened(opened)
+announceFreed(opened)
 return ''

@@ -30,6 +30,9 @@
 --   KEYS[1]:leases         zset    reserved for calls in flight: ACCOUNT:LEASE, score = its end
 --   KEYS[1]:workers        zset    WORKER, score = when it was last heard of
 --   KEYS[1]:loads          hash    what the callers of a WORKER did then, as JSON, for people
+--   KEYS[1]:holders        zset    HOLDER, score = when it was last heard of, or 0: it is given
+--                                  up; and three others: hold.lua
+--   KEYS[1]:held:HOLDER    zset    its bookings to come: ID, account, entry, score = slot
 --   KEYS[1]:fields         zset    the fields of KEYS[1] that end, score = when to look at
 --                                  them next: session.lua
 --   KEYS[1]:id:ID          string  'cancelled', or 'recorded', for a minute

@@ -190,6 +190,7 @@ local function cancelEntry(opened, entry, accountID, slot, now)
     end
     if opened[id] then
       takeBack(opened[id], queue, slot, parts[i])
+      opened[id].freed = math.min(slot, opened[id].freed or slot)
     end
   end
   if slot >= now then
@@ -215,6 +216,24 @@ local function writeOpened(opened)
       writeNow(account)
     end
   end
+end
+
+-- announceFreed tells those who wait from which slot on accounts have room again.
+local function announceFreed(opened)
+  for id, account in pairs(opened) do
+    if account then
+      redis.pcall('PUBLISH', base, id .. ' ' .. text(account.freed))
+    end
+  end
+end
+
+-- heldKey is the key of the bookings that a holder has, and heldMember one of them.
+local function heldKey(holder)
+  return base .. ':held:' .. holder
+end
+
+local function heldMember(id, accountID, entry)
+  return id .. ' ' .. accountID .. ' ' .. entry
 end
 
 -- leftIn returns the units that may have left in the longest window up to an

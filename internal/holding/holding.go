@@ -1,0 +1,233 @@
+// Package holding tells a store which slots the callers of a budget wait for, so that the store takes them
+// back if the process ends without a word.
+package holding
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ration-go/ration/store"
+)
+
+const (
+	// every is how often a budget whose callers wait is heard of at least.
+	every = time.Second
+	// gather is how long bookings are gathered until the store is told of them, unless there are so many.
+	gather, many = 500 * time.Millisecond, 32
+	// sure is for how long after the store was asked no booking can have been given back: less than a store
+	// waits for, as a caller sends its request a little later than it looks.
+	sure = store.HeldFor - store.HeldFor/6
+)
+
+// From is how far ahead a slot must lie for the store to be told of it.
+const From = time.Second
+
+// Ask asks a store.
+type Ask func(context.Context, store.HoldRequest) (store.HoldReply, error)
+
+// A Hold is the slot of one caller.
+type Hold struct {
+	booking store.Booking
+	holder  store.BookingID // as which the store was told of it, or may have been; zero: it was not
+	doubt   bool            // it is not known whether the store was told
+	lost    chan struct{}   // closed when another caller may have the slot
+}
+
+// Lost returns a channel that is closed when the slot was given back.
+func (h *Hold) Lost() <-chan struct{} { return h.lost }
+
+// Holds are the slots to come of one budget's callers. The zero Holds are none. They are safe for concurrent
+// use.
+type Holds struct {
+	mu     sync.Mutex // protects all below
+	ask    Ask
+	budget string
+	holder store.BookingID
+	told   map[*Hold]struct{} // of which the store knows, or may know
+	fresh  map[*Hold]struct{} // of which it does not know
+	asked  time.Time          // when the last question was asked that the store has answered
+	heard  time.Time          // the store's clock in its answer
+	next   time.Time          // when the store is asked next; zero: never
+	timer  *time.Timer
+	asking chan struct{} // closed when the question that is under way has its answer; nil: none is
+}
+
+// Add adds a slot that a caller begins to wait for, or goes on to: then the holder is what Remove returned.
+// It has the store asked in the background by ask.
+func (h *Holds) Add(ask Ask, booking store.Booking, holder store.BookingID) *Hold {
+	one := &Hold{booking: booking, holder: holder, doubt: holder != store.BookingID{}, lost: make(chan struct{})}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.fresh == nil {
+		h.told, h.fresh, h.holder = make(map[*Hold]struct{}), make(map[*Hold]struct{}), store.NewBookingID()
+	}
+	if one.doubt && holder != h.holder {
+		close(one.lost) // it was given up meanwhile
+		return one
+	}
+	h.ask, h.budget = ask, booking.Budget
+	h.fresh[one] = struct{}{}
+	switch now := time.Now(); {
+	case h.asking != nil: // what comes next is decided when it is answered
+	case len(h.told)+len(h.fresh) == 1 || len(h.fresh) >= many:
+		h.askAt(now)
+	default:
+		h.askAt(now.Add(gather))
+	}
+	return one
+}
+
+// Remove removes a slot that the caller waits for no longer. It returns the holder that the store may have it
+// from, by which it must be cancelled; zero: none.
+func (h *Holds) Remove(one *Hold) store.BookingID {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.fresh, one)
+	delete(h.told, one)
+	return one.holder
+}
+
+// Confirm reports whether a slot that has come is still its caller's. It asks the store if that is not sure.
+func (h *Holds) Confirm(ctx context.Context, one *Hold) bool {
+	for range 2 { // a question that was under way may be an old one
+		h.mu.Lock()
+		known, isSure := one.holder != store.BookingID{}, time.Since(h.asked) < sure
+		asking := h.asking
+		if known && !isSure && asking == nil {
+			asking = h.begin()
+		}
+		h.mu.Unlock()
+		select {
+		case <-one.lost:
+			return false
+		default:
+		}
+		if !known || isSure {
+			return true
+		}
+		select {
+		case <-asking:
+		case <-ctx.Done():
+			return false
+		}
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	select {
+	case <-one.lost:
+		return false
+	default:
+		return time.Since(h.asked) < sure
+	}
+}
+
+// askAt has the store asked at an instant, if it would be asked later. It needs mu.
+func (h *Holds) askAt(at time.Time) {
+	if !h.next.IsZero() && !at.Before(h.next) {
+		return
+	}
+	h.next = at
+	if h.timer == nil {
+		h.timer = time.AfterFunc(time.Until(at), h.expire)
+	} else {
+		h.timer.Reset(time.Until(at))
+	}
+}
+
+// expire asks the store, unless it is being asked.
+func (h *Holds) expire() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.next = time.Time{}
+	if h.asking == nil && len(h.told)+len(h.fresh) > 0 {
+		h.begin()
+	}
+}
+
+// begin asks the store, and returns a channel that is closed when it has answered, or has not in time. It
+// needs mu, and no question may be under way.
+func (h *Holds) begin() (answered chan struct{}) {
+	done := make(chan struct{})
+	h.asking = done
+	r := store.HoldRequest{Budget: h.budget, Holder: h.holder}
+	if len(h.told) > 0 {
+		r.Heard = h.heard
+	}
+	var named []*Hold
+	for one := range h.fresh {
+		if len(named) == store.MaxHeld {
+			break
+		}
+		named = append(named, one)
+		r.Bookings = append(r.Bookings, one.booking)
+		// Whatever comes of the question, the store may know of it.
+		one.holder = h.holder
+		delete(h.fresh, one)
+		h.told[one] = struct{}{}
+	}
+	ask, asked := h.ask, time.Now()
+	go func() {
+		reply, err := ask(context.Background(), r)
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		h.asking = nil
+		h.answered(reply, err, asked, named)
+		close(done)
+	}()
+	return done
+}
+
+// answered takes in the answer to a question that has named these. It needs mu.
+func (h *Holds) answered(reply store.HoldReply, err error, asked time.Time, named []*Hold) {
+	switch {
+	case err != nil:
+		for _, one := range named {
+			one.doubt = true
+		}
+		h.nameAgain(named)
+	case reply.State == store.GivenUp:
+		// The store has noted nothing of these, but for what an earlier question may have named.
+		h.nameAgain(slices.DeleteFunc(named, func(one *Hold) bool { return one.doubt }))
+		for one := range h.told {
+			close(one.lost)
+		}
+		clear(h.told)
+		h.holder = store.NewBookingID()
+		for one := range h.fresh {
+			one.holder = store.BookingID{}
+		}
+	case reply.State == store.Unknown:
+		h.nameAgain(slices.DeleteFunc(slices.Collect(maps.Keys(h.told)), func(one *Hold) bool { return slices.Contains(named, one) }))
+		fallthrough
+	default:
+		for _, one := range named {
+			one.doubt = false
+		}
+		h.asked, h.heard = asked, reply.Now
+	}
+	now := time.Now()
+	switch {
+	case len(h.told)+len(h.fresh) == 0:
+	case err != nil:
+		h.askAt(now.Add(gather))
+	case reply.More || reply.State != store.Held || len(h.fresh) >= many:
+		h.askAt(now)
+	case len(h.fresh) > 0:
+		h.askAt(now.Add(gather))
+	default:
+		h.askAt(asked.Add(every))
+	}
+}
+
+// nameAgain has bookings named with the next question, as far as their callers still wait. It needs mu.
+func (h *Holds) nameAgain(some []*Hold) {
+	for _, one := range some {
+		if _, waits := h.told[one]; waits {
+			delete(h.told, one)
+			h.fresh[one] = struct{}{}
+		}
+	}
+}

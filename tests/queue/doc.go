@@ -1,0 +1,3 @@
+// Package queue proves that no slot is lost to callers that are gone: those that give up, and those whose
+// process was killed or stopped.
+package queue

@@ -1,0 +1,100 @@
+package queue_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/rationtrace"
+)
+
+// TestMain runs the tests or, as a process that they have started, a crowd.
+func TestMain(m *testing.M) {
+	if address := os.Getenv("QUEUE_CROWD"); address != "" {
+		crowd(address)
+		return
+	}
+	redistest.Main(m)
+}
+
+// crowd is a process whose callers all wait at once. It prints "waits" when all do, and the slot of each that
+// leaves, in microseconds on the store's clock.
+func crowd(address string) {
+	callers, _ := strconv.Atoi(os.Getenv("QUEUE_CALLERS"))
+	client := redis.NewClient(&redis.Options{Addr: address})
+	var booked, left sync.WaitGroup
+	booked.Add(callers)
+	limit, err := ration.ParseLimit(os.Getenv("QUEUE_LIMIT"))
+	if err != nil {
+		panic(err)
+	}
+	b := budget(os.Getenv("QUEUE_BUDGET"), client, limit)
+	var print sync.Mutex
+	for range callers {
+		left.Go(func() {
+			once := sync.OnceFunc(booked.Done)
+			trace := &rationtrace.Trace{Booked: func(context.Context, rationtrace.Booked) { once() }}
+			grant, err := b.Wait(ration.WithTrace(context.Background(), trace), ration.NewToken("a"), 1)
+			once()
+			print.Lock()
+			defer print.Unlock()
+			if err == nil {
+				fmt.Println("left", grant.Slot.UnixMicro())
+			}
+		})
+	}
+	booked.Wait()
+	print.Lock()
+	fmt.Println("waits")
+	print.Unlock()
+	left.Wait()
+}
+
+func budget(name string, client redis.UniversalClient, limit ration.Limit) *ration.Budget {
+	return &ration.Budget{Name: name, Limits: []ration.Limit{limit}, Store: &ration.RedisStore{Client: client}}
+}
+
+// A process is a crowd that a test has started.
+type process struct {
+	*exec.Cmd
+	waits chan struct{}  // closed when its callers wait
+	left  chan time.Time // the slot of each that has left
+}
+
+// start starts a crowd, and ends it with the test.
+func start(t *testing.T, server *redistest.Server, b *ration.Budget, callers int) *process {
+	t.Helper()
+	p := &process{Cmd: exec.Command(os.Args[0]), waits: make(chan struct{}), left: make(chan time.Time, callers)}
+	p.Env = append(os.Environ(), "QUEUE_CROWD="+server.Addr, "QUEUE_BUDGET="+b.Name, "QUEUE_LIMIT="+b.Limits[0].String(), "QUEUE_CALLERS="+strconv.Itoa(callers))
+	p.Stderr = os.Stderr
+	out, err := p.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, p.Start())
+	go func() {
+		defer close(p.left)
+		for lines := bufio.NewScanner(out); lines.Scan(); {
+			var micros int64
+			if n, _ := fmt.Sscanf(lines.Text(), "left %d", &micros); n == 1 {
+				p.left <- time.UnixMicro(micros)
+			} else if lines.Text() == "waits" {
+				close(p.waits)
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = p.Process.Kill()
+		_ = p.Wait()
+	})
+	return p
+}
