@@ -136,6 +136,7 @@ type learnedAccount struct {
 	reconciler *reconciler    // nil: no response has said anything about its limits
 	adopted    *budgetAccount // under limits of a higher revision than the worker's; nil: its own are in force
 	announced  int            // the revision of this worker's that the fleet was told of
+	asked      int            // the fleet's revision up to which the store was asked for its limits
 	until      time.Time      // when it is forgotten if nobody uses it, on this process's clock
 }
 
@@ -295,12 +296,19 @@ func (b *Budget) announce(ctx context.Context, account *budgetAccount) {
 		return
 	}
 	own.Label = account.Label
-	one, err := b.list(r, own)
+	_ = b.tellLimits(ctx, r, &own)
+}
+
+// tellLimits has the store hear of this worker's limits of an account under those rules, and adopts those that it
+// applies.
+func (b *Budget) tellLimits(ctx context.Context, r *limitRules, own *budgetAccount) error {
+	one, err := b.list(r, *own)
 	if err != nil {
-		return
+		return err
 	}
 	w := waiter{Grant: Grant{budget: b, accounts: one, Cost: 1}}
 	var request store.BookRequest
 	w.request(&request, store.Never)
-	_, _ = w.ask(ctx, &request)
+	_, err = w.ask(ctx, &request)
+	return err
 }

@@ -219,3 +219,56 @@ func (w *waiter) findAccounts() (err error) {
 
 // Has reports whether a booking may be charged to the account, or is with any.
 func (l *accountList) Has(id string) bool { return l.find(id) != nil }
+
+// keepsLimits reports whether the caller's account has the limits under which the caller has booked, though
+// the fleet has a higher revision. Only the worker that raised it knows which accounts it is about. Others ask
+// the store once for each account of which callers wait.
+func (w *waiter) keepsLimits(ctx context.Context) bool {
+	b := w.budget
+	newest := b.newestKnown()
+	if w.offline || len(w.accounts.shared) > 0 {
+		return false // of shared accounts stores tell no limits
+	}
+	now := waiter{Grant: Grant{Token: w.Token, budget: b}, pool: w.pool, excluded: w.excluded}
+	if now.findAccounts() != nil {
+		return false
+	}
+	own := now.accounts.find(w.account.ID)
+	if own == nil {
+		return false
+	}
+	b.mu.Lock()
+	asks := now.accounts.rules.revision < newest && b.learnedOf(own).asked < newest
+	b.mu.Unlock()
+	if asks {
+		asked := b.refreshing.DoChan("limits of "+own.ID, func() (any, error) {
+			return nil, b.askLimits(now.accounts.rules, own, newest)
+		})
+		select {
+		case r := <-asked:
+			if r.Err != nil {
+				return false
+			}
+		case <-ctx.Done():
+			return false
+		}
+	}
+	if !slices.Equal(b.inForce(own).limits, w.account.limits) {
+		return false
+	}
+	w.newest = newest
+	return true
+}
+
+// askLimits asks the store for an account's limits at a revision of the fleet, and adopts them.
+func (b *Budget) askLimits(r *limitRules, account *budgetAccount, revision int) error {
+	ctx, stop := b.soon(context.Background())
+	defer stop()
+	if err := b.tellLimits(ctx, r, account); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.learnedOf(account).asked = revision
+	return nil
+}

@@ -79,6 +79,9 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 			}
 			continue
 		}
+		if outcome == limitsChanged && w.keepsLimits(ctx) {
+			continue // another account's have changed
+		}
 		// Nothing was sent: another caller gets the slot before this one books again.
 		w.cancelSoon()
 		w.traces.rebooking(ctx, w, outcome)
