@@ -190,6 +190,7 @@ func (w *waiter) moveAccount(ctx context.Context) error {
 	w.request(&r, left)
 	booked, err := w.ask(ctx, &r)
 	if booked {
+		w.traces.booked(ctx, w)
 		old.cancelSoon()
 		return nil
 	}

@@ -151,7 +151,7 @@ func (t traces) booked(ctx context.Context, w *waiter) {
 }
 
 var whyRebooking = [...]string{
-	slotLost: "late", slotPaused: "paused", slotResumed: "resumed", accountsChanged: "accounts changed", limitsChanged: "limits changed", contextEnded: "cancelled",
+	slotLost: "late", slotTaken: "taken back", slotPaused: "paused", slotResumed: "resumed", accountsChanged: "accounts changed", limitsChanged: "limits changed", contextEnded: "cancelled",
 }
 
 func (t traces) rebooking(ctx context.Context, w *waiter, how outcome) {
@@ -275,6 +275,7 @@ const (
 	slotResumed             // the account was resumed since it was booked, and may have an earlier slot
 	contextEnded            // the caller gives up
 	accountsChanged         // the pool's tokens changed
+	slotTaken               // the slot may be another caller's: the store had not heard of this process for long
 	slotOffered             // another caller has given a slot back
 	limitsChanged           // the fleet has other limits
 	woken                   // the status changed, perhaps to no effect on this caller
@@ -301,7 +302,7 @@ func sleep(ctx context.Context, length time.Duration, w wakers) outcome {
 	case <-w.offered:
 		return slotOffered
 	case <-w.lost:
-		return slotLost
+		return slotTaken
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {

@@ -166,13 +166,15 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 			return how
 		}
 	}
-	valid := w.slotIsValid(ctx) && w.isHeld(ctx)
+	valid, held := w.slotIsValid(ctx), w.isHeld(ctx)
 	now := time.Now() // a store that is slow to confirm a slot makes the caller late
 	w.Late, w.Waited = now.Sub(w.due), now.Sub(w.asleep)
-	if !valid || w.isLate() {
+	switch {
+	case !held:
+		return slotTaken
+	case !valid || w.isLate():
 		return slotLost
-	}
-	if int(w.budget.newestRevision.Load()) > w.newest {
+	case int(w.budget.newestRevision.Load()) > w.newest:
 		return limitsChanged
 	}
 	w.taken = true

@@ -150,7 +150,7 @@ type Booked struct {
 type Rebooking struct {
 	// Budget is the budget's name, and Account the ID of the account that was charged.
 	Budget, Account string
-	// Why is "limits changed", "accounts changed", "paused", "resumed" or "late".
+	// Why is "limits changed", "accounts changed", "paused", "resumed", "late" or "taken back".
 	Why string
 }
 

@@ -19,12 +19,13 @@ import (
 
 // soon is how long after the death of a process others have its slots: it must have been silent for HeldFor,
 // others are heard of every second, and what it holds is taken back in several steps.
-const soon = store.HeldFor + 2*time.Second
+const soon = store.HeldFor + 3*time.Second/2
 
 func TestTheSlotsOfAKilledProcessAreSoonFree(t *testing.T) {
 	for _, callers := range []int{500, 10_000} {
 		server := redistest.Start(t)
-		b := budget(redistest.Name(t), server.Client(t), ration.Limit{Max: 20, Window: 2 * time.Second})
+		limit := ration.Limit{Max: 20, Window: 2 * time.Second}
+		b := budget(redistest.Name(t), server.Client(t), limit)
 		gone := start(t, server, b, callers)
 		<-gone.waits
 		time.Sleep(time.Second) // for the store to be told
@@ -32,7 +33,8 @@ func TestTheSlotsOfAKilledProcessAreSoonFree(t *testing.T) {
 		killed := time.Now()
 		_, err := b.Wait(t.Context(), ration.NewToken("a"), 1)
 		require.NoError(t, err)
-		require.Less(t, time.Since(killed), soon, "%d callers waited", callers)
+		// The window before may be full of calls that were never sent.
+		require.Less(t, time.Since(killed), soon+limit.Window, "%d callers waited", callers)
 	}
 }
 

@@ -1,0 +1,195 @@
+package holding_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration/internal/holding"
+	"github.com/ration-go/ration/store"
+)
+
+// A kept is a store that notes what it was asked, and answers as a test wants.
+type kept struct {
+	mu    sync.Mutex // protects all below
+	asked []store.HoldRequest
+	state store.Holding
+	err   error
+	more  bool
+}
+
+func (k *kept) hold(_ context.Context, r store.HoldRequest) (store.HoldReply, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.asked = append(k.asked, r)
+	reply := store.HoldReply{Now: time.Now(), State: k.state, More: k.more}
+	k.more = false
+	if k.state != store.Held {
+		k.state = store.Held
+	}
+	return reply, k.err
+}
+
+// answers has the store answer so from now on, the state once.
+func (k *kept) answers(state store.Holding, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.state, k.err = state, err
+}
+
+// questions returns what was asked since it was called last.
+func (k *kept) questions() []store.HoldRequest {
+	synctest.Wait()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	asked := k.asked
+	k.asked = nil
+	return asked
+}
+
+func booking() store.Booking {
+	return store.Booking{ID: store.NewBookingID(), Budget: "b", Account: "a", Entry: "e", Slot: time.Now().Add(time.Hour)}
+}
+
+func none() store.BookingID { return store.BookingID{} }
+
+func isLost(one *holding.Hold) bool {
+	synctest.Wait()
+	select {
+	case <-one.Lost():
+		return true
+	default:
+		return false
+	}
+}
+
+func TestABudgetIsHeardOfEverySecondWhileCallersWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h holding.Holds
+		k := new(kept)
+		first := booking()
+		one := h.Add(k.hold, first, none())
+		asked := k.questions()
+		require.Len(t, asked, 1, "the first is told at once")
+		require.Equal(t, []store.Booking{first}, asked[0].Bookings)
+		require.Zero(t, asked[0].Heard)
+		time.Sleep(10 * time.Second)
+		asked = k.questions()
+		require.Len(t, asked, 10)
+		require.Empty(t, asked[0].Bookings)
+		require.NotZero(t, asked[0].Heard)
+		require.NotZero(t, h.Remove(one))
+		time.Sleep(time.Minute)
+		require.Empty(t, k.questions(), "nobody waits")
+	})
+}
+
+func TestBookingsAreToldTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h holding.Holds
+		k := new(kept)
+		h.Add(k.hold, booking(), none())
+		k.questions()
+		time.Sleep(100 * time.Millisecond)
+		for range 10 {
+			h.Add(k.hold, booking(), none())
+		}
+		require.Empty(t, k.questions())
+		time.Sleep(500 * time.Millisecond)
+		require.Len(t, k.questions()[0].Bookings, 10)
+		for range 2 * store.MaxHeld {
+			h.Add(k.hold, booking(), none())
+		}
+		told := 0
+		for _, r := range k.questions() {
+			require.LessOrEqual(t, len(r.Bookings), store.MaxHeld)
+			told += len(r.Bookings)
+		}
+		require.Equal(t, 2*store.MaxHeld, told, "many are told at once")
+		time.Sleep(time.Minute)
+	})
+}
+
+func TestWhoWasGivenUpLosesWhatTheStoreHad(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h holding.Holds
+		k := new(kept)
+		before := h.Add(k.hold, booking(), none())
+		holder := k.questions()[0].Holder
+		k.answers(store.GivenUp, nil)
+		time.Sleep(100 * time.Millisecond)
+		later := booking()
+		after := h.Add(k.hold, later, none())
+		time.Sleep(time.Second)
+		require.True(t, isLost(before))
+		require.False(t, isLost(after))
+		require.Equal(t, holder, h.Remove(before), "its booking is cancelled as the holder's")
+		asked := k.questions()
+		require.Equal(t, holder, asked[0].Holder)
+		require.NotEqual(t, holder, asked[1].Holder)
+		require.Equal(t, []store.Booking{later}, asked[1].Bookings, "under the new name")
+		require.Zero(t, asked[1].Heard)
+		again := h.Add(k.hold, booking(), holder)
+		require.True(t, isLost(again), "it was the old holder's")
+	})
+}
+
+func TestWhatTheStoreForgotIsNamedAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h holding.Holds
+		k := new(kept)
+		first := booking()
+		one := h.Add(k.hold, first, none())
+		k.questions()
+		k.answers(store.Unknown, nil)
+		time.Sleep(time.Second)
+		asked := k.questions()
+		require.Len(t, asked, 2)
+		require.Equal(t, []store.Booking{first}, asked[1].Bookings)
+		require.False(t, isLost(one))
+	})
+}
+
+// A caller sends only if the store has heard of it within HeldFor, less the time to send.
+func TestASlotIsConfirmedIfTheStoreHasNotHeardOfItsCallerLately(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h holding.Holds
+		k := new(kept)
+		one := h.Add(k.hold, booking(), none())
+		k.questions()
+		require.True(t, h.Confirm(t.Context(), one))
+		require.Empty(t, k.questions(), "it is sure")
+
+		k.answers(store.Held, errors.New("down"))
+		time.Sleep(store.HeldFor)
+		k.questions()
+		require.False(t, h.Confirm(t.Context(), one), "nobody knows")
+		require.NotEmpty(t, k.questions())
+
+		k.answers(store.Held, nil)
+		require.True(t, h.Confirm(t.Context(), one))
+		k.answers(store.Held, errors.New("down"))
+		time.Sleep(store.HeldFor)
+		k.answers(store.GivenUp, nil)
+		require.False(t, h.Confirm(t.Context(), one), "it was given up")
+	})
+}
+
+// A booking that was named in vain may have been noted, and taken back since.
+func TestABookingInDoubtIsLostWithTheOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h holding.Holds
+		k := new(kept)
+		k.answers(store.Held, errors.New("the reply was lost"))
+		one := h.Add(k.hold, booking(), none())
+		k.questions()
+		k.answers(store.GivenUp, nil)
+		time.Sleep(time.Second)
+		require.True(t, isLost(one))
+	})
+}
