@@ -1,7 +1,5 @@
 package store
 
-import "time"
-
 // A Watcher is a [Store] that says by itself when the Status of a budget changes, and when slots become
 // free. Callers that wait for their slots watch it, so that a pause reaches them while they sleep, and so
 // that they take slots that others gave back. Callers of a store without this method learn of a change
@@ -22,7 +20,7 @@ type Watcher interface {
 type News struct {
 	// Version is the Status's new version. Zero: it has none.
 	Version int64
-	// Account has units free from the slot Freed on, because bookings were cancelled. Empty: no account.
+	// Account is the ID of an account that may have an earlier slot for callers that wait, because
+	// bookings were cancelled. Empty: none has.
 	Account string
-	Freed   time.Time
 }

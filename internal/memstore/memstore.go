@@ -180,7 +180,7 @@ func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	clock := s.clock(r.Now)
 	if b := s.budget(booking.Budget); b.done.add(booking.ID, clock.moment) {
 		b.cancel(&one, booking.Account, clock.now)
-		b.announceFreed(one.charged(booking.Account), one.slot)
+		b.announceFreed(one.charged(booking.Account))
 	}
 	return nil
 }

@@ -53,11 +53,11 @@ func (b *budget) renew(now int64) {
 	}
 }
 
-// announceFreed tells the watchers that accounts have room from a slot on.
-func (b *budget) announceFreed(accounts []string, slot int64) {
+// announceFreed tells the watchers that accounts have room again.
+func (b *budget) announceFreed(accounts []string) {
 	for _, id := range accounts {
 		for _, w := range b.watchers {
-			w.told(store.News{Account: id, Freed: time.UnixMicro(slot)})
+			w.told(store.News{Account: id})
 		}
 	}
 }

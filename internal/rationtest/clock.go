@@ -67,7 +67,7 @@ func (s *clockStore) Cancel(ctx context.Context, r store.CancelRequest) error {
 	defer s.mu.Unlock()
 	for one := range s.watchers {
 		if one.budget == r.Booking.Budget && r.Booking.Account != "" {
-			one.told(store.News{Account: r.Booking.Account, Freed: r.Booking.Slot})
+			one.told(store.News{Account: r.Booking.Account})
 		}
 	}
 	return err

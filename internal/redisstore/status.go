@@ -285,15 +285,13 @@ func (w *watchers) subscribe(ctx context.Context, pubsub *redis.PubSub) error {
 	return pubsub.Subscribe(ctx, channels...)
 }
 
-// parseNews reads what the scripts publish: a version, or an account and the slot from which on it has room.
-// The zero News is of a message that this version of the store does not know.
+// parseNews reads what the scripts publish: a version, or an account that has room. The zero News is of a
+// message that this version of the store does not know.
 func parseNews(message string) (news store.News) {
-	account, number, freed := strings.Cut(message, " ")
-	if !freed {
-		news.Version, _ = strconv.ParseInt(message, 10, 64)
-	} else if slot, err := strconv.ParseInt(number, 10, 64); err == nil {
-		news.Account, news.Freed = account, time.UnixMicro(slot)
+	if account, free := strings.CutPrefix(message, "free "); free {
+		return store.News{Account: account}
 	}
+	news.Version, _ = strconv.ParseInt(message, 10, 64)
 	return news
 }
 

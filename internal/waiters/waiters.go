@@ -66,10 +66,10 @@ func (w *Waiter) Answer(moved bool) {
 type Queue struct {
 	mu       sync.Mutex // protects all below
 	all      map[*Waiter]struct{}
-	freed    map[string]time.Time // the first slot by account, since the last round; that of "" may be of any
-	news     atomic.Int64         // how often Free was called
-	later    time.Time            // when FreeAfter calls Free next; in the past if it does not
-	offering bool                 // a round is under way, or will be
+	freed    map[string]struct{} // the accounts with free slots since the last round; "" stands for all
+	news     atomic.Int64        // how often Free was called
+	later    time.Time           // when FreeAfter calls Free next; in the past if it does not
+	offering bool                // a round is under way, or will be
 }
 
 // News returns a number that grows when slots become free.
@@ -85,7 +85,7 @@ func (q *Queue) Join(w *Waiter, news int64) {
 	}
 	q.all[w] = struct{}{}
 	if q.news.Load() != news {
-		q.note("", time.Time{}) // something became free while the caller booked
+		q.note("") // something became free while the caller booked
 	}
 }
 
@@ -101,13 +101,12 @@ func (q *Queue) Leave(w *Waiter) {
 	}
 }
 
-// Free has callers that wait behind a slot look for an earlier one, as the account has room from there on.
-// Without an account any may have.
-func (q *Queue) Free(account string, slot time.Time) {
+// Free has callers that wait look for earlier slots, as the account may have some. Without an account any may.
+func (q *Queue) Free(account string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.news.Add(1)
-	q.note(account, slot)
+	q.note(account)
 }
 
 // FreeAfter is Free of any account, after a time, or earlier if FreeAfter was called for that.
@@ -120,23 +119,22 @@ func (q *Queue) FreeAfter(length time.Duration) {
 		return
 	}
 	q.later = at
-	time.AfterFunc(length, func() { q.Free("", time.Time{}) })
+	time.AfterFunc(length, func() { q.Free("") })
 }
 
 // note needs mu.
-func (q *Queue) note(account string, slot time.Time) {
+func (q *Queue) note(account string) {
 	if len(q.all) == 0 {
 		return
 	}
-	if q.freed == nil || len(q.freed) >= mostAccounts {
-		if q.freed != nil {
-			account, slot = "", time.Time{}
-		}
-		q.freed = make(map[string]time.Time)
+	if q.freed == nil {
+		q.freed = make(map[string]struct{})
 	}
-	if known, found := q.freed[account]; !found || slot.Before(known) {
-		q.freed[account] = slot
+	if len(q.freed) >= mostAccounts {
+		clear(q.freed)
+		account = ""
 	}
+	q.freed[account] = struct{}{}
 	if !q.offering {
 		q.offering = true
 		time.AfterFunc(offerAfter, q.offer)
@@ -158,7 +156,7 @@ func (q *Queue) offer() {
 }
 
 // takeFreed returns what became free since the last round; nil: nothing, and no round is under way any more.
-func (q *Queue) takeFreed() map[string]time.Time {
+func (q *Queue) takeFreed() map[string]struct{} {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	freed := q.freed
@@ -167,14 +165,14 @@ func (q *Queue) takeFreed() map[string]time.Time {
 	return freed
 }
 
-// begin offers slots to up to n callers: those with the latest slots behind what became free. It reports
+// begin offers slots to up to n callers: those with the latest slots. It reports
 // whether there are any.
-func (q *Queue) begin(r *round, freed map[string]time.Time, n int) bool {
+func (q *Queue) begin(r *round, freed map[string]struct{}, n int) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	var last []*Waiter // latest slot first
 	for w := range q.all {
-		if len(last) == n && !w.Slot.After(last[n-1].Slot) || r.refused[w.Kind] || !w.isBehind(freed) {
+		if len(last) == n && !w.Slot.After(last[n-1].Slot) || r.refused[w.Kind] || !w.isOf(freed) {
 			continue
 		}
 		i, _ := slices.BinarySearchFunc(last, w, func(o, w *Waiter) int { return w.Slot.Compare(o.Slot) })
@@ -190,10 +188,10 @@ func (q *Queue) begin(r *round, freed map[string]time.Time, n int) bool {
 	return len(last) > 0
 }
 
-// isBehind reports whether the caller waits behind one of the slots, on an account that it may be charged to.
-func (w *Waiter) isBehind(freed map[string]time.Time) bool {
-	for account, slot := range freed {
-		if w.Slot.After(slot) && (account == "" || w.Accounts.Has(account)) {
+// isOf reports whether the caller may be charged to one of the accounts.
+func (w *Waiter) isOf(freed map[string]struct{}) bool {
+	for account := range freed {
+		if account == "" || w.Accounts.Has(account) {
 			return true
 		}
 	}

@@ -84,7 +84,7 @@ func (c *callers) frees(account string, slots ...time.Duration) {
 	}
 	c.free[account] = append(c.free[account], slots...)
 	c.mu.Unlock()
-	c.queue.Free(account, began.Add(slots[0]))
+	c.queue.Free(account)
 }
 
 func inBubble(t *testing.T, test func(t *testing.T, c *callers)) {
@@ -111,7 +111,7 @@ func TestTheLastCallersMoveForward(t *testing.T) {
 	})
 }
 
-func TestCallersAreAskedThatWaitBehindTheSlotOnTheAccount(t *testing.T) {
+func TestCallersAreAskedThatWaitForTheAccount(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *callers) {
 		c.wait("before", time.Minute, accounts{"a"}, "")
 		c.wait("of another account", 9*time.Minute, accounts{"b"}, "")
@@ -132,7 +132,7 @@ func TestAKindThatFindsNothingKeepsNobodyElseWaiting(t *testing.T) {
 		c.wait("small", 5*time.Minute, accounts{"a"}, "small")
 		synctest.Wait()
 		c.frees("a", time.Minute)
-		c.queue.Free("", time.Time{})
+		c.queue.Free("")
 		time.Sleep(250 * time.Millisecond)
 		require.Equal(t, []string{"small 1m0s"}, c.taken())
 	})
@@ -142,7 +142,7 @@ func TestAKindThatFindsNothingKeepsNobodyElseWaiting(t *testing.T) {
 func TestACallerThatJoinsLateMissesNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, c *callers) {
 		booked := c.queue.News()
-		c.queue.Free("a", began)
+		c.queue.Free("a")
 		w := &waiters.Waiter{Slot: began.Add(time.Minute), Accounts: accounts{"a"}}
 		c.queue.Join(w, booked)
 		select {

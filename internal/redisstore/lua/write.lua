@@ -190,7 +190,6 @@ local function cancelEntry(opened, entry, accountID, slot, now)
     end
     if opened[id] then
       takeBack(opened[id], queue, slot, parts[i])
-      opened[id].freed = math.min(slot, opened[id].freed or slot)
     end
   end
   if slot >= now then
@@ -218,11 +217,12 @@ local function writeOpened(opened)
   end
 end
 
--- announceFreed tells those who wait from which slot on accounts have room again.
+-- announceFreed tells those who wait that accounts have room again. Also before the slots that were taken
+-- back, as the order of the queues begins anew.
 local function announceFreed(opened)
   for id, account in pairs(opened) do
     if account then
-      redis.pcall('PUBLISH', base, id .. ' ' .. text(account.freed))
+      redis.pcall('PUBLISH', base, 'free ' .. id)
     end
   end
 end
