@@ -2,6 +2,7 @@ package queue_test
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"sync"
@@ -43,10 +44,12 @@ func (w *waiting) get() time.Time {
 	return w.slot
 }
 
+var most = flag.Int("histories", 200, "how many random histories each algorithm has")
+
 // In random histories of callers that come and give up, in two processes, no slot is free for long that is
 // earlier than that of a caller who waits for as many units.
 func TestNoSlotIsFreeForLongThatACallerCouldHave(t *testing.T) {
-	histories := 200
+	histories := *most
 	if testing.Short() {
 		histories = 10
 	}
