@@ -3,6 +3,7 @@ package queue_test
 import (
 	"context"
 	"slices"
+	"strconv"
 	"sync"
 	"syscall"
 	"testing"
@@ -22,24 +23,29 @@ import (
 const soon = store.HeldFor + 3*time.Second/2
 
 func TestTheSlotsOfAKilledProcessAreSoonFree(t *testing.T) {
+	t.Parallel()
 	for _, callers := range []int{500, 10_000} {
-		server := redistest.Start(t)
-		limit := ration.Limit{Max: 20, Window: 2 * time.Second}
-		b := budget(redistest.Name(t), server.Client(t), limit)
-		gone := start(t, server, b, callers)
-		<-gone.waits
-		time.Sleep(time.Second) // for the store to be told
-		require.NoError(t, gone.Process.Kill())
-		killed := time.Now()
-		_, err := b.Wait(t.Context(), ration.NewToken("a"), 1)
-		require.NoError(t, err)
-		// The window before may be full of calls that were never sent.
-		require.Less(t, time.Since(killed), soon+limit.Window, "%d callers waited", callers)
+		t.Run(strconv.Itoa(callers), func(t *testing.T) {
+			t.Parallel()
+			server := redistest.Start(t)
+			limit := ration.Limit{Max: 20, Window: 2 * time.Second}
+			b := budget(redistest.Name(t), server.Client(t), limit)
+			gone := start(t, server, b, callers)
+			<-gone.waits
+			time.Sleep(time.Second) // for the store to be told
+			require.NoError(t, gone.Process.Kill())
+			killed := time.Now()
+			_, err := b.Wait(t.Context(), ration.NewToken("a"), 1)
+			require.NoError(t, err)
+			// The window before may be full of calls that were never sent.
+			require.Less(t, time.Since(killed), soon+limit.Window)
+		})
 	}
 }
 
 // Callers in two processes wait. One is stopped, and goes on when the other has its slots.
 func TestAProcessThatWasStoppedSendsNothingOnSlotsThatOthersHave(t *testing.T) {
+	t.Parallel()
 	lengths := []time.Duration{time.Second, 6 * time.Second}
 	if !testing.Short() {
 		lengths = append(lengths, 70*time.Second) // longer than the store knows what was cancelled
@@ -76,6 +82,7 @@ func TestAProcessThatWasStoppedSendsNothingOnSlotsThatOthersHave(t *testing.T) {
 
 // Callers that give up wake others, in other processes too.
 func TestWhoGivesUpHandsItsSlotToOtherProcesses(t *testing.T) {
+	t.Parallel()
 	server := redistest.Start(t)
 	b := budget(redistest.Name(t), server.Client(t), ration.Limit{Max: 1, Window: time.Second})
 	ctx, giveUp := context.WithCancel(t.Context())
