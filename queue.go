@@ -141,7 +141,7 @@ func (b *Budget) holdSlots(ctx context.Context, r store.HoldRequest) (store.Hold
 	b.mu.Lock()
 	current := reply.Version == b.known.Version
 	if current {
-		b.confirmedAt = asked
+		b.confirmedAt = cooldown.Later(b.confirmedAt, asked)
 	}
 	b.mu.Unlock()
 	if !current {

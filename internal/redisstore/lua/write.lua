@@ -217,8 +217,7 @@ local function writeOpened(opened)
   end
 end
 
--- announceFreed tells those who wait that accounts have room again. Also before the slots that were taken
--- back, as the order of the queues begins anew.
+-- announceFreed tells callers that wait which accounts have room again.
 local function announceFreed(opened)
   for id, account in pairs(opened) do
     if account then
