@@ -90,37 +90,38 @@ func (h *Holds) Remove(one *Hold) store.BookingID {
 	return one.holder
 }
 
+// isLost reports whether Lost is closed.
+func (h *Hold) isLost() bool {
+	select {
+	case <-h.lost:
+		return true
+	default:
+		return false
+	}
+}
+
+// mostAsked is how often a caller asks at most whether a slot is its own: a question that was under way may be an
+// old one.
+const mostAsked = 2
+
 // Confirm reports whether a slot that has come is still its caller's. It asks the store if that is not sure.
 func (h *Holds) Confirm(ctx context.Context, one *Hold) bool {
-	for range 2 { // a question that was under way may be an old one
+	for asked := 0; ; asked++ {
 		h.mu.Lock()
-		known, isSure := one.holder != store.BookingID{}, time.Since(h.asked) < sure
+		isSure := one.holder == store.BookingID{} || time.Since(h.asked) < sure
 		asking := h.asking
-		if known && !isSure && asking == nil {
+		if !isSure && asking == nil && asked < mostAsked {
 			asking = h.begin()
 		}
 		h.mu.Unlock()
-		select {
-		case <-one.lost:
-			return false
-		default:
-		}
-		if !known || isSure {
-			return true
+		if isSure || asked == mostAsked || one.isLost() {
+			return isSure && !one.isLost()
 		}
 		select {
 		case <-asking:
 		case <-ctx.Done():
 			return false
 		}
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	select {
-	case <-one.lost:
-		return false
-	default:
-		return time.Since(h.asked) < sure
 	}
 }
 

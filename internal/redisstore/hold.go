@@ -19,11 +19,7 @@ func (s *Store) Hold(ctx context.Context, r store.HoldRequest) (store.HoldReply,
 	if err := r.Validate(); err != nil {
 		return store.HoldReply{}, err
 	}
-	heard := int64(0)
-	if !r.Heard.IsZero() {
-		heard = r.Heard.UnixMicro()
-	}
-	args := []any{micros(r.Now), r.Holder.String(), heard}
+	args := []any{micros(r.Now), r.Holder.String(), micros(r.Heard)}
 	for i := range r.Bookings {
 		b := &r.Bookings[i]
 		args = append(args, b.ID.String(), b.Account, b.Entry, micros(b.Slot))

@@ -8,10 +8,7 @@
 -- The ID stays known as cancelled, so that to cancel twice is to cancel once. What a holder has is cancelled
 -- only as long as it has it: hold.lua.
 
-local now = clock(ARGV[1], readState().offset)
-if ARGV[1] == '' then
-  now = math.max(now, readState().seen)
-end
+local now = forwardClock(ARGV[1])
 local slots, opened = {}, {}
 for i = 2, #ARGV, 5 do
   slots[i] = whole(ARGV[i + 3], 'the slot', 1, 4503599627370496 + 400 * DAY)

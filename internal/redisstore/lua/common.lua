@@ -139,6 +139,13 @@ local function readState(field)
   return budget
 end
 
+-- forwardClock reads the clock. The server's does not stand before the latest booking.
+local function forwardClock(s)
+  local state = readState()
+  local now = clock(s, state.offset)
+  return s == '' and math.max(now, state.seen) or now
+end
+
 local function packState()
   return struct.pack(STATE, budget.seen, budget.version, budget.lost, budget.graceEnds, budget.pausesEnd, budget.offset)
 end

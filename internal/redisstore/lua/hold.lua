@@ -3,7 +3,7 @@
 --
 -- ARGV  1 now, in microseconds; '' for the server's clock
 --       2 the holder, 32 hexadecimal digits
---       3 when the holder heard of the store last, if it has bookings here; or 0
+--       3 when the holder heard of the store last, if it has bookings here; or ''
 --       then for each booking that it has from now on its ID, 32 hexadecimal digits; the account that is
 --         charged; the entry; and its slot
 -- returns numbers: now, the status's version, what is known of the holder: 0 all, 1 it was given up, 2 what
@@ -23,11 +23,9 @@ local AT_ONCE, HOLDERS = 64, 16
 local BEGAN, HEARD, SINCE = '*began', '*heard', '*since'
 
 local state = readState()
-local now = clock(ARGV[1], state.offset)
-if ARGV[1] == '' then
-  now = math.max(now, state.seen)
-end
-local holder, last = ARGV[2], whole(ARGV[3], 'when the holder heard of the store', 0, 4503599627370496)
+local now = forwardClock(ARGV[1])
+local holder = ARGV[2]
+local last = ARGV[3] ~= '' and whole(ARGV[3], 'when the holder heard of the store', 1, 4503599627370496)
 local slots = {}
 for i = 4, #ARGV, 4 do
   slots[i] = whole(ARGV[i + 3], 'the slot', 1, 4503599627370496 + 400 * DAY)
@@ -54,20 +52,11 @@ end
 -- What the ID of a booking is known as that was taken back here.
 local TAKEN = 'taken back'
 
--- becomesOf returns for each booking that was named what its ID is known as; false: it waits.
-local function becomesOf()
-  local known = {}
-  for i = 4, #ARGV, 4 do
-    known[i / 4] = call('GET', base .. ':id:' .. ARGV[i])
-  end
-  return known
-end
-
 -- keepHeld notes the bookings that were named, but not those that were cancelled on the way.
 local function keepHeld(becomes)
   local key, latest, members = heldKey(holder), now, {}
   for i = 4, #ARGV, 4 do
-    if slots[i] > now and not becomes[i / 4] then
+    if slots[i] > now and not becomes[i] then
       members[#members + 1], members[#members + 2] = text(slots[i]), heldMember(ARGV[i], ARGV[i + 1], ARGV[i + 2])
       latest = math.max(latest, slots[i])
     end
@@ -118,15 +107,16 @@ local function takeBackHeld()
   return left == 0
 end
 
-local becomes, taken = becomesOf(), false
-for _, each in ipairs(becomes) do
-  taken = taken or each == TAKEN
+local becomes, taken = {}, false -- what the ID of each booking is known as; false: it waits
+for i = 4, #ARGV, 4 do
+  becomes[i] = call('GET', base .. ':id:' .. ARGV[i])
+  taken = taken or becomes[i] == TAKEN
 end
 local answer = 0
-if taken or score == 0 or last > 0 and not score and began <= last then
+if taken or score == 0 then
   answer = 1
-elseif last > 0 and not score then
-  answer = 2
+elseif last and not score then
+  answer = began <= last and 1 or 2
 end
 call('ZADD', holders, text(began), BEGAN, text(now), HEARD, text(since), SINCE)
 if answer ~= 1 then
