@@ -81,7 +81,7 @@ func (w *waiter) joinQueue() {
 	}
 	w.place = &waiters.Waiter{Slot: w.Slot, Accounts: w.accounts, Kind: w.kind()}
 	b.queue.Join(w.place, w.news)
-	if _, can := b.Store.(store.Holder); can && w.accounts.local == nil && time.Until(w.due) >= holding.From {
+	if _, can := b.Store.(store.Holder); can && w.accounts.local == nil && (w.isTold() || time.Until(w.due) >= holding.From) {
 		w.hold = b.holds.Add(b.holdSlots, w.booking(), w.holder)
 	}
 }
@@ -96,10 +96,15 @@ func (w *waiter) leaveQueue() {
 	if w.hold != nil {
 		w.holder = b.holds.Remove(w.hold)
 	}
-	if w.taken {
-		w.holder = store.BookingID{} // nobody takes back a slot that has come
-	}
 	w.hold = nil
+}
+
+// endHold has the slot, which has come and is the caller's own, be like any other: nobody takes it back.
+func (w *waiter) endHold() {
+	if w.hold != nil {
+		w.budget.holds.Remove(w.hold)
+	}
+	w.hold, w.holder = nil, store.BookingID{}
 }
 
 // A kind is what callers want who get the same slots.
@@ -124,6 +129,9 @@ func (w *waiter) wakers(status <-chan struct{}) wakers {
 	}
 	return all
 }
+
+// isTold reports whether the store was told before that the caller waits for its slot.
+func (w *waiter) isTold() bool { return w.holder != store.BookingID{} }
 
 // isHeld reports whether a slot that has come was not given to others, because the store had not heard of
 // this process for long. If it does not answer that is not known, and the slot may be another's.

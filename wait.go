@@ -34,7 +34,6 @@ type waiter struct {
 
 	place *waiters.Waiter // in the queue; nil: its slot comes soon
 	hold  *holding.Hold   // what the store is told of its slot; nil: nothing
-	taken bool            // its slot has come, and was its own
 }
 
 // regroup is how long a caller waits at least for others to cancel after the limits have
@@ -133,7 +132,7 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	if w.sleeping != nil {
 		w.sleeping()
 	}
-	if w.place = nil; time.Until(w.due) >= watchFrom {
+	if w.place = nil; w.isTold() || time.Until(w.due) >= watchFrom {
 		w.joinQueue()
 		defer w.leaveQueue()
 	}
@@ -177,7 +176,7 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	case int(w.budget.newestRevision.Load()) > w.newest:
 		return limitsChanged
 	}
-	w.taken = true
+	w.endHold()
 	return completed
 }
 

@@ -1,0 +1,68 @@
+package queue_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/rationtrace"
+	"github.com/ration-go/ration/store"
+)
+
+// A silentStore is a store of which, from an instant on, Hold gets no answer.
+type silentStore struct {
+	ration.Store
+	until time.Time
+
+	mu   sync.Mutex // protects told
+	told func(store.News)
+}
+
+// Hold implements [store.Holder].
+func (s *silentStore) Hold(context.Context, store.HoldRequest) (store.HoldReply, error) {
+	if time.Now().After(s.until) {
+		return store.HoldReply{}, &store.StoreError{Op: "hold", Err: errors.New("no answer")}
+	}
+	return store.HoldReply{Now: time.Now()}, nil
+}
+
+// Watch implements [store.Watcher].
+func (s *silentStore) Watch(_ string, told func(store.News)) (stop func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = told
+	return func() {}
+}
+
+// A caller does not send on a slot that the store was told of, and may have given to others: also if the caller
+// has looked for an earlier one shortly before.
+func TestNobodySendsOnASlotThatMayBeAnothers(t *testing.T) {
+	for _, looks := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &silentStore{Store: new(ration.MemoryStore), until: time.Now().Add(6 * time.Second)}
+			b := &ration.Budget{Name: "b", Limits: []ration.Limit{{Max: 1, Window: 10 * time.Second}}, Store: s, Margin: -1}
+			token := ration.NewToken("a")
+			_, err := b.Wait(t.Context(), token, 1)
+			require.NoError(t, err)
+			var why []string
+			trace := &rationtrace.Trace{Rebooking: func(_ context.Context, r rationtrace.Rebooking) { why = append(why, r.Why) }}
+			if looks {
+				time.AfterFunc(9700*time.Millisecond, func() {
+					s.mu.Lock()
+					defer s.mu.Unlock()
+					s.told(store.News{Account: token.AccountID()})
+				})
+			}
+			_, err = b.Wait(ration.WithTrace(t.Context(), trace), token, 1)
+			require.NoError(t, err)
+			require.Contains(t, why, "taken back", "looks: %v", looks)
+			time.Sleep(time.Minute)
+		})
+	}
+}
