@@ -43,9 +43,10 @@ func (b *Budget) wasRefused(scope provider.Scope, g *Grant) {
 	if scope.HasShared() || scope.HasObject() {
 		return // another limit than the account's was exceeded
 	}
-	account := b.inForce(g.account)
+	account, understood := b.understand(g.account)
 	r := b.reconcilerFor(account)
 	switch {
+	case !understood:
 	case r.reports.Any():
 		r.leaveHeadroom(b, account)
 	case !scope.Has(provider.ScopeEndpoint) && slices.Equal(g.account.limits, account.limits):
@@ -66,7 +67,7 @@ func (r *reconciler) leaveHeadroom(b *Budget, account *budgetAccount) {
 // are known to be lower for that.
 func (r *reconciler) reduceHeadroom(b *Budget, account *budgetAccount) {
 	share := account.headroom()
-	if share == 0 || account.source == fromFleet {
+	if share == 0 {
 		return
 	}
 	longest, now := observe.Longest(account.Limits), time.Now()
@@ -146,13 +147,13 @@ func (b *Budget) lengthenWindow(account *budgetAccount) {
 	_ = tells(ctx, b, "reset", b.Store.Reset, store.ResetRequest{Budget: b.Name, Account: account.Account, At: at})
 }
 
-// raiseLowered raises limits that this worker has lowered, if nothing was refused for long.
+// raiseLowered raises limits that this worker or another has lowered, if nothing was refused for long.
 func (b *Budget) raiseLowered(g *Grant) {
-	if !b.reconciles.Load() || g.offline {
+	if !b.reconciles.Load() && !b.adopts.Load() || g.offline {
 		return
 	}
-	if r := b.reconcilerOf(g.account); r != nil && r.lowering.IsLow() {
-		account := b.inForce(g.account)
+	account, understood := b.understand(g.account)
+	if r := b.reconcilerOf(account); understood && r != nil && r.lowering.IsLow() {
 		setLowered(b, account, r.lowering.Raise(account.limits, account.full, observe.Longest(account.Limits), account.since, time.Now()))
 	}
 }
@@ -176,7 +177,7 @@ func (b *Budget) doubtLearned(account *budgetAccount) {
 	if !b.reconcilerFor(account).announcements.Silent(b.storeNow(), doubtAfter) {
 		return
 	}
-	if account = b.inForce(account); account.source != fromProvider || len(account.given) != len(account.full) {
+	if account, _ = b.understand(account); account.source != fromProvider || len(account.given) != len(account.full) {
 		return
 	}
 	limits := slices.Clone(account.limits)
@@ -189,6 +190,57 @@ func (b *Budget) doubtLearned(account *budgetAccount) {
 		b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.limits, Theirs: limits,
 			Cause: "no response came for long, and one call tries whether the provider still says so"})
 	}
+}
+
+// understand returns the account under its effective limits, and reports whether this worker knows why they are
+// in force. If another worker has changed them the store tells, unless it does not answer soon.
+func (b *Budget) understand(account *budgetAccount) (*budgetAccount, bool) {
+	account = b.inForce(account)
+	if account.source == fromFleet {
+		_, _, _ = b.refreshing.Do("note of "+account.ID, func() (any, error) { return nil, b.askNote(account) })
+		account = b.inForce(account)
+	}
+	return account, account.source != fromFleet
+}
+
+// askNote asks the store why an account's limits are in force that another worker has changed. If there is no note about
+// them a program gave them.
+func (b *Budget) askNote(account *budgetAccount) error {
+	ctx, stop := b.soon(context.Background())
+	defer stop()
+	kept, err := asks(ctx, b, "note", b.Store.Note, store.NoteRequest{Budget: b.Name, Account: account.ID})
+	if err != nil {
+		return err
+	}
+	known := *account
+	known.full, known.source = account.limits, fromProgram
+	note, ok := headroom.ParseNote(kept.Text)
+	if ok && len(note.InForce) > 0 && store.EncodeLimits(note.InForce) == store.EncodeLimits(account.limits) {
+		known.full, known.source, note.InForce = note.Full, fromProvider, account.limits
+		b.reconcilerFor(account).lowering.Resume(note)
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch l, now := b.learnedOf(account), b.effectiveAccount(account); {
+	case now.source != fromFleet || !slices.Equal(now.limits, known.limits):
+	case l.adopted != nil:
+		known.revision = now.revision
+		l.adopted = &known
+	default:
+		b.replaceOwn(account.ID, known.effective)
+	}
+	return nil
+}
+
+// keepNote has the store keep why this worker has made an account's limits effective.
+func (b *Budget) keepNote(ctx context.Context, account *budgetAccount) {
+	var note headroom.Note
+	if account.source == fromProvider {
+		note.InForce, note.Full = account.limits, account.full
+		b.reconcilerFor(account).lowering.NoteIn(&note)
+	}
+	_, _ = asks(ctx, b, "note", b.Store.Note, store.NoteRequest{Budget: b.Name, Account: account.ID,
+		Note: store.Note{Revision: account.revision, Text: note.Text()}})
 }
 
 // reconcilerOf returns the account's reconciler; nil if no response has said anything about
@@ -221,11 +273,10 @@ func (b *Budget) reconcilerFor(account *budgetAccount) *reconciler {
 func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, observed []observe.Observation) bool {
 	const seldom = time.Minute
 	full := slices.Clone(account.full)
-	told, lower, higher := false, false, false
+	lower, higher := false, false
 	for _, o := range observed {
 		old := full[o.Limit]
 		full[o.Limit] = o.Toward(old)
-		told = told || o.Announced()
 		lower = lower || full[o.Limit].Capacity() < old.Capacity()
 		higher = higher || full[o.Limit].Capacity() > old.Capacity()
 	}
@@ -234,12 +285,6 @@ func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, observed 
 		limits = full // another worker learned them at once: they are no headroom of the limits before
 	}
 	switch {
-	case told && account.source == fromFleet:
-		// Only now is it known whether another worker left headroom.
-		limits = full
-		if _, may := headroom.Of(account.limits, full); may {
-			limits = account.limits
-		}
 	case !lower && !higher:
 		return false
 	case !lower && time.Since(account.since) < seldom && !r.announcements.Answered():

@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -50,7 +49,7 @@ type limitSource int
 const (
 	fromProgram  limitSource = iota // they were given
 	fromProvider                    // responses
-	fromFleet                       // nobody: full is a guess. Another worker has raised the revision
+	fromFleet                       // another worker has raised the revision: the store's note tells why
 )
 
 // SetLimits changes the budget's limits for the whole fleet, while requests are booked.
@@ -188,17 +187,11 @@ func (b *Budget) adopt(account *budgetAccount, fleet store.EffectiveLimits, aske
 	return &theirs, !slices.Equal(before.limits, theirs.limits)
 }
 
-// under returns the effective limits after another worker has made others effective. If they
-// are lower than the full ones it may have left headroom, so these are still taken for full.
+// under returns the effective limits after another worker has made others effective.
 func (e *effective) under(limits []limit.Limit) effective {
 	next := *e
-	if _, is := headroom.Of(limits, e.full); !is {
-		next.full, next.source = limits, fromFleet
-	} else if e.source == fromProgram {
-		next.source = fromFleet
-	}
 	if !slices.Equal(limits, e.limits) {
-		next.limits, next.since = limits, time.Now()
+		next.limits, next.full, next.source, next.since = limits, limits, fromFleet, time.Now()
 	}
 	return next
 }
@@ -296,6 +289,7 @@ func (b *Budget) announce(ctx context.Context, account *budgetAccount) {
 		return
 	}
 	own.Label = account.Label
+	b.keepNote(ctx, &own) // before the limits, or a worker that adopts them would find an older one
 	_ = b.tellLimits(ctx, r, &own)
 }
 

@@ -282,6 +282,46 @@ func TestLimitsSetByTheProgramReplaceThoseThatWereShrunk(t *testing.T) {
 	})
 }
 
+// Limits that a worker has lowered and left low are raised by others, which did not see why: the worker may have ended.
+func TestLimitsThatAWorkerLoweredAreRaisedByAnother(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, first *ration.Budget) {
+		first.Limits = []ration.Limit{ration.PerMinute(100)}
+		token, refuses := ration.NewToken("a"), true
+		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {
+			if refuses {
+				return rationtest.Respond(req, http.StatusTooManyRequests, "", nil), nil
+			}
+			return rationtest.Respond(req, http.StatusOK, "", nil), nil
+		})
+		clientOf := func(b *ration.Budget) *http.Client {
+			return &http.Client{Transport: &ration.Transport{Base: api, Retries: ration.RetryPolicy{Max: -1}, Pool: ration.NewPool(b, token)}}
+		}
+		second, given := rationtest.Peer(first), rationtest.Peer(first)
+		for range 2 {
+			for range 30 {
+				book(t, first, token)
+			}
+			rationtest.Get(t, clientOf(first), "http://api.test/")
+			time.Sleep(2 * time.Minute)
+		}
+		requireMax(t, first, token, 70)
+		refuses = false
+		for range 60 {
+			rationtest.Get(t, clientOf(second), "http://api.test/")
+			time.Sleep(time.Minute)
+		}
+		requireMax(t, second, token, 100)
+
+		given.Limits, given.Revision = []ration.Limit{ration.PerMinute(70)}, 1000 // which nobody raises
+		book(t, given, token)
+		for range 60 {
+			rationtest.Get(t, clientOf(second), "http://api.test/")
+			time.Sleep(time.Minute)
+		}
+		requireMax(t, second, token, 70)
+	})
+}
+
 // A limit that false responses announced, and that holds all callers back, is doubted after an hour: one
 // call tries it, and what the provider then says holds.
 func TestALearnedLimitThatHoldsEverythingIsDoubted(t *testing.T) {

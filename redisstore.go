@@ -89,6 +89,11 @@ func (s *RedisStore) Reset(ctx context.Context, r store.ResetRequest) error {
 	return s.store().Reset(ctx, r)
 }
 
+// Note implements [Store].
+func (s *RedisStore) Note(ctx context.Context, r store.NoteRequest) (store.Note, error) {
+	return s.store().Note(ctx, r)
+}
+
 // Status implements [Store].
 func (s *RedisStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	return s.store().Status(ctx, r)

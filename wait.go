@@ -139,7 +139,7 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	if w.pool != nil && w.pool.sourced.Load() {
 		defer w.pool.askAhead(ctx, w.account.ID, w.due).Stop()
 	}
-	if w.account.source == fromProvider && time.Until(w.due) > doubtAfter {
+	if w.account.source != fromProgram && time.Until(w.due) > doubtAfter {
 		b, account := w.budget, w.account
 		defer time.AfterFunc(doubtAfter, func() { b.doubtLearned(account) }).Stop()
 	}

@@ -83,7 +83,7 @@ func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
 // time, or it answered with an error of its own.
 type StoreError struct {
 	// Op is what was asked of the store: "book", "cancel", "hold", "record", "reconcile", "usage",
-	// "pause", "quarantine", "reset" or "status".
+	// "pause", "quarantine", "resume", "reset", "note" or "status".
 	Op string
 	// Permanent tells that asking again cannot help: wrong credentials, a
 	// key that holds something else, a command that is not allowed.

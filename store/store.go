@@ -141,6 +141,11 @@ type Store interface {
 	// longer fit, the account is paused until they have passed.
 	Reset(ctx context.Context, r ResetRequest) error
 
+	// Note keeps what workers know of why an account's limits are in force, and tells what is
+	// kept then. A note of a lower revision than that of the one kept changes nothing, nor does a
+	// request without a text. Of an account that was never booked nothing need be kept.
+	Note(ctx context.Context, r NoteRequest) (Note, error)
+
 	// Status tells what a budget's callers must know beside their bookings.
 	Status(ctx context.Context, r StatusRequest) (Status, error)
 }

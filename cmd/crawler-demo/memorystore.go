@@ -61,6 +61,10 @@ func (s *memoryStore) Reset(ctx context.Context, r store.ResetRequest) error {
 	return s.counted().Reset(ctx, r)
 }
 
+func (s *memoryStore) Note(ctx context.Context, r store.NoteRequest) (store.Note, error) {
+	return s.counted().Note(ctx, r)
+}
+
 func (s *memoryStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	return s.counted().Status(ctx, r)
 }

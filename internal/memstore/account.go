@@ -16,6 +16,7 @@ type account struct {
 	expires  int64
 	limits   *store.LimitSet      // those in force; nil: nothing is booked
 	revision int                  // theirs
+	note     store.Note           // of why they are in force
 	logs     []*log               // the first has all bookings, each other those of a scope
 	sets     []string             // of scopes that are in the logs, that of none first
 	vacant   map[string][]vacancy // by set of scopes, in the order of slots

@@ -282,6 +282,23 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	return nil
 }
 
+// Note implements [store.Store].
+func (s *Store) Note(ctx context.Context, r store.NoteRequest) (store.Note, error) {
+	b, _, err := s.begin(ctx, r.Validate(), r.Budget, time.Time{})
+	if err != nil {
+		return store.Note{}, err
+	}
+	defer s.mu.Unlock()
+	a := b.accounts[r.Account]
+	if a == nil {
+		return store.Note{}, nil
+	}
+	if r.Note.Text != "" && r.Note.Revision >= a.note.Revision {
+		a.note = r.Note
+	}
+	return a.note, nil
+}
+
 // Status implements [store.Store].
 func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	if err := ctx.Err(); err != nil {

@@ -14,6 +14,7 @@ type account struct {
 	budget   *budget
 	limits   *store.LimitSet // the effective ones; nil: nothing was booked
 	revision int             // theirs
+	note     store.Note      // of why they are in force
 	bookings []*booking      // in the order of slots
 	total    int64           // the units of all that were ever added
 	last     map[string]int64

@@ -241,6 +241,20 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	return nil
 }
 
+// Note implements [store.Store].
+func (s *Store) Note(ctx context.Context, r store.NoteRequest) (store.Note, error) {
+	b, _, err := s.begin(ctx, r.Validate(), r.Budget, time.Time{})
+	if err != nil {
+		return store.Note{}, err
+	}
+	defer s.mu.Unlock()
+	a := b.account(r.Account)
+	if r.Note.Text != "" && r.Note.Revision >= a.note.Revision {
+		a.note = r.Note
+	}
+	return a.note, nil
+}
+
 // isEntry reports whether a booking's Entry is the one that it was given.
 func isEntry(b store.Booking) bool { return strings.HasSuffix(b.Entry, " "+b.ID.String()) }
 
