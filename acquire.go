@@ -290,15 +290,6 @@ func (t *Transport) takeAdmitted(
 	return grant, full, err
 }
 
-// finish says that the grant's call is no longer in flight, and how many units its response
-// left; negative: unknown.
-func (g *Grant) finish(left int) {
-	if g.counted {
-		g.counted = false
-		g.budget.smoother.Finish(g.account.ID, left)
-	}
-}
-
 // takeWithin takes a grant whose slot comes within a time; zero: any time will do.
 func (t *Transport) takeWithin(ctx context.Context, cost int, excluded []string, within time.Duration, sleeping func()) (Grant, error) {
 	if within > 0 {

@@ -7,9 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"math"
-	"slices"
 	"time"
 
+	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
@@ -104,79 +104,6 @@ func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
 	w.news = w.budget.queue.News()
 	r.ID, r.Budget, r.Accounts, r.Excluded, r.Scopes = store.NewBookingID(), w.budget.Name, w.accounts.Accounts, w.excluded, w.scopes
 	r.Reserve, r.Revision, r.Cost, r.MaxWait = w.reserve, w.accounts.rules.revision, w.Cost, longest
-}
-
-// requestOptions are what a context asks for. They are one value of the context, because
-// every request looks for them.
-type requestOptions struct {
-	scopes     []string
-	reserve    float64
-	cost       int
-	trace      *rationtrace.Trace // nil: none
-	retries    *RetryPolicy       // nil: the Transport's
-	hasReserve bool
-	hasCost    bool
-}
-
-type requestOptionsKey struct{}
-
-// requestOptionsOf returns what the context asks for; nil: nothing.
-func requestOptionsOf(ctx context.Context) *requestOptions {
-	o, _ := ctx.Value(requestOptionsKey{}).(*requestOptions)
-	return o
-}
-
-// scopesOf returns the scopes that the context asks for.
-func scopesOf(ctx context.Context) []string {
-	if o := requestOptionsOf(ctx); o != nil {
-		return o.scopes
-	}
-	return nil
-}
-
-// withOption returns a context that asks for something more.
-func withOption(ctx context.Context, set func(*requestOptions)) context.Context {
-	var o requestOptions
-	if parent := requestOptionsOf(ctx); parent != nil {
-		o = *parent
-	}
-	set(&o)
-	return context.WithValue(ctx, requestOptionsKey{}, &o)
-}
-
-// WithCost returns a context whose requests cost this many units when a [Transport] sends
-// them. It replaces what [Transport.Cost] says.
-func WithCost(ctx context.Context, units int) context.Context {
-	return withOption(ctx, func(o *requestOptions) { o.cost, o.hasCost = units, true })
-}
-
-// WithTrace returns a context whose requests and calls of Wait, Try and Take are told to the trace as
-// well, beside [Budget.Trace]. It replaces a trace that the context has.
-func WithTrace(ctx context.Context, trace *rationtrace.Trace) context.Context {
-	return withOption(ctx, func(o *requestOptions) { o.trace = trace })
-}
-
-// WithScopes returns a context whose requests have these scopes and no others. A limit
-// with a Scope covers a request only if the request has that scope: a limit on uploads,
-// say. A scope is 1 to 32 letters, digits, '-', '_' and '.'.
-func WithScopes(ctx context.Context, scopes ...string) context.Context {
-	return withOption(ctx, func(o *requestOptions) { o.scopes = slices.Clone(scopes) })
-}
-
-// WithReserve returns a context whose requests leave this share of every limit, from 0
-// to 0.999, to requests with a smaller reserve. It replaces [Budget.Reserve]: give urgent
-// requests of a budget that has a reserve WithReserve(ctx, 0).
-//
-// With a reserve of 0.2 a request is booked as if Max were 80 % of what it is, so a request
-// without a reserve finds a fifth of any window free of it, and leaves before those that wait
-// for the next window. No slot that was granted is moved, so nobody starves.
-//
-// A request that alone costs more than the reserve leaves is not refused for ever: it is booked
-// where nothing else counts, and takes of the reserve what it must. With a reserve of 0.3 a cost
-// of 80 of 100 leaves once the window is empty, and leaves 20; and so does any request of a
-// limit whose Max is 1.
-func WithReserve(ctx context.Context, share float64) context.Context {
-	return withOption(ctx, func(o *requestOptions) { o.reserve, o.hasReserve = share, true })
 }
 
 // bookOptions returns what the context asks for beside a cost.
@@ -325,4 +252,44 @@ func (b *Budget) cancel(ctx context.Context, g *Grant) error {
 		return nil
 	}
 	return shares.Cancel(ctx, store.CancelRequest{Booking: booked, Now: b.estimatedNow()})
+}
+
+// finish says that the grant's call is no longer in flight, and how many units its response
+// left; negative: unknown.
+func (g *Grant) finish(left int) {
+	if g.counted {
+		g.counted = false
+		g.budget.smoother.Finish(g.account.ID, left)
+	}
+}
+
+// slotIsValid reports whether a slot that has come may still be used: none of its
+// accounts is paused beyond it, as of confirmAfter ago at the most, and it is not void. If
+// the store does not answer, the last known status counts, because the slot was booked.
+func (g *Grant) slotIsValid(ctx context.Context) bool {
+	b := g.budget
+	for range 2 { // the first answer may be to a question from before the announcement
+		b.mu.Lock()
+		stale := time.Since(b.confirmedAt) > confirmAfter
+		b.mu.Unlock()
+		if !stale && !b.isBehind() || b.outage.down.Load() || b.refresh(ctx) != nil {
+			break
+		}
+	}
+	paused := g.pause()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return !paused.Until.After(g.Slot) && !b.isVoid(g)
+}
+
+// pause returns the longest known pause of the booking's accounts.
+func (g *Grant) pause() cooldown.Pause {
+	b := g.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	paused := b.paused.Get("").Later(b.paused.Get(g.account.ID))
+	for _, account := range g.accounts.shared {
+		paused = paused.Later(b.paused.Get(account.ID))
+	}
+	return paused
 }

@@ -264,3 +264,30 @@ func (b *Budget) workerID() store.BookingID {
 	}
 	return b.worker
 }
+
+// stampRequest adds to a request, asked at that instant of this process's clock, what a
+// store that can lose logs compares with what it remembers.
+func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.Last, r.Recovered = b.lastBooked, b.recoveredUpTo
+	if _, most := b.clocks.Reads(asked); !most.IsZero() {
+		r.Expect = most.Truncate(time.Microsecond)
+	}
+}
+
+// estimatedNow returns what the store's clock stands at, at least, as its answers tell; zero: it
+// has never answered.
+func (b *Budget) estimatedNow() time.Time {
+	least, _ := b.clocks.Reads(time.Now())
+	return least
+}
+
+// storeNow returns the time on the store's clock, as estimated from its answers, or on this
+// process's clock if it has never answered.
+func (b *Budget) storeNow() time.Time {
+	if now := b.estimatedNow(); !now.IsZero() {
+		return now
+	}
+	return time.Now()
+}

@@ -51,16 +51,6 @@ type outage struct {
 	nextAccount int             // that FailOpen charges
 }
 
-// noteAnswer notes how long the store took to answer.
-func (b *Budget) noteAnswer(took time.Duration) {
-	before := b.away.Load()
-	if next := int64(took); before == 0 || next < before {
-		b.away.Store(next)
-	} else {
-		b.away.Store(before + (next-before)/16)
-	}
-}
-
 // askBefore returns how long before its slot a caller asks for the status if that is too old when
 // the slot comes, so that the answer is there by then: a store that is far away would make the
 // caller late.

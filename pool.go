@@ -330,3 +330,21 @@ func (p *Pool) token(account string) (t Token, isProbe, found bool) {
 	of.next++
 	return t, p.hasSuspects.Load() && p.startProbe(t), true
 }
+
+// change has waiting callers look for other accounts. It needs mu.
+func (p *Pool) change() {
+	p.accounts = nil
+	if p.changed != nil {
+		close(p.changed)
+	}
+	p.changed = make(chan struct{})
+}
+
+// update builds the list of accounts again if something has changed. It needs mu.
+func (p *Pool) update() error {
+	if p.accounts == nil || p.accounts.rules != p.budget.rules.Load() || p.quarantines != p.budget.quarantines.Load() ||
+		!p.staleAt.IsZero() && !time.Now().Before(p.staleAt) {
+		return p.build()
+	}
+	return nil
+}

@@ -20,19 +20,6 @@ import (
 // probeFor is how long one request has a suspect for itself, if it gets no response.
 const probeFor = time.Minute
 
-// A quarantineKey names a quarantine: the store keeps one for each reason.
-type quarantineKey struct {
-	token  string // its ID
-	reason provider.Reason
-}
-
-func keyOf(q store.Quarantine) quarantineKey {
-	return quarantineKey{q.Token, provider.Reason(q.Reason)}
-}
-
-// quarantineReasons are those of all quarantines.
-var quarantineReasons = [...]provider.Reason{provider.ReasonDeadToken, provider.ReasonUnauthorized, provider.ReasonBilling}
-
 // usable returns the tokens that are not quarantined, and notes when a quarantine ends.
 // It needs mu.
 func (p *Pool) usable() ([]Token, error) {
@@ -270,72 +257,66 @@ func (p *Pool) hasOtherTokens(account string, isSuspect func(Token) bool) bool {
 	return of != nil && slices.ContainsFunc(of.tokens, func(t Token) bool { return !isSuspect(t) })
 }
 
-// quarantinedToken returns the token's quarantine that ends last, and whether it is in force.
-func (b *Budget) quarantinedToken(t Token) (last store.Quarantine, is bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, reason := range quarantineReasons {
-		if q := b.quarantined.Get(quarantineKey{t.id, reason}); q.Until.After(last.Until) {
-			last = q
-		}
+// renew reports whether a token's source has another secret than the one that the provider has
+// rejected. It asks once for each token.
+func (a *attempts) renew(grant Grant) bool {
+	if grant.Token.source == nil {
+		return false
 	}
-	return last, last.Until.After(b.storeNow())
+	secret, _ := grant.Token.open()
+	if !grant.Token.source().Renew(a.req.Context(), a.transport.Pool.noteSource, secret, slices.Contains(a.renewed, grant.Token.id)) {
+		return false
+	}
+	a.renewed = append(a.renewed, grant.Token.id)
+	a.transport.Pool.endProbe(a.req.Context(), grant)
+	return true
 }
 
-// quarantine keeps the whole fleet from using a token or, while the store does not answer,
-// this process. It returns the end of the quarantine in force, and whether it has changed. If
-// replaced is not zero only the quarantine that ends, or ended, then is changed.
-func (b *Budget) quarantine(ctx context.Context, q store.Quarantine, length time.Duration, replaced time.Time) (until time.Time, changed bool, err error) {
-	reply, err := asks(ctx, b, "quarantine", b.Store.Quarantine, store.QuarantineRequest{
-		Budget: b.Name, Token: q.Token, Reason: q.Reason, For: length, Count: q.Count, Probing: q.Probing, Replaces: replaced, Cause: q.Cause,
-	})
-	now := b.storeNow()
-	if err != nil {
-		reply.Until = now.Add(length)
-	}
-	q.Until = reply.Until
-	defer b.tell()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	changed = err == nil && reply.Version != reply.Before
-	known := b.quarantined.Get(keyOf(q)).Until
-	if err != nil || changed && b.isNews(reply) || !changed && replaced.IsZero() && q.Until.After(known) {
-		b.noteQuarantine(q, now)
-	}
-	if err == nil {
-		b.noteVersion(reply)
-	}
-	return reply.Until, changed, err
-}
+// errLateSecret says that a grant's slot has passed while its source was asked.
+var errLateSecret = errors.New("ration: the slot has passed while the token's source was asked")
 
-// forgetQuarantine forgets a quarantine that the store does not know.
-func (b *Budget) forgetQuarantine(q *store.Quarantine) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.quarantined.Remove(keyOf(*q))
-}
-
-// resumedSince reports whether a token was resumed since the budget's resumes were so many.
-func (b *Budget) resumedSince(t Token, resumes int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.resumedLast("", t.id).count > resumes
-}
-
-// change has waiting callers look for other accounts. It needs mu.
-func (p *Pool) change() {
-	p.accounts = nil
-	if p.changed != nil {
-		close(p.changed)
+// askForSecret gives the grant's token, which has a source, its secret.
+func (p *Pool) askForSecret(ctx context.Context, g *Grant, waits *[]rationtrace.Wait) error {
+	begun := time.Now()
+	source := g.Token.source()
+	var wait wait
+	if !source.Ready() {
+		wait = p.budget.beginWait(ctx, g.traces, rationtrace.Wait{Account: g.account.ID, Reason: rationtrace.Source}, watchFrom)
 	}
-	p.changed = make(chan struct{})
-}
-
-// update builds the list of accounts again if something has changed. It needs mu.
-func (p *Pool) update() error {
-	if p.accounts == nil || p.accounts.rules != p.budget.rules.Load() || p.quarantines != p.budget.quarantines.Load() ||
-		!p.staleAt.IsZero() && !time.Now().Before(p.staleAt) {
-		return p.build()
+	s, err := source.Secret(ctx, p.noteSource)
+	*waits = wait.end(*waits)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return ended(ctx)
+	case err != nil:
+		return err
+	}
+	g.Token.hidden, g.Token.bearer = func() (secret, key string) { return s.Open(), "" }, s.Bearer
+	if tolerance := g.account.tolerance; tolerance > 0 && time.Since(begun) > tolerance {
+		return errLateSecret
 	}
 	return nil
+}
+
+// sourceFailed keeps requests from a token whose source has failed until the source is asked again,
+// and has that done while there are requests: if it returns a secret they may use the token.
+func (p *Pool) sourceFailed(t Token) {
+	p.mu.Lock()
+	p.change()
+	p.mu.Unlock()
+	t.source().Schedule(func() { p.askAgain(t) })
+}
+
+// askAgain asks the source of a token again that has failed, if anybody wants a token.
+func (p *Pool) askAgain(t Token) {
+	if p.takers.Load() == 0 || !slices.ContainsFunc(p.Tokens(), func(o Token) bool { return o.id == t.id }) {
+		return
+	}
+	if t.source().AskAgain(context.Background(), p.noteSource) != nil {
+		p.sourceFailed(t)
+		return
+	}
+	p.mu.Lock()
+	p.change()
+	p.mu.Unlock()
 }

@@ -7,8 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ration-go/ration/internal/cooldown"
-	"github.com/ration-go/ration/internal/sweep"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -143,58 +141,6 @@ func (b *Budget) restoreLimits(accounts []*budgetAccount) {
 	}
 }
 
-// A resumed is when an account or a token was resumed last.
-type resumed struct {
-	at    time.Time // on the store's clock
-	count int64     // the budget's resumes then
-}
-
-// noteResumption notes what was ended before its time, and reports whether that is news. It needs
-// mu.
-func (b *Budget) noteResumption(r store.Resumption) (news bool) {
-	all := r.Account == "" && r.Token == ""
-	news = r.At.After(b.resumedLast(r.Account, r.Token).at)
-	one := resumed{r.At, b.resumes.Add(1)}
-	b.resumed.Sweep(func(_ store.Resumption, o resumed) bool { return r.At.Sub(o.at) > knownFor })
-	if all {
-		b.resumed.Set(store.Resumption{}, one)
-		b.paused, b.quarantined = sweep.Map[string, cooldown.Pause]{}, sweep.Map[quarantineKey, store.Quarantine]{}
-		b.keyPauses.EndAll()
-	}
-	if r.Account != "" {
-		b.resumed.Set(store.Resumption{Account: r.Account}, one)
-		b.paused.Remove(r.Account)
-		b.keyPauses.End(r.Account)
-	}
-	if r.Token != "" {
-		b.resumed.Set(store.Resumption{Token: r.Token}, one)
-		for _, reason := range quarantineReasons {
-			b.quarantined.Remove(quarantineKey{r.Token, reason})
-		}
-	}
-	if r.Forgotten {
-		b.journal.accounts.Remove(r.Account)
-		if l := b.learned.Get(r.Account); l != nil {
-			l.reconciler = nil
-		}
-	}
-	b.lastResumed = cooldown.Later(b.lastResumed, r.At)
-	b.quarantines.Add(1)
-	b.wakeWaiters()
-	return news
-}
-
-// resumedLast returns when an account or a token, or all, were resumed last. It needs mu.
-func (b *Budget) resumedLast(account, token string) resumed {
-	last := b.resumed.Get(store.Resumption{})
-	for _, key := range [...]store.Resumption{{Account: account}, {Token: token}} {
-		if one := b.resumed.Get(key); one.count > last.count {
-			last = one
-		}
-	}
-	return last
-}
-
 // sleepUnlessResumed sleeps for a time, or until something is resumed after the budget's resumes
 // were so many, and adds to the waits.
 func (b *Budget) sleepUnlessResumed(ctx context.Context, length time.Duration, resumes int64, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
@@ -216,4 +162,56 @@ func (b *Budget) sleepUnlessResumed(ctx context.Context, length time.Duration, r
 			return ended(ctx)
 		}
 	}
+}
+
+// quarantinedToken returns the token's quarantine that ends last, and whether it is in force.
+func (b *Budget) quarantinedToken(t Token) (last store.Quarantine, is bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, reason := range quarantineReasons {
+		if q := b.quarantined.Get(quarantineKey{t.id, reason}); q.Until.After(last.Until) {
+			last = q
+		}
+	}
+	return last, last.Until.After(b.storeNow())
+}
+
+// quarantine keeps the whole fleet from using a token or, while the store does not answer,
+// this process. It returns the end of the quarantine in force, and whether it has changed. If
+// replaced is not zero only the quarantine that ends, or ended, then is changed.
+func (b *Budget) quarantine(ctx context.Context, q store.Quarantine, length time.Duration, replaced time.Time) (until time.Time, changed bool, err error) {
+	reply, err := asks(ctx, b, "quarantine", b.Store.Quarantine, store.QuarantineRequest{
+		Budget: b.Name, Token: q.Token, Reason: q.Reason, For: length, Count: q.Count, Probing: q.Probing, Replaces: replaced, Cause: q.Cause,
+	})
+	now := b.storeNow()
+	if err != nil {
+		reply.Until = now.Add(length)
+	}
+	q.Until = reply.Until
+	defer b.tell()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	changed = err == nil && reply.Version != reply.Before
+	known := b.quarantined.Get(keyOf(q)).Until
+	if err != nil || changed && b.isNews(reply) || !changed && replaced.IsZero() && q.Until.After(known) {
+		b.noteQuarantine(q, now)
+	}
+	if err == nil {
+		b.noteVersion(reply)
+	}
+	return reply.Until, changed, err
+}
+
+// forgetQuarantine forgets a quarantine that the store does not know.
+func (b *Budget) forgetQuarantine(q *store.Quarantine) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.quarantined.Remove(keyOf(*q))
+}
+
+// resumedSince reports whether a token was resumed since the budget's resumes were so many.
+func (b *Budget) resumedSince(t Token, resumes int64) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.resumedLast("", t.id).count > resumes
 }

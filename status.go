@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/sweep"
 	"github.com/ration-go/ration/internal/watch"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
@@ -63,37 +64,6 @@ func (b *Budget) applyReply(
 		_ = b.refresh(ctx) // or the next caller does
 	}
 	return account
-}
-
-// slotIsValid reports whether a slot that has come may still be used: none of its
-// accounts is paused beyond it, as of confirmAfter ago at the most, and it is not void. If
-// the store does not answer, the last known status counts, because the slot was booked.
-func (g *Grant) slotIsValid(ctx context.Context) bool {
-	b := g.budget
-	for range 2 { // the first answer may be to a question from before the announcement
-		b.mu.Lock()
-		stale := time.Since(b.confirmedAt) > confirmAfter
-		b.mu.Unlock()
-		if !stale && !b.isBehind() || b.outage.down.Load() || b.refresh(ctx) != nil {
-			break
-		}
-	}
-	paused := g.pause()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return !paused.Until.After(g.Slot) && !b.isVoid(g)
-}
-
-// pause returns the longest known pause of the booking's accounts.
-func (g *Grant) pause() cooldown.Pause {
-	b := g.budget
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	paused := b.paused.Get("").Later(b.paused.Get(g.account.ID))
-	for _, account := range g.accounts.shared {
-		paused = paused.Later(b.paused.Get(account.ID))
-	}
-	return paused
 }
 
 // watchStore has the store say when the status changes, if it can, and goes on to tell the store
@@ -319,29 +289,54 @@ func (b *Budget) nextWake() <-chan struct{} {
 	return b.woken
 }
 
-// stampRequest adds to a request, asked at that instant of this process's clock, what a
-// store that can lose logs compares with what it remembers.
-func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r.Last, r.Recovered = b.lastBooked, b.recoveredUpTo
-	if _, most := b.clocks.Reads(asked); !most.IsZero() {
-		r.Expect = most.Truncate(time.Microsecond)
-	}
+// A resumed is when an account or a token was resumed last.
+type resumed struct {
+	at    time.Time // on the store's clock
+	count int64     // the budget's resumes then
 }
 
-// estimatedNow returns what the store's clock stands at, at least, as its answers tell; zero: it
-// has never answered.
-func (b *Budget) estimatedNow() time.Time {
-	least, _ := b.clocks.Reads(time.Now())
-	return least
+// noteResumption notes what was ended before its time, and reports whether that is news. It needs
+// mu.
+func (b *Budget) noteResumption(r store.Resumption) (news bool) {
+	all := r.Account == "" && r.Token == ""
+	news = r.At.After(b.resumedLast(r.Account, r.Token).at)
+	one := resumed{r.At, b.resumes.Add(1)}
+	b.resumed.Sweep(func(_ store.Resumption, o resumed) bool { return r.At.Sub(o.at) > knownFor })
+	if all {
+		b.resumed.Set(store.Resumption{}, one)
+		b.paused, b.quarantined = sweep.Map[string, cooldown.Pause]{}, sweep.Map[quarantineKey, store.Quarantine]{}
+		b.keyPauses.EndAll()
+	}
+	if r.Account != "" {
+		b.resumed.Set(store.Resumption{Account: r.Account}, one)
+		b.paused.Remove(r.Account)
+		b.keyPauses.End(r.Account)
+	}
+	if r.Token != "" {
+		b.resumed.Set(store.Resumption{Token: r.Token}, one)
+		for _, reason := range quarantineReasons {
+			b.quarantined.Remove(quarantineKey{r.Token, reason})
+		}
+	}
+	if r.Forgotten {
+		b.journal.accounts.Remove(r.Account)
+		if l := b.learned.Get(r.Account); l != nil {
+			l.reconciler = nil
+		}
+	}
+	b.lastResumed = cooldown.Later(b.lastResumed, r.At)
+	b.quarantines.Add(1)
+	b.wakeWaiters()
+	return news
 }
 
-// storeNow returns the time on the store's clock, as estimated from its answers, or on this
-// process's clock if it has never answered.
-func (b *Budget) storeNow() time.Time {
-	if now := b.estimatedNow(); !now.IsZero() {
-		return now
+// resumedLast returns when an account or a token, or all, were resumed last. It needs mu.
+func (b *Budget) resumedLast(account, token string) resumed {
+	last := b.resumed.Get(store.Resumption{})
+	for _, key := range [...]store.Resumption{{Account: account}, {Token: token}} {
+		if one := b.resumed.Get(key); one.count > last.count {
+			last = one
+		}
 	}
-	return time.Now()
+	return last
 }

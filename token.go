@@ -8,14 +8,14 @@ import (
 	"log/slog"
 	"net/url"
 	"reflect"
-	"slices"
 	"time"
 
 	"github.com/ration-go/ration/internal/censor"
 	"github.com/ration-go/ration/internal/credential"
 	"github.com/ration-go/ration/internal/digest"
 	"github.com/ration-go/ration/limit"
-	"github.com/ration-go/ration/rationtrace"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/store"
 )
 
 // A Token is a credential for the provider. It prints, formats, marshals and logs as its
@@ -209,47 +209,6 @@ func TokenFrom(id string, source func(ctx context.Context) (secret string, expir
 // askAhead is how long before a request's slot its token's source is asked.
 const askAhead = time.Second
 
-// renew reports whether a token's source has another secret than the one that the provider has
-// rejected. It asks once for each token.
-func (a *attempts) renew(grant Grant) bool {
-	if grant.Token.source == nil {
-		return false
-	}
-	secret, _ := grant.Token.open()
-	if !grant.Token.source().Renew(a.req.Context(), a.transport.Pool.noteSource, secret, slices.Contains(a.renewed, grant.Token.id)) {
-		return false
-	}
-	a.renewed = append(a.renewed, grant.Token.id)
-	a.transport.Pool.endProbe(a.req.Context(), grant)
-	return true
-}
-
-// errLateSecret says that a grant's slot has passed while its source was asked.
-var errLateSecret = errors.New("ration: the slot has passed while the token's source was asked")
-
-// askForSecret gives the grant's token, which has a source, its secret.
-func (p *Pool) askForSecret(ctx context.Context, g *Grant, waits *[]rationtrace.Wait) error {
-	begun := time.Now()
-	source := g.Token.source()
-	var wait wait
-	if !source.Ready() {
-		wait = p.budget.beginWait(ctx, g.traces, rationtrace.Wait{Account: g.account.ID, Reason: rationtrace.Source}, watchFrom)
-	}
-	s, err := source.Secret(ctx, p.noteSource)
-	*waits = wait.end(*waits)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return ended(ctx)
-	case err != nil:
-		return err
-	}
-	g.Token.hidden, g.Token.bearer = func() (secret, key string) { return s.Open(), "" }, s.Bearer
-	if tolerance := g.account.tolerance; tolerance > 0 && time.Since(begun) > tolerance {
-		return errLateSecret
-	}
-	return nil
-}
-
 // askAhead has the source of the account's next token asked shortly before a slot, unless the
 // timer is stopped.
 func (p *Pool) askAhead(ctx context.Context, account string, slot time.Time) *time.Timer {
@@ -275,25 +234,15 @@ func (b *Budget) noteSource(token string, err error) {
 	b.notify(Event{Kind: kind, Token: token, Err: err})
 }
 
-// sourceFailed keeps requests from a token whose source has failed until the source is asked again,
-// and has that done while there are requests: if it returns a secret they may use the token.
-func (p *Pool) sourceFailed(t Token) {
-	p.mu.Lock()
-	p.change()
-	p.mu.Unlock()
-	t.source().Schedule(func() { p.askAgain(t) })
+// A quarantineKey names a quarantine: the store keeps one for each reason.
+type quarantineKey struct {
+	token  string // its ID
+	reason provider.Reason
 }
 
-// askAgain asks the source of a token again that has failed, if anybody wants a token.
-func (p *Pool) askAgain(t Token) {
-	if p.takers.Load() == 0 || !slices.ContainsFunc(p.Tokens(), func(o Token) bool { return o.id == t.id }) {
-		return
-	}
-	if t.source().AskAgain(context.Background(), p.noteSource) != nil {
-		p.sourceFailed(t)
-		return
-	}
-	p.mu.Lock()
-	p.change()
-	p.mu.Unlock()
+func keyOf(q store.Quarantine) quarantineKey {
+	return quarantineKey{q.Token, provider.Reason(q.Reason)}
 }
+
+// quarantineReasons are those of all quarantines.
+var quarantineReasons = [...]provider.Reason{provider.ReasonDeadToken, provider.ReasonUnauthorized, provider.ReasonBilling}
