@@ -43,10 +43,10 @@ var (
 // parts are the files of the algorithms, in their order in the scripts.
 var parts = []struct {
 	algorithm limit.Algorithm
-	file      string
+	files     []string
 }{
-	{limit.StreamLog, "streamlog"}, {limit.FixedWindow, "fixedwindow"},
-	{limit.SlidingWindow, "slidingwindow"}, {limit.SubWindows, "subwindows"}, {limit.GCRA, "gcra"},
+	{limit.StreamLog, []string{"streamlog"}}, {limit.FixedWindow, []string{"firstuse", "fixedwindow"}},
+	{limit.SlidingWindow, []string{"slidingwindow"}}, {limit.SubWindows, []string{"subwindows"}}, {limit.GCRA, []string{"gaps", "gcra"}},
 }
 
 // filesBefore are the files that only one script needs, in their order before the script's own.
@@ -85,7 +85,7 @@ func (s script) with(set limit.AlgorithmSet) *redis.Script {
 		files = append(files, "pile", "log", "vacant", "search", "summary", "account", "entries", "write")
 		for _, p := range parts {
 			if set.Has(p.algorithm) {
-				files = append(files, p.file)
+				files = append(files, p.files...)
 			}
 		}
 	}

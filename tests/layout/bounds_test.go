@@ -22,7 +22,7 @@ func TestBoundsAreAlikeInBothStores(t *testing.T) {
 		{"search", "PLACES", "search", "maxCandidates"},
 		{"vacant", "SLOTS", "vacant", "maxVacancies"},
 		{"vacant", "AT_ONCE", "vacant", "manyUnits"},
-		{"gcra", "GAPS", "gcra", "maxStretches"},
+		{"gaps", "GAPS", "gcra", "maxStretches"},
 		{"common", "DAY", "account", "dayMicros"},
 		{"common", "LATER", "transaction", "trimLater"},
 	} {

@@ -30,176 +30,12 @@
 -- booking takes the difference as well.
 
 do
-  -- A booking looks at so many gaps, a count at so many: those behind are as if taken. So
-  -- many that have passed are forgotten at once.
-  local GAPS, READ, DROPPED = 128, 8000, 1024
-  local EXACT = 9007199254740992
-
-  -- emission is how long units take to run out, microseconds and parts: exact, or
-  -- rounded up.
-  local function emission(m, units)
-    local exact = m.window * units
-    if math.abs(exact) > EXACT then
-      return math.ceil(m.window * (units / m.max)) + 1, 0
-    end
-    local whole = math.floor(exact / m.max)
-    return whole, exact - whole * m.max
-  end
-
-  local function plus(m, at, part, units)
-    local whole, rest = emission(m, units)
-    at, part = at + whole, part + rest
-    if part >= m.max then
-      return at + 1, part - m.max
-    end
-    return at, part
-  end
-
-  local function isAfter(at, part, otherAt, otherPart)
-    return at > otherAt or at == otherAt and part > otherPart
-  end
-
-  -- behind returns the first instant that lies those units behind the TAT.
-  local function behind(m, at, part, units)
-    local exact = m.window * units
-    if math.abs(exact) > EXACT then
-      return at + math.ceil(m.window * (units / m.max)) + 1
-    end
-    return at + math.ceil((exact + part) / m.max)
-  end
-
-  -- readBucket returns the TAT, whose part may be of another Max.
-  local function readBucket(m)
-    return get(m, 'at') or 0, math.min(get(m, 'part') or 0, m.max)
-  end
-
-  local function writeBucket(m, at, part)
-    put(m, 'at', at)
-    put(m, 'part', part)
-  end
-
-  -- gapsKey is the key of the free time before the tail.
-  local function gapsKey(m)
-    return base .. ':gaps:' .. m.account.id .. ':' .. m.name
-  end
-
-  local GAP, TAKEN = '>I7I5I7I5', '>I7I5I7I5I5'
-
-  -- readGap returns from when to when time is free, whatever Max its parts were of.
-  local function readGap(m, member)
-    local from, fromPart, to, toPart = struct.unpack(GAP, member)
-    return from, math.min(fromPart, m.max), to, math.min(toPart, m.max)
-  end
-
-  -- free notes that time is free, of which only that behind now matters.
-  local function free(m, from, fromPart, to, toPart)
-    if not isAfter(to, toPart, m.account.now, 0) or not isAfter(to, toPart, from, fromPart) then
-      return
-    end
-    call('ZADD', gapsKey(m), text(to), struct.pack(GAP, from, fromPart, to, toPart))
-    if not get(m, 'gaps') then
-      put(m, 'gaps', 1)
-      m.account.fresh = true
-    end
-  end
-
-  -- place returns the first slot not before from of a booking whose time begins no earlier
-  -- than some instant, and when that begins and ends.
-  local function place(m, at, part, from, cost, size)
-    local slot = math.max(from, behind(m, at, part, cost - size) + m.margin)
-    if not isAfter(at, part, slot, 0) then
-      at, part = slot, 0
-    end
-    return slot, at, part, plus(m, at, part, cost)
-  end
-
-  -- find returns the first gap that has time for a booking, or nil if the tail has it; the
-  -- slot, and when the time begins and ends. What ends before from has none.
-  local function find(m, from, cost, size)
-    local first, looked, chunk = math.max(from, m.account.now), 0, 8
-    while get(m, 'gaps') and looked < GAPS do
-      local some = call('ZRANGEBYSCORE', gapsKey(m), text(first), '+inf', 'LIMIT', looked, chunk)
-      for _, member in ipairs(some) do
-        local gap = {member = member}
-        gap.from, gap.fromPart, gap.to, gap.toPart = readGap(m, member)
-        if gap.from < m.account.now then
-          gap.from, gap.fromPart = m.account.now, 0
-        end
-        local slot, at, part, ends, endsPart = place(m, gap.from, gap.fromPart, from, cost, size)
-        if not isAfter(ends, endsPart, gap.to, gap.toPart) then
-          return gap, slot, at, part, ends, endsPart
-        end
-      end
-      if #some < chunk then
-        break
-      end
-      looked = looked + chunk
-      chunk = math.min(2 * chunk, GAPS - looked)
-    end
-    local at, part = readBucket(m)
-    return nil, place(m, at, part, from, cost, size)
-  end
-
-  -- busy returns how much time is taken behind an instant, in parts, no less than that much
-  -- if it is more; and the gaps that it has looked at.
-  local function busy(m, instant, enough)
-    local at, part = readBucket(m)
-    local parts, from, fromPart, gaps = 0, instant, 0, {}
-    local first, chunk = math.max(instant, m.account.now), 8
-    while get(m, 'gaps') and parts < enough and #gaps < READ do
-      local some = call('ZRANGEBYSCORE', gapsKey(m), text(first), '+inf', 'LIMIT', #gaps, chunk)
-      for _, member in ipairs(some) do
-        local begins, beginsPart, ends, endsPart = readGap(m, member)
-        if begins < first then
-          begins, beginsPart = first, 0
-        end
-        parts = parts + (begins - from) * m.max + beginsPart - fromPart
-        from, fromPart = ends, endsPart
-        gaps[#gaps + 1] = member
-      end
-      work = work + #some / QUICK
-      if #some < chunk then
-        break
-      end
-      chunk = 2 * chunk
-    end
-    if isAfter(at, part, from, fromPart) then
-      parts = parts + (at - from) * m.max + part - fromPart
-    end
-    return parts, gaps
-  end
-
-  local function dropAllGaps(m)
-    if get(m, 'gaps') then
-      call('UNLINK', gapsKey(m))
-      put(m, 'gaps', nil)
-    end
-  end
-
-  -- dropGaps forgets gaps that have passed, once in a script.
-  local function dropGaps(m)
-    if get(m, 'gaps') and not m.dropped then
-      m.dropped = true
-      local key, now = gapsKey(m), text(m.account.now)
-      local passed = call('ZCOUNT', key, '-inf', '(' .. now)
-      if passed > 0 then
-        call('ZREMRANGEBYRANK', key, 0, math.min(passed, DROPPED) - 1)
-      end
-      for _, member in ipairs(call('ZRANGEBYSCORE', key, now, now)) do
-        local _, _, _, part = struct.unpack(GAP, member)
-        if part == 0 then
-          call('ZREM', key, member)
-        end
-      end
-      if call('EXISTS', key) == 0 then
-        put(m, 'gaps', nil)
-      end
-    end
-  end
+  -- What a booking took, as its entry has it: from when to when, and the Max that parts are of.
+  local TAKEN = '>I7I5I7I5I5'
 
   -- rescale makes the bucket's parts those of the Max that rules.
   local function rescale(m)
-    dropGaps(m)
+    gaps.drop(m)
     if get(m, 'max') ~= m.max then
       put(m, 'max', m.max)
       writeBucket(m, readBucket(m))
@@ -210,13 +46,13 @@ do
     -- Who keeps a share back finds the burst smaller by that share, by a part of a
     -- unit even: with a Burst of 1 it leaves gaps between its units and those before.
     earliest = function(m, from, cost, max)
-      local _, slot = find(m, from, cost, max < m.max and m.extra * max / m.max or m.extra)
+      local _, slot = gaps.find(m, from, cost, max < m.max and m.extra * max / m.max or m.extra)
       return slot, nil
     end,
 
     commit = function(m, slot, cost)
       rescale(m)
-      local gap, _, begins, beginsPart, ends, endsPart = find(m, slot, cost, m.extra)
+      local gap, _, begins, beginsPart, ends, endsPart = gaps.find(m, slot, cost, m.extra)
       local at, part = readBucket(m)
       if gap then
         at, part = gap.from, gap.fromPart
@@ -234,14 +70,14 @@ do
         end
       end
       if gap then
-        call('ZREM', gapsKey(m), gap.member)
-        free(m, at, part, x, xPart)
-        free(m, ends, endsPart, gap.to, gap.toPart)
+        call('ZREM', gaps.keyOf(m), gap.member)
+        gaps.free(m, at, part, x, xPart)
+        gaps.free(m, ends, endsPart, gap.to, gap.toPart)
       else
         if at < m.account.now then
           at, part = m.account.now, 0
         end
-        free(m, at, part, x, xPart)
+        gaps.free(m, at, part, x, xPart)
         writeBucket(m, ends, endsPart)
       end
       return struct.pack(TAKEN, math.max(0, x), xPart, ends, endsPart, m.max)
@@ -268,9 +104,9 @@ do
       end
       rescale(m)
       -- It and the gaps that it touches become one. No two of those touch, so they are few.
-      local near = get(m, 'gaps') and call('ZRANGEBYSCORE', gapsKey(m), text(from), '+inf', 'LIMIT', 0, 8)
+      local near = get(m, 'gaps') and call('ZRANGEBYSCORE', gaps.keyOf(m), text(from), '+inf', 'LIMIT', 0, 8)
       for _, member in ipairs(near or {}) do
-        local begins, beginsPart, ends, endsPart = readGap(m, member)
+        local begins, beginsPart, ends, endsPart = gaps.read(m, member)
         if not isAfter(from, fromPart, ends, endsPart) and not isAfter(begins, beginsPart, to, toPart) then
           if isAfter(from, fromPart, begins, beginsPart) then
             from, fromPart = begins, beginsPart
@@ -278,13 +114,13 @@ do
           if isAfter(ends, endsPart, to, toPart) then
             to, toPart = ends, endsPart
           end
-          call('ZREM', gapsKey(m), member)
+          call('ZREM', gaps.keyOf(m), member)
         end
       end
       if not isAfter(at, part, to, toPart) then
         writeBucket(m, from, fromPart)
       else
-        free(m, from, fromPart, to, toPart)
+        gaps.free(m, from, fromPart, to, toPart)
       end
     end,
 
@@ -295,7 +131,7 @@ do
         return -- it is told of it as a whole: record.lua
       end
       rescale(m)
-      dropAllGaps(m)
+      gaps.dropAll(m)
       local at, part = readBucket(m)
       local full, rest = plus(m, math.max(slot, m.account.edge), 0, m.extra)
       if isAfter(at, part, full, rest) then
@@ -315,7 +151,7 @@ do
 
     -- Used is what is yet to run out, and what the burst does not hold of it is booked ahead.
     usage = function(m, now)
-      local parts, gaps = busy(m, now, math.huge)
+      local parts, some = gaps.busy(m, now, math.huge)
       local used = math.ceil(parts / m.window)
       if used <= 0 then -- less: a clock has stepped back
         return 0, 0, 0
@@ -323,8 +159,8 @@ do
       -- So much may be left: it is the last of what is taken.
       local rest = (math.min(used, m.extra) - 1) * m.window
       local at, part = readBucket(m)
-      for i = #gaps, 1, -1 do
-        local from, fromPart, to, toPart = readGap(m, gaps[i])
+      for i = #some, 1, -1 do
+        local from, fromPart, to, toPart = gaps.read(m, some[i])
         local taken = (at - to) * m.max + part - toPart
         if taken > rest then
           break
@@ -341,7 +177,7 @@ do
       return math.min(limit.extra, limit.max)
     end,
 
-    ownKey = gapsKey,
+    ownKey = gaps.keyOf,
 
     drained = function(m, from, to)
       return math.ceil((to - from) * m.max / m.window)
@@ -351,7 +187,7 @@ do
     -- and enter would not count it.
     left = function(m, slot)
       local most = m.extra * m.window
-      return math.ceil(math.min(busy(m, slot, most), most) / m.window)
+      return math.ceil(math.min(gaps.busy(m, slot, most), most) / m.window)
     end,
 
     remembers = true,
@@ -370,7 +206,7 @@ do
       if at and at < now - m.window - m.margin then
         put(m, 'at', nil)
         put(m, 'part', nil)
-        dropAllGaps(m)
+        gaps.dropAll(m)
       end
     end,
   }
