@@ -12,8 +12,7 @@ each = for m in $(MODULES); do (cd $$m && $(1)) || exit 1; done
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/' | expand -t 12
 
-# What is judged in real time wants the machine for itself: one package at a time, and not
-# while another is built.
+# What is judged in real time mostly waits: two packages at a time, and none while another is built.
 REALTIME := ./cmd/crawler-demo ./examples ./internal/fleet ./tests/faults ./tests/fleets ./tests/queue
 inparallel = $$(go list ./... ./cmd/... | grep -vxF "$$(go list $(REALTIME))")
 
@@ -22,7 +21,7 @@ took = s=$$(($$(date +%s) - $(START))); echo "make $@ took $$((s / 60)) min $$((
 
 test: deps lint ## what a change needs: lint, and all packages but tests/fleets with the race detector, long tests shortened
 	@echo go test -race -short; go test -race -short -timeout 8m $(inparallel)
-	@go test -race -short -timeout 8m -p 1 $(filter-out ./tests/fleets,$(REALTIME))
+	@go test -race -short -timeout 8m -p 2 $(filter-out ./tests/fleets,$(REALTIME))
 	@$(took)
 
 test-ci: test ## what CI runs: make test, the fleets, and the modules below, long tests shortened

@@ -18,6 +18,7 @@ import (
 )
 
 func TestKilledFleetIsResumed(t *testing.T) {
+	t.Parallel()
 	server := redistest.Shared(t)
 	s := newSite(t, &simulated.Provider{Limit: 100, Window: time.Second, Users: 20, PagesPerUser: 10})
 	args := s.args("-limit", "40/1s", "-redis", "redis://"+server.Addr, "-budget", redistest.Name(t), "-processes", "2", "-json")
@@ -52,6 +53,7 @@ func TestKilledFleetIsResumed(t *testing.T) {
 // The log in memory is lost with the process: the second run would spend the
 // whole quota a second time if it did not learn from the file.
 func TestInterruptedCrawlIsResumedWithoutExceedingTheQuota(t *testing.T) {
+	t.Parallel()
 	s := newSite(t, &simulated.Provider{Limit: 50, Window: 3 * time.Second, Users: 16, PagesPerUser: 10,
 		Latency: func() time.Duration { return 10 * time.Millisecond }})
 	args := s.args("-limit", "40/3s", "-json")
@@ -112,6 +114,7 @@ func TestInterruptedFleetHandsItsBookingsBack(t *testing.T) {
 }
 
 func TestJobsOfALostProcessGoToTheOthers(t *testing.T) {
+	t.Parallel()
 	server := redistest.Shared(t)
 	s := newSite(t, &simulated.Provider{Limit: 1000, Window: time.Second, Users: 20, PagesPerUser: 10,
 		Latency: func() time.Duration { return 20 * time.Millisecond }})
