@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"embed"
+	"strings"
 	"sync"
 
 	"github.com/redis/go-redis/v9"
@@ -40,13 +41,19 @@ var (
 	statusScript   = sync.OnceValue(func() *redis.Script { return script{name: "status"}.with(0) })
 )
 
-// parts are the files of the algorithms, in their order in the scripts.
+// parts are the files of the algorithms, in their order in the scripts: those of the general path, of which
+// SlidingLog's are in all scripts, and those whose sections stand in front.lua.
 var parts = []struct {
 	algorithm limit.Algorithm
 	files     []string
+	front     []string
 }{
-	{limit.StreamLog, []string{"streamlog"}}, {limit.FixedWindow, []string{"firstuse", "fixedwindow"}},
-	{limit.SlidingWindow, []string{"slidingwindow"}}, {limit.SubWindows, []string{"subwindows"}}, {limit.GCRA, []string{"gaps", "gcra"}},
+	{limit.SlidingLog, nil, []string{"frontslidinglog"}},
+	{limit.StreamLog, []string{"streamlog"}, []string{"frontstreamlog"}},
+	{limit.FixedWindow, []string{"firstuse", "fixedwindow"}, []string{"frontfirstuse", "frontfixedwindow"}},
+	{limit.SlidingWindow, []string{"slidingwindow"}, []string{"frontslidingwindow"}},
+	{limit.SubWindows, []string{"subwindows"}, []string{"frontsubwindows"}},
+	{limit.GCRA, []string{"gaps", "gcra"}, []string{"frontgcra"}},
 }
 
 // filesBefore are the files that only one script needs, in their order before the script's own.
@@ -92,10 +99,45 @@ func (s script) with(set limit.AlgorithmSet) *redis.Script {
 	// What is defined in a function that is not called costs nothing.
 	source := "local function general()\n" + luaSource(append(append(files, filesBefore[s.name]...), s.name)...) + "end\nreturn general()\n"
 	if s.front {
-		source = luaSource("front") + source
+		source = frontSource(set) + source
 	}
 	made, _ := compiled.LoadOrStore(key, redis.NewScript(luaSource("layout")+source))
 	return made.(*redis.Script)
+}
+
+// frontSource returns front.lua for limits of those algorithms. Where front.lua has a line "--> NAME" stand
+// the sections of that name of the algorithms' files: as text, since to call a function would cost more than
+// most of them do.
+func frontSource(set limit.AlgorithmSet) string {
+	var b strings.Builder
+	for line := range strings.Lines(luaSource("front")) {
+		name, is := strings.CutPrefix(strings.TrimSpace(line), sectionMark)
+		if !is {
+			b.WriteString(line)
+			continue
+		}
+		for _, p := range parts {
+			for _, file := range p.front {
+				if set.Has(p.algorithm) {
+					b.WriteString(section(file, name))
+				}
+			}
+		}
+	}
+	return b.String()
+}
+
+// sectionMark begins the line before a section, with the section's name behind it.
+const sectionMark = "--> "
+
+// section returns the section of a file with that name; empty: it has none.
+func section(file, name string) string {
+	for _, one := range strings.Split(luaSource(file), "\n"+sectionMark)[1:] {
+		if title, text, _ := strings.Cut(one, "\n"); title == name {
+			return text + "\n"
+		}
+	}
+	return ""
 }
 
 func luaSource(parts ...string) string {

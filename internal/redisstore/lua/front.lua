@@ -11,7 +11,17 @@
 -- is booked, where one algorithm counts and nothing special is under way. Once in a while
 -- it leaves all the same, so that what is old is removed and keys do not expire.
 --
--- The names of what a summary has, p1 to p4 among them, are in layout.lua.
+-- Where a line says --> NAME stand the sections of that name of the algorithms that the limits have, one file
+-- for each: scripts.go puts them there. They know the names of this file. A section whose booking is for the
+-- rest sets leaves, or leaves s nil where a slot is looked for:
+--
+--   log    names the log
+--   slot   finds a slot (s) for c units, not before from, and how many bookings may leave at it (alike)
+--   left   keeps the window that a booking leaves behind in the account's hash
+--   count  counts the bookings in p1 to p4, which layout.lua explains
+--   check  sees whether the logs are there that are to be written
+--   write  writes them, and removes what is old
+--   entry  makes the record (one) of bookings of one slot
 
 repeat
   -- What is global is looked for by its name each time.
@@ -189,160 +199,31 @@ repeat
       (now == seen and from == now) or total > 4503599627370000 then
       break
     end
-    -- Once in a while what is old is removed, and seldom by the rest, which also tells
-    -- what is used.
-    local trims = (code == 'L' or code == 'S') and math.floor((total % 64 + units) / 64) or 0
-    if number % 256 == 0 or total % 4096 + units >= 4096 or trims > 0 and code == 'S' and p4 ~= 1 then
+    -- Seldom the rest removes what is old, and tells what is used.
+    if number % 256 == 0 or total % 4096 + units >= 4096 then
       break
     end
-    local log
-    if code == 'L' then
-      log = base .. ':log:' .. accountID
-    elseif code == 'S' then
-      log = base .. ':stream:' .. accountID
-    end
-    if code == 'S' and (from < p3 or p2 + units > 4503599627370000 or
-      total + units + wanted - turn > p1 and (p4 ~= 1 or max == 0)) then
+    -- The key of the log, where one counts; how often what is old is removed from it; and whether all is
+    -- left to the rest.
+    local log, trims, leaves = nil, 0, false
+    --> log
+    if leaves then
       break
     end
 
-    -- The slots that were found, how many leave at each, and for GCRA the time that each takes,
-    -- and its end: three of each group of bookings; and whether the log is known to be there.
+    -- The slots that were found, how many leave at each, and what an algorithm notes of them (more):
+    -- three of each group of bookings; and whether the log is known to be there.
     local groups, more, n, final, score, there = nil, '', 0, edge, nil, place or not log
     local i, ranks = 1, nil
     while i <= wanted do
       -- From the i-th on that many leave at one slot.
       local c, s, key, alike = cost, nil, nil, 1
-      local x, part, e, rest
+      -- The window of the slot (key), or the time that the bookings take.
+      local begins, beginsPart, stops, stopsPart
       if i > turn then
         c = 1
       end
-      if log and total + n * cost + c <= p1 then
-        s, alike = from, (p1 - total) / cost - n
-      elseif code == 'L' then
-        -- The last unit waits for the one that is Max before it, of each limit.
-        local stands, one, apart = 0, max, span
-        s, alike = from, math.huge
-        repeat
-          if max == 0 then
-            local tolerance
-            _, stands, one, apart, tolerance = string.find(rules, '(%d+) (%d+) (%d+) L', stands + 1)
-            apart = apart + tolerance
-          end
-          local unit, k, size, oldest = total + n * cost + c - 1 - one, -1, 0.5, nil
-          if p2 == 1 and unit < total and (wanted > 1 or unit < p3) then
-            -- It is as many from the end. Those behind it are the next ones'.
-            ranks = ranks or {}
-            local entries = ranks[one]
-            if not entries then
-              local stop = math.min(total - 1, unit + (wanted - i) * cost) - total
-              entries = call('ZRANGE', log, unit - total, stop, 'WITHSCORES')
-              entries.unit, ranks[one] = #entries == 2 * (stop - unit + total + 1) and unit or total, entries
-            end
-            size, oldest = 1, entries[2 * (unit - entries.unit) + 2]
-          end
-          while unit >= p3 and unit < total and not oldest and 2 * size <= p2 do
-            k, size = k + 1, 2 * size
-            if p2 % (2 * size) >= size then
-              oldest = call('ZSCORE', k == 0 and log or log .. ':' .. k, struct.pack('>I7', unit - unit % size))
-            end
-          end
-          if not oldest then
-            s = nil
-            break
-          end
-          there, s = true, math.max(s, oldest + apart)
-          alike = math.min(alike, (size - 1 - unit % size) / c + 1)
-        until max > 0 or not string.find(rules, ' L', stands + 1, true)
-      elseif code == 'S' then
-        local entry = call('XRANGE', log, string.format('%d', from - span + 1), '+', 'COUNT', 1)[1]
-        if not entry then
-          break
-        end
-        there = true
-        local next, slot, unit = p2 + n * cost, string.match(entry[1], '^(%d+)-(%d+)$')
-        if next - unit + c <= max then
-          s, p1 = from, total + n * cost + max - next + unit
-        elseif next + c - max <= unit + entry[2][2] then
-          s = slot + span
-        end
-      elseif code == 'U' then
-        if from < p3 and p2 + c <= max then
-          s, alike = from, (max - p2) / c
-        end
-      elseif c > max then
-        break
-      elseif code == 'F' then
-        key = (from - from % window) / window
-        local opens = key * window + (margin - margin % 2) / 2
-        s = from > opens and from or opens
-        if s >= (key + 1) * window - margin or (key == p1 and p2 + c > max) then
-          key, s = key + 1, opens + window
-        end
-        alike = (key == p1 and max - p2 or max) / c
-      elseif code == '*' then
-        key, s = p1, from
-        if p2 == 0 or from >= p1 + window + margin then
-          key = from
-        elseif from >= p1 + window - margin or p2 + c > max then
-          key, s = p1 + window + margin, p1 + window + margin
-        end
-        alike = (key == p1 and max - p2 or max) / c
-      elseif code == 'W' then
-        key = (from - from % window) / window
-        for _ = 1, 4 do
-          local older, room = 0, max - c
-          if key == p1 then
-            older, room = p4, room - p2
-          elseif key == p1 + 1 then
-            older = p2
-          end
-          if room >= 0 then
-            s, alike = from > key * window and from or key * window, (room - older) / c + 1
-            if older > room then
-              local share = math.floor(room * window / older)
-              if room * window > 9007199254740992 then
-                share = math.min(share - 1, 9007199254740992)
-              end
-              s = math.max(s, (key + 1) * window + margin - share)
-            end
-            if s < (key + 1) * window - margin then
-              break
-            end
-          end
-          key, s = key + 1, nil
-        end
-      elseif code == 'G' and c <= p3 and window * c <= 9007199254740992 then
-        -- As in gcra.lua: its time is from x to e.
-        local spare = window * (p3 - c)
-        local lower, latest = p1 + math.ceil((p2 - spare) / max) + margin, (spare - spare % max) / max
-        if spare > 9007199254740992 then
-          latest = math.ceil(window * ((p3 - c) / max)) + 1
-          lower = p1 + math.ceil(window * ((c - p3) / max)) + 1 + margin
-        end
-        s, x, part = from > lower and from or lower, p1, p2
-        if x < s then
-          x, part = s, 0
-        end
-        rest = window * c % max
-        e, rest = x + (window * c - rest) / max, part + rest
-        if rest >= max then
-          e, rest = e + 1, rest - max
-        end
-        latest = s - margin + latest
-        if lower >= s then
-          x, part = p1, p2
-        elseif x > latest or x == latest and part > 0 then
-          x, part = latest, 0
-        end
-        if p1 > x or p1 == x and p2 > part then
-          x, part = p1, p2
-        end
-        -- What would be free before it is to be noted.
-        if x > now and (x > p1 or part > p2) then
-          s = nil
-        end
-      end
+      --> slot
       if i > turn then
         score = s
         break
@@ -361,41 +242,9 @@ repeat
         if call('EXISTS', hash) == 0 then
           break
         end
-        local name = string.format(code == 'W' and 'W/%.0f/0/-/-:%.0f' or code == 'F' and 'F/%.0f/0/-/-:%.0f' or
-          'F/%.0f/0/-/*:%.0f', window, p1)
-        if code == 'F' then
-          call('HSET', hash, name, p2)
-        elseif code == '*' then
-          call('HSET', hash, name, p2, name .. '<', final, name .. '^', p3)
-        else
-          call('HSET', hash, name, p2, name .. '<', p3)
-        end
+        --> left
       end
-      if code == 'G' then
-        more = struct.pack('>I7I5I7I5I5', x > 0 and x or 0, part, e, rest, max)
-        p1, p2 = e, rest
-      elseif code ~= 'L' and code ~= 'S' then
-        if code == 'W' and key ~= p1 then
-          p3, p4 = 9007199254740992, key == p1 + 1 and p2 or 0
-        elseif code == '*' and (key ~= p1 or p2 == 0) then
-          p3 = 0
-        end
-        if key and key ~= p1 then
-          p1, p2 = key, 0
-        end
-        p2 = p2 + alike * cost
-        if code == '*' and s == p1 then
-          p3 = p3 + alike * cost
-        elseif code == 'W' then
-          local remains = (key + 1) * window - (s - margin > key * window and s - margin or key * window)
-          local product = (max > p2 and max - p2 or 0) * window
-          local share = math.floor(product / remains)
-          if product > 9007199254740992 then
-            share = share - 1
-          end
-          p3 = share < p3 and share or p3
-        end
-      end
+      --> count
       if not groups then
         groups = {s, alike, more}
       elseif s == from and more == '' then
@@ -410,77 +259,25 @@ repeat
       break
     end
 
-    -- The units of a log are cut into parts. A set that is new, or gone, is for the rest.
+    -- The units of a log by the key of their set, or nil.
     local parts
-    if code == 'L' and n > 0 and (n * cost > 1 or p2 % 2 == 0) then
-      local unit, keys = total, {}
-      parts, there = {}, true
-      for g = 1, #groups, 3 do
-        local rest = groups[g + 1] * cost
-        while rest > 0 do
-          local k, size = 0, 1
-          while 2 * size <= rest and unit % (2 * size) == 0 do
-            k, size = k + 1, 2 * size
-          end
-          local key = k == 0 and log or log .. ':' .. k
-          local add = parts[key]
-          if not add then
-            add, there = {}, there and p2 % (2 * size) >= size
-            parts[key], keys[#keys + 1] = add, key
-          end
-          local behind = #add
-          add[behind + 1], add[behind + 2] = groups[g], struct.pack('>I7', unit)
-          unit, rest = unit + size, rest - size
-        end
-      end
-      if not there or call('EXISTS', unpack(keys)) ~= #keys then
-        break
-      end
-    elseif not there and (code == 'L' and p2 % 2 == 0 or call('EXISTS', log) == 0) then
+    --> check
+    if leaves then
       break
     end
 
     -- Only now is anything written.
-    if parts then
-      for key, add in pairs(parts) do
-        call('ZADD', key, unpack(add))
-      end
-    elseif code == 'L' and n > 0 then
-      call('ZADD', log, string.format('%d', from), struct.pack('>I7', total))
-    elseif code == 'S' then
-      for g = 1, n > 0 and #groups or 0, 3 do
-        for _ = 1, groups[g + 1] do
-          call('XADD', log, string.format('%d-%d', groups[g], p2), 'c', cost)
-          p2 = p2 + cost
-        end
-        p3 = from
-      end
-    end
-    for _ = 1, trims do
-      local oldest = now - span - math.min(span, 60000000)
-      if code == 'S' then
-        call('XTRIM', log, 'MINID', '~', oldest)
-      else
-        local old = call('ZRANGE', log, 127, 127, 'WITHSCORES')[2]
-        if old and tonumber(old) < oldest then
-          call('ZREMRANGEBYRANK', log, 0, 127)
-        end
-      end
-    end
+    --> write
     -- Those that leave at one slot are one record, but for what each has of its own.
     local records, unit = n > 0 and #groups > 3 and {record}, total
     for g = 1, n > 0 and #groups or 0, 3 do
       local slot, alike, one = groups[g], groups[g + 1], records and '' or record
       more = groups[g + 2]
-      if code == 'L' then
-        one = struct.pack('>c0c1I2I8I7I2I2I2c0', one, 'B', alike, slot, unit, #accountID, 0, 0, accountID)
-      elseif code == 'S' then
-        one = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5B', one, 'B', alike, slot, unit, #accountID, 0, 15, accountID,
-          '\0S', p2 - n * cost + unit - total, cost, 0)
-      else
+      if not log then
         one = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5Bc0', one, 'B', alike, slot, unit, #accountID, 0,
           15 + #more, accountID, '\0N', unit, cost, #more > 0 and 1 or 0, more)
       end
+      --> entry
       unit = unit + alike * cost
       if not records then
         record = one
