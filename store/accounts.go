@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/bits"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,7 +28,7 @@ type Account struct {
 }
 
 // Accounts is a list of accounts to which a booking may be charged. It never changes, and
-// is safe for concurrent use. A store may keep an index for each list, named by its Digest.
+// is safe for concurrent use. A store may keep indexes for each list, named by its Digest.
 type Accounts struct {
 	list       []Account
 	byID       map[string]int
@@ -189,6 +190,16 @@ func (a *Accounts) Lookup(id string) *Account {
 // the same order, and differs otherwise. It is empty for a list of one, which
 // needs no index. Shared accounts do not change it.
 func (a *Accounts) Digest() string { return a.digest }
+
+// IndexUnits returns by which of a list's indexes a booking of so many units finds its account: the one in
+// which accounts stand in the order of their slots for that many units, or for the next lower of 1 to 8, 10,
+// 12, 14, 16, 20, 24, 28, 32, 40 and so on. So it looks at few accounts that have units free, but too few for
+// it, and there are no more than four indexes for twice as many units.
+func IndexUnits(units int) int {
+	units = min(units, 1<<30)
+	step := 1 << max(0, bits.Len(uint(units))-3)
+	return units / step * step
+}
 
 func (a *Accounts) sum() string {
 	const digits = 32 // 128 bits, so that two lists with one digest do not occur

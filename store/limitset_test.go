@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -25,4 +26,19 @@ func TestEncodedLimitsAreReadAgain(t *testing.T) {
 		_, err = store.ParseLimits(text)
 		require.Error(t, err, text)
 	}
+}
+
+// An index is for no more units than a booking costs, and for more than four fifths of that; for twice as many
+// units there are four others.
+func TestIndexesAreForAboutWhatBookingsCost(t *testing.T) {
+	indexes := make(map[int]bool)
+	for units := 1; units <= 1<<12; units++ {
+		got := store.IndexUnits(units)
+		require.LessOrEqual(t, got, units)
+		require.Greater(t, 5*got, 4*units)
+		require.Equal(t, got, store.IndexUnits(got))
+		indexes[got] = true
+	}
+	require.Len(t, indexes, 8+4*9)
+	require.Equal(t, 1<<30, store.IndexUnits(math.MaxInt))
 }

@@ -19,7 +19,7 @@ type budget struct {
 	every    []*account // accounts, in any order
 	looked   int        // the place in every where sweep looked last
 	latest   *account   // that was asked for; nil: none
-	indexes  map[string]*index
+	indexes  map[indexKey]*index
 	changes  changes
 	watchers []*watcher
 	done     doneIDs
@@ -143,9 +143,9 @@ func (b *budget) sweep(clock reading) {
 	if len(b.indexes) == 0 {
 		return // to begin a walk costs something
 	}
-	for digest, index := range b.indexes {
+	for key, index := range b.indexes {
 		if index.expires <= clock.moment {
-			delete(b.indexes, digest)
+			delete(b.indexes, key)
 		}
 		break
 	}

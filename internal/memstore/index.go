@@ -9,10 +9,12 @@ import (
 )
 
 // An index holds the accounts of one Accounts, ordered by score: a slot that the account's
-// next booking of one queue does not come before. Accounts with equal scores are taken in turn.
+// next booking of one queue does not come before, if it costs so many units or more. Accounts with equal
+// scores are taken in turn.
 type index struct {
 	accounts *store.Accounts
 	queue    string
+	units    int64
 	items    []scoredAccount
 	scores   []int64 // by place in Accounts
 	ranks    []int   // likewise
@@ -89,7 +91,7 @@ func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now 
 			}
 			continue
 		}
-		b.work.scores = append(b.work.scores, placeScore{item.at, one.score(l)})
+		b.work.scores = append(b.work.scores, placeScore{item.at, one.score(l, index.units)})
 		if best == nil || one.slot < best.slot {
 			best = one
 		}
@@ -129,12 +131,12 @@ func (b *budget) consider(r *store.BookRequest, l *queue, at int, shared []*tran
 	return c
 }
 
-// score returns the account's score as it was considered for a booking.
-func (c *candidate) score(l *queue) int64 {
+// score returns the account's score in an index for so many units, as it was considered for a booking.
+func (c *candidate) score(l *queue, units int64) int64 {
 	own := c.transactions[0]
 	score := c.alone
-	if l.cost != 1 {
-		score = own.score(*l)
+	if l.cost != units {
+		score = own.score(*l, units)
 	}
 	if own.account.paused > own.now {
 		score = max(score, own.account.paused)
@@ -142,9 +144,9 @@ func (c *candidate) score(l *queue) int64 {
 	return score
 }
 
-// score returns the slot of a booking of one unit that comes long ago.
-func (c *transaction) score(l queue) int64 {
-	l.cost = 1
+// score returns the slot of a booking of so many units that comes long ago.
+func (c *transaction) score(l queue, units int64) int64 {
+	l.cost = units
 	return settle([]*transaction{c}, c.scoredFrom(c.account.order(l.name).last), &l)
 }
 
@@ -165,20 +167,28 @@ func (b *budget) lower(a *account) {
 	}
 }
 
-// index returns the index of the accounts for a queue.
-func (b *budget) index(accounts *store.Accounts, queue string, moment int64) *index {
-	index := b.indexes[accounts.Digest()+queue]
+// An indexKey names an index.
+type indexKey struct {
+	accounts string // their Digest
+	queue    string
+	units    int
+}
+
+// index returns the index of the accounts for bookings of a queue with such a cost.
+func (b *budget) index(accounts *store.Accounts, l *queue, moment int64) *index {
+	key := indexKey{accounts.Digest(), l.name, store.IndexUnits(int(l.cost))}
+	index := b.indexes[key]
 	if index == nil {
-		index = newIndex(accounts, queue)
-		b.indexes[accounts.Digest()+queue] = index
+		index = newIndex(accounts, l.name, int64(key.units))
+		b.indexes[key] = index
 	}
 	index.expires = moment + dayMicros
 	return index
 }
 
-func newIndex(accounts *store.Accounts, queue string) *index {
+func newIndex(accounts *store.Accounts, queue string, units int64) *index {
 	n := accounts.Len()
-	x := &index{accounts: accounts, queue: queue, newest: -1, scores: make([]int64, n), ranks: make([]int, n)}
+	x := &index{accounts: accounts, queue: queue, units: units, newest: -1, scores: make([]int64, n), ranks: make([]int, n)}
 	names := make([]string, n)
 	for at := range n {
 		names[at] = strconv.Itoa(accounts.SetOf(at)+1) + ":" + accounts.At(at).ID

@@ -77,7 +77,7 @@ func (s *Store) budget(name string) *budget {
 		b = &budget{
 			name:     name,
 			accounts: make(map[string]*account),
-			indexes:  make(map[string]*index),
+			indexes:  make(map[indexKey]*index),
 			work:     &s.work,
 		}
 		if s.budgets == nil {
@@ -122,7 +122,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 	l.name = r.Accounts.Queue(l.scopes, r.Reserve)
 	var index *index
 	if r.Accounts.Len() > 1 {
-		index = b.index(r.Accounts, l.name, clock.moment)
+		index = b.index(r.Accounts, l, clock.moment)
 	}
 	from := b.all.released(now, b.released)
 	best, err := b.choose(&r, l, index, from, now)
@@ -147,7 +147,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 		}
 		b.enforce(best.transactions, r.Revision, now)
 		if index != nil {
-			s.work.rescore(best.at, own.score(*l))
+			s.work.rescore(best.at, own.score(*l, index.units))
 			index.newest = index.ranks[best.at]
 		}
 	} else {

@@ -25,6 +25,7 @@ type batchKey struct {
 	scopes   string
 	reserve  int
 	revision int
+	units    int // of the index, if the accounts have one
 }
 
 // A queue is the batches that wait for the script before theirs to end.
@@ -121,6 +122,9 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 func (s *Store) enqueue(p *pendingCall) *batch {
 	r := &p.request
 	key := batchKey{accounts: r.Accounts, budget: r.Budget, reserve: r.Reserve, revision: r.Revision}
+	if r.Accounts.Len() > 1 {
+		key.units = store.IndexUnits(r.Cost)
+	}
 	if len(r.Excluded) > 0 {
 		key.excluded = strings.Join(r.Excluded, ",")
 	}

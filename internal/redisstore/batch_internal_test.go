@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -36,6 +37,9 @@ func (b group) book(t require.TestingT, requests []store.BookRequest) (answers [
 	}
 	key := batchKey{accounts: b.accounts, budget: b.budget,
 		scopes: b.accounts.RelevantScopes(requests[0].Scopes), reserve: requests[0].Reserve, revision: requests[0].Revision}
+	if b.accounts.Len() > 1 {
+		key.units = store.IndexUnits(requests[0].Cost)
+	}
 	for len(left) > 0 {
 		// What the script does not come to goes back to the queue.
 		q := &queue{key: key, plan: newPlan(key)}
@@ -71,6 +75,10 @@ func (b group) bookBoth(t *rapid.T, memory *memstore.Store, most int, costs ...i
 	if b.queues && rapid.Bool().Draw(t, "of another queue") {
 		scopes = rapid.SampledFrom([][]string{nil, {"x"}}).Draw(t, "scopes")
 		reserve = rapid.SampledFrom([]int{0, 300}).Draw(t, "reserve")
+	}
+	if b.accounts.Len() > 1 { // one index answers a batch
+		units := store.IndexUnits(rapid.SampledFrom(costs).Draw(t, "a cost"))
+		costs = slices.DeleteFunc(slices.Clone(costs), func(cost int) bool { return store.IndexUnits(cost) != units })
 	}
 	for range rapid.IntRange(1, most).Draw(t, "bookings") {
 		r := store.BookRequest{ID: store.NewBookingID(), Budget: b.budget, Accounts: b.accounts, Now: b.now, MaxWait: store.Forever,
@@ -223,4 +231,26 @@ func TestABatchOnAPoolTakesAccountsInTurn(t *testing.T) {
 			},
 		})
 	})
+}
+
+// Scripts, in front and behind it, go by the index that store.IndexUnits names.
+func TestAnIndexIsNamedByWhatBookingsCost(t *testing.T) {
+	t.Parallel()
+	client := redistest.Shared(t).Client(t)
+	for _, cost := range []int{1, 3, 7, 8, 9, 10, 11, 15, 16, 18, 19, 100, 1 << 29, 1<<30 + 7} {
+		large := []limit.Limit{{Max: limit.MaxUnits, Window: time.Hour, Algorithm: limit.FixedWindow}}
+		accounts, err := store.NewAccounts(store.Account{ID: "a", Limits: large}, store.Account{ID: "b", Limits: large})
+		require.NoError(t, err)
+		b := group{store: &Store{Client: client}, accounts: accounts, budget: store.NewBookingID().String(), now: time.UnixMicro(1795000000123457)}
+		for range 5 { // the first goes the general path, which the others need not
+			b.now = b.now.Add(time.Millisecond)
+			b.book(t, []store.BookRequest{{ID: store.NewBookingID(), Budget: b.budget, Accounts: accounts, Now: b.now, MaxWait: store.Forever, Cost: cost}})
+		}
+		keys, err := client.Keys(t.Context(), BaseKey(b.budget)+":pool:*").Result()
+		require.NoError(t, err)
+		require.Equal(t, []string{fmt.Sprintf("%s:pool:%s*%d", BaseKey(b.budget), accounts.Digest(), store.IndexUnits(cost))}, keys)
+		newest, err := client.HGet(t.Context(), BaseKey(b.budget), fmt.Sprintf("i:%s*%d", accounts.Digest(), store.IndexUnits(cost))).Result()
+		require.NoError(t, err)
+		require.Equal(t, "1:a", newest[8:])
+	}
 }

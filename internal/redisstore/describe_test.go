@@ -43,8 +43,8 @@ func TestAReaderIsToldAllOfABudget(t *testing.T) {
 			require.NoError(t, err)
 			list, err = list.Sharing(ration.Account{ID: "app", Limits: []ration.Limit{steady}, Label: "the app"})
 			require.NoError(t, err)
-			for _, cost := range []int{1, 3} {
-				_, err := writer.Book(ctx, store.BookRequest{ID: store.NewBookingID(), Budget: "x", Accounts: list, Excluded: []string{"never"},
+			for i, cost := range []int{1, 3} {
+				_, err := writer.Book(ctx, store.BookRequest{ID: store.NewBookingID(), Budget: "x", Accounts: list, Excluded: [][]string{{"b", "never"}, {"a", "never"}}[i],
 					Scopes: []string{"media"}, Cost: cost, MaxWait: store.Forever, Revision: 7})
 				require.NoError(t, err)
 			}

@@ -81,7 +81,7 @@ func TestEveryKeyExpires(t *testing.T) {
 		ID: store.NewBookingID(), Budget: d.Name, Account: pool.At(1), Now: d.Now, Spent: []store.Spending{{Slot: d.Now, Cost: 2}},
 	}))
 	ttls := d.Keys(t)
-	for _, key := range []string{"", ":log:a", ":log:wide", ":log:wide:2", ":log:b", ":pool:" + pool.Digest(), ":pauses", ":workers", ":loads"} {
+	for _, key := range []string{"", ":log:a", ":log:wide", ":log:wide:2", ":log:b", ":pool:" + pool.Digest() + "*1", ":pauses", ":workers", ":loads"} {
 		require.Contains(t, ttls, key)
 	}
 	for key, ttl := range ttls {
@@ -136,7 +136,7 @@ func TestAKeyThatHoldsSomethingElseBooksNothing(t *testing.T) {
 				_, err := d.Store.Pause(ctx, store.PauseRequest{Budget: d.Name, Account: "other", For: time.Hour, Now: d.Now})
 				require.NoError(t, err)
 			case ":pool:":
-				key += a.Digest()
+				key += a.Digest() + "*1"
 			}
 			require.NoError(t, d.Client.Del(ctx, key).Err())
 			require.NoError(t, d.Client.Set(ctx, key, "x", 0).Err())

@@ -168,14 +168,23 @@ func (h *history) kept(t require.TestingT, b group) map[string]string {
 		kept[name] = fmt.Sprintf("%.0f", numbers[from:])
 	}
 	for _, accounts := range h.revisions { // each has an index
-		index := ":pool:" + accounts.Digest()
-		scores, err := b.store.Client.ZRangeWithScores(context.Background(), BaseKey(b.budget)+index, 0, -1).Result()
-		require.NoError(t, err)
-		for _, one := range scores {
-			kept[index] += fmt.Sprintf("%v %.0f ", one.Member, one.Score)
+		for _, cost := range costs { // and by cost
+			h.keepIndex(t, b, kept, fmt.Sprintf(":pool:%s*%d", accounts.Digest(), store.IndexUnits(min(cost, h.most))))
 		}
 	}
 	return kept
+}
+
+// keepIndex adds what an index has.
+func (h *history) keepIndex(t require.TestingT, b group, kept map[string]string, index string) {
+	if kept[index] != "" {
+		return
+	}
+	scores, err := b.store.Client.ZRangeWithScores(context.Background(), BaseKey(b.budget)+index, 0, -1).Result()
+	require.NoError(t, err)
+	for _, one := range scores {
+		kept[index] += fmt.Sprintf("%v %.0f ", one.Member, one.Score)
+	}
 }
 
 // window is the name of what an account's hash has of a window.

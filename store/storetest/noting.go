@@ -2,6 +2,7 @@ package storetest
 
 import (
 	"context"
+	"math"
 	"strings"
 
 	"github.com/stretchr/testify/require"
@@ -15,13 +16,14 @@ var noteRules = []rule{
 		a := h.each(atMost(4, 10*sec), "a", "b")
 		h.slots(a, 0, 0)
 		require.Zero(h.t, h.note("a", store.Note{Revision: 7}), "a request without a text keeps nothing")
+		longest := store.Note{Revision: min(1<<52, math.MaxInt), Text: strings.Repeat("x", store.MaxNote)}
 		first := store.Note{Revision: 3, Text: "one of\nthree \x00 lines"}
 		for _, n := range []struct{ given, kept store.Note }{
 			{first, first},
 			{store.Note{Revision: 2, Text: "older"}, first},
 			{store.Note{Revision: 9}, first},
 			{store.Note{Revision: 3, Text: "three"}, store.Note{Revision: 3, Text: "three"}},
-			{store.Note{Revision: 1 << 52, Text: strings.Repeat("x", store.MaxNote)}, store.Note{Revision: 1 << 52, Text: strings.Repeat("x", store.MaxNote)}},
+			{longest, longest},
 		} {
 			require.Equal(h.t, n.kept, h.note("a", n.given))
 			h.bookWith(a)
@@ -35,7 +37,6 @@ var noteRules = []rule{
 			"no budget":     {Account: "a"},
 			"no account":    {Budget: h.budget},
 			"revision -1":   {Budget: h.budget, Account: "a", Note: store.Note{Revision: -1}},
-			"2^52 + 1":      {Budget: h.budget, Account: "a", Note: store.Note{Revision: 1<<52 + 1}},
 			"a text of 16k": {Budget: h.budget, Account: "a", Note: store.Note{Text: strings.Repeat("x", store.MaxNote+1)}},
 		} {
 			_, err := h.store.Note(h.t.Context(), r)

@@ -265,7 +265,7 @@ local function run()
   local batch = {
     request = request, state = state, now = now, seen = seen, highest = tonumber(known[3] or 0),
     opened = {}, booked = {}, newest = newest, newestField = newestField, answers = {},
-    one = {name = queue.name, scopes = queue.scopes, reserve = queue.reserve, cost = 1},
+    least = {name = queue.name, scopes = queue.scopes, reserve = queue.reserve, cost = request.least},
   }
   if request.index then
     local asked, made = makeIndex(request)

@@ -10,7 +10,7 @@
 --   booked     those of them that were booked, in that order
 --   last       the account that was charged last, or nil
 --   newest, newestField  the member of the index that was booked last, '' if none was; its field
---   one        a queue of bookings of one unit
+--   least      the queue with a cost of as many units as the index is for
 --   answers    the records of the reply so far
 --
 -- and a turn, which is one booking and those behind it with the same answer,
@@ -89,14 +89,14 @@ local function openEffective(batch, turn, accountID, set)
   return account
 end
 
--- noteScore notes the score of an account in the index: the slot that a booking of one unit would get from
--- it if it came long ago. That is never more than what the next booking gets, and for a free account when
+-- noteScore notes the score of an account in the index: the slot that a booking of the index's units would
+-- get from it if it came long ago. That is never more than what the next booking gets, and for a free account when
 -- it became free, so that of several free accounts the one that has been free the longest is taken.
 local function noteScore(batch, turn, account, member, score)
   local index = batch.request.index
   local name = string.sub(index, #base + 7)
   if turn.queue.name == '' then
-    account.digest = name
+    account.digest = batch.request.digest
   end
   turn.scores[member] = score
   local field = 'index:' .. name
@@ -137,7 +137,7 @@ local function consider(batch, turn, member)
   if request.index then
     slot, capacity = settle({account}, since, queue)
     noteScore(batch, turn, account, member,
-      math.max(paused, cost == 1 and slot or (settle({account}, since, batch.one))))
+      math.max(paused, cost == batch.least.cost and slot or (settle({account}, since, batch.least))))
   end
   local from = math.max(turn.commonFrom, batch.state.graceEnds, released(accountID, paused, last))
   if not request.index or #turn.common > 0 or slot < from then

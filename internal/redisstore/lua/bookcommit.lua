@@ -52,7 +52,7 @@ local function commitBest(batch, turn, count)
   local account = best.accounts[1]
   batch.last = account
   if batch.request.index then
-    turn.scores[best.member] = settle({account}, scoredFrom(account, lastOf(account, queue.name)), batch.one)
+    turn.scores[best.member] = settle({account}, scoredFrom(account, lastOf(account, queue.name)), batch.least)
     batch.newest = best.member
   end
   return queue.name .. '\0' .. table.concat(parts)

@@ -17,6 +17,17 @@
 --   count         with 'all': how many members the index has
 --   behind        with 'behind': where a search goes on: score, member, before and newest
 
+-- indexUnits returns by the index for how many units a booking of so many finds its account, as
+-- store.IndexUnits does.
+local function indexUnits(units)
+  units = math.min(units, 1073741824)
+  local step = 1
+  while units >= 8 * step do
+    step = 2 * step
+  end
+  return units - units % step
+end
+
 -- readMember reads SET:ACCOUNT, and returns the account and its set of limits.
 local function readMember(request, member)
   local number, accountID = string.match(member or '', '^(%d+):(.+)$')
@@ -153,7 +164,9 @@ do
         bad = bad or 'ERR ration: exactly one account goes without an index'
       end
     else
-      request.index = base .. ':pool:' .. digest .. (request.queue.name ~= '' and ':' .. request.queue.name or '')
+      request.digest, request.least = digest, indexUnits(math.min(unpack(request.costs)))
+      request.index = base .. ':pool:' .. digest .. '*' .. text(request.least) ..
+        (request.queue.name ~= '' and ':' .. request.queue.name or '')
       for accountID in string.gmatch(others, '[^,]+') do
         request.excluded[accountID] = true
       end

@@ -25,7 +25,7 @@
 --                                  while its pause lasts, or what pause.lua says of a
 --                                  quarantine; '*last', the last instant
 --                                  that all accounts' pause has put a slot off to
---   KEYS[1]:pool:DIGEST    zset    SET:ACCOUNT, score <= its next free slot; with
+--   KEYS[1]:pool:DIGEST*N  zset    SET:ACCOUNT, score <= its next free slot for N units; with
 --                                  :QUEUE behind it, that of another queue
 --   KEYS[1]:leases         zset    reserved for calls in flight: ACCOUNT:LEASE, score = its end
 --   KEYS[1]:workers        zset    WORKER, score = when it was last heard of

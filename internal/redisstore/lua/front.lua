@@ -38,6 +38,7 @@ repeat
     break
   end
   local index, digest, row, revision, firstSet, accountID, set, member
+  local least, mark = 1, nil -- of how many units the index has the slots, and as a summary names that
   local newestField -- that of the account of the index which was booked last
   if string.byte(rules) == 32 then
     -- '  1 0 0 0  REVISION SET', or the summary does not end with it.
@@ -47,7 +48,16 @@ repeat
     local sets
     digest, sets, revision, firstSet = string.match(rules, '^(%x+)  (%d+) 0 0 0  (%d+) (.*)$')
     if digest and #ARGV == 2 + sets then
-      index, newestField = base .. ':pool:' .. digest, 'i:' .. digest
+      -- As in bookrequest.lua.
+      least = cost < 1073741824 and cost or 1073741824
+      local step = 1
+      while least >= 8 * step do
+        step = 2 * step
+      end
+      least = least - least % step
+      mark = '*' .. least
+      index, newestField = base .. ':pool:' .. digest .. mark, 'i:' .. digest .. mark
+      mark = mark .. '*'
       row = call('ZRANGE', index, 0, count, 'WITHSCORES')
       accountID = row[1] and string.match(row[1], '^%d+:(.+)$')
     end
@@ -193,7 +203,8 @@ repeat
     local units = turn * cost
     if #summary ~= tail + width + #rules - 1 or not string.find(summary, rules, tail + width, true) or
       from < edge or ends <= now or
-      (index and string.sub(summary, tail, tail + width - 1) ~= digest) or
+      (index and string.sub(summary, tail, tail + #digest - 1) ~= digest) or
+      (index and not string.find(summary, mark, tail + #digest, true)) or
       (paused and tonumber(call('ZSCORE', base .. ':pauses', accountID) or 0) > now) or
       -- What is used up to this instant may have been told before.
       (now == seen and from == now) or total > 4503599627370000 then
@@ -221,7 +232,7 @@ repeat
       -- The window of the slot (key), or the time that the bookings take.
       local begins, beginsPart, stops, stopsPart
       if i > turn then
-        c = 1
+        c = least
       end
       --> slot
       if i > turn then

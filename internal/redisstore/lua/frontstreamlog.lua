@@ -5,7 +5,7 @@
 if code == 'S' then
   log, trims = base .. ':stream:' .. accountID, math.floor((total % 64 + units) / 64)
   leaves = from < p3 or p2 + units > 4503599627370000 or trims > 0 and p4 ~= 1 or
-    total + units + wanted - turn > p1 and (p4 ~= 1 or max == 0)
+    total + units + (wanted - turn) * least > p1 and (p4 ~= 1 or max == 0)
 end
 
 --> slot

@@ -9,7 +9,7 @@ local ALONE = '  1 0 0 0  '
 -- takeFront takes from a summary what front.lua has counted.
 local function takeFront(account, summary)
   local p1, p2, p3, _, _, _, _, _, code, width, at = struct.unpack(FRONT, summary, SUMMARY_BYTES + 1)
-  account.digest = string.sub(summary, at, at + width - 1)
+  account.digest = string.match(string.sub(summary, at, at + width - 1), '^%x*')
   local window, _, _, extra, zone =
     string.match(string.sub(summary, at + width), '^' .. ALONE .. '%d+ %d+ (%d+) (%d+) (%u) (%d+) %S+ (%S+)')
   local function take(name, number)
@@ -83,10 +83,16 @@ local function frontOf(account)
   for i = 1, 7 do
     numbers[i] = numbers[i] or 0
   end
-  local digest = account.digest or ''
-  if not fields['index:' .. digest] then
-    digest = ''
+  local indexes = ''
+  if account.digest then
+    indexes = account.digest .. '*'
+    for field in pairs(fields) do
+      local units = string.match(field, '^index:' .. account.digest .. '%*(%d+)$')
+      if units and #indexes + #units < 255 then
+        indexes = indexes .. units .. '*'
+      end
+    end
   end
-  numbers[8], numbers[9], numbers[10] = set.window, code, #digest
-  return struct.pack(FRONT, unpack(numbers)) .. digest .. ALONE .. fields.limits
+  numbers[8], numbers[9], numbers[10] = set.window, code, #indexes
+  return struct.pack(FRONT, unpack(numbers)) .. indexes .. ALONE .. fields.limits
 end
