@@ -274,7 +274,7 @@ func TestALimitThatTwoWorkersLearnAtOnceIsNoHeadroom(t *testing.T) {
 
 // One response that announces another limit changes nothing, however low or high that is.
 func TestOneFalseAnnouncementChangesNothing(t *testing.T) {
-	for _, false1 := range []int{1, 1_000_000_000_000} {
+	for _, false1 := range []int{1, 1<<31 - 1} {
 		rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 			b.Limits = []ration.Limit{ration.PerHour(5000)}
 			token := ration.NewToken("a")

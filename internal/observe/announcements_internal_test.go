@@ -71,7 +71,7 @@ func TestOneFalseWordConfirmsNothing(t *testing.T) {
 			at = at.Add(time.Duration(rapid.IntRange(0, 3_600_000).Draw(t, "ms")) * time.Millisecond)
 			o := Observation{max: 5000}
 			if i == false1 {
-				o.max = rapid.SampledFrom([]int{1, 60, 1_000_000_000_000}).Draw(t, "false")
+				o.max = rapid.SampledFrom([]int{1, 60, limit.MaxUnits}).Draw(t, "false")
 			}
 			of, _ := a.Take(fmt.Sprint(rapid.IntRange(0, 99).Draw(t, "endpoint")), []Observation{o}, l, at)
 			require.Equal(t, i != false1, len(of) > 0)
@@ -98,7 +98,7 @@ func TestAnnouncementsAreSilent(t *testing.T) {
 // A confirmed limit is reached in steps.
 func TestALimitIsReachedInSteps(t *testing.T) {
 	l := limit.PerHour(100)
-	require.Equal(t, 1000, Observation{max: 1_000_000_000_000}.Toward(l).Max)
+	require.Equal(t, 1000, Observation{max: limit.MaxUnits}.Toward(l).Max)
 	require.Equal(t, 10, Observation{max: 1}.Toward(l).Max)
 	require.Equal(t, 60, Observation{max: 60}.Toward(l).Max)
 	require.Equal(t, 100, Observation{}.Toward(l).Max)
