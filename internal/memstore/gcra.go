@@ -23,7 +23,7 @@ type taking struct {
 }
 
 // maxStretches is how many free stretches a booking looks at.
-const maxStretches = 128
+const maxStretches = 1024
 
 func (g *gcra) end(m meter) exact { return g.tail.of(m) }
 

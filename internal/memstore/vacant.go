@@ -12,10 +12,10 @@ import (
 // nothing was booked. lua/vacant.lua is the same in Redis, and says what holds of them.
 type vacancy struct{ slot, units int64 }
 
-// So many vacancies are looked at, and one more for each unit that is needed, of manyUnits at
+// So many vacancies are looked at, and before them one for each unit that is needed, of manyUnits at
 // the most. A booking of more units than that ends all in a window of it.
 const (
-	maxVacancies = 16
+	maxVacancies = 1024
 	manyUnits    = 64
 )
 
@@ -52,14 +52,15 @@ func (m *meter) nextVacancy(from int64, l *queue, need int64) (slot int64, found
 	if len(c.account.vacant) == 0 || c.replaced() {
 		return 0, false
 	}
-	most := maxVacancies + int(min(need, manyUnits))
+	before := int(min(need, manyUnits))
 	for scopes, list := range c.account.vacant {
 		if _, all := c.sharedLimits(l.scopes, scopes); !all {
 			continue
 		}
 		next, first := firstVacancy(list, from), firstVacancy(list, from-m.Window+1)
-		near := list[max(first, next-most):min(next+most, len(list))]
-		for i := next - max(first, next-most); i < len(near); i++ {
+		first = max(first, next-before)
+		near := list[first:min(next+maxVacancies, len(list))]
+		for i := next - first; i < len(near); i++ {
 			if reach(near, i, -1, need, m.Window)+reach(near, i, 1, need, m.Window) < m.Window {
 				if v := near[i]; !found || v.slot < slot {
 					slot, found = v.slot, true

@@ -52,7 +52,7 @@ local gaps = {}
 do
   -- A booking looks at so many gaps, a count at so many: those behind are as if taken. So
   -- many that have passed are forgotten at once.
-  local GAPS, READ, DROPPED = 128, 8000, 1024
+  local GAPS, READ, DROPPED = 1024, 8000, 1024
 
   -- keyOf is the key of the free time before the tail.
   function gaps.keyOf(m)
@@ -106,6 +106,7 @@ do
           return gap, slot, at, part, ends, endsPart
         end
       end
+      work = work + #some / QUICK
       if #some < chunk then
         break
       end

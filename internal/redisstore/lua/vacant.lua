@@ -15,9 +15,10 @@
 local vacant = {}
 
 do
-  -- So many slots are looked at, and one more for each unit that is needed, of AT_ONCE at the
-  -- most. A booking of more units than that ends all that are vacant in a window of it.
-  local SLOTS, AT_ONCE = 16, 64
+  -- So many slots are looked at, first FEW of them, and before them one for each unit that is needed, of
+  -- AT_ONCE at the most. A booking of more units than that ends all that are vacant in a window of it.
+  local SLOTS, AT_ONCE = 1024, 64
+  local FEW = 16
 
   -- keyOf returns the key of what is vacant in a log, or nil if nothing is.
   local function keyOf(account, log)
@@ -44,11 +45,11 @@ do
     return any, all
   end
 
-  -- slotsNear reads the vacant slots of a log that come next from a slot on, and if more than
+  -- slotsNear reads so many vacant slots of a log that come next from a slot on, and if more than
   -- one is needed those just before it, in order. It returns the place of the first that is not
   -- before the slot as well.
-  local function slotsNear(key, from, window, need)
-    local near, first, most = {}, 1, SLOTS + math.min(need, AT_ONCE)
+  local function slotsNear(key, from, window, need, most)
+    local near, first = {}, 1
     local function add(members, begins, ends, step)
       for i = begins, ends, step do
         local slot, units = struct.unpack('>I8I8', members[i])
@@ -56,7 +57,8 @@ do
       end
     end
     if need > 1 then
-      local before = call('ZREVRANGEBYSCORE', key, '(' .. text(from), '(' .. text(from - window), 'LIMIT', 0, most)
+      local before = call('ZREVRANGEBYSCORE', key, '(' .. text(from), '(' .. text(from - window), 'LIMIT', 0,
+        math.min(need, AT_ONCE))
       add(before, #before, 1, -1)
       first = #near + 1
     end
@@ -78,6 +80,18 @@ do
     return window
   end
 
+  -- firstFit reads vacant slots as slotsNear does, and returns the place of the first with so many vacant units
+  -- in each window around it, or behind all, and that of the first that was looked at.
+  local function firstFit(key, from, window, need, most)
+    local near, first = slotsNear(key, from, window, need, most)
+    local i = first
+    while near[i] and reach(near, i, -1, need, window) + reach(near, i, 1, need, window) >= window do
+      i = i + 1
+    end
+    work = work + #near / QUICK
+    return near, i, first
+  end
+
   -- vacant.next returns the first vacant slot not before from with so many vacant units in each
   -- window around it, and how many of them can be booked there.
   function vacant.next(m, from, queue, need)
@@ -92,9 +106,11 @@ do
         _, all = sharedLimits(account, queue.scopes, log.scopes)
       end
       if all then
-        local near, i = slotsNear(key, from, window, need)
-        while near[i] and reach(near, i, -1, need, window) + reach(near, i, 1, need, window) >= window do
-          i = i + 1
+        local most = FEW + math.min(need, AT_ONCE)
+        local near, i, begins = firstFit(key, from, window, need, most)
+        while not near[i] and #near - begins + 1 == most and most < SLOTS do
+          most = math.min(4 * most, SLOTS)
+          near, i, begins = firstFit(key, from, window, need, most)
         end
         if near[i] and (not first or near[i].slot < first) then
           first, capacity = near[i].slot, math.max(queue.cost, near[i].units - need + queue.cost)
