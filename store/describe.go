@@ -40,6 +40,8 @@ type DescribedAccount struct {
 	Label string
 	// Revision is that of the effective limits.
 	Revision int
+	// Note is what workers know of why limits are in force, if they have said: see [Store]'s Note.
+	Note Note
 }
 
 // A Worker is a process that shares a budget.

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/store"
 )
@@ -145,4 +146,27 @@ func TestAnEndpointIsPaused(t *testing.T) {
 		require.Equal(t, 2, status, bad)
 		require.Contains(t, errs, `write it as "GET https://api.test/users"`)
 	}
+}
+
+// What limits are lowered from is shown, for as long as those are in force.
+func TestStatusSaysWhatLimitsAreLoweredFrom(t *testing.T) {
+	server := redistest.Start(t)
+	kept := &ration.RedisStore{Client: server.Client(t)}
+	lower := func(most int) string {
+		limits := []ration.Limit{ration.PerHour(most)}
+		accounts, err := store.NewAccounts(store.Account{ID: "a", Limits: limits})
+		require.NoError(t, err)
+		_, err = kept.Book(t.Context(), store.BookRequest{ID: store.NewBookingID(), Budget: "api", Accounts: accounts, Cost: 1, Revision: 1000 - most})
+		require.NoError(t, err)
+		note := headroom.Note{InForce: []ration.Limit{ration.PerHour(700)}, Full: []ration.Limit{ration.PerHour(1000)}, Lowered: true}
+		_, err = kept.Note(t.Context(), store.NoteRequest{Budget: "api", Account: "a", Note: store.Note{Revision: 300, Text: note.Text()}})
+		require.NoError(t, err)
+		status, out, errs := ask("", "status", "api", "-redis", "redis://"+server.Addr)
+		require.Zero(t, status, errs)
+		return out
+	}
+	require.Contains(t, lower(700), "free, lowered from 1000/1h")
+	require.NotContains(t, lower(600), "lowered")
+	_, out, _ := ask("", "status", "api", "-json", "-redis", "redis://"+server.Addr)
+	require.NotContains(t, out, "full")
 }

@@ -154,14 +154,17 @@ func printAccounts(out io.Writer, accounts []store.DescribedAccount, paint func(
 	}
 	rows, paints := [][]string{{"account", "limit", "used", "ahead", "left", "next in", "state"}}, []string{faint}
 	for _, a := range accounts {
-		name := view.Name(a)
-		for _, l := range a.Limits {
+		name, full := view.Name(a), view.Full(a)
+		for i, l := range a.Limits {
 			state, colour, next := "free", "", ""
 			switch {
 			case a.PausedUntil.After(a.Now):
 				state, colour = "paused "+view.Round(a.PausedUntil.Sub(a.Now)).String(), red
 			case l.Remaining == 0:
 				state, colour = "spent", yellow
+			}
+			if full[i] != "" {
+				state += ", lowered from " + full[i]
 			}
 			if l.FreeAt.After(a.Now) {
 				next = view.Round(l.FreeAt.Sub(a.Now)).String()

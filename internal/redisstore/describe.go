@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ration-go/ration/store"
@@ -85,12 +86,15 @@ func (s *Store) describeAccounts(ctx context.Context, d *store.Description) erro
 		}
 		var part []store.DescribedAccount
 		for reply.rest != "" {
-			id, limits, label := reply.name(), reply.name(), reply.name()
+			id, limits, label, note := reply.name(), reply.name(), reply.name(), reply.name()
 			if reply.err != nil || told[id] {
 				continue
 			}
 			told[id] = true
 			one, err := describedAccount(id, limits, label)
+			revision, text, _ := strings.Cut(note, " ")
+			one.Note.Revision, _ = strconv.Atoi(revision)
+			one.Note.Text = text
 			if err != nil {
 				reply.fail(err)
 			}

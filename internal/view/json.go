@@ -3,6 +3,7 @@ package view
 import (
 	"time"
 
+	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/store"
 )
 
@@ -28,6 +29,7 @@ type Account struct {
 // A LimitUsed is what is used of one limit, in units.
 type LimitUsed struct {
 	Limit     string    `json:"limit"`            // as a program writes it
+	Full      string    `json:"full,omitempty"`   // what it is lowered from; "": it is not
 	Used      int       `json:"used"`             // in the window that ends now
 	Ahead     int       `json:"booked_ahead"`     // by callers that wait
 	Remaining int       `json:"remaining"`        // what may be booked at once
@@ -63,8 +65,9 @@ func Of(d store.Description) Budget {
 	v := Budget{Budget: d.Budget, Now: d.Now, Accounts: []Account{}, Pauses: []Pause{}, Quarantined: []Quarantine{}, Workers: []Worker{}}
 	for _, a := range d.Accounts {
 		one := Account{ID: a.Account, Label: a.Label, PausedUntil: a.PausedUntil, Limits: []LimitUsed{}}
-		for _, l := range a.Limits {
-			one.Limits = append(one.Limits, LimitUsed{Limit(l.Limit), l.Used, l.Ahead, l.Remaining, l.FreeAt})
+		full := Full(a)
+		for i, l := range a.Limits {
+			one.Limits = append(one.Limits, LimitUsed{Limit(l.Limit), full[i], l.Used, l.Ahead, l.Remaining, l.FreeAt})
 		}
 		v.Accounts = append(v.Accounts, one)
 	}
@@ -78,4 +81,20 @@ func Of(d store.Description) Budget {
 		v.Workers = append(v.Workers, Worker{w.ID, w.Seen, w.Load})
 	}
 	return v
+}
+
+// Full returns what each limit of an account is lowered from, because of competing clients or of a provider
+// that refuses calls; "": it is not.
+func Full(a store.DescribedAccount) []string {
+	full := make([]string, len(a.Limits))
+	note, ok := headroom.ParseNote(a.Note.Text)
+	if !ok || len(note.InForce) != len(a.Limits) {
+		return full
+	}
+	for i, l := range a.Limits {
+		if was := note.Full[i]; note.InForce[i].Max == l.Limit.Max && was.Max > l.Limit.Max && was.Window == l.Limit.Window {
+			full[i] = Limit(was)
+		}
+	}
+	return full
 }

@@ -4,7 +4,7 @@
 -- ARGV  1 where the list of accounts goes on, as the reply before has it; 0 for its beginning
 -- returns numbers: where it goes on next, 0 if that was all; how many workers there are. Then
 --         for each of them its name, when it was last heard of, and what its callers did then; and
---         for each account its ID, its effective limits as its hash has them, and its label, empty if there is none.
+--         for each account its ID, its effective limits, its label and its note as its hash has them, empty if there is none.
 --         An account may be told twice.
 
 -- So many accounts are looked for at once.
@@ -28,9 +28,9 @@ for i = 1, #workers, 2 do
 end
 for i = 1, #found[2], 2 do
   local accountID = string.sub(found[2][i], 3)
-  local known = call('HMGET', base .. ':acct:' .. accountID, 'made', 'limits', 'label')
+  local known = call('HMGET', base .. ':acct:' .. accountID, 'made', 'limits', 'label', 'note')
   if known[1] then -- otherwise it has ended, and so will the field
-    reply[#reply + 1] = named(accountID) .. named(known[2] or '') .. named(known[3] or '')
+    reply[#reply + 1] = named(accountID) .. named(known[2] or '') .. named(known[3] or '') .. named(known[4] or '')
   end
 end
 return table.concat(reply)
