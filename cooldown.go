@@ -207,8 +207,8 @@ func (b *Budget) sharedScopes() []cooldown.Shared {
 // negative: unknown. It sets the scope of a response whose limit is its endpoint's own.
 func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Grant) (left int) {
 	b := t.Pool.budget
-	account, understood := b.understand(grant.account)
-	p := t.provider()
+	understood := b.understand(grant.account)
+	account, p := b.inForce(grant.account), t.provider()
 	observed := observe.Limits(f.Windows, account.full, grant.scopes, t.Cost != nil || p.Cost != nil, p)
 	if len(observed) == 0 {
 		return -1

@@ -43,7 +43,7 @@ func (b *Budget) wasRefused(scope provider.Scope, g *Grant) {
 	if scope.HasShared() || scope.HasObject() {
 		return // another limit than the account's was exceeded
 	}
-	account, understood := b.understand(g.account)
+	understood, account := b.understand(g.account), b.inForce(g.account)
 	r := b.reconcilerFor(account)
 	switch {
 	case !understood:
@@ -149,11 +149,11 @@ func (b *Budget) lengthenWindow(account *budgetAccount) {
 
 // raiseLowered raises limits that this worker or another has lowered, if nothing was refused for long.
 func (b *Budget) raiseLowered(g *Grant) {
-	if !b.reconciles.Load() && !b.adopts.Load() || g.offline {
+	if !b.reconciles.Load() && !b.adopts.Load() || g.offline || !b.understand(g.account) {
 		return
 	}
-	account, understood := b.understand(g.account)
-	if r := b.reconcilerOf(account); understood && r != nil && r.lowering.IsLow() {
+	if r := b.reconcilerOf(g.account); r != nil && r.lowering.IsLow() {
+		account := b.inForce(g.account)
 		setLowered(b, account, r.lowering.Raise(account.limits, account.full, observe.Longest(account.Limits), account.since, time.Now()))
 	}
 }
@@ -177,7 +177,8 @@ func (b *Budget) doubtLearned(account *budgetAccount) {
 	if !b.reconcilerFor(account).announcements.Silent(b.storeNow(), doubtAfter) {
 		return
 	}
-	if account, _ = b.understand(account); account.source != fromProvider || len(account.given) != len(account.full) {
+	b.understand(account)
+	if account = b.inForce(account); account.source != fromProvider || len(account.given) != len(account.full) {
 		return
 	}
 	limits := slices.Clone(account.limits)
@@ -192,19 +193,28 @@ func (b *Budget) doubtLearned(account *budgetAccount) {
 	}
 }
 
-// understand returns the account under its effective limits, and reports whether this worker knows why they are
-// in force. If another worker has changed them the store tells, unless it does not answer soon.
-func (b *Budget) understand(account *budgetAccount) (*budgetAccount, bool) {
-	account = b.inForce(account)
-	if account.source == fromFleet {
-		_, _, _ = b.refreshing.Do("note of "+account.ID, func() (any, error) { return nil, b.askNote(account) })
-		account = b.inForce(account)
+// understand reports whether this worker knows why an account's limits are in force. If another worker has
+// changed them the store tells, unless it does not answer soon.
+func (b *Budget) understand(account *budgetAccount) bool {
+	if b.isUnderstood(account.ID) {
+		return true
 	}
-	return account, account.source != fromFleet
+	_, _, _ = b.refreshing.Do("note of "+account.ID, func() (any, error) { return nil, b.askNote(b.inForce(account)) })
+	return b.isUnderstood(account.ID)
 }
 
-// askNote asks the store why an account's limits are in force that another worker has changed. If there is no note about
-// them a program gave them.
+// isUnderstood reports whether a worker knows why an account's limits are in force, without asking.
+func (b *Budget) isUnderstood(id string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l := b.learned.Get(id); l != nil && l.adopted != nil {
+		return l.adopted.source != fromFleet
+	}
+	return b.currentRules().accounts[id].source != fromFleet
+}
+
+// askNote asks the store why an account's limits are in force that another worker has changed. If there is no
+// note about them a program gave them.
 func (b *Budget) askNote(account *budgetAccount) error {
 	ctx, stop := b.soon(context.Background())
 	defer stop()
@@ -212,21 +222,25 @@ func (b *Budget) askNote(account *budgetAccount) error {
 	if err != nil {
 		return err
 	}
-	known := *account
+	r, known := b.reconcilerFor(account), *account
 	known.full, known.source = account.limits, fromProgram
 	note, ok := headroom.ParseNote(kept.Text)
-	if ok && len(note.InForce) > 0 && store.EncodeLimits(note.InForce) == store.EncodeLimits(account.limits) {
+	ok = ok && len(note.InForce) > 0 && store.EncodeLimits(note.InForce) == store.EncodeLimits(account.limits)
+	if ok {
 		known.full, known.source, note.InForce = note.Full, fromProvider, account.limits
-		b.reconcilerFor(account).lowering.Resume(note)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	switch l, now := b.learnedOf(account), b.effectiveAccount(account); {
-	case now.source != fromFleet || !slices.Equal(now.limits, known.limits):
-	case l.adopted != nil:
-		known.revision = now.revision
+	l, now := b.learnedOf(account), b.effectiveAccount(account)
+	if now.source != fromFleet || !slices.Equal(now.limits, known.limits) {
+		return nil // they were changed again
+	}
+	if ok {
+		r.lowering.Resume(note)
+	}
+	if known.revision = now.revision; l.adopted != nil {
 		l.adopted = &known
-	default:
+	} else {
 		b.replaceOwn(account.ID, known.effective)
 	}
 	return nil

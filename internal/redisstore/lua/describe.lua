@@ -4,8 +4,8 @@
 -- ARGV  1 where the list of accounts goes on, as the reply before has it; 0 for its beginning
 -- returns numbers: where it goes on next, 0 if that was all; how many workers there are. Then
 --         for each of them its name, when it was last heard of, and what its callers did then; and
---         for each account its ID, its effective limits, its label and its note as its hash has them, empty if there is none.
---         An account may be told twice.
+--         for each account its ID, and its effective limits, its label and its note as its hash
+--         has them, empty if there is none. An account may be told twice.
 
 -- So many accounts are looked for at once.
 local SOME = 100

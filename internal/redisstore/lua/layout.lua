@@ -23,9 +23,9 @@ local STATE = '>dddddd'
 --
 -- An account that front.lua may book has more: four numbers p1 to p4 that bookings change; max, margin,
 -- window, and span, which is how long keys are needed behind a slot; the code of the algorithm, 'F' for
--- FixedWindow or '*' where calls begin its windows; a digest and units, DIGEST*UNITS*UNITS*, behind their length in
--- one byte; and ARGV[3] of a booking that front.lua answers, but for an index. They name the
--- indexes of a pool that the account knows to have a score of it.
+-- FixedWindow or '*' where calls begin its windows; behind their length in one byte the indexes of a pool
+-- that the account knows to have a score of it, DIGEST*UNITS*UNITS*; and ARGV[3] of a booking that
+-- front.lua answers, but for an index.
 --
 -- p1 to p4 are for the window or cell of the last slot of all, and hold in place of what the account's hash
 -- has of that:

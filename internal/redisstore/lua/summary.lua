@@ -9,7 +9,7 @@ local ALONE = '  1 0 0 0  '
 -- takeFront takes from a summary what front.lua has counted.
 local function takeFront(account, summary)
   local p1, p2, p3, _, _, _, _, _, code, width, at = struct.unpack(FRONT, summary, SUMMARY_BYTES + 1)
-  account.digest = string.match(string.sub(summary, at, at + width - 1), '^%x*')
+  account.digest = string.match(string.sub(summary, at, at + width - 1), '^%x+')
   local window, _, _, extra, zone =
     string.match(string.sub(summary, at + width), '^' .. ALONE .. '%d+ %d+ (%d+) (%d+) (%u) (%d+) %S+ (%S+)')
   local function take(name, number)
