@@ -132,7 +132,7 @@ func (a *account) restart(now int64) {
 func (a *account) counter(l *store.CompiledLimit) counter {
 	known := a.counters[l.Name]
 	if known == nil {
-		known = newCounter(l.Algorithm)
+		known = newCounter(l)
 		if a.counters == nil {
 			a.counters = make(map[string]counter)
 		}

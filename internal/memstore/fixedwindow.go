@@ -2,13 +2,12 @@ package memstore
 
 import (
 	"cmp"
-	"math"
 	"slices"
 
 	"github.com/ration-go/ration/limit"
 )
 
-// A fixedWindow counts the units of each window, in the order of windows.
+// A fixedWindow counts the units of each aligned window, in the order of windows.
 // lua/fixedwindow.lua is the same in Redis, step by step; the comments there say
 // why.
 type fixedWindow struct {
@@ -17,19 +16,51 @@ type fixedWindow struct {
 }
 
 // A windowCount is a window in which units were booked.
-type windowCount struct {
-	key   int64 // its number; of a first-use window, its beginning
-	units int64
-	last  int64 // of a first-use window, its last slot
-	first int64 // of a first-use window, the units at its beginning
-	late  int64 // of a first-use window that may have begun later, when it ends at the latest; 0: it has not
-	till  int64 // of a first-use window, the end that Reset set; 0: none
-}
+type windowCount struct{ key, units int64 } // key is its number
 
 // A windowView is a window as it stands: slots are in [opens, closes).
 type windowView struct {
 	from, opens, closes, to int64
 	units                   int64 // that count
+}
+
+// A windows is what counts the units of windows, aligned or begun by calls.
+type windows interface {
+	// at returns the window that contains an instant.
+	at(m meter, instant int64) windowView
+	// windows returns those that are kept, in order.
+	windows(m meter) []windowView
+}
+
+// earliestIn returns the first slot not before from in windows that admit a booking.
+func earliestIn(w windows, m meter, from, cost, most int64) int64 {
+	for {
+		v := w.at(m, from)
+		slot := max(from, v.opens)
+		if slot < v.closes && (v.units+cost <= most || v.units == 0) {
+			return slot
+		}
+		from = v.to
+	}
+}
+
+// usageOf returns what is used of windows that have not ended.
+func usageOf(w windows, m meter, now int64) (used, ahead, freeAt int64) {
+	all := slices.DeleteFunc(w.windows(m), func(v windowView) bool { return v.to <= now })
+	for _, v := range all {
+		if v.from > now {
+			ahead += v.units
+		} else {
+			used += v.units
+		}
+	}
+	least, units := min(used+ahead, m.Max), int64(0)
+	for _, v := range slices.Backward(all) {
+		if units += v.units; least > 0 && units >= least {
+			return used, ahead, v.to
+		}
+	}
+	return used, ahead, 0
 }
 
 // fixedMargin is the part of a limit's margin that its windows have room for.
@@ -69,173 +100,57 @@ func (f *fixedWindow) aligned(m meter, key int64) windowView {
 	return w
 }
 
-// view returns a first-use window if the next one begins at next.
-func (w windowCount) view(m meter, next int64) windowView {
-	margin := fixedMargin(m)
-	end := w.till
-	if end == 0 {
-		end = w.key + m.Window + margin
-	}
-	to := min(max(end, w.late), next)
-	return windowView{w.key, w.key, min(end-2*margin, to), to, w.units}
-}
-
-func nextBeginning(list []windowCount, i int) int64 {
-	if i < len(list) {
-		return list[i].key
-	}
-	return math.MaxInt64
-}
-
-// inUse returns the place of the first-use window that contains an instant, or of
-// the one behind it, and whether it contains it.
-func (f *fixedWindow) inUse(m meter, instant int64) (i int, found bool) {
-	i, _ = f.find(instant + 1)
-	if i > 0 && instant < f.list[i-1].view(m, nextBeginning(f.list, i)).to {
-		return i - 1, true
-	}
-	return i, false
-}
-
-// at returns the window that contains an instant. Where there is none it is one
-// that a call at this instant would begin, if it ended before the next.
+// at returns the window that contains an instant.
 func (f *fixedWindow) at(m meter, instant int64) windowView {
-	if !m.FirstUse {
-		return f.aligned(m, numberOf(m, instant))
+	return f.aligned(m, numberOf(m, instant))
+}
+
+// windows returns those that are kept.
+func (f *fixedWindow) windows(m meter) []windowView {
+	all := make([]windowView, len(f.list))
+	for i, w := range f.list {
+		all[i] = f.aligned(m, w.key)
 	}
-	i, found := f.inUse(m, instant)
-	next := nextBeginning(f.list, i)
-	if found {
-		return f.list[i].view(m, nextBeginning(f.list, i+1))
-	}
-	gap := windowView{from: instant, opens: instant, closes: instant, to: next}
-	if next-instant >= m.Window+fixedMargin(m) {
-		gap.closes = instant + 1
-	}
-	return gap
+	return all
 }
 
 func (f *fixedWindow) earliest(m meter, from, cost, most int64) int64 {
-	for {
-		w := f.at(m, from)
-		slot := max(from, w.opens)
-		if slot < w.closes && (w.units+cost <= most || w.units == 0) {
-			return slot
-		}
-		from = w.to
-	}
+	return earliestIn(f, m, from, cost, most)
 }
 
 // add enters units in a window.
-func (f *fixedWindow) add(key, slot, cost int64) {
+func (f *fixedWindow) add(key, cost int64) {
 	i, found := f.find(key)
 	if !found {
 		f.list = slices.Insert(f.list, i, windowCount{key: key})
 		f.begun = true
 	}
-	w := &f.list[i]
-	w.units += cost
-	w.last = max(w.last, slot)
-	if slot == w.key {
-		w.first, w.late = w.first+cost, 0
-	}
+	f.list[i].units += cost
 }
 
-func (f *fixedWindow) commit(m meter, slot, cost int64) {
-	key := slot
-	if m.FirstUse {
-		if i, found := f.inUse(m, slot); found {
-			key = f.list[i].key
-		}
-	} else {
-		key = numberOf(m, slot)
-	}
-	f.add(key, slot, cost)
-}
+func (f *fixedWindow) commit(m meter, slot, cost int64) { f.add(numberOf(m, slot), cost) }
 
-// cancel takes the units back. A first-use window whose first call is gone begins with one of
-// the others at the provider, nobody knows which: it may end as late as if that were the last.
+// cancel takes the units back.
 func (f *fixedWindow) cancel(m meter, slot, cost int64) {
 	i, found := f.find(numberOf(m, slot))
-	if m.FirstUse {
-		i, _ = f.find(slot + 1)
-		i--
-		found = i >= 0 && slot <= f.list[i].last
-	}
 	if !found {
 		return
 	}
-	w := &f.list[i]
-	w.units -= cost
-	if w.units <= 0 && w.till == 0 {
+	if f.list[i].units -= cost; f.list[i].units <= 0 {
 		f.list = slices.Delete(f.list, i, i+1)
-		return
-	}
-	w.units = max(0, w.units)
-	if slot == w.key {
-		w.first = max(0, w.first-cost)
-	}
-	if m.FirstUse && w.first == 0 && w.till == 0 {
-		w.late = w.last + m.Window + fixedMargin(m)
 	}
 }
 
 func (f *fixedWindow) record(m meter, slot, cost int64) {
-	margin := fixedMargin(m)
-	if !m.FirstUse {
-		first, second := numberOf(m, slot), numberOf(m, slot+margin)
-		f.add(first, slot, cost)
-		if second != first {
-			f.add(second, slot, cost)
-		}
-		return
+	first, second := numberOf(m, slot), numberOf(m, slot+fixedMargin(m))
+	f.add(first, cost)
+	if second != first {
+		f.add(second, cost)
 	}
-	i, found := f.inUse(m, slot)
-	length := m.Window + margin
-	if found || nextBeginning(f.list, i)-slot >= length {
-		f.commit(m, slot, cost)
-		return
-	}
-	if w := &f.list[i]; w.last < slot+length-2*margin {
-		w.key, w.first = slot, 0
-	}
-	f.add(f.list[i].key, slot, cost)
-}
-
-// ahead returns the windows that have not ended, and the units in all of them.
-func (f *fixedWindow) ahead(m meter, now int64) (all []windowView, units int64) {
-	for i, w := range f.list {
-		var v windowView
-		if m.FirstUse {
-			v = w.view(m, nextBeginning(f.list, i+1))
-		} else {
-			v = f.aligned(m, w.key)
-		}
-		if v.to > now {
-			all = append(all, v)
-			units += v.units
-		}
-	}
-	return all, units
 }
 
 func (f *fixedWindow) usage(m meter, now int64) (used, ahead, freeAt int64) {
-	all, total := f.ahead(m, now)
-	if total == 0 {
-		return 0, 0, 0
-	}
-	for _, w := range all {
-		if w.from > now {
-			ahead += w.units
-		}
-	}
-	least, units := min(total, m.Max), int64(0)
-	for _, w := range slices.Backward(all) {
-		if units += w.units; units >= least {
-			return total - ahead, ahead, w.to
-		}
-	}
-	return total - ahead, ahead, 0
+	return usageOf(f, m, now)
 }
 
 func (f *fixedWindow) left(m meter, slot int64) int64 { return f.at(m, slot).units }
@@ -245,43 +160,6 @@ func (f *fixedWindow) trim(m meter, now int64) {
 		return
 	}
 	f.begun = false
-	oldest := now - m.Window
-	if !m.FirstUse {
-		oldest = numberOf(m, oldest)
-	}
-	f.list = slices.DeleteFunc(f.list, func(w windowCount) bool {
-		return w.key < oldest && (!m.FirstUse || w.view(m, math.MaxInt64).to <= oldest)
-	})
-}
-
-// reset corrects the window under way, or begins one, so that it ends at an
-// instant. It returns the instant before which no slot may come that was booked,
-// or 0.
-func (f *fixedWindow) reset(m meter, now, at, within int64) int64 {
-	margin := fixedMargin(m)
-	if at <= now || at > now+m.Window+margin {
-		return 0
-	}
-	i, found := f.inUse(m, now)
-	if !found {
-		f.list = slices.Insert(f.list, i, windowCount{key: now})
-		f.begun = true
-	} else if end := f.list[i].view(m, math.MaxInt64).to; end-margin-within <= at && at <= end+within {
-		return 0
-	}
-	w := f.list[i]
-	w.till, w.late = max(at, min(at+within, now+m.Window))+margin, 0
-	j := i + 1
-	for ; j < len(f.list) && f.list[j].key < w.till; j++ {
-		w.units += f.list[j].units
-		w.last = max(w.last, f.list[j].last)
-	}
-	merged := j > i+1
-	f.list = slices.Delete(f.list, i+1, j)
-	f.list[i] = w
-	v := w.view(m, math.MaxInt64)
-	if w.last >= v.closes || merged && v.units > m.Max {
-		return w.last + 1
-	}
-	return 0
+	oldest := numberOf(m, now-m.Window)
+	f.list = slices.DeleteFunc(f.list, func(w windowCount) bool { return w.key < oldest })
 }

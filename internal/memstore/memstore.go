@@ -273,7 +273,7 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	c := b.account(r.Account.ID).open(&set, now)
 	for _, m := range c.meters {
 		if m.FirstUse {
-			ends := m.counter.(*fixedWindow).reset(m, now, r.At.UnixMicro(), r.Within.Microseconds())
+			ends := m.counter.(*firstUse).reset(m, now, r.At.UnixMicro(), r.Within.Microseconds())
 			b.pause(c.account, ends, 0, now, "")
 		}
 	}
@@ -324,9 +324,12 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 }
 
 // newCounter returns what an algorithm that keeps no log keeps of one limit.
-func newCounter(a limit.Algorithm) counter {
-	switch a {
+func newCounter(l *store.CompiledLimit) counter {
+	switch l.Algorithm {
 	case limit.FixedWindow:
+		if l.FirstUse {
+			return new(firstUse)
+		}
 		return new(fixedWindow)
 	case limit.SlidingWindow:
 		return new(slidingWindow)
@@ -335,5 +338,5 @@ func newCounter(a limit.Algorithm) counter {
 	case limit.GCRA:
 		return new(gcra)
 	}
-	panic("ration: " + a.String() + " is a log")
+	panic("ration: " + l.Algorithm.String() + " is a log")
 }
