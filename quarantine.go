@@ -263,8 +263,13 @@ func (a *attempts) renew(grant Grant) bool {
 	if grant.Token.source == nil {
 		return false
 	}
+	source := grant.Token.source()
 	secret, _ := grant.Token.open()
-	if !grant.Token.source().Renew(a.req.Context(), a.transport.Pool.noteSource, secret, slices.Contains(a.renewed, grant.Token.id)) {
+	if slices.Contains(a.renewed, grant.Token.id) {
+		source.RejectedAgain(secret)
+		return false
+	}
+	if !source.Renew(a.req.Context(), a.transport.Pool.noteSource, secret) {
 		return false
 	}
 	a.renewed = append(a.renewed, grant.Token.id)

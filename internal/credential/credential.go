@@ -53,6 +53,14 @@ type Credential struct {
 // New returns the credential of the token with the ID.
 func New(id string, source Source) *Credential { return &Credential{id: id, source: source} }
 
+// A cause is why a source is asked for a secret.
+type cause int
+
+const (
+	needed   cause = iota // there is none that lasts
+	rejected              // the provider has rejected the known one
+)
+
 // A sourceReply is what a source returns.
 type sourceReply struct {
 	secret *Secret
@@ -68,7 +76,7 @@ type Secret struct {
 
 	renewAt, staleAt, expireAt time.Time // ask for another one; do not use it; zero: never
 
-	rejected   bool      // a 401 has asked for another one; the credential's mu protects it
+	asked      cause     // why another one was asked for; the credential's mu protects it
 	quietUntil time.Time // no 401 asks for another one before; the credential's mu protects it
 }
 
@@ -97,7 +105,7 @@ func (c *Credential) Secret(ctx context.Context, notify Notify) (*Secret, error)
 		c.Prepare(ctx, notify)
 		return s, nil
 	}
-	next, err := c.ask(ctx, notify, s, false)
+	next, err := c.ask(ctx, notify, s, needed)
 	switch {
 	case err == nil:
 		return next, nil
@@ -121,19 +129,19 @@ func (c *Credential) Prepare(ctx context.Context, notify Notify) {
 	due := (s == nil || passed(s.renewAt)) && !time.Now().Before(c.failedUntil)
 	c.mu.Unlock()
 	if due {
-		c.begin(ctx, notify, s, false)
+		c.begin(ctx, notify, s, needed)
 	}
 }
 
-// ask returns a later secret than the known one. Rejected says that the provider has rejected that.
-func (c *Credential) ask(ctx context.Context, notify Notify, known *Secret, rejected bool) (*Secret, error) {
+// ask returns a later secret than the known one.
+func (c *Credential) ask(ctx context.Context, notify Notify, known *Secret, why cause) (*Secret, error) {
 	for {
 		select {
-		case answer := <-c.begin(ctx, notify, known, rejected):
+		case answer := <-c.begin(ctx, notify, known, why):
 			switch {
 			case answer.Err == nil:
 				return answer.Val.(*Secret), nil
-			case rejected || !errors.Is(answer.Err, errAskedBefore):
+			case why == rejected || !errors.Is(answer.Err, errAskedBefore):
 				return nil, answer.Err
 			} // that was said to another, whose secret was rejected
 		case <-ctx.Done():
@@ -147,11 +155,11 @@ var errAskedBefore = errors.New("ration: the source was asked because of this se
 
 // begin has the source asked for a later secret than the known one, unless somebody has got one
 // meanwhile. Who comes while it runs gets the same answer.
-func (c *Credential) begin(ctx context.Context, notify Notify, known *Secret, rejected bool) <-chan singleflight.Result {
+func (c *Credential) begin(ctx context.Context, notify Notify, known *Secret, why cause) <-chan singleflight.Result {
 	return c.asking.DoChan("", func() (any, error) {
 		c.mu.Lock()
 		latest, failure, failed := c.latest, c.failure, time.Now().Before(c.failedUntil)
-		if latest == known && rejected && (known.rejected || time.Now().Before(known.quietUntil)) {
+		if latest == known && why == rejected && (known.asked == rejected || time.Now().Before(known.quietUntil)) {
 			failure, failed = errAskedBefore, true
 		}
 		c.mu.Unlock()
@@ -162,7 +170,7 @@ func (c *Credential) begin(ctx context.Context, notify Notify, known *Secret, re
 			return nil, failure
 		}
 		next, err := c.call(ctx)
-		if c.note(known, rejected, next, err) {
+		if c.note(known, why, next, err) {
 			notify(c.id, err)
 		}
 		if err != nil {
@@ -173,7 +181,7 @@ func (c *Credential) begin(ctx context.Context, notify Notify, known *Secret, re
 }
 
 // note notes what the source has returned, and reports whether it began or ceased to fail.
-func (c *Credential) note(known *Secret, rejected bool, next *Secret, err error) (news bool) {
+func (c *Credential) note(known *Secret, why cause, next *Secret, err error) (news bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	news = (c.failure != nil) != (err != nil)
@@ -183,7 +191,7 @@ func (c *Credential) note(known *Secret, rejected bool, next *Secret, err error)
 		return news
 	}
 	if known != nil && known.Open() == next.Open() {
-		next.rejected, next.quietUntil = known.rejected || rejected, known.quietUntil
+		next.asked, next.quietUntil = max(known.asked, why), known.quietUntil
 	}
 	c.latest, c.failure, c.failures, c.failedUntil = next, nil, 0, time.Time{}
 	return news
@@ -223,7 +231,7 @@ func (c *Credential) AskAgain(ctx context.Context, notify Notify) error {
 	if !failed {
 		return nil
 	}
-	_, err := c.ask(ctx, notify, s, false)
+	_, err := c.ask(ctx, notify, s, needed)
 	return err
 }
 
@@ -274,22 +282,26 @@ func (c *Credential) run(ctx context.Context) (reply sourceReply) {
 }
 
 // Renew reports whether there is another secret than the one that the provider has rejected. It
-// asks for one if it must. Again says that the request was sent with another one before.
-func (c *Credential) Renew(ctx context.Context, notify Notify, secret string, again bool) bool {
+// asks for one if it must.
+func (c *Credential) Renew(ctx context.Context, notify Notify, secret string) bool {
 	c.mu.Lock()
 	s := c.latest
-	if again && s.Open() == secret {
-		s.quietUntil = time.Now().Add(rejectionPause)
-	}
 	c.mu.Unlock()
-	if again {
-		return false
+	if s.Open() != secret {
+		return true
 	}
-	if s.Open() == secret {
-		next, err := c.ask(ctx, notify, s, true)
-		return err == nil && next.Open() != secret
+	next, err := c.ask(ctx, notify, s, rejected)
+	return err == nil && next.Open() != secret
+}
+
+// RejectedAgain notes that a request was rejected with a secret, and with another one before. So the
+// fault may be the request's.
+func (c *Credential) RejectedAgain(secret string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.latest.Open() == secret {
+		c.latest.quietUntil = time.Now().Add(rejectionPause)
 	}
-	return true
 }
 
 // An Error is the failure of a token's source.

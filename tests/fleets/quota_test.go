@@ -12,7 +12,7 @@ import (
 	"github.com/ration-go/ration/internal/redistest"
 )
 
-const killed = "one process is killed and started again, twice"
+const killed = "one process after the other is killed and started again"
 
 // A fleet has four processes of 16 workers, three tokens and one Redis. Its judge
 // is the provider, which keeps an exact log of its own.
@@ -34,13 +34,17 @@ func TestAFleetUsesItsQuotaAndIsNeverRefused(t *testing.T) {
 		killed: func(fleet []*fleetProcess, start func(time.Duration) *fleetProcess) {
 			beat := time.NewTicker(1500 * time.Millisecond)
 			defer beat.Stop()
-			begun := time.Now()
-			for range 2 {
+			begun, times := time.Now(), 10
+			if testing.Short() {
+				times = 2
+			}
+			for n := range times {
+				one := &fleet[n%len(fleet)]
 				<-beat.C
-				_ = fleet[0].cmd.Process.Kill()
-				_ = fleet[0].cmd.Wait()
+				_ = (*one).cmd.Process.Kill()
+				_ = (*one).cmd.Wait()
 				<-beat.C
-				fleet[0] = start(lasts - time.Since(begun))
+				*one = start(lasts - time.Since(begun))
 			}
 		},
 	} {
