@@ -29,6 +29,14 @@
 // wait. article-MULTI and stream-sum read their whole log with each call, which grows
 // with each: compare them with -benchtime 500x.
 //
+// # Calls of several units
+//
+//	go test -run '^$' -bench Costs -benchtime 20000x .
+//
+// 64 goroutines on a pool of 1,000 tokens that is spent, with calls of one cost or of
+// several. Where a cost does not divide the limit some units of each token stay free, which
+// no call can use.
+//
 // # Logs, scripts and memory
 //
 //	go test -run '^$' -bench Logs .
