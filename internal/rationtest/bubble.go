@@ -24,7 +24,7 @@ func InBubbles(t *testing.T, test func(t *testing.T, b *ration.Budget)) {
 		name := redistest.Name(t)
 		synctest.Test(t, func(t *testing.T) {
 			s := WithClock(settled(t, server.Client(t)), time.Now)
-			defer time.Sleep(watch.Linger) // then no budget watches the store any more, nor beats
+			defer time.Sleep(2 * watch.Linger) // then no budget watches the store any more, nor asks it anything
 			test(t, &ration.Budget{Name: name, Store: s, Margin: -1})
 		})
 	})
