@@ -260,14 +260,13 @@ func (t *Transport) takeAdmitted(
 	var booking *inflight.Booking
 	var full []string
 	var err error
-	smoother := &t.Pool.budget.smoother
+	b := t.Pool.budget
+	smoother := &b.smoother
 	if len(candidates) > 0 {
 		var wait wait
-		if smoother.Waits(candidates) {
-			b := t.Pool.budget
+		booking, full, err = smoother.Admit(ctx, candidates, deadline, func() {
 			wait = b.beginWait(ctx, b.tracesOf(ctx), rationtrace.Wait{Reason: rationtrace.Smoothing}, watchFrom)
-		}
-		booking, full, err = smoother.Admit(ctx, candidates, deadline)
+		})
 		if *waits = wait.end(*waits); err != nil {
 			return Grant{}, nil, ended(ctx)
 		}

@@ -74,17 +74,11 @@ func (s *Smoother) Narrowed() bool {
 	return time.Now().Before(s.narrowed)
 }
 
-// Waits reports whether Admit would wait, because all of the accounts are full.
-func (s *Smoother) Waits(accounts []string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.full(accounts)) == len(accounts)
-}
-
 // Admit waits until one of the accounts has room for a call, but not beyond the deadline,
 // from which on it takes every account for one that has. It returns the accounts without
-// room. Release the Booking when the call's account is known. The error is the context's.
-func (s *Smoother) Admit(ctx context.Context, accounts []string, deadline time.Time) (*Booking, []string, error) {
+// room. Release the Booking when the call's account is known. The error is the context's. If Admit must wait
+// it calls began first.
+func (s *Smoother) Admit(ctx context.Context, accounts []string, deadline time.Time, began func()) (*Booking, []string, error) {
 	s.mu.Lock()
 	if full := s.full(accounts); len(full) < len(accounts) {
 		defer s.mu.Unlock()
@@ -94,6 +88,7 @@ func (s *Smoother) Admit(ctx context.Context, accounts []string, deadline time.T
 	call := &heldCall{accounts: accounts, admitted: make(chan struct{})}
 	s.held = append(s.held, call)
 	s.mu.Unlock()
+	began()
 	timer := time.NewTimer(time.Until(deadline))
 	defer timer.Stop()
 	select {

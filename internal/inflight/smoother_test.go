@@ -14,9 +14,10 @@ import (
 // admit admits one call of the accounts, held back for a second at most.
 func admit(t *testing.T, s *inflight.Smoother, accounts ...string) (booking *inflight.Booking, full []string, held time.Duration) {
 	t.Helper()
-	begun := time.Now()
-	booking, full, err := s.Admit(t.Context(), accounts, begun.Add(time.Second))
+	begun, waits := time.Now(), false
+	booking, full, err := s.Admit(t.Context(), accounts, begun.Add(time.Second), func() { waits = true })
 	require.NoError(t, err)
+	require.Equal(t, time.Since(begun) > 0, waits)
 	return booking, full, time.Since(begun)
 }
 
@@ -81,7 +82,7 @@ func TestAHeldCallEndsWithItsContext(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
 		defer stop()
 		begun := time.Now()
-		_, _, err := s.Admit(ctx, []string{"a"}, begun.Add(time.Second))
+		_, _, err := s.Admit(ctx, []string{"a"}, begun.Add(time.Second), func() {})
 		require.ErrorIs(t, err, context.DeadlineExceeded)
 		require.Equal(t, 50*time.Millisecond, time.Since(begun))
 		first.Release()
