@@ -63,11 +63,11 @@ func newPlan(key batchKey) *plan {
 
 // rules tells what a booking goes by, in one argument: lua/book.lua names its parts.
 func rules(key batchKey) string {
-	a, excluded := key.accounts, key.excluded
-	if a.Len() == 1 {
-		excluded = ""
+	a, index, excluded := key.accounts, "", ""
+	if a.Len() > 1 {
+		index, excluded = fmt.Sprintf("%s*%d", a.Digest(), key.units), key.excluded
 	}
-	return fmt.Sprintf("%s %s %d %d %d %d %s %d %s", a.Digest(), excluded, len(a.LimitSets()), len(a.Zones()), len(a.Shared()),
+	return fmt.Sprintf("%s %s %d %d %d %d %s %d %s", index, excluded, len(a.LimitSets()), len(a.Zones()), len(a.Shared()),
 		key.reserve, key.scopes, key.revision, a.LimitSets()[0].Name)
 }
 

@@ -63,7 +63,7 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 		empty  string          // which of them may be empty
 	}{
 		{"book", book(request), map[string]bool{rules: false}, ""},
-		{"book in a pool", book(inPool), map[string]bool{two.Digest() + rules: false}, ""},
+		{"book in a pool", book(inPool), map[string]bool{fmt.Sprint(two.Digest(), "*", store.IndexUnits(55)) + rules: false}, ""},
 		{"usage", func() error {
 			_, err := d.Store.Usage(ctx, store.UsageRequest{Budget: d.Name, Accounts: one, Now: d.Now})
 			return err
@@ -179,7 +179,7 @@ func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 	}
 }
 
-// rules is what book goes by, with the digest of an index in front of it if there is one.
+// rules is what book goes by, with the name of an index in front of it if there is one.
 const rules = "  1 0 0 0  4711 77 88000000 0 L 0 - -"
 
 // hostileFor returns what to put in the place of an argument.
@@ -222,6 +222,9 @@ func hostileRules(arg string, numbers []string) (all []string) {
 		}
 	}
 	spoil(digest, "!", "g", parts[digest]+"\n")
+	if name, units, found := strings.Cut(parts[digest], "*"); found {
+		spoil(digest, name, name+"*", "*"+units, name+"*0", name+"*-1", name+"*x", parts[digest]+"*1", name+"*56", name+"*1000000000001") // it costs 55
+	}
 	spoil(excluded, "!", "a;b", "\n")
 	numbers = slices.DeleteFunc(numbers, func(n string) bool { return n == "0" })
 	for _, part := range []int{sets, zones, shared, keep, revision} {

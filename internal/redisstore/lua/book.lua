@@ -12,8 +12,8 @@
 --         wait is the least of theirs, and those of each follow, in 8 bytes
 --       2 the field of the session, s: and 16 bytes: session.lua
 --       3 'INDEX EXCLUDED SETS ZONES SHARED RESERVE SCOPES REVISION SET', in one argument as
---         Redis takes its time for each: the digest of the accounts' index, empty for a
---         single account; between commas the accounts of it that must not be charged; how
+--         Redis takes its time for each: the accounts' index, DIGEST*UNITS, empty for a single
+--         account: see store.IndexUnits; between commas the accounts of it that must not be charged; how
 --         many sets of limits, zones and shared accounts there are; what the bookings keep
 --         back for others, in thousandths of each limit; the scopes of the requests, between
 --         commas; the revision of the limits; and the first set: see limitset

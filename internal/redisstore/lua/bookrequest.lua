@@ -17,17 +17,6 @@
 --   count         with 'all': how many members the index has
 --   behind        with 'behind': where a search goes on: score, member, before and newest
 
--- indexUnits returns by the index for how many units a booking of so many finds its account, as
--- store.IndexUnits does.
-local function indexUnits(units)
-  units = math.min(units, 1073741824)
-  local step = 1
-  while units >= 8 * step do
-    step = 2 * step
-  end
-  return units - units % step
-end
-
 -- readMember reads SET:ACCOUNT, and returns the account and its set of limits.
 local function readMember(request, member)
   local number, accountID = string.match(member or '', '^(%d+):(.+)$')
@@ -140,9 +129,10 @@ do
     for _, instant in ipairs({given, reckoned, before, recovered, found}) do
       among(instant, 'an instant', 0, 4503599627370496)
     end
-    local digest, others, setCount, zoneCount, sharedCount, reserve, scopes, revision, firstSet = string.match(
-      ARGV[3] or '', '^(%x*) ([%w_,-]*) (%d+) (%d+) (%d+) (%d+) ([%w%._,-]*) (%d+) (.*)$')
-    if not digest then
+    local index, others, setCount, zoneCount, sharedCount, reserve, scopes, revision, firstSet = string.match(
+      ARGV[3] or '', '^([%x*]*) ([%w_,-]*) (%d+) (%d+) (%d+) (%d+) ([%w%._,-]*) (%d+) (.*)$')
+    local digest, units = string.match(index or '', '^(%x+)%*(%d+)$')
+    if not index or index ~= '' and not digest then
       bad = 'ERR ration: a booking tells of its accounts in nine parts'
       return nil
     end
@@ -158,15 +148,16 @@ do
     request.setOf = setReader(firstSet, setCount, first)
     request.costs, request.waits = readBookings(ARGV[1])
     first = readShared(request, first + setCount - 1, sharedCount)
-    if digest == '' then
+    if not digest then
       request.single, request.members = ARGV[first] and '1:' .. ARGV[first], first + 1
       if #ARGV ~= first or ARGV[first] == '' then
         bad = bad or 'ERR ration: exactly one account goes without an index'
       end
     else
-      request.digest, request.least = digest, indexUnits(math.min(unpack(request.costs)))
-      request.index = base .. ':pool:' .. digest .. '*' .. text(request.least) ..
-        (request.queue.name ~= '' and ':' .. request.queue.name or '')
+      -- Its scores are of slots for so many units: one that costs less may have an earlier one.
+      request.digest = digest
+      request.least = whole(units, 'the units of the index', 1, math.min(COSTLIEST, unpack(request.costs)))
+      request.index = base .. ':pool:' .. index .. (request.queue.name ~= '' and ':' .. request.queue.name or '')
       for accountID in string.gmatch(others, '[^,]+') do
         request.excluded[accountID] = true
       end

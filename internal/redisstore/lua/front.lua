@@ -44,18 +44,11 @@ repeat
     -- '  1 0 0 0  REVISION SET', or the summary does not end with it.
     accountID = #ARGV == 4 and ARGV[4]
   else
-    -- 'DIGEST  SETS 0 0 0  REVISION SET': only such an index is answered here.
-    local sets
-    digest, sets, revision, firstSet = string.match(rules, '^(%x+)  (%d+) 0 0 0  (%d+) (.*)$')
-    if digest and #ARGV == 2 + sets then
-      -- As in bookrequest.lua.
-      least = cost < 1073741824 and cost or 1073741824
-      local step = 1
-      while least >= 8 * step do
-        step = 2 * step
-      end
-      least = least - least % step
-      mark = '*' .. least
+    -- 'DIGEST*UNITS  SETS 0 0 0  REVISION SET': only such an index is answered here.
+    local units, sets
+    digest, units, sets, revision, firstSet = string.match(rules, '^(%x+)%*(%d+)  (%d+) 0 0 0  (%d+) (.*)$')
+    if digest and #ARGV == 2 + sets and cost >= units + 0 then
+      least, mark = units + 0, '*' .. units
       index, newestField = base .. ':pool:' .. digest .. mark, 'i:' .. digest .. mark
       mark = mark .. '*'
       row = call('ZRANGE', index, 0, count, 'WITHSCORES')
