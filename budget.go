@@ -10,15 +10,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/ration-go/ration/internal/holding"
-	"github.com/ration-go/ration/internal/waiters"
 	"golang.org/x/sync/singleflight"
 
 	"github.com/ration-go/ration/internal/arrival"
 	"github.com/ration-go/ration/internal/clock"
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/holding"
 	"github.com/ration-go/ration/internal/inflight"
 	"github.com/ration-go/ration/internal/sweep"
+	"github.com/ration-go/ration/internal/waiters"
 	"github.com/ration-go/ration/internal/watch"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"

@@ -112,7 +112,7 @@ func newAccounts(list, shared []Account) (*Accounts, error) {
 // addSet returns the index of the account's limits in sets.
 func (a *Accounts) addSet(account Account, known map[string]int) (int, error) {
 	if !ValidAccountID(account.ID) {
-		return 0, fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", account.ID)
+		return 0, accountIDError(account.ID)
 	}
 	if !validLabel(account.Label) {
 		return 0, fmt.Errorf("ration: account %s: its Label must be at most 100 bytes of printable text", account.ID)
@@ -311,4 +311,9 @@ func ValidAccountID(id string) bool {
 		}
 	}
 	return true
+}
+
+// accountIDError says that an account's ID is not valid.
+func accountIDError(id string) error {
+	return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", id)
 }

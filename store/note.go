@@ -28,7 +28,7 @@ type NoteRequest struct {
 func (r NoteRequest) Validate() error {
 	switch {
 	case !ValidAccountID(r.Account):
-		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account)
+		return accountIDError(r.Account)
 	case r.Note.Revision < 0 || int64(r.Note.Revision) > 1<<52:
 		return fmt.Errorf("ration: NoteRequest.Note.Revision is %d: it must be from 0 to 2^52", r.Note.Revision)
 	case len(r.Note.Text) > MaxNote:

@@ -43,7 +43,7 @@ func (r RecordRequest) Validate() error {
 	case r.ID == BookingID{}:
 		return errors.New("ration: RecordRequest.ID is zero: use NewBookingID")
 	case !ValidAccountID(r.Account.ID):
-		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
+		return accountIDError(r.Account.ID)
 	case len(r.Spent) == 0 && r.Total.Cost == 0:
 		return errors.New("ration: RecordRequest has neither a spending nor a total")
 	case r.Replaces.Entry != "" && r.Replaces.Account != r.Account.ID:
@@ -121,7 +121,7 @@ func (r ReconcileRequest) Validate() error {
 	}
 	switch {
 	case !ValidAccountID(r.Account.ID):
-		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
+		return accountIDError(r.Account.ID)
 	case len(r.Counted) != len(r.Account.Limits):
 		return fmt.Errorf("ration: ReconcileRequest.Counted has %d numbers: it must have one for each of %d limits", len(r.Counted), len(r.Account.Limits))
 	case r.Slot.IsZero():
@@ -183,7 +183,7 @@ func (r ResetRequest) Validate() error {
 	}
 	switch {
 	case !ValidAccountID(r.Account.ID):
-		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_'", r.Account.ID)
+		return accountIDError(r.Account.ID)
 	case r.At.IsZero():
 		return errors.New("ration: ResetRequest.At is zero: it must be when the window ends")
 	case r.Within < 0 || r.Within > time.Minute:

@@ -91,10 +91,7 @@ func (s *Store) describeAccounts(ctx context.Context, d *store.Description) erro
 				continue
 			}
 			told[id] = true
-			one, err := describedAccount(id, limits, label)
-			revision, text, _ := strings.Cut(note, " ")
-			one.Note.Revision, _ = strconv.Atoi(revision)
-			one.Note.Text = text
+			one, err := describedAccount(id, limits, label, note)
 			if err != nil {
 				reply.fail(err)
 			}
@@ -113,8 +110,15 @@ func (s *Store) describeAccounts(ctx context.Context, d *store.Description) erro
 }
 
 // describedAccount returns an account with its effective limits, of which nothing is used yet.
-func describedAccount(id, limits, label string) (store.DescribedAccount, error) {
+func describedAccount(id, limits, label, note string) (store.DescribedAccount, error) {
 	one := store.DescribedAccount{Usage: store.Usage{Account: id}, Label: label}
+	if revision, text, found := strings.Cut(note, " "); found {
+		n, err := strconv.Atoi(revision)
+		if err != nil {
+			return one, fmt.Errorf("%q is not a revision and a note", clip(note))
+		}
+		one.Note = store.Note{Revision: n, Text: text}
+	}
 	if limits == "" {
 		return one, nil
 	}

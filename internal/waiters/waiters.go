@@ -61,7 +61,8 @@ func (w *Waiter) Answer(moved bool) {
 }
 
 // A Queue is the callers of one budget that wait. Slots that become free are offered to the last of them, so
-// that all others keep theirs: the caller cancels the slot that it had, which is offered in turn. The zero Queue is empty. It is safe for concurrent use.
+// that all others keep theirs: the caller cancels the slot that it had, which is offered in turn. The zero
+// Queue is empty. It is safe for concurrent use.
 type Queue struct {
 	mu       sync.Mutex // protects all below
 	all      map[*Waiter]struct{}
