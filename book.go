@@ -25,6 +25,9 @@ const askAtMost = 4
 func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, err error) {
 	b := w.budget
 	w.id, w.account, w.offline, w.Late, w.holder = r.ID, nil, false, 0, store.BookingID{}
+	if w.accounts.local == nil {
+		b.learnClock(ctx)
+	}
 	for n := 1; n <= askAtMost; n++ {
 		var asked time.Time
 		if w.accounts.local == nil {
@@ -91,8 +94,7 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 		arrived = time.Now()
 		w.soonest, w.due = b.clocks.Place(booked.Now, asked, arrived)
 		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
-		w.Late = max(0, arrived.Sub(w.due))
-		b.noteAnswer(arrived.Sub(asked))
+		b.away.Note(arrived.Sub(asked), arrived)
 	}
 	w.account = b.applyReply(ctx, booked, w.account, w.accounts, asked, arrived)
 	return nil
@@ -224,7 +226,7 @@ const cancelWithin = 250 * time.Millisecond
 // soon returns a context for a short call of the store, which is made even if the caller has
 // given up. A store that is far away has longer.
 func (b *Budget) soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), cancelWithin+2*time.Duration(b.away.Load()))
+	return context.WithTimeout(context.WithoutCancel(ctx), cancelWithin+2*b.away.Value())
 }
 
 // cancelSoon cancels a booking on which nothing was sent. If the store cannot be reached
@@ -234,6 +236,25 @@ func (g *Grant) cancelSoon() {
 	ctx, stop := context.WithTimeout(context.Background(), cancelWithin)
 	defer stop()
 	_ = g.budget.cancel(ctx, g)
+}
+
+// mostLateCancels bounds how many late slots a worker cancels at once.
+const mostLateCancels = 128
+
+// cancelLate cancels a slot that has passed before its caller could use it. The caller does not wait for that:
+// nobody else could leave at the slot either. A fleet that is busy has many late callers, and to cancel for
+// each of them would keep it busy: beyond mostLateCancels a slot counts until it has left its window.
+func (g *Grant) cancelLate() {
+	running := &g.budget.lateCancels
+	if running.Add(1) > mostLateCancels {
+		running.Add(-1)
+		return
+	}
+	late := *g
+	go func() {
+		defer running.Add(-1)
+		late.cancelSoon()
+	}()
 }
 
 // cancel cancels a booking in the store that it was booked in.

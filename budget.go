@@ -107,12 +107,14 @@ type Budget struct {
 	looked         atomic.Int64                 // announced when the known status was asked for
 	wakes          atomic.Int64                 // how often wakeWaiters was called
 	keyPauses      cooldown.KeyPauses
-	quarantines    atomic.Int64 // how often quarantined has changed
-	resumes        atomic.Int64 // how often noteResumption was called
-	away           atomic.Int64 // how long the store takes to answer, in nanoseconds: the least of late
+	quarantines    atomic.Int64  // how often quarantined has changed
+	resumes        atomic.Int64  // how often noteResumption was called
+	away           arrival.Least // how long the store took to answer
 	clocks         clock.Clock
-	anySpent       atomic.Bool // whether spent has any account
-	reconciles     atomic.Bool // whether any response has said what is left
+	lateCancels    atomic.Int32 // how many cancelLate has under way
+	clockLearned   atomic.Bool  // whether the store was asked for the time before the first booking
+	anySpent       atomic.Bool  // whether spent has any account
+	reconciles     atomic.Bool  // whether any response has said what is left
 	smoother       inflight.Smoother
 	waiting        [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
 	delays         arrival.Delays

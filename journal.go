@@ -186,14 +186,14 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 
 // recordLate records again a booking that was made before a loss, and whose reply came after this
 // process had chosen what to record.
-func (b *Budget) recordLate(ctx context.Context, account *budgetAccount, accounts *accountList, booking *store.Booking) {
-	spent := []store.Spending{{Slot: booking.Slot, Cost: booking.Cost, Booked: booking.Now, Entry: booking.Entry}}
+func (b *Budget) recordLate(ctx context.Context, account *budgetAccount, accounts *accountList, booking *store.Booking, bookedAt time.Time) {
+	spent := []store.Spending{{Slot: booking.Slot, Cost: booking.Cost, Booked: bookedAt, Entry: booking.Entry}}
 	var all []accountSpendings
 	for _, charged := range append(slices.Clone(accounts.shared), *account) {
 		all = append(all, accountSpendings{account: charged.Account, list: spent})
 	}
 	// If the store fails the log lacks the booking, as if its process had ended.
-	_, _ = b.record(ctx, b.recordInStore, time.Time{}, all, "late "+booking.Entry, booking.Now)
+	_, _ = b.record(ctx, b.recordInStore, time.Time{}, all, "late "+booking.Entry, bookedAt)
 }
 
 // isVoid reports whether a booking was lost, so that its slot may be another's. It needs
@@ -263,31 +263,4 @@ func (b *Budget) workerID() store.BookingID {
 		_, _ = rand.Read(b.worker[:]) // it never fails
 	}
 	return b.worker
-}
-
-// stampRequest adds to a request, asked at that instant of this process's clock, what a
-// store that can lose logs compares with what it remembers.
-func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r.Last, r.Recovered = b.lastBooked, b.recoveredUpTo
-	if _, most := b.clocks.Reads(asked); !most.IsZero() {
-		r.Expect = most.Truncate(time.Microsecond)
-	}
-}
-
-// estimatedNow returns what the store's clock stands at, at least, as its answers tell; zero: it
-// has never answered.
-func (b *Budget) estimatedNow() time.Time {
-	least, _ := b.clocks.Reads(time.Now())
-	return least
-}
-
-// storeNow returns the time on the store's clock, as estimated from its answers, or on this
-// process's clock if it has never answered.
-func (b *Budget) storeNow() time.Time {
-	if now := b.estimatedNow(); !now.IsZero() {
-		return now
-	}
-	return time.Now()
 }

@@ -55,7 +55,7 @@ type outage struct {
 // the slot comes, so that the answer is there by then: a store that is far away would make the
 // caller late.
 func (b *Budget) askBefore() time.Duration {
-	away := time.Duration(b.away.Load())
+	away := b.away.Value()
 	return away + away/4 + time.Millisecond
 }
 

@@ -99,14 +99,6 @@ func (w *waiter) leaveQueue() {
 	w.hold = nil
 }
 
-// endHold has the slot, which has come and is the caller's own, be like any other: nobody takes it back.
-func (w *waiter) endHold() {
-	if w.hold != nil {
-		w.budget.holds.Remove(w.hold)
-	}
-	w.hold, w.holder = nil, store.BookingID{}
-}
-
 // A kind is what callers want who get the same slots.
 type kind struct {
 	accounts         *accountList

@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -25,16 +26,16 @@ const confirmAfter = time.Second
 func (b *Budget) applyReply(
 	ctx context.Context, booking *store.Booking, account *budgetAccount, accounts *accountList, asked, arrived time.Time,
 ) *budgetAccount {
-	own, news := account, false
+	own, news, bookedAt := account, false, cmp.Or(booking.BookedAt, booking.Now)
 	b.mu.Lock()
-	if booking.Now.After(b.lastBooked) {
-		b.lastBooked = booking.Now
+	if bookedAt.After(b.lastBooked) {
+		b.lastBooked = bookedAt
 	}
 	if booking.Effective.Limits != nil || b.learned.Get(own.ID) != nil {
 		account, news = b.adopt(own, booking.Effective, asked)
 	}
 	if booking.Booked && accounts.local == nil {
-		b.journal.add(account, accounts.shared, booking, booking.Now)
+		b.journal.add(account, accounts.shared, booking, bookedAt)
 	}
 	lost := b.journal.recovered
 	current := booking.Version == b.known.Version
@@ -54,8 +55,8 @@ func (b *Budget) applyReply(
 	if news {
 		b.notify(Event{Kind: LimitsOverridden, Account: own.ID, Ours: own.Limits, Theirs: booking.Effective.Limits})
 	}
-	if booking.Booked && booking.Now.Before(lost) {
-		b.recordLate(ctx, account, accounts, booking)
+	if booking.Booked && bookedAt.Before(lost) {
+		b.recordLate(ctx, account, accounts, booking, bookedAt)
 	}
 	if booking.Stepped != 0 {
 		b.notify(Event{Kind: ClockStepped, By: booking.Stepped})
@@ -156,7 +157,8 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	b.noteAnswer(time.Since(asked))
+	arrived := time.Now()
+	b.away.Note(arrived.Sub(asked), arrived)
 	b.mu.Lock()
 	lost := status.Lost.After(b.recoveredUpTo)
 	b.mu.Unlock()

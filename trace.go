@@ -319,13 +319,3 @@ func ended(ctx context.Context) error {
 	}
 	return fmt.Errorf("%w: %w", err, cause)
 }
-
-// noteAnswer notes how long the store took to answer.
-func (b *Budget) noteAnswer(took time.Duration) {
-	before := b.away.Load()
-	if next := int64(took); before == 0 || next < before {
-		b.away.Store(next)
-	} else {
-		b.away.Store(before + (next-before)/16)
-	}
-}

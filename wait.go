@@ -70,7 +70,16 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 	for {
 		outcome := w.sleepUntilSlot(ctx)
 		if outcome == completed {
-			return nil
+			if w.leave(); !w.isLate() {
+				w.holder = store.BookingID{} // the slot is the caller's own: nobody takes it back
+				return nil
+			}
+			w.traces.rebooking(ctx, w, slotLost)
+			w.cancelLate()
+			if err := w.rebook(ctx); err != nil {
+				return err
+			}
+			continue
 		}
 		if outcome == accountsChanged || outcome == slotOffered {
 			if err := w.lookForEarlier(ctx, outcome == slotOffered); err != nil {
@@ -115,14 +124,8 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 		if ctx.Err() != nil {
 			return contextEnded
 		}
-		if w.isLate() {
-			return slotLost
-		}
 		if w.budget.anySpent.Load() {
 			w.budget.noteRoom(w.account.ID)
-		}
-		if !w.asleep.IsZero() {
-			w.Waited = time.Since(w.asleep)
 		}
 		return completed
 	}
@@ -165,19 +168,27 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 			return how
 		}
 	}
-	valid, held := w.slotIsValid(ctx), w.isHeld(ctx)
-	now := time.Now() // a store that is slow to confirm a slot makes the caller late
-	w.Late, w.Waited = now.Sub(w.due), now.Sub(w.asleep)
-	switch {
+	switch valid, held := w.slotIsValid(ctx), w.isHeld(ctx); {
 	case !held:
 		return slotTaken
-	case !valid || w.isLate():
+	case !valid:
 		return slotLost
 	case int(w.budget.newestRevision.Load()) > w.newest:
 		return limitsChanged
 	}
-	w.endHold()
 	return completed
+}
+
+// leave measures how late the caller is for its slot, which has come. It is the last step before the caller
+// returns: whatever may block comes before it, or the caller would be later than it says.
+func (w *waiter) leave() {
+	now := time.Now()
+	if w.accounts.local == nil || w.Slot.After(w.now) { // a store in this process answers at once
+		w.Late = max(0, now.Sub(w.due))
+	}
+	if !w.asleep.IsZero() {
+		w.Waited = now.Sub(w.asleep)
+	}
 }
 
 // isLate reports whether the caller has its slot so late that the calls of the next window could

@@ -164,6 +164,9 @@ type Booking struct {
 	// Now is the store's clock when it answered. The wait is Slot - Now, measured on the
 	// caller's own monotonic clock.
 	Now time.Time
+	// BookedAt is the store's clock when it booked, if that was before Now: the answer was lost, and the
+	// request came again. Zero: it was Now.
+	BookedAt time.Time
 	// Entry is the store's own name for the entry in the log. Callers only pass
 	// it to Cancel and Record.
 	Entry string

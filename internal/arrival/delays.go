@@ -10,13 +10,8 @@ import (
 	"github.com/ration-go/ration/internal/sweep"
 )
 
-const (
-	// period is for how long, and at most twice as long, the quickest response of a host counts: routes
-	// change.
-	period = time.Minute
-	// unused is how long after its last response a host is forgotten.
-	unused = time.Hour
-)
+// unused is how long after its last response a host is forgotten.
+const unused = time.Hour
 
 // Delays are how long the hosts of a budget take to answer. The zero Delays know no host. They are safe
 // for concurrent use.
@@ -27,8 +22,8 @@ type Delays struct {
 
 // A host is the least time that one host took to answer.
 type host struct {
-	least, before time.Duration // of this period and of the last one
-	begun         time.Time     // when this period began
+	Least
+	last time.Time // when it answered last
 }
 
 // Of returns how much later than the quickest request to a host another may have arrived, whose response
@@ -37,16 +32,11 @@ func (d *Delays) Of(name string, took time.Duration, now time.Time) time.Duratio
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	h := d.hosts.Get(name)
-	switch {
-	case h == nil:
-		d.hosts.Sweep(func(_ string, h *host) bool { return now.Sub(h.begun) > unused })
-		h = &host{least: took, before: took, begun: now}
+	if h == nil {
+		d.hosts.Sweep(func(_ string, h *host) bool { return now.Sub(h.last) > unused })
+		h = new(host)
 		d.hosts.Set(name, h)
-	case now.Sub(h.begun) > 2*period:
-		*h = host{least: took, before: took, begun: now}
-	case now.Sub(h.begun) > period:
-		*h = host{least: took, before: h.least, begun: now}
 	}
-	h.least = min(h.least, took)
-	return took - min(h.least, h.before)
+	h.last = now
+	return took - h.Note(took, now)
 }

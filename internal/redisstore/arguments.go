@@ -25,19 +25,20 @@ type plan struct {
 	announced atomic.Pointer[recentlyAnnounced] // nil: none was
 }
 
-// A recentlyAnnounced is the account that was announced last, and when it may be again.
+// A recentlyAnnounced is the account that was announced last, until when, and how many losses were known then.
 type recentlyAnnounced struct {
 	account string
-	again   time.Time
+	until   time.Time
+	losses  int64
 }
 
 // announce reports whether an account is to be announced at an instant.
-func (p *plan) announce(account string, now time.Time) bool {
+func (p *plan) announce(account string, now time.Time, losses int64) bool {
 	last := p.announced.Load()
-	if last != nil && last.account == account && now.Before(last.again) {
+	if last != nil && last.account == account && now.Before(last.until) && last.losses == losses {
 		return false
 	}
-	p.announced.Store(&recentlyAnnounced{account, now.Add(announceEvery)})
+	p.announced.Store(&recentlyAnnounced{account, now.Add(announceEvery), losses})
 	return true
 }
 

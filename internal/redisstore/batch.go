@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ration-go/ration/internal/arrival"
 	"github.com/ration-go/ration/store"
 )
 
@@ -67,8 +68,8 @@ type batcher struct {
 	idle     *queue // one that can be used again
 	sessions map[string][]*session
 	inDoubt  inDoubt
-	away     atomic.Int64 // how long a reply takes, in nanoseconds: the least of late
-	replies  atomic.Int64 // that were measured
+	away     arrival.Least // how long replies to bookings took
+	replies  atomic.Int64  // that were measured
 }
 
 // maxBatch bounds the work of one script.
@@ -172,32 +173,22 @@ func (s *Store) enqueue(p *pendingCall) *batch {
 	return in
 }
 
-// A Redis whose replies take longer than farAway, in nanoseconds, has up to mostServers scripts of one
-// queue at once.
+// A Redis is far away if the quickest of its replies in the last minutes took longer than farAway: one that
+// is busy has been quicker. Only a far one has several scripts of a queue at once, mostServers of them.
+// More scripts would not relieve a busy one: each would have fewer bookings, and together they cost more.
 const (
-	farAway     = int64(5 * time.Millisecond)
-	mostServers = 32
+	farAway     = 5 * time.Millisecond
+	mostServers = 4
 )
 
-// isFar reports whether Redis is far away. The first replies do not tell: they make connections and
-// send scripts.
-func (b *batcher) isFar() bool { return b.replies.Load() > 3 && b.away.Load() > farAway }
+// isFar reports whether Redis is far away. The first replies do not tell: they make connections and send
+// scripts.
+func (b *batcher) isFar() bool { return b.replies.Load() > 3 && b.away.Value() > farAway }
 
-// lateAfter is after what time a reply is late: eight times as long as usual, but not before a tenth of
-// the timeout, since it may be that only this machine is busy.
+// lateAfter is after what time a reply is late: eight times as long as the quickest, but not before a tenth
+// of the timeout, since it may be that only a machine is busy.
 func (s *Store) lateAfter() time.Duration {
-	return max(s.timeout()/10, 8*time.Duration(s.batcher.away.Load()))
-}
-
-// noteReply notes how long a reply took.
-func (b *batcher) noteReply(took time.Duration) {
-	b.replies.Add(1)
-	before := b.away.Load()
-	if next := int64(took); before == 0 || next < before {
-		b.away.Store(next)
-	} else {
-		b.away.Store(before + (next-before)/16)
-	}
+	return max(s.timeout()/10, 8*s.batcher.away.Value())
 }
 
 // sameClock reports whether one script can carry out both requests.

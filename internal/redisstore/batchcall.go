@@ -66,7 +66,9 @@ func (c *batchCall) carryOut() bool {
 	if !c.end() {
 		return false
 	}
-	s.batcher.noteReply(time.Since(now))
+	ended := time.Now()
+	s.batcher.away.Note(ended.Sub(now), ended)
+	s.batcher.replies.Add(1)
 	if err != nil {
 		c.fail(err)
 		return true
@@ -103,9 +105,9 @@ func (c *batchCall) askAgain(ctx context.Context) {
 		return // it asks for more; or the first reply has come
 	}
 	c.store.deadlines.remove(&c.deadline)
-	go c.store.serve(c.queue) // the one that has waited for the first reply ends
 	c.closeSession()
 	c.deliver(reply)
+	c.store.serve(c.queue) // the goroutine that has waited for the first reply ends
 }
 
 // openSession takes a session that no other call uses, or begins one, and numbers the
@@ -245,10 +247,9 @@ func (c *batchCall) deliver(answer batchReply) {
 		switch {
 		case common == nil:
 		case common.Lost || common.Retry: // what was announced is lost too
-			c.plan.announced.Store(nil)
-			c.store.announcements.forget(c.plan.key.budget)
-		case common.Booked && c.plan.announce(common.Account, common.Now):
-			c.store.announce(c.plan.key.budget, c.plan.key.accounts, common)
+			c.store.announcements.forget()
+		case common.Booked && c.plan.announce(common.Account, common.Now, c.store.announcements.losses.Load()):
+			c.store.announceBooking(c.plan.key.budget, c.plan.key.accounts, common)
 		}
 		units := uint64(0) // of the record's bookings before
 		for i := 0; i < one.count && at < len(calls); i, at = i+1, at+1 {
@@ -269,7 +270,7 @@ func (c *batchCall) deliver(answer batchReply) {
 	}
 	answer.tellUsed()
 	if at < len(calls) {
-		c.store.requeue(c.plan.key, calls[at:])
+		c.store.requeue(c.queue, calls[at:])
 	}
 	for _, p := range calls[:at] {
 		if !p.finish() {
@@ -301,17 +302,16 @@ func (c *batchCall) fail(err error) {
 }
 
 // requeue puts calls that the script has not come to in front of their queue. The batch
-// that they were in is not done yet.
-func (s *Store) requeue(key batchKey, calls []*pendingCall) {
+// that they were in is not done yet. The caller serves the queue afterwards: a queue that
+// nobody serves is gone, and whoever waits in it would wait for ever.
+func (s *Store) requeue(q *queue, calls []*pendingCall) {
 	in := &batch{calls: calls, done: make(chan struct{})}
 	for _, p := range calls {
 		p.batch.Store(in)
 	}
 	s.batcher.mu.Lock()
 	defer s.batcher.mu.Unlock()
-	if q := s.batcher.queues[key]; q != nil {
-		q.batches = append([]*batch{in}, q.batches...)
-	}
+	q.batches = append([]*batch{in}, q.batches...)
 }
 
 // cancelAbandoned cancels what was booked for a caller that has left. With an ID alone,

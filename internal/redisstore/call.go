@@ -138,6 +138,7 @@ func (s *Store) timeout() time.Duration {
 }
 
 func (s *Store) timeoutError(op string) error {
+	s.announcements.forget()
 	s.reloadCluster()
 	return &store.StoreError{Op: op, Err: fmt.Errorf("no answer within %v: %w", s.timeout(), context.DeadlineExceeded)}
 }
@@ -293,6 +294,7 @@ var temporary = []string{
 func (s *Store) failed(op string, err error) error {
 	failure := newStoreError(op, err)
 	if failure.Temporary() {
+		s.announcements.forget()
 		s.reloadCluster()
 	}
 	return failure

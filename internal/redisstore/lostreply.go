@@ -98,6 +98,7 @@ func (c *batchCall) resolve(ctx context.Context, place int, now time.Time) (stor
 		return store.Booking{}, err
 	}
 	// Its wait is counted from now on, and what was used then is not what is used now.
+	bookedAt := answer.now
 	answer.now, answer.version = time.UnixMicro(head[0]), head[1]
 	for at := 0; answer.rest != ""; {
 		one := answer.record()
@@ -114,7 +115,9 @@ func (c *batchCall) resolve(ctx context.Context, place int, now time.Time) (stor
 			units += uint64(r.cost)
 		}
 		r := c.requests[place]
-		return one.result(common, units).booking(r.id, c.plan.key.budget, r.cost), nil
+		booking := one.result(common, units).booking(r.id, c.plan.key.budget, r.cost)
+		booking.BookedAt = bookedAt
+		return booking, nil
 	}
 	return store.Booking{}, answer.malformed("book")
 }

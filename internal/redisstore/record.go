@@ -28,6 +28,7 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 			return err
 		}
 		if (part+1)*maxRecorded >= len(r.Spent) {
+			s.announce(r.Budget, cmp.Or(r.Now, time.Now()), &r.Account) // which the log that was lost may have been all of
 			return nil
 		}
 	}

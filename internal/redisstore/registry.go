@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -32,7 +33,10 @@ type announced struct{ budget, account string }
 
 // announcements are what a process has announced, with when that is due again.
 type announcements struct {
-	mu  sync.Mutex
+	losses atomic.Int64 // how often forget was called
+	lost   atomic.Int64 // the last loss that Redis told of, in microseconds
+
+	mu  sync.Mutex // protects all below
 	due sweep.Map[announced, time.Time]
 }
 
@@ -48,38 +52,41 @@ func (a *announcements) take(one announced, now time.Time) bool {
 	return true
 }
 
-// forget makes what was announced of a budget due again.
-func (a *announcements) forget(budget string) {
+// forget makes all that was announced due again: Redis did not answer, or has lost a log, and may have lost
+// what was announced as well.
+func (a *announcements) forget() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	var all []announced
-	for one := range a.due.All() {
-		if one.budget == budget {
-			all = append(all, one)
-		}
-	}
-	for _, one := range all {
-		a.due.Remove(one)
+	a.due = sweep.Map[announced, time.Time]{}
+	a.losses.Add(1)
+}
+
+// hearOfLoss forgets what was announced before a loss of which Redis tells.
+func (a *announcements) hearOfLoss(at time.Time) {
+	if known := a.lost.Load(); !at.IsZero() && at.UnixMicro() > known && a.lost.CompareAndSwap(known, at.UnixMicro()) {
+		a.forget()
 	}
 }
 
-// announce tells readers of a budget that was booked and of the labels of the accounts that
-// were charged, unless it was told lately.
-func (s *Store) announce(budget string, accounts *store.Accounts, b *store.Booking) {
+// announce tells readers of a budget that was seen at an instant and of the label of an account that was
+// charged, unless they were told lately.
+func (s *Store) announce(budget string, seen time.Time, account *store.Account) {
 	now := time.Now()
 	if s.announcements.take(announced{budget: budget}, now) {
-		s.beside(func(ctx context.Context) { s.register(ctx, budget, b.Now) })
+		s.beside(func(ctx context.Context) { s.register(ctx, budget, seen) })
 	}
-	label := func(account *store.Account) {
-		if account.Label != "" && s.announcements.take(announced{budget, account.ID}, now) {
-			s.beside(func(ctx context.Context) {
-				_, _ = s.run(ctx, "label", labelScript(), budget, []any{account.ID, account.Label})
-			})
-		}
+	if account.Label != "" && s.announcements.take(announced{budget, account.ID}, now) {
+		s.beside(func(ctx context.Context) {
+			_, _ = s.run(ctx, "label", labelScript(), budget, []any{account.ID, account.Label})
+		})
 	}
-	label(accounts.Lookup(b.Account))
+}
+
+// announceBooking announces the accounts that a booking was charged to.
+func (s *Store) announceBooking(budget string, accounts *store.Accounts, b *store.Booking) {
+	s.announce(budget, b.Now, accounts.Lookup(b.Account))
 	for i := range accounts.Shared() {
-		label(&accounts.Shared()[i])
+		s.announce(budget, b.Now, &accounts.Shared()[i])
 	}
 }
 

@@ -92,6 +92,7 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	if err := reply.end("status"); err != nil {
 		return store.Status{}, err
 	}
+	s.announcements.hearOfLoss(status.Lost)
 	return status, nil
 }
 

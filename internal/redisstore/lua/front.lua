@@ -27,13 +27,15 @@ repeat
   -- What is global is looked for by its name each time.
   local call, struct, string, math, ARGV = redis.call, struct, string, math, ARGV
   local base, asked, session, rules = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-  if #asked ~= 73 or #session ~= 18 then
+  if #asked < 73 or #session ~= 18 then
     break
   end
   local number, _, now, reckoned, before, recovered, found, kind, count, cost, longest =
     struct.unpack('>I8I8I8I8I8I8I8c1I2I6I8', asked)
   local most = 4503599627370496
-  if kind ~= 'U' or count < 1 or count > 1024 or cost < 1 or found ~= 0 or
+  -- Of bookings that may wait differently long this is the least: those it refuses are for the rest.
+  local differs = kind == 'D'
+  if not differs and kind ~= 'U' or #asked ~= 73 + (differs and 8 * count or 0) or count < 1 or count > 1024 or cost < 1 or found ~= 0 or
     now > most or reckoned > most or before > most or recovered > most or longest > most then
     break
   end
@@ -237,6 +239,9 @@ repeat
         break
       end
       if longest < 4503599627370496 and s - now > longest then
+        if differs then
+          break
+        end
         late, final = true, s
         break
       end

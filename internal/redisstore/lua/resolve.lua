@@ -29,9 +29,4 @@ elseif not reply then
     call('PEXPIRE', base, text(DAY / 1000))
   end
 end
--- The caller tells it as its last booking's, and a store that knew of none so late has lost some.
-if now > state.seen then
-  state.seen = now
-  writeState()
-end
 return encode(now) .. encode(state.version) .. (reply or '')

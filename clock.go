@@ -1,0 +1,88 @@
+package ration
+
+import (
+	"context"
+	"time"
+
+	"github.com/ration-go/ration/store"
+)
+
+// The store's clock decides, and a process knows it from the store's replies alone: the store read its clock
+// after it was asked and before its reply arrived. How late a caller leaves after its slot is known no
+// better than that. So a process asks for the time before its first booking: a first reply is slow, because
+// it makes a connection and loads a script, and a caller that leaves with it would be late by all of that
+// and not know it.
+
+const (
+	// clockQuestions is how often a process asks at most. The quickest reply counts.
+	clockQuestions = 8
+	// clockKnown is how quick a reply must be for the process to ask no more.
+	clockKnown = time.Millisecond
+	// clockPatience bounds how long the process goes on asking a store that is far away, or busy.
+	clockPatience = 250 * time.Millisecond
+)
+
+// learnClock asks the store for the time, if this process has never heard it. All callers wait for one who
+// asks. If the store does not answer, the booking that follows says why.
+func (b *Budget) learnClock(ctx context.Context) {
+	if b.clockLearned.Load() {
+		return
+	}
+	learned := b.refreshing.DoChan("clock", func() (any, error) {
+		if !b.clockLearned.Load() { // a caller before this one may have learned it
+			b.clockLearned.Store(b.askTime(context.WithoutCancel(ctx)) == nil)
+		}
+		return nil, nil
+	})
+	select {
+	case <-learned:
+	case <-ctx.Done():
+	}
+}
+
+// askTime asks the store for the time, until its clock is known well enough.
+func (b *Budget) askTime(ctx context.Context) error {
+	begun, known := time.Now(), b.version.Load()
+	for n := range clockQuestions {
+		asked := time.Now()
+		status, err := asks(ctx, b, "status", b.Store.Status, store.StatusRequest{Budget: b.Name, Known: known})
+		if err != nil {
+			return err
+		}
+		arrived := time.Now()
+		b.clocks.Place(status.Now, asked, arrived)
+		known = status.Version
+		quickest := b.away.Note(arrived.Sub(asked), arrived)
+		if n > 0 && (quickest <= clockKnown || arrived.Sub(begun) > clockPatience) {
+			break
+		}
+	}
+	return nil
+}
+
+// stampRequest adds to a request, asked at that instant of this process's clock, what a
+// store that can lose logs compares with what it remembers.
+func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.Last, r.Recovered = b.lastBooked, b.recoveredUpTo
+	if _, most := b.clocks.Reads(asked); !most.IsZero() {
+		r.Expect = most.Truncate(time.Microsecond)
+	}
+}
+
+// estimatedNow returns what the store's clock stands at, at least, as its answers tell; zero: it
+// has never answered.
+func (b *Budget) estimatedNow() time.Time {
+	least, _ := b.clocks.Reads(time.Now())
+	return least
+}
+
+// storeNow returns the time on the store's clock, as estimated from its answers, or on this
+// process's clock if it has never answered.
+func (b *Budget) storeNow() time.Time {
+	if now := b.estimatedNow(); !now.IsZero() {
+		return now
+	}
+	return time.Now()
+}
