@@ -24,7 +24,15 @@ import (
 type journal struct {
 	accounts      sweep.Map[string, *journalAccount]
 	hasUnrecorded bool      // some entries may have been booked while the store was down
+	recording     recording // what the store is being told of these
 	recovered     time.Time // the last loss after which what was booked before is, or was, recorded again
+}
+
+// A recording is what the store was asked to record after an outage. If its reply is lost the store is asked
+// for the same again: it knows by the parts' IDs what it has recorded.
+type recording struct {
+	list  []accountSpendings // nil: nothing
+	since time.Time          // when it was put together
 }
 
 // A journalAccount is the process's own bookings of one account, oldest first.
@@ -39,14 +47,17 @@ type journalAccount struct {
 // in microseconds, on the store's clock.
 type journalEntry struct {
 	slot   int64
-	booked int64 // when; 0: while the store was down
+	booked int64 // when; 0: while the store was down; inRecording
 	cost   int
 	entry  string
 }
 
+// inRecording is booked of an entry that the store is being told of.
+const inRecording = -1
+
 func (o *journalEntry) spending() store.Spending {
 	s := store.Spending{Slot: time.UnixMicro(o.slot), Cost: o.cost, Entry: o.entry}
-	if o.booked != 0 {
+	if o.booked > 0 {
 		s.Booked = time.UnixMicro(o.booked)
 	}
 	return s
@@ -137,20 +148,39 @@ func (l *journal) choose(wanted func(*journalEntry) bool) []accountSpendings {
 	return all
 }
 
-// markRecorded notes that the store has recorded bookings that were made while it was
-// down. It needs the budget's mu.
-func (l *journal) markRecorded(all []accountSpendings, now time.Time) {
-	for _, one := range all {
+// beginRecording returns what was booked while the store was down, as it was put together first: further
+// bookings wait until this is recorded. It needs the budget's mu.
+func (l *journal) beginRecording() recording {
+	if l.recording.list == nil && l.hasUnrecorded {
+		l.hasUnrecorded = false
+		l.recording = recording{since: time.Now(), list: l.choose(func(o *journalEntry) bool {
+			isNew := o.booked == 0
+			if isNew {
+				o.booked = inRecording
+			}
+			return isNew
+		})}
+	}
+	return l.recording
+}
+
+// endRecording notes that the store has recorded what beginRecording returned. It needs the budget's mu.
+func (l *journal) endRecording(done recording, now time.Time) {
+	if !done.since.Equal(l.recording.since) {
+		return // another caller has noted it
+	}
+	for _, one := range l.recording.list {
 		of := l.accounts.Get(one.account.ID)
 		if of == nil {
 			continue // meanwhile it has left its window
 		}
 		for i := range of.own.Len() {
-			if o := of.own.At(i); o.booked == 0 && slices.Contains(one.list, o.spending()) {
+			if o := of.own.At(i); o.booked == inRecording {
 				o.booked = now.UnixMicro()
 			}
 		}
 	}
+	l.recording = recording{}
 }
 
 // gracePeriod is how long after a loss the store grants no slot.
@@ -166,7 +196,7 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 	since, careful := lost.UnixMicro(), lost.Add(gracePeriod).UnixMicro()
 	b.mu.Lock()
 	missing := b.journal.choose(func(o *journalEntry) bool {
-		return o.booked != 0 && o.booked < since && !(late && o.slot > careful)
+		return o.booked > 0 && o.booked < since && !(late && o.slot > careful)
 	})
 	b.journal.recovered = lost
 	if late {
@@ -214,27 +244,30 @@ func (b *Budget) record(
 	ctx context.Context, to func(context.Context, store.RecordRequest) error, now time.Time, all []accountSpendings, why string, when time.Time,
 ) (count int, err error) {
 	for _, one := range all {
+		number := 0
 		for part := range slices.Chunk(one.list, store.MaxSpendings) {
-			first := part[0].Slot
 			r := store.RecordRequest{
-				ID:     b.partID(why, when, one.account.ID, first, len(part)),
+				ID:     b.partID(why, when, one.account.ID, number, part),
 				Budget: b.Name, Account: one.account, Total: one.total, Spent: part, Now: now,
 			}
 			if err := to(ctx, r); err != nil {
 				return count, err
 			}
 			count += len(part)
+			number++
 		}
 	}
 	return count, nil
 }
 
-func (b *Budget) partID(why string, when time.Time, account string, first time.Time, n int) store.BookingID {
+// partID returns the ID of a part of what is recorded of an account, by its number among the parts: those of one
+// instant may be alike otherwise.
+func (b *Budget) partID(why string, when time.Time, account string, number int, part []store.Spending) store.BookingID {
 	h := sha256.New()
 	id := b.workerID()
 	text := append(id[:], why+"\x00"+account...)
-	for _, number := range []int64{when.UnixMicro(), first.UnixMicro(), int64(n)} {
-		text = binary.BigEndian.AppendUint64(text, uint64(number))
+	for _, n := range []int64{when.UnixMicro(), int64(number), part[0].Slot.UnixMicro(), int64(len(part))} {
+		text = binary.BigEndian.AppendUint64(text, uint64(n))
 	}
 	// A hash never fails to be written.
 	_, _ = h.Write(text)

@@ -164,8 +164,7 @@ func (b *Budget) retryPauses() *backoff.ExponentialBackOff {
 // it. While the store is down, one caller every probeEvery tries it.
 func (b *Budget) reachable(ctx context.Context) bool {
 	b.outage.mu.Lock()
-	began := b.outage.since
-	down := !began.IsZero()
+	down := !b.outage.since.IsZero()
 	if down {
 		if time.Now().Before(b.outage.nextProbe) {
 			b.outage.mu.Unlock()
@@ -175,27 +174,31 @@ func (b *Budget) reachable(ctx context.Context) bool {
 	}
 	b.outage.mu.Unlock()
 
-	b.mu.Lock()
-	var unrecorded []accountSpendings
-	if b.journal.hasUnrecorded {
-		unrecorded = b.journal.choose(func(o *journalEntry) bool { return o.booked == 0 })
-		b.journal.hasUnrecorded = len(unrecorded) > 0
+	recorded := 0
+	for {
+		b.mu.Lock()
+		one := b.journal.beginRecording()
+		b.mu.Unlock()
+		if len(one.list) == 0 {
+			break
+		}
+		count, err := b.record(ctx, b.recordInStore, time.Time{}, one.list, "outage", one.since)
+		if err != nil {
+			return false
+		}
+		recorded += count
+		b.mu.Lock()
+		b.journal.endRecording(one, b.estimatedNow())
+		b.mu.Unlock()
 	}
-	b.mu.Unlock()
-	if !down && len(unrecorded) == 0 {
-		return true
+	if down && recorded == 0 {
+		if _, err := asks(ctx, b, "status", b.Store.Status, store.StatusRequest{Budget: b.Name, Known: b.version.Load()}); err != nil {
+			return false
+		}
 	}
-	count, err := b.record(ctx, b.recordInStore, time.Time{}, unrecorded, "outage", began)
-	if err == nil && count == 0 {
-		_, err = asks(ctx, b, "status", b.Store.Status, store.StatusRequest{Budget: b.Name, Known: b.version.Load()})
+	if down || recorded > 0 {
+		b.storeRecovered(recorded)
 	}
-	if err != nil {
-		return false
-	}
-	b.mu.Lock()
-	b.journal.markRecorded(unrecorded, b.estimatedNow())
-	b.mu.Unlock()
-	b.storeRecovered(count)
 	return true
 }
 

@@ -143,6 +143,13 @@ func TestALogThatIsLostInAnOutageStillCounts(t *testing.T) {
 			require.LessOrEqual(t, seen.mostIn(limit.Window), limit.Max)
 			_, told := lost.Load("told")
 			require.True(t, told, "LogLost")
+			reader := &ration.RedisStore{Client: server.Client(t)}
+			budgets, err := reader.Budgets(t.Context())
+			require.NoError(t, err)
+			require.Len(t, budgets, 1)
+			known, err := reader.Describe(t.Context(), budgets[0].Name)
+			require.NoError(t, err)
+			require.Equal(t, "ann", known.Accounts[0].Label)
 		})
 	}
 }

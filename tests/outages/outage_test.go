@@ -3,9 +3,10 @@ package outages_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
-
 	"testing/synctest"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/store"
 )
 
 // inOutage runs a test in a bubble with two workers on one Redis, either of which
@@ -233,4 +235,53 @@ func TestALostReplyBooksOnce(t *testing.T) {
 	left, err := b.Remaining(t.Context(), ration.NewToken("a"))
 	require.NoError(t, err)
 	require.Equal(t, 8, left)
+}
+
+// A forgetfulStore loses the replies to some records that it has made.
+type forgetfulStore struct {
+	rationtest.CutStore
+	loses atomic.Int32 // how many of the next replies
+}
+
+func (s *forgetfulStore) Record(ctx context.Context, r store.RecordRequest) error {
+	if err := s.CutStore.Record(ctx, r); err != nil || s.loses.Add(-1) < 0 {
+		return err
+	}
+	return rationtest.ErrCut
+}
+
+// What was sent in an outage is recorded when the store is back. If the reply to that is lost the worker goes on
+// without the store, and then tells it the same again and what has come since, in thousands.
+func TestWhatWasSentInAnOutageIsRecordedOnce(t *testing.T) {
+	for _, calls := range []int{1, 500, 20_000} {
+		for _, replies := range []int32{0, 1, 3} {
+			t.Run(fmt.Sprintf("%d calls, %d replies lost", calls, replies), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					kept := new(forgetfulStore)
+					kept.Store = new(ration.MemoryStore)
+					b := &ration.Budget{Name: "b", Limits: []ration.Limit{ration.PerHour(1_000_000)}, Store: kept, Outage: ration.FailOpen}
+					sent := 0
+					send := func() {
+						_, err := b.Wait(t.Context(), ration.NewToken("a"), 1)
+						require.NoError(t, err)
+						sent++
+					}
+					send()
+					kept.Cut.Store(true)
+					for range calls {
+						send()
+					}
+					kept.Cut.Store(false)
+					kept.loses.Store(replies)
+					for range replies + 1 { // each asks the store once
+						time.Sleep(1100 * time.Millisecond)
+						send()
+					}
+					u, err := b.Usage(t.Context(), ration.NewToken("a"))
+					require.NoError(t, err)
+					require.Equal(t, sent, u.Limits[0].Used+u.Limits[0].Ahead)
+				})
+			})
+		}
+	}
 }

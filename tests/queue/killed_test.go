@@ -65,8 +65,8 @@ func TestAProcessThatWasStoppedSendsNothingOnSlotsThatOthersHave(t *testing.T) {
 			require.NoError(t, first.Process.Signal(syscall.SIGCONT))
 			var left []time.Time
 			for _, p := range []*process{first, second} {
-				for at := range p.left {
-					left = append(left, at)
+				for one := range p.left {
+					left = append(left, one.slot)
 				}
 			}
 			slices.SortFunc(left, time.Time.Compare)
@@ -100,6 +100,6 @@ func TestWhoGivesUpHandsItsSlotToOtherProcesses(t *testing.T) {
 	for i := range 3 {
 		at, more := <-others.left
 		require.True(t, more)
-		require.Less(t, at.Sub(gaveUp), time.Duration(i+1)*1010*time.Millisecond+250*time.Millisecond)
+		require.Less(t, at.slot.Sub(gaveUp), time.Duration(i+1)*1010*time.Millisecond+250*time.Millisecond)
 	}
 }

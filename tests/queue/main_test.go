@@ -28,8 +28,8 @@ func TestMain(m *testing.M) {
 	redistest.Main(m)
 }
 
-// crowd is a process whose callers all wait at once. It prints "waits" when all do, and the slot of each that
-// leaves, in microseconds on the store's clock.
+// crowd is a process whose callers all call at once, at an instant if it is told one. It prints "waits" when all
+// have booked, and of each that leaves the slot, on the store's clock, and when it left, in microseconds.
 func crowd(address string) {
 	callers, _ := strconv.Atoi(os.Getenv("QUEUE_CALLERS"))
 	client := redis.NewClient(&redis.Options{Addr: address})
@@ -41,16 +41,20 @@ func crowd(address string) {
 	}
 	b := budget(os.Getenv("QUEUE_BUDGET"), client, limit)
 	var print sync.Mutex
+	if begin, err := strconv.ParseInt(os.Getenv("QUEUE_BEGIN"), 10, 64); err == nil {
+		time.Sleep(time.Until(time.UnixMicro(begin)))
+	}
 	for range callers {
 		left.Go(func() {
 			once := sync.OnceFunc(booked.Done)
 			trace := &rationtrace.Trace{Booked: func(context.Context, rationtrace.Booked) { once() }}
 			grant, err := b.Wait(ration.WithTrace(context.Background(), trace), ration.NewToken("a"), 1)
+			at := time.Now()
 			once()
 			print.Lock()
 			defer print.Unlock()
 			if err == nil {
-				fmt.Println("left", grant.Slot.UnixMicro())
+				fmt.Println("left", grant.Slot.UnixMicro(), at.UnixMicro())
 			}
 		})
 	}
@@ -68,15 +72,24 @@ func budget(name string, client redis.UniversalClient, limit ration.Limit) *rati
 // A process is a crowd that a test has started.
 type process struct {
 	*exec.Cmd
-	waits chan struct{}  // closed when its callers wait
-	left  chan time.Time // the slot of each that has left
+	waits chan struct{} // closed when its callers wait
+	left  chan departure
 }
+
+// A departure is that of one caller.
+type departure struct{ slot, at time.Time }
 
 // start starts a crowd, and ends it with the test.
 func start(t *testing.T, server *redistest.Server, b *ration.Budget, callers int) *process {
 	t.Helper()
-	p := &process{Cmd: exec.Command(os.Args[0]), waits: make(chan struct{}), left: make(chan time.Time, callers)}
-	p.Env = append(os.Environ(), "QUEUE_CROWD="+server.Addr, "QUEUE_BUDGET="+b.Name, "QUEUE_LIMIT="+b.Limits[0].String(), "QUEUE_CALLERS="+strconv.Itoa(callers))
+	return startAt(t, server, b, callers, "")
+}
+
+// startAt starts a crowd that calls at an instant, in microseconds; "": at once.
+func startAt(t *testing.T, server *redistest.Server, b *ration.Budget, callers int, begin string) *process {
+	t.Helper()
+	p := &process{Cmd: exec.Command(os.Args[0]), waits: make(chan struct{}), left: make(chan departure, callers)}
+	p.Env = append(os.Environ(), "QUEUE_CROWD="+server.Addr, "QUEUE_BUDGET="+b.Name, "QUEUE_LIMIT="+b.Limits[0].String(), "QUEUE_CALLERS="+strconv.Itoa(callers), "QUEUE_BEGIN="+begin)
 	p.Stderr = os.Stderr
 	out, err := p.StdoutPipe()
 	require.NoError(t, err)
@@ -84,9 +97,9 @@ func start(t *testing.T, server *redistest.Server, b *ration.Budget, callers int
 	go func() {
 		defer close(p.left)
 		for lines := bufio.NewScanner(out); lines.Scan(); {
-			var micros int64
-			if n, _ := fmt.Sscanf(lines.Text(), "left %d", &micros); n == 1 {
-				p.left <- time.UnixMicro(micros)
+			var slot, at int64
+			if n, _ := fmt.Sscanf(lines.Text(), "left %d %d", &slot, &at); n == 2 {
+				p.left <- departure{time.UnixMicro(slot), time.UnixMicro(at)}
 			} else if lines.Text() == "waits" {
 				close(p.waits)
 			}

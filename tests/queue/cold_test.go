@@ -1,0 +1,53 @@
+package queue_test
+
+import (
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/redistest"
+)
+
+// Processes that begin at one instant, on a machine that they keep busy, make their connections and load their
+// scripts with their first bookings. Whoever has its slot late by that may not leave on it.
+func TestProcessesThatHaveJustBegunKeepTheLimit(t *testing.T) {
+	const processes, callers = 40, 4
+	for _, limit := range []ration.Limit{{Max: 10, Window: 2 * time.Second}, {Max: 100, Window: 3 * time.Second}} {
+		t.Run(limit.String(), func(t *testing.T) {
+			server := redistest.Start(t)
+			b := budget(redistest.Name(t), server.Client(t), limit)
+			begin := time.Now().Add(2 * time.Second)
+			var mu sync.Mutex
+			var all []time.Time
+			enough := make(chan struct{})
+			for range processes {
+				p := startAt(t, server, b, callers, strconv.FormatInt(begin.UnixMicro(), 10))
+				go func() {
+					for one := range p.left {
+						mu.Lock()
+						if all = append(all, one.at); len(all) == min(2*limit.Max, processes*callers) {
+							close(enough)
+						}
+						mu.Unlock()
+					}
+				}()
+			}
+			select {
+			case <-enough:
+			case <-time.After(time.Minute):
+				require.Fail(t, "not all have left in a minute")
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			slices.SortFunc(all, time.Time.Compare)
+			for i := range all[limit.Max:] {
+				require.GreaterOrEqual(t, all[i+limit.Max].Sub(all[i]), limit.Window, "calls %d and %d", i, i+limit.Max)
+			}
+		})
+	}
+}
