@@ -13,7 +13,7 @@ help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/' | expand -t 12
 
 # What is judged in real time mostly waits: two packages at a time, and none while another is built.
-REALTIME := ./cmd/crawler-demo ./examples ./internal/fleet ./tests/faults ./tests/fleets ./tests/queue
+REALTIME := ./cmd/crawler-demo ./examples ./internal/testkit/fleet ./tests/faults ./tests/fleets ./tests/queue
 inparallel = $$(go list ./... ./cmd/... | grep -vxF "$$(go list $(REALTIME))")
 
 START := $(shell date +%s)

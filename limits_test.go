@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/rationtest"
+	"github.com/ration-go/ration/internal/testkit/rationtest"
 )
 
 func TestOtherLimitsOfOneRevisionAreAnErrorThatNamesBoth(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"net/http"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/rationtest"
+	"github.com/ration-go/ration/internal/testkit/rationtest"
 )
 
 // take takes one unit and returns whose token it got.

@@ -3,7 +3,7 @@ package dashboard_test
 import (
 	"testing"
 
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 func TestMain(m *testing.M) { redistest.Main(m) }

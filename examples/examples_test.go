@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	_ "github.com/ration-go/ration" // what the examples are built from: go test would not know of a change
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 func TestExamplesRun(t *testing.T) {

@@ -6,7 +6,7 @@ import (
 
 	"time"
 
-	"github.com/ration-go/ration/internal/rationtest"
+	"github.com/ration-go/ration/internal/testkit/rationtest"
 	"github.com/ration-go/ration/limit"
 
 	"github.com/stretchr/testify/require"

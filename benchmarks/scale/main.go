@@ -44,7 +44,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/benchmarks/internal/harness"
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 func main() { harness.Main("scale", scale) }

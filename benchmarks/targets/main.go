@@ -87,7 +87,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/benchmarks/internal/harness"
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 // childFlag makes the command one of its own processes: see child.go.

@@ -18,8 +18,8 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harnesstest"
 	"github.com/ration-go/ration/benchmarks/internal/peers"
-	"github.com/ration-go/ration/internal/redistest"
-	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/internal/testkit/redistest"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 	"github.com/ration-go/ration/store"
 )
 

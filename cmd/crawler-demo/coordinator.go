@@ -153,10 +153,6 @@ func (c *crawl) startGroups(events chan<- groupEvent) error {
 			}
 		}
 		s := c.plan.setup(m.workers)
-		if c.plan.metrics != "" {
-			// It was looked at with the other flags.
-			s.Metrics, _ = metricsAddress(c.plan.metrics, m.number)
-		}
 		s.Keep, s.Usage, s.Grace = c.plan.out != "", i == 0, c.app.grace
 		if s.Redis == "" {
 			s.EarlierCalls = c.pages.earlierCalls()

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 )
 
 // A crawlFunc crawls the URLs with one token and a plentiful limit.

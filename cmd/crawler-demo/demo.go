@@ -13,22 +13,22 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redisstore"
-	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 )
 
 // A demoSize is the demo's quota and what it is spent on.
 type demoSize struct {
-	tokens  int
-	limit   ration.Limit
-	spends  time.Duration // about how long: it spends what the limit admits by then, with the margin
-	users   int           // more than there are workers, so that each always has a page to fetch
-	dialect string
+	tokens      int
+	limit       ration.Limit
+	spends      time.Duration // about how long: it spends what the limit admits by then, with the margin
+	spendsOther time.Duration // likewise of another limit, which may allow few calls in less; zero: as long
+	users       int           // more than there are workers, so that each always has a page to fetch
+	dialect     string
 }
 
-// fullDemo spends a quota of 4,800 calls: 1,200 at once and the rest after 5, 10 and 15
-// seconds. It ends by time: there are always more pages, so that a slot that was lost is one
+// fullDemo spends a quota of 2,400 calls: 1,200 at once and the rest after 5 seconds. It ends by time: there are always more pages, so that a slot that was lost is one
 // call less, and not one that waits for the next 5 seconds.
-var fullDemo = demoSize{tokens: 3, limit: ration.Limit{Max: 400, Window: 5 * time.Second}, spends: 15 * time.Second, users: 132}
+var fullDemo = demoSize{tokens: 3, limit: ration.Limit{Max: 400, Window: 5 * time.Second}, spends: 5 * time.Second, spendsOther: 15 * time.Second, users: 132}
 
 // manyPages are more than any demo fetches of a user.
 const manyPages = 1 << 20

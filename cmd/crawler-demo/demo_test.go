@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/redistest"
-	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/internal/testkit/redistest"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 )
 
 // The judge is on the simulated provider, and Redis counts the commands too.
@@ -71,8 +71,8 @@ func TestDemoEndsByTime(t *testing.T) {
 		s := parseSummary(t, stdout)
 		require.Zero(t, status, stderr)
 		require.Equal(t, "PASS: 0 refused, 100.0 % of the quota used", s.Verdict)
-		require.Equal(t, []int{4800, 4800, 0}, []int{s.Requests, s.OK, s.Left})
-		require.InDelta(t, 18.25, s.Elapsed, 0.1)
+		require.Equal(t, []int{2400, 2400, 0}, []int{s.Requests, s.OK, s.Left})
+		require.InDelta(t, 7.75, s.Elapsed, 0.1)
 		require.Zero(t, s.MachineLate)
 	})
 }

@@ -7,7 +7,7 @@ import (
 	_ "time/tzdata" // -limit names zones, and a machine may know none
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 )
 
 // setCounting makes the simulated provider count by the limit.
@@ -34,10 +34,11 @@ func setCounting(p *simulated.Provider, l ration.Limit) {
 // in the time of the demo.
 const mostDemoPages = 16_000
 
-// withLimit returns a demo of that limit in place of its own, which takes about as
-// long.
+// withLimit returns a demo of that limit in place of its own.
 func (d demoSize) withLimit(l ration.Limit) (demoSize, error) {
-	d.limit = l
+	if l != d.limit {
+		d.limit, d.spends = l, max(d.spends, d.spendsOther)
+	}
 	if n := d.calls(time.Now()); n > mostDemoPages {
 		return d, fmt.Errorf("%s: %d tokens have quota for %d calls in the %v of the demo, and one machine gets through %d: give a smaller -limit",
 			l, d.tokens, n, d.spends, mostDemoPages)

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/redistest"
-	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/internal/testkit/redistest"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 	"github.com/ration-go/ration/limit"
 )
 
@@ -148,6 +148,9 @@ func TestProviderCountsByTheLimit(t *testing.T) {
 	}
 }
 
+// longDemo is a demo of several windows.
+var longDemo = demoSize{tokens: 3, limit: fullDemo.limit, spends: 15 * time.Second, users: fullDemo.users}
+
 func TestDemoTakesAboutAsLongWithAnyLimit(t *testing.T) {
 	for _, row := range []struct {
 		limit string
@@ -164,15 +167,15 @@ func TestDemoTakesAboutAsLongWithAnyLimit(t *testing.T) {
 	} {
 		l, err := ration.ParseLimit(row.limit)
 		require.NoError(t, err)
-		d, err := fullDemo.withLimit(l)
+		d, err := longDemo.withLimit(l)
 		require.NoError(t, err)
 		midnight := time.Date(2026, 1, 21, 0, 0, 0, 0, time.UTC)
 		require.Equal(t, row.calls, d.calls(midnight), row.limit)
 		require.InDelta(t, row.lasts, d.duration(midnight), float64(500*time.Millisecond), "%s: %v", row.limit, d.duration(midnight))
 	}
-	d, err := fullDemo.withLimit(fullDemo.limit)
+	d, err := longDemo.withLimit(longDemo.limit)
 	require.NoError(t, err)
-	require.Equal(t, fullDemo, d, "that of the demo changes nothing")
+	require.Equal(t, longDemo, d, "that of the demo changes nothing")
 }
 
 func TestBurstIsHeldBackAtTheEndOfAWindow(t *testing.T) {
@@ -210,7 +213,7 @@ func TestIntroSaysHowTheProviderCounts(t *testing.T) {
 	} {
 		l, err := ration.ParseLimit(row.limit)
 		require.NoError(t, err)
-		d, err := fullDemo.withLimit(l)
+		d, err := longDemo.withLimit(l)
 		require.NoError(t, err)
 		text := d.intro("http://127.0.0.1:1", midnight)
 		require.Contains(t, text, row.rule)

@@ -16,7 +16,7 @@ const help = `crawler-demo spends the quota of a few access tokens to the full a
 refused.
 
   crawler-demo
-      the demo: a simulated provider, a log in memory, about 18 s, and a verdict
+      the demo: a simulated provider, a log in memory, about 7 s, and a verdict
   crawler-demo -simulate github
       the demo with a provider that speaks and counts as GitHub does
   crawler-demo -limit 400/5s:gcra,burst=20
@@ -98,8 +98,6 @@ What comes of it:
                      dropped.
   -plot FILE.svg     plot the calls in the window against the limit (beside -out
                      as FILE.jsonl.svg)
-  -metrics HOST:PORT serve what Prometheus scrapes at http://HOST:PORT/metrics while
-                     the crawl lasts; each further process at one port more
   -serve HOST:PORT   serve a page to watch the fleet by while the crawl lasts; needs
                      -redis, and prints its address
   -json              print the summary as one JSON object on standard output,
@@ -161,7 +159,7 @@ type options struct {
 	follow             follower
 	max                int
 	retryFailed        bool
-	out, plot, metrics string
+	out, plot          string
 	serve              string
 	margin             time.Duration // negative: it was not given
 	json               bool
@@ -189,7 +187,6 @@ func parseOptions(args []string) (options, error) {
 	fs.StringVar(&o.out, "out", "", "")
 	fs.StringVar(&o.plot, "plot", "", "")
 	fs.DurationVar(&o.margin, "margin", -1, "")
-	fs.StringVar(&o.metrics, "metrics", "", "")
 	fs.StringVar(&o.serve, "serve", "", "")
 	fs.BoolVar(&o.json, "json", false, "")
 	fs.Func("limit", "", func(s string) error {
@@ -256,7 +253,7 @@ func (o *options) withMargin(l ration.Limit) ration.Limit {
 
 func (o *options) check(rest []string, given map[string]bool) error {
 	for name, value := range map[string]string{"urls": o.urls, "tokens": o.tokens, "provider": o.provider,
-		"simulate": o.simulate, "redis": o.redis, "budget": o.budget, "out": o.out, "plot": o.plot, "metrics": o.metrics, "serve": o.serve} {
+		"simulate": o.simulate, "redis": o.redis, "budget": o.budget, "out": o.out, "plot": o.plot, "serve": o.serve} {
 		if given[name] && value == "" {
 			return badf("-%s is empty: give it a value or leave it out", name)
 		}

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/redistest"
-	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/internal/testkit/redistest"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 )
 
 // -margin is of the limits that name none of their own.
@@ -67,8 +67,6 @@ func TestBadInputIsOneLineAndWritesNothing(t *testing.T) {
 	for _, row := range []struct{ args, says string }{
 		{"-nope", "flag provided but not defined: -nope"},
 		{"urls.txt", `"urls.txt" is not a flag`},
-		{"-metrics 9090", `-metrics "9090": write HOST:PORT`},
-		{"-metrics :65535 -processes 2 -redis redis://h", "the port must be from 1 to 65535"},
 		{"-serve 0.0.0.0:8300 -redis redis://h", "write HOST:PORT of this machine"},
 		{"-serve 127.0.0.1:8300", "-serve needs -redis"},
 		{"-workers many", "-workers: write a whole number"},

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 )
 
 // A plan is what is to be crawled, and with what: the flags and the files that

@@ -8,7 +8,7 @@ import (
 
 	"github.com/guptarohit/asciigraph"
 
-	"github.com/ration-go/ration/internal/plot"
+	"github.com/ration-go/ration/internal/testkit/plot"
 )
 
 // mostPanels is how many tokens are plotted: those with the most calls.

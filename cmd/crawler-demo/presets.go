@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 	"github.com/ration-go/ration/provider/presets"
 )
 

@@ -44,10 +44,9 @@ type setup struct {
 	Follow       follower       `json:"follow"`
 	Hosts        []string       `json:"hosts"` // that get a token
 	Workers      int            `json:"workers"`
-	Keep         bool           `json:"keep"`    // responses are written to a file
-	Usage        bool           `json:"usage"`   // report what is left of the quota
-	Probe        bool           `json:"probe"`   // measure how late the process wakes
-	Metrics      string         `json:"metrics"` // HOST:PORT to serve them at; "": nowhere
+	Keep         bool           `json:"keep"`  // responses are written to a file
+	Usage        bool           `json:"usage"` // report what is left of the quota
+	Probe        bool           `json:"probe"` // measure how late the process wakes
 	Grace        time.Duration  `json:"grace"`
 }
 

@@ -15,13 +15,6 @@ import (
 
 // checkServed looks at the flags that serve something while the crawl lasts.
 func (o *options) checkServed(given map[string]bool) error {
-	if given["metrics"] {
-		for _, process := range [...]int{1, o.processes} {
-			if _, err := metricsAddress(o.metrics, process); err != nil {
-				return err
-			}
-		}
-	}
 	if !given["serve"] {
 		return nil
 	}

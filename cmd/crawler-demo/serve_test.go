@@ -2,13 +2,14 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 // While a crawl lasts there is a page to watch it by.
@@ -31,4 +32,22 @@ func TestAPageIsServedWhileACrawlLasts(t *testing.T) {
 	require.NotContains(t, page, theSecret)
 	_, err = http.Get("http://" + address)
 	require.ErrorContains(t, err, "connection refused", "the crawl is over")
+}
+
+// fetchAtTheThird is a provider that counts its calls, and at the third, of one worker, fetches what a URL
+// has while the crawl lasts.
+func fetchAtTheThird(url string, asked *int, into *string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		if *asked++; *asked < 3 {
+			return
+		}
+		resp, err := http.Get(url)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusNotFound)
+			return
+		}
+		defer resp.Body.Close()
+		all, _ := io.ReadAll(resp.Body)
+		*into = string(all)
+	}
 }

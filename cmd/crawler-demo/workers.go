@@ -38,17 +38,16 @@ func workerProcess(stdin io.Reader, stdout, stderr io.Writer) int {
 // A workerGroup is the workers of one process. Each takes a job, waits until the pool
 // has a slot for it, fetches it and reports.
 type workerGroup struct {
-	setup       *setup
-	redactor    *redactor
-	client      *http.Client
-	pool        *ration.Pool
-	waitsOf     *rationtrace.Trace // counts for what the workers wait
-	stopServing func()
-	store       *countedStore
-	tokens      map[string]int // index by ID
-	jobs        chan job
-	reports     chan report
-	probe       wakeProbe
+	setup    *setup
+	redactor *redactor
+	client   *http.Client
+	pool     *ration.Pool
+	waitsOf  *rationtrace.Trace // counts for what the workers wait
+	store    *countedStore
+	tokens   map[string]int // index by ID
+	jobs     chan job
+	reports  chan report
+	probe    wakeProbe
 
 	mu     sync.Mutex // protects all below
 	active map[*activeJob]struct{}
@@ -101,7 +100,6 @@ func serveWorkers(orders io.Reader, reports io.Writer) error {
 	defer stop()
 	err = c.store.close(ctx)
 	c.client.CloseIdleConnections()
-	c.stopServing()
 	c.report(report{Finished: true})
 	close(c.reports)
 	<-written
@@ -133,9 +131,6 @@ func newWorkerGroup(s *setup) (*workerGroup, error) {
 	budget := newBudget(s, store)
 	budget.OnEvent = c.onEvent
 	c.pool = newPool(budget, s)
-	if c.stopServing, err = c.serveMetrics(budget); err != nil {
-		return nil, err
-	}
 	for i, t := range c.pool.Tokens() {
 		c.tokens[t.ID()] = i
 	}

@@ -13,7 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration/internal/samples"
+	"github.com/ration-go/ration/internal/testkit/samples"
 	"github.com/ration-go/ration/provider/presets"
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v3"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/samples"
+	"github.com/ration-go/ration/internal/testkit/samples"
 	"github.com/ration-go/ration/provider/presets"
 )
 

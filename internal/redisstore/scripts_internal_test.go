@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration/limit"

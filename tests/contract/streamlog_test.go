@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/store/storetest"
 )
 

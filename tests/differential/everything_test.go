@@ -7,14 +7,14 @@ import (
 
 	"time"
 
-	"github.com/ration-go/ration/internal/rationtest"
+	"github.com/ration-go/ration/internal/testkit/rationtest"
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/store"
 )
 

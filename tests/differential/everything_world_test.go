@@ -7,7 +7,7 @@ import (
 
 	"time"
 
-	"github.com/ration-go/ration/internal/rationtest"
+	"github.com/ration-go/ration/internal/testkit/rationtest"
 
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"

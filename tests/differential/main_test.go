@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 // TestMain prints the seed of the random histories, and ends the Redis server that the tests

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/rationtest"
+	"github.com/ration-go/ration/internal/testkit/rationtest"
 	"github.com/ration-go/ration/store"
 )
 

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/ration-go/ration/internal/rationtest"
+	"github.com/ration-go/ration/internal/testkit/rationtest"
 
 	"github.com/stretchr/testify/require"
 

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/redistest"
-	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/internal/testkit/redistest"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 )
 
 // dialectRules are the dialects with the limits that their providers have, of a size

@@ -12,8 +12,8 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/internal/stall"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 // A faultyCrawl is one of 4 processes of 8 workers, with a token of 100 calls a second, in any window of

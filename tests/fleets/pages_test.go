@@ -17,8 +17,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/internal/stall"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 // A publisher serves pages to tokens whose secrets expire, counts their calls in any window, and

@@ -13,10 +13,10 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 )
 
-// A fleetProcess is a running internal/fleet.
+// A fleetProcess is a running internal/testkit/fleet.
 type fleetProcess struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -37,10 +37,10 @@ func startFleet(t *testing.T, program string, order map[string]any) *fleetProces
 	return &fleetProcess{cmd: cmd, in: in, out: bufio.NewReader(out)}
 }
 
-// buildFleet builds the program of internal/fleet and returns its path.
+// buildFleet builds the program of internal/testkit/fleet and returns its path.
 func buildFleet(t *testing.T) string {
 	t.Helper()
-	return buildProgram(t, "internal/fleet")
+	return buildProgram(t, "internal/testkit/fleet")
 }
 
 // buildProgram builds the program of a folder of this module and returns its path.

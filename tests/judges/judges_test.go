@@ -16,8 +16,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration/internal/redistest"
 	"github.com/ration-go/ration/internal/stall"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 var (

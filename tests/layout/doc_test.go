@@ -22,7 +22,7 @@ const module = "github.com/ration-go/ration"
 
 // notLibrary are folders of programs, and of what only tests and programs use.
 var notLibrary = []string{"cmd", "examples", "benchmarks", "tests", "tools",
-	"fleet", "plot", "rationtest", "redistest", "samples", "simulated"}
+	"testkit"}
 
 // documented returns what go doc shows of every package that the library consists of, by
 // directory.

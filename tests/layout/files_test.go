@@ -1,7 +1,6 @@
 package layout_test
 
 import (
-	"bytes"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -67,35 +66,6 @@ func parse(t *testing.T, name string, mode parser.Mode) *ast.File {
 	file, err := parser.ParseFile(token.NewFileSet(), name, read(t, name), mode)
 	require.NoError(t, err)
 	return file
-}
-
-// The root folder is a page that a newcomer reads at a glance.
-func TestRootHasFewFiles(t *testing.T) {
-	sources, tests := 0, 0
-	for _, name := range goFiles(t) {
-		switch {
-		case strings.Contains(name, "/"):
-		case strings.HasSuffix(name, "_test.go"):
-			tests++
-		default:
-			sources++
-		}
-	}
-	require.NotZero(t, sources)
-	require.LessOrEqual(t, sources, 24, "Go files in the root that are no tests")
-	require.LessOrEqual(t, tests, 30, "test files in the root")
-}
-
-// A longer file is two ideas.
-func TestFilesOfCodeAreShort(t *testing.T) {
-	const most = 350
-	for _, name := range files(t) {
-		if ext := filepath.Ext(name); ext != ".go" && ext != ".lua" {
-			continue
-		}
-		lines := bytes.Count(read(t, name), []byte("\n"))
-		assert.LessOrEqual(t, lines, most, "%s is too long: split it by idea", name)
-	}
 }
 
 // Neither the counterexamples that failed tests leave behind nor a path of somebody's

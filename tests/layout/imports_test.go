@@ -24,7 +24,7 @@ func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	onlyImports(t, "provider", "provider", own+"limit", own+"internal/header", own+"internal/jsonprefix", own+"internal/ratelimitfield")
 	onlyImports(t, "provider/presets", "presets", own+"limit", own+"provider", own+"internal/header", own+"internal/jsonprefix")
 	onlyImports(t, "internal/memstore", "memstore", own+"limit", own+"store", own+"internal/clock", own+"internal/deque", own+"internal/sweep")
-	onlyImports(t, "internal/redisstore", "redisstore", own+"limit", own+"store", own+"internal/sweep", "github.com/redis/go-redis/v9", "golang.org/x/sync")
+	onlyImports(t, "internal/redisstore", "redisstore", own+"limit", own+"store", own+"internal/arrival", own+"internal/sweep", "github.com/redis/go-redis/v9", "golang.org/x/sync")
 	onlyImports(t, "internal/header", "header", own+"limit", own+"internal/ratelimitfield")
 	onlyImports(t, "internal/observe", "observe", own+"limit", own+"provider", own+"store")
 	onlyImports(t, "internal/headroom", "headroom", own+"limit")
@@ -39,7 +39,7 @@ func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 
 // Only the store in Redis, programs and tests need go-redis.
 func TestFewPackagesImportGoRedis(t *testing.T) {
-	allowed := regexp.MustCompile(`^(redisstore\.go|internal/(redisstore|redistest|rationtest|fleet)/.*|(cmd|examples|benchmarks|tests|tools)/.*)$`)
+	allowed := regexp.MustCompile(`^(redisstore\.go|internal/(redisstore|testkit)/.*|(cmd|examples|benchmarks|tests|tools)/.*)$`)
 	found := false
 	for _, name := range goFiles(t) {
 		if strings.HasSuffix(name, "_test.go") {

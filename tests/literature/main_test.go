@@ -3,7 +3,7 @@ package literature_test
 import (
 	"testing"
 
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 // TestMain ends the Redis server that the tests share.

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/rationtest"
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/rationtest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 // A reply that a worker reads late says nothing of the store's clock or its log, and the caller

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/rationtest"
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/rationtest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 // A fleet that runs an earlier version keeps a log that this one does not count. A worker says

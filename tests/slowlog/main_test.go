@@ -3,7 +3,7 @@ package slowlog_test
 import (
 	"testing"
 
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 // TestMain ends the Redis servers of the tests.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/ration-go/ration/internal/rationtest"
+	"github.com/ration-go/ration/internal/testkit/rationtest"
 )
 
 // over returns the options of a client on a network.

@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 var seeds = flag.Int("seeds", 0, "how many seeds to judge; 0: 200, or 40 with -short")

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/rationtest"
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/rationtest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 // heard keeps the events of a process. Several goroutines may tell of them.

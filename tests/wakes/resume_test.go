@@ -12,8 +12,8 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/cooldown"
-	"github.com/ration-go/ration/internal/rationtest"
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/rationtest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/store"
 )
 

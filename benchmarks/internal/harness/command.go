@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/ration-go/ration/internal/redistest"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 // ErrUsage is matched by errors of the command line.

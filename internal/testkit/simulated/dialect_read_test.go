@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/provider/presets"
 )

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/ration-go/ration/internal/plot"
+	"github.com/ration-go/ration/internal/testkit/plot"
 )
 
 func svg(t *testing.T, c plot.Chart) string {

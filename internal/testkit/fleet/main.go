@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/simulated"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 	"github.com/ration-go/ration/provider/presets"
 	"github.com/redis/go-redis/v9"
 )
