@@ -3,11 +3,14 @@
 # Every module but the tools, the root first: what not every user of the
 # library needs has a go.mod of its own.
 MODULES := . $(shell find . -mindepth 2 -name go.mod -not -path './tools/*' -not -path './.*' | sort | sed 's|/go.mod$$||')
+# All packages of all modules, and what is tested with its own module: all but the root's and the commands'.
+ALL := $(MODULES:%=%/...)
+OTHERS := $(filter-out . ./cmd ./benchmarks,$(MODULES))
 
 # each runs a command in every module.
 each = for m in $(MODULES); do (cd $$m && $(1)) || exit 1; done
 
-.PHONY: help test test-ci test-all test-long lint build-all fmt cover bench demo deps
+.PHONY: help test check test-long lint requestpath build-all fmt cover bench demo deps release
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/' | expand -t 12
@@ -16,39 +19,46 @@ help: ## list the targets
 REALTIME := ./cmd/crawler-demo ./examples ./internal/testkit/fleet ./tests/faults ./tests/fleets ./tests/queue
 inparallel = $$(go list ./... ./cmd/... | grep -vxF "$$(go list $(REALTIME))")
 
+# The packages of the library, each with its own tests, and a fleet of four processes.
+QUICK := . ./dashboard ./internal/... ./limit ./provider/... ./store/... ./rationtrace ./tests/smoke
+QUICKLY := -vet=off -short
+
 START := $(shell date +%s)
-took = s=$$(($$(date +%s) - $(START))); echo "make $@ took $$((s / 60)) min $$((s % 60)) s"
+took = s=$$(($$(date +%s) - $(START))); took="$$((s / 60)) min $$((s % 60)) s"
 
-test: deps lint ## what a change needs: lint, and all packages but tests/fleets with the race detector, long tests shortened
-	@echo go test -race -short; go test -race -short -timeout 8m $(inparallel)
-	@go test -race -short -timeout 8m -p 2 $(filter-out ./tests/fleets,$(REALTIME))
-	@$(took)
+test: deps ## what a change needs, within a minute: each package's own tests, and a short fleet
+	@out=$$(mktemp) && { RATION_TESTS=quick go test $(QUICKLY) $$(go list $(QUICK) | grep -v /testkit) 2>&1; echo "$$?" >$$out.rc; } | \
+		tee $$out | grep -v 'no test files'; rc=$$(cat $$out.rc); n=$$(grep -c '^ok' $$out); rm -f $$out $$out.rc; $(took); \
+		if [ "$$rc" != 0 ]; then echo "make test: failed after $$took" >&2; exit 1; fi; \
+		echo "make test: the tests of $$n packages, a fleet of 4 processes among them, passed in $$took;" \
+			"left to make check: lint, the race detector, what waits in real time, fleets, faults, commands, judges, other modules, the browser"
 
-test-ci: test ## what CI runs: make test, the fleets, and the modules below, long tests shortened
+check: deps lint requestpath ## what CI runs beside make test: lint, and all tests with the race detector, long ones shortened
+	@echo go test -race -short; go test -vet=off -race -short -timeout 8m $(inparallel)
+	@go test -vet=off -race -short -timeout 8m -p 2 $(REALTIME)
 	@$(call modules,-short)
-	@go test -race -timeout 15m ./tests/fleets
-	@$(took)
+	@$(took); echo "make check: passed in $$took"
 
-test-all: test test-long ## make test and make test-long
-	@$(took)
-
-test-long: deps ## what make test leaves out: all tests in full length, the fleets, and the modules below
+test-long: deps ## all tests in full length: what CI runs at night
 	@echo go test -race; go test -race -timeout 15m $(inparallel)
 	@go test -race -timeout 15m -p 1 $(REALTIME)
 	@$(call modules,)
-	@$(took)
+	@go -C benchmarks test -race -timeout 8m ./...
+	@$(took); echo "make test-long: passed in $$took"
 
 # modules runs the tests of what has a go.mod of its own.
-modules = for m in $(filter-out . ./cmd,$(MODULES)); do (cd $$m && echo "go test -race $(1) $$m" && \
-	go build -race ./... && go test -race $(1) -timeout 8m -p 1 ./...) || exit 1; done
+modules = for m in $(OTHERS); do (cd $$m && echo "go test -race $(1) $$m" && \
+	go test -vet=off -race $(1) -timeout 8m -p 1 ./...) || exit 1; done
 
 lint: ## gofmt, go vet, go mod tidy, staticcheck, the layout, and luacheck if installed
 	@echo gofmt; out=$$(gofmt -l .) && test -z "$$out" || { echo "not formatted, run make fmt:" >&2; echo "$$out" >&2; exit 1; }
-	@echo go vet; $(call each,go vet ./...)
+	@echo go vet; go vet $(ALL)
 	@echo go mod tidy; $(call each,go mod tidy -diff); go -C tools mod tidy -diff
-	@echo staticcheck; bin=$$(go -C tools tool -n staticcheck) && { $(call each,"$$bin" ./...); }
-	@echo layout; go test -count=1 ./tests/layout
+	@echo staticcheck; bin=$$(go -C tools tool -n staticcheck) && "$$bin" $(ALL)
 	@if command -v luacheck >/dev/null; then echo luacheck; luacheck --quiet --codes --no-color internal/redisstore/lua; else echo "luacheck: not installed, skipped"; fi
+
+requestpath: ## count the functions and files that a request enters
+	@echo requestpath; go -C tools test ./...
 
 PLATFORMS := linux/amd64 linux/386 linux/arm64 linux/arm darwin/amd64 darwin/arm64 \
 	windows/amd64 windows/386 windows/arm64 freebsd/amd64 freebsd/386 freebsd/arm64 freebsd/arm

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/rationtest"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/rationtrace"
@@ -75,6 +76,7 @@ func TestAPageThatIs401NeverCostsAToken(t *testing.T) {
 
 // A revoked token costs some calls in its first minute, and none of its callers a request.
 func TestARevokedTokenCostsNoRequest(t *testing.T) {
+	testkit.Slow(t)
 	for name, rejects := range rejections {
 		t.Run(name, func(t *testing.T) {
 			rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
@@ -186,6 +188,7 @@ func TestTokensThatAreNeverServedAreTold(t *testing.T) {
 // A provider whose authorisation fails for two seconds quarantines no token for longer than two
 // seconds more, and no request that may wait is lost.
 func TestAProviderThatCannotAuthoriseCostsSeconds(t *testing.T) {
+	testkit.Slow(t)
 	for name, rejects := range rejections {
 		t.Run(name, func(t *testing.T) {
 			rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {

@@ -12,12 +12,14 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/dashboard"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 // Of a real Redis the page has the numbers that Usage has, each action does what it says, and no secret
 // is anywhere.
 func TestThePageOfARealStore(t *testing.T) {
+	testkit.Slow(t)
 	const secret = "sentinel-secret-0123456789"
 	kept := &ration.RedisStore{Client: redistest.Start(t).Client(t)}
 	budget := &ration.Budget{Name: "api", Limits: []ration.Limit{ration.PerHour(100), ration.PerDay(1000)}, Store: kept}

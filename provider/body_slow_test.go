@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/provider/presets"
 	"github.com/stretchr/testify/require"
 )
@@ -219,6 +220,7 @@ func TestADribbledBodyIsNotReadBeyondTheBound(t *testing.T) {
 
 // On the wire: each body is closed at another moment, and no goroutine is left.
 func TestNoGoroutineIsLeftOfABodyThatNeverEnds(t *testing.T) {
+	testkit.Slow(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusBadRequest)
 		beat := time.NewTicker(5 * time.Millisecond)

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/rationtest"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/store"
@@ -241,6 +242,7 @@ func (d *scopedBudget) book(t *testing.T, set, cost, keep int) {
 // The search for a place ends, however many logs the account has, one for each set of
 // scopes that requests come with, and however long they are entangled.
 func TestASearchAmongManyLogsIsBounded(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	for _, log := range []ration.Algorithm{ration.SlidingLog, ration.StreamLog} {
 		t.Run(log.String(), func(t *testing.T) {
@@ -287,6 +289,7 @@ func TestASearchAmongLargeBookingsIsShort(t *testing.T) {
 
 // The usage of such an account is read by several scripts, and equals that of one.
 func TestTheUsageOfAnAccountOfManyLogsIsReadInParts(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	one, count := newCountingBudget(t)
 	d := newScopedBudget(t, one, ration.PerHour(500), ration.PerHour(50))

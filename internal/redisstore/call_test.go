@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/store"
 )
 
@@ -57,6 +58,7 @@ func TestACallMayEndAtAnyTime(t *testing.T) {
 // On a busy machine callers still get replies: a script does not wait for more callers
 // without end.
 func TestABusyProcessIsAnswered(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	c := newCallers(t, ration.PerHour(1_000_000))
 	ctx, stop := context.WithCancel(t.Context())

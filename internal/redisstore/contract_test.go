@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration/internal/redisstore"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
@@ -16,6 +17,7 @@ import (
 // All rules share one store. On a single server tests/contract runs the suite, as the user that
 // docs/operations.md makes.
 func TestStoreOnAClusterKeepsTheContract(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	kept := &redisstore.Store{Client: redistest.StartCluster(t, 3).Client(t), Timeout: time.Minute}
 	storetest.Run(t, func(*testing.T) store.Store { return kept })

@@ -13,6 +13,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redisstore"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/rationtest"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/limit"
@@ -21,6 +22,7 @@ import (
 
 // A reader that knows nothing but Redis is told all that there is.
 func TestAReaderIsToldAllOfABudget(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	server, cluster := redistest.Start(t), redistest.StartCluster(t, 3)
 	for name, client := range map[string]redis.UniversalClient{"single": server.Client(t), "cluster": cluster.Client(t)} {

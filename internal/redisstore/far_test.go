@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/store"
 )
@@ -45,6 +46,7 @@ func (s *farStore) used(t *testing.T) int {
 
 // While Redis is far away a booking does not wait for the script before its own.
 func TestBookingsOfAFarRedisAreUnderWayAtOnce(t *testing.T) {
+	testkit.Slow(t)
 	const away, callers, each = 100 * time.Millisecond, 20, 10
 	s := newFarStore(t, away)
 	for range 5 {
@@ -68,6 +70,7 @@ func TestBookingsOfAFarRedisAreUnderWayAtOnce(t *testing.T) {
 
 // A reply that is late is asked for again, long before the timeout, and nothing is booked twice.
 func TestAReplyThatNeverArrivesIsAskedForAgain(t *testing.T) {
+	testkit.Slow(t)
 	s := newFarStore(t, time.Millisecond)
 	var all sync.WaitGroup
 	for range 10 { // each has a connection of its own, and Redis knows the scripts

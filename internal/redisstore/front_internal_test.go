@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"pgregory.net/rapid"
 
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
@@ -55,9 +56,13 @@ func (h *history) actions() map[string]func(*rapid.T) {
 				// A second is a step of the clock, unless others have seen it too.
 				r.Expect = h.with.now.Add(-time.Duration(rapid.SampledFrom([]int{0, 0, 999, 1001, 1100, 1600}).Draw(t, "ahead")) * time.Millisecond)
 			}
+			differs := count > 1 && rapid.IntRange(0, 2).Draw(t, "differs") == 0
 			var requests []store.BookRequest
 			for range count {
 				r.ID = store.NewBookingID()
+				if differs { // as those of callers with a deadline
+					r.MaxWait = rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, time.Minute + time.Millisecond, store.Forever, store.Never}).Draw(t, "own wait")
+				}
 				requests = append(requests, r)
 			}
 			h.book(t, requests)
@@ -175,6 +180,7 @@ func (h *history) actions() map[string]func(*rapid.T) {
 
 // What front.lua answers is what the rest of the script would have.
 func TestWhatIsAnsweredInFrontIsTheSame(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
 	for name, limits := range frontCases {

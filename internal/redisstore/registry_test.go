@@ -10,6 +10,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/redisstore"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/rationtest"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/store"
@@ -30,6 +31,7 @@ func book(t *testing.T, s *redisstore.Store, budget string, accounts *store.Acco
 }
 
 func TestAReaderFindsTheBudgetsThatWereBooked(t *testing.T) {
+	testkit.Slow(t)
 	t.Parallel()
 	server, cluster := redistest.Start(t), redistest.StartCluster(t, 3)
 	for name, client := range map[string]redis.UniversalClient{"single": server.Client(t), "cluster": cluster.Client(t)} {

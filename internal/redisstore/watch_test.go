@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration/internal/redisstore"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/store"
 )
@@ -117,6 +118,7 @@ func TestAWatchIsMadeAgainWhenItsConnectionIsLost(t *testing.T) {
 
 // A connection on which nothing comes is tried, and made anew if nobody answers.
 func TestAWatchIsMadeAgainWhenItsConnectionIsDead(t *testing.T) {
+	testkit.Slow(t)
 	server := redistest.Start(t)
 	s, admin := &redisstore.Store{Client: server.Client(t)}, server.Client(t)
 	s.QuietAfter(200 * time.Millisecond)

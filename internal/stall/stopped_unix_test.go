@@ -10,10 +10,13 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration/internal/testkit"
 )
 
 // A process that is stopped notes how long.
 func TestAStoppedProcessNotesItsStall(t *testing.T) {
+	testkit.Slow(t)
 	if os.Getenv("STALL_CHILD") != "" {
 		stop := Note()
 		<-time.After(time.Second)

@@ -1,0 +1,17 @@
+// Package testkit is the roof over what only tests use: its folders are Redis servers of their own, fakes,
+// simulated providers, recorded responses, fleets of processes, and plots.
+package testkit
+
+import (
+	"os"
+	"testing"
+)
+
+// Slow says of a test that it waits in real time for about a second or longer, or starts several servers:
+// make test, which is quick, skips it, and make check runs it.
+func Slow(t testing.TB) {
+	t.Helper()
+	if os.Getenv("RATION_TESTS") == "quick" {
+		t.Skip("slow: make check runs it")
+	}
+}
