@@ -152,12 +152,11 @@ func TestReadmesFiguresAreTheMeasuredOnes(t *testing.T) {
 		figure(`p50: against PING \| ([0-9.]+) x`), figure(`\| ([0-9]+) ns against`), figure(`Redis commands \| ([0-9.]+) a call`)))
 }
 
-// README.md stays short, and counts the presets right.
-func TestReadmeIsShortAndCountsThePresets(t *testing.T) {
+// README.md counts the presets right.
+func TestReadmeCountsThePresets(t *testing.T) {
 	t.Chdir("../..")
 	readme, err := os.ReadFile("README.md")
 	require.NoError(t, err)
-	require.LessOrEqual(t, len(strings.Fields(string(readme))), 1300, "words in README.md")
 	require.Contains(t, strings.Join(strings.Fields(string(readme)), " "), fmt.Sprintf(" %d providers", len(presets.Names())))
 }
 
