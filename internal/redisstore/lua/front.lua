@@ -35,7 +35,8 @@ repeat
   local most = 4503599627370496
   -- Of bookings that may wait differently long this is the least: those it refuses are for the rest.
   local differs = kind == 'D'
-  if not differs and kind ~= 'U' or #asked ~= 73 + (differs and 8 * count or 0) or count < 1 or count > 1024 or cost < 1 or found ~= 0 or
+  if not differs and kind ~= 'U' or #asked ~= 73 + (differs and 8 * count or 0) or
+    count < 1 or count > 1024 or cost < 1 or found ~= 0 or
     now > most or reckoned > most or before > most or recovered > most or longest > most then
     break
   end
