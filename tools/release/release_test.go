@@ -79,10 +79,10 @@ func TestVersionsAndChanges(t *testing.T) {
 		}
 	}
 	for changes, good := range map[string]bool{
-		"# Changelog\n\n## 0.1.0 - 2026-01-31\n":                           true,
-		"# Changelog\n\n## Unreleased\n\n## 0.1.0 - 2026-01-31\n":          true,
-		"# Changelog\n\n## Unreleased\n":                                   false,
-		"# Changelog\n\n## 0.1.0\n":                                        false,
+		"# Changelog\n\n## 0.1.0 - 2026-01-31\n":                          true,
+		"# Changelog\n\n## Unreleased\n\n## 0.1.0 - 2026-01-31\n":         true,
+		"# Changelog\n\n## Unreleased\n":                                  false,
+		"# Changelog\n\n## 0.1.0\n":                                       false,
 		"# Changelog\n\n## 0.2.0 - 2026-02-01\n\n## 0.1.0 - 2026-01-31\n": false,
 	} {
 		if err := checkChanges(changes, "v0.1.0"); (err == nil) != good {
