@@ -1,18 +1,11 @@
 package ration
 
 import (
-	"cmp"
 	"context"
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
-	"fmt"
-	"os"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/ration-go/ration/internal/deque"
 	"github.com/ration-go/ration/internal/sweep"
@@ -272,28 +265,4 @@ func (b *Budget) partID(why string, when time.Time, account string, number int, 
 	// A hash never fails to be written.
 	_, _ = h.Write(text)
 	return store.BookingID(h.Sum(nil)[:16])
-}
-
-// nameInStore returns what this worker is called in the store: its host, in at most 40 letters, digits,
-// dots and dashes, its process, and of several budget values in a process which one.
-func (b *Budget) nameInStore() string {
-	host := strings.Map(func(r rune) rune {
-		if r == '.' || r == '-' || r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
-			return r
-		}
-		return -1
-	}, hostName())
-	id := b.workerID()
-	return fmt.Sprintf("%s:%d:%x", cmp.Or(host[:min(len(host), 40)], "unknown"), os.Getpid(), id[:3])
-}
-
-// workerID returns a random ID of this budget value. If two workers had the same, each
-// would take the other's records for its own.
-func (b *Budget) workerID() store.BookingID {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.worker == (store.BookingID{}) {
-		_, _ = rand.Read(b.worker[:]) // it never fails
-	}
-	return b.worker
 }

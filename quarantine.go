@@ -2,12 +2,10 @@ package ration
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"time"
 
 	"github.com/ration-go/ration/provider"
-	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
@@ -16,9 +14,6 @@ import (
 // process replaces the quarantine that has ended by one that lasts for as long as the probe may
 // take. If the token is served the fleet uses it again, and otherwise the next quarantine replaces
 // the probe's.
-
-// probeFor is how long one request has a suspect for itself, if it gets no response.
-const probeFor = time.Minute
 
 // usable returns the tokens that are not quarantined, and notes when a quarantine ends.
 // It needs mu.
@@ -81,83 +76,6 @@ func (p *Pool) usable() ([]Token, error) {
 	return nil, none
 }
 
-// startProbe gives a quarantined token to one request of this process, and reports whether that is
-// its probe. It needs mu.
-func (p *Pool) startProbe(t Token) bool {
-	s, known := p.suspects[t.id]
-	if !known || !s.quarantined {
-		return false
-	}
-	s.probedUntil = time.Now().Add(probeFor)
-	p.suspects[t.id] = s
-	p.accounts = nil
-	return true
-}
-
-// claimProbe makes the grant's request the one of the whole fleet that probes the token. It reports
-// false if another one is.
-func (p *Pool) claimProbe(ctx context.Context, g *Grant) bool {
-	b, t := p.budget, g.Token
-	ctx, stop := p.budget.soon(ctx)
-	defer stop()
-	p.mu.Lock()
-	s := p.suspects[t.id]
-	p.mu.Unlock()
-	g.probe = &store.Quarantine{Token: t.id, Reason: string(s.reason), Until: s.until, Count: s.quarantines, Probing: true}
-	for range 2 { // once more if the quarantine has ended at another instant than this process knew
-		if g.probe.Until.IsZero() {
-			return true // the store knows of no quarantine
-		}
-		until, changed, err := b.quarantine(ctx, *g.probe, probeFor, g.probe.Until)
-		switch {
-		case err == nil && until.IsZero():
-			b.forgetQuarantine(g.probe) // somebody has ended it, or the store has lost it
-			p.mu.Lock()
-			p.forget(t)
-			p.mu.Unlock()
-			g.probe = nil
-			return true
-		case err != nil || changed:
-			g.probe.Until = until
-			return true
-		case until.After(b.storeNow()):
-			p.stopProbe(t)
-			_ = b.refresh(ctx) // or the next caller hears of it
-			return false
-		}
-		g.probe.Until = until
-	}
-	p.stopProbe(t)
-	return false
-}
-
-// endProbe ends the probe that the grant's request was, if it was one, without a result: another
-// request may probe the token at once.
-func (p *Pool) endProbe(ctx context.Context, g Grant) {
-	if g.probe == nil {
-		return
-	}
-	if !g.probe.Until.IsZero() {
-		ctx, stop := p.budget.soon(ctx)
-		defer stop()
-		over := *g.probe
-		over.Probing = false
-		_, _, _ = p.budget.quarantine(ctx, over, 0, over.Until)
-	}
-	p.stopProbe(g.Token)
-}
-
-// stopProbe lets another request of this process probe the token.
-func (p *Pool) stopProbe(t Token) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if s, known := p.suspects[t.id]; known {
-		s.probedUntil = time.Time{}
-		p.suspects[t.id] = s
-	}
-	p.change()
-}
-
 // release lets the whole fleet use a token again that was served.
 func (p *Pool) release(ctx context.Context, t Token) {
 	_, _, _ = p.quarantining.Do("release "+t.id, func() (any, error) {
@@ -210,118 +128,10 @@ func (p *Pool) quarantine(ctx context.Context, g Grant, reason provider.Reason, 
 	p.mu.Unlock()
 }
 
-// waitForProbe waits until a quarantined token is probed or used again. It returns the error if the
-// caller, whose wait has begun then, may not wait that long.
-func (p *Pool) waitForProbe(ctx context.Context, none *NoTokenError, begun time.Time, waits *[]rationtrace.Wait) error {
-	b := p.budget
-	w := waiter{Grant: Grant{budget: b}, waits: true, begun: begun}
-	length := time.Until(none.next)
-	allowed, _ := w.longestWait(ctx)
-	if none.probing { // the probe ends when its response comes, of which no message may tell
-		length = min(length, allowed, confirmAfter)
-	}
-	if none.next.IsZero() || length > allowed || allowed <= 0 {
-		return none
-	}
-	if length >= watchFrom {
-		b.watch.Begin(b.watchStore)
-		defer b.watch.End()
-	}
-	p.mu.Lock()
-	changed, wake := p.changed, b.nextWake()
-	err := p.update() // or a change up to now would wake nobody
-	p.mu.Unlock()
-	if _, still := errors.AsType[*NoTokenError](err); !still {
-		return nil
-	}
-	why := rationtrace.Wait{Reason: rationtrace.Probe, Cause: none.Error(), Until: b.storeNow().Add(length)}
-	wait := b.beginWait(ctx, b.tracesOf(ctx), why, length)
-	slept := sleep(ctx, length, wakers{accounts: changed, status: wake})
-	*waits = wait.end(*waits)
-	switch slept {
-	case contextEnded:
-		return ended(ctx)
-	case completed:
-		if none.probing {
-			_ = b.refresh(ctx)
-		}
-	}
-	return nil
-}
-
 // hasOtherTokens reports whether the account has tokens in the pool that are no suspects.
 func (p *Pool) hasOtherTokens(account string, isSuspect func(Token) bool) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	of := p.rotations[account]
 	return of != nil && slices.ContainsFunc(of.tokens, func(t Token) bool { return !isSuspect(t) })
-}
-
-// renew reports whether a token's source has another secret than the one that the provider has
-// rejected. It asks once for each token.
-func (a *attempts) renew(grant Grant) bool {
-	if grant.Token.source == nil {
-		return false
-	}
-	source := grant.Token.source()
-	secret, _ := grant.Token.open()
-	if slices.Contains(a.renewed, grant.Token.id) {
-		source.RejectedAgain(secret)
-		return false
-	}
-	if !source.Renew(a.req.Context(), a.transport.Pool.noteSource, secret) {
-		return false
-	}
-	a.renewed = append(a.renewed, grant.Token.id)
-	a.transport.Pool.endProbe(a.req.Context(), grant)
-	return true
-}
-
-// errLateSecret says that a grant's slot has passed while its source was asked.
-var errLateSecret = errors.New("ration: the slot has passed while the token's source was asked")
-
-// askForSecret gives the grant's token, which has a source, its secret.
-func (p *Pool) askForSecret(ctx context.Context, g *Grant, waits *[]rationtrace.Wait) error {
-	begun := time.Now()
-	source := g.Token.source()
-	var wait wait
-	if !source.Ready() {
-		wait = p.budget.beginWait(ctx, g.traces, rationtrace.Wait{Account: g.account.ID, Reason: rationtrace.Source}, watchFrom)
-	}
-	s, err := source.Secret(ctx, p.noteSource)
-	*waits = wait.end(*waits)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return ended(ctx)
-	case err != nil:
-		return err
-	}
-	g.Token.hidden, g.Token.bearer = func() (secret, key string) { return s.Open(), "" }, s.Bearer
-	if tolerance := g.account.tolerance; tolerance > 0 && time.Since(begun) > tolerance {
-		return errLateSecret
-	}
-	return nil
-}
-
-// sourceFailed keeps requests from a token whose source has failed until the source is asked again,
-// and has that done while there are requests: if it returns a secret they may use the token.
-func (p *Pool) sourceFailed(t Token) {
-	p.mu.Lock()
-	p.change()
-	p.mu.Unlock()
-	t.source().Schedule(func() { p.askAgain(t) })
-}
-
-// askAgain asks the source of a token again that has failed, if anybody wants a token.
-func (p *Pool) askAgain(t Token) {
-	if p.takers.Load() == 0 || !slices.ContainsFunc(p.Tokens(), func(o Token) bool { return o.id == t.id }) {
-		return
-	}
-	if t.source().AskAgain(context.Background(), p.noteSource) != nil {
-		p.sourceFailed(t)
-		return
-	}
-	p.mu.Lock()
-	p.change()
-	p.mu.Unlock()
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"runtime/pprof"
 	"runtime/trace"
@@ -103,45 +102,6 @@ func describeWaits(waits []rationtrace.Wait) string {
 	return b.String()
 }
 
-// spentFrom is the wait from which on people are told that a quota is spent: of shorter ones there are too
-// many.
-const spentFrom = time.Minute
-
-// noteSpent tells once that the account has no room for long.
-func (w *waiter) noteSpent(why rationtrace.Wait) {
-	b := w.budget
-	if why.Reason != rationtrace.Quota || w.Slot.Sub(w.now) < spentFrom {
-		return
-	}
-	defer b.tell()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.spent.Sweep(func(_ string, until time.Time) bool { return w.now.Sub(until) > knownFor })
-	if b.spent.Get(w.account.ID).IsZero() {
-		b.untold = append(b.untold, Event{Kind: QuotaSpent, Account: w.account.ID, Until: w.Slot, Cause: why.String()})
-	}
-	b.spent.Set(w.account.ID, w.Slot)
-	b.anySpent.Store(true)
-}
-
-// noteRoom tells that an account has room again, if it had none.
-func (b *Budget) noteRoom(account string) {
-	defer b.tell()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.spent.Get(account).IsZero() {
-		b.spent.Remove(account)
-		b.anySpent.Store(b.spent.Len() > 0)
-		b.untold = append(b.untold, Event{Kind: QuotaBack, Account: account})
-	}
-}
-
-// A boundBy is the limit for which callers waited for an account when the store was asked last.
-type boundBy struct {
-	account, limit string
-	at             time.Time
-}
-
 func (t traces) booked(ctx context.Context, w *waiter) {
 	if t.none() {
 		return
@@ -232,90 +192,4 @@ func (t traces) retrying(req *http.Request, g *Grant, resp *http.Response, err e
 		retrying.Status = resp.StatusCode
 	}
 	tell(req.Context(), t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Retrying) { return o.Retrying }, retrying)
-}
-
-// asks asks the store, and tells the budget's trace what came of it.
-func asks[R, A any](ctx context.Context, b *Budget, operation string, ask func(context.Context, R) (A, error), r R) (A, error) {
-	began := b.startAsking()
-	answer, err := ask(ctx, r)
-	b.storeAsked(ctx, operation, began, err)
-	return answer, err
-}
-
-// tells is asks for what has no answer but an error.
-func tells[R any](ctx context.Context, b *Budget, operation string, ask func(context.Context, R) error, r R) error {
-	began := b.startAsking()
-	err := ask(ctx, r)
-	b.storeAsked(ctx, operation, began, err)
-	return err
-}
-
-// startAsking returns when the store is asked, if the budget's trace wants to know.
-func (b *Budget) startAsking() (began time.Time) {
-	if b.Trace != nil && b.Trace.StoreAsked != nil {
-		began = time.Now()
-	}
-	return began
-}
-
-// storeAsked tells what the store was asked, if startAsking has returned when.
-func (b *Budget) storeAsked(ctx context.Context, operation string, began time.Time, err error) {
-	if !began.IsZero() {
-		b.Trace.StoreAsked(ctx, rationtrace.StoreAsked{Budget: b.Name, Operation: operation, Took: time.Since(began), Err: err})
-	}
-}
-
-// An outcome is how a caller's sleep ended.
-type outcome int
-
-const (
-	completed       outcome = iota
-	slotLost                // the caller woke too late, or the account was paused meanwhile
-	slotPaused              // the account was paused beyond the slot, which lies ahead
-	slotResumed             // the account was resumed since it was booked, and may have an earlier slot
-	contextEnded            // the caller gives up
-	accountsChanged         // the pool's tokens changed
-	slotTaken               // the slot may be another caller's: the store had not heard of this process for long
-	slotOffered             // another caller has given a slot back
-	limitsChanged           // the fleet has other limits
-	woken                   // the status changed, perhaps to no effect on this caller
-)
-
-// wakers are what wakes a caller before its time. A nil channel never does.
-type wakers struct {
-	accounts, status <-chan struct{} // closed when they change
-	offered          <-chan struct{} // has a value if an earlier slot may be free
-	lost             <-chan struct{} // closed when the caller's slot was given to others
-}
-
-// sleep is the one way in which callers wait: for a time, until their context ends, or until
-// something wakes them.
-func sleep(ctx context.Context, length time.Duration, w wakers) outcome {
-	timer := time.NewTimer(length)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-w.accounts:
-		return accountsChanged
-	case <-w.status:
-		return woken
-	case <-w.offered:
-		return slotOffered
-	case <-w.lost:
-		return slotTaken
-	case <-ctx.Done():
-	}
-	if ctx.Err() != nil {
-		return contextEnded
-	}
-	return completed
-}
-
-// ended returns the error of a context that has ended, with its cause if that is another.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }

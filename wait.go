@@ -2,12 +2,10 @@ package ration
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/ration-go/ration/internal/holding"
 	"github.com/ration-go/ration/internal/waiters"
-	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -286,65 +284,4 @@ func (w *waiter) why(ctx context.Context) rationtrace.Wait {
 	}
 	why.Reason, why.Until, why.Limit = rationtrace.Quota, w.Slot, w.bindingLimit(ctx)
 	return why
-}
-
-// bindingLimit returns the limit for which the caller waits. Of several the store is asked, once a second
-// by all callers, if the wait is so long that nobody notices; otherwise it is not known.
-func (w *waiter) bindingLimit(ctx context.Context) string {
-	b := w.budget
-	covers := func(scope string) bool { return scope == "" || slices.Contains(w.scopes, scope) }
-	var only *limit.Limit
-	found := 0
-	count := func(limits []limit.Limit) {
-		for i := range limits {
-			if covers(limits[i].Scope) {
-				found, only = found+1, &limits[i]
-			}
-		}
-	}
-	count(w.account.limits)
-	for i := range w.accounts.shared {
-		count(w.accounts.shared[i].limits)
-	}
-	if found == 1 {
-		return only.String()
-	}
-	if w.offline || w.Slot.Sub(w.now) < time.Second || len(w.accounts.shared) > 0 {
-		return ""
-	}
-	now := time.Now()
-	b.mu.Lock()
-	known, asks := b.bound, now.Sub(b.bound.at) >= time.Second
-	if asks {
-		b.bound.at = now
-	}
-	b.mu.Unlock()
-	switch {
-	case asks:
-	case known.account == w.account.ID:
-		return known.limit
-	default:
-		return ""
-	}
-	one, err := b.list(w.accounts.rules, *w.account)
-	if err != nil {
-		return ""
-	}
-	soon, stop := b.soon(ctx)
-	defer stop()
-	all, err := b.usage(soon, one)
-	if err != nil {
-		return ""
-	}
-	binding := boundBy{account: w.account.ID, at: now}
-	var latest time.Time
-	for _, u := range all[0].Limits {
-		if covers(u.Limit.Scope) && u.Remaining < w.Cost && u.FreeAt.After(latest) {
-			latest, binding.limit = u.FreeAt, u.Limit.String()
-		}
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.bound = binding
-	return binding.limit
 }

@@ -1,22 +1,12 @@
 package ration
 
 import (
-	"cmp"
-	"context"
-	"fmt"
 	"net/http"
-	"net/url"
-	"os"
 	"slices"
-	"strings"
-	"sync"
 	"time"
-	"unicode"
 
-	"github.com/ration-go/ration/internal/censor"
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/observe"
-	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
 )
@@ -84,98 +74,6 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 	return recorded
 }
 
-// pauseKey pauses an endpoint, an object or a scope, on one account or, if that is empty, on
-// all. If the store does not answer, only this process keeps the pause.
-func (b *Budget) pauseKey(ctx context.Context, r store.PauseRequest) {
-	if _, err := b.pause(ctx, r); err != nil {
-		until := b.storeNow().Add(r.For)
-		defer b.tell()
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: until, Cause: r.Cause}, until.Add(-r.For))
-	}
-}
-
-// describe returns a response's status and to which URL, without its query and the token's secret,
-// which some APIs want in the URL and others repeat; and what hides the secret.
-func describe(resp *http.Response, grant Grant) (said string, hidden *censor.Censor) {
-	secret, _ := grant.Token.open()
-	u := url.URL{Scheme: resp.Request.URL.Scheme, Host: resp.Request.URL.Host, Path: resp.Request.URL.Path}
-	hidden = censor.New("SECRET", secret)
-	return hidden.Text(fmt.Sprintf("%d %s from %v", resp.StatusCode, http.StatusText(resp.StatusCode), &u)), hidden
-}
-
-// causeOf says to people which response makes a pause, and what it asks for.
-func causeOf(resp *http.Response, f *provider.Feedback, grant Grant) string {
-	said, _ := describe(resp, grant)
-	switch {
-	case f.Wait.Known:
-		said += ", which asks for " + f.Wait.Value.String()
-	case f.Cooldown.Known:
-		said += ", which asks for " + f.Cooldown.Value.String()
-	default:
-		said += ", which names no time"
-	}
-	return said
-}
-
-// mostCause is the length of what is told of a cause, in bytes.
-const mostCause = 500
-
-// causeFor returns a cause with the worker that tells of it, in one line.
-func causeFor(cause string) string {
-	by := " (told by " + workerName() + ")"
-	cause = strings.ToValidUTF8(cause[:min(len(cause), mostCause-len(by))], "")
-	return strings.Map(func(c rune) rune {
-		if unicode.IsControl(c) {
-			return ' '
-		}
-		return c
-	}, cause+by)
-}
-
-// workerName names this process to people.
-var workerName = sync.OnceValue(func() string {
-	return fmt.Sprintf("%.100s, process %d", cmp.Or(hostName(), "a worker"), os.Getpid())
-})
-
-// hostName returns the name of this machine; empty: nobody knows.
-var hostName = sync.OnceValue(func() string {
-	host, _ := os.Hostname()
-	return strings.ToValidUTF8(host, "")
-})
-
-// pause has the store pause an account or a key of this budget, and notes the pause here.
-func (b *Budget) pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
-	r.Budget, r.Cause = b.Name, causeFor(r.Cause)
-	reply, err := asks(ctx, b, "pause", b.Store.Pause, r)
-	if err != nil {
-		return time.Time{}, err
-	}
-	if reply.Version == reply.Before {
-		r.Cause = "" // a longer pause is in force, by another cause
-	}
-	defer b.tell()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.isNews(reply) { // or a resumption may have ended it meanwhile
-		b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until, Cause: r.Cause}, b.storeNow())
-	}
-	b.noteVersion(reply)
-	return reply.Until, nil
-}
-
-// spacingAfterPause returns the time between the slots of callers that have waited for the
-// end of a pause. They leave ten times as fast as the limits allow in the long run, without
-// a burst.
-func spacingAfterPause(limits []limit.Limit) time.Duration {
-	least := time.Second
-	for _, l := range limits {
-		least = min(least, l.Window/time.Duration(l.Max)/10)
-	}
-	return least.Truncate(time.Microsecond)
-}
-
 // needsReading reports whether a response may say anything about quotas or tokens. Most say
 // nothing.
 func (t *Transport) needsReading(resp *http.Response) bool {
@@ -192,15 +90,6 @@ func (t *Transport) provider() *provider.Provider {
 
 // unknownProvider reads the headers and codes that most APIs use.
 var unknownProvider provider.Provider
-
-// sharedScopes returns the scope that each shared account stands for.
-func (b *Budget) sharedScopes() []cooldown.Shared {
-	all := make([]cooldown.Shared, len(b.Shared))
-	for i, account := range b.Shared {
-		all[i] = cooldown.Shared{ID: account.ID, Scope: account.Scope}
-	}
-	return all
-}
 
 // reconcile compares what a response says about the account's limits with the log and with
 // the limits themselves. It returns how many units are left by the provider's count;

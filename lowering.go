@@ -1,0 +1,75 @@
+package ration
+
+import (
+	"context"
+	"time"
+
+	"github.com/ration-go/ration/internal/observe"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
+)
+
+// leastUsed is the share of a limit that must be used for a refusal to be about it.
+const leastUsed = 0.08
+
+// lower has the fleet use less of an account's limits, which are too high.
+func (r *reconciler) lower(b *Budget, account *budgetAccount) {
+	if !r.lowering.Refused(account.limits, time.Now()) {
+		return
+	}
+	b.lengthenWindow(account)
+	setLowered(b, account, r.lowering.Lower(account.limits, account.full, b.mostUsed(account)))
+}
+
+// mostUsed returns the index of the account's limit of which the largest share is used, since that is most
+// likely the one that was exceeded; negative: that is small, or the store does not answer.
+func (b *Budget) mostUsed(account *budgetAccount) (index int) {
+	index, most := -1, leastUsed
+	for i, l := range b.usageOf(account) {
+		if share := float64(l.Used+l.Ahead) / float64(l.Limit.Capacity()); share >= most {
+			index, most = i, share
+		}
+	}
+	return index
+}
+
+// lengthenWindow has the account's window that began with a call end no sooner than that of the provider
+// can, which has refused one: a whole window from now. Otherwise ours, which begins anew with the refused
+// call, would be out of step from then on, and two of ours would fall into one of the provider's.
+func (b *Budget) lengthenWindow(account *budgetAccount) {
+	var window time.Duration
+	for _, l := range account.Limits {
+		switch {
+		case l.FirstUse && window > 0:
+			return // nobody knows which of them was exceeded
+		case l.FirstUse:
+			window = l.Window
+		}
+	}
+	if window == 0 {
+		return
+	}
+	ctx, stop := b.soon(context.Background())
+	defer stop()
+	at := b.storeNow().Add(window).Truncate(time.Microsecond)
+	_ = tells(ctx, b, "reset", b.Store.Reset, store.ResetRequest{Budget: b.Name, Account: account.Account, At: at})
+}
+
+// raiseLowered raises limits that this worker or another has lowered, if nothing was refused for long.
+func (b *Budget) raiseLowered(g *Grant) {
+	if !b.reconciles.Load() && !b.adopts.Load() || g.offline || !b.understand(g.account) {
+		return
+	}
+	if r := b.reconcilerOf(g.account); r != nil && r.lowering.IsLow() {
+		account := b.inForce(g.account)
+		setLowered(b, account, r.lowering.Raise(account.limits, account.full, observe.Longest(account.Limits), account.since, time.Now()))
+	}
+}
+
+// setLowered has the fleet adopt limits, if there are any, in place of the account's full ones.
+func setLowered(b *Budget, account *budgetAccount, limits []limit.Limit) {
+	if limits != nil && b.learn(account, limits, account.full) {
+		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: account.full, Theirs: limits,
+			Cause: "the provider refuses calls, and does not say what it allows"})
+	}
+}

@@ -1,0 +1,62 @@
+package ration
+
+import (
+	"context"
+	"time"
+
+	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
+)
+
+// pause has the store pause an account or a key of this budget, and notes the pause here.
+func (b *Budget) pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
+	r.Budget, r.Cause = b.Name, causeFor(r.Cause)
+	reply, err := asks(ctx, b, "pause", b.Store.Pause, r)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if reply.Version == reply.Before {
+		r.Cause = "" // a longer pause is in force, by another cause
+	}
+	defer b.tell()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.isNews(reply) { // or a resumption may have ended it meanwhile
+		b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until, Cause: r.Cause}, b.storeNow())
+	}
+	b.noteVersion(reply)
+	return reply.Until, nil
+}
+
+// pauseKey pauses an endpoint, an object or a scope, on one account or, if that is empty, on
+// all. If the store does not answer, only this process keeps the pause.
+func (b *Budget) pauseKey(ctx context.Context, r store.PauseRequest) {
+	if _, err := b.pause(ctx, r); err != nil {
+		until := b.storeNow().Add(r.For)
+		defer b.tell()
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: until, Cause: r.Cause}, until.Add(-r.For))
+	}
+}
+
+// spacingAfterPause returns the time between the slots of callers that have waited for the
+// end of a pause. They leave ten times as fast as the limits allow in the long run, without
+// a burst.
+func spacingAfterPause(limits []limit.Limit) time.Duration {
+	least := time.Second
+	for _, l := range limits {
+		least = min(least, l.Window/time.Duration(l.Max)/10)
+	}
+	return least.Truncate(time.Microsecond)
+}
+
+// sharedScopes returns the scope that each shared account stands for.
+func (b *Budget) sharedScopes() []cooldown.Shared {
+	all := make([]cooldown.Shared, len(b.Shared))
+	for i, account := range b.Shared {
+		all[i] = cooldown.Shared{ID: account.ID, Scope: account.Scope}
+	}
+	return all
+}

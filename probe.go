@@ -1,0 +1,129 @@
+package ration
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ration-go/ration/rationtrace"
+	"github.com/ration-go/ration/store"
+)
+
+// probeFor is how long one request has a suspect for itself, if it gets no response.
+const probeFor = time.Minute
+
+// startProbe gives a quarantined token to one request of this process, and reports whether that is
+// its probe. It needs mu.
+func (p *Pool) startProbe(t Token) bool {
+	s, known := p.suspects[t.id]
+	if !known || !s.quarantined {
+		return false
+	}
+	s.probedUntil = time.Now().Add(probeFor)
+	p.suspects[t.id] = s
+	p.accounts = nil
+	return true
+}
+
+// claimProbe makes the grant's request the one of the whole fleet that probes the token. It reports
+// false if another one is.
+func (p *Pool) claimProbe(ctx context.Context, g *Grant) bool {
+	b, t := p.budget, g.Token
+	ctx, stop := p.budget.soon(ctx)
+	defer stop()
+	p.mu.Lock()
+	s := p.suspects[t.id]
+	p.mu.Unlock()
+	g.probe = &store.Quarantine{Token: t.id, Reason: string(s.reason), Until: s.until, Count: s.quarantines, Probing: true}
+	for range 2 { // once more if the quarantine has ended at another instant than this process knew
+		if g.probe.Until.IsZero() {
+			return true // the store knows of no quarantine
+		}
+		until, changed, err := b.quarantine(ctx, *g.probe, probeFor, g.probe.Until)
+		switch {
+		case err == nil && until.IsZero():
+			b.forgetQuarantine(g.probe) // somebody has ended it, or the store has lost it
+			p.mu.Lock()
+			p.forget(t)
+			p.mu.Unlock()
+			g.probe = nil
+			return true
+		case err != nil || changed:
+			g.probe.Until = until
+			return true
+		case until.After(b.storeNow()):
+			p.stopProbe(t)
+			_ = b.refresh(ctx) // or the next caller hears of it
+			return false
+		}
+		g.probe.Until = until
+	}
+	p.stopProbe(t)
+	return false
+}
+
+// endProbe ends the probe that the grant's request was, if it was one, without a result: another
+// request may probe the token at once.
+func (p *Pool) endProbe(ctx context.Context, g Grant) {
+	if g.probe == nil {
+		return
+	}
+	if !g.probe.Until.IsZero() {
+		ctx, stop := p.budget.soon(ctx)
+		defer stop()
+		over := *g.probe
+		over.Probing = false
+		_, _, _ = p.budget.quarantine(ctx, over, 0, over.Until)
+	}
+	p.stopProbe(g.Token)
+}
+
+// stopProbe lets another request of this process probe the token.
+func (p *Pool) stopProbe(t Token) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s, known := p.suspects[t.id]; known {
+		s.probedUntil = time.Time{}
+		p.suspects[t.id] = s
+	}
+	p.change()
+}
+
+// waitForProbe waits until a quarantined token is probed or used again. It returns the error if the
+// caller, whose wait has begun then, may not wait that long.
+func (p *Pool) waitForProbe(ctx context.Context, none *NoTokenError, begun time.Time, waits *[]rationtrace.Wait) error {
+	b := p.budget
+	w := waiter{Grant: Grant{budget: b}, waits: true, begun: begun}
+	length := time.Until(none.next)
+	allowed, _ := w.longestWait(ctx)
+	if none.probing { // the probe ends when its response comes, of which no message may tell
+		length = min(length, allowed, confirmAfter)
+	}
+	if none.next.IsZero() || length > allowed || allowed <= 0 {
+		return none
+	}
+	if length >= watchFrom {
+		b.watch.Begin(b.watchStore)
+		defer b.watch.End()
+	}
+	p.mu.Lock()
+	changed, wake := p.changed, b.nextWake()
+	err := p.update() // or a change up to now would wake nobody
+	p.mu.Unlock()
+	if _, still := errors.AsType[*NoTokenError](err); !still {
+		return nil
+	}
+	why := rationtrace.Wait{Reason: rationtrace.Probe, Cause: none.Error(), Until: b.storeNow().Add(length)}
+	wait := b.beginWait(ctx, b.tracesOf(ctx), why, length)
+	slept := sleep(ctx, length, wakers{accounts: changed, status: wake})
+	*waits = wait.end(*waits)
+	switch slept {
+	case contextEnded:
+		return ended(ctx)
+	case completed:
+		if none.probing {
+			_ = b.refresh(ctx)
+		}
+	}
+	return nil
+}

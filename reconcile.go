@@ -1,0 +1,78 @@
+package ration
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ration-go/ration/internal/headroom"
+	"github.com/ration-go/ration/internal/observe"
+	"github.com/ration-go/ration/store"
+)
+
+// adoptAnnounced has the fleet adopt the limits that the provider has announced, if they
+// differ, and reports whether it did. A lower limit is adopted at once; a higher one not soon
+// after another, in case responses contradict each other. One step is tenfold at most.
+func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, observed []observe.Observation) bool {
+	const seldom = time.Minute
+	full := slices.Clone(account.full)
+	lower, higher := false, false
+	for _, o := range observed {
+		old := full[o.Limit]
+		full[o.Limit] = o.Toward(old)
+		lower = lower || full[o.Limit].Capacity() < old.Capacity()
+		higher = higher || full[o.Limit].Capacity() > old.Capacity()
+	}
+	limits := headroom.Leave(full, account.headroom())
+	if slices.Equal(full, account.limits) {
+		limits = full // another worker learned them at once: they are no headroom of the limits before
+	}
+	switch {
+	case !lower && !higher:
+		return false
+	case !lower && time.Since(account.since) < seldom && !r.announcements.Answered():
+		return false
+	}
+	if !b.learn(account, limits, full) {
+		return false
+	}
+	r.comparison.Forget()
+	b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.limits, Theirs: full})
+	return true
+}
+
+// recordResets sends the store the ends of the windows that begin with a call.
+func (r *reconciler) recordResets(ctx context.Context, b *Budget, account *budgetAccount, observed []observe.Observation, now time.Time) {
+	for _, o := range observed {
+		if !account.Limits[o.Limit].FirstUse || !o.Reset.Known {
+			continue
+		}
+		end := now.Add(o.Reset.Value).Truncate(time.Microsecond)
+		if r.resets.IsNews(o, end) {
+			_ = tells(ctx, b, "reset", b.Store.Reset, store.ResetRequest{Budget: b.Name, Account: account.Account, At: end, Within: o.ResetWithin()})
+		}
+	}
+}
+
+// reconcile has the store record the units that the provider has counted and the log lacks,
+// if there may be any.
+func (r *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAccount, grant Grant, observed []observe.Observation, now time.Time) {
+	request, ask := r.comparison.Compare(store.ReconcileRequest{Budget: b.Name, Account: account.Account, Scopes: grant.scopes},
+		observe.Call{Slot: grant.Slot, Cost: grant.Cost, Total: grant.total}, observed, now)
+	longest := observe.Longest(account.Limits)
+	if r.comparison.Expects(now) {
+		b.smoother.Narrow(account.ID, longest/observe.ReplyShare)
+	}
+	for ask {
+		reply, err := asks(ctx, b, "reconcile", b.Store.Reconcile, request)
+		var missing int
+		if request, missing, ask = r.comparison.Answered(request, grant.total, reply, err); missing > 0 {
+			b.notify(Event{Kind: ExternalUsage, Account: account.ID, Count: missing})
+			account = b.inForce(account)
+			share, changed := r.sharing.Missing(account.headroom(), longest, time.Now())
+			if changed {
+				setHeadroom(b, account, share)
+			}
+		}
+	}
+}

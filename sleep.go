@@ -1,0 +1,63 @@
+package ration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// An outcome is how a caller's sleep ended.
+type outcome int
+
+const (
+	completed       outcome = iota
+	slotLost                // the caller woke too late, or the account was paused meanwhile
+	slotPaused              // the account was paused beyond the slot, which lies ahead
+	slotResumed             // the account was resumed since it was booked, and may have an earlier slot
+	contextEnded            // the caller gives up
+	accountsChanged         // the pool's tokens changed
+	slotTaken               // the slot may be another caller's: the store had not heard of this process for long
+	slotOffered             // another caller has given a slot back
+	limitsChanged           // the fleet has other limits
+	woken                   // the status changed, perhaps to no effect on this caller
+)
+
+// wakers are what wakes a caller before its time. A nil channel never does.
+type wakers struct {
+	accounts, status <-chan struct{} // closed when they change
+	offered          <-chan struct{} // has a value if an earlier slot may be free
+	lost             <-chan struct{} // closed when the caller's slot was given to others
+}
+
+// sleep is the one way in which callers wait: for a time, until their context ends, or until
+// something wakes them.
+func sleep(ctx context.Context, length time.Duration, w wakers) outcome {
+	timer := time.NewTimer(length)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-w.accounts:
+		return accountsChanged
+	case <-w.status:
+		return woken
+	case <-w.offered:
+		return slotOffered
+	case <-w.lost:
+		return slotTaken
+	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
+		return contextEnded
+	}
+	return completed
+}
+
+// ended returns the error of a context that has ended, with its cause if that is another.
+func ended(ctx context.Context) error {
+	err, cause := ctx.Err(), context.Cause(ctx)
+	if errors.Is(cause, err) {
+		return cause
+	}
+	return fmt.Errorf("%w: %w", err, cause)
+}
