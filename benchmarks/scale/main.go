@@ -18,6 +18,9 @@
 // Each is measured with quota left and with the quota spent, where every slot lies in
 // the future. All cases take turns, round by round; figures are medians of the rounds.
 //
+// Crowds are processes whose callers all wait for calls of one pool, with and without a deadline. What they use is
+// judged by when their calls left; possible is a burst of the whole quota a window and its margin.
+//
 // All servers and the workers share one machine, so the bookings a second are lower
 // than those of as many machines. The server's time for a booking does not depend on
 // that. It is the processor time of the whole server process, as INFO reports it
@@ -37,6 +40,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -47,7 +51,16 @@ import (
 	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
-func main() { harness.Main("scale", scale) }
+func main() {
+	if order := os.Getenv(crowdEnv); order != "" {
+		if err := callInCrowd(order, os.Stdout); err != nil {
+			fmt.Fprintln(os.Stderr, "a process of a crowd:", err)
+			os.Exit(1)
+		}
+		return
+	}
+	harness.Main("scale", scale)
+}
 
 // A config is what all cases have in common.
 type config struct {
@@ -58,6 +71,8 @@ type config struct {
 	rounds   int
 	each     time.Duration // of one case in one round
 	tokens   int           // whose memory is measured
+	crowds   []crowd
+	wait     time.Duration // of each crowd
 }
 
 func (c config) check() error {
@@ -68,6 +83,7 @@ func (c config) check() error {
 		harness.Between("rounds", c.rounds, 1, 100),
 		harness.Between("each", c.each, time.Millisecond, time.Minute),
 		harness.Between("tokens", c.tokens, 1, 1000),
+		harness.Between("wait", c.wait, time.Second, 10*time.Minute),
 	)
 	if err == nil && (slices.Min(c.budgets) < 1 || slices.Max(c.budgets) > c.accounts) {
 		return fmt.Errorf("-budgets is %v: each must be from 1 to -accounts, %d", c.budgets, c.accounts)
@@ -86,6 +102,8 @@ func scale(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.IntVar(&cfg.rounds, "rounds", 3, "how many `measurements` each figure is the median of")
 	flags.DurationVar(&cfg.each, "each", 500*time.Millisecond, "how long one measurement takes")
 	flags.IntVar(&cfg.tokens, "tokens", 10, "how many full `windows` of 5,000 calls the memory is measured of")
+	crowds := flags.String("crowds", "8x1000,16x500,3x1000", "how many processes x callers wait at once, with commas; empty for none")
+	flags.DurationVar(&cfg.wait, "wait", 12*time.Second, "how long each crowd calls")
 	out := flags.String("out", filepath.Join("results", "scale.md"), "`file` for the tables; - for none")
 	if err := harness.Parse(flags, args); err != nil {
 		return err
@@ -97,7 +115,11 @@ func scale(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		}
 		cfg.budgets = append(cfg.budgets, n)
 	}
-	if err := cfg.check(); err != nil {
+	var err error
+	if cfg.crowds, err = parseCrowds(*crowds); err == nil {
+		err = cfg.check()
+	}
+	if err != nil {
 		return harness.Usage(err)
 	}
 
@@ -111,6 +133,14 @@ func scale(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 		r, err := measure(ctx, cfg, redis, nodes.Addrs(), stderr)
 		if err != nil {
 			return "", err
+		}
+		for _, of := range cfg.crowds {
+			fmt.Fprintf(stderr, "a crowd of %d x %d callers\n", of.processes, of.callers)
+			one, err := measureCrowd(ctx, redis, of, cfg.wait)
+			if err != nil {
+				return "", err
+			}
+			r.crowds = append(r.crowds, one)
 		}
 		return document(cfg, r, run), nil
 	})

@@ -82,6 +82,7 @@ type sample struct {
 type report struct {
 	rows   []row
 	memory []memory
+	crowds []crowdRow
 }
 
 func measure(ctx context.Context, cfg config, server string, nodes []string, progress io.Writer) (report, error) {

@@ -17,7 +17,7 @@ import (
 )
 
 func small() config {
-	return config{nodes: 3, accounts: 60, budgets: []int{1, 6}, workers: 8, rounds: 1, each: 20 * time.Millisecond, tokens: 1}
+	return config{nodes: 3, accounts: 60, budgets: []int{1, 6}, workers: 8, rounds: 1, each: 20 * time.Millisecond, tokens: 1, wait: time.Second}
 }
 
 func TestEveryAccountIsDealtOnce(t *testing.T) {
@@ -204,8 +204,8 @@ func TestFigures(t *testing.T) {
 }
 
 func TestScaleWritesTheTables(t *testing.T) {
-	page := harnesstest.Page(t, scale, "-accounts 60 -budgets 1,6 -workers 4 -rounds 1 -each 10ms -tokens 1",
-		"go -C benchmarks run ./scale -accounts 60 -budgets 1,6 -each 10ms -rounds 1 -tokens 1 -workers 4")
+	page := harnesstest.Page(t, scale, "-accounts 60 -budgets 1,6 -workers 4 -rounds 1 -each 10ms -tokens 1 -crowds 2x20 -wait 1s",
+		"go -C benchmarks run ./scale -accounts 60 -budgets 1,6 -crowds 2x20 -each 10ms -rounds 1 -tokens 1 -wait 1s -workers 4")
 	for _, on := range []string{"one server", "a Cluster of 3"} {
 		for _, budgets := range []string{"1", "6"} {
 			for _, how := range []string{"one by one", "combined"} {
@@ -213,7 +213,7 @@ func TestScaleWritesTheTables(t *testing.T) {
 			}
 		}
 	}
-	require.Len(t, regexp.MustCompile(`(?m)(^\|.*\n)+`).FindAllString(page, -1), 4)
+	require.Len(t, regexp.MustCompile(`(?m)(^\|.*\n)+`).FindAllString(page, -1), 5)
 	require.NotRegexp(t, `NaN|Inf`, page)
 }
 

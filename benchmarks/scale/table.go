@@ -19,7 +19,7 @@ func document(cfg config, r report, run harness.Run) string {
 	return run.Head("How far one Redis goes", fmt.Sprintf("%s accounts in one budget, or dealt to several by their IDs; %d goroutines; medians of %d rounds of %v.",
 		harness.Group(float64(cfg.accounts)), cfg.workers, cfg.rounds, cfg.each), harness.GoRedis()) +
 		bookings(r) + "\nOf two figures the first is with quota left, the second with it spent. Servers and goroutines share the machine's cores.\n\n" +
-		cores(r) + "\n" + windows(r) + "\n" + fleets(r)
+		cores(r) + "\n" + windows(r) + "\n" + fleets(r) + crowds(r.crowds, cfg.wait)
 }
 
 // bookings is the table of what was measured.
