@@ -3,9 +3,9 @@
 # Every module but the tools, the root first: what not every user of the
 # library needs has a go.mod of its own.
 MODULES := . $(shell find . -mindepth 2 -name go.mod -not -path './tools/*' -not -path './.*' | sort | sed 's|/go.mod$$||')
-# All packages of all modules, and what is tested with its own module: all but the root's and the commands'.
+# All packages of all modules, and the modules that are tested one by one.
 ALL := $(MODULES:%=%/...)
-OTHERS := $(filter-out . ./cmd ./benchmarks,$(MODULES))
+OTHERS := $(filter-out . ./cmd ./tests ./benchmarks,$(MODULES))
 
 # each runs a command in every module.
 each = for m in $(MODULES); do (cd $$m && $(1)) || exit 1; done
@@ -17,7 +17,7 @@ help: ## list the targets
 
 # What is judged in real time mostly waits: two packages at a time, and none while another is built.
 REALTIME := ./cmd/crawler-demo ./examples ./internal/testkit/fleet ./tests/faults ./tests/fleets ./tests/queue
-inparallel = $$(go list ./... ./cmd/... | grep -vxF "$$(go list $(REALTIME))")
+inparallel = $$(go list ./... ./cmd/... ./tests/... | grep -vxF "$$(go list $(REALTIME))")
 
 # The packages of the library, each with its own tests, and a fleet of four processes.
 QUICK := . ./dashboard ./internal/... ./limit ./provider/... ./store/... ./rationtrace ./tests/smoke

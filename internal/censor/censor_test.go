@@ -7,7 +7,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
+
+	"github.com/ration-go/ration/internal/testkit/draw"
 )
 
 func TestEverySpellingIsReplaced(t *testing.T) {
@@ -58,11 +59,11 @@ func TestLongestSecretIsReplaced(t *testing.T) {
 // However characters are escaped, and mixed with those that are not, no secret stays, and
 // what is around it does.
 func TestAnyMixtureOfSpellingsIsReplaced(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		secret := rapid.StringMatching(`[!-~]{4,20}`).Draw(t, "secret")
+	draw.Check(t, func(t *draw.T) {
+		secret := draw.Printable(4, 20).Draw(t, "secret")
 		var b strings.Builder
 		for _, c := range secret {
-			switch rapid.IntRange(0, 6).Draw(t, "as") {
+			switch draw.IntRange(0, 6).Draw(t, "as") {
 			case 0:
 				fmt.Fprintf(&b, "%%%02x", c)
 			case 1:

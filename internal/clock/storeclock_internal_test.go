@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
+
+	"github.com/ration-go/ration/internal/testkit/draw"
 )
 
 // ways is the questions of a process to a store whose clock goes on by itself.
@@ -37,13 +38,13 @@ func newWays() *ways {
 }
 
 func TestAStoreClockNeverPlacesAnAnswerWhereItWasNotRead(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *draw.T) {
 		w := newWays()
-		w.drift = rapid.Float64Range(-0.0009, 0.0009).Draw(t, "drift")
-		span := rapid.Custom(func(t *rapid.T) time.Duration {
-			return time.Duration(1 << rapid.IntRange(0, 40).Draw(t, "magnitude")) // up to 18 minutes
+		w.drift = draw.Float64Range(-0.0009, 0.0009).Draw(t, "drift")
+		span := draw.Custom(func(t *draw.T) time.Duration {
+			return time.Duration(1 << draw.IntRange(0, 40).Draw(t, "magnitude")) // up to 18 minutes
 		})
-		for range rapid.IntRange(1, 30).Draw(t, "answers") {
+		for range draw.IntRange(1, 30).Draw(t, "answers") {
 			w.pass(span.Draw(t, "pause"))
 			there, back := span.Draw(t, "there"), span.Draw(t, "back")
 			soon, late := w.ask(there, back)

@@ -5,14 +5,15 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
+
+	"github.com/ration-go/ration/internal/testkit/draw"
 )
 
 type item struct{ slot, before, cost int64 }
 
 // Whatever is done to them, entries in blocks are those of a slice.
 func TestEntriesInBlocksAreThoseOfASlice(t *testing.T) {
-	rapid.Check(t, func(rt *rapid.T) {
+	draw.Check(t, func(rt *draw.T) {
 		var blocks List[item]
 		var slice []item
 		next := int64(0)
@@ -20,39 +21,39 @@ func TestEntriesInBlocksAreThoseOfASlice(t *testing.T) {
 			next++
 			return item{slot: next, before: 2 * next, cost: 3 * next}
 		}
-		rt.Repeat(map[string]func(*rapid.T){
-			"push": func(rt *rapid.T) {
-				for range rapid.SampledFrom([]int{1, 2, 100, blockLength - 1, blockLength, 1_500}).Draw(rt, "how many") {
+		rt.Repeat(map[string]func(*draw.T){
+			"push": func(rt *draw.T) {
+				for range draw.SampledFrom([]int{1, 2, 100, blockLength - 1, blockLength, 1_500}).Draw(rt, "how many") {
 					e := entry()
 					blocks.Push(e)
 					slice = append(slice, e)
 				}
 			},
-			"pop": func(rt *rapid.T) {
-				for range min(len(slice), rapid.SampledFrom([]int{1, 2, 100, blockLength, 3_000}).Draw(rt, "how many")) {
+			"pop": func(rt *draw.T) {
+				for range min(len(slice), draw.SampledFrom([]int{1, 2, 100, blockLength, 3_000}).Draw(rt, "how many")) {
 					blocks.Pop()
 					slice = slice[:len(slice)-1]
 				}
 			},
-			"drop": func(rt *rapid.T) {
-				n := min(len(slice), rapid.SampledFrom([]int{1, 64, blockLength, 1_100}).Draw(rt, "how many"))
+			"drop": func(rt *draw.T) {
+				n := min(len(slice), draw.SampledFrom([]int{1, 64, blockLength, 1_100}).Draw(rt, "how many"))
 				blocks.Drop(n)
 				slice = slice[n:]
 			},
-			"remove": func(rt *rapid.T) {
+			"remove": func(rt *draw.T) {
 				if len(slice) == 0 {
 					rt.Skip()
 				}
-				at := rapid.IntRange(0, len(slice)-1).Draw(rt, "at")
+				at := draw.IntRange(0, len(slice)-1).Draw(rt, "at")
 				blocks.Remove(at)
 				slice = slices.Delete(slices.Clone(slice), at, at+1)
 			},
-			"insert": func(rt *rapid.T) {
-				e, at := entry(), rapid.IntRange(0, len(slice)).Draw(rt, "at")
+			"insert": func(rt *draw.T) {
+				e, at := entry(), draw.IntRange(0, len(slice)).Draw(rt, "at")
 				blocks.Insert(at, e)
 				slice = slices.Insert(slices.Clone(slice), at, e)
 			},
-			"": func(rt *rapid.T) {
+			"": func(rt *draw.T) {
 				require.Equal(rt, len(slice), blocks.Len())
 				for i, e := range slice {
 					if e != *blocks.At(i) {

@@ -5,8 +5,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
+	"github.com/ration-go/ration/internal/testkit/draw"
 	"github.com/ration-go/ration/limit"
 )
 
@@ -83,9 +83,9 @@ func TestLimitsRise(t *testing.T) {
 // Whatever a provider allows that refuses each window in which more is used, and no other: the limits come
 // to be at most that, stay at more than half of it, and are refused ever more seldom.
 func TestLimitsSettleBelowWhatIsAllowed(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		full := []limit.Limit{limit.PerMinute(rapid.IntRange(100, 10_000).Draw(t, "told"))}
-		allowed := max(2, int(float64(full[0].Max)*rapid.Float64Range(0.02, 0.99).Draw(t, "allowed")))
+	draw.Check(t, func(t *draw.T) {
+		full := []limit.Limit{limit.PerMinute(draw.IntRange(100, 10_000).Draw(t, "told"))}
+		allowed := max(2, int(float64(full[0].Max)*draw.Float64Range(0.02, 0.99).Draw(t, "allowed")))
 		var l Lowering
 		at, since, limits := time.UnixMicro(1_795_000_000_000_000), time.Time{}, full
 		const windows = 2000

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
+	"github.com/ration-go/ration/internal/testkit/draw"
 	"github.com/ration-go/ration/limit"
 )
 
@@ -61,19 +61,19 @@ func TestAnnouncementsAreConfirmed(t *testing.T) {
 
 // However many endpoints speak, few are remembered, and one false word among true ones changes nothing.
 func TestOneFalseWordConfirmsNothing(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *draw.T) {
 		l := []limit.Limit{limit.PerHour(5000)}
 		var a Announcements
 		at := time.UnixMicro(1_795_000_000_000_000)
-		n := rapid.IntRange(1, 200).Draw(t, "responses")
-		false1 := rapid.IntRange(0, n-1).Draw(t, "the false one")
+		n := draw.IntRange(1, 200).Draw(t, "responses")
+		false1 := draw.IntRange(0, n-1).Draw(t, "the false one")
 		for i := range n {
-			at = at.Add(time.Duration(rapid.IntRange(0, 3_600_000).Draw(t, "ms")) * time.Millisecond)
+			at = at.Add(time.Duration(draw.IntRange(0, 3_600_000).Draw(t, "ms")) * time.Millisecond)
 			o := Observation{max: 5000}
 			if i == false1 {
-				o.max = rapid.SampledFrom([]int{1, 60, limit.MaxUnits}).Draw(t, "false")
+				o.max = draw.SampledFrom([]int{1, 60, limit.MaxUnits}).Draw(t, "false")
 			}
-			of, _ := a.Take(fmt.Sprint(rapid.IntRange(0, 99).Draw(t, "endpoint")), []Observation{o}, l, at)
+			of, _ := a.Take(fmt.Sprint(draw.IntRange(0, 99).Draw(t, "endpoint")), []Observation{o}, l, at)
 			require.Equal(t, i != false1, len(of) > 0)
 			require.LessOrEqual(t, len(a.limits[0].words), mostEndpoints)
 			require.LessOrEqual(t, len(a.limits[0].said), mostEndpoints)

@@ -7,12 +7,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/ration-go/ration/internal/memstore"
+	"github.com/ration-go/ration/internal/testkit/draw"
+	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -68,23 +68,23 @@ type pair struct{ redis, memory store.Booking }
 
 // bookBoth books up to most requests of those costs at once, and the same one after
 // the other in memory. It demands the same slots, and returns what was booked.
-func (b group) bookBoth(t *rapid.T, memory *memstore.Store, most int, costs ...int) (booked []pair) {
+func (b group) bookBoth(t *draw.T, memory *memstore.Store, most int, costs ...int) (booked []pair) {
 	var requests []store.BookRequest
 	var scopes []string
 	reserve := 0
-	if b.queues && rapid.Bool().Draw(t, "of another queue") {
-		scopes = rapid.SampledFrom([][]string{nil, {"x"}}).Draw(t, "scopes")
-		reserve = rapid.SampledFrom([]int{0, 300}).Draw(t, "reserve")
+	if b.queues && draw.Bool().Draw(t, "of another queue") {
+		scopes = draw.SampledFrom([][]string{nil, {"x"}}).Draw(t, "scopes")
+		reserve = draw.SampledFrom([]int{0, 300}).Draw(t, "reserve")
 	}
 	if b.accounts.Len() > 1 { // one index answers a batch
-		units := store.IndexUnits(rapid.SampledFrom(costs).Draw(t, "a cost"))
+		units := store.IndexUnits(draw.SampledFrom(costs).Draw(t, "a cost"))
 		costs = slices.DeleteFunc(slices.Clone(costs), func(cost int) bool { return store.IndexUnits(cost) != units })
 	}
-	for range rapid.IntRange(1, most).Draw(t, "bookings") {
+	for range draw.IntRange(1, most).Draw(t, "bookings") {
 		r := store.BookRequest{ID: store.NewBookingID(), Budget: b.budget, Accounts: b.accounts, Now: b.now, MaxWait: store.Forever,
-			Scopes: scopes, Reserve: reserve, Cost: rapid.SampledFrom(costs).Draw(t, "cost")}
-		if rapid.IntRange(0, 3).Draw(t, "impatient") == 0 {
-			r.MaxWait = time.Duration(rapid.IntRange(0, 15).Draw(t, "wait")) * time.Second
+			Scopes: scopes, Reserve: reserve, Cost: draw.SampledFrom(costs).Draw(t, "cost")}
+		if draw.IntRange(0, 3).Draw(t, "impatient") == 0 {
+			r.MaxWait = time.Duration(draw.IntRange(0, 15).Draw(t, "wait")) * time.Second
 		}
 		requests = append(requests, r)
 	}
@@ -108,22 +108,22 @@ func (b group) bookBoth(t *rapid.T, memory *memstore.Store, most int, costs ...i
 func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *draw.T) {
 		var limits []limit.Limit
 		names := map[string]bool{}
-		for range rapid.IntRange(1, 3).Draw(t, "limits") {
+		for range draw.IntRange(1, 3).Draw(t, "limits") {
 			l := limit.Limit{
-				Max:       rapid.IntRange(3, 30).Draw(t, "max"),
-				Window:    time.Duration(rapid.IntRange(1, 20).Draw(t, "window")) * time.Second,
-				Algorithm: rapid.SampledFrom(append(limit.Algorithms(), limit.SlidingLog, limit.SlidingLog, limit.SlidingLog)).Draw(t, "algorithm"),
+				Max:       draw.IntRange(3, 30).Draw(t, "max"),
+				Window:    time.Duration(draw.IntRange(1, 20).Draw(t, "window")) * time.Second,
+				Algorithm: draw.SampledFrom(append(limit.Algorithms(), limit.SlidingLog, limit.SlidingLog, limit.SlidingLog)).Draw(t, "algorithm"),
 			}
 			switch l.Algorithm {
 			case limit.GCRA:
 				l.Burst = 3
 			case limit.FixedWindow:
-				l.FirstUse = rapid.Bool().Draw(t, "first use")
+				l.FirstUse = draw.Bool().Draw(t, "first use")
 			}
-			if rapid.IntRange(0, 3).Draw(t, "scope") == 0 {
+			if draw.IntRange(0, 3).Draw(t, "scope") == 0 {
 				l.Scope = "x"
 			}
 			if name := fmt.Sprint(l.Algorithm, l.Window, l.FirstUse, l.Scope); !names[name] {
@@ -132,9 +132,9 @@ func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 			}
 		}
 		var shared []store.Account
-		if rapid.IntRange(0, 3).Draw(t, "shared") == 0 {
+		if draw.IntRange(0, 3).Draw(t, "shared") == 0 {
 			shared = append(shared, store.Account{ID: "s", Limits: []limit.Limit{{Max: 10, Window: 7 * time.Second,
-				Algorithm: rapid.SampledFrom([]limit.Algorithm{limit.SlidingLog, limit.FixedWindow}).Draw(t, "algorithm of the shared one")}}})
+				Algorithm: draw.SampledFrom([]limit.Algorithm{limit.SlidingLog, limit.FixedWindow}).Draw(t, "algorithm of the shared one")}}})
 		}
 		accounts, err := store.NewAccounts(store.Account{ID: "a", Limits: limits})
 		if err == nil {
@@ -146,32 +146,32 @@ func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 		b := group{store: &Store{Client: client}, accounts: accounts, budget: store.NewBookingID().String(), now: time.UnixMicro(1795000000123457), queues: true}
 		memory := new(memstore.Store)
 		var booked []pair
-		t.Repeat(map[string]func(*rapid.T){
-			"book": func(t *rapid.T) {
+		t.Repeat(map[string]func(*draw.T){
+			"book": func(t *draw.T) {
 				booked = append(booked, b.bookBoth(t, memory, 20, 1, 1, 1, 2, 3)...)
 			},
-			"hand back": func(t *rapid.T) {
+			"hand back": func(t *draw.T) {
 				if len(booked) == 0 {
 					return
 				}
-				for range rapid.IntRange(1, 4).Draw(t, "how many") {
-					of := rapid.SampledFrom(booked).Draw(t, "booking")
+				for range draw.IntRange(1, 4).Draw(t, "how many") {
+					of := draw.SampledFrom(booked).Draw(t, "booking")
 					require.NoError(t, b.store.Cancel(context.Background(), store.CancelRequest{Booking: of.redis, Now: b.now}))
 					require.NoError(t, memory.Cancel(context.Background(), store.CancelRequest{Booking: of.memory, Now: b.now}))
 				}
 			},
-			"wait": func(t *rapid.T) {
-				b.now = b.now.Add(time.Duration(rapid.IntRange(1, 5000).Draw(t, "ms")) * time.Millisecond)
+			"wait": func(t *draw.T) {
+				b.now = b.now.Add(time.Duration(draw.IntRange(1, 5000).Draw(t, "ms")) * time.Millisecond)
 			},
-			"pause": func(t *rapid.T) {
-				r := store.PauseRequest{Budget: b.budget, Now: b.now, Account: rapid.SampledFrom([]string{"", "a", "s"}).Draw(t, "paused"),
-					For: time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond, Apart: time.Duration(rapid.IntRange(0, 200).Draw(t, "apart")) * time.Millisecond}
+			"pause": func(t *draw.T) {
+				r := store.PauseRequest{Budget: b.budget, Now: b.now, Account: draw.SampledFrom([]string{"", "a", "s"}).Draw(t, "paused"),
+					For: time.Duration(draw.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond, Apart: time.Duration(draw.IntRange(0, 200).Draw(t, "apart")) * time.Millisecond}
 				_, err := memory.Pause(context.Background(), r)
 				require.NoError(t, err)
 				_, err = b.store.Pause(context.Background(), r)
 				require.NoError(t, err)
 			},
-			"": func(t *rapid.T) {
+			"": func(t *draw.T) {
 				r := store.UsageRequest{Budget: b.budget, Accounts: accounts, Now: b.now}
 				want, err := memory.Usage(context.Background(), r)
 				require.NoError(t, err)
@@ -191,16 +191,16 @@ func TestABatchIsItsBookingsOneAfterTheOther(t *testing.T) {
 func TestABatchOnAPoolTakesAccountsInTurn(t *testing.T) {
 	t.Parallel()
 	client := redistest.Start(t).Client(t)
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *draw.T) {
 		one := limit.Limit{
-			Max:    rapid.IntRange(1, 5).Draw(t, "max"),
-			Window: time.Duration(rapid.IntRange(1, 20).Draw(t, "window")) * time.Second,
+			Max:    draw.IntRange(1, 5).Draw(t, "max"),
+			Window: time.Duration(draw.IntRange(1, 20).Draw(t, "window")) * time.Second,
 			// The accounts have one set of limits, and each counts for itself.
-			Algorithm: rapid.SampledFrom([]limit.Algorithm{limit.SlidingLog, limit.SlidingLog, limit.StreamLog, limit.FixedWindow, limit.SubWindows, limit.SlidingWindow}).Draw(t, "algorithm"),
+			Algorithm: draw.SampledFrom([]limit.Algorithm{limit.SlidingLog, limit.SlidingLog, limit.StreamLog, limit.FixedWindow, limit.SubWindows, limit.SlidingWindow}).Draw(t, "algorithm"),
 		}
-		one.FirstUse = one.Algorithm == limit.FixedWindow && rapid.Bool().Draw(t, "first use")
+		one.FirstUse = one.Algorithm == limit.FixedWindow && draw.Bool().Draw(t, "first use")
 		var list []store.Account
-		for i := range rapid.SampledFrom([]int{2, 3, 5, 17, 60, 120, 400}).Draw(t, "accounts") {
+		for i := range draw.SampledFrom([]int{2, 3, 5, 17, 60, 120, 400}).Draw(t, "accounts") {
 			list = append(list, store.Account{ID: fmt.Sprint("a", i), Limits: []limit.Limit{one}})
 		}
 		accounts, err := store.NewAccounts(list...)
@@ -208,11 +208,11 @@ func TestABatchOnAPoolTakesAccountsInTurn(t *testing.T) {
 		b := group{store: &Store{Client: client}, accounts: accounts, budget: store.NewBookingID().String(), now: time.UnixMicro(1795000000123457)}
 		memory := new(memstore.Store)
 		// Where many accounts have one unit left a call of two looks at all of them, in several scripts.
-		costs := rapid.SampledFrom([][]int{{1}, {1, min(2, one.Max)}}).Draw(t, "costs")
+		costs := draw.SampledFrom([][]int{{1}, {1, min(2, one.Max)}}).Draw(t, "costs")
 		taken := map[string][]time.Time{}
-		t.Repeat(map[string]func(*rapid.T){
-			"book": func(t *rapid.T) {
-				for i, both := range b.bookBoth(t, memory, rapid.SampledFrom([]int{1, 3, 60}).Draw(t, "most"), costs...) {
+		t.Repeat(map[string]func(*draw.T){
+			"book": func(t *draw.T) {
+				for i, both := range b.bookBoth(t, memory, draw.SampledFrom([]int{1, 3, 60}).Draw(t, "most"), costs...) {
 					got := both.redis
 					require.Equal(t, both.memory.Account, got.Account, "booking %d", i)
 					of := taken[got.Account]
@@ -225,9 +225,9 @@ func TestABatchOnAPoolTakesAccountsInTurn(t *testing.T) {
 					taken[got.Account] = of
 				}
 			},
-			"wait": func(t *rapid.T) {
-				unit := rapid.SampledFrom([]time.Duration{time.Microsecond, time.Millisecond}).Draw(t, "unit")
-				b.now = b.now.Add(time.Duration(rapid.IntRange(1, 5000).Draw(t, "passed")) * unit)
+			"wait": func(t *draw.T) {
+				unit := draw.SampledFrom([]time.Duration{time.Microsecond, time.Millisecond}).Draw(t, "unit")
+				b.now = b.now.Add(time.Duration(draw.IntRange(1, 5000).Draw(t, "passed")) * unit)
 			},
 		})
 	})

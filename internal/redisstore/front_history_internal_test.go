@@ -12,8 +12,8 @@ import (
 
 	"github.com/redis/go-redis/v9"
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
+	"github.com/ration-go/ration/internal/testkit/draw"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -30,22 +30,22 @@ type history struct {
 }
 
 // newHistory draws the limits of an account, and how many accounts have them.
-func newHistory(t *rapid.T, client redis.UniversalClient, limits []limit.Limit, accounts int) *history {
+func newHistory(t *draw.T, client redis.UniversalClient, limits []limit.Limit, accounts int) *history {
 	var drawn []limit.Limit
 	for _, l := range limits {
-		l.Max = rapid.IntRange(1, 30).Draw(t, "max")
-		l.Window = time.Duration(rapid.IntRange(1, 4000).Draw(t, "window")) * time.Millisecond
-		switch rapid.IntRange(0, 4).Draw(t, "length") {
+		l.Max = draw.IntRange(1, 30).Draw(t, "max")
+		l.Window = time.Duration(draw.IntRange(1, 4000).Draw(t, "window")) * time.Millisecond
+		switch draw.IntRange(0, 4).Draw(t, "length") {
 		case 0, 1:
 			l.Max, l.Window = 20*l.Max, 20*l.Window
 		case 2:
 			// What waits for such windows waits for longer than keys outlive what they are needed for.
 			l.Window *= 1000
 		}
-		l.Margin = time.Duration(rapid.SampledFrom([]int{0, 1, 7, 300}).Draw(t, "margin")) * time.Millisecond
+		l.Margin = time.Duration(draw.SampledFrom([]int{0, 1, 7, 300}).Draw(t, "margin")) * time.Millisecond
 		if l.Algorithm == limit.GCRA {
-			l.Burst = rapid.IntRange(1, l.Max).Draw(t, "burst")
-			if rapid.Bool().Draw(t, "huge") {
+			l.Burst = draw.IntRange(1, l.Max).Draw(t, "burst")
+			if draw.Bool().Draw(t, "huge") {
 				// The time of such a burst is not counted exactly.
 				l.Max, l.Burst = 1_000_000_000*l.Max, 1_000_000_000*l.Burst
 			}
@@ -74,10 +74,10 @@ func historyOf(client redis.UniversalClient, a *store.Accounts) *history {
 }
 
 // book books under one of the revisions, most often the newest.
-func (h *history) book(t *rapid.T, requests []store.BookRequest) {
+func (h *history) book(t *draw.T, requests []store.BookRequest) {
 	revision := len(h.revisions) - 1
-	if rapid.IntRange(0, 3).Draw(t, "of another revision") == 0 {
-		revision = rapid.IntRange(0, revision).Draw(t, "revision")
+	if draw.IntRange(0, 3).Draw(t, "of another revision") == 0 {
+		revision = draw.IntRange(0, revision).Draw(t, "revision")
 	}
 	h.bookUnder(t, revision, requests)
 }
@@ -192,7 +192,7 @@ var window = regexp.MustCompile(`^[FW]/.*:(\d+)[<^]?$`)
 
 // windows returns what the account's hash has of its windows, but for the newest one, which
 // front.lua counts elsewhere.
-func windows(t *rapid.T, b group, account string) map[string]string {
+func windows(t *draw.T, b group, account string) map[string]string {
 	fields, err := b.store.Client.HGetAll(t.Context(), BaseKey(b.budget)+":acct:"+account).Result()
 	require.NoError(t, err)
 	newest := 0

@@ -7,9 +7,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
 
 	"github.com/ration-go/ration/internal/testkit"
+	"github.com/ration-go/ration/internal/testkit/draw"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
@@ -32,54 +32,54 @@ var frontCases = map[string][]limit.Limit{
 var costs = []int{1, 1, 1, 1, 1, 1, 2, 3, 12, limit.MaxUnits}
 
 // actions are the steps of a history.
-func (h *history) actions() map[string]func(*rapid.T) {
-	wait := func(t *rapid.T) {
+func (h *history) actions() map[string]func(*draw.T) {
+	wait := func(t *draw.T) {
 		window := int(h.with.accounts.At(0).Limits[0].Window.Microseconds())
-		most := rapid.SampledFrom([]int{1, 1000, 20_000, window / 8, window / 3, window, 900_000}).Draw(t, "most")
-		h.wait(time.Duration(rapid.IntRange(1, min(most, 900_000)).Draw(t, "µs")) * time.Microsecond)
+		most := draw.SampledFrom([]int{1, 1000, 20_000, window / 8, window / 3, window, 900_000}).Draw(t, "most")
+		h.wait(time.Duration(draw.IntRange(1, min(most, 900_000)).Draw(t, "µs")) * time.Microsecond)
 	}
-	book := func(t *rapid.T) {
+	book := func(t *draw.T) {
 		// Most come alone and cost 1, and none that leaves at the last instant is booked in front.
-		for range rapid.IntRange(1, 8).Draw(t, "one after the other") {
-			if rapid.IntRange(0, 4).Draw(t, "later") > 0 {
+		for range draw.IntRange(1, 8).Draw(t, "one after the other") {
+			if draw.IntRange(0, 4).Draw(t, "later") > 0 {
 				wait(t)
 			}
-			count := rapid.SampledFrom([]int{1, 1, 1, 1, 1, 1, 2, 3, 9, 40}).Draw(t, "bookings")
-			cost := rapid.SampledFrom(costs).Draw(t, "cost")
+			count := draw.SampledFrom([]int{1, 1, 1, 1, 1, 1, 2, 3, 9, 40}).Draw(t, "bookings")
+			cost := draw.SampledFrom(costs).Draw(t, "cost")
 			r := store.BookRequest{Cost: min(cost, h.most), MaxWait: store.Forever}
-			switch rapid.IntRange(0, 15).Draw(t, "kind") {
+			switch draw.IntRange(0, 15).Draw(t, "kind") {
 			case 0, 1, 2, 3:
-				r.MaxWait = time.Duration(rapid.IntRange(0, 5000).Draw(t, "wait")) * time.Millisecond
+				r.MaxWait = time.Duration(draw.IntRange(0, 5000).Draw(t, "wait")) * time.Millisecond
 			case 4:
 				r.Reserve = 300
 			case 5, 6:
 				// A second is a step of the clock, unless others have seen it too.
-				r.Expect = h.with.now.Add(-time.Duration(rapid.SampledFrom([]int{0, 0, 999, 1001, 1100, 1600}).Draw(t, "ahead")) * time.Millisecond)
+				r.Expect = h.with.now.Add(-time.Duration(draw.SampledFrom([]int{0, 0, 999, 1001, 1100, 1600}).Draw(t, "ahead")) * time.Millisecond)
 			}
-			differs := count > 1 && rapid.IntRange(0, 2).Draw(t, "differs") == 0
+			differs := count > 1 && draw.IntRange(0, 2).Draw(t, "differs") == 0
 			var requests []store.BookRequest
 			for range count {
 				r.ID = store.NewBookingID()
 				if differs { // as those of callers with a deadline
-					r.MaxWait = rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute, time.Minute + time.Millisecond, store.Forever, store.Never}).Draw(t, "own wait")
+					r.MaxWait = draw.SampledFrom([]time.Duration{0, time.Second, time.Minute, time.Minute + time.Millisecond, store.Forever, store.Never}).Draw(t, "own wait")
 				}
 				requests = append(requests, r)
 			}
 			h.book(t, requests)
 		}
 	}
-	account := func(t *rapid.T) store.Account {
-		return h.with.accounts.At(rapid.IntRange(0, h.with.accounts.Len()-1).Draw(t, "account"))
+	account := func(t *draw.T) store.Account {
+		return h.with.accounts.At(draw.IntRange(0, h.with.accounts.Len()-1).Draw(t, "account"))
 	}
-	return map[string]func(*rapid.T){
+	return map[string]func(*draw.T){
 		"book": book, "book more": book, "book still more": book, "book on": book,
-		"revise": func(t *rapid.T) {
-			if rapid.IntRange(0, 4).Draw(t, "seldom") > 0 {
+		"revise": func(t *draw.T) {
+			if draw.IntRange(0, 4).Draw(t, "seldom") > 0 {
 				return
 			}
 			var list []store.Account
 			one := h.with.accounts.At(0).Limits[0]
-			one.Max = rapid.IntRange(1, min(2*one.Max, limit.MaxUnits)).Draw(t, "max")
+			one.Max = draw.IntRange(1, min(2*one.Max, limit.MaxUnits)).Draw(t, "max")
 			one.Burst = min(one.Burst, one.Max)
 			for i := range h.with.accounts.Len() {
 				account := h.with.accounts.At(i)
@@ -91,59 +91,59 @@ func (h *history) actions() map[string]func(*rapid.T) {
 			require.NoError(t, err)
 			h.revisions, h.most = append(h.revisions, a), min(h.most, a.MaxCost())
 		},
-		"wait long": func(t *rapid.T) {
-			h.wait(time.Duration(rapid.IntRange(1, 30_000).Draw(t, "ms")) * time.Millisecond)
+		"wait long": func(t *draw.T) {
+			h.wait(time.Duration(draw.IntRange(1, 30_000).Draw(t, "ms")) * time.Millisecond)
 		},
-		"cancel": func(t *rapid.T) {
-			if len(h.booked) == 0 || rapid.IntRange(0, 2).Draw(t, "seldom") > 0 {
+		"cancel": func(t *draw.T) {
+			if len(h.booked) == 0 || draw.IntRange(0, 2).Draw(t, "seldom") > 0 {
 				return
 			}
-			of := rapid.SampledFrom(h.booked[max(0, len(h.booked)-50):]).Draw(t, "booking")
+			of := draw.SampledFrom(h.booked[max(0, len(h.booked)-50):]).Draw(t, "booking")
 			h.both(func(i int, b group) {
 				require.NoError(t, b.store.Cancel(t.Context(), store.CancelRequest{Booking: of[i], Now: b.now}))
 			})
 		},
-		"record": func(t *rapid.T) {
-			if rapid.IntRange(0, 4).Draw(t, "seldom") > 0 {
+		"record": func(t *draw.T) {
+			if draw.IntRange(0, 4).Draw(t, "seldom") > 0 {
 				return
 			}
 			r := store.RecordRequest{Account: account(t), ID: store.NewBookingID(), Now: h.with.now, Spent: []store.Spending{{
-				Slot: h.with.now.Add(time.Duration(rapid.IntRange(-2000, 2000).Draw(t, "ms")) * time.Millisecond),
-				Cost: rapid.IntRange(1, 9).Draw(t, "cost"),
+				Slot: h.with.now.Add(time.Duration(draw.IntRange(-2000, 2000).Draw(t, "ms")) * time.Millisecond),
+				Cost: draw.IntRange(1, 9).Draw(t, "cost"),
 			}}}
 			h.both(func(_ int, b group) {
 				r.Budget = b.budget
 				require.NoError(t, b.store.Record(t.Context(), r))
 			})
 		},
-		"reset": func(t *rapid.T) {
-			if rapid.IntRange(0, 4).Draw(t, "seldom") > 0 || !h.with.accounts.At(0).Limits[0].FirstUse {
+		"reset": func(t *draw.T) {
+			if draw.IntRange(0, 4).Draw(t, "seldom") > 0 || !h.with.accounts.At(0).Limits[0].FirstUse {
 				return
 			}
-			r := store.ResetRequest{Account: account(t), Now: h.with.now, At: h.with.now.Add(time.Duration(rapid.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)}
+			r := store.ResetRequest{Account: account(t), Now: h.with.now, At: h.with.now.Add(time.Duration(draw.IntRange(1, 3000).Draw(t, "ms")) * time.Millisecond)}
 			h.both(func(_ int, b group) {
 				r.Budget = b.budget
 				require.NoError(t, b.store.Reset(t.Context(), r))
 			})
 		},
-		"pause": func(t *rapid.T) {
-			if rapid.IntRange(0, 9).Draw(t, "seldom") > 0 {
+		"pause": func(t *draw.T) {
+			if draw.IntRange(0, 9).Draw(t, "seldom") > 0 {
 				return
 			}
-			r := store.PauseRequest{Now: h.with.now, Account: rapid.SampledFrom([]string{"", "a0"}).Draw(t, "paused"),
-				For: time.Duration(rapid.IntRange(1, 1000).Draw(t, "ms")) * time.Millisecond, Apart: time.Millisecond}
+			r := store.PauseRequest{Now: h.with.now, Account: draw.SampledFrom([]string{"", "a0"}).Draw(t, "paused"),
+				For: time.Duration(draw.IntRange(1, 1000).Draw(t, "ms")) * time.Millisecond, Apart: time.Millisecond}
 			h.both(func(_ int, b group) {
 				r.Budget = b.budget
 				_, err := b.store.Pause(t.Context(), r)
 				require.NoError(t, err)
 			})
 		},
-		"lose": func(t *rapid.T) {
-			if rapid.IntRange(0, 19).Draw(t, "seldom") > 0 || !h.with.accounts.At(0).Limits[0].Algorithm.IsLog() {
+		"lose": func(t *draw.T) {
+			if draw.IntRange(0, 19).Draw(t, "seldom") > 0 || !h.with.accounts.At(0).Limits[0].Algorithm.IsLog() {
 				return
 			}
 			// Of an algorithm without a log front.lua goes on with what it has, as long as it has.
-			hash := rapid.Bool().Draw(t, "the hash too")
+			hash := draw.Bool().Draw(t, "the hash too")
 			h.lost = true
 			h.both(func(_ int, b group) {
 				keys := []string{BaseKey(b.budget) + ":acct:a0"}
@@ -159,7 +159,7 @@ func (h *history) actions() map[string]func(*rapid.T) {
 				require.NoError(t, b.store.Client.Del(t.Context(), keys...).Err())
 			})
 		},
-		"": func(t *rapid.T) {
+		"": func(t *draw.T) {
 			// What differs once does so for long: to look at all each time takes most of the test.
 			if h.taken++; h.taken%5 > 0 {
 				return
@@ -187,7 +187,7 @@ func TestWhatIsAnsweredInFrontIsTheSame(t *testing.T) {
 		for _, accounts := range []int{1, 5} {
 			t.Run(fmt.Sprint(name, "/", accounts), func(t *testing.T) {
 				t.Parallel()
-				rapid.Check(t, func(t *rapid.T) {
+				draw.Check(t, func(t *draw.T) {
 					t.Repeat(newHistory(t, client, limits, accounts).actions())
 				})
 			})

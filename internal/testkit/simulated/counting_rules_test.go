@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"pgregory.net/rapid"
+
+	"github.com/ration-go/ration/internal/testkit/draw"
 )
 
 // fits computes each rule by brute force, as its Counting defines it: is the last of these calls, in order, within the
@@ -74,17 +75,17 @@ func fits(p *Provider, calls []time.Duration) bool {
 // TestEveryRuleIsWhatItSays judges calls in order, and checks after each refusal when the next call is accepted.
 func TestEveryRuleIsWhatItSays(t *testing.T) {
 	epoch := time.Unix(0, 0)
-	rapid.Check(t, func(t *rapid.T) {
+	draw.Check(t, func(t *draw.T) {
 		p := &Provider{
-			Count:          Counting(rapid.IntRange(int(CountLog), int(CountGCRA)).Draw(t, "count")),
-			Limit:          rapid.IntRange(1, 6).Draw(t, "limit"),
-			Window:         time.Duration(rapid.IntRange(1, 40).Draw(t, "window")),
-			Burst:          rapid.IntRange(1, 6).Draw(t, "burst"),
+			Count:          Counting(draw.IntRange(int(CountLog), int(CountGCRA)).Draw(t, "count")),
+			Limit:          draw.IntRange(1, 6).Draw(t, "limit"),
+			Window:         time.Duration(draw.IntRange(1, 40).Draw(t, "window")),
+			Burst:          draw.IntRange(1, 6).Draw(t, "burst"),
 			SendRetryAfter: true,
 		}
-		p.Resolution = time.Duration(rapid.IntRange(1, int(p.Window)).Draw(t, "resolution"))
-		pauses := rapid.SliceOfN(rapid.IntRange(0, 12), 1, 60).Draw(t, "pauses")
-		at := time.Duration(rapid.IntRange(0, 100).Draw(t, "begin"))
+		p.Resolution = time.Duration(draw.IntRange(1, int(p.Window)).Draw(t, "resolution"))
+		pauses := draw.SliceOfN(draw.IntRange(0, 12), 1, 60).Draw(t, "pauses")
+		at := time.Duration(draw.IntRange(0, 100).Draw(t, "begin"))
 		var in []time.Duration
 		for _, pause := range pauses {
 			at += time.Duration(pause)
