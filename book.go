@@ -26,7 +26,9 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 	b := w.budget
 	w.id, w.account, w.offline, w.Late, w.holder = r.ID, nil, false, 0, store.BookingID{}
 	if w.accounts.local == nil {
-		b.learnClock(ctx)
+		if err := b.learnClock(ctx); err != nil {
+			return false, err
+		}
 	}
 	for n := 1; n <= askAtMost; n++ {
 		var asked time.Time

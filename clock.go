@@ -23,21 +23,28 @@ const (
 )
 
 // learnClock asks the store for the time, if this process has never heard it. All callers wait for one who
-// asks. If the store does not answer, the booking that follows says why.
-func (b *Budget) learnClock(ctx context.Context) {
+// asks. An error is that of a store that does not answer: it would not answer a booking either. If it refuses, the
+// booking says why.
+func (b *Budget) learnClock(ctx context.Context) error {
 	if b.clockLearned.Load() {
-		return
+		return nil
 	}
 	learned := b.refreshing.DoChan("clock", func() (any, error) {
-		if !b.clockLearned.Load() { // a caller before this one may have learned it
-			b.clockLearned.Store(b.askTime(context.WithoutCancel(ctx)) == nil)
+		if b.clockLearned.Load() { // by a caller before this one
+			return nil, nil
 		}
-		return nil, nil
+		err := b.askTime(context.WithoutCancel(ctx))
+		b.clockLearned.Store(err == nil)
+		return nil, err
 	})
 	select {
-	case <-learned:
+	case r := <-learned:
+		if isTemporary(r.Err) {
+			return r.Err
+		}
 	case <-ctx.Done():
 	}
+	return nil
 }
 
 // askTime asks the store for the time, until its clock is known well enough.

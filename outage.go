@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
 	"github.com/ration-go/ration/internal/memstore"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
@@ -67,12 +68,6 @@ func (b *Budget) confirmFor(ctx context.Context, due time.Time) {
 	if stale && !b.outage.down.Load() {
 		_ = b.refresh(ctx) // or slotIsValid does
 	}
-}
-
-// isTemporary reports whether err is a store's failure that asking again may mend.
-func isTemporary(err error) bool {
-	failed, _ := errors.AsType[*store.StoreError](err)
-	return failed.Temporary()
 }
 
 // storeFailed notes that the store did not answer.

@@ -2,9 +2,11 @@ package ration
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/ration-go/ration/rationtrace"
+	"github.com/ration-go/ration/store"
 )
 
 // asks asks the store, and tells the budget's trace what came of it.
@@ -36,4 +38,10 @@ func (b *Budget) storeAsked(ctx context.Context, operation string, began time.Ti
 	if !began.IsZero() {
 		b.Trace.StoreAsked(ctx, rationtrace.StoreAsked{Budget: b.Name, Operation: operation, Took: time.Since(began), Err: err})
 	}
+}
+
+// isTemporary reports whether err is a store's failure that asking again may mend.
+func isTemporary(err error) bool {
+	failed, _ := errors.AsType[*store.StoreError](err)
+	return failed.Temporary()
 }
