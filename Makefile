@@ -50,11 +50,12 @@ test-long: deps ## all tests in full length: what CI runs at night
 modules = for m in $(OTHERS); do (cd $$m && echo "go test -race $(1) $$m" && \
 	go test -vet=off -race $(1) -timeout 8m -p 1 ./...) || exit 1; done
 
+# With -race, so that what is compiled here is not compiled again for the tests of make check.
 lint: ## gofmt, go vet, go mod tidy, staticcheck, the layout, and luacheck if installed
 	@echo gofmt; out=$$(gofmt -l .) && test -z "$$out" || { echo "not formatted, run make fmt:" >&2; echo "$$out" >&2; exit 1; }
-	@echo go vet; go vet $(ALL)
+	@echo go vet; go vet -race $(ALL)
 	@echo go mod tidy; $(call each,go mod tidy -diff); go -C tools mod tidy -diff
-	@echo staticcheck; bin=$$(go -C tools tool -n staticcheck) && "$$bin" $(ALL)
+	@echo staticcheck; bin=$$(go -C tools tool -n staticcheck) && GOFLAGS="$$GOFLAGS -race" "$$bin" $(ALL)
 	@if command -v luacheck >/dev/null; then echo luacheck; luacheck --quiet --codes --no-color internal/redisstore/lua; else echo "luacheck: not installed, skipped"; fi
 
 requestpath: ## count the functions and files that a request enters
