@@ -97,6 +97,14 @@ func (c faultyCrawl) once(t *testing.T, program string) (used float64, idle time
 	return used, idle, true
 }
 
+// longOnly skips a variant of a fault that make check has no time for: make test-long runs it.
+func longOnly(t *testing.T) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("long")
+	}
+}
+
 // A fleet whose Redis is far away fetches every page once and is not refused. Up to where a worker's
 // questions take as long as its share of the quota, it uses the quota: bookings lie ahead.
 func TestAFleetFarFromItsRedis(t *testing.T) {
@@ -114,6 +122,9 @@ func TestAFleetFarFromItsRedis(t *testing.T) {
 		{time.Second, 150, 0},
 	} {
 		t.Run(row.away.String(), func(t *testing.T) {
+			if row.used == 0 {
+				longOnly(t)
+			}
 			used, _ := faultyCrawl{window: 5 * time.Second, pages: row.pages, setup: func(t *testing.T) (string, func(string)) {
 				return redistest.StartProxy(t, server.Addr, row.away/2).Addr, nil
 			}}.run(t, program)
@@ -161,6 +172,9 @@ func TestAFleetOfWhichRepliesAreLost(t *testing.T) {
 	program := buildProgram(t, "tests/fleets/pages")
 	for _, flaky := range []int{0, 5} {
 		t.Run(fmt.Sprintf("%d %% of calls fail", flaky), func(t *testing.T) {
+			if flaky > 0 {
+				longOnly(t)
+			}
 			used, _ := faultyCrawl{readTimeout: 500 * time.Millisecond, flaky: flaky, window: 5 * time.Second, pages: 1500,
 				setup: func(t *testing.T) (string, func(string)) { return losing(t, redistest.Start(t)), nil }}.run(t, program)
 			require.GreaterOrEqual(t, used, 0.85)
@@ -180,6 +194,9 @@ func TestAFleetWhoseSentinelsPrimaryDies(t *testing.T) {
 	program := buildProgram(t, "tests/fleets/pages")
 	for _, flaky := range []int{0, 5} {
 		t.Run(fmt.Sprintf("%d %% of calls fail", flaky), func(t *testing.T) {
+			if flaky > 0 {
+				longOnly(t)
+			}
 			used, idle := faultyCrawl{window: time.Second, flaky: flaky, pages: 1500, setup: func(t *testing.T) (string, func(string)) {
 				s := redistest.StartSentinel(t)
 				return s.Addr + " " + s.MasterName, func(string) {
@@ -225,6 +242,9 @@ func TestAFleetWhoseRedisComesBackEmpty(t *testing.T) {
 		}},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "cluster" {
+				longOnly(t)
+			}
 			c.window, c.pages = time.Second, 1000
 			c.run(t, program)
 		})

@@ -12,7 +12,10 @@ import (
 	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
-const killed = "one process after the other is killed and started again"
+const (
+	killed  = "one process after the other is killed and started again"
+	stopped = "one process is stopped for a while, twice"
+)
 
 // A fleet has four processes of 16 workers, three tokens and one Redis. Its judge
 // is the provider, which keeps an exact log of its own.
@@ -21,7 +24,7 @@ func TestAFleetUsesItsQuotaAndIsNeverRefused(t *testing.T) {
 	program := buildFleet(t)
 	for name, disturb := range map[string]func(fleet []*fleetProcess, start func(time.Duration) *fleetProcess){
 		"undisturbed": func([]*fleetProcess, func(time.Duration) *fleetProcess) {},
-		"one process is stopped for a while, twice": func(fleet []*fleetProcess, _ func(time.Duration) *fleetProcess) {
+		stopped: func(fleet []*fleetProcess, _ func(time.Duration) *fleetProcess) {
 			beat := time.NewTicker(1500 * time.Millisecond)
 			defer beat.Stop()
 			for range 2 {
@@ -49,6 +52,9 @@ func TestAFleetUsesItsQuotaAndIsNeverRefused(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name == stopped {
+				longOnly(t)
+			}
 			const limit, window = 400, 15 * time.Second
 			server := redistest.Start(t)
 			order := map[string]any{"Tokens": []string{"one", "two", "three"}, "Limit": ration.Limit{Max: limit, Window: window}.String()}
