@@ -3,9 +3,8 @@
 # Every module but the tools, the root first: what not every user of the
 # library needs has a go.mod of its own.
 MODULES := . $(shell find . -mindepth 2 -name go.mod -not -path './tools/*' -not -path './.*' | sort | sed 's|/go.mod$$||')
-# All packages of all modules, and the modules that are tested one by one.
+# All packages of all modules.
 ALL := $(MODULES:%=%/...)
-OTHERS := $(filter-out . ./cmd ./tests ./benchmarks,$(MODULES))
 
 # each runs a command in every module.
 each = for m in $(MODULES); do (cd $$m && $(1)) || exit 1; done
@@ -15,8 +14,11 @@ each = for m in $(MODULES); do (cd $$m && $(1)) || exit 1; done
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/' | expand -t 12
 
-# What is judged in real time mostly waits: two packages at a time, and none while another is built.
-REALTIME := ./cmd/crawler-demo ./examples ./internal/testkit/fleet ./tests/faults ./tests/fleets ./tests/queue
+# What is judged in real time mostly waits: two packages at a time. The fleets take longest, and begin first.
+REALTIME := ./tests/fleets ./cmd/crawler-demo ./examples ./internal/testkit/fleet ./tests/faults ./tests/queue
+# The other modules that are tested. The judges count calls in short windows, so they have the machine to themselves.
+OTHERS := ./examples/stack/... ./rationotel/... ./rationprom/... ./store/storetest/external/... ./tests/dashboard/...
+JUDGES := ./tests/judges/...
 inparallel = $$(go list ./... ./cmd/... ./tests/... | grep -vxF "$$(go list $(REALTIME))")
 
 # The packages of the library, each with its own tests, and a fleet of four processes.
@@ -35,20 +37,15 @@ test: deps ## what a change needs, within a minute: each package's own tests, an
 
 check: deps lint requestpath ## what CI runs beside make test: lint, and all tests with the race detector, long ones shortened
 	@echo go test -race -short; go test -vet=off -race -short -timeout 8m $(inparallel)
-	@go test -vet=off -race -short -timeout 8m -p 2 $(REALTIME)
-	@$(call modules,-short)
+	@go test -vet=off -race -short -timeout 10m -p 2 $(REALTIME) $(OTHERS)
+	@go test -vet=off -race -short -timeout 8m -p 1 $(JUDGES)
 	@$(took); echo "make check: passed in $$took"
 
 test-long: deps ## all tests in full length: what CI runs at night
 	@echo go test -race; go test -race -timeout 15m $(inparallel)
-	@go test -race -timeout 15m -p 1 $(REALTIME)
-	@$(call modules,)
+	@go test -race -timeout 20m -p 1 $(REALTIME) $(OTHERS) $(JUDGES)
 	@go -C benchmarks test -race -timeout 8m ./...
 	@$(took); echo "make test-long: passed in $$took"
-
-# modules runs the tests of what has a go.mod of its own.
-modules = for m in $(OTHERS); do (cd $$m && echo "go test -race $(1) $$m" && \
-	go test -vet=off -race $(1) -timeout 8m -p 1 ./...) || exit 1; done
 
 # With -race, so that what is compiled here is not compiled again for the tests of make check.
 lint: ## gofmt, go vet, go mod tidy, staticcheck, the layout, and luacheck if installed
