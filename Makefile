@@ -38,7 +38,7 @@ test: deps ## what a change needs, within a minute: each package's own tests, an
 check: deps lint requestpath ## what CI runs beside make test: lint, and all tests with the race detector, long ones shortened
 	@echo go test -race -short; go test -vet=off -race -short -timeout 8m $(inparallel)
 	@go test -vet=off -race -short -timeout 10m -p 2 $(REALTIME) $(OTHERS)
-	@go test -vet=off -race -short -timeout 8m -p 1 $(JUDGES)
+	@go test -vet=off -race -short -timeout 8m -p 1 $(JUDGES) -args -seconds 8
 	@$(took); echo "make check: passed in $$took"
 
 test-long: deps ## all tests in full length: what CI runs at night
