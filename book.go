@@ -241,7 +241,7 @@ func (g *Grant) cancelSoon() {
 }
 
 // mostLateCancels bounds how many late slots a worker cancels at once.
-const mostLateCancels = 128
+const mostLateCancels = 32
 
 // cancelLate cancels a slot that has passed before its caller could use it. The caller does not wait for that:
 // nobody else could leave at the slot either. A fleet that is busy has many late callers, and to cancel for
