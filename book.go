@@ -240,7 +240,8 @@ func (g *Grant) cancelSoon() {
 	_ = g.budget.cancel(ctx, g)
 }
 
-// mostLateCancels bounds how many late slots a worker cancels at once.
+// mostLateCancels bounds how many late slots a worker cancels at once. With 128, 16 busy processes of 500 callers
+// used 15 to 86 % of their quota, with 32 about 86 % (go -C benchmarks run ./scale -crowds 16x500).
 const mostLateCancels = 32
 
 // cancelLate cancels a slot that has passed before its caller could use it. The caller does not wait for that:

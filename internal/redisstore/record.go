@@ -28,7 +28,8 @@ func (s *Store) Record(ctx context.Context, r store.RecordRequest) error {
 			return err
 		}
 		if (part+1)*maxRecorded >= len(r.Spent) {
-			s.announce(r.Budget, cmp.Or(r.Now, time.Now()), &r.Account) // which the log that was lost may have been all of
+			// A Redis that has come back empty hears of the budget by this, also while its callers wait and book nothing.
+			s.announce(r.Budget, cmp.Or(r.Now, time.Now()), &r.Account)
 			return nil
 		}
 	}
