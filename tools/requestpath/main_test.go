@@ -11,8 +11,8 @@ func TestRequestsEnterFewFunctionsAndFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	bounds := []struct{ entries, files int }{
-		{128, 32}, // a GET
-		{665, 68}, // a 429 and its retry
+		{128, 31}, // a GET
+		{715, 75}, // a 429 and its retry
 		{215, 38}, // a cancelled wait
 	}
 	if len(scenarios) != len(bounds) {
