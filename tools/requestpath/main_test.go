@@ -1,28 +1,43 @@
 package main
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
-// Who wants to understand a request reads the files that it enters. These are the figures as they are, and
-// they only fall: lower a bound when there is less. A wait that is cancelled enters some functions more if its
-// booking is answered late.
+// bounds are the figures as they are, and they only fall: lower one when there is less.
+var bounds = []struct{ entries, files int }{
+	{128, 31}, // a GET
+	{715, 75}, // a 429 and its retry
+	{212, 37}, // a cancelled wait: 207, and some more if its booking is answered late
+}
+
+// Who wants to understand a request reads the files that it enters. On a busy machine a caller may be late and
+// book again, which enters more: the least of a few measurements counts.
 func TestRequestsEnterFewFunctionsAndFiles(t *testing.T) {
-	scenarios, err := measure(t.Context(), "../..")
-	if err != nil {
-		t.Fatal(err)
-	}
-	bounds := []struct{ entries, files int }{
-		{128, 31}, // a GET
-		{715, 75}, // a 429 and its retry
-		{215, 38}, // a cancelled wait
-	}
-	if len(scenarios) != len(bounds) {
-		t.Fatalf("there are %d scenarios: want %d", len(scenarios), len(bounds))
-	}
-	for i, s := range scenarios {
-		_, files, _ := s.count()
-		if most := bounds[i]; len(s.Entries) > most.entries || files > most.files {
-			t.Errorf("%s enters %d functions in %d files: at most %d in %d; list them with: go -C tools run ./requestpath -v",
-				s.Name, len(s.Entries), files, most.entries, most.files)
+	const tries = 3
+	var grown []string
+	for range tries {
+		scenarios, err := measure(t.Context(), "../..")
+		if err != nil {
+			t.Fatal(err)
 		}
+		if len(scenarios) != len(bounds) {
+			t.Fatalf("there are %d scenarios: want %d", len(scenarios), len(bounds))
+		}
+		grown = nil
+		for i, s := range scenarios {
+			_, files, _ := s.count()
+			if most := bounds[i]; len(s.Entries) > most.entries || files > most.files {
+				grown = append(grown, fmt.Sprintf("%s enters %d functions in %d files: at most %d in %d; list them with: go -C tools run ./requestpath -v",
+					s.Name, len(s.Entries), files, most.entries, most.files))
+			}
+		}
+		if grown == nil {
+			return
+		}
+	}
+	for _, one := range grown {
+		t.Error(one)
 	}
 }
