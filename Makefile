@@ -9,7 +9,7 @@ ALL := $(MODULES:%=%/...)
 # each runs a command in every module.
 each = for m in $(MODULES); do (cd $$m && $(1)) || exit 1; done
 
-.PHONY: help test check test-long lint requestpath build-all fmt cover bench demo deps release
+.PHONY: help test check test-long lint requestpath build-all fmt cover bench demo deps
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/' | expand -t 12
@@ -24,13 +24,12 @@ inparallel = $$(go list ./... ./cmd/... ./tests/... | grep -vxF "$$(go list $(RE
 
 # The packages of the library, each with its own tests, and a fleet of four processes.
 QUICK := . ./dashboard ./internal/... ./limit ./provider/... ./store/... ./rationtrace ./tests/smoke
-QUICKLY := -vet=off -short
 
 START := $(shell date +%s)
 took = s=$$(($$(date +%s) - $(START))); took="$$((s / 60)) min $$((s % 60)) s"
 
 test: deps ## what a change needs, within a minute: each package's own tests, and a short fleet
-	@out=$$(mktemp) && { RATION_TESTS=quick go test $(QUICKLY) $$(go list $(QUICK) | grep -v /testkit) 2>&1; echo "$$?" >$$out.rc; } | \
+	@out=$$(mktemp) && { RATION_TESTS=quick go test -vet=off -short $$(go list $(QUICK) | grep -v /testkit) 2>&1; echo "$$?" >$$out.rc; } | \
 		tee $$out | grep -v 'no test files'; rc=$$(cat $$out.rc); n=$$(grep -c '^ok' $$out); rm -f $$out $$out.rc; $(took); \
 		if [ "$$rc" != 0 ]; then echo "make test: failed after $$took" >&2; exit 1; fi; \
 		echo "make test: the tests of $$n packages, a fleet of 4 processes among them, passed in $$took;" \

@@ -24,7 +24,7 @@ const askAtMost = 4
 // names what the store may have booked all the same.
 func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, err error) {
 	b := w.budget
-	w.id, w.account, w.offline, w.Late, w.holder = r.ID, nil, false, 0, store.BookingID{}
+	w.id, w.account, w.offline, w.holder = r.ID, nil, false, store.BookingID{}
 	if w.accounts.local == nil {
 		if err := b.learnClock(ctx); err != nil {
 			return false, err

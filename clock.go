@@ -29,20 +29,16 @@ func (b *Budget) learnClock(ctx context.Context) error {
 	if b.clockLearned.Load() {
 		return nil
 	}
-	learned := b.refreshing.DoChan("clock", func() (any, error) {
+	err := b.askOnce(ctx, "clock", func() error {
 		if b.clockLearned.Load() { // by a caller before this one
-			return nil, nil
+			return nil
 		}
 		err := b.askTime(context.WithoutCancel(ctx))
 		b.clockLearned.Store(err == nil)
-		return nil, err
+		return err
 	})
-	select {
-	case r := <-learned:
-		if isTemporary(r.Err) {
-			return r.Err
-		}
-	case <-ctx.Done():
+	if isTemporary(err) {
+		return err
 	}
 	return nil
 }

@@ -229,7 +229,7 @@ func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) (bool, er
 	}
 	w.id, w.account, w.Slot, w.now, w.entry = booked.ID, accounts.find(booked.Account), booked.Slot, booked.Now, booked.Entry
 	w.due = time.Now().Add(booked.Slot.Sub(booked.Now))
-	w.soonest, w.offline, w.Late = w.due, true, 0
+	w.soonest, w.offline = w.due, true
 	if booked.Booked {
 		b.mu.Lock()
 		b.journal.add(w.account, w.accounts.shared, &booked, time.Time{})

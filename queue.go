@@ -242,15 +242,8 @@ func (w *waiter) keepsLimits(ctx context.Context) bool {
 	asks := now.accounts.rules.revision < newest && b.learnedOf(own).asked < newest
 	b.mu.Unlock()
 	if asks {
-		asked := b.refreshing.DoChan("limits of "+own.ID, func() (any, error) {
-			return nil, b.askLimits(now.accounts.rules, own, newest)
-		})
-		select {
-		case r := <-asked:
-			if r.Err != nil {
-				return false
-			}
-		case <-ctx.Done():
+		err := b.askOnce(ctx, "limits of "+own.ID, func() error { return b.askLimits(now.accounts.rules, own, newest) })
+		if err != nil {
 			return false
 		}
 	}

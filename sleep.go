@@ -12,7 +12,8 @@ type outcome int
 
 const (
 	completed       outcome = iota
-	slotLost                // the caller woke too late, or the account was paused meanwhile
+	slotMissed              // the caller was late for its slot
+	slotLost                // the account was paused meanwhile, or the booking was lost
 	slotPaused              // the account was paused beyond the slot, which lies ahead
 	slotResumed             // the account was resumed since it was booked, and may have an earlier slot
 	contextEnded            // the caller gives up

@@ -121,24 +121,17 @@ func (b *Budget) isBehind() bool { return b.looked.Load() != b.announced.Load() 
 // records again what the store has lost. The store bounds how long that takes. An error is the
 // store's, or that of the caller's context.
 func (b *Budget) refresh(ctx context.Context) error {
-	result := b.refreshing.DoChan("", func() (any, error) {
+	return b.askOnce(ctx, "", func() error {
 		announced := b.announced.Load()
 		for more := true; more; {
 			var err error
-			// If one caller gives up, the others still need the answer.
 			if more, err = b.refreshPart(context.WithoutCancel(ctx)); err != nil {
-				return nil, err
+				return err
 			}
 		}
 		b.looked.Store(announced)
-		return nil, nil
+		return nil
 	})
-	select {
-	case r := <-result:
-		return r.Err
-	case <-ctx.Done():
-		return ended(ctx)
-	}
 }
 
 // newsFor is how long after a resumption a process that hears of it says so in an event: one that

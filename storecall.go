@@ -45,3 +45,16 @@ func isTemporary(err error) bool {
 	failed, _ := errors.AsType[*store.StoreError](err)
 	return failed.Temporary()
 }
+
+// askOnce has one of the callers that want to ask for the same thing at once ask, and the others wait for that.
+// An error is the question's, or that of this caller's context: if one caller gives up, the others still need the
+// answer, so ask must not go by it.
+func (b *Budget) askOnce(ctx context.Context, key string, ask func() error) error {
+	answered := b.refreshing.DoChan(key, func() (any, error) { return nil, ask() })
+	select {
+	case r := <-answered:
+		return r.Err
+	case <-ctx.Done():
+		return ended(ctx)
+	}
+}

@@ -111,7 +111,7 @@ func (t traces) booked(ctx context.Context, w *waiter) {
 }
 
 var whyRebooking = [...]string{
-	slotLost: "late", slotTaken: "taken back", slotPaused: "paused", slotResumed: "resumed", accountsChanged: "accounts changed", limitsChanged: "limits changed", contextEnded: "cancelled",
+	slotMissed: "late", slotLost: "late", slotTaken: "taken back", slotPaused: "paused", slotResumed: "resumed", accountsChanged: "accounts changed", limitsChanged: "limits changed", contextEnded: "cancelled",
 }
 
 func (t traces) rebooking(ctx context.Context, w *waiter, how outcome) {

@@ -72,12 +72,7 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 				w.holder = store.BookingID{} // the slot is the caller's own: nobody takes it back
 				return nil
 			}
-			w.traces.rebooking(ctx, w, slotLost)
-			w.cancelLate()
-			if err := w.rebook(ctx); err != nil {
-				return err
-			}
-			continue
+			outcome = slotMissed
 		}
 		if outcome == accountsChanged || outcome == slotOffered {
 			if err := w.lookForEarlier(ctx, outcome == slotOffered); err != nil {
@@ -88,8 +83,12 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 		if outcome == limitsChanged && w.keepsLimits(ctx) {
 			continue // another account's have changed
 		}
-		// Nothing was sent: another caller gets the slot before this one books again.
-		w.cancelSoon()
+		if outcome == slotMissed {
+			w.cancelLate()
+		} else {
+			// Nothing was sent: another caller gets the slot before this one books again.
+			w.cancelSoon()
+		}
 		w.traces.rebooking(ctx, w, outcome)
 		// All who wait cancel before one of them books, or they would queue behind each
 		// other's old slots.
@@ -181,6 +180,7 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 // returns: whatever may block comes before it, or the caller would be later than it says.
 func (w *waiter) leave() {
 	now := time.Now()
+	w.Late = 0
 	if w.accounts.local == nil || w.Slot.After(w.now) { // a store in this process answers at once
 		w.Late = max(0, now.Sub(w.due))
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/benchmarks/internal/harness"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 )
 
 // The quota that crowds share: each of so many tokens has a limit of 20 calls in 2 s.
@@ -83,7 +84,7 @@ func measureCrowd(ctx context.Context, address string, of crowd, length time.Dur
 	}
 	begin := time.Now().Add(time.Second + time.Duration(of.processes)*60*time.Millisecond)
 	var mu sync.Mutex
-	left := make(map[int][]int64) // by token
+	left := make(map[int][]time.Time) // by token
 	byProcess := make([]int, of.processes)
 	var group errgroup.Group
 	for i := range of.processes {
@@ -105,7 +106,7 @@ func measureCrowd(ctx context.Context, address string, of crowd, length time.Dur
 					return fmt.Errorf("a process of a crowd printed %q: %w", lines.Text(), err)
 				}
 				mu.Lock()
-				left[token] = append(left[token], at)
+				left[token] = append(left[token], time.UnixMicro(at))
 				byProcess[i]++
 				r.longest = max(r.longest, time.Duration(waited)*time.Microsecond)
 				mu.Unlock()
@@ -121,14 +122,7 @@ func measureCrowd(ctx context.Context, address string, of crowd, length time.Dur
 		return r, err
 	}
 	for _, at := range left {
-		slices.Sort(at)
-		first := 0
-		for i := range at {
-			for at[i]-at[first] >= crowdLimit.Window.Microseconds() {
-				first++
-			}
-			r.most = max(r.most, i-first+1)
-		}
+		r.most = max(r.most, simulated.MostIn(at, crowdLimit.Window))
 		r.calls += len(at)
 	}
 	if r.calls == 0 {

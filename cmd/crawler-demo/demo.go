@@ -26,7 +26,8 @@ type demoSize struct {
 	dialect     string
 }
 
-// fullDemo spends a quota of 2,400 calls: 1,200 at once and the rest after 5 seconds. It ends by time: there are always more pages, so that a slot that was lost is one
+// fullDemo spends a quota of 2,400 calls: 1,200 at once and the rest after 5 seconds. It ends
+// by time: there are always more pages, so that a slot that was lost is one
 // call less, and not one that waits for the next 5 seconds.
 var fullDemo = demoSize{tokens: 3, limit: ration.Limit{Max: 400, Window: 5 * time.Second}, spends: 5 * time.Second, spendsOther: 15 * time.Second, users: 132}
 

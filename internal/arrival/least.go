@@ -14,8 +14,7 @@ const period = time.Minute
 type Least struct {
 	mu          sync.Mutex    // protects all below
 	now, before time.Duration // of this period and of the last one
-	begun       time.Time     // when this period began
-	hasSeenAny  bool
+	begun       time.Time     // when this period began; zero: long ago
 }
 
 // Note takes in that something took so long, until now, and returns the least.
@@ -23,8 +22,8 @@ func (l *Least) Note(took time.Duration, now time.Time) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch passed := now.Sub(l.begun); {
-	case !l.hasSeenAny || passed > 2*period:
-		l.now, l.before, l.begun, l.hasSeenAny = took, took, now, true
+	case passed > 2*period:
+		l.now, l.before, l.begun = took, took, now
 	case passed > period:
 		l.now, l.before, l.begun = took, l.now, now
 	}

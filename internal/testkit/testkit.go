@@ -15,3 +15,11 @@ func Slow(t testing.TB) {
 		t.Skip("slow: make check runs it")
 	}
 }
+
+// Long says of a test, or of a variant of one, that make check has no time for it: make test-long runs it.
+func Long(t testing.TB) {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("long: make test-long runs it")
+	}
+}

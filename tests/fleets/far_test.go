@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration/internal/stall"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
@@ -97,14 +98,6 @@ func (c faultyCrawl) once(t *testing.T, program string) (used float64, idle time
 	return used, idle, true
 }
 
-// longOnly skips a variant of a fault that make check has no time for: make test-long runs it.
-func longOnly(t *testing.T) {
-	t.Helper()
-	if testing.Short() {
-		t.Skip("long")
-	}
-}
-
 // A fleet whose Redis is far away fetches every page once and is not refused. Up to where a worker's
 // questions take as long as its share of the quota, it uses the quota: bookings lie ahead.
 func TestAFleetFarFromItsRedis(t *testing.T) {
@@ -123,7 +116,7 @@ func TestAFleetFarFromItsRedis(t *testing.T) {
 	} {
 		t.Run(row.away.String(), func(t *testing.T) {
 			if row.used == 0 {
-				longOnly(t)
+				testkit.Long(t)
 			}
 			used, _ := faultyCrawl{window: 5 * time.Second, pages: row.pages, setup: func(t *testing.T) (string, func(string)) {
 				return redistest.StartProxy(t, server.Addr, row.away/2).Addr, nil
@@ -173,7 +166,7 @@ func TestAFleetOfWhichRepliesAreLost(t *testing.T) {
 	for _, flaky := range []int{0, 5} {
 		t.Run(fmt.Sprintf("%d %% of calls fail", flaky), func(t *testing.T) {
 			if flaky > 0 {
-				longOnly(t)
+				testkit.Long(t)
 			}
 			used, _ := faultyCrawl{readTimeout: 500 * time.Millisecond, flaky: flaky, window: 5 * time.Second, pages: 1500,
 				setup: func(t *testing.T) (string, func(string)) { return losing(t, redistest.Start(t)), nil }}.run(t, program)
@@ -195,7 +188,7 @@ func TestAFleetWhoseSentinelsPrimaryDies(t *testing.T) {
 	for _, flaky := range []int{0, 5} {
 		t.Run(fmt.Sprintf("%d %% of calls fail", flaky), func(t *testing.T) {
 			if flaky > 0 {
-				longOnly(t)
+				testkit.Long(t)
 			}
 			used, idle := faultyCrawl{window: time.Second, flaky: flaky, pages: 1500, setup: func(t *testing.T) (string, func(string)) {
 				s := redistest.StartSentinel(t)
@@ -243,7 +236,7 @@ func TestAFleetWhoseRedisComesBackEmpty(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name != "cluster" {
-				longOnly(t)
+				testkit.Long(t)
 			}
 			c.window, c.pages = time.Second, 1000
 			c.run(t, program)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
@@ -53,7 +54,7 @@ func TestAFleetUsesItsQuotaAndIsNeverRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if name == stopped {
-				longOnly(t)
+				testkit.Long(t)
 			}
 			const limit, window = 400, 15 * time.Second
 			server := redistest.Start(t)

@@ -3,7 +3,6 @@ package outages_test
 import (
 	"context"
 	"fmt"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -12,7 +11,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/redistest"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 )
 
 // A departures is what a provider sees of a fleet: when its calls came.
@@ -31,21 +32,6 @@ func (d *departures) count() int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return len(d.at)
-}
-
-// mostIn returns the most calls of any window.
-func (d *departures) mostIn(window time.Duration) (most int) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	slices.SortFunc(d.at, time.Time.Compare)
-	first := 0
-	for i, at := range d.at {
-		for at.Sub(d.at[first]) >= window {
-			first++
-		}
-		most = max(most, i-first+1)
-	}
-	return most
 }
 
 // Redis without persistence is killed, and comes back empty while its workers live. What they had booked still
@@ -77,8 +63,8 @@ func TestALogThatIsLostInAnOutageStillCounts(t *testing.T) {
 			calls = "busy"
 		}
 		t.Run(fmt.Sprintf("%s, %d workers, %v down, %s", row.limit, row.workers, row.down, calls), func(t *testing.T) {
-			if row.isLong && testing.Short() {
-				t.Skip("long")
+			if row.isLong {
+				testkit.Long(t)
 			}
 			t.Parallel()
 			server := redistest.Start(t)
@@ -140,7 +126,7 @@ func TestALogThatIsLostInAnOutageStillCounts(t *testing.T) {
 			time.Sleep(2 * time.Second) // in which whoever may call too much would
 			stop()
 			crawling.Wait()
-			require.LessOrEqual(t, seen.mostIn(limit.Window), limit.Max)
+			require.LessOrEqual(t, simulated.MostIn(seen.at, limit.Window), limit.Max)
 			_, told := lost.Load("told")
 			require.True(t, told, "LogLost")
 			reader := &ration.RedisStore{Client: server.Client(t)}

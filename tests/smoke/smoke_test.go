@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/testkit/redistest"
+	"github.com/ration-go/ration/internal/testkit/simulated"
 )
 
 const (
@@ -62,7 +62,7 @@ func work(address string) {
 func TestAFleetSharesAQuota(t *testing.T) {
 	server := redistest.Start(t)
 	var mu sync.Mutex
-	var left []int64
+	var left []time.Time
 	var all sync.WaitGroup
 	for range processes {
 		worker := exec.CommandContext(t.Context(), os.Args[0])
@@ -76,21 +76,13 @@ func TestAFleetSharesAQuota(t *testing.T) {
 				var at int64
 				_, _ = fmt.Sscan(lines.Text(), &at)
 				mu.Lock()
-				left = append(left, at)
+				left = append(left, time.UnixMicro(at))
 				mu.Unlock()
 			}
 			_ = worker.Wait()
 		})
 	}
 	all.Wait()
-	slices.Sort(left)
-	most, first := 0, 0
-	for i, at := range left {
-		for at-left[first] >= limit.Window.Microseconds() {
-			first++
-		}
-		most = max(most, i-first+1)
-	}
-	require.LessOrEqual(t, most, limit.Max, "calls in a window")
+	require.LessOrEqual(t, simulated.MostIn(left, limit.Window), limit.Max, "calls in a window")
 	require.GreaterOrEqual(t, len(left), 4*limit.Max*9/10, "calls of the %d that the limit allows in %v", 4*limit.Max, lasts)
 }
