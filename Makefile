@@ -14,13 +14,14 @@ each = for m in $(MODULES); do (cd $$m && $(1)) || exit 1; done
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/' | expand -t 12
 
-# What is judged in real time mostly waits: two packages at a time, and none while another is built. What comes
-# beside the fleets must leave the processor alone, or their calls are late: so the queue, and nothing else.
-REALTIME := ./cmd/crawler-demo ./examples ./internal/testkit/fleet ./tests/faults ./tests/fleets ./tests/queue
+# What is judged in real time mostly waits: two packages at a time, and none while another is built. Beside others
+# the calls of the fleets are late, so they have the machine to themselves, as the judges do.
+REALTIME := ./cmd/crawler-demo ./examples ./internal/testkit/fleet ./tests/faults ./tests/queue
+FLEETS := ./tests/fleets
 # The other modules that are tested.
 OTHERS := ./examples/stack/... ./rationotel/... ./rationprom/... ./store/storetest/external/... ./tests/dashboard/...
 JUDGES := ./tests/judges/...
-inparallel = $$(go list ./... ./cmd/... ./tests/... | grep -vxF "$$(go list $(REALTIME))")
+inparallel = $$(go list ./... ./cmd/... ./tests/... | grep -vxF "$$(go list $(REALTIME) $(FLEETS))")
 
 # The packages of the library, each with its own tests, and a fleet of four processes.
 QUICK := . ./dashboard ./internal/... ./limit ./provider/... ./store/... ./rationtrace ./tests/smoke
@@ -37,14 +38,15 @@ test: deps ## what a change needs, within a minute: each package's own tests, an
 
 check: deps lint requestpath ## what CI runs beside make test: lint, and all tests with the race detector, long ones shortened
 	@echo go test -race -short; go test -vet=off -race -short -timeout 8m $(inparallel)
-	@go test -vet=off -race -short -timeout 10m -p 2 $(REALTIME)
+	@go test -vet=off -race -short -timeout 8m -p 2 $(REALTIME)
+	@go test -vet=off -race -short -timeout 10m $(FLEETS)
 	@go test -vet=off -race -short -timeout 8m -p 2 $(OTHERS)
 	@go test -vet=off -race -short -timeout 8m -p 1 $(JUDGES) -args -seconds 8
 	@$(took); echo "make check: passed in $$took"
 
 test-long: deps ## all tests in full length: what CI runs at night
 	@echo go test -race; go test -race -timeout 15m $(inparallel)
-	@go test -race -timeout 20m -p 1 $(REALTIME) $(OTHERS) $(JUDGES)
+	@go test -race -timeout 20m -p 1 $(REALTIME) $(FLEETS) $(OTHERS) $(JUDGES)
 	@go -C benchmarks test -race -timeout 8m ./...
 	@$(took); echo "make test-long: passed in $$took"
 
