@@ -43,7 +43,7 @@ type Budget struct {
 	Limits []limit.Limit
 	// Revision is the version of Limits. If workers disagree about an account's limits, the
 	// highest Revision wins; the other workers adopt its limits and get an [Event].
-	// Different limits with the same revision are a [*LimitsError]. Zero is the first.
+	// Different limits with the same revision are a [*LimitsError]. Zero: the first.
 	Revision int
 	// Shared are accounts that every request is charged to beside its token's account, in
 	// the same step: the account of an application, say, or of an address. Each has its own
@@ -53,7 +53,7 @@ type Budget struct {
 	// with a smaller reserve. A backfill with a Reserve of 0.2 never has more than 80 % of
 	// any window. An urgent caller without a reserve can use the rest, and so overtakes
 	// the backfill's waiting callers; nobody loses a slot. [WithReserve] sets it for one
-	// request.
+	// request. Zero: none.
 	Reserve float64
 	// Store keeps the logs: a *RedisStore for a fleet, a *MemoryStore for one process.
 	// Required: workers with stores of their own would exceed the limits unnoticed.
@@ -90,7 +90,7 @@ type Budget struct {
 	// Logger gets the same events, each at a level that fits and with its fields. Nil: nothing is
 	// logged.
 	Logger *slog.Logger
-	// Trace is told what happens to every caller. Nil: nothing is. [WithTrace] adds one for some.
+	// Trace is told what happens to every caller. Nil: nobody is told. [WithTrace] adds one for some.
 	Trace *rationtrace.Trace
 
 	outage         outage

@@ -172,7 +172,7 @@ func (e Event) text() string {
 		return fmt.Sprintf("the source of token %s gives secrets again", e.Token)
 	case OldLogFound:
 		return "workers of an earlier version of ration have booked in a log that this one does not count: stop them, " +
-			"and see \"From ration:v1\" in docs/operations.md"
+			"and see \"From ration:v1\" in docs/reference/keys.md"
 	}
 	return e.Kind.String()
 }

@@ -191,7 +191,7 @@ func ExampleNewSharedAccount() {
 	// cem 10
 }
 
-// OnEvent is called for what an operator wants to know. docs/operations.md says what to
+// OnEvent is called for what an operator wants to know. docs/reference/events.md says what to
 // do about each.
 func ExampleEvent() {
 	onEvent := func(e ration.Event) {

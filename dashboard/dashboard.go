@@ -41,7 +41,7 @@ type Handler struct {
 	Store Store
 	// Hosts are names by which the page may be asked for, with or without a port, beside those of this
 	// machine: localhost and loopback addresses. Any other name is answered with 421, so that no site can
-	// make its own name mean this machine.
+	// make its own name mean this machine. Empty: only names of this machine.
 	Hosts []string
 	// Password is asked for by HTTP Basic, with any user name. Empty: there is none, and only requests that
 	// come from this machine are answered, unless Authorize is set.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Algorithm is how a provider counts the calls of a limit. docs/algorithms.md
+// Algorithm is how a provider counts the calls of a limit. docs/explanation/algorithms.md
 // compares them, with what each costs and lets through at worst.
 type Algorithm int
 

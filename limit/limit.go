@@ -27,10 +27,11 @@ const (
 // A Limit is at most Max units of cost in any Window, counted as Algorithm
 // says. A limit is a value: copy it freely.
 type Limit struct {
-	// Max is in units of cost; a call costs one unit unless it says
-	// otherwise. From 1 to 10^12, or to 2^30 - 1 if an int has 32 bits.
+	// Max is how many units of cost a window holds; a call costs one unit unless it says
+	// otherwise. Required: from 1 to 10^12, or to 2^30 - 1 if an int has 32 bits.
 	Max int
-	// Window is from a millisecond to 366 days, in whole microseconds.
+	// Window is how long a unit counts. Required: from a millisecond to 366 days, in whole
+	// microseconds.
 	Window time.Duration
 	// Algorithm is how the provider counts. Zero: SlidingLog.
 	Algorithm Algorithm
@@ -51,7 +52,7 @@ type Limit struct {
 	// midnight there, 23 or 25 h long when the clocks change. Empty: UTC.
 	Zone string
 	// FirstUse says, for FixedWindow, that a window begins with the first call
-	// after the last one ended, or when a budget's Reset says so.
+	// after the last one ended, or when a budget's Reset says so. Zero: by the clock.
 	FirstUse bool
 
 	// Margin is what is kept free around a window, because the provider

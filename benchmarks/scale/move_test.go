@@ -17,7 +17,7 @@ import (
 	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
-// A budget may be moved to another node while it is booked on, as docs/operations.md
+// A budget may be moved to another node while it is booked on, as docs/explanation/capacity.md
 // says: some bookings fail meanwhile, and all that were granted are counted after.
 func TestABudgetMovesToAnotherNode(t *testing.T) {
 	cluster := redistest.StartCluster(t, 3)

@@ -122,7 +122,7 @@ func adviceOf(err error) string {
 	case strings.Contains(text, "WRONGPASS"), strings.Contains(text, "NOAUTH"), strings.Contains(text, "invalid username-password"):
 		return "Give the user and password: redis://USER:PASSWORD@HOST:PORT/DB."
 	case strings.Contains(text, "NOPERM"):
-		return "Give its user +time, and what docs/operations.md lists under \"Least privilege\"."
+		return "Give its user +time, and what docs/howto/run-redis.md lists under \"Rights\"."
 	case strings.Contains(text, "LOADING"):
 		return "It reads its data set: try again soon."
 	case strings.Contains(text, "DB index"):
@@ -167,7 +167,7 @@ func (p *patient) latency(ctx context.Context) {
 	says := fmt.Sprintf("a round trip takes %v, at worst %v", middle.Round(time.Microsecond*10), worst.Round(time.Microsecond*10))
 	switch {
 	case middle > 20*time.Millisecond:
-		p.add("latency", "warning", says, "Each call costs a round trip: put Redis near the workers, or raise RedisStore.Timeout, and see docs/operations.md on a store that is far.")
+		p.add("latency", "warning", says, "Each call costs a round trip: put Redis near the workers, or raise RedisStore.Timeout, and see docs/howto/run-redis.md on a store that is far.")
 	case worst > 200*time.Millisecond:
 		p.add("latency", "warning", says, "Some answers come late: is the machine or its network busy, or is there a slow command?")
 	default:

@@ -55,8 +55,8 @@ func TestDoctorFindsWhatIsWrong(t *testing.T) {
 		"a user without SUBSCRIBE":   {spoil: func(t *testing.T, s *redistest.Server) string { return userOf(t, s, "-subscribe", "-ssubscribe") }, finds: "WRONG    trial: nothing is heard"},
 		"a user without its channel": {spoil: func(t *testing.T, s *redistest.Server) string { return userOf(t, s, "resetchannels") }, finds: "WRONG    trial: nothing is heard"},
 		"a user without PUBLISH":     {spoil: func(t *testing.T, s *redistest.Server) string { return userOf(t, s, "-publish", "-spublish") }, finds: "publish"},
-		"the user that docs/operations.md has": {spoil: func(t *testing.T, s *redistest.Server) string {
-			page, err := os.ReadFile("../../docs/operations.md")
+		"the user that docs/howto/run-redis.md has": {spoil: func(t *testing.T, s *redistest.Server) string {
+			page, err := os.ReadFile("../../docs/howto/run-redis.md")
 			require.NoError(t, err)
 			_, acl, found := strings.Cut(string(page), "ACL SETUSER ration on >PASSWORD ")
 			require.True(t, found)

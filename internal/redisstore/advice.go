@@ -25,7 +25,7 @@ var advices = []struct{ contains, advice string }{
 const (
 	pool = "all connections of RedisStore.Client are in use, or wait for replies that do not come: lower ReadTimeout in its options, " +
 		"or raise PoolSize"
-	permission = "the user lacks a command or a key that ration needs: docs/operations.md has them all under \"Least privilege\""
+	permission = "the user lacks a command or a key that ration needs: docs/howto/run-redis.md has them all under \"Rights\""
 	clients    = "Redis closed the connection: it restarts, or has too many. Then raise its maxclients, or lower PoolSize in the options of " +
 		"RedisStore.Client"
 )

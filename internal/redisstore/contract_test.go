@@ -15,7 +15,7 @@ import (
 )
 
 // All rules share one store. On a single server tests/contract runs the suite, as the user that
-// docs/operations.md makes.
+// docs/howto/run-redis.md makes.
 func TestStoreOnAClusterKeepsTheContract(t *testing.T) {
 	testkit.Slow(t)
 	t.Parallel()

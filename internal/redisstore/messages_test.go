@@ -31,7 +31,7 @@ func TestErrorsSayWhatToChange(t *testing.T) {
 		"a wrong password": {&redis.Options{Addr: locked.Addr, Password: "wrong"}, "Username and Password"},
 		"no memory":        {&redis.Options{Addr: full.Addr}, "maxmemory"},
 		"few clients":      {&redis.Options{Addr: few.Addr}, "maxclients"},
-		"no permission":    {&redis.Options{Addr: limited.Addr, Username: "ration", Password: "pw"}, "Least privilege"},
+		"no permission":    {&redis.Options{Addr: limited.Addr, Username: "ration", Password: "pw"}, "\"Rights\""},
 		"a full pool":      {&redis.Options{Addr: idle.Addr, PoolSize: 1, PoolTimeout: time.Millisecond}, "PoolSize"},
 		"a replica":        {&redis.Options{Addr: replica.Addr}, "primary"},
 	} {

@@ -12,6 +12,7 @@ import (
 type Budget struct {
 	Budget      string       `json:"budget"`      // the name
 	Now         time.Time    `json:"now"`         // when the store was asked
+	Revision    int          `json:"revision"`    // the highest of the limits in force
 	Accounts    []Account    `json:"accounts"`    // that count anything
 	Pauses      []Pause      `json:"pauses"`      // in force, the first that ends first
 	Quarantined []Quarantine `json:"quarantined"` // likewise
@@ -64,6 +65,7 @@ type Worker struct {
 func Of(d store.Description) Budget {
 	v := Budget{Budget: d.Budget, Now: d.Now, Accounts: []Account{}, Pauses: []Pause{}, Quarantined: []Quarantine{}, Workers: []Worker{}}
 	for _, a := range d.Accounts {
+		v.Revision = max(v.Revision, a.Revision)
 		one := Account{ID: a.Account, Label: a.Label, PausedUntil: a.PausedUntil, Limits: []LimitUsed{}}
 		full := Full(a)
 		for i, l := range a.Limits {

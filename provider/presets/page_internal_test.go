@@ -13,39 +13,26 @@ import (
 
 const redrawPage = "go test ./provider/presets -run TestProvidersPage -redraw"
 
-var redraw = flag.Bool("redraw", false, "update docs/providers.md")
+var redraw = flag.Bool("redraw", false, "update docs/reference/presets.md")
 
-// exampleHead makes the example's literal a file that compiles.
-const exampleHead = `package warehouse
-
-import (
-	"github.com/ration-go/ration/limit"
-	"github.com/ration-go/ration/provider"
-)
-
-`
-
-// docs/providers.md shows the presets, and the example of package provider, as they are.
+// docs/reference/presets.md shows the presets as they are.
 func TestProvidersPageShowsThePresets(t *testing.T) {
-	const file = "../../docs/providers.md"
+	const file = "../../docs/reference/presets.md"
 	data, err := os.ReadFile(file)
 	require.NoError(t, err)
 	also := alsoReads(t)
-	var table strings.Builder
-	table.WriteString("| provider | limits | whose | what is read | source |\n|---|---|---|---|---|\n")
+	var table, sections strings.Builder
+	table.WriteString("| preset | limits that all callers have | whose |\n|---|---|---|\n")
 	for _, known := range registry {
 		p := known.preset()
-		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s, %s |\n", p.Name, limitsOf(p), scopeOf(p), readOf(p, also[p.Name]), sourceOf(p), p.AsOf)
+		fmt.Fprintf(&table, "| [`%s`](#%s) | %s | %s |\n", p.Name, p.Name, limitsOf(p), scopeOf(p))
+		fmt.Fprintf(&sections, "\n### %s\n\n", p.Name)
+		if p.Note != "" {
+			fmt.Fprintf(&sections, "- Note: %s.\n", p.Note)
+		}
+		fmt.Fprintf(&sections, "- Read: %s.\n- Source: %s, %s.\n", readOf(p, also[p.Name]), sourceOf(p), p.AsOf)
 	}
-	page := replaced(t, string(data), "presets", table.String())
-	example, err := os.ReadFile("../example_test.go")
-	require.NoError(t, err)
-	_, literal, found := strings.Cut(string(example), "\twarehouse := ")
-	require.True(t, found)
-	literal, _, found = strings.Cut(literal, "\n\t}\n")
-	require.True(t, found)
-	literal = "var warehouse = " + strings.ReplaceAll(literal, "\n\t", "\n") + "\n}\n"
-	page = replaced(t, page, "example", "```go\n"+exampleHead+literal+"```\n")
+	page := replaced(t, string(data), "presets", table.String()+"\n## Notes and sources\n"+sections.String())
 	if *redraw {
 		require.NoError(t, os.WriteFile(file, []byte(page), 0o644))
 		return
@@ -53,7 +40,7 @@ func TestProvidersPageShowsThePresets(t *testing.T) {
 	was, is := strings.Split(string(data), "\n"), strings.Split(page, "\n")
 	for i := range is {
 		if i >= len(was) || was[i] != is[i] {
-			t.Fatalf("docs/providers.md is out of date: run %q. Line %d should be: %.120s", redrawPage, i+1, is[i])
+			t.Fatalf("docs/reference/presets.md is out of date: run %q. Line %d should be: %.120s", redrawPage, i+1, is[i])
 		}
 	}
 }
@@ -86,14 +73,14 @@ func alsoReads(t *testing.T) map[string]string {
 }
 
 func limitsOf(p *provider.Provider) string {
+	if len(p.Limits) == 0 {
+		return "none: see the note"
+	}
 	var said []string
 	for _, limit := range p.Limits {
 		said = append(said, "`"+limit.String()+"`")
 	}
-	if p.Note != "" {
-		said = append(said, p.Note)
-	}
-	return strings.Join(said, "; ")
+	return strings.Join(said, ", ")
 }
 
 func scopeOf(p *provider.Provider) string {

@@ -16,7 +16,7 @@ import (
 	"github.com/ration-go/ration/store/storetest"
 )
 
-// The user that docs/operations.md makes can do all that a store does. All rules share one store.
+// The user that docs/howto/run-redis.md makes can do all that a store does. All rules share one store.
 func TestTheDocumentedUserIsEnough(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -28,7 +28,7 @@ func TestTheDocumentedUserIsEnough(t *testing.T) {
 	}
 }
 
-// The reading user that docs/operations.md makes is told all, and can book nothing.
+// The reading user that docs/howto/run-redis.md makes is told all, and can book nothing.
 func TestTheDocumentedReaderIsEnough(t *testing.T) {
 	t.Parallel()
 	server := redistest.Start(t)
@@ -59,10 +59,10 @@ func TestTheDocumentedReaderIsEnough(t *testing.T) {
 	require.ErrorIs(t, book(reader, "three", ration.PerHour(60)), ration.ErrStoreUnavailable)
 }
 
-// documentedUser makes a user as docs/operations.md says, and returns what connects as that.
+// documentedUser makes a user as docs/howto/run-redis.md says, and returns what connects as that.
 func documentedUser(t *testing.T, server *redistest.Server, name string) func(*testing.T) *redis.Client {
 	t.Helper()
-	page, err := os.ReadFile("../../docs/operations.md")
+	page, err := os.ReadFile("../../docs/howto/run-redis.md")
 	require.NoError(t, err)
 	line := regexp.MustCompile(`(?m)^ACL SETUSER ` + name + ` (.*)$`).FindSubmatch(page)
 	require.NotNil(t, line)

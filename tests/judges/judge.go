@@ -21,7 +21,7 @@ import (
 // A Judge is a limiter that a fleet crawls behind.
 type Judge struct {
 	Name string
-	// Told is the limit as docs/providers.md has its users give it, and TwiceTold one that is twice as
+	// Told is the limit as docs/howto/own-api.md has its users give it, and TwiceTold one that is twice as
 	// high.
 	Told, TwiceTold string
 	// Window is a window, or of a bucket the time in which it fills.
