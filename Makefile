@@ -9,7 +9,7 @@ ALL := $(MODULES:%=%/...)
 # each runs a command in every module.
 each = for m in $(MODULES); do (cd $$m && $(1)) || exit 1; done
 
-.PHONY: help test check test-long lint requestpath build-all fmt cover bench demo deps
+.PHONY: help test check test-long lint requestpath build-all fmt cover bench demo deps docs
 
 help: ## list the targets
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /	/' | expand -t 12
@@ -49,6 +49,9 @@ test-long: deps ## all tests in full length: what CI runs at night
 	@go test -race -timeout 20m -p 1 $(REALTIME) $(FLEETS) $(OTHERS) $(JUDGES)
 	@go -C benchmarks test -race -timeout 8m ./...
 	@$(took); echo "make test-long: passed in $$took"
+
+docs: ## all pages as HTML with a search, to read offline: docs/html/index.html
+	@go -C tools run ./pages -root .. -out ../docs/html
 
 # With -race, so that what is compiled here is not compiled again for the tests of make check.
 lint: ## gofmt, go vet, go mod tidy, staticcheck, the layout, and luacheck if installed
