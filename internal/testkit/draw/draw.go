@@ -1,7 +1,7 @@
 // Package draw draws the cases of random tests inside packages of the library. It has the few functions of a
 // library for property tests that they need, under its names, so that the library's go.mod requires none: who
 // imports a module gets what its tests require into the sums of their own. It does not shrink what fails: it
-// tells the seed and what was drawn. Tests in the module tests use pgregory.net/draw.
+// tells the seed and what was drawn. Tests in the module tests use pgregory.net/rapid.
 package draw
 
 import (
