@@ -46,27 +46,6 @@ func (a auth) attach() provider.Attach {
 	return provider.Bearer
 }
 
-// header is the header that holds the secret; "" if none does.
-func (a auth) header() string {
-	req := &http.Request{URL: new(url.URL), Header: make(http.Header)}
-	a.attach()(req, "secret")
-	for name := range req.Header {
-		return name
-	}
-	return ""
-}
-
-// parseHeader reads what -H gives, such as "Accept: text/html". Its errors do not repeat the
-// value, which can be a secret.
-func parseHeader(s string) (name, value string, err error) {
-	name, value, found := strings.Cut(s, ":")
-	value = strings.TrimSpace(value)
-	if !found || !headerName.MatchString(name) || strings.ContainsFunc(value, func(c rune) bool { return c < ' ' && c != '\t' || c == 0x7f }) {
-		return "", "", errors.New("is wrong: write NAME:VALUE, such as Accept:text/html")
-	}
-	return http.CanonicalHeaderKey(name), value, nil
-}
-
 // param is the query parameter that holds the secret; "" if none does.
 func (a auth) param() string {
 	req := &http.Request{URL: new(url.URL), Header: make(http.Header)}

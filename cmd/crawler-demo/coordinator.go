@@ -12,75 +12,51 @@ import (
 // A crawl is the coordinator: it alone has the queue, the -out file and the
 // display, and assigns jobs to the worker groups. Its fields belong to run's goroutine.
 type crawl struct {
-	app     *app
-	plan    plan
-	pages   *outFile
-	groups  []*groupHandle
-	stats   *statistics
-	display display
+	app    *app
+	plan   plan
+	pages  *outFile
+	groups []*groupHandle
+	stats  *statistics
 
-	queue    []string   // to be given out
-	unproven []answered // that may be about the tokens: no page was served yet
-	served   bool       // whether any page was
+	queue    []string // to be given out
 	known    map[string]bool
+	told     map[string]bool // events that were shown
 	inFlight int
 	stopping bool
 	nextID   int
 	notes    int
 	ends     time.Time // when the plan has it end by time
-
-	forecasts    chan foreseen
-	foreseeing   bool
-	nextForecast time.Time // not before
-	done         time.Time // when all is fetched; zero: not known
 }
 
 // mostNotes bounds how many failures are printed one by one.
 const mostNotes = 20
 
 func newCrawl(a *app, p plan, pages *outFile) *crawl {
-	return &crawl{app: a, plan: p, pages: pages, known: make(map[string]bool), forecasts: make(chan foreseen, 1), stats: newStatistics(p)}
+	return &crawl{app: a, plan: p, pages: pages, known: make(map[string]bool), told: make(map[string]bool), stats: newStatistics(p)}
 }
 
 // run fetches everything, and returns why it did not.
 func (c *crawl) run(ctx context.Context) error {
-	c.display = newDisplay(c.app.stderr)
-	defer c.display.close()
-	var again []string // what was never fetched comes first
 	for _, u := range c.plan.starts {
-		if c.isRetried(u) && !c.known[u] {
-			c.known[u] = true
-			again = append(again, u)
-			continue
-		}
 		c.add(u, "")
 	}
-	c.queue = append(c.queue, again...)
 	if len(c.queue) == 0 {
 		return nil
 	}
 
-	stopServing, err := c.servePage()
-	if err != nil {
-		return err
-	}
-	defer stopServing()
 	events := make(chan groupEvent, 256)
 	if err := c.startGroups(events); err != nil {
 		c.stopGroups(events, 0)
 		return err
 	}
 	c.stats.start = time.Now()
-	ticker := time.NewTicker(c.display.every())
+	ticker := time.NewTicker(showEvery)
 	defer ticker.Stop()
 	var failed error
 	var timeUp <-chan time.Time
 	for failed == nil && !c.stopping {
 		if timeUp == nil && c.plan.lasting > 0 && c.allReady() {
-			if c.ends = time.Now(); c.plan.fromBegin {
-				c.ends = c.plan.begin
-			}
-			c.ends = c.ends.Add(c.plan.lasting)
+			c.ends = time.Now().Add(c.plan.lasting)
 			timeUp = time.After(time.Until(c.ends))
 		}
 		c.assign()
@@ -90,8 +66,6 @@ func (c *crawl) run(ctx context.Context) error {
 		select {
 		case e := <-events:
 			failed = c.handle(e)
-		case f := <-c.forecasts:
-			c.takeForecast(f)
 		case <-ticker.C:
 			c.show()
 		case <-timeUp:
@@ -105,13 +79,6 @@ func (c *crawl) run(ctx context.Context) error {
 		failed = err
 	}
 	c.stats.finish = time.Now()
-	for _, one := range c.unproven {
-		c.stats.failed++
-		c.warn(one.url, "the provider answered "+one.result.Answer)
-	}
-	for _, m := range c.groups {
-		c.stats.forgetDown(m.number, c.stats.finish)
-	}
 	c.show()
 	return failed
 }
@@ -128,7 +95,7 @@ func (c *crawl) add(u, from string) {
 		}
 		c.known[u] = true
 		done, found := c.pages.pages[u]
-		if !found || c.isRetried(u) {
+		if !found {
 			c.queue = append(c.queue, u)
 			return
 		}
@@ -153,7 +120,7 @@ func (c *crawl) startGroups(events chan<- groupEvent) error {
 			}
 		}
 		s := c.plan.setup(m.workers)
-		s.Keep, s.Usage, s.Grace = c.plan.out != "", i == 0, c.app.grace
+		s.Grace = c.app.grace
 		if s.Redis == "" {
 			s.EarlierCalls = c.pages.earlierCalls()
 		}
@@ -209,26 +176,71 @@ func (c *crawl) handle(e groupEvent) error {
 		return c.handleEnd(m, e.err)
 	}
 	m.commands = max(m.commands, e.report.Commands)
-	m.wokeLate = max(m.wokeLate, e.report.WokeLate)
-	for _, n := range e.report.Events {
-		if text := c.stats.addEvent(m.number, n); text != "" {
-			c.display.note("crawler-demo: " + text) // however much else went wrong
-		}
-	}
 	switch r := e.report; {
 	case r.Ready:
 		m.ready = true
 	case r.Finished:
 		m.finished = true
-	case r.State != nil:
-		m.waiting, m.waits = r.State.Waiting, r.State.Waits
-		if r.State.Usage != nil {
-			c.stats.usage = r.State.Usage
-			c.foresee(r.State.Usage)
-		}
+	case r.Waiting != nil:
+		m.waiting = *r.Waiting
+	case r.Event != nil:
+		c.handleEvent(r.Event)
 	case r.Result != nil:
 		return c.handleResult(m, r.Result)
 	}
+	return nil
+}
+
+// handleEvent shows an event, unless another process has reported the same.
+func (c *crawl) handleEvent(e *event) {
+	c.stats.events[e.Kind]++
+	c.stats.external += e.Count
+	if !c.told[e.Text] {
+		c.told[e.Text] = true
+		c.note(e.Text)
+	}
+}
+
+// handleResult takes in the result of a job.
+func (c *crawl) handleResult(m *groupHandle, r *result) error {
+	u, found := m.assigned[r.ID]
+	if !found {
+		return fmt.Errorf("process %d of the fleet reports a job that it was not given", m.number)
+	}
+	delete(m.assigned, r.ID)
+	c.inFlight--
+	c.stats.add(m.offset+r.Worker, r.Sends)
+	switch {
+	case r.Unsent:
+		c.queue = append(c.queue, u)
+	case r.Fatal:
+		c.queue = append(c.queue, u)
+		if !c.stopping {
+			return fmt.Errorf("%s: %s", u, r.Error)
+		}
+	case r.Error != "":
+		c.stats.failed++
+		c.warn(u, r.Error)
+	default:
+		return c.keep(u, r)
+	}
+	return nil
+}
+
+// keep keeps the answer of a URL for good.
+func (c *crawl) keep(u string, r *result) error {
+	if r.Record != nil {
+		if err := c.pages.add(append(r.Record, '\n')); err != nil {
+			c.queue = append(c.queue, u) // the next run fetches it again
+			return err
+		}
+	}
+	c.stats.fetched++
+	c.stats.statuses[r.Status]++
+	if r.Warning != "" {
+		c.warn(u, r.Warning)
+	}
+	c.add(r.Next, u)
 	return nil
 }
 
@@ -236,8 +248,7 @@ func (c *crawl) handle(e groupEvent) error {
 // was booked, so no quota is exceeded.
 func (c *crawl) handleEnd(m *groupHandle, err error) error {
 	m.ended = true
-	m.waiting, m.waits = 0, nil
-	c.stats.forgetDown(m.number, time.Now())
+	m.waiting = nil
 	c.inFlight -= len(m.assigned)
 	for _, u := range m.assigned {
 		c.queue = append(c.queue, u)
@@ -291,8 +302,6 @@ func (c *crawl) stopGroups(events <-chan groupEvent, within time.Duration) (fail
 	return failed
 }
 
-func (c *crawl) show() { c.display.show(c.snapshot()) }
-
 // warn shows what is wrong with a URL.
 func (c *crawl) warn(u, why string) { c.note(u + ": " + why) }
 
@@ -301,11 +310,13 @@ func (c *crawl) note(text string) {
 	c.notes++
 	switch {
 	case c.notes <= mostNotes:
-		c.display.note("crawler-demo: " + text)
+		c.print("crawler-demo: " + text)
 	case c.notes == mostNotes+1:
-		c.display.note("crawler-demo: and so on: what else goes wrong is counted, not printed")
+		c.print("crawler-demo: and so on: what else goes wrong is counted, not printed")
 	}
 }
+
+func (c *crawl) print(line string) { fmt.Fprintln(c.app.stderr, line) }
 
 // mayFollow reports whether the tokens may be sent to the URL's host.
 func (p plan) mayFollow(u string) bool {

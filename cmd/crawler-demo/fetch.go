@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -24,8 +23,6 @@ type activeJob struct {
 	cancel context.CancelCauseFunc
 	sent   bool // and not waiting for a slot; group.mu protects it
 	calls  []call
-	answer string      // the last that was a failure
-	timer  *time.Timer // ends a call to another host that is never answered
 }
 
 // A call is a request on a grant.
@@ -33,14 +30,10 @@ type call struct {
 	send
 	token     ration.Token
 	slot      time.Time
-	sent      time.Time
 	connected bool
 }
 
-var (
-	errStopped = errors.New("the crawl was stopped")
-	errSilent  = fmt.Errorf("no whole answer within %v", callTimeout)
-)
+var errStopped = errors.New("the crawl was stopped")
 
 const (
 	// callTimeout bounds a call from its slot to the last byte of the answer.
@@ -65,43 +58,30 @@ func (c *workerGroup) fetch(j job) *result {
 		return &result{Unsent: true}
 	}
 	defer c.end(e)
-
-	ctx = ration.WithTrace(context.WithValue(ctx, activeJobKey{}, e), c.waitsOf)
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
+	ctx = httptrace.WithClientTrace(context.WithValue(ctx, activeJobKey{}, e), &httptrace.ClientTrace{GotConn: func(httptrace.GotConnInfo) {
 		if n := len(e.calls); n > 0 {
 			e.calls[n-1].connected = true
 		}
 	}})
 	r := new(result)
 	err := c.get(ctx, e, j.URL, r)
-	went := time.Now()
-	for i, call := range e.calls {
-		next := went
-		if i+1 < len(e.calls) {
-			next = e.calls[i+1].sent.Add(-time.Duration(e.calls[i+1].Waited) * time.Microsecond)
-		}
-		call.Took = max(0, next.Sub(call.sent).Microseconds())
-		// Without a connection nothing was sent, and the slot was cancelled.
-		if call.connected {
+	for _, call := range e.calls {
+		if call.connected { // without a connection nothing was sent, and the slot was cancelled
 			r.Sends = append(r.Sends, call.send)
 		}
 	}
-	if err != nil {
-		if cause := context.Cause(ctx); cause != nil {
-			err = cause
-		}
-		r.Unsent = errors.Is(err, errStopped)
-		if failed, found := errors.AsType[*url.Error](err); found {
-			err = failed.Err // the job's URL is printed with it
-		}
-		switch {
-		case errors.Is(err, ration.ErrStoreUnavailable):
-			r.Fatal, err = true, fmt.Errorf("nothing more was sent, because nothing can be booked (%w)", err)
-		case errors.Is(err, ration.ErrNoToken):
-			r.Fatal = true
-		}
-		r.Error = c.failureText(e, err)
+	if err == nil {
+		return r
 	}
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	r.Unsent = errors.Is(err, errStopped)
+	if failed, found := errors.AsType[*url.Error](err); found {
+		err = failed.Err // the job's URL is printed with it
+	}
+	r.Fatal = errors.Is(err, ration.ErrStoreUnavailable) || errors.Is(err, ration.ErrNoToken)
+	r.Error = c.redactor.text(oneLine(err))
 	return r
 }
 
@@ -112,79 +92,63 @@ func (c *workerGroup) get(ctx context.Context, e *activeJob, target string, r *r
 		return err
 	}
 	req.Header.Set("User-Agent", "crawler-demo (github.com/ration-go/ration)")
-	maps.Copy(req.Header, c.setup.Header)
 	resp, err := c.client.Do(req)
 	if err != nil {
 		return err
 	}
 	defer resp.Body.Close()
 	r.Status = resp.StatusCode
-	if err := c.failure(resp); err != nil {
-		_, _ = io.CopyN(io.Discard, resp.Body, 4<<10) // so that the connection can be used again
-		return err
-	}
-	if r.Rejected = mayRejectToken(resp.StatusCode); r.Rejected {
-		r.Answer = c.answerText(resp)
-	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, largestBody+1))
-	if err != nil {
+	switch {
+	case !isKept(resp):
+		return errors.New("the provider answered " + answerText(resp, body))
+	case err != nil:
 		return err
-	}
-	if len(body) > largestBody {
+	case len(body) > largestBody:
 		return fmt.Errorf("the answer has more than %d MiB", largestBody>>20)
 	}
 	if resp.StatusCode < 300 {
-		next, err := follow(c.setup.Follow, c.redactor, resp.Request.URL, resp.Header.Values("Link"), body)
-		r.Next = next
+		r.Next, err = follow(c.setup.Follow, c.redactor, resp.Request.URL, resp.Header.Values("Link"), body)
 		if err != nil {
 			r.Warning = c.redactor.text(err.Error())
 		}
 	}
 	if c.setup.Keep {
-		r.Record, err = c.record(e, target, resp, r, body)
+		r.Record, err = c.record(e, target, resp, r.Next, body)
+		return err
 	}
-	return err
+	return nil
 }
 
-// failure says why an answer is not to be kept, if so.
-func (c *workerGroup) failure(resp *http.Response) error {
+// isKept reports whether an answer would be the same at another time and with another token: a URL whose answer is kept
+// is not fetched again.
+func isKept(resp *http.Response) bool {
 	f, _ := ration.FeedbackOf(resp)
-	if definitive(resp.StatusCode) && !f.Refused && (!f.Retryable || mayRejectToken(resp.StatusCode)) && f.Reason != provider.ReasonPartial {
-		return nil
+	switch resp.StatusCode {
+	case 400, 401, 403, 407, 408, 421, 423, 425, 429:
+		return false
 	}
-	return &answerError{"the provider answered " + c.answerText(resp)}
+	good := resp.StatusCode >= 200 && resp.StatusCode < 300 || resp.StatusCode >= 400 && resp.StatusCode < 500
+	return good && !f.Refused && !f.Retryable && f.Reason != provider.ReasonPartial
 }
+
+// mostShown is how much of a body is shown.
+const mostShown = 200
 
 // answerText is the status of an answer, what it is taken for, and how its body begins.
-func (c *workerGroup) answerText(resp *http.Response) string {
-	text := statusText(resp)
+func answerText(resp *http.Response, body []byte) string {
+	text := strings.TrimSpace(fmt.Sprintf("%d %s", resp.StatusCode, http.StatusText(resp.StatusCode)))
 	if f, _ := ration.FeedbackOf(resp); f.Reason != "" {
 		text += fmt.Sprintf(" (%s)", f.Reason)
 	}
-	return text + c.beginning(resp)
-}
-
-// An answerError is an answer that is not to be kept.
-type answerError struct{ text string }
-
-func (e *answerError) Error() string { return e.text }
-
-// failureText is why a job failed. If the provider did not answer it in the end but refused it
-// or its tokens before, that is what people look for.
-func (c *workerGroup) failureText(e *activeJob, err error) string {
-	text := c.redactor.text(oneLine(err))
-	if errors.Is(err, ration.ErrNoToken) && e.answer == "" {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		if why := c.rejection; why != "" {
-			text += "; before, " + why
-		}
-		return text
+	start := strings.Join(strings.Fields(strings.ToValidUTF8(string(body), "?")), " ")
+	if start == "" || strings.ContainsFunc(start, func(c rune) bool { return c < ' ' || c >= 0x7f && c < 0xa0 }) {
+		return text // a terminal might obey
 	}
-	if _, answered := errors.AsType[*answerError](err); answered || e.answer == "" {
-		return text
+	if r := []rune(start); len(r) > mostShown {
+		start = string(r[:mostShown]) + "..."
 	}
-	return text + "; the last answer was " + e.answer
+	return text + ": " + start
 }
 
 // follow is the page that follows, as it is asked for and kept.
@@ -198,7 +162,7 @@ func follow(f follower, c *redactor, base *url.URL, links []string, body []byte)
 }
 
 // record returns the line for -out.
-func (c *workerGroup) record(e *activeJob, target string, resp *http.Response, r *result, body []byte) ([]byte, error) {
+func (c *workerGroup) record(e *activeJob, target string, resp *http.Response, next string, body []byte) ([]byte, error) {
 	kept := record{
 		URL:         target,
 		Status:      resp.StatusCode,
@@ -212,10 +176,10 @@ func (c *workerGroup) record(e *activeJob, target string, resp *http.Response, r
 	}
 	if n := len(e.calls); n > 0 {
 		last := e.calls[n-1]
-		kept.Token, kept.Slot, kept.Sent = last.token.ID(), instant(last.slot), instant(last.sent)
+		kept.Token, kept.Slot, kept.Sent = last.token.ID(), instant(last.slot), instant(time.UnixMicro(last.Sent))
 	}
 	if c.setup.Follow.follows() {
-		kept.Next = &r.Next
+		kept.Next = &next
 	}
 	for _, value := range resp.Header.Values("Link") {
 		kept.Link = append(kept.Link, c.redactor.text(value))
@@ -232,7 +196,6 @@ func (c *workerGroup) begin(e *activeJob) bool {
 		return false
 	}
 	c.active[e] = struct{}{}
-	c.waiting++
 	return true
 }
 
@@ -240,10 +203,6 @@ func (c *workerGroup) end(e *activeJob) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.active, e)
-	if !e.sent {
-		c.waiting--
-	}
-	e.stopTimer()
 }
 
 // set moves the job between waiting for a slot and being under way. One that
@@ -251,34 +210,17 @@ func (c *workerGroup) end(e *activeJob) {
 func (e *activeJob) set(sent bool) {
 	e.group.mu.Lock()
 	defer e.group.mu.Unlock()
-	switch {
-	case sent && !e.sent:
-		e.group.waiting--
-	case !sent && e.sent:
-		e.group.waiting++
-	}
-	if e.group.stopped {
+	if e.sent = sent; e.group.stopped {
 		e.cancel(errStopped)
-	}
-	e.sent = sent
-	e.stopTimer()
-}
-
-func (e *activeJob) stopTimer() {
-	if e.timer != nil {
-		e.timer.Stop()
-		e.timer = nil
 	}
 }
 
 // granted is the transport's hook: a slot has come.
 func granted(req *http.Request, g ration.Grant) {
 	e := activeJobOf(req.Context())
-	now := time.Now()
 	e.calls = append(e.calls, call{
-		send: send{Token: e.group.tokens[g.Token.ID()], Sent: now.UnixMicro(), Late: max(0, g.Late.Microseconds()),
-			Waited: g.Waited.Microseconds()},
-		token: g.Token, slot: g.Slot, sent: now,
+		send:  send{Token: e.group.tokens[g.Token.ID()], Sent: time.Now().UnixMicro(), Late: max(0, g.Late.Microseconds())},
+		token: g.Token, slot: g.Slot,
 	})
 	e.set(true)
 }
@@ -300,14 +242,9 @@ func redirected(req *http.Request, via []*http.Request) error {
 		return errors.New("the provider redirects from https to http, which would show the token: not followed")
 	}
 	e := activeJobOf(req.Context())
-	e.stopTimer()
 	if slices.ContainsFunc(e.group.setup.Hosts, func(host string) bool { return strings.EqualFold(host, req.URL.Host) }) {
 		e.set(false)
-	} else { // it goes without a slot, and the transport has no time for it
-		for name := range e.group.setup.Header { // which may be secrets of the hosts of the list
-			req.Header.Del(name)
-		}
-		e.timer = time.AfterFunc(callTimeout, func() { e.cancel(errSilent) })
+		return nil
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
@@ -92,27 +91,4 @@ func TestTokenFileHasCommentsAndBearers(t *testing.T) {
 	secrets, err := readTokens("tokens", []byte("\xef\xbb\xbf# of the team\r\n\r\n  Bearer first#1\r\nbearer\tsecond  # of Ana\n\n#third\nfirst#1\nbearerless"))
 	require.NoError(t, err)
 	require.Equal(t, []string{"first#1", "second", "bearerless"}, secrets)
-}
-
-// The headers of -H may be secrets too: they go where the tokens go.
-func TestHeadersAreSentToTheHostsOfTheList(t *testing.T) {
-	seen := make(chan http.Header, 4)
-	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen <- r.Header }))
-	defer other.Close()
-	base, crawl := serve(t, func(w http.ResponseWriter, r *http.Request) {
-		seen <- r.Header
-		if r.URL.Path == "/away" {
-			http.Redirect(w, r, other.URL, http.StatusFound)
-		}
-	})
-	status, _, stderr := crawl(t, base+"/away\n", "-H", "Accept: text/html", "-H", "x-key: a:b", "-H", "X-Key:c", "-H", "User-Agent:me")
-	require.Zero(t, status, stderr)
-	here, there := <-seen, <-seen
-	require.Equal(t, []string{"text/html"}, here["Accept"])
-	require.Equal(t, []string{"a:b", "c"}, here["X-Key"])
-	require.Equal(t, []string{"me"}, here["User-Agent"])
-	require.Equal(t, []string{"Bearer " + theSecret}, here["Authorization"])
-	for _, name := range []string{"Accept", "X-Key", "Authorization"} {
-		require.NotContains(t, there, name)
-	}
 }

@@ -158,22 +158,26 @@ func (a *app) run(ctx context.Context, o options) (status int, err error) {
 		human = a.stderr
 	}
 	fmt.Fprint(human, p.opening(pages))
-	if wait := time.Until(p.begin); wait > 0 {
-		select {
-		case <-time.After(wait):
-		case <-ctx.Done():
-		}
+	select {
+	case <-time.After(time.Until(p.begin)):
+	case <-ctx.Done():
+	}
+	probing := make(chan struct{})
+	var probe wakeProbe
+	if p.judge != nil {
+		go probe.run(probing)
 	}
 	c := newCrawl(a, p, pages)
 	crawlErr := c.run(ctx)
+	close(probing)
 	if err := pages.close(); err != nil && crawlErr == nil {
 		crawlErr = fmt.Errorf("-out: %w", err)
 	}
-	s := c.summarise(ctx.Err() != nil, crawlErr)
+	s := c.summarise(ctx.Err() != nil, crawlErr, time.Duration(probe.worst.Load()))
 	if err := s.plotTo(p, c.stats); err != nil {
 		fmt.Fprintln(a.stderr, "crawler-demo: "+oneLine(err))
 	}
-	fmt.Fprint(human, s.text(c.stats))
+	fmt.Fprint(human, s.text())
 	if o.json {
 		if err := s.writeJSON(a.stdout); err != nil {
 			return 0, err

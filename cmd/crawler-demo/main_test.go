@@ -202,8 +202,8 @@ func TestHelpNamesEveryFlagAndIsNoError(t *testing.T) {
 	status, stdout, stderr := run(t, new(app), "-h")
 	require.Zero(t, status)
 	require.Empty(t, stderr)
-	for _, name := range []string{"urls", "provider", "simulate", "tokens", "limit", "auth", "follow", "max", "redis", "budget", "processes",
-		"workers", "out", "plot", "json", "H"} {
+	for _, name := range []string{"urls", "provider", "tokens", "limit", "auth", "follow", "max", "redis", "budget", "processes",
+		"workers", "out", "plot", "json"} {
 		require.Contains(t, stdout, "  -"+name+" ")
 	}
 }

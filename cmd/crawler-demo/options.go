@@ -4,21 +4,18 @@ import (
 	"errors"
 	"flag"
 	"io"
-	"net/http"
+	"slices"
 	"strings"
-	"time"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 const help = `crawler-demo spends the quota of a few access tokens to the full and is not
 refused.
 
   crawler-demo
-      the demo: a simulated provider, a log in memory, about 7 s, and a verdict
-  crawler-demo -simulate github
-      the demo with a provider that speaks and counts as GitHub does
+      the demo: a simulated provider, a log in memory, about 8 s, and a verdict
   crawler-demo -limit 400/5s:gcra,burst=20
       the demo of another quota, and another way of counting it
   crawler-demo -redis redis://HOST:6379/0 -processes 4
@@ -36,46 +33,24 @@ What to crawl:
   -follow json:PATH  fetch also the page whose URL is in the JSON body at PATH,
                      such as json:paging.next. Pages are followed on the hosts
                      of the list only.
-  -retry-failed      fetch again what earlier runs were answered an error for (400
-                     and above in -out), after all that was never fetched
   -max N             stop after N URLs; the next run goes on from there
 
 With what:
   -provider NAME     take from what is known of that API what it allows, how a
                      token is attached, and what its answers mean. -limit and
-                     -auth go before it, and an API whose limits are not known
-                     needs -limit. In the demo the provider counts by it, and
-                     speaks so if it can.
-                     "ration explain -provider list" has the names.
-  -simulate NAME     have the demo's provider speak as that API does, and count
-                     so, with a quota that suits a demo: discord, github, ietf,
-                     instagram, meta, openai, shopify or x
+                     -auth go before it. "ration provider" has the names.
   -tokens FILE       one secret a line, with or without "Bearer " in front. What
                      begins with # is a comment. They are shown and kept nowhere:
                      what you see of a token is its ID, a digest.
   -limit MAX/WINDOW[:ALGORITHM[,OPTION...]]
-                     what the provider allows each token, such as 5000/1h. Give
-                     it again for a second limit that holds too: 10/1s. In the
-                     demo the provider counts by it. ALGORITHM is how it counts:
-                       5000/1h                          in any window, exactly
-                       5000/1h:stream-log               likewise, in less memory
-                       5000/1h:fixed-window             in each hour of the clock
-                       1000/day:fixed-window,zone=Europe/Berlin
-                                                        from midnight there
-                       5000/1h:fixed-window,first-use   from a first call on
-                       5000/1h:sliding-window           the hour before weighted
-                       5000/1h:sub-windows,resolution=1m
-                                                        minute by minute
-                       5000/1h:gcra,burst=10            evenly, 10 at once
-  -margin TIME       keep that much free around each window for calls that are
-                     slow on their way, such as 50ms; 0 for nothing. Without it
-                     a hundredth of the window; in the demo up to 250ms.
+                     what the provider allows each token, such as 5000/1h or
+                     10/1s:gcra,burst=20. Give it again for a second limit that
+                     holds too. In the demo the provider counts by it.
+                     docs/explanation/algorithms.md has all forms.
   -auth bearer       attach the token as "Authorization: Bearer SECRET" (the
                      default),
   -auth query:NAME   as the query parameter NAME,
   -auth header:NAME  or as the header NAME
-  -H NAME:VALUE      send this header with every call to the hosts of the list,
-                     such as -H Accept:text/html. Give it again for another.
 
 How:
   -redis URL         keep the log in Redis, redis://[USER:PASSWORD@]HOST:PORT/DB,
@@ -93,43 +68,26 @@ What comes of it:
                      ID), slot, sent, received, final_url if a redirect led to
                      another, next, link, content_type, and the body: as
                      body_json if it is JSON, body if it is other text, else
-                     body_base64. Run the same command again to fetch what is missing, whatever
-                     ended the last run. Without -out responses are counted and
-                     dropped.
+                     body_base64. Run the same command again to fetch what is
+                     missing, whatever ended the last run.
   -plot FILE.svg     plot the calls in the window against the limit (beside -out
                      as FILE.jsonl.svg)
-  -serve HOST:PORT   serve a page to watch the fleet by while the crawl lasts; needs
-                     -redis, and prints its address
   -json              print the summary as one JSON object on standard output,
                      and all else on standard error
   -h                 this text
 
-A Redis that does not answer is waited for, five minutes. Nothing is sent meanwhile.
-
-An answer is kept if it would be the same tomorrow: 2xx, and 4xx such as 404, 410,
-and, once any page was served, 400, 401 and 403: a page that no token may see. Such
-an error is a result: it is counted by its status and not fetched again without
--retry-failed. What is not kept is a failure, and tried again by the next run:
-network errors, 5xx, 407, 408, 421, 423, 425 and 429, which speak of the moment, and
-whatever else refuses. Refusals, network errors and 5xx are tried again by this run
-first, up to three times: when a refusal has ended, or after a pause of some seconds.
-An expired or revoked token is quarantined; when none is left the crawl stops.
+An answer is kept if it would be the same tomorrow: 2xx, and 4xx such as 404 and
+410. All else is a failure, which the next run tries again: network errors, 5xx,
+refusals, and 400, 401 and 403, which may be about the token. A request is tried
+up to four times, each with a slot of its own. A Redis that does not answer is
+waited for, five minutes, and nothing is sent meanwhile.
 
 Ctrl-C stops cleanly: calls that were sent are finished and kept, unused
 bookings are cancelled. A second Ctrl-C stops at once.
 
-Exit status: 0 all URLs (or -max of them) have an answer, if after a refusal; 1 not
-so; 2 the input is wrong and nothing was written; 3 the demo's machine was too busy
-to judge; 130 interrupted.
-
-Examples:
-  crawler-demo -urls urls.txt -tokens tokens.txt -limit 5000/1h -limit 10/1s \
-      -out pages.jsonl
-  crawler-demo -urls repos.txt -tokens tokens.txt -provider github \
-      -follow link -out repos.jsonl
-  crawler-demo -urls users.txt -tokens tokens.txt -limit 200/1h \
-      -auth query:access_token -follow json:paging.next \
-      -redis redis://localhost:6379/0 -processes 4 -out media.jsonl -json
+Exit status: 0 all URLs (or -max of them) have an answer; 1 not so; 2 the input is
+wrong and nothing was written; 3 the demo's machine was too busy to judge; 130
+interrupted.
 `
 
 // Bounds that no crawl on one machine has a use for exceeding.
@@ -149,19 +107,13 @@ const (
 type options struct {
 	urls, tokens       string
 	limits             []ration.Limit
-	limitsBy           string // what named them
-	provider, simulate string
-	preset             string // by which answers are read; empty: as most APIs' are
+	provider           string
 	redis, budget      string
 	processes, workers int
 	auth               auth
-	header             http.Header // of every call to the hosts of the list
 	follow             follower
 	max                int
-	retryFailed        bool
 	out, plot          string
-	serve              string
-	margin             time.Duration // negative: it was not given
 	json               bool
 }
 
@@ -171,40 +123,29 @@ func (o options) isDemo() bool { return o.urls == "" }
 // parseOptions reads the flags and looks at all that can be seen to be wrong
 // without touching a file.
 func parseOptions(args []string) (options, error) {
-	o := options{header: make(http.Header)}
+	var o options
 	fs := flag.NewFlagSet("crawler-demo", flag.ContinueOnError)
 	fs.SetOutput(io.Discard)
 	fs.StringVar(&o.urls, "urls", "", "")
 	fs.StringVar(&o.tokens, "tokens", "", "")
 	fs.StringVar(&o.provider, "provider", "", "")
-	fs.StringVar(&o.simulate, "simulate", "", "")
 	fs.StringVar(&o.redis, "redis", "", "")
 	fs.StringVar(&o.budget, "budget", defaultBudget, "")
 	fs.IntVar(&o.processes, "processes", 1, "")
 	fs.IntVar(&o.workers, "workers", 0, "")
 	fs.IntVar(&o.max, "max", 0, "")
-	fs.BoolVar(&o.retryFailed, "retry-failed", false, "")
 	fs.StringVar(&o.out, "out", "", "")
 	fs.StringVar(&o.plot, "plot", "", "")
-	fs.DurationVar(&o.margin, "margin", -1, "")
-	fs.StringVar(&o.serve, "serve", "", "")
 	fs.BoolVar(&o.json, "json", false, "")
 	fs.Func("limit", "", func(s string) error {
 		limit, err := ration.ParseLimit(s)
-		o.limits, o.limitsBy = append(o.limits, limit), "-limit"
+		o.limits = append(o.limits, limit)
 		if err != nil {
 			return errors.New(strings.TrimPrefix(err.Error(), "ration: limit "))
 		}
 		return nil
 	})
 	fs.Func("auth", "", func(s string) (err error) { o.auth, err = parseAuth(s); return err })
-	fs.Func("H", "", func(s string) error {
-		name, value, err := parseHeader(s)
-		if err == nil {
-			o.header.Add(name, value)
-		}
-		return err
-	})
 	fs.Func("follow", "", func(s string) (err error) { o.follow, err = parseFollower(s); return err })
 	if err := fs.Parse(args); err != nil {
 		if err == flag.ErrHelp {
@@ -239,21 +180,9 @@ func flagError(err error) string {
 	}
 }
 
-// withMargin returns the limit with -margin, if that was given and the limit names none.
-func (o *options) withMargin(l ration.Limit) ration.Limit {
-	switch {
-	case l.Margin != 0 || o.margin < 0:
-	case o.margin == 0:
-		l.Margin = -1 // none
-	default:
-		l.Margin = o.margin
-	}
-	return l
-}
-
 func (o *options) check(rest []string, given map[string]bool) error {
 	for name, value := range map[string]string{"urls": o.urls, "tokens": o.tokens, "provider": o.provider,
-		"simulate": o.simulate, "redis": o.redis, "budget": o.budget, "out": o.out, "plot": o.plot, "serve": o.serve} {
+		"redis": o.redis, "budget": o.budget, "out": o.out, "plot": o.plot} {
 		if given[name] && value == "" {
 			return badf("-%s is empty: give it a value or leave it out", name)
 		}
@@ -261,56 +190,8 @@ func (o *options) check(rest []string, given map[string]bool) error {
 	if len(rest) > 0 {
 		return badf("%q is not a flag: URLs go into a file for -urls (-h lists the flags)", rest[0])
 	}
-	if o.isDemo() {
-		for _, name := range []string{"tokens", "auth", "H", "follow", "max", "retry-failed", "budget"} {
-			if given[name] {
-				return badf("-%s needs -urls FILE: the demo brings its own provider and tokens", name)
-			}
-		}
-		if o.simulate != "" && o.provider != "" {
-			return badf("-simulate %s is called as its own preset says: leave -provider out", o.simulate)
-		}
-		if len(o.limits) > 1 {
-			return badf("-limit is given %d times: the demo's provider has one limit; more need -urls FILE", len(o.limits))
-		}
-	} else {
-		if o.simulate != "" {
-			return badf("-simulate is for the demo: leave -urls out")
-		}
-		if o.tokens == "" {
-			return badf("-urls needs -tokens FILE, with one secret a line")
-		}
-		if len(o.limits) == 0 && o.provider == "" {
-			return badf("-urls needs -limit, what the provider allows each token, such as -limit 5000/1h, or -provider NAME")
-		}
-		if o.urls == "-" && o.tokens == "-" {
-			return badf("-tokens cannot come from standard input, which is what -urls - reads")
-		}
-	}
-	if err := o.checkServed(given); err != nil {
+	if err := o.checkKind(given); err != nil {
 		return err
-	}
-	if err := o.resolvePresets(given); err != nil {
-		return err
-	}
-	if given["margin"] && (o.margin < 0 || o.margin > limit.MaxMargin) {
-		return badf("-margin is %v: it must be from 0 to %v", o.margin, limit.MaxMargin)
-	}
-	for i := range o.limits {
-		o.limits[i] = o.withMargin(o.limits[i])
-	}
-	for _, l := range o.limits {
-		if l.Scope != "" && !o.namesScopes() {
-			return badf("-limit %s: its scope would leave it without effect, for no call of a crawl or of the demo names one: leave it out", l)
-		}
-	}
-	for name := range o.header {
-		switch name {
-		case o.auth.header():
-			return badf("-H %s is where the token is attached: leave it out", name)
-		case "Host", "Connection", "Content-Length", "Transfer-Encoding":
-			return badf("-H %s follows from the URL and the connection: leave it out", name)
-		}
 	}
 	if o.workers == 0 && !given["workers"] {
 		o.workers = crawlWorkers
@@ -330,8 +211,6 @@ func (o *options) check(rest []string, given map[string]bool) error {
 		return badf("-processes %d needs -redis redis://HOST:PORT/DB: the log in memory is one process's own", o.processes)
 	case len(o.budget) > 200 || strings.ContainsFunc(o.budget, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '{' || c == '}' }):
 		return badf("-budget: write a name of at most 200 bytes without spaces and braces")
-	case o.retryFailed && o.out == "":
-		return badf("-retry-failed needs -out FILE.jsonl, which has the answers of earlier runs")
 	case o.out != "" && o.out == o.plot:
 		return badf("-out and -plot name the same file: %s", o.out)
 	}
@@ -342,6 +221,48 @@ func (o *options) check(rest []string, given map[string]bool) error {
 	}
 	if o.plot == "" && o.out != "" {
 		o.plot = o.out + defaultPlotExt
+	}
+	return nil
+}
+
+// checkKind looks at what the demo or a crawl needs, and what only the other takes.
+func (o *options) checkKind(given map[string]bool) error {
+	if o.isDemo() {
+		for _, name := range []string{"tokens", "provider", "auth", "follow", "max", "budget"} {
+			if given[name] {
+				return badf("-%s needs -urls FILE: the demo brings its own provider and tokens", name)
+			}
+		}
+		if len(o.limits) > 1 {
+			return badf("-limit is given %d times: the demo's provider has one limit; more need -urls FILE", len(o.limits))
+		}
+	} else {
+		switch {
+		case o.tokens == "":
+			return badf("-urls needs -tokens FILE, with one secret a line")
+		case o.urls == "-" && o.tokens == "-":
+			return badf("-tokens cannot come from standard input, which is what -urls - reads")
+		case len(o.limits) == 0 && o.provider == "":
+			return badf("-urls needs -limit, what the provider allows each token, such as -limit 5000/1h, or -provider NAME")
+		}
+	}
+	if o.provider == "" {
+		if at := slices.IndexFunc(o.limits, func(l ration.Limit) bool { return l.Scope != "" }); at >= 0 {
+			return badf("-limit %s: its scope would leave it without effect, for no call names one: leave it out", o.limits[at])
+		}
+		return nil
+	}
+	preset, err := presets.Named(o.provider)
+	if err != nil {
+		return badf("-provider: %w", err)
+	}
+	if len(o.limits) == 0 {
+		if o.limits = preset.Limits; len(o.limits) == 0 {
+			return badf("-provider %s names no limit that all callers have (%s): give yours, such as -limit 5000/1h", o.provider, preset.Note)
+		}
+	}
+	if !given["auth"] {
+		o.auth = auth{"provider", o.provider}
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
@@ -23,8 +22,7 @@ type outFile struct {
 	// What earlier runs fetched, by URL.
 	pages     map[string]page
 	calls     []earlierCall // that can still count, in the order of the file
-	tornBytes int64         // the length of what was torn: cut off, or blanked
-	blanks    []span        // torn lines, or the fronts of lines, with whole ones behind them
+	tornBytes int64         // the length of a torn line, which is cut off
 }
 
 // A disk is what is written to, an *os.File. It can be full.
@@ -35,12 +33,8 @@ type disk interface {
 	Close() error
 }
 
-// A span is a part of a file.
-type span struct{ from, to int64 }
-
 // A page is a URL that was fetched.
 type page struct {
-	status  int
 	next    string
 	warning error // the next page cannot be followed
 }
@@ -79,79 +73,38 @@ func openOutFile(o options, p plan) (*outFile, error) {
 	return j, nil
 }
 
-// read reads all lines, and repairs what was torn: a machine that loses its power can
-// leave zeros where a file was being written.
+// read reads all lines. A last line that was torn is cut off.
 func (j *outFile) read(name string, from io.Reader, p plan) error {
 	in := bufio.NewReaderSize(from, 1<<20)
-	var at int64 // where the line begins
 	for n := 1; ; n++ {
 		line, err := in.ReadBytes('\n')
 		if err != nil && err != io.EOF {
 			return badf("-out: %s cannot be read: %w", name, err)
 		}
 		if len(line) == 0 {
-			break
+			return nil
 		}
-		text := line
-		if at > 0 { // the first line tells whose file it is
-			text = bytes.TrimLeft(line, "\x00 ")
-		}
-		r, ours := parseRecord(text)
-		front := int64(len(line) - len(text))
-		next := at + int64(len(line))
-		switch whole := line[len(line)-1] == '\n'; {
-		case ours:
-			if bytes.IndexByte(line[:front], 0) >= 0 {
-				j.blanks = append(j.blanks, span{at, at + front})
-			}
-			if !whole { // only its line feed is missing
-				next++
-			}
-			j.size = next
+		r, ours := parseRecord(line)
+		whole := err == nil
+		switch {
+		case ours && whole:
+			j.size += int64(len(line))
 			j.remember(r, p)
-		case !whole && (len(text) == 0 || isTorn(text)): // the end of the file, which is cut off
-			j.tornBytes += int64(len(line))
-		case at > 0 && whole && (bytes.IndexByte(line, 0) >= 0 || len(bytes.TrimSpace(text)) == 0 && front > 0):
-			if bytes.IndexByte(line, 0) >= 0 {
-				j.blanks = append(j.blanks, span{at, next - 1})
+		case !whole && (ours || isTorn(line)):
+			j.tornBytes = int64(len(line))
+			if err := j.file.Truncate(j.size); err != nil {
+				return badf("-out: %s: %w: name a file that can be written", name, err)
 			}
-			j.size = next
+			return nil
 		default:
 			return badf("-out: %s line %d was not written by crawler-demo: name another file", name, n)
 		}
-		at += int64(len(line))
-		if err == io.EOF {
-			break
-		}
 	}
-	if err := j.repair(at); err != nil {
-		return badf("-out: %s: %w: name a file that can be written", name, err)
-	}
-	return nil
-}
-
-// repair makes the file, which has that length, whole lines of JSON and blank ones.
-func (j *outFile) repair(length int64) error {
-	for _, torn := range j.blanks {
-		blank := bytes.Repeat([]byte(" "), int(torn.to-torn.from))
-		if _, err := j.file.WriteAt(blank, torn.from); err != nil {
-			return err
-		}
-		j.tornBytes += torn.to - torn.from
-	}
-	switch {
-	case length > j.size:
-		return j.file.Truncate(j.size)
-	case length < j.size:
-		_, err := j.file.WriteAt([]byte("\n"), length)
-		return err
-	}
-	return nil
 }
 
 // remember notes the page and the call of a line.
 func (j *outFile) remember(r record, p plan) {
-	found := page{status: r.Status}
+	found := page{}
 	switch {
 	case r.Next != nil:
 		found.next = *r.Next
@@ -160,7 +113,7 @@ func (j *outFile) remember(r record, p plan) {
 			found.next, found.warning = follow(p.follow, p.redactor, base, r.Link, r.body())
 		}
 	}
-	j.pages[r.URL] = found // of a URL that was fetched again the last line counts
+	j.pages[r.URL] = found
 	// The provider has counted it by the time it answered, and no earlier instant
 	// is sure. parseRecord has looked at it.
 	if at, _ := time.Parse(time.RFC3339Nano, r.Received); time.Since(at) < p.longestCount() {

@@ -18,17 +18,12 @@ type plan struct {
 	redactor *redactor
 	origins  map[string]bool     // that get a token
 	margin   time.Duration       // zero: the budget's own
-	expected int                 // pages in all, where that is known beforehand
 	judge    *simulated.Provider // nil: no demo
-	arrivals *arrivals           // at the judge
-	// lasting is how long the crawl goes on after all workers are ready or, if fromBegin is set,
-	// after begin. Zero: until all is fetched.
-	lasting   time.Duration
-	fromBegin bool
-	commands  int64 // that were sent to the store before the crawl
-	intro     string
-	begin     time.Time // not to begin before
-	close     func()
+	begin    time.Time           // not to begin before
+	lasting  time.Duration       // how long the crawl goes on; zero: until all is fetched
+	intro    string
+	commands int64 // that were sent to Redis before the crawl
+	close    func()
 }
 
 // planCrawl reads the files of a crawl.
@@ -42,13 +37,6 @@ func (a *app) planCrawl(o options) (plan, error) {
 		return p, err
 	}
 	p.redactor = newRedactor(o.auth, p.secrets)
-	for name, values := range o.header {
-		for _, value := range values {
-			if p.redactor.text(value) != value {
-				return p, badf("-H %s has a token in it: leave it out, -auth says how it is attached", name)
-			}
-		}
-	}
 	if data, err = a.readInput("urls", o.urls); err != nil {
 		return p, err
 	}
@@ -62,18 +50,17 @@ func (a *app) planCrawl(o options) (plan, error) {
 // setup returns the setup of a group of that many workers.
 func (p plan) setup(workers int) *setup {
 	return &setup{
-		Tokens:  p.secrets,
-		Limits:  p.limits,
-		Margin:  p.margin,
-		Budget:  p.budget,
-		Redis:   p.redis,
-		Auth:    p.auth,
-		Preset:  p.preset,
-		Header:  p.header,
-		Follow:  p.follow,
-		Hosts:   p.hosts(),
-		Workers: workers,
-		Probe:   p.judge != nil,
+		Tokens:   p.secrets,
+		Limits:   p.limits,
+		Margin:   p.margin,
+		Budget:   p.budget,
+		Redis:    p.redis,
+		Auth:     p.auth,
+		Provider: p.provider,
+		Follow:   p.follow,
+		Hosts:    p.hosts(),
+		Workers:  workers,
+		Keep:     p.out != "",
 	}
 }
 
@@ -119,7 +106,11 @@ func (p plan) opening(pages *outFile) string {
 		fmt.Fprintf(&b, "%s of %s; %s, each %s\n", count(len(p.starts), "URL"),
 			count(len(p.hosts()), "host"), count(len(p.secrets), "token"), strings.Join(p.limitsText(), " and "))
 	}
-	fmt.Fprintf(&b, "%s in %s; the log is in %s\n", count(p.workers, "worker"), count(p.processes, "process"), p.storeText())
+	log := "memory"
+	if p.redis != "" {
+		log = fmt.Sprintf("Redis at %s, budget %s", redisAddress(p.redis), p.budget)
+	}
+	fmt.Fprintf(&b, "%s in %s; the log is in %s\n", count(p.workers, "worker"), count(p.processes, "process"), log)
 	if n := len(pages.pages); n > 0 {
 		fmt.Fprintf(&b, "%s has %s already", p.out, count(n, "page"))
 		if pages.tornBytes > 0 {
@@ -128,13 +119,6 @@ func (p plan) opening(pages *outFile) string {
 		fmt.Fprintln(&b)
 	}
 	return b.String()
-}
-
-func (p plan) storeText() string {
-	if p.redis == "" {
-		return "memory"
-	}
-	return fmt.Sprintf("Redis at %s, budget %s", redisAddress(p.redis), p.budget)
 }
 
 // count is "1 page" or "7 pages".

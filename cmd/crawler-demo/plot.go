@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/guptarohit/asciigraph"
-
 	"github.com/ration-go/ration/internal/testkit/plot"
 )
 
@@ -72,7 +70,7 @@ func (s *summary) chart(t *statistics) plot.Chart {
 	for _, of := range t.busiest() {
 		chart.Panels = append(chart.Panels, plot.Panel{
 			Name:   "token " + short(of.token.ID()),
-			Limit:  of.quota.deciding.Max,
+			Limit:  s.deciding.Max,
 			Points: s.points(of, s.begin.UnixMicro()),
 		})
 	}
@@ -86,7 +84,7 @@ const plotSteps = 600
 // of the crawl.
 func (s *summary) points(of tokenStatistics, first int64) []int {
 	step := max(s.span.Microseconds()/plotSteps, 1)
-	window := of.quota.deciding.Window.Microseconds()
+	window := s.deciding.Window.Microseconds()
 	points := make([]int, s.span.Microseconds()/step+1)
 	// Within a step the number is largest at its beginning or after a call.
 	begin, end := 0, 0
@@ -100,30 +98,9 @@ func (s *summary) points(of tokenStatistics, first int64) []int {
 		}
 		points[i] = end - begin
 	}
-	for i, n := range inWindow(of.sent, of.quota.deciding.Window) {
+	for i, n := range inWindow(of.sent, s.deciding.Window) {
 		at := (of.sent[i] - first) / step
 		points[at] = max(points[at], n)
 	}
 	return points
-}
-
-// terminalPlot is a small one of the token with the most calls.
-func (s *summary) terminalPlot(t *statistics) string {
-	const width, height = 64, 8
-	of := t.busiest()[0]
-	points := s.points(of, s.begin.UnixMicro())
-	calls := make([]float64, width)
-	for i := range width {
-		from, to := i*len(points)/width, (i+1)*len(points)/width
-		calls[i] = float64(slices.Max(points[from:max(to, from+1)]))
-	}
-	deciding := of.quota.deciding
-	rule := fmt.Sprintf("%d are allowed", deciding.Max)
-	if !isExact(deciding) {
-		rule = "the limit is " + deciding.String()
-	}
-	return asciigraph.Plot(calls, asciigraph.Height(height), asciigraph.Precision(0),
-		asciigraph.LowerBound(0), asciigraph.UpperBound(float64(deciding.Max)),
-		asciigraph.Caption(fmt.Sprintf("calls of token %s in any %v, over %s; %s",
-			short(of.token.ID()), deciding.Window, about(s.span), rule)))
 }

@@ -23,10 +23,8 @@ type groupHandle struct {
 	finished bool
 	ended    bool
 	assigned map[int]string // URLs of the jobs that it has not reported
-	waiting  int
-	waits    waits
+	waiting  waiting
 	commands int64
-	wokeLate int64
 }
 
 // A groupEvent is a report of a worker group or, if ended is set, its end.

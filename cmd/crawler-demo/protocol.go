@@ -4,11 +4,9 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
-	"net/http"
 	"time"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/store"
 )
 
 // The coordinator and its worker groups speak in lines of JSON: orders go to a group,
@@ -39,14 +37,11 @@ type setup struct {
 	Redis        string         `json:"redis"` // "": the log is in memory
 	EarlierCalls []earlierCall  `json:"spent"` // what the log in memory begins with
 	Auth         auth           `json:"auth"`
-	Preset       string         `json:"preset"` // "": none
-	Header       http.Header    `json:"header"` // for the hosts below
+	Provider     string         `json:"provider"` // the name of a preset; "": none
 	Follow       follower       `json:"follow"`
 	Hosts        []string       `json:"hosts"` // that get a token
 	Workers      int            `json:"workers"`
-	Keep         bool           `json:"keep"`  // responses are written to a file
-	Usage        bool           `json:"usage"` // report what is left of the quota
-	Probe        bool           `json:"probe"` // measure how late the process wakes
+	Keep         bool           `json:"keep"` // responses are written to a file
 	Grace        time.Duration  `json:"grace"`
 }
 
@@ -56,19 +51,26 @@ type earlierCall struct {
 	At    time.Time `json:"at"`
 }
 
-// A report has one of its fields set, and Commands. Some have Events too.
+// A report has one of its fields set, and Commands.
 type report struct {
-	Ready    bool    `json:"ready,omitempty"`
-	Result   *result `json:"result,omitempty"`
-	State    *state  `json:"state,omitempty"`
-	Finished bool    `json:"finished,omitempty"` // the last: all unused bookings are cancelled
-	// Events are those of the budget since the last report.
-	Events []budgetEvent `json:"events,omitempty"`
-	// Commands is how many the group has sent to the store so far.
+	Ready    bool     `json:"ready,omitempty"`
+	Result   *result  `json:"result,omitempty"`
+	Event    *event   `json:"event,omitempty"`
+	Waiting  *waiting `json:"waiting,omitempty"`
+	Finished bool     `json:"finished,omitempty"` // the last: all unused bookings are cancelled
+	// Commands is how many the group has sent to Redis so far.
 	Commands int64 `json:"commands"`
-	// WokeLate is how late, in microseconds, the process woke at worst.
-	WokeLate int64 `json:"woke_late,omitempty"`
 }
+
+// An event is what the budget reported.
+type event struct {
+	Kind  string `json:"kind"`
+	Text  string `json:"text"`
+	Count int    `json:"count"` // units that others have spent
+}
+
+// waiting is how many callers of a group wait, by the reason.
+type waiting map[string]int
 
 // A result is what became of a job. It is fetched if Error is empty.
 type result struct {
@@ -76,10 +78,6 @@ type result struct {
 	Worker int    `json:"worker"`
 	Sends  []send `json:"sends,omitempty"`
 	Status int    `json:"status,omitempty"`
-	// Rejected tells that the answer may be about the tokens, and Answer is what it says: it is kept
-	// once any page was served.
-	Rejected bool   `json:"rejected,omitempty"`
-	Answer   string `json:"answer,omitempty"`
 	// Record is the line for -out.
 	Record json.RawMessage `json:"record,omitempty"`
 	// Next is the page that follows; Warning why it cannot be.
@@ -88,7 +86,7 @@ type result struct {
 	Error   string `json:"error,omitempty"`
 	// Unsent tells that the crawl was stopped first: not a failure.
 	Unsent bool `json:"unsent,omitempty"`
-	// Ends tells that no job will do better, for which Error is the reason.
+	// Fatal tells that no job will do better, for which Error is the reason.
 	Fatal bool `json:"fatal,omitempty"`
 }
 
@@ -98,16 +96,7 @@ type send struct {
 	Token   int   `json:"token"` // index
 	Sent    int64 `json:"sent"`
 	Late    int64 `json:"late"`
-	Waited  int64 `json:"waited,omitempty"` // for the slot
-	Took    int64 `json:"took,omitempty"`   // from Sent until the worker went on
 	Refused bool  `json:"refused,omitempty"`
-}
-
-// A state is sent now and then, for the display.
-type state struct {
-	Waiting int           `json:"waiting"` // workers that wait for their slot
-	Waits   waits         `json:"waits,omitempty"`
-	Usage   []store.Usage `json:"usage,omitempty"`
 }
 
 // writeAll writes what comes through the channel until that is closed, and

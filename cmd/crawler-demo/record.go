@@ -101,20 +101,3 @@ func parseRecord(line []byte) (record, bool) {
 func isTorn(line []byte) bool {
 	return bytes.HasPrefix(line, recordStart) || bytes.HasPrefix(recordStart, line)
 }
-
-// definitive reports whether an answer of that status would be the same at another time. Only such
-// answers are kept, because a URL that is kept is not fetched again without -retry-failed.
-func definitive(status int) bool {
-	switch status {
-	case 407, 408, 421, 423, 425, 429:
-		return false
-	}
-	return status >= 200 && status < 300 || status >= 400 && status < 500
-}
-
-// mayRejectToken reports whether an answer of that status, which came for every token that was tried, may
-// be about the tokens and not the page. 400 is what providers such as Instagram answer to a token
-// that has expired. Such an answer is kept once any page was served.
-func mayRejectToken(status int) bool {
-	return status == 400 || status == 401 || status == 403
-}

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -14,10 +16,10 @@ import (
 	"github.com/redis/go-redis/v9/maintnotifications"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/store"
 )
 
-// A counted store counts the commands that it is sent: for the summary's
-// commands per call.
+// A countedStore counts the commands that Redis is sent: for the summary's commands per call.
 type countedStore struct {
 	ration.Store
 	commands func() int64
@@ -25,15 +27,14 @@ type countedStore struct {
 	close func(context.Context) error
 }
 
-// openStore returns the setup's store. It does not touch it yet.
+// openStore returns the setup's store. It does not touch Redis yet.
 func openStore(s *setup) (*countedStore, error) {
 	if s.Redis == "" {
-		memory := &memoryStore{earlierCalls: s.EarlierCalls}
-		return &countedStore{
-			Store:    memory,
-			commands: memory.commands.Load,
-			close:    func(context.Context) error { return nil },
-		}, nil
+		log := new(ration.MemoryStore)
+		if err := recordEarlierCalls(log, s); err != nil {
+			return nil, err
+		}
+		return &countedStore{log, func() int64 { return 0 }, func(context.Context) error { return nil }}, nil
 	}
 	options, err := redisOptions(s.Redis)
 	if err != nil {
@@ -44,13 +45,30 @@ func openStore(s *setup) (*countedStore, error) {
 	counter := new(commandCounter)
 	client.AddHook(counter)
 	kept := &ration.RedisStore{Client: client}
-	return &countedStore{
-		Store:    kept,
-		commands: counter.commands.Load,
-		close: func(ctx context.Context) error {
-			return errors.Join(kept.Settle(ctx), client.Close())
-		},
-	}, nil
+	return &countedStore{kept, counter.commands.Load, func(ctx context.Context) error {
+		return errors.Join(kept.Settle(ctx), client.Close())
+	}}, nil
+}
+
+// recordEarlierCalls books the calls that -out tells of, oldest first. A log in memory ends with its process, and the
+// provider's does not.
+func recordEarlierCalls(log ration.Store, s *setup) error {
+	limits := slices.Clone(s.Limits)
+	for i, l := range limits {
+		if l.Margin == 0 {
+			limits[i].Margin = cmp.Or(s.Margin, l.DefaultMargin())
+		}
+	}
+	for _, call := range s.EarlierCalls {
+		accounts, err := store.NewAccounts(store.Account{ID: call.Token, Limits: limits}) // a token is its own account here
+		if err != nil {
+			return badInput{err}
+		}
+		// If it is not booked the provider may refuse a call, which is then retried.
+		_, _ = log.Book(context.Background(), store.BookRequest{ID: store.NewBookingID(), Budget: s.Budget, Accounts: accounts,
+			Cost: 1, MaxWait: store.Forever, Now: call.At})
+	}
+	return nil
 }
 
 // redisOptions reads -redis. Its errors do not repeat the URL, which may have a

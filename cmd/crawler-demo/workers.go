@@ -9,14 +9,13 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/provider/presets"
-	"github.com/ration-go/ration/rationtrace"
-	"github.com/ration-go/ration/store"
 )
 
 // workerArg is the only argument of a process that is one of a fleet.
@@ -41,23 +40,20 @@ type workerGroup struct {
 	setup    *setup
 	redactor *redactor
 	client   *http.Client
-	pool     *ration.Pool
-	waitsOf  *rationtrace.Trace // counts for what the workers wait
+	budget   *ration.Budget
 	store    *countedStore
 	tokens   map[string]int // index by ID
 	jobs     chan job
 	reports  chan report
-	probe    wakeProbe
 
-	mu     sync.Mutex // protects all below
-	active map[*activeJob]struct{}
-	events []budgetEvent // since the last report
-	// rejection is the last answer that spoke of a token or of the moment, with its URL.
-	rejection string
-	waiting   int
-	waits     waits
-	stopped   bool
+	mu      sync.Mutex // protects all below
+	active  map[*activeJob]struct{}
+	stopped bool
+	events  []*event // since they were reported last
 }
+
+// mostEvents bounds how many events of one moment are told.
+const mostEvents = 1000
 
 // cancelTimeout bounds how long a group that ends waits until its unused bookings
 // are cancelled.
@@ -88,9 +84,6 @@ func serveWorkers(orders io.Reader, reports io.Writer) error {
 	}
 	done := make(chan struct{})
 	observer.Go(func() { c.observe(done) })
-	if c.setup.Probe {
-		observer.Go(func() { c.probe.run(done) })
-	}
 	c.readOrders(decoder)
 	workers.Wait()
 	close(done)
@@ -107,39 +100,38 @@ func serveWorkers(orders io.Reader, reports io.Writer) error {
 }
 
 func newWorkerGroup(s *setup) (*workerGroup, error) {
-	store, err := openStore(s)
+	kept, err := openStore(s)
 	if err != nil {
 		return nil, err
 	}
 	var preset *ration.Provider
-	if s.Preset != "" {
-		if preset, err = presets.Named(s.Preset); err != nil {
+	if s.Provider != "" {
+		if preset, err = presets.Named(s.Provider); err != nil {
 			return nil, err
 		}
 	}
 	c := &workerGroup{
 		setup:    s,
 		redactor: newRedactor(s.Auth, s.Tokens),
-		store:    store,
+		store:    kept,
+		budget:   newBudget(s, kept),
 		tokens:   make(map[string]int),
 		jobs:     make(chan job, jobsAhead(s.Workers)),
 		reports:  make(chan report, 2*s.Workers),
 		active:   make(map[*activeJob]struct{}),
-		waits:    make(waits),
 	}
-	c.waitsOf = c.trace()
-	budget := newBudget(s, store)
-	budget.OnEvent = c.onEvent
-	c.pool = newPool(budget, s)
-	for i, t := range c.pool.Tokens() {
+	c.budget.OnEvent = c.onEvent
+	pool := newPool(c.budget, s)
+	for i, t := range pool.Tokens() {
 		c.tokens[t.ID()] = i
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConns, base.MaxIdleConnsPerHost = 0, s.Workers // no worker dials for each call
+	base.ResponseHeaderTimeout = callTimeout                   // also of other hosts, to which a redirect leads
 	c.client = &http.Client{
 		Transport: &ration.Transport{
-			Base:           &answerReader{base, c},
-			Pool:           c.pool,
+			Base:           base,
+			Pool:           pool,
 			Hosts:          s.Hosts,
 			Attach:         s.Auth.attach(),
 			Provider:       preset,
@@ -170,19 +162,14 @@ func (c *workerGroup) readOrders(orders *json.Decoder) {
 		}
 		if o.Stop {
 			c.stop(c.setup.Grace)
-			go c.watchCoordinator(orders)
+			go func() {
+				for orders.Decode(&o) == nil {
+				}
+				c.stop(0) // the coordinator ended while the last calls are under way
+			}()
 			return
 		}
 	}
-}
-
-// watchCoordinator stops the group if the coordinator ends while the last calls are
-// under way.
-func (c *workerGroup) watchCoordinator(orders *json.Decoder) {
-	var o order
-	for orders.Decode(&o) == nil {
-	}
-	c.stop(0)
 }
 
 // stop lets go of the jobs that wait for their slot, and of those that were sent
@@ -211,47 +198,53 @@ func (c *workerGroup) work(worker int) {
 }
 
 func (c *workerGroup) report(r report) {
-	r.Commands, r.Events, r.WokeLate = c.store.commands(), c.takeEvents(), c.probe.worst.Load()
+	r.Commands = c.store.commands()
 	c.reports <- r
 }
 
-// How often the display is served. What is left of the quota is asked of the
-// store, so only one group asks, and rarely: it counts as commands.
-const (
-	stateEvery = 200 * time.Millisecond
-	usageEvery = 5 // states
-)
-
-// observe reports the state until done.
-func (c *workerGroup) observe(done <-chan struct{}) {
-	ticker := time.NewTicker(stateEvery)
-	defer ticker.Stop()
-	for n := 0; ; n++ {
-		select {
-		case <-done:
-			return
-		case <-ticker.C:
-		}
-		var s state
-		c.mu.Lock()
-		s.Waiting = c.waiting
-		c.mu.Unlock()
-		s.Waits = c.waitsNow()
-		if c.setup.Usage && n%usageEvery == 0 {
-			s.Usage = c.usage()
-		}
-		c.report(report{State: &s})
+// onEvent is the budget's OnEvent: callers wait for it, so another goroutine reports.
+func (c *workerGroup) onEvent(e ration.Event) {
+	_, text, _ := strings.Cut(e.String(), "budget "+e.Budget+": ")
+	one := &event{Kind: e.Kind.String(), Text: c.redactor.text(oneLine(errors.New(text)))}
+	if e.Kind == ration.ExternalUsage {
+		one.Count = e.Count
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.events) < mostEvents {
+		c.events = append(c.events, one)
 	}
 }
 
-// usage returns what is used of each token's quota; nothing if the store does
-// not say, which the next booking tells.
-func (c *workerGroup) usage() []store.Usage {
-	ctx, stop := context.WithTimeout(context.Background(), time.Second)
-	defer stop()
-	all, err := c.pool.Usage(ctx)
-	if err != nil {
-		return nil
+// observeEvery is how often a group tells of its events, and for what its callers wait.
+const observeEvery = 200 * time.Millisecond
+
+// observe reports until done.
+func (c *workerGroup) observe(done <-chan struct{}) {
+	ticker := time.NewTicker(observeEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-done:
+			c.reportEvents()
+			return
+		case <-ticker.C:
+		}
+		c.reportEvents()
+		now := make(waiting)
+		for reason, n := range c.budget.Counts().Waiting {
+			now[reason.String()] = n
+		}
+		c.report(report{Waiting: &now})
 	}
-	return all
+}
+
+func (c *workerGroup) reportEvents() {
+	c.mu.Lock()
+	events := c.events
+	c.events = nil
+	c.mu.Unlock()
+	for _, e := range events {
+		c.report(report{Event: e})
+	}
 }
