@@ -79,8 +79,8 @@ cover: deps ## run the tests and write their coverage to coverage.html
 	@go tool cover -html=coverage.out -o coverage.html
 	@go tool cover -func=coverage.out | tail -n 1
 
-bench: deps ## measure what it costs against its targets, beside its peers (takes some minutes)
-	@go -C benchmarks run ./targets
+bench: deps ## measure what it costs, beside its peers (takes some minutes)
+	@go -C benchmarks run .
 
 demo: ## run the crawler demo
 	@go run ./cmd/crawler-demo

@@ -77,7 +77,7 @@ func TestAQueueGetsTheQuota(t *testing.T) {
 // What is read from Redis is all of a budget but the answers.
 func TestRedisBytesAreThoseOfTheBudget(t *testing.T) {
 	server := redistest.Start(t)
-	rdb, _ := harness.NewClient(server.Addr)
+	rdb := harness.NewClient(server.Addr, nil)
 	defer rdb.Close()
 	one := ration.PerHour(1000)
 	bytes, err := redisBytes(t.Context(), rdb, one, 1000, 3)

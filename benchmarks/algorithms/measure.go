@@ -38,7 +38,8 @@ type row struct {
 type speed struct{ perSecond, ofINCR float64 }
 
 func measure(ctx context.Context, cfg config, which []contestant, addr string, progress io.Writer) (report, error) {
-	rdb, sent := harness.NewClient(addr)
+	sent := new(harness.Sent)
+	rdb := harness.NewClient(addr, sent)
 	defer rdb.Close()
 	r := report{}
 	for _, c := range which {
@@ -120,7 +121,7 @@ func (r *report) speeds(ctx context.Context, cfg config, rdb *redis.Client, sent
 					return fmt.Errorf("%s: %w", one.title, err)
 				}
 				*m.to = append(*m.to, perSecond)
-				if requests, _ := sent.Read(); requests > 0 {
+				if requests := sent.Read(); requests > 0 {
 					one.trips = max(one.trips, float64(requests)/float64(bookings))
 				}
 			}

@@ -109,10 +109,8 @@ func (c *crawl) add(u, from string) {
 
 // startGroups starts the worker groups.
 func (c *crawl) startGroups(events chan<- groupEvent) error {
-	offset := 0
 	for i := range c.plan.processes {
-		m := &groupHandle{number: i + 1, workers: share(c.plan.workers, c.plan.processes, i), offset: offset}
-		offset += m.workers
+		m := &groupHandle{number: i + 1, workers: share(c.plan.workers, c.plan.processes, i)}
 		if c.plan.processes > 1 {
 			var err error
 			if m.process, err = c.app.newProcess(); err != nil {
@@ -209,7 +207,7 @@ func (c *crawl) handleResult(m *groupHandle, r *result) error {
 	}
 	delete(m.assigned, r.ID)
 	c.inFlight--
-	c.stats.add(m.offset+r.Worker, r.Sends)
+	c.stats.add(r.Sends)
 	switch {
 	case r.Unsent:
 		c.queue = append(c.queue, u)

@@ -88,7 +88,7 @@ func judged(sent, got int, late time.Duration) *summary {
 	c := newCrawl(new(app), p, new(outFile))
 	refused := max(got-100, 0)
 	for i := range sent {
-		c.stats.add(0, []send{{Sent: 1, Refused: i < refused}})
+		c.stats.add([]send{{Sent: 1, Refused: i < refused}})
 	}
 	c.stats.fetched = sent - refused
 	return c.summarise(false, nil, late)

@@ -219,7 +219,7 @@ func (e *activeJob) set(sent bool) {
 func granted(req *http.Request, g ration.Grant) {
 	e := activeJobOf(req.Context())
 	e.calls = append(e.calls, call{
-		send:  send{Token: e.group.tokens[g.Token.ID()], Sent: time.Now().UnixMicro(), Late: max(0, g.Late.Microseconds())},
+		send:  send{Token: e.group.tokens[g.Token.ID()], Sent: time.Now().UnixMicro()},
 		token: g.Token, slot: g.Slot,
 	})
 	e.set(true)

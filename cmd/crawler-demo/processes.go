@@ -13,7 +13,6 @@ import (
 type groupHandle struct {
 	number      int // from 1
 	workers     int
-	offset      int // of its first worker among those of all groups
 	orders      chan order
 	process     *exec.Cmd // nil: in this process
 	closeOrders func()    // ends the orders, and thereby the group

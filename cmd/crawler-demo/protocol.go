@@ -75,7 +75,6 @@ type waiting map[string]int
 // A result is what became of a job. It is fetched if Error is empty.
 type result struct {
 	ID     int    `json:"id"`
-	Worker int    `json:"worker"`
 	Sends  []send `json:"sends,omitempty"`
 	Status int    `json:"status,omitempty"`
 	// Record is the line for -out.
@@ -95,7 +94,6 @@ type result struct {
 type send struct {
 	Token   int   `json:"token"` // index
 	Sent    int64 `json:"sent"`
-	Late    int64 `json:"late"`
 	Refused bool  `json:"refused,omitempty"`
 }
 

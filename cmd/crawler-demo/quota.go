@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/ration-go/ration"
@@ -77,31 +76,6 @@ func deciding(limits []ration.Limit, begin time.Time, span time.Duration) (least
 // isExact reports whether the limit holds in windows of any alignment.
 func isExact(l ration.Limit) bool {
 	return l.Algorithm == ration.SlidingLog || l.Algorithm == ration.StreamLog
-}
-
-// jain is Jain's fairness index of what each got: 1 if all got the same, 1/n if
-// one got everything. Where nobody got anything all got the same.
-func jain(got []int) float64 {
-	var sum, squares float64
-	for _, x := range got {
-		sum += float64(x)
-		squares += float64(x) * float64(x)
-	}
-	if squares == 0 {
-		return 1
-	}
-	return sum * sum / (float64(len(got)) * squares)
-}
-
-// percentile is the smallest value that p percent of the values do not exceed.
-// It sorts them.
-func percentile(values []int64, p int) int64 {
-	if len(values) == 0 {
-		return 0
-	}
-	slices.Sort(values)
-	rank := (len(values)*p + 99) / 100
-	return values[max(rank, 1)-1]
 }
 
 // inWindow returns, for each of the ascending instants, how many lie within the

@@ -37,15 +37,6 @@ func TestAdmits(t *testing.T) {
 	require.Equal(t, ration.PerHour(15), deciding([]ration.Limit{ration.PerSecond(10), ration.PerHour(15)}, begin, 5*s))
 }
 
-func TestJainAndPercentile(t *testing.T) {
-	require.InDelta(t, 1, jain([]int{3, 3, 3}), 1e-9)
-	require.InDelta(t, 1.0/3, jain([]int{0, 9, 0}), 1e-9)
-	require.InDelta(t, 1, jain([]int{0, 0}), 1e-9)
-	require.EqualValues(t, 0, percentile(nil, 99))
-	require.EqualValues(t, 2, percentile([]int64{3, 1, 2}, 50))
-	require.EqualValues(t, 3, percentile([]int64{3, 1, 2}, 99))
-}
-
 func TestCallExactlyAWindowEarlierIsNotInTheWindow(t *testing.T) {
 	require.Equal(t, []int{1, 2, 2, 1}, inWindow([]int64{0, 999_999, 1_000_000, 3_000_000}, time.Second))
 }

@@ -15,9 +15,7 @@ type statistics struct {
 	fetched, failed   int
 	statuses          map[int]int
 	requests, refused int
-	byWorker          []int
 	byToken           []tokenStatistics
-	late              []int64        // microseconds
 	events            map[string]int // by kind, as the processes reported them
 	external          int            // units that other clients have spent
 }
@@ -30,7 +28,7 @@ type tokenStatistics struct {
 }
 
 func newStatistics(p plan) *statistics {
-	t := &statistics{statuses: make(map[int]int), byWorker: make([]int, p.workers), events: make(map[string]int)}
+	t := &statistics{statuses: make(map[int]int), events: make(map[string]int)}
 	for _, secret := range p.secrets {
 		t.byToken = append(t.byToken, tokenStatistics{token: ration.NewToken(secret)})
 	}
@@ -49,11 +47,9 @@ func (t *statistics) elapsed() time.Duration {
 }
 
 // add counts the calls of a job.
-func (t *statistics) add(worker int, sends []send) {
+func (t *statistics) add(sends []send) {
 	for _, s := range sends {
 		t.requests++
-		t.byWorker[worker]++
-		t.late = append(t.late, s.Late)
 		of := &t.byToken[s.Token]
 		of.sent = append(of.sent, s.Sent)
 		if s.Refused {

@@ -28,9 +28,6 @@ type summary struct {
 	Elapsed     float64       `json:"elapsed_s"`
 	QuotaUsed   float64       `json:"quota_used"` // of what the limits admit
 	Commands    int64         `json:"redis_commands"`
-	Fairness    float64       `json:"fairness"` // see jain
-	LateP50     float64       `json:"late_p50_ms"`
-	LateP99     float64       `json:"late_p99_ms"`
 	Limits      []string      `json:"limits"`
 	Processes   int           `json:"processes"`
 	Workers     int           `json:"workers"`
@@ -88,9 +85,6 @@ func (c *crawl) summarise(interrupted bool, failed error, late time.Duration) *s
 		Left: len(c.queue), Earlier: t.before, Interrupted: interrupted,
 		Elapsed:  t.elapsed().Seconds(),
 		Commands: p.commands,
-		Fairness: jain(t.byWorker),
-		LateP50:  float64(percentile(t.late, 50)) / 1000,
-		LateP99:  float64(percentile(t.late, 99)) / 1000,
 		Limits:   p.limitsText(), Processes: p.processes, Workers: p.workers,
 		Statuses: t.statuses, Events: eventReport{t.events, t.external}, Out: p.out,
 		plan: p, deciding: deciding(p.limits, begin, span), begin: begin, span: span,
@@ -227,8 +221,6 @@ func (s *summary) text() string {
 		if s.plan.redis != "" {
 			row("Redis", "%d commands, %.3f for each call", s.Commands, float64(s.Commands)/float64(s.Requests))
 		}
-		row("fairness", "%.3f between %s (Jain's index: 1 is equal)", s.Fairness, count(s.Workers, "worker"))
-		row("lateness", "%.1f ms behind the slot at p50, %.1f ms at p99", s.LateP50, s.LateP99)
 		for _, of := range s.Tokens {
 			text := fmt.Sprintf("%s: %d calls, %d refused, at most %d in any %v", short(of.Token), of.Calls, of.Refused, of.MaxInWindow, s.deciding.Window)
 			if isExact(s.deciding) { // any other algorithm may let more through

@@ -79,8 +79,8 @@ func serveWorkers(orders io.Reader, reports io.Writer) error {
 	c.report(report{Ready: true})
 
 	var workers, observer sync.WaitGroup
-	for i := range c.setup.Workers {
-		workers.Go(func() { c.work(i) })
+	for range c.setup.Workers {
+		workers.Go(c.work)
 	}
 	done := make(chan struct{})
 	observer.Go(func() { c.observe(done) })
@@ -189,10 +189,10 @@ func (c *workerGroup) stop(grace time.Duration) {
 }
 
 // work does jobs until there are no more.
-func (c *workerGroup) work(worker int) {
+func (c *workerGroup) work() {
 	for j := range c.jobs {
 		r := c.fetch(j)
-		r.ID, r.Worker = j.ID, worker
+		r.ID = j.ID
 		c.report(report{Result: r})
 	}
 }

@@ -137,3 +137,18 @@ func write(page string, stdout io.Writer, file string) error {
 	}
 	return os.WriteFile(file, []byte(page), 0o644)
 }
+
+// Show has a page show a text between the marks of that name.
+func Show(page, name, text string) error {
+	data, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	from, to := "<!-- "+name+" -->\n", "<!-- /"+name+" -->"
+	before, rest, found := strings.Cut(string(data), from)
+	_, after, ended := strings.Cut(rest, to)
+	if !found || !ended {
+		return fmt.Errorf("%s has no marks %s%s", page, from, to)
+	}
+	return os.WriteFile(page, []byte(before+from+text+to+after), 0o644)
+}

@@ -3,6 +3,8 @@ package harness
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -24,6 +26,29 @@ func ProcessorTime(ctx context.Context, rdb *redis.Client, suffixes ...string) (
 		}
 	}
 	return 0, fmt.Errorf("INFO cpu tells no time: %v", info.Val())
+}
+
+// Scripts is what a Redis has used for scripts since it started.
+type Scripts struct {
+	Calls float64 // of EVALSHA that ran a script
+	Took  time.Duration
+}
+
+// ScriptUsage asks a Redis.
+func ScriptUsage(ctx context.Context, rdb *redis.Client) (u Scripts, err error) {
+	stats := rdb.InfoMap(ctx, "commandstats")
+	line := stats.Item("Commandstats", "cmdstat_evalsha")
+	if line == "" { // none before the first
+		return u, stats.Err()
+	}
+	fields := make(map[string]float64)
+	for field := range strings.SplitSeq(line, ",") {
+		name, value, _ := strings.Cut(field, "=")
+		if fields[name], err = strconv.ParseFloat(value, 64); err != nil {
+			return u, err
+		}
+	}
+	return Scripts{fields["calls"] - fields["failed_calls"], time.Duration(fields["usec"]) * time.Microsecond}, nil
 }
 
 // SizeOf sums the bytes of all keys that match.

@@ -10,30 +10,25 @@ import (
 
 // Sent counts what a client sends to Redis, as a hook of go-redis. It leaves out
 // what only sets up a connection.
-type Sent struct {
-	requests atomic.Int64 // a pipeline or transaction counts as one
-	commands atomic.Int64 // every command, MULTI and EXEC too
-}
+type Sent struct{ requests atomic.Int64 }
 
 // Reset begins at 0 again.
-func (s *Sent) Reset() { s.requests.Store(0); s.commands.Store(0) }
+func (s *Sent) Reset() { s.requests.Store(0) }
 
-// Read returns what was sent: a pipeline or transaction is one request of several
-// commands.
-func (s *Sent) Read() (requests, commands int64) { return s.requests.Load(), s.commands.Load() }
+// Read returns how many requests were sent: a pipeline or transaction is one.
+func (s *Sent) Read() int64 { return s.requests.Load() }
+
+// Add counts a request that another client sends.
+func (s *Sent) Add() { s.requests.Add(1) }
 
 func (s *Sent) count(cmds ...redis.Cmder) {
-	counted := false
 	for _, cmd := range cmds {
 		switch cmd.Name() {
 		case "hello", "client", "auth", "select":
 		default:
-			counted = true
-			s.commands.Add(1)
+			s.requests.Add(1)
+			return
 		}
-	}
-	if counted {
-		s.requests.Add(1)
 	}
 }
 
@@ -58,15 +53,16 @@ func (s *Sent) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.Process
 
 // NewClient returns a client, with go-redis's defaults but for two things:
 // it adds nothing of its own to what it sends, and it sends nothing twice, since
-// the hook is above go-redis's retries.
-func NewClient(addr string) (*redis.Client, *Sent) {
+// the hook is above go-redis's retries. What it sends is counted, unless sent is nil.
+func NewClient(addr string, sent *Sent) *redis.Client {
 	client := redis.NewClient(&redis.Options{
 		Addr:                     addr,
 		MaxRetries:               -1,
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	})
-	s := new(Sent)
-	client.AddHook(s)
-	return client, s
+	if sent != nil {
+		client.AddHook(sent)
+	}
+	return client
 }

@@ -8,12 +8,12 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/go-redis/redis_rate/v10"
 	"github.com/redis/go-redis/v9"
 	"golang.org/x/sync/errgroup"
 
@@ -31,9 +31,10 @@ var crowdLimit = ration.Limit{Max: 20, Window: 2 * time.Second}
 type crowd struct {
 	processes, callers int  // of each process
 	deadline           bool // whether the callers have one: the end of the measurement
+	polls              bool // with redis_rate, in place of ration
 }
 
-// parseCrowds reads crowds as PROCESSESxCALLERS with commas. Each is measured without and with deadlines.
+// parseCrowds reads crowds as PROCESSESxCALLERS with commas. Each is measured without and with deadlines, and with redis_rate.
 func parseCrowds(text string) (all []crowd, err error) {
 	for one := range strings.SplitSeq(text, ",") {
 		if one = strings.TrimSpace(one); one == "" {
@@ -45,7 +46,9 @@ func parseCrowds(text string) (all []crowd, err error) {
 		}
 		withDeadline := c
 		withDeadline.deadline = true
-		all = append(all, c, withDeadline)
+		polls := c
+		polls.polls = true
+		all = append(all, c, withDeadline, polls)
 	}
 	return all, nil
 }
@@ -53,17 +56,16 @@ func parseCrowds(text string) (all []crowd, err error) {
 // A crowdRow is what was measured of a crowd.
 type crowdRow struct {
 	crowd
-	calls    int
-	share    float64 // of the calls that the limit and its margin allow in the time
-	most     int     // calls of a token in any window
-	scripts  float64 // a call
-	micros   float64 // of Redis's time in scripts, a call
-	longest  time.Duration
-	shortest float64 // the calls of the process with the fewest, of an equal share
+	calls   int
+	share   float64 // of the calls that the limit and its margin allow in the time
+	most    int     // calls of a token in any window
+	scripts float64 // a call
+	micros  float64 // of Redis's time in scripts, a call
+	longest time.Duration
 }
 
 // crowdEnv tells a process of this command that it is one of a crowd's.
-const crowdEnv = "RATION_SCALE_CROWD"
+const crowdEnv = "RATION_BENCHMARKS_CROWD"
 
 // possible is how many calls the quota allows in a time that begins with a window: bursts, one a window and its margin.
 func possible(length time.Duration) int {
@@ -73,23 +75,22 @@ func possible(length time.Duration) int {
 // measureCrowd has a crowd call for a while, and judges when its calls left.
 func measureCrowd(ctx context.Context, address string, of crowd, length time.Duration) (crowdRow, error) {
 	r := crowdRow{crowd: of}
-	node, _ := harness.NewClient(address)
-	defer node.Close()
-	if err := node.FlushAll(ctx).Err(); err != nil {
+	if err := empty(ctx, address); err != nil {
 		return r, err
 	}
-	before, err := readUsage(ctx, node)
+	node := harness.NewClient(address, nil)
+	defer node.Close()
+	before, err := harness.ScriptUsage(ctx, node)
 	if err != nil {
 		return r, err
 	}
 	begin := time.Now().Add(time.Second + time.Duration(of.processes)*60*time.Millisecond)
 	var mu sync.Mutex
 	left := make(map[int][]time.Time) // by token
-	byProcess := make([]int, of.processes)
 	var group errgroup.Group
-	for i := range of.processes {
+	for range of.processes {
 		worker := exec.CommandContext(ctx, os.Args[0])
-		worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d %d %t", crowdEnv, address, begin.UnixMicro(), length.Microseconds(), of.callers, of.deadline))
+		worker.Env = append(os.Environ(), fmt.Sprintf("%s=%s %d %d %d %t %t", crowdEnv, address, begin.UnixMicro(), length.Microseconds(), of.callers, of.deadline, of.polls))
 		worker.Stderr = os.Stderr
 		out, err := worker.StdoutPipe()
 		if err != nil {
@@ -107,7 +108,6 @@ func measureCrowd(ctx context.Context, address string, of crowd, length time.Dur
 				}
 				mu.Lock()
 				left[token] = append(left[token], time.UnixMicro(at))
-				byProcess[i]++
 				r.longest = max(r.longest, time.Duration(waited)*time.Microsecond)
 				mu.Unlock()
 			}
@@ -117,7 +117,7 @@ func measureCrowd(ctx context.Context, address string, of crowd, length time.Dur
 	if err := group.Wait(); err != nil {
 		return r, err
 	}
-	after, err := readUsage(ctx, node)
+	after, err := harness.ScriptUsage(ctx, node)
 	if err != nil {
 		return r, err
 	}
@@ -129,9 +129,8 @@ func measureCrowd(ctx context.Context, address string, of crowd, length time.Dur
 		return r, errors.New("a crowd made no call")
 	}
 	r.share = float64(r.calls) / float64(possible(length))
-	r.scripts = (after.scripts - before.scripts) / float64(r.calls)
-	r.micros = harness.Micros(after.script-before.script) / float64(r.calls)
-	r.shortest = float64(slices.Min(byProcess)*of.processes) / float64(r.calls)
+	r.scripts = (after.Calls - before.Calls) / float64(r.calls)
+	r.micros = harness.Micros(after.Took-before.Took) / float64(r.calls)
 	return r, nil
 }
 
@@ -141,18 +140,15 @@ func callInCrowd(order string, out io.Writer) error {
 	var address string
 	var begun, micros int64
 	var callers int
-	var deadline bool
-	if _, err := fmt.Sscan(order, &address, &begun, &micros, &callers, &deadline); err != nil {
+	var deadline, polls bool
+	if _, err := fmt.Sscan(order, &address, &begun, &micros, &callers, &deadline, &polls); err != nil {
 		return err
 	}
 	client := redis.NewClient(&redis.Options{Addr: address, ReadTimeout: 10 * time.Second})
 	defer client.Close()
-	b := &ration.Budget{Name: "crowd", Limits: []ration.Limit{crowdLimit}, Store: &ration.RedisStore{Client: client}}
-	pool, numbers := ration.NewPool(b), make(map[string]int)
-	for i := range crowdTokens {
-		token := ration.NewToken("crowd " + strconv.Itoa(i))
-		numbers[token.ID()] = i
-		pool.Add(token)
+	take := takeFromPool(client)
+	if polls {
+		take = pollTokens(client)
 	}
 	begin := time.UnixMicro(begun)
 	ends := begin.Add(time.Duration(micros) * time.Microsecond)
@@ -166,11 +162,11 @@ func callInCrowd(order string, out io.Writer) error {
 	var mu sync.Mutex
 	printed := bufio.NewWriter(out)
 	var group errgroup.Group
-	for range callers {
+	for caller := range callers {
 		group.Go(func() error {
-			for {
+			for n := caller; ; n++ {
 				came := time.Now()
-				grant, err := pool.Take(ctx, 1)
+				token, err := take(ctx, n)
 				if err != nil {
 					if ctx.Err() != nil || errors.Is(err, ration.ErrExhausted) {
 						return nil
@@ -179,7 +175,7 @@ func callInCrowd(order string, out io.Writer) error {
 				}
 				at := time.Now()
 				mu.Lock()
-				fmt.Fprintln(printed, numbers[grant.Token.ID()], at.UnixMicro(), at.Sub(came).Microseconds())
+				fmt.Fprintln(printed, token, at.UnixMicro(), at.Sub(came).Microseconds())
 				mu.Unlock()
 			}
 		})
@@ -187,20 +183,60 @@ func callInCrowd(order string, out io.Writer) error {
 	return errors.Join(group.Wait(), printed.Flush())
 }
 
-// crowds is the table of crowds.
-func crowds(all []crowdRow, length time.Duration) string {
-	if len(all) == 0 {
-		return ""
+// A take waits for a call of one of the tokens, and tells which.
+type take func(ctx context.Context, n int) (token int, err error)
+
+func takeFromPool(client redis.UniversalClient) take {
+	b := &ration.Budget{Name: "crowd", Limits: []ration.Limit{crowdLimit}, Store: &ration.RedisStore{Client: client}}
+	pool, numbers := ration.NewPool(b), make(map[string]int)
+	for i := range crowdTokens {
+		token := ration.NewToken("crowd " + strconv.Itoa(i))
+		numbers[token.ID()] = i
+		pool.Add(token)
 	}
-	head := fmt.Sprintf("| processes x callers | deadline | calls in %v | of the possible | most in a window of %d | scripts a call | µs of Redis's time in scripts a call | longest wait | the process with the fewest |",
-		length, crowdLimit.Max)
-	return "\nCrowds that wait for one pool of " + harness.Group(crowdTokens) + " tokens of " + crowdLimit.String() + ":\n\n" +
-		harness.Table(head, all, func(r crowdRow) string {
-			deadline := "none"
-			if r.deadline {
-				deadline = "the end"
+	return func(ctx context.Context, _ int) (int, error) {
+		grant, err := pool.Take(ctx, 1)
+		return numbers[grant.Token.ID()], err
+	}
+}
+
+// pollTokens goes through the tokens in turn, and sleeps as long as redis_rate says.
+func pollTokens(client *redis.Client) take {
+	asking := allow(redis_rate.NewLimiter(client), crowdLimit)
+	return func(ctx context.Context, n int) (int, error) {
+		for {
+			again, err := asking(ctx, n%crowdTokens)
+			if err != nil || again == 0 {
+				return n % crowdTokens, err
 			}
-			return fmt.Sprintf("| %d x %s | %s | %s | %.1f %% | %d | %.3f | %.0f | %.1f s | %.0f %% of an equal share |", r.processes, harness.Group(r.callers), deadline,
-				harness.Group(r.calls), 100*r.share, r.most, r.scripts, r.micros, r.longest.Seconds(), 100*r.shortest)
-		})
+			if err := harness.Sleep(ctx, again); err != nil {
+				return 0, err
+			}
+		}
+	}
+}
+
+func crowdTable(ctx context.Context, cfg config, addr string, progress io.Writer) (string, error) {
+	var rows []crowdRow
+	for _, of := range cfg.crowds {
+		fmt.Fprintf(progress, "  %d x %d callers\n", of.processes, of.callers)
+		r, err := measureCrowd(ctx, addr, of, cfg.wait)
+		if err != nil {
+			return "", err
+		}
+		rows = append(rows, r)
+	}
+	head := fmt.Sprintf("| processes x callers | with | most in a window, of %d | calls in %v | of the possible | scripts a call | Redis's time in scripts a call | longest wait |",
+		crowdLimit.Max, cfg.wait)
+	return harness.Table(head, rows, func(r crowdRow) string {
+		how := "**ration**"
+		switch {
+		case r.deadline:
+			how = "**ration**, with a deadline"
+		case r.polls:
+			how = "redis_rate, sleeping RetryAfter"
+		}
+		return fmt.Sprintf("| %d x %s | %s | %d | %s | %.1f %% | %.2f | %.0f µs | %.1f s |", r.processes, harness.Group(r.callers), how,
+			r.most, harness.Group(r.calls), 100*r.share, r.scripts, r.micros, r.longest.Seconds())
+	}), nil
 }

@@ -1,4 +1,4 @@
-package main
+package outages_test
 
 import (
 	"context"
@@ -14,20 +14,29 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
 // A budget may be moved to another node while it is booked on, as docs/explanation/capacity.md
 // says: some bookings fail meanwhile, and all that were granted are counted after.
 func TestABudgetMovesToAnotherNode(t *testing.T) {
+	testkit.Slow(t)
+	t.Parallel()
 	cluster := redistest.StartCluster(t, 3)
-	s := newSite(8, cluster.Addrs()...)
-	defer s.close()
-
+	client := redis.NewClusterClient(&redis.ClusterOptions{Addrs: cluster.Addrs(), PoolSize: 8})
+	defer client.Close()
+	var nodes []*redis.Client
+	for _, addr := range cluster.Addrs() {
+		node := redis.NewClient(&redis.Options{Addr: addr})
+		defer node.Close()
+		nodes = append(nodes, node)
+	}
+	const slots = 16384 // of every Redis Cluster
 	const name, workers, tokens = "moved", 8, 20
 	var lost atomic.Int64
 	budget := &ration.Budget{
-		Name: name, Limits: []ration.Limit{ration.PerHour(100_000)}, Store: &ration.RedisStore{Client: s.client},
+		Name: name, Limits: []ration.Limit{ration.PerHour(100_000)}, Store: &ration.RedisStore{Client: client},
 		OnEvent: func(n ration.Event) {
 			if n.Kind == ration.LogLost {
 				lost.Add(1)
@@ -62,12 +71,12 @@ func TestABudgetMovesToAnotherNode(t *testing.T) {
 		require.Eventually(t, func() bool { return granted.Load() >= n }, 20*time.Second, time.Millisecond)
 	}
 	at(2000)
-	slot, err := s.nodes[0].ClusterKeySlot(t.Context(), "ration:v2:{"+name+"}").Result()
+	slot, err := nodes[0].ClusterKeySlot(t.Context(), "ration:v2:{"+name+"}").Result()
 	require.NoError(t, err)
-	from := int(slot) * len(s.nodes) / slots
-	to := (from + 1) % len(s.nodes)
+	from := int(slot) * len(nodes) / slots
+	to := (from + 1) % len(nodes)
 	begun := time.Now()
-	moved := move(t, s.nodes, cluster.Addrs(), int(slot), from, to)
+	moved := move(t, nodes, cluster.Addrs(), int(slot), from, to)
 	t.Logf("%d keys in %v, after %d", moved, time.Since(begun), granted.Load())
 	at(granted.Load() + 2000)
 	t.Logf("on after %v", time.Since(begun))
@@ -75,7 +84,7 @@ func TestABudgetMovesToAnotherNode(t *testing.T) {
 	group.Wait()
 
 	require.Zero(t, lost.Load(), "a log was taken to be lost")
-	require.Zero(t, s.nodes[from].ClusterCountKeysInSlot(t.Context(), int(slot)).Val())
+	require.Zero(t, nodes[from].ClusterCountKeysInSlot(t.Context(), int(slot)).Val())
 	left, err := pool.Remaining(t.Context())
 	require.NoError(t, err)
 	used := tokens*100_000 - left
