@@ -217,7 +217,7 @@ func TestFeedbackOfReturnsWhatTheResponseSaid(t *testing.T) {
 		require.True(t, found)
 		require.False(t, f.Refused)
 		require.EqualValues(t, 7, f.Remaining.Value)
-		require.Equal(t, []string{"quota for 1m0s by status 429"}, refused)
+		require.Equal(t, []string{"quota for 1m0s by Retry-After"}, refused)
 		_, found = ration.FeedbackOf(rationtest.Get(t, client, "http://api.test/"))
 		require.False(t, found, "it says nothing of quotas")
 		_, found = ration.FeedbackOf(nil)
@@ -305,7 +305,7 @@ func TestALimitOfAnEndpointIsNotTheAccounts(t *testing.T) {
 			spent[path]++
 			limit := limits[path]
 			return rationtest.Announcing(func(int) []string {
-				return []string{"X-RateLimit-Limit", strconv.Itoa(limit), "X-RateLimit-Remaining", strconv.Itoa(max(0, limit-spent[path])),
+				return []string{"RateLimit-Policy", fmt.Sprintf("%d;w=900", limit), "X-RateLimit-Limit", strconv.Itoa(limit), "X-RateLimit-Remaining", strconv.Itoa(max(0, limit-spent[path])),
 					"X-RateLimit-Reset", strconv.Itoa(int((15*time.Minute - time.Since(begun)).Seconds()))}
 			})(n, req)
 		})

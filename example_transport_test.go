@@ -251,7 +251,7 @@ func ExampleFeedbackOf() {
 	resp.Body.Close()
 	fmt.Println(resp.Status)
 	// Output:
-	// quota by status 429 for 2m0s
+	// quota by Retry-After for 2m0s
 	// 429 Too Many Requests
 }
 

@@ -198,6 +198,10 @@ func (w *Window) Exhausted() bool {
 	return w.Remaining.Known && w.Remaining.Value == 0 || w.UsedPercent.Known && w.UsedPercent.Value >= 100
 }
 
+// IsPolicy reports whether the name is that of a policy, as in the header RateLimit: it says by which rule calls are
+// counted, and names no part of the API.
+func (w *Window) IsPolicy() bool { return w.By == stateHeader || w.By == policyHeader }
+
 // ShareLeft returns the share that is left, from 0 on. It is unknown if neither the
 // window's limit nor a percentage is known, unless nothing is left.
 func (w *Window) ShareLeft() Optional[float64] {

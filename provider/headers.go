@@ -153,6 +153,9 @@ func (p *Provider) windows(r *Response, mayBeOverdrawn bool) []Window {
 	if limits {
 		windows = ietfWindows(windows, r, mayBeOverdrawn)
 	}
+	if limits && p.Windows == nil {
+		windows = pairWindows(familyWindows(windows, r, mayBeOverdrawn), r)
+	}
 	return windows[:min(len(windows), header.MaxWindows)]
 }
 

@@ -5,10 +5,12 @@ import (
 	"github.com/ration-go/ration/internal/ratelimitfield"
 )
 
+// The headers of the IETF's drafts.
+const stateHeader, policyHeader = "RateLimit", "RateLimit-Policy"
+
 // ietfWindows appends the windows of the header RateLimit, each with its policy, and those
 // of the policies that have no state.
 func ietfWindows(windows []Window, r *Response, mayBeOverdrawn bool) []Window {
-	const stateHeader, policyHeader = "RateLimit", "RateLimit-Policy"
 	states := ratelimitfield.State(r.Header.Values(stateHeader))
 	policies := ratelimitfield.List(r.Header.Values(policyHeader))
 	used := make([]bool, len(policies))

@@ -17,11 +17,11 @@ var countWords = regexp.MustCompile(`\b(?:made|used|sent|consumed|performed) ([0
 var limitPerWords = regexp.MustCompile(`\blimit(?:ed)? (?:is |to |of |is set to )?([0-9][0-9,]{0,14}) ?(?:requests?|calls?|queries|hits)? ?(?:per|/|every|in|each) ?([0-9]{1,4})? ?(second|minute|hour|day)s?\b`)
 
 // "TEN_SECONDLY_ROLLING", "DAILY", "requests_per_minute", "burst-per-10-seconds".
-var lengthInName = regexp.MustCompile(`(?:^|[_ -])(?:(one|two|five|ten|fifteen|thirty|sixty|[0-9]{1,4})[_ -])?(second|minute|hour|dai|day)(?:ly|s)?(?:$|[_ -])`)
+var lengthInName = regexp.MustCompile(`(?:^|[_ -])(?:(one|two|five|ten|fifteen|thirty|sixty|[0-9]{1,4})[_ -])?(second|minute|min|hour|dai|day)(?:ly|s)?(?:$|[_ -])`)
 
 var numberWords = map[string]float64{"one": 1, "two": 2, "five": 5, "ten": 10, "fifteen": 15, "thirty": 30, "sixty": 60}
 
-var unitLengths = map[string]time.Duration{"second": time.Second, "minute": time.Minute, "hour": time.Hour, "day": 24 * time.Hour, "dai": 24 * time.Hour}
+var unitLengths = map[string]time.Duration{"second": time.Second, "minute": time.Minute, "min": time.Minute, "hour": time.Hour, "day": 24 * time.Hour, "dai": 24 * time.Hour}
 
 // policyFields are the fields of a body that name the policy by which it refuses.
 const policyFields = "policyName|policy|error.policy|error.policyName|limitName|error.limitName"

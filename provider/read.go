@@ -104,6 +104,11 @@ func (p *Provider) Read(r Response) Feedback {
 		f.Windows = p.windows(&r, f.Reason.Refuses())
 	}
 	if f.Reason == ReasonQuota && len(f.Windows) == 0 {
+		if inner := r.headersInBody(); inner != nil {
+			f.Windows = p.windows(inner, true)
+		}
+	}
+	if f.Reason == ReasonQuota && len(f.Windows) == 0 {
 		if w, found := windowInWords(&r); found {
 			f.Windows = append(f.Windows, w)
 			if f.MaxWait == 0 {
@@ -124,8 +129,14 @@ func (p *Provider) Read(r Response) Feedback {
 }
 
 // refuseIfExhausted takes a 403 that says nothing for a refusal if a window is exhausted:
-// the IETF's drafts leave the status to the server.
+// the IETF's drafts leave the status to the server. A 503 of a window that is exhausted, and that does not ask for
+// another wait, is of a quota too.
 func (f *Feedback) refuseIfExhausted(r *Response) {
+	exhausted := slices.IndexFunc(f.Windows, func(w Window) bool { return w.Exhausted() && w.Reset.Known })
+	if r.Status == 503 && exhausted >= 0 && (f.Reason == "" || f.Reason == ReasonOverload && f.ReasonBy == inWords) {
+		f.Reason, f.ReasonBy = ReasonQuota, f.Windows[exhausted].By
+		return
+	}
 	if r.Status != 403 || f.Reason != "" || len(r.Fields(wordFields)) > 0 {
 		return
 	}
@@ -200,11 +211,16 @@ func (f *Feedback) readWait(r *Response, p *Provider, rule *MatchRule) {
 	if !f.Reason.Refuses() || f.Reason == ReasonBilling {
 		return
 	}
-	for _, path := range p.WaitFields {
-		for _, value := range r.Fields(path) {
-			if wait, known := header.Reset(value, r.ServerTime()); known && wait > f.Wait.Value {
-				f.Wait, f.WaitBy = Some(wait), "the body's "+path
+	for _, paths := range [...][]string{p.WaitFields, usualWaitFields} {
+		for _, path := range paths {
+			for _, value := range r.Fields(path) {
+				if wait, known := readWaitField(path, value, r.ServerTime()); known && wait > f.Wait.Value {
+					f.Wait, f.WaitBy = Some(wait), "the body's "+path
+				}
 			}
+		}
+		if f.Wait.Known {
+			return
 		}
 	}
 	if f.Wait.Known {
@@ -217,8 +233,21 @@ func (f *Feedback) readWait(r *Response, p *Provider, rule *MatchRule) {
 	}
 }
 
-// "Please try again in 6m0.5s", "retry after 26 seconds", "wait 5 minutes".
-var waitWords = regexp.MustCompile(`(?:try again|retry|wait|break) (?:in |after |for |at least )?((?:[0-9]{1,6}(?:\.[0-9]{1,12})?(?:ms|h|m|s))+|[0-9]{1,6}(?:\.[0-9]{1,12})? ?(?:ms|milliseconds?|secs?|seconds?|minutes?|mins?|hours?))\b`)
+// usualWaitFields are where many bodies have the wait, in seconds, or in the unit that the name has.
+var usualWaitFields = []string{"retry_after", "retryAfter", "retry_after_seconds", "retryAfterSeconds", "retry_after_ms", "retryAfterMs", "backoff_seconds",
+	"error.retry_after", "error.retryAfter", "error.retry_after_ms", "error.retryAfterMs", "parameters.retry_after",
+	"error.data.rate.backoff_seconds", "error.details[].retryDelay", "errors[].extensions.retryAfter", "errors[].extensions.retry_after"}
+
+// readWaitField reads a wait in the unit that its field's name has.
+func readWaitField(path, value string, now time.Time) (time.Duration, bool) {
+	if name := strings.ToLower(path); strings.HasSuffix(name, "_ms") || strings.HasSuffix(name, "ms") {
+		return header.ResetMilliseconds(value, now)
+	}
+	return header.Reset(value, now)
+}
+
+// "Please try again in 6m0.5s", "retry after 26 seconds", "wait 5 minutes", "reset in '6' seconds".
+var waitWords = regexp.MustCompile(`(?:try again|retry|wait|break|reset) (?:in |after |for |at least )?'?((?:[0-9]{1,6}(?:\.[0-9]{1,12})?(?:ms|h|m|s))+|[0-9]{1,6}(?:\.[0-9]{1,12})?'? ?(?:ms|milliseconds?|secs?|seconds?|minutes?|mins?|hours?))\b`)
 
 // waitInWords returns the wait that the words of a body ask for.
 func waitInWords(r *Response) Optional[time.Duration] {
@@ -232,12 +261,12 @@ func waitInWords(r *Response) Optional[time.Duration] {
 	if d, err := time.ParseDuration(found[1]); err == nil && d > 0 {
 		return Some(min(d, limit.MaxWindow))
 	}
-	number := strings.TrimRight(found[1], " abcdefghijklmnopqrstuvwxyz")
+	number := strings.TrimRight(found[1], "' abcdefghijklmnopqrstuvwxyz")
 	n, known := header.Number(number)
 	if !known || n <= 0 {
 		return Optional[time.Duration]{}
 	}
-	switch unit := strings.TrimSpace(found[1][len(number):]); {
+	switch unit := strings.Trim(found[1][len(number):], "' "); {
 	case strings.HasPrefix(unit, "ms"), strings.HasPrefix(unit, "milli"):
 		n /= 1000
 	case strings.HasPrefix(unit, "m"):

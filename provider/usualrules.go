@@ -5,17 +5,23 @@ import "github.com/ration-go/ration/internal/header"
 // The codes and the words that many APIs use, and the fields in which these stand.
 const (
 	codeFields = "error.code|error.type|error.status|error|code|errorCode|error_code|errors[].code|errors[].type|" +
-		"errors[].extensions.code|errors[].reason|[].errorCode|meta.error_type|title"
+		"errors[].extensions.code|errors[].reason|[].errorCode|meta.error_type|title|errcode|__type|Code"
 	wordFields = "error.message|message|message.error|error|errors|errors[].message|error_description|detail|title|msg|" +
 		"error_message|meta.error_message|[].message"
 	limitWords = "rate limit|rate-limit|ratelimit|too many requests|throttl|request limit reached|limit exceeded|quota exceeded|" +
 		"exceeded your quota|calls per second"
-	tokenWords = "bad credentials|token has expired|token is expired|token expired|session has expired|revoked|invalid access token|" +
+	strongWords = "rate limit exceeded|rate limit reached|rate limit '|too many requests|api rate limit|request rate limit"
+	tokenWords  = "bad credentials|token has expired|token is expired|token expired|session has expired|revoked|invalid access token|" +
 		"access token is invalid|access_token provided is invalid|invalid token|invalid oauth token|token is invalid|invalid api key|incorrect api key|invalid_token|jwt expired"
 	concurrencyWords = "parallel request|concurren|simultaneous|in flight|in-flight"
 )
 
-var clientErrors = []int{400, 401, 403}
+var (
+	clientErrors = []int{400, 401, 403}
+	// throttlingStatus are those with which APIs refuse beside 429, and say so in a code: AWS with 400, Azure with 409,
+	// Shopify with 430.
+	throttlingStatus = []int{400, 401, 403, 409, 422, 430, 500, 503}
+)
 
 // usualRules hold for every provider, behind its own.
 var usualRules = []MatchRule{
@@ -26,6 +32,10 @@ var usualRules = []MatchRule{
 
 	// No wait helps against these.
 	{Field: codeFields, Equals: "insufficient_quota|billing_error|billing_hard_limit_reached|billing_not_active|credits_exhausted|payment_required", Reason: ReasonBilling},
+	// A customer's card, or a limit of what is stored, is no quota of calls.
+	{Status: []int{402}, Field: "error.type|error.code|error.decline_code|code|type|errors[].code", Contains: "card_|declin|insufficient_funds|payment_method|payment_intent",
+		Reason: ReasonDenied},
+	{Status: clientErrors, Field: codeFields, Contains: "storage_limit|storagelimit|size_limit|length_limit|depth_limit|row_limit|field_limit|file_limit|record_limit", Reason: ReasonDenied},
 	{Field: codeFields, Equals: "MAX_COST_EXCEEDED|request_too_large|QUERY_TOO_COMPLEX", Reason: ReasonTooLarge},
 
 	// The problem types of the IETF's drafts.
@@ -36,11 +46,23 @@ var usualRules = []MatchRule{
 	// Cloudflare, in front of an API, blocks an address.
 	{Status: []int{403, 429}, Contains: "error code: 1015|error 1015", Reason: ReasonBan, Scope: ScopeIP},
 
-	{Status: []int{420, 429}, Contains: concurrencyWords, Reason: ReasonConcurrency},
+	// The type of Riot's refusals says whose limit it is: of "service" it is nobody's.
+	{Status: []int{429}, Header: "X-Rate-Limit-Type", Equals: "service", Reason: ReasonOverload, Scope: ScopeEndpoint},
+	{Status: []int{429}, Header: "X-Rate-Limit-Type", Equals: "method", Reason: ReasonQuota, Scope: ScopeEndpoint},
+
 	{Status: []int{429}, Field: codeFields, Equals: "lock_timeout", Reason: ReasonLock},
+	// A wait that is told outranks words: who says how long speaks of a rate.
+	{Status: []int{420, 429}, Header: header.RetryAfterNames + "|" + header.RetryAfterMillisecondsNames, Reason: ReasonQuota},
+	{Status: []int{420, 429}, Contains: concurrencyWords, Reason: ReasonConcurrency},
 	{Field: codeFields, Equals: "RATE_LIMITED|RATE_LIMIT|RATELIMITED|THROTTLED|THROTTLING|TOO_MANY_REQUESTS|TOOMANYREQUESTS|TooManyRequests|" +
 		"rate_limit_exceeded|rateLimitExceeded|userRateLimitExceeded|RESOURCE_EXHAUSTED|rate_limit_error|REQUEST_LIMIT_EXCEEDED|" +
 		"LIMIT_EXCEEDED|ThrottlingException|RequestLimitExceeded|OAuthRateLimitException", Reason: ReasonQuota},
+	{Status: throttlingStatus, Field: codeFields, Contains: "throttl|throughputexceeded|toomanyrequest|too_many_request|ratelimitexceeded|rate_limit_exceeded|slow_down|slowdown",
+		Reason: ReasonQuota},
+	// Some answer 200, with a body that says it is an error.
+	{Status: []int{200}, Field: "message", Equals: "NOTOK", Contains: "rate limit", Reason: ReasonQuota}, // Etherscan
+	{Status: []int{200}, Field: "error.error_msg|error.message|error|errors[].message|error[]|errors[]", Contains: strongWords, Reason: ReasonQuota},
+	{Status: []int{200}, Field: "Note|Information", Contains: "api call frequency|rate limit|requests per", Reason: ReasonQuota}, // Alpha Vantage
 	{Status: []int{529}, Reason: ReasonOverload},
 	{Status: []int{500, 502, 503, 504}, Header: header.RetryAfterNames + "|" + header.RetryAfterMillisecondsNames, Reason: ReasonOverload},
 	{Status: []int{420, 429}, Reason: ReasonQuota},

@@ -31,7 +31,7 @@ func ScopeOf(f *provider.Feedback, byDefault provider.Scope) provider.Scope {
 		if w == nil || !w.Exhausted() {
 			return byDefault
 		}
-		if scope = w.Scope; scope == "" && !provider.Scope(w.Name).IsWholeAPI() && !w.Length.Known {
+		if scope = w.Scope; scope == "" && !provider.Scope(w.Name).IsWholeAPI() && !w.Length.Known && !w.IsPolicy() {
 			scope = provider.Scope(w.Name) // a resource that is counted by itself
 		}
 	}
@@ -76,12 +76,14 @@ func TargetOf(scope provider.Scope, req *http.Request, object string, scopes []s
 				r.add(objectKey(req))
 			}
 		case one.IsWholeAPI():
-		case len(scopes) > 0:
+		case len(scopes) > 0 && (one == provider.ScopeEndpoint || one == provider.ScopeBucket):
 			// Who names the requests' scopes knows the endpoints better.
 			for _, scope := range scopes {
 				r.add(scopeKey(scope))
 			}
-		default:
+		case one == provider.ScopeBucket:
+			r.add(bucketKey(req))
+		default: // a part of the API that nobody has named before: it pauses no more than itself
 			r.add(EndpointKey(req))
 		}
 	}
@@ -121,14 +123,27 @@ func newKey(kind, host, name string) Key {
 // without what looks like the IDs of objects.
 func EndpointKey(req *http.Request) Key { return newKey("endpoint", req.URL.Host, endpointName(req)) }
 
+// bucketKey returns the key of what a route's bucket counts: the endpoint, of the first object in its path alone. A
+// channel's messages are one bucket, another channel's another.
+func bucketKey(req *http.Request) Key {
+	return newKey("endpoint", req.URL.Host, endpointNameOf(req, 1))
+}
+
 // Endpoint names a request's endpoint within a process, as EndpointKey does for the fleet.
 func Endpoint(req *http.Request) string { return req.URL.Host + " " + endpointName(req) }
 
 // endpointName returns the method and the path, with "*" for what looks like the IDs of objects.
-func endpointName(req *http.Request) string {
+func endpointName(req *http.Request) string { return endpointNameOf(req, 0) }
+
+// endpointNameOf does the same, but keeps the first IDs.
+func endpointNameOf(req *http.Request, keep int) string {
 	path := strings.Split(req.URL.Path, "/")
 	for i, part := range path {
-		if isObjectID(part) {
+		switch {
+		case !isObjectID(part):
+		case keep > 0:
+			keep--
+		default:
 			path[i] = "*"
 		}
 	}
@@ -166,6 +181,9 @@ func scopeKey(scope string) Key { return newKey("scope", "", scope) }
 // KeysOf returns every key of a request with these scopes: a pause of any of them holds it.
 func KeysOf(req *http.Request, scopes []string) []Key {
 	all := []Key{EndpointKey(req), objectKey(req)}
+	if bucket := bucketKey(req); bucket != all[0] {
+		all = append(all, bucket)
+	}
 	for part := range strings.SplitSeq(req.URL.Path, "/") {
 		if part != "" {
 			all = append(all, pathPartKey(req, part))

@@ -132,6 +132,14 @@ func TestPausesThatHaveEndedAreForgotten(t *testing.T) {
 
 var noon = time.Date(2026, 1, 15, 12, 0, 0, 0, time.UTC)
 
+// Of a route with two IDs a bucket is of the first: of a channel, and not of a message in it.
+func TestABucketIsOfTheFirstObject(t *testing.T) {
+	of := func(path string) []Key { return KeysOf(newRequest(t, "GET", "http://api.test"+path), nil) }
+	bucket := bucketKey(newRequest(t, "GET", "http://api.test/channels/100000000000000001/messages/5"))
+	require.Contains(t, of("/channels/100000000000000001/messages/6"), bucket)
+	require.NotContains(t, of("/channels/200000000000000002/messages/5"), bucket)
+}
+
 func TestTargetOfAScope(t *testing.T) {
 	req := newRequest(t, "GET", "http://api.test/v1/17841400000000001/media")
 	endpoint, object := EndpointKey(req), objectKey(req)
@@ -157,7 +165,8 @@ func TestTargetOfAScope(t *testing.T) {
 		{scope: "token", shared: app, want: Target{Account: true}},
 		{scope: "endpoint", want: Target{Keys: []Key{endpoint}}},
 		{scope: "endpoint+method", want: Target{Keys: []Key{endpoint}}},
-		{scope: "bucket", object: "abc", want: Target{Keys: []Key{endpoint}}},
+		{scope: "bucket", object: "abc", want: Target{Keys: []Key{bucketKey(req)}}},
+		{scope: "user+dependency_sbom", scopes: []string{"core"}, want: Target{Account: true, Keys: []Key{endpoint}}},
 		{scope: "user+endpoint", want: Target{Account: true, Keys: []Key{endpoint}}},
 		{scope: "app+endpoint", want: Target{Keys: []Key{endpoint}}},
 		{scope: "app+endpoint", shared: app, want: Target{Keys: []Key{endpoint}}},

@@ -14,6 +14,7 @@ package ratelimitfield
 
 import (
 	"encoding/base64"
+	"regexp"
 	"strings"
 
 	"github.com/dunglas/httpsfv"
@@ -39,6 +40,9 @@ type Item struct {
 // longest is how many bytes a field may have.
 const longest = 8 << 10
 
+// described is a string before the name of a policy, which no draft has.
+var described = regexp.MustCompile(`"[^"]*"\s*;\s*("[^"]*")`)
+
 // tooLong reports whether the lines of a field are longer than that.
 func tooLong(lines []string) bool {
 	sum := 0
@@ -55,6 +59,10 @@ func List(lines []string) []Item {
 		return nil
 	}
 	list, err := httpsfv.UnmarshalList(lines)
+	if err != nil {
+		// Some put a description before the name of a policy: "fixed window";"api";q=500;w=300.
+		list, err = httpsfv.UnmarshalList([]string{described.ReplaceAllString(strings.Join(lines, ", "), "$1")})
+	}
 	if err != nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package presets
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -63,5 +64,26 @@ func adjustGoogle(r *provider.Response, f *provider.Feedback) {
 		if f.Scope == "" {
 			f.Scope = w.Scope
 		}
+	}
+	if len(f.Windows) > 0 {
+		return
+	}
+	// An ErrorInfo names one quota, such as ReadsPerMinutePerUser, and its number.
+	if id, found := r.Field("error.details[].metadata.quota_limit"); found {
+		w := provider.Window{Name: header.Name(id), By: "the body's quota_limit", Remaining: provider.Some[int64](0)}
+		if n, known := r.Number("error.details[].metadata.quota_limit_value"); known {
+			w.Limit = provider.OptionalOf(header.Limit(n))
+		}
+		for part := range strings.SplitSeq(w.Name, "Per") {
+			switch part {
+			case "Minute":
+				w.Length = provider.Some(time.Minute)
+			case "Day":
+				w.Length = provider.Some(aDay)
+			case "Project", "User", "Model", "Region":
+				w.Scope = w.Scope.With(strings.ToLower(part))
+			}
+		}
+		f.Windows, f.Scope = append(f.Windows, w), cmp.Or(f.Scope, w.Scope)
 	}
 }
