@@ -30,7 +30,7 @@ type Event struct {
 	Account string
 	// Ours are this worker's limits up to now; Theirs are the limits that the fleet applies
 	// from now on. They are set for LimitsOverridden, with the margins added, and for
-	// LimitLearned and HeadroomChanged, without the margins.
+	// LimitLearned, LimitUnclear and HeadroomChanged, without the margins.
 	Ours, Theirs []limit.Limit
 	// Token is the ID of the token that the event is about. For TokenQuarantined Reason is why.
 	Token  string
@@ -62,6 +62,9 @@ const (
 	// LimitLearned: the provider announced another limit, and the fleet adopts it; or, with a Cause,
 	// a learned limit is raised for a call that finds out whether it is still true.
 	LimitLearned
+	// LimitUnclear: responses announce Count units in a window whose length they do not tell, and another
+	// number than the only limit has. Nothing changes: the program has to say which is right.
+	LimitUnclear
 	// ExternalUsage: other clients spend the account's quota, and the log now counts it.
 	ExternalUsage
 	// HeadroomChanged: the fleet leaves more, or less, of an account's limits to other
@@ -97,7 +100,7 @@ const (
 
 var eventKinds = [...]string{
 	StoreDown: "StoreDown", StoreBack: "StoreBack", LogLost: "LogLost", ClockStepped: "ClockStepped",
-	LimitsOverridden: "LimitsOverridden", LimitLearned: "LimitLearned", ExternalUsage: "ExternalUsage",
+	LimitsOverridden: "LimitsOverridden", LimitLearned: "LimitLearned", LimitUnclear: "LimitUnclear", ExternalUsage: "ExternalUsage",
 	HeadroomChanged: "HeadroomChanged", TokenNeverServed: "TokenNeverServed", TokenQuarantined: "TokenQuarantined", Paused: "Paused", QuotaSpent: "QuotaSpent", QuotaBack: "QuotaBack",
 	Resumed: "Resumed", SourceFailed: "SourceFailed", SourceBack: "SourceBack", OldLogFound: "OldLogFound",
 }
@@ -133,6 +136,9 @@ func (e Event) text() string {
 			return fmt.Sprintf("account %s: %s is used in place of %s: %s", e.Account, theirs, ours, e.Cause)
 		}
 		return fmt.Sprintf("account %s: the provider announced %s instead of %s", e.Account, theirs, ours)
+	case LimitUnclear:
+		return fmt.Sprintf("account %s: responses announce %d in a window whose length they do not tell, and %s is used: "+
+			"if %d is of that window, give it, or a Provider whose WindowHeaders have the Length", e.Account, e.Count, ours, e.Count)
 	case ExternalUsage:
 		return fmt.Sprintf("account %s: other clients have spent %d units", e.Account, e.Count)
 	case HeadroomChanged:
@@ -209,7 +215,7 @@ func (k EventKind) level() slog.Level {
 	switch k {
 	case StoreDown, OldLogFound, TokenNeverServed:
 		return slog.LevelError
-	case LogLost, ClockStepped, LimitsOverridden, TokenQuarantined, Paused, SourceFailed:
+	case LogLost, ClockStepped, LimitsOverridden, LimitUnclear, TokenQuarantined, Paused, SourceFailed:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo

@@ -230,7 +230,7 @@ func TestHeadroomIsLeftWhileExternalUsageIsSeen(t *testing.T) {
 		b.Limits = []ration.Limit{{Max: 1000, Window: time.Minute}}
 		others := 0
 		ours := 0
-		h := newTokenClient(t, b, "instagram", func(int) []string {
+		h := newTokenClient(t, b, "generic", func(int) []string {
 			ours++
 			return rationtest.InstagramHeader(1000, 1000-ours-others)
 		})
@@ -331,9 +331,9 @@ func TestALearnedLimitThatHoldsEverythingIsDoubted(t *testing.T) {
 		api := rationtest.NewAPI(rationtest.Announcing(func(n int) []string {
 			sent = n
 			if n == 50 || n == 51 {
-				return []string{"X-RateLimit-Limit", "10", "X-RateLimit-Remaining", "10", "X-RateLimit-Reset", "86000"}
+				return []string{"RateLimit-Policy", "10;w=86400", "X-RateLimit-Limit", "10", "X-RateLimit-Remaining", "10", "X-RateLimit-Reset", "86000"}
 			}
-			return []string{"X-RateLimit-Limit", "10000", "X-RateLimit-Remaining", strconv.Itoa(10_000 - n), "X-RateLimit-Reset", "86000"}
+			return []string{"RateLimit-Policy", "10000;w=86400", "X-RateLimit-Limit", "10000", "X-RateLimit-Remaining", strconv.Itoa(10_000 - n), "X-RateLimit-Reset", "86000"}
 		}))
 		client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, token)}}
 		begun := time.Now()

@@ -1,6 +1,8 @@
 package ration
 
 import (
+	"sync/atomic"
+
 	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/internal/observe"
 )
@@ -14,6 +16,7 @@ type reconciler struct {
 	resets        observe.Resets
 	sharing       headroom.Sharing
 	lowering      headroom.Lowering
+	unclear       atomic.Int64 // what LimitUnclear told of last; 0: nothing
 }
 
 // reconcilerOf returns the account's reconciler; nil if no response has said anything about

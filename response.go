@@ -98,8 +98,11 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 	b := t.Pool.budget
 	understood := b.understand(grant.account)
 	account, p := b.inForce(grant.account), t.provider()
-	observed := observe.Limits(f.Windows, account.full, grant.scopes, t.Cost != nil || p.Cost != nil, p)
+	observed := observe.Limits(f.Windows, account.full, grant.scopes, t.Cost != nil || p.Cost != nil)
 	if len(observed) == 0 {
+		if n := observe.Unclear(f.Windows, account.full); n > 0 && b.reconcilerFor(account).unclear.Swap(n) != n {
+			b.notify(Event{Kind: LimitUnclear, Account: account.ID, Count: int(n), Ours: account.full})
+		}
 		return -1
 	}
 	ctx, stop := b.soon(req.Context())

@@ -92,7 +92,7 @@ func TestACallThatIsHeldBackIsNotLate(t *testing.T) {
 		b.Store, b.Margin, b.Limits = kept, 0, []ration.Limit{{Max: 1000, Window: time.Minute}}
 		base := newSharedProvider(map[string]int{"a": 980})
 		var held atomic.Int32
-		p := rationtest.Preset(t, "instagram")
+		p := rationtest.Preset(t, "generic")
 		p.Attach = nil
 		client := &http.Client{Transport: &ration.Transport{Base: base, Provider: p, Pool: ration.NewPool(b, ration.NewToken("a")),
 			OnGrant: func(_ *http.Request, grant ration.Grant) {
@@ -119,7 +119,7 @@ func TestACallIsChargedToAnAccountWithRoom(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{{Max: 1000, Window: time.Minute}}
 		base := newSharedProvider(map[string]int{"a": 980})
-		p := rationtest.Preset(t, "instagram")
+		p := rationtest.Preset(t, "generic")
 		p.Attach = nil
 		client := &http.Client{Transport: &ration.Transport{Base: base, Provider: p, Pool: ration.NewPool(b, rationtest.Tokens("a", "b")...)}}
 		for range 4 {
@@ -139,7 +139,7 @@ func TestACallThatWaitsForItsSlotHoldsNobodyBack(t *testing.T) {
 		kept := &recordingStore{Store: b.Store}
 		b.Store = kept
 		base := newSharedProvider(map[string]int{"a": 997})
-		p := rationtest.Preset(t, "instagram")
+		p := rationtest.Preset(t, "generic")
 		p.Attach = nil
 		client := &http.Client{Transport: &ration.Transport{Base: base, Provider: p, Pool: ration.NewPool(b, ration.NewToken("a"))}}
 		load(t, client, 1)

@@ -26,7 +26,7 @@ type Observation struct {
 // Limits returns what windows say about limits, in the order of the limits. The request
 // had these scopes. Weighted is whether its cost is what the provider charges, so that
 // windows of points are comparable.
-func Limits(windows []provider.Window, limits []limit.Limit, scopes []string, weighted bool, p *provider.Provider) []Observation {
+func Limits(windows []provider.Window, limits []limit.Limit, scopes []string, weighted bool) []Observation {
 	var all []Observation
 	for i, l := range limits {
 		if l.Scope != "" && !slices.Contains(scopes, l.Scope) {
@@ -40,7 +40,7 @@ func Limits(windows []provider.Window, limits []limit.Limit, scopes []string, we
 			}
 		}
 		if best != nil {
-			all = append(all, observe(best, i, l, p))
+			all = append(all, observe(best, i, l))
 		}
 	}
 	return all
@@ -85,14 +85,38 @@ func isOf(w *provider.Window, l limit.Limit, limits []limit.Limit, weighted bool
 	if !provider.Scope(w.Name).IsWholeAPI() && !onlyPercent(w) && !part {
 		return false
 	}
-	// A window of unknown length can be of this limit only if there is no other.
+	// A window of unknown length can be of this limit only if there is no other, and if it has the same number: when it
+	// resets proves nothing, since a quota of a minute has a second left, too.
+	return isAlone(l, limits) && (!w.Limit.Known || w.Limit.Value == int64(l.Capacity()))
+}
+
+// isAlone reports whether no other limit counts all calls in the same way.
+func isAlone(l limit.Limit, limits []limit.Limit) bool {
 	alike := 0
 	for _, o := range limits {
-		if o.Scope == "" && (o.Algorithm == limit.GCRA) == w.Refills {
+		if o.Scope == "" && (o.Algorithm == limit.GCRA) == (l.Algorithm == limit.GCRA) {
 			alike++
 		}
 	}
 	return alike == 1
+}
+
+// Unclear returns what a window allows that may be that of the only limit, says another number, and does not tell how long
+// it is; 0: there is none.
+func Unclear(windows []provider.Window, limits []limit.Limit) int64 {
+	for _, l := range limits {
+		if l.Scope != "" || !isAlone(l, limits) {
+			continue
+		}
+		for i := range windows {
+			w := &windows[i]
+			whole := (w.Unit == "" || w.Unit == "requests") && w.Scope == "" && provider.Scope(w.Name).IsWholeAPI()
+			if whole && !w.Length.Known && w.Limit.Known && w.Limit.Value != int64(l.Capacity()) && w.Limit.Value != int64(l.Max) {
+				return w.Limit.Value
+			}
+		}
+	}
+	return 0
 }
 
 // onlyPercent reports whether a window is a share of a limit that the provider hides.
@@ -106,7 +130,7 @@ func isAsLong(w *provider.Window, l limit.Limit) bool {
 }
 
 // observe returns what a window says about the limit with that index.
-func observe(w *provider.Window, index int, l limit.Limit, p *provider.Provider) Observation {
+func observe(w *provider.Window, index int, l limit.Limit) Observation {
 	o := Observation{Limit: index, Left: -1, Reset: w.Reset}
 	if w.Remaining.Known {
 		o.Left = clamp(w.Remaining.Value)
@@ -122,7 +146,7 @@ func observe(w *provider.Window, index int, l limit.Limit, p *provider.Provider)
 		o.Counted = clamp(int64(w.UsedPercent.Value * float64(l.Capacity()) / 100))
 		o.Left = max(0, l.Capacity()-o.Counted)
 	}
-	if w.Limit.Known && w.Limit.Value >= 1 && w.Limit.Value <= limit.MaxUnits && isSurelyOf(w, l, p) {
+	if w.Limit.Known && w.Limit.Value >= 1 && w.Limit.Value <= limit.MaxUnits && isSurelyOf(w, l) {
 		o.max = int(w.Limit.Value)
 		if l.Algorithm == limit.GCRA && w.Rate > 0 {
 			o.rate = clamp(int64(w.Rate * l.Window.Seconds()))
@@ -132,12 +156,10 @@ func observe(w *provider.Window, index int, l limit.Limit, p *provider.Provider)
 }
 
 // isSurelyOf reports whether a window is beyond doubt the limit's, so that another number is
-// another limit: the whole fleet adopts it.
-func isSurelyOf(w *provider.Window, l limit.Limit, p *provider.Provider) bool {
-	if w.Length.Known || w.Reset.Value > l.Window/2 && w.Reset.Value <= l.Window+time.Minute {
-		return true
-	}
-	return slices.ContainsFunc(p.Limits, func(o limit.Limit) bool { return o.Window == l.Window })
+// another limit: the whole fleet adopts it. The response, or the preset, says how long the window is, or it has the
+// name of the limit's scope.
+func isSurelyOf(w *provider.Window, l limit.Limit) bool {
+	return w.Length.Known || l.Scope != "" && (w.Name == l.Scope || w.Object == l.Scope)
 }
 
 func clamp(n int64) int { return int(min(max(n, 0), limit.MaxUnits)) }

@@ -48,7 +48,7 @@ func TestWindowsAreMatchedWithLimits(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []int
-			for _, n := range Limits([]provider.Window{row.window}, row.limits, row.scopes, row.weighted, new(provider.Provider)) {
+			for _, n := range Limits([]provider.Window{row.window}, row.limits, row.scopes, row.weighted) {
 				got = append(got, n.Limit)
 			}
 			require.Equal(t, row.want, got)
@@ -59,27 +59,29 @@ func TestWindowsAreMatchedWithLimits(t *testing.T) {
 // Which windows are observations, and when another number is another limit.
 func TestNewsOfAWindow(t *testing.T) {
 	l := limit.PerHour(5000)
-	of := func(w provider.Window, p *provider.Provider) Observation {
-		all := Limits([]provider.Window{w}, []limit.Limit{l}, nil, false, p)
+	of := func(w provider.Window) Observation {
+		all := Limits([]provider.Window{w}, []limit.Limit{l}, nil, false)
 		require.Len(t, all, 1)
 		return all[0]
 	}
-	known := &provider.Provider{Limits: []limit.Limit{limit.PerHour(5000)}}
-	n := of(provider.Window{Limit: provider.Some(int64(12500)), Remaining: provider.Some(int64(12000))}, known)
+	n := of(provider.Window{Limit: provider.Some(int64(12500)), Remaining: provider.Some(int64(12000)), Length: provider.Some(time.Hour)})
 	require.Equal(t, []int{500, 12000, 12500}, []int{n.Counted, n.Left, n.max})
 	require.Equal(t, 12500, n.ApplyTo(l).Max)
-	n = of(provider.Window{Limit: provider.Some(int64(60)), Remaining: provider.Some(int64(59)), Reset: provider.Some(30 * time.Second)}, new(provider.Provider))
-	require.Equal(t, []int{1, 59, 0}, []int{n.Counted, n.Left, n.max}, "it may be a minute's")
-	require.Equal(t, l, n.ApplyTo(l))
-	n = of(provider.Window{Limit: provider.Some(int64(60)), Remaining: provider.Some(int64(59)), Reset: provider.Some(50 * time.Minute)}, new(provider.Provider))
-	require.Equal(t, 60, n.max)
-	n = of(provider.Window{Used: provider.Some(int64(7))}, known)
+	n = of(provider.Window{Limit: provider.Some(int64(5000)), Remaining: provider.Some(int64(4990)), Reset: provider.Some(50 * time.Minute)})
+	require.Equal(t, []int{10, 4990, 0}, []int{n.Counted, n.Left, n.max}, "the number that it has already")
+	for _, reset := range []time.Duration{30 * time.Second, 50 * time.Minute} {
+		windows := []provider.Window{{Limit: provider.Some(int64(60)), Remaining: provider.Some(int64(59)), Reset: provider.Some(reset)}}
+		require.Empty(t, Limits(windows, []limit.Limit{l}, nil, false), "it may be a minute's")
+		require.EqualValues(t, 60, Unclear(windows, []limit.Limit{l}))
+		require.Zero(t, Unclear(windows, []limit.Limit{l, limit.PerDay(9000)}), "of two nobody knows which")
+	}
+	n = of(provider.Window{Used: provider.Some(int64(7))})
 	require.Equal(t, []int{7, -1, 0}, []int{n.Counted, n.Left, n.max})
-	n = of(provider.Window{Remaining: provider.Some(int64(4990))}, known)
+	n = of(provider.Window{Remaining: provider.Some(int64(4990))})
 	require.Equal(t, 10, n.Counted)
-	n = of(provider.Window{UsedPercent: provider.Some(28.9)}, known)
+	n = of(provider.Window{UsedPercent: provider.Some(28.9)})
 	require.Equal(t, []int{1445, 3555}, []int{n.Counted, n.Left})
-	n = of(provider.Window{Limit: provider.Some(int64(5000)), Remaining: provider.Some(int64(6000))}, known)
+	n = of(provider.Window{Limit: provider.Some(int64(5000)), Remaining: provider.Some(int64(6000))})
 	require.Zero(t, n.Counted)
 }
 

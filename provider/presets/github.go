@@ -2,6 +2,7 @@ package presets
 
 import (
 	"net/http"
+	"slices"
 	"strings"
 	"time"
 
@@ -14,13 +15,7 @@ import (
 // quota and a Scope of its own: "core", "search", "code_search" and "graphql".
 func GitHub() *provider.Provider {
 	return &provider.Provider{
-		Name: "github",
-		Limits: []limit.Limit{
-			{Max: 5000, Window: time.Hour, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "core"},
-			{Max: 30, Window: time.Minute, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "search"},
-			{Max: 10, Window: time.Minute, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "code_search"},
-			{Max: 5000, Window: time.Hour, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "graphql"},
-		},
+		Name: "github", Limits: slices.Clone(gitHubResources),
 		Note:   "by user and resource; 60 an hour from an address without a token; secondary limits of 900 points a minute and 100 at once",
 		Scopes: gitHubScopes,
 		Source: "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api", AsOf: undatedCopy, Scope: provider.ScopeUser,
@@ -33,6 +28,14 @@ func GitHub() *provider.Provider {
 		},
 		Adjust: adjustGitHub,
 	}
+}
+
+// gitHubResources are the quotas that all callers have. Responses name the resource, and so tell how long a window is.
+var gitHubResources = []limit.Limit{
+	{Max: 5000, Window: time.Hour, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "core"},
+	{Max: 30, Window: time.Minute, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "search"},
+	{Max: 10, Window: time.Minute, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "code_search"},
+	{Max: 5000, Window: time.Hour, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "graphql"},
 }
 
 // gitHubScopes names the resource that a request is counted by. GitHub Enterprise Server has
@@ -53,6 +56,12 @@ func gitHubScopes(req *http.Request) []string {
 // adjustGitHub sets whose quota is exhausted, and for which resource. If the response has
 // quota left, a secondary limit refused the request.
 func adjustGitHub(r *provider.Response, f *provider.Feedback) {
+	for i := range f.Windows {
+		w := &f.Windows[i]
+		if known := slices.IndexFunc(gitHubResources, func(l limit.Limit) bool { return l.Scope == w.Name }); known >= 0 && !w.Length.Known {
+			w.Length = provider.Some(gitHubResources[known].Window)
+		}
+	}
 	if f.Reason != provider.ReasonQuota {
 		return
 	}

@@ -15,7 +15,8 @@ func Instagram() *provider.Provider {
 	return &provider.Provider{
 		Name: "instagram", Limits: []limit.Limit{limit.PerHour(5000)}, Note: "the API of 2020 and before; 500 in the sandbox, 60 posts to an endpoint",
 		Source: "https://web.archive.org/web/2019/https://www.instagram.com/developer/limits/", AsOf: fromDigest, Scope: provider.ScopeToken,
-		Attach: provider.QueryNamed("access_token"),
+		Attach:  provider.QueryNamed("access_token"),
+		Windows: []provider.WindowHeaders{{Limit: "X-RateLimit-Limit", Remaining: "X-RateLimit-Remaining", Length: time.Hour}},
 		Rules: []provider.MatchRule{
 			deadToken("meta.error_type"),
 			{Field: "meta.error_type", Equals: "OAuthRateLimitException", Reason: provider.ReasonQuota, Scope: provider.ScopeToken, MaxWait: time.Hour},

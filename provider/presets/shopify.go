@@ -17,7 +17,7 @@ func Shopify() *provider.Provider {
 		Source: "https://shopify.dev/docs/api/admin-rest/usage/rate-limits", AsOf: undatedCopy, Scope: provider.ScopeToken,
 		Attach:          provider.HeaderNamed("X-Shopify-Access-Token"),
 		ReadSuccessBody: true, MaxBody: 1 << 20, // what is left stands behind the data
-		Windows: []provider.WindowHeaders{{Ratio: "X-Shopify-Shop-Api-Call-Limit", Refills: true}},
+		Windows: []provider.WindowHeaders{{Ratio: "X-Shopify-Shop-Api-Call-Limit", Refills: true, Length: 20 * time.Second}},
 		Rules: []provider.MatchRule{
 			{Field: "errors[].extensions.code|errors[].message", Equals: "THROTTLED", Reason: provider.ReasonQuota},
 			{Field: "errors[].extensions.code", Equals: "MAX_COST_EXCEEDED", Reason: provider.ReasonTooLarge},

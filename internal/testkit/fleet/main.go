@@ -17,6 +17,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/testkit/simulated"
+	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/provider/presets"
 	"github.com/redis/go-redis/v9"
 )
@@ -107,8 +108,9 @@ func refuse(provider *simulated.Provider, in *json.Decoder) error {
 	}
 }
 
-// attach sets the transport's preset. Nothing else of a crawler depends on its provider.
-func attach(t *ration.Transport, o order) (err error) {
+// attach sets the transport's preset, in which the simulated provider's window replaces the lengths that its headers have
+// at the real one. Nothing else of a crawler depends on its provider.
+func attach(t *ration.Transport, o order, window time.Duration) error {
 	name := o.Provider
 	if name == "" {
 		name = o.Dialect
@@ -119,8 +121,23 @@ func attach(t *ration.Transport, o order) (err error) {
 	case "ietf":
 		name = "generic" // drafts are no provider
 	}
-	t.Provider, err = presets.Named(name)
-	return err
+	preset, err := presets.Named(name)
+	if err != nil {
+		return err
+	}
+	adjust := preset.Adjust
+	preset.Adjust = func(r *provider.Response, f *provider.Feedback) {
+		if adjust != nil {
+			adjust(r, f)
+		}
+		for i := range f.Windows {
+			if f.Windows[i].Length.Known {
+				f.Windows[i].Length = provider.Some(window)
+			}
+		}
+	}
+	t.Provider = preset
+	return nil
 }
 
 // crawl calls the URL until the duration is over. It prints the number of calls of each worker,
@@ -147,7 +164,7 @@ func crawl(o order, out io.Writer) error {
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConnsPerHost = o.Workers
 	transport := &ration.Transport{Base: base, Pool: pool, OnRefusal: counts.onRefusal}
-	if err := attach(transport, o); err != nil {
+	if err := attach(transport, o, limit.Window); err != nil {
 		return err
 	}
 	crawler := &http.Client{Transport: transport}
