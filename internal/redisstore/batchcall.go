@@ -167,8 +167,8 @@ func (c *batchCall) run(ctx context.Context, bookings string, args []any) (batch
 	// The script asks for the same thing only a few times.
 	for retries := 3; ; retries-- {
 		script := c.plan.script
-		if s.otherLogs.Load() {
-			script = bookScript.with(accounts.Algorithms() | logsOnly)
+		if s.others.Load() {
+			script = bookScript.with(allAlgorithms)
 		}
 		if retries == 3 {
 			c.setAgain(args)
@@ -199,8 +199,8 @@ func (c *batchCall) run(ctx context.Context, bookings string, args []any) (batch
 				args = append(args, place)
 			}
 			retries++ // each goes on behind the last, for as long as the call may take
-		case "logs":
-			s.otherLogs.Store(true)
+		case "algorithms":
+			s.others.Store(true)
 		case "stale":
 			if err := c.openSession(true); err != nil {
 				return batchReply{}, err

@@ -38,9 +38,9 @@ type Store struct {
 	watchers  watchers
 
 	announcements announcements
-	// otherLogs is set when a script found a log of another algorithm than the limits
-	// name, because the limits have changed.
-	otherLogs atomic.Bool
+	// others is set when a script found that an account's limits, or its log, are of an algorithm that the worker's own
+	// limits do not name, because another worker has changed them.
+	others atomic.Bool
 }
 
 // Reset implements [store.Store].

@@ -128,6 +128,14 @@ local function readAccount(accountID, set, now)
   return account
 end
 
+-- readOwnZones reads the zones that the account keeps for its limits, beside those of the arguments.
+local function readOwnZones(account)
+  for field, zone in pairs(account.fields) do
+    local name = string.match(field, '^zone:(.*)$')
+    zones[name or ''] = zones[name or ''] or (name and readZone(zone))
+  end
+end
+
 -- oldestOf returns the instant before which nothing matters: what has left the window, and for
 -- as long as a clock may be late.
 local function oldestOf(account)
@@ -209,12 +217,12 @@ local function forgetLogs(account)
   end
 end
 
--- isLost reports whether nothing is there of what counts.
+-- isLost reports whether nothing is there of what counts. Limits that have just become those of a log have none yet.
 local function isLost(account)
   if account.ends <= account.now or not account.fields.made then
     return account.ends > account.now
   end
-  local keys = keysOf(account)
+  local keys = account.fields.kind and keysOf(account) or {}
   return keys[1] ~= nil and call('EXISTS', unpack(keys)) == 0
 end
 

@@ -50,7 +50,7 @@
 --         or one record of kind 'N', which has in place of the account
 --         'lost'      a log was lost since the caller last booked
 --         'ahead'     the clock is ahead of what the caller reckons
---         'logs'      ask again with the parts of all logs: one is kept in another
+--         'algorithms'  ask again with the parts of all algorithms: another worker's limits have one
 --         'accounts'  ask again with the accounts
 --         'rest'      ask again with more of them
 --         'again'     the search is not at its end: ask again with the arguments that

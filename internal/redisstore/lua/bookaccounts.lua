@@ -23,7 +23,8 @@
 --   refusal            why there is no account, if so
 
 -- effectiveLimits compares the limits that an account keeps with those of the request.
--- It returns those of the later revision, and their text; or nil if people must decide between two.
+-- It returns those of the later revision, and their text; or nil if people must decide between two, with the text if this
+-- script lacks an algorithm of the later ones.
 local function effectiveLimits(account, set, revision)
   local theirs, ours = account.fields.limits, text(revision) .. ' ' .. set.text
   if not theirs or theirs == ours then
@@ -38,10 +39,11 @@ local function effectiveLimits(account, set, revision)
   elseif other == revision then
     return nil
   end
+  readOwnZones(account)
   local effective = limitset(limits)
   if bad then
     bad = nil
-    return nil
+    return nil, theirs
   end
   account.effective = theirs
   return effective, theirs
@@ -58,7 +60,10 @@ local function openEffective(batch, turn, accountID, set)
   account = readAccount(accountID, set, batch.now)
   local theirs = account.fields.limits
   local effective, ours = effectiveLimits(account, set, batch.request.revision)
-  if not effective then
+  if not effective and ours then
+    turn.refusal = {again = 'algorithms'}
+    return nil
+  elseif not effective then
     turn.refusal = turn.refusal or {kind = 'D', accountID = accountID, theirs = theirs}
     return nil
   end
@@ -67,7 +72,7 @@ local function openEffective(batch, turn, accountID, set)
     account.fields.limits, account.dirty.limits = ours, true
   end
   if account.set.log and account.fields.kind and not kinds[account.fields.kind] then
-    turn.refusal = {again = 'logs'}
+    turn.refusal = {again = 'algorithms'}
     return nil
   end
   openAccount(account)

@@ -164,10 +164,7 @@ end
 local function openOwn(id, now)
   local account = readAccount(id, nil, now)
   local _, limits = string.match(account.fields.limits or '', '^(%d+) (.*)$')
-  for field, zone in pairs(account.fields) do
-    local name = string.match(field, '^zone:(.*)$')
-    zones[name or ''] = zones[name or ''] or (name and readZone(zone))
-  end
+  readOwnZones(account)
   account.set = limits and limitset(limits)
   local read = not bad
   bad = nil
