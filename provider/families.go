@@ -54,6 +54,9 @@ var familyKinds = []struct {
 	{[]string{"limit", "max", "quota"}, func(f *family, name string) { f.headers.Limit, f.isUseful = name, true }},
 }
 
+// mostFamilies is how many families a response has at most: who sends more tells nothing.
+const mostFamilies = 32
+
 // familyWindows appends the windows of families that have a name of their own.
 func familyWindows(windows []Window, r *Response, mayBeOverdrawn bool) []Window {
 	families := make(map[string]*family)
@@ -78,6 +81,9 @@ func familyWindows(windows []Window, r *Response, mayBeOverdrawn bool) []Window 
 			name := strings.Trim(strings.Replace(words, "-"+kind.words[at]+"-", "-", 1), "-")
 			if name != "" {
 				if families[name] == nil {
+					if len(families) == mostFamilies {
+						return windows
+					}
 					families[name] = &family{headers: WindowHeaders{Name: name}}
 				}
 				kind.set(families[name], header)
@@ -122,11 +128,18 @@ var pairList = regexp.MustCompile(`^[0-9]{1,9}:[0-9]{1,9}(,[0-9]{1,9}:[0-9]{1,9}
 // pairWindows appends the windows that a header such as X-App-Rate-Limit lists in pairs, of which one with -Count behind
 // it has what was counted.
 func pairWindows(windows []Window, r *Response) []Window {
-	for _, name := range slices.Sorted(maps.Keys(r.Header)) {
-		value := strings.TrimSpace(r.Header.Get(name))
-		if !strings.HasSuffix(strings.ToLower(name), "rate-limit") || !pairList.MatchString(value) {
-			continue
+	var names []string
+	for name := range r.Header {
+		if strings.HasSuffix(strings.ToLower(name), "rate-limit") && pairList.MatchString(strings.TrimSpace(r.Header.Get(name))) {
+			names = append(names, name)
 		}
+	}
+	if len(names) > mostFamilies {
+		return windows
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		value := strings.TrimSpace(r.Header.Get(name))
 		counted := make(map[string]string)
 		for pair := range strings.SplitSeq(r.Header.Get(name+"-Count"), ",") {
 			n, seconds, _ := strings.Cut(strings.TrimSpace(pair), ":")
