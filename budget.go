@@ -107,6 +107,7 @@ type Budget struct {
 	looked         atomic.Int64                 // announced when the known status was asked for
 	wakes          atomic.Int64                 // how often wakeWaiters was called
 	keyPauses      cooldown.KeyPauses
+	secondary      cooldown.Secondary
 	quarantines    atomic.Int64  // how often quarantined has changed
 	resumes        atomic.Int64  // how often noteResumption was called
 	away           arrival.Least // how long the store took to answer

@@ -216,7 +216,7 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	case f.Retryable || slices.Contains(a.policy.Statuses, resp.StatusCode):
 		return a.rest(a.repeatable())
 	case f.Cooldown.Known && f.Cooldown.Value > 0:
-		a.pauseTarget(&f, cooldown.ScopeOf(&f, a.provider.Scope), grant, min(f.Cooldown.Value, a.maxPause))
+		a.pauseTarget(&f, cooldown.ScopeOf(&f, a.provider.Scope, false), grant, min(f.Cooldown.Value, a.maxPause))
 	}
 	return decision{}
 }
@@ -233,7 +233,8 @@ func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
 	}
 	wait = min(wait, a.maxPause)
 	next := decision{retry: f.Retryable, pause: wait, decidable: true}
-	scope := cooldown.ScopeOf(f, a.provider.Scope)
+	several := f.Reason == provider.ReasonSecondary && a.transport.Pool.budget.secondary.Refused(grant.account.ID, time.Now())
+	scope := cooldown.ScopeOf(f, a.provider.Scope, several)
 	switch f.Reason {
 	case provider.ReasonConcurrency:
 		next.wait = wait // too many at once, which says nothing about a rate

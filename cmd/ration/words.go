@@ -61,12 +61,12 @@ func inWords(resp *http.Response, api *ration.Provider, f ration.Feedback) strin
 			object = ", " + strconv.Quote(f.Object)
 		}
 		say("scope", "%s%s", f.Scope, object)
-	} else if scope := cooldown.ScopeOf(&f, api.Scope); f.Refused && scope != "" {
+	} else if scope := cooldown.ScopeOf(&f, api.Scope, false); f.Refused && scope != "" {
 		say("scope", "unknown; with %s it is treated as %s", api.Name, scope)
 	}
 	if f.Refused {
 		other := "may not help"
-		if cooldown.ScopeOf(&f, api.Scope).OtherTokenHelps() {
+		if cooldown.ScopeOf(&f, api.Scope, false).OtherTokenHelps() {
 			other = "can be used at once"
 		}
 		say("rotation", "another account's token: %s", other)

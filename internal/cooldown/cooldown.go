@@ -19,13 +19,17 @@ type Target struct {
 }
 
 // ScopeOf returns the scope of a response: the one it states, or that of its exhausted
-// window, or the provider's usual one.
-func ScopeOf(f *provider.Feedback, byDefault provider.Scope) provider.Scope {
+// window, or the provider's usual one. A secondary limit has none of these; several is whether another account was
+// refused by one little before.
+func ScopeOf(f *provider.Feedback, byDefault provider.Scope, several bool) provider.Scope {
 	scope, w := f.Scope, f.Binding()
-	if scope == "" && f.Reason == provider.ReasonSecondary {
-		// It may be about the app or the address, and to try another token of theirs at once is
-		// what providers block apps for.
+	switch {
+	case scope != "" || f.Reason != provider.ReasonSecondary:
+	case several:
+		// It is about the app or the address, and to try a third token of theirs is what providers block apps for.
 		return provider.ScopeApp + "+" + provider.ScopeIP
+	default:
+		return provider.ScopeAccount
 	}
 	if scope == "" {
 		if w == nil || !w.Exhausted() {

@@ -207,6 +207,20 @@ func TestScopeOfAResponse(t *testing.T) {
 		{spent(provider.Window{Name: "core"}), "user", "user"},
 		{spent(provider.Window{Name: "15min", Length: provider.Some(15 * time.Minute)}), "user+endpoint", "user+endpoint"},
 	} {
-		require.Equal(t, row.want, ScopeOf(row.f, row.byDefault), "%+v by %q", row.f, row.byDefault)
+		require.Equal(t, row.want, ScopeOf(row.f, row.byDefault, false), "%+v by %q", row.f, row.byDefault)
 	}
+	secondary := &provider.Feedback{Reason: provider.ReasonSecondary}
+	require.Equal(t, provider.ScopeAccount, ScopeOf(secondary, "ip", false))
+	require.Equal(t, provider.Scope("app+ip"), ScopeOf(secondary, "user", true))
+	secondary.Scope = "user"
+	require.Equal(t, provider.ScopeUser, ScopeOf(secondary, "ip", true))
+}
+
+func TestASecondAccountIsRefused(t *testing.T) {
+	var s Secondary
+	at := time.UnixMicro(1_795_000_000_000_000)
+	require.False(t, s.Refused("a", at))
+	require.False(t, s.Refused("a", at.Add(time.Second)))
+	require.False(t, s.Refused("b", at.Add(62*time.Second)))
+	require.True(t, s.Refused("a", at.Add(122*time.Second)))
 }

@@ -16,7 +16,7 @@ import (
 const gitHubSecondary = `{"message":"You have exceeded a secondary rate limit. Please wait a few minutes before you try again."}`
 
 // gitHub returns a client of GitHub's preset with the limits of the preset.
-func gitHub(t *testing.T, b *ration.Budget, api *rationtest.API, secrets ...string) *http.Client {
+func gitHub(t *testing.T, b *ration.Budget, api http.RoundTripper, secrets ...string) *http.Client {
 	p := rationtest.Preset(t, "github")
 	b.Limits = p.Limits
 	return &http.Client{Transport: &ration.Transport{Base: api, Provider: p, Pool: ration.NewPool(b, rationtest.Tokens(secrets...)...)}}
@@ -116,9 +116,9 @@ func TestScopesOfTheCallerAndOfTheProviderBothCount(t *testing.T) {
 	}
 }
 
-// Tokens may be of one app or one address, which a secondary limit may be about. To try another
-// at once is what GitHub blocks apps for.
-func TestASecondaryLimitIsNotTriedOnAnotherToken(t *testing.T) {
+// A secondary limit is one account's: its request goes to another, and no worker uses it for a minute. If a second
+// account is refused within a minute, it is the app's or the address's, and to try a third is what GitHub blocks apps for.
+func TestASecondaryLimitIsTheAccountsUntilASecondIsRefused(t *testing.T) {
 	for i, refusal := range []rationtest.Reply{
 		{Status: 403, Body: gitHubSecondary, Header: rationtest.JSON},
 		{Status: 429, Body: "{}", Header: append([]string{"Retry-After", "60"}, rationtest.JSON...)},
@@ -127,15 +127,37 @@ func TestASecondaryLimitIsNotTriedOnAnotherToken(t *testing.T) {
 	} {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
-				api := rationtest.NewAPI(rationtest.Replying(1, refusal))
-				client := gitHub(t, b, api, "a", "b", "c")
-				peer := gitHub(t, rationtest.Peer(b), api, "a", "b", "c")
-				var first sync.WaitGroup
-				first.Go(func() { rationtest.Get(t, client, "https://api.github.com/repos/a/b") })
-				time.Sleep(time.Second)
-				rationtest.Get(t, peer, "https://api.github.com/search/issues")
-				first.Wait()
-				require.GreaterOrEqual(t, api.Times()[1], time.Minute, "a token was tried at once")
+				for _, refused := range []int{1, 2} {
+					b := rationtest.Peer(b)
+					b.Name = fmt.Sprint(b.Name, refused)
+					api := rationtest.NewAPI(rationtest.Replying(refused, refusal))
+					var mu sync.Mutex // protects used
+					var used []string
+					noting := rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
+						mu.Lock()
+						used = append(used, rationtest.SecretOf(req))
+						mu.Unlock()
+						return api.RoundTrip(req)
+					})
+					client := gitHub(t, b, noting, "a", "b", "c")
+					peer := gitHub(t, rationtest.Peer(b), noting, "a", "b", "c")
+					var first sync.WaitGroup
+					first.Go(func() { rationtest.Get(t, client, "https://api.github.com/repos/a/b") })
+					time.Sleep(time.Second)
+					for range 4 {
+						rationtest.Get(t, peer, "https://api.github.com/search/issues")
+					}
+					first.Wait()
+					at := api.Times()
+					require.Less(t, at[1], time.Second, "another account is tried at once")
+					if refused == 1 {
+						require.Less(t, at[5], time.Minute)
+						require.NotContains(t, used[1:], used[0], "the account that was refused")
+					} else {
+						require.NotEqual(t, used[0], used[1])
+						require.GreaterOrEqual(t, at[2], time.Minute, "a third token was tried at once")
+					}
+				}
 			})
 		})
 	}
