@@ -197,14 +197,18 @@ func (e *effective) under(limits []limit.Limit) effective {
 }
 
 // learn makes limits of an account effective in the whole fleet that follow from what the
-// provider has announced, and reports whether others were. If the fleet applies them already
-// the revision stays.
+// provider has announced, or refused, and reports whether others were. If the fleet applies them already
+// the revision stays. They follow from the account's limits: if others are in force by now they are of no use.
 func (b *Budget) learn(account *budgetAccount, limits, full []limit.Limit) bool {
 	if limit.Validate(limits) != nil {
 		return false // the provider announced nonsense
 	}
 	b.mu.Lock()
 	l, old := b.learnedOf(account), b.effectiveAccount(account)
+	if !slices.Equal(old.limits, account.limits) {
+		b.mu.Unlock()
+		return false
+	}
 	e := old.effective
 	e.limits, e.full, e.source = limits, full, fromProvider
 	changed := !slices.Equal(limits, old.limits)

@@ -18,19 +18,20 @@ func (r *reconciler) lower(b *Budget, account *budgetAccount) {
 		return
 	}
 	b.lengthenWindow(account)
-	setLowered(b, account, r.lowering.Lower(account.limits, account.full, b.mostUsed(account)))
+	index, used := b.mostUsed(account)
+	setLowered(b, account, r.lowering.Lower(account.limits, account.full, index, used))
 }
 
 // mostUsed returns the index of the account's limit of which the largest share is used, since that is most
-// likely the one that was exceeded; negative: that is small, or the store does not answer.
-func (b *Budget) mostUsed(account *budgetAccount) (index int) {
+// likely the one that was exceeded, and the units in use; negative: the share is small, or the store does not answer.
+func (b *Budget) mostUsed(account *budgetAccount) (index, used int) {
 	index, most := -1, leastUsed
 	for i, l := range b.usageOf(account) {
 		if share := float64(l.Used+l.Ahead) / float64(l.Limit.Capacity()); share >= most {
-			index, most = i, share
+			index, used, most = i, l.Used, share
 		}
 	}
-	return index
+	return index, used
 }
 
 // lengthenWindow has the account's window that began with a call end no sooner than that of the provider
@@ -60,10 +61,29 @@ func (b *Budget) raiseLowered(g *Grant) {
 	if !b.reconciles.Load() && !b.adopts.Load() || g.offline || !b.understand(g.account) {
 		return
 	}
-	if r := b.reconcilerOf(g.account); r != nil && r.lowering.IsLow() {
-		account := b.inForce(g.account)
-		setLowered(b, account, r.lowering.Raise(account.limits, account.full, observe.Longest(account.Limits), account.since, time.Now()))
+	b.raiseAccount(g.account)
+}
+
+// raiseAccount is raiseLowered for an account whose limits this worker understands.
+func (b *Budget) raiseAccount(account *budgetAccount) {
+	if r := b.reconcilerOf(account); r != nil && r.lowering.IsLow() {
+		account = b.inForce(account)
+		setLowered(b, account, r.lowering.Raise(account.limits, account.full, observe.Longest(account.limits), account.since, time.Now()))
 	}
+}
+
+// raiseWhileWaiting raises lowered limits that hold a caller back until an instant, as soon as a served call would. The
+// caller stops it.
+func (b *Budget) raiseWhileWaiting(account *budgetAccount, due time.Time) (stop func() bool) {
+	r := b.reconcilerOf(account)
+	if r == nil || !b.isUnderstood(account.ID) {
+		return nil
+	}
+	in := r.lowering.RaiseIn(observe.Longest(account.limits), account.since, time.Now())
+	if in < 0 || !time.Now().Add(in).Before(due) {
+		return nil
+	}
+	return time.AfterFunc(in, func() { b.raiseAccount(account) }).Stop
 }
 
 // setLowered has the fleet adopt limits, if there are any, in place of the account's full ones.

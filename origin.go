@@ -3,6 +3,7 @@ package ration
 import (
 	"context"
 	"slices"
+	"time"
 
 	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/limit"
@@ -79,7 +80,7 @@ func (b *Budget) askNote(account *budgetAccount) error {
 		return nil // they were changed again
 	}
 	if ok {
-		r.lowering.Resume(note)
+		r.lowering.Resume(note, time.Now())
 	}
 	if known.revision = now.revision; l.adopted != nil {
 		l.adopted = &known

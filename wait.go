@@ -143,6 +143,11 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 		b, account := w.budget, w.account
 		defer time.AfterFunc(doubtAfter, func() { b.doubtLearned(account) }).Stop()
 	}
+	if w.account.source != fromProgram {
+		if stop := w.budget.raiseWhileWaiting(w.account, w.due); stop != nil {
+			defer stop()
+		}
+	}
 	why := w.why(ctx)
 	w.noteSpent(why)
 	wait := w.budget.beginWait(ctx, w.traces, why, time.Until(w.due))

@@ -21,7 +21,7 @@ func TestLimitsFall(t *testing.T) {
 		if !l.Refused(limits, at) {
 			return false
 		}
-		next := l.Lower(limits, full, index)
+		next := l.Lower(limits, full, index, 0)
 		if next != nil {
 			limits = next
 		}
@@ -47,10 +47,10 @@ func TestLimitsRise(t *testing.T) {
 	at := time.UnixMicro(1_795_000_000_000_000)
 	require.Nil(t, l.Raise(full, full, time.Minute, time.Time{}, at))
 	require.True(t, l.Refused(full, at))
-	require.Nil(t, l.Lower(full, full, 0))
-	at = at.Add(time.Second)
+	require.Nil(t, l.Lower(full, full, 0, 0))
+	at = at.Add(31 * time.Second) // too long for an incident of which the end is to be tried within five windows
 	require.True(t, l.Refused(full, at))
-	low := l.Lower(full, full, 0)
+	low := l.Lower(full, full, 0, 0)
 	require.Equal(t, 70, low[0].Max)
 	require.Nil(t, l.Raise(low, full, time.Minute, at, at.Add(2*time.Minute)))
 	others := []limit.Limit{limit.PerMinute(40)}
@@ -63,7 +63,7 @@ func TestLimitsRise(t *testing.T) {
 	require.Equal(t, 73, high[0].Max)
 	at = at.Add(time.Second)
 	require.True(t, l.Refused(high, at))
-	require.Equal(t, low, l.Lower(high, full, 0))
+	require.Equal(t, low, l.Lower(high, full, 0, 0))
 	set = at
 	require.Nil(t, l.Raise(low, full, time.Minute, set, at.Add(9*time.Minute)))
 	require.NotNil(t, l.Raise(low, full, time.Minute, set, at.Add(10*time.Minute)))
@@ -73,11 +73,56 @@ func TestLimitsRise(t *testing.T) {
 	for range 2 {
 		at = at.Add(time.Second)
 		require.True(t, other.Refused(full, at))
-		other.Lower(full, full, 0)
+		other.Lower(full, full, 0, 0)
 	}
 	at = at.Add(time.Minute)
 	require.True(t, other.Refused(high, at))
-	require.Equal(t, low, other.Lower(high, full, 0))
+	require.Equal(t, low, other.Lower(high, full, 0, 0))
+}
+
+// After an incident all of the limits are tried again, as soon as it is ten times as long ago as it lasted.
+func TestLimitsAreTriedAgainAfterAnIncident(t *testing.T) {
+	full := []limit.Limit{limit.PerHour(1000)}
+	var l Lowering
+	at := time.UnixMicro(1_795_000_000_000_000)
+	refuse := func(limits []limit.Limit, after time.Duration) []limit.Limit {
+		at = at.Add(after)
+		require.True(t, l.Refused(limits, at))
+		return l.Lower(limits, full, 0, 400)
+	}
+	require.Negative(t, l.RaiseIn(time.Hour, at, at))
+	require.Nil(t, refuse(full, 0))
+	low := refuse(full, 20*time.Second)
+	require.Equal(t, 700, low[0].Max)
+	require.Equal(t, 489, refuse(low, time.Second)[0].Max)
+	low = refuse([]limit.Limit{limit.PerHour(489)}, 9*time.Second)
+	require.Equal(t, 380, low[0].Max, "less would only make the calls of this window wait")
+	require.Equal(t, 300*time.Second, l.RaiseIn(time.Hour, at, at))
+	require.Nil(t, l.Raise(low, full, time.Hour, at, at.Add(299*time.Second)))
+	require.Equal(t, full, l.Raise(low, full, time.Hour, at, at.Add(300*time.Second)))
+	require.Negative(t, l.RaiseIn(time.Hour, at, at))
+
+	// It was not over: what was in force before is taken back at once.
+	require.Equal(t, low, refuse(full, 310*time.Second))
+	require.Equal(t, 3400*time.Second, l.RaiseIn(time.Hour, at, at))
+	require.Equal(t, full, l.Raise(low, full, time.Hour, at, at.Add(time.Hour)))
+
+	// It is no incident if that goes on: from now on the limits rise by steps.
+	at = at.Add(time.Hour)
+	require.Equal(t, low, refuse(full, time.Minute))
+	require.Nil(t, l.Raise(low, full, time.Hour, at, at.Add(5*time.Hour-1)))
+	require.Equal(t, 399, l.Raise(low, full, time.Hour, at, at.Add(10*time.Hour))[0].Max)
+
+	// A note has it all for another worker.
+	var other Lowering
+	note := Note{InForce: low, Full: full}
+	l.set = low
+	l.NoteIn(&note)
+	read, ok := ParseNote(note.Text())
+	require.True(t, ok)
+	require.Equal(t, note, read)
+	other.Resume(read, at)
+	require.Equal(t, 10*time.Hour, other.RaiseIn(time.Hour, at, at))
 }
 
 // Whatever a provider allows that refuses each window in which more is used, and no other: the limits come
@@ -96,7 +141,7 @@ func TestLimitsSettleBelowWhatIsAllowed(t *testing.T) {
 			if limits[0].Max > allowed {
 				refusedAt = append(refusedAt, n)
 				require.True(t, l.Refused(limits, at))
-				next = l.Lower(limits, full, 0)
+				next = l.Lower(limits, full, 0, allowed+1)
 			} else {
 				next = l.Raise(limits, full, time.Minute, since, at)
 			}

@@ -16,20 +16,32 @@ const (
 	// Limits are raised after leastPatience windows without a refusal at first, and after mostPatience
 	// at last.
 	leastPatience, mostPatience = 5, 100
+	// All of the limits are tried again when nothing was refused for restTimes as long as calls were, if that is sooner.
+	restTimes = 10
+	// leastLeft is the share of the units in use at a refusal that is left of a limit at least: what is less would only
+	// make the calls of this window wait.
+	leastLeft = 0.95
 	// Refusals within sameMoment, or a quarter of a shorter window, are of calls that were in flight
 	// together.
 	sameMoment = time.Second / 2
 )
 
-// A Lowering is what a worker knows of limits that are too high: the provider refuses calls again and again
+// A Lowering is what a worker knows of limits that may be too high: the provider refuses calls again and again
 // and says nothing of what it allows. The limit that was exceeded is lowered by a third with each moment in
-// which calls are refused, but for the first: a provider may have had a bad one. All are raised a little when
-// nothing was refused for some windows. A step up that is refused is taken back, and the next is waited for
-// twice as long. So the limits stay just below what the provider allows, at the cost of a few refusals that
-// become rarer and rarer. The zero Lowering has seen none. It is safe for concurrent use.
+// which calls are refused, but for the first: a provider may have had a bad one.
+//
+// If it was an incident, a short one costs a short time: after refusals for a minute, and ten minutes without one, all of
+// the limits are tried again. If that is refused too, the incident goes on, and the next trial is after ten times as
+// long as it has lasted then. That the limits are too high is certain when this would be more than some windows: from
+// then on all are raised a little when nothing was refused for some windows. A step up that is refused is taken back, and
+// the next is waited for twice as long. So the limits stay just below what the provider allows, at the cost of a few
+// refusals that become rarer and rarer. The zero Lowering has seen none. It is safe for concurrent use.
 type Lowering struct {
 	mu       sync.Mutex    // protects all below
+	begun    time.Time     // when calls were refused first
 	refused  time.Time     // when calls were refused last
+	restored time.Time     // when all of the limits were in force again
+	low      bool          // the limits in force are lower than all
 	moments  int           // in how many they were, since the limits were full or a step up was taken back
 	patience int           // in windows; zero: leastPatience
 	fits     []limit.Limit // what was in force before the last step up, by this worker or another; nil: none was
@@ -48,27 +60,51 @@ func (l *Lowering) Refused(limits []limit.Limit, now time.Time) (another bool) {
 	if now.Sub(l.refused) <= same {
 		return false
 	}
+	quiet := min(now.Sub(l.refused), now.Sub(l.restored))
+	if l.begun.IsZero() || !l.low && quiet > leastPatience*longestOf(limits) {
+		l.begun, l.moments, l.patience, l.fits = now, 0, 0, nil // it is another incident
+	}
 	l.moments++
 	l.refused = now
 	return true
 }
 
+func longestOf(limits []limit.Limit) (longest time.Duration) {
+	for _, l := range limits {
+		longest = max(longest, l.Window)
+	}
+	return longest
+}
+
+// rest returns how long nothing must have been refused until limits with that longest window are raised, and whether
+// all of them are tried then. It needs mu.
+func (l *Lowering) rest(longest time.Duration) (rest time.Duration, all bool) {
+	rest = time.Duration(max(l.patience, leastPatience)) * longest
+	if lasted := l.refused.Sub(l.begun); lasted < rest/restTimes && l.patience == 0 {
+		return restTimes * lasted, true
+	}
+	return rest, false
+}
+
 // Lower returns what to use of the limits in force, after another moment in which calls were refused; nil:
-// the same as before. The limit with that index was exceeded; negative: none, as far as is known.
-func (l *Lowering) Lower(inForce, full []limit.Limit, index int) []limit.Limit {
+// the same as before. The limit with that index was exceeded, when so many units of it were in use; negative: none was,
+// as far as is known.
+func (l *Lowering) Lower(inForce, full []limit.Limit, index, used int) []limit.Limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.fits != nil && above(inForce, l.fits):
-		l.patience = min(2*max(l.patience, leastPatience), mostPatience)
+		if _, trial := l.rest(longestOf(full)); !trial {
+			l.patience = min(2*max(l.patience, leastPatience), mostPatience)
+		}
 		l.moments = 0 // what was too much may be felt once more
 	case l.moments < 2 || index < 0:
 		return nil
 	default:
 		l.fits = slices.Clone(inForce)
-		l.fits[index] = lower(inForce[index], full[index])
+		l.fits[index] = lower(inForce[index], full[index], used)
 	}
-	l.set, l.since = l.fits, time.Time{}
+	l.set, l.since, l.low = l.fits, time.Time{}, true
 	return l.set
 }
 
@@ -85,9 +121,13 @@ func above(limits, others []limit.Limit) bool {
 	return true
 }
 
-// lower returns a limit of which fallTo is left, and at least what mostLowered leaves of the full one.
-func lower(l, full limit.Limit) limit.Limit {
+// lower returns a limit of which fallTo is left, at least what mostLowered leaves of the full one, and of a window
+// leastLeft of the units in use.
+func lower(l, full limit.Limit, used int) limit.Limit {
 	least := max(1, int(math.Ceil(float64(full.Max)*(1-mostLowered))))
+	if l.Algorithm != limit.GCRA {
+		least = max(least, int(leastLeft*float64(min(used, l.Max))))
+	}
 	l.Max = max(least, int(float64(l.Max)*fallTo))
 	if l.Burst > 0 {
 		l.Burst = min(max(1, int(float64(l.Burst)*fallTo)), l.Max)
@@ -100,7 +140,7 @@ func lower(l, full limit.Limit) limit.Limit {
 func (l *Lowering) Raise(inForce, full []limit.Limit, longest time.Duration, since, now time.Time) []limit.Limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.set == nil || !slices.Equal(inForce, l.set) || len(inForce) != len(full) {
+	if !l.low || !slices.Equal(inForce, l.set) || len(inForce) != len(full) {
 		return nil
 	}
 	if l.since.IsZero() {
@@ -112,23 +152,43 @@ func (l *Lowering) Raise(inForce, full []limit.Limit, longest time.Duration, sin
 	if l.refused.After(since) {
 		since = l.refused
 	}
-	if now.Sub(since) < time.Duration(max(l.patience, leastPatience))*longest {
+	rest, all := l.rest(longest)
+	if now.Sub(since) < rest {
 		return nil
 	}
 	l.fits, l.set, l.since = inForce, slices.Clone(inForce), time.Time{}
+	if all {
+		l.set, l.low, l.restored = slices.Clone(full), false, now
+		return l.set
+	}
 	for i, one := range full {
 		l.set[i].Max = min(one.Max, l.set[i].Max+max(1, int(riseBy*float64(l.set[i].Max))))
 		l.set[i].Burst = min(one.Burst, l.set[i].Burst+max(1, int(riseBy*float64(l.set[i].Burst))))
 	}
 	if slices.Equal(l.set, full) {
-		l.moments = 0
+		l.moments, l.low, l.restored = 0, false, now
 	}
 	return l.set
+}
+
+// RaiseIn returns in how long Raise returns other limits than those with that longest window, which are in force since an
+// instant, if nothing is refused until then; negative: it will not.
+func (l *Lowering) RaiseIn(longest time.Duration, since, now time.Time) time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.low {
+		return -1
+	}
+	if l.refused.After(since) {
+		since = l.refused
+	}
+	rest, _ := l.rest(longest)
+	return max(0, rest-now.Sub(since))
 }
 
 // IsLow reports whether Raise may return limits.
 func (l *Lowering) IsLow() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.set != nil
+	return l.low
 }

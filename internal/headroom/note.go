@@ -21,6 +21,8 @@ type Note struct {
 	// Fits, Moments and Patience are those of the Lowering.
 	Fits              []limit.Limit
 	Moments, Patience int
+	// Lasted is how long calls were refused, from the first to the last.
+	Lasted time.Duration
 }
 
 // written is a Note as its text has it: limits as package limit writes them.
@@ -31,11 +33,13 @@ type written struct {
 	Fits     []string `json:"fits,omitempty"`
 	Moments  int      `json:"moments,omitempty"`
 	Patience int      `json:"patience,omitempty"`
+
+	Lasted time.Duration `json:"lasted,omitempty"`
 }
 
 // Text returns the note as ParseNote reads it.
 func (n Note) Text() string {
-	text, _ := json.Marshal(written{texts(n.InForce), texts(n.Full), n.Lowered, texts(n.Fits), n.Moments, n.Patience}) // which cannot fail
+	text, _ := json.Marshal(written{texts(n.InForce), texts(n.Full), n.Lowered, texts(n.Fits), n.Moments, n.Patience, n.Lasted}) // which cannot fail
 	return string(text)
 }
 
@@ -45,7 +49,7 @@ func ParseNote(text string) (n Note, ok bool) {
 	if json.Unmarshal([]byte(text), &w) != nil {
 		return Note{}, false
 	}
-	n = Note{Lowered: w.Lowered, Moments: w.Moments, Patience: w.Patience}
+	n = Note{Lowered: w.Lowered, Moments: w.Moments, Patience: w.Patience, Lasted: w.Lasted}
 	for _, each := range []struct {
 		into *[]limit.Limit
 		from []string
@@ -74,16 +78,20 @@ func (l *Lowering) NoteIn(n *Note) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	n.Lowered = l.set != nil && slices.Equal(l.set, n.InForce)
-	n.Fits, n.Moments, n.Patience = l.fits, l.moments, l.patience
+	n.Fits, n.Moments, n.Patience, n.Lasted = l.fits, l.moments, l.patience, l.refused.Sub(l.begun)
 }
 
-// Resume goes on from a note of the limits in force.
-func (l *Lowering) Resume(n Note) {
+// Resume goes on at an instant from a note of the limits in force.
+func (l *Lowering) Resume(n Note, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.fits, l.moments, l.patience, l.set = n.Fits, n.Moments, n.Patience, nil
 	if n.Lowered {
 		l.set = n.InForce
 	}
-	l.since = time.Time{}
+	l.low = n.Lowered && !slices.Equal(n.InForce, n.Full)
+	l.since, l.begun, l.refused = time.Time{}, time.Time{}, time.Time{}
+	if n.Lowered {
+		l.begun, l.refused = now.Add(-n.Lasted), now
+	}
 }
