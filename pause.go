@@ -23,7 +23,7 @@ func (b *Budget) pause(ctx context.Context, r store.PauseRequest) (time.Time, er
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.isNews(reply) { // or a resumption may have ended it meanwhile
-		b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until, Cause: r.Cause}, b.storeNow())
+		b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until, Apart: r.Apart, Cause: r.Cause}, b.storeNow())
 	}
 	b.noteVersion(reply)
 	return reply.Until, nil
@@ -39,6 +39,53 @@ func (b *Budget) pauseKey(ctx context.Context, r store.PauseRequest) {
 		defer b.mu.Unlock()
 		b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: until, Cause: r.Cause}, until.Add(-r.For))
 	}
+}
+
+// triedFor is how far apart slots are behind a pause that was cut to MaxPause: one request tries whether it is over, and
+// the next leaves so much later if there is no response until then.
+const triedFor = time.Minute
+
+// afterTrial is how long a request rests that has tried such a pause in vain: the others cancel their slots before it books
+// again, or it would get the same as one of them.
+const afterTrial = time.Second
+
+// endTried ends what is left of pauses that one request was to try, which the grant's was: the provider has served it. The
+// callers that wait leave as the limits allow.
+func (b *Budget) endTried(ctx context.Context, g *Grant) {
+	over := b.triedBy(g)
+	if len(over) == 0 {
+		return
+	}
+	b.mu.Lock()
+	for _, id := range over {
+		b.paused.Remove(id)
+	}
+	b.mu.Unlock()
+	ctx, stop := b.soon(ctx)
+	defer stop()
+	for _, id := range over {
+		_ = b.resume(ctx, store.ResumeRequest{Account: id}) // otherwise they leave triedFor apart
+	}
+}
+
+// triedBy returns the accounts of the grant that had a pause which the grant's request has tried.
+func (b *Budget) triedBy(g *Grant) (accounts []string) {
+	if !b.tried.Load() {
+		return nil
+	}
+	now := b.storeNow()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	tries := func(id string) {
+		if p := b.paused.Get(id); p.Tried && !p.Until.After(now) {
+			accounts = append(accounts, id)
+		}
+	}
+	tries(g.account.ID)
+	for i := range g.accounts.shared {
+		tries(g.accounts.shared[i].ID)
+	}
+	return accounts
 }
 
 // spacingAfterPause returns the time between the slots of callers that have waited for the

@@ -36,9 +36,11 @@ func (a *attempts) handleResponse(resp *http.Response, grant Grant) provider.Fee
 }
 
 // pauseTarget pauses the accounts, endpoints or objects that a throttled response affects,
-// for the whole fleet. It reports whether the store has recorded the pause of the accounts.
-func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant Grant, length time.Duration) bool {
-	if length = length.Truncate(time.Microsecond); length <= 0 {
+// for the whole fleet, for as long as the response asks and MaxPause allows. It reports whether the store has recorded the
+// pause of the accounts.
+func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant Grant, asked time.Duration) bool {
+	length := min(asked, a.maxPause).Truncate(time.Microsecond)
+	if length <= 0 {
 		return true
 	}
 	b := a.transport.Pool.budget
@@ -59,12 +61,15 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 		return true
 	}
 	spacing := spacingAfterPause(grant.account.Limits)
+	if asked > a.maxPause {
+		spacing = triedFor
+	}
 	accounts := target.Shared
 	switch {
 	case target.Account:
 		accounts = []string{grant.account.ID}
 	case len(target.Shared) == 0:
-		accounts, spacing = []string{""}, spacing/time.Duration(grant.accounts.Len())
+		accounts, spacing = []string{""}, spacingAfterPause(grant.account.Limits)/time.Duration(grant.accounts.Len())
 	}
 	recorded := true
 	for _, account := range accounts {
@@ -78,7 +83,7 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 // nothing.
 func (t *Transport) needsReading(resp *http.Response) bool {
 	p := t.provider()
-	return resp.StatusCode >= 400 || p.ReadSuccessBody || t.Pool.hasSuspects.Load() || p.MentionsLimits(resp.Header)
+	return resp.StatusCode >= 400 || p.ReadSuccessBody || t.Pool.hasSuspects.Load() || t.Pool.budget.tried.Load() || p.MentionsLimits(resp.Header)
 }
 
 func (t *Transport) provider() *provider.Provider {

@@ -208,6 +208,7 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 		t.Pool.wasServed(a.req.Context(), &grant)
 		if resp.StatusCode < 400 && !f.Refused {
 			a.contradict(grant.Token)
+			t.Pool.budget.endTried(a.req.Context(), &grant)
 		}
 	}
 	switch {
@@ -216,7 +217,7 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	case f.Retryable || slices.Contains(a.policy.Statuses, resp.StatusCode):
 		return a.rest(a.repeatable())
 	case f.Cooldown.Known && f.Cooldown.Value > 0:
-		a.pauseTarget(&f, cooldown.ScopeOf(&f, a.provider.Scope, false), grant, min(f.Cooldown.Value, a.maxPause))
+		a.pauseTarget(&f, cooldown.ScopeOf(&f, a.provider.Scope, false), grant, f.Cooldown.Value)
 	}
 	return decision{}
 }
@@ -231,6 +232,7 @@ func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
 			wait = min(wait, f.MaxWait)
 		}
 	}
+	asked, trial := wait, len(a.transport.Pool.budget.triedBy(&grant)) > 0
 	wait = min(wait, a.maxPause)
 	next := decision{retry: f.Retryable, pause: wait, decidable: true}
 	several := f.Reason == provider.ReasonSecondary && a.transport.Pool.budget.secondary.Refused(grant.account.ID, time.Now())
@@ -240,11 +242,11 @@ func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
 		next.wait = wait // too many at once, which says nothing about a rate
 	case provider.ReasonOverload:
 		next.retry = next.retry && a.repeatable()
-		if !f.Wait.Known || !a.pauseTarget(f, scope, grant, wait) {
+		if !f.Wait.Known || !a.pauseTarget(f, scope, grant, asked) {
 			next.wait = wait
 		}
 	default:
-		if !a.pauseTarget(f, scope, grant, wait) {
+		if !a.pauseTarget(f, scope, grant, asked) {
 			next.wait = wait // at least this request keeps the pause
 		}
 		if f.Reason == provider.ReasonQuota && !grant.offline {
@@ -253,6 +255,8 @@ func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
 	}
 	if next.wait > 0 {
 		next.pause = 0 // the request alone keeps it
+	} else if trial {
+		next.wait = afterTrial
 	}
 	return next
 }

@@ -198,17 +198,22 @@ func (b *Budget) notePause(p store.Pause, now time.Time) {
 	if !p.Until.After(now) {
 		return
 	}
-	pause, longer := cooldown.Pause{Until: p.Until, Cause: p.Cause}, false
+	pause, longer := cooldown.Pause{Until: p.Until, Tried: p.Apart >= triedFor, Cause: p.Cause}, false
 	if p.Key != "" {
 		longer = b.keyPauses.Lengthen(cooldown.Key(p.Key), p.Account, pause, now)
 	} else {
-		b.paused.Sweep(func(_ string, o cooldown.Pause) bool { return !o.Until.After(now) })
+		b.paused.Sweep(func(_ string, o cooldown.Pause) bool {
+			return !o.Until.After(now) && (!o.Tried || now.Sub(o.Until) > knownFor)
+		})
 		known := b.paused.Get(p.Account)
 		if longer = p.Until.After(known.Until); longer {
 			b.wakeWaiters()
 		}
 		if longer || p.Until.Equal(known.Until) && known.Cause == "" {
 			b.paused.Set(p.Account, pause)
+		}
+		if pause.Tried {
+			b.tried.Store(true)
 		}
 	}
 	if longer {

@@ -83,7 +83,8 @@ type Transport struct {
 	// Zero: no bound but the request's context.
 	AttemptTimeout time.Duration
 	// MaxPause bounds the pause that a response asks for, so that one wrong response cannot
-	// stop a fleet for a day. Zero: 1 h.
+	// stop a fleet for a day. After that one request of the fleet tries whether the account's pause is
+	// over, and the others wait for its response. Zero: 1 h.
 	MaxPause time.Duration
 	// ProbeEvery is the longest quarantine of a rejected token, after which one request tries it
 	// again. The first is 1 s, and each that follows without a success twice as long. An unpaid

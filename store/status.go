@@ -249,6 +249,8 @@ type Pause struct {
 	Account, Key string
 	// Until is its end, on the store's clock.
 	Until time.Time
+	// Apart is how far apart slots are that are booked while it lasts.
+	Apart time.Duration
 	// Cause says why, if the request did.
 	Cause string
 }

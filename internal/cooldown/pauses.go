@@ -21,6 +21,8 @@ func Later(a, b time.Time) time.Time {
 type Pause struct {
 	// Until is its end, on the store's clock. Zero: there is none.
 	Until time.Time
+	// Tried is set if one request of the fleet is to try whether it is over.
+	Tried bool
 	// Cause says to people why. Empty: nobody said.
 	Cause string
 }

@@ -42,6 +42,7 @@ func (b *budget) pause(account *account, until, apart, now int64, cause string) 
 	if account.pause.lengthen(until, apart, now) {
 		account.expires = max(account.expires, until+dayMicros)
 		b.changes.note(b, noted{account: account.id}, until, now, cause)
+		b.changes.all.Get(noted{account: account.id}).apart = apart
 	}
 }
 
@@ -95,6 +96,7 @@ type noted struct {
 type change struct {
 	noted
 	until   int64 // its end
+	apart   int64 // how far apart slots are that are booked until then
 	cause   string
 	count   int // of a quarantine, as probing is
 	probing bool
@@ -171,7 +173,7 @@ func (c *changes) tell(status *store.Status, since, now int64) {
 			one := store.Quarantine{Token: o.token, Reason: o.reason, Until: time.UnixMicro(o.until), Count: o.count, Probing: o.probing, Cause: o.cause}
 			status.Quarantined = append(status.Quarantined, one)
 		default:
-			status.Pauses = append(status.Pauses, store.Pause{Account: o.account, Key: o.key, Until: time.UnixMicro(o.until), Cause: o.cause})
+			status.Pauses = append(status.Pauses, store.Pause{Account: o.account, Key: o.key, Until: time.UnixMicro(o.until), Apart: time.Duration(o.apart) * time.Microsecond, Cause: o.cause})
 		}
 	}
 }
@@ -190,6 +192,7 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	case r.Account == "":
 		if b.all.lengthen(until, r.Apart.Microseconds(), now) {
 			b.changes.note(b, noted{}, until, now, r.Cause)
+			b.changes.all.Get(noted{}).apart = r.Apart.Microseconds()
 		}
 		until = b.all.paused
 	default:

@@ -151,6 +151,9 @@ func addPause(status *store.Status, name string, until time.Time, number int, ca
 	} else if name == allAccounts {
 		pause.Account = ""
 	}
+	if pause.Key == "" {
+		pause.Apart = time.Duration(number) * time.Microsecond
+	}
 	status.Pauses = append(status.Pauses, pause)
 }
 

@@ -145,6 +145,7 @@ var pauseRules = []rule{
 		a := h.single(atMost(4, 10*sec))
 		h.slots(a, 0)
 		h.pauseApart("a", 5*sec, sec)
+		require.Equal(h.t, sec, h.status().Pauses[0].Apart)
 		h.slots(a, 5*sec, 6*sec, 7*sec, 10*sec)
 		h.at(5 * sec)
 		h.slots(a, 15*sec, 16*sec) // it is over: limits decide

@@ -23,8 +23,8 @@
 --   refusal            why there is no account, if so
 
 -- effectiveLimits compares the limits that an account keeps with those of the request.
--- It returns those of the later revision, and their text; or nil if people must decide between two, with the text if this
--- script lacks an algorithm of the later ones.
+-- It returns those of the later revision, and their text; or nil if people must decide between two, with the text
+-- if this script lacks an algorithm of the later ones.
 local function effectiveLimits(account, set, revision)
   local theirs, ours = account.fields.limits, text(revision) .. ' ' .. set.text
   if not theirs or theirs == ours then

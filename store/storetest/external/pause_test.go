@@ -19,10 +19,10 @@ type pause struct {
 // An ending is when a pause or a quarantine ends, the version that the status had when it was
 // last changed, its cause, and what else was said of a quarantine.
 type ending struct {
-	until, version int64
-	cause          string
-	count          int
-	probing        bool
+	until, version, apart int64
+	cause                 string
+	count                 int
+	probing               bool
 }
 
 // from returns the first slot that the pause allows a booking, if the last one before it
@@ -45,7 +45,11 @@ func (b *budget) pause(account string, until, apart, now int64, cause string) in
 	}
 	if until > max(now, p.until) {
 		*p = pause{until, apart}
-		lengthen(b, b.pauses, store.Pause{Account: account}, until, now, cause)
+		one := store.Pause{Account: account}
+		lengthen(b, b.pauses, one, until, now, cause)
+		end := b.pauses[one]
+		end.apart = apart
+		b.pauses[one] = end
 	}
 	return p.until
 }
@@ -149,6 +153,7 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 		all.Since = r.Known
 	}
 	for one, end := range b.pauses {
+		one.Apart = time.Duration(end.apart) * time.Microsecond
 		if one.Until, one.Cause = time.UnixMicro(end.until), end.cause; (end.until > now || all.Since > 0) && end.version > all.Since {
 			all.Pauses = append(all.Pauses, one)
 		}
