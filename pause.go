@@ -49,45 +49,6 @@ const triedFor = time.Minute
 // again, or it would get the same as one of them.
 const afterTrial = time.Second
 
-// endTried ends what is left of pauses that one request was to try, which the grant's was: the provider has served it. The
-// callers that wait leave as the limits allow.
-func (b *Budget) endTried(ctx context.Context, g *Grant) {
-	over := b.triedBy(g)
-	if len(over) == 0 {
-		return
-	}
-	b.mu.Lock()
-	for _, id := range over {
-		b.paused.Remove(id)
-	}
-	b.mu.Unlock()
-	ctx, stop := b.soon(ctx)
-	defer stop()
-	for _, id := range over {
-		_ = b.resume(ctx, store.ResumeRequest{Account: id}) // otherwise they leave triedFor apart
-	}
-}
-
-// triedBy returns the accounts of the grant that had a pause which the grant's request has tried.
-func (b *Budget) triedBy(g *Grant) (accounts []string) {
-	if !b.tried.Load() {
-		return nil
-	}
-	now := b.storeNow()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	tries := func(id string) {
-		if p := b.paused.Get(id); p.Tried && !p.Until.After(now) {
-			accounts = append(accounts, id)
-		}
-	}
-	tries(g.account.ID)
-	for i := range g.accounts.shared {
-		tries(g.accounts.shared[i].ID)
-	}
-	return accounts
-}
-
 // spacingAfterPause returns the time between the slots of callers that have waited for the
 // end of a pause. They leave ten times as fast as the limits allow in the long run, without
 // a burst.
