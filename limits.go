@@ -53,10 +53,9 @@ const (
 )
 
 // SetLimits changes the budget's limits for the whole fleet, while requests are booked.
-// It raises the revision above the highest that this worker knows, and tells the store, for
-// which it waits 250 ms at most, and longer if the store is far away. The other workers adopt the limits with their next
-// booking, or when one of their callers wakes.
-// No log is lost.
+// It raises the revision above the fleet's, and tells the store, for which it waits 250 ms at most, and longer if the
+// store is far away. The other workers adopt the limits with their next booking, or when one of their callers wakes.
+// No log is lost. If the store does not answer nothing is changed, and the error is a [*StoreError].
 //
 // Callers that wait cancel their slots and book again, about in their order, so that a
 // lower Max holds for them too and a higher one helps them within a second. Those of other
@@ -70,6 +69,15 @@ const (
 func (b *Budget) SetLimits(limits ...limit.Limit) error {
 	if err := limit.Validate(limits); err != nil {
 		return fmt.Errorf("ration: budget %q: %w", b.Name, err)
+	}
+	if err := b.check(); err != nil {
+		return err
+	}
+	// The fleet's revision may have been raised since this worker booked last, if it ever has.
+	ctx, stop := b.soon(context.Background())
+	defer stop()
+	if err := b.refresh(ctx); err != nil {
+		return fmt.Errorf("ration: budget %q: its limits were not changed: %w", b.Name, err)
 	}
 	var changed []*budgetAccount
 	b.mu.Lock()

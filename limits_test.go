@@ -201,3 +201,29 @@ func TestTheFleetHearsOfChangedLimits(t *testing.T) {
 		})
 	}
 }
+
+// SetLimits of a worker that is behind the fleet's revision, since it was idle or has just begun, is in force when it
+// returns.
+func TestSetLimitsOfAWorkerThatIsBehind(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, busy *ration.Budget) {
+		busy.Limits = []ration.Limit{ration.PerHour(100)}
+		token, idle, fresh := ration.NewToken("a"), rationtest.Peer(busy), rationtest.Peer(busy)
+		for _, b := range []*ration.Budget{busy, idle} {
+			_, err := b.Wait(t.Context(), token, 1)
+			require.NoError(t, err)
+		}
+		for i := range 3 {
+			require.NoError(t, busy.SetLimits(ration.PerHour(90-i)))
+			_, err := busy.Wait(t.Context(), token, 1)
+			require.NoError(t, err)
+		}
+		for i, b := range []*ration.Budget{idle, fresh} {
+			require.NoError(t, b.SetLimits(ration.PerHour(50-i)))
+			for _, each := range []*ration.Budget{b, busy} {
+				_, err := each.Wait(t.Context(), token, 1)
+				require.NoError(t, err)
+				requireMax(t, each, token, 50-i)
+			}
+		}
+	})
+}
