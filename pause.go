@@ -41,9 +41,16 @@ func (b *Budget) pauseKey(ctx context.Context, r store.PauseRequest) {
 	}
 }
 
-// triedFor is how far apart slots are behind a pause that was cut to MaxPause: one request tries whether it is over, and
-// the next leaves so much later if there is no response until then.
-const triedFor = time.Minute
+// How far apart slots are behind a pause that was cut to MaxPause, of an account and of all: one request tries whether it is
+// over, and the next leaves so much later if there is no response until then. A pause of all accounts cannot be ended by
+// itself once it was tried, so those who have waited for it keep that distance.
+const (
+	triedFor    = time.Minute
+	allTriedFor = 2 * time.Second
+)
+
+// mostSpacing is how far apart slots are at most behind other pauses.
+const mostSpacing = time.Second
 
 // afterTrial is how long a request rests that has tried such a pause in vain: the others cancel their slots before it books
 // again, or it would get the same as one of them.
@@ -53,7 +60,7 @@ const afterTrial = time.Second
 // end of a pause. They leave ten times as fast as the limits allow in the long run, without
 // a burst.
 func spacingAfterPause(limits []limit.Limit) time.Duration {
-	least := time.Second
+	least := mostSpacing
 	for _, l := range limits {
 		least = min(least, l.Window/time.Duration(l.Max)/10)
 	}

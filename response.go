@@ -69,7 +69,10 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 	case target.Account:
 		accounts = []string{grant.account.ID}
 	case len(target.Shared) == 0:
-		accounts, spacing = []string{""}, spacingAfterPause(grant.account.Limits)/time.Duration(grant.accounts.Len())
+		accounts, spacing = []string{""}, spacing/time.Duration(grant.accounts.Len())
+		if asked > a.maxPause {
+			spacing = allTriedFor
+		}
 	}
 	recorded := true
 	for _, account := range accounts {

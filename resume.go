@@ -128,7 +128,9 @@ func (b *Budget) endTried(ctx context.Context, g *Grant) {
 	ctx, stop := b.soon(ctx)
 	defer stop()
 	for _, id := range over {
-		_ = b.resume(ctx, store.ResumeRequest{Account: id}) // otherwise they leave triedFor apart
+		if id != "" { // which would end all there is
+			_ = b.resume(ctx, store.ResumeRequest{Account: id}) // otherwise they leave triedFor apart
+		}
 	}
 }
 
@@ -145,6 +147,7 @@ func (b *Budget) triedBy(g *Grant) (accounts []string) {
 			accounts = append(accounts, id)
 		}
 	}
+	tries("")
 	tries(g.account.ID)
 	for i := range g.accounts.shared {
 		tries(g.accounts.shared[i].ID)

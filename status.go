@@ -198,7 +198,7 @@ func (b *Budget) notePause(p store.Pause, now time.Time) {
 	if !p.Until.After(now) {
 		return
 	}
-	pause, longer := cooldown.Pause{Until: p.Until, Tried: p.Apart >= triedFor, Cause: p.Cause}, false
+	pause, longer := cooldown.Pause{Until: p.Until, Tried: p.Apart > mostSpacing, Cause: p.Cause}, false
 	if p.Key != "" {
 		longer = b.keyPauses.Lengthen(cooldown.Key(p.Key), p.Account, pause, now)
 	} else {
