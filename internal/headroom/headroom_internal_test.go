@@ -48,7 +48,7 @@ func TestLimitsRise(t *testing.T) {
 	require.Nil(t, l.Raise(full, full, time.Minute, time.Time{}, at))
 	require.True(t, l.Refused(full, at))
 	require.Nil(t, l.Lower(full, full, 0, 0))
-	at = at.Add(3 * time.Minute) // too long for an incident of which the end is to be tried within half an hour
+	at = at.Add(31 * time.Second) // too long for an incident of which the end is to be tried within five windows
 	require.True(t, l.Refused(full, at))
 	low := l.Lower(full, full, 0, 0)
 	require.Equal(t, 70, low[0].Max)

@@ -16,10 +16,8 @@ const (
 	// Limits are raised after leastPatience windows without a refusal at first, and after mostPatience
 	// at last.
 	leastPatience, mostPatience = 5, 100
-	// All of the limits are tried again when nothing was refused for restTimes as long as calls were, if that is sooner,
-	// or not longer than longestRest.
-	restTimes   = 10
-	longestRest = 30 * time.Minute
+	// All of the limits are tried again when nothing was refused for restTimes as long as calls were, if that is sooner.
+	restTimes = 10
 	// leastLeft is the share of the units in use at a refusal that is left of a limit at least: what is less would only
 	// make the calls of this window wait.
 	leastLeft = 0.95
@@ -34,8 +32,8 @@ const (
 //
 // If it was an incident, a short one costs a short time: after refusals for a minute, and ten minutes without one, all of
 // the limits are tried again. If that is refused too, the incident goes on, and the next trial is after ten times as
-// long as it has lasted then. That the limits are too high is certain when this would be more than some windows, and half
-// an hour: from then on all are raised a little when nothing was refused for some windows. A step up that is refused is taken back, and
+// long as it has lasted then. That the limits are too high is certain when this would be more than some windows: from
+// then on all are raised a little when nothing was refused for some windows. A step up that is refused is taken back, and
 // the next is waited for twice as long. So the limits stay just below what the provider allows, at the cost of a few
 // refusals that become rarer and rarer. The zero Lowering has seen none. It is safe for concurrent use.
 type Lowering struct {
@@ -82,7 +80,7 @@ func longestOf(limits []limit.Limit) (longest time.Duration) {
 // all of them are tried then. It needs mu.
 func (l *Lowering) rest(longest time.Duration) (rest time.Duration, all bool) {
 	rest = time.Duration(max(l.patience, leastPatience)) * longest
-	if lasted := l.refused.Sub(l.begun); lasted < max(rest, longestRest)/restTimes && l.patience == 0 {
+	if lasted := l.refused.Sub(l.begun); lasted < rest/restTimes && l.patience == 0 {
 		return restTimes * lasted, true
 	}
 	return rest, false
