@@ -14,12 +14,13 @@ const leastUsed = 0.08
 
 // lower has the fleet use less of an account's limits, which are too high.
 func (r *reconciler) lower(b *Budget, account *budgetAccount) {
-	if !r.lowering.Refused(account.limits, time.Now()) {
+	longest := observe.Longest(account.limits)
+	if !r.lowering.Refused(account.limits, longest, time.Now()) {
 		return
 	}
 	b.lengthenWindow(account)
 	index, used := b.mostUsed(account)
-	setLowered(b, account, r.lowering.Lower(account.limits, account.full, index, used))
+	setLowered(b, account, r.lowering.Lower(account.limits, account.full, longest, index, used))
 }
 
 // mostUsed returns the index of the account's limit of which the largest share is used, since that is most

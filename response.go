@@ -61,18 +61,16 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 		return true
 	}
 	spacing := spacingAfterPause(grant.account.Limits)
+	ofAll := spacing / time.Duration(grant.accounts.Len())
 	if asked > a.maxPause {
-		spacing = triedFor
+		spacing, ofAll = triedFor, allTriedFor
 	}
 	accounts := target.Shared
 	switch {
 	case target.Account:
 		accounts = []string{grant.account.ID}
 	case len(target.Shared) == 0:
-		accounts, spacing = []string{""}, spacing/time.Duration(grant.accounts.Len())
-		if asked > a.maxPause {
-			spacing = allTriedFor
-		}
+		accounts, spacing = []string{""}, ofAll
 	}
 	recorded := true
 	for _, account := range accounts {

@@ -116,15 +116,23 @@ func (b *Budget) resume(ctx context.Context, r store.ResumeRequest) error {
 // endTried ends what is left of pauses that one request was to try, which the grant's was: the provider has served it. The
 // callers that wait leave as the limits allow.
 func (b *Budget) endTried(ctx context.Context, g *Grant) {
-	over := b.triedBy(g)
-	if len(over) == 0 {
+	if !b.tried.Load() {
 		return
 	}
+	over := b.triedBy(g)
 	b.mu.Lock()
 	for _, id := range over {
 		b.paused.Remove(id)
 	}
+	left := false
+	for _, p := range b.paused.All() {
+		left = left || p.Tried
+	}
+	b.tried.Store(left) // without any, most responses need no reading again
 	b.mu.Unlock()
+	if len(over) == 0 {
+		return
+	}
 	ctx, stop := b.soon(ctx)
 	defer stop()
 	for _, id := range over {

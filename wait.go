@@ -139,12 +139,11 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	if w.pool != nil && w.pool.sourced.Load() {
 		defer w.pool.askAhead(ctx, w.account.ID, w.due).Stop()
 	}
-	if w.account.source != fromProgram && time.Until(w.due) > doubtAfter {
-		b, account := w.budget, w.account
-		defer time.AfterFunc(doubtAfter, func() { b.doubtLearned(account) }).Stop()
-	}
-	if w.account.source != fromProgram {
-		if stop := w.budget.raiseWhileWaiting(w.account, w.due); stop != nil {
+	if b, account := w.budget, w.account; account.source != fromProgram {
+		if time.Until(w.due) > doubtAfter {
+			defer time.AfterFunc(doubtAfter, func() { b.doubtLearned(account) }).Stop()
+		}
+		if stop := b.raiseWhileWaiting(account, w.due); stop != nil {
 			defer stop()
 		}
 	}

@@ -132,15 +132,19 @@ func (p *Provider) Read(r Response) Feedback {
 // the IETF's drafts leave the status to the server. A 503 of a window that is exhausted, and that does not ask for
 // another wait, is of a quota too.
 func (f *Feedback) refuseIfExhausted(r *Response) {
-	exhausted := slices.IndexFunc(f.Windows, func(w Window) bool { return w.Exhausted() && w.Reset.Known })
-	if r.Status == 503 && exhausted >= 0 && (f.Reason == "" || f.Reason == ReasonOverload && f.ReasonBy == inWords) {
-		f.Reason, f.ReasonBy = ReasonQuota, f.Windows[exhausted].By
+	says := f.Reason != ""
+	switch r.Status {
+	case 403:
+		says = says || len(r.Fields(wordFields)) > 0
+	case 503:
+		says = says && (f.Reason != ReasonOverload || f.ReasonBy != inWords)
+	default:
 		return
 	}
-	if r.Status != 403 || f.Reason != "" || len(r.Fields(wordFields)) > 0 {
+	if says {
 		return
 	}
-	if i := slices.IndexFunc(f.Windows, func(w Window) bool { return w.Exhausted() }); i >= 0 {
+	if i := slices.IndexFunc(f.Windows, func(w Window) bool { return w.Exhausted() && (r.Status == 403 || w.Reset.Known) }); i >= 0 {
 		f.Reason, f.ReasonBy = ReasonQuota, f.Windows[i].By
 	}
 }
@@ -223,9 +227,6 @@ func (f *Feedback) readWait(r *Response, p *Provider, rule *MatchRule) {
 			return
 		}
 	}
-	if f.Wait.Known {
-		return
-	}
 	if wait := waitInWords(r); wait.Known {
 		f.Wait, f.WaitBy = wait, inWords
 	} else if rule != nil && rule.Midnight != "" {
@@ -240,7 +241,7 @@ var usualWaitFields = []string{"retry_after", "retryAfter", "retry_after_seconds
 
 // readWaitField reads a wait in the unit that its field's name has.
 func readWaitField(path, value string, now time.Time) (time.Duration, bool) {
-	if name := strings.ToLower(path); strings.HasSuffix(name, "_ms") || strings.HasSuffix(name, "ms") {
+	if strings.HasSuffix(strings.ToLower(path), "ms") {
 		return header.ResetMilliseconds(value, now)
 	}
 	return header.Reset(value, now)

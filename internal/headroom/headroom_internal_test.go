@@ -18,10 +18,10 @@ func TestLimitsFall(t *testing.T) {
 	at, limits := time.UnixMicro(1_795_000_000_000_000), full
 	refuse := func(after time.Duration, index int) bool {
 		at = at.Add(after)
-		if !l.Refused(limits, at) {
+		if !l.Refused(limits, time.Hour, at) {
 			return false
 		}
-		next := l.Lower(limits, full, index, 0)
+		next := l.Lower(limits, full, time.Hour, index, 0)
 		if next != nil {
 			limits = next
 		}
@@ -46,11 +46,11 @@ func TestLimitsRise(t *testing.T) {
 	var l Lowering
 	at := time.UnixMicro(1_795_000_000_000_000)
 	require.Nil(t, l.Raise(full, full, time.Minute, time.Time{}, at))
-	require.True(t, l.Refused(full, at))
-	require.Nil(t, l.Lower(full, full, 0, 0))
+	require.True(t, l.Refused(full, time.Minute, at))
+	require.Nil(t, l.Lower(full, full, time.Minute, 0, 0))
 	at = at.Add(31 * time.Second) // too long for an incident of which the end is to be tried within five windows
-	require.True(t, l.Refused(full, at))
-	low := l.Lower(full, full, 0, 0)
+	require.True(t, l.Refused(full, time.Minute, at))
+	low := l.Lower(full, full, time.Minute, 0, 0)
 	require.Equal(t, 70, low[0].Max)
 	require.Nil(t, l.Raise(low, full, time.Minute, at, at.Add(2*time.Minute)))
 	others := []limit.Limit{limit.PerMinute(40)}
@@ -62,8 +62,8 @@ func TestLimitsRise(t *testing.T) {
 	high := l.Raise(low, full, time.Minute, set, at)
 	require.Equal(t, 73, high[0].Max)
 	at = at.Add(time.Second)
-	require.True(t, l.Refused(high, at))
-	require.Equal(t, low, l.Lower(high, full, 0, 0))
+	require.True(t, l.Refused(high, time.Minute, at))
+	require.Equal(t, low, l.Lower(high, full, time.Minute, 0, 0))
 	set = at
 	require.Nil(t, l.Raise(low, full, time.Minute, set, at.Add(9*time.Minute)))
 	require.NotNil(t, l.Raise(low, full, time.Minute, set, at.Add(10*time.Minute)))
@@ -72,12 +72,12 @@ func TestLimitsRise(t *testing.T) {
 	var other Lowering
 	for range 2 {
 		at = at.Add(time.Second)
-		require.True(t, other.Refused(full, at))
-		other.Lower(full, full, 0, 0)
+		require.True(t, other.Refused(full, time.Minute, at))
+		other.Lower(full, full, time.Minute, 0, 0)
 	}
 	at = at.Add(time.Minute)
-	require.True(t, other.Refused(high, at))
-	require.Equal(t, low, other.Lower(high, full, 0, 0))
+	require.True(t, other.Refused(high, time.Minute, at))
+	require.Equal(t, low, other.Lower(high, full, time.Minute, 0, 0))
 }
 
 // After an incident all of the limits are tried again, as soon as it is ten times as long ago as it lasted.
@@ -87,8 +87,8 @@ func TestLimitsAreTriedAgainAfterAnIncident(t *testing.T) {
 	at := time.UnixMicro(1_795_000_000_000_000)
 	refuse := func(limits []limit.Limit, after time.Duration) []limit.Limit {
 		at = at.Add(after)
-		require.True(t, l.Refused(limits, at))
-		return l.Lower(limits, full, 0, 400)
+		require.True(t, l.Refused(limits, time.Hour, at))
+		return l.Lower(limits, full, time.Hour, 0, 400)
 	}
 	require.Negative(t, l.RaiseIn(time.Hour, at, at))
 	require.Nil(t, refuse(full, 0))
@@ -140,8 +140,8 @@ func TestLimitsSettleBelowWhatIsAllowed(t *testing.T) {
 			next := []limit.Limit(nil)
 			if limits[0].Max > allowed {
 				refusedAt = append(refusedAt, n)
-				require.True(t, l.Refused(limits, at))
-				next = l.Lower(limits, full, 0, allowed+1)
+				require.True(t, l.Refused(limits, time.Minute, at))
+				next = l.Lower(limits, full, time.Minute, 0, allowed+1)
 			} else {
 				next = l.Raise(limits, full, time.Minute, since, at)
 			}

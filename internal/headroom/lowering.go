@@ -49,8 +49,9 @@ type Lowering struct {
 	since    time.Time     // since when that is in force; zero: Raise has not been told yet
 }
 
-// Refused notes that calls were refused, and reports whether it is another moment than the last.
-func (l *Lowering) Refused(limits []limit.Limit, now time.Time) (another bool) {
+// Refused notes that calls were refused under limits with that longest window, and reports whether it is another moment
+// than the last.
+func (l *Lowering) Refused(limits []limit.Limit, longest time.Duration, now time.Time) (another bool) {
 	same := sameMoment
 	for _, one := range limits {
 		same = min(same, one.Window/4)
@@ -61,19 +62,12 @@ func (l *Lowering) Refused(limits []limit.Limit, now time.Time) (another bool) {
 		return false
 	}
 	quiet := min(now.Sub(l.refused), now.Sub(l.restored))
-	if l.begun.IsZero() || !l.low && quiet > leastPatience*longestOf(limits) {
+	if l.begun.IsZero() || !l.low && quiet > leastPatience*longest {
 		l.begun, l.moments, l.patience, l.fits = now, 0, 0, nil // it is another incident
 	}
 	l.moments++
 	l.refused = now
 	return true
-}
-
-func longestOf(limits []limit.Limit) (longest time.Duration) {
-	for _, l := range limits {
-		longest = max(longest, l.Window)
-	}
-	return longest
 }
 
 // rest returns how long nothing must have been refused until limits with that longest window are raised, and whether
@@ -86,15 +80,25 @@ func (l *Lowering) rest(longest time.Duration) (rest time.Duration, all bool) {
 	return rest, false
 }
 
-// Lower returns what to use of the limits in force, after another moment in which calls were refused; nil:
-// the same as before. The limit with that index was exceeded, when so many units of it were in use; negative: none was,
+// due returns when limits with that longest window, which are in force since an instant, are raised if nothing is refused
+// until then, and whether all of them are tried then. It needs mu.
+func (l *Lowering) due(longest time.Duration, since time.Time) (at time.Time, all bool) {
+	if l.refused.After(since) {
+		since = l.refused
+	}
+	rest, all := l.rest(longest)
+	return since.Add(rest), all
+}
+
+// Lower returns what to use of the limits in force, the longest of which has that window, after another moment in which
+// calls were refused; nil: the same as before. The limit with that index was exceeded, when so many units of it were in use; negative: none was,
 // as far as is known.
-func (l *Lowering) Lower(inForce, full []limit.Limit, index, used int) []limit.Limit {
+func (l *Lowering) Lower(inForce, full []limit.Limit, longest time.Duration, index, used int) []limit.Limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case l.fits != nil && above(inForce, l.fits):
-		if _, trial := l.rest(longestOf(full)); !trial {
+		if _, trial := l.rest(longest); !trial {
 			l.patience = min(2*max(l.patience, leastPatience), mostPatience)
 		}
 		l.moments = 0 // what was too much may be felt once more
@@ -149,11 +153,8 @@ func (l *Lowering) Raise(inForce, full []limit.Limit, longest time.Duration, sin
 	if !since.Equal(l.since) {
 		return nil
 	}
-	if l.refused.After(since) {
-		since = l.refused
-	}
-	rest, all := l.rest(longest)
-	if now.Sub(since) < rest {
+	due, all := l.due(longest, since)
+	if now.Before(due) {
 		return nil
 	}
 	l.fits, l.set, l.since = inForce, slices.Clone(inForce), time.Time{}
@@ -179,11 +180,8 @@ func (l *Lowering) RaiseIn(longest time.Duration, since, now time.Time) time.Dur
 	if !l.low {
 		return -1
 	}
-	if l.refused.After(since) {
-		since = l.refused
-	}
-	rest, _ := l.rest(longest)
-	return max(0, rest-now.Sub(since))
+	due, _ := l.due(longest, since)
+	return max(0, due.Sub(now))
 }
 
 // IsLow reports whether Raise may return limits.
