@@ -132,7 +132,7 @@ func (b *Budget) list(r *limitRules, accounts ...budgetAccount) (*accountList, e
 		if slices.ContainsFunc(accounts, func(a budgetAccount) bool { return a.ID == account.ID }) {
 			continue // it is charged as a token's
 		}
-		one, err := b.accountUnder(account.ID, r.of(account.ID, account.Limits, false))
+		one, err := b.accountUnder(account.ID, r.of(account.Limits, false))
 		if err != nil {
 			return nil, fmt.Errorf("shared account %d: %w", i+1, err)
 		}
@@ -215,68 +215,9 @@ func (b *Budget) account(r *limitRules, t Token) (budgetAccount, error) {
 	if secret, _ := t.open(); len(secret) >= censor.MinSecret && strings.Contains(t.Label, secret) {
 		return budgetAccount{}, fmt.Errorf("ration: the Label of token %s has its secret: the store keeps the label in clear", t.id)
 	}
-	account, err := b.accountUnder(t.AccountID(), r.of(t.AccountID(), t.Limits, t.Limits == nil))
+	account, err := b.accountUnder(t.AccountID(), r.of(t.Limits, t.Limits == nil))
 	account.Label = t.Label
 	return account, err
-}
-
-// delayShare is the part of the shortest window that a slow way to the provider may cost: a twentieth.
-const delayShare = 20
-
-// accountUnder returns an account under effective limits.
-func (b *Budget) accountUnder(id string, e effective) (budgetAccount, error) {
-	limits, err := b.withMargins(e.limits)
-	if err != nil {
-		return budgetAccount{}, err
-	}
-	a := budgetAccount{Account: store.Account{ID: id, Limits: limits}, effective: e}
-	least, shortest := limit.MaxMargin, limits[0].Window
-	for _, l := range limits {
-		a.longest = max(a.longest, l.Window+l.MarginOrDefault())
-		least, shortest = min(least, l.MarginOrDefault()), min(shortest, l.Window)
-	}
-	a.tolerance = least / 2 // the other half is for the way to the provider
-	if a.tolerance > 0 {
-		a.mostDelay = shortest / delayShare
-	}
-	return a, nil
-}
-
-// withMargins returns limits with the budget's margin, if they have none of their own.
-func (b *Budget) withMargins(limits []limit.Limit) ([]limit.Limit, error) {
-	if err := limit.Validate(limits); err != nil {
-		return nil, fmt.Errorf("ration: budget %q: %w", b.Name, err)
-	}
-	all := make([]limit.Limit, len(limits))
-	for i, l := range limits {
-		if l.Margin == 0 {
-			l.Margin = b.margin(l)
-		}
-		all[i] = l
-	}
-	return all, nil
-}
-
-// withoutMargins returns limits without the margins that withMargins would add.
-func (b *Budget) withoutMargins(limits []limit.Limit) []limit.Limit {
-	all := slices.Clone(limits)
-	for i := range all {
-		if l := &all[i]; l.Margin == b.margin(*l) {
-			l.Margin = 0
-		}
-	}
-	return all
-}
-
-// margin returns the budget's margin for a limit.
-func (b *Budget) margin(l limit.Limit) time.Duration {
-	switch {
-	case b.Margin < 0:
-		return 0
-	case b.Margin > 0:
-		return b.Margin.Truncate(time.Microsecond)
-	}
-	return l.DefaultMargin()
 }
 
 // A SharedAccount is an account that every request of a budget is charged to, beside its
@@ -294,56 +235,4 @@ type SharedAccount struct {
 // for Token.Account, so that tokens with that Account are charged to it too.
 func NewSharedAccount(name string, limits ...limit.Limit) SharedAccount {
 	return SharedAccount{Account: store.Account{ID: digest.Of("", "account", name), Limits: limits}}
-}
-
-// limitRules are a worker's own limits and their revision. They are never written to, and
-// read as one value: the old limits with the new revision would become the fleet's.
-type limitRules struct {
-	limits   []limit.Limit        // of accounts without limits of their own
-	accounts map[string]effective // that are not as the program gave them
-	source   limitSource          // of the revision: who it was raised for
-	revision int
-}
-
-// of returns the worker's own limits of an account that was given some; with inherits, those
-// of accounts without limits of their own.
-func (r *limitRules) of(id string, given []limit.Limit, inherits bool) effective {
-	if inherits {
-		given = r.limits
-	}
-	e, found := r.accounts[id]
-	if !found || !slices.Equal(e.given, given) {
-		e = effective{limits: given, full: given, given: given, inherits: inherits}
-	}
-	e.revision = r.revision
-	return e
-}
-
-// inForce returns an account under its effective limits. The account may be one of an earlier
-// booking.
-func (b *Budget) inForce(account *budgetAccount) *budgetAccount {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.effectiveAccount(account)
-}
-
-// effectiveAccount is inForce. It needs mu.
-func (b *Budget) effectiveAccount(account *budgetAccount) *budgetAccount {
-	if l := b.learned.Get(account.ID); l != nil && l.adopted != nil {
-		return l.adopted
-	}
-	own, err := b.accountUnder(account.ID, b.currentRules().of(account.ID, account.given, account.inherits))
-	if err != nil {
-		return account // its limits are those of a booking, so they are valid
-	}
-	return &own
-}
-
-// currentRules returns the worker's own limits: the budget's fields, until others replace
-// them.
-func (b *Budget) currentRules() *limitRules {
-	if b.rules.Load() == nil {
-		b.rules.CompareAndSwap(nil, &limitRules{limits: b.Limits, accounts: map[string]effective{}, revision: b.Revision})
-	}
-	return b.rules.Load()
 }

@@ -19,6 +19,9 @@ import (
 // step.
 const askAtMost = 4
 
+// errBehind says that the budget's limits were changed: nothing was booked, and the accounts are to be found again.
+var errBehind = errors.New("ration: the budget's limits change again and again")
+
 // ask asks the store for a booking, and reports whether it booked. If the store has lost a log,
 // the worker first records its bookings again, and then asks once more. After an error the grant
 // names what the store may have booked all the same.
@@ -51,6 +54,11 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 			if err := b.refresh(ctx); err != nil {
 				return false, err
 			}
+		case answer.Behind:
+			if err := b.refresh(ctx); err != nil {
+				return false, err
+			}
+			return false, errBehind
 		default:
 			if err := w.answered(ctx, &answer, asked); err != nil || !answer.Retry {
 				return answer.Booked && err == nil, err
@@ -76,7 +84,6 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 		return &store.StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("account %q was not asked for", booked.Account)}
 	}
 	w.account, w.Slot, w.now, w.entry, w.total = &w.accounts.accounts[at], booked.Slot, booked.Now, booked.Entry, booked.Total
-	w.newest = max(w.newest, booked.Effective.Revision)
 	// A slot before Now is of a booking whose answer was lost and asked for again.
 	arrived, wait := asked, booked.Slot.Sub(booked.Now)
 	if w.accounts.local != nil {
@@ -104,10 +111,11 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 
 // request fills in the request for a booking, with the longest wait.
 func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
-	w.newest, w.wakes = max(w.accounts.rules.revision, int(w.budget.newestRevision.Load())), w.budget.wakes.Load()
+	w.limitNews, w.wakes = w.budget.limitNews.Load(), w.budget.wakes.Load()
 	w.news = w.budget.queue.News()
 	r.ID, r.Budget, r.Accounts, r.Excluded, r.Scopes = store.NewBookingID(), w.budget.Name, w.accounts.Accounts, w.excluded, w.scopes
-	r.Reserve, r.Revision, r.Cost, r.MaxWait = w.reserve, w.accounts.rules.revision, w.Cost, longest
+	r.Reserve, r.Cost, r.MaxWait = w.reserve, w.Cost, longest
+	r.Revision, r.KnownCard = w.accounts.rules.revision, w.accounts.rules.known
 }
 
 // bookOptions returns what the context asks for beside a cost.

@@ -41,9 +41,11 @@ type Budget struct {
 	// Limits all apply at once: 10 a second and 5,000 an hour, say. Required, unless
 	// every token has its own. [Budget.SetLimits] changes them later.
 	Limits []limit.Limit
-	// Revision is the version of Limits. If workers disagree about an account's limits, the
+	// Revision is the number of this configuration, which you raise when you deploy other Limits, of the budget or of a
+	// token. If workers disagree about an account's limits, the
 	// highest Revision wins; the other workers adopt its limits and get an [Event].
-	// Different limits with the same revision are a [*LimitsError]. Zero: the first.
+	// Different limits with the same revision are a [*LimitsError]. What [Budget.SetLimits] has set, or the provider
+	// announced, counts until a worker with a higher Revision books. Zero: the first.
 	Revision int
 	// Shared are accounts that every request is charged to beside its token's account, in
 	// the same step: the account of an application, say, or of an address. Each has its own
@@ -93,35 +95,35 @@ type Budget struct {
 	// Trace is told what happens to every caller. Nil: nobody is told. [WithTrace] adds one for some.
 	Trace *rationtrace.Trace
 
-	outage         outage
-	refreshing     singleflight.Group
-	rules          atomic.Pointer[limitRules]   // the worker's own limits; nil: Limits and Revision, not read yet
-	newestRevision atomic.Int64                 // the highest that this worker knows
-	adopts         atomic.Bool                  // whether limits of any account may be adopted
-	latest         atomic.Pointer[tokenAccount] // of tokenAccounts, used last
-	version        atomic.Int64                 // known.Version
-	watch          watch.Watch                  // of the store, while callers wait
-	queue          waiters.Queue                // the callers that wait
-	holds          holding.Holds                // their slots, as far as the store is told of them
-	announced      atomic.Int64                 // how often the store said that the status may be new
-	looked         atomic.Int64                 // announced when the known status was asked for
-	wakes          atomic.Int64                 // how often wakeWaiters was called
-	keyPauses      cooldown.KeyPauses
-	secondary      cooldown.Secondary
-	quarantines    atomic.Int64  // how often quarantined has changed
-	resumes        atomic.Int64  // how often noteResumption was called
-	away           arrival.Least // how long the store took to answer
-	clocks         clock.Clock
-	lateCancels    atomic.Int32 // how many cancelLate has under way
-	clockLearned   atomic.Bool  // whether the store was asked for the time before the first booking
-	anySpent       atomic.Bool  // whether spent has any account
-	reconciles     atomic.Bool  // whether any response has said what is left
-	tried          atomic.Bool  // whether any pause was one that one request tries
-	smoother       inflight.Smoother
-	waiting        [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
-	delays         arrival.Delays
-	inFlight       atomic.Int64 // attempts that have no response yet
-	pooled         sync.Map     // the ID of each token's account, of tokens that were in a pool, by the token's ID
+	outage       outage
+	refreshing   singleflight.Group
+	rules        atomic.Pointer[limitRules]   // nil: Limits and Revision, not read yet
+	limitNews    atomic.Int64                 // how often any limits of the fleet have changed, as far as this worker knows
+	adopts       atomic.Bool                  // whether any account may have a card
+	latest       atomic.Pointer[tokenAccount] // of tokenAccounts, used last
+	version      atomic.Int64                 // known.Version
+	watch        watch.Watch                  // of the store, while callers wait
+	queue        waiters.Queue                // the callers that wait
+	holds        holding.Holds                // their slots, as far as the store is told of them
+	announced    atomic.Int64                 // how often the store said that the status may be new
+	looked       atomic.Int64                 // announced when the known status was asked for
+	wakes        atomic.Int64                 // how often wakeWaiters was called
+	keyPauses    cooldown.KeyPauses
+	secondary    cooldown.Secondary
+	quarantines  atomic.Int64  // how often quarantined has changed
+	resumes      atomic.Int64  // how often noteResumption was called
+	away         arrival.Least // how long the store took to answer
+	clocks       clock.Clock
+	lateCancels  atomic.Int32 // how many cancelLate has under way
+	clockLearned atomic.Bool  // whether the store was asked for the time before the first booking
+	anySpent     atomic.Bool  // whether spent has any account
+	reconciles   atomic.Bool  // whether any response has said what is left
+	tried        atomic.Bool  // whether any pause was one that one request tries
+	smoother     inflight.Smoother
+	waiting      [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
+	delays       arrival.Delays
+	inFlight     atomic.Int64 // attempts that have no response yet
+	pooled       sync.Map     // the ID of each token's account, of tokens that were in a pool, by the token's ID
 
 	mu            sync.Mutex // protects all below
 	bound         boundBy

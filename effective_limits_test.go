@@ -195,7 +195,7 @@ func TestHeadroomIsTakenBackWhateverElseIsLearned(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(1000)}
 		token, later, announced := ration.NewToken("a"), rationtest.Peer(b), 1000
-		require.NoError(t, later.SetLimits(ration.PerHour(900)))
+		later.Limits, later.Revision = []ration.Limit{ration.PerHour(900)}, 1
 		book(t, later, token)
 		h := newTokenClient(t, b, "instagram", func(int) []string { return rationtest.InstagramHeader(1000, 999) })
 		other := newTokenClient(t, rationtest.Peer(b), "instagram", func(int) []string { return rationtest.InstagramHeader(announced, announced-1) })
@@ -263,10 +263,30 @@ func TestLearnedLimitsThatWereReplacedStayAway(t *testing.T) {
 		requireMax(t, b, token, 6000)
 		require.NoError(t, b.SetLimits(b.Limits...))
 		requireMax(t, b, token, 5000)
-		_, client = learner(t, b, 7000, "b")
+		_, client = learner(t, b, 4000, "b")
 		rationtest.Get(t, client, "http://api.test/")
-		requireMax(t, b, ration.NewToken("b"), 7000)
+		requireMax(t, b, ration.NewToken("b"), 4000)
 		requireMax(t, b, token, 5000)
+	})
+}
+
+// What the provider announces is used up to what an operator has set, and no further.
+func TestAnnouncementsRaiseNoLimitsThatWereSet(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerHour(5000)}
+		require.NoError(t, b.SetLimits(ration.PerHour(3000)))
+		token, announced := ration.NewToken("a"), 2000
+		h := newTokenClient(t, b, "instagram", func(n int) []string { return rationtest.InstagramHeader(announced, announced-n) })
+		for _, row := range []struct{ announced, used int }{{2000, 2000}, {6000, 3000}, {2500, 2500}} {
+			announced = row.announced
+			for range 3 {
+				h.get()
+				time.Sleep(2 * time.Minute)
+			}
+			requireMax(t, b, token, row.used)
+			book(t, rationtest.Peer(b), token)
+			requireMax(t, b, token, row.used)
+		}
 	})
 }
 

@@ -57,7 +57,8 @@ const (
 	LogLost
 	// ClockStepped: the store's clock was set, and the budget has corrected its slots.
 	ClockStepped
-	// LimitsOverridden: the fleet applies limits of a higher revision than this worker's.
+	// LimitsOverridden: another worker has changed the limits, or was given others with a higher Revision. Without an
+	// Account they are the budget's.
 	LimitsOverridden
 	// LimitLearned: the provider announced another limit, and the fleet adopts it; or, with a Cause,
 	// a learned limit is raised for a call that finds out whether it is still true.
@@ -130,7 +131,10 @@ func (e Event) text() string {
 	case ClockStepped:
 		return fmt.Sprintf("the store's clock stepped by %v; slots are corrected", e.By)
 	case LimitsOverridden:
-		return fmt.Sprintf("account %s: this worker's limits are %s; the fleet uses %s, which have a higher revision", e.Account, ours, theirs)
+		if e.Account == "" {
+			return fmt.Sprintf("another worker has set the budget's limits: %s in place of %s", theirs, ours)
+		}
+		return fmt.Sprintf("account %s: this worker's limits are %s; the fleet uses %s, which are newer", e.Account, ours, theirs)
 	case LimitLearned:
 		if e.Cause != "" {
 			return fmt.Sprintf("account %s: %s is used in place of %s: %s", e.Account, theirs, ours, e.Cause)

@@ -29,7 +29,7 @@ func (b *Budget) wasRefused(scope provider.Scope, g *Grant) {
 	if scope.HasShared() || scope.HasObject() {
 		return // another limit than the account's was exceeded
 	}
-	understood, account := b.understand(g.account), b.inForce(g.account)
+	account, understood := b.understand(g.account)
 	r := b.reconcilerFor(account)
 	switch {
 	case !understood:
@@ -67,7 +67,7 @@ func (r *reconciler) reduceHeadroom(b *Budget, account *budgetAccount) {
 
 // setHeadroom has the fleet adopt the account's full limits, each lower by the share.
 func setHeadroom(b *Budget, account *budgetAccount, share float64) {
-	if limits := headroom.Leave(account.full, share); b.learn(account, limits, account.full) {
+	if limits := headroom.Leave(account.full, share); b.learn(account, headroom.Controller, limits, account.full) {
 		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: account.full, Theirs: limits})
 	}
 }

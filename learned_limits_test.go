@@ -125,20 +125,25 @@ func TestManyCallersConcedeAtOnce(t *testing.T) {
 	}
 }
 
-// If adopting the fleet's limits does not make the workers' limits equal, callers get an error.
-func TestAWorkerWithAnotherMarginGetsAnEvent(t *testing.T) {
+// A worker that has another margin than those with a higher Revision learns nothing over them, and goes on under theirs.
+func TestAWorkerWithAnotherMarginGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := new(ration.MemoryStore)
-		limits := []ration.Limit{ration.PerHour(5000)}
+		limits, token := []ration.Limit{ration.PerHour(5000)}, ration.NewToken("a")
 		ours := &ration.Budget{Name: "bubble", Limits: limits, Store: kept}
 		theirs := &ration.Budget{Name: "bubble", Limits: limits, Store: kept, Margin: -1, Revision: 1}
 		_, client := learnerWhile(t, ours, 6000, func() {
-			_, err := theirs.Wait(t.Context(), ration.NewToken("a"), 1)
+			_, err := theirs.Wait(t.Context(), token, 1)
 			assert.NoError(t, err)
 		}, "a")
-		rationtest.Get(t, client, "http://api.test/") // learns, of revision 1
-		_, err := client.Do(rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil))
-		require.ErrorAs(t, err, new(*ration.LimitsError))
+		rationtest.Get(t, client, "http://api.test/")
+		requireMax(t, ours, token, 5000)
+		for range 3 {
+			time.Sleep(time.Minute)
+			rationtest.Get(t, client, "http://api.test/") // which says so again
+		}
+		requireMax(t, ours, token, 6000)
+		requireMax(t, theirs, token, 6000)
 	})
 }
 

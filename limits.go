@@ -1,149 +1,97 @@
 package ration
 
 import (
-	"context"
-	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
+	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
-// The limits of an account that are in force are one value, the effective limits. The value
-// is never written to: whatever changes the limits makes another, in this file. What was said
-// of an account's limits counts in this order:
+// The limits of an account that are in force are one value, the effective limits, which is never written to. They are
+// those of the latest edition of
 //
-//  1. What the fleet applies under a higher revision than this worker's, as the store tells it.
-//  2. What the provider has announced, less the headroom, until the program gives the account
-//     other limits.
-//  3. What the program gave: the account's own limits, or else those of [Budget.SetLimits], or
-//     else Budget.Limits.
+//  1. the account's card, which the store keeps: what the provider has announced, or what is used of that;
+//  2. the budget's card, if the account has no limits of its own: those of [Budget.SetLimits];
+//  3. the program's settings: the account's own limits, or else Budget.Limits.
 //
-// A worker that changes the limits raises the revision, which is that of all accounts. So raise
-// carries over the effective limits of all accounts that this worker knows, but for those that
-// the change replaces: from then on they are all its own.
+// Bookings name 2 or 3, and the store applies 1 and tells it: so a store that has forgotten an account takes no
+// adopted limits for given ones. All else goes by the effective limits.
 //
-// Bookings name the worker's own limits, which are 2 and 3, and its own revision, also while
-// others are in force: a store that has forgotten the account must not take adopted limits for
-// given ones. All else goes by the effective limits.
+// Only the store changes a card, if nobody else has changed it since the changer saw it. A change that comes too late
+// is not made: what it followed from is looked at again, with the next response.
 
 // effective is an account's effective limits.
 type effective struct {
-	limits   []limit.Limit // without the budget's margin
-	full     []limit.Limit // the same before headroom was taken off, as far as is known
-	source   limitSource   // of full
-	given    []limit.Limit // what the program gave when the value was made
+	limits   []limit.Limit   // without the budget's margin
+	full     []limit.Limit   // the same before headroom was taken off, as far as is known
+	origin   headroom.Origin // who has given limits
+	edition  store.Edition
+	given    []limit.Limit // 2 or 3 above, when the value was made
 	inherits bool          // given are the budget's limits
-	revision int           // under which they are in force
-	since    time.Time     // when this worker got them, on its own clock; zero: the program gave them
+	since    time.Time     // when this worker got them, on its own clock; zero: they are given
 }
 
-// A limitSource is who says what an account's full limits are.
-type limitSource int
-
-const (
-	fromProgram  limitSource = iota // they were given
-	fromProvider                    // responses
-	fromFleet                       // another worker has raised the revision: the store's note tells why
-)
-
-// SetLimits changes the budget's limits for the whole fleet, while requests are booked.
-// It raises the revision above the fleet's, and tells the store, for which it waits 250 ms at most, and longer if the
-// store is far away. The other workers adopt the limits with their next booking, or when one of their callers wakes.
-// No log is lost. If the store does not answer nothing is changed, and the error is a [*StoreError].
-//
-// Callers that wait cancel their slots and book again, about in their order, so that a
-// lower Max holds for them too and a higher one helps them within a second. Those of other
-// workers hear of it at once if this worker has used their account within its longest window,
-// and otherwise when it does.
-//
-// A limit with another Window, Algorithm or Scope is another limit. An exact log serves
-// it at once, because the log stays; any other count begins at zero. Tokens with Limits
-// of their own keep them, and what the provider announced of them; [Pool.Add] replaces those.
-// What it announces later replaces the new limits too.
-func (b *Budget) SetLimits(limits ...limit.Limit) error {
-	if err := limit.Validate(limits); err != nil {
-		return fmt.Errorf("ration: budget %q: %w", b.Name, err)
-	}
-	if err := b.check(); err != nil {
-		return err
-	}
-	// The fleet's revision may have been raised since this worker booked last, if it ever has.
-	ctx, stop := b.soon(context.Background())
-	defer stop()
-	if err := b.refresh(ctx); err != nil {
-		return fmt.Errorf("ration: budget %q: its limits were not changed: %w", b.Name, err)
-	}
-	var changed []*budgetAccount
-	b.mu.Lock()
-	for _, of := range b.journal.accounts.All() {
-		if of.account.inherits {
-			changed = append(changed, of.account)
-		}
-	}
-	b.raise(fromProgram, slices.Clone(limits), func(_ string, e *effective) bool { return e.inherits })
-	b.mu.Unlock()
-	b.announceAll(changed)
-	return nil
+// limitRules are what this worker knows of the limits of accounts without limits of their own. They are never written to,
+// and read as one value: the old limits with the new edition would become the fleet's.
+type limitRules struct {
+	limits   []limit.Limit
+	edition  store.Edition   // of limits
+	origin   headroom.Origin // likewise
+	revision int             // Budget.Revision, of accounts with limits of their own
+	known    int64           // the version of the budget's card; 0: it has none
 }
 
-// overrideLimits makes a token's new limits effective for the whole fleet, which is still to be
-// told of the account that it returns; nil: there is none.
-func (b *Budget) overrideLimits(t Token) *budgetAccount {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	replaced := t.AccountID()
-	b.raise(fromProgram, b.currentRules().limits, func(id string, _ *effective) bool { return id == replaced })
-	account, err := b.account(b.currentRules(), t)
-	if err != nil {
-		return nil // who books with the token gets the error
+// currentRules returns the worker's rules: the budget's fields, until there is a card.
+func (b *Budget) currentRules() *limitRules {
+	if b.rules.Load() == nil {
+		b.rules.CompareAndSwap(nil, b.configuredRules(0))
 	}
-	return &account
+	return b.rules.Load()
 }
 
-// raise makes this worker's limits the fleet's: those of accounts without limits of their own,
-// and the effective ones of each account that it knows and that the change does not replace.
-// Limits in force are replaced here, in replaceOwn and in adopt: those under which a caller that
-// waits has booked are in waiter.account, and inForce returns the new ones. It needs mu.
-func (b *Budget) raise(source limitSource, limits []limit.Limit, replaces func(id string, old *effective) bool) {
+// configuredRules returns the budget's fields as rules, beside a card of that version that they come before.
+func (b *Budget) configuredRules(known int64) *limitRules {
+	return &limitRules{
+		limits: b.Limits, edition: store.Edition{Revision: b.Revision}, origin: headroom.Configuration, revision: b.Revision, known: known,
+	}
+}
+
+// of returns the limits of an account that was given some; with inherits, those of accounts without limits of their own.
+func (r *limitRules) of(given []limit.Limit, inherits bool) effective {
+	if inherits {
+		return effective{limits: r.limits, full: r.limits, given: r.limits, origin: r.origin, edition: r.edition, inherits: true}
+	}
+	return effective{limits: given, full: given, given: given, origin: headroom.Configuration, edition: store.Edition{Revision: r.revision}}
+}
+
+// noteCard notes the budget's card. Unless this worker has made it, an event says so. It needs mu.
+func (b *Budget) noteCard(card store.Card, own bool) {
 	old := b.currentRules()
-	r := &limitRules{limits: limits, accounts: make(map[string]effective), source: source, revision: b.newestKnown() + 1}
-	for id, l := range b.learned.All() { // what is forgotten is not carried over
-		e, found := old.accounts[id]
-		if l.adopted != nil {
-			e, found = l.adopted.effective, true
-		}
-		if found && !replaces(id, &e) {
-			r.accounts[id] = e
-		}
-		l.adopted = nil
+	if card.Version <= old.known {
+		return
 	}
-	b.adopts.Store(false)
-	b.newestRevision.Store(int64(r.revision))
+	r := b.configuredRules(card.Version)
+	if card.Revision >= b.Revision {
+		r.limits, r.edition, r.origin = b.withoutMargins(card.Limits), card.Edition, headroom.Operator
+	}
 	b.rules.Store(r)
+	b.limitNews.Add(1)
 	b.wakeWaiters()
-}
-
-// replaceOwn replaces the worker's own limits of an account under the revision that it has. It
-// needs mu.
-func (b *Budget) replaceOwn(id string, e effective) {
-	r := *b.currentRules()
-	r.accounts = maps.Clone(r.accounts)
-	r.accounts[id] = e
-	b.rules.Store(&r)
+	if !own && !slices.Equal(old.limits, r.limits) {
+		ours, _ := b.withMargins(old.limits) // none are, if each account has its own
+		b.untold = append(b.untold, Event{Kind: LimitsOverridden, Ours: ours, Theirs: card.Limits})
+	}
 }
 
 // A learnedAccount is what a worker has learned of an account that is in use.
 type learnedAccount struct {
 	reconciler *reconciler    // nil: no response has said anything about its limits
-	adopted    *budgetAccount // under limits of a higher revision than the worker's; nil: its own are in force
-	announced  int            // the revision of this worker's that the fleet was told of
-	asked      int            // the fleet's revision up to which the store was asked for its limits
+	card       *budgetAccount // under its card, as it was told last; nil: it has none, or none that is later than what is given
+	overrides  bool           // the program has given it other limits, of which the store was not told yet
+	asked      int64          // the limitNews up to which the store was asked for its card
 	until      time.Time      // when it is forgotten if nobody uses it, on this process's clock
 }
 
@@ -164,157 +112,131 @@ func (b *Budget) learnedOf(account *budgetAccount) *learnedAccount {
 	return l
 }
 
-// adopt returns the account under the limits by which the store answered a question that was
-// asked at that instant: the worker's own if it names none. If they are news the caller says so
-// in an event. It needs mu.
-func (b *Budget) adopt(account *budgetAccount, fleet store.EffectiveLimits, asked time.Time) (booked *budgetAccount, news bool) {
+// inForce returns an account under its effective limits. The account may be one of an earlier
+// booking.
+func (b *Budget) inForce(account *budgetAccount) *budgetAccount {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.effectiveAccount(account)
+}
+
+// effectiveAccount is inForce. It needs mu.
+func (b *Budget) effectiveAccount(account *budgetAccount) *budgetAccount {
+	e := b.currentRules().of(account.given, account.inherits)
+	if l := b.learned.Get(account.ID); l != nil && l.card != nil && l.card.edition.Compare(e.edition) > 0 {
+		return l.card
+	}
+	own, err := b.accountUnder(account.ID, e)
+	if err != nil {
+		return account // its limits are those of a booking, so they are valid
+	}
+	own.Label = account.Label
+	return &own
+}
+
+// adopt takes in the account's card by which the store answered a question that was asked at that instant, and returns
+// the account under it; zero: the limits of the question are in force. whole is set if the card has its Why. If its limits
+// are news the caller says so in an event. It needs mu.
+func (b *Budget) adopt(account *budgetAccount, told store.Card, whole bool, asked time.Time) (booked *budgetAccount, news bool) {
 	l := b.learnedOf(account)
-	old := l.adopted
-	if fleet.Limits == nil {
-		if old != nil && asked.After(old.since) {
-			l.adopted = nil
+	old := l.card
+	if told.Limits == nil {
+		if old != nil && asked.After(old.since) && !slices.Equal(old.Limits, account.Limits) {
+			l.card = nil // the store has lost it
 		}
 		return account, false
 	}
-	if old != nil && old.revision == fleet.Revision && slices.Equal(old.Limits, fleet.Limits) {
+	if old != nil && old.edition == told.Edition && (!whole || old.origin != headroom.UnknownOrigin) {
 		return old, false
 	}
 	before := b.effectiveAccount(account)
-	e := before.under(b.withoutMargins(fleet.Limits))
-	e.revision = fleet.Revision
-	theirs, err := b.accountUnder(account.ID, e)
+	e := before.effective
+	e.limits, e.edition, e.since, e.origin = b.withoutMargins(told.Limits), told.Edition, time.Now(), headroom.UnknownOrigin
+	if old != nil && old.edition == told.Edition {
+		e.since = old.since
+	}
+	why := headroom.Why{Origin: headroom.UnknownOrigin, Full: e.limits}
+	switch {
+	case told.Version == 0:
+		why.Origin = headroom.Configuration
+	case whole:
+		why = headroom.ParseWhy(told.Why, e.limits)
+	}
+	e.origin, e.full = why.Origin, why.Full
+	under, err := b.accountUnder(account.ID, e)
 	if err != nil {
 		return account, false
 	}
-	if fleet.Revision <= before.revision {
-		return &theirs, false // the answer was long on its way
+	under.Label = account.Label
+	if told.Edition.Compare(before.edition) < 0 {
+		return &under, false // the answer was long on its way
 	}
-	l.adopted = &theirs
+	if whole && l.reconciler != nil {
+		l.reconciler.lowering.Resume(why, e.limits, time.Now())
+	}
+	l.card = &under
 	b.adopts.Store(true)
-	b.noteRevision(fleet.Revision)
-	return &theirs, !slices.Equal(before.limits, theirs.limits)
+	return &under, !slices.Equal(before.limits, under.limits)
 }
 
-// under returns the effective limits after another worker has made others effective.
-func (e *effective) under(limits []limit.Limit) effective {
-	next := *e
-	if !slices.Equal(limits, e.limits) {
-		next.limits, next.full, next.source, next.since = limits, limits, fromFleet, time.Now()
+// delayShare is the part of the shortest window that a slow way to the provider may cost: a twentieth.
+const delayShare = 20
+
+// accountUnder returns an account under effective limits.
+func (b *Budget) accountUnder(id string, e effective) (budgetAccount, error) {
+	limits, err := b.withMargins(e.limits)
+	if err != nil {
+		return budgetAccount{}, err
 	}
-	return next
+	a := budgetAccount{Account: store.Account{ID: id, Limits: limits}, effective: e}
+	if e.edition.Version > 0 {
+		a.Account.Edition = e.edition
+	}
+	least, shortest := limit.MaxMargin, limits[0].Window
+	for _, l := range limits {
+		a.longest = max(a.longest, l.Window+l.MarginOrDefault())
+		least, shortest = min(least, l.MarginOrDefault()), min(shortest, l.Window)
+	}
+	a.tolerance = least / 2 // the other half is for the way to the provider
+	if a.tolerance > 0 {
+		a.mostDelay = shortest / delayShare
+	}
+	return a, nil
 }
 
-// learn makes limits of an account effective in the whole fleet that follow from what the
-// provider has announced, or refused, and reports whether others were. If the fleet applies them already
-// the revision stays. They follow from the account's limits: if others are in force by now they are of no use.
-func (b *Budget) learn(account *budgetAccount, limits, full []limit.Limit) bool {
-	if limit.Validate(limits) != nil {
-		return false // the provider announced nonsense
+// withMargins returns limits with the budget's margin, if they have none of their own.
+func (b *Budget) withMargins(limits []limit.Limit) ([]limit.Limit, error) {
+	if err := limit.Validate(limits); err != nil {
+		return nil, fmt.Errorf("ration: budget %q: %w", b.Name, err)
 	}
-	b.mu.Lock()
-	l, old := b.learnedOf(account), b.effectiveAccount(account)
-	if !slices.Equal(old.limits, account.limits) {
-		b.mu.Unlock()
-		return false
+	all := make([]limit.Limit, len(limits))
+	for i, l := range limits {
+		if l.Margin == 0 {
+			l.Margin = b.margin(l)
+		}
+		all[i] = l
 	}
-	e := old.effective
-	e.limits, e.full, e.source = limits, full, fromProvider
-	changed := !slices.Equal(limits, old.limits)
-	if !changed && l.adopted == nil {
-		b.replaceOwn(account.ID, e)
-		b.mu.Unlock()
-		return false
-	}
-	known := *old
-	known.effective, l.adopted = e, &known
-	if changed { // raise makes it this worker's own
-		known.since = time.Now()
-		b.raise(fromProvider, b.currentRules().limits, func(string, *effective) bool { return false })
-	}
-	b.mu.Unlock()
-	if changed {
-		b.announceAll([]*budgetAccount{&known})
-	}
-	return changed
+	return all, nil
 }
 
-// concede adopts the fleet's limits if two workers have learned different ones at the
-// same time and given them the same revision: neither is better. It reports whether to
-// ask again for the booking that failed with the error.
-func (b *Budget) concede(err error, accounts *accountList) bool {
-	differ, is := errors.AsType[*store.LimitsError](err)
-	if !is {
-		return false
+// withoutMargins returns limits without the margins that withMargins would add.
+func (b *Budget) withoutMargins(limits []limit.Limit) []limit.Limit {
+	all := slices.Clone(limits)
+	for i := range all {
+		if l := &all[i]; l.Margin == b.margin(*l) {
+			l.Margin = 0
+		}
 	}
-	account := accounts.find(differ.Account)
-	if account == nil {
-		return false
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r, theirs := b.currentRules(), b.withoutMargins(differ.Theirs)
-	ours := r.of(account.ID, account.given, account.inherits)
+	return all
+}
+
+// margin returns the budget's margin for a limit.
+func (b *Budget) margin(l limit.Limit) time.Duration {
 	switch {
-	case r.revision != accounts.rules.revision || !slices.Equal(ours.limits, account.limits):
-		return true // another caller got the same error, and has conceded
-	case r.source != fromProvider || slices.Equal(ours.limits, theirs):
-		return false // the user must say which are right
+	case b.Margin < 0:
+		return 0
+	case b.Margin > 0:
+		return b.Margin.Truncate(time.Microsecond)
 	}
-	b.learnedOf(account)
-	b.replaceOwn(account.ID, ours.under(theirs))
-	return true
-}
-
-// announceAll has the fleet hear of the limits of accounts that this worker has changed. It
-// returns soon, also if the store does not answer: then the fleet hears of them with the next
-// booking.
-func (b *Budget) announceAll(changed []*budgetAccount) {
-	ctx, stop := b.soon(context.Background())
-	defer stop()
-	var some errgroup.Group
-	some.SetLimit(16)
-	for _, account := range changed {
-		some.Go(func() error {
-			b.announce(ctx, account)
-			return nil
-		})
-	}
-	_ = some.Wait()
-}
-
-// announce has the fleet hear of limits that this worker has made effective, before anybody
-// books again. So nobody waits on, or leaves, under the old limits meanwhile, and the callers
-// of all workers regroup together.
-func (b *Budget) announce(ctx context.Context, account *budgetAccount) {
-	b.mu.Lock()
-	l, r := b.learnedOf(account), b.currentRules()
-	first := r.revision == b.newestKnown() && l.announced < r.revision
-	if first {
-		l.announced = r.revision
-	}
-	b.mu.Unlock()
-	if !first {
-		return
-	}
-	own, err := b.accountUnder(account.ID, r.of(account.ID, account.given, account.inherits))
-	if err != nil {
-		return
-	}
-	own.Label = account.Label
-	b.keepNote(ctx, &own) // before the limits, or a worker that adopts them would find an older one
-	_ = b.tellLimits(ctx, r, &own)
-}
-
-// tellLimits has the store hear of this worker's limits of an account under those rules, and adopts those that it
-// applies.
-func (b *Budget) tellLimits(ctx context.Context, r *limitRules, own *budgetAccount) error {
-	one, err := b.list(r, *own)
-	if err != nil {
-		return err
-	}
-	w := waiter{Grant: Grant{budget: b, accounts: one, Cost: 1}}
-	var request store.BookRequest
-	w.request(&request, store.Never)
-	_, err = w.ask(ctx, &request)
-	return err
+	return l.DefaultMargin()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/internal/observe"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
@@ -59,10 +60,12 @@ func (b *Budget) lengthenWindow(account *budgetAccount) {
 
 // raiseLowered raises limits that this worker or another has lowered, if nothing was refused for long.
 func (b *Budget) raiseLowered(g *Grant) {
-	if !b.reconciles.Load() && !b.adopts.Load() || g.offline || !b.understand(g.account) {
+	if !b.reconciles.Load() && !b.adopts.Load() || g.offline {
 		return
 	}
-	b.raiseAccount(g.account)
+	if account, understood := b.understand(g.account); understood {
+		b.raiseAccount(account)
+	}
 }
 
 // raiseAccount is raiseLowered for an account whose limits this worker understands.
@@ -77,7 +80,7 @@ func (b *Budget) raiseAccount(account *budgetAccount) {
 // caller stops it.
 func (b *Budget) raiseWhileWaiting(account *budgetAccount, due time.Time) (stop func() bool) {
 	r := b.reconcilerOf(account)
-	if r == nil || !b.isUnderstood(account.ID) {
+	if r == nil || account.origin == headroom.UnknownOrigin {
 		return nil
 	}
 	in := r.lowering.RaiseIn(observe.Longest(account.limits), account.since, time.Now())
@@ -89,7 +92,7 @@ func (b *Budget) raiseWhileWaiting(account *budgetAccount, due time.Time) (stop 
 
 // setLowered has the fleet adopt limits, if there are any, in place of the account's full ones.
 func setLowered(b *Budget, account *budgetAccount, limits []limit.Limit) {
-	if limits != nil && b.learn(account, limits, account.full) {
+	if limits != nil && b.learn(account, headroom.Controller, limits, account.full) {
 		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: account.full, Theirs: limits,
 			Cause: "the provider refuses calls, and does not say what it allows"})
 	}

@@ -203,7 +203,7 @@ func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) (bool, er
 	if err := r.Validate(); err != nil {
 		return false, err
 	}
-	r.Now = b.estimatedNow()
+	r.Now, r.KnownCard = b.estimatedNow(), 0 // a share has no card
 	b.mu.Lock()
 	workers := max(1, b.known.Workers)
 	b.mu.Unlock()

@@ -86,14 +86,13 @@ func (p *Pool) resume(tokens []Token) {
 
 // add is Add for tokens of which nothing is said but that they exist.
 func (p *Pool) add(tokens []Token) {
-	var changed []*budgetAccount
+	var changed []Token
 	p.mu.Lock()
 	for _, t := range tokens {
 		i := slices.IndexFunc(p.tokens, func(o Token) bool { return o.id == t.id })
 		if i >= 0 && p.budget != nil && !slices.Equal(p.tokens[i].Limits, t.Limits) {
-			if account := p.budget.overrideLimits(t); account != nil {
-				changed = append(changed, account)
-			}
+			p.budget.overrides(&t)
+			changed = append(changed, t)
 		}
 		p.drop(t)
 		p.tokens = append(p.tokens, t)
@@ -106,8 +105,8 @@ func (p *Pool) add(tokens []Token) {
 	}
 	p.change()
 	p.mu.Unlock()
-	if len(changed) > 0 {
-		p.budget.announceAll(changed)
+	for _, t := range changed {
+		_ = p.budget.tellOverride(&t) // or the next booking does
 	}
 }
 

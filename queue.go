@@ -22,7 +22,7 @@ import (
 func (w *waiter) lookAtSlot() outcome {
 	b := w.budget
 	w.wakes = b.wakes.Load()
-	if int(b.newestRevision.Load()) > w.newest {
+	if b.limitNews.Load() > w.limitNews {
 		return limitsChanged
 	}
 	if n := b.resumes.Load(); n != w.resumes {
@@ -221,12 +221,11 @@ func (w *waiter) findAccounts() (err error) {
 // Has reports whether a booking may be charged to the account, or is with any.
 func (l *accountList) Has(id string) bool { return l.find(id) != nil }
 
-// keepsLimits reports whether the caller's account has the limits under which the caller has booked, though
-// the fleet has a higher revision. Only the worker that raised it knows which accounts it is about. Others ask
-// the store once for each account of which callers wait.
+// keepsLimits reports whether the caller's account has the limits under which the caller has booked, though some of the
+// fleet have changed. The store is asked once for each account of which callers wait.
 func (w *waiter) keepsLimits(ctx context.Context) bool {
 	b := w.budget
-	newest := b.newestKnown()
+	news := b.limitNews.Load()
 	if w.offline || len(w.accounts.shared) > 0 {
 		return false // of shared accounts stores tell no limits
 	}
@@ -239,30 +238,21 @@ func (w *waiter) keepsLimits(ctx context.Context) bool {
 		return false
 	}
 	b.mu.Lock()
-	asks := now.accounts.rules.revision < newest && b.learnedOf(own).asked < newest
+	asks := b.learnedOf(own).asked < news
 	b.mu.Unlock()
 	if asks {
-		err := b.askOnce(ctx, "limits of "+own.ID, func() error { return b.askLimits(now.accounts.rules, own, newest) })
+		err := b.askOnce(ctx, "card of "+own.ID, func() error { return b.refreshCard(own) })
 		if err != nil {
 			return false
 		}
+		b.mu.Lock()
+		l := b.learnedOf(own)
+		l.asked = max(l.asked, news)
+		b.mu.Unlock()
 	}
 	if !slices.Equal(b.inForce(own).limits, w.account.limits) {
 		return false
 	}
-	w.newest = newest
+	w.limitNews = news
 	return true
-}
-
-// askLimits asks the store for an account's limits at a revision of the fleet, and adopts them.
-func (b *Budget) askLimits(r *limitRules, account *budgetAccount, revision int) error {
-	ctx, stop := b.soon(context.Background())
-	defer stop()
-	if err := b.tellLimits(ctx, r, account); err != nil {
-		return err
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.learnedOf(account).asked = revision
-	return nil
 }

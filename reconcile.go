@@ -7,6 +7,7 @@ import (
 
 	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/internal/observe"
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
@@ -17,9 +18,10 @@ func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, observed 
 	const seldom = time.Minute
 	full := slices.Clone(account.full)
 	lower, higher := false, false
+	given := b.currentRules().of(account.given, account.inherits)
 	for _, o := range observed {
 		old := full[o.Limit]
-		full[o.Limit] = o.Toward(old)
+		full[o.Limit] = atMost(o.Toward(old), given, o.Limit)
 		lower = lower || full[o.Limit].Capacity() < old.Capacity()
 		higher = higher || full[o.Limit].Capacity() > old.Capacity()
 	}
@@ -33,12 +35,20 @@ func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, observed 
 	case !lower && time.Since(account.since) < seldom && !r.announcements.Answered():
 		return false
 	}
-	if !b.learn(account, limits, full) {
+	if !b.learn(account, headroom.Provider, limits, full) {
 		return false
 	}
 	r.comparison.Forget()
 	b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.limits, Theirs: full})
 	return true
+}
+
+// atMost returns an announced limit, or what an operator has set in its place if that is lower.
+func atMost(announced limit.Limit, given effective, at int) limit.Limit {
+	if given.origin == headroom.Operator && at < len(given.limits) && given.limits[at].Capacity() < announced.Capacity() {
+		return given.limits[at]
+	}
+	return announced
 }
 
 // recordResets sends the store the ends of the windows that begin with a call.

@@ -89,9 +89,9 @@ func (s *RedisStore) Reset(ctx context.Context, r store.ResetRequest) error {
 	return s.store().Reset(ctx, r)
 }
 
-// Note implements [Store].
-func (s *RedisStore) Note(ctx context.Context, r store.NoteRequest) (store.Note, error) {
-	return s.store().Note(ctx, r)
+// Card implements [Store].
+func (s *RedisStore) Card(ctx context.Context, r store.CardRequest) (store.CardReply, error) {
+	return s.store().Card(ctx, r)
 }
 
 // Status implements [Store].

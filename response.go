@@ -102,8 +102,8 @@ var unknownProvider provider.Provider
 // negative: unknown. It sets the scope of a response whose limit is its endpoint's own.
 func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Grant) (left int) {
 	b := t.Pool.budget
-	understood := b.understand(grant.account)
-	account, p := b.inForce(grant.account), t.provider()
+	account, understood := b.understand(grant.account)
+	p := t.provider()
 	observed := observe.Limits(f.Windows, account.full, grant.scopes, t.Cost != nil || p.Cost != nil)
 	if len(observed) == 0 {
 		if n := observe.Unclear(f.Windows, account.full); n > 0 && b.reconcilerFor(account).unclear.Swap(n) != n {

@@ -2,9 +2,7 @@ package ration
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/ration-go/ration/rationtrace"
@@ -53,8 +51,7 @@ func (b *Budget) ResumeAll(ctx context.Context) error {
 		used = append(used, of.account)
 	}
 	b.mu.Unlock()
-	b.restoreLimits(used)
-	return nil
+	return b.restoreLimits(ctx, used)
 }
 
 func (b *Budget) resumeToken(ctx context.Context, t Token, forget bool) error {
@@ -66,14 +63,11 @@ func (b *Budget) resumeToken(ctx context.Context, t Token, forget bool) error {
 		return err
 	}
 	// This worker may not have heard which limits the fleet has learned.
-	w := waiter{Grant: Grant{budget: b, accounts: accounts, Cost: 1}}
-	var request store.BookRequest
-	w.request(&request, store.Never)
-	if _, err := w.ask(ctx, &request); err != nil && !errors.As(err, new(*store.LimitsError)) {
+	account := &accounts.accounts[0]
+	if err := b.refreshCard(account); err != nil {
 		return err
 	}
-	b.restoreLimits([]*budgetAccount{&accounts.accounts[0]})
-	return nil
+	return b.restoreLimits(ctx, []*budgetAccount{account})
 }
 
 func (b *Budget) resumeID(ctx context.Context, id string, forget bool) error {
@@ -90,7 +84,7 @@ func (b *Budget) resumeID(ctx context.Context, id string, forget bool) error {
 	of := b.journal.accounts.Get(id)
 	b.mu.Unlock()
 	if of != nil {
-		b.restoreLimits([]*budgetAccount{of.account})
+		return b.restoreLimits(ctx, []*budgetAccount{of.account})
 	}
 	return nil
 }
@@ -161,34 +155,6 @@ func (b *Budget) triedBy(g *Grant) (accounts []string) {
 		tries(g.accounts.shared[i].ID)
 	}
 	return accounts
-}
-
-// restoreLimits makes the limits effective that this worker was given for the accounts, if others
-// are.
-func (b *Budget) restoreLimits(accounts []*budgetAccount) {
-	replaced := make(map[string]bool)
-	b.mu.Lock()
-	for _, account := range accounts {
-		given := b.currentRules().of(account.ID, account.given, account.inherits).given
-		if !slices.Equal(b.effectiveAccount(account).limits, given) {
-			replaced[account.ID] = true
-		}
-	}
-	var changed []*budgetAccount
-	if len(replaced) > 0 {
-		b.raise(fromProgram, b.currentRules().limits, func(id string, _ *effective) bool { return replaced[id] })
-		for _, account := range accounts {
-			own, err := b.accountUnder(account.ID, b.currentRules().of(account.ID, account.given, account.inherits))
-			if replaced[account.ID] && err == nil {
-				own.Label = account.Label
-				changed = append(changed, &own)
-			}
-		}
-	}
-	b.mu.Unlock()
-	if len(changed) > 0 {
-		b.announceAll(changed)
-	}
 }
 
 // sleepUnlessResumed sleeps for a time, or until something is resumed after the budget's resumes

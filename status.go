@@ -32,7 +32,7 @@ func (b *Budget) applyReply(
 		b.lastBooked = bookedAt
 	}
 	if booking.Effective.Limits != nil || b.learned.Get(own.ID) != nil {
-		account, news = b.adopt(own, booking.Effective, asked)
+		account, news = b.adopt(own, booking.Effective, false, asked)
 	}
 	if booking.Booked && accounts.local == nil {
 		b.journal.add(account, accounts.shared, booking, bookedAt)
@@ -145,7 +145,7 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	if _, local := b.Store.(store.Local); !local {
 		r.Worker, r.Load = b.nameInStore(), b.load()
 	}
-	asked := time.Now()
+	asked, rules := time.Now(), b.currentRules()
 	status, err := asks(ctx, b, "status", b.Store.Status, r)
 	if err != nil {
 		return false, err
@@ -159,6 +159,11 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 		if err := b.recover(ctx, status); err != nil {
 			return false, err
 		}
+	} else {
+		lost = false
+	}
+	if err := b.giveBackCards(ctx, rules, status.Card.Version, lost); err != nil {
+		return false, err
 	}
 	b.mu.Lock()
 	news := status.OldLog && !b.toldOldLog
@@ -170,7 +175,7 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	defer b.tell()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.noteRevision(status.Revision)
+	b.noteLimits(&status)
 	for _, one := range status.Resumed { // before those that are in force since
 		if b.noteResumption(one) && status.Now.Sub(one.At) < newsFor {
 			b.untold = append(b.untold, Event{Kind: Resumed, Account: one.Account, Token: one.Token})
@@ -258,13 +263,11 @@ func (b *Budget) noteVersion(reply store.PauseReply) {
 	b.version.Store(reply.Version)
 }
 
-// newestKnown returns the highest revision that this worker knows.
-func (b *Budget) newestKnown() int { return max(b.Revision, int(b.newestRevision.Load())) }
-
-// noteRevision notes a revision of the fleet's. It needs mu.
-func (b *Budget) noteRevision(revision int) {
-	if revision > b.newestKnown() {
-		b.newestRevision.Store(int64(revision))
+// noteLimits notes whose limits the fleet has changed. It needs mu.
+func (b *Budget) noteLimits(status *store.Status) {
+	b.noteCard(status.Card, false)
+	if status.Revision > max(b.known.Revision, b.Revision) || status.NewestCard > b.known.NewestCard {
+		b.limitNews.Add(1)
 		b.wakeWaiters()
 	}
 }
@@ -321,7 +324,7 @@ func (b *Budget) noteResumption(r store.Resumption) (news bool) {
 	if r.Forgotten {
 		b.journal.accounts.Remove(r.Account)
 		if l := b.learned.Get(r.Account); l != nil {
-			l.reconciler = nil
+			l.reconciler, l.card = nil, nil
 		}
 	}
 	b.lastResumed = cooldown.Later(b.lastResumed, r.At)

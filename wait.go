@@ -2,6 +2,7 @@ package ration
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/ration-go/ration/internal/holding"
@@ -21,14 +22,14 @@ type waiter struct {
 	sleeping func()   // called when the slot that was booked lies ahead; nil: nobody
 	reserve  int      // in thousandths
 
-	begun   time.Time       // zero: there is no MaxWait
-	asleep  time.Time       // when the caller first found its slot ahead; zero: it never did
-	changed <-chan struct{} // closed when the accounts change; nil: they never do
-	due     time.Time       // the slot on this process's clock, at the latest
-	newest  int             // the highest revision that the worker knew when it booked
-	wakes   int64           // the budget's when it booked, or looked at its slot last
-	resumes int64           // likewise; 0: it has not looked yet
-	news    int64           // of free slots, when it booked
+	begun     time.Time       // zero: there is no MaxWait
+	asleep    time.Time       // when the caller first found its slot ahead; zero: it never did
+	changed   <-chan struct{} // closed when the accounts change; nil: they never do
+	due       time.Time       // the slot on this process's clock, at the latest
+	limitNews int64           // the budget's when it booked
+	wakes     int64           // the budget's when it booked, or looked at its slot last
+	resumes   int64           // likewise; 0: it has not looked yet
+	news      int64           // of free slots, when it booked
 
 	place *waiters.Waiter // in the queue; nil: its slot comes soon
 	hold  *holding.Hold   // what the store is told of its slot; nil: nothing
@@ -94,13 +95,7 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 		// other's old slots.
 		switch outcome {
 		case limitsChanged:
-			turn := w.untilTurn()
-			if !w.offline && w.findAccounts() == nil {
-				if account := w.accounts.find(w.account.ID); account != nil {
-					w.budget.announce(ctx, account)
-				}
-			}
-			_ = sleep(ctx, turn, wakers{})
+			_ = sleep(ctx, w.untilTurn(), wakers{})
 		case slotResumed:
 			_ = sleep(ctx, w.untilTurn()/4, wakers{})
 		case slotPaused:
@@ -139,7 +134,7 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 	if w.pool != nil && w.pool.sourced.Load() {
 		defer w.pool.askAhead(ctx, w.account.ID, w.due).Stop()
 	}
-	if b, account := w.budget, w.account; account.source != fromProgram {
+	if b, account := w.budget, w.account; account.edition.Version > 0 {
 		if time.Until(w.due) > doubtAfter {
 			defer time.AfterFunc(doubtAfter, func() { b.doubtLearned(account) }).Stop()
 		}
@@ -174,7 +169,7 @@ func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
 		return slotTaken
 	case !valid:
 		return slotLost
-	case int(w.budget.newestRevision.Load()) > w.newest:
+	case w.budget.limitNews.Load() > w.limitNews:
 		return limitsChanged
 	}
 	return completed
@@ -205,6 +200,7 @@ func (w *waiter) book(ctx context.Context) error {
 	var r store.BookRequest
 	w.request(&r, allowed)
 	var retries storeRetries
+	behind := 0 // the changes of limits that it has come too late for
 	for {
 		var booked bool
 		var err error
@@ -222,7 +218,8 @@ func (w *waiter) book(ctx context.Context) error {
 			w.noteSpent(why)
 			return &store.ExhaustedError{Budget: b.Name, Account: w.account.ID, RetryAfter: w.Slot.Sub(w.now),
 				Allowed: allowed, Deadline: byDeadline, Wait: why}
-		case b.concede(err, w.accounts):
+		case behind < askAtMost && (errors.Is(err, errBehind) || b.isOverridden(err, w.accounts)):
+			behind++
 			if err := w.findAccounts(); err != nil {
 				return err
 			}

@@ -22,6 +22,8 @@ type Account struct {
 	ID string
 	// Limits are all kept at once.
 	Limits []limit.Limit
+	// Edition is that of the [Card] with the limits. Zero: they are the configuration's, of the Revision of the request.
+	Edition Edition
 	// Label is what people call the account, for a store to show beside its ID: at most 100
 	// bytes of printable text, and never a secret. Empty: none. It changes nothing else.
 	Label string
@@ -76,7 +78,7 @@ func newAccounts(list, shared []Account) (*Accounts, error) {
 		shared: slices.Clone(shared),
 		scopes: make(map[string]bool),
 	}
-	known := make(map[string]int)
+	known := make(map[setKey]int)
 	for i, account := range a.list {
 		if _, found := a.byID[account.ID]; found {
 			return nil, fmt.Errorf("ration: account %s occurs twice", account.ID)
@@ -109,27 +111,38 @@ func newAccounts(list, shared []Account) (*Accounts, error) {
 	return a, nil
 }
 
+// A setKey is what accounts must have in common to share a set of limits.
+type setKey struct {
+	edition Edition
+	limits  string
+}
+
 // addSet returns the index of the account's limits in sets.
-func (a *Accounts) addSet(account Account, known map[string]int) (int, error) {
+func (a *Accounts) addSet(account Account, known map[setKey]int) (int, error) {
 	if !ValidAccountID(account.ID) {
 		return 0, accountIDError(account.ID)
 	}
 	if !validLabel(account.Label) {
 		return 0, fmt.Errorf("ration: account %s: its Label must be at most 100 bytes of printable text", account.ID)
 	}
-	name := EncodeLimits(account.Limits)
-	set, found := known[name]
+	key := setKey{account.Edition, EncodeLimits(account.Limits)}
+	set, found := known[key]
 	if found {
 		return set, nil
 	}
 	if err := limit.Validate(account.Limits); err != nil {
 		return 0, fmt.Errorf("ration: account %s: %w", account.ID, err)
 	}
+	if err := account.Edition.validate("Account.Edition"); err != nil {
+		return 0, err
+	}
 	if set = len(a.sets); set == maxSets {
 		return 0, fmt.Errorf("ration: there are more than %d different sets of limits", maxSets)
 	}
-	known[name] = set
-	a.sets = append(a.sets, NewLimitSet(account.Limits))
+	known[key] = set
+	compiled := NewLimitSet(account.Limits)
+	compiled.Edition = account.Edition
+	a.sets = append(a.sets, compiled)
 	for _, l := range account.Limits {
 		a.algorithms = a.algorithms.With(l.Algorithm)
 		if l.Scope != "" {
@@ -206,7 +219,7 @@ func (a *Accounts) sum() string {
 	h := sha256.New()
 	for i, account := range a.list {
 		// A hash never fails to be written.
-		_, _ = io.WriteString(h, account.ID+" "+a.sets[a.setOf[i]].Name+"\n")
+		_, _ = io.WriteString(h, account.ID+" "+strconv.Itoa(a.setOf[i])+" "+a.sets[a.setOf[i]].Name+"\n")
 	}
 	return hex.EncodeToString(h.Sum(nil))[:digits]
 }
@@ -233,7 +246,7 @@ func (a *Accounts) maxCostOf(scopes string) int {
 }
 
 // LimitSets returns the different sets of limits that the accounts have, the shared ones
-// included: most often one. They must not be changed.
+// included: most often one. Equal limits of different editions are two. They must not be changed.
 func (a *Accounts) LimitSets() []LimitSet { return a.sets }
 
 // SetOf returns the index in LimitSets of the limits of the i-th account.

@@ -38,11 +38,14 @@ type BookRequest struct {
 	// Reserve is the share of each limit that the booking leaves to requests with a
 	// smaller Reserve, in thousandths, from 0 to 999.
 	Reserve int
-	// Revision is that of the accounts' limits, from 0 to 2^52. The limits of the
-	// highest revision that an account was booked with are in force; other limits of
-	// the same revision are a *LimitsError. Limits of a higher revision also replace
+	// Revision is that of the accounts' limits, from 0 to 2^52, but for accounts with an Edition. The limits of
+	// the latest edition that an account was booked with are in force; other limits of
+	// the same edition are a *LimitsError. Limits of a later edition also replace
 	// others if the booking is refused for its MaxWait: those of the account in the reply.
 	Revision int
+	// KnownCard is the Version of the budget's [Card] that the caller knows, from Status. If the store has another,
+	// nothing is booked, and the answer is Behind. Zero: the caller knows none.
+	KnownCard int64
 	// MaxWait is the longest wait. The reply names a slot beyond it, but nothing is booked.
 	// Zero: only a slot that has come is booked. Forever: any is. Never: none is, and
 	// the request only tells the store the limits.
@@ -86,10 +89,11 @@ func (r *BookRequest) Validate() error {
 		return fmt.Errorf("ration: BookRequest.Ahead is %v: it must not be negative", r.Ahead)
 	case r.Reserve < 0 || r.Reserve > 999:
 		return fmt.Errorf("ration: BookRequest.Reserve is %d: it must be from 0 to 999 thousandths", r.Reserve)
-	case r.Revision < 0 || int64(r.Revision) > 1<<52:
-		return fmt.Errorf("ration: BookRequest.Revision is %d: it must be from 0 to 2^52", r.Revision)
 	case r.MaxWait < 0 && r.MaxWait != Never:
 		return fmt.Errorf("ration: the longest wait is %v: it must not be negative", r.MaxWait)
+	}
+	if err := (Edition{r.Revision, r.KnownCard}).validate("BookRequest"); err != nil {
+		return err
 	}
 	for _, t := range [...]time.Time{r.Expect, r.Last, r.Now} {
 		if t.IsZero() {
@@ -100,6 +104,14 @@ func (r *BookRequest) Validate() error {
 		}
 	}
 	return nil
+}
+
+// EditionOf returns the edition of a set of the request's limits.
+func (r *BookRequest) EditionOf(set *LimitSet) Edition {
+	if set.Edition == (Edition{}) {
+		return Edition{Revision: r.Revision}
+	}
+	return set.Edition
 }
 
 // Excludes reports whether the account with the ID must not be charged.
@@ -187,6 +199,9 @@ type Booking struct {
 	// may still record what they had booked. The caller asks again at Slot, as if for the first
 	// time.
 	Retry bool
+	// Behind tells that nothing was booked because the budget's Card is not of the version KnownCard. The caller asks
+	// for the Status, and asks again with the limits of that card; if the store has lost a card, it gives it back first.
+	Behind bool
 	// Ahead tells that nothing was booked because the store's clock is ahead of
 	// Expect, or the question was long on its way. The caller compares
 	// Now with what it reckons when the answer comes, and asks again.
@@ -196,9 +211,9 @@ type Booking struct {
 	Stepped time.Duration
 	// Version is that of the budget's Status, which has changed if this has.
 	Version int64
-	// Effective are the account's limits if others than the request's are in force,
-	// because they have a higher revision. Zero: the request's are.
-	Effective EffectiveLimits
+	// Effective is the account's card, without its Why, if it is of a later edition than the request's limits: its own are in
+	// force. Zero: the request's are.
+	Effective Card
 }
 
 // A CancelRequest hands a booking back.

@@ -21,6 +21,8 @@ type Description struct {
 	Version  int64
 	Lost     time.Time
 	Revision int
+	// Card is that of the Status too.
+	Card Card
 	// Accounts are those that count anything, in the order of their IDs.
 	Accounts []DescribedAccount
 	// Pauses and Quarantined are those in force, the first that ends first.
@@ -38,10 +40,8 @@ type DescribedAccount struct {
 	Usage
 	// Label is the account's, if a worker gave it one.
 	Label string
-	// Revision is that of the effective limits.
-	Revision int
-	// Note is what workers know of why limits are in force, if they have said: see [Store]'s Note.
-	Note Note
+	// Card has the effective limits, as the store keeps them. Zero: the account was never booked under any.
+	Card Card
 }
 
 // A Worker is a process that shares a budget.

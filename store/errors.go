@@ -83,7 +83,7 @@ func (e *ExhaustedError) Is(target error) bool { return target == ErrExhausted }
 // time, or it answered with an error of its own.
 type StoreError struct {
 	// Op is what was asked of the store: "book", "cancel", "hold", "record", "reconcile", "usage",
-	// "pause", "quarantine", "resume", "reset", "note" or "status".
+	// "pause", "quarantine", "resume", "reset", "card" or "status".
 	Op string
 	// Permanent tells that asking again cannot help: wrong credentials, a
 	// key that holds something else, a command that is not allowed.
@@ -119,7 +119,7 @@ var ErrOtherStore = errors.New("ration: the booking's Entry is from another stor
 
 // CostError returns what Book answers if no account can ever take the cost under the limits
 // that are in force. A request's own limits are checked by Validate; these are others, of a
-// higher revision.
+// later edition.
 func CostError(r BookRequest) error {
 	return fmt.Errorf("ration: cost %d is more than any account can take under the limits in force", r.Cost)
 }
@@ -151,7 +151,7 @@ func (e *LimitsError) Error() string {
 // NewLimitsError returns what Book answers if an account has other limits of the same
 // revision as the request. The account may be one that the request does not name. Theirs
 // have what zero and negative fields stand for, whatever store tells of them.
-func NewLimitsError(r BookRequest, account string, theirs EffectiveLimits) *LimitsError {
+func NewLimitsError(r BookRequest, account string, theirs Card) *LimitsError {
 	e := &LimitsError{Budget: r.Budget, Account: account, Revision: theirs.Revision, Theirs: slices.Clone(theirs.Limits)}
 	for i := range e.Theirs {
 		l := &e.Theirs[i]

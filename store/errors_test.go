@@ -13,7 +13,7 @@ import (
 func TestLimitsThatDifferOfAnAccountThatWasNotAskedFor(t *testing.T) {
 	accounts, err := store.NewAccounts(store.Account{ID: "a", Limits: []limit.Limit{limit.PerHour(1)}})
 	require.NoError(t, err)
-	theirs := store.EffectiveLimits{Revision: 3, Limits: []limit.Limit{limit.PerHour(2)}}
+	theirs := store.Card{Edition: store.Edition{Revision: 3}, Limits: []limit.Limit{limit.PerHour(2)}}
 	var limits *store.LimitsError
 	require.ErrorAs(t, store.NewLimitsError(store.BookRequest{Accounts: accounts}, "b", theirs), &limits)
 	require.Equal(t, "b", limits.Account)

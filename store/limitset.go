@@ -17,6 +17,8 @@ import (
 type LimitSet struct {
 	// Name is the limits as EncodeLimits writes them: equal sets have one name.
 	Name string
+	// Edition is that of the accounts; zero: the request's Revision alone.
+	Edition Edition
 	// Limits are as they were given, and Compiled the same in that order.
 	Limits   []limit.Limit
 	Compiled []CompiledLimit
@@ -137,14 +139,6 @@ func shapeOf(name string) []string {
 // limit without a scope covers all.
 func Covers(scope, scopes string) bool {
 	return scope == "" || strings.Contains(","+scopes+",", ","+scope+",")
-}
-
-// EffectiveLimits are the limits of an account that are in force, and their revision.
-type EffectiveLimits struct {
-	// Revision is the highest with which the account was booked.
-	Revision int
-	// Limits are those of that revision. They must not be changed.
-	Limits []limit.Limit
 }
 
 const wordsPerLimit = 7

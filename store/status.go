@@ -210,13 +210,17 @@ type Status struct {
 	// Now is the store's clock when it answered.
 	Now time.Time
 	// Version grows with every pause, quarantine, resumption and loss, and with every new
-	// Revision.
+	// Revision and Card. It is never less than the microseconds of the store's clock when it grew.
 	Version int64
 	// Lost is when a log was last found missing, or the budget was new: what
 	// was booked before may be in no log. Zero: never.
 	Lost time.Time
 	// Revision is the highest that limits were booked with.
 	Revision int
+	// Card is the budget's, which has the limits of accounts without limits of their own. Zero: there is none.
+	Card Card
+	// NewestCard is the Version of the newest card of any account. Zero: there is none.
+	NewestCard int64
 	// Workers is how many processes named themselves in the last minute. A store that
 	// only one process can use need not count: 0.
 	Workers int

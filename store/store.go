@@ -91,8 +91,8 @@ type Store interface {
 	// answer, and nothing is recorded twice. After a booking was answered its ID
 	// is of use only for Cancel and Record.
 	//
-	// If an account has other limits of a higher revision, Book applies those and
-	// returns them in Booking.Effective; if they are of the same revision, the error is
+	// If an account has other limits of a later edition, Book applies those and
+	// returns them in Booking.Effective; if they are of the same edition, the error is
 	// a [*LimitsError]. A cost that no account takes is the error of [CostError].
 	Book(ctx context.Context, r BookRequest) (Booking, error)
 
@@ -141,10 +141,10 @@ type Store interface {
 	// longer fit, the account is paused until they have passed.
 	Reset(ctx context.Context, r ResetRequest) error
 
-	// Note keeps what workers know of why an account's limits are in force, and tells what is
-	// kept then. A note of a lower revision than that of the one kept changes nothing, nor does a
-	// request without a text. Of an account that was never booked nothing need be kept.
-	Note(ctx context.Context, r NoteRequest) (Note, error)
+	// Card changes the card of an account or of the budget, unless it is of a later edition than the caller
+	// has seen, and returns the card that is kept then: of two callers that have seen the same card one changes it. Its limits
+	// replace others at once, as a booking of a later edition does. A budget's card is kept as long as anything of the budget.
+	Card(ctx context.Context, r CardRequest) (CardReply, error)
 
 	// Status tells what a budget's callers must know beside their bookings.
 	Status(ctx context.Context, r StatusRequest) (Status, error)

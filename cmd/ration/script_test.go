@@ -158,8 +158,9 @@ func TestStatusSaysWhatLimitsAreLoweredFrom(t *testing.T) {
 		require.NoError(t, err)
 		_, err = kept.Book(t.Context(), store.BookRequest{ID: store.NewBookingID(), Budget: "api", Accounts: accounts, Cost: 1, Revision: 1000 - most})
 		require.NoError(t, err)
-		note := headroom.Note{InForce: []ration.Limit{ration.PerHour(700)}, Full: []ration.Limit{ration.PerHour(1000)}, Lowered: true}
-		_, err = kept.Note(t.Context(), store.NoteRequest{Budget: "api", Account: "a", Note: store.Note{Revision: 300, Text: note.Text()}})
+		why := headroom.Why{Origin: headroom.Controller, Full: []ration.Limit{ration.PerHour(1000)}, Lowered: true}
+		_, err = kept.Card(t.Context(), store.CardRequest{Budget: "api", Account: "a", Limits: []ration.Limit{ration.PerHour(700)}, Why: why.Text(),
+			Known: store.Edition{Revision: 300}})
 		require.NoError(t, err)
 		status, out, errs := ask("", "status", "api", "-redis", "redis://"+server.Addr)
 		require.Zero(t, status, errs)
@@ -169,4 +170,31 @@ func TestStatusSaysWhatLimitsAreLoweredFrom(t *testing.T) {
 	require.NotContains(t, lower(600), "lowered")
 	_, out, _ := ask("", "status", "api", "-json", "-redis", "redis://"+server.Addr)
 	require.NotContains(t, out, "full")
+}
+
+// The limits that an operator has set are shown until a deployment replaces them, and of an account who gave its own.
+func TestStatusSaysWhoGaveLimits(t *testing.T) {
+	server := redistest.Start(t)
+	kept := &ration.RedisStore{Client: server.Client(t)}
+	shown := func(args ...string) string {
+		status, out, errs := ask("", append([]string{"status", "api", "-redis", "redis://" + server.Addr}, args...)...)
+		require.Zero(t, status, errs)
+		return out
+	}
+	worker := func(revision, most int) *ration.Budget {
+		b := &ration.Budget{Name: "api", Limits: []ration.Limit{ration.PerHour(most)}, Revision: revision, Store: kept}
+		_, err := b.Try(t.Context(), ration.NewToken(secret), 1)
+		require.NoError(t, err)
+		return b
+	}
+	b := worker(0, 1000)
+	require.NotContains(t, shown(), "limits set")
+	require.Contains(t, shown("-json"), `"origin": "configuration"`)
+	require.NoError(t, b.SetLimits(ration.PerHour(500), ration.PerSecond(9)))
+	require.Contains(t, shown(), " ago: 500/1h and 9/1s\n")
+	worker(0, 1000)
+	require.Contains(t, shown("-json"), `"origin": "operator"`)
+	worker(1, 700)
+	require.NotContains(t, shown(), "limits set")
+	require.Contains(t, shown("-json"), `"origin": "configuration"`)
 }

@@ -112,6 +112,9 @@ func showStatus(ctx context.Context, c *cli.Command, kept *ration.RedisStore, ou
 // printBudget prints one budget, in lines of at most 80 columns where names and causes allow.
 func printBudget(out io.Writer, d store.Description, paint func(colour, text string) string) {
 	fmt.Fprintf(out, "%s: %s, %s\n", paint(bold, d.Budget), counted(len(d.Accounts), "account"), counted(len(d.Workers), "worker"))
+	if view.InForce(d) {
+		fmt.Fprintf(out, "  limits set %s ago: %s\n", view.Round(d.Now.Sub(d.Card.Since())), strings.Join(view.Limits(d.Card.Limits), " and "))
+	}
 	printAccounts(out, d.Accounts, paint)
 	for _, p := range d.Pauses {
 		what := "all accounts"

@@ -113,15 +113,14 @@ func TestLimitsAreTriedAgainAfterAnIncident(t *testing.T) {
 	require.Nil(t, l.Raise(low, full, time.Hour, at, at.Add(5*time.Hour-1)))
 	require.Equal(t, 399, l.Raise(low, full, time.Hour, at, at.Add(10*time.Hour))[0].Max)
 
-	// A note has it all for another worker.
+	// Another worker is told it all.
 	var other Lowering
-	note := Note{InForce: low, Full: full}
+	why := Why{Origin: Controller, Full: full}
 	l.set = low
-	l.NoteIn(&note)
-	read, ok := ParseNote(note.Text())
-	require.True(t, ok)
-	require.Equal(t, note, read)
-	other.Resume(read, at)
+	l.Tell(&why, low)
+	read := ParseWhy(why.Text(), low)
+	require.Equal(t, why, read)
+	other.Resume(read, low, at)
 	require.Equal(t, 10*time.Hour, other.RaiseIn(time.Hour, at, at))
 }
 

@@ -15,8 +15,8 @@ type account struct {
 	pause
 	expires  int64
 	limits   *store.LimitSet      // those in force; nil: nothing is booked
-	revision int                  // theirs
-	note     store.Note           // of why they are in force
+	edition  store.Edition        // theirs
+	why      string               // they are in force
 	logs     []*log               // the first has all bookings, each other those of a scope
 	sets     []string             // of scopes that are in the logs, that of none first
 	vacant   map[string][]vacancy // by set of scopes, in the order of slots
@@ -35,9 +35,12 @@ type account struct {
 // dayMicros is for how long an account is kept that nobody uses.
 const dayMicros = 24 * 60 * 60 * 1_000_000
 
-// effective returns the limits in force.
-func (a *account) effective() store.EffectiveLimits {
-	return store.EffectiveLimits{Revision: a.revision, Limits: a.limits.Limits}
+// effective returns the limits in force; none if nothing is booked.
+func (a *account) effective() store.Card {
+	if a.limits == nil {
+		return store.Card{}
+	}
+	return store.Card{Edition: a.edition, Limits: a.limits.Limits}
 }
 
 // log returns the log of a scope. Without one it is that of all bookings.

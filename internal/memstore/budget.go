@@ -10,7 +10,9 @@ import (
 type budget struct {
 	name     string
 	version  int64
-	revision int   // the highest that limits were booked with
+	revision int // the highest that limits were booked with
+	card     store.Card
+	newest   int64 // the version of the newest card of an account
 	all      pause // of every account
 	released int64 // the last instant that it has put a slot off to
 	seen     int64 // the latest instant of any booking
@@ -58,13 +60,17 @@ func (b *budget) commit(charged []*transaction, slot int64, l *queue) (entry str
 }
 
 // enforce puts the limits of a request in force on the accounts of its answer.
-func (b *budget) enforce(charged []*transaction, revision int, now int64) {
-	if revision > b.revision {
-		b.revision = revision
+func (b *budget) enforce(charged []*transaction, now int64) {
+	highest := b.revision
+	for _, c := range charged {
+		highest = max(highest, c.edition.Revision)
+	}
+	if highest > b.revision {
+		b.revision = highest
 		b.renew(now)
 	}
 	for _, c := range charged {
-		if c.keep(revision) {
+		if c.keep() {
 			b.lower(c.account)
 		}
 		c.finish()
@@ -72,7 +78,7 @@ func (b *budget) enforce(charged []*transaction, revision int, now int64) {
 }
 
 // enforceReplaced enforces limits that replace others, though nothing is booked.
-func (b *budget) enforceReplaced(charged []*transaction, revision int, now int64) {
+func (b *budget) enforceReplaced(charged []*transaction, now int64) {
 	var replaced []*transaction
 	for _, c := range charged {
 		if c.replaced() {
@@ -81,7 +87,7 @@ func (b *budget) enforceReplaced(charged []*transaction, revision int, now int64
 		}
 	}
 	if len(replaced) > 0 {
-		b.enforce(replaced, revision, now)
+		b.enforce(replaced, now)
 	}
 }
 

@@ -52,7 +52,7 @@ func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now 
 	a := r.Accounts
 	for i := range a.Shared() {
 		c := b.account(a.Shared()[i].ID).open(a.SharedLimitSet(i), now)
-		if c.adopt(r.Revision); c.differs {
+		if c.adopt(r.EditionOf(c.set)); c.differs {
 			return nil, store.NewLimitsError(*r, a.Shared()[i].ID, c.account.effective())
 		}
 		if l.cost > c.set.MaxCost(l.scopes) {
@@ -115,7 +115,7 @@ func (b *budget) consider(r *store.BookRequest, l *queue, at int, shared []*tran
 	a := r.Accounts
 	account := b.account(a.All()[at].ID)
 	own := account.open(a.LimitSet(at), now)
-	own.adopt(r.Revision)
+	own.adopt(r.EditionOf(own.set))
 	c := b.work.candidate(at, own, shared)
 	if c.refuses = own.differs || l.cost > own.set.MaxCost(l.scopes); c.refuses {
 		return c

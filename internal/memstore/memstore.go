@@ -118,6 +118,9 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 	b.sweep(clock)
 	s.work.begin()
 
+	if r.KnownCard != b.card.Version {
+		return store.Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost, Behind: true, Now: time.UnixMicro(now), Version: b.version}, nil
+	}
 	l := &queue{scopes: r.Accounts.RelevantScopes(r.Scopes), reserve: int64(r.Reserve), cost: int64(r.Cost)}
 	l.name = r.Accounts.Queue(l.scopes, r.Reserve)
 	var index *index
@@ -145,13 +148,13 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 		if b.all.paused > now {
 			b.released = from
 		}
-		b.enforce(best.transactions, r.Revision, now)
+		b.enforce(best.transactions, now)
 		if index != nil {
 			s.work.rescore(best.at, own.score(*l, index.units))
 			index.newest = index.ranks[best.at]
 		}
 	} else {
-		b.enforceReplaced(best.transactions, r.Revision, now)
+		b.enforceReplaced(best.transactions, now)
 	}
 	if index != nil {
 		index.update(s.work.scores)
@@ -282,23 +285,6 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	return nil
 }
 
-// Note implements [store.Store].
-func (s *Store) Note(ctx context.Context, r store.NoteRequest) (store.Note, error) {
-	b, _, err := s.begin(ctx, r.Validate(), r.Budget, time.Time{})
-	if err != nil {
-		return store.Note{}, err
-	}
-	defer s.mu.Unlock()
-	a := b.accounts[r.Account]
-	if a == nil {
-		return store.Note{}, nil
-	}
-	if r.Note.Text != "" && r.Note.Revision >= a.note.Revision {
-		a.note = r.Note
-	}
-	return a.note, nil
-}
-
 // Status implements [store.Store].
 func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	if err := ctx.Err(); err != nil {
@@ -315,7 +301,7 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	if b == nil {
 		return status, nil
 	}
-	status.Version, status.Revision = b.version, b.revision
+	status.Version, status.Revision, status.Card, status.NewestCard = b.version, b.revision, b.card, b.newest
 	if r.Known <= b.version {
 		status.Since = r.Known
 	}

@@ -52,11 +52,12 @@ type transaction struct {
 	account *account
 	now     int64
 	set     *store.LimitSet
-	meters  []meter  // of the set's limits, in their order
-	renewed int64    // the last slot that was booked under limits of another shape
-	differs bool     // the limits in force are others, of the same revision
-	adopted bool     // the limits in force were adopted: they have a higher revision
-	taken   []taking // what a booking took of GCRA's time, in the order of the limits
+	meters  []meter       // of the set's limits, in their order
+	renewed int64         // the last slot that was booked under limits of another shape
+	edition store.Edition // of the set, as it was given
+	differs bool          // the limits in force are others, of the same edition
+	adopted bool          // the limits in force were adopted: they are of a later edition
+	taken   []taking      // what a booking took of GCRA's time, in the order of the limits
 }
 
 // open readies the account for a decision.
@@ -82,16 +83,24 @@ func (c *transaction) use(set *store.LimitSet) {
 	}
 }
 
-// adopt gives the transaction the limits in force: those of the highest revision.
-func (c *transaction) adopt(revision int) {
+// adopt gives the transaction the limits in force: those of the latest edition.
+func (c *transaction) adopt(edition store.Edition) {
 	a := c.account
-	switch {
-	case a.limits == nil || a.limits.Name == c.set.Name:
-	case a.revision < revision:
+	c.edition = edition
+	if a.limits == nil {
+		return
+	}
+	later := a.edition.Compare(edition)
+	if a.limits.Name == c.set.Name {
+		c.adopted = later > 0
+		return
+	}
+	switch later {
+	case -1:
 		if !a.limits.SameShape(c.set) {
 			c.renewed = max(c.now, a.latest)
 		}
-	case a.revision == revision:
+	case 0:
 		c.differs = true
 	default:
 		c.use(a.limits)
@@ -101,16 +110,19 @@ func (c *transaction) adopt(revision int) {
 
 // keep makes the transaction's limits those in force, and reports whether they are others
 // than before.
-func (c *transaction) keep(revision int) (changed bool) {
+func (c *transaction) keep() (changed bool) {
 	a := c.account
 	if c.adopted {
 		return false
 	}
 	changed = a.limits != nil && a.limits.Name != c.set.Name
+	if c.edition.Compare(a.edition) > 0 {
+		a.edition, a.why = c.edition, ""
+	}
 	if a.limits != c.set { // most often it is: to write a pointer costs more than to look
 		a.limits = c.set
 	}
-	a.renewed, a.revision = c.renewed, max(revision, a.revision)
+	a.renewed = c.renewed
 	return changed
 }
 

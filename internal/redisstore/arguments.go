@@ -50,8 +50,8 @@ func newPlan(key batchKey) *plan {
 	args := make([]any, 2, 6+len(sets)+len(zones)+len(a.Shared()))
 	args = append(args, rules(key))
 	args = append(args, make([]any, len(zones))...) // which change with the time
-	for _, set := range sets[1:] {
-		args = append(args, set.Name)
+	for i := range sets[1:] {
+		args = append(args, encodeSet(&sets[i+1], key.revision))
 	}
 	for i, account := range a.Shared() {
 		args = append(args, strconv.Itoa(a.SharedSetOf(i)+1)+":"+account.ID)
@@ -68,8 +68,8 @@ func rules(key batchKey) string {
 	if a.Len() > 1 {
 		index, excluded = fmt.Sprintf("%s*%d", a.Digest(), key.units), key.excluded
 	}
-	return fmt.Sprintf("%s %s %d %d %d %d %s %d %s", index, excluded, len(a.LimitSets()), len(a.Zones()), len(a.Shared()),
-		key.reserve, key.scopes, key.revision, a.LimitSets()[0].Name)
+	return fmt.Sprintf("%s %s %d %d %d %d %s %s", index, excluded, len(a.LimitSets()), len(a.Zones()), len(a.Shared()),
+		key.reserve, key.scopes, encodeSet(&a.LimitSets()[0], key.revision))
 }
 
 // at returns the arguments at an instant. The first two are left to be set.
@@ -132,7 +132,7 @@ func (b *batch) clocks() []byte {
 			last = p.request.Last
 		}
 	}
-	text := make([]byte, 0, 40+17) // most often there is one part
+	text := make([]byte, 0, 48+17) // most often there is one part
 	for _, t := range [...]time.Time{first.Now, expect, last, first.Recovered} {
 		n := uint64(0)
 		if !t.IsZero() {
@@ -140,7 +140,8 @@ func (b *batch) clocks() []byte {
 		}
 		text = binary.BigEndian.AppendUint64(text, n)
 	}
-	return binary.BigEndian.AppendUint64(text, uint64(first.Ahead.Microseconds()))
+	text = binary.BigEndian.AppendUint64(text, uint64(first.Ahead.Microseconds()))
+	return binary.BigEndian.AppendUint64(text, uint64(first.KnownCard))
 }
 
 // memberOf names the i-th account in an index: its set of limits, from 1, and its ID.

@@ -45,12 +45,20 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 	d := rationtest.NewRedisBudget(t)
 	sent := new(sentArgs)
 	d.Client.AddHook(sent)
-	one, two := rationtest.Accounts(t, 1, ration.Limit{Max: 77, Window: 88 * time.Second}), rationtest.Accounts(t, 2, ration.Limit{Max: 77, Window: 88 * time.Second})
+	under := func(n int) *store.Accounts {
+		list := slices.Clone(rationtest.Accounts(t, n, ration.Limit{Max: 77, Window: 88 * time.Second}).All())
+		for i := range list {
+			list[i].Edition = store.Edition{Revision: 4711, Version: 4712}
+		}
+		accounts, err := store.NewAccounts(list...)
+		require.NoError(t, err)
+		return accounts
+	}
+	one, two := under(1), under(2)
 	now := fmt.Sprint(d.Now.UnixMicro())
 
 	request := d.Request(one, 55)
 	request.MaxWait, request.Expect, request.Last, request.Recovered = 66*time.Second, d.Now.Add(1), d.Now.Add(2), d.Now.Add(3)
-	request.Revision = 4711
 	inPool := request
 	inPool.Accounts = two
 	book := func(r store.BookRequest) func() error {
@@ -76,6 +84,10 @@ func TestScriptsRefuseHostileArguments(t *testing.T) {
 			_, err := d.Store.Status(ctx, store.StatusRequest{Budget: d.Name, Worker: "w", Now: d.Now})
 			return err
 		}, map[string]bool{now: false}, now},
+		{"card", func() error {
+			_, err := d.Store.Card(ctx, store.CardRequest{Budget: d.Name, Account: "a", Known: store.Edition{Revision: 4711, Version: 4712}, Limits: one.At(0).Limits, Now: d.Now})
+			return err
+		}, map[string]bool{now: false, "4711": true, "4712": true, "77 88000000 0 L 0 - -": false}, now + "77 88000000 0 L 0 - -"},
 		{"describe", func() error { _, err := d.Store.Describe(ctx, d.Name); return err }, map[string]bool{"0": true}, ""},
 		{"record", func() error {
 			return d.Store.Record(ctx, store.RecordRequest{
@@ -119,7 +131,7 @@ func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 	valid := slices.Clone(sent.last)
 	record := d.Client.HGet(ctx, d.Key(""), fmt.Sprint(valid[5])).Val()
 	require.NotEmpty(t, record)
-	const call, session, bookings = 4, 5, 56 // the last behind the numbers of the first
+	const call, session, bookings = 4, 5, 64 // the last behind the numbers of the first
 	number := func(n uint64, length int) string {
 		return string(binary.BigEndian.AppendUint64(nil, n)[8-length:])
 	}
@@ -140,6 +152,7 @@ func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 		{"a last now too late", call, 32, number(1<<52+1, 8), false, false},
 		{"a loss too late", call, 40, number(1<<52+1, 8), false, false},
 		{"a step too large", call, 48, number(1<<52+1, 8), false, false},
+		{"a version of a card too large", call, 56, number(1<<52+1, 8), false, false},
 		{"a call too short", call, 0, number(0, 8), true, false},
 		{"no call", call, 0, "", true, false},
 		{"no session", session, 0, "", true, false},
@@ -180,7 +193,7 @@ func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 }
 
 // rules is what book goes by, with the name of an index in front of it if there is one.
-const rules = "  1 0 0 0  4711 77 88000000 0 L 0 - -"
+const rules = "  1 0 0 0  4711 4712 77 88000000 0 L 0 - -"
 
 // hostileFor returns what to put in the place of an argument.
 func hostileFor(arg string) []string {
@@ -212,7 +225,7 @@ func hostileFor(arg string) []string {
 
 // hostileRules spoils each part of what book goes by.
 func hostileRules(arg string, numbers []string) (all []string) {
-	const digest, excluded, sets, zones, shared, keep, scopes, revision, set = 0, 1, 2, 3, 4, 5, 6, 7, 8
+	const digest, excluded, sets, zones, shared, keep, scopes, revision, version, set = 0, 1, 2, 3, 4, 5, 6, 7, 8, 9
 	parts := strings.SplitN(arg, " ", set+1)
 	spoil := func(part int, with ...string) {
 		for _, hostile := range with {
@@ -227,7 +240,7 @@ func hostileRules(arg string, numbers []string) (all []string) {
 	}
 	spoil(excluded, "!", "a;b", "\n")
 	numbers = slices.DeleteFunc(numbers, func(n string) bool { return n == "0" })
-	for _, part := range []int{sets, zones, shared, keep, revision} {
+	for _, part := range []int{sets, zones, shared, keep, revision, version} {
 		spoil(part, numbers...)
 	}
 	spoil(sets, "0")

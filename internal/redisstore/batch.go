@@ -26,7 +26,8 @@ type batchKey struct {
 	scopes   string
 	reserve  int
 	revision int
-	units    int // of the index, if the accounts have one
+	card     int64 // KnownCard
+	units    int   // of the index, if the accounts have one
 }
 
 // A queue is the batches that wait for the script before theirs to end.
@@ -122,7 +123,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 // no queue, a goroutine begins to serve it.
 func (s *Store) enqueue(p *pendingCall) *batch {
 	r := &p.request
-	key := batchKey{accounts: r.Accounts, budget: r.Budget, reserve: r.Reserve, revision: r.Revision}
+	key := batchKey{accounts: r.Accounts, budget: r.Budget, reserve: r.Reserve, revision: r.Revision, card: r.KnownCard}
 	if r.Accounts.Len() > 1 {
 		key.units = store.IndexUnits(r.Cost)
 	}

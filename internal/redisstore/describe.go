@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/ration-go/ration/store"
@@ -43,7 +42,7 @@ func (s *Store) describePauses(ctx context.Context, d *store.Description) error 
 		for _, q := range status.Quarantined {
 			quarantines[quarantine{q.Token, q.Reason}] = q
 		}
-		d.Now, d.Version, d.Lost, d.Revision = status.Now, status.Version, status.Lost, status.Revision
+		d.Now, d.Version, d.Lost, d.Revision, d.Card = status.Now, status.Version, status.Lost, status.Revision, status.Card
 		more = status.More && status.Version != known
 	}
 	for _, p := range pauses {
@@ -86,12 +85,12 @@ func (s *Store) describeAccounts(ctx context.Context, d *store.Description) erro
 		}
 		var part []store.DescribedAccount
 		for reply.rest != "" {
-			id, limits, label, note := reply.name(), reply.name(), reply.name(), reply.name()
+			id, limits, label, why := reply.name(), reply.name(), reply.name(), reply.name()
 			if reply.err != nil || told[id] {
 				continue
 			}
 			told[id] = true
-			one, err := describedAccount(id, limits, label, note)
+			one, err := describedAccount(id, limits, label, why)
 			if err != nil {
 				reply.fail(err)
 			}
@@ -110,21 +109,14 @@ func (s *Store) describeAccounts(ctx context.Context, d *store.Description) erro
 }
 
 // describedAccount returns an account with its effective limits, of which nothing is used yet.
-func describedAccount(id, limits, label, note string) (store.DescribedAccount, error) {
+func describedAccount(id, limits, label, why string) (store.DescribedAccount, error) {
 	one := store.DescribedAccount{Usage: store.Usage{Account: id}, Label: label}
-	if revision, text, found := strings.Cut(note, " "); found {
-		n, err := strconv.Atoi(revision)
-		if err != nil {
-			return one, fmt.Errorf("%q is not a revision and a note", clip(note))
-		}
-		one.Note = store.Note{Revision: n, Text: text}
-	}
 	if limits == "" {
 		return one, nil
 	}
-	effective, err := parseEffectiveLimits(limits)
-	one.Revision = effective.Revision
-	for _, l := range effective.Limits {
+	kept, err := parseCard(limits)
+	one.Card, one.Card.Why = kept, why
+	for _, l := range kept.Limits {
 		one.Limits = append(one.Limits, store.LimitUsage{Limit: l})
 	}
 	return one, err

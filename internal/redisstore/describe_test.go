@@ -83,7 +83,7 @@ func TestAReaderIsToldAllOfABudget(t *testing.T) {
 				accounts = accounts[1:]
 				require.Equal(t, id, one.Account)
 				require.Equal(t, label, one.Label)
-				require.Equal(t, 7, one.Revision)
+				require.Equal(t, 7, one.Card.Revision)
 				require.Equal(t, all, one.PausedUntil)
 				require.Len(t, one.Limits, len(limits))
 				for i, l := range limits {

@@ -278,11 +278,11 @@ func (a *batchReply) common(one *record, accounts *store.Accounts) *store.Bookin
 	case 'C', 'D':
 		return nil
 	case 'N':
-		lost, ahead := one.account == "lost", one.account == "ahead"
-		if !lost && !ahead {
+		lost, ahead, behind := one.account == "lost", one.account == "ahead", one.account == "behind"
+		if !lost && !ahead && !behind {
 			a.fail(fmt.Errorf("it asks for %q again", clip(one.account)))
 		}
-		return &store.Booking{Lost: lost, Ahead: ahead, Now: a.now, Version: a.version}
+		return &store.Booking{Lost: lost, Ahead: ahead, Behind: behind, Now: a.now, Version: a.version}
 	default:
 		a.fail(fmt.Errorf("it has a record %q", one.kind))
 		return nil
@@ -300,7 +300,7 @@ func (a *batchReply) common(one *record, accounts *store.Accounts) *store.Bookin
 	b := &store.Booking{Booked: booked, Retry: retry, Account: id, Now: a.now, Stepped: a.stepped, Version: a.version}
 	if one.limits != "" {
 		var err error
-		if b.Effective, err = parseEffectiveLimits(one.limits); err != nil {
+		if b.Effective, err = parseCard(one.limits); err != nil {
 			a.fail(err)
 		}
 	}
@@ -318,21 +318,31 @@ func (a *batchReply) tellUsed() {
 	}
 }
 
-// parseEffectiveLimits reads limits as the scripts keep them: REVISION, a space, and the
-// limits as store.EncodeLimits writes them.
-func parseEffectiveLimits(text string) (store.EffectiveLimits, error) {
-	revision, set, _ := strings.Cut(text, " ")
+// parseCard reads a card as the scripts keep it: its edition, and the limits as store.EncodeLimits writes them.
+func parseCard(text string) (store.Card, error) {
+	revision, rest, _ := strings.Cut(text, " ")
+	version, set, _ := strings.Cut(rest, " ")
 	n, err := strconv.Atoi(revision)
-	if err != nil {
-		return store.EffectiveLimits{}, fmt.Errorf("%q is not a revision and limits", clip(text))
+	v, other := strconv.ParseInt(version, 10, 64)
+	if err != nil || other != nil {
+		return store.Card{}, fmt.Errorf("%q is not an edition and limits", clip(text))
 	}
 	limits, err := store.ParseLimits(set)
-	return store.EffectiveLimits{Revision: n, Limits: limits}, err
+	return store.Card{Edition: store.Edition{Revision: n, Version: v}, Limits: limits}, err
+}
+
+// encodeSet writes a set of limits with its edition, for requests of that revision.
+func encodeSet(set *store.LimitSet, revision int) string {
+	edition := set.Edition
+	if edition == (store.Edition{}) {
+		edition.Revision = revision
+	}
+	return strconv.Itoa(edition.Revision) + " " + strconv.FormatInt(edition.Version, 10) + " " + set.Name
 }
 
 // limitsError returns the error for an account that was booked with other limits.
 func limitsError(r store.BookRequest, account, theirs string) error {
-	effective, err := parseEffectiveLimits(theirs)
+	effective, err := parseCard(theirs)
 	if err != nil {
 		return &store.StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("the account's limits in the store: %w", err)}
 	}

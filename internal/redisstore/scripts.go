@@ -36,7 +36,7 @@ var (
 	pauseScript    = sync.OnceValue(func() *redis.Script { return script{name: "pause"}.with(0) })
 	resumeScript   = sync.OnceValue(func() *redis.Script { return script{name: "resume", accounts: true}.with(allAlgorithms) })
 	describeScript = sync.OnceValue(func() *redis.Script { return script{name: "describe"}.with(0) })
-	noteScript     = sync.OnceValue(func() *redis.Script { return script{name: "note"}.with(0) })
+	cardScript     = sync.OnceValue(func() *redis.Script { return script{name: "card", accounts: true}.with(allAlgorithms) })
 	labelScript    = sync.OnceValue(func() *redis.Script { return script{name: "label"}.with(0) })
 	statusScript   = sync.OnceValue(func() *redis.Script { return script{name: "status"}.with(0) })
 )

@@ -77,11 +77,14 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 	if err != nil {
 		return store.Status{}, err
 	}
-	var n [8]int64
+	var n [9]int64
 	reply.numbers(n[:])
 	status := store.Status{
-		Now: instant(n[0]), Version: n[1], Lost: instant(n[2]), Workers: toInt(n[3]), Revision: toInt(n[4]), Since: n[5], More: n[6] > 0,
-		OldLog: n[7] > 0,
+		Now: instant(n[0]), Version: n[1], Lost: instant(n[2]), Workers: toInt(n[3]), Revision: toInt(n[4]), NewestCard: n[5], Since: n[6],
+		More: n[7] > 0, OldLog: n[8] > 0,
+	}
+	if reply.err == nil {
+		status.Card = reply.card()
 	}
 	for reply.rest != "" {
 		name := reply.name()

@@ -10,13 +10,20 @@ import (
 // A Budget is what programs are shown of one, as JSON. Instants are on the store's clock; one that there is
 // not is left out.
 type Budget struct {
-	Budget      string       `json:"budget"`      // the name
-	Now         time.Time    `json:"now"`         // when the store was asked
-	Revision    int          `json:"revision"`    // the highest of the limits in force
-	Accounts    []Account    `json:"accounts"`    // that count anything
-	Pauses      []Pause      `json:"pauses"`      // in force, the first that ends first
-	Quarantined []Quarantine `json:"quarantined"` // likewise
-	Workers     []Worker     `json:"workers"`     // the one heard of last comes last
+	Budget      string       `json:"budget"`        // the name
+	Now         time.Time    `json:"now"`           // when the store was asked
+	Revision    int          `json:"revision"`      // the highest of the limits in force
+	Set         *Set         `json:"set,omitempty"` // the limits that SetLimits has set; null: none, or a deployment has replaced them
+	Accounts    []Account    `json:"accounts"`      // that count anything
+	Pauses      []Pause      `json:"pauses"`        // in force, the first that ends first
+	Quarantined []Quarantine `json:"quarantined"`   // likewise
+	Workers     []Worker     `json:"workers"`       // the one heard of last comes last
+}
+
+// A Set is limits that an operator has set.
+type Set struct {
+	Limits []string  `json:"limits"` // as a program writes them
+	Since  time.Time `json:"since"`  // when they were set
 }
 
 // An Account is one of a Budget's.
@@ -25,6 +32,8 @@ type Account struct {
 	Label       string      `json:"label,omitempty"`       // what people call it; "": nothing
 	PausedUntil time.Time   `json:"paused_until,omitzero"` // zero: it is not
 	Limits      []LimitUsed `json:"limits"`                // those in force
+	Origin      string      `json:"origin,omitempty"`      // who gave them: "configuration", "operator", "provider" or "controller"; "": nobody said
+	Since       time.Time   `json:"since,omitzero"`        // when their card was made; zero: they are the configuration's
 }
 
 // A LimitUsed is what is used of one limit, in units.
@@ -65,13 +74,16 @@ type Worker struct {
 func Of(d store.Description) Budget {
 	v := Budget{Budget: d.Budget, Now: d.Now, Accounts: []Account{}, Pauses: []Pause{}, Quarantined: []Quarantine{}, Workers: []Worker{}}
 	for _, a := range d.Accounts {
-		v.Revision = max(v.Revision, a.Revision)
-		one := Account{ID: a.Account, Label: a.Label, PausedUntil: a.PausedUntil, Limits: []LimitUsed{}}
+		v.Revision = max(v.Revision, a.Card.Revision)
+		one := Account{ID: a.Account, Label: a.Label, PausedUntil: a.PausedUntil, Limits: []LimitUsed{}, Origin: origin(d, a.Card), Since: a.Card.Since()}
 		full := Full(a)
 		for i, l := range a.Limits {
 			one.Limits = append(one.Limits, LimitUsed{Limit(l.Limit), full[i], l.Used, l.Ahead, l.Remaining, l.FreeAt})
 		}
 		v.Accounts = append(v.Accounts, one)
+	}
+	if InForce(d) {
+		v.Set = &Set{Limits(d.Card.Limits), d.Card.Since()}
 	}
 	for _, p := range d.Pauses {
 		v.Pauses = append(v.Pauses, Pause{p.Account, p.Key, p.Until, p.Cause})
@@ -85,16 +97,32 @@ func Of(d store.Description) Budget {
 	return v
 }
 
+// InForce reports whether the budget has limits that SetLimits has set, and no deployment has replaced them.
+func InForce(d store.Description) bool { return d.Card.Version > 0 && d.Card.Revision >= d.Revision }
+
+// origin returns who gave the limits of an account's card.
+func origin(d store.Description, card store.Card) string {
+	switch {
+	case card.Version == 0 && len(card.Limits) > 0:
+		return string(headroom.Configuration)
+	case card.Version > 0 && card.Edition == d.Card.Edition:
+		return string(headroom.Operator)
+	case card.Why == "":
+		return ""
+	}
+	return string(headroom.ParseWhy(card.Why, card.Limits).Origin)
+}
+
 // Full returns what each limit of an account is lowered from, because of competing clients or of a provider
 // that refuses calls; "": it is not.
 func Full(a store.DescribedAccount) []string {
 	full := make([]string, len(a.Limits))
-	note, ok := headroom.ParseNote(a.Note.Text)
-	if !ok || len(note.InForce) != len(a.Limits) {
+	if a.Card.Why == "" {
 		return full
 	}
+	why := headroom.ParseWhy(a.Card.Why, a.Card.Limits)
 	for i, l := range a.Limits {
-		if was := note.Full[i]; note.InForce[i].Max == l.Limit.Max && was.Max > l.Limit.Max && was.Window == l.Limit.Window {
+		if was := why.Full[i]; was.Max > l.Limit.Max && was.Window == l.Limit.Window {
 			full[i] = Limit(was)
 		}
 	}

@@ -158,6 +158,14 @@ func Limit(l limit.Limit) string {
 	return l.String()
 }
 
+// Limits writes some as Limit does.
+func Limits(all []limit.Limit) (texts []string) {
+	for _, l := range all {
+		texts = append(texts, Limit(l))
+	}
+	return texts
+}
+
 // Waiting returns how many callers of a worker wait.
 func Waiting(l store.Load) (n int) {
 	for _, one := range l.Waiting {

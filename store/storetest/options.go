@@ -134,7 +134,7 @@ var optionRules = []rule{
 		require.Equal(h.t, 3, h.status().Revision)
 		b = h.bookWith(old, withRevision(2))
 		require.Equal(h.t, 10*sec, since(b.Slot), "two in 10 s rule")
-		require.Equal(h.t, store.EffectiveLimits{Revision: 3, Limits: high.At(0).Limits}, b.Effective)
+		require.Equal(h.t, store.Card{Edition: store.Edition{Revision: 3}, Limits: high.At(0).Limits}, b.Effective)
 		h.limitsDiffer(old, 2, withRevision(3))
 		require.Equal(h.t, 10*sec, since(h.bookWith(old, withRevision(4)).Slot))
 		require.Equal(h.t, 10*sec, since(h.bookWith(old, withRevision(4)).Slot), "four rule again")
@@ -177,7 +177,7 @@ var optionRules = []rule{
 			require.Greater(h.t, h.status().Version, before)
 			b := h.bookWith(low)
 			require.Equal(h.t, 20*sec, since(b.Slot))
-			require.Equal(h.t, store.EffectiveLimits{Revision: revision, Limits: high.At(0).Limits}, b.Effective)
+			require.Equal(h.t, store.Card{Edition: store.Edition{Revision: revision}, Limits: high.At(0).Limits}, b.Effective)
 		}
 	}},
 	{"a Reserve or a Revision out of range is an error", func(h *harness) {

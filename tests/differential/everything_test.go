@@ -149,6 +149,11 @@ func (w *mixedWorld) change(rt *rapid.T) {
 		rt.Skip()
 	}
 	last := w.fleets[len(w.fleets)-1]
+	w.found(rt, w.changed(rt, last), last.revision+min(1, rapid.IntRange(0, 3).Draw(rt, "revisions later")), nil)
+}
+
+// changed returns the accounts of a fleet with changed limits.
+func (w *mixedWorld) changed(rt *rapid.T, last *mixedFleet) []ration.Account {
 	accounts := slices.Clone(last.accounts)
 	for i := range accounts {
 		accounts[i].Limits = slices.Clone(accounts[i].Limits)
@@ -161,7 +166,50 @@ func (w *mixedWorld) change(rt *rapid.T) {
 			}
 		}
 	}
-	w.found(rt, accounts, last.revision+min(1, rapid.IntRange(0, 3).Draw(rt, "revisions later")))
+	return accounts
+}
+
+// card gives an account a card, or the budget, by somebody who has seen the last one, or has not. Of the budget's the next
+// workers have the limits.
+func (w *mixedWorld) card(rt *rapid.T) {
+	if rapid.IntRange(0, 2).Draw(rt, "seldom") > 0 {
+		rt.Skip()
+	}
+	last := w.fleets[len(w.fleets)-1]
+	accounts := w.changed(rt, last)
+	at := rapid.IntRange(-1, len(accounts)-1).Draw(rt, "account; -1: the budget")
+	one, known := accounts[0], w.budgetCards
+	r := store.CardRequest{Budget: w.budget, Why: "because", Now: time.UnixMicro(w.now)}
+	if at >= 0 {
+		one = accounts[at]
+		if r.Account = one.ID; w.cards[one.ID] == nil {
+			w.cards[one.ID] = make([]store.Edition, len(w.stores))
+		}
+		known = w.cards[one.ID]
+	}
+	r.Limits = one.Limits
+	if rapid.IntRange(0, 4).Draw(rt, "only asks") == 0 {
+		r.Limits, r.Why = nil, ""
+	}
+	behind, revision := rapid.IntRange(0, 4).Draw(rt, "behind") == 0, rapid.IntRange(0, last.revision).Draw(rt, "revision")
+	changed := false
+	var said []string
+	for i, kept := range w.stores {
+		if r.Known = (store.Edition{Revision: max(known[i].Revision, revision), Version: known[i].Version}); behind {
+			r.Known = store.Edition{}
+		}
+		reply, err := kept.Card(rt.Context(), r)
+		require.NoError(rt, err)
+		known[i], changed = reply.Card.Edition, reply.Changed
+		said = append(said, fmt.Sprint(reply.Changed, reply.Card.Revision, reply.Card.Version > 0, reply.Card.Why, store.EncodeLimits(reply.Card.Limits)))
+	}
+	require.Equal(rt, said[0], said[len(said)-1], "memory and redis")
+	switch {
+	case changed && at >= 0:
+		w.cardLimits = append(w.cardLimits, accounts)
+	case changed:
+		w.found(rt, accounts, last.revision, slices.Clone(known))
+	}
 }
 
 func (w *mixedWorld) step(rt *rapid.T) {
@@ -202,6 +250,9 @@ func (w *mixedWorld) windows(rt *rapid.T) {
 			}
 			for _, f := range w.fleets {
 				l.Max = max(l.Max, f.accounts[at].Limits[j].Max)
+			}
+			for _, accounts := range w.cardLimits {
+				l.Max = max(l.Max, accounts[at].Limits[j].Max)
 			}
 			var left []*mixedBooking
 			for _, b := range w.booked {
@@ -251,7 +302,7 @@ func agreeOnAllAtOnce(t *testing.T, client redis.UniversalClient, kinds ...kindO
 				w := newMixedWorld(rt, kind, new(ration.MemoryStore), kept)
 				actions := map[string]func(*rapid.T){
 					"book": w.book, "book again": w.book, "book and again": w.book,
-					"cancel": w.cancel, "cancel again": w.cancel, "pause": w.pause, "usage": w.usage, "change": w.change,
+					"cancel": w.cancel, "cancel again": w.cancel, "pause": w.pause, "usage": w.usage, "change": w.change, "card": w.card,
 					"step": w.step, "step to an edge": w.stepToEdge,
 				}
 				if kind.back {

@@ -57,6 +57,10 @@ type mixedWorld struct {
 	fleets []*mixedFleet // of revisions that never decrease
 	booked []*mixedBooking
 
+	budgetCards []store.Edition                       // of each store; zero: the budget has no card
+	cards       map[string][]store.Edition            // of each account, likewise, as they were told last
+	cardLimits  [][]ration.Account                    // what cards had, of each account
+	under       map[*store.Accounts][]*store.Accounts // the same list under each store's card of the budget
 	now, latest int64
 	indebted    map[string]bool
 }
@@ -68,6 +72,7 @@ func newMixedWorld(rt *rapid.T, kind kindOfWorld, stores ...ration.Store) *mixed
 	w := &mixedWorld{
 		kind: kind, stores: stores, budget: "mixed-" + store.NewBookingID().String(),
 		now: began, latest: began, indebted: make(map[string]bool),
+		budgetCards: make([]store.Edition, len(stores)), cards: make(map[string][]store.Edition), under: make(map[*store.Accounts][]*store.Accounts),
 	}
 	var accounts []ration.Account
 	var places []int
@@ -81,23 +86,34 @@ func newMixedWorld(rt *rapid.T, kind kindOfWorld, stores ...ration.Store) *mixed
 		shared := own + min(len(order)-own, rapid.IntRange(0, 2).Draw(rt, "shared"))
 		w.lists = append(w.lists, mixedList{order[:own], order[own:shared]})
 	}
-	w.found(rt, accounts, 0)
+	w.found(rt, accounts, 0, nil)
 	return w
 }
 
-// found adds a fleet.
-func (w *mixedWorld) found(rt *rapid.T, accounts []ration.Account, revision int) {
+// found adds a fleet, whose limits are of the stores' cards of the budget if there are any.
+func (w *mixedWorld) found(rt *rapid.T, accounts []ration.Account, revision int, cards []store.Edition) {
 	f := &mixedFleet{revision: revision, accounts: accounts}
-	of := func(places []int) (some []ration.Account) {
+	of := func(places []int, edition store.Edition) (some []ration.Account) {
 		for _, at := range places {
-			some = append(some, accounts[at])
+			one := accounts[at]
+			one.Edition = edition
+			some = append(some, one)
 		}
 		return some
 	}
 	for _, l := range w.lists {
-		list, err := rationtest.AccountsOf(rt, of(l.own)).Sharing(of(l.shared)...)
-		require.NoError(rt, err)
-		f.lists = append(f.lists, list)
+		under := make([]*store.Accounts, max(1, len(cards)))
+		for i := range under {
+			edition := store.Edition{}
+			if len(cards) > 0 {
+				edition = cards[i]
+			}
+			list, err := rationtest.AccountsOf(rt, of(l.own, edition)).Sharing(of(l.shared, edition)...)
+			require.NoError(rt, err)
+			under[i] = list
+		}
+		f.lists = append(f.lists, under[0])
+		w.under[under[0]] = under
 	}
 	w.fleets = append(w.fleets, f)
 }
@@ -167,12 +183,21 @@ func (w *mixedWorld) said(b store.Booking, err error) string {
 			ruling[i].Burst = max(1, ruling[i].Burst)
 		}
 	}
-	return fmt.Sprint(b.Booked, b.Account, " in ", b.Slot.UnixMicro()-w.now, b.Now.UnixMicro(), b.Cost, b.Effective.Revision, ruling, b.Lost, b.Ahead, b.Stepped)
+	if b.Behind {
+		return "behind"
+	}
+	// Each store counts the versions of its own cards.
+	return fmt.Sprint(b.Booked, b.Account, " in ", b.Slot.UnixMicro()-w.now, b.Now.UnixMicro(), b.Cost, b.Effective.Revision, b.Effective.Version > 0, ruling, b.Lost, b.Ahead, b.Stepped)
 }
 
 // ask books in every store, and demands the same answer of all.
 func (w *mixedWorld) ask(rt *rapid.T, r store.BookRequest) (answers []store.Booking, said string) {
+	under, stale := w.under[r.Accounts], w.budgetCards[0].Version > 0 && rapid.IntRange(0, 9).Draw(rt, "knows the card") == 0
 	for i, kept := range w.stores {
+		r.Accounts, r.KnownCard = under[min(i, len(under)-1)], w.budgetCards[i].Version
+		if stale {
+			r.KnownCard--
+		}
 		answer, err := kept.Book(rt.Context(), r)
 		answers = append(answers, answer)
 		if one := w.said(answer, err); i == 0 {

@@ -5,8 +5,8 @@
 -- account's hash:
 --
 --   made         when the hash was: without it the account was lost
---   limits       'REVISION SET', the limits that rule
---   note         'REVISION TEXT', why they do: note.lua
+--   limits       'REVISION VERSION SET', the limits that rule
+--   why          why they do: card.lua
 --   kind         the code of what its log is kept in, whatever the limits say now
 --   known        after a loss, what workers knew of all units: record.lua
 --   again        there if units were recorded again: record.lua

@@ -1,22 +1,22 @@
 -- book.lua: records bookings, each on the account that can take it first.
 --
--- ARGV  1 seven numbers of 8 bytes each, most significant byte first, 0 for none:
+-- ARGV  1 eight numbers of 8 bytes each, most significant byte first, 0 for none:
 --         the number of the call in its session; a nonce; now, in microseconds,
 --         for the server's clock; now as the caller reckons it from earlier
 --         answers; the now of the caller's last booking; the instant of the last
 --         loss that the caller has recovered; by how much the caller found the
---         server's clock to be ahead
+--         server's clock to be ahead; the version of the budget's card that the caller knows
 --         then the bookings, in order: for those of one cost 'U', how many they are in
 --         2 bytes, the cost in 6, and the longest wait in microseconds in 8, of
 --         which 2^52 is no bound. 'D' if not all wait equally long: the longest
 --         wait is the least of theirs, and those of each follow, in 8 bytes
 --       2 the field of the session, s: and 16 bytes: session.lua
---       3 'INDEX EXCLUDED SETS ZONES SHARED RESERVE SCOPES REVISION SET', in one argument as
+--       3 'INDEX EXCLUDED SETS ZONES SHARED RESERVE SCOPES SET', in one argument as
 --         Redis takes its time for each: the accounts' index, DIGEST*UNITS, empty for a single
 --         account: see store.IndexUnits; between commas the accounts of it that must not be charged; how
 --         many sets of limits, zones and shared accounts there are; what the bookings keep
 --         back for others, in thousandths of each limit; the scopes of the requests, between
---         commas; the revision of the limits; and the first set: see limitset
+--         commas; and the first set, with its edition before it: see editionset
 --         then each zone: see readZones
 --         each other set
 --         each shared account, SET:ACCOUNT (sets count from 1)
@@ -35,21 +35,22 @@
 --
 --         kind     'B' booked; 'L' not booked: the slot is too late; 'C' not booked: the
 --                  cost is more than any account's limits allow; 'D' not booked: the
---                  account has other limits of the same revision; 'W' not booked: a log was
+--                  account has other limits of the same edition; 'W' not booked: a log was
 --                  lost, so ask again at the slot; 'N' none was answered
 --         count    2 bytes: how many have this answer
 --         slot     8 bytes
 --         before   7 bytes: what names the first one's entry, if there is no entry
 --         lengths  2 bytes each: of what follows
 --         account
---         effective  the account's limits, 'REVISION SET', where they are not those
---                  that were given but newer, or the others of the same revision
+--         effective  the account's limits, 'REVISION VERSION SET', where they are not those
+--                  that were given but newer, or the others of the same edition
 --         entry    the first one's: each other's begins where the one before it ends;
 --                  '' for that of a single queue of a SlidingLog, see account.lua
 --
 --         or one record of kind 'N', which has in place of the account
 --         'lost'      a log was lost since the caller last booked
 --         'ahead'     the clock is ahead of what the caller reckons
+--         'behind'    the budget has another card than the caller knows
 --         'algorithms'  ask again with the parts of all algorithms: another worker's limits have one
 --         'accounts'  ask again with the accounts
 --         'rest'      ask again with more of them
@@ -60,8 +61,8 @@
 -- So many microseconds after its beginning a script leaves the rest to another, where the clock tells.
 local LONG = 2000
 
-if #ARGV[1] < 56 or #ARGV[2] ~= 18 then
-  return redis.error_reply('ERR ration: a booking begins with seven numbers, and a session of 18 bytes')
+if #ARGV[1] < 64 or #ARGV[2] ~= 18 then
+  return redis.error_reply('ERR ration: a booking begins with eight numbers, and a session of 18 bytes')
 end
 local numbered = string.sub(ARGV[1], 1, 16)
 
@@ -259,6 +260,10 @@ local function run()
   if before and state.lost > request.recovered then
     writeState()
     return none('lost', now, state.version, '')
+  end
+  if state.card ~= request.card then
+    writeState()
+    return none('behind', now, state.version, '')
   end
   local queue = request.queue
   local newest, newestField = readNewest(request.index)

@@ -23,20 +23,21 @@
 --   refusal            why there is no account, if so
 
 -- effectiveLimits compares the limits that an account keeps with those of the request.
--- It returns those of the later revision, and their text; or nil if people must decide between two, with the text
+-- It returns those of the later edition, and their text; or nil if people must decide between two, with the text
 -- if this script lacks an algorithm of the later ones.
-local function effectiveLimits(account, set, revision)
-  local theirs, ours = account.fields.limits, text(revision) .. ' ' .. set.text
+local function effectiveLimits(account, set)
+  local theirs, ours = account.fields.limits, text(set.revision) .. ' ' .. text(set.version) .. ' ' .. set.text
   if not theirs or theirs == ours then
     return set, ours
   end
-  local other, limits = string.match(theirs, '^(%d+) (.*)$')
-  other = tonumber(other)
+  local revision, version, limits = splitEdition(theirs)
   if limits == set.text then
-    return set, other > revision and theirs or ours
-  elseif other < revision then
+    local later = isLater(revision, version, set.revision, set.version)
+    account.effective = later and theirs or nil
+    return set, later and theirs or ours
+  elseif isLater(set.revision, set.version, revision, version) then
     return set, ours
-  elseif other == revision then
+  elseif revision == set.revision and version == set.version then
     return nil
   end
   readOwnZones(account)
@@ -49,8 +50,8 @@ local function effectiveLimits(account, set, revision)
   return effective, theirs
 end
 
--- openEffective opens an account with its effective limits: those of the highest
--- revision. Two limits of one revision are for people to decide between. It returns nil if the account
+-- openEffective opens an account with its effective limits: those of the latest
+-- edition. Two limits of one edition are for people to decide between. It returns nil if the account
 -- cannot be booked, and the turn's refusal says why.
 local function openEffective(batch, turn, accountID, set)
   local account = batch.opened[accountID]
@@ -59,7 +60,7 @@ local function openEffective(batch, turn, accountID, set)
   end
   account = readAccount(accountID, set, batch.now)
   local theirs = account.fields.limits
-  local effective, ours = effectiveLimits(account, set, batch.request.revision)
+  local effective, ours = effectiveLimits(account, set)
   if not effective and ours then
     turn.refusal = {again = 'algorithms'}
     return nil
@@ -67,28 +68,15 @@ local function openEffective(batch, turn, accountID, set)
     turn.refusal = turn.refusal or {kind = 'D', accountID = accountID, theirs = theirs}
     return nil
   end
-  account.set = effective
-  if theirs ~= ours then
-    account.fields.limits, account.dirty.limits = ours, true
-  end
-  if account.set.log and account.fields.kind and not kinds[account.fields.kind] then
+  if effective.log and not kinds[account.fields.kind or effective.log] then
     turn.refusal = {again = 'algorithms'}
     return nil
   end
-  openAccount(account)
-  local old = theirs and string.match(theirs, ' (.*)') or account.set.text
-  if old ~= account.set.text then
-    account.replaced = true
-    if shape(old) ~= shape(set.text) then
-      account.renewed = endOf(account)
-      account.fields.renewed, account.dirty.renewed = text(account.renewed), true
-    end
-  end
-  -- What has left every window expires, and nothing is lost by that.
+  account.given = set
+  openUnder(account, effective, ours)
+  account.asked = text(set.revision) .. ' ' .. text(set.version) .. ' ' .. set.text
   if isLost(account) then
-    call('HDEL', base, 'a:' .. accountID)
-    forgetLogs(account)
-    noteLoss(batch.state, batch.now, batch.seen)
+    forgetLost(account, batch.state, batch.seen)
   end
   batch.opened[accountID] = account
   return account

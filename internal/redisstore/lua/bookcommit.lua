@@ -8,7 +8,10 @@ local function enforce(batch, best)
       each.replaced = false
     end
   end
-  local revision = batch.request.revision
+  local revision = batch.highest
+  for _, each in ipairs(best.accounts) do
+    revision = math.max(revision, each.given.revision)
+  end
   if revision > batch.highest then
     batch.highest = revision
     call('HSET', base, 'revision', text(revision))

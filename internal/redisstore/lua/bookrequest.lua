@@ -3,9 +3,9 @@
 -- A request has
 --
 --   given, reckoned, before, recovered, found  the instants of ARGV[1]; false for none, but given 0
+--   card          the version of the budget's card that the caller knows
 --   costs, waits  of each booking its cost, and its longest wait
 --   queue         the bookings' queue: its name, scopes and reserve
---   revision      the revision of the limits
 --   setOf         a function from the number of a set of limits to the set, or nil
 --   shared        the shared accounts, each with accountID and set
 --   most          the most that a booking may cost by their limits
@@ -39,7 +39,7 @@ do
     local sets = {}
     local function setOf(number)
       if not sets[number] and number and number >= 1 and number <= count then
-        sets[number] = limitset(number == 1 and firstSet or ARGV[second - 2 + number])
+        sets[number] = editionset(number == 1 and firstSet or ARGV[second - 2 + number])
       end
       return sets[number]
     end
@@ -51,7 +51,7 @@ do
 
   -- readBookings reads the costs of the bookings, and their longest waits.
   local function readBookings(asked)
-    local costs, waits, at = {}, {}, 57
+    local costs, waits, at = {}, {}, 65
     while at + 16 <= #asked do
       local kind, count, cost, longest = struct.unpack('>c1I2I6I8', asked, at)
       at = at + 17
@@ -125,23 +125,22 @@ do
 
   -- readRequest returns the request, or nil. Whether it is right, bad tells.
   function readRequest()
-    local given, reckoned, before, recovered, found = struct.unpack('>I8I8I8I8I8', ARGV[1], 17)
-    for _, instant in ipairs({given, reckoned, before, recovered, found}) do
+    local given, reckoned, before, recovered, found, card = struct.unpack('>I8I8I8I8I8I8', ARGV[1], 17)
+    for _, instant in ipairs({given, reckoned, before, recovered, found, card}) do
       among(instant, 'an instant', 0, 4503599627370496)
     end
-    local index, others, setCount, zoneCount, sharedCount, reserve, scopes, revision, firstSet = string.match(
-      ARGV[3] or '', '^([%x*]*) ([%w_,-]*) (%d+) (%d+) (%d+) (%d+) ([%w%._,-]*) (%d+) (.*)$')
+    local index, others, setCount, zoneCount, sharedCount, reserve, scopes, firstSet = string.match(
+      ARGV[3] or '', '^([%x*]*) ([%w_,-]*) (%d+) (%d+) (%d+) (%d+) ([%w%._,-]*) (%d.*)$')
     local digest, units = string.match(index or '', '^(%x+)%*(%d+)$')
     if not index or index ~= '' and not digest then
-      bad = 'ERR ration: a booking tells of its accounts in nine parts'
+      bad = 'ERR ration: a booking tells of its accounts in eight parts'
       return nil
     end
     local request = {
       given = given, reckoned = reckoned > 0 and reckoned, before = before > 0 and before,
       recovered = recovered, found = found > 0 and found,
       queue = {name = '', scopes = scopes, reserve = whole(reserve, 'the share kept', 0, 999)},
-      revision = whole(revision, 'the revision', 0, 4503599627370496),
-      shared = {}, most = COSTLIEST, index = false, excluded = {}, told = '',
+      card = card, shared = {}, most = COSTLIEST, index = false, excluded = {}, told = '',
     }
     setCount = whole(setCount, 'the number of limit sets', 1, 10000)
     local first = readZones(4, zoneCount)

@@ -39,7 +39,7 @@
 --
 -- The fields of KEYS[1]: state, what every booking is to know of the budget: layout.lua;
 -- began, the version that the list of changes reaches back to; revision, the highest that
--- limits were booked with; a:ACCOUNT, the account's summary: layout.lua; s:SESSION, the
+-- limits were booked with; card, why and newest: card.lua; a:ACCOUNT, the account's summary: layout.lua; s:SESSION, the
 -- last answer of a session: session.lua; i:DIGEST or i:DIGEST:QUEUE, when an account of
 -- that index was booked last, a double, and its member.
 --
@@ -93,6 +93,11 @@ local function encode(n)
   return struct.pack('>I8', tonumber(text(n)))
 end
 
+local function named(s)
+  s = s or ''
+  return struct.pack('>I2', #s) .. s
+end
+
 -- whole reads a whole number between least and most. Anything else (a sign, a
 -- fraction, hexadecimal digits, nan) is an error: with a longest wait of nan,
 -- or a limit of -3, every call would be granted.
@@ -130,12 +135,15 @@ local budget
 local function readState(field)
   field = field or not budget and call('HGET', base, 'state')
   if field then
-    local seen, version, lost, graceEnds, pausesEnd, offset = struct.unpack(STATE, field)
+    local seen, version, lost, graceEnds, pausesEnd, offset, card = struct.unpack(STATE, field)
     budget = {
       seen = seen, version = version, lost = lost, graceEnds = graceEnds, pausesEnd = pausesEnd, offset = offset,
+      card = card,
     }
   end
-  budget = budget or {seen = 0, version = 0, lost = 0, graceEnds = 0, pausesEnd = 0, offset = 0, fresh = true}
+  budget = budget or {
+    seen = 0, version = 0, lost = 0, graceEnds = 0, pausesEnd = 0, offset = 0, card = 0, fresh = true,
+  }
   return budget
 end
 
@@ -147,7 +155,8 @@ local function forwardClock(s)
 end
 
 local function packState()
-  return struct.pack(STATE, budget.seen, budget.version, budget.lost, budget.graceEnds, budget.pausesEnd, budget.offset)
+  return struct.pack(STATE, budget.seen, budget.version, budget.lost, budget.graceEnds, budget.pausesEnd,
+    budget.offset, budget.card)
 end
 
 -- readSummary reads the beginning of an account's summary into a table, by name.
@@ -232,8 +241,8 @@ local function limitset(s)
       set.log = set.log or code
     else
       -- What may not change without the count beginning anew.
-      local named = counters[code] and counters[code].namedByExtra
-      limit.name = table.concat({code, window, named and extra or 0, scope, zone}, '/') .. ':'
+      local byExtra = counters[code] and counters[code].namedByExtra
+      limit.name = table.concat({code, window, byExtra and extra or 0, scope, zone}, '/') .. ':'
       set.window = math.max(set.window, limit.window + limit.margin)
       if not counters[code] then
         bad = bad or 'ERR ration: a limit is counted in no way that is known: ' .. code
@@ -256,6 +265,26 @@ local function limitset(s)
     bad = bad or 'ERR ration: a set of limits is not MAX WINDOW MARGIN LETTER EXTRA SCOPE ZONE each'
   end
   return set
+end
+
+-- splitEdition returns the numbers of an edition, and what stands behind it: 'REVISION VERSION SET'.
+local function splitEdition(s)
+  local revision, version, rest = string.match(s or '', '^(%d+) (%d+) (.*)$')
+  return tonumber(revision), tonumber(version), rest
+end
+
+-- editionset reads limits with their edition.
+local function editionset(s)
+  local revision, version, limits = splitEdition(s)
+  local set = limitset(limits)
+  set.revision = whole(revision and text(revision), 'the revision', 0, 4503599627370496)
+  set.version = whole(version and text(version), 'the version of a card', 0, 4503599627370496)
+  return set
+end
+
+-- isLater reports whether an edition is later than another.
+local function isLater(revision, version, otherRevision, otherVersion)
+  return revision > otherRevision or revision == otherRevision and version > otherVersion
 end
 
 -- shape returns what of a set of limits makes a count begin anew if it changes.

@@ -4,7 +4,7 @@
 -- ARGV  1 where the list of accounts goes on, as the reply before has it; 0 for its beginning
 -- returns numbers: where it goes on next, 0 if that was all; how many workers there are. Then
 --         for each of them its name, when it was last heard of, and what its callers did then; and
---         for each account its ID, and its effective limits, its label and its note as its hash
+--         for each account its ID, and its effective limits, its label and why they are as its hash
 --         has them, empty if there is none. An account may be told twice.
 
 -- So many accounts are looked for at once.
@@ -13,10 +13,6 @@ local SOME = 100
 local at = whole(ARGV[1], 'where the list goes on', 0, 4503599627370496)
 if bad then
   return redis.error_reply(bad)
-end
-
-local function named(s)
-  return struct.pack('>I2', #s) .. s
 end
 
 local workers = at == 0 and call('ZRANGE', base .. ':workers', 0, -1, 'WITHSCORES') or {}
@@ -28,9 +24,9 @@ for i = 1, #workers, 2 do
 end
 for i = 1, #found[2], 2 do
   local accountID = string.sub(found[2][i], 3)
-  local known = call('HMGET', base .. ':acct:' .. accountID, 'made', 'limits', 'label', 'note')
+  local known = call('HMGET', base .. ':acct:' .. accountID, 'made', 'limits', 'label', 'why')
   if known[1] then -- otherwise it has ended, and so will the field
-    reply[#reply + 1] = named(accountID) .. named(known[2] or '') .. named(known[3] or '') .. named(known[4] or '')
+    reply[#reply + 1] = named(accountID) .. named(known[2]) .. named(known[3]) .. named(known[4])
   end
 end
 return table.concat(reply)

@@ -27,29 +27,29 @@ repeat
   -- What is global is looked for by its name each time.
   local call, struct, string, math, ARGV = redis.call, struct, string, math, ARGV
   local base, asked, session, rules = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-  if #asked < 73 or #session ~= 18 then
+  if #asked < 81 or #session ~= 18 then
     break
   end
-  local number, _, now, reckoned, before, recovered, found, kind, count, cost, longest =
-    struct.unpack('>I8I8I8I8I8I8I8c1I2I6I8', asked)
+  local number, _, now, reckoned, before, recovered, found, knownCard, kind, count, cost, longest =
+    struct.unpack('>I8I8I8I8I8I8I8I8c1I2I6I8', asked)
   local most = 4503599627370496
   -- Of bookings that may wait differently long this is the least: those it refuses are for the rest.
   local differs = kind == 'D'
-  if not differs and kind ~= 'U' or #asked ~= 73 + (differs and 8 * count or 0) or
+  if not differs and kind ~= 'U' or #asked ~= 81 + (differs and 8 * count or 0) or
     count < 1 or count > 1024 or cost < 1 or found ~= 0 or
     now > most or reckoned > most or before > most or recovered > most or longest > most then
     break
   end
-  local index, digest, row, revision, firstSet, accountID, set, member
+  local index, digest, row, firstSet, accountID, set, member
   local least, mark = 1, nil -- of how many units the index has the slots, and as a summary names that
   local newestField -- that of the account of the index which was booked last
   if string.byte(rules) == 32 then
-    -- '  1 0 0 0  REVISION SET', or the summary does not end with it.
+    -- '  1 0 0 0  REVISION VERSION SET', or the summary does not end with it.
     accountID = #ARGV == 4 and ARGV[4]
   else
-    -- 'DIGEST*UNITS  SETS 0 0 0  REVISION SET': only such an index is answered here.
+    -- 'DIGEST*UNITS  SETS 0 0 0  REVISION VERSION SET': only such an index is answered here.
     local units, sets
-    digest, units, sets, revision, firstSet = string.match(rules, '^(%x+)%*(%d+)  (%d+) 0 0 0  (%d+) (.*)$')
+    digest, units, sets, firstSet = string.match(rules, '^(%x+)%*(%d+)  (%d+) 0 0 0  (%d.*)$')
     if digest and #ARGV == 2 + sets and cost >= units + 0 then
       least, mark = units + 0, '*' .. units
       index, newestField = base .. ':pool:' .. digest .. mark, 'i:' .. digest .. mark
@@ -69,7 +69,7 @@ repeat
     break
   end
   newest = index and string.sub(newest, 9)
-  local seen, version, lost, graceEnds, pausesEnd, offset = struct.unpack(STATE, state)
+  local seen, version, lost, graceEnds, pausesEnd, offset, card = struct.unpack(STATE, state)
   local given = now > 0
   if not given then
     local time = call('TIME')
@@ -84,7 +84,7 @@ repeat
     now = seen
   end
   if now > seen + 1000000 or (reckoned > 0 and now > reckoned + 1000000) or
-    (before > 0 and (seen < before or lost > recovered)) or now < graceEnds then
+    (before > 0 and (seen < before or lost > recovered)) or now < graceEnds or card ~= knownCard then
     break
   end
   local paused = now < pausesEnd
@@ -92,7 +92,7 @@ repeat
     break
   end
   local done, late, changes = 0, false, nil
-  state = struct.pack(STATE, now, version, lost, graceEnds, pausesEnd, offset)
+  state = struct.pack(STATE, now, version, lost, graceEnds, pausesEnd, offset, card)
   -- The answer so far.
   record = struct.pack('>c16I8I8I8I8', asked, now, version, 0, 0)
   -- Of an index: the accounts that were booked, their scores and the least of these; the place in
@@ -180,12 +180,12 @@ repeat
       bound = math.max(now, other or bound)
       set, accountID = string.match(member, '^(%d+):(.+)$')
       summary = summaries[accountID] or call('HGET', base, 'a:' .. accountID)
-      rules = '  1 0 0 0  ' .. revision .. ' ' .. (set == '1' and firstSet or ARGV[2 + set] or '')
+      rules = '  1 0 0 0  ' .. (set == '1' and firstSet or ARGV[2 + set] or '')
     end
     if not summary or #summary <= WHOLE_BYTES then
       break
     end
-    local ends, total, edge, last, p1, p2, p3, p4, max, margin, window, span, code, width, tail =
+    local ends, total, edge, last, p1, p2, p3, p4, max, margin, window, span, code, width, told, tail =
       struct.unpack(WHOLE, summary)
     local from = now
     if last > now then
@@ -197,7 +197,8 @@ repeat
       turn, wanted = 1, 2
     end
     local units = turn * cost
-    if #summary ~= tail + width + #rules - 1 or not string.find(summary, rules, tail + width, true) or
+    local rulesAt = tail + width + told
+    if #summary ~= rulesAt + #rules - 1 or not string.find(summary, rules, rulesAt, true) or
       from < edge or ends <= now or
       (index and string.sub(summary, tail, tail + #digest - 1) ~= digest) or
       (index and not string.find(summary, mark, tail + #digest, true)) or
@@ -210,6 +211,9 @@ repeat
     if number % 256 == 0 or total % 4096 + units >= 4096 then
       break
     end
+    -- The limits in force, and what names the account in a record, with them where the booking is told.
+    local inForce = told > 0 and string.sub(summary, tail + width, rulesAt - 1) or rules
+    local charged = told > 0 and accountID .. inForce or accountID
     -- The key of the log, where one counts; how often what is old is removed from it; and whether all is
     -- left to the rest.
     local log, trims, leaves = nil, 0, false
@@ -284,8 +288,8 @@ repeat
       local slot, alike, one = groups[g], groups[g + 1], records and '' or record
       more = groups[g + 2]
       if not log then
-        one = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5Bc0', one, 'B', alike, slot, unit, #accountID, 0,
-          15 + #more, accountID, '\0N', unit, cost, #more > 0 and 1 or 0, more)
+        one = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5Bc0', one, 'B', alike, slot, unit, #accountID, told,
+          15 + #more, charged, '\0N', unit, cost, #more > 0 and 1 or 0, more)
       end
       --> entry
       unit = unit + alike * cost
@@ -305,7 +309,7 @@ repeat
       end
     end
     if late then
-      record = struct.pack('>c0c1I2I8I7I2I2I2c0', record, 'L', count - done, final, 0, #accountID, 0, 0, accountID)
+      record = struct.pack('>c0c1I2I8I7I2I2I2c0', record, 'L', count - done, final, 0, #accountID, told, 0, charged)
       done = count
     elseif index then
       if not place then

@@ -19,7 +19,7 @@ if code == 'L' then
     repeat
       if max == 0 then
         local tolerance
-        _, stands, one, apart, tolerance = string.find(rules, '(%d+) (%d+) (%d+) L', stands + 1)
+        _, stands, one, apart, tolerance = string.find(inForce, '(%d+) (%d+) (%d+) L', stands + 1)
         apart = apart + tolerance
       end
       local unit, k, size, oldest = total + n * cost + c - 1 - one, -1, 0.5, nil
@@ -46,7 +46,7 @@ if code == 'L' then
       end
       there, s = true, math.max(s, oldest + apart)
       alike = math.min(alike, (size - 1 - unit % size) / c + 1)
-    until max > 0 or not string.find(rules, ' L', stands + 1, true)
+    until max > 0 or not string.find(inForce, ' L', stands + 1, true)
   end
 end
 
@@ -99,5 +99,5 @@ end
 
 --> entry
 if code == 'L' then
-  one = struct.pack('>c0c1I2I8I7I2I2I2c0', one, 'B', alike, slot, unit, #accountID, 0, 0, accountID)
+  one = struct.pack('>c0c1I2I8I7I2I2I2c0', one, 'B', alike, slot, unit, #accountID, told, 0, charged)
 end

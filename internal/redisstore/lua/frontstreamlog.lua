@@ -47,6 +47,6 @@ end
 
 --> entry
 if code == 'S' then
-  one = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5B', one, 'B', alike, slot, unit, #accountID, 0, 15, accountID,
+  one = struct.pack('>c0c1I2I8I7I2I2I2c0c2I7I5B', one, 'B', alike, slot, unit, #accountID, told, 15, charged,
     '\0S', p2 - n * cost + unit - total, cost, 0)
 end

@@ -12,7 +12,8 @@
 --   graceEnds  until when no slot comes after that
 --   pausesEnd  when the last pause ends
 --   offset     what the server's clock is corrected by
-local STATE = '>dddddd'
+--   card       the version of the budget's card, or 0: card.lua
+local STATE = '>ddddddd'
 
 -- The field a:ACCOUNT has the account's summary. It begins with
 --
@@ -24,8 +25,9 @@ local STATE = '>dddddd'
 -- An account that front.lua may book has more: four numbers p1 to p4 that bookings change; max, margin,
 -- window, and span, which is how long keys are needed behind a slot; the code of the algorithm, 'F' for
 -- FixedWindow or '*' where calls begin its windows; behind their length in one byte the indexes of a pool
--- that the account knows to have a score of it, DIGEST*UNITS*UNITS*; and ARGV[3] of a booking that
--- front.lua answers, but for an index.
+-- that the account knows to have a score of it, DIGEST*UNITS*UNITS*; behind their length in two the limits
+-- in force that such a booking is told, or nothing if its own are; and ARGV[3] of a booking that
+-- front.lua answers, but for an index. The two lengths come first.
 --
 -- p1 to p4 are for the window or cell of the last slot of all, and hold in place of what the account's hash
 -- has of that:
@@ -43,7 +45,7 @@ local STATE = '>dddddd'
 --   U  begin, units, ends           max is the room for all units of the cell
 --   G  at, part, burst
 local SUMMARY, SUMMARY_BYTES = '>dddd', 32
-local FRONT = '>ddddddddc1B'
+local FRONT = '>ddddddddc1BI2'
 -- The whole up to the digest, and the part that bookings change.
-local WHOLE, WHOLE_BYTES = '>ddddddddddddc1B', 98
+local WHOLE, WHOLE_BYTES = '>ddddddddddddc1BI2', 100
 local CHANGED, CHANGED_BYTES = '>ddddddddc0', 64

@@ -5,10 +5,12 @@
 --       3 the version that the worker knows; 0 for none
 --       4 what its callers do, for people; '{}' if nothing
 -- returns numbers: now, the version, when a log was last found missing or 0, how many
---         workers there are, the highest revision, since which version pauses are told, or
+--         workers there are, the highest revision, the version of the newest card of an account, since which
+--         version pauses are told, or
 --         0 for all, 1 if there are more of them: the version is then that of the last
---         one, and 1 if a worker that knows none finds the keys of ration:v1. Then for each
---         pause, in the order in which they changed, the account's name, and the numbers when it
+--         one, and 1 if a worker that knows none finds the keys of ration:v1; and the budget's card, its
+--         limits with their edition and why they are. Then for each pause, in the order
+--         in which they changed, the account's name, and the numbers when it
 --         ends and how far apart slots are, and its cause, as pause.lua has them; and likewise for what
 --         was ended
 
@@ -33,7 +35,7 @@ if ARGV[2] ~= '' then
 end
 -- A user who may not see those keys is told nothing of them.
 local old = known == 0 and redis.pcall('EXISTS', (string.gsub(base, '^ration:v2:', 'ration:v1:'))) == 1
-local state, kept = readState(), call('HMGET', base, 'revision', 'began')
+local state, kept = readState(), call('HMGET', base, 'revision', 'began', 'newest', 'card', 'why')
 local current = state.version
 -- A version that the list of changes does not reach back to, or that never was.
 if known < tonumber(kept[2] or 0) or known > current then
@@ -43,14 +45,15 @@ local changes = known == current and {} or
   call('ZRANGEBYSCORE', base .. ':changes', '(' .. text(known), '+inf', 'WITHSCORES', 'LIMIT', 0, MOST)
 local more = #changes == 2 * MOST and tonumber(changes[2 * MOST]) < current
 local reply = {encode(now), encode(more and changes[2 * MOST] or current), encode(state.lost),
-  encode(call('ZCARD', workers)), encode(kept[1] or 0), encode(known), encode(more and 1 or 0), encode(old and 1 or 0)}
+  encode(call('ZCARD', workers)), encode(kept[1] or 0), encode(kept[3] or 0), encode(known),
+  encode(more and 1 or 0), encode(old and 1 or 0),
+  named(kept[4]), named(kept[5])}
 for i = 1, #changes, 2 do
   local name = changes[i]
   local ends = pausedUntil(name)
   if ends > now or known > 0 or string.find(name, '^ended:') then
     local apart, cause = call('HGET', base .. ':apart', name), call('HGET', base .. ':causes', name) or ''
-    reply[#reply + 1] = struct.pack('>I2', #name) .. name .. encode(ends) .. encode(apart or 0)
-    reply[#reply + 1] = struct.pack('>I2', #cause) .. cause
+    reply[#reply + 1] = named(name) .. encode(ends) .. encode(apart or 0) .. named(cause)
   end
 end
 return table.concat(reply)

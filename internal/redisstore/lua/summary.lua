@@ -3,15 +3,16 @@
 
 -- How ARGV[3] of book.lua begins where it has nothing but one set of limits: a single account,
 -- no zone, nothing shared, nothing kept back, no scope. A summary ends with the whole of that
--- argument, its revision and limits too, so that front.lua compares all of it at once.
+-- argument, its edition and limits too, so that front.lua compares all of it at once.
 local ALONE = '  1 0 0 0  '
 
 -- takeFront takes from a summary what front.lua has counted.
 local function takeFront(account, summary)
-  local p1, p2, p3, _, _, _, _, _, code, width, at = struct.unpack(FRONT, summary, SUMMARY_BYTES + 1)
+  local p1, p2, p3, _, _, _, _, _, code, width, told, at = struct.unpack(FRONT, summary, SUMMARY_BYTES + 1)
   account.digest = string.match(string.sub(summary, at, at + width - 1), '^%x+')
-  local window, _, _, extra, zone =
-    string.match(string.sub(summary, at + width), '^' .. ALONE .. '%d+ %d+ (%d+) (%d+) (%u) (%d+) %S+ (%S+)')
+  account.asked = string.sub(summary, at + width + told + #ALONE)
+  local inForce = told > 0 and string.sub(summary, at + width, at + width + told - 1) or account.asked
+  local window, _, _, extra, zone = string.match(inForce, '^%d+ %d+ %d+ (%d+) (%d+) (%u) (%d+) %S+ (%S+)')
   local function take(name, number)
     account.fields[name], account.dirty[name] = number and text(number), true
   end
@@ -48,7 +49,7 @@ end
 -- frontOf returns what front.lua goes by, or '' if it must leave the account alone.
 local function frontOf(account)
   local fields, set, m = account.fields, account.set, account.limits[1]
-  local limits = string.match(fields.limits or '', '^%d+ (.*)$')
+  local _, _, limits = splitEdition(fields.limits)
   if limits ~= set.text or fields.logs or fields['vacant:'] or
     (set.log or 'L') ~= (fields.kind or 'L') then
     return ''
@@ -93,6 +94,8 @@ local function frontOf(account)
       end
     end
   end
-  numbers[8], numbers[9], numbers[10] = set.window, code, #indexes
-  return struct.pack(FRONT, unpack(numbers)) .. indexes .. ALONE .. fields.limits
+  local asked = account.asked or fields.limits
+  local told = asked ~= fields.limits and fields.limits or ''
+  numbers[8], numbers[9], numbers[10], numbers[11] = set.window, code, #indexes, #told
+  return struct.pack(FRONT, unpack(numbers)) .. indexes .. told .. ALONE .. asked
 end

@@ -153,6 +153,44 @@ local function writeAccount(account, list)
     packSummary(account) .. frontOf(account)
 end
 
+-- noteLoss notes that a log is gone. Until the workers have recorded again what they booked
+-- nothing else is booked.
+local function noteLoss(state, now, seen)
+  -- What was booked up to then was booked before.
+  state.lost, state.graceEnds = math.max(now, seen + 1), now + GRACE
+  renew(now)
+  -- An old dump, or another node: what changed before may have been lost as well.
+  call('HSET', base, 'began', text(state.version))
+end
+
+-- forgetLost begins an account anew whose logs are gone. What has left every window expires, and nothing is lost by
+-- that.
+local function forgetLost(account, state, seen)
+  call('HDEL', base, 'a:' .. account.id)
+  forgetLogs(account)
+  noteLoss(state, account.now, seen)
+end
+
+-- openUnder opens an account with limits that are in force, and their edition, whether or not they were before.
+local function openUnder(account, set, edition)
+  local before = account.fields.limits
+  account.set = set
+  if before ~= edition then
+    account.fields.limits, account.dirty.limits = edition, true
+    account.fields.why, account.dirty.why = nil, account.fields.why ~= nil or nil
+    account.asked = nil
+  end
+  openAccount(account)
+  local _, _, old = splitEdition(before)
+  if old and old ~= set.text then
+    account.replaced = true
+    if shape(old) ~= shape(set.text) then
+      account.renewed = endOf(account)
+      account.fields.renewed, account.dirty.renewed = text(account.renewed), true
+    end
+  end
+end
+
 -- writeNow writes an account outside of book.lua.
 local function writeNow(account)
   local list = {}
@@ -163,7 +201,7 @@ end
 -- openOwn opens an account with the limits and zones that it keeps, or returns nil.
 local function openOwn(id, now)
   local account = readAccount(id, nil, now)
-  local _, limits = string.match(account.fields.limits or '', '^(%d+) (.*)$')
+  local _, _, limits = splitEdition(account.fields.limits)
   readOwnZones(account)
   account.set = limits and limitset(limits)
   local read = not bad

@@ -103,6 +103,11 @@ func (s *clockStore) Resume(ctx context.Context, r store.ResumeRequest) (store.P
 	return s.Store.Resume(ctx, r)
 }
 
+func (s *clockStore) Card(ctx context.Context, r store.CardRequest) (store.CardReply, error) {
+	s.set(&r.Now)
+	return s.Store.Card(ctx, r)
+}
+
 func (s *clockStore) Reset(ctx context.Context, r store.ResetRequest) error {
 	s.set(&r.Now)
 	return s.Store.Reset(ctx, r)

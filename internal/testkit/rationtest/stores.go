@@ -146,6 +146,14 @@ func (s *CutStore) Resume(ctx context.Context, r store.ResumeRequest) (store.Pau
 	return s.Store.Resume(ctx, r)
 }
 
+// Card fails if the network is cut.
+func (s *CutStore) Card(ctx context.Context, r store.CardRequest) (store.CardReply, error) {
+	if s.Cut.Load() {
+		return store.CardReply{}, ErrCut
+	}
+	return s.Store.Card(ctx, r)
+}
+
 // Status fails if the network is cut.
 func (s *CutStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	if s.Cut.Load() {

@@ -13,8 +13,8 @@ type account struct {
 	pause
 	budget   *budget
 	limits   *store.LimitSet // the effective ones; nil: nothing was booked
-	revision int             // theirs
-	note     store.Note      // of why they are in force
+	edition  store.Edition   // theirs
+	why      string          // they are in force
 	bookings []*booking      // in the order of slots
 	total    int64           // the units of all that were ever added
 	last     map[string]int64
@@ -59,17 +59,21 @@ func (b *booking) remove() {
 type charge struct {
 	account *account
 	set     *store.LimitSet
+	edition store.Edition // of set, as it was given
 	now     int64
-	differs bool // other limits of the same revision are in force
-	adopted bool // others of a higher revision are: set has them
+	differs bool // other limits of the same edition are in force
+	adopted bool // others of a later edition are: set has them
 }
 
-// effective adopts the account's limits if their revision is higher.
-func (c *charge) effective(revision int) {
+// effective adopts the account's limits if their edition is later.
+func (c *charge) effective(edition store.Edition) {
 	a := c.account
+	c.edition = edition
 	switch {
-	case a.limits == nil || a.limits.Name == c.set.Name || a.revision < revision:
-	case a.revision == revision:
+	case a.limits == nil || a.edition.Compare(edition) < 0:
+	case a.limits.Name == c.set.Name:
+		c.adopted = a.edition != edition
+	case a.edition == edition:
 		c.differs = true
 	default:
 		c.set, c.adopted = a.limits, true
@@ -81,9 +85,23 @@ func (c *charge) replaces() bool {
 	return !c.adopted && c.account.limits != nil && c.account.limits.Name != c.set.Name
 }
 
-// inForce returns the account's limits.
-func (a *account) inForce() store.EffectiveLimits {
-	return store.EffectiveLimits{Revision: a.revision, Limits: a.limits.Limits}
+// enforce puts the limits of the charge in force, unless later ones are.
+func (c *charge) enforce() {
+	a := c.account
+	if c.adopted {
+		return
+	}
+	if a.limits = c.set; c.edition.Compare(a.edition) > 0 {
+		a.edition, a.why = c.edition, ""
+	}
+}
+
+// inForce returns the account's limits; none if nothing was booked.
+func (a *account) inForce() store.Card {
+	if a.limits == nil {
+		return store.Card{}
+	}
+	return store.Card{Edition: a.edition, Limits: a.limits.Limits}
 }
 
 // commit begins the windows that a booking begins, and forgets what can count no more:

@@ -27,6 +27,9 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 	if one != nil { // asked again, since its answer was lost
 		return b.answer(r, one, now), nil
 	}
+	if r.KnownCard != b.card.Version {
+		return store.Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost, Behind: true, Now: time.UnixMicro(now), Version: b.version}, nil
+	}
 	best, from, err := b.choose(&r, now)
 	if err != nil {
 		return store.Booking{}, err
@@ -36,14 +39,14 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 		one = &booking{slot: best.slot, account: best.id}
 		keeps := func(c *charge) bool { return !c.replaces() }
 		if replaced := slices.DeleteFunc(slices.Clone(best.charges), keeps); len(replaced) > 0 {
-			b.enforce(&r, replaced, now)
+			b.enforce(replaced, now)
 		}
 	} else {
 		one = b.enter(&r, &best)
 		if b.all.until > now {
 			b.allLast = from
 		}
-		b.enforce(&r, best.charges, now)
+		b.enforce(best.charges, now)
 		for _, c := range best.charges {
 			c.commit(one)
 		}
@@ -55,16 +58,14 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 	return answer, nil
 }
 
-// enforce puts the request's limits in force, where they are not those of a lower revision.
-func (b *budget) enforce(r *store.BookRequest, charges []*charge, now int64) {
-	if r.Revision > b.revision {
-		b.revision = r.Revision
-		b.renew(now)
-	}
+// enforce puts the limits of the charges in force, where later ones are not.
+func (b *budget) enforce(charges []*charge, now int64) {
 	for _, c := range charges {
-		if !c.adopted {
-			c.account.limits, c.account.revision = c.set, max(r.Revision, c.account.revision)
+		if c.edition.Revision > b.revision {
+			b.revision = c.edition.Revision
+			b.renew(now)
 		}
+		c.enforce()
 	}
 }
 
@@ -91,7 +92,7 @@ func (b *budget) choose(r *store.BookRequest, now int64) (best offer, from int64
 	var shared []*charge
 	for i, one := range accounts.Shared() {
 		c := &charge{account: b.account(one.ID), set: accounts.SharedLimitSet(i), now: now}
-		if c.effective(r.Revision); c.differs {
+		if c.effective(r.EditionOf(c.set)); c.differs {
 			return best, from, store.NewLimitsError(*r, one.ID, c.account.inForce())
 		}
 		if int64(r.Cost) > c.set.MaxCost(scopes) {
@@ -109,7 +110,7 @@ func (b *budget) choose(r *store.BookRequest, now int64) (best offer, from int64
 		if int64(r.Cost) > c.set.MaxCost(scopes) || r.Excludes(one.ID) {
 			continue
 		}
-		c.effective(r.Revision)
+		c.effective(r.EditionOf(c.set))
 		if c.differs && err == nil {
 			err = store.NewLimitsError(*r, one.ID, c.account.inForce())
 		}

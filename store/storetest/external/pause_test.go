@@ -148,7 +148,7 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 		return store.Status{}, err
 	}
 	defer s.mu.Unlock()
-	all := store.Status{Now: time.UnixMicro(now), Version: b.version, Revision: b.revision}
+	all := store.Status{Now: time.UnixMicro(now), Version: b.version, Revision: b.revision, Card: b.card, NewestCard: b.newest}
 	if r.Known <= b.version {
 		all.Since = r.Known
 	}

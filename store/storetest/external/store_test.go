@@ -38,6 +38,8 @@ func (s *Store) begun() time.Time {
 type budget struct {
 	version     int64
 	revision    int
+	card        store.Card
+	newest      int64 // the version of the newest card of an account
 	accounts    map[string]*account
 	all         pause                  // of all accounts
 	allLast     int64                  // the latest instant that all held a booking back to
@@ -241,18 +243,34 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	return nil
 }
 
-// Note implements [store.Store].
-func (s *Store) Note(ctx context.Context, r store.NoteRequest) (store.Note, error) {
-	b, _, err := s.begin(ctx, r.Validate(), r.Budget, time.Time{})
+// Card implements [store.Store].
+func (s *Store) Card(ctx context.Context, r store.CardRequest) (store.CardReply, error) {
+	b, now, err := s.begin(ctx, r.Validate(), r.Budget, r.Now)
 	if err != nil {
-		return store.Note{}, err
+		return store.CardReply{}, err
 	}
 	defer s.mu.Unlock()
-	a := b.account(r.Account)
-	if r.Note.Text != "" && r.Note.Revision >= a.note.Revision {
-		a.note = r.Note
+	kept, a := b.card, b.account(r.Account)
+	if r.Account != "" {
+		kept = a.inForce()
+		kept.Why = a.why
 	}
-	return a.note, nil
+	if r.Limits == nil || kept.Edition.Compare(r.Known) > 0 {
+		return store.CardReply{Card: kept}, nil
+	}
+	b.renew(now)
+	kept = store.Card{Edition: store.Edition{Revision: r.Known.Revision, Version: b.version}, Limits: r.Limits, Why: r.Why}
+	if r.Account == "" {
+		kept.Revision = max(kept.Revision, b.revision)
+		b.card = kept
+		return store.CardReply{Card: kept, Changed: true}, nil
+	}
+	b.newest = b.version
+	set := store.NewLimitSet(r.Limits)
+	c := charge{account: a, set: &set, edition: kept.Edition, now: now}
+	c.enforce()
+	a.why = r.Why
+	return store.CardReply{Card: kept, Changed: true}, nil
 }
 
 // isEntry reports whether a booking's Entry is the one that it was given.

@@ -1,0 +1,306 @@
+package ration
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ration-go/ration/internal/headroom"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
+)
+
+// askCard asks the store for a card, or has it changed.
+func (b *Budget) askCard(ctx context.Context, r store.CardRequest) (store.CardReply, error) {
+	r.Budget = b.Name
+	return asks(ctx, b, "card", b.Store.Card, r)
+}
+
+// SetLimits changes the budget's limits for the whole fleet, while requests are booked: it returns when the store has
+// them, and no worker books under others from then on. No log is lost. If the store does not answer within 250 ms, or longer
+// if it is far away, nothing is changed, and the error is a [*StoreError].
+//
+// Callers that wait cancel their slots and book again, about in their order, so that a
+// lower Max holds for them too and a higher one helps them within a second.
+//
+// The limits are in force as long as the store has anything of the budget, which is a day longer than its longest window, or any
+// worker runs, and until SetLimits is called again or a program begins with a higher Budget.Revision. The provider can
+// only lower them: what it announces beyond them counts for nothing.
+//
+// A limit with another Window, Algorithm or Scope is another limit. An exact log serves
+// it at once, because the log stays; any other count begins at zero. Tokens with Limits
+// of their own keep them, and what the provider announced of them; [Pool.Add] replaces those.
+func (b *Budget) SetLimits(limits ...limit.Limit) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	if err := limit.Validate(limits); err != nil {
+		return fmt.Errorf("ration: budget %q: %w", b.Name, err)
+	}
+	ctx, stop := b.soon(context.Background())
+	defer stop()
+	r := b.currentRules()
+	// Each turn but the first is behind somebody else's change.
+	for known := (store.Edition{Revision: r.edition.Revision, Version: r.known}); ; {
+		reply, err := b.putLimits(ctx, known, limits)
+		if err != nil {
+			return fmt.Errorf("ration: budget %q: its limits were not changed: %w", b.Name, err)
+		}
+		if reply.Changed {
+			b.tell()
+			return nil
+		}
+		known = reply.Card.Edition
+	}
+}
+
+// putLimits has the store keep an operator's limits as the budget's card, if that is of no later edition.
+func (b *Budget) putLimits(ctx context.Context, known store.Edition, limits []limit.Limit) (store.CardReply, error) {
+	all, err := b.withMargins(limits)
+	if err != nil {
+		return store.CardReply{}, err
+	}
+	why := headroom.Why{Origin: headroom.Operator, Full: limits}
+	reply, err := b.askCard(ctx, store.CardRequest{Known: known, Limits: all, Why: why.Text()})
+	if err == nil {
+		b.mu.Lock()
+		b.noteCard(reply.Card, reply.Changed)
+		b.mu.Unlock()
+	}
+	return reply, err
+}
+
+// understand returns the account under its effective limits, and whether this worker knows why they are in force. If another
+// worker has changed them the store tells, unless it does not answer soon.
+func (b *Budget) understand(account *budgetAccount) (now *budgetAccount, understood bool) {
+	if now = b.inForce(account); now.origin != headroom.UnknownOrigin {
+		return now, true
+	}
+	_ = b.askOnce(context.Background(), "card of "+account.ID, func() error { return b.refreshCard(now) })
+	now = b.inForce(account)
+	return now, now.origin != headroom.UnknownOrigin
+}
+
+// refreshCard asks the store for the account's card.
+func (b *Budget) refreshCard(account *budgetAccount) error {
+	ctx, stop := b.soon(context.Background())
+	defer stop()
+	asked := time.Now()
+	reply, err := b.askCard(ctx, store.CardRequest{Account: account.ID})
+	if err == nil {
+		b.noteAccountCard(account, reply.Card, asked)
+	}
+	return err
+}
+
+// noteAccountCard takes in an account's card, with its Why.
+func (b *Budget) noteAccountCard(account *budgetAccount, card store.Card, asked time.Time) {
+	b.reconcilerFor(account) // what is known of the lowering goes on here
+	b.mu.Lock()
+	before := b.effectiveAccount(account)
+	now, news := b.adopt(account, card, true, asked)
+	b.mu.Unlock()
+	if news {
+		b.notify(Event{Kind: LimitsOverridden, Account: account.ID, Ours: before.Limits, Theirs: now.Limits})
+	}
+}
+
+// changeCard has the fleet keep to other limits of an account, if its effective ones are of the edition still. It reports whether
+// it did; if not, the ones in force are known then.
+func (b *Budget) changeCard(ctx context.Context, account *budgetAccount, next effective) (changed bool, err error) {
+	under, err := b.accountUnder(account.ID, next)
+	if err != nil {
+		return false, err
+	}
+	why := headroom.Why{Origin: next.origin, Full: next.full}
+	r := b.reconcilerFor(account)
+	r.lowering.Tell(&why, next.limits)
+	asked := time.Now()
+	reply, err := b.askCard(ctx, store.CardRequest{Account: account.ID, Known: account.edition, Limits: under.Limits, Why: why.Text()})
+	if err != nil {
+		return false, err
+	}
+	if !reply.Changed {
+		b.noteAccountCard(account, reply.Card, asked)
+		return false, nil
+	}
+	under.edition, under.since, under.Label = reply.Card.Edition, time.Now(), account.Label
+	under.Account.Edition = reply.Card.Edition
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.learnedOf(account).card = &under
+	b.adopts.Store(true)
+	b.limitNews.Add(1)
+	b.wakeWaiters()
+	return true, nil
+}
+
+// learn has the fleet keep to limits of an account that follow from what the provider has announced or refused, and
+// reports whether it did. They follow from the account's limits: if others are in force by now they are of no use.
+func (b *Budget) learn(account *budgetAccount, origin headroom.Origin, limits, full []limit.Limit) bool {
+	now := b.inForce(account)
+	if limit.Validate(limits) != nil || now.edition != account.edition || now.origin == headroom.UnknownOrigin ||
+		slices.Equal(limits, now.limits) && slices.Equal(full, now.full) {
+		return false // or the provider announced nonsense
+	}
+	ctx, stop := b.soon(context.Background())
+	defer stop()
+	next := now.effective
+	next.limits, next.full, next.origin = limits, full, origin
+	changed, _ := b.changeCard(ctx, now, next) // without the store the next response tries again
+	return changed && !slices.Equal(limits, now.limits)
+}
+
+// restoreLimits has the fleet go back to the limits that this worker was given for the accounts, if others are in force. An
+// error is the store's.
+func (b *Budget) restoreLimits(ctx context.Context, accounts []*budgetAccount) error {
+	var failed []error
+	for _, account := range accounts {
+		failed = append(failed, b.restoreAccount(ctx, account, false))
+	}
+	return errors.Join(failed...)
+}
+
+// restoreAccount is restoreLimits for one account. If the program has just given it other limits the store may know it
+// under those before.
+func (b *Budget) restoreAccount(ctx context.Context, account *budgetAccount, overrides bool) error {
+	for {
+		now := b.inForce(account)
+		given := b.currentRules().of(account.given, account.inherits)
+		if !overrides && slices.Equal(now.limits, given.limits) {
+			return nil
+		}
+		given.edition = now.edition
+		if changed, err := b.changeCard(ctx, now, given); changed || err != nil {
+			return err
+		}
+	}
+}
+
+// overrides notes that the program has given a token other limits, of which the store is to be told.
+func (b *Budget) overrides(t *Token) {
+	accounts, err := b.accountsOf(t)
+	if err != nil {
+		return // who books with the token gets it
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.learnedOf(&accounts.accounts[0]).overrides = true
+}
+
+// tellOverride has the fleet keep to the limits that the program has given a token.
+func (b *Budget) tellOverride(t *Token) error {
+	accounts, err := b.accountsOf(t)
+	if err != nil {
+		return err
+	}
+	return b.putOverride(&accounts.accounts[0])
+}
+
+// putOverride is tellOverride for the token's account, unless the store was told already.
+func (b *Budget) putOverride(account *budgetAccount) error {
+	b.mu.Lock()
+	tell := b.learnedOf(account).overrides
+	b.mu.Unlock()
+	if !tell {
+		return nil
+	}
+	return b.askOnce(context.Background(), "override of "+account.ID, func() error {
+		ctx, stop := b.soon(context.Background())
+		defer stop()
+		err := b.restoreAccount(ctx, account, true)
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.learnedOf(account).overrides = err != nil
+		return err
+	})
+}
+
+// isOverridden reports whether a booking has failed because the store was not told of an account's new limits yet, and knows
+// them now.
+func (b *Budget) isOverridden(err error, accounts *accountList) bool {
+	differ, is := errors.AsType[*store.LimitsError](err)
+	if !is {
+		return false
+	}
+	account := accounts.find(differ.Account)
+	if account == nil || b.putOverride(account) != nil {
+		return false
+	}
+	return b.inForce(account).edition.Version > 0
+}
+
+// giveBackCards has the store keep again the cards that it has lost: that of the budget, if it has another than the rules, with
+// which it was asked, and after a loss those of accounts.
+func (b *Budget) giveBackCards(ctx context.Context, r *limitRules, kept int64, lost bool) error {
+	switch {
+	case kept >= r.known:
+	case r.edition.Version == 0:
+		b.rules.CompareAndSwap(r, b.configuredRules(kept)) // the card counts for nothing here
+	default:
+		if _, err := b.putLimits(ctx, r.edition, r.limits); err != nil {
+			return err
+		}
+	}
+	if !lost {
+		return nil
+	}
+	var known []*budgetAccount
+	b.mu.Lock()
+	for _, l := range b.learned.All() {
+		if l.card != nil && l.card.edition.Version > 0 && l.card.origin != headroom.UnknownOrigin {
+			known = append(known, l.card)
+		}
+	}
+	b.mu.Unlock()
+	for _, account := range known {
+		if _, err := b.changeCard(ctx, account, account.effective); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// doubtAfter is how long a limit that was learned may hold all of an account's callers back without any
+// response: as long as a response may pause them by default.
+const doubtAfter = defaultMaxPause
+
+// doubtLearned lets one more call leave, as far as the limits that the program gave allow it, if those that
+// responses announced hold the account's callers back: false ones would for as long as a window, with no
+// response to say otherwise. The next response confirms what was learned, or another limit.
+func (b *Budget) doubtLearned(account *budgetAccount) {
+	if !b.reconcilerFor(account).announcements.Silent(b.storeNow(), doubtAfter) {
+		return
+	}
+	account, understood := b.understand(account)
+	if !understood || account.origin == headroom.Configuration || account.origin == headroom.Operator || len(account.given) != len(account.full) {
+		return
+	}
+	limits := slices.Clone(account.limits)
+	for i, l := range b.usageOf(account) {
+		if given := account.given[i]; limits[i].Max < given.Max && given.Algorithm != limit.GCRA { // a bucket is never spent for long
+			limits[i].Max = min(given.Max, max(limits[i].Max, l.Used+1))
+		}
+	}
+	if !slices.Equal(limits, account.limits) && b.learn(account, headroom.Provider, limits, limits) {
+		b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.limits, Theirs: limits,
+			Cause: "no response came for long, and one call tries whether the provider still says so"})
+	}
+}
+
+// usageOf returns what is used of an account's limits; nil if the store does not answer soon.
+func (b *Budget) usageOf(account *budgetAccount) []store.LimitUsage {
+	one, err := store.NewAccounts(account.Account)
+	if err != nil {
+		return nil
+	}
+	ctx, stop := b.soon(context.Background())
+	defer stop()
+	all, err := asks(ctx, b, "usage", b.Store.Usage, store.UsageRequest{Budget: b.Name, Accounts: one})
+	if err != nil || len(all) != 1 || len(all[0].Limits) != len(account.limits) {
+		return nil
+	}
+	return all[0].Limits
+}

@@ -1,0 +1,53 @@
+package redisstore
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
+)
+
+// Card implements [store.Store].
+func (s *Store) Card(ctx context.Context, r store.CardRequest) (store.CardReply, error) {
+	if err := r.Validate(); err != nil {
+		return store.CardReply{}, err
+	}
+	args := []any{micros(r.Now), r.Account, r.Known.Revision, r.Known.Version, "", r.Why}
+	zones := 0
+	if r.Limits != nil {
+		args[4] = store.EncodeLimits(r.Limits)
+	}
+	args = append(args, zones)
+	for _, l := range r.Limits {
+		if l.Zone != "" {
+			zones++
+			args = append(args, limit.EncodeZone(l.Zone, cmp.Or(r.Now, time.Now())))
+		}
+	}
+	args[6] = zones
+	reply, err := s.run(ctx, "card", cardScript(), r.Budget, args)
+	if err != nil {
+		return store.CardReply{}, err
+	}
+	kept := store.CardReply{Card: reply.card()}
+	var changed [1]int64
+	reply.numbers(changed[:])
+	kept.Changed = changed[0] > 0
+	return kept, reply.end("card")
+}
+
+// card reads a card and why it is.
+func (r *reply) card() store.Card {
+	text, why := r.name(), r.name()
+	if text == "" || r.err != nil {
+		return store.Card{}
+	}
+	kept, err := parseCard(text)
+	if err != nil {
+		r.fail(err)
+	}
+	kept.Why = why
+	return kept
+}
