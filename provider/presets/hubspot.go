@@ -11,8 +11,8 @@ import (
 func HubSpot() *provider.Provider {
 	return &provider.Provider{
 		Name:   "hubspot",
-		Limits: []limit.Limit{{Max: 100, Window: 10 * time.Second}, limit.PerDay(250_000)},
-		Note:   "on the plans Free and Starter; 190 and 625,000 or more on others; the daily limit is by account and ends at midnight in its time zone; searches 5 a second",
+		Limits: []limit.Limit{{Max: 100, Window: 10 * time.Second}, {Max: 250_000, Window: aDay, Algorithm: limit.SubWindows}},
+		Note:   "on the plans Free and Starter; 190 and 625,000 or more on others; the daily limit is by account and begins anew at midnight in its time zone, for which give it a Zone; searches 5 a second",
 		Source: "https://developers.hubspot.com/docs/developer-tooling/platform/usage-guidelines", AsOf: undatedCopy, Scope: provider.ScopeApp,
 		Windows: []provider.WindowHeaders{
 			{Name: "interval", Limit: "X-HubSpot-RateLimit-Max", Remaining: "X-HubSpot-RateLimit-Remaining",

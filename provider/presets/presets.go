@@ -59,6 +59,10 @@ var alsoKnown = map[string][]string{
 	"jira":      {"atlassian"},
 	"google":    {"gemini", "gmail"},
 	"generic":   {"", "default", "ietf"},
+	"riot":      {"league-of-legends", "valorant"},
+	"sp-api":    {"amazon", "selling-partner"},
+	"dynamodb":  {"aws"},
+	"etherscan": {"basescan", "bscscan", "polygonscan"},
 }
 
 // distance is how many letters are to be changed, added or left out to have one of
