@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"strings"
 	"testing"
 
 	"github.com/ration-go/ration/internal/testkit/rationtest"
@@ -93,6 +94,11 @@ func TestOnlyNamedHostsGetAToken(t *testing.T) {
 			api := rationtest.NewAPI(nil)
 			budget, token := rationtest.NewBudget(ration.PerHour(5)), ration.NewToken("a")
 			client := &http.Client{Transport: &ration.Transport{Base: api, Hosts: row.hosts, Pool: ration.NewPool(budget, token)}}
+			var told []string
+			budget.OnEvent = func(e ration.Event) {
+				require.Equal(t, ration.HostNotNamed, e.Kind)
+				told = append(told, e.Host)
+			}
 			resp := rationtest.Get(t, client, row.url)
 			left, err := budget.Remaining(t.Context(), token)
 			require.NoError(t, err)
@@ -104,7 +110,10 @@ func TestOnlyNamedHostsGetAToken(t *testing.T) {
 			} else {
 				require.NotContains(t, api.Calls()[0].Header.Get("Authorization"), "Bearer")
 				require.Equal(t, 5, left)
+				rationtest.Get(t, client, row.url)
+				require.Equal(t, []string{strings.ToLower(resp.Request.URL.Host)}, told, "once")
 			}
+			require.Equal(t, !row.want, len(told) > 0)
 		})
 	}
 }

@@ -143,6 +143,7 @@ type Budget struct {
 	journal       journal
 	voidBefore    time.Time       // slots ahead that were booked before it may be another's
 	toldOldLog    bool            // whether OldLogFound was an event
+	unnamed       map[string]bool // the hosts of which HostNotNamed was an event
 	worker        store.BookingID // this budget value, among the fleet's
 	lastBooked    time.Time       // the Now of the latest booking
 }

@@ -40,6 +40,8 @@ type Event struct {
 	// Key names the endpoint, the object or the scope that is paused, as workers do among
 	// themselves: a word and a digest. Empty: the whole account is.
 	Key string
+	// Host is that of HostNotNamed, as a URL has it.
+	Host string
 	// Cause says why there is a pause or a quarantine, and which worker told the fleet, or why limits
 	// are lowered. Empty: nobody said.
 	Cause string
@@ -97,6 +99,9 @@ const (
 	// OldLogFound: the store has a log of this budget that workers of an earlier version of
 	// ration keep. Neither counts what is booked in the other.
 	OldLogFound
+	// HostNotNamed: requests to a Host that is not one of Transport.Hosts get no token, and count for nothing. It is told
+	// once for each host.
+	HostNotNamed
 )
 
 var eventKinds = [...]string{
@@ -104,6 +109,7 @@ var eventKinds = [...]string{
 	LimitsOverridden: "LimitsOverridden", LimitLearned: "LimitLearned", LimitUnclear: "LimitUnclear", ExternalUsage: "ExternalUsage",
 	HeadroomChanged: "HeadroomChanged", TokenNeverServed: "TokenNeverServed", TokenQuarantined: "TokenQuarantined", Paused: "Paused", QuotaSpent: "QuotaSpent", QuotaBack: "QuotaBack",
 	Resumed: "Resumed", SourceFailed: "SourceFailed", SourceBack: "SourceBack", OldLogFound: "OldLogFound",
+	HostNotNamed: "HostNotNamed",
 }
 
 // String returns the kind's name.
@@ -183,6 +189,8 @@ func (e Event) text() string {
 	case OldLogFound:
 		return "workers of an earlier version of ration have booked in a log that this one does not count: stop them, " +
 			"and see \"From ration:v1\" in docs/reference/keys.md"
+	case HostNotNamed:
+		return fmt.Sprintf("requests to %s get no token, and no limit counts them: name it in Transport.Hosts if it is the API's", e.Host)
 	}
 	return e.Kind.String()
 }
@@ -198,7 +206,7 @@ func (e Event) because() string {
 func (e Event) LogValue() slog.Value {
 	all := []slog.Attr{slog.String("event", e.Kind.String()), slog.String("budget", e.Budget)}
 	for _, s := range [...]struct{ name, value string }{
-		{"account", e.Account}, {"token", e.Token}, {"key", e.Key}, {"reason", string(e.Reason)}, {"cause", e.Cause},
+		{"account", e.Account}, {"token", e.Token}, {"key", e.Key}, {"reason", string(e.Reason)}, {"host", e.Host}, {"cause", e.Cause},
 	} {
 		if s.value != "" {
 			all = append(all, slog.String(s.name, s.value))
@@ -219,7 +227,7 @@ func (k EventKind) level() slog.Level {
 	switch k {
 	case StoreDown, OldLogFound, TokenNeverServed:
 		return slog.LevelError
-	case LogLost, ClockStepped, LimitsOverridden, LimitUnclear, TokenQuarantined, Paused, SourceFailed:
+	case LogLost, ClockStepped, LimitsOverridden, LimitUnclear, TokenQuarantined, Paused, SourceFailed, HostNotNamed:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo

@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/cenkalti/backoff/v4"
 	"github.com/ration-go/ration/internal/attempt"
 	"github.com/ration-go/ration/internal/hosts"
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 )
 
@@ -167,11 +169,12 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	if !t.serves(req) {
+		t.noteHost(req)
 		return t.passThrough(req)
 	}
 	grant, err := t.take(req, nil, nil)
 	if err != nil {
-		return nil, err
+		return nil, t.withPreset(err)
 	}
 	resp, err := t.send(req, grant)
 	if err == nil && !t.needsReading(resp) {
@@ -253,6 +256,38 @@ func (t *Transport) base() http.RoundTripper {
 		return http.DefaultTransport
 	}
 	return t.Base
+}
+
+// withPreset returns the error, with the limits of the Provider if the budget has none.
+func (t *Transport) withPreset(err error) error {
+	p := t.Provider
+	if p == nil || len(p.Limits) == 0 || !errors.Is(err, limit.ErrNone) {
+		return err
+	}
+	return fmt.Errorf("%w, or Provider.Limits, which for %s are %s", err, cmp.Or(p.Name, "it"), limit.Join(p.Limits))
+}
+
+// mostHosts is how many hosts outside of Hosts are told of.
+const mostHosts = 100
+
+// noteHost tells once of a host outside of Hosts that a caller has named, and no redirect.
+func (t *Transport) noteHost(req *http.Request) {
+	if t.Hosts == nil || req.Response != nil || req.URL == nil || t.Pool == nil || t.Pool.budget == nil {
+		return
+	}
+	b, host := t.Pool.budget, strings.ToLower(req.URL.Host)
+	b.mu.Lock()
+	known := b.unnamed[host] || len(b.unnamed) >= mostHosts
+	if !known {
+		if b.unnamed == nil {
+			b.unnamed = make(map[string]bool)
+		}
+		b.unnamed[host] = true
+	}
+	b.mu.Unlock()
+	if !known {
+		b.notify(Event{Kind: HostNotNamed, Host: host})
+	}
 }
 
 // passThrough sends a request that gets no token as it is.

@@ -55,6 +55,8 @@ func TestBodyIsClosedWhereNothingIsSent(t *testing.T) {
 			`ration: budget "test": Store is nil: set a *RedisStore for a fleet, or new(ration.MemoryStore) for one process`},
 		{"no name", &ration.Transport{Pool: ration.NewPool(with(func(b *ration.Budget) { b.Name = "" }), token)}, "Budget.Name is empty"},
 		{"no limit", &ration.Transport{Pool: ration.NewPool(with(func(b *ration.Budget) { b.Limits = nil }), token)}, "there is no limit: name at least one"},
+		{"limits of the preset", &ration.Transport{Provider: rationtest.Preset(t, "instagram"), Pool: ration.NewPool(with(func(b *ration.Budget) { b.Limits = nil }), token)},
+			"such as ration.PerHour(5000), or Provider.Limits, which for instagram are 5000/1h"},
 		{"too expensive", &ration.Transport{Pool: ration.NewPool(good(), token), Cost: func(*http.Request) int { return 6 }},
 			"ration: the cost is 6, and no limit ever admits more than 5 at once"},
 		{"no cost", &ration.Transport{Pool: ration.NewPool(good(), token), Cost: func(*http.Request) int { return 0 }},

@@ -71,6 +71,9 @@ func ValidScope(s string) bool {
 	})
 }
 
+// ErrNone is what Validate returns if there is no limit.
+var ErrNone = errors.New("there is no limit: name at least one, such as ration.PerHour(5000)")
+
 // Validate returns why limits cannot be those of one account, or nil: one is malformed,
 // there are none or more than 16, they name more than 6 scopes or have more than 2,000
 // sub-windows, or two of them would share a count, since they differ in nothing but Max,
@@ -78,7 +81,7 @@ func ValidScope(s string) bool {
 func Validate(limits []Limit) error {
 	scopes, subWindows := 0, time.Duration(0)
 	if len(limits) == 0 {
-		return errors.New("there is no limit: name at least one, such as ration.PerHour(5000)")
+		return ErrNone
 	}
 	if len(limits) > maxLimits {
 		return fmt.Errorf("there are %d limits: at most %d apply to one account", len(limits), maxLimits)
