@@ -21,6 +21,9 @@ func (r *reconciler) lower(b *Budget, account *budgetAccount) {
 	}
 	b.lengthenWindow(account)
 	index, used := b.mostUsed(account)
+	b.mu.Lock()
+	used -= r.lowering.Unserved(longest, time.Now()) * max(1, b.known.Workers)
+	b.mu.Unlock()
 	setLowered(b, account, r.lowering.Lower(account.limits, account.full, longest, index, used))
 }
 

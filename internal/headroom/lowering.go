@@ -18,8 +18,8 @@ const (
 	leastPatience, mostPatience = 5, 100
 	// All of the limits are tried again when nothing was refused for restTimes as long as calls were, if that is sooner.
 	restTimes = 10
-	// leastLeft is the share of the units in use at a refusal that is left of a limit at least: what is less would only
-	// make the calls of this window wait.
+	// leastLeft is the share of the units that are in use at a refusal, and were served, that is left of a limit at least:
+	// what is less would only make the calls of this window wait.
 	leastLeft = 0.95
 	// Refusals within sameMoment, or a quarter of a shorter window, are of calls that were in flight
 	// together.
@@ -47,6 +47,8 @@ type Lowering struct {
 	fits     []limit.Limit // what was in force before the last step up, by this worker or another; nil: none was
 	set      []limit.Limit // what Lower or Raise returned last
 	since    time.Time     // since when that is in force; zero: Raise has not been told yet
+	unserved [2]int        // calls that were refused in this window, as long as the longest, and in the last one
+	counting time.Time     // when this one began
 }
 
 // Refused notes that calls were refused under limits with that longest window, and reports whether it is another moment
@@ -58,6 +60,8 @@ func (l *Lowering) Refused(limits []limit.Limit, longest time.Duration, now time
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.shift(longest, now)
+	l.unserved[0]++
 	if now.Sub(l.refused) <= same {
 		return false
 	}
@@ -68,6 +72,25 @@ func (l *Lowering) Refused(limits []limit.Limit, longest time.Duration, now time
 	l.moments++
 	l.refused = now
 	return true
+}
+
+// shift begins another window to count refusals in, if one has passed. It needs mu.
+func (l *Lowering) shift(longest time.Duration, now time.Time) {
+	switch passed := now.Sub(l.counting); {
+	case passed > 2*longest:
+		l.unserved, l.counting = [2]int{}, now
+	case passed > longest:
+		l.unserved, l.counting = [2]int{0, l.unserved[0]}, now
+	}
+}
+
+// Unserved returns how many calls of this worker were refused in the last window or two of that length: the log counts them, and
+// the provider does not. As many of those that are in flight will be.
+func (l *Lowering) Unserved(longest time.Duration, now time.Time) int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shift(longest, now)
+	return l.unserved[0] + l.unserved[1]
 }
 
 // rest returns how long nothing must have been refused until limits with that longest window are raised, and whether
@@ -91,8 +114,8 @@ func (l *Lowering) due(longest time.Duration, since time.Time) (at time.Time, al
 }
 
 // Lower returns what to use of the limits in force, the longest of which has that window, after another moment in which
-// calls were refused; nil: the same as before. The limit with that index was exceeded, when so many units of it were in use; negative: none was,
-// as far as is known.
+// calls were refused; nil: the same as before. The limit with that index was exceeded, when so many units of it were in use that the
+// provider has served; negative: none was, as far as is known.
 func (l *Lowering) Lower(inForce, full []limit.Limit, longest time.Duration, index, used int) []limit.Limit {
 	l.mu.Lock()
 	defer l.mu.Unlock()
