@@ -168,7 +168,7 @@ func (b *Budget) Wait(ctx context.Context, t Token, cost int) (Grant, error) {
 
 // Try books cost units for the token's account if they may leave now. If not, it books
 // nothing and returns an [*ExhaustedError] that says when the next slot is. It never waits
-// for a slot, and asks the store once: its other errors are those of Wait.
+// for a slot, and asks the store once, and again if the budget's limits were just changed: its other errors are those of Wait.
 func (b *Budget) Try(ctx context.Context, t Token, cost int) (Grant, error) {
 	var w waiter
 	w.Token, w.Cost, w.budget = t, cost, b

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
@@ -20,7 +22,7 @@ func (b *Budget) askCard(ctx context.Context, r store.CardRequest) (store.CardRe
 
 // SetLimits changes the budget's limits for the whole fleet, while requests are booked: it returns when the store has
 // them, and no worker books under others from then on. No log is lost. If the store does not answer within 250 ms, or longer
-// if it is far away, nothing is changed, and the error is a [*StoreError].
+// if it is far away, the error is a [*StoreError], and they may have been changed all the same: call it again.
 //
 // Callers that wait cancel their slots and book again, about in their order, so that a
 // lower Max holds for them too and a higher one helps them within a second.
@@ -46,7 +48,10 @@ func (b *Budget) SetLimits(limits ...limit.Limit) error {
 	for known := (store.Edition{Revision: r.edition.Revision, Version: r.known}); ; {
 		reply, err := b.putLimits(ctx, known, limits)
 		if err != nil {
-			return fmt.Errorf("ration: budget %q: its limits were not changed: %w", b.Name, err)
+			if _, is := errors.AsType[*store.StoreError](err); !is {
+				err = &store.StoreError{Op: "card", Err: err} // it did not answer soon
+			}
+			return fmt.Errorf("ration: budget %q: it is not sure that its limits were changed, so try again: %w", b.Name, err)
 		}
 		if reply.Changed {
 			b.tell()
@@ -78,15 +83,17 @@ func (b *Budget) understand(account *budgetAccount) (now *budgetAccount, underst
 	if now = b.inForce(account); now.origin != headroom.UnknownOrigin {
 		return now, true
 	}
-	_ = b.askOnce(context.Background(), "card of "+account.ID, func() error { return b.refreshCard(now) })
+	_ = b.askOnce(context.Background(), "card of "+account.ID, func() error {
+		ctx, stop := b.soon(context.Background())
+		defer stop()
+		return b.refreshCard(ctx, now)
+	})
 	now = b.inForce(account)
 	return now, now.origin != headroom.UnknownOrigin
 }
 
 // refreshCard asks the store for the account's card.
-func (b *Budget) refreshCard(account *budgetAccount) error {
-	ctx, stop := b.soon(context.Background())
-	defer stop()
+func (b *Budget) refreshCard(ctx context.Context, account *budgetAccount) error {
 	asked := time.Now()
 	reply, err := b.askCard(ctx, store.CardRequest{Account: account.ID})
 	if err == nil {
@@ -118,19 +125,29 @@ func (b *Budget) changeCard(ctx context.Context, account *budgetAccount, next ef
 	r := b.reconcilerFor(account)
 	r.lowering.Tell(&why, next.limits)
 	asked := time.Now()
-	reply, err := b.askCard(ctx, store.CardRequest{Account: account.ID, Known: account.edition, Limits: under.Limits, Why: why.Text()})
-	if err != nil {
+	reply, err := b.askCard(ctx, store.CardRequest{Account: account.ID, Known: account.edition, KnownCard: b.currentRules().known,
+		Limits: under.Limits, Why: why.Text()})
+	switch {
+	case err != nil:
 		return false, err
-	}
-	if !reply.Changed {
+	case reply.Behind:
+		return false, b.refresh(ctx)
+	case !reply.Changed:
 		b.noteAccountCard(account, reply.Card, asked)
 		return false, nil
 	}
-	under.edition, under.since, under.Label = reply.Card.Edition, time.Now(), account.Label
+	under.edition, under.Label = reply.Card.Edition, account.Label
 	under.Account.Edition = reply.Card.Edition
+	if !slices.Equal(under.limits, account.limits) {
+		under.since = time.Now()
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.learnedOf(account).card = &under
+	l := b.learnedOf(account)
+	if l.card != nil && l.card.edition.Compare(under.edition) > 0 {
+		return true, nil // a booking has told a later one meanwhile
+	}
+	l.card = &under
 	b.adopts.Store(true)
 	b.limitNews.Add(1)
 	b.wakeWaiters()
@@ -138,19 +155,20 @@ func (b *Budget) changeCard(ctx context.Context, account *budgetAccount, next ef
 }
 
 // learn has the fleet keep to limits of an account that follow from what the provider has announced or refused, and
-// reports whether it did. They follow from the account's limits: if others are in force by now they are of no use.
-func (b *Budget) learn(account *budgetAccount, origin headroom.Origin, limits, full []limit.Limit) bool {
+// reports whether it did. They follow from the account's limits: if others are in force by now they are of no use. An error is
+// the store's: the next response tries again.
+func (b *Budget) learn(account *budgetAccount, origin headroom.Origin, limits, full []limit.Limit) (changed bool, err error) {
 	now := b.inForce(account)
 	if limit.Validate(limits) != nil || now.edition != account.edition || now.origin == headroom.UnknownOrigin ||
 		slices.Equal(limits, now.limits) && slices.Equal(full, now.full) {
-		return false // or the provider announced nonsense
+		return false, nil // or the provider announced nonsense
 	}
 	ctx, stop := b.soon(context.Background())
 	defer stop()
 	next := now.effective
 	next.limits, next.full, next.origin = limits, full, origin
-	changed, _ := b.changeCard(ctx, now, next) // without the store the next response tries again
-	return changed && !slices.Equal(limits, now.limits)
+	changed, err = b.changeCard(ctx, now, next)
+	return changed && !slices.Equal(limits, now.limits), err
 }
 
 // restoreLimits has the fleet go back to the limits that this worker was given for the accounts, if others are in force. An
@@ -187,7 +205,7 @@ func (b *Budget) overrides(t *Token) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.learnedOf(&accounts.accounts[0]).overrides = true
+	b.learnedOf(&accounts.accounts[0]).overrides++
 }
 
 // tellOverride has the fleet keep to the limits that the program has given a token.
@@ -202,18 +220,21 @@ func (b *Budget) tellOverride(t *Token) error {
 // putOverride is tellOverride for the token's account, unless the store was told already.
 func (b *Budget) putOverride(account *budgetAccount) error {
 	b.mu.Lock()
-	tell := b.learnedOf(account).overrides
+	l := b.learnedOf(account)
+	n, told := l.overrides, l.told
 	b.mu.Unlock()
-	if !tell {
+	if told >= n {
 		return nil
 	}
-	return b.askOnce(context.Background(), "override of "+account.ID, func() error {
+	return b.askOnce(context.Background(), fmt.Sprint("override ", n, " of ", account.ID), func() error {
 		ctx, stop := b.soon(context.Background())
 		defer stop()
 		err := b.restoreAccount(ctx, account, true)
-		b.mu.Lock()
-		defer b.mu.Unlock()
-		b.learnedOf(account).overrides = err != nil
+		if err == nil {
+			b.mu.Lock()
+			l.told = max(l.told, n)
+			b.mu.Unlock()
+		}
 		return err
 	})
 }
@@ -226,10 +247,17 @@ func (b *Budget) isOverridden(err error, accounts *accountList) bool {
 		return false
 	}
 	account := accounts.find(differ.Account)
-	if account == nil || b.putOverride(account) != nil {
+	if account == nil {
 		return false
 	}
-	return b.inForce(account).edition.Version > 0
+	b.mu.Lock()
+	l := b.learnedOf(account)
+	overridden, known := l.overrides > 0, l.card != nil
+	if overridden && !known {
+		l.told = 0 // or the account was forgotten meanwhile
+	}
+	b.mu.Unlock()
+	return overridden && b.putOverride(account) == nil
 }
 
 // giveBackCards has the store keep again the cards that it has lost: that of the budget, if it has another than the rules, with
@@ -250,17 +278,24 @@ func (b *Budget) giveBackCards(ctx context.Context, r *limitRules, kept int64, l
 	var known []*budgetAccount
 	b.mu.Lock()
 	for _, l := range b.learned.All() {
-		if l.card != nil && l.card.edition.Version > 0 && l.card.origin != headroom.UnknownOrigin {
-			known = append(known, l.card)
+		// One that the budget's card has replaced stays so.
+		if c := l.card; c != nil && c.origin != headroom.UnknownOrigin && c.edition.Compare(r.of(c.given, c.inherits).edition) > 0 {
+			known = append(known, c)
 		}
 	}
 	b.mu.Unlock()
+	var some errgroup.Group
+	some.SetLimit(16)
 	for _, account := range known {
-		if _, err := b.changeCard(ctx, account, account.effective); err != nil {
-			return err
-		}
+		some.Go(func() error {
+			reply, err := b.askCard(ctx, store.CardRequest{Account: account.ID})
+			if err == nil && reply.Card.Edition.Compare(account.edition) < 0 {
+				_, _ = b.changeCard(ctx, account, account.effective)
+			}
+			return nil // who has lost one learns it again
+		})
 	}
-	return nil
+	return some.Wait()
 }
 
 // doubtAfter is how long a limit that was learned may hold all of an account's callers back without any
@@ -275,16 +310,17 @@ func (b *Budget) doubtLearned(account *budgetAccount) {
 		return
 	}
 	account, understood := b.understand(account)
-	if !understood || account.origin == headroom.Configuration || account.origin == headroom.Operator || len(account.given) != len(account.full) {
+	given := b.currentRules().of(account.given, account.inherits).given
+	if !understood || account.origin == headroom.Configuration || account.origin == headroom.Operator || len(given) != len(account.full) {
 		return
 	}
 	limits := slices.Clone(account.limits)
 	for i, l := range b.usageOf(account) {
-		if given := account.given[i]; limits[i].Max < given.Max && given.Algorithm != limit.GCRA { // a bucket is never spent for long
-			limits[i].Max = min(given.Max, max(limits[i].Max, l.Used+1))
+		if one := given[i]; limits[i].Max < one.Max && one.Algorithm != limit.GCRA { // a bucket is never spent for long
+			limits[i].Max = min(one.Max, max(limits[i].Max, l.Used+1))
 		}
 	}
-	if !slices.Equal(limits, account.limits) && b.learn(account, headroom.Provider, limits, limits) {
+	if changed, _ := b.learn(account, headroom.Provider, limits, limits); changed {
 		b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.limits, Theirs: limits,
 			Cause: "no response came for long, and one call tries whether the provider still says so"})
 	}

@@ -67,7 +67,8 @@ func (r *reconciler) reduceHeadroom(b *Budget, account *budgetAccount) {
 
 // setHeadroom has the fleet adopt the account's full limits, each lower by the share.
 func setHeadroom(b *Budget, account *budgetAccount, share float64) {
-	if limits := headroom.Leave(account.full, share); b.learn(account, headroom.Controller, limits, account.full) {
+	limits := headroom.Leave(account.full, share)
+	if changed, _ := b.learn(account, headroom.Controller, limits, account.full); changed {
 		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: account.full, Theirs: limits})
 	}
 }

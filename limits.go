@@ -90,7 +90,8 @@ func (b *Budget) noteCard(card store.Card, own bool) {
 type learnedAccount struct {
 	reconciler *reconciler    // nil: no response has said anything about its limits
 	card       *budgetAccount // under its card, as it was told last; nil: it has none, or none that is later than what is given
-	overrides  bool           // the program has given it other limits, of which the store was not told yet
+	overrides  int            // how often the program has given it other limits
+	told       int            // of how many of them the store was told
 	asked      int64          // the limitNews up to which the store was asked for its card
 	until      time.Time      // when it is forgotten if nobody uses it, on this process's clock
 }
@@ -140,10 +141,10 @@ func (b *Budget) effectiveAccount(account *budgetAccount) *budgetAccount {
 func (b *Budget) adopt(account *budgetAccount, told store.Card, whole bool, asked time.Time) (booked *budgetAccount, news bool) {
 	l := b.learnedOf(account)
 	old := l.card
+	if old != nil && told.Edition.Compare(old.edition) < 0 && asked.After(old.since) {
+		l.card, old = nil, nil // the store has lost it
+	}
 	if told.Limits == nil {
-		if old != nil && asked.After(old.since) && !slices.Equal(old.Limits, account.Limits) {
-			l.card = nil // the store has lost it
-		}
 		return account, false
 	}
 	if old != nil && old.edition == told.Edition && (!whole || old.origin != headroom.UnknownOrigin) {

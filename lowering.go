@@ -24,7 +24,8 @@ func (r *reconciler) lower(b *Budget, account *budgetAccount) {
 	b.mu.Lock()
 	used -= r.lowering.Unserved(longest, time.Now()) * max(1, b.known.Workers)
 	b.mu.Unlock()
-	setLowered(b, account, r.lowering.Lower(account.limits, account.full, longest, index, used))
+	undo := r.lowering.Keep()
+	setLowered(b, account, r.lowering.Lower(account.limits, account.full, longest, index, used), undo)
 }
 
 // mostUsed returns the index of the account's limit of which the largest share is used, since that is most
@@ -75,7 +76,8 @@ func (b *Budget) raiseLowered(g *Grant) {
 func (b *Budget) raiseAccount(account *budgetAccount) {
 	if r := b.reconcilerOf(account); r != nil && r.lowering.IsLow() {
 		account = b.inForce(account)
-		setLowered(b, account, r.lowering.Raise(account.limits, account.full, observe.Longest(account.limits), account.since, time.Now()))
+		undo := r.lowering.Keep()
+		setLowered(b, account, r.lowering.Raise(account.limits, account.full, observe.Longest(account.limits), account.since, time.Now()), undo)
 	}
 }
 
@@ -93,9 +95,17 @@ func (b *Budget) raiseWhileWaiting(account *budgetAccount, due time.Time) (stop 
 	return time.AfterFunc(in, func() { b.raiseAccount(account) }).Stop
 }
 
-// setLowered has the fleet adopt limits, if there are any, in place of the account's full ones.
-func setLowered(b *Budget, account *budgetAccount, limits []limit.Limit) {
-	if limits != nil && b.learn(account, headroom.Controller, limits, account.full) {
+// setLowered has the fleet adopt limits, if there are any, in place of the account's full ones. If the store does not answer
+// the lowering is as before, and goes on with the next response.
+func setLowered(b *Budget, account *budgetAccount, limits []limit.Limit, undo func()) {
+	if limits == nil {
+		return
+	}
+	changed, err := b.learn(account, headroom.Controller, limits, account.full)
+	if err != nil {
+		undo()
+	}
+	if changed {
 		b.notify(Event{Kind: HeadroomChanged, Account: account.ID, Ours: account.full, Theirs: limits,
 			Cause: "the provider refuses calls, and does not say what it allows"})
 	}

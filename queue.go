@@ -241,7 +241,11 @@ func (w *waiter) keepsLimits(ctx context.Context) bool {
 	asks := b.learnedOf(own).asked < news
 	b.mu.Unlock()
 	if asks {
-		err := b.askOnce(ctx, "card of "+own.ID, func() error { return b.refreshCard(own) })
+		err := b.askOnce(ctx, "card of "+own.ID, func() error {
+			soon, stop := b.soon(ctx)
+			defer stop()
+			return b.refreshCard(soon, own)
+		})
 		if err != nil {
 			return false
 		}

@@ -35,7 +35,7 @@ func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, observed 
 	case !lower && time.Since(account.since) < seldom && !r.announcements.Answered():
 		return false
 	}
-	if !b.learn(account, headroom.Provider, limits, full) {
+	if changed, _ := b.learn(account, headroom.Provider, limits, full); !changed {
 		return false
 	}
 	r.comparison.Forget()

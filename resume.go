@@ -48,7 +48,7 @@ func (b *Budget) ResumeAll(ctx context.Context) error {
 	b.mu.Lock()
 	var used []*budgetAccount
 	for _, of := range b.journal.accounts.All() {
-		used = append(used, of.account)
+		used = append(used, b.effectiveAccount(of.account))
 	}
 	b.mu.Unlock()
 	return b.restoreLimits(ctx, used)
@@ -64,7 +64,7 @@ func (b *Budget) resumeToken(ctx context.Context, t Token, forget bool) error {
 	}
 	// This worker may not have heard which limits the fleet has learned.
 	account := &accounts.accounts[0]
-	if err := b.refreshCard(account); err != nil {
+	if err := b.refreshCard(ctx, account); err != nil {
 		return err
 	}
 	return b.restoreLimits(ctx, []*budgetAccount{account})
@@ -84,7 +84,7 @@ func (b *Budget) resumeID(ctx context.Context, id string, forget bool) error {
 	of := b.journal.accounts.Get(id)
 	b.mu.Unlock()
 	if of != nil {
-		return b.restoreLimits(ctx, []*budgetAccount{of.account})
+		return b.restoreLimits(ctx, []*budgetAccount{b.inForce(of.account)})
 	}
 	return nil
 }

@@ -321,7 +321,7 @@ func (b *Budget) noteResumption(r store.Resumption) (news bool) {
 			b.quarantined.Remove(quarantineKey{r.Token, reason})
 		}
 	}
-	if r.Forgotten {
+	if r.Forgotten && news {
 		b.journal.accounts.Remove(r.Account)
 		if l := b.learned.Get(r.Account); l != nil {
 			l.reconciler, l.card = nil, nil

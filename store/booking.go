@@ -200,7 +200,7 @@ type Booking struct {
 	// time.
 	Retry bool
 	// Behind tells that nothing was booked because the budget's Card is not of the version KnownCard. The caller asks
-	// for the Status, and asks again with the limits of that card; if the store has lost a card, it gives it back first.
+	// for the Status, and asks again with the limits of that card; if the store has lost a card, it gives it back first. Account and Slot are zero then.
 	Behind bool
 	// Ahead tells that nothing was booked because the store's clock is ahead of
 	// Expect, or the question was long on its way. The caller compares

@@ -15,7 +15,7 @@ type Edition struct {
 	// Revision is the number of the configuration that the limits are of, or that their card was made over: an operator
 	// raises it. It is from 0 to 2^52, and counts before Version.
 	Revision int
-	// Version is that of the [Card] with the limits. Zero: they are the configuration's own.
+	// Version is that of the [Card] with the limits, of the account or of the budget. Zero: they are the configuration's own.
 	Version int64
 }
 
@@ -38,7 +38,8 @@ func (e Edition) validate(of string) error {
 // whole budget. A store keeps one of each, and decides which of two changes is made. The zero Card is none.
 type Card struct {
 	// Edition has the version that the store gave the card: later ones have higher versions, also after the store
-	// has lost its data. An account that was only booked has a Version of zero.
+	// has lost its data, since it counts on from what callers know. An account without a card has the edition that it was
+	// booked with: a Version of zero, or that of the budget's card.
 	Edition
 	// Limits are in force. They must not be changed.
 	Limits []limit.Limit
@@ -47,8 +48,8 @@ type Card struct {
 	Why string
 }
 
-// Since returns when the card was made, on the store's clock, to within the number of changes in that microsecond. The zero
-// time: it is none, or the configuration's.
+// Since returns when the card was made, or the budget's whose limits it has, on the store's clock, to within the number of
+// changes in that microsecond. The zero time: it is none, or the configuration's.
 func (c *Card) Since() time.Time {
 	if c.Version == 0 {
 		return time.Time{}
@@ -65,9 +66,13 @@ type CardRequest struct {
 	Budget string
 	// Account is the account's ID. Empty: the card is the budget's, of accounts without limits of their own.
 	Account string
-	// Known is the latest edition that the caller has seen: if a later one is in force, nothing is changed. The new card has
-	// its Revision; the budget's the highest one that limits were booked with, if that is higher.
+	// Known is the latest edition that the caller has seen of the card, or of the limits that it wants to replace: if a later
+	// one is in force, nothing is changed. The new card has its Revision; the budget's the highest one that limits were booked
+	// with, if that is higher.
 	Known Edition
+	// KnownCard is the Version of the budget's card that the caller knows, as in a [BookRequest]: if the budget has another,
+	// an account's card is not changed, and the reply is Behind. Of the budget's own card it counts for nothing.
+	KnownCard int64
 	// Limits are those of the new card. Nil: the card is only asked for.
 	Limits []limit.Limit
 	// Why is that of the new card.
@@ -89,6 +94,9 @@ func (r CardRequest) Validate() error {
 	if err := r.Known.validate("CardRequest.Known"); err != nil {
 		return err
 	}
+	if err := (Edition{Version: r.KnownCard}).validate("CardRequest.KnownCard"); err != nil {
+		return err
+	}
 	if r.Limits != nil {
 		if err := limit.Validate(r.Limits); err != nil {
 			return fmt.Errorf("ration: CardRequest: %w", err)
@@ -106,4 +114,6 @@ type CardReply struct {
 	Card Card
 	// Changed tells that it is the request's.
 	Changed bool
+	// Behind tells that it is not because the budget's card is not of the version KnownCard.
+	Behind bool
 }

@@ -102,6 +102,12 @@ func TestLimitsAreTriedAgainAfterAnIncident(t *testing.T) {
 	require.Equal(t, full, l.Raise(low, full, time.Hour, at, at.Add(300*time.Second)))
 	require.Negative(t, l.RaiseIn(time.Hour, at, at))
 
+	// If the fleet was not told of it, nothing was tried.
+	undo := l.Keep()
+	require.True(t, l.Refused(full, time.Hour, at.Add(310*time.Second)))
+	require.Equal(t, low, l.Lower(full, full, time.Hour, 0, 400))
+	undo()
+
 	// It was not over: what was in force before is taken back at once.
 	require.Equal(t, low, refuse(full, 310*time.Second))
 	require.Equal(t, 3400*time.Second, l.RaiseIn(time.Hour, at, at))

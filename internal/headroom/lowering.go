@@ -37,7 +37,12 @@ const (
 // the next is waited for twice as long. So the limits stay just below what the provider allows, at the cost of a few
 // refusals that become rarer and rarer. The zero Lowering has seen none. It is safe for concurrent use.
 type Lowering struct {
-	mu       sync.Mutex    // protects all below
+	mu sync.Mutex // protects all below
+	lowered
+}
+
+// lowered is what a Lowering knows.
+type lowered struct {
 	begun    time.Time     // when calls were refused first
 	refused  time.Time     // when calls were refused last
 	restored time.Time     // when all of the limits were in force again
@@ -91,6 +96,18 @@ func (l *Lowering) Unserved(longest time.Duration, now time.Time) int {
 	defer l.mu.Unlock()
 	l.shift(longest, now)
 	return l.unserved[0] + l.unserved[1]
+}
+
+// Keep returns what takes back all that is noted from now on.
+func (l *Lowering) Keep() (undo func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kept := l.lowered
+	return func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.lowered = kept
+	}
 }
 
 // rest returns how long nothing must have been refused until limits with that longest window are raised, and whether

@@ -14,10 +14,10 @@ func (s *Store) Card(ctx context.Context, r store.CardRequest) (store.CardReply,
 	if err := r.Validate(); err != nil {
 		return store.CardReply{}, err
 	}
-	args := []any{micros(r.Now), r.Account, r.Known.Revision, r.Known.Version, "", r.Why}
+	args := []any{micros(r.Now), r.Account, r.Known.Revision, r.Known.Version, r.KnownCard, "", r.Why}
 	zones := 0
 	if r.Limits != nil {
-		args[4] = store.EncodeLimits(r.Limits)
+		args[5] = store.EncodeLimits(r.Limits)
 	}
 	args = append(args, zones)
 	for _, l := range r.Limits {
@@ -26,7 +26,7 @@ func (s *Store) Card(ctx context.Context, r store.CardRequest) (store.CardReply,
 			args = append(args, limit.EncodeZone(l.Zone, cmp.Or(r.Now, time.Now())))
 		}
 	}
-	args[6] = zones
+	args[7] = zones
 	reply, err := s.run(ctx, "card", cardScript(), r.Budget, args)
 	if err != nil {
 		return store.CardReply{}, err
@@ -34,7 +34,7 @@ func (s *Store) Card(ctx context.Context, r store.CardRequest) (store.CardReply,
 	kept := store.CardReply{Card: reply.card()}
 	var changed [1]int64
 	reply.numbers(changed[:])
-	kept.Changed = changed[0] > 0
+	kept.Changed, kept.Behind = changed[0] == 1, changed[0] == 2
 	return kept, reply.end("card")
 }
 

@@ -74,12 +74,24 @@ var cardRules = []rule{
 		own := h.card(store.CardRequest{Account: "a", Limits: []limit.Limit{atMost(2, 10*sec)}})
 		all := h.card(store.CardRequest{Limits: []limit.Limit{atMost(3, 10*sec)}})
 		require.Greater(h.t, all.Version, own.Version)
+		r := store.CardRequest{Budget: h.budget, Account: "a", Known: own.Edition, Limits: []limit.Limit{atMost(9, 10*sec)}, Now: h.clock}
+		for _, r.KnownCard = range []int64{0, all.Version - 1} {
+			reply, err := h.store.Card(h.t.Context(), r)
+			require.NoError(h.t, err)
+			require.Equal(h.t, []bool{false, true}, []bool{reply.Changed, reply.Behind}, "who has not heard of the budget's card")
+			require.Equal(h.t, own.Edition, reply.Card.Edition)
+		}
 		known := func(r *store.BookRequest) { r.KnownCard = all.Version }
 		require.Equal(h.t, own.Edition, h.bookWith(given, known).Effective.Edition)
 		under := h.list(store.Account{ID: "a", Limits: all.Limits, Edition: all.Edition})
 		require.Zero(h.t, h.bookWith(under, known).Effective)
 		require.Equal(h.t, all.Edition, h.bookWith(given, known).Effective.Edition)
 		require.Equal(h.t, 10*sec, since(h.bookWith(given, known).Slot), "three in 10 s are in force")
+		next := h.card(store.CardRequest{Account: "a", Known: all.Edition, KnownCard: all.Version, Limits: []limit.Limit{atMost(1, 10*sec)}})
+		require.Greater(h.t, next.Version, all.Version)
+		ahead := store.Edition{Version: next.Version + int64(1000*sec/time.Microsecond)}
+		last := h.card(store.CardRequest{Account: "a", Known: ahead, KnownCard: all.Version, Limits: []limit.Limit{atMost(1, 10*sec)}})
+		require.Greater(h.t, last.Version, ahead.Version, "a version that anybody has seen is not given again")
 	}},
 	{"who does not know the budget's card books nothing", func(h *harness) {
 		given := h.each(atMost(4, 10*sec), "a", "b")

@@ -242,7 +242,7 @@ func agree(t *testing.T, racers []*racer, a, b change, own, other ration.Token) 
 func may(a, b change, own bool) (all []int) {
 	for _, c := range []change{a, b} {
 		switch isSet := c.max == 50 || c.max == 40; {
-		case isSet, own && c.max == 45:
+		case isSet, own && c.max == 45 && a.max != 40: // what is announced lowers what is set, and does not raise it
 			all = append(all, c.max)
 		case own && c.max == 0:
 			all = append(all, 10)

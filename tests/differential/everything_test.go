@@ -192,16 +192,19 @@ func (w *mixedWorld) card(rt *rapid.T) {
 		r.Limits, r.Why = nil, ""
 	}
 	behind, revision := rapid.IntRange(0, 4).Draw(rt, "behind") == 0, rapid.IntRange(0, last.revision).Draw(rt, "revision")
-	changed := false
+	changed, stale := false, rapid.IntRange(0, 9).Draw(rt, "knows the card") == 0
 	var said []string
 	for i, kept := range w.stores {
 		if r.Known = (store.Edition{Revision: max(known[i].Revision, revision), Version: known[i].Version}); behind {
 			r.Known = store.Edition{}
 		}
+		if r.KnownCard = w.budgetCards[i].Version; stale {
+			r.KnownCard++
+		}
 		reply, err := kept.Card(rt.Context(), r)
 		require.NoError(rt, err)
 		known[i], changed = reply.Card.Edition, reply.Changed
-		said = append(said, fmt.Sprint(reply.Changed, reply.Card.Revision, reply.Card.Version > 0, reply.Card.Why, store.EncodeLimits(reply.Card.Limits)))
+		said = append(said, fmt.Sprint(reply.Changed, reply.Behind, reply.Card.Revision, reply.Card.Version > 0, reply.Card.Why, store.EncodeLimits(reply.Card.Limits)))
 	}
 	require.Equal(rt, said[0], said[len(said)-1], "memory and redis")
 	switch {

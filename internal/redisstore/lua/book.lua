@@ -246,14 +246,12 @@ local function run()
   if before and seen < before then
     noteLoss(state, now, seen)
   elseif not known[2] then
-    -- A new budget, or one that was lost whole: only its workers know.
-    state.lost = now
     renew(now)
   end
   state.seen = math.max(now, seen, before or 0)
   if seen == 0 then
     writeState()
-    call('PEXPIRE', base, text(DAY / 1000))
+    outlast(text(DAY / 1000))
   end
   noPauses = now >= state.pausesEnd
   -- A caller that has booked before must record that again first.

@@ -313,6 +313,9 @@ end
 -- loses nothing but time: every answer has the version too.
 local function renew(now)
   local state = readState()
+  if state.fresh then
+    state.lost = now -- a new budget, or one that was lost whole: only its workers know
+  end
   state.version = math.max(now, state.version + 1)
   writeState()
   redis.pcall('PUBLISH', base, text(state.version))

@@ -255,9 +255,11 @@ func (s *Store) Card(ctx context.Context, r store.CardRequest) (store.CardReply,
 		kept = a.inForce()
 		kept.Why = a.why
 	}
-	if r.Limits == nil || kept.Edition.Compare(r.Known) > 0 {
-		return store.CardReply{Card: kept}, nil
+	behind := r.Account != "" && r.KnownCard != b.card.Version
+	if r.Limits == nil || behind || kept.Edition.Compare(r.Known) > 0 {
+		return store.CardReply{Card: kept, Behind: behind && r.Limits != nil}, nil
 	}
+	b.version = max(b.version, r.Known.Version)
 	b.renew(now)
 	kept = store.Card{Edition: store.Edition{Revision: r.Known.Revision, Version: b.version}, Limits: r.Limits, Why: r.Why}
 	if r.Account == "" {
