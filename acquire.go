@@ -55,6 +55,7 @@ type acquisition struct {
 	waits      []rationtrace.Wait // what the request has waited for
 	probeBegan time.Time          // when it began to wait for a probe; zero: it has not
 	wasLate    bool               // a slot has passed while its token's source was asked
+	tries      bool               // it is the one that tries whether a pause of its endpoint is over
 }
 
 // unpaused says which accounts are not paused for a request.
@@ -99,7 +100,14 @@ func (a *acquisition) passPauses() (may unpaused, err error) {
 	may.excluded, may.resumes = a.excluded, b.resumes.Load()
 	for b.keyPauses.Any.Load() && !a.Pool.excludesAll(a.excluded) {
 		resumes, now := b.resumes.Load(), b.storeNow()
-		paused, free, all := b.keyPauses.Excluded(cooldown.KeysOf(a.req, a.scopes), now)
+		keys := cooldown.KeysOf(a.req, a.scopes)
+		if over, found := b.keyPauses.Untried(keys, a.Pool.onlyAccount(), now); found {
+			if a.tries = b.claimTrial(a.ctx, over); a.tries {
+				break
+			}
+			continue
+		}
+		paused, free, all := b.keyPauses.Excluded(keys, now)
 		if all.Until.IsZero() {
 			if len(paused) == 0 {
 				break
@@ -176,7 +184,7 @@ func isSourceError(err error) bool {
 // isPaused reports whether the request was paused on the grant's account while it waited for its slot.
 func (a *acquisition) isPaused(grant *Grant) bool {
 	b := a.Pool.budget
-	if !b.keyPauses.Any.Load() {
+	if a.tries || !b.keyPauses.Any.Load() {
 		return false
 	}
 	paused, _, all := b.keyPauses.Excluded(cooldown.KeysOf(a.req, grant.scopes), b.storeNow())

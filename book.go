@@ -229,16 +229,6 @@ func (g Grant) Cancel(ctx context.Context) error {
 	return g.budget.cancel(ctx, &g)
 }
 
-// cancelWithin bounds how long a caller that gives up waits for the store. The store goes
-// on afterwards.
-const cancelWithin = 250 * time.Millisecond
-
-// soon returns a context for a short call of the store, which is made even if the caller has
-// given up. A store that is far away has longer.
-func (b *Budget) soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), cancelWithin+2*b.away.Value())
-}
-
 // cancelSoon cancels a booking on which nothing was sent. If the store cannot be reached
 // the slot counts until it has left its window: some quota is then unused, and none is
 // overspent.

@@ -49,6 +49,32 @@ const (
 	allTriedFor = 2 * time.Second
 )
 
+// keyTriedFor is how long the others wait for the request that tries such a pause of a part.
+const keyTriedFor = 10 * time.Second
+
+// claimTrial reports whether the caller is the one of the fleet that tries whether the pause of a part is over, whose end has
+// come: the others wait until it may have heard.
+func (b *Budget) claimTrial(ctx context.Context, over cooldown.Pause) bool {
+	r := store.PauseRequest{
+		Budget: b.Name, Account: over.Account, Key: string(over.Key), For: keyTriedFor, Replaces: over.Until, Cause: "one request tries whether this is over: " + over.Cause,
+	}
+	r.Cause = causeFor(r.Cause)
+	soon, stop := b.soon(ctx)
+	defer stop()
+	reply, err := asks(soon, b, "pause", b.Store.Pause, r)
+	if err != nil || reply.Version == reply.Before && !reply.Until.After(b.storeNow()) {
+		return true // or the store has lost it
+	}
+	defer b.tell()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if reply.Until.After(b.storeNow()) {
+		b.notePause(store.Pause{Account: r.Account, Key: r.Key, Until: reply.Until, Cause: r.Cause}, b.storeNow())
+	}
+	b.noteVersion(reply)
+	return reply.Version != reply.Before
+}
+
 // mostSpacing is how far apart slots are at most behind other pauses.
 const mostSpacing = time.Second
 

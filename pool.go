@@ -330,6 +330,16 @@ func (p *Pool) token(account string) (t Token, isProbe, found bool) {
 	return t, p.hasSuspects.Load() && p.startProbe(t), true
 }
 
+// onlyAccount returns the ID of the account of all tokens; "": there are several.
+func (p *Pool) onlyAccount() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.update() != nil || p.accounts == nil || p.accounts.Len() != 1 {
+		return ""
+	}
+	return p.accounts.At(0).ID
+}
+
 // change has waiting callers look for other accounts. It needs mu.
 func (p *Pool) change() {
 	p.accounts = nil

@@ -56,7 +56,11 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 			account = grant.account.ID
 		}
 		for _, key := range target.Keys {
-			b.pauseKey(ctx, store.PauseRequest{Account: account, Key: string(key), For: length, Cause: a.cause})
+			apart := time.Duration(0)
+			if asked > a.maxPause {
+				apart = triedFor
+			}
+			b.pauseKey(ctx, store.PauseRequest{Account: account, Key: string(key), For: length, Apart: apart, Cause: a.cause})
 		}
 		return true
 	}

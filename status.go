@@ -205,7 +205,8 @@ func (b *Budget) notePause(p store.Pause, now time.Time) {
 	}
 	pause, longer := cooldown.Pause{Until: p.Until, Tried: p.Apart > mostSpacing, Cause: p.Cause}, false
 	if p.Key != "" {
-		longer = b.keyPauses.Lengthen(cooldown.Key(p.Key), p.Account, pause, now)
+		pause.Key, pause.Account = cooldown.Key(p.Key), p.Account
+		longer = b.keyPauses.Lengthen(pause.Key, p.Account, pause, now)
 	} else {
 		b.paused.Sweep(func(_ string, o cooldown.Pause) bool {
 			return !o.Until.After(now) && (!o.Tried || now.Sub(o.Until) > knownFor)

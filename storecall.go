@@ -58,3 +58,13 @@ func (b *Budget) askOnce(ctx context.Context, key string, ask func() error) erro
 		return ended(ctx)
 	}
 }
+
+// cancelWithin bounds how long a caller that gives up waits for the store. The store goes
+// on afterwards.
+const cancelWithin = 250 * time.Millisecond
+
+// soon returns a context for a short call of the store, which is made even if the caller has
+// given up. A store that is far away has longer.
+func (b *Budget) soon(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), cancelWithin+2*b.away.Value())
+}

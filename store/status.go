@@ -27,9 +27,13 @@ type PauseRequest struct {
 	// Apart is how far apart at least the slots are that are booked while the pause
 	// lasts, so that callers that wait for its end do not all leave in that instant:
 	// those of each account and queue or, if Account is empty, of all accounts. Of all
-	// accounts, a slot that a limit puts off further puts off no later one. At most 24 h.
-	// Zero: limits decide. With a Key it must be zero.
+	// accounts, a slot that a limit puts off further puts off no later one. With a Key, which moves no slot, it is for the
+	// callers to keep to. At most 24 h. Zero: limits decide.
 	Apart time.Duration
+	// Replaces is the Until of the last pause with the Key, in force or over, which this one replaces. If that ends, or ended, at
+	// another instant, or is not known, nothing changes: so of several callers one replaces it. Zero: a pause only
+	// lengthens. Without a Key it must be zero.
+	Replaces time.Time
 	// Cause tells people in a line the reason, and which program asks: at most 500 bytes of text, without any
 	// secret. Status tells it while the pause lasts. Empty: nothing is told.
 	Cause string
@@ -47,10 +51,13 @@ func (r PauseRequest) Validate() error {
 		return fmt.Errorf("ration: account ID %q: it must be 1 to 64 letters, digits, '-' and '_', or empty for all", r.Account)
 	case r.Key != "" && !validKey(r.Key):
 		return fmt.Errorf("ration: PauseRequest.Key is %q: it must be 1 to 64 letters and digits, or empty", r.Key)
-	case r.Key != "" && r.Apart != 0:
-		return fmt.Errorf("ration: PauseRequest.Apart is %v: with a Key it must be zero", r.Apart)
+	case r.Key == "" && !r.Replaces.IsZero():
+		return errors.New("ration: PauseRequest.Replaces needs a Key")
 	case r.Apart < 0 || r.Apart > limit.MaxMargin:
 		return fmt.Errorf("ration: PauseRequest.Apart is %v: it must be from 0 to %v", r.Apart, limit.MaxMargin)
+	}
+	if err := validateNow(r.Replaces); err != nil {
+		return err
 	}
 	return validatePause(r.For, r.Cause, r.Now)
 }

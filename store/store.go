@@ -119,8 +119,8 @@ type Store interface {
 	// Pause pauses an account, all accounts, or with a Key a part of what is asked of
 	// the provider. No slot of a paused account that is booked from now on comes before
 	// the pause ends. A pause with a Key moves no slot: Status tells of it, and the
-	// callers keep to it. A pause only lengthens: a shorter one than the one in force
-	// changes nothing. An account that was never booked can be paused.
+	// callers keep to it. A pause only lengthens, unless the request says which one it replaces: a shorter one than the one in
+	// force changes nothing. An account that was never booked can be paused.
 	Pause(ctx context.Context, r PauseRequest) (PauseReply, error)
 
 	// Quarantine notes that a token is of no use to anyone for a while. It moves no

@@ -25,6 +25,9 @@ type Pause struct {
 	Tried bool
 	// Cause says to people why. Empty: nobody said.
 	Cause string
+	// Key and Account are those of the pause of a part. Empty: it is that of a whole account, or on all accounts.
+	Key     Key
+	Account string
 }
 
 // Later returns the pause that ends later, and of two that end at the same time the first.
@@ -60,7 +63,7 @@ func (p *KeyPauses) Lengthen(key Key, account string, by Pause, now time.Time) (
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.ends.Sweep(func(of keyPause, one *Pause) bool {
-		if one.Until.After(now) {
+		if one.known().After(now) {
 			return false
 		}
 		accounts := p.keys[of.key]
@@ -83,9 +86,35 @@ func (p *KeyPauses) Lengthen(key Key, account string, by Pause, now time.Time) (
 		p.keys[key][account] = ends
 	}
 	longer = by.Until.After(ends.Until)
-	*ends, p.last = ends.Later(by), Later(p.last, by.Until)
+	*ends = ends.Later(by)
+	p.last = Later(p.last, ends.known())
 	p.Any.Store(true)
 	return longer
+}
+
+// triedWithin is for how long after its end a pause is known that one request is to try.
+const triedWithin = 24 * time.Hour
+
+// known returns until when a pause is known.
+func (p *Pause) known() time.Time {
+	if p.Tried {
+		return p.Until.Add(triedWithin)
+	}
+	return p.Until
+}
+
+// Untried returns a pause of one of the keys, on the account or on all, that is over, and nobody has tried.
+func (p *KeyPauses) Untried(keys []Key, account string, now time.Time) (over Pause, found bool) {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	for _, key := range keys {
+		for _, of := range [...]string{"", account} {
+			if one := p.keys[key][of]; one != nil && one.Tried && !one.Until.After(now) && one.known().After(now) {
+				return *one, true
+			}
+		}
+	}
+	return Pause{}, false
 }
 
 // End ends the pauses of an account before their time.

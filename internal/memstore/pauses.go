@@ -188,7 +188,7 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	until, before := now+r.For.Microseconds(), b.version
 	switch {
 	case r.Key != "":
-		until = b.changes.lengthen(b, noted{account: r.Account, key: r.Key}, until, now, r.Cause)
+		until = b.pauseKey(&r, until, now)
 	case r.Account == "":
 		if b.all.lengthen(until, r.Apart.Microseconds(), now) {
 			b.changes.note(b, noted{}, until, now, r.Cause)
@@ -201,6 +201,21 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 		until = account.paused
 	}
 	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
+}
+
+// pauseKey pauses a part, and returns the end of its pause.
+func (b *budget) pauseKey(r *store.PauseRequest, until, now int64) int64 {
+	one := noted{account: r.Account, key: r.Key}
+	o := b.changes.all.Get(one)
+	switch {
+	case r.Replaces.IsZero() && (o == nil || until > o.until), o != nil && o.until == r.Replaces.UnixMicro():
+		b.changes.note(b, one, until, now, r.Cause)
+		b.changes.all.Get(one).apart = r.Apart.Microseconds()
+		return until
+	case o == nil:
+		return 0
+	}
+	return o.until
 }
 
 // Quarantine implements [store.Store].

@@ -22,7 +22,7 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	if err := r.Validate(); err != nil {
 		return store.PauseReply{}, err
 	}
-	return s.pause(ctx, "pause", pauseScript(), r.Budget, []any{micros(r.Now), encodePause(r.Account, r.Key), r.For.Microseconds(), r.Apart.Microseconds(), "", r.Cause})
+	return s.pause(ctx, "pause", pauseScript(), r.Budget, []any{micros(r.Now), encodePause(r.Account, r.Key), r.For.Microseconds(), r.Apart.Microseconds(), micros(r.Replaces), r.Cause})
 }
 
 // Quarantine implements [store.Store].
@@ -154,9 +154,7 @@ func addPause(status *store.Status, name string, until time.Time, number int, ca
 	} else if name == allAccounts {
 		pause.Account = ""
 	}
-	if pause.Key == "" {
-		pause.Apart = time.Duration(number) * time.Microsecond
-	}
+	pause.Apart = time.Duration(number) * time.Microsecond
 	status.Pauses = append(status.Pauses, pause)
 }
 

@@ -59,11 +59,34 @@ var keyRules = []rule{
 			_, err := h.store.Pause(h.t.Context(), h.pauseRequest("a", key, sec))
 			h.malformed(err, "a pause of %q", key)
 		}
-		spread := h.pauseRequest("a", "users", sec)
-		spread.Apart = us
-		_, err := h.store.Pause(h.t.Context(), spread)
-		h.malformed(err, "slots that are not moved cannot be apart")
+		whole := h.pauseRequest("a", "", sec)
+		whole.Replaces = start.Add(sec)
+		_, err := h.store.Pause(h.t.Context(), whole)
+		h.malformed(err, "only a part's pause is replaced")
 		require.Empty(h.t, h.status().Pauses)
+	}},
+	{"of several callers one replaces the pause of a part, also if it is over", func(h *harness) {
+		r := h.pauseRequest("a", "users", 5*sec)
+		r.Replaces = start.Add(5 * sec)
+		reply, err := h.store.Pause(h.t.Context(), r)
+		require.NoError(h.t, err)
+		require.Equal(h.t, reply.Before, reply.Version, "none is known")
+		first := h.pauseRequest("a", "users", 5*sec)
+		first.Apart = 60 * sec
+		_, err = h.store.Pause(h.t.Context(), first)
+		require.NoError(h.t, err)
+		require.Equal(h.t, 60*sec, h.status().Pauses[0].Apart)
+		h.at(5 * sec)
+		for i := range 3 {
+			h.at(5*sec + time.Duration(i)*us)
+			again := h.pauseRequest("a", "users", sec)
+			again.Replaces = start.Add(5 * sec)
+			reply, err := h.store.Pause(h.t.Context(), again)
+			require.NoError(h.t, err)
+			require.Equal(h.t, i == 0, reply.Version != reply.Before)
+			require.Equal(h.t, 6*sec, since(reply.Until))
+		}
+		require.Zero(h.t, h.status().Pauses[0].Apart)
 	}},
 	{"Status tells the causes of pauses and quarantines, those of the last requests that changed them", func(h *harness) {
 		cause := func(account, key, why string, length time.Duration) {

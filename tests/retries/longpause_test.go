@@ -26,6 +26,8 @@ func TestALongPauseIsTriedByOneRequest(t *testing.T) {
 		{"generic", 23 * time.Hour, 5 * time.Second, false},
 		{"spotify", 23 * time.Hour, 5 * time.Second, false},
 		{"generic", 6*time.Hour - time.Minute, 90 * time.Second, true},
+		{"x", 23 * time.Hour, 90 * time.Second, false},
+		{"x", 6*time.Hour - time.Minute, 90 * time.Second, true},
 		{"spotify", 6*time.Hour - time.Minute, 4 * time.Minute, true},
 	} {
 		t.Run(fmt.Sprint(row.preset, row.lies), func(t *testing.T) { longPause(t, row.preset, row.banned, row.within, row.lies) })

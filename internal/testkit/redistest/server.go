@@ -145,6 +145,8 @@ func (s *Server) options() *redis.Options {
 	opt := &redis.Options{
 		Addr:            s.Addr,
 		DisableIdentity: true,
+		// Who waits for a connection does so with a timer that go-redis may have from another bubble of fake time.
+		PoolSize: 100,
 		MaintNotificationsConfig: &maintnotifications.Config{
 			Mode: maintnotifications.ModeDisabled,
 		},

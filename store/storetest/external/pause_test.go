@@ -75,7 +75,17 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	defer s.mu.Unlock()
 	until, before := now+r.For.Microseconds(), b.version
 	if r.Key != "" {
-		until = lengthen(b, b.pauses, store.Pause{Account: r.Account, Key: r.Key}, until, now, r.Cause)
+		one := store.Pause{Account: r.Account, Key: r.Key}
+		if end, known := b.pauses[one]; !r.Replaces.IsZero() && (!known || end.until != r.Replaces.UnixMicro()) {
+			return store.PauseReply{Until: time.UnixMicro(end.until), Version: before, Before: before}, nil
+		} else if !r.Replaces.IsZero() {
+			delete(b.pauses, one)
+		}
+		until = lengthen(b, b.pauses, one, until, now, r.Cause)
+		if end := b.pauses[one]; b.version != before {
+			end.apart = r.Apart.Microseconds()
+			b.pauses[one] = end
+		}
 	} else {
 		until = b.pause(r.Account, until, r.Apart.Microseconds(), now, r.Cause)
 	}
