@@ -279,7 +279,7 @@ func (b *Budget) giveBackCards(ctx context.Context, r *limitRules, kept int64, l
 	b.mu.Lock()
 	for _, l := range b.learned.All() {
 		// One that the budget's card has replaced stays so.
-		if c := l.card; c != nil && c.origin != headroom.UnknownOrigin && c.edition.Compare(r.of(c.given, c.inherits).edition) > 0 {
+		if c := l.card; c != nil && c.edition.Version > 0 && c.origin != headroom.UnknownOrigin && c.edition.Compare(r.of(c.given, c.inherits).edition) > 0 {
 			known = append(known, c)
 		}
 	}

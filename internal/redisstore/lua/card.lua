@@ -5,7 +5,7 @@
 --       2 the account; '' for the budget's card
 --       3 the latest edition that the caller has seen, its revision; if a later one is in force, nothing is changed
 --       4 and its version
---       5 the version of the budget's card that the caller knows: if the budget has another, an account's is not changed
+--       5 the version of the budget's card that the caller knows: if it has another, an account's is not changed
 --       6 its limits; '' to ask for the card that is kept
 --       7 why they are
 --       8 how many zones, then each
