@@ -87,7 +87,7 @@ type Budget struct {
 	Outage Outage
 	// OnEvent is called with what an operator may want to know: an outage of the store, a
 	// limit that was learned, a token that was quarantined. Several goroutines may call it at
-	// once. Callers wait for it, so it must not block. Nil: nothing is called.
+	// once. Callers wait for it, so it must not block; it may ask the budget. Nil: nothing is called.
 	OnEvent func(Event)
 	// Logger gets the same events, each at a level that fits and with its fields. Nil: nothing is
 	// logged.

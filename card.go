@@ -88,6 +88,7 @@ func (b *Budget) understand(account *budgetAccount) (now *budgetAccount, underst
 		defer stop()
 		return b.refreshCard(ctx, now)
 	})
+	b.tell()
 	now = b.inForce(account)
 	return now, now.origin != headroom.UnknownOrigin
 }
@@ -110,7 +111,7 @@ func (b *Budget) noteAccountCard(account *budgetAccount, card store.Card, asked 
 	now, news := b.adopt(account, card, true, asked)
 	b.mu.Unlock()
 	if news {
-		b.notify(Event{Kind: LimitsOverridden, Account: account.ID, Ours: before.Limits, Theirs: now.Limits})
+		b.later(Event{Kind: LimitsOverridden, Account: account.ID, Ours: before.Limits, Theirs: now.Limits})
 	}
 }
 
@@ -168,12 +169,14 @@ func (b *Budget) learn(account *budgetAccount, origin headroom.Origin, limits, f
 	next := now.effective
 	next.limits, next.full, next.origin = limits, full, origin
 	changed, err = b.changeCard(ctx, now, next)
+	b.tell()
 	return changed && !slices.Equal(limits, now.limits), err
 }
 
 // restoreLimits has the fleet go back to the limits that this worker was given for the accounts, if others are in force. An
 // error is the store's.
 func (b *Budget) restoreLimits(ctx context.Context, accounts []*budgetAccount) error {
+	defer b.tell()
 	var failed []error
 	for _, account := range accounts {
 		failed = append(failed, b.restoreAccount(ctx, account, false))
@@ -210,6 +213,7 @@ func (b *Budget) overrides(t *Token) {
 
 // tellOverride has the fleet keep to the limits that the program has given a token.
 func (b *Budget) tellOverride(t *Token) error {
+	defer b.tell()
 	accounts, err := b.accountsOf(t)
 	if err != nil {
 		return err

@@ -244,7 +244,15 @@ func (b *Budget) notify(e Event) {
 	}
 }
 
-// tell notifies of what was found while mu was held.
+// later has tell notify of an event: where the caller has begun what others wait for, OnEvent would wait for itself if it asked the
+// budget.
+func (b *Budget) later(e Event) {
+	b.mu.Lock()
+	b.untold = append(b.untold, e)
+	b.mu.Unlock()
+}
+
+// tell notifies of what was found while mu was held, or others waited. The caller must hold no lock, and nobody wait for it.
 func (b *Budget) tell() {
 	b.mu.Lock()
 	untold := b.untold

@@ -202,7 +202,7 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 	b.mu.Unlock()
 	count, err := b.record(ctx, b.recordInStore, time.Time{}, missing, "loss", lost)
 	if count > 0 {
-		b.notify(Event{Kind: LogLost, Count: count})
+		b.later(Event{Kind: LogLost, Count: count})
 	}
 	return err
 }

@@ -246,6 +246,7 @@ func (w *waiter) keepsLimits(ctx context.Context) bool {
 			defer stop()
 			return b.refreshCard(soon, own)
 		})
+		b.tell()
 		if err != nil {
 			return false
 		}

@@ -121,6 +121,7 @@ func (b *Budget) isBehind() bool { return b.looked.Load() != b.announced.Load() 
 // records again what the store has lost. The store bounds how long that takes. An error is the
 // store's, or that of the caller's context.
 func (b *Budget) refresh(ctx context.Context) error {
+	defer b.tell()
 	return b.askOnce(ctx, "", func() error {
 		announced := b.announced.Load()
 		for more := true; more; {
@@ -166,15 +167,11 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	b.mu.Lock()
-	news := status.OldLog && !b.toldOldLog
-	b.toldOldLog = b.toldOldLog || news
-	b.mu.Unlock()
-	if news {
-		b.notify(Event{Kind: OldLogFound})
-	}
-	defer b.tell()
-	b.mu.Lock()
 	defer b.mu.Unlock()
+	if status.OldLog && !b.toldOldLog {
+		b.toldOldLog = true
+		b.untold = append(b.untold, Event{Kind: OldLogFound})
+	}
 	b.noteLimits(&status)
 	for _, one := range status.Resumed { // before those that are in force since
 		if b.noteResumption(one) && status.Now.Sub(one.At) < newsFor {
