@@ -41,8 +41,7 @@ func (p *pause) lengthen(until, apart, now int64) bool {
 func (b *budget) pause(account *account, until, apart, now int64, cause string) {
 	if account.pause.lengthen(until, apart, now) {
 		account.expires = max(account.expires, until+dayMicros)
-		b.changes.note(b, noted{account: account.id}, until, now, cause)
-		b.changes.all.Get(noted{account: account.id}).apart = apart
+		b.changes.note(b, noted{account: account.id}, until, now, cause).apart = apart
 	}
 }
 
@@ -104,9 +103,17 @@ type change struct {
 	place   *list.Element
 }
 
+// end returns when it ends, 0 if nothing is noted.
+func (o *change) end() int64 {
+	if o == nil {
+		return 0
+	}
+	return o.until
+}
+
 // note notes until when a pause or quarantine lasts now, and its cause, and removes a few that ended more
-// than a day ago.
-func (c *changes) note(b *budget, one noted, until, now int64, cause string) {
+// than a day ago. It returns what it has noted.
+func (c *changes) note(b *budget, one noted, until, now int64, cause string) *change {
 	b.renew(now)
 	c.all.Sweep(func(_ noted, o *change) bool {
 		if o.until > now-dayMicros {
@@ -123,15 +130,17 @@ func (c *changes) note(b *budget, one noted, until, now int64, cause string) {
 	}
 	o.until, o.version, o.cause = until, b.version, cause
 	c.order.MoveToBack(o.place)
+	return o
 }
 
-// lengthen makes what moves no slot last until an instant, if it is not longer, and returns
-// its end.
-func (c *changes) lengthen(b *budget, one noted, until, now int64, cause string) int64 {
-	if o := c.all.Get(one); o == nil || until > o.until {
-		c.note(b, one, until, now, cause)
+// extend makes what moves no slot last until an instant, if it is not longer; what replaces an end,
+// if that is its end. It returns what is noted then, or nil, and whether it has noted it.
+func (c *changes) extend(b *budget, one noted, until int64, replaces time.Time, now int64, cause string) (*change, bool) {
+	o := c.all.Get(one)
+	if replaces.IsZero() && (o == nil || until > o.until) || o != nil && o.until == replaces.UnixMicro() {
+		return c.note(b, one, until, now, cause), true
 	}
-	return c.all.Get(one).until
+	return o, false
 }
 
 // remove removes the pauses and quarantines that a request ends, and yields the accounts that were
@@ -188,11 +197,14 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	until, before := now+r.For.Microseconds(), b.version
 	switch {
 	case r.Key != "":
-		until = b.pauseKey(&r, until, now)
+		o, extended := b.changes.extend(b, noted{account: r.Account, key: r.Key}, until, r.Replaces, now, r.Cause)
+		if extended {
+			o.apart = r.Apart.Microseconds()
+		}
+		until = o.end()
 	case r.Account == "":
 		if b.all.lengthen(until, r.Apart.Microseconds(), now) {
-			b.changes.note(b, noted{}, until, now, r.Cause)
-			b.changes.all.Get(noted{}).apart = r.Apart.Microseconds()
+			b.changes.note(b, noted{}, until, now, r.Cause).apart = r.Apart.Microseconds()
 		}
 		until = b.all.paused
 	default:
@@ -203,21 +215,6 @@ func (s *Store) Pause(ctx context.Context, r store.PauseRequest) (store.PauseRep
 	return store.PauseReply{Until: time.UnixMicro(until), Version: b.version, Before: before}, nil
 }
 
-// pauseKey pauses a part, and returns the end of its pause.
-func (b *budget) pauseKey(r *store.PauseRequest, until, now int64) int64 {
-	one := noted{account: r.Account, key: r.Key}
-	o := b.changes.all.Get(one)
-	switch {
-	case r.Replaces.IsZero() && (o == nil || until > o.until), o != nil && o.until == r.Replaces.UnixMicro():
-		b.changes.note(b, one, until, now, r.Cause)
-		b.changes.all.Get(one).apart = r.Apart.Microseconds()
-		return until
-	case o == nil:
-		return 0
-	}
-	return o.until
-}
-
 // Quarantine implements [store.Store].
 func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error) {
 	b, now, err := s.begin(ctx, r.Validate(), r.Budget, r.Now)
@@ -226,23 +223,12 @@ func (s *Store) Quarantine(ctx context.Context, r store.QuarantineRequest) (stor
 	}
 	defer s.mu.Unlock()
 	before := b.version
-	one, until := noted{token: r.Token, reason: r.Reason}, now+r.For.Microseconds()
-	o := b.changes.all.Get(one)
-	switch {
-	case r.Replaces.IsZero():
-		until = b.changes.lengthen(b, one, until, now, r.Cause)
-	case o != nil && o.until == r.Replaces.UnixMicro():
-		b.changes.note(b, one, until, now, r.Cause)
-	case o != nil:
-		until = o.until
-	default:
-		until = 0
-	}
-	if b.version != before {
-		o = b.changes.all.Get(one)
+	until := now + r.For.Microseconds()
+	o, extended := b.changes.extend(b, noted{token: r.Token, reason: r.Reason}, until, r.Replaces, now, r.Cause)
+	if extended {
 		o.count, o.probing = r.Count, r.Probing
 	}
-	return store.PauseReply{Until: instant(until), Version: b.version, Before: before}, nil
+	return store.PauseReply{Until: instant(o.end()), Version: b.version, Before: before}, nil
 }
 
 // Resume implements [store.Store].

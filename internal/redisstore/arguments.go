@@ -159,9 +159,9 @@ func setArguments(a *store.Accounts, args []any) []any {
 }
 
 // zoneArguments adds the zones, as they are about now.
-func zoneArguments(a *store.Accounts, args []any, now time.Time) []any {
-	args = append(args, len(a.Zones()))
-	for _, name := range a.Zones() {
+func zoneArguments(args []any, zones []string, now time.Time) []any {
+	args = append(args, len(zones))
+	for _, name := range zones {
 		args = append(args, limit.EncodeZone(name, now))
 	}
 	return args

@@ -5,7 +5,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
@@ -15,18 +14,16 @@ func (s *Store) Card(ctx context.Context, r store.CardRequest) (store.CardReply,
 		return store.CardReply{}, err
 	}
 	args := []any{micros(r.Now), r.Account, r.Known.Revision, r.Known.Version, r.KnownCard, "", r.Why}
-	zones := 0
+	var zones []string
 	if r.Limits != nil {
 		args[5] = store.EncodeLimits(r.Limits)
 	}
-	args = append(args, zones)
 	for _, l := range r.Limits {
 		if l.Zone != "" {
-			zones++
-			args = append(args, limit.EncodeZone(l.Zone, cmp.Or(r.Now, time.Now())))
+			zones = append(zones, l.Zone)
 		}
 	}
-	args[7] = zones
+	args = zoneArguments(args, zones, cmp.Or(r.Now, time.Now()))
 	reply, err := s.run(ctx, "card", cardScript(), r.Budget, args)
 	if err != nil {
 		return store.CardReply{}, err

@@ -62,7 +62,7 @@ func (s *Store) recordPart(ctx context.Context, r store.RecordRequest, account *
 	args := make([]any, 0, 12+4*len(r.Spent))
 	args = append(args, micros(r.Now), r.ID.String(), r.Account.ID, account.RelevantScopes(r.Scopes),
 		micros(r.Total.Slot), r.Total.Cost, r.Replaces.Entry, micros(r.Replaces.Slot), replacedID)
-	args = zoneArguments(account, args, cmp.Or(r.Now, time.Now()))
+	args = zoneArguments(args, account.Zones(), cmp.Or(r.Now, time.Now()))
 	args = append(args, account.LimitSet(0).Name)
 	for _, spent := range r.Spent {
 		booked := spent.Booked
@@ -88,7 +88,7 @@ func (s *Store) Reconcile(ctx context.Context, r store.ReconcileRequest) (store.
 		return store.Reconciliation{}, err
 	}
 	args := []any{micros(r.Now), r.Account.ID, account.RelevantScopes(r.Scopes), micros(r.Slot)}
-	args = zoneArguments(account, args, cmp.Or(r.Now, time.Now()))
+	args = zoneArguments(args, account.Zones(), cmp.Or(r.Now, time.Now()))
 	args = append(args, account.LimitSet(0).Name)
 	for _, units := range r.Counted {
 		args = append(args, units)

@@ -52,7 +52,7 @@ func (s *Store) Reset(ctx context.Context, r store.ResetRequest) error {
 	if err != nil {
 		return err
 	}
-	args := zoneArguments(account, []any{micros(r.Now), r.Account.ID, micros(r.At), r.Within.Microseconds()}, cmp.Or(r.Now, time.Now()))
+	args := zoneArguments([]any{micros(r.Now), r.Account.ID, micros(r.At), r.Within.Microseconds()}, account.Zones(), cmp.Or(r.Now, time.Now()))
 	args = append(args, account.LimitSet(0).Name)
 	reply, err := s.run(ctx, "reset", resetScript.with(account.Algorithms()|logsOnly), r.Budget, args)
 	if err != nil {

@@ -333,10 +333,7 @@ func parseCard(text string) (store.Card, error) {
 
 // encodeSet writes a set of limits with its edition, for requests of that revision.
 func encodeSet(set *store.LimitSet, revision int) string {
-	edition := set.Edition
-	if edition == (store.Edition{}) {
-		edition.Revision = revision
-	}
+	edition := (&store.BookRequest{Revision: revision}).EditionOf(set)
 	return strconv.Itoa(edition.Revision) + " " + strconv.FormatInt(edition.Version, 10) + " " + set.Name
 }
 

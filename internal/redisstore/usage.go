@@ -19,7 +19,7 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 	}
 	all := make([]store.Usage, 0, r.Accounts.Len())
 	for at, limit := 0, 0; at < r.Accounts.Len(); {
-		args := zoneArguments(r.Accounts, []any{micros(r.Now), limit + 1}, cmp.Or(r.Now, time.Now()))
+		args := zoneArguments([]any{micros(r.Now), limit + 1}, r.Accounts.Zones(), cmp.Or(r.Now, time.Now()))
 		args = setArguments(r.Accounts, args)
 		ends := min(at+maxAsked, r.Accounts.Len())
 		for i := at; i < ends; i++ {
