@@ -245,7 +245,7 @@ func (t *Transport) takeSmoothed(ctx context.Context, cost int, excluded []strin
 	}
 	var candidates []string
 	if b.smoother.Narrowed() {
-		accounts, _, err := t.Pool.list(excluded)
+		accounts, err := t.Pool.list(excluded)
 		if err != nil {
 			return Grant{}, err
 		}

@@ -87,7 +87,7 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 	// A slot before Now is of a booking whose answer was lost and asked for again.
 	arrived, wait := asked, booked.Slot.Sub(booked.Now)
 	if w.accounts.local != nil {
-		if wait > 0 {
+		if w.due = (time.Time{}); wait > 0 {
 			w.due = w.accounts.local.At(booked.Slot)
 		}
 		if booked.Version == b.version.Load() && booked.Effective.Limits == nil && !b.adopts.Load() {
@@ -111,8 +111,7 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 
 // request fills in the request for a booking, with the longest wait.
 func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
-	w.limitNews, w.wakes = w.budget.limitNews.Load(), w.budget.wakes.Load()
-	w.news = w.budget.queue.News()
+	w.limitNews, w.resumes = w.budget.limitNews.Load(), w.budget.resumes.Load()
 	r.ID, r.Budget, r.Accounts, r.Excluded, r.Scopes = store.NewBookingID(), w.budget.Name, w.accounts.Accounts, w.excluded, w.scopes
 	r.Reserve, r.Cost, r.MaxWait = w.reserve, w.Cost, longest
 	r.Revision, r.KnownCard = w.accounts.rules.revision, w.accounts.rules.known
@@ -162,21 +161,27 @@ type Grant struct {
 	// took. Nil: nothing. It must not be changed.
 	Waits []rationtrace.Wait
 
-	budget   *Budget
-	soonest  time.Time // the earliest instant of this process's clock that may be Slot; zero: the store is in it
+	booked
+
+	budget  *Budget
+	scopes  []string
+	traces  traces
+	resends int               // attempts of the request before this one
+	counted bool              // the budget's smoother counts the call as in flight
+	probe   *store.Quarantine // the token's while this call probes it; nil: this is no probe
+}
+
+// A booked is what the store has answered to a booking.
+type booked struct {
 	id       store.BookingID
 	account  *budgetAccount // the charged one; nil: the store's answer was lost
+	accounts *accountList   // of which it is
 	entry    string
-	total    int64     // Booking.Total
-	now      time.Time // the store's clock when it was booked
-	offline  bool      // booked while the store was down: only this worker knows of it
-	accounts *accountList
-	scopes   []string
-	traces   traces
-	resends  int               // attempts of the request before this one
-	counted  bool              // the budget's smoother counts the call as in flight
-	holder   store.BookingID   // as which the store was told of the booking, which waits; zero: it was not
-	probe    *store.Quarantine // the token's while this call probes it; nil: this is no probe
+	total    int64           // Booking.Total
+	now      time.Time       // the store's clock when it was booked
+	soonest  time.Time       // the earliest instant of this process's clock that may be the slot; zero: the store is in it
+	offline  bool            // booked while the store was down: only this worker knows of it
+	holder   store.BookingID // as which the store was told of the booking, which waits; zero: it was not
 }
 
 // LogValue returns what the fields say, for log/slog. It has the token's ID and no secret.
@@ -238,26 +243,6 @@ func (g *Grant) cancelSoon() {
 	_ = g.budget.cancel(ctx, g)
 }
 
-// mostLateCancels bounds how many late slots a worker cancels at once. With 128, 16 busy processes of 500 callers
-// used 15 to 86 % of their quota, with 32 about 86 % (go -C benchmarks run ./scale -crowds 16x500).
-const mostLateCancels = 32
-
-// cancelLate cancels a slot that has passed before its caller could use it. The caller does not wait for that:
-// nobody else could leave at the slot either. A fleet that is busy has many late callers, and to cancel for
-// each of them would keep it busy: beyond mostLateCancels a slot counts until it has left its window.
-func (g *Grant) cancelLate() {
-	running := &g.budget.lateCancels
-	if running.Add(1) > mostLateCancels {
-		running.Add(-1)
-		return
-	}
-	late := *g
-	go func() {
-		defer running.Add(-1)
-		late.cancelSoon()
-	}()
-}
-
 // cancel cancels a booking in the store that it was booked in.
 func (b *Budget) cancel(ctx context.Context, g *Grant) error {
 	booked := g.booking()
@@ -285,11 +270,9 @@ func (g *Grant) finish(left int) {
 	}
 }
 
-// slotIsValid reports whether a slot that has come may still be used: none of its
-// accounts is paused beyond it, as of confirmAfter ago at the most, and it is not void. If
-// the store does not answer, the last known status counts, because the slot was booked.
-func (g *Grant) slotIsValid(ctx context.Context) bool {
-	b := g.budget
+// confirmStatus asks for the status if it is too old for a slot that has come, so that pauses are known as of confirmAfter ago
+// at the most. If the store does not answer, the last known status counts, because the slot was booked.
+func (b *Budget) confirmStatus(ctx context.Context) {
 	for range 2 { // the first answer may be to a question from before the announcement
 		b.mu.Lock()
 		stale := time.Since(b.confirmedAt) > confirmAfter
@@ -298,19 +281,14 @@ func (g *Grant) slotIsValid(ctx context.Context) bool {
 			break
 		}
 	}
-	paused := g.pause()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return !paused.Until.After(g.Slot) && !b.isVoid(g)
 }
 
-// pause returns the longest known pause of the booking's accounts.
-func (g *Grant) pause() cooldown.Pause {
-	b := g.budget
+// pauseOf returns the longest known pause of a booking's accounts.
+func (b *Budget) pauseOf(o *booked) cooldown.Pause {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	paused := b.paused.Get("").Later(b.paused.Get(g.account.ID))
-	for _, account := range g.accounts.shared {
+	paused := b.paused.Get("").Later(b.paused.Get(o.account.ID))
+	for _, account := range o.accounts.shared {
 		paused = paused.Later(b.paused.Get(account.ID))
 	}
 	return paused

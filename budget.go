@@ -18,7 +18,6 @@ import (
 	"github.com/ration-go/ration/internal/holding"
 	"github.com/ration-go/ration/internal/inflight"
 	"github.com/ration-go/ration/internal/sweep"
-	"github.com/ration-go/ration/internal/waiters"
 	"github.com/ration-go/ration/internal/watch"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
@@ -103,22 +102,21 @@ type Budget struct {
 	latest       atomic.Pointer[tokenAccount] // of tokenAccounts, used last
 	version      atomic.Int64                 // known.Version
 	watch        watch.Watch                  // of the store, while callers wait
-	queue        waiters.Queue                // the callers that wait
+	turns        atomic.Uint64                // how many callers have come
+	lines        lines                        // the callers that wait
 	holds        holding.Holds                // their slots, as far as the store is told of them
 	announced    atomic.Int64                 // how often the store said that the status may be new
 	looked       atomic.Int64                 // announced when the known status was asked for
-	wakes        atomic.Int64                 // how often wakeWaiters was called
 	keyPauses    cooldown.KeyPauses
 	secondary    cooldown.Secondary
 	quarantines  atomic.Int64  // how often quarantined has changed
 	resumes      atomic.Int64  // how often noteResumption was called
 	away         arrival.Least // how long the store took to answer
 	clocks       clock.Clock
-	lateCancels  atomic.Int32 // how many cancelLate has under way
-	clockLearned atomic.Bool  // whether the store was asked for the time before the first booking
-	anySpent     atomic.Bool  // whether spent has any account
-	reconciles   atomic.Bool  // whether any response has said what is left
-	tried        atomic.Bool  // whether any pause was one that one request tries
+	clockLearned atomic.Bool // whether the store was asked for the time before the first booking
+	anySpent     atomic.Bool // whether spent has any account
+	reconciles   atomic.Bool // whether any response has said what is left
+	tried        atomic.Bool // whether any pause was one that one request tries
 	smoother     inflight.Smoother
 	waiting      [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
 	delays       arrival.Delays

@@ -221,8 +221,8 @@ func (b *Budget) recordLate(ctx context.Context, account *budgetAccount, account
 
 // isVoid reports whether a booking was lost, so that its slot may be another's. It needs
 // mu.
-func (b *Budget) isVoid(g *Grant) bool {
-	return g.now.Before(b.voidBefore) && g.Slot.After(b.voidBefore.Add(gracePeriod))
+func (b *Budget) isVoid(bookedAt, slot time.Time) bool {
+	return bookedAt.Before(b.voidBefore) && slot.After(b.voidBefore.Add(gracePeriod))
 }
 
 // recordInStore has the store record what was spent.

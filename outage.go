@@ -116,7 +116,7 @@ func (w *waiter) beforeRetry(ctx context.Context, r *store.BookRequest, retries 
 		w.cancelSoon()
 		r.ID = store.NewBookingID()
 		return nil
-	case !w.waits || b.RetryStoreFor < 0:
+	case !w.waits || b.RetryStoreFor < 0 || w.unwanted != nil && w.unwanted():
 		return failed
 	case retries.pauses == nil:
 		retries.pauses, retries.named = b.retryPauses(), time.Now()

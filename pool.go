@@ -163,11 +163,11 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string, sleeping f
 	slices.Sort(excluded)
 	excluded = slices.Compact(excluded)
 	for {
-		accounts, changed, err := p.list(excluded)
+		accounts, err := p.list(excluded)
 		if err != nil {
 			return Grant{}, err
 		}
-		w := waiter{Grant: Grant{Cost: cost, budget: p.budget, accounts: accounts}, pool: p, excluded: excluded, changed: changed,
+		w := waiter{Grant: Grant{Cost: cost, budget: p.budget, booked: booked{accounts: accounts}}, pool: p, excluded: excluded,
 			waits: true, sleeping: sleeping}
 		if err := w.wait(ctx); err != nil {
 			return Grant{}, err
@@ -220,19 +220,18 @@ func (p *Pool) Usage(ctx context.Context) ([]store.Usage, error) {
 
 var errNilPool = errors.New("ration: the Pool is nil: make it with NewPool")
 
-// list returns the accounts of the pool's tokens, and a channel that is closed when they
-// change. They are in the order of their IDs, so that all workers with the same tokens share
+// list returns the accounts of the pool's tokens. They are in the order of their IDs, so that all workers with the same tokens share
 // one index in the store. It is an error if all of them are excluded.
-func (p *Pool) list(excluded []string) (accounts *accountList, changed <-chan struct{}, err error) {
+func (p *Pool) list(excluded []string) (*accountList, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.update(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if len(excluded) > 0 && len(p.accounts.without(excluded)) == 0 {
-		return nil, nil, errAllExcluded
+		return nil, errAllExcluded
 	}
-	return p.accounts, p.changed, nil
+	return p.accounts, nil
 }
 
 // has reports whether one of the pool's tokens is of the account and not quarantined.
@@ -250,7 +249,7 @@ func (p *Pool) excludesAll(excluded []string) bool {
 	if len(excluded) == 0 {
 		return false
 	}
-	_, _, err := p.list(excluded)
+	_, err := p.list(excluded)
 	return errors.Is(err, errAllExcluded)
 }
 
@@ -347,6 +346,9 @@ func (p *Pool) change() {
 		close(p.changed)
 	}
 	p.changed = make(chan struct{})
+	if p.budget != nil {
+		p.budget.lines.changed(p)
+	}
 }
 
 // update builds the list of accounts again if something has changed. It needs mu.

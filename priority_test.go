@@ -29,8 +29,9 @@ func TestWhoReservesLessOvertakesWhoReservesMore(t *testing.T) {
 				last.Store(max(last.Load(), int64(time.Since(begun))))
 			})
 		}
-		time.Sleep(time.Millisecond)
-		for _, due := range []time.Duration{time.Millisecond, time.Millisecond, 10*time.Second + time.Millisecond} {
+		const later = 200 * time.Millisecond // all have booked
+		time.Sleep(later)
+		for _, due := range []time.Duration{later, later, 10*time.Second + later} {
 			_, err := b.Wait(t.Context(), token, 1)
 			require.NoError(t, err)
 			require.Equal(t, due, time.Since(begun), "two of ten are kept back")

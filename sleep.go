@@ -19,7 +19,6 @@ const (
 	contextEnded            // the caller gives up
 	accountsChanged         // the pool's tokens changed
 	slotTaken               // the slot may be another caller's: the store had not heard of this process for long
-	slotOffered             // another caller has given a slot back
 	limitsChanged           // the fleet has other limits
 	woken                   // the status changed, perhaps to no effect on this caller
 )
@@ -27,8 +26,6 @@ const (
 // wakers are what wakes a caller before its time. A nil channel never does.
 type wakers struct {
 	accounts, status <-chan struct{} // closed when they change
-	offered          <-chan struct{} // has a value if an earlier slot may be free
-	lost             <-chan struct{} // closed when the caller's slot was given to others
 }
 
 // sleep is the one way in which callers wait: for a time, until their context ends, or until
@@ -42,10 +39,6 @@ func sleep(ctx context.Context, length time.Duration, w wakers) outcome {
 		return accountsChanged
 	case <-w.status:
 		return woken
-	case <-w.offered:
-		return slotOffered
-	case <-w.lost:
-		return slotTaken
 	case <-ctx.Done():
 	}
 	if ctx.Err() != nil {

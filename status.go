@@ -99,7 +99,7 @@ func (b *Budget) beat(ctx context.Context) {
 // store calls it, so it asks nothing itself, and takes no lock under which the store is asked.
 func (b *Budget) hear(news store.News) {
 	if news.Version == 0 {
-		b.queue.Free(news.Account)
+		go b.lines.free(news.Account)
 	}
 	if news.Account == "" && (news.Version == 0 || news.Version != b.version.Load()) {
 		b.announced.Add(1)
@@ -273,7 +273,7 @@ func (b *Budget) noteLimits(status *store.Status) {
 // wakeWaiters has waiting callers look whether their slots are still of use, under the
 // newest limits and pauses. It needs mu.
 func (b *Budget) wakeWaiters() {
-	b.wakes.Add(1)
+	b.lines.review()
 	if b.woken != nil {
 		close(b.woken)
 		b.woken = nil

@@ -111,15 +111,15 @@ func (t traces) booked(ctx context.Context, w *waiter) {
 }
 
 var whyRebooking = [...]string{
-	slotMissed: "late", slotLost: "late", slotTaken: "taken back", slotPaused: "paused", slotResumed: "resumed", accountsChanged: "accounts changed", limitsChanged: "limits changed", contextEnded: "cancelled",
+	slotMissed: "late", slotLost: "late", slotTaken: "taken back", slotPaused: "paused", slotResumed: "resumed", accountsChanged: "accounts changed", limitsChanged: "limits changed",
 }
 
-func (t traces) rebooking(ctx context.Context, w *waiter, how outcome) {
-	if t.none() || ctx.Err() != nil {
+func (t traces) rebooking(ctx context.Context, b *Budget, account string, how outcome) {
+	if t.none() {
 		return
 	}
 	tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Rebooking) { return o.Rebooking },
-		rationtrace.Rebooking{Budget: w.budget.Name, Account: w.account.ID, Why: whyRebooking[how]})
+		rationtrace.Rebooking{Budget: b.Name, Account: account, Why: whyRebooking[how]})
 }
 
 // traceOutcome tells what a caller got.

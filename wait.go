@@ -5,8 +5,6 @@ import (
 	"errors"
 	"time"
 
-	"github.com/ration-go/ration/internal/holding"
-	"github.com/ration-go/ration/internal/waiters"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -22,20 +20,19 @@ type waiter struct {
 	sleeping func()   // called when the slot that was booked lies ahead; nil: nobody
 	reserve  int      // in thousandths
 
-	begun     time.Time       // zero: there is no MaxWait
-	asleep    time.Time       // when the caller first found its slot ahead; zero: it never did
-	changed   <-chan struct{} // closed when the accounts change; nil: they never do
-	due       time.Time       // the slot on this process's clock, at the latest
-	limitNews int64           // the budget's when it booked
-	wakes     int64           // the budget's when it booked, or looked at its slot last
-	resumes   int64           // likewise; 0: it has not looked yet
-	news      int64           // of free slots, when it booked
-
-	place *waiters.Waiter // in the queue; nil: its slot comes soon
-	hold  *holding.Hold   // what the store is told of its slot; nil: nothing
+	ctx        context.Context // of what is booked in the background; nil: the caller books itself
+	turn       uint64          // in the order in which this process's callers came
+	begun      time.Time       // zero: there is no MaxWait
+	until      time.Time       // when it ends for MaxWait, or the context; zero: not looked at, or never
+	byDeadline bool            // it is the context's
+	asleep     time.Time       // when the caller first found its slot ahead; zero: it never did
+	due        time.Time       // the slot on this process's clock, at the latest
+	limitNews  int64           // the budget's when it booked
+	resumes    int64           // likewise
+	unwanted   func() bool     // reports whether nobody waits for the slot any more; nil: the caller does
 }
 
-// regroup is how long a caller waits at least for others to cancel after the limits have
+// regroup is how long a process waits at least for others to give their slots back after the limits have
 // changed, or an account was paused.
 const regroup = 100 * time.Millisecond
 
@@ -43,141 +40,12 @@ const regroup = 100 * time.Millisecond
 // that waits for less books again, or is gone, before it could hear of much.
 const watchFrom = 100 * time.Millisecond
 
-// take waits for a slot of the token's account. On an error the grant is zero.
-func (w *waiter) take(ctx context.Context) (err error) {
-	if w.accounts, err = w.budget.accountsOf(&w.Token); err == nil {
-		err = w.wait(ctx)
-	}
-	if err != nil {
-		w.Grant = Grant{}
-	}
-	return err
-}
-
-// wait books a slot and returns when it has come. On an error nothing is booked.
-func (w *waiter) wait(ctx context.Context) (err error) {
-	if w.scopes, w.reserve, err = w.budget.bookOptions(ctx); err != nil {
-		return err
-	}
-	w.traces = w.budget.tracesOf(ctx)
-	if w.budget.MaxWait > 0 {
-		w.begun = time.Now()
-	}
-	if err := w.book(ctx); err != nil {
-		return err
-	}
-	for {
-		outcome := w.sleepUntilSlot(ctx)
-		if outcome == completed {
-			if w.leave(); !w.isLate() {
-				w.holder = store.BookingID{} // the slot is the caller's own: nobody takes it back
-				return nil
-			}
-			outcome = slotMissed
-		}
-		if outcome == accountsChanged || outcome == slotOffered {
-			if err := w.lookForEarlier(ctx, outcome == slotOffered); err != nil {
-				return err
-			}
-			continue
-		}
-		if outcome == limitsChanged && w.keepsLimits(ctx) {
-			continue // another account's have changed
-		}
-		if outcome == slotMissed {
-			w.cancelLate()
-		} else {
-			// Nothing was sent: another caller gets the slot before this one books again.
-			w.cancelSoon()
-		}
-		w.traces.rebooking(ctx, w, outcome)
-		// All who wait cancel before one of them books, or they would queue behind each
-		// other's old slots.
-		switch outcome {
-		case limitsChanged:
-			_ = sleep(ctx, w.untilTurn(), wakers{})
-		case slotResumed:
-			_ = sleep(ctx, w.untilTurn()/4, wakers{})
-		case slotPaused:
-			_ = sleep(ctx, min(w.untilTurn(), time.Until(w.due)), wakers{})
-		}
-		if ctx.Err() != nil {
-			return ended(ctx)
-		}
-		if err := w.rebook(ctx); err != nil {
-			return err
-		}
-	}
-}
-
-// sleepUntilSlot sleeps until the slot, or until something wakes the caller earlier.
-func (w *waiter) sleepUntilSlot(ctx context.Context) outcome {
-	if !w.Slot.After(w.now) {
-		if ctx.Err() != nil {
-			return contextEnded
-		}
-		if w.budget.anySpent.Load() {
-			w.budget.noteRoom(w.account.ID)
-		}
-		return completed
-	}
-	if w.asleep.IsZero() {
-		w.asleep = time.Now()
-	}
-	if w.sleeping != nil {
-		w.sleeping()
-	}
-	if w.place = nil; w.isTold() || time.Until(w.due) >= watchFrom {
-		w.joinQueue()
-		defer w.leaveQueue()
-	}
-	if w.pool != nil && w.pool.sourced.Load() {
-		defer w.pool.askAhead(ctx, w.account.ID, w.due).Stop()
-	}
-	if b, account := w.budget, w.account; account.edition.Version > 0 {
-		if time.Until(w.due) > doubtAfter {
-			defer time.AfterFunc(doubtAfter, func() { b.doubtLearned(account) }).Stop()
-		}
-		if stop := b.raiseWhileWaiting(account, w.due); stop != nil {
-			defer stop()
-		}
-	}
-	why := w.why(ctx)
-	w.noteSpent(why)
-	wait := w.budget.beginWait(ctx, w.traces, why, time.Until(w.due))
-	defer func() { w.Waits = wait.end(w.Waits) }()
-	confirmed := w.accounts.local != nil // its answer is there at once
-	for how := woken; how != completed; {
-		wake := w.budget.nextWake() // before the look, or a change after it would wake nobody
-		if how = completed; w.budget.wakes.Load() != w.wakes {
-			how = w.lookAtSlot()
-		}
-		if how == completed && !confirmed {
-			if how = sleep(ctx, time.Until(w.due)-w.budget.askBefore(), w.wakers(wake)); how == completed {
-				confirmed, how = true, woken
-				w.budget.confirmFor(ctx, w.due)
-			}
-		} else if how == completed {
-			how = sleep(ctx, time.Until(w.due), w.wakers(wake))
-		}
-		if how != completed && how != woken {
-			return how
-		}
-	}
-	switch valid, held := w.slotIsValid(ctx), w.isHeld(ctx); {
-	case !held:
-		return slotTaken
-	case !valid:
-		return slotLost
-	case w.budget.limitNews.Load() > w.limitNews:
-		return limitsChanged
-	}
-	return completed
-}
-
 // leave measures how late the caller is for its slot, which has come. It is the last step before the caller
 // returns: whatever may block comes before it, or the caller would be later than it says.
 func (w *waiter) leave() {
+	if !w.Slot.After(w.now) && w.budget.anySpent.Load() {
+		w.budget.noteRoom(w.account.ID)
+	}
 	now := time.Now()
 	w.Late = 0
 	if w.accounts.local == nil || w.Slot.After(w.now) { // a store in this process answers at once
@@ -239,12 +107,14 @@ func (w *waiter) book(ctx context.Context) error {
 	}
 }
 
-// rebook finds the accounts again and books.
-func (w *waiter) rebook(ctx context.Context) error {
-	if err := w.findAccounts(); err != nil {
-		return err
+// findAccounts finds the accounts that may be charged now.
+func (w *waiter) findAccounts() (err error) {
+	if w.pool != nil {
+		w.accounts, err = w.pool.list(w.excluded)
+	} else {
+		w.accounts, err = w.budget.accountsOf(&w.Token)
 	}
-	return w.book(ctx)
+	return err
 }
 
 // waitWithin sleeps for a time, without a slot, or until something is resumed after the budget's
@@ -264,22 +134,31 @@ func (w *waiter) longestWait(ctx context.Context) (longest time.Duration, byDead
 	if !w.waits {
 		return 0, false
 	}
-	longest = store.Forever
+	until, byDeadline := w.until, w.byDeadline
+	if until.IsZero() {
+		until, byDeadline = w.waitsUntil(ctx)
+	}
+	if until.IsZero() {
+		return store.Forever, false
+	}
+	return max(0, time.Until(until)), byDeadline
+}
+
+// waitsUntil returns until when the caller may wait, and whether it is the context's deadline; zero: for ever.
+func (w *waiter) waitsUntil(ctx context.Context) (until time.Time, byDeadline bool) {
 	if w.budget.MaxWait > 0 {
-		longest = max(0, w.budget.MaxWait-time.Since(w.begun))
+		until = w.begun.Add(w.budget.MaxWait)
 	}
-	if deadline, found := ctx.Deadline(); found {
-		if left := max(0, time.Until(deadline)); left < longest {
-			return left, true
-		}
+	if deadline, found := ctx.Deadline(); found && (until.IsZero() || deadline.Before(until)) {
+		return deadline, true
 	}
-	return longest, false
+	return until, false
 }
 
 // why returns what the caller waits for until the slot that it has booked, or would.
 func (w *waiter) why(ctx context.Context) rationtrace.Wait {
 	why := rationtrace.Wait{Budget: w.budget.Name, Account: w.account.ID}
-	if paused := w.pause(); paused.Until.After(w.now) && !w.Slot.Before(paused.Until) {
+	if paused := w.budget.pauseOf(&w.booked); paused.Until.After(w.now) && !w.Slot.Before(paused.Until) {
 		why.Reason, why.Until, why.Cause = rationtrace.Pause, paused.Until, paused.Cause
 		return why
 	}

@@ -33,11 +33,8 @@ type Hold struct {
 	booking store.Booking
 	holder  store.BookingID // as which the store was told of it, or may have been; zero: it was not
 	doubt   bool            // it is not known whether the store was told
-	lost    chan struct{}   // closed when another caller may have the slot
+	lost    func()          // called once the slot was given back; nil: it was
 }
-
-// Lost returns a channel that is closed when the slot was given back.
-func (h *Hold) Lost() <-chan struct{} { return h.lost }
 
 // Holds are the slots to come of one budget's callers. The zero Holds are none. They are safe for concurrent
 // use.
@@ -55,18 +52,14 @@ type Holds struct {
 	asking chan struct{} // closed when the question that is under way has its answer; nil: none is
 }
 
-// Add adds a slot that a caller begins to wait for, or goes on to: then the holder is what Remove returned.
-// It has the store asked in the background by ask.
-func (h *Holds) Add(ask Ask, booking store.Booking, holder store.BookingID) *Hold {
-	one := &Hold{booking: booking, holder: holder, doubt: holder != store.BookingID{}, lost: make(chan struct{})}
+// Add adds a slot that lies ahead. It has the store asked in the background by ask, and calls lost, which must not block, if
+// another process may have the slot.
+func (h *Holds) Add(ask Ask, booking store.Booking, lost func()) *Hold {
+	one := &Hold{booking: booking, lost: lost}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.fresh == nil {
 		h.told, h.fresh, h.holder = make(map[*Hold]struct{}), make(map[*Hold]struct{}), store.NewBookingID()
-	}
-	if one.doubt && holder != h.holder {
-		close(one.lost) // it was given up meanwhile
-		return one
 	}
 	h.ask, h.budget = ask, booking.Budget
 	h.fresh[one] = struct{}{}
@@ -90,14 +83,11 @@ func (h *Holds) Remove(one *Hold) store.BookingID {
 	return one.holder
 }
 
-// isLost reports whether Lost is closed.
-func (h *Hold) isLost() bool {
-	select {
-	case <-h.lost:
-		return true
-	default:
-		return false
-	}
+// IsLost reports whether another process may have a slot.
+func (h *Holds) IsLost(one *Hold) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return one.lost == nil
 }
 
 // mostAsked is how often a caller asks at most whether a slot is its own: a question that was under way may be an
@@ -109,13 +99,13 @@ func (h *Holds) Confirm(ctx context.Context, one *Hold) bool {
 	for asked := 0; ; asked++ {
 		h.mu.Lock()
 		isSure := one.holder == store.BookingID{} || time.Since(h.asked) < sure
-		asking := h.asking
-		if !isSure && asking == nil && asked < mostAsked {
+		asking, isLost := h.asking, one.lost == nil
+		if !isSure && !isLost && asking == nil && asked < mostAsked {
 			asking = h.begin()
 		}
 		h.mu.Unlock()
-		if isSure || asked == mostAsked || one.isLost() {
-			return isSure && !one.isLost()
+		if isSure || asked == mostAsked || isLost {
+			return isSure && !isLost
 		}
 		select {
 		case <-asking:
@@ -193,7 +183,9 @@ func (h *Holds) answered(reply store.HoldReply, err error, asked time.Time, name
 		// The store has noted nothing of these, but for what an earlier question may have named.
 		h.nameAgain(slices.DeleteFunc(named, func(one *Hold) bool { return one.doubt }))
 		for one := range h.told {
-			close(one.lost)
+			lost := one.lost
+			one.lost = nil
+			lost()
 		}
 		clear(h.told)
 		h.holder = store.NewBookingID()

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,16 +57,22 @@ func booking() store.Booking {
 	return store.Booking{ID: store.NewBookingID(), Budget: "b", Account: "a", Entry: "e", Slot: time.Now().Add(time.Hour)}
 }
 
-func none() store.BookingID { return store.BookingID{} }
+// A told is a hold, and whether it was said that it is lost.
+type told struct {
+	*holding.Hold
+	lost atomic.Bool
+}
 
-func isLost(one *holding.Hold) bool {
+func add(h *holding.Holds, k *kept, b store.Booking) *told {
+	one := new(told)
+	one.Hold = h.Add(k.hold, b, func() { one.lost.Store(true) })
+	return one
+}
+
+func isLost(t *testing.T, h *holding.Holds, one *told) bool {
 	synctest.Wait()
-	select {
-	case <-one.Lost():
-		return true
-	default:
-		return false
-	}
+	require.Equal(t, one.lost.Load(), h.IsLost(one.Hold))
+	return one.lost.Load()
 }
 
 func TestABudgetIsHeardOfEverySecondWhileCallersWait(t *testing.T) {
@@ -73,7 +80,7 @@ func TestABudgetIsHeardOfEverySecondWhileCallersWait(t *testing.T) {
 		var h holding.Holds
 		k := new(kept)
 		first := booking()
-		one := h.Add(k.hold, first, none())
+		one := add(&h, k, first)
 		asked := k.questions()
 		require.Len(t, asked, 1, "the first is told at once")
 		require.Equal(t, []store.Booking{first}, asked[0].Bookings)
@@ -83,7 +90,7 @@ func TestABudgetIsHeardOfEverySecondWhileCallersWait(t *testing.T) {
 		require.Len(t, asked, 10)
 		require.Empty(t, asked[0].Bookings)
 		require.NotZero(t, asked[0].Heard)
-		require.NotZero(t, h.Remove(one))
+		require.NotZero(t, h.Remove(one.Hold))
 		time.Sleep(time.Minute)
 		require.Empty(t, k.questions(), "nobody waits")
 	})
@@ -93,17 +100,17 @@ func TestBookingsAreToldTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h holding.Holds
 		k := new(kept)
-		h.Add(k.hold, booking(), none())
+		add(&h, k, booking())
 		k.questions()
 		time.Sleep(100 * time.Millisecond)
 		for range 10 {
-			h.Add(k.hold, booking(), none())
+			add(&h, k, booking())
 		}
 		require.Empty(t, k.questions())
 		time.Sleep(500 * time.Millisecond)
 		require.Len(t, k.questions()[0].Bookings, 10)
 		for range 2 * store.MaxHeld {
-			h.Add(k.hold, booking(), none())
+			add(&h, k, booking())
 		}
 		told := 0
 		for _, r := range k.questions() {
@@ -119,23 +126,21 @@ func TestWhoWasGivenUpLosesWhatTheStoreHad(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h holding.Holds
 		k := new(kept)
-		before := h.Add(k.hold, booking(), none())
+		before := add(&h, k, booking())
 		holder := k.questions()[0].Holder
 		k.answers(store.GivenUp, nil)
 		time.Sleep(100 * time.Millisecond)
 		later := booking()
-		after := h.Add(k.hold, later, none())
+		after := add(&h, k, later)
 		time.Sleep(time.Second)
-		require.True(t, isLost(before))
-		require.False(t, isLost(after))
-		require.Equal(t, holder, h.Remove(before), "its booking is cancelled as the holder's")
+		require.True(t, isLost(t, &h, before))
+		require.False(t, isLost(t, &h, after))
+		require.Equal(t, holder, h.Remove(before.Hold), "its booking is cancelled as the holder's")
 		asked := k.questions()
 		require.Equal(t, holder, asked[0].Holder)
 		require.NotEqual(t, holder, asked[1].Holder)
 		require.Equal(t, []store.Booking{later}, asked[1].Bookings, "under the new name")
 		require.Zero(t, asked[1].Heard)
-		again := h.Add(k.hold, booking(), holder)
-		require.True(t, isLost(again), "it was the old holder's")
 	})
 }
 
@@ -144,14 +149,14 @@ func TestWhatTheStoreForgotIsNamedAgain(t *testing.T) {
 		var h holding.Holds
 		k := new(kept)
 		first := booking()
-		one := h.Add(k.hold, first, none())
+		one := add(&h, k, first)
 		k.questions()
 		k.answers(store.Unknown, nil)
 		time.Sleep(time.Second)
 		asked := k.questions()
 		require.Len(t, asked, 2)
 		require.Equal(t, []store.Booking{first}, asked[1].Bookings)
-		require.False(t, isLost(one))
+		require.False(t, isLost(t, &h, one))
 	})
 }
 
@@ -160,23 +165,23 @@ func TestASlotIsConfirmedIfTheStoreHasNotHeardOfItsCallerLately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var h holding.Holds
 		k := new(kept)
-		one := h.Add(k.hold, booking(), none())
+		one := add(&h, k, booking())
 		k.questions()
-		require.True(t, h.Confirm(t.Context(), one))
+		require.True(t, h.Confirm(t.Context(), one.Hold))
 		require.Empty(t, k.questions(), "it is sure")
 
 		k.answers(store.Held, errors.New("down"))
 		time.Sleep(store.HeldFor)
 		k.questions()
-		require.False(t, h.Confirm(t.Context(), one), "nobody knows")
+		require.False(t, h.Confirm(t.Context(), one.Hold), "nobody knows")
 		require.NotEmpty(t, k.questions())
 
 		k.answers(store.Held, nil)
-		require.True(t, h.Confirm(t.Context(), one))
+		require.True(t, h.Confirm(t.Context(), one.Hold))
 		k.answers(store.Held, errors.New("down"))
 		time.Sleep(store.HeldFor)
 		k.answers(store.GivenUp, nil)
-		require.False(t, h.Confirm(t.Context(), one), "it was given up")
+		require.False(t, h.Confirm(t.Context(), one.Hold), "it was given up")
 	})
 }
 
@@ -186,10 +191,10 @@ func TestABookingInDoubtIsLostWithTheOthers(t *testing.T) {
 		var h holding.Holds
 		k := new(kept)
 		k.answers(store.Held, errors.New("the reply was lost"))
-		one := h.Add(k.hold, booking(), none())
+		one := add(&h, k, booking())
 		k.questions()
 		k.answers(store.GivenUp, nil)
 		time.Sleep(time.Second)
-		require.True(t, isLost(one))
+		require.True(t, isLost(t, &h, one))
 	})
 }

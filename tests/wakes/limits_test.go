@@ -12,6 +12,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/testkit/redistest"
+	"github.com/ration-go/ration/rationtrace"
 )
 
 // When the limits change, those who wait book again: they leave at the new pace, in about
@@ -101,8 +102,8 @@ type crowd struct {
 	left []departure
 }
 
-// gather has callers wait in turn in each process: each comes when the one before has booked.
-func gather(t *testing.T, callers int, processes ...process) *crowd {
+// gather has callers wait in turn in each process: each comes when the one before waits, and a while later.
+func gather(t *testing.T, callers int, apart time.Duration, processes ...process) *crowd {
 	c := &crowd{callers: callers, processes: processes}
 	for i := range callers {
 		p := processes[i%len(processes)]
@@ -113,9 +114,23 @@ func gather(t *testing.T, callers int, processes ...process) *crowd {
 			}
 			c.leaves(i, grant)
 		})
-		next(t, p.asked.booked)
+		for c.come() <= i {
+			time.Sleep(100 * time.Microsecond)
+		}
+		time.Sleep(apart)
 	}
 	return c
+}
+
+// come returns how many callers have left, or wait.
+func (c *crowd) come() int {
+	c.mu.Lock()
+	n := len(c.left)
+	c.mu.Unlock()
+	for _, p := range c.processes {
+		n += p.Counts().Waiting[rationtrace.Quota]
+	}
+	return n
 }
 
 func (c *crowd) leaves(caller int, grant ration.Grant) {
@@ -195,20 +210,23 @@ func (c change) leastAfter() int {
 	return 80 - 10*(c.old.BurstOrDefault()-1)
 }
 
+// Those who come within the time for which a process gathers its callers are booked together.
+const apart = 5 * time.Millisecond
+
 func TestThoseWhoWaitLeaveAtTheNewPace(t *testing.T) {
 	for name, change := range changes(400) {
 		for processes := 1; processes <= 2; processes++ {
 			t.Run(fmt.Sprint(name, processes), func(t *testing.T) {
 				inMemory(t, change.old, func(t *testing.T, a, b process) {
-					c := gather(t, change.callers, []process{a, b}[:processes]...)
-					time.Sleep(2353 * time.Millisecond)
+					c := gather(t, change.callers, apart, []process{a, b}[:processes]...)
+					time.Sleep(353 * time.Millisecond)
 					changed := time.Now()
 					require.NoError(t, a.SetLimits(change.new))
 					after := c.departures(change, changed, changed)
 					soon := slices.IndexFunc(after, func(d departure) bool { return !d.slot.Before(changed.Add(time.Second)) })
 					require.GreaterOrEqual(t, soon, change.leastAfter(), "of %d in %v", len(after), after[len(after)-1].slot.Sub(changed))
 					c.requireJudged(t)
-					requireOrder(t, after, change.old.Max)
+					requireOrder(t, after, max(change.old.Max, 2*int(gathered/apart)))
 				})
 			})
 		}
@@ -230,7 +248,7 @@ func TestThoseWhoWaitOnRedisLeaveAtTheNewPace(t *testing.T) {
 				first, err := a.Wait(t.Context(), ration.NewToken("a"), 1)
 				require.NoError(t, err)
 				next(t, a.asked.booked)
-				c := gather(t, change.callers, []process{b, a}[:processes]...)
+				c := gather(t, change.callers, time.Millisecond, []process{b, a}[:processes]...)
 				c.leaves(-1, first)
 				changed := time.Now()
 				require.NoError(t, a.SetLimits(change.new))

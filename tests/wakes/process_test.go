@@ -71,6 +71,9 @@ func (s *askedStore) Watch(budget string, told func(store.News)) (stop func()) {
 	}
 }
 
+// gathered is after what time a caller that waits has booked: it waits for company.
+const gathered = 110 * time.Millisecond
+
 // book books a slot of the token "a" and waits for it.
 func (p process) book(t *testing.T) {
 	t.Helper()
@@ -151,9 +154,9 @@ func TestThoseWhoWaitMoveBehindAPauseInTheirOrder(t *testing.T) {
 				[]process{a, b}[i%2].book(t)
 				left[i] = time.Since(begun)
 			})
-			synctest.Wait()
+			time.Sleep(gathered)
 		}
-		a.pause(t, 170*time.Second)
+		a.pause(t, 3*time.Minute-time.Since(begun))
 		waits.Wait()
 		for i, at := range left {
 			require.Equal(t, time.Duration(180+i/10*60)*time.Second, at, "caller %d", i)
@@ -217,7 +220,7 @@ func TestWhoWaitsForATokenThatIsQuarantinedTakesAnotherAtOnce(t *testing.T) {
 				require.True(t, grant.Slot.Sub(begun) <= 0 || grant.Token.ID() == tokens[1].ID())
 			})
 		}
-		synctest.Wait()
+		time.Sleep(gathered)
 		require.Len(t, b.asked.booked, 4)
 		r := store.QuarantineRequest{Budget: "x", Token: tokens[0].ID(), Reason: "dead_token", For: time.Hour}
 		_, err := a.asked.Quarantine(t.Context(), r)
@@ -257,6 +260,7 @@ func TestAProcessWatchesWhileItsCallersWait(t *testing.T) {
 		for range 100 {
 			waits.Go(func() { b.book(t) })
 		}
+		time.Sleep(30 * time.Millisecond)
 		synctest.Wait()
 		require.EqualValues(t, 1, b.asked.begun.Load())
 		require.Zero(t, b.asked.statuses.Load())
@@ -336,7 +340,7 @@ func TestManyWhoWaitAskForTheStatusOnce(t *testing.T) {
 		for range callers {
 			waits.Go(func() { _, _ = b.Wait(ctx, ration.NewToken("a"), 1) })
 		}
-		synctest.Wait()
+		time.Sleep(gathered)
 		require.Zero(t, b.asked.statuses.Load())
 		a.pause(t, time.Hour)
 		synctest.Wait()

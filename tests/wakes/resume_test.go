@@ -51,7 +51,7 @@ func TestAResumptionReachesThoseWhoWaitInOtherProcesses(t *testing.T) {
 							[]process{a, b}[i%2].book(t)
 							left[i] = time.Since(time.UnixMicro(0))
 						})
-						synctest.Wait()
+						time.Sleep(gathered)
 					}
 					time.Sleep(time.Minute)
 					at := time.Since(time.UnixMicro(0))

@@ -1,0 +1,337 @@
+// Package line hands the slots that a process has booked to its callers: a slot belongs to the process, and is bound to
+// the caller that has waited longest when it is due.
+//
+//	callers, in order of arrival ──▶ Line ◀── slots, in order of time, as they were booked
+//	                                  │ a slot is due
+//	                                  ▼
+//	                       the caller that came first takes it
+//
+// So a caller that gives up leaves its slot to the next one, a caller that wakes late comes back to its place, and where
+// a slot is of no use any more the process books another: the order of its callers stays.
+//
+// The line decides how many slots are booked and given back, and when. Its [Clerk] does it.
+package line
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+)
+
+// A Slot is one that was booked. Slots are told apart by ==.
+type Slot interface {
+	comparable
+	// Due is when it comes, on this process's clock.
+	Due() time.Time
+}
+
+// A Clerk does what a Line has decided on. Its methods are called without a lock, those but Book by one goroutine at a
+// time, which hands no slot over meanwhile.
+type Clerk[W any, S Slot] interface {
+	// Book books one slot, and says what came of it by Booked or Refused. It has a goroutine of its own.
+	Book(Errand[W, S])
+	// Prepare is called Ahead before a slot is due. It must not block.
+	Prepare(due time.Time)
+	// Ahead is how long that is.
+	Ahead() time.Duration
+	// Review returns those of the slots that are of no use any more. With due, they have come and are handed over next.
+	Review(slots []S, due bool) []Dropped[S]
+	// GiveBack gives slots back for which there is no caller, or that were dropped.
+	GiveBack(slots []S)
+	// Close is called when nobody is left in the line. Nobody can join it any more.
+	Close()
+}
+
+// An Errand is one slot to be booked.
+type Errand[W any, S Slot] struct {
+	// For is a caller that has no slot. The slot is not for it alone: but it must not come later than this caller waits.
+	// Nil: the slot is booked in place of another one.
+	For *Caller[W, S]
+	// Instead is a slot of the line's that is given back if an earlier one can be booked. Zero: none.
+	Instead S
+	// After is a slot that was dropped, for which this one is booked. Zero: none was.
+	After S
+}
+
+// A Dropped slot is of no use any more.
+type Dropped[S Slot] struct {
+	// Slot is the slot.
+	Slot S
+	// Wait is how long after the slot was given back another one is booked.
+	Wait time.Duration
+}
+
+// A Caller waits in a line.
+type Caller[W any, S Slot] struct {
+	// Of is what the clerk knows of the caller.
+	Of W
+	// Until is how long it waits; zero: for ever.
+	Until time.Time
+
+	turn    uint64 // in the order of arrival
+	handed  chan S
+	booked  chan S
+	refused chan error
+	stands  bool
+	errand  bool // a slot is being booked in its name
+}
+
+// Handed returns a channel that has a slot when the caller has got it, and is in line no longer.
+func (c *Caller[W, S]) Handed() <-chan S { return c.handed }
+
+// Booked returns a channel that has a slot now and then: about when the caller's will come. The slot itself stays in line.
+func (c *Caller[W, S]) Booked() <-chan S { return c.booked }
+
+// Refused returns a channel that has an error if the caller gets no slot. It is in line no longer then.
+func (c *Caller[W, S]) Refused() <-chan error { return c.refused }
+
+// A Line is the callers of one class: they want the same, so any slot of the line does for each. It is safe for
+// concurrent use.
+type Line[W any, S Slot] struct {
+	clerk Clerk[W, S]
+	poked chan struct{}
+
+	mu      sync.Mutex // protects all below
+	callers []*Caller[W, S]
+	slots   []S
+	asked   int       // slots that are being booked
+	bookAt  time.Time // when slots are booked that are lacking
+	backAt  time.Time // when slots are given back that are left over; zero: none is
+	back    int       // slots that are being given back, and booked again then
+	again   []rebooking[S]
+	look    bool // the slots are to be reviewed
+	prepped time.Time
+	exchange
+	running, closed bool
+}
+
+// A rebooking is a slot that may be booked from an instant on, because another was dropped.
+type rebooking[S Slot] struct {
+	at    time.Time
+	after S
+}
+
+// New returns an empty line.
+func New[W any, S Slot](clerk Clerk[W, S]) *Line[W, S] {
+	return &Line[W, S]{clerk: clerk, poked: make(chan struct{}, 1)}
+}
+
+// mostPatience bounds patience.
+const mostPatience = 100 * time.Millisecond
+
+// patience is how long callers that have to wait anyway wait for company before they book, and a slot that is left over
+// for a caller that comes: 2 % of the wait. So one script books for many, and a caller that gives up and comes again
+// costs nothing.
+func patience(wait time.Duration) time.Duration { return min(mostPatience, max(0, wait/50)) }
+
+// Join enters a caller, which has come in that turn: one that came before stands before. If it has booked a slot already
+// that becomes the line's. It reports false if the line is closed.
+func (l *Line[W, S]) Join(c *Caller[W, S], turn uint64, slot S) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	c.turn = turn
+	c.handed, c.booked, c.refused = make(chan S, 1), make(chan S, 1), make(chan error, 1)
+	at := l.enter(c)
+	var none S
+	switch {
+	case slot != none:
+		l.add(slot)
+	case len(l.slots) > 0:
+		l.estimate(c, at)
+	}
+	l.start()
+	return true
+}
+
+// enter needs mu, and returns the caller's place.
+func (l *Line[W, S]) enter(c *Caller[W, S]) int {
+	at := l.place(c)
+	l.callers = slices.Insert(l.callers, at, c)
+	c.stands = true
+	return at
+}
+
+// place returns where a caller stands, or would. It needs mu.
+func (l *Line[W, S]) place(c *Caller[W, S]) int {
+	at, _ := slices.BinarySearchFunc(l.callers, c.turn, func(o *Caller[W, S], turn uint64) int { return cmp.Compare(o.turn, turn) })
+	return at
+}
+
+// add adds a slot. It needs mu.
+func (l *Line[W, S]) add(s S) {
+	at, _ := slices.BinarySearchFunc(l.slots, s, func(o, s S) int {
+		return cmp.Or(o.Due().Compare(s.Due()), -1) // behind its like
+	})
+	l.slots = slices.Insert(l.slots, at, s)
+}
+
+// take takes a slot out of the line, and reports whether it was there. It needs mu.
+func (l *Line[W, S]) take(s S) bool {
+	at, _ := slices.BinarySearchFunc(l.slots, s, func(o, s S) int { return cmp.Or(o.Due().Compare(s.Due()), 1) })
+	for ; at < len(l.slots) && !l.slots[at].Due().After(s.Due()); at++ {
+		if l.slots[at] == s {
+			l.slots = slices.Delete(l.slots, at, at+1)
+			return true
+		}
+	}
+	return false
+}
+
+// lacking returns how many slots are lacking; negative: so many are left over. It needs mu.
+func (l *Line[W, S]) lacking() int { return len(l.callers) - len(l.slots) - l.asked }
+
+// untilLast returns how long it is until the last slot. It needs mu.
+func (l *Line[W, S]) untilLast() time.Duration {
+	if len(l.slots) == 0 {
+		return 0
+	}
+	return time.Until(l.slots[len(l.slots)-1].Due())
+}
+
+// estimate tells a caller about when its slot comes: it is no earlier than the last, if it is to be booked yet. If it comes too
+// late for the caller one is booked for it. It needs mu.
+func (l *Line[W, S]) estimate(c *Caller[W, S], at int) {
+	if at < len(l.slots) && l.comesLate(c) && !c.errand {
+		var none S
+		l.send(c, none)
+		return
+	}
+	select {
+	case <-c.booked: // an older one
+	default:
+	}
+	c.booked <- l.slots[min(at, len(l.slots)-1)]
+}
+
+// send has a slot booked in a caller's name. It needs mu.
+func (l *Line[W, S]) send(c *Caller[W, S], after S) {
+	l.asked++
+	c.errand = true
+	go l.clerk.Book(Errand[W, S]{For: c, After: after})
+}
+
+// Leave is called by a caller that gives up. If it had got a slot the next caller gets that.
+func (l *Line[W, S]) Leave(c *Caller[W, S]) {
+	l.mu.Lock()
+	if c.stands {
+		at := l.place(c)
+		l.callers = slices.Delete(l.callers, at, at+1)
+		c.stands = false
+	} else {
+		select {
+		case s := <-c.handed:
+			l.add(s)
+		default:
+		}
+	}
+	var over []S
+	if len(l.callers) == 0 { // nobody is there to wait for
+		over, l.slots = l.slots, nil
+	}
+	l.start()
+	l.mu.Unlock()
+	if len(over) > 0 {
+		l.clerk.GiveBack(over)
+	}
+}
+
+// ComeBack enters a caller again that was too late for its slot, where it stood.
+func (l *Line[W, S]) ComeBack(c *Caller[W, S]) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.closed {
+		return false
+	}
+	l.enter(c)
+	if l.lacking() > 0 {
+		l.bookAt = time.Now()
+	}
+	l.start()
+	return true
+}
+
+// Booked ends an errand: the slot was booked.
+func (l *Line[W, S]) Booked(e Errand[W, S], s S) {
+	l.mu.Lock()
+	l.ended(e)
+	var over []S
+	if e.For == nil && l.take(e.Instead) {
+		over = append(over, e.Instead)
+	}
+	l.add(s)
+	switch c := e.For; {
+	case len(l.callers) == 0:
+		over, l.slots = append(over, l.slots...), nil
+	case c != nil && c.stands:
+		l.estimate(c, l.place(c))
+	}
+	l.start()
+	l.mu.Unlock()
+	if len(over) > 0 {
+		l.clerk.GiveBack(over)
+	}
+}
+
+// Refused ends an errand: no slot was booked.
+func (l *Line[W, S]) Refused(e Errand[W, S], err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.ended(e)
+	c := e.For
+	if c == nil {
+		l.refusals++
+	} else if c.stands && l.comesLate(c) {
+		at := l.place(c)
+		l.callers = slices.Delete(l.callers, at, at+1)
+		c.stands = false
+		c.refused <- err
+	}
+	l.start()
+}
+
+// comesLate reports whether there is no slot for the caller, or one that comes later than it waits. It needs mu.
+func (l *Line[W, S]) comesLate(c *Caller[W, S]) bool {
+	at := l.place(c)
+	return at >= len(l.slots) || !c.Until.IsZero() && l.slots[at].Due().After(c.Until)
+}
+
+// ended needs mu.
+func (l *Line[W, S]) ended(e Errand[W, S]) {
+	if e.For != nil {
+		l.asked--
+		e.For.errand = false
+	} else {
+		l.open--
+	}
+}
+
+// Wants reports whether an errand is still of use: nobody needs a slot that is booked for one who has left.
+func (l *Line[W, S]) Wants(e Errand[W, S]) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return e.For == nil || e.For.stands || l.lacking() >= 0
+}
+
+// Changed has the clerk review the slots: something has changed.
+func (l *Line[W, S]) Changed() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.look = true
+	l.start()
+}
+
+// start has the line run, and look at what is new. It needs mu.
+func (l *Line[W, S]) start() {
+	if !l.running && !l.closed {
+		l.running = true
+		go l.run()
+	}
+	select {
+	case l.poked <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,409 @@
+package line_test
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration/internal/line"
+)
+
+type (
+	caller = line.Caller[int, *slot]
+	errand = line.Errand[int, *slot]
+)
+
+// A slot is one of a clerk's.
+type slot struct {
+	due    time.Time
+	known  time.Time // when the line got it
+	handed atomic.Int32
+	back   atomic.Int32
+}
+
+// Due implements line.Slot.
+func (s *slot) Due() time.Time { return s.due }
+
+var errTooLate = errors.New("no slot comes in time")
+
+// A clerk books slots that are apart, as a store does that has room for one each apart.
+type clerk struct {
+	t     *testing.T
+	line  *line.Line[int, *slot]
+	apart time.Duration
+
+	mu     sync.Mutex // protects all below
+	next   time.Time
+	taken  map[time.Time]*slot
+	paused time.Time            // no slot is of use before
+	way    func() time.Duration // how long a reply takes
+	broken bool                 // the store does not answer
+	lost   []*slot              // whose booking was lost
+	all    []*slot
+	asked  int
+	closed int
+}
+
+func newClerk(t *testing.T, apart time.Duration) *clerk {
+	c := &clerk{t: t, apart: apart, taken: make(map[time.Time]*slot), way: func() time.Duration { return time.Millisecond }}
+	c.line = line.New(c)
+	return c
+}
+
+func (c *clerk) current() *line.Line[int, *slot] {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.line
+}
+
+func (c *clerk) questions() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.asked
+}
+
+// free returns the first slot from an instant on that nobody has. It needs mu.
+func (c *clerk) free(from time.Time) time.Time {
+	at := from.Truncate(c.apart)
+	if at.Before(from) {
+		at = at.Add(c.apart)
+	}
+	for c.taken[at] != nil {
+		at = at.Add(c.apart)
+	}
+	return at
+}
+
+func (c *clerk) book(until time.Time) *slot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.asked++
+	from := time.Now()
+	if c.paused.After(from) {
+		from = c.paused
+	}
+	at := c.free(from)
+	if c.broken || !until.IsZero() && at.After(until) {
+		return nil
+	}
+	s := &slot{due: at}
+	c.taken[at] = s
+	c.all = append(c.all, s)
+	return s
+}
+
+// Book implements line.Clerk.
+func (c *clerk) Book(e errand) {
+	c.mu.Lock()
+	way := c.way
+	c.mu.Unlock()
+	time.Sleep(way())
+	until := time.Time{}
+	if e.For != nil {
+		until = e.For.Until
+	} else {
+		until = e.Instead.due.Add(-1)
+	}
+	s := c.book(until)
+	time.Sleep(way())
+	if s == nil {
+		c.current().Refused(e, errTooLate)
+		return
+	}
+	s.known = time.Now()
+	c.current().Booked(e, s)
+}
+
+// Prepare implements line.Clerk.
+func (c *clerk) Prepare(time.Time) {}
+
+// Ahead implements line.Clerk.
+func (c *clerk) Ahead() time.Duration { return time.Millisecond }
+
+// Review implements line.Clerk.
+func (c *clerk) Review(slots []*slot, due bool) (dropped []line.Dropped[*slot]) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range slots {
+		if s.due.Before(c.paused) || c.isLost(s) {
+			dropped = append(dropped, line.Dropped[*slot]{Slot: s, Wait: 50 * time.Millisecond})
+		}
+	}
+	return dropped
+}
+
+func (c *clerk) isLost(s *slot) bool {
+	for _, o := range c.lost {
+		if o == s {
+			return true
+		}
+	}
+	return false
+}
+
+// GiveBack implements line.Clerk.
+func (c *clerk) GiveBack(slots []*slot) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range slots {
+		s.back.Add(1)
+		delete(c.taken, s.due)
+	}
+}
+
+// Close implements line.Clerk.
+func (c *clerk) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed++
+}
+
+// wait has a caller wait until it has a slot, or its context ends.
+func (c *clerk) wait(ctx context.Context, one *caller, turn uint64) (*slot, error) {
+	for {
+		in := c.current()
+		if in.Join(one, turn, nil) {
+			break
+		}
+		c.mu.Lock()
+		if c.line == in { // it is closed
+			c.line = line.New(c)
+		}
+		c.mu.Unlock()
+	}
+	return c.stand(ctx, one)
+}
+
+func (c *clerk) stand(ctx context.Context, one *caller) (*slot, error) {
+	for {
+		select {
+		case s := <-one.Handed():
+			s.handed.Add(1)
+			return s, nil
+		case <-one.Booked():
+		case err := <-one.Refused():
+			return nil, err
+		case <-ctx.Done():
+			c.current().Leave(one)
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func TestCallersLeaveInTheOrderInWhichTheyCame(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClerk(t, time.Second)
+		var left []int
+		var mu sync.Mutex
+		var all sync.WaitGroup
+		for i := range 20 {
+			all.Go(func() {
+				_, err := c.wait(t.Context(), &caller{Of: i}, uint64(i))
+				assert.NoError(t, err)
+				mu.Lock()
+				defer mu.Unlock()
+				left = append(left, i)
+			})
+			time.Sleep(3 * time.Millisecond)
+		}
+		all.Wait()
+		for i, who := range left {
+			require.Equal(t, i, who)
+		}
+		require.Equal(t, 20, c.questions())
+	})
+}
+
+// Half of the callers give up while they wait: their slots are the others', and what is left over is given back.
+func TestASlotOfACallerThatGivesUpIsTheNextOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClerk(t, time.Second)
+		begun := time.Now()
+		var stay, leave sync.WaitGroup
+		leaving, stop := context.WithCancel(t.Context())
+		for i := range 20 {
+			of, ctx := &stay, t.Context()
+			if i%2 == 0 {
+				of, ctx = &leave, leaving
+			}
+			of.Go(func() { _, _ = c.wait(ctx, &caller{}, uint64(i)) })
+		}
+		time.Sleep(200 * time.Millisecond)
+		stop()
+		leave.Wait()
+		stay.Wait()
+		require.Less(t, time.Since(begun), 11*time.Second)
+		require.Equal(t, 20, c.questions(), "nobody booked again")
+	})
+}
+
+// A caller that gives up and comes again finds the slot that it had: nothing is booked and nothing given back.
+func TestWhoGivesUpAndComesAgainCostsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClerk(t, 10*time.Second)
+		var all sync.WaitGroup
+		for i := range 5 {
+			all.Go(func() { _, _ = c.wait(t.Context(), &caller{}, uint64(i)) })
+		}
+		time.Sleep(time.Second)
+		asked := c.questions()
+		for i := range 50 {
+			ctx, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
+			_, err := c.wait(ctx, &caller{}, uint64(10+i))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			stop()
+		}
+		require.Equal(t, asked+1, c.questions())
+		all.Wait()
+		time.Sleep(time.Second)
+		require.Equal(t, 1, count(c, (*slot).wasGivenBack))
+	})
+}
+
+func (s *slot) wasGivenBack() bool { return s.back.Load() > 0 }
+
+func count(c *clerk, is func(*slot) bool) (n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.all {
+		if is(s) {
+			n++
+		}
+	}
+	return n
+}
+
+func TestWhoCannotHaveASlotInTimeIsToldAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClerk(t, time.Second)
+		var all sync.WaitGroup
+		for i := range 10 {
+			all.Go(func() { _, _ = c.wait(t.Context(), &caller{}, uint64(i)) })
+		}
+		time.Sleep(200 * time.Millisecond)
+		begun := time.Now()
+		_, err := c.wait(t.Context(), &caller{Until: begun.Add(5 * time.Second)}, 10)
+		require.ErrorIs(t, err, errTooLate)
+		require.Less(t, time.Since(begun), 150*time.Millisecond)
+		all.Wait()
+	})
+}
+
+// Any arrivals, give-ups, late callers, pauses, lost bookings, and a store that answers slowly or not at all: no slot is
+// two callers', nobody is overtaken, no slot that is due waits for a caller who is there, and in the end each slot was
+// either handed over or given back.
+func TestAnyHistory(t *testing.T) {
+	for range 1000 {
+		seed := rand.Uint64()
+		synctest.Test(t, func(t *testing.T) { history(t, rand.New(rand.NewPCG(seed, 1))) })
+		if t.Failed() {
+			t.Fatalf("seed %d", seed)
+		}
+	}
+}
+
+// A visit is a caller's in a history.
+type visit struct {
+	came, ended time.Time
+	got, late   bool
+}
+
+func history(t *testing.T, r *rand.Rand) {
+	apart := time.Duration(1+r.IntN([]int{20, 200, 1500}[r.IntN(3)])) * time.Millisecond
+	c := newClerk(t, apart)
+	var all sync.WaitGroup
+	var visits []*visit
+	come := func(patience time.Duration, deadline bool) {
+		one, v := &caller{}, &visit{came: time.Now(), late: r.IntN(10) == 0}
+		turn := uint64(len(visits))
+		visits = append(visits, v)
+		ctx, stop := context.WithCancel(context.Background())
+		if patience > 0 {
+			if r.IntN(2) == 0 { // it gives up when a slot comes
+				patience = v.came.Add(patience).Truncate(apart).Add(apart).Sub(v.came)
+			}
+			ctx, stop = context.WithTimeout(context.Background(), patience)
+		}
+		if deadline {
+			one.Until = v.came.Add(patience)
+		}
+		late := v.late
+		all.Go(func() {
+			defer stop()
+			s, err := c.wait(ctx, one, turn)
+			if err == nil && late {
+				time.Sleep(20 * time.Millisecond) // it is too late for its slot
+				if c.current().ComeBack(one) {
+					s, err = c.stand(ctx, one)
+				} else {
+					s, err = c.wait(ctx, one, turn)
+				}
+			}
+			if v.ended, v.got = time.Now(), err == nil; err == nil && v.ended.Before(s.due) {
+				t.Errorf("a slot was handed over %v early", s.due.Sub(v.ended))
+			} else if err == nil && !late && v.ended.After(s.due) && v.ended.After(s.known) && v.ended.After(v.came) {
+				t.Errorf("a slot was handed over %v late", v.ended.Sub(s.due))
+			}
+		})
+		synctest.Wait()
+	}
+	for range 60 {
+		switch n := r.IntN(20); {
+		case n < 9:
+			for range 1 + r.IntN(5) {
+				come(0, false)
+			}
+		case n < 12:
+			come(time.Duration(1+r.IntN(2000))*time.Millisecond, false)
+		case n < 13:
+			come(time.Duration(1+r.IntN(2000))*time.Millisecond, true)
+		case n < 14:
+			c.mu.Lock()
+			c.paused = time.Now().Add(time.Duration(r.IntN(3000)) * time.Millisecond)
+			c.mu.Unlock()
+			c.current().Changed()
+		case n < 15:
+			c.current().Offer(time.Duration(r.IntN(100)) * time.Millisecond)
+		case n < 16:
+			c.mu.Lock()
+			if len(c.all) > 0 {
+				c.lost = append(c.lost, c.all[r.IntN(len(c.all))])
+			}
+			c.mu.Unlock()
+			c.current().Changed()
+		case n < 17:
+			ways := []time.Duration{0, time.Millisecond, 300 * time.Millisecond}
+			way := ways[r.IntN(3)]
+			c.mu.Lock()
+			c.way = func() time.Duration { return way }
+			c.mu.Unlock()
+		default:
+			time.Sleep(time.Duration(r.IntN(1000)) * time.Millisecond)
+		}
+	}
+	all.Wait()
+	time.Sleep(5 * time.Second) // what was left over
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, s := range c.all {
+		if n := s.handed.Load() + s.back.Load(); n != 1 {
+			t.Errorf("a slot was handed over %d times, and given back %d times", s.handed.Load(), s.back.Load())
+		}
+	}
+	for i, first := range visits {
+		for j, v := range visits[i+1:] {
+			if v.got && !v.late && !first.late && v.ended.Before(first.ended) && first.came.Before(v.ended) {
+				t.Errorf("%d got a slot at %v, and %d had none until %v", i+1+j, v.ended, i, first.ended)
+			}
+		}
+	}
+	require.Positive(t, c.closed)
+}

@@ -1,0 +1,199 @@
+package line
+
+import (
+	"slices"
+	"time"
+)
+
+// run does what is due, until nobody is left.
+func (l *Line[W, S]) run() {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		next, over := l.step()
+		if over {
+			l.clerk.Close()
+			return
+		}
+		timer.Reset(time.Until(next))
+		select {
+		case <-l.poked:
+		case <-timer.C:
+		}
+	}
+}
+
+// idle is when a line looks that has nothing to do.
+const idle = time.Hour
+
+// step does what is due now, and returns when something will be.
+func (l *Line[W, S]) step() (next time.Time, over bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.review() || l.handOver() {
+	}
+	now := time.Now()
+	next = now.Add(idle)
+	until := func(at time.Time) { // zero: never
+		if !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	until(l.book(now))
+	until(l.giveBack(now))
+	until(l.trade(now))
+	if len(l.slots) > 0 {
+		due := l.slots[0].Due()
+		if before := due.Add(-l.clerk.Ahead()); before.After(now) {
+			until(before)
+		} else if !l.prepped.Equal(due) {
+			l.prepped = due
+			l.clerk.Prepare(due)
+		}
+		until(due)
+	}
+	if len(l.callers)+len(l.slots)+l.asked+l.back+l.open == 0 {
+		l.closed = true
+		return next, true
+	}
+	return next, false
+}
+
+// review has the clerk review the slots, if something has changed. Like all below it needs mu, and gives it free
+// meanwhile.
+func (l *Line[W, S]) review() bool {
+	if !l.look {
+		return false
+	}
+	l.look = false
+	l.drop(l.ask(slices.Clone(l.slots), false))
+	return true
+}
+
+func (l *Line[W, S]) ask(slots []S, due bool) []Dropped[S] {
+	if len(slots) == 0 {
+		return nil
+	}
+	l.mu.Unlock()
+	defer l.mu.Lock()
+	return l.clerk.Review(slots, due)
+}
+
+// handOver gives the slots that are due to the callers that came first. It reports whether there were any.
+func (l *Line[W, S]) handOver() bool {
+	now := time.Now()
+	n := 0
+	for n < len(l.slots) && !l.slots[n].Due().After(now) {
+		n++
+	}
+	if n == 0 {
+		return false
+	}
+	due := slices.Clone(l.slots[:n])
+	l.drop(l.ask(due, true))
+	var over []S
+	for _, s := range due {
+		switch {
+		case !l.take(s): // it was dropped, or given back meanwhile
+		case len(l.callers) == 0:
+			over = append(over, s)
+		default:
+			first := l.callers[0]
+			l.callers[0] = nil
+			l.callers = l.callers[1:]
+			first.stands = false
+			first.handed <- s
+		}
+	}
+	if len(over) > 0 {
+		go l.clerk.GiveBack(over)
+	}
+	return true
+}
+
+// drop has slots given back, and then as many booked.
+func (l *Line[W, S]) drop(all []Dropped[S]) {
+	var gone []S
+	all = slices.DeleteFunc(all, func(d Dropped[S]) bool { return !l.take(d.Slot) })
+	for _, d := range all {
+		gone = append(gone, d.Slot)
+	}
+	if len(gone) == 0 {
+		return
+	}
+	l.back += len(gone)
+	go func() {
+		l.clerk.GiveBack(gone)
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.back -= len(gone)
+		now := time.Now()
+		for _, d := range all {
+			l.again = append(l.again, rebooking[S]{now.Add(d.Wait), d.Slot})
+		}
+		slices.SortStableFunc(l.again, func(a, b rebooking[S]) int { return a.at.Compare(b.at) })
+		l.start()
+	}()
+}
+
+// book has slots booked that are lacking, for the callers behind those that have one. It returns when there are more to
+// book.
+func (l *Line[W, S]) book(now time.Time) (next time.Time) {
+	var ready []rebooking[S]
+	for len(l.again) > 0 && !l.again[0].at.After(now) {
+		ready, l.again = append(ready, l.again[0]), l.again[1:]
+	}
+	lacking := max(0, l.lacking()-l.back-len(l.again))
+	n := min(len(ready), lacking)
+	switch fresh := lacking - n; {
+	case fresh == 0:
+		l.bookAt = time.Time{}
+	case l.bookAt.IsZero():
+		l.bookAt = now.Add(patience(l.untilLast()))
+	}
+	if !l.bookAt.IsZero() && !l.bookAt.After(now) {
+		n, l.bookAt = lacking, time.Time{}
+	}
+	l.bookFor(n, ready)
+	if next = l.bookAt; len(l.again) > 0 && (next.IsZero() || l.again[0].at.Before(next)) {
+		next = l.again[0].at
+	}
+	return next
+}
+
+// bookFor has n slots booked, for the last callers.
+func (l *Line[W, S]) bookFor(n int, ready []rebooking[S]) {
+	var last []*Caller[W, S]
+	for i := len(l.callers) - 1; i >= 0 && len(last) < n; i-- {
+		if !l.callers[i].errand {
+			last = append(last, l.callers[i])
+		}
+	}
+	slices.Reverse(last)
+	for i, c := range last {
+		var after S
+		if i < len(ready) {
+			after = ready[i].after
+		}
+		l.send(c, after)
+	}
+}
+
+// giveBack has slots given back for which no caller has come: the last ones. It returns when to look again.
+func (l *Line[W, S]) giveBack(now time.Time) (next time.Time) {
+	over := min(-l.lacking(), len(l.slots))
+	switch {
+	case over <= 0:
+		l.backAt = time.Time{}
+	case l.backAt.IsZero():
+		l.backAt = now.Add(patience(l.untilLast()))
+	}
+	if l.backAt.IsZero() || l.backAt.After(now) {
+		return l.backAt
+	}
+	l.backAt = time.Time{}
+	last := slices.Clone(l.slots[len(l.slots)-over:])
+	l.slots = slices.Delete(l.slots, len(l.slots)-over, len(l.slots))
+	go l.clerk.GiveBack(last)
+	return time.Time{}
+}

@@ -1,0 +1,530 @@
+package ration
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/holding"
+	"github.com/ration-go/ration/internal/line"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/rationtrace"
+	"github.com/ration-go/ration/store"
+)
+
+// Callers that wait stand in a line with those of this process that want the same: package internal/line. Here is what
+// the lines of a budget do: they book slots, look whether these are still of use, and give them back.
+
+// A class is what callers have in common that stand in one line: any slot of one does for all.
+type class struct {
+	pool                          *Pool
+	token, name, excluded, scopes string
+	reserve, cost                 int
+}
+
+func (w *waiter) class() class {
+	c := class{pool: w.pool, excluded: strings.Join(w.excluded, ","), scopes: strings.Join(w.scopes, ","), reserve: w.reserve, cost: w.Cost}
+	if w.pool == nil {
+		c.token, c.name = w.Token.id, w.Token.Account
+	}
+	return c
+}
+
+// A slot is one that was booked, and is no caller's yet.
+type slot struct {
+	booked
+	at        time.Time // on the store's clock
+	due       time.Time // on this process's, at the latest
+	cost      int
+	limitNews int64 // the budget's when it was booked, or looked at
+	resumes   int64 // likewise
+	hold      *holding.Hold
+	ends      []func() // what goes on until it is handed over or given back
+	dropped   outcome  // why it was
+}
+
+// Due implements line.Slot.
+func (s *slot) Due() time.Time { return s.due }
+
+// grant returns what its cancellation needs.
+func (s *slot) grant(b *Budget) *Grant {
+	return &Grant{budget: b, booked: s.booked, Slot: s.at, Cost: s.cost}
+}
+
+// slot returns what the waiter has booked.
+func (w *waiter) slot() *slot {
+	if w.due.IsZero() { // a store of this process has said that it has come
+		w.due = time.Now()
+	}
+	return &slot{booked: w.booked, at: w.Slot, due: w.due, cost: w.Cost, limitNews: w.limitNews, resumes: w.resumes}
+}
+
+// A budgetLine is the line of one class.
+type budgetLine struct {
+	*line.Line[*waiter, *slot]
+	budget   *Budget
+	class    class
+	template waiter // for a slot that is booked in nobody's name
+}
+
+type (
+	lineCaller = line.Caller[*waiter, *slot]
+	errand     = line.Errand[*waiter, *slot]
+)
+
+// join has a caller stand in the line of its class, which begins with it if there is none. own is the slot that it has
+// booked; nil: none.
+func (l *lines) join(w *waiter, c *lineCaller, own *slot) *budgetLine {
+	of := w.class()
+	for {
+		l.mu.Lock()
+		one := l.all[of]
+		if one == nil {
+			one = &budgetLine{budget: w.budget, class: of, template: *w}
+			one.Line = line.New[*waiter, *slot](one)
+			one.template.ctx, one.template.traces = context.WithoutCancel(w.ctx), traces{w.budget.Trace}
+			one.template.begun, one.template.until = time.Time{}, time.Time{}
+			if l.all == nil {
+				l.all = make(map[class]*budgetLine)
+			}
+			l.all[of] = one
+			l.any.Store(true)
+		}
+		l.mu.Unlock()
+		if one.Join(c, w.turn, own) {
+			return one
+		}
+		one.Close()
+	}
+}
+
+// Close implements line.Clerk.
+func (l *budgetLine) Close() {
+	all := &l.budget.lines
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if all.all[l.class] == l {
+		delete(all.all, l.class)
+		all.any.Store(len(all.all) > 0)
+	}
+}
+
+// take waits for a slot of the token's account. On an error the grant is zero.
+func (w *waiter) take(ctx context.Context) (err error) {
+	if w.accounts, err = w.budget.accountsOf(&w.Token); err == nil {
+		err = w.wait(ctx)
+	}
+	if err != nil {
+		w.Grant = Grant{}
+	}
+	return err
+}
+
+// wait books a slot and returns when it has come. On an error nothing is booked.
+func (w *waiter) wait(ctx context.Context) (err error) {
+	b := w.budget
+	if w.scopes, w.reserve, err = b.bookOptions(ctx); err != nil {
+		return err
+	}
+	w.traces, w.turn = b.tracesOf(ctx), b.turns.Add(1)
+	if b.MaxWait > 0 {
+		w.begun = time.Now()
+	}
+	if w.waits && b.lines.any.Load() && b.lines.find(w.class()) != nil {
+		return w.stand(ctx, false)
+	}
+	if err := w.book(ctx); err != nil {
+		return err
+	}
+	if !w.Slot.After(w.now) {
+		if ctx.Err() != nil {
+			w.cancelSoon()
+			return ended(ctx)
+		}
+		if w.leave(); !w.isLate() {
+			return nil
+		}
+		w.traces.rebooking(ctx, b, w.account.ID, slotMissed)
+		b.cancelLate(&w.Grant)
+		return w.stand(ctx, false)
+	}
+	return w.stand(ctx, true)
+}
+
+// stand waits in line until the caller has a slot. own says that it has booked one, which lies ahead.
+func (w *waiter) stand(ctx context.Context, own bool) error {
+	b := w.budget
+	w.asleep = time.Now()
+	if w.sleeping != nil {
+		w.sleeping()
+	}
+	w.until, w.byDeadline = w.waitsUntil(ctx)
+	known := *w // w itself stays on its caller's stack
+	known.ctx, known.sleeping, known.Waits = context.WithoutCancel(ctx), nil, nil
+	c := &lineCaller{Of: &known, Until: w.until}
+	var first *slot
+	var wait wait
+	defer func() { w.Waits = wait.end(w.Waits) }()
+	begin := func(why rationtrace.Wait) {
+		w.Waits = wait.end(w.Waits)
+		w.noteSpent(why)
+		wait = b.beginWait(ctx, w.traces, why, time.Until(w.due))
+	}
+	if own {
+		first = w.slot()
+		first.keep(&known)
+	}
+	l := b.lines.join(&known, c, first)
+	if own {
+		begin(w.why(ctx))
+	}
+	for {
+		select {
+		case s := <-c.Handed():
+			w.see(s)
+			w.holder = s.release(b)
+			if w.leave(); !w.isLate() {
+				w.holder = store.BookingID{} // the slot is the caller's own: nobody takes it back
+				return nil
+			}
+			w.traces.rebooking(ctx, b, w.account.ID, slotMissed)
+			b.cancelLate(&w.Grant)
+			if !l.ComeBack(c) {
+				l = b.lines.join(&known, c, nil)
+			}
+		case s := <-c.Booked():
+			w.see(s)
+			if why := w.why(ctx); wait.ctx == nil || why.Reason != wait.of.Reason {
+				begin(why)
+			}
+		case err := <-c.Refused():
+			return err
+		case <-ctx.Done():
+			l.Leave(c)
+			return ended(ctx)
+		}
+	}
+}
+
+// see takes a slot as the one for which the caller waits.
+func (w *waiter) see(s *slot) { w.booked, w.Slot, w.due = s.booked, s.at, s.due }
+
+// keep begins what goes on while the slot stands in line: the store is told of it, and says what changes.
+func (s *slot) keep(w *waiter) {
+	b, ahead := w.budget, time.Until(s.due)
+	if w.pool != nil && w.pool.sourced.Load() {
+		timer := w.pool.askAhead(w.ctx, s.account.ID, s.due)
+		s.ends = append(s.ends, func() { timer.Stop() })
+	}
+	if ahead < watchFrom {
+		return
+	}
+	b.watch.Begin(b.watchStore)
+	s.ends = append(s.ends, b.watch.End)
+	if s.offline {
+		return
+	}
+	if _, can := b.Store.(store.Holder); can && s.accounts.local == nil && ahead >= holding.From {
+		s.hold = b.holds.Add(b.holdSlots, s.grant(b).booking(), b.lines.review)
+	}
+	if account := s.account; account.edition.Version > 0 {
+		if ahead > doubtAfter {
+			timer := time.AfterFunc(doubtAfter, func() { b.doubtLearned(account) })
+			s.ends = append(s.ends, func() { timer.Stop() })
+		}
+		if stop := b.raiseWhileWaiting(account, s.due); stop != nil {
+			s.ends = append(s.ends, func() { stop() })
+		}
+	}
+}
+
+// release ends what keep has begun, and returns the holder as which the store was told of the slot.
+func (s *slot) release(b *Budget) (holder store.BookingID) {
+	for _, end := range s.ends {
+		end()
+	}
+	if s.ends = nil; s.hold != nil {
+		holder = b.holds.Remove(s.hold)
+	}
+	return holder
+}
+
+// Ahead implements line.Clerk: before a slot the status is asked for if it will be too old when the slot comes, so that the
+// answer is there by then. A store that is far away would make the caller late.
+func (l *budgetLine) Ahead() time.Duration { return l.budget.askBefore() }
+
+// Prepare implements line.Clerk.
+func (l *budgetLine) Prepare(due time.Time) {
+	if _, local := l.budget.Store.(store.Local); !local {
+		go l.budget.confirmFor(context.Background(), due)
+	}
+}
+
+// Review implements line.Clerk.
+func (l *budgetLine) Review(slots []*slot, due bool) (dropped []line.Dropped[*slot]) {
+	b, now := l.budget, time.Now()
+	if due {
+		b.confirmStatus(context.Background())
+	}
+	for _, s := range slots {
+		how := l.look(s)
+		if how == completed && due {
+			how = l.lookAtDue(s, now)
+		}
+		if how == completed {
+			continue
+		}
+		s.dropped = how
+		d := line.Dropped[*slot]{Slot: s}
+		switch how {
+		case limitsChanged:
+			d.Wait = untilTurn(s.due)
+		case slotResumed:
+			d.Wait = untilTurn(s.due) / 4
+		case slotPaused:
+			d.Wait = min(untilTurn(s.due), time.Until(s.due))
+		}
+		dropped = append(dropped, d)
+	}
+	return dropped
+}
+
+// look returns completed if a slot is still of use after the changes since it was booked, or looked at last, and otherwise
+// why not.
+func (l *budgetLine) look(s *slot) outcome {
+	b := l.budget
+	if s.hold != nil && b.holds.IsLost(s.hold) {
+		return slotTaken
+	}
+	if news := b.limitNews.Load(); news > s.limitNews {
+		if !l.keepsLimits(s, news) {
+			return limitsChanged
+		}
+		s.limitNews = news
+	}
+	if n := b.resumes.Load(); n != s.resumes {
+		s.resumes = n
+		own, any := b.resumedSinceBooked(s)
+		if own {
+			return slotResumed
+		}
+		if any && l.class.pool != nil {
+			l.Offer(0)
+		}
+	}
+	switch {
+	case b.pauseOf(&s.booked).Until.After(s.at):
+		return slotPaused
+	case l.class.pool != nil && !l.class.pool.has(s.account.ID):
+		return accountsChanged
+	}
+	return completed
+}
+
+// lookAtDue is look for a slot that has come: it must not be another's, and not be missed.
+func (l *budgetLine) lookAtDue(s *slot, now time.Time) outcome {
+	b := l.budget
+	if s.hold != nil && !b.holds.Confirm(context.Background(), s.hold) {
+		return slotTaken
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch {
+	case b.isVoid(s.now, s.at):
+		return slotLost
+	case s.account.tolerance > 0 && now.Sub(s.due) > s.account.tolerance:
+		return slotMissed
+	}
+	return completed
+}
+
+// resumedSinceBooked reports whether an account of the slot was resumed since it was booked, and whether any was.
+func (b *Budget) resumedSinceBooked(s *slot) (own, any bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	isOf := func(account string) bool {
+		last := b.resumed.Get(store.Resumption{Account: account})
+		return !cooldown.Later(last.at, b.resumed.Get(store.Resumption{}).at).Before(s.now)
+	}
+	own = isOf(s.account.ID) || slices.ContainsFunc(s.accounts.shared, func(o budgetAccount) bool { return isOf(o.ID) })
+	return own, !b.lastResumed.Before(s.now)
+}
+
+// keepsLimits reports whether the slot's account has the limits under which it was booked, though some of the fleet have
+// changed. The store is asked once for each account that has slots.
+func (l *budgetLine) keepsLimits(s *slot, news int64) bool {
+	b, w := l.budget, l.template
+	if s.offline || len(s.accounts.shared) > 0 || w.findAccounts() != nil {
+		return false // of shared accounts stores tell no limits
+	}
+	own := w.accounts.find(s.account.ID)
+	if own == nil {
+		return false
+	}
+	b.mu.Lock()
+	asks := b.learnedOf(own).asked < news
+	b.mu.Unlock()
+	if asks {
+		ctx := context.Background()
+		err := b.askOnce(ctx, "card of "+own.ID, func() error {
+			soon, stop := b.soon(ctx)
+			defer stop()
+			return b.refreshCard(soon, own)
+		})
+		b.tell()
+		if err != nil {
+			return false
+		}
+		b.mu.Lock()
+		of := b.learnedOf(own)
+		of.asked = max(of.asked, news)
+		b.mu.Unlock()
+	}
+	return slices.Equal(b.inForce(own).limits, s.account.limits)
+}
+
+// untilTurn returns how long it takes until a slot is booked in place of one that was dropped: regroup, and up to as long
+// again the further ahead it lay. So all processes, who hear of a change at about the same time, book in the order of their
+// slots, and behind nobody's old ones.
+func untilTurn(due time.Time) time.Duration {
+	behind := func(ahead time.Duration) float64 { return math.Log1p(float64(ahead) / float64(regroup)) }
+	part := behind(max(0, time.Until(due))) / behind(limit.MaxWindow)
+	return regroup + time.Duration(min(1, part)*float64(regroup)).Truncate(time.Microsecond)
+}
+
+// Book implements line.Clerk.
+func (l *budgetLine) Book(e errand) {
+	w := l.template
+	if e.For != nil {
+		w = *e.For.Of
+	}
+	w.unwanted = func() bool { return !l.Wants(e) }
+	if e.After != nil {
+		w.traces.rebooking(w.ctx, l.budget, e.After.account.ID, e.After.dropped)
+	}
+	err := w.findAccounts()
+	if err == nil && e.For != nil {
+		err = w.book(w.ctx)
+	} else if err == nil {
+		err = w.bookEarlier(l, e.Instead)
+	}
+	if err != nil {
+		l.Refused(e, err)
+		return
+	}
+	s := w.slot()
+	s.keep(&w)
+	l.Booked(e, s)
+}
+
+// bookEarlier books a slot that is earlier than an old one; an error says that there is none.
+func (w *waiter) bookEarlier(l *budgetLine, old *slot) error {
+	b := l.budget
+	if left := b.pauseOf(&old.booked).Until.Sub(b.storeNow()); left > 0 {
+		// What is free behind a pause is not: the store spreads the slots there.
+		l.Offer(left)
+		return errNoEarlier
+	}
+	// The store counts the wait from when it is asked, which is a little later than now.
+	left := time.Until(old.grant(b).soonestSlot()) - 2*b.askBefore()
+	if left <= 0 || old.offline {
+		return errNoEarlier
+	}
+	var r store.BookRequest
+	w.request(&r, left)
+	booked, err := w.ask(w.ctx, &r)
+	switch {
+	case err != nil:
+		w.cancelSoon()
+		return err
+	case !booked:
+		return errNoEarlier
+	}
+	w.traces.booked(w.ctx, w)
+	return nil
+}
+
+var errNoEarlier = errors.New("ration: there is no earlier slot")
+
+// GiveBack implements line.Clerk. On none of the slots anything was sent.
+func (l *budgetLine) GiveBack(slots []*slot) {
+	var all []*Grant
+	for _, s := range slots {
+		g := s.grant(l.budget)
+		if g.holder = s.release(l.budget); s.dropped == slotMissed {
+			l.budget.cancelLate(g)
+			continue
+		}
+		all = append(all, g)
+	}
+	cancelAll(all)
+}
+
+// cancelAll cancels grants. The store carries out many that come at once together.
+func cancelAll(all []*Grant) {
+	if len(all) == 1 {
+		all[0].cancelSoon()
+		return
+	}
+	var done sync.WaitGroup
+	for _, g := range all {
+		done.Go(g.cancelSoon)
+	}
+	done.Wait()
+}
+
+// mostLate bounds how many late slots a process has cancelled at once.
+const mostLate = 32
+
+// cancelLate cancels a slot that has passed before its caller could use it. The caller does not wait for that: nobody else
+// could leave at the slot either. A fleet that is busy has many late callers, and to cancel for each of them would keep it
+// busy: beyond mostLate a slot counts until it has left its window.
+func (b *Budget) cancelLate(g *Grant) {
+	l, late := &b.lines, *g
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.late) >= mostLate {
+		return
+	}
+	l.late = append(l.late, &late)
+	if len(l.late) == 1 {
+		go l.cancelLate()
+	}
+}
+
+func (l *lines) cancelLate() {
+	for done := 0; ; {
+		l.mu.Lock()
+		l.late = slices.Delete(l.late, 0, done)
+		all := slices.Clone(l.late)
+		l.mu.Unlock()
+		if done = len(all); done == 0 {
+			return
+		}
+		cancelAll(all)
+	}
+}
+
+// holdSlots asks the store for holds. Its answer tells the status's version as well.
+func (b *Budget) holdSlots(ctx context.Context, r store.HoldRequest) (store.HoldReply, error) {
+	asked := time.Now()
+	reply, err := asks(ctx, b, "hold", b.Store.(store.Holder).Hold, r)
+	if err != nil {
+		return reply, err
+	}
+	b.mu.Lock()
+	current := reply.Version == b.known.Version
+	if current {
+		b.confirmedAt = cooldown.Later(b.confirmedAt, asked)
+	}
+	b.mu.Unlock()
+	if !current {
+		b.hear(store.News{Version: reply.Version})
+	}
+	return reply, nil
+}

@@ -1,0 +1,67 @@
+package ration
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// lines are those of a budget in which anybody stands.
+type lines struct {
+	any  atomic.Bool
+	mu   sync.Mutex // protects all below
+	all  map[class]*budgetLine
+	late []*Grant // that are being cancelled, or will be
+}
+
+// find returns the line of a class; nil: nobody stands in it.
+func (l *lines) find(c class) *budgetLine {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.all[c]
+}
+
+// some returns the lines of a pool; of nil: all.
+func (l *lines) some(of *Pool) []*budgetLine {
+	if !l.any.Load() {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var some []*budgetLine
+	for _, one := range l.all {
+		if of == nil || one.class.pool == of {
+			some = append(some, one)
+		}
+	}
+	return some
+}
+
+// review has all slots looked at.
+func (l *lines) review() {
+	for _, one := range l.some(nil) {
+		one.Changed()
+	}
+}
+
+// changed has the callers of a pool look for slots of its new accounts.
+func (l *lines) changed(p *Pool) {
+	for _, one := range l.some(p) {
+		one.Changed()
+		one.Offer(0)
+	}
+}
+
+// offerAfter is how long slots that were given back elsewhere are left to others: callers that were late for theirs book
+// again at once, and would otherwise stand behind all that wait.
+const offerAfter = 100 * time.Millisecond
+
+// free has callers look for slots that were given back: of an account, or of any.
+func (l *lines) free(account string) {
+	for _, one := range l.some(nil) {
+		w := one.template
+		if account == "" || w.findAccounts() == nil && w.accounts.find(account) != nil {
+			one.Offer(offerAfter)
+		}
+	}
+}
