@@ -2,6 +2,8 @@ package ration
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ration-go/ration/store"
@@ -16,8 +18,8 @@ import (
 const (
 	// clockQuestions is how often a process asks at most. The quickest reply counts.
 	clockQuestions = 8
-	// clockKnown is how quick a reply must be for the process to ask no more.
-	clockKnown = time.Millisecond
+	// clockKnown is how quick a reply must be for the process to ask no more, or clockShare of how late a caller may leave.
+	clockKnown, clockShare = time.Millisecond, 4
 	// clockPatience bounds how long the process goes on asking a store that is far away, or busy.
 	clockPatience = 250 * time.Millisecond
 )
@@ -25,7 +27,7 @@ const (
 // learnClock asks the store for the time, if this process has never heard it. All callers wait for one who
 // asks. An error is that of a store that does not answer: it would not answer a booking either. If it refuses, the
 // booking says why.
-func (b *Budget) learnClock(ctx context.Context) error {
+func (b *Budget) learnClock(ctx context.Context, accounts []budgetAccount) error {
 	if b.clockLearned.Load() {
 		return nil
 	}
@@ -33,7 +35,13 @@ func (b *Budget) learnClock(ctx context.Context) error {
 		if b.clockLearned.Load() { // by a caller before this one
 			return nil
 		}
-		err := b.askTime(context.WithoutCancel(ctx))
+		known := clockKnown
+		for i := range accounts {
+			if share := accounts[i].tolerance / clockShare; i == 0 || share < known {
+				known = max(clockKnown, share)
+			}
+		}
+		err := b.askTime(context.WithoutCancel(ctx), known)
 		b.clockLearned.Store(err == nil)
 		return err
 	})
@@ -43,8 +51,8 @@ func (b *Budget) learnClock(ctx context.Context) error {
 	return nil
 }
 
-// askTime asks the store for the time, until its clock is known well enough.
-func (b *Budget) askTime(ctx context.Context) error {
+// askTime asks the store for the time, until a reply comes as quickly as that.
+func (b *Budget) askTime(ctx context.Context, enough time.Duration) error {
 	begun, known := time.Now(), b.version.Load()
 	for n := range clockQuestions {
 		asked := time.Now()
@@ -56,11 +64,48 @@ func (b *Budget) askTime(ctx context.Context) error {
 		b.clocks.Place(status.Now, asked, arrived)
 		known = status.Version
 		quickest := b.away.Note(arrived.Sub(asked), arrived)
-		if n > 0 && (quickest <= clockKnown || arrived.Sub(begun) > clockPatience) {
+		if n > 0 && (quickest <= enough || arrived.Sub(begun) > clockPatience) {
 			break
 		}
 	}
 	return nil
+}
+
+// A lead is how long before a slot the process asks for it, so that the answer is there when the slot comes. It is zero but
+// where answers come late: the machine, or the store, has more to do than it can. The zero lead is ready, and safe for
+// concurrent use.
+type lead struct {
+	length atomic.Int64 // a time.Duration, in whole milliseconds
+
+	mu    sync.Mutex    // protects all below
+	spare time.Duration // how early the latest answer came at least, since then
+	since time.Time
+}
+
+// leadKept is for how long no answer must have needed the lead until it becomes shorter.
+const leadKept = 2 * time.Second
+
+// note takes in that the answer to a request with a lead came so late, for a slot as early as can be. Beyond the tolerance the
+// caller could not use it. The lead becomes no longer than most.
+func (l *lead) note(asked, late, tolerance, most time.Duration, now time.Time) {
+	tooLate := late > tolerance/2
+	if !tooLate && asked == 0 {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	length := time.Duration(l.length.Load())
+	switch {
+	case tooLate:
+		length = max(length, min(most, asked+late+tolerance/2).Truncate(time.Millisecond)+time.Millisecond)
+		l.spare, l.since = length, now
+	case now.Sub(l.since) < leadKept:
+		l.spare = min(l.spare, -late)
+	default:
+		length = max(0, length-max(l.spare, 2*time.Millisecond)/2).Truncate(time.Millisecond)
+		l.spare, l.since = length, now
+	}
+	l.length.Store(int64(length))
 }
 
 // stampRequest adds to a request, asked at that instant of this process's clock, what a

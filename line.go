@@ -230,7 +230,7 @@ func (s *slot) keep(w *waiter) {
 		return
 	}
 	if _, can := b.Store.(store.Holder); can && s.accounts.local == nil && ahead >= holding.From {
-		s.hold = b.holds.Add(b.holdSlots, s.grant(b).booking(), b.lines.review)
+		s.hold = b.holds.Add(b.holdSlots, s.grant(b).booking(), s.due, b.lines.review)
 	}
 	if account := s.account; account.edition.Version > 0 {
 		if ahead > doubtAfter {
@@ -479,7 +479,7 @@ func cancelAll(all []*Grant) {
 }
 
 // mostLate bounds how many late slots a process has cancelled at once.
-const mostLate = 32
+const mostLate = 512
 
 // cancelLate cancels a slot that has passed before its caller could use it. The caller does not wait for that: nobody else
 // could leave at the slot either. A fleet that is busy has many late callers, and to cancel for each of them would keep it

@@ -50,6 +50,9 @@ type BookRequest struct {
 	// Zero: only a slot that has come is booked. Forever: any is. Never: none is, and
 	// the request only tells the store the limits.
 	MaxWait time.Duration
+	// Lead is how much later than now the slot comes at the earliest, up to a minute. A caller whose answers are long on their way
+	// would be late for a slot that comes now. Zero: a slot that has come is of use.
+	Lead time.Duration
 	// Expect is the store's clock as the caller reckons it from an earlier
 	// answer and its own monotonic clock. A store whose clock may step compares
 	// the two. Zero: the caller has had no answer.
@@ -87,6 +90,8 @@ func (r *BookRequest) Validate() error {
 		return fmt.Errorf("ration: the cost is %d, and no limit ever admits more than %d at once", r.Cost, r.Accounts.MaxCost(r.Scopes...))
 	case r.Ahead < 0:
 		return fmt.Errorf("ration: BookRequest.Ahead is %v: it must not be negative", r.Ahead)
+	case r.Lead < 0 || r.Lead > time.Minute:
+		return fmt.Errorf("ration: BookRequest.Lead is %v: it must be from 0 to 1m0s", r.Lead)
 	case r.Reserve < 0 || r.Reserve > 999:
 		return fmt.Errorf("ration: BookRequest.Reserve is %d: it must be from 0 to 999 thousandths", r.Reserve)
 	case r.MaxWait < 0 && r.MaxWait != Never:

@@ -12,7 +12,7 @@ import (
 // unused. A store that is a [Local] has no use for it.
 type Holder interface {
 	// Hold says that the holder is alive, and which more bookings its callers wait for, beside those that
-	// it named before. If the store hears nothing of a holder for HeldFor, while it hears of others, it may
+	// it named before. If the store hears nothing of a holder for HeldFor and what it has announced as Silent, while it hears of others, it may
 	// give the holder up: it cancels those of its bookings whose slots are still to come. The next Hold
 	// says so, and from then on the holder has another name. Cancel with a Holder cancels a booking only
 	// as long as the holder has it, so that no booking is cancelled twice.
@@ -38,6 +38,9 @@ type HoldRequest struct {
 	Heard time.Time
 	// Bookings are those that it has from now on, at most MaxHeld. To name one again does nothing.
 	Bookings []Booking
+	// Silent is for how long the holder says that it will not be heard of, up to a minute: its first slot lies so far ahead. It is
+	// given up if nothing is heard of it for Silent and HeldFor. Zero: it is heard of before HeldFor has passed.
+	Silent time.Duration
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
 }
@@ -52,6 +55,9 @@ func (r *HoldRequest) Validate() error {
 		return errors.New("ration: HoldRequest.Holder is zero: use NewBookingID")
 	case len(r.Bookings) > MaxHeld:
 		return fmt.Errorf("ration: HoldRequest has %d bookings: it must have at most %d", len(r.Bookings), MaxHeld)
+	}
+	if r.Silent < 0 || r.Silent > time.Minute {
+		return fmt.Errorf("ration: HoldRequest.Silent is %v: it must be from 0 to 1m0s", r.Silent)
 	}
 	for i := range r.Bookings {
 		if b := &r.Bookings[i]; b.ID == (BookingID{}) || b.Account == "" || b.Entry == "" {
@@ -69,6 +75,9 @@ type HoldReply struct {
 	Version int64
 	// State is what the store has of the holder.
 	State Holding
+	// Next is after what time the holder should ask again at the latest, since another one will have been silent for too long then,
+	// if it has ended. Zero: there is no other.
+	Next time.Duration
 	// More reports that there are more slots of others to be given back than one step does: a
 	// caller asks again at once.
 	More bool

@@ -13,8 +13,9 @@ import (
 )
 
 const (
-	// every is how often a budget whose callers wait is heard of at least.
-	every = time.Second
+	// every is how often a budget whose callers wait is heard of at least, if its first slot comes soon. Otherwise it is heard of when
+	// half of the time until then has passed, and seldom is how often at least.
+	every, seldom = time.Second, time.Minute
 	// gather is how long bookings are gathered until the store is told of them, unless there are so many.
 	gather, many = 500 * time.Millisecond, 32
 	// sure is for how long after the store was asked no booking can have been given back: less than a store
@@ -31,6 +32,7 @@ type Ask func(context.Context, store.HoldRequest) (store.HoldReply, error)
 // A Hold is the slot of one caller.
 type Hold struct {
 	booking store.Booking
+	due     time.Time       // when its slot comes, on this process's clock
 	holder  store.BookingID // as which the store was told of it, or may have been; zero: it was not
 	doubt   bool            // it is not known whether the store was told
 	lost    func()          // called once the slot was given back; nil: it was
@@ -45,17 +47,17 @@ type Holds struct {
 	holder store.BookingID
 	told   map[*Hold]struct{} // of which the store knows, or may know
 	fresh  map[*Hold]struct{} // of which it does not know
-	asked  time.Time          // when the last question was asked that the store has answered
+	sure   time.Time          // until then no booking can have been given back, as the store's last answer tells
 	heard  time.Time          // the store's clock in its answer
 	next   time.Time          // when the store is asked next; zero: never
 	timer  *time.Timer
 	asking chan struct{} // closed when the question that is under way has its answer; nil: none is
 }
 
-// Add adds a slot that lies ahead. It has the store asked in the background by ask, and calls lost, which must not block, if
+// Add adds a slot that lies ahead, and is due then. It has the store asked in the background by ask, and calls lost, which must not block, if
 // another process may have the slot.
-func (h *Holds) Add(ask Ask, booking store.Booking, lost func()) *Hold {
-	one := &Hold{booking: booking, lost: lost}
+func (h *Holds) Add(ask Ask, booking store.Booking, due time.Time, lost func()) *Hold {
+	one := &Hold{booking: booking, due: due, lost: lost}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.fresh == nil {
@@ -98,7 +100,7 @@ const mostAsked = 2
 func (h *Holds) Confirm(ctx context.Context, one *Hold) bool {
 	for asked := 0; ; asked++ {
 		h.mu.Lock()
-		isSure := one.holder == store.BookingID{} || time.Since(h.asked) < sure
+		isSure := one.holder == store.BookingID{} || time.Now().Before(h.sure)
 		asking, isLost := h.asking, one.lost == nil
 		if !isSure && !isLost && asking == nil && asked < mostAsked {
 			asking = h.begin()
@@ -159,20 +161,34 @@ func (h *Holds) begin() (answered chan struct{}) {
 		delete(h.fresh, one)
 		h.told[one] = struct{}{}
 	}
-	ask, asked := h.ask, time.Now()
+	ask, asked, next := h.ask, time.Now(), h.untilNext()
+	r.Silent = next - every
 	go func() {
 		reply, err := ask(context.Background(), r)
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		h.asking = nil
-		h.answered(reply, err, asked, named)
+		h.answered(reply, err, asked, next, named)
 		close(done)
 	}()
 	return done
 }
 
-// answered takes in the answer to a question that has named these. It needs mu.
-func (h *Holds) answered(reply store.HoldReply, err error, asked time.Time, named []*Hold) {
+// untilNext returns after what time the store is asked again. It needs mu.
+func (h *Holds) untilNext() time.Duration {
+	first := time.Now().Add(2 * seldom)
+	for _, some := range [...]map[*Hold]struct{}{h.told, h.fresh} {
+		for one := range some {
+			if one.due.Before(first) {
+				first = one.due
+			}
+		}
+	}
+	return max(every, min(seldom, time.Until(first)/2).Truncate(time.Microsecond))
+}
+
+// answered takes in the answer to a question that has named these, after which the next comes. It needs mu.
+func (h *Holds) answered(reply store.HoldReply, err error, asked time.Time, next time.Duration, named []*Hold) {
 	switch {
 	case err != nil:
 		for _, one := range named {
@@ -199,7 +215,7 @@ func (h *Holds) answered(reply store.HoldReply, err error, asked time.Time, name
 		for _, one := range named {
 			one.doubt = false
 		}
-		h.asked, h.heard = asked, reply.Now
+		h.sure, h.heard = asked.Add(next-every+sure), reply.Now
 	}
 	now := time.Now()
 	switch {
@@ -211,7 +227,10 @@ func (h *Holds) answered(reply store.HoldReply, err error, asked time.Time, name
 	case len(h.fresh) > 0:
 		h.askAt(now.Add(gather))
 	default:
-		h.askAt(asked.Add(every))
+		if reply.Next > 0 {
+			next = min(next, max(every, reply.Next))
+		}
+		h.askAt(asked.Add(next))
 	}
 }
 

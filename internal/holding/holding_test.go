@@ -53,6 +53,9 @@ func (k *kept) questions() []store.HoldRequest {
 	return asked
 }
 
+// soon is after what time the slots of the tests are due.
+const soon = 1500 * time.Millisecond
+
 func booking() store.Booking {
 	return store.Booking{ID: store.NewBookingID(), Budget: "b", Account: "a", Entry: "e", Slot: time.Now().Add(time.Hour)}
 }
@@ -65,7 +68,7 @@ type told struct {
 
 func add(h *holding.Holds, k *kept, b store.Booking) *told {
 	one := new(told)
-	one.Hold = h.Add(k.hold, b, func() { one.lost.Store(true) })
+	one.Hold = h.Add(k.hold, b, time.Now().Add(soon), func() { one.lost.Store(true) })
 	return one
 }
 
@@ -93,6 +96,37 @@ func TestABudgetIsHeardOfEverySecondWhileCallersWait(t *testing.T) {
 		require.NotZero(t, h.Remove(one.Hold))
 		time.Sleep(time.Minute)
 		require.Empty(t, k.questions(), "nobody waits")
+	})
+}
+
+// A budget whose first slot comes in an hour is heard of once a minute, and says so; when the slot comes near, every second again.
+func TestABudgetIsSilentWhileItsFirstSlotIsFar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var h holding.Holds
+		k := new(kept)
+		begun := time.Now()
+		one := h.Add(k.hold, booking(), begun.Add(time.Hour), func() {})
+		require.Equal(t, 59*time.Second, k.questions()[0].Silent)
+		time.Sleep(10*time.Minute + time.Second)
+		require.Len(t, k.questions(), 10)
+		require.True(t, h.Confirm(t.Context(), one))
+		require.Empty(t, k.questions(), "it is sure")
+		time.Sleep(time.Until(begun.Add(time.Hour - 10*time.Second)))
+		k.questions()
+		time.Sleep(10 * time.Second)
+		asked := k.questions()
+		require.Greater(t, len(asked), 3)
+		require.Zero(t, asked[len(asked)-1].Silent)
+		// A slot that comes sooner is told within half a second.
+		h.Remove(one)
+		time.Sleep(time.Minute)
+		k.questions()
+		h.Add(k.hold, booking(), time.Now().Add(time.Hour), func() {})
+		time.Sleep(2 * time.Second)
+		k.questions()
+		h.Add(k.hold, booking(), time.Now().Add(3*time.Second), func() {})
+		time.Sleep(time.Second)
+		require.Less(t, k.questions()[0].Silent, 2*time.Second)
 	})
 }
 

@@ -41,7 +41,6 @@ type clerk struct {
 	apart time.Duration
 
 	mu     sync.Mutex // protects all below
-	next   time.Time
 	taken  map[time.Time]*slot
 	paused time.Time            // no slot is of use before
 	way    func() time.Duration // how long a reply takes

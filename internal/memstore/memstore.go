@@ -127,8 +127,8 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 	if r.Accounts.Len() > 1 {
 		index = b.index(r.Accounts, l, clock.moment)
 	}
-	from := b.all.released(now, b.released)
-	best, err := b.choose(&r, l, index, from, now)
+	released := b.all.released(now, b.released)
+	best, err := b.choose(&r, l, index, max(released, now+r.Lead.Microseconds()), now)
 	b.seen = max(b.seen, now)
 	if err != nil {
 		return store.Booking{}, err
@@ -146,7 +146,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 	if answer.Booked {
 		answer.Entry, answer.Total = b.commit(best.transactions, best.slot, l)
 		if b.all.paused > now {
-			b.released = from
+			b.released = released
 		}
 		b.enforce(best.transactions, now)
 		if index != nil {

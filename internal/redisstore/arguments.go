@@ -132,7 +132,7 @@ func (b *batch) clocks() []byte {
 			last = p.request.Last
 		}
 	}
-	text := make([]byte, 0, 48+17) // most often there is one part
+	text := make([]byte, 0, 56+17) // most often there is one part
 	for _, t := range [...]time.Time{first.Now, expect, last, first.Recovered} {
 		n := uint64(0)
 		if !t.IsZero() {
@@ -141,7 +141,8 @@ func (b *batch) clocks() []byte {
 		text = binary.BigEndian.AppendUint64(text, n)
 	}
 	text = binary.BigEndian.AppendUint64(text, uint64(first.Ahead.Microseconds()))
-	return binary.BigEndian.AppendUint64(text, uint64(first.KnownCard))
+	text = binary.BigEndian.AppendUint64(text, uint64(first.KnownCard))
+	return binary.BigEndian.AppendUint64(text, uint64(first.Lead.Microseconds()))
 }
 
 // memberOf names the i-th account in an index: its set of limits, from 1, and its ID.

@@ -131,7 +131,7 @@ func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 	valid := slices.Clone(sent.last)
 	record := d.Client.HGet(ctx, d.Key(""), fmt.Sprint(valid[5])).Val()
 	require.NotEmpty(t, record)
-	const call, session, bookings = 4, 5, 64 // the last behind the numbers of the first
+	const call, session, bookings = 4, 5, 72 // the last behind the numbers of the first
 	number := func(n uint64, length int) string {
 		return string(binary.BigEndian.AppendUint64(nil, n)[8-length:])
 	}
@@ -153,6 +153,7 @@ func TestTheScriptBookRefusesHostileBytes(t *testing.T) {
 		{"a loss too late", call, 40, number(1<<52+1, 8), false, false},
 		{"a step too large", call, 48, number(1<<52+1, 8), false, false},
 		{"a version of a card too large", call, 56, number(1<<52+1, 8), false, false},
+		{"a lead too large", call, 64, number(1<<52+1, 8), false, false},
 		{"a call too short", call, 0, number(0, 8), true, false},
 		{"no call", call, 0, "", true, false},
 		{"no session", session, 0, "", true, false},

@@ -2,6 +2,7 @@ package redisstore
 
 import (
 	"context"
+	"time"
 
 	"github.com/ration-go/ration/store"
 )
@@ -19,7 +20,7 @@ func (s *Store) Hold(ctx context.Context, r store.HoldRequest) (store.HoldReply,
 	if err := r.Validate(); err != nil {
 		return store.HoldReply{}, err
 	}
-	args := []any{micros(r.Now), r.Holder.String(), micros(r.Heard)}
+	args := []any{micros(r.Now), r.Holder.String(), micros(r.Heard), r.Silent.Microseconds()}
 	for i := range r.Bookings {
 		b := &r.Bookings[i]
 		args = append(args, b.ID.String(), b.Account, b.Entry, micros(b.Slot))
@@ -28,10 +29,10 @@ func (s *Store) Hold(ctx context.Context, r store.HoldRequest) (store.HoldReply,
 	if err != nil {
 		return store.HoldReply{}, err
 	}
-	var n [4]int64 // now, the version, what is known of the holder, and whether there is more
+	var n [5]int64 // now, the version, what is known of the holder, whether there is more, and when to ask again
 	reply.numbers(n[:])
 	if err := reply.end("hold"); err != nil {
 		return store.HoldReply{}, err
 	}
-	return store.HoldReply{Now: instant(n[0]), Version: n[1], State: store.Holding(n[2]), More: n[3] > 0}, nil
+	return store.HoldReply{Now: instant(n[0]), Version: n[1], State: store.Holding(n[2]), More: n[3] > 0, Next: time.Duration(n[4]) * time.Microsecond}, nil
 }

@@ -264,7 +264,7 @@ func (w *watchers) receive(ctx context.Context, client redis.UniversalClient) (c
 		if got, err = pubsub.ReceiveTimeout(ctx, cmp.Or(w.quiet, quietFor)); err == nil {
 			tried = false
 		} else if timeout, is := errors.AsType[net.Error](err); is && timeout.Timeout() && !tried {
-			tried, err = true, w.subscribe(ctx, pubsub)
+			tried, err = true, pubsub.Ping(ctx) // a connection that is dead answers nothing
 		}
 		switch got := got.(type) {
 		case *redis.Subscription:

@@ -56,6 +56,39 @@ var bookingRules = []rule{
 		require.True(h.t, b.Booked)
 		require.Equal(h.t, 10*sec, since(b.Slot))
 	}},
+	{"no slot comes before the lead of a request", func(h *harness) {
+		a, lead := h.single(atMost(2, 10*sec)), h.request(h.single(atMost(2, 10*sec)), 1, store.Forever)
+		lead.Lead = 3 * sec
+		booked := func(r store.BookRequest, slot time.Duration) {
+			h.t.Helper()
+			r.ID, r.Now = store.NewBookingID(), h.clock
+			b := h.ask(r)
+			require.True(h.t, b.Booked)
+			require.Equal(h.t, slot, since(b.Slot))
+		}
+		booked(lead, 3*sec)
+		h.slots(a, 3*sec)
+		h.at(9 * sec)
+		booked(lead, 13*sec)
+		h.at(20 * sec)
+		booked(lead, 23*sec)
+		lead.MaxWait = 2 * sec
+		require.False(h.t, h.ask(lead).Booked, "it does not wait for so long")
+	}},
+	{"the account that is free first after the lead is charged", func(h *harness) {
+		a := h.each(atMost(1, 10*sec), "a", "b")
+		h.slots(a, 0)
+		h.at(5 * sec)
+		h.slots(a, 5*sec)
+		r := h.request(a, 1, store.Forever)
+		r.Lead = 8 * sec
+		first := h.ask(r)
+		require.Equal(h.t, 13*sec, since(first.Slot))
+		r.ID = store.NewBookingID()
+		second := h.ask(r)
+		require.Equal(h.t, 15*sec, since(second.Slot))
+		require.NotEqual(h.t, first.Account, second.Account)
+	}},
 	{"two bookings in one microsecond are two", func(h *harness) {
 		h.slots(h.single(atMost(1, time.Millisecond)), 0, time.Millisecond)
 		h.slots(h.each(atMost(2, sec), "b"), 0, 0, sec)

@@ -27,6 +27,40 @@ var holdRules = []rule{
 		h.alive(alive, 2*store.HeldFor)
 		h.slots(a, 60*sec)
 	}},
+	{"a holder that has said that it is silent is given up so much later", func(h *harness) {
+		a, gone, alive := h.single(atMost(1, time.Minute)), h.holder(), h.holder()
+		of := h.slots(a, 0, time.Minute)
+		gone.silent = 20 * sec
+		gone.holds(store.Held, of[1])
+		h.alive(alive, 20*sec+store.HeldFor-time.Microsecond)
+		h.slots(a, 2*time.Minute)
+		h.alive(alive, 2*sec)
+		h.slots(a, time.Minute)
+		gone.holds(store.GivenUp)
+	}},
+	{"who has said that it is silent finds others silent in vain", func(h *harness) {
+		a, gone, alive := h.single(atMost(1, time.Minute)), h.holder(), h.holder()
+		of := h.slots(a, 0, time.Minute)
+		gone.holds(store.Held, of[1])
+		alive.silent = 20 * sec
+		alive.holds(store.Held)
+		h.at(20 * sec)
+		alive.holds(store.Held)
+		h.slots(a, time.Minute)
+	}},
+	{"a holder is told when to look for the one that is to be heard of first", func(h *harness) {
+		first, second := h.holder(), h.holder()
+		ask := func(o *holder) store.HoldReply {
+			reply, err := o.kept.Hold(h.t.Context(), o.request())
+			require.NoError(h.t, err)
+			return reply
+		}
+		require.Zero(h.t, ask(first).Next, "there is no other")
+		h.at(sec)
+		next := ask(second).Next
+		require.GreaterOrEqual(h.t, next, store.HeldFor-sec)
+		require.Less(h.t, next, store.HeldFor)
+	}},
 	{"a holder that was given up has nothing that it names, until it has another name", func(h *harness) {
 		a, stopped, alive := h.single(atMost(1, 10*sec)), h.holder(), h.holder()
 		of := h.slots(a, 0, 10*sec, 20*sec)
@@ -98,6 +132,7 @@ var holdRules = []rule{
 			func(r *store.HoldRequest) { r.Holder = store.BookingID{} },
 			func(r *store.HoldRequest) { r.Bookings = []store.Booking{{ID: b.ID, Account: b.Account}} },
 			func(r *store.HoldRequest) { r.Bookings = make([]store.Booking, store.MaxHeld+1) },
+			func(r *store.HoldRequest) { r.Silent = -time.Second },
 			func(r *store.HoldRequest) { r.Now = time.UnixMicro(-1) },
 		} {
 			r := holder.request(b)
@@ -115,6 +150,8 @@ type holder struct {
 	kept  store.Holder
 	id    store.BookingID
 	heard time.Time
+	// silent is what it announces with the next question.
+	silent time.Duration
 }
 
 func (h *harness) holder() *holder {
@@ -127,7 +164,7 @@ func (h *harness) holder() *holder {
 }
 
 func (o *holder) request(more ...store.Booking) store.HoldRequest {
-	return store.HoldRequest{Budget: o.h.budget, Holder: o.id, Heard: o.heard, Bookings: more, Now: o.h.clock}
+	return store.HoldRequest{Budget: o.h.budget, Holder: o.id, Heard: o.heard, Bookings: more, Silent: o.silent, Now: o.h.clock}
 }
 
 // holds names more bookings, and demands what the store has then. It asks until there is no more to do.

@@ -38,6 +38,7 @@ func (w *mixedWorld) book(rt *rapid.T) {
 		Scopes:  scopes,
 		Reserve: rapid.SampledFrom([]int{0, 0, 0, 1, 250, 500, 750, 999}).Draw(rt, "keep"),
 		MaxWait: rapid.SampledFrom([]time.Duration{store.Forever, store.Forever, 0, 3 * time.Millisecond}).Draw(rt, "longest wait"),
+		Lead:    drawLead(rt),
 	}
 	for range rapid.IntRange(1, w.kind.burst).Draw(rt, "times") {
 		r.ID = store.NewBookingID()

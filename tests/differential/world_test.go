@@ -119,14 +119,14 @@ func (w *world) past(rt *rapid.T) *booked {
 }
 
 // offers returns what each account of a list that can take the cost offers, and
-// the earliest slot of all.
-func (w *world) offers(a *store.Accounts, cost int) (map[string]offer, int64) {
+// the earliest slot of all, none before the lead.
+func (w *world) offers(a *store.Accounts, cost int, lead time.Duration) (map[string]offer, int64) {
 	all, least := make(map[string]offer), int64(1)<<62
 	for i := range a.Len() {
 		id := a.At(i).ID
 		account := w.model[id]
 		if !slices.ContainsFunc(account.limits, func(l ration.Limit) bool { return l.Max < cost }) {
-			all[id] = account.offer(w.now, w.silent.puts(w.now, w.now, w.last), cost)
+			all[id] = account.offer(w.now, w.silent.puts(w.now+lead.Microseconds(), w.now, w.last), cost)
 			least = min(least, all[id].slot)
 		}
 	}
@@ -153,15 +153,22 @@ func (w *world) book(rt *rapid.T) {
 	}
 	times := rapid.IntRange(1, w.kind.burst).Draw(rt, "times")
 	wait := waits[rapid.IntRange(0, len(waits)-1).Draw(rt, "waits")]
+	lead := drawLead(rt)
 	for range times {
-		w.bookOne(rt, accounts, cost, wait.longest)
+		w.bookOne(rt, accounts, cost, lead, wait.longest)
 	}
 }
 
+// drawLead draws for how long no slot is of use.
+func drawLead(rt *rapid.T) time.Duration {
+	return rapid.SampledFrom([]time.Duration{0, 0, 0, time.Microsecond, time.Millisecond, 30 * time.Millisecond}).Draw(rt, "lead")
+}
+
 // bookOne books in both stores and in the model.
-func (w *world) bookOne(rt *rapid.T, accounts *store.Accounts, cost int, longest func(time.Duration) time.Duration) {
-	offers, least := w.offers(accounts, cost)
+func (w *world) bookOne(rt *rapid.T, accounts *store.Accounts, cost int, lead time.Duration, longest func(time.Duration) time.Duration) {
+	offers, least := w.offers(accounts, cost, lead)
 	b := &booked{request: w.request(accounts, cost)}
+	b.request.Lead = lead
 	b.request.MaxWait = longest(time.Duration(least-w.now) * time.Microsecond)
 	for _, kept := range w.stores {
 		answer, err := kept.Book(rt.Context(), b.request)

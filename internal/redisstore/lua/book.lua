@@ -1,11 +1,12 @@
 -- book.lua: records bookings, each on the account that can take it first.
 --
--- ARGV  1 eight numbers of 8 bytes each, most significant byte first, 0 for none:
+-- ARGV  1 nine numbers of 8 bytes each, most significant byte first, 0 for none:
 --         the number of the call in its session; a nonce; now, in microseconds,
 --         for the server's clock; now as the caller reckons it from earlier
 --         answers; the now of the caller's last booking; the instant of the last
 --         loss that the caller has recovered; by how much the caller found the
---         server's clock to be ahead; the version of the budget's card that the caller knows
+--         server's clock to be ahead; the version of the budget's card that the caller knows; for how long from
+--         now no slot is of use
 --         then the bookings, in order: for those of one cost 'U', how many they are in
 --         2 bytes, the cost in 6, and the longest wait in microseconds in 8, of
 --         which 2^52 is no bound. 'D' if not all wait equally long: the longest
@@ -61,8 +62,8 @@
 -- So many microseconds after its beginning a script leaves the rest to another, where the clock tells.
 local LONG = 2000
 
-if #ARGV[1] < 64 or #ARGV[2] ~= 18 then
-  return redis.error_reply('ERR ration: a booking begins with eight numbers, and a session of 18 bytes')
+if #ARGV[1] < 72 or #ARGV[2] ~= 18 then
+  return redis.error_reply('ERR ration: a booking begins with nine numbers, and a session of 18 bytes')
 end
 local numbered = string.sub(ARGV[1], 1, 16)
 
@@ -101,12 +102,12 @@ end
 local function beginTurn(batch, place)
   local request, now = batch.request, batch.now
   local costs, queue = request.costs, request.queue
-  local turn = {cost = costs[place], queue = queue, common = {}, commonFrom = now, scores = {}, paused = false}
+  local turn = {cost = costs[place], queue = queue, common = {}, commonFrom = now + request.lead, scores = {}, paused = false}
   queue.cost, queue.several = turn.cost, not request.index and costs[place + 1] == turn.cost
   local all = pausedUntil('*')
   if all > now then
     turn.paused = released('*', all, tonumber(call('HGET', base .. ':apart', '*last') or 0))
-    turn.commonFrom, queue.several = turn.paused, false
+    turn.commonFrom, queue.several = math.max(turn.commonFrom, turn.paused), false
   end
   for i, other in ipairs(request.shared) do
     local account = openEffective(batch, turn, other.accountID, other.set)

@@ -1,7 +1,7 @@
 -- bookchoose.lua: the index of a pool's accounts, and which of them takes a booking.
 
 -- After so many commands a script leaves the rest to another.
-local ENOUGH = 300
+local ENOUGH = 100
 
 -- rankBehind returns how many members of the index do not stand behind that one of
 -- that score, which may have another score by now.

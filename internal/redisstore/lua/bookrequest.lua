@@ -4,6 +4,7 @@
 --
 --   given, reckoned, before, recovered, found  the instants of ARGV[1]; false for none, but given 0
 --   card          the version of the budget's card that the caller knows
+--   lead          for how long from now no slot is of use
 --   costs, waits  of each booking its cost, and its longest wait
 --   queue         the bookings' queue: its name, scopes and reserve
 --   setOf         a function from the number of a set of limits to the set, or nil
@@ -51,7 +52,7 @@ do
 
   -- readBookings reads the costs of the bookings, and their longest waits.
   local function readBookings(asked)
-    local costs, waits, at = {}, {}, 65
+    local costs, waits, at = {}, {}, 73
     while at + 16 <= #asked do
       local kind, count, cost, longest = struct.unpack('>c1I2I6I8', asked, at)
       at = at + 17
@@ -125,8 +126,8 @@ do
 
   -- readRequest returns the request, or nil. Whether it is right, bad tells.
   function readRequest()
-    local given, reckoned, before, recovered, found, card = struct.unpack('>I8I8I8I8I8I8', ARGV[1], 17)
-    for _, instant in ipairs({given, reckoned, before, recovered, found, card}) do
+    local given, reckoned, before, recovered, found, card, lead = struct.unpack('>I8I8I8I8I8I8I8', ARGV[1], 17)
+    for _, instant in ipairs({given, reckoned, before, recovered, found, card, lead}) do
       among(instant, 'an instant', 0, 4503599627370496)
     end
     local index, others, setCount, zoneCount, sharedCount, reserve, scopes, firstSet = string.match(
@@ -140,7 +141,7 @@ do
       given = given, reckoned = reckoned > 0 and reckoned, before = before > 0 and before,
       recovered = recovered, found = found > 0 and found,
       queue = {name = '', scopes = scopes, reserve = whole(reserve, 'the share kept', 0, 999)},
-      card = card, shared = {}, most = COSTLIEST, index = false, excluded = {}, told = '',
+      card = card, lead = lead, shared = {}, most = COSTLIEST, index = false, excluded = {}, told = '',
     }
     setCount = whole(setCount, 'the number of limit sets', 1, 10000)
     local first = readZones(4, zoneCount)

@@ -27,17 +27,17 @@ repeat
   -- What is global is looked for by its name each time.
   local call, struct, string, math, ARGV = redis.call, struct, string, math, ARGV
   local base, asked, session, rules = KEYS[1], ARGV[1], ARGV[2], ARGV[3]
-  if #asked < 81 or #session ~= 18 then
+  if #asked < 89 or #session ~= 18 then
     break
   end
-  local number, _, now, reckoned, before, recovered, found, knownCard, kind, count, cost, longest =
-    struct.unpack('>I8I8I8I8I8I8I8I8c1I2I6I8', asked)
+  local number, _, now, reckoned, before, recovered, found, knownCard, lead, kind, count, cost, longest =
+    struct.unpack('>I8I8I8I8I8I8I8I8I8c1I2I6I8', asked)
   local most = 4503599627370496
   -- Of bookings that may wait differently long this is the least: those it refuses are for the rest.
   local differs = kind == 'D'
-  if not differs and kind ~= 'U' or #asked ~= 81 + (differs and 8 * count or 0) or
+  if not differs and kind ~= 'U' or #asked ~= 89 + (differs and 8 * count or 0) or
     count < 1 or count > 1024 or cost < 1 or found ~= 0 or
-    now > most or reckoned > most or before > most or recovered > most or longest > most then
+    now > most or reckoned > most or before > most or recovered > most or longest > most or lead > most then
     break
   end
   local index, digest, row, firstSet, accountID, set, member
@@ -177,7 +177,7 @@ repeat
       else
         break
       end
-      bound = math.max(now, other or bound)
+      bound = math.max(now + lead, other or bound)
       set, accountID = string.match(member, '^(%d+):(.+)$')
       summary = summaries[accountID] or call('HGET', base, 'a:' .. accountID)
       rules = '  1 0 0 0  ' .. (set == '1' and firstSet or ARGV[2 + set] or '')
@@ -187,8 +187,8 @@ repeat
     end
     local ends, total, edge, last, p1, p2, p3, p4, max, margin, window, span, code, width, told, tail =
       struct.unpack(WHOLE, summary)
-    local from = now
-    if last > now then
+    local from = now + lead
+    if last > from then
       from = last
     end
     -- So many are booked in this turn; in an index the score is the slot of one more.

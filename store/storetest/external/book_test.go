@@ -30,7 +30,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 	if r.KnownCard != b.card.Version {
 		return store.Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost, Behind: true, Now: time.UnixMicro(now), Version: b.version}, nil
 	}
-	best, from, err := b.choose(&r, now)
+	best, err := b.choose(&r, now)
 	if err != nil {
 		return store.Booking{}, err
 	}
@@ -44,7 +44,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (store.Booking, e
 	} else {
 		one = b.enter(&r, &best)
 		if b.all.until > now {
-			b.allLast = from
+			b.allLast = b.all.from(now, b.allLast)
 		}
 		b.enforce(best.charges, now)
 		for _, c := range best.charges {
@@ -84,19 +84,18 @@ func (b *budget) answer(r store.BookRequest, one *booking, now int64) store.Book
 	return answer
 }
 
-// choose returns the best offer, and the instant that no pause of all, nor of a shared
-// account, comes after.
-func (b *budget) choose(r *store.BookRequest, now int64) (best offer, from int64, err error) {
+// choose returns the best offer.
+func (b *budget) choose(r *store.BookRequest, now int64) (best offer, err error) {
 	accounts, scopes := r.Accounts, r.Accounts.RelevantScopes(r.Scopes)
-	from = b.all.from(now, b.allLast)
+	from := max(b.all.from(now, b.allLast), now+r.Lead.Microseconds())
 	var shared []*charge
 	for i, one := range accounts.Shared() {
 		c := &charge{account: b.account(one.ID), set: accounts.SharedLimitSet(i), now: now}
 		if c.effective(r.EditionOf(c.set)); c.differs {
-			return best, from, store.NewLimitsError(*r, one.ID, c.account.inForce())
+			return best, store.NewLimitsError(*r, one.ID, c.account.inForce())
 		}
 		if int64(r.Cost) > c.set.MaxCost(scopes) {
-			return best, from, store.CostError(*r)
+			return best, store.CostError(*r)
 		}
 		from = max(from, c.account.until)
 		shared = append(shared, c)
@@ -129,7 +128,7 @@ func (b *budget) choose(r *store.BookRequest, now int64) (best offer, from int64
 	if best.charges != nil {
 		err = nil
 	}
-	return best, from, err
+	return best, err
 }
 
 // listKey names the accounts of a request, and its queue.
