@@ -105,7 +105,7 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
 		b.away.Note(arrived.Sub(asked), arrived)
 		if w.account.tolerance > 0 && w.waits && wait >= 0 && wait <= lead {
-			b.lead.note(lead, arrived.Sub(w.due), w.account.tolerance, w.account.mostDelay, arrived)
+			b.lead.note(lead, arrived.Sub(w.due), w.account.tolerance, mostLead*w.account.mostDelay, arrived)
 		}
 	}
 	w.account = b.applyReply(ctx, booked, w.account, w.accounts, asked, arrived)

@@ -82,6 +82,10 @@ type lead struct {
 	since time.Time
 }
 
+// mostLead is how many times as long as what a slow way to the provider may cost a lead is at most: a quarter of the shortest
+// window.
+const mostLead = delayShare / 4
+
 // leadKept is for how long no answer must have needed the lead until it becomes shorter.
 const leadKept = 2 * time.Second
 

@@ -479,7 +479,7 @@ func cancelAll(all []*Grant) {
 }
 
 // mostLate bounds how many late slots a process has cancelled at once.
-const mostLate = 512
+const mostLate = 128
 
 // cancelLate cancels a slot that has passed before its caller could use it. The caller does not wait for that: nobody else
 // could leave at the slot either. A fleet that is busy has many late callers, and to cancel for each of them would keep it

@@ -102,7 +102,8 @@ end
 local function beginTurn(batch, place)
   local request, now = batch.request, batch.now
   local costs, queue = request.costs, request.queue
-  local turn = {cost = costs[place], queue = queue, common = {}, commonFrom = now + request.lead, scores = {}, paused = false}
+  local turn = {cost = costs[place], queue = queue, common = {}, commonFrom = now + request.lead, scores = {}}
+  turn.paused = false
   queue.cost, queue.several = turn.cost, not request.index and costs[place + 1] == turn.cost
   local all = pausedUntil('*')
   if all > now then

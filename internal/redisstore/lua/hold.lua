@@ -16,8 +16,8 @@
 
 -- A holder is given up that was silent for so long, while others were heard.
 local SILENT = 3000000
--- If nobody was heard for so long the store itself was away, or nobody waited: unless the one that is heard now has said that
--- it would be silent.
+-- If nobody was heard for so long the store itself was away, or nobody waited: unless the one that is heard now
+-- has said that it would be silent.
 local APART = 2000000
 -- Of many holders one after the other looks for those that are silent, on average so long after each other.
 local TURN = 250000
@@ -113,8 +113,8 @@ local function takeBackHeld()
   return left == 0
 end
 
--- nextLook returns after what time this holder should look whether another one is silent, or 0. All are told so of the one that
--- is to be heard of first, and look at it one after the other: most often the first finds that it is alive.
+-- nextLook returns after what time this holder should look whether another one is silent, or 0. All are told so of
+-- the one that is to be heard of first, and look one after the other: most often the first finds that it is alive.
 local function nextLook()
   local some = call('ZRANGEBYSCORE', holders, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 5)
   for i = 1, #some, 2 do
