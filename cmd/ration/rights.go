@@ -10,7 +10,7 @@ import (
 )
 
 // needed are the commands of ration's scripts, with arguments by which Redis sees what is a key.
-var needed = strings.Fields("time zadd zrem zcard zcount zscore zrange zrangebyscore zrevrangebyscore zremrangebyscore zremrangebyrank " +
+var needed = strings.Fields("time zadd zrem zcard zcount zscore zrange zrangebyscore zrevrangebyscore zremrangebyscore zremrangebyrank zunionstore " +
 	"get set exists pexpire pttl hget hgetall hset hmget hdel unlink rename xadd xdel xlen xinfo|stream xrange xrevrange xtrim")
 
 // lacking tells which commands the user may not run on a budget's keys. Redis has acl_check_cmd from 7.0 on.

@@ -21,6 +21,7 @@ type plan struct {
 	keys      []string
 	zones     []string
 	arguments []any // lua/book.lua has them; the first two are each call's own
+	changes   []any // what makes the index from that of the accounts before; nil: they are not known, or too many have changed
 
 	announced atomic.Pointer[recentlyAnnounced] // nil: none was
 }

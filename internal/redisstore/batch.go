@@ -69,6 +69,7 @@ type batcher struct {
 	idle     *queue // one that can be used again
 	sessions map[string][]*session
 	inDoubt  inDoubt
+	indexes  indexes
 	away     arrival.Least // how long replies to bookings took
 	replies  atomic.Int64  // that were measured
 }
@@ -145,6 +146,7 @@ func (s *Store) enqueue(p *pendingCall) *batch {
 		}
 		if b.idle = nil; q.key != key {
 			q.key, q.plan = key, newPlan(key)
+			q.plan.changes = b.indexes.changes(key)
 		}
 		if b.queues == nil {
 			b.queues = make(map[batchKey]*queue)

@@ -163,7 +163,7 @@ func (c *batchCall) run(ctx context.Context, bookings string, args []any) (batch
 		return batchReply{}, err
 	}
 	args[0], args[1] = string(c.number[:])+bookings, c.session.field
-	known, sent := len(args), 0
+	known, sent, copied := len(args), 0, false
 	// The script asks for the same thing only a few times.
 	for retries := 3; ; retries-- {
 		script := c.plan.script
@@ -185,7 +185,11 @@ func (c *batchCall) run(ctx context.Context, bookings string, args []any) (batch
 		peek := answer
 		switch why := peek.record(); why.account {
 		case "accounts":
-			sent = 0
+			changes := c.plan.changes
+			if sent = 0; changes != nil && !copied {
+				copied, args = true, append(args[:known], changes...)
+				break
+			}
 			args = c.addAccounts(args[:known], &sent)
 		case "rest":
 			if sent == accounts.Len() {

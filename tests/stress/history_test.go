@@ -36,6 +36,9 @@ type history struct {
 	lost      int  // how many replies are lost
 	losses    int  // how often logs are lost
 	changes   int  // how often the limits change
+	pauses    int  // how often an account, or all, is paused, and how often all is resumed
+	moves     int  // how often a process loses a token, and gets it back
+	ends      int  // how many processes end while their callers wait
 }
 
 func draw(seed uint64) history {
@@ -73,13 +76,17 @@ func draw(seed uint64) history {
 		}
 	}
 	h.changes = pick(0, 0, 2)
+	h.pauses, h.moves = pick(0, 0, 3), pick(0, 0, 3)
+	if h.processes > 1 && h.losses == 0 { // what a process had booked that has ended nobody enters again
+		h.ends = pick(0, 0, 1)
+	}
 	return h
 }
 
 func (h history) String() string {
 	return fmt.Sprintf("%s, %v spare=%v, %d tokens, %d processes, %d callers x %d calls, costs to %d, idle %v, cancels=%v giveUps=%v, "+
-		"late %d, lost %d, losses %d, changes %d", h.store, h.limit, h.spare, h.tokens, h.processes, h.callers, h.calls, h.costs, h.idle,
-		h.cancels, h.giveUps, h.late, h.lost, h.losses, h.changes)
+		"late %d, lost %d, losses %d, changes %d, pauses %d, moves %d, ends %d", h.store, h.limit, h.spare, h.tokens, h.processes, h.callers, h.calls, h.costs, h.idle,
+		h.cancels, h.giveUps, h.late, h.lost, h.losses, h.changes, h.pauses, h.moves, h.ends)
 }
 
 // connections is more than a process needs: go-redis has callers wait for one by timers that
@@ -91,6 +98,8 @@ type process struct {
 	*rationtest.Network
 	*ration.Pool
 	budget *ration.Budget
+	life   context.Context // of its callers
+	end    context.CancelFunc
 	settle func(context.Context) error
 }
 
@@ -141,10 +150,14 @@ func (h history) begin(t *testing.T, at servers, name string) (all []process, ad
 func (h history) run(t *testing.T, all []process, admin redis.UniversalClient, name string) *ledger {
 	l := &ledger{history: h, granted: make(map[string][]call), booked: make(map[string]int), most: h.limit.Max}
 	ctx, stop := context.WithCancel(t.Context())
+	for i := range all {
+		all[i].life, all[i].end = context.WithCancel(ctx)
+		defer all[i].end()
+	}
 	var callers, faults sync.WaitGroup
 	for i := range h.callers {
 		r := rand.New(rand.NewPCG(h.seed, uint64(i)))
-		callers.Go(func() { h.call(t, ctx, all[i%len(all)], r, l) })
+		callers.Go(func() { h.call(t, all[i%len(all)], r, l) })
 	}
 	faults.Go(func() { h.disturb(t, ctx, all, admin, name, l) })
 	callers.Wait()
@@ -154,6 +167,7 @@ func (h history) run(t *testing.T, all []process, admin redis.UniversalClient, n
 		p.Late.Store(0)
 		p.Lose.Store(0)
 	}
+	require.NoError(t, all[0].budget.ResumeAll(t.Context()))
 	if l.evicted {
 		// What is lost of an account is noticed when it is booked beyond what front.lua answers.
 		noticing := ration.WithReserve(t.Context(), 0.001)
@@ -173,8 +187,12 @@ func (h history) run(t *testing.T, all []process, admin redis.UniversalClient, n
 }
 
 // call is one caller.
-func (h history) call(t *testing.T, ctx context.Context, p process, r *rand.Rand, l *ledger) {
+func (h history) call(t *testing.T, p process, r *rand.Rand, l *ledger) {
+	ctx := p.life
 	for range h.calls {
+		if ctx.Err() != nil {
+			return
+		}
 		if h.idle > 0 {
 			time.Sleep(time.Duration(r.Int64N(int64(h.idle))))
 		}
@@ -220,6 +238,34 @@ func (h history) disturb(t *testing.T, ctx context.Context, processes []process,
 		l.raise(changed.Max)
 		require.NoError(t, processes[0].budget.SetLimits(changed)) // two at once could not be told apart
 	})
+	add(h.pauses, func() {
+		p, from := any(), time.Now()
+		token := p.Tokens()[r.IntN(len(p.Tokens()))]
+		length := time.Duration(1+r.IntN(3000)) * time.Millisecond
+		var until time.Time
+		var err error
+		switch r.IntN(4) {
+		case 0:
+			err = p.budget.ResumeAll(ctx)
+			l.resume()
+		case 1:
+			until, err = p.budget.PauseAll(ctx, length)
+			l.pause("", from, until)
+		default:
+			until, err = p.budget.Pause(ctx, token, length)
+			l.pause(token.AccountID(), from, until)
+		}
+		assert.True(t, err == nil || ctx.Err() != nil || h.lost+h.late > 0, "%v", err)
+	})
+	add(h.moves, func() {
+		p := any()
+		if all := p.Tokens(); len(all) > 1 {
+			p.Remove(all[0])
+			time.Sleep(time.Duration(r.IntN(500)) * time.Millisecond)
+			p.Add(all[0])
+		}
+	})
+	add(h.ends, func() { processes[len(processes)-1].end() })
 	r.Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 	between := max(time.Millisecond, h.idle*time.Duration(h.calls)/time.Duration(len(faults)+1)/2)
 	if !h.spare {

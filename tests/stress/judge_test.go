@@ -32,6 +32,36 @@ type ledger struct {
 	inDoubt   int               // units whose cancellation the store did not confirm
 	most      int               // the highest Max so far
 	evicted   bool              // logs were lost, and the rest of the budget was not
+	paused    []pause
+}
+
+// A pause is one that a process made, and was told of the end.
+type pause struct {
+	account     string // "" for all
+	from, until time.Time
+}
+
+// heardAfter is after what time at the latest a process keeps to a pause of which no message tells it.
+const heardAfter = 1100 * time.Millisecond
+
+func (l *ledger) pause(account string, from, until time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.paused = append(l.paused, pause{account, from, until})
+}
+
+// resume notes that all pauses end. Those who hear of it late leave later.
+func (l *ledger) resume() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.paused = nil
+}
+
+// isPaused reports whether a call left within a pause that its process must have heard of.
+func (l *ledger) isPaused(account string, c call) bool {
+	return slices.ContainsFunc(l.paused, func(p pause) bool {
+		return (p.account == "" || p.account == account) && c.left.After(p.from.Add(heardAfter)) && c.slot.Before(p.until)
+	})
 }
 
 // raise notes a Max that is about to be set.
@@ -54,7 +84,7 @@ func (l *ledger) take(ctx context.Context, t *testing.T, p process, cost int, ca
 	left := time.Now()
 	if err != nil {
 		if !t.Failed() { // the others most often say the same
-			assert.True(t, l.giveUps && isGivenUp(err), "%v", err)
+			assert.True(t, (l.giveUps || l.ends > 0) && isGivenUp(err), "%v", err)
 		}
 		return
 	}
@@ -87,6 +117,9 @@ func (l *ledger) judge(t *testing.T, p process) {
 			break // the others most often say the same
 		}
 		l.judgeLimit(t, usage.Account)
+		for _, c := range l.granted[usage.Account] {
+			assert.False(t, l.losses == 0 && l.isPaused(usage.Account, c), "a call left at %v, within a pause", c.left)
+		}
 	}
 	l.judgeEvenness(t, p)
 }
@@ -147,7 +180,7 @@ func (l *ledger) judgeLimit(t *testing.T, account string) {
 
 // judgeEvenness demands that equal tokens were booked equally often.
 func (l *ledger) judgeEvenness(t *testing.T, p process) {
-	if l.costs > 1 || l.cancels || l.giveUps || l.changes > 0 && !l.spare {
+	if l.costs > 1 || l.cancels || l.giveUps || l.changes > 0 && !l.spare || l.pauses+l.moves+l.ends > 0 {
 		return // the next call takes what was given back, where it was
 	}
 	least, most, all := int(^uint(0)>>1), 0, 0

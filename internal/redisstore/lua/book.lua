@@ -25,6 +25,8 @@
 --         index has them, or one of
 --           'part', and some of the accounts, which are put aside
 --           'all N', and the rest of the N accounts, with which the index is made
+--           'copy N', the index of other accounts from which that of these N is made, DIGEST*UNITS, and
+--           what changes: '-SET:ACCOUNT', or with a plus
 --           'behind SCORE', the member of that score behind which a search goes on,
 --           the member to look at before, or '', and the member that was booked last
 --           when the search began, or ''

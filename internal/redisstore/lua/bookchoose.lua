@@ -94,6 +94,31 @@ local function choose(batch, turn, from)
   return nil
 end
 
+-- copyIndex makes the index from that of other accounts, as makeIndex does. Its scores are not those of the other: what
+-- lowers a score goes by what each account knows to have it.
+local function copyIndex(request, aside)
+  local old = table.concat(request.pools, request.old)
+  if call('EXISTS', old) == 0 then
+    return 'accounts'
+  end
+  call('ZUNIONSTORE', aside, 1, old, 'WEIGHTS', 0)
+  for i = request.members, #ARGV do
+    local member = string.sub(ARGV[i], 2)
+    if string.sub(ARGV[i], 1, 1) == '-' then
+      call('ZREM', aside, member)
+    else
+      call('ZADD', aside, 0, member)
+    end
+  end
+  if call('ZCARD', aside) ~= request.count then
+    call('UNLINK', aside)
+    return 'accounts'
+  end
+  call('RENAME', aside, request.index)
+  call('PEXPIRE', request.index, text(DAY / 1000))
+  return nil, true
+end
+
 -- makeIndex makes the accounts' index of what ARGV tells. It returns what else there is to ask for; or, if
 -- the index is there, nil and whether it is new. One that others have made meanwhile is as good.
 local function makeIndex(request)
@@ -104,6 +129,8 @@ local function makeIndex(request)
       call('UNLINK', aside)
     end
     return nil
+  elseif request.told == 'copy' then
+    return copyIndex(request, aside)
   elseif request.told ~= 'part' and request.told ~= 'all' then
     return 'accounts'
   end

@@ -11,11 +11,13 @@
 --   shared        the shared accounts, each with accountID and set
 --   most          the most that a booking may cost by their limits
 --   index         the key of the accounts' index; false: there is a single account
+--   pools         what stands before and behind the name of an index of the queue, in its key
 --   excluded      the accounts of the index that must not be charged, by name
 --   single        the member that is the single account, or nil
---   told          what ARGV tells of the index: '', 'part', 'all' or 'behind'
+--   told          what ARGV tells of the index: '', 'part', 'all', 'copy' or 'behind'
 --   members       the place in ARGV from which on it tells of members
---   count         with 'all': how many members the index has
+--   count         with 'all' and 'copy': how many members the index has
+--   old           with 'copy': the index that it is made from; all that follows are changes
 --   behind        with 'behind': where a search goes on: score, member, before and newest
 
 -- readMember reads SET:ACCOUNT, and returns the account and its set of limits.
@@ -105,17 +107,25 @@ do
       if #ARGV ~= first + 3 then
         bad = bad or 'ERR ration: a search goes on with a score and three members'
       end
-    elseif told == 'all' then
+    elseif told == 'all' or told == 'copy' then
       request.count = whole(number, 'the number of accounts', 1, 1000000)
+      request.old = told == 'copy' and string.match(ARGV[first + 1] or '', '^%x+%*%d+$')
+      if told == 'copy' and not request.old then
+        bad = bad or 'ERR ration: an index is made from that of other accounts'
+      end
     elseif told ~= 'part' then
-      bad = bad or 'ERR ration: what is told of an index is \'part\', \'all N\' or \'behind SCORE\''
+      bad = bad or 'ERR ration: what is told of an index is \'part\', \'all N\', \'copy N\' or \'behind SCORE\''
     end
   end
 
   -- checkMembers checks what is told of the members of the index.
   local function checkMembers(request, setCount)
+    local pattern = '^(%d+):.+$'
+    if request.told == 'copy' then
+      request.members, pattern = request.members + 1, '^[-+](%d+):.+$'
+    end
     for i = request.members, #ARGV do
-      local number = string.match(ARGV[i], '^(%d+):.+$')
+      local number = string.match(ARGV[i], pattern)
       number = number and tonumber(number)
       local maybeNone = request.told == 'behind' and i > request.members and ARGV[i] == ''
       if (not number or number < 1 or number > setCount) and not maybeNone then
@@ -157,7 +167,8 @@ do
       -- Its scores are of slots for so many units: one that costs less may have an earlier one.
       request.digest = digest
       request.least = whole(units, 'the units of the index', 1, math.min(COSTLIEST, unpack(request.costs)))
-      request.index = base .. ':pool:' .. index .. (request.queue.name ~= '' and ':' .. request.queue.name or '')
+      request.pools = {base .. ':pool:', request.queue.name ~= '' and ':' .. request.queue.name or ''}
+      request.index = table.concat(request.pools, index)
       for accountID in string.gmatch(others, '[^,]+') do
         request.excluded[accountID] = true
       end

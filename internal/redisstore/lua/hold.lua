@@ -119,7 +119,7 @@ local function nextLook()
   local some = call('ZRANGEBYSCORE', holders, '(0', '+inf', 'WITHSCORES', 'LIMIT', 0, 5)
   for i = 1, #some, 2 do
     if string.sub(some[i], 1, 1) ~= '*' and some[i] ~= holder then
-      local turn = tonumber(string.sub(holder, 1, 4), 16) / 65536 * call('ZCARD', holders) * TURN
+      local turn = tonumber(string.sub(holder, 1, 4), 16) / 65536 * (call('ZCARD', holders) - 3) * TURN
       return math.max(1, math.floor(tonumber(some[i + 1]) + SILENT + turn - now))
     end
   end
