@@ -114,11 +114,11 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 
 // request fills in the request for a booking, with the longest wait.
 func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
-	w.limitNews, w.resumes = w.budget.limitNews.Load(), w.budget.resumes.Load()
+	w.limitNews, w.resumes, w.freed = w.budget.limitNews.Load(), w.budget.resumes.Load(), w.budget.freed.Load()
 	r.ID, r.Budget, r.Accounts, r.Excluded, r.Scopes = store.NewBookingID(), w.budget.Name, w.accounts.Accounts, w.excluded, w.scopes
 	r.Reserve, r.Cost, r.MaxWait = w.reserve, w.Cost, longest
 	if w.waits && w.accounts.local == nil {
-		r.Lead = time.Duration(w.budget.lead.length.Load())
+		r.Lead = w.budget.lead.of()
 	}
 	r.Revision, r.KnownCard = w.accounts.rules.revision, w.accounts.rules.known
 }
@@ -255,6 +255,12 @@ func (b *Budget) cancel(ctx context.Context, g *Grant) error {
 	b.mu.Lock()
 	b.journal.remove(&booked, g.accounts)
 	b.mu.Unlock()
+	return b.cancelInStore(ctx, g)
+}
+
+// cancelInStore is cancel of what the journal does not have any more.
+func (b *Budget) cancelInStore(ctx context.Context, g *Grant) error {
+	booked := g.booking()
 	if !g.offline {
 		return tells(ctx, b, "cancel", b.Store.Cancel, store.CancelRequest{Booking: booked, Holder: g.holder})
 	}

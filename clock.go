@@ -71,45 +71,64 @@ func (b *Budget) askTime(ctx context.Context, enough time.Duration) error {
 	return nil
 }
 
-// A lead is how long before a slot the process asks for it, so that the answer is there when the slot comes. It is zero but
-// where answers come late: the machine, or the store, has more to do than it can. The zero lead is ready, and safe for
-// concurrent use.
+// A lead is how long before a slot the process asks for it, so that the answer is there when the slot comes: as long as the
+// slowest answer of the last seconds took. It is zero but where answers come late: the machine, or the store, has more to do
+// than it can. The zero lead is ready, and safe for concurrent use.
 type lead struct {
 	length atomic.Int64 // a time.Duration, in whole milliseconds
 
-	mu    sync.Mutex    // protects all below
-	spare time.Duration // how early the latest answer came at least, since then
-	since time.Time
+	mu           sync.Mutex // protects all below
+	begun        time.Time  // of the seconds of latest
+	latest, last time.Duration
 }
 
-// mostLead is how many times as long as what a slow way to the provider may cost a lead is at most: a quarter of the shortest
-// window.
-const mostLead = delayShare / 4
-
-// leadKept is for how long no answer must have needed the lead until it becomes shorter.
-const leadKept = 2 * time.Second
+const (
+	// mostLead is how many times as long as what a slow way to the provider may cost a lead is at most: a quarter of the
+	// shortest window.
+	mostLead = delayShare / 4
+	// leadFor is for how long an answer counts at least, and half of how long at most.
+	leadFor = 2 * time.Second
+)
 
 // note takes in that the answer to a request with a lead came so late, for a slot as early as can be. Beyond the tolerance the
 // caller could not use it. The lead becomes no longer than most.
 func (l *lead) note(asked, late, tolerance, most time.Duration, now time.Time) {
-	tooLate := late > tolerance/2
-	if !tooLate && asked == 0 {
+	took := asked + late
+	if took <= tolerance/2 && l.length.Load() == 0 {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	length := time.Duration(l.length.Load())
-	switch {
-	case tooLate:
-		length = max(length, min(most, asked+late+tolerance/2).Truncate(time.Millisecond)+time.Millisecond)
-		l.spare, l.since = length, now
-	case now.Sub(l.since) < leadKept:
-		l.spare = min(l.spare, -late)
-	default:
-		length = max(0, length-max(l.spare, 2*time.Millisecond)/2).Truncate(time.Millisecond)
-		l.spare, l.since = length, now
+	l.turn(now)
+	l.latest = max(l.latest, took)
+	length := time.Duration(0)
+	if slowest := max(l.latest, l.last); slowest > tolerance/2 {
+		length = min(most, slowest+tolerance/2).Truncate(time.Millisecond) + time.Millisecond
 	}
 	l.length.Store(int64(length))
+}
+
+// turn forgets what is too old. It needs mu.
+func (l *lead) turn(now time.Time) {
+	switch passed := now.Sub(l.begun); {
+	case passed >= 2*leadFor:
+		l.begun, l.latest, l.last = now, 0, 0
+	case passed >= leadFor:
+		l.begun, l.latest, l.last = now, 0, l.latest
+	}
+}
+
+// of returns the lead of a request.
+func (l *lead) of() time.Duration {
+	if l.length.Load() == 0 {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.turn(time.Now()); l.latest == 0 && l.last == 0 {
+		l.length.Store(0)
+	}
+	return time.Duration(l.length.Load())
 }
 
 // stampRequest adds to a request, asked at that instant of this process's clock, what a

@@ -115,6 +115,47 @@ func (l *journal) removeFrom(account string, b *store.Booking) {
 	}
 }
 
+// removeAll removes cancelled bookings, in one pass over those of each account. It needs the budget's mu.
+func (l *journal) removeAll(all []*Grant) {
+	type one struct {
+		slot  int64
+		entry string
+		cost  int
+	}
+	gone := make(map[string]map[one]int) // by account: how many
+	for _, g := range all {
+		if g.account == nil {
+			continue
+		}
+		add := func(account string) {
+			if gone[account] == nil {
+				gone[account] = make(map[one]int)
+			}
+			gone[account][one{g.Slot.UnixMicro(), g.entry, g.Cost}]++
+		}
+		add(g.account.ID)
+		for i := range g.accounts.shared {
+			add(g.accounts.shared[i].ID)
+		}
+	}
+	for account, some := range gone {
+		of := l.accounts.Get(account)
+		if of == nil {
+			continue
+		}
+		var kept deque.List[journalEntry]
+		for i := range of.own.Len() {
+			o := of.own.At(i)
+			if key := (one{o.slot, o.entry, o.cost}); some[key] > 0 {
+				some[key]--
+				continue
+			}
+			kept.Push(*o)
+		}
+		of.own = kept
+	}
+}
+
 // accountSpendings are what is to be recorded of one account.
 type accountSpendings struct {
 	account store.Account

@@ -181,6 +181,7 @@ func (w *waiter) stand(ctx context.Context, own bool) error {
 	}
 	l := b.lines.join(&known, c, first)
 	if own {
+		l.offerIfFreed(w)
 		begin(w.why(ctx))
 	}
 	for {
@@ -420,6 +421,14 @@ func (l *budgetLine) Book(e errand) {
 	s := w.slot()
 	s.keep(&w)
 	l.Booked(e, s)
+	l.offerIfFreed(&w)
+}
+
+// offerIfFreed has the line look for earlier slots if some were given back while one was booked, which may be behind them.
+func (l *budgetLine) offerIfFreed(w *waiter) {
+	if l.budget.freed.Load() != w.freed {
+		l.Offer(offerAfter)
+	}
 }
 
 // bookEarlier books a slot that is earlier than an old one; an error says that there is none.
@@ -465,17 +474,38 @@ func (l *budgetLine) GiveBack(slots []*slot) {
 	cancelAll(all)
 }
 
-// cancelAll cancels grants. The store carries out many that come at once together.
+// cancelAll cancels grants of one budget, and waits for that as cancelSoon does. The store carries out many that come at once
+// together.
 func cancelAll(all []*Grant) {
 	if len(all) == 1 {
 		all[0].cancelSoon()
 		return
 	}
-	var done sync.WaitGroup
-	for _, g := range all {
-		done.Go(g.cancelSoon)
+	if len(all) == 0 {
+		return
 	}
-	done.Wait()
+	b := all[0].budget
+	b.mu.Lock()
+	b.journal.removeAll(all)
+	b.mu.Unlock()
+	// Whoever does not wait any more must not keep the last of a crowd from being sent.
+	ctx, stop := context.WithTimeout(context.Background(), 4*cancelWithin)
+	cancelled := make(chan struct{})
+	go func() {
+		defer stop()
+		var done sync.WaitGroup
+		for _, g := range all {
+			done.Go(func() { _ = b.cancelInStore(ctx, g) })
+		}
+		done.Wait()
+		close(cancelled)
+	}()
+	timer := time.NewTimer(cancelWithin)
+	defer timer.Stop()
+	select {
+	case <-cancelled:
+	case <-timer.C:
+	}
 }
 
 // mostLate bounds how many late slots a process has cancelled at once.

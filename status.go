@@ -99,6 +99,7 @@ func (b *Budget) beat(ctx context.Context) {
 // store calls it, so it asks nothing itself, and takes no lock under which the store is asked.
 func (b *Budget) hear(news store.News) {
 	if news.Version == 0 {
+		b.freed.Add(1)
 		go b.lines.free(news.Account)
 	}
 	if news.Account == "" && (news.Version == 0 || news.Version != b.version.Load()) {

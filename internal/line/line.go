@@ -140,7 +140,7 @@ func (l *Line[W, S]) Join(c *Caller[W, S], turn uint64, slot S) bool {
 	switch {
 	case slot != none:
 		l.add(slot)
-	case len(l.slots) > 0:
+	case at < len(l.slots):
 		l.estimate(c, at)
 	}
 	l.start()
@@ -192,10 +192,13 @@ func (l *Line[W, S]) untilLast() time.Duration {
 	return time.Until(l.slots[len(l.slots)-1].Due())
 }
 
-// estimate tells a caller about when its slot comes: it is no earlier than the last, if it is to be booked yet. If it comes too
-// late for the caller one is booked for it. It needs mu.
+// estimate tells a caller about when its slot comes, if there is one. If it comes too late for the caller one is booked for it.
+// It needs mu.
 func (l *Line[W, S]) estimate(c *Caller[W, S], at int) {
-	if at < len(l.slots) && l.comesLate(c) && !c.errand {
+	if at >= len(l.slots) {
+		return
+	}
+	if l.comesLate(c) && !c.errand {
 		var none S
 		l.send(c, none)
 		return
@@ -204,7 +207,7 @@ func (l *Line[W, S]) estimate(c *Caller[W, S], at int) {
 	case <-c.booked: // an older one
 	default:
 	}
-	c.booked <- l.slots[min(at, len(l.slots)-1)]
+	c.booked <- l.slots[at]
 }
 
 // send has a slot booked in a caller's name. It needs mu.

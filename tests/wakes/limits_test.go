@@ -12,7 +12,6 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/testkit/redistest"
-	"github.com/ration-go/ration/rationtrace"
 )
 
 // When the limits change, those who wait book again: they leave at the new pace, in about
@@ -102,7 +101,7 @@ type crowd struct {
 	left []departure
 }
 
-// gather has callers wait in turn in each process: each comes when the one before waits, and a while later.
+// gather has callers wait in turn in each process: each comes a while after the one before.
 func gather(t *testing.T, callers int, apart time.Duration, processes ...process) *crowd {
 	c := &crowd{callers: callers, processes: processes}
 	for i := range callers {
@@ -114,23 +113,9 @@ func gather(t *testing.T, callers int, apart time.Duration, processes ...process
 			}
 			c.leaves(i, grant)
 		})
-		for c.come() <= i {
-			time.Sleep(100 * time.Microsecond)
-		}
 		time.Sleep(apart)
 	}
 	return c
-}
-
-// come returns how many callers have left, or wait.
-func (c *crowd) come() int {
-	c.mu.Lock()
-	n := len(c.left)
-	c.mu.Unlock()
-	for _, p := range c.processes {
-		n += p.Counts().Waiting[rationtrace.Quota]
-	}
-	return n
 }
 
 func (c *crowd) leaves(caller int, grant ration.Grant) {
