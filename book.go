@@ -114,7 +114,8 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 
 // request fills in the request for a booking, with the longest wait.
 func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
-	w.limitNews, w.resumes, w.freed = w.budget.limitNews.Load(), w.budget.resumes.Load(), w.budget.freed.Load()
+	w.limitNews, w.resumes = w.budget.limitNews.Load(), w.budget.resumes.Load()
+	w.wakes, w.freed = w.budget.wakes.Load(), w.budget.freed.Load()
 	r.ID, r.Budget, r.Accounts, r.Excluded, r.Scopes = store.NewBookingID(), w.budget.Name, w.accounts.Accounts, w.excluded, w.scopes
 	r.Reserve, r.Cost, r.MaxWait = w.reserve, w.Cost, longest
 	if w.waits && w.accounts.local == nil {

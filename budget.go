@@ -104,6 +104,7 @@ type Budget struct {
 	watch        watch.Watch                  // of the store, while callers wait
 	turns        atomic.Uint64                // how many callers have come
 	lines        lines                        // the callers that wait
+	wakes        atomic.Int64                 // how often wakeWaiters was called
 	freed        atomic.Int64                 // how often the store said that slots were given back
 	holds        holding.Holds                // their slots, as far as the store is told of them
 	announced    atomic.Int64                 // how often the store said that the status may be new

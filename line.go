@@ -181,7 +181,7 @@ func (w *waiter) stand(ctx context.Context, own bool) error {
 	}
 	l := b.lines.join(&known, c, first)
 	if own {
-		l.offerIfFreed(w)
+		l.catchUp(w)
 		begin(w.why(ctx))
 	}
 	for {
@@ -421,11 +421,15 @@ func (l *budgetLine) Book(e errand) {
 	s := w.slot()
 	s.keep(&w)
 	l.Booked(e, s)
-	l.offerIfFreed(&w)
+	l.catchUp(&w)
 }
 
-// offerIfFreed has the line look for earlier slots if some were given back while one was booked, which may be behind them.
-func (l *budgetLine) offerIfFreed(w *waiter) {
+// catchUp has the line look at what has changed while a slot was booked that stands in it now: the slot may be of no use, or
+// behind some that were given back.
+func (l *budgetLine) catchUp(w *waiter) {
+	if l.budget.wakes.Load() != w.wakes {
+		l.Changed()
+	}
 	if l.budget.freed.Load() != w.freed {
 		l.Offer(offerAfter)
 	}

@@ -274,6 +274,7 @@ func (b *Budget) noteLimits(status *store.Status) {
 // wakeWaiters has waiting callers look whether their slots are still of use, under the
 // newest limits and pauses. It needs mu.
 func (b *Budget) wakeWaiters() {
+	b.wakes.Add(1)
 	b.lines.review()
 	if b.woken != nil {
 		close(b.woken)

@@ -29,6 +29,7 @@ type waiter struct {
 	due        time.Time       // the slot on this process's clock, at the latest
 	limitNews  int64           // the budget's when it booked
 	resumes    int64           // likewise
+	wakes      int64           // likewise
 	freed      int64           // likewise
 	unwanted   func() bool     // reports whether nobody waits for the slot any more; nil: the caller does
 }
