@@ -234,7 +234,9 @@ func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int,
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.journal.remove(&late, g.accounts)
+	if isLate {
+		b.journal.remove(g)
+	}
 	for _, account := range charged {
 		b.journal.add(&account, nil, &store.Booking{Slot: spent.Slot, Now: g.now, Cost: spent.Cost}, spent.Slot)
 	}

@@ -252,9 +252,8 @@ func (g *Grant) cancelSoon() {
 
 // cancel cancels a booking in the store that it was booked in.
 func (b *Budget) cancel(ctx context.Context, g *Grant) error {
-	booked := g.booking()
 	b.mu.Lock()
-	b.journal.remove(&booked, g.accounts)
+	b.journal.remove(g)
 	b.mu.Unlock()
 	return b.cancelInStore(ctx, g)
 }

@@ -93,45 +93,25 @@ func (l *journal) add(account *budgetAccount, shared []budgetAccount, b *store.B
 	}
 }
 
-// remove removes a cancelled booking. It needs the budget's mu.
-func (l *journal) remove(b *store.Booking, accounts *accountList) {
-	l.removeFrom(b.Account, b)
-	for i := range accounts.shared {
-		l.removeFrom(accounts.shared[i].ID, b)
-	}
+// A journalKey tells a booking from others of its account.
+type journalKey struct {
+	slot  int64
+	entry string
+	cost  int
 }
 
-func (l *journal) removeFrom(account string, b *store.Booking) {
-	of := l.accounts.Get(account)
-	if of == nil {
-		return
-	}
-	slot := b.Slot.UnixMicro() // most cancelled bookings are young
-	for i := of.own.Len() - 1; i >= 0; i-- {
-		if o := of.own.At(i); o.slot == slot && o.entry == b.Entry && o.cost == b.Cost {
-			of.own.Remove(i)
-			return
-		}
-	}
-}
-
-// removeAll removes cancelled bookings, in one pass over those of each account. It needs the budget's mu.
-func (l *journal) removeAll(all []*Grant) {
-	type one struct {
-		slot  int64
-		entry string
-		cost  int
-	}
-	gone := make(map[string]map[one]int) // by account: how many
-	for _, g := range all {
-		if g.account == nil {
-			continue
-		}
+// remove removes cancelled bookings. It needs the budget's mu.
+func (l *journal) remove(cancelled ...*Grant) {
+	gone := make(map[string]map[journalKey]int) // by account: how many
+	for _, g := range cancelled {
 		add := func(account string) {
 			if gone[account] == nil {
-				gone[account] = make(map[one]int)
+				gone[account] = make(map[journalKey]int)
 			}
-			gone[account][one{g.Slot.UnixMicro(), g.entry, g.Cost}]++
+			gone[account][journalKey{g.Slot.UnixMicro(), g.entry, g.Cost}]++
+		}
+		if g.account == nil {
+			continue
 		}
 		add(g.account.ID)
 		for i := range g.accounts.shared {
@@ -139,20 +119,32 @@ func (l *journal) removeAll(all []*Grant) {
 		}
 	}
 	for account, some := range gone {
-		of := l.accounts.Get(account)
-		if of == nil {
-			continue
+		if of := l.accounts.Get(account); of != nil {
+			of.remove(some)
 		}
-		var kept deque.List[journalEntry]
-		for i := range of.own.Len() {
-			o := of.own.At(i)
-			if key := (one{o.slot, o.entry, o.cost}); some[key] > 0 {
-				some[key]--
-				continue
-			}
-			kept.Push(*o)
+	}
+}
+
+// remove removes as many bookings of each key, in one pass. Most that are cancelled are young: it looks no further back than
+// the oldest of them.
+func (of *journalAccount) remove(some map[journalKey]int) {
+	left := 0
+	for _, n := range some {
+		left += n
+	}
+	var kept []journalEntry // of those looked at, the youngest first
+	for left > 0 && of.own.Len() > 0 {
+		o := *of.own.At(of.own.Len() - 1)
+		of.own.Pop()
+		if key := (journalKey{o.slot, o.entry, o.cost}); some[key] > 0 {
+			some[key]--
+			left--
+		} else {
+			kept = append(kept, o)
 		}
-		of.own = kept
+	}
+	for _, o := range slices.Backward(kept) {
+		of.own.Push(o)
 	}
 }
 

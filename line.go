@@ -481,16 +481,16 @@ func (l *budgetLine) GiveBack(slots []*slot) {
 // cancelAll cancels grants of one budget, and waits for that as cancelSoon does. The store carries out many that come at once
 // together.
 func cancelAll(all []*Grant) {
-	if len(all) == 1 {
-		all[0].cancelSoon()
+	switch len(all) {
+	case 0:
 		return
-	}
-	if len(all) == 0 {
+	case 1: // which the store goes on with by itself if it takes long
+		all[0].cancelSoon()
 		return
 	}
 	b := all[0].budget
 	b.mu.Lock()
-	b.journal.removeAll(all)
+	b.journal.remove(all...)
 	b.mu.Unlock()
 	// Whoever does not wait any more must not keep the last of a crowd from being sent.
 	ctx, stop := context.WithTimeout(context.Background(), 4*cancelWithin)

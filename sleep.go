@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// An outcome is how a caller's sleep ended.
+// An outcome is how a caller's sleep ended, or why a slot was dropped.
 type outcome int
 
 const (
@@ -28,8 +28,8 @@ type wakers struct {
 	accounts, status <-chan struct{} // closed when they change
 }
 
-// sleep is the one way in which callers wait: for a time, until their context ends, or until
-// something wakes them.
+// sleep is how callers wait that have no slot: for a time, until their context ends, or until
+// something wakes them. For slots they stand in line.
 func sleep(ctx context.Context, length time.Duration, w wakers) outcome {
 	timer := time.NewTimer(length)
 	defer timer.Stop()

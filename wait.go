@@ -9,9 +9,8 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A waiter is one caller between its call and its grant, which it fills in: it books, sleeps
-// and, if its slot is of no use, books again. It lives on its caller's stack and stays there
-// as long as nothing else refers to it.
+// A waiter is one caller between its call and its grant, which it fills in: it books, and stands in line if its slot lies
+// ahead. It lives on its caller's stack and stays there; what books in the background has a copy.
 type waiter struct {
 	Grant
 	pool     *Pool    // whose accounts may be charged; nil: the token's account

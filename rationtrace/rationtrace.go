@@ -14,14 +14,15 @@ import (
 
 // A Trace has functions that are called when something happens; any of them may be nil. They are called
 // by the goroutine to which it happens, several at once, and that goroutine goes on when they return: they
-// must not block. No field of what they get has a secret. The zero Trace calls nothing.
+// must not block. Booked and Rebooking may be called in the background while the caller waits. No field of what they get has a secret. The zero Trace calls nothing.
 type Trace struct {
 	// WaitBegan is called when a caller begins to wait, and WaitEnded when that wait has ended,
 	// whatever has ended it. A caller may wait several times, for several reasons.
 	WaitBegan, WaitEnded func(context.Context, Wait)
-	// Booked is called when a slot was booked, which may lie ahead.
+	// Booked is called when a slot was booked, which may lie ahead. Then another caller of the process may take it that came
+	// before, and this one another slot: Granted tells which.
 	Booked func(context.Context, Booked)
-	// Rebooking is called when a caller gives up the slot that it has booked and books again.
+	// Rebooking is called when a slot was of no use any more, and another is booked.
 	Rebooking func(context.Context, Rebooking)
 	// Granted is called when a caller has got what it asked for. A request that is tried again has
 	// a grant for each attempt.

@@ -155,6 +155,13 @@ func (l *Line[W, S]) enter(c *Caller[W, S]) int {
 	return at
 }
 
+// remove takes a caller out of the line. It needs mu.
+func (l *Line[W, S]) remove(c *Caller[W, S]) {
+	at := l.place(c)
+	l.callers = slices.Delete(l.callers, at, at+1)
+	c.stands = false
+}
+
 // place returns where a caller stands, or would. It needs mu.
 func (l *Line[W, S]) place(c *Caller[W, S]) int {
 	at, _ := slices.BinarySearchFunc(l.callers, c.turn, func(o *Caller[W, S], turn uint64) int { return cmp.Compare(o.turn, turn) })
@@ -221,9 +228,7 @@ func (l *Line[W, S]) send(c *Caller[W, S], after S) {
 func (l *Line[W, S]) Leave(c *Caller[W, S]) {
 	l.mu.Lock()
 	if c.stands {
-		at := l.place(c)
-		l.callers = slices.Delete(l.callers, at, at+1)
-		c.stands = false
+		l.remove(c)
 	} else {
 		select {
 		case s := <-c.handed:
@@ -231,9 +236,14 @@ func (l *Line[W, S]) Leave(c *Caller[W, S]) {
 		default:
 		}
 	}
-	var over []S
-	if len(l.callers) == 0 { // nobody is there to wait for
-		over, l.slots = l.slots, nil
+	l.settle(nil)
+}
+
+// settle has the line look at what is new, and gives slots back: those that are over, and all if nobody is there to wait for.
+// It needs mu, and releases it.
+func (l *Line[W, S]) settle(over []S) {
+	if len(l.callers) == 0 {
+		over, l.slots = append(over, l.slots...), nil
 	}
 	l.start()
 	l.mu.Unlock()
@@ -266,17 +276,10 @@ func (l *Line[W, S]) Booked(e Errand[W, S], s S) {
 		over = append(over, e.Instead)
 	}
 	l.add(s)
-	switch c := e.For; {
-	case len(l.callers) == 0:
-		over, l.slots = append(over, l.slots...), nil
-	case c != nil && c.stands:
+	if c := e.For; c != nil && c.stands {
 		l.estimate(c, l.place(c))
 	}
-	l.start()
-	l.mu.Unlock()
-	if len(over) > 0 {
-		l.clerk.GiveBack(over)
-	}
+	l.settle(over)
 }
 
 // Refused ends an errand: no slot was booked.
@@ -288,9 +291,7 @@ func (l *Line[W, S]) Refused(e Errand[W, S], err error) {
 	if c == nil {
 		l.refusals++
 	} else if c.stands && l.comesLate(c) {
-		at := l.place(c)
-		l.callers = slices.Delete(l.callers, at, at+1)
-		c.stands = false
+		l.remove(c)
 		c.refused <- err
 	}
 	l.start()

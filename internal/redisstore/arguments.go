@@ -67,7 +67,7 @@ func newPlan(key batchKey) *plan {
 func rules(key batchKey) string {
 	a, index, excluded := key.accounts, "", ""
 	if a.Len() > 1 {
-		index, excluded = fmt.Sprintf("%s*%d", a.Digest(), key.units), key.excluded
+		index, excluded = indexName(a, key.units), key.excluded
 	}
 	return fmt.Sprintf("%s %s %d %d %d %d %s %s", index, excluded, len(a.LimitSets()), len(a.Zones()), len(a.Shared()),
 		key.reserve, key.scopes, encodeSet(&a.LimitSets()[0], key.revision))

@@ -23,6 +23,9 @@ type indexKey struct {
 	units         int
 }
 
+// indexName names the index of accounts for so many units: see lua/book.lua.
+func indexName(a *store.Accounts, units int) string { return fmt.Sprintf("%s*%d", a.Digest(), units) }
+
 // changes returns the arguments that make the index of a key from the one before; nil: it must be made of all accounts.
 func (x *indexes) changes(key batchKey) []any {
 	a := key.accounts
@@ -38,7 +41,7 @@ func (x *indexes) changes(key batchKey) []any {
 	if before == nil || before == a || !slices.EqualFunc(before.LimitSets(), a.LimitSets(), func(o, p store.LimitSet) bool { return o.Name == p.Name }) {
 		return nil
 	}
-	args := []any{"copy " + strconv.Itoa(a.Len()), fmt.Sprintf("%s*%d", before.Digest(), key.units)}
+	args := []any{"copy " + strconv.Itoa(a.Len()), indexName(before, key.units)}
 	i, j := 0, 0
 	for i < before.Len() || j < a.Len() {
 		switch {

@@ -16,9 +16,10 @@ import (
 )
 
 // countedBytes counts the bytes of the arguments of all commands.
-type countedBytes struct{ bytes atomic.Int64 }
-
-func (c *countedBytes) DialHook(next redis.DialHook) redis.DialHook { return next }
+type countedBytes struct {
+	sentArgs
+	bytes atomic.Int64
+}
 
 func (c *countedBytes) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
@@ -27,10 +28,6 @@ func (c *countedBytes) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 		}
 		return next(ctx, cmd)
 	}
-}
-
-func (c *countedBytes) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
-	return next
 }
 
 // A pool that changes sends what has changed, and the accounts that stay are known as before: what they have booked counts,

@@ -57,6 +57,37 @@ func TestALostLogIsRecordedAgainBeforeMoreIsBooked(t *testing.T) {
 	}
 }
 
+// What was cancelled, alone or by a crowd that gave up, is not recorded again.
+func TestWhatWasGivenBackIsNotRecordedAgain(t *testing.T) {
+	server, name := redistest.Start(t), redistest.Name(t)
+	synctest.Test(t, func(t *testing.T) {
+		client := server.Client(t)
+		p := rationtest.NewWorker(t, name, client, time.Now, ration.PerHour(10))
+		rationtest.Book(t, p, 7)
+		var grants []ration.Grant
+		for range 3 {
+			grant, err := p.Wait(t.Context(), ration.NewToken("a"), 1)
+			require.NoError(t, err)
+			grants = append(grants, grant)
+			time.Sleep(time.Second)
+		}
+		ctx, giveUp := context.WithCancel(t.Context())
+		var crowd sync.WaitGroup
+		for range 30 {
+			crowd.Go(func() { _, _ = p.Wait(ctx, ration.NewToken("a"), 1) })
+		}
+		time.Sleep(time.Second)
+		giveUp()
+		crowd.Wait()
+		require.NoError(t, grants[0].Cancel(t.Context()))
+		require.NoError(t, client.FlushAll(t.Context()).Err())
+		time.Sleep(time.Second)
+		rationtest.Book(t, p, 1)
+		require.Len(t, p.Noticed(ration.LogLost), 1)
+		require.Equal(t, 9, p.Noticed(ration.LogLost)[0].Count)
+	})
+}
+
 // A worker that adopted limits of a longer window remembers what it booked for that window.
 func TestAWorkerRecordsAgainForTheLimitsThatItAdopted(t *testing.T) {
 	server, name := redistest.Start(t), redistest.Name(t)

@@ -94,14 +94,21 @@ local function choose(batch, turn, from)
   return nil
 end
 
--- copyIndex makes the index from that of other accounts, as makeIndex does. Its scores are not those of the other: what
--- lowers a score goes by what each account knows to have it.
-local function copyIndex(request, aside)
-  local old = table.concat(request.pools, request.old)
-  if call('EXISTS', old) == 0 then
-    return 'accounts'
+-- addMembers puts the members aside that ARGV has.
+local function addMembers(request, aside)
+  local some = {}
+  for i = request.members, #ARGV do
+    some[#some + 1], some[#some + 2] = '0', ARGV[i]
   end
-  call('ZUNIONSTORE', aside, 1, old, 'WEIGHTS', 0)
+  for i = 1, #some, 1000 do
+    call('ZADD', aside, 'NX', unpack(some, i, math.min(i + 999, #some)))
+  end
+end
+
+-- copyMembers puts the members of another index aside, with the changes that ARGV has. Their scores are not those
+-- of the other: what lowers a score goes by what each account knows to have it.
+local function copyMembers(request, aside)
+  call('ZUNIONSTORE', aside, 1, table.concat(request.pools, request.old), 'WEIGHTS', 0)
   for i = request.members, #ARGV do
     local member = string.sub(ARGV[i], 2)
     if string.sub(ARGV[i], 1, 1) == '-' then
@@ -110,42 +117,33 @@ local function copyIndex(request, aside)
       call('ZADD', aside, 0, member)
     end
   end
-  if call('ZCARD', aside) ~= request.count then
-    call('UNLINK', aside)
-    return 'accounts'
-  end
-  call('RENAME', aside, request.index)
-  call('PEXPIRE', request.index, text(DAY / 1000))
-  return nil, true
 end
 
 -- makeIndex makes the accounts' index of what ARGV tells. It returns what else there is to ask for; or, if
 -- the index is there, nil and whether it is new. One that others have made meanwhile is as good.
 local function makeIndex(request)
-  local index = request.index
+  local index, told = request.index, request.told
   local aside = index .. ':new'
   if call('EXISTS', index) == 1 then
-    if request.told == 'all' then
+    if told == 'all' then
       call('UNLINK', aside)
     end
     return nil
-  elseif request.told == 'copy' then
-    return copyIndex(request, aside)
-  elseif request.told ~= 'part' and request.told ~= 'all' then
+  elseif told == 'copy' and call('EXISTS', table.concat(request.pools, request.old)) == 1 then
+    copyMembers(request, aside)
+  elseif told == 'part' or told == 'all' then
+    addMembers(request, aside)
+  else
     return 'accounts'
   end
-  local some = {}
-  for i = request.members, #ARGV do
-    some[#some + 1], some[#some + 2] = '0', ARGV[i]
-  end
-  for i = 1, #some, 1000 do
-    call('ZADD', aside, 'NX', unpack(some, i, math.min(i + 999, #some)))
-  end
   call('PEXPIRE', aside, text(DAY / 1000))
-  if request.told == 'part' then
+  if told == 'part' then
     return 'rest'
   elseif call('ZCARD', aside) ~= request.count then
-    return 'accounts' -- another has made an index of what was put aside
+    if told == 'copy' then
+      call('UNLINK', aside) -- what is told next must not be added to it
+    end
+    return 'accounts' -- another has made an index of what was put aside, or the other is not what it was
   end
   call('RENAME', aside, index)
   -- Before all that could still fail.
