@@ -71,15 +71,22 @@ func (b *Budget) askTime(ctx context.Context, enough time.Duration) error {
 	return nil
 }
 
-// A lead is how long before a slot the process asks for it, so that the answer is there when the slot comes: as long as the
-// slowest answer of the last seconds took. It is zero but where answers come late: the machine, or the store, has more to do
-// than it can. The zero lead is ready, and safe for concurrent use.
+// A lead is how long before a slot the process asks for it, so that the answer is there when the slot comes. It is zero but
+// where answers come late: the machine, or the store, has more to do than it can. Where all do it is what they take, so that
+// none comes late; where a few do, of many, it grows little: a lead keeps each caller waiting, a late answer costs one slot.
+// The zero lead is ready, and safe for concurrent use.
 type lead struct {
 	length atomic.Int64 // a time.Duration, in whole milliseconds
 
 	mu           sync.Mutex // protects all below
 	begun        time.Time  // of the seconds of latest
-	latest, last time.Duration
+	latest, last answers
+}
+
+// answers are what some took.
+type answers struct {
+	n                int
+	sum, differences time.Duration // of what each took, and of that from the mean before it
 }
 
 const (
@@ -93,28 +100,39 @@ const (
 // note takes in that the answer to a request with a lead came so late, for a slot as early as can be. Beyond the tolerance the
 // caller could not use it. The lead becomes no longer than most.
 func (l *lead) note(asked, late, tolerance, most time.Duration, now time.Time) {
-	took := asked + late
-	if took <= tolerance/2 && l.length.Load() == 0 {
-		return
-	}
+	took := max(0, asked+late)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turn(now)
-	l.latest = max(l.latest, took)
-	length := time.Duration(0)
-	if slowest := max(l.latest, l.last); slowest > tolerance/2 {
-		length = min(most, slowest+tolerance/2).Truncate(time.Millisecond) + time.Millisecond
+	mean, _ := l.mean()
+	l.latest.n++
+	l.latest.sum += took
+	l.latest.differences += (took - mean).Abs()
+	// If all answers take the same, the lead is that; if they vary, a time in which most are there.
+	mean, difference := l.mean()
+	length := mean + difference + difference/2
+	if length <= tolerance/2 {
+		length = 0
 	}
-	l.length.Store(int64(length))
+	l.length.Store(int64(min(most, length).Truncate(time.Millisecond)))
+}
+
+// mean returns what answers take, and by how much that differs. It needs mu.
+func (l *lead) mean() (mean, difference time.Duration) {
+	n := time.Duration(l.latest.n + l.last.n)
+	if n == 0 {
+		return 0, 0
+	}
+	return (l.latest.sum + l.last.sum) / n, (l.latest.differences + l.last.differences) / n
 }
 
 // turn forgets what is too old. It needs mu.
 func (l *lead) turn(now time.Time) {
 	switch passed := now.Sub(l.begun); {
 	case passed >= 2*leadFor:
-		l.begun, l.latest, l.last = now, 0, 0
+		l.begun, l.latest, l.last = now, answers{}, answers{}
 	case passed >= leadFor:
-		l.begun, l.latest, l.last = now, 0, l.latest
+		l.begun, l.latest, l.last = now, answers{}, l.latest
 	}
 }
 
@@ -125,7 +143,7 @@ func (l *lead) of() time.Duration {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.turn(time.Now()); l.latest == 0 && l.last == 0 {
+	if l.turn(time.Now()); l.latest.n+l.last.n == 0 {
 		l.length.Store(0)
 	}
 	return time.Duration(l.length.Load())
