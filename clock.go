@@ -71,12 +71,14 @@ func (b *Budget) askTime(ctx context.Context, enough time.Duration) error {
 	return nil
 }
 
-// A lead is how long before a slot the process asks for it, so that the answer is there when the slot comes. It is zero but
-// where answers come late: the machine, or the store, has more to do than it can. Where all do it is what they take, so that
-// none comes late; where a few do, of many, it grows little: a lead keeps each caller waiting, a late answer costs one slot.
-// The zero lead is ready, and safe for concurrent use.
+// A lead is how long before a slot the process asks for it, so that the answer is there when the slot comes: what answers have
+// taken in the mean of the last seconds. So where all are late few are lost, as the tolerance takes up what differs; and where
+// few are late, of many, the lead stays short: it keeps each caller waiting, a late answer costs one slot. It is zero but where
+// the machine, or the store, has more to do than it can, or the store is far away. The zero lead is ready, and safe for
+// concurrent use.
 type lead struct {
 	length atomic.Int64 // a time.Duration, in whole milliseconds
+	quick  atomic.Int64 // how many answers came in time with a lead of zero, since latest was changed
 
 	mu           sync.Mutex // protects all below
 	begun        time.Time  // of the seconds of latest
@@ -85,8 +87,8 @@ type lead struct {
 
 // answers are what some took.
 type answers struct {
-	n                int
-	sum, differences time.Duration // of what each took, and of that from the mean before it
+	n   int64
+	sum time.Duration
 }
 
 const (
@@ -101,29 +103,20 @@ const (
 // caller could not use it. The lead becomes no longer than most.
 func (l *lead) note(asked, late, tolerance, most time.Duration, now time.Time) {
 	took := max(0, asked+late)
+	if took <= tolerance/2 && l.length.Load() == 0 {
+		l.quick.Add(1)
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turn(now)
-	mean, _ := l.mean()
-	l.latest.n++
+	l.latest.n += 1 + l.quick.Swap(0) // the quick ones as if they had taken no time
 	l.latest.sum += took
-	l.latest.differences += (took - mean).Abs()
-	// If all answers take the same, the lead is that; if they vary, a time in which most are there.
-	mean, difference := l.mean()
-	length := mean + difference + difference/2
-	if length <= tolerance/2 {
-		length = 0
+	mean := (l.latest.sum + l.last.sum) / time.Duration(l.latest.n+l.last.n)
+	if mean <= tolerance/2 {
+		mean = 0
 	}
-	l.length.Store(int64(min(most, length).Truncate(time.Millisecond)))
-}
-
-// mean returns what answers take, and by how much that differs. It needs mu.
-func (l *lead) mean() (mean, difference time.Duration) {
-	n := time.Duration(l.latest.n + l.last.n)
-	if n == 0 {
-		return 0, 0
-	}
-	return (l.latest.sum + l.last.sum) / n, (l.latest.differences + l.last.differences) / n
+	l.length.Store(int64(min(most, mean).Truncate(time.Millisecond)))
 }
 
 // turn forgets what is too old. It needs mu.
