@@ -142,6 +142,8 @@ func (l *Line[W, S]) Join(c *Caller[W, S], turn uint64, slot S) bool {
 		l.add(slot)
 	case at < len(l.slots):
 		l.estimate(c, at)
+	case len(l.slots) > 0:
+		c.booked <- l.slots[len(l.slots)-1] // its own will come a little later
 	}
 	l.start()
 	return true
