@@ -35,9 +35,12 @@ type Accounts struct {
 	list       []Account
 	byID       map[string]int
 	shared     []Account
+	meters     []Meter
+	charged    []Account // meters and shared accounts, as a queue's name has them
 	sets       []LimitSet
 	setOf      []int // for each of list, the index of its limits in sets
 	sharedSet  []int // for each of shared
+	meterSet   []int // for each of meters
 	ownSets    []int // the sets of list, each once
 	maxCost    int   // MaxCost of a request without scopes
 	scopes     map[string]bool
@@ -53,29 +56,49 @@ const (
 	maxShared = 16
 )
 
+// A Meter counts something else than calls of each account of a list: the tokens of a language model, say. Whichever account
+// of the list a booking is charged to, its meters are charged with units of their own: see [BookRequest.Units].
+type Meter struct {
+	// Unit is what it counts: 1 to 32 letters, digits, '-' and '_'.
+	Unit string
+	// Limits are all kept at once, beside the account's.
+	Limits []limit.Limit
+}
+
+// MeterID is the ID under which a store keeps what an account has spent of a unit: an account of its own, which can be asked
+// for, paused and recorded like any other.
+func MeterID(account, unit string) string { return account + "_" + unit }
+
 // NewAccounts returns the list. It is an error if there is none, if an ID
 // occurs twice or is malformed, or if a limit is not valid.
-func NewAccounts(list ...Account) (*Accounts, error) { return newAccounts(list, nil) }
+func NewAccounts(list ...Account) (*Accounts, error) { return newAccounts(list, nil, nil) }
 
 // Sharing returns the list with accounts that are charged with every booking,
 // whichever account of the list it is charged to: those of an application and of
 // an address, say. It is an error if an ID occurs twice or is malformed, or if a
 // limit is not valid.
 func (a *Accounts) Sharing(shared ...Account) (*Accounts, error) {
-	return newAccounts(a.list, shared)
+	return newAccounts(a.list, shared, a.meters)
 }
 
-func newAccounts(list, shared []Account) (*Accounts, error) {
+// Metering returns the list with meters, which each of its accounts has. It is an error if a unit occurs twice or is malformed,
+// if a limit is not valid, or if an account has the [MeterID] of another one's meter.
+func (a *Accounts) Metering(meters ...Meter) (*Accounts, error) {
+	return newAccounts(a.list, a.shared, meters)
+}
+
+func newAccounts(list, shared []Account, meters []Meter) (*Accounts, error) {
 	if len(list) == 0 {
 		return nil, errors.New("ration: there is no account")
 	}
-	if len(shared) > maxShared {
-		return nil, fmt.Errorf("ration: there are %d shared accounts: at most %d are charged with a booking", len(shared), maxShared)
+	if len(shared)+len(meters) > maxShared {
+		return nil, fmt.Errorf("ration: there are %d shared accounts and meters: at most %d are charged with a booking", len(shared)+len(meters), maxShared)
 	}
 	a := &Accounts{
 		list:   slices.Clone(list),
 		byID:   make(map[string]int, len(list)),
 		shared: slices.Clone(shared),
+		meters: slices.Clone(meters),
 		scopes: make(map[string]bool),
 	}
 	known := make(map[setKey]int)
@@ -93,6 +116,9 @@ func newAccounts(list, shared []Account) (*Accounts, error) {
 			a.ownSets = append(a.ownSets, set)
 		}
 	}
+	if err := a.addMeters(known); err != nil {
+		return nil, err
+	}
 	for i, account := range a.shared {
 		same := func(o Account) bool { return o.ID == account.ID }
 		if _, found := a.byID[account.ID]; found || slices.ContainsFunc(a.shared[:i], same) {
@@ -104,11 +130,39 @@ func newAccounts(list, shared []Account) (*Accounts, error) {
 		}
 		a.sharedSet = append(a.sharedSet, set)
 	}
+	a.charged = append(a.charged, a.shared...)
 	if len(a.list) > 1 {
 		a.digest = a.sum()
 	}
 	a.maxCost = a.maxCostOf("")
 	return a, nil
+}
+
+// addMeters adds the sets of the meters' limits.
+func (a *Accounts) addMeters(known map[setKey]int) error {
+	for i, meter := range a.meters {
+		if !ValidAccountID(meter.Unit) || len(meter.Unit) > 32 {
+			return fmt.Errorf("ration: unit %q: it must be 1 to 32 letters, digits, '-' and '_'", meter.Unit)
+		}
+		if slices.ContainsFunc(a.meters[:i], func(o Meter) bool { return o.Unit == meter.Unit }) {
+			return fmt.Errorf("ration: unit %q occurs twice", meter.Unit)
+		}
+		for _, account := range a.list {
+			if id := MeterID(account.ID, meter.Unit); !ValidAccountID(id) {
+				return fmt.Errorf("ration: account %s, unit %q: %w", account.ID, meter.Unit, accountIDError(id))
+			}
+			if strings.HasSuffix(account.ID, "_"+meter.Unit) {
+				return fmt.Errorf("ration: account %s: an ID must not end like that of a meter of unit %q", account.ID, meter.Unit)
+			}
+		}
+		set, err := a.addSet(Account{ID: MeterID("meter", meter.Unit), Limits: meter.Limits}, known)
+		if err != nil {
+			return err
+		}
+		a.meterSet = append(a.meterSet, set)
+		a.charged = append(a.charged, Account{ID: "*" + meter.Unit})
+	}
+	return nil
 }
 
 // A setKey is what accounts must have in common to share a set of limits.
@@ -171,6 +225,24 @@ func (a *Accounts) Shared() []Account {
 		return nil
 	}
 	return a.shared
+}
+
+// Meters returns the meters that each account of the list has. They must not be changed.
+func (a *Accounts) Meters() []Meter {
+	if a == nil {
+		return nil
+	}
+	return a.meters
+}
+
+// MeterOf returns the meter of an account of the list, by its [MeterID]; nil if there is none.
+func (a *Accounts) MeterOf(id string) *Meter {
+	for i := range a.meters {
+		if own, found := strings.CutSuffix(id, "_"+a.meters[i].Unit); found && a.Index(own) >= 0 {
+			return &a.meters[i]
+		}
+	}
+	return nil
 }
 
 // Index returns the index of the account with the ID, or -1 if it is not in the list. A
@@ -255,6 +327,12 @@ func (a *Accounts) SetOf(i int) int { return a.setOf[i] }
 // SharedSetOf returns the index in LimitSets of the limits of the i-th shared account.
 func (a *Accounts) SharedSetOf(i int) int { return a.sharedSet[i] }
 
+// MeterSetOf returns the index in LimitSets of the limits of the i-th meter.
+func (a *Accounts) MeterSetOf(i int) int { return a.meterSet[i] }
+
+// MeterLimitSet returns the limits of the i-th meter, which must not be changed.
+func (a *Accounts) MeterLimitSet(i int) *LimitSet { return &a.sets[a.meterSet[i]] }
+
 // LimitSet returns the limits of the i-th account, which must not be changed.
 func (a *Accounts) LimitSet(i int) *LimitSet { return &a.sets[a.setOf[i]] }
 
@@ -286,9 +364,9 @@ func (a *Accounts) RelevantScopes(scopes []string) string {
 }
 
 // Queue names the queue of a request with those relevant scopes and that Reserve:
-// [QueueName] with the list's shared accounts.
+// [QueueName] with the list's meters, of which each has the ID '*' and its unit, and its shared accounts.
 func (a *Accounts) Queue(scopes string, reserve int) string {
-	return QueueName(scopes, reserve, a.shared)
+	return QueueName(scopes, reserve, a.charged)
 }
 
 // QueueName names a queue of an account: the requests that leave in the order in which they

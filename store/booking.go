@@ -33,6 +33,9 @@ type BookRequest struct {
 	// Cost is in units, at least 1 and at most Accounts.MaxCost. An account
 	// that could never take it is passed over.
 	Cost int
+	// Units is what each of Accounts.Meters is charged with, in their order: at least 0, and at most what its limits
+	// ever admit. Nil if there is no meter.
+	Units []int
 	// Scopes are those of the request: limits of another scope do not cover it.
 	Scopes []string
 	// Reserve is the share of each limit that the booking leaves to requests with a
@@ -88,6 +91,8 @@ func (r *BookRequest) Validate() error {
 		return fmt.Errorf("ration: the cost is %d: it must be at least 1", r.Cost)
 	case r.Cost > r.Accounts.MaxCost(r.Scopes...):
 		return fmt.Errorf("ration: the cost is %d, and no limit ever admits more than %d at once", r.Cost, r.Accounts.MaxCost(r.Scopes...))
+	case len(r.Units) != len(r.Accounts.Meters()):
+		return fmt.Errorf("ration: BookRequest.Units has %d numbers: it must have one for each of %d meters", len(r.Units), len(r.Accounts.Meters()))
 	case r.Ahead < 0:
 		return fmt.Errorf("ration: BookRequest.Ahead is %v: it must not be negative", r.Ahead)
 	case r.Lead < 0 || r.Lead > time.Minute:
@@ -96,6 +101,11 @@ func (r *BookRequest) Validate() error {
 		return fmt.Errorf("ration: BookRequest.Reserve is %d: it must be from 0 to 999 thousandths", r.Reserve)
 	case r.MaxWait < 0 && r.MaxWait != Never:
 		return fmt.Errorf("ration: the longest wait is %v: it must not be negative", r.MaxWait)
+	}
+	for i, units := range r.Units {
+		if most := r.Accounts.MeterLimitSet(i).MaxCost(r.Accounts.RelevantScopes(r.Scopes)); units < 0 || int64(units) > most {
+			return fmt.Errorf("ration: the request has %d %s: it must be from 0 to %d, which a limit admits at once", units, r.Accounts.Meters()[i].Unit, most)
+		}
 	}
 	if err := (Edition{r.Revision, r.KnownCard}).validate("BookRequest"); err != nil {
 		return err

@@ -167,13 +167,13 @@ func (a *account) cancel(b *booking, p part, now int64) {
 			a.log(scope).remove(b.slot, b.number)
 		}
 		a.latest = a.log("").last
-		c.addVacancy(scopes, b.slot, b.cost)
+		c.addVacancy(scopes, b.slot, p.cost)
 	}
 	if b.slot > a.renewed {
 		c.taken = p.taken
 		for _, m := range c.meters {
 			if m.counter != nil && store.Covers(m.Scope, scopes) {
-				m.counter.cancel(m, b.slot, b.cost)
+				m.counter.cancel(m, b.slot, p.cost)
 			}
 		}
 	}

@@ -13,20 +13,20 @@ type booking struct {
 	slot   int64
 	queue  string
 	number int64 // among all of the budget
-	cost   int64
 	parts  []part // one for each account that was charged, that of the list first
 }
 
 // A part is what one account was charged with.
 type part struct {
+	cost   int64    // with how many units
 	logged bool     // it keeps a log
 	taken  []taking // of the limits that are counted by GCRA
 }
 
 // Lengths in Booking.Entry: of a booking, of a part without what it took, and of a taking.
 const (
-	headLength   = 16
-	partLength   = 2
+	headLength   = 8
+	partLength   = 10
 	takingLength = 40
 )
 
@@ -40,10 +40,11 @@ func parseEntry(name string, slot time.Time) (booking, error) {
 		text = text[8:]
 		return int64(n)
 	}
-	b := booking{slot: slot.UnixMicro(), queue: queue, number: number(), cost: number()}
+	b := booking{slot: slot.UnixMicro(), queue: queue, number: number()}
 	for len(text) >= partLength {
 		p, takings := part{logged: text[0] == 'L'}, int(text[1])
-		if text = text[partLength:]; len(text) < takings*takingLength {
+		text = text[2:]
+		if p.cost = number(); len(text) < takings*takingLength {
 			break
 		}
 		for range takings {
@@ -51,24 +52,23 @@ func parseEntry(name string, slot time.Time) (booking, error) {
 		}
 		b.parts = append(b.parts, p)
 	}
-	if len(text) > 0 || len(b.parts) != 1+len(sharedIn(queue)) {
+	if len(text) > 0 || len(b.parts) != 1+len(besideIn(queue)) {
 		return booking{}, store.ErrOtherStore
 	}
 	return b, nil
 }
 
-// name returns the booking as Booking.Entry has it: its queue, a zero, its number and cost,
-// and what each transaction has of it.
-func (x *buffers) name(queue string, number, cost int64, transactions []*transaction) string {
-	text := append(append(x.encoded[:0], queue...), 0)
+// name returns the booking as Booking.Entry has it: its queue, a zero, its number, and what each transaction has of it.
+func (x *buffers) name(l *queue, number int64, transactions []*transaction) string {
+	text := append(append(x.encoded[:0], l.name...), 0)
 	text = binary.BigEndian.AppendUint64(text, uint64(number))
-	text = binary.BigEndian.AppendUint64(text, uint64(cost))
 	for _, c := range transactions {
 		logged := byte('N')
 		if c.set.HasLog() {
 			logged = 'L'
 		}
 		text = append(text, logged, byte(len(c.taken)))
+		text = binary.BigEndian.AppendUint64(text, uint64(c.cost(l)))
 		for _, t := range c.taken {
 			for _, n := range [...]int64{t.from.at, t.from.part, t.to.at, t.to.part, t.most} {
 				text = binary.BigEndian.AppendUint64(text, uint64(n))
@@ -81,11 +81,18 @@ func (x *buffers) name(queue string, number, cost int64, transactions []*transac
 
 // charged returns the accounts of a booking in the order of its parts.
 func (b *booking) charged(account string) []string {
-	return append([]string{account}, sharedIn(b.queue)...)
+	all := append([]string{account}, besideIn(b.queue)...)
+	for i, id := range all {
+		if unit, metered := strings.CutPrefix(id, "*"); metered {
+			all[i] = store.MeterID(account, unit)
+		}
+	}
+	return all
 }
 
-// sharedIn returns the shared accounts of a queue.
-func sharedIn(queue string) []string {
+// besideIn returns what a booking of a queue is charged to beside its account: shared accounts, and the units of meters behind
+// a '*'.
+func besideIn(queue string) []string {
 	if i := strings.LastIndexByte(queue, '~'); i >= 0 && i+1 < len(queue) {
 		return strings.Split(queue[i+1:], ",")
 	}

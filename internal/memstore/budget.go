@@ -2,6 +2,7 @@ package memstore
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/ration-go/ration/store"
 )
@@ -48,19 +49,23 @@ func (b *budget) account(id string) *account {
 func (b *budget) commit(charged []*transaction, slot int64, l *queue) (entry string, total int64) {
 	b.number++
 	for _, c := range charged {
+		if c.cost(l) == 0 {
+			continue
+		}
 		if c.replaced() {
 			c.account.forgetVacancies(max(c.now, c.account.log("").last))
 		}
-		c.addUnits(l, slot, b.number, l.cost, true)
+		c.addUnits(l, slot, b.number, c.cost(l), true)
 	}
 	if l.name == "" {
 		total = charged[0].account.total
 	}
-	return b.work.name(l.name, b.number, l.cost, charged), total
+	return b.work.name(l, b.number, charged), total
 }
 
 // enforce puts the limits of a request in force on the accounts of its answer.
 func (b *budget) enforce(charged []*transaction, now int64) {
+	charged = withUnits(charged)
 	highest := b.revision
 	for _, c := range charged {
 		highest = max(highest, c.edition.Revision)
@@ -77,10 +82,19 @@ func (b *budget) enforce(charged []*transaction, now int64) {
 	}
 }
 
+// withUnits returns those that are charged with some units.
+func withUnits(charged []*transaction) []*transaction {
+	none := func(c *transaction) bool { return c.metered && c.units == 0 }
+	if !slices.ContainsFunc(charged, none) {
+		return charged
+	}
+	return slices.DeleteFunc(slices.Clone(charged), none)
+}
+
 // enforceReplaced enforces limits that replace others, though nothing is booked.
 func (b *budget) enforceReplaced(charged []*transaction, now int64) {
 	var replaced []*transaction
-	for _, c := range charged {
+	for _, c := range withUnits(charged) {
 		if c.replaced() {
 			c.account.forgetVacancies(max(now, c.account.log("").last))
 			replaced = append(replaced, c)
@@ -97,7 +111,7 @@ func (b *budget) cancel(one *booking, account string, now int64) {
 		return
 	}
 	for i, id := range one.charged(account) {
-		if a := b.accounts[id]; a != nil {
+		if a := b.accounts[id]; a != nil && one.parts[i].cost > 0 {
 			a.cancel(one, one.parts[i], now)
 			b.lower(a)
 		}
@@ -127,7 +141,10 @@ func (b *budget) forget(id string) {
 
 // counts reports whether an account still counts its part of a booking.
 func (b *budget) counts(one *booking, a *account) bool {
-	i := 1 + slices.Index(sharedIn(one.queue), a.id)
+	i := 1 + slices.IndexFunc(besideIn(one.queue), func(id string) bool {
+		unit, metered := strings.CutPrefix(id, "*")
+		return id == a.id || metered && strings.HasSuffix(a.id, store.MeterID("", unit))
+	})
 	return one.number <= b.number && a.counts(one, one.parts[i])
 }
 

@@ -17,10 +17,10 @@ func (x *buffers) begin() {
 	x.lists, x.candidates, x.scores = x.lists[:0], x.candidates[:0], x.scores[:0]
 }
 
-// candidate returns an account as a candidate, with its transaction and those of the shared ones.
-func (x *buffers) candidate(at int, own *transaction, shared []*transaction) *candidate {
+// candidate returns an account as a candidate, with its transaction, and those of its meters and of the shared ones.
+func (x *buffers) candidate(at int, own *transaction, meters, shared []*transaction) *candidate {
 	from := len(x.lists)
-	x.lists = append(append(x.lists, own), shared...)
+	x.lists = append(append(append(x.lists, own), meters...), shared...)
 	x.candidates = append(x.candidates, candidate{})
 	c := &x.candidates[len(x.candidates)-1]
 	c.at, c.transactions = at, x.lists[from:len(x.lists):len(x.lists)]

@@ -40,10 +40,18 @@ type placeScore struct {
 // A candidate is an account with the slot that it can give.
 type candidate struct {
 	at           int
-	transactions []*transaction // the account's own, then those of the shared ones
+	transactions []*transaction // the account's own, then those of its meters and of the shared ones
 	alone        int64          // the slot that the account's own limits give, however long ago
 	slot         int64
 	refuses      bool // it can give none
+}
+
+// charged returns all that the booking would be charged to; none if there is no candidate.
+func (c *candidate) charged() []*transaction {
+	if c == nil {
+		return nil
+	}
+	return c.transactions
 }
 
 // choose returns the account that can take the booking first, not before from, and
@@ -86,7 +94,7 @@ func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now 
 		one := b.consider(r, l, item.at, shared, from, now)
 		if one.refuses {
 			// Only a person can mend limits that differ: that error comes first.
-			if refused == nil && one.transactions[0].differs {
+			if refused == nil && slices.ContainsFunc(one.transactions, func(c *transaction) bool { return c.differs }) {
 				refused = one
 			}
 			continue
@@ -104,8 +112,10 @@ func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now 
 
 // refuse returns the error for a booking that no account takes.
 func (b *budget) refuse(r *store.BookRequest, c *candidate) error {
-	if c != nil && c.transactions[0].differs {
-		return store.NewLimitsError(*r, r.Accounts.At(c.at).ID, c.transactions[0].account.effective())
+	for _, one := range c.charged() {
+		if one.differs {
+			return store.NewLimitsError(*r, one.account.id, one.account.effective())
+		}
 	}
 	return store.CostError(*r)
 }
@@ -116,19 +126,42 @@ func (b *budget) consider(r *store.BookRequest, l *queue, at int, shared []*tran
 	account := b.account(a.All()[at].ID)
 	own := account.open(a.LimitSet(at), now)
 	own.adopt(r.EditionOf(own.set))
-	c := b.work.candidate(at, own, shared)
+	meters := b.meters(r, account.id, now)
+	c := b.work.candidate(at, own, meters, shared)
 	if c.refuses = own.differs || l.cost > own.set.MaxCost(l.scopes); c.refuses {
 		return c
+	}
+	for _, m := range meters {
+		if c.refuses = m.differs || m.units > m.set.MaxCost(l.scopes); c.refuses {
+			return c
+		}
+		from = max(from, m.account.paused)
 	}
 	last := account.order(l.name).last
 	from, c.alone = max(from, account.released(now, last)), last
 	if a.Len() > 1 { // only the index needs the slot of its own limits
 		c.alone = settle(c.transactions[:1], own.scoredFrom(last), l)
 	}
-	if c.slot = c.alone; a.Len() == 1 || len(shared) > 0 || c.alone < from {
+	if c.slot = c.alone; len(c.transactions) > 1 || a.Len() == 1 || c.alone < from {
 		c.slot = settle(c.transactions, max(from, c.alone), l)
 	}
 	return c
+}
+
+// meters returns the meters of an account, with what a request charges them.
+func (b *budget) meters(r *store.BookRequest, account string, now int64) []*transaction {
+	a := r.Accounts
+	if len(a.Meters()) == 0 {
+		return nil
+	}
+	meters := make([]*transaction, len(a.Meters()))
+	for i, meter := range a.Meters() {
+		c := b.account(store.MeterID(account, meter.Unit)).open(a.MeterLimitSet(i), now)
+		c.adopt(r.EditionOf(c.set))
+		c.metered, c.units = true, int64(r.Units[i])
+		meters[i] = c
+	}
+	return meters
 }
 
 // score returns the account's score in an index for so many units, as it was considered for a booking.

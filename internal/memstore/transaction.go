@@ -58,12 +58,22 @@ type transaction struct {
 	differs bool          // the limits in force are others, of the same edition
 	adopted bool          // the limits in force were adopted: they are of a later edition
 	taken   []taking      // what a booking took of GCRA's time, in the order of the limits
+	metered bool          // the account is a meter of another one: it is charged with
+	units   int64         // these, and not with the queue's cost
+}
+
+// cost returns with how many units a booking charges the account.
+func (c *transaction) cost(l *queue) int64 {
+	if c.metered {
+		return c.units
+	}
+	return l.cost
 }
 
 // open readies the account for a decision.
 func (a *account) open(set *store.LimitSet, now int64) *transaction {
 	c := &a.transaction
-	c.account, c.now, c.renewed, c.differs, c.adopted, c.taken = a, now, a.renewed, false, false, c.taken[:0]
+	c.account, c.now, c.renewed, c.differs, c.adopted, c.taken, c.metered = a, now, a.renewed, false, false, c.taken[:0], false
 	c.use(set)
 	return c
 }
@@ -127,14 +137,16 @@ func (c *transaction) keep() (changed bool) {
 }
 
 // covers reports whether the limit covers a request of the queue.
-func (m *meter) covers(l *queue) bool { return m.Scope == "" || store.Covers(m.Scope, l.scopes) }
+func (m *meter) covers(l *queue) bool {
+	return (m.Scope == "" || store.Covers(m.Scope, l.scopes)) && m.transaction.cost(l) > 0
+}
 
-// allowed returns how many units of a limit a request of the queue may use.
-func allowed(most int64, l *queue) int64 {
+// allowed returns how many units of a limit a request of the queue that costs so many may use.
+func allowed(most int64, l *queue, cost int64) int64 {
 	if l.reserve == 0 {
 		return most
 	}
-	return max(l.cost, int64(math.Floor(float64(most)*float64(1000-l.reserve)/1000)))
+	return max(cost, int64(math.Floor(float64(most)*float64(1000-l.reserve)/1000)))
 }
 
 // settle returns the first slot not before from that every limit admits.
@@ -168,30 +180,32 @@ func settle(transactions []*transaction, from int64, l *queue) int64 {
 
 // earliest returns the first slot not before from that the limit admits.
 func (m *meter) earliest(from int64, l *queue, left *int) int64 {
-	most := allowed(m.Max, l)
+	c := m.transaction
+	cost := c.cost(l)
+	most := allowed(m.Max, l, cost)
 	if m.counter != nil {
-		return m.counter.earliest(*m, from, l.cost, most)
+		return m.counter.earliest(*m, from, cost, most)
 	}
-	price, c := 1, m.transaction
+	price := 1
 	if m.Algorithm == limit.StreamLog {
 		price = streamPrice
 	}
 	last := c.account.log("").last
-	vacant, found := m.nextVacancy(max(from, c.now), l, l.cost+m.Max-most)
+	vacant, found := m.nextVacancy(max(from, c.now), l, cost+m.Max-most)
 	switch {
 	case !found:
 		vacant = math.MaxInt64
 	case vacant == from:
 		return from
 	}
-	return c.account.log(m.Scope).earliest(c.now, last, from, l.cost, most, m.Window, vacant, price, left)
+	return c.account.log(m.Scope).earliest(c.now, last, from, cost, most, m.Window, vacant, price, left)
 }
 
 // addUnits records units that were booked, or spent without a booking, in all that counts them.
 func (c *transaction) addUnits(l *queue, slot, number, cost int64, booked bool) {
 	for i := range c.meters {
 		m := &c.meters[i]
-		if m.counter == nil || !m.covers(l) {
+		if m.counter == nil || m.Scope != "" && !store.Covers(m.Scope, l.scopes) {
 			continue
 		}
 		if booked {

@@ -48,11 +48,14 @@ const firstZone = 3
 
 func newPlan(key batchKey) *plan {
 	a, zones, sets := key.accounts, key.accounts.Zones(), key.accounts.LimitSets()
-	args := make([]any, 2, 6+len(sets)+len(zones)+len(a.Shared()))
+	args := make([]any, 2, 6+len(sets)+len(zones)+len(a.Meters())+len(a.Shared()))
 	args = append(args, rules(key))
 	args = append(args, make([]any, len(zones))...) // which change with the time
 	for i := range sets[1:] {
 		args = append(args, encodeSet(&sets[i+1], key.revision))
+	}
+	for i, meter := range a.Meters() {
+		args = append(args, strconv.Itoa(a.MeterSetOf(i)+1)+":*"+meter.Unit)
 	}
 	for i, account := range a.Shared() {
 		args = append(args, strconv.Itoa(a.SharedSetOf(i)+1)+":"+account.ID)
@@ -69,7 +72,7 @@ func rules(key batchKey) string {
 	if a.Len() > 1 {
 		index, excluded = indexName(a, key.units), key.excluded
 	}
-	return fmt.Sprintf("%s %s %d %d %d %d %s %s", index, excluded, len(a.LimitSets()), len(a.Zones()), len(a.Shared()),
+	return fmt.Sprintf("%s %s %d %d %d %d %s %s", index, excluded, len(a.LimitSets()), len(a.Zones()), len(a.Meters())+len(a.Shared()),
 		key.reserve, key.scopes, encodeSet(&a.LimitSets()[0], key.revision))
 }
 
@@ -96,12 +99,12 @@ func encodeWait(longest time.Duration) uint64 {
 }
 
 // encode encodes what the callers know of clocks, the latest of each, and the bookings, of
-// which those of one cost that stand together and wait equally long are one part.
+// which those of the same cost and units that stand together and wait equally long are one part.
 func (b *batch) encode() string {
 	text := b.clocks()
 	for calls := b.calls; len(calls) > 0; {
-		cost, least, same, n := calls[0].request.Cost, calls[0].request.MaxWait, true, 0
-		for ; n < len(calls) && calls[n].request.Cost == cost; n++ {
+		cost, units, least, same, n := calls[0].request.Cost, calls[0].request.Units, calls[0].request.MaxWait, true, 0
+		for ; n < len(calls) && calls[n].request.Cost == cost && slices.Equal(calls[n].request.Units, units); n++ {
 			longest := calls[n].request.MaxWait
 			same = same && longest == least
 			least = min(least, longest)
@@ -111,15 +114,23 @@ func (b *batch) encode() string {
 			kind = 'D'
 		}
 		text = append(text, kind, byte(n>>8), byte(n))
-		text = binary.BigEndian.AppendUint16(text, uint16(int64(cost)>>32))
-		text = binary.BigEndian.AppendUint32(text, uint32(cost))
+		text = appendUnits(text, cost)
 		text = binary.BigEndian.AppendUint64(text, encodeWait(least))
+		for _, n := range units {
+			text = appendUnits(text, n)
+		}
 		for i := 0; i < n && !same; i++ {
 			text = binary.BigEndian.AppendUint64(text, encodeWait(calls[i].request.MaxWait))
 		}
 		calls = calls[n:]
 	}
 	return string(text)
+}
+
+// appendUnits appends a number in 6 bytes.
+func appendUnits(text []byte, n int) []byte {
+	text = binary.BigEndian.AppendUint16(text, uint16(int64(n)>>32))
+	return binary.BigEndian.AppendUint32(text, uint32(n))
 }
 
 func (b *batch) clocks() []byte {

@@ -255,17 +255,15 @@ func (c *batchCall) deliver(answer batchReply) {
 		case common.Booked && c.plan.announce(common.Account, common.Now, c.store.announcements.losses.Load()):
 			c.store.announceBooking(c.plan.key.budget, c.plan.key.accounts, common)
 		}
-		units := uint64(0) // of the record's bookings before
 		for i := 0; i < one.count && at < len(calls); i, at = i+1, at+1 {
 			p := calls[at]
-			p.result = one.result(common, units)
+			p.result = one.result(common, i, p.request.Cost)
 			switch one.kind {
 			case 'C':
 				p.err = store.CostError(p.request)
 			case 'D':
 				p.err = limitsError(p.request, one.account, one.limits)
 			}
-			units += uint64(p.request.Cost)
 		}
 	}
 	if answer.err != nil {

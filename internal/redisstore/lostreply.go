@@ -110,12 +110,8 @@ func (c *batchCall) resolve(ctx context.Context, place int, now time.Time) (stor
 		if common == nil || !common.Booked || answer.err != nil {
 			break
 		}
-		units := uint64(0)
-		for _, r := range c.requests[at:place] {
-			units += uint64(r.cost)
-		}
 		r := c.requests[place]
-		booking := one.result(common, units).booking(r.id, c.plan.key.budget, r.cost)
+		booking := one.result(common, place-at, r.cost).booking(r.id, c.plan.key.budget, r.cost)
 		booking.BookedAt = bookedAt
 		return booking, nil
 	}

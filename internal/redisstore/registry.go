@@ -84,7 +84,13 @@ func (s *Store) announce(budget string, seen time.Time, account *store.Account) 
 
 // announceBooking announces the accounts that a booking was charged to.
 func (s *Store) announceBooking(budget string, accounts *store.Accounts, b *store.Booking) {
-	s.announce(budget, b.Now, accounts.Lookup(b.Account))
+	account := accounts.Lookup(b.Account)
+	s.announce(budget, b.Now, account)
+	if account.Label != "" {
+		for _, meter := range accounts.Meters() {
+			s.announce(budget, b.Now, &store.Account{ID: store.MeterID(b.Account, meter.Unit), Label: account.Label})
+		}
+	}
 	for i := range accounts.Shared() {
 		s.announce(budget, b.Now, &accounts.Shared()[i])
 	}

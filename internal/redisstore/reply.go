@@ -160,12 +160,11 @@ func (r result) booking(id store.BookingID, budget string, cost int) store.Booki
 	return b
 }
 
-// result returns the result of one of the record's bookings. Those before it are of so many
-// units.
-func (one *record) result(common *store.Booking, units uint64) result {
-	r := result{common, time.UnixMicro(one.slot), one.entry, one.before + units}
-	if units > 0 && one.entry != "" {
-		r.entry = entryBehind(one.entry, units)
+// result returns the result of one of the record's bookings. So many are before it, of that cost each.
+func (one *record) result(common *store.Booking, before, cost int) result {
+	r := result{common, time.UnixMicro(one.slot), one.entry, one.before + uint64(before)*uint64(cost)}
+	if before > 0 && one.entry != "" {
+		r.entry = entryBehind(one.entry, before)
 	}
 	return r
 }
@@ -213,13 +212,13 @@ func putPart(part []byte, first, units uint64) {
 	}
 }
 
-// entryBehind returns the entry of the booking that begins so many units behind that of the
-// first booking with the same answer.
-func entryBehind(first string, units uint64) string {
+// entryBehind returns the entry of a booking that is so many behind the first one with the same answer. Each of them is charged
+// with the same units.
+func entryBehind(first string, before int) string {
 	entry := []byte(first)
 	for _, at := range partsOf(first) {
 		number, own := numbersOf(first[at:])
-		putPart(entry[at:], number+units, own)
+		putPart(entry[at:], number+own*uint64(before), own)
 	}
 	return string(entry)
 }

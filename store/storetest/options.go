@@ -22,6 +22,16 @@ func withReserve(thousandths int) option {
 
 func withCost(units int) option { return func(r *store.BookRequest) { r.Cost = units } }
 
+func withUnits(units ...int) option { return func(r *store.BookRequest) { r.Units = units } }
+
+// metered lists accounts of which each has meters.
+func (h *harness) metered(list *store.Accounts, meters ...store.Meter) *store.Accounts {
+	h.t.Helper()
+	a, err := list.Metering(meters...)
+	require.NoError(h.t, err)
+	return a
+}
+
 func withRevision(revision int) option { return func(r *store.BookRequest) { r.Revision = revision } }
 
 // bookWith books a unit with the options, however long its wait.
@@ -115,6 +125,71 @@ var optionRules = []rule{
 		h.used(h.each(atMost(2, 10*sec), "app"), 0, 2, never)
 		require.Equal(h.t, 25, secs(h.bookWith(a)))
 		h.used(h.each(atMost(2, 10*sec), "app"), 1, 1, 35*sec)
+	}},
+	{"a booking is charged to the account's meter too, with units of its own", func(h *harness) {
+		tokens := store.Meter{Unit: "tokens", Limits: []limit.Limit{atMost(1000, 10*sec)}}
+		a := h.metered(h.single(atMost(5, 10*sec)), tokens)
+		require.Zero(h.t, since(h.bookWith(a, withUnits(600)).Slot))
+		h.at(sec)
+		last := h.bookWith(a, withUnits(400))
+		require.Equal(h.t, sec, since(last.Slot))
+		second := h.bookWith(a, withUnits(601))
+		require.Equal(h.t, 11*sec, since(second.Slot), "both are in the way")
+		h.used(h.single(atMost(5, 10*sec)), 3, 2, 10*sec)
+		h.used(h.each(tokens.Limits[0], "a_tokens"), 1601, 0, 11*sec)
+		// Who has none of them does not wait for them, but for those before it.
+		require.Equal(h.t, 11*sec, since(h.bookWith(a, withUnits(0)).Slot))
+		h.cancel(second)
+		require.Equal(h.t, sec, since(h.bookWith(a, withUnits(0)).Slot))
+		require.Equal(h.t, 10*sec, since(h.bookWith(a, withUnits(600)).Slot))
+		// The calls are bounded as before: five are within 10 s.
+		require.Equal(h.t, 11*sec, since(h.bookWith(a, withUnits(1)).Slot))
+		h.pause("a_tokens", 50*sec, 51*sec)
+		require.Equal(h.t, 51*sec, since(h.bookWith(a, withUnits(1)).Slot))
+	}},
+	{"each account of a list has meters of its own", func(h *harness) {
+		a := h.metered(h.each(atMost(5, 10*sec), "a", "b"), store.Meter{Unit: "tokens", Limits: []limit.Limit{atMost(100, 10*sec)}},
+			store.Meter{Unit: "points", Limits: []limit.Limit{atMost(3, 20*sec)}})
+		first, second, third := h.bookWith(a, withUnits(60, 1)), h.bookWith(a, withUnits(60, 1)), h.bookWith(a, withUnits(60, 1))
+		require.Zero(h.t, since(first.Slot))
+		require.Zero(h.t, since(second.Slot))
+		require.NotEqual(h.t, first.Account, second.Account)
+		require.Equal(h.t, 10*sec, since(third.Slot))
+		require.Zero(h.t, since(h.bookWith(a, withUnits(0, 2)).Slot))
+		require.Equal(h.t, 20*sec, since(h.bookWith(a, withUnits(0, 3)).Slot))
+		h.cancel(third)
+		require.Zero(h.t, since(h.bookWith(a, withUnits(40, 0)).Slot))
+	}},
+	{"many bookings at once are charged with units alike", func(h *harness) {
+		a := h.metered(h.single(atMost(100, 10*sec)), store.Meter{Unit: "tokens", Limits: []limit.Limit{atMost(1000, 10*sec)}})
+		all := h.books(a, 40, withUnits(90))
+		for i, b := range all {
+			require.Equal(h.t, i/11*10, secs(b))
+		}
+		h.cancels(all[11:])
+		h.used(h.each(atMost(1000, 10*sec), "a_tokens"), 990, 10, 10*sec)
+		h.used(h.single(atMost(100, 10*sec)), 11, 89, 10*sec)
+	}},
+	{"what a meter was charged with is recorded as its own", func(h *harness) {
+		a := h.metered(h.single(atMost(5, 10*sec)), store.Meter{Unit: "tokens", Limits: []limit.Limit{atMost(1000, 10*sec)}})
+		meter := h.each(atMost(1000, 10*sec), "a_tokens")
+		booked := h.bookWith(a, withUnits(600))
+		h.record(meter, store.Spending{Slot: booked.Slot, Cost: 600, Entry: booked.Entry})
+		h.used(meter, 600, 400, 10*sec)
+		h.record(meter, store.Spending{Slot: booked.Slot, Cost: 300})
+		h.used(meter, 900, 100, 10*sec)
+		require.Equal(h.t, 10*sec, since(h.bookWith(a, withUnits(101)).Slot))
+	}},
+	{"units must be those of the meters", func(h *harness) {
+		a := h.metered(h.single(atMost(5, 10*sec)), store.Meter{Unit: "tokens", Limits: []limit.Limit{atMost(1000, 10*sec)}})
+		for _, units := range [][]int{nil, {1, 2}, {-1}, {1001}} {
+			r := h.request(a, 1, store.Forever)
+			r.Units = units
+			_, err := h.store.Book(h.t.Context(), r)
+			require.Error(h.t, err, "%v", units)
+		}
+		_, err := h.each(atMost(1, sec), "a_tokens").Metering(store.Meter{Unit: "tokens", Limits: []limit.Limit{atMost(1, sec)}})
+		require.Error(h.t, err)
 	}},
 	{"a request with a smaller Reserve may leave before one with a larger Reserve", func(h *harness) {
 		a := h.single(atMost(10, 10*sec))

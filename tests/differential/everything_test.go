@@ -40,6 +40,10 @@ func (w *mixedWorld) book(rt *rapid.T) {
 		MaxWait: rapid.SampledFrom([]time.Duration{store.Forever, store.Forever, 0, 3 * time.Millisecond}).Draw(rt, "longest wait"),
 		Lead:    drawLead(rt),
 	}
+	for i := range accounts.Meters() {
+		most := min(int(accounts.MeterLimitSet(i).MaxCost(accounts.RelevantScopes(scopes))), 6*w.kind.most)
+		r.Units = append(r.Units, rapid.OneOf(rapid.IntRange(0, most), rapid.IntRange(0, min(2, most))).Draw(rt, "units"))
+	}
 	for range rapid.IntRange(1, w.kind.burst).Draw(rt, "times") {
 		r.ID = store.NewBookingID()
 		if answers, _ := w.ask(rt, r); answers[0].Booked {
@@ -112,6 +116,9 @@ func (w *mixedWorld) record(rt *rapid.T) {
 
 func (w *mixedWorld) pause(rt *rapid.T) {
 	account := rapid.SampledFrom(w.fleets[0].accounts).Draw(rt, "account").ID
+	if len(w.meters) > 0 && rapid.Bool().Draw(rt, "its meter") {
+		account = store.MeterID(account, w.meters[0].Unit)
+	}
 	length := time.Duration(rapid.Int64Range(1, 5_000).Draw(rt, "length")) * time.Microsecond
 	var ends []int64
 	for _, kept := range w.stores {
@@ -126,6 +133,9 @@ func (w *mixedWorld) usage(rt *rapid.T) {
 	accounts := rapid.SampledFrom(w.fleet(rt).lists).Draw(rt, "list")
 	if len(accounts.Shared()) > 0 && rapid.Bool().Draw(rt, "of the shared") {
 		accounts = rationtest.AccountsOf(rt, accounts.Shared())
+	} else if len(accounts.Meters()) > 0 && rapid.Bool().Draw(rt, "of a meter") {
+		meter := accounts.Meters()[0]
+		accounts = rationtest.AccountsOf(rt, []ration.Account{{ID: store.MeterID(accounts.At(0).ID, meter.Unit), Limits: meter.Limits}})
 	}
 	var all []string
 	for _, kept := range w.stores {
@@ -277,6 +287,34 @@ func (w *mixedWorld) windows(rt *rapid.T) {
 	}
 }
 
+// meterWindows demands the same of the meters.
+func (w *mixedWorld) meterWindows(rt *rapid.T) {
+	for i, meter := range w.meters {
+		for _, l := range meter.Limits {
+			if l.Algorithm > ration.StreamLog && l.Algorithm != ration.SubWindows {
+				continue
+			}
+			left := make(map[string][]*mixedBooking)
+			for _, b := range w.booked {
+				if !b.cancelled && (l.Scope == "" || slices.Contains(b.request.Scopes, l.Scope)) {
+					left[b.answers[0].Account] = append(left[b.answers[0].Account], b)
+				}
+			}
+			for account, all := range left {
+				for _, first := range all {
+					units := 0
+					for _, b := range all {
+						if since := b.slot() - first.slot(); since >= 0 && since < l.Window.Microseconds() {
+							units += b.request.Units[i]
+						}
+					}
+					require.LessOrEqual(rt, units, l.Max, "%v of %s of account %s from %d", l, meter.Unit, account, first.slot())
+				}
+			}
+		}
+	}
+}
+
 func TestStoresAgreeOnAllAtOnce(t *testing.T) {
 	t.Parallel()
 	agreeOnAllAtOnce(t, redistest.Start(t).Client(t),
@@ -318,6 +356,7 @@ func agreeOnAllAtOnce(t *testing.T, client redis.UniversalClient, kinds ...kindO
 				rt.Repeat(actions)
 				w.usage(rt)
 				w.windows(rt)
+				w.meterWindows(rt)
 			})
 		})
 	}

@@ -54,6 +54,7 @@ type mixedWorld struct {
 	stores []ration.Store
 	budget string
 	lists  []mixedList
+	meters []store.Meter // of each account
 	fleets []*mixedFleet // of revisions that never decrease
 	booked []*mixedBooking
 
@@ -79,6 +80,9 @@ func newMixedWorld(rt *rapid.T, kind kindOfWorld, stores ...ration.Store) *mixed
 	for i := range rapid.IntRange(1, kind.accounts).Draw(rt, "accounts") {
 		accounts = append(accounts, ration.Account{ID: string(rune('a' + i)), Limits: drawMixedLimits(rt, kind.most)})
 		places = append(places, i)
+	}
+	for _, unit := range rapid.SampledFrom([][]string{nil, nil, {"x"}, {"x", "y"}}).Draw(rt, "meters") {
+		w.meters = append(w.meters, store.Meter{Unit: unit, Limits: drawMixedLimits(rt, 3*kind.most)})
 	}
 	for range max(1, kind.lists) {
 		order := rapid.Permutation(places).Draw(rt, "accounts of a list")
@@ -109,6 +113,8 @@ func (w *mixedWorld) found(rt *rapid.T, accounts []ration.Account, revision int,
 				edition = cards[i]
 			}
 			list, err := rationtest.AccountsOf(rt, of(l.own, edition)).Sharing(of(l.shared, edition)...)
+			require.NoError(rt, err)
+			list, err = list.Metering(w.meters...)
 			require.NoError(rt, err)
 			under[i] = list
 		}

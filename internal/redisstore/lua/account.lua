@@ -26,7 +26,7 @@
 --
 -- Callers of one queue leave in the order in which they book. Its name is '' or
 -- 'SCOPES~RESERVE~ID,...', the scopes of the requests, what they keep back in
--- thousandths, and the shared accounts.
+-- thousandths, and the shared accounts, or '*UNIT' for a meter: an account ACCOUNT_UNIT beside each of a list.
 --
 -- The table counters has, by the code of an algorithm that keeps no log:
 --

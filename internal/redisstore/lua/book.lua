@@ -8,19 +8,19 @@
 --         server's clock to be ahead; the version of the budget's card that the caller knows; for how long from
 --         now no slot is of use
 --         then the bookings, in order: for those of one cost 'U', how many they are in
---         2 bytes, the cost in 6, and the longest wait in microseconds in 8, of
---         which 2^52 is no bound. 'D' if not all wait equally long: the longest
+--         2 bytes, the cost in 6, the longest wait in microseconds in 8, of
+--         which 2^52 is no bound, and the units of each meter in 6. 'D' if not all wait equally long: the longest
 --         wait is the least of theirs, and those of each follow, in 8 bytes
 --       2 the field of the session, s: and 16 bytes: session.lua
 --       3 'INDEX EXCLUDED SETS ZONES SHARED RESERVE SCOPES SET', in one argument as
 --         Redis takes its time for each: the accounts' index, DIGEST*UNITS, empty for a single
 --         account: see store.IndexUnits; between commas the accounts of it that must not be charged; how
---         many sets of limits, zones and shared accounts there are; what the bookings keep
+--         many sets of limits, zones, and meters and shared accounts there are; what the bookings keep
 --         back for others, in thousandths of each limit; the scopes of the requests, between
 --         commas; and the first set, with its edition before it: see editionset
 --         then each zone: see readZones
 --         each other set
---         each shared account, SET:ACCOUNT (sets count from 1)
+--         each meter, SET:*UNIT (sets count from 1), and each shared account, SET:ACCOUNT
 --         the account, if it is a single one, which has the first set; or, nothing if the
 --         index has them, or one of
 --           'part', and some of the accounts, which are put aside
@@ -88,11 +88,11 @@ local function isLate(batch, place, slot)
   return longest > MODULUS or longest < MODULUS and slot > batch.now + longest
 end
 
--- alike returns how many bookings from a place on, no more than a number, have the cost of the first and
+-- alike returns how many bookings from a place on, no more than a number, have the cost and units of the first and
 -- may wait for the slot or, if late, may not. Without a slot all may.
 local function alike(batch, place, number, slot, late)
-  local costs, count = batch.request.costs, 1
-  while count < number and costs[place + count] == costs[place] and
+  local costs, units, count = batch.request.costs, batch.request.units, 1
+  while count < number and costs[place + count] == costs[place] and units[place + count] == units[place] and
     (not slot or late == isLate(batch, place + count, slot)) do
     count = count + 1
   end
@@ -104,9 +104,12 @@ end
 local function beginTurn(batch, place)
   local request, now = batch.request, batch.now
   local costs, queue = request.costs, request.queue
-  local turn = {cost = costs[place], queue = queue, common = {}, commonFrom = now + request.lead, scores = {}}
-  turn.paused = false
-  queue.cost, queue.several = turn.cost, not request.index and costs[place + 1] == turn.cost
+  local turn = {cost = costs[place], units = {}, queue = queue, common = {}, scores = {}}
+  turn.commonFrom, turn.paused = now + request.lead, false
+  queue.cost, queue.several = turn.cost, not request.index and alike(batch, place, 2) == 2
+  for i = 1, #request.meters do
+    turn.units[i] = struct.unpack('>I6', request.units[place], 6 * i - 5)
+  end
   local all = pausedUntil('*')
   if all > now then
     turn.paused = released('*', all, tonumber(call('HGET', base .. ':apart', '*last') or 0))
@@ -167,7 +170,7 @@ local function book(batch, place, from)
     enforceReplaced(batch, best)
     answer(batch, 'W', count, state.graceEnds, best.accountID, effective, '')
   else
-    count = alike(batch, place, math.floor(best.capacity / turn.cost), slot, false)
+    count = alike(batch, place, best.capacity, slot, false)
     answer(batch, 'B', count, slot, best.accountID, effective, commitBest(batch, turn, count))
     if turn.paused then
       call('HSET', base .. ':apart', '*last', text(turn.paused))

@@ -118,7 +118,19 @@ local function consider(batch, turn, member)
   if not account or cost > mostOf(account.set, queue.scopes) then
     return
   end
-  local accounts = {account, unpack(turn.common)}
+  local accounts = {account}
+  local metersFrom = 0
+  for i, other in ipairs(request.meters) do
+    local meter, units = openEffective(batch, turn, meterID(accountID, other.unit), other.set), turn.units[i]
+    if not meter or units > mostOf(meter.set, queue.scopes) then
+      return
+    end
+    meter.units, metersFrom = units, math.max(metersFrom, pausedUntil(meter.id))
+    accounts[#accounts + 1] = meter
+  end
+  for _, each in ipairs(turn.common) do
+    accounts[#accounts + 1] = each
+  end
   local paused = pausedUntil(accountID)
   if paused <= batch.now then
     paused = 0 -- it is over
@@ -132,12 +144,12 @@ local function consider(batch, turn, member)
     noteScore(batch, turn, account, member,
       math.max(paused, cost == batch.least.cost and slot or (settle({account}, since, batch.least))))
   end
-  local from = math.max(turn.commonFrom, batch.state.graceEnds, released(accountID, paused, last))
-  if not request.index or #turn.common > 0 or slot < from then
+  local from = math.max(turn.commonFrom, metersFrom, batch.state.graceEnds, released(accountID, paused, last))
+  if not request.index or #accounts > 1 or slot < from then
     slot, capacity = settle(accounts, math.max(from, slot), queue)
   end
   if not queue.several or paused > 0 then
-    capacity = cost
+    capacity = 1
   end
   if not turn.best or slot < turn.best.slot then
     turn.best = {slot = slot, capacity = capacity, accounts = accounts, member = member, accountID = accountID}

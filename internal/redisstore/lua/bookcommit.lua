@@ -3,7 +3,7 @@
 -- enforce puts the limits of the request in force on the accounts of the best answer.
 local function enforce(batch, best)
   for _, each in ipairs(best.accounts) do
-    if each.replaced then
+    if each.replaced and each.units ~= 0 then
       lowerScores(each)
       each.replaced = false
     end
@@ -33,7 +33,7 @@ end
 local function enforceReplaced(batch, best)
   local some = false
   for _, each in ipairs(best.accounts) do
-    if each.replaced then
+    if each.replaced and each.units ~= 0 then
       touch(batch, each)
       some = true
     end
@@ -48,8 +48,13 @@ end
 local function commitBest(batch, turn, count)
   local best, queue, parts = turn.best, turn.queue, {}
   for i, each in ipairs(best.accounts) do
-    touch(batch, each)
-    parts[i] = addUnits(each, queue, best.slot, turn.cost * count, 'commit', turn.cost)
+    local cost = each.units or turn.cost
+    if cost > 0 then
+      touch(batch, each)
+      parts[i] = addUnits(each, queue, best.slot, cost * count, 'commit', cost)
+    else
+      parts[i] = NOTHING
+    end
   end
   enforce(batch, best)
   local account = best.accounts[1]

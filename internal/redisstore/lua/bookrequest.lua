@@ -6,8 +6,10 @@
 --   card          the version of the budget's card that the caller knows
 --   lead          for how long from now no slot is of use
 --   costs, waits  of each booking its cost, and its longest wait
+--   units         of each booking the units of the meters, in 6 bytes each
 --   queue         the bookings' queue: its name, scopes and reserve
 --   setOf         a function from the number of a set of limits to the set, or nil
+--   meters        what is charged beside each account, with unit and set
 --   shared        the shared accounts, each with accountID and set
 --   most          the most that a booking may cost by their limits
 --   index         the key of the accounts' index; false: there is a single account
@@ -52,43 +54,53 @@ do
     return setOf
   end
 
-  -- readBookings reads the costs of the bookings, and their longest waits.
-  local function readBookings(asked)
-    local costs, waits, at = {}, {}, 73
-    while at + 16 <= #asked do
+  -- readBookings reads the costs of the bookings, their units of so many meters, and their longest waits.
+  local function readBookings(asked, meters)
+    local costs, units, waits, at = {}, {}, {}, 73
+    while at + 16 + 6 * meters <= #asked do
       local kind, count, cost, longest = struct.unpack('>c1I2I6I8', asked, at)
-      at = at + 17
+      local metered = string.sub(asked, at + 17, at + 16 + 6 * meters)
+      at = at + 17 + #metered
+      for i = 1, meters do
+        among(struct.unpack('>I6', metered, 6 * i - 5), 'the units of a meter', 0, COSTLIEST)
+      end
       if (kind ~= 'U' and kind ~= 'D') or (kind == 'D' and at + 8 * count - 1 > #asked) then
         break
       end
       among(cost, 'a cost', 1, COSTLIEST)
       for i = 1, count do
         local patience = kind == 'U' and longest or struct.unpack('>I8', asked, at + 8 * (i - 1))
-        costs[#costs + 1], waits[#waits + 1] = cost, among(patience, 'the longest wait', 0, 4503599627370497)
+        costs[#costs + 1], units[#units + 1] = cost, metered
+        waits[#waits + 1] = among(patience, 'the longest wait', 0, 4503599627370497)
       end
       at = at + (kind == 'D' and 8 * count or 0)
     end
     if at ~= #asked + 1 or #costs == 0 or #costs > 1024 then
       bad = bad or 'ERR ration: there must be from 1 to 1024 bookings, of 17 bytes and more'
     end
-    return costs, waits
+    return costs, units, waits
   end
 
-  -- readShared reads the shared accounts, from a place in ARGV on, and returns the place behind them. The
-  -- queue's name is made from theirs.
+  -- readShared reads the meters and the shared accounts, from a place in ARGV on, and returns the place behind them.
+  -- The queue's name is made from theirs.
   local function readShared(request, first, count)
     local queue, names = request.queue, {}
-    for i = 1, whole(count, 'the number of shared accounts', 0, 100) do
+    count = whole(count, 'the number of shared accounts', 0, 100)
+    for i = 1, count do
       local accountID, set = readMember(request, ARGV[first + i - 1])
-      if set then
-        request.shared[i], names[i] = {accountID = accountID, set = set}, accountID
+      local unit = string.match(accountID or '', '^%*(.+)$')
+      names[i] = accountID
+      if set and unit then
+        request.meters[#request.meters + 1] = {unit = unit, set = set}
+      elseif set then
+        request.shared[#request.shared + 1] = {accountID = accountID, set = set}
         request.most = math.min(request.most, mostOf(set, queue.scopes))
       end
     end
     if queue.scopes ~= '' or queue.reserve > 0 or #names > 0 then
       queue.name = queue.scopes .. '~' .. queue.reserve .. '~' .. table.concat(names, ',')
     end
-    return first + #request.shared
+    return first + count
   end
 
   -- readIndex reads what is told of the accounts' index, from a place in ARGV on.
@@ -151,13 +163,13 @@ do
       given = given, reckoned = reckoned > 0 and reckoned, before = before > 0 and before,
       recovered = recovered, found = found > 0 and found,
       queue = {name = '', scopes = scopes, reserve = whole(reserve, 'the share kept', 0, 999)},
-      card = card, lead = lead, shared = {}, most = COSTLIEST, index = false, excluded = {}, told = '',
+      card = card, lead = lead, meters = {}, shared = {}, most = COSTLIEST, index = false, excluded = {}, told = '',
     }
     setCount = whole(setCount, 'the number of limit sets', 1, 10000)
     local first = readZones(4, zoneCount)
     request.setOf = setReader(firstSet, setCount, first)
-    request.costs, request.waits = readBookings(ARGV[1])
     first = readShared(request, first + setCount - 1, sharedCount)
+    request.costs, request.units, request.waits = readBookings(ARGV[1], #request.meters)
     if not digest then
       request.single, request.members = ARGV[first] and '1:' .. ARGV[first], first + 1
       if #ARGV ~= first or ARGV[first] == '' then

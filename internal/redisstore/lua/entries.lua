@@ -23,8 +23,17 @@ local function parse(entry)
   return queue, parts
 end
 
--- sharedIn returns the shared accounts of a queue.
-local function sharedIn(queue)
+-- The part of an account that was charged with no units.
+local NOTHING = struct.pack('>c1I7I5I1', 'N', 0, 0, 0)
+
+-- meterID returns what an account's meter of a unit is kept as.
+local function meterID(accountID, unit)
+  return accountID .. '_' .. unit
+end
+
+-- besideIn returns what a booking of a queue is charged to beside its account: shared accounts, and the units of meters
+-- behind a '*'.
+local function besideIn(queue)
   local ids = {}
   for id in string.gmatch(string.match(queue, '~[^~]*~(.*)$') or '', '[^,]+') do
     ids[#ids + 1] = id
@@ -32,10 +41,22 @@ local function sharedIn(queue)
   return ids
 end
 
+-- chargedBy returns all that a booking of an account is charged to, in the order of its parts.
+local function chargedBy(queue, accountID)
+  local ids = besideIn(queue)
+  for i, id in ipairs(ids) do
+    local unit = string.match(id, '^%*(.+)$')
+    ids[i] = unit and meterID(accountID, unit) or id
+  end
+  table.insert(ids, 1, accountID)
+  return ids
+end
+
 -- partOf returns the place of an account's part in an entry of that queue.
 local function partOf(queue, accountID)
-  for i, id in ipairs(sharedIn(queue)) do
-    if id == accountID then
+  for i, id in ipairs(besideIn(queue)) do
+    local unit = string.match(id, '^%*(.+)$')
+    if id == accountID or unit and string.sub(accountID, -#unit - 1) == '_' .. unit then
       return i + 1
     end
   end

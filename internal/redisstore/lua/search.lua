@@ -38,14 +38,14 @@ do
   -- max with the new booking in it, and if several are to be booked its capacity, where
   -- that is known. From may be long ago, as of one whose queue was idle: what has passed takes
   -- nothing from the search of what is ahead.
-  function earliestInLog(m, from, max, queue, searches)
-    local account, window, room = m.account, m.window, max - queue.cost
+  function earliestInLog(m, from, cost, max, queue, searches)
+    local account, window, room = m.account, m.window, max - cost
     local view, now, last = viewFor(account, m.scope), account.now, account.edge
     local price = PRICES[m.code]
     if last == 0 then
       return from, max
     end
-    local free, capacity = vacant.next(m, math.max(from, now), queue, m.max - room)
+    local free, capacity = vacant.next(m, math.max(from, now), queue, cost, m.max - room)
     if free == from then
       return from, capacity
     end
@@ -73,16 +73,16 @@ local function usable(max, reserve, cost)
   return reserve == 0 and max or math.max(cost, math.floor(max * (1000 - reserve) / 1000))
 end
 
--- settle returns the first slot not before from that every limit admits, and its capacity:
--- the least of theirs. How often logs are searched for that is bounded for all limits
--- together.
+-- settle returns the first slot not before from that every limit admits, and how many such bookings all have room for
+-- there. An account is charged with its units, if it has some, and with the queue's cost otherwise. How often logs are
+-- searched for that is bounded for all limits together.
 local function settle(accounts, from, queue)
-  local slot, cost, quiet, count = from, queue.cost, 0, 0
+  local slot, quiet, count = from, 0, 0
   local searches = {left = SEARCHES}
   local limits, capacities = {}, {}
   for _, account in ipairs(accounts) do
     for _, limit in ipairs(account.limits) do
-      if covers(limit.scope, queue.scopes) then
+      if account.units ~= 0 and covers(limit.scope, queue.scopes) then
         count = count + 1
         limits[count] = limit
       end
@@ -91,18 +91,20 @@ local function settle(accounts, from, queue)
   local at = 1
   while quiet < count do
     local m = limits[at]
+    local cost = m.account.units or queue.cost
     local max, earlier = usable(m.max, queue.reserve, cost), slot
     if counters[m.code] then
       slot, capacities[at] = counters[m.code].earliest(m, slot, cost, max)
     else
-      slot, capacities[at] = earliestInLog(m, slot, max, queue, searches)
+      slot, capacities[at] = earliestInLog(m, slot, cost, max, queue, searches)
     end
     quiet = slot == earlier and quiet + 1 or 1
     at = at % count + 1
   end
   local capacity = COSTLIEST
   for i = 1, count do
-    capacity = math.min(capacity, capacities[i] or cost)
+    local cost = limits[i].account.units or queue.cost
+    capacity = math.min(capacity, math.floor((capacities[i] or cost) / cost))
   end
   return slot, capacity
 end

@@ -94,7 +94,7 @@ do
 
   -- vacant.next returns the first vacant slot not before from with so many vacant units in each
   -- window around it, and how many of them can be booked there.
-  function vacant.next(m, from, queue, need)
+  function vacant.next(m, from, queue, cost, need)
     local account, window, first, capacity = m.account, m.window, nil, nil
     if account.replaced then
       return nil
@@ -113,7 +113,7 @@ do
           near, i, begins = firstFit(key, from, window, need, most)
         end
         if near[i] and (not first or near[i].slot < first) then
-          first, capacity = near[i].slot, math.max(queue.cost, near[i].units - need + queue.cost)
+          first, capacity = near[i].slot, math.max(cost, near[i].units - need + cost)
         end
       end
     end

@@ -217,13 +217,12 @@ end
 -- once, and writeOpened writes them.
 local function cancelEntry(opened, entry, accountID, slot, now)
   local queue, parts = parse(entry)
-  local ids = queue and sharedIn(queue) or {}
-  table.insert(ids, 1, accountID)
+  local ids = queue and chargedBy(queue, accountID) or {}
   for i, id in ipairs(queue and #parts == #ids and ids or {}) do
-    if opened[id] == nil then
+    if opened[id] == nil and parts[i].cost > 0 then
       opened[id] = openOwn(id, now) or false
     end
-    if opened[id] then
+    if opened[id] and parts[i].cost > 0 then
       takeBack(opened[id], queue, slot, parts[i])
     end
   end

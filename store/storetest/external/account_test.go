@@ -30,6 +30,7 @@ type booking struct {
 	queue      string
 	account    string     // the ID of the first of charged, or of the one that has the slot
 	charged    []*account // the account that was booked, then the shared ones
+	meters     []*booking // what the account's meters are charged with
 	only       string     // the name of the one limit that it counts in, or logs; empty: all
 	recorded   bool       // it waited for nothing
 }
@@ -46,12 +47,18 @@ func (b *booking) add() {
 		}
 		a.bookings = slices.Insert(a.bookings, at, b)
 	}
+	for _, o := range b.meters {
+		o.add()
+	}
 }
 
 // remove removes a booking from those lists.
 func (b *booking) remove() {
 	for _, a := range b.charged {
 		a.bookings = slices.DeleteFunc(a.bookings, func(o *booking) bool { return o == b })
+	}
+	for _, o := range b.meters {
+		o.remove()
 	}
 }
 
@@ -63,6 +70,7 @@ type charge struct {
 	now     int64
 	differs bool // other limits of the same edition are in force
 	adopted bool // others of a later edition are: set has them
+	cost    int64
 }
 
 // effective adopts the account's limits if their edition is later.
@@ -139,14 +147,14 @@ func (c *charge) record(scopes, only string, slot, cost int64) {
 }
 
 // settle returns the first slot not before from that every limit of the charges admits.
-func settle(charges []*charge, from int64, scopes string, cost int64, reserve int) int64 {
+func settle(charges []*charge, from int64, scopes string, reserve int) int64 {
 	for slot := from; ; {
 		before := slot
 		for _, c := range charges {
 			for _, l := range c.set.Compiled {
-				if store.Covers(l.Scope, scopes) {
-					most := max(cost, l.Max*int64(1000-reserve)/1000)
-					slot = c.meter(l).earliest(slot, cost, most)
+				if store.Covers(l.Scope, scopes) && c.cost > 0 {
+					most := max(c.cost, l.Max*int64(1000-reserve)/1000)
+					slot = c.meter(l).earliest(slot, c.cost, most)
 				}
 			}
 		}

@@ -10,7 +10,7 @@ import (
 
 // An offer is the slot that one of a request's accounts has for it.
 type offer struct {
-	charges []*charge // the account, then the shared ones
+	charges []*charge // the account, then its meters, then the shared ones
 	id      string
 	slot    int64
 	free    int64 // since when the account alone would have admitted it
@@ -90,7 +90,7 @@ func (b *budget) choose(r *store.BookRequest, now int64) (best offer, err error)
 	from := max(b.all.from(now, b.allLast), now+r.Lead.Microseconds())
 	var shared []*charge
 	for i, one := range accounts.Shared() {
-		c := &charge{account: b.account(one.ID), set: accounts.SharedLimitSet(i), now: now}
+		c := &charge{account: b.account(one.ID), set: accounts.SharedLimitSet(i), now: now, cost: int64(r.Cost)}
 		if c.effective(r.EditionOf(c.set)); c.differs {
 			return best, store.NewLimitsError(*r, one.ID, c.account.inForce())
 		}
@@ -105,7 +105,7 @@ func (b *budget) choose(r *store.BookRequest, now int64) (best offer, err error)
 	for n := range accounts.Len() {
 		i := (behind + n) % accounts.Len()
 		one := accounts.At(i)
-		c := &charge{account: b.account(one.ID), set: accounts.LimitSet(i), now: now}
+		c := &charge{account: b.account(one.ID), set: accounts.LimitSet(i), now: now, cost: int64(r.Cost)}
 		if int64(r.Cost) > c.set.MaxCost(scopes) || r.Excludes(one.ID) {
 			continue
 		}
@@ -116,7 +116,11 @@ func (b *budget) choose(r *store.BookRequest, now int64) (best offer, err error)
 		if c.differs || int64(r.Cost) > c.set.MaxCost(scopes) {
 			continue
 		}
-		o := offer{charges: append([]*charge{c}, shared...), id: one.ID}
+		meters := b.metersOf(r, one.ID, now)
+		if slices.ContainsFunc(meters, func(m *charge) bool { return m.cost > m.set.MaxCost(scopes) }) {
+			continue
+		}
+		o := offer{charges: slices.Concat([]*charge{c}, meters, shared), id: one.ID}
 		o.find(r, scopes, from)
 		if best.charges == nil || o.slot < best.slot || o.slot == best.slot && o.free < best.free {
 			best = o
@@ -131,6 +135,16 @@ func (b *budget) choose(r *store.BookRequest, now int64) (best offer, err error)
 	return best, err
 }
 
+// metersOf returns an account's meters, with what a request charges them.
+func (b *budget) metersOf(r *store.BookRequest, account string, now int64) (meters []*charge) {
+	for i, meter := range r.Accounts.Meters() {
+		c := &charge{account: b.account(store.MeterID(account, meter.Unit)), set: r.Accounts.MeterLimitSet(i), now: now, cost: int64(r.Units[i])}
+		c.effective(r.EditionOf(c.set))
+		meters = append(meters, c)
+	}
+	return meters
+}
+
 // listKey names the accounts of a request, and its queue.
 func listKey(r *store.BookRequest) string {
 	return r.Accounts.Digest() + r.Accounts.Queue(r.Accounts.RelevantScopes(r.Scopes), r.Reserve)
@@ -138,14 +152,17 @@ func listKey(r *store.BookRequest) string {
 
 // find finds the slot of an offer that comes not before from.
 func (o *offer) find(r *store.BookRequest, scopes string, from int64) {
-	own, cost := o.charges[0], int64(r.Cost)
+	own := o.charges[0]
 	queue := r.Accounts.Queue(scopes, r.Reserve)
 	last := own.account.last[queue]
 	if r.Accounts.Len() > 1 {
-		o.free = settle(o.charges[:1], last, scopes, cost, r.Reserve)
+		o.free = settle(o.charges[:1], last, scopes, r.Reserve)
 	}
 	from = max(from, own.account.until, last, own.account.from(own.now, last))
-	o.slot = settle(o.charges, from, scopes, cost, r.Reserve)
+	for _, c := range o.charges[1 : 1+len(r.Units)] {
+		from = max(from, c.account.until)
+	}
+	o.slot = settle(o.charges, from, scopes, r.Reserve)
 }
 
 // enter enters the booking of an offer.
@@ -154,8 +171,14 @@ func (b *budget) enter(r *store.BookRequest, o *offer) *booking {
 	one := &booking{id: r.ID, account: o.id, slot: o.slot, cost: int64(r.Cost), queue: queue}
 	b.bookings[r.ID] = one
 	b.charged[listKey(r)] = o.id
-	for _, c := range o.charges {
-		one.charged = append(one.charged, c.account)
+	for i, c := range o.charges {
+		if i == 0 || i > len(r.Units) {
+			one.charged = append(one.charged, c.account)
+		} else if c.cost > 0 {
+			c.account.total += c.cost
+			c.account.last[queue] = max(c.account.last[queue], one.slot)
+			one.meters = append(one.meters, &booking{slot: one.slot, cost: c.cost, total: c.account.total, queue: queue, charged: []*account{c.account}})
+		}
 	}
 	own := one.charged[0]
 	own.total += one.cost

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"math/big"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -120,7 +121,11 @@ func (b *budget) cancel(id store.BookingID, now int64) {
 		return
 	}
 	b.allLast = 0
-	for _, a := range one.charged {
+	charged := slices.Clone(one.charged)
+	for _, o := range one.meters {
+		charged = append(charged, o.charged...)
+	}
+	for _, a := range charged {
 		for queue, last := range a.last {
 			a.last[queue] = min(last, now)
 		}
