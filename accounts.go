@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,6 +23,7 @@ type budgetAccount struct {
 	tolerance time.Duration // how late after its slot a caller may leave; 0: as late as it likes
 	mostDelay time.Duration // how much later than others a request is taken to have arrived, at most; 0: nobody asks
 	longest   time.Duration // the longest window, with its margin
+	metered   []limit.Limit // that count other units than cost, without the budget's margin
 }
 
 // An accountList is the accounts that a booking may be charged to, all under this worker's own
@@ -29,9 +31,56 @@ type budgetAccount struct {
 type accountList struct {
 	*store.Accounts
 	accounts []budgetAccount // in the order of Accounts.All
+	meters   []budgetAccount // of each of them, in the order of Accounts.Meters; the ID is that of none
 	shared   []budgetAccount // charged whichever of them is, in the order of Accounts.Shared
 	rules    *limitRules
 	local    store.Local // the store, if it loses no logs; otherwise nil
+}
+
+// A charge is what a booking charges an account with.
+type charge struct {
+	account *budgetAccount
+	units   int
+}
+
+// beside returns what a booking of an account charges beside it: its meters, as far as there are any units, and the shared
+// accounts.
+func (l *accountList) beside(account string, cost int, units []int) (all []charge) {
+	for i, n := range units {
+		if n > 0 {
+			one := l.meters[i]
+			one.ID = store.MeterID(account, l.Meters()[i].Unit)
+			all = append(all, charge{&one, n})
+		}
+	}
+	for i := range l.shared {
+		all = append(all, charge{&l.shared[i], cost})
+	}
+	return all
+}
+
+// unitsOf returns what a request charges the meters, of which there are some, in their order; or why it cannot.
+func (l *accountList) unitsOf(o *requestOptions) (units []int, err error) {
+	meters := l.Meters()
+	if o == nil || o.units == nil {
+		return nil, fmt.Errorf("ration: a limit counts %s: say how many a request has with WithUnits or Transport.Units", meters[0].Unit)
+	}
+	of, known := o.units, 0
+	for _, meter := range meters {
+		n, found := of[meter.Unit]
+		if found {
+			known++
+		}
+		units = append(units, n)
+	}
+	if known < len(of) {
+		names := make([]string, len(meters))
+		for i, meter := range meters {
+			names[i] = meter.Unit
+		}
+		return nil, fmt.Errorf("ration: a request has units %v, and the limits count %s", of, strings.Join(names, ", "))
+	}
+	return units, nil
 }
 
 // find returns an account of the list, shared or not; nil: it is not there.
@@ -58,8 +107,9 @@ func (l *accountList) without(excluded []string) []string {
 
 // A tokenAccount is a token's account as a list of one.
 type tokenAccount struct {
-	token    string // its ID
-	name     string // its Account
+	token    string        // its ID
+	name     string        // its Account
+	limits   []limit.Limit // its Limits
 	accounts *accountList
 	used     time.Time // on this process's clock, unless it was the latest that was used
 }
@@ -70,7 +120,7 @@ func (a *tokenAccount) isOf(t *Token, r *limitRules) bool {
 		return false
 	}
 	own := &a.accounts.accounts[0]
-	return own.Label == t.Label && own.inherits == (t.Limits == nil) && (own.inherits || slices.Equal(own.given, t.Limits))
+	return own.Label == t.Label && own.inherits == (t.Limits == nil) && (own.inherits || slices.Equal(a.limits, t.Limits))
 }
 
 // forgetTokenAfter is how long the list of a token that nobody uses is kept. It is made again
@@ -103,7 +153,7 @@ func (b *Budget) accountsOf(t *Token) (*accountList, error) {
 		if err != nil {
 			return nil, err
 		}
-		one = &tokenAccount{t.id, t.Account, accounts, now}
+		one = &tokenAccount{t.id, t.Account, t.Limits, accounts, now}
 		b.mu.Lock()
 		b.tokenAccounts.Sweep(func(_ string, o *tokenAccount) bool { return now.Sub(o.used) > forgetTokenAfter })
 		b.tokenAccounts.Set(t.id, one)
@@ -139,13 +189,41 @@ func (b *Budget) list(r *limitRules, accounts ...budgetAccount) (*accountList, e
 		one.Label = account.Label
 		shared = append(shared, one)
 	}
-	all, err := storeAccounts(accounts, shared)
+	meters, err := b.meters(accounts)
 	if err != nil {
 		return nil, err
 	}
-	a := &accountList{Accounts: all, accounts: accounts, shared: shared, rules: r}
+	all, err := storeAccounts(accounts, shared, meters)
+	if err != nil {
+		return nil, err
+	}
+	a := &accountList{Accounts: all, accounts: accounts, meters: meters, shared: shared, rules: r}
 	a.local, _ = b.Store.(store.Local)
 	return a, nil
+}
+
+// meters returns the meters that each of some accounts has: one for each unit that limits count. All accounts of a list must
+// have the same.
+func (b *Budget) meters(accounts []budgetAccount) (meters []budgetAccount, err error) {
+	of := accounts[0].metered
+	for _, account := range accounts[1:] {
+		if !slices.Equal(account.metered, of) {
+			return nil, fmt.Errorf("ration: budget %q: tokens of a pool must have the same limits of other units: %s, and %s",
+				b.Name, cmp.Or(limit.Join(of), "none"), cmp.Or(limit.Join(account.metered), "none"))
+		}
+	}
+	for _, unit := range limit.Units(of) {
+		limits := slices.Clone(limit.OfUnit(of, unit))
+		for i := range limits {
+			limits[i].Unit = "" // a meter counts nothing else
+		}
+		one, err := b.accountUnder(unit, effective{limits: limits, full: limits, given: limits, edition: accounts[0].edition})
+		if err != nil {
+			return nil, err
+		}
+		meters = append(meters, one)
+	}
+	return meters, nil
 }
 
 // inForceList returns the list with the effective limits of each account that is not shared: of
@@ -158,22 +236,29 @@ func (b *Budget) inForceList(a *accountList) (*accountList, error) {
 	for i := range accounts {
 		accounts[i] = *b.inForce(&accounts[i])
 	}
-	all, err := storeAccounts(accounts, a.shared)
-	return &accountList{Accounts: all, accounts: accounts, shared: a.shared}, err
+	all, err := storeAccounts(accounts, a.shared, a.meters)
+	return &accountList{Accounts: all, accounts: accounts, meters: a.meters, shared: a.shared}, err
 }
 
 // storeAccounts returns the list as the store is asked with it.
-func storeAccounts(accounts, shared []budgetAccount) (*store.Accounts, error) {
-	return shareAccounts(contractAccounts(accounts), contractAccounts(shared))
+func storeAccounts(accounts, shared, meters []budgetAccount) (*store.Accounts, error) {
+	of := make([]store.Meter, len(meters))
+	for i, meter := range meters {
+		of[i] = store.Meter{Unit: meter.ID, Limits: meter.Limits}
+	}
+	return chargedAccounts(contractAccounts(accounts), contractAccounts(shared), of)
 }
 
-// shareAccounts returns the list with accounts that are charged with every booking.
-func shareAccounts(list, shared []store.Account) (*store.Accounts, error) {
+// chargedAccounts returns the list with meters, and accounts that are charged with every booking.
+func chargedAccounts(list, shared []store.Account, meters []store.Meter) (*store.Accounts, error) {
 	accounts, err := store.NewAccounts(list...)
-	if err != nil || len(shared) == 0 {
-		return accounts, err
+	if err == nil && len(shared) > 0 {
+		accounts, err = accounts.Sharing(shared...)
 	}
-	return accounts.Sharing(shared...)
+	if err == nil && len(meters) > 0 {
+		accounts, err = accounts.Metering(meters...)
+	}
+	return accounts, err
 }
 
 func contractAccounts(all []budgetAccount) []store.Account {
@@ -215,9 +300,17 @@ func (b *Budget) account(r *limitRules, t Token) (budgetAccount, error) {
 	if secret, _ := t.open(); len(secret) >= censor.MinSecret && strings.Contains(t.Label, secret) {
 		return budgetAccount{}, fmt.Errorf("ration: the Label of token %s has its secret: the store keeps the label in clear", t.id)
 	}
-	account, err := b.accountUnder(t.AccountID(), r.of(t.Limits, t.Limits == nil))
-	account.Label = t.Label
+	account, err := b.accountUnder(t.AccountID(), r.of(limit.OfUnit(t.Limits, ""), t.Limits == nil))
+	account.Label, account.metered = t.Label, r.metered
+	if t.Limits != nil {
+		account.metered = limitsOfUnits(t.Limits)
+	}
 	return account, err
+}
+
+// limitsOfUnits returns the limits that count other units than cost.
+func limitsOfUnits(limits []limit.Limit) []limit.Limit {
+	return slices.DeleteFunc(slices.Clone(limits), func(l limit.Limit) bool { return l.Unit == "" })
 }
 
 // A SharedAccount is an account that every request of a budget is charged to, beside its

@@ -198,7 +198,7 @@ func (t *Transport) handBack(grant *Grant) {
 	grant.cancelSoon()
 }
 
-// costAndScopes returns the request's cost, its scopes, and its context with them.
+// costAndScopes returns the request's cost, its scopes, and its context with them and its units.
 func (t *Transport) costAndScopes(req *http.Request) (ctx context.Context, cost int, scopes []string) {
 	ctx = req.Context()
 	options := requestOptionsOf(ctx)
@@ -226,6 +226,9 @@ func (t *Transport) costAndScopes(req *http.Request) (ctx context.Context, cost 
 	}
 	if own || t.Scopes != nil {
 		ctx = WithScopes(ctx, scopes...)
+	}
+	if t.Units != nil && (options == nil || options.units == nil) {
+		ctx = WithUnits(ctx, t.Units(req))
 	}
 	return ctx, cost, scopes
 }

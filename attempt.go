@@ -213,12 +213,11 @@ func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int,
 		times--
 	}
 	slot := g.Slot.Add(max(0, after) + time.Microsecond - 1).Truncate(time.Microsecond)
-	spent := store.Spending{Slot: slot, Cost: g.Cost * times}
 	// The record that cancels the slot comes last: until then both count.
-	charged := append(slices.Clone(g.accounts.shared), *g.account)
-	for i, account := range charged {
-		r := store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: account.Account, Scopes: g.scopes,
-			Spent: []store.Spending{spent}}
+	charged := append(g.accounts.beside(g.account.ID, g.Cost, g.units), charge{g.account, g.Cost})
+	for i, o := range charged {
+		r := store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: o.account.Account, Scopes: g.scopes,
+			Spent: []store.Spending{{Slot: slot, Cost: o.units * times}}}
 		if i == len(charged)-1 {
 			r.Replaces = late
 		}
@@ -237,8 +236,8 @@ func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int,
 	if isLate {
 		b.journal.remove(g)
 	}
-	for _, account := range charged {
-		b.journal.add(&account, nil, &store.Booking{Slot: spent.Slot, Now: g.now, Cost: spent.Cost}, spent.Slot)
+	for _, o := range charged {
+		b.journal.add(o.account, nil, &store.Booking{Slot: slot, Now: g.now, Cost: o.units * times}, slot)
 	}
 }
 

@@ -108,7 +108,7 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 			b.lead.note(lead, arrived.Sub(w.due), w.account.tolerance, mostLead*w.account.mostDelay, arrived)
 		}
 	}
-	w.account = b.applyReply(ctx, booked, w.account, w.accounts, asked, arrived)
+	w.account = b.applyReply(ctx, booked, w.account, w.accounts, w.units, asked, arrived)
 	return nil
 }
 
@@ -121,6 +121,7 @@ func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
 	if w.waits && w.accounts.local == nil {
 		r.Lead = w.budget.lead.of()
 	}
+	r.Units = w.units
 	r.Revision, r.KnownCard = w.accounts.rules.revision, w.accounts.rules.known
 }
 
@@ -187,6 +188,7 @@ type booked struct {
 	total    int64           // Booking.Total
 	now      time.Time       // the store's clock when it was booked
 	soonest  time.Time       // the earliest instant of this process's clock that may be the slot; zero: the store is in it
+	units    []int           // what the meters of the account are charged with
 	offline  bool            // booked while the store was down: only this worker knows of it
 	holder   store.BookingID // as which the store was told of the booking, which waits; zero: it was not
 }

@@ -314,7 +314,41 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList, tokens ...Tok
 		}
 		b.addHoldups(&all[i], tokens)
 	}
-	return all, nil
+	return all, b.addMeters(ctx, all, accounts)
+}
+
+// addMeters adds what is used of the limits that count other units.
+func (b *Budget) addMeters(ctx context.Context, all []store.Usage, accounts *accountList) error {
+	units := accounts.Meters()
+	if len(units) == 0 {
+		return nil
+	}
+	var list []store.Account
+	for _, u := range all {
+		for i, meter := range units {
+			list = append(list, store.Account{ID: store.MeterID(u.Account, meter.Unit), Limits: accounts.meters[i].Limits})
+		}
+	}
+	meters, err := store.NewAccounts(list...)
+	if err != nil {
+		return err
+	}
+	used, err := asks(ctx, b, "usage", b.Store.Usage, store.UsageRequest{Budget: b.Name, Accounts: meters})
+	if err == nil && len(used) != len(list) {
+		err = &store.StoreError{Op: "usage", Permanent: true, Err: fmt.Errorf("the store returned %d accounts instead of %d", len(used), len(list))}
+	}
+	if err != nil {
+		return err
+	}
+	for n, u := range used {
+		of, i := &all[n/len(units)], n%len(units)
+		for j := range u.Limits {
+			u.Limits[j].Limit = accounts.meters[i].limits[j]
+			u.Limits[j].Limit.Unit = units[i].Unit
+		}
+		of.Limits = append(of.Limits, u.Limits...)
+	}
+	return nil
 }
 
 // addHoldups adds the pauses and quarantines that this worker knows of an account.

@@ -56,9 +56,9 @@ func (o *journalEntry) spending() store.Spending {
 	return s
 }
 
-// add adds a booking of the account and of shared ones that was booked at that instant;
+// add adds a booking of the account, and what it charges beside it, that was booked at that instant;
 // zero: while the store was down. It needs the budget's mu.
-func (l *journal) add(account *budgetAccount, shared []budgetAccount, b *store.Booking, booked time.Time) {
+func (l *journal) add(account *budgetAccount, beside []charge, b *store.Booking, booked time.Time) {
 	now, longest := b.Now.UnixMicro(), account.longest.Microseconds()
 	l.accounts.Sweep(func(_ string, of *journalAccount) bool { return of.ends <= now })
 	of := l.accounts.Get(account.ID)
@@ -86,10 +86,11 @@ func (l *journal) add(account *budgetAccount, shared []budgetAccount, b *store.B
 	}
 	of.own.Push(o)
 	of.ends = max(of.ends, o.slot+longest)
-	for i := range shared {
-		unknown := *b
-		unknown.Used = 0 // what the fleet has spent of a shared account
-		l.add(&shared[i], nil, &unknown, booked)
+	for _, o := range beside {
+		other := *b
+		other.Used = 0 // what the fleet has spent of it is not known
+		other.Cost = o.units
+		l.add(o.account, nil, &other, booked)
 	}
 }
 
@@ -104,18 +105,18 @@ type journalKey struct {
 func (l *journal) remove(cancelled ...*Grant) {
 	gone := make(map[string]map[journalKey]int) // by account: how many
 	for _, g := range cancelled {
-		add := func(account string) {
+		add := func(account string, units int) {
 			if gone[account] == nil {
 				gone[account] = make(map[journalKey]int)
 			}
-			gone[account][journalKey{g.Slot.UnixMicro(), g.entry, g.Cost}]++
+			gone[account][journalKey{g.Slot.UnixMicro(), g.entry, units}]++
 		}
 		if g.account == nil {
 			continue
 		}
-		add(g.account.ID)
-		for i := range g.accounts.shared {
-			add(g.accounts.shared[i].ID)
+		add(g.account.ID, g.Cost)
+		for _, o := range g.accounts.beside(g.account.ID, g.Cost, g.units) {
+			add(o.account.ID, o.units)
 		}
 	}
 	for account, some := range gone {
@@ -242,11 +243,11 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 
 // recordLate records again a booking that was made before a loss, and whose reply came after this
 // process had chosen what to record.
-func (b *Budget) recordLate(ctx context.Context, account *budgetAccount, accounts *accountList, booking *store.Booking, bookedAt time.Time) {
-	spent := []store.Spending{{Slot: booking.Slot, Cost: booking.Cost, Booked: bookedAt, Entry: booking.Entry}}
+func (b *Budget) recordLate(ctx context.Context, charged []charge, booking *store.Booking, bookedAt time.Time) {
 	var all []accountSpendings
-	for _, charged := range append(slices.Clone(accounts.shared), *account) {
-		all = append(all, accountSpendings{account: charged.Account, list: spent})
+	for _, o := range charged {
+		spent := store.Spending{Slot: booking.Slot, Cost: o.units, Booked: bookedAt, Entry: booking.Entry}
+		all = append(all, accountSpendings{account: o.account.Account, list: []store.Spending{spent}})
 	}
 	// If the store fails the log lacks the booking, as if its process had ended.
 	_, _ = b.record(ctx, b.recordInStore, time.Time{}, all, "late "+booking.Entry, bookedAt)

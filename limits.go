@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -40,6 +41,7 @@ type limitRules struct {
 	limits   []limit.Limit
 	edition  store.Edition   // of limits
 	origin   headroom.Origin // likewise
+	metered  []limit.Limit   // that count other units than cost: those of Budget.Limits
 	revision int             // Budget.Revision, of accounts with limits of their own
 	known    int64           // the version of the budget's card; 0: it has none
 }
@@ -55,7 +57,7 @@ func (b *Budget) currentRules() *limitRules {
 // configuredRules returns the budget's fields as rules, beside a card of that version that they come before.
 func (b *Budget) configuredRules(known int64) *limitRules {
 	return &limitRules{
-		limits: b.Limits, edition: store.Edition{Revision: b.Revision}, origin: headroom.Configuration, revision: b.Revision, known: known,
+		limits: limit.OfUnit(b.Limits, ""), metered: limitsOfUnits(b.Limits), edition: store.Edition{Revision: b.Revision}, origin: headroom.Configuration, revision: b.Revision, known: known,
 	}
 }
 
@@ -131,7 +133,7 @@ func (b *Budget) effectiveAccount(account *budgetAccount) *budgetAccount {
 	if err != nil {
 		return account // its limits are those of a booking, so they are valid
 	}
-	own.Label = account.Label
+	own.Label, own.metered = account.Label, account.metered
 	return &own
 }
 
@@ -168,7 +170,7 @@ func (b *Budget) adopt(account *budgetAccount, told store.Card, whole bool, aske
 	if err != nil {
 		return account, false
 	}
-	under.Label = account.Label
+	under.Label, under.metered = account.Label, account.metered
 	if told.Edition.Compare(before.edition) < 0 {
 		return &under, false // the answer was long on its way
 	}
@@ -208,6 +210,9 @@ func (b *Budget) accountUnder(id string, e effective) (budgetAccount, error) {
 // withMargins returns limits with the budget's margin, if they have none of their own.
 func (b *Budget) withMargins(limits []limit.Limit) ([]limit.Limit, error) {
 	if err := limit.Validate(limits); err != nil {
+		if errors.Is(err, limit.ErrNone) && len(limit.Units(b.Limits)) > 0 {
+			err = errors.New("no limit counts calls: name one beside those of other units, such as ration.PerMinute(500)")
+		}
 		return nil, fmt.Errorf("ration: budget %q: %w", b.Name, err)
 	}
 	all := make([]limit.Limit, len(limits))

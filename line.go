@@ -3,6 +3,7 @@ package ration
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -25,10 +26,14 @@ type class struct {
 	pool                          *Pool
 	token, name, excluded, scopes string
 	reserve, cost                 int
+	units                         string
 }
 
 func (w *waiter) class() class {
 	c := class{pool: w.pool, excluded: strings.Join(w.excluded, ","), scopes: strings.Join(w.scopes, ","), reserve: w.reserve, cost: w.Cost}
+	if len(w.units) > 0 {
+		c.units = fmt.Sprint(w.units)
+	}
 	if w.pool == nil {
 		c.token, c.name = w.Token.id, w.Token.Account
 	}
@@ -130,6 +135,12 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 	b := w.budget
 	if w.scopes, w.reserve, err = b.bookOptions(ctx); err != nil {
 		return err
+	}
+	if len(w.accounts.Meters()) > 0 {
+		o := requestOptionsOf(ctx)
+		if w.units, err = w.accounts.unitsOf(o); err != nil {
+			return err
+		}
 	}
 	w.traces, w.turn = b.tracesOf(ctx), b.turns.Add(1)
 	if b.MaxWait > 0 {
@@ -352,7 +363,7 @@ func (b *Budget) resumedSinceBooked(s *slot) (own, any bool) {
 		last := b.resumed.Get(store.Resumption{Account: account})
 		return !cooldown.Later(last.at, b.resumed.Get(store.Resumption{}).at).Before(s.now)
 	}
-	own = isOf(s.account.ID) || slices.ContainsFunc(s.accounts.shared, func(o budgetAccount) bool { return isOf(o.ID) })
+	own = isOf(s.account.ID) || slices.ContainsFunc(s.accounts.beside(s.account.ID, s.cost, s.units), func(o charge) bool { return isOf(o.account.ID) })
 	return own, !b.lastResumed.Before(s.now)
 }
 

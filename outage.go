@@ -220,7 +220,7 @@ func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) (bool, er
 		if err != nil {
 			return false, err
 		}
-		if r.Accounts, err = divideAll(accounts.Accounts, workers, w.Cost); err != nil {
+		if r.Accounts, err = divideAll(accounts.Accounts, workers, w.Cost, w.units); err != nil {
 			return false, err
 		}
 		if booked, err = shares.Book(ctx, r); err != nil {
@@ -232,7 +232,7 @@ func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) (bool, er
 	w.soonest, w.offline = w.due, true
 	if booked.Booked {
 		b.mu.Lock()
-		b.journal.add(w.account, w.accounts.shared, &booked, time.Time{})
+		b.journal.add(w.account, w.accounts.beside(w.account.ID, w.Cost, w.units), &booked, time.Time{})
 		b.mu.Unlock()
 	}
 	return booked.Booked, nil
@@ -277,7 +277,7 @@ func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.Store
 }
 
 // divideAll returns the accounts with a share of each limit.
-func divideAll(a *store.Accounts, workers, cost int) (*store.Accounts, error) {
+func divideAll(a *store.Accounts, workers, cost int, units []int) (*store.Accounts, error) {
 	list := make([]store.Account, a.Len())
 	for i, account := range a.All() {
 		list[i] = divide(account, workers, cost)
@@ -286,7 +286,11 @@ func divideAll(a *store.Accounts, workers, cost int) (*store.Accounts, error) {
 	for i, account := range a.Shared() {
 		shared[i] = divide(account, workers, cost)
 	}
-	return shareAccounts(list, shared)
+	meters := make([]store.Meter, len(a.Meters()))
+	for i, meter := range a.Meters() {
+		meters[i] = store.Meter{Unit: meter.Unit, Limits: divide(store.Account{Limits: meter.Limits}, workers, units[i]).Limits}
+	}
+	return chargedAccounts(list, shared, meters)
 }
 
 // divide returns the account with a share of each limit. If a share is smaller than the

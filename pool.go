@@ -292,7 +292,8 @@ func (p *Pool) accountsOf(tokens []Token) (*accountList, map[string]*rotation, e
 		if err != nil {
 			return nil, nil, fmt.Errorf("token %d of the pool: %w", i+1, err)
 		}
-		if other, found := byID[account.ID]; found && store.EncodeLimits(other.Limits) != store.EncodeLimits(account.Limits) {
+		if other, found := byID[account.ID]; found &&
+			(store.EncodeLimits(other.Limits) != store.EncodeLimits(account.Limits) || !slices.Equal(other.metered, account.metered)) {
 			return nil, nil, fmt.Errorf("ration: token %v has other limits than another token of its account %q: "+
 				"an account has one set of limits", t, t.Account)
 		}

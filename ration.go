@@ -47,7 +47,8 @@
 //     nothing.
 //   - Limits that cover a part of the requests have a Scope: see [Transport.Scopes] and
 //     [WithScopes]. Requests that cost more than one unit: see [Transport.Cost] and
-//     [WithCost]. Quota reserved for urgent requests: see [Budget.Reserve] and
+//     [WithCost]. Limits that count something else as well, such as tokens, have a Unit:
+//     see [Transport.Units] and [WithUnits]. Quota reserved for urgent requests: see [Budget.Reserve] and
 //     [WithReserve]. A limit that several tokens share: see [Budget.Shared].
 //   - [Budget.Logger], [Budget.OnEvent] and [Transport.OnRefusal] report what an operator wants to
 //     know. [Budget.Trace] and [WithTrace] tell why a caller waits, as [Grant].Waits and an
@@ -68,6 +69,7 @@ import (
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
+	"maps"
 	"slices"
 )
 
@@ -189,6 +191,7 @@ type requestOptions struct {
 	retries    *RetryPolicy       // nil: the Transport's
 	hasReserve bool
 	hasCost    bool
+	units      map[string]int // what limits with a Unit count; nil: it was not said
 }
 
 type requestOptionsKey struct{}
@@ -221,6 +224,15 @@ func withOption(ctx context.Context, set func(*requestOptions)) context.Context 
 // them. It replaces what [Transport.Cost] says.
 func WithCost(ctx context.Context, units int) context.Context {
 	return withOption(ctx, func(o *requestOptions) { o.cost, o.hasCost = units, true })
+}
+
+// WithUnits returns a context whose requests have so many of each unit that a limit counts beside cost: {"tokens": 900}, say, for
+// limits with the [Limit].Unit "tokens". A unit that the map lacks is none. It replaces what [Transport.Units] says. Wait, Try and
+// Take go by it too. A budget without such limits does not look at it.
+func WithUnits(ctx context.Context, units map[string]int) context.Context {
+	own := make(map[string]int, len(units))
+	maps.Copy(own, units)
+	return withOption(ctx, func(o *requestOptions) { o.units = own })
 }
 
 // WithTrace returns a context whose requests and calls of Wait, Try and Take are told to the trace as

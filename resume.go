@@ -151,8 +151,8 @@ func (b *Budget) triedBy(g *Grant) (accounts []string) {
 	}
 	tries("")
 	tries(g.account.ID)
-	for i := range g.accounts.shared {
-		tries(g.accounts.shared[i].ID)
+	for _, o := range g.accounts.beside(g.account.ID, g.Cost, g.units) {
+		tries(o.account.ID)
 	}
 	return accounts
 }

@@ -63,10 +63,13 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 		}
 	}
 	count(w.account.limits)
+	for i := range w.accounts.meters {
+		count(w.accounts.meters[i].limits)
+	}
 	for i := range w.accounts.shared {
 		count(w.accounts.shared[i].limits)
 	}
-	if found == 1 {
+	if found == 1 && len(w.units) == 0 {
 		return only.String()
 	}
 	if w.offline || w.Slot.Sub(w.now) < time.Second || len(w.accounts.shared) > 0 {
@@ -99,7 +102,7 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 	binding := boundBy{account: w.account.ID, at: now}
 	var latest time.Time
 	for _, u := range all[0].Limits {
-		if covers(u.Limit.Scope) && u.Remaining < w.Cost && u.FreeAt.After(latest) {
+		if covers(u.Limit.Scope) && u.Remaining < w.unitsOf(u.Limit.Unit) && u.FreeAt.After(latest) {
 			latest, binding.limit = u.FreeAt, u.Limit.String()
 		}
 	}
@@ -107,4 +110,14 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 	defer b.mu.Unlock()
 	b.bound = binding
 	return binding.limit
+}
+
+// unitsOf returns how many of a unit the caller books.
+func (w *waiter) unitsOf(unit string) int {
+	for i, meter := range w.accounts.Meters() {
+		if meter.Unit == unit {
+			return w.units[i]
+		}
+	}
+	return w.Cost
 }

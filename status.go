@@ -24,7 +24,7 @@ const confirmAfter = time.Second
 // under the limits by which it was booked. The question was asked, and the reply arrived, at
 // those instants of this process's clock.
 func (b *Budget) applyReply(
-	ctx context.Context, booking *store.Booking, account *budgetAccount, accounts *accountList, asked, arrived time.Time,
+	ctx context.Context, booking *store.Booking, account *budgetAccount, accounts *accountList, units []int, asked, arrived time.Time,
 ) *budgetAccount {
 	own, news, bookedAt := account, false, cmp.Or(booking.BookedAt, booking.Now)
 	b.mu.Lock()
@@ -35,7 +35,7 @@ func (b *Budget) applyReply(
 		account, news = b.adopt(own, booking.Effective, false, asked)
 	}
 	if booking.Booked && accounts.local == nil {
-		b.journal.add(account, accounts.shared, booking, bookedAt)
+		b.journal.add(account, accounts.beside(account.ID, booking.Cost, units), booking, bookedAt)
 	}
 	lost := b.journal.recovered
 	current := booking.Version == b.known.Version
@@ -56,7 +56,8 @@ func (b *Budget) applyReply(
 		b.notify(Event{Kind: LimitsOverridden, Account: own.ID, Ours: own.Limits, Theirs: booking.Effective.Limits})
 	}
 	if booking.Booked && bookedAt.Before(lost) {
-		b.recordLate(ctx, account, accounts, booking, bookedAt)
+		charged := append(accounts.beside(account.ID, booking.Cost, units), charge{account, booking.Cost})
+		b.recordLate(ctx, charged, booking, bookedAt)
 	}
 	if booking.Stepped != 0 {
 		b.notify(Event{Kind: ClockStepped, By: booking.Stepped})

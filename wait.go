@@ -3,6 +3,7 @@ package ration
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/ration-go/ration/rationtrace"
@@ -114,6 +115,9 @@ func (w *waiter) findAccounts() (err error) {
 		w.accounts, err = w.pool.list(w.excluded)
 	} else {
 		w.accounts, err = w.budget.accountsOf(&w.Token)
+	}
+	if err == nil && len(w.units) != len(w.accounts.Meters()) {
+		err = fmt.Errorf("ration: budget %q: the units that limits count have changed", w.budget.Name)
 	}
 	return err
 }

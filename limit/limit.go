@@ -5,6 +5,7 @@ package limit
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -33,6 +34,10 @@ type Limit struct {
 	// Window is how long a unit counts. Required: from a millisecond to 366 days, in whole
 	// microseconds.
 	Window time.Duration
+	// Unit is what is counted: "tokens" of a language model, "points", or what else a request has any number of. 1 to 32
+	// letters, digits, '-' and '_'. Empty: units of cost, which are calls unless a call says otherwise. A Budget counts each
+	// unit by itself, whatever a request costs: ration.WithUnits says how many it has.
+	Unit string
 	// Algorithm is how the provider counts. Zero: SlidingLog.
 	Algorithm Algorithm
 	// Scope names the requests that the limit covers: those that have it among their
@@ -89,6 +94,7 @@ func (l Limit) Using(a Algorithm) Limit {
 //	10000/day:fixed-window,zone=America/Los_Angeles
 //	5000/h:fixed-window,first-use
 //	30/m:fixed-window,scope=search
+//	90000/m:unit=tokens
 func Parse(s string) (Limit, error) {
 	text, more, _ := strings.Cut(s, ":")
 	count, window, found := strings.Cut(strings.TrimSpace(text), "/")
@@ -117,9 +123,12 @@ func Parse(s string) (Limit, error) {
 
 // parseMore reads what stands behind the colon.
 func (l *Limit) parseMore(text string) (err error) {
-	name, options, _ := strings.Cut(text, ",")
-	if l.Algorithm, err = parseAlgorithm(strings.TrimSpace(name)); err != nil {
-		return err
+	options := text
+	if name, others, _ := strings.Cut(text, ","); !strings.Contains(name, "=") {
+		if l.Algorithm, err = parseAlgorithm(strings.TrimSpace(name)); err != nil {
+			return err
+		}
+		options = others
 	}
 	if options == "" {
 		return nil
@@ -143,10 +152,12 @@ func (l *Limit) parseMore(text string) (err error) {
 			l.Zone = value
 		case "scope":
 			l.Scope = value
+		case "unit":
+			l.Unit = value
 		case "first-use":
 			l.FirstUse = true
 		default:
-			return fmt.Errorf("%q is none of burst=N, resolution=DURATION, zone=NAME, first-use, scope=NAME and margin=DURATION", option)
+			return fmt.Errorf("%q is none of burst=N, resolution=DURATION, zone=NAME, first-use, scope=NAME, unit=NAME and margin=DURATION", option)
 		}
 	}
 	return nil
@@ -178,7 +189,14 @@ func (l Limit) String() string {
 	if l == (Limit{Max: l.Max, Window: l.Window}) {
 		return b.String()
 	}
-	b.WriteString(":" + l.Algorithm.name())
+	switch {
+	case l.Unit == "":
+		b.WriteString(":" + l.Algorithm.name())
+	case l.Algorithm == SlidingLog:
+		b.WriteString(":unit=" + l.Unit)
+	default:
+		b.WriteString(":" + l.Algorithm.name() + ",unit=" + l.Unit)
+	}
 	if l.Burst != 0 {
 		fmt.Fprintf(&b, ",burst=%d", l.Burst)
 	}
@@ -250,6 +268,25 @@ func (l Limit) DefaultMargin() time.Duration {
 		margin = max(covered/burstShare, min(spacing/spacingShare, mostAdded))
 	}
 	return min(margin, maxMargin).Truncate(time.Microsecond)
+}
+
+// OfUnit returns those of the limits that count a unit; "": cost.
+func OfUnit(limits []Limit, unit string) []Limit {
+	other := func(l Limit) bool { return l.Unit != unit }
+	if !slices.ContainsFunc(limits, other) {
+		return limits
+	}
+	return slices.DeleteFunc(slices.Clone(limits), other)
+}
+
+// Units returns the units that the limits count, each once, without "".
+func Units(limits []Limit) (units []string) {
+	for _, l := range limits {
+		if l.Unit != "" && !slices.Contains(units, l.Unit) {
+			units = append(units, l.Unit)
+		}
+	}
+	return units
 }
 
 // Join lists limits for a message, as String writes each: "100/1h and 10/1s".

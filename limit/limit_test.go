@@ -42,6 +42,8 @@ func TestParseLimitReadsLimitsAsPeopleWriteThem(t *testing.T) {
 		{"1/1500us", ration.Limit{Max: 1, Window: 1500 * time.Microsecond}},
 		{fmt.Sprintf("%d/1h", limit.MaxUnits), ration.PerHour(limit.MaxUnits)},
 		{"  5000 / 1h\n", ration.PerHour(5000)},
+		{"90000/1m:unit=tokens", ration.Limit{Max: 90_000, Window: time.Minute, Unit: "tokens"}},
+		{"900/m:fixed-window,unit=points,scope=rest", ration.Limit{Max: 900, Window: time.Minute, Unit: "points", Scope: "rest", Algorithm: ration.FixedWindow}},
 	} {
 		got, err := ration.ParseLimit(row.text)
 		require.NoError(t, err, row.text)

@@ -28,6 +28,8 @@ func (l Limit) Validate() error {
 		return fmt.Errorf("Margin is %v: it must be a whole number of microseconds", l.Margin)
 	case l.Margin > MaxMargin:
 		return fmt.Errorf("Margin is %v: it must be at most %v", l.Margin, MaxMargin)
+	case !ValidUnit(l.Unit) && l.Unit != "":
+		return fmt.Errorf("Unit is %q: it must be 1 to 32 letters, digits, '-' and '_'", l.Unit)
 	case !ValidScope(l.Scope) && l.Scope != "":
 		return fmt.Errorf("Scope is %q: it must be 1 to 32 letters, digits, '-', '_' and '.'", l.Scope)
 	}
@@ -70,6 +72,9 @@ func ValidScope(s string) bool {
 		return !('a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.')
 	})
 }
+
+// ValidUnit reports whether a unit is 1 to 32 letters, digits, '-' and '_'.
+func ValidUnit(s string) bool { return ValidScope(s) && !strings.Contains(s, ".") }
 
 // ErrNone is what Validate returns if there is no limit.
 var ErrNone = errors.New("there is no limit: name at least one, such as ration.PerHour(5000)")

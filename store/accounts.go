@@ -141,7 +141,7 @@ func newAccounts(list, shared []Account, meters []Meter) (*Accounts, error) {
 // addMeters adds the sets of the meters' limits.
 func (a *Accounts) addMeters(known map[setKey]int) error {
 	for i, meter := range a.meters {
-		if !ValidAccountID(meter.Unit) || len(meter.Unit) > 32 {
+		if !limit.ValidUnit(meter.Unit) {
 			return fmt.Errorf("ration: unit %q: it must be 1 to 32 letters, digits, '-' and '_'", meter.Unit)
 		}
 		if slices.ContainsFunc(a.meters[:i], func(o Meter) bool { return o.Unit == meter.Unit }) {
@@ -189,6 +189,9 @@ func (a *Accounts) addSet(account Account, known map[setKey]int) (int, error) {
 	}
 	if err := account.Edition.validate("Account.Edition"); err != nil {
 		return 0, err
+	}
+	if i := slices.IndexFunc(account.Limits, func(l limit.Limit) bool { return l.Unit != "" }); i >= 0 {
+		return 0, fmt.Errorf("ration: account %s: limit %v: what counts a unit is a limit of a Meter, without its Unit", account.ID, account.Limits[i])
 	}
 	if set = len(a.sets); set == maxSets {
 		return 0, fmt.Errorf("ration: there are more than %d different sets of limits", maxSets)

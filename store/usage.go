@@ -44,20 +44,27 @@ type Usage struct {
 	// one that ends last comes first. Budget.Usage and Pool.Usage set both, and a store neither.
 	Pauses      []Pause
 	Quarantined []Quarantine
-	// Limits are the account's, in the order in which they were given.
+	// Limits are the account's, in the order in which they were given. Budget.Usage and Pool.Usage add those that count other
+	// units.
 	Limits []LimitUsage
 }
 
-// Remaining returns how many units every limit of the account has left: the
+// Remaining returns how many units of cost every limit of the account has left: the
 // least of its limits' Remaining, and 0 while the account is paused. With scopes it is what a request with these has left: a
 // limit with another Scope does not count. 0 if there are no limits, and [math.MaxInt] if
 // none of them covers such a request.
-func (u Usage) Remaining(scopes ...string) int {
+func (u Usage) Remaining(scopes ...string) int { return u.RemainingOf("", scopes...) }
+
+// RemainingOf is Remaining for the limits that count a unit.
+func (u Usage) RemainingOf(unit string, scopes ...string) int {
 	if len(u.Limits) == 0 || u.PausedUntil.After(u.Now) {
 		return 0
 	}
 	least := math.MaxInt
 	for _, l := range u.Limits {
+		if l.Limit.Unit != unit {
+			continue
+		}
 		if len(scopes) == 0 || l.Limit.Scope == "" || slices.Contains(scopes, l.Limit.Scope) {
 			least = min(least, l.Remaining)
 		}

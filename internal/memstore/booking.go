@@ -12,7 +12,7 @@ import (
 type booking struct {
 	slot   int64
 	queue  string
-	number int64 // among all of the budget
+	number int64  // among all of the budget
 	parts  []part // one for each account that was charged, that of the list first
 }
 

@@ -310,3 +310,31 @@ func TestASleepingWorkerIsNotTakenForAClockStep(t *testing.T) {
 		require.Empty(t, sleeper.Noticed(ration.ClockStepped))
 	})
 }
+
+// What a lost log had of tokens is recorded again beside the calls.
+func TestALostLogOfAUnitIsRecordedAgain(t *testing.T) {
+	server, name := redistest.Start(t), redistest.Name(t)
+	synctest.Test(t, func(t *testing.T) {
+		client := server.Client(t)
+		tokens := ration.PerHour(1000)
+		tokens.Unit = "tokens"
+		b := rationtest.NewWorker(t, name, client, time.Now, ration.PerHour(10), tokens)
+		of := func(n int) error {
+			_, err := b.Try(ration.WithUnits(t.Context(), map[string]int{"tokens": n}), ration.NewToken("a"), 1)
+			return err
+		}
+		require.NoError(t, of(300))
+		require.NoError(t, of(0))
+		time.Sleep(time.Minute)
+		require.NoError(t, of(500))
+		time.Sleep(time.Second)
+		require.NoError(t, client.FlushAll(t.Context()).Err())
+		require.ErrorIs(t, of(201), ration.ErrExhausted)
+		time.Sleep(time.Minute)
+		require.ErrorIs(t, of(201), ration.ErrExhausted)
+		require.NoError(t, of(200))
+		usage, err := b.Usage(t.Context(), ration.NewToken("a"))
+		require.NoError(t, err)
+		require.Equal(t, []int{6, 0}, []int{usage.Remaining(), usage.RemainingOf("tokens")})
+	})
+}

@@ -1,0 +1,120 @@
+package ration_test
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/testkit/rationtest"
+)
+
+// perMinuteOfTokens are limits of calls and of tokens.
+func perMinuteOfTokens(calls, tokens int) []ration.Limit {
+	of := ration.PerMinute(tokens)
+	of.Unit = "tokens"
+	return []ration.Limit{ration.PerMinute(calls), of}
+}
+
+func TestALimitOfAUnitIsKeptBesideThatOfCalls(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = perMinuteOfTokens(5, 1000)
+		token, begun := ration.NewToken("a"), time.Now()
+		of := func(tokens int) time.Duration {
+			grant, err := b.Wait(ration.WithUnits(t.Context(), map[string]int{"tokens": tokens}), token, 1)
+			require.NoError(t, err)
+			return grant.Slot.Sub(begun).Truncate(time.Second)
+		}
+		require.Zero(t, of(600))
+		require.Zero(t, of(400))
+		usage, err := b.Usage(t.Context(), token)
+		require.NoError(t, err)
+		require.Equal(t, []int{3, 0}, []int{usage.Remaining(), usage.RemainingOf("tokens")})
+		require.Equal(t, "1000/1m:unit=tokens", usage.Limits[1].Limit.String())
+		require.Zero(t, of(0), "it has none of what is spent")
+		require.Equal(t, time.Minute, of(1))
+		require.Equal(t, time.Minute, of(999))
+		left, err := b.Remaining(t.Context(), token)
+		require.NoError(t, err)
+		require.Equal(t, 3, left)
+	})
+}
+
+func TestARequestMustSayHowManyUnitsItHas(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = perMinuteOfTokens(5, 1000)
+		token := ration.NewToken("a")
+		_, err := b.Wait(t.Context(), token, 1)
+		require.ErrorContains(t, err, "a limit counts tokens: say how many a request has with WithUnits or Transport.Units")
+		_, err = b.Wait(ration.WithUnits(t.Context(), map[string]int{"token": 1}), token, 1)
+		require.ErrorContains(t, err, "the limits count tokens")
+		_, err = b.Wait(ration.WithUnits(t.Context(), map[string]int{"tokens": 1001}), token, 1)
+		require.ErrorContains(t, err, "1001 tokens: it must be from 0 to 1000")
+		_, err = b.Wait(ration.WithUnits(t.Context(), nil), token, 1)
+		require.NoError(t, err)
+		rationtest.RequireRemaining(t, b, token, 4, 1000)
+
+		only := &ration.Budget{Name: "only", Limits: perMinuteOfTokens(5, 1000)[1:], Store: b.Store}
+		_, err = only.Wait(t.Context(), token, 1)
+		require.ErrorContains(t, err, "no limit counts calls")
+		other := ration.NewToken("b")
+		other.Limits = perMinuteOfTokens(5, 99)
+		pool := ration.NewPool(b, token, other)
+		_, err = pool.Take(ration.WithUnits(t.Context(), nil), 1)
+		require.ErrorContains(t, err, "must have the same limits of other units")
+	})
+}
+
+// Of a pool the token is taken that has room for the units, and those that wait are served in turn.
+func TestAPoolTakesATokenWithRoomForTheUnits(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = perMinuteOfTokens(50, 1000)
+		pool, begun := ration.NewPool(b, ration.NewToken("a"), ration.NewToken("b")), time.Now()
+		var mu sync.Mutex
+		var wait sync.WaitGroup
+		slots := make(map[time.Duration]int)
+		for range 12 { // three of 300 fit into a minute of each token
+			wait.Go(func() {
+				grant, err := pool.Take(ration.WithUnits(t.Context(), map[string]int{"tokens": 300}), 1)
+				require.NoError(t, err)
+				mu.Lock()
+				defer mu.Unlock()
+				slots[grant.Slot.Sub(begun).Truncate(time.Second)]++
+			})
+		}
+		wait.Wait()
+		require.Equal(t, map[time.Duration]int{0: 6, time.Minute: 6}, slots)
+	})
+}
+
+func TestATransportBooksTheUnitsOfARequest(t *testing.T) {
+	var calls int
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if calls++; calls == 1 {
+			http.Error(w, "again", http.StatusServiceUnavailable)
+		}
+	}))
+	defer api.Close()
+	b := &ration.Budget{Name: "llm", Limits: perMinuteOfTokens(50, 1000), Store: new(ration.MemoryStore)}
+	token := ration.NewToken("a")
+	client := &http.Client{Transport: &ration.Transport{Pool: ration.NewPool(b, token),
+		Units: func(r *http.Request) map[string]int { return map[string]int{"tokens": int(r.ContentLength) + 300} }}}
+	resp, err := client.Get(api.URL)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	usage, err := b.Usage(t.Context(), token)
+	require.NoError(t, err)
+	require.Equal(t, 400, usage.RemainingOf("tokens"), "each attempt has its own")
+	req, err := http.NewRequestWithContext(ration.WithUnits(t.Context(), map[string]int{"tokens": 100}), http.MethodGet, api.URL, nil)
+	require.NoError(t, err)
+	resp, err = client.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	usage, err = b.Usage(t.Context(), token)
+	require.NoError(t, err)
+	require.Equal(t, 300, usage.RemainingOf("tokens"))
+}
