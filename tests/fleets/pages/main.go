@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -27,13 +29,15 @@ type setup struct {
 	// ReadTimeout is the client's. Zero: 3 s, as go-redis has it.
 	ReadTimeout time.Duration
 
-	Budget  string // name
-	Limit   string // as ration.ParseLimit reads it
-	Tokens  []string
-	Issuer  string // URL of the tokens' secrets, less their names
-	Base    string // URL of the pages, less their paths
-	Paths   []string
-	Callers int
+	Budget string // name
+	Limit  string // as ration.ParseLimit reads it
+	// Tokens of a language model are counted as well if this limit is set: a page has as many as the last part of its path says.
+	UnitLimit string
+	Tokens    []string
+	Issuer    string // URL of the tokens' secrets, less their names
+	Base      string // URL of the pages, less their paths
+	Paths     []string
+	Callers   int
 }
 
 // A line is what came of a page or, at the end, of the crawl.
@@ -82,6 +86,19 @@ func run() error {
 	if err != nil {
 		return err
 	}
+	limits := []ration.Limit{limit}
+	transport := &ration.Transport{}
+	if s.UnitLimit != "" {
+		of, err := ration.ParseLimit(s.UnitLimit)
+		if err != nil {
+			return err
+		}
+		limits = append(limits, of)
+		transport.Units = func(r *http.Request) map[string]int {
+			n, _ := strconv.Atoi(path.Base(r.URL.Path))
+			return map[string]int{of.Unit: n}
+		}
+	}
 	stalls := stall.Note()
 	var kept ration.Store = new(ration.MemoryStore)
 	if s.Redis != "" {
@@ -89,14 +106,15 @@ func run() error {
 		defer client.Close()
 		kept = &ration.RedisStore{Client: client}
 	}
-	budget := &ration.Budget{Name: s.Budget, Limits: []ration.Limit{limit}, Store: kept}
+	budget := &ration.Budget{Name: s.Budget, Limits: limits, Store: kept}
 	var tokens []ration.Token
 	for _, name := range s.Tokens {
 		tokens = append(tokens, ration.TokenFrom(name, s.source(name)))
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConnsPerHost = s.Callers
-	client := &http.Client{Transport: &ration.Transport{Base: base, Pool: ration.NewPool(budget, tokens...)}}
+	transport.Base, transport.Pool = base, ration.NewPool(budget, tokens...)
+	client := &http.Client{Transport: transport}
 
 	var mu sync.Mutex
 	out := json.NewEncoder(os.Stdout)
@@ -104,9 +122,9 @@ func run() error {
 	var callers sync.WaitGroup
 	for range s.Callers {
 		callers.Go(func() {
-			for path := range paths {
-				of := line{Path: path}
-				if resp, err := client.Get(s.Base + path); err != nil {
+			for page := range paths {
+				of := line{Path: page}
+				if resp, err := client.Get(s.Base + page); err != nil {
 					of.Error = err.Error()
 				} else {
 					of.Status = resp.StatusCode
@@ -118,8 +136,8 @@ func run() error {
 			}
 		})
 	}
-	for _, path := range s.Paths {
-		paths <- path
+	for _, page := range s.Paths {
+		paths <- page
 	}
 	close(paths)
 	callers.Wait()
