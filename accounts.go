@@ -1,7 +1,6 @@
 package ration
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -189,9 +188,12 @@ func (b *Budget) list(r *limitRules, accounts ...budgetAccount) (*accountList, e
 		one.Label = account.Label
 		shared = append(shared, one)
 	}
-	meters, err := b.meters(accounts)
-	if err != nil {
-		return nil, err
+	var meters []budgetAccount
+	if len(accounts[0].metered) > 0 {
+		var err error
+		if meters, err = b.meters(&accounts[0]); err != nil {
+			return nil, err
+		}
 	}
 	all, err := storeAccounts(accounts, shared, meters)
 	if err != nil {
@@ -202,22 +204,21 @@ func (b *Budget) list(r *limitRules, accounts ...budgetAccount) (*accountList, e
 	return a, nil
 }
 
-// meters returns the meters that each of some accounts has: one for each unit that limits count. All accounts of a list must
-// have the same.
-func (b *Budget) meters(accounts []budgetAccount) (meters []budgetAccount, err error) {
-	of := accounts[0].metered
-	for _, account := range accounts[1:] {
-		if !slices.Equal(account.metered, of) {
-			return nil, fmt.Errorf("ration: budget %q: tokens of a pool must have the same limits of other units: %s, and %s",
-				b.Name, cmp.Or(limit.Join(of), "none"), cmp.Or(limit.Join(account.metered), "none"))
+// meters returns an account's meters: one for each unit that its limits count beside cost.
+func (b *Budget) meters(account *budgetAccount) (meters []budgetAccount, err error) {
+	of := account.metered
+	for _, l := range of {
+		if slices.ContainsFunc(meters, func(m budgetAccount) bool { return m.ID == l.Unit }) {
+			continue
 		}
-	}
-	for _, unit := range limit.Units(of) {
-		limits := slices.Clone(limit.OfUnit(of, unit))
-		for i := range limits {
-			limits[i].Unit = "" // a meter counts nothing else
+		var limits []limit.Limit
+		for _, o := range of {
+			if o.Unit == l.Unit {
+				o.Unit = "" // a meter counts nothing else
+				limits = append(limits, o)
+			}
 		}
-		one, err := b.accountUnder(unit, effective{limits: limits, full: limits, given: limits, edition: accounts[0].edition})
+		one, err := b.accountUnder(l.Unit, effective{limits: limits, full: limits, given: limits, edition: account.edition})
 		if err != nil {
 			return nil, err
 		}
@@ -300,17 +301,13 @@ func (b *Budget) account(r *limitRules, t Token) (budgetAccount, error) {
 	if secret, _ := t.open(); len(secret) >= censor.MinSecret && strings.Contains(t.Label, secret) {
 		return budgetAccount{}, fmt.Errorf("ration: the Label of token %s has its secret: the store keeps the label in clear", t.id)
 	}
-	account, err := b.accountUnder(t.AccountID(), r.of(limit.OfUnit(t.Limits, ""), t.Limits == nil))
-	account.Label, account.metered = t.Label, r.metered
-	if t.Limits != nil {
-		account.metered = limitsOfUnits(t.Limits)
+	limits, metered := limit.Split(t.Limits)
+	if t.Limits == nil {
+		metered = r.metered
 	}
+	account, err := b.accountUnder(t.AccountID(), r.of(limits, t.Limits == nil))
+	account.Label, account.metered = t.Label, metered
 	return account, err
-}
-
-// limitsOfUnits returns the limits that count other units than cost.
-func limitsOfUnits(limits []limit.Limit) []limit.Limit {
-	return slices.DeleteFunc(slices.Clone(limits), func(l limit.Limit) bool { return l.Unit == "" })
 }
 
 // A SharedAccount is an account that every request of a budget is charged to, beside its

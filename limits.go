@@ -56,8 +56,9 @@ func (b *Budget) currentRules() *limitRules {
 
 // configuredRules returns the budget's fields as rules, beside a card of that version that they come before.
 func (b *Budget) configuredRules(known int64) *limitRules {
+	limits, metered := limit.Split(b.Limits)
 	return &limitRules{
-		limits: limit.OfUnit(b.Limits, ""), metered: limitsOfUnits(b.Limits), edition: store.Edition{Revision: b.Revision}, origin: headroom.Configuration, revision: b.Revision, known: known,
+		limits: limits, metered: metered, edition: store.Edition{Revision: b.Revision}, origin: headroom.Configuration, revision: b.Revision, known: known,
 	}
 }
 
@@ -210,7 +211,7 @@ func (b *Budget) accountUnder(id string, e effective) (budgetAccount, error) {
 // withMargins returns limits with the budget's margin, if they have none of their own.
 func (b *Budget) withMargins(limits []limit.Limit) ([]limit.Limit, error) {
 	if err := limit.Validate(limits); err != nil {
-		if errors.Is(err, limit.ErrNone) && len(limit.Units(b.Limits)) > 0 {
+		if errors.Is(err, limit.ErrNone) && len(b.currentRules().metered) > 0 {
 			err = errors.New("no limit counts calls: name one beside those of other units, such as ration.PerMinute(500)")
 		}
 		return nil, fmt.Errorf("ration: budget %q: %w", b.Name, err)

@@ -136,9 +136,8 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 	if w.scopes, w.reserve, err = b.bookOptions(ctx); err != nil {
 		return err
 	}
-	if len(w.accounts.Meters()) > 0 {
-		o := requestOptionsOf(ctx)
-		if w.units, err = w.accounts.unitsOf(o); err != nil {
+	if len(w.accounts.meters) > 0 {
+		if w.units, err = w.accounts.unitsOf(requestOptionsOf(ctx)); err != nil {
 			return err
 		}
 	}

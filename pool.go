@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/ration-go/ration/internal/credential"
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
@@ -292,10 +293,16 @@ func (p *Pool) accountsOf(tokens []Token) (*accountList, map[string]*rotation, e
 		if err != nil {
 			return nil, nil, fmt.Errorf("token %d of the pool: %w", i+1, err)
 		}
-		if other, found := byID[account.ID]; found &&
-			(store.EncodeLimits(other.Limits) != store.EncodeLimits(account.Limits) || !slices.Equal(other.metered, account.metered)) {
+		if other, found := byID[account.ID]; found && store.EncodeLimits(other.Limits) != store.EncodeLimits(account.Limits) {
 			return nil, nil, fmt.Errorf("ration: token %v has other limits than another token of its account %q: "+
 				"an account has one set of limits", t, t.Account)
+		}
+		for _, other := range byID {
+			if !slices.Equal(other.metered, account.metered) {
+				return nil, nil, fmt.Errorf("ration: budget %q: tokens of a pool must have the same limits of other units: %s, and %s",
+					p.budget.Name, cmp.Or(limit.Join(other.metered), "none"), cmp.Or(limit.Join(account.metered), "none"))
+			}
+			break
 		}
 		account.Label = cmp.Or(account.Label, byID[account.ID].Label)
 		byID[account.ID] = account

@@ -116,7 +116,7 @@ func (w *waiter) findAccounts() (err error) {
 	} else {
 		w.accounts, err = w.budget.accountsOf(&w.Token)
 	}
-	if err == nil && len(w.units) != len(w.accounts.Meters()) {
+	if err == nil && len(w.units) != len(w.accounts.meters) {
 		err = fmt.Errorf("ration: budget %q: the units that limits count have changed", w.budget.Name)
 	}
 	return err

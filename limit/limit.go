@@ -5,7 +5,6 @@ package limit
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -268,25 +267,6 @@ func (l Limit) DefaultMargin() time.Duration {
 		margin = max(covered/burstShare, min(spacing/spacingShare, mostAdded))
 	}
 	return min(margin, maxMargin).Truncate(time.Microsecond)
-}
-
-// OfUnit returns those of the limits that count a unit; "": cost.
-func OfUnit(limits []Limit, unit string) []Limit {
-	other := func(l Limit) bool { return l.Unit != unit }
-	if !slices.ContainsFunc(limits, other) {
-		return limits
-	}
-	return slices.DeleteFunc(slices.Clone(limits), other)
-}
-
-// Units returns the units that the limits count, each once, without "".
-func Units(limits []Limit) (units []string) {
-	for _, l := range limits {
-		if l.Unit != "" && !slices.Contains(units, l.Unit) {
-			units = append(units, l.Unit)
-		}
-	}
-	return units
 }
 
 // Join lists limits for a message, as String writes each: "100/1h and 10/1s".

@@ -76,6 +76,24 @@ func ValidScope(s string) bool {
 // ValidUnit reports whether a unit is 1 to 32 letters, digits, '-' and '_'.
 func ValidUnit(s string) bool { return ValidScope(s) && !strings.Contains(s, ".") }
 
+// Split returns the limits that count cost, and those that count other units, in their order.
+func Split(limits []Limit) (cost, others []Limit) {
+	for i, l := range limits {
+		if l.Unit != "" {
+			cost, others = slices.Clone(limits[:i]), append(others, l)
+			for _, l := range limits[i+1:] {
+				if l.Unit == "" {
+					cost = append(cost, l)
+				} else {
+					others = append(others, l)
+				}
+			}
+			return cost, others
+		}
+	}
+	return limits, nil
+}
+
 // ErrNone is what Validate returns if there is no limit.
 var ErrNone = errors.New("there is no limit: name at least one, such as ration.PerHour(5000)")
 

@@ -116,8 +116,10 @@ func newAccounts(list, shared []Account, meters []Meter) (*Accounts, error) {
 			a.ownSets = append(a.ownSets, set)
 		}
 	}
-	if err := a.addMeters(known); err != nil {
-		return nil, err
+	if len(meters) > 0 {
+		if err := a.addMeters(known); err != nil {
+			return nil, err
+		}
 	}
 	for i, account := range a.shared {
 		same := func(o Account) bool { return o.ID == account.ID }

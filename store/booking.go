@@ -91,8 +91,8 @@ func (r *BookRequest) Validate() error {
 		return fmt.Errorf("ration: the cost is %d: it must be at least 1", r.Cost)
 	case r.Cost > r.Accounts.MaxCost(r.Scopes...):
 		return fmt.Errorf("ration: the cost is %d, and no limit ever admits more than %d at once", r.Cost, r.Accounts.MaxCost(r.Scopes...))
-	case len(r.Units) != len(r.Accounts.Meters()):
-		return fmt.Errorf("ration: BookRequest.Units has %d numbers: it must have one for each of %d meters", len(r.Units), len(r.Accounts.Meters()))
+	case len(r.Units) != len(r.Accounts.meters):
+		return fmt.Errorf("ration: BookRequest.Units has %d numbers: it must have one for each of %d meters", len(r.Units), len(r.Accounts.meters))
 	case r.Ahead < 0:
 		return fmt.Errorf("ration: BookRequest.Ahead is %v: it must not be negative", r.Ahead)
 	case r.Lead < 0 || r.Lead > time.Minute:

@@ -65,7 +65,6 @@ func (b *budget) commit(charged []*transaction, slot int64, l *queue) (entry str
 
 // enforce puts the limits of a request in force on the accounts of its answer.
 func (b *budget) enforce(charged []*transaction, now int64) {
-	charged = withUnits(charged)
 	highest := b.revision
 	for _, c := range charged {
 		highest = max(highest, c.edition.Revision)
@@ -75,6 +74,9 @@ func (b *budget) enforce(charged []*transaction, now int64) {
 		b.renew(now)
 	}
 	for _, c := range charged {
+		if c.metered && c.units == 0 {
+			continue
+		}
 		if c.keep() {
 			b.lower(c.account)
 		}
@@ -82,20 +84,11 @@ func (b *budget) enforce(charged []*transaction, now int64) {
 	}
 }
 
-// withUnits returns those that are charged with some units.
-func withUnits(charged []*transaction) []*transaction {
-	none := func(c *transaction) bool { return c.metered && c.units == 0 }
-	if !slices.ContainsFunc(charged, none) {
-		return charged
-	}
-	return slices.DeleteFunc(slices.Clone(charged), none)
-}
-
 // enforceReplaced enforces limits that replace others, though nothing is booked.
 func (b *budget) enforceReplaced(charged []*transaction, now int64) {
 	var replaced []*transaction
-	for _, c := range withUnits(charged) {
-		if c.replaced() {
+	for _, c := range charged {
+		if c.replaced() && !(c.metered && c.units == 0) {
 			c.account.forgetVacancies(max(now, c.account.log("").last))
 			replaced = append(replaced, c)
 		}

@@ -46,14 +46,6 @@ type candidate struct {
 	refuses      bool // it can give none
 }
 
-// charged returns all that the booking would be charged to; none if there is no candidate.
-func (c *candidate) charged() []*transaction {
-	if c == nil {
-		return nil
-	}
-	return c.transactions
-}
-
 // choose returns the account that can take the booking first, not before from, and
 // notes the new scores of those that it looked at. A list of one has no index.
 func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now int64) (*candidate, error) {
@@ -112,9 +104,11 @@ func (b *budget) choose(r *store.BookRequest, l *queue, index *index, from, now 
 
 // refuse returns the error for a booking that no account takes.
 func (b *budget) refuse(r *store.BookRequest, c *candidate) error {
-	for _, one := range c.charged() {
-		if one.differs {
-			return store.NewLimitsError(*r, one.account.id, one.account.effective())
+	if c != nil {
+		for _, one := range c.transactions {
+			if one.differs {
+				return store.NewLimitsError(*r, one.account.id, one.account.effective())
+			}
 		}
 	}
 	return store.CostError(*r)
@@ -126,7 +120,10 @@ func (b *budget) consider(r *store.BookRequest, l *queue, at int, shared []*tran
 	account := b.account(a.All()[at].ID)
 	own := account.open(a.LimitSet(at), now)
 	own.adopt(r.EditionOf(own.set))
-	meters := b.meters(r, account.id, now)
+	var meters []*transaction
+	if len(r.Units) > 0 {
+		meters = b.meters(r, account.id, now)
+	}
 	c := b.work.candidate(at, own, meters, shared)
 	if c.refuses = own.differs || l.cost > own.set.MaxCost(l.scopes); c.refuses {
 		return c
@@ -151,9 +148,6 @@ func (b *budget) consider(r *store.BookRequest, l *queue, at int, shared []*tran
 // meters returns the meters of an account, with what a request charges them.
 func (b *budget) meters(r *store.BookRequest, account string, now int64) []*transaction {
 	a := r.Accounts
-	if len(a.Meters()) == 0 {
-		return nil
-	}
 	meters := make([]*transaction, len(a.Meters()))
 	for i, meter := range a.Meters() {
 		c := b.account(store.MeterID(account, meter.Unit)).open(a.MeterLimitSet(i), now)

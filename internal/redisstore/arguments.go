@@ -114,10 +114,12 @@ func (b *batch) encode() string {
 			kind = 'D'
 		}
 		text = append(text, kind, byte(n>>8), byte(n))
-		text = appendUnits(text, cost)
+		text = binary.BigEndian.AppendUint16(text, uint16(int64(cost)>>32))
+		text = binary.BigEndian.AppendUint32(text, uint32(cost))
 		text = binary.BigEndian.AppendUint64(text, encodeWait(least))
 		for _, n := range units {
-			text = appendUnits(text, n)
+			text = binary.BigEndian.AppendUint16(text, uint16(int64(n)>>32))
+			text = binary.BigEndian.AppendUint32(text, uint32(n))
 		}
 		for i := 0; i < n && !same; i++ {
 			text = binary.BigEndian.AppendUint64(text, encodeWait(calls[i].request.MaxWait))
@@ -125,12 +127,6 @@ func (b *batch) encode() string {
 		calls = calls[n:]
 	}
 	return string(text)
-}
-
-// appendUnits appends a number in 6 bytes.
-func appendUnits(text []byte, n int) []byte {
-	text = binary.BigEndian.AppendUint16(text, uint16(int64(n)>>32))
-	return binary.BigEndian.AppendUint32(text, uint32(n))
 }
 
 func (b *batch) clocks() []byte {
