@@ -28,9 +28,9 @@ func (l Limit) Validate() error {
 		return fmt.Errorf("Margin is %v: it must be a whole number of microseconds", l.Margin)
 	case l.Margin > MaxMargin:
 		return fmt.Errorf("Margin is %v: it must be at most %v", l.Margin, MaxMargin)
-	case !ValidUnit(l.Unit) && l.Unit != "":
+	case l.Unit != "" && !ValidUnit(l.Unit):
 		return fmt.Errorf("Unit is %q: it must be 1 to 32 letters, digits, '-' and '_'", l.Unit)
-	case !ValidScope(l.Scope) && l.Scope != "":
+	case l.Scope != "" && !ValidScope(l.Scope):
 		return fmt.Errorf("Scope is %q: it must be 1 to 32 letters, digits, '-', '_' and '.'", l.Scope)
 	}
 	return l.validateAlgorithm()
