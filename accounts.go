@@ -36,28 +36,6 @@ type accountList struct {
 	local    store.Local // the store, if it loses no logs; otherwise nil
 }
 
-// A charge is what a booking charges an account with.
-type charge struct {
-	account *budgetAccount
-	units   int
-}
-
-// beside returns what a booking of an account charges beside it: its meters, as far as there are any units, and the shared
-// accounts.
-func (l *accountList) beside(account string, cost int, units []int) (all []charge) {
-	for i, n := range units {
-		if n > 0 {
-			one := l.meters[i]
-			one.ID = store.MeterID(account, l.Meters()[i].Unit)
-			all = append(all, charge{&one, n})
-		}
-	}
-	for i := range l.shared {
-		all = append(all, charge{&l.shared[i], cost})
-	}
-	return all
-}
-
 // unitsOf returns what a request charges the meters, of which there are some, in their order; or why it cannot.
 func (l *accountList) unitsOf(o *requestOptions) (units []int, err error) {
 	meters := l.Meters()

@@ -56,6 +56,28 @@ func (o *journalEntry) spending() store.Spending {
 	return s
 }
 
+// A charge is what a booking charges an account with.
+type charge struct {
+	account *budgetAccount
+	units   int
+}
+
+// beside returns what a booking of an account charges beside it: its meters, as far as there are any units, and the shared
+// accounts.
+func (l *accountList) beside(account string, cost int, units []int) (all []charge) {
+	for i, n := range units {
+		if n > 0 {
+			one := l.meters[i]
+			one.ID = store.MeterID(account, l.Meters()[i].Unit)
+			all = append(all, charge{&one, n})
+		}
+	}
+	for i := range l.shared {
+		all = append(all, charge{&l.shared[i], cost})
+	}
+	return all
+}
+
 // add adds a booking of the account, and what it charges beside it, that was booked at that instant;
 // zero: while the store was down. It needs the budget's mu.
 func (l *journal) add(account *budgetAccount, beside []charge, b *store.Booking, booked time.Time) {
