@@ -227,8 +227,12 @@ func (t *Transport) costAndScopes(req *http.Request) (ctx context.Context, cost 
 	if own || t.Scopes != nil {
 		ctx = WithScopes(ctx, scopes...)
 	}
-	if t.Units != nil && (options == nil || options.units == nil) {
-		ctx = WithUnits(ctx, t.Units(req))
+	units := t.Units
+	if units == nil && t.Provider != nil {
+		units = t.Provider.Units
+	}
+	if units != nil && (options == nil || options.units == nil) {
+		ctx = WithUnits(ctx, units(req))
 	}
 	return ctx, cost, scopes
 }

@@ -345,6 +345,10 @@ func (b *Budget) addMeters(ctx context.Context, all []store.Usage, accounts *acc
 		for j := range u.Limits {
 			u.Limits[j].Limit = accounts.meters[i].limits[j]
 			u.Limits[j].Limit.Unit = units[i].Unit
+			if r := b.reconcilerOf(&budgetAccount{Account: store.Account{ID: u.Account}}); r != nil {
+				said := r.reports.Of(j)
+				u.Limits[j].Reported, u.Limits[j].ReportedAt = said.Left, said.At
+			}
 		}
 		of.Limits = append(of.Limits, u.Limits...)
 	}

@@ -69,8 +69,8 @@ func (r *reconciler) recordResets(ctx context.Context, b *Budget, account *budge
 func (r *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAccount, grant Grant, observed []observe.Observation, now time.Time) {
 	request, ask := r.comparison.Compare(store.ReconcileRequest{Budget: b.Name, Account: account.Account, Scopes: grant.scopes},
 		observe.Call{Slot: grant.Slot, Cost: grant.Cost, Total: grant.total}, observed, now)
-	longest := observe.Longest(account.Limits)
-	if r.comparison.Expects(now) {
+	longest, metered := observe.Longest(account.Limits), account.ID != grant.account.ID
+	if r.comparison.Expects(now) && !metered {
 		b.smoother.Narrow(account.ID, longest/observe.ReplyShare)
 	}
 	for ask {
@@ -78,6 +78,9 @@ func (r *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAc
 		var missing int
 		if request, missing, ask = r.comparison.Answered(request, grant.total, reply, err); missing > 0 {
 			b.notify(Event{Kind: ExternalUsage, Account: account.ID, Count: missing})
+			if metered {
+				continue // a share of a meter is left to nobody: a request may need all of it
+			}
 			account = b.inForce(account)
 			share, changed := r.sharing.Missing(account.headroom(), longest, time.Now())
 			if changed {

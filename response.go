@@ -106,6 +106,9 @@ var unknownProvider provider.Provider
 // negative: unknown. It sets the scope of a response whose limit is its endpoint's own.
 func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Grant) (left int) {
 	b := t.Pool.budget
+	if len(grant.units) > 0 {
+		t.reconcileMeters(req, f.Windows, grant)
+	}
 	account, understood := b.understand(grant.account)
 	p := t.provider()
 	observed := observe.Limits(f.Windows, account.full, grant.scopes, t.Cost != nil || p.Cost != nil)
@@ -133,4 +136,40 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 	r.recordResets(ctx, b, account, observed, now)
 	r.reconcile(ctx, b, account, grant, observed, now)
 	return slices.MinFunc(observed, func(x, y observe.Observation) int { return x.Left - y.Left }).Left
+}
+
+// reconcileMeters compares what a response says of other units with the logs of the account's meters. What a limit of these is
+// it does not learn.
+func (t *Transport) reconcileMeters(req *http.Request, windows []provider.Window, grant Grant) {
+	b := t.Pool.budget
+	ctx, stop := b.soon(req.Context())
+	defer stop()
+	now := b.storeNow()
+	for _, charged := range grant.accounts.beside(grant.account.ID, grant.Cost, grant.units) {
+		meter := grant.accounts.MeterOf(charged.account.ID)
+		if meter == nil {
+			continue // a shared account
+		}
+		observed := observe.Limits(windowsOf(windows, meter.Unit), charged.account.full, grant.scopes, false)
+		if len(observed) == 0 {
+			continue
+		}
+		r, of := b.reconcilerFor(charged.account), grant
+		of.Cost, of.total = charged.units, 0
+		r.reports.Note(observed, now)
+		r.recordResets(ctx, b, charged.account, observed, now)
+		r.reconcile(ctx, b, charged.account, of, observed, now)
+	}
+}
+
+// windowsOf returns the windows that count a unit, as those of a meter, which counts nothing else. A window has the unit's name,
+// or counts it and has none: of tokens there may be several.
+func windowsOf(windows []provider.Window, unit string) (of []provider.Window) {
+	for _, w := range windows {
+		if w.Unit != "" && (w.Name == unit || w.Name == "" && w.Unit == unit) {
+			w.Name, w.Unit = "", ""
+			of = append(of, w)
+		}
+	}
+	return of
 }

@@ -72,7 +72,7 @@ type Transport struct {
 	// Nil: the Provider's Cost, or 1.
 	Cost func(*http.Request) int
 	// Units are what a request has of each unit that a limit with a Unit counts: {"tokens": 900}. [WithUnits] overrides it
-	// for one request. A unit that the map lacks is none. Nil: only WithUnits says it.
+	// for one request. A unit that the map lacks is none. Nil: the Provider's Units, or only WithUnits says it.
 	Units func(*http.Request) map[string]int
 	// Scopes are the scopes of a request: a limit with one of them as its Scope covers the
 	// request too. Nil: those that [WithScopes] has put into the request's context. The

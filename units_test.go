@@ -118,3 +118,66 @@ func TestATransportBooksTheUnitsOfARequest(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, 300, usage.RemainingOf("tokens"))
 }
+
+// What a provider has counted of tokens beyond what was booked is recorded, and its refusals are paused for as ever.
+func TestTheProvidersCountOfAUnitIsRecorded(t *testing.T) {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for name, value := range map[string]string{"Limit-Requests": "50", "Remaining-Requests": "49", "Reset-Requests": "1s",
+			"Limit-Tokens": "1000", "Remaining-Tokens": "150", "Reset-Tokens": "51s"} {
+			w.Header().Set("X-RateLimit-"+name, value)
+		}
+	}))
+	defer api.Close()
+	b := &ration.Budget{Name: "llm", Store: new(ration.MemoryStore), Limits: []ration.Limit{
+		{Max: 50, Window: time.Minute, Algorithm: ration.GCRA, Burst: 50},
+		{Max: 1000, Window: time.Minute, Algorithm: ration.GCRA, Burst: 1000, Unit: "tokens"},
+	}}
+	token := ration.NewToken("a")
+	client := &http.Client{Transport: &ration.Transport{Pool: ration.NewPool(b, token), Provider: rationtest.Preset(t, "openai")}}
+	req, err := http.NewRequestWithContext(ration.WithUnits(t.Context(), map[string]int{"tokens": 100}), http.MethodGet, api.URL, nil)
+	require.NoError(t, err)
+	resp, err := client.Do(req)
+	require.NoError(t, err)
+	require.NoError(t, resp.Body.Close())
+	usage, err := b.Usage(t.Context(), token)
+	require.NoError(t, err)
+	require.InDelta(t, 150, usage.RemainingOf("tokens"), 5)
+	require.Equal(t, 150, usage.Limits[1].Reported)
+	require.InDelta(t, 49, usage.Remaining(), 1)
+}
+
+// The preset knows what a request costs of GitHub's points: core, search and the points of REST and GraphQL do not wait for each
+// other.
+func TestGitHubsPointsAreKept(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		github := rationtest.Preset(t, "github")
+		b.Limits = github.Limits
+		for _, text := range []string{"900/1m:unit=points", "2000/1m:unit=graphql_points"} {
+			points, err := ration.ParseLimit(text)
+			require.NoError(t, err)
+			b.Limits = append(b.Limits, points)
+		}
+		begun, slots := time.Now(), make(map[string]time.Duration)
+		client := &http.Client{Transport: &ration.Transport{Pool: ration.NewPool(b, ration.NewToken("a")), Provider: github,
+			Base: rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				slots[req.Method+" "+req.URL.Path] = time.Since(begun).Truncate(time.Second)
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
+			})}}
+		ask := func(method, path string, times int) {
+			for range times {
+				req, err := http.NewRequestWithContext(t.Context(), method, "https://api.github.com"+path, nil)
+				require.NoError(t, err)
+				resp, err := client.Do(req)
+				require.NoError(t, err)
+				require.NoError(t, resp.Body.Close())
+			}
+		}
+		ask(http.MethodGet, "/repos/a/b", 395)
+		ask(http.MethodPost, "/repos/a/b/issues", 100)
+		ask(http.MethodGet, "/search/issues", 5)
+		ask(http.MethodPost, "/graphql", 900)
+		require.Equal(t, map[string]time.Duration{"GET /repos/a/b": 0, "POST /repos/a/b/issues": 0, "GET /search/issues": 0, "POST /graphql": 0}, slots)
+		ask(http.MethodGet, "/repos/a/b", 1)
+		require.Equal(t, time.Minute, slots["GET /repos/a/b"])
+	})
+}

@@ -48,6 +48,9 @@ type Provider struct {
 	Scopes func(*http.Request) []string
 	// Cost returns what a request costs, in units of Limits, 1 or more. Nil: 1.
 	Cost func(*http.Request) int
+	// Units returns how many of each unit a request has that Limits count beside cost. Nil: it is not known. ration.WithUnits
+	// and ration.Transport.Units come before it.
+	Units func(*http.Request) map[string]int
 	// Attach puts a token into a request. Nil: [Bearer].
 	Attach Attach
 

@@ -16,8 +16,8 @@ import (
 func GitHub() *provider.Provider {
 	return &provider.Provider{
 		Name: "github", Limits: slices.Clone(gitHubResources),
-		Note:   "by user and resource; 60 an hour from an address without a token; secondary limits of 900 points a minute and 100 at once",
-		Scopes: gitHubScopes,
+		Note:   "by user and resource; 60 an hour from an address without a token; secondary limits of 100 at once, and of 900 points a minute, of which a write costs 5 and GraphQL has 2,000 apart: keep them by `900/1m:unit=points` and `2000/1m:unit=graphql_points`",
+		Scopes: gitHubScopes, Units: gitHubPoints,
 		Source: "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api", AsOf: undatedCopy, Scope: provider.ScopeUser,
 		ReadSuccessBody: true,
 		Rules: []provider.MatchRule{
@@ -36,6 +36,18 @@ var gitHubResources = []limit.Limit{
 	{Max: 30, Window: time.Minute, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "search"},
 	{Max: 10, Window: time.Minute, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "code_search"},
 	{Max: 5000, Window: time.Hour, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "graphql"},
+}
+
+// gitHubPoints returns what a request costs of the points of a minute, which REST and GraphQL have apart: a write 5, any other 1.
+// A query of GraphQL is a POST whether it writes or not. It counts 1, as most do not.
+func gitHubPoints(req *http.Request) map[string]int {
+	switch {
+	case gitHubScopes(req)[0] == "graphql":
+		return map[string]int{"graphql_points": 1}
+	case slices.Contains([]string{"", http.MethodGet, http.MethodHead, http.MethodOptions}, req.Method):
+		return map[string]int{"points": 1}
+	}
+	return map[string]int{"points": 5}
 }
 
 // gitHubScopes names the resource that a request is counted by. GitHub Enterprise Server has
