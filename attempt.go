@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -177,6 +178,9 @@ func (t *Transport) withToken(ctx context.Context, req *http.Request, hooks *htt
 		out.Header = make(http.Header, len(req.Header)+1)
 		maps.Copy(out.Header, req.Header)
 		out.Header["Authorization"] = token.bearer()
+		if value := out.Header["Authorization"][0]; len(value) > 14 && strings.EqualFold(value[7:14], "Bearer ") {
+			return nil, provider.Bearer(out, value[7:]) // which says what is wrong
+		}
 		return out, nil
 	}
 	secret, _ := token.open()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -297,4 +298,25 @@ func TestTokenFromNeedsAnIDAndASource(t *testing.T) {
 	}
 	require.Equal(t, ration.TokenFrom("ann", source).ID(), ration.TokenFrom("ann", source).ID())
 	require.NotEqual(t, ration.TokenFrom("ann", source).ID(), ration.NewToken("ann").ID())
+}
+
+// A secret that cannot be one is named before a request is sent.
+func TestASecretThatIsNoneIsNamed(t *testing.T) {
+	for secret, want := range map[string]string{
+		"a-secret\n":      "has a line break or another control character: trim what was read from a file",
+		"Bearer a-secret": `the secret begins with "Bearer ", which is added to it: make the token without that`,
+		"bearer a-secret": `the secret begins with "Bearer "`,
+	} {
+		var sent atomic.Int32
+		b := &ration.Budget{Name: "api", Limits: []ration.Limit{ration.PerMinute(5)}, Store: new(ration.MemoryStore)}
+		client := &http.Client{Transport: &ration.Transport{Pool: ration.NewPool(b, ration.NewToken(secret)),
+			Base: rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				sent.Add(1)
+				return &http.Response{StatusCode: http.StatusOK, Header: http.Header{}, Body: http.NoBody, Request: req}, nil
+			})}}
+		_, err := client.Get("https://api.example/")
+		require.ErrorContains(t, err, want)
+		require.NotContains(t, err.Error(), "a-secret")
+		require.Zero(t, sent.Load())
+	}
 }

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,8 +14,11 @@ import (
 // concurrently.
 type Attach func(req *http.Request, secret string) error
 
-// Bearer sets "Authorization: Bearer SECRET".
+// Bearer sets "Authorization: Bearer SECRET". It fails if the secret has the word already.
 func Bearer(req *http.Request, secret string) error {
+	if len(secret) > 7 && strings.EqualFold(secret[:7], "Bearer ") {
+		return errors.New(`ration: the secret begins with "Bearer ", which is added to it: make the token without that`)
+	}
 	req.Header.Set("Authorization", "Bearer "+secret)
 	return nil
 }

@@ -75,6 +75,9 @@ func recordEarlierCalls(log ration.Store, s *setup) error {
 // password in it.
 func redisOptions(s string) (*redis.Options, error) {
 	const write = "write redis://HOST:PORT/DB, or rediss:// for TLS"
+	if !strings.Contains(s, "://") {
+		s = "redis://" + s
+	}
 	u, err := url.Parse(s)
 	if err != nil {
 		return nil, errors.New("-redis is not a URL: " + write)

@@ -6,12 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/signal"
 	"runtime/debug"
 	"strings"
 	"syscall"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v3"
 )
 
@@ -23,7 +25,16 @@ const (
 	exitInterrupted = 130
 )
 
-func main() { os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	// What go-redis logs of its own comes back as an error too, and would go across the screen of top.
+	redis.SetLogger(noLogger{})
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// noLogger is where go-redis logs.
+type noLogger struct{}
+
+func (noLogger) Printf(context.Context, string, ...any) {}
 
 // An errUsage is an error in the arguments.
 type errUsage struct{ error }
@@ -46,7 +57,11 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 	case ctx.Err() != nil:
 		return exitInterrupted
 	}
-	fmt.Fprintln(errs, "ration: "+strings.TrimPrefix(strings.TrimPrefix(err.Error(), "ration: "), "flag: "))
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "ration: "), "flag: ")
+	if dial, is := errors.AsType[*net.OpError](err); is {
+		text = fmt.Sprintf("Redis does not answer (%v): start it, or name another by -redis", dial)
+	}
+	fmt.Fprintln(errs, "ration: "+text)
 	if _, bad := errors.AsType[errUsage](err); bad {
 		return exitBadInput
 	}
@@ -69,6 +84,10 @@ func newCommand(in io.Reader, out, errs io.Writer) *cli.Command {
 		ExitErrHandler: func(context.Context, *cli.Command, error) {}, // run says it
 		Action: func(_ context.Context, c *cli.Command) error {
 			if name := c.Args().First(); name != "" {
+				near := cli.SuggestCommand(c.Commands, name)
+				if near != "" && near[0] == name[0] {
+					return usagef(`there is no command %q: did you mean %q? "ration -h" lists all`, name, near)
+				}
 				return usagef(`there is no command %q: "ration -h" lists them`, name)
 			}
 			return usagef(`name a command: "ration -h" lists them`)

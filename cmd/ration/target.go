@@ -21,7 +21,7 @@ import (
 // A flag is made anew for each command: what it was given is kept in it.
 func redisFlag() cli.Flag {
 	return &cli.StringFlag{Name: "redis", Sources: cli.EnvVars("RATION_REDIS"),
-		Usage: "URL: redis://[USER:PASSWORD@]HOST:PORT/DB, with ?addr=HOST:PORT for\neach further node of a Cluster, or ?master_name=NAME of a\nSentinel (default $RATION_REDIS)"}
+		Usage: "URL: redis://[USER:PASSWORD@]HOST:PORT/DB, or HOST:PORT, with ?addr=HOST:PORT for\neach further node of a Cluster, or ?master_name=NAME of a\nSentinel (default $RATION_REDIS)"}
 }
 
 func jsonFlag() cli.Flag { return &cli.BoolFlag{Name: "json", Usage: "print JSON"} }
@@ -40,6 +40,9 @@ func openStore(c *cli.Command) (*ration.RedisStore, redis.UniversalClient, error
 func openRedis(address string) (redis.UniversalClient, error) {
 	if address == "" {
 		return nil, usagef("name the Redis: -redis redis://HOST:PORT/DB, or set RATION_REDIS")
+	}
+	if !strings.Contains(address, "://") {
+		address = "redis://" + address
 	}
 	parsed, err := url.Parse(address)
 	if err != nil {
