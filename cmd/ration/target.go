@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -131,13 +132,23 @@ const leastPrefix = 6
 // beginning of that.
 func findAccount(d *store.Description, name string) (id string, err error) {
 	var found []string
+	short := false
 	for _, a := range d.Accounts {
+		begins := strings.HasPrefix(a.Account, name)
 		switch {
-		case a.Account == name || a.Label == name:
-			found = append(found, a.Account)
-		case len(name) >= leastPrefix && strings.HasPrefix(a.Account, name):
+		case a.Account == name:
+			return name, nil
+		case a.Label == name || begins && len(name) >= leastPrefix:
 			found = append(found, a.Account)
 		}
+		short = short || begins && len(name) < leastPrefix
+	}
+	// Who names an account means the account, and not its meters.
+	found = slices.DeleteFunc(slices.Clone(found), func(id string) bool {
+		return slices.ContainsFunc(found, func(of string) bool { return strings.HasPrefix(id, of+"_") })
+	})
+	if short && len(found) == 0 {
+		return "", fmt.Errorf("%q is too short: give %d characters of the account's ID, or its label", name, leastPrefix)
 	}
 	switch len(found) {
 	case 1:

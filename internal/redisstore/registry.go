@@ -88,12 +88,20 @@ func (s *Store) announceBooking(budget string, accounts *store.Accounts, b *stor
 	s.announce(budget, b.Now, account)
 	if account.Label != "" {
 		for _, meter := range accounts.Meters() {
-			s.announce(budget, b.Now, &store.Account{ID: store.MeterID(b.Account, meter.Unit), Label: account.Label})
+			s.announce(budget, b.Now, &store.Account{ID: store.MeterID(b.Account, meter.Unit), Label: meterLabel(account.Label, meter.Unit)})
 		}
 	}
 	for i := range accounts.Shared() {
 		s.announce(budget, b.Now, &accounts.Shared()[i])
 	}
+}
+
+// meterLabel is what people call an account's meter.
+func meterLabel(account, unit string) string {
+	if label := account + " " + unit; len(label) <= 100 {
+		return label
+	}
+	return account
 }
 
 // beside does something that no caller waits for, but for Settle.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ration-go/ration/internal/digest"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -97,8 +98,11 @@ func NameOf(accounts []store.DescribedAccount, id string) string {
 	return ShortID(id)
 }
 
-// ShortID returns the beginning of a digest, which is enough to tell it apart.
+// ShortID returns the beginning of a digest, which is enough to tell it apart, and of a meter's ID its unit as well.
 func ShortID(id string) string {
+	if len(id) > digest.Length+1 && id[digest.Length] == '_' {
+		return id[:12] + id[digest.Length:]
+	}
 	if len(id) > 12 {
 		return id[:12]
 	}

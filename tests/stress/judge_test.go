@@ -17,9 +17,10 @@ import (
 
 // A call is a grant that was used.
 type call struct {
-	left time.Time
-	slot time.Time
-	cost int
+	left  time.Time
+	slot  time.Time
+	cost  int
+	units int
 }
 
 // A ledger is what the callers of a history were granted.
@@ -41,6 +42,9 @@ type pause struct {
 	from, until time.Time
 }
 
+// latest is how late a late reply is read at most.
+const latest = 2600 * time.Millisecond
+
 // heardAfter is after what time at the latest a process keeps to a pause of which no message tells it.
 const heardAfter = 1100 * time.Millisecond
 
@@ -59,8 +63,12 @@ func (l *ledger) resume() {
 
 // isPaused reports whether a call left within a pause that its process must have heard of.
 func (l *ledger) isPaused(account string, c call) bool {
+	heard := heardAfter
+	if l.late > 0 {
+		heard += latest // of the reply to the pause, or of that which tells of it
+	}
 	return slices.ContainsFunc(l.paused, func(p pause) bool {
-		return (p.account == "" || p.account == account) && c.left.After(p.from.Add(heardAfter)) && c.slot.Before(p.until)
+		return (p.account == "" || p.account == account) && c.left.After(p.from.Add(heard)) && c.slot.Before(p.until)
 	})
 }
 
@@ -79,8 +87,8 @@ func (l *ledger) cancelOne() {
 }
 
 // take takes a grant, and uses or cancels it.
-func (l *ledger) take(ctx context.Context, t *testing.T, p process, cost int, cancel bool) {
-	grant, err := p.Take(ctx, cost)
+func (l *ledger) take(ctx context.Context, t *testing.T, p process, cost, units int, cancel bool) {
+	grant, err := p.Take(l.with(ctx, units), cost)
 	left := time.Now()
 	if err != nil {
 		if !t.Failed() { // the others most often say the same
@@ -103,7 +111,7 @@ func (l *ledger) take(ctx context.Context, t *testing.T, p process, cost int, ca
 		l.cancelled += cost
 		return
 	}
-	l.granted[account] = append(l.granted[account], call{left, grant.Slot, cost})
+	l.granted[account] = append(l.granted[account], call{left, grant.Slot, cost, units})
 }
 
 // judge compares what was granted with what the store has.
@@ -116,7 +124,11 @@ func (l *ledger) judge(t *testing.T, p process) {
 		if l.judgeLogged(t, usage.Account, usage.Limits[0].Used+usage.Limits[0].Ahead, now); t.Failed() {
 			break // the others most often say the same
 		}
-		l.judgeLimit(t, usage.Account)
+		l.judgeLimit(t, usage.Account, l.limit, l.most, func(c call) int { return c.cost })
+		if l.units > 0 {
+			l.judgeLimit(t, usage.Account, l.metered, l.metered.Max, func(c call) int { return c.units })
+			l.judgeUnits(t, usage.Account, usage.Limits[1].Used+usage.Limits[1].Ahead, now)
+		}
 		for _, c := range l.granted[usage.Account] {
 			assert.False(t, l.losses == 0 && l.isPaused(usage.Account, c), "a call left at %v, within a pause", c.left)
 		}
@@ -152,27 +164,44 @@ func (l *ledger) judgeLogged(t *testing.T, account string, used int, now time.Ti
 	assert.LessOrEqual(t, used, granted+extra, "units in the log of %s: some were never granted", account[:8])
 }
 
-// judgeLimit demands that no window of the account had more than the limit allowed.
-func (l *ledger) judgeLimit(t *testing.T, account string) {
+// judgeUnits demands that the store has the units of what was granted. What was cancelled is judged by the cost.
+func (l *ledger) judgeUnits(t *testing.T, account string, used int, now time.Time) {
+	if isLog := l.metered.Algorithm == ration.SlidingLog || l.metered.Algorithm == ration.StreamLog; !l.spare && !isLog {
+		return
+	}
+	granted := 0
+	for _, c := range l.granted[account] {
+		if c.slot.After(now.Add(-l.metered.Window - l.metered.Margin)) {
+			granted += c.units
+		}
+	}
+	assert.GreaterOrEqual(t, used, granted, "tokens in the log of %s: a call that was granted is not in it", account[:8])
+	if l.losses+l.lost+l.late+l.cancelled == 0 && !l.giveUps && l.ends == 0 {
+		assert.LessOrEqual(t, used, granted, "tokens in the log of %s: some were never granted", account[:8])
+	}
+}
+
+// judgeLimit demands that no window of the account had more than a limit allowed of what calls have.
+func (l *ledger) judgeLimit(t *testing.T, account string, limit ration.Limit, most int, of func(call) int) {
 	calls := slices.Clone(l.granted[account])
 	slices.SortFunc(calls, func(a, b call) int { return a.left.Compare(b.left) })
-	same := func(a, b call) bool { return b.left.Sub(a.left) < l.limit.Window }
-	switch l.limit.Algorithm {
+	same := func(a, b call) bool { return b.left.Sub(a.left) < limit.Window }
+	switch limit.Algorithm {
 	case ration.SlidingWindow:
 		return // an estimate, which promises no exact window
 	case ration.FixedWindow:
-		same = func(a, b call) bool { return a.left.Truncate(l.limit.Window).Equal(b.left.Truncate(l.limit.Window)) }
+		same = func(a, b call) bool { return a.left.Truncate(limit.Window).Equal(b.left.Truncate(limit.Window)) }
 	}
 	first, units := 0, 0
 	for _, c := range calls {
-		units += c.cost
+		units += of(c)
 		for !same(calls[first], c) {
-			units -= calls[first].cost
+			units -= of(calls[first])
 			first++
 		}
-		if units > l.most {
-			assert.Fail(t, "too many", "%s: %d units within %v up to %v, where %d are allowed", account[:8], units,
-				c.left.Sub(calls[first].left), c.left, l.most)
+		if units > most {
+			assert.Fail(t, "too many", "%s: %d units within %v up to %v, where %v allows %d", account[:8], units,
+				c.left.Sub(calls[first].left), c.left, limit, most)
 			return
 		}
 	}
@@ -180,7 +209,7 @@ func (l *ledger) judgeLimit(t *testing.T, account string) {
 
 // judgeEvenness demands that equal tokens were booked equally often.
 func (l *ledger) judgeEvenness(t *testing.T, p process) {
-	if l.costs > 1 || l.cancels || l.giveUps || l.changes > 0 && !l.spare || l.pauses+l.moves+l.ends > 0 {
+	if l.costs > 1 || l.cancels || l.giveUps || l.changes > 0 && !l.spare || l.pauses+l.moves+l.ends+l.units > 0 {
 		return // the next call takes what was given back, where it was
 	}
 	least, most, all := int(^uint(0)>>1), 0, 0
@@ -197,6 +226,6 @@ func (l *ledger) judgeEvenness(t *testing.T, p process) {
 // booking was cancelled is kept for a minute of the server's own time.
 func (l *ledger) judgeKeys(t *testing.T, keys []string, fields int) {
 	keys = slices.DeleteFunc(keys, func(key string) bool { return strings.Contains(key, "}:id:") })
-	assert.LessOrEqual(t, len(keys), 20+l.tokens*14, "keys: %q", keys)
-	assert.LessOrEqual(t, fields, 20+2*l.tokens+4*l.callers, "fields of the budget's hash")
+	assert.LessOrEqual(t, len(keys), 20+l.tokens*14*(1+min(1, l.units)), "keys: %q", keys)
+	assert.LessOrEqual(t, fields, 20+2*l.tokens*(1+min(1, l.units))+4*l.callers, "fields of the budget's hash")
 }
