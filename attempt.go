@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
@@ -178,7 +179,7 @@ func (t *Transport) withToken(ctx context.Context, req *http.Request, hooks *htt
 		out.Header = make(http.Header, len(req.Header)+1)
 		maps.Copy(out.Header, req.Header)
 		out.Header["Authorization"] = token.bearer()
-		if value := out.Header["Authorization"][0]; len(value) > 14 && strings.EqualFold(value[7:14], "Bearer ") {
+		if value := out.Header["Authorization"][0]; len(value) > 14 && strings.EqualFold(value[7:14], "Bearer ") || strings.ContainsFunc(value, unicode.IsControl) {
 			return nil, provider.Bearer(out, value[7:]) // which says what is wrong
 		}
 		return out, nil

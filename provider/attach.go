@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"unicode"
 )
 
 // An Attach puts a token's secret into a request, which is a copy that it may change. If it
@@ -14,10 +15,13 @@ import (
 // concurrently.
 type Attach func(req *http.Request, secret string) error
 
-// Bearer sets "Authorization: Bearer SECRET". It fails if the secret has the word already.
+// Bearer sets "Authorization: Bearer SECRET". It fails if the secret has the word already, or a line break.
 func Bearer(req *http.Request, secret string) error {
 	if len(secret) > 7 && strings.EqualFold(secret[:7], "Bearer ") {
 		return errors.New(`ration: the secret begins with "Bearer ", which is added to it: make the token without that`)
+	}
+	if strings.ContainsFunc(secret, unicode.IsControl) {
+		return errors.New("ration: the secret has a line break or another control character: trim what was read from a file")
 	}
 	req.Header.Set("Authorization", "Bearer "+secret)
 	return nil
