@@ -30,7 +30,7 @@ type budgetAccount struct {
 type accountList struct {
 	*store.Accounts
 	accounts []budgetAccount // in the order of Accounts.All
-	meters   []budgetAccount // of each of them, in the order of Accounts.Meters; the ID is that of none
+	meters   []budgetAccount // of each of them, in the order of Accounts.Meters; the ID is its unit
 	shared   []budgetAccount // charged whichever of them is, in the order of Accounts.Shared
 	rules    *limitRules
 	local    store.Local // the store, if it loses no logs; otherwise nil

@@ -288,13 +288,18 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList, tokens ...Tok
 	if err != nil {
 		return nil, err
 	}
-	all, err := asks(ctx, b, "usage", b.Store.Usage, store.UsageRequest{Budget: b.Name, Accounts: accounts.Accounts})
+	asked, err := accounts.withMeters()
 	if err != nil {
 		return nil, err
 	}
-	if len(all) != accounts.Len() {
-		return nil, &store.StoreError{Op: "usage", Permanent: true, Err: fmt.Errorf("the store returned %d accounts instead of %d", len(all), accounts.Len())}
+	all, err := asks(ctx, b, "usage", b.Store.Usage, store.UsageRequest{Budget: b.Name, Accounts: asked})
+	if err != nil {
+		return nil, err
 	}
+	if len(all) != asked.Len() {
+		return nil, &store.StoreError{Op: "usage", Permanent: true, Err: fmt.Errorf("the store returned %d accounts instead of %d", len(all), asked.Len())}
+	}
+	all, metered := all[:accounts.Len()], all[accounts.Len():]
 	b.mu.Lock()
 	stale := time.Since(b.confirmedAt) > confirmAfter
 	b.mu.Unlock()
@@ -304,55 +309,44 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList, tokens ...Tok
 		}
 	}
 	for i := range all {
-		r := b.reconcilerOf(&accounts.accounts[i])
-		for j, l := range accounts.accounts[i].limits {
-			all[i].Limits[j].Limit = l
-			if r != nil {
-				said := r.reports.Of(j)
-				all[i].Limits[j].Reported, all[i].Limits[j].ReportedAt = said.Left, said.At
+		b.addReports(&all[i], &accounts.accounts[i])
+		for j := range accounts.meters {
+			u := &metered[i*len(accounts.meters)+j]
+			b.addReports(u, accounts.meter(j, all[i].Account))
+			for k := range u.Limits {
+				u.Limits[k].Limit.Unit = accounts.meters[j].ID
 			}
+			all[i].Limits = append(all[i].Limits, u.Limits...)
 		}
 		b.addHoldups(&all[i], tokens)
 	}
-	return all, b.addMeters(ctx, all, accounts)
+	return all, nil
 }
 
-// addMeters adds what is used of the limits that count other units.
-func (b *Budget) addMeters(ctx context.Context, all []store.Usage, accounts *accountList) error {
-	units := accounts.Meters()
-	if len(units) == 0 {
-		return nil
+// withMeters returns the accounts of the list and behind them, of each in its order, the meters.
+func (l *accountList) withMeters() (*store.Accounts, error) {
+	if len(l.meters) == 0 {
+		return l.Accounts, nil
 	}
-	var list []store.Account
-	for _, u := range all {
-		for i, meter := range units {
-			list = append(list, store.Account{ID: store.MeterID(u.Account, meter.Unit), Limits: accounts.meters[i].Limits})
+	all := slices.Clone(l.All())
+	for _, account := range l.accounts {
+		for i := range l.meters {
+			all = append(all, l.meter(i, account.ID).Account)
 		}
 	}
-	meters, err := store.NewAccounts(list...)
-	if err != nil {
-		return err
-	}
-	used, err := asks(ctx, b, "usage", b.Store.Usage, store.UsageRequest{Budget: b.Name, Accounts: meters})
-	if err == nil && len(used) != len(list) {
-		err = &store.StoreError{Op: "usage", Permanent: true, Err: fmt.Errorf("the store returned %d accounts instead of %d", len(used), len(list))}
-	}
-	if err != nil {
-		return err
-	}
-	for n, u := range used {
-		of, i := &all[n/len(units)], n%len(units)
-		for j := range u.Limits {
-			u.Limits[j].Limit = accounts.meters[i].limits[j]
-			u.Limits[j].Limit.Unit = units[i].Unit
-			if r := b.reconcilerOf(&budgetAccount{Account: store.Account{ID: u.Account}}); r != nil {
-				said := r.reports.Of(j)
-				u.Limits[j].Reported, u.Limits[j].ReportedAt = said.Left, said.At
-			}
+	return store.NewAccounts(all...)
+}
+
+// addReports adds what responses have said of an account's limits.
+func (b *Budget) addReports(u *store.Usage, account *budgetAccount) {
+	r := b.reconcilerOf(account)
+	for j := range u.Limits {
+		u.Limits[j].Limit = account.limits[j]
+		if r != nil {
+			said := r.reports.Of(j)
+			u.Limits[j].Reported, u.Limits[j].ReportedAt = said.Left, said.At
 		}
-		of.Limits = append(of.Limits, u.Limits...)
 	}
-	return nil
 }
 
 // addHoldups adds the pauses and quarantines that this worker knows of an account.

@@ -62,14 +62,19 @@ type charge struct {
 	units   int
 }
 
+// meter returns the i-th meter of an account.
+func (l *accountList) meter(i int, account string) *budgetAccount {
+	one := l.meters[i]
+	one.ID = store.MeterID(account, one.ID)
+	return &one
+}
+
 // beside returns what a booking of an account charges beside it: its meters, as far as there are any units, and the shared
 // accounts.
 func (l *accountList) beside(account string, cost int, units []int) (all []charge) {
 	for i, n := range units {
 		if n > 0 {
-			one := l.meters[i]
-			one.ID = store.MeterID(account, l.Meters()[i].Unit)
-			all = append(all, charge{&one, n})
+			all = append(all, charge{l.meter(i, account), n})
 		}
 	}
 	for i := range l.shared {

@@ -287,6 +287,7 @@ func (p *Pool) check(tokens []Token) error {
 // their IDs, and the tokens of each.
 func (p *Pool) accountsOf(tokens []Token) (*accountList, map[string]*rotation, error) {
 	rules := p.budget.currentRules()
+	var metered []limit.Limit // of all
 	byID, rotations := make(map[string]budgetAccount, len(tokens)), make(map[string]*rotation, len(tokens))
 	for i, t := range tokens {
 		account, err := p.budget.account(rules, t)
@@ -297,12 +298,12 @@ func (p *Pool) accountsOf(tokens []Token) (*accountList, map[string]*rotation, e
 			return nil, nil, fmt.Errorf("ration: token %v has other limits than another token of its account %q: "+
 				"an account has one set of limits", t, t.Account)
 		}
-		for _, other := range byID {
-			if !slices.Equal(other.metered, account.metered) {
-				return nil, nil, fmt.Errorf("ration: budget %q: tokens of a pool must have the same limits of other units: %s, and %s",
-					p.budget.Name, cmp.Or(limit.Join(other.metered), "none"), cmp.Or(limit.Join(account.metered), "none"))
-			}
-			break
+		if len(byID) == 0 {
+			metered = account.metered
+		}
+		if !slices.Equal(metered, account.metered) {
+			return nil, nil, fmt.Errorf("ration: budget %q: tokens of a pool must have the same limits of other units: %s, and %s",
+				p.budget.Name, cmp.Or(limit.Join(metered), "none"), cmp.Or(limit.Join(account.metered), "none"))
 		}
 		account.Label = cmp.Or(account.Label, byID[account.ID].Label)
 		byID[account.ID] = account

@@ -145,20 +145,17 @@ func (t *Transport) reconcileMeters(req *http.Request, windows []provider.Window
 	ctx, stop := b.soon(req.Context())
 	defer stop()
 	now := b.storeNow()
-	for _, charged := range grant.accounts.beside(grant.account.ID, grant.Cost, grant.units) {
-		meter := grant.accounts.MeterOf(charged.account.ID)
-		if meter == nil {
-			continue // a shared account
-		}
-		observed := observe.Limits(windowsOf(windows, meter.Unit), charged.account.full, grant.scopes, false)
-		if len(observed) == 0 {
+	for i, units := range grant.units {
+		meter := grant.accounts.meter(i, grant.account.ID)
+		observed := observe.Limits(windowsOf(windows, grant.accounts.meters[i].ID), meter.full, grant.scopes, false)
+		if units == 0 || len(observed) == 0 {
 			continue
 		}
-		r, of := b.reconcilerFor(charged.account), grant
-		of.Cost, of.total = charged.units, 0
+		r, of := b.reconcilerFor(meter), grant
+		of.Cost, of.total = units, 0
 		r.reports.Note(observed, now)
-		r.recordResets(ctx, b, charged.account, observed, now)
-		r.reconcile(ctx, b, charged.account, of, observed, now)
+		r.recordResets(ctx, b, meter, observed, now)
+		r.reconcile(ctx, b, meter, of, observed, now)
 	}
 }
 

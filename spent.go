@@ -63,9 +63,6 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 		}
 	}
 	count(w.account.limits)
-	for i := range w.accounts.meters {
-		count(w.accounts.meters[i].limits)
-	}
 	for i := range w.accounts.shared {
 		count(w.accounts.shared[i].limits)
 	}

@@ -78,20 +78,17 @@ func ValidUnit(s string) bool { return ValidScope(s) && !strings.Contains(s, "."
 
 // Split returns the limits that count cost, and those that count other units, in their order.
 func Split(limits []Limit) (cost, others []Limit) {
-	for i, l := range limits {
-		if l.Unit != "" {
-			cost, others = slices.Clone(limits[:i]), append(others, l)
-			for _, l := range limits[i+1:] {
-				if l.Unit == "" {
-					cost = append(cost, l)
-				} else {
-					others = append(others, l)
-				}
-			}
-			return cost, others
+	if !slices.ContainsFunc(limits, func(l Limit) bool { return l.Unit != "" }) {
+		return limits, nil
+	}
+	for _, l := range limits {
+		if l.Unit == "" {
+			cost = append(cost, l)
+		} else {
+			others = append(others, l)
 		}
 	}
-	return limits, nil
+	return cost, others
 }
 
 // ErrNone is what Validate returns if there is no limit.

@@ -240,16 +240,6 @@ func (a *Accounts) Meters() []Meter {
 	return a.meters
 }
 
-// MeterOf returns the meter of an account of the list, by its [MeterID]; nil if there is none.
-func (a *Accounts) MeterOf(id string) *Meter {
-	for i := range a.meters {
-		if own, found := strings.CutSuffix(id, "_"+a.meters[i].Unit); found && a.Index(own) >= 0 {
-			return &a.meters[i]
-		}
-	}
-	return nil
-}
-
 // Index returns the index of the account with the ID, or -1 if it is not in the list. A
 // shared account is not.
 func (a *Accounts) Index(id string) int {

@@ -20,7 +20,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 )
 
 // Exit statuses. One that was interrupted is 130, as shells have it.
@@ -35,7 +35,7 @@ const (
 func main() {
 	// What go-redis logs of its own comes back as an error too, and bad input
 	// is to be answered by one line.
-	redis.SetLogger(noLogger{})
+	logging.Disable()
 	if len(os.Args) == 2 && os.Args[1] == workerArg {
 		os.Exit(workerProcess(os.Stdin, os.Stdout, os.Stderr))
 	}
@@ -59,10 +59,6 @@ func untilSignal() context.Context {
 	}()
 	return ctx
 }
-
-type noLogger struct{}
-
-func (noLogger) Printf(context.Context, string, ...any) {}
 
 // thisProgram is this program as a process of the fleet. It gets its orders on stdin,
 // the tokens among them: arguments and environment are seen by everyone on the

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration/internal/testkit/redistest"
@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	case len(os.Args) == 2 && os.Args[1] == workerArg, os.Getenv(asCommand) != "":
 		main()
 	default:
-		redis.SetLogger(noLogger{})
+		logging.Disable()
 		redistest.Main(m)
 	}
 }

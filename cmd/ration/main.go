@@ -13,7 +13,7 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/redis/go-redis/v9"
+	"github.com/redis/go-redis/v9/logging"
 	"github.com/urfave/cli/v3"
 )
 
@@ -27,14 +27,9 @@ const (
 
 func main() {
 	// What go-redis logs of its own comes back as an error too, and would go across the screen of top.
-	redis.SetLogger(noLogger{})
+	logging.Disable()
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
-
-// noLogger is where go-redis logs.
-type noLogger struct{}
-
-func (noLogger) Printf(context.Context, string, ...any) {}
 
 // An errUsage is an error in the arguments.
 type errUsage struct{ error }

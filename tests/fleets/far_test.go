@@ -68,12 +68,7 @@ func (c faultyCrawl) once(t *testing.T, program string) (used float64, idle time
 	if during != nil {
 		during(budget)
 	}
-	var stalls []stall.Stall
-	for _, process := range fleet {
-		_, its := process.pages(t, func(path string, status int) { require.Equal(t, http.StatusOK, status, path) })
-		stalls = append(stalls, its...)
-	}
-	stalls = append(stalls, judgeStalls()...)
+	stalls := served(t, fleet, judgeStalls)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	require.Len(t, p.served, c.pages)

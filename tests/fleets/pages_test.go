@@ -68,6 +68,17 @@ func (p *fleetProcess) pages(t *testing.T, each func(path string, status int)) (
 	}
 }
 
+// served reads what came of the pages of a fleet, each of which must be served, until all processes have ended, and returns when
+// these and the judge stalled.
+func served(t *testing.T, fleet []*fleetProcess, judge func() []stall.Stall) (stalls []stall.Stall) {
+	t.Helper()
+	for _, process := range fleet {
+		_, its := process.pages(t, func(path string, status int) { require.Equal(t, http.StatusOK, status, path) })
+		stalls = append(stalls, its...)
+	}
+	return append(stalls, judge()...)
+}
+
 // noSource is of a token of which only the ID is asked for.
 func noSource(context.Context) (string, time.Time, error) { return "", time.Time{}, nil }
 

@@ -96,12 +96,7 @@ func TestAFleetKeepsCallsAndTokens(t *testing.T) {
 					"Limit": fmt.Sprint(row.calls, "/", window), "UnitLimit": fmt.Sprint(row.tokens, "/", window, ":unit=tokens"),
 					"Tokens": []string{"ann"}, "Issuer": api.URL + "/secret/", "Base": api.URL, "Paths": list, "Callers": 32}))
 			}
-			var stalls []stall.Stall
-			for _, process := range fleet {
-				_, its := process.pages(t, func(path string, status int) { require.Equal(t, http.StatusOK, status, path) })
-				stalls = append(stalls, its...)
-			}
-			stalls = append(stalls, judgeStalls()...)
+			stalls := served(t, fleet, judgeStalls)
 			p.mu.Lock()
 			defer p.mu.Unlock()
 			require.Len(t, p.served, row.pages)

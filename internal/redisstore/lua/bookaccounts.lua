@@ -126,7 +126,9 @@ local function consider(batch, turn, member)
       return
     end
     meter.units, metersFrom = units, math.max(metersFrom, pausedUntil(meter.id))
-    accounts[#accounts + 1] = meter
+    if units > 0 then
+      accounts[#accounts + 1] = meter
+    end
   end
   for _, each in ipairs(turn.common) do
     accounts[#accounts + 1] = each

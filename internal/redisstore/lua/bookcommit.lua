@@ -3,7 +3,7 @@
 -- enforce puts the limits of the request in force on the accounts of the best answer.
 local function enforce(batch, best)
   for _, each in ipairs(best.accounts) do
-    if each.replaced and each.units ~= 0 then
+    if each.replaced then
       lowerScores(each)
       each.replaced = false
     end
@@ -33,7 +33,7 @@ end
 local function enforceReplaced(batch, best)
   local some = false
   for _, each in ipairs(best.accounts) do
-    if each.replaced and each.units ~= 0 then
+    if each.replaced then
       touch(batch, each)
       some = true
     end
@@ -49,11 +49,13 @@ local function commitBest(batch, turn, count)
   local best, queue, parts = turn.best, turn.queue, {}
   for i, each in ipairs(best.accounts) do
     local cost = each.units or turn.cost
-    if cost > 0 then
-      touch(batch, each)
-      parts[i] = addUnits(each, queue, best.slot, cost * count, 'commit', cost)
-    else
-      parts[i] = NOTHING
+    touch(batch, each)
+    parts[i] = addUnits(each, queue, best.slot, cost * count, 'commit', cost)
+  end
+  -- The meters come behind the account: those without units are not among what is charged.
+  for i, units in ipairs(turn.units) do
+    if units == 0 then
+      table.insert(parts, i + 1, NOTHING)
     end
   end
   enforce(batch, best)

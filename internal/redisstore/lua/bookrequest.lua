@@ -88,7 +88,7 @@ do
     count = whole(count, 'the number of shared accounts', 0, 100)
     for i = 1, count do
       local accountID, set = readMember(request, ARGV[first + i - 1])
-      local unit = string.match(accountID or '', '^%*(.+)$')
+      local unit = unitOf(accountID or '')
       names[i] = accountID
       if set and unit then
         request.meters[#request.meters + 1] = {unit = unit, set = set}

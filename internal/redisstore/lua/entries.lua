@@ -31,6 +31,11 @@ local function meterID(accountID, unit)
   return accountID .. '_' .. unit
 end
 
+-- unitOf returns the unit that '*UNIT' stands for, or nil.
+local function unitOf(id)
+  return string.match(id, '^%*(.+)$')
+end
+
 -- besideIn returns what a booking of a queue is charged to beside its account: shared accounts, and the units of meters
 -- behind a '*'.
 local function besideIn(queue)
@@ -45,7 +50,7 @@ end
 local function chargedBy(queue, accountID)
   local ids = besideIn(queue)
   for i, id in ipairs(ids) do
-    local unit = string.match(id, '^%*(.+)$')
+    local unit = unitOf(id)
     ids[i] = unit and meterID(accountID, unit) or id
   end
   table.insert(ids, 1, accountID)
@@ -55,7 +60,7 @@ end
 -- partOf returns the place of an account's part in an entry of that queue.
 local function partOf(queue, accountID)
   for i, id in ipairs(besideIn(queue)) do
-    local unit = string.match(id, '^%*(.+)$')
+    local unit = unitOf(id)
     if id == accountID or unit and string.sub(accountID, -#unit - 1) == '_' .. unit then
       return i + 1
     end

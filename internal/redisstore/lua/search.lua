@@ -82,7 +82,7 @@ local function settle(accounts, from, queue)
   local limits, capacities = {}, {}
   for _, account in ipairs(accounts) do
     for _, limit in ipairs(account.limits) do
-      if account.units ~= 0 and covers(limit.scope, queue.scopes) then
+      if covers(limit.scope, queue.scopes) then
         count = count + 1
         limits[count] = limit
       end
