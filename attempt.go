@@ -9,8 +9,10 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
@@ -177,8 +179,8 @@ func (t *Transport) withToken(ctx context.Context, req *http.Request, hooks *htt
 		out.Header = make(http.Header, len(req.Header)+1)
 		maps.Copy(out.Header, req.Header)
 		out.Header["Authorization"] = token.bearer()
-		if err := provider.CheckBearer(out.Header["Authorization"][0][len("Bearer "):]); err != nil {
-			return nil, err
+		if value := out.Header["Authorization"][0]; len(value) > 14 && strings.EqualFold(value[7:14], "Bearer ") || strings.ContainsFunc(value, unicode.IsControl) {
+			return nil, provider.Bearer(out, value[7:]) // which says what is wrong
 		}
 		return out, nil
 	}

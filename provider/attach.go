@@ -17,22 +17,13 @@ type Attach func(req *http.Request, secret string) error
 
 // Bearer sets "Authorization: Bearer SECRET". It fails if the secret has the word already, or a line break.
 func Bearer(req *http.Request, secret string) error {
-	if err := CheckBearer(secret); err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+secret)
-	return nil
-}
-
-// CheckBearer returns why Bearer cannot send a secret, or nil. The error does not show it.
-func CheckBearer(secret string) error {
-	const scheme = "Bearer "
-	if len(secret) > len(scheme) && strings.EqualFold(secret[:len(scheme)], scheme) {
+	if len(secret) > 7 && strings.EqualFold(secret[:7], "Bearer ") {
 		return errors.New(`ration: the secret begins with "Bearer ", which is added to it: make the token without that`)
 	}
 	if strings.ContainsFunc(secret, unicode.IsControl) {
 		return errors.New("ration: the secret has a line break or another control character: trim what was read from a file")
 	}
+	req.Header.Set("Authorization", "Bearer "+secret)
 	return nil
 }
 

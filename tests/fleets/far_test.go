@@ -2,7 +2,6 @@ package fleets_test
 
 import (
 	"fmt"
-	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
