@@ -2,7 +2,6 @@ package ration
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -199,8 +198,7 @@ func (t *Transport) withToken(ctx context.Context, req *http.Request, hooks *htt
 	return out.WithContext(httptrace.WithClientTrace(out.Context(), hooks)), nil
 }
 
-// recordWithin bounds how long a caller that has its response waits for a record, which the store
-// makes all the same.
+// recordWithin bounds how long a caller that has its response waits until the log is corrected, which goes on all the same.
 const recordWithin = 20 * time.Millisecond
 
 // recordSends corrects the log after a request was sent late, or several times: the connection
@@ -210,6 +208,22 @@ const recordWithin = 20 * time.Millisecond
 // store fails, the log keeps the slot, and only Margin separates the request from those of
 // the next window.
 func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int, isLate bool) {
+	sent, recorded := *g, make(chan struct{})
+	ctx = context.WithoutCancel(ctx)
+	go func() {
+		defer close(recorded)
+		sent.recordSendsNow(ctx, after, times, isLate)
+	}()
+	timer := time.NewTimer(recordWithin)
+	defer timer.Stop()
+	select {
+	case <-recorded:
+	case <-timer.C:
+	}
+}
+
+// recordSendsNow is recordSends, and returns when the store has answered.
+func (g *Grant) recordSendsNow(ctx context.Context, after time.Duration, times int, isLate bool) {
 	b := g.budget
 	var late store.Booking
 	if isLate {
@@ -218,7 +232,8 @@ func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int,
 		times--
 	}
 	slot := g.Slot.Add(max(0, after) + time.Microsecond - 1).Truncate(time.Microsecond)
-	// The record that cancels the slot comes last: until then both count.
+	// The record that cancels the slot comes last, when the others are made: until then both count. Cancelled before the
+	// units of a meter are recorded anew, it would leave room there for another caller.
 	charged := append(g.accounts.beside(g.account.ID, g.Cost, g.units), charge{g.account, g.Cost})
 	for i, o := range charged {
 		r := store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: o.account.Account, Scopes: g.scopes,
@@ -226,10 +241,7 @@ func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int,
 		if i == len(charged)-1 {
 			r.Replaces = late
 		}
-		one, stop := context.WithTimeout(context.WithoutCancel(ctx), recordWithin)
-		err := b.recordInStore(one, r)
-		stop()
-		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		if b.recordInStore(ctx, r) != nil {
 			return
 		}
 	}

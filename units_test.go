@@ -1,8 +1,12 @@
 package ration_test
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -11,6 +15,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/testkit/rationtest"
+	"github.com/ration-go/ration/store"
 )
 
 // perMinuteOfTokens are limits of calls and of tokens.
@@ -179,5 +184,67 @@ func TestGitHubsPointsAreKept(t *testing.T) {
 		require.Equal(t, map[string]time.Duration{"GET /repos/a/b": 0, "POST /repos/a/b/issues": 0, "GET /search/issues": 0, "POST /graphql": 0}, slots)
 		ask(http.MethodGet, "/repos/a/b", 1)
 		require.Equal(t, time.Minute, slots["GET /repos/a/b"])
+	})
+}
+
+// A slowStore answers late to what is recorded of a unit, and notes in which order records are made.
+type slowStore struct {
+	ration.Store
+	mu    sync.Mutex
+	order []string
+}
+
+func (s *slowStore) note(what string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.order = append(s.order, what)
+}
+
+func (s *slowStore) Record(ctx context.Context, r store.RecordRequest) error {
+	of, takes := "call", time.Duration(0)
+	if strings.HasSuffix(r.Account.ID, "_tokens") {
+		of, takes = "tokens", time.Second
+	}
+	made := make(chan error, 1)
+	go func() { // also for a caller that leaves
+		time.Sleep(takes)
+		s.note(fmt.Sprint(of, " replaces: ", r.Replaces.Entry != ""))
+		made <- s.Store.Record(context.WithoutCancel(ctx), r)
+	}()
+	select {
+	case err := <-made:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// The slot of a late request is cancelled when all that it was charged is recorded anew, however slow the store is: there is never
+// room for another. The caller does not wait for that.
+func TestALateRequestIsNeverUncounted(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits, b.Margin = perMinuteOfTokens(5, 1000), 0
+		kept := &slowStore{Store: b.Store}
+		b.Store = kept
+		token := ration.NewToken("a")
+		client := &http.Client{Transport: &ration.Transport{Pool: ration.NewPool(b, token),
+			Base: rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				httptrace.ContextClientTrace(req.Context()).WroteRequest(httptrace.WroteRequestInfo{})
+				time.Sleep(10 * time.Second) // the connection is not one that was used before: it may have arrived at the end of that
+				return rationtest.Served.To(req), nil
+			}),
+			Units: func(*http.Request) map[string]int { return map[string]int{"tokens": 700} }}}
+		begun := time.Now()
+		resp, err := client.Get("http://api.test/")
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Less(t, time.Since(begun), 11*time.Second)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []string{"tokens replaces: false", "call replaces: true"}, kept.order)
+		rationtest.RequireRemaining(t, b, token, 4, 300)
+		time.Sleep(50 * time.Second)
+		usage, err := b.Usage(t.Context(), token)
+		require.NoError(t, err)
+		require.Equal(t, []int{4, 300}, []int{usage.Remaining(), usage.RemainingOf("tokens")}, "it counts from when it had arrived")
 	})
 }
