@@ -22,7 +22,13 @@ type budgetAccount struct {
 	tolerance time.Duration // how late after its slot a caller may leave; 0: as late as it likes
 	mostDelay time.Duration // how much later than others a request is taken to have arrived, at most; 0: nobody asks
 	longest   time.Duration // the longest window, with its margin
-	metered   []limit.Limit // that count other units than cost, without the budget's margin
+	metered   []limit.Limit // that count other units than cost, or values apart, without the budget's margin
+}
+
+// A meter counts one unit of each account of a list. Its ID is its name.
+type meter struct {
+	budgetAccount
+	unit, per string
 }
 
 // An accountList is the accounts that a booking may be charged to, all under this worker's own
@@ -30,32 +36,33 @@ type budgetAccount struct {
 type accountList struct {
 	*store.Accounts
 	accounts []budgetAccount // in the order of Accounts.All
-	meters   []budgetAccount // of each of them, in the order of Accounts.Meters; the ID is its unit
+	meters   []meter         // of each of them, in the order of Accounts.Meters
+	keyed    *keyedLists     // with what counts the values of requests; nil: no limit counts values apart
 	shared   []budgetAccount // charged whichever of them is, in the order of Accounts.Shared
 	rules    *limitRules
 	local    store.Local // the store, if it loses no logs; otherwise nil
 }
 
 // unitsOf returns what a request charges the meters, of which there are some, in their order; or why it cannot.
-func (l *accountList) unitsOf(o *requestOptions) (units []int, err error) {
-	meters := l.Meters()
-	if o == nil || o.units == nil {
-		return nil, fmt.Errorf("ration: a limit counts %s: say how many a request has with WithUnits or Transport.Units", meters[0].Unit)
-	}
-	of, known := o.units, 0
-	for _, meter := range meters {
-		n, found := of[meter.Unit]
-		if found {
-			known++
+func (l *accountList) unitsOf(o *requestOptions, cost int) (units []int, err error) {
+	var counted []string
+	for i := range l.meters {
+		unit, n := l.meters[i].unit, cost
+		if unit != "" {
+			if o == nil || o.units == nil {
+				return nil, fmt.Errorf("ration: a limit counts %s: say how many a request has with WithUnits or Transport.Units", unit)
+			}
+			counted, n = append(counted, unit), o.units[unit]
 		}
 		units = append(units, n)
 	}
-	if known < len(of) {
-		names := make([]string, len(meters))
-		for i, meter := range meters {
-			names[i] = meter.Unit
+	if len(counted) == 0 {
+		return units, nil
+	}
+	for unit := range o.units {
+		if !slices.Contains(counted, unit) {
+			return nil, fmt.Errorf("ration: a request has units %v, and the limits count %s", o.units, strings.Join(counted, ", "))
 		}
-		return nil, fmt.Errorf("ration: a request has units %v, and the limits count %s", of, strings.Join(names, ", "))
 	}
 	return units, nil
 }
@@ -159,17 +166,17 @@ func (b *Budget) list(r *limitRules, accounts ...budgetAccount) (*accountList, e
 		if slices.ContainsFunc(accounts, func(a budgetAccount) bool { return a.ID == account.ID }) {
 			continue // it is charged as a token's
 		}
-		one, err := b.accountUnder(account.ID, r.of(account.Limits, false))
+		one, err := b.accountUnder(account.ID, r.of(account.Limits, false), nil)
 		if err != nil {
 			return nil, fmt.Errorf("shared account %d: %w", i+1, err)
 		}
 		one.Label = account.Label
 		shared = append(shared, one)
 	}
-	var meters []budgetAccount
+	var meters []meter
 	if len(accounts[0].metered) > 0 {
 		var err error
-		if meters, err = b.meters(&accounts[0]); err != nil {
+		if meters, err = b.meters(&accounts[0], nil); err != nil {
 			return nil, err
 		}
 	}
@@ -177,30 +184,34 @@ func (b *Budget) list(r *limitRules, accounts ...budgetAccount) (*accountList, e
 	if err != nil {
 		return nil, err
 	}
-	a := &accountList{Accounts: all, accounts: accounts, meters: meters, shared: shared, rules: r}
+	a := &accountList{Accounts: all, accounts: accounts, meters: meters, keyed: newKeyedLists(accounts[0].metered), shared: shared, rules: r}
 	a.local, _ = b.Store.(store.Local)
 	return a, nil
 }
 
-// meters returns an account's meters: one for each unit that its limits count beside cost.
-func (b *Budget) meters(account *budgetAccount) (meters []budgetAccount, err error) {
+// meters returns an account's meters: one for each unit that its limits count beside cost, and for each value that is not empty of
+// those that they count apart.
+func (b *Budget) meters(account *budgetAccount, values map[string]string) (meters []meter, err error) {
 	of := account.metered
 	for _, l := range of {
-		if slices.ContainsFunc(meters, func(m budgetAccount) bool { return m.ID == l.Unit }) {
+		same := func(unit, per string) bool { return unit == l.Unit && per == l.Per }
+		if l.Per != "" && values[l.Per] == "" || slices.ContainsFunc(meters, func(m meter) bool { return same(m.unit, m.per) }) {
 			continue
 		}
 		var limits []limit.Limit
 		for _, o := range of {
-			if o.Unit == l.Unit {
-				o.Unit = "" // a meter counts nothing else
+			if same(o.Unit, o.Per) {
+				o.Unit, o.Per = "", "" // a meter counts nothing else
 				limits = append(limits, o)
 			}
 		}
-		one, err := b.accountUnder(l.Unit, effective{limits: limits, full: limits, given: limits, edition: account.edition})
+		name, label := meterName(&l, values[l.Per])
+		one, err := b.accountUnder(name, effective{limits: limits, full: limits, given: limits, edition: account.edition}, nil)
 		if err != nil {
 			return nil, err
 		}
-		meters = append(meters, one)
+		one.Label = label
+		meters = append(meters, meter{one, l.Unit, l.Per})
 	}
 	return meters, nil
 }
@@ -219,11 +230,47 @@ func (b *Budget) inForceList(a *accountList) (*accountList, error) {
 	return &accountList{Accounts: all, accounts: accounts, meters: a.meters, shared: a.shared}, err
 }
 
+// withValues returns the list as a request with these values is charged to it.
+func (l *accountList) withValues(b *Budget, values string) (*accountList, error) {
+	k := l.keyed
+	if k == nil {
+		return l, nil
+	}
+	now := time.Now()
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if one := k.all.Get(values); one != nil {
+		one.used = now
+		return one.accountList, nil
+	}
+	k.all.Sweep(func(_ string, o *keyedList) bool { return now.Sub(o.used) > k.apart })
+	if k.all.Len() >= mostKeyed {
+		return nil, fmt.Errorf("ration: budget %q: requests have more than %d values of %s within %v: a value must name what the provider counts apart, and no more",
+			b.Name, mostKeyed, strings.Join(k.per, ", "), k.apart)
+	}
+	all := make(map[string]string, len(k.per))
+	for i, value := range strings.Split(values, "\x00") {
+		all[k.per[i]] = value
+	}
+	meters, err := b.meters(&l.accounts[0], all)
+	if err != nil {
+		return nil, err
+	}
+	one := *l
+	if one.meters = meters; len(meters) > 0 {
+		if one.Accounts, err = storeAccounts(l.accounts, l.shared, meters); err != nil {
+			return nil, err
+		}
+	}
+	k.all.Set(values, &keyedList{&one, now})
+	return &one, nil
+}
+
 // storeAccounts returns the list as the store is asked with it.
-func storeAccounts(accounts, shared, meters []budgetAccount) (*store.Accounts, error) {
+func storeAccounts(accounts, shared []budgetAccount, meters []meter) (*store.Accounts, error) {
 	of := make([]store.Meter, len(meters))
 	for i, meter := range meters {
-		of[i] = store.Meter{Unit: meter.ID, Limits: meter.Limits}
+		of[i] = store.Meter{Unit: meter.ID, Label: meter.Label, Limits: meter.Limits}
 	}
 	return chargedAccounts(contractAccounts(accounts), contractAccounts(shared), of)
 }
@@ -283,8 +330,8 @@ func (b *Budget) account(r *limitRules, t Token) (budgetAccount, error) {
 	if t.Limits == nil {
 		metered = r.metered
 	}
-	account, err := b.accountUnder(t.AccountID(), r.of(limits, t.Limits == nil))
-	account.Label, account.metered = t.Label, metered
+	account, err := b.accountUnder(t.AccountID(), r.of(limits, t.Limits == nil), metered)
+	account.Label = t.Label
 	return account, err
 }
 

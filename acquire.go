@@ -234,6 +234,9 @@ func (t *Transport) costAndScopes(req *http.Request) (ctx context.Context, cost 
 	if units != nil && (options == nil || options.units == nil) {
 		ctx = WithUnits(ctx, units(req))
 	}
+	if t.Provider != nil && t.Provider.Keys != nil {
+		ctx = withKeysOf(ctx, t.Provider.Keys(req))
+	}
 	return ctx, cost, scopes
 }
 

@@ -284,8 +284,14 @@ func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
 // usage asks the store, and returns each limit without the budget's margin, and what holds back the
 // accounts and those tokens.
 func (b *Budget) usage(ctx context.Context, accounts *accountList, tokens ...Token) ([]store.Usage, error) {
-	accounts, err := b.inForceList(accounts)
-	if err != nil {
+	var err error
+	if accounts.keyed != nil {
+		values, _ := accounts.keyed.valuesOf(requestOptionsOf(ctx))
+		if accounts, err = accounts.withValues(b, values); err != nil {
+			return nil, err
+		}
+	}
+	if accounts, err = b.inForceList(accounts); err != nil {
 		return nil, err
 	}
 	asked, err := accounts.withMeters()
@@ -314,7 +320,7 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList, tokens ...Tok
 			u := &metered[i*len(accounts.meters)+j]
 			b.addReports(u, accounts.meter(j, all[i].Account))
 			for k := range u.Limits {
-				u.Limits[k].Limit.Unit = accounts.meters[j].ID
+				u.Limits[k].Limit.Unit, u.Limits[k].Limit.Per = accounts.meters[j].unit, accounts.meters[j].per
 			}
 			all[i].Limits = append(all[i].Limits, u.Limits...)
 		}

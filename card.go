@@ -118,7 +118,7 @@ func (b *Budget) noteAccountCard(account *budgetAccount, card store.Card, asked 
 // changeCard has the fleet keep to other limits of an account, if its effective ones are of the edition still. It reports whether
 // it did; if not, the ones in force are known then.
 func (b *Budget) changeCard(ctx context.Context, account *budgetAccount, next effective) (changed bool, err error) {
-	under, err := b.accountUnder(account.ID, next)
+	under, err := b.accountUnder(account.ID, next, account.metered)
 	if err != nil {
 		return false, err
 	}

@@ -64,7 +64,7 @@ type charge struct {
 
 // meter returns the i-th meter of an account.
 func (l *accountList) meter(i int, account string) *budgetAccount {
-	one := l.meters[i]
+	one := l.meters[i].budgetAccount
 	one.ID = store.MeterID(account, one.ID)
 	return &one
 }

@@ -130,11 +130,11 @@ func (b *Budget) effectiveAccount(account *budgetAccount) *budgetAccount {
 	if l := b.learned.Get(account.ID); l != nil && l.card != nil && l.card.edition.Compare(e.edition) > 0 {
 		return l.card
 	}
-	own, err := b.accountUnder(account.ID, e)
+	own, err := b.accountUnder(account.ID, e, account.metered)
 	if err != nil {
 		return account // its limits are those of a booking, so they are valid
 	}
-	own.Label, own.metered = account.Label, account.metered
+	own.Label = account.Label
 	return &own
 }
 
@@ -167,11 +167,11 @@ func (b *Budget) adopt(account *budgetAccount, told store.Card, whole bool, aske
 		why = headroom.ParseWhy(told.Why, e.limits)
 	}
 	e.origin, e.full = why.Origin, why.Full
-	under, err := b.accountUnder(account.ID, e)
+	under, err := b.accountUnder(account.ID, e, account.metered)
 	if err != nil {
 		return account, false
 	}
-	under.Label, under.metered = account.Label, account.metered
+	under.Label = account.Label
 	if told.Edition.Compare(before.edition) < 0 {
 		return &under, false // the answer was long on its way
 	}
@@ -186,13 +186,14 @@ func (b *Budget) adopt(account *budgetAccount, told store.Card, whole bool, aske
 // delayShare is the part of the shortest window that a slow way to the provider may cost: a twentieth.
 const delayShare = 20
 
-// accountUnder returns an account under effective limits.
-func (b *Budget) accountUnder(id string, e effective) (budgetAccount, error) {
+// accountUnder returns an account under effective limits, to which requests are charged that are charged to its meters of these
+// other limits, and to the shared accounts. How late they may be is for the shortest window of all.
+func (b *Budget) accountUnder(id string, e effective, metered []limit.Limit) (budgetAccount, error) {
 	limits, err := b.withMargins(e.limits)
 	if err != nil {
 		return budgetAccount{}, err
 	}
-	a := budgetAccount{Account: store.Account{ID: id, Limits: limits}, effective: e}
+	a := budgetAccount{Account: store.Account{ID: id, Limits: limits}, effective: e, metered: metered}
 	if e.edition.Version > 0 {
 		a.Account.Edition = e.edition
 	}
@@ -200,6 +201,20 @@ func (b *Budget) accountUnder(id string, e effective) (budgetAccount, error) {
 	for _, l := range limits {
 		a.longest = max(a.longest, l.Window+l.MarginOrDefault())
 		least, shortest = min(least, l.MarginOrDefault()), min(shortest, l.Window)
+	}
+	beside := func(all []limit.Limit) {
+		for _, l := range all {
+			if l.Margin == 0 {
+				l.Margin = b.margin(l)
+			}
+			if l.Margin > 0 {
+				least, shortest = min(least, l.Margin), min(shortest, l.Window)
+			}
+		}
+	}
+	beside(metered)
+	for i := range b.Shared {
+		beside(b.Shared[i].Limits)
 	}
 	a.tolerance = least / 2 // the other half is for the way to the provider
 	if a.tolerance > 0 {

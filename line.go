@@ -26,11 +26,11 @@ type class struct {
 	pool                          *Pool
 	token, name, excluded, scopes string
 	reserve, cost                 int
-	units                         string
+	units, values                 string
 }
 
 func (w *waiter) class() class {
-	c := class{pool: w.pool, excluded: strings.Join(w.excluded, ","), scopes: strings.Join(w.scopes, ","), reserve: w.reserve, cost: w.Cost}
+	c := class{pool: w.pool, excluded: strings.Join(w.excluded, ","), scopes: strings.Join(w.scopes, ","), reserve: w.reserve, cost: w.Cost, values: w.values}
 	if len(w.units) > 0 {
 		c.units = fmt.Sprint(w.units)
 	}
@@ -136,8 +136,18 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 	if w.scopes, w.reserve, err = b.bookOptions(ctx); err != nil {
 		return err
 	}
+	if keyed := w.accounts.keyed; keyed != nil {
+		var missing string
+		if w.values, missing = keyed.valuesOf(requestOptionsOf(ctx)); missing != "" {
+			return fmt.Errorf("ration: budget %q: a limit counts each %[2]s by itself: say which a request has with WithKey(ctx, %[2]q, value), "+
+				"an empty value if it has none; a Provider's Keys may say it", b.Name, missing)
+		}
+		if w.accounts, err = w.accounts.withValues(b, w.values); err != nil {
+			return err
+		}
+	}
 	if len(w.accounts.meters) > 0 {
-		if w.units, err = w.accounts.unitsOf(requestOptionsOf(ctx)); err != nil {
+		if w.units, err = w.accounts.unitsOf(requestOptionsOf(ctx), w.Cost); err != nil {
 			return err
 		}
 	}

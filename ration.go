@@ -191,7 +191,8 @@ type requestOptions struct {
 	retries    *RetryPolicy       // nil: the Transport's
 	hasReserve bool
 	hasCost    bool
-	units      map[string]int // what limits with a Unit count; nil: it was not said
+	units      map[string]int    // what limits with a Unit count; nil: it was not said
+	keys       map[string]string // what limits with a Per count apart, not to be changed; nil: it was not said
 }
 
 type requestOptionsKey struct{}

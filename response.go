@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/endpoint"
 	"github.com/ration-go/ration/internal/observe"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
@@ -122,7 +123,7 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 	defer stop()
 	r := b.reconcilerFor(account)
 	now := b.storeNow()
-	observed, apart := r.announcements.Take(cooldown.Endpoint(req), observed, account.full, now)
+	observed, apart := r.announcements.Take(req.URL.Host+" "+endpoint.Of(req), observed, account.full, now)
 	if apart && f.Scope == "" {
 		f.Scope = provider.ScopeEndpoint // it pauses no other
 	}
@@ -147,7 +148,7 @@ func (t *Transport) reconcileMeters(req *http.Request, windows []provider.Window
 	now := b.storeNow()
 	for i, units := range grant.units {
 		meter := grant.accounts.meter(i, grant.account.ID)
-		observed := observe.Limits(windowsOf(windows, grant.accounts.meters[i].ID), meter.full, grant.scopes, false)
+		observed := observe.Limits(windowsOf(windows, &grant.accounts.meters[i]), meter.full, grant.scopes, false)
 		if units == 0 || len(observed) == 0 {
 			continue
 		}
@@ -159,12 +160,17 @@ func (t *Transport) reconcileMeters(req *http.Request, windows []provider.Window
 	}
 }
 
-// windowsOf returns the windows that count a unit, as those of a meter, which counts nothing else. A window has the unit's name,
-// or counts it and has none: of tokens there may be several.
-func windowsOf(windows []provider.Window, unit string) (of []provider.Window) {
+// windowsOf returns the windows of what a meter counts, as those of a meter, which counts nothing else. A window of a unit has its
+// name, or counts it and has none: of tokens there may be several. One of a part of the API is what is counted per key: a provider
+// may count several values together, as Discord does the routes of a bucket, and then each of their meters follows.
+func windowsOf(windows []provider.Window, m *meter) (of []provider.Window) {
 	for _, w := range windows {
-		if w.Unit != "" && (w.Name == unit || w.Name == "" && w.Unit == unit) {
+		if m.unit != "" && w.Unit != "" && (w.Name == m.unit || w.Name == "" && w.Unit == m.unit) {
 			w.Name, w.Unit = "", ""
+			of = append(of, w)
+		}
+		if part := w.Scope.Has(provider.ScopeEndpoint) || w.Scope.Has(provider.ScopeBucket); part && m.unit == "" {
+			w.Name, w.Scope = "", ""
 			of = append(of, w)
 		}
 	}

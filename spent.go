@@ -87,6 +87,9 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 		return ""
 	}
 	one, err := b.list(w.accounts.rules, *w.account)
+	if err == nil {
+		one, err = one.withValues(b, w.values)
+	}
 	if err != nil {
 		return ""
 	}
@@ -111,8 +114,8 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 
 // unitsOf returns how many of a unit the caller books.
 func (w *waiter) unitsOf(unit string) int {
-	for i, meter := range w.accounts.Meters() {
-		if meter.Unit == unit {
+	for i := range w.accounts.meters {
+		if w.accounts.meters[i].unit == unit && unit != "" {
 			return w.units[i]
 		}
 	}

@@ -248,3 +248,24 @@ func TestALateRequestIsNeverUncounted(t *testing.T) {
 		require.Equal(t, []int{4, 300}, []int{usage.Remaining(), usage.RemainingOf("tokens")}, "it counts from when it had arrived")
 	})
 }
+
+// How late a request may be is for the shortest window of all that it is charged to: another unit's here, not the hour of its calls.
+func TestTheShortestWindowSaysWhatIsLate(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits, b.Margin = append([]ration.Limit{ration.PerHour(100)}, parseLimits(t, "100/1s:unit=tokens")...), 0
+		kept := &slowStore{Store: b.Store}
+		b.Store = kept
+		client := &http.Client{Transport: &ration.Transport{Pool: ration.NewPool(b, ration.NewToken("a")),
+			Base: rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
+				httptrace.ContextClientTrace(req.Context()).WroteRequest(httptrace.WroteRequestInfo{})
+				time.Sleep(100 * time.Millisecond)
+				return rationtest.Served.To(req), nil
+			}),
+			Units: func(*http.Request) map[string]int { return map[string]int{"tokens": 70} }}}
+		resp, err := client.Get("http://api.test/")
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		time.Sleep(2 * time.Second)
+		require.Equal(t, []string{"tokens replaces: false", "call replaces: true"}, kept.order)
+	})
+}

@@ -19,6 +19,7 @@ type waiter struct {
 	waits    bool     // false: only a slot that has come will do
 	sleeping func()   // called when the slot that was booked lies ahead; nil: nobody
 	reserve  int      // in thousandths
+	values   string   // of what limits count apart
 
 	ctx        context.Context // of what is booked in the background; nil: the caller books itself
 	turn       uint64          // in the order in which this process's callers came
@@ -115,6 +116,9 @@ func (w *waiter) findAccounts() (err error) {
 		w.accounts, err = w.pool.list(w.excluded)
 	} else {
 		w.accounts, err = w.budget.accountsOf(&w.Token)
+	}
+	if err == nil {
+		w.accounts, err = w.accounts.withValues(w.budget, w.values)
 	}
 	if err == nil && len(w.units) != len(w.accounts.meters) {
 		err = fmt.Errorf("ration: budget %q: the units that limits count have changed", w.budget.Name)

@@ -37,6 +37,10 @@ type Limit struct {
 	// letters, digits, '-' and '_'. Empty: units of cost, which are calls unless a call says otherwise. A Budget counts each
 	// unit by itself, whatever a request costs: ration.WithUnits says how many it has.
 	Unit string
+	// Per names what the provider counts apart, each value by itself: "route", "operation", "endpoint". The limit is then one for
+	// each value, made at its first use. ration.WithKey or a Provider's Keys say which value a request has. Letters, digits, '-'
+	// and '_', and at most 20 together with Unit. Empty: all requests count together.
+	Per string
 	// Algorithm is how the provider counts. Zero: SlidingLog.
 	Algorithm Algorithm
 	// Scope names the requests that the limit covers: those that have it among their
@@ -153,10 +157,12 @@ func (l *Limit) parseMore(text string) (err error) {
 			l.Scope = value
 		case "unit":
 			l.Unit = value
+		case "per":
+			l.Per = value
 		case "first-use":
 			l.FirstUse = true
 		default:
-			return fmt.Errorf("%q is none of burst=N, resolution=DURATION, zone=NAME, first-use, scope=NAME, unit=NAME and margin=DURATION", option)
+			return fmt.Errorf("%q is none of burst=N, resolution=DURATION, zone=NAME, first-use, scope=NAME, unit=NAME, per=NAME and margin=DURATION", option)
 		}
 	}
 	return nil
@@ -188,14 +194,17 @@ func (l Limit) String() string {
 	if l == (Limit{Max: l.Max, Window: l.Window}) {
 		return b.String()
 	}
-	switch {
-	case l.Unit == "":
-		b.WriteString(":" + l.Algorithm.name())
-	case l.Algorithm == SlidingLog:
-		b.WriteString(":unit=" + l.Unit)
-	default:
-		b.WriteString(":" + l.Algorithm.name() + ",unit=" + l.Unit)
+	var parts []string
+	if l.Algorithm != SlidingLog || l.Unit == "" && l.Per == "" {
+		parts = append(parts, l.Algorithm.name())
 	}
+	if l.Unit != "" {
+		parts = append(parts, "unit="+l.Unit)
+	}
+	if l.Per != "" {
+		parts = append(parts, "per="+l.Per)
+	}
+	b.WriteString(":" + strings.Join(parts, ","))
 	if l.Burst != 0 {
 		fmt.Fprintf(&b, ",burst=%d", l.Burst)
 	}

@@ -30,6 +30,8 @@ func (l Limit) Validate() error {
 		return fmt.Errorf("Margin is %v: it must be at most %v", l.Margin, MaxMargin)
 	case l.Unit != "" && !ValidUnit(l.Unit):
 		return fmt.Errorf("Unit is %q: it must be 1 to 32 letters, digits, '-' and '_'", l.Unit)
+	case l.Per != "" && (!ValidUnit(l.Per) || len(l.Per)+len(l.Unit) > maxPer):
+		return fmt.Errorf("Per is %q: it must be letters, digits, '-' and '_', at most %d together with Unit", l.Per, maxPer)
 	case l.Scope != "" && !ValidScope(l.Scope):
 		return fmt.Errorf("Scope is %q: it must be 1 to 32 letters, digits, '-', '_' and '.'", l.Scope)
 	}
@@ -76,13 +78,17 @@ func ValidScope(s string) bool {
 // ValidUnit reports whether a unit is 1 to 32 letters, digits, '-' and '_'.
 func ValidUnit(s string) bool { return ValidScope(s) && !strings.Contains(s, ".") }
 
-// Split returns the limits that count cost, and those that count other units, in their order.
+// maxPer bounds Per and Unit together: a store has them, and a digest of the value, in the name of what counts them.
+const maxPer = 20
+
+// Split returns the limits that count the cost of all requests, and the others, which count other units or each value of Per by
+// itself, in their order.
 func Split(limits []Limit) (cost, others []Limit) {
-	if !slices.ContainsFunc(limits, func(l Limit) bool { return l.Unit != "" }) {
+	if !slices.ContainsFunc(limits, func(l Limit) bool { return !l.countsCost() }) {
 		return limits, nil
 	}
 	for _, l := range limits {
-		if l.Unit == "" {
+		if l.countsCost() {
 			cost = append(cost, l)
 		} else {
 			others = append(others, l)
@@ -90,6 +96,8 @@ func Split(limits []Limit) (cost, others []Limit) {
 	}
 	return cost, others
 }
+
+func (l Limit) countsCost() bool { return l.Unit == "" && l.Per == "" }
 
 // ErrNone is what Validate returns if there is no limit.
 var ErrNone = errors.New("there is no limit: name at least one, such as ration.PerHour(5000)")

@@ -51,6 +51,9 @@ type Provider struct {
 	// Units returns how many of each unit a request has that Limits count beside cost. Nil: it is not known. ration.WithUnits
 	// and ration.Transport.Units come before it.
 	Units func(*http.Request) map[string]int
+	// Keys returns a request's values of what Limits count apart by their Per: {"route": "GET /channels/1/messages"}. An empty
+	// value is none. Nil: it is not known. ration.WithKey comes before it.
+	Keys func(*http.Request) map[string]string
 	// Attach puts a token into a request. Nil: [Bearer].
 	Attach Attach
 

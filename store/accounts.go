@@ -61,6 +61,8 @@ const (
 type Meter struct {
 	// Unit is what it counts: 1 to 32 letters, digits, '-' and '_'.
 	Unit string
+	// Label is what people call it, behind the account's label. Empty: Unit.
+	Label string
 	// Limits are all kept at once, beside the account's.
 	Limits []limit.Limit
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/ration-go/ration/internal/digest"
+	"github.com/ration-go/ration/internal/endpoint"
 	"github.com/ration-go/ration/provider"
 )
 
@@ -125,54 +126,12 @@ func newKey(kind, host, name string) Key {
 
 // EndpointKey returns the key of a request's endpoint: its host, its method, and its path
 // without what looks like the IDs of objects.
-func EndpointKey(req *http.Request) Key { return newKey("endpoint", req.URL.Host, endpointName(req)) }
+func EndpointKey(req *http.Request) Key { return newKey("endpoint", req.URL.Host, endpoint.Of(req)) }
 
 // bucketKey returns the key of what a route's bucket counts: the endpoint, of the first object in its path alone. A
 // channel's messages are one bucket, another channel's another.
 func bucketKey(req *http.Request) Key {
-	return newKey("endpoint", req.URL.Host, endpointNameOf(req, 1))
-}
-
-// Endpoint names a request's endpoint within a process, as EndpointKey does for the fleet.
-func Endpoint(req *http.Request) string { return req.URL.Host + " " + endpointName(req) }
-
-// endpointName returns the method and the path, with "*" for what looks like the IDs of objects.
-func endpointName(req *http.Request) string { return endpointNameOf(req, 0) }
-
-// endpointNameOf does the same, but keeps the first IDs.
-func endpointNameOf(req *http.Request, keep int) string {
-	path := strings.Split(req.URL.Path, "/")
-	for i, part := range path {
-		switch {
-		case !isObjectID(part):
-		case keep > 0:
-			keep--
-		default:
-			path[i] = "*"
-		}
-	}
-	method := req.Method
-	if method == "" {
-		method = http.MethodGet
-	}
-	return method + " " + strings.Join(path, "/")
-}
-
-// isObjectID reports whether a part of a path is more likely the ID of an object than a
-// name: a number, or at least 12 digits and letters with a digit among them.
-func isObjectID(part string) bool {
-	digits, others := 0, 0
-	for _, c := range []byte(part) {
-		switch {
-		case c >= '0' && c <= '9':
-			digits++
-		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_':
-			others++
-		default:
-			return false
-		}
-	}
-	return digits > 0 && (others == 0 || digits+others >= 12)
+	return newKey("endpoint", req.URL.Host, endpoint.OfFirstObject(req))
 }
 
 func objectKey(req *http.Request) Key { return newKey("object", req.URL.Host, req.URL.Path) }

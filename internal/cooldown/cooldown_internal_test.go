@@ -52,16 +52,6 @@ func TestEndpointLeavesTheObjectOpen(t *testing.T) {
 	require.Regexp(t, "^scope[0-9a-f]{16}$", string(scopeKey("media")))
 }
 
-func TestIsObjectID(t *testing.T) {
-	for part, want := range map[string]bool{
-		"17": true, "17841400000000001": true, "6f9619ff-8b86-d011-b42d-00c04fc964ff": true, "sub_1MowQVLkdIwHu7ix": true,
-		"a1b2c3d4e5f6": true, "a1b2c3d4e5f": false, "": false, "v1": false, "users": false, "oauth2": false,
-		"notification-settings": false, "file.json": false, "12:34": false, "1.5": false, "ß17": false, "12345678901 ": false,
-	} {
-		require.Equal(t, want, isObjectID(part), "%q", part)
-	}
-}
-
 // What a pause is about is found again in each request that it concerns, and no other.
 func TestKeysOfARequest(t *testing.T) {
 	refused := newRequest(t, "GET", "http://api.test/v1/users/17/media")

@@ -1,6 +1,7 @@
 package redisstore
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"sync/atomic"
@@ -88,7 +89,7 @@ func (s *Store) announceBooking(budget string, accounts *store.Accounts, b *stor
 	s.announce(budget, b.Now, account)
 	if account.Label != "" {
 		for _, meter := range accounts.Meters() {
-			s.announce(budget, b.Now, &store.Account{ID: store.MeterID(b.Account, meter.Unit), Label: meterLabel(account.Label, meter.Unit)})
+			s.announce(budget, b.Now, &store.Account{ID: store.MeterID(b.Account, meter.Unit), Label: meterLabel(account.Label, cmp.Or(meter.Label, meter.Unit))})
 		}
 	}
 	for i := range accounts.Shared() {

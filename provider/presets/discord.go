@@ -1,8 +1,10 @@
 package presets
 
 import (
+	"net/http"
 	"time"
 
+	"github.com/ration-go/ration/internal/endpoint"
 	"github.com/ration-go/ration/internal/header"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
@@ -11,9 +13,12 @@ import (
 // Discord returns the preset "discord": Discord's API.
 func Discord() *provider.Provider {
 	return &provider.Provider{
-		Name: "discord", Limits: []limit.Limit{leaky(50, time.Second)}, Note: "each route also has a bucket of its own, which responses name",
+		Name: "discord", Limits: []limit.Limit{leaky(50, time.Second)}, Note: "each route also has a bucket of its own, which responses name: add a limit such as 5/5s:per=route",
 		Source: "https://discord.com/developers/docs/topics/rate-limits", AsOf: "2026-08", Scope: provider.ScopeToken,
 		Attach: authorization("Bot"),
+		Keys: func(req *http.Request) map[string]string {
+			return map[string]string{"route": endpoint.OfFirstObject(req)} // each channel, guild and webhook has its own
+		},
 		Windows: []provider.WindowHeaders{{
 			NameHeader: "X-RateLimit-Bucket", Limit: "X-RateLimit-Limit", Remaining: "X-RateLimit-Remaining",
 			Reset: "X-RateLimit-Reset", ResetAfter: "X-RateLimit-Reset-After", ResetForm: provider.ResetUnix, Scope: provider.ScopeBucket,

@@ -16,13 +16,13 @@ import (
 func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	const own = "github.com/ration-go/ration/"
 	onlyImports(t, ".", "ration", "github.com/cenkalti/backoff/v4", "golang.org/x/sync", own+"limit", own+"store", own+"provider", own+"rationtrace",
-		own+"internal/arrival", own+"internal/attempt", own+"internal/censor", own+"internal/clock", own+"internal/credential", own+"internal/observe", own+"internal/cooldown", own+"internal/deque", own+"internal/digest", own+"internal/headroom", own+"internal/holding", own+"internal/hosts", own+"internal/inflight", own+"internal/line", own+"internal/sweep", own+"internal/watch",
+		own+"internal/arrival", own+"internal/attempt", own+"internal/censor", own+"internal/clock", own+"internal/credential", own+"internal/observe", own+"internal/cooldown", own+"internal/deque", own+"internal/digest", own+"internal/endpoint", own+"internal/headroom", own+"internal/holding", own+"internal/hosts", own+"internal/inflight", own+"internal/line", own+"internal/sweep", own+"internal/watch",
 		own+"internal/memstore", own+"internal/redisstore", "github.com/redis/go-redis/v9")
 	onlyImports(t, "limit", "limit")
 	onlyImports(t, "store", "store", own+"limit", own+"rationtrace")
 	onlyImports(t, "rationtrace", "rationtrace")
 	onlyImports(t, "provider", "provider", own+"limit", own+"internal/header", own+"internal/jsonprefix", own+"internal/ratelimitfield")
-	onlyImports(t, "provider/presets", "presets", own+"limit", own+"provider", own+"internal/header", own+"internal/jsonprefix")
+	onlyImports(t, "provider/presets", "presets", own+"limit", own+"provider", own+"internal/endpoint", own+"internal/header", own+"internal/jsonprefix")
 	onlyImports(t, "internal/memstore", "memstore", own+"limit", own+"store", own+"internal/clock", own+"internal/deque", own+"internal/sweep")
 	onlyImports(t, "internal/redisstore", "redisstore", own+"limit", own+"store", own+"internal/arrival", own+"internal/sweep", "github.com/redis/go-redis/v9", "golang.org/x/sync")
 	onlyImports(t, "internal/header", "header", own+"limit", own+"internal/ratelimitfield")

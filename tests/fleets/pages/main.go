@@ -19,6 +19,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/stall"
+	"github.com/ration-go/ration/provider/presets"
 	"github.com/ration-go/ration/store"
 )
 
@@ -33,11 +34,13 @@ type setup struct {
 	Limit  string // as ration.ParseLimit reads it
 	// Tokens of a language model are counted as well if this limit is set: a page has as many as the last part of its path says.
 	UnitLimit string
-	Tokens    []string
-	Issuer    string // URL of the tokens' secrets, less their names
-	Base      string // URL of the pages, less their paths
-	Paths     []string
-	Callers   int
+	// Each route is counted by itself if this limit is set, as Discord does: the path is the route.
+	RouteLimit string
+	Tokens     []string
+	Issuer     string // URL of the tokens' secrets, less their names
+	Base       string // URL of the pages, less their paths
+	Paths      []string
+	Callers    int
 }
 
 // A line is what came of a page or, at the end, of the crawl.
@@ -97,6 +100,16 @@ func run() error {
 		transport.Units = func(r *http.Request) map[string]int {
 			n, _ := strconv.Atoi(path.Base(r.URL.Path))
 			return map[string]int{of.Unit: n}
+		}
+	}
+	if s.RouteLimit != "" {
+		of, err := ration.ParseLimit(s.RouteLimit)
+		if err != nil {
+			return err
+		}
+		limits = append(limits, of)
+		if transport.Provider, err = presets.Named("discord"); err != nil {
+			return err
 		}
 	}
 	stalls := stall.Note()

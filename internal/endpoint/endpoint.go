@@ -1,0 +1,49 @@
+// Package endpoint names the endpoint of a request: what a provider counts apart, whatever object it is about.
+package endpoint
+
+import (
+	"net/http"
+	"strings"
+)
+
+// Of returns the method and the path, with "*" for what looks like the IDs of objects.
+func Of(req *http.Request) string { return nameOf(req, 0) }
+
+// OfFirstObject does the same, but keeps the first ID: a channel's messages are one endpoint then, another channel's another.
+func OfFirstObject(req *http.Request) string { return nameOf(req, 1) }
+
+// nameOf keeps the first IDs.
+func nameOf(req *http.Request, keep int) string {
+	path := strings.Split(req.URL.Path, "/")
+	for i, part := range path {
+		switch {
+		case !isObjectID(part):
+		case keep > 0:
+			keep--
+		default:
+			path[i] = "*"
+		}
+	}
+	method := req.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	return method + " " + strings.Join(path, "/")
+}
+
+// isObjectID reports whether a part of a path is more likely the ID of an object than a
+// name: a number, or at least 12 digits and letters with a digit among them.
+func isObjectID(part string) bool {
+	digits, others := 0, 0
+	for _, c := range []byte(part) {
+		switch {
+		case c >= '0' && c <= '9':
+			digits++
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c == '-', c == '_':
+			others++
+		default:
+			return false
+		}
+	}
+	return digits > 0 && (others == 0 || digits+others >= 12)
+}
