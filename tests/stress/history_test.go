@@ -41,14 +41,23 @@ type history struct {
 	ends      int  // how many processes end while their callers wait
 	units     int  // the most that a call has of another unit; 0: none is counted
 	metered   ration.Limit
+	routes    int // that are counted apart; 0: none is
+	perRoute  ration.Limit
 }
 
-// with returns a context of a call that has so many units, if they are counted.
-func (h history) with(ctx context.Context, units int) context.Context {
-	if h.units == 0 {
-		return ctx
+// with returns a context of a call to a route, 0 being none, that has so many units, if they are counted.
+func (h history) with(ctx context.Context, units, route int) context.Context {
+	if h.units > 0 {
+		ctx = ration.WithUnits(ctx, map[string]int{"tokens": units})
 	}
-	return ration.WithUnits(ctx, map[string]int{"tokens": units})
+	switch {
+	case h.routes == 0:
+	case route == 0:
+		ctx = ration.WithKey(ctx, "route", "")
+	default:
+		ctx = ration.WithKey(ctx, "route", fmt.Sprint("/", route))
+	}
+	return ctx
 }
 
 func draw(seed uint64) history {
@@ -97,13 +106,20 @@ func draw(seed uint64) history {
 			h.metered.Max = max(h.units, h.calls*h.callers*h.units/2/h.tokens/pick(1, 2, 4))
 		}
 	}
+	if h.routes = pick(0, 0, 1, 3); h.routes > 0 {
+		h.perRoute = h.limit
+		h.perRoute.Per = "route"
+		if !h.spare {
+			h.perRoute.Max = max(h.costs, h.calls*h.callers*(1+h.costs)/2/h.tokens/h.routes/pick(2, 4))
+		}
+	}
 	return h
 }
 
 func (h history) String() string {
 	return fmt.Sprintf("%s, %v spare=%v, %d tokens, %d processes, %d callers x %d calls, costs to %d, idle %v, cancels=%v giveUps=%v, "+
-		"late %d, lost %d, losses %d, changes %d, pauses %d, moves %d, ends %d, units to %d of %v", h.store, h.limit, h.spare, h.tokens, h.processes, h.callers, h.calls, h.costs, h.idle,
-		h.cancels, h.giveUps, h.late, h.lost, h.losses, h.changes, h.pauses, h.moves, h.ends, h.units, h.metered)
+		"late %d, lost %d, losses %d, changes %d, pauses %d, moves %d, ends %d, units to %d of %v, %d routes of %v", h.store, h.limit, h.spare, h.tokens, h.processes, h.callers, h.calls, h.costs, h.idle,
+		h.cancels, h.giveUps, h.late, h.lost, h.losses, h.changes, h.pauses, h.moves, h.ends, h.units, h.metered, h.routes, h.perRoute)
 }
 
 // connections is more than a process needs: go-redis has callers wait for one by timers that
@@ -138,6 +154,9 @@ func (h history) begin(t *testing.T, at servers, name string) (all []process, ad
 		p.budget = &ration.Budget{Name: name, Limits: []ration.Limit{h.limit}, Store: memory}
 		if h.units > 0 {
 			p.budget.Limits = append(p.budget.Limits, h.metered)
+		}
+		if h.routes > 0 {
+			p.budget.Limits = append(p.budget.Limits, h.perRoute)
 		}
 		if h.store != "memory" {
 			var client redis.UniversalClient
@@ -190,7 +209,7 @@ func (h history) run(t *testing.T, all []process, admin redis.UniversalClient, n
 	require.NoError(t, all[0].budget.ResumeAll(t.Context()))
 	if l.evicted {
 		// What is lost of an account is noticed when it is booked beyond what front.lua answers.
-		noticing := h.with(ration.WithReserve(t.Context(), 0.001), 1)
+		noticing := h.with(ration.WithReserve(t.Context(), 0.001), 1, 0)
 		for _, token := range all[0].Tokens() {
 			grant, err := all[0].budget.Wait(noticing, token, 1)
 			require.NoError(t, err)
@@ -199,7 +218,7 @@ func (h history) run(t *testing.T, all []process, admin redis.UniversalClient, n
 		}
 	}
 	for _, p := range all {
-		l.take(t.Context(), t, p, 1, 1, false) // and each process enters again what it had booked
+		l.take(t.Context(), t, p, call{cost: 1, units: 1}, false) // and each process enters again what it had booked
 	}
 	for _, p := range all {
 		require.NoError(t, p.settle(t.Context()))
@@ -227,7 +246,11 @@ func (h history) call(t *testing.T, p process, r *rand.Rand, l *ledger) {
 		if h.units > 0 {
 			units = r.IntN(1 + h.units)
 		}
-		l.take(one, t, p, 1+r.IntN(h.costs), units, h.cancels && r.IntN(8) == 0)
+		route := 0
+		if h.routes > 0 {
+			route = r.IntN(1 + h.routes)
+		}
+		l.take(one, t, p, call{cost: 1 + r.IntN(h.costs), units: units, route: route}, h.cancels && r.IntN(8) == 0)
 	}
 }
 
@@ -251,7 +274,7 @@ func (h history) disturb(t *testing.T, ctx context.Context, processes []process,
 		h.lose(t, admin, name, all)
 		for _, p := range processes {
 			// As the message of a store.Watcher, which needs real time.
-			if grant, err := p.budget.Try(h.with(ctx, 1), p.Tokens()[0], 1); err == nil {
+			if grant, err := p.budget.Try(h.with(ctx, 1, 0), p.Tokens()[0], 1); err == nil {
 				assert.NoError(t, grant.Cancel(context.WithoutCancel(ctx)))
 				l.cancelOne()
 			}

@@ -21,6 +21,7 @@ type call struct {
 	slot  time.Time
 	cost  int
 	units int
+	route int
 }
 
 // A ledger is what the callers of a history were granted.
@@ -86,10 +87,10 @@ func (l *ledger) cancelOne() {
 	l.cancelled++
 }
 
-// take takes a grant, and uses or cancels it.
-func (l *ledger) take(ctx context.Context, t *testing.T, p process, cost, units int, cancel bool) {
-	grant, err := p.Take(l.with(ctx, units), cost)
-	left := time.Now()
+// take takes a grant for a call, and uses or cancels it.
+func (l *ledger) take(ctx context.Context, t *testing.T, p process, c call, cancel bool) {
+	grant, err := p.Take(l.with(ctx, c.units, c.route), c.cost)
+	c.left = time.Now()
 	if err != nil {
 		if !t.Failed() { // the others most often say the same
 			assert.True(t, (l.giveUps || l.ends > 0) && isGivenUp(err), "%v", err)
@@ -103,15 +104,16 @@ func (l *ledger) take(ctx context.Context, t *testing.T, p process, cost, units 
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.booked[account] += cost
+	l.booked[account] += c.cost
 	if cancel && err != nil {
-		l.inDoubt += cost
+		l.inDoubt += c.cost
 	}
 	if cancel {
-		l.cancelled += cost
+		l.cancelled += c.cost
 		return
 	}
-	l.granted[account] = append(l.granted[account], call{left, grant.Slot, cost, units})
+	c.slot = grant.Slot
+	l.granted[account] = append(l.granted[account], c)
 }
 
 // judge compares what was granted with what the store has.
@@ -128,6 +130,14 @@ func (l *ledger) judge(t *testing.T, p process) {
 		if l.units > 0 {
 			l.judgeLimit(t, usage.Account, l.metered, l.metered.Max, func(c call) int { return c.units })
 			l.judgeUnits(t, usage.Account, usage.Limits[1].Used+usage.Limits[1].Ahead, now)
+		}
+		for route := 1; route <= l.routes; route++ {
+			l.judgeLimit(t, usage.Account, l.perRoute, l.perRoute.Max, func(c call) int {
+				if c.route == route {
+					return c.cost
+				}
+				return 0
+			})
 		}
 		for _, c := range l.granted[usage.Account] {
 			assert.False(t, l.losses == 0 && l.isPaused(usage.Account, c), "a call left at %v, within a pause", c.left)
@@ -209,7 +219,7 @@ func (l *ledger) judgeLimit(t *testing.T, account string, limit ration.Limit, mo
 
 // judgeEvenness demands that equal tokens were booked equally often.
 func (l *ledger) judgeEvenness(t *testing.T, p process) {
-	if l.costs > 1 || l.cancels || l.giveUps || l.changes > 0 && !l.spare || l.pauses+l.moves+l.ends+l.units > 0 {
+	if l.costs > 1 || l.cancels || l.giveUps || l.changes > 0 && !l.spare || l.pauses+l.moves+l.ends+l.units+l.routes > 0 {
 		return // the next call takes what was given back, where it was
 	}
 	least, most, all := int(^uint(0)>>1), 0, 0
@@ -226,6 +236,6 @@ func (l *ledger) judgeEvenness(t *testing.T, p process) {
 // booking was cancelled is kept for a minute of the server's own time.
 func (l *ledger) judgeKeys(t *testing.T, keys []string, fields int) {
 	keys = slices.DeleteFunc(keys, func(key string) bool { return strings.Contains(key, "}:id:") })
-	assert.LessOrEqual(t, len(keys), 20+l.tokens*14*(1+min(1, l.units)), "keys: %q", keys)
-	assert.LessOrEqual(t, fields, 20+2*l.tokens*(1+min(1, l.units))+4*l.callers, "fields of the budget's hash")
+	assert.LessOrEqual(t, len(keys), 20+l.tokens*14*(1+min(1, l.units)+l.routes), "keys: %q", keys)
+	assert.LessOrEqual(t, fields, 20+2*l.tokens*(1+min(1, l.units)+l.routes)+4*l.callers, "fields of the budget's hash")
 }
