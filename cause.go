@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -11,13 +12,13 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-// describe returns a response's status and to which URL, without its query and the token's secret,
+// describe returns a response's status and to which request, its URL without its query and the token's secret,
 // which some APIs want in the URL and others repeat; and what hides the secret.
 func describe(resp *http.Response, grant Grant) (said string, hidden *censor.Censor) {
 	secret, _ := grant.Token.open()
 	u := url.URL{Scheme: resp.Request.URL.Scheme, Host: resp.Request.URL.Host, Path: resp.Request.URL.Path}
 	hidden = censor.New("SECRET", secret)
-	return hidden.Text(fmt.Sprintf("%d %s from %v", resp.StatusCode, http.StatusText(resp.StatusCode), &u)), hidden
+	return hidden.Text(fmt.Sprintf("%d %s from %s %v", resp.StatusCode, http.StatusText(resp.StatusCode), cmp.Or(resp.Request.Method, http.MethodGet), &u)), hidden
 }
 
 // causeOf says to people which response makes a pause, and what it asks for.

@@ -155,7 +155,7 @@ func TestRevokedTokensEndInErrNoToken(t *testing.T) {
 		none, is := errors.AsType[*ration.NoTokenError](err)
 		require.True(t, is)
 		for _, token := range none.Tokens {
-			require.Equal(t, `401 Unauthorized from http://api.test/0: {"error":"invalid_token"}`, token.Answer)
+			require.Equal(t, `401 Unauthorized from GET http://api.test/0: {"error":"invalid_token"}`, token.Answer)
 			require.Contains(t, token.Evidence, "20 requests in a row")
 			require.ErrorContains(t, err, token.Answer)
 		}

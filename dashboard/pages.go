@@ -49,23 +49,23 @@ type budgetRow struct {
 	Worst             *accountRow // nil: it has no account
 	Accounts, Workers int
 	Waiting, InFlight int
-	Holdups           int    // pauses and quarantines
-	Paused            string // for how long all accounts are; "": they are not
+	State, Class      string // how it is, in words, and what marks that
 }
 
 // An accountRow is a limit of an account.
 type accountRow struct {
 	Name, Link, Limit            string
-	Used, Ahead, Remaining       int
+	Used, Ahead                  int
+	Left                         string
 	UsedPart, AheadPart, LineEnd float64 // of a bar of 100
-	State, Next                  string
+	State, Class, Next           string
 }
 
 // A holdup is a pause or a quarantine.
 type holdup struct {
-	What, Left, Cause string
-	Resume            string // where to end it; "": nobody may
-	All               bool   // and all others with it
+	What, For, Cause string
+	Resume           string // where to end it; "": nobody may
+	All              bool   // and all others with it
 }
 
 // A workerRow is a process and its queue.
@@ -73,6 +73,7 @@ type workerRow struct {
 	Name, Heard       string
 	Waiting, InFlight int
 	Reasons           []reason
+	Silent            bool // it has ended, or hangs
 }
 
 type reason struct {
@@ -85,6 +86,7 @@ type newsRow struct{ At, Budget, What, Cause string }
 // A budgetView is what one budget has beside its accounts.
 type budgetView struct {
 	Name, Link string
+	How, Class string // how its accounts are, in words, and what marks that
 	Reasons    []reason
 	InFlight   int
 	Holdups    []holdup
@@ -128,20 +130,17 @@ func (h *Handler) budgetsPage(r *http.Request, s *snapshot) *page {
 			continue
 		}
 		link := p.Root + "b/" + url.PathEscape(d.Budget)
-		row := budgetRow{Name: view.Printable(d.Budget), Link: link, Accounts: len(d.Accounts), Workers: len(d.Workers), Holdups: len(d.Pauses) + len(d.Quarantined)}
+		row := budgetRow{Name: view.Printable(d.Budget), Link: link, Workers: len(d.Workers)}
 		if len(d.Accounts) > 0 && len(d.Accounts[0].Limits) > 0 {
-			rows := rowsOf(d.Accounts[0], link)
+			rows := rowsOf(d, d.Accounts[0], link)
 			worst := slices.MaxFunc(rows, func(a, b accountRow) int { return cmp.Compare(a.UsedPart+a.AheadPart, b.UsedPart+b.AheadPart) })
 			worst.Name = view.Name(d.Accounts[0])
 			row.Worst = &worst
 		}
-		for _, w := range d.Workers {
-			row.Waiting, row.InFlight = row.Waiting+view.Waiting(w.Load), row.InFlight+w.Load.InFlight
-		}
-		for _, pause := range d.Pauses {
-			if pause.Account == "" && pause.Key == "" {
-				row.Paused = left(pause.Until, d.Now)
-			}
+		sum := view.Summarize(d)
+		row.Accounts, row.InFlight, row.State, row.Class = sum.Accounts, sum.InFlight, sum.Accountwise(), classOf(sum)
+		for _, n := range sum.Waiting {
+			row.Waiting += n
 		}
 		p.Budgets = append(p.Budgets, row)
 		all = append(all, view.Of(*d))
@@ -159,17 +158,17 @@ func (h *Handler) budgetPage(r *http.Request, s *snapshot) *page {
 	}
 	p := h.newPage(r, s, "budget")
 	p.Title = view.Printable(d.Budget)
-	b := &budgetView{Name: p.Title, Link: p.Root + "b/" + url.PathEscape(d.Budget), Holdups: h.holdups(d, p.Root, nil), News: newsOf(s, d.Budget, "")}
-	total := make(map[string]int)
+	sum := view.Summarize(d)
+	b := &budgetView{Name: p.Title, Link: p.Root + "b/" + url.PathEscape(d.Budget), How: sum.Accountwise(), Class: classOf(sum), InFlight: sum.InFlight, Holdups: h.holdups(d, p.Root, nil), News: newsOf(s, d.Budget, "")}
 	for _, w := range slices.Backward(d.Workers) {
 		row := workerRow{Name: view.Printable(w.ID), Heard: left(d.Now, w.Seen), Waiting: view.Waiting(w.Load), InFlight: w.Load.InFlight, Reasons: reasonsOf(w.Load.Waiting)}
-		b.Workers, b.InFlight = append(b.Workers, row), b.InFlight+w.Load.InFlight
-		for name, n := range w.Load.Waiting {
-			total[name] += n
+		if view.IsSilent(d, w) {
+			row = workerRow{Name: row.Name, Heard: row.Heard, Silent: true}
 		}
+		b.Workers = append(b.Workers, row)
 	}
 	slices.SortStableFunc(b.Workers, func(a, b workerRow) int { return b.Waiting - a.Waiting })
-	b.Reasons, p.Budget = reasonsOf(total), b
+	b.Reasons, p.Budget = reasonsOf(sum.Waiting), b
 	var found []store.DescribedAccount
 	for _, a := range d.Accounts {
 		if strings.Contains(strings.ToLower(view.Name(a)+" "+a.Account), strings.ToLower(p.Query)) {
@@ -178,7 +177,7 @@ func (h *Handler) budgetPage(r *http.Request, s *snapshot) *page {
 	}
 	from, to := p.Pages.cut(r, len(found))
 	for _, a := range found[from:to] {
-		p.Accounts = append(p.Accounts, rowsOf(a, b.Link)...)
+		p.Accounts = append(p.Accounts, rowsOf(d, a, b.Link)...)
 	}
 	p.json = view.Of(*d)
 	return p
@@ -213,21 +212,34 @@ func (h *Handler) accountPage(r *http.Request, s *snapshot) *page {
 	return p
 }
 
+// classOf returns what marks how a budget is: that nothing moves, that a part does not, or neither.
+func classOf(s view.Summary) string {
+	switch {
+	case s.Stalled:
+		return "paused"
+	case s.In[view.StatePaused]+s.In[view.StateQuarantined] > 0:
+		return "part"
+	}
+	return "free"
+}
+
+// lineAt is where the limit is in each bar, of 100: what lies behind is booked ahead.
+const lineAt = 80
+
 // rowsOf returns a row for each limit of an account.
-func rowsOf(a store.DescribedAccount, budget string) (rows []accountRow) {
+func rowsOf(d *store.Description, a store.DescribedAccount, budget string) (rows []accountRow) {
 	for _, l := range a.Limits {
 		row := accountRow{Name: view.Name(a), Link: budget + "/a/" + url.PathEscape(a.Account), Limit: view.Limit(l.Limit),
-			Used: l.Used, Ahead: l.Ahead, Remaining: l.Remaining, State: "free"}
-		all := float64(max(1, l.Limit.Capacity(), l.Used+l.Ahead))
-		row.UsedPart, row.AheadPart, row.LineEnd = 100*float64(l.Used)/all, 100*float64(l.Ahead)/all, 100*float64(l.Limit.Capacity())/all
-		switch {
-		case a.PausedUntil.After(a.Now):
-			row.State = "paused " + left(a.PausedUntil, a.Now)
-		case l.Remaining == 0:
-			row.State = "spent"
+			Used: l.Used, Ahead: l.Ahead, Left: strconv.Itoa(l.Remaining), LineEnd: lineAt}
+		part := lineAt / float64(max(1, l.Limit.Capacity()))
+		row.UsedPart = min(100, part*float64(l.Used))
+		row.AheadPart = min(100-row.UsedPart, part*float64(l.Ahead))
+		state, words, until := view.StateOf(d, a, l)
+		if row.State, row.Class = words, state.String(); state >= view.StatePaused {
+			row.Left = "-" // of which nothing can be used
 		}
-		if l.FreeAt.After(a.Now) {
-			row.Next = left(l.FreeAt, a.Now)
+		if until.After(a.Now) {
+			row.Next = left(until, a.Now)
 		}
 		rows = append(rows, row)
 	}
@@ -242,20 +254,23 @@ func (h *Handler) holdups(d *store.Description, root string, only *store.Describ
 		}
 		return root + "b/" + url.PathEscape(d.Budget) + "/do/resume?" + field + "=" + url.QueryEscape(value)
 	}
-	for _, p := range d.Pauses {
-		if only != nil && p.Account != "" && p.Account != only.Account {
-			continue
-		}
-		all = append(all, holdup{view.Paused(d.Accounts, p), left(p.Until, d.Now), view.Printable(p.Cause), resume("account", p.Account), p.Account == ""})
+	of := *d
+	if only != nil {
+		concerns := func(account string) bool { return account == "" || account == only.Account }
+		of.Pauses = slices.DeleteFunc(slices.Clone(d.Pauses), func(p store.Pause) bool { return !concerns(p.Account) })
+		of.Quarantined = slices.DeleteFunc(slices.Clone(d.Quarantined), func(q store.Quarantine) bool { return !concerns(q.Token) })
 	}
-	for _, q := range d.Quarantined {
-		if only == nil {
-			what := "token " + view.ShortID(q.Token) + " quarantined: " + view.Printable(q.Reason)
-			if q.Probing {
-				what += "; a request tries it"
-			}
-			all = append(all, holdup{what, left(q.Until, d.Now), view.Printable(q.Cause), resume("token", q.Token), false})
+	for _, one := range view.Holdups(&of) {
+		h := holdup{What: one.What, For: one.For(d.Now), Cause: one.Cause}
+		switch {
+		case one.Token != "":
+			h.Resume = resume("token", one.Token)
+		case len(one.Accounts) == 1:
+			h.Resume = resume("account", one.Accounts[0])
+		default:
+			h.Resume, h.All = resume("account", ""), true
 		}
+		all = append(all, h)
 	}
 	return all
 }

@@ -79,7 +79,7 @@ func TestARequestsSpansAndDurations(t *testing.T) {
 		require.NotContains(t, attributesOf(first), "http.request.resend_count")
 		require.Equal(t, "wait for pause", wait.Name)
 		require.Equal(t, time.Minute, wait.EndTime.Sub(wait.StartTime))
-		require.Contains(t, attributesOf(wait)["ration.cause"], "429 Too Many Requests from http://api.test/users, which asks for 1m0s")
+		require.Contains(t, attributesOf(wait)["ration.cause"], "429 Too Many Requests from GET http://api.test/users, which asks for 1m0s")
 		require.Equal(t, "1", attributesOf(second)["http.request.resend_count"])
 		require.Equal(t, codes.Unset, second.Status.Code)
 		for _, span := range all {

@@ -25,7 +25,8 @@ type Description struct {
 	Card Card
 	// Accounts are those that count anything, in the order of their IDs.
 	Accounts []DescribedAccount
-	// Pauses and Quarantined are those in force, the first that ends first.
+	// Pauses are those in force, and Quarantined those of tokens that were not served since: the Until of some is over. The first
+	// that ends comes first.
 	Pauses      []Pause
 	Quarantined []Quarantine
 	// Workers are those that named themselves: see [StatusRequest]. The one that was heard

@@ -207,17 +207,17 @@ func heldBack(d *store.Description, account, token string) string {
 		if token == "" && (account == "" || p.Account == "" || p.Account == account) {
 			what := "all accounts"
 			if p.Account != "" {
-				what = view.ShortID(p.Account)
+				what = view.NameOf(d.Accounts, p.Account)
 			}
 			if p.Key != "" {
 				what = "a part of " + what
 			}
-			all = append(all, what+" paused for "+view.Round(p.Until.Sub(d.Now)).String())
+			all = append(all, what+" paused for "+view.Short(p.Until.Sub(d.Now)))
 		}
 	}
 	for _, q := range d.Quarantined {
-		if account == "" && (token == "" || q.Token == token) {
-			all = append(all, "token "+view.ShortID(q.Token)+" quarantined for "+view.Round(q.Until.Sub(d.Now)).String())
+		if account == "" && (token == "" || q.Token == token) && q.Until.After(d.Now) {
+			all = append(all, "token "+view.NameOf(d.Accounts, q.Token)+" quarantined for "+view.Short(q.Until.Sub(d.Now)))
 		}
 	}
 	for _, a := range d.Accounts {

@@ -64,9 +64,9 @@ func stall() {
 		_, err := pool.Take(ctx, 1)
 		must(err)
 	}
-	_, err = kept.Pause(ctx, store.PauseRequest{Budget: "api", For: time.Hour, Cause: fmt.Sprint(http.StatusTooManyRequests) + " " + http.StatusText(http.StatusTooManyRequests) + " from http://api.test/users, which asks for 1h0m0s"})
+	_, err = kept.Pause(ctx, store.PauseRequest{Budget: "api", For: time.Hour, Cause: fmt.Sprint(http.StatusTooManyRequests) + " " + http.StatusText(http.StatusTooManyRequests) + " from GET http://api.test/users, which asks for 1h0m0s"})
 	must(err)
-	_, err = kept.Quarantine(ctx, store.QuarantineRequest{Budget: "api", Token: bob.ID(), Reason: "dead_token", For: time.Hour, Cause: "401 Unauthorized from http://api.test/users"})
+	_, err = kept.Quarantine(ctx, store.QuarantineRequest{Budget: "api", Token: bob.ID(), Reason: "dead_token", For: time.Hour, Cause: "401 Unauthorized from GET http://api.test/users"})
 	must(err)
 	served := make(chan error)
 	for range queue {

@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -30,6 +28,7 @@ and quarantines with their causes; and the processes that share each budget.
   ration status -redis redis://localhost:6379/0
   ration status instagram -watch`,
 		Flags: []cli.Flag{redisFlag(), jsonFlag(),
+			&cli.BoolFlag{Name: "all", Usage: fmt.Sprintf("list all accounts, and not only the %d that are used most", mostAccounts)},
 			&cli.BoolFlag{Name: "watch", Usage: "show it anew every two seconds"}},
 		Action: func(ctx context.Context, c *cli.Command) error {
 			if _, err := budgetArg(c); err != nil {
@@ -104,54 +103,76 @@ func showStatus(ctx context.Context, c *cli.Command, kept *ration.RedisStore, ou
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		printBudget(out, d, colours(c.Root().Writer))
+		printBudget(out, &d, c.Bool("all"), colours(c.Root().Writer))
 	}
 	return nil
 }
 
-// printBudget prints one budget, in lines of at most 80 columns where names and causes allow.
-func printBudget(out io.Writer, d store.Description, paint func(colour, text string) string) {
-	fmt.Fprintf(out, "%s: %s, %s\n", paint(bold, d.Budget), counted(len(d.Accounts), "account"), counted(len(d.Workers), "worker"))
-	if view.InForce(d) {
+// mostAccounts is how many accounts the status lists, the worst first, unless it is told to list all.
+const mostAccounts = 20
+
+// printBudget prints one budget, in lines of at most 80 columns where names and causes allow: how it is and why, and then the
+// accounts and the workers.
+func printBudget(out io.Writer, d *store.Description, every bool, paint func(colour, text string) string) {
+	s := view.Summarize(d)
+	head := fmt.Sprintf("%s: %s, %s", d.Budget, counted(s.Accounts, "account"), counted(len(d.Workers), "worker"))
+	if about := s.String(); about != "" {
+		head += ": " + about
+	}
+	for i, line := range wrap(head, 78) {
+		fmt.Fprintln(out, strings.Repeat("  ", min(i, 1))+paint(headline(s), line))
+	}
+	for _, h := range view.Holdups(d) {
+		printHoldup(out, paint, d.Budget, h, d.Now)
+	}
+	if s.In[view.StateFree] == 0 && s.In[view.StateSpent] > 0 && s.Next.After(d.Now) {
+		fmt.Fprintf(out, "  the quota is spent: the first account is free again in %s\n", view.Short(s.Next.Sub(d.Now)))
+	}
+	if view.InForce(*d) {
 		fmt.Fprintf(out, "  limits set %s ago: %s\n", view.Round(d.Now.Sub(d.Card.Since())), strings.Join(view.Limits(d.Card.Limits), " and "))
 	}
-	printAccounts(out, d.Accounts, paint)
-	for _, p := range d.Pauses {
-		what := "all accounts"
-		if p.Account != "" {
-			what = "account " + view.NameOf(d.Accounts, p.Account)
-		}
-		if p.Key != "" {
-			what = "part " + view.ShortID(p.Key) + " of " + what
-		}
-		printHoldup(out, paint, what+" paused", p.Until.Sub(d.Now), p.Cause)
+	shown := d.Accounts
+	if !every {
+		shown = shown[:min(len(shown), mostAccounts)]
 	}
-	for _, q := range d.Quarantined {
-		printHoldup(out, paint, "token "+view.ShortID(q.Token)+" quarantined ("+q.Reason+")", q.Until.Sub(d.Now), q.Cause)
+	printAccounts(out, d, shown, paint)
+	if more := len(d.Accounts) - len(shown); more > 0 {
+		fmt.Fprintf(out, "  and %s less used: -all lists them\n", counted(more, "account"))
 	}
 	for _, w := range d.Workers {
-		fmt.Fprintf(out, "  worker %s, heard of %s ago%s\n", view.Printable(w.ID), view.Round(d.Now.Sub(w.Seen)), loadText(w.Load))
+		fmt.Fprintf(out, "  worker %s, heard of %s ago%s\n", view.Printable(w.ID), view.Round(d.Now.Sub(w.Seen)), loadText(d, w))
 	}
 }
 
+// headline is the colour of how a budget is.
+func headline(s view.Summary) string {
+	switch {
+	case s.Stalled:
+		return red
+	case s.In[view.StatePaused]+s.In[view.StateQuarantined] > 0:
+		return yellow
+	}
+	return bold
+}
+
 // loadText says what the callers of a worker do, as the rest of a line.
-func loadText(l store.Load) string {
-	var why []string
-	for _, reason := range slices.Sorted(maps.Keys(l.Waiting)) {
-		why = append(why, fmt.Sprintf("%d for %s", l.Waiting[reason], view.Printable(reason)))
+func loadText(d *store.Description, w store.Worker) string {
+	waits := view.WaitingFor(w.Load.Waiting)
+	if view.IsSilent(d, w) {
+		return ": it has ended, or hangs"
 	}
 	text := ""
-	if waiting := view.Waiting(l); waiting > 0 {
-		text += fmt.Sprintf(", %d waiting: %s", waiting, strings.Join(why, ", "))
+	if waits != "" {
+		text += ", " + waits
 	}
-	if l.InFlight > 0 {
-		text += fmt.Sprintf(", %d in flight", l.InFlight)
+	if w.Load.InFlight > 0 {
+		text += fmt.Sprintf(", %d in flight", w.Load.InFlight)
 	}
 	return text
 }
 
 // printAccounts prints a line for each limit of each account.
-func printAccounts(out io.Writer, accounts []store.DescribedAccount, paint func(colour, text string) string) {
+func printAccounts(out io.Writer, d *store.Description, accounts []store.DescribedAccount, paint func(colour, text string) string) {
 	if len(accounts) == 0 {
 		return
 	}
@@ -159,21 +180,19 @@ func printAccounts(out io.Writer, accounts []store.DescribedAccount, paint func(
 	for _, a := range accounts {
 		name, full := view.Name(a), view.Full(a)
 		for i, l := range a.Limits {
-			state, colour, next := "free", "", ""
-			switch {
-			case a.PausedUntil.After(a.Now):
-				state, colour = "paused "+view.Round(a.PausedUntil.Sub(a.Now)).String(), red
-			case l.Remaining == 0:
-				state, colour = "spent", yellow
+			state, said, until := view.StateOf(d, a, l)
+			left, next := fmt.Sprint(l.Remaining), ""
+			if state >= view.StatePaused {
+				left = "-" // of which nothing can be used
+			}
+			if until.After(a.Now) {
+				next = view.Short(until.Sub(a.Now))
 			}
 			if full[i] != "" {
-				state += ", lowered from " + full[i]
+				said += ", lowered from " + full[i]
 			}
-			if l.FreeAt.After(a.Now) {
-				next = view.Round(l.FreeAt.Sub(a.Now)).String()
-			}
-			rows = append(rows, []string{name, view.Limit(l.Limit), fmt.Sprint(l.Used), fmt.Sprint(l.Ahead), fmt.Sprint(l.Remaining), next, state})
-			paints = append(paints, colour)
+			rows = append(rows, []string{name, view.Limit(l.Limit), fmt.Sprint(l.Used), fmt.Sprint(l.Ahead), left, next, said})
+			paints = append(paints, map[view.State]string{view.StatePaused: red, view.StateQuarantined: red}[state])
 			name = ""
 		}
 	}
@@ -200,12 +219,20 @@ func printAccounts(out io.Writer, accounts []store.DescribedAccount, paint func(
 	}
 }
 
-func printHoldup(out io.Writer, paint func(colour, text string) string, what string, length time.Duration, cause string) {
-	fmt.Fprintf(out, "  %s\n", paint(red, what+" for "+view.Round(length).String()+" more"))
-	if cause != "" {
-		for _, line := range wrap(view.Printable(cause), 76) {
+func printHoldup(out io.Writer, paint func(colour, text string) string, budget string, h view.Holdup, now time.Time) {
+	colour := yellow
+	if h.Stalls {
+		colour = red
+	}
+	fmt.Fprintf(out, "  %s\n", paint(colour, h.What+h.For(now)))
+	if h.Cause != "" {
+		for _, line := range wrap(h.Cause, 76) {
 			fmt.Fprintf(out, "    %s\n", line)
 		}
+	}
+	if h.Endpoint != "" {
+		fmt.Fprintf(out, "    if it limits that endpoint alone, free the rest: ration resume %s, and\n    ration pause %[1]s -for %s -endpoint %q\n",
+			budget, view.Short(h.Until.Sub(now)), h.Endpoint)
 	}
 }
 

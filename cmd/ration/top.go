@@ -244,6 +244,11 @@ func (m *top) press(key tea.KeyMsg) tea.Cmd {
 			_, err := m.kept.Pause(m.ctx, store.PauseRequest{Budget: r.budget.Budget, Account: r.account.Account, For: time.Minute, Cause: operator() + ", at ration top"})
 			return err
 		})
+	case "R":
+		m.askAll(func(r row) error {
+			_, err := m.kept.Resume(m.ctx, store.ResumeRequest{Budget: r.budget.Budget})
+			return err
+		})
 	case "r":
 		m.ask("resume", "", func(r row) error {
 			_, err := m.kept.Resume(m.ctx, store.ResumeRequest{Budget: r.budget.Budget, Account: r.account.Account})
@@ -251,6 +256,22 @@ func (m *top) press(key tea.KeyMsg) tea.Cmd {
 		})
 	}
 	return nil
+}
+
+// askAll has the user confirm that all of the selected account's budget is resumed.
+func (m *top) askAll(do func(r row) error) {
+	i := m.index()
+	if i < 0 {
+		return
+	}
+	r := m.rows[i]
+	m.asking = fmt.Sprintf("resume all accounts and tokens of %s? y, or any other key", r.budget.Budget)
+	m.confirmed = func() error {
+		if err := do(r); err != nil {
+			return err
+		}
+		return action{Budget: r.budget.Budget, By: operator(), Did: "resume all", Reason: "at ration top"}.record(m.ctx, m.client)
+	}
 }
 
 // move selects the account before or after the selected one.

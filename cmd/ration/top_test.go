@@ -35,7 +35,7 @@ func described() []store.Description {
 		{Budget: "github", Now: now, Accounts: []store.DescribedAccount{
 			usage("0123456789abcdef", "ann", 0, store.NewLimitUsage(hour, 4413, 0, now), store.NewLimitUsage(second, 10, 25, now)),
 			usage("fedcba9876543210", "", 0, store.NewLimitUsage(hour, 120, 40, now)),
-		}, Workers: []store.Worker{{ID: "crawler-1:4312:9f3ac1", Load: store.Load{InFlight: 3}}, {ID: "crawler-2:977:00ab3c", Load: store.Load{Waiting: map[string]int{"quota": 21, "pause": 4}, InFlight: 16}}, {}, {}}},
+		}, Workers: []store.Worker{{ID: "crawler-1:4312:9f3ac1", Seen: now, Load: store.Load{InFlight: 3}}, {ID: "crawler-2:977:00ab3c", Seen: now, Load: store.Load{Waiting: map[string]int{"quota": 21, "pause": 4}, InFlight: 16}}, {}, {}}},
 		{Budget: "instagram", Now: now, Accounts: []store.DescribedAccount{usage("abcdef0123456789", "b\x1b[31mob", 90*time.Second, store.NewLimitUsage(hour, 5000, 800, now))},
 			Pauses:      []store.Pause{{Account: "abcdef0123456789", Until: now.Add(90 * time.Second), Cause: "429 Too Many Requests from http://api.test/users"}},
 			Quarantined: []store.Quarantine{{Token: "9999990123456789", Reason: "dead_token", Until: now.Add(time.Hour), Cause: "401 Unauthorized"}}},

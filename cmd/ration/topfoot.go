@@ -33,22 +33,26 @@ func share(room int, parts ...[]string) (lines []string) {
 // first.
 func (m *top) queues() (lines []string) {
 	type queue struct {
-		budget string
+		budget *store.Description
 		worker store.Worker
 		length int
 	}
 	var all []queue
-	for _, d := range m.all {
+	for i := range m.all {
+		d := &m.all[i]
 		for _, w := range d.Workers {
+			if view.IsSilent(d, w) {
+				continue
+			}
 			length := view.Waiting(w.Load)
 			if length > 0 || w.Load.InFlight > 0 {
-				all = append(all, queue{d.Budget, w, length})
+				all = append(all, queue{d, w, length})
 			}
 		}
 	}
 	slices.SortStableFunc(all, func(a, b queue) int { return b.length - a.length })
 	for _, q := range all {
-		lines = append(lines, fit(fmt.Sprintf("%s %s: %s", q.budget, view.Printable(q.worker.ID), strings.TrimPrefix(loadText(q.worker.Load), ", ")), m.width))
+		lines = append(lines, fit(fmt.Sprintf("%s %s: %s", q.budget.Budget, view.Printable(q.worker.ID), strings.TrimPrefix(loadText(q.budget, q.worker), ", ")), m.width))
 	}
 	return lines
 }

@@ -28,8 +28,10 @@ func (m *top) View() string {
 		}
 		title = paint(bold, fit(fmt.Sprintf("%s  %s, %s", title, counted(len(m.all), "budget"), counted(workers, "worker")), m.width))
 	}
-	lines = append(lines, title, "")
-	bottom := "up/down select  p pause  r resume  s sort  / filter  q leave"
+	lines = append(lines, title)
+	lines = append(lines, share(max(2, m.height/6), m.holdups())...)
+	lines = append(lines, "")
+	bottom := "up/down select  p pause  r resume  R resume all  s sort  / filter  q leave"
 	switch {
 	case m.asking != "":
 		bottom = paint(bold, fit(m.asking, m.width))
@@ -41,7 +43,7 @@ func (m *top) View() string {
 		bottom = paint(faint, fit(bottom, m.width))
 	}
 	room := max(1, m.height-len(lines)-2)
-	foot := share(room/2, m.holdups(), m.queues(), m.newsLines())
+	foot := share(room/2, m.queues(), m.newsLines())
 	body, selected := m.body()
 	rows := max(1, room-len(foot))
 	first := max(0, min(selected-rows/2, len(body)-rows))
@@ -61,7 +63,12 @@ func (m *top) View() string {
 func (m *top) body() (lines []string, selected int) {
 	for i, r := range m.rows {
 		if i == 0 || m.rows[i-1].budget != r.budget {
-			lines = append(lines, colourAlways(bold, fit(fmt.Sprintf("%s: %s, %s", r.budget.Budget, counted(len(r.budget.Accounts), "account"), counted(len(r.budget.Workers), "worker")), m.width)))
+			sum := view.Summarize(r.budget)
+			head := fmt.Sprintf("%s: %s, %s", r.budget.Budget, counted(sum.Accounts, "account"), counted(len(r.budget.Workers), "worker"))
+			if about := sum.String(); about != "" {
+				head += ": " + about
+			}
+			lines = append(lines, colourAlways(headline(sum), fit(head, m.width)))
 		}
 		if again := i > 0 && m.rows[i-1].key() == r.key(); !again && r.key() == m.selected {
 			selected = len(lines)
@@ -73,7 +80,10 @@ func (m *top) body() (lines []string, selected int) {
 
 // line is one limit of an account: its name, a bar, and how much is used, booked ahead and left.
 func (m *top) line(r row, again bool) string {
-	const name, limit, state = 14, 14, 18
+	name, limit, state, widest := 14, 14, 18, 60
+	if m.width >= 120 {
+		name, limit, state = 30, 30, 40 // there is room for labels and reasons
+	}
 	mark, called := "  ", view.Name(r.account)
 	if r.key() == m.selected {
 		mark = "> "
@@ -81,18 +91,26 @@ func (m *top) line(r row, again bool) string {
 	if again {
 		mark, called = "  ", ""
 	}
-	width := max(5, m.width-len(mark)-name-limit-state-3)
+	width := min(widest, max(5, m.width-len(mark)-name-limit-state-3))
 	most := max(1, r.limit.Limit.Capacity())
 	used := min(width, r.limit.Used*width/most)
 	ahead := min(width-used, (r.limit.Ahead*width+most-1)/most)
-	said, colour := fmt.Sprintf("%d left", r.limit.Remaining), ""
-	switch now := r.account.Now.Add(time.Since(m.read)); {
-	case r.account.PausedUntil.After(now):
-		said, colour = "paused "+clockText(r.account.PausedUntil.Sub(now)), red
-	case r.limit.Remaining == 0 && r.limit.Ahead > 0:
+	now := r.account.Now.Add(time.Since(m.read))
+	r.account.Now = now
+	how, said, until := view.StateOf(r.budget, r.account, r.limit)
+	colour := ""
+	switch {
+	case how >= view.StatePaused:
+		colour = red
+		if until.After(now) {
+			said += " " + clockText(until.Sub(now))
+		}
+	case how == view.StateSpent && r.limit.Ahead > 0:
 		said, colour = fmt.Sprintf("spent, %d ahead", r.limit.Ahead), yellow
-	case r.limit.Remaining == 0:
-		said, colour = "spent", yellow
+	case how == view.StateSpent:
+		colour = yellow
+	default:
+		said = fmt.Sprintf("%d left", r.limit.Remaining)
 	}
 	// What is booked ahead of a full window has no room in the bar: the number says it.
 	bar := strings.Repeat("█", used) + strings.Repeat("▒", ahead) + strings.Repeat("·", width-used-ahead)
@@ -103,27 +121,20 @@ func (m *top) line(r row, again bool) string {
 	return mark + pad(called, name) + " " + pad(short, limit) + " " + paintIf(colour, bar) + " " + fit(said, state)
 }
 
-// holdups are the pauses and quarantines, in lines.
+// holdups are what is paused or quarantined, by causes, in lines.
 func (m *top) holdups() (lines []string) {
-	for _, d := range m.all {
-		now := d.Now.Add(time.Since(m.read))
-		for _, p := range d.Pauses {
-			if !p.Until.After(now) {
+	for i := range m.all {
+		d := m.all[i]
+		d.Now = d.Now.Add(time.Since(m.read))
+		for _, h := range view.Holdups(&d) {
+			if h.Token == "" && !h.Until.After(d.Now) {
 				continue
 			}
-			what := d.Budget
-			if p.Account != "" {
-				what += " " + view.NameOf(d.Accounts, p.Account)
+			colour := yellow
+			if h.Stalls {
+				colour = red
 			}
-			if p.Key != "" {
-				what += ", a part"
-			}
-			lines = append(lines, colourAlways(red, fit(fmt.Sprintf("%s: paused %s: %s", what, clockText(p.Until.Sub(now)), view.Printable(p.Cause)), m.width)))
-		}
-		for _, q := range d.Quarantined {
-			if q.Until.After(now) {
-				lines = append(lines, colourAlways(yellow, fit(fmt.Sprintf("%s token %s: quarantined %s (%s): %s", d.Budget, view.ShortID(q.Token), clockText(q.Until.Sub(now)), q.Reason, view.Printable(q.Cause)), m.width)))
-			}
+			lines = append(lines, colourAlways(colour, fit(fmt.Sprintf("%s: %s%s: %s", d.Budget, h.What, h.For(d.Now), h.Cause), m.width)))
 		}
 	}
 	return lines

@@ -12,9 +12,20 @@ func Of(req *http.Request) string { return nameOf(req, 0) }
 // OfFirstObject does the same, but keeps the first ID: a channel's messages are one endpoint then, another channel's another.
 func OfFirstObject(req *http.Request) string { return nameOf(req, 1) }
 
+// Path returns a path with "*" for what looks like the IDs of objects.
+func Path(path string) string { return withoutIDs(path, 0) }
+
 // nameOf keeps the first IDs.
 func nameOf(req *http.Request, keep int) string {
-	path := strings.Split(req.URL.Path, "/")
+	method := req.Method
+	if method == "" {
+		method = http.MethodGet
+	}
+	return method + " " + withoutIDs(req.URL.Path, keep)
+}
+
+func withoutIDs(text string, keep int) string {
+	path := strings.Split(text, "/")
 	for i, part := range path {
 		switch {
 		case !isObjectID(part):
@@ -24,11 +35,7 @@ func nameOf(req *http.Request, keep int) string {
 			path[i] = "*"
 		}
 	}
-	method := req.Method
-	if method == "" {
-		method = http.MethodGet
-	}
-	return method + " " + strings.Join(path, "/")
+	return strings.Join(path, "/")
 }
 
 // isObjectID reports whether a part of a path is more likely the ID of an object than a

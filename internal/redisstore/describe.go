@@ -31,7 +31,8 @@ func (s *Store) describePauses(ctx context.Context, d *store.Description) error 
 	type quarantine struct{ token, reason string }
 	pauses, quarantines := make(map[pause]store.Pause), make(map[quarantine]store.Quarantine)
 	for more := true; more; {
-		known := d.Version
+		// From the first version on also what is over is told; after the loss of a log only what is in force.
+		known := max(1, d.Version)
 		status, err := s.Status(ctx, store.StatusRequest{Budget: d.Budget, Known: known})
 		if err != nil {
 			return err
@@ -46,7 +47,9 @@ func (s *Store) describePauses(ctx context.Context, d *store.Description) error 
 		more = status.More && status.Version != known
 	}
 	for _, p := range pauses {
-		d.Pauses = append(d.Pauses, p)
+		if p.Until.After(d.Now) {
+			d.Pauses = append(d.Pauses, p)
+		}
 	}
 	for _, q := range quarantines {
 		d.Quarantined = append(d.Quarantined, q)

@@ -16,7 +16,7 @@ type Budget struct {
 	Set         *Set         `json:"set,omitempty"` // the limits that SetLimits has set; null: none, or a deployment has replaced them
 	Accounts    []Account    `json:"accounts"`      // that count anything
 	Pauses      []Pause      `json:"pauses"`        // in force, the first that ends first
-	Quarantined []Quarantine `json:"quarantined"`   // likewise
+	Quarantined []Quarantine `json:"quarantined"`   // of tokens that were not served since, also those that are over
 	Workers     []Worker     `json:"workers"`       // the one heard of last comes last
 }
 
@@ -30,6 +30,7 @@ type Set struct {
 type Account struct {
 	ID          string      `json:"id"`                    // the store's name of it
 	Label       string      `json:"label,omitempty"`       // what people call it; "": nothing
+	State       string      `json:"state"`                 // "free", "spent", "paused" or "quarantined": the worst of its limits
 	PausedUntil time.Time   `json:"paused_until,omitzero"` // zero: it is not
 	Limits      []LimitUsed `json:"limits"`                // those in force
 	Origin      string      `json:"origin,omitempty"`      // who gave them: "configuration", "operator", "provider" or "controller"; "": nobody said
@@ -58,6 +59,7 @@ type Pause struct {
 type Quarantine struct {
 	Token   string    `json:"token"`           // its ID
 	Reason  string    `json:"reason"`          // what the provider said
+	Count   int       `json:"count,omitempty"` // how often it was tried in a row; 0: nobody said
 	Until   time.Time `json:"until"`           // when it ends
 	Probing bool      `json:"probing"`         // a request tries it
 	Cause   string    `json:"cause,omitempty"` // what made it, in words
@@ -75,7 +77,7 @@ func Of(d store.Description) Budget {
 	v := Budget{Budget: d.Budget, Now: d.Now, Accounts: []Account{}, Pauses: []Pause{}, Quarantined: []Quarantine{}, Workers: []Worker{}}
 	for _, a := range d.Accounts {
 		v.Revision = max(v.Revision, a.Card.Revision)
-		one := Account{ID: a.Account, Label: a.Label, PausedUntil: a.PausedUntil, Limits: []LimitUsed{}, Origin: origin(d, a.Card), Since: a.Card.Since()}
+		one := Account{ID: a.Account, Label: a.Label, State: WorstOf(&d, a).String(), PausedUntil: a.PausedUntil, Limits: []LimitUsed{}, Origin: origin(d, a.Card), Since: a.Card.Since()}
 		full := Full(a)
 		for i, l := range a.Limits {
 			one.Limits = append(one.Limits, LimitUsed{Limit(l.Limit), full[i], l.Used, l.Ahead, l.Remaining, l.FreeAt})
@@ -89,7 +91,7 @@ func Of(d store.Description) Budget {
 		v.Pauses = append(v.Pauses, Pause{p.Account, p.Key, p.Until, p.Cause})
 	}
 	for _, q := range d.Quarantined {
-		v.Quarantined = append(v.Quarantined, Quarantine{q.Token, q.Reason, q.Until, q.Probing, q.Cause})
+		v.Quarantined = append(v.Quarantined, Quarantine{q.Token, q.Reason, q.Count, q.Until, q.Probing, q.Cause})
 	}
 	for _, w := range d.Workers {
 		v.Workers = append(v.Workers, Worker{w.ID, w.Seen, w.Load})

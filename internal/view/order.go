@@ -44,7 +44,17 @@ func WorstFirst(all []store.Description) {
 	worst := make(map[string]float64, len(all))
 	for _, d := range all {
 		worst[d.Budget] = badness(d)
-		slices.SortStableFunc(d.Accounts, func(a, b store.DescribedAccount) int { return -cmp.Compare(Badness(a), Badness(b)) })
+		quarantined := make(map[string]bool, len(d.Quarantined))
+		for _, q := range d.Quarantined {
+			quarantined[q.Token] = true
+		}
+		of := func(a store.DescribedAccount) float64 {
+			if quarantined[a.Account] {
+				return 3
+			}
+			return Badness(a)
+		}
+		slices.SortStableFunc(d.Accounts, func(a, b store.DescribedAccount) int { return -cmp.Compare(of(a), of(b)) })
 	}
 	slices.SortStableFunc(all, func(a, b store.Description) int {
 		return cmp.Or(-cmp.Compare(worst[a.Budget], worst[b.Budget]), strings.Compare(a.Budget, b.Budget))

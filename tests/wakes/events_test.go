@@ -75,13 +75,13 @@ func TestAPauseIsToldInEveryProcess(t *testing.T) {
 			require.Zero(t, left)
 			usage, err := p.Usage(t.Context(), ration.NewToken("a"))
 			require.NoError(t, err)
-			require.Contains(t, usage.Cause(), "429 Too Many Requests from http://api.test/users/ann")
+			require.Contains(t, usage.Cause(), "429 Too Many Requests from GET http://api.test/users/ann")
 		}
 		for _, h := range []*heard{byA, byB, byLate} {
 			require.Len(t, h.of(ration.Paused), 1)
 			e := h.of(ration.Paused)[0]
 			require.Equal(t, ration.NewToken("a").ID(), e.Account)
-			require.Regexp(t, `^429 Too Many Requests from http://api.test/users/ann, which asks for 1h0m0s \(told by .+, process \d+\)$`, e.Cause)
+			require.Regexp(t, `^429 Too Many Requests from GET http://api.test/users/ann, which asks for 1h0m0s \(told by .+, process \d+\)$`, e.Cause)
 			require.Equal(t, byA.of(ration.Paused)[0].Until, e.Until)
 		}
 		require.Contains(t, logged.String(), "level=WARN")
@@ -121,7 +121,7 @@ func TestAPauseOfAnEndpointIsTold(t *testing.T) {
 				all, part = part, all
 			}
 			require.Equal(t, usage.PausedUntil, all.Until)
-			require.Contains(t, part.Cause, "503 Service Unavailable from http://api.test/users/ann")
+			require.Contains(t, part.Cause, "503 Service Unavailable from GET http://api.test/users/ann")
 			require.NotEmpty(t, part.Key)
 		}
 		for _, h := range []*heard{byA, byB} {
@@ -134,7 +134,7 @@ func TestAPauseOfAnEndpointIsTold(t *testing.T) {
 					require.Contains(t, e.Cause, "a call of PauseAll (told by ")
 				} else {
 					require.Contains(t, e.String(), "the endpoint ")
-					require.Contains(t, e.Cause, "503 Service Unavailable from http://api.test/users/ann")
+					require.Contains(t, e.Cause, "503 Service Unavailable from GET http://api.test/users/ann")
 				}
 			}
 		}
@@ -159,7 +159,7 @@ func TestAQuarantineIsToldInEveryProcess(t *testing.T) {
 		told := byB.of(ration.TokenQuarantined)
 		require.NotEmpty(t, told)
 		require.Equal(t, ration.NewToken("bad").ID(), told[0].Token)
-		require.Contains(t, told[0].Cause, "401 Unauthorized from http://api.test/users/ann")
+		require.Contains(t, told[0].Cause, "401 Unauthorized from GET http://api.test/users/ann")
 		require.NotContains(t, told[0].Cause, "good")
 		for _, p := range []process{a, b} {
 			usages, err := ration.NewPool(p.Budget, ration.NewToken("bad"), ration.NewToken("good")).Usage(t.Context())

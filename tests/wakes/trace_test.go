@@ -116,10 +116,10 @@ func TestEachWaitHasItsReason(t *testing.T) {
 				a.book(t)
 			}
 		}},
-		"pause": {reason: rationtrace.Pause, cause: "429 Too Many Requests from http://api.test/users/ann", wait: hour, stall: func(t *testing.T, a, _ process) {
+		"pause": {reason: rationtrace.Pause, cause: "429 Too Many Requests from GET http://api.test/users/ann", wait: hour, stall: func(t *testing.T, a, _ process) {
 			refusedOnce(t, a, http.StatusTooManyRequests)
 		}},
-		"endpoint": {reason: rationtrace.Cooldown, cause: "503 Service Unavailable from http://api.test/users/ann", wait: hour, stall: func(t *testing.T, a, b process) {
+		"endpoint": {reason: rationtrace.Cooldown, cause: "503 Service Unavailable from GET http://api.test/users/ann", wait: hour, stall: func(t *testing.T, a, b process) {
 			refusedOnce(t, a, http.StatusServiceUnavailable)
 			_, err := b.Wait(t.Context(), ration.NewToken("other"), 1) // b hears of it
 			require.NoError(t, err)

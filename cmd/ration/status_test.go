@@ -1,0 +1,109 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/view"
+	"github.com/ration-go/ration/store"
+)
+
+// stalls are fleets of 50 accounts and three processes that are held up, each by one cause.
+func stalls(now time.Time) map[string]store.Description {
+	minute := ration.Limit{Max: 60, Window: time.Minute}
+	fleet := func(used int64, change func(d *store.Description)) store.Description {
+		d := store.Description{Budget: "likes", Now: now}
+		for i := range 50 {
+			id := fmt.Sprintf("%016x", 0x5af1b2+i*0x10001)
+			d.Accounts = append(d.Accounts, store.DescribedAccount{Label: fmt.Sprintf("user-%02d", i),
+				Usage: store.Usage{Account: id, Now: now, Limits: []store.LimitUsage{store.NewLimitUsage(minute, used, 0, now)}}})
+			d.Accounts[i].Limits[0].FreeAt = now.Add(3*time.Second + time.Duration(i)*100*time.Millisecond)
+		}
+		for i := range 3 {
+			d.Workers = append(d.Workers, store.Worker{ID: fmt.Sprintf("crawler-%d:4312:9f3a", i+1), Seen: now.Add(-time.Duration(i) * time.Second)})
+		}
+		change(&d)
+		return d
+	}
+	waiting := func(d *store.Description, reason string) {
+		for i := range d.Workers {
+			d.Workers[i].Load = store.Load{Waiting: map[string]int{reason: 8}}
+		}
+	}
+	refused := func(i int) string {
+		return fmt.Sprintf("429 Too Many Requests from GET https://api.example.com/likes/%d, which asks for 59m%ds (told by crawler-%d, process 4312)", 170000+i, 59-i%3, 3-i%3)
+	}
+	return map[string]store.Description{
+		"endpoint": fleet(12, func(d *store.Description) {
+			for i := range 49 {
+				until := now.Add(59*time.Minute - time.Duration(i)*time.Second)
+				d.Accounts[i].PausedUntil = until
+				d.Pauses = append(d.Pauses, store.Pause{Account: d.Accounts[i].Account, Until: until, Cause: refused(i)})
+			}
+			waiting(d, "pause")
+			d.Workers[0].Load.InFlight = 1
+		}),
+		"one account": fleet(12, func(d *store.Description) {
+			d.Accounts[7].PausedUntil = now.Add(20 * time.Second)
+			d.Pauses = []store.Pause{{Account: d.Accounts[7].Account, Until: now.Add(20 * time.Second), Cause: refused(7)}}
+		}),
+		"dead token": fleet(12, func(d *store.Description) {
+			d.Quarantined = []store.Quarantine{{Token: d.Accounts[3].Account, Reason: "dead_token", Count: 5, Until: now.Add(3 * time.Second),
+				Cause: `401 Unauthorized from GET https://api.example.com/likes/1: {"error":"invalid_token"} (told by crawler-1, process 4312)`}}
+		}),
+		"dead token to be tried": fleet(12, func(d *store.Description) {
+			d.Quarantined = []store.Quarantine{{Token: d.Accounts[3].Account, Reason: "dead_token", Count: 5, Until: now.Add(-3 * time.Second),
+				Cause: `401 Unauthorized from GET https://api.example.com/likes/1: {"error":"invalid_token"} (told by crawler-1, process 4312)`}}
+		}),
+		"all tokens dead": fleet(12, func(d *store.Description) {
+			for _, a := range d.Accounts {
+				d.Quarantined = append(d.Quarantined, store.Quarantine{Token: a.Account, Reason: "dead_token", Count: 2, Until: now.Add(time.Minute),
+					Cause: "401 Unauthorized from GET https://api.example.com/likes/1 (told by crawler-1, process 4312)"})
+			}
+			waiting(d, "quarantine")
+		}),
+		"quota spent":    fleet(60, func(d *store.Description) { waiting(d, "quota") }),
+		"slow source":    fleet(12, func(d *store.Description) { waiting(d, "secret") }),
+		"process killed": fleet(12, func(d *store.Description) { waiting(d, "quota"); d.Workers[2].Seen = now.Add(-40 * time.Second) }),
+		"paused by hand": fleet(12, func(d *store.Description) {
+			d.Pauses = []store.Pause{{Until: now.Add(10 * time.Minute), Cause: "the provider is down (told by operator ann on desk)"}}
+		}),
+	}
+}
+
+// What holds a fleet up is named in the first three lines, as testdata has them. To update it: go test -run Stall -redraw
+func TestStatusNamesTheStall(t *testing.T) {
+	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	inThree := map[string]string{"endpoint": "49 of 50 accounts paused for 59m more", "one account": "user-07 paused for 20s more",
+		"dead token": "token user-03 quarantined (dead_token, tried 5 times) for 3s more", "dead token to be tried": "dead_token, tried 5 times), to be tried again",
+		"all tokens dead": "50 tokens quarantined (dead_token) for 1m more", "quota spent": "the quota is spent: the first account is free again in 3s",
+		"slow source": "24 waiting for secret", "process killed": "16 waiting for quota", "paused by hand": "all accounts paused for 10m more"}
+	for name, d := range stalls(now) {
+		t.Run(name, func(t *testing.T) {
+			all := []store.Description{d}
+			view.WorstFirst(all)
+			var out bytes.Buffer
+			printBudget(&out, &all[0], false, func(_, text string) string { return text })
+			lines := strings.Split(out.String(), "\n")
+			require.Contains(t, strings.Join(lines[:3], "\n"), inThree[name])
+			require.Less(t, len(lines), 40)
+			for _, line := range lines {
+				require.LessOrEqual(t, len([]rune(line)), 80, line)
+			}
+			golden := "testdata/status-" + strings.ReplaceAll(name, " ", "-") + ".txt"
+			if *redraw {
+				require.NoError(t, os.WriteFile(golden, out.Bytes(), 0o600))
+			}
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(want), out.String())
+		})
+	}
+}

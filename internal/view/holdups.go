@@ -1,0 +1,345 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ration-go/ration/internal/digest"
+	"github.com/ration-go/ration/internal/endpoint"
+	"github.com/ration-go/ration/store"
+)
+
+// A State is how an account is.
+type State int
+
+// The states of an account, the best first.
+const (
+	StateFree        State = iota // something may be booked at once
+	StateSpent                    // nothing is left, which is normal in a fleet that is at work
+	StatePaused                   // the account is
+	StateQuarantined              // its token was rejected by the provider, and was not served since
+)
+
+// String returns "free", "spent", "paused" or "quarantined".
+func (s State) String() string { return [...]string{"free", "spent", "paused", "quarantined"}[s] }
+
+// WorstOf returns the worst state of an account under its limits.
+func WorstOf(d *store.Description, a store.DescribedAccount) State {
+	worst, _, _ := StateOf(d, a, store.LimitUsage{Remaining: 1}) // whatever its limits, of which it may have none
+	for _, l := range a.Limits {
+		state, _, _ := StateOf(d, a, l)
+		worst = max(worst, state)
+	}
+	return worst
+}
+
+// StateOf returns the state of an account under one of its limits, in words, and when that may end; zero: it is free, or nobody
+// knows.
+func StateOf(d *store.Description, a store.DescribedAccount, l store.LimitUsage) (state State, words string, until time.Time) {
+	q, dead := quarantined(d, a.Account)
+	paused := pausedUntil(d, a)
+	switch {
+	case dead && q.Until.After(a.Now):
+		return StateQuarantined, Printable(q.Reason) + tried(q), q.Until
+	case dead:
+		return StateQuarantined, Printable(q.Reason) + tried(q), time.Time{}
+	case paused.After(a.Now):
+		return StatePaused, "paused", paused
+	case l.Remaining == 0:
+		return StateSpent, "spent", l.FreeAt
+	}
+	return StateFree, "free", time.Time{}
+}
+
+// pausedUntil returns the end of the pause of an account, or of all.
+func pausedUntil(d *store.Description, a store.DescribedAccount) time.Time {
+	until := a.PausedUntil
+	for _, p := range d.Pauses {
+		if p.Key == "" && (p.Account == "" || p.Account == a.Account) {
+			until = later(until, p.Until)
+		}
+	}
+	return until
+}
+
+// tried says how often a token was.
+func tried(q store.Quarantine) string {
+	switch {
+	case q.Probing:
+		return ", a request tries it"
+	case q.Count > 1:
+		return fmt.Sprintf(", tried %d times", q.Count)
+	}
+	return ""
+}
+
+// quarantined returns the last quarantine of the token that an account has been named by.
+func quarantined(d *store.Description, account string) (last store.Quarantine, found bool) {
+	for _, q := range d.Quarantined {
+		if q.Token == account && !q.Until.Before(last.Until) {
+			last, found = q, true
+		}
+	}
+	return last, found
+}
+
+// IsMeter reports whether an account counts another unit than calls of one, or one value of a key.
+func IsMeter(account string) bool {
+	return len(account) > digest.Length+1 && account[digest.Length] == '_'
+}
+
+// A Summary is how the accounts of a budget are, and what its callers do.
+type Summary struct {
+	Accounts int                       // those that only count another unit are not among them
+	In       [StateQuarantined + 1]int // by their state, which is the worst of their limits
+	Next     time.Time                 // when the first account that is spent is free again; zero: none is
+	Waiting  map[string]int            // how many callers wait, by what for
+	InFlight int                       // how many requests were sent and not answered
+	Stalled  bool                      // nothing can leave before a pause ends, or a token is served
+}
+
+// Summarize returns the summary of a budget.
+func Summarize(d *store.Description) Summary {
+	s := Summary{Waiting: make(map[string]int)}
+	for _, a := range d.Accounts {
+		if IsMeter(a.Account) {
+			continue
+		}
+		worst := WorstOf(d, a)
+		if next := freeAt(a); worst == StateSpent && (s.Next.IsZero() || next.Before(s.Next)) {
+			s.Next = next
+		}
+		s.Accounts++
+		s.In[worst]++
+	}
+	for _, w := range d.Workers {
+		if IsSilent(d, w) {
+			continue
+		}
+		for reason, n := range w.Load.Waiting {
+			s.Waiting[reason] += n
+		}
+		s.InFlight += w.Load.InFlight
+	}
+	s.Stalled = s.Accounts > 0 && s.In[StatePaused]+s.In[StateQuarantined] == s.Accounts
+	return s
+}
+
+// freeAt returns when every limit of an account has room.
+func freeAt(a store.DescribedAccount) (at time.Time) {
+	for _, l := range a.Limits {
+		if l.Remaining == 0 {
+			at = later(at, l.FreeAt)
+		}
+	}
+	return at
+}
+
+// String returns the summary as a part of a line: "49 paused, 1 free; 24 waiting: 20 for pause, 4 for quota".
+func (s Summary) String() string {
+	text := s.Accountwise()
+	if waits := WaitingFor(s.Waiting); waits != "" {
+		text += "; " + waits
+	}
+	return text
+}
+
+// Accountwise returns how the accounts are: "49 paused, 1 free".
+func (s Summary) Accountwise() string {
+	var parts []string
+	for state := StateQuarantined; state >= StateFree; state-- {
+		if n := s.In[state]; n > 0 {
+			parts = append(parts, fmt.Sprint(n, " ", state))
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+// WaitingFor says how many callers wait, and what for; "": nobody does.
+func WaitingFor(waiting map[string]int) string {
+	all := 0
+	var why []string
+	for _, reason := range slices.Sorted(maps.Keys(waiting)) {
+		all += waiting[reason]
+		why = append(why, fmt.Sprintf("%d for %s", waiting[reason], Printable(reason)))
+	}
+	switch len(why) {
+	case 0:
+		return ""
+	case 1:
+		_, reason, _ := strings.Cut(why[0], " for ")
+		return fmt.Sprintf("%d waiting for %s", all, reason)
+	}
+	return fmt.Sprintf("%d waiting: %s", all, strings.Join(why, ", "))
+}
+
+// silentAfter is how long after it was last heard of a worker has ended, or hangs: it tells of itself each ten seconds.
+const silentAfter = 25 * time.Second
+
+// IsSilent reports whether a worker has not been heard of for so long that what its callers did is not known any more.
+func IsSilent(d *store.Description, w store.Worker) bool { return d.Now.Sub(w.Seen) > silentAfter }
+
+// A Holdup is what holds back some accounts, or tokens, by one cause.
+type Holdup struct {
+	What     string    // "49 of 50 accounts paused", say
+	First    time.Time // when the first of them is free
+	Until    time.Time // when the last of them is
+	Cause    string    // what made it, in words; of several what they have in common
+	Accounts []string  // IDs of those that are paused; nil: all, or a token
+	Token    string    // the ID, if it is one
+	Endpoint string    // of several accounts what was refused: "GET https://api.test/likes/*"; "": one account, or not known
+	Stalls   bool      // nothing else can leave
+}
+
+// For says how long it lasts from an instant on, behind What.
+func (h *Holdup) For(now time.Time) string {
+	first, last := max(0, h.First.Sub(now)), max(0, h.Until.Sub(now))
+	switch {
+	case last == 0: // a token that is to be tried again
+		return ""
+	case last-first > last/10:
+		return " for " + Short(first) + " to " + Short(last) + " more"
+	}
+	return " for " + Short(last) + " more"
+}
+
+// Holdups returns what is paused or quarantined in a budget, those of one cause as one, what concerns most first.
+func Holdups(d *store.Description) (all []Holdup) {
+	s := Summarize(d)
+	type kind struct{ what, cause string }
+	members := make(map[kind][]store.Pause)
+	var order []kind
+	for _, p := range d.Pauses {
+		of := kind{what: "whole", cause: common(p.Cause)}
+		switch {
+		case p.Key != "":
+			of.what = "part"
+		case p.Account == "":
+			of.what = "all"
+		}
+		if members[of] == nil {
+			order = append(order, of)
+		}
+		members[of] = append(members[of], p)
+	}
+	for _, of := range order {
+		all = append(all, pausesAsOne(d, members[of], s.Accounts))
+	}
+	quarantines := make(map[kind][]store.Quarantine)
+	order = nil
+	for _, q := range d.Quarantined {
+		of := kind{q.Reason, common(q.Cause)}
+		if quarantines[of] == nil {
+			order = append(order, of)
+		}
+		quarantines[of] = append(quarantines[of], q)
+	}
+	for _, of := range order {
+		all = append(all, quarantinesAsOne(d, quarantines[of]))
+	}
+	for i := range all {
+		all[i].Stalls = s.Stalled
+	}
+	slices.SortStableFunc(all, func(a, b Holdup) int { return cmp.Compare(len(b.Accounts), len(a.Accounts)) })
+	return all
+}
+
+func pausesAsOne(d *store.Description, pauses []store.Pause, accounts int) Holdup {
+	first := pauses[0]
+	h := Holdup{What: Paused(d.Accounts, first), First: first.Until, Until: first.Until, Cause: Printable(first.Cause)}
+	of := make(map[string]bool)
+	for _, p := range pauses {
+		h.First, h.Until = earlier(h.First, p.Until), later(h.Until, p.Until)
+		if p.Account != "" {
+			of[p.Account] = true
+		}
+	}
+	h.Accounts = slices.Sorted(maps.Keys(of))
+	if len(pauses) == 1 {
+		return h
+	}
+	whose := fmt.Sprintf("%d of %d accounts", len(of), max(accounts, len(of)))
+	switch {
+	case len(of) == 0:
+		whose = "all accounts"
+	case len(of) == 1:
+		whose = NameOf(d.Accounts, h.Accounts[0])
+	}
+	if h.What = whose + " paused"; first.Key != "" {
+		h.What = "a part of " + whose + " paused"
+		if len(of) < len(pauses) {
+			h.What = fmt.Sprintf("%d parts of %s paused", len(pauses), whose)
+		}
+	}
+	h.Cause = Printable(asCommon(first.Cause))
+	if of := inRefusal.FindStringSubmatch(common(first.Cause)); of != nil && first.Key == "" {
+		h.Endpoint = Printable(of[1])
+	}
+	return h
+}
+
+func quarantinesAsOne(d *store.Description, all []store.Quarantine) Holdup {
+	first := all[0]
+	h := Holdup{First: first.Until, Until: first.Until, Cause: Printable(first.Cause), Token: first.Token}
+	for _, q := range all {
+		h.First, h.Until = earlier(h.First, q.Until), later(h.Until, q.Until)
+	}
+	h.What = "token " + NameOf(d.Accounts, first.Token) + " quarantined (" + Printable(first.Reason) + tried(first) + ")"
+	if !h.Until.After(d.Now) {
+		h.What += ", to be tried again"
+	}
+	if len(all) > 1 {
+		h.What, h.Token, h.Cause = fmt.Sprintf("%d tokens quarantined (%s)", len(all), Printable(first.Reason)), "", Printable(asCommon(first.Cause))
+	}
+	return h
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+var (
+	inCause = regexp.MustCompile(`https?://[^\s,]+`)
+	// inRefusal finds the request in the cause of a refusal.
+	inRefusal = regexp.MustCompile(` from ([A-Z]+ https?://[^\s,]+)`)
+
+	asked = regexp.MustCompile(`, which (asks for [^ ,]+|names no time)`)
+	told  = regexp.MustCompile(` \(told by ([^()]*)\)$`)
+)
+
+// common returns what causes have in common that are one to people: the response and the endpoint, whoever tells of it, and
+// whatever object it is about.
+func common(cause string) string {
+	cause = told.ReplaceAllString(asked.ReplaceAllString(cause, ""), "")
+	return inCause.ReplaceAllStringFunc(cause, func(text string) string {
+		if u, err := url.Parse(text); err == nil {
+			return u.Scheme + "://" + u.Host + endpoint.Path(u.Path)
+		}
+		return text
+	})
+}
+
+// asCommon returns the cause of the first of several.
+func asCommon(cause string) string {
+	text := common(cause)
+	if by := told.FindStringSubmatch(cause); by != nil {
+		text += " (first told by " + by[1] + ")"
+	}
+	return text
+}
