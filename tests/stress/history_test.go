@@ -207,6 +207,7 @@ func (h history) run(t *testing.T, all []process, admin redis.UniversalClient, n
 		p.Lose.Store(0)
 	}
 	require.NoError(t, all[0].budget.ResumeAll(t.Context()))
+	l.end()
 	if l.evicted {
 		// What is lost of an account is noticed when it is booked beyond what front.lua answers.
 		noticing := h.with(ration.WithReserve(t.Context(), 0.001), 1, 0)
