@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -19,26 +20,31 @@ const (
 
 // A chart is a limit of an account over the last minutes, ready to be drawn.
 type chart struct {
-	Limit                  string
-	Used, Ahead, Remaining int
-	Capacity               int
-	Free                   string    // when the next unit is free; "": something is free, or nothing is used
-	Areas, AheadAreas      []string  // polygons
-	Line                   float64   // where the limit is
-	Bands                  []segment // pauses
-	Marks                  []float64 // refusals
-	Spoken                 string    // all this in words
-	From                   string    // how long ago its left side is
+	Limit             string
+	Used, Ahead       int
+	Capacity          int
+	Left              string    // what may be used now, in words
+	Areas, AheadAreas []string  // polygons
+	Line              float64   // where the limit is
+	Bands             []segment // pauses
+	Marks             []float64 // refusals
+	Spoken            string    // all this in words
+	From              string    // how long ago its left side is
 }
 
 // A segment is a stretch of time.
 type segment struct{ X, Width float64 }
 
 // chartOf returns the chart of one limit of an account.
-func chartOf(s *snapshot, budget string, a store.DescribedAccount, l store.LimitUsage) chart {
-	c := chart{Limit: view.Limit(l.Limit), Used: l.Used, Ahead: l.Ahead, Remaining: l.Remaining, Capacity: l.Limit.Capacity(), From: view.Short(past)}
-	if l.Remaining == 0 && l.FreeAt.After(a.Now) {
-		c.Free = left(l.FreeAt, a.Now)
+func chartOf(s *snapshot, d *store.Description, a store.DescribedAccount, l store.LimitUsage) chart {
+	budget := d.Budget
+	c := chart{Limit: view.Limit(l.Limit), Used: l.Used, Ahead: l.Ahead, Capacity: l.Limit.Capacity(), From: view.Short(past)}
+	state, words, until := view.StateOf(d, a, l)
+	if c.Left = fmt.Sprintf("%d left of %d", l.Remaining, c.Capacity); state >= view.StatePaused {
+		c.Left = words + ": nothing left"
+	}
+	if until.After(a.Now) {
+		c.Left += ", next in " + left(until, a.Now)
 	}
 	points := s.series[seriesKey{budget, a.Account, c.Limit}]
 	most := c.Capacity
@@ -67,11 +73,11 @@ func chartOf(s *snapshot, budget string, a store.DescribedAccount, l store.Limit
 		}
 	}
 	for _, item := range s.news {
-		if item.Budget == budget && item.Account == a.Account && item.IsRefusal() && item.At.After(begin) {
+		if item.Budget == budget && slices.Contains(item.Accounts, a.Account) && item.IsRefusal() && item.At.After(begin) {
 			c.Marks = append(c.Marks, x(item.At))
 		}
 	}
-	c.Spoken = fmt.Sprintf("%s: %d used, %d booked ahead, %d left of %d", c.Limit, c.Used, c.Ahead, c.Remaining, c.Capacity)
+	c.Spoken = fmt.Sprintf("%s: %d used, %d booked ahead, %s", c.Limit, c.Used, c.Ahead, c.Left)
 	c.Spoken += counted(len(c.Bands), "pause") + counted(len(c.Marks), "refusal")
 	return c
 }

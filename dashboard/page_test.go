@@ -243,7 +243,7 @@ func TestTheChartMoves(t *testing.T) {
 		stop()
 		chart := page[strings.Index(page, `<svg class="chart"`):]
 		chart = chart[:strings.Index(chart, "</svg>")]
-		require.Contains(t, chart, "10/1m: 10 used, 5 booked ahead, 0 left of 10; 1 pause; 1 refusal")
+		require.Contains(t, chart, "10/1m: 10 used, 5 booked ahead, 0 left of 10, next in 1m; 1 pause; 1 refusal")
 		used := regexp.MustCompile(`polygon class="used" points="([^"]*)"`).FindAllStringSubmatch(chart, -1)
 		require.Len(t, used, 1, "no gap")
 		require.Contains(t, used[0][1], "230.0,119.5", "4 of 15 that are shown at most, 185 s ago")

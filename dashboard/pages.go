@@ -202,7 +202,7 @@ func (h *Handler) accountPage(r *http.Request, s *snapshot) *page {
 		Holdups: h.holdups(d, p.Root, &a), News: newsOf(s, d.Budget, a.Account)}
 	answer := accountAnswer{Budget: d.Budget, SampledSince: s.begun.UTC()}
 	for _, l := range a.Limits {
-		p.Account.Charts = append(p.Account.Charts, chartOf(s, d.Budget, a, l))
+		p.Account.Charts = append(p.Account.Charts, chartOf(s, d, a, l))
 		answer.add(view.Limit(l.Limit), s.series[seriesKey{d.Budget, a.Account, view.Limit(l.Limit)}])
 	}
 	one := *d
@@ -278,7 +278,7 @@ func (h *Handler) holdups(d *store.Description, root string, only *store.Describ
 // newsOf returns what was seen to begin of a budget or one of its accounts, the newest first.
 func newsOf(s *snapshot, budget, account string) (rows []newsRow) {
 	for _, item := range slices.Backward(s.news) {
-		if item.Budget == budget && (account == "" || item.Account == account || item.Account == "") && len(rows) < 20 {
+		if item.Budget == budget && (account == "" || item.Concerns(account)) && len(rows) < 20 {
 			rows = append(rows, newsRow{item.At.UTC().Format(time.TimeOnly), view.Printable(item.Budget), item.What, item.Cause})
 		}
 	}

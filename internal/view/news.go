@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ration-go/ration/store"
@@ -15,14 +16,19 @@ type News struct {
 	seen map[string]bool // what was in force when the store was read last; nil: it was never read
 }
 
-// An Item is a pause or a quarantine that has begun.
+// An Item is pauses or quarantines that have begun, by one cause.
 type Item struct {
-	At      time.Time // when it was seen first
-	Budget  string    // its name
-	Account string    // "": of all accounts, or of a token
-	What    string    // what is held back, in words
-	Until   time.Time // when it ends, on the store's clock
-	Cause   string    // what made it, in words
+	At       time.Time // when it was seen first
+	Budget   string    // its name
+	Accounts []string  // IDs; nil: of all accounts, or of a token
+	What     string    // what is held back, in words
+	Until    time.Time // when the last of it ends, on the store's clock
+	Cause    string    // what made it, in words
+}
+
+// Concerns reports whether it is about an account, or about all.
+func (i Item) Concerns(account string) bool {
+	return i.Accounts == nil || slices.Contains(i.Accounts, account)
 }
 
 // IsRefusal reports whether a throttled response made it: its cause begins with the status of the response.
@@ -33,24 +39,24 @@ func (i Item) IsRefusal() bool {
 // mostNews is how many items are kept.
 const mostNews = 100
 
-// Take adds what is in force now and was not before. What was in force before anybody looked is no news.
+// Take adds what is in force now and was not before: what has begun by one cause is one item. What was in force before anybody
+// looked is no news.
 func (n *News) Take(all []store.Description, at time.Time) {
 	now := make(map[string]bool)
-	note := func(key string, one Item) {
+	isNew := func(key string) bool {
 		now[key] = true
-		if n.seen != nil && !n.seen[key] {
-			one.At, one.Cause = at, Printable(one.Cause)
-			n.Told = append(n.Told, one)
-		}
+		return n.seen != nil && !n.seen[key]
 	}
-	for _, d := range all {
-		for _, p := range d.Pauses {
-			note(fmt.Sprint(d.Budget, " ", p.Account, " ", p.Key, " ", p.Until.UnixMicro()),
-				Item{Budget: d.Budget, Account: p.Account, What: Paused(d.Accounts, p), Until: p.Until, Cause: p.Cause})
-		}
-		for _, q := range d.Quarantined {
-			note(fmt.Sprint(d.Budget, " ", q.Token, " ", q.Reason, " ", q.Until.UnixMicro()),
-				Item{Budget: d.Budget, What: "token " + ShortID(q.Token) + " quarantined (" + Printable(q.Reason) + ")", Until: q.Until, Cause: q.Cause})
+	for i := range all {
+		d := all[i]
+		d.Pauses = slices.DeleteFunc(slices.Clone(d.Pauses), func(p store.Pause) bool {
+			return !isNew(fmt.Sprint(d.Budget, " ", p.Account, " ", p.Key, " ", p.Until.UnixMicro()))
+		})
+		d.Quarantined = slices.DeleteFunc(slices.Clone(d.Quarantined), func(q store.Quarantine) bool {
+			return !isNew(fmt.Sprint(d.Budget, " ", q.Token, " ", q.Reason, " ", q.Until.UnixMicro()))
+		})
+		for _, h := range Holdups(&d) {
+			n.Told = append(n.Told, Item{At: at, Budget: d.Budget, Accounts: h.Accounts, What: h.What, Until: h.Until, Cause: h.Cause})
 		}
 	}
 	n.seen = now
