@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"net/url"
 	"strings"
 	"unicode"
 
@@ -16,9 +15,8 @@ import (
 // which some APIs want in the URL and others repeat; and what hides the secret.
 func describe(resp *http.Response, grant Grant) (said string, hidden *censor.Censor) {
 	secret, _ := grant.Token.open()
-	u := url.URL{Scheme: resp.Request.URL.Scheme, Host: resp.Request.URL.Host, Path: resp.Request.URL.Path}
-	hidden = censor.New("SECRET", secret)
-	return hidden.Text(fmt.Sprintf("%d %s from %s %v", resp.StatusCode, http.StatusText(resp.StatusCode), cmp.Or(resp.Request.Method, http.MethodGet), &u)), hidden
+	return fmt.Sprintf("%d %s from %s %s", resp.StatusCode, http.StatusText(resp.StatusCode), cmp.Or(resp.Request.Method, http.MethodGet), urlOf(resp.Request, grant.Token)),
+		censor.New("SECRET", secret)
 }
 
 // causeOf says to people which response makes a pause, and what it asks for.

@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"net/url"
 	"runtime/pprof"
 	"runtime/trace"
 	"strings"
 	"time"
 
+	"github.com/ration-go/ration/internal/censor"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
@@ -165,11 +167,18 @@ func (t traces) sent(req *http.Request, g *Grant) {
 	}
 }
 
+// urlOf returns a request's URL without its query, which may have secrets, and without the token's, which some APIs want in the path.
+func urlOf(req *http.Request, t Token) string {
+	secret, _ := t.open()
+	u := url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: req.URL.Path}
+	return censor.New("SECRET", secret).Text(u.String())
+}
+
 func (t traces) answered(req *http.Request, g *Grant, resp *http.Response, err error, begun time.Time) {
 	if t.none() {
 		return
 	}
-	answered := rationtrace.Answered{Attempt: g.attempt(req), Err: redact(err, g.Token), Took: time.Since(begun)}
+	answered := rationtrace.Answered{Attempt: g.attempt(req), URL: urlOf(req, g.Token), Err: redact(err, g.Token), Took: time.Since(begun)}
 	if resp != nil {
 		answered.Status = resp.StatusCode
 	}

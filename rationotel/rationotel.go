@@ -9,7 +9,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"net"
 	"strconv"
+	"strings"
 	"time"
 
 	"go.opentelemetry.io/otel"
@@ -151,7 +153,10 @@ func (i *instruments) waitEnded(ctx context.Context, w rationtrace.Wait) {
 // answered makes a span of the attempt.
 func (i *instruments) answered(ctx context.Context, a rationtrace.Answered) {
 	method := cmp.Or(a.Method, "GET")
-	common := []attribute.KeyValue{attribute.String("http.request.method", method), attribute.String("server.address", a.Host)}
+	common := []attribute.KeyValue{attribute.String("http.request.method", method), attribute.String("server.address", hostOf(a.Host))}
+	if port := portOf(a.URL, a.Host); port > 0 {
+		common = append(common, attribute.Int("server.port", port))
+	}
 	if a.Status > 0 {
 		common = append(common, attribute.Int("http.response.status_code", a.Status))
 	}
@@ -173,7 +178,7 @@ func (i *instruments) answered(ctx context.Context, a rationtrace.Answered) {
 	}
 	i.inFlight.Add(ctx, -1, metric.WithAttributes(budgetOf(a.Budget)))
 	i.durations.Record(ctx, a.Took.Seconds(), metric.WithAttributes(common...))
-	all := append(common, budgetOf(a.Budget), attribute.String("ration.account", a.Account), attribute.Int("ration.cost", a.Cost))
+	all := append(common, attribute.String("url.full", a.URL), budgetOf(a.Budget), attribute.String("ration.account", a.Account), attribute.Int("ration.cost", a.Cost))
 	if a.Resends > 0 {
 		all = append(all, attribute.Int("http.request.resend_count", a.Resends))
 	}
@@ -187,4 +192,27 @@ func (i *instruments) answered(ctx context.Context, a rationtrace.Answered) {
 		span.SetStatus(codes.Error, text)
 	}
 	span.End(trace.WithTimestamp(end))
+}
+
+// hostOf returns a host without its port.
+func hostOf(hostport string) string {
+	if host, _, err := net.SplitHostPort(hostport); err == nil {
+		return host
+	}
+	return strings.Trim(hostport, "[]")
+}
+
+// portOf returns the port of a host, or that of a URL's scheme; 0: neither is known.
+func portOf(url, hostport string) int {
+	if _, port, err := net.SplitHostPort(hostport); err == nil {
+		n, _ := strconv.Atoi(port)
+		return n
+	}
+	switch {
+	case strings.HasPrefix(url, "https:"):
+		return 443
+	case strings.HasPrefix(url, "http:"):
+		return 80
+	}
+	return 0
 }

@@ -76,6 +76,8 @@ func TestARequestsSpansAndDurations(t *testing.T) {
 		require.Equal(t, "429", attributesOf(first)["http.response.status_code"])
 		require.Equal(t, "429", attributesOf(first)["error.type"])
 		require.Equal(t, "api.test", attributesOf(first)["server.address"])
+		require.Equal(t, "80", attributesOf(first)["server.port"])
+		require.Equal(t, "http://api.test/users", attributesOf(first)["url.full"], "without its query")
 		require.NotContains(t, attributesOf(first), "http.request.resend_count")
 		require.Equal(t, "wait for pause", wait.Name)
 		require.Equal(t, time.Minute, wait.EndTime.Sub(wait.StartTime))

@@ -39,7 +39,7 @@ const (
 )
 
 var (
-	pauseDesc = prometheus.NewDesc("ration_paused_until_seconds",
+	pauseDesc = prometheus.NewDesc("ration_paused_until_timestamp_seconds",
 		"When the last pause ends, in Unix time: of all accounts, of one, or of a part of what is asked. 0: none is paused.", []string{"budget", "scope"}, nil)
 	stateDesc   = prometheus.NewDesc("ration_accounts", "Accounts of the pool: free, spent or paused.", []string{"budget", "state"}, nil)
 	tokenDesc   = prometheus.NewDesc("ration_tokens", "Tokens of the pool: usable or quarantined.", []string{"budget", "state"}, nil)

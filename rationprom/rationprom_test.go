@@ -159,9 +159,9 @@ func TestTheCollectorTellsWhatIsLeft(t *testing.T) {
 			`ration_tokens{budget="api",state="quarantined"} 1`,
 			`ration_collect_success{budget="api"} 1`,
 			`ration_limit_units{budget="api",limit="10/1h"} 30`,
-			fmt.Sprintf(`ration_paused_until_seconds{budget="api",scope="account"} %v`, float64(begun.Add(time.Minute).Unix())),
-			`ration_paused_until_seconds{budget="api",scope="all"} 0`,
-			`ration_paused_until_seconds{budget="api",scope="part"} 0`,
+			fmt.Sprintf(`ration_paused_until_timestamp_seconds{budget="api",scope="account"} %v`, float64(begun.Add(time.Minute).Unix())),
+			`ration_paused_until_timestamp_seconds{budget="api",scope="all"} 0`,
+			`ration_paused_until_timestamp_seconds{budget="api",scope="part"} 0`,
 			`ration_workers{budget="api"} 0`,
 		} {
 			require.Contains(t, text, "\n"+line+"\n")

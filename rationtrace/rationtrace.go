@@ -208,6 +208,8 @@ type Attempt struct {
 // An Answered is an attempt that has a response, or has failed.
 type Answered struct {
 	Attempt
+	// URL is the request's, without its query and the token's secret.
+	URL string
 	// Status is the response's. Zero: there is none.
 	Status int
 	// Err is why there is none, without the token's secret.
