@@ -29,6 +29,9 @@ type Store interface {
 // text/event-stream" with a stream of what has changed, at most once a second. However many look, the store
 // is read once a second at most, and not at all if nobody does and [Handler.Run] is not called.
 //
+// /metrics has the sums of each budget for Prometheus, behind the same door. /healthz answers anybody, and says only whether the
+// store answers: 200, or 503.
+//
 // The page can be mounted at any path, with [http.StripPrefix]. It needs no other host, and shows no token:
 // a store has only digests.
 //
@@ -67,6 +70,10 @@ var pages embed.FS
 // ServeHTTP implements [http.Handler].
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.once.Do(h.begin)
+	if r.URL.Path == "/healthz" {
+		h.healthz(w, r)
+		return
+	}
 	if h.admits(w, r) {
 		h.mux.ServeHTTP(w, r)
 	}
@@ -76,6 +83,7 @@ func (h *Handler) begin() {
 	h.proof = rand.Text()
 	h.mux = http.NewServeMux()
 	h.mux.Handle("GET /assets/", http.FileServerFS(assets))
+	h.mux.HandleFunc("GET /metrics", h.metrics)
 	h.mux.HandleFunc("GET /{$}", h.show(h.budgetsPage))
 	h.mux.HandleFunc("GET /b/{budget}", h.show(h.budgetPage))
 	h.mux.HandleFunc("GET /b/{budget}/a/{account}", h.show(h.accountPage))

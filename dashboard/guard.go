@@ -10,8 +10,8 @@ import (
 	"github.com/ration-go/ration/internal/hosts"
 )
 
-// admits reports whether to answer a request. If not, it has answered. Nothing is exempt: the assets and
-// the streams are behind the same door.
+// admits reports whether to answer a request. If not, it has answered. Nothing but /healthz is exempt: the
+// assets and the streams are behind the same door.
 func (h *Handler) admits(w http.ResponseWriter, r *http.Request) bool {
 	header := w.Header()
 	header.Set("Content-Security-Policy", "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "+

@@ -15,7 +15,7 @@ import (
 )
 
 // addresses are one of each kind, as page, JSON and stream.
-var addresses = []string{"/", "/b/api", "/b/api/a/x", "/b/api/do/pause", "/b/api/do/resume", "/assets/live.js", "/assets/style.css", "/nowhere"}
+var addresses = []string{"/", "/b/api", "/b/api/a/x", "/b/api/do/pause", "/b/api/do/resume", "/assets/live.js", "/assets/style.css", "/metrics", "/nowhere"}
 
 var accepts = []string{"text/html", "application/json", "text/event-stream"}
 

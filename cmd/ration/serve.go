@@ -21,7 +21,8 @@ func serveCommand() *cli.Command {
 		Name: "serve", Usage: "a page to watch a fleet by",
 		Description: `Serves a page of every budget and account in the store, live: windows as charts,
 who waits for what, pauses, quarantines and refusals. The same addresses answer
-"Accept: application/json" with JSON.
+"Accept: application/json" with JSON. /metrics has the sums for Prometheus, and
+/healthz says whether Redis answers.
 
 The page answers this machine only. To serve others, give it a password, the name by
 which they ask for it, and a proxy that speaks HTTPS: a password in clear is none.
