@@ -235,8 +235,8 @@ type Booking struct {
 type CancelRequest struct {
 	// Booking is what Book returned. If its answer was lost, ID and Budget are enough.
 	Booking Booking
-	// Holder is the one that [Holder.Hold] was told of, or may have been, that has the booking: it is
-	// cancelled only if the holder still has it. Zero: none was told.
+	// Holder is the one that [Holder.Hold] was told of, or may be told of after this, that has the booking: it is
+	// cancelled unless it was taken back from the holder. Zero: none was told.
 	Holder BookingID
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time

@@ -14,8 +14,8 @@ type Holder interface {
 	// Hold says that the holder is alive, and which more bookings its callers wait for, beside those that
 	// it named before. If the store hears nothing of a holder for HeldFor and what it has announced as Silent, while it hears of others, it may
 	// give the holder up: it cancels those of its bookings whose slots are still to come. The next Hold
-	// says so, and from then on the holder has another name. Cancel with a Holder cancels a booking only
-	// as long as the holder has it, so that no booking is cancelled twice.
+	// says so, and from then on the holder has another name. Cancel cancels no booking that
+	// was taken back, and Hold takes none that was cancelled on the way.
 	//
 	// What lies in the past need not be taken off the list: the store forgets it.
 	Hold(ctx context.Context, r HoldRequest) (HoldReply, error)

@@ -97,6 +97,14 @@ var holdRules = []rule{
 			require.Equal(h.t, left, h.usage(a))
 		}
 	}},
+	{"a booking is cancelled before its holder is heard of", func(h *harness) {
+		a, holder := h.single(atMost(1, 10*sec)), h.holder()
+		of := h.slots(a, 0, 10*sec, 20*sec)
+		holder.holds(store.Held, of[1])
+		holder.cancels(of[2]) // while the question that names it is under way
+		holder.holds(store.Held, of[2])
+		h.slots(a, 20*sec)
+	}},
 	{"nobody is given up while nobody is heard", func(h *harness) {
 		a, first, second := h.single(atMost(1, 10*sec)), h.holder(), h.holder()
 		of := h.slots(a, 0, 10*sec, 20*sec)

@@ -5,8 +5,8 @@
 --         the entry; its slot; and the holder that has it, or ''
 -- returns ''
 --
--- The ID stays known as cancelled, so that to cancel twice is to cancel once. What a holder has is cancelled
--- only as long as it has it: hold.lua.
+-- The ID stays known as cancelled, so that to cancel twice is to cancel once. What was taken back from a holder is known as that,
+-- and not cancelled. A holder may be told of a booking after it was cancelled: hold.lua does not note it then.
 
 local now = forwardClock(ARGV[1])
 local slots, opened = {}, {}
@@ -26,8 +26,10 @@ for i = 2, #ARGV, 5 do
   local record, holder = base .. ':id:' .. ARGV[i], ARGV[i + 4]
   -- The first write may want memory: Redis refuses a script for want of it before that only.
   local first = call('SET', record, 'cancelled', 'PX', REMEMBER, 'NX')
-  local has = holder == '' or call('ZREM', heldKey(holder), heldMember(ARGV[i], ARGV[i + 1], ARGV[i + 2])) == 1
-  if first and has then
+  if holder ~= '' then
+    call('ZREM', heldKey(holder), heldMember(ARGV[i], ARGV[i + 1], ARGV[i + 2]))
+  end
+  if first then
     cancelEntry(opened, ARGV[i + 2], ARGV[i + 1], slots[i], now)
   end
 end
