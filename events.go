@@ -227,7 +227,7 @@ func (k EventKind) level() slog.Level {
 	switch k {
 	case StoreDown, OldLogFound, TokenNeverServed:
 		return slog.LevelError
-	case LogLost, ClockStepped, LimitsOverridden, LimitUnclear, TokenQuarantined, Paused, SourceFailed, HostNotNamed:
+	case LogLost, ClockStepped, LimitsOverridden, LimitUnclear, TokenQuarantined, Paused, SourceFailed, HostNotNamed, HeadroomChanged:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo

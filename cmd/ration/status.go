@@ -189,7 +189,7 @@ func printAccounts(out io.Writer, d *store.Description, accounts []store.Describ
 				next = view.Short(until.Sub(a.Now))
 			}
 			if full[i] != "" {
-				said += ", lowered from " + full[i]
+				said += ", lowered from " + full[i] + ": " + view.LoweredBy(a)
 			}
 			rows = append(rows, []string{name, view.Limit(l.Limit), fmt.Sprint(l.Used), fmt.Sprint(l.Ahead), left, next, said})
 			paints = append(paints, map[view.State]string{view.StatePaused: red, view.StateQuarantined: red}[state])

@@ -115,6 +115,14 @@ func origin(d store.Description, card store.Card) string {
 	return string(headroom.ParseWhy(card.Why, card.Limits).Origin)
 }
 
+// LoweredBy says in a word or two why the limits of an account are lowered.
+func LoweredBy(a store.DescribedAccount) string {
+	if headroom.ParseWhy(a.Card.Why, a.Card.Limits).Lowered {
+		return "refusals"
+	}
+	return "other clients"
+}
+
 // Full returns what each limit of an account is lowered from, because of competing clients or of a provider
 // that refuses calls; "": it is not.
 func Full(a store.DescribedAccount) []string {
