@@ -176,7 +176,7 @@ func (l *ledger) judgeLogged(t *testing.T, account string, used int, now time.Ti
 	}
 	extra := l.inDoubt
 	if l.losses > 0 {
-		extra = l.cancelled + l.lost*l.costs // what is sent again after a loss is booked again
+		extra = l.cancelled + l.lost*l.costs                  // what is sent again after a loss is booked again
 		extra += (l.changes + l.pauses) * l.callers * l.costs // callers that waited cancelled too, and booked again
 	}
 	assert.GreaterOrEqual(t, used, granted, "units in the log of %s: a call that was granted is not in it", account[:8])
