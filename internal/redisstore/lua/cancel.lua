@@ -5,8 +5,9 @@
 --         the entry; its slot; and the holder that has it, or ''
 -- returns ''
 --
--- The ID stays known as cancelled, so that to cancel twice is to cancel once. What was taken back from a holder is known as that,
--- and not cancelled. A holder may be told of a booking after it was cancelled: hold.lua does not note it then.
+-- The ID stays known as cancelled, so that to cancel twice is to cancel once. What was taken back from a holder is
+-- known as that, and not cancelled. A holder may be told of a booking after it was cancelled: hold.lua does not
+-- note it then.
 
 local now = forwardClock(ARGV[1])
 local slots, opened = {}, {}
