@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -200,6 +201,12 @@ func (s *slowStore) note(what string) {
 	s.order = append(s.order, what)
 }
 
+func (s *slowStore) noted() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.order)
+}
+
 func (s *slowStore) Record(ctx context.Context, r store.RecordRequest) error {
 	of, takes := "call", time.Duration(0)
 	if strings.HasSuffix(r.Account.ID, "_tokens") {
@@ -240,7 +247,7 @@ func TestALateRequestIsNeverUncounted(t *testing.T) {
 		require.NoError(t, resp.Body.Close())
 		require.Less(t, time.Since(begun), 11*time.Second)
 		time.Sleep(2 * time.Second)
-		require.Equal(t, []string{"tokens replaces: false", "call replaces: true"}, kept.order)
+		require.Equal(t, []string{"tokens replaces: false", "call replaces: true"}, kept.noted())
 		rationtest.RequireRemaining(t, b, token, 4, 300)
 		time.Sleep(50 * time.Second)
 		usage, err := b.Usage(t.Context(), token)
@@ -266,6 +273,6 @@ func TestTheShortestWindowSaysWhatIsLate(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, resp.Body.Close())
 		time.Sleep(2 * time.Second)
-		require.Equal(t, []string{"tokens replaces: false", "call replaces: true"}, kept.order)
+		require.Equal(t, []string{"tokens replaces: false", "call replaces: true"}, kept.noted())
 	})
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/view"
+	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
@@ -116,6 +117,9 @@ const mostAccounts = 20
 func printBudget(out io.Writer, d *store.Description, every bool, paint func(colour, text string) string) {
 	s := view.Summarize(d)
 	head := fmt.Sprintf("%s: %s, %s", d.Budget, counted(s.Accounts, "account"), counted(len(d.Workers), "worker"))
+	if s.Silent > 0 {
+		head += fmt.Sprintf(", %d of them silent", s.Silent)
+	}
 	if about := s.String(); about != "" {
 		head += ": " + about
 	}
@@ -126,7 +130,13 @@ func printBudget(out io.Writer, d *store.Description, every bool, paint func(col
 		printHoldup(out, paint, d.Budget, h, d.Now)
 	}
 	if s.In[view.StateFree] == 0 && s.In[view.StateSpent] > 0 && s.Next.After(d.Now) {
-		fmt.Fprintf(out, "  the quota is spent: the first account is free again in %s\n", view.Short(s.Next.Sub(d.Now)))
+		fmt.Fprintf(out, "  the quota is spent, which is normal: the first account is free again in %s\n", view.Short(s.Next.Sub(d.Now)))
+	}
+	if s.Accounts > 1 && s.In[view.StateQuarantined] == s.Accounts {
+		fmt.Fprintln(out, "  all at once: look at the provider, the app and where secrets come from before\n  any token is replaced")
+	}
+	if n := s.Waiting[rationtrace.Source.String()]; n > 0 {
+		fmt.Fprintf(out, "  %s for a token's secret: its source is slow, or fails:\n  the log of the worker has the error, as SourceFailed\n", waitFor(n))
 	}
 	if view.InForce(*d) {
 		fmt.Fprintf(out, "  limits set %s ago: %s\n", view.Round(d.Now.Sub(d.Card.Since())), strings.Join(view.Limits(d.Card.Limits), " and "))
@@ -137,11 +147,18 @@ func printBudget(out io.Writer, d *store.Description, every bool, paint func(col
 	}
 	printAccounts(out, d, shown, paint)
 	if more := len(d.Accounts) - len(shown); more > 0 {
-		fmt.Fprintf(out, "  and %s less used: -all lists them\n", counted(more, "account"))
+		fmt.Fprintf(out, "  and %d more: -all lists them\n", more)
 	}
 	for _, w := range d.Workers {
 		fmt.Fprintf(out, "  worker %s, heard of %s ago%s\n", view.Printable(w.ID), view.Round(d.Now.Sub(w.Seen)), loadText(d, w))
 	}
+}
+
+func waitFor(n int) string {
+	if n == 1 {
+		return "1 caller waits"
+	}
+	return fmt.Sprintf("%d callers wait", n)
 }
 
 // headline is the colour of how a budget is.

@@ -67,10 +67,10 @@ func stalls(now time.Time) map[string]store.Description {
 				d.Quarantined = append(d.Quarantined, store.Quarantine{Token: a.Account, Reason: "dead_token", Count: 2, Until: now.Add(time.Minute),
 					Cause: "401 Unauthorized from GET https://api.example.com/likes/1 (told by crawler-1, process 4312)"})
 			}
-			waiting(d, "quarantine")
+			waiting(d, "probe")
 		}),
 		"quota spent":    fleet(60, func(d *store.Description) { waiting(d, "quota") }),
-		"slow source":    fleet(12, func(d *store.Description) { waiting(d, "secret") }),
+		"slow source":    fleet(12, func(d *store.Description) { waiting(d, "source") }),
 		"process killed": fleet(12, func(d *store.Description) { waiting(d, "quota"); d.Workers[2].Seen = now.Add(-40 * time.Second) }),
 		"paused by hand": fleet(12, func(d *store.Description) {
 			d.Pauses = []store.Pause{{Until: now.Add(10 * time.Minute), Cause: "the provider is down (told by operator ann on desk)"}}
@@ -82,9 +82,9 @@ func stalls(now time.Time) map[string]store.Description {
 func TestStatusNamesTheStall(t *testing.T) {
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 	inThree := map[string]string{"endpoint": "49 of 50 accounts paused for 59m more", "one account": "user-07 paused for 20s more",
-		"dead token": "token user-03 quarantined (dead_token, tried 5 times) for 3s more", "dead token to be tried": "dead_token, tried 5 times), to be tried again",
-		"all tokens dead": "50 tokens quarantined (dead_token) for 1m more", "quota spent": "the quota is spent: the first account is free again in 3s",
-		"slow source": "24 waiting for secret", "process killed": "16 waiting for quota", "paused by hand": "all accounts paused for 10m more"}
+		"dead token": "token user-03 quarantined (dead_token, tried 5 times), tried again in 3s", "dead token to be tried": "dead_token, tried 5 times), to be tried again",
+		"all tokens dead": "50 tokens quarantined (dead_token), tried again in 1m", "quota spent": "the quota is spent, which is normal: the first account is free again in 3s",
+		"slow source": "24 callers wait for a token's secret", "process killed": "3 workers, 1 of them silent: 50 free; 16 waiting for quota", "paused by hand": "all accounts paused for 10m more"}
 	for name, d := range stalls(now) {
 		t.Run(name, func(t *testing.T) {
 			all := []store.Description{d}

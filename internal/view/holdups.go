@@ -101,6 +101,7 @@ type Summary struct {
 	Next     time.Time                 // when the first account that is spent is free again; zero: none is
 	Waiting  map[string]int            // how many callers wait, by what for
 	InFlight int                       // how many requests were sent and not answered
+	Silent   int                       // how many processes were not heard of for so long that they have ended, or hang
 	Stalled  bool                      // nothing can leave before a pause ends, or a token is served
 }
 
@@ -120,6 +121,7 @@ func Summarize(d *store.Description) Summary {
 	}
 	for _, w := range d.Workers {
 		if IsSilent(d, w) {
+			s.Silent++
 			continue
 		}
 		for reason, n := range w.Load.Waiting {
@@ -192,6 +194,7 @@ type Holdup struct {
 	Until    time.Time // when the last of them is
 	Cause    string    // what made it, in words; of several what they have in common
 	Accounts []string  // IDs of those that are paused; nil: all, or a token
+	Tokens   bool      // these are tokens, which are tried again then, and not pauses, which end
 	Token    string    // the ID, if it is one
 	Endpoint string    // of several accounts what was refused: "GET https://api.test/likes/*"; "": one account, or not known
 	Stalls   bool      // nothing else can leave
@@ -200,13 +203,17 @@ type Holdup struct {
 // For says how long it lasts from an instant on, behind What.
 func (h *Holdup) For(now time.Time) string {
 	first, last := max(0, h.First.Sub(now)), max(0, h.Until.Sub(now))
-	switch {
-	case last == 0: // a token that is to be tried again
-		return ""
-	case last-first > last/10:
-		return " for " + Short(first) + " to " + Short(last) + " more"
+	text := Short(last)
+	if last-first > last/10 {
+		text = Short(first) + " to " + text
 	}
-	return " for " + Short(last) + " more"
+	switch {
+	case !h.Tokens:
+		return " for " + text + " more"
+	case last == 0:
+		return ", tried again with the next request"
+	}
+	return ", tried again in " + text
 }
 
 // Holdups returns what is paused or quarantined in a budget, those of one cause as one, what concerns most first.
@@ -286,14 +293,11 @@ func pausesAsOne(d *store.Description, pauses []store.Pause, accounts int) Holdu
 
 func quarantinesAsOne(d *store.Description, all []store.Quarantine) Holdup {
 	first := all[0]
-	h := Holdup{First: first.Until, Until: first.Until, Cause: Printable(first.Cause), Token: first.Token}
+	h := Holdup{First: first.Until, Until: first.Until, Cause: Printable(first.Cause), Tokens: true, Token: first.Token}
 	for _, q := range all {
 		h.First, h.Until = earlier(h.First, q.Until), later(h.Until, q.Until)
 	}
 	h.What = "token " + NameOf(d.Accounts, first.Token) + " quarantined (" + Printable(first.Reason) + tried(first) + ")"
-	if !h.Until.After(d.Now) {
-		h.What += ", to be tried again"
-	}
 	if len(all) > 1 {
 		h.What, h.Token, h.Cause = fmt.Sprintf("%d tokens quarantined (%s)", len(all), Printable(first.Reason)), "", Printable(asCommon(first.Cause))
 	}

@@ -86,7 +86,8 @@ func TestTheStateOfAnAccount(t *testing.T) {
 	demand("quarantined", "dead_token, tried 5 times", 3*time.Second)
 	d.Quarantined[0].Until = now.Add(-time.Second)
 	demand("quarantined", "dead_token, tried 5 times", 0)
-	require.Contains(t, view.Holdups(&d)[1].What, "token user-0 quarantined (dead_token, tried 5 times), to be tried again")
+	require.Contains(t, view.Holdups(&d)[1].What, "token user-0 quarantined (dead_token, tried 5 times)")
+	require.Equal(t, ", tried again with the next request", view.Holdups(&d)[1].For(now))
 }
 
 // What begins by one cause is one piece of news.
