@@ -211,7 +211,7 @@ func (h *Holdup) For(now time.Time) string {
 	case !h.Tokens:
 		return " for " + text + " more"
 	case last == 0:
-		return ", tried again with the next request"
+		return ", tried again now"
 	}
 	return ", tried again in " + text
 }

@@ -87,7 +87,7 @@ func TestTheStateOfAnAccount(t *testing.T) {
 	d.Quarantined[0].Until = now.Add(-time.Second)
 	demand("quarantined", "dead_token, tried 5 times", 0)
 	require.Contains(t, view.Holdups(&d)[1].What, "token user-0 quarantined (dead_token, tried 5 times)")
-	require.Equal(t, ", tried again with the next request", view.Holdups(&d)[1].For(now))
+	require.Equal(t, ", tried again now", view.Holdups(&d)[1].For(now))
 }
 
 // What begins by one cause is one piece of news.
