@@ -40,7 +40,7 @@ func TestDeadTokenIsQuarantinedAndNamed(t *testing.T) {
 	require.Zero(t, status, stderr)
 	got := parseSummary(t, stdout)
 	require.Equal(t, []int{20, 0, 0, 1}, []int{got.OK, got.Refused, got.Failed, got.Events.Kinds[ration.TokenQuarantined.String()]})
-	require.Regexp(t, "crawler-demo: token "+dead+` is quarantined until \S+: dead_token: .*401 Unauthorized from `+s.base+`\S+: .*Bad credentials`, stderr)
+	require.Regexp(t, "crawler-demo: token "+dead+` is quarantined until \S+: dead_token: .*401 Unauthorized from GET `+s.base+`\S+: .*Bad credentials`, stderr)
 	s.requireNoSecret(t, stdout+stderr)
 	s.requireWhole(t)
 }
