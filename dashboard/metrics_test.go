@@ -35,6 +35,7 @@ func TestMetrics(t *testing.T) {
 	s.set(func(d *store.Description) {
 		d.Accounts = append(d.Accounts, account("y", "ann", d.Now, 10, 0))
 		d.Pauses = []store.Pause{{Account: "x", Until: time.Unix(4_000_000_000, 0)}}
+		d.Accounts[0].PausedUntil = d.Pauses[0].Until
 		d.Workers = []store.Worker{{ID: "a", Seen: d.Now, Load: store.Load{Waiting: map[string]int{"quo\"ta": 3}, InFlight: 2}}}
 	})
 	h := &dashboard.Handler{Store: s}

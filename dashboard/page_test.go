@@ -206,6 +206,7 @@ func TestViewersShareOneReading(t *testing.T) {
 		s.set(func(d *store.Description) {
 			d.Pauses = []store.Pause{{Account: "x", Until: d.Now.Add(time.Hour), Cause: "429 from somewhere"}}
 			d.Accounts = []store.DescribedAccount{account("x", "", d.Now, 9, 1)}
+			d.Accounts[0].PausedUntil = d.Pauses[0].Until
 		})
 		time.Sleep(time.Second)
 		synctest.Wait()

@@ -74,6 +74,9 @@ func stalls(now time.Time) map[string]store.Description {
 		"process killed": fleet(12, func(d *store.Description) { waiting(d, "quota"); d.Workers[2].Seen = now.Add(-40 * time.Second) }),
 		"paused by hand": fleet(12, func(d *store.Description) {
 			d.Pauses = []store.Pause{{Until: now.Add(10 * time.Minute), Cause: "the provider is down (told by operator ann on desk)"}}
+			for i := range d.Accounts {
+				d.Accounts[i].PausedUntil = d.Pauses[0].Until
+			}
 		}),
 	}
 }

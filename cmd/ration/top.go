@@ -265,12 +265,17 @@ func (m *top) askAll(do func(r row) error) {
 		return
 	}
 	r := m.rows[i]
-	m.asking = fmt.Sprintf("resume all accounts and tokens of %s? y, or any other key", r.budget.Budget)
+	m.confirm(r, "resume all accounts and tokens of "+r.budget.Budget, "resume all", do)
+}
+
+// confirm has the user confirm what is to be done, which is then recorded in words.
+func (m *top) confirm(r row, question, did string, do func(r row) error) {
+	m.asking = question + "? y, or any other key"
 	m.confirmed = func() error {
 		if err := do(r); err != nil {
 			return err
 		}
-		return action{Budget: r.budget.Budget, By: operator(), Did: "resume all", Reason: "at ration top"}.record(m.ctx, m.client)
+		return action{Budget: r.budget.Budget, By: operator(), Did: did, Reason: "at ration top"}.record(m.ctx, m.client)
 	}
 }
 
@@ -291,11 +296,6 @@ func (m *top) ask(verb, how string, do func(r row) error) {
 		return
 	}
 	r := m.rows[i]
-	m.asking = strings.TrimSpace(fmt.Sprintf("%s %s %s", verb, r.name, how)) + "? y, or any other key"
-	m.confirmed = func() error {
-		if err := do(r); err != nil {
-			return err
-		}
-		return action{Budget: r.budget.Budget, By: operator(), Did: strings.TrimSpace(fmt.Sprintf("%s account %s %s", verb, view.Name(r.account), how)), Reason: "at ration top"}.record(m.ctx, m.client)
-	}
+	m.confirm(r, strings.TrimSpace(fmt.Sprintf("%s %s %s", verb, r.name, how)),
+		strings.TrimSpace(fmt.Sprintf("%s account %s %s", verb, view.Name(r.account), how)), do)
 }

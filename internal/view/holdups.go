@@ -43,29 +43,17 @@ func WorstOf(d *store.Description, a store.DescribedAccount) State {
 // knows.
 func StateOf(d *store.Description, a store.DescribedAccount, l store.LimitUsage) (state State, words string, until time.Time) {
 	q, dead := quarantined(d, a.Account)
-	paused := pausedUntil(d, a)
 	switch {
 	case dead && q.Until.After(a.Now):
 		return StateQuarantined, Printable(q.Reason) + tried(q), q.Until
 	case dead:
 		return StateQuarantined, Printable(q.Reason) + tried(q), time.Time{}
-	case paused.After(a.Now):
-		return StatePaused, "paused", paused
+	case a.PausedUntil.After(a.Now): // also by a pause of all
+		return StatePaused, "paused", a.PausedUntil
 	case l.Remaining == 0:
 		return StateSpent, "spent", l.FreeAt
 	}
 	return StateFree, "free", time.Time{}
-}
-
-// pausedUntil returns the end of the pause of an account, or of all.
-func pausedUntil(d *store.Description, a store.DescribedAccount) time.Time {
-	until := a.PausedUntil
-	for _, p := range d.Pauses {
-		if p.Key == "" && (p.Account == "" || p.Account == a.Account) {
-			until = later(until, p.Until)
-		}
-	}
-	return until
 }
 
 // tried says how often a token was.

@@ -33,6 +33,9 @@ func TestHoldupsOfOneCauseAreOne(t *testing.T) {
 		d.Pauses = append(d.Pauses, store.Pause{Account: d.Accounts[i].Account, Until: now.Add(time.Minute - time.Duration(i)*time.Second), Cause: refusal(i + 1)})
 	}
 	d.Pauses = append(d.Pauses, store.Pause{Account: d.Accounts[3].Account, Until: now.Add(time.Second), Cause: "a test"})
+	for i := range d.Accounts {
+		d.Accounts[i].PausedUntil = d.Pauses[i].Until
+	}
 	all := view.Holdups(&d)
 	require.Len(t, all, 2)
 	require.Equal(t, "3 of 4 accounts paused", all[0].What)
@@ -43,6 +46,9 @@ func TestHoldupsOfOneCauseAreOne(t *testing.T) {
 	require.Equal(t, "user-3 paused", all[1].What)
 	require.Equal(t, "4 paused", view.Summarize(&d).String())
 	d.Pauses = d.Pauses[:1]
+	for i := range d.Accounts[1:] {
+		d.Accounts[1+i].PausedUntil = time.Time{}
+	}
 	require.False(t, view.Holdups(&d)[0].Stalls)
 	require.Equal(t, refusal(1), view.Holdups(&d)[0].Cause, "of one all is said")
 }
@@ -81,6 +87,7 @@ func TestTheStateOfAnAccount(t *testing.T) {
 	d.Accounts[0].Limits[0].Remaining, d.Accounts[0].Limits[0].FreeAt = 0, now.Add(time.Second)
 	demand("spent", "spent", time.Second)
 	d.Pauses = []store.Pause{{Until: now.Add(time.Minute)}}
+	d.Accounts[0].PausedUntil = now.Add(time.Minute)
 	demand("paused", "paused", time.Minute)
 	d.Quarantined = []store.Quarantine{{Token: d.Accounts[0].Account, Reason: "dead_token", Count: 5, Until: now.Add(3 * time.Second)}}
 	demand("quarantined", "dead_token, tried 5 times", 3*time.Second)
