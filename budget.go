@@ -124,7 +124,8 @@ type Budget struct {
 	waiting      [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
 	delays       arrival.Delays
 	inFlight     atomic.Int64 // attempts that have no response yet
-	pooled       sync.Map     // the ID of each token's account, of tokens that were in a pool, by the token's ID
+	rates        rates
+	pooled       sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
 
 	mu            sync.Mutex // protects all below
 	bound         boundBy
@@ -223,6 +224,7 @@ func (b *Budget) Counts() Counts {
 func (b *Budget) load() store.Load {
 	now := b.Counts()
 	load := store.Load{InFlight: now.InFlight}
+	b.rates.add(&load, time.Now())
 	for reason, n := range now.Waiting {
 		if load.Waiting == nil {
 			load.Waiting = make(map[string]int)

@@ -124,7 +124,7 @@ func (t traces) rebooking(ctx context.Context, b *Budget, account string, how ou
 		rationtrace.Rebooking{Budget: b.Name, Account: account, Why: whyRebooking[how]})
 }
 
-// traceOutcome tells what a caller got.
+// traceOutcome counts and tells what a caller got.
 func (b *Budget) traceOutcome(ctx context.Context, g *Grant, err error) {
 	if b == nil {
 		return
@@ -132,6 +132,8 @@ func (b *Budget) traceOutcome(ctx context.Context, g *Grant, err error) {
 	t := g.traces
 	if err != nil {
 		t = b.tracesOf(ctx)
+	} else {
+		b.rates.slots.Add(1)
 	}
 	if t.none() {
 		return

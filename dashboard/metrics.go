@@ -42,6 +42,7 @@ func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 			m.add("ration_waiting", "Callers that wait, by what for, as the processes said within ten seconds.", n, "budget", d.Budget, "reason", reason)
 		}
 		m.add("ration_in_flight", "Requests that were sent and not answered, likewise.", sum.InFlight, "budget", d.Budget)
+		m.add("ration_refused_last_minute", "Responses that refused a request in the last minute, likewise.", sum.Refused, "budget", d.Budget)
 		m.add("ration_workers", "Processes that were heard of in the last minute.", len(d.Workers), "budget", d.Budget)
 		until := map[string]time.Time{"all": {}, "account": {}, "part": {}}
 		for _, p := range d.Pauses {

@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -46,9 +47,12 @@ type pager struct {
 // A budgetRow is a budget at a glance.
 type budgetRow struct {
 	Name, Link        string
-	Worst             *accountRow // nil: it has no account
+	Sum               accountRow // of all accounts, for the bar
 	Accounts, Workers int
 	Waiting, InFlight int
+	Used, Rate, Most  string // percent; calls a second, and the most in the last hour
+	Refused           int    // in the last minute
+	Spark             string
 	State, Class      string // how it is, in words, and what marks that
 }
 
@@ -87,6 +91,10 @@ type newsRow struct{ At, Budget, What, Cause string }
 type budgetView struct {
 	Name, Link string
 	How, Class string // how its accounts are, in words, and what marks that
+	Rates      string // how fast it is used, in words
+	Line       string // how long a new caller waits, in words
+	Spark      string
+	Most       string // calls a second that the sparkline shows
 	Reasons    []reason
 	InFlight   int
 	Holdups    []holdup
@@ -98,8 +106,15 @@ type budgetView struct {
 type accountView struct {
 	Name, ID, Link, Query string
 	Charts                []chart
+	Spans                 []spanRow
 	Holdups               []holdup
 	News                  []newsRow
+}
+
+// A spanRow leads to the same charts over another time.
+type spanRow struct {
+	Name  string
+	Shown bool
 }
 
 // newPage returns a page with what all have.
@@ -131,17 +146,15 @@ func (h *Handler) budgetsPage(r *http.Request, s *snapshot) *page {
 		}
 		link := p.Root + "b/" + url.PathEscape(d.Budget)
 		row := budgetRow{Name: view.Printable(d.Budget), Link: link, Workers: len(d.Workers)}
-		if len(d.Accounts) > 0 && len(d.Accounts[0].Limits) > 0 {
-			rows := rowsOf(d, d.Accounts[0], link)
-			worst := slices.MaxFunc(rows, func(a, b accountRow) int { return cmp.Compare(a.UsedPart+a.AheadPart, b.UsedPart+b.AheadPart) })
-			worst.Name = view.Name(d.Accounts[0])
-			row.Worst = &worst
-		}
 		sum := view.Summarize(d)
 		row.Accounts, row.InFlight, row.State, row.Class = sum.Accounts, sum.InFlight, sum.Accountwise(), classOf(sum)
 		for _, n := range sum.Waiting {
 			row.Waiting += n
 		}
+		row.Used, row.Rate, row.Refused = fmt.Sprintf("%.0f %%", 100*sum.Used), view.PerSecond(sum.SlotsPerSecond), sum.Refused
+		row.Sum = sumOf(d, sum)
+		line, most := s.sparkline(d.Budget)
+		row.Spark, row.Most = line, view.PerSecond(most)
 		p.Budgets = append(p.Budgets, row)
 		all = append(all, view.Of(*d))
 	}
@@ -169,6 +182,10 @@ func (h *Handler) budgetPage(r *http.Request, s *snapshot) *page {
 	}
 	slices.SortStableFunc(b.Workers, func(a, b workerRow) int { return b.Waiting - a.Waiting })
 	b.Reasons, p.Budget = reasonsOf(sum.Waiting), b
+	if sum.Accounts > 0 {
+		line, most := s.sparkline(d.Budget)
+		b.Rates, b.Line, b.Spark, b.Most = sum.Rates(), sum.Line(d.Now), line, view.PerSecond(most)
+	}
 	var found []store.DescribedAccount
 	for _, a := range d.Accounts {
 		if strings.Contains(strings.ToLower(view.Name(a)+" "+a.Account), strings.ToLower(p.Query)) {
@@ -201,15 +218,35 @@ func (h *Handler) accountPage(r *http.Request, s *snapshot) *page {
 	p.Account = &accountView{Name: p.Title, ID: view.Printable(a.Account), Link: link + "/a/" + url.PathEscape(a.Account), Query: url.QueryEscape(a.Account),
 		Holdups: h.holdups(d, p.Root, &a), News: newsOf(s, d.Budget, a.Account)}
 	answer := accountAnswer{Budget: d.Budget, SampledSince: s.begun.UTC()}
+	span := spanOf(r)
+	for _, one := range slices.Sorted(slices.Values(spans)) {
+		p.Account.Spans = append(p.Account.Spans, spanRow{view.Short(one), one == span})
+	}
 	for _, l := range a.Limits {
-		p.Account.Charts = append(p.Account.Charts, chartOf(s, d, a, l))
-		answer.add(view.Limit(l.Limit), s.series[seriesKey{d.Budget, a.Account, view.Limit(l.Limit)}])
+		p.Account.Charts = append(p.Account.Charts, chartOf(s, d, a, l, span))
+		answer.add(view.Limit(l.Limit), s.series[seriesKey{d.Budget, a.Account, view.Limit(l.Limit)}].over(span, s.at))
 	}
 	one := *d
 	one.Accounts = []store.DescribedAccount{a}
 	answer.Account = view.Of(one).Accounts[0]
 	p.json = answer
 	return p
+}
+
+// sumOf returns what fills the bar of a budget: the mean of what its accounts use and have booked ahead of their fullest limits.
+func sumOf(d *store.Description, s view.Summary) (row accountRow) {
+	row.LineEnd = lineAt
+	for _, a := range d.Accounts {
+		ahead := 0.0
+		for _, l := range a.Limits {
+			row.Used, row.Ahead = row.Used+l.Used, row.Ahead+l.Ahead
+			ahead = max(ahead, float64(l.Ahead)/float64(max(1, l.Limit.Capacity())))
+		}
+		row.AheadPart += ahead
+	}
+	row.UsedPart = min(100, lineAt*s.Used)
+	row.AheadPart = min(100-row.UsedPart, lineAt*row.AheadPart/float64(max(1, s.Accounts)))
+	return row
 }
 
 // classOf returns what marks how a budget is: that nothing moves, that a part does not, or neither.

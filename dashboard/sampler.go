@@ -2,6 +2,7 @@ package dashboard
 
 import (
 	"context"
+	"maps"
 	"sync"
 	"time"
 
@@ -14,8 +15,10 @@ const (
 	often = time.Second
 	// patience is how long one reading may take.
 	patience = 2 * time.Second
-	// past is what a chart shows.
-	past = 5 * time.Minute
+	// past is how much is kept of each reading, and longPast of one reading in each step.
+	past     = 5 * time.Minute
+	longPast = time.Hour
+	step     = 30 * time.Second
 )
 
 // A snapshot is what the store had at an instant. It is not changed after it was made.
@@ -26,18 +29,46 @@ type snapshot struct {
 	all     []store.Description // the worst first
 	err     error               // why the store could not be read since; nil: it could
 	news    []view.Item         // the oldest first
-	series  map[seriesKey][]point
+	series  map[seriesKey]series
 	bands   []band
 	renders *sync.Map // of address to what is sent for it: those that look at the same page are sent the same
 }
 
-// A seriesKey names a limit of an account.
+// A seriesKey names a limit of an account; without an account and a limit, what all processes did.
 type seriesKey struct{ budget, account, limit string }
 
-// A point is what was used of a limit, booked ahead and left at an instant.
+// A series is the past of a limit, the oldest first: each reading of the last minutes, and one of each step of an hour.
+type series struct{ fine, coarse []point }
+
+// add adds a reading, and drops what is too old. The points of before are shared: they are only appended to.
+func (s *series) add(p point) {
+	s.fine = append(since(s.fine, p.at.Add(-past)), p)
+	if len(s.coarse) == 0 || p.at.Sub(s.coarse[len(s.coarse)-1].at) >= step {
+		s.coarse = append(since(s.coarse, p.at.Add(-longPast)), p)
+	}
+}
+
+// over returns the points of so long a time: of a longer one than all readings are kept one of each step.
+func (s series) over(span time.Duration, now time.Time) []point {
+	if span <= past {
+		return since(s.fine, now.Add(-span))
+	}
+	return since(s.coarse, now.Add(-span))
+}
+
+// since returns the points that are not older.
+func since(points []point, oldest time.Time) []point {
+	for len(points) > 0 && points[0].at.Before(oldest) {
+		points = points[1:]
+	}
+	return points
+}
+
+// A point is what was used of a limit, booked ahead and left at an instant; of a budget, its calls a second.
 type point struct {
 	at                     time.Time
 	used, ahead, remaining int
+	rate                   float64
 }
 
 // A band is a pause as the samples saw it.
@@ -52,7 +83,7 @@ type sampler struct {
 	asked  time.Time  // when the store was read last, or could not be
 	latest *snapshot
 	news   view.News
-	series map[seriesKey][]point
+	series map[seriesKey]series
 	bands  []band
 }
 
@@ -77,7 +108,7 @@ func (s *sampler) look(ctx context.Context, from Store) *snapshot {
 	if next.err = err; err == nil {
 		view.WorstFirst(all)
 		s.note(all, now)
-		next.all, next.at, next.news, next.series, next.bands = all, now, s.news.Told, s.copySeries(now), s.bands
+		next.all, next.at, next.news, next.series, next.bands = all, now, s.news.Told, maps.Clone(s.series), s.bands
 	}
 	s.latest = &next
 	return s.latest
@@ -87,12 +118,17 @@ func (s *sampler) look(ctx context.Context, from Store) *snapshot {
 func (s *sampler) note(all []store.Description, now time.Time) {
 	s.news.Take(all, now)
 	if s.series == nil {
-		s.series = make(map[seriesKey][]point)
+		s.series = make(map[seriesKey]series)
+	}
+	add := func(key seriesKey, p point) {
+		one := s.series[key]
+		one.add(p)
+		s.series[key] = one
 	}
 	var bands []band                // those before are in use
 	last := make(map[[2]string]int) // the place of the last of each budget and account
 	for _, b := range s.bands {
-		if now.Sub(b.until) < past {
+		if now.Sub(b.until) < longPast {
 			if b.until.After(now) {
 				b.until = now // longer if the pause is still there
 			}
@@ -101,6 +137,7 @@ func (s *sampler) note(all []store.Description, now time.Time) {
 		}
 	}
 	for _, d := range all {
+		add(seriesKey{budget: d.Budget}, point{at: now, rate: view.Summarize(&d).SlotsPerSecond})
 		for _, p := range d.Pauses {
 			if p.Key == "" {
 				until := now.Add(p.Until.Sub(d.Now))
@@ -113,30 +150,12 @@ func (s *sampler) note(all []store.Description, now time.Time) {
 		}
 		for _, a := range d.Accounts {
 			for _, l := range a.Limits {
-				key := seriesKey{d.Budget, a.Account, view.Limit(l.Limit)}
-				s.series[key] = append(s.series[key], point{now, l.Used, l.Ahead, l.Remaining})
+				add(seriesKey{d.Budget, a.Account, view.Limit(l.Limit)}, point{at: now, used: l.Used, ahead: l.Ahead, remaining: l.Remaining})
 			}
 		}
 	}
 	s.bands = bands
-}
-
-// copySeries returns the past of all limits, and drops what is too old. The points are shared: they are
-// only appended to.
-func (s *sampler) copySeries(now time.Time) map[seriesKey][]point {
-	all := make(map[seriesKey][]point, len(s.series))
-	for key, points := range s.series {
-		for len(points) > 0 && now.Sub(points[0].at) > past {
-			points = points[1:]
-		}
-		if len(points) == 0 {
-			delete(s.series, key)
-			continue
-		}
-		s.series[key] = points
-		all[key] = points
-	}
-	return all
+	maps.DeleteFunc(s.series, func(_ seriesKey, one series) bool { return now.Sub(one.fine[len(one.fine)-1].at) > longPast })
 }
 
 // find returns a budget of the snapshot; nil: it is not there.

@@ -55,11 +55,16 @@ type Worker struct {
 	Load Load
 }
 
-// A Load is what the callers of a process do at an instant. The zero value is nothing.
+// A Load is what the callers of a process do at an instant, and how fast. The zero value is nothing.
 type Load struct {
 	// Waiting is how many wait, by what for: "quota", "pause" and so on, as rationtrace.Reason prints
 	// it. Nil: nobody waits.
 	Waiting map[string]int `json:"waiting,omitempty"`
 	// InFlight is how many attempts of requests were sent and have no response yet.
 	InFlight int `json:"in_flight,omitempty"`
+	// SlotsPerSecond is how many callers got their slot a second, over the ten seconds before or since the process last
+	// said so, which may be longer.
+	SlotsPerSecond float64 `json:"slots_per_second,omitempty"`
+	// RefusedLastMinute is how many responses refused a request in the minute before.
+	RefusedLastMinute int `json:"refused_last_minute,omitempty"`
 }

@@ -129,8 +129,11 @@ func printBudget(out io.Writer, d *store.Description, every bool, paint func(col
 	for _, h := range view.Holdups(d) {
 		printHoldup(out, paint, d.Budget, h, d.Now)
 	}
-	if s.In[view.StateFree] == 0 && s.In[view.StateSpent] > 0 && s.Next.After(d.Now) {
-		fmt.Fprintf(out, "  the quota is spent, which is normal: the first account is free again in %s\n", view.Short(s.Next.Sub(d.Now)))
+	if s.Accounts > 0 {
+		fmt.Fprintln(out, "  "+s.Rates())
+	}
+	if line := s.Line(d.Now); line != "" {
+		fmt.Fprintln(out, "  "+line)
 	}
 	if s.Accounts > 1 && s.In[view.StateQuarantined] == s.Accounts {
 		fmt.Fprintln(out, "  all at once: look at the provider, the app and where secrets come from before\n  any token is replaced")

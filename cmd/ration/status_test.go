@@ -34,7 +34,7 @@ func stalls(now time.Time) map[string]store.Description {
 	}
 	waiting := func(d *store.Description, reason string) {
 		for i := range d.Workers {
-			d.Workers[i].Load = store.Load{Waiting: map[string]int{reason: 8}}
+			d.Workers[i].Load = store.Load{Waiting: map[string]int{reason: 8}, SlotsPerSecond: 1.4, RefusedLastMinute: i}
 		}
 	}
 	refused := func(i int) string {
@@ -86,7 +86,7 @@ func TestStatusNamesTheStall(t *testing.T) {
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 	inThree := map[string]string{"endpoint": "49 of 50 accounts paused for 59m more", "one account": "user-07 paused for 20s more",
 		"dead token": "token user-03 quarantined (dead_token, tried 5 times), tried again in 3s", "dead token to be tried": "dead_token, tried 5 times), tried again now",
-		"all tokens dead": "50 tokens quarantined (dead_token), tried again in 1m", "quota spent": "the quota is spent, which is normal: the first account is free again in 3s",
+		"all tokens dead": "50 tokens quarantined (dead_token), tried again in 1m", "quota spent": "the quota is spent, which is normal: a new caller waits 3s",
 		"slow source": "24 callers wait for a token's secret", "process killed": "3 workers, 1 of them silent: 50 free; 16 waiting for quota", "paused by hand": "all accounts paused for 10m more"}
 	for name, d := range stalls(now) {
 		t.Run(name, func(t *testing.T) {

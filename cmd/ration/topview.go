@@ -68,7 +68,11 @@ func (m *top) body() (lines []string, selected int) {
 			if about := sum.String(); about != "" {
 				head += ": " + about
 			}
-			lines = append(lines, colourAlways(headline(sum), fit(head, m.width)))
+			rates := "  " + sum.Rates()
+			if line := sum.Line(r.budget.Now.Add(time.Since(m.read))); line != "" {
+				rates += "; " + line
+			}
+			lines = append(lines, colourAlways(headline(sum), fit(head, m.width)), fit(rates, m.width))
 		}
 		if again := i > 0 && m.rows[i-1].key() == r.key(); !again && r.key() == m.selected {
 			selected = len(lines)

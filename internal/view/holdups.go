@@ -91,6 +91,10 @@ type Summary struct {
 	InFlight int                       // how many requests were sent and not answered
 	Silent   int                       // how many processes were not heard of for so long that they have ended, or hang
 	Stalled  bool                      // nothing can leave before a pause ends, or a token is served
+
+	Used           float64 // the part of the quota that is used: of each account its fullest limit
+	SlotsPerSecond float64 // how many callers get their slot a second
+	Refused        int     // how many responses refused a request in the last minute
 }
 
 // Summarize returns the summary of a budget.
@@ -106,7 +110,13 @@ func Summarize(d *store.Description) Summary {
 		}
 		s.Accounts++
 		s.In[worst]++
+		fullest := 0.0
+		for _, l := range a.Limits {
+			fullest = max(fullest, float64(l.Used)/float64(max(1, l.Limit.Capacity())))
+		}
+		s.Used += fullest
 	}
+	s.Used /= float64(max(1, s.Accounts))
 	for _, w := range d.Workers {
 		if IsSilent(d, w) {
 			s.Silent++
@@ -116,6 +126,8 @@ func Summarize(d *store.Description) Summary {
 			s.Waiting[reason] += n
 		}
 		s.InFlight += w.Load.InFlight
+		s.SlotsPerSecond += w.Load.SlotsPerSecond
+		s.Refused += w.Load.RefusedLastMinute
 	}
 	s.Stalled = s.Accounts > 0 && s.In[StatePaused]+s.In[StateQuarantined] == s.Accounts
 	return s
@@ -138,6 +150,27 @@ func (s Summary) String() string {
 		text += "; " + waits
 	}
 	return text
+}
+
+// Rates returns how fast the budget is used, as a line: "3.2 calls/s, 2 refused/min, 63 % of the quota used".
+func (s Summary) Rates() string {
+	return fmt.Sprintf("%s calls/s, %d refused/min, %.0f %% of the quota used", PerSecond(s.SlotsPerSecond), s.Refused, 100*s.Used)
+}
+
+// Line returns how long the line of callers is, in words; "": somebody who comes now need not wait for quota.
+func (s Summary) Line(now time.Time) string {
+	if s.In[StateFree] > 0 || s.In[StateSpent] == 0 || !s.Next.After(now) {
+		return ""
+	}
+	return "the quota is spent, which is normal: a new caller waits " + Short(s.Next.Sub(now))
+}
+
+// PerSecond returns a rate with as many digits as say something.
+func PerSecond(rate float64) string {
+	if rate == 0 || rate >= 10 {
+		return fmt.Sprintf("%.0f", rate)
+	}
+	return fmt.Sprintf("%.2g", rate)
 }
 
 // Accountwise returns how the accounts are: "49 paused, 1 free".

@@ -14,6 +14,7 @@ type Budget struct {
 	Now         time.Time    `json:"now"`           // when the store was asked
 	Revision    int          `json:"revision"`      // the highest of the limits in force
 	Set         *Set         `json:"set,omitempty"` // the limits that SetLimits has set; null: none, or a deployment has replaced them
+	Used        float64      `json:"used"`          // the part of the quota that is used: of each account its fullest limit
 	Accounts    []Account    `json:"accounts"`      // that count anything
 	Pauses      []Pause      `json:"pauses"`        // in force, the first that ends first
 	Quarantined []Quarantine `json:"quarantined"`   // of tokens that were not served since, also those that are over
@@ -74,7 +75,7 @@ type Worker struct {
 
 // Of returns what programs are shown of a budget.
 func Of(d store.Description) Budget {
-	v := Budget{Budget: d.Budget, Now: d.Now, Accounts: []Account{}, Pauses: []Pause{}, Quarantined: []Quarantine{}, Workers: []Worker{}}
+	v := Budget{Budget: d.Budget, Now: d.Now, Used: Summarize(&d).Used, Accounts: []Account{}, Pauses: []Pause{}, Quarantined: []Quarantine{}, Workers: []Worker{}}
 	for _, a := range d.Accounts {
 		v.Revision = max(v.Revision, a.Card.Revision)
 		one := Account{ID: a.Account, Label: a.Label, State: WorstOf(&d, a).String(), PausedUntil: a.PausedUntil, Limits: []LimitUsed{}, Origin: origin(d, a.Card), Since: a.Card.Since()}
