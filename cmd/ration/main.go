@@ -36,6 +36,11 @@ type errUsage struct{ error }
 
 func usagef(format string, args ...any) error { return errUsage{fmt.Errorf(format, args...)} }
 
+// An errStatus is the exit status of a command that was run, which has said itself what is wrong.
+type errStatus int
+
+func (errStatus) Error() string { return "the command failed" }
+
 // errFound says that a command has printed what is wrong, and that nothing else is to be said.
 var errFound = errors.New("found")
 
@@ -49,6 +54,9 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 		return exitDone
 	case errors.Is(err, errFound):
 		return exitFailed
+	case errors.As(err, new(errStatus)):
+		status, _ := errors.AsType[errStatus](err)
+		return int(status)
 	case ctx.Err() != nil:
 		return exitInterrupted
 	}
@@ -89,7 +97,7 @@ func newCommand(in io.Reader, out, errs io.Writer) *cli.Command {
 		},
 		Commands: []*cli.Command{
 			statusCommand(), topCommand(), serveCommand(), pauseCommand(), resumeCommand(), forgetCommand(), resetCommand(), logCommand(),
-			planCommand(), auditCommand(), doctorCommand(), providerCommand(), explainCommand(),
+			planCommand(), auditCommand(), doctorCommand(), providerCommand(), explainCommand(), proxyCommand(), takeCommand(),
 		},
 	}
 	for _, c := range append(root.Commands, root) {

@@ -1,0 +1,116 @@
+package proxy
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// mostCallers is how many names of callers are told apart: those that come after are one, since a client could make up any number.
+const mostCallers = 32
+
+// Callers counts what each caller did.
+type callers struct {
+	mu     sync.Mutex
+	names  map[string]bool
+	counts map[callerKey]*callerCounts
+}
+
+type callerKey struct{ budget, caller string }
+
+type callerCounts struct {
+	inside  int
+	answers map[string]int // by "2xx" and so on
+	refused map[reason]int
+}
+
+// name returns the name under which a caller is counted.
+func (c *callers) name(given string) string {
+	given = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' || r == '"' || r == '\\' {
+			return -1
+		}
+		return r
+	}, given)
+	if given = given[:min(len(given), 64)]; given == "" {
+		return "unnamed"
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.names[given] {
+		if len(c.names) >= mostCallers {
+			return "other"
+		}
+		if c.names == nil {
+			c.names = make(map[string]bool)
+		}
+		c.names[given] = true
+	}
+	return given
+}
+
+// of returns the counts of a caller. It is called with mu held.
+func (c *callers) of(budget, caller string) *callerCounts {
+	key := callerKey{budget, caller}
+	one := c.counts[key]
+	if one == nil {
+		one = &callerCounts{answers: make(map[string]int), refused: make(map[reason]int)}
+		c.counts[key] = one
+	}
+	return one
+}
+
+func (c *callers) count(budget, caller string, change func(*callerCounts)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	change(c.of(budget, caller))
+}
+
+func (c *callers) begin(budget, caller string) {
+	c.count(budget, caller, func(one *callerCounts) { one.inside++ })
+}
+
+func (c *callers) end(budget, caller string) {
+	c.count(budget, caller, func(one *callerCounts) { one.inside-- })
+}
+
+func (c *callers) answered(budget, caller string, status int) {
+	c.count(budget, caller, func(one *callerCounts) { one.answers[fmt.Sprintf("%dxx", status/100)]++ })
+}
+
+func (c *callers) refused(budget, caller string, why reason) {
+	c.count(budget, caller, func(one *callerCounts) { one.refused[why]++ })
+}
+
+// metrics writes what each caller did, behind what the page's metrics say of the budgets.
+func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
+	if s.Page != nil {
+		s.Page.ServeHTTP(w, r)
+	} else {
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	}
+	s.callers.mu.Lock()
+	defer s.callers.mu.Unlock()
+	var inside, answers, refused strings.Builder
+	sorted := slices.SortedFunc(maps.Keys(s.callers.counts), func(a, b callerKey) int {
+		return strings.Compare(a.budget+"\x00"+a.caller, b.budget+"\x00"+b.caller)
+	})
+	for _, key := range sorted {
+		one := s.callers.counts[key]
+		of := fmt.Sprintf(`budget="%s",caller="%s"`, key.budget, key.caller)
+		fmt.Fprintf(&inside, "ration_proxy_requests_inside{%s} %d\n", of, one.inside)
+		for _, class := range slices.Sorted(maps.Keys(one.answers)) {
+			fmt.Fprintf(&answers, "ration_proxy_answers_total{%s,code=\"%s\"} %d\n", of, class, one.answers[class])
+		}
+		for _, why := range slices.Sorted(maps.Keys(one.refused)) {
+			fmt.Fprintf(&refused, "ration_proxy_refused_total{%s,reason=\"%s\"} %d\n", of, why, one.refused[why])
+		}
+	}
+	fmt.Fprintf(w, "# HELP ration_proxy_requests_inside Requests that wait for a slot, or for the origin.\n# TYPE ration_proxy_requests_inside gauge\n%s"+
+		"# HELP ration_proxy_answers_total Answers of the origin, by the class of their status.\n# TYPE ration_proxy_answers_total counter\n%s"+
+		"# HELP ration_proxy_refused_total Answers of the proxy's own, by its reason.\n# TYPE ration_proxy_refused_total counter\n%s",
+		inside.String(), answers.String(), refused.String())
+}

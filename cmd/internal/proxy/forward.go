@@ -1,0 +1,270 @@
+package proxy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/ration-go/ration"
+)
+
+// mostKept is how long a body may be that is kept to be sent again. A longer one, or one of unknown length, is sent once, as it
+// comes.
+const mostKept = 1 << 20
+
+// A passage is a request on its way through.
+type passage struct {
+	route
+	caller string
+	url    *url.URL
+	wait   *wait
+}
+
+type passageKey struct{}
+
+func passageOf(ctx context.Context) *passage { p, _ := ctx.Value(passageKey{}).(*passage); return p }
+
+// forward sends a request to a host, once a slot has come.
+func (s *Server) forward(w http.ResponseWriter, r *http.Request, routes *routes, host, path string) {
+	to, p, ok := routes.find(r, host)
+	if !ok {
+		p.write(w)
+		return
+	}
+	if r.Header.Get("Upgrade") != "" {
+		problem{http.StatusNotImplemented, reasonUpgrade, "the proxy counts requests, and cannot see those within a WebSocket or another protocol", 0}.write(w)
+		return
+	}
+	if r.Header.Get("Authorization") != "" {
+		if routes.config.Authorization == refuse {
+			problem{http.StatusBadRequest, reasonAuth, "the proxy attaches a token itself: send no Authorization, or have it dropped by authorization: drop", 0}.write(w)
+			return
+		}
+		r.Header.Del("Authorization")
+	}
+	unescaped, err := url.PathUnescape(path)
+	if err != nil {
+		badRequest("the path is wrong: %v", err).write(w)
+		return
+	}
+	o, err := optionsOf(r.Header, time.Duration(routes.config.MaxWait))
+	if err != nil {
+		badRequest("%v", err).write(w)
+		return
+	}
+	if err := keepBody(r); err != nil {
+		badRequest("the body could not be read: %v", err).write(w)
+		return
+	}
+	waits, stop := bound(r.Context(), o.longest)
+	defer stop()
+	pass := &passage{route: to, caller: s.callers.name(o.caller), wait: waits,
+		url: &url.URL{Scheme: to.scheme, Host: to.host, Path: unescaped, RawPath: path, RawQuery: r.URL.RawQuery}}
+	ctx := o.context(context.WithValue(waits, passageKey{}, pass))
+	ctx = ration.WithRetries(ctx, waits.retries())
+	s.callers.begin(to.budget.name, pass.caller)
+	defer s.callers.end(to.budget.name, pass.caller)
+	s.reverse.ServeHTTP(w, r.WithContext(ctx))
+}
+
+// find returns the host of the configuration that a request is for.
+func (t *routes) find(r *http.Request, host string) (to route, p problem, ok bool) {
+	if r.URL.User != nil || strings.Contains(host, "@") {
+		return to, badRequest("a user in the address of the host is not sent on"), false
+	}
+	for _, scheme := range []string{"https", "http"} {
+		// Which scheme is spoken to a host says the configuration.
+		if to, ok = t.hosts[canonical(host, scheme)]; ok && (to.scheme == scheme || r.URL.IsAbs()) {
+			return to, p, true
+		}
+	}
+	return to, problem{http.StatusForbidden, reasonHost, fmt.Sprintf("the configuration has no host %q: write /HOST/PATH with a HOST of it", host), 0}, false
+}
+
+// Options are what a client asks of the proxy, by headers that are not sent on.
+type options struct {
+	longest time.Duration
+	caller  string
+	cost    int // 0: the budget's
+	scopes  []string
+	reserve float64
+	units   map[string]int
+}
+
+func optionsOf(h http.Header, most time.Duration) (o options, err error) {
+	o.longest = most
+	if text := take(h, "Ration-Max-Wait"); text != "" {
+		d, err := time.ParseDuration(text)
+		if err != nil || d < 0 {
+			return o, fmt.Errorf("Ration-Max-Wait is %q: write a duration such as 10s", text)
+		}
+		o.longest = min(d, most)
+	}
+	if text := take(h, "Ration-Cost"); text != "" {
+		if o.cost, err = strconv.Atoi(text); err != nil || o.cost < 1 {
+			return o, fmt.Errorf("Ration-Cost is %q: write a number of units from 1 on", text)
+		}
+	}
+	if text := take(h, "Ration-Reserve"); text != "" {
+		if o.reserve, err = strconv.ParseFloat(text, 64); err != nil || o.reserve < 0 || o.reserve > 0.999 {
+			return o, fmt.Errorf("Ration-Reserve is %q: write a share from 0 to 0.999", text)
+		}
+	}
+	for scope := range strings.SplitSeq(take(h, "Ration-Scopes"), ",") {
+		if scope = strings.TrimSpace(scope); scope != "" {
+			o.scopes = append(o.scopes, scope)
+		}
+	}
+	o.caller = take(h, "Ration-Caller")
+	return o, nil
+}
+
+func take(h http.Header, name string) string {
+	text := h.Get(name)
+	h.Del(name)
+	return text
+}
+
+// context returns a context that tells the Transport.
+func (o options) context(ctx context.Context) context.Context {
+	if o.cost > 0 {
+		ctx = ration.WithCost(ctx, o.cost)
+	}
+	if o.scopes != nil {
+		ctx = ration.WithScopes(ctx, o.scopes...)
+	}
+	if o.reserve > 0 {
+		ctx = ration.WithReserve(ctx, o.reserve)
+	}
+	if o.units != nil {
+		ctx = ration.WithUnits(ctx, o.units)
+	}
+	return ctx
+}
+
+// keepBody reads a short body, so that a slow client does not hold a slot and the request can be sent again.
+func keepBody(r *http.Request) error {
+	if r.ContentLength <= 0 || r.ContentLength > mostKept {
+		return nil
+	}
+	text := make([]byte, r.ContentLength)
+	if _, err := io.ReadFull(r.Body, text); err != nil {
+		return err
+	}
+	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
+	r.Body, _ = r.GetBody()
+	return nil
+}
+
+// rewrite makes a request the origin's.
+func rewrite(r *httputil.ProxyRequest) {
+	r.Out.URL = passageOf(r.In.Context()).url
+	r.Out.Host = ""
+}
+
+// transportOf sends each request by the Transport of its budget.
+type transportOf struct{}
+
+// RoundTrip implements [http.RoundTripper].
+func (transportOf) RoundTrip(r *http.Request) (*http.Response, error) {
+	p := passageOf(r.Context())
+	ctx := context.WithValue(r.Context(), dialKey{}, p.isFree())
+	return p.budget.sends.RoundTrip(r.WithContext(ctx))
+}
+
+// isFree reports whether the host may be at a private address.
+func (p *passage) isFree() bool { return p.named || p.budget.config.Private }
+
+// answered adds to the origin's response what the client wants to know of its slot.
+func (s *Server) answered(resp *http.Response) error {
+	for name := range resp.Header {
+		if strings.HasPrefix(name, "Ration-") {
+			resp.Header.Del(name) // which only the proxy says
+		}
+	}
+	p := passageOf(resp.Request.Context())
+	s.callers.answered(p.budget.name, p.caller, resp.StatusCode)
+	g, found := ration.GrantOf(resp)
+	if !found {
+		return nil
+	}
+	resp.Header.Set("Ration-Waited", g.Waited.Round(time.Millisecond).String())
+	resp.Header.Set("Ration-Token", g.Token.ID())
+	if left, known := p.budget.left.of(resp.Request.Context(), p.budget.pool); known {
+		resp.Header.Set("Ration-Remaining", strconv.Itoa(left))
+	}
+	return nil
+}
+
+// failed answers a request that got no response.
+func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
+	if cause := context.Cause(r.Context()); errors.Is(cause, errWaitedLongest) {
+		err = cause
+	}
+	p := problemOf(err)
+	pass := passageOf(r.Context())
+	s.callers.refused(pass.budget.name, pass.caller, p.reason)
+	p.write(w)
+}
+
+// Remaining is what is left of a budget, asked of the store once a second at most.
+type remaining struct {
+	mu    sync.Mutex
+	at    time.Time
+	left  int
+	known bool
+}
+
+func (r *remaining) of(ctx context.Context, pool *ration.Pool) (left int, known bool) {
+	r.mu.Lock()
+	now := time.Now()
+	if now.Sub(r.at) < time.Second {
+		defer r.mu.Unlock()
+		return r.left, r.known
+	}
+	r.at = now // others that come meanwhile get what is known
+	r.mu.Unlock()
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), 100*time.Millisecond)
+	defer stop()
+	left, err := pool.Remaining(ctx)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.left, r.known = left, err == nil
+	return r.left, r.known
+}
+
+// errAddress says that a host is at an address that must not be reached.
+var errAddress = errors.New("its address is of this machine or its network")
+
+type dialKey struct{}
+
+// dialChecked connects to a host. The address that is checked is the one that is connected to, whatever a name server says before or
+// after.
+func dialChecked(ctx context.Context, network, address string) (net.Conn, error) {
+	free, _ := ctx.Value(dialKey{}).(bool)
+	d := net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second, ControlContext: func(_ context.Context, _, resolved string, _ syscall.RawConn) error {
+		at, err := netip.ParseAddrPort(resolved)
+		if err != nil {
+			return err
+		}
+		ip := at.Addr().Unmap()
+		// Link-local addresses are where clouds tell secrets to the machine.
+		if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || !free && (ip.IsLoopback() || ip.IsPrivate()) {
+			return fmt.Errorf("%s is %s: %w; private: true allows private ones", address, ip, errAddress)
+		}
+		return nil
+	}}
+	return d.DialContext(ctx, network, address)
+}

@@ -1,0 +1,346 @@
+package proxy
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"os"
+	"os/exec"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/hosts"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/provider/presets"
+	"github.com/ration-go/ration/store"
+)
+
+// A Server is the proxy. It answers
+//
+//   - /HOST/PATH and, as a forward proxy, http://HOST/PATH: the request is sent to HOST once a slot of its budget has come;
+//   - POST /v1/take and /v1/report, for programs that send their requests themselves;
+//   - /healthz, and /metrics with what each caller did.
+//
+// Only the hosts of the configuration are reached. What the server answers itself is application/problem+json and has the header
+// Ration-Reason; the origin's answers pass as they are, and never have it.
+//
+// Set the fields before [Server.Use]. A Server is safe for concurrent use.
+type Server struct {
+	// Store keeps the logs of all budgets. Required.
+	Store ration.Store
+	// Page answers the addresses below /ration/ and adds to /metrics. Nil: there is no page.
+	Page http.Handler
+	// Log gets what happens to the budgets. Nil: nothing is logged.
+	Log *slog.Logger
+
+	routes  atomic.Pointer[routes]
+	using   sync.Mutex // held by Use
+	once    sync.Once
+	origins *http.Transport
+	reverse *httputil.ReverseProxy
+	callers callers
+	grants  grants
+}
+
+// Routes are where requests go under one configuration. They are not changed after they were made.
+type routes struct {
+	config  *Config
+	budgets map[string]*budget
+	hosts   map[string]route
+}
+
+// A route is a host and the budget that its requests spend.
+type route struct {
+	target
+	budget *budget
+}
+
+// A budget is one of the configuration, in use.
+type budget struct {
+	name   string
+	config *Budget
+	pool   *ration.Pool
+	sends  *ration.Transport // requests
+	hands  *ration.Transport // out slots
+	tokens []ration.Token
+	left   remaining
+}
+
+// Use takes a configuration into use, at first or in place of another: requests that are under way go on as they began. After an
+// error the one before stays.
+func (s *Server) Use(c *Config) error {
+	s.once.Do(s.begin)
+	s.using.Lock()
+	defer s.using.Unlock()
+	before := s.routes.Load()
+	next := &routes{config: c, budgets: make(map[string]*budget), hosts: make(map[string]route)}
+	if before != nil {
+		if old := before.config; old.Listen != c.Listen || old.Redis != c.Redis || !reflect.DeepEqual(old.TLS, c.TLS) {
+			return errors.New("listen, redis and tls are read at the start only: restart the proxy")
+		}
+	}
+	type change struct {
+		b      *budget
+		tokens []ration.Token
+	}
+	var changes []change // which are made when nothing can fail any more
+	for name, config := range c.Budgets {
+		tokens, err := tokensOf(config.Tokens)
+		if err != nil {
+			return fmt.Errorf("budgets.%s.%w", name, err)
+		}
+		var b *budget
+		if before != nil {
+			b = before.budgets[name]
+		}
+		if b == nil || !b.config.isSame(config) {
+			if b != nil && b.config.Revision == config.Revision && (b.config.Margin != config.Margin || b.config.Preset != config.Preset || !slices.Equal(b.config.Limits, config.Limits)) {
+				return fmt.Errorf("budgets.%s.revision: limits, margin or preset are others: raise it, so that all proxies agree", name)
+			}
+			if b, err = s.newBudget(name, config); err != nil {
+				return err
+			}
+		}
+		changes = append(changes, change{b, tokens})
+		next.budgets[name] = b
+		for _, host := range config.Hosts {
+			t, _ := parseHost(host)
+			next.hosts[t.host] = route{t, b}
+		}
+	}
+	for _, one := range changes {
+		one.b.setTokens(one.tokens)
+	}
+	s.routes.Store(next)
+	return nil
+}
+
+// isSame reports whether two budgets differ in nothing but their tokens.
+func (b *Budget) isSame(other *Budget) bool {
+	x, y := *b, *other
+	x.Tokens, y.Tokens = nil, nil
+	return reflect.DeepEqual(x, y)
+}
+
+func (s *Server) begin() {
+	s.origins = http.DefaultTransport.(*http.Transport).Clone()
+	s.origins.DialContext = dialChecked
+	s.origins.ForceAttemptHTTP2 = true
+	s.origins.DisableCompression = true // the origin's answer passes as it is
+	s.origins.MaxIdleConnsPerHost = 256
+	s.origins.MaxIdleConns = 1024
+	s.origins.Proxy = nil // the address that is checked is the origin's
+	s.reverse = &httputil.ReverseProxy{Rewrite: rewrite, Transport: transportOf{}, ModifyResponse: s.answered, ErrorHandler: s.failed,
+		FlushInterval: -1, BufferPool: new(buffers), ErrorLog: slog.NewLogLogger(cmp.Or(s.Log, slog.New(slog.DiscardHandler)).Handler(), slog.LevelDebug)}
+	s.grants.waiting = make(map[string]*held)
+	s.callers.counts = make(map[callerKey]*callerCounts)
+}
+
+// Buffers are what bodies are copied through.
+type buffers struct{ pool sync.Pool }
+
+func (b *buffers) Get() []byte {
+	if kept, is := b.pool.Get().(*[]byte); is {
+		return *kept
+	}
+	return make([]byte, 32<<10)
+}
+
+func (b *buffers) Put(one []byte) { b.pool.Put(&one) }
+
+func (s *Server) newBudget(name string, config *Budget) (*budget, error) {
+	limits, err := config.limits()
+	if err != nil {
+		return nil, fmt.Errorf("budgets.%s.%w", name, err)
+	}
+	described := new(provider.Provider)
+	if config.Preset != "" {
+		if described, err = presets.Named(config.Preset); err != nil {
+			return nil, err
+		}
+	}
+	quota := &ration.Budget{Name: name, Limits: limits, Revision: config.Revision, Margin: time.Duration(config.Margin), Store: s.Store, Logger: s.Log}
+	b := &budget{name: name, config: config, pool: ration.NewPool(quota)}
+	var names []string
+	for _, host := range config.Hosts {
+		t, err := parseHost(host)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, t.host)
+	}
+	b.sends = &ration.Transport{Base: s.origins, Pool: b.pool, Hosts: names, Provider: described, ReplaceAuthorization: true, OnGrant: onGrant}
+	b.hands = &ration.Transport{Base: handOver{}, Pool: b.pool, Hosts: names, Provider: described, OnGrant: onGrant}
+	return b, nil
+}
+
+// setTokens has the pool hold these tokens and no others.
+func (b *budget) setTokens(tokens []ration.Token) {
+	kept := func(list []ration.Token, t ration.Token) bool {
+		return slices.ContainsFunc(list, func(one ration.Token) bool { return one.ID() == t.ID() && one.Label == t.Label })
+	}
+	var added, removed []ration.Token
+	for _, t := range tokens {
+		if !kept(b.tokens, t) {
+			added = append(added, t)
+		}
+	}
+	for _, t := range b.tokens {
+		if !kept(tokens, t) {
+			removed = append(removed, t)
+		}
+	}
+	b.pool.Remove(removed...)
+	b.pool.Add(added...)
+	b.tokens = tokens
+}
+
+// tokensOf reads the secrets, or where they come from.
+func tokensOf(configs []Token) (tokens []ration.Token, err error) {
+	for i, config := range configs {
+		var secrets []string
+		switch {
+		case config.Env != "":
+			secrets = strings.FieldsFunc(os.Getenv(config.Env), func(r rune) bool { return r == ',' || r == ' ' || r == '\n' })
+			if len(secrets) == 0 {
+				return nil, fmt.Errorf("tokens[%d].env: the environment has no %s", i, config.Env)
+			}
+		case config.File != "":
+			text, err := os.ReadFile(config.File)
+			if err != nil {
+				return nil, fmt.Errorf("tokens[%d].file: %w", i, err)
+			}
+			for line := range strings.Lines(string(text)) {
+				if line = strings.TrimSpace(line); line != "" && line[0] != '#' {
+					secrets = append(secrets, line)
+				}
+			}
+			if len(secrets) == 0 {
+				return nil, fmt.Errorf("tokens[%d].file: %s has no secret", i, config.File)
+			}
+		default:
+			t := ration.TokenFrom(cmp.Or(config.ID, strings.Join(config.Command, " ")), config.run)
+			t.Label = config.Label
+			tokens = append(tokens, t)
+		}
+		for n, secret := range secrets {
+			t := ration.NewToken(secret)
+			if t.Label = config.Label; t.Label != "" && len(secrets) > 1 {
+				t.Label = fmt.Sprintf("%s-%d", t.Label, n+1)
+			}
+			if !slices.ContainsFunc(tokens, func(other ration.Token) bool { return other.ID() == t.ID() }) {
+				tokens = append(tokens, t)
+			}
+		}
+	}
+	return tokens, nil
+}
+
+// run is the source of secrets that a command prints.
+func (t Token) run(ctx context.Context) (secret string, expires time.Time, err error) {
+	out, err := exec.CommandContext(ctx, t.Command[0], t.Command[1:]...).Output()
+	if err != nil {
+		return "", time.Time{}, fmt.Errorf("%s: %w", t.Command[0], err) // what it printed may have a secret
+	}
+	if t.Every > 0 {
+		expires = time.Now().Add(time.Duration(t.Every))
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(string(out)), "\n")
+	return strings.TrimSpace(line), expires, nil
+}
+
+// ServeHTTP implements [http.Handler].
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	routes := s.routes.Load()
+	if routes == nil {
+		problem{http.StatusServiceUnavailable, reasonInternal, "no configuration is in use", 0}.write(w)
+		return
+	}
+	isForward := r.URL.IsAbs()
+	if r.Method == http.MethodConnect {
+		problem{http.StatusNotImplemented, reasonUpgrade, "the proxy has to read what it counts: ask for http://HOST/... through it, and it speaks TLS to the host", 0}.write(w)
+		return
+	}
+	if !isForward && r.URL.Path == "/healthz" {
+		s.healthz(w, r)
+		return
+	}
+	if p, refused := routes.admit(r, isForward); refused {
+		p.write(w)
+		return
+	}
+	path := r.URL.EscapedPath()
+	switch {
+	case isForward:
+		s.forward(w, r, routes, r.URL.Host, path)
+	case path == "/v1/take":
+		s.take(w, r, routes)
+	case path == "/v1/report":
+		s.report(w, r)
+	case path == "/metrics":
+		s.metrics(w, r)
+	case s.Page != nil && (path == "/" || strings.HasPrefix(path, "/ration/")):
+		if path == "/" {
+			http.Redirect(w, r, "/ration/", http.StatusFound)
+			return
+		}
+		http.StripPrefix("/ration", s.Page).ServeHTTP(w, r)
+	default:
+		host, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+		s.forward(w, r, routes, host, path[min(len(path), 1+len(host)):])
+	}
+}
+
+// admit says why a client gets nothing at all.
+func (t *routes) admit(r *http.Request, isForward bool) (p problem, refused bool) {
+	given := r.Header.Get("Ration-Secret")
+	r.Header.Del("Ration-Secret")
+	if want := t.config.Secret; want != "" {
+		x, y := sha256.Sum256([]byte(given)), sha256.Sum256([]byte(want))
+		if subtle.ConstantTimeCompare(x[:], y[:]) != 1 {
+			return problem{http.StatusForbidden, reasonAuth, "the proxy wants its secret in the header Ration-Secret", 0}, true
+		}
+	}
+	if isForward {
+		return p, false
+	}
+	// A site must not make its own name mean this machine, nor have a browser spend the quota.
+	name := &url.URL{Scheme: "http", Host: r.Host}
+	if t.config.Secret == "" && t.config.TLS == nil && !strings.HasPrefix(t.config.Listen, "unix:") && !hosts.IsLocal(r.Host) && !hosts.Has(t.config.Names, name) {
+		return problem{http.StatusMisdirectedRequest, reasonRequest, fmt.Sprintf("the proxy is not asked for as %q: names in its configuration allows it", r.Host), 0}, true
+	}
+	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "none" && site != "same-origin" {
+		return problem{http.StatusForbidden, reasonRequest, "another site has had a browser ask for this", 0}, true
+	}
+	return p, false
+}
+
+func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
+	ctx, stop := context.WithTimeout(r.Context(), 2*time.Second)
+	defer stop()
+	for name := range s.routes.Load().budgets {
+		if _, err := s.Store.Status(ctx, store.StatusRequest{Budget: name}); err != nil {
+			problem{http.StatusServiceUnavailable, reasonStore, "the store does not answer", time.Second}.write(w)
+			return
+		}
+		break // all are in one store
+	}
+	_, _ = io.WriteString(w, "ok\n")
+}
+
+// Hosts returns the hosts that requests may be sent to, sorted.
+func (s *Server) Hosts() []string { return slices.Sorted(maps.Keys(s.routes.Load().hosts)) }
