@@ -12,6 +12,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -445,4 +446,31 @@ func TestTokensOfAFileComeAndGo(t *testing.T) {
 	require.NoError(t, s.Use(load(t, strings.ReplaceAll(config, "ORIGIN", host))))
 	_, text = do(t, "GET", front+"/"+host+"/")
 	require.Equal(t, "Bearer second", text)
+}
+
+// The published schema has the keys that a configuration may have, and no others.
+func TestTheSchemaHasTheKeysOfTheConfiguration(t *testing.T) {
+	text, err := os.ReadFile("../../../docs/ration.schema.json")
+	require.NoError(t, err)
+	type part struct {
+		Properties map[string]any  `json:"properties"`
+		Additional json.RawMessage `json:"additionalProperties"`
+		Defs       map[string]part `json:"$defs"`
+	}
+	var schema part
+	require.NoError(t, json.Unmarshal(text, &schema))
+	for name, row := range map[string]struct {
+		described part
+		config    any
+	}{"": {schema, proxy.Config{}}, "tls": {schema.Defs["tls"], proxy.TLS{}}, "budget": {schema.Defs["budget"], proxy.Budget{}}, "token": {schema.Defs["token"], proxy.Token{}}} {
+		var keys, described []string
+		for field := range reflect.TypeOf(row.config).Fields() {
+			keys = append(keys, field.Tag.Get("yaml"))
+		}
+		for key := range row.described.Properties {
+			described = append(described, key)
+		}
+		require.ElementsMatch(t, keys, described, name)
+		require.Equal(t, "false", string(row.described.Additional), name)
+	}
 }
