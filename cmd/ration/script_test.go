@@ -2,7 +2,9 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -39,7 +41,15 @@ func TestScripts(t *testing.T) {
 			Files:         []string{file},
 			UpdateScripts: *redraw,
 			Setup: func(e *testscript.Env) error {
-				e.Vars = append(e.Vars, "RATION_REDIS=redis://"+server.Addr+"/0", "NO_COLOR=1", "TZ=UTC")
+				listener, err := net.Listen("tcp", "127.0.0.1:0") // a port that is free
+				if err != nil {
+					return err
+				}
+				_, port, err := net.SplitHostPort(listener.Addr().String())
+				if err := errors.Join(err, listener.Close()); err != nil {
+					return err
+				}
+				e.Vars = append(e.Vars, "RATION_REDIS=redis://"+server.Addr+"/0", "NO_COLOR=1", "TZ=UTC", "PORT="+port)
 				return nil
 			},
 		})

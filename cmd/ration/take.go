@@ -87,7 +87,7 @@ func askProxy(ctx context.Context, address string, asked, into any) error {
 	req.Header.Set("Ration-Secret", os.Getenv("RATION_SECRET"))
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("no proxy answers: start \"ration proxy\", or name it by -proxy: %w", errors.Unwrap(err))
+		return fmt.Errorf("no proxy answers: start \"ration proxy\", or name it by -proxy: %v", errors.Unwrap(err))
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {

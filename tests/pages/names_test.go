@@ -233,7 +233,7 @@ func TestNamesOfThePagesAreDeclared(t *testing.T) {
 // isPython reports whether the client for Python, whose module is called ration too, exports a name.
 func isPython(t *testing.T, name string) bool {
 	_, name, _ = strings.Cut(name, ".")
-	return regexp.MustCompile(`__all__ = \[.*"`+name+`"`).MatchString(read(t, "clients/python/ration.py"))
+	return regexp.MustCompile(`__all__ = \[.*"` + name + `"`).MatchString(read(t, "clients/python/ration.py"))
 }
 
 // Every test and benchmark that a command of a page runs is in the package that the command names.

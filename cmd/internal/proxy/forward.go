@@ -210,10 +210,7 @@ func (s *Server) answered(resp *http.Response) error {
 
 // failed answers a request that got no response.
 func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
-	if cause := context.Cause(r.Context()); errors.Is(cause, errWaitedLongest) {
-		err = cause
-	}
-	p := problemOf(err)
+	p := s.problemOf(r.Context(), err)
 	pass := passageOf(r.Context())
 	s.callers.refused(pass.budget.name, pass.caller, p.reason)
 	p.write(w)

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -473,4 +475,25 @@ func TestTheSchemaHasTheKeysOfTheConfiguration(t *testing.T) {
 		require.ElementsMatch(t, keys, described, name)
 		require.Equal(t, "false", string(row.described.Additional), name)
 	}
+}
+
+// Early hints pass, before the response that they announce.
+func TestEarlyHintsPass(t *testing.T) {
+	_, front, host := serve(t, simple, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Link", "</style.css>; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		_, _ = io.WriteString(w, "done")
+	})
+	var hints []string
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(code int, header textproto.MIMEHeader) error {
+		hints = append(hints, fmt.Sprint(code, header.Get("Link")))
+		return nil
+	}})
+	req, err := http.NewRequestWithContext(ctx, "GET", front+"/"+host+"/", nil)
+	require.NoError(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	require.Equal(t, []string{"103</style.css>; rel=preload"}, hints)
 }

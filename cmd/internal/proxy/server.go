@@ -330,16 +330,35 @@ func (t *routes) admit(r *http.Request, isForward bool) (p problem, refused bool
 }
 
 func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
-	ctx, stop := context.WithTimeout(r.Context(), 2*time.Second)
-	defer stop()
-	for name := range s.routes.Load().budgets {
-		if _, err := s.Store.Status(ctx, store.StatusRequest{Budget: name}); err != nil {
-			problem{http.StatusServiceUnavailable, reasonStore, "the store does not answer", time.Second}.write(w)
-			return
-		}
-		break // all are in one store
+	if !s.storeAnswers(r.Context()) {
+		storeIsDown.write(w)
+		return
 	}
 	_, _ = io.WriteString(w, "ok\n")
+}
+
+var storeIsDown = problem{http.StatusServiceUnavailable, reasonStore, "the store does not answer", time.Second}
+
+// storeAnswers asks the store for something.
+func (s *Server) storeAnswers(ctx context.Context) bool {
+	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
+	defer stop()
+	for name := range s.routes.Load().budgets {
+		_, err := s.Store.Status(ctx, store.StatusRequest{Budget: name})
+		return err == nil // all are in one store
+	}
+	return true
+}
+
+// problemOf returns what is answered to a request whose context it is. A wait that was too long was for the quota, or for a store
+// that does not answer.
+func (s *Server) problemOf(ctx context.Context, err error) problem {
+	if cause := context.Cause(ctx); errors.Is(cause, errWaitedLongest) && !errors.Is(err, ration.ErrStoreUnavailable) {
+		if err = cause; !s.storeAnswers(context.WithoutCancel(ctx)) {
+			return storeIsDown
+		}
+	}
+	return problemOf(err)
 }
 
 // Hosts returns the hosts that requests may be sent to, sorted.

@@ -180,10 +180,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, routes *routes) {
 	select {
 	case end := <-h.done:
 		leaves()
-		if cause := context.Cause(waits); errors.Is(cause, errWaitedLongest) {
-			end.err = cause
-		}
-		p := problemOf(end.err)
+		p := s.problemOf(waits, end.err)
 		s.callers.refused(b.name, caller, p.reason)
 		p.write(w)
 	case out := <-h.sent:
