@@ -237,7 +237,11 @@ func (k EventKind) level() slog.Level {
 func (b *Budget) notify(e Event) {
 	e.Budget = b.Name
 	if b.Logger != nil {
-		b.Logger.LogAttrs(context.Background(), e.Kind.level(), e.String(), e.LogValue().Group()...)
+		said := e
+		if e.Kind == Paused || e.Kind == TokenQuarantined {
+			said.Cause = "" // it is a field, and may be long
+		}
+		b.Logger.LogAttrs(context.Background(), e.Kind.level(), said.String(), e.LogValue().Group()...)
 	}
 	if b.OnEvent != nil {
 		b.OnEvent(e)

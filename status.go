@@ -202,10 +202,10 @@ func (b *Budget) notePause(p store.Pause, now time.Time) {
 	if !p.Until.After(now) {
 		return
 	}
-	pause, longer := cooldown.Pause{Until: p.Until, Tried: p.Apart > mostSpacing, Cause: p.Cause}, false
+	pause, longer, isNews := cooldown.Pause{Until: p.Until, Tried: p.Apart > mostSpacing, Cause: p.Cause}, false, false
 	if p.Key != "" {
 		pause.Key, pause.Account = cooldown.Key(p.Key), p.Account
-		longer = b.keyPauses.Lengthen(pause.Key, p.Account, pause, now)
+		isNews = b.keyPauses.Lengthen(pause.Key, p.Account, pause, now)
 	} else {
 		b.paused.Sweep(func(_ string, o cooldown.Pause) bool {
 			return !o.Until.After(now) && (!o.Tried || now.Sub(o.Until) > knownFor)
@@ -214,6 +214,11 @@ func (b *Budget) notePause(p store.Pause, now time.Time) {
 		if longer = p.Until.After(known.Until); longer {
 			b.wakeWaiters()
 		}
+		// Each request that was in flight is refused too, and asks for a little more: that is one pause.
+		isNews = longer && (!known.Told.After(now) || p.Until.Sub(known.Told) > max(time.Second, known.Told.Sub(now)/10))
+		if pause.Told = known.Told; isNews {
+			pause.Told = p.Until
+		}
 		if longer || p.Until.Equal(known.Until) && known.Cause == "" {
 			b.paused.Set(p.Account, pause)
 		}
@@ -221,7 +226,7 @@ func (b *Budget) notePause(p store.Pause, now time.Time) {
 			b.tried.Store(true)
 		}
 	}
-	if longer {
+	if isNews {
 		b.untold = append(b.untold, Event{Kind: Paused, Account: p.Account, Key: p.Key, Until: p.Until, Cause: p.Cause})
 	}
 }

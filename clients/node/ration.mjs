@@ -8,13 +8,14 @@
 //   const answer = await send(slot.headers);
 //   await slot.report(answer.status, answer.headers);              // true: take another, and send again
 //
-// The proxy is http://127.0.0.1:8080, or the environment's RATION_PROXY. A request that the proxy did not send is rejected with
-// Refused: the origin's own answers, a 429 or a 503 among them, come back as they are.
+// The proxy is http://127.0.0.1:8080, or the environment's RATION_PROXY. An answer of the proxy's own is rejected with Refused: the
+// origin's answers, a 429 or a 503 among them, come back as they are.
 
 const proxyOf = (options) => (options.proxy ?? process.env.RATION_PROXY ?? "http://127.0.0.1:8080").replace(/\/$/, "");
 const secretOf = (options) => options.secret ?? process.env.RATION_SECRET;
 
-// reason: "quota", "no_token", "store", "host" and so on, as in the header Ration-Reason. retryAfter: the seconds after which the
+// The proxy has answered, and not the origin. Nothing was sent, unless the reason is "origin": then no response has come, and a POST
+// may have been carried out. reason: "quota", "no_token", "store", "host" and so on, as in the header Ration-Reason. retryAfter: the seconds after which the
 // request may be sent; undefined: nobody knows.
 export class Refused extends Error {
   constructor(reason, detail, retryAfter) {
@@ -28,7 +29,7 @@ export class Refused extends Error {
 const check = async (response) => {
   const reason = response.headers.get("Ration-Reason");
   if (!reason) return response;
-  const detail = await response.json().then((problem) => problem.detail, () => "the proxy did not send the request");
+  const detail = await response.json().then((problem) => problem.detail, () => "the proxy says no more");
   const after = response.headers.get("Retry-After");
   throw new Refused(reason, detail, after ? Number(after) : undefined);
 };
@@ -55,7 +56,7 @@ export const rationFetch = (options = {}) => async (input, init) => {
     if (follow === "manual" || !redirects.includes(response.status) || !location) return response;
     if (follow === "error") throw new TypeError("there was a redirect");
     await response.body?.cancel();
-    const get = response.status === 303 || (response.status < 303 && request.method === "POST");
+    const get = (response.status === 303 && request.method !== "HEAD") || (response.status < 303 && request.method === "POST");
     request = new Request(new URL(location, request.url),
       { method: get ? "GET" : request.method, headers: request.headers, body: get ? undefined : body, signal: request.signal });
   }

@@ -9,8 +9,8 @@
         answer = send(slot.headers)
         slot.report(answer.status, answer.headers)
 
-The proxy is http://127.0.0.1:8080, or the environment's RATION_PROXY. A request that the proxy did not send raises Refused: the
-origin's own answers, a 429 or a 503 among them, come back as they are.
+The proxy is http://127.0.0.1:8080, or the environment's RATION_PROXY. An answer of the proxy's own raises Refused: the origin's
+answers, a 429 or a 503 among them, come back as they are.
 """
 
 import json
@@ -23,7 +23,9 @@ __all__ = ["Refused", "Slot", "async_httpx_transport", "httpx_transport", "mount
 
 
 class Refused(Exception):
-    """The proxy did not send the request.
+    """The proxy has answered, and not the origin.
+
+    Nothing was sent, unless the reason is "origin": then no response has come, and a POST may have been carried out.
 
     reason: "quota", "no_token", "store", "host" and so on, as in the header Ration-Reason.
     retry_after: the seconds after which it may; None: nobody knows.
@@ -54,7 +56,7 @@ def _refused(headers, text):
     try:
         detail = json.loads(text)["detail"]
     except (ValueError, KeyError, TypeError):
-        detail = "the proxy did not send the request"
+        detail = "the proxy says no more"
     after = headers.get("Retry-After")
     return Refused(headers["Ration-Reason"], detail, int(after) if after else None)
 
@@ -76,7 +78,7 @@ def mount(session, *origins, proxy=None, caller=None, max_wait=None, secret=None
             return response
 
     for origin in origins:
-        session.mount(origin, Adapter())
+        session.mount(origin.rstrip("/") + "/", Adapter())  # no other host whose name begins alike
     return session
 
 
@@ -137,7 +139,7 @@ def urlopen(url, data=None, headers=None, method=None, timeout=60, proxy=None, c
             if error.code not in (301, 302, 303, 307, 308) or "Location" not in error.headers:
                 error.url = error.filename = url
                 raise
-            if error.code == 303 or error.code in (301, 302) and data is not None:
+            if error.code == 303 and method != "HEAD" or error.code in (301, 302) and data is not None:
                 data, method = None, "GET"
             url = urllib.parse.urljoin(url, error.headers["Location"])
     raise urllib.error.URLError("more than 10 redirects")

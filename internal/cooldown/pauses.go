@@ -23,6 +23,8 @@ type Pause struct {
 	Until time.Time
 	// Tried is set if one request of the fleet is to try whether it is over.
 	Tried bool
+	// Told is the end of which people were told last. Zero: of none.
+	Told time.Time
 	// Cause says to people why. Empty: nobody said.
 	Cause string
 	// Key and Account are those of the pause of a part. Empty: it is that of a whole account, or on all accounts.

@@ -21,6 +21,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/hosts"
 	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/provider/presets"
 	"github.com/ration-go/ration/store"
 )
@@ -49,6 +50,7 @@ type TLS struct {
 type Budget struct {
 	Hosts    []string `yaml:"hosts"`           // "api.github.com", or with a scheme "http://127.0.0.1:9000"; without one: https
 	Preset   string   `yaml:"preset"`          // what "ration provider" lists; "": the headers that most APIs use
+	Auth     string   `yaml:"auth"`            // how a token is attached: "bearer", "header:NAME" or "query:NAME"; "": as the preset does, or bearer
 	Limits   []string `yaml:"limits"`          // "5000/1h"; empty: those of the preset
 	Revision int      `yaml:"revision"`        // to be raised with other limits
 	Margin   Duration `yaml:"margin"`          // as Budget.Margin; 0: by the window
@@ -259,6 +261,9 @@ func (b *Budget) check(name string) error {
 	if _, err := b.limits(); err != nil {
 		return err
 	}
+	if _, err := b.attach(); err != nil {
+		return err
+	}
 	if len(b.Tokens) == 0 {
 		return errors.New("tokens: there is none: write env, file or command")
 	}
@@ -275,6 +280,24 @@ func (b *Budget) check(name string) error {
 	}
 	return nil
 }
+
+// attach returns how a token is attached; nil: as the preset does, or as Bearer.
+func (b *Budget) attach() (provider.Attach, error) {
+	kind, name, _ := strings.Cut(b.Auth, ":")
+	switch {
+	case b.Auth == "":
+		return nil, nil
+	case b.Auth == "bearer":
+		return provider.Bearer, nil
+	case kind == "header" && headerName.MatchString(name):
+		return provider.HeaderNamed(name), nil
+	case kind == "query" && name != "":
+		return provider.QueryNamed(name), nil
+	}
+	return nil, fmt.Errorf("auth: %q: write bearer, header:NAME or query:NAME", b.Auth)
+}
+
+var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 // limits returns those of the budget, or of its preset.
 func (b *Budget) limits() (limits []limit.Limit, err error) {

@@ -191,6 +191,22 @@ func TestWhatTheProxyAnswersItselfSaysWhy(t *testing.T) {
 	require.Equal(t, http.StatusNotImplemented, resp.StatusCode)
 }
 
+func TestATokenIsAttachedAsTheFileSays(t *testing.T) {
+	for auth, want := range map[string]string{"bearer": "Bearer [ab]-secret", "header:X-Api-Key": "[ab]-secret", "query:key": `x=1&key=[ab]-secret`} {
+		_, front, host := serve(t, simple+"    auth: "+auth+"\n", func(w http.ResponseWriter, r *http.Request) {
+			if auth == "query:key" {
+				fmt.Fprint(w, r.URL.RawQuery)
+			}
+			fmt.Fprint(w, r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"))
+		})
+		_, text := do(t, "GET", front+"/"+host+"/?x=1", "X-Api-Key", "mine")
+		if auth == "header:X-Api-Key" || auth == "query:key" {
+			text = strings.TrimSuffix(text, "mine") // of another kind, which is the client's own
+		}
+		require.Regexp(t, "^"+want, text)
+	}
+}
+
 func TestASecretIsAskedFor(t *testing.T) {
 	_, front, host := serve(t, "secret: of-the-proxy\nauthorization: drop\n"+simple, func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, r.Header.Get("Authorization"), r.Header.Get("Ration-Secret"))
@@ -421,6 +437,7 @@ func TestAWrongConfigurationSaysWhatToWrite(t *testing.T) {
 		{"budgets:", "max_wait: 50\nbudgets:", "write a duration such as 50s"},
 		{"budgets:", "authorization: keep\nbudgets:", "write refuse or drop"},
 		{"budgets:", "redis: ${NO_SUCH_VARIABLE}\nbudgets:", "redis: the environment has no NO_SUCH_VARIABLE"},
+		{"    limits", "    auth: basic\n    limits", "write bearer, header:NAME or query:NAME"},
 		{"    limits", "    preset: githup\n    limits", `"githup" is none`},
 		{"  api:", "  a b:", "budgets.a b.name"},
 		{right, "", "there is none"},

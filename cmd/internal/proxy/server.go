@@ -183,8 +183,12 @@ func (s *Server) newBudget(name string, config *Budget) (*budget, error) {
 		}
 		names = append(names, t.host)
 	}
-	b.sends = &ration.Transport{Base: s.origins, Pool: b.pool, Hosts: names, Provider: described, ReplaceAuthorization: true, OnGrant: onGrant}
-	b.hands = &ration.Transport{Base: handOver{}, Pool: b.pool, Hosts: names, Provider: described, OnGrant: onGrant}
+	attach, err := config.attach()
+	if err != nil {
+		return nil, fmt.Errorf("budgets.%s.%w", name, err)
+	}
+	b.sends = &ration.Transport{Base: s.origins, Attach: attach, Pool: b.pool, Hosts: names, Provider: described, ReplaceAuthorization: true, OnGrant: onGrant}
+	b.hands = &ration.Transport{Base: handOver{}, Attach: attach, Pool: b.pool, Hosts: names, Provider: described, OnGrant: onGrant}
 	return b, nil
 }
 
