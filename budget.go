@@ -119,6 +119,7 @@ type Budget struct {
 	clockLearned atomic.Bool // whether the store was asked for the time before the first booking
 	anySpent     atomic.Bool // whether spent has any account
 	reconciles   atomic.Bool // whether any response has said what is left
+	tells        atomic.Bool // whether tellSoon is at work
 	tried        atomic.Bool // whether any pause was one that one request tries
 	smoother     inflight.Smoother
 	waiting      [rationtrace.Retry + 1]atomic.Int64 // callers, by reason

@@ -114,6 +114,7 @@ func (p *Pool) waitForProbe(ctx context.Context, none *NoTokenError, begun time.
 		return nil
 	}
 	why := rationtrace.Wait{Reason: rationtrace.Probe, Cause: none.Error(), Until: b.storeNow().Add(length)}
+	b.tellSoon()
 	wait := b.beginWait(ctx, b.tracesOf(ctx), why, length)
 	slept := sleep(ctx, length, wakers{accounts: changed, status: wake})
 	*waits = wait.end(*waits)

@@ -9,6 +9,7 @@ import (
 	"github.com/ration-go/ration/internal/sweep"
 	"github.com/ration-go/ration/internal/watch"
 	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
@@ -94,6 +95,41 @@ func (b *Budget) beat(ctx context.Context) {
 	if due {
 		_ = b.refresh(ctx)
 	}
+}
+
+// stalls reports whether callers wait for a reason without a slot. Nobody books then, and no reply would have this worker tell of them; those
+// that wait for a slot or for the end of a pause keep a watch, which does.
+func stalls(why rationtrace.Reason) bool {
+	return why == rationtrace.Source || why == rationtrace.Probe
+}
+
+// tellSoon tells the store within a second of callers that wait without a slot, and again with each heartbeat for as long as they do.
+func (b *Budget) tellSoon() {
+	if _, local := b.Store.(store.Local); local || !b.tells.CompareAndSwap(false, true) {
+		return
+	}
+	var again func()
+	again = func() {
+		if !b.isStalled() {
+			if b.tells.Store(false); b.isStalled() { // since
+				b.tellSoon()
+			}
+			return
+		}
+		_ = b.refresh(context.Background())
+		time.AfterFunc(heartbeat, again)
+	}
+	time.AfterFunc(time.Second, again)
+}
+
+// isStalled reports whether any caller waits without a slot.
+func (b *Budget) isStalled() bool {
+	for why := range b.waiting {
+		if b.waiting[why].Load() > 0 && stalls(rationtrace.Reason(why)) {
+			return true
+		}
+	}
+	return false
 }
 
 // hear takes in what the store tells of itself: a new version of the status, or that slots are free. The
