@@ -36,7 +36,7 @@ type call struct {
 var errStopped = errors.New("the crawl was stopped")
 
 const (
-	// callTimeout bounds a call from its slot to the last byte of the answer.
+	// callTimeout bounds a call from its slot to the last byte of the answer, unless -timeout does.
 	callTimeout = 2 * time.Minute
 	// largestBody bounds what one answer can take of the memory.
 	largestBody = 64 << 20
@@ -183,6 +183,14 @@ func (c *workerGroup) record(e *activeJob, target string, resp *http.Response, n
 	}
 	for _, value := range resp.Header.Values("Link") {
 		kept.Link = append(kept.Link, c.redactor.text(value))
+	}
+	if c.setup.Headers {
+		kept.Headers = make(map[string][]string)
+		for name, values := range resp.Header {
+			for _, value := range values {
+				kept.Headers[name] = append(kept.Headers[name], c.redactor.text(value))
+			}
+		}
 	}
 	kept.setBody(body, c.redactor)
 	return kept.line()

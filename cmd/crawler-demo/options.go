@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/provider/presets"
@@ -62,6 +63,8 @@ How:
                      same limits.
   -processes P       processes (1); more than one need -redis
   -workers W         workers in all processes together (16; in the demo 64)
+  -timeout TIME      the longest that a call takes from its slot to the last byte
+                     of the answer, such as 30s (2m)
 
 What comes of it:
   -out FILE.jsonl    a JSON object for each response: url, status, token (its
@@ -70,6 +73,10 @@ What comes of it:
                      body_json if it is JSON, body if it is other text, else
                      body_base64. Run the same command again to fetch what is
                      missing, whatever ended the last run.
+  -headers           keep the headers of each response as well, ETag and
+                     Last-Modified among them, as headers
+  -failed FILE       the URLs that failed, as -urls reads them, each below a
+                     comment that says why. It is written when the run ends.
   -plot FILE.svg     plot the calls in the window against the limit (beside -out
                      as FILE.jsonl.svg)
   -json              print the summary as one JSON object on standard output,
@@ -113,8 +120,9 @@ type options struct {
 	auth               auth
 	follow             follower
 	max                int
-	out, plot          string
-	json               bool
+	out, plot, failed  string
+	headers, json      bool
+	timeout            time.Duration
 }
 
 // isDemo reports whether it is the demo that is asked for.
@@ -136,7 +144,10 @@ func parseOptions(args []string) (options, error) {
 	fs.IntVar(&o.max, "max", 0, "")
 	fs.StringVar(&o.out, "out", "", "")
 	fs.StringVar(&o.plot, "plot", "", "")
+	fs.StringVar(&o.failed, "failed", "", "")
+	fs.BoolVar(&o.headers, "headers", false, "")
 	fs.BoolVar(&o.json, "json", false, "")
+	fs.DurationVar(&o.timeout, "timeout", callTimeout, "")
 	fs.Func("limit", "", func(s string) error {
 		limit, err := ration.ParseLimit(s)
 		o.limits = append(o.limits, limit)
@@ -173,6 +184,8 @@ func flagError(err error) string {
 	switch name, why, _ := strings.Cut(rest, ": "); {
 	case strings.HasPrefix(text, "invalid boolean"):
 		return "-" + name + ": leave the value out"
+	case name == "timeout":
+		return "-timeout: write a duration such as 30s"
 	case why == "parse error", why == "value out of range":
 		return "-" + name + ": write a whole number"
 	default:
@@ -182,7 +195,7 @@ func flagError(err error) string {
 
 func (o *options) check(rest []string, given map[string]bool) error {
 	for name, value := range map[string]string{"urls": o.urls, "tokens": o.tokens, "provider": o.provider,
-		"redis": o.redis, "budget": o.budget, "out": o.out, "plot": o.plot} {
+		"redis": o.redis, "budget": o.budget, "out": o.out, "plot": o.plot, "failed": o.failed} {
 		if given[name] && value == "" {
 			return badf("-%s is empty: give it a value or leave it out", name)
 		}
@@ -211,8 +224,14 @@ func (o *options) check(rest []string, given map[string]bool) error {
 		return badf("-processes %d needs -redis redis://HOST:PORT/DB: the log in memory is one process's own", o.processes)
 	case len(o.budget) > 200 || strings.ContainsFunc(o.budget, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '{' || c == '}' }):
 		return badf("-budget: write a name of at most 200 bytes without spaces and braces")
-	case o.out != "" && o.out == o.plot:
-		return badf("-out and -plot name the same file: %s", o.out)
+	case o.out != "" && (o.out == o.plot || o.out == o.failed):
+		return badf("-out and another flag name the same file: %s", o.out)
+	case o.failed != "" && (o.failed == o.plot || o.failed == o.urls || o.failed == o.tokens):
+		return badf("-failed and another flag name the same file: %s", o.failed)
+	case o.timeout <= 0:
+		return badf("-timeout is %v: it must be longer than nothing, such as 30s", o.timeout)
+	case o.headers && o.out == "":
+		return badf("-headers needs -out FILE, where they are kept")
 	}
 	if o.redis != "" {
 		if _, err := redisOptions(o.redis); err != nil {
@@ -228,7 +247,7 @@ func (o *options) check(rest []string, given map[string]bool) error {
 // checkKind looks at what the demo or a crawl needs, and what only the other takes.
 func (o *options) checkKind(given map[string]bool) error {
 	if o.isDemo() {
-		for _, name := range []string{"tokens", "provider", "auth", "follow", "max", "budget"} {
+		for _, name := range []string{"tokens", "provider", "auth", "follow", "max", "budget", "timeout", "failed", "headers"} {
 			if given[name] {
 				return badf("-%s needs -urls FILE: the demo brings its own provider and tokens", name)
 			}

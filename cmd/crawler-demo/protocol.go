@@ -41,7 +41,9 @@ type setup struct {
 	Follow       follower       `json:"follow"`
 	Hosts        []string       `json:"hosts"` // that get a token
 	Workers      int            `json:"workers"`
-	Keep         bool           `json:"keep"` // responses are written to a file
+	Keep         bool           `json:"keep"`    // responses are written to a file
+	Headers      bool           `json:"headers"` // likewise
+	Timeout      time.Duration  `json:"timeout"` // of a call
 	Grace        time.Duration  `json:"grace"`
 }
 

@@ -29,6 +29,8 @@ type record struct {
 	Next        *string  `json:"next,omitempty"`
 	Link        []string `json:"link,omitempty"`
 	ContentType string   `json:"content_type,omitempty"`
+	// Headers are those of the response, if they were asked for.
+	Headers map[string][]string `json:"headers,omitempty"`
 	// FinalURL is what answered, if redirects led there. Relative links are relative to it.
 	FinalURL string `json:"final_url,omitempty"`
 	// BodyJSON is a body that says it is JSON and is: without the white space between its

@@ -127,7 +127,7 @@ func newWorkerGroup(s *setup) (*workerGroup, error) {
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConns, base.MaxIdleConnsPerHost = 0, s.Workers // no worker dials for each call
-	base.ResponseHeaderTimeout = callTimeout                   // also of other hosts, to which a redirect leads
+	base.ResponseHeaderTimeout = s.Timeout                     // also of other hosts, to which a redirect leads
 	c.client = &http.Client{
 		Transport: &ration.Transport{
 			Base:           base,
@@ -135,7 +135,7 @@ func newWorkerGroup(s *setup) (*workerGroup, error) {
 			Hosts:          s.Hosts,
 			Attach:         s.Auth.attach(),
 			Provider:       preset,
-			AttemptTimeout: callTimeout,
+			AttemptTimeout: s.Timeout,
 			OnGrant:        granted,
 			OnRefusal:      refused,
 		},
