@@ -300,6 +300,7 @@ func (h *Handler) holdups(d *store.Description, root string, only *store.Describ
 	for _, one := range view.Holdups(&of) {
 		h := holdup{What: one.What, For: one.For(d.Now), Cause: one.Cause}
 		switch {
+		case one.Until.IsZero(): // there is nothing to resume
 		case one.Token != "":
 			h.Resume = resume("token", one.Token)
 		case len(one.Accounts) == 1:

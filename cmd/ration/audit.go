@@ -85,7 +85,7 @@ func audit(_ context.Context, c *cli.Command) error {
 				verdict = fmt.Sprintf("%d MORE than the limit", e.Over)
 			}
 			fmt.Fprintf(out, "%s: %s; the fullest window of %v holds %d of %d, from %s: %s\n", cmp.Or(view.Printable(view.ShortID(e.Token)), "all"),
-				counted(e.Calls, "call"), l.Window, e.Most, l.Max, e.From.Format("2006-01-02 15:04:05.000000"), verdict)
+				view.Counted(e.Calls, "call"), l.Window, e.Most, l.Max, e.From.Format("2006-01-02 15:04:05.000000"), verdict)
 		}
 		plotWindow(out, all[0], l)
 	}

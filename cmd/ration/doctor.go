@@ -230,7 +230,7 @@ func (p *patient) replication() {
 			return
 		}
 	}
-	p.add("replication", "ok", "a primary with "+counted(int(p.number("Replication", "connected_slaves")), "replica"), "")
+	p.add("replication", "ok", "a primary with "+view.Counted(int(p.number("Replication", "connected_slaves")), "replica"), "")
 }
 
 func (p *patient) cluster(ctx context.Context) {
@@ -290,7 +290,7 @@ func (p *patient) keys(ctx context.Context) {
 	}
 	switch {
 	case old > 0:
-		p.add("keys", "warning", counted(old, "key")+" of ration:v1", "Workers of an earlier version may still run: neither counts what the other books. Stop them; the keys expire within a day of their last booking.")
+		p.add("keys", "warning", view.Counted(old, "key")+" of ration:v1", "Workers of an earlier version may still run: neither counts what the other books. Stop them; the keys expire within a day of their last booking.")
 	case foreign != "":
 		p.add("keys", "warning", "another program has keys under the prefix: "+foreign, "Give it another prefix or database.")
 	default:
@@ -310,7 +310,7 @@ func (p *patient) slowScripts(ctx context.Context) {
 		}
 	}
 	if slow > 0 {
-		p.add("scripts", "warning", fmt.Sprintf("SLOWLOG has %s of up to %v", counted(slow, "script"), worst.Round(time.Millisecond)), "Is the machine's processor shared or throttled? ration's scripts take under 10 ms; other programs' may be those.")
+		p.add("scripts", "warning", fmt.Sprintf("SLOWLOG has %s of up to %v", view.Counted(slow, "script"), worst.Round(time.Millisecond)), "Is the machine's processor shared or throttled? ration's scripts take under 10 ms; other programs' may be those.")
 		return
 	}
 	p.add("scripts", "ok", "none was slow", "")

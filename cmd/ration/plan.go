@@ -92,7 +92,7 @@ func tell(c *cli.Command, p *forecast.Crawl, all []forecast.Forecast) error {
 		}
 		return printJSON(out, v)
 	}
-	fmt.Fprintf(out, "%s with %s: the last is sent after %v, at %s.\n", counted(p.Calls, "call"), counted(tokens, "token"),
+	fmt.Fprintf(out, "%s with %s: the last is sent after %v, at %s.\n", view.Counted(p.Calls, "call"), view.Counted(tokens, "token"),
 		view.Round(first.Took), first.Done.Local().Format(time.DateTime))
 	if p.Arrivals != nil {
 		asked := p.Arrivals[len(p.Arrivals)-1].Sub(p.Begin)
@@ -101,7 +101,7 @@ func tell(c *cli.Command, p *forecast.Crawl, all []forecast.Forecast) error {
 		fmt.Fprintf(out, "What binds: %s.\n", binds)
 	}
 	for i, f := range all[1:] {
-		fmt.Fprintf(out, "With %s: %v.\n", counted(tokens+i+1, "token"), view.Round(f.Took))
+		fmt.Fprintf(out, "With %s: %v.\n", view.Counted(tokens+i+1, "token"), view.Round(f.Took))
 	}
 	plotProgress(out, p.Calls, first)
 	return nil
@@ -221,7 +221,7 @@ func binding(p *forecast.Crawl, f forecast.Forecast) string {
 	}
 	if p.Workers > 0 && float64(p.Workers)/p.Latency.Seconds() < least {
 		least = float64(p.Workers) / p.Latency.Seconds()
-		what = fmt.Sprintf("%s, each busy for %v with a call: %s calls a second", counted(p.Workers, "worker"), p.Latency, rateText(least))
+		what = fmt.Sprintf("%s, each busy for %v with a call: %s calls a second", view.Counted(p.Workers, "worker"), p.Latency, rateText(least))
 	}
 	return cmp.Or(what, "the quota that was used before")
 }

@@ -15,7 +15,6 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/view"
-	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
@@ -116,14 +115,7 @@ const mostAccounts = 20
 // accounts and the workers.
 func printBudget(out io.Writer, d *store.Description, every bool, paint func(colour, text string) string) {
 	s := view.Summarize(d)
-	head := fmt.Sprintf("%s: %s, %s", d.Budget, counted(s.Accounts, "account"), counted(len(d.Workers), "worker"))
-	if s.Silent > 0 {
-		head += fmt.Sprintf(", %d of them silent", s.Silent)
-	}
-	if about := s.String(); about != "" {
-		head += ": " + about
-	}
-	for i, line := range wrap(head, 78) {
+	for i, line := range wrap(view.Headline(d, s), 78) {
 		fmt.Fprintln(out, strings.Repeat("  ", min(i, 1))+paint(headline(s), line))
 	}
 	for _, h := range view.Holdups(d) {
@@ -137,9 +129,6 @@ func printBudget(out io.Writer, d *store.Description, every bool, paint func(col
 	}
 	if s.Accounts > 1 && s.In[view.StateQuarantined] == s.Accounts {
 		fmt.Fprintln(out, "  all at once: look at the provider, the app and where secrets come from before\n  any token is replaced")
-	}
-	if n := s.Waiting[rationtrace.Source.String()]; n > 0 {
-		fmt.Fprintf(out, "  %s for a token's secret: its source is slow, or fails:\n  the log of the worker has the error, as SourceFailed\n", waitFor(n))
 	}
 	if view.InForce(*d) {
 		fmt.Fprintf(out, "  limits set %s ago: %s\n", view.Round(d.Now.Sub(d.Card.Since())), strings.Join(view.Limits(d.Card.Limits), " and "))
@@ -155,13 +144,6 @@ func printBudget(out io.Writer, d *store.Description, every bool, paint func(col
 	for _, w := range d.Workers {
 		fmt.Fprintf(out, "  worker %s, heard of %s ago%s\n", view.Printable(w.ID), view.Round(d.Now.Sub(w.Seen)), loadText(d, w))
 	}
-}
-
-func waitFor(n int) string {
-	if n == 1 {
-		return "1 caller waits"
-	}
-	return fmt.Sprintf("%d callers wait", n)
 }
 
 // headline is the colour of how a budget is.
@@ -266,13 +248,6 @@ func wrap(text string, width int) (lines []string) {
 		line = strings.TrimPrefix(line+" "+word, " ")
 	}
 	return append(lines, line)
-}
-
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // What a terminal writes in colour.

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
+	tea "github.com/charmbracelet/bubbletea"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
@@ -69,9 +71,11 @@ func stalls(now time.Time) map[string]store.Description {
 			}
 			waiting(d, "probe")
 		}),
-		"quota spent":    fleet(60, func(d *store.Description) { waiting(d, "quota") }),
-		"slow source":    fleet(12, func(d *store.Description) { waiting(d, "source") }),
-		"process killed": fleet(12, func(d *store.Description) { waiting(d, "quota"); d.Workers[2].Seen = now.Add(-40 * time.Second) }),
+		"quota spent":     fleet(60, func(d *store.Description) { waiting(d, "quota") }),
+		"lost log":        fleet(12, func(d *store.Description) { d.Lost = now.Add(-20 * time.Second) }),
+		"store unreached": fleet(12, func(d *store.Description) { d.Workers[0].Load.Waiting = map[string]int{"store": 8} }),
+		"slow source":     fleet(12, func(d *store.Description) { waiting(d, "source") }),
+		"process killed":  fleet(12, func(d *store.Description) { waiting(d, "quota"); d.Workers[2].Seen = now.Add(-40 * time.Second) }),
 		"paused by hand": fleet(12, func(d *store.Description) {
 			d.Pauses = []store.Pause{{Until: now.Add(10 * time.Minute), Cause: "the provider is down (told by operator ann on desk)"}}
 			for i := range d.Accounts {
@@ -87,7 +91,7 @@ func TestStatusNamesTheStall(t *testing.T) {
 	inThree := map[string]string{"endpoint": "49 of 50 accounts paused for 59m more", "one account": "user-07 paused for 20s more",
 		"dead token": "token user-03 quarantined (dead_token, tried 5 times), tried again in 3s", "dead token to be tried": "dead_token, tried 5 times), tried again now",
 		"all tokens dead": "50 tokens quarantined (dead_token), tried again in 1m", "quota spent": "the quota is spent, which is normal: a new caller waits 3s",
-		"slow source": "24 callers wait for a token's secret", "process killed": "3 workers, 1 of them silent: 50 free; 16 waiting for quota", "paused by hand": "all accounts paused for 10m more"}
+		"slow source": "24 callers wait for a token's secret", "process killed": "3 workers, 1 of them silent: 50 free; 16 waiting for quota", "paused by hand": "all accounts paused for 10m more", "lost log": "the store lost its log 20s ago", "store unreached": "8 waiting for the store"}
 	for name, d := range stalls(now) {
 		t.Run(name, func(t *testing.T) {
 			all := []store.Description{d}
@@ -110,3 +114,37 @@ func TestStatusNamesTheStall(t *testing.T) {
 		})
 	}
 }
+
+// The same stalls are named in the first lines of top, on a small terminal and a large one.
+func TestTopNamesTheStall(t *testing.T) {
+	now := time.Now()
+	for name, d := range stalls(now) {
+		for _, size := range [][2]int{{80, 24}, {200, 50}} {
+			m := &top{ctx: t.Context()}
+			m.Update(tea.WindowSizeMsg{Width: size[0], Height: size[1]})
+			m.Update(snapshot{all: []store.Description{d}})
+			lines := strings.Split(colour.ReplaceAllString(m.View(), ""), "\n")
+			require.Len(t, lines, size[1])
+			for _, line := range lines {
+				require.LessOrEqual(t, len([]rune(line)), size[0], line)
+			}
+			first := strings.Join(lines[:5], "\n")
+			for _, want := range strings.Split(inTop[name], "|") {
+				require.Contains(t, first, want, "%s at %d", name, size[0])
+			}
+			shown := regexp.MustCompile(`\d\d:\d\d:\d\d`).ReplaceAllString(strings.Join(lines[:8], "\n"), "12:00:00") + "\n"
+			golden := fmt.Sprintf("testdata/top-%d-%s.txt", size[0], strings.ReplaceAll(name, " ", "-"))
+			if *redraw {
+				require.NoError(t, os.WriteFile(golden, []byte(shown), 0o600))
+			}
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(want), shown)
+		}
+	}
+}
+
+var inTop = map[string]string{"endpoint": "49 of 50 accounts paused for", "one account": "user-07 paused for", "dead token": "token user-03 quarantined (dead_token, tried 5 times)",
+	"dead token to be tried": "tried 5 times), tried again now", "all tokens dead": "50 tokens quarantined (dead_token)", "quota spent": "50 spent; 24 waiting for quota|100 % of the quota used",
+	"slow source": "24 callers wait for a token's secret", "process killed": "1 of them silent", "paused by hand": "all accounts paused for", "lost log": "the store lost its log 20s ago",
+	"store unreached": "8 waiting for the store"}

@@ -26,7 +26,7 @@ func (m *top) View() string {
 		for _, d := range m.all {
 			workers += len(d.Workers)
 		}
-		title = paint(bold, fit(fmt.Sprintf("%s  %s, %s", title, counted(len(m.all), "budget"), counted(workers, "worker")), m.width))
+		title = paint(bold, fit(fmt.Sprintf("%s  %s, %s", title, view.Counted(len(m.all), "budget"), view.Counted(workers, "worker")), m.width))
 	}
 	lines = append(lines, title)
 	lines = append(lines, share(max(2, m.height/6), m.holdups())...)
@@ -64,15 +64,11 @@ func (m *top) body() (lines []string, selected int) {
 	for i, r := range m.rows {
 		if i == 0 || m.rows[i-1].budget != r.budget {
 			sum := view.Summarize(r.budget)
-			head := fmt.Sprintf("%s: %s, %s", r.budget.Budget, counted(sum.Accounts, "account"), counted(len(r.budget.Workers), "worker"))
-			if about := sum.String(); about != "" {
-				head += ": " + about
-			}
 			rates := "  " + sum.Rates()
 			if line := sum.Line(r.budget.Now.Add(time.Since(m.read))); line != "" {
 				rates += "; " + line
 			}
-			lines = append(lines, colourAlways(headline(sum), fit(head, m.width)), fit(rates, m.width))
+			lines = append(lines, colourAlways(headline(sum), fit(view.Headline(r.budget, sum), m.width)), fit(rates, m.width))
 		}
 		if again := i > 0 && m.rows[i-1].key() == r.key(); !again && r.key() == m.selected {
 			selected = len(lines)
@@ -131,7 +127,7 @@ func (m *top) holdups() (lines []string) {
 		d := m.all[i]
 		d.Now = d.Now.Add(time.Since(m.read))
 		for _, h := range view.Holdups(&d) {
-			if h.Token == "" && !h.Until.After(d.Now) {
+			if h.Token == "" && !h.Until.IsZero() && !h.Until.After(d.Now) {
 				continue
 			}
 			colour := yellow

@@ -12,6 +12,7 @@ import (
 
 	"github.com/ration-go/ration/internal/digest"
 	"github.com/ration-go/ration/internal/endpoint"
+	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
@@ -212,7 +213,7 @@ func IsSilent(d *store.Description, w store.Worker) bool { return d.Now.Sub(w.Se
 type Holdup struct {
 	What     string    // "49 of 50 accounts paused", say
 	First    time.Time // when the first of them is free
-	Until    time.Time // when the last of them is
+	Until    time.Time // when the last of them is; zero: nobody knows
 	Cause    string    // what made it, in words; of several what they have in common
 	Accounts []string  // IDs of those that are paused; nil: all, or a token
 	Tokens   bool      // these are tokens, which are tried again then, and not pauses, which end
@@ -223,6 +224,9 @@ type Holdup struct {
 
 // For says how long it lasts from an instant on, behind What.
 func (h *Holdup) For(now time.Time) string {
+	if h.Until.IsZero() {
+		return ""
+	}
 	first, last := max(0, h.First.Sub(now)), max(0, h.Until.Sub(now))
 	text := Short(last)
 	if last-first > last/10 {
@@ -275,7 +279,49 @@ func Holdups(d *store.Description) (all []Holdup) {
 		all[i].Stalls = s.Stalled
 	}
 	slices.SortStableFunc(all, func(a, b Holdup) int { return cmp.Compare(len(b.Accounts), len(a.Accounts)) })
+	return append(all, conditions(d, s)...)
+}
+
+// lostFor is how long the loss of a log is told.
+const lostFor = 5 * time.Minute
+
+// conditions are what holds callers back, or lets them be refused, and is neither a pause nor a quarantine.
+func conditions(d *store.Description, s Summary) (all []Holdup) {
+	if n := s.Waiting[rationtrace.Source.String()]; n > 0 {
+		what := fmt.Sprintf("%d callers wait for a token's secret", n)
+		if n == 1 {
+			what = "1 caller waits for a token's secret"
+		}
+		all = append(all, Holdup{What: what, Cause: "its source is slow, or fails: the log of the worker has the error, as SourceFailed"})
+	}
+	if n := s.Waiting[rationtrace.StoreDown.String()]; n > 0 {
+		all = append(all, Holdup{What: fmt.Sprintf("%d waiting for the store", n), Cause: "their process did not reach it when it was heard of last: look at its network, and at its log"})
+	}
+	if ago := d.Now.Sub(d.Lost); !d.Lost.IsZero() && ago < lostFor {
+		all = append(all, Holdup{What: fmt.Sprintf("the store lost its log %s ago", Short(ago)), Cause: "workers have recorded their bookings again, and those of workers that had ended are unknown: " +
+			"calls may be refused until a window has passed; see that Redis keeps its keys: ration doctor"})
+	}
 	return all
+}
+
+// Headline returns a budget, its accounts, its workers and what they do, as a line.
+func Headline(d *store.Description, s Summary) string {
+	text := fmt.Sprintf("%s: %s, %s", Printable(d.Budget), Counted(s.Accounts, "account"), Counted(len(d.Workers), "worker"))
+	if s.Silent > 0 {
+		text += fmt.Sprintf(", %d of them silent", s.Silent)
+	}
+	if about := s.String(); about != "" {
+		text += ": " + about
+	}
+	return text
+}
+
+// Counted returns "1 account", or "2 accounts".
+func Counted(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
 }
 
 func pausesAsOne(d *store.Description, pauses []store.Pause, accounts int) Holdup {
