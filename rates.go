@@ -45,9 +45,8 @@ func (r *rates) add(load *store.Load, now time.Time) {
 	sample := rateSample{now, r.slots.Load(), r.refused.Load()}
 	if len(r.past) > 0 {
 		before := r.since(now, slotsOver)
-		if took := now.Sub(before.at); took > 0 {
-			load.SlotsPerSecond = float64(sample.slots-before.slots) / took.Seconds()
-		}
+		// Some calls within a millisecond are no thousands a second.
+		load.SlotsPerSecond = float64(sample.slots-before.slots) / max(now.Sub(before.at), time.Second).Seconds()
 		load.RefusedLastMinute = int(sample.refused - r.since(now, refusalsOver).refused)
 	}
 	// Who asks often leaves no more samples than who asks once a second.

@@ -72,7 +72,6 @@ func stalls(now time.Time) map[string]store.Description {
 			waiting(d, "probe")
 		}),
 		"quota spent":     fleet(60, func(d *store.Description) { waiting(d, "quota") }),
-		"lost log":        fleet(12, func(d *store.Description) { d.Lost = now.Add(-20 * time.Second) }),
 		"store unreached": fleet(12, func(d *store.Description) { d.Workers[0].Load.Waiting = map[string]int{"store": 8} }),
 		"slow source":     fleet(12, func(d *store.Description) { waiting(d, "source") }),
 		"process killed":  fleet(12, func(d *store.Description) { waiting(d, "quota"); d.Workers[2].Seen = now.Add(-40 * time.Second) }),
@@ -91,7 +90,7 @@ func TestStatusNamesTheStall(t *testing.T) {
 	inThree := map[string]string{"endpoint": "49 of 50 accounts paused for 59m more", "one account": "user-07 paused for 20s more",
 		"dead token": "token user-03 quarantined (dead_token, tried 5 times), tried again in 3s", "dead token to be tried": "dead_token, tried 5 times), tried again now",
 		"all tokens dead": "50 tokens quarantined (dead_token), tried again in 1m", "quota spent": "the quota is spent, which is normal: a new caller waits 3s",
-		"slow source": "24 callers wait for a token's secret", "process killed": "3 workers, 1 of them silent: 50 free; 16 waiting for quota", "paused by hand": "all accounts paused for 10m more", "lost log": "the store lost its log 20s ago", "store unreached": "8 waiting for the store"}
+		"slow source": "24 callers waiting for a token's secret", "process killed": "worker crawler-3:4312:9f3a was last heard of 40s ago", "paused by hand": "all accounts paused for 10m more", "store unreached": "8 callers waiting for Redis"}
 	for name, d := range stalls(now) {
 		t.Run(name, func(t *testing.T) {
 			all := []store.Description{d}
@@ -102,7 +101,9 @@ func TestStatusNamesTheStall(t *testing.T) {
 			require.Contains(t, strings.Join(lines[:3], "\n"), inThree[name])
 			require.Less(t, len(lines), 40)
 			for _, line := range lines {
-				require.LessOrEqual(t, len([]rune(line)), 80, line)
+				if !strings.HasPrefix(line, "      ration ") { // which is there to be copied
+					require.LessOrEqual(t, len([]rune(line)), 80, line)
+				}
 			}
 			golden := "testdata/status-" + strings.ReplaceAll(name, " ", "-") + ".txt"
 			if *redraw {
@@ -146,5 +147,5 @@ func TestTopNamesTheStall(t *testing.T) {
 
 var inTop = map[string]string{"endpoint": "49 of 50 accounts paused for", "one account": "user-07 paused for", "dead token": "token user-03 quarantined (dead_token, tried 5 times)",
 	"dead token to be tried": "tried 5 times), tried again now", "all tokens dead": "50 tokens quarantined (dead_token)", "quota spent": "50 spent; 24 waiting for quota|100 % of the quota used",
-	"slow source": "24 callers wait for a token's secret", "process killed": "1 of them silent", "paused by hand": "all accounts paused for", "lost log": "the store lost its log 20s ago",
-	"store unreached": "8 waiting for the store"}
+	"slow source": "24 callers waiting for a token's secret", "process killed": "1 of them silent|worker crawler-3:4312:9f3a was last heard of 40s ago", "paused by hand": "all accounts paused for",
+	"store unreached": "8 callers waiting for Redis"}

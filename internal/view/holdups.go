@@ -282,26 +282,38 @@ func Holdups(d *store.Description) (all []Holdup) {
 	return append(all, conditions(d, s)...)
 }
 
-// lostFor is how long the loss of a log is told.
-const lostFor = 5 * time.Minute
-
-// conditions are what holds callers back, or lets them be refused, and is neither a pause nor a quarantine.
+// conditions are what holds callers back and is neither a pause nor a quarantine.
 func conditions(d *store.Description, s Summary) (all []Holdup) {
 	if n := s.Waiting[rationtrace.Source.String()]; n > 0 {
-		what := fmt.Sprintf("%d callers wait for a token's secret", n)
-		if n == 1 {
-			what = "1 caller waits for a token's secret"
-		}
-		all = append(all, Holdup{What: what, Cause: "its source is slow, or fails: the log of the worker has the error, as SourceFailed"})
+		all = append(all, Holdup{What: fmt.Sprintf("%s waiting for a token's secret, in %s", Counted(n, "caller"), whoWaits(d, rationtrace.Source)),
+			Cause: "its source is slow, or fails: the log of these workers has the error, as SourceFailed"})
 	}
 	if n := s.Waiting[rationtrace.StoreDown.String()]; n > 0 {
-		all = append(all, Holdup{What: fmt.Sprintf("%d waiting for the store", n), Cause: "their process did not reach it when it was heard of last: look at its network, and at its log"})
+		all = append(all, Holdup{What: fmt.Sprintf("%s waiting for Redis, in %s", Counted(n, "caller"), whoWaits(d, rationtrace.StoreDown)),
+			Cause: "these workers could not reach Redis for a time, or still cannot: look at their network and their log"})
 	}
-	if ago := d.Now.Sub(d.Lost); !d.Lost.IsZero() && ago < lostFor {
-		all = append(all, Holdup{What: fmt.Sprintf("the store lost its log %s ago", Short(ago)), Cause: "workers have recorded their bookings again, and those of workers that had ended are unknown: " +
-			"calls may be refused until a window has passed; see that Redis keeps its keys: ration doctor"})
+	for _, w := range d.Workers {
+		if IsSilent(d, w) {
+			all = append(all, Holdup{What: fmt.Sprintf("worker %s was last heard of %s ago", Printable(w.ID), Short(d.Now.Sub(w.Seen))),
+				Cause: "it has ended, or hangs: nobody waits for it, and what it had booked and not sent stays used for a window"})
+			break // the headline says how many there are
+		}
 	}
 	return all
+}
+
+// whoWaits names a worker in which callers wait for a reason, and how many more there are.
+func whoWaits(d *store.Description, why rationtrace.Reason) string {
+	var names []string
+	for _, w := range d.Workers {
+		if w.Load.Waiting[why.String()] > 0 && !IsSilent(d, w) {
+			names = append(names, Printable(w.ID))
+		}
+	}
+	if more := len(names) - 1; more > 0 {
+		return fmt.Sprintf("%s and %d more", names[0], more)
+	}
+	return strings.Join(names, "")
 }
 
 // Headline returns a budget, its accounts, its workers and what they do, as a line.

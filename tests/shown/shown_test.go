@@ -9,7 +9,6 @@ import (
 	"net/http/httptest"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,7 +43,6 @@ type provider struct {
 	dead     string
 	pausing  string    // the token that is refused
 	until    time.Time // when that ends
-	inside   atomic.Int64
 }
 
 func (p *provider) ServeHTTP(w http.ResponseWriter, r *http.Request) {

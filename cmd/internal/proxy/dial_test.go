@@ -2,10 +2,22 @@ package proxy
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
 )
 
 // What is checked is the address that is connected to. An address of this machine is reached only where the configuration means
@@ -32,4 +44,33 @@ func TestTheAddressThatIsDialledIsChecked(t *testing.T) {
 		_, err := dialChecked(free, "tcp", address)
 		require.ErrorIs(t, err, errAddress, address)
 	}
+}
+
+// The proxy speaks HTTP/2 to an origin that does, and HTTP/1.1 to its client.
+func TestOriginsAreSpokenToInHTTP2(t *testing.T) {
+	origin := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, r.Proto, " ", r.Header.Get("Authorization"))
+	}))
+	origin.EnableHTTP2 = true
+	origin.StartTLS()
+	defer origin.Close()
+	host := strings.TrimPrefix(origin.URL, "https://")
+	t.Setenv("TEST_TOKENS", "a-secret")
+	file := filepath.Join(t.TempDir(), "ration.yaml")
+	require.NoError(t, os.WriteFile(file, []byte("budgets: {api: {hosts: ["+strconv.Quote(host)+"], limits: [\"100/1s\"], tokens: [{env: TEST_TOKENS}]}}"), 0o600))
+	config, err := Load(file)
+	require.NoError(t, err)
+	s := &Server{Store: new(ration.MemoryStore)}
+	require.NoError(t, s.Use(config))
+	s.origins.TLSClientConfig = &tls.Config{RootCAs: x509.NewCertPool()}
+	s.origins.TLSClientConfig.RootCAs.AddCert(origin.Certificate())
+	front := httptest.NewServer(s)
+	defer front.Close()
+	resp, err := http.Get(front.URL + "/" + host + "/")
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.Equal(t, "HTTP/2.0 Bearer a-secret", string(text))
+	require.Equal(t, 1, resp.ProtoMajor)
 }
