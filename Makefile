@@ -16,8 +16,8 @@ help: ## list the targets
 
 # What is judged in real time mostly waits: two packages at a time, and none while another is built. Beside others
 # the calls of the fleets are late, so they have the machine to themselves, as the judges do.
-REALTIME := ./cmd/crawler-demo ./examples ./internal/testkit/fleet ./tests/faults ./tests/queue
-FLEETS := ./tests/fleets
+REALTIME := ./cmd/crawler-demo ./examples ./internal/testkit/fleet ./tests/faults ./tests/queue ./tests/shown
+FLEETS := ./tests/fleets ./cmd/internal/proxy
 # The other modules that are tested.
 OTHERS := ./examples/stack/... ./rationotel/... ./rationprom/... ./store/storetest/external/... ./tests/dashboard/...
 JUDGES := ./tests/judges/...
@@ -39,7 +39,7 @@ test: deps ## what a change needs, within a minute: each package's own tests, an
 check: deps lint requestpath ## what CI runs beside make test: lint, and all tests with the race detector, long ones shortened
 	@echo go test -race -short; go test -vet=off -race -short -timeout 8m $(inparallel)
 	@go test -vet=off -race -short -timeout 8m -p 2 $(REALTIME)
-	@go test -vet=off -race -short -timeout 10m $(FLEETS)
+	@go test -vet=off -race -short -timeout 10m -p 1 $(FLEETS)
 	@go test -vet=off -race -short -timeout 8m -p 2 $(OTHERS)
 	@go test -vet=off -race -short -timeout 8m -p 1 $(JUDGES) -args -seconds 8
 	@$(took); echo "make check: passed in $$took"

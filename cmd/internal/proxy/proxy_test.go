@@ -514,3 +514,21 @@ func TestEarlyHintsPass(t *testing.T) {
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	require.Equal(t, []string{"103</style.css>; rel=preload"}, hints)
 }
+
+// A client that is slow to send its body holds no slot meanwhile.
+func TestASlowClientHoldsNoSlot(t *testing.T) {
+	_, front, host := serve(t, strings.Replace(simple, "1000/1s", "1/1h", 1), func(w http.ResponseWriter, r *http.Request) { _, _ = io.Copy(w, r.Body) })
+	conn, err := net.Dial("tcp", strings.TrimPrefix(front, "http://"))
+	require.NoError(t, err)
+	defer conn.Close()
+	fmt.Fprintf(conn, "POST /%s/ HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\n12345", host)
+	for range 2 { // of two tokens
+		resp, _ := do(t, "GET", front+"/"+host+"/")
+		require.Equal(t, http.StatusOK, resp.StatusCode)
+	}
+	fmt.Fprint(conn, "67890")
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	require.Equal(t, "quota", resp.Header.Get("Ration-Reason"), "the two others had the slots")
+}
