@@ -43,6 +43,7 @@ export const rationFetch = (options = {}) => async (input, init) => {
   const follow = request.redirect;
   for (let i = 0; i < 20; i++) {
     const url = new URL(request.url);
+    if (!/[.:]/.test(url.host)) throw new Refused("host", `${url.host} has no dot: it would be a path of the proxy's own`);
     const headers = new Headers(request.headers);
     if (options.caller) headers.set("Ration-Caller", options.caller);
     if (options.maxWait) headers.set("Ration-Max-Wait", options.maxWait);

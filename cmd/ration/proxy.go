@@ -174,13 +174,14 @@ func (p *served) follow(ctx context.Context) {
 		seen = p.edition()
 		config, err := proxy.Load(p.file)
 		if err == nil {
+			p.config = config // its files are looked at from now on, also if one is not there yet
+			seen = p.edition()
 			err = p.Use(config)
 		}
 		if err != nil {
 			p.Log.Error("the configuration was not taken into use: the one before stays", "err", err)
 			continue
 		}
-		p.config = config
 		p.Log.Info("the configuration was read again", "hosts", strings.Join(p.Hosts(), ", "))
 	}
 }

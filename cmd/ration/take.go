@@ -74,6 +74,9 @@ The exit status is the command's; 1: there was no slot, and nothing was run.`,
 	}
 }
 
+// direct asks the proxy itself, and nobody else on the way: there are secrets in what it says.
+var direct = &http.Client{Transport: &http.Transport{Proxy: nil}, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+
 // askProxy sends JSON to a proxy, and reads its answer.
 func askProxy(ctx context.Context, address string, asked, into any) error {
 	text, err := json.Marshal(asked)
@@ -85,7 +88,7 @@ func askProxy(ctx context.Context, address string, asked, into any) error {
 		return errUsage{err}
 	}
 	req.Header.Set("Ration-Secret", os.Getenv("RATION_SECRET"))
-	resp, err := http.DefaultClient.Do(req)
+	resp, err := direct.Do(req)
 	if err != nil {
 		return fmt.Errorf("no proxy answers: start \"ration proxy\", or name it by -proxy: %v", errors.Unwrap(err))
 	}

@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"fmt"
+	"io"
 	"maps"
 	"net/http"
 	"slices"
@@ -92,14 +93,19 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 	} else {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	}
-	s.callers.mu.Lock()
-	defer s.callers.mu.Unlock()
+	_, _ = io.WriteString(w, s.callers.exposition())
+}
+
+// exposition returns the counts in Prometheus's text format.
+func (c *callers) exposition() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var inside, answers, refused strings.Builder
-	sorted := slices.SortedFunc(maps.Keys(s.callers.counts), func(a, b callerKey) int {
+	sorted := slices.SortedFunc(maps.Keys(c.counts), func(a, b callerKey) int {
 		return strings.Compare(a.budget+"\x00"+a.caller, b.budget+"\x00"+b.caller)
 	})
 	for _, key := range sorted {
-		one := s.callers.counts[key]
+		one := c.counts[key]
 		of := fmt.Sprintf(`budget="%s",caller="%s"`, key.budget, key.caller)
 		fmt.Fprintf(&inside, "ration_proxy_requests_inside{%s} %d\n", of, one.inside)
 		for _, class := range slices.Sorted(maps.Keys(one.answers)) {
@@ -109,7 +115,7 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 			fmt.Fprintf(&refused, "ration_proxy_refused_total{%s,reason=\"%s\"} %d\n", of, why, one.refused[why])
 		}
 	}
-	fmt.Fprintf(w, "# HELP ration_proxy_requests_inside Requests that wait for a slot, or for the origin.\n# TYPE ration_proxy_requests_inside gauge\n%s"+
+	return fmt.Sprintf("# HELP ration_proxy_requests_inside Requests that wait for a slot, or for the origin.\n# TYPE ration_proxy_requests_inside gauge\n%s"+
 		"# HELP ration_proxy_answers_total Answers of the origin, by the class of their status.\n# TYPE ration_proxy_answers_total counter\n%s"+
 		"# HELP ration_proxy_refused_total Answers of the proxy's own, by its reason.\n# TYPE ration_proxy_refused_total counter\n%s",
 		inside.String(), answers.String(), refused.String())

@@ -99,7 +99,7 @@ func Load(file string) (*Config, error) {
 	}
 	c := new(Config)
 	if err := yaml.UnmarshalWithOptions(text, c, yaml.Strict()); err != nil {
-		return nil, fmt.Errorf("%s: %s", file, withNearest(yaml.FormatError(err, false, true)))
+		return nil, fmt.Errorf("%s: %s", file, withNearest(yaml.FormatError(err, false, false)))
 	}
 	if err := expand(reflect.ValueOf(c), ""); err != nil {
 		return nil, fmt.Errorf("%s: %w", file, err)

@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -23,6 +24,9 @@ import (
 // mostKept is how long a body may be that is kept to be sent again. A longer one, or one of unknown length, is sent once, as it
 // comes.
 const mostKept = 1 << 20
+
+// bodyWithin is how long a client may take to send such a body.
+const bodyWithin = time.Minute
 
 // A passage is a request on its way through.
 type passage struct {
@@ -64,7 +68,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, routes *routes,
 		badRequest("%v", err).write(w)
 		return
 	}
-	if err := keepBody(r); err != nil {
+	if err := keepBody(w, r); err != nil {
 		badRequest("the body could not be read: %v", err).write(w)
 		return
 	}
@@ -73,7 +77,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, routes *routes,
 	pass := &passage{route: to, caller: s.callers.name(o.caller), wait: waits,
 		url: &url.URL{Scheme: to.scheme, Host: to.host, Path: unescaped, RawPath: path, RawQuery: r.URL.RawQuery}}
 	ctx := o.context(context.WithValue(waits, passageKey{}, pass))
-	ctx = ration.WithRetries(ctx, waits.retries())
+	ctx = ration.WithTrace(ration.WithRetries(ctx, waits.retries()), waits.trace())
 	s.callers.begin(to.budget.name, pass.caller)
 	defer s.callers.end(to.budget.name, pass.caller)
 	s.reverse.ServeHTTP(w, r.WithContext(ctx))
@@ -155,14 +159,20 @@ func (o options) context(ctx context.Context) context.Context {
 }
 
 // keepBody reads a short body, so that a slow client does not hold a slot and the request can be sent again.
-func keepBody(r *http.Request) error {
+func keepBody(w http.ResponseWriter, r *http.Request) error {
 	if r.ContentLength <= 0 || r.ContentLength > mostKept {
 		return nil
 	}
-	text := make([]byte, r.ContentLength)
-	if _, err := io.ReadFull(r.Body, text); err != nil {
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyWithin))
+	text, err := io.ReadAll(io.LimitReader(r.Body, r.ContentLength)) // which grows as it comes
+	if err == nil && int64(len(text)) < r.ContentLength {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
 		return err
 	}
+	_ = control.SetReadDeadline(time.Time{})
 	r.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(text)), nil }
 	r.Body, _ = r.GetBody()
 	return nil
@@ -195,6 +205,7 @@ func (s *Server) answered(resp *http.Response) error {
 		}
 	}
 	p := passageOf(resp.Request.Context())
+	p.wait.answered()
 	s.callers.answered(p.budget.name, p.caller, resp.StatusCode)
 	g, found := ration.GrantOf(resp)
 	if !found {
@@ -247,6 +258,9 @@ var errAddress = errors.New("its address is of this machine or its network")
 
 type dialKey struct{}
 
+// forbidden are further addresses at which clouds tell secrets, and those that stand for others.
+var forbidden = []netip.Prefix{netip.MustParsePrefix("100.64.0.0/10"), netip.MustParsePrefix("fd00:ec2::/32"), netip.MustParsePrefix("64:ff9b::/96")}
+
 // dialChecked connects to a host. The address that is checked is the one that is connected to, whatever a name server says before or
 // after.
 func dialChecked(ctx context.Context, network, address string) (net.Conn, error) {
@@ -258,7 +272,7 @@ func dialChecked(ctx context.Context, network, address string) (net.Conn, error)
 		}
 		ip := at.Addr().Unmap()
 		// Link-local addresses are where clouds tell secrets to the machine.
-		if ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || !free && (ip.IsLoopback() || ip.IsPrivate()) {
+		if slices.ContainsFunc(forbidden, func(p netip.Prefix) bool { return p.Contains(ip) }) || ip.IsLinkLocalUnicast() || ip.IsMulticast() || ip.IsUnspecified() || !free && (ip.IsLoopback() || ip.IsPrivate()) {
 			return fmt.Errorf("%s is %s: %w; private: true allows private ones", address, ip, errAddress)
 		}
 		return nil

@@ -353,12 +353,29 @@ func TestSlotsAreTakenAndReported(t *testing.T) {
 	require.Equal(t, http.StatusServiceUnavailable, resp.StatusCode, "a refusal that was reported pauses the account: %v", answer)
 	require.InDelta(t, 30000, answer["wait_ms"], 2000)
 
-	for _, wrong := range []string{`{"budget": "none"}`, `{"budgett": "api"}`, `{"budget": "api", "url": "http://evil/"}`, `{`, `{"budget": "api", "max_wait": "x"}`} {
+	for _, wrong := range []string{`{"budget": "none"}`, `{"budget": "api", "reserve": 5}`, `{"budget": "api", "cost": -1}`, `{"budgett": "api"}`, `{"budget": "api", "url": "http://evil/"}`, `{`, `{"budget": "api", "max_wait": "x"}`} {
 		resp, answer := take(wrong)
 		require.GreaterOrEqual(t, resp.StatusCode, 400, wrong)
 		require.NotEmpty(t, answer["detail"], wrong)
 	}
 	_ = host
+}
+
+// However the host is written, what is handed out was booked.
+func TestATakenSlotIsBooked(t *testing.T) {
+	_, front, _ := serve(t, strings.NewReplacer("http://ORIGIN", "api.example.com", "1000/1s", "1/1h").Replace(simple), nil)
+	for i, want := range []int{200, 200, 503} { // there are two tokens
+		address := []string{"https://api.example.com./x", "http://API.example.com", "https://api.example.com:443/"}[i]
+		resp, err := http.Post(front+"/v1/take", "application/json", strings.NewReader(fmt.Sprintf(`{"budget": "api", "url": %q}`, address)))
+		require.NoError(t, err)
+		text, err := io.ReadAll(resp.Body)
+		require.NoError(t, err)
+		require.NoError(t, resp.Body.Close())
+		require.Equal(t, want, resp.StatusCode, "%s: %s", address, text)
+		if want == 200 {
+			require.Regexp(t, `"token":"[0-9a-f]{32}"`, string(text))
+		}
+	}
 }
 
 func TestCallersAreCountedAndNoPath(t *testing.T) {
@@ -461,6 +478,29 @@ func TestTokensOfAFileComeAndGo(t *testing.T) {
 	s, front, host := serve(t, config, func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, r.Header.Get("Authorization")) })
 	_, text := do(t, "GET", front+"/"+host+"/")
 	require.Equal(t, "Bearer first", text)
+	ctx, stop := context.WithCancel(t.Context())
+	var failed atomic.Int64
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				resp, err := http.Get(front + "/" + host + "/")
+				if err != nil || resp.StatusCode != http.StatusOK {
+					failed.Add(1)
+					continue
+				}
+				_, _ = io.Copy(io.Discard, resp.Body)
+				_ = resp.Body.Close()
+			}
+		})
+	}
+	for i := range 50 { // there is never no token
+		require.NoError(t, os.WriteFile(file, fmt.Appendf(nil, "token-%d\n", i), 0o600))
+		require.NoError(t, s.Use(load(t, strings.ReplaceAll(config, "ORIGIN", host))))
+	}
+	stop()
+	all.Wait()
+	require.Zero(t, failed.Load())
 	require.NoError(t, os.WriteFile(file, []byte("second\n"), 0o600))
 	require.NoError(t, s.Use(load(t, strings.ReplaceAll(config, "ORIGIN", host))))
 	_, text = do(t, "GET", front+"/"+host+"/")
@@ -513,6 +553,36 @@ func TestEarlyHintsPass(t *testing.T) {
 	defer resp.Body.Close()
 	require.Equal(t, http.StatusOK, resp.StatusCode)
 	require.Equal(t, []string{"103</style.css>; rel=preload"}, hints)
+}
+
+// A token that is rejected while the other has no room does not have the client wait for longer than it may.
+func TestARejectedTokenKeepsTheLongestWait(t *testing.T) {
+	_, front, host := serve(t, strings.Replace(simple, "1000/1s", "1/1h", 1), func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/rejected" {
+			w.WriteHeader(http.StatusUnauthorized)
+		}
+	})
+	resp, _ := do(t, "GET", front+"/"+host+"/")
+	require.Equal(t, http.StatusOK, resp.StatusCode)
+	begun := time.Now()
+	resp, _ = do(t, "GET", front+"/"+host+"/rejected", "Ration-Max-Wait", "2s")
+	require.Less(t, time.Since(begun), 5*time.Second)
+	require.Equal(t, http.StatusUnauthorized, resp.StatusCode)
+	require.Empty(t, resp.Header.Get("Ration-Reason"), "it is the origin's own answer")
+}
+
+func TestWhoWaitsNotAtAllGetsWhatIsFree(t *testing.T) {
+	_, front, host := serve(t, strings.Replace(simple, "1000/1s", "1/1h", 1), func(http.ResponseWriter, *http.Request) {})
+	for range 2 {
+		resp, text := do(t, "GET", front+"/"+host+"/", "Ration-Max-Wait", "0s")
+		require.Equal(t, http.StatusOK, resp.StatusCode, text)
+	}
+	resp, _ := do(t, "GET", front+"/"+host+"/", "Ration-Max-Wait", "0s")
+	require.Equal(t, "quota", resp.Header.Get("Ration-Reason"))
+	resp, _ = do(t, http.MethodTrace, front+"/"+host+"/")
+	require.Equal(t, http.StatusMethodNotAllowed, resp.StatusCode)
+	resp, _ = do(t, "GET", front+"/"+host+"/", "Ration-Cost", "9")
+	require.Equal(t, "request", resp.Header.Get("Ration-Reason"), "no limit admits so much")
 }
 
 // A client that is slow to send its body holds no slot meanwhile.

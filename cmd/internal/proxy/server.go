@@ -76,8 +76,14 @@ type budget struct {
 	pool   *ration.Pool
 	sends  *ration.Transport // requests
 	hands  *ration.Transport // out slots
-	tokens []ration.Token
+	tokens []sourced
 	left   remaining
+}
+
+// A sourced token is one, and where its secrets come from.
+type sourced struct {
+	ration.Token
+	from Token
 }
 
 // Use takes a configuration into use, at first or in place of another: requests that are under way go on as they began. After an
@@ -95,7 +101,7 @@ func (s *Server) Use(c *Config) error {
 	}
 	type change struct {
 		b      *budget
-		tokens []ration.Token
+		tokens []sourced
 	}
 	var changes []change // which are made when nothing can fail any more
 	for name, config := range c.Budgets {
@@ -111,7 +117,7 @@ func (s *Server) Use(c *Config) error {
 			if b != nil && b.config.Revision == config.Revision && (b.config.Margin != config.Margin || b.config.Preset != config.Preset || !slices.Equal(b.config.Limits, config.Limits)) {
 				return fmt.Errorf("budgets.%s.revision: limits, margin or preset are others: raise it, so that all proxies agree", name)
 			}
-			if b, err = s.newBudget(name, config); err != nil {
+			if b, err = s.newBudget(name, config, tokens); err != nil {
 				return err
 			}
 		}
@@ -136,6 +142,9 @@ func (b *Budget) isSame(other *Budget) bool {
 	return reflect.DeepEqual(x, y)
 }
 
+// answerWithin is how long an origin may take to begin its answer: language models take minutes.
+const answerWithin = 10 * time.Minute
+
 func (s *Server) begin() {
 	s.origins = http.DefaultTransport.(*http.Transport).Clone()
 	s.origins.DialContext = dialChecked
@@ -143,6 +152,7 @@ func (s *Server) begin() {
 	s.origins.DisableCompression = true // the origin's answer passes as it is
 	s.origins.MaxIdleConnsPerHost = 256
 	s.origins.MaxIdleConns = 1024
+	s.origins.ResponseHeaderTimeout = answerWithin
 	s.origins.Proxy = nil // the address that is checked is the origin's
 	s.reverse = &httputil.ReverseProxy{Rewrite: rewrite, Transport: transportOf{}, ModifyResponse: s.answered, ErrorHandler: s.failed,
 		FlushInterval: -1, BufferPool: new(buffers), ErrorLog: slog.NewLogLogger(cmp.Or(s.Log, slog.New(slog.DiscardHandler)).Handler(), slog.LevelDebug)}
@@ -162,7 +172,7 @@ func (b *buffers) Get() []byte {
 
 func (b *buffers) Put(one []byte) { b.pool.Put(&one) }
 
-func (s *Server) newBudget(name string, config *Budget) (*budget, error) {
+func (s *Server) newBudget(name string, config *Budget, tokens []sourced) (*budget, error) {
 	limits, err := config.limits()
 	if err != nil {
 		return nil, fmt.Errorf("budgets.%s.%w", name, err)
@@ -174,7 +184,13 @@ func (s *Server) newBudget(name string, config *Budget) (*budget, error) {
 		}
 	}
 	quota := &ration.Budget{Name: name, Limits: limits, Revision: config.Revision, Margin: time.Duration(config.Margin), Store: s.Store, Logger: s.Log}
-	b := &budget{name: name, config: config, pool: ration.NewPool(quota)}
+	// Tokens that a pool begins with stay quarantined. One that is added later counts as mended.
+	b := &budget{name: name, config: config, tokens: tokens}
+	plain := make([]ration.Token, 0, len(tokens))
+	for _, t := range tokens {
+		plain = append(plain, t.Token)
+	}
+	b.pool = ration.NewPool(quota, plain...)
 	var names []string
 	for _, host := range config.Hosts {
 		t, err := parseHost(host)
@@ -192,29 +208,25 @@ func (s *Server) newBudget(name string, config *Budget) (*budget, error) {
 	return b, nil
 }
 
-// setTokens has the pool hold these tokens and no others.
-func (b *budget) setTokens(tokens []ration.Token) {
-	kept := func(list []ration.Token, t ration.Token) bool {
-		return slices.ContainsFunc(list, func(one ration.Token) bool { return one.ID() == t.ID() && one.Label == t.Label })
-	}
-	var added, removed []ration.Token
+// setTokens has the pool hold these tokens and no others. It is never without any meanwhile.
+func (b *budget) setTokens(tokens []sourced) {
 	for _, t := range tokens {
-		if !kept(b.tokens, t) {
-			added = append(added, t)
+		if !slices.ContainsFunc(b.tokens, func(one sourced) bool {
+			return one.ID() == t.ID() && one.Label == t.Label && reflect.DeepEqual(one.from, t.from)
+		}) {
+			b.pool.Add(t.Token) // in place of one with its ID
 		}
 	}
 	for _, t := range b.tokens {
-		if !kept(tokens, t) {
-			removed = append(removed, t)
+		if !slices.ContainsFunc(tokens, func(one sourced) bool { return one.ID() == t.ID() }) {
+			b.pool.Remove(t.Token)
 		}
 	}
-	b.pool.Remove(removed...)
-	b.pool.Add(added...)
 	b.tokens = tokens
 }
 
 // tokensOf reads the secrets, or where they come from.
-func tokensOf(configs []Token) (tokens []ration.Token, err error) {
+func tokensOf(configs []Token) (tokens []sourced, err error) {
 	for i, config := range configs {
 		var secrets []string
 		switch {
@@ -239,15 +251,15 @@ func tokensOf(configs []Token) (tokens []ration.Token, err error) {
 		default:
 			t := ration.TokenFrom(cmp.Or(config.ID, strings.Join(config.Command, " ")), config.run)
 			t.Label = config.Label
-			tokens = append(tokens, t)
+			tokens = append(tokens, sourced{t, config})
 		}
 		for n, secret := range secrets {
 			t := ration.NewToken(secret)
 			if t.Label = config.Label; t.Label != "" && len(secrets) > 1 {
 				t.Label = fmt.Sprintf("%s-%d", t.Label, n+1)
 			}
-			if !slices.ContainsFunc(tokens, func(other ration.Token) bool { return other.ID() == t.ID() }) {
-				tokens = append(tokens, t)
+			if !slices.ContainsFunc(tokens, func(other sourced) bool { return other.ID() == t.ID() }) {
+				tokens = append(tokens, sourced{Token: t}) // whose secret is its ID
 			}
 		}
 	}
@@ -277,6 +289,10 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	isForward := r.URL.IsAbs()
 	if r.Method == http.MethodConnect {
 		problem{http.StatusNotImplemented, reasonUpgrade, "the proxy has to read what it counts: ask for http://HOST/... through it, and it speaks TLS to the host", 0}.write(w)
+		return
+	}
+	if r.Method == http.MethodTrace {
+		problem{http.StatusMethodNotAllowed, reasonRequest, "an answer to TRACE has the token in it", 0}.write(w)
 		return
 	}
 	if !isForward && r.URL.Path == "/healthz" {
@@ -362,7 +378,11 @@ func (s *Server) problemOf(ctx context.Context, err error) problem {
 			return storeIsDown
 		}
 	}
-	return problemOf(err)
+	p := problemOf(err)
+	if w := waitOf(ctx); p.reason == reasonOrigin && w != nil && !w.isSent.Load() {
+		p.status, p.reason = http.StatusBadRequest, reasonRequest // no slot was given: a cost that no limit admits, say
+	}
+	return p
 }
 
 // Hosts returns the hosts that requests may be sent to, sorted.

@@ -155,6 +155,10 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, routes *routes) {
 		}
 		o.longest = min(d, o.longest)
 	}
+	if asked.Cost < 0 || asked.Reserve < 0 || asked.Reserve > 0.999 {
+		badRequest("cost must not be negative, and reserve is a share from 0 to 0.999").write(w)
+		return
+	}
 	req, p, ok := asked.request(b, routes)
 	if !ok {
 		p.write(w)
@@ -171,6 +175,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, routes *routes) {
 	ctx := o.context(context.WithValue(waits, heldKey{}, h))
 	ctx = ration.WithRetries(ctx, ration.RetryPolicy{Max: -1})
 	id := rand.Text()
+	s.grants.add(id, h) // nobody knows it yet
 	go func() {
 		defer stop()
 		resp, err := b.hands.RoundTrip(req.WithContext(ctx))
@@ -185,7 +190,6 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, routes *routes) {
 		p.write(w)
 	case out := <-h.sent:
 		leaves()
-		s.grants.add(id, h)
 		answer := takeAnswer{Grant: id, Token: waits.grant.Token.ID(), Label: waits.grant.Token.Label, WaitMS: waits.grant.Waited.Milliseconds()}
 		if b.config.HandOut {
 			answer.attached(req, out)
@@ -211,11 +215,13 @@ func (t takeRequest) request(b *budget, routes *routes) (req *http.Request, p pr
 	if err != nil || u.Host == "" {
 		return nil, badRequest("url is %q: write it whole, with https://", address), false
 	}
-	if to, found := routes.hosts[canonical(u.Host, u.Scheme)]; !found || to.budget != b {
+	to, found := routes.hosts[canonical(u.Host, u.Scheme)]
+	if !found || to.budget != b {
 		return nil, problem{http.StatusForbidden, reasonHost, fmt.Sprintf("%q is no host of the budget %q", u.Host, b.name), 0}, false
 	}
+	u.Scheme, u.Host, u.User = to.scheme, to.host, nil // as the Transport knows the host: to any other it attaches nothing
 	// A body that cannot be read again keeps the Transport from sending it again by itself.
-	if req, err = http.NewRequest(method, address, io.NopCloser(strings.NewReader("-"))); err != nil {
+	if req, err = http.NewRequest(method, u.String(), io.NopCloser(strings.NewReader("-"))); err != nil {
 		return nil, badRequest("%v", err), false
 	}
 	return req, p, true
