@@ -97,12 +97,6 @@ func (b *Budget) beat(ctx context.Context) {
 	}
 }
 
-// stalls reports whether callers wait for a reason without a slot. Nobody books then, and no reply would have this worker tell of them; those
-// that wait for a slot or for the end of a pause keep a watch, which does.
-func stalls(why rationtrace.Reason) bool {
-	return why == rationtrace.Source || why == rationtrace.Probe
-}
-
 // tellSoon tells the store within a second of callers that wait without a slot, and again with each heartbeat for as long as they do.
 func (b *Budget) tellSoon() {
 	if _, local := b.Store.(store.Local); local || !b.tells.CompareAndSwap(false, true) {
@@ -122,14 +116,10 @@ func (b *Budget) tellSoon() {
 	time.AfterFunc(time.Second, again)
 }
 
-// isStalled reports whether any caller waits without a slot.
+// isStalled reports whether any caller waits without a slot, for a secret or a probe. Nobody books then, and no reply would have this worker
+// tell of them; those that wait for a slot or for the end of a pause keep a watch, which does.
 func (b *Budget) isStalled() bool {
-	for why := range b.waiting {
-		if b.waiting[why].Load() > 0 && stalls(rationtrace.Reason(why)) {
-			return true
-		}
-	}
-	return false
+	return b.waiting[rationtrace.Source].Load() > 0 || b.waiting[rationtrace.Probe].Load() > 0
 }
 
 // hear takes in what the store tells of itself: a new version of the status, or that slots are free. The
@@ -238,7 +228,7 @@ func (b *Budget) notePause(p store.Pause, now time.Time) {
 	if !p.Until.After(now) {
 		return
 	}
-	pause, longer, isNews := cooldown.Pause{Until: p.Until, Tried: p.Apart > mostSpacing, Cause: p.Cause}, false, false
+	pause, isNews := cooldown.Pause{Until: p.Until, Tried: p.Apart > mostSpacing, Cause: p.Cause}, false
 	if p.Key != "" {
 		pause.Key, pause.Account = cooldown.Key(p.Key), p.Account
 		isNews = b.keyPauses.Lengthen(pause.Key, p.Account, pause, now)
@@ -247,7 +237,8 @@ func (b *Budget) notePause(p store.Pause, now time.Time) {
 			return !o.Until.After(now) && (!o.Tried || now.Sub(o.Until) > knownFor)
 		})
 		known := b.paused.Get(p.Account)
-		if longer = p.Until.After(known.Until); longer {
+		longer := p.Until.After(known.Until)
+		if longer {
 			b.wakeWaiters()
 		}
 		// Each request that was in flight is refused too, and asks for a little more: that is one pause.

@@ -1,10 +1,7 @@
 package dashboard
 
 import (
-	"fmt"
 	"net/http"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/ration-go/ration/internal/view"
@@ -23,12 +20,12 @@ func (h *Handler) healthz(w http.ResponseWriter, r *http.Request) {
 func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 	s := h.sampler.look(r.Context(), h.Store)
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	var m exposition
+	var m view.Exposition
 	up := 1
 	if s.err != nil {
 		up = 0
 	}
-	m.add("ration_collect_success", "1 if the store has answered this scrape, 0 if not.", up)
+	m.Gauge("ration_collect_success", "1 if the store has answered this scrape, 0 if not.", up)
 	for i := range s.all {
 		if s.err != nil {
 			break // what was read before is not what is
@@ -36,14 +33,14 @@ func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 		d := &s.all[i]
 		sum := view.Summarize(d)
 		for state := view.StateFree; state <= view.StateQuarantined; state++ {
-			m.add("ration_accounts", "Accounts of the budget by their state: free, spent, paused or quarantined.", sum.In[state], "budget", d.Budget, "state", state.String())
+			m.Gauge("ration_accounts", "Accounts of the budget by their state: free, spent, paused or quarantined.", sum.In[state], "budget", d.Budget, "state", state.String())
 		}
 		for reason, n := range sum.Waiting {
-			m.add("ration_waiting", "Callers that wait, by what for, as the processes said within ten seconds.", n, "budget", d.Budget, "reason", reason)
+			m.Gauge("ration_waiting", "Callers that wait, by what for, as the processes said within ten seconds.", n, "budget", d.Budget, "reason", reason)
 		}
-		m.add("ration_in_flight", "Requests that were sent and not answered, likewise.", sum.InFlight, "budget", d.Budget)
-		m.add("ration_refused_last_minute", "Responses that refused a request in the last minute, likewise.", sum.Refused, "budget", d.Budget)
-		m.add("ration_workers", "Processes that were heard of in the last minute.", len(d.Workers), "budget", d.Budget)
+		m.Gauge("ration_in_flight", "Requests that were sent and not answered, likewise.", sum.InFlight, "budget", d.Budget)
+		m.Gauge("ration_refused_last_minute", "Responses that refused a request in the last minute, likewise.", sum.Refused, "budget", d.Budget)
+		m.Gauge("ration_workers", "Processes that were heard of in the last minute.", len(d.Workers), "budget", d.Budget)
 		until := map[string]time.Time{"all": {}, "account": {}, "part": {}}
 		for _, p := range d.Pauses {
 			scope := "account"
@@ -62,7 +59,7 @@ func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 			if !at.IsZero() {
 				n = int(at.Unix())
 			}
-			m.add("ration_paused_until_timestamp_seconds", "When the last pause ends, in Unix time: of all accounts, of one, or of a part of what is asked. 0: none is paused.", n,
+			m.Gauge("ration_paused_until_timestamp_seconds", "When the last pause ends, in Unix time: of all accounts, of one, or of a part of what is asked. 0: none is paused.", n,
 				"budget", d.Budget, "scope", scope)
 		}
 		type sums struct{ limit, used, ahead, left int }
@@ -79,48 +76,11 @@ func (h *Handler) metrics(w http.ResponseWriter, r *http.Request) {
 		}
 		for name, one := range of {
 			labels := []string{"budget", d.Budget, "limit", name}
-			m.add("ration_limit_units", "Units that a limit allows in its window.", one.limit, labels...)
-			m.add("ration_used_units", "Units of a limit that are used in the window that ends now.", one.used, labels...)
-			m.add("ration_booked_ahead_units", "Units of a limit that callers which wait have booked ahead.", one.ahead, labels...)
-			m.add("ration_remaining_units", "Units of a limit that are left.", one.left, labels...)
+			m.Gauge("ration_limit_units", "Units that a limit allows in its window.", one.limit, labels...)
+			m.Gauge("ration_used_units", "Units of a limit that are used in the window that ends now.", one.used, labels...)
+			m.Gauge("ration_booked_ahead_units", "Units of a limit that callers which wait have booked ahead.", one.ahead, labels...)
+			m.Gauge("ration_remaining_units", "Units of a limit that are left.", one.left, labels...)
 		}
 	}
 	_, _ = w.Write([]byte(m.String()))
-}
-
-// An exposition is gauges in Prometheus's text format.
-type exposition struct {
-	names []string // in the order in which they were added
-	help  map[string]string
-	lines map[string][]string
-}
-
-var escape = strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
-
-// add adds a value of a gauge with labels, as names and values.
-func (e *exposition) add(name, help string, value int, labels ...string) {
-	if e.help == nil {
-		e.help, e.lines = make(map[string]string), make(map[string][]string)
-	}
-	if e.help[name] == "" {
-		e.names, e.help[name] = append(e.names, name), help
-	}
-	var pairs []string
-	for i := 0; i < len(labels); i += 2 {
-		pairs = append(pairs, fmt.Sprintf(`%s="%s"`, labels[i], escape.Replace(view.Printable(labels[i+1]))))
-	}
-	of := ""
-	if len(pairs) > 0 {
-		of = "{" + strings.Join(pairs, ",") + "}"
-	}
-	e.lines[name] = append(e.lines[name], fmt.Sprintf("%s%s %d\n", name, of, value))
-}
-
-func (e *exposition) String() string {
-	var b strings.Builder
-	for _, name := range e.names {
-		slices.Sort(e.lines[name])
-		fmt.Fprintf(&b, "# HELP %s %s\n# TYPE %s gauge\n%s", name, e.help[name], name, strings.Join(e.lines[name], ""))
-	}
-	return b.String()
 }

@@ -237,15 +237,12 @@ func (h *Handler) accountPage(r *http.Request, s *snapshot) *page {
 func sumOf(d *store.Description, s view.Summary) (row accountRow) {
 	row.LineEnd = lineAt
 	for _, a := range d.Accounts {
-		ahead := 0.0
 		for _, l := range a.Limits {
 			row.Used, row.Ahead = row.Used+l.Used, row.Ahead+l.Ahead
-			ahead = max(ahead, float64(l.Ahead)/float64(max(1, l.Limit.Capacity())))
 		}
-		row.AheadPart += ahead
 	}
 	row.UsedPart = min(100, lineAt*s.Used)
-	row.AheadPart = min(100-row.UsedPart, lineAt*row.AheadPart/float64(max(1, s.Accounts)))
+	row.AheadPart = min(100-row.UsedPart, lineAt*s.Ahead)
 	return row
 }
 

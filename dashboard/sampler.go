@@ -137,7 +137,7 @@ func (s *sampler) note(all []store.Description, now time.Time) {
 		}
 	}
 	for _, d := range all {
-		add(seriesKey{budget: d.Budget}, point{at: now, rate: view.Summarize(&d).SlotsPerSecond})
+		add(seriesKey{budget: d.Budget}, point{at: now, rate: view.SummarizeWorkers(&d).SlotsPerSecond})
 		for _, p := range d.Pauses {
 			if p.Key == "" {
 				until := now.Add(p.Until.Sub(d.Now))

@@ -4,9 +4,8 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"regexp"
-	"strings"
 
+	"github.com/ration-go/ration/cmd/internal/attach"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/provider/presets"
 )
@@ -17,33 +16,21 @@ type auth struct {
 	Name string `json:"name,omitempty"`
 }
 
-var headerName = regexp.MustCompile("^" + tokenPattern + "$")
-
 func parseAuth(s string) (auth, error) {
-	kind, name, named := strings.Cut(s, ":")
-	switch {
-	case s == "bearer":
-		return auth{}, nil
-	case kind == "query" && named && name != "" && !strings.ContainsAny(name, " \t\r\n"):
-		return auth{kind, name}, nil
-	case kind == "header" && named && headerName.MatchString(name):
-		return auth{kind, name}, nil
+	kind, name, ok := attach.Parse(s)
+	if !ok {
+		return auth{}, errors.New("is wrong: write bearer, query:NAME or header:NAME")
 	}
-	return auth{}, errors.New("is wrong: write bearer, query:NAME or header:NAME")
+	return auth{kind, name}, nil
 }
 
 func (a auth) attach() provider.Attach {
-	switch a.Kind {
-	case "provider":
+	if a.Kind == "provider" {
 		if p, err := presets.Named(a.Name); err == nil && p.Attach != nil {
 			return p.Attach
 		}
-	case "query":
-		return provider.QueryNamed(a.Name)
-	case "header":
-		return provider.HeaderNamed(a.Name)
 	}
-	return provider.Bearer
+	return attach.As(a.Kind, a.Name)
 }
 
 // param is the query parameter that holds the secret; "" if none does.

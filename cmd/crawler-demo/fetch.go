@@ -181,15 +181,11 @@ func (c *workerGroup) record(e *activeJob, target string, resp *http.Response, n
 	if c.setup.Follow.follows() {
 		kept.Next = &next
 	}
-	for _, value := range resp.Header.Values("Link") {
-		kept.Link = append(kept.Link, c.redactor.text(value))
-	}
+	kept.Link = c.redactor.texts(resp.Header.Values("Link"))
 	if c.setup.Headers {
 		kept.Headers = make(map[string][]string)
 		for name, values := range resp.Header {
-			for _, value := range values {
-				kept.Headers[name] = append(kept.Headers[name], c.redactor.text(value))
-			}
+			kept.Headers[name] = c.redactor.texts(values)
 		}
 	}
 	kept.setBody(body, c.redactor)

@@ -4,16 +4,15 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-)
 
-// tokenPattern is a token as RFC 9110 has it, such as the name of a header.
-const tokenPattern = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+	"github.com/ration-go/ration/cmd/internal/attach"
+)
 
 // The parts of a Link header, as RFC 8288 has it: <TARGET>, and the parameters NAME, NAME=TOKEN
 // and NAME="QUOTED". A name that is missing, as after a last semicolon, is no error.
 var (
 	linkTarget = regexp.MustCompile(`^[, \t]*<([^>]*)>[ \t]*`)
-	linkParam  = regexp.MustCompile(`(?s)^;[ \t;]*(?:(` + tokenPattern + `)[ \t]*(?:=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^";, \t][^;, \t]*)?))?)?[ \t]*`)
+	linkParam  = regexp.MustCompile(`(?s)^;[ \t;]*(?:(` + attach.Token + `)[ \t]*(?:=[ \t]*(?:"((?:[^"\\]|\\.)*)"|([^";, \t][^;, \t]*)?))?)?[ \t]*`)
 	quotedPair = regexp.MustCompile(`(?s)\\(.)`)
 )
 

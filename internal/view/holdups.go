@@ -93,14 +93,15 @@ type Summary struct {
 	Silent   int                       // how many processes were not heard of for so long that they have ended, or hang
 	Stalled  bool                      // nothing can leave before a pause ends, or a token is served
 
-	Used           float64 // the part of the quota that is used: of each account its fullest limit
+	Used, Ahead    float64 // the parts of the quota that are used and booked ahead: see UsedOf
 	SlotsPerSecond float64 // how many callers get their slot a second
 	Refused        int     // how many responses refused a request in the last minute
 }
 
 // Summarize returns the summary of a budget.
 func Summarize(d *store.Description) Summary {
-	s := Summary{Waiting: make(map[string]int)}
+	s := SummarizeWorkers(d)
+	s.Used, s.Ahead = UsedOf(d)
 	for _, a := range d.Accounts {
 		if IsMeter(a.Account) {
 			continue
@@ -111,13 +112,33 @@ func Summarize(d *store.Description) Summary {
 		}
 		s.Accounts++
 		s.In[worst]++
-		fullest := 0.0
-		for _, l := range a.Limits {
-			fullest = max(fullest, float64(l.Used)/float64(max(1, l.Limit.Capacity())))
-		}
-		s.Used += fullest
 	}
-	s.Used /= float64(max(1, s.Accounts))
+	s.Stalled = s.Accounts > 0 && s.In[StatePaused]+s.In[StateQuarantined] == s.Accounts
+	return s
+}
+
+// UsedOf returns which parts of the quota are used and booked ahead: the means over the accounts, of each its fullest limit.
+func UsedOf(d *store.Description) (used, ahead float64) {
+	accounts := 0
+	for _, a := range d.Accounts {
+		if IsMeter(a.Account) {
+			continue
+		}
+		accounts++
+		fullest, longest := 0.0, 0.0
+		for _, l := range a.Limits {
+			capacity := float64(max(1, l.Limit.Capacity()))
+			fullest, longest = max(fullest, float64(l.Used)/capacity), max(longest, float64(l.Ahead)/capacity)
+		}
+		used, ahead = used+fullest, ahead+longest
+	}
+	n := float64(max(1, accounts))
+	return used / n, ahead / n
+}
+
+// SummarizeWorkers returns what a summary says of the workers, and nothing of the accounts.
+func SummarizeWorkers(d *store.Description) Summary {
+	s := Summary{Waiting: make(map[string]int)}
 	for _, w := range d.Workers {
 		if IsSilent(d, w) {
 			s.Silent++
@@ -130,7 +151,6 @@ func Summarize(d *store.Description) Summary {
 		s.SlotsPerSecond += w.Load.SlotsPerSecond
 		s.Refused += w.Load.RefusedLastMinute
 	}
-	s.Stalled = s.Accounts > 0 && s.In[StatePaused]+s.In[StateQuarantined] == s.Accounts
 	return s
 }
 

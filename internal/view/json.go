@@ -75,7 +75,8 @@ type Worker struct {
 
 // Of returns what programs are shown of a budget.
 func Of(d store.Description) Budget {
-	v := Budget{Budget: d.Budget, Now: d.Now, Used: Summarize(&d).Used, Accounts: []Account{}, Pauses: []Pause{}, Quarantined: []Quarantine{}, Workers: []Worker{}}
+	used, _ := UsedOf(&d)
+	v := Budget{Budget: d.Budget, Now: d.Now, Used: used, Accounts: []Account{}, Pauses: []Pause{}, Quarantined: []Quarantine{}, Workers: []Worker{}}
 	for _, a := range d.Accounts {
 		v.Revision = max(v.Revision, a.Card.Revision)
 		one := Account{ID: a.Account, Label: a.Label, State: WorstOf(&d, a).String(), PausedUntil: a.PausedUntil, Limits: []LimitUsed{}, Origin: origin(d, a.Card), Since: a.Card.Since()}

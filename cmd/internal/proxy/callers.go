@@ -3,11 +3,11 @@ package proxy
 import (
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
+
+	"github.com/ration-go/ration/internal/view"
 )
 
 // mostCallers is how many names of callers are told apart: those that come after are one, since a client could make up any number.
@@ -100,23 +100,16 @@ func (s *Server) metrics(w http.ResponseWriter, r *http.Request) {
 func (c *callers) exposition() string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var inside, answers, refused strings.Builder
-	sorted := slices.SortedFunc(maps.Keys(c.counts), func(a, b callerKey) int {
-		return strings.Compare(a.budget+"\x00"+a.caller, b.budget+"\x00"+b.caller)
-	})
-	for _, key := range sorted {
-		one := c.counts[key]
-		of := fmt.Sprintf(`budget="%s",caller="%s"`, key.budget, key.caller)
-		fmt.Fprintf(&inside, "ration_proxy_requests_inside{%s} %d\n", of, one.inside)
-		for _, class := range slices.Sorted(maps.Keys(one.answers)) {
-			fmt.Fprintf(&answers, "ration_proxy_answers_total{%s,code=\"%s\"} %d\n", of, class, one.answers[class])
+	var m view.Exposition
+	for key, one := range c.counts {
+		of := []string{"budget", key.budget, "caller", key.caller}
+		m.Gauge("ration_proxy_requests_inside", "Requests that wait for a slot, or for the origin.", one.inside, of...)
+		for class, n := range one.answers {
+			m.Counter("ration_proxy_answers_total", "Answers of the origin, by the class of their status.", n, append(of, "code", class)...)
 		}
-		for _, why := range slices.Sorted(maps.Keys(one.refused)) {
-			fmt.Fprintf(&refused, "ration_proxy_refused_total{%s,reason=\"%s\"} %d\n", of, why, one.refused[why])
+		for why, n := range one.refused {
+			m.Counter("ration_proxy_refused_total", "Answers of the proxy's own, by its reason.", n, append(of, "reason", string(why))...)
 		}
 	}
-	return fmt.Sprintf("# HELP ration_proxy_requests_inside Requests that wait for a slot, or for the origin.\n# TYPE ration_proxy_requests_inside gauge\n%s"+
-		"# HELP ration_proxy_answers_total Answers of the origin, by the class of their status.\n# TYPE ration_proxy_answers_total counter\n%s"+
-		"# HELP ration_proxy_refused_total Answers of the proxy's own, by its reason.\n# TYPE ration_proxy_refused_total counter\n%s",
-		inside.String(), answers.String(), refused.String())
+	return m.String()
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/cmd/internal/attach"
 	"github.com/ration-go/ration/internal/hosts"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
@@ -120,20 +121,20 @@ func withNearest(text string) string {
 		return text
 	}
 	nearest, least := "", 4
-	for _, known := range Keys() {
+	for _, known := range knownKeys() {
 		if d := distance(found[1], known); d < least {
 			nearest, least = known, d
 		}
 	}
-	hint := "the keys are " + strings.Join(Keys(), ", ")
+	hint := "the keys are " + strings.Join(knownKeys(), ", ")
 	if nearest != "" {
 		hint = fmt.Sprintf("did you mean %q?", nearest)
 	}
 	return strings.Replace(text, found[0], found[0]+": "+hint, 1)
 }
 
-// Keys returns all keys that a configuration may have, of all its parts.
-func Keys() (keys []string) {
+// knownKeys returns all keys that a configuration may have, of all its parts.
+func knownKeys() (keys []string) {
 	for _, part := range []any{Config{}, TLS{}, Budget{}, Token{}} {
 		for field := range reflect.TypeOf(part).Fields() {
 			keys = append(keys, field.Tag.Get("yaml"))
@@ -235,10 +236,13 @@ func (c *Config) check() error {
 		if err := b.check(name); err != nil {
 			return fmt.Errorf("budgets.%s.%w", name, err)
 		}
-		for _, host := range b.Hosts {
-			t, _ := parseHost(host)
+		targets, err := b.targets()
+		if err != nil {
+			return fmt.Errorf("budgets.%s.%w", name, err)
+		}
+		for i, t := range targets {
 			if other, found := seen[t.host]; found {
-				return fmt.Errorf("budgets.%s.hosts: %s is of the budget %q too: a host has one budget", name, host, other)
+				return fmt.Errorf("budgets.%s.hosts: %s is of the budget %q too: a host has one budget", name, b.Hosts[i], other)
 			}
 			seen[t.host] = name
 		}
@@ -252,11 +256,6 @@ func (b *Budget) check(name string) error {
 	}
 	if len(b.Hosts) == 0 {
 		return errors.New("hosts: there is none: nothing could be sent")
-	}
-	for i, host := range b.Hosts {
-		if _, err := parseHost(host); err != nil {
-			return fmt.Errorf("hosts[%d]: %w", i, err)
-		}
 	}
 	if _, err := b.limits(); err != nil {
 		return err
@@ -283,33 +282,36 @@ func (b *Budget) check(name string) error {
 
 // attach returns how a token is attached; nil: as the preset does, or as Bearer.
 func (b *Budget) attach() (provider.Attach, error) {
-	kind, name, _ := strings.Cut(b.Auth, ":")
-	switch {
-	case b.Auth == "":
+	if b.Auth == "" {
 		return nil, nil
-	case b.Auth == "bearer":
-		return provider.Bearer, nil
-	case kind == "header" && headerName.MatchString(name):
-		return provider.HeaderNamed(name), nil
-	case kind == "query" && name != "":
-		return provider.QueryNamed(name), nil
 	}
-	return nil, fmt.Errorf("auth: %q: write bearer, header:NAME or query:NAME", b.Auth)
+	kind, name, ok := attach.Parse(b.Auth)
+	if !ok {
+		return nil, fmt.Errorf("auth: %q: write bearer, header:NAME or query:NAME", b.Auth)
+	}
+	return attach.As(kind, name), nil
 }
 
-var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+// described returns the preset; without one, what reads the headers that most APIs use.
+func (b *Budget) described() (*provider.Provider, error) {
+	if b.Preset == "" {
+		return new(provider.Provider), nil
+	}
+	p, err := presets.Named(b.Preset)
+	if err != nil {
+		return nil, fmt.Errorf("preset: %q is none: \"ration provider\" lists them", b.Preset)
+	}
+	return p, nil
+}
 
 // limits returns those of the budget, or of its preset.
 func (b *Budget) limits() (limits []limit.Limit, err error) {
-	if b.Preset != "" {
-		p, err := presets.Named(b.Preset)
-		if err != nil {
-			return nil, fmt.Errorf("preset: %q is none: \"ration provider\" lists them", b.Preset)
-		}
-		limits = p.Limits
+	described, err := b.described()
+	if err != nil {
+		return nil, err
 	}
-	if len(b.Limits) > 0 {
-		limits = nil
+	if len(b.Limits) == 0 {
+		limits = described.Limits
 	}
 	for i, text := range b.Limits {
 		l, err := ration.ParseLimit(text)
@@ -328,6 +330,18 @@ func (b *Budget) limits() (limits []limit.Limit, err error) {
 type target struct {
 	scheme, host string // the host in lower case, with its port unless that is the scheme's
 	named        bool   // it is an address, or localhost: what was named is what is meant
+}
+
+// targets returns the hosts.
+func (b *Budget) targets() ([]target, error) {
+	all := make([]target, len(b.Hosts))
+	for i, host := range b.Hosts {
+		var err error
+		if all[i], err = parseHost(host); err != nil {
+			return nil, fmt.Errorf("hosts[%d]: %w", i, err)
+		}
+	}
+	return all, nil
 }
 
 // parseHost reads a host of the configuration.

@@ -63,7 +63,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, routes *routes,
 		badRequest("the path is wrong: %v", err).write(w)
 		return
 	}
-	o, err := optionsOf(r.Header, time.Duration(routes.config.MaxWait))
+	o, err := optionsOf(r.Header, routes.config)
 	if err != nil {
 		badRequest("%v", err).write(w)
 		return
@@ -107,14 +107,9 @@ type options struct {
 	units   map[string]int
 }
 
-func optionsOf(h http.Header, most time.Duration) (o options, err error) {
-	o.longest = most
-	if text := take(h, "Ration-Max-Wait"); text != "" {
-		d, err := time.ParseDuration(text)
-		if err != nil || d < 0 {
-			return o, fmt.Errorf("Ration-Max-Wait is %q: write a duration such as 10s", text)
-		}
-		o.longest = min(d, most)
+func optionsOf(h http.Header, config *Config) (o options, err error) {
+	if o.longest, err = parseWait("Ration-Max-Wait", take(h, "Ration-Max-Wait"), config); err != nil {
+		return o, err
 	}
 	if text := take(h, "Ration-Cost"); text != "" {
 		if o.cost, err = strconv.Atoi(text); err != nil || o.cost < 1 {
@@ -133,6 +128,19 @@ func optionsOf(h http.Header, most time.Duration) (o options, err error) {
 	}
 	o.caller = take(h, "Ration-Caller")
 	return o, nil
+}
+
+// parseWait returns the longest wait that a client asks for by a name, which the configuration bounds. Empty: that of the configuration.
+func parseWait(name, text string, config *Config) (time.Duration, error) {
+	most := time.Duration(config.MaxWait)
+	if text == "" {
+		return most, nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return 0, fmt.Errorf("%s is %q: write a duration such as 10s", name, text)
+	}
+	return min(d, most), nil
 }
 
 func take(h http.Header, name string) string {
@@ -221,7 +229,7 @@ func (s *Server) answered(resp *http.Response) error {
 
 // failed answers a request that got no response.
 func (s *Server) failed(w http.ResponseWriter, r *http.Request, err error) {
-	p := s.problemOf(r.Context(), err)
+	p := s.whyNot(r.Context(), err)
 	pass := passageOf(r.Context())
 	s.callers.refused(pass.budget.name, pass.caller, p.reason)
 	p.write(w)

@@ -24,8 +24,6 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/hosts"
-	"github.com/ration-go/ration/provider"
-	"github.com/ration-go/ration/provider/presets"
 	"github.com/ration-go/ration/store"
 )
 
@@ -71,13 +69,14 @@ type route struct {
 
 // A budget is one of the configuration, in use.
 type budget struct {
-	name   string
-	config *Budget
-	pool   *ration.Pool
-	sends  *ration.Transport // requests
-	hands  *ration.Transport // out slots
-	tokens []sourced
-	left   remaining
+	name    string
+	config  *Budget
+	targets []target
+	pool    *ration.Pool
+	sends   *ration.Transport // requests
+	hands   *ration.Transport // out slots
+	tokens  []sourced
+	left    remaining
 }
 
 // A sourced token is one, and where its secrets come from.
@@ -123,8 +122,7 @@ func (s *Server) Use(c *Config) error {
 		}
 		changes = append(changes, change{b, tokens})
 		next.budgets[name] = b
-		for _, host := range config.Hosts {
-			t, _ := parseHost(host)
+		for _, t := range b.targets {
 			next.hosts[t.host] = route{t, b}
 		}
 	}
@@ -177,11 +175,9 @@ func (s *Server) newBudget(name string, config *Budget, tokens []sourced) (*budg
 	if err != nil {
 		return nil, fmt.Errorf("budgets.%s.%w", name, err)
 	}
-	described := new(provider.Provider)
-	if config.Preset != "" {
-		if described, err = presets.Named(config.Preset); err != nil {
-			return nil, err
-		}
+	described, err := config.described()
+	if err != nil {
+		return nil, fmt.Errorf("budgets.%s.%w", name, err)
 	}
 	quota := &ration.Budget{Name: name, Limits: limits, Revision: config.Revision, Margin: time.Duration(config.Margin), Store: s.Store, Logger: s.Log}
 	// Tokens that a pool begins with stay quarantined. One that is added later counts as mended.
@@ -191,12 +187,11 @@ func (s *Server) newBudget(name string, config *Budget, tokens []sourced) (*budg
 		plain = append(plain, t.Token)
 	}
 	b.pool = ration.NewPool(quota, plain...)
+	if b.targets, err = config.targets(); err != nil {
+		return nil, fmt.Errorf("budgets.%s.%w", name, err)
+	}
 	var names []string
-	for _, host := range config.Hosts {
-		t, err := parseHost(host)
-		if err != nil {
-			return nil, err
-		}
+	for _, t := range b.targets {
 		names = append(names, t.host)
 	}
 	attach, err := config.attach()
@@ -370,9 +365,9 @@ func (s *Server) storeAnswers(ctx context.Context) bool {
 	return true
 }
 
-// problemOf returns what is answered to a request whose context it is. A wait that was too long was for the quota, or for a store
+// whyNot returns what is answered to a request whose context it is. A wait that was too long was for the quota, or for a store
 // that does not answer.
-func (s *Server) problemOf(ctx context.Context, err error) problem {
+func (s *Server) whyNot(ctx context.Context, err error) problem {
 	if cause := context.Cause(ctx); errors.Is(cause, errWaitedLongest) && !errors.Is(err, ration.ErrStoreUnavailable) {
 		if err = cause; !s.storeAnswers(context.WithoutCancel(ctx)) {
 			return storeIsDown

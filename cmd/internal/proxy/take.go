@@ -146,15 +146,12 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, routes *routes) {
 		problem{http.StatusNotFound, reasonRequest, fmt.Sprintf("the configuration has no budget %q", asked.Budget), 0}.write(w)
 		return
 	}
-	o := options{longest: time.Duration(routes.config.MaxWait), cost: asked.Cost, scopes: asked.Scopes, reserve: asked.Reserve, units: asked.Units, caller: asked.Caller}
-	if asked.MaxWait != "" {
-		d, err := time.ParseDuration(asked.MaxWait)
-		if err != nil || d < 0 {
-			badRequest("max_wait is %q: write a duration such as 10s", asked.MaxWait).write(w)
-			return
-		}
-		o.longest = min(d, o.longest)
+	longest, err := parseWait("max_wait", asked.MaxWait, routes.config)
+	if err != nil {
+		badRequest("%v", err).write(w)
+		return
 	}
+	o := options{longest: longest, cost: asked.Cost, scopes: asked.Scopes, reserve: asked.Reserve, units: asked.Units, caller: asked.Caller}
 	if asked.Cost < 0 || asked.Reserve < 0 || asked.Reserve > 0.999 {
 		badRequest("cost must not be negative, and reserve is a share from 0 to 0.999").write(w)
 		return
@@ -185,7 +182,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, routes *routes) {
 	select {
 	case end := <-h.done:
 		leaves()
-		p := s.problemOf(waits, end.err)
+		p := s.whyNot(waits, end.err)
 		s.callers.refused(b.name, caller, p.reason)
 		p.write(w)
 	case out := <-h.sent:
@@ -204,8 +201,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, routes *routes) {
 func (t takeRequest) request(b *budget, routes *routes) (req *http.Request, p problem, ok bool) {
 	address := t.URL
 	if address == "" {
-		first, _ := parseHost(b.config.Hosts[0])
-		address = first.scheme + "://" + first.host + "/"
+		address = b.targets[0].scheme + "://" + b.targets[0].host + "/"
 	}
 	method := strings.ToUpper(t.Method)
 	if method == "" {
