@@ -62,7 +62,7 @@ lint: ## gofmt, go vet, go mod tidy, staticcheck, the layout, and luacheck if in
 	@if command -v luacheck >/dev/null; then echo luacheck; luacheck --quiet --codes --no-color internal/redisstore/lua; else echo "luacheck: not installed, skipped"; fi
 
 requestpath: ## count the functions and files that a request enters
-	@echo requestpath; go -C tools test ./...
+	@echo requestpath; go -C tools test -count=1 ./...
 
 PLATFORMS := linux/amd64 linux/386 linux/arm64 linux/arm darwin/amd64 darwin/arm64 \
 	windows/amd64 windows/386 windows/arm64 freebsd/amd64 freebsd/386 freebsd/arm64 freebsd/arm

@@ -16,8 +16,8 @@ var bounds = []struct{ entries, files int }{
 // book again, which enters more: the least of a few measurements counts.
 func TestRequestsEnterFewFunctionsAndFiles(t *testing.T) {
 	const tries = 3
-	var grown []string
-	for range tries {
+	grown := make([]string, len(bounds)) // by the scenario; empty: one of its measurements was within its bounds
+	for try := range tries {
 		scenarios, err := measure(t.Context(), "../..")
 		if err != nil {
 			t.Fatal(err)
@@ -25,19 +25,25 @@ func TestRequestsEnterFewFunctionsAndFiles(t *testing.T) {
 		if len(scenarios) != len(bounds) {
 			t.Fatalf("there are %d scenarios: want %d", len(scenarios), len(bounds))
 		}
-		grown = nil
+		left := false
 		for i, s := range scenarios {
 			_, files, _ := s.count()
-			if most := bounds[i]; len(s.Entries) > most.entries || files > most.files {
-				grown = append(grown, fmt.Sprintf("%s enters %d functions in %d files: at most %d in %d; list them with: go -C tools run ./requestpath -v",
-					s.Name, len(s.Entries), files, most.entries, most.files))
+			switch most := bounds[i]; {
+			case len(s.Entries) <= most.entries && files <= most.files:
+				grown[i] = ""
+			case try == 0 || grown[i] != "":
+				grown[i] = fmt.Sprintf("%s enters %d functions in %d files: at most %d in %d; list them with: go -C tools run ./requestpath -v",
+					s.Name, len(s.Entries), files, most.entries, most.files)
+				left = true
 			}
 		}
-		if grown == nil {
+		if !left {
 			return
 		}
 	}
 	for _, one := range grown {
-		t.Error(one)
+		if one != "" {
+			t.Error(one)
+		}
 	}
 }
