@@ -112,3 +112,53 @@ func TestNumbersWrap(t *testing.T) {
 		}
 	}
 }
+
+// docs/redis.md has this as its example.
+func TestTheExampleOfThePage(t *testing.T) {
+	t.Parallel()
+	d := rationtest.NewRedisBudget(t)
+	a := rationtest.Accounts(t, 1, ration.Limit{Max: 3, Window: 10 * time.Second})
+	begin := d.Book(t, a, 1).Slot
+	var booked []store.Booking
+	for _, row := range []struct {
+		at   time.Duration
+		cost int
+		slot time.Duration
+	}{
+		{time.Second, 2, time.Second},
+		{1500 * time.Millisecond, 1, 10 * time.Second},
+		{2 * time.Second, 1, 11 * time.Second},
+		{2100 * time.Millisecond, 1, 11 * time.Second},
+		{3200 * time.Millisecond, 1, 11 * time.Second},
+	} {
+		d.Now = begin.Add(row.at)
+		if row.at > 3*time.Second {
+			require.NoError(t, d.Store.Cancel(t.Context(), store.CancelRequest{Booking: booked[2], Now: begin.Add(3 * time.Second)}))
+			vacant, err := d.Client.ZCard(t.Context(), d.Key(":vacant:a")).Result()
+			require.NoError(t, err)
+			require.EqualValues(t, 1, vacant)
+		}
+		booked = append(booked, d.Book(t, a, row.cost))
+		require.Equal(t, row.slot, booked[len(booked)-1].Slot.Sub(begin), "the call at %v", row.at)
+	}
+	vacant, err := d.Client.ZCard(t.Context(), d.Key(":vacant:a")).Result()
+	require.NoError(t, err)
+	require.Zero(t, vacant)
+	first := uint64(0)
+	units := func(key string) map[uint64]time.Duration {
+		log, err := d.Client.ZRangeWithScores(t.Context(), d.Key(key), 0, -1).Result()
+		require.NoError(t, err)
+		slots := make(map[uint64]time.Duration)
+		for _, z := range log {
+			number := binary.BigEndian.Uint64(append([]byte{0}, z.Member.(string)...))
+			if first == 0 {
+				first = number
+			}
+			slots[number-first] = time.UnixMicro(int64(z.Score)).Sub(begin)
+		}
+		return slots
+	}
+	require.Equal(t, map[uint64]time.Duration{0: 0, 3: 10 * time.Second, 5: 11 * time.Second, 6: 11 * time.Second}, units(":log:a"))
+	require.Equal(t, map[uint64]time.Duration{1: time.Second}, units(":log:a:1"))
+	require.EqualValues(t, 1, first%2)
+}
