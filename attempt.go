@@ -14,7 +14,6 @@ import (
 	"unicode"
 
 	"github.com/ration-go/ration/provider"
-	"github.com/ration-go/ration/store"
 )
 
 // A requestTrace follows one attempt on its way to the provider, by httptrace. It is also the
@@ -196,66 +195,6 @@ func (t *Transport) withToken(ctx context.Context, req *http.Request, hooks *htt
 		return nil, errAuthorization
 	}
 	return out.WithContext(httptrace.WithClientTrace(out.Context(), hooks)), nil
-}
-
-// recordWithin bounds how long a caller that has its response waits until the log is corrected, which goes on all the same.
-const recordWithin = 20 * time.Millisecond
-
-// recordSends corrects the log after a request was sent late, or several times: the connection
-// took long to make, the machine was busy, or http.Transport sent the request again by
-// itself. The request was sent this many times, so long after its slot. If it was late, its
-// slot is cancelled in the same step; if not, the slot counts for one of the times. If the
-// store fails, the log keeps the slot, and only Margin separates the request from those of
-// the next window.
-func (g *Grant) recordSends(ctx context.Context, after time.Duration, times int, isLate bool) {
-	sent, recorded := *g, make(chan struct{})
-	ctx = context.WithoutCancel(ctx)
-	go func() {
-		defer close(recorded)
-		sent.recordSendsNow(ctx, after, times, isLate)
-	}()
-	timer := time.NewTimer(recordWithin)
-	defer timer.Stop()
-	select {
-	case <-recorded:
-	case <-timer.C:
-	}
-}
-
-// recordSendsNow is recordSends, and returns when the store has answered.
-func (g *Grant) recordSendsNow(ctx context.Context, after time.Duration, times int, isLate bool) {
-	b := g.budget
-	var late store.Booking
-	if isLate {
-		late = g.booking()
-	} else {
-		times--
-	}
-	slot := g.Slot.Add(max(0, after) + time.Microsecond - 1).Truncate(time.Microsecond)
-	// The record that cancels the slot comes last, when the others are made: until then both count. Cancelled before the
-	// units of a meter are recorded anew, it would leave room there for another caller.
-	charged := append(g.accounts.beside(g.account.ID, g.Cost, g.units), charge{g.account, g.Cost})
-	for i, o := range charged {
-		r := store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: o.account.Account, Scopes: g.scopes,
-			Spent: []store.Spending{{Slot: slot, Cost: o.units * times}}}
-		if i == len(charged)-1 {
-			r.Replaces = late
-		}
-		if b.recordInStore(ctx, r) != nil {
-			return
-		}
-	}
-	if g.accounts.local != nil {
-		return
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if isLate {
-		b.journal.remove(g)
-	}
-	for _, o := range charged {
-		b.journal.add(o.account, nil, &store.Booking{Slot: slot, Now: g.now, Cost: o.units * times}, slot)
-	}
 }
 
 // rewind returns the request with its body at the beginning, and whether that is possible.

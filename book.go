@@ -171,12 +171,13 @@ type Grant struct {
 
 	booked
 
-	budget  *Budget
-	scopes  []string
-	traces  traces
-	resends int               // attempts of the request before this one
-	counted bool              // the budget's smoother counts the call as in flight
-	probe   *store.Quarantine // the token's while this call probes it; nil: this is no probe
+	budget   *Budget
+	scopes   []string
+	traces   traces
+	resends  int               // attempts of the request before this one
+	counted  bool              // the budget's smoother counts the call as in flight
+	replaced bool              // what was sent is recorded anew, since it was late: the booking is cancelled
+	probe    *store.Quarantine // the token's while this call probes it; nil: this is no probe
 }
 
 // A booked is what the store has answered to a booking.

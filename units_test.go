@@ -276,3 +276,61 @@ func TestTheShortestWindowSaysWhatIsLate(t *testing.T) {
 		require.Equal(t, []string{"tokens replaces: false", "call replaces: true"}, kept.noted())
 	})
 }
+
+func TestUnitsAreCorrectedWhenTheyAreKnown(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = perMinuteOfTokens(5, 1000)
+		token, begun := ration.NewToken("a"), time.Now()
+		take := func(tokens int) ration.Grant {
+			grant, err := b.Wait(ration.WithUnits(t.Context(), map[string]int{"tokens": tokens}), token, 1)
+			require.NoError(t, err)
+			return grant
+		}
+		grant := take(900)
+		require.NoError(t, grant.RecordUnits(t.Context(), map[string]int{"tokens": 150}))
+		rationtest.RequireRemaining(t, b, token, 4, 850)
+		time.Sleep(2 * time.Second)
+		require.Equal(t, 2*time.Second, take(200).Slot.Sub(begun).Truncate(time.Second))
+		rationtest.RequireRemaining(t, b, token, 3, 650)
+
+		grant = take(650)
+		require.NoError(t, grant.RecordUnits(t.Context(), map[string]int{"tokens": 850}))
+		rationtest.RequireRemaining(t, b, token, 2, 0)
+		require.Equal(t, time.Minute+2*time.Second, take(100).Slot.Sub(begun).Truncate(time.Second), "200 more than there were count")
+
+		grant = take(0)
+		require.NoError(t, grant.RecordUnits(t.Context(), nil))
+		require.NoError(t, grant.RecordUnits(t.Context(), map[string]int{"tokens": 0}))
+		require.ErrorContains(t, grant.RecordUnits(t.Context(), map[string]int{"tokens": -1}), "-1 tokens: there must be 0 to")
+		require.ErrorContains(t, grant.RecordUnits(t.Context(), map[string]int{"token": 1}), `no limit of budget "`+b.Name+`" counts "token"`)
+		require.ErrorContains(t, ration.Grant{}.RecordUnits(t.Context(), nil), "the grant is zero")
+	})
+}
+
+// A request that was late is recorded anew already: nothing of it becomes free, and what it used beyond counts.
+func TestUnitsOfALateRequestAreCorrectedToo(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits, b.Margin = perMinuteOfTokens(5, 1000), 100*time.Millisecond
+		token := ration.NewToken("a")
+		transport := &ration.Transport{Pool: ration.NewPool(b, token), Base: rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
+			httptrace.ContextClientTrace(req.Context()).WroteRequest(httptrace.WroteRequestInfo{})
+			time.Sleep(time.Second)
+			return rationtest.Served.To(req), nil
+		})}
+		send := func() ration.Grant {
+			req, err := http.NewRequestWithContext(ration.WithUnits(t.Context(), map[string]int{"tokens": 300}), http.MethodGet, "http://example.com/", nil)
+			require.NoError(t, err)
+			resp, err := transport.RoundTrip(req)
+			require.NoError(t, err)
+			grant, found := ration.GrantOf(resp)
+			require.True(t, found)
+			return grant
+		}
+		require.NoError(t, send().RecordUnits(t.Context(), map[string]int{"tokens": 100}))
+		time.Sleep(time.Second)
+		rationtest.RequireRemaining(t, b, token, 4, 700)
+		require.NoError(t, send().RecordUnits(t.Context(), map[string]int{"tokens": 500}))
+		time.Sleep(time.Second)
+		rationtest.RequireRemaining(t, b, token, 3, 200)
+	})
+}

@@ -79,7 +79,7 @@ export const take = async (budget, options = {}) => {
   return {
     token: taken.token, label: taken.label ?? "", headers: taken.headers ?? {}, url: taken.url, waitMs: taken.wait_ms,
     // Tells what the origin has said. True: take another slot, and send the request again.
-    report: async (status, headers = {}) => (await ask("/v1/report",
-      { grant: taken.grant, status, headers: Object.fromEntries(headers instanceof Headers ? headers : Object.entries(headers)) }, options)).retry,
+    report: async (status, headers = {}, units = {}) => (await ask("/v1/report",
+      { grant: taken.grant, status, units, headers: Object.fromEntries(headers instanceof Headers ? headers : Object.entries(headers)) }, options)).retry,
   };
 };

@@ -159,12 +159,12 @@ class Slot:
         self.waited = answer["wait_ms"] / 1000
         self._grant, self._proxy, self._secret = answer["grant"], proxy, secret
 
-    def report(self, status, headers=None):
-        """Tells what the origin has said. Returns whether to take another slot and send the request again."""
+    def report(self, status, headers=None, units=None):
+        """Tells what the origin has said, and the units that were used. Returns whether to take another slot and send again."""
         grant, self._grant = self._grant, None
         if grant is None:
             raise ValueError("the slot was reported already")
-        return _ask(self._proxy, "/v1/report", {"grant": grant, "status": status, "headers": dict(headers or {})}, self._secret)["retry"]
+        return _ask(self._proxy, "/v1/report", {"grant": grant, "status": status, "headers": dict(headers or {}), "units": units or {}}, self._secret)["retry"]
 
     def __enter__(self):
         return self

@@ -307,6 +307,33 @@ func TestAShortBodyIsSentAgain(t *testing.T) {
 	require.EqualValues(t, 2, tries.Load())
 }
 
+// What a request has really used counts in place of what was taken.
+func TestUnitsAreReported(t *testing.T) {
+	_, front, _ := serve(t, strings.Replace(simple, `["1000/1s"]`, `["1000/1s", "100/1h:unit=tokens"]`, 1), func(http.ResponseWriter, *http.Request) {})
+	ask := func(path, said string) (status int, answer map[string]any) {
+		resp, err := http.Post(front+path, "application/json", strings.NewReader(said))
+		require.NoError(t, err)
+		defer resp.Body.Close()
+		require.NoError(t, json.NewDecoder(resp.Body).Decode(&answer))
+		return resp.StatusCode, answer
+	}
+	var grants []any
+	for range 2 { // of each token all
+		status, answer := ask("/v1/take", `{"budget": "api", "units": {"tokens": 100}, "max_wait": "1s"}`)
+		require.Equal(t, 200, status, answer)
+		grants = append(grants, answer["grant"])
+	}
+	status, answer := ask("/v1/take", `{"budget": "api", "units": {"tokens": 60}, "max_wait": "1s"}`)
+	require.Equal(t, 503, status, answer)
+	status, answer = ask("/v1/report", fmt.Sprintf(`{"grant": %q, "status": 200, "units": {"token": 40}}`, grants[0]))
+	require.Equal(t, 422, status, answer)
+	require.Contains(t, answer["detail"], `no limit of budget "api" counts "token"`)
+	status, answer = ask("/v1/report", fmt.Sprintf(`{"grant": %q, "status": 200, "units": {"tokens": 40}}`, grants[1]))
+	require.Equal(t, 200, status, answer)
+	status, answer = ask("/v1/take", `{"budget": "api", "units": {"tokens": 60}, "max_wait": "1s"}`)
+	require.Equal(t, 200, status, answer)
+}
+
 // Slots are handed out one by one, and what is reported of one holds for all.
 func TestSlotsAreTakenAndReported(t *testing.T) {
 	_, front, host := serve(t, strings.Replace(simple, "1000/1s", "3/1s", 1)+"    hand_out_tokens: true\n", func(http.ResponseWriter, *http.Request) {})

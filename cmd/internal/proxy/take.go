@@ -48,6 +48,7 @@ type reportRequest struct {
 	Grant   string            `json:"grant"`
 	Status  int               `json:"status"` // 0: there was no response
 	Headers map[string]string `json:"headers"`
+	Units   map[string]int    `json:"units"` // that were really used, where they are not those that were taken
 }
 
 // A reportAnswer says what to do next.
@@ -261,6 +262,12 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	}
 	h.reported <- resp
 	end := <-h.done
+	if grant, found := ration.GrantOf(end.resp); found && len(told.Units) > 0 {
+		if err := grant.RecordUnits(r.Context(), told.Units); err != nil {
+			problem{http.StatusUnprocessableEntity, reasonRequest, fmt.Sprintf("the response was read, but not the units: %s", strings.TrimPrefix(err.Error(), "ration: ")), 0}.write(w)
+			return
+		}
+	}
 	var answer reportAnswer
 	if end.err == nil {
 		if f, found := ration.FeedbackOf(end.resp); found {
