@@ -129,6 +129,7 @@ type Budget struct {
 	pooled       sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
 
 	mu            sync.Mutex // protects all below
+	logLost       time.Time  // by the store, on its clock, when this process last recorded its bookings again; zero: never
 	bound         boundBy
 	spent         sweep.Map[string, time.Time]       // until when those accounts have no room of which QuotaSpent was told
 	untold        []Event                            // that OnEvent is to hear of once mu is free
@@ -224,7 +225,9 @@ func (b *Budget) Counts() Counts {
 // load is what other processes are told of it.
 func (b *Budget) load() store.Load {
 	now := b.Counts()
-	load := store.Load{InFlight: now.InFlight}
+	b.mu.Lock()
+	load := store.Load{InFlight: now.InFlight, LogLost: b.logLost}
+	b.mu.Unlock()
 	b.rates.add(&load, time.Now())
 	for reason, n := range now.Waiting {
 		if load.Waiting == nil {

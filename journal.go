@@ -264,6 +264,10 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 	count, err := b.record(ctx, b.recordInStore, time.Time{}, missing, "loss", lost)
 	if count > 0 {
 		b.later(Event{Kind: LogLost, Count: count})
+		b.mu.Lock()
+		b.logLost = lost
+		b.mu.Unlock()
+		time.AfterFunc(time.Second, func() { _ = b.refresh(context.Background()) }) // which tells people
 	}
 	return err
 }

@@ -67,4 +67,7 @@ type Load struct {
 	SlotsPerSecond float64 `json:"slots_per_second,omitempty"`
 	// RefusedLastMinute is how many responses refused a request in the minute before.
 	RefusedLastMinute int `json:"refused_last_minute,omitempty"`
+	// LogLost is when the store had lost a log for the last time of which the process has recorded its bookings again, on
+	// the store's clock. Zero: it did not.
+	LogLost time.Time `json:"log_lost,omitzero"`
 }

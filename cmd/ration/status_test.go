@@ -75,6 +75,12 @@ func stalls(now time.Time) map[string]store.Description {
 		"store unreached": fleet(12, func(d *store.Description) { d.Workers[0].Load.Waiting = map[string]int{"store": 8} }),
 		"slow source":     fleet(12, func(d *store.Description) { waiting(d, "source") }),
 		"process killed":  fleet(12, func(d *store.Description) { waiting(d, "quota"); d.Workers[2].Seen = now.Add(-40 * time.Second) }),
+		"lost log": fleet(12, func(d *store.Description) {
+			waiting(d, "quota")
+			d.Workers[0].Load.LogLost = now.Add(-40 * time.Second)
+			d.Workers[1].Load.LogLost = now.Add(-40 * time.Second)
+			d.Workers[2].Load.LogLost = now.Add(-3 * time.Minute)
+		}),
 		"paused by hand": fleet(12, func(d *store.Description) {
 			d.Pauses = []store.Pause{{Until: now.Add(10 * time.Minute), Cause: "the provider is down (told by operator ann on desk)"}}
 			for i := range d.Accounts {
@@ -90,7 +96,8 @@ func TestStatusNamesTheStall(t *testing.T) {
 	inThree := map[string]string{"endpoint": "49 of 50 accounts paused for 59m more", "one account": "user-07 paused for 20s more",
 		"dead token": "token user-03 quarantined (dead_token, tried 5 times), tried again in 3s", "dead token to be tried": "dead_token, tried 5 times), tried again now",
 		"all tokens dead": "50 tokens quarantined (dead_token), tried again in 1m", "quota spent": "the quota is spent, which is normal: a new caller waits 3s",
-		"slow source": "24 callers waiting for a token's secret", "process killed": "worker crawler-3:4312:9f3a was last heard of 40s ago", "paused by hand": "all accounts paused for 10m more", "store unreached": "8 callers waiting for Redis"}
+		"slow source": "24 callers waiting for a token's secret", "process killed": "worker crawler-3:4312:9f3a was last heard of 40s ago", "paused by hand": "all accounts paused for 10m more", "store unreached": "8 callers waiting for Redis",
+		"lost log": "Redis lost what was booked, 40s ago"}
 	for name, d := range stalls(now) {
 		t.Run(name, func(t *testing.T) {
 			all := []store.Description{d}
@@ -148,4 +155,4 @@ func TestTopNamesTheStall(t *testing.T) {
 var inTop = map[string]string{"endpoint": "49 of 50 accounts paused for", "one account": "user-07 paused for", "dead token": "token user-03 quarantined (dead_token, tried 5 times)",
 	"dead token to be tried": "tried 5 times), tried again now", "all tokens dead": "50 tokens quarantined (dead_token)", "quota spent": "50 spent; 24 waiting for quota|100 % of the quota used",
 	"slow source": "24 callers waiting for a token's secret", "process killed": "1 of them silent|worker crawler-3:4312:9f3a was last heard of 40s ago", "paused by hand": "all accounts paused for",
-	"store unreached": "8 callers waiting for Redis"}
+	"store unreached": "8 callers waiting for Redis", "lost log": "Redis lost what was booked, 40s ago"}

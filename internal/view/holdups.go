@@ -312,6 +312,10 @@ func conditions(d *store.Description, s Summary) (all []Holdup) {
 		all = append(all, Holdup{What: fmt.Sprintf("%s waiting for Redis, in %s", Counted(n, "caller"), whoWaits(d, rationtrace.StoreDown)),
 			Cause: "these workers could not reach Redis for a time, or still cannot: look at their network and their log"})
 	}
+	if at, n := lostLog(d); n > 0 {
+		all = append(all, Holdup{What: fmt.Sprintf("Redis lost what was booked, %s ago", Short(d.Now.Sub(at))),
+			Cause: "it was restarted or flushed, or evicts keys: " + Counted(n, "worker") + " recorded their bookings again, nothing left for 2s"})
+	}
 	for _, w := range d.Workers {
 		if IsSilent(d, w) {
 			all = append(all, Holdup{What: fmt.Sprintf("worker %s was last heard of %s ago", Printable(w.ID), Short(d.Now.Sub(w.Seen))),
@@ -320,6 +324,24 @@ func conditions(d *store.Description, s Summary) (all []Holdup) {
 		}
 	}
 	return all
+}
+
+// lossFor is how long people are told of a loss.
+const lossFor = 10 * time.Minute
+
+// lostLog returns when the store last lost what was booked, and how many workers have recorded it again; 0: nothing was lost of
+// late.
+func lostLog(d *store.Description) (at time.Time, workers int) {
+	for _, w := range d.Workers {
+		switch lost := w.Load.LogLost; {
+		case d.Now.Sub(lost) > lossFor || lost.Before(at):
+		case lost.Equal(at):
+			workers++
+		default:
+			at, workers = lost, 1
+		}
+	}
+	return at, workers
 }
 
 // whoWaits names a worker in which callers wait for a reason, and how many more there are.

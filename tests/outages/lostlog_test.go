@@ -3,6 +3,7 @@ package outages_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/internal/testkit/simulated"
+	"github.com/ration-go/ration/store"
 )
 
 // A departures is what a provider sees of a fleet: when its calls came.
@@ -136,6 +138,7 @@ func TestALogThatIsLostInAnOutageStillCounts(t *testing.T) {
 			known, err := reader.Describe(t.Context(), budgets[0].Name)
 			require.NoError(t, err)
 			require.Equal(t, "ann", known.Accounts[0].Label)
+			require.True(t, slices.ContainsFunc(known.Workers, func(w store.Worker) bool { return !w.Load.LogLost.IsZero() }), "people are told")
 		})
 	}
 }
