@@ -60,7 +60,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 			}
 			return false, errBehind
 		default:
-			if err := w.answered(ctx, &answer, asked, r.Lead); err != nil || !answer.Retry {
+			if err := w.answered(ctx, &answer, asked); err != nil || !answer.Retry {
 				return answer.Booked && err == nil, err
 			}
 			wait := b.beginWait(ctx, w.traces, rationtrace.Wait{Account: w.account.ID, Reason: rationtrace.StoreDown, Until: w.Slot,
@@ -77,8 +77,8 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 	return false, &store.StoreError{Op: "book", Err: errors.New("the store loses its logs again and again")}
 }
 
-// answered applies the store's reply to a question that was asked at that instant, with that lead.
-func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time.Time, lead time.Duration) error {
+// answered applies the store's reply to a question that was asked at that instant.
+func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time.Time) error {
 	b, at := w.budget, w.accounts.Index(booked.Account)
 	if at < 0 {
 		return &store.StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("account %q was not asked for", booked.Account)}
@@ -104,8 +104,8 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 		w.soonest, w.due = b.clocks.Place(booked.Now, asked, arrived)
 		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
 		b.away.Note(arrived.Sub(asked), arrived)
-		if w.account.tolerance > 0 && w.waits && wait >= 0 && wait <= lead {
-			b.lead.note(lead, arrived.Sub(w.due), w.account.tolerance, mostLead*w.account.mostDelay, arrived)
+		if w.account.tolerance > 0 && w.waits && wait >= 0 && wait <= b.lead.of() {
+			b.lead.note(arrived.Sub(w.due)+wait, w.account.tolerance, mostLead*w.account.mostDelay, arrived)
 		}
 	}
 	w.account = b.applyReply(ctx, booked, w.account, w.accounts, w.units, asked, arrived)
@@ -119,7 +119,7 @@ func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
 	r.ID, r.Budget, r.Accounts, r.Excluded, r.Scopes = store.NewBookingID(), w.budget.Name, w.accounts.Accounts, w.excluded, w.scopes
 	r.Reserve, r.Cost, r.MaxWait = w.reserve, w.Cost, longest
 	if w.waits && w.accounts.local == nil {
-		r.Lead = w.budget.lead.of()
+		r.Lead = w.budget.lead.of
 	}
 	r.Units = w.units
 	r.Revision, r.KnownCard = w.accounts.rules.revision, w.accounts.rules.known

@@ -2,6 +2,7 @@ package ration
 
 import (
 	"context"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -71,13 +72,13 @@ func (b *Budget) askTime(ctx context.Context, enough time.Duration) error {
 	return nil
 }
 
-// A lead is how long before a slot the process asks for it, so that the answer is there when the slot comes: what answers have
-// taken in the mean of the last seconds. So where all are late few are lost, as the tolerance takes up what differs; and where
-// few are late, of many, the lead stays short: it keeps each caller waiting, a late answer costs one slot. It is zero but where
-// the machine, or the store, has more to do than it can, or the store is far away. The zero lead is ready, and safe for
-// concurrent use.
+// A lead is how long before a slot the process asks for it, so that the answer is there when the slot comes: what all answers of
+// the last seconds have taken but for one of twenty, counted from when the store read its clock. It is zero but where the
+// machine, or the store, has more to do than it can, or the store is far away. Where fewer than one of twenty are late, because
+// their replies were lost, it stays zero: it keeps each caller waiting, a late answer costs one slot. The zero lead is ready, and
+// safe for concurrent use.
 type lead struct {
-	length atomic.Int64 // a time.Duration, in whole milliseconds
+	length atomic.Int64 // a time.Duration
 	quick  atomic.Int64 // how many answers came in time with a lead of zero, since latest was changed
 
 	mu           sync.Mutex // protects all below
@@ -85,11 +86,8 @@ type lead struct {
 	latest, last answers
 }
 
-// answers are what some took.
-type answers struct {
-	n   int64
-	sum time.Duration
-}
+// answers count what some took, in steps: how many took up to 1 ms, 1.25 ms, 1.25^2 ms and so on, up to 20 minutes.
+type answers [64]int64
 
 const (
 	// mostLead is how many times as long as what a slow way to the provider may cost a lead is at most: a quarter of the
@@ -97,12 +95,13 @@ const (
 	mostLead = delayShare / 4
 	// leadFor is for how long an answer counts at least, and half of how long at most.
 	leadFor = 2 * time.Second
+	// leadStep is the next step of answers by the one before, and lateShare the share of the answers that may be late.
+	leadStep, lateShare = 1.25, 0.05
 )
 
-// note takes in that the answer to a request with a lead came so late, for a slot as early as can be. Beyond the tolerance the
-// caller could not use it. The lead becomes no longer than most.
-func (l *lead) note(asked, late, tolerance, most time.Duration, now time.Time) {
-	took := max(0, asked+late)
+// note takes in that an answer took so long. Beyond the tolerance the caller could not use a slot that had come. The lead becomes
+// no longer than most.
+func (l *lead) note(took, tolerance, most time.Duration, now time.Time) {
 	if took <= tolerance/2 && l.length.Load() == 0 {
 		l.quick.Add(1)
 		return
@@ -110,13 +109,31 @@ func (l *lead) note(asked, late, tolerance, most time.Duration, now time.Time) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.turn(now)
-	l.latest.n += 1 + l.quick.Swap(0) // the quick ones as if they had taken no time
-	l.latest.sum += took
-	mean := (l.latest.sum + l.last.sum) / time.Duration(l.latest.n+l.last.n)
-	if mean <= tolerance/2 {
-		mean = 0
+	l.latest[0] += l.quick.Swap(0) // the quick ones as if they had taken no time
+	step := 0
+	if took > time.Millisecond {
+		step = min(len(l.latest)-1, int(math.Ceil(math.Log(float64(took)/float64(time.Millisecond))/math.Log(leadStep))))
 	}
-	l.length.Store(int64(min(most, mean).Truncate(time.Millisecond)))
+	l.latest[step]++
+	length := l.most(lateShare)
+	if length <= tolerance/2 {
+		length = 0
+	}
+	l.length.Store(int64(min(most, length)))
+}
+
+// most returns what all answers took but for that share. It needs mu.
+func (l *lead) most(share float64) time.Duration {
+	all := 0.0
+	for i := range l.latest {
+		all += float64(l.latest[i] + l.last[i])
+	}
+	for i := len(l.latest) - 1; i > 0; i-- {
+		if share -= float64(l.latest[i]+l.last[i]) / all; share < 0 {
+			return time.Duration(math.Pow(leadStep, float64(i)) * float64(time.Millisecond))
+		}
+	}
+	return 0
 }
 
 // turn forgets what is too old. It needs mu.
@@ -129,14 +146,14 @@ func (l *lead) turn(now time.Time) {
 	}
 }
 
-// of returns the lead of a request.
+// of returns the lead of a request that is sent now.
 func (l *lead) of() time.Duration {
 	if l.length.Load() == 0 {
 		return 0
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.turn(time.Now()); l.latest.n+l.last.n == 0 {
+	if l.turn(time.Now()); l.latest == l.last && l.last == (answers{}) {
 		l.length.Store(0)
 	}
 	return time.Duration(l.length.Load())

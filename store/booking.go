@@ -53,9 +53,10 @@ type BookRequest struct {
 	// Zero: only a slot that has come is booked. Forever: any is. Never: none is, and
 	// the request only tells the store the limits.
 	MaxWait time.Duration
-	// Lead is how much later than now the slot comes at the earliest, up to a minute. A caller whose answers are long on their way
-	// would be late for a slot that comes now. Zero: a slot that has come is of use.
-	Lead time.Duration
+	// Lead tells how much later than now the slot comes at the earliest, up to a minute. A caller whose answers are long on their
+	// way would be late for a slot that comes now. A store asks when it sends the request, as what the caller knew when it made
+	// the request may be too little after a wait among others. Nil: a slot that has come is of use.
+	Lead func() time.Duration
 	// Expect is the store's clock as the caller reckons it from an earlier
 	// answer and its own monotonic clock. A store whose clock may step compares
 	// the two. Zero: the caller has had no answer.
@@ -71,6 +72,14 @@ type BookRequest struct {
 	Recovered time.Time
 	// Now stands for the store's clock. Zero: the store's clock.
 	Now time.Time
+}
+
+// AskLead returns what Lead says, from 0 to a minute; 0 if it is nil.
+func (r *BookRequest) AskLead() time.Duration {
+	if r.Lead == nil {
+		return 0
+	}
+	return min(max(0, r.Lead()), time.Minute)
 }
 
 // Validate returns why the request is malformed, or nil.
@@ -95,8 +104,6 @@ func (r *BookRequest) Validate() error {
 		return fmt.Errorf("ration: BookRequest.Units has %d numbers: it must have one for each of %d meters", len(r.Units), len(r.Accounts.meters))
 	case r.Ahead < 0:
 		return fmt.Errorf("ration: BookRequest.Ahead is %v: it must not be negative", r.Ahead)
-	case r.Lead < 0 || r.Lead > time.Minute:
-		return fmt.Errorf("ration: BookRequest.Lead is %v: it must be from 0 to 1m0s", r.Lead)
 	case r.Reserve < 0 || r.Reserve > 999:
 		return fmt.Errorf("ration: BookRequest.Reserve is %d: it must be from 0 to 999 thousandths", r.Reserve)
 	case r.MaxWait < 0 && r.MaxWait != Never:

@@ -128,7 +128,7 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 		index = b.index(r.Accounts, l, clock.moment)
 	}
 	released := b.all.released(now, b.released)
-	best, err := b.choose(&r, l, index, max(released, now+r.Lead.Microseconds()), now)
+	best, err := b.choose(&r, l, index, max(released, now+r.AskLead().Microseconds()), now)
 	b.seen = max(b.seen, now)
 	if err != nil {
 		return store.Booking{}, err

@@ -150,7 +150,7 @@ func (b *batch) clocks() []byte {
 	}
 	text = binary.BigEndian.AppendUint64(text, uint64(first.Ahead.Microseconds()))
 	text = binary.BigEndian.AppendUint64(text, uint64(first.KnownCard))
-	return binary.BigEndian.AppendUint64(text, uint64(first.Lead.Microseconds()))
+	return binary.BigEndian.AppendUint64(text, uint64(first.AskLead().Microseconds()))
 }
 
 // memberOf names the i-th account in an index: its set of limits, from 1, and its ID.

@@ -196,7 +196,7 @@ func (s *Store) lateAfter() time.Duration {
 
 // sameClock reports whether one script can carry out both requests.
 func sameClock(r, o *store.BookRequest) bool {
-	return r.Lead == o.Lead && r.Now.Equal(o.Now) && r.Recovered.Equal(o.Recovered) && r.Expect.IsZero() == o.Expect.IsZero() &&
+	return r.Now.Equal(o.Now) && r.Recovered.Equal(o.Recovered) && r.Expect.IsZero() == o.Expect.IsZero() &&
 		r.Last.IsZero() == o.Last.IsZero() && r.Ahead == 0 && o.Ahead == 0
 }
 

@@ -192,6 +192,23 @@ func TestABatchKeepsEachCallersLongestWait(t *testing.T) {
 	require.Equal(t, 2+6, c.used())
 }
 
+// A request that has waited for others has the lead that is right when it is sent.
+func TestTheLeadIsAskedWhenARequestIsSent(t *testing.T) {
+	t.Parallel()
+	c := newCallers(t, ration.PerHour(100))
+	open := c.hold()
+	var lead time.Duration // which is read when the gate is open
+	r := c.request(1, store.Forever)
+	r.Lead = func() time.Duration { return lead }
+	c.queue(t.Context(), r, func(b store.Booking, err error) {
+		require.NoError(t, err)
+		require.Equal(t, 3*time.Second, b.Slot.Sub(b.Now))
+	})
+	lead = 3 * time.Second
+	open()
+	c.wg.Wait()
+}
+
 func TestACallerThatLeavesABatchHarmsNobody(t *testing.T) {
 	t.Parallel()
 	c := newCallers(t, ration.PerHour(100))

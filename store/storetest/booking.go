@@ -58,7 +58,7 @@ var bookingRules = []rule{
 	}},
 	{"no slot comes before the lead of a request", func(h *harness) {
 		a, lead := h.single(atMost(2, 10*sec)), h.request(h.single(atMost(2, 10*sec)), 1, store.Forever)
-		lead.Lead = 3 * sec
+		lead.Lead = func() time.Duration { return 3 * sec }
 		booked := func(r store.BookRequest, slot time.Duration) {
 			h.t.Helper()
 			r.ID, r.Now = store.NewBookingID(), h.clock
@@ -81,7 +81,7 @@ var bookingRules = []rule{
 		h.at(5 * sec)
 		h.slots(a, 5*sec)
 		r := h.request(a, 1, store.Forever)
-		r.Lead = 8 * sec
+		r.Lead = func() time.Duration { return 8 * sec }
 		first := h.ask(r)
 		require.Equal(h.t, 13*sec, since(first.Slot))
 		r.ID = store.NewBookingID()

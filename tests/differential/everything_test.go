@@ -38,8 +38,9 @@ func (w *mixedWorld) book(rt *rapid.T) {
 		Scopes:  scopes,
 		Reserve: rapid.SampledFrom([]int{0, 0, 0, 1, 250, 500, 750, 999}).Draw(rt, "keep"),
 		MaxWait: rapid.SampledFrom([]time.Duration{store.Forever, store.Forever, 0, 3 * time.Millisecond}).Draw(rt, "longest wait"),
-		Lead:    drawLead(rt),
 	}
+	lead := drawLead(rt)
+	r.Lead = func() time.Duration { return lead }
 	for i := range accounts.Meters() {
 		most := min(int(accounts.MeterLimitSet(i).MaxCost(accounts.RelevantScopes(scopes))), 6*w.kind.most)
 		r.Units = append(r.Units, rapid.OneOf(rapid.IntRange(0, most), rapid.IntRange(0, min(2, most))).Draw(rt, "units"))

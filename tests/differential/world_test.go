@@ -168,7 +168,7 @@ func drawLead(rt *rapid.T) time.Duration {
 func (w *world) bookOne(rt *rapid.T, accounts *store.Accounts, cost int, lead time.Duration, longest func(time.Duration) time.Duration) {
 	offers, least := w.offers(accounts, cost, lead)
 	b := &booked{request: w.request(accounts, cost)}
-	b.request.Lead = lead
+	b.request.Lead = func() time.Duration { return lead }
 	b.request.MaxWait = longest(time.Duration(least-w.now) * time.Microsecond)
 	for _, kept := range w.stores {
 		answer, err := kept.Book(rt.Context(), b.request)

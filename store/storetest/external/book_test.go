@@ -87,7 +87,7 @@ func (b *budget) answer(r store.BookRequest, one *booking, now int64) store.Book
 // choose returns the best offer.
 func (b *budget) choose(r *store.BookRequest, now int64) (best offer, err error) {
 	accounts, scopes := r.Accounts, r.Accounts.RelevantScopes(r.Scopes)
-	from := max(b.all.from(now, b.allLast), now+r.Lead.Microseconds())
+	from := max(b.all.from(now, b.allLast), now+r.AskLead().Microseconds())
 	var shared []*charge
 	for i, one := range accounts.Shared() {
 		c := &charge{account: b.account(one.ID), set: accounts.SharedLimitSet(i), now: now, cost: int64(r.Cost)}

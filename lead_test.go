@@ -1,0 +1,62 @@
+package ration_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/testkit/rationtest"
+	"github.com/ration-go/ration/store"
+)
+
+// A busyStore answers to bookings late, by up to most, and counts them. It is in no process.
+type busyStore struct {
+	ration.Store
+	most   time.Duration
+	booked atomic.Int64
+}
+
+func (s *busyStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
+	s.booked.Add(1)
+	answer, err := s.Store.Book(ctx, r)
+	time.Sleep(time.Duration(rand.Int64N(int64(s.most))))
+	return answer, err
+}
+
+// A process whose answers come late asks for slots that come later: few answers come after their slot, though no two take as long.
+func TestFewSlotsAreMissedWhereAnswersAreLate(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		kept := &busyStore{Store: b.Store, most: 200 * time.Millisecond}
+		b.Store, b.Margin, b.Limits = kept, 0, []ration.Limit{{Max: 10_000, Window: 2 * time.Second}}
+		token := ration.NewToken("a")
+		call := func(times int) {
+			var all sync.WaitGroup
+			for range 20 {
+				all.Go(func() {
+					for range times {
+						_, err := b.Wait(t.Context(), token, 1)
+						require.NoError(t, err)
+					}
+				})
+			}
+			all.Wait()
+		}
+		call(5) // of which it learns how late answers are
+		kept.booked.Store(0)
+		call(50)
+		require.Less(t, kept.booked.Load(), int64(1000*115/100), "bookings for 1,000 calls")
+
+		time.Sleep(10 * time.Second)
+		kept.most = time.Millisecond
+		call(5)
+		begun := time.Now()
+		call(50)
+		require.Less(t, time.Since(begun), 500*time.Millisecond, "it does not wait for what is over")
+	})
+}
