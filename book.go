@@ -104,7 +104,7 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 		w.soonest, w.due = b.clocks.Place(booked.Now, asked, arrived)
 		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
 		b.away.Note(arrived.Sub(asked), arrived)
-		if w.account.tolerance > 0 && w.waits && wait >= 0 && wait <= b.lead.of() {
+		if w.account.tolerance > 0 && wait >= 0 && wait <= b.lead.of() {
 			b.lead.note(arrived.Sub(w.due)+wait, w.account.tolerance, mostLead*w.account.mostDelay, arrived)
 		}
 	}
@@ -118,7 +118,7 @@ func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
 	w.wakes, w.freed = w.budget.wakes.Load(), w.budget.freed.Load()
 	r.ID, r.Budget, r.Accounts, r.Excluded, r.Scopes = store.NewBookingID(), w.budget.Name, w.accounts.Accounts, w.excluded, w.scopes
 	r.Reserve, r.Cost, r.MaxWait = w.reserve, w.Cost, longest
-	if w.waits && w.accounts.local == nil {
+	if w.accounts.local == nil {
 		r.Lead = w.budget.lead.of
 	}
 	r.Units = w.units

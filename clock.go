@@ -52,20 +52,23 @@ func (b *Budget) learnClock(ctx context.Context, accounts []budgetAccount) error
 	return nil
 }
 
-// askTime asks the store for the time, until a reply comes as quickly as that.
+// askTime asks the store for the time, until a reply comes as quickly as that. The first question is for the whole status: with a
+// version that is known, the reply to a booking need not be followed by that question, for which its slot would not wait.
 func (b *Budget) askTime(ctx context.Context, enough time.Duration) error {
-	begun, known := time.Now(), b.version.Load()
-	for n := range clockQuestions {
+	begun := time.Now()
+	if err := b.refresh(ctx); err != nil {
+		return err
+	}
+	for range clockQuestions {
 		asked := time.Now()
-		status, err := asks(ctx, b, "status", b.Store.Status, store.StatusRequest{Budget: b.Name, Known: known})
+		status, err := asks(ctx, b, "status", b.Store.Status, store.StatusRequest{Budget: b.Name, Known: b.version.Load()})
 		if err != nil {
 			return err
 		}
 		arrived := time.Now()
 		b.clocks.Place(status.Now, asked, arrived)
-		known = status.Version
 		quickest := b.away.Note(arrived.Sub(asked), arrived)
-		if n > 0 && (quickest <= enough || arrived.Sub(begun) > clockPatience) {
+		if quickest <= enough || arrived.Sub(begun) > clockPatience {
 			break
 		}
 	}

@@ -15,17 +15,17 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// A busyStore answers to bookings late, by up to most, and counts them. It is in no process.
+// A busyStore answers to bookings late, by least to most, and counts them. It is in no process.
 type busyStore struct {
 	ration.Store
-	most   time.Duration
-	booked atomic.Int64
+	least, most time.Duration
+	booked      atomic.Int64
 }
 
 func (s *busyStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	s.booked.Add(1)
 	answer, err := s.Store.Book(ctx, r)
-	time.Sleep(time.Duration(rand.Int64N(int64(s.most))))
+	time.Sleep(s.least + time.Duration(rand.Int64N(int64(s.most-s.least))))
 	return answer, err
 }
 
@@ -58,5 +58,21 @@ func TestFewSlotsAreMissedWhereAnswersAreLate(t *testing.T) {
 		begun := time.Now()
 		call(50)
 		require.Less(t, time.Since(begun), 500*time.Millisecond, "it does not wait for what is over")
+	})
+}
+
+// A store whose answers take longer than a caller may be late has a slot for Try too: one that has come when the answer has.
+func TestTryWorksWhereAnswersAreLate(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Store, b.Margin, b.Limits = &busyStore{Store: b.Store, least: 80 * time.Millisecond, most: 100 * time.Millisecond}, 0, []ration.Limit{{Max: 5, Window: 2 * time.Second}}
+		token := ration.NewToken("a")
+		for range 5 {
+			begun := time.Now()
+			_, err := b.Try(t.Context(), token, 1)
+			require.NoError(t, err)
+			require.Less(t, time.Since(begun), 500*time.Millisecond)
+		}
+		_, err := b.Try(t.Context(), token, 1)
+		require.ErrorIs(t, err, ration.ErrExhausted)
 	})
 }

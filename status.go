@@ -43,11 +43,9 @@ func (b *Budget) applyReply(
 	if current {
 		b.confirmedAt = arrived
 	}
-	if b.heartbeatAt.IsZero() && b.Outage != Divide {
-		b.heartbeatAt = arrived // a program that is soon done is spared a question
-	}
-	if accounts.local == nil && arrived.Sub(b.heartbeatAt) > heartbeat {
-		current = false
+	beats := accounts.local == nil && arrived.Sub(b.heartbeatAt) > heartbeat
+	if beats {
+		b.heartbeatAt = arrived // nobody else's reply has it told meanwhile
 	}
 	b.mu.Unlock()
 	if b.Outage == FailClosed && b.outage.down.Load() {
@@ -63,8 +61,11 @@ func (b *Budget) applyReply(
 	if booking.Stepped != 0 {
 		b.notify(Event{Kind: ClockStepped, By: booking.Stepped})
 	}
-	if !current {
+	switch {
+	case !current:
 		_ = b.refresh(ctx) // or the next caller does
+	case beats: // for which no caller waits: it would be late for its slot
+		go func() { _ = b.refresh(context.WithoutCancel(ctx)) }()
 	}
 	return account
 }
@@ -181,6 +182,7 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	}
 	arrived := time.Now()
 	b.away.Note(arrived.Sub(asked), arrived)
+	b.clocks.Place(status.Now, asked, arrived)
 	b.mu.Lock()
 	lost := status.Lost.After(b.recoveredUpTo)
 	b.mu.Unlock()

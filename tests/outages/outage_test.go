@@ -91,8 +91,9 @@ func TestDivideGoesOnWithAShare(t *testing.T) {
 		start := time.Now()
 		rationtest.Book(t, workers[0], 2)
 		rationtest.Book(t, workers[1], 1)
-		time.Sleep(11 * time.Second) // a heartbeat, after which each knows of both
+		time.Sleep(11 * time.Second)
 		rationtest.Book(t, workers[0], 1)
+		synctest.Wait() // a heartbeat, after which it knows of both
 
 		stores[0].Cut.Store(true)
 		rationtest.Book(t, workers[0], 2)

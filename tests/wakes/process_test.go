@@ -25,7 +25,8 @@ type process struct {
 
 type askedStore struct {
 	ration.Store
-	statuses     atomic.Int32
+	statuses     atomic.Int32 // that were asked after the first booking
+	books        atomic.Bool
 	begun, ended atomic.Int32 // watches
 	told         func(store.News)
 	booked       chan store.Booking
@@ -38,6 +39,7 @@ func newProcess(name string, kept ration.Store, limit ration.Limit) process {
 }
 
 func (s *askedStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
+	s.books.Store(true)
 	booked, err := s.Store.Book(ctx, r)
 	if booked.Booked {
 		s.booked <- booked
@@ -51,7 +53,7 @@ func (s *askedStore) Cancel(ctx context.Context, r store.CancelRequest) error {
 }
 
 func (s *askedStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
-	if r.Worker != "" { // who does not say who it is asks for the time
+	if r.Worker != "" && s.books.Load() { // who does not say who it is asks for the time
 		defer s.statuses.Add(1)
 	}
 	return s.Store.Status(ctx, r)

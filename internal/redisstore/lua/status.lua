@@ -24,6 +24,12 @@ if bad or not known then
 end
 local workers, loads = base .. ':workers', base .. ':loads'
 if ARGV[2] ~= '' then
+  if readState().fresh then
+    -- Its workers know the version then before they book. Otherwise each would have to ask for it with its first answer,
+    -- whose slot does not wait for that.
+    renew(now)
+    outlast(text(DAY / 1000))
+  end
   call('ZADD', workers, text(now), ARGV[2])
   call('HSET', loads, ARGV[2], ARGV[4])
   for _, gone in ipairs(call('ZRANGEBYSCORE', workers, '-inf', '(' .. text(now - GONE), 'LIMIT', 0, MOST)) do
