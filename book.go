@@ -29,14 +29,16 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 	b := w.budget
 	w.id, w.account, w.offline, w.holder = r.ID, nil, false, store.BookingID{}
 	if w.accounts.local == nil {
-		if err := b.learnClock(ctx, w.accounts.accounts); err != nil {
+		if err := b.learnClock(ctx, w.accounts.accounts, r); err != nil {
 			return false, err
 		}
 	}
 	for n := 1; n <= askAtMost; n++ {
 		var asked time.Time
 		if w.accounts.local == nil {
-			asked = time.Now()
+			if asked = time.Now(); !w.waits {
+				r.MaxWait = b.lead.of() // a slot that has come when the answer has
+			}
 			b.stampRequest(r, asked)
 		}
 		if n == askAtMost {

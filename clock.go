@@ -1,8 +1,10 @@
 package ration
 
 import (
+	"cmp"
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -28,21 +30,17 @@ const (
 // learnClock asks the store for the time, if this process has never heard it. All callers wait for one who
 // asks. An error is that of a store that does not answer: it would not answer a booking either. If it refuses, the
 // booking says why.
-func (b *Budget) learnClock(ctx context.Context, accounts []budgetAccount) error {
+func (b *Budget) learnClock(ctx context.Context, accounts []budgetAccount, r *store.BookRequest) error {
 	if b.clockLearned.Load() {
 		return nil
 	}
+	first := *r // the request itself stays on its caller's stack
 	err := b.askOnce(ctx, "clock", func() error {
 		if b.clockLearned.Load() { // by a caller before this one
 			return nil
 		}
-		known := clockKnown
-		for i := range accounts {
-			if share := accounts[i].tolerance / clockShare; i == 0 || share < known {
-				known = max(clockKnown, share)
-			}
-		}
-		err := b.askTime(context.WithoutCancel(ctx), known)
+		hurried := slices.MinFunc(accounts, func(a, b budgetAccount) int { return cmp.Compare(a.tolerance, b.tolerance) })
+		err := b.askTime(context.WithoutCancel(ctx), &hurried, first)
 		b.clockLearned.Store(err == nil)
 		return err
 	})
@@ -52,21 +50,26 @@ func (b *Budget) learnClock(ctx context.Context, accounts []budgetAccount) error
 	return nil
 }
 
-// askTime asks the store for the time, until a reply comes as quickly as that. The first question is for the whole status: with a
-// version that is known, the reply to a booking need not be followed by that question, for which its slot would not wait.
-func (b *Budget) askTime(ctx context.Context, enough time.Duration) error {
-	begun := time.Now()
+// askTime asks the store for the time, until a reply comes as quickly as an account needs. The first question is for the whole
+// status: with a version that is known, the reply to a booking need not be followed by that question, for which its slot would
+// not wait. The others are the request that comes next, but that nothing is booked: so its script is there, and the process
+// knows what an answer to it takes.
+func (b *Budget) askTime(ctx context.Context, account *budgetAccount, r store.BookRequest) error {
 	if err := b.refresh(ctx); err != nil {
 		return err
 	}
+	begun, enough := time.Now(), max(clockKnown, account.tolerance/clockShare)
+	r.MaxWait = store.Never
 	for range clockQuestions {
+		r.ID = store.NewBookingID()
 		asked := time.Now()
-		status, err := asks(ctx, b, "status", b.Store.Status, store.StatusRequest{Budget: b.Name, Known: b.version.Load()})
+		answer, err := b.Store.Book(ctx, r)
 		if err != nil {
 			return err
 		}
 		arrived := time.Now()
-		b.clocks.Place(status.Now, asked, arrived)
+		_, now := b.clocks.Place(answer.Now, asked, arrived)
+		b.lead.note(arrived.Sub(now), account.tolerance, mostLead*account.mostDelay, arrived)
 		quickest := b.away.Note(arrived.Sub(asked), arrived)
 		if quickest <= enough || arrived.Sub(begun) > clockPatience {
 			break

@@ -36,6 +36,7 @@ func inOutage(t *testing.T, outage ration.Outage, limit ration.Limit, test func(
 			workers, stores = append(workers, p), append(stores, kept)
 		}
 		test(t, workers, stores)
+		time.Sleep(time.Minute) // heartbeats that were under way have ended
 	})
 }
 
