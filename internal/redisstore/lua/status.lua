@@ -25,8 +25,8 @@ end
 local workers, loads = base .. ':workers', base .. ':loads'
 if ARGV[2] ~= '' then
   if readState().fresh then
-    -- Its workers know the version then before they book. Otherwise each would have to ask for it with its first answer,
-    -- whose slot does not wait for that.
+    -- Its workers know the version then before they book. Otherwise each would have to ask for it with its first
+    -- answer, whose slot does not wait for that.
     renew(now)
     outlast(text(DAY / 1000))
   end
