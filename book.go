@@ -28,7 +28,13 @@ var errBehind = errors.New("ration: the budget's limits change again and again")
 func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, err error) {
 	b := w.budget
 	w.id, w.account, w.offline, w.holder = r.ID, nil, false, store.BookingID{}
-	if w.accounts.local == nil {
+	if w.accounts.local == nil && !b.clockLearned.Load() {
+		if b.version.Load() == 0 {
+			// The answer to a booking would be followed by that question, for which its slot does not wait.
+			if err := b.refresh(ctx); isTemporary(err) {
+				return false, err
+			}
+		}
 		if err := b.learnClock(ctx, w.accounts.accounts, r); err != nil {
 			return false, err
 		}
@@ -106,8 +112,8 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 		w.soonest, w.due = b.clocks.Place(booked.Now, asked, arrived)
 		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
 		b.away.Note(arrived.Sub(asked), arrived)
-		if w.account.tolerance > 0 && wait >= 0 && wait <= b.lead.of() {
-			b.lead.note(arrived.Sub(w.due)+wait, w.account.tolerance, mostLead*w.account.mostDelay, arrived)
+		if w.account.tolerance > 0 && wait >= 0 {
+			b.lead.note(arrived.Sub(w.due)+wait, wait, w.account.tolerance, mostLead*w.account.mostDelay, arrived)
 		}
 	}
 	w.account = b.applyReply(ctx, booked, w.account, w.accounts, w.units, asked, arrived)

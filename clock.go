@@ -31,9 +31,6 @@ const (
 // asks. An error is that of a store that does not answer: it would not answer a booking either. If it refuses, the
 // booking says why.
 func (b *Budget) learnClock(ctx context.Context, accounts []budgetAccount, r *store.BookRequest) error {
-	if b.clockLearned.Load() {
-		return nil
-	}
 	first := *r // the request itself stays on its caller's stack
 	err := b.askOnce(ctx, "clock", func() error {
 		if b.clockLearned.Load() { // by a caller before this one
@@ -50,14 +47,9 @@ func (b *Budget) learnClock(ctx context.Context, accounts []budgetAccount, r *st
 	return nil
 }
 
-// askTime asks the store for the time, until a reply comes as quickly as an account needs. The first question is for the whole
-// status: with a version that is known, the reply to a booking need not be followed by that question, for which its slot would
-// not wait. The others are the request that comes next, but that nothing is booked: so its script is there, and the process
-// knows what an answer to it takes.
+// askTime asks the store for the time, until a reply comes as quickly as an account needs. It asks by the request that comes
+// next, but that nothing is booked: so its script is there, and the process knows what an answer to it takes.
 func (b *Budget) askTime(ctx context.Context, account *budgetAccount, r store.BookRequest) error {
-	if err := b.refresh(ctx); err != nil {
-		return err
-	}
 	begun, enough := time.Now(), max(clockKnown, account.tolerance/clockShare)
 	r.MaxWait = store.Never
 	for range clockQuestions {
@@ -69,7 +61,9 @@ func (b *Budget) askTime(ctx context.Context, account *budgetAccount, r store.Bo
 		}
 		arrived := time.Now()
 		_, now := b.clocks.Place(answer.Now, asked, arrived)
-		b.lead.note(arrived.Sub(now), account.tolerance, mostLead*account.mostDelay, arrived)
+		if account.tolerance > 0 {
+			b.lead.note(arrived.Sub(now), 0, account.tolerance, mostLead*account.mostDelay, arrived)
+		}
 		quickest := b.away.Note(arrived.Sub(asked), arrived)
 		if quickest <= enough || arrived.Sub(begun) > clockPatience {
 			break
@@ -105,10 +99,15 @@ const (
 	leadStep, lateShare = 1.25, 0.05
 )
 
-// note takes in that an answer took so long. Beyond the tolerance the caller could not use a slot that had come. The lead becomes
-// no longer than most.
-func (l *lead) note(took, tolerance, most time.Duration, now time.Time) {
-	if took <= tolerance/2 && l.length.Load() == 0 {
+// note takes in that an answer took so long, with a slot so long after the store was asked. Beyond the tolerance the caller could
+// not use a slot that had come. Slots that lie further ahead than the lead tell nothing: nobody waits for their answers. The lead
+// becomes no longer than most.
+func (l *lead) note(took, wait, tolerance, most time.Duration, now time.Time) {
+	length := time.Duration(l.length.Load())
+	switch {
+	case wait > length:
+		return
+	case took <= tolerance/2 && length == 0:
 		l.quick.Add(1)
 		return
 	}
@@ -121,8 +120,7 @@ func (l *lead) note(took, tolerance, most time.Duration, now time.Time) {
 		step = min(len(l.latest)-1, int(math.Ceil(math.Log(float64(took)/float64(time.Millisecond))/math.Log(leadStep))))
 	}
 	l.latest[step]++
-	length := l.most(lateShare)
-	if length <= tolerance/2 {
+	if length = l.most(lateShare); length <= tolerance/2 {
 		length = 0
 	}
 	l.length.Store(int64(min(most, length)))

@@ -240,12 +240,12 @@ func (l *journal) endRecording(done recording, now time.Time) {
 // gracePeriod is how long after a loss the store grants no slot.
 const gracePeriod = 2 * time.Second
 
-// recover records again what this process booked before the store lost a log. The store
+// recover records again what this process booked before the store lost a log, and returns how many bookings. The store
 // leaves out what is still there. A process that comes after the grace period must assume
 // that others got the slots it had booked ahead: its waiting callers book again. None of
 // them has left, because a caller that wakes asks for the status, unless it was confirmed
 // a shorter time ago than that.
-func (b *Budget) recover(ctx context.Context, status store.Status) error {
+func (b *Budget) recover(ctx context.Context, status store.Status) (count int, err error) {
 	lost, late := status.Lost, status.Now.Sub(status.Lost) > gracePeriod
 	since, careful := lost.UnixMicro(), lost.Add(gracePeriod).UnixMicro()
 	b.mu.Lock()
@@ -261,15 +261,14 @@ func (b *Budget) recover(ctx context.Context, status store.Status) error {
 		missing[i].total = b.journal.accounts.Get(one.account.ID).total
 	}
 	b.mu.Unlock()
-	count, err := b.record(ctx, b.recordInStore, time.Time{}, missing, "loss", lost)
+	count, err = b.record(ctx, b.recordInStore, time.Time{}, missing, "loss", lost)
 	if count > 0 {
 		b.later(Event{Kind: LogLost, Count: count})
 		b.mu.Lock()
 		b.logLost = lost
 		b.mu.Unlock()
-		time.AfterFunc(time.Second, func() { _ = b.refresh(context.Background()) }) // which tells people
 	}
-	return err
+	return count, err
 }
 
 // recordLate records again a booking that was made before a loss, and whose reply came after this

@@ -187,8 +187,12 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	lost := status.Lost.After(b.recoveredUpTo)
 	b.mu.Unlock()
 	if _, local := b.Store.(store.Local); lost && !local {
-		if err := b.recover(ctx, status); err != nil {
+		count, err := b.recover(ctx, status)
+		if err != nil {
 			return false, err
+		}
+		if count > 0 {
+			time.AfterFunc(time.Second, func() { _ = b.refresh(context.WithoutCancel(ctx)) }) // which tells people of it
 		}
 	} else {
 		lost = false
