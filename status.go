@@ -43,9 +43,8 @@ func (b *Budget) applyReply(
 	if current {
 		b.confirmedAt = arrived
 	}
-	beats := accounts.local == nil && arrived.Sub(b.heartbeatAt) > heartbeat
-	if beats {
-		b.heartbeatAt = arrived // nobody else's reply has it told meanwhile
+	if accounts.local == nil && arrived.Sub(b.heartbeatAt) > heartbeat {
+		current = false
 	}
 	b.mu.Unlock()
 	if b.Outage == FailClosed && b.outage.down.Load() {
@@ -61,11 +60,8 @@ func (b *Budget) applyReply(
 	if booking.Stepped != 0 {
 		b.notify(Event{Kind: ClockStepped, By: booking.Stepped})
 	}
-	switch {
-	case !current:
+	if !current {
 		_ = b.refresh(ctx) // or the next caller does
-	case beats: // for which no caller waits: it would be late for its slot
-		go func() { _ = b.refresh(context.WithoutCancel(ctx)) }()
 	}
 	return account
 }

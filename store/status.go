@@ -184,7 +184,8 @@ type StatusRequest struct {
 	// Budget is the budget's name.
 	Budget string
 	// Worker names the process that asks: it then counts as a worker for a
-	// minute. Empty: it does not.
+	// minute. Empty: it does not. A store whose answers a caller waits for makes a new budget, with its Version, for the
+	// first worker that asks: if the first booking did, its caller would have to ask for the Status before it leaves.
 	Worker string
 	// Load is what the worker's callers do now, which a [Worker] of a [Description] tells. Without a Worker it is ignored.
 	Load Load

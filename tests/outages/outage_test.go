@@ -36,7 +36,6 @@ func inOutage(t *testing.T, outage ration.Outage, limit ration.Limit, test func(
 			workers, stores = append(workers, p), append(stores, kept)
 		}
 		test(t, workers, stores)
-		time.Sleep(time.Minute) // heartbeats that were under way have ended
 	})
 }
 
@@ -92,9 +91,8 @@ func TestDivideGoesOnWithAShare(t *testing.T) {
 		start := time.Now()
 		rationtest.Book(t, workers[0], 2)
 		rationtest.Book(t, workers[1], 1)
-		time.Sleep(11 * time.Second)
+		time.Sleep(11 * time.Second) // a heartbeat, after which each knows of both
 		rationtest.Book(t, workers[0], 1)
-		synctest.Wait() // a heartbeat, after which it knows of both
 
 		stores[0].Cut.Store(true)
 		rationtest.Book(t, workers[0], 2)
