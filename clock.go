@@ -73,8 +73,8 @@ func (b *Budget) askTime(ctx context.Context, account *budgetAccount, r store.Bo
 }
 
 // A lead is how long before a slot the process asks for it, so that the answer is there when the slot comes: what all answers of
-// the last seconds have taken but for one of twenty, counted from when the store read its clock. It is zero but where the
-// machine, or the store, has more to do than it can, or the store is far away. Where fewer than one of twenty are late, because
+// the last seconds have taken but for one of eight, counted from when the store read its clock. It is zero but where the
+// machine, or the store, has more to do than it can, or the store is far away. Where fewer than one of eight are late, because
 // their replies were lost, it stays zero: it keeps each caller waiting, a late answer costs one slot. The zero lead is ready, and
 // safe for concurrent use.
 type lead struct {
@@ -96,7 +96,7 @@ const (
 	// leadFor is for how long an answer counts at least, and half of how long at most.
 	leadFor = 2 * time.Second
 	// leadStep is the next step of answers by the one before, and lateShare the share of the answers that may be late.
-	leadStep, lateShare = 1.25, 0.05
+	leadStep, lateShare = 1.25, 0.12
 )
 
 // note takes in that an answer took so long, with a slot so long after the store was asked. Beyond the tolerance the caller could
