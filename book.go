@@ -112,9 +112,7 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 		w.soonest, w.due = b.clocks.Place(booked.Now, asked, arrived)
 		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
 		b.away.Note(arrived.Sub(asked), arrived)
-		if w.account.tolerance > 0 && wait >= 0 {
-			b.lead.note(arrived.Sub(w.due)+wait, wait, w.account.tolerance, mostLead*w.account.mostDelay, arrived)
-		}
+		b.lead.note(arrived.Sub(w.due)+wait, wait, w.account, arrived)
 	}
 	w.account = b.applyReply(ctx, booked, w.account, w.accounts, w.units, asked, arrived)
 	return nil

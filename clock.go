@@ -61,9 +61,7 @@ func (b *Budget) askTime(ctx context.Context, account *budgetAccount, r store.Bo
 		}
 		arrived := time.Now()
 		_, now := b.clocks.Place(answer.Now, asked, arrived)
-		if account.tolerance > 0 {
-			b.lead.note(arrived.Sub(now), 0, account.tolerance, mostLead*account.mostDelay, arrived)
-		}
+		b.lead.note(arrived.Sub(now), 0, account, arrived)
 		quickest := b.away.Note(arrived.Sub(asked), arrived)
 		if quickest <= enough || arrived.Sub(begun) > clockPatience {
 			break
@@ -99,13 +97,13 @@ const (
 	leadStep, lateShare = 1.25, 0.12
 )
 
-// note takes in that an answer took so long, with a slot so long after the store was asked. Beyond the tolerance the caller could
-// not use a slot that had come. Slots that lie further ahead than the lead tell nothing: nobody waits for their answers. The lead
-// becomes no longer than most.
-func (l *lead) note(took, wait, tolerance, most time.Duration, now time.Time) {
-	length := time.Duration(l.length.Load())
+// note takes in that an answer took so long, with a slot of an account so long after the store was asked. Beyond the account's
+// tolerance the caller could not use a slot that had come. Slots that lie further ahead than the lead tell nothing, as nobody
+// waits for their answers, nor does the answer to a booking that was made before.
+func (l *lead) note(took, wait time.Duration, of *budgetAccount, now time.Time) {
+	length, tolerance, most := time.Duration(l.length.Load()), of.tolerance, mostLead*of.mostDelay
 	switch {
-	case wait > length:
+	case tolerance == 0 || wait < 0 || wait > length:
 		return
 	case took <= tolerance/2 && length == 0:
 		l.quick.Add(1)
@@ -157,7 +155,7 @@ func (l *lead) of() time.Duration {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.turn(time.Now()); l.latest == l.last && l.last == (answers{}) {
+	if l.turn(time.Now()); l.latest == (answers{}) && l.last == (answers{}) {
 		l.length.Store(0)
 	}
 	return time.Duration(l.length.Load())

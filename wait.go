@@ -140,8 +140,8 @@ func (b *Budget) waitWithin(ctx context.Context, length time.Duration, resumes i
 // longestWait returns how long the caller may still wait, and whether it is the context's
 // deadline that bounds the wait.
 func (w *waiter) longestWait(ctx context.Context) (longest time.Duration, byDeadline bool) {
-	if !w.waits { // but for as long as an answer takes
-		return w.budget.lead.of(), false
+	if !w.waits {
+		return 0, false
 	}
 	until, byDeadline := w.until, w.byDeadline
 	if until.IsZero() {
