@@ -55,7 +55,7 @@ func (b *Budget) askTime(ctx context.Context, account *budgetAccount, r store.Bo
 	for range clockQuestions {
 		r.ID = store.NewBookingID()
 		asked := time.Now()
-		answer, err := b.Store.Book(ctx, r)
+		answer, err := asks(ctx, b, "book", b.Store.Book, r)
 		if err != nil {
 			return err
 		}
