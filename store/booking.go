@@ -57,9 +57,10 @@ type BookRequest struct {
 	// way would be late for a slot that comes now. A store asks when it sends the request, as what the caller knew when it made
 	// the request may be too little after a wait among others. Nil: a slot that has come is of use.
 	Lead func() time.Duration
-	// Expect is the store's clock as the caller reckons it from an earlier
-	// answer and its own monotonic clock. A store whose clock may step compares
-	// the two. Zero: the caller has had no answer.
+	// Expect is the store's clock at the call of Book, as the caller reckons it from an
+	// earlier answer and its own monotonic clock. A store whose clock may step compares
+	// the two, and adds the time for which it has kept the request. Zero: the caller has
+	// had no answer.
 	Expect time.Time
 	// Ahead is by how much the store's clock was ahead of the caller's reckoning
 	// in an answer that said so. Zero: there was none.

@@ -129,13 +129,15 @@ func (b *batch) encode() string {
 	return string(text)
 }
 
+// clocks encodes the instants of a batch that is sent now for the first time. A caller reckons what the store's clock stands at when
+// it asks, and its booking may have waited for others since.
 func (b *batch) clocks() []byte {
 	first := &b.calls[0].request
 	expect, last := first.Expect, first.Last
+	if came := b.calls[0].came; !expect.IsZero() && !came.IsZero() {
+		expect = expect.Add(time.Since(came))
+	}
 	for _, p := range b.calls[1:] {
-		if p.request.Expect.After(expect) {
-			expect = p.request.Expect
-		}
 		if p.request.Last.After(last) {
 			last = p.request.Last
 		}

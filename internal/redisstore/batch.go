@@ -49,6 +49,7 @@ type batch struct {
 type pendingCall struct {
 	ctx     context.Context
 	request store.BookRequest
+	came    time.Time // when it had to wait for a script; zero: it did not
 	state   atomic.Int32
 	batch   atomic.Pointer[batch] // another one before its done is closed
 	result  result
@@ -168,6 +169,9 @@ func (s *Store) enqueue(p *pendingCall) *batch {
 		}
 	}
 	begins := q.servers > servers
+	if !begins {
+		p.came = time.Now()
+	}
 	p.batch.Store(in)
 	in.calls = append(in.calls, p)
 	b.mu.Unlock()
