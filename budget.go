@@ -213,29 +213,7 @@ func (b *Budget) Counts() Counts {
 	b.mu.Lock()
 	workers := b.known.Workers
 	b.mu.Unlock()
-	all := Counts{Waiting: make(map[rationtrace.Reason]int), InFlight: int(b.inFlight.Load()), Workers: workers}
-	for reason := range b.waiting {
-		if n := b.waiting[reason].Load(); n > 0 {
-			all.Waiting[rationtrace.Reason(reason)] = int(n)
-		}
-	}
-	return all
-}
-
-// load is what other processes are told of it.
-func (b *Budget) load() store.Load {
-	now := b.Counts()
-	b.mu.Lock()
-	load := store.Load{InFlight: now.InFlight, LogLost: b.logLost}
-	b.mu.Unlock()
-	b.rates.add(&load, time.Now())
-	for reason, n := range now.Waiting {
-		if load.Waiting == nil {
-			load.Waiting = make(map[string]int)
-		}
-		load.Waiting[reason.String()] = n
-	}
-	return load
+	return Counts{Waiting: b.waitingNow(), InFlight: int(b.inFlight.Load()), Workers: workers}
 }
 
 // Usage returns how much of each limit of the token's account is used and booked ahead, how much

@@ -173,8 +173,7 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string, sleeping f
 		if err := w.wait(ctx); err != nil {
 			return Grant{}, err
 		}
-		token, isProbe, found := p.token(w.account.ID)
-		if w.Token = token; found && (!isProbe || p.claimProbe(ctx, &w.Grant)) {
+		if w.Token.id != "" && (!p.hasSuspects.Load() || p.claimProbe(ctx, &w.Grant)) {
 			return w.Grant, nil
 		}
 		// The account was removed at this very moment, or its token quarantined, or another process
@@ -321,21 +320,20 @@ func (p *Pool) accountsOf(tokens []Token) (*accountList, map[string]*rotation, e
 	return accounts, rotations, err
 }
 
-// token returns the account's token whose turn it is, and whether that would be its probe.
-func (p *Pool) token(account string) (t Token, isProbe, found bool) {
+// token returns the account's token whose turn it is, or the zero Token: the account has just lost its last one.
+func (p *Pool) token(account string) Token {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	// With its reply the store may have said that the token is quarantined.
 	if p.update() != nil {
-		return Token{}, false, false
+		return Token{}
 	}
 	of := p.rotations[account]
 	if of == nil {
-		return Token{}, false, false
+		return Token{}
 	}
-	t = of.tokens[of.next%len(of.tokens)]
 	of.next++
-	return t, p.hasSuspects.Load() && p.startProbe(t), true
+	return of.tokens[(of.next-1)%len(of.tokens)]
 }
 
 // onlyAccount returns the ID of the account of all tokens; "": there are several.

@@ -12,28 +12,37 @@ import (
 // probeFor is how long one request has a suspect for itself, if it gets no response.
 const probeFor = time.Minute
 
-// startProbe gives a quarantined token to one request of this process, and reports whether that is
-// its probe. It needs mu.
-func (p *Pool) startProbe(t Token) bool {
-	s, known := p.suspects[t.id]
-	if !known || !s.quarantined {
-		return false
+// startProbe gives a quarantined token to a request for its probe. It returns what there is against the token, and reports whether
+// that is the request's probe, and whether it may use the token: not while the quarantine lasts, or another request of this process
+// probes it.
+func (p *Pool) startProbe(t Token) (s suspect, isProbe, mayUse bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, quarantined := p.budget.quarantinedToken(t)
+	s = p.suspects[t.id]
+	now := time.Now()
+	switch {
+	case quarantined || s.quarantined && s.probedUntil.After(now):
+		return s, false, false
+	case !s.quarantined:
+		return s, false, true
 	}
-	s.probedUntil = time.Now().Add(probeFor)
+	s.probedUntil = now.Add(probeFor)
 	p.suspects[t.id] = s
 	p.accounts = nil
-	return true
+	return s, true, true
 }
 
-// claimProbe makes the grant's request the one of the whole fleet that probes the token. It reports
-// false if another one is.
+// claimProbe reports whether the grant's request may use its token. If the token is quarantined, only the one request of the
+// whole fleet may that probes it, and the grant says that it does.
 func (p *Pool) claimProbe(ctx context.Context, g *Grant) bool {
 	b, t := p.budget, g.Token
 	ctx, stop := p.budget.soon(ctx)
 	defer stop()
-	p.mu.Lock()
-	s := p.suspects[t.id]
-	p.mu.Unlock()
+	s, isProbe, mayUse := p.startProbe(t)
+	if !isProbe {
+		return mayUse
+	}
 	g.probe = &store.Quarantine{Token: t.id, Reason: string(s.reason), Until: s.until, Count: s.quarantines, Probing: true}
 	for range 2 { // once more if the quarantine has ended at another instant than this process knew
 		if g.probe.Until.IsZero() {

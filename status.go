@@ -223,6 +223,21 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	return status.More && status.Version != r.Known, nil
 }
 
+// load returns what other processes are told of this one's callers.
+func (b *Budget) load() store.Load {
+	b.mu.Lock()
+	load := store.Load{InFlight: int(b.inFlight.Load()), LogLost: b.logLost}
+	b.mu.Unlock()
+	b.rates.add(&load, time.Now())
+	for reason, n := range b.waitingNow() {
+		if load.Waiting == nil {
+			load.Waiting = make(map[string]int)
+		}
+		load.Waiting[reason.String()] = n
+	}
+	return load
+}
+
 // notePause notes a pause if it is longer than the known one, at that instant of the store's
 // clock: what a worker knows of pauses grows with what it hears, in any order, until a resumption.
 // It needs mu.

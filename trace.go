@@ -71,6 +71,17 @@ func (b *Budget) beginWait(ctx context.Context, t traces, why rationtrace.Wait, 
 	return w
 }
 
+// waitingNow returns how many callers wait, by the reason.
+func (b *Budget) waitingNow() map[rationtrace.Reason]int {
+	now := make(map[rationtrace.Reason]int)
+	for reason := range b.waiting {
+		if n := b.waiting[reason].Load(); n > 0 {
+			now[rationtrace.Reason(reason)] = int(n)
+		}
+	}
+	return now
+}
+
 // end tells that the wait has ended, and adds it to those before.
 func (w *wait) end(before []rationtrace.Wait) []rationtrace.Wait {
 	if w.ctx == nil {

@@ -43,11 +43,16 @@ const regroup = 100 * time.Millisecond
 // that waits for less books again, or is gone, before it could hear of much.
 const watchFrom = 100 * time.Millisecond
 
-// leave measures how late the caller is for its slot, which has come. It is the last step before the caller
-// returns: whatever may block comes before it, or the caller would be later than it says.
+// leave gives the caller a token of its account, the zero Token if that has none left, and measures how late it is for its
+// slot, which has come. It is the last step before the caller returns: whatever may block comes before the look at the clock.
+// Of a crowd that waits for the pool's lock all would otherwise be later than they say. Only a request that might be the probe of a
+// token has another step.
 func (w *waiter) leave() {
 	if !w.Slot.After(w.now) && w.budget.anySpent.Load() {
 		w.budget.noteRoom(w.account.ID)
+	}
+	if w.pool != nil {
+		w.Token = w.pool.token(w.account.ID)
 	}
 	now := time.Now()
 	w.Late = 0
