@@ -99,11 +99,12 @@ const (
 
 // note takes in that an answer took so long, with a slot of an account so long after the store was asked. Beyond the account's
 // tolerance the caller could not use a slot that had come. Slots that lie further ahead than the lead tell nothing, as nobody
-// waits for their answers, nor does the answer to a booking that was made before.
+// waits for their answers, nor does the answer to a booking that was made before, nor one that took longer than any lead: of a process
+// that was stopped, it would keep callers waiting long after.
 func (l *lead) note(took, wait time.Duration, of *budgetAccount, now time.Time) {
 	length, tolerance, most := time.Duration(l.length.Load()), of.tolerance, mostLead*of.mostDelay
 	switch {
-	case tolerance == 0 || wait < 0 || wait > length:
+	case tolerance == 0 || wait < 0 || wait > length || took > most:
 		return
 	case took <= tolerance/2 && length == 0:
 		l.quick.Add(1)
