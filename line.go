@@ -532,9 +532,9 @@ func cancelAll(all []*Grant) {
 	}
 }
 
-// mostLate bounds how many late slots a process has cancelled at once. 16 processes of 500 callers on two cores have some hundreds,
-// and used 93 to 97 % of their quota with a bound of 128, 97 to 98 % with this. 8 of 10,000 have thousands: cancelling them all
-// kept the store so busy that they used 56 to 90 %, and with this 81 to 88 % (go -C benchmarks run . -tables crowds).
+// mostLate bounds how many late slots a process has cancelled at once. A busy process has some hundreds, and each that is not
+// cancelled costs a call. A process with ten times as many callers as its machine can wake in time has thousands, and cancelling
+// them all would keep the store too busy for bookings.
 const mostLate = 512
 
 // cancelLate cancels a slot that has passed before its caller could use it, in the background, together with those that come
