@@ -166,7 +166,7 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 			w.cancelSoon()
 			return ended(ctx)
 		}
-		if w.leave(); !w.isLate() {
+		if w.leave(ctx) == completed {
 			return nil
 		}
 		w.traces.rebooking(ctx, b, w.account.ID, slotMissed)
@@ -209,9 +209,13 @@ func (w *waiter) stand(ctx context.Context, own bool) error {
 		case s := <-c.Handed():
 			w.see(s)
 			w.holder = s.release(b)
-			if w.leave(); !w.isLate() {
+			switch w.leave(ctx) {
+			case completed:
 				w.holder = store.BookingID{} // the slot is the caller's own: nobody takes it back
 				return nil
+			case contextEnded:
+				w.cancelSoon()
+				return ended(ctx)
 			}
 			w.traces.rebooking(ctx, b, w.account.ID, slotMissed)
 			b.cancelLate(&w.Grant)
@@ -278,6 +282,9 @@ func (s *slot) release(b *Budget) (holder store.BookingID) {
 // Ahead implements line.Clerk: before a slot the status is asked for if it will be too old when the slot comes, so that the
 // answer is there by then. A store that is far away would make the caller late.
 func (l *budgetLine) Ahead() time.Duration { return l.budget.askBefore() }
+
+// Early implements line.Clerk: a machine that takes long to wake a crowd begins before their slots.
+func (l *budgetLine) Early() time.Duration { return l.budget.waking.of() }
 
 // Prepare implements line.Clerk.
 func (l *budgetLine) Prepare(due time.Time) {

@@ -35,7 +35,9 @@ type Clerk[W any, S Slot] interface {
 	Prepare(due time.Time)
 	// Ahead is how long that is.
 	Ahead() time.Duration
-	// Review returns those of the slots that are of no use any more. With due, they have come and are handed over next.
+	// Early is how long before they are due slots are handed over. Who gets one waits for the rest of it.
+	Early() time.Duration
+	// Review returns those of the slots that are of no use any more. With due, they are handed over next.
 	Review(slots []S, due bool) []Dropped[S]
 	// GiveBack gives slots back for which there is no caller, or that were dropped.
 	GiveBack(slots []S)

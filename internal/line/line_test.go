@@ -39,6 +39,7 @@ type clerk struct {
 	t     *testing.T
 	line  *line.Line[int, *slot]
 	apart time.Duration
+	early time.Duration
 
 	mu     sync.Mutex // protects all below
 	taken  map[time.Time]*slot
@@ -127,6 +128,9 @@ func (c *clerk) Prepare(time.Time) {}
 // Ahead implements line.Clerk.
 func (c *clerk) Ahead() time.Duration { return time.Millisecond }
 
+// Early implements line.Clerk.
+func (c *clerk) Early() time.Duration { return c.early }
+
 // Review implements line.Clerk.
 func (c *clerk) Review(slots []*slot, due bool) (dropped []line.Dropped[*slot]) {
 	c.mu.Lock()
@@ -186,6 +190,11 @@ func (c *clerk) stand(ctx context.Context, one *caller) (*slot, error) {
 		select {
 		case s := <-one.Handed():
 			s.handed.Add(1)
+			if left := time.Until(s.due); left > c.early {
+				c.t.Errorf("a slot was handed over %v early", left)
+			} else {
+				time.Sleep(left)
+			}
 			return s, nil
 		case <-one.Booked():
 		case err := <-one.Refused():
@@ -218,6 +227,19 @@ func TestCallersLeaveInTheOrderInWhichTheyCame(t *testing.T) {
 			require.Equal(t, i, who)
 		}
 		require.Equal(t, 20, c.questions())
+	})
+}
+
+// Slots are handed over early where their callers take long to wake, and each caller waits for its own.
+func TestSlotsAreHandedOverEarly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClerk(t, time.Second)
+		c.early = 7 * time.Millisecond
+		one := &caller{}
+		c.book(time.Time{}) // which leaves the next slot to the caller
+		require.True(t, c.line.Join(one, 1, nil))
+		s := <-one.Handed()
+		require.Equal(t, c.early, time.Until(s.due))
 	})
 }
 
@@ -296,9 +318,9 @@ func TestWhoCannotHaveASlotInTimeIsToldAtOnce(t *testing.T) {
 	})
 }
 
-// Any arrivals, give-ups, late callers, pauses, lost bookings, and a store that answers slowly or not at all: no slot is
-// two callers', nobody is overtaken, no slot that is due waits for a caller who is there, and in the end each slot was
-// either handed over or given back.
+// Any arrivals, give-ups, late callers, pauses, lost bookings, slots that are handed over early or not, and a store that
+// answers slowly or not at all: no slot is two callers', nobody is overtaken but by as much as slots are early, no slot that
+// is due waits for a caller who is there, and in the end each slot was either handed over or given back.
 func TestAnyHistory(t *testing.T) {
 	for range 1000 {
 		seed := rand.Uint64()
@@ -318,6 +340,7 @@ type visit struct {
 func history(t *testing.T, r *rand.Rand) {
 	apart := time.Duration(1+r.IntN([]int{20, 200, 1500}[r.IntN(3)])) * time.Millisecond
 	c := newClerk(t, apart)
+	c.early = []time.Duration{0, 7 * time.Millisecond}[r.IntN(2)]
 	var all sync.WaitGroup
 	var visits []*visit
 	come := func(patience time.Duration, deadline bool) {
@@ -399,7 +422,7 @@ func history(t *testing.T, r *rand.Rand) {
 	}
 	for i, first := range visits {
 		for j, v := range visits[i+1:] {
-			if v.got && !v.late && !first.late && v.ended.Before(first.ended) && first.came.Before(v.ended) {
+			if v.got && !v.late && !first.late && v.ended.Add(c.early).Before(first.ended) && first.came.Before(v.ended) {
 				t.Errorf("%d got a slot at %v, and %d had none until %v", i+1+j, v.ended, i, first.ended)
 			}
 		}

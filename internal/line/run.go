@@ -50,7 +50,7 @@ func (l *Line[W, S]) step() (next time.Time, over bool) {
 			l.prepped = due
 			l.clerk.Prepare(due)
 		}
-		until(due)
+		until(due.Add(-l.clerk.Early()))
 	}
 	if len(l.callers)+len(l.slots)+l.asked+l.back+l.open == 0 {
 		l.closed = true
@@ -81,18 +81,18 @@ func (l *Line[W, S]) ask(slots []S, due bool) []Dropped[S] {
 
 // handOver gives the slots that are due to the callers that came first. It reports whether there were any.
 func (l *Line[W, S]) handOver() bool {
-	now := time.Now()
+	due := time.Now().Add(l.clerk.Early())
 	n := 0
-	for n < len(l.slots) && !l.slots[n].Due().After(now) {
+	for n < len(l.slots) && !l.slots[n].Due().After(due) {
 		n++
 	}
 	if n == 0 {
 		return false
 	}
-	due := slices.Clone(l.slots[:n])
-	l.drop(l.ask(due, true))
+	come := slices.Clone(l.slots[:n])
+	l.drop(l.ask(come, true))
 	var over []S
-	for _, s := range due {
+	for _, s := range come {
 		switch {
 		case !l.take(s): // it was dropped, or given back meanwhile
 		case len(l.callers) == 0:

@@ -94,6 +94,5 @@ func TestAFleetKeepsTheLimitOfEachRoute(t *testing.T) {
 	t.Logf("%d refused; the last quiet call after %v; %.1f %% of what the routes allow used", len(p.refused),
 		quiet[processes-1].Sub(begun).Round(time.Millisecond), 100*share)
 	require.Less(t, quiet[processes-1].Sub(begun), window)
-	// 100 % in most runs. On a busy machine a burst of the cold start may be missed, and its callers book behind all others.
-	require.GreaterOrEqual(t, share, 0.7)
+	require.GreaterOrEqual(t, share, 0.97)
 }

@@ -1,0 +1,72 @@
+package ration
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// A remoteStore is in no process, as far as the budget knows.
+type remoteStore struct{ Store }
+
+// newLeaver returns a caller that has stood in line and leaves at a slot of a limit that allows it to be 5 ms late.
+func newLeaver(t *testing.T, due time.Time) *waiter {
+	b := &Budget{Name: "b", Limits: []Limit{{Max: 10, Window: time.Second}}, Store: remoteStore{new(MemoryStore)}}
+	p := NewPool(b, NewToken("a"))
+	accounts, err := p.list(nil)
+	require.NoError(t, err)
+	return &waiter{Grant: Grant{budget: b, booked: booked{accounts: accounts, account: &accounts.accounts[0]}}, pool: p, due: due, asleep: time.Now()}
+}
+
+// A caller that gets its token late, since others hold the pool, is late for its slot, and knows it.
+func TestWhoWaitsForItsTokenKnowsThatItIsLate(t *testing.T) {
+	w := newLeaver(t, time.Now())
+	const held = 50 * time.Millisecond
+	w.pool.mu.Lock()
+	time.AfterFunc(held, w.pool.mu.Unlock)
+	require.Equal(t, slotMissed, w.leave(t.Context()))
+	require.GreaterOrEqual(t, w.Late, held)
+	require.Equal(t, NewToken("a").ID(), w.Token.ID())
+}
+
+// A machine whose callers wake after their slots begins to wake them earlier, until it is quick again.
+func TestCallersThatWakeLateAreWokenEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLeaver(t, time.Time{})
+		l := budgetLine{budget: w.budget}
+		wake := func(took time.Duration) outcome {
+			w.due = time.Now().Add(l.Early())
+			time.Sleep(took)
+			return w.leave(t.Context())
+		}
+		require.Equal(t, slotMissed, wake(12*time.Millisecond))
+		for range 20 {
+			require.Equal(t, completed, wake(12*time.Millisecond))
+			require.Zero(t, w.Late, "it waits for the rest")
+			require.Equal(t, w.due, time.Now())
+		}
+		require.InDelta(t, 12*time.Millisecond, l.Early(), 0.25*float64(12*time.Millisecond))
+		for range 20 {
+			require.Equal(t, completed, wake(0))
+			time.Sleep(time.Second)
+		}
+		require.Zero(t, l.Early())
+		require.Equal(t, slotMissed, wake(time.Second), "the process was stopped")
+		require.Zero(t, l.Early())
+	})
+}
+
+// Who gives up while it waits for the rest is told so at once.
+func TestWhoGivesUpBeforeASlotThatCameEarlyWaitsNoLonger(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newLeaver(t, time.Now().Add(time.Second))
+		ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer stop()
+		begun := time.Now()
+		require.Equal(t, contextEnded, w.leave(ctx))
+		require.Equal(t, 100*time.Millisecond, time.Since(begun))
+	})
+}
