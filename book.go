@@ -131,6 +131,17 @@ func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
 	r.Revision, r.KnownCard = w.accounts.rules.revision, w.accounts.rules.known
 }
 
+// stampRequest adds to a request, asked at that instant of this process's clock, what a
+// store that can lose logs compares with what it remembers.
+func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	r.Last, r.Recovered = b.lastBooked, b.recoveredUpTo
+	if _, most := b.clocks.Reads(asked); !most.IsZero() {
+		r.Expect = most.Truncate(time.Microsecond)
+	}
+}
+
 // bookOptions returns what the context asks for beside a cost.
 func (b *Budget) bookOptions(ctx context.Context) (scopes []string, reserve int, err error) {
 	if b == nil {

@@ -115,8 +115,8 @@ type Budget struct {
 	resumes      atomic.Int64  // how often noteResumption was called
 	away         arrival.Least // how long the store took to answer
 	clocks       clock.Clock
-	lead         lead        // of bookings before their slots
-	waking       lead        // of callers that are woken before theirs
+	lead         askLead
+	waking       wakeLead
 	clockLearned atomic.Bool // whether the store was asked for the time before the first booking
 	anySpent     atomic.Bool // whether spent has any account
 	reconciles   atomic.Bool // whether any response has said what is left

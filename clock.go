@@ -67,17 +67,6 @@ func (b *Budget) askTime(ctx context.Context, account *budgetAccount, r store.Bo
 	return nil
 }
 
-// stampRequest adds to a request, asked at that instant of this process's clock, what a
-// store that can lose logs compares with what it remembers.
-func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r.Last, r.Recovered = b.lastBooked, b.recoveredUpTo
-	if _, most := b.clocks.Reads(asked); !most.IsZero() {
-		r.Expect = most.Truncate(time.Microsecond)
-	}
-}
-
 // estimatedNow returns what the store's clock stands at, at least, as its answers tell; zero: it
 // has never answered.
 func (b *Budget) estimatedNow() time.Time {

@@ -7,17 +7,15 @@ import (
 	"time"
 )
 
-// A lead is how long before a slot something is begun that must be done when the slot comes: what it has taken in the last
-// seconds but for one time of eight. A budget has two. It asks for slots so long before them, counted from when the store reads its
-// clock, and begins to wake callers so long before theirs. A lead is zero but where the machine, or the store, has more to do
-// than it can, or the store is far away. Where fewer than one time of eight is late, as where replies are lost, it stays
-// zero: it keeps each caller waiting, and being late costs one slot. The zero lead is ready, and safe for concurrent use.
+// A lead is how long before a slot something is begun that must be done when the slot comes: what it has taken lately, but
+// for a share of times that may be late. The zero lead is ready, and safe for concurrent use.
 type lead struct {
 	length atomic.Int64 // a time.Duration
 	quick  atomic.Int64 // how many were in time with a lead of zero, since latest was changed
 
-	mu           sync.Mutex // protects all below
-	begun        time.Time  // of the seconds of latest
+	mu           sync.Mutex    // protects all below
+	counts       time.Duration // for how long what was noted counts at least, and half of how long at most
+	begun        time.Time     // when latest began
 	latest, last tookCounts
 }
 
@@ -28,20 +26,17 @@ const (
 	// mostLead is how many times as long as what a slow way to the provider may cost a lead is at most: a quarter of the
 	// shortest window.
 	mostLead = delayShare / 4
-	// leadFor is for how long what was noted counts at least, and half of how long at most.
-	leadFor = 2 * time.Second
-	// leadStep is the next step of tookCounts by the one before, and lateShare the share that may be late.
-	leadStep, lateShare = 1.25, 0.12
+	// leadStep is the next step of tookCounts by the one before.
+	leadStep = 1.25
 )
 
-// note takes in that it took so long, for a slot of an account so long after it was begun. Beyond the account's tolerance the
-// caller could not use a slot that had come. Slots that lie further ahead than the lead tell nothing, as nobody waits for their
-// answers, nor does the answer to a booking that was made before, nor what took longer than any lead: of a process that
-// was stopped, it would keep callers waiting long after.
-func (l *lead) note(took, wait time.Duration, of *budgetAccount, now time.Time) {
+// note takes in that it took so long. Beyond the account's tolerance the caller could not use a slot that had come. What took
+// longer than any lead tells nothing: of a process that was stopped, it would keep callers waiting long after. It counts for
+// that long at least, and that share of times may be late.
+func (l *lead) note(took time.Duration, of *budgetAccount, now time.Time, counts time.Duration, late float64) {
 	length, tolerance, most := time.Duration(l.length.Load()), of.tolerance, mostLead*of.mostDelay
 	switch {
-	case tolerance == 0 || wait < 0 || wait > length || took > most:
+	case tolerance == 0 || took > most:
 		return
 	case took <= tolerance/2 && length == 0:
 		l.quick.Add(1)
@@ -49,6 +44,7 @@ func (l *lead) note(took, wait time.Duration, of *budgetAccount, now time.Time) 
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.counts = counts
 	l.turn(now)
 	l.latest[0] += l.quick.Swap(0) // the quick ones as if they had taken no time
 	step := 0
@@ -56,7 +52,7 @@ func (l *lead) note(took, wait time.Duration, of *budgetAccount, now time.Time) 
 		step = min(len(l.latest)-1, int(math.Ceil(math.Log(float64(took)/float64(time.Millisecond))/math.Log(leadStep))))
 	}
 	l.latest[step]++
-	if length = l.most(lateShare); length <= tolerance/2 {
+	if length = l.most(late); length <= tolerance/2 {
 		length = 0
 	}
 	l.length.Store(int64(min(most, length)))
@@ -79,14 +75,14 @@ func (l *lead) most(share float64) time.Duration {
 // turn forgets what is too old. It needs mu.
 func (l *lead) turn(now time.Time) {
 	switch passed := now.Sub(l.begun); {
-	case passed >= 2*leadFor:
+	case passed >= 2*l.counts:
 		l.begun, l.latest, l.last = now, tookCounts{}, tookCounts{}
-	case passed >= leadFor:
+	case passed >= l.counts:
 		l.begun, l.latest, l.last = now, tookCounts{}, l.latest
 	}
 }
 
-// of returns the lead of a request that is sent now.
+// of returns the lead of what is begun now.
 func (l *lead) of() time.Duration {
 	if l.length.Load() == 0 {
 		return 0
@@ -97,4 +93,40 @@ func (l *lead) of() time.Duration {
 		l.length.Store(0)
 	}
 	return time.Duration(l.length.Load())
+}
+
+// An askLead is how long before its slot a process asks for it, so that the answer is there when the slot comes, counted from when
+// the store reads its clock. It is zero but where the machine, or the store, has more to do than it can, or the store is far
+// away. Where fewer than one of eight answers is late, as where replies are lost, it stays zero: it keeps each caller
+// waiting, and a late answer costs one slot.
+type askLead struct{ lead }
+
+// note takes in that an answer took so long, with a slot so long after the store was asked. Slots that lie further ahead than the
+// lead tell nothing, as nobody waits for their answers, nor does the answer to a booking that was made before.
+func (l *askLead) note(took, wait time.Duration, of *budgetAccount, now time.Time) {
+	if wait >= 0 && wait <= time.Duration(l.length.Load()) {
+		l.lead.note(took, of, now, 2*time.Second, 0.12)
+	}
+}
+
+// A wakeLead is how long before their slots callers are woken. It costs no time, as each caller waits for the rest, so it goes by
+// all but the slowest, and for as long as it may take until a crowd wakes again.
+type wakeLead struct{ lead }
+
+const (
+	// firstWake is the lead until firstWakes callers have woken.
+	firstWake, firstWakes = 10 * time.Millisecond, 64
+)
+
+// note takes in that a caller is ready to leave so long after it was woken, or that it is too late now to wake one.
+func (l *wakeLead) note(took time.Duration, of *budgetAccount, now time.Time) {
+	l.lead.note(took, of, now, 30*time.Second, 0.02)
+}
+
+// of returns how long before their slots callers are woken.
+func (l *wakeLead) of() time.Duration {
+	if l.length.Load() == 0 && l.quick.Load() < firstWakes {
+		return firstWake
+	}
+	return l.lead.of()
 }

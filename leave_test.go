@@ -38,24 +38,41 @@ func TestCallersThatWakeLateAreWokenEarlier(t *testing.T) {
 		w := newLeaver(t, time.Time{})
 		l := budgetLine{budget: w.budget}
 		wake := func(took time.Duration) outcome {
-			w.due = time.Now().Add(l.Early())
+			w.called, w.due = time.Now(), time.Now().Add(l.Early())
 			time.Sleep(took)
 			return w.leave(t.Context())
 		}
-		require.Equal(t, slotMissed, wake(12*time.Millisecond))
+		require.Equal(t, firstWake, l.Early())
+		const slow = 18 * time.Millisecond
+		near := func(took time.Duration) {
+			t.Helper()
+			require.InDelta(t, took, l.Early(), 0.25*float64(took))
+		}
+		require.Equal(t, slotMissed, wake(slow))
 		for range 20 {
-			require.Equal(t, completed, wake(12*time.Millisecond))
+			require.Equal(t, completed, wake(slow))
 			require.Zero(t, w.Late, "it waits for the rest")
 			require.Equal(t, w.due, time.Now())
 		}
-		require.InDelta(t, 12*time.Millisecond, l.Early(), 0.25*float64(12*time.Millisecond))
-		for range 20 {
+		near(slow)
+		for range 2 * firstWakes {
 			require.Equal(t, completed, wake(0))
-			time.Sleep(time.Second)
+			time.Sleep(3 * time.Second)
 		}
 		require.Zero(t, l.Early())
 		require.Equal(t, slotMissed, wake(time.Second), "the process was stopped")
 		require.Zero(t, l.Early())
+
+		// The line's goroutine itself wakes late.
+		s := &slot{booked: w.booked, due: time.Now(), called: time.Now().Add(8 * time.Millisecond)}
+		time.Sleep(10 * time.Millisecond)
+		require.Equal(t, slotMissed, l.lookAtDue(s, time.Now()))
+		require.Zero(t, l.Early(), "the store's answer came late")
+		for range firstWakes {
+			s.called = s.due
+			require.Equal(t, slotMissed, l.lookAtDue(s, time.Now()))
+		}
+		near(10 * time.Millisecond)
 	})
 }
 

@@ -45,6 +45,8 @@ type slot struct {
 	booked
 	at        time.Time // on the store's clock
 	due       time.Time // on this process's, at the latest
+	known     time.Time // when this process had it
+	called    time.Time // when callers were woken for it
 	cost      int
 	limitNews int64 // the budget's when it was booked, or looked at
 	resumes   int64 // likewise
@@ -66,7 +68,7 @@ func (w *waiter) slot() *slot {
 	if w.due.IsZero() { // a store of this process has said that it has come
 		w.due = time.Now()
 	}
-	return &slot{booked: w.booked, at: w.Slot, due: w.due, cost: w.Cost, limitNews: w.limitNews, resumes: w.resumes}
+	return &slot{booked: w.booked, at: w.Slot, due: w.due, known: time.Now(), cost: w.Cost, limitNews: w.limitNews, resumes: w.resumes}
 }
 
 // A budgetLine is the line of one class.
@@ -83,7 +85,7 @@ type (
 )
 
 // join has a caller stand in the line of its class, which begins with it if there is none. own is the slot that it has
-// booked; nil: none.
+// booked; nil: none. If that was dropped another one is booked when it is given back.
 func (l *lines) join(w *waiter, c *lineCaller, own *slot) *budgetLine {
 	of := w.class()
 	for {
@@ -101,7 +103,7 @@ func (l *lines) join(w *waiter, c *lineCaller, own *slot) *budgetLine {
 			l.any.Store(true)
 		}
 		l.mu.Unlock()
-		if one.Join(c, w.turn, own) {
+		if one.Join(c, w.turn, own, own != nil && own.dropped == slotMissed) {
 			return one
 		}
 		one.Close()
@@ -156,7 +158,7 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 		w.begun = time.Now()
 	}
 	if w.waits && b.lines.any.Load() && b.lines.find(w.class()) != nil {
-		return w.stand(ctx, false)
+		return w.stand(ctx, nil)
 	}
 	if err := w.book(ctx); err != nil {
 		return err
@@ -170,14 +172,15 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 			return nil
 		}
 		w.traces.rebooking(ctx, b, w.account.ID, slotMissed)
-		b.cancelLate(&w.Grant)
-		return w.stand(ctx, false)
+		missed := w.slot()
+		missed.dropped = slotMissed
+		return w.stand(ctx, missed)
 	}
-	return w.stand(ctx, true)
+	return w.stand(ctx, w.slot())
 }
 
-// stand waits in line until the caller has a slot. own says that it has booked one, which lies ahead.
-func (w *waiter) stand(ctx context.Context, own bool) error {
+// stand waits in line until the caller has a slot. own is one that it has booked, which lies ahead or was dropped; nil: none.
+func (w *waiter) stand(ctx context.Context, own *slot) error {
 	b := w.budget
 	w.asleep = time.Now()
 	if w.sleeping != nil {
@@ -187,7 +190,6 @@ func (w *waiter) stand(ctx context.Context, own bool) error {
 	known := *w // w itself stays on its caller's stack
 	known.ctx, known.sleeping, known.Waits = context.WithoutCancel(ctx), nil, nil
 	c := &lineCaller{Of: &known, Until: w.until}
-	var first *slot
 	var wait wait
 	defer func() { w.Waits = wait.end(w.Waits) }()
 	begin := func(why rationtrace.Wait) {
@@ -195,12 +197,12 @@ func (w *waiter) stand(ctx context.Context, own bool) error {
 		w.noteSpent(why)
 		wait = b.beginWait(ctx, w.traces, why, time.Until(w.due))
 	}
-	if own {
-		first = w.slot()
-		first.keep(&known)
+	ahead := own != nil && own.dropped == completed
+	if ahead {
+		own.keep(&known)
 	}
-	l := b.lines.join(&known, c, first)
-	if own {
+	l := b.lines.join(&known, c, own)
+	if ahead {
 		l.catchUp(w)
 		begin(w.why(ctx))
 	}
@@ -208,7 +210,7 @@ func (w *waiter) stand(ctx context.Context, own bool) error {
 		select {
 		case s := <-c.Handed():
 			w.see(s)
-			w.holder = s.release(b)
+			w.holder, w.called = s.release(b), s.called
 			switch w.leave(ctx) {
 			case completed:
 				w.holder = store.BookingID{} // the slot is the caller's own: nobody takes it back
@@ -217,10 +219,10 @@ func (w *waiter) stand(ctx context.Context, own bool) error {
 				w.cancelSoon()
 				return ended(ctx)
 			}
+			s.dropped = slotMissed
 			w.traces.rebooking(ctx, b, w.account.ID, slotMissed)
-			b.cancelLate(&w.Grant)
-			if !l.ComeBack(c) {
-				l = b.lines.join(&known, c, nil)
+			if !l.ComeBack(c, s) {
+				l = b.lines.join(&known, c, s)
 			}
 		case s := <-c.Booked():
 			w.see(s)
@@ -268,7 +270,7 @@ func (s *slot) keep(w *waiter) {
 	}
 }
 
-// release ends what keep has begun, and returns the holder as which the store was told of the slot.
+// release ends what keep has begun, and returns the holder as which the store was told of the slot. It may be called again.
 func (s *slot) release(b *Budget) (holder store.BookingID) {
 	for _, end := range s.ends {
 		end()
@@ -294,12 +296,13 @@ func (l *budgetLine) Prepare(due time.Time) {
 }
 
 // Review implements line.Clerk.
-func (l *budgetLine) Review(slots []*slot, due bool) (dropped []line.Dropped[*slot]) {
+func (l *budgetLine) Review(slots []*slot, due bool, early time.Duration) (dropped []line.Dropped[*slot]) {
 	b, now := l.budget, time.Now()
 	if due {
 		b.confirmStatus(context.Background())
 	}
 	for _, s := range slots {
+		s.called = cooldown.Later(s.due.Add(-early), s.known)
 		how := l.look(s)
 		if how == completed && due {
 			how = l.lookAtDue(s, now)
@@ -366,6 +369,7 @@ func (l *budgetLine) lookAtDue(s *slot, now time.Time) outcome {
 	case b.isVoid(s.now, s.at):
 		return slotLost
 	case s.account.tolerance > 0 && now.Sub(s.due) > s.account.tolerance:
+		b.waking.note(now.Sub(s.called), s.account, now)
 		return slotMissed
 	}
 	return completed
@@ -493,16 +497,19 @@ var errNoEarlier = errors.New("ration: there is no earlier slot")
 
 // GiveBack implements line.Clerk. On none of the slots anything was sent.
 func (l *budgetLine) GiveBack(slots []*slot) {
-	var all []*Grant
+	var all, late []*Grant
 	for _, s := range slots {
 		g := s.grant(l.budget)
 		if g.holder = s.release(l.budget); s.dropped == slotMissed {
-			l.budget.cancelLate(g)
-			continue
+			late = append(late, g)
+		} else {
+			all = append(all, g)
 		}
-		all = append(all, g)
 	}
 	cancelAll(all)
+	if len(late) > 0 {
+		l.budget.cancelLate(late)
+	}
 }
 
 // cancelAll cancels grants of one budget, and waits for that as cancelSoon does. The store carries out many that come at once
@@ -544,32 +551,18 @@ func cancelAll(all []*Grant) {
 // them all would keep the store too busy for bookings.
 const mostLate = 512
 
-// cancelLate cancels a slot that has passed before its caller could use it, in the background, together with those that come
-// meanwhile. Nobody else could leave at the slot either. Beyond mostLate a slot counts until it has left its window.
-func (b *Budget) cancelLate(g *Grant) {
-	l, late := &b.lines, *g
+// cancelLate cancels slots that have passed before their callers could use them, and waits for that as cancelAll does: what is
+// booked next may have their room. Beyond mostLate a slot counts until it has left its window.
+func (b *Budget) cancelLate(all []*Grant) {
+	l := &b.lines
 	l.mu.Lock()
-	defer l.mu.Unlock()
-	if len(l.late) >= mostLate {
-		return
-	}
-	l.late = append(l.late, &late)
-	if len(l.late) == 1 {
-		go l.cancelLate()
-	}
-}
-
-func (l *lines) cancelLate() {
-	for done := 0; ; {
-		l.mu.Lock()
-		l.late = slices.Delete(l.late, 0, done)
-		all := slices.Clone(l.late)
-		l.mu.Unlock()
-		if done = len(all); done == 0 {
-			return
-		}
-		cancelAll(all)
-	}
+	all = all[:min(len(all), mostLate-l.late)]
+	l.late += len(all)
+	l.mu.Unlock()
+	cancelAll(all)
+	l.mu.Lock()
+	l.late -= len(all)
+	l.mu.Unlock()
 }
 
 // holdSlots asks the store for holds. Its answer tells the status's version as well.

@@ -11,7 +11,7 @@ type lines struct {
 	any  atomic.Bool
 	mu   sync.Mutex // protects all below
 	all  map[class]*budgetLine
-	late []*Grant // that are being cancelled, or will be
+	late int // how many late slots are being cancelled
 }
 
 // find returns the line of a class; nil: nobody stands in it.

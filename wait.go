@@ -28,6 +28,7 @@ type waiter struct {
 	byDeadline bool            // it is the context's
 	asleep     time.Time       // when the caller first found its slot ahead; zero: it never did
 	due        time.Time       // the slot on this process's clock, at the latest
+	called     time.Time       // when it was woken for the slot
 	limitNews  int64           // the budget's when it booked
 	resumes    int64           // likewise
 	wakes      int64           // likewise
@@ -58,8 +59,7 @@ func (w *waiter) leave(ctx context.Context) outcome {
 	}
 	now := time.Now()
 	if !w.asleep.IsZero() {
-		early := b.waking.of()
-		b.waking.note(now.Sub(w.due)+early, 0, w.account, now)
+		b.waking.note(now.Sub(w.called), w.account, now)
 		if w.due.After(now) {
 			if sleep(ctx, w.due.Sub(now), wakers{}) == contextEnded {
 				return contextEnded

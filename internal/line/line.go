@@ -35,10 +35,11 @@ type Clerk[W any, S Slot] interface {
 	Prepare(due time.Time)
 	// Ahead is how long that is.
 	Ahead() time.Duration
-	// Early is how long before they are due slots are handed over. Who gets one waits for the rest of it.
+	// Early is how long before they are due slots are handed over, from now on. Who gets one waits for the rest of it.
 	Early() time.Duration
-	// Review returns those of the slots that are of no use any more. With due, they are handed over next.
-	Review(slots []S, due bool) []Dropped[S]
+	// Review returns those of the slots that are of no use any more. With due, they are handed over next: the line woke for them so
+	// long before they were due, or when it had them.
+	Review(slots []S, due bool, early time.Duration) []Dropped[S]
 	// GiveBack gives slots back for which there is no caller, or that were dropped.
 	GiveBack(slots []S)
 	// Close is called when nobody is left in the line. Nobody can join it any more.
@@ -52,7 +53,7 @@ type Errand[W any, S Slot] struct {
 	For *Caller[W, S]
 	// Instead is a slot of the line's that is given back if an earlier one can be booked. Zero: none.
 	Instead S
-	// After is a slot that was dropped, for which this one is booked. Zero: none was.
+	// After is a slot that Review has dropped, for which this one is booked. Zero: none was.
 	After S
 }
 
@@ -102,7 +103,8 @@ type Line[W any, S Slot] struct {
 	backAt  time.Time // when slots are given back that are left over; zero: none is
 	back    int       // slots that are being given back, and booked again then
 	again   []rebooking[S]
-	look    bool // the slots are to be reviewed
+	early   time.Duration // the clerk's, for the slots that come next
+	look    bool          // the slots are to be reviewed
 	prepped time.Time
 	exchange
 	running, closed bool
@@ -128,8 +130,9 @@ const mostPatience = 100 * time.Millisecond
 func patience(wait time.Duration) time.Duration { return min(mostPatience, max(0, wait/50)) }
 
 // Join enters a caller, which has come in that turn: one that came before stands before. If it has booked a slot already
-// that becomes the line's. It reports false if the line is closed.
-func (l *Line[W, S]) Join(c *Caller[W, S], turn uint64, slot S) bool {
+// that becomes the line's; if it was too late for that, the slot is given back, and then another one booked. It reports false
+// if the line is closed.
+func (l *Line[W, S]) Join(c *Caller[W, S], turn uint64, slot S, late bool) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -140,6 +143,8 @@ func (l *Line[W, S]) Join(c *Caller[W, S], turn uint64, slot S) bool {
 	at := l.enter(c)
 	var none S
 	switch {
+	case late:
+		l.replace([]Dropped[S]{{Slot: slot}}, false)
 	case slot != none:
 		l.add(slot)
 	case at < len(l.slots):
@@ -256,17 +261,16 @@ func (l *Line[W, S]) settle(over []S) {
 	}
 }
 
-// ComeBack enters a caller again that was too late for its slot, where it stood.
-func (l *Line[W, S]) ComeBack(c *Caller[W, S]) bool {
+// ComeBack enters a caller again that was too late for its slot, where it stood. The slot is given back, and then another one
+// booked.
+func (l *Line[W, S]) ComeBack(c *Caller[W, S], missed S) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return false
 	}
 	l.enter(c)
-	if l.lacking() > 0 {
-		l.bookAt = time.Now()
-	}
+	l.replace([]Dropped[S]{{Slot: missed}}, false)
 	l.start()
 	return true
 }

@@ -132,7 +132,7 @@ func (c *clerk) Ahead() time.Duration { return time.Millisecond }
 func (c *clerk) Early() time.Duration { return c.early }
 
 // Review implements line.Clerk.
-func (c *clerk) Review(slots []*slot, due bool) (dropped []line.Dropped[*slot]) {
+func (c *clerk) Review(slots []*slot, due bool, early time.Duration) (dropped []line.Dropped[*slot]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, s := range slots {
@@ -171,18 +171,19 @@ func (c *clerk) Close() {
 
 // wait has a caller wait until it has a slot, or its context ends.
 func (c *clerk) wait(ctx context.Context, one *caller, turn uint64) (*slot, error) {
-	for {
-		in := c.current()
-		if in.Join(one, turn, nil) {
-			break
-		}
+	c.join(func(l *line.Line[int, *slot]) bool { return l.Join(one, turn, nil, false) })
+	return c.stand(ctx, one)
+}
+
+// join has a caller join the line, or another one if it is closed.
+func (c *clerk) join(joins func(*line.Line[int, *slot]) bool) {
+	for in := c.current(); !joins(in); in = c.current() {
 		c.mu.Lock()
-		if c.line == in { // it is closed
+		if c.line == in {
 			c.line = line.New(c)
 		}
 		c.mu.Unlock()
 	}
-	return c.stand(ctx, one)
 }
 
 func (c *clerk) stand(ctx context.Context, one *caller) (*slot, error) {
@@ -237,7 +238,7 @@ func TestSlotsAreHandedOverEarly(t *testing.T) {
 		c.early = 7 * time.Millisecond
 		one := &caller{}
 		c.book(time.Time{}) // which leaves the next slot to the caller
-		require.True(t, c.line.Join(one, 1, nil))
+		require.True(t, c.line.Join(one, 1, nil, false))
 		s := <-one.Handed()
 		require.Equal(t, c.early, time.Until(s.due))
 	})
@@ -363,11 +364,11 @@ func history(t *testing.T, r *rand.Rand) {
 			s, err := c.wait(ctx, one, turn)
 			if err == nil && late {
 				time.Sleep(20 * time.Millisecond) // it is too late for its slot
-				if c.current().ComeBack(one) {
-					s, err = c.stand(ctx, one)
-				} else {
-					s, err = c.wait(ctx, one, turn)
+				s.handed.Add(-1)
+				if !c.current().ComeBack(one, s) {
+					c.join(func(l *line.Line[int, *slot]) bool { return l.Join(one, turn, s, true) })
 				}
+				s, err = c.stand(ctx, one)
 			}
 			if v.ended, v.got = time.Now(), err == nil; err == nil && v.ended.Before(s.due) {
 				t.Errorf("a slot was handed over %v early", s.due.Sub(v.ended))

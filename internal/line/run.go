@@ -50,7 +50,8 @@ func (l *Line[W, S]) step() (next time.Time, over bool) {
 			l.prepped = due
 			l.clerk.Prepare(due)
 		}
-		until(due.Add(-l.clerk.Early()))
+		l.early = l.clerk.Early()
+		until(due.Add(-l.early))
 	}
 	if len(l.callers)+len(l.slots)+l.asked+l.back+l.open == 0 {
 		l.closed = true
@@ -74,14 +75,15 @@ func (l *Line[W, S]) ask(slots []S, due bool) []Dropped[S] {
 	if len(slots) == 0 {
 		return nil
 	}
+	early := l.early
 	l.mu.Unlock()
 	defer l.mu.Lock()
-	return l.clerk.Review(slots, due)
+	return l.clerk.Review(slots, due, early)
 }
 
 // handOver gives the slots that are due to the callers that came first. It reports whether there were any.
 func (l *Line[W, S]) handOver() bool {
-	due := time.Now().Add(l.clerk.Early())
+	due := time.Now().Add(l.early)
 	n := 0
 	for n < len(l.slots) && !l.slots[n].Due().After(due) {
 		n++
@@ -113,13 +115,17 @@ func (l *Line[W, S]) handOver() bool {
 
 // drop has slots given back, and then as many booked.
 func (l *Line[W, S]) drop(all []Dropped[S]) {
+	l.replace(slices.DeleteFunc(all, func(d Dropped[S]) bool { return !l.take(d.Slot) }), true)
+}
+
+// replace has slots given back that are not in the line, and then as many booked. So those find the room that these leave.
+func (l *Line[W, S]) replace(all []Dropped[S], reviewed bool) {
+	if len(all) == 0 {
+		return
+	}
 	var gone []S
-	all = slices.DeleteFunc(all, func(d Dropped[S]) bool { return !l.take(d.Slot) })
 	for _, d := range all {
 		gone = append(gone, d.Slot)
-	}
-	if len(gone) == 0 {
-		return
 	}
 	l.back += len(gone)
 	go func() {
@@ -129,7 +135,11 @@ func (l *Line[W, S]) drop(all []Dropped[S]) {
 		l.back -= len(gone)
 		now := time.Now()
 		for _, d := range all {
-			l.again = append(l.again, rebooking[S]{now.Add(d.Wait), d.Slot})
+			again := rebooking[S]{at: now.Add(d.Wait)}
+			if reviewed {
+				again.after = d.Slot
+			}
+			l.again = append(l.again, again)
 		}
 		slices.SortStableFunc(l.again, func(a, b rebooking[S]) int { return a.at.Compare(b.at) })
 		l.start()
@@ -154,7 +164,9 @@ func (l *Line[W, S]) book(now time.Time) (next time.Time) {
 	if !l.bookAt.IsZero() && !l.bookAt.After(now) {
 		n, l.bookAt = lacking, time.Time{}
 	}
-	l.bookFor(n, ready)
+	if n > 0 {
+		l.bookFor(n, ready)
+	}
 	if next = l.bookAt; len(l.again) > 0 && (next.IsZero() || l.again[0].at.Before(next)) {
 		next = l.again[0].at
 	}
