@@ -116,6 +116,9 @@ type wakeLead struct{ lead }
 const (
 	// firstWake is the lead until firstWakes callers have woken.
 	firstWake, firstWakes = 10 * time.Millisecond, 64
+	// mostWake bounds the lead. A machine that takes longer has more callers than it can wake, and waking them earlier is only
+	// more to do.
+	mostWake = 50 * time.Millisecond
 )
 
 // note takes in that a caller is ready to leave so long after it was woken, or that it is too late now to wake one.
@@ -128,5 +131,8 @@ func (l *wakeLead) of() time.Duration {
 	if l.length.Load() == 0 && l.quick.Load() < firstWakes {
 		return firstWake
 	}
-	return l.lead.of()
+	if length := l.lead.of(); length <= mostWake {
+		return length
+	}
+	return 0
 }

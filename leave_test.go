@@ -55,6 +55,10 @@ func TestCallersThatWakeLateAreWokenEarlier(t *testing.T) {
 			require.Equal(t, w.due, time.Now())
 		}
 		near(slow)
+		for range 2 {
+			wake(2 * mostWake)
+		}
+		require.Zero(t, l.Early(), "there are more callers than it can wake")
 		for range 2 * firstWakes {
 			require.Equal(t, completed, wake(0))
 			time.Sleep(3 * time.Second)
