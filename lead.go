@@ -36,10 +36,10 @@ const (
 func (l *lead) note(took time.Duration, of *budgetAccount, now time.Time, counts time.Duration, late float64) {
 	length, tolerance, most := time.Duration(l.length.Load()), of.tolerance, mostLead*of.mostDelay
 	switch {
-	case tolerance == 0 || took > most:
-		return
-	case took <= tolerance/2 && length == 0:
+	case length == 0 && (tolerance == 0 || took <= tolerance/2):
 		l.quick.Add(1)
+		return
+	case tolerance == 0 || took > most:
 		return
 	}
 	l.mu.Lock()

@@ -27,7 +27,7 @@ func TestWhoWaitsForItsTokenKnowsThatItIsLate(t *testing.T) {
 	const held = 50 * time.Millisecond
 	w.pool.mu.Lock()
 	time.AfterFunc(held, w.pool.mu.Unlock)
-	require.Equal(t, slotMissed, w.leave(t.Context()))
+	require.Equal(t, slotMissed, w.leave())
 	require.GreaterOrEqual(t, w.Late, held)
 	require.Equal(t, NewToken("a").ID(), w.Token.ID())
 }
@@ -38,9 +38,12 @@ func TestCallersThatWakeLateAreWokenEarlier(t *testing.T) {
 		w := newLeaver(t, time.Time{})
 		l := budgetLine{budget: w.budget}
 		wake := func(took time.Duration) outcome {
-			w.called, w.due = time.Now(), time.Now().Add(l.Early())
+			s := &slot{booked: w.booked, called: time.Now(), due: time.Now().Add(l.Early())}
 			time.Sleep(took)
-			return w.leave(t.Context())
+			how := l.rest(t.Context(), s)
+			require.Equal(t, completed, how)
+			w.due = s.due
+			return w.leave()
 		}
 		require.Equal(t, firstWake, l.Early())
 		const slow = 18 * time.Millisecond
@@ -83,11 +86,12 @@ func TestCallersThatWakeLateAreWokenEarlier(t *testing.T) {
 // Who gives up while it waits for the rest is told so at once.
 func TestWhoGivesUpBeforeASlotThatCameEarlyWaitsNoLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newLeaver(t, time.Now().Add(time.Second))
+		w := newLeaver(t, time.Now())
+		l := budgetLine{budget: w.budget}
 		ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer stop()
 		begun := time.Now()
-		require.Equal(t, contextEnded, w.leave(ctx))
+		require.Equal(t, contextEnded, l.rest(ctx, &slot{booked: w.booked, called: begun, due: begun.Add(time.Second)}))
 		require.Equal(t, 100*time.Millisecond, time.Since(begun))
 	})
 }

@@ -103,7 +103,7 @@ func (l *lines) join(w *waiter, c *lineCaller, own *slot) *budgetLine {
 			l.any.Store(true)
 		}
 		l.mu.Unlock()
-		if one.Join(c, w.turn, own, own != nil && own.dropped == slotMissed) {
+		if one.Join(c, w.turn, own, own != nil && own.dropped != completed) {
 			return one
 		}
 		one.Close()
@@ -168,13 +168,11 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 			w.cancelSoon()
 			return ended(ctx)
 		}
-		if w.leave(ctx) == completed {
+		if w.leave() == completed {
 			return nil
 		}
 		w.traces.rebooking(ctx, b, w.account.ID, slotMissed)
-		missed := w.slot()
-		missed.dropped = slotMissed
-		return w.stand(ctx, missed)
+		return w.stand(ctx, w.slot().drop(slotMissed).Slot)
 	}
 	return w.stand(ctx, w.slot())
 }
@@ -210,8 +208,11 @@ func (w *waiter) stand(ctx context.Context, own *slot) error {
 		select {
 		case s := <-c.Handed():
 			w.see(s)
-			w.holder, w.called = s.release(b), s.called
-			switch w.leave(ctx) {
+			how := l.rest(ctx, s)
+			if w.holder = s.release(b); how == completed {
+				how = w.leave()
+			}
+			switch how {
 			case completed:
 				w.holder = store.BookingID{} // the slot is the caller's own: nobody takes it back
 				return nil
@@ -219,9 +220,8 @@ func (w *waiter) stand(ctx context.Context, own *slot) error {
 				w.cancelSoon()
 				return ended(ctx)
 			}
-			s.dropped = slotMissed
-			w.traces.rebooking(ctx, b, w.account.ID, slotMissed)
-			if !l.ComeBack(c, s) {
+			w.traces.rebooking(ctx, b, w.account.ID, how)
+			if !l.ComeBack(c, s.drop(how)) {
 				l = b.lines.join(&known, c, s)
 			}
 		case s := <-c.Booked():
@@ -236,6 +236,19 @@ func (w *waiter) stand(ctx context.Context, own *slot) error {
 			return ended(ctx)
 		}
 	}
+}
+
+// rest waits for what is left until a slot that was handed over early, and looks what has changed meanwhile.
+func (l *budgetLine) rest(ctx context.Context, s *slot) outcome {
+	now := time.Now()
+	l.budget.waking.note(now.Sub(s.called), s.account, now)
+	if !s.due.After(now) {
+		return completed
+	}
+	if sleep(ctx, s.due.Sub(now), wakers{}) == contextEnded {
+		return contextEnded
+	}
+	return l.look(s)
 }
 
 // see takes a slot as the one for which the caller waits.
@@ -310,19 +323,24 @@ func (l *budgetLine) Review(slots []*slot, due bool, early time.Duration) (dropp
 		if how == completed {
 			continue
 		}
-		s.dropped = how
-		d := line.Dropped[*slot]{Slot: s}
-		switch how {
-		case limitsChanged:
-			d.Wait = untilTurn(s.due)
-		case slotResumed:
-			d.Wait = untilTurn(s.due) / 4
-		case slotPaused:
-			d.Wait = min(untilTurn(s.due), time.Until(s.due))
-		}
-		dropped = append(dropped, d)
+		dropped = append(dropped, s.drop(how))
 	}
 	return dropped
+}
+
+// drop says that a slot is of no use any more, and when another one is booked.
+func (s *slot) drop(how outcome) line.Dropped[*slot] {
+	s.dropped = how
+	d := line.Dropped[*slot]{Slot: s}
+	switch how {
+	case limitsChanged:
+		d.Wait = untilTurn(s.due)
+	case slotResumed:
+		d.Wait = untilTurn(s.due) / 4
+	case slotPaused:
+		d.Wait = min(untilTurn(s.due), time.Until(s.due))
+	}
+	return d
 }
 
 // look returns completed if a slot is still of use after the changes since it was booked, or looked at last, and otherwise

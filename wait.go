@@ -28,7 +28,6 @@ type waiter struct {
 	byDeadline bool            // it is the context's
 	asleep     time.Time       // when the caller first found its slot ahead; zero: it never did
 	due        time.Time       // the slot on this process's clock, at the latest
-	called     time.Time       // when it was woken for the slot
 	limitNews  int64           // the budget's when it booked
 	resumes    int64           // likewise
 	wakes      int64           // likewise
@@ -44,33 +43,24 @@ const regroup = 100 * time.Millisecond
 // that waits for less books again, or is gone, before it could hear of much.
 const watchFrom = 100 * time.Millisecond
 
-// leave gives the caller a token of its account, the zero Token if that has none left, waits for what is left until its slot if
-// that was handed over early, and measures how late it is. It is the last step before the caller returns: whatever may block
-// comes before the look at the clock. Of a crowd that waits for the pool's lock all would otherwise be later than they say. Only
-// a request that might be the probe of a token has another step. It returns slotMissed if the calls of the next window could
-// follow this one too closely.
-func (w *waiter) leave(ctx context.Context) outcome {
-	b := w.budget
-	if !w.Slot.After(w.now) && b.anySpent.Load() {
-		b.noteRoom(w.account.ID)
+// leave gives the caller a token of its account, the zero Token if that has none left, and measures how late it is for its
+// slot, which has come. It is the last step before the caller returns: whatever may block comes before the look at the clock.
+// Of a crowd that waits for the pool's lock all would otherwise be later than they say. Only a request that might be the probe of a
+// token has another step. It returns slotMissed if the calls of the next window could follow this one too closely.
+func (w *waiter) leave() outcome {
+	if !w.Slot.After(w.now) && w.budget.anySpent.Load() {
+		w.budget.noteRoom(w.account.ID)
 	}
 	if w.pool != nil {
 		w.Token = w.pool.token(w.account.ID)
 	}
 	now := time.Now()
-	if !w.asleep.IsZero() {
-		b.waking.note(now.Sub(w.called), w.account, now)
-		if w.due.After(now) {
-			if sleep(ctx, w.due.Sub(now), wakers{}) == contextEnded {
-				return contextEnded
-			}
-			now = time.Now()
-		}
-		w.Waited = now.Sub(w.asleep)
-	}
 	w.Late = 0
 	if w.accounts.local == nil || w.Slot.After(w.now) { // a store in this process answers at once
 		w.Late = max(0, now.Sub(w.due))
+	}
+	if !w.asleep.IsZero() {
+		w.Waited = now.Sub(w.asleep)
 	}
 	if w.account.tolerance > 0 && w.Late > w.account.tolerance {
 		return slotMissed

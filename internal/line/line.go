@@ -261,16 +261,15 @@ func (l *Line[W, S]) settle(over []S) {
 	}
 }
 
-// ComeBack enters a caller again that was too late for its slot, where it stood. The slot is given back, and then another one
-// booked.
-func (l *Line[W, S]) ComeBack(c *Caller[W, S], missed S) bool {
+// ComeBack enters a caller again, where it stood, that could not use its slot. That is given back, and then another one booked.
+func (l *Line[W, S]) ComeBack(c *Caller[W, S], dropped Dropped[S]) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
 		return false
 	}
 	l.enter(c)
-	l.replace([]Dropped[S]{{Slot: missed}}, false)
+	l.replace([]Dropped[S]{dropped}, false)
 	l.start()
 	return true
 }

@@ -365,7 +365,7 @@ func history(t *testing.T, r *rand.Rand) {
 			if err == nil && late {
 				time.Sleep(20 * time.Millisecond) // it is too late for its slot
 				s.handed.Add(-1)
-				if !c.current().ComeBack(one, s) {
+				if !c.current().ComeBack(one, line.Dropped[*slot]{Slot: s}) {
 					c.join(func(l *line.Line[int, *slot]) bool { return l.Join(one, turn, s, true) })
 				}
 				s, err = c.stand(ctx, one)
