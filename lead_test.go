@@ -76,3 +76,18 @@ func TestTryWorksWhereAnswersAreLate(t *testing.T) {
 		require.ErrorIs(t, err, ration.ErrExhausted)
 	})
 }
+
+// Callers are woken a little before their slots. What is heard until these come counts all the same.
+func TestAPauseBetweenTheWakeAndTheSlotCounts(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Margin, b.Limits = 0, []ration.Limit{{Max: 1, Window: time.Second}}
+		token := ration.NewToken("a")
+		_, err := b.Wait(t.Context(), token, 1)
+		require.NoError(t, err)
+		begun := time.Now()
+		time.AfterFunc(time.Second+b.Limits[0].DefaultMargin()-3*time.Millisecond, func() { _, _ = b.Pause(t.Context(), token, 5*time.Second) })
+		_, err = b.Wait(t.Context(), token, 1)
+		require.NoError(t, err)
+		require.Greater(t, time.Since(begun), 5*time.Second)
+	})
+}
