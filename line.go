@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
@@ -172,7 +171,9 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 			return nil
 		}
 		w.traces.rebooking(ctx, b, w.account.ID, slotMissed)
-		return w.stand(ctx, w.slot().drop(slotMissed).Slot)
+		missed := w.slot()
+		missed.dropped = slotMissed
+		return w.stand(ctx, missed)
 	}
 	return w.stand(ctx, w.slot())
 }
@@ -315,10 +316,12 @@ func (l *budgetLine) Review(slots []*slot, due bool, early time.Duration) (dropp
 		b.confirmStatus(context.Background())
 	}
 	for _, s := range slots {
-		s.called = cooldown.Later(s.due.Add(-early), s.known)
 		how := l.look(s)
-		if how == completed && due {
-			how = l.lookAtDue(s, now)
+		if due {
+			s.called = cooldown.Later(s.due.Add(-early), s.known)
+			if how == completed {
+				how = l.lookAtDue(s, now)
+			}
 		}
 		if how == completed {
 			continue
@@ -528,59 +531,6 @@ func (l *budgetLine) GiveBack(slots []*slot) {
 	if len(late) > 0 {
 		l.budget.cancelLate(late)
 	}
-}
-
-// cancelAll cancels grants of one budget, and waits for that as cancelSoon does. The store carries out many that come at once
-// together.
-func cancelAll(all []*Grant) {
-	switch len(all) {
-	case 0:
-		return
-	case 1: // which the store goes on with by itself if it takes long
-		all[0].cancelSoon()
-		return
-	}
-	b := all[0].budget
-	b.mu.Lock()
-	b.journal.remove(all...)
-	b.mu.Unlock()
-	// Whoever does not wait any more must not keep the last of a crowd from being sent.
-	ctx, stop := context.WithTimeout(context.Background(), 4*cancelWithin)
-	cancelled := make(chan struct{})
-	go func() {
-		defer stop()
-		var done sync.WaitGroup
-		for _, g := range all {
-			done.Go(func() { _ = b.cancelInStore(ctx, g) })
-		}
-		done.Wait()
-		close(cancelled)
-	}()
-	timer := time.NewTimer(cancelWithin)
-	defer timer.Stop()
-	select {
-	case <-cancelled:
-	case <-timer.C:
-	}
-}
-
-// mostLate bounds how many late slots a process has cancelled at once. A busy process has some hundreds, and each that is not
-// cancelled costs a call. A process with ten times as many callers as its machine can wake in time has thousands, and cancelling
-// them all would keep the store too busy for bookings.
-const mostLate = 512
-
-// cancelLate cancels slots that have passed before their callers could use them, and waits for that as cancelAll does: what is
-// booked next may have their room. Beyond mostLate a slot counts until it has left its window.
-func (b *Budget) cancelLate(all []*Grant) {
-	l := &b.lines
-	l.mu.Lock()
-	all = all[:min(len(all), mostLate-l.late)]
-	l.late += len(all)
-	l.mu.Unlock()
-	cancelAll(all)
-	l.mu.Lock()
-	l.late -= len(all)
-	l.mu.Unlock()
 }
 
 // holdSlots asks the store for holds. Its answer tells the status's version as well.

@@ -37,8 +37,8 @@ type Clerk[W any, S Slot] interface {
 	Ahead() time.Duration
 	// Early is how long before they are due slots are handed over, from now on. Who gets one waits for the rest of it.
 	Early() time.Duration
-	// Review returns those of the slots that are of no use any more. With due, they are handed over next: the line woke for them so
-	// long before they were due, or when it had them.
+	// Review returns those of the slots that are of no use any more. With due, they are handed over next, early before they are due
+	// or when the line had them, if that was later.
 	Review(slots []S, due bool, early time.Duration) []Dropped[S]
 	// GiveBack gives slots back for which there is no caller, or that were dropped.
 	GiveBack(slots []S)
