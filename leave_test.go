@@ -2,11 +2,15 @@ package ration
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration/internal/line"
 )
 
 // A remoteStore is in no process, as far as the budget knows.
@@ -94,4 +98,24 @@ func TestWhoGivesUpBeforeASlotThatCameEarlyWaitsNoLonger(t *testing.T) {
 		require.Equal(t, contextEnded, l.rest(ctx, &slot{booked: w.booked, called: begun, due: begun.Add(time.Second)}))
 		require.Equal(t, 100*time.Millisecond, time.Since(begun))
 	})
+}
+
+// Slots are reviewed while other goroutines give them back, since earlier ones were booked in their place.
+func TestSlotsAreReviewedAndGivenBackAtOnce(t *testing.T) {
+	w := newLeaver(t, time.Now().Add(time.Hour))
+	w.ctx, w.Slot = t.Context(), w.due
+	l := budgetLine{budget: w.budget, class: class{pool: w.pool}}
+	w.pool.Remove(NewToken("a"))
+	var all sync.WaitGroup
+	for range 100 {
+		s := w.slot()
+		s.keep(w)
+		all.Go(func() {
+			if dropped := l.Review([]*slot{s}, false, 0); assert.Len(t, dropped, 1) {
+				assert.Equal(t, line.Reason(accountsChanged), dropped[0].Reason)
+			}
+		})
+		all.Go(func() { l.GiveBack([]droppedSlot{{Slot: s}}) })
+	}
+	all.Wait()
 }

@@ -51,7 +51,6 @@ type slot struct {
 	resumes   int64 // likewise
 	hold      *holding.Hold
 	ends      []func() // what goes on until it is handed over or given back
-	dropped   outcome  // why it was
 }
 
 // Due implements line.Slot.
@@ -79,13 +78,14 @@ type budgetLine struct {
 }
 
 type (
-	lineCaller = line.Caller[*waiter, *slot]
-	errand     = line.Errand[*waiter, *slot]
+	lineCaller  = line.Caller[*waiter, *slot]
+	errand      = line.Errand[*waiter, *slot]
+	droppedSlot = line.Dropped[*slot]
 )
 
 // join has a caller stand in the line of its class, which begins with it if there is none. own is the slot that it has
-// booked; nil: none. If that was dropped another one is booked when it is given back.
-func (l *lines) join(w *waiter, c *lineCaller, own *slot) *budgetLine {
+// booked; zero: none. If that was dropped another one is booked when it is given back.
+func (l *lines) join(w *waiter, c *lineCaller, own droppedSlot) *budgetLine {
 	of := w.class()
 	for {
 		l.mu.Lock()
@@ -102,7 +102,7 @@ func (l *lines) join(w *waiter, c *lineCaller, own *slot) *budgetLine {
 			l.any.Store(true)
 		}
 		l.mu.Unlock()
-		if one.Join(c, w.turn, own, own != nil && own.dropped != completed) {
+		if one.Join(c, w.turn, own) {
 			return one
 		}
 		one.Close()
@@ -157,7 +157,7 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 		w.begun = time.Now()
 	}
 	if w.waits && b.lines.any.Load() && b.lines.find(w.class()) != nil {
-		return w.stand(ctx, nil)
+		return w.stand(ctx, droppedSlot{})
 	}
 	if err := w.book(ctx); err != nil {
 		return err
@@ -171,15 +171,13 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 			return nil
 		}
 		w.traces.rebooking(ctx, b, w.account.ID, slotMissed)
-		missed := w.slot()
-		missed.dropped = slotMissed
-		return w.stand(ctx, missed)
+		return w.stand(ctx, w.slot().drop(slotMissed))
 	}
-	return w.stand(ctx, w.slot())
+	return w.stand(ctx, droppedSlot{Slot: w.slot()})
 }
 
-// stand waits in line until the caller has a slot. own is one that it has booked, which lies ahead or was dropped; nil: none.
-func (w *waiter) stand(ctx context.Context, own *slot) error {
+// stand waits in line until the caller has a slot. own is one that it has booked, which lies ahead or was dropped; zero: none.
+func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 	b := w.budget
 	w.asleep = time.Now()
 	if w.sleeping != nil {
@@ -196,9 +194,9 @@ func (w *waiter) stand(ctx context.Context, own *slot) error {
 		w.noteSpent(why)
 		wait = b.beginWait(ctx, w.traces, why, time.Until(w.due))
 	}
-	ahead := own != nil && own.dropped == completed
+	ahead := own.Slot != nil && own.Reason == 0
 	if ahead {
-		own.keep(&known)
+		own.Slot.keep(&known)
 	}
 	l := b.lines.join(&known, c, own)
 	if ahead {
@@ -222,8 +220,8 @@ func (w *waiter) stand(ctx context.Context, own *slot) error {
 				return ended(ctx)
 			}
 			w.traces.rebooking(ctx, b, w.account.ID, how)
-			if !l.ComeBack(c, s.drop(how)) {
-				l = b.lines.join(&known, c, s)
+			if missed := s.drop(how); !l.ComeBack(c, missed) {
+				l = b.lines.join(&known, c, missed)
 			}
 		case s := <-c.Booked():
 			w.see(s)
@@ -310,7 +308,7 @@ func (l *budgetLine) Prepare(due time.Time) {
 }
 
 // Review implements line.Clerk.
-func (l *budgetLine) Review(slots []*slot, due bool, early time.Duration) (dropped []line.Dropped[*slot]) {
+func (l *budgetLine) Review(slots []*slot, due bool, early time.Duration) (dropped []droppedSlot) {
 	b, now := l.budget, time.Now()
 	if due {
 		b.confirmStatus(context.Background())
@@ -332,9 +330,8 @@ func (l *budgetLine) Review(slots []*slot, due bool, early time.Duration) (dropp
 }
 
 // drop says that a slot is of no use any more, and when another one is booked.
-func (s *slot) drop(how outcome) line.Dropped[*slot] {
-	s.dropped = how
-	d := line.Dropped[*slot]{Slot: s}
+func (s *slot) drop(how outcome) droppedSlot {
+	d := droppedSlot{Slot: s, Reason: line.Reason(how)}
 	switch how {
 	case limitsChanged:
 		d.Wait = untilTurn(s.due)
@@ -457,8 +454,8 @@ func (l *budgetLine) Book(e errand) {
 		w = *e.For.Of
 	}
 	w.unwanted = func() bool { return !l.Wants(e) }
-	if e.After != nil {
-		w.traces.rebooking(w.ctx, l.budget, e.After.account.ID, e.After.dropped)
+	if after := e.After; after.Reason != 0 {
+		w.traces.rebooking(w.ctx, l.budget, after.Slot.account.ID, outcome(after.Reason))
 	}
 	err := w.findAccounts()
 	if err == nil && e.For != nil {
@@ -517,11 +514,11 @@ func (w *waiter) bookEarlier(l *budgetLine, old *slot) error {
 var errNoEarlier = errors.New("ration: there is no earlier slot")
 
 // GiveBack implements line.Clerk. On none of the slots anything was sent.
-func (l *budgetLine) GiveBack(slots []*slot) {
+func (l *budgetLine) GiveBack(slots []droppedSlot) {
 	var all, late []*Grant
-	for _, s := range slots {
-		g := s.grant(l.budget)
-		if g.holder = s.release(l.budget); s.dropped == slotMissed {
+	for _, d := range slots {
+		g := d.Slot.grant(l.budget)
+		if g.holder = d.Slot.release(l.budget); outcome(d.Reason) == slotMissed {
 			late = append(late, g)
 		} else {
 			all = append(all, g)

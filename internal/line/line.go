@@ -26,8 +26,8 @@ type Slot interface {
 	Due() time.Time
 }
 
-// A Clerk does what a Line has decided on. Its methods are called without a lock, those but Book by one goroutine at a
-// time, which hands no slot over meanwhile.
+// A Clerk does what a Line has decided on. Its methods are called without a lock, those but Book and GiveBack by one
+// goroutine at a time, which hands no slot over meanwhile. A slot may be given back while it is reviewed.
 type Clerk[W any, S Slot] interface {
 	// Book books one slot, and says what came of it by Booked or Refused. It has a goroutine of its own.
 	Book(Errand[W, S])
@@ -40,8 +40,8 @@ type Clerk[W any, S Slot] interface {
 	// Review returns those of the slots that are of no use any more. With due, they are handed over next, early before they are due
 	// or when the line had them, if that was later.
 	Review(slots []S, due bool, early time.Duration) []Dropped[S]
-	// GiveBack gives slots back for which there is no caller, or that were dropped.
-	GiveBack(slots []S)
+	// GiveBack gives slots back that were dropped, or, with no reason, for which there is no caller.
+	GiveBack(slots []Dropped[S])
 	// Close is called when nobody is left in the line. Nobody can join it any more.
 	Close()
 }
@@ -54,13 +54,18 @@ type Errand[W any, S Slot] struct {
 	// Instead is a slot of the line's that is given back if an earlier one can be booked. Zero: none.
 	Instead S
 	// After is a slot that Review has dropped, for which this one is booked. Zero: none was.
-	After S
+	After Dropped[S]
 }
+
+// A Reason is why a slot is of no use any more; zero: it is of use. The line only tells its clerk what that has said.
+type Reason int
 
 // A Dropped slot is of no use any more.
 type Dropped[S Slot] struct {
 	// Slot is the slot.
 	Slot S
+	// Reason is why.
+	Reason Reason
 	// Wait is how long after the slot was given back another one is booked.
 	Wait time.Duration
 }
@@ -113,7 +118,7 @@ type Line[W any, S Slot] struct {
 // A rebooking is a slot that may be booked from an instant on, because another was dropped.
 type rebooking[S Slot] struct {
 	at    time.Time
-	after S
+	after Dropped[S]
 }
 
 // New returns an empty line.
@@ -130,9 +135,9 @@ const mostPatience = 100 * time.Millisecond
 func patience(wait time.Duration) time.Duration { return min(mostPatience, max(0, wait/50)) }
 
 // Join enters a caller, which has come in that turn: one that came before stands before. If it has booked a slot already
-// that becomes the line's; if it was too late for that, the slot is given back, and then another one booked. It reports false
-// if the line is closed.
-func (l *Line[W, S]) Join(c *Caller[W, S], turn uint64, slot S, late bool) bool {
+// that becomes the line's; if there is a reason against that, the slot is given back, and then another one booked. It reports
+// false if the line is closed.
+func (l *Line[W, S]) Join(c *Caller[W, S], turn uint64, own Dropped[S]) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.closed {
@@ -143,10 +148,10 @@ func (l *Line[W, S]) Join(c *Caller[W, S], turn uint64, slot S, late bool) bool 
 	at := l.enter(c)
 	var none S
 	switch {
-	case late:
-		l.replace([]Dropped[S]{{Slot: slot}}, false)
-	case slot != none:
-		l.add(slot)
+	case own.Reason != 0:
+		l.replace([]Dropped[S]{own}, false)
+	case own.Slot != none:
+		l.add(own.Slot)
 	case at < len(l.slots):
 		l.estimate(c, at)
 	case len(l.slots) > 0:
@@ -215,8 +220,7 @@ func (l *Line[W, S]) estimate(c *Caller[W, S], at int) {
 		return
 	}
 	if l.comesLate(c) && !c.errand {
-		var none S
-		l.send(c, none)
+		l.send(c, Dropped[S]{})
 		return
 	}
 	select {
@@ -227,7 +231,7 @@ func (l *Line[W, S]) estimate(c *Caller[W, S], at int) {
 }
 
 // send has a slot booked in a caller's name. It needs mu.
-func (l *Line[W, S]) send(c *Caller[W, S], after S) {
+func (l *Line[W, S]) send(c *Caller[W, S], after Dropped[S]) {
 	l.asked++
 	c.errand = true
 	go l.clerk.Book(Errand[W, S]{For: c, After: after})
@@ -256,9 +260,19 @@ func (l *Line[W, S]) settle(over []S) {
 	}
 	l.start()
 	l.mu.Unlock()
-	if len(over) > 0 {
-		l.clerk.GiveBack(over)
+	l.leftOver(over)
+}
+
+// leftOver gives slots back for which there is no caller.
+func (l *Line[W, S]) leftOver(slots []S) {
+	if len(slots) == 0 {
+		return
 	}
+	all := make([]Dropped[S], len(slots))
+	for i, s := range slots {
+		all[i].Slot = s
+	}
+	l.clerk.GiveBack(all)
 }
 
 // ComeBack enters a caller again, where it stood, that could not use its slot. That is given back, and then another one booked.

@@ -27,6 +27,7 @@ type slot struct {
 	known  time.Time // when the line got it
 	handed atomic.Int32
 	back   atomic.Int32
+	gone   line.Reason // why it was given back; the clerk's mu protects it
 }
 
 // Due implements line.Slot.
@@ -106,6 +107,9 @@ func (c *clerk) Book(e errand) {
 	way := c.way
 	c.mu.Unlock()
 	time.Sleep(way())
+	if after := e.After; after.Slot != nil && (after.Reason != useless || c.reasonOf(after.Slot) != useless) {
+		c.t.Errorf("a slot is booked after one that was dropped for %d, and given back for %d", after.Reason, c.reasonOf(after.Slot))
+	}
 	until := time.Time{}
 	if e.For != nil {
 		until = e.For.Until
@@ -137,11 +141,17 @@ func (c *clerk) Review(slots []*slot, due bool, early time.Duration) (dropped []
 	defer c.mu.Unlock()
 	for _, s := range slots {
 		if s.due.Before(c.paused) || c.isLost(s) {
-			dropped = append(dropped, line.Dropped[*slot]{Slot: s, Wait: 50 * time.Millisecond})
+			dropped = append(dropped, line.Dropped[*slot]{Slot: s, Reason: useless, Wait: 50 * time.Millisecond})
 		}
 	}
 	return dropped
 }
+
+// Why a clerk or a caller drops a slot.
+const (
+	useless line.Reason = 1 + iota
+	tooLate
+)
 
 func (c *clerk) isLost(s *slot) bool {
 	for _, o := range c.lost {
@@ -153,13 +163,21 @@ func (c *clerk) isLost(s *slot) bool {
 }
 
 // GiveBack implements line.Clerk.
-func (c *clerk) GiveBack(slots []*slot) {
+func (c *clerk) GiveBack(slots []line.Dropped[*slot]) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for _, s := range slots {
+	for _, d := range slots {
+		s := d.Slot
 		s.back.Add(1)
+		s.gone = d.Reason
 		delete(c.taken, s.due)
 	}
+}
+
+func (c *clerk) reasonOf(s *slot) line.Reason {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return s.gone
 }
 
 // Close implements line.Clerk.
@@ -171,7 +189,7 @@ func (c *clerk) Close() {
 
 // wait has a caller wait until it has a slot, or its context ends.
 func (c *clerk) wait(ctx context.Context, one *caller, turn uint64) (*slot, error) {
-	c.join(func(l *line.Line[int, *slot]) bool { return l.Join(one, turn, nil, false) })
+	c.join(func(l *line.Line[int, *slot]) bool { return l.Join(one, turn, line.Dropped[*slot]{}) })
 	return c.stand(ctx, one)
 }
 
@@ -238,7 +256,7 @@ func TestSlotsAreHandedOverEarly(t *testing.T) {
 		c.early = 7 * time.Millisecond
 		one := &caller{}
 		c.book(time.Time{}) // which leaves the next slot to the caller
-		require.True(t, c.line.Join(one, 1, nil, false))
+		require.True(t, c.line.Join(one, 1, line.Dropped[*slot]{}))
 		s := <-one.Handed()
 		require.Equal(t, c.early, time.Until(s.due))
 	})
@@ -365,8 +383,9 @@ func history(t *testing.T, r *rand.Rand) {
 			if err == nil && late {
 				time.Sleep(20 * time.Millisecond) // it is too late for its slot
 				s.handed.Add(-1)
-				if !c.current().ComeBack(one, line.Dropped[*slot]{Slot: s}) {
-					c.join(func(l *line.Line[int, *slot]) bool { return l.Join(one, turn, s, true) })
+				missed := line.Dropped[*slot]{Slot: s, Reason: tooLate}
+				if !c.current().ComeBack(one, missed) {
+					c.join(func(l *line.Line[int, *slot]) bool { return l.Join(one, turn, missed) })
 				}
 				s, err = c.stand(ctx, one)
 			}

@@ -108,7 +108,7 @@ func (l *Line[W, S]) handOver() bool {
 		}
 	}
 	if len(over) > 0 {
-		go l.clerk.GiveBack(over)
+		go l.leftOver(over)
 	}
 	return true
 }
@@ -123,21 +123,17 @@ func (l *Line[W, S]) replace(all []Dropped[S], reviewed bool) {
 	if len(all) == 0 {
 		return
 	}
-	var gone []S
-	for _, d := range all {
-		gone = append(gone, d.Slot)
-	}
-	l.back += len(gone)
+	l.back += len(all)
 	go func() {
-		l.clerk.GiveBack(gone)
+		l.clerk.GiveBack(all)
 		l.mu.Lock()
 		defer l.mu.Unlock()
-		l.back -= len(gone)
+		l.back -= len(all)
 		now := time.Now()
 		for _, d := range all {
 			again := rebooking[S]{at: now.Add(d.Wait)}
 			if reviewed {
-				again.after = d.Slot
+				again.after = d
 			}
 			l.again = append(l.again, again)
 		}
@@ -183,7 +179,7 @@ func (l *Line[W, S]) bookFor(n int, ready []rebooking[S]) {
 	}
 	slices.Reverse(last)
 	for i, c := range last {
-		var after S
+		var after Dropped[S]
 		if i < len(ready) {
 			after = ready[i].after
 		}
@@ -206,6 +202,6 @@ func (l *Line[W, S]) giveBack(now time.Time) (next time.Time) {
 	l.backAt = time.Time{}
 	last := slices.Clone(l.slots[len(l.slots)-over:])
 	l.slots = slices.Delete(l.slots, len(l.slots)-over, len(l.slots))
-	go l.clerk.GiveBack(last)
+	go l.leftOver(last)
 	return time.Time{}
 }
