@@ -60,7 +60,7 @@ func TestMostInAWindowTellsExactOnesFromBuckets(t *testing.T) {
 	addr := redistest.Start(t).Addr
 	most, err := mostInAWindow(t.Context(), rationOne, addr)
 	require.NoError(t, err)
-	require.InDelta(t, mostLimit.Max, most, 5, "when a caller learns of a slot is a little later than the slot")
+	require.InDelta(t, mostLimit.Max, most, 2, "a call counts a little later than its slot, by up to the margin and what the machine adds")
 	most, err = mostInAWindow(t.Context(), redisRate, addr)
 	require.NoError(t, err)
 	require.Greater(t, most, mostLimit.Max*3/2)

@@ -25,6 +25,8 @@ type peer struct {
 	start func(s setup) (ask, func(), error)
 	// unlimited tells that it keeps nobody back.
 	unlimited bool
+	// waits, if not nil, starts that whole of which start starts the part that is timed.
+	waits func(s setup) (ask, func(), error)
 }
 
 // A setup is what a peer is started with.
@@ -40,13 +42,13 @@ type setup struct {
 type ask func(ctx context.Context, key int) (time.Duration, error)
 
 var (
-	incr       = peer{"INCR", startIncr, true}
-	multi      = peer{"a sorted set in MULTI (log first, count after)", startMulti, false}
-	redisRate  = peer{"redis_rate", startRedisRate, false}
-	rueidisOne = peer{"redis_rate through rueidis", startRueidis, false}
-	timeRate   = peer{"x/time/rate, in one process", startTimeRate, false}
-	memory     = peer{"**ration**, in one process", startMemory, false}
-	rationOne  = peer{"**ration**", startRation, false}
+	incr       = peer{name: "INCR", start: startIncr, unlimited: true}
+	multi      = peer{name: "a sorted set in MULTI (log first, count after)", start: startMulti}
+	redisRate  = peer{name: "redis_rate", start: startRedisRate}
+	rueidisOne = peer{name: "redis_rate through rueidis", start: startRueidis}
+	timeRate   = peer{name: "x/time/rate, in one process", start: startTimeRate}
+	memory     = peer{name: "**ration**, in one process", start: startMemory, waits: waitInMemory}
+	rationOne  = peer{name: "**ration**", start: startRation, waits: waitForRation}
 )
 
 // client returns a client of go-redis, whose requests are counted if the setup asks for that.
@@ -213,11 +215,31 @@ func booking(kept ration.Store, s setup) (ask, error) {
 	}, nil
 }
 
+// waitForRation has callers wait for their slots, as a crawler's do: what comes too late for its slot is booked again.
+func waitForRation(s setup) (ask, func(), error) {
+	client := s.client()
+	return waiting(&ration.RedisStore{Client: client}, s), closing(client), nil
+}
+
+func waitInMemory(s setup) (ask, func(), error) {
+	return waiting(new(ration.MemoryStore), s), func() {}, nil
+}
+
+func waiting(kept ration.Store, s setup) ask {
+	b := &ration.Budget{Name: "bench", Limits: []ration.Limit{s.limit}, Store: kept}
+	return func(ctx context.Context, key int) (time.Duration, error) {
+		_, err := b.Wait(ctx, token(key), 1)
+		return 0, err
+	}
+}
+
+func token(key int) ration.Token { return ration.NewToken("token " + strconv.Itoa(key)) }
+
 // pool returns so many accounts.
 func pool(n int, l ration.Limit) (*store.Accounts, error) {
 	var all []ration.Account
 	for i := range n {
-		all = append(all, ration.Account{ID: ration.NewToken("token " + strconv.Itoa(i)).AccountID(), Limits: []ration.Limit{l}})
+		all = append(all, ration.Account{ID: token(i).AccountID(), Limits: []ration.Limit{l}})
 	}
 	return store.NewAccounts(all...)
 }

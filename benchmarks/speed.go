@@ -135,7 +135,11 @@ func mostInAWindow(ctx context.Context, p peer, addr string) (int, error) {
 	if err := empty(ctx, addr); err != nil {
 		return 0, err
 	}
-	asking, stop, err := p.start(setup{addr: addr, limit: mostLimit, keys: 1})
+	start := p.start
+	if p.waits != nil {
+		start = p.waits
+	}
+	asking, stop, err := start(setup{addr: addr, limit: mostLimit, keys: 1})
 	if err != nil {
 		return 0, err
 	}
