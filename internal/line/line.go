@@ -254,25 +254,18 @@ func (l *Line[W, S]) Leave(c *Caller[W, S]) {
 
 // settle has the line look at what is new, and gives slots back: those that are over, and all if nobody is there to wait for.
 // It needs mu, and releases it.
-func (l *Line[W, S]) settle(over []S) {
+func (l *Line[W, S]) settle(over []Dropped[S]) {
 	if len(l.callers) == 0 {
-		over, l.slots = append(over, l.slots...), nil
+		for _, s := range l.slots {
+			over = append(over, Dropped[S]{Slot: s})
+		}
+		l.slots = nil
 	}
 	l.start()
 	l.mu.Unlock()
-	l.leftOver(over)
-}
-
-// leftOver gives slots back for which there is no caller.
-func (l *Line[W, S]) leftOver(slots []S) {
-	if len(slots) == 0 {
-		return
+	if len(over) > 0 {
+		l.clerk.GiveBack(over)
 	}
-	all := make([]Dropped[S], len(slots))
-	for i, s := range slots {
-		all[i].Slot = s
-	}
-	l.clerk.GiveBack(all)
 }
 
 // ComeBack enters a caller again, where it stood, that could not use its slot. That is given back, and then another one booked.
@@ -292,9 +285,9 @@ func (l *Line[W, S]) ComeBack(c *Caller[W, S], dropped Dropped[S]) bool {
 func (l *Line[W, S]) Booked(e Errand[W, S], s S) {
 	l.mu.Lock()
 	l.ended(e)
-	var over []S
+	var over []Dropped[S]
 	if e.For == nil && l.take(e.Instead) {
-		over = append(over, e.Instead)
+		over = append(over, Dropped[S]{Slot: e.Instead})
 	}
 	l.add(s)
 	if c := e.For; c != nil && c.stands {

@@ -93,12 +93,12 @@ func (l *Line[W, S]) handOver() bool {
 	}
 	come := slices.Clone(l.slots[:n])
 	l.drop(l.ask(come, true))
-	var over []S
+	var over []Dropped[S]
 	for _, s := range come {
 		switch {
 		case !l.take(s): // it was dropped, or given back meanwhile
 		case len(l.callers) == 0:
-			over = append(over, s)
+			over = append(over, Dropped[S]{Slot: s})
 		default:
 			first := l.callers[0]
 			l.callers[0] = nil
@@ -108,7 +108,7 @@ func (l *Line[W, S]) handOver() bool {
 		}
 	}
 	if len(over) > 0 {
-		go l.leftOver(over)
+		go l.clerk.GiveBack(over)
 	}
 	return true
 }
@@ -200,8 +200,11 @@ func (l *Line[W, S]) giveBack(now time.Time) (next time.Time) {
 		return l.backAt
 	}
 	l.backAt = time.Time{}
-	last := slices.Clone(l.slots[len(l.slots)-over:])
+	var last []Dropped[S]
+	for _, s := range l.slots[len(l.slots)-over:] {
+		last = append(last, Dropped[S]{Slot: s})
+	}
 	l.slots = slices.Delete(l.slots, len(l.slots)-over, len(l.slots))
-	go l.leftOver(last)
+	go l.clerk.GiveBack(last)
 	return time.Time{}
 }
