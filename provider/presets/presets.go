@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/ration-go/ration/internal/spelling"
 	"github.com/ration-go/ration/provider"
 )
 
@@ -42,7 +43,7 @@ func namesLike(wrong string) []string {
 	var near []string
 	for _, name := range Names() {
 		also := slices.ContainsFunc(alsoKnown[name], func(other string) bool { return other == wrong })
-		if also || distance(wrong, name) <= len(name)/3 || len(wrong) > 2 && (strings.Contains(wrong, name) && len(name) > 2 || strings.Contains(name, wrong)) {
+		if also || spelling.Distance(wrong, name) <= len(name)/3 || len(wrong) > 2 && (strings.Contains(wrong, name) && len(name) > 2 || strings.Contains(name, wrong)) {
 			near = append(near, name)
 		}
 	}
@@ -63,29 +64,4 @@ var alsoKnown = map[string][]string{
 	"sp-api":    {"amazon", "selling-partner"},
 	"dynamodb":  {"aws"},
 	"etherscan": {"basescan", "bscscan", "polygonscan"},
-}
-
-// distance is how many letters are to be changed, added or left out to have one of
-// the other.
-func distance(a, b string) int {
-	if len(a) > 64 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := before
-			if a[i] != b[j] {
-				change++
-			}
-			before = row[j+1]
-			row[j+1] = min(change, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -22,7 +22,7 @@ func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	onlyImports(t, "store", "store", own+"limit", own+"rationtrace")
 	onlyImports(t, "rationtrace", "rationtrace")
 	onlyImports(t, "provider", "provider", own+"limit", own+"internal/header", own+"internal/jsonprefix", own+"internal/ratelimitfield")
-	onlyImports(t, "provider/presets", "presets", own+"limit", own+"provider", own+"internal/endpoint", own+"internal/header", own+"internal/jsonprefix")
+	onlyImports(t, "provider/presets", "presets", own+"limit", own+"provider", own+"internal/endpoint", own+"internal/header", own+"internal/jsonprefix", own+"internal/spelling")
 	onlyImports(t, "internal/memstore", "memstore", own+"limit", own+"store", own+"internal/clock", own+"internal/deque", own+"internal/sweep")
 	onlyImports(t, "internal/redisstore", "redisstore", own+"limit", own+"store", own+"internal/arrival", own+"internal/sweep", "github.com/redis/go-redis/v9", "golang.org/x/sync")
 	onlyImports(t, "internal/header", "header", own+"limit", own+"internal/ratelimitfield")
@@ -34,6 +34,7 @@ func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	onlyImports(t, "internal/holding", "holding", own+"store")
 	onlyImports(t, "internal/line", "line")
 	onlyImports(t, "internal/jsonprefix", "jsonprefix")
+	onlyImports(t, "internal/spelling", "spelling")
 	onlyImports(t, "internal/ratelimitfield", "ratelimitfield", "github.com/dunglas/httpsfv")
 }
 

@@ -21,6 +21,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/cmd/internal/attach"
 	"github.com/ration-go/ration/internal/hosts"
+	"github.com/ration-go/ration/internal/spelling"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/provider/presets"
@@ -122,7 +123,7 @@ func withNearest(text string) string {
 	}
 	nearest, least := "", 4
 	for _, known := range knownKeys() {
-		if d := distance(found[1], known); d < least {
+		if d := spelling.Distance(found[1], known); d < least {
 			nearest, least = known, d
 		}
 	}
@@ -142,27 +143,6 @@ func knownKeys() (keys []string) {
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
-}
-
-// distance returns in how many letters two words differ.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		before := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			replaced := before
-			if a[i] != b[j] {
-				replaced++
-			}
-			before = row[j+1]
-			row[j+1] = min(replaced, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 var variable = regexp.MustCompile(`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`)
