@@ -208,16 +208,16 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 		case s := <-c.Handed():
 			w.see(s)
 			how := l.rest(ctx, s)
+			if how == contextEnded {
+				l.Leave(c, s)
+				return ended(ctx)
+			}
 			if w.holder = s.release(b); how == completed {
 				how = w.leave()
 			}
-			switch how {
-			case completed:
+			if how == completed {
 				w.holder = store.BookingID{} // the slot is the caller's own: nobody takes it back
 				return nil
-			case contextEnded:
-				w.cancelSoon()
-				return ended(ctx)
 			}
 			w.traces.rebooking(ctx, b, w.account.ID, how)
 			if missed := s.drop(how); !l.ComeBack(c, missed) {
@@ -231,7 +231,7 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 		case err := <-c.Refused():
 			return err
 		case <-ctx.Done():
-			l.Leave(c)
+			l.Leave(c, nil)
 			return ended(ctx)
 		}
 	}

@@ -237,16 +237,19 @@ func (l *Line[W, S]) send(c *Caller[W, S], after Dropped[S]) {
 	go l.clerk.Book(Errand[W, S]{For: c, After: after})
 }
 
-// Leave is called by a caller that gives up. If it had got a slot the next caller gets that.
-func (l *Line[W, S]) Leave(c *Caller[W, S]) {
+// Leave is called by a caller that gives up. If it had got a slot, which it may have taken, the next caller gets that.
+func (l *Line[W, S]) Leave(c *Caller[W, S], taken S) {
 	l.mu.Lock()
 	if c.stands {
 		l.remove(c)
 	} else {
 		select {
-		case s := <-c.handed:
-			l.add(s)
+		case taken = <-c.handed:
 		default:
+		}
+		var none S
+		if taken != none {
+			l.add(taken)
 		}
 	}
 	l.settle(nil)

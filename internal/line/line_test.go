@@ -209,17 +209,26 @@ func (c *clerk) stand(ctx context.Context, one *caller) (*slot, error) {
 		select {
 		case s := <-one.Handed():
 			s.handed.Add(1)
-			if left := time.Until(s.due); left > c.early {
+			left := time.Until(s.due)
+			if left > c.early {
 				c.t.Errorf("a slot was handed over %v early", left)
-			} else {
-				time.Sleep(left)
 			}
-			return s, nil
+			select {
+			case <-time.After(left):
+				return s, nil
+			case <-ctx.Done():
+				if left <= 0 {
+					return s, nil
+				}
+				s.handed.Add(-1)
+				c.current().Leave(one, s)
+				return nil, ctx.Err()
+			}
 		case <-one.Booked():
 		case err := <-one.Refused():
 			return nil, err
 		case <-ctx.Done():
-			c.current().Leave(one)
+			c.current().Leave(one, nil)
 			return nil, ctx.Err()
 		}
 	}
@@ -259,6 +268,25 @@ func TestSlotsAreHandedOverEarly(t *testing.T) {
 		require.True(t, c.line.Join(one, 1, line.Dropped[*slot]{}))
 		s := <-one.Handed()
 		require.Equal(t, c.early, time.Until(s.due))
+	})
+}
+
+// A caller that has taken a slot early and gives up before it is due leaves it to the next one.
+func TestASlotThatWasTakenEarlyIsTheNextOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClerk(t, time.Second)
+		c.early = 7 * time.Millisecond
+		c.book(time.Time{}) // which leaves the next slots to the callers
+		one, two := &caller{}, &caller{}
+		require.True(t, c.line.Join(one, 1, line.Dropped[*slot]{}))
+		require.True(t, c.line.Join(two, 2, line.Dropped[*slot]{}))
+		s := <-one.Handed()
+		c.line.Leave(one, s)
+		require.Same(t, s, <-two.Handed())
+		require.Equal(t, c.early, time.Until(s.due))
+		time.Sleep(c.apart)
+		require.Equal(t, 3, c.questions(), "nobody booked again")
+		require.EqualValues(t, 1, c.all[2].back.Load(), "what was booked for the second one")
 	})
 }
 
