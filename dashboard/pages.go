@@ -65,10 +65,11 @@ type accountRow struct {
 	State, Class, Next           string
 }
 
-// A holdup is a pause or a quarantine.
+// A holdup is a pause, a quarantine, or what else holds calls back.
 type holdup struct {
 	What, For, Cause string
-	Resume           string // where to end it; "": nobody may
+	Cure, Command    string // what ends it at a terminal; "": Resume does, or nothing
+	Resume           string // where to end it; "": nobody may, or nothing does
 	All              bool   // and all others with it
 }
 
@@ -98,6 +99,7 @@ type budgetView struct {
 	Reasons    []reason
 	InFlight   int
 	Holdups    []holdup
+	Resumes    bool // a form resumes all of it
 	Workers    []workerRow
 	News       []newsRow
 }
@@ -173,6 +175,7 @@ func (h *Handler) budgetPage(r *http.Request, s *snapshot) *page {
 	p.Title = view.Printable(d.Budget)
 	sum := view.Summarize(d)
 	b := &budgetView{Name: p.Title, Link: p.Root + "b/" + url.PathEscape(d.Budget), How: sum.Accountwise(), Class: classOf(sum), InFlight: sum.InFlight, Holdups: h.holdups(d, p.Root, nil), News: newsOf(s, d.Budget, "")}
+	b.Resumes = slices.ContainsFunc(b.Holdups, func(one holdup) bool { return one.Resume != "" })
 	for _, w := range slices.Backward(d.Workers) {
 		row := workerRow{Name: view.Printable(w.ID), Heard: left(d.Now, w.Seen), Waiting: view.Waiting(w.Load), InFlight: w.Load.InFlight, Reasons: reasonsOf(w.Load.Waiting)}
 		if view.IsSilent(d, w) {
@@ -280,7 +283,7 @@ func rowsOf(d *store.Description, a store.DescribedAccount, budget string) (rows
 	return rows
 }
 
-// holdups returns what is paused or quarantined; with an account, what concerns it.
+// holdups returns what holds calls back; with an account, what concerns it.
 func (h *Handler) holdups(d *store.Description, root string, only *store.DescribedAccount) (all []holdup) {
 	resume := func(field, value string) string {
 		if !h.Actions {
@@ -304,6 +307,9 @@ func (h *Handler) holdups(d *store.Description, root string, only *store.Describ
 			h.Resume = resume("account", one.Accounts[0])
 		default:
 			h.Resume, h.All = resume("account", ""), true
+		}
+		if h.Resume == "" || one.Endpoint != "" {
+			h.Cure, h.Command = one.Cure(view.Printable(d.Budget), d.Now)
 		}
 		all = append(all, h)
 	}

@@ -232,16 +232,12 @@ func printHoldup(out io.Writer, paint func(colour, text string) string, budget s
 			fmt.Fprintf(out, "    %s\n", line)
 		}
 	}
-	switch {
-	case h.Endpoint != "":
-		fmt.Fprintf(out, "    if it limits that endpoint alone, free the rest:\n      ration resume %s && ration pause %[1]s -for %s -endpoint %q\n",
-			budget, view.Short(h.Until.Sub(now)), h.Endpoint)
-	case h.Token != "":
-		fmt.Fprintf(out, "    replace the token; to have it tried at once:\n      ration resume %s -token %s\n", budget, view.ShortID(h.Token))
-	case len(h.Accounts) == 1:
-		fmt.Fprintf(out, "    to end it: ration resume %s %s\n", budget, view.ShortID(h.Accounts[0]))
-	case !h.Until.IsZero() && !h.Tokens:
-		fmt.Fprintf(out, "    to end it: ration resume %s\n", budget)
+	if what, command := h.Cure(budget, now); command != "" {
+		line := what + ": " + command
+		if len(line) > 76 {
+			line = what + ":\n      " + command
+		}
+		fmt.Fprintf(out, "    %s\n", line)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -259,6 +260,28 @@ func (h *Holdup) For(now time.Time) string {
 		return ", tried again now"
 	}
 	return ", tried again in " + text
+}
+
+// plainWord is what a shell takes as it stands.
+var plainWord = regexp.MustCompile(`^[\w.:@/-]+$`)
+
+// Cure says what ends it, and the command for that; "": no command does.
+func (h *Holdup) Cure(budget string, now time.Time) (what, command string) {
+	if !plainWord.MatchString(budget) {
+		budget = strconv.Quote(budget)
+	}
+	switch {
+	case h.Endpoint != "":
+		return "if it limits that endpoint alone, free the rest",
+			fmt.Sprintf("ration resume %s && ration pause %[1]s -for %s -endpoint %q", budget, Short(h.Until.Sub(now)), h.Endpoint)
+	case h.Token != "":
+		return "replace the token; to have it tried at once", fmt.Sprintf("ration resume %s -token %s", budget, ShortID(h.Token))
+	case len(h.Accounts) == 1:
+		return "to end it", fmt.Sprintf("ration resume %s %s", budget, ShortID(h.Accounts[0]))
+	case !h.Until.IsZero() && !h.Tokens:
+		return "to end it", "ration resume " + budget
+	}
+	return "", ""
 }
 
 // Holdups returns what is paused or quarantined in a budget, those of one cause as one, what concerns most first.

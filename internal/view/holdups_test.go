@@ -95,6 +95,8 @@ func TestTheStateOfAnAccount(t *testing.T) {
 	demand("quarantined", "dead_token, tried 5 times", 0)
 	require.Contains(t, view.Holdups(&d)[1].What, "token user-0 quarantined (dead_token, tried 5 times)")
 	require.Equal(t, ", tried again now", view.Holdups(&d)[1].For(now))
+	what, command := view.Holdups(&d)[0].Cure("my API", now)
+	require.Equal(t, `to end it: ration resume "my API"`, what+": "+command)
 }
 
 // What begins by one cause is one piece of news.

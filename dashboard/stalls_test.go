@@ -1,0 +1,63 @@
+package dashboard_test
+
+import (
+	"flag"
+	"html"
+	"net/http"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration/dashboard"
+	"github.com/ration-go/ration/internal/testkit/stalls"
+	"github.com/ration-go/ration/store"
+)
+
+var redraw = flag.Bool("redraw", false, "update the pages of testdata")
+
+// What holds a fleet up is named in the first three lines of its page, before any table, as testdata has them. To update
+// them: go test ./dashboard -run Stall -redraw
+func TestThePageNamesTheStall(t *testing.T) {
+	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
+	inThree := map[string]string{"endpoint": "49 of 50 accounts paused for 59m", "one account": "user-07 paused for 20s", "paused by hand": "all accounts paused for 10m",
+		"dead token": "token user-03 quarantined (dead_token, tried 5 times), tried again in 3s", "dead token to be tried": "dead_token, tried 5 times), tried again now",
+		"all tokens dead": "50 tokens quarantined (dead_token), tried again in 1m", "quota spent": "24 for quota", "slow source": "24 callers waiting for a token's secret",
+		"process killed": "worker crawler-3:4312:9f3a was last heard of 40s ago", "store unreached": "8 callers waiting for Redis", "lost log": "Redis lost what was booked, 40s ago"}
+	for name, stalled := range stalls.All(now) {
+		t.Run(name, func(t *testing.T) {
+			s := newFakeStore()
+			s.set(func(d *store.Description) {
+				*d = stalled
+				d.Budget = "api"
+			})
+			w := answer(&dashboard.Handler{Store: s, Actions: true}, local(http.MethodGet, "/b/api", nil))
+			require.Equal(t, http.StatusOK, w.Code)
+			lines := strings.SplitAfter(readable(w.Body.String()), "\n")
+			require.Contains(t, strings.Join(lines[1:4], ""), inThree[name], "below the title")
+			require.Greater(t, len(lines), 50)
+			shown := strings.Join(lines[:18], "") // to the first accounts
+			golden := "testdata/page-" + strings.ReplaceAll(name, " ", "-") + ".txt"
+			if *redraw {
+				require.NoError(t, os.WriteFile(golden, []byte(shown), 0o600))
+			}
+			want, err := os.ReadFile(golden)
+			require.NoError(t, err)
+			require.Equal(t, string(want), shown)
+		})
+	}
+}
+
+// readable returns what a page says, without its head, drawings and the time of day: a line for each block.
+func readable(page string) string {
+	for _, one := range [...][2]string{
+		{`(?s)^.*<main[^>]*>`, ""}, {`(?s)<svg.*?</svg>`, ""}, {`(?s)<footer.*$`, ""}, {`\s+`, " "},
+		{`\b\d\d:\d\d:\d\d\b`, "12:00:00"}, {`</(h1|h2|p|li|tr)>|<br>`, "\n"}, {`</t[hd]>`, "  "}, {`<[^>]*>`, ""}, {`(?m)^[ \t]+|[ \t]+$`, ""}, {`\n+`, "\n"},
+	} {
+		page = regexp.MustCompile(one[0]).ReplaceAllString(page, one[1])
+	}
+	return html.UnescapeString(page)
+}
