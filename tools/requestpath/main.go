@@ -42,7 +42,11 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	scenarios, err := measure(ctx, *dir)
+	var scenarios []scenario
+	err := measure(ctx, *dir, func(measured []scenario) (again bool) {
+		scenarios = measured
+		return false
+	})
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "requestpath:", err)
 		os.Exit(1)
@@ -65,25 +69,35 @@ func main() {
 	}
 }
 
-// measure builds the scenarios' program on the library in dir, and runs it.
-func measure(ctx context.Context, dir string) (scenarios []scenario, err error) {
+// measure builds the scenarios' program on the library in dir, and runs it as long as it is asked to again.
+func measure(ctx context.Context, dir string, measured func([]scenario) (again bool)) error {
 	temp, err := os.MkdirTemp("", "requestpath-")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer os.RemoveAll(temp)
 	program, err := build(ctx, dir, temp)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	for {
+		scenarios, err := run(ctx, program, temp)
+		if err != nil || !measured(scenarios) {
+			return err
+		}
+	}
+}
+
+// run runs the scenarios' program once, on a Redis of its own.
+func run(ctx context.Context, program, temp string) (scenarios []scenario, err error) {
 	addr, stop, err := startRedis(ctx, temp)
 	if err != nil {
 		return nil, err
 	}
 	defer stop()
-	run := exec.CommandContext(ctx, program, addr)
-	run.Stderr = os.Stderr
-	out, err := run.Output()
+	scenario := exec.CommandContext(ctx, program, addr)
+	scenario.Stderr = os.Stderr
+	out, err := scenario.Output()
 	if err != nil {
 		return nil, fmt.Errorf("the scenarios: %w", err)
 	}
