@@ -79,6 +79,31 @@ func served(t *testing.T, fleet []*fleetProcess, judge func() []stall.Stall) (st
 	return append(stalls, judge()...)
 }
 
+// refusedInStalls demands that no call was refused but behind a stall of the machine that was longer than the margin, and reports
+// whether any was.
+func refusedInStalls(t *testing.T, refused []time.Time, stalls []stall.Stall, window time.Duration) bool {
+	t.Helper()
+	for _, at := range refused {
+		// The calls that a refused one came too close to arrived a window before it.
+		require.True(t, stall.Within(stalls, window/100, at.Add(-window-window/2), at), "%d calls were refused, and no process had stalled before that of %v", len(refused), at)
+	}
+	return len(refused) > 0
+}
+
+// untilShown makes a crawl until it shows something. A stall of the machine has calls refused, for which the fleet pauses, or
+// callers miss their slots.
+func untilShown(t *testing.T, crawl func() (shows bool)) {
+	t.Helper()
+	const most = 3
+	for range most {
+		if crawl() {
+			return
+		}
+		t.Log("the machine stalled: the crawl shows nothing")
+	}
+	t.Fatalf("the machine stalled in each of %d crawls: run this test alone", most)
+}
+
 // noSource is of a token of which only the ID is asked for.
 func noSource(context.Context) (string, time.Time, error) { return "", time.Time{}, nil }
 

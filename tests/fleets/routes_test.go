@@ -53,6 +53,12 @@ func (p *routedProvider) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // Four processes send to 20 routes, each of which has a limit of its own: none is exceeded in any window, all are used, and a route
 // on which little happens does not wait for the others.
 func TestAFleetKeepsTheLimitOfEachRoute(t *testing.T) {
+	program := buildProgram(t, "tests/fleets/pages")
+	untilShown(t, func() (shows bool) { return crawlRoutes(t, program) })
+}
+
+func crawlRoutes(t *testing.T, program string) (shows bool) {
+	t.Helper()
 	const processes, busy, calls, window = 4, 19, 16, 4 * time.Second
 	p := &routedProvider{perRoute: 5, all: 200, routeWindow: window, window: time.Second, served: make(map[string][]time.Time)}
 	judgeStalls := stall.Note()
@@ -65,18 +71,21 @@ func TestAFleetKeepsTheLimitOfEachRoute(t *testing.T) {
 		}
 	}
 	paths = append(paths, "/channels/99/messages") // behind all the others
-	program, server, budget := buildProgram(t, "tests/fleets/pages"), redistest.Start(t), redistest.Name(t)
+	// The limit of all is never spent. With the margin of a second, 10 ms, it would have callers miss slots of their routes, of
+	// which 95 come at one instant.
+	const all = "200/1s:margin=40ms"
+	server, budget := redistest.Start(t), redistest.Name(t)
 	var fleet []*fleetProcess
 	for range processes {
-		fleet = append(fleet, startFleet(t, program, map[string]any{"Redis": server.Addr, "Budget": budget, "Limit": "200/1s",
+		fleet = append(fleet, startFleet(t, program, map[string]any{"Redis": server.Addr, "Budget": budget, "Limit": all,
 			"RouteLimit": fmt.Sprint("5/", window, ":per=route"), "Tokens": []string{"ann"}, "Issuer": api.URL + "/secret/", "Base": api.URL,
 			"Paths": paths, "Callers": len(paths)}))
 	}
 	stalls := served(t, fleet, judgeStalls)
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, at := range p.refused {
-		require.True(t, stall.Within(stalls, window/100, at.Add(-window-window/2), at), "a call was refused, and nothing had stalled")
+	if refusedInStalls(t, p.refused, stalls, window) {
+		return false
 	}
 	begun, quiet := p.served[""][0], p.served["/channels/99/messages"]
 	require.Len(t, quiet, processes)
@@ -91,8 +100,11 @@ func TestAFleetKeepsTheLimitOfEachRoute(t *testing.T) {
 		}
 	}
 	share := float64(used) / (busy * 10)
-	t.Logf("%d refused; the last quiet call after %v; %.1f %% of what the routes allow used", len(p.refused),
-		quiet[processes-1].Sub(begun).Round(time.Millisecond), 100*share)
+	t.Logf("the last quiet call after %v; %.1f %% of what the routes allow used", quiet[processes-1].Sub(begun).Round(time.Millisecond), 100*share)
 	require.Less(t, quiet[processes-1].Sub(begun), window)
+	if share < 0.97 && stall.Within(stalls, window/200, begun, begun.Add(3*window)) { // callers may be late by half the margin
+		return false
+	}
 	require.GreaterOrEqual(t, share, 0.97)
+	return true
 }
