@@ -3,6 +3,7 @@ package ration
 import (
 	"context"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration/internal/line"
+	"github.com/ration-go/ration/store"
 )
 
 // A remoteStore is in no process, as far as the budget knows.
@@ -97,6 +99,49 @@ func TestWhoGivesUpBeforeASlotThatCameEarlyWaitsNoLonger(t *testing.T) {
 		begun := time.Now()
 		require.Equal(t, contextEnded, l.rest(ctx, &slot{booked: w.booked, called: begun, due: begun.Add(time.Second)}))
 		require.Equal(t, 100*time.Millisecond, time.Since(begun))
+	})
+}
+
+// A countingStore counts bookings.
+type countingStore struct {
+	remoteStore
+	booked atomic.Int32
+}
+
+func (s *countingStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
+	if r.MaxWait != store.Never { // which only asks for the clock
+		s.booked.Add(1)
+	}
+	return s.remoteStore.Book(ctx, r)
+}
+
+// Who gives up after it was woken for its slot, and before that is due, leaves the slot to the next caller.
+func TestASlotOfWhoGivesUpInTheLastMomentIsTheNextOnes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		counted := &countingStore{remoteStore: remoteStore{new(MemoryStore)}}
+		b := &Budget{Name: "b", Limits: []Limit{{Max: 1, Window: time.Second}}, Store: counted}
+		first, err := b.Wait(t.Context(), NewToken("a"), 1)
+		require.NoError(t, err)
+		ctx, stop := context.WithCancel(t.Context())
+		time.AfterFunc(1010*time.Millisecond-firstWake/2, stop)
+		gone := make(chan error)
+		go func() {
+			_, err := b.Wait(ctx, NewToken("a"), 1)
+			gone <- err
+		}()
+		synctest.Wait()
+		second := make(chan Grant)
+		go func() {
+			g, err := b.Wait(t.Context(), NewToken("a"), 1)
+			assert.NoError(t, err)
+			second <- g
+		}()
+		require.Error(t, <-gone)
+		g := <-second
+		require.Equal(t, 1010*time.Millisecond, g.Slot.Sub(first.Slot))
+		require.Zero(t, g.Late)
+		time.Sleep(time.Second) // the slot that was booked for it is given back
+		require.EqualValues(t, 3, counted.booked.Load(), "nothing was booked again")
 	})
 }
 

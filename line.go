@@ -209,6 +209,7 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 			w.see(s)
 			how := l.rest(ctx, s)
 			if how == contextEnded {
+				s.known = time.Now() // for the next caller
 				l.Leave(c, s)
 				return ended(ctx)
 			}

@@ -11,16 +11,16 @@ import (
 type outcome int
 
 const (
-	completed       outcome = iota
-	slotMissed              // the caller was late for its slot
-	slotLost                // the account was paused meanwhile, or the booking was lost
-	slotPaused              // the account was paused beyond the slot, which lies ahead
-	slotResumed             // the account was resumed since it was booked, and may have an earlier slot
-	contextEnded            // the caller gives up
-	accountsChanged         // the pool's tokens changed
-	slotTaken               // the slot may be another caller's: the store had not heard of this process for long
-	limitsChanged           // the fleet has other limits
-	woken                   // the status changed, perhaps to no effect on this caller
+	completed       outcome = iota // zero, as a line.Reason of a good slot
+	slotMissed                     // the caller was late for its slot
+	slotLost                       // the account was paused meanwhile, or the booking was lost
+	slotPaused                     // the account was paused beyond the slot, which lies ahead
+	slotResumed                    // the account was resumed since it was booked, and may have an earlier slot
+	contextEnded                   // the caller gives up
+	accountsChanged                // the pool's tokens changed
+	slotTaken                      // the slot may be another caller's: the store had not heard of this process for long
+	limitsChanged                  // the fleet has other limits
+	woken                          // the status changed, perhaps to no effect on this caller
 )
 
 // wakers are what wakes a caller before its time. A nil channel never does.

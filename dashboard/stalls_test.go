@@ -27,8 +27,12 @@ func TestThePageNamesTheStall(t *testing.T) {
 		"dead token": "token user-03 quarantined (dead_token, tried 5 times), tried again in 3s", "dead token to be tried": "dead_token, tried 5 times), tried again now",
 		"all tokens dead": "50 tokens quarantined (dead_token), tried again in 1m", "quota spent": "24 for quota", "slow source": "24 callers waiting for a token's secret",
 		"process killed": "worker crawler-3:4312:9f3a was last heard of 40s ago", "store unreached": "8 callers waiting for Redis", "lost log": "Redis lost what was booked, 40s ago"}
+	atATerminal := map[string]string{"endpoint": "free the rest: ration resume api && ration pause api -for 59m -endpoint 'GET https://api.example.com/likes/*'",
+		"one account": "to end it: ration resume api 00000000", "paused by hand": "to end it: ration resume api\n",
+		"dead token": "to have it tried at once: ration resume api -token 00000000", "dead token to be tried": "ration resume api -token 00000000"}
 	for name, stalled := range stalls.All(now) {
 		t.Run(name, func(t *testing.T) {
+			require.NotEmpty(t, inThree[name])
 			s := newFakeStore()
 			s.set(func(d *store.Description) {
 				*d = stalled
@@ -40,6 +44,9 @@ func TestThePageNamesTheStall(t *testing.T) {
 			require.Contains(t, strings.Join(lines[1:4], ""), inThree[name], "below the title")
 			require.Greater(t, len(lines), 50)
 			shown := strings.Join(lines[:18], "") // to the first accounts
+			readOnly := readable(answer(&dashboard.Handler{Store: s}, local(http.MethodGet, "/b/api", nil)).Body.String())
+			require.Contains(t, readOnly, atATerminal[name])
+			require.Equal(t, atATerminal[name] == "", !strings.Contains(readOnly, "ration resume"))
 			golden := "testdata/page-" + strings.ReplaceAll(name, " ", "-") + ".txt"
 			if *redraw {
 				require.NoError(t, os.WriteFile(golden, []byte(shown), 0o600))

@@ -66,7 +66,7 @@ type Limit struct {
 	// Margin is what is kept free around a window, because the provider
 	// counts a call when it arrives. Zero: the budget's Margin; to a store, none.
 	// Negative: none. At most 24 h. A caller may be late for its slot by half the smallest margin
-	// of all limits that it is charged to.
+	// of all limits that it is charged to; as late as it likes if one of its account's has none.
 	Margin time.Duration
 }
 

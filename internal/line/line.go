@@ -26,8 +26,9 @@ type Slot interface {
 	Due() time.Time
 }
 
-// A Clerk does what a Line has decided on. Its methods are called without a lock, those but Book and GiveBack by one
-// goroutine at a time, which hands no slot over meanwhile. A slot may be given back while it is reviewed.
+// A Clerk does what a Line has decided on. Ahead, Early and Prepare are called under the line's lock and must not call the
+// line, the others without it. All but Book and GiveBack are called by one goroutine at a time, which hands no slot over
+// meanwhile. A slot may be given back while it is reviewed.
 type Clerk[W any, S Slot] interface {
 	// Book books one slot, and says what came of it by Booked or Refused. It has a goroutine of its own.
 	Book(Errand[W, S])
@@ -57,10 +58,11 @@ type Errand[W any, S Slot] struct {
 	After Dropped[S]
 }
 
-// A Reason is why a slot is of no use any more; zero: it is of use. The line only tells its clerk what that has said.
+// A Reason is why a slot is of no use any more; zero: it is of use. The clerk and the callers choose the values.
 type Reason int
 
-// A Dropped slot is of no use any more.
+// A Dropped is a slot, and why it is dropped. With no reason the slot is good: one that a caller brings, or for which there is
+// no caller.
 type Dropped[S Slot] struct {
 	// Slot is the slot.
 	Slot S

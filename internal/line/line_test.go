@@ -17,8 +17,9 @@ import (
 )
 
 type (
-	caller = line.Caller[int, *slot]
-	errand = line.Errand[int, *slot]
+	caller   = line.Caller[int, *slot]
+	errand   = line.Errand[int, *slot]
+	slotLine = line.Line[int, *slot]
 )
 
 // A slot is one of a clerk's.
@@ -38,7 +39,7 @@ var errTooLate = errors.New("no slot comes in time")
 // A clerk books slots that are apart, as a store does that has room for one each apart.
 type clerk struct {
 	t     *testing.T
-	line  *line.Line[int, *slot]
+	line  *slotLine
 	apart time.Duration
 	early time.Duration
 
@@ -59,7 +60,7 @@ func newClerk(t *testing.T, apart time.Duration) *clerk {
 	return c
 }
 
-func (c *clerk) current() *line.Line[int, *slot] {
+func (c *clerk) current() *slotLine {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.line
@@ -187,24 +188,27 @@ func (c *clerk) Close() {
 	c.closed++
 }
 
-// wait has a caller wait until it has a slot, or its context ends.
-func (c *clerk) wait(ctx context.Context, one *caller, turn uint64) (*slot, error) {
-	c.join(func(l *line.Line[int, *slot]) bool { return l.Join(one, turn, line.Dropped[*slot]{}) })
-	return c.stand(ctx, one)
+// wait has a caller wait until it has a slot, or its context ends. It returns the line in which it stood.
+func (c *clerk) wait(ctx context.Context, one *caller, turn uint64) (*slot, *slotLine, error) {
+	in := c.join(func(l *slotLine) bool { return l.Join(one, turn, line.Dropped[*slot]{}) })
+	s, err := c.stand(ctx, in, one)
+	return s, in, err
 }
 
-// join has a caller join the line, or another one if it is closed.
-func (c *clerk) join(joins func(*line.Line[int, *slot]) bool) {
-	for in := c.current(); !joins(in); in = c.current() {
+// join has a caller join the line, or another one if it is closed, and returns which.
+func (c *clerk) join(joins func(*slotLine) bool) *slotLine {
+	in := c.current()
+	for ; !joins(in); in = c.current() {
 		c.mu.Lock()
 		if c.line == in {
 			c.line = line.New(c)
 		}
 		c.mu.Unlock()
 	}
+	return in
 }
 
-func (c *clerk) stand(ctx context.Context, one *caller) (*slot, error) {
+func (c *clerk) stand(ctx context.Context, in *slotLine, one *caller) (*slot, error) {
 	for {
 		select {
 		case s := <-one.Handed():
@@ -221,14 +225,14 @@ func (c *clerk) stand(ctx context.Context, one *caller) (*slot, error) {
 					return s, nil
 				}
 				s.handed.Add(-1)
-				c.current().Leave(one, s)
+				in.Leave(one, s)
 				return nil, ctx.Err()
 			}
 		case <-one.Booked():
 		case err := <-one.Refused():
 			return nil, err
 		case <-ctx.Done():
-			c.current().Leave(one, nil)
+			in.Leave(one, nil)
 			return nil, ctx.Err()
 		}
 	}
@@ -242,7 +246,7 @@ func TestCallersLeaveInTheOrderInWhichTheyCame(t *testing.T) {
 		var all sync.WaitGroup
 		for i := range 20 {
 			all.Go(func() {
-				_, err := c.wait(t.Context(), &caller{Of: i}, uint64(i))
+				_, _, err := c.wait(t.Context(), &caller{Of: i}, uint64(i))
 				assert.NoError(t, err)
 				mu.Lock()
 				defer mu.Unlock()
@@ -302,7 +306,7 @@ func TestASlotOfACallerThatGivesUpIsTheNextOnes(t *testing.T) {
 			if i%2 == 0 {
 				of, ctx = &leave, leaving
 			}
-			of.Go(func() { _, _ = c.wait(ctx, &caller{}, uint64(i)) })
+			of.Go(func() { _, _, _ = c.wait(ctx, &caller{}, uint64(i)) })
 		}
 		time.Sleep(200 * time.Millisecond)
 		stop()
@@ -319,13 +323,13 @@ func TestWhoGivesUpAndComesAgainCostsNothing(t *testing.T) {
 		c := newClerk(t, 10*time.Second)
 		var all sync.WaitGroup
 		for i := range 5 {
-			all.Go(func() { _, _ = c.wait(t.Context(), &caller{}, uint64(i)) })
+			all.Go(func() { _, _, _ = c.wait(t.Context(), &caller{}, uint64(i)) })
 		}
 		time.Sleep(time.Second)
 		asked := c.questions()
 		for i := range 50 {
 			ctx, stop := context.WithTimeout(t.Context(), 200*time.Millisecond)
-			_, err := c.wait(ctx, &caller{}, uint64(10+i))
+			_, _, err := c.wait(ctx, &caller{}, uint64(10+i))
 			require.ErrorIs(t, err, context.DeadlineExceeded)
 			stop()
 		}
@@ -354,11 +358,11 @@ func TestWhoCannotHaveASlotInTimeIsToldAtOnce(t *testing.T) {
 		c := newClerk(t, time.Second)
 		var all sync.WaitGroup
 		for i := range 10 {
-			all.Go(func() { _, _ = c.wait(t.Context(), &caller{}, uint64(i)) })
+			all.Go(func() { _, _, _ = c.wait(t.Context(), &caller{}, uint64(i)) })
 		}
 		time.Sleep(200 * time.Millisecond)
 		begun := time.Now()
-		_, err := c.wait(t.Context(), &caller{Until: begun.Add(5 * time.Second)}, 10)
+		_, _, err := c.wait(t.Context(), &caller{Until: begun.Add(5 * time.Second)}, 10)
 		require.ErrorIs(t, err, errTooLate)
 		require.Less(t, time.Since(begun), 150*time.Millisecond)
 		all.Wait()
@@ -407,15 +411,15 @@ func history(t *testing.T, r *rand.Rand) {
 		late := v.late
 		all.Go(func() {
 			defer stop()
-			s, err := c.wait(ctx, one, turn)
+			s, in, err := c.wait(ctx, one, turn)
 			if err == nil && late {
 				time.Sleep(20 * time.Millisecond) // it is too late for its slot
 				s.handed.Add(-1)
 				missed := line.Dropped[*slot]{Slot: s, Reason: tooLate}
-				if !c.current().ComeBack(one, missed) {
-					c.join(func(l *line.Line[int, *slot]) bool { return l.Join(one, turn, missed) })
+				if !in.ComeBack(one, missed) {
+					in = c.join(func(l *slotLine) bool { return l.Join(one, turn, missed) })
 				}
-				s, err = c.stand(ctx, one)
+				s, err = c.stand(ctx, in, one)
 			}
 			if v.ended, v.got = time.Now(), err == nil; err == nil && v.ended.Before(s.due) {
 				t.Errorf("a slot was handed over %v early", s.due.Sub(v.ended))

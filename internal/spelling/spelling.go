@@ -1,10 +1,11 @@
 // Package spelling finds the known word that a misspelled one may mean.
 package spelling
 
-// longest is the longest word that is compared: a longer one is no slip of the hand.
+// longest is the longest word, in bytes, that is compared: a longer one is no slip of the hand.
 const longest = 64
 
-// Distance returns how many letters of a are to be changed, added or left out to have b.
+// Distance returns how many letters of a, which somebody has written, are to be changed, added or left out to have b. Of an a
+// that is longer than 64 bytes it returns the length.
 func Distance(a, b string) int {
 	if len(a) > longest {
 		return len(a)

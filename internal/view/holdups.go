@@ -7,7 +7,6 @@ import (
 	"net/url"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -263,21 +262,28 @@ func (h *Holdup) For(now time.Time) string {
 }
 
 // plainWord is what a shell takes as it stands.
-var plainWord = regexp.MustCompile(`^[\w.:@/-]+$`)
+var plainWord = regexp.MustCompile(`^[\w.:@/][\w.:@/-]*$`)
+
+// shellWord returns a text, which comes from outside, as one word of a command to be copied into a shell.
+func shellWord(text string) string {
+	text = Printable(text)
+	if plainWord.MatchString(text) {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
 
 // Cure says what ends it, and the command for that; "": no command does.
 func (h *Holdup) Cure(budget string, now time.Time) (what, command string) {
-	if !plainWord.MatchString(budget) {
-		budget = strconv.Quote(budget)
-	}
+	budget = shellWord(budget)
 	switch {
 	case h.Endpoint != "":
 		return "if it limits that endpoint alone, free the rest",
-			fmt.Sprintf("ration resume %s && ration pause %[1]s -for %s -endpoint %q", budget, Short(h.Until.Sub(now)), h.Endpoint)
+			fmt.Sprintf("ration resume %s && ration pause %[1]s -for %s -endpoint %s", budget, Short(h.Until.Sub(now)), shellWord(h.Endpoint))
 	case h.Token != "":
-		return "replace the token; to have it tried at once", fmt.Sprintf("ration resume %s -token %s", budget, ShortID(h.Token))
+		return "replace the token; to have it tried at once", fmt.Sprintf("ration resume %s -token %s", budget, shellWord(ShortID(h.Token)))
 	case len(h.Accounts) == 1:
-		return "to end it", fmt.Sprintf("ration resume %s %s", budget, ShortID(h.Accounts[0]))
+		return "to end it", fmt.Sprintf("ration resume %s %s", budget, shellWord(ShortID(h.Accounts[0])))
 	case !h.Until.IsZero() && !h.Tokens:
 		return "to end it", "ration resume " + budget
 	}

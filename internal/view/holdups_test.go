@@ -95,8 +95,10 @@ func TestTheStateOfAnAccount(t *testing.T) {
 	demand("quarantined", "dead_token, tried 5 times", 0)
 	require.Contains(t, view.Holdups(&d)[1].What, "token user-0 quarantined (dead_token, tried 5 times)")
 	require.Equal(t, ", tried again now", view.Holdups(&d)[1].For(now))
-	what, command := view.Holdups(&d)[0].Cure("my API", now)
-	require.Equal(t, `to end it: ration resume "my API"`, what+": "+command)
+	for budget, word := range map[string]string{"api": "api", "my API": "'my API'", "$(x)": "'$(x)'", "it's": `'it'\''s'`, "-h": "'-h'"} {
+		what, command := view.Holdups(&d)[0].Cure(budget, now)
+		require.Equal(t, "to end it: ration resume "+word, what+": "+command)
+	}
 }
 
 // What begins by one cause is one piece of news.

@@ -95,9 +95,9 @@ func run(ctx context.Context, program, temp string) (scenarios []scenario, err e
 		return nil, err
 	}
 	defer stop()
-	scenario := exec.CommandContext(ctx, program, addr)
-	scenario.Stderr = os.Stderr
-	out, err := scenario.Output()
+	cmd := exec.CommandContext(ctx, program, addr)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("the scenarios: %w", err)
 	}
