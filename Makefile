@@ -17,7 +17,7 @@ help: ## list the targets
 # What is judged in real time mostly waits: two packages at a time, and none while another is built. Beside others
 # the calls of the fleets are late, so they have the machine to themselves, as the judges do.
 REALTIME := ./cmd/crawler-demo ./examples ./internal/testkit/fleet ./tests/faults ./tests/queue ./tests/shown
-FLEETS := ./tests/fleets ./cmd/internal/proxy
+FLEETS := ./tests/fleets ./tests/wakes ./cmd/internal/proxy
 # The other modules that are tested.
 OTHERS := ./examples/stack/... ./rationotel/... ./rationprom/... ./store/storetest/external/... ./tests/dashboard/...
 JUDGES := ./tests/judges/...
