@@ -25,7 +25,7 @@ type peer struct {
 	start func(s setup) (ask, func(), error)
 	// unlimited tells that it keeps nobody back.
 	unlimited bool
-	// waits, if not nil, starts that whole of which start starts the part that is timed.
+	// waits, if not nil, starts what lets calls through in use; start then starts a part of it, which is timed.
 	waits func(s setup) (ask, func(), error)
 }
 
