@@ -4,7 +4,6 @@ import (
 	"flag"
 	"html"
 	"net/http"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration/dashboard"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/stalls"
 	"github.com/ration-go/ration/store"
 )
@@ -23,16 +23,12 @@ var redraw = flag.Bool("redraw", false, "update the pages of testdata")
 // them: go test ./dashboard -run Stall -redraw
 func TestThePageNamesTheStall(t *testing.T) {
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
-	inThree := map[string]string{"endpoint": "49 of 50 accounts paused for 59m", "one account": "user-07 paused for 20s", "paused by hand": "all accounts paused for 10m",
-		"dead token": "token user-03 quarantined (dead_token, tried 5 times), tried again in 3s", "dead token to be tried": "dead_token, tried 5 times), tried again now",
-		"all tokens dead": "50 tokens quarantined (dead_token), tried again in 1m", "quota spent": "24 for quota", "slow source": "24 callers waiting for a token's secret",
-		"process killed": "worker crawler-3:4312:9f3a was last heard of 40s ago", "store unreached": "8 callers waiting for Redis", "lost log": "Redis lost what was booked, 40s ago"}
 	atATerminal := map[string]string{"endpoint": "free the rest: ration resume api && ration pause api -for 59m -endpoint 'GET https://api.example.com/likes/*'",
 		"one account": "to end it: ration resume api 00000000", "paused by hand": "to end it: ration resume api\n",
 		"dead token": "to have it tried at once: ration resume api -token 00000000", "dead token to be tried": "ration resume api -token 00000000"}
 	for name, stalled := range stalls.All(now) {
 		t.Run(name, func(t *testing.T) {
-			require.NotEmpty(t, inThree[name])
+			require.NotEmpty(t, stalls.Named[name])
 			s := newFakeStore()
 			s.set(func(d *store.Description) {
 				*d = stalled
@@ -41,19 +37,13 @@ func TestThePageNamesTheStall(t *testing.T) {
 			w := answer(&dashboard.Handler{Store: s, Actions: true}, local(http.MethodGet, "/b/api", nil))
 			require.Equal(t, http.StatusOK, w.Code)
 			lines := strings.SplitAfter(readable(w.Body.String()), "\n")
-			require.Contains(t, strings.Join(lines[1:4], ""), inThree[name], "below the title")
+			require.Contains(t, strings.Join(lines[1:4], ""), stalls.Named[name], "below the title")
 			require.Greater(t, len(lines), 50)
 			shown := strings.Join(lines[:18], "") // to the first accounts
 			readOnly := readable(answer(&dashboard.Handler{Store: s}, local(http.MethodGet, "/b/api", nil)).Body.String())
 			require.Contains(t, readOnly, atATerminal[name])
 			require.Equal(t, atATerminal[name] == "", !strings.Contains(readOnly, "ration resume"))
-			golden := "testdata/page-" + strings.ReplaceAll(name, " ", "-") + ".txt"
-			if *redraw {
-				require.NoError(t, os.WriteFile(golden, []byte(shown), 0o600))
-			}
-			want, err := os.ReadFile(golden)
-			require.NoError(t, err)
-			require.Equal(t, string(want), shown)
+			testkit.Golden(t, "testdata/page-"+strings.ReplaceAll(name, " ", "-")+".txt", shown, *redraw)
 		})
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/samples"
 	"github.com/ration-go/ration/provider/presets"
 )
@@ -65,14 +66,7 @@ func TestExplainInWords(t *testing.T) {
 		}
 		status, out, errs := ask(s.Raw(), "explain", "-provider", s.Provider, "-at", s.Now.Format("2006-01-02T15:04:05.999Z07:00"))
 		require.Zero(t, status, errs)
-		file := filepath.Join("testdata", s.ID+".txt")
-		if *redraw {
-			require.NoError(t, os.WriteFile(file, []byte(out), 0o644))
-			continue
-		}
-		want, err := os.ReadFile(file)
-		require.NoError(t, err)
-		require.Equal(t, string(want), out, s.ID)
+		testkit.Golden(t, filepath.Join("testdata", s.ID+".txt"), out, *redraw)
 	}
 }
 

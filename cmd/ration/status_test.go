@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	tea "github.com/charmbracelet/bubbletea"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/stalls"
 	"github.com/ration-go/ration/internal/view"
 	"github.com/ration-go/ration/store"
@@ -20,11 +20,6 @@ import (
 // What holds a fleet up is named in the first three lines, as testdata has them. To update it: go test -run Stall -redraw
 func TestStatusNamesTheStall(t *testing.T) {
 	now := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
-	inThree := map[string]string{"endpoint": "49 of 50 accounts paused for 59m more", "one account": "user-07 paused for 20s more",
-		"dead token": "token user-03 quarantined (dead_token, tried 5 times), tried again in 3s", "dead token to be tried": "dead_token, tried 5 times), tried again now",
-		"all tokens dead": "50 tokens quarantined (dead_token), tried again in 1m", "quota spent": "the quota is spent, which is normal: a new caller waits 3s",
-		"slow source": "24 callers waiting for a token's secret", "process killed": "worker crawler-3:4312:9f3a was last heard of 40s ago", "paused by hand": "all accounts paused for 10m more", "store unreached": "8 callers waiting for Redis",
-		"lost log": "Redis lost what was booked, 40s ago"}
 	for name, d := range stalls.All(now) {
 		t.Run(name, func(t *testing.T) {
 			all := []store.Description{d}
@@ -32,20 +27,14 @@ func TestStatusNamesTheStall(t *testing.T) {
 			var out bytes.Buffer
 			printBudget(&out, &all[0], false, func(_, text string) string { return text })
 			lines := strings.Split(out.String(), "\n")
-			require.Contains(t, strings.Join(lines[:3], "\n"), inThree[name])
+			require.Contains(t, strings.Join(lines[:3], "\n"), stalls.Named[name])
 			require.Less(t, len(lines), 40)
 			for _, line := range lines {
 				if !strings.HasPrefix(line, "      ration ") { // which is there to be copied
 					require.LessOrEqual(t, len([]rune(line)), 80, line)
 				}
 			}
-			golden := "testdata/status-" + strings.ReplaceAll(name, " ", "-") + ".txt"
-			if *redraw {
-				require.NoError(t, os.WriteFile(golden, out.Bytes(), 0o600))
-			}
-			want, err := os.ReadFile(golden)
-			require.NoError(t, err)
-			require.Equal(t, string(want), out.String())
+			testkit.Golden(t, "testdata/status-"+strings.ReplaceAll(name, " ", "-")+".txt", out.String(), *redraw)
 		})
 	}
 }
@@ -68,13 +57,7 @@ func TestTopNamesTheStall(t *testing.T) {
 				require.Contains(t, first, want, "%s at %d", name, size[0])
 			}
 			shown := regexp.MustCompile(`\d\d:\d\d:\d\d`).ReplaceAllString(strings.Join(lines[:8], "\n"), "12:00:00") + "\n"
-			golden := fmt.Sprintf("testdata/top-%d-%s.txt", size[0], strings.ReplaceAll(name, " ", "-"))
-			if *redraw {
-				require.NoError(t, os.WriteFile(golden, []byte(shown), 0o600))
-			}
-			want, err := os.ReadFile(golden)
-			require.NoError(t, err)
-			require.Equal(t, string(want), shown)
+			testkit.Golden(t, fmt.Sprintf("testdata/top-%d-%s.txt", size[0], strings.ReplaceAll(name, " ", "-")), shown, *redraw)
 		}
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/store"
 )
@@ -64,13 +65,7 @@ func TestTopFitsItsTerminal(t *testing.T) {
 			require.LessOrEqual(t, len([]rune(line)), size[0], line)
 		}
 		shown = regexp.MustCompile(`\d\d:\d\d:\d\d`).ReplaceAllString(shown, "12:00:00")
-		golden := fmt.Sprintf("testdata/top-%dx%d.txt", size[0], size[1])
-		if *redraw {
-			require.NoError(t, os.WriteFile(golden, []byte(shown), 0o600))
-		}
-		want, err := os.ReadFile(golden)
-		require.NoError(t, err)
-		require.Equal(t, string(want), shown)
+		testkit.Golden(t, fmt.Sprintf("testdata/top-%dx%d.txt", size[0], size[1]), shown, *redraw)
 	}
 }
 

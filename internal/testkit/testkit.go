@@ -5,6 +5,8 @@ package testkit
 import (
 	"os"
 	"testing"
+
+	"github.com/stretchr/testify/require"
 )
 
 // Slow says of a test that it waits in real time for about a second or longer, or starts several servers:
@@ -22,4 +24,15 @@ func Long(t testing.TB) {
 	if testing.Short() {
 		t.Skip("long: make test-long runs it")
 	}
+}
+
+// Golden demands that a file has the text that is shown, which it is given first if it is to be redrawn.
+func Golden(t testing.TB, file, shown string, redraw bool) {
+	t.Helper()
+	if redraw {
+		require.NoError(t, os.WriteFile(file, []byte(shown), 0o644))
+	}
+	want, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, string(want), shown, file)
 }

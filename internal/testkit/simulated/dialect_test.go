@@ -6,7 +6,6 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration/internal/testkit"
 )
 
 var redraw = flag.Bool("redraw", false, "write what the dialects answer to testdata")
@@ -89,13 +90,7 @@ func TestDialectsAnswerByteForByte(t *testing.T) {
 
 				got := b.String()
 				require.NotContains(t, got, "a-secret")
-				file := filepath.Join("testdata", name+".txt")
-				if *redraw {
-					require.NoError(t, os.WriteFile(file, []byte(got), 0o644))
-				}
-				want, err := os.ReadFile(file)
-				require.NoError(t, err)
-				require.Equal(t, string(want), got)
+				testkit.Golden(t, filepath.Join("testdata", name+".txt"), got, *redraw)
 			})
 		})
 	}

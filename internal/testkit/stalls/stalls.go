@@ -9,6 +9,13 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
+// Named is what people are told first of each stall, by its name.
+var Named = map[string]string{"endpoint": "49 of 50 accounts paused for 59m more", "one account": "user-07 paused for 20s more",
+	"dead token": "token user-03 quarantined (dead_token, tried 5 times), tried again in 3s", "dead token to be tried": "dead_token, tried 5 times), tried again now",
+	"all tokens dead": "50 tokens quarantined (dead_token), tried again in 1m", "quota spent": "the quota is spent, which is normal: a new caller waits 3s",
+	"slow source": "24 callers waiting for a token's secret", "process killed": "worker crawler-3:4312:9f3a was last heard of 40s ago", "paused by hand": "all accounts paused for 10m more", "store unreached": "8 callers waiting for Redis",
+	"lost log": "Redis lost what was booked, 40s ago"}
+
 // All returns fleets of 50 accounts and three processes that are held up, each by one cause, whose name is the key.
 func All(now time.Time) map[string]store.Description {
 	minute := limit.Limit{Max: 60, Window: time.Minute}
