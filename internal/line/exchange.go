@@ -1,6 +1,7 @@
 package line
 
 import (
+	"context"
 	"slices"
 	"time"
 )
@@ -13,6 +14,16 @@ type exchange struct {
 	round    int       // how many are exchanged in the next
 	open     int       // that are being exchanged
 	refusals int       // how many found nothing, of this round
+	ctx      context.Context
+	stop     context.CancelFunc // ends ctx, which those that are being exchanged have; nil: there is none
+}
+
+// giveUp ends the exchanges that are under way: nobody waits any more. It needs the line's mu.
+func (e *exchange) giveUp() {
+	if e.stop != nil {
+		e.stop()
+		e.ctx, e.stop = nil, nil
+	}
 }
 
 // mostAtOnce bounds a round.
@@ -46,9 +57,12 @@ func (l *Line[W, S]) trade(now time.Time) (next time.Time) {
 		l.round = 0
 		return l.offerAt
 	}
+	if l.stop == nil {
+		l.ctx, l.stop = context.WithCancel(context.Background())
+	}
 	for _, s := range last {
 		l.open++
-		go l.clerk.Book(Errand[W, S]{Instead: s})
+		go l.clerk.Book(Errand[W, S]{Instead: s, Context: l.ctx})
 	}
 	return time.Time{}
 }

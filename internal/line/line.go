@@ -14,6 +14,7 @@ package line
 
 import (
 	"cmp"
+	"context"
 	"slices"
 	"sync"
 	"time"
@@ -54,6 +55,8 @@ type Errand[W any, S Slot] struct {
 	For *Caller[W, S]
 	// Instead is a slot of the line's that is given back if an earlier one can be booked. Zero: none.
 	Instead S
+	// Context ends when the line has no callers any more. Nil: the slot is booked for one.
+	Context context.Context
 	// After is a slot that Review has dropped, for which this one is booked. Zero: none was.
 	After Dropped[S]
 }
@@ -112,6 +115,7 @@ type Line[W any, S Slot] struct {
 	again   []rebooking[S]
 	early   time.Duration // the clerk's, for the slots that come next
 	look    bool          // the slots are to be reviewed
+	compare bool          // the slot of some caller may come later than it waits
 	prepped time.Time
 	exchange
 	running, closed bool
@@ -158,6 +162,11 @@ func (l *Line[W, S]) Join(c *Caller[W, S], turn uint64, own Dropped[S]) bool {
 		l.estimate(c, at)
 	case len(l.slots) > 0:
 		c.booked <- l.slots[len(l.slots)-1] // its own will come a little later
+		fallthrough
+	default:
+		if last := time.Now().Add(l.untilLast()); !c.Until.IsZero() && !c.Until.After(last.Add(patience(l.untilLast()))) {
+			l.send(c, Dropped[S]{}) // there is no time to wait for company, and most likely none for a slot
+		}
 	}
 	l.start()
 	return true
@@ -166,6 +175,7 @@ func (l *Line[W, S]) Join(c *Caller[W, S], turn uint64, own Dropped[S]) bool {
 // enter needs mu, and returns the caller's place.
 func (l *Line[W, S]) enter(c *Caller[W, S]) int {
 	at := l.place(c)
+	l.compare = l.compare || at < len(l.callers) // who stand behind it get later slots
 	l.callers = slices.Insert(l.callers, at, c)
 	c.stands = true
 	return at
@@ -261,6 +271,7 @@ func (l *Line[W, S]) Leave(c *Caller[W, S], taken S) {
 // It needs mu, and releases it.
 func (l *Line[W, S]) settle(over []Dropped[S]) {
 	if len(l.callers) == 0 {
+		l.giveUp()
 		for _, s := range l.slots {
 			over = append(over, Dropped[S]{Slot: s})
 		}
@@ -290,6 +301,7 @@ func (l *Line[W, S]) ComeBack(c *Caller[W, S], dropped Dropped[S]) bool {
 func (l *Line[W, S]) Booked(e Errand[W, S], s S) {
 	l.mu.Lock()
 	l.ended(e)
+	l.compare = true
 	var over []Dropped[S]
 	if e.For == nil && l.take(e.Instead) {
 		over = append(over, Dropped[S]{Slot: e.Instead})
@@ -306,6 +318,7 @@ func (l *Line[W, S]) Refused(e Errand[W, S], err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended(e)
+	l.compare = true
 	c := e.For
 	if c == nil {
 		l.refusals++
@@ -345,6 +358,13 @@ func (l *Line[W, S]) Changed() {
 	defer l.mu.Unlock()
 	l.look = true
 	l.start()
+}
+
+// Slots returns the slots of the line, in order of time.
+func (l *Line[W, S]) Slots() []S {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.Clone(l.slots)
 }
 
 // start has the line run, and look at what is new. It needs mu.

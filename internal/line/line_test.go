@@ -364,7 +364,35 @@ func TestWhoCannotHaveASlotInTimeIsToldAtOnce(t *testing.T) {
 		begun := time.Now()
 		_, _, err := c.wait(t.Context(), &caller{Until: begun.Add(5 * time.Second)}, 10)
 		require.ErrorIs(t, err, errTooLate)
-		require.Less(t, time.Since(begun), 150*time.Millisecond)
+		require.Equal(t, 2*time.Millisecond, time.Since(begun), "the way to the store, and no wait for company")
+		all.Wait()
+	})
+}
+
+// A slot that is dropped leaves its caller the next one's, which comes too late for it: it is told so at once, and the next one keeps its
+// slot.
+func TestWhoCannotHaveASlotInTimeAnyMoreIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClerk(t, 10*time.Second)
+		begun := time.Now().Truncate(c.apart)
+		wait := func(turn uint64, until time.Duration, want error, after time.Duration) func() {
+			return func() {
+				_, _, err := c.wait(t.Context(), &caller{Until: begun.Add(until)}, turn)
+				assert.ErrorIs(t, err, want, turn)
+				assert.Equal(t, after, time.Since(begun).Truncate(time.Second), turn)
+			}
+		}
+		c.book(time.Time{})
+		time.Sleep(time.Second)
+		var all sync.WaitGroup
+		all.Go(wait(1, 15*time.Second, errTooLate, 9*time.Second))
+		time.Sleep(5 * time.Second)
+		all.Go(wait(2, 21*time.Second, nil, 20*time.Second))
+		time.Sleep(3 * time.Second)
+		c.mu.Lock()
+		c.paused = begun.Add(19 * time.Second)
+		c.mu.Unlock()
+		c.current().Changed()
 		all.Wait()
 	})
 }
@@ -385,8 +413,13 @@ func TestAnyHistory(t *testing.T) {
 // A visit is a caller's in a history.
 type visit struct {
 	came, ended time.Time
+	until       time.Time // when it must have been told, about; zero: never
 	got, late   bool
 }
+
+// soonTold is how long after its end a wait may still be answered: a store that takes 300 ms each way may be asked shortly before, and
+// once more after that.
+const soonTold = 1300 * time.Millisecond
 
 func history(t *testing.T, r *rand.Rand) {
 	apart := time.Duration(1+r.IntN([]int{20, 200, 1500}[r.IntN(3)])) * time.Millisecond
@@ -403,10 +436,13 @@ func history(t *testing.T, r *rand.Rand) {
 			if r.IntN(2) == 0 { // it gives up when a slot comes
 				patience = v.came.Add(patience).Truncate(apart).Add(apart).Sub(v.came)
 			}
-			ctx, stop = context.WithTimeout(context.Background(), patience)
+			if ctx, stop = context.WithTimeout(context.Background(), patience); deadline && r.IntN(2) == 0 {
+				ctx = context.Background() // it relies on being told
+			}
 		}
 		if deadline {
 			one.Until = v.came.Add(patience)
+			v.until = one.Until
 		}
 		late := v.late
 		all.Go(func() {
@@ -470,6 +506,11 @@ func history(t *testing.T, r *rand.Rand) {
 	for _, s := range c.all {
 		if n := s.handed.Load() + s.back.Load(); n != 1 {
 			t.Errorf("a slot was handed over %d times, and given back %d times", s.handed.Load(), s.back.Load())
+		}
+	}
+	for i, v := range visits {
+		if over := v.ended.Sub(v.until); !v.until.IsZero() && !v.late && over > soonTold {
+			t.Errorf("%d waited %v longer than it may", i, over)
 		}
 	}
 	for i, first := range visits {

@@ -32,6 +32,10 @@ func (l *Line[W, S]) step() (next time.Time, over bool) {
 	defer l.mu.Unlock()
 	for l.review() || l.handOver() {
 	}
+	if len(l.callers) == 0 {
+		l.giveUp()
+	}
+	l.compareAll()
 	now := time.Now()
 	next = now.Add(idle)
 	until := func(at time.Time) { // zero: never
@@ -113,8 +117,23 @@ func (l *Line[W, S]) handOver() bool {
 	return true
 }
 
+// compareAll has slots booked in the name of callers whose own, as the slots are now, come later than they wait: who can get none in
+// time is told so at once, and none is booked for another caller before.
+func (l *Line[W, S]) compareAll() {
+	if !l.compare {
+		return
+	}
+	l.compare = false
+	for i, c := range l.callers[:min(len(l.callers), len(l.slots))] {
+		if !c.errand && !c.Until.IsZero() && l.slots[i].Due().After(c.Until) {
+			l.send(c, Dropped[S]{})
+		}
+	}
+}
+
 // drop has slots given back, and then as many booked.
 func (l *Line[W, S]) drop(all []Dropped[S]) {
+	l.compare = true
 	l.replace(slices.DeleteFunc(all, func(d Dropped[S]) bool { return !l.take(d.Slot) }), true)
 }
 
