@@ -43,6 +43,9 @@ type accountList struct {
 	local    store.Local // the store, if it loses no logs; otherwise nil
 }
 
+// countsMore reports whether a booking is charged to meters, or may be.
+func (l *accountList) countsMore() bool { return l.keyed != nil || len(l.meters) > 0 }
+
 // unitsOf returns what a request charges the meters, of which there are some, in their order; or why it cannot.
 func (l *accountList) unitsOf(o *requestOptions, cost int) (units []int, err error) {
 	var counted []string
@@ -243,13 +246,17 @@ func (l *accountList) withValues(b *Budget, values string) (*accountList, error)
 		one.used = now
 		return one.accountList, nil
 	}
-	k.all.Sweep(func(_ string, o *keyedList) bool { return now.Sub(o.used) > k.apart })
+	idle := func(_ string, o *keyedList) bool { return now.Sub(o.used) > k.apart }
+	k.all.Sweep(idle)
+	if k.all.Len() >= mostKeyed {
+		k.all.SweepAll(idle)
+	}
 	if k.all.Len() >= mostKeyed {
 		return nil, fmt.Errorf("ration: budget %q: requests have more than %d values of %s within %v: a value must name what the provider counts apart, and no more",
 			b.Name, mostKeyed, strings.Join(k.per, ", "), k.apart)
 	}
 	all := make(map[string]string, len(k.per))
-	for i, value := range strings.Split(values, "\x00") {
+	for i, value := range splitValues(values) {
 		all[k.per[i]] = value
 	}
 	meters, err := b.meters(&l.accounts[0], all)
@@ -270,7 +277,7 @@ func (l *accountList) withValues(b *Budget, values string) (*accountList, error)
 func storeAccounts(accounts, shared []budgetAccount, meters []meter) (*store.Accounts, error) {
 	of := make([]store.Meter, len(meters))
 	for i, meter := range meters {
-		of[i] = store.Meter{Unit: meter.ID, Label: meter.Label, Limits: meter.Limits}
+		of[i] = store.Meter{Unit: meter.ID, Label: meter.Label, Limits: meter.Limits, Edition: meter.Account.Edition}
 	}
 	return chargedAccounts(contractAccounts(accounts), contractAccounts(shared), of)
 }

@@ -253,8 +253,8 @@ func (g *Grant) booking() store.Booking {
 
 // Cancel gives the grant's units back to the fleet. Call it only if nothing was sent: if
 // the request may have reached the provider, the fleet would exceed the limit. Cancelling
-// again, or cancelling the zero Grant, does nothing. An error is the context's or a
-// [*StoreError]; the units are then unused until they have left their window.
+// again, or cancelling the zero Grant, does nothing. The context bounds how long Cancel waits for the store, which is told also if the
+// context has ended. After a [*StoreError] the units are unused until they have left their window.
 func (g Grant) Cancel(ctx context.Context) error {
 	if g.budget == nil {
 		return nil
@@ -262,20 +262,17 @@ func (g Grant) Cancel(ctx context.Context) error {
 	return g.budget.cancel(ctx, &g)
 }
 
-// cancelSoon cancels a booking on which nothing was sent. If the store cannot be reached
+// cancelSoon cancels a booking on which nothing was sent, and waits for the store for cancelWithin at most. If it cannot be reached
 // the slot counts until it has left its window: some quota is then unused, and none is
 // overspent.
 func (g *Grant) cancelSoon() {
-	ctx, stop := context.WithTimeout(context.Background(), cancelWithin)
-	defer stop()
-	_ = g.budget.cancel(ctx, g)
+	kept := *g // g stays on its caller's stack
+	cancelAll([]*Grant{&kept})
 }
 
-// cancel cancels a booking in the store that it was booked in.
+// cancel cancels a booking in the store that it was booked in. It is on its way there also if the context has ended.
 func (b *Budget) cancel(ctx context.Context, g *Grant) error {
-	b.mu.Lock()
-	b.journal.remove(g)
-	b.mu.Unlock()
+	b.journal.cancel(g)
 	return b.cancelInStore(ctx, g)
 }
 
@@ -294,38 +291,22 @@ func (b *Budget) cancelInStore(ctx context.Context, g *Grant) error {
 	return shares.Cancel(ctx, store.CancelRequest{Booking: booked, Now: b.estimatedNow()})
 }
 
-// cancelAll cancels grants of one budget, and waits for that as cancelSoon does. The store carries out many that come at once
-// together.
+// cancelAll cancels grants of one budget as cancelSoon does. The store has all of them before anybody stops waiting, and carries out
+// many that come at once together.
 func cancelAll(all []*Grant) {
-	switch len(all) {
-	case 0:
-		return
-	case 1: // which the store goes on with by itself if it takes long
-		all[0].cancelSoon()
+	if len(all) == 0 {
 		return
 	}
 	b := all[0].budget
-	b.mu.Lock()
-	b.journal.remove(all...)
-	b.mu.Unlock()
-	// Whoever does not wait any more must not keep the last of a crowd from being sent.
-	ctx, stop := context.WithTimeout(context.Background(), 4*cancelWithin)
-	cancelled := make(chan struct{})
-	go func() {
-		defer stop()
-		var done sync.WaitGroup
-		for _, g := range all {
-			done.Go(func() { _ = b.cancelInStore(ctx, g) })
-		}
-		done.Wait()
-		close(cancelled)
-	}()
-	timer := time.NewTimer(cancelWithin)
-	defer timer.Stop()
-	select {
-	case <-cancelled:
-	case <-timer.C:
+	b.journal.cancel(all...)
+	ctx, stop := context.WithTimeout(context.Background(), cancelWithin)
+	defer stop()
+	var done sync.WaitGroup
+	for _, g := range all[1:] {
+		done.Go(func() { _ = b.cancelInStore(ctx, g) })
 	}
+	_ = b.cancelInStore(ctx, all[0])
+	done.Wait()
 }
 
 // mostLate bounds how many late slots a process has cancelled at once. A busy process has some hundreds, and each that is not

@@ -276,10 +276,23 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList, tokens ...Tok
 			return nil, err
 		}
 	}
+	b.mu.Lock()
+	stale := time.Since(b.confirmedAt) > confirmAfter
+	b.mu.Unlock()
+	if stale {
+		if err := b.refresh(ctx); err != nil {
+			return nil, err
+		}
+	}
+	meters := accounts.metersOfAll()
+	b.askWhatDiffers(accounts, meters)
 	if accounts, err = b.inForceList(accounts); err != nil {
 		return nil, err
 	}
-	asked, err := accounts.withMeters()
+	for i := range meters {
+		meters[i] = b.inForce(meters[i])
+	}
+	asked, err := accounts.with(meters)
 	if err != nil {
 		return nil, err
 	}
@@ -291,19 +304,12 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList, tokens ...Tok
 		return nil, &store.StoreError{Op: "usage", Permanent: true, Err: fmt.Errorf("the store returned %d accounts instead of %d", len(all), asked.Len())}
 	}
 	all, metered := all[:accounts.Len()], all[accounts.Len():]
-	b.mu.Lock()
-	stale := time.Since(b.confirmedAt) > confirmAfter
-	b.mu.Unlock()
-	if stale {
-		if err := b.refresh(ctx); err != nil {
-			return nil, err
-		}
-	}
 	for i := range all {
 		b.addReports(&all[i], &accounts.accounts[i])
 		for j := range accounts.meters {
-			u := &metered[i*len(accounts.meters)+j]
-			b.addReports(u, accounts.meter(j, all[i].Account))
+			at := i*len(accounts.meters) + j
+			u := &metered[at]
+			b.addReports(u, meters[at])
 			for k := range u.Limits {
 				u.Limits[k].Limit.Unit, u.Limits[k].Limit.Per = accounts.meters[j].unit, accounts.meters[j].per
 			}
@@ -314,16 +320,39 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList, tokens ...Tok
 	return all, nil
 }
 
-// withMeters returns the accounts of the list and behind them, of each in its order, the meters.
-func (l *accountList) withMeters() (*store.Accounts, error) {
-	if len(l.meters) == 0 {
+// metersOfAll returns the meters of the list's accounts, of each in its order.
+func (l *accountList) metersOfAll() (all []*budgetAccount) {
+	for _, account := range l.accounts {
+		for i := range l.meters {
+			all = append(all, l.meter(i, account.ID))
+		}
+	}
+	return all
+}
+
+// askWhatDiffers asks for the cards of accounts and meters, of some at least, if workers of a higher Revision may have given them other
+// limits: a process that books nothing hears of none, and no booking tells a meter's.
+func (b *Budget) askWhatDiffers(l *accountList, meters []*budgetAccount) {
+	b.mu.Lock()
+	differ := b.known.Revision > b.Revision
+	b.mu.Unlock()
+	if !differ {
+		return
+	}
+	for i := range l.accounts {
+		meters = append(meters, &l.accounts[i])
+	}
+	b.askCards(meters[:min(len(meters), 4*mostCards)])
+}
+
+// with returns the accounts of the list, and others behind them.
+func (l *accountList) with(others []*budgetAccount) (*store.Accounts, error) {
+	if len(others) == 0 {
 		return l.Accounts, nil
 	}
 	all := slices.Clone(l.All())
-	for _, account := range l.accounts {
-		for i := range l.meters {
-			all = append(all, l.meter(i, account.ID).Account)
-		}
+	for _, o := range others {
+		all = append(all, o.Account)
 	}
 	return store.NewAccounts(all...)
 }

@@ -31,6 +31,8 @@ func (b *Budget) askCard(ctx context.Context, r store.CardRequest) (store.CardRe
 // worker runs, and until SetLimits is called again or a program begins with a higher Budget.Revision. The provider can
 // only lower them: what it announces beyond them counts for nothing.
 //
+// Name at least one limit of calls. A Unit, or a key (Per), that none of the limits counts keeps those that Budget.Limits give it.
+//
 // A limit with another Window, Algorithm or Scope is another limit. An exact log serves
 // it at once, because the log stays; any other count begins at zero. Tokens with Limits
 // of their own keep them, and what the provider announced of them; [Pool.Add] replaces those.
@@ -40,6 +42,9 @@ func (b *Budget) SetLimits(limits ...limit.Limit) error {
 	}
 	if err := limit.Validate(limits); err != nil {
 		return fmt.Errorf("ration: budget %q: %w", b.Name, err)
+	}
+	if calls, _ := limit.Split(limits); calls == nil {
+		return fmt.Errorf("ration: budget %q: %w", b.Name, errNoCalls)
 	}
 	ctx, stop := b.soon(context.Background())
 	defer stop()
@@ -83,14 +88,19 @@ func (b *Budget) understand(account *budgetAccount) (now *budgetAccount, underst
 	if now = b.inForce(account); now.origin != headroom.UnknownOrigin {
 		return now, true
 	}
-	_ = b.askOnce(context.Background(), "card of "+account.ID, func() error {
-		ctx, stop := b.soon(context.Background())
-		defer stop()
-		return b.refreshCard(ctx, now)
-	})
+	_ = b.askCardOf(now)
 	b.tell()
 	now = b.inForce(account)
 	return now, now.origin != headroom.UnknownOrigin
+}
+
+// askCardOf asks the store for the account's card, once for all who want it at once, unless the store does not answer soon.
+func (b *Budget) askCardOf(account *budgetAccount) error {
+	return b.askOnce(context.Background(), "card of "+account.ID, func() error {
+		ctx, stop := b.soon(context.Background())
+		defer stop()
+		return b.refreshCard(ctx, account)
+	})
 }
 
 // refreshCard asks the store for the account's card.
@@ -264,6 +274,45 @@ func (b *Budget) isOverridden(err error, accounts *accountList) bool {
 	return overridden && b.putOverride(account) == nil
 }
 
+// agreeOnCards gives the store back the cards that it has lost, and asks for those that were changed if the status, which is new,
+// does not tell whose.
+func (b *Budget) agreeOnCards(ctx context.Context, r *limitRules, status *store.Status, lost bool) error {
+	b.mu.Lock()
+	newest, highest := b.known.NewestCard, max(b.known.Revision, b.Revision)
+	b.mu.Unlock()
+	for _, one := range status.Cards {
+		newest = max(newest, one.Card.Version)
+	}
+	if status.Revision > highest || status.NewestCard > newest {
+		go b.learnCards()
+	}
+	return b.giveBackCards(ctx, r, status.Card.Version, lost)
+}
+
+// mostCards bounds how many cards are asked for at once.
+const mostCards = 16
+
+// learnCards asks for the cards of all accounts for which callers wait, and has the slots reviewed then. Meanwhile these are
+// handed over as ever. A store that does not answer tells with the next bookings.
+func (b *Budget) learnCards() {
+	b.askCards(b.lines.accounts())
+	b.mu.Lock()
+	b.limitNews.Add(1)
+	b.wakeWaiters()
+	b.mu.Unlock()
+}
+
+// askCards asks for the cards of accounts. A store that does not answer changes nothing.
+func (b *Budget) askCards(all []*budgetAccount) {
+	var some errgroup.Group
+	some.SetLimit(mostCards)
+	for _, account := range all {
+		some.Go(func() error { return b.askCardOf(account) })
+	}
+	_ = some.Wait()
+	b.tell()
+}
+
 // giveBackCards has the store keep again the cards that it has lost: that of the budget, if it has another than the rules, with
 // which it was asked, and after a loss those of accounts.
 func (b *Budget) giveBackCards(ctx context.Context, r *limitRules, kept int64, lost bool) error {
@@ -272,7 +321,7 @@ func (b *Budget) giveBackCards(ctx context.Context, r *limitRules, kept int64, l
 	case r.edition.Version == 0:
 		b.rules.CompareAndSwap(r, b.configuredRules(kept)) // the card counts for nothing here
 	default:
-		if _, err := b.putLimits(ctx, r.edition, r.limits); err != nil {
+		if _, err := b.putLimits(ctx, r.edition, r.all()); err != nil {
 			return err
 		}
 	}
@@ -289,7 +338,7 @@ func (b *Budget) giveBackCards(ctx context.Context, r *limitRules, kept int64, l
 	}
 	b.mu.Unlock()
 	var some errgroup.Group
-	some.SetLimit(16)
+	some.SetLimit(mostCards)
 	for _, account := range known {
 		some.Go(func() error {
 			reply, err := b.askCard(ctx, store.CardRequest{Account: account.ID})

@@ -21,10 +21,10 @@ type Event struct {
 	Kind EventKind
 	// By is how far the store's clock stepped, for ClockStepped.
 	By time.Duration
-	// Count is a number of bookings that were recorded, for LogLost and StoreBack, or of
+	// Count is a number of bookings that were recorded, for LogLost and StoreBack, or were not, for NotRecorded, or of
 	// units that other clients have spent, for ExternalUsage.
 	Count int
-	// Err is the store's failure, for StoreDown, or that of a token's source, for SourceFailed.
+	// Err is the store's failure, for StoreDown and NotRecorded, or that of a token's source, for SourceFailed.
 	Err error
 	// Account is the ID of the account that the event is about. Empty: all.
 	Account string
@@ -102,6 +102,9 @@ const (
 	// HostNotNamed: requests to a Host that is not one of Transport.Hosts get no token, and count for nothing. It is told
 	// once for each host.
 	HostNotNamed
+	// NotRecorded: Count bookings of an account, which the log lacks because it was lost, the store was down, or a request left
+	// late, could not be recorded in it (Err). The other accounts were.
+	NotRecorded
 )
 
 var eventKinds = [...]string{
@@ -109,7 +112,7 @@ var eventKinds = [...]string{
 	LimitsOverridden: "LimitsOverridden", LimitLearned: "LimitLearned", LimitUnclear: "LimitUnclear", ExternalUsage: "ExternalUsage",
 	HeadroomChanged: "HeadroomChanged", TokenNeverServed: "TokenNeverServed", TokenQuarantined: "TokenQuarantined", Paused: "Paused", QuotaSpent: "QuotaSpent", QuotaBack: "QuotaBack",
 	Resumed: "Resumed", SourceFailed: "SourceFailed", SourceBack: "SourceBack", OldLogFound: "OldLogFound",
-	HostNotNamed: "HostNotNamed",
+	HostNotNamed: "HostNotNamed", NotRecorded: "NotRecorded",
 }
 
 // String returns the kind's name.
@@ -189,6 +192,8 @@ func (e Event) text() string {
 	case OldLogFound:
 		return "workers of an earlier version of ration have booked in a log that this one does not count: stop them, " +
 			"and see \"From ration:v1\" in docs/reference/keys.md"
+	case NotRecorded:
+		return fmt.Sprintf("account %s: %d bookings that its log lacks could not be recorded, and may be spent again: %v", e.Account, e.Count, e.Err)
 	case HostNotNamed:
 		return fmt.Sprintf("requests to %s get no token, and no limit counts them: name it in Transport.Hosts if it is the API's", e.Host)
 	}
@@ -225,7 +230,7 @@ func (e Event) LogValue() slog.Value {
 // what somebody must do something about an error.
 func (k EventKind) level() slog.Level {
 	switch k {
-	case StoreDown, OldLogFound, TokenNeverServed:
+	case StoreDown, OldLogFound, TokenNeverServed, NotRecorded:
 		return slog.LevelError
 	case LogLost, ClockStepped, LimitsOverridden, LimitUnclear, TokenQuarantined, Paused, SourceFailed, HostNotNamed, HeadroomChanged:
 		return slog.LevelWarn

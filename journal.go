@@ -5,7 +5,11 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/ration-go/ration/internal/deque"
 	"github.com/ration-go/ration/internal/sweep"
@@ -19,6 +23,39 @@ type journal struct {
 	hasUnrecorded bool      // some entries may have been booked while the store was down
 	recording     recording // what the store is being told of these
 	recovered     time.Time // the last loss after which what was booked before is, or was, recorded again
+	cancelled     cancelled // bookings that are still in accounts
+}
+
+// cancelled are bookings to be removed. Who gives up waits for no lock under which others book, and a crowd that does is
+// removed in few passes.
+type cancelled struct {
+	mu  sync.Mutex // protects all, and is taken last
+	all []*Grant
+}
+
+// mostCancelled is how many may be there before the next booking removes them.
+const mostCancelled = 512
+
+// cancel has bookings removed before the journal is used next, or a little later.
+func (l *journal) cancel(all ...*Grant) {
+	l.cancelled.mu.Lock()
+	defer l.cancelled.mu.Unlock()
+	l.cancelled.all = append(l.cancelled.all, all...)
+}
+
+// settle removes what was cancelled, if there are so many. It needs the budget's mu.
+func (l *journal) settle(least int) {
+	l.cancelled.mu.Lock()
+	all := l.cancelled.all
+	if len(all) < least {
+		all = nil
+	} else {
+		l.cancelled.all = nil
+	}
+	l.cancelled.mu.Unlock()
+	if len(all) > 0 {
+		l.remove(all)
+	}
 }
 
 // A recording is what the store was asked to record after an outage. If its reply is lost the store is asked
@@ -62,10 +99,11 @@ type charge struct {
 	units   int
 }
 
-// meter returns the i-th meter of an account.
+// meter returns the i-th meter of an account, as an account by itself: without a label, since the store makes one of the account's
+// and the meter's.
 func (l *accountList) meter(i int, account string) *budgetAccount {
 	one := l.meters[i].budgetAccount
-	one.ID = store.MeterID(account, one.ID)
+	one.ID, one.Label = store.MeterID(account, one.ID), ""
 	return &one
 }
 
@@ -86,6 +124,7 @@ func (l *accountList) beside(account string, cost int, units []int) (all []charg
 // add adds a booking of the account, and what it charges beside it, that was booked at that instant;
 // zero: while the store was down. It needs the budget's mu.
 func (l *journal) add(account *budgetAccount, beside []charge, b *store.Booking, booked time.Time) {
+	l.settle(mostCancelled)
 	now, longest := b.Now.UnixMicro(), account.longest.Microseconds()
 	l.accounts.Sweep(func(_ string, of *journalAccount) bool { return of.ends <= now })
 	of := l.accounts.Get(account.ID)
@@ -129,7 +168,7 @@ type journalKey struct {
 }
 
 // remove removes cancelled bookings. It needs the budget's mu.
-func (l *journal) remove(cancelled ...*Grant) {
+func (l *journal) remove(cancelled []*Grant) {
 	gone := make(map[string]map[journalKey]int) // by account: how many
 	for _, g := range cancelled {
 		add := func(account string, units int) {
@@ -186,6 +225,7 @@ type accountSpendings struct {
 // choose returns the wanted bookings in the order of their slots. It needs the budget's
 // mu.
 func (l *journal) choose(wanted func(*journalEntry) bool) []accountSpendings {
+	l.settle(1)
 	var all []accountSpendings
 	for _, of := range l.accounts.All() {
 		one := accountSpendings{account: of.account.Account}
@@ -280,7 +320,9 @@ func (b *Budget) recordLate(ctx context.Context, charged []charge, booking *stor
 		all = append(all, accountSpendings{account: o.account.Account, list: []store.Spending{spent}})
 	}
 	// If the store fails the log lacks the booking, as if its process had ended.
-	_, _ = b.record(ctx, b.recordInStore, time.Time{}, all, "late "+booking.Entry, bookedAt)
+	if _, err := b.record(ctx, b.recordInStore, time.Time{}, all, "late "+booking.Entry, bookedAt); err != nil {
+		b.later(Event{Kind: NotRecorded, Account: booking.Account, Count: 1, Err: err})
+	}
 }
 
 // isVoid reports whether a booking was lost, so that its slot may be another's. It needs
@@ -294,25 +336,51 @@ func (b *Budget) recordInStore(ctx context.Context, r store.RecordRequest) error
 	return tells(ctx, b, "record", b.Store.Record, r)
 }
 
+// mostRecorded bounds how many accounts the store is asked to record at once. One after the other would take as many round trips as
+// there are accounts, while all wait.
+const mostRecorded = 64
+
 // record records spendings, as if the store's clock stood at now, in parts that a store
-// takes at once. Zero now: where the clock stands. The IDs of
+// takes at once, many accounts at a time. Zero now: where the clock stands. The IDs of
 // the parts are digests of their contents, so that a retry records nothing twice.
+//
+// An error is temporary. An account that the store never takes keeps no other from being recorded: an event tells of it.
 func (b *Budget) record(
 	ctx context.Context, to func(context.Context, store.RecordRequest) error, now time.Time, all []accountSpendings, why string, when time.Time,
 ) (count int, err error) {
+	var recorded atomic.Int64
+	var some errgroup.Group
+	some.SetLimit(mostRecorded)
 	for _, one := range all {
-		number := 0
-		for part := range slices.Chunk(one.list, store.MaxSpendings) {
-			r := store.RecordRequest{
-				ID:     b.partID(why, when, one.account.ID, number, part),
-				Budget: b.Name, Account: one.account, Total: one.total, Spent: part, Now: now,
+		some.Go(func() error {
+			n, err := b.recordAccount(ctx, to, now, one, why, when)
+			recorded.Add(int64(n))
+			if err != nil && !isTemporary(err) && ctx.Err() == nil {
+				b.later(Event{Kind: NotRecorded, Account: one.account.ID, Count: len(one.list) - n, Err: err})
+				return nil
 			}
-			if err := to(ctx, r); err != nil {
-				return count, err
-			}
-			count += len(part)
-			number++
+			return err
+		})
+	}
+	err = some.Wait()
+	return int(recorded.Load()), err
+}
+
+// recordAccount is record for one account.
+func (b *Budget) recordAccount(
+	ctx context.Context, to func(context.Context, store.RecordRequest) error, now time.Time, one accountSpendings, why string, when time.Time,
+) (count int, err error) {
+	number := 0
+	for part := range slices.Chunk(one.list, store.MaxSpendings) {
+		r := store.RecordRequest{
+			ID:     b.partID(why, when, one.account.ID, number, part),
+			Budget: b.Name, Account: one.account, Total: one.total, Spent: part, Now: now,
 		}
+		if err := to(ctx, r); err != nil {
+			return count, err
+		}
+		count += len(part)
+		number++
 	}
 	return count, nil
 }

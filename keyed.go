@@ -5,13 +5,17 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/ration-go/ration/internal/digest"
 	"github.com/ration-go/ration/internal/sweep"
 	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/store"
 )
 
 // A limit with Per is one limit for each value of a key: of each route, say. What counts a value is a meter like that of any other
@@ -90,17 +94,63 @@ func (k *keyedLists) valuesOf(o *requestOptions) (values, missing string) {
 			missing = cmp.Or(missing, per)
 		}
 	}
-	return strings.Join(all, "\x00"), missing
+	return joinValues(all), missing
 }
 
-// meterName returns the name, and the label, of what counts a limit's unit for a value.
+// joinValues returns values as one string, from which splitValues returns them. A value may have any byte, so each has its length
+// before it: "3:a:b0:" is "a:b" and "".
+func joinValues(all []string) string {
+	var b strings.Builder
+	for _, value := range all {
+		b.WriteString(strconv.Itoa(len(value)))
+		b.WriteByte(':')
+		b.WriteString(value)
+	}
+	return b.String()
+}
+
+// splitValues returns what joinValues has joined.
+func splitValues(joined string) (all []string) {
+	for joined != "" {
+		length, rest, _ := strings.Cut(joined, ":")
+		n, err := strconv.Atoi(length)
+		if err != nil || n < 0 || n > len(rest) {
+			return all // joinValues makes no such string
+		}
+		all, joined = append(all, rest[:n]), rest[n:]
+	}
+	return all
+}
+
+// meterName returns the name, and the label, of what counts a limit's unit for a value. Whatever the value is, stores take both: the
+// name has a digest of it, and the label what people can read of it.
 func meterName(l *limit.Limit, value string) (name, label string) {
 	if l.Per == "" {
 		return l.Unit, ""
 	}
-	name, label = l.Per+"-"+digest.Of("", "value", l.Per+" "+value)[:10], l.Per+"="+value
+	name, label = l.Per+"-"+digest.Of("", "value", l.Per+" "+value)[:10], l.Per+"="
+	unit := ""
 	if l.Unit != "" {
-		name, label = name+"-"+l.Unit, label+" "+l.Unit
+		name, unit = name+"-"+l.Unit, " "+l.Unit
 	}
-	return name, label
+	return name, label + shortened(printable(value), store.MaxLabel-len(label)-len(unit)) + unit
+}
+
+// printable returns a text with its unprintable characters escaped as in a string of Go, on one line.
+func printable(text string) string {
+	if utf8.ValidString(text) && !strings.ContainsFunc(text, func(c rune) bool { return !unicode.IsPrint(c) }) {
+		return text
+	}
+	quoted := strconv.Quote(text)
+	return quoted[1 : len(quoted)-1]
+}
+
+// shortened returns a text of at most so many bytes, 10 or more: of a longer one the beginning and the end, which tell routes apart.
+func shortened(text string, most int) string {
+	if len(text) <= most {
+		return text
+	}
+	const gap = "..."
+	end := (most - len(gap)) / 3
+	return strings.ToValidUTF8(text[:most-len(gap)-end], "") + gap + strings.ToValidUTF8(text[len(text)-end:], "")
 }

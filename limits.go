@@ -41,10 +41,21 @@ type limitRules struct {
 	limits   []limit.Limit
 	edition  store.Edition   // of limits
 	origin   headroom.Origin // likewise
-	metered  []limit.Limit   // that count other units than cost: those of Budget.Limits
+	metered  []limit.Limit   // that count other units than cost
 	revision int             // Budget.Revision, of accounts with limits of their own
 	known    int64           // the version of the budget's card; 0: it has none
 }
+
+// insteadOf returns the limits of units and keys with those that are given in place of others of the same unit and key.
+func insteadOf(metered, given []limit.Limit) []limit.Limit {
+	isGiven := func(l limit.Limit) bool {
+		return slices.ContainsFunc(given, func(o limit.Limit) bool { return o.Unit == l.Unit && o.Per == l.Per })
+	}
+	return append(slices.DeleteFunc(slices.Clone(metered), isGiven), given...)
+}
+
+// all returns the limits of accounts without limits of their own, with those that count other units than cost.
+func (r *limitRules) all() []limit.Limit { return slices.Concat(r.limits, r.metered) }
 
 // currentRules returns the worker's rules: the budget's fields, until there is a card.
 func (b *Budget) currentRules() *limitRules {
@@ -78,13 +89,16 @@ func (b *Budget) noteCard(card store.Card, own bool) {
 	}
 	r := b.configuredRules(card.Version)
 	if card.Revision >= b.Revision {
-		r.limits, r.edition, r.origin = b.withoutMargins(card.Limits), card.Edition, headroom.Operator
+		var metered []limit.Limit
+		r.limits, metered = limit.Split(b.withoutMargins(card.Limits))
+		r.metered = insteadOf(r.metered, metered)
+		r.edition, r.origin = card.Edition, headroom.Operator
 	}
 	b.rules.Store(r)
 	b.limitNews.Add(1)
 	b.wakeWaiters()
-	if !own && !slices.Equal(old.limits, r.limits) {
-		ours, _ := b.withMargins(old.limits) // none are, if each account has its own
+	if !own && !slices.Equal(old.all(), r.all()) {
+		ours, _ := b.withMargins(old.all()) // none are, if each account has its own
 		b.untold = append(b.untold, Event{Kind: LimitsOverridden, Ours: ours, Theirs: card.Limits})
 	}
 }
@@ -95,8 +109,14 @@ type learnedAccount struct {
 	card       *budgetAccount // under its card, as it was told last; nil: it has none, or none that is later than what is given
 	overrides  int            // how often the program has given it other limits
 	told       int            // of how many of them the store was told
-	asked      int64          // the limitNews up to which the store was asked for its card
+	news       *toldCard      // what the status has told of its card, and nobody has looked at yet; nil: nothing
 	until      time.Time      // when it is forgotten if nobody uses it, on this process's clock
+}
+
+// A toldCard is a card as the status told it, which was asked for at that instant of this process's clock.
+type toldCard struct {
+	store.Card
+	asked time.Time
 }
 
 // forgetAfter is how long beyond its longest window an account must not have been used until
@@ -126,6 +146,14 @@ func (b *Budget) inForce(account *budgetAccount) *budgetAccount {
 
 // effectiveAccount is inForce. It needs mu.
 func (b *Budget) effectiveAccount(account *budgetAccount) *budgetAccount {
+	if l := b.learned.Get(account.ID); l != nil && l.news != nil {
+		told := l.news
+		l.news = nil
+		ours := b.effectiveAccount(account)
+		if theirs, news := b.adopt(account, told.Card, true, told.asked); news {
+			b.untold = append(b.untold, Event{Kind: LimitsOverridden, Account: account.ID, Ours: ours.Limits, Theirs: theirs.Limits})
+		}
+	}
 	e := b.currentRules().of(account.given, account.inherits)
 	if l := b.learned.Get(account.ID); l != nil && l.card != nil && l.card.edition.Compare(e.edition) > 0 {
 		return l.card
@@ -223,11 +251,13 @@ func (b *Budget) accountUnder(id string, e effective, metered []limit.Limit) (bu
 	return a, nil
 }
 
+var errNoCalls = errors.New("no limit counts calls: name one beside those of other units, such as ration.PerMinute(500)")
+
 // withMargins returns limits with the budget's margin, if they have none of their own.
 func (b *Budget) withMargins(limits []limit.Limit) ([]limit.Limit, error) {
 	if err := limit.Validate(limits); err != nil {
 		if errors.Is(err, limit.ErrNone) && len(b.currentRules().metered) > 0 {
-			err = errors.New("no limit counts calls: name one beside those of other units, such as ration.PerMinute(500)")
+			err = errNoCalls
 		}
 		return nil, fmt.Errorf("ration: budget %q: %w", b.Name, err)
 	}

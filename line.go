@@ -137,18 +137,8 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 	if w.scopes, w.reserve, err = b.bookOptions(ctx); err != nil {
 		return err
 	}
-	if keyed := w.accounts.keyed; keyed != nil {
-		var missing string
-		if w.values, missing = keyed.valuesOf(requestOptionsOf(ctx)); missing != "" {
-			return fmt.Errorf("ration: budget %q: a limit counts each %[2]s by itself: say which a request has with WithKey(ctx, %[2]q, value), "+
-				"an empty value if it has none; a Provider's Keys may say it", b.Name, missing)
-		}
-		if w.accounts, err = w.accounts.withValues(b, w.values); err != nil {
-			return err
-		}
-	}
-	if len(w.accounts.meters) > 0 {
-		if w.units, err = w.accounts.unitsOf(requestOptionsOf(ctx), w.Cost); err != nil {
+	if w.options = requestOptionsOf(ctx); w.accounts.countsMore() {
+		if err := w.charge(); err != nil {
 			return err
 		}
 	}
@@ -156,6 +146,20 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 	if b.MaxWait > 0 {
 		w.begun = time.Now()
 	}
+	for {
+		// A line whose requests are charged otherwise, because the limits have changed, is left for another one.
+		if err = w.bookOrStand(ctx); err != errRegroup {
+			return err
+		}
+		if err = w.findAccounts(); err != nil {
+			return err
+		}
+	}
+}
+
+// bookOrStand books a slot, or stands in line for one, and returns when it has come.
+func (w *waiter) bookOrStand(ctx context.Context) error {
+	b := w.budget
 	if w.waits && b.lines.any.Load() && b.lines.find(w.class()) != nil {
 		return w.stand(ctx, droppedSlot{})
 	}
@@ -185,7 +189,7 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 	}
 	w.until, w.byDeadline = w.waitsUntil(ctx)
 	known := *w // w itself stays on its caller's stack
-	known.ctx, known.sleeping, known.Waits = context.WithoutCancel(ctx), nil, nil
+	known.ctx, known.sleeping, known.Waits, known.stands = context.WithoutCancel(ctx), nil, nil, true
 	c := &lineCaller{Of: &known, Until: w.until}
 	var wait wait
 	defer func() { w.Waits = wait.end(w.Waits) }()
@@ -327,6 +331,7 @@ func (l *budgetLine) Review(slots []*slot, due bool, early time.Duration) (dropp
 		}
 		dropped = append(dropped, s.drop(how))
 	}
+	b.tell()
 	return dropped
 }
 
@@ -352,7 +357,7 @@ func (l *budgetLine) look(s *slot) outcome {
 		return slotTaken
 	}
 	if news := b.limitNews.Load(); news > s.limitNews {
-		if !l.keepsLimits(s, news) {
+		if !l.keepsLimits(s) {
 			return limitsChanged
 		}
 		s.limitNews = news
@@ -406,37 +411,22 @@ func (b *Budget) resumedSinceBooked(s *slot) (own, any bool) {
 	return own, !b.lastResumed.Before(s.now)
 }
 
-// keepsLimits reports whether the slot's account has the limits under which it was booked, though some of the fleet have
-// changed. The store is asked once for each account that has slots.
-func (l *budgetLine) keepsLimits(s *slot, news int64) bool {
+// keepsLimits reports whether the slot's accounts have the limits under which it was booked, though some of the fleet have
+// changed. It asks nobody: what has changed is told, or learnCards asks for it.
+func (l *budgetLine) keepsLimits(s *slot) bool {
 	b, w := l.budget, l.template
-	if s.offline || len(s.accounts.shared) > 0 || w.findAccounts() != nil {
-		return false // of shared accounts stores tell no limits
-	}
-	own := w.accounts.find(s.account.ID)
-	if own == nil {
+	if s.offline || w.findAccounts() != nil {
 		return false
 	}
-	b.mu.Lock()
-	asks := b.learnedOf(own).asked < news
-	b.mu.Unlock()
-	if asks {
-		ctx := context.Background()
-		err := b.askOnce(ctx, "card of "+own.ID, func() error {
-			soon, stop := b.soon(ctx)
-			defer stop()
-			return b.refreshCard(soon, own)
-		})
-		b.tell()
-		if err != nil {
-			return false
-		}
-		b.mu.Lock()
-		of := b.learnedOf(own)
-		of.asked = max(of.asked, news)
-		b.mu.Unlock()
+	own := w.accounts.find(s.account.ID)
+	if own == nil || len(w.accounts.meters) != len(s.accounts.meters) {
+		return false
 	}
-	return slices.Equal(b.inForce(own).limits, s.account.limits)
+	charged := append(s.accounts.beside(own.ID, s.cost, s.units), charge{account: s.account})
+	now := append(w.accounts.beside(own.ID, s.cost, s.units), charge{account: own})
+	return slices.EqualFunc(now, charged, func(now, booked charge) bool {
+		return now.account.ID == booked.account.ID && slices.Equal(b.inForce(now.account).limits, booked.account.limits)
+	})
 }
 
 // untilTurn returns how long it takes until a slot is booked in place of one that was dropped: regroup, and up to as long
@@ -453,6 +443,8 @@ func (l *budgetLine) Book(e errand) {
 	w := l.template
 	if e.For != nil {
 		w = *e.For.Of
+	} else {
+		w.ctx = e.Context
 	}
 	w.unwanted = func() bool { return !l.Wants(e) }
 	if after := e.After; after.Reason != 0 {

@@ -1,6 +1,8 @@
 package ration
 
 import (
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -35,6 +37,20 @@ func (l *lines) some(of *Pool) []*budgetLine {
 		}
 	}
 	return some
+}
+
+// accounts returns the accounts, meters and shared accounts that slots of the lines are charged to, each once.
+func (l *lines) accounts() []*budgetAccount {
+	all := make(map[string]*budgetAccount)
+	for _, one := range l.some(nil) {
+		for _, s := range one.Slots() {
+			all[s.account.ID] = s.account
+			for _, o := range s.accounts.beside(s.account.ID, s.cost, s.units) {
+				all[o.account.ID] = o.account
+			}
+		}
+	}
+	return slices.Collect(maps.Values(all))
 }
 
 // review has all slots looked at.

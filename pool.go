@@ -89,13 +89,23 @@ func (p *Pool) resume(tokens []Token) {
 func (p *Pool) add(tokens []Token) {
 	var changed []Token
 	p.mu.Lock()
-	for _, t := range tokens {
-		i := slices.IndexFunc(p.tokens, func(o Token) bool { return o.id == t.id })
-		if i >= 0 && p.budget != nil && !slices.Equal(p.tokens[i].Limits, t.Limits) {
+	known := make(map[string]Token, len(p.tokens)+len(tokens))
+	for _, t := range p.tokens {
+		known[t.id] = t
+	}
+	last := make(map[string]int, len(tokens)) // of tokens that are given twice the last one counts
+	for i, t := range tokens {
+		if before, found := known[t.id]; found && p.budget != nil && !slices.Equal(before.Limits, t.Limits) {
 			p.budget.overrides(&t)
 			changed = append(changed, t)
 		}
-		p.drop(t)
+		known[t.id], last[t.id] = t, i
+	}
+	p.drop(tokens)
+	for i, t := range tokens {
+		if last[t.id] != i {
+			continue
+		}
 		p.tokens = append(p.tokens, t)
 		if p.budget != nil {
 			p.budget.pooled.Store(t.id, t.AccountID())
@@ -116,20 +126,22 @@ func (p *Pool) add(tokens []Token) {
 func (p *Pool) Remove(tokens ...Token) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for _, t := range tokens {
-		p.drop(t)
-	}
+	p.drop(tokens)
 	p.forgetServed()
 	p.change()
 }
 
-// drop removes a token, and what is known against it. It needs mu.
-func (p *Pool) drop(t Token) {
-	p.tokens = slices.DeleteFunc(p.tokens, func(o Token) bool { return o.id == t.id })
-	p.forget(t)
-	if p.budget != nil {
-		p.budget.pooled.Delete(t.id)
+// drop removes tokens, and what is known against them. It needs mu.
+func (p *Pool) drop(tokens []Token) {
+	gone := make(map[string]bool, len(tokens))
+	for _, t := range tokens {
+		gone[t.id] = true
+		p.forget(t)
+		if p.budget != nil {
+			p.budget.pooled.Delete(t.id)
+		}
 	}
+	p.tokens = slices.DeleteFunc(p.tokens, func(o Token) bool { return gone[o.id] })
 }
 
 // Tokens returns the tokens in the pool, in the order in which they were added.

@@ -46,7 +46,10 @@ func (g *Grant) recordSendsNow(ctx context.Context, after time.Duration, times i
 	for i := range charged {
 		charged[i].units *= times
 	}
-	_ = g.recordAnew(ctx, slot, charged, isLate)
+	if err := g.recordAnew(ctx, slot, charged, isLate); err != nil {
+		b := g.budget
+		b.notify(Event{Kind: NotRecorded, Account: g.account.ID, Count: times, Err: err})
+	}
 }
 
 // recordAnew records units at a slot, with the account's last. With instead they replace those of the grant, whose booking
@@ -71,7 +74,8 @@ func (g *Grant) recordAnew(ctx context.Context, slot time.Time, charged []charge
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if instead {
-		b.journal.remove(g)
+		late := *g
+		b.journal.cancel(&late)
 	}
 	for _, o := range charged {
 		b.journal.add(o.account, nil, &store.Booking{Slot: slot, Now: g.now, Cost: o.units}, slot)

@@ -193,7 +193,7 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	} else {
 		lost = false
 	}
-	if err := b.giveBackCards(ctx, rules, status.Card.Version, lost); err != nil {
+	if err := b.agreeOnCards(ctx, rules, &status, lost); err != nil {
 		return false, err
 	}
 	b.mu.Lock()
@@ -202,7 +202,7 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 		b.toldOldLog = true
 		b.untold = append(b.untold, Event{Kind: OldLogFound})
 	}
-	b.noteLimits(&status)
+	b.noteLimits(&status, asked)
 	for _, one := range status.Resumed { // before those that are in force since
 		if b.noteResumption(one) && status.Now.Sub(one.At) < newsFor {
 			b.untold = append(b.untold, Event{Kind: Resumed, Account: one.Account, Token: one.Token})
@@ -214,7 +214,7 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	for _, q := range status.Quarantined {
 		b.noteQuarantine(q, status.Now)
 	}
-	status.Pauses, status.Quarantined, status.Resumed = nil, nil, nil
+	status.Pauses, status.Quarantined, status.Resumed, status.Cards = nil, nil, nil, nil
 	b.version.Store(status.Version)
 	b.known, b.heartbeatAt, b.recoveredUpTo = status, time.Now(), status.Lost
 	if !status.More {
@@ -312,13 +312,22 @@ func (b *Budget) noteVersion(reply store.PauseReply) {
 	b.version.Store(reply.Version)
 }
 
-// noteLimits notes whose limits the fleet has changed. It needs mu.
-func (b *Budget) noteLimits(status *store.Status) {
+// noteLimits notes whose limits the fleet has changed, by the answer to a question that was asked at that instant. It needs mu.
+func (b *Budget) noteLimits(status *store.Status, asked time.Time) {
 	b.noteCard(status.Card, false)
-	if status.Revision > max(b.known.Revision, b.Revision) || status.NewestCard > b.known.NewestCard {
-		b.limitNews.Add(1)
-		b.wakeWaiters()
+	if len(status.Cards) == 0 {
+		return
 	}
+	for _, account := range b.lines.accounts() {
+		b.learnedOf(account) // or nothing is known of it yet
+	}
+	for _, one := range status.Cards {
+		if l := b.learned.Get(one.Account); l != nil {
+			l.news = &toldCard{one.Card, asked}
+		}
+	}
+	b.limitNews.Add(1)
+	b.wakeWaiters()
 }
 
 // wakeWaiters has waiting callers look whether their slots are still of use, under the

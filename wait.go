@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ration-go/ration/rationtrace"
@@ -14,12 +15,14 @@ import (
 // ahead. It lives on its caller's stack and stays there; what books in the background has a copy.
 type waiter struct {
 	Grant
-	pool     *Pool    // whose accounts may be charged; nil: the token's account
-	excluded []string // accounts of the pool that may not be charged, in ascending order
-	waits    bool     // false: only a slot that has come will do
-	sleeping func()   // called when the slot that was booked lies ahead; nil: nobody
-	reserve  int      // in thousandths
-	values   string   // of what limits count apart
+	pool     *Pool           // whose accounts may be charged; nil: the token's account
+	excluded []string        // accounts of the pool that may not be charged, in ascending order
+	waits    bool            // false: only a slot that has come will do
+	sleeping func()          // called when the slot that was booked lies ahead; nil: nobody
+	reserve  int             // in thousandths
+	values   string          // of what limits count apart
+	options  *requestOptions // what the request says of itself; nil: nothing
+	stands   bool            // in a line, or it is a line's: what it is charged to must stay as it is
 
 	ctx        context.Context // of what is booked in the background; nil: the caller books itself
 	turn       uint64          // in the order in which this process's callers came
@@ -122,11 +125,34 @@ func (w *waiter) findAccounts() (err error) {
 	} else {
 		w.accounts, err = w.budget.accountsOf(&w.Token)
 	}
-	if err == nil {
-		w.accounts, err = w.accounts.withValues(w.budget, w.values)
+	if err != nil || !w.accounts.countsMore() && len(w.units) == 0 {
+		return err
 	}
-	if err == nil && len(w.units) != len(w.accounts.meters) {
-		err = fmt.Errorf("ration: budget %q: the units that limits count have changed", w.budget.Name)
+	values, units := w.values, w.units
+	if err = w.charge(); err == nil && w.stands && (w.values != values || !slices.Equal(w.units, units)) {
+		err = errRegroup
+	}
+	return err
+}
+
+// errRegroup says that a line's requests are charged otherwise by now: each of its callers looks for another line.
+var errRegroup = errors.New("ration: the limits count other units, or other keys, than before")
+
+// charge finds what the request is charged beside its cost, for its accounts.
+func (w *waiter) charge() (err error) {
+	w.values, w.units = "", nil
+	if keyed := w.accounts.keyed; keyed != nil {
+		var missing string
+		if w.values, missing = keyed.valuesOf(w.options); missing != "" {
+			return fmt.Errorf("ration: budget %q: a limit counts each %[2]s by itself: say which a request has with WithKey(ctx, %[2]q, value), "+
+				"an empty value if it has none; a Provider's Keys may say it", w.budget.Name, missing)
+		}
+		if w.accounts, err = w.accounts.withValues(w.budget, w.values); err != nil {
+			return err
+		}
+	}
+	if len(w.accounts.meters) > 0 {
+		w.units, err = w.accounts.unitsOf(w.options, w.Cost)
 	}
 	return err
 }

@@ -61,10 +61,12 @@ const (
 type Meter struct {
 	// Unit is what it counts: 1 to 32 letters, digits, '-' and '_'.
 	Unit string
-	// Label is what people call it, behind the account's label. Empty: Unit.
+	// Label is what people call it, behind the account's label, in as many bytes. Empty: Unit.
 	Label string
 	// Limits are all kept at once, beside the account's.
 	Limits []limit.Limit
+	// Edition is that of the limits, as an [Account] has it.
+	Edition Edition
 }
 
 // MeterID is the ID under which a store keeps what an account has spent of a unit: an account of its own, which can be asked
@@ -148,6 +150,9 @@ func (a *Accounts) addMeters(known map[setKey]int) error {
 		if !limit.ValidUnit(meter.Unit) {
 			return fmt.Errorf("ration: unit %q: it must be 1 to 32 letters, digits, '-' and '_'", meter.Unit)
 		}
+		if !validLabel(meter.Label) {
+			return fmt.Errorf("ration: unit %q: its Label must be at most %d bytes of printable text", meter.Unit, MaxLabel)
+		}
 		if slices.ContainsFunc(a.meters[:i], func(o Meter) bool { return o.Unit == meter.Unit }) {
 			return fmt.Errorf("ration: unit %q occurs twice", meter.Unit)
 		}
@@ -159,7 +164,7 @@ func (a *Accounts) addMeters(known map[setKey]int) error {
 				return fmt.Errorf("ration: account %s: an ID must not end like that of a meter of unit %q", account.ID, meter.Unit)
 			}
 		}
-		set, err := a.addSet(Account{ID: MeterID("meter", meter.Unit), Limits: meter.Limits}, known)
+		set, err := a.addSet(Account{ID: MeterID("meter", meter.Unit), Limits: meter.Limits, Edition: meter.Edition}, known)
 		if err != nil {
 			return err
 		}
@@ -181,7 +186,7 @@ func (a *Accounts) addSet(account Account, known map[setKey]int) (int, error) {
 		return 0, accountIDError(account.ID)
 	}
 	if !validLabel(account.Label) {
-		return 0, fmt.Errorf("ration: account %s: its Label must be at most 100 bytes of printable text", account.ID)
+		return 0, fmt.Errorf("ration: account %s: its Label must be at most %d bytes of printable text", account.ID, MaxLabel)
 	}
 	key := setKey{account.Edition, EncodeLimits(account.Limits)}
 	set, found := known[key]
@@ -381,9 +386,12 @@ func QueueName(scopes string, reserve int, shared []Account) string {
 	return scopes + "~" + strconv.Itoa(reserve) + "~" + strings.Join(ids, ",")
 }
 
+// MaxLabel is how many bytes the label of an account or a meter may have.
+const MaxLabel = 100
+
 func validLabel(label string) bool {
 	unprintable := func(c rune) bool { return !unicode.IsPrint(c) }
-	return len(label) <= 100 && utf8.ValidString(label) && !strings.ContainsFunc(label, unprintable)
+	return len(label) <= MaxLabel && utf8.ValidString(label) && !strings.ContainsFunc(label, unprintable)
 }
 
 // ValidAccountID reports whether an ID is 1 to 64 letters, digits, '-' and '_'.

@@ -73,7 +73,8 @@ type CardRequest struct {
 	// KnownCard is the Version of the budget's card that the caller knows, as in a [BookRequest]: if the budget has another,
 	// an account's card is not changed, and the reply is Behind. Of the budget's own card it counts for nothing.
 	KnownCard int64
-	// Limits are those of the new card. Nil: the card is only asked for.
+	// Limits are those of the new card: an account's without a Unit and Per, since each of its meters has a card of its own. Nil:
+	// the card is only asked for.
 	Limits []limit.Limit
 	// Why is that of the new card.
 	Why string
@@ -100,6 +101,9 @@ func (r CardRequest) Validate() error {
 	if r.Limits != nil {
 		if err := limit.Validate(r.Limits); err != nil {
 			return fmt.Errorf("ration: CardRequest: %w", err)
+		}
+		if _, others := limit.Split(r.Limits); r.Account != "" && others != nil {
+			return fmt.Errorf("ration: CardRequest: account %s: limit %v: what counts a unit, or each value of a key, has a card of its own", r.Account, others[0])
 		}
 	}
 	if err := ValidateBudgetName(r.Budget); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/ration-go/ration/limit"
@@ -165,6 +166,11 @@ func NewLimitsError(r BookRequest, account string, theirs Card) *LimitsError {
 	}
 	if ours := r.Accounts.Lookup(account); ours != nil {
 		e.Ours = ours.Limits
+	}
+	for _, meter := range r.Accounts.Meters() {
+		if strings.HasSuffix(account, "_"+meter.Unit) { // no other account ends so: see Metering
+			e.Ours = meter.Limits
+		}
 	}
 	return e
 }

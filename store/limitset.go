@@ -147,7 +147,8 @@ const wordsPerLimit = 7
 // WINDOW MARGIN CODE EXTRA SCOPE ZONE, separated by spaces, with durations in
 // microseconds and defaults filled in. CODE is the algorithm's. EXTRA is GCRA's
 // burst or the length of SubWindows' sub-windows, or 0. SCOPE and ZONE are '-' if there
-// is none, and ZONE is '*' for FirstUse. A store that keeps limits can keep them so.
+// is none, and ZONE is '*' for FirstUse. A limit with a Unit or with Per, which only the budget's card has, has them behind
+// SCOPE: "search@tokens/route", "-@/route". A store that keeps limits can keep them so.
 func EncodeLimits(limits []limit.Limit) string {
 	var b strings.Builder
 	for i, l := range limits {
@@ -174,6 +175,9 @@ func EncodeLimits(limits []limit.Limit) string {
 		b.WriteString(strconv.FormatInt(extra, 10))
 		b.WriteByte(' ')
 		b.WriteString(cmp.Or(l.Scope, "-"))
+		if l.Unit != "" || l.Per != "" {
+			b.WriteString("@" + l.Unit + "/" + l.Per)
+		}
 		b.WriteByte(' ')
 		b.WriteString(zone)
 	}
@@ -209,9 +213,11 @@ func ParseLimits(text string) ([]limit.Limit, error) {
 		case limit.SubWindows:
 			l.Resolution = time.Duration(numbers[3]) * time.Microsecond
 		}
-		if one[5] != "-" {
-			l.Scope = one[5]
+		scope, counted, _ := strings.Cut(one[5], "@")
+		if scope != "-" {
+			l.Scope = scope
 		}
+		l.Unit, l.Per, _ = strings.Cut(counted, "/")
 		switch one[6] {
 		case "-":
 		case "*":

@@ -232,7 +232,7 @@ type Status struct {
 	// Workers is how many processes named themselves in the last minute. A store that
 	// only one process can use need not count: 0.
 	Workers int
-	// Since is the request's Known if Pauses, Quarantined and Resumed are only those that were
+	// Since is the request's Known if Pauses, Quarantined, Resumed and Cards are only those that were
 	// made or changed after that version, also if they are over. Zero: they are all that are in
 	// force, and all resumptions. A store answers with
 	// all if it never had that version or has lost something since, and it may always.
@@ -250,9 +250,21 @@ type Status struct {
 	// Quarantined are the quarantines in force, in any order: one for each token and
 	// reason.
 	Quarantined []Quarantine
+	// Cards are the cards of accounts that were changed after Since, within the last day. If Since is zero there are none. A store
+	// need not tell them: if NewestCard has grown, and no card has that version, callers ask for the card of each account for
+	// which they wait.
+	Cards []AccountCard
 	// Resumed are the resumptions of the last day, in the order in which they were made; of one
 	// account or token the last one. They ended none of Pauses and Quarantined, which are in force.
 	Resumed []Resumption
+}
+
+// An AccountCard is the card of an account, with its Why.
+type AccountCard struct {
+	// Account is the account's ID.
+	Account string
+	// Card is the one that is in force.
+	Card Card
 }
 
 // A Pause is a pause in force.

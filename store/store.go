@@ -99,7 +99,8 @@ type Store interface {
 	// Cancel cancels a booking, which then counts for nothing. It says that nothing was
 	// sent. A booking is cancelled once, however often Cancel is called within a
 	// minute. With no more than an ID and a budget, after a StoreError, a store cancels
-	// what it recorded for that ID. It is no error if it recorded nothing.
+	// what it recorded for that ID. It is no error if it recorded nothing. Who has given up cancels: a store
+	// should cancel although the context has ended, which only says that nobody waits for it.
 	Cancel(ctx context.Context, r CancelRequest) error
 
 	// Record records units that were spent without a booking, or whose booking

@@ -27,7 +27,11 @@ func (s *Store) Card(ctx context.Context, r store.CardRequest) (store.CardReply,
 		return store.CardReply{Card: kept, Behind: behind && r.Limits != nil}, nil
 	}
 	b.version = max(b.version, r.Known.Version)
-	b.renew(now)
+	if r.Account == "" {
+		b.renew(now)
+	} else {
+		b.changes.note(b, noted{account: r.Account, card: true}, now, now, "")
+	}
 	made := store.Card{
 		Edition: store.Edition{Revision: r.Known.Revision, Version: b.version},
 		Limits:  slices.Clone(r.Limits), Why: r.Why,

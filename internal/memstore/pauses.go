@@ -85,10 +85,10 @@ type changes struct {
 	order list.List // of *change: what was changed last is the last
 }
 
-// noted names a pause; if it has a reason, a quarantine; or a resumption.
+// noted names a pause; if it has a reason, a quarantine; or a resumption, or an account's card that was changed.
 type noted struct {
 	account, key, token, reason string
-	resumed, forgotten          bool
+	resumed, forgotten, card    bool
 }
 
 // A change is when something was last changed.
@@ -156,7 +156,7 @@ func (c *changes) remove(r *store.ResumeRequest, paused func(account string)) {
 		} else {
 			meant = meant || r.Account != "" && o.account == r.Account
 		}
-		if o.resumed || !meant {
+		if o.resumed || o.card || !meant {
 			continue
 		}
 		if o.reason == "" && o.key == "" {
@@ -167,8 +167,9 @@ func (c *changes) remove(r *store.ResumeRequest, paused func(account string)) {
 	}
 }
 
-// tell adds to the status what is in force and has changed since a version.
-func (c *changes) tell(status *store.Status, since, now int64) {
+// tell adds to a status what is in force and has changed since a version.
+func (b *budget) tell(status *store.Status, since, now int64) {
+	c := &b.changes
 	defer func() { slices.Reverse(status.Resumed) }()
 	for e := c.order.Back(); e != nil; e = e.Prev() {
 		o := e.Value.(*change)
@@ -178,6 +179,12 @@ func (c *changes) tell(status *store.Status, since, now int64) {
 		case o.resumed:
 			status.Resumed = append(status.Resumed, store.Resumption{Account: o.account, Token: o.token, Forgotten: o.forgotten, At: time.UnixMicro(o.until)})
 		case o.until <= now && since == 0:
+		case o.card:
+			if a := b.accounts[o.account]; a != nil && a.effective().Limits != nil {
+				card := a.effective()
+				card.Why = a.why
+				status.Cards = append(status.Cards, store.AccountCard{Account: o.account, Card: card})
+			}
 		case o.reason != "":
 			one := store.Quarantine{Token: o.token, Reason: o.reason, Until: time.UnixMicro(o.until), Count: o.count, Probing: o.probing, Cause: o.cause}
 			status.Quarantined = append(status.Quarantined, one)

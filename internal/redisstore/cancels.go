@@ -7,33 +7,55 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// Cancel implements [store.Store].
+// Cancel implements [store.Store]. The context bounds how long the caller waits, and not whether Redis is told: Settle waits for
+// that.
 func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
 	b := r.Booking
 	if b.Account == "" {
-		var err error
-		if b, err = s.resolve(ctx, b.ID, r.Now); err != nil || !b.Booked {
-			return err
-		}
+		return s.leave(ctx, func(ctx context.Context) error {
+			found, err := s.resolve(ctx, b.ID, r.Now)
+			if err != nil || !found.Booked {
+				return err
+			}
+			return s.Cancel(ctx, store.CancelRequest{Booking: found, Holder: r.Holder, Now: r.Now})
+		})
 	}
 	if partsOf(b.Entry) == nil {
 		return store.ErrOtherStore
 	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	in := s.cancels.join(s, b.Budget, micros(r.Now), []any{b.ID.String(), b.Account, b.Entry, micros(b.Slot), holderName(r.Holder)})
+	return s.leaveTo(ctx, in.done, func() error { return in.err })
+}
+
+// leave does something to its end, for a caller that waits for it until its context ends.
+func (s *Store) leave(ctx context.Context, do func(context.Context) error) error {
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		err = do(context.WithoutCancel(ctx))
+	}()
+	return s.leaveTo(ctx, done, func() error { return err })
+}
+
+// leaveTo waits until what is under way is done, and returns what came of it, or until the context ends: Settle waits for it then.
+func (s *Store) leaveTo(ctx context.Context, done <-chan struct{}, result func() error) error {
 	select {
-	case <-in.done:
-		return in.err
+	case <-done:
+		return result()
+	default:
+	}
+	select {
+	case <-done:
+		return result()
 	case <-ctx.Done():
 		s.abandoned.add()
 		go func() {
 			defer s.abandoned.done()
-			<-in.done
+			<-done
 		}()
 		return ctx.Err()
 	}

@@ -90,6 +90,12 @@ func (s *Store) Status(ctx context.Context, r store.StatusRequest) (store.Status
 		name := reply.name()
 		var n [2]int64
 		reply.numbers(n[:])
+		if account, found := strings.CutPrefix(name, cardPrefix); found {
+			if card := reply.card(); card.Limits != nil {
+				status.Cards = append(status.Cards, store.AccountCard{Account: account, Card: card})
+			}
+			continue
+		}
 		addPause(&status, name, instant(n[0]), toInt(n[1]), reply.name())
 	}
 	if err := reply.end("status"); err != nil {
@@ -108,6 +114,7 @@ const (
 	quarantinePrefix = "quarantine:" // quarantine:REASON:TOKEN
 	endedPrefix      = "ended:"      // ended:ACCOUNT:TOKEN, of what a Resume has ended
 	forgottenPrefix  = "ended::"     // ended::ACCOUNT:TOKEN, of an account that was forgotten
+	cardPrefix       = "card:"       // card:ACCOUNT, of an account's card that was changed
 )
 
 // encodePause names the pause of an account, of all, or of a part of them.

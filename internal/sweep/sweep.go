@@ -77,6 +77,15 @@ func (m *Map[K, V]) Sweep(outOfUse func(K, V) bool) {
 	}
 }
 
+// SweepAll looks at all values, and removes those that are out of use.
+func (m *Map[K, V]) SweepAll(outOfUse func(K, V) bool) {
+	for i := len(m.items) - 1; i >= 0; i-- {
+		if one := m.items[i]; outOfUse(one.key, one.value) {
+			m.remove(i) // one that was looked at stands there now
+		}
+	}
+}
+
 func (m *Map[K, V]) remove(i int) {
 	delete(m.places, m.items[i].key)
 	last := len(m.items) - 1

@@ -57,6 +57,32 @@ var cardRules = []rule{
 		require.Equal(h.t, over.Edition, h.bookWith(given, withRevision(1)).Effective.Edition)
 		require.Equal(h.t, 2, h.card(store.CardRequest{Account: "a", Known: store.Edition{Revision: 2}, Limits: over.Limits}).Revision)
 	}},
+	{"the status tells whose card was changed, or that some were", func(h *harness) {
+		given := h.each(atMost(4, 10*sec), "a", "b")
+		h.slots(given, 0, 0)
+		before := h.status()
+		made := h.card(store.CardRequest{Account: "a", Limits: []limit.Limit{atMost(2, 10*sec)}, Why: "two\nlines"})
+		now := h.statusSince(before.Version)
+		require.Equal(h.t, made.Version, now.NewestCard)
+		if len(now.Cards) > 0 { // which a store need not tell
+			require.Equal(h.t, []store.AccountCard{{Account: "a", Card: made}}, now.Cards)
+		}
+		require.Empty(h.t, h.statusSince(now.Version).Cards)
+		require.Empty(h.t, h.status().Cards, "who knows nothing hears of a card when it books")
+		require.Empty(h.t, now.Pauses)
+	}},
+	{"the budget's card keeps units and keys, and an account's has none", func(h *harness) {
+		tokens, route := atMost(9, 10*sec), atMost(8, 10*sec)
+		tokens.Unit, route.Per = "tokens", "route"
+		both := atMost(7, 10*sec)
+		both.Unit, both.Per, both.Scope = "tokens", "route", "search"
+		all := []limit.Limit{atMost(2, 10*sec), tokens, route, both}
+		made := h.card(store.CardRequest{Limits: all})
+		require.Equal(h.t, store.EncodeLimits(all), store.EncodeLimits(made.Limits))
+		require.Equal(h.t, store.EncodeLimits(all), store.EncodeLimits(h.status().Card.Limits))
+		_, err := h.store.Card(h.t.Context(), store.CardRequest{Budget: h.budget, Account: "a", Limits: all, Now: h.clock})
+		require.ErrorContains(h.t, err, "has a card of its own")
+	}},
 	{"an account that was never booked can have a card, also of another algorithm", func(h *harness) {
 		for _, algorithm := range limit.Algorithms() {
 			l := limit.Limit{Max: 1, Window: 10 * sec, Algorithm: algorithm}

@@ -37,8 +37,10 @@ if not set or behind or keptRevision and isLater(keptRevision, keptVersion, revi
 end
 -- A version that anybody has seen is not given again, though the clock may be behind after a loss.
 state.version = math.max(state.version, version)
-renew(now)
-if accountID == '' then
+if accountID ~= '' then
+  noteChange('card:' .. accountID, now, now, 0, '')
+else
+  renew(now)
   revision = math.max(revision, tonumber(call('HGET', base, 'revision') or 0))
 end
 local edition = text(revision) .. ' ' .. text(state.version) .. ' ' .. ARGV[6]

@@ -18,7 +18,8 @@
 --                                  is counted since it was recorded again: account.lua
 --   KEYS[1]:gaps:ACCOUNT:LIMIT  zset  time that is free before the last booking: gcra.lua
 --   KEYS[1]:pauses         zset    ACCOUNT, score = end of its pause; '*' is all; other names
---                                  are of what moves no slot, or of what was ended: resume.lua
+--                                  are of what moves no slot, of what was ended: resume.lua, or of
+--                                  an account whose card was changed: card.lua
 --   KEYS[1]:changes        zset    the same names, score = the version that the status had
 --                                  when the pause was last changed
 --   KEYS[1]:apart          hash    ACCOUNT, how far apart slots are that are booked
@@ -64,7 +65,7 @@ local DAY = 86400000000
 -- A difference of clocks that is taken for a step.
 local STEP = 1000000
 -- How long no slot comes after a log was found missing: time for the workers to
--- enter again what they know to have booked.
+-- enter again what they know to have booked. It is longer while they do so: record.lua.
 local GRACE = 2000000
 -- What has left the window is removed so much later, or a window later if that is shorter: a
 -- clock that steps back by less finds it.

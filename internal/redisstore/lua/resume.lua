@@ -22,7 +22,7 @@ end
 -- isMeant reports whether what has the name ends: neither an account's ID nor a key, nor a reason or a
 -- token's ID, has a colon.
 local function isMeant(other)
-  if string.find(other, '^ended:') then
+  if string.find(other, '^ended:') or string.find(other, '^card:') then
     return false
   elseif all then
     return true

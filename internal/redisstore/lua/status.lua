@@ -12,7 +12,8 @@
 --         limits with their edition and why they are. Then for each pause, in the order
 --         in which they changed, the account's name, and the numbers when it
 --         ends and how far apart slots are, and its cause, as pause.lua has them; and likewise for what
---         was ended
+--         was ended, and for 'card:ACCOUNT', an account's card that was changed, with its limits and their edition for the
+--         cause, and behind them why they are
 
 -- So many pauses are told at once.
 local MOST = 500
@@ -59,7 +60,12 @@ for i = 1, #changes, 2 do
   local ends = pausedUntil(name)
   if ends > now or known > 0 or string.find(name, '^ended:') then
     local apart, cause = call('HGET', base .. ':apart', name), call('HGET', base .. ':causes', name) or ''
-    reply[#reply + 1] = named(name) .. encode(ends) .. encode(apart or 0) .. named(cause)
+    local carded, why = string.match(name, '^card:(.*)$')
+    if carded then
+      local card = call('HMGET', base .. ':acct:' .. carded, 'limits', 'why')
+      cause, why = card[1] or '', named(card[2])
+    end
+    reply[#reply + 1] = named(name) .. encode(ends) .. encode(apart or 0) .. named(cause) .. (why or '')
   end
 end
 return table.concat(reply)

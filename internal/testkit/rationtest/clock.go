@@ -63,14 +63,21 @@ func (s *clockStore) Book(ctx context.Context, r store.BookRequest) (store.Booki
 func (s *clockStore) Cancel(ctx context.Context, r store.CancelRequest) error {
 	s.set(&r.Now)
 	err := s.Store.Cancel(ctx, r)
+	if r.Booking.Account != "" {
+		s.tell(r.Booking.Budget, store.News{Account: r.Booking.Account})
+	}
+	return err
+}
+
+// tell tells those who watch a budget.
+func (s *clockStore) tell(budget string, news store.News) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for one := range s.watchers {
-		if one.budget == r.Booking.Budget && r.Booking.Account != "" {
-			one.told(store.News{Account: r.Booking.Account})
+		if one.budget == budget {
+			one.told(news)
 		}
 	}
-	return err
 }
 
 func (s *clockStore) Record(ctx context.Context, r store.RecordRequest) error {
@@ -105,7 +112,11 @@ func (s *clockStore) Resume(ctx context.Context, r store.ResumeRequest) (store.P
 
 func (s *clockStore) Card(ctx context.Context, r store.CardRequest) (store.CardReply, error) {
 	s.set(&r.Now)
-	return s.Store.Card(ctx, r)
+	reply, err := s.Store.Card(ctx, r)
+	if reply.Changed {
+		s.tell(r.Budget, store.News{Version: reply.Card.Version})
+	}
+	return reply, err
 }
 
 func (s *clockStore) Reset(ctx context.Context, r store.ResetRequest) error {
