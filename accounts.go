@@ -319,7 +319,7 @@ func (b *Budget) check() error {
 	if b.Revision < 0 {
 		return fmt.Errorf("ration: budget %q: Revision is %d: it must not be negative", b.Name, b.Revision)
 	}
-	if b.Store == nil {
+	if redis, is := b.Store.(*RedisStore); b.Store == nil || is && redis == nil {
 		return fmt.Errorf("ration: budget %q: Store is nil: set a *RedisStore for a fleet, or new(ration.MemoryStore) for one process", b.Name)
 	}
 	return nil

@@ -344,7 +344,7 @@ func (b *Budget) confirmStatus(ctx context.Context) {
 		b.mu.Lock()
 		stale := time.Since(b.confirmedAt) > confirmAfter
 		b.mu.Unlock()
-		if !stale && !b.isBehind() || b.outage.down.Load() || b.refresh(ctx) != nil {
+		if !stale && !b.isBehind() || !b.mayAnswer() || b.refresh(ctx) != nil {
 			break
 		}
 	}

@@ -132,7 +132,7 @@ type Budget struct {
 	mu            sync.Mutex // protects all below
 	logLost       time.Time  // by the store, on its clock, when this process last recorded its bookings again; zero: never
 	bound         boundBy
-	spent         sweep.Map[string, time.Time]       // until when those accounts have no room of which QuotaSpent was told
+	spent         sweep.Map[spentKey, time.Time]     // until when those have no room of which QuotaSpent was told
 	untold        []Event                            // that OnEvent is to hear of once mu is free
 	woken         chan struct{}                      // closed when callers that wait must look at their slots; nil: nobody waits for it
 	learned       sweep.Map[string, *learnedAccount] // by account

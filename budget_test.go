@@ -270,6 +270,7 @@ func TestBadInputNamesWhatToChange(t *testing.T) {
 	}{
 		"no name":      {&ration.Budget{Limits: limits, Store: store}, token, 1, "Budget.Name is empty"},
 		"brace":        {&ration.Budget{Name: "a{b", Limits: limits, Store: store}, token, 1, "not allowed"},
+		"a nil store":  {&ration.Budget{Name: "x", Limits: limits, Store: (*ration.RedisStore)(nil)}, token, 1, "Store is nil: set a *RedisStore"},
 		"no store":     {&ration.Budget{Name: "x", Limits: limits}, token, 1, "Store is nil: set a *RedisStore"},
 		"no client":    {&ration.Budget{Name: "x", Limits: limits, Store: new(ration.RedisStore)}, token, 1, "RedisStore.Client is nil"},
 		"no limit":     {&ration.Budget{Name: "x", Store: store}, token, 1, "name at least one"},

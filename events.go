@@ -84,7 +84,7 @@ const (
 	// response or by [Budget.Pause].
 	Paused
 	// QuotaSpent: an account has no room for another call of this worker's for a minute or longer, until
-	// Until; Cause says for which limit, if that is known. It comes once, until QuotaBack.
+	// Until; Cause says for which limit, if that is known. It comes once, until QuotaBack: of limits with Per, once for each value.
 	QuotaSpent
 	// QuotaBack: an account of which QuotaSpent was told has room again.
 	QuotaBack

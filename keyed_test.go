@@ -55,6 +55,46 @@ func TestALimitPerKeyCountsEachValueByItself(t *testing.T) {
 	})
 }
 
+// A spent route is told once, though others have room meanwhile, and so is that it has room again.
+func TestASpentRouteIsToldOnce(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = append([]ration.Limit{ration.PerMinute(100)}, parseLimits(t, "1/1h:per=route")...)
+		told := make(map[ration.EventKind]int)
+		b.OnEvent = func(e ration.Event) { told[e.Kind]++ }
+		token, spent := ration.NewToken("a"), ration.WithKey(t.Context(), "route", "spent")
+		for i := range 20 {
+			_, _ = b.Try(spent, token, 1)
+			_, err := b.Try(ration.WithKey(t.Context(), "route", fmt.Sprint(i)), token, 1)
+			require.NoError(t, err)
+		}
+		require.Equal(t, map[ration.EventKind]int{ration.QuotaSpent: 1}, told)
+		time.Sleep(time.Hour + time.Second)
+		_, err := b.Try(spent, token, 1)
+		require.NoError(t, err)
+		require.Equal(t, map[ration.EventKind]int{ration.QuotaSpent: 1, ration.QuotaBack: 1}, told)
+	})
+}
+
+// Values that nobody uses any more make room for others, whichever they are.
+func TestOldValuesKeepNoNewOnesOut(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = append([]ration.Limit{ration.PerSecond(100_000)}, parseLimits(t, "100/10s:per=route")...)
+		use := func(name string, n int) {
+			t.Helper()
+			for i := range n {
+				_, err := b.Try(ration.WithKey(t.Context(), "route", fmt.Sprint(name, i)), ration.NewToken("a"), 1)
+				require.NoError(t, err)
+			}
+		}
+		use("old", 1000)
+		_, err := b.Try(ration.WithKey(t.Context(), "route", "one more"), ration.NewToken("a"), 1)
+		require.ErrorContains(t, err, "more than 1000 values of route")
+		time.Sleep(11 * time.Second)
+		use("old", 500)
+		use("new", 500)
+	})
+}
+
 // What a request has of a unit may count by a key as well, and a request may have several keys.
 func TestAUnitIsCountedPerKey(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {

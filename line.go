@@ -527,7 +527,8 @@ func (l *budgetLine) GiveBack(slots []droppedSlot) {
 func (b *Budget) holdSlots(ctx context.Context, r store.HoldRequest) (store.HoldReply, error) {
 	asked := time.Now()
 	reply, err := asks(ctx, b, "hold", b.Store.(store.Holder).Hold, r)
-	if err != nil {
+	if b.noteStore(err); err != nil {
+		b.tell()
 		return reply, err
 	}
 	b.mu.Lock()

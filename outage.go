@@ -65,35 +65,8 @@ func (b *Budget) confirmFor(ctx context.Context, due time.Time) {
 	b.mu.Lock()
 	stale := due.Sub(b.confirmedAt) > confirmAfter
 	b.mu.Unlock()
-	if stale && !b.outage.down.Load() {
-		_ = b.refresh(ctx) // or slotIsValid does
-	}
-}
-
-// storeFailed notes that the store did not answer.
-func (b *Budget) storeFailed(err error) {
-	b.outage.mu.Lock()
-	began := b.outage.since.IsZero()
-	if began {
-		b.outage.since = time.Now()
-		b.outage.down.Store(true)
-	}
-	b.outage.nextProbe = time.Now().Add(probeEvery)
-	b.outage.mu.Unlock()
-	if began {
-		b.notify(Event{Kind: StoreDown, Err: err})
-	}
-}
-
-// storeRecovered notes that the store answers and has recorded so many bookings.
-func (b *Budget) storeRecovered(recorded int) {
-	b.outage.mu.Lock()
-	wasDown := !b.outage.since.IsZero()
-	b.outage.since, b.outage.shares = time.Time{}, nil
-	b.outage.down.Store(false)
-	b.outage.mu.Unlock()
-	if wasDown {
-		b.notify(Event{Kind: StoreBack, Count: recorded})
+	if stale && b.mayAnswer() {
+		_ = b.refresh(ctx) // or confirmStatus does
 	}
 }
 
@@ -193,6 +166,7 @@ func (b *Budget) reachable(ctx context.Context) bool {
 	}
 	if down || recorded > 0 {
 		b.storeRecovered(recorded)
+		b.tell()
 	}
 	return true
 }

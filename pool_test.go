@@ -16,6 +16,39 @@ import (
 	"github.com/ration-go/ration/internal/testkit/rationtest"
 )
 
+// Many tokens are put into a pool, and removed, in a time that grows with their number.
+func BenchmarkNewPool(b *testing.B) {
+	for _, n := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			var tokens []ration.Token
+			for i := range n {
+				tokens = append(tokens, ration.NewToken(fmt.Sprint("token-", i)))
+			}
+			for b.Loop() {
+				p := ration.NewPool(rationtest.NewBudget(ration.PerHour(5000)), tokens...)
+				if _, err := p.Take(b.Context(), 1); err != nil {
+					b.Fatal(err)
+				}
+				p.Remove(tokens[1:]...)
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/float64(n), "ns/token")
+		})
+	}
+}
+
+// Of a token that is given twice the last one counts.
+func TestATokenThatIsGivenTwiceCountsOnce(t *testing.T) {
+	one, again := ration.NewToken("a"), ration.NewToken("a")
+	again.Label = "the last"
+	p := ration.NewPool(rationtest.NewBudget(ration.PerHour(5)), one, ration.NewToken("b"), again)
+	require.Len(t, p.Tokens(), 2)
+	require.Equal(t, "the last", p.Tokens()[1].Label)
+	p.Add(one)
+	require.Empty(t, p.Tokens()[1].Label)
+	p.Remove(one)
+	require.Len(t, p.Tokens(), 1)
+}
+
 // take takes one unit and returns whose token it got.
 func take(t *testing.T, pool *ration.Pool, names map[string]string) string {
 	t.Helper()

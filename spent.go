@@ -13,6 +13,9 @@ import (
 // many.
 const spentFrom = time.Minute
 
+// A spentKey is an account, and the values of what its limits count apart: one route may be spent while another has room.
+type spentKey struct{ account, values string }
+
 // noteSpent tells once that the account has no room for long.
 func (w *waiter) noteSpent(why rationtrace.Wait) {
 	b := w.budget
@@ -22,21 +25,23 @@ func (w *waiter) noteSpent(why rationtrace.Wait) {
 	defer b.tell()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.spent.Sweep(func(_ string, until time.Time) bool { return w.now.Sub(until) > knownFor })
-	if b.spent.Get(w.account.ID).IsZero() {
+	b.spent.Sweep(func(_ spentKey, until time.Time) bool { return w.now.Sub(until) > knownFor })
+	key := spentKey{w.account.ID, w.values}
+	if b.spent.Get(key).IsZero() {
 		b.untold = append(b.untold, Event{Kind: QuotaSpent, Account: w.account.ID, Until: w.Slot, Cause: why.String()})
 	}
-	b.spent.Set(w.account.ID, w.Slot)
+	b.spent.Set(key, w.Slot)
 	b.anySpent.Store(true)
 }
 
-// noteRoom tells that an account has room again, if it had none.
-func (b *Budget) noteRoom(account string) {
+// noteRoom tells that an account has room again for requests with these values, if it had none.
+func (b *Budget) noteRoom(account, values string) {
+	key := spentKey{account, values}
 	defer b.tell()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.spent.Get(account).IsZero() {
-		b.spent.Remove(account)
+	if !b.spent.Get(key).IsZero() {
+		b.spent.Remove(key)
 		b.anySpent.Store(b.spent.Len() > 0)
 		b.untold = append(b.untold, Event{Kind: QuotaBack, Account: account})
 	}

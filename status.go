@@ -49,6 +49,7 @@ func (b *Budget) applyReply(
 	b.mu.Unlock()
 	if b.Outage == FailClosed && b.outage.down.Load() {
 		b.storeRecovered(0)
+		b.tell()
 	}
 	if news {
 		b.notify(Event{Kind: LimitsOverridden, Account: own.ID, Ours: own.Limits, Theirs: booking.Effective.Limits})
@@ -173,7 +174,7 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	}
 	asked, rules := time.Now(), b.currentRules()
 	status, err := asks(ctx, b, "status", b.Store.Status, r)
-	if err != nil {
+	if b.noteStore(err); err != nil {
 		return false, err
 	}
 	arrived := time.Now()

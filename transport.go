@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
@@ -347,10 +348,7 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	base := t.base()
 	handedOver = true
 	grant.traces.sent(req, &grant)
-	inFlight := &grant.budget.inFlight
-	inFlight.Add(1)
-	resp, err := base.RoundTrip(out)
-	inFlight.Add(-1)
+	resp, err := counting(&grant.budget.inFlight, base, out)
 	answered = true
 	grant.traces.answered(req, &grant, resp, err, trace.begun)
 	switch {
@@ -373,4 +371,11 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	// The copy carries the token; the caller's own request does not.
 	resp.Request = req.WithContext(trace)
 	return resp, nil
+}
+
+// counting sends a request, and counts it while it is in flight: also if the Base panics.
+func counting(inFlight *atomic.Int64, base http.RoundTripper, req *http.Request) (*http.Response, error) {
+	inFlight.Add(1)
+	defer inFlight.Add(-1)
+	return base.RoundTrip(req)
 }

@@ -52,7 +52,7 @@ const watchFrom = 100 * time.Millisecond
 // token has another step. It returns slotMissed if the calls of the next window could follow this one too closely.
 func (w *waiter) leave() outcome {
 	if !w.Slot.After(w.now) && w.budget.anySpent.Load() {
-		w.budget.noteRoom(w.account.ID)
+		w.budget.noteRoom(w.account.ID, w.values)
 	}
 	if w.pool != nil {
 		w.Token = w.pool.token(w.account.ID)
@@ -106,6 +106,7 @@ func (w *waiter) book(ctx context.Context) error {
 			w.request(&r, allowed)
 		case isTemporary(err):
 			b.storeFailed(err)
+			b.tell()
 			if err := w.beforeRetry(ctx, &r, &retries, err); err != nil {
 				w.cancelSoon() // the store may have booked it all the same
 				return err

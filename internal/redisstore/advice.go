@@ -19,6 +19,7 @@ var advices = []struct{ contains, advice string }{
 	{"connection reset", clients},
 	{"EOF", clients},
 	{"connection pool timeout", pool},
+	{"client is closed", "RedisStore.Client was closed: close it after the last call of the budget, and after Settle"},
 	{"unknown command", "ration needs Redis 7.0, Valkey or what does all that they do"},
 }
 

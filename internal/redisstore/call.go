@@ -293,6 +293,9 @@ var temporary = []string{
 // a Cluster asks which node has which: by itself it does so once a minute.
 func (s *Store) failed(op string, err error) error {
 	failure := newStoreError(op, err)
+	if _, single := s.Client.(*redis.Client); single && errors.Is(err, redis.ErrClosed) {
+		failure.Permanent = true // the program has closed it; a Cluster's clients of single nodes come and go
+	}
 	if failure.Temporary() {
 		s.announcements.forget()
 		s.reloadCluster()

@@ -55,3 +55,18 @@ func TestErrorsSayWhatToChange(t *testing.T) {
 		})
 	}
 }
+
+// A client that the program has closed answers never again: nobody waits for it for 30 s.
+func TestAClosedClientIsNoOutage(t *testing.T) {
+	client := redis.NewClient(&redis.Options{Addr: redistest.Start(t).Addr})
+	require.NoError(t, client.Close())
+	var told []ration.Event
+	b := &ration.Budget{Name: redistest.Name(t), Limits: []ration.Limit{ration.PerHour(10)}, Store: &ration.RedisStore{Client: client},
+		OnEvent: func(e ration.Event) { told = append(told, e) }}
+	ctx, stop := context.WithTimeout(t.Context(), 20*time.Second)
+	defer stop()
+	_, err := b.Wait(ctx, ration.NewToken("a"), 1)
+	require.ErrorContains(t, err, "RedisStore.Client was closed")
+	require.NoError(t, ctx.Err())
+	require.Empty(t, told)
+}

@@ -89,6 +89,7 @@ func TestAFaultyBaseLeavesNothingBehind(t *testing.T) {
 				for _, ctx := range contexts {
 					require.Error(t, ctx.Err(), "the attempt goes on")
 				}
+				require.Zero(t, budget.Counts().InFlight)
 				rationtest.RequireRemaining(t, budget, ration.NewToken("a"), 5-len(contexts)) // what may have been sent counts
 			})
 		})

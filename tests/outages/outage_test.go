@@ -86,6 +86,28 @@ func TestWaitersGoOnWhenTheStoreIsBack(t *testing.T) {
 	})
 }
 
+// All of a crawl's callers wait for their slots, and none books: also then people are told that the store does not answer, and that it
+// does again.
+func TestAnOutageIsToldWhileAllWait(t *testing.T) {
+	inOutage(t, ration.FailClosed, ration.PerMinute(2), func(t *testing.T, workers []*rationtest.Worker, stores []*rationtest.CutStore) {
+		rationtest.Book(t, workers[0], 2)
+		var wait sync.WaitGroup
+		for range 4 {
+			wait.Go(func() { rationtest.Book(t, workers[0], 1) })
+		}
+		time.Sleep(5 * time.Second)
+		stores[0].Cut.Store(true)
+		time.Sleep(12 * time.Second)
+		require.Len(t, workers[0].Noticed(ration.StoreDown), 1, "in the time of a heartbeat")
+		require.Empty(t, workers[0].Noticed(ration.StoreBack))
+		stores[0].Cut.Store(false)
+		time.Sleep(12 * time.Second)
+		require.Len(t, workers[0].Noticed(ration.StoreBack), 1)
+		wait.Wait()
+		require.Len(t, workers[0].Noticed(ration.StoreDown), 1)
+	})
+}
+
 func TestDivideGoesOnWithAShare(t *testing.T) {
 	inOutage(t, ration.Divide, ration.PerHour(10), func(t *testing.T, workers []*rationtest.Worker, stores []*rationtest.CutStore) {
 		start := time.Now()
