@@ -67,7 +67,13 @@ type unpaused struct {
 
 // run takes the steps to a grant in turn. If what one step found no longer holds after another, it
 // begins again.
-func (a *acquisition) run(grant *Grant) error {
+func (a *acquisition) run(grant *Grant) (err error) {
+	if o := requestOptionsOf(a.ctx); o != nil && o.grant != nil {
+		if *grant, err = a.Pool.granted(a.ctx, o.grant, a.cost); err == nil {
+			_, err = a.openSecret(grant)
+		}
+		return err
+	}
 	for {
 		may, err := a.passPauses()
 		if err != nil {

@@ -193,6 +193,7 @@ type requestOptions struct {
 	hasCost    bool
 	units      map[string]int    // what limits with a Unit count; nil: it was not said
 	keys       map[string]string // what limits with a Per count apart, not to be changed; nil: it was not said
+	grant      []byte            // on which the request is sent, as a text; nil: one is to be taken
 }
 
 type requestOptionsKey struct{}

@@ -112,6 +112,10 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, build func(*htt
 	}
 }
 
+// lineEnds has each line of a text begin as one of an event does. What a viewer asks for, and the page shows, may have any of the
+// characters that end a line there.
+var lineEnds = strings.NewReplacer("\r\n", "\ndata: ", "\r", "\ndata: ", "\n", "\ndata: ")
+
 // event returns what is sent of the snapshot to those that look at an address.
 func (s *snapshot) event(r *http.Request, build func(*http.Request, *snapshot) *page) string {
 	address := r.URL.String()
@@ -121,7 +125,7 @@ func (s *snapshot) event(r *http.Request, build func(*http.Request, *snapshot) *
 	var out bytes.Buffer
 	event := "event: gone\ndata:\n\n"
 	if p := build(r, s); p != nil && templates.ExecuteTemplate(&out, "main", p) == nil {
-		event = "data: " + strings.ReplaceAll(strings.TrimSpace(out.String()), "\n", "\ndata: ") + "\n\n"
+		event = "data: " + lineEnds.Replace(strings.TrimSpace(out.String())) + "\n\n"
 	}
 	s.renders.Store(address, event)
 	return event

@@ -61,7 +61,7 @@ func run(args []string, in io.Reader, out, errs io.Writer) int {
 		return exitInterrupted
 	}
 	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "ration: "), "flag: ")
-	if dial, is := errors.AsType[*net.OpError](err); is {
+	if dial, is := errors.AsType[*net.OpError](err); is && dial.Op != "listen" {
 		text = fmt.Sprintf("Redis does not answer (%v): start it, or name another by -redis", dial)
 	}
 	fmt.Fprintln(errs, "ration: "+text)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
@@ -16,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/urfave/cli/v3"
 
 	"github.com/ration-go/ration"
@@ -58,6 +60,7 @@ The file is read again when it changes, or at SIGHUP. docs/proxy.md describes it
 				p.Store = kept
 				page := &dashboard.Handler{Store: kept, Hosts: config.Names, Authorize: func(*http.Request) bool { return true }} // whom the proxy admits
 				p.Page = page
+				p.Key = func(ctx context.Context) ([]byte, error) { return sharedKey(ctx, client) }
 				if !c.Bool("check") {
 					go func() { _ = page.Run(ctx) }()
 				}
@@ -72,6 +75,21 @@ The file is read again when it changes, or at SIGHUP. docs/proxy.md describes it
 			return p.serve(ctx, c)
 		},
 	}
+}
+
+// keyOfGrants is the key in Redis of what proxies sign their grants with.
+const keyOfGrants = "ration:v2:proxy"
+
+// sharedKey returns what all proxies of a fleet sign their grants with. The first one makes it.
+func sharedKey(ctx context.Context, client redis.UniversalClient) ([]byte, error) {
+	if err := client.SetNX(ctx, keyOfGrants, rand.Text(), 0).Err(); err != nil {
+		return nil, &ration.StoreError{Op: "key", Err: err}
+	}
+	key, err := client.Get(ctx, keyOfGrants).Bytes()
+	if err != nil {
+		return nil, &ration.StoreError{Op: "key", Err: err}
+	}
+	return key, nil
 }
 
 // A served is a proxy and the file that it is configured by.
@@ -109,6 +127,7 @@ func (p *served) serve(ctx context.Context, c *cli.Command) error {
 		defer close(ended)
 		ending, stop := context.WithTimeout(context.Background(), graceful)
 		defer stop()
+		p.End(ending)
 		_ = server.Shutdown(ending)
 	})
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -124,12 +143,19 @@ func listen(ctx context.Context, config *proxy.Config) (net.Listener, error) {
 	if path, isSocket := strings.CutPrefix(address, "unix:"); isSocket {
 		network, address = "unix", path
 		if info, err := os.Stat(path); err == nil && info.Mode().Type() == os.ModeSocket {
+			if other, err := new(net.Dialer).DialContext(ctx, network, path); err == nil {
+				_ = other.Close()
+				return nil, errUsage{fmt.Errorf("listen: another process listens at %s: stop it, or name another socket", path)}
+			}
 			_ = os.Remove(path) // of a proxy that was killed
 		}
 	}
 	listener, err := new(net.ListenConfig).Listen(ctx, network, address)
-	if err != nil || config.TLS == nil {
-		return listener, err
+	if err != nil {
+		return nil, errUsage{fmt.Errorf("listen: %w: name another address, or stop what listens there", err)}
+	}
+	if config.TLS == nil {
+		return listener, nil
 	}
 	certificate, err := tls.LoadX509KeyPair(config.TLS.Cert, config.TLS.Key)
 	if err != nil {

@@ -15,6 +15,9 @@ import (
 // errWaitedLongest ends the context of a request that has waited its longest without a slot.
 var errWaitedLongest = errors.New("the longest wait is over, and no slot has come")
 
+// errEnding ends the context of a request that waits for its slot when the proxy is stopped.
+var errEnding = errors.New("the proxy ends")
+
 // A wait bounds how long a request waits for its slot, and not how long its response takes: its deadline counts until a slot
 // is granted.
 type wait struct {
@@ -23,6 +26,7 @@ type wait struct {
 	state  atomic.Int32 // waiting, sent or ended
 	isSent atomic.Bool  // whether any grant was given
 	grant  ration.Grant // of which OnGrant told last
+	giveUp func()       // called when the proxy is stopped
 }
 
 // What a wait may be. It ends only while it is waiting, and nothing is sent after it has ended.
@@ -38,7 +42,7 @@ type waitKey struct{}
 const grace = time.Second
 
 // bound returns a context that ends at the latest after the longest wait without a grant, and what ends it.
-func bound(ctx context.Context, longest time.Duration) (*wait, func()) {
+func (s *Server) bound(ctx context.Context, longest time.Duration) (*wait, func()) {
 	inner, cancel := context.WithCancelCause(ctx)
 	w := &wait{until: time.Now().Add(longest)}
 	w.Context = context.WithValue(inner, waitKey{}, w)
@@ -48,8 +52,15 @@ func bound(ctx context.Context, longest time.Duration) (*wait, func()) {
 			cancel(errWaitedLongest)
 		}
 	})
+	w.giveUp = func() {
+		if s.ending.Err() != nil && w.state.CompareAndSwap(waiting, ended) {
+			cancel(errEnding)
+		}
+	}
+	stays := context.AfterFunc(s.ending, w.giveUp)
 	return w, sync.OnceFunc(func() {
 		timer.Stop()
+		stays()
 		cancel(nil)
 	})
 }
@@ -85,5 +96,9 @@ func (w *wait) retries() ration.RetryPolicy {
 
 // trace has each further attempt wait within the deadline too, those with another token included.
 func (w *wait) trace() *rationtrace.Trace {
-	return &rationtrace.Trace{Retrying: func(context.Context, rationtrace.Retrying) { w.state.CompareAndSwap(sent, waiting) }}
+	return &rationtrace.Trace{Retrying: func(context.Context, rationtrace.Retrying) {
+		if w.state.CompareAndSwap(sent, waiting) {
+			w.giveUp() // if the proxy is being stopped
+		}
+	}}
 }

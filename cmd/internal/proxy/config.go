@@ -13,6 +13,7 @@ import (
 	"reflect"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -179,6 +180,9 @@ func expand(v reflect.Value, at string) error {
 			if !set {
 				return fmt.Errorf("%s: the environment has no %s", at, found[1])
 			}
+			if strings.TrimSpace(value) == "" { // a secret that is empty would be none
+				return fmt.Errorf("%s: %s is empty in the environment: set it, or leave %[1]s out", at, found[1])
+			}
 			v.SetString(strings.ReplaceAll(v.String(), found[0], value))
 		}
 	}
@@ -192,7 +196,8 @@ func (c *Config) check() error {
 			return errors.New("listen: write unix:PATH")
 		}
 	} else {
-		if _, _, err := net.SplitHostPort(c.Listen); err != nil {
+		_, port, err := net.SplitHostPort(c.Listen)
+		if _, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil {
 			return fmt.Errorf("listen: %q: write HOST:PORT such as %s, or unix:PATH", c.Listen, defaultListen)
 		}
 		if !hosts.IsLocal(c.Listen) && c.Secret == "" && (c.TLS == nil || c.TLS.ClientCA == "") {

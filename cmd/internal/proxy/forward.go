@@ -15,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -34,6 +35,7 @@ type passage struct {
 	caller string
 	url    *url.URL
 	wait   *wait
+	secret atomic.Pointer[string] // with which it was sent last; nil: it was not
 }
 
 type passageKey struct{}
@@ -72,7 +74,7 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, routes *routes,
 		badRequest("the body could not be read: %v", err).write(w)
 		return
 	}
-	waits, stop := bound(r.Context(), o.longest)
+	waits, stop := s.bound(r.Context(), o.longest)
 	defer stop()
 	pass := &passage{route: to, caller: s.callers.name(o.caller), wait: waits,
 		url: &url.URL{Scheme: to.scheme, Host: to.host, Path: unescaped, RawPath: path, RawQuery: r.URL.RawQuery}}
@@ -168,10 +170,13 @@ func (o options) context(ctx context.Context) context.Context {
 
 // keepBody reads a short body, so that a slow client does not hold a slot and the request can be sent again.
 func keepBody(w http.ResponseWriter, r *http.Request) error {
+	control := http.NewResponseController(w)
 	if r.ContentLength <= 0 || r.ContentLength > mostKept {
+		if r.ContentLength != 0 {
+			r.Body = &timedBody{r.Body, control}
+		}
 		return nil
 	}
-	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(bodyWithin))
 	text, err := io.ReadAll(io.LimitReader(r.Body, r.ContentLength)) // which grows as it comes
 	if err == nil && int64(len(text)) < r.ContentLength {
@@ -186,10 +191,29 @@ func keepBody(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+// A timedBody is one that is sent as it comes. A client that sends nothing of it for bodyWithin is gone.
+type timedBody struct {
+	io.ReadCloser
+	control *http.ResponseController
+}
+
+// Read implements [io.Reader].
+func (b *timedBody) Read(p []byte) (int, error) {
+	_ = b.control.SetReadDeadline(time.Now().Add(bodyWithin))
+	n, err := b.ReadCloser.Read(p)
+	if err == io.EOF {
+		_ = b.control.SetReadDeadline(time.Time{})
+	}
+	return n, err
+}
+
 // rewrite makes a request the origin's.
 func rewrite(r *httputil.ProxyRequest) {
-	r.Out.URL = passageOf(r.In.Context()).url
-	r.Out.Host = ""
+	p := passageOf(r.In.Context())
+	r.Out.URL, r.Out.Host = p.url, ""
+	if p.budget.inQuery {
+		r.Out.Header.Del("Accept-Encoding") // what is compressed cannot be looked through: hide.go
+	}
 }
 
 // transportOf sends each request by the Transport of its budget.
@@ -218,6 +242,9 @@ func (s *Server) answered(resp *http.Response) error {
 	g, found := ration.GrantOf(resp)
 	if !found {
 		return nil
+	}
+	if secret := p.secret.Load(); secret != nil {
+		hide(resp, *secret, g.Token.ID(), p.budget.inQuery)
 	}
 	resp.Header.Set("Ration-Waited", g.Waited.Round(time.Millisecond).String())
 	resp.Header.Set("Ration-Token", g.Token.ID())

@@ -193,13 +193,15 @@ func TestWhatTheProxyAnswersItselfSaysWhy(t *testing.T) {
 
 func TestATokenIsAttachedAsTheFileSays(t *testing.T) {
 	for auth, want := range map[string]string{"bearer": "Bearer [ab]-secret", "header:X-Api-Key": "[ab]-secret", "query:key": `x=1&key=[ab]-secret`} {
+		var text string
 		_, front, host := serve(t, simple+"    auth: "+auth+"\n", func(w http.ResponseWriter, r *http.Request) {
+			text = ""
 			if auth == "query:key" {
-				fmt.Fprint(w, r.URL.RawQuery)
+				text = r.URL.RawQuery
 			}
-			fmt.Fprint(w, r.Header.Get("Authorization"), r.Header.Get("X-Api-Key"))
+			text += r.Header.Get("Authorization") + r.Header.Get("X-Api-Key")
 		})
-		_, text := do(t, "GET", front+"/"+host+"/?x=1", "X-Api-Key", "mine")
+		do(t, "GET", front+"/"+host+"/?x=1", "X-Api-Key", "mine")
 		if auth == "header:X-Api-Key" || auth == "query:key" {
 			text = strings.TrimSuffix(text, "mine") // of another kind, which is the client's own
 		}
@@ -481,12 +483,15 @@ func TestAWrongConfigurationSaysWhatToWrite(t *testing.T) {
 		{"budgets:", "max_wait: 50\nbudgets:", "write a duration such as 50s"},
 		{"budgets:", "authorization: keep\nbudgets:", "write refuse or drop"},
 		{"budgets:", "redis: ${NO_SUCH_VARIABLE}\nbudgets:", "redis: the environment has no NO_SUCH_VARIABLE"},
+		{"budgets:", "secret: ${EMPTY_VARIABLE}\nbudgets:", "secret: EMPTY_VARIABLE is empty in the environment"},
+		{"budgets:", "listen: 127.0.0.1:99999\nbudgets:", "write HOST:PORT"},
 		{"    limits", "    auth: basic\n    limits", "write bearer, header:NAME or query:NAME"},
 		{"    limits", "    preset: githup\n    limits", `"githup" is none`},
 		{"  api:", "  a b:", "budgets.a b.name"},
 		{right, "", "there is none"},
 	} {
 		t.Setenv("TEST_TOKENS", "a")
+		t.Setenv("EMPTY_VARIABLE", " ")
 		file := filepath.Join(t.TempDir(), "ration.yaml")
 		require.NoError(t, os.WriteFile(file, []byte(strings.Replace(right, row.old, row.new, 1)), 0o600))
 		c, err := proxy.Load(file)

@@ -28,6 +28,7 @@ const (
 	reasonAuth     reason = "authorization" // the client brought its own, or lacks the proxy's secret
 	reasonUpgrade  reason = "upgrade"       // WebSocket, CONNECT and their like
 	reasonGrant    reason = "grant"         // it is not known, or was reported
+	reasonEnding   reason = "ending"        // the proxy is being stopped
 	reasonInternal reason = "internal"
 )
 
@@ -71,6 +72,8 @@ func problemOf(err error) problem {
 		return problem{http.StatusServiceUnavailable, reasonStore, text, time.Second}
 	case errors.As(err, new(*ration.LimitsError)):
 		return problem{http.StatusServiceUnavailable, reasonLimits, text, 0}
+	case errors.Is(err, errPanic):
+		return problem{http.StatusInternalServerError, reasonInternal, text, 0}
 	case errors.Is(err, errAddress):
 		return problem{http.StatusForbidden, reasonHost, text, 0}
 	case errors.Is(err, context.Canceled):

@@ -24,6 +24,7 @@ import (
 
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/hosts"
+	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
 )
 
@@ -44,6 +45,9 @@ type Server struct {
 	Page http.Handler
 	// Log gets what happens to the budgets. Nil: nothing is logged.
 	Log *slog.Logger
+	// Key returns the key by which grants are signed that leave the process: the same for all proxies of a fleet, so that each takes
+	// the reports of the others' grants. Nil: this process has one of its own.
+	Key func(context.Context) ([]byte, error)
 
 	routes  atomic.Pointer[routes]
 	using   sync.Mutex // held by Use
@@ -52,6 +56,11 @@ type Server struct {
 	reverse *httputil.ReverseProxy
 	callers callers
 	grants  grants
+
+	sealing sync.Mutex // protects sealed
+	sealed  seal       // nil: not known yet
+	ending  context.Context
+	ends    context.CancelFunc // ends ending
 }
 
 // Routes are where requests go under one configuration. They are not changed after they were made.
@@ -77,6 +86,7 @@ type budget struct {
 	hands   *ration.Transport // out slots
 	tokens  []sourced
 	left    remaining
+	inQuery bool // tokens are attached to the query
 }
 
 // A sourced token is one, and where its secrets come from.
@@ -155,6 +165,7 @@ func (s *Server) begin() {
 	s.reverse = &httputil.ReverseProxy{Rewrite: rewrite, Transport: transportOf{}, ModifyResponse: s.answered, ErrorHandler: s.failed,
 		FlushInterval: -1, BufferPool: new(buffers), ErrorLog: slog.NewLogLogger(cmp.Or(s.Log, slog.New(slog.DiscardHandler)).Handler(), slog.LevelDebug)}
 	s.grants.waiting = make(map[string]*held)
+	s.ending, s.ends = context.WithCancel(context.Background())
 	s.callers.counts = make(map[callerKey]*callerCounts)
 }
 
@@ -198,6 +209,14 @@ func (s *Server) newBudget(name string, config *Budget, tokens []sourced) (*budg
 	if err != nil {
 		return nil, fmt.Errorf("budgets.%s.%w", name, err)
 	}
+	if attach == nil {
+		attach = described.Attach
+	}
+	if attach == nil {
+		attach = provider.Bearer
+	}
+	b.inQuery = isInQuery(attach)
+	attach = remembering(attach)
 	b.sends = &ration.Transport{Base: s.origins, Attach: attach, Pool: b.pool, Hosts: names, Provider: described, ReplaceAuthorization: true, OnGrant: onGrant}
 	b.hands = &ration.Transport{Base: handOver{}, Attach: attach, Pool: b.pool, Hosts: names, Provider: described, OnGrant: onGrant}
 	return b, nil
@@ -263,7 +282,9 @@ func tokensOf(configs []Token) (tokens []sourced, err error) {
 
 // run is the source of secrets that a command prints.
 func (t Token) run(ctx context.Context) (secret string, expires time.Time, err error) {
-	out, err := exec.CommandContext(ctx, t.Command[0], t.Command[1:]...).Output()
+	command := exec.CommandContext(ctx, t.Command[0], t.Command[1:]...)
+	command.WaitDelay = time.Second // a child that has the output may live on
+	out, err := command.Output()
 	if err != nil {
 		return "", time.Time{}, fmt.Errorf("%s: %w", t.Command[0], err) // what it printed may have a secret
 	}
@@ -290,6 +311,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		problem{http.StatusMethodNotAllowed, reasonRequest, "an answer to TRACE has the token in it", 0}.write(w)
 		return
 	}
+	if s.ending.Err() != nil && (isForward || r.URL.Path != "/v1/report" && r.URL.Path != "/metrics") {
+		w.Header().Set("Connection", "close")
+		proxyEnds.write(w)
+		return
+	}
 	if !isForward && r.URL.Path == "/healthz" {
 		s.healthz(w, r)
 		return
@@ -305,7 +331,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case path == "/v1/take":
 		s.take(w, r, routes)
 	case path == "/v1/report":
-		s.report(w, r)
+		s.report(w, r, routes)
 	case path == "/metrics":
 		s.metrics(w, r)
 	case s.Page != nil && (path == "/" || strings.HasPrefix(path, "/ration/")):
@@ -344,6 +370,16 @@ func (t *routes) admit(r *http.Request, isForward bool) (p problem, refused bool
 	return p, false
 }
 
+// End ends the service: who waits for a slot, and who comes, is told to come again, and reports are taken until no grant is out, or the
+// context ends. Requests that are under way go on.
+func (s *Server) End(ctx context.Context) {
+	s.once.Do(s.begin)
+	s.ends()
+	s.grants.settle(ctx)
+}
+
+var proxyEnds = problem{http.StatusServiceUnavailable, reasonEnding, "the proxy ends: ask again, and another one answers, or this one when it is started again", time.Second}
+
 func (s *Server) healthz(w http.ResponseWriter, r *http.Request) {
 	if !s.storeAnswers(r.Context()) {
 		storeIsDown.write(w)
@@ -368,6 +404,9 @@ func (s *Server) storeAnswers(ctx context.Context) bool {
 // whyNot returns what is answered to a request whose context it is. A wait that was too long was for the quota, or for a store
 // that does not answer.
 func (s *Server) whyNot(ctx context.Context, err error) problem {
+	if errors.Is(context.Cause(ctx), errEnding) {
+		return proxyEnds
+	}
 	if cause := context.Cause(ctx); errors.Is(cause, errWaitedLongest) && !errors.Is(err, ration.ErrStoreUnavailable) {
 		if err = cause; !s.storeAnswers(context.WithoutCancel(ctx)) {
 			return storeIsDown

@@ -2,7 +2,6 @@ package proxy
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -10,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/ration-go/ration"
@@ -41,6 +39,7 @@ type takeAnswer struct {
 	WaitMS  int64             `json:"wait_ms"`           // how long it took
 	Headers map[string]string `json:"headers,omitempty"` // to be sent, if tokens may leave the process
 	URL     string            `json:"url,omitempty"`     // likewise, where a token is a part of the address
+	Hint    string            `json:"hint,omitempty"`    // why the program cannot know which token to send
 }
 
 // A reportRequest tells what the origin has said.
@@ -64,6 +63,9 @@ type held struct {
 	sent     chan *http.Request // with its token
 	reported chan *http.Response
 	done     chan outcome
+
+	id   string // as which it was handed out; grants.mu protects it, and over
+	over bool   // no report is waited for any more
 }
 
 type outcome struct {
@@ -71,7 +73,10 @@ type outcome struct {
 	err  error
 }
 
-type heldKey struct{}
+type (
+	heldKey struct{}
+	toldKey struct{} // of the response, a *http.Response, to a grant that was taken elsewhere
+)
 
 var errNotReported = errors.New("no response was reported")
 
@@ -80,18 +85,17 @@ type handOver struct{}
 
 // RoundTrip implements [http.RoundTripper].
 func (handOver) RoundTrip(r *http.Request) (*http.Response, error) {
-	h := r.Context().Value(heldKey{}).(*held)
 	_ = r.Body.Close()
+	if resp, elsewhere := r.Context().Value(toldKey{}).(*http.Response); elsewhere {
+		return answer(r, resp)
+	}
+	h := r.Context().Value(heldKey{}).(*held)
 	h.sent <- r
 	timer := time.NewTimer(reportWithin)
 	defer timer.Stop()
 	select {
 	case resp := <-h.reported:
-		if resp == nil {
-			return nil, errNotReported
-		}
-		resp.Request = r
-		return resp, nil
+		return answer(r, resp)
 	case <-timer.C:
 		return nil, errNotReported
 	case <-r.Context().Done():
@@ -99,25 +103,13 @@ func (handOver) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// Grants are those that were handed out and not reported.
-type grants struct {
-	mu      sync.Mutex
-	waiting map[string]*held
-}
-
-func (g *grants) add(id string, h *held) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.waiting[id] = h
-}
-
-// remove returns a grant, once.
-func (g *grants) remove(id string) *held {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	h := g.waiting[id]
-	delete(g.waiting, id)
-	return h
+// answer answers a request by what was reported; nil: there was no response.
+func answer(r *http.Request, resp *http.Response) (*http.Response, error) {
+	if resp == nil {
+		return nil, errNotReported
+	}
+	resp.Request = r
+	return resp, nil
 }
 
 // decode reads the JSON of a request, strictly. It reports whether it could; if not, it has answered.
@@ -127,12 +119,15 @@ func decode(w http.ResponseWriter, r *http.Request, into any) bool {
 		problem{http.StatusMethodNotAllowed, reasonRequest, "send it by POST, as JSON", 0}.write(w)
 		return false
 	}
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(bodyWithin))
 	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, mostKept))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
 		badRequest("the body is not what is expected: %s", strings.TrimPrefix(err.Error(), "json: ")).write(w)
-		return false
+		return false // the deadline stays, as the server reads what is left
 	}
+	_ = control.SetReadDeadline(time.Time{})
 	return true
 }
 
@@ -152,7 +147,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, routes *routes) {
 		badRequest("%v", err).write(w)
 		return
 	}
-	o := options{longest: longest, cost: asked.Cost, scopes: asked.Scopes, reserve: asked.Reserve, units: asked.Units, caller: asked.Caller}
+	o := asked.options(longest)
 	if asked.Cost < 0 || asked.Reserve < 0 || asked.Reserve > 0.999 {
 		badRequest("cost must not be negative, and reserve is a share from 0 to 0.999").write(w)
 		return
@@ -162,23 +157,26 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, routes *routes) {
 		p.write(w)
 		return
 	}
+	seal, err := s.seals(r.Context())
+	if err != nil {
+		s.whyNot(r.Context(), err).write(w)
+		return
+	}
 	caller := s.callers.name(o.caller)
 	s.callers.begin(b.name, caller)
 	defer s.callers.end(b.name, caller)
 
 	// The request goes on after this handler has answered, until its response is reported.
-	waits, stop := bound(context.WithoutCancel(r.Context()), o.longest)
+	waits, stop := s.bound(context.WithoutCancel(r.Context()), o.longest)
 	leaves := context.AfterFunc(r.Context(), stop)
 	h := &held{sent: make(chan *http.Request, 1), reported: make(chan *http.Response, 1), done: make(chan outcome, 1)}
 	ctx := o.context(context.WithValue(waits, heldKey{}, h))
 	ctx = ration.WithRetries(ctx, ration.RetryPolicy{Max: -1})
-	id := rand.Text()
-	s.grants.add(id, h) // nobody knows it yet
 	go func() {
 		defer stop()
-		resp, err := b.hands.RoundTrip(req.WithContext(ctx))
-		s.grants.remove(id)
-		h.done <- outcome{resp, err}
+		end := recovered(func() (*http.Response, error) { return b.hands.RoundTrip(req.WithContext(ctx)) })
+		s.grants.end(h)
+		h.done <- end
 	}()
 	select {
 	case end := <-h.done:
@@ -188,14 +186,41 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, routes *routes) {
 		p.write(w)
 	case out := <-h.sent:
 		leaves()
+		id, err := seal.close(asked, b.name, waits.grant)
+		if err != nil { // which it cannot be: the grant is one of ours
+			stop()
+			s.whyNot(waits, err).write(w)
+			return
+		}
+		s.grants.add(id, h)
 		answer := takeAnswer{Grant: id, Token: waits.grant.Token.ID(), Label: waits.grant.Token.Label, WaitMS: waits.grant.Waited.Milliseconds()}
 		if b.config.HandOut {
 			answer.attached(req, out)
+		} else if answer.Label == "" {
+			answer.Hint = "no token is handed out: write hand_out_tokens: true for the budget, or a label for each token by which the program knows its own"
 		}
 		w.Header().Set("Content-Type", "application/json")
 		w.Header().Set("Cache-Control", "no-store")
 		_ = json.NewEncoder(w).Encode(answer)
 	}
+}
+
+// recovered sends a request in a goroutine in which nobody else recovers: whatever a request makes of a panic, the proxy goes on.
+func recovered(send func() (*http.Response, error)) (end outcome) {
+	defer func() {
+		if value := recover(); value != nil {
+			end = outcome{err: fmt.Errorf("%w: %v", errPanic, value)}
+		}
+	}()
+	resp, err := send()
+	return outcome{resp, err}
+}
+
+var errPanic = errors.New("the request could not be handled, and that is a fault of the proxy")
+
+// options returns what the program asks for beside its request.
+func (t takeRequest) options(longest time.Duration) options {
+	return options{longest: longest, cost: t.Cost, scopes: t.Scopes, reserve: t.Reserve, units: t.Units, caller: t.Caller}
 }
 
 // request returns the request that the program is going to send, as far as it is known.
@@ -237,8 +262,9 @@ func (a *takeAnswer) attached(before, out *http.Request) {
 	}
 }
 
-// report has the Transport read what the origin has said.
-func (s *Server) report(w http.ResponseWriter, r *http.Request) {
+// report has the Transport read what the origin has said: of a grant that this proxy has handed out the one that waits for it, of any
+// other one of the fleet one that books nothing.
+func (s *Server) report(w http.ResponseWriter, r *http.Request, routes *routes) {
 	var told reportRequest
 	if !decode(w, r, &told) {
 		return
@@ -247,21 +273,23 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 		badRequest("status is %d: write one of HTTP, or 0 if there was no response", told.Status).write(w)
 		return
 	}
-	h := s.grants.remove(told.Grant)
-	if h == nil {
-		problem{http.StatusNotFound, reasonGrant, fmt.Sprintf("no grant %q waits for its report: it was reported, or more than %v have passed", told.Grant, reportWithin), 0}.write(w)
+	resp := told.response()
+	h, once := s.grants.report(told.Grant)
+	var end outcome
+	switch {
+	case h != nil:
+		h.reported <- resp
+		end = <-h.done
+	case once:
+		known := false
+		if end, known = s.reportElsewhere(r.Context(), routes, told.Grant, resp); known {
+			break
+		}
+		fallthrough
+	default:
+		problem{http.StatusNotFound, reasonGrant, fmt.Sprintf("no grant %.40q waits for its report: it was reported, or more than %v have passed", told.Grant, reportWithin), 0}.write(w)
 		return
 	}
-	var resp *http.Response
-	if told.Status != 0 {
-		resp = &http.Response{StatusCode: told.Status, Status: fmt.Sprint(told.Status, " ", http.StatusText(told.Status)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
-			Header: make(http.Header), Body: http.NoBody}
-		for name, value := range told.Headers {
-			resp.Header.Add(name, value)
-		}
-	}
-	h.reported <- resp
-	end := <-h.done
 	if grant, found := ration.GrantOf(end.resp); found && len(told.Units) > 0 {
 		if err := grant.RecordUnits(r.Context(), told.Units); err != nil {
 			problem{http.StatusUnprocessableEntity, reasonRequest, fmt.Sprintf("the response was read, but not the units: %s", strings.TrimPrefix(err.Error(), "ration: ")), 0}.write(w)
@@ -281,4 +309,38 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// response returns what was reported; nil: there was no response.
+func (t reportRequest) response() *http.Response {
+	if t.Status == 0 {
+		return nil
+	}
+	resp := &http.Response{StatusCode: t.Status, Status: fmt.Sprint(t.Status, " ", http.StatusText(t.Status)), Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: make(http.Header), Body: http.NoBody}
+	for name, value := range t.Headers {
+		resp.Header.Add(name, value)
+	}
+	return resp
+}
+
+// reportElsewhere has the budget's Transport read what was reported of a grant that another proxy has handed out, or this one before it
+// was started again. It reports false if no proxy of the fleet has, or too long ago.
+func (s *Server) reportElsewhere(ctx context.Context, routes *routes, id string, resp *http.Response) (end outcome, known bool) {
+	seal, err := s.seals(ctx)
+	if err != nil {
+		return outcome{}, false
+	}
+	sealed, known := seal.open(id)
+	b := routes.budgets[sealed.Budget]
+	if !known || b == nil {
+		return outcome{}, false
+	}
+	req, _, ok := sealed.Take.request(b, routes)
+	if !ok {
+		return outcome{}, false
+	}
+	ctx = sealed.Take.options(0).context(context.WithValue(context.WithoutCancel(ctx), toldKey{}, resp))
+	ctx = ration.WithGrant(ration.WithRetries(ctx, ration.RetryPolicy{Max: -1}), sealed.Grant)
+	return recovered(func() (*http.Response, error) { return b.hands.RoundTrip(req.WithContext(ctx)) }), true
 }
