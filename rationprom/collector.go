@@ -29,7 +29,8 @@ type Collector struct {
 	alias  func(accountID string) string
 	within time.Duration
 
-	limit, used, ahead, left, reported *prometheus.Desc
+	limit, used, ahead, left, reported      *prometheus.Desc
+	pause, state, tokens, workers, answered *prometheus.Desc
 }
 
 const (
@@ -38,35 +39,35 @@ const (
 	mostAliases = 100
 )
 
-var (
-	pauseDesc = prometheus.NewDesc("ration_paused_until_timestamp_seconds",
-		"When the last pause ends, in Unix time: of all accounts, of one, or of a part of what is asked. 0: none is paused.", []string{"budget", "scope"}, nil)
-	stateDesc   = prometheus.NewDesc("ration_accounts", "Accounts of the pool: free, spent or paused.", []string{"budget", "state"}, nil)
-	tokenDesc   = prometheus.NewDesc("ration_tokens", "Tokens of the pool: usable or quarantined.", []string{"budget", "state"}, nil)
-	workersDesc = prometheus.NewDesc("ration_workers", "Processes that were heard of in the last minute.", []string{"budget"}, nil)
-	goodDesc    = prometheus.NewDesc("ration_collect_success", "1 if the store has answered this scrape, 0 if not.", []string{"budget"}, nil)
-)
-
 // NewCollector returns a collector of the accounts of a pool of the budget. A scrape waits 5 s for the
-// store at most.
+// store at most. A registry takes one for each budget, if all or none of them have an Alias.
 func NewCollector(b *ration.Budget, p *ration.Pool, o CollectorOptions) *Collector {
-	labels := []string{"budget", "limit"}
+	labels := []string{"limit"}
 	if o.Alias != nil {
 		labels = append(labels, "account")
 	}
-	desc := func(name, help string) *prometheus.Desc { return prometheus.NewDesc(name, help, labels, nil) }
+	// The budget is a constant label, so that a registry takes a collector of each budget.
+	desc := func(name, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name, help, labels, prometheus.Labels{"budget": b.Name})
+	}
 	return &Collector{budget: b, pool: p, alias: o.Alias, within: 5 * time.Second,
-		limit:    desc("ration_limit_units", "Units that a limit allows in its window."),
-		used:     desc("ration_used_units", "Units of a limit that are used in the window that ends now."),
-		ahead:    desc("ration_booked_ahead_units", "Units of a limit that callers which wait have booked ahead."),
-		left:     desc("ration_remaining_units", "Units of a limit that are left."),
-		reported: desc("ration_provider_remaining_units", "Units of a limit that are left by what the provider last said to this process. Of accounts of which it said nothing within the window they are as ration counts."),
+		limit:    desc("ration_limit_units", "Units that a limit allows in its window.", labels...),
+		used:     desc("ration_used_units", "Units of a limit that are used in the window that ends now.", labels...),
+		ahead:    desc("ration_booked_ahead_units", "Units of a limit that callers which wait have booked ahead.", labels...),
+		left:     desc("ration_remaining_units", "Units of a limit that are left.", labels...),
+		reported: desc("ration_provider_remaining_units", "Units of a limit that are left by what the provider last said to this process. Of accounts of which it said nothing within the window they are as ration counts.", labels...),
+		pause: desc("ration_paused_until_timestamp_seconds",
+			"When the last pause ends, in Unix time: of all accounts, of one, or of a part of what is asked. 0: none is paused.", "scope"),
+		state:    desc("ration_accounts", "Accounts of the pool: free, spent or paused.", "state"),
+		tokens:   desc("ration_tokens", "Tokens of the pool: usable or quarantined.", "state"),
+		workers:  desc("ration_workers", "Processes that were heard of in the last minute."),
+		answered: desc("ration_collect_success", "1 if the store has answered this scrape, 0 if not."),
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (c *Collector) Describe(to chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.limit, c.used, c.ahead, c.left, c.reported, pauseDesc, stateDesc, tokenDesc, workersDesc, goodDesc} {
+	for _, d := range []*prometheus.Desc{c.limit, c.used, c.ahead, c.left, c.reported, c.pause, c.state, c.tokens, c.workers, c.answered} {
 		to <- d
 	}
 }
@@ -77,16 +78,16 @@ type sums struct{ limit, used, ahead, left, reported float64 }
 // Collect implements prometheus.Collector.
 func (c *Collector) Collect(to chan<- prometheus.Metric) {
 	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
-		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, append([]string{c.budget.Name}, labels...)...)
+		to <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
 	}
 	ctx, stop := context.WithTimeout(context.Background(), c.within)
 	defer stop()
 	all, err := c.pool.Usage(ctx)
 	if err != nil {
-		gauge(goodDesc, 0)
+		gauge(c.answered, 0)
 		return
 	}
-	gauge(goodDesc, 1)
+	gauge(c.answered, 1)
 	units, limits, aliases := make(map[[2]string]*sums), bounded{most: mostLimits}, bounded{most: mostAliases}
 	states := map[string]float64{"free": 0, "spent": 0, "paused": 0}
 	pauses := map[string]time.Time{"all": {}, "account": {}, "part": {}}
@@ -125,14 +126,14 @@ func (c *Collector) Collect(to chan<- prometheus.Metric) {
 		gauge(c.reported, sum.reported, labels...)
 	}
 	for state, count := range states {
-		gauge(stateDesc, count, state)
+		gauge(c.state, count, state)
 	}
 	for scope, until := range pauses {
-		gauge(pauseDesc, unix(until), scope)
+		gauge(c.pause, unix(until), scope)
 	}
-	gauge(tokenDesc, float64(len(quarantined)), "quarantined")
-	gauge(tokenDesc, float64(len(c.pool.Tokens())-len(quarantined)), "usable")
-	gauge(workersDesc, float64(c.budget.Counts().Workers))
+	gauge(c.tokens, float64(len(quarantined)), "quarantined")
+	gauge(c.tokens, float64(len(c.pool.Tokens())-len(quarantined)), "usable")
+	gauge(c.workers, float64(c.budget.Counts().Workers))
 }
 
 // add adds one account's share.

@@ -265,3 +265,15 @@ func registryOf(cs ...prometheus.Collector) *prometheus.Registry {
 }
 
 var errDown = errors.New("connection refused")
+
+// A process with two budgets registers a collector of each.
+func TestTwoBudgetsHaveACollectorEach(t *testing.T) {
+	var all []prometheus.Collector
+	for _, name := range []string{"one", "two"} {
+		b := &ration.Budget{Name: name, Limits: []ration.Limit{ration.PerHour(5)}, Store: new(ration.MemoryStore)}
+		all = append(all, rationprom.NewCollector(b, ration.NewPool(b, ration.NewToken("a")), rationprom.CollectorOptions{}))
+	}
+	text := gather(t, registryOf(all...))
+	require.Contains(t, text, `ration_limit_units{budget="one",limit="5/1h"} 5`)
+	require.Contains(t, text, `ration_limit_units{budget="two",limit="5/1h"} 5`)
+}
