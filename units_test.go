@@ -158,11 +158,6 @@ func TestGitHubsPointsAreKept(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		github := rationtest.Preset(t, "github")
 		b.Limits = github.Limits
-		for _, text := range []string{"900/1m:unit=points", "2000/1m:unit=graphql_points"} {
-			points, err := ration.ParseLimit(text)
-			require.NoError(t, err)
-			b.Limits = append(b.Limits, points)
-		}
 		begun, slots := time.Now(), make(map[string]time.Duration)
 		client := &http.Client{Transport: &ration.Transport{Pool: ration.NewPool(b, ration.NewToken("a")), Provider: github,
 			Base: rationtest.RoundTripper(func(req *http.Request) (*http.Response, error) {
@@ -178,13 +173,16 @@ func TestGitHubsPointsAreKept(t *testing.T) {
 				require.NoError(t, resp.Body.Close())
 			}
 		}
-		ask(http.MethodGet, "/repos/a/b", 395)
-		ask(http.MethodPost, "/repos/a/b/issues", 100)
+		ask(http.MethodGet, "/repos/a/b", 490)
+		ask(http.MethodPost, "/repos/a/b/issues", 80)
+		ask(http.MethodDelete, "/repos/a/b/issues", 1)
 		ask(http.MethodGet, "/search/issues", 5)
 		ask(http.MethodPost, "/graphql", 900)
-		require.Equal(t, map[string]time.Duration{"GET /repos/a/b": 0, "POST /repos/a/b/issues": 0, "GET /search/issues": 0, "POST /graphql": 0}, slots)
+		require.Equal(t, map[string]time.Duration{"GET /repos/a/b": 0, "POST /repos/a/b/issues": 0, "DELETE /repos/a/b/issues": 0, "GET /search/issues": 0, "POST /graphql": 0}, slots)
 		ask(http.MethodGet, "/repos/a/b", 1)
-		require.Equal(t, time.Minute, slots["GET /repos/a/b"])
+		require.Equal(t, time.Minute, slots["GET /repos/a/b"], "900 points are spent")
+		ask(http.MethodPost, "/repos/a/b/issues", 421)
+		require.Equal(t, time.Hour, slots["POST /repos/a/b/issues"], "500 were created")
 	})
 }
 

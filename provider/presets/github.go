@@ -12,11 +12,14 @@ import (
 )
 
 // GitHub returns the preset "github": GitHub's REST and GraphQL APIs. Each resource has a
-// quota and a Scope of its own: "core", "search", "code_search" and "graphql".
+// quota and a Scope of its own: "core", "search", "code_search" and "graphql". Its secondary limits count points and requests that
+// create content, as units: a [ration.Transport] with the preset says what a request has of them, and calls of Wait, Try and Take say it
+// by [ration.WithUnits]: {"points": 1} for a GET.
 func GitHub() *provider.Provider {
 	return &provider.Provider{
-		Name: "github", Limits: slices.Clone(gitHubResources),
-		Note:   "by user and resource; 60 an hour from an address without a token; secondary limits of 100 at once, and of 900 points a minute, of which a write costs 5 and GraphQL has 2,000 apart: keep them by `900/1m:unit=points` and `2000/1m:unit=graphql_points`",
+		Name: "github", Limits: slices.Concat(gitHubResources, gitHubSecondary),
+		Note: "by user and resource; 60 an hour from an address without a token; 900 points a minute, of which a write costs 5 and GraphQL has 2,000 apart; " +
+			"80 requests a minute and 500 an hour that create content, as POST, PUT and PATCH are taken to do; a secondary limit of 100 at once is not kept",
 		Scopes: gitHubScopes, Units: gitHubPoints,
 		Source: "https://docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api", AsOf: undatedCopy, Scope: provider.ScopeUser,
 		ReadSuccessBody: true,
@@ -38,16 +41,26 @@ var gitHubResources = []limit.Limit{
 	{Max: 5000, Window: time.Hour, Algorithm: limit.FixedWindow, FirstUse: true, Scope: "graphql"},
 }
 
+// gitHubSecondary are the secondary limits that are published.
+var gitHubSecondary = []limit.Limit{
+	{Max: 900, Window: time.Minute, Unit: "points"},
+	{Max: 2000, Window: time.Minute, Unit: "graphql_points"},
+	{Max: 80, Window: time.Minute, Unit: "content"},
+	{Max: 500, Window: time.Hour, Unit: "content"},
+}
+
 // gitHubPoints returns what a request costs of the points of a minute, which REST and GraphQL have apart: a write 5, any other 1.
-// A query of GraphQL is a POST whether it writes or not. It counts 1, as most do not.
+// A query of GraphQL is a POST whether it writes or not. It counts 1, as most do not. What may create content counts as that, too.
 func gitHubPoints(req *http.Request) map[string]int {
 	switch {
 	case gitHubScopes(req)[0] == "graphql":
 		return map[string]int{"graphql_points": 1}
 	case slices.Contains([]string{"", http.MethodGet, http.MethodHead, http.MethodOptions}, req.Method):
 		return map[string]int{"points": 1}
+	case req.Method == http.MethodDelete:
+		return map[string]int{"points": 5}
 	}
-	return map[string]int{"points": 5}
+	return map[string]int{"points": 5, "content": 1}
 }
 
 // gitHubScopes names the resource that a request is counted by. GitHub Enterprise Server has

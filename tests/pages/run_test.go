@@ -36,6 +36,7 @@ import (
 // A comment above a block says what else is done with it:
 //
 //	run: skip, REASON      nothing
+//	released: COMMANDS     nothing here: TestInstallCommandsRunAsPasted runs it
 //	run: file NAME         it is written to that file, for the blocks that follow
 //	run: background NAME   it goes on until the page ends, or until "run: kill NAME"
 //	run: ask BUDGET        each line is run by itself, with -yes, on a fleet that is paused
@@ -134,6 +135,7 @@ func (r *pageRun) step(b block) {
 		r.demand(b, verb)
 	case kind == "code:":
 		require.Contains(r, unindented(read(r.T, verb)), unindented(b.text), "%s:%d is not what %s has", r.page, b.line, verb)
+	case kind == "released:":
 	case kind == "run:" && verb == "skip,":
 		require.NotEmpty(r, what, "%s:%d: why?", r.page, b.line)
 	case kind == "run:" && verb == "file":

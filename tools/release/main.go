@@ -66,6 +66,9 @@ func release(ctx context.Context, top, version string) error {
 	if err := prepare(tree, proxy, version); err != nil {
 		return err
 	}
+	if err := turnPages(tree); err != nil {
+		return err
+	}
 	fmt.Println("installing it from an empty module")
 	if err := prove(ctx, proxy, filepath.Join(temp, "proof"), version); err != nil {
 		return err

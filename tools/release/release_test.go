@@ -96,3 +96,22 @@ func TestTags(t *testing.T) {
 		t.Error(got)
 	}
 }
+
+// The pages of a published version name it, and no clone.
+func TestPagesAreTurned(t *testing.T) {
+	page := "Before.\n\n<!-- until released -->\nUse a\nclone.\n<!-- /until released -->\n\n<!-- released: one; two -->\n```sh\ngit clone x\n\ncd x\n```\n\n" +
+		"<!-- released: three -->\n<!-- run: skip, why -->\n```sh\nfour\n```\nAfter.\n"
+	skip := "<!-- run: skip, since a test's module has no network -->\n"
+	want := "Before.\n\n" + skip + "```sh\none\ntwo\n```\n\n" + skip + "```sh\nthree\n```\nAfter.\n"
+	if got := turnPage(page); got != want {
+		t.Errorf("%q instead of %q", got, want)
+	}
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	turned := turnPage(string(readme))
+	if !strings.Contains(turned, "\ngo run github.com/ration-go/ration/cmd/crawler-demo@latest\n") || strings.Contains(turned, "git clone") || strings.Contains(turned, "released") {
+		t.Error(turned)
+	}
+}
