@@ -13,8 +13,8 @@ import (
 
 // GitHub returns the preset "github": GitHub's REST and GraphQL APIs. Each resource has a
 // quota and a Scope of its own: "core", "search", "code_search" and "graphql". Its secondary limits count points and requests that
-// create content, as units: a [ration.Transport] with the preset says what a request has of them, and calls of Wait, Try and Take say it
-// by [ration.WithUnits]: {"points": 1} for a GET.
+// create content, as units: a Transport with the preset says what a request has of them, and calls of Wait, Try and Take say it
+// by ration.WithUnits: {"points": 1} for a GET.
 func GitHub() *provider.Provider {
 	return &provider.Provider{
 		Name: "github", Limits: slices.Concat(gitHubResources, gitHubSecondary),

@@ -36,7 +36,7 @@ import (
 // A comment above a block says what else is done with it:
 //
 //	run: skip, REASON      nothing
-//	released: COMMANDS     nothing here: TestInstallCommandsRunAsPasted runs it
+//	released: COMMANDS     those are run in its place, if they run something: TestInstallCommandsRunAsPasted runs the block
 //	run: file NAME         it is written to that file, for the blocks that follow
 //	run: background NAME   it goes on until the page ends, or until "run: kill NAME"
 //	run: ask BUDGET        each line is run by itself, with -yes, on a fleet that is paused
@@ -136,6 +136,10 @@ func (r *pageRun) step(b block) {
 	case kind == "code:":
 		require.Contains(r, unindented(read(r.T, verb)), unindented(b.text), "%s:%d is not what %s has", r.page, b.line, verb)
 	case kind == "released:":
+		if verb == "go" && strings.HasPrefix(what, "run ") {
+			b.mark, b.text = "", strings.ReplaceAll(strings.TrimPrefix(b.mark, "released: "), "; ", "\n")+"\n"
+			r.step(b)
+		}
 	case kind == "run:" && verb == "skip,":
 		require.NotEmpty(r, what, "%s:%d: why?", r.page, b.line)
 	case kind == "run:" && verb == "file":
