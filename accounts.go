@@ -23,6 +23,7 @@ type budgetAccount struct {
 	mostDelay time.Duration // how much later than others a request is taken to have arrived, at most; 0: nobody asks
 	longest   time.Duration // the longest window, with its margin
 	metered   []limit.Limit // that count other units than cost, or values apart, without the budget's margin
+	isMeter   bool          // its limits are those of the edition that it has, and of no later one of the rules
 }
 
 // A meter counts one unit of each account of a list. Its ID is its name.
@@ -213,7 +214,7 @@ func (b *Budget) meters(account *budgetAccount, values map[string]string) (meter
 		if err != nil {
 			return nil, err
 		}
-		one.Label = label
+		one.Label, one.isMeter = label, true
 		meters = append(meters, meter{one, l.Unit, l.Per})
 	}
 	return meters, nil

@@ -155,6 +155,9 @@ func (b *Budget) effectiveAccount(account *budgetAccount) *budgetAccount {
 		}
 	}
 	e := b.currentRules().of(account.given, account.inherits)
+	if account.isMeter {
+		e.edition = account.edition
+	}
 	if l := b.learned.Get(account.ID); l != nil && l.card != nil && l.card.edition.Compare(e.edition) > 0 {
 		return l.card
 	}
@@ -162,7 +165,7 @@ func (b *Budget) effectiveAccount(account *budgetAccount) *budgetAccount {
 	if err != nil {
 		return account // its limits are those of a booking, so they are valid
 	}
-	own.Label = account.Label
+	own.Label, own.isMeter = account.Label, account.isMeter
 	return &own
 }
 
@@ -199,7 +202,7 @@ func (b *Budget) adopt(account *budgetAccount, told store.Card, whole bool, aske
 	if err != nil {
 		return account, false
 	}
-	under.Label = account.Label
+	under.Label, under.isMeter = account.Label, account.isMeter
 	if told.Edition.Compare(before.edition) < 0 {
 		return &under, false // the answer was long on its way
 	}

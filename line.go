@@ -344,7 +344,8 @@ func (s *slot) drop(how outcome) droppedSlot {
 	case slotResumed:
 		d.Wait = untilTurn(s.due) / 4
 	case slotPaused:
-		d.Wait = min(untilTurn(s.due), time.Until(s.due))
+		// A store that has lost the pause gives such slots again, so a slot that has come is not booked anew at once.
+		d.Wait = max(regroup, min(untilTurn(s.due), time.Until(s.due)))
 	}
 	return d
 }

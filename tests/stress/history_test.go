@@ -43,6 +43,10 @@ type history struct {
 	metered   ration.Limit
 	routes    int // that are counted apart; 0: none is
 	perRoute  ration.Limit
+	settles   bool          // calls have used fewer units than they booked, and say so
+	leaves    bool          // some callers leave without a deadline
+	direct    bool          // some callers ask for one token, and some do not wait
+	maxWait   time.Duration // of all processes; 0: none
 }
 
 // with returns a context of a call to a route, 0 being none, that has so many units, if they are counted.
@@ -113,13 +117,19 @@ func draw(seed uint64) history {
 			h.perRoute.Max = max(h.costs, h.calls*h.callers*(1+h.costs)/2/h.tokens/h.routes/pick(2, 4))
 		}
 	}
+	h.settles = h.units > 0 && r.IntN(2) == 0
+	h.leaves, h.direct = r.IntN(3) == 0, r.IntN(3) == 0
+	if h.losses+h.lost+h.late == 0 && !h.spare {
+		h.maxWait = h.limit.Window * time.Duration(pick(0, 0, 1, 4)) / 2
+	}
 	return h
 }
 
 func (h history) String() string {
 	return fmt.Sprintf("%s, %v spare=%v, %d tokens, %d processes, %d callers x %d calls, costs to %d, idle %v, cancels=%v giveUps=%v, "+
-		"late %d, lost %d, losses %d, changes %d, pauses %d, moves %d, ends %d, units to %d of %v, %d routes of %v", h.store, h.limit, h.spare, h.tokens, h.processes, h.callers, h.calls, h.costs, h.idle,
-		h.cancels, h.giveUps, h.late, h.lost, h.losses, h.changes, h.pauses, h.moves, h.ends, h.units, h.metered, h.routes, h.perRoute)
+		"late %d, lost %d, losses %d, changes %d, pauses %d, moves %d, ends %d, units to %d of %v, %d routes of %v, settles=%v leaves=%v direct=%v max wait %v", h.store, h.limit, h.spare, h.tokens, h.processes, h.callers, h.calls, h.costs, h.idle,
+		h.cancels, h.giveUps, h.late, h.lost, h.losses, h.changes, h.pauses, h.moves, h.ends, h.units, h.metered, h.routes, h.perRoute,
+		h.settles, h.leaves, h.direct, h.maxWait)
 }
 
 // connections is more than a process needs: go-redis has callers wait for one by timers that
@@ -151,7 +161,7 @@ func (h history) begin(t *testing.T, at servers, name string) (all []process, ad
 	memory := new(ration.MemoryStore)
 	for range h.processes {
 		p := process{Network: new(rationtest.Network), settle: func(context.Context) error { return nil }}
-		p.budget = &ration.Budget{Name: name, Limits: []ration.Limit{h.limit}, Store: memory}
+		p.budget = &ration.Budget{Name: name, Limits: []ration.Limit{h.limit}, Store: memory, MaxWait: h.maxWait}
 		if h.units > 0 {
 			p.budget.Limits = append(p.budget.Limits, h.metered)
 		}
@@ -187,7 +197,8 @@ func (h history) begin(t *testing.T, at servers, name string) (all []process, ad
 
 // run carries the history out, and returns what was granted.
 func (h history) run(t *testing.T, all []process, admin redis.UniversalClient, name string) *ledger {
-	l := &ledger{history: h, granted: make(map[string][]call), booked: make(map[string]int), most: h.limit.Max}
+	l := &ledger{history: h, granted: make(map[string][]call), booked: make(map[string]int),
+		most: h.limit.Max, mostUnits: h.metered.Max, mostOfRoute: h.perRoute.Max}
 	ctx, stop := context.WithCancel(t.Context())
 	for i := range all {
 		all[i].life, all[i].end = context.WithCancel(ctx)
@@ -243,6 +254,13 @@ func (h history) call(t *testing.T, p process, r *rand.Rand, l *ledger) {
 			one, stop = context.WithTimeout(ctx, time.Duration(r.Int64N(int64(h.limit.Window))))
 			defer stop()
 		}
+		if h.leaves && r.IntN(8) == 0 {
+			var stop context.CancelFunc
+			one, stop = context.WithCancel(one)
+			timer := time.AfterFunc(time.Duration(r.Int64N(int64(h.limit.Window))), stop)
+			defer timer.Stop()
+			defer stop()
+		}
 		units := 0
 		if h.units > 0 {
 			units = r.IntN(1 + h.units)
@@ -251,7 +269,14 @@ func (h history) call(t *testing.T, p process, r *rand.Rand, l *ledger) {
 		if h.routes > 0 {
 			route = r.IntN(1 + h.routes)
 		}
-		l.take(one, t, p, call{cost: 1 + r.IntN(h.costs), units: units, route: route}, h.cancels && r.IntN(8) == 0)
+		c := call{cost: 1 + r.IntN(h.costs), units: units, route: route}
+		if h.direct {
+			c.way = r.IntN(3)
+		}
+		if c.used = units; h.settles {
+			c.used = r.IntN(1 + units)
+		}
+		l.take(one, t, p, c, h.cancels && r.IntN(8) == 0)
 	}
 }
 
@@ -284,10 +309,20 @@ func (h history) disturb(t *testing.T, ctx context.Context, processes []process,
 	add(h.changes, func() {
 		changed := h.limit
 		changed.Max = max(h.costs, changed.Max*(1+r.IntN(4))/2)
-		l.raise(changed.Max)
-		err := processes[0].budget.SetLimits(changed) // two at once could not be told apart
+		limits := []ration.Limit{changed}
+		units, route := h.metered, h.perRoute
+		if h.units > 0 && r.IntN(2) == 0 {
+			units.Max = max(h.units, units.Max*(1+r.IntN(4))/2)
+			limits = append(limits, units)
+		}
+		if h.routes > 0 && r.IntN(2) == 0 {
+			route.Max = max(h.costs, route.Max*(1+r.IntN(4))/2)
+			limits = append(limits, route)
+		}
+		l.raise(changed.Max, units.Max, route.Max)
+		err := processes[0].budget.SetLimits(limits...) // two at once could not be told apart
 		for n := 0; n < 3 && h.late+h.lost > 0 && errors.Is(err, ration.ErrStoreUnavailable); n++ {
-			err = processes[0].budget.SetLimits(changed) // as the error says, where a reply was late
+			err = processes[0].budget.SetLimits(limits...) // as the error says, where a reply was late
 		}
 		require.NoError(t, err)
 	})
@@ -297,10 +332,13 @@ func (h history) disturb(t *testing.T, ctx context.Context, processes []process,
 		length := time.Duration(1+r.IntN(3000)) * time.Millisecond
 		var until time.Time
 		var err error
-		switch r.IntN(4) {
+		switch r.IntN(5) {
 		case 0:
 			err = p.budget.ResumeAll(ctx)
-			l.resume()
+			l.resume("")
+		case 4:
+			err = p.budget.Resume(ctx, token)
+			l.resume(token.AccountID())
 		case 1:
 			until, err = p.budget.PauseAll(ctx, length)
 			l.pause("", from, until)

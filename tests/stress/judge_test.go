@@ -20,21 +20,24 @@ type call struct {
 	left  time.Time
 	slot  time.Time
 	cost  int
-	units int
+	units int // that it booked
+	used  int // that it has had
 	route int
+	way   int // how it is asked for: of the pool; of one token, and waits; or does not
 }
 
 // A ledger is what the callers of a history were granted.
 type ledger struct {
 	history
-	mu        sync.Mutex        // protects all below
-	granted   map[string][]call // by account
-	booked    map[string]int    // units by account, those included that were cancelled
-	cancelled int               // units
-	inDoubt   int               // units whose cancellation the store did not confirm
-	most      int               // the highest Max so far
-	evicted   bool              // logs were lost, and the rest of the budget was not
-	paused    []pause
+	mu                     sync.Mutex        // protects all below
+	granted                map[string][]call // by account
+	booked                 map[string]int    // units by account, those included that were cancelled
+	cancelled              int               // units
+	inDoubt                int               // units whose cancellation the store did not confirm
+	most                   int               // the highest Max so far, and those of other units and of routes
+	mostUnits, mostOfRoute int
+	evicted                bool // logs were lost, and the rest of the budget was not
+	paused                 []pause
 }
 
 // A pause is one that a process made, and was told of the end.
@@ -55,11 +58,11 @@ func (l *ledger) pause(account string, from, until time.Time) {
 	l.paused = append(l.paused, pause{account, from, until})
 }
 
-// resume notes that all pauses end. Those who hear of it late leave later.
-func (l *ledger) resume() {
+// resume notes that the pauses of an account end, or all. Those who hear of it late leave later.
+func (l *ledger) resume(account string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.paused = nil
+	l.paused = slices.DeleteFunc(l.paused, func(p pause) bool { return account == "" || p.account == account })
 }
 
 // end notes that all pauses end now: what leaves from now on is in none.
@@ -84,11 +87,44 @@ func (l *ledger) isPaused(account string, c call) bool {
 	})
 }
 
-// raise notes a Max that is about to be set.
-func (l *ledger) raise(most int) {
+// raise notes what is about to be set.
+func (l *ledger) raise(most, units, ofRoute int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.most = max(l.most, most)
+	l.most, l.mostUnits, l.mostOfRoute = max(l.most, most), max(l.mostUnits, units), max(l.mostOfRoute, ofRoute)
+}
+
+// soonTold is how long after its deadline, or MaxWait, a caller may still be told.
+const soonTold = 300 * time.Millisecond
+
+// ask asks for a grant.
+func (l *ledger) ask(ctx context.Context, t *testing.T, p process, c call) (grant ration.Grant, err error) {
+	begun := time.Now()
+	tokens := p.Tokens()
+	token := tokens[int(begun.UnixNano()/1000)%len(tokens)]
+	ctx = l.with(ctx, c.units, c.route)
+	switch c.way {
+	case 1:
+		grant, err = p.budget.Wait(ctx, token, c.cost)
+	case 2:
+		grant, err = p.budget.Try(ctx, token, c.cost)
+	default:
+		grant, err = p.Take(ctx, c.cost)
+	}
+	if l.late+l.lost+l.losses > 0 {
+		return grant, err // a store that does not answer has its own time
+	}
+	until, bounded := ctx.Deadline()
+	if l.maxWait > 0 && (!bounded || begun.Add(l.maxWait).Before(until)) {
+		until, bounded = begun.Add(l.maxWait), true
+	}
+	if c.way == 2 {
+		until, bounded = begun, true
+	}
+	if over := time.Since(until); bounded && over > soonTold && !t.Failed() {
+		assert.Fail(t, "late", "a caller (%+v) was told %v after its time: %v", c, over, err)
+	}
+	return grant, err
 }
 
 // cancelOne notes that a unit was cancelled.
@@ -100,11 +136,11 @@ func (l *ledger) cancelOne() {
 
 // take takes a grant for a call, and uses or cancels it.
 func (l *ledger) take(ctx context.Context, t *testing.T, p process, c call, cancel bool) {
-	grant, err := p.Take(l.with(ctx, c.units, c.route), c.cost)
+	grant, err := l.ask(ctx, t, p, c)
 	c.left = time.Now()
 	if err != nil {
 		if !t.Failed() { // the others most often say the same
-			assert.True(t, (l.giveUps || l.ends > 0) && isGivenUp(err), "%v", err)
+			assert.True(t, (l.giveUps || l.leaves || l.maxWait > 0 || c.way == 2 || l.ends > 0) && isGivenUp(err), "%v", err)
 		}
 		return
 	}
@@ -112,6 +148,12 @@ func (l *ledger) take(ctx context.Context, t *testing.T, p process, c call, canc
 	if cancel {
 		err = grant.Cancel(context.WithoutCancel(ctx))
 		assert.True(t, err == nil || l.late > 0 && errors.Is(err, ration.ErrStoreUnavailable), "%v", err)
+	}
+	if l.settles && !cancel && c.used < c.units {
+		err := grant.RecordUnits(context.WithoutCancel(ctx), map[string]int{"tokens": c.used})
+		assert.True(t, err == nil || l.late+l.lost > 0 && errors.Is(err, ration.ErrStoreUnavailable), "%v", err)
+	} else {
+		c.used = c.units
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -139,16 +181,19 @@ func (l *ledger) judge(t *testing.T, p process) {
 		}
 		l.judgeLimit(t, usage.Account, l.limit, l.most, func(c call) int { return c.cost })
 		if l.units > 0 {
-			l.judgeLimit(t, usage.Account, l.metered, l.metered.Max, func(c call) int { return c.units })
+			l.judgeLimit(t, usage.Account, l.metered, l.mostUnits, func(c call) int { return c.used })
 			l.judgeUnits(t, usage.Account, usage.Limits[1].Used+usage.Limits[1].Ahead, now)
 		}
 		for route := 1; route <= l.routes; route++ {
-			l.judgeLimit(t, usage.Account, l.perRoute, l.perRoute.Max, func(c call) int {
+			l.judgeLimit(t, usage.Account, l.perRoute, l.mostOfRoute, func(c call) int {
 				if c.route == route {
 					return c.cost
 				}
 				return 0
 			})
+		}
+		for _, of := range usage.Limits {
+			assert.True(t, of.Ahead == 0 || l.late+l.lost+l.losses > 0, "%d of %v of %s are booked ahead, and all have gone", of.Ahead, of.Limit, usage.Account[:8])
 		}
 		for _, c := range l.granted[usage.Account] {
 			assert.False(t, l.losses == 0 && l.isPaused(usage.Account, c), "a call left at %v, within a pause", c.left)
@@ -191,11 +236,11 @@ func (l *ledger) judgeUnits(t *testing.T, account string, used int, now time.Tim
 	granted := 0
 	for _, c := range l.granted[account] {
 		if c.slot.After(now.Add(-l.metered.Window - l.metered.Margin)) {
-			granted += c.units
+			granted += c.used
 		}
 	}
 	assert.GreaterOrEqual(t, used, granted, "tokens in the log of %s: a call that was granted is not in it", account[:8])
-	if l.losses+l.lost+l.late+l.cancelled == 0 && !l.giveUps && l.ends == 0 {
+	if l.losses+l.lost+l.late+l.cancelled == 0 && !l.giveUps && !l.leaves && l.ends == 0 {
 		assert.LessOrEqual(t, used, granted, "tokens in the log of %s: some were never granted", account[:8])
 	}
 }
@@ -228,7 +273,7 @@ func (l *ledger) judgeLimit(t *testing.T, account string, limit ration.Limit, mo
 
 // judgeEvenness demands that equal tokens were booked equally often.
 func (l *ledger) judgeEvenness(t *testing.T, p process) {
-	if l.costs > 1 || l.cancels || l.giveUps || l.changes > 0 && !l.spare || l.pauses+l.moves+l.ends+l.units+l.routes > 0 {
+	if l.costs > 1 || l.cancels || l.giveUps || l.changes > 0 && !l.spare || l.pauses+l.moves+l.ends+l.units+l.routes > 0 || l.leaves || l.direct || l.maxWait > 0 {
 		return // the next call takes what was given back, where it was
 	}
 	least, most, all := int(^uint(0)>>1), 0, 0

@@ -12,12 +12,12 @@ import (
 	"github.com/ration-go/ration/internal/testkit/redistest"
 )
 
-var seeds = flag.Int("seeds", 0, "how many seeds to judge; 0: 200, or 40 with -short")
+var seeds = flag.Int("seeds", 0, "how many seeds to judge; 0: 500, or 40 with -short")
 
 func TestStress(t *testing.T) {
 	n := *seeds
 	if n == 0 {
-		n = 200
+		n = 500
 		if testing.Short() {
 			n = 40
 		}
