@@ -122,6 +122,9 @@ var ErrOtherStore = errors.New("ration: the booking's Entry is from another stor
 // that are in force. A request's own limits are checked by Validate; these are others, of a
 // later edition.
 func CostError(r BookRequest) error {
+	if len(r.Units) > 0 {
+		return fmt.Errorf("ration: cost %d, or %v units of the meters, are more than any account can take under the limits in force", r.Cost, r.Units)
+	}
 	return fmt.Errorf("ration: cost %d is more than any account can take under the limits in force", r.Cost)
 }
 
