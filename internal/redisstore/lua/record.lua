@@ -127,7 +127,8 @@ if instead ~= '' then
     writeOpened(opened)
   end
 end
--- Nothing is booked while workers still record what a loss has taken: a far worker with many accounts takes longer than GRACE.
+-- Nothing is booked while workers still record what a loss has taken: a far one with many accounts takes longer than
+-- GRACE.
 local state = readState()
 local graceEnds = math.min(now + GRACE / 2, state.lost + 15 * GRACE)
 if now < state.graceEnds and graceEnds > state.graceEnds then

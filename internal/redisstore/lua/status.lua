@@ -12,8 +12,8 @@
 --         limits with their edition and why they are. Then for each pause, in the order
 --         in which they changed, the account's name, and the numbers when it
 --         ends and how far apart slots are, and its cause, as pause.lua has them; and likewise for what
---         was ended, and for 'card:ACCOUNT', an account's card that was changed, with its limits and their edition for the
---         cause, and behind them why they are
+--         was ended, and for 'card:ACCOUNT', an account's card that was changed, with its limits and their
+--         edition for the cause, and behind them why they are
 
 -- So many pauses are told at once.
 local MOST = 500
