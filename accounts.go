@@ -44,9 +44,6 @@ type accountList struct {
 	local    store.Local // the store, if it loses no logs; otherwise nil
 }
 
-// countsMore reports whether a booking is charged to meters, or may be.
-func (l *accountList) countsMore() bool { return l.keyed != nil || len(l.meters) > 0 }
-
 // unitsOf returns what a request charges the meters, of which there are some, in their order; or why it cannot.
 func (l *accountList) unitsOf(o *requestOptions, cost int) (units []int, err error) {
 	var counted []string

@@ -36,7 +36,8 @@ func (t *Transport) take(req *http.Request, excluded []string, waits []rationtra
 		return Grant{}, err
 	}
 	a := acquisition{Transport: t, req: req, excluded: excluded, waits: waits}
-	a.ctx, a.cost, a.scopes = t.costAndScopes(req)
+	a.options = requestOptionsOf(req.Context())
+	a.ctx, a.cost, a.scopes = t.costAndScopes(req, a.options)
 	if err = a.run(&grant); err != nil {
 		grant = Grant{}
 	}
@@ -51,6 +52,7 @@ type acquisition struct {
 	ctx        context.Context // the request's, with its scopes
 	cost       int
 	scopes     []string
+	options    *requestOptions    // what the request's context asks for; nil: nothing
 	excluded   []string           // accounts that the request must not be charged to
 	waits      []rationtrace.Wait // what the request has waited for
 	probeBegan time.Time          // when it began to wait for a probe; zero: it has not
@@ -68,7 +70,7 @@ type unpaused struct {
 // run takes the steps to a grant in turn. If what one step found no longer holds after another, it
 // begins again.
 func (a *acquisition) run(grant *Grant) (err error) {
-	if o := requestOptionsOf(a.ctx); o != nil && o.grant != nil {
+	if o := a.options; o != nil && o.grant != nil {
 		if *grant, err = a.Pool.granted(a.ctx, o.grant, a.cost); err == nil {
 			_, err = a.openSecret(grant)
 		}
@@ -204,10 +206,9 @@ func (t *Transport) handBack(grant *Grant) {
 	grant.cancelSoon()
 }
 
-// costAndScopes returns the request's cost, its scopes, and its context with them and its units.
-func (t *Transport) costAndScopes(req *http.Request) (ctx context.Context, cost int, scopes []string) {
+// costAndScopes returns the request's cost, its scopes, and its context, which asks for those options, with them and its units.
+func (t *Transport) costAndScopes(req *http.Request, options *requestOptions) (ctx context.Context, cost int, scopes []string) {
 	ctx = req.Context()
-	options := requestOptionsOf(ctx)
 	switch {
 	case options != nil && options.hasCost:
 		cost = options.cost
@@ -218,8 +219,11 @@ func (t *Transport) costAndScopes(req *http.Request) (ctx context.Context, cost 
 	default:
 		cost = 1
 	}
-	if scopes = scopesOf(ctx); t.Scopes != nil {
+	switch {
+	case t.Scopes != nil:
 		scopes = t.Scopes(req)
+	case options != nil:
+		scopes = options.scopes
 	}
 	own := t.Provider != nil && t.Provider.Scopes != nil
 	if own {

@@ -143,12 +143,11 @@ func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
 	}
 }
 
-// bookOptions returns what the context asks for beside a cost.
-func (b *Budget) bookOptions(ctx context.Context) (scopes []string, reserve int, err error) {
+// bookOptions returns what options ask for beside a cost.
+func (b *Budget) bookOptions(o *requestOptions) (scopes []string, reserve int, err error) {
 	if b == nil {
 		return nil, 0, b.check()
 	}
-	o := requestOptionsOf(ctx)
 	if o != nil {
 		scopes = o.scopes
 	}

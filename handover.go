@@ -68,7 +68,7 @@ func (p *Pool) granted(ctx context.Context, text []byte, cost int) (Grant, error
 	if account.ID != handed.Account {
 		return Grant{}, fmt.Errorf("ration: WithGrant: token %q is of account %q here, and of %q where the grant was taken", handed.Token, account.ID, handed.Account)
 	}
-	if w.scopes, _, err = p.budget.bookOptions(ctx); err != nil {
+	if w.scopes, _, err = p.budget.bookOptions(w.options); err != nil {
 		return Grant{}, err
 	}
 	w.id, w.account, w.entry = handed.ID, account, string(handed.Entry)

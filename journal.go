@@ -29,8 +29,9 @@ type journal struct {
 // cancelled are bookings to be removed. Who gives up waits for no lock under which others book, and a crowd that does is
 // removed in few passes.
 type cancelled struct {
-	mu  sync.Mutex // protects all, and is taken last
-	all []*Grant
+	many atomic.Bool // there are mostCancelled
+	mu   sync.Mutex  // protects all, and is taken last
+	all  []*Grant
 }
 
 // mostCancelled is how many may be there before the next booking removes them.
@@ -41,21 +42,17 @@ func (l *journal) cancel(all ...*Grant) {
 	l.cancelled.mu.Lock()
 	defer l.cancelled.mu.Unlock()
 	l.cancelled.all = append(l.cancelled.all, all...)
+	l.cancelled.many.Store(len(l.cancelled.all) >= mostCancelled)
 }
 
-// settle removes what was cancelled, if there are so many. It needs the budget's mu.
-func (l *journal) settle(least int) {
+// settle removes what was cancelled. It needs the budget's mu.
+func (l *journal) settle() {
 	l.cancelled.mu.Lock()
 	all := l.cancelled.all
-	if len(all) < least {
-		all = nil
-	} else {
-		l.cancelled.all = nil
-	}
+	l.cancelled.all = nil
+	l.cancelled.many.Store(false)
 	l.cancelled.mu.Unlock()
-	if len(all) > 0 {
-		l.remove(all)
-	}
+	l.remove(all)
 }
 
 // A recording is what the store was asked to record after an outage. If its reply is lost the store is asked
@@ -124,7 +121,9 @@ func (l *accountList) beside(account string, cost int, units []int) (all []charg
 // add adds a booking of the account, and what it charges beside it, that was booked at that instant;
 // zero: while the store was down. It needs the budget's mu.
 func (l *journal) add(account *budgetAccount, beside []charge, b *store.Booking, booked time.Time) {
-	l.settle(mostCancelled)
+	if l.cancelled.many.Load() {
+		l.settle()
+	}
 	now, longest := b.Now.UnixMicro(), account.longest.Microseconds()
 	l.accounts.Sweep(func(_ string, of *journalAccount) bool { return of.ends <= now })
 	of := l.accounts.Get(account.ID)
@@ -225,7 +224,7 @@ type accountSpendings struct {
 // choose returns the wanted bookings in the order of their slots. It needs the budget's
 // mu.
 func (l *journal) choose(wanted func(*journalEntry) bool) []accountSpendings {
-	l.settle(1)
+	l.settle()
 	var all []accountSpendings
 	for _, of := range l.accounts.All() {
 		one := accountSpendings{account: of.account.Account}

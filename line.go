@@ -134,10 +134,11 @@ func (w *waiter) take(ctx context.Context) (err error) {
 // wait books a slot and returns when it has come. On an error nothing is booked.
 func (w *waiter) wait(ctx context.Context) (err error) {
 	b := w.budget
-	if w.scopes, w.reserve, err = b.bookOptions(ctx); err != nil {
+	w.options = requestOptionsOf(ctx)
+	if w.scopes, w.reserve, err = b.bookOptions(w.options); err != nil {
 		return err
 	}
-	if w.options = requestOptionsOf(ctx); w.accounts.countsMore() {
+	if w.accounts.keyed != nil || len(w.accounts.meters) > 0 {
 		if err := w.charge(); err != nil {
 			return err
 		}

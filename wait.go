@@ -126,7 +126,7 @@ func (w *waiter) findAccounts() (err error) {
 	} else {
 		w.accounts, err = w.budget.accountsOf(&w.Token)
 	}
-	if err != nil || !w.accounts.countsMore() && len(w.units) == 0 {
+	if err != nil || w.accounts.keyed == nil && len(w.accounts.meters) == 0 && len(w.units) == 0 {
 		return err
 	}
 	values, units := w.values, w.units
