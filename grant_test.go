@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/http/httptrace"
+	"runtime"
 	"testing"
 	"time"
 
@@ -149,4 +150,28 @@ func TestAGrantAtOnceAllocatesNothing(t *testing.T) {
 		})
 		require.Zero(t, allocated, what)
 	}
+}
+
+// A process that books and cancels for ever in memory keeps nothing of it.
+func TestCancelledGrantsAreNotKept(t *testing.T) {
+	b := rationtest.NewBudget(ration.PerHour(10))
+	token := ration.NewToken("a")
+	heap := func() int64 {
+		runtime.GC()
+		var m runtime.MemStats
+		runtime.ReadMemStats(&m)
+		return int64(m.HeapAlloc)
+	}
+	cancel := func(n int) {
+		for range n {
+			grant, err := b.Try(t.Context(), token, 1)
+			require.NoError(t, err)
+			require.NoError(t, grant.Cancel(t.Context()))
+		}
+	}
+	cancel(100)
+	before := heap()
+	cancel(20_000)
+	require.Less(t, heap()-before, int64(2<<20))
+	runtime.KeepAlive(b)
 }

@@ -37,7 +37,7 @@ func (g Grant) MarshalText() ([]byte, error) {
 }
 
 // WithGrant returns a context whose request is sent on a grant that was taken before, in this process or another one of the fleet, and
-// is given as its [Grant.MarshalText]. The [Transport] books nothing, and learns from the response as ever: so a program that sends its
+// is given as its [Grant.MarshalText]. The [Transport] books nothing, retries nothing, and learns from the response as ever: so a program that sends its
 // requests itself tells the fleet what came of them, by a Base that returns the response. The request must be as it was when the
 // grant was taken: its cost, scopes, units and keys are those that were booked. A text that is none, or of a token that the pool
 // lacks, is an error.

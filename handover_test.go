@@ -15,6 +15,7 @@ import (
 // they fell, and the fleet hears of a refusal.
 func TestAGrantIsReportedToAnotherProcess(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		sent := 0
 		b.Limits = append([]ration.Limit{ration.PerHour(10)}, parseLimits(t, "100/1h:unit=tokens", "3/1h:per=route")...)
 		token := ration.NewToken("a")
 		ctx := ration.WithKey(ration.WithUnits(t.Context(), map[string]int{"tokens": 50}), "route", "GET /a\x00b")
@@ -35,8 +36,11 @@ func TestAGrantIsReportedToAnotherProcess(t *testing.T) {
 
 		other := ration.NewPool(rationtest.Peer(b), ration.NewToken("b"), token)
 		reported := func(status int, header ...string) (ration.Grant, error) {
-			base := rationtest.RoundTripper(func(r *http.Request) (*http.Response, error) { return rationtest.Respond(r, status, "", header), nil })
-			tr := &ration.Transport{Base: base, Pool: other, Retries: ration.RetryPolicy{Max: -1}}
+			base := rationtest.RoundTripper(func(r *http.Request) (*http.Response, error) {
+				sent++
+				return rationtest.Respond(r, status, "", header), nil
+			})
+			tr := &ration.Transport{Base: base, Pool: other}
 			req := rationtest.NewRequest(t, http.MethodGet, "http://api.test/", nil)
 			resp, err := tr.RoundTrip(req.WithContext(ration.WithCost(ration.WithGrant(ctx, text), 2)))
 			if err != nil {
@@ -53,8 +57,10 @@ func TestAGrantIsReportedToAnotherProcess(t *testing.T) {
 		require.Equal(t, []int{2, 50, 2}, used(), "nothing was booked again")
 		require.NoError(t, again.RecordUnits(t.Context(), map[string]int{"tokens": 7}))
 		require.Equal(t, []int{2, 7, 2}, used())
+		sent = 0
 		_, err = reported(http.StatusTooManyRequests, "Retry-After", "60")
 		require.NoError(t, err)
+		require.Equal(t, 1, sent, "a grant is good for one request")
 		time.Sleep(2 * time.Second)
 		u, err := b.Usage(ctx, token)
 		require.NoError(t, err)

@@ -37,8 +37,11 @@ type cancelled struct {
 // mostCancelled is how many may be there before the next booking removes them.
 const mostCancelled = 512
 
-// cancel has bookings removed before the journal is used next, or a little later.
+// cancel has bookings removed before the journal is used next, or a little later. It has none of a store that loses nothing.
 func (l *journal) cancel(all ...*Grant) {
+	if accounts := all[0].accounts; accounts == nil || accounts.local != nil {
+		return
+	}
 	l.cancelled.mu.Lock()
 	defer l.cancelled.mu.Unlock()
 	l.cancelled.all = append(l.cancelled.all, all...)
@@ -348,10 +351,13 @@ func (b *Budget) record(
 	ctx context.Context, to func(context.Context, store.RecordRequest) error, now time.Time, all []accountSpendings, why string, when time.Time,
 ) (count int, err error) {
 	var recorded atomic.Int64
-	var some errgroup.Group
+	some, failed := errgroup.WithContext(ctx) // if the store does not answer for one, nobody waits for the others
 	some.SetLimit(mostRecorded)
 	for _, one := range all {
 		some.Go(func() error {
+			if failed.Err() != nil {
+				return failed.Err()
+			}
 			n, err := b.recordAccount(ctx, to, now, one, why, when)
 			recorded.Add(int64(n))
 			if err != nil && !isTemporary(err) && ctx.Err() == nil {

@@ -458,7 +458,11 @@ func (l *budgetLine) Book(e errand) {
 	} else if err == nil {
 		err = w.bookEarlier(l, e.Instead)
 	}
-	if err != nil {
+	switch {
+	case errors.Is(err, errRegroup) && e.For != nil:
+		l.Expel(e, err)
+		return
+	case err != nil:
 		l.Refused(e, err)
 		return
 	}

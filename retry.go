@@ -96,7 +96,7 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 			return resp, err
 		}
 		again, replayable := rewind(a.req)
-		if !replayable {
+		if o := requestOptionsOf(ctx); !replayable || o != nil && o.grant != nil { // a grant is good for one request
 			returned = true
 			return resp, err
 		}

@@ -128,7 +128,13 @@ func (p *served) serve(ctx context.Context, c *cli.Command) error {
 		ending, stop := context.WithTimeout(context.Background(), graceful)
 		defer stop()
 		p.End(ending)
-		_ = server.Shutdown(ending)
+		// What is being answered has some time also if a report has not come.
+		closing, stop := context.WithTimeout(context.WithoutCancel(ending), graceful/6)
+		defer stop()
+		if ending.Err() == nil {
+			closing = ending
+		}
+		_ = server.Shutdown(closing)
 	})
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return err

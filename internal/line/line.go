@@ -323,10 +323,26 @@ func (l *Line[W, S]) Refused(e Errand[W, S], err error) {
 	if c == nil {
 		l.refusals++
 	} else if c.stands && l.comesLate(c) {
-		l.remove(c)
-		c.refused <- err
+		l.refuse(c, err)
 	}
 	l.start()
+}
+
+// Expel ends an errand of a caller that stands in the wrong line: none of the line's slots does for it.
+func (l *Line[W, S]) Expel(e Errand[W, S], err error) {
+	l.mu.Lock()
+	l.ended(e)
+	l.compare = true
+	if e.For.stands {
+		l.refuse(e.For, err)
+	}
+	l.settle(nil)
+}
+
+// refuse takes a caller out of the line that gets no slot. It needs mu.
+func (l *Line[W, S]) refuse(c *Caller[W, S], err error) {
+	l.remove(c)
+	c.refused <- err
 }
 
 // comesLate reports whether there is no slot for the caller, or one that comes later than it waits. It needs mu.

@@ -82,6 +82,9 @@ func (s *Server) forward(w http.ResponseWriter, r *http.Request, routes *routes,
 	ctx = ration.WithTrace(ration.WithRetries(ctx, waits.retries()), waits.trace())
 	s.callers.begin(to.budget.name, pass.caller)
 	defer s.callers.end(to.budget.name, pass.caller)
+	if to.budget.inQuery {
+		w = finalWriter{w}
+	}
 	s.reverse.ServeHTTP(w, r.WithContext(ctx))
 }
 
@@ -212,7 +215,10 @@ func rewrite(r *httputil.ProxyRequest) {
 	p := passageOf(r.In.Context())
 	r.Out.URL, r.Out.Host = p.url, ""
 	if p.budget.inQuery {
-		r.Out.Header.Del("Accept-Encoding") // what is compressed cannot be looked through: hide.go
+		// What is compressed, or a part, cannot be looked through: hide.go.
+		r.Out.Header.Set("Accept-Encoding", "identity")
+		r.Out.Header.Del("Range")
+		r.Out.Header.Del("If-Range")
 	}
 }
 
@@ -244,7 +250,9 @@ func (s *Server) answered(resp *http.Response) error {
 		return nil
 	}
 	if secret := p.secret.Load(); secret != nil {
-		hide(resp, *secret, g.Token.ID(), p.budget.inQuery)
+		if err := hide(resp, *secret, g.Token.ID(), p.budget.inQuery); err != nil {
+			return err
+		}
 	}
 	resp.Header.Set("Ration-Waited", g.Waited.Round(time.Millisecond).String())
 	resp.Header.Set("Ration-Token", g.Token.ID())

@@ -19,11 +19,19 @@ import (
 type grants struct {
 	mu       sync.Mutex // protects all
 	waiting  map[string]*held
-	reported sweep.Map[string, time.Time]
-	none     chan struct{} // closed when none waits; nil: nobody wants to know
+	open     int // takes that wait for a slot, and those that were handed out and not reported
+	reported sweep.Map[[sha256.Size]byte, time.Time]
+	none     chan struct{} // closed when none is open; nil: nobody wants to know
 }
 
-// add adds a grant, unless it has ended.
+// begin says that a slot is being taken, until end.
+func (g *grants) begin() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.open++
+}
+
+// add adds a grant that is handed out, unless it has ended.
 func (g *grants) add(id string, h *held) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -32,37 +40,57 @@ func (g *grants) add(id string, h *held) {
 	}
 }
 
-// end removes a grant that was reported, or never will be.
+// end removes one that was reported, or never will be.
 func (g *grants) end(h *held) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	h.over = true
 	delete(g.waiting, h.id)
-	if len(g.waiting) == 0 && g.none != nil {
+	if g.open--; g.open == 0 && g.none != nil {
 		close(g.none)
 		g.none = nil
 	}
 }
 
-// report returns the grant, if it was handed out here and waits, and whether it is reported for the first time here.
-func (g *grants) report(id string) (h *held, once bool) {
+// own returns a grant that was handed out here and waits for its report, once; nil: it does not.
+func (g *grants) own(id string) *held {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := time.Now()
-	g.reported.Sweep(func(_ string, at time.Time) bool { return now.Sub(at) > reportWithin })
-	if !g.reported.Get(id).IsZero() {
-		return nil, false
+	h := g.waiting[id]
+	if delete(g.waiting, id); h != nil {
+		g.note(id)
 	}
-	g.reported.Set(id, now)
-	h = g.waiting[id]
-	delete(g.waiting, id)
-	return h, true
+	return h
 }
 
-// settle waits until none waits for its report, or the context ends.
+// once notes that a grant is reported, and reports whether it is for the first time here.
+func (g *grants) once(id string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.note(id)
+}
+
+// note is once. It needs mu.
+func (g *grants) note(id string) (first bool) {
+	now, key := time.Now(), sha256.Sum256([]byte(id))
+	g.reported.Sweep(func(_ [sha256.Size]byte, at time.Time) bool { return now.Sub(at) > reportWithin })
+	if first = g.reported.Get(key).IsZero(); first {
+		g.reported.Set(key, now)
+	}
+	return first
+}
+
+// forget says that a report was not read: it may come again.
+func (g *grants) forget(id string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.reported.Remove(sha256.Sum256([]byte(id)))
+}
+
+// settle waits until no slot is being taken, and none waits for its report, or the context ends.
 func (g *grants) settle(ctx context.Context) {
 	g.mu.Lock()
-	if len(g.waiting) == 0 {
+	if g.open == 0 {
 		g.mu.Unlock()
 		return
 	}
@@ -88,15 +116,24 @@ type sealed struct {
 // A seal signs grants: it is the same for all proxies of a fleet.
 type seal []byte
 
-// seals returns the fleet's, or this process's own.
+// keyWithin is how long the store may take to tell the key.
+const keyWithin = 2 * time.Second
+
+// seals returns the fleet's, or this process's own. One request asks, and the others wait for that as long as they may.
 func (s *Server) seals(ctx context.Context) (seal, error) {
-	s.sealing.Lock()
-	defer s.sealing.Unlock()
+	select {
+	case s.sealing <- struct{}{}:
+		defer func() { <-s.sealing }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	if s.sealed != nil {
 		return s.sealed, nil
 	}
 	key := []byte(rand.Text())
 	if s.Key != nil {
+		ctx, stop := context.WithTimeout(ctx, keyWithin)
+		defer stop()
 		var err error
 		if key, err = s.Key(ctx); err != nil {
 			return nil, err

@@ -9,6 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
+	"net/textproto"
 	"strings"
 	"sync"
 	"testing"
@@ -163,6 +165,39 @@ func TestTheEndAnswersAll(t *testing.T) {
 	all.Wait()
 }
 
+// What an API sends beside its answer has no token either, and what it compresses all the same is not passed on.
+func TestATokenOfTheQueryIsInNoHintAndTrailer(t *testing.T) {
+	_, front, host := serve(t, simple+"    auth: query:key\n", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/zip" {
+			w.Header().Set("Content-Encoding", "gzip")
+			w.Header().Set("Content-Type", "application/json")
+			return
+		}
+		w.Header().Set("Link", "</style.css?"+r.URL.RawQuery+">; rel=preload")
+		w.WriteHeader(http.StatusEarlyHints)
+		w.Header().Set("Trailer", "X-Next")
+		w.Header().Set("Content-Type", "image/png")
+		_, _ = io.WriteString(w, "picture")
+		w.Header().Set("X-Next", "/?"+r.URL.RawQuery)
+	})
+	var hints []string
+	ctx := httptrace.WithClientTrace(t.Context(), &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error {
+		hints = append(hints, fmt.Sprint(h))
+		return nil
+	}})
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, front+"/"+host+"/", nil)
+	require.NoError(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	require.NoError(t, err)
+	defer resp.Body.Close()
+	_, err = io.ReadAll(resp.Body)
+	require.NoError(t, err)
+	require.NotEmpty(t, resp.Trailer)
+	require.NotContains(t, fmt.Sprint(hints, resp.Header, resp.Trailer), "-secret")
+	zipped, text := do(t, "GET", front+"/"+host+"/zip")
+	require.Equal(t, http.StatusBadGateway, zipped.StatusCode, text)
+}
+
 func mustTake(t *testing.T, front string) string {
 	t.Helper()
 	status, answer := post(t, front+"/v1/take", `{"budget": "api"}`)
@@ -198,6 +233,9 @@ func TestATokenOfTheQueryStaysHere(t *testing.T) {
 	require.Equal(t, resp.Header.Get("Ration-Token")+" is your key", resp.Header.Get("X-Said"))
 	require.Regexp(t, `^{"next": "https://[^"]*/\?as=application/json\\u0026x=1\\u0026page=2", "html": "<a href='/\?as=application/json&amp;x=1'>", "key": "[0-9a-f]{32}"}$`, text)
 	require.Equal(t, resp.ContentLength, int64(len(text)))
+
+	resp, text = do(t, "GET", front+"/"+host+"/?as=", "Range", "bytes=0-")
+	require.NotContains(t, fmt.Sprint(resp.Header, text), "-secret", "who asks for a part gets the whole, and what does not say what it is may be a text")
 
 	resp, text = do(t, "GET", front+"/"+host+"/?as=image/png")
 	require.Contains(t, text, "-secret", "what is no text passes as it is")

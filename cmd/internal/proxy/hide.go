@@ -2,6 +2,7 @@ package proxy
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"mime"
 	"net/http"
@@ -33,17 +34,58 @@ func isInQuery(attach provider.Attach) bool {
 	return err == nil && attach(r, "secret") == nil && r.URL.RawQuery != ""
 }
 
-// hide takes a secret out of an answer. In its place stands the token's ID.
-func hide(resp *http.Response, secret, id string, inQuery bool) {
+// A finalWriter passes no hints on that come before an answer: they may have a link with the token.
+type finalWriter struct{ http.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (w finalWriter) WriteHeader(status int) {
+	if status >= 200 || status == http.StatusSwitchingProtocols {
+		w.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Unwrap is what [http.ResponseController] asks for.
+func (w finalWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// hide takes a secret out of an answer. In its place stands the token's ID. A text that cannot be looked through is an error, where
+// tokens are in the query.
+func hide(resp *http.Response, secret, id string, inQuery bool) error {
 	c := censor.New(hidden, secret)
-	for _, values := range resp.Header {
+	hideInHeader(resp.Header, c, id)
+	if !inQuery || resp.Request.Method == http.MethodHead {
+		return nil
+	}
+	if isText(resp.Header) {
+		if coding := resp.Header.Get("Content-Encoding"); coding != "" && coding != "identity" {
+			return fmt.Errorf("the origin's answer is compressed (%.20q), though that was not asked for, and may repeat the token", coding)
+		}
+		hideInBody(resp, c, id)
+	}
+	resp.Body = &trailed{resp.Body, func() { hideInHeader(resp.Trailer, c, id) }}
+	return nil
+}
+
+func hideInHeader(h http.Header, c *censor.Censor, id string) {
+	for _, values := range h {
 		for i := range values {
 			values[i] = hideIn(values[i], c, id)
 		}
 	}
-	if inQuery && isText(resp.Header) && resp.Request.Method != http.MethodHead {
-		hideInBody(resp, c, id)
+}
+
+// A trailed body calls a function when it has ended, when its trailers are there.
+type trailed struct {
+	io.ReadCloser
+	ended func()
+}
+
+// Read implements [io.Reader].
+func (t *trailed) Read(p []byte) (int, error) {
+	n, err := t.ReadCloser.Read(p)
+	if err != nil {
+		t.ended()
 	}
+	return n, err
 }
 
 // hidden stands for a secret until it is known what is put in its place.
@@ -69,11 +111,11 @@ func hideIn(text string, c *censor.Censor, id string) string {
 	return strings.ReplaceAll(found, hidden, id)
 }
 
-// isText reports whether an answer is a text that comes at once, and as it is.
+// isText reports whether an answer is a text that comes at once, or does not say what it is.
 func isText(h http.Header) bool {
 	kind, _, err := mime.ParseMediaType(h.Get("Content-Type"))
-	if err != nil || h.Get("Content-Encoding") != "" || h.Get("Content-Range") != "" {
-		return false
+	if err != nil {
+		return true
 	}
 	switch kind {
 	case "text/event-stream":
@@ -88,7 +130,7 @@ func isText(h http.Header) bool {
 func hideInBody(resp *http.Response, c *censor.Censor, id string) {
 	text, err := io.ReadAll(io.LimitReader(resp.Body, mostKept+1))
 	rest := resp.Body
-	if err == nil && len(text) <= mostKept {
+	if len(text) <= mostKept {
 		if said := hideIn(string(text), c, id); said != string(text) {
 			text = []byte(said)
 			if resp.ContentLength >= 0 {

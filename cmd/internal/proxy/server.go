@@ -57,8 +57,8 @@ type Server struct {
 	callers callers
 	grants  grants
 
-	sealing sync.Mutex // protects sealed
-	sealed  seal       // nil: not known yet
+	sealing chan struct{} // has one while somebody uses sealed
+	sealed  seal          // nil: not known yet
 	ending  context.Context
 	ends    context.CancelFunc // ends ending
 }
@@ -165,6 +165,7 @@ func (s *Server) begin() {
 	s.reverse = &httputil.ReverseProxy{Rewrite: rewrite, Transport: transportOf{}, ModifyResponse: s.answered, ErrorHandler: s.failed,
 		FlushInterval: -1, BufferPool: new(buffers), ErrorLog: slog.NewLogLogger(cmp.Or(s.Log, slog.New(slog.DiscardHandler)).Handler(), slog.LevelDebug)}
 	s.grants.waiting = make(map[string]*held)
+	s.sealing = make(chan struct{}, 1)
 	s.ending, s.ends = context.WithCancel(context.Background())
 	s.callers.counts = make(map[callerKey]*callerCounts)
 }

@@ -172,6 +172,7 @@ func (s *Server) take(w http.ResponseWriter, r *http.Request, routes *routes) {
 	h := &held{sent: make(chan *http.Request, 1), reported: make(chan *http.Response, 1), done: make(chan outcome, 1)}
 	ctx := o.context(context.WithValue(waits, heldKey{}, h))
 	ctx = ration.WithRetries(ctx, ration.RetryPolicy{Max: -1})
+	s.grants.begin()
 	go func() {
 		defer stop()
 		end := recovered(func() (*http.Response, error) { return b.hands.RoundTrip(req.WithContext(ctx)) })
@@ -274,21 +275,26 @@ func (s *Server) report(w http.ResponseWriter, r *http.Request, routes *routes) 
 		return
 	}
 	resp := told.response()
-	h, once := s.grants.report(told.Grant)
 	var end outcome
-	switch {
-	case h != nil:
+	if h := s.grants.own(told.Grant); h != nil {
 		h.reported <- resp
 		end = <-h.done
-	case once:
-		known := false
-		if end, known = s.reportElsewhere(r.Context(), routes, told.Grant, resp); known {
-			break
+	} else {
+		seal, err := s.seals(r.Context())
+		if err != nil {
+			s.whyNot(r.Context(), err).write(w)
+			return
 		}
-		fallthrough
-	default:
-		problem{http.StatusNotFound, reasonGrant, fmt.Sprintf("no grant %.40q waits for its report: it was reported, or more than %v have passed", told.Grant, reportWithin), 0}.write(w)
-		return
+		grant, known := seal.open(told.Grant)
+		if !known || !s.grants.once(told.Grant) {
+			problem{http.StatusNotFound, reasonGrant, fmt.Sprintf("no grant %.40q waits for its report: it was reported, or more than %v have passed", told.Grant, reportWithin), 0}.write(w)
+			return
+		}
+		if end = s.reportElsewhere(r.Context(), routes, grant, resp); end.resp == nil && told.Status != 0 {
+			s.grants.forget(told.Grant)
+			s.whyNot(r.Context(), end.err).write(w)
+			return
+		}
 	}
 	if grant, found := ration.GrantOf(end.resp); found && len(told.Units) > 0 {
 		if err := grant.RecordUnits(r.Context(), told.Units); err != nil {
@@ -325,22 +331,17 @@ func (t reportRequest) response() *http.Response {
 }
 
 // reportElsewhere has the budget's Transport read what was reported of a grant that another proxy has handed out, or this one before it
-// was started again. It reports false if no proxy of the fleet has, or too long ago.
-func (s *Server) reportElsewhere(ctx context.Context, routes *routes, id string, resp *http.Response) (end outcome, known bool) {
-	seal, err := s.seals(ctx)
-	if err != nil {
-		return outcome{}, false
+// was started again.
+func (s *Server) reportElsewhere(ctx context.Context, routes *routes, grant sealed, resp *http.Response) outcome {
+	b := routes.budgets[grant.Budget]
+	if b == nil {
+		return outcome{err: fmt.Errorf("the configuration has no budget %q", grant.Budget)}
 	}
-	sealed, known := seal.open(id)
-	b := routes.budgets[sealed.Budget]
-	if !known || b == nil {
-		return outcome{}, false
-	}
-	req, _, ok := sealed.Take.request(b, routes)
+	req, p, ok := grant.Take.request(b, routes)
 	if !ok {
-		return outcome{}, false
+		return outcome{err: errors.New(p.detail)}
 	}
-	ctx = sealed.Take.options(0).context(context.WithValue(context.WithoutCancel(ctx), toldKey{}, resp))
-	ctx = ration.WithGrant(ration.WithRetries(ctx, ration.RetryPolicy{Max: -1}), sealed.Grant)
-	return recovered(func() (*http.Response, error) { return b.hands.RoundTrip(req.WithContext(ctx)) }), true
+	ctx = grant.Take.options(0).context(context.WithValue(context.WithoutCancel(ctx), toldKey{}, resp))
+	ctx = ration.WithGrant(ration.WithRetries(ctx, ration.RetryPolicy{Max: -1}), grant.Grant)
+	return recovered(func() (*http.Response, error) { return b.hands.RoundTrip(req.WithContext(ctx)) })
 }

@@ -129,9 +129,10 @@ if instead ~= '' then
 end
 -- Nothing is booked while workers still record what a loss has taken: a far one with many accounts takes longer than
 -- GRACE.
+-- These name the entries of what was booked before.
 local state = readState()
 local graceEnds = math.min(now + GRACE / 2, state.lost + 15 * GRACE)
-if now < state.graceEnds and graceEnds > state.graceEnds then
+if spendings[1] and spendings[1].entry ~= '' and now < state.graceEnds and graceEnds > state.graceEnds then
   state.graceEnds = graceEnds
   writeState()
 end
