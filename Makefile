@@ -48,6 +48,7 @@ test-long: deps ## all tests in full length: what CI runs at night
 	@echo go test -race; go test -race -timeout 15m $(inparallel)
 	@go test -race -timeout 20m -p 1 $(REALTIME) $(FLEETS) $(OTHERS) $(JUDGES)
 	@go -C benchmarks test -race -timeout 8m ./...
+	@go -C tools test -count=1 ./...
 	@$(took); echo "make test-long: passed in $$took"
 
 docs: ## all pages as HTML with a search, to read offline: docs/html/index.html
@@ -62,7 +63,7 @@ lint: ## gofmt, go vet, go mod tidy, staticcheck, the layout, and luacheck if in
 	@if command -v luacheck >/dev/null; then echo luacheck; luacheck --quiet --codes --no-color internal/redisstore/lua; else echo "luacheck: not installed, skipped"; fi
 
 requestpath: ## count the functions and files that a request enters
-	@echo requestpath; go -C tools test -count=1 ./...
+	@echo requestpath; go -C tools test -count=1 -short ./...
 
 PLATFORMS := linux/amd64 linux/386 linux/arm64 linux/arm darwin/amd64 darwin/arm64 \
 	windows/amd64 windows/386 windows/arm64 freebsd/amd64 freebsd/386 freebsd/arm64 freebsd/arm

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
@@ -45,9 +46,11 @@ func withMargin(l ration.Limit, margin time.Duration) ration.Limit {
 	return l
 }
 
-// covering are the limits that hold for the calls of a crawl: those of a part of the API do not. If all are of parts the
+// covering are the limits that hold for the calls of a crawl: those of a part of the API do not, nor those of other units and of single
+// routes. If all are of parts the
 // first counts, as if it had none. They have no margin: what the provider admits is asked.
 func covering(limits []ration.Limit) []ration.Limit {
+	limits, _ = limit.Split(limits)
 	var all []ration.Limit
 	for _, l := range limits {
 		if l.Scope == "" {

@@ -35,6 +35,9 @@ func copyTree(t *testing.T, from, to string) {
 // The tree as it is can be released: from an empty module the libraries and the commands are installed by a
 // version, without any replace directive.
 func TestAReleaseCanBeInstalled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-long, and scripts/release itself, prove that a release can be installed")
+	}
 	temp := t.TempDir()
 	tree, proxy := filepath.Join(temp, "tree"), filepath.Join(temp, "proxy")
 	copyTree(t, "../..", tree)
@@ -58,6 +61,9 @@ func TestAReleaseCanBeInstalled(t *testing.T) {
 
 // A tree whose modules are not prepared cannot be installed: the proof sees it.
 func TestTheProofSeesAReplace(t *testing.T) {
+	if testing.Short() {
+		t.Skip("make test-long, and scripts/release itself, prove that a release can be installed")
+	}
 	temp := t.TempDir()
 	tree, proxy := filepath.Join(temp, "tree"), filepath.Join(temp, "proxy")
 	copyTree(t, "../..", tree)
