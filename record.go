@@ -47,8 +47,7 @@ func (g *Grant) recordSendsNow(ctx context.Context, after time.Duration, times i
 		charged[i].units *= times
 	}
 	if err := g.recordAnew(ctx, slot, charged, isLate); err != nil {
-		b := g.budget
-		b.notify(Event{Kind: NotRecorded, Account: g.account.ID, Count: times, Err: err})
+		g.budget.notify(Event{Kind: NotRecorded, Account: g.account.ID, Count: times, Err: err})
 	}
 }
 

@@ -271,7 +271,6 @@ func (l *Line[W, S]) Leave(c *Caller[W, S], taken S) {
 // It needs mu, and releases it.
 func (l *Line[W, S]) settle(over []Dropped[S]) {
 	if len(l.callers) == 0 {
-		l.giveUp()
 		for _, s := range l.slots {
 			over = append(over, Dropped[S]{Slot: s})
 		}
@@ -301,7 +300,6 @@ func (l *Line[W, S]) ComeBack(c *Caller[W, S], dropped Dropped[S]) bool {
 func (l *Line[W, S]) Booked(e Errand[W, S], s S) {
 	l.mu.Lock()
 	l.ended(e)
-	l.compare = true
 	var over []Dropped[S]
 	if e.For == nil && l.take(e.Instead) {
 		over = append(over, Dropped[S]{Slot: e.Instead})
@@ -318,7 +316,6 @@ func (l *Line[W, S]) Refused(e Errand[W, S], err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.ended(e)
-	l.compare = true
 	c := e.For
 	if c == nil {
 		l.refusals++
@@ -332,7 +329,6 @@ func (l *Line[W, S]) Refused(e Errand[W, S], err error) {
 func (l *Line[W, S]) Expel(e Errand[W, S], err error) {
 	l.mu.Lock()
 	l.ended(e)
-	l.compare = true
 	if e.For.stands {
 		l.refuse(e.For, err)
 	}
@@ -351,8 +347,9 @@ func (l *Line[W, S]) comesLate(c *Caller[W, S]) bool {
 	return at >= len(l.slots) || !c.Until.IsZero() && l.slots[at].Due().After(c.Until)
 }
 
-// ended needs mu.
+// ended ends an errand, in whose time the slots may have changed. It needs mu.
 func (l *Line[W, S]) ended(e Errand[W, S]) {
+	l.compare = true
 	if e.For != nil {
 		l.asked--
 		e.For.errand = false
