@@ -207,7 +207,7 @@ func (b *Budget) meters(account *budgetAccount, values map[string]string) (meter
 			}
 		}
 		name, label := meterName(&l, values[l.Per])
-		one, err := b.accountUnder(name, effective{limits: limits, full: limits, given: limits, edition: account.edition}, nil)
+		one, err := b.accountUnder(name, effective{limits: limits, given: limits, edition: account.edition}, nil)
 		if err != nil {
 			return nil, err
 		}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/credential"
-	"github.com/ration-go/ration/internal/inflight"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -137,11 +136,7 @@ func (a *acquisition) passPauses() (may unpaused, err error) {
 
 // book books a slot of an open account, and waits for it.
 func (a *acquisition) book(grant *Grant, may unpaused) (err error) {
-	if may.after == 0 && !a.Pool.budget.reconciles.Load() {
-		*grant, err = a.Pool.take(a.ctx, a.cost, may.excluded, nil)
-	} else {
-		*grant, err = a.takeSmoothed(a.ctx, a.cost, may.excluded, may.after, &a.waits)
-	}
+	*grant, err = a.takeWithin(a.ctx, a.cost, may.excluded, may.after)
 	return err
 }
 
@@ -202,7 +197,6 @@ func (a *acquisition) isPaused(grant *Grant) bool {
 // handBack gives back a grant on which nothing was sent.
 func (t *Transport) handBack(grant *Grant) {
 	t.Pool.endProbe(context.Background(), *grant)
-	grant.finish(-1)
 	grant.cancelSoon()
 }
 
@@ -250,81 +244,14 @@ func (t *Transport) costAndScopes(req *http.Request, options *requestOptions) (c
 	return ctx, cost, scopes
 }
 
-// smoothedAccounts is the size up to which a pool excludes its full accounts from the
-// store's choice. A larger pool only holds a call back, and only while every account is
-// full, because the store may keep an index for each list of accounts.
-const smoothedAccounts = 16
-
-// takeSmoothed takes a grant as takeWithin does, and counts its call as in flight. An
-// account is full while its calls in flight may use up what external usage has left of it.
-// While all candidates are full takeSmoothed waits until one of their calls has ended.
-func (t *Transport) takeSmoothed(ctx context.Context, cost int, excluded []string, within time.Duration, waits *[]rationtrace.Wait) (Grant, error) {
-	b := t.Pool.budget
-	if !b.reconciles.Load() {
-		return t.takeWithin(ctx, cost, excluded, within, nil)
-	}
-	var candidates []string
-	if b.smoother.Narrowed() {
-		accounts, err := t.Pool.list(excluded)
-		if err != nil {
-			return Grant{}, err
-		}
-		candidates = accounts.without(excluded)
-	}
-	for deadline := time.Now().Add(inflight.LongestHold); ; {
-		grant, full, err := t.takeAdmitted(ctx, cost, excluded, candidates, within, deadline, waits)
-		if len(full) == 0 || ctx.Err() != nil || !outOfTime(err) {
-			return grant, err
-		}
-		candidates = full // the others have no slot soon
-	}
-}
-
-// takeAdmitted waits until a candidate has room for a call, takes a grant, and returns the
-// candidates without room. Without candidates every account has room.
-func (t *Transport) takeAdmitted(
-	ctx context.Context, cost int, excluded, candidates []string, within time.Duration, deadline time.Time, waits *[]rationtrace.Wait,
-) (Grant, []string, error) {
-	var booking *inflight.Booking
-	var full []string
-	var err error
-	b := t.Pool.budget
-	smoother := &b.smoother
-	if len(candidates) > 0 {
-		var wait wait
-		booking, full, err = smoother.Admit(ctx, candidates, deadline, func() {
-			wait = b.beginWait(ctx, b.tracesOf(ctx), rationtrace.Wait{Reason: rationtrace.Smoothing}, watchFrom)
-		})
-		if *waits = wait.end(*waits); err != nil {
-			return Grant{}, nil, ended(ctx)
-		}
-		defer booking.Release()
-	}
-	if len(candidates) > smoothedAccounts {
-		full = nil
-	}
-	if len(full) > 0 {
-		excluded = append(full, excluded...)
-		if within <= 0 || within > inflight.LongestHold {
-			within = inflight.LongestHold
-		}
-	}
-	grant, err := t.takeWithin(ctx, cost, excluded, within, booking.Release)
-	if err == nil {
-		smoother.Start(grant.account.ID)
-		grant.counted = true
-	}
-	return grant, full, err
-}
-
 // takeWithin takes a grant whose slot comes within a time; zero: any time will do.
-func (t *Transport) takeWithin(ctx context.Context, cost int, excluded []string, within time.Duration, sleeping func()) (Grant, error) {
+func (t *Transport) takeWithin(ctx context.Context, cost int, excluded []string, within time.Duration) (Grant, error) {
 	if within > 0 {
 		var stop context.CancelFunc
 		ctx, stop = context.WithTimeout(ctx, within)
 		defer stop()
 	}
-	return t.Pool.take(ctx, cost, excluded, sleeping)
+	return t.Pool.take(ctx, cost, excluded)
 }
 
 // outOfTime reports whether the error says that no slot came within the allowed time.

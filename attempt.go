@@ -65,7 +65,7 @@ func (r *requestTrace) bookResend() {
 	first := &r.grant
 	w := waiter{Grant: Grant{Token: first.Token, Cost: first.Cost, budget: first.budget}, waits: true}
 	if w.take(WithScopes(r.Context, first.scopes...)) == nil {
-		w.counted, w.probe = first.counted, first.probe
+		w.probe = first.probe
 		r.grant = w.Grant
 	} else {
 		r.settled-- // one that is still to be recorded

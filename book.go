@@ -192,7 +192,6 @@ type Grant struct {
 	scopes   []string
 	traces   traces
 	resends  int               // attempts of the request before this one
-	counted  bool              // the budget's smoother counts the call as in flight
 	replaced bool              // what was sent is recorded anew, since it was late: the booking is cancelled
 	probe    *store.Quarantine // the token's while this call probes it; nil: this is no probe
 }
@@ -325,15 +324,6 @@ func (b *Budget) cancelLate(all []*Grant) {
 	l.mu.Lock()
 	l.late -= len(all)
 	l.mu.Unlock()
-}
-
-// finish says that the grant's call is no longer in flight, and how many units its response
-// left; negative: unknown.
-func (g *Grant) finish(left int) {
-	if g.counted {
-		g.counted = false
-		g.budget.smoother.Finish(g.account.ID, left)
-	}
 }
 
 // confirmStatus asks for the status if it is too old for a slot that has come, so that pauses are known as of confirmAfter ago

@@ -16,7 +16,7 @@ import (
 	"github.com/ration-go/ration/internal/clock"
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/holding"
-	"github.com/ration-go/ration/internal/inflight"
+	"github.com/ration-go/ration/internal/pace"
 	"github.com/ration-go/ration/internal/sweep"
 	"github.com/ration-go/ration/internal/watch"
 	"github.com/ration-go/ration/limit"
@@ -117,12 +117,11 @@ type Budget struct {
 	clocks       clock.Clock
 	lead         askLead
 	waking       wakeLead
-	clockLearned atomic.Bool // whether the store was asked for the time before the first booking
-	anySpent     atomic.Bool // whether spent has any account
-	reconciles   atomic.Bool // whether any response has said what is left
-	tells        atomic.Bool // whether tellSoon is at work
-	tried        atomic.Bool // whether any pause was one that one request tries
-	smoother     inflight.Smoother
+	clockLearned atomic.Bool                         // whether the store was asked for the time before the first booking
+	anySpent     atomic.Bool                         // whether spent has any account
+	reconciles   atomic.Bool                         // whether any response has said what is left
+	tells        atomic.Bool                         // whether tellSoon is at work
+	tried        atomic.Bool                         // whether any pause was one that one request tries
 	waiting      [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
 	delays       arrival.Delays
 	inFlight     atomic.Int64 // attempts that have no response yet
@@ -313,7 +312,10 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList, tokens ...Tok
 			for k := range u.Limits {
 				u.Limits[k].Limit.Unit, u.Limits[k].Limit.Per = accounts.meters[j].unit, accounts.meters[j].per
 			}
-			all[i].Limits = append(all[i].Limits, u.Limits...)
+			for k := range u.Paces {
+				u.Paces[k].Unit, u.Paces[k].Per = accounts.meters[j].unit, accounts.meters[j].per
+			}
+			all[i].Limits, all[i].Paces = append(all[i].Limits, u.Limits...), append(all[i].Paces, u.Paces...)
 		}
 		b.addHoldups(&all[i], tokens)
 	}
@@ -360,12 +362,20 @@ func (l *accountList) with(others []*budgetAccount) (*store.Accounts, error) {
 // addReports adds what responses have said of an account's limits.
 func (b *Budget) addReports(u *store.Usage, account *budgetAccount) {
 	r := b.reconcilerOf(account)
+	splitPace(u)
 	for j := range u.Limits {
 		u.Limits[j].Limit = account.limits[j]
 		if r != nil {
 			said := r.reports.Of(j)
 			u.Limits[j].Reported, u.Limits[j].ReportedAt = said.Left, said.At
 		}
+	}
+}
+
+// splitPace tells the pace from the limits beside which it is kept.
+func splitPace(u *store.Usage) {
+	if last := len(u.Limits) - 1; last > 0 && pace.Is(u.Limits[last].Limit) {
+		u.Paces, u.Limits = []limit.Limit{pace.Shown(u.Limits[last].Limit)}, u.Limits[:last]
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"github.com/ration-go/ration/internal/headroom"
+	"github.com/ration-go/ration/internal/pace"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -72,7 +72,7 @@ func (b *Budget) putLimits(ctx context.Context, known store.Edition, limits []li
 	if err != nil {
 		return store.CardReply{}, err
 	}
-	why := headroom.Why{Origin: headroom.Operator, Full: limits}
+	why := pace.Why{Origin: pace.Operator}
 	reply, err := b.askCard(ctx, store.CardRequest{Known: known, Limits: all, Why: why.Text()})
 	if err == nil {
 		b.mu.Lock()
@@ -85,13 +85,13 @@ func (b *Budget) putLimits(ctx context.Context, known store.Edition, limits []li
 // understand returns the account under its effective limits, and whether this worker knows why they are in force. If another
 // worker has changed them the store tells, unless it does not answer soon.
 func (b *Budget) understand(account *budgetAccount) (now *budgetAccount, understood bool) {
-	if now = b.inForce(account); now.origin != headroom.UnknownOrigin {
+	if now = b.inForce(account); now.origin != pace.UnknownOrigin {
 		return now, true
 	}
 	_ = b.askCardOf(now)
 	b.tell()
 	now = b.inForce(account)
-	return now, now.origin != headroom.UnknownOrigin
+	return now, now.origin != pace.UnknownOrigin
 }
 
 // askCardOf asks the store for the account's card, once for all who want it at once, unless the store does not answer soon.
@@ -115,7 +115,6 @@ func (b *Budget) refreshCard(ctx context.Context, account *budgetAccount) error 
 
 // noteAccountCard takes in an account's card, with its Why.
 func (b *Budget) noteAccountCard(account *budgetAccount, card store.Card, asked time.Time) {
-	b.reconcilerFor(account) // what is known of the lowering goes on here
 	b.mu.Lock()
 	before := b.effectiveAccount(account)
 	now, news := b.adopt(account, card, true, asked)
@@ -132,9 +131,7 @@ func (b *Budget) changeCard(ctx context.Context, account *budgetAccount, next ef
 	if err != nil {
 		return false, err
 	}
-	why := headroom.Why{Origin: next.origin, Full: next.full}
-	r := b.reconcilerFor(account)
-	r.lowering.Tell(&why, next.limits)
+	why := pace.Why{Origin: next.origin, Pace: next.pace}
 	asked := time.Now()
 	reply, err := b.askCard(ctx, store.CardRequest{Account: account.ID, Known: account.edition, KnownCard: b.currentRules().known,
 		Limits: under.Limits, Why: why.Text()})
@@ -147,7 +144,7 @@ func (b *Budget) changeCard(ctx context.Context, account *budgetAccount, next ef
 		b.noteAccountCard(account, reply.Card, asked)
 		return false, nil
 	}
-	under.edition, under.Label = reply.Card.Edition, account.Label
+	under.edition, under.Label, under.isMeter = reply.Card.Edition, account.Label, account.isMeter
 	under.Account.Edition = reply.Card.Edition
 	if !slices.Equal(under.limits, account.limits) {
 		under.since = time.Now()
@@ -166,21 +163,19 @@ func (b *Budget) changeCard(ctx context.Context, account *budgetAccount, next ef
 }
 
 // learn has the fleet keep to limits of an account that follow from what the provider has announced or refused, and
-// reports whether it did. They follow from the account's limits: if others are in force by now they are of no use. An error is
-// the store's: the next response tries again.
-func (b *Budget) learn(account *budgetAccount, origin headroom.Origin, limits, full []limit.Limit) (changed bool, err error) {
+// reports whether it did. They follow from the account's limits: if others are in force by now they are of no use. If the store
+// does not answer the next response tries again.
+func (b *Budget) learn(account *budgetAccount, next effective) (changed bool) {
 	now := b.inForce(account)
-	if limit.Validate(limits) != nil || now.edition != account.edition || now.origin == headroom.UnknownOrigin ||
-		slices.Equal(limits, now.limits) && slices.Equal(full, now.full) {
-		return false, nil // or the provider announced nonsense
+	if limit.Validate(next.limits) != nil || now.edition != account.edition || now.origin == pace.UnknownOrigin ||
+		slices.Equal(next.limits, now.limits) && next.pace == now.pace {
+		return false // or the provider announced nonsense
 	}
 	ctx, stop := b.soon(context.Background())
 	defer stop()
-	next := now.effective
-	next.limits, next.full, next.origin = limits, full, origin
-	changed, err = b.changeCard(ctx, now, next)
+	changed, _ = b.changeCard(ctx, now, next)
 	b.tell()
-	return changed && !slices.Equal(limits, now.limits), err
+	return changed
 }
 
 // restoreLimits has the fleet go back to the limits that this worker was given for the accounts, if others are in force. An
@@ -200,7 +195,7 @@ func (b *Budget) restoreAccount(ctx context.Context, account *budgetAccount, ove
 	for {
 		now := b.inForce(account)
 		given := b.currentRules().of(account.given, account.inherits)
-		if !overrides && slices.Equal(now.limits, given.limits) {
+		if !overrides && now.pace == nil && slices.Equal(now.limits, given.limits) {
 			return nil
 		}
 		given.edition = now.edition
@@ -332,7 +327,7 @@ func (b *Budget) giveBackCards(ctx context.Context, r *limitRules, kept int64, l
 	b.mu.Lock()
 	for _, l := range b.learned.All() {
 		// One that the budget's card has replaced stays so.
-		if c := l.card; c != nil && c.edition.Version > 0 && c.origin != headroom.UnknownOrigin && c.edition.Compare(r.of(c.given, c.inherits).edition) > 0 {
+		if c := l.card; c != nil && c.edition.Version > 0 && c.origin != pace.UnknownOrigin && c.edition.Compare(r.of(c.given, c.inherits).edition) > 0 {
 			known = append(known, c)
 		}
 	}
@@ -364,32 +359,35 @@ func (b *Budget) doubtLearned(account *budgetAccount) {
 	}
 	account, understood := b.understand(account)
 	given := b.currentRules().of(account.given, account.inherits).given
-	if !understood || account.origin == headroom.Configuration || account.origin == headroom.Operator || len(given) != len(account.full) {
+	if !understood || account.origin == pace.Configuration || account.origin == pace.Operator || len(given) != len(account.limits) {
 		return
 	}
 	limits := slices.Clone(account.limits)
-	for i, l := range b.usageOf(account) {
+	u, _ := b.usageOf(account)
+	for i, l := range u.Limits[:min(len(u.Limits), len(limits))] {
 		if one := given[i]; limits[i].Max < one.Max && one.Algorithm != limit.GCRA { // a bucket is never spent for long
 			limits[i].Max = min(one.Max, max(limits[i].Max, l.Used+1))
 		}
 	}
-	if changed, _ := b.learn(account, headroom.Provider, limits, limits); changed {
+	next := account.effective
+	next.limits, next.origin = limits, pace.Provider
+	if b.learn(account, next) {
 		b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.limits, Theirs: limits,
 			Cause: "no response came for long, and one call tries whether the provider still says so"})
 	}
 }
 
-// usageOf returns what is used of an account's limits; nil if the store does not answer soon.
-func (b *Budget) usageOf(account *budgetAccount) []store.LimitUsage {
+// usageOf returns what is used of an account's limits, and last of its pace; false if the store does not answer soon.
+func (b *Budget) usageOf(account *budgetAccount) (u store.Usage, known bool) {
 	one, err := store.NewAccounts(account.Account)
 	if err != nil {
-		return nil
+		return u, false
 	}
 	ctx, stop := b.soon(context.Background())
 	defer stop()
 	all, err := asks(ctx, b, "usage", b.Store.Usage, store.UsageRequest{Budget: b.Name, Accounts: one})
-	if err != nil || len(all) != 1 || len(all[0].Limits) != len(account.limits) {
-		return nil
+	if err != nil || len(all) != 1 || len(all[0].Limits) != len(account.Limits) {
+		return u, false
 	}
-	return all[0].Limits
+	return all[0], true
 }

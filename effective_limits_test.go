@@ -55,8 +55,8 @@ func TestAWorkerReportsTheLimitsThatItAdopted(t *testing.T) {
 	})
 }
 
-// A limit that another worker has learned is the whole limit, and no headroom.
-func TestALowerLimitThatAnotherWorkerLearnedIsNoHeadroom(t *testing.T) {
+// A limit that another worker has learned is the whole limit, and makes no pace.
+func TestALowerLimitThatAnotherWorkerLearnedMakesNoPace(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(5000)}
 		token := ration.NewToken("a")
@@ -65,7 +65,7 @@ func TestALowerLimitThatAnotherWorkerLearnedIsNoHeadroom(t *testing.T) {
 			if i > 0 {
 				b = rationtest.Peer(ours)
 			}
-			b.OnEvent = func(e ration.Event) { require.NotEqual(t, ration.HeadroomChanged, e.Kind) }
+			b.OnEvent = func(e ration.Event) { require.NotEqual(t, ration.PaceChanged, e.Kind) }
 			_, client := learner(t, b, 4000, "a")
 			for range 2 {
 				rationtest.Get(t, client, "http://api.test/")
@@ -86,29 +86,7 @@ func percentages(t *testing.T, b *ration.Budget, others *int) *http.Client {
 	return h.client
 }
 
-// Limits that the program sets are whole: nothing is taken back to those before.
-func TestLimitsSetInPlaceOfReducedOnesStay(t *testing.T) {
-	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
-		b.Limits = []ration.Limit{ration.PerHour(1000)}
-		others, token := 0, ration.NewToken("a")
-		client := percentages(t, b, &others)
-		for range 4 {
-			rationtest.Get(t, client, "http://api.test/")
-			others += 100
-			time.Sleep(5 * time.Minute)
-		}
-		requireMax(t, b, token, 900)
-		require.NoError(t, b.SetLimits(ration.PerHour(1200)))
-		others = 0
-		for range 3 {
-			rationtest.Get(t, client, "http://api.test/")
-			requireMax(t, b, token, 1200)
-			time.Sleep(5 * time.Hour)
-		}
-	})
-}
-
-// Limits that the program sets in another worker are not taken for headroom either.
+// Limits that the program sets in another worker make no pace either.
 func TestLimitsSetInAnotherWorkerStay(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(1000)}
@@ -126,72 +104,8 @@ func TestLimitsSetInAnotherWorkerStay(t *testing.T) {
 	})
 }
 
-// Headroom that another worker left is taken back by one whose responses say how much there
-// is: the other may have stopped.
-func TestHeadroomThatAnotherWorkerLeftIsTakenBack(t *testing.T) {
-	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
-		b.Limits = []ration.Limit{ration.PerHour(1000)}
-		token, used := ration.NewToken("a"), 0
-		header := func(int) []string {
-			used++
-			return rationtest.InstagramHeader(1000, 1000-used)
-		}
-		first := newTokenClient(t, b, "instagram", header)
-		for range 4 {
-			first.get()
-			used += 100
-			time.Sleep(5 * time.Minute)
-		}
-		requireMax(t, b, token, 900)
-		later := rationtest.Peer(b)
-		second := newTokenClient(t, later, "instagram", header)
-		second.get()
-		requireMax(t, later, token, 900)
-		used = 0
-		time.Sleep(5 * time.Hour)
-		second.get()
-		second.get()
-		requireMax(t, later, token, 1000)
-	})
-}
-
-// Of the lower limits that other workers make effective, a worker that knows of more neither
-// leaves headroom itself nor forgets how much there is.
-func TestWorkersLeaveHeadroomTogether(t *testing.T) {
-	rationtest.InBubbles(t, func(t *testing.T, first *ration.Budget) {
-		first.Limits = []ration.Limit{ration.PerHour(1000)}
-		others, token := 0, ration.NewToken("a")
-		second, third := rationtest.Peer(first), rationtest.Peer(first)
-		clients := []*http.Client{percentages(t, first, &others), percentages(t, second, &others)}
-		for range 6 {
-			for _, client := range clients {
-				rationtest.Get(t, client, "http://api.test/")
-			}
-			others += 50
-			time.Sleep(5 * time.Minute)
-		}
-		requireMax(t, first, token, 900)
-		requireMax(t, second, token, 900)
-
-		api := rationtest.NewAPI(rationtest.ThrottlingOnce(http.StatusTooManyRequests, "", rationtest.InstagramHeader(1000, 0)...))
-		throttled := &http.Client{Transport: &ration.Transport{Base: api, Provider: rationtest.Preset(t, "instagram"), Retries: ration.RetryPolicy{Max: -1},
-			Pool: ration.NewPool(third, token)}}
-		rationtest.Get(t, throttled, "http://api.test/")
-		time.Sleep(2 * time.Hour)
-		book(t, third, token)
-		book(t, first, token)
-		requireMax(t, first, token, 800)
-		others = 0
-		for range 3 {
-			rationtest.Get(t, clients[0], "http://api.test/")
-			time.Sleep(4 * time.Hour)
-		}
-		requireMax(t, first, token, 1000)
-	})
-}
-
 // How long limits were in force does not depend on the revisions that other accounts need.
-func TestHeadroomIsTakenBackWhateverElseIsLearned(t *testing.T) {
+func TestLimitsStayWhateverElseIsLearned(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
 		b.Limits = []ration.Limit{ration.PerHour(1000)}
 		token, later, announced := ration.NewToken("a"), rationtest.Peer(b), 1000

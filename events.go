@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/pace"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 )
@@ -22,7 +23,7 @@ type Event struct {
 	// By is how far the store's clock stepped, for ClockStepped.
 	By time.Duration
 	// Count is a number of bookings that were recorded, for LogLost and StoreBack, or were not, for NotRecorded, or of
-	// units that other clients have spent, for ExternalUsage.
+	// units that other clients have spent, for ExternalUsage, or of moments in which calls were refused, for PaceChanged.
 	Count int
 	// Err is the store's failure, for StoreDown and NotRecorded, or that of a token's source, for SourceFailed.
 	Err error
@@ -30,7 +31,7 @@ type Event struct {
 	Account string
 	// Ours are this worker's limits up to now; Theirs are the limits that the fleet applies
 	// from now on. They are set for LimitsOverridden, with the margins added, and for
-	// LimitLearned, LimitUnclear and HeadroomChanged, without the margins.
+	// LimitLearned, LimitUnclear and PaceChanged, without the margins.
 	Ours, Theirs []limit.Limit
 	// Token is the ID of the token that the event is about. For TokenQuarantined Reason is why.
 	Token  string
@@ -43,7 +44,7 @@ type Event struct {
 	// Host is that of HostNotNamed, as a URL has it.
 	Host string
 	// Cause says why there is a pause or a quarantine, and which worker told the fleet, or why limits
-	// are lowered. Empty: nobody said.
+	// have a pace beside them. Empty: nobody said.
 	Cause string
 }
 
@@ -70,10 +71,9 @@ const (
 	LimitUnclear
 	// ExternalUsage: other clients spend the account's quota, and the log now counts it.
 	ExternalUsage
-	// HeadroomChanged: the fleet leaves more, or less, of an account's limits to other
-	// clients; or, with a Cause, unused, since the provider refuses calls again and again and does not
-	// say what it allows. Theirs is then what seems to fit, for the program to give.
-	HeadroomChanged
+	// PaceChanged: the provider has refused calls that an account's limits (Ours) allow, in Count moments up to now, and the
+	// fleet keeps to a pace (Theirs) beside them, which it found from what was served; or, without Theirs, to none any more.
+	PaceChanged
 	// TokenNeverServed: the provider has rejected a token for each of Count requests and was never
 	// seen to accept it, without saying that it is invalid. Is it attached as the provider wants it?
 	TokenNeverServed
@@ -110,7 +110,7 @@ const (
 var eventKinds = [...]string{
 	StoreDown: "StoreDown", StoreBack: "StoreBack", LogLost: "LogLost", ClockStepped: "ClockStepped",
 	LimitsOverridden: "LimitsOverridden", LimitLearned: "LimitLearned", LimitUnclear: "LimitUnclear", ExternalUsage: "ExternalUsage",
-	HeadroomChanged: "HeadroomChanged", TokenNeverServed: "TokenNeverServed", TokenQuarantined: "TokenQuarantined", Paused: "Paused", QuotaSpent: "QuotaSpent", QuotaBack: "QuotaBack",
+	PaceChanged: "PaceChanged", TokenNeverServed: "TokenNeverServed", TokenQuarantined: "TokenQuarantined", Paused: "Paused", QuotaSpent: "QuotaSpent", QuotaBack: "QuotaBack",
 	Resumed: "Resumed", SourceFailed: "SourceFailed", SourceBack: "SourceBack", OldLogFound: "OldLogFound",
 	HostNotNamed: "HostNotNamed", NotRecorded: "NotRecorded",
 }
@@ -154,11 +154,11 @@ func (e Event) text() string {
 			"if %d is of that window, give it, or a Provider whose WindowHeaders have the Length", e.Account, e.Count, ours, e.Count)
 	case ExternalUsage:
 		return fmt.Sprintf("account %s: other clients have spent %d units", e.Account, e.Count)
-	case HeadroomChanged:
-		if e.Cause != "" {
-			return fmt.Sprintf("account %s: %s; the fleet uses %s of %s: give the limits that fit", e.Account, e.Cause, theirs, ours)
+	case PaceChanged:
+		if len(e.Theirs) == 0 {
+			return fmt.Sprintf("account %s: no pace is kept to any more beside %s", e.Account, ours)
 		}
-		return fmt.Sprintf("account %s: other clients spend it too; the fleet uses %s of %s", e.Account, theirs, ours)
+		return fmt.Sprintf("account %s: %s; a pace of %s is kept to beside %s: give the limits that fit", e.Account, e.Cause, pace.Text(e.Theirs[0]), ours)
 	case TokenNeverServed:
 		return fmt.Sprintf("token %s was rejected for %d requests and never served: is it attached as the provider wants it (Transport.Attach)?",
 			e.Token, e.Count)
@@ -232,7 +232,7 @@ func (k EventKind) level() slog.Level {
 	switch k {
 	case StoreDown, OldLogFound, TokenNeverServed, NotRecorded:
 		return slog.LevelError
-	case LogLost, ClockStepped, LimitsOverridden, LimitUnclear, TokenQuarantined, Paused, SourceFailed, HostNotNamed, HeadroomChanged:
+	case LogLost, ClockStepped, LimitsOverridden, LimitUnclear, TokenQuarantined, Paused, SourceFailed, HostNotNamed, PaceChanged:
 		return slog.LevelWarn
 	}
 	return slog.LevelInfo

@@ -109,7 +109,6 @@ func (p *Pool) wasServed(ctx context.Context, g *Grant) {
 		last, _ = p.served.LoadOrStore(g.Token.id, new(atomic.Int64))
 	}
 	last.(*atomic.Int64).Store(now)
-	p.budget.raiseLowered(g)
 	if p.hasSuspects.Load() {
 		p.clear(ctx, g)
 	}

@@ -261,7 +261,7 @@ func TestOnlyASuccessOfAnotherTokenQuarantinesTheFirst(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			b := rationtest.NewBudget(ration.PerHour(100))
 			b.OnEvent = func(n ration.Event) {
-				if n.Kind != ration.Paused {
+				if n.Kind != ration.Paused && n.Kind != ration.PaceChanged {
 					t.Errorf("after a %d: %v", other.Status, n)
 				}
 			}

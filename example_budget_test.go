@@ -202,7 +202,7 @@ func ExampleEvent() {
 			slog.Error("replace the token", "token", e.Token, "reason", e.Reason, "next probe", e.Until)
 		case ration.LimitsOverridden, ration.LimitLearned:
 			slog.Warn("configure the limits", "account", e.Account, "ours", e.Ours, "theirs", e.Theirs)
-		case ration.ExternalUsage, ration.HeadroomChanged:
+		case ration.ExternalUsage, ration.PaceChanged:
 			slog.Warn("another client uses the token", "account", e.Account, "units", e.Count)
 		case ration.StoreBack:
 			slog.Info("Redis is back", "recorded", e.Count)

@@ -254,14 +254,14 @@ func TestAWiderLearnedLimitHelpsThoseWhoWait(t *testing.T) {
 }
 
 // A limit that two workers hear of at the same time, after both have learned a higher one, is no
-// headroom of that.
-func TestALimitThatTwoWorkersLearnAtOnceIsNoHeadroom(t *testing.T) {
+// pace beside that.
+func TestALimitThatTwoWorkersLearnAtOnceMakesNoPace(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
 		ours.Limits = []ration.Limit{ration.PerHour(5000)}
 		token, announced := ration.NewToken("a"), 6000
 		var clients []*http.Client
 		for _, b := range []*ration.Budget{ours, rationtest.Peer(ours)} {
-			b.OnEvent = func(e ration.Event) { require.NotEqual(t, ration.HeadroomChanged, e.Kind) }
+			b.OnEvent = func(e ration.Event) { require.NotEqual(t, ration.PaceChanged, e.Kind) }
 			api := rationtest.NewAPI(rationtest.Announcing(func(n int) []string { return rationtest.InstagramHeader(announced, announced-n) }))
 			clients = append(clients, &http.Client{Transport: &ration.Transport{Base: api, Provider: rationtest.Preset(t, "instagram"), Pool: ration.NewPool(b, token)}})
 		}
@@ -299,57 +299,4 @@ func TestOneFalseAnnouncementChangesNothing(t *testing.T) {
 			rationtest.RequireRemaining(t, b, token, 5000-40)
 		})
 	}
-}
-
-// A provider that refuses and says nothing of what it allows is found out: of a limit that is told twice
-// too high so much is used as fits, by all workers.
-func TestALimitThatIsToldTooHighIsLowered(t *testing.T) {
-	rationtest.InBubbles(t, func(t *testing.T, ours *ration.Budget) {
-		ours.Limits = []ration.Limit{{Max: 100, Window: time.Second, Algorithm: ration.GCRA, Burst: 40}}
-		var mu sync.Mutex // protects all below
-		begun, level, last := time.Now(), 20.0, time.Now()
-		served, refused, said := 0, 0, ""
-		api := rationtest.NewAPI(func(_ int, req *http.Request) (*http.Response, error) {
-			mu.Lock()
-			defer mu.Unlock()
-			level, last = min(20, level+50*time.Since(last).Seconds()), time.Now()
-			settled := time.Since(begun) > 3*time.Second
-			if level < 1 {
-				if settled {
-					refused++
-				}
-				return rationtest.Respond(req, http.StatusTooManyRequests, "", nil), nil
-			}
-			level--
-			if settled {
-				served++
-			}
-			return rationtest.Respond(req, http.StatusOK, "", nil), nil
-		})
-		var callers sync.WaitGroup
-		for _, b := range []*ration.Budget{ours, rationtest.Peer(ours)} {
-			b.OnEvent = func(e ration.Event) {
-				mu.Lock()
-				defer mu.Unlock()
-				if e.Kind == ration.HeadroomChanged {
-					said = e.String()
-				}
-			}
-			client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, ration.NewToken("a"))}}
-			for range 8 {
-				callers.Go(func() {
-					for time.Since(begun) < 33*time.Second {
-						if resp, err := client.Get("http://api.test/"); assert.NoError(t, err) {
-							assert.NoError(t, resp.Body.Close())
-						}
-					}
-				})
-			}
-		}
-		callers.Wait()
-		t.Logf("%d served and %d refused after three seconds; %s", served, refused, said)
-		require.Less(t, float64(refused), 0.02*float64(served+refused))
-		require.Greater(t, served, 30*50/2)
-		require.Contains(t, said, "give the limits that fit")
-	})
 }

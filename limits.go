@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ration-go/ration/internal/headroom"
+	"github.com/ration-go/ration/internal/pace"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -26,24 +26,27 @@ import (
 
 // effective is an account's effective limits.
 type effective struct {
-	limits   []limit.Limit   // without the budget's margin
-	full     []limit.Limit   // the same before headroom was taken off, as far as is known
-	origin   headroom.Origin // who has given limits
+	limits   []limit.Limit // without the budget's margin
+	pace     *pace.State   // what is kept to beside them; nil: nothing
+	origin   pace.Origin   // who has given limits
 	edition  store.Edition
 	given    []limit.Limit // 2 or 3 above, when the value was made
 	inherits bool          // given are the budget's limits
 	since    time.Time     // when this worker got them, on its own clock; zero: they are given
 }
 
+// paceOf returns the pace in force as a limit; false: there is none.
+func (e *effective) paceOf() (l limit.Limit, paced bool) { return e.pace.Of(e.limits) }
+
 // limitRules are what this worker knows of the limits of accounts without limits of their own. They are never written to,
 // and read as one value: the old limits with the new edition would become the fleet's.
 type limitRules struct {
 	limits   []limit.Limit
-	edition  store.Edition   // of limits
-	origin   headroom.Origin // likewise
-	metered  []limit.Limit   // that count other units than cost
-	revision int             // Budget.Revision, of accounts with limits of their own
-	known    int64           // the version of the budget's card; 0: it has none
+	edition  store.Edition // of limits
+	origin   pace.Origin   // likewise
+	metered  []limit.Limit // that count other units than cost
+	revision int           // Budget.Revision, of accounts with limits of their own
+	known    int64         // the version of the budget's card; 0: it has none
 }
 
 // insteadOf returns the limits of units and keys with those that are given in place of others of the same unit and key.
@@ -69,16 +72,16 @@ func (b *Budget) currentRules() *limitRules {
 func (b *Budget) configuredRules(known int64) *limitRules {
 	limits, metered := limit.Split(b.Limits)
 	return &limitRules{
-		limits: limits, metered: metered, edition: store.Edition{Revision: b.Revision}, origin: headroom.Configuration, revision: b.Revision, known: known,
+		limits: limits, metered: metered, edition: store.Edition{Revision: b.Revision}, origin: pace.Configuration, revision: b.Revision, known: known,
 	}
 }
 
 // of returns the limits of an account that was given some; with inherits, those of accounts without limits of their own.
 func (r *limitRules) of(given []limit.Limit, inherits bool) effective {
 	if inherits {
-		return effective{limits: r.limits, full: r.limits, given: r.limits, origin: r.origin, edition: r.edition, inherits: true}
+		return effective{limits: r.limits, given: r.limits, origin: r.origin, edition: r.edition, inherits: true}
 	}
-	return effective{limits: given, full: given, given: given, origin: headroom.Configuration, edition: store.Edition{Revision: r.revision}}
+	return effective{limits: given, given: given, origin: pace.Configuration, edition: store.Edition{Revision: r.revision}}
 }
 
 // noteCard notes the budget's card. Unless this worker has made it, an event says so. It needs mu.
@@ -92,7 +95,7 @@ func (b *Budget) noteCard(card store.Card, own bool) {
 		var metered []limit.Limit
 		r.limits, metered = limit.Split(b.withoutMargins(card.Limits))
 		r.metered = insteadOf(r.metered, metered)
-		r.edition, r.origin = card.Edition, headroom.Operator
+		r.edition, r.origin = card.Edition, pace.Operator
 	}
 	b.rules.Store(r)
 	b.limitNews.Add(1)
@@ -181,23 +184,24 @@ func (b *Budget) adopt(account *budgetAccount, told store.Card, whole bool, aske
 	if told.Limits == nil {
 		return account, false
 	}
-	if old != nil && old.edition == told.Edition && (!whole || old.origin != headroom.UnknownOrigin) {
+	if old != nil && old.edition == told.Edition && (!whole || old.origin != pace.UnknownOrigin) {
 		return old, false
 	}
 	before := b.effectiveAccount(account)
 	e := before.effective
-	e.limits, e.edition, e.since, e.origin = b.withoutMargins(told.Limits), told.Edition, time.Now(), headroom.UnknownOrigin
+	limits, _ := pace.Split(told.Limits)
+	e.limits, e.edition, e.since = b.withoutMargins(limits), told.Edition, time.Now()
 	if old != nil && old.edition == told.Edition {
 		e.since = old.since
 	}
-	why := headroom.Why{Origin: headroom.UnknownOrigin, Full: e.limits}
+	why := pace.Why{Origin: pace.UnknownOrigin}
 	switch {
 	case told.Version == 0:
-		why.Origin = headroom.Configuration
+		why.Origin = pace.Configuration
 	case whole:
-		why = headroom.ParseWhy(told.Why, e.limits)
+		why = pace.ParseWhy(told.Why, told.Limits)
 	}
-	e.origin, e.full = why.Origin, why.Full
+	e.origin, e.pace = why.Origin, why.Pace
 	under, err := b.accountUnder(account.ID, e, account.metered)
 	if err != nil {
 		return account, false
@@ -205,9 +209,6 @@ func (b *Budget) adopt(account *budgetAccount, told store.Card, whole bool, aske
 	under.Label, under.isMeter = account.Label, account.isMeter
 	if told.Edition.Compare(before.edition) < 0 {
 		return &under, false // the answer was long on its way
-	}
-	if whole && l.reconciler != nil {
-		l.reconciler.lowering.Resume(why, e.limits, time.Now())
 	}
 	l.card = &under
 	b.adopts.Store(true)
@@ -225,6 +226,9 @@ func (b *Budget) accountUnder(id string, e effective, metered []limit.Limit) (bu
 		return budgetAccount{}, err
 	}
 	a := budgetAccount{Account: store.Account{ID: id, Limits: limits}, effective: e, metered: metered}
+	if paced, is := e.paceOf(); is {
+		a.Account.Limits = append(slices.Clip(limits), paced)
+	}
 	if e.edition.Version > 0 {
 		a.Account.Edition = e.edition
 	}

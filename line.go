@@ -185,12 +185,9 @@ func (w *waiter) bookOrStand(ctx context.Context) error {
 func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 	b := w.budget
 	w.asleep = time.Now()
-	if w.sleeping != nil {
-		w.sleeping()
-	}
 	w.until, w.byDeadline = w.waitsUntil(ctx)
 	known := *w // w itself stays on its caller's stack
-	known.ctx, known.sleeping, known.Waits, known.stands = context.WithoutCancel(ctx), nil, nil, true
+	known.ctx, known.Waits, known.stands = context.WithoutCancel(ctx), nil, true
 	c := &lineCaller{Of: &known, Until: w.until}
 	var wait wait
 	defer func() { w.Waits = wait.end(w.Waits) }()
@@ -277,14 +274,9 @@ func (s *slot) keep(w *waiter) {
 	if _, can := b.Store.(store.Holder); can && s.accounts.local == nil && ahead >= holding.From {
 		s.hold = b.holds.Add(b.holdSlots, s.grant(b).booking(), s.due, b.lines.review)
 	}
-	if account := s.account; account.edition.Version > 0 {
-		if ahead > doubtAfter {
-			timer := time.AfterFunc(doubtAfter, func() { b.doubtLearned(account) })
-			s.ends = append(s.ends, func() { timer.Stop() })
-		}
-		if stop := b.raiseWhileWaiting(account, s.due); stop != nil {
-			s.ends = append(s.ends, func() { stop() })
-		}
+	if account := s.account; account.edition.Version > 0 && ahead > doubtAfter {
+		timer := time.AfterFunc(doubtAfter, func() { b.doubtLearned(account) })
+		s.ends = append(s.ends, func() { timer.Stop() })
 	}
 }
 

@@ -155,16 +155,15 @@ func (p *Pool) Tokens() []Token {
 // errors are those of [Budget.Wait]. It also fails if the pool has no token, and with a
 // [*NoTokenError] if all are quarantined.
 func (p *Pool) Take(ctx context.Context, cost int) (Grant, error) {
-	g, err := p.take(ctx, cost, nil, nil)
+	g, err := p.take(ctx, cost, nil)
 	if p != nil {
 		p.budget.traceOutcome(ctx, &g, err)
 	}
 	return g, err
 }
 
-// take is Take without the excluded accounts. It calls sleeping, unless that is nil, when
-// the slot that was booked lies ahead.
-func (p *Pool) take(ctx context.Context, cost int, excluded []string, sleeping func()) (Grant, error) {
+// take is Take without the excluded accounts.
+func (p *Pool) take(ctx context.Context, cost int, excluded []string) (Grant, error) {
 	if p == nil {
 		return Grant{}, errNilPool
 	}
@@ -180,8 +179,7 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string, sleeping f
 		if err != nil {
 			return Grant{}, err
 		}
-		w := waiter{Grant: Grant{Cost: cost, budget: p.budget, booked: booked{accounts: accounts}}, pool: p, excluded: excluded,
-			waits: true, sleeping: sleeping}
+		w := waiter{Grant: Grant{Cost: cost, budget: p.budget, booked: booked{accounts: accounts}}, pool: p, excluded: excluded, waits: true}
 		if err := w.wait(ctx); err != nil {
 			return Grant{}, err
 		}

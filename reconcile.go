@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/internal/observe"
+	"github.com/ration-go/ration/internal/pace"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -16,7 +16,7 @@ import (
 // after another, in case responses contradict each other. One step is tenfold at most.
 func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, observed []observe.Observation) bool {
 	const seldom = time.Minute
-	full := slices.Clone(account.full)
+	full := slices.Clone(account.limits)
 	lower, higher := false, false
 	given := b.currentRules().of(account.given, account.inherits)
 	for _, o := range observed {
@@ -25,17 +25,15 @@ func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, observed 
 		lower = lower || full[o.Limit].Capacity() < old.Capacity()
 		higher = higher || full[o.Limit].Capacity() > old.Capacity()
 	}
-	limits := headroom.Leave(full, account.headroom())
-	if slices.Equal(full, account.limits) {
-		limits = full // another worker learned them at once: they are no headroom of the limits before
-	}
 	switch {
 	case !lower && !higher:
 		return false
 	case !lower && time.Since(account.since) < seldom && !r.announcements.Answered():
 		return false
 	}
-	if changed, _ := b.learn(account, headroom.Provider, limits, full); !changed {
+	next := account.effective
+	next.limits, next.origin = full, pace.Provider
+	if !b.learn(account, next) {
 		return false
 	}
 	r.comparison.Forget()
@@ -45,7 +43,7 @@ func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, observed 
 
 // atMost returns an announced limit, or what an operator has set in its place if that is lower.
 func atMost(announced limit.Limit, given effective, at int) limit.Limit {
-	if given.origin == headroom.Operator && at < len(given.limits) && given.limits[at].Capacity() < announced.Capacity() {
+	if given.origin == pace.Operator && at < len(given.limits) && given.limits[at].Capacity() < announced.Capacity() {
 		return given.limits[at]
 	}
 	return announced
@@ -69,23 +67,11 @@ func (r *reconciler) recordResets(ctx context.Context, b *Budget, account *budge
 func (r *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAccount, grant Grant, observed []observe.Observation, now time.Time) {
 	request, ask := r.comparison.Compare(store.ReconcileRequest{Budget: b.Name, Account: account.Account, Scopes: grant.scopes},
 		observe.Call{Slot: grant.Slot, Cost: grant.Cost, Total: grant.total}, observed, now)
-	longest, metered := observe.Longest(account.Limits), account.ID != grant.account.ID
-	if r.comparison.Expects(now) && !metered {
-		b.smoother.Narrow(account.ID, longest/observe.ReplyShare)
-	}
 	for ask {
 		reply, err := asks(ctx, b, "reconcile", b.Store.Reconcile, request)
 		var missing int
 		if request, missing, ask = r.comparison.Answered(request, grant.total, reply, err); missing > 0 {
 			b.notify(Event{Kind: ExternalUsage, Account: account.ID, Count: missing})
-			if metered {
-				continue // a share of a meter is left to nobody: a request may need all of it
-			}
-			account = b.inForce(account)
-			share, changed := r.sharing.Missing(account.headroom(), longest, time.Now())
-			if changed {
-				setHeadroom(b, account, share)
-			}
 		}
 	}
 }

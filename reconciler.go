@@ -3,7 +3,6 @@ package ration
 import (
 	"sync/atomic"
 
-	"github.com/ration-go/ration/internal/headroom"
 	"github.com/ration-go/ration/internal/observe"
 )
 
@@ -14,8 +13,7 @@ type reconciler struct {
 	announcements observe.Announcements
 	comparison    observe.Comparison
 	resets        observe.Resets
-	sharing       headroom.Sharing
-	lowering      headroom.Lowering
+	pacing        pacing
 	unclear       atomic.Int64 // what LimitUnclear told of last; 0: nothing
 }
 

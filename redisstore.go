@@ -122,7 +122,11 @@ func (s *RedisStore) Budgets(ctx context.Context) ([]store.KnownBudget, error) {
 // what is used of them, pauses, quarantined tokens and workers. It needs no configuration but
 // the name, takes several round trips, each an atomic step, and changes nothing.
 func (s *RedisStore) Describe(ctx context.Context, budget string) (store.Description, error) {
-	return s.store().Describe(ctx, budget)
+	d, err := s.store().Describe(ctx, budget)
+	for i := range d.Accounts {
+		splitPace(&d.Accounts[i].Usage)
+	}
+	return d, err
 }
 
 // Settle waits until each operation whose caller left before the reply came has ended, its

@@ -2,7 +2,6 @@ package ration
 
 import (
 	"net/http"
-	"slices"
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
@@ -29,11 +28,9 @@ func (a *attempts) handleResponse(resp *http.Response, grant Grant) provider.Fee
 			t.OnRefusal(resp, grant)
 		}
 	}
-	left := -1
 	if len(f.Windows) > 0 && !grant.offline {
-		left = t.reconcile(resp.Request, &f, grant)
+		t.reconcile(resp.Request, &f, grant)
 	}
-	trace.grant.finish(left)
 	return f
 }
 
@@ -104,40 +101,38 @@ func (t *Transport) provider() *provider.Provider {
 var unknownProvider provider.Provider
 
 // reconcile compares what a response says about the account's limits with the log and with
-// the limits themselves. It returns how many units are left by the provider's count;
-// negative: unknown. It sets the scope of a response whose limit is its endpoint's own.
-func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Grant) (left int) {
+// the limits themselves. It sets the scope of a response whose limit is its endpoint's own.
+func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Grant) {
 	b := t.Pool.budget
 	if len(grant.units) > 0 {
 		t.reconcileMeters(req, f.Windows, grant)
 	}
 	account, understood := b.understand(grant.account)
 	p := t.provider()
-	observed := observe.Limits(f.Windows, account.full, grant.scopes, t.Cost != nil || p.Cost != nil)
+	observed := observe.Limits(f.Windows, account.limits, grant.scopes, t.Cost != nil || p.Cost != nil)
 	if len(observed) == 0 {
-		if n := observe.Unclear(f.Windows, account.full); n > 0 && b.reconcilerFor(account).unclear.Swap(n) != n {
-			b.notify(Event{Kind: LimitUnclear, Account: account.ID, Count: int(n), Ours: account.full})
+		if n := observe.Unclear(f.Windows, account.limits); n > 0 && b.reconcilerFor(account).unclear.Swap(n) != n {
+			b.notify(Event{Kind: LimitUnclear, Account: account.ID, Count: int(n), Ours: account.limits})
 		}
-		return -1
+		return
 	}
 	ctx, stop := b.soon(req.Context())
 	defer stop()
 	r := b.reconcilerFor(account)
 	now := b.storeNow()
-	observed, apart := r.announcements.Take(req.URL.Host+" "+endpoint.Of(req), observed, account.full, now)
+	observed, apart := r.announcements.Take(req.URL.Host+" "+endpoint.Of(req), observed, account.limits, now)
 	if apart && f.Scope == "" {
 		f.Scope = provider.ScopeEndpoint // it pauses no other
 	}
 	if len(observed) == 0 {
-		return -1
+		return
 	}
-	if understood && !r.adoptAnnounced(b, account, observed) {
-		r.reduceHeadroom(b, account)
+	if understood {
+		r.adoptAnnounced(b, account, observed)
 	}
 	r.reports.Note(observed, now)
 	r.recordResets(ctx, b, account, observed, now)
 	r.reconcile(ctx, b, account, grant, observed, now)
-	return slices.MinFunc(observed, func(x, y observe.Observation) int { return x.Left - y.Left }).Left
 }
 
 // reconcileMeters compares what a response says of other units with the logs of the account's meters. What a limit of these is
@@ -149,7 +144,7 @@ func (t *Transport) reconcileMeters(req *http.Request, windows []provider.Window
 	now := b.storeNow()
 	for i, units := range grant.units {
 		meter := grant.accounts.meter(i, grant.account.ID)
-		observed := observe.Limits(windowsOf(windows, &grant.accounts.meters[i]), meter.full, grant.scopes, false)
+		observed := observe.Limits(windowsOf(windows, &grant.accounts.meters[i]), meter.limits, grant.scopes, false)
 		if units == 0 || len(observed) == 0 {
 			continue
 		}
@@ -176,4 +171,22 @@ func windowsOf(windows []provider.Window, m *meter) (of []provider.Window) {
 		}
 	}
 	return of
+}
+
+// refusedBy returns what a call was charged to whose limits it exceeded, and with how many units: the account, unless the response
+// is about a part of the API that a meter counts, or about a meter's unit. Nil: it is about a part that nothing counts.
+func (g *Grant) refusedBy(f *provider.Feedback, scope provider.Scope) (charged *budgetAccount, units int) {
+	part := scope.Has(provider.ScopeEndpoint) || scope.Has(provider.ScopeBucket)
+	binding := f.Binding()
+	for i, n := range g.units {
+		m := &g.accounts.meters[i]
+		ofUnit := binding != nil && m.unit != "" && len(windowsOf([]provider.Window{*binding}, m)) > 0
+		if n > 0 && (ofUnit || part && m.unit == "") {
+			return g.accounts.meter(i, g.account.ID), n
+		}
+	}
+	if part {
+		return nil, 0
+	}
+	return g.account, g.Cost
 }

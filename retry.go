@@ -187,7 +187,7 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	t := a.transport
 	if len(a.rejected) == 0 && !t.needsReading(resp) {
 		t.Pool.wasServed(a.req.Context(), &grant)
-		traceOf(resp).grant.finish(-1)
+		t.Pool.budget.tryPace(&grant)
 		return decision{}
 	}
 	f := a.handleResponse(resp, grant)
@@ -206,6 +206,9 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 		t.Pool.endProbe(a.req.Context(), grant) // the provider may not have checked the token
 	default:
 		t.Pool.wasServed(a.req.Context(), &grant)
+		if !f.Refused {
+			t.Pool.budget.tryPace(&grant)
+		}
 		if resp.StatusCode < 400 && !f.Refused {
 			a.contradict(grant.Token)
 			t.Pool.budget.endTried(a.req.Context(), &grant)
@@ -250,7 +253,7 @@ func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
 			next.wait = wait // at least this request keeps the pause
 		}
 		if f.Reason == provider.ReasonQuota && !grant.offline {
-			a.transport.Pool.budget.wasRefused(scope, &grant)
+			a.transport.Pool.budget.wasRefused(f, scope, &grant)
 		}
 	}
 	if next.wait > 0 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ration-go/ration/internal/pace"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
 )
@@ -71,11 +72,15 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 	for i := range w.accounts.shared {
 		count(w.accounts.shared[i].limits)
 	}
-	if found == 1 && len(w.units) == 0 {
+	paced := ""
+	if l, is := w.account.paceOf(); is {
+		paced = "pace " + pace.Text(l)
+	}
+	if found == 1 && len(w.units) == 0 && paced == "" {
 		return only.String()
 	}
 	if w.offline || w.Slot.Sub(w.now) < time.Second || len(w.accounts.shared) > 0 {
-		return ""
+		return paced
 	}
 	now := time.Now()
 	b.mu.Lock()
@@ -104,7 +109,7 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	binding := boundBy{account: w.account.ID, at: now}
+	binding := boundBy{account: w.account.ID, limit: paced, at: now}
 	var latest time.Time
 	for _, u := range all[0].Limits {
 		if covers(u.Limit.Scope) && u.Remaining < w.unitsOf(u.Limit.Unit) && u.FreeAt.After(latest) {

@@ -183,9 +183,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.send(req, grant)
 	if err == nil && !t.needsReading(resp) {
 		t.Pool.wasServed(req.Context(), &grant)
-		if grant.counted {
-			traceOf(resp).grant.finish(-1)
-		}
+		t.Pool.budget.tryPace(&grant)
 		return resp, nil
 	}
 	return newAttempts(t, req).run(resp, err, grant)
@@ -321,7 +319,6 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 		}
 		// Attach has failed, or a function of the caller's has panicked, or Base, which may have
 		// sent the request.
-		trace.grant.finish(-1)
 		if !handedOver {
 			closeBody(req)
 			grant.cancelSoon()
@@ -362,7 +359,6 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	}
 	trace.recordSends()
 	if err != nil {
-		trace.grant.finish(-1)
 		if _, traced := base.(*http.Transport); traced && !trace.connected.Load() {
 			grant.cancelSoon()
 		}

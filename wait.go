@@ -18,7 +18,6 @@ type waiter struct {
 	pool     *Pool           // whose accounts may be charged; nil: the token's account
 	excluded []string        // accounts of the pool that may not be charged, in ascending order
 	waits    bool            // false: only a slot that has come will do
-	sleeping func()          // called when the slot that was booked lies ahead; nil: nobody
 	reserve  int             // in thousandths
 	values   string          // of what limits count apart
 	options  *requestOptions // what the request says of itself; nil: nothing

@@ -53,8 +53,6 @@ const (
 	Pause
 	// Cooldown: the request's endpoint, object or scope is paused.
 	Cooldown
-	// Smoothing: the calls in flight may use up what other clients have left of the quota.
-	Smoothing
 	// StoreDown: the store does not answer, or has lost a log and is told again what it had.
 	StoreDown
 	// Source: the token's source is asked for a secret.
@@ -67,11 +65,11 @@ const (
 
 // Reasons returns all reasons, in order.
 func Reasons() []Reason {
-	return []Reason{Quota, Pause, Cooldown, Smoothing, StoreDown, Source, Probe, Retry}
+	return []Reason{Quota, Pause, Cooldown, StoreDown, Source, Probe, Retry}
 }
 
 var reasons = [...]string{
-	Quota: "quota", Pause: "pause", Cooldown: "cooldown", Smoothing: "smoothing", StoreDown: "store", Source: "source", Probe: "probe", Retry: "retry",
+	Quota: "quota", Pause: "pause", Cooldown: "cooldown", StoreDown: "store", Source: "source", Probe: "probe", Retry: "retry",
 }
 
 // String returns the reason in a word, as labels of metrics and profiles have it.
@@ -116,8 +114,6 @@ func (w Wait) String() string {
 		}
 	case Cooldown:
 		text = "the endpoint, object or scope of the request is paused"
-	case Smoothing:
-		text = "other clients spend the quota too"
 	case StoreDown:
 		text = "the store does not answer"
 	case Source:

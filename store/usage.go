@@ -37,6 +37,10 @@ type Usage struct {
 	Account string
 	// Now is the store's clock when it answered.
 	Now time.Time
+	// Total counts all units that Book, Record and Reconcile have added to the account, less those that were cancelled; it
+	// begins at a number of the store's choice, and may begin again when the log expires. The difference of two says how many
+	// units the fleet has spent between them, what is booked ahead included.
+	Total int64
 	// PausedUntil is the end of the pause in force. Zero: none is.
 	PausedUntil time.Time
 	// Pauses are those in force of the account and of all accounts, those of a part of what is
@@ -47,6 +51,10 @@ type Usage struct {
 	// Limits are the account's, in the order in which they were given. Budget.Usage and Pool.Usage add those that count other
 	// units.
 	Limits []LimitUsage
+	// Paces are what the fleet keeps to beside Limits, since the provider has refused calls that these allow: a rate and a burst,
+	// found from what was served. Remaining does not count them. Budget.Usage and Pool.Usage set them, and a store does not. Nil:
+	// there is none.
+	Paces []limit.Limit
 }
 
 // Remaining returns how many units of cost every limit of the account has left: the

@@ -18,7 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
-	"github.com/ration-go/ration/internal/headroom"
+	"github.com/ration-go/ration/internal/pace"
 	"github.com/ration-go/ration/internal/testkit/redistest"
 	"github.com/ration-go/ration/store"
 )
@@ -158,28 +158,29 @@ func TestAnEndpointIsPaused(t *testing.T) {
 	}
 }
 
-// What limits are lowered from is shown, for as long as those are in force.
-func TestStatusSaysWhatLimitsAreLoweredFrom(t *testing.T) {
+// A pace is shown beside the limits, which stay as they were told, and as numbers.
+func TestStatusSaysWhatPaceIsKeptTo(t *testing.T) {
 	server := redistest.Start(t)
 	kept := &ration.RedisStore{Client: server.Client(t)}
-	lower := func(most int) string {
-		limits := []ration.Limit{ration.PerHour(most)}
-		accounts, err := store.NewAccounts(store.Account{ID: "a", Limits: limits})
-		require.NoError(t, err)
-		_, err = kept.Book(t.Context(), store.BookRequest{ID: store.NewBookingID(), Budget: "api", Accounts: accounts, Cost: 1, Revision: 1000 - most})
-		require.NoError(t, err)
-		why := headroom.Why{Origin: headroom.Controller, Full: []ration.Limit{ration.PerHour(1000)}, Lowered: true}
-		_, err = kept.Card(t.Context(), store.CardRequest{Budget: "api", Account: "a", Limits: []ration.Limit{ration.PerHour(700)}, Why: why.Text(),
-			Known: store.Edition{Revision: 300}})
-		require.NoError(t, err)
-		status, out, errs := ask("", "status", "api", "-redis", "redis://"+server.Addr)
-		require.Zero(t, status, errs)
-		return out
-	}
-	require.Contains(t, lower(700), "free, lowered from 1000/1h")
-	require.NotContains(t, lower(600), "lowered")
-	_, out, _ := ask("", "status", "api", "-json", "-redis", "redis://"+server.Addr)
-	require.NotContains(t, out, "full")
+	limits := []ration.Limit{ration.PerMinute(6000)}
+	accounts, err := store.NewAccounts(store.Account{ID: "a", Limits: limits})
+	require.NoError(t, err)
+	_, err = kept.Book(t.Context(), store.BookRequest{ID: store.NewBookingID(), Budget: "api", Accounts: accounts, Cost: 1})
+	require.NoError(t, err)
+	state := pace.State{Rate: 49, Burst: 40, Refusals: 4, Refused: time.Now().Add(-3 * time.Minute)}
+	l, paced := state.Of(limits)
+	require.True(t, paced)
+	why := pace.Why{Origin: pace.Configuration, Pace: &state}
+	_, err = kept.Card(t.Context(), store.CardRequest{Budget: "api", Account: "a", Limits: append(limits, l), Why: why.Text()})
+	require.NoError(t, err)
+	status, out, errs := ask("", "status", "api", "-redis", "redis://"+server.Addr)
+	require.Zero(t, status, errs)
+	require.Regexp(t, `6000/1m .* free, pace 2940/1m, burst 40: found 3m0?s? ago after 4 refusals`, out)
+	require.NotContains(t, out, "gcra")
+	_, out, _ = ask("", "status", "api", "-json", "-redis", "redis://"+server.Addr)
+	require.Contains(t, out, `"limit": "2940/1m:gcra,burst=40"`)
+	require.Contains(t, out, `"refusals": 4`)
+	require.Contains(t, out, `"origin": "configuration"`)
 }
 
 // The limits that an operator has set are shown until a deployment replaces them, and of an account who gave its own.

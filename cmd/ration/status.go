@@ -180,8 +180,8 @@ func printAccounts(out io.Writer, d *store.Description, accounts []store.Describ
 	}
 	rows, paints := [][]string{{"account", "limit", "used", "ahead", "left", "next in", "state"}}, []string{faint}
 	for _, a := range accounts {
-		name, full := view.Name(a), view.Full(a)
-		for i, l := range a.Limits {
+		name := view.Name(a)
+		for _, l := range a.Limits {
 			state, said, until := view.StateOf(d, a, l)
 			left, next := fmt.Sprint(l.Remaining), ""
 			if state >= view.StatePaused {
@@ -190,8 +190,8 @@ func printAccounts(out io.Writer, d *store.Description, accounts []store.Describ
 			if until.After(a.Now) {
 				next = view.Short(until.Sub(a.Now))
 			}
-			if full[i] != "" {
-				said += ", lowered from " + full[i] + ": " + view.LoweredBy(a)
+			if paced := view.PaceText(a); paced != "" && name != "" {
+				said += ", " + paced
 			}
 			rows = append(rows, []string{name, view.Limit(l.Limit), fmt.Sprint(l.Used), fmt.Sprint(l.Ahead), left, next, said})
 			paints = append(paints, map[view.State]string{view.StatePaused: red, view.StateQuarantined: red}[state])

@@ -13,21 +13,22 @@ import (
 type account struct {
 	id string
 	pause
-	expires  int64
-	limits   *store.LimitSet      // those in force; nil: nothing is booked
-	edition  store.Edition        // theirs
-	why      string               // they are in force
-	logs     []*log               // the first has all bookings, each other those of a scope
-	sets     []string             // of scopes that are in the logs, that of none first
-	vacant   map[string][]vacancy // by set of scopes, in the order of slots
-	exceeded int64                // up to that slot windows may hold more than the limits allow
-	orders   map[string]*order    // of the queues
-	recent   *order               // that was asked for; nil: none
-	counters map[string]counter
-	latest   int64 // the last slot that was given or entered
-	renewed  int64 // the last slot that was booked under limits of another shape
-	total    int64 // units that were added
-	began    int64 // the number of the last booking before the account was first used
+	expires   int64
+	limits    *store.LimitSet      // those in force; nil: nothing is booked
+	edition   store.Edition        // theirs
+	why       string               // they are in force
+	logs      []*log               // the first has all bookings, each other those of a scope
+	sets      []string             // of scopes that are in the logs, that of none first
+	vacant    map[string][]vacancy // by set of scopes, in the order of slots
+	exceeded  int64                // up to that slot windows may hold more than the limits allow
+	orders    map[string]*order    // of the queues
+	recent    *order               // that was asked for; nil: none
+	counters  map[string]counter
+	latest    int64 // the last slot that was given or entered
+	renewed   int64 // the last slot that was booked under limits of another shape
+	total     int64 // units that were added
+	cancelled int64 // units of total that were cancelled
+	began     int64 // the number of the last booking before the account was first used
 
 	transaction transaction // the latest
 }
@@ -162,6 +163,7 @@ func (a *account) cancel(b *booking, p part, now int64) {
 		return
 	}
 	scopes, c := scopesOf(b.queue), a.open(a.limits, now)
+	a.cancelled += p.cost
 	if p.logged {
 		for scope := range scopesIn(scopes) {
 			a.log(scope).remove(b.slot, b.number)

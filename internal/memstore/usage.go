@@ -28,7 +28,7 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 		if kept == nil {
 			kept = new(account)
 		}
-		u := store.Usage{Account: one.ID, Now: time.UnixMicro(now)}
+		u := store.Usage{Account: one.ID, Now: time.UnixMicro(now), Total: kept.total - kept.cancelled}
 		if paused := max(kept.paused, silent); paused > now {
 			u.PausedUntil = time.UnixMicro(paused)
 		}

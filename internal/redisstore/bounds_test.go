@@ -307,6 +307,8 @@ func TestTheUsageOfAnAccountOfManyLogsIsReadInParts(t *testing.T) {
 	require.Less(t, most, 1_500)
 	want, err := d.memory.Usage(t.Context(), r)
 	require.NoError(t, err)
+	require.Positive(t, got[0].Total)
+	got[0].Total = want[0].Total // which begins where a store chooses
 	require.Equal(t, want, got)
 }
 

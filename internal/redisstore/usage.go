@@ -29,17 +29,18 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 		if err != nil {
 			return nil, err
 		}
-		var now, paused [1]int64
+		var now [1]int64
+		var begins [2]int64
 		var one [3]int64
 		reply.numbers(now[:])
-		if len(reply.rest) < 4*8 {
+		if len(reply.rest) < 5*8 {
 			reply.fail(errTooShort) // it must have a limit, or asking again leads nowhere
 		}
 		for at < ends && reply.rest != "" {
 			account := r.Accounts.At(at)
-			reply.numbers(paused[:])
+			reply.numbers(begins[:])
 			if limit == 0 {
-				all = append(all, store.Usage{Account: account.ID, Now: instant(now[0]), PausedUntil: instant(paused[0])})
+				all = append(all, store.Usage{Account: account.ID, Now: instant(now[0]), PausedUntil: instant(begins[0]), Total: begins[1]})
 			}
 			u := &all[at]
 			for ; limit < len(account.Limits) && reply.rest != ""; limit++ {

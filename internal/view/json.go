@@ -1,9 +1,10 @@
 package view
 
 import (
+	"fmt"
 	"time"
 
-	"github.com/ration-go/ration/internal/headroom"
+	"github.com/ration-go/ration/internal/pace"
 	"github.com/ration-go/ration/store"
 )
 
@@ -34,18 +35,25 @@ type Account struct {
 	State       string      `json:"state"`                 // "free", "spent", "paused" or "quarantined": the worst of its limits
 	PausedUntil time.Time   `json:"paused_until,omitzero"` // zero: it is not
 	Limits      []LimitUsed `json:"limits"`                // those in force
-	Origin      string      `json:"origin,omitempty"`      // who gave them: "configuration", "operator", "provider" or "controller"; "": nobody said
+	Origin      string      `json:"origin,omitempty"`      // who gave them: "configuration", "operator" or "provider"; "": nobody said
+	Pace        *Pace       `json:"pace,omitempty"`        // what is kept to beside the limits; null: nothing
 	Since       time.Time   `json:"since,omitzero"`        // when their card was made; zero: they are the configuration's
 }
 
 // A LimitUsed is what is used of one limit, in units.
 type LimitUsed struct {
 	Limit     string    `json:"limit"`            // as a program writes it
-	Full      string    `json:"full,omitempty"`   // what it is lowered from; "": it is not
 	Used      int       `json:"used"`             // in the window that ends now
 	Ahead     int       `json:"booked_ahead"`     // by callers that wait
 	Remaining int       `json:"remaining"`        // what may be booked at once
 	FreeAt    time.Time `json:"free_at,omitzero"` // when Remaining next grows
+}
+
+// A Pace is what the fleet keeps an account to beside its limits, since the provider has refused calls that these allow.
+type Pace struct {
+	Limit    string    `json:"limit"`          // as a program writes it
+	Refusals int       `json:"refusals"`       // in how many moments calls were refused; 0: nobody said
+	Since    time.Time `json:"since,omitzero"` // of the last of them
 }
 
 // A Pause is one that is in force.
@@ -80,9 +88,9 @@ func Of(d store.Description) Budget {
 	for _, a := range d.Accounts {
 		v.Revision = max(v.Revision, a.Card.Revision)
 		one := Account{ID: a.Account, Label: a.Label, State: WorstOf(&d, a).String(), PausedUntil: a.PausedUntil, Limits: []LimitUsed{}, Origin: origin(d, a.Card), Since: a.Card.Since()}
-		full := Full(a)
-		for i, l := range a.Limits {
-			one.Limits = append(one.Limits, LimitUsed{Limit(l.Limit), full[i], l.Used, l.Ahead, l.Remaining, l.FreeAt})
+		one.Pace = PaceOf(a)
+		for _, l := range a.Limits {
+			one.Limits = append(one.Limits, LimitUsed{Limit(l.Limit), l.Used, l.Ahead, l.Remaining, l.FreeAt})
 		}
 		v.Accounts = append(v.Accounts, one)
 	}
@@ -108,35 +116,36 @@ func InForce(d store.Description) bool { return d.Card.Version > 0 && d.Card.Rev
 func origin(d store.Description, card store.Card) string {
 	switch {
 	case card.Version == 0 && len(card.Limits) > 0:
-		return string(headroom.Configuration)
+		return string(pace.Configuration)
 	case card.Version > 0 && card.Edition == d.Card.Edition:
-		return string(headroom.Operator)
+		return string(pace.Operator)
 	case card.Why == "":
 		return ""
 	}
-	return string(headroom.ParseWhy(card.Why, card.Limits).Origin)
+	return string(pace.ParseWhy(card.Why, card.Limits).Origin)
 }
 
-// LoweredBy says in a word or two why the limits of an account are lowered.
-func LoweredBy(a store.DescribedAccount) string {
-	if headroom.ParseWhy(a.Card.Why, a.Card.Limits).Lowered {
-		return "refusals"
+// PaceOf returns the pace of an account; nil: it has none.
+func PaceOf(a store.DescribedAccount) *Pace {
+	if len(a.Paces) == 0 {
+		return nil
 	}
-	return "other clients"
+	p := &Pace{Limit: Limit(a.Paces[0])}
+	if why := pace.ParseWhy(a.Card.Why, a.Card.Limits); why.Pace != nil {
+		p.Refusals, p.Since = why.Pace.Refusals, why.Pace.Refused
+	}
+	return p
 }
 
-// Full returns what each limit of an account is lowered from, because of competing clients or of a provider
-// that refuses calls; "": it is not.
-func Full(a store.DescribedAccount) []string {
-	full := make([]string, len(a.Limits))
-	if a.Card.Why == "" {
-		return full
+// PaceText says in words what pace an account is kept to, and why.
+func PaceText(a store.DescribedAccount) string {
+	p := PaceOf(a)
+	if p == nil {
+		return ""
 	}
-	why := headroom.ParseWhy(a.Card.Why, a.Card.Limits)
-	for i, l := range a.Limits {
-		if was := why.Full[i]; was.Max > l.Limit.Max && was.Window == l.Limit.Window {
-			full[i] = Limit(was)
-		}
+	text := "pace " + pace.Text(a.Paces[0])
+	if p.Refusals > 0 {
+		text += fmt.Sprintf(": found %v ago after %s", Short(a.Now.Sub(p.Since)), Counted(p.Refusals, "refusal"))
 	}
-	return full
+	return text
 }

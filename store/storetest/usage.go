@@ -70,6 +70,13 @@ var usageRules = []rule{
 			h.cancel(last)
 			u = h.usage(a)[0].Limits[0]
 			require.Equal(h.t, []int{3, 1, 0}, []int{u.Used, u.Ahead, u.Remaining}, "%v", algorithm)
+			total := h.usage(a)[0].Total
+			h.cancel(last)
+			require.Equal(h.t, total, h.usage(a)[0].Total, "%v: to cancel twice is to cancel once", algorithm)
+			last = h.book(a, 2)
+			require.Equal(h.t, total+2, h.usage(a)[0].Total, "%v", algorithm)
+			h.cancel(last)
+			require.Equal(h.t, total, h.usage(a)[0].Total, "%v", algorithm)
 		}
 	}},
 	{"a cost is used until its window ends", func(h *harness) {

@@ -16,7 +16,7 @@ import (
 func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	const own = "github.com/ration-go/ration/"
 	onlyImports(t, ".", "ration", "github.com/cenkalti/backoff/v4", "golang.org/x/sync", own+"limit", own+"store", own+"provider", own+"rationtrace",
-		own+"internal/arrival", own+"internal/attempt", own+"internal/censor", own+"internal/clock", own+"internal/credential", own+"internal/observe", own+"internal/cooldown", own+"internal/deque", own+"internal/digest", own+"internal/endpoint", own+"internal/headroom", own+"internal/holding", own+"internal/hosts", own+"internal/inflight", own+"internal/line", own+"internal/sweep", own+"internal/watch",
+		own+"internal/arrival", own+"internal/attempt", own+"internal/censor", own+"internal/clock", own+"internal/credential", own+"internal/observe", own+"internal/cooldown", own+"internal/deque", own+"internal/digest", own+"internal/endpoint", own+"internal/holding", own+"internal/hosts", own+"internal/line", own+"internal/pace", own+"internal/sweep", own+"internal/watch",
 		own+"internal/memstore", own+"internal/redisstore", "github.com/redis/go-redis/v9")
 	onlyImports(t, "limit", "limit")
 	onlyImports(t, "store", "store", own+"limit", own+"rationtrace")
@@ -27,7 +27,7 @@ func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	onlyImports(t, "internal/redisstore", "redisstore", own+"limit", own+"store", own+"internal/arrival", own+"internal/sweep", "github.com/redis/go-redis/v9", "golang.org/x/sync")
 	onlyImports(t, "internal/header", "header", own+"limit", own+"internal/ratelimitfield")
 	onlyImports(t, "internal/observe", "observe", own+"limit", own+"provider", own+"store")
-	onlyImports(t, "internal/headroom", "headroom", own+"limit")
+	onlyImports(t, "internal/pace", "pace", own+"limit")
 	onlyImports(t, "dashboard", "dashboard", own+"store", own+"internal/hosts", own+"internal/view")
 	onlyImports(t, "internal/arrival", "arrival", own+"internal/sweep")
 	onlyImports(t, "internal/censor", "censor")

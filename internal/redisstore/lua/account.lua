@@ -10,6 +10,7 @@
 --   kind         the code of what its log is kept in, whatever the limits say now
 --   known        after a loss, what workers knew of all units: record.lua
 --   again        there if units were recorded again: record.lua
+--   back         how many of its units were taken back
 --   renewed      the last slot that was booked under others: what is cancelled
 --                up to then may not have been counted as it is now
 --   logs         the scopes of its logs, each with a ';'; none: that of '' alone

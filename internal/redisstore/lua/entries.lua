@@ -104,6 +104,7 @@ local function takeBack(account, queue, slot, part)
     return
   end
   local scopes, at = scopesOf(queue), 1
+  account.fields.back, account.dirty.back = text(tonumber(account.fields.back or 0) + part.cost), true
   if part.code ~= 'N' then
     local log = logOf(account, scopes)
     account.ordered = nil

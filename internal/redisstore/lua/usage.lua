@@ -5,7 +5,8 @@
 --       3 how many zones follow, then each: see readZones
 --         how many sets of limits follow, then each: see limitset
 --         the accounts, SET:ACCOUNT (sets count from 1)
--- returns numbers: now, then for each account: the end of its pause or 0,
+-- returns numbers: now, then for each account: the end of its pause or 0, the units that
+--         were added to it, less those that were taken back;
 --         then for each of its limits: units used, units booked ahead, when the next is
 --         free or 0;
 --         as far as it came: what is left out is asked for again
@@ -34,7 +35,7 @@ for i = first + #sets + 1, #ARGV do
   local account = readAccount(accountID, set, now)
   openAccount(account)
   local paused = math.max(pausedUntil(accountID), all)
-  reply[#reply + 1] = encode(paused > now and paused or 0)
+  reply[#reply + 1] = encode(paused > now and paused or 0) .. encode(account.total - tonumber(account.fields.back or 0))
   for at, m in ipairs(account.limits) do
     if at > skip then
       local units, ahead, free

@@ -1,0 +1,228 @@
+package ration
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ration-go/ration/internal/observe"
+	"github.com/ration-go/ration/internal/pace"
+	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/store"
+)
+
+// Where the provider refuses calls that the limits allow, the fleet keeps an account to a pace beside them: package
+// internal/pace finds it. Here is what a worker sees of its calls, and how it has the fleet agree on a pace.
+
+// A pacing is what a worker has seen since an account's pace was found last. The zero pacing has seen nothing. It may be used by
+// several goroutines at once.
+type pacing struct {
+	mu        sync.Mutex // protects all below
+	from      time.Time  // the State.From that it is about
+	unserved  int        // units that were refused since
+	late      int        // units that were refused since, and had left before
+	refused   time.Time  // the State.Refused that the following is about
+	resumed   time.Time  // when a call was served again; zero: none was
+	served    int        // units that were served since
+	second    time.Time  // when the second began in which lately is counted
+	lately    int        // units that were served in it
+	before    int        // and in the one before
+	explained [2]time.Time
+
+	deciding atomic.Bool // somebody looks whether the pace is to change: what others see at that moment is the same
+}
+
+// sees notes that a call with so many units was served or refused, at that instant of the store's clock, and returns what was seen.
+func (p *pacing) sees(s *pace.State, slot time.Time, units int, served bool, now time.Time) (unserved int, e pace.Evidence) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if s == nil {
+		s = new(pace.State)
+	}
+	if !p.from.Equal(s.From) {
+		p.from, p.unserved, p.late = s.From, 0, 0
+	}
+	if !p.refused.Equal(s.Refused) {
+		p.refused, p.resumed, p.served, p.lately, p.before = s.Refused, time.Time{}, 0, 0, 0
+	}
+	switch {
+	case !slot.After(p.from):
+		if !served {
+			p.late += units
+		}
+	case !served:
+		p.unserved += units
+	case slot.After(p.refused):
+		if p.resumed.IsZero() {
+			p.resumed = now
+		}
+		if passed := now.Sub(p.second); passed > time.Second {
+			if p.before = p.lately; passed > 2*time.Second {
+				p.before = 0
+			}
+			p.second, p.lately = now, 0
+		}
+		p.served += units
+		p.lately += units
+	}
+	e.Slot, e.Resumed, e.Late = slot, p.resumed, p.late
+	const muchFaster = 3
+	mean := float64(p.served) / max(1, now.Sub(p.resumed).Seconds())
+	e.Bursts = float64(max(p.lately, p.before)) > muchFaster*mean
+	return p.unserved, e
+}
+
+// isExplained notes a refusal that the provider's count explains, and reports whether it does: a third within a window shows that
+// it counts otherwise.
+func (p *pacing) isExplained(window time.Duration, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if now.Sub(p.explained[1]) < time.Second/2 {
+		return true // of the same moment
+	}
+	often := now.Sub(p.explained[0]) < window
+	p.explained[0], p.explained[1] = p.explained[1], now
+	return !often
+}
+
+// wasRefused has the fleet find a pace for what a call was charged to, because its response was throttled for a quota of that
+// scope though the limits had room for it, and what the provider counts does not explain it.
+func (b *Budget) wasRefused(f *provider.Feedback, scope provider.Scope, g *Grant) {
+	if scope.HasShared() || scope.HasObject() {
+		return // another limit than the account's was exceeded
+	}
+	charged, units := g.refusedBy(f, scope)
+	if charged == nil {
+		return
+	}
+	account, understood := b.understand(charged)
+	if !understood || b.explains(f, account) {
+		return
+	}
+	r := b.reconcilerFor(account)
+	b.lengthenWindow(account)
+	unserved, e := r.pacing.sees(account.pace, g.Slot, units, false, b.storeNow())
+	e.Waited = g.Waited > 0
+	if account.pace != nil && (!g.Slot.After(account.pace.Changed) || account.pace.Rate > 0 && e.Resumed.IsZero()) {
+		return
+	}
+	if !r.pacing.deciding.CompareAndSwap(false, true) {
+		return
+	}
+	defer r.pacing.deciding.Store(false)
+	if !b.evidence(account, unserved, &e) {
+		return
+	}
+	state := account.pace
+	if state == nil {
+		state = new(pace.State)
+	}
+	if next, changed := state.Refuse(pace.ToldBy(account.limits), e); changed {
+		b.setPace(account, &next, true)
+	}
+}
+
+// explains reports whether the provider's own count explains a refusal: it is spent, by this fleet or by others.
+func (b *Budget) explains(f *provider.Feedback, account *budgetAccount) bool {
+	r, now := b.reconcilerFor(account), b.storeNow()
+	w := f.Binding()
+	spent := w != nil && w.Exhausted()
+	for i, l := range account.limits {
+		said := r.reports.Of(i)
+		spent = spent || !said.At.IsZero() && now.Sub(said.At) < l.Window && said.Left <= int(b.inFlight.Load())+1
+	}
+	return spent && r.pacing.isExplained(observe.Longest(account.limits), now)
+}
+
+// evidence adds what the fleet has sent of an account; false: the store does not answer soon.
+func (b *Budget) evidence(account *budgetAccount, unserved int, e *pace.Evidence) (known bool) {
+	u, known := b.usageOf(account)
+	if !known {
+		return false
+	}
+	b.mu.Lock()
+	workers := max(1, b.known.Workers)
+	b.mu.Unlock()
+	ahead, counted := 0, false
+	for i, l := range u.Limits {
+		if l.Limit.Scope != "" {
+			continue
+		}
+		if !counted { // of GCRA, by the time that is taken, which may be by the rate before
+			ahead, counted = l.Ahead, l.Limit.Algorithm.IsLog()
+		}
+		if i < len(account.limits) {
+			e.AtOnce = max(e.AtOnce, l.Used-unserved*workers)
+		}
+	}
+	e.Now, e.Total, e.Unserved = u.Now, u.Total-int64(ahead), int64((unserved+int(b.inFlight.Load()))*workers)
+	e.Late *= workers
+	return true
+}
+
+// tryPace tries a higher pace of what a call was charged to, if it is time for that.
+func (b *Budget) tryPace(g *Grant) {
+	if g.offline || g.account == nil || !b.adopts.Load() {
+		return // nobody has a card
+	}
+	b.tryPaceOf(g.account, g, g.Cost)
+	for i, n := range g.units {
+		if n > 0 {
+			b.tryPaceOf(g.accounts.meter(i, g.account.ID), g, n)
+		}
+	}
+}
+
+func (b *Budget) tryPaceOf(account *budgetAccount, g *Grant, units int) {
+	if account = b.inForce(account); account.pace == nil || account.pace.Rate == 0 {
+		return
+	}
+	now := b.storeNow()
+	r := b.reconcilerFor(account)
+	unserved, e := r.pacing.sees(account.pace, g.Slot, units, true, now)
+	told := pace.ToldBy(account.limits)
+	if g.Waited == 0 || !g.Slot.After(account.pace.Changed) || now.Before(account.pace.Due(told, e.Resumed)) {
+		return
+	}
+	if !r.pacing.deciding.CompareAndSwap(false, true) {
+		return
+	}
+	defer r.pacing.deciding.Store(false)
+	if !b.evidence(account, unserved, &e) {
+		return
+	}
+	if next, changed := account.pace.Serve(told, e); changed {
+		b.setPace(account, &next, false)
+	}
+}
+
+// setPace has the fleet keep to another pace of an account.
+func (b *Budget) setPace(account *budgetAccount, next *pace.State, told bool) {
+	before := account.effective
+	after := before
+	after.pace = next
+	if b.learn(account, after) && (told || next.Rate == 0) {
+		e := Event{Kind: PaceChanged, Account: account.ID, Ours: before.limits}
+		if l, paced := after.paceOf(); paced {
+			e.Theirs, e.Count, e.Cause = []limit.Limit{pace.Shown(l)}, next.Refusals, "the provider refuses calls that the limits allow"
+		}
+		b.notify(e)
+	}
+}
+
+// lengthenWindow has the account's window that began with a call end no sooner than that of the provider
+// can, which has refused one: a whole window from now. Otherwise ours, which begins anew with the refused
+// call, would be out of step from then on, and two of ours would fall into one of the provider's.
+func (b *Budget) lengthenWindow(account *budgetAccount) {
+	at := slices.IndexFunc(account.limits, func(l limit.Limit) bool { return l.FirstUse })
+	if at < 0 || slices.ContainsFunc(account.limits[at+1:], func(l limit.Limit) bool { return l.FirstUse }) {
+		return // or nobody knows which of them was exceeded
+	}
+	ctx, stop := b.soon(context.Background())
+	defer stop()
+	end := b.storeNow().Add(account.limits[at].Window).Truncate(time.Microsecond)
+	_ = tells(ctx, b, "reset", b.Store.Reset, store.ResetRequest{Budget: b.Name, Account: account.Account, At: end})
+}

@@ -1,0 +1,267 @@
+package ration_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/ration-go/ration"
+)
+
+// An admission says whether a simulated API serves a call at an instant, in seconds; how many more it would serve then, and in how
+// long it has all again.
+type admission interface {
+	admit(at float64) (served bool, left int, reset float64)
+}
+
+// fixedWindow serves so many calls in each window of the clock.
+type fixedWindow struct {
+	most   int
+	length float64
+
+	window, used int
+}
+
+func (w *fixedWindow) admit(at float64) (bool, int, float64) {
+	if now := int(at / w.length); now != w.window {
+		w.window, w.used = now, 0
+	}
+	reset := float64(w.window+1)*w.length - at
+	if w.used >= w.most {
+		return false, 0, reset
+	}
+	w.used++
+	return true, w.most - w.used, reset
+}
+
+// slidingLog serves so many calls in any window.
+type slidingLog struct {
+	most   int
+	length float64
+
+	calls []float64
+}
+
+func (w *slidingLog) admit(at float64) (bool, int, float64) {
+	for len(w.calls) > 0 && w.calls[0] <= at-w.length {
+		w.calls = w.calls[1:]
+	}
+	served := len(w.calls) < w.most
+	if served {
+		w.calls = append(w.calls, at)
+	}
+	return served, w.most - len(w.calls), w.calls[0] + w.length - at
+}
+
+// twoWindows counts the window before by what part of it is in the last length, as HAProxy does.
+type twoWindows struct {
+	most   int
+	length float64
+
+	window, now, before int
+}
+
+func (w *twoWindows) admit(at float64) (bool, int, float64) {
+	if now := int(at / w.length); now != w.window {
+		w.before = 0
+		if now == w.window+1 {
+			w.before = w.now
+		}
+		w.window, w.now = now, 0
+	}
+	used := float64(w.before)*(float64(w.window+1)-at/w.length) + float64(w.now) + 1
+	if used > float64(w.most) {
+		return false, 0, 1
+	}
+	w.now++
+	return true, int(float64(w.most) - used), w.length
+}
+
+// bucket serves rate calls a second, and burst more after a rest.
+type bucket struct {
+	rate, burst float64
+
+	tokens, last float64
+}
+
+func (b *bucket) admit(at float64) (bool, int, float64) {
+	if b.last == 0 {
+		b.tokens = b.burst
+	}
+	b.tokens, b.last = min(b.burst, b.tokens+(at-b.last)*b.rate), at
+	if b.tokens < 1 {
+		return false, 0, (1 - b.tokens) / b.rate
+	}
+	b.tokens--
+	return true, int(b.tokens), (b.burst - b.tokens) / b.rate
+}
+
+// A pacedAPI answers in place of a network, and remembers when.
+type pacedAPI struct {
+	admissions map[string]admission // by token
+	window     string               // the policy that it announces in every answer, with what is left; empty: it tells nothing
+	retryAfter bool
+	broken     func(at float64) bool // whether it refuses all calls; nil: never
+
+	mu              sync.Mutex // protects all below
+	begun           time.Time
+	served, refused []float64
+}
+
+const latency = 40 * time.Millisecond
+
+func (a *pacedAPI) RoundTrip(req *http.Request) (*http.Response, error) {
+	time.Sleep(latency / 2)
+	defer time.Sleep(latency / 2)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	at, header, status := time.Since(a.begun).Seconds(), http.Header{}, http.StatusOK
+	served, left, reset := false, 0, 1.0
+	if a.broken == nil || !a.broken(at) {
+		served, left, reset = a.admissions[req.Header.Get("Authorization")].admit(at)
+	}
+	if served {
+		a.served = append(a.served, at)
+	} else {
+		a.refused, status = append(a.refused, at), http.StatusTooManyRequests
+		if a.retryAfter {
+			header.Set("Retry-After", fmt.Sprint(max(1, math.Ceil(reset))))
+		}
+	}
+	if a.window != "" {
+		header.Set("RateLimit-Policy", `"default";`+a.window)
+		header.Set("RateLimit", fmt.Sprintf(`"default";r=%d;t=%.0f`, left, math.Ceil(reset)))
+	}
+	return &http.Response{StatusCode: status, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Header: header,
+		Body: io.NopCloser(strings.NewReader("{}")), ContentLength: 2, Request: req}, nil
+}
+
+// count returns how many of some instants lie between two.
+func count(all []float64, from, to float64) (n int) {
+	for _, at := range all {
+		if at >= from && at < to {
+			n++
+		}
+	}
+	return n
+}
+
+// A pacedFleet is told limits, and asks for as much as so many callers can in so many seconds.
+type pacedFleet struct {
+	told               string
+	processes, callers int
+	tokens             []string
+	seconds            float64
+	events             func(ration.Event)
+}
+
+// crawl has the fleet ask an API, and returns its first budget.
+func (f pacedFleet) crawl(t *testing.T, api *pacedAPI) *ration.Budget {
+	t.Helper()
+	var first *ration.Budget
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(time.Until(time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC)))
+		api.begun = time.Now()
+		told, err := ration.ParseLimit(f.told)
+		require.NoError(t, err)
+		shared, ends := new(ration.MemoryStore), api.begun.Add(time.Duration(f.seconds*float64(time.Second)))
+		var callers sync.WaitGroup
+		for range max(1, f.processes) {
+			b := &ration.Budget{Name: "paced", Limits: []ration.Limit{told}, Store: shared, OnEvent: f.events}
+			var tokens []ration.Token
+			for secret := range api.admissions {
+				tokens = append(tokens, ration.NewToken(strings.TrimPrefix(secret, "Bearer ")))
+			}
+			client := &http.Client{Transport: &ration.Transport{Base: api, Pool: ration.NewPool(b, tokens...)}}
+			if first == nil {
+				first = b
+			}
+			for range f.callers / max(1, f.processes) {
+				callers.Go(func() {
+					ctx, stop := context.WithDeadline(t.Context(), ends)
+					defer stop()
+					for ctx.Err() == nil {
+						req, _ := http.NewRequestWithContext(ctx, http.MethodGet, "https://api.test/", http.NoBody)
+						if resp, err := client.Do(req); err == nil {
+							resp.Body.Close()
+						} else {
+							time.Sleep(time.Millisecond)
+						}
+					}
+				})
+			}
+		}
+		callers.Wait()
+	})
+	return first
+}
+
+func alone(a admission) map[string]admission { return map[string]admission{"Bearer secret": a} }
+
+// An API that is told wrongly, in number or in kind, is used all the same, and refuses little: from the second minute on.
+func TestTheRateThatAnAPIAllowsIsFound(t *testing.T) {
+	for _, api := range []struct {
+		name, kind string // a limit of the same kind, without its Max
+		most       int
+		rate       float64
+		policy     string
+		admission  func() admission
+	}{
+		{"a fixed window", "%d/5s:fixed-window", 200, 40, "q=200;w=5", func() admission { return &fixedWindow{most: 200, length: 5} }},
+		{"a log", "%d/10s", 100, 10, "q=100;w=10", func() admission { return &slidingLog{most: 100, length: 10} }},
+		{"two windows", "%d/5s:sliding-window", 100, 20, "", func() admission { return &twoWindows{most: 100, length: 5} }},
+		{"a bucket", "%[1]d/1s:gcra,burst=%[1]d", 50, 50, "", func() admission { return &bucket{rate: 50, burst: 50} }},
+	} {
+		for _, times := range []float64{0.5, 1, 2, 10} {
+			for _, told := range []string{api.kind, "%d" + api.kind[strings.Index(api.kind, "/"):strings.IndexByte(api.kind+":", ':')]} {
+				for n, answers := range []struct {
+					retryAfter, counts bool
+				}{{}, {retryAfter: true}, {counts: true}} {
+					fleets := []pacedFleet{{processes: 1, callers: 64}, {processes: 4, callers: 64}, {processes: 1, callers: 8}, {processes: 1, callers: 1}}
+					if answers.counts && api.policy == "" {
+						continue
+					}
+					if testing.Short() {
+						if times != 2 || told != api.kind {
+							continue
+						}
+						fleets = fleets[n%2 : n%2+1]
+					}
+					for _, f := range fleets {
+						f.told, f.seconds = fmt.Sprintf(told, int(float64(api.most)*times)), 300
+						t.Run(fmt.Sprintf("%s/%s/%+v/%dx%d", api.name, f.told, answers, f.processes, f.callers), func(t *testing.T) {
+							one := &pacedAPI{admissions: alone(api.admission()), retryAfter: answers.retryAfter}
+							if answers.counts {
+								one.window = api.policy
+							}
+							f.crawl(t, one)
+							possible := min(api.rate, float64(f.callers)/latency.Seconds())
+							if !answers.counts {
+								possible = min(possible, api.rate*times)
+							}
+							used := float64(count(one.served, 60, f.seconds)) / (possible * (f.seconds - 60))
+							refused := count(one.refused, 60, f.seconds)
+							t.Logf("%.1f %% used, %d refused", 100*used, refused)
+							require.Greater(t, used, leastFound)
+							require.LessOrEqual(t, refused, mostRefused*4)
+						})
+					}
+				}
+			}
+		}
+	}
+}
+
+const (
+	leastFound  = 0.8
+	mostRefused = 12 // a minute
+)
