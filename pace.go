@@ -23,7 +23,6 @@ type pacing struct {
 	mu        sync.Mutex // protects all below
 	from      time.Time  // the State.From that it is about
 	unserved  int        // units that were refused since
-	late      int        // units that were refused since, and had left before
 	refused   time.Time  // the State.Refused that the following is about
 	resumed   time.Time  // when a call was served again; zero: none was
 	served    int        // units that were served since
@@ -43,16 +42,13 @@ func (p *pacing) sees(s *pace.State, slot time.Time, units int, served bool, now
 		s = new(pace.State)
 	}
 	if !p.from.Equal(s.From) {
-		p.from, p.unserved, p.late = s.From, 0, 0
+		p.from, p.unserved = s.From, 0
 	}
 	if !p.refused.Equal(s.Refused) {
 		p.refused, p.resumed, p.served, p.lately, p.before = s.Refused, time.Time{}, 0, 0, 0
 	}
 	switch {
 	case !slot.After(p.from):
-		if !served {
-			p.late += units
-		}
 	case !served:
 		p.unserved += units
 	case slot.After(p.refused):
@@ -68,7 +64,7 @@ func (p *pacing) sees(s *pace.State, slot time.Time, units int, served bool, now
 		p.served += units
 		p.lately += units
 	}
-	e.Slot, e.Resumed, e.Late = slot, p.resumed, p.late
+	e.Slot, e.Resumed = slot, p.resumed
 	const muchFaster = 3
 	mean := float64(p.served) / max(1, now.Sub(p.resumed).Seconds())
 	e.Bursts = float64(max(p.lately, p.before)) > muchFaster*mean
@@ -159,7 +155,6 @@ func (b *Budget) evidence(account *budgetAccount, unserved int, e *pace.Evidence
 		}
 	}
 	e.Now, e.Total, e.Unserved = u.Now, u.Total-int64(ahead), int64((unserved+int(b.inFlight.Load()))*workers)
-	e.Late *= workers
 	return true
 }
 

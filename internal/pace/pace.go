@@ -26,6 +26,7 @@ const (
 	// provider has saved is spent before the pace is far too high; each next is by twice as much more, up to mostStep.
 	stepEvery           = time.Second
 	stepUnits           = 20
+	mostStepEvery       = 3 * time.Second
 	smallStep, mostStep = 0.02, 0.5
 	guessStep           = 0.1
 	// lastStep is what part of a step that was served in a try is surely allowed, though some of it was saved.
@@ -38,8 +39,6 @@ const (
 	// What follows from fewUnits and less is chance.
 	fewUnits = 20
 	// A try says what is served from leastTry on, and what is served in the long run is the same if it differs by exact.
-	// shortest is for how long units must have left after a pause to tell what is served while they do.
-	shortest = 250 * time.Millisecond
 	// A provider that counts by windows says it from longTry on: before that it may not have come to the end of one.
 	leastTry = 2 * time.Second
 	longTry  = 8 * time.Second
@@ -66,8 +65,6 @@ type State struct {
 	Served float64   `json:"served,omitempty"`
 	Since  time.Time `json:"since"`
 	Before float64   `json:"before,omitempty"`
-	// AtOnce is how many units were served at once before the first refusal.
-	AtOnce int `json:"at_once,omitempty"`
 	// Blocks is set if the provider served nothing for long after it had refused a burst: it counts by windows, and saves nothing
 	// of what was not asked for.
 	Blocks bool `json:"blocks,omitempty"`
@@ -100,8 +97,6 @@ type Evidence struct {
 	Unserved int64
 	// AtOnce is how many units count now as used of the limit that was told: so many were served at once, at most.
 	AtOnce int
-	// Late is how many units that had left before State.From were refused since.
-	Late int
 	// Bursts is set if they left lately much faster than since Resumed.
 	Bursts bool
 	// Resumed is when calls were served again after State.Refused; zero: none was.
@@ -116,7 +111,6 @@ func (s State) Refuse(told Told, e Evidence) (next State, changed bool) {
 	next.Refusals++
 	if s.Rate == 0 && e.Now.Sub(s.From) > remembered {
 		next = State{Refused: e.Now, From: e.Now, Total: e.Total, Changed: e.Now, Refusals: 1}
-		next.AtOnce = e.AtOnce
 		if e.Waited {
 			next.Before = told.Rate // all that was told was asked for, and served up to now
 		}
@@ -138,15 +132,11 @@ func (s State) Refuse(told Told, e Evidence) (next State, changed bool) {
 	}
 	next.Blocks = s.Blocks || s.Served == 0 && e.Resumed.Sub(s.From) > blocked
 	rate := served / seconds(e.Now.Sub(s.From))
-	next.Guessed = e.Now.Sub(s.From) < measured || s.Served == 0
-	if s.Served == 0 {
-		next.AtOnce = max(1, s.AtOnce-e.Late)
-	}
-	if asked := e.Now.Sub(e.Resumed); next.Guessed && !next.Blocks && asked >= shortest && s.Step == 0 {
-		// What it would have served while nothing was asked for is lost, but for what it saves.
-		if lately := (served - float64(next.AtOnce)) / seconds(asked); lately > rate*(1+exact) {
-			rate, next.Guessed = min(lately, s.Rate), true
-		}
+	short := e.Now.Sub(e.Resumed) < measured && !next.Blocks || e.Now.Sub(s.From) < measured
+	next.Guessed = short || s.Served == 0
+	if short && s.Step == 0 && !next.Blocks && rate > s.Before*fell {
+		// What it would have served in the pause may be lost: it allows more than it served, and less than was too much.
+		rate = max(rate, math.Sqrt(rate*s.Rate))
 	}
 	switch {
 	case s.Step > 0 && !s.hasFallen() && (s.Guessed || s.Blocks || math.Abs(rate/s.Served-1) > exact):
@@ -165,10 +155,11 @@ func (s State) Refuse(told Told, e Evidence) (next State, changed bool) {
 		next.Guessed = true // it has fallen, nobody knows when
 		next.Before = max(s.Before, s.Served)
 	}
-	if served < min(fewUnits, float64(told.Capacity)/5) && rate < s.Rate/2 {
-		rate, next.Guessed = s.Rate/2, true // it was served too little to tell
+	ofBurst := e.Now.Sub(e.Resumed) < early
+	if few := served < min(fewUnits, float64(told.Capacity)/5); rate < s.Rate/2 && (few || ofBurst && !next.Blocks) {
+		rate, next.Guessed = s.Rate/2, true // it was asked for too little, or for too short, to tell
 	}
-	if e.Now.Sub(e.Resumed) < early {
+	if ofBurst {
 		next.Burst = s.Burst * 2 / 3
 	} else {
 		next.Burst = s.Burst + 1
@@ -241,7 +232,7 @@ func (s State) Due(told Told, resumed time.Time) time.Time {
 	if s.Served == 0 {
 		return s.Changed.Add(stepEvery)
 	}
-	return s.Changed.Add(max(stepEvery, time.Duration(stepUnits/s.Rate*float64(time.Second))))
+	return s.Changed.Add(min(max(stepEvery, time.Duration(stepUnits/s.Rate*float64(time.Second))), mostStepEvery))
 }
 
 // Serve returns the state after a call was served that had waited for its slot, and whether it is another. Who asks for less than the
