@@ -154,7 +154,7 @@ func (b *Budget) evidence(account *budgetAccount, unserved int, e *pace.Evidence
 			e.AtOnce = max(e.AtOnce, l.Used-unserved*workers)
 		}
 	}
-	e.Now, e.Total, e.Unserved = u.Now, u.Total-int64(ahead), int64((unserved+int(b.inFlight.Load()))*workers)
+	e.Now, e.Total, e.Unserved = u.Now, u.Total-int64(ahead), int64((unserved+int(b.inFlight.Load()))*workers) // those on their way will be
 	return true
 }
 

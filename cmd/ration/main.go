@@ -104,6 +104,7 @@ func newCommand(in io.Reader, out, errs io.Writer) *cli.Command {
 		c.OnUsageError = func(_ context.Context, _ *cli.Command, err error, _ bool) error { return errUsage{err} }
 		c.CustomHelpTemplate = helpTemplate
 		c.HideHelpCommand = true
+		c.DisableSliceFlagSeparator = true // a limit has commas
 	}
 	root.CustomRootCommandHelpTemplate = rootTemplate
 	return root

@@ -29,12 +29,19 @@ are needed.
   ration plan -calls 1000000 -tokens 3 -limit 5000/1h -limit 10/1s
   ration plan -calls 20000 -limit 5000/1h -workers 8 -latency 2s
   ration plan -calls 20000 -redis redis://localhost:6379/0 -budget instagram
-  ration plan -trace pages.jsonl -tokens 2 -limit 10/1s`,
+  ration plan -trace pages.jsonl -tokens 2 -limit 10/1s
+
+With -api it says what comes of a fleet whose API allows something else than it is told:
+how much is used, how much refused, and how the rate is found.
+
+  ration plan -limit 6000/1m -api 3000/1m:gcra,burst=50`,
 		Flags: []cli.Flag{
 			&cli.IntFlag{Name: "calls", Usage: "N: how many calls (required, or -trace)"},
 			&cli.StringFlag{Name: "trace", Usage: "FILE: ask for calls when a log has them, as crawler-demo -out\nwrites it: what would have been under other limits?"},
 			&cli.IntFlag{Name: "tokens", Value: 1, Usage: "N: tokens, each with an account of its own (default 1)"},
-			&cli.StringSliceFlag{Name: "limit", Usage: "LIMIT: what each token may spend, such as 5000/1h or\n10/1s:gcra,burst=20; give it again for a further one"},
+			&cli.StringSliceFlag{Name: "limit", Usage: "LIMIT: what each token may spend, such as 5000/1h or\n10/1s:gcra,burst=5; give it again for a further one"},
+			&cli.StringSliceFlag{Name: "api", Usage: "LIMIT: what the API really allows, where that is another than\n-limit; give it again for a further one"},
+			&cli.DurationFlag{Name: "for", Value: 5 * time.Minute, Usage: "TIME: how long the fleet asks, with -api (default 5m)"},
 			&cli.IntFlag{Name: "cost", Value: 1, Usage: "N: units that a call costs (default 1)"},
 			&cli.IntFlag{Name: "workers", Usage: "N: calls that are in flight at once at most (default: any number)"},
 			&cli.DurationFlag{Name: "latency", Usage: "TIME: how long a call takes, such as 300ms"},
@@ -47,6 +54,9 @@ are needed.
 }
 
 func plan(ctx context.Context, c *cli.Command) error {
+	if c.IsSet("api") {
+		return planMisled(ctx, c)
+	}
 	p, err := planned(ctx, c)
 	if err != nil {
 		return err
@@ -227,6 +237,75 @@ func binding(p *forecast.Crawl, f forecast.Forecast) string {
 }
 
 func rateText(rate float64) string { return fmt.Sprintf("%.3g", rate) }
+
+// planMisled says what comes of a fleet that is told other limits than its API has.
+func planMisled(ctx context.Context, c *cli.Command) error {
+	m := forecast.Misled{Workers: cmp.Or(c.Int("workers"), 64), Latency: cmp.Or(c.Duration("latency"), 40*time.Millisecond), Lasts: c.Duration("for"),
+		Begin: time.Now().Truncate(time.Minute)}
+	for _, name := range []string{"calls", "trace", "tokens", "cost", "budget"} {
+		if c.IsSet(name) {
+			return usagef("-api is about one token that is asked for as much as it gives: leave -%s out", name)
+		}
+	}
+	for _, flag := range []struct {
+		name string
+		into *[]limit.Limit
+	}{{"limit", &m.Told}, {"api", &m.Allowed}} {
+		for _, text := range c.StringSlice(flag.name) {
+			l, err := limit.Parse(text)
+			if err != nil {
+				return errUsage{err}
+			}
+			*flag.into = append(*flag.into, l)
+		}
+		if err := limit.Validate(*flag.into); err != nil {
+			return usagef("-%s: %v", flag.name, err)
+		}
+	}
+	switch {
+	case m.Workers < 1 || m.Workers > 10_000 || m.Latency < 0:
+		return usagef("-workers must be from 1 to 10,000, and -latency not negative")
+	case m.Lasts < 10*time.Second || m.Lasts > 24*time.Hour:
+		return usagef("-for is %v: it must be from 10s to 24h", m.Lasts)
+	}
+	f, err := m.Run(ctx)
+	if err != nil {
+		return err
+	}
+	paced := ""
+	if f.Pace != nil {
+		paced = f.Pace.String()
+	}
+	out := c.Root().Writer
+	if c.Bool("json") {
+		return printJSON(out, struct {
+			Used    float64 `json:"used"`
+			Served  int     `json:"served"`
+			Refused int     `json:"refused"`
+			First   int     `json:"refused_in_2s"`
+			Pace    string  `json:"pace,omitempty"`
+			Seconds []int   `json:"served_each_second"`
+		}{f.Used, f.Served, f.Refused, f.RefusedAtFirst, paced, f.PerSecond})
+	}
+	fmt.Fprintf(out, "Told %s, where the API allows %s: in %v %.1f %% of that is used.\n", limit.Join(m.Told), limit.Join(m.Allowed), view.Round(m.Lasts), 100*f.Used)
+	fmt.Fprintf(out, "Refused: %s, %d of them in the first two seconds.\n", view.Counted(f.Refused, "call"), f.RefusedAtFirst)
+	if paced != "" {
+		fmt.Fprintf(out, "The pace at the end: %s. Give the limit that fits, and nothing is refused.\n", paced)
+	}
+	const columns = 60
+	var series []float64
+	each := max(1, len(f.PerSecond)/columns)
+	for at := 0; at+each <= len(f.PerSecond)-1; at += each {
+		sum := 0
+		for _, n := range f.PerSecond[at : at+each] {
+			sum += n
+		}
+		series = append(series, float64(sum)/float64(each))
+	}
+	fmt.Fprintf(out, "\n%s\n", asciigraph.Plot(series, asciigraph.Height(8), asciigraph.Precision(0), asciigraph.LowerBound(0),
+		asciigraph.Caption(fmt.Sprintf("calls served a second, over %v", view.Round(m.Lasts)))))
+	return nil
+}
 
 // plotProgress draws how many calls are sent by when.
 func plotProgress(out io.Writer, calls int, f forecast.Forecast) {

@@ -18,10 +18,11 @@ import (
 const (
 	// below is what part of what is served a pace keeps to.
 	below = 0.99
-	// A pace is tried after leastHold at first, and after a holdShare-th of how long what is served has been the same, up to
+	// A pace is tried after leastHold at first, or after holdUnits if those take longer, and after a holdShare-th of how long what is served has been the same, up to
 	// mostHold.
 	leastHold, mostHold = 5 * time.Second, 45 * time.Second
 	holdShare           = 5
+	holdUnits           = 10
 	// stepEvery is how long a step is tried before the next, and longer if fewer than stepUnits leave in that. The first smallSteps are by smallStep of the pace, so that what the
 	// provider has saved is spent before the pace is far too high; each next is by twice as much more, up to mostStep.
 	stepEvery           = time.Second
@@ -41,7 +42,7 @@ const (
 	// A try says what is served from leastTry on, and what is served in the long run is the same if it differs by exact.
 	// A provider that counts by windows says it from longTry on: before that it may not have come to the end of one.
 	leastTry = 2 * time.Second
-	longTry  = 8 * time.Second
+	longTry  = 5 * time.Second
 	exact    = 0.04
 	// blocked is for how long nothing is served at least by a provider that counts by windows, after a burst.
 	blocked = 3200 * time.Millisecond
@@ -79,9 +80,12 @@ type State struct {
 	// Changed is since when Rate and Burst are as they are, and Step how many steps up a try has taken; zero: none is under way.
 	Changed time.Time `json:"changed"`
 	Step    int       `json:"step,omitempty"`
-	// Tried is when the try began, and TriedTotal the account's total then.
-	Tried      time.Time `json:"tried"`
-	TriedTotal int64     `json:"tried_total,omitempty"`
+	// Tried is when the try began, or since when it is counted what is served in it if that is long: its rates rise. Lately is a
+	// later such instant, and the totals are the account's then.
+	Tried       time.Time `json:"tried"`
+	TriedTotal  int64     `json:"tried_total,omitempty"`
+	Lately      time.Time `json:"lately"`
+	LatelyTotal int64     `json:"lately_total,omitempty"`
 }
 
 // Evidence is what the fleet has sent up to an instant, and what came of it.
@@ -115,7 +119,7 @@ func (s State) Refuse(told Told, e Evidence) (next State, changed bool) {
 			next.Before = told.Rate // all that was told was asked for, and served up to now
 		}
 		next.Burst, next.Since = max(1, min(e.AtOnce, told.Capacity)/2), e.Now
-		next.Rate = max(told.Rate, float64(next.Burst)) // nothing is known of it yet
+		next.Rate = float64(next.Burst) // nothing is known of it yet
 		return next, true
 	}
 	if s.Rate == 0 { // it has just gone
@@ -152,7 +156,7 @@ func (s State) Refuse(told Told, e Evidence) (next State, changed bool) {
 		}
 		next.Guessed = !s.Blocks
 	case s.Step == 0 && !s.Guessed && s.Served > 0:
-		next.Guessed = true // it has fallen, nobody knows when
+		next.Guessed = !next.Blocks // it has fallen, nobody knows when
 		next.Before = max(s.Before, s.Served)
 	}
 	ofBurst := e.Now.Sub(e.Resumed) < early
@@ -222,15 +226,16 @@ func (s State) Due(told Told, resumed time.Time) time.Time {
 		if resumed.After(last) {
 			last = resumed
 		}
-		hold := min(max(s.Refused.Sub(s.Since)/holdShare, leastHold), mostHold)
+		least := max(leastHold, time.Duration(holdUnits/s.Served*float64(time.Second)))
+		hold := min(max(s.Refused.Sub(s.Since)/holdShare, least), mostHold)
 		return last.Add(hold)
 	case s.hasFallen():
 		return s.Changed.Add(restored)
 	case s.Served > 0 && s.Rate >= told.Rate:
 		return s.Changed.Add(max(told.Settles, leastHold))
 	}
-	if s.Served == 0 {
-		return s.Changed.Add(stepEvery)
+	if s.Served == 0 && resumed.After(s.Changed) {
+		return resumed.Add(stepEvery)
 	}
 	return s.Changed.Add(min(max(stepEvery, time.Duration(stepUnits/s.Rate*float64(time.Second))), mostStepEvery))
 }
@@ -245,7 +250,7 @@ func (s State) Serve(told Told, e Evidence) (next State, changed bool) {
 	next.Changed = e.Now
 	switch {
 	case s.Served == 0: // nothing is known but that a burst was refused
-		next.Burst, next.Rate = 2*s.Burst, max(told.Rate, 2*float64(s.Burst))
+		next.Burst, next.Rate = 2*s.Burst, 2*float64(s.Burst)
 		if next.Burst >= told.Capacity {
 			next.Rate, next.Burst = 0, 0
 		}
@@ -261,8 +266,11 @@ func (s State) Serve(told Told, e Evidence) (next State, changed bool) {
 		next.From, next.Total = e.Now, e.Total
 		return next, true
 	default:
-		if next.Step++; s.Step == 0 {
-			next.Tried, next.TriedTotal = e.Now, e.Total
+		switch next.Step++; {
+		case s.Step == 0:
+			next.Tried, next.TriedTotal, next.Lately, next.LatelyTotal = e.Now, e.Total, e.Now, e.Total
+		case e.Now.Sub(s.Lately) >= longTry:
+			next.Tried, next.TriedTotal, next.Lately, next.LatelyTotal = s.Lately, s.LatelyTotal, e.Now, e.Total
 		}
 		next.Rate = s.Rate * (1 + s.stepUp(s.Step))
 	}
