@@ -159,7 +159,6 @@ func count(all []float64, from, to float64) (n int) {
 type pacedFleet struct {
 	told               string
 	processes, callers int
-	tokens             []string
 	seconds            float64
 	events             func(ration.Event)
 }
