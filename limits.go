@@ -226,8 +226,10 @@ func (b *Budget) accountUnder(id string, e effective, metered []limit.Limit) (bu
 		return budgetAccount{}, err
 	}
 	a := budgetAccount{Account: store.Account{ID: id, Limits: limits}, effective: e, metered: metered}
-	if paced, is := e.paceOf(); is {
-		a.Account.Limits = append(slices.Clip(limits), paced)
+	if e.pace != nil {
+		if paced, is := e.paceOf(); is {
+			a.Account.Limits = append(slices.Clip(limits), paced)
+		}
 	}
 	if e.edition.Version > 0 {
 		a.Account.Edition = e.edition

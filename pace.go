@@ -23,6 +23,7 @@ type pacing struct {
 	mu        sync.Mutex // protects all below
 	from      time.Time  // the State.From that it is about
 	unserved  int        // units that were refused since
+	last      time.Time  // when the last of them were
 	refused   time.Time  // the State.Refused that the following is about
 	resumed   time.Time  // when a call was served again; zero: none was
 	served    int        // units that were served since
@@ -50,7 +51,10 @@ func (p *pacing) sees(s *pace.State, slot time.Time, units int, served bool, now
 	switch {
 	case !slot.After(p.from):
 	case !served:
-		p.unserved += units
+		if s.Rate == 0 && now.Sub(p.last) > pace.Remembered {
+			p.unserved = 0
+		}
+		p.unserved, p.last = p.unserved+units, now
 	case slot.After(p.refused):
 		if p.resumed.IsZero() {
 			p.resumed = now
@@ -102,6 +106,9 @@ func (b *Budget) wasRefused(f *provider.Feedback, scope provider.Scope, g *Grant
 	b.lengthenWindow(account)
 	unserved, e := r.pacing.sees(account.pace, g.Slot, units, false, b.storeNow())
 	e.Waited = g.Waited > 0
+	if unserved == units && (account.pace == nil || account.pace.Rate == 0) {
+		return // one refusal alone is an incident
+	}
 	if account.pace != nil && (!g.Slot.After(account.pace.Changed) || account.pace.Rate > 0 && e.Resumed.IsZero()) {
 		return
 	}
@@ -160,8 +167,8 @@ func (b *Budget) evidence(account *budgetAccount, unserved int, e *pace.Evidence
 
 // tryPace tries a higher pace of what a call was charged to, if it is time for that.
 func (b *Budget) tryPace(g *Grant) {
-	if g.offline || g.account == nil || !b.adopts.Load() {
-		return // nobody has a card
+	if g.offline || g.account == nil {
+		return
 	}
 	b.tryPaceOf(g.account, g, g.Cost)
 	for i, n := range g.units {

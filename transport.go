@@ -183,7 +183,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.send(req, grant)
 	if err == nil && !t.needsReading(resp) {
 		t.Pool.wasServed(req.Context(), &grant)
-		t.Pool.budget.tryPace(&grant)
+		if b := t.Pool.budget; b.adopts.Load() { // somebody has a card
+			b.tryPace(&grant)
+		}
 		return resp, nil
 	}
 	return newAttempts(t, req).run(resp, err, grant)

@@ -35,8 +35,6 @@ const (
 	smallSteps = 12
 	// measured is for how long it must have been counted what is served for that to be exact: a pause may have cost some.
 	measured = 5 * time.Second
-	// remembered is for how long a pace is known after it has gone: a refusal so soon is no other one.
-	remembered = time.Minute
 	// What follows from fewUnits and less is chance.
 	fewUnits = 20
 	// A try says what is served from leastTry on, and what is served in the long run is the same if it differs by exact.
@@ -55,6 +53,10 @@ const (
 	// restored is how long what was served before it fell must be served again.
 	restored = 7 * time.Second
 )
+
+// Remembered is for how long a pace is known after it has gone, and a refusal where there was none: what is refused so soon is no other
+// incident.
+const Remembered = time.Minute
 
 // A State is an account's pace, and what it follows from. The zero State has no pace. Instants are on the store's clock.
 type State struct {
@@ -113,7 +115,7 @@ func (s State) Refuse(told Told, e Evidence) (next State, changed bool) {
 	next = s
 	next.Refused, next.From, next.Total, next.Changed, next.Step = e.Now, e.Now, e.Total, e.Now, 0
 	next.Refusals++
-	if s.Rate == 0 && e.Now.Sub(s.From) > remembered {
+	if s.Rate == 0 && e.Now.Sub(s.From) > Remembered {
 		next = State{Refused: e.Now, From: e.Now, Total: e.Total, Changed: e.Now, Refusals: 1}
 		if e.Waited {
 			next.Before = told.Rate // all that was told was asked for, and served up to now
