@@ -73,8 +73,10 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 		count(w.accounts.shared[i].limits)
 	}
 	paced := ""
-	if l, is := w.account.paceOf(); is {
-		paced = "pace " + pace.Text(l)
+	if w.account.pace != nil {
+		if l, is := w.account.paceOf(); is {
+			paced = "pace " + pace.Text(l)
+		}
 	}
 	if found == 1 && len(w.units) == 0 && paced == "" {
 		return only.String()
