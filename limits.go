@@ -189,12 +189,12 @@ func (b *Budget) adopt(account *budgetAccount, told store.Card, whole bool, aske
 	}
 	before := b.effectiveAccount(account)
 	e := before.effective
-	limits, _ := pace.Split(told.Limits)
+	limits, paced := pace.Split(told.Limits)
 	e.limits, e.edition, e.since = b.withoutMargins(limits), told.Edition, time.Now()
 	if old != nil && old.edition == told.Edition {
 		e.since = old.since
 	}
-	why := pace.Why{Origin: pace.UnknownOrigin}
+	why := pace.Why{Origin: pace.UnknownOrigin, Pace: pace.By(paced)}
 	switch {
 	case told.Version == 0:
 		why.Origin = pace.Configuration

@@ -88,16 +88,9 @@ func (p *pacing) isExplained(window time.Duration, now time.Time) bool {
 	return !often
 }
 
-// wasRefused has the fleet find a pace for what a call was charged to, because its response was throttled for a quota of that
-// scope though the limits had room for it, and what the provider counts does not explain it.
-func (b *Budget) wasRefused(f *provider.Feedback, scope provider.Scope, g *Grant) {
-	if scope.HasShared() || scope.HasObject() {
-		return // another limit than the account's was exceeded
-	}
-	charged, units := g.refusedBy(f, scope)
-	if charged == nil {
-		return
-	}
+// wasRefused has the fleet find a pace for what a call was charged to with so many units, because its response was throttled for a
+// quota though the limits had room for it, and what the provider counts does not explain it.
+func (b *Budget) wasRefused(f *provider.Feedback, g *Grant, charged *budgetAccount, units int) {
 	account, understood := b.understand(charged)
 	if !understood || b.explains(f, account) {
 		return
@@ -182,6 +175,10 @@ func (b *Budget) tryPaceOf(account *budgetAccount, g *Grant, units int) {
 	if account = b.inForce(account); account.pace == nil || account.pace.Rate == 0 {
 		return
 	}
+	account, understood := b.understand(account)
+	if !understood || account.pace == nil {
+		return
+	}
 	now := b.storeNow()
 	r := b.reconcilerFor(account)
 	unserved, e := r.pacing.sees(account.pace, g.Slot, units, true, now)
@@ -213,6 +210,26 @@ func (b *Budget) setPace(account *budgetAccount, next *pace.State, told bool) {
 		}
 		b.notify(e)
 	}
+}
+
+// widenPace lets a pace that holds back what a caller asks for have a burst of as much: it is for how fast units leave, and not for how
+// many a call has. It reports whether it did.
+func (b *Budget) widenPace(w *waiter) bool {
+	for i := range w.accounts.accounts[:min(len(w.accounts.accounts), mostCards)] {
+		one := &w.accounts.accounts[i]
+		for _, of := range append(w.accounts.beside(one.ID, w.Cost, w.units), charge{one, w.Cost}) {
+			_ = b.askCardOf(of.account)
+			account := b.inForce(of.account)
+			if account.pace == nil || account.pace.Rate == 0 || account.pace.Burst >= of.units {
+				continue
+			}
+			next := *account.pace
+			next.Burst = of.units
+			b.setPace(account, &next, false)
+			return true
+		}
+	}
+	return false
 }
 
 // lengthenWindow has the account's window that began with a call end no sooner than that of the provider

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/internal/testkit/rationtest"
 )
 
 // An admission says whether a simulated API serves a call at an instant, in seconds; how many more it would serve then, and in how
@@ -384,4 +385,56 @@ func TestAnIncidentCostsWhatItLasts(t *testing.T) {
 			})
 		}
 	}
+}
+
+// A pace is kept to by all workers, shown beside the limits, holds no call back for good however much it costs, and is taken away
+// by Resume and by SetLimits.
+func TestAPaceIsSeenAndTakenAway(t *testing.T) {
+	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+		b.Limits = []ration.Limit{ration.PerMinute(100)}
+		token := ration.NewToken("a")
+		var events []ration.Event
+		b.OnEvent = func(e ration.Event) { events = append(events, e) }
+		api := rationtest.NewAPI(func(n int, req *http.Request) (*http.Response, error) {
+			if (n-1)%22 >= 20 {
+				return rationtest.Respond(req, http.StatusTooManyRequests, "", nil), nil
+			}
+			return rationtest.Respond(req, http.StatusOK, "", nil), nil
+		})
+		client := &http.Client{Transport: &ration.Transport{Base: api, Retries: ration.RetryPolicy{Max: -1}, Pool: ration.NewPool(b, token)}}
+		paces := func(of *ration.Budget) []ration.Limit {
+			u, err := of.Usage(t.Context(), token)
+			require.NoError(t, err)
+			require.Len(t, u.Limits, 1)
+			require.Equal(t, ration.PerMinute(100), u.Limits[0].Limit)
+			return u.Paces
+		}
+		refuse := func() {
+			for range 22 {
+				rationtest.Get(t, client, "http://api.test/")
+			}
+			require.Len(t, paces(b), 1)
+		}
+		refuse()
+		require.Equal(t, ration.PaceChanged, events[len(events)-1].Kind)
+		require.Equal(t, paces(b), events[len(events)-1].Theirs)
+		peer := rationtest.Peer(b)
+		wait := func(units int) {
+			_, err := peer.Wait(t.Context(), token, units)
+			require.NoError(t, err)
+		}
+		wait(1)
+		require.Equal(t, paces(b), paces(peer))
+		burst := paces(b)[0].Burst
+		require.Less(t, burst, 40)
+		wait(40)
+
+		require.NoError(t, b.Resume(t.Context(), token))
+		require.Empty(t, paces(b))
+		time.Sleep(2 * time.Minute)
+		refuse()
+		require.NoError(t, peer.SetLimits(ration.PerMinute(100)))
+		wait(1)
+		require.Empty(t, paces(peer))
+	})
 }

@@ -176,6 +176,9 @@ func windowsOf(windows []provider.Window, m *meter) (of []provider.Window) {
 // refusedBy returns what a call was charged to whose limits it exceeded, and with how many units: the account, unless the response
 // is about a part of the API that a meter counts, or about a meter's unit. Nil: it is about a part that nothing counts.
 func (g *Grant) refusedBy(f *provider.Feedback, scope provider.Scope) (charged *budgetAccount, units int) {
+	if scope.HasShared() || scope.HasObject() {
+		return nil, 0 // another limit than the account's
+	}
 	part := scope.Has(provider.ScopeEndpoint) || scope.Has(provider.ScopeBucket)
 	binding := f.Binding()
 	for i, n := range g.units {

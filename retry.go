@@ -253,7 +253,9 @@ func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
 			next.wait = wait // at least this request keeps the pause
 		}
 		if f.Reason == provider.ReasonQuota && !grant.offline {
-			a.transport.Pool.budget.wasRefused(f, scope, &grant)
+			if charged, units := grant.refusedBy(f, scope); charged != nil {
+				a.transport.Pool.budget.wasRefused(f, &grant, charged, units)
+			}
 		}
 	}
 	if next.wait > 0 {

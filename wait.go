@@ -96,7 +96,7 @@ func (w *waiter) book(ctx context.Context) error {
 			w.noteSpent(why)
 			return &store.ExhaustedError{Budget: b.Name, Account: w.account.ID, RetryAfter: w.Slot.Sub(w.now),
 				Allowed: allowed, Deadline: byDeadline, Wait: why}
-		case behind < askAtMost && (errors.Is(err, errBehind) || b.isOverridden(err, w.accounts)):
+		case behind < askAtMost && (errors.Is(err, errBehind) || b.isOverridden(err, w.accounts) || errors.Is(err, store.ErrCost) && b.widenPace(w)):
 			behind++
 			if err := w.findAccounts(); err != nil {
 				return err

@@ -118,14 +118,17 @@ func (e *StoreError) Temporary() bool { return e != nil && !e.Permanent }
 // the store gave.
 var ErrOtherStore = errors.New("ration: the booking's Entry is from another store")
 
+// ErrCost is what the errors of [CostError] are.
+var ErrCost = errors.New("more than any account can take under the limits in force")
+
 // CostError returns what Book answers if no account can ever take the cost under the limits
 // that are in force. A request's own limits are checked by Validate; these are others, of a
 // later edition.
 func CostError(r BookRequest) error {
 	if len(r.Units) > 0 {
-		return fmt.Errorf("ration: cost %d, or %v units of the meters, are more than any account can take under the limits in force", r.Cost, r.Units)
+		return fmt.Errorf("ration: cost %d, or %v units of the meters, are %w", r.Cost, r.Units, ErrCost)
 	}
-	return fmt.Errorf("ration: cost %d is more than any account can take under the limits in force", r.Cost)
+	return fmt.Errorf("ration: cost %d is %w", r.Cost, ErrCost)
 }
 
 // A LimitsError is the answer to a worker whose limits for an account are others

@@ -45,6 +45,14 @@ func Split(limits []limit.Limit) (told []limit.Limit, paced *limit.Limit) {
 	return limits[:last:last], &limits[last]
 }
 
+// By returns the state of a pace of which nothing but the limit is known; nil: there is none.
+func By(l *limit.Limit) *State {
+	if l == nil {
+		return nil
+	}
+	return &State{Rate: float64(l.Max) / l.Window.Seconds(), Burst: l.BurstOrDefault()}
+}
+
 // Told is what limits allow that were told.
 type Told struct {
 	Rate     float64       // units a second, by the limit that allows the most; of a window longer than a minute, all in that
