@@ -85,12 +85,14 @@ type State struct {
 	// Changed is since when Rate and Burst are as they are, and Step how many steps up a try has taken; zero: none is under way.
 	Changed time.Time `json:"changed"`
 	Step    int       `json:"step,omitempty"`
-	// Tried is when the try began, or since when it is counted what is served in it if that is long: its rates rise. Lately is a
-	// later such instant, and the totals are the account's then.
-	Tried       time.Time `json:"tried"`
-	TriedTotal  int64     `json:"tried_total,omitempty"`
-	Lately      time.Time `json:"lately"`
-	LatelyTotal int64     `json:"lately_total,omitempty"`
+	// Tried is when the try began, or since when it is counted what is served in it if that is long: its rates rise.
+	Tried time.Time `json:"tried"`
+	// TriedTotal is the account's total then.
+	TriedTotal int64 `json:"tried_total,omitempty"`
+	// Lately is a later such instant, from which Tried goes on.
+	Lately time.Time `json:"lately"`
+	// LatelyTotal is the account's total then.
+	LatelyTotal int64 `json:"lately_total,omitempty"`
 }
 
 // Evidence is what the fleet has sent up to an instant, and what came of it.
