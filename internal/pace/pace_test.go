@@ -149,5 +149,10 @@ func TestAPaceIsKnown(t *testing.T) {
 		require.Nil(t, pace.ParseWhy(pace.Why{Origin: pace.Provider, Pace: &s}.Text(), all).Pace, "somebody has taken it away")
 	}
 	require.Equal(t, pace.Operator, pace.ParseWhy("?", nil).Origin)
+	l, _ := (&pace.State{Rate: 10, Burst: 4}).Of([]limit.Limit{limit.PerMinute(6000)})
+	lost := pace.ParseWhy("?", []limit.Limit{limit.PerMinute(6000), l})
+	require.InDelta(t, 10, lost.Pace.Rate, 0.01, "a pace that nobody says anything of is tried all the same")
+	_, changed := lost.Pace.Serve(told, pace.Evidence{Now: at(0), Slot: at(0), Resumed: at(-5)})
+	require.True(t, changed)
 	require.Equal(t, "2940/1m, burst 40", pace.Text(limit.Limit{Max: 98_000, Window: 2000*time.Second + time.Microsecond, Algorithm: limit.GCRA, Burst: 40}))
 }

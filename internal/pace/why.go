@@ -35,9 +35,12 @@ func (w Why) Text() string {
 // ParseWhy reads why limits are in force. What it cannot read was written by something else, and counts as an operator's.
 func ParseWhy(text string, limits []limit.Limit) (w Why) {
 	if json.Unmarshal([]byte(text), &w) != nil || w.Origin == UnknownOrigin {
-		return Why{Origin: Operator}
+		w = Why{Origin: Operator}
 	}
-	if _, paced := Split(limits); w.Pace != nil && (paced == nil) != (w.Pace.Rate == 0) {
+	switch _, paced := Split(limits); {
+	case paced != nil && (w.Pace == nil || w.Pace.Rate == 0):
+		w.Pace = By(paced) // or nobody would try a higher one
+	case paced == nil && w.Pace != nil && w.Pace.Rate > 0:
 		w.Pace = nil
 	}
 	return w
