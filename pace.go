@@ -20,17 +20,17 @@ import (
 // A pacing is what a worker has seen since an account's pace was found last. The zero pacing has seen nothing. It may be used by
 // several goroutines at once.
 type pacing struct {
-	mu        sync.Mutex // protects all below
-	from      time.Time  // the State.From that it is about
-	unserved  int        // units that were refused since
-	last      time.Time  // when the last of them were
-	refused   time.Time  // the State.Refused that the following is about
-	resumed   time.Time  // when a call was served again; zero: none was
-	served    int        // units that were served since
-	second    time.Time  // when the second began in which lately is counted
-	lately    int        // units that were served in it
-	before    int        // and in the one before
-	explained [2]time.Time
+	mu        sync.Mutex   // protects all below
+	from      time.Time    // the State.From that it is about
+	unserved  int          // units that were refused since
+	last      time.Time    // when the last of them were
+	refused   time.Time    // the State.Refused that the following is about
+	resumed   time.Time    // when a call was served again; zero: none was
+	served    int          // units that were served since
+	second    time.Time    // when the second began in which lately is counted
+	lately    int          // units that were served in it
+	before    int          // and in the one before
+	explained [2]time.Time // the last moments of refusals that the provider's count explains, the earlier first
 
 	deciding atomic.Bool // somebody looks whether the pace is to change: what others see at that moment is the same
 }

@@ -84,8 +84,8 @@ func (f *dialectFleet) end(t *testing.T) error {
 
 // A fleet crawls a provider of each dialect with its preset. Alone it is never refused. Beside a
 // competing client that spends 30 % of each token's quota, and that only responses show, it is
-// refused less than once in a thousand calls. On a busy machine responses are late, so the calls
-// in flight when a window is full for the first time may be refused too: one for each worker.
+// refused less than two in a hundred calls: those in flight when a window is full. On a busy machine
+// responses are late, so more of them may be the first time: one for each worker.
 func TestAFleetReadsWhatProvidersSay(t *testing.T) {
 	program := buildFleet(t)
 	dialects := []string{"instagram", "meta", "github", "discord", "ietf", "shopify"}
@@ -95,7 +95,7 @@ func TestAFleetReadsWhatProvidersSay(t *testing.T) {
 		lasts             time.Duration
 	}{
 		"alone":                     {0, 0, 0, 16 * time.Second},
-		"beside a competing client": {0.3, 0.001, 4 * 2, 32 * time.Second},
+		"beside a competing client": {0.3, 0.02, 4 * 2, 32 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var ending errgroup.Group
