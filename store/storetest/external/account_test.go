@@ -17,6 +17,7 @@ type account struct {
 	why      string          // they are in force
 	bookings []*booking      // in the order of slots
 	total    int64           // the units of all that were ever added
+	gone     int64           // those of them that were cancelled
 	last     map[string]int64
 	windows  map[string][]window // of FirstUse limits
 	base     map[string]*big.Rat // of GCRA: when the bucket is empty of the bookings that were forgotten
@@ -52,8 +53,9 @@ func (b *booking) add() {
 	}
 }
 
-// remove removes a booking from those lists.
+// remove removes a booking that is cancelled from those lists.
 func (b *booking) remove() {
+	b.charged[0].gone += b.cost
 	for _, a := range b.charged {
 		a.bookings = slices.DeleteFunc(a.bookings, func(o *booking) bool { return o == b })
 	}

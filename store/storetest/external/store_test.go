@@ -214,7 +214,7 @@ func (s *Store) Usage(ctx context.Context, r store.UsageRequest) ([]store.Usage,
 	var all []store.Usage
 	for i, one := range r.Accounts.All() {
 		c := charge{account: b.account(one.ID), set: r.Accounts.LimitSet(i), now: now}
-		u := store.Usage{Account: one.ID, Now: time.UnixMicro(now)}
+		u := store.Usage{Account: one.ID, Now: time.UnixMicro(now), Total: c.account.total - c.account.gone}
 		if until := max(c.account.until, b.all.until); until > now {
 			u.PausedUntil = time.UnixMicro(until)
 		}
