@@ -119,7 +119,6 @@ type Budget struct {
 	waking       wakeLead
 	clockLearned atomic.Bool                         // whether the store was asked for the time before the first booking
 	anySpent     atomic.Bool                         // whether spent has any account
-	reconciles   atomic.Bool                         // whether any response has said what is left
 	tells        atomic.Bool                         // whether tellSoon is at work
 	tried        atomic.Bool                         // whether any pause was one that one request tries
 	waiting      [rationtrace.Retry + 1]atomic.Int64 // callers, by reason

@@ -32,7 +32,7 @@ type pacing struct {
 	before    int          // and in the one before
 	explained [2]time.Time // the last moments of refusals that the provider's count explains, the earlier first
 
-	deciding atomic.Bool // somebody looks whether the pace is to change: what others see at that moment is the same
+	deciding atomic.Bool // somebody looks whether the pace is to change
 }
 
 // sees notes that a call with so many units was served or refused, at that instant of the store's clock, and returns what was seen.
@@ -75,6 +75,14 @@ func (p *pacing) sees(s *pace.State, slot time.Time, units int, served bool, now
 	return p.unserved, e
 }
 
+// alone has somebody decide whether the pace is to change, unless somebody does: what others see at that moment is the same.
+func (p *pacing) alone(decide func()) {
+	if p.deciding.CompareAndSwap(false, true) {
+		defer p.deciding.Store(false)
+		decide()
+	}
+}
+
 // isExplained notes a refusal that the provider's count explains, and reports whether it does: a third within a window shows that
 // it counts otherwise.
 func (p *pacing) isExplained(window time.Duration, now time.Time) bool {
@@ -96,29 +104,24 @@ func (b *Budget) wasRefused(f *provider.Feedback, g *Grant, charged *budgetAccou
 		return
 	}
 	r := b.reconcilerFor(account)
-	b.lengthenWindow(account)
 	unserved, e := r.pacing.sees(account.pace, g.Slot, units, false, b.storeNow())
 	e.Waited = g.Waited > 0
-	if unserved == units && (account.pace == nil || account.pace.Rate == 0) {
-		return // one refusal alone is an incident
-	}
-	if account.pace != nil && (!g.Slot.After(account.pace.Changed) || account.pace.Rate > 0 && e.Resumed.IsZero()) {
-		return
-	}
-	if !r.pacing.deciding.CompareAndSwap(false, true) {
-		return
-	}
-	defer r.pacing.deciding.Store(false)
-	if !b.evidence(account, unserved, &e) {
-		return
-	}
-	state := account.pace
-	if state == nil {
-		state = new(pace.State)
-	}
-	if next, changed := state.Refuse(pace.ToldBy(account.limits), e); changed {
-		b.setPace(account, &next, true)
-	}
+	r.pacing.alone(func() {
+		b.lengthenWindow(account)
+		state := account.pace
+		switch {
+		case state == nil:
+			state = new(pace.State)
+		case !g.Slot.After(state.Changed) || state.Rate > 0 && e.Resumed.IsZero():
+			return
+		}
+		if unserved == units && state.Rate == 0 || !b.evidence(account, unserved, &e) {
+			return // one refusal alone is an incident
+		}
+		if next, changed := state.Refuse(pace.ToldBy(account.limits), e); changed {
+			b.setPace(account, &next)
+		}
+	})
 }
 
 // explains reports whether the provider's own count explains a refusal: it is spent, by this fleet or by others.
@@ -186,24 +189,22 @@ func (b *Budget) tryPaceOf(account *budgetAccount, g *Grant, units int) {
 	if g.Waited == 0 || !g.Slot.After(account.pace.Changed) || now.Before(account.pace.Due(told, e.Resumed)) {
 		return
 	}
-	if !r.pacing.deciding.CompareAndSwap(false, true) {
-		return
-	}
-	defer r.pacing.deciding.Store(false)
-	if !b.evidence(account, unserved, &e) {
-		return
-	}
-	if next, changed := account.pace.Serve(told, e); changed {
-		b.setPace(account, &next, false)
-	}
+	r.pacing.alone(func() {
+		if !b.evidence(account, unserved, &e) {
+			return
+		}
+		if next, changed := account.pace.Serve(told, e); changed {
+			b.setPace(account, &next)
+		}
+	})
 }
 
-// setPace has the fleet keep to another pace of an account.
-func (b *Budget) setPace(account *budgetAccount, next *pace.State, told bool) {
+// setPace has the fleet keep to another pace of an account. People are told of a refusal, and when the pace has gone.
+func (b *Budget) setPace(account *budgetAccount, next *pace.State) {
 	before := account.effective
 	after := before
 	after.pace = next
-	if b.learn(account, after) && (told || next.Rate == 0) {
+	if isNews := before.pace == nil || next.Refusals != before.pace.Refusals || next.Rate == 0; b.learn(account, after) && isNews {
 		e := Event{Kind: PaceChanged, Account: account.ID, Ours: before.limits}
 		if l, paced := after.paceOf(); paced {
 			e.Theirs, e.Count, e.Cause = []limit.Limit{pace.Shown(l)}, next.Refusals, "the provider refuses calls that the limits allow"
@@ -225,7 +226,7 @@ func (b *Budget) widenPace(w *waiter) bool {
 			}
 			next := *account.pace
 			next.Burst = of.units
-			b.setPace(account, &next, false)
+			b.setPace(account, &next)
 			return true
 		}
 	}

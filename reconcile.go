@@ -12,33 +12,28 @@ import (
 )
 
 // adoptAnnounced has the fleet adopt the limits that the provider has announced, if they
-// differ, and reports whether it did. A lower limit is adopted at once; a higher one not soon
+// differ. A lower limit is adopted at once; a higher one not soon
 // after another, in case responses contradict each other. One step is tenfold at most.
-func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, observed []observe.Observation) bool {
+func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, observed []observe.Observation) {
 	const seldom = time.Minute
-	full := slices.Clone(account.limits)
+	limits := slices.Clone(account.limits)
 	lower, higher := false, false
 	given := b.currentRules().of(account.given, account.inherits)
 	for _, o := range observed {
-		old := full[o.Limit]
-		full[o.Limit] = atMost(o.Toward(old), given, o.Limit)
-		lower = lower || full[o.Limit].Capacity() < old.Capacity()
-		higher = higher || full[o.Limit].Capacity() > old.Capacity()
+		old := limits[o.Limit]
+		limits[o.Limit] = atMost(o.Toward(old), given, o.Limit)
+		lower = lower || limits[o.Limit].Capacity() < old.Capacity()
+		higher = higher || limits[o.Limit].Capacity() > old.Capacity()
 	}
-	switch {
-	case !lower && !higher:
-		return false
-	case !lower && time.Since(account.since) < seldom && !r.announcements.Answered():
-		return false
+	if !lower && (!higher || time.Since(account.since) < seldom && !r.announcements.Answered()) {
+		return
 	}
 	next := account.effective
-	next.limits, next.origin = full, pace.Provider
-	if !b.learn(account, next) {
-		return false
+	next.limits, next.origin = limits, pace.Provider
+	if b.learn(account, next) {
+		r.comparison.Forget()
+		b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.limits, Theirs: limits})
 	}
-	r.comparison.Forget()
-	b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.limits, Theirs: full})
-	return true
 }
 
 // atMost returns an announced limit, or what an operator has set in its place if that is lower.

@@ -31,7 +31,6 @@ func (b *Budget) reconcilerOf(account *budgetAccount) *reconciler {
 
 // reconcilerFor returns the account's reconciler, which it makes if there is none.
 func (b *Budget) reconcilerFor(account *budgetAccount) *reconciler {
-	b.reconciles.Store(true)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.learnedOf(account)

@@ -120,13 +120,9 @@ func tell(c *cli.Command, p *forecast.Crawl, all []forecast.Forecast) error {
 // planned reads the flags.
 func planned(ctx context.Context, c *cli.Command) (forecast.Crawl, error) {
 	p := forecast.Crawl{Calls: c.Int("calls"), Cost: c.Int("cost"), Workers: c.Int("workers"), Latency: c.Duration("latency"), Begin: time.Now()}
-	var limits []limit.Limit
-	for _, text := range c.StringSlice("limit") {
-		l, err := limit.Parse(text)
-		if err != nil {
-			return p, errUsage{err}
-		}
-		limits = append(limits, l)
+	limits, err := limitsOf(c, "limit")
+	if err != nil {
+		return p, err
 	}
 	tokens := c.Int("tokens")
 	if name := c.String("trace"); name != "" {
@@ -165,6 +161,18 @@ func planned(ctx context.Context, c *cli.Command) (forecast.Crawl, error) {
 		p.Accounts = append(p.Accounts, store.Account{ID: fmt.Sprint("token-", i+1), Limits: limits})
 	}
 	return p, nil
+}
+
+// limitsOf returns what a flag gives as limits.
+func limitsOf(c *cli.Command, flag string) (all []limit.Limit, err error) {
+	for _, text := range c.StringSlice(flag) {
+		l, err := limit.Parse(text)
+		if err != nil {
+			return nil, errUsage{err}
+		}
+		all = append(all, l)
+	}
+	return all, nil
 }
 
 // readTrace takes the calls of a log, of whatever token.
@@ -251,14 +259,11 @@ func planMisled(ctx context.Context, c *cli.Command) error {
 		name string
 		into *[]limit.Limit
 	}{{"limit", &m.Told}, {"api", &m.Allowed}} {
-		for _, text := range c.StringSlice(flag.name) {
-			l, err := limit.Parse(text)
-			if err != nil {
-				return errUsage{err}
-			}
-			*flag.into = append(*flag.into, l)
+		var err error
+		if *flag.into, err = limitsOf(c, flag.name); err != nil {
+			return err
 		}
-		if err := limit.Validate(*flag.into); err != nil {
+		if err = limit.Validate(*flag.into); err != nil {
 			return usagef("-%s: %v", flag.name, err)
 		}
 	}

@@ -23,8 +23,8 @@ const (
 	leastSlack = 8
 	// rememberedBookings is how many of its bookings a worker remembers for each window of an account.
 	rememberedBookings = 32
-	// A reply of the store is used for 1/ReplyShare of a window.
-	ReplyShare = 16
+	// A reply of the store is used for 1/replyShare of a window.
+	replyShare = 16
 	// questionsAlone is how often in a window a worker asks about a GCRA limit while no external usage is
 	// seen, and questionsShared how often about any limit while it is.
 	questionsAlone, questionsShared = 16, 500
@@ -110,7 +110,7 @@ func (c *Comparison) Answered(request store.ReconcileRequest, total int64, reply
 			}
 		}
 		for i, one := range reply.Limits {
-			until := reply.Now.Add(limits[i].Window / ReplyShare)
+			until := reply.Now.Add(limits[i].Window / replyShare)
 			c.logged[i] = loggedUnits{until, one.AtSlot + min(one.Missing, math.MaxInt-one.AtSlot), total + int64(recorded)}
 		}
 		if missing > 0 {
@@ -130,22 +130,6 @@ func (c *Comparison) Forget() {
 	c.mu.Lock()
 	c.logged = nil
 	c.mu.Unlock()
-}
-
-// Expect says that external usage is expected until an instant of the store's clock.
-func (c *Comparison) Expect(until time.Time) {
-	c.mu.Lock()
-	if until.After(c.external) {
-		c.external = until
-	}
-	c.mu.Unlock()
-}
-
-// Expects reports whether external usage is expected.
-func (c *Comparison) Expects(now time.Time) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return now.Before(c.external)
 }
 
 // remember keeps a booking, unless the last that is kept was little before. It needs mu.
@@ -176,7 +160,7 @@ func (c *Comparison) mayLack(l limit.Limit, o Observation, call Call, now time.T
 	least := call.Cost
 	if call.Total > 0 {
 		least = max(least, c.leastLogged(l, o, call, now))
-	} else if now.Sub(c.askedAt) < askInterval(l, shared, ReplyShare) {
+	} else if now.Sub(c.askedAt) < askInterval(l, shared, replyShare) {
 		return false
 	}
 	// After external usage a smaller difference is enough, but not after every response.

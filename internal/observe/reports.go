@@ -35,13 +35,6 @@ func (r *Reports) Note(observed []Observation, at time.Time) {
 	}
 }
 
-// Any reports whether any response has said what is left of a limit.
-func (r *Reports) Any() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.last) > 0
-}
-
 // Of returns the last report of the limit with that index.
 func (r *Reports) Of(limit int) Report {
 	r.mu.Lock()

@@ -18,13 +18,14 @@ import (
 const (
 	// below is what part of what is served a pace keeps to.
 	below = 0.99
-	// A pace is tried after leastHold at first, or after holdUnits if those take longer, and after a holdShare-th of how long what is served has been the same, up to
-	// mostHold.
+	// A pace is tried after leastHold at first, or after holdUnits if those take longer, and later after a holdShare-th of
+	// how long what is served has been the same, up to mostHold.
 	leastHold, mostHold = 5 * time.Second, 45 * time.Second
 	holdShare           = 5
 	holdUnits           = 10
-	// stepEvery is how long a step is tried before the next, and longer if fewer than stepUnits leave in that. The first smallSteps are by smallStep of the pace, so that what the
-	// provider has saved is spent before the pace is far too high; each next is by twice as much more, up to mostStep.
+	// stepEvery is how long a step is tried before the next, up to mostStepEvery if fewer than stepUnits leave in that. The
+	// first smallSteps are by smallStep of the pace, or by guessStep if it is a guess, so that what the provider has saved is
+	// spent before the pace is far too high; each next is by twice as much more, up to mostStep.
 	stepEvery           = time.Second
 	stepUnits           = 20
 	mostStepEvery       = 3 * time.Second

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration"
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
 
@@ -157,10 +158,7 @@ func (c *Crawl) Run(ctx context.Context) (Forecast, error) {
 func (c *Crawl) prepare(ctx context.Context, kept *ration.MemoryStore, budget string, begin time.Time) (*store.Accounts, error) {
 	var all []store.Account
 	for _, a := range c.Accounts {
-		a.Limits = slices.Clone(a.Limits)
-		for i, l := range a.Limits {
-			a.Limits[i].Margin = cmp.Or(l.Margin, l.DefaultMargin())
-		}
+		a.Limits = withMargins(a.Limits)
 		all = append(all, a)
 		now := c.stands[a.ID]
 		if len(now.spent) > 0 {
@@ -175,6 +173,15 @@ func (c *Crawl) prepare(ctx context.Context, kept *ration.MemoryStore, budget st
 		}
 	}
 	return store.NewAccounts(all...)
+}
+
+// withMargins returns limits with the margins that a budget gives them.
+func withMargins(limits []limit.Limit) []limit.Limit {
+	all := slices.Clone(limits)
+	for i, l := range all {
+		all[i].Margin = cmp.Or(l.Margin, l.DefaultMargin())
+	}
+	return all
 }
 
 // callers are when each caller is free to book again, the first of them first.

@@ -4,7 +4,6 @@ import (
 	"container/heap"
 	"context"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/ration-go/ration"
@@ -167,15 +166,4 @@ func (m Misled) run(ctx context.Context) (f Finding, err error) {
 		f.Pace = &l
 	}
 	return f, ctx.Err()
-}
-
-// withMargins returns limits with the margins that a budget gives them.
-func withMargins(limits []limit.Limit) []limit.Limit {
-	all := slices.Clone(limits)
-	for i, l := range all {
-		if l.Margin == 0 {
-			all[i].Margin = l.DefaultMargin()
-		}
-	}
-	return all
 }
