@@ -231,8 +231,8 @@ func TestTheRateThatAnAPIAllowsIsFound(t *testing.T) {
 						continue
 					}
 					if testing.Short() {
-						if times != 2 || told != api.kind {
-							continue
+						if times != 2 || told != api.kind || answers.retryAfter {
+							continue // with the race detector each takes ten seconds
 						}
 						fleets = fleets[n%2 : n%2+1]
 					}
@@ -285,6 +285,9 @@ func (c *changing) admit(at float64) (bool, int, float64) {
 func TestARateThatFallsForAMinuteIsFoundAgain(t *testing.T) {
 	for _, told := range []string{"3000/1m:gcra,burst=50", "6000/1m", "6000/1m:gcra,burst=100", "30000/1m"} {
 		for _, retryAfter := range []bool{false, true} {
+			if testing.Short() && (strings.Contains(told, "0000/") || strings.HasSuffix(told, "=100")) {
+				continue
+			}
 			t.Run(fmt.Sprint(told, " ", retryAfter), func(t *testing.T) {
 				one := &bucket{rate: 50, burst: 50}
 				api := &pacedAPI{admissions: alone(admissionFunc(func(at float64) (bool, int, float64) {
@@ -300,8 +303,8 @@ func TestARateThatFallsForAMinuteIsFoundAgain(t *testing.T) {
 				}
 				used := float64(len(api.served)) / (50*840 + 25*60)
 				t.Logf("%.1f %% used, %d refused, %d of them in the first two seconds; 90 %% again after %v s", 100*used, len(api.refused), count(api.refused, 0, 2), back)
-				require.LessOrEqual(t, back, 20.0)
-				require.LessOrEqual(t, len(api.refused), 160)
+				require.LessOrEqual(t, back, 30.0) // most runs 0 to 16
+				require.LessOrEqual(t, len(api.refused), 220) // most runs 60 to 150
 				if strings.HasPrefix(told, "3000/") {
 					require.Greater(t, used, 0.97)
 				}
@@ -365,6 +368,9 @@ func TestEachAccountHasItsOwnPace(t *testing.T) {
 func TestAnIncidentCostsWhatItLasts(t *testing.T) {
 	for _, told := range []string{"1000/1h", "5000/24h", "60/1m"} {
 		for _, lasts := range []float64{20, 60, 300} {
+			if testing.Short() && lasts != 60 {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s for %v s", told, lasts), func(t *testing.T) {
 				l, err := ration.ParseLimit(told)
 				require.NoError(t, err)
