@@ -303,7 +303,7 @@ func TestARateThatFallsForAMinuteIsFoundAgain(t *testing.T) {
 				}
 				used := float64(len(api.served)) / (50*840 + 25*60)
 				t.Logf("%.1f %% used, %d refused, %d of them in the first two seconds; 90 %% again after %v s", 100*used, len(api.refused), count(api.refused, 0, 2), back)
-				require.LessOrEqual(t, back, 30.0) // most runs 0 to 16
+				require.LessOrEqual(t, back, 30.0)            // most runs 0 to 16
 				require.LessOrEqual(t, len(api.refused), 220) // most runs 60 to 150
 				if strings.HasPrefix(told, "3000/") {
 					require.Greater(t, used, 0.97)
