@@ -127,7 +127,7 @@ func newWorkerGroup(s *setup) (*workerGroup, error) {
 	}
 	base := http.DefaultTransport.(*http.Transport).Clone()
 	base.MaxIdleConns, base.MaxIdleConnsPerHost = 0, s.Workers // no worker dials for each call
-	base.ResponseHeaderTimeout = s.Timeout                     // also of other hosts, to which a redirect leads
+	base.ResponseHeaderTimeout = s.Timeout + time.Second       // of other hosts, to which a redirect leads: AttemptTimeout ends the rest before
 	c.client = &http.Client{
 		Transport: &ration.Transport{
 			Base:           base,
