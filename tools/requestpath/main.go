@@ -1,5 +1,5 @@
 // Requestpath counts the functions and the files of the library that one request enters,
-// in three scenarios on a store that is warm:
+// in six scenarios on a store that is warm:
 //
 //	go -C tools run ./requestpath
 //
@@ -9,7 +9,8 @@
 //   - entries: the calls of declared functions and methods,
 //   - functions: how many different ones they are,
 //   - files: in how many files these are declared,
-//   - changes: how often an entry is in another file than the entry before.
+//   - changes: how often an entry is in another file than the entry before,
+//   - scripts: how many scripts Redis ran.
 //
 // Function literals are not counted, nor is what the library calls in other modules. The
 // entries of all goroutines are one sequence, in the order in which they come. It is that
@@ -31,6 +32,7 @@ import (
 type scenario struct {
 	Name    string
 	Entries []entry
+	Scripts int // of Redis
 }
 
 // An entry is one call of a function.
@@ -62,10 +64,10 @@ func main() {
 			fmt.Fprintln(w)
 		}
 	}
-	fmt.Fprintln(w, "entries\tfunctions\tfiles\tchanges\tscenario")
+	fmt.Fprintln(w, "entries\tfunctions\tfiles\tchanges\tscripts\tscenario")
 	for _, s := range scenarios {
 		functions, files, changes := s.count()
-		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%s\n", len(s.Entries), functions, files, changes, s.Name)
+		fmt.Fprintf(w, "%d\t%d\t%d\t%d\t%d\t%s\n", len(s.Entries), functions, files, changes, s.Scripts, s.Name)
 	}
 }
 

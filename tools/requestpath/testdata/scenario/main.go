@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"runtime"
+	"strconv"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +20,8 @@ import (
 
 	"github.com/ration-go/ration"
 	trace "github.com/ration-go/ration/internal/requestpathtrace"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/provider/presets"
 )
 
 const (
@@ -33,6 +36,7 @@ const (
 type scenario struct {
 	Name    string
 	Entries []trace.Entry
+	Scripts int // of Redis, that were run
 	run     func() error
 }
 
@@ -44,15 +48,23 @@ func main() {
 	if err := client.Ping(context.Background()).Err(); err != nil {
 		log.Fatalf("redis-server: %v", err)
 	}
-	budget := func(name string, perHour int) *ration.Budget {
-		store := &ration.RedisStore{Client: client}
-		return &ration.Budget{Name: name, Limits: []ration.Limit{ration.PerHour(perHour)}, Store: store}
+	var scripts scriptCounter
+	client.AddHook(&scripts)
+	budget := func(name string, limits ...ration.Limit) *ration.Budget {
+		return &ration.Budget{Name: name, Limits: limits, Store: &ration.RedisStore{Client: client}}
 	}
+	hourly := ration.PerHour(5000)
+	github := presets.GitHub()
+	inMemory := &ration.Budget{Name: "memory", Limits: []ration.Limit{hourly}, Store: &ration.MemoryStore{}}
 	scenarios := []scenario{
-		{Name: "a GET that is answered 200", run: get(budget("plain", 5000), http.StatusOK)},
+		{Name: "a GET that is answered 200", run: get(pool(budget("plain", hourly), 1), nil, http.StatusOK)},
+		{Name: "a GET whose 200 has limit headers, under the preset github",
+			run: get(pool(budget("github", github.Limits...), 1), github, http.StatusOK)},
+		{Name: "a GET that is answered 200, on a MemoryStore", run: get(pool(inMemory, 1), nil, http.StatusOK)},
+		{Name: "a GET that is answered 200, by one of three tokens", run: get(pool(budget("pool", hourly), 3), nil, http.StatusOK)},
 		{Name: "a GET that is answered 429, and its retry 200",
-			run: get(budget("refused", 5000), http.StatusTooManyRequests, http.StatusOK)},
-		{Name: "a wait that is cancelled", run: cancelled(budget("cancelled", 1))},
+			run: get(pool(budget("refused", hourly), 1), nil, http.StatusTooManyRequests, http.StatusOK)},
+		{Name: "a wait that is cancelled", run: cancelled(budget("cancelled", ration.PerHour(1)))},
 	}
 	for i := range scenarios {
 		s := &scenarios[i]
@@ -61,7 +73,10 @@ func main() {
 			err = s.run()
 		}
 		if err == nil {
+			trace.Rest()
+			before := scripts.run.Load()
 			s.Entries, err = trace.Record(s.run)
+			s.Scripts = int(scripts.run.Load() - before)
 		}
 		if err != nil {
 			log.Fatalf("%s: %v", s.Name, err)
@@ -72,18 +87,36 @@ func main() {
 	}
 }
 
-// get returns what makes a request that a server answers with one status after the other,
-// without a body.
-func get(budget *ration.Budget, answers ...int) func() error {
+// pool returns a pool of that many tokens of a budget.
+func pool(budget *ration.Budget, tokens int) *ration.Pool {
+	var all []ration.Token
+	for i := range tokens {
+		all = append(all, ration.NewToken(fmt.Sprintf("secret %d", i)))
+	}
+	return ration.NewPool(budget, all...)
+}
+
+// get returns what makes a request that a server answers with one status after the other, without a body. With
+// an api it has the headers that GitHub sends, which agree with what this program has used.
+func get(pool *ration.Pool, api *provider.Provider, answers ...int) func() error {
 	var asked atomic.Int64
+	reset := strconv.FormatInt(time.Now().Add(time.Hour).Unix(), 10)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		status := answers[int(asked.Add(1)-1)%len(answers)]
+		n := asked.Add(1)
+		status := answers[int(n-1)%len(answers)]
 		if status == http.StatusTooManyRequests {
 			w.Header().Set("Retry-After", retryAfter)
 		}
+		if api != nil {
+			w.Header().Set("X-RateLimit-Limit", "5000")
+			w.Header().Set("X-RateLimit-Remaining", strconv.FormatInt(5000-n, 10))
+			w.Header().Set("X-RateLimit-Used", strconv.FormatInt(n, 10))
+			w.Header().Set("X-RateLimit-Reset", reset)
+			w.Header().Set("X-RateLimit-Resource", "core")
+		}
 		w.WriteHeader(status)
 	}))
-	client := &http.Client{Transport: &ration.Transport{Pool: ration.NewPool(budget, ration.NewToken("secret"))}}
+	client := &http.Client{Transport: &ration.Transport{Pool: pool, Provider: api}}
 	return func() error {
 		before := asked.Load()
 		resp, err := client.Get(server.URL)
@@ -112,5 +145,34 @@ func cancelled(budget *ration.Budget) func() error {
 			return fmt.Errorf("the wait was not cancelled: %v", err)
 		}
 		return nil
+	}
+}
+
+// A scriptCounter is a hook of a client, and counts the scripts that are run, and answered.
+type scriptCounter struct{ run atomic.Int64 }
+
+func (c *scriptCounter) count(cmd redis.Cmder) {
+	if name := cmd.Name(); (name == "evalsha" || name == "eval" || name == "fcall") && !redis.HasErrorPrefix(cmd.Err(), "NOSCRIPT") {
+		c.run.Add(1)
+	}
+}
+
+func (c *scriptCounter) DialHook(next redis.DialHook) redis.DialHook { return next }
+
+func (c *scriptCounter) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		err := next(ctx, cmd)
+		c.count(cmd)
+		return err
+	}
+}
+
+func (c *scriptCounter) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		err := next(ctx, cmds)
+		for _, cmd := range cmds {
+			c.count(cmd)
+		}
+		return err
 	}
 }

@@ -25,13 +25,13 @@ func Enter(file, function string) {
 
 // Record returns what is entered while f runs, and after it until nothing is any more.
 func Record(f func() error) ([]Entry, error) {
-	before := len(rest())
+	before := len(Rest())
 	err := f()
-	return rest()[before:], err
+	return Rest()[before:], err
 }
 
-// rest waits until nothing has been entered for a while, and returns all that was.
-func rest() []Entry {
+// Rest waits until nothing has been entered for a while, and returns all that was.
+func Rest() []Entry {
 	const quiet = 200 * time.Millisecond
 	for last := -1; ; time.Sleep(quiet) {
 		mu.Lock()
