@@ -19,8 +19,6 @@ type account struct {
 	why       string               // they are in force
 	logs      []*log               // the first has all bookings, each other those of a scope
 	sets      []string             // of scopes that are in the logs, that of none first
-	vacant    map[string][]vacancy // by set of scopes, in the order of slots
-	exceeded  int64                // up to that slot windows may hold more than the limits allow
 	orders    map[string]*order    // of the queues
 	recent    *order               // that was asked for; nil: none
 	counters  map[string]counter
@@ -169,7 +167,6 @@ func (a *account) cancel(b *booking, p part, now int64) {
 			a.log(scope).remove(b.slot, b.number)
 		}
 		a.latest = a.log("").last
-		c.addVacancy(scopes, b.slot, p.cost)
 	}
 	if b.slot > a.renewed {
 		c.taken = p.taken

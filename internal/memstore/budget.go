@@ -52,9 +52,6 @@ func (b *budget) commit(charged []*transaction, slot int64, l *queue) (entry str
 		if c.cost(l) == 0 {
 			continue
 		}
-		if c.replaced() {
-			c.account.forgetVacancies(max(c.now, c.account.log("").last))
-		}
 		c.addUnits(l, slot, b.number, c.cost(l), true)
 	}
 	if l.name == "" {
@@ -89,7 +86,6 @@ func (b *budget) enforceReplaced(charged []*transaction, now int64) {
 	var replaced []*transaction
 	for _, c := range charged {
 		if c.replaced() && !(c.metered && c.units == 0) {
-			c.account.forgetVacancies(max(now, c.account.log("").last))
 			replaced = append(replaced, c)
 		}
 	}

@@ -52,9 +52,6 @@ func (b *budget) apply(id string, made store.Card, now int64) {
 	a := b.account(id)
 	c := a.open(&set, now)
 	c.adopt(made.Edition)
-	if c.replaced() {
-		a.forgetVacancies(max(now, a.log("").last))
-	}
 	if c.keep() {
 		b.lower(a)
 	}

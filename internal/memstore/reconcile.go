@@ -27,7 +27,7 @@ func (c *transaction) reconcile(number, slot int64, scopes string, counted []int
 	}
 	l := plainQueue(scopes)
 	if most > 0 {
-		c.addToLog(&l, c.now, number, most, false)
+		c.addToLog(&l, c.now, number, most)
 		entered = true
 	}
 	if entered {

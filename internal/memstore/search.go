@@ -41,9 +41,9 @@ func (l *log) between(from, until, last, room, window int64, price int, budget *
 }
 
 // earliest returns the first slot not before from at which no window holds more than most
-// with the new booking in it. No entry of the account is behind last. At vacant there is room.
+// with the new booking in it. No entry of the account is behind last.
 // What has passed takes no candidate from the search of what is ahead.
-func (l *log) earliest(now, last, from, cost, most, window, vacant int64, price int, budget *int) int64 {
+func (l *log) earliest(now, last, from, cost, most, window int64, price int, budget *int) int64 {
 	room := most - cost
 	if from < now && from < last {
 		if slot, found := l.between(from, now, last, room, window, price, budget); found {
@@ -52,12 +52,9 @@ func (l *log) earliest(now, last, from, cost, most, window, vacant int64, price 
 		from = now
 	}
 	if from < last {
-		if slot, found := l.between(from, min(vacant, last), last, room, window, price, budget); found {
+		if slot, found := l.between(from, last, last, room, window, price, budget); found {
 			return slot
 		}
-	}
-	if vacant <= last {
-		return vacant
 	}
 	slot := max(from, last)
 	return l.opens(slot-window, slot, room) + window

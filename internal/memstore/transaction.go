@@ -118,6 +118,12 @@ func (c *transaction) adopt(edition store.Edition) {
 	}
 }
 
+// replaced reports whether the limits in force are others than the transaction's.
+func (c *transaction) replaced() bool {
+	a := c.account
+	return a.limits != nil && a.limits != c.set && a.limits.Name != c.set.Name
+}
+
 // keep makes the transaction's limits those in force, and reports whether they are others
 // than before.
 func (c *transaction) keep() (changed bool) {
@@ -191,14 +197,7 @@ func (m *meter) earliest(from int64, l *queue, left *int) int64 {
 		price = streamPrice
 	}
 	last := c.account.log("").last
-	vacant, found := m.nextVacancy(max(from, c.now), l, cost+m.Max-most)
-	switch {
-	case !found:
-		vacant = math.MaxInt64
-	case vacant == from:
-		return from
-	}
-	return c.account.log(m.Scope).earliest(c.now, last, from, cost, most, m.Window, vacant, price, left)
+	return c.account.log(m.Scope).earliest(c.now, last, from, cost, most, m.Window, price, left)
 }
 
 // addUnits records units that were booked, or spent without a booking, in all that counts them.
@@ -214,18 +213,13 @@ func (c *transaction) addUnits(l *queue, slot, number, cost int64, booked bool) 
 			m.counter.record(*m, slot, cost)
 		}
 	}
-	c.addToLog(l, slot, number, cost, booked)
+	c.addToLog(l, slot, number, cost)
 }
 
 // addToLog adds units in the log, if there is one, and in the order of the queue.
-func (c *transaction) addToLog(l *queue, slot, number, cost int64, booked bool) {
+func (c *transaction) addToLog(l *queue, slot, number, cost int64) {
 	a := c.account
 	if c.set.HasLog() {
-		if booked {
-			c.fill(l, slot, cost)
-		} else {
-			a.forgetVacancies(slot)
-		}
 		a.addToLog(l.scopes, slot, number, cost)
 	}
 	a.total += cost

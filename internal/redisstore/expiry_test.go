@@ -51,7 +51,7 @@ func TestEveryKeyExpires(t *testing.T) {
 	})
 	require.NoError(t, d.Store.Cancel(ctx, store.CancelRequest{Booking: all[1], Now: d.Now}))
 	d.RequireExpiry(t, map[string]time.Duration{
-		"": needed, ":log:a": needed, ":acct:a": needed, ":vacant:a": needed, ":fields": needed, ":id:": time.Minute,
+		"": needed, ":log:a": needed, ":acct:a": needed, ":fields": needed, ":id:": time.Minute,
 	})
 	// A key that is needed for less than an hour longer keeps its expiry.
 	for range 3000 {

@@ -136,6 +136,10 @@ func (h *history) compare(t require.TestingT) {
 		var err error
 		usages[i], err = b.store.Usage(context.Background(), store.UsageRequest{Budget: b.budget, Accounts: b.accounts, Now: b.now})
 		require.NoError(t, err)
+		// It is less what was cancelled, and what is old can be as long as it was not removed. Kept has the total without that.
+		for j := range usages[i] {
+			usages[i][j].Total = 0
+		}
 		kept[i] = h.kept(t, b)
 	})
 	require.Equal(t, usages[1], usages[0])

@@ -89,7 +89,7 @@ func (s script) with(set limit.AlgorithmSet) *redis.Script {
 	}
 	files := []string{"common", "session"}
 	if s.accounts {
-		files = append(files, "pile", "log", "vacant", "search", "summary", "account", "entries", "write")
+		files = append(files, "pile", "log", "search", "summary", "account", "entries", "write")
 		for _, p := range parts {
 			if set.Has(p.algorithm) {
 				files = append(files, p.files...)

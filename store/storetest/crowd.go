@@ -92,30 +92,6 @@ var crowdRules = []crowdRule{
 		got := append(both.here.books(a, len(half)), all[len(half):]...)
 		require.Equal(c.t, c.leave(want), c.leave(got))
 	}},
-	{"if few of many give up all of the quota is used", func(c *crowd) {
-		if c.isQuick() {
-			return
-		}
-		for _, share := range []int{100, 5} {
-			h, a, all := c.many(fmt.Sprint("-few-", share))
-			want, few := c.leave(all), c.few(all, share)
-			h.cancels(few)
-			got := append(h.books(a, len(few)), all[len(few):]...)
-			require.Equal(c.t, want, c.leave(got), "one in %d gives up", share)
-		}
-	}},
-	{"if few of many give up who costs more or has a Reserve finds the room", func(c *crowd) {
-		if c.isQuick() {
-			return
-		}
-		for i, next := range [][]option{{withCost(3)}, {withReserve(4)}, {withCost(2), withReserve(2)}} {
-			h, a, all := c.many(fmt.Sprint("-more-", i))
-			few := c.few(all, 100)
-			h.cancels(few)
-			b := h.bookWith(a, next...)
-			require.LessOrEqual(c.t, since(b.Slot), c.leave(few)[4])
-		}
-	}},
 	{"those who gave up long ago leave nothing behind", func(c *crowd) {
 		both, a := c.spent()
 		now := 3 * time.Hour
@@ -221,31 +197,6 @@ func (c *crowd) spent(others ...limit.Limit) (pair, *store.Accounts) {
 		}
 	}
 	return both, a
-}
-
-// isQuick reports whether the rules about few of many say nothing new of the limit, which counts
-// no more than some windows, or take too long.
-func (c *crowd) isQuick() bool {
-	return c.limit.Algorithm != limit.SlidingLog || testing.Short() && c.callers < 200
-}
-
-// many returns a budget in which many callers wait for a log, so many that a search which is
-// bounded does not find all of their slots.
-func (c *crowd) many(name string) (h *harness, a *store.Accounts, all []store.Booking) {
-	c.t.Helper()
-	callers := max(c.callers, 1_000)
-	h, a = c.apart(name), c.single(atMost(callers/2, 10*sec))
-	for i := range callers / 2 {
-		h.at(time.Duration(i) * 10 * sec / time.Duration(callers/2))
-		h.book(a, 1)
-	}
-	return h, a, h.books(a, callers)
-}
-
-// few moves one in so many to the front, at random, and returns them.
-func (c *crowd) few(all []store.Booking, share int) []store.Booking {
-	c.random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all[:len(all)/share]
 }
 
 // books books units for that many callers.

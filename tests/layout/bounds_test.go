@@ -20,8 +20,6 @@ func TestBoundsAreAlikeInBothStores(t *testing.T) {
 	for _, bound := range []struct{ lua, inLua, of, inGo string }{
 		{"search", "SEARCHES", "search", "searchBudget"},
 		{"search", "PLACES", "search", "maxCandidates"},
-		{"vacant", "SLOTS", "vacant", "maxVacancies"},
-		{"vacant", "AT_ONCE", "vacant", "manyUnits"},
 		{"gaps", "GAPS", "gcra", "maxStretches"},
 		{"common", "DAY", "account", "dayMicros"},
 		{"common", "LATER", "transaction", "trimLater"},

@@ -15,8 +15,6 @@
 --                up to then may not have been counted as it is now
 --   logs         the scopes of its logs, each with a ';'; none: that of '' alone
 --   sets:SCOPES  of which sets a log has some; of a stream in:SCOPES and out:SCOPES
---   vacant:SCOPES  there if slots of its requests are vacant: vacant.lua
---   exceeded    the last slot up to which windows may hold more than the limits allow
 --   inserted     the number of the next unit that is between others of a stream
 --   last:QUEUE   the slot that no booking of another queue comes before
 --   from         where there is no log: the number of the first unit
@@ -202,7 +200,6 @@ end
 -- forgetLogs begins the logs of an account anew.
 local function forgetLogs(account)
   account.ends, account.edge, account.last, account.views = 0, 0, 0, {}
-  vacant.forget(account, account.now)
   if account.fields.again then
     call('UNLINK', againKey(account))
     account.fields.again, account.dirty.again = nil, true

@@ -24,9 +24,6 @@ local function touch(batch, account)
   if account.booked == 0 then
     batch.booked[#batch.booked + 1] = account
   end
-  if account.replaced then
-    vacant.forget(account, math.max(batch.now, account.edge))
-  end
 end
 
 -- enforceReplaced enforces limits that replace others, though nothing is booked.

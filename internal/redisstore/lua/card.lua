@@ -57,7 +57,6 @@ else
     forgetLost(account, state, state.seen)
   end
   if account.replaced then
-    vacant.forget(account, math.max(now, account.edge))
     lowerScores(account)
   end
   writeNow(account)

@@ -12,8 +12,6 @@
 --                                  the log of other requests: log.lua
 --   KEYS[1]:stream:ACCOUNT stream  a log that is kept in a stream; :in:ACCOUNT and
 --                                  :out:ACCOUNT are sets beside it: streamlog.lua
---   KEYS[1]:vacant:ACCOUNT zset    slots of cancelled bookings, score = slot; with /SCOPES as
---                                  for its log: vacant.lua
 --   KEYS[1]:again:ACCOUNT  hash    a slot and a part of an entry, and the part under which it
 --                                  is counted since it was recorded again: account.lua
 --   KEYS[1]:gaps:ACCOUNT:LIMIT  zset  time that is free before the last booking: gcra.lua
@@ -28,7 +26,6 @@
 --                                  that all accounts' pause has put a slot off to
 --   KEYS[1]:pool:DIGEST*N  zset    SET:ACCOUNT, score <= its next free slot for N units; with
 --                                  :QUEUE behind it, that of another queue
---   KEYS[1]:leases         zset    reserved for calls in flight: ACCOUNT:LEASE, score = its end
 --   KEYS[1]:workers        zset    WORKER, score = when it was last heard of
 --   KEYS[1]:loads          hash    what the callers of a WORKER did then, as JSON, for people
 --   KEYS[1]:holders        zset    HOLDER, score = when it was last heard of, or 0: it is given

@@ -109,7 +109,6 @@ local function takeBack(account, queue, slot, part)
     local log = logOf(account, scopes)
     account.ordered = nil
     takeFromLog(account, log, slot, part.number, part.cost)
-    vacant.add(account, log, slot, part.cost)
   end
   for _, m in ipairs(account.limits) do
     if counters[m.code] and covers(m.scope, scopes) and slot > account.renewed then

@@ -74,9 +74,6 @@ if forget then
     end
   end
   lowerScores(account)
-  for _, log in ipairs(account.logs) do
-    keys[#keys + 1] = base .. ':vacant:' .. log.name
-  end
   for _, key in ipairs(ownKeysOf(account)) do
     keys[#keys + 1] = key
   end

@@ -5,7 +5,7 @@ local earliestInLog
 
 do
   -- A search ends after PLACES without room, or after SEARCHES in logs, of which one in a stream counts
-  -- as four: it takes so many times as long. The booking then takes what is vacant, or goes behind all others.
+  -- as four: it takes so many times as long. The booking then goes behind all others.
   -- memstore has the same bounds.
   local PLACES, PRICES = 32, {L = 1, S = 4}
 
@@ -45,10 +45,6 @@ do
     if last == 0 then
       return from, max
     end
-    local free, capacity = vacant.next(m, math.max(from, now), queue, cost, m.max - room)
-    if free == from then
-      return from, capacity
-    end
     if from < last and from < now then
       local slot = slotBetween(view, from, now, room, window, last, searches, price)
       if slot then
@@ -56,11 +52,9 @@ do
       end
       from = now
     end
-    local slot = slotBetween(view, from, math.min(free or last, last), room, window, last, searches, price)
+    local slot = slotBetween(view, from, last, room, window, last, searches, price)
     if slot then
       return slot
-    elseif free and free <= last then
-      return free, capacity
     end
     slot = math.max(from, last)
     slot = opens(view, slot - window, nil, room, last) + window

@@ -50,7 +50,7 @@ end
 local function frontOf(account)
   local fields, set, m = account.fields, account.set, account.limits[1]
   local _, _, limits = splitEdition(fields.limits)
-  if limits ~= set.text or fields.logs or fields['vacant:'] or
+  if limits ~= set.text or fields.logs or
     (set.log or 'L') ~= (fields.kind or 'L') then
     return ''
   end

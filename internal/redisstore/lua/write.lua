@@ -25,11 +25,6 @@ local function addUnits(account, queue, slot, cost, commit, named)
       log = openLog(account, queue.scopes)
       account.logs[#account.logs + 1] = log
     end
-    if commit == 'commit' then
-      vacant.fill(account, queue, slot, cost)
-    else
-      vacant.forget(account, slot)
-    end
     number = addToLog(account, log, slot, cost)
   else
     if not fields.from then
@@ -243,7 +238,6 @@ local function writeOpened(opened)
         if account.edge == oldest then
           account.edge, account.ends = 0, 0 -- it is empty, not lost
         end
-        vacant.trim(account)
       end
       lowerScores(account)
       writeNow(account)
