@@ -186,7 +186,9 @@ func (b *Budget) list(r *limitRules, accounts ...budgetAccount) (*accountList, e
 		return nil, err
 	}
 	a := &accountList{Accounts: all, accounts: accounts, meters: meters, keyed: newKeyedLists(accounts[0].metered), shared: shared, rules: r}
-	a.local, _ = b.Store.(store.Local)
+	if store.IsLocal(b.Store) {
+		a.local = b.Store
+	}
 	return a, nil
 }
 

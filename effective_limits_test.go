@@ -262,6 +262,9 @@ func TestAStartedWorkerDoesNotGiveAdoptedLimits(t *testing.T) {
 // A changingStore is another store from one moment to the next.
 type changingStore struct{ ration.Store }
 
+// At implements [store.Store]: it is in no process.
+func (changingStore) At(time.Time) time.Time { return time.Time{} }
+
 // While the store is down, a worker divides the limits that it adopted, and not its own.
 func TestAnOutageDividesAdoptedLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

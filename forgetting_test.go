@@ -20,6 +20,9 @@ import (
 // keeps a journal.
 type losingStore struct{ ration.Store }
 
+// At implements [store.Store]: it is in no process.
+func (losingStore) At(time.Time) time.Time { return time.Time{} }
+
 // heapAfter returns the bytes that are in use after a garbage collection.
 func heapAfter() int64 {
 	runtime.GC()

@@ -22,6 +22,9 @@ type busyStore struct {
 	booked      atomic.Int64
 }
 
+// At implements [store.Store]: it is in no process.
+func (s *busyStore) At(time.Time) time.Time { return time.Time{} }
+
 func (s *busyStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	s.booked.Add(1)
 	answer, err := s.Store.Book(ctx, r)

@@ -45,6 +45,9 @@ func TestWorkersThatLearnAtOnceConcede(t *testing.T) {
 // A farStore's bookings take a second to be answered.
 type farStore struct{ ration.Store }
 
+// At implements [store.Store]: it is in no process.
+func (farStore) At(time.Time) time.Time { return time.Time{} }
+
 func (s farStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	booking, err := s.Store.Book(ctx, r)
 	time.Sleep(time.Second)

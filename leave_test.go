@@ -18,6 +18,9 @@ import (
 // A remoteStore is in no process, as far as the budget knows.
 type remoteStore struct{ Store }
 
+// At implements [Store]: it is in no process.
+func (remoteStore) At(time.Time) time.Time { return time.Time{} }
+
 // newLeaver returns a caller that has stood in line and leaves at a slot of a limit that allows it to be 5 ms late.
 func newLeaver(t *testing.T, due time.Time) *waiter {
 	b := &Budget{Name: "b", Limits: []Limit{{Max: 10, Window: time.Second}}, Store: remoteStore{new(MemoryStore)}}

@@ -271,7 +271,7 @@ func (s *slot) keep(w *waiter) {
 	if s.offline {
 		return
 	}
-	if _, can := b.Store.(store.Holder); can && s.accounts.local == nil && ahead >= holding.From {
+	if s.accounts.local == nil && ahead >= holding.From {
 		s.hold = b.holds.Add(b.holdSlots, s.grant(b).booking(), s.due, b.lines.review)
 	}
 	if account := s.account; account.edition.Version > 0 && ahead > doubtAfter {
@@ -300,7 +300,7 @@ func (l *budgetLine) Early() time.Duration { return l.budget.waking.of() }
 
 // Prepare implements line.Clerk.
 func (l *budgetLine) Prepare(due time.Time) {
-	if _, local := l.budget.Store.(store.Local); !local {
+	if !store.IsLocal(l.budget.Store) {
 		go l.budget.confirmFor(context.Background(), due)
 	}
 }
@@ -524,10 +524,13 @@ func (l *budgetLine) GiveBack(slots []droppedSlot) {
 // holdSlots asks the store for holds. Its answer tells the status's version as well.
 func (b *Budget) holdSlots(ctx context.Context, r store.HoldRequest) (store.HoldReply, error) {
 	asked := time.Now()
-	reply, err := asks(ctx, b, "hold", b.Store.(store.Holder).Hold, r)
+	reply, err := asks(ctx, b, "hold", b.Store.Hold, r)
 	if b.noteStore(err); err != nil {
 		b.tell()
 		return reply, err
+	}
+	if reply.Now.IsZero() { // the store keeps no holds
+		return reply, nil
 	}
 	b.mu.Lock()
 	current := reply.Version == b.known.Version

@@ -99,14 +99,17 @@ func (s *RedisStore) Status(ctx context.Context, r store.StatusRequest) (store.S
 	return s.store().Status(ctx, r)
 }
 
-// Watch implements [store.Watcher] with a subscription of its own connection, which all
+// At implements [Store]: the zero Time, since Redis is in another process.
+func (s *RedisStore) At(time.Time) time.Time { return time.Time{} }
+
+// Watch implements [Store] with a subscription of its own connection, which all
 // budgets of the store share, and which is closed when nobody watches. If Redis lets the
 // client subscribe to nothing, told is never called.
 func (s *RedisStore) Watch(budget string, told func(store.News)) (stop func()) {
 	return s.store().Watch(budget, told)
 }
 
-// Hold implements [store.Holder].
+// Hold implements [Store].
 func (s *RedisStore) Hold(ctx context.Context, r store.HoldRequest) (store.HoldReply, error) {
 	return s.store().Hold(ctx, r)
 }

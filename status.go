@@ -16,7 +16,7 @@ import (
 // A pause must also hold back callers in other processes that have booked before it and
 // are asleep. The answer to every booking carries the version of the budget's status, and
 // a caller whose slot has come asks for the status if it was not confirmed within
-// confirmAfter. While callers wait, a store that is a store.Watcher says as well when there
+// confirmAfter. While callers wait, a store that can (Store.Watch) says as well when there
 // is a new version: one of them asks for the status, and wakes the callers that the change concerns.
 
 const confirmAfter = time.Second
@@ -71,11 +71,11 @@ func (b *Budget) applyReply(
 // of this worker while its callers wait and book nothing.
 func (b *Budget) watchStore() (stop func()) {
 	var ends []func()
-	if _, local := b.Store.(store.Local); !local {
+	if !store.IsLocal(b.Store) {
 		ends = append(ends, watch.Every(heartbeat, b.beat))
 	}
-	if watcher, can := b.Store.(store.Watcher); can {
-		ends = append(ends, watcher.Watch(b.Name, b.hear))
+	if end := b.Store.Watch(b.Name, b.hear); end != nil {
+		ends = append(ends, end)
 	}
 	return func() {
 		for _, end := range ends {
@@ -97,7 +97,7 @@ func (b *Budget) beat(ctx context.Context) {
 
 // tellSoon tells the store within a second of callers that wait without a slot, and again with each heartbeat for as long as they do.
 func (b *Budget) tellSoon() {
-	if _, local := b.Store.(store.Local); local || !b.tells.CompareAndSwap(false, true) {
+	if store.IsLocal(b.Store) || !b.tells.CompareAndSwap(false, true) {
 		return
 	}
 	var again func()
@@ -169,7 +169,8 @@ const newsFor = time.Minute
 // there are more.
 func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	r := store.StatusRequest{Budget: b.Name, Known: b.version.Load()}
-	if _, local := b.Store.(store.Local); !local {
+	local := store.IsLocal(b.Store)
+	if !local {
 		r.Worker, r.Load = b.nameInStore(), b.load()
 	}
 	asked, rules := time.Now(), b.currentRules()
@@ -183,7 +184,7 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	b.mu.Lock()
 	lost := status.Lost.After(b.recoveredUpTo)
 	b.mu.Unlock()
-	if _, local := b.Store.(store.Local); lost && !local {
+	if lost && !local {
 		count, err := b.recover(ctx, status)
 		if err != nil {
 			return false, err

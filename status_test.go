@@ -21,6 +21,9 @@ import (
 // A slowStatus answers Status as of the question, a while later.
 type slowStatus struct{ ration.Store }
 
+// At implements [store.Store]: it is in no process.
+func (slowStatus) At(time.Time) time.Time { return time.Time{} }
+
 func (s slowStatus) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	status, err := s.Store.Status(ctx, r)
 	time.Sleep(100 * time.Millisecond)
@@ -33,6 +36,9 @@ type beatLog struct {
 	mu    sync.Mutex // protects beats
 	beats map[string][]time.Time
 }
+
+// At implements [store.Store]: it is in no process.
+func (s *beatLog) At(time.Time) time.Time { return time.Time{} }
 
 func (s *beatLog) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	s.mu.Lock()

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A Holder is a [Store] that takes back the slots of callers whose process has ended without a word. Budgets
-// tell it which bookings their callers wait for. A budget whose store has not this method leaves such slots
-// unused. A store that is a [Local] has no use for it.
+// A Holder takes back the slots of callers whose process has ended without a word. Budgets
+// tell it which bookings their callers wait for. Where a store does not, such slots pass unused. A store in the caller's own
+// process has no use for it.
 type Holder interface {
 	// Hold says that the holder is alive, and which more bookings its callers wait for, beside those that
 	// it named before. If the store hears nothing of a holder for HeldFor and what it has announced as Silent, while it hears of others, it may
@@ -17,7 +17,7 @@ type Holder interface {
 	// says so, and from then on the holder has another name. Cancel cancels no booking that
 	// was taken back, and Hold takes none that was cancelled on the way.
 	//
-	// What lies in the past need not be taken off the list: the store forgets it.
+	// What lies in the past need not be taken off the list: the store forgets it. The zero HoldReply says that the store keeps nothing.
 	Hold(ctx context.Context, r HoldRequest) (HoldReply, error)
 }
 

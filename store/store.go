@@ -149,15 +149,36 @@ type Store interface {
 
 	// Status tells what a budget's callers must know beside their bookings.
 	Status(ctx context.Context, r StatusRequest) (Status, error)
+
+	// What not every store can do; [Plain] has methods that do nothing. A wrapper that embeds a Store has them from it.
+	Local
+	Watcher
+	Holder
 }
 
-// A Local is a [Store] in the caller's own process: it keeps every log for as long as the
+// A Local tells whether a [Store] is in the caller's own process: it then keeps every log for as long as the
 // process lives, and its clock is the process's monotonic one. Callers of any other store keep
 // a journal of their own bookings, which they record again after a loss, and reckon from its
 // answers where its clock stands.
 type Local interface {
 	// At returns the instant of the process's clock, with its reading of the monotonic one, at which
 	// the store's clock reads now. After the machine has slept, while the monotonic clock stood still,
-	// the store's clock has gone on: it must end a calendar's window when that ends.
+	// the store's clock has gone on: it must end a calendar's window when that ends. The zero Time: the store
+	// is in no process, or in another one.
 	At(now time.Time) time.Time
 }
+
+// IsLocal reports whether a store is in this process.
+func IsLocal(s Local) bool { return !s.At(time.Now()).IsZero() }
+
+// A Plain has those methods of a [Store] that not every store can do: embed it in a store of your own, and write those that it can.
+type Plain struct{}
+
+// At says that the store is in no process, or in another one.
+func (Plain) At(time.Time) time.Time { return time.Time{} }
+
+// Watch tells nothing.
+func (Plain) Watch(string, func(News)) (stop func()) { return nil }
+
+// Hold keeps nothing.
+func (Plain) Hold(context.Context, HoldRequest) (HoldReply, error) { return HoldReply{}, nil }

@@ -1,16 +1,16 @@
 package store
 
-// A Watcher is a [Store] that says by itself when the Status of a budget changes, and when slots become
+// A Watcher says by itself when the Status of a budget changes, and when slots become
 // free. Callers that wait for their slots watch it, so that a pause reaches them while they sleep, and so
-// that they take slots that others gave back. Callers of a store without this method learn of a change
-// from the Version in the answer to their next request, and keep their slots. No store needs it.
+// that they take slots that others gave back. Callers of a store that cannot learn of a change
+// from the Version in the answer to their next request, and keep their slots.
 type Watcher interface {
 	// Watch has told called with all news of the budget until stop is called; a call that has begun then
 	// may still end after it. What happens between the first News that says that some may be missing and
 	// stop is told, as far as the store's messages arrive.
 	//
 	// Watch and stop return at once. So does told, which calls no method of the store:
-	// the caller that changes the status may be kept waiting for it.
+	// the caller that changes the status may be kept waiting for it. A nil stop says that the store tells nothing.
 	Watch(budget string, told func(News)) (stop func())
 }
 

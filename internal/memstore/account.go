@@ -14,13 +14,13 @@ type account struct {
 	id string
 	pause
 	expires   int64
-	limits    *store.LimitSet      // those in force; nil: nothing is booked
-	edition   store.Edition        // theirs
-	why       string               // they are in force
-	logs      []*log               // the first has all bookings, each other those of a scope
-	sets      []string             // of scopes that are in the logs, that of none first
-	orders    map[string]*order    // of the queues
-	recent    *order               // that was asked for; nil: none
+	limits    *store.LimitSet   // those in force; nil: nothing is booked
+	edition   store.Edition     // theirs
+	why       string            // they are in force
+	logs      []*log            // the first has all bookings, each other those of a scope
+	sets      []string          // of scopes that are in the logs, that of none first
+	orders    map[string]*order // of the queues
+	recent    *order            // that was asked for; nil: none
 	counters  map[string]counter
 	latest    int64 // the last slot that was given or entered
 	renewed   int64 // the last slot that was booked under limits of another shape

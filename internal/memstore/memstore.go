@@ -59,12 +59,17 @@ func (s *Store) clock(asked time.Time) reading {
 	return reading{asked.UnixMicro(), moment}
 }
 
-// At implements [store.Local].
+// At implements [store.Store].
 func (s *Store) At(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.clock(time.Time{})
 	return s.seen.Add(time.Duration(now.UnixNano() - s.reads))
+}
+
+// Hold implements [store.Store]: what is in this process ends with its callers.
+func (s *Store) Hold(context.Context, store.HoldRequest) (store.HoldReply, error) {
+	return store.HoldReply{}, nil
 }
 
 // budget returns what is kept of a budget. Callers hold mu.

@@ -65,7 +65,7 @@ func (b *budget) announceFreed(accounts []string) {
 // A watcher is told the news of a budget.
 type watcher struct{ told func(store.News) }
 
-// Watch implements [store.Watcher]. It starts no goroutine: whoever changes the status tells
+// Watch implements [store.Store]. It starts no goroutine: whoever changes the status tells
 // the watchers.
 func (s *Store) Watch(name string, told func(store.News)) (stop func()) {
 	s.mu.Lock()

@@ -58,6 +58,7 @@ type Told struct {
 	Rate     float64       // units a second, by the limit that allows the most; of a window longer than a minute, all in that
 	Capacity int           // what that lets leave at once
 	Settles  time.Duration // after so long at Rate it has no units left to catch up with
+	Drains   bool          // it is a bucket: how many units are in it says little of how many have left lately
 }
 
 // longestRate is the longest time by which the rate of a window is meant: of a longer one all may be spent sooner.
@@ -77,6 +78,7 @@ func ToldBy(limits []limit.Limit) (t Told) {
 		}
 		t = Told{Rate: rate, Capacity: l.Capacity(), Settles: settles}
 		if l.Algorithm == limit.GCRA {
+			t.Drains = true
 			t.Settles = time.Duration(float64(t.Capacity) / rate * float64(time.Second))
 		}
 	}

@@ -38,7 +38,7 @@ const (
 	measured = 5 * time.Second
 	// What follows from fewUnits and less is chance.
 	fewUnits = 20
-	// Of fewer units than fewest, and than leastUsed of what may leave at once, no refusal is about a rate.
+	// Of fewer units than fewest, and than leastUsed of what may leave in a window, no refusal is about a rate.
 	fewest    = 10
 	leastUsed = 0.08
 	// A try says what is served from leastTry on, and what is served in the long run is the same if it differs by exact.
@@ -122,7 +122,7 @@ func (s State) Refuse(told Told, e Evidence) (next State, changed bool) {
 	next.Refused, next.From, next.Total, next.Changed, next.Step = e.Now, e.Now, e.Total, e.Now, 0
 	next.Refusals++
 	if s.Rate == 0 && e.Now.Sub(s.From) > Remembered {
-		if e.AtOnce < fewest && float64(e.AtOnce) < leastUsed*float64(told.Capacity) {
+		if !told.Drains && e.AtOnce < fewest && float64(e.AtOnce) < leastUsed*float64(told.Capacity) {
 			return s, false // so few are not too many
 		}
 		next = State{Refused: e.Now, From: e.Now, Total: e.Total, Changed: e.Now, Refusals: 1}

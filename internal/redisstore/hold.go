@@ -15,7 +15,7 @@ func holderName(holder store.BookingID) string {
 	return holder.String()
 }
 
-// Hold implements [store.Holder].
+// Hold implements [store.Store].
 func (s *Store) Hold(ctx context.Context, r store.HoldRequest) (store.HoldReply, error) {
 	if err := r.Validate(); err != nil {
 		return store.HoldReply{}, err

@@ -192,7 +192,10 @@ type watchers struct {
 
 type watcher struct{ told func(store.News) }
 
-// Watch implements [store.Watcher].
+// At implements [store.Store]: Redis is in another process.
+func (s *Store) At(time.Time) time.Time { return time.Time{} }
+
+// Watch implements [store.Store].
 func (s *Store) Watch(budget string, told func(store.News)) (stop func()) {
 	if s.Client == nil {
 		return func() {}

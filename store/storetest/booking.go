@@ -25,8 +25,7 @@ var bookingRules = []rule{
 		h.slots(a, 20*sec, 20*sec, 30*sec)
 	}},
 	{"the clock of a store in this process is the monotonic one", func(h *harness) {
-		local, is := h.store.(store.Local)
-		if !is {
+		if !store.IsLocal(h.store) {
 			return
 		}
 		r := h.request(h.single(atMost(1, sec)), 1, 0)
@@ -35,7 +34,7 @@ var bookingRules = []rule{
 		b, err := h.store.Book(h.t.Context(), r)
 		after := time.Now()
 		require.NoError(h.t, err)
-		at := local.At(b.Now)
+		at := h.store.At(b.Now)
 		require.False(h.t, at.Before(before.Add(-us)) || at.After(after), "%v is not between %v and %v", at, before, after)
 	}},
 	{"a slot is a window after the unit it waits for", func(h *harness) {

@@ -9,7 +9,7 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// holdRules are about a store that is a [store.Holder].
+// holdRules are about a store that keeps holds.
 var holdRules = []rule{
 	{"slots to come of a silent holder are free again, and no others", func(h *harness) {
 		a, gone, alive := h.single(atMost(1, 10*sec)), h.holder(), h.holder()
@@ -51,7 +51,7 @@ var holdRules = []rule{
 	{"a holder is told when to look for the one that is to be heard of first", func(h *harness) {
 		first, second := h.holder(), h.holder()
 		ask := func(o *holder) store.HoldReply {
-			reply, err := o.kept.Hold(h.t.Context(), o.request())
+			reply, err := o.h.store.Hold(h.t.Context(), o.request())
 			require.NoError(h.t, err)
 			return reply
 		}
@@ -145,7 +145,7 @@ var holdRules = []rule{
 		} {
 			r := holder.request(b)
 			spoil(&r)
-			_, err := holder.kept.Hold(h.t.Context(), r)
+			_, err := holder.h.store.Hold(h.t.Context(), r)
 			require.Error(h.t, err)
 			require.NotErrorAs(h.t, err, new(*store.StoreError))
 		}
@@ -155,7 +155,6 @@ var holdRules = []rule{
 // A holder is one of the harness's budget, with when it heard of the store last.
 type holder struct {
 	h     *harness
-	kept  store.Holder
 	id    store.BookingID
 	heard time.Time
 	// silent is what it announces with the next question.
@@ -164,11 +163,13 @@ type holder struct {
 
 func (h *harness) holder() *holder {
 	h.t.Helper()
-	kept, can := h.store.(store.Holder)
-	if !can {
-		h.t.Skip("the store is no Holder")
+	o := &holder{h: h, id: store.NewBookingID()}
+	reply, err := h.store.Hold(h.t.Context(), store.HoldRequest{Budget: h.budget + "-asked", Holder: o.id, Now: h.clock})
+	require.NoError(h.t, err)
+	if reply.Now.IsZero() {
+		h.t.Skip("the store keeps no holds")
 	}
-	return &holder{h: h, kept: kept, id: store.NewBookingID()}
+	return o
 }
 
 func (o *holder) request(more ...store.Booking) store.HoldRequest {
@@ -179,7 +180,7 @@ func (o *holder) request(more ...store.Booking) store.HoldRequest {
 func (o *holder) holds(want store.Holding, more ...store.Booking) {
 	o.h.t.Helper()
 	for {
-		reply, err := o.kept.Hold(o.h.t.Context(), o.request(more...))
+		reply, err := o.h.store.Hold(o.h.t.Context(), o.request(more...))
 		require.NoError(o.h.t, err)
 		require.Equal(o.h.t, want, reply.State)
 		require.Equal(o.h.t, since(o.h.clock), since(reply.Now))

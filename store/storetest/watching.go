@@ -10,7 +10,7 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// watchRules are about a store that is a [store.Watcher]. Messages take real time, so they
+// watchRules are about a store that can be watched. Messages take real time, so they
 // wait for what must come, and never for what must not.
 var watchRules = []rule{
 	{"who watches hears of every new version", func(h *harness) {
@@ -91,16 +91,16 @@ type watching struct {
 // watch begins a watch and returns once it is in force.
 func (h *harness) watch() *watching {
 	h.t.Helper()
-	watcher, can := h.store.(store.Watcher)
-	if !can {
-		h.t.Skip("the store is no Watcher")
-	}
 	w := &watching{h: h}
-	w.stop = sync.OnceFunc(watcher.Watch(h.budget, func(news store.News) {
+	stop := h.store.Watch(h.budget, func(news store.News) {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.heard = append(w.heard, news)
-	}))
+	})
+	if stop == nil {
+		h.t.Skip("the store tells nothing")
+	}
+	w.stop = sync.OnceFunc(stop)
 	h.t.Cleanup(w.stop)
 	// Whatever it hears first, from then on it hears all.
 	h.paused(h.pauseRequest("", store.NewBookingID().String(), sec))

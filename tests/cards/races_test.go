@@ -21,6 +21,9 @@ type gate struct {
 	turns *turns
 }
 
+// At implements [store.Store]: it is in no process.
+func (s *gate) At(time.Time) time.Time { return time.Time{} }
+
 // turns are those of one worker.
 type turns struct {
 	arrived chan struct{} // a question waits

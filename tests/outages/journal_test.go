@@ -262,6 +262,9 @@ type slowWire struct {
 	off   time.Duration // of the store's clock
 }
 
+// At implements [store.Store]: it is in no process.
+func (s *slowWire) At(time.Time) time.Time { return time.Time{} }
+
 func (s *slowWire) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	time.Sleep(s.takes)
 	if !r.Now.IsZero() {

@@ -24,7 +24,10 @@ type silentStore struct {
 	told func(store.News)
 }
 
-// Hold implements [store.Holder].
+// At implements [store.Store]: it is no store of this process.
+func (s *silentStore) At(time.Time) time.Time { return time.Time{} }
+
+// Hold implements [store.Store].
 func (s *silentStore) Hold(context.Context, store.HoldRequest) (store.HoldReply, error) {
 	if time.Now().After(s.until) {
 		return store.HoldReply{}, &store.StoreError{Op: "hold", Err: errors.New("no answer")}
@@ -32,7 +35,7 @@ func (s *silentStore) Hold(context.Context, store.HoldRequest) (store.HoldReply,
 	return store.HoldReply{Now: time.Now()}, nil
 }
 
-// Watch implements [store.Watcher].
+// Watch implements [store.Store].
 func (s *silentStore) Watch(_ string, told func(store.News)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

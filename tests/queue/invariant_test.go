@@ -48,11 +48,6 @@ func (l *ledger) Cancel(ctx context.Context, r store.CancelRequest) error {
 	return l.Store.Cancel(ctx, r)
 }
 
-// Watch implements [store.Watcher].
-func (l *ledger) Watch(budget string, told func(store.News)) (stop func()) {
-	return l.Store.(store.Watcher).Watch(budget, told)
-}
-
 // last returns the last slot to come of those for so many units; zero: there is none.
 func (l *ledger) last(cost int) (last time.Time) {
 	l.mu.Lock()

@@ -20,6 +20,9 @@ type slowStore struct {
 	delay time.Duration
 }
 
+// At implements [store.Store]: it is in no process.
+func (s *slowStore) At(time.Time) time.Time { return time.Time{} }
+
 func (s *slowStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {
 	time.Sleep(s.delay)
 	return s.Store.Status(ctx, r)

@@ -59,14 +59,11 @@ func (s *askedStore) Status(ctx context.Context, r store.StatusRequest) (store.S
 	return s.Store.Status(ctx, r)
 }
 
-// Watch implements [store.Watcher].
+// Watch implements [store.Store].
 func (s *askedStore) Watch(budget string, told func(store.News)) (stop func()) {
 	s.begun.Add(1)
 	s.told = told
-	end := func() {}
-	if watcher, can := s.Store.(store.Watcher); can {
-		end = watcher.Watch(budget, told)
-	}
+	end := s.Store.Watch(budget, told)
 	return func() {
 		s.ended.Add(1)
 		end()

@@ -77,6 +77,9 @@ type failingStore struct {
 	fails atomic.Bool
 }
 
+// At implements [store.Store]: it is in no process.
+func (s *failingStore) At(time.Time) time.Time { return time.Time{} }
+
 func (s *failingStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	if s.fails.Load() {
 		return store.Booking{}, &store.StoreError{Op: "book", Err: errors.New("connection refused")}

@@ -32,7 +32,10 @@ type watcher struct {
 	told   func(store.News)
 }
 
-// Watch implements [store.Watcher].
+// At implements [store.Store]: the clock is another one.
+func (s *clockStore) At(time.Time) time.Time { return time.Time{} }
+
+// Watch implements [store.Store].
 func (s *clockStore) Watch(budget string, told func(store.News)) (stop func()) {
 	one := &watcher{budget, told}
 	s.mu.Lock()
@@ -58,6 +61,11 @@ func (s *clockStore) set(now *time.Time) {
 func (s *clockStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	s.set(&r.Now)
 	return s.Store.Book(ctx, r)
+}
+
+func (s *clockStore) Hold(ctx context.Context, r store.HoldRequest) (store.HoldReply, error) {
+	s.set(&r.Now)
+	return s.Store.Hold(ctx, r)
 }
 
 func (s *clockStore) Cancel(ctx context.Context, r store.CancelRequest) error {

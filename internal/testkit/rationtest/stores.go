@@ -97,6 +97,9 @@ type CutStore struct {
 // ErrCut is the failure of a CutStore.
 var ErrCut = &ration.StoreError{Op: "test", Err: errors.New("the network is cut")}
 
+// At tells that the store is in no process.
+func (s *CutStore) At(time.Time) time.Time { return time.Time{} }
+
 // Book fails if the network is cut.
 func (s *CutStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	s.Bookings.Add(1)

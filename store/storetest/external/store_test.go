@@ -15,12 +15,13 @@ import (
 // A Store keeps logs in memory. The zero Store is empty and ready. It must not be copied
 // after first use.
 type Store struct {
+	store.Plain
 	mu      sync.Mutex // protects all below
 	epoch   time.Time  // when the clock was first read
 	budgets map[string]*budget
 }
 
-// At implements [store.Local]: nothing is lost while the process lives.
+// At implements [store.Store]: nothing is lost while the process lives.
 func (s *Store) At(now time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
