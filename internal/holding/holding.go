@@ -23,8 +23,9 @@ const (
 	sure = store.HeldFor - store.HeldFor/6
 )
 
-// From is how far ahead a slot must lie for the store to be told of it.
-const From = time.Second
+// From is how far ahead a slot must lie for the store to be told of it: until one that is nearer would be taken back it has passed,
+// since a holder must be silent for store.HeldFor and is looked for a while later.
+const From = 5 * time.Second
 
 // Ask asks a store.
 type Ask func(context.Context, store.HoldRequest) (store.HoldReply, error)

@@ -14,6 +14,7 @@ import (
 	"github.com/ration-go/ration"
 	"github.com/ration-go/ration/internal/testkit"
 	"github.com/ration-go/ration/internal/testkit/redistest"
+	"github.com/ration-go/ration/rationtrace"
 )
 
 // 300 tokens have spent what an hour allows of one unit for each route, on a Redis that is 10 ms away each way, when it loses its log:
@@ -60,10 +61,18 @@ func TestALossOfManyAccountsThatAreFarIsHeardBeforeAnybodyBooks(t *testing.T) {
 	// Each has a caller that waits, so that each hears of what happens, and the spender's others ask on.
 	ctx, stop := context.WithCancel(t.Context())
 	var waiting sync.WaitGroup
+	var wait []chan struct{}
 	for _, pool := range []*ration.Pool{spender, other} {
-		waiting.Go(func() { _, _ = pool.Take(with(ctx), 1) })
+		waits := make(chan struct{})
+		booked := sync.OnceFunc(func() { close(waits) })
+		trace := &rationtrace.Trace{Booked: func(context.Context, rationtrace.Booked) { booked() }}
+		waiting.Go(func() { _, _ = pool.Take(ration.WithTrace(with(ctx), trace), 1) })
+		wait = append(wait, waits)
 	}
-	time.Sleep(1500 * time.Millisecond) // the watch is in force
+	for _, waits := range wait {
+		<-waits // it has looked at all tokens, which takes a while
+	}
+	time.Sleep(time.Second) // the watch is in force
 	require.NoError(t, server.Client(t).FlushAll(t.Context()).Err())
 	waiting.Go(func() {
 		for ctx.Err() == nil {

@@ -59,6 +59,9 @@ func (s *askedStore) Status(ctx context.Context, r store.StatusRequest) (store.S
 	return s.Store.Status(ctx, r)
 }
 
+// At implements [store.Store]: it is in no process.
+func (s *askedStore) At(time.Time) time.Time { return time.Time{} }
+
 // Watch implements [store.Store].
 func (s *askedStore) Watch(budget string, told func(store.News)) (stop func()) {
 	s.begun.Add(1)

@@ -56,6 +56,8 @@ type Worker struct {
 // NewWorker returns a worker that records its budget's events.
 func NewWorker(t testing.TB, name string, client redis.UniversalClient, now func() time.Time, limits ...ration.Limit) *Worker {
 	kept := settled(t, client)
+	// A bubble's time does not go on before what is under way, as a heartbeat, has ended.
+	t.Cleanup(func() { time.Sleep(10 * time.Millisecond) })
 	p := &Worker{Budget: &ration.Budget{Name: name, Limits: limits, Store: WithClock(kept, now), Margin: -1}}
 	p.OnEvent = func(n ration.Event) {
 		p.mu.Lock()
