@@ -112,6 +112,9 @@ func (a *tokenAccount) isOf(t *Token, r *limitRules) bool {
 // within microseconds.
 const forgetTokenAfter = time.Minute
 
+// isLocal reports whether the store is in this process.
+func (b *Budget) isLocal() bool { return !b.Store.At(time.Now()).IsZero() }
+
 // accountsOf returns the token's account as a list of one. It keeps what it has made,
 // and looks first at that of the latest token: the name, the token and the limits were
 // valid then.
@@ -186,7 +189,7 @@ func (b *Budget) list(r *limitRules, accounts ...budgetAccount) (*accountList, e
 		return nil, err
 	}
 	a := &accountList{Accounts: all, accounts: accounts, meters: meters, keyed: newKeyedLists(accounts[0].metered), shared: shared, rules: r}
-	if store.IsLocal(b.Store) {
+	if b.isLocal() {
 		a.local = b.Store
 	}
 	return a, nil

@@ -107,8 +107,8 @@ type Budget struct {
 	wakes        atomic.Int64                 // how often wakeWaiters was called
 	freed        atomic.Int64                 // how often the store said that slots were given back
 	holds        holding.Holds                // their slots, as far as the store is told of them
-	announced    atomic.Int64                 // how often the store said that the status may be new
-	looked       atomic.Int64                 // announced when the known status was asked for
+	announced    atomic.Int64                 // the status's version as the store said it last; 0: it was asked for since
+	changing     atomic.Int64                 // how many changes of the status this worker has under way
 	keyPauses    cooldown.KeyPauses
 	secondary    cooldown.Secondary
 	quarantines  atomic.Int64  // how often quarantined has changed

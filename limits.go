@@ -164,6 +164,10 @@ func (b *Budget) effectiveAccount(account *budgetAccount) *budgetAccount {
 	if l := b.learned.Get(account.ID); l != nil && l.card != nil && l.card.edition.Compare(e.edition) > 0 {
 		return l.card
 	}
+	if account.pace == nil && account.edition == e.edition && account.origin == e.origin && account.inherits == e.inherits &&
+		slices.Equal(account.limits, e.limits) {
+		return account
+	}
 	own, err := b.accountUnder(account.ID, e, account.metered)
 	if err != nil {
 		return account // its limits are those of a booking, so they are valid

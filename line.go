@@ -300,7 +300,7 @@ func (l *budgetLine) Early() time.Duration { return l.budget.waking.of() }
 
 // Prepare implements line.Clerk.
 func (l *budgetLine) Prepare(due time.Time) {
-	if !store.IsLocal(l.budget.Store) {
+	if !l.budget.isLocal() {
 		go l.budget.confirmFor(context.Background(), due)
 	}
 }

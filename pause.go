@@ -12,6 +12,7 @@ import (
 // pause has the store pause an account or a key of this budget, and notes the pause here.
 func (b *Budget) pause(ctx context.Context, r store.PauseRequest) (time.Time, error) {
 	r.Budget, r.Cause = b.Name, causeFor(r.Cause)
+	defer b.beginChange()()
 	reply, err := asks(ctx, b, "pause", b.Store.Pause, r)
 	if err != nil {
 		return time.Time{}, err
@@ -59,6 +60,7 @@ func (b *Budget) claimTrial(ctx context.Context, over cooldown.Pause) bool {
 		Budget: b.Name, Account: over.Account, Key: string(over.Key), For: keyTriedFor, Replaces: over.Until, Cause: "one request tries whether this is over: " + over.Cause,
 	}
 	r.Cause = causeFor(r.Cause)
+	defer b.beginChange()()
 	soon, stop := b.soon(ctx)
 	defer stop()
 	reply, err := asks(soon, b, "pause", b.Store.Pause, r)

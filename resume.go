@@ -92,6 +92,7 @@ func (b *Budget) resumeID(ctx context.Context, id string, forget bool) error {
 // resume has the store end pauses and quarantines, and notes here that they ended.
 func (b *Budget) resume(ctx context.Context, r store.ResumeRequest) error {
 	r.Budget = b.Name
+	defer b.beginChange()()
 	reply, err := asks(ctx, b, "resume", b.Store.Resume, r)
 	if err != nil {
 		return err
@@ -196,6 +197,7 @@ func (b *Budget) quarantinedToken(t Token) (last store.Quarantine, is bool) {
 // this process. It returns the end of the quarantine in force, and whether it has changed. If
 // replaced is not zero only the quarantine that ends, or ended, then is changed.
 func (b *Budget) quarantine(ctx context.Context, q store.Quarantine, length time.Duration, replaced time.Time) (until time.Time, changed bool, err error) {
+	defer b.beginChange()()
 	reply, err := asks(ctx, b, "quarantine", b.Store.Quarantine, store.QuarantineRequest{
 		Budget: b.Name, Token: q.Token, Reason: q.Reason, For: length, Count: q.Count, Probing: q.Probing, Replaces: replaced, Cause: q.Cause,
 	})

@@ -185,7 +185,7 @@ func (a *attempts) repeatable() bool { return a.policy.NotIdempotent || idempote
 // request.
 func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	t := a.transport
-	if len(a.rejected) == 0 && !t.needsReading(resp) {
+	if a.count > 0 && len(a.rejected) == 0 && !t.needsReading(resp) { // the first does: RoundTrip has looked
 		t.Pool.wasServed(a.req.Context(), &grant)
 		t.Pool.budget.tryPace(&grant)
 		return decision{}

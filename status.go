@@ -71,7 +71,7 @@ func (b *Budget) applyReply(
 // of this worker while its callers wait and book nothing.
 func (b *Budget) watchStore() (stop func()) {
 	var ends []func()
-	if !store.IsLocal(b.Store) {
+	if !b.isLocal() {
 		ends = append(ends, watch.Every(heartbeat, b.beat))
 	}
 	if end := b.Store.Watch(b.Name, b.hear); end != nil {
@@ -97,7 +97,7 @@ func (b *Budget) beat(ctx context.Context) {
 
 // tellSoon tells the store within a second of callers that wait without a slot, and again with each heartbeat for as long as they do.
 func (b *Budget) tellSoon() {
-	if store.IsLocal(b.Store) || !b.tells.CompareAndSwap(false, true) {
+	if b.isLocal() || !b.tells.CompareAndSwap(false, true) {
 		return
 	}
 	var again func()
@@ -128,8 +128,24 @@ func (b *Budget) hear(news store.News) {
 		go b.lines.free(news.Account)
 	}
 	if news.Account == "" && (news.Version == 0 || news.Version != b.version.Load()) {
-		b.announced.Add(1)
-		go b.catchUp()
+		b.announced.Store(cmp.Or(news.Version, unknownVersion))
+		if b.changing.Load() == 0 { // otherwise it may be this worker's own change, of which it hears soon
+			go b.catchUp()
+		}
+	}
+}
+
+// unknownVersion is announced if some news may be missing. No status has it.
+const unknownVersion = -1
+
+// beginChange notes that this worker is about to change the status. What it has announced meanwhile is asked for at the end, if it was not
+// the change itself.
+func (b *Budget) beginChange() (end func()) {
+	b.changing.Add(1)
+	return func() {
+		if b.changing.Add(-1) == 0 && b.isBehind() {
+			go b.catchUp()
+		}
 	}
 }
 
@@ -140,8 +156,11 @@ func (b *Budget) catchUp() {
 	}
 }
 
-// isBehind reports whether the status was announced anew since it was asked for last.
-func (b *Budget) isBehind() bool { return b.looked.Load() != b.announced.Load() }
+// isBehind reports whether another status than the known one was announced since it was asked for last.
+func (b *Budget) isBehind() bool {
+	announced := b.announced.Load()
+	return announced != 0 && announced != b.version.Load()
+}
 
 // refresh asks for what has changed of the status, once for all callers that need it, and
 // records again what the store has lost. The store bounds how long that takes. An error is the
@@ -156,7 +175,7 @@ func (b *Budget) refresh(ctx context.Context) error {
 				return err
 			}
 		}
-		b.looked.Store(announced)
+		b.announced.CompareAndSwap(announced, 0)
 		return nil
 	})
 }
@@ -169,7 +188,7 @@ const newsFor = time.Minute
 // there are more.
 func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	r := store.StatusRequest{Budget: b.Name, Known: b.version.Load()}
-	local := store.IsLocal(b.Store)
+	local := b.isLocal()
 	if !local {
 		r.Worker, r.Load = b.nameInStore(), b.load()
 	}

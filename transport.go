@@ -50,7 +50,7 @@ import (
 // would come after the deadline the request fails at once with an [*ExhaustedError] that
 // names both durations, and books nothing.
 //
-// The fields must not be changed after first use. A Transport is safe for concurrent use.
+// The fields must not be changed, nor a Transport copied, after first use. A Transport is safe for concurrent use.
 type Transport struct {
 	// Base sends the requests. Nil: http.DefaultTransport.
 	Base http.RoundTripper
@@ -103,6 +103,8 @@ type Transport struct {
 	// [FeedbackOf] returns why the provider throttled it. It must not read the body. Nil:
 	// nothing is called.
 	OnRefusal func(*http.Response, Grant)
+
+	checked atomic.Bool // whether its fields can be meant
 }
 
 // A RetryPolicy says which requests a [Transport] tries again after a throttled response, a server error
@@ -168,9 +170,12 @@ func (p *RetryPolicy) check() error {
 
 // RoundTrip implements http.RoundTripper.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if err := t.check(); err != nil {
-		closeBody(req)
-		return nil, err
+	if !t.checked.Load() {
+		if err := t.check(); err != nil {
+			closeBody(req)
+			return nil, err
+		}
+		t.checked.Store(true)
 	}
 	if !t.serves(req) {
 		t.noteHost(req)

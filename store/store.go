@@ -168,9 +168,6 @@ type Local interface {
 	At(now time.Time) time.Time
 }
 
-// IsLocal reports whether a store is in this process.
-func IsLocal(s Local) bool { return !s.At(time.Now()).IsZero() }
-
 // A Plain has those methods of a [Store] that not every store can do: embed it in a store of your own, and write those that it can.
 type Plain struct{}
 

@@ -10,11 +10,11 @@ type bound struct{ entries, functions, files, scripts int }
 
 // bounds are the figures as they are. A commit that raises one lowers another by more, and says so.
 var bounds = []bound{
-	{131, 115, 31, 1}, // a GET
-	{509, 244, 60, 1}, // a GET whose response has limit headers
-	{140, 116, 33, 0}, // a GET on a MemoryStore
-	{140, 122, 32, 1}, // a GET by one of three tokens
-	{778, 348, 78, 6}, // a 429 and its retry
+	{128, 112, 30, 1}, // a GET
+	{426, 241, 59, 1}, // a GET whose response has limit headers
+	{134, 110, 31, 0}, // a GET on a MemoryStore
+	{137, 119, 31, 1}, // a GET by one of three tokens
+	{739, 348, 78, 5}, // a 429 and its retry
 	{265, 176, 41, 3}, // a cancelled wait
 }
 
