@@ -56,11 +56,6 @@ var parts = []struct {
 	{limit.GCRA, []string{"gaps", "gcra"}, []string{"frontgcra"}},
 }
 
-// filesBefore are the files that only one script needs, in their order before the script's own.
-var filesBefore = map[string][]string{
-	"book": {"bookrequest", "bookclock", "bookaccounts", "bookchoose", "bookcommit"},
-}
-
 // logsOnly are the algorithms of a log, of which another may have been kept before, and
 // allAlgorithms are those of a script that takes bookings back, whatever counts them.
 var (
@@ -97,7 +92,7 @@ func (s script) with(set limit.AlgorithmSet) *redis.Script {
 		}
 	}
 	// What is defined in a function that is not called costs nothing.
-	source := "local function general()\n" + luaSource(append(append(files, filesBefore[s.name]...), s.name)...) + "end\nreturn general()\n"
+	source := "local function general()\n" + luaSource(append(files, s.name)...) + "end\nreturn general()\n"
 	if s.front {
 		source = frontSource(set) + source
 	}

@@ -1,4 +1,4 @@
--- pause.lua: keeps an account pausesEnd, or all of the budget.
+-- pause.lua: keeps an account paused, or all of the budget.
 --
 -- ARGV  1 now, in microseconds; '' for the server's clock
 --       2 the account; '*' for all; or another name, of a pause that moves no slot

@@ -136,5 +136,5 @@ if spendings[1] and spendings[1].entry ~= '' and now < state.graceEnds and grace
   state.graceEnds = graceEnds
   writeState()
 end
-call('SET', record, 'entered', 'PX', REMEMBER)
+call('SET', record, 'recorded', 'PX', REMEMBER)
 return ''
