@@ -20,8 +20,6 @@ func withReserve(thousandths int) option {
 	return func(r *store.BookRequest) { r.Reserve = thousandths }
 }
 
-func withCost(units int) option { return func(r *store.BookRequest) { r.Cost = units } }
-
 func withUnits(units ...int) option { return func(r *store.BookRequest) { r.Units = units } }
 
 // metered lists accounts of which each has meters.
