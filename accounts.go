@@ -112,9 +112,6 @@ func (a *tokenAccount) isOf(t *Token, r *limitRules) bool {
 // within microseconds.
 const forgetTokenAfter = time.Minute
 
-// isLocal reports whether the store is in this process.
-func (b *Budget) isLocal() bool { return !b.Store.At(time.Now()).IsZero() }
-
 // accountsOf returns the token's account as a list of one. It keeps what it has made,
 // and looks first at that of the latest token: the name, the token and the limits were
 // valid then.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"time"
 	"unicode"
 	"unicode/utf8"
 
@@ -47,3 +48,6 @@ func (b *Budget) workerID() store.BookingID {
 	}
 	return b.worker
 }
+
+// isLocal reports whether the store is in this process.
+func (b *Budget) isLocal() bool { return !b.Store.At(time.Now()).IsZero() }
