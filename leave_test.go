@@ -152,7 +152,7 @@ func TestASlotOfWhoGivesUpInTheLastMomentIsTheNextOnes(t *testing.T) {
 func TestSlotsAreReviewedAndGivenBackAtOnce(t *testing.T) {
 	w := newLeaver(t, time.Now().Add(time.Hour))
 	w.ctx, w.Slot = t.Context(), w.due
-	l := budgetLine{budget: w.budget, class: class{pool: w.pool}}
+	l := budgetLine{budget: w.budget, class: class{owner: owner{pool: w.pool}}}
 	w.pool.Remove(NewToken("a"))
 	var all sync.WaitGroup
 	for range 100 {

@@ -22,14 +22,21 @@ import (
 
 // A class is what callers have in common that stand in one line: any slot of one does for all.
 type class struct {
-	pool                          *Pool
-	token, name, excluded, scopes string
-	reserve, cost                 int
-	units, values                 string
+	owner
+	excluded, scopes string
+	reserve, cost    int
+	units, values    string
+}
+
+// An owner is the pool or the token of whose accounts slots are. The lines of an owner exchange slots with each other.
+type owner struct {
+	pool        *Pool
+	token, name string
 }
 
 func (w *waiter) class() class {
-	c := class{pool: w.pool, excluded: strings.Join(w.excluded, ","), scopes: strings.Join(w.scopes, ","), reserve: w.reserve, cost: w.Cost, values: w.values}
+	c := class{excluded: strings.Join(w.excluded, ","), scopes: strings.Join(w.scopes, ","), reserve: w.reserve, cost: w.Cost, values: w.values}
+	c.pool = w.pool
 	if len(w.units) > 0 {
 		c.units = fmt.Sprint(w.units)
 	}
@@ -74,6 +81,7 @@ type budgetLine struct {
 	*line.Line[*waiter, *slot]
 	budget   *Budget
 	class    class
+	exchange *exchange
 	template waiter // for a slot that is booked in nobody's name
 }
 
@@ -92,7 +100,8 @@ func (l *lines) join(w *waiter, c *lineCaller, own droppedSlot) *budgetLine {
 		one := l.all[of]
 		if one == nil {
 			one = &budgetLine{budget: w.budget, class: of, template: *w}
-			one.Line = line.New[*waiter, *slot](one)
+			one.exchange = l.exchangeOf(of.owner)
+			one.Line = line.New[*waiter, *slot](one, &one.exchange.Exchange)
 			one.template.ctx, one.template.traces = context.WithoutCancel(w.ctx), traces{w.budget.Trace}
 			one.template.begun, one.template.until = time.Time{}, time.Time{}
 			if l.all == nil {
@@ -117,6 +126,9 @@ func (l *budgetLine) Close() {
 	if all.all[l.class] == l {
 		delete(all.all, l.class)
 		all.any.Store(len(all.all) > 0)
+		if l.exchange.lines--; l.exchange.lines == 0 {
+			delete(all.exchanges, l.class.owner)
+		}
 	}
 }
 

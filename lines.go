@@ -6,14 +6,38 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/ration-go/ration/internal/line"
 )
 
 // lines are those of a budget in which anybody stands.
 type lines struct {
-	any  atomic.Bool
-	mu   sync.Mutex // protects all below
-	all  map[class]*budgetLine
-	late int // how many late slots are being cancelled
+	any atomic.Bool
+	mu  sync.Mutex // protects all below
+	all map[class]*budgetLine
+	// exchanges has those of the lines, by what their slots are of.
+	exchanges map[owner]*exchange
+	late      int // how many late slots are being cancelled
+}
+
+// An exchange is that of an owner's lines.
+type exchange struct {
+	line.Exchange[*waiter, *slot]
+	lines int
+}
+
+// exchangeOf returns the exchange for one more line of the owner. It needs mu.
+func (l *lines) exchangeOf(o owner) *exchange {
+	x := l.exchanges[o]
+	if x == nil {
+		x = new(exchange)
+		if l.exchanges == nil {
+			l.exchanges = make(map[owner]*exchange)
+		}
+		l.exchanges[o] = x
+	}
+	x.lines++
+	return x
 }
 
 // find returns the line of a class; nil: nobody stands in it.

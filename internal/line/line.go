@@ -102,8 +102,9 @@ func (c *Caller[W, S]) Refused() <-chan error { return c.refused }
 // A Line is the callers of one class: they want the same, so any slot of the line does for each. It is safe for
 // concurrent use.
 type Line[W any, S Slot] struct {
-	clerk Clerk[W, S]
-	poked chan struct{}
+	clerk    Clerk[W, S]
+	exchange *Exchange[W, S]
+	poked    chan struct{}
 
 	mu      sync.Mutex // protects all below
 	callers []*Caller[W, S]
@@ -117,7 +118,10 @@ type Line[W any, S Slot] struct {
 	look    bool          // the slots are to be reviewed
 	compare bool          // the slot of some caller may come later than it waits
 	prepped time.Time
-	exchange
+	open    int // slots that are being exchanged
+	ctx     context.Context
+	stop    context.CancelFunc // ends ctx, which those that are being exchanged have; nil: there is none
+
 	running, closed bool
 }
 
@@ -127,9 +131,11 @@ type rebooking[S Slot] struct {
 	after Dropped[S]
 }
 
-// New returns an empty line.
-func New[W any, S Slot](clerk Clerk[W, S]) *Line[W, S] {
-	return &Line[W, S]{clerk: clerk, poked: make(chan struct{}, 1)}
+// New returns an empty line, one of those of an exchange until it is closed.
+func New[W any, S Slot](clerk Clerk[W, S], x *Exchange[W, S]) *Line[W, S] {
+	l := &Line[W, S]{clerk: clerk, exchange: x, poked: make(chan struct{}, 1)}
+	x.enter(l)
+	return l
 }
 
 // mostPatience bounds patience.
@@ -252,8 +258,13 @@ func (l *Line[W, S]) send(c *Caller[W, S], after Dropped[S]) {
 // Leave is called by a caller that gives up. If it had got a slot, which it may have taken, the next caller gets that.
 func (l *Line[W, S]) Leave(c *Caller[W, S], taken S) {
 	l.mu.Lock()
-	if c.stands {
+	var over []Dropped[S]
+	if at := l.place(c); c.stands {
 		l.remove(c)
+		if at < len(l.slots) && l.exchange.many() { // the order of all lines stays
+			over = append(over, Dropped[S]{Slot: l.slots[at]})
+			l.slots = slices.Delete(l.slots, at, at+1)
+		}
 	} else {
 		select {
 		case taken = <-c.handed:
@@ -264,7 +275,7 @@ func (l *Line[W, S]) Leave(c *Caller[W, S], taken S) {
 			l.add(taken)
 		}
 	}
-	l.settle(nil)
+	l.settle(over)
 }
 
 // settle has the line look at what is new, and gives slots back: those that are over, and all if nobody is there to wait for.
@@ -279,8 +290,14 @@ func (l *Line[W, S]) settle(over []Dropped[S]) {
 	l.start()
 	l.mu.Unlock()
 	if len(over) > 0 {
-		l.clerk.GiveBack(over)
+		l.giveAway(over)
 	}
+}
+
+// giveAway gives slots back for which there is no caller.
+func (l *Line[W, S]) giveAway(over []Dropped[S]) {
+	l.clerk.GiveBack(over)
+	l.exchange.left(over)
 }
 
 // ComeBack enters a caller again, where it stood, that could not use its slot. That is given back, and then another one booked.
@@ -309,20 +326,24 @@ func (l *Line[W, S]) Booked(e Errand[W, S], s S) {
 		l.estimate(c, l.place(c))
 	}
 	l.settle(over)
+	if e.For == nil {
+		l.exchange.ended(l, s)
+	}
 }
 
 // Refused ends an errand: no slot was booked.
 func (l *Line[W, S]) Refused(e Errand[W, S], err error) {
 	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.ended(e)
-	c := e.For
-	if c == nil {
-		l.refusals++
-	} else if c.stands && l.comesLate(c) {
+	if c := e.For; c != nil && c.stands && l.comesLate(c) {
 		l.refuse(c, err)
 	}
 	l.start()
+	l.mu.Unlock()
+	if e.For == nil {
+		var none S
+		l.exchange.ended(l, none)
+	}
 }
 
 // Expel ends an errand of a caller that stands in the wrong line: none of the line's slots does for it.

@@ -38,10 +38,16 @@ var errTooLate = errors.New("no slot comes in time")
 
 // A clerk books slots that are apart, as a store does that has room for one each apart.
 type clerk struct {
-	t     *testing.T
-	line  *slotLine
-	apart time.Duration
-	early time.Duration
+	*shared
+	line *slotLine // shared's mu protects it
+}
+
+// What clerks share whose lines exchange slots.
+type shared struct {
+	t        *testing.T
+	exchange line.Exchange[int, *slot]
+	apart    time.Duration
+	early    time.Duration
 
 	mu     sync.Mutex // protects all below
 	taken  map[time.Time]*slot
@@ -55,8 +61,12 @@ type clerk struct {
 }
 
 func newClerk(t *testing.T, apart time.Duration) *clerk {
-	c := &clerk{t: t, apart: apart, taken: make(map[time.Time]*slot), way: func() time.Duration { return time.Millisecond }}
-	c.line = line.New(c)
+	return newClerkOf(&shared{t: t, apart: apart, taken: make(map[time.Time]*slot), way: func() time.Duration { return time.Millisecond }})
+}
+
+func newClerkOf(s *shared) *clerk {
+	c := &clerk{shared: s}
+	c.line = line.New(c, &s.exchange)
 	return c
 }
 
@@ -201,7 +211,7 @@ func (c *clerk) join(joins func(*slotLine) bool) *slotLine {
 	for ; !joins(in); in = c.current() {
 		c.mu.Lock()
 		if c.line == in {
-			c.line = line.New(c)
+			c.line = line.New(c, &c.exchange)
 		}
 		c.mu.Unlock()
 	}
@@ -397,13 +407,20 @@ func TestWhoCannotHaveASlotInTimeAnyMoreIsTold(t *testing.T) {
 	})
 }
 
-// Any arrivals, give-ups, late callers, pauses, lost bookings, slots that are handed over early or not, and a store that
-// answers slowly or not at all: no slot is two callers', nobody is overtaken but by as much as slots are early, no slot that
+// Any arrivals in some lines, give-ups, late callers, pauses, lost bookings, slots that are handed over early or not, and a store that
+// answers slowly or not at all: no slot is two callers', nobody is overtaken in a line but by as much as slots are early, no slot that
 // is due waits for a caller who is there, and in the end each slot was either handed over or given back.
 func TestAnyHistory(t *testing.T) {
 	for range 1000 {
 		seed := rand.Uint64()
-		synctest.Test(t, func(t *testing.T) { history(t, rand.New(rand.NewPCG(seed, 1))) })
+		synctest.Test(t, func(t *testing.T) {
+			defer func() {
+				if t.Failed() {
+					t.Logf("seed %d", seed)
+				}
+			}()
+			history(t, rand.New(rand.NewPCG(seed, 1)))
+		})
 		if t.Failed() {
 			t.Fatalf("seed %d", seed)
 		}
@@ -412,23 +429,30 @@ func TestAnyHistory(t *testing.T) {
 
 // A visit is a caller's in a history.
 type visit struct {
+	in          int // which line
 	came, ended time.Time
 	until       time.Time // when it must have been told, about; zero: never
 	got, late   bool
 }
 
 // soonTold is how long after its end a wait may still be answered: a store that takes 300 ms each way may be asked shortly before, and
-// once more after that.
-const soonTold = 1300 * time.Millisecond
+// once more after that, when others have been.
+const soonTold = 1800 * time.Millisecond
 
 func history(t *testing.T, r *rand.Rand) {
 	apart := time.Duration(1+r.IntN([]int{20, 200, 1500}[r.IntN(3)])) * time.Millisecond
 	c := newClerk(t, apart)
 	c.early = []time.Duration{0, 7 * time.Millisecond}[r.IntN(2)]
+	lines := []*clerk{c}
+	for len(lines) < []int{1, 3, 8}[r.IntN(3)] {
+		lines = append(lines, newClerkOf(c.shared))
+	}
+	any := func() *slotLine { return lines[r.IntN(len(lines))].current() }
 	var all sync.WaitGroup
 	var visits []*visit
 	come := func(patience time.Duration, deadline bool) {
-		one, v := &caller{}, &visit{came: time.Now(), late: r.IntN(10) == 0}
+		one, v := &caller{}, &visit{in: r.IntN(len(lines)), came: time.Now(), late: r.IntN(10) == 0}
+		c := lines[v.in]
 		turn := uint64(len(visits))
 		visits = append(visits, v)
 		ctx, stop := context.WithCancel(context.Background())
@@ -479,16 +503,20 @@ func history(t *testing.T, r *rand.Rand) {
 			c.mu.Lock()
 			c.paused = time.Now().Add(time.Duration(r.IntN(3000)) * time.Millisecond)
 			c.mu.Unlock()
-			c.current().Changed()
+			for _, of := range lines {
+				of.current().Changed()
+			}
 		case n < 15:
-			c.current().Offer(time.Duration(r.IntN(100)) * time.Millisecond)
+			any().Offer(time.Duration(r.IntN(100)) * time.Millisecond)
 		case n < 16:
 			c.mu.Lock()
 			if len(c.all) > 0 {
 				c.lost = append(c.lost, c.all[r.IntN(len(c.all))])
 			}
 			c.mu.Unlock()
-			c.current().Changed()
+			for _, of := range lines {
+				of.current().Changed()
+			}
 		case n < 17:
 			ways := []time.Duration{0, time.Millisecond, 300 * time.Millisecond}
 			way := ways[r.IntN(3)]
@@ -515,7 +543,7 @@ func history(t *testing.T, r *rand.Rand) {
 	}
 	for i, first := range visits {
 		for j, v := range visits[i+1:] {
-			if v.got && !v.late && !first.late && v.ended.Add(c.early).Before(first.ended) && first.came.Before(v.ended) {
+			if v.in == first.in && v.got && !v.late && !first.late && v.ended.Add(c.early).Before(first.ended) && first.came.Before(v.ended) {
 				t.Errorf("%d got a slot at %v, and %d had none until %v", i+1+j, v.ended, i, first.ended)
 			}
 		}

@@ -12,6 +12,7 @@ func (l *Line[W, S]) run() {
 	for {
 		next, over := l.step()
 		if over {
+			l.exchange.leave(l)
 			l.clerk.Close()
 			return
 		}
@@ -45,7 +46,6 @@ func (l *Line[W, S]) step() (next time.Time, over bool) {
 	}
 	until(l.book(now))
 	until(l.giveBack(now))
-	until(l.trade(now))
 	if len(l.slots) > 0 {
 		due := l.slots[0].Due()
 		if before := due.Add(-l.clerk.Ahead()); before.After(now) {
@@ -224,6 +224,6 @@ func (l *Line[W, S]) giveBack(now time.Time) (next time.Time) {
 		last = append(last, Dropped[S]{Slot: s})
 	}
 	l.slots = slices.Delete(l.slots, len(l.slots)-over, len(l.slots))
-	go l.clerk.GiveBack(last)
+	go l.giveAway(last)
 	return time.Time{}
 }
