@@ -44,7 +44,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 		var asked time.Time
 		if w.accounts.local == nil {
 			if asked = time.Now(); !w.waits {
-				r.MaxWait = b.lead.of() // a slot that has come when the answer has
+				r.MaxWait = b.lead.Of() // a slot that has come when the answer has
 			}
 			b.stampRequest(r, asked)
 		}
@@ -113,7 +113,7 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 		w.soonest, w.due = b.clocks.Place(booked.Now, asked, arrived)
 		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
 		b.away.Note(arrived.Sub(asked), arrived)
-		b.lead.note(arrived.Sub(w.due)+wait, wait, w.account, arrived)
+		b.lead.Note(arrived.Sub(w.due)+wait, wait, w.account.lead(), arrived)
 	}
 	w.account = b.applyReply(ctx, booked, w.account, w.accounts, w.units, asked, arrived)
 	return nil
@@ -126,7 +126,7 @@ func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
 	r.ID, r.Budget, r.Accounts, r.Excluded, r.Scopes = store.NewBookingID(), w.budget.Name, w.accounts.Accounts, w.excluded, w.scopes
 	r.Reserve, r.Cost, r.MaxWait = w.reserve, w.Cost, longest
 	if w.accounts.local == nil {
-		r.Lead = w.budget.lead.of
+		r.Lead = w.budget.lead.Of
 	}
 	r.Units = w.units
 	r.Revision, r.KnownCard = w.accounts.rules.revision, w.accounts.rules.known
@@ -270,7 +270,7 @@ func (g *Grant) cancelSoon() {
 
 // cancel cancels a booking in the store that it was booked in. It is on its way there also if the context has ended.
 func (b *Budget) cancel(ctx context.Context, g *Grant) error {
-	b.journal.cancel(g)
+	b.forgetCancelled(g)
 	return b.cancelInStore(ctx, g)
 }
 
@@ -280,9 +280,7 @@ func (b *Budget) cancelInStore(ctx context.Context, g *Grant) error {
 	if !g.offline {
 		return tells(ctx, b, "cancel", b.Store.Cancel, store.CancelRequest{Booking: booked, Holder: g.holder})
 	}
-	b.outage.mu.Lock()
-	shares := b.outage.shares
-	b.outage.mu.Unlock()
+	shares := b.outage.Known()
 	if shares == nil || booked.Entry == "" {
 		return nil
 	}
@@ -296,7 +294,7 @@ func cancelAll(all []*Grant) {
 		return
 	}
 	b := all[0].budget
-	b.journal.cancel(all...)
+	b.forgetCancelled(all...)
 	ctx, stop := context.WithTimeout(context.Background(), cancelWithin)
 	defer stop()
 	var done sync.WaitGroup

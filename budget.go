@@ -16,6 +16,9 @@ import (
 	"github.com/ration-go/ration/internal/clock"
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/holding"
+	"github.com/ration-go/ration/internal/journal"
+	"github.com/ration-go/ration/internal/lead"
+	"github.com/ration-go/ration/internal/outage"
 	"github.com/ration-go/ration/internal/pace"
 	"github.com/ration-go/ration/internal/sweep"
 	"github.com/ration-go/ration/internal/watch"
@@ -94,7 +97,7 @@ type Budget struct {
 	// Trace is told what happens to every caller. Nil: nobody is told. [WithTrace] adds one for some.
 	Trace *rationtrace.Trace
 
-	outage       outage
+	outage       outage.Outage
 	refreshing   singleflight.Group
 	rules        atomic.Pointer[limitRules]   // nil: Limits and Revision, not read yet
 	limitNews    atomic.Int64                 // how often any limits of the fleet have changed, as far as this worker knows
@@ -115,8 +118,9 @@ type Budget struct {
 	resumes      atomic.Int64  // how often noteResumption was called
 	away         arrival.Least // how long the store took to answer
 	clocks       clock.Clock
-	lead         askLead
-	waking       wakeLead
+	lead         lead.Ask
+	journal      journal.Journal[*budgetAccount]
+	waking       lead.Wake
 	clockLearned atomic.Bool                         // whether the store was asked for the time before the first booking
 	anySpent     atomic.Bool                         // whether spent has any account
 	tells        atomic.Bool                         // whether tellSoon is at work
@@ -143,12 +147,10 @@ type Budget struct {
 	confirmedAt   time.Time                            // when known was last confirmed, on this process's clock
 	heartbeatAt   time.Time                            // when the store last heard that this worker is there, likewise
 	recoveredUpTo time.Time                            // the Status.Lost up to which the journal was recorded again
-	journal       journal
-	voidBefore    time.Time       // slots ahead that were booked before it may be another's
-	toldOldLog    bool            // whether OldLogFound was an event
-	unnamed       map[string]bool // the hosts of which HostNotNamed was an event
-	worker        store.BookingID // this budget value, among the fleet's
-	lastBooked    time.Time       // the Now of the latest booking
+	toldOldLog    bool                                 // whether OldLogFound was an event
+	unnamed       map[string]bool                      // the hosts of which HostNotNamed was an event
+	worker        store.BookingID                      // this budget value, among the fleet's
+	lastBooked    time.Time                            // the Now of the latest booking
 }
 
 const defaultRetryStoreFor = 30 * time.Second

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/ration-go/ration/internal/lead"
 	"github.com/ration-go/ration/internal/line"
 	"github.com/ration-go/ration/store"
 )
@@ -54,7 +55,7 @@ func TestCallersThatWakeLateAreWokenEarlier(t *testing.T) {
 			w.due = s.due
 			return w.leave()
 		}
-		require.Equal(t, firstWake, l.Early())
+		require.Equal(t, lead.FirstWake, l.Early())
 		const slow = 18 * time.Millisecond
 		near := func(took time.Duration) {
 			t.Helper()
@@ -68,10 +69,10 @@ func TestCallersThatWakeLateAreWokenEarlier(t *testing.T) {
 		}
 		near(slow)
 		for range 2 {
-			wake(2 * mostWake)
+			wake(2 * lead.MostWake)
 		}
 		require.Zero(t, l.Early(), "there are more callers than it can wake")
-		for range 2 * firstWakes {
+		for range 2 * lead.FirstWakes {
 			require.Equal(t, completed, wake(0))
 			time.Sleep(3 * time.Second)
 		}
@@ -84,7 +85,7 @@ func TestCallersThatWakeLateAreWokenEarlier(t *testing.T) {
 		time.Sleep(10 * time.Millisecond)
 		require.Equal(t, slotMissed, l.lookAtDue(s, time.Now()))
 		require.Zero(t, l.Early(), "the store's answer came late")
-		for range firstWakes {
+		for range lead.FirstWakes {
 			s.called = s.due
 			require.Equal(t, slotMissed, l.lookAtDue(s, time.Now()))
 		}
@@ -126,7 +127,7 @@ func TestASlotOfWhoGivesUpInTheLastMomentIsTheNextOnes(t *testing.T) {
 		first, err := b.Wait(t.Context(), NewToken("a"), 1)
 		require.NoError(t, err)
 		ctx, stop := context.WithCancel(t.Context())
-		time.AfterFunc(1010*time.Millisecond-firstWake/2, stop)
+		time.AfterFunc(1010*time.Millisecond-lead.FirstWake/2, stop)
 		gone := make(chan error)
 		go func() {
 			_, err := b.Wait(ctx, NewToken("a"), 1)

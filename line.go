@@ -255,7 +255,7 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 // rest waits for what is left until a slot that was handed over early, and looks what has changed meanwhile.
 func (l *budgetLine) rest(ctx context.Context, s *slot) outcome {
 	now := time.Now()
-	l.budget.waking.note(now.Sub(s.called), s.account, now)
+	l.budget.waking.Note(now.Sub(s.called), s.account.lead(), now)
 	if !s.due.After(now) {
 		return completed
 	}
@@ -308,7 +308,7 @@ func (s *slot) release(b *Budget) (holder store.BookingID) {
 func (l *budgetLine) Ahead() time.Duration { return l.budget.askBefore() }
 
 // Early implements line.Clerk: a machine that takes long to wake a crowd begins before their slots.
-func (l *budgetLine) Early() time.Duration { return l.budget.waking.of() }
+func (l *budgetLine) Early() time.Duration { return l.budget.waking.Of() }
 
 // Prepare implements line.Clerk.
 func (l *budgetLine) Prepare(due time.Time) {
@@ -393,13 +393,11 @@ func (l *budgetLine) lookAtDue(s *slot, now time.Time) outcome {
 	if s.hold != nil && !b.holds.Confirm(context.Background(), s.hold) {
 		return slotTaken
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	switch {
-	case b.isVoid(s.now, s.at):
+	case b.journal.IsVoid(s.now, s.at):
 		return slotLost
 	case s.account.tolerance > 0 && now.Sub(s.due) > s.account.tolerance:
-		b.waking.note(now.Sub(s.called), s.account, now)
+		b.waking.Note(now.Sub(s.called), s.account.lead(), now)
 		return slotMissed
 	}
 	return completed
@@ -413,7 +411,7 @@ func (b *Budget) resumedSinceBooked(s *slot) (own, any bool) {
 		last := b.resumed.Get(store.Resumption{Account: account})
 		return !cooldown.Later(last.at, b.resumed.Get(store.Resumption{}).at).Before(s.now)
 	}
-	own = isOf(s.account.ID) || slices.ContainsFunc(s.accounts.beside(s.account.ID, s.cost, s.units), func(o charge) bool { return isOf(o.account.ID) })
+	own = isOf(s.account.ID) || slices.ContainsFunc(s.accounts.beside(s.account.ID, s.cost, s.units), func(o charge) bool { return isOf(o.Account.ID) })
 	return own, !b.lastResumed.Before(s.now)
 }
 
@@ -428,10 +426,10 @@ func (l *budgetLine) keepsLimits(s *slot) bool {
 	if own == nil || len(w.accounts.meters) != len(s.accounts.meters) {
 		return false
 	}
-	charged := append(s.accounts.beside(own.ID, s.cost, s.units), charge{account: s.account})
-	now := append(w.accounts.beside(own.ID, s.cost, s.units), charge{account: own})
+	charged := append(s.accounts.beside(own.ID, s.cost, s.units), charge{Account: s.account})
+	now := append(w.accounts.beside(own.ID, s.cost, s.units), charge{Account: own})
 	return slices.EqualFunc(now, charged, func(now, booked charge) bool {
-		return now.account.ID == booked.account.ID && slices.Equal(b.inForce(now.account).limits, booked.account.limits)
+		return now.Account.ID == booked.Account.ID && slices.Equal(b.inForce(now.Account).limits, booked.Account.limits)
 	})
 }
 

@@ -70,7 +70,7 @@ func (l *lines) accounts() []*budgetAccount {
 		for _, s := range one.Slots() {
 			all[s.account.ID] = s.account
 			for _, o := range s.accounts.beside(s.account.ID, s.cost, s.units) {
-				all[o.account.ID] = o.account
+				all[o.Account.ID] = o.Account
 			}
 		}
 	}

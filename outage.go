@@ -5,14 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 
 	"github.com/ration-go/ration/internal/memstore"
-	"github.com/ration-go/ration/limit"
+	"github.com/ration-go/ration/internal/outage"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -33,24 +31,9 @@ const (
 	FailOpen
 )
 
-const (
-	// probeEvery is how often a worker asks a store that is down whether it is back.
-	probeEvery = time.Second
-	// heartbeat is how often a worker tells the store that it is there: workers that have to divide
-	// count each other, and operators want to see them.
-	heartbeat = 10 * time.Second
-)
-
-// An outage is a store's failure, as one budget knows it.
-type outage struct {
-	down atomic.Bool // since is not zero; read after every booking
-
-	mu          sync.Mutex      // protects all below
-	since       time.Time       // zero: the store answers
-	nextProbe   time.Time       // when a worker asks it next
-	shares      *memstore.Store // the logs of this process's shares; nil: not yet made
-	nextAccount int             // that FailOpen charges
-}
+// heartbeat is how often a worker tells the store that it is there: workers that have to divide
+// count each other, and operators want to see them.
+const heartbeat = 10 * time.Second
 
 // askBefore returns how long before its slot a caller asks for the status if that is too old when
 // the slot comes, so that the answer is there by then: a store that is far away would make the
@@ -129,35 +112,24 @@ func (b *Budget) retryPauses() *backoff.ExponentialBackOff {
 }
 
 // reachable reports whether to ask the store, after it has recorded what was sent without
-// it. While the store is down, one caller every probeEvery tries it.
+// it. While the store is down, one caller now and then tries it.
 func (b *Budget) reachable(ctx context.Context) bool {
-	b.outage.mu.Lock()
-	down := !b.outage.since.IsZero()
-	if down {
-		if time.Now().Before(b.outage.nextProbe) {
-			b.outage.mu.Unlock()
-			return false
-		}
-		b.outage.nextProbe = time.Now().Add(probeEvery)
+	mine, down := b.outage.Turn()
+	if !mine {
+		return false
 	}
-	b.outage.mu.Unlock()
-
 	recorded := 0
 	for {
-		b.mu.Lock()
-		one := b.journal.beginRecording()
-		b.mu.Unlock()
-		if len(one.list) == 0 {
+		one := b.journal.Unrecorded()
+		if len(one.List) == 0 {
 			break
 		}
-		count, err := b.record(ctx, b.recordInStore, time.Time{}, one.list, "outage", one.since)
+		count, err := b.record(ctx, b.recordInStore, time.Time{}, one.List, "outage", one.Since)
 		if err != nil {
 			return false
 		}
 		recorded += count
-		b.mu.Lock()
-		b.journal.endRecording(one, b.estimatedNow())
-		b.mu.Unlock()
+		b.journal.Recorded(one, b.estimatedNow())
 	}
 	if down && recorded == 0 {
 		if _, err := asks(ctx, b, "status", b.Store.Status, store.StatusRequest{Budget: b.Name, Known: b.version.Load()}); err != nil {
@@ -188,13 +160,13 @@ func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) (bool, er
 	}
 	var booked store.Booking
 	if b.Outage == FailOpen {
-		booked = b.bookOpen(r)
+		booked = b.outage.Open(r)
 	} else {
 		shares, err := b.sharesFrom(ctx, r.Now)
 		if err != nil {
 			return false, err
 		}
-		if r.Accounts, err = divideAll(accounts.Accounts, workers, w.Cost, w.units); err != nil {
+		if r.Accounts, err = chargedAccounts(outage.Divide(accounts.Accounts, workers, w.Cost, w.units)); err != nil {
 			return false, err
 		}
 		if booked, err = shares.Book(ctx, r); err != nil {
@@ -205,85 +177,28 @@ func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) (bool, er
 	w.due = time.Now().Add(booked.Slot.Sub(booked.Now))
 	w.soonest, w.offline = w.due, true
 	if booked.Booked {
-		b.mu.Lock()
-		b.journal.add(w.account, w.accounts.beside(w.account.ID, w.Cost, w.units), &booked, time.Time{})
-		b.mu.Unlock()
+		b.journal.Add(w.account, w.accounts.beside(w.account.ID, w.Cost, w.units), &booked, time.Time{})
 	}
 	return booked.Booked, nil
-}
-
-// bookOpen charges the accounts in turn and grants at once, as FailOpen says.
-func (b *Budget) bookOpen(r store.BookRequest) store.Booking {
-	b.outage.mu.Lock()
-	account := r.Accounts.At(b.outage.nextAccount % r.Accounts.Len())
-	b.outage.nextAccount++
-	b.outage.mu.Unlock()
-	// The entry says no more than the scopes.
-	entry := r.Accounts.Queue(r.Accounts.RelevantScopes(r.Scopes), r.Reserve) + "\x00"
-	return store.Booking{ID: r.ID, Budget: r.Budget, Cost: r.Cost, Booked: true, Account: account.ID, Slot: r.Now, Now: r.Now, Entry: entry}
 }
 
 // sharesFrom returns the logs of this process's shares. At the beginning of an outage they
 // hold what the process has booked, and the pauses that it knows of.
 func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.Store, error) {
-	b.outage.mu.Lock()
-	defer b.outage.mu.Unlock()
-	if b.outage.shares != nil {
-		return b.outage.shares, nil
-	}
-	b.mu.Lock()
-	before := b.journal.choose(func(*journalEntry) bool { return true })
-	pauses := maps.Collect(b.paused.All())
-	b.mu.Unlock()
-	shares := new(memstore.Store)
-	if _, err := b.record(ctx, shares.Record, now, before, "shares", b.outage.since); err != nil {
-		return nil, err
-	}
-	for account, pause := range pauses {
-		if left := pause.Until.Sub(now).Truncate(time.Microsecond); left > 0 {
-			if _, err := shares.Pause(ctx, store.PauseRequest{Budget: b.Name, Account: account, For: left, Now: now}); err != nil {
-				return nil, err
+	return b.outage.Shares(func(shares *memstore.Store, since time.Time) error {
+		b.mu.Lock()
+		pauses := maps.Collect(b.paused.All())
+		b.mu.Unlock()
+		if _, err := b.record(ctx, shares.Record, now, b.journal.All(), "shares", since); err != nil {
+			return err
+		}
+		for account, pause := range pauses {
+			if left := pause.Until.Sub(now).Truncate(time.Microsecond); left > 0 {
+				if _, err := shares.Pause(ctx, store.PauseRequest{Budget: b.Name, Account: account, For: left, Now: now}); err != nil {
+					return err
+				}
 			}
 		}
-	}
-	b.outage.shares = shares
-	return shares, nil
-}
-
-// divideAll returns the accounts with a share of each limit.
-func divideAll(a *store.Accounts, workers, cost int, units []int) (*store.Accounts, error) {
-	list := make([]store.Account, a.Len())
-	for i, account := range a.All() {
-		list[i] = divide(account, workers, cost)
-	}
-	shared := make([]store.Account, len(a.Shared()))
-	for i, account := range a.Shared() {
-		shared[i] = divide(account, workers, cost)
-	}
-	meters := make([]store.Meter, len(a.Meters()))
-	for i, meter := range a.Meters() {
-		meters[i] = store.Meter{Unit: meter.Unit, Limits: divide(store.Account{Limits: meter.Limits}, workers, units[i]).Limits}
-	}
-	return chargedAccounts(list, shared, meters)
-}
-
-// divide returns the account with a share of each limit. If a share is smaller than the
-// cost, it is enlarged to the cost and its window lengthened as much.
-func divide(a store.Account, workers, cost int) store.Account {
-	limits := make([]limit.Limit, len(a.Limits))
-	for i, l := range a.Limits {
-		share := l.Max / workers
-		if least := max(1, cost); share < least {
-			share = min(least, l.Max)
-			longer := float64(l.Window) * float64(workers) * float64(share) / float64(l.Max)
-			l.Window = time.Duration(min(longer, float64(limit.MaxWindow))).Truncate(time.Microsecond)
-			l.Resolution = 0
-		}
-		l.Max = share
-		if l.Burst > 0 {
-			l.Burst = min(share, max(1, cost, l.Burst/workers))
-		}
-		limits[i] = l
-	}
-	return store.Account{ID: a.ID, Limits: limits}
+		return nil
+	})
 }

@@ -218,14 +218,14 @@ func (b *Budget) setPace(account *budgetAccount, next *pace.State) {
 func (b *Budget) widenPace(w *waiter) bool {
 	for i := range w.accounts.accounts[:min(len(w.accounts.accounts), mostCards)] {
 		one := &w.accounts.accounts[i]
-		for _, of := range append(w.accounts.beside(one.ID, w.Cost, w.units), charge{one, w.Cost}) {
-			_ = b.askCardOf(of.account)
-			account := b.inForce(of.account)
-			if account.pace == nil || account.pace.Rate == 0 || account.pace.Burst >= of.units {
+		for _, of := range append(w.accounts.beside(one.ID, w.Cost, w.units), charge{Account: one, Units: w.Cost}) {
+			_ = b.askCardOf(of.Account)
+			account := b.inForce(of.Account)
+			if account.pace == nil || account.pace.Rate == 0 || account.pace.Burst >= of.Units {
 				continue
 			}
 			next := *account.pace
-			next.Burst = of.units
+			next.Burst = of.Units
 			b.setPace(account, &next)
 			return true
 		}

@@ -42,9 +42,9 @@ func (g *Grant) recordSendsNow(ctx context.Context, after time.Duration, times i
 		times--
 	}
 	slot := g.Slot.Add(max(0, after) + time.Microsecond - 1).Truncate(time.Microsecond)
-	charged := append(g.accounts.beside(g.account.ID, g.Cost, g.units), charge{g.account, g.Cost})
+	charged := g.charges()
 	for i := range charged {
-		charged[i].units *= times
+		charged[i].Units *= times
 	}
 	if err := g.recordAnew(ctx, slot, charged, isLate); err != nil {
 		g.budget.notify(Event{Kind: NotRecorded, Account: g.account.ID, Count: times, Err: err})
@@ -58,8 +58,8 @@ func (g *Grant) recordAnew(ctx context.Context, slot time.Time, charged []charge
 	// The record that cancels the slot comes last, when the others are made: until then both count. Cancelled before the
 	// units of a meter are recorded anew, it would leave room there for another caller.
 	for i, o := range charged {
-		r := store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: o.account.Account, Scopes: g.scopes,
-			Spent: []store.Spending{{Slot: slot, Cost: o.units}}}
+		r := store.RecordRequest{ID: store.NewBookingID(), Budget: b.Name, Account: o.Account.Account, Scopes: g.scopes,
+			Spent: []store.Spending{{Slot: slot, Cost: o.Units}}}
 		if instead && i == len(charged)-1 {
 			r.Replaces = g.booking()
 		}
@@ -70,14 +70,11 @@ func (g *Grant) recordAnew(ctx context.Context, slot time.Time, charged []charge
 	if g.accounts.local != nil {
 		return nil
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
 	if instead {
-		late := *g
-		b.journal.cancel(&late)
+		b.forgetCancelled(g)
 	}
 	for _, o := range charged {
-		b.journal.add(o.account, nil, &store.Booking{Slot: slot, Now: g.now, Cost: o.units}, slot)
+		b.journal.Add(o.Account, nil, &store.Booking{Slot: slot, Now: g.now, Cost: o.Units}, slot)
 	}
 	return nil
 }
@@ -117,12 +114,12 @@ func (g Grant) RecordUnits(ctx context.Context, units map[string]int) error {
 	case g.offline:
 		return nil
 	case less && !g.replaced:
-		return g.recordAnew(ctx, g.Slot, append(g.accounts.beside(g.account.ID, g.Cost, used), charge{g.account, g.Cost}), true)
+		return g.recordAnew(ctx, g.Slot, append(g.accounts.beside(g.account.ID, g.Cost, used), charge{Account: g.account, Units: g.Cost}), true)
 	}
 	var beyond []charge
 	for i, n := range more {
 		if n > 0 {
-			beyond = append(beyond, charge{g.accounts.meter(i, g.account.ID), n})
+			beyond = append(beyond, charge{Account: g.accounts.meter(i, g.account.ID), Units: n})
 		}
 	}
 	return g.recordAnew(ctx, g.Slot, beyond, false)

@@ -45,10 +45,10 @@ func (b *Budget) ResumeAll(ctx context.Context) error {
 	if err := b.resume(ctx, store.ResumeRequest{}); err != nil {
 		return err
 	}
+	used := b.journal.Accounts()
 	b.mu.Lock()
-	var used []*budgetAccount
-	for _, of := range b.journal.accounts.All() {
-		used = append(used, b.effectiveAccount(of.account))
+	for i, account := range used {
+		used[i] = b.effectiveAccount(account)
 	}
 	b.mu.Unlock()
 	return b.restoreLimits(ctx, used)
@@ -80,11 +80,8 @@ func (b *Budget) resumeID(ctx context.Context, id string, forget bool) error {
 	if err := b.resume(ctx, store.ResumeRequest{Account: id, Token: id, Forget: forget}); err != nil {
 		return err
 	}
-	b.mu.Lock()
-	of := b.journal.accounts.Get(id)
-	b.mu.Unlock()
-	if of != nil {
-		return b.restoreLimits(ctx, []*budgetAccount{b.inForce(of.account)})
+	if account, used := b.journal.Account(id); used {
+		return b.restoreLimits(ctx, []*budgetAccount{b.inForce(account)})
 	}
 	return nil
 }
@@ -153,7 +150,7 @@ func (b *Budget) triedBy(g *Grant) (accounts []string) {
 	tries("")
 	tries(g.account.ID)
 	for _, o := range g.accounts.beside(g.account.ID, g.Cost, g.units) {
-		tries(o.account.ID)
+		tries(o.Account.ID)
 	}
 	return accounts
 }

@@ -35,10 +35,6 @@ func (b *Budget) applyReply(
 	if booking.Effective.Limits != nil || b.learned.Get(own.ID) != nil {
 		account, news = b.adopt(own, booking.Effective, false, asked)
 	}
-	if booking.Booked && accounts.local == nil {
-		b.journal.add(account, accounts.beside(account.ID, booking.Cost, units), booking, bookedAt)
-	}
-	lost := b.journal.recovered
 	current := booking.Version == b.known.Version
 	if current {
 		b.confirmedAt = arrived
@@ -47,7 +43,13 @@ func (b *Budget) applyReply(
 		current = false
 	}
 	b.mu.Unlock()
-	if b.Outage == FailClosed && b.outage.down.Load() {
+	var lost time.Time
+	var beside []charge
+	if booking.Booked && accounts.local == nil {
+		beside = accounts.beside(account.ID, booking.Cost, units)
+		lost = b.journal.Add(account, beside, booking, bookedAt)
+	}
+	if b.Outage == FailClosed && b.outage.IsDown() {
 		b.storeRecovered(0)
 		b.tell()
 	}
@@ -55,8 +57,7 @@ func (b *Budget) applyReply(
 		b.notify(Event{Kind: LimitsOverridden, Account: own.ID, Ours: own.Limits, Theirs: booking.Effective.Limits})
 	}
 	if booking.Booked && bookedAt.Before(lost) {
-		charged := append(accounts.beside(account.ID, booking.Cost, units), charge{account, booking.Cost})
-		b.recordLate(ctx, charged, booking, bookedAt)
+		b.recordLate(ctx, append(beside, charge{Account: account, Units: booking.Cost}), booking, bookedAt)
 	}
 	if booking.Stepped != 0 {
 		b.notify(Event{Kind: ClockStepped, By: booking.Stepped})
@@ -402,7 +403,7 @@ func (b *Budget) noteResumption(r store.Resumption) (news bool) {
 		}
 	}
 	if r.Forgotten && news {
-		b.journal.accounts.Remove(r.Account)
+		b.journal.Forget(r.Account)
 		if l := b.learned.Get(r.Account); l != nil {
 			l.reconciler, l.card = nil, nil
 		}

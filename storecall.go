@@ -42,27 +42,14 @@ func (b *Budget) storeAsked(ctx context.Context, operation string, began time.Ti
 
 // storeFailed notes that the store did not answer. Who calls tell says so in an event.
 func (b *Budget) storeFailed(err error) {
-	b.outage.mu.Lock()
-	began := b.outage.since.IsZero()
-	if began {
-		b.outage.since = time.Now()
-		b.outage.down.Store(true)
-	}
-	b.outage.nextProbe = time.Now().Add(probeEvery)
-	b.outage.mu.Unlock()
-	if began {
+	if b.outage.Failed() {
 		b.later(Event{Kind: StoreDown, Err: err})
 	}
 }
 
 // storeRecovered notes that the store answers and has recorded so many bookings. Who calls tell says so in an event.
 func (b *Budget) storeRecovered(recorded int) {
-	b.outage.mu.Lock()
-	wasDown := !b.outage.since.IsZero()
-	b.outage.since, b.outage.shares = time.Time{}, nil
-	b.outage.down.Store(false)
-	b.outage.mu.Unlock()
-	if wasDown {
+	if b.outage.Answered() {
 		b.later(Event{Kind: StoreBack, Count: recorded})
 	}
 }
@@ -71,7 +58,7 @@ func (b *Budget) storeRecovered(recorded int) {
 func (b *Budget) noteStore(err error) {
 	switch {
 	case err == nil:
-		if b.Outage == FailClosed && b.outage.down.Load() {
+		if b.Outage == FailClosed && b.outage.IsDown() {
 			b.storeRecovered(0)
 		}
 	case isTemporary(err):
@@ -81,12 +68,7 @@ func (b *Budget) noteStore(err error) {
 
 // mayAnswer reports whether the store is to be asked for the status: if it did not answer a moment ago it most likely does not now.
 func (b *Budget) mayAnswer() bool {
-	if !b.outage.down.Load() {
-		return true
-	}
-	b.outage.mu.Lock()
-	defer b.outage.mu.Unlock()
-	return b.Outage == FailClosed && !time.Now().Before(b.outage.nextProbe)
+	return !b.outage.IsDown() || b.Outage == FailClosed && b.outage.IsTime()
 }
 
 // isTemporary reports whether err is a store's failure that asking again may mend.

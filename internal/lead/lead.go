@@ -1,4 +1,5 @@
-package ration
+// Package lead works out how long before a slot something must begin that is to be done when the slot comes.
+package lead
 
 import (
 	"math"
@@ -7,7 +8,7 @@ import (
 	"time"
 )
 
-// A lead is how long before a slot something is begun that must be done when the slot comes: what it has taken lately, but
+// A lead is what it has taken lately, but
 // for a share of times that may be late. The zero lead is ready, and safe for concurrent use.
 type lead struct {
 	length atomic.Int64 // a time.Duration
@@ -22,24 +23,27 @@ type lead struct {
 // tookCounts count what some took, in steps: how many took up to 1 ms, 1.25 ms, 1.25^2 ms and so on, up to 20 minutes.
 type tookCounts [64]int64
 
-const (
-	// mostLead is how many times as long as what a slow way to the provider may cost a lead is at most: a quarter of the
-	// shortest window.
-	mostLead = delayShare / 4
-	// leadStep is the next step of tookCounts by the one before.
-	leadStep = 1.25
-)
+// step is the next one of tookCounts by the one before.
+const step = 1.25
 
-// note takes in that it took so long. Beyond the account's tolerance the caller could not use a slot that had come. What took
+// Bounds are what a lead must keep with an account.
+type Bounds struct {
+	// Tolerance is how late after its slot a caller may leave; 0: as late as it likes, and no lead is needed.
+	Tolerance time.Duration
+	// Most is the longest lead.
+	Most time.Duration
+}
+
+// note takes in that it took so long. Beyond the tolerance the caller could not use a slot that had come. What took
 // longer than any lead tells nothing: of a process that was stopped, it would keep callers waiting long after. It counts for
 // that long at least, and that share of times may be late.
-func (l *lead) note(took time.Duration, of *budgetAccount, now time.Time, counts time.Duration, late float64) {
-	length, tolerance, most := time.Duration(l.length.Load()), of.tolerance, mostLead*of.mostDelay
+func (l *lead) note(took time.Duration, of Bounds, now time.Time, counts time.Duration, late float64) {
+	length := time.Duration(l.length.Load())
 	switch {
-	case length == 0 && (tolerance == 0 || took <= tolerance/2):
+	case length == 0 && (of.Tolerance == 0 || took <= of.Tolerance/2):
 		l.quick.Add(1)
 		return
-	case tolerance == 0 || took > most:
+	case of.Tolerance == 0 || took > of.Most:
 		return
 	}
 	l.mu.Lock()
@@ -47,15 +51,15 @@ func (l *lead) note(took time.Duration, of *budgetAccount, now time.Time, counts
 	l.counts = counts
 	l.turn(now)
 	l.latest[0] += l.quick.Swap(0) // the quick ones as if they had taken no time
-	step := 0
+	at := 0
 	if took > time.Millisecond {
-		step = min(len(l.latest)-1, int(math.Ceil(math.Log(float64(took)/float64(time.Millisecond))/math.Log(leadStep))))
+		at = min(len(l.latest)-1, int(math.Ceil(math.Log(float64(took)/float64(time.Millisecond))/math.Log(step))))
 	}
-	l.latest[step]++
-	if length = l.most(late); length <= tolerance/2 {
+	l.latest[at]++
+	if length = l.most(late); length <= of.Tolerance/2 {
 		length = 0
 	}
-	l.length.Store(int64(min(most, length)))
+	l.length.Store(int64(min(of.Most, length)))
 }
 
 // most returns what it took each time but for that share. It needs mu.
@@ -66,7 +70,7 @@ func (l *lead) most(share float64) time.Duration {
 	}
 	for i := len(l.latest) - 1; i > 0; i-- {
 		if share -= float64(l.latest[i]+l.last[i]) / all; share < 0 {
-			return time.Duration(math.Pow(leadStep, float64(i)) * float64(time.Millisecond))
+			return time.Duration(math.Pow(step, float64(i)) * float64(time.Millisecond))
 		}
 	}
 	return 0
@@ -95,43 +99,46 @@ func (l *lead) of() time.Duration {
 	return time.Duration(l.length.Load())
 }
 
-// An askLead is how long before its slot a process asks for it, so that the answer is there when the slot comes, counted from when
+// An Ask is how long before its slot a process asks for it, so that the answer is there when the slot comes, counted from when
 // the store reads its clock. It is zero but where the machine, or the store, has more to do than it can, or the store is far
 // away. Where fewer than one of eight answers is late, as where replies are lost, it stays zero: it keeps each caller
 // waiting, and a late answer costs one slot.
-type askLead struct{ lead }
+type Ask struct{ lead }
 
-// note takes in that an answer took so long, with a slot so long after the store was asked. Slots that lie further ahead than the
+// Note takes in that an answer took so long, with a slot so long after the store was asked. Slots that lie further ahead than the
 // lead tell nothing, as nobody waits for their answers, nor does the answer to a booking that was made before.
-func (l *askLead) note(took, wait time.Duration, of *budgetAccount, now time.Time) {
+func (l *Ask) Note(took, wait time.Duration, of Bounds, now time.Time) {
 	if wait >= 0 && wait <= time.Duration(l.length.Load()) {
 		l.lead.note(took, of, now, 2*time.Second, 0.12)
 	}
 }
 
-// A wakeLead is how long before their slots callers are woken. It costs no time, as each caller waits for the rest, so it goes by
+// Of returns the lead of what is asked for now.
+func (l *Ask) Of() time.Duration { return l.of() }
+
+// A Wake is how long before their slots callers are woken. It costs no time, as each caller waits for the rest, so it goes by
 // all but the slowest, and for as long as it may take until a crowd wakes again.
-type wakeLead struct{ lead }
+type Wake struct{ lead }
 
 const (
-	// firstWake is the lead until firstWakes callers have woken.
-	firstWake, firstWakes = 10 * time.Millisecond, 64
-	// mostWake bounds the lead. A machine that takes longer has more callers than it can wake, and waking them earlier is only
+	// FirstWake is the lead until FirstWakes callers have woken.
+	FirstWake, FirstWakes = 10 * time.Millisecond, 64
+	// MostWake bounds the lead. A machine that takes longer has more callers than it can wake, and waking them earlier is only
 	// more to do.
-	mostWake = 50 * time.Millisecond
+	MostWake = 50 * time.Millisecond
 )
 
-// note takes in that a caller is ready to leave so long after it was woken, or that it is too late now to wake one.
-func (l *wakeLead) note(took time.Duration, of *budgetAccount, now time.Time) {
+// Note takes in that a caller is ready to leave so long after it was woken, or that it is too late now to wake one.
+func (l *Wake) Note(took time.Duration, of Bounds, now time.Time) {
 	l.lead.note(took, of, now, 30*time.Second, 0.02)
 }
 
-// of returns how long before their slots callers are woken.
-func (l *wakeLead) of() time.Duration {
-	if l.length.Load() == 0 && l.quick.Load() < firstWakes {
-		return firstWake
+// Of returns how long before their slots callers are woken.
+func (l *Wake) Of() time.Duration {
+	if l.length.Load() == 0 && l.quick.Load() < FirstWakes {
+		return FirstWake
 	}
-	if length := l.lead.of(); length <= mostWake {
+	if length := l.of(); length <= MostWake {
 		return length
 	}
 	return 0

@@ -1,0 +1,73 @@
+package ration
+
+import (
+	"context"
+	"time"
+
+	"github.com/ration-go/ration/internal/journal"
+	"github.com/ration-go/ration/store"
+)
+
+// What the store has lost is recorded again, by each process its own part: package internal/journal has it.
+
+// recover records again what this process booked before the store lost a log, and returns how many bookings.
+func (b *Budget) recover(ctx context.Context, status store.Status) (count int, err error) {
+	lost := status.Lost
+	count, err = b.record(ctx, b.recordInStore, time.Time{}, b.journal.Lost(lost, status.Now), "loss", lost)
+	if count > 0 {
+		b.later(Event{Kind: LogLost, Count: count})
+		b.mu.Lock()
+		b.logLost = lost
+		b.mu.Unlock()
+	}
+	return count, err
+}
+
+// recordLate records again a booking that was made before a loss, and whose reply came after this
+// process had chosen what to record.
+func (b *Budget) recordLate(ctx context.Context, charged []charge, booking *store.Booking, bookedAt time.Time) {
+	var all []journal.Spendings
+	for _, o := range charged {
+		spent := store.Spending{Slot: booking.Slot, Cost: o.Units, Booked: bookedAt, Entry: booking.Entry}
+		all = append(all, journal.Spendings{Account: o.Account.Account, List: []store.Spending{spent}})
+	}
+	// If the store fails the log lacks the booking, as if its process had ended.
+	if _, err := b.record(ctx, b.recordInStore, time.Time{}, all, "late "+booking.Entry, bookedAt); err != nil {
+		b.later(Event{Kind: NotRecorded, Account: booking.Account, Count: 1, Err: err})
+	}
+}
+
+// recordInStore has the store record what was spent.
+func (b *Budget) recordInStore(ctx context.Context, r store.RecordRequest) error {
+	return tells(ctx, b, "record", b.Store.Record, r)
+}
+
+// record records spendings, as if the store's clock stood at now; zero: where it stands. An error is temporary. An account that the
+// store never takes is told of in an event.
+func (b *Budget) record(
+	ctx context.Context, to func(context.Context, store.RecordRequest) error, now time.Time, all []journal.Spendings, why string, when time.Time,
+) (count int, err error) {
+	r := journal.Record{To: to, Budget: b.Name, Worker: b.workerID(), Why: why, When: when, Now: now, Refused: func(account string, count int, err error) {
+		b.later(Event{Kind: NotRecorded, Account: account, Count: count, Err: err})
+	}}
+	return r.Do(ctx, all)
+}
+
+// forgetCancelled has the journal forget bookings that were cancelled. It has none of a store that loses nothing.
+func (b *Budget) forgetCancelled(all ...*Grant) {
+	var gone []journal.Cancelled[*budgetAccount]
+	for _, g := range all {
+		if g.account == nil || g.accounts == nil || g.accounts.local != nil {
+			continue
+		}
+		gone = append(gone, journal.Cancelled[*budgetAccount]{Slot: g.Slot, Entry: g.entry, Charges: g.charges()})
+	}
+	if len(gone) > 0 {
+		b.journal.Cancel(gone...)
+	}
+}
+
+// charges returns all that the grant's booking charges.
+func (g *Grant) charges() []charge {
+	return append(g.accounts.beside(g.account.ID, g.Cost, g.units), charge{Account: g.account, Units: g.Cost})
+}
