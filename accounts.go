@@ -9,7 +9,6 @@ import (
 
 	"github.com/ration-go/ration/internal/censor"
 	"github.com/ration-go/ration/internal/digest"
-	"github.com/ration-go/ration/internal/journal"
 	"github.com/ration-go/ration/internal/lead"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
@@ -22,6 +21,7 @@ type budgetAccount struct {
 	store.Account
 	effective
 	tolerance time.Duration // how late after its slot a caller may leave; 0: as late as it likes
+	leads     lead.Bounds
 	mostDelay time.Duration // how much later than others a request is taken to have arrived, at most; 0: nobody asks
 	longest   time.Duration // the longest window, with its margin
 	metered   []limit.Limit // that count other units than cost, or values apart, without the budget's margin
@@ -359,40 +359,4 @@ type SharedAccount struct {
 // for Token.Account, so that tokens with that Account are charged to it too.
 func NewSharedAccount(name string, limits ...limit.Limit) SharedAccount {
 	return SharedAccount{Account: store.Account{ID: digest.Of("", "account", name), Limits: limits}}
-}
-
-// A charge is what a booking charges an account with.
-type charge = journal.Charge[*budgetAccount]
-
-// meter returns the i-th meter of an account, as an account by itself: without a label, since the store makes one of the account's
-// and the meter's.
-func (l *accountList) meter(i int, account string) *budgetAccount {
-	one := l.meters[i].budgetAccount
-	one.ID, one.Label = store.MeterID(account, one.ID), ""
-	return &one
-}
-
-// beside returns what a booking of an account charges beside it: its meters, as far as there are any units, and the shared
-// accounts.
-func (l *accountList) beside(account string, cost int, units []int) (all []charge) {
-	for i, n := range units {
-		if n > 0 {
-			all = append(all, charge{Account: l.meter(i, account), Units: n})
-		}
-	}
-	for i := range l.shared {
-		all = append(all, charge{Account: &l.shared[i], Units: cost})
-	}
-	return all
-}
-
-// Stored implements journal.Account.
-func (a *budgetAccount) Stored() store.Account { return a.Account }
-
-// Counts implements journal.Account.
-func (a *budgetAccount) Counts() time.Duration { return a.longest }
-
-// lead returns what leads must keep with the account: they are at most a quarter of its shortest window.
-func (a *budgetAccount) lead() lead.Bounds {
-	return lead.Bounds{Tolerance: a.tolerance, Most: delayShare / 4 * a.mostDelay}
 }

@@ -134,9 +134,15 @@ func (a *acquisition) passPauses() (may unpaused, err error) {
 	return may, nil
 }
 
-// book books a slot of an open account, and waits for it.
+// book books a slot of an open account, and waits for it, until the first pause ends.
 func (a *acquisition) book(grant *Grant, may unpaused) (err error) {
-	*grant, err = a.takeWithin(a.ctx, a.cost, may.excluded, may.after)
+	ctx := a.ctx
+	if may.after > 0 {
+		var stop context.CancelFunc
+		ctx, stop = context.WithTimeout(ctx, may.after)
+		defer stop()
+	}
+	*grant, err = a.Pool.take(ctx, a.cost, may.excluded)
 	return err
 }
 
@@ -242,16 +248,6 @@ func (t *Transport) costAndScopes(req *http.Request, options *requestOptions) (c
 		ctx = withKeysOf(ctx, t.Provider.Keys(req))
 	}
 	return ctx, cost, scopes
-}
-
-// takeWithin takes a grant whose slot comes within a time; zero: any time will do.
-func (t *Transport) takeWithin(ctx context.Context, cost int, excluded []string, within time.Duration) (Grant, error) {
-	if within > 0 {
-		var stop context.CancelFunc
-		ctx, stop = context.WithTimeout(ctx, within)
-		defer stop()
-	}
-	return t.Pool.take(ctx, cost, excluded)
 }
 
 // outOfTime reports whether the error says that no slot came within the allowed time.

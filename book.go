@@ -1,6 +1,7 @@
 package ration
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/journal"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
@@ -113,10 +115,57 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 		w.soonest, w.due = b.clocks.Place(booked.Now, asked, arrived)
 		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
 		b.away.Note(arrived.Sub(asked), arrived)
-		b.lead.Note(arrived.Sub(w.due)+wait, wait, w.account.lead(), arrived)
+		b.lead.Note(arrived.Sub(w.due)+wait, wait, w.account.leads, arrived)
 	}
 	w.account = b.applyReply(ctx, booked, w.account, w.accounts, w.units, asked, arrived)
 	return nil
+}
+
+// applyReply applies what the reply to a booking says beside its slot, and returns the account
+// under the limits by which it was booked. The question was asked, and the reply arrived, at
+// those instants of this process's clock.
+func (b *Budget) applyReply(
+	ctx context.Context, booking *store.Booking, account *budgetAccount, accounts *accountList, units []int, asked, arrived time.Time,
+) *budgetAccount {
+	own, news, bookedAt := account, false, cmp.Or(booking.BookedAt, booking.Now)
+	b.mu.Lock()
+	if bookedAt.After(b.lastBooked) {
+		b.lastBooked = bookedAt
+	}
+	if booking.Effective.Limits != nil || b.learned.Get(own.ID) != nil {
+		account, news = b.adopt(own, booking.Effective, false, asked)
+	}
+	current := booking.Version == b.known.Version
+	if current {
+		b.confirmedAt = arrived
+	}
+	if accounts.local == nil && arrived.Sub(b.heartbeatAt) > heartbeat {
+		current = false
+	}
+	b.mu.Unlock()
+	var lost time.Time
+	var beside []charge
+	if booking.Booked && accounts.local == nil {
+		beside = accounts.beside(account.ID, booking.Cost, units)
+		lost = b.journal.Add(account, beside, booking, bookedAt)
+	}
+	if b.Outage == FailClosed && b.outage.Down.Load() {
+		b.storeRecovered(0)
+		b.tell()
+	}
+	if news {
+		b.notify(Event{Kind: LimitsOverridden, Account: own.ID, Ours: own.Limits, Theirs: booking.Effective.Limits})
+	}
+	if booking.Booked && bookedAt.Before(lost) {
+		b.recordLate(ctx, append(beside, charge{Account: account, Units: booking.Cost}), booking, bookedAt)
+	}
+	if booking.Stepped != 0 {
+		b.notify(Event{Kind: ClockStepped, By: booking.Stepped})
+	}
+	if !current {
+		_ = b.refresh(ctx) // or the next caller does
+	}
+	return account
 }
 
 // request fills in the request for a booking, with the longest wait.
@@ -274,6 +323,20 @@ func (b *Budget) cancel(ctx context.Context, g *Grant) error {
 	return b.cancelInStore(ctx, g)
 }
 
+// forgetCancelled has the journal forget bookings that were cancelled. It has none of a store that loses nothing.
+func (b *Budget) forgetCancelled(all ...*Grant) {
+	var gone []journal.Cancelled[*budgetAccount]
+	for _, g := range all {
+		if g.account == nil || g.accounts == nil || g.accounts.local != nil {
+			continue
+		}
+		gone = append(gone, journal.Cancelled[*budgetAccount]{Slot: g.Slot, Entry: g.entry, Charges: g.charges()})
+	}
+	if len(gone) > 0 {
+		b.journal.Cancel(gone...)
+	}
+}
+
 // cancelInStore is cancel of what the journal does not have any more.
 func (b *Budget) cancelInStore(ctx context.Context, g *Grant) error {
 	booked := g.booking()
@@ -346,4 +409,40 @@ func (b *Budget) pauseOf(o *booked) cooldown.Pause {
 		paused = paused.Later(b.paused.Get(account.ID))
 	}
 	return paused
+}
+
+// A charge is what a booking charges an account with.
+type charge = journal.Charge[*budgetAccount]
+
+// meter returns the i-th meter of an account, as an account by itself: without a label, since the store makes one of the account's
+// and the meter's.
+func (l *accountList) meter(i int, account string) *budgetAccount {
+	one := l.meters[i].budgetAccount
+	one.ID, one.Label = store.MeterID(account, one.ID), ""
+	return &one
+}
+
+// beside returns what a booking of an account charges beside it: its meters, as far as there are any units, and the shared
+// accounts.
+func (l *accountList) beside(account string, cost int, units []int) (all []charge) {
+	for i, n := range units {
+		if n > 0 {
+			all = append(all, charge{Account: l.meter(i, account), Units: n})
+		}
+	}
+	for i := range l.shared {
+		all = append(all, charge{Account: &l.shared[i], Units: cost})
+	}
+	return all
+}
+
+// Journalled implements journal.Account.
+func (a *budgetAccount) Journalled() (id string, counts time.Duration) { return a.ID, a.longest }
+
+// Stored implements journal.Account.
+func (a *budgetAccount) Stored() store.Account { return a.Account }
+
+// charges returns all that the grant's booking charges.
+func (g *Grant) charges() []charge {
+	return append(g.accounts.beside(g.account.ID, g.Cost, g.units), charge{Account: g.account, Units: g.Cost})
 }

@@ -58,7 +58,7 @@ func (b *Budget) askTime(ctx context.Context, account *budgetAccount, r store.Bo
 		}
 		arrived := time.Now()
 		_, now := b.clocks.Place(answer.Now, asked, arrived)
-		b.lead.Note(arrived.Sub(now), 0, account.lead(), arrived)
+		b.lead.Note(arrived.Sub(now), 0, account.leads, arrived)
 		quickest := b.away.Note(arrived.Sub(asked), arrived)
 		if quickest <= enough || arrived.Sub(begun) > clockPatience {
 			break

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ration-go/ration/internal/lead"
 	"github.com/ration-go/ration/internal/pace"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
@@ -260,6 +261,7 @@ func (b *Budget) accountUnder(id string, e effective, metered []limit.Limit) (bu
 	a.tolerance = least / 2 // the other half is for the way to the provider
 	if a.tolerance > 0 {
 		a.mostDelay = shortest / delayShare
+		a.leads = lead.Bounds{Tolerance: a.tolerance, Most: shortest / 4}
 	}
 	return a, nil
 }

@@ -98,15 +98,19 @@ func (l *lines) join(w *waiter, c *lineCaller, own droppedSlot) *budgetLine {
 	for {
 		l.mu.Lock()
 		one := l.all[of]
+		if l.all == nil {
+			l.all, l.exchanges = make(map[class]*budgetLine), make(map[owner]*exchange)
+		}
 		if one == nil {
 			one = &budgetLine{budget: w.budget, class: of, template: *w}
-			one.exchange = l.exchangeOf(of.owner)
+			if one.exchange = l.exchanges[of.owner]; one.exchange == nil {
+				one.exchange = new(exchange)
+				l.exchanges[of.owner] = one.exchange
+			}
+			one.exchange.lines++
 			one.Line = line.New[*waiter, *slot](one, &one.exchange.Exchange)
 			one.template.ctx, one.template.traces = context.WithoutCancel(w.ctx), traces{w.budget.Trace}
 			one.template.begun, one.template.until = time.Time{}, time.Time{}
-			if l.all == nil {
-				l.all = make(map[class]*budgetLine)
-			}
 			l.all[of] = one
 			l.any.Store(true)
 		}
@@ -255,7 +259,7 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 // rest waits for what is left until a slot that was handed over early, and looks what has changed meanwhile.
 func (l *budgetLine) rest(ctx context.Context, s *slot) outcome {
 	now := time.Now()
-	l.budget.waking.Note(now.Sub(s.called), s.account.lead(), now)
+	l.budget.waking.Note(now.Sub(s.called), s.account.leads, now)
 	if !s.due.After(now) {
 		return completed
 	}
@@ -397,7 +401,7 @@ func (l *budgetLine) lookAtDue(s *slot, now time.Time) outcome {
 	case b.journal.IsVoid(s.now, s.at):
 		return slotLost
 	case s.account.tolerance > 0 && now.Sub(s.due) > s.account.tolerance:
-		b.waking.Note(now.Sub(s.called), s.account.lead(), now)
+		b.waking.Note(now.Sub(s.called), s.account.leads, now)
 		return slotMissed
 	}
 	return completed

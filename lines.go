@@ -26,20 +26,6 @@ type exchange struct {
 	lines int
 }
 
-// exchangeOf returns the exchange for one more line of the owner. It needs mu.
-func (l *lines) exchangeOf(o owner) *exchange {
-	x := l.exchanges[o]
-	if x == nil {
-		x = new(exchange)
-		if l.exchanges == nil {
-			l.exchanges = make(map[owner]*exchange)
-		}
-		l.exchanges[o] = x
-	}
-	x.lines++
-	return x
-}
-
 // find returns the line of a class; nil: nobody stands in it.
 func (l *lines) find(c class) *budgetLine {
 	l.mu.Lock()

@@ -52,22 +52,3 @@ func (b *Budget) record(
 	}}
 	return r.Do(ctx, all)
 }
-
-// forgetCancelled has the journal forget bookings that were cancelled. It has none of a store that loses nothing.
-func (b *Budget) forgetCancelled(all ...*Grant) {
-	var gone []journal.Cancelled[*budgetAccount]
-	for _, g := range all {
-		if g.account == nil || g.accounts == nil || g.accounts.local != nil {
-			continue
-		}
-		gone = append(gone, journal.Cancelled[*budgetAccount]{Slot: g.Slot, Entry: g.entry, Charges: g.charges()})
-	}
-	if len(gone) > 0 {
-		b.journal.Cancel(gone...)
-	}
-}
-
-// charges returns all that the grant's booking charges.
-func (g *Grant) charges() []charge {
-	return append(g.accounts.beside(g.account.ID, g.Cost, g.units), charge{Account: g.account, Units: g.Cost})
-}

@@ -21,53 +21,6 @@ import (
 
 const confirmAfter = time.Second
 
-// applyReply applies what the reply to a booking says beside its slot, and returns the account
-// under the limits by which it was booked. The question was asked, and the reply arrived, at
-// those instants of this process's clock.
-func (b *Budget) applyReply(
-	ctx context.Context, booking *store.Booking, account *budgetAccount, accounts *accountList, units []int, asked, arrived time.Time,
-) *budgetAccount {
-	own, news, bookedAt := account, false, cmp.Or(booking.BookedAt, booking.Now)
-	b.mu.Lock()
-	if bookedAt.After(b.lastBooked) {
-		b.lastBooked = bookedAt
-	}
-	if booking.Effective.Limits != nil || b.learned.Get(own.ID) != nil {
-		account, news = b.adopt(own, booking.Effective, false, asked)
-	}
-	current := booking.Version == b.known.Version
-	if current {
-		b.confirmedAt = arrived
-	}
-	if accounts.local == nil && arrived.Sub(b.heartbeatAt) > heartbeat {
-		current = false
-	}
-	b.mu.Unlock()
-	var lost time.Time
-	var beside []charge
-	if booking.Booked && accounts.local == nil {
-		beside = accounts.beside(account.ID, booking.Cost, units)
-		lost = b.journal.Add(account, beside, booking, bookedAt)
-	}
-	if b.Outage == FailClosed && b.outage.IsDown() {
-		b.storeRecovered(0)
-		b.tell()
-	}
-	if news {
-		b.notify(Event{Kind: LimitsOverridden, Account: own.ID, Ours: own.Limits, Theirs: booking.Effective.Limits})
-	}
-	if booking.Booked && bookedAt.Before(lost) {
-		b.recordLate(ctx, append(beside, charge{Account: account, Units: booking.Cost}), booking, bookedAt)
-	}
-	if booking.Stepped != 0 {
-		b.notify(Event{Kind: ClockStepped, By: booking.Stepped})
-	}
-	if !current {
-		_ = b.refresh(ctx) // or the next caller does
-	}
-	return account
-}
-
 // watchStore has the store say when the status changes, if it can, and goes on to tell the store
 // of this worker while its callers wait and book nothing.
 func (b *Budget) watchStore() (stop func()) {

@@ -58,7 +58,7 @@ func (b *Budget) storeRecovered(recorded int) {
 func (b *Budget) noteStore(err error) {
 	switch {
 	case err == nil:
-		if b.Outage == FailClosed && b.outage.IsDown() {
+		if b.Outage == FailClosed && b.outage.Down.Load() {
 			b.storeRecovered(0)
 		}
 	case isTemporary(err):
@@ -68,7 +68,7 @@ func (b *Budget) noteStore(err error) {
 
 // mayAnswer reports whether the store is to be asked for the status: if it did not answer a moment ago it most likely does not now.
 func (b *Budget) mayAnswer() bool {
-	return !b.outage.IsDown() || b.Outage == FailClosed && b.outage.IsTime()
+	return !b.outage.Down.Load() || b.Outage == FailClosed && b.outage.IsTime()
 }
 
 // isTemporary reports whether err is a store's failure that asking again may mend.

@@ -23,10 +23,10 @@ const GracePeriod = 2 * time.Second
 
 // An Account is what bookings are charged to.
 type Account interface {
+	// Journalled returns the account's ID, and how long a booking of it counts: the longest window, with its margin.
+	Journalled() (id string, counts time.Duration)
 	// Stored returns the account as the store is told of it.
 	Stored() store.Account
-	// Counts returns how long a booking counts: the longest window, with its margin.
-	Counts() time.Duration
 }
 
 // A Charge is what a booking charges an account with.
@@ -124,43 +124,42 @@ func (j *Journal[A]) Add(own A, beside []Charge[A], b *store.Booking, booked tim
 	if j.cancelled.many.Load() {
 		j.settle()
 	}
-	j.add(own, b.Cost, b.Used, b, booked)
-	for _, o := range beside {
-		j.add(o.Account, o.Units, 0, b, booked) // what the fleet has spent of it is not known
-	}
-	return j.lost
-}
-
-// add needs mu.
-func (j *Journal[A]) add(account A, units, used int, b *store.Booking, booked time.Time) {
-	now, counts := b.Now.UnixMicro(), account.Counts().Microseconds()
-	j.accounts.Sweep(func(_ string, of *bookings[A]) bool { return of.ends <= now })
-	id := account.Stored().ID
-	of := j.accounts.Get(id)
-	if of == nil {
-		of = new(bookings[A])
-		j.accounts.Set(id, of)
-	}
-	of.account = account
-	o := entry{slot: b.Slot.UnixMicro(), cost: units, entry: b.Entry}
+	o := entry{slot: b.Slot.UnixMicro(), entry: b.Entry}
 	if booked.IsZero() {
 		j.hasUnrecorded = true
 	} else {
 		o.booked = booked.UnixMicro()
 	}
-	// Each call removes at most two old entries, so that no booking pays for an hour's.
-	for range 2 {
-		first := of.own.First()
-		if first == nil || first.slot > now-counts {
-			break
+	now := b.Now.UnixMicro()
+	for i := range 1 + len(beside) {
+		charged := Charge[A]{own, b.Cost}
+		if i > 0 {
+			charged = beside[i-1]
 		}
-		of.own.Drop(1)
+		id, length := charged.Account.Journalled()
+		j.accounts.Sweep(func(_ string, of *bookings[A]) bool { return of.ends <= now })
+		of := j.accounts.Get(id)
+		if of == nil {
+			of = new(bookings[A])
+			j.accounts.Set(id, of)
+		}
+		of.account = charged.Account
+		// Each call removes at most two old entries, so that no booking pays for an hour's.
+		for range 2 {
+			first := of.own.First()
+			if first == nil || first.slot > now-length.Microseconds() {
+				break
+			}
+			of.own.Drop(1)
+		}
+		if i == 0 && b.Used > 0 { // of the others it is not known what the fleet has spent
+			of.total = store.Spending{Slot: b.Now, Cost: b.Used}
+		}
+		o.cost = charged.Units
+		of.own.Push(o)
+		of.ends = max(of.ends, o.slot+length.Microseconds())
 	}
-	if used > 0 {
-		of.total = store.Spending{Slot: b.Now, Cost: used}
-	}
-	of.own.Push(o)
-	of.ends = max(of.ends, o.slot+counts)
+	return j.lost
 }
 
 // Cancel has bookings removed before the journal is used next, or a little later.
@@ -182,7 +181,7 @@ func (j *Journal[A]) settle() {
 	gone := make(map[string]map[key]int) // by account: how many
 	for _, b := range all {
 		for _, o := range b.Charges {
-			id := o.Account.Stored().ID
+			id, _ := o.Account.Journalled()
 			if gone[id] == nil {
 				gone[id] = make(map[key]int)
 			}

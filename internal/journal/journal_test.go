@@ -22,8 +22,8 @@ type account string
 // Stored implements journal.Account.
 func (a account) Stored() store.Account { return store.Account{ID: string(a)} }
 
-// Counts implements journal.Account.
-func (account) Counts() time.Duration { return time.Minute }
+// Journalled implements journal.Account.
+func (a account) Journalled() (id string, counts time.Duration) { return string(a), time.Minute }
 
 var epoch = time.Unix(1_000_000, 0)
 

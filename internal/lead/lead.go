@@ -86,8 +86,8 @@ func (l *lead) turn(now time.Time) {
 	}
 }
 
-// of returns the lead of what is begun now.
-func (l *lead) of() time.Duration {
+// Of returns the lead of what is begun now.
+func (l *lead) Of() time.Duration {
 	if l.length.Load() == 0 {
 		return 0
 	}
@@ -113,9 +113,6 @@ func (l *Ask) Note(took, wait time.Duration, of Bounds, now time.Time) {
 	}
 }
 
-// Of returns the lead of what is asked for now.
-func (l *Ask) Of() time.Duration { return l.of() }
-
 // A Wake is how long before their slots callers are woken. It costs no time, as each caller waits for the rest, so it goes by
 // all but the slowest, and for as long as it may take until a crowd wakes again.
 type Wake struct{ lead }
@@ -138,7 +135,7 @@ func (l *Wake) Of() time.Duration {
 	if l.length.Load() == 0 && l.quick.Load() < FirstWakes {
 		return FirstWake
 	}
-	if length := l.of(); length <= MostWake {
+	if length := l.lead.Of(); length <= MostWake {
 		return length
 	}
 	return 0

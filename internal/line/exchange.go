@@ -54,14 +54,6 @@ const (
 	mostAtOnce = 256
 )
 
-// enter adds a line.
-func (x *Exchange[W, S]) enter(l *Line[W, S]) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	x.lines = append(x.lines, l)
-	x.count.Store(int32(len(x.lines)))
-}
-
 // leave removes a line.
 func (x *Exchange[W, S]) leave(l *Line[W, S]) {
 	x.mu.Lock()

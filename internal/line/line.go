@@ -134,7 +134,10 @@ type rebooking[S Slot] struct {
 // New returns an empty line, one of those of an exchange until it is closed.
 func New[W any, S Slot](clerk Clerk[W, S], x *Exchange[W, S]) *Line[W, S] {
 	l := &Line[W, S]{clerk: clerk, exchange: x, poked: make(chan struct{}, 1)}
-	x.enter(l)
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.lines = append(x.lines, l)
+	x.count.Store(int32(len(x.lines)))
 	return l
 }
 
@@ -290,14 +293,9 @@ func (l *Line[W, S]) settle(over []Dropped[S]) {
 	l.start()
 	l.mu.Unlock()
 	if len(over) > 0 {
-		l.giveAway(over)
+		l.clerk.GiveBack(over)
+		l.exchange.left(over)
 	}
-}
-
-// giveAway gives slots back for which there is no caller.
-func (l *Line[W, S]) giveAway(over []Dropped[S]) {
-	l.clerk.GiveBack(over)
-	l.exchange.left(over)
 }
 
 // ComeBack enters a caller again, where it stood, that could not use its slot. That is given back, and then another one booked.

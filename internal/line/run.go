@@ -224,6 +224,9 @@ func (l *Line[W, S]) giveBack(now time.Time) (next time.Time) {
 		last = append(last, Dropped[S]{Slot: s})
 	}
 	l.slots = slices.Delete(l.slots, len(l.slots)-over, len(l.slots))
-	go l.giveAway(last)
+	go func() {
+		l.clerk.GiveBack(last)
+		l.exchange.left(last)
+	}()
 	return time.Time{}
 }

@@ -15,7 +15,8 @@ const AskEvery = time.Second
 
 // An Outage is a store's failure, as one process knows it. The zero Outage is of a store that answers. It is safe for concurrent use.
 type Outage struct {
-	down atomic.Bool // since is not zero; read after every booking
+	// Down reports whether the store did not answer when it was asked last. It is to be read only.
+	Down atomic.Bool
 
 	mu     sync.Mutex      // protects all below
 	since  time.Time       // zero: the store answers
@@ -24,9 +25,6 @@ type Outage struct {
 	turn   int             // which account Open charges next
 }
 
-// IsDown reports whether the store did not answer when it was asked last.
-func (o *Outage) IsDown() bool { return o.down.Load() }
-
 // Failed notes that the store did not answer. It reports whether the outage begins with that.
 func (o *Outage) Failed() (begins bool) {
 	o.mu.Lock()
@@ -34,7 +32,7 @@ func (o *Outage) Failed() (begins bool) {
 	now := time.Now()
 	if begins = o.since.IsZero(); begins {
 		o.since = now
-		o.down.Store(true)
+		o.Down.Store(true)
 	}
 	o.next = now.Add(AskEvery)
 	return begins
@@ -46,13 +44,13 @@ func (o *Outage) Answered() (wasDown bool) {
 	defer o.mu.Unlock()
 	wasDown = !o.since.IsZero()
 	o.since, o.shares = time.Time{}, nil
-	o.down.Store(false)
+	o.Down.Store(false)
 	return wasDown
 }
 
 // IsTime reports whether the store is to be asked: it answers, or it is time to ask again.
 func (o *Outage) IsTime() bool {
-	if !o.down.Load() {
+	if !o.Down.Load() {
 		return true
 	}
 	o.mu.Lock()

@@ -25,7 +25,7 @@ func TestOneCallerAsksAStoreThatIsDown(t *testing.T) {
 		require.False(t, down)
 		require.True(t, o.Failed(), "it begins")
 		require.False(t, o.Failed(), "it goes on")
-		require.True(t, o.IsDown())
+		require.True(t, o.Down.Load())
 
 		var asked atomic.Int64
 		var all sync.WaitGroup
@@ -46,7 +46,7 @@ func TestOneCallerAsksAStoreThatIsDown(t *testing.T) {
 
 		require.True(t, o.Answered(), "it is over")
 		require.False(t, o.Answered())
-		require.False(t, o.IsDown())
+		require.False(t, o.Down.Load())
 		require.True(t, o.IsTime())
 	})
 }

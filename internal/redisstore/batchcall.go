@@ -17,11 +17,11 @@ import (
 
 // A batchCall is one call of the script book, for one batch.
 type batchCall struct {
-	deadline
-	store *Store
-	queue *queue
-	plan  *plan
-	batch *batch
+	store   *Store
+	queue   *queue
+	plan    *plan
+	batch   *batch
+	timeout *time.Timer
 
 	mu       sync.Mutex // protects all below
 	ended    bool       // it has a reply, or its timeout has passed
@@ -52,7 +52,7 @@ func (c *batchCall) carryOut() bool {
 	args := c.plan.at(cmp.Or(c.batch.calls[0].request.Now, c.batch.calls[0].request.Expect, now))
 	// Neither a deadline nor a cancelled context stops a go-redis call that is under way.
 	ctx := callContext{context.WithoutCancel(c.batch.calls[0].ctx), now.Add(s.timeout())}
-	s.deadlines.add(&c.deadline, now, ctx.deadline, func() {
+	c.timeout = time.AfterFunc(s.timeout(), func() {
 		if c.end() {
 			// The batches behind this one do not wait for the end of the call.
 			go s.serve(c.queue)
@@ -62,7 +62,7 @@ func (c *batchCall) carryOut() bool {
 	late := time.AfterFunc(s.lateAfter(), func() { c.askAgain(ctx) })
 	reply, err := c.run(ctx, bookings, args)
 	late.Stop()
-	s.deadlines.remove(&c.deadline)
+	c.timeout.Stop()
 	if !c.end() {
 		return false
 	}
@@ -104,7 +104,7 @@ func (c *batchCall) askAgain(ctx context.Context) {
 	if err != nil || reply.rest[0] == 'N' || !c.end() {
 		return // it asks for more; or the first reply has come
 	}
-	c.store.deadlines.remove(&c.deadline)
+	c.timeout.Stop()
 	c.closeSession()
 	c.deliver(reply)
 	c.store.serve(c.queue) // the goroutine that has waited for the first reply ends

@@ -32,7 +32,6 @@ type Store struct {
 	Timeout time.Duration
 
 	abandoned abandonedCalls
-	deadlines deadlines
 	batcher   batcher
 	cancels   cancels
 	watchers  watchers

@@ -10,12 +10,12 @@ type bound struct{ entries, functions, files, scripts int }
 
 // bounds are the figures as they are. A commit that raises one lowers another by more, and says so.
 var bounds = []bound{
-	{128, 112, 30, 1}, // a GET
-	{426, 241, 59, 1}, // a GET whose response has limit headers
-	{134, 110, 31, 0}, // a GET on a MemoryStore
-	{137, 119, 31, 1}, // a GET by one of three tokens
-	{739, 348, 78, 5}, // a 429 and its retry
-	{265, 176, 41, 3}, // a cancelled wait
+	{127, 110, 29, 1}, // a GET
+	{425, 239, 58, 1}, // a GET whose response has limit headers
+	{133, 109, 31, 0}, // a GET on a MemoryStore
+	{135, 116, 31, 1}, // a GET by one of three tokens
+	{727, 344, 78, 5}, // a 429 and its retry
+	{263, 177, 41, 3}, // a cancelled wait
 }
 
 // within reports whether no figure of s is over its bound.
