@@ -341,3 +341,49 @@ func TestALostLogOfAUnitIsRecordedAgain(t *testing.T) {
 		require.Equal(t, []int{6, 0}, []int{usage.Remaining(), usage.RemainingOf("tokens")})
 	})
 }
+
+// A process that has never booked may come first to a store that has lost all. When one comes that had booked before, nothing more is
+// booked until the others have recorded too.
+func TestALossThatANewProcessHasHiddenIsRecordedByAll(t *testing.T) {
+	server, name := redistest.Start(t), redistest.Name(t)
+	synctest.Test(t, func(t *testing.T) {
+		client := server.Client(t)
+		limit := ration.PerHour(100)
+		first, second := rationtest.NewWorker(t, name, client, time.Now, limit), rationtest.NewWorker(t, name, client, time.Now, limit)
+		begun, token := time.Now(), ration.NewToken("a")
+		take := func(w *rationtest.Worker, cost int) int {
+			if _, err := w.Try(t.Context(), token, cost); err != nil {
+				require.ErrorIs(t, err, ration.ErrExhausted)
+				return 0
+			}
+			return cost
+		}
+		booked := take(first, 40)
+		time.Sleep(time.Second)
+		booked += take(second, 40)
+		require.Equal(t, 80, booked)
+		waiting, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		all.Go(func() { _, _ = second.Wait(waiting, token, 30) }) // so that it hears what the store says
+		time.Sleep(time.Minute)
+		require.NoError(t, client.FlushAll(t.Context()).Err())
+
+		fresh := rationtest.NewWorker(t, name, client, time.Now, limit)
+		booked += take(fresh, 1)
+		time.Sleep(time.Minute)
+		booked += take(first, 1)
+		for range 100 {
+			booked += take(fresh, 1)
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(10 * time.Second)
+		for range 50 {
+			booked += take(fresh, 1)
+		}
+		require.Less(t, time.Since(begun), 10*time.Minute)
+		require.LessOrEqual(t, booked, 100)
+		require.GreaterOrEqual(t, booked, 95, "what is left is used")
+		stop()
+		all.Wait()
+	})
+}
