@@ -21,7 +21,6 @@ type crawl struct {
 	queue    []string // to be given out
 	known    map[string]bool
 	told     map[string]bool // events that were shown
-	failed   []failure
 	inFlight int
 	stopping bool
 	nextID   int
@@ -219,7 +218,6 @@ func (c *crawl) handleResult(m *groupHandle, r *result) error {
 		}
 	case r.Error != "":
 		c.stats.failed++
-		c.failed = append(c.failed, failure{u, r.Error})
 		c.warn(u, r.Error)
 	default:
 		return c.keep(u, r)

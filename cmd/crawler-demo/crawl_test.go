@@ -159,7 +159,7 @@ func TestQueryTokenIsNowhere(t *testing.T) {
 		}
 		_ = json.NewEncoder(w).Encode(answer)
 	})
-	status, s, stderr := crawl(t, base+"/me?access_token=stale&a=b#top\n", "-auth", "query:access_token", "-follow", "json:next")
+	status, s, stderr := crawl(t, base+"/me?access_token=stale&a=b#top\n", "-auth", "query:access_token", "-follow", "next")
 	require.Zero(t, status, stderr)
 	kept := records(t, base, s.Out)
 	require.Len(t, kept, 3)
@@ -168,7 +168,7 @@ func TestQueryTokenIsNowhere(t *testing.T) {
 	require.Equal(t, "", *kept["/me?page=2&z=%20"].Next)
 	require.Contains(t, *kept["/me?a=b"].Body, "access_token="+redacted)
 
-	status, s, _ = crawl(t, base+"/me?a=b\n", "-auth", "query:access_token", "-follow", "json:next")
+	status, s, _ = crawl(t, base+"/me?a=b\n", "-auth", "query:access_token", "-follow", "next")
 	require.Zero(t, status)
 	require.Equal(t, []int{0, 3}, []int{s.OK, s.Earlier})
 }
@@ -180,7 +180,7 @@ func TestFollowingCanBeAskedForLater(t *testing.T) {
 	status, stdout, stderr := run(t, new(app), plain...)
 	require.Zero(t, status, stderr)
 	require.Contains(t, stdout, "DONE: 3 URLs fetched")
-	status, stdout, stderr = run(t, new(app), append(plain, "-follow", "link")...)
+	status, stdout, stderr = run(t, new(app), append(plain, "-follow", "paging.next")...)
 	require.Zero(t, status, stderr)
 	require.Contains(t, stdout, "DONE: 6 URLs fetched, 0 refused, 3 fetched before")
 	s.requireWhole(t)
@@ -197,15 +197,15 @@ func TestTokenStaysOnTheHostsOfTheList(t *testing.T) {
 			http.Redirect(w, r, other.URL+"/redirected", http.StatusFound)
 			return
 		}
-		w.Header().Set("Link", "<"+other.URL+"/next>; rel=next")
+		_, _ = w.Write([]byte(`{"next": "` + other.URL + `/next"}`))
 	})
-	status, s, stderr := crawl(t, base+"/a\n"+base+"/redirect\n", "-follow", "link")
+	status, s, stderr := crawl(t, base+"/a\n"+base+"/redirect\n", "-follow", "next")
 	require.Equal(t, exitNotDone, status)
 	require.Contains(t, stderr, base+"/a leads to "+other.URL+"/next: not fetched, because the tokens are for the hosts of the list only")
 	require.Equal(t, []int{2, 1}, []int{s.OK, s.Failed})
 	require.Equal(t, []string{"/redirected"}, seen)
 
-	status, s, _ = crawl(t, base+"/a\n"+base+"/redirect\n", "-follow", "link")
+	status, s, _ = crawl(t, base+"/a\n"+base+"/redirect\n", "-follow", "next")
 	require.Equal(t, exitNotDone, status, "it is still missing")
 	require.Equal(t, []int{0, 1, 2}, []int{s.OK, s.Failed, s.Earlier})
 }

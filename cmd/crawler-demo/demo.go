@@ -134,7 +134,7 @@ func (a *app) planDemo(o options) (plan, error) {
 	}
 	p := plan{options: o, margin: size.margin()}
 	p.limits = []ration.Limit{size.limit}
-	p.follow = follower{Kind: "json", Path: []string{"paging", "next"}}
+	p.follow = follower{"paging", "next"}
 	// Two demos on one Redis are two fleets.
 	p.budget = "crawler-demo-" + strings.ToLower(rand.Text()[:8])
 	for range size.tokens {

@@ -108,7 +108,7 @@ func (c *workerGroup) get(ctx context.Context, e *activeJob, target string, r *r
 		return fmt.Errorf("the answer has more than %d MiB", largestBody>>20)
 	}
 	if resp.StatusCode < 300 {
-		r.Next, err = follow(c.setup.Follow, c.redactor, resp.Request.URL, resp.Header.Values("Link"), body)
+		r.Next, err = follow(c.setup.Follow, c.redactor, resp.Request.URL, body)
 		if err != nil {
 			r.Warning = c.redactor.text(err.Error())
 		}
@@ -152,8 +152,8 @@ func answerText(resp *http.Response, body []byte) string {
 }
 
 // follow is the page that follows, as it is asked for and kept.
-func follow(f follower, c *redactor, base *url.URL, links []string, body []byte) (string, error) {
-	next, err := f.next(base, links, body)
+func follow(f follower, c *redactor, base *url.URL, body []byte) (string, error) {
+	next, err := f.next(base, body)
 	if next == "" || err != nil {
 		return "", err
 	}
@@ -180,13 +180,6 @@ func (c *workerGroup) record(e *activeJob, target string, resp *http.Response, n
 	}
 	if c.setup.Follow.follows() {
 		kept.Next = &next
-	}
-	kept.Link = c.redactor.texts(resp.Header.Values("Link"))
-	if c.setup.Headers {
-		kept.Headers = make(map[string][]string)
-		for name, values := range resp.Header {
-			kept.Headers[name] = c.redactor.texts(values)
-		}
 	}
 	kept.setBody(body, c.redactor)
 	return kept.line()

@@ -169,9 +169,6 @@ func (a *app) run(ctx context.Context, o options) (status int, err error) {
 	if err := pages.close(); err != nil && crawlErr == nil {
 		crawlErr = fmt.Errorf("-out: %w", err)
 	}
-	if err := c.writeFailed(); err != nil && crawlErr == nil {
-		crawlErr = err
-	}
 	s := c.summarise(ctx.Err() != nil, crawlErr, time.Duration(probe.worst.Load()))
 	if err := s.plotTo(p, c.stats); err != nil {
 		fmt.Fprintln(a.stderr, "crawler-demo: "+oneLine(err))

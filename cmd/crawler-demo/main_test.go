@@ -134,7 +134,7 @@ func newSite(t *testing.T, provider *simulated.Provider) *site {
 
 // args are those of a crawl of the site.
 func (s *site) args(more ...string) []string {
-	return append([]string{"-urls", s.urls, "-tokens", s.tokens, "-out", s.out, "-follow", "json:paging.next"}, more...)
+	return append([]string{"-urls", s.urls, "-tokens", s.tokens, "-out", s.out, "-follow", "paging.next"}, more...)
 }
 
 // lines is the number of whole lines in the -out file.
@@ -171,7 +171,7 @@ func (s *site) pages(t *testing.T) (all []string) {
 			r.Header.Set("Authorization", "Bearer any")
 			w := httptest.NewRecorder()
 			same.ServeHTTP(w, r)
-			u, _ = follower{Kind: "json", Path: []string{"paging", "next"}}.next(r.URL, nil, w.Body.Bytes())
+			u, _ = follower{"paging", "next"}.next(r.URL, w.Body.Bytes())
 		}
 	}
 	require.Len(t, all, same.Calls())

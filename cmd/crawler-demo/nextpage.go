@@ -6,47 +6,33 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 )
 
-// A follower finds the page that comes after a response. The zero follower
-// finds none.
-type follower struct {
-	Kind string   `json:"kind,omitempty"` // "link", "json"; "": none
-	Path []string `json:"path,omitempty"` // of the URL in a JSON body
-}
+// A follower is the path of the next page's URL in a JSON body. The empty follower finds none.
+type follower []string
 
 func parseFollower(s string) (follower, error) {
-	if s == "link" {
-		return follower{Kind: "link"}, nil
+	path := strings.Split(s, ".")
+	if slices.Contains(path, "") {
+		return nil, errors.New("is wrong: write the path of a URL in a JSON body, such as paging.next")
 	}
-	path, found := strings.CutPrefix(s, "json:")
-	steps := strings.Split(path, ".")
-	for _, step := range steps {
-		found = found && step != ""
-	}
-	if !found {
-		return follower{}, errors.New("is wrong: write link, or json:PATH such as json:paging.next")
-	}
-	return follower{Kind: "json", Path: steps}, nil
+	return path, nil
 }
 
-func (f follower) follows() bool { return f.Kind != "" }
+func (f follower) follows() bool { return len(f) > 0 }
 
-// next returns the URL of the page after the response that came from base, with
-// these Link headers and this body; "" if there is none. What cannot be followed
-// is an error, which does not repeat it.
-func (f follower) next(base *url.URL, links []string, body []byte) (string, error) {
-	var target string
-	switch f.Kind {
-	case "link":
-		target = nextLink(links)
-	case "json":
-		var err error
-		if target, err = f.field(body); err != nil {
-			return "", err
-		}
+// next returns the URL of the page after the response that came from base, with this body; "" if there is none. What cannot be
+// followed is an error, which does not repeat it.
+func (f follower) next(base *url.URL, body []byte) (string, error) {
+	if !f.follows() {
+		return "", nil
+	}
+	target, err := f.field(body)
+	if err != nil {
+		return "", err
 	}
 	if target == "" {
 		return "", nil
@@ -65,13 +51,13 @@ func (f follower) next(base *url.URL, links []string, body []byte) (string, erro
 // field returns the string at the path. Nothing there, null and false are the
 // end of the pages; anything else cannot be followed.
 func (f follower) field(body []byte) (string, error) {
-	where := "json:" + strings.Join(f.Path, ".")
+	where := strings.Join(f, ".")
 	if body = bytes.TrimSpace(body); len(body) > 0 && !json.Valid(body) {
 		return "", fmt.Errorf("the body is not JSON, so -follow %s finds no next page", where)
 	}
 	var at any
 	_ = json.Unmarshal(body, &at) // it is valid, or empty
-	for _, step := range f.Path {
+	for _, step := range f {
 		switch of := at.(type) {
 		case map[string]any:
 			at = of[step]

@@ -30,10 +30,9 @@ What to crawl:
   -urls FILE         one URL a line, - for standard input. Blank lines and lines
                      that begin with # are skipped; a URL given twice is fetched
                      once.
-  -follow link       fetch also the page that the Link header calls rel="next"
-  -follow json:PATH  fetch also the page whose URL is in the JSON body at PATH,
-                     such as json:paging.next. Pages are followed on the hosts
-                     of the list only.
+  -follow PATH       fetch also the page whose URL is in the JSON body at PATH,
+                     such as paging.next. Pages are followed on the hosts of the
+                     list only.
   -max N             stop after N URLs; the next run goes on from there
 
 With what:
@@ -69,14 +68,10 @@ How:
 What comes of it:
   -out FILE.jsonl    a JSON object for each response: url, status, token (its
                      ID), slot, sent, received, final_url if a redirect led to
-                     another, next, link, content_type, and the body: as
+                     another, next, content_type, and the body: as
                      body_json if it is JSON, body if it is other text, else
                      body_base64. Run the same command again to fetch what is
                      missing, whatever ended the last run.
-  -headers           keep the headers of each response as well, ETag and
-                     Last-Modified among them, as headers
-  -failed FILE       the URLs that failed, as -urls reads them, each below a
-                     comment that says why. It is written when the run ends.
   -plot FILE.svg     plot the calls in the window against the limit (beside -out
                      as FILE.jsonl.svg)
   -json              print the summary as one JSON object on standard output,
@@ -120,8 +115,8 @@ type options struct {
 	auth               auth
 	follow             follower
 	max                int
-	out, plot, failed  string
-	headers, json      bool
+	out, plot          string
+	json               bool
 	timeout            time.Duration
 }
 
@@ -144,8 +139,6 @@ func parseOptions(args []string) (options, error) {
 	fs.IntVar(&o.max, "max", 0, "")
 	fs.StringVar(&o.out, "out", "", "")
 	fs.StringVar(&o.plot, "plot", "", "")
-	fs.StringVar(&o.failed, "failed", "", "")
-	fs.BoolVar(&o.headers, "headers", false, "")
 	fs.BoolVar(&o.json, "json", false, "")
 	fs.DurationVar(&o.timeout, "timeout", callTimeout, "")
 	fs.Func("limit", "", func(s string) error {
@@ -195,7 +188,7 @@ func flagError(err error) string {
 
 func (o *options) check(rest []string, given map[string]bool) error {
 	for name, value := range map[string]string{"urls": o.urls, "tokens": o.tokens, "provider": o.provider,
-		"redis": o.redis, "budget": o.budget, "out": o.out, "plot": o.plot, "failed": o.failed} {
+		"redis": o.redis, "budget": o.budget, "out": o.out, "plot": o.plot} {
 		if given[name] && value == "" {
 			return badf("-%s is empty: give it a value or leave it out", name)
 		}
@@ -224,14 +217,10 @@ func (o *options) check(rest []string, given map[string]bool) error {
 		return badf("-processes %d needs -redis redis://HOST:PORT/DB: the log in memory is one process's own", o.processes)
 	case len(o.budget) > 200 || strings.ContainsFunc(o.budget, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '{' || c == '}' }):
 		return badf("-budget: write a name of at most 200 bytes without spaces and braces")
-	case o.out != "" && (o.out == o.plot || o.out == o.failed):
+	case o.out != "" && o.out == o.plot:
 		return badf("-out and another flag name the same file: %s", o.out)
-	case o.failed != "" && (o.failed == o.plot || o.failed == o.urls || o.failed == o.tokens):
-		return badf("-failed and another flag name the same file: %s", o.failed)
 	case o.timeout <= 0:
 		return badf("-timeout is %v: it must be longer than nothing, such as 30s", o.timeout)
-	case o.headers && o.out == "":
-		return badf("-headers needs -out FILE, where they are kept")
 	}
 	if o.redis != "" {
 		if _, err := redisOptions(o.redis); err != nil {
@@ -247,7 +236,7 @@ func (o *options) check(rest []string, given map[string]bool) error {
 // checkKind looks at what the demo or a crawl needs, and what only the other takes.
 func (o *options) checkKind(given map[string]bool) error {
 	if o.isDemo() {
-		for _, name := range []string{"tokens", "provider", "auth", "follow", "max", "budget", "timeout", "failed", "headers"} {
+		for _, name := range []string{"tokens", "provider", "auth", "follow", "max", "budget", "timeout"} {
 			if given[name] {
 				return badf("-%s needs -urls FILE: the demo brings its own provider and tokens", name)
 			}

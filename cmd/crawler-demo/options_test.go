@@ -21,12 +21,12 @@ func TestOptions(t *testing.T) {
 	require.Equal(t, []int{64, 1}, []int{o.workers, o.processes})
 
 	o, err = parseOptions(strings.Fields("-urls u -tokens t -limit 5000/1h -limit 10/s -auth query:access_token " +
-		"-follow json:paging.next -redis redis://h:6379/0 -processes 4 -max 7 -out o.jsonl -json"))
+		"-follow paging.next -redis redis://h:6379/0 -processes 4 -max 7 -out o.jsonl -json"))
 	require.NoError(t, err)
 	require.False(t, o.isDemo())
 	require.Equal(t, []ration.Limit{ration.PerHour(5000), ration.PerSecond(10)}, o.limits)
 	require.Equal(t, auth{"query", "access_token"}, o.auth)
-	require.Equal(t, follower{"json", []string{"paging", "next"}}, o.follow)
+	require.Equal(t, follower{"paging", "next"}, o.follow)
 	require.Equal(t, "o.jsonl.svg", o.plot)
 	require.Equal(t, []int{16, 4, 7}, []int{o.workers, o.processes, o.max})
 
@@ -84,7 +84,7 @@ func TestBadInputIsOneLineAndWritesNothing(t *testing.T) {
 		{crawl + "-max 0", "-max is 0"},
 		{crawl + "-auth basic", "-auth is wrong: write bearer, query:NAME or header:NAME"},
 		{crawl + "-auth header:a:b", "-auth is wrong"},
-		{crawl + "-follow json:", "-follow is wrong: write link, or json:PATH"},
+		{crawl + "-follow a..b", "-follow is wrong: write the path of a URL"},
 		{crawl + "-budget {b}", "-budget: write a name"},
 		{crawl + "-plot out.jsonl", "name the same file"},
 		{crawl + "-plot directory", "-plot: directory is not a file"},

@@ -61,7 +61,6 @@ func (p plan) setup(workers int) *setup {
 		Hosts:    p.hosts(),
 		Workers:  workers,
 		Keep:     p.out != "",
-		Headers:  p.headers,
 		Timeout:  p.timeout,
 	}
 }

@@ -42,7 +42,6 @@ type setup struct {
 	Hosts        []string       `json:"hosts"` // that get a token
 	Workers      int            `json:"workers"`
 	Keep         bool           `json:"keep"`    // responses are written to a file
-	Headers      bool           `json:"headers"` // likewise
 	Timeout      time.Duration  `json:"timeout"` // of a call
 	Grace        time.Duration  `json:"grace"`
 }

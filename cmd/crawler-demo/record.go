@@ -25,12 +25,9 @@ type record struct {
 	Sent     string `json:"sent"`     // when it left, on ours
 	Received string `json:"received"` // when the whole body was here
 	// Next is the page that follows, "" after the last. Absent: nothing was
-	// followed, and a later run that does follow finds it from Link or the body.
-	Next        *string  `json:"next,omitempty"`
-	Link        []string `json:"link,omitempty"`
-	ContentType string   `json:"content_type,omitempty"`
-	// Headers are those of the response, if they were asked for.
-	Headers map[string][]string `json:"headers,omitempty"`
+	// followed, and a later run that does follow finds it from the body.
+	Next        *string `json:"next,omitempty"`
+	ContentType string  `json:"content_type,omitempty"`
 	// FinalURL is what answered, if redirects led there. Relative links are relative to it.
 	FinalURL string `json:"final_url,omitempty"`
 	// BodyJSON is a body that says it is JSON and is: without the white space between its

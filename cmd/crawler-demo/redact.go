@@ -31,14 +31,6 @@ func newRedactor(a auth, secrets []string) *redactor {
 // text returns s with every secret replaced, however it is spelled.
 func (c *redactor) text(s string) string { return c.spelled.Text(s) }
 
-// texts returns the text of each; nil of none.
-func (c *redactor) texts(all []string) (redacted []string) {
-	for _, s := range all {
-		redacted = append(redacted, c.text(s))
-	}
-	return redacted
-}
-
 // url returns the URL as it is requested and kept: without its fragment, which is never
 // sent, and without query parameters that hold a secret. If nothing is removed the URL stays
 // as written. A secret anywhere else in it is an error.

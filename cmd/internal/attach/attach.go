@@ -8,10 +8,10 @@ import (
 	"github.com/ration-go/ration/provider"
 )
 
-// Token is a token as RFC 9110 has it, such as the name of a header: a regular expression.
-const Token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
+// token is a token as RFC 9110 has it, such as the name of a header: a regular expression.
+const token = "[!#$%&'*+.^_`|~0-9A-Za-z-]+"
 
-var headerName = regexp.MustCompile("^" + Token + "$")
+var headerName = regexp.MustCompile("^" + token + "$")
 
 // Parse returns the kind, "query" or "header", and the name. Bearer has neither. It reports whether the text is one of the three.
 func Parse(text string) (kind, name string, ok bool) {
