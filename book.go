@@ -154,13 +154,13 @@ func (b *Budget) applyReply(
 		b.tell()
 	}
 	if news {
-		b.notify(Event{Kind: LimitsOverridden, Account: own.ID, Ours: own.Limits, Theirs: booking.Effective.Limits})
+		b.tell(Event{Kind: LimitsOverridden, Account: own.ID, Ours: own.Limits, Theirs: booking.Effective.Limits})
 	}
 	if booking.Booked && bookedAt.Before(lost) {
 		b.recordLate(ctx, append(beside, charge{Account: account, Units: booking.Cost}), booking, bookedAt)
 	}
 	if booking.Stepped != 0 {
-		b.notify(Event{Kind: ClockStepped, By: booking.Stepped})
+		b.tell(Event{Kind: ClockStepped, By: booking.Stepped})
 	}
 	if !current {
 		_ = b.refresh(ctx) // or the next caller does

@@ -98,6 +98,7 @@ type Budget struct {
 	Trace *rationtrace.Trace
 
 	outage       outage.Outage
+	untold       untold
 	refreshing   singleflight.Group
 	rules        atomic.Pointer[limitRules]   // nil: Limits and Revision, not read yet
 	limitNews    atomic.Int64                 // how often any limits of the fleet have changed, as far as this worker knows
@@ -135,7 +136,6 @@ type Budget struct {
 	logLost       time.Time  // by the store, on its clock, when this process last recorded its bookings again; zero: never
 	bound         boundBy
 	spent         sweep.Map[spentKey, time.Time]     // until when those have no room of which QuotaSpent was told
-	untold        []Event                            // that OnEvent is to hear of once mu is free
 	woken         chan struct{}                      // closed when callers that wait must look at their slots; nil: nobody waits for it
 	learned       sweep.Map[string, *learnedAccount] // by account
 	tokenAccounts sweep.Map[string, *tokenAccount]   // by the token's ID

@@ -120,7 +120,7 @@ func (b *Budget) noteAccountCard(account *budgetAccount, card store.Card, asked 
 	now, news := b.adopt(account, card, true, asked)
 	b.mu.Unlock()
 	if news {
-		b.later(Event{Kind: LimitsOverridden, Account: account.ID, Ours: before.Limits, Theirs: now.Limits})
+		b.emit(Event{Kind: LimitsOverridden, Account: account.ID, Ours: before.Limits, Theirs: now.Limits})
 	}
 }
 
@@ -372,7 +372,7 @@ func (b *Budget) doubtLearned(account *budgetAccount) {
 	next := account.effective
 	next.limits, next.origin = limits, pace.Provider
 	if b.learn(account, next) {
-		b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.limits, Theirs: limits,
+		b.tell(Event{Kind: LimitLearned, Account: account.ID, Ours: account.limits, Theirs: limits,
 			Cause: "no response came for long, and one call tries whether the provider still says so"})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
@@ -238,36 +239,37 @@ func (k EventKind) level() slog.Level {
 	return slog.LevelInfo
 }
 
-// notify logs an event and calls OnEvent. The caller must hold no lock, because it is the user's code.
-func (b *Budget) notify(e Event) {
-	e.Budget = b.Name
-	if b.Logger != nil {
-		said := e
-		if e.Kind == Paused || e.Kind == TokenQuarantined {
-			said.Cause = "" // it is a field, and may be long
+// untold are events of which nobody was told yet.
+type untold struct {
+	mu  sync.Mutex // taken last
+	all []Event
+}
+
+// emit adds an event to those that tell tells of next. The caller may hold any lock, or have begun what others wait for: OnEvent,
+// which is the user's code, would wait for itself if it asked the budget.
+func (b *Budget) emit(e Event) {
+	b.untold.mu.Lock()
+	defer b.untold.mu.Unlock()
+	b.untold.all = append(b.untold.all, e)
+}
+
+// tell logs what was emitted, and then these events, and calls OnEvent. The caller must hold no lock, and nobody wait for it.
+func (b *Budget) tell(more ...Event) {
+	b.untold.mu.Lock()
+	all := append(b.untold.all, more...)
+	b.untold.all = nil
+	b.untold.mu.Unlock()
+	for _, e := range all {
+		e.Budget = b.Name
+		if b.Logger != nil {
+			said := e
+			if e.Kind == Paused || e.Kind == TokenQuarantined {
+				said.Cause = "" // it is a field, and may be long
+			}
+			b.Logger.LogAttrs(context.Background(), e.Kind.level(), said.String(), e.LogValue().Group()...)
 		}
-		b.Logger.LogAttrs(context.Background(), e.Kind.level(), said.String(), e.LogValue().Group()...)
-	}
-	if b.OnEvent != nil {
-		b.OnEvent(e)
-	}
-}
-
-// later has tell notify of an event: where the caller has begun what others wait for, OnEvent would wait for itself if it asked the
-// budget.
-func (b *Budget) later(e Event) {
-	b.mu.Lock()
-	b.untold = append(b.untold, e)
-	b.mu.Unlock()
-}
-
-// tell notifies of what was found while mu was held, or others waited. The caller must hold no lock, and nobody wait for it.
-func (b *Budget) tell() {
-	b.mu.Lock()
-	untold := b.untold
-	b.untold = nil
-	b.mu.Unlock()
-	for _, e := range untold {
-		b.notify(e)
+		if b.OnEvent != nil {
+			b.OnEvent(e)
+		}
 	}
 }

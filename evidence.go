@@ -232,7 +232,7 @@ func (p *Pool) unserved(ctx context.Context, all []rejection, longest time.Durat
 			p.quarantineSuspect(ctx, r.grant, s.reason, longest, false)
 		}
 		if s.unserved == mostUnserved && !ever && !r.invalid {
-			p.budget.notify(Event{Kind: TokenNeverServed, Account: t.AccountID(), Token: t.id, Reason: provider.ReasonUnauthorized, Count: s.unserved})
+			p.budget.tell(Event{Kind: TokenNeverServed, Account: t.AccountID(), Token: t.id, Reason: provider.ReasonUnauthorized, Count: s.unserved})
 		}
 	}
 }

@@ -103,7 +103,7 @@ func (b *Budget) noteCard(card store.Card, own bool) {
 	b.wakeWaiters()
 	if !own && !slices.Equal(old.all(), r.all()) {
 		ours, _ := b.withMargins(old.all()) // none are, if each account has its own
-		b.untold = append(b.untold, Event{Kind: LimitsOverridden, Ours: ours, Theirs: card.Limits})
+		b.emit(Event{Kind: LimitsOverridden, Ours: ours, Theirs: card.Limits})
 	}
 }
 
@@ -155,7 +155,7 @@ func (b *Budget) effectiveAccount(account *budgetAccount) *budgetAccount {
 		l.news = nil
 		ours := b.effectiveAccount(account)
 		if theirs, news := b.adopt(account, told.Card, true, told.asked); news {
-			b.untold = append(b.untold, Event{Kind: LimitsOverridden, Account: account.ID, Ours: ours.Limits, Theirs: theirs.Limits})
+			b.emit(Event{Kind: LimitsOverridden, Account: account.ID, Ours: ours.Limits, Theirs: theirs.Limits})
 		}
 	}
 	e := b.currentRules().of(account.given, account.inherits)

@@ -15,7 +15,7 @@ func (b *Budget) recover(ctx context.Context, status store.Status) (count int, e
 	lost := status.Lost
 	count, err = b.record(ctx, b.recordInStore, time.Time{}, b.journal.Lost(lost, status.Now), "loss", lost)
 	if count > 0 {
-		b.later(Event{Kind: LogLost, Count: count})
+		b.emit(Event{Kind: LogLost, Count: count})
 		b.mu.Lock()
 		b.logLost = lost
 		b.mu.Unlock()
@@ -33,7 +33,7 @@ func (b *Budget) recordLate(ctx context.Context, charged []charge, booking *stor
 	}
 	// If the store fails the log lacks the booking, as if its process had ended.
 	if _, err := b.record(ctx, b.recordInStore, time.Time{}, all, "late "+booking.Entry, bookedAt); err != nil {
-		b.later(Event{Kind: NotRecorded, Account: booking.Account, Count: 1, Err: err})
+		b.emit(Event{Kind: NotRecorded, Account: booking.Account, Count: 1, Err: err})
 	}
 }
 
@@ -48,7 +48,7 @@ func (b *Budget) record(
 	ctx context.Context, to func(context.Context, store.RecordRequest) error, now time.Time, all []journal.Spendings, why string, when time.Time,
 ) (count int, err error) {
 	r := journal.Record{To: to, Budget: b.Name, Worker: b.workerID(), Why: why, When: when, Now: now, Refused: func(account string, count int, err error) {
-		b.later(Event{Kind: NotRecorded, Account: account, Count: count, Err: err})
+		b.emit(Event{Kind: NotRecorded, Account: account, Count: count, Err: err})
 	}}
 	return r.Do(ctx, all)
 }

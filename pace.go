@@ -209,7 +209,7 @@ func (b *Budget) setPace(account *budgetAccount, next *pace.State) {
 		if l, paced := after.paceOf(); paced {
 			e.Theirs, e.Count, e.Cause = []limit.Limit{pace.Shown(l)}, next.Refusals, "the provider refuses calls that the limits allow"
 		}
-		b.notify(e)
+		b.tell(e)
 	}
 }
 

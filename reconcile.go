@@ -32,7 +32,7 @@ func (r *reconciler) adoptAnnounced(b *Budget, account *budgetAccount, observed 
 	next.limits, next.origin = limits, pace.Provider
 	if b.learn(account, next) {
 		r.comparison.Forget()
-		b.notify(Event{Kind: LimitLearned, Account: account.ID, Ours: account.limits, Theirs: limits})
+		b.tell(Event{Kind: LimitLearned, Account: account.ID, Ours: account.limits, Theirs: limits})
 	}
 }
 
@@ -66,7 +66,7 @@ func (r *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAc
 		reply, err := asks(ctx, b, "reconcile", b.Store.Reconcile, request)
 		var missing int
 		if request, missing, ask = r.comparison.Answered(request, grant.total, reply, err); missing > 0 {
-			b.notify(Event{Kind: ExternalUsage, Account: account.ID, Count: missing})
+			b.tell(Event{Kind: ExternalUsage, Account: account.ID, Count: missing})
 		}
 	}
 }

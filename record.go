@@ -47,7 +47,7 @@ func (g *Grant) recordSendsNow(ctx context.Context, after time.Duration, times i
 		charged[i].Units *= times
 	}
 	if err := g.recordAnew(ctx, slot, charged, isLate); err != nil {
-		g.budget.notify(Event{Kind: NotRecorded, Account: g.account.ID, Count: times, Err: err})
+		g.budget.tell(Event{Kind: NotRecorded, Account: g.account.ID, Count: times, Err: err})
 	}
 }
 

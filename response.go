@@ -112,7 +112,7 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 	observed := observe.Limits(f.Windows, account.limits, grant.scopes, t.Cost != nil || p.Cost != nil)
 	if len(observed) == 0 {
 		if n := observe.Unclear(f.Windows, account.limits); n > 0 && b.reconcilerFor(account).unclear.Swap(n) != n {
-			b.notify(Event{Kind: LimitUnclear, Account: account.ID, Count: int(n), Ours: account.limits})
+			b.tell(Event{Kind: LimitUnclear, Account: account.ID, Count: int(n), Ours: account.limits})
 		}
 		return
 	}

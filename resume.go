@@ -99,7 +99,7 @@ func (b *Budget) resume(ctx context.Context, r store.ResumeRequest) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.isNews(reply) && b.noteResumption(told) {
-		b.untold = append(b.untold, Event{Kind: Resumed, Account: r.Account, Token: r.Token})
+		b.emit(Event{Kind: Resumed, Account: r.Account, Token: r.Token})
 	}
 	b.noteVersion(reply)
 	return nil

@@ -29,7 +29,7 @@ func (w *waiter) noteSpent(why rationtrace.Wait) {
 	b.spent.Sweep(func(_ spentKey, until time.Time) bool { return w.now.Sub(until) > knownFor })
 	key := spentKey{w.account.ID, w.values}
 	if b.spent.Get(key).IsZero() {
-		b.untold = append(b.untold, Event{Kind: QuotaSpent, Account: w.account.ID, Until: w.Slot, Cause: why.String()})
+		b.emit(Event{Kind: QuotaSpent, Account: w.account.ID, Until: w.Slot, Cause: why.String()})
 	}
 	b.spent.Set(key, w.Slot)
 	b.anySpent.Store(true)
@@ -44,7 +44,7 @@ func (b *Budget) noteRoom(account, values string) {
 	if !b.spent.Get(key).IsZero() {
 		b.spent.Remove(key)
 		b.anySpent.Store(b.spent.Len() > 0)
-		b.untold = append(b.untold, Event{Kind: QuotaBack, Account: account})
+		b.emit(Event{Kind: QuotaBack, Account: account})
 	}
 }
 

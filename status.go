@@ -175,12 +175,12 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 	defer b.mu.Unlock()
 	if status.OldLog && !b.toldOldLog {
 		b.toldOldLog = true
-		b.untold = append(b.untold, Event{Kind: OldLogFound})
+		b.emit(Event{Kind: OldLogFound})
 	}
 	b.noteLimits(&status, asked)
 	for _, one := range status.Resumed { // before those that are in force since
 		if b.noteResumption(one) && status.Now.Sub(one.At) < newsFor {
-			b.untold = append(b.untold, Event{Kind: Resumed, Account: one.Account, Token: one.Token})
+			b.emit(Event{Kind: Resumed, Account: one.Account, Token: one.Token})
 		}
 	}
 	for _, p := range status.Pauses {
@@ -246,7 +246,7 @@ func (b *Budget) notePause(p store.Pause, now time.Time) {
 		}
 	}
 	if isNews {
-		b.untold = append(b.untold, Event{Kind: Paused, Account: p.Account, Key: p.Key, Until: p.Until, Cause: p.Cause})
+		b.emit(Event{Kind: Paused, Account: p.Account, Key: p.Key, Until: p.Until, Cause: p.Cause})
 	}
 }
 
@@ -270,7 +270,7 @@ func (b *Budget) noteQuarantine(q store.Quarantine, now time.Time) {
 		account, _ := b.pooled.Load(q.Token)
 		e := Event{Kind: TokenQuarantined, Token: q.Token, Reason: provider.Reason(q.Reason), Until: q.Until, Cause: q.Cause}
 		e.Account, _ = account.(string)
-		b.untold = append(b.untold, e)
+		b.emit(e)
 	}
 }
 

@@ -43,14 +43,14 @@ func (b *Budget) storeAsked(ctx context.Context, operation string, began time.Ti
 // storeFailed notes that the store did not answer. Who calls tell says so in an event.
 func (b *Budget) storeFailed(err error) {
 	if b.outage.Failed() {
-		b.later(Event{Kind: StoreDown, Err: err})
+		b.emit(Event{Kind: StoreDown, Err: err})
 	}
 }
 
 // storeRecovered notes that the store answers and has recorded so many bookings. Who calls tell says so in an event.
 func (b *Budget) storeRecovered(recorded int) {
 	if b.outage.Answered() {
-		b.later(Event{Kind: StoreBack, Count: recorded})
+		b.emit(Event{Kind: StoreBack, Count: recorded})
 	}
 }
 

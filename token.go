@@ -231,7 +231,7 @@ func (b *Budget) noteSource(token string, err error) {
 	if err != nil {
 		kind = SourceFailed
 	}
-	b.notify(Event{Kind: kind, Token: token, Err: err})
+	b.tell(Event{Kind: kind, Token: token, Err: err})
 }
 
 // A quarantineKey names a quarantine: the store keeps one for each reason.

@@ -295,7 +295,7 @@ func (t *Transport) noteHost(req *http.Request) {
 	}
 	b.mu.Unlock()
 	if !known {
-		b.notify(Event{Kind: HostNotNamed, Host: host})
+		b.tell(Event{Kind: HostNotNamed, Host: host})
 	}
 }
 
