@@ -31,7 +31,7 @@ var errBehind = errors.New("ration: the budget's limits change again and again")
 func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, err error) {
 	b := w.budget
 	w.id, w.account, w.offline, w.holder = r.ID, nil, false, store.BookingID{}
-	if w.accounts.local == nil && !b.clockLearned.Load() {
+	if w.accounts.local == nil && !b.clocks.Learned() {
 		if b.version.Load() == 0 {
 			// The answer to a booking would be followed by that question, for which its slot does not wait.
 			if err := b.refresh(ctx); isTemporary(err) {
@@ -114,7 +114,6 @@ func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time
 		arrived = time.Now()
 		w.soonest, w.due = b.clocks.Place(booked.Now, asked, arrived)
 		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
-		b.away.Note(arrived.Sub(asked), arrived)
 		b.lead.Note(arrived.Sub(w.due)+wait, wait, w.account.leads, arrived)
 	}
 	w.account = b.applyReply(ctx, booked, w.account, w.accounts, w.units, asked, arrived)

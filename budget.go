@@ -97,40 +97,38 @@ type Budget struct {
 	// Trace is told what happens to every caller. Nil: nobody is told. [WithTrace] adds one for some.
 	Trace *rationtrace.Trace
 
-	outage       outage.Outage
-	untold       untold
-	refreshing   singleflight.Group
-	rules        atomic.Pointer[limitRules]   // nil: Limits and Revision, not read yet
-	limitNews    atomic.Int64                 // how often any limits of the fleet have changed, as far as this worker knows
-	adopts       atomic.Bool                  // whether any account may have a card
-	latest       atomic.Pointer[tokenAccount] // of tokenAccounts, used last
-	version      atomic.Int64                 // known.Version
-	watch        watch.Watch                  // of the store, while callers wait
-	turns        atomic.Uint64                // how many callers have come
-	lines        lines                        // the callers that wait
-	wakes        atomic.Int64                 // how often wakeWaiters was called
-	freed        atomic.Int64                 // how often the store said that slots were given back
-	holds        holding.Holds                // their slots, as far as the store is told of them
-	announced    atomic.Int64                 // the status's version as the store said it last; 0: it was asked for since
-	changing     atomic.Int64                 // how many changes of the status this worker has under way
-	keyPauses    cooldown.KeyPauses
-	secondary    cooldown.Secondary
-	quarantines  atomic.Int64  // how often quarantined has changed
-	resumes      atomic.Int64  // how often noteResumption was called
-	away         arrival.Least // how long the store took to answer
-	clocks       clock.Clock
-	lead         lead.Ask
-	journal      journal.Journal[*budgetAccount]
-	waking       lead.Wake
-	clockLearned atomic.Bool                         // whether the store was asked for the time before the first booking
-	anySpent     atomic.Bool                         // whether spent has any account
-	tells        atomic.Bool                         // whether tellSoon is at work
-	tried        atomic.Bool                         // whether any pause was one that one request tries
-	waiting      [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
-	delays       arrival.Delays
-	inFlight     atomic.Int64 // attempts that have no response yet
-	rates        rates
-	pooled       sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
+	outage      outage.Outage
+	untold      untold
+	refreshing  singleflight.Group
+	rules       atomic.Pointer[limitRules]   // nil: Limits and Revision, not read yet
+	limitNews   atomic.Int64                 // how often any limits of the fleet have changed, as far as this worker knows
+	adopts      atomic.Bool                  // whether any account may have a card
+	latest      atomic.Pointer[tokenAccount] // of tokenAccounts, used last
+	version     atomic.Int64                 // known.Version
+	watch       watch.Watch                  // of the store, while callers wait
+	turns       atomic.Uint64                // how many callers have come
+	lines       lines                        // the callers that wait
+	wakes       atomic.Int64                 // how often wakeWaiters was called
+	freed       atomic.Int64                 // how often the store said that slots were given back
+	holds       holding.Holds                // their slots, as far as the store is told of them
+	announced   atomic.Int64                 // the status's version as the store said it last; 0: it was asked for since
+	changing    atomic.Int64                 // how many changes of the status this worker has under way
+	keyPauses   cooldown.KeyPauses
+	secondary   cooldown.Secondary
+	quarantines atomic.Int64 // how often quarantined has changed
+	resumes     atomic.Int64 // how often noteResumption was called
+	clocks      clock.Clock
+	lead        lead.Ask
+	journal     journal.Journal[*budgetAccount]
+	waking      lead.Wake
+	anySpent    atomic.Bool                         // whether spent has any account
+	tells       atomic.Bool                         // whether tellSoon is at work
+	tried       atomic.Bool                         // whether any pause was one that one request tries
+	waiting     [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
+	delays      arrival.Delays
+	inFlight    atomic.Int64 // attempts that have no response yet
+	rates       rates
+	pooled      sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
 
 	mu            sync.Mutex // protects all below
 	logLost       time.Time  // by the store, on its clock, when this process last recorded its bookings again; zero: never

@@ -152,7 +152,6 @@ func (b *Budget) refreshPart(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	arrived := time.Now()
-	b.away.Note(arrived.Sub(asked), arrived)
 	b.clocks.Place(status.Now, asked, arrived)
 	b.mu.Lock()
 	lost := status.Lost.After(b.recoveredUpTo)

@@ -3,7 +3,10 @@ package clock
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/ration-go/ration/internal/arrival"
 )
 
 // A Clock bounds when a store read its clock, which is known from its answers alone: after
@@ -13,9 +16,14 @@ import (
 // not noticed; the bounds lie between question and answer all the same. The zero Clock is
 // ready, and safe for concurrent use.
 type Clock struct {
-	mu              sync.Mutex
-	soonest, latest sighting // the answers that bound it best
+	away            arrival.Least // how long answers take
+	learned         atomic.Bool
+	mu              sync.Mutex // protects all below
+	soonest, latest sighting   // the answers that bound it best
 }
+
+// Away returns how long the quickest of the latest answers took: how far away the store is. Zero: none came, or it is in this process.
+func (c *Clock) Away() time.Duration { return c.away.Value() }
 
 // A sighting is an instant of the store's clock, and one of this process's clock that is
 // not later, or not earlier; and what the clock on the wall read at that one.
@@ -50,6 +58,7 @@ const drift = time.Millisecond
 // Place returns the instants of this process's clock between which the store's clock stood
 // at now, as an answer says that was asked for and arrived.
 func (c *Clock) Place(now, asked, arrived time.Time) (soonest, latest time.Time) {
+	c.away.Note(arrived.Sub(asked), arrived)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	soonest, latest = asked, arrived
