@@ -495,12 +495,12 @@ func (w *waiter) bookEarlier(l *budgetLine, old *slot) error {
 	if left := b.pauseOf(&old.booked).Until.Sub(b.storeNow()); left > 0 {
 		// What is free behind a pause is not: the store spreads the slots there.
 		l.Offer(left)
-		return errNoEarlier
+		return errNotExchanged
 	}
 	// The store counts the wait from when it is asked, which is a little later than now.
 	left := time.Until(old.grant(b).soonestSlot()) - 2*b.askBefore()
 	if left <= 0 || old.offline {
-		return errNoEarlier
+		return errNotExchanged
 	}
 	var r store.BookRequest
 	w.request(&r, left)
@@ -510,13 +510,13 @@ func (w *waiter) bookEarlier(l *budgetLine, old *slot) error {
 		w.cancelSoon()
 		return err
 	case !booked:
-		return errNoEarlier
+		return line.ErrNoRoom
 	}
 	w.traces.booked(w.ctx, w)
 	return nil
 }
 
-var errNoEarlier = errors.New("ration: there is no earlier slot")
+var errNotExchanged = errors.New("ration: the slot is not exchanged")
 
 // GiveBack implements line.Clerk. On none of the slots anything was sent.
 func (l *budgetLine) GiveBack(slots []droppedSlot) {

@@ -70,11 +70,11 @@ func (g *Grant) recordAnew(ctx context.Context, slot time.Time, charged []charge
 	if g.accounts.local != nil {
 		return nil
 	}
-	if instead {
-		b.forgetCancelled(g)
-	}
 	for _, o := range charged {
 		b.journal.Add(o.Account, nil, &store.Booking{Slot: slot, Now: g.now, Cost: o.Units}, slot)
+	}
+	if instead { // if the store loses its log meanwhile both are recorded, and not none
+		b.forgetCancelled(g)
 	}
 	return nil
 }

@@ -231,7 +231,8 @@ func (b *Budget) noteSource(token string, err error) {
 	if err != nil {
 		kind = SourceFailed
 	}
-	b.tell(Event{Kind: kind, Token: token, Err: err})
+	b.emit(Event{Kind: kind, Token: token, Err: err})
+	go b.tell() // others wait for the answer
 }
 
 // A quarantineKey names a quarantine: the store keeps one for each reason.

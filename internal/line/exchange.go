@@ -3,6 +3,7 @@ package line
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -12,16 +13,19 @@ import (
 // An Exchange books slots in place of later ones, for lines whose slots are of the same accounts: where a caller has given up, where
 // others have given slots back, or where an account has come to a pool.
 //
+// Of a few lines each exchanges its last slots, in rounds of 1, 2, 4 and so on, until one finds no earlier one.
+//
 // Lines differ in the size of their slots, so a slot that is given back is of no use to the callers of another line: the room that it
-// leaves is. The first of them, of whose own slot there is time left, has one booked there, and leaves room where its own was:
+// leaves is. Where there are many lines the callers keep their order among all. Who gives up leaves the room of its own slot, and
+// shortly before that comes the first caller behind has a slot booked there, and leaves room where its own was:
 //
 //	callers  100 tokens, 101, 102     slots  at 1 s for 100, at 2 s for 101, at 3 s for 102
 //	the first leaves                  there is room at 1 s
 //	shortly before                    one of 101 is booked at 1 s, and there is room at 2 s
 //	shortly before that               one of 102 is booked at 2 s
 //
-// So each caller is moved once, and they leave in the order in which they came. Of room that others have left nobody knows where it is:
-// the first caller looks for it, and when it has found some, more.
+// So each caller is moved once. Of room that others have left nobody knows where it is: the callers look for it one after the other,
+// and where one finds none some are left out, since the next ones would most likely find none either.
 type Exchange[W any, S Slot] struct {
 	count atomic.Int32 // of the lines
 
@@ -29,7 +33,8 @@ type Exchange[W any, S Slot] struct {
 	lines   []*Line[W, S]
 	room    []time.Time          // that the lines have left, in order
 	offered map[*Line[W, S]]bool // whose callers may find room that others have left
-	offerAt time.Time            // when they look for it
+	offerAt time.Time            // when they look for it; zero: they do not
+	urgent  bool                 // also while there is room that the lines have left
 	search  search[W, S]         // that is under way
 	timer   *time.Timer          // of what comes next; nil: nothing did
 }
@@ -38,21 +43,27 @@ type Exchange[W any, S Slot] struct {
 type search[W any, S Slot] struct {
 	at     time.Time            // the room that is looked for; zero: what others have left
 	among  map[*Line[W, S]]bool // whose callers look for that
-	tried  map[*Line[W, S]]bool // whose callers found the room too small
+	tried  map[*Line[W, S]]bool // of few lines: those that found none
+	turn   uint64               // of many: the first caller that was not tried
+	skip   int                  // likewise: how many callers are left out
 	round  int                  // how many slots are exchanged at once; zero: there is no search
 	open   int                  // that are being exchanged
 	failed int                  // that found nothing
+	missed bool                 // one of this round found nothing
 	over   bool                 // nothing more is looked for
 }
 
 const (
-	// few is how many lines are asked each whether there is room for them.
+	// few is how many lines exchange their last slots each, and how many callers look for room that is too small for the first.
 	few = 4
 	// soon is how long before a slot that was given back the callers of more lines look for the room: until then more may leave.
 	soon = time.Second
 	// mostAtOnce bounds how many slots are exchanged at once.
 	mostAtOnce = 256
 )
+
+// ErrNoRoom is what a [Clerk] refuses an exchange for if there is no earlier slot. Other errors say nothing about that.
+var ErrNoRoom = errors.New("there is no earlier slot")
 
 // leave removes a line.
 func (x *Exchange[W, S]) leave(l *Line[W, S]) {
@@ -61,15 +72,14 @@ func (x *Exchange[W, S]) leave(l *Line[W, S]) {
 	x.lines = slices.DeleteFunc(x.lines, func(o *Line[W, S]) bool { return o == l })
 	delete(x.offered, l)
 	x.count.Store(int32(len(x.lines)))
-	if len(x.lines) == 0 && x.timer != nil {
-		x.timer.Stop()
-	}
+	x.step()
 }
 
 // many reports whether the lines are too many to ask each.
 func (x *Exchange[W, S]) many() bool { return x.count.Load() > few }
 
-// Offer has the callers of the line look for earlier slots after a time, or earlier if they were asked to.
+// Offer has the callers of the line look for earlier slots after a time, or earlier if they were asked to; at once also if they know of
+// room that is left: the callers that move there find other room as well.
 func (l *Line[W, S]) Offer(after time.Duration) {
 	x := l.exchange
 	x.mu.Lock()
@@ -78,6 +88,7 @@ func (l *Line[W, S]) Offer(after time.Duration) {
 		x.offered = make(map[*Line[W, S]]bool)
 	}
 	x.offered[l] = true
+	x.urgent = x.urgent || after == 0
 	if at := time.Now().Add(after); x.offerAt.IsZero() || at.Before(x.offerAt) {
 		x.offerAt = at
 		x.step()
@@ -97,43 +108,38 @@ func (x *Exchange[W, S]) left(slots []Dropped[S]) {
 	x.step()
 }
 
-// ended notes what came of an exchange of a line's: a slot, or none.
-func (x *Exchange[W, S]) ended(l *Line[W, S], s S) {
+// ended notes what came of an exchange of a line's: a slot, or why there is none.
+func (x *Exchange[W, S]) ended(l *Line[W, S], s S, err error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	var none S
-	x.search.open--
-	if s == none {
-		x.search.fail(l)
-	} else {
-		x.found(s.Due())
+	now := &x.search
+	now.open--
+	switch {
+	case err == nil:
+		now.skip, now.over = 0, !now.at.IsZero()
+		if s.Due().Before(now.at) { // others had left it
+			x.addRoom(now.at)
+		} else if at := x.before(s.Due()); now.over && s.Due().After(now.at) && at >= 0 { // this was too small, and that is taken
+			x.room = slices.Delete(x.room, at, at+1)
+		}
+	case errors.Is(err, ErrNoRoom):
+		now.failed++
+		now.skip = max(1, 2*now.skip)
+		fallthrough
+	default:
+		now.missed = true
+		if now.tried == nil {
+			now.tried = make(map[*Line[W, S]]bool)
+		}
+		now.tried[l] = true
 	}
 	x.step()
 }
 
-// fail notes that there is no room for a line, which looks no longer.
-func (s *search[W, S]) fail(l *Line[W, S]) {
-	if s.tried == nil {
-		s.tried = make(map[*Line[W, S]]bool)
-	}
-	s.failed++
-	s.tried[l] = true
-}
-
-// found notes that a slot was booked then, which ends the search for the room that it has taken. It needs mu.
-func (x *Exchange[W, S]) found(due time.Time) {
-	if due.Before(x.search.at) { // others had left it
-		x.addRoom(x.search.at)
-	}
-	x.search.over = !x.search.at.IsZero()
-	at, same := slices.BinarySearchFunc(x.room, due, time.Time.Compare)
-	if !same {
-		at--
-	}
-	if at >= 0 {
-		x.search.over = true
-		x.room = slices.Delete(x.room, at, at+1)
-	}
+// before returns where the last room is that is not behind an instant; -1: there is none.
+func (x *Exchange[W, S]) before(at time.Time) int {
+	i, _ := slices.BinarySearchFunc(x.room, at, func(o, at time.Time) int { return cmp.Or(o.Compare(at), -1) })
+	return i - 1
 }
 
 func (x *Exchange[W, S]) addRoom(due time.Time) {
@@ -143,8 +149,13 @@ func (x *Exchange[W, S]) addRoom(due time.Time) {
 
 // step begins what is due, and sets the timer. It needs mu.
 func (x *Exchange[W, S]) step() {
+	if len(x.lines) == 0 {
+		x.room, x.offered, x.offerAt = nil, nil, time.Time{}
+	}
 	next := x.next(time.Now())
 	switch {
+	case next.IsZero() && x.timer != nil:
+		x.timer.Stop()
 	case next.IsZero():
 	case x.timer == nil:
 		x.timer = time.AfterFunc(time.Until(next), func() {
@@ -161,19 +172,25 @@ func (x *Exchange[W, S]) step() {
 func (x *Exchange[W, S]) next(now time.Time) time.Time {
 	s := &x.search
 	for s.open == 0 {
+		offer, room := x.due(now)
 		switch {
-		case s.round == 0 && !x.offerAt.IsZero() && !x.offerAt.After(now):
+		case s.round == 0 && !offer.IsZero() && !offer.After(now):
 			*s = search[W, S]{among: x.offered, round: 1}
-			x.offered, x.offerAt = nil, time.Time{}
-		case s.round == 0 && len(x.room) > 0 && !x.lookAt(x.room[0], now).After(now):
+			x.offered, x.offerAt, x.urgent = nil, time.Time{}, false
+		case s.round == 0 && !room.IsZero() && !room.After(now):
 			*s = search[W, S]{at: x.room[0], round: 1}
 			x.room = x.room[1:]
+		case s.round == 0 && (room.IsZero() || !offer.IsZero() && offer.Before(room)):
+			return offer
 		case s.round == 0:
-			return x.due(now)
-		case s.over, s.failed >= few, s.failed > 0 && s.at.IsZero() && x.many():
+			return room
+		case s.over, s.failed >= few && (!s.at.IsZero() || !x.many()):
 			s.round = 0
 			continue
-		case s.at.IsZero() && s.failed == 0: // all of the last round found some
+		case !s.at.IsZero():
+		case s.missed:
+			s.round = 1
+		default: // all of the last round found some
 			s.round = min(2*s.round, mostAtOnce)
 		}
 		if !x.begin(now) {
@@ -183,23 +200,18 @@ func (x *Exchange[W, S]) next(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// lookAt returns when callers look for room.
-func (x *Exchange[W, S]) lookAt(room, now time.Time) time.Time {
-	if x.many() {
-		return room.Add(-soon)
+// due returns when callers look for what others have left, and for room that lines have; zero: they do not.
+func (x *Exchange[W, S]) due(now time.Time) (offer, room time.Time) {
+	offer = x.offerAt
+	switch {
+	case len(x.room) == 0:
+		return offer, time.Time{}
+	case !x.many():
+		return offer, now
+	case !x.urgent:
+		offer = time.Time{}
 	}
-	return now
-}
-
-// due returns when a search begins; zero: none does.
-func (x *Exchange[W, S]) due(now time.Time) (next time.Time) {
-	if len(x.room) > 0 {
-		next = x.lookAt(x.room[0], now)
-	}
-	if !x.offerAt.IsZero() && (next.IsZero() || x.offerAt.Before(next)) {
-		next = x.offerAt
-	}
-	return next
+	return offer, x.room[0].Add(-soon)
 }
 
 // A place is that of a caller in line and its slot.
@@ -209,18 +221,30 @@ type place[W any, S Slot] struct {
 	slot S
 }
 
-// begin has slots exchanged that lie behind the room: the last ones of each line or, if there are many, those of the callers that came
-// first. It reports whether there are any. It needs mu.
+// begin has slots exchanged that lie behind the room: the last ones of each line or, if there are many, those of the callers that come
+// next. It reports whether there are any. It needs mu.
 func (x *Exchange[W, S]) begin(now time.Time) bool {
-	s := &x.search
+	s, many := &x.search, x.many()
+	if s.missed = false; !many {
+		s.turn, s.skip = 0, 0
+	}
+	after := now
+	if s.at.After(now) {
+		after = s.at
+	}
+	if !s.at.IsZero() {
+		s.skip = 0
+	}
 	var all []place[W, S]
 	for _, l := range x.lines {
-		if (s.among == nil || s.among[l]) && !s.tried[l] {
-			all = l.places(all, cmp.Or(s.at, now), s.round, !x.many())
+		if (s.among == nil || s.among[l]) && (many || !s.tried[l]) {
+			all = l.places(all, after, s.turn, s.skip+s.round, many)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b place[W, S]) int { return cmp.Compare(a.turn, b.turn) })
+	all = all[min(s.skip, len(all)):]
 	for _, one := range all[:min(s.round, len(all))] {
+		s.turn = one.turn + 1
 		if one.line.exchangeOne(one.slot) {
 			s.open++
 		}
@@ -228,13 +252,21 @@ func (x *Exchange[W, S]) begin(now time.Time) bool {
 	return s.open > 0
 }
 
-// places appends those of n callers whose slots lie behind an instant, the first ones or the last.
-func (l *Line[W, S]) places(all []place[W, S], after time.Time, n int, last bool) []place[W, S] {
+// places appends those of n callers whose slots lie behind an instant: the last ones or, of many lines, the first ones from a turn on
+// that have time to get another.
+func (l *Line[W, S]) places(all []place[W, S], after time.Time, turn uint64, n int, many bool) []place[W, S] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if many {
+		if least := time.Now().Add(3 * l.clerk.Ahead()); least.After(after) {
+			after = least
+		}
+	}
 	most := min(len(l.callers), len(l.slots))
 	from, _ := slices.BinarySearchFunc(l.slots[:most], after, func(s S, after time.Time) int { return cmp.Or(s.Due().Compare(after), -1) })
-	if last {
+	if many {
+		from = max(from, l.placeOf(turn))
+	} else {
 		from = max(from, most-n)
 	}
 	for i := from; i < min(most, from+n); i++ {

@@ -198,8 +198,11 @@ func (l *Line[W, S]) remove(c *Caller[W, S]) {
 }
 
 // place returns where a caller stands, or would. It needs mu.
-func (l *Line[W, S]) place(c *Caller[W, S]) int {
-	at, _ := slices.BinarySearchFunc(l.callers, c.turn, func(o *Caller[W, S], turn uint64) int { return cmp.Compare(o.turn, turn) })
+func (l *Line[W, S]) place(c *Caller[W, S]) int { return l.placeOf(c.turn) }
+
+// placeOf returns where the first caller stands that has come in that turn or later. It needs mu.
+func (l *Line[W, S]) placeOf(turn uint64) int {
+	at, _ := slices.BinarySearchFunc(l.callers, turn, func(o *Caller[W, S], turn uint64) int { return cmp.Compare(o.turn, turn) })
 	return at
 }
 
@@ -261,12 +264,15 @@ func (l *Line[W, S]) send(c *Caller[W, S], after Dropped[S]) {
 // Leave is called by a caller that gives up. If it had got a slot, which it may have taken, the next caller gets that.
 func (l *Line[W, S]) Leave(c *Caller[W, S], taken S) {
 	l.mu.Lock()
-	var over []Dropped[S]
 	if at := l.place(c); c.stands {
 		l.remove(c)
-		if at < len(l.slots) && l.exchange.many() { // the order of all lines stays
-			over = append(over, Dropped[S]{Slot: l.slots[at]})
+		if len(l.callers) > 0 && at < len(l.slots) && l.exchange.many() { // the order of all lines stays
+			own := []Dropped[S]{{Slot: l.slots[at]}}
 			l.slots = slices.Delete(l.slots, at, at+1)
+			go func() {
+				l.clerk.GiveBack(own)
+				l.exchange.left(own)
+			}()
 		}
 	} else {
 		select {
@@ -278,7 +284,7 @@ func (l *Line[W, S]) Leave(c *Caller[W, S], taken S) {
 			l.add(taken)
 		}
 	}
-	l.settle(over)
+	l.settle(nil)
 }
 
 // settle has the line look at what is new, and gives slots back: those that are over, and all if nobody is there to wait for.
@@ -325,11 +331,11 @@ func (l *Line[W, S]) Booked(e Errand[W, S], s S) {
 	}
 	l.settle(over)
 	if e.For == nil {
-		l.exchange.ended(l, s)
+		l.exchange.ended(l, s, nil)
 	}
 }
 
-// Refused ends an errand: no slot was booked.
+// Refused ends an errand: no slot was booked. Of an exchange the error is [ErrNoRoom] if the store has no earlier one.
 func (l *Line[W, S]) Refused(e Errand[W, S], err error) {
 	l.mu.Lock()
 	l.ended(e)
@@ -340,7 +346,7 @@ func (l *Line[W, S]) Refused(e Errand[W, S], err error) {
 	l.mu.Unlock()
 	if e.For == nil {
 		var none S
-		l.exchange.ended(l, none)
+		l.exchange.ended(l, none, err)
 	}
 }
 

@@ -130,7 +130,11 @@ func (c *clerk) Book(e errand) {
 	s := c.book(until)
 	time.Sleep(way())
 	if s == nil {
-		c.current().Refused(e, errTooLate)
+		err := errTooLate
+		if e.For == nil {
+			err = line.ErrNoRoom
+		}
+		c.current().Refused(e, err)
 		return
 	}
 	s.known = time.Now()

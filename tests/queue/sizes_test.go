@@ -2,12 +2,14 @@ package queue_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/ration-go/ration"
@@ -89,6 +91,37 @@ func TestCallersThatDifferMoveUpInTheirOrder(t *testing.T) {
 				lasted := latest.Sub(went[0])
 				t.Logf("%d left in %v, %d bookings, overtaken by %v at most", len(went), lasted, kept.booked.Load(), most)
 				require.LessOrEqual(t, kept.booked.Load(), row.most)
+			})
+		})
+	}
+}
+
+// A token that comes to a pool is used at once by callers whose requests all differ, as if all were alike.
+func TestCallersThatDifferGoOverToANewToken(t *testing.T) {
+	const callers = 200
+	for _, sizes := range []int{1, 3, callers} {
+		t.Run(fmt.Sprint(sizes, " sizes"), func(t *testing.T) {
+			rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
+				kept := &countingStore{Store: b.Store}
+				b.Store, b.Limits = kept, []ration.Limit{{Max: 10, Window: 10 * time.Second}, {Max: 1_000_000, Window: 10 * time.Second, Unit: "tokens"}}
+				pool := ration.NewPool(b, ration.NewToken("a"))
+				begun := time.Now()
+				var all sync.WaitGroup
+				for i := range callers {
+					ctx := ration.WithUnits(t.Context(), map[string]int{"tokens": 100 + i%sizes})
+					all.Go(func() {
+						_, err := pool.Take(ctx, 1)
+						assert.NoError(t, err)
+					})
+					time.Sleep(time.Millisecond)
+				}
+				time.Sleep(time.Second)
+				pool.Add(ration.NewToken("b"))
+				all.Wait()
+				lasted := time.Since(begun)
+				t.Logf("%v, %d bookings", lasted, kept.booked.Load())
+				require.Less(t, lasted, 95*time.Second, "two tokens take nine windows more, and one has begun alone")
+				require.LessOrEqual(t, kept.booked.Load(), int64(4*callers))
 			})
 		})
 	}
