@@ -31,7 +31,7 @@ var errBehind = errors.New("ration: the budget's limits change again and again")
 func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, err error) {
 	b := w.budget
 	w.id, w.account, w.offline, w.holder = r.ID, nil, false, store.BookingID{}
-	if w.accounts.local == nil && !b.clocks.Learned() {
+	if w.accounts.local == nil && !b.clocks.Learned.Load() {
 		if b.version.Load() == 0 {
 			// The answer to a booking would be followed by that question, for which its slot does not wait.
 			if err := b.refresh(ctx); isTemporary(err) {

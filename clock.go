@@ -18,7 +18,7 @@ import (
 func (b *Budget) learnClock(ctx context.Context, accounts []budgetAccount, r *store.BookRequest) error {
 	first := *r // the request itself stays on its caller's stack
 	err := b.askOnce(ctx, "clock", func() error {
-		if b.clocks.Learned() { // by a caller before this one
+		if b.clocks.Learned.Load() { // by a caller before this one
 			return nil
 		}
 		hurried := slices.MinFunc(accounts, func(a, b budgetAccount) int { return cmp.Compare(a.tolerance, b.tolerance) })

@@ -39,7 +39,7 @@ const heartbeat = 10 * time.Second
 // the slot comes, so that the answer is there by then: a store that is far away would make the
 // caller late.
 func (b *Budget) askBefore() time.Duration {
-	away := b.clocks.Away()
+	away := b.clocks.Away.Value()
 	return away + away/4 + time.Millisecond
 }
 

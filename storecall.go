@@ -97,5 +97,5 @@ const cancelWithin = 250 * time.Millisecond
 // soon returns a context for a short call of the store, which is made even if the caller has
 // given up. A store that is far away has longer.
 func (b *Budget) soon(ctx context.Context) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), cancelWithin+2*b.clocks.Away())
+	return context.WithTimeout(context.WithoutCancel(ctx), cancelWithin+2*b.clocks.Away.Value())
 }

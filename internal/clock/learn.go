@@ -14,9 +14,6 @@ const (
 	patience = 250 * time.Millisecond
 )
 
-// Learned reports whether [Clock.Learn] has succeeded.
-func (c *Clock) Learned() bool { return c.learned.Load() }
-
 // Learn asks for the time, until a reply comes as quickly as callers need that may leave so late after their slots. The function asks
 // once, and places the answer. An error is the function's. One caller at a time may learn.
 func (c *Clock) Learn(tolerance time.Duration, ask func() error) error {
@@ -25,10 +22,10 @@ func (c *Clock) Learn(tolerance time.Duration, ask func() error) error {
 		if err := ask(); err != nil {
 			return err
 		}
-		if c.Away() <= enough || time.Since(begun) > patience {
+		if c.Away.Value() <= enough || time.Since(begun) > patience {
 			break
 		}
 	}
-	c.learned.Store(true)
+	c.Learned.Store(true)
 	return nil
 }

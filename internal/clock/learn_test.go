@@ -28,7 +28,7 @@ func TestLearn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var c clock.Clock
 				asked := 0
-				require.False(t, c.Learned())
+				require.False(t, c.Learned.Load())
 				require.NoError(t, c.Learn(row.tolerance, func() error {
 					begun := time.Now()
 					time.Sleep(row.took[min(asked, len(row.took)-1)])
@@ -37,12 +37,12 @@ func TestLearn(t *testing.T) {
 					return nil
 				}))
 				require.Equal(t, row.asked, asked)
-				require.True(t, c.Learned())
-				require.Equal(t, row.took[min(asked, len(row.took))-1], c.Away())
+				require.True(t, c.Learned.Load())
+				require.Equal(t, row.took[min(asked, len(row.took))-1], c.Away.Value())
 			})
 		})
 	}
 	var c clock.Clock
 	require.ErrorContains(t, c.Learn(0, func() error { return errors.New("no") }), "no")
-	require.False(t, c.Learned())
+	require.False(t, c.Learned.Load())
 }

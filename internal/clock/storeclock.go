@@ -16,14 +16,14 @@ import (
 // not noticed; the bounds lie between question and answer all the same. The zero Clock is
 // ready, and safe for concurrent use.
 type Clock struct {
-	away            arrival.Least // how long answers take
-	learned         atomic.Bool
+	// Away is how long answers take: how far away the store is. Its value is zero if none came, or the store is in this process.
+	Away arrival.Least
+	// Learned reports whether [Clock.Learn] has succeeded. It is to be read only.
+	Learned atomic.Bool
+
 	mu              sync.Mutex // protects all below
 	soonest, latest sighting   // the answers that bound it best
 }
-
-// Away returns how long the quickest of the latest answers took: how far away the store is. Zero: none came, or it is in this process.
-func (c *Clock) Away() time.Duration { return c.away.Value() }
 
 // A sighting is an instant of the store's clock, and one of this process's clock that is
 // not later, or not earlier; and what the clock on the wall read at that one.
@@ -58,7 +58,7 @@ const drift = time.Millisecond
 // Place returns the instants of this process's clock between which the store's clock stood
 // at now, as an answer says that was asked for and arrived.
 func (c *Clock) Place(now, asked, arrived time.Time) (soonest, latest time.Time) {
-	c.away.Note(arrived.Sub(asked), arrived)
+	c.Away.Note(arrived.Sub(asked), arrived)
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	soonest, latest = asked, arrived

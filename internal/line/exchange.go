@@ -72,7 +72,9 @@ func (x *Exchange[W, S]) leave(l *Line[W, S]) {
 	x.lines = slices.DeleteFunc(x.lines, func(o *Line[W, S]) bool { return o == l })
 	delete(x.offered, l)
 	x.count.Store(int32(len(x.lines)))
-	x.step()
+	if len(x.lines) == 0 && x.timer != nil {
+		x.timer.Stop()
+	}
 }
 
 // many reports whether the lines are too many to ask each.
@@ -149,7 +151,7 @@ func (x *Exchange[W, S]) addRoom(due time.Time) {
 
 // step begins what is due, and sets the timer. It needs mu.
 func (x *Exchange[W, S]) step() {
-	if len(x.lines) == 0 {
+	if len(x.lines) == 0 { // an exchange has ended since
 		x.room, x.offered, x.offerAt = nil, nil, time.Time{}
 	}
 	next := x.next(time.Now())
@@ -265,7 +267,7 @@ func (l *Line[W, S]) places(all []place[W, S], after time.Time, turn uint64, n i
 	most := min(len(l.callers), len(l.slots))
 	from, _ := slices.BinarySearchFunc(l.slots[:most], after, func(s S, after time.Time) int { return cmp.Or(s.Due().Compare(after), -1) })
 	if many {
-		from = max(from, l.placeOf(turn))
+		from = max(from, l.place(turn))
 	} else {
 		from = max(from, most-n)
 	}

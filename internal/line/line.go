@@ -183,7 +183,7 @@ func (l *Line[W, S]) Join(c *Caller[W, S], turn uint64, own Dropped[S]) bool {
 
 // enter needs mu, and returns the caller's place.
 func (l *Line[W, S]) enter(c *Caller[W, S]) int {
-	at := l.place(c)
+	at := l.place(c.turn)
 	l.compare = l.compare || at < len(l.callers) // who stand behind it get later slots
 	l.callers = slices.Insert(l.callers, at, c)
 	c.stands = true
@@ -192,16 +192,13 @@ func (l *Line[W, S]) enter(c *Caller[W, S]) int {
 
 // remove takes a caller out of the line. It needs mu.
 func (l *Line[W, S]) remove(c *Caller[W, S]) {
-	at := l.place(c)
+	at := l.place(c.turn)
 	l.callers = slices.Delete(l.callers, at, at+1)
 	c.stands = false
 }
 
-// place returns where a caller stands, or would. It needs mu.
-func (l *Line[W, S]) place(c *Caller[W, S]) int { return l.placeOf(c.turn) }
-
-// placeOf returns where the first caller stands that has come in that turn or later. It needs mu.
-func (l *Line[W, S]) placeOf(turn uint64) int {
+// place returns where the first caller stands that has come in a turn or later, or would. It needs mu.
+func (l *Line[W, S]) place(turn uint64) int {
 	at, _ := slices.BinarySearchFunc(l.callers, turn, func(o *Caller[W, S], turn uint64) int { return cmp.Compare(o.turn, turn) })
 	return at
 }
@@ -264,7 +261,7 @@ func (l *Line[W, S]) send(c *Caller[W, S], after Dropped[S]) {
 // Leave is called by a caller that gives up. If it had got a slot, which it may have taken, the next caller gets that.
 func (l *Line[W, S]) Leave(c *Caller[W, S], taken S) {
 	l.mu.Lock()
-	if at := l.place(c); c.stands {
+	if at := l.place(c.turn); c.stands {
 		l.remove(c)
 		if len(l.callers) > 0 && at < len(l.slots) && l.exchange.many() { // the order of all lines stays
 			own := []Dropped[S]{{Slot: l.slots[at]}}
@@ -327,7 +324,7 @@ func (l *Line[W, S]) Booked(e Errand[W, S], s S) {
 	}
 	l.add(s)
 	if c := e.For; c != nil && c.stands {
-		l.estimate(c, l.place(c))
+		l.estimate(c, l.place(c.turn))
 	}
 	l.settle(over)
 	if e.For == nil {
@@ -368,7 +365,7 @@ func (l *Line[W, S]) refuse(c *Caller[W, S], err error) {
 
 // comesLate reports whether there is no slot for the caller, or one that comes later than it waits. It needs mu.
 func (l *Line[W, S]) comesLate(c *Caller[W, S]) bool {
-	at := l.place(c)
+	at := l.place(c.turn)
 	return at >= len(l.slots) || !c.Until.IsZero() && l.slots[at].Due().After(c.Until)
 }
 

@@ -15,7 +15,7 @@ var bounds = []bound{
 	{133, 109, 31, 0}, // a GET on a MemoryStore
 	{135, 116, 31, 1}, // a GET by one of three tokens
 	{727, 344, 78, 5}, // a 429 and its retry
-	{263, 177, 41, 3}, // a cancelled wait
+	{262, 176, 41, 3}, // a cancelled wait
 }
 
 // within reports whether no figure of s is over its bound.
