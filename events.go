@@ -260,16 +260,21 @@ func (b *Budget) tell(more ...Event) {
 	b.untold.all = nil
 	b.untold.mu.Unlock()
 	for _, e := range all {
-		e.Budget = b.Name
-		if b.Logger != nil {
-			said := e
-			if e.Kind == Paused || e.Kind == TokenQuarantined {
-				said.Cause = "" // it is a field, and may be long
-			}
-			b.Logger.LogAttrs(context.Background(), e.Kind.level(), said.String(), e.LogValue().Group()...)
+		b.notify(e)
+	}
+}
+
+// notify logs an event and calls OnEvent.
+func (b *Budget) notify(e Event) {
+	e.Budget = b.Name
+	if b.Logger != nil {
+		said := e
+		if e.Kind == Paused || e.Kind == TokenQuarantined {
+			said.Cause = "" // it is a field, and may be long
 		}
-		if b.OnEvent != nil {
-			b.OnEvent(e)
-		}
+		b.Logger.LogAttrs(context.Background(), e.Kind.level(), said.String(), e.LogValue().Group()...)
+	}
+	if b.OnEvent != nil {
+		b.OnEvent(e)
 	}
 }

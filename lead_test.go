@@ -18,8 +18,9 @@ import (
 // A busyStore answers to bookings late, by least to most, and counts them. It is in no process.
 type busyStore struct {
 	ration.Store
-	least, most time.Duration
-	booked      atomic.Int64
+	least  time.Duration
+	most   atomic.Int64 // a time.Duration
+	booked atomic.Int64
 }
 
 // At implements [store.Store]: it is in no process.
@@ -28,14 +29,15 @@ func (s *busyStore) At(time.Time) time.Time { return time.Time{} }
 func (s *busyStore) Book(ctx context.Context, r store.BookRequest) (store.Booking, error) {
 	s.booked.Add(1)
 	answer, err := s.Store.Book(ctx, r)
-	time.Sleep(s.least + time.Duration(rand.Int64N(int64(s.most-s.least))))
+	time.Sleep(s.least + time.Duration(rand.Int64N(s.most.Load()-int64(s.least))))
 	return answer, err
 }
 
 // A process whose answers come late asks for slots that come later: few answers come after their slot, though no two take as long.
 func TestFewSlotsAreMissedWhereAnswersAreLate(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
-		kept := &busyStore{Store: b.Store, most: 200 * time.Millisecond}
+		kept := &busyStore{Store: b.Store}
+		kept.most.Store(int64(200 * time.Millisecond))
 		b.Store, b.Margin, b.Limits = kept, 0, []ration.Limit{{Max: 10_000, Window: 2 * time.Second}}
 		token := ration.NewToken("a")
 		call := func(times int) {
@@ -56,7 +58,7 @@ func TestFewSlotsAreMissedWhereAnswersAreLate(t *testing.T) {
 		require.Less(t, kept.booked.Load(), int64(1000*115/100), "bookings for 1,000 calls")
 
 		time.Sleep(10 * time.Second)
-		kept.most = time.Millisecond
+		kept.most.Store(int64(time.Millisecond))
 		call(5)
 		begun := time.Now()
 		call(50)
@@ -67,7 +69,9 @@ func TestFewSlotsAreMissedWhereAnswersAreLate(t *testing.T) {
 // A store whose answers take longer than a caller may be late has a slot for Try too: one that has come when the answer has.
 func TestTryWorksWhereAnswersAreLate(t *testing.T) {
 	rationtest.InBubbles(t, func(t *testing.T, b *ration.Budget) {
-		b.Store, b.Margin, b.Limits = &busyStore{Store: b.Store, least: 80 * time.Millisecond, most: 100 * time.Millisecond}, 0, []ration.Limit{{Max: 5, Window: 2 * time.Second}}
+		kept := &busyStore{Store: b.Store, least: 80 * time.Millisecond}
+		kept.most.Store(int64(100 * time.Millisecond))
+		b.Store, b.Margin, b.Limits = kept, 0, []ration.Limit{{Max: 5, Window: 2 * time.Second}}
 		token := ration.NewToken("a")
 		for range 5 {
 			begun := time.Now()

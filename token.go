@@ -231,8 +231,7 @@ func (b *Budget) noteSource(token string, err error) {
 	if err != nil {
 		kind = SourceFailed
 	}
-	b.emit(Event{Kind: kind, Token: token, Err: err})
-	go b.tell() // others wait for the answer
+	b.notify(Event{Kind: kind, Token: token, Err: err}) // and of nothing else: others wait for the source
 }
 
 // A quarantineKey names a quarantine: the store keeps one for each reason.

@@ -14,7 +14,7 @@ var bounds = []bound{
 	{425, 239, 58, 1}, // a GET whose response has limit headers
 	{133, 109, 31, 0}, // a GET on a MemoryStore
 	{135, 116, 31, 1}, // a GET by one of three tokens
-	{727, 344, 78, 5}, // a 429 and its retry
+	{728, 345, 78, 5}, // a 429 and its retry
 	{262, 176, 41, 3}, // a cancelled wait
 }
 
