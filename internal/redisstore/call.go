@@ -55,7 +55,7 @@ func (s *Store) do(ctx context.Context, op string, ask func(context.Context) (an
 	}
 	c := &call{done: make(chan struct{})}
 	detached := callContext{context.WithoutCancel(ctx), time.Now().Add(s.timeout())}
-	timeout := time.AfterFunc(time.Until(detached.deadline), func() {
+	timeout := time.AfterFunc(s.timeout(), func() {
 		s.abandoned.add()
 		if !c.state.CompareAndSwap(waiting, abandoned) {
 			s.abandoned.done()
