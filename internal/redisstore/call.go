@@ -53,9 +53,9 @@ func (s *Store) do(ctx context.Context, op string, ask func(context.Context) (an
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c := &call{done: make(chan struct{})}
-	detached := callContext{context.WithoutCancel(ctx), time.Now().Add(s.timeout())}
-	timeout := time.AfterFunc(s.timeout(), func() {
+	c, timeout := &call{done: make(chan struct{})}, s.timeout()
+	detached := callContext{context.WithoutCancel(ctx), time.Now().Add(timeout)}
+	expiry := time.AfterFunc(timeout, func() {
 		s.abandoned.add()
 		if !c.state.CompareAndSwap(waiting, abandoned) {
 			s.abandoned.done()
@@ -88,7 +88,7 @@ func (s *Store) do(ctx context.Context, op string, ask func(context.Context) (an
 		if late != nil {
 			late.Stop()
 		}
-		timeout.Stop()
+		expiry.Stop()
 		if !answer(result, err) && c.state.Load() == abandoned {
 			s.abandoned.done()
 		}
