@@ -43,7 +43,6 @@ type accountList struct {
 	keyed    *keyedLists     // with what counts the values of requests; nil: no limit counts values apart
 	shared   []budgetAccount // charged whichever of them is, in the order of Accounts.Shared
 	rules    *limitRules
-	local    store.Local // the store, if it loses no logs; otherwise nil
 }
 
 // unitsOf returns what a request charges the meters, of which there are some, in their order; or why it cannot.
@@ -188,9 +187,6 @@ func (b *Budget) list(r *limitRules, accounts ...budgetAccount) (*accountList, e
 		return nil, err
 	}
 	a := &accountList{Accounts: all, accounts: accounts, meters: meters, keyed: newKeyedLists(accounts[0].metered), shared: shared, rules: r}
-	if b.isLocal() {
-		a.local = b.Store
-	}
 	return a, nil
 }
 
@@ -304,7 +300,7 @@ func contractAccounts(all []budgetAccount) []store.Account {
 	return list
 }
 
-// check names the first required field that is missing.
+// check names the first required field that is missing. If none is, the budget is wired from then on.
 func (b *Budget) check() error {
 	if b == nil {
 		return errors.New("ration: the Budget is nil")
@@ -324,6 +320,7 @@ func (b *Budget) check() error {
 	if redis, is := b.Store.(*RedisStore); b.Store == nil || is && redis == nil {
 		return fmt.Errorf("ration: budget %q: Store is nil: set a *RedisStore for a fleet, or new(ration.MemoryStore) for one process", b.Name)
 	}
+	b.wiring.Do(b.wire)
 	return nil
 }
 

@@ -69,16 +69,21 @@ type unpaused struct {
 // run takes the steps to a grant in turn. If what one step found no longer holds after another, it
 // begins again.
 func (a *acquisition) run(grant *Grant) (err error) {
+	b := a.Pool.budget
 	if o := a.options; o != nil && o.grant != nil {
 		if *grant, err = a.Pool.granted(a.ctx, o.grant, a.cost); err == nil {
-			_, err = a.openSecret(grant)
+			if grant.Token.source != nil {
+				_, err = a.openSecret(grant)
+			}
 		}
 		return err
 	}
 	for {
-		may, err := a.passPauses()
-		if err != nil {
-			return err
+		may := unpaused{excluded: a.excluded, resumes: b.fleet.State().Resumes}
+		if b.fleet.Keys.Any.Load() {
+			if may, err = a.passPauses(may); err != nil {
+				return err
+			}
 		}
 		if err := a.book(grant, may); err != nil {
 			if err = a.waitAfter(err, may); err != nil {
@@ -86,8 +91,11 @@ func (a *acquisition) run(grant *Grant) (err error) {
 			}
 			continue
 		}
-		opened, err := a.openSecret(grant)
-		if opened && !a.isPaused(grant) {
+		opened := grant.Token.source == nil
+		if !opened {
+			opened, err = a.openSecret(grant)
+		}
+		if opened && !(b.fleet.Keys.Any.Load() && a.isPaused(grant)) {
 			if len(a.waits) > 0 {
 				grant.Waits = append(a.waits, grant.Waits...)
 			}
@@ -102,19 +110,18 @@ func (a *acquisition) run(grant *Grant) (err error) {
 
 // passPauses holds the request back while its endpoint, its object or one of its scopes is paused on
 // every account.
-func (a *acquisition) passPauses() (may unpaused, err error) {
+func (a *acquisition) passPauses(may unpaused) (unpaused, error) {
 	b := a.Pool.budget
-	may.excluded, may.resumes = a.excluded, b.resumes.Load()
-	for b.keyPauses.Any.Load() && !a.Pool.excludesAll(a.excluded) {
-		resumes, now := b.resumes.Load(), b.storeNow()
+	for b.fleet.Keys.Any.Load() && !a.Pool.excludesAll(a.excluded) {
+		resumes, now := b.fleet.State().Resumes, b.durable.Now()
 		keys := cooldown.KeysOf(a.req, a.scopes)
-		if over, found := b.keyPauses.Untried(keys, a.Pool.onlyAccount(), now); found {
+		if over, found := b.fleet.Keys.Untried(keys, a.Pool.onlyAccount(), now); found {
 			if a.tries = b.claimTrial(a.ctx, over); a.tries {
 				break
 			}
 			continue
 		}
-		paused, free, all := b.keyPauses.Excluded(keys, now)
+		paused, free, all := b.fleet.Keys.Excluded(keys, now)
 		if all.Until.IsZero() {
 			if len(paused) == 0 {
 				break
@@ -165,12 +172,9 @@ func (a *acquisition) waitAfter(failed error, may unpaused) error {
 	return failed
 }
 
-// openSecret asks the source of the grant's token, if it has one, for the secret. It reports false and no
+// openSecret asks the source of the grant's token for the secret. It reports false and no
 // error if another grant is to be taken: the source has failed, or the slot has passed meanwhile.
 func (a *acquisition) openSecret(grant *Grant) (opened bool, err error) {
-	if grant.Token.source == nil {
-		return true, nil
-	}
 	err = a.Pool.askForSecret(a.ctx, grant, &a.waits)
 	switch {
 	case errors.Is(err, errLateSecret):
@@ -193,10 +197,10 @@ func isSourceError(err error) bool {
 // isPaused reports whether the request was paused on the grant's account while it waited for its slot.
 func (a *acquisition) isPaused(grant *Grant) bool {
 	b := a.Pool.budget
-	if a.tries || !b.keyPauses.Any.Load() {
+	if a.tries {
 		return false
 	}
-	paused, _, all := b.keyPauses.Excluded(cooldown.KeysOf(a.req, grant.scopes), b.storeNow())
+	paused, _, all := b.fleet.Keys.Excluded(cooldown.KeysOf(a.req, grant.scopes), b.durable.Now())
 	return !all.Until.IsZero() || slices.Contains(paused, grant.account.ID)
 }
 

@@ -8,187 +8,135 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/durable"
+	"github.com/ration-go/ration/internal/fleet"
+	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/internal/journal"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
-// askAtMost bounds how often a caller asks for one booking while logs are lost or clocks
-// step.
-const askAtMost = 4
+// mostBehind bounds how often a caller begins a booking anew because limits were changed.
+const mostBehind = 4
 
 // errBehind says that the budget's limits were changed: nothing was booked, and the accounts are to be found again.
 var errBehind = errors.New("ration: the budget's limits change again and again")
 
-// ask asks the store for a booking, and reports whether it booked. If the store has lost a log,
-// the worker first records its bookings again, and then asks once more. After an error the grant
-// names what the store may have booked all the same.
+// ask asks the store for a booking, and reports whether it booked. After an error the grant names what the store may have booked all the
+// same.
 func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, err error) {
-	b := w.budget
+	b, s := w.budget, &w.budget.durable
 	w.id, w.account, w.offline, w.holder = r.ID, nil, false, store.BookingID{}
-	if w.accounts.local == nil && !b.clocks.Learned.Load() {
-		if b.version.Load() == 0 {
-			// The answer to a booking would be followed by that question, for which its slot does not wait.
-			if err := b.refresh(ctx); isTemporary(err) {
-				return false, err
-			}
-		}
-		if err := b.learnClock(ctx, w.accounts.accounts, r); err != nil {
+	if !s.Clock.Learned.Load() {
+		if err := w.learnClock(ctx, r); err != nil {
 			return false, err
 		}
 	}
-	for n := 1; n <= askAtMost; n++ {
-		var asked time.Time
-		if w.accounts.local == nil {
-			if asked = time.Now(); !w.waits {
-				r.MaxWait = b.lead.Of() // a slot that has come when the answer has
-			}
-			b.stampRequest(r, asked)
-		}
-		if n == askAtMost {
-			r.Expect = time.Time{} // answers are too slow to compare clocks
-		}
-		began := b.startAsking() // and not asks, which would copy the request and the answer
-		answer, err := b.Store.Book(ctx, *r)
-		b.storeAsked(ctx, "book", began, err)
-		switch {
-		case err != nil:
+	for {
+		var answer durable.Answer
+		if err := s.Book(ctx, r, w.waits, &answer); err != nil {
 			return false, err
-		case answer.Ahead:
-			r.Ahead = b.clocks.Stepped(answer.Now, asked, time.Now())
-		case answer.Lost:
-			if err := b.refresh(ctx); err != nil {
-				return false, err
-			}
-		case answer.Behind:
-			if err := b.refresh(ctx); err != nil {
+		}
+		if answer.Behind {
+			if err := b.fleet.Refresh(ctx); err != nil {
 				return false, err
 			}
 			return false, errBehind
-		default:
-			if err := w.answered(ctx, &answer, asked); err != nil || !answer.Retry {
-				return answer.Booked && err == nil, err
-			}
-			wait := b.beginWait(ctx, w.traces, rationtrace.Wait{Account: w.account.ID, Reason: rationtrace.StoreDown, Until: w.Slot,
-				Cause: "it has lost a log, and the workers tell it again what they had booked"}, time.Until(w.due))
-			slept := sleep(ctx, time.Until(w.due), wakers{})
-			if w.Waits = wait.end(w.Waits); slept == contextEnded {
-				return false, ended(ctx)
-			}
-			if n = 0; r.MaxWait != store.Forever {
-				r.MaxWait = max(0, r.MaxWait-answer.Slot.Sub(answer.Now))
-			}
+		}
+		if err := w.answered(ctx, &answer); err != nil || !answer.Retry {
+			return answer.Booked && err == nil, err
+		}
+		wait := b.beginWait(ctx, w.traces, rationtrace.Wait{Account: w.account.ID, Reason: rationtrace.StoreDown, Until: w.Slot,
+			Cause: "it has lost a log, and the workers tell it again what they had booked"}, time.Until(w.due))
+		slept := sleep(ctx, time.Until(w.due), wakers{})
+		if w.Waits = wait.end(w.Waits); slept == contextEnded {
+			return false, flight.Ended(ctx)
+		}
+		if r.MaxWait != store.Forever {
+			r.MaxWait = max(0, r.MaxWait-answer.Slot.Sub(answer.Now))
 		}
 	}
-	return false, &store.StoreError{Op: "book", Err: errors.New("the store loses its logs again and again")}
 }
 
-// answered applies the store's reply to a question that was asked at that instant.
-func (w *waiter) answered(ctx context.Context, booked *store.Booking, asked time.Time) error {
-	b, at := w.budget, w.accounts.Index(booked.Account)
-	if at < 0 {
-		return &store.StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("account %q was not asked for", booked.Account)}
-	}
-	w.account, w.Slot, w.now, w.entry, w.total = &w.accounts.accounts[at], booked.Slot, booked.Now, booked.Entry, booked.Total
-	// A slot before Now is of a booking whose answer was lost and asked for again.
-	arrived, wait := asked, booked.Slot.Sub(booked.Now)
-	if w.accounts.local != nil {
-		if w.due = (time.Time{}); wait > 0 {
-			w.due = w.accounts.local.At(booked.Slot)
+// learnClock asks the store for the time, which this process has never heard. All callers wait for one who asks. An error is that of a
+// store that does not answer: it would not answer a booking either. If it refuses, the booking says why.
+func (w *waiter) learnClock(ctx context.Context, r *store.BookRequest) error {
+	b := w.budget
+	if b.fleet.State().Status.Version == 0 {
+		// The answer to a booking would be followed by that question, for which its slot does not wait.
+		if err := b.fleet.Refresh(ctx); durable.IsTemporary(err) {
+			return err
 		}
-		if booked.Version == b.version.Load() && booked.Effective.Limits == nil && !b.adopts.Load() {
-			return nil // the reply says nothing else, and the store loses no logs
-		}
-		asked = w.accounts.local.At(booked.Now)
-		arrived = asked
-		b.clocks.Place(booked.Now, asked, arrived)
-	} else {
-		// The wait is counted from the latest instant at which the store may have read its
-		// clock, so that the caller does not leave before its slot. How late it leaves is
-		// counted from the earliest.
-		arrived = time.Now()
-		w.soonest, w.due = b.clocks.Place(booked.Now, asked, arrived)
-		w.soonest, w.due = w.soonest.Add(wait), w.due.Add(wait)
-		b.lead.Note(arrived.Sub(w.due)+wait, wait, w.account.leads, arrived)
 	}
-	w.account = b.applyReply(ctx, booked, w.account, w.accounts, w.units, asked, arrived)
+	hurried := slices.MinFunc(w.accounts.accounts, func(a, b budgetAccount) int { return cmp.Compare(a.tolerance, b.tolerance) })
+	first := *r // the request itself stays on its caller's stack
+	err := b.asking.Do(ctx, "clock", func() error { return b.durable.Learn(ctx, first, hurried.tolerance, hurried.leads) })
+	if durable.IsTemporary(err) {
+		return err
+	}
 	return nil
 }
 
-// applyReply applies what the reply to a booking says beside its slot, and returns the account
-// under the limits by which it was booked. The question was asked, and the reply arrived, at
-// those instants of this process's clock.
-func (b *Budget) applyReply(
-	ctx context.Context, booking *store.Booking, account *budgetAccount, accounts *accountList, units []int, asked, arrived time.Time,
-) *budgetAccount {
-	own, news, bookedAt := account, false, cmp.Or(booking.BookedAt, booking.Now)
-	b.mu.Lock()
-	if bookedAt.After(b.lastBooked) {
-		b.lastBooked = bookedAt
+// answered applies the store's answer: first its slot, and then what it says beside.
+func (w *waiter) answered(ctx context.Context, a *durable.Answer) error {
+	b, at := w.budget, w.accounts.Index(a.Account)
+	if at < 0 {
+		return &store.StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("account %q was not asked for", a.Account)}
 	}
-	if booking.Effective.Limits != nil || b.learned.Get(own.ID) != nil {
-		account, news = b.adopt(own, booking.Effective, false, asked)
+	own, s := &w.accounts.accounts[at], &b.durable
+	w.account, w.Slot, w.now, w.entry, w.total = own, a.Slot, a.Now, a.Entry, a.Total
+	w.soonest, w.due = a.Soonest, a.Due
+	if s.Local {
+		if a.Version == b.fleet.State().Status.Version && a.Effective.Limits == nil && !b.adopts.Load() {
+			return nil // the answer says nothing else, and the store loses no logs
+		}
+		s.Sight(a)
+	} else {
+		wait := a.Slot.Sub(a.Now)
+		s.Lead.Note(a.Arrived.Sub(w.due)+wait, wait, own.leads, a.Arrived)
 	}
-	current := booking.Version == b.known.Version
-	if current {
-		b.confirmedAt = arrived
+
+	tells := a.Stepped != 0
+	if tells {
+		b.emit(Event{Kind: ClockStepped, By: a.Stepped})
 	}
-	if accounts.local == nil && arrived.Sub(b.heartbeatAt) > heartbeat {
-		current = false
+	if a.Effective.Limits != nil || b.adopts.Load() {
+		tells = w.adopt(a) || tells
 	}
-	b.mu.Unlock()
-	var lost time.Time
-	var beside []charge
-	if booking.Booked && accounts.local == nil {
-		beside = accounts.beside(account.ID, booking.Cost, units)
-		lost = b.journal.Add(account, beside, booking, bookedAt)
-	}
-	if b.Outage == FailClosed && b.outage.Down.Load() {
-		b.storeRecovered(0)
+	if s.Enter(ctx, a, w.account, w.accounts.beside(own.ID, a.Cost, w.units)) || tells {
 		b.tell()
 	}
-	if news {
-		b.tell(Event{Kind: LimitsOverridden, Account: own.ID, Ours: own.Limits, Theirs: booking.Effective.Limits})
+	if !b.fleet.Heard(a.Version, a.Arrived) {
+		_ = b.fleet.Refresh(ctx) // or the next caller does
 	}
-	if booking.Booked && bookedAt.Before(lost) {
-		b.recordLate(ctx, append(beside, charge{Account: account, Units: booking.Cost}), booking, bookedAt)
+	return nil
+}
+
+// adopt takes in the limits under which the store has booked, and reports whether people are to be told.
+func (w *waiter) adopt(a *durable.Answer) (tells bool) {
+	b, own := w.budget, w.account
+	b.mu.Lock()
+	w.account, tells = b.adopt(own, a.Effective, false, a.Asked)
+	b.mu.Unlock()
+	if tells {
+		b.emit(Event{Kind: LimitsOverridden, Account: own.ID, Ours: own.Limits, Theirs: a.Effective.Limits})
 	}
-	if booking.Stepped != 0 {
-		b.tell(Event{Kind: ClockStepped, By: booking.Stepped})
-	}
-	if !current {
-		_ = b.refresh(ctx) // or the next caller does
-	}
-	return account
+	return tells
 }
 
 // request fills in the request for a booking, with the longest wait.
 func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
-	w.limitNews, w.resumes = w.budget.limitNews.Load(), w.budget.resumes.Load()
-	w.wakes, w.freed = w.budget.wakes.Load(), w.budget.freed.Load()
+	w.state, w.freed = w.budget.fleet.State(), w.budget.lines.freed.Load()
 	r.ID, r.Budget, r.Accounts, r.Excluded, r.Scopes = store.NewBookingID(), w.budget.Name, w.accounts.Accounts, w.excluded, w.scopes
 	r.Reserve, r.Cost, r.MaxWait = w.reserve, w.Cost, longest
-	if w.accounts.local == nil {
-		r.Lead = w.budget.lead.Of
-	}
 	r.Units = w.units
 	r.Revision, r.KnownCard = w.accounts.rules.revision, w.accounts.rules.known
-}
-
-// stampRequest adds to a request, asked at that instant of this process's clock, what a
-// store that can lose logs compares with what it remembers.
-func (b *Budget) stampRequest(r *store.BookRequest, asked time.Time) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	r.Last, r.Recovered = b.lastBooked, b.recoveredUpTo
-	if _, most := b.clocks.Reads(asked); !most.IsZero() {
-		r.Expect = most.Truncate(time.Microsecond)
-	}
 }
 
 // bookOptions returns what options ask for beside a cost.
@@ -283,7 +231,7 @@ func (g Grant) Format(f fmt.State, _ rune) {
 // soonestSlot returns the earliest instant of this process's clock that may be Slot.
 func (g *Grant) soonestSlot() time.Time {
 	if g.soonest.IsZero() {
-		return g.accounts.local.At(g.Slot)
+		return g.budget.Store.At(g.Slot)
 	}
 	return g.soonest
 }
@@ -326,28 +274,28 @@ func (b *Budget) cancel(ctx context.Context, g *Grant) error {
 func (b *Budget) forgetCancelled(all ...*Grant) {
 	var gone []journal.Cancelled[*budgetAccount]
 	for _, g := range all {
-		if g.account == nil || g.accounts == nil || g.accounts.local != nil {
+		if g.account == nil || g.accounts == nil || b.durable.Local {
 			continue
 		}
 		gone = append(gone, journal.Cancelled[*budgetAccount]{Slot: g.Slot, Entry: g.entry, Charges: g.charges()})
 	}
 	if len(gone) > 0 {
-		b.journal.Cancel(gone...)
+		b.durable.Journal.Cancel(gone...)
 	}
 }
 
 // cancelInStore is cancel of what the journal does not have any more.
 func (b *Budget) cancelInStore(ctx context.Context, g *Grant) error {
 	booked := g.booking()
-	if !g.offline {
-		return tells(ctx, b, "cancel", b.Store.Cancel, store.CancelRequest{Booking: booked, Holder: g.holder})
+	if g.offline {
+		return b.durable.CancelOffline(ctx, booked)
 	}
-	shares := b.outage.Known()
-	if shares == nil || booked.Entry == "" {
-		return nil
-	}
-	return shares.Cancel(ctx, store.CancelRequest{Booking: booked, Now: b.estimatedNow()})
+	return b.durable.Cancel(ctx, store.CancelRequest{Booking: booked, Holder: g.holder})
 }
+
+// cancelWithin bounds how long a caller that gives up waits for the store. The store goes
+// on afterwards.
+const cancelWithin = 250 * time.Millisecond
 
 // cancelAll cancels grants of one budget as cancelSoon does. The store has all of them before anybody stops waiting, and carries out
 // many that come at once together.
@@ -386,26 +334,11 @@ func (b *Budget) cancelLate(all []*Grant) {
 	l.mu.Unlock()
 }
 
-// confirmStatus asks for the status if it is too old for a slot that has come, so that pauses are known as of confirmAfter ago
-// at the most. If the store does not answer, the last known status counts, because the slot was booked.
-func (b *Budget) confirmStatus(ctx context.Context) {
-	for range 2 { // the first answer may be to a question from before the announcement
-		b.mu.Lock()
-		stale := time.Since(b.confirmedAt) > confirmAfter
-		b.mu.Unlock()
-		if !stale && !b.isBehind() || !b.mayAnswer() || b.refresh(ctx) != nil {
-			break
-		}
-	}
-}
-
-// pauseOf returns the longest known pause of a booking's accounts.
-func (b *Budget) pauseOf(o *booked) cooldown.Pause {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	paused := b.paused.Get("").Later(b.paused.Get(o.account.ID))
+// pause returns the longest known pause of a booking's accounts.
+func (o *booked) pause(known *fleet.State) cooldown.Pause {
+	paused := known.PauseOf("").Later(known.PauseOf(o.account.ID))
 	for _, account := range o.accounts.shared {
-		paused = paused.Later(b.paused.Get(account.ID))
+		paused = paused.Later(known.PauseOf(account.ID))
 	}
 	return paused
 }

@@ -10,18 +10,14 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/singleflight"
-
 	"github.com/ration-go/ration/internal/arrival"
-	"github.com/ration-go/ration/internal/clock"
-	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/durable"
+	"github.com/ration-go/ration/internal/fleet"
+	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/internal/holding"
-	"github.com/ration-go/ration/internal/journal"
 	"github.com/ration-go/ration/internal/lead"
-	"github.com/ration-go/ration/internal/outage"
 	"github.com/ration-go/ration/internal/pace"
 	"github.com/ration-go/ration/internal/sweep"
-	"github.com/ration-go/ration/internal/watch"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
@@ -97,58 +93,32 @@ type Budget struct {
 	// Trace is told what happens to every caller. Nil: nobody is told. [WithTrace] adds one for some.
 	Trace *rationtrace.Trace
 
-	outage      outage.Outage
-	untold      untold
-	refreshing  singleflight.Group
-	rules       atomic.Pointer[limitRules]   // nil: Limits and Revision, not read yet
-	limitNews   atomic.Int64                 // how often any limits of the fleet have changed, as far as this worker knows
-	adopts      atomic.Bool                  // whether any account may have a card
-	latest      atomic.Pointer[tokenAccount] // of tokenAccounts, used last
-	version     atomic.Int64                 // known.Version
-	watch       watch.Watch                  // of the store, while callers wait
-	turns       atomic.Uint64                // how many callers have come
-	lines       lines                        // the callers that wait
-	wakes       atomic.Int64                 // how often wakeWaiters was called
-	freed       atomic.Int64                 // how often the store said that slots were given back
-	holds       holding.Holds                // their slots, as far as the store is told of them
-	announced   atomic.Int64                 // the status's version as the store said it last; 0: it was asked for since
-	changing    atomic.Int64                 // how many changes of the status this worker has under way
-	keyPauses   cooldown.KeyPauses
-	secondary   cooldown.Secondary
-	quarantines atomic.Int64 // how often quarantined has changed
-	resumes     atomic.Int64 // how often noteResumption was called
-	clocks      clock.Clock
-	lead        lead.Ask
-	journal     journal.Journal[*budgetAccount]
-	waking      lead.Wake
-	anySpent    atomic.Bool                         // whether spent has any account
-	tells       atomic.Bool                         // whether tellSoon is at work
-	tried       atomic.Bool                         // whether any pause was one that one request tries
-	waiting     [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
-	delays      arrival.Delays
-	inFlight    atomic.Int64 // attempts that have no response yet
-	rates       rates
-	pooled      sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
+	wiring  sync.Once
+	durable durable.Store[*budgetAccount] // asks Store; wired by check, as the fleet is
+	fleet   fleet.Mirror
+	asking  flight.Group // what several callers want to know at once
+	untold  untold
+
+	rules    atomic.Pointer[limitRules]   // nil: Limits and Revision, not read yet
+	adopts   atomic.Bool                  // whether any account may have a card
+	latest   atomic.Pointer[tokenAccount] // of tokenAccounts, used last
+	turns    atomic.Uint64                // how many callers have come
+	lines    lines                        // the callers that wait
+	holds    holding.Holds                // their slots, as far as the store is told of them
+	waking   lead.Wake
+	anySpent atomic.Bool                         // whether spent has any account
+	waiting  [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
+	delays   arrival.Delays
+	inFlight atomic.Int64 // attempts that have no response yet
+	rates    rates
+	pooled   sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
 
 	mu            sync.Mutex // protects all below
-	logLost       time.Time  // by the store, on its clock, when this process last recorded its bookings again; zero: never
 	bound         boundBy
 	spent         sweep.Map[spentKey, time.Time]     // until when those have no room of which QuotaSpent was told
-	woken         chan struct{}                      // closed when callers that wait must look at their slots; nil: nobody waits for it
 	learned       sweep.Map[string, *learnedAccount] // by account
 	tokenAccounts sweep.Map[string, *tokenAccount]   // by the token's ID
-	known         store.Status
-	paused        sweep.Map[string, cooldown.Pause] // of each account; of all: ""
-	quarantined   sweep.Map[quarantineKey, store.Quarantine]
-	resumed       sweep.Map[store.Resumption, resumed] // by account, or by token
-	lastResumed   time.Time                            // when any was, on the store's clock
-	confirmedAt   time.Time                            // when known was last confirmed, on this process's clock
-	heartbeatAt   time.Time                            // when the store last heard that this worker is there, likewise
-	recoveredUpTo time.Time                            // the Status.Lost up to which the journal was recorded again
-	toldOldLog    bool                                 // whether OldLogFound was an event
-	unnamed       map[string]bool                      // the hosts of which HostNotNamed was an event
-	worker        store.BookingID                      // this budget value, among the fleet's
-	lastBooked    time.Time                            // the Now of the latest booking
+	unnamed       map[string]bool                    // the hosts of which HostNotNamed was an event
 }
 
 const defaultRetryStoreFor = 30 * time.Second
@@ -209,10 +179,7 @@ type Counts struct {
 
 // Counts returns what the callers of this process do just now.
 func (b *Budget) Counts() Counts {
-	b.mu.Lock()
-	workers := b.known.Workers
-	b.mu.Unlock()
-	return Counts{Waiting: b.waitingNow(), InFlight: int(b.inFlight.Load()), Workers: workers}
+	return Counts{Waiting: b.waitingNow(), InFlight: int(b.inFlight.Load()), Workers: b.fleet.State().Status.Workers}
 }
 
 // Usage returns how much of each limit of the token's account is used and booked ahead, how much
@@ -238,7 +205,7 @@ func (b *Budget) Pause(ctx context.Context, t Token, length time.Duration) (time
 	if _, err := b.accountsOf(&t); err != nil {
 		return time.Time{}, err
 	}
-	return b.pause(ctx, store.PauseRequest{Account: t.AccountID(), For: length, Cause: "a call of Pause"})
+	return b.fleet.Pause(ctx, store.PauseRequest{Account: t.AccountID(), For: length, Cause: causeFor("a call of Pause")})
 }
 
 // PauseAll is Pause for every account of the budget: while the provider is down, say, or
@@ -247,7 +214,7 @@ func (b *Budget) PauseAll(ctx context.Context, length time.Duration) (time.Time,
 	if err := b.check(); err != nil {
 		return time.Time{}, err
 	}
-	return b.pause(ctx, store.PauseRequest{For: length, Cause: "a call of PauseAll"})
+	return b.fleet.Pause(ctx, store.PauseRequest{For: length, Cause: causeFor("a call of PauseAll")})
 }
 
 // Reset sets the end of the current window of the token's account, on the store's clock, to
@@ -261,7 +228,7 @@ func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	return tells(ctx, b, "reset", b.Store.Reset, store.ResetRequest{Budget: b.Name, Account: b.inForce(&accounts.accounts[0]).Account, At: at})
+	return b.durable.Reset(ctx, store.ResetRequest{Account: b.inForce(&accounts.accounts[0]).Account, At: at})
 }
 
 // usage asks the store, and returns each limit without the budget's margin, and what holds back the
@@ -274,11 +241,8 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList, tokens ...Tok
 			return nil, err
 		}
 	}
-	b.mu.Lock()
-	stale := time.Since(b.confirmedAt) > confirmAfter
-	b.mu.Unlock()
-	if stale {
-		if err := b.refresh(ctx); err != nil {
+	if f := &b.fleet; f.IsOld(time.Now()) {
+		if err := f.Refresh(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -294,7 +258,7 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList, tokens ...Tok
 	if err != nil {
 		return nil, err
 	}
-	all, err := asks(ctx, b, "usage", b.Store.Usage, store.UsageRequest{Budget: b.Name, Accounts: asked})
+	all, err := b.durable.Usage(ctx, asked)
 	if err != nil {
 		return nil, err
 	}
@@ -334,10 +298,7 @@ func (l *accountList) metersOfAll() (all []*budgetAccount) {
 // askWhatDiffers asks for the cards of accounts and meters, of some at least, if workers of a higher Revision may have given them other
 // limits: a process that books nothing hears of none, and no booking tells a meter's.
 func (b *Budget) askWhatDiffers(l *accountList, meters []*budgetAccount) {
-	b.mu.Lock()
-	differ := b.known.Revision > b.Revision
-	b.mu.Unlock()
-	if !differ {
+	if b.fleet.State().Status.Revision <= b.Revision {
 		return
 	}
 	for i := range l.accounts {
@@ -380,22 +341,20 @@ func splitPace(u *store.Usage) {
 
 // addHoldups adds the pauses and quarantines that this worker knows of an account.
 func (b *Budget) addHoldups(u *store.Usage, tokens []Token) {
-	b.mu.Lock()
+	known := b.fleet.State()
 	for _, account := range [...]string{"", u.Account} {
-		if p := b.paused.Get(account); p.Until.After(u.Now) {
+		if p := known.PauseOf(account); p.Until.After(u.Now) {
 			u.Pauses = append(u.Pauses, store.Pause{Account: account, Until: p.Until, Cause: p.Cause})
 		}
-		u.Pauses = append(u.Pauses, b.keyPauses.Of(account, u.Now)...)
+		u.Pauses = append(u.Pauses, b.fleet.Keys.Of(account, u.Now)...)
 	}
 	for _, t := range tokens {
-		for _, reason := range quarantineReasons {
-			q := b.quarantined.Get(quarantineKey{t.id, reason})
+		for _, q := range known.QuarantinesOf(t.id) {
 			if t.AccountID() == u.Account && q.Until.After(u.Now) {
 				u.Quarantined = append(u.Quarantined, q)
 			}
 		}
 	}
-	b.mu.Unlock()
 	slices.SortFunc(u.Pauses, func(p, q store.Pause) int { return q.Until.Compare(p.Until) })
 	slices.SortFunc(u.Quarantined, func(p, q store.Quarantine) int { return q.Until.Compare(p.Until) })
 }

@@ -16,8 +16,7 @@ import (
 
 // askCard asks the store for a card, or has it changed.
 func (b *Budget) askCard(ctx context.Context, r store.CardRequest) (store.CardReply, error) {
-	r.Budget = b.Name
-	return asks(ctx, b, "card", b.Store.Card, r)
+	return b.durable.Card(ctx, r)
 }
 
 // SetLimits changes the budget's limits for the whole fleet, while requests are booked: it returns when the store has
@@ -46,7 +45,7 @@ func (b *Budget) SetLimits(limits ...limit.Limit) error {
 	if calls, _ := limit.Split(limits); calls == nil {
 		return fmt.Errorf("ration: budget %q: %w", b.Name, errNoCalls)
 	}
-	ctx, stop := b.soon(context.Background())
+	ctx, stop := b.durable.Soon(context.Background())
 	defer stop()
 	r := b.currentRules()
 	// Each turn but the first is behind somebody else's change.
@@ -76,8 +75,11 @@ func (b *Budget) putLimits(ctx context.Context, known store.Edition, limits []li
 	reply, err := b.askCard(ctx, store.CardRequest{Known: known, Limits: all, Why: why.Text()})
 	if err == nil {
 		b.mu.Lock()
-		b.noteCard(reply.Card, reply.Changed)
+		news := b.noteCard(reply.Card, reply.Changed)
 		b.mu.Unlock()
+		if news {
+			b.fleet.LimitsChanged()
+		}
 	}
 	return reply, err
 }
@@ -96,8 +98,8 @@ func (b *Budget) understand(account *budgetAccount) (now *budgetAccount, underst
 
 // askCardOf asks the store for the account's card, once for all who want it at once, unless the store does not answer soon.
 func (b *Budget) askCardOf(account *budgetAccount) error {
-	return b.askOnce(context.Background(), "card of "+account.ID, func() error {
-		ctx, stop := b.soon(context.Background())
+	return b.asking.Do(context.Background(), "card of "+account.ID, func() error {
+		ctx, stop := b.durable.Soon(context.Background())
 		defer stop()
 		return b.refreshCard(ctx, account)
 	})
@@ -139,7 +141,7 @@ func (b *Budget) changeCard(ctx context.Context, account *budgetAccount, next ef
 	case err != nil:
 		return false, err
 	case reply.Behind:
-		return false, b.refresh(ctx)
+		return false, b.fleet.Refresh(ctx)
 	case !reply.Changed:
 		b.noteAccountCard(account, reply.Card, asked)
 		return false, nil
@@ -150,15 +152,16 @@ func (b *Budget) changeCard(ctx context.Context, account *budgetAccount, next ef
 		under.since = time.Now()
 	}
 	b.mu.Lock()
-	defer b.mu.Unlock()
 	l := b.learnedOf(account)
-	if l.card != nil && l.card.edition.Compare(under.edition) > 0 {
-		return true, nil // a booking has told a later one meanwhile
+	late := l.card != nil && l.card.edition.Compare(under.edition) > 0 // a booking has told a later one meanwhile
+	if !late {
+		l.card = &under
+		b.adopts.Store(true)
 	}
-	l.card = &under
-	b.adopts.Store(true)
-	b.limitNews.Add(1)
-	b.wakeWaiters()
+	b.mu.Unlock()
+	if !late {
+		b.fleet.LimitsChanged()
+	}
 	return true, nil
 }
 
@@ -171,7 +174,7 @@ func (b *Budget) learn(account *budgetAccount, next effective) (changed bool) {
 		slices.Equal(next.limits, now.limits) && next.pace == now.pace {
 		return false // or the provider announced nonsense
 	}
-	ctx, stop := b.soon(context.Background())
+	ctx, stop := b.durable.Soon(context.Background())
 	defer stop()
 	changed, _ = b.changeCard(ctx, now, next)
 	b.tell()
@@ -235,8 +238,8 @@ func (b *Budget) putOverride(account *budgetAccount) error {
 	if told >= n {
 		return nil
 	}
-	return b.askOnce(context.Background(), fmt.Sprint("override ", n, " of ", account.ID), func() error {
-		ctx, stop := b.soon(context.Background())
+	return b.asking.Do(context.Background(), fmt.Sprint("override ", n, " of ", account.ID), func() error {
+		ctx, stop := b.durable.Soon(context.Background())
 		defer stop()
 		err := b.restoreAccount(ctx, account, true)
 		if err == nil {
@@ -272,9 +275,8 @@ func (b *Budget) isOverridden(err error, accounts *accountList) bool {
 // agreeOnCards gives the store back the cards that it has lost, and asks for those that were changed if the status, which is new,
 // does not tell whose.
 func (b *Budget) agreeOnCards(ctx context.Context, r *limitRules, status *store.Status, lost bool) error {
-	b.mu.Lock()
-	newest, highest := b.known.NewestCard, max(b.known.Revision, b.Revision)
-	b.mu.Unlock()
+	known := &b.fleet.State().Status
+	newest, highest := known.NewestCard, max(known.Revision, b.Revision)
 	for _, one := range status.Cards {
 		newest = max(newest, one.Card.Version)
 	}
@@ -291,10 +293,7 @@ const mostCards = 16
 // handed over as ever. A store that does not answer tells with the next bookings.
 func (b *Budget) learnCards() {
 	b.askCards(b.lines.accounts())
-	b.mu.Lock()
-	b.limitNews.Add(1)
-	b.wakeWaiters()
-	b.mu.Unlock()
+	b.fleet.LimitsChanged()
 }
 
 // askCards asks for the cards of accounts. A store that does not answer changes nothing.
@@ -354,7 +353,7 @@ const doubtAfter = defaultMaxPause
 // responses announced hold the account's callers back: false ones would for as long as a window, with no
 // response to say otherwise. The next response confirms what was learned, or another limit.
 func (b *Budget) doubtLearned(account *budgetAccount) {
-	if !b.reconcilerFor(account).announcements.Silent(b.storeNow(), doubtAfter) {
+	if !b.reconcilerFor(account).announcements.Silent(b.durable.Now(), doubtAfter) {
 		return
 	}
 	account, understood := b.understand(account)
@@ -383,9 +382,9 @@ func (b *Budget) usageOf(account *budgetAccount) (u store.Usage, known bool) {
 	if err != nil {
 		return u, false
 	}
-	ctx, stop := b.soon(context.Background())
+	ctx, stop := b.durable.Soon(context.Background())
 	defer stop()
-	all, err := asks(ctx, b, "usage", b.Store.Usage, store.UsageRequest{Budget: b.Name, Accounts: one})
+	all, err := b.durable.Usage(ctx, one)
 	if err != nil || len(all) != 1 || len(all[0].Limits) != len(account.Limits) {
 		return u, false
 	}

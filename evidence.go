@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/store"
 )
 
 // A response that rejects a token may be about the token, the page or the provider's own
@@ -142,7 +143,7 @@ func (p *Pool) servedLately(t Token) (ever, recently bool) {
 func (p *Pool) clear(ctx context.Context, g *Grant) {
 	p.mu.Lock()
 	s, known := p.suspects[g.Token.id]
-	_, quarantined := p.budget.quarantinedToken(g.Token)
+	_, quarantined := p.quarantineOf(g.Token)
 	early := quarantined && g.probe == nil
 	if known && !early {
 		p.forget(g.Token)
@@ -151,6 +152,12 @@ func (p *Pool) clear(ctx context.Context, g *Grant) {
 	if known && !early && s.quarantined {
 		p.release(ctx, g.Token)
 	}
+}
+
+// quarantineOf returns the token's quarantine that ends last, and whether it is in force.
+func (p *Pool) quarantineOf(t Token) (last store.Quarantine, inForce bool) {
+	last = p.budget.fleet.State().Quarantined(t.id)
+	return last, !last.Until.IsZero() && last.Until.After(p.budget.durable.Now())
 }
 
 // forget forgets what there was against a token. It needs mu.
@@ -165,7 +172,7 @@ func (p *Pool) setSuspect(t Token, s suspect) {
 		p.suspects = make(map[string]suspect)
 	}
 	if _, known := p.suspects[t.id]; !known {
-		s.resumes = p.budget.resumes.Load()
+		s.resumes = p.budget.fleet.State().Resumes
 	}
 	p.suspects[t.id] = s
 	p.hasSuspects.Store(true)
@@ -176,7 +183,7 @@ func (p *Pool) setSuspect(t Token, s suspect) {
 // probe. It needs mu.
 func (p *Pool) suspectOf(g Grant) (s suspect, counts bool) {
 	s = p.suspects[g.Token.id]
-	if _, quarantined := p.budget.quarantinedToken(g.Token); quarantined && g.probe == nil {
+	if _, quarantined := p.quarantineOf(g.Token); quarantined && g.probe == nil {
 		return s, false
 	}
 	return s, slices.ContainsFunc(p.tokens, func(o Token) bool { return o.id == g.Token.id })

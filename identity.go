@@ -2,16 +2,12 @@ package ration
 
 import (
 	"cmp"
-	"crypto/rand"
 	"fmt"
 	"os"
 	"strings"
 	"sync"
-	"time"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/ration-go/ration/store"
 )
 
 // workerName names this process to people.
@@ -34,20 +30,6 @@ func (b *Budget) nameInStore() string {
 		}
 		return -1
 	}, hostName())
-	id := b.workerID()
+	id := b.durable.Worker
 	return fmt.Sprintf("%s:%d:%x", cmp.Or(host[:min(len(host), 40)], "unknown"), os.Getpid(), id[:3])
 }
-
-// workerID returns a random ID of this budget value. If two workers had the same, each
-// would take the other's records for its own.
-func (b *Budget) workerID() store.BookingID {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.worker == (store.BookingID{}) {
-		_, _ = rand.Read(b.worker[:]) // it never fails
-	}
-	return b.worker
-}
-
-// isLocal reports whether the store is in this process.
-func (b *Budget) isLocal() bool { return !b.Store.At(time.Now()).IsZero() }

@@ -28,7 +28,10 @@ func newLeaver(t *testing.T, due time.Time) *waiter {
 	p := NewPool(b, NewToken("a"))
 	accounts, err := p.list(nil)
 	require.NoError(t, err)
-	return &waiter{Grant: Grant{budget: b, booked: booked{accounts: accounts, account: &accounts.accounts[0]}}, pool: p, due: due, asleep: time.Now()}
+	now := time.Now()
+	w := &waiter{Grant: Grant{budget: b, booked: booked{accounts: accounts, account: &accounts.accounts[0], soonest: now}}, pool: p, due: due, asleep: now}
+	w.state = b.fleet.State()
+	return w
 }
 
 // A caller that gets its token late, since others hold the pool, is late for its slot, and knows it.
@@ -48,7 +51,7 @@ func TestCallersThatWakeLateAreWokenEarlier(t *testing.T) {
 		w := newLeaver(t, time.Time{})
 		l := budgetLine{budget: w.budget}
 		wake := func(took time.Duration) outcome {
-			s := &slot{booked: w.booked, called: time.Now(), due: time.Now().Add(l.Early())}
+			s := &slot{booked: w.booked, state: w.state, called: time.Now(), due: time.Now().Add(l.Early())}
 			time.Sleep(took)
 			how := l.rest(t.Context(), s)
 			require.Equal(t, completed, how)
@@ -81,7 +84,7 @@ func TestCallersThatWakeLateAreWokenEarlier(t *testing.T) {
 		require.Zero(t, l.Early())
 
 		// The line's goroutine itself wakes late.
-		s := &slot{booked: w.booked, due: time.Now(), called: time.Now().Add(8 * time.Millisecond)}
+		s := &slot{booked: w.booked, state: w.state, due: time.Now(), called: time.Now().Add(8 * time.Millisecond)}
 		time.Sleep(10 * time.Millisecond)
 		require.Equal(t, slotMissed, l.lookAtDue(s, time.Now()))
 		require.Zero(t, l.Early(), "the store's answer came late")
@@ -101,7 +104,7 @@ func TestWhoGivesUpBeforeASlotThatCameEarlyWaitsNoLonger(t *testing.T) {
 		ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer stop()
 		begun := time.Now()
-		require.Equal(t, contextEnded, l.rest(ctx, &slot{booked: w.booked, called: begun, due: begun.Add(time.Second)}))
+		require.Equal(t, contextEnded, l.rest(ctx, &slot{booked: w.booked, state: w.state, called: begun, due: begun.Add(time.Second)}))
 		require.Equal(t, 100*time.Millisecond, time.Since(begun))
 	})
 }

@@ -85,11 +85,11 @@ func (r *limitRules) of(given []limit.Limit, inherits bool) effective {
 	return effective{limits: given, given: given, origin: pace.Configuration, edition: store.Edition{Revision: r.revision}}
 }
 
-// noteCard notes the budget's card. Unless this worker has made it, an event says so. It needs mu.
-func (b *Budget) noteCard(card store.Card, own bool) {
+// noteCard notes the budget's card, and reports whether it is another one. Unless this worker has made it, an event says so. It needs mu.
+func (b *Budget) noteCard(card store.Card, own bool) (news bool) {
 	old := b.currentRules()
 	if card.Version <= old.known {
-		return
+		return false
 	}
 	r := b.configuredRules(card.Version)
 	if card.Revision >= b.Revision {
@@ -99,12 +99,31 @@ func (b *Budget) noteCard(card store.Card, own bool) {
 		r.edition, r.origin = card.Edition, pace.Operator
 	}
 	b.rules.Store(r)
-	b.limitNews.Add(1)
-	b.wakeWaiters()
 	if !own && !slices.Equal(old.all(), r.all()) {
 		ours, _ := b.withMargins(old.all()) // none are, if each account has its own
 		b.emit(Event{Kind: LimitsOverridden, Ours: ours, Theirs: card.Limits})
 	}
+	return true
+}
+
+// noteLimits notes whose limits the fleet has changed, by the answer to a question that was asked at that instant, and reports whether
+// any are changed.
+func (b *Budget) noteLimits(status *store.Status, asked time.Time) (news bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	news = b.noteCard(status.Card, false)
+	if len(status.Cards) == 0 {
+		return news
+	}
+	for _, account := range b.lines.accounts() {
+		b.learnedOf(account) // or nothing is known of it yet
+	}
+	for _, one := range status.Cards {
+		if l := b.learned.Get(one.Account); l != nil {
+			l.news = &toldCard{one.Card, asked}
+		}
+	}
+	return true
 }
 
 // A learnedAccount is what a worker has learned of an account that is in use.
@@ -138,6 +157,16 @@ func (b *Budget) learnedOf(account *budgetAccount) *learnedAccount {
 	}
 	l.until = now.Add(account.longest + forgetAfter)
 	return l
+}
+
+// forget forgets what is booked of an account, and what was learned of it.
+func (b *Budget) forget(account string) {
+	b.durable.Journal.Forget(account)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if l := b.learned.Get(account); l != nil {
+		l.reconciler, l.card = nil, nil
+	}
 }
 
 // inForce returns an account under its effective limits. The account may be one of an earlier

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/fleet"
+	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/internal/holding"
 	"github.com/ration-go/ration/internal/line"
 	"github.com/ration-go/ration/limit"
@@ -49,15 +51,14 @@ func (w *waiter) class() class {
 // A slot is one that was booked, and is no caller's yet.
 type slot struct {
 	booked
-	at        time.Time // on the store's clock
-	due       time.Time // on this process's, at the latest
-	known     time.Time // when this process had it
-	called    time.Time // when callers were woken for it
-	cost      int
-	limitNews int64 // the budget's when it was booked, or looked at
-	resumes   int64 // likewise
-	hold      *holding.Hold
-	ends      []func() // what goes on until it is handed over or given back
+	at     time.Time // on the store's clock
+	due    time.Time // on this process's, at the latest
+	known  time.Time // when this process had it
+	called time.Time // when callers were woken for it
+	cost   int
+	state  *fleet.State // what was known when it was booked, or looked at
+	hold   *holding.Hold
+	ends   []func() // what goes on until it is handed over or given back
 }
 
 // Due implements line.Slot.
@@ -73,7 +74,7 @@ func (w *waiter) slot() *slot {
 	if w.due.IsZero() { // a store of this process has said that it has come
 		w.due = time.Now()
 	}
-	return &slot{booked: w.booked, at: w.Slot, due: w.due, known: time.Now(), cost: w.Cost, limitNews: w.limitNews, resumes: w.resumes}
+	return &slot{booked: w.booked, at: w.Slot, due: w.due, known: time.Now(), cost: w.Cost, state: w.state}
 }
 
 // A budgetLine is the line of one class.
@@ -186,7 +187,7 @@ func (w *waiter) bookOrStand(ctx context.Context) error {
 	if !w.Slot.After(w.now) {
 		if ctx.Err() != nil {
 			w.cancelSoon()
-			return ended(ctx)
+			return flight.Ended(ctx)
 		}
 		if w.leave() == completed {
 			return nil
@@ -229,7 +230,7 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 			if how == contextEnded {
 				s.known = time.Now() // for the next caller
 				l.Leave(c, s)
-				return ended(ctx)
+				return flight.Ended(ctx)
 			}
 			if w.holder = s.release(b); how == completed {
 				how = w.leave()
@@ -251,7 +252,7 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 			return err
 		case <-ctx.Done():
 			l.Leave(c, nil)
-			return ended(ctx)
+			return flight.Ended(ctx)
 		}
 	}
 }
@@ -282,13 +283,12 @@ func (s *slot) keep(w *waiter) {
 	if ahead < watchFrom {
 		return
 	}
-	b.watch.Begin(b.watchStore)
-	s.ends = append(s.ends, b.watch.End)
+	s.ends = append(s.ends, b.fleet.Watch())
 	if s.offline {
 		return
 	}
-	if s.accounts.local == nil && ahead >= holding.From {
-		s.hold = b.holds.Add(b.holdSlots, s.grant(b).booking(), s.due, b.lines.review)
+	if !b.durable.Local && ahead >= holding.From {
+		s.hold = b.holds.Add(b.holdSlots, s.grant(b).booking(), s.due, b.lines.Review)
 	}
 	if account := s.account; account.edition.Version > 0 && ahead > doubtAfter {
 		timer := time.AfterFunc(doubtAfter, func() { b.doubtLearned(account) })
@@ -309,15 +309,15 @@ func (s *slot) release(b *Budget) (holder store.BookingID) {
 
 // Ahead implements line.Clerk: before a slot the status is asked for if it will be too old when the slot comes, so that the
 // answer is there by then. A store that is far away would make the caller late.
-func (l *budgetLine) Ahead() time.Duration { return l.budget.askBefore() }
+func (l *budgetLine) Ahead() time.Duration { return l.budget.durable.Before() }
 
 // Early implements line.Clerk: a machine that takes long to wake a crowd begins before their slots.
 func (l *budgetLine) Early() time.Duration { return l.budget.waking.Of() }
 
 // Prepare implements line.Clerk.
 func (l *budgetLine) Prepare(due time.Time) {
-	if !l.budget.isLocal() {
-		go l.budget.confirmFor(context.Background(), due)
+	if !l.budget.durable.Local {
+		go l.budget.fleet.Confirm(context.Background(), due)
 	}
 }
 
@@ -325,7 +325,7 @@ func (l *budgetLine) Prepare(due time.Time) {
 func (l *budgetLine) Review(slots []*slot, due bool, early time.Duration) (dropped []droppedSlot) {
 	b, now := l.budget, time.Now()
 	if due {
-		b.confirmStatus(context.Background())
+		b.fleet.Confirm(context.Background(), now)
 	}
 	for _, s := range slots {
 		how := l.look(s)
@@ -366,24 +366,21 @@ func (l *budgetLine) look(s *slot) outcome {
 	if s.hold != nil && b.holds.IsLost(s.hold) {
 		return slotTaken
 	}
-	if news := b.limitNews.Load(); news > s.limitNews {
-		if !l.keepsLimits(s) {
-			return limitsChanged
-		}
-		s.limitNews = news
+	before, now := s.state, b.fleet.State()
+	if now.Limits != before.Limits && !l.keepsLimits(s) {
+		return limitsChanged
 	}
-	if n := b.resumes.Load(); n != s.resumes {
-		s.resumes = n
-		own, any := b.resumedSinceBooked(s)
-		if own {
+	if now.Resumes != before.Resumes {
+		if s.isResumed(now) {
 			return slotResumed
 		}
-		if any && l.class.pool != nil {
+		if l.class.pool != nil && !now.LastResumed.Before(s.now) {
 			l.Offer(0)
 		}
 	}
+	s.state = now
 	switch {
-	case b.pauseOf(&s.booked).Until.After(s.at):
+	case s.pause(now).Until.After(s.at):
 		return slotPaused
 	case l.class.pool != nil && !l.class.pool.has(s.account.ID):
 		return accountsChanged
@@ -398,7 +395,7 @@ func (l *budgetLine) lookAtDue(s *slot, now time.Time) outcome {
 		return slotTaken
 	}
 	switch {
-	case b.journal.IsVoid(s.now, s.at):
+	case b.durable.Journal.IsVoid(s.now, s.at):
 		return slotLost
 	case s.account.tolerance > 0 && now.Sub(s.due) > s.account.tolerance:
 		b.waking.Note(now.Sub(s.called), s.account.leads, now)
@@ -407,16 +404,10 @@ func (l *budgetLine) lookAtDue(s *slot, now time.Time) outcome {
 	return completed
 }
 
-// resumedSinceBooked reports whether an account of the slot was resumed since it was booked, and whether any was.
-func (b *Budget) resumedSinceBooked(s *slot) (own, any bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	isOf := func(account string) bool {
-		last := b.resumed.Get(store.Resumption{Account: account})
-		return !cooldown.Later(last.at, b.resumed.Get(store.Resumption{}).at).Before(s.now)
-	}
-	own = isOf(s.account.ID) || slices.ContainsFunc(s.accounts.beside(s.account.ID, s.cost, s.units), func(o charge) bool { return isOf(o.Account.ID) })
-	return own, !b.lastResumed.Before(s.now)
+// isResumed reports whether an account of the slot was resumed since it was booked.
+func (s *slot) isResumed(known *fleet.State) bool {
+	charged := append(s.accounts.beside(s.account.ID, s.cost, s.units), charge{Account: s.account})
+	return slices.ContainsFunc(charged, func(o charge) bool { return !known.ResumedAt(o.Account.ID).Before(s.now) })
 }
 
 // keepsLimits reports whether the slot's accounts have the limits under which it was booked, though some of the fleet have
@@ -481,10 +472,10 @@ func (l *budgetLine) Book(e errand) {
 // catchUp has the line look at what has changed while a slot was booked that stands in it now: the slot may be of no use, or
 // behind some that were given back.
 func (l *budgetLine) catchUp(w *waiter) {
-	if l.budget.wakes.Load() != w.wakes {
+	if l.budget.fleet.State() != w.state {
 		l.Changed()
 	}
-	if l.budget.freed.Load() != w.freed {
+	if l.budget.lines.freed.Load() != w.freed {
 		l.Offer(offerAfter)
 	}
 }
@@ -492,13 +483,13 @@ func (l *budgetLine) catchUp(w *waiter) {
 // bookEarlier books a slot that is earlier than an old one; an error says that there is none.
 func (w *waiter) bookEarlier(l *budgetLine, old *slot) error {
 	b := l.budget
-	if left := b.pauseOf(&old.booked).Until.Sub(b.storeNow()); left > 0 {
+	if left := old.pause(b.fleet.State()).Until.Sub(b.durable.Now()); left > 0 {
 		// What is free behind a pause is not: the store spreads the slots there.
 		l.Offer(left)
 		return errNotExchanged
 	}
 	// The store counts the wait from when it is asked, which is a little later than now.
-	left := time.Until(old.grant(b).soonestSlot()) - 2*b.askBefore()
+	left := time.Until(old.grant(b).soonestSlot()) - 2*b.durable.Before()
 	if left <= 0 || old.offline {
 		return errNotExchanged
 	}
@@ -537,23 +528,17 @@ func (l *budgetLine) GiveBack(slots []droppedSlot) {
 
 // holdSlots asks the store for holds. Its answer tells the status's version as well.
 func (b *Budget) holdSlots(ctx context.Context, r store.HoldRequest) (store.HoldReply, error) {
-	asked := time.Now()
-	reply, err := asks(ctx, b, "hold", b.Store.Hold, r)
-	if b.noteStore(err); err != nil {
+	asked, f := time.Now(), &b.fleet
+	reply, err := b.durable.Hold(ctx, r)
+	if err != nil {
 		b.tell()
 		return reply, err
 	}
 	if reply.Now.IsZero() { // the store keeps no holds
 		return reply, nil
 	}
-	b.mu.Lock()
-	current := reply.Version == b.known.Version
-	if current {
-		b.confirmedAt = cooldown.Later(b.confirmedAt, asked)
-	}
-	b.mu.Unlock()
-	if !current {
-		b.hear(store.News{Version: reply.Version})
+	if !f.Heard(reply.Version, asked) {
+		f.Announce(reply.Version)
 	}
 	return reply, nil
 }

@@ -12,9 +12,10 @@ import (
 
 // lines are those of a budget in which anybody stands.
 type lines struct {
-	any atomic.Bool
-	mu  sync.Mutex // protects all below
-	all map[class]*budgetLine
+	any   atomic.Bool
+	freed atomic.Int64 // how often the store said that slots were given back
+	mu    sync.Mutex   // protects all below
+	all   map[class]*budgetLine
 	// exchanges has those of the lines, by what their slots are of.
 	exchanges map[owner]*exchange
 	late      int // how many late slots are being cancelled
@@ -63,8 +64,8 @@ func (l *lines) accounts() []*budgetAccount {
 	return slices.Collect(maps.Values(all))
 }
 
-// review has all slots looked at.
-func (l *lines) review() {
+// Review implements fleet.Lines.
+func (l *lines) Review() {
 	for _, one := range l.some(nil) {
 		one.Changed()
 	}
@@ -82,8 +83,9 @@ func (l *lines) changed(p *Pool) {
 // again at once, and would otherwise stand behind all that wait.
 const offerAfter = 100 * time.Millisecond
 
-// free has callers look for slots that were given back: of an account, or of any.
-func (l *lines) free(account string) {
+// Freed implements fleet.Lines: callers look for the slots.
+func (l *lines) Freed(account string) {
+	l.freed.Add(1) // before the lines are looked at: who joins one later compares it
 	for _, one := range l.some(nil) {
 		w := one.template
 		if account == "" || w.findAccounts() == nil && w.accounts.find(account) != nil {

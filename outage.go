@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
 
-	"github.com/ration-go/ration/internal/memstore"
-	"github.com/ration-go/ration/internal/outage"
+	"github.com/ration-go/ration/internal/durable"
+	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -30,28 +29,6 @@ const (
 	// FailOpen sends everything at once: the provider refuses what is too much.
 	FailOpen
 )
-
-// heartbeat is how often a worker tells the store that it is there: workers that have to divide
-// count each other, and operators want to see them.
-const heartbeat = 10 * time.Second
-
-// askBefore returns how long before its slot a caller asks for the status if that is too old when
-// the slot comes, so that the answer is there by then: a store that is far away would make the
-// caller late.
-func (b *Budget) askBefore() time.Duration {
-	away := b.clocks.Away.Value()
-	return away + away/4 + time.Millisecond
-}
-
-// confirmFor asks for the status if it is too old at an instant of this process's clock.
-func (b *Budget) confirmFor(ctx context.Context, due time.Time) {
-	b.mu.Lock()
-	stale := due.Sub(b.confirmedAt) > confirmAfter
-	b.mu.Unlock()
-	if stale && b.mayAnswer() {
-		_ = b.refresh(ctx) // or confirmStatus does
-	}
-}
 
 // storeRetries is how long a caller has been retrying a booking that the store did not
 // answer.
@@ -89,7 +66,7 @@ func (w *waiter) beforeRetry(ctx context.Context, r *store.BookRequest, retries 
 		if errors.Is(failed, ctx.Err()) {
 			return failed
 		}
-		return fmt.Errorf("%w: %w", ended(ctx), failed)
+		return fmt.Errorf("%w: %w", flight.Ended(ctx), failed)
 	}
 	if time.Since(retries.named) > sameID {
 		w.cancelSoon()
@@ -111,65 +88,30 @@ func (b *Budget) retryPauses() *backoff.ExponentialBackOff {
 	)
 }
 
-// reachable reports whether to ask the store, after it has recorded what was sent without
-// it. While the store is down, one caller now and then tries it.
+// reachable reports whether to ask the store, after it has recorded what was sent without it.
 func (b *Budget) reachable(ctx context.Context) bool {
-	mine, down := b.outage.Turn()
-	if !mine {
-		return false
-	}
-	recorded := 0
-	for {
-		one := b.journal.Unrecorded()
-		if len(one.List) == 0 {
-			break
-		}
-		count, err := b.record(ctx, b.recordInStore, time.Time{}, one.List, "outage", one.Since)
-		if err != nil {
-			return false
-		}
-		recorded += count
-		b.journal.Recorded(one, b.estimatedNow())
-	}
-	if down && recorded == 0 {
-		if _, err := asks(ctx, b, "status", b.Store.Status, store.StatusRequest{Budget: b.Name, Known: b.version.Load()}); err != nil {
-			return false
-		}
-	}
-	if down || recorded > 0 {
-		b.storeRecovered(recorded)
-		b.tell()
-	}
-	return true
+	defer b.tell()
+	return b.durable.Reach(ctx, b.fleet.State().Status.Version)
 }
 
 // bookOffline books without the store, as Divide or FailOpen says, and reports whether it did.
 func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) (bool, error) {
-	b := w.budget
+	b, s, known := w.budget, &w.budget.durable, w.budget.fleet.State()
 	if err := r.Validate(); err != nil {
 		return false, err
 	}
-	r.Now, r.KnownCard = b.estimatedNow(), 0 // a share has no card
-	b.mu.Lock()
-	workers := max(1, b.known.Workers)
-	b.mu.Unlock()
-
 	accounts, err := b.inForceList(w.accounts)
 	if err != nil {
 		return false, err
 	}
 	var booked store.Booking
 	if b.Outage == FailOpen {
-		booked = b.outage.Open(r)
+		booked = s.BookOpen(r)
 	} else {
-		shares, err := b.sharesFrom(ctx, r.Now)
-		if err != nil {
+		if r.Accounts, err = chargedAccounts(durable.Divide(accounts.Accounts, known.Workers(), w.Cost, w.units)); err != nil {
 			return false, err
 		}
-		if r.Accounts, err = chargedAccounts(outage.Divide(accounts.Accounts, workers, w.Cost, w.units)); err != nil {
-			return false, err
-		}
-		if booked, err = shares.Book(ctx, r); err != nil {
+		if booked, err = s.BookShare(ctx, r, known.Pauses()); err != nil {
 			return false, err
 		}
 	}
@@ -177,28 +119,7 @@ func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) (bool, er
 	w.due = time.Now().Add(booked.Slot.Sub(booked.Now))
 	w.soonest, w.offline = w.due, true
 	if booked.Booked {
-		b.journal.Add(w.account, w.accounts.beside(w.account.ID, w.Cost, w.units), &booked, time.Time{})
+		s.EnterOffline(&booked, w.account, w.accounts.beside(w.account.ID, w.Cost, w.units))
 	}
 	return booked.Booked, nil
-}
-
-// sharesFrom returns the logs of this process's shares. At the beginning of an outage they
-// hold what the process has booked, and the pauses that it knows of.
-func (b *Budget) sharesFrom(ctx context.Context, now time.Time) (*memstore.Store, error) {
-	return b.outage.Shares(func(shares *memstore.Store, since time.Time) error {
-		b.mu.Lock()
-		pauses := maps.Collect(b.paused.All())
-		b.mu.Unlock()
-		if _, err := b.record(ctx, shares.Record, now, b.journal.All(), "shares", since); err != nil {
-			return err
-		}
-		for account, pause := range pauses {
-			if left := pause.Until.Sub(now).Truncate(time.Microsecond); left > 0 {
-				if _, err := shares.Pause(ctx, store.PauseRequest{Budget: b.Name, Account: account, For: left, Now: now}); err != nil {
-					return err
-				}
-			}
-		}
-		return nil
-	})
 }

@@ -104,7 +104,7 @@ func (b *Budget) wasRefused(f *provider.Feedback, g *Grant, charged *budgetAccou
 		return
 	}
 	r := b.reconcilerFor(account)
-	unserved, e := r.pacing.sees(account.pace, g.Slot, units, false, b.storeNow())
+	unserved, e := r.pacing.sees(account.pace, g.Slot, units, false, b.durable.Now())
 	e.Waited = g.Waited > 0
 	r.pacing.alone(func() {
 		b.lengthenWindow(account)
@@ -126,7 +126,7 @@ func (b *Budget) wasRefused(f *provider.Feedback, g *Grant, charged *budgetAccou
 
 // explains reports whether the provider's own count explains a refusal: it is spent, by this fleet or by others.
 func (b *Budget) explains(f *provider.Feedback, account *budgetAccount) bool {
-	r, now := b.reconcilerFor(account), b.storeNow()
+	r, now := b.reconcilerFor(account), b.durable.Now()
 	w := f.Binding()
 	spent := w != nil && w.Exhausted()
 	for i, l := range account.limits {
@@ -142,9 +142,7 @@ func (b *Budget) evidence(account *budgetAccount, unserved int, e *pace.Evidence
 	if !known {
 		return false
 	}
-	b.mu.Lock()
-	workers := max(1, b.known.Workers)
-	b.mu.Unlock()
+	workers := b.fleet.State().Workers()
 	ahead, counted := 0, false
 	for i, l := range u.Limits {
 		if l.Limit.Scope != "" {
@@ -182,7 +180,7 @@ func (b *Budget) tryPaceOf(account *budgetAccount, g *Grant, units int) {
 	if !understood || account.pace == nil {
 		return
 	}
-	now := b.storeNow()
+	now := b.durable.Now()
 	r := b.reconcilerFor(account)
 	unserved, e := r.pacing.sees(account.pace, g.Slot, units, true, now)
 	told := pace.ToldBy(account.limits)
@@ -241,8 +239,8 @@ func (b *Budget) lengthenWindow(account *budgetAccount) {
 	if at < 0 || slices.ContainsFunc(account.limits[at+1:], func(l limit.Limit) bool { return l.FirstUse }) {
 		return // or nobody knows which of them was exceeded
 	}
-	ctx, stop := b.soon(context.Background())
+	ctx, stop := b.durable.Soon(context.Background())
 	defer stop()
-	end := b.storeNow().Add(account.limits[at].Window).Truncate(time.Microsecond)
-	_ = tells(ctx, b, "reset", b.Store.Reset, store.ResetRequest{Budget: b.Name, Account: account.Account, At: end})
+	end := b.durable.Now().Add(account.limits[at].Window).Truncate(time.Microsecond)
+	_ = b.durable.Reset(ctx, store.ResetRequest{Account: account.Account, At: end})
 }

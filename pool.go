@@ -75,11 +75,11 @@ func (p *Pool) Add(tokens ...Token) {
 // resume lets the fleet use tokens again that are quarantined. If the store does not answer only
 // this process does.
 func (p *Pool) resume(tokens []Token) {
-	ctx, stop := p.budget.soon(context.Background())
+	ctx, stop := p.budget.durable.Soon(context.Background())
 	defer stop()
-	_ = p.budget.refresh(ctx) // this process may not have heard of a quarantine
+	_ = p.budget.fleet.Refresh(ctx) // this process may not have heard of a quarantine
 	for _, t := range tokens {
-		if q, _ := p.budget.quarantinedToken(t); q.Token != "" {
+		if q, _ := p.quarantineOf(t); q.Token != "" {
 			p.release(ctx, t)
 		}
 	}
@@ -370,7 +370,7 @@ func (p *Pool) change() {
 
 // update builds the list of accounts again if something has changed. It needs mu.
 func (p *Pool) update() error {
-	if p.accounts == nil || p.accounts.rules != p.budget.rules.Load() || p.quarantines != p.budget.quarantines.Load() ||
+	if p.accounts == nil || p.accounts.rules != p.budget.rules.Load() || p.quarantines != p.budget.fleet.State().Tokens ||
 		!p.staleAt.IsZero() && !time.Now().Before(p.staleAt) {
 		return p.build()
 	}

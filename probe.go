@@ -5,6 +5,8 @@ import (
 	"errors"
 	"time"
 
+	"github.com/ration-go/ration/internal/fleet"
+	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -18,7 +20,7 @@ const probeFor = time.Minute
 func (p *Pool) startProbe(t Token) (s suspect, isProbe, mayUse bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, quarantined := p.budget.quarantinedToken(t)
+	_, quarantined := p.quarantineOf(t)
 	s = p.suspects[t.id]
 	now := time.Now()
 	switch {
@@ -37,7 +39,7 @@ func (p *Pool) startProbe(t Token) (s suspect, isProbe, mayUse bool) {
 // whole fleet may that probes it, and the grant says that it does.
 func (p *Pool) claimProbe(ctx context.Context, g *Grant) bool {
 	b, t := p.budget, g.Token
-	ctx, stop := p.budget.soon(ctx)
+	ctx, stop := p.budget.durable.Soon(ctx)
 	defer stop()
 	s, isProbe, mayUse := p.startProbe(t)
 	if !isProbe {
@@ -48,10 +50,10 @@ func (p *Pool) claimProbe(ctx context.Context, g *Grant) bool {
 		if g.probe.Until.IsZero() {
 			return true // the store knows of no quarantine
 		}
-		until, changed, err := b.quarantine(ctx, *g.probe, probeFor, g.probe.Until)
+		until, changed, err := b.fleet.Quarantine(ctx, *g.probe, probeFor, g.probe.Until)
 		switch {
 		case err == nil && until.IsZero():
-			b.forgetQuarantine(g.probe) // somebody has ended it, or the store has lost it
+			b.fleet.ForgetQuarantine(g.probe) // somebody has ended it, or the store has lost it
 			p.mu.Lock()
 			p.forget(t)
 			p.mu.Unlock()
@@ -60,9 +62,9 @@ func (p *Pool) claimProbe(ctx context.Context, g *Grant) bool {
 		case err != nil || changed:
 			g.probe.Until = until
 			return true
-		case until.After(b.storeNow()):
+		case until.After(b.durable.Now()):
 			p.stopProbe(t)
-			_ = b.refresh(ctx) // or the next caller hears of it
+			_ = b.fleet.Refresh(ctx) // or the next caller hears of it
 			return false
 		}
 		g.probe.Until = until
@@ -78,11 +80,11 @@ func (p *Pool) endProbe(ctx context.Context, g Grant) {
 		return
 	}
 	if !g.probe.Until.IsZero() {
-		ctx, stop := p.budget.soon(ctx)
+		ctx, stop := p.budget.durable.Soon(ctx)
 		defer stop()
 		over := *g.probe
 		over.Probing = false
-		_, _, _ = p.budget.quarantine(ctx, over, 0, over.Until)
+		_, _, _ = p.budget.fleet.Quarantine(ctx, over, 0, over.Until)
 	}
 	p.stopProbe(g.Token)
 }
@@ -106,33 +108,32 @@ func (p *Pool) waitForProbe(ctx context.Context, none *NoTokenError, begun time.
 	length := time.Until(none.next)
 	allowed, _ := w.longestWait(ctx)
 	if none.probing { // the probe ends when its response comes, of which no message may tell
-		length = min(length, allowed, confirmAfter)
+		length = min(length, allowed, fleet.ConfirmAfter)
 	}
 	if none.next.IsZero() || length > allowed || allowed <= 0 {
 		return none
 	}
 	if length >= watchFrom {
-		b.watch.Begin(b.watchStore)
-		defer b.watch.End()
+		defer b.fleet.Watch()()
 	}
 	p.mu.Lock()
-	changed, wake := p.changed, b.nextWake()
+	changed, wake := p.changed, b.fleet.Woken()
 	err := p.update() // or a change up to now would wake nobody
 	p.mu.Unlock()
 	if _, still := errors.AsType[*NoTokenError](err); !still {
 		return nil
 	}
-	why := rationtrace.Wait{Reason: rationtrace.Probe, Cause: none.Error(), Until: b.storeNow().Add(length)}
-	b.tellSoon()
+	why := rationtrace.Wait{Reason: rationtrace.Probe, Cause: none.Error(), Until: b.durable.Now().Add(length)}
+	b.fleet.TellSoon()
 	wait := b.beginWait(ctx, b.tracesOf(ctx), why, length)
 	slept := sleep(ctx, length, wakers{accounts: changed, status: wake})
 	*waits = wait.end(*waits)
 	switch slept {
 	case contextEnded:
-		return ended(ctx)
+		return flight.Ended(ctx)
 	case completed:
 		if none.probing {
-			_ = b.refresh(ctx)
+			_ = b.fleet.Refresh(ctx)
 		}
 	}
 	return nil

@@ -18,11 +18,11 @@ import (
 // usable returns the tokens that are not quarantined, and notes when a quarantine ends.
 // It needs mu.
 func (p *Pool) usable() ([]Token, error) {
-	p.quarantines, p.staleAt = p.budget.quarantines.Load(), time.Time{}
+	p.quarantines, p.staleAt = p.budget.fleet.State().Tokens, time.Time{}
 	if p.quarantines == 0 && len(p.suspects) == 0 && !p.sourced.Load() {
 		return p.tokens, nil
 	}
-	now, storeNow := time.Now(), p.budget.storeNow()
+	now, storeNow := time.Now(), p.budget.durable.Now()
 	none := &NoTokenError{Budget: p.budget.Name, unserved: true}
 	var tokens []Token
 	hopeless := true
@@ -42,11 +42,11 @@ func (p *Pool) usable() ([]Token, error) {
 			}
 		}
 		state, known := p.suspects[t.id]
-		if known && p.budget.resumedSince(t, state.resumes) {
+		if known && p.budget.fleet.State().IsTokenResumed(t.id, state.resumes) {
 			p.forget(t)
 			state = suspect{}
 		}
-		q, quarantined := p.budget.quarantinedToken(t)
+		q, quarantined := p.quarantineOf(t)
 		if q.Token != "" {
 			state.quarantined, state.reason, state.until, state.probing = true, provider.Reason(q.Reason), q.Until, q.Probing
 			state.quarantines = max(state.quarantines, q.Count)
@@ -79,12 +79,10 @@ func (p *Pool) usable() ([]Token, error) {
 // release lets the whole fleet use a token again that was served.
 func (p *Pool) release(ctx context.Context, t Token) {
 	_, _, _ = p.quarantining.Do("release "+t.id, func() (any, error) {
-		ctx, stop := p.budget.soon(ctx)
+		ctx, stop := p.budget.durable.Soon(ctx)
 		defer stop()
-		if b := p.budget; b.resume(ctx, store.ResumeRequest{Token: t.id}) != nil {
-			b.mu.Lock()
-			b.noteResumption(store.Resumption{Token: t.id, At: b.storeNow()}) // only this process uses it
-			b.mu.Unlock()
+		if f := &p.budget.fleet; f.Resume(ctx, store.ResumeRequest{Token: t.id}) != nil {
+			f.ResumeHere(store.Resumption{Token: t.id}) // only this process uses it
 		}
 		p.mu.Lock()
 		p.change()
@@ -106,10 +104,10 @@ func (p *Pool) quarantineUnpaid(ctx context.Context, g Grant, length time.Durati
 // grant's request was a probe, the quarantine replaces the probe's.
 func (p *Pool) quarantine(ctx context.Context, g Grant, reason provider.Reason, length time.Duration, count int) {
 	b, t := p.budget, g.Token
-	if known, quarantined := b.quarantinedToken(t); quarantined && g.probe == nil && known.Reason == string(reason) {
+	if known, quarantined := p.quarantineOf(t); quarantined && g.probe == nil && known.Reason == string(reason) {
 		return // another request has got the same response
 	}
-	ctx, stop := p.budget.soon(ctx)
+	ctx, stop := p.budget.durable.Soon(ctx)
 	defer stop()
 	p.mu.Lock()
 	s := p.suspects[t.id]
@@ -119,7 +117,7 @@ func (p *Pool) quarantine(ctx context.Context, g Grant, reason provider.Reason, 
 	if isProbes {
 		replaced = g.probe.Until
 	}
-	_, _, _ = b.quarantine(ctx, q, length, replaced)
+	_, _, _ = b.fleet.Quarantine(ctx, q, length, replaced)
 	if g.probe != nil && !isProbes {
 		p.endProbe(ctx, g)
 	}

@@ -64,13 +64,14 @@ package ration
 
 import (
 	"context"
+	"maps"
+	"slices"
+
 	"github.com/ration-go/ration/internal/memstore"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
-	"maps"
-	"slices"
 )
 
 // What programs name most often of the packages below, so that few need to import them.

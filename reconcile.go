@@ -52,7 +52,7 @@ func (r *reconciler) recordResets(ctx context.Context, b *Budget, account *budge
 		}
 		end := now.Add(o.Reset.Value).Truncate(time.Microsecond)
 		if r.resets.IsNews(o, end) {
-			_ = tells(ctx, b, "reset", b.Store.Reset, store.ResetRequest{Budget: b.Name, Account: account.Account, At: end, Within: o.ResetWithin()})
+			_ = b.durable.Reset(ctx, store.ResetRequest{Account: account.Account, At: end, Within: o.ResetWithin()})
 		}
 	}
 }
@@ -63,7 +63,7 @@ func (r *reconciler) reconcile(ctx context.Context, b *Budget, account *budgetAc
 	request, ask := r.comparison.Compare(store.ReconcileRequest{Budget: b.Name, Account: account.Account, Scopes: grant.scopes},
 		observe.Call{Slot: grant.Slot, Cost: grant.Cost, Total: grant.total}, observed, now)
 	for ask {
-		reply, err := asks(ctx, b, "reconcile", b.Store.Reconcile, request)
+		reply, err := b.durable.Reconcile(ctx, request)
 		var missing int
 		if request, missing, ask = r.comparison.Answered(request, grant.total, reply, err); missing > 0 {
 			b.tell(Event{Kind: ExternalUsage, Account: account.ID, Count: missing})

@@ -63,15 +63,15 @@ func (g *Grant) recordAnew(ctx context.Context, slot time.Time, charged []charge
 		if instead && i == len(charged)-1 {
 			r.Replaces = g.booking()
 		}
-		if err := b.recordInStore(ctx, r); err != nil {
+		if err := b.durable.Record(ctx, r); err != nil {
 			return err
 		}
 	}
-	if g.accounts.local != nil {
+	if b.durable.Local {
 		return nil
 	}
 	for _, o := range charged {
-		b.journal.Add(o.Account, nil, &store.Booking{Slot: slot, Now: g.now, Cost: o.Units}, slot)
+		b.durable.Journal.Add(o.Account, nil, &store.Booking{Slot: slot, Now: g.now, Cost: o.Units}, slot)
 	}
 	if instead { // if the store loses its log meanwhile both are recorded, and not none
 		b.forgetCancelled(g)

@@ -43,7 +43,7 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 		return true
 	}
 	b := a.transport.Pool.budget
-	ctx, stop := b.soon(a.req.Context())
+	ctx, stop := b.durable.Soon(a.req.Context())
 	defer stop()
 	target := cooldown.TargetOf(scope, a.req, f.Object, grant.scopes, b.sharedScopes())
 	if f.Reason == provider.ReasonOverload && f.Scope == "" {
@@ -59,7 +59,7 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 			if asked > a.maxPause {
 				apart = triedFor
 			}
-			b.pauseKey(ctx, store.PauseRequest{Account: account, Key: string(key), For: length, Apart: apart, Cause: a.cause})
+			b.fleet.PauseAnyway(ctx, store.PauseRequest{Account: account, Key: string(key), For: length, Apart: apart, Cause: causeFor(a.cause)})
 		}
 		return true
 	}
@@ -77,7 +77,7 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 	}
 	recorded := true
 	for _, account := range accounts {
-		_, err := b.pause(ctx, store.PauseRequest{Account: account, For: length, Apart: spacing, Cause: a.cause})
+		_, err := b.fleet.Pause(ctx, store.PauseRequest{Account: account, For: length, Apart: spacing, Cause: causeFor(a.cause)})
 		recorded = recorded && err == nil
 	}
 	return recorded
@@ -87,7 +87,7 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 // nothing.
 func (t *Transport) needsReading(resp *http.Response) bool {
 	p := t.provider()
-	return resp.StatusCode >= 400 || p.ReadSuccessBody || t.Pool.hasSuspects.Load() || t.Pool.budget.tried.Load() || p.MentionsLimits(resp.Header)
+	return resp.StatusCode >= 400 || p.ReadSuccessBody || t.Pool.hasSuspects.Load() || t.Pool.budget.fleet.State().Tried || p.MentionsLimits(resp.Header)
 }
 
 func (t *Transport) provider() *provider.Provider {
@@ -116,10 +116,10 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 		}
 		return
 	}
-	ctx, stop := b.soon(req.Context())
+	ctx, stop := b.durable.Soon(req.Context())
 	defer stop()
 	r := b.reconcilerFor(account)
-	now := b.storeNow()
+	now := b.durable.Now()
 	observed, apart := r.announcements.Take(req.URL.Host+" "+endpoint.Of(req), observed, account.limits, now)
 	if apart && f.Scope == "" {
 		f.Scope = provider.ScopeEndpoint // it pauses no other
@@ -139,9 +139,9 @@ func (t *Transport) reconcile(req *http.Request, f *provider.Feedback, grant Gra
 // it does not learn.
 func (t *Transport) reconcileMeters(req *http.Request, windows []provider.Window, grant Grant) {
 	b := t.Pool.budget
-	ctx, stop := b.soon(req.Context())
+	ctx, stop := b.durable.Soon(req.Context())
 	defer stop()
-	now := b.storeNow()
+	now := b.durable.Now()
 	for i, units := range grant.units {
 		meter := grant.accounts.meter(i, grant.account.ID)
 		observed := observe.Limits(windowsOf(windows, &grant.accounts.meters[i]), meter.limits, grant.scopes, false)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -42,10 +43,10 @@ func (b *Budget) ResumeAll(ctx context.Context) error {
 	if err := b.check(); err != nil {
 		return err
 	}
-	if err := b.resume(ctx, store.ResumeRequest{}); err != nil {
+	if err := b.fleet.Resume(ctx, store.ResumeRequest{}); err != nil {
 		return err
 	}
-	used := b.journal.Accounts()
+	used := b.durable.Journal.Accounts()
 	b.mu.Lock()
 	for i, account := range used {
 		used[i] = b.effectiveAccount(account)
@@ -59,7 +60,7 @@ func (b *Budget) resumeToken(ctx context.Context, t Token, forget bool) error {
 	if err != nil {
 		return err
 	}
-	if err := b.resume(ctx, store.ResumeRequest{Account: t.AccountID(), Token: t.id, Forget: forget}); err != nil {
+	if err := b.fleet.Resume(ctx, store.ResumeRequest{Account: t.AccountID(), Token: t.id, Forget: forget}); err != nil {
 		return err
 	}
 	// This worker may not have heard which limits the fleet has learned.
@@ -77,82 +78,43 @@ func (b *Budget) resumeID(ctx context.Context, id string, forget bool) error {
 	if !store.ValidAccountID(id) {
 		return fmt.Errorf("ration: budget %q: %q is not the ID of a token or an account: use Token.ID or Token.AccountID", b.Name, id)
 	}
-	if err := b.resume(ctx, store.ResumeRequest{Account: id, Token: id, Forget: forget}); err != nil {
+	if err := b.fleet.Resume(ctx, store.ResumeRequest{Account: id, Token: id, Forget: forget}); err != nil {
 		return err
 	}
-	if account, used := b.journal.Account(id); used {
+	if account, used := b.durable.Journal.Account(id); used {
 		return b.restoreLimits(ctx, []*budgetAccount{b.inForce(account)})
 	}
-	return nil
-}
-
-// resume has the store end pauses and quarantines, and notes here that they ended.
-func (b *Budget) resume(ctx context.Context, r store.ResumeRequest) error {
-	r.Budget = b.Name
-	defer b.beginChange()()
-	reply, err := asks(ctx, b, "resume", b.Store.Resume, r)
-	if err != nil {
-		return err
-	}
-	told := store.Resumption{Account: r.Account, Token: r.Token, Forgotten: r.Forget, At: reply.Until}
-	defer b.tell()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.isNews(reply) && b.noteResumption(told) {
-		b.emit(Event{Kind: Resumed, Account: r.Account, Token: r.Token})
-	}
-	b.noteVersion(reply)
 	return nil
 }
 
 // endTried ends what is left of pauses that one request was to try, which the grant's was: the provider has served it. The
 // callers that wait leave as the limits allow.
 func (b *Budget) endTried(ctx context.Context, g *Grant) {
-	if !b.tried.Load() {
-		return
-	}
-	over := b.triedBy(g)
-	b.mu.Lock()
-	for _, id := range over {
-		b.paused.Remove(id)
-	}
-	left := false
-	for _, p := range b.paused.All() {
-		left = left || p.Tried
-	}
-	b.tried.Store(left) // without any, most responses need no reading again
-	b.mu.Unlock()
+	over := g.triedPauses()
 	if len(over) == 0 {
 		return
 	}
-	ctx, stop := b.soon(ctx)
+	b.fleet.EndTried(over)
+	ctx, stop := b.durable.Soon(ctx)
 	defer stop()
 	for _, id := range over {
 		if id != "" { // which would end all there is
-			_ = b.resume(ctx, store.ResumeRequest{Account: id}) // otherwise they leave triedFor apart
+			_ = b.fleet.Resume(ctx, store.ResumeRequest{Account: id}) // otherwise they leave triedFor apart
 		}
 	}
 }
 
-// triedBy returns the accounts of the grant that had a pause which the grant's request has tried.
-func (b *Budget) triedBy(g *Grant) (accounts []string) {
-	if !b.tried.Load() {
+// triedPauses returns the accounts of the grant that had a pause which the grant's request has tried.
+func (g *Grant) triedPauses() []string {
+	known := g.budget.fleet.State()
+	if !known.Tried {
 		return nil
 	}
-	now := b.storeNow()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	tries := func(id string) {
-		if p := b.paused.Get(id); p.Tried && !p.Until.After(now) {
-			accounts = append(accounts, id)
-		}
-	}
-	tries("")
-	tries(g.account.ID)
+	charged := []string{"", g.account.ID}
 	for _, o := range g.accounts.beside(g.account.ID, g.Cost, g.units) {
-		tries(o.Account.ID)
+		charged = append(charged, o.Account.ID)
 	}
-	return accounts
+	return known.TriedOf(g.budget.durable.Now(), charged...)
 }
 
 // sleepUnlessResumed sleeps for a time, or until something is resumed after the budget's resumes
@@ -161,72 +123,18 @@ func (b *Budget) sleepUnlessResumed(ctx context.Context, length time.Duration, r
 	wait := b.beginWait(ctx, b.tracesOf(ctx), why, length)
 	defer func() { *waits = wait.end(*waits) }()
 	if length >= watchFrom {
-		b.watch.Begin(b.watchStore)
-		defer b.watch.End()
+		defer b.fleet.Watch()()
 	}
 	for due := time.Now().Add(length); ; {
-		wake := b.nextWake() // before the look, or a resumption after it would wake nobody
-		if b.resumes.Load() != resumes {
+		wake := b.fleet.Woken() // before the look, or a resumption after it would wake nobody
+		if b.fleet.State().Resumes != resumes {
 			return nil
 		}
 		switch sleep(ctx, time.Until(due), wakers{status: wake}) {
 		case completed:
 			return nil
 		case contextEnded:
-			return ended(ctx)
+			return flight.Ended(ctx)
 		}
 	}
-}
-
-// quarantinedToken returns the token's quarantine that ends last, and whether it is in force.
-func (b *Budget) quarantinedToken(t Token) (last store.Quarantine, is bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	for _, reason := range quarantineReasons {
-		if q := b.quarantined.Get(quarantineKey{t.id, reason}); q.Until.After(last.Until) {
-			last = q
-		}
-	}
-	return last, last.Until.After(b.storeNow())
-}
-
-// quarantine keeps the whole fleet from using a token or, while the store does not answer,
-// this process. It returns the end of the quarantine in force, and whether it has changed. If
-// replaced is not zero only the quarantine that ends, or ended, then is changed.
-func (b *Budget) quarantine(ctx context.Context, q store.Quarantine, length time.Duration, replaced time.Time) (until time.Time, changed bool, err error) {
-	defer b.beginChange()()
-	reply, err := asks(ctx, b, "quarantine", b.Store.Quarantine, store.QuarantineRequest{
-		Budget: b.Name, Token: q.Token, Reason: q.Reason, For: length, Count: q.Count, Probing: q.Probing, Replaces: replaced, Cause: q.Cause,
-	})
-	now := b.storeNow()
-	if err != nil {
-		reply.Until = now.Add(length)
-	}
-	q.Until = reply.Until
-	defer b.tell()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	changed = err == nil && reply.Version != reply.Before
-	known := b.quarantined.Get(keyOf(q)).Until
-	if err != nil || changed && b.isNews(reply) || !changed && replaced.IsZero() && q.Until.After(known) {
-		b.noteQuarantine(q, now)
-	}
-	if err == nil {
-		b.noteVersion(reply)
-	}
-	return reply.Until, changed, err
-}
-
-// forgetQuarantine forgets a quarantine that the store does not know.
-func (b *Budget) forgetQuarantine(q *store.Quarantine) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.quarantined.Remove(keyOf(*q))
-}
-
-// resumedSince reports whether a token was resumed since the budget's resumes were so many.
-func (b *Budget) resumedSince(t Token, resumes int64) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.resumedLast("", t.id).count > resumes
 }

@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
 	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/rationtrace"
 )
@@ -112,7 +114,7 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 			// unless the caller's context has ended or no token is of any use.
 			switch {
 			case ctx.Err() != nil:
-				failed = ended(ctx)
+				failed = flight.Ended(ctx)
 			case next.keepResponse || !errors.Is(failed, ErrNoToken):
 				return resp, err
 			}
@@ -135,7 +137,7 @@ func (a *attempts) take(again *http.Request, wait time.Duration) (Grant, error) 
 	if wait > 0 {
 		deadline, _ := ctx.Deadline()
 		b := a.transport.Pool.budget
-		if time.Until(deadline) < wait || b.sleepUnlessResumed(ctx, wait, b.resumes.Load(), rationtrace.Wait{Reason: rationtrace.Retry, Cause: a.cause}, &waits) != nil {
+		if time.Until(deadline) < wait || b.sleepUnlessResumed(ctx, wait, b.fleet.State().Resumes, rationtrace.Wait{Reason: rationtrace.Retry, Cause: a.cause}, &waits) != nil {
 			closeBody(again)
 			return Grant{}, context.DeadlineExceeded // or the caller's context has ended, which run sees
 		}
@@ -235,10 +237,10 @@ func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
 			wait = min(wait, f.MaxWait)
 		}
 	}
-	asked, trial := wait, len(a.transport.Pool.budget.triedBy(&grant)) > 0
+	asked, trial := wait, len(grant.triedPauses()) > 0
 	wait = min(wait, a.maxPause)
 	next := decision{retry: f.Retryable, pause: wait, decidable: true}
-	several := f.Reason == provider.ReasonSecondary && a.transport.Pool.budget.secondary.Refused(grant.account.ID, time.Now())
+	several := f.Reason == provider.ReasonSecondary && a.transport.Pool.budget.fleet.Secondary.Refused(grant.account.ID, time.Now())
 	scope := cooldown.ScopeOf(f, a.provider.Scope, several)
 	switch f.Reason {
 	case provider.ReasonConcurrency:

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/rationtrace"
 )
 
@@ -38,14 +39,14 @@ func (p *Pool) askForSecret(ctx context.Context, g *Grant, waits *[]rationtrace.
 	source := g.Token.source()
 	var wait wait
 	if !source.Ready() {
-		p.budget.tellSoon()
+		p.budget.fleet.TellSoon()
 		wait = p.budget.beginWait(ctx, g.traces, rationtrace.Wait{Account: g.account.ID, Reason: rationtrace.Source}, watchFrom)
 	}
 	s, err := source.Secret(ctx, p.noteSource)
 	*waits = wait.end(*waits)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return ended(ctx)
+		return flight.Ended(ctx)
 	case err != nil:
 		return err
 	}

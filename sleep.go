@@ -2,8 +2,6 @@ package ration
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 )
 
@@ -45,13 +43,4 @@ func sleep(ctx context.Context, length time.Duration, w wakers) outcome {
 		return contextEnded
 	}
 	return completed
-}
-
-// ended returns the error of a context that has ended, with its cause if that is another.
-func ended(ctx context.Context) error {
-	err, cause := ctx.Err(), context.Cause(ctx)
-	if errors.Is(cause, err) {
-		return cause
-	}
-	return fmt.Errorf("%w: %w", err, cause)
 }

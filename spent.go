@@ -14,6 +14,9 @@ import (
 // many.
 const spentFrom = time.Minute
 
+// spentFor is how long after an account has room again it is known that it had none.
+const spentFor = 24 * time.Hour
+
 // A spentKey is an account, and the values of what its limits count apart: one route may be spent while another has room.
 type spentKey struct{ account, values string }
 
@@ -26,7 +29,7 @@ func (w *waiter) noteSpent(why rationtrace.Wait) {
 	defer b.tell()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.spent.Sweep(func(_ spentKey, until time.Time) bool { return w.now.Sub(until) > knownFor })
+	b.spent.Sweep(func(_ spentKey, until time.Time) bool { return w.now.Sub(until) > spentFor })
 	key := spentKey{w.account.ID, w.values}
 	if b.spent.Get(key).IsZero() {
 		b.emit(Event{Kind: QuotaSpent, Account: w.account.ID, Until: w.Slot, Cause: why.String()})
@@ -105,7 +108,7 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
-	soon, stop := b.soon(ctx)
+	soon, stop := b.durable.Soon(ctx)
 	defer stop()
 	all, err := b.usage(soon, one)
 	if err != nil {

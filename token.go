@@ -14,8 +14,6 @@ import (
 	"github.com/ration-go/ration/internal/credential"
 	"github.com/ration-go/ration/internal/digest"
 	"github.com/ration-go/ration/limit"
-	"github.com/ration-go/ration/provider"
-	"github.com/ration-go/ration/store"
 )
 
 // A Token is a credential for the provider. It prints, formats, marshals and logs as its
@@ -233,16 +231,3 @@ func (b *Budget) noteSource(token string, err error) {
 	}
 	b.notify(Event{Kind: kind, Token: token, Err: err}) // and of nothing else: others wait for the source
 }
-
-// A quarantineKey names a quarantine: the store keeps one for each reason.
-type quarantineKey struct {
-	token  string // its ID
-	reason provider.Reason
-}
-
-func keyOf(q store.Quarantine) quarantineKey {
-	return quarantineKey{q.Token, provider.Reason(q.Reason)}
-}
-
-// quarantineReasons are those of all quarantines.
-var quarantineReasons = [...]provider.Reason{provider.ReasonDeadToken, provider.ReasonUnauthorized, provider.ReasonBilling}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
 	"github.com/ration-go/ration/internal/attempt"
 	"github.com/ration-go/ration/internal/hosts"
 	"github.com/ration-go/ration/limit"

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ration-go/ration/internal/durable"
+	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -30,10 +32,8 @@ type waiter struct {
 	byDeadline bool            // it is the context's
 	asleep     time.Time       // when the caller first found its slot ahead; zero: it never did
 	due        time.Time       // the slot on this process's clock, at the latest
-	limitNews  int64           // the budget's when it booked
-	resumes    int64           // likewise
-	wakes      int64           // likewise
-	freed      int64           // likewise
+	state      *fleet.State    // what was known when it booked
+	freed      int64           // lines.freed when it booked
 	unwanted   func() bool     // reports whether nobody waits for the slot any more; nil: the caller does
 }
 
@@ -58,7 +58,7 @@ func (w *waiter) leave() outcome {
 	}
 	now := time.Now()
 	w.Late = 0
-	if w.accounts.local == nil || w.Slot.After(w.now) { // a store in this process answers at once
+	if !w.soonest.IsZero() || w.Slot.After(w.now) { // a store in this process answers at once
 		w.Late = max(0, now.Sub(w.due))
 	}
 	if !w.asleep.IsZero() {
@@ -96,15 +96,15 @@ func (w *waiter) book(ctx context.Context) error {
 			w.noteSpent(why)
 			return &store.ExhaustedError{Budget: b.Name, Account: w.account.ID, RetryAfter: w.Slot.Sub(w.now),
 				Allowed: allowed, Deadline: byDeadline, Wait: why}
-		case behind < askAtMost && (errors.Is(err, errBehind) || b.isOverridden(err, w.accounts) || errors.Is(err, store.ErrCost) && b.widenPace(w)):
+		case behind < mostBehind && (errors.Is(err, errBehind) || b.isOverridden(err, w.accounts) || errors.Is(err, store.ErrCost) && b.widenPace(w)):
 			behind++
 			if err := w.findAccounts(); err != nil {
 				return err
 			}
 			r = store.BookRequest{}
 			w.request(&r, allowed)
-		case isTemporary(err):
-			b.storeFailed(err)
+		case durable.IsTemporary(err):
+			b.durable.Failed(err)
 			b.tell()
 			if err := w.beforeRetry(ctx, &r, &retries, err); err != nil {
 				w.cancelSoon() // the store may have booked it all the same
@@ -198,7 +198,7 @@ func (w *waiter) waitsUntil(ctx context.Context) (until time.Time, byDeadline bo
 // why returns what the caller waits for until the slot that it has booked, or would.
 func (w *waiter) why(ctx context.Context) rationtrace.Wait {
 	why := rationtrace.Wait{Budget: w.budget.Name, Account: w.account.ID}
-	if paused := w.budget.pauseOf(&w.booked); paused.Until.After(w.now) && !w.Slot.Before(paused.Until) {
+	if paused := w.pause(w.budget.fleet.State()); paused.Until.After(w.now) && !w.Slot.Before(paused.Until) {
 		why.Reason, why.Until, why.Cause = rationtrace.Pause, paused.Until, paused.Cause
 		return why
 	}

@@ -16,8 +16,8 @@ import (
 )
 
 // rootOrder has the root's files in the order in which they call each other: a file calls those before it.
-var rootOrder = strings.Fields("ration events token identity limits keyed accounts sleep storecall loss clock rates trace cause lines status pause book spent " +
-	"reconciler card pace outage resume wait line record attempt reconcile response budget notoken evidence probe quarantine pool " +
+var rootOrder = strings.Fields("ration events token identity limits keyed accounts sleep rates trace cause lines pause book spent " +
+	"reconciler card wiring pace outage resume wait line record attempt reconcile response budget notoken evidence probe quarantine pool " +
 	"secret handover acquire retry transport redisstore")
 
 // mostAgainst is how many calls may go the other way. Lower it when one is gone.

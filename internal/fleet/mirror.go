@@ -1,0 +1,336 @@
+// Package fleet is what the workers of a budget have decided together, as one of them knows it: who is paused, which tokens are
+// quarantined, what was resumed, and how many workers there are.
+//
+//	store ──Status──▶ change.status(State) ──▶ another State, and News
+//	  │                                            │        └─▶ Owner.Told: events, and what others must follow
+//	  └─Watch──▶ Mirror.hear ──▶ Refresh           └─▶ callers compare it with the one that they have booked under
+//
+// A pause must also hold back callers in other processes that have booked before it and are asleep. The answer to every booking carries
+// the version of the status, and a caller whose slot has come has it asked for if it was not confirmed within ConfirmAfter. While
+// callers wait, a store that can (Store.Watch) says as well when there is a new version.
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/internal/flight"
+	"github.com/ration-go/ration/internal/watch"
+	"github.com/ration-go/ration/store"
+)
+
+const (
+	// ConfirmAfter is how old the known status may be when a slot has come.
+	ConfirmAfter = time.Second
+	// Heartbeat is how often a worker tells the store that it is there: workers that have to divide count each other, and operators
+	// want to see them.
+	Heartbeat = 10 * time.Second
+)
+
+// An Owner is whose Mirror it is. Its methods take no lock of theirs under which the Mirror is called.
+type Owner interface {
+	// Status asks the store for what has changed since a version, and takes in all that is not of the fleet: where the clock stands,
+	// what was lost, and cards. It reports whether the limits of any account are others now.
+	Status(ctx context.Context, known int64) (status store.Status, limits bool, err error)
+	// IsStalled reports whether callers wait for neither a slot nor a pause, and so keep no watch.
+	IsStalled() bool
+	// Told is told what has changed, and must not block. Events wait for Tell, which is called when nobody waits for the caller.
+	Told(News)
+	Tell()
+}
+
+// Lines are where callers wait for slots.
+type Lines interface {
+	// Review has waiting callers look at their slots.
+	Review()
+	// Freed says that slots of an account were given back; of the empty ID: perhaps of any.
+	Freed(account string)
+}
+
+// A Store is what a Mirror asks, as the methods of [store.Store] do.
+type Store interface {
+	// Now returns the store's clock.
+	Now() time.Time
+	// MayAnswer reports whether it is any use to ask the store: if it failed a moment ago it most likely does now.
+	MayAnswer() bool
+	// Pause, Quarantine, Resume and Watch are those of [store.Store].
+	Pause(ctx context.Context, r store.PauseRequest) (store.PauseReply, error)
+	// Quarantine asks the store.
+	Quarantine(ctx context.Context, r store.QuarantineRequest) (store.PauseReply, error)
+	// Resume asks the store.
+	Resume(ctx context.Context, r store.ResumeRequest) (store.PauseReply, error)
+	// Watch has the store say what changes.
+	Watch(budget string, told func(store.News)) (stop func())
+}
+
+// A Mirror keeps the State of a budget's worker. Set the fields before first use; it is then safe for concurrent use.
+type Mirror struct {
+	// Budget is the name in the store, and Store is asked for it.
+	Budget string
+	Store  Store
+	// Local is set if the store is in this process, and needs not be told of it.
+	Local bool
+	// Owner is whose it is, and Lines are where its callers wait.
+	Owner Owner
+	Lines Lines
+	// Keys are the pauses of parts.
+	Keys cooldown.KeyPauses
+	// Secondary tells whether several accounts were refused for a limit that is about none of them.
+	Secondary cooldown.Secondary
+
+	state      atomic.Pointer[State] // nil: nothing was heard
+	announced  atomic.Int64          // the status's version as the store said it last; 0: it was asked for since
+	changing   atomic.Int64          // how many changes of the status this worker has under way
+	stalled    atomic.Bool           // whether TellSoon is at work
+	watch      watch.Watch           // of the store, while callers wait
+	refreshing flight.Group
+
+	mu          sync.Mutex    // protects all below, and state from being changed twice at once
+	woken       chan struct{} // closed when callers that wait without a slot must look again; nil: nobody waits for it
+	confirmedAt time.Time     // when the status was last confirmed, on this process's clock
+	heartbeatAt time.Time     // when the store last heard that this worker is there, likewise
+}
+
+var nothing State
+
+// State returns what is known now.
+func (m *Mirror) State() *State {
+	if s := m.state.Load(); s != nil {
+		return s
+	}
+	return &nothing
+}
+
+// apply has the state changed, at an instant of the store's clock, and tells what is news.
+func (m *Mirror) apply(now time.Time, f func(*change)) {
+	var c change
+	m.mu.Lock()
+	c.begin(m.State(), now)
+	f(&c)
+	next := c.State // and not the change with it
+	m.state.Store(&next)
+	if c.news.Review && m.woken != nil {
+		close(m.woken)
+		m.woken = nil
+	}
+	m.mu.Unlock()
+	if c.news.Review {
+		m.Lines.Review()
+	}
+	m.Owner.Told(c.news)
+}
+
+// LimitsChanged says that the limits of some accounts have changed: waiting callers look at their slots.
+func (m *Mirror) LimitsChanged() {
+	m.apply(time.Time{}, func(c *change) { c.Limits, c.news.Review = c.Limits+1, true })
+}
+
+// Woken returns a channel that is closed when callers that wait without a slot must look again.
+func (m *Mirror) Woken() <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.woken == nil {
+		m.woken = make(chan struct{})
+	}
+	return m.woken
+}
+
+// Watch says that a caller waits from now on, until it calls end: meanwhile the store says what changes, and is told of this worker.
+func (m *Mirror) Watch() (end func()) {
+	m.watch.Begin(m.begin)
+	return m.watch.End
+}
+
+// begin begins a watch.
+func (m *Mirror) begin() (stop func()) {
+	var ends []func()
+	if !m.Local {
+		ends = append(ends, watch.Every(Heartbeat, m.beat))
+	}
+	if end := m.Store.Watch(m.Budget, m.hear); end != nil {
+		ends = append(ends, end)
+	}
+	return func() {
+		for _, end := range ends {
+			end()
+		}
+	}
+}
+
+// beat asks for the status, which tells the store of this worker, unless something else just has.
+// If the store does not answer, the next beat tells it.
+func (m *Mirror) beat(ctx context.Context) {
+	m.mu.Lock()
+	due := time.Since(m.heartbeatAt) >= Heartbeat
+	m.mu.Unlock()
+	if due {
+		_ = m.Refresh(ctx)
+	}
+}
+
+// TellSoon tells the store within a second of callers that wait without a slot, and again with each heartbeat for as long as they do.
+func (m *Mirror) TellSoon() {
+	if m.Local || !m.stalled.CompareAndSwap(false, true) {
+		return
+	}
+	var again func()
+	again = func() {
+		if !m.Owner.IsStalled() {
+			if m.stalled.Store(false); m.Owner.IsStalled() { // since
+				m.TellSoon()
+			}
+			return
+		}
+		_ = m.Refresh(context.Background())
+		time.AfterFunc(Heartbeat, again)
+	}
+	time.AfterFunc(time.Second, again)
+}
+
+// unknownVersion is announced if some news may be missing. No status has it.
+const unknownVersion = -1
+
+// hear takes in what the store tells of itself: a new version of the status, or that slots are free. The
+// store calls it, so it asks nothing itself, and takes no lock under which the store is asked.
+func (m *Mirror) hear(news store.News) {
+	if news.Version == 0 {
+		go m.Lines.Freed(news.Account)
+	}
+	if news.Account == "" && (news.Version == 0 || news.Version != m.State().Status.Version) {
+		m.announced.Store(cmp.Or(news.Version, unknownVersion))
+		if m.changing.Load() == 0 { // otherwise it may be this worker's own change, of which it hears soon
+			go m.catchUp()
+		}
+	}
+}
+
+// Heard notes that a reply, which was asked for or arrived at that instant of this process's clock, is of a version of the status. It
+// reports whether that is the known one, and the store has heard of this worker lately: otherwise it is to be asked.
+func (m *Mirror) Heard(version int64, at time.Time) (known bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if version != m.State().Status.Version {
+		return false
+	}
+	if at.After(m.confirmedAt) {
+		m.confirmedAt = at
+	}
+	return m.Local || at.Sub(m.heartbeatAt) <= Heartbeat
+}
+
+// Announce notes that the status has another version than the known one: somebody asks for it soon.
+func (m *Mirror) Announce(version int64) { m.hear(store.News{Version: version}) }
+
+// beginChange notes that this worker is about to change the status. What it has announced meanwhile is asked for at the end, if it was not
+// the change itself.
+func (m *Mirror) beginChange() (end func()) {
+	m.changing.Add(1)
+	return func() {
+		if m.changing.Add(-1) == 0 && m.isBehind() {
+			go m.catchUp()
+		}
+	}
+}
+
+// catchUp asks for the status until nothing is announced that it does not know. If the store
+// does not answer, the next caller asks.
+func (m *Mirror) catchUp() {
+	for m.isBehind() && m.Refresh(context.Background()) == nil {
+	}
+}
+
+// isBehind reports whether another status than the known one was announced since it was asked for last.
+func (m *Mirror) isBehind() bool {
+	announced := m.announced.Load()
+	return announced != 0 && announced != m.State().Status.Version
+}
+
+// Confirm asks for the status if it is too old for a slot that comes at that instant of this process's clock, so that pauses are known
+// as of ConfirmAfter before at the most. If the store does not answer, the last known status counts, because the slot was booked.
+func (m *Mirror) Confirm(ctx context.Context, due time.Time) {
+	for range 2 { // the first answer may be to a question from before the announcement
+		m.mu.Lock()
+		old := due.Sub(m.confirmedAt) > ConfirmAfter
+		m.mu.Unlock()
+		if !old && !m.isBehind() || !m.Store.MayAnswer() || m.Refresh(ctx) != nil {
+			return
+		}
+	}
+}
+
+// IsOld reports whether the status is too old at an instant of this process's clock.
+func (m *Mirror) IsOld(at time.Time) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return at.Sub(m.confirmedAt) > ConfirmAfter
+}
+
+// Refresh asks for what has changed of the status, once for all callers that need it at once. The store bounds how long that takes. An
+// error is the store's, or that of the caller's context.
+func (m *Mirror) Refresh(ctx context.Context) error {
+	defer m.Owner.Tell()
+	return m.refreshing.Do(ctx, "", func() error { return m.refresh(context.WithoutCancel(ctx)) })
+}
+
+// refresh asks for one part of the changes after the other.
+func (m *Mirror) refresh(ctx context.Context) error {
+	announced := m.announced.Load()
+	for more := true; more; {
+		known := m.State().Status.Version
+		status, limits, err := m.Owner.Status(ctx, known)
+		if err != nil {
+			return err
+		}
+		m.apply(status.Now, func(c *change) {
+			if limits {
+				c.Limits, c.news.Review = c.Limits+1, true
+			}
+			c.status(&status)
+			for _, r := range status.Resumed {
+				m.endKeys(r)
+			}
+			for _, p := range status.Pauses {
+				m.pauseKey(c, p)
+			}
+			if m.heartbeatAt = time.Now(); !status.More {
+				m.confirmedAt = m.heartbeatAt
+			}
+		})
+		more = status.More && status.Version != known
+	}
+	m.announced.CompareAndSwap(announced, 0)
+	return nil
+}
+
+// endKeys ends the pauses of parts that a resumption has ended.
+func (m *Mirror) endKeys(r store.Resumption) {
+	switch {
+	case r.Account != "":
+		m.Keys.End(r.Account)
+	case r.Token == "":
+		m.Keys.EndAll()
+	}
+}
+
+// pauseKey takes in a pause of a part.
+func (m *Mirror) pauseKey(c *change, p store.Pause) {
+	if p.Key == "" || !p.Until.After(c.now) {
+		return
+	}
+	pause := cooldown.Pause{Until: p.Until, Tried: p.Apart > mostSpacing, Cause: p.Cause, Key: cooldown.Key(p.Key), Account: p.Account}
+	if m.Keys.Lengthen(pause.Key, p.Account, pause, c.now) {
+		c.news.Paused = append(c.news.Paused, p)
+	}
+}
+
+// pause takes in any pause.
+func (m *Mirror) pause(c *change, p store.Pause) {
+	if p.Key == "" {
+		c.pause(p)
+	}
+	m.pauseKey(c, p)
+}

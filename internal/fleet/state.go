@@ -1,0 +1,250 @@
+package fleet
+
+import (
+	"iter"
+	"time"
+
+	"github.com/ration-go/ration/internal/cooldown"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/store"
+)
+
+// A State is what a worker knows of the fleet at an instant. It is never written to: two callers that have the same one know the
+// same. The zero State is of a worker that has heard nothing. Instants are on the store's clock.
+type State struct {
+	// Status is what the store said last, without what is below.
+	Status store.Status
+	// Limits is how often the limits of any account have changed.
+	Limits int64
+	// Tokens is how often a quarantine has changed, or a resumption may have ended one.
+	Tokens int64
+	// Resumes is how often anything was resumed, and LastResumed when that was last.
+	Resumes     int64
+	LastResumed time.Time
+	// Tried reports whether one request is to try whether any of the accounts' pauses is over.
+	Tried bool
+
+	pauses      table[string, cooldown.Pause] // of each account; of all: ""
+	quarantines table[quarantineKey, store.Quarantine]
+	resumed     table[store.Resumption, resumption] // by account, or by token; of all: the zero one
+}
+
+// A quarantineKey names a quarantine: the store keeps one for each reason.
+type quarantineKey struct {
+	token  string // its ID
+	reason provider.Reason
+}
+
+// reasons are those of all quarantines.
+var reasons = [...]provider.Reason{provider.ReasonDeadToken, provider.ReasonUnauthorized, provider.ReasonBilling}
+
+// A resumption is the last of an account or a token.
+type resumption struct {
+	at    time.Time
+	count int64 // State.Resumes then
+}
+
+// knownFor is how long after it has ended a quarantine is known, or a resumption: the token is to be probed, and a store knows it for
+// as long.
+const knownFor = 24 * time.Hour
+
+// Workers returns how many processes share the budget: one at least.
+func (s *State) Workers() int { return max(1, s.Status.Workers) }
+
+// PauseOf returns the pause of an account by itself; of the empty ID: that of all.
+func (s *State) PauseOf(account string) cooldown.Pause { return s.pauses.get(account) }
+
+// Pauses returns the pauses of accounts, of all: "", in any order.
+func (s *State) Pauses() iter.Seq2[string, cooldown.Pause] { return s.pauses.all() }
+
+// Quarantined returns the token's quarantine that ends last; zero: none is known.
+func (s *State) Quarantined(token string) (last store.Quarantine) {
+	for _, q := range s.QuarantinesOf(token) {
+		if q.Until.After(last.Until) {
+			last = q
+		}
+	}
+	return last
+}
+
+// QuarantinesOf returns the known quarantines of a token, those too that are over.
+func (s *State) QuarantinesOf(token string) (all []store.Quarantine) {
+	if s.quarantines.parts == nil {
+		return nil
+	}
+	for _, reason := range reasons {
+		if q := s.quarantines.get(quarantineKey{token, reason}); q.Token != "" {
+			all = append(all, q)
+		}
+	}
+	return all
+}
+
+// ResumedAt returns when an account was resumed last, or all were; zero: never.
+func (s *State) ResumedAt(account string) time.Time {
+	return cooldown.Later(s.resumed.get(store.Resumption{}).at, s.resumed.get(store.Resumption{Account: account}).at)
+}
+
+// IsTokenResumed reports whether a token was resumed since [State.Resumes] was that.
+func (s *State) IsTokenResumed(token string, since int64) bool {
+	return s.lastOf("", token).count > since
+}
+
+// lastOf returns the last resumption of an account, a token, or all.
+func (s *State) lastOf(account, token string) resumption {
+	last := s.resumed.get(store.Resumption{})
+	for _, key := range [...]store.Resumption{{Account: account}, {Token: token}} {
+		if one := s.resumed.get(key); one.count > last.count {
+			last = one
+		}
+	}
+	return last
+}
+
+// News is what has changed of a State that people are told of, or that others must follow.
+type News struct {
+	// Paused are the pauses that have begun, or were lengthened by much.
+	Paused []store.Pause
+	// Quarantined are the quarantines that have begun.
+	Quarantined []store.Quarantine
+	// Resumed are the resumptions, also those from before this worker began.
+	Resumed []store.Resumption
+	// OldLog is set if the store has said so for the first time.
+	OldLog bool
+	// Review is set if slots may be of no use any more, or the tokens of a pool.
+	Review bool
+}
+
+// A change is a State in the making.
+type change struct {
+	State
+	news News
+	now  time.Time
+
+	editPauses      edit[string, cooldown.Pause]
+	editQuarantines edit[quarantineKey, store.Quarantine]
+	editResumed     edit[store.Resumption, resumption]
+}
+
+// begin makes a change of a state, at that instant.
+func (c *change) begin(of *State, now time.Time) {
+	c.State, c.now = *of, now
+	c.editPauses = edit[string, cooldown.Pause]{table: &c.pauses, outOfUse: func(p cooldown.Pause) bool {
+		return !p.Until.After(now) && (!p.Tried || now.Sub(p.Until) > knownFor)
+	}}
+	c.editQuarantines = edit[quarantineKey, store.Quarantine]{table: &c.quarantines, outOfUse: func(q store.Quarantine) bool {
+		return now.Sub(q.Until) > knownFor
+	}}
+	c.editResumed = edit[store.Resumption, resumption]{table: &c.resumed, outOfUse: func(r resumption) bool { return now.Sub(r.at) > knownFor }}
+}
+
+// status takes in what the store has said, of which this worker has the pauses of keys apart.
+func (c *change) status(said *store.Status) {
+	c.news.OldLog = said.OldLog && !c.Status.OldLog
+	for _, one := range said.Resumed { // before those that are in force since
+		c.resume(one)
+	}
+	for _, p := range said.Pauses {
+		if p.Key == "" {
+			c.pause(p)
+		}
+	}
+	for _, q := range said.Quarantined {
+		c.quarantine(q)
+	}
+	oldLog := c.Status.OldLog || said.OldLog
+	c.Status = *said
+	c.Status.OldLog = oldLog
+	c.Status.Pauses, c.Status.Quarantined, c.Status.Resumed, c.Status.Cards = nil, nil, nil, nil
+}
+
+// pause takes in a pause of an account, or of all, if it is longer than the known one: what a worker knows of pauses grows with what
+// it hears, in any order, until a resumption.
+func (c *change) pause(p store.Pause) {
+	if !p.Until.After(c.now) {
+		return
+	}
+	known := c.pauses.get(p.Account)
+	longer := p.Until.After(known.Until)
+	if !longer && !(p.Until.Equal(known.Until) && known.Cause == "") {
+		return
+	}
+	pause := cooldown.Pause{Until: p.Until, Tried: p.Apart > mostSpacing, Told: known.Told, Cause: p.Cause}
+	if longer {
+		c.news.Review = true
+		// Each request that was in flight is refused too, and asks for a little more: that is one pause.
+		if !known.Told.After(c.now) || p.Until.Sub(known.Told) > max(time.Second, known.Told.Sub(c.now)/10) {
+			pause.Told = p.Until
+			c.news.Paused = append(c.news.Paused, p)
+		}
+	}
+	c.editPauses.set(p.Account, pause)
+	c.Tried = c.Tried || pause.Tried
+}
+
+// endPauses ends pauses of accounts before their time.
+func (c *change) endPauses(accounts ...string) {
+	for _, account := range accounts {
+		c.editPauses.remove(account)
+	}
+	c.Tried = false
+	for _, p := range c.pauses.all() {
+		c.Tried = c.Tried || p.Tried
+	}
+}
+
+// quarantine takes in the latest that the store says of a token's quarantine. Pools hear of it.
+func (c *change) quarantine(q store.Quarantine) {
+	key := quarantineKey{q.Token, provider.Reason(q.Reason)}
+	old := c.quarantines.get(key)
+	if q.Until.Equal(old.Until) && q.Probing == old.Probing {
+		return
+	}
+	c.editQuarantines.set(key, q)
+	c.Tokens++
+	c.news.Review = true
+	if !q.Probing && q.Until.After(c.now) {
+		c.news.Quarantined = append(c.news.Quarantined, q)
+	}
+}
+
+// known returns when a quarantine ends, as far as is known.
+func (c *change) known(q *store.Quarantine) time.Time {
+	return c.quarantines.get(quarantineKey{q.Token, provider.Reason(q.Reason)}).Until
+}
+
+// forget forgets a quarantine that the store does not know.
+func (c *change) forget(q *store.Quarantine) {
+	c.editQuarantines.remove(quarantineKey{q.Token, provider.Reason(q.Reason)})
+}
+
+// resume takes in what was ended before its time.
+func (c *change) resume(r store.Resumption) {
+	if r.At.After(c.lastOf(r.Account, r.Token).at) {
+		c.news.Resumed = append(c.news.Resumed, r)
+	}
+	c.Resumes++
+	one := resumption{r.At, c.Resumes}
+	if r.Account == "" && r.Token == "" {
+		c.editResumed.set(store.Resumption{}, one)
+		c.editPauses.clear()
+		c.editQuarantines.clear()
+		c.Tried = false
+	}
+	if r.Account != "" {
+		c.editResumed.set(store.Resumption{Account: r.Account}, one)
+		c.endPauses(r.Account)
+	}
+	if r.Token != "" {
+		c.editResumed.set(store.Resumption{Token: r.Token}, one)
+		for _, reason := range reasons {
+			c.editQuarantines.remove(quarantineKey{r.Token, reason})
+		}
+	}
+	c.LastResumed = cooldown.Later(c.LastResumed, r.At)
+	c.Tokens++
+	c.news.Review = true
+}
+
+// mostSpacing is how far apart slots are at most behind a pause that nobody has to try.
+const mostSpacing = time.Second

@@ -1,0 +1,125 @@
+package ration
+
+import (
+	"context"
+	"time"
+
+	"github.com/ration-go/ration/internal/durable"
+	"github.com/ration-go/ration/internal/fleet"
+	"github.com/ration-go/ration/provider"
+	"github.com/ration-go/ration/rationtrace"
+	"github.com/ration-go/ration/store"
+)
+
+// What a budget knows is kept by owners that do not know each other, each with a lock of its own:
+//
+//	durable   package durable   what asks the store: where its clock stands, what is booked, outages
+//	fleet     package fleet     what the fleet has decided: pauses, quarantines, resumptions
+//	lines     lines.go          the callers that wait
+//
+// A Budget is a literal, so they are put together when its fields are first found to be right: by check, which whoever makes a list
+// of accounts has called.
+
+func (b *Budget) wire() {
+	s, f := &b.durable, &b.fleet
+	s.Of, s.Budget, s.Owner, s.Refresh = b.Store, b.Name, wired{b}, f.Refresh
+	s.Local = !b.Store.At(time.Now()).IsZero()
+	s.Clock.Learned.Store(s.Local)
+	s.Closed, s.Traced, s.Worker = b.Outage == FailClosed, b.Trace != nil && b.Trace.StoreAsked != nil, durable.NewWorker()
+	f.Budget, f.Store, f.Local, f.Owner, f.Lines = b.Name, s, s.Local, wired{b}, &b.lines
+}
+
+// wired is a budget as what it consists of sees it.
+type wired struct{ b *Budget }
+
+// Asked implements durable.Owner.
+func (o wired) Asked(ctx context.Context, operation string, took time.Duration, err error) {
+	o.b.Trace.StoreAsked(ctx, rationtrace.StoreAsked{Budget: o.b.Name, Operation: operation, Took: took, Err: err})
+}
+
+// Failed implements durable.Owner.
+func (o wired) Failed(err error) { o.b.emit(Event{Kind: StoreDown, Err: err}) }
+
+// Recovered implements durable.Owner.
+func (o wired) Recovered(recorded int) { o.b.emit(Event{Kind: StoreBack, Count: recorded}) }
+
+// Lost implements durable.Owner.
+func (o wired) Lost(recorded int) { o.b.emit(Event{Kind: LogLost, Count: recorded}) }
+
+// NotRecorded implements durable.Owner.
+func (o wired) NotRecorded(account string, count int, err error) {
+	o.b.emit(Event{Kind: NotRecorded, Account: account, Count: count, Err: err})
+}
+
+// IsStalled implements fleet.Owner: callers that wait for a secret or a probe keep no watch.
+func (o wired) IsStalled() bool {
+	return o.b.waiting[rationtrace.Source].Load() > 0 || o.b.waiting[rationtrace.Probe].Load() > 0
+}
+
+// Tell implements fleet.Owner.
+func (o wired) Tell() { o.b.tell() }
+
+// newsFor is how long after a resumption a process that hears of it says so in an event: one that
+// has just begun hears of those of a day.
+const newsFor = time.Minute
+
+// Told implements fleet.Owner.
+func (o wired) Told(news fleet.News) {
+	b := o.b
+	if news.OldLog {
+		b.emit(Event{Kind: OldLogFound})
+	}
+	for _, r := range news.Resumed {
+		if r.Forgotten {
+			b.forget(r.Account)
+		}
+		if b.durable.Now().Sub(r.At) < newsFor {
+			b.emit(Event{Kind: Resumed, Account: r.Account, Token: r.Token})
+		}
+	}
+	for _, p := range news.Paused {
+		b.emit(Event{Kind: Paused, Account: p.Account, Key: p.Key, Until: p.Until, Cause: p.Cause})
+	}
+	for _, q := range news.Quarantined {
+		of, _ := b.pooled.Load(q.Token)
+		account, _ := of.(string) // or the token is in no pool
+		b.emit(Event{Kind: TokenQuarantined, Account: account, Token: q.Token, Reason: provider.Reason(q.Reason), Until: q.Until, Cause: q.Cause})
+	}
+}
+
+// Status implements fleet.Owner.
+func (o wired) Status(ctx context.Context, known int64) (status store.Status, limits bool, err error) {
+	b, r := o.b, store.StatusRequest{Known: known}
+	if !b.durable.Local {
+		r.Worker, r.Load = b.nameInStore(), b.load()
+	}
+	asked, rules := time.Now(), b.currentRules()
+	status, lost, again, err := b.durable.Status(ctx, r)
+	if err != nil {
+		return status, false, err
+	}
+	if again > 0 {
+		time.AfterFunc(time.Second, func() { _ = b.fleet.Refresh(context.WithoutCancel(ctx)) }) // which tells people of it
+	}
+	if err := b.agreeOnCards(ctx, rules, &status, lost); err != nil {
+		return status, false, err
+	}
+	limits = b.noteLimits(&status, asked)
+	if lost {
+		b.durable.Recovered(status.Lost)
+	}
+	return status, limits, nil
+}
+
+// load returns what other processes are told of this one's callers.
+func (b *Budget) load() store.Load {
+	load := store.Load{InFlight: int(b.inFlight.Load()), LogLost: b.durable.LogLost()}
+	b.rates.add(&load, time.Now())
+	for reason, n := range b.waitingNow() {
+		if load.Waiting == nil {
+			load.Waiting = make(map[string]int)
+		}
+		load.Waiting[reason.String()] = n
+	}
+	return load
+}
