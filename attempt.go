@@ -81,7 +81,7 @@ func (r *requestTrace) recordSends() {
 	if r.settled = writes; times <= 0 || r.grant.offline {
 		return
 	}
-	tolerance, slot := r.grant.account.tolerance, r.grant.soonestSlot()
+	tolerance, slot := r.grant.account.Tolerance, r.grant.soonestSlot()
 	sent, arrived := r.sentAndArrived(time.Now())
 	after := arrived.Sub(slot)
 	late := tolerance > 0 && (sent.Sub(slot) > tolerance || after > 2*tolerance) // the whole margin
@@ -102,11 +102,11 @@ func (r *requestTrace) sentAndArrived(now time.Time) (sent, arrived time.Time) {
 		return now, now
 	}
 	sent = r.begun.Add(time.Duration(r.wrote.Load()))
-	if r.grant.account.mostDelay == 0 {
+	if r.grant.account.MostDelay == 0 {
 		return sent, sent
 	}
 	delay := r.grant.budget.delays.Of(r.host, now.Sub(sent), now)
-	return sent, sent.Add(min(delay, r.grant.account.mostDelay))
+	return sent, sent.Add(min(delay, r.grant.account.MostDelay))
 }
 
 // String describes the context of a response's request without the token's secret.

@@ -17,6 +17,7 @@ import (
 	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/internal/journal"
+	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
@@ -74,9 +75,9 @@ func (w *waiter) learnClock(ctx context.Context, r *store.BookRequest) error {
 			return err
 		}
 	}
-	hurried := slices.MinFunc(w.accounts.accounts, func(a, b budgetAccount) int { return cmp.Compare(a.tolerance, b.tolerance) })
+	hurried := slices.MinFunc(w.accounts.Each, func(a, b limits.Account) int { return cmp.Compare(a.Tolerance, b.Tolerance) })
 	first := *r // the request itself stays on its caller's stack
-	err := b.asking.Do(ctx, "clock", func() error { return b.durable.Learn(ctx, first, hurried.tolerance, hurried.leads) })
+	err := b.asking.Do(ctx, "clock", func() error { return b.durable.Learn(ctx, first, hurried.Tolerance, hurried.Leads) })
 	if durable.IsTemporary(err) {
 		return err
 	}
@@ -89,27 +90,27 @@ func (w *waiter) answered(ctx context.Context, a *durable.Answer) error {
 	if at < 0 {
 		return &store.StoreError{Op: "book", Permanent: true, Err: fmt.Errorf("account %q was not asked for", a.Account)}
 	}
-	own, s := &w.accounts.accounts[at], &b.durable
+	own, s := &w.accounts.Each[at], &b.durable
 	w.account, w.Slot, w.now, w.entry, w.total = own, a.Slot, a.Now, a.Entry, a.Total
 	w.soonest, w.due = a.Soonest, a.Due
 	if s.Local {
-		if a.Version == b.fleet.State().Status.Version && a.Effective.Limits == nil && !b.adopts.Load() {
+		if a.Version == b.fleet.State().Status.Version && a.Effective.Limits == nil && !b.keeper.Adopts.Load() {
 			return nil // the answer says nothing else, and the store loses no logs
 		}
 		s.Sight(a)
 	} else {
 		wait := a.Slot.Sub(a.Now)
-		s.Lead.Note(a.Arrived.Sub(w.due)+wait, wait, own.leads, a.Arrived)
+		s.Lead.Note(a.Arrived.Sub(w.due)+wait, wait, own.Leads, a.Arrived)
 	}
 
 	tells := a.Stepped != 0
 	if tells {
 		b.emit(Event{Kind: ClockStepped, By: a.Stepped})
 	}
-	if a.Effective.Limits != nil || b.adopts.Load() {
+	if a.Effective.Limits != nil || b.keeper.Adopts.Load() {
 		tells = w.adopt(a) || tells
 	}
-	if s.Enter(ctx, a, w.account, w.accounts.beside(own.ID, a.Cost, w.units)) || tells {
+	if s.Enter(ctx, a, w.account, w.accounts.Beside(own.ID, a.Cost, w.units)) || tells {
 		b.tell()
 	}
 	if !b.fleet.Heard(a.Version, a.Arrived) {
@@ -121,9 +122,7 @@ func (w *waiter) answered(ctx context.Context, a *durable.Answer) error {
 // adopt takes in the limits under which the store has booked, and reports whether people are to be told.
 func (w *waiter) adopt(a *durable.Answer) (tells bool) {
 	b, own := w.budget, w.account
-	b.mu.Lock()
-	w.account, tells = b.adopt(own, a.Effective, false, a.Asked)
-	b.mu.Unlock()
+	w.account, tells = b.keeper.Adopt(own, a.Effective, a.Asked)
 	if tells {
 		b.emit(Event{Kind: LimitsOverridden, Account: own.ID, Ours: own.Limits, Theirs: a.Effective.Limits})
 	}
@@ -136,7 +135,7 @@ func (w *waiter) request(r *store.BookRequest, longest time.Duration) {
 	r.ID, r.Budget, r.Accounts, r.Excluded, r.Scopes = store.NewBookingID(), w.budget.Name, w.accounts.Accounts, w.excluded, w.scopes
 	r.Reserve, r.Cost, r.MaxWait = w.reserve, w.Cost, longest
 	r.Units = w.units
-	r.Revision, r.KnownCard = w.accounts.rules.revision, w.accounts.rules.known
+	w.accounts.Rules.Stamp(r)
 }
 
 // bookOptions returns what options ask for beside a cost.
@@ -195,8 +194,8 @@ type Grant struct {
 // A booked is what the store has answered to a booking.
 type booked struct {
 	id       store.BookingID
-	account  *budgetAccount // the charged one; nil: the store's answer was lost
-	accounts *accountList   // of which it is
+	account  *limits.Account // the charged one; nil: the store's answer was lost
+	accounts *limits.List    // of which it is
 	entry    string
 	total    int64           // Booking.Total
 	now      time.Time       // the store's clock when it was booked
@@ -272,12 +271,12 @@ func (b *Budget) cancel(ctx context.Context, g *Grant) error {
 
 // forgetCancelled has the journal forget bookings that were cancelled. It has none of a store that loses nothing.
 func (b *Budget) forgetCancelled(all ...*Grant) {
-	var gone []journal.Cancelled[*budgetAccount]
+	var gone []journal.Cancelled[*limits.Account]
 	for _, g := range all {
 		if g.account == nil || g.accounts == nil || b.durable.Local {
 			continue
 		}
-		gone = append(gone, journal.Cancelled[*budgetAccount]{Slot: g.Slot, Entry: g.entry, Charges: g.charges()})
+		gone = append(gone, journal.Cancelled[*limits.Account]{Slot: g.Slot, Entry: g.entry, Charges: g.charges()})
 	}
 	if len(gone) > 0 {
 		b.durable.Journal.Cancel(gone...)
@@ -337,44 +336,13 @@ func (b *Budget) cancelLate(all []*Grant) {
 // pause returns the longest known pause of a booking's accounts.
 func (o *booked) pause(known *fleet.State) cooldown.Pause {
 	paused := known.PauseOf("").Later(known.PauseOf(o.account.ID))
-	for _, account := range o.accounts.shared {
+	for _, account := range o.accounts.Shared {
 		paused = paused.Later(known.PauseOf(account.ID))
 	}
 	return paused
 }
 
-// A charge is what a booking charges an account with.
-type charge = journal.Charge[*budgetAccount]
-
-// meter returns the i-th meter of an account, as an account by itself: without a label, since the store makes one of the account's
-// and the meter's.
-func (l *accountList) meter(i int, account string) *budgetAccount {
-	one := l.meters[i].budgetAccount
-	one.ID, one.Label = store.MeterID(account, one.ID), ""
-	return &one
-}
-
-// beside returns what a booking of an account charges beside it: its meters, as far as there are any units, and the shared
-// accounts.
-func (l *accountList) beside(account string, cost int, units []int) (all []charge) {
-	for i, n := range units {
-		if n > 0 {
-			all = append(all, charge{Account: l.meter(i, account), Units: n})
-		}
-	}
-	for i := range l.shared {
-		all = append(all, charge{Account: &l.shared[i], Units: cost})
-	}
-	return all
-}
-
-// Journalled implements journal.Account.
-func (a *budgetAccount) Journalled() (id string, counts time.Duration) { return a.ID, a.longest }
-
-// Stored implements journal.Account.
-func (a *budgetAccount) Stored() store.Account { return a.Account }
-
 // charges returns all that the grant's booking charges.
-func (g *Grant) charges() []charge {
-	return append(g.accounts.beside(g.account.ID, g.Cost, g.units), charge{Account: g.account, Units: g.Cost})
+func (g *Grant) charges() []limits.Charge {
+	return append(g.accounts.Beside(g.account.ID, g.Cost, g.units), limits.Charge{Account: g.account, Units: g.Cost})
 }

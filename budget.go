@@ -16,7 +16,7 @@ import (
 	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/internal/holding"
 	"github.com/ration-go/ration/internal/lead"
-	"github.com/ration-go/ration/internal/pace"
+	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/internal/sweep"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
@@ -94,17 +94,16 @@ type Budget struct {
 	Trace *rationtrace.Trace
 
 	wiring  sync.Once
-	durable durable.Store[*budgetAccount] // asks Store; wired by check, as the fleet is
+	durable durable.Store[*limits.Account] // asks Store; wired by check, as the fleet is
 	fleet   fleet.Mirror
 	asking  flight.Group // what several callers want to know at once
 	untold  untold
 
-	rules    atomic.Pointer[limitRules]   // nil: Limits and Revision, not read yet
-	adopts   atomic.Bool                  // whether any account may have a card
-	latest   atomic.Pointer[tokenAccount] // of tokenAccounts, used last
-	turns    atomic.Uint64                // how many callers have come
-	lines    lines                        // the callers that wait
-	holds    holding.Holds                // their slots, as far as the store is told of them
+	keeper   limits.Keeper // of the accounts' limits, wired likewise
+	tokens   tokenAccounts
+	turns    atomic.Uint64 // how many callers have come
+	lines    lines         // the callers that wait
+	holds    holding.Holds // their slots, as far as the store is told of them
 	waking   lead.Wake
 	anySpent atomic.Bool                         // whether spent has any account
 	waiting  [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
@@ -113,12 +112,10 @@ type Budget struct {
 	rates    rates
 	pooled   sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
 
-	mu            sync.Mutex // protects all below
-	bound         boundBy
-	spent         sweep.Map[spentKey, time.Time]     // until when those have no room of which QuotaSpent was told
-	learned       sweep.Map[string, *learnedAccount] // by account
-	tokenAccounts sweep.Map[string, *tokenAccount]   // by the token's ID
-	unnamed       map[string]bool                    // the hosts of which HostNotNamed was an event
+	mu      sync.Mutex // protects all below
+	bound   boundBy
+	spent   sweep.Map[spentKey, time.Time] // until when those have no room of which QuotaSpent was told
+	unnamed map[string]bool                // the hosts of which HostNotNamed was an event
 }
 
 const defaultRetryStoreFor = 30 * time.Second
@@ -228,16 +225,16 @@ func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
 	if err != nil {
 		return err
 	}
-	return b.durable.Reset(ctx, store.ResetRequest{Account: b.inForce(&accounts.accounts[0]).Account, At: at})
+	return b.durable.Reset(ctx, store.ResetRequest{Account: b.keeper.InForce(&accounts.Each[0]).Account, At: at})
 }
 
 // usage asks the store, and returns each limit without the budget's margin, and what holds back the
 // accounts and those tokens.
-func (b *Budget) usage(ctx context.Context, accounts *accountList, tokens ...Token) ([]store.Usage, error) {
+func (b *Budget) usage(ctx context.Context, accounts *limits.List, tokens ...Token) ([]store.Usage, error) {
 	var err error
-	if accounts.keyed != nil {
-		values, _ := accounts.keyed.valuesOf(requestOptionsOf(ctx))
-		if accounts, err = accounts.withValues(b, values); err != nil {
+	if accounts.Keyed != nil {
+		values, _ := accounts.Keyed.Values(keysOf(requestOptionsOf(ctx)))
+		if accounts, err = accounts.WithValues(values); err != nil {
 			return nil, err
 		}
 	}
@@ -246,15 +243,15 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList, tokens ...Tok
 			return nil, err
 		}
 	}
-	meters := accounts.metersOfAll()
-	b.askWhatDiffers(accounts, meters)
-	if accounts, err = b.inForceList(accounts); err != nil {
+	meters := accounts.MetersOfAll()
+	b.keeper.AskWhatDiffers(accounts, meters)
+	if accounts, err = b.keeper.InForceList(accounts); err != nil {
 		return nil, err
 	}
 	for i := range meters {
-		meters[i] = b.inForce(meters[i])
+		meters[i] = b.keeper.InForce(meters[i])
 	}
-	asked, err := accounts.with(meters)
+	asked, err := accounts.With(meters)
 	if err != nil {
 		return nil, err
 	}
@@ -267,76 +264,22 @@ func (b *Budget) usage(ctx context.Context, accounts *accountList, tokens ...Tok
 	}
 	all, metered := all[:accounts.Len()], all[accounts.Len():]
 	for i := range all {
-		b.addReports(&all[i], &accounts.accounts[i])
-		for j := range accounts.meters {
-			at := i*len(accounts.meters) + j
+		b.keeper.AddReports(&all[i], &accounts.Each[i])
+		for j := range accounts.Meters {
+			at := i*len(accounts.Meters) + j
 			u := &metered[at]
-			b.addReports(u, meters[at])
+			b.keeper.AddReports(u, meters[at])
 			for k := range u.Limits {
-				u.Limits[k].Limit.Unit, u.Limits[k].Limit.Per = accounts.meters[j].unit, accounts.meters[j].per
+				u.Limits[k].Limit.Unit, u.Limits[k].Limit.Per = accounts.Meters[j].Unit, accounts.Meters[j].Per
 			}
 			for k := range u.Paces {
-				u.Paces[k].Unit, u.Paces[k].Per = accounts.meters[j].unit, accounts.meters[j].per
+				u.Paces[k].Unit, u.Paces[k].Per = accounts.Meters[j].Unit, accounts.Meters[j].Per
 			}
 			all[i].Limits, all[i].Paces = append(all[i].Limits, u.Limits...), append(all[i].Paces, u.Paces...)
 		}
 		b.addHoldups(&all[i], tokens)
 	}
 	return all, nil
-}
-
-// metersOfAll returns the meters of the list's accounts, of each in its order.
-func (l *accountList) metersOfAll() (all []*budgetAccount) {
-	for _, account := range l.accounts {
-		for i := range l.meters {
-			all = append(all, l.meter(i, account.ID))
-		}
-	}
-	return all
-}
-
-// askWhatDiffers asks for the cards of accounts and meters, of some at least, if workers of a higher Revision may have given them other
-// limits: a process that books nothing hears of none, and no booking tells a meter's.
-func (b *Budget) askWhatDiffers(l *accountList, meters []*budgetAccount) {
-	if b.fleet.State().Status.Revision <= b.Revision {
-		return
-	}
-	for i := range l.accounts {
-		meters = append(meters, &l.accounts[i])
-	}
-	b.askCards(meters[:min(len(meters), 4*mostCards)])
-}
-
-// with returns the accounts of the list, and others behind them.
-func (l *accountList) with(others []*budgetAccount) (*store.Accounts, error) {
-	if len(others) == 0 {
-		return l.Accounts, nil
-	}
-	all := slices.Clone(l.All())
-	for _, o := range others {
-		all = append(all, o.Account)
-	}
-	return store.NewAccounts(all...)
-}
-
-// addReports adds what responses have said of an account's limits.
-func (b *Budget) addReports(u *store.Usage, account *budgetAccount) {
-	r := b.reconcilerOf(account)
-	splitPace(u)
-	for j := range u.Limits {
-		u.Limits[j].Limit = account.limits[j]
-		if r != nil {
-			said := r.reports.Of(j)
-			u.Limits[j].Reported, u.Limits[j].ReportedAt = said.Left, said.At
-		}
-	}
-}
-
-// splitPace tells the pace from the limits beside which it is kept.
-func splitPace(u *store.Usage) {
-	if last := len(u.Limits) - 1; last > 0 && pace.Is(u.Limits[last].Limit) {
-		u.Paces, u.Limits = []limit.Limit{pace.Shown(u.Limits[last].Limit)}, u.Limits[:last]
-	}
 }
 
 // addHoldups adds the pauses and quarantines that this worker knows of an account.

@@ -64,7 +64,7 @@ func (p *Pool) granted(ctx context.Context, text []byte, cost int) (Grant, error
 	if err := w.findAccounts(); err != nil {
 		return Grant{}, err
 	}
-	account := &w.accounts.accounts[0]
+	account := &w.accounts.Each[0]
 	if account.ID != handed.Account {
 		return Grant{}, fmt.Errorf("ration: WithGrant: token %q is of account %q here, and of %q where the grant was taken", handed.Token, account.ID, handed.Account)
 	}

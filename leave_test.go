@@ -29,7 +29,7 @@ func newLeaver(t *testing.T, due time.Time) *waiter {
 	accounts, err := p.list(nil)
 	require.NoError(t, err)
 	now := time.Now()
-	w := &waiter{Grant: Grant{budget: b, booked: booked{accounts: accounts, account: &accounts.accounts[0], soonest: now}}, pool: p, due: due, asleep: now}
+	w := &waiter{Grant: Grant{budget: b, booked: booked{accounts: accounts, account: &accounts.Each[0], soonest: now}}, pool: p, due: due, asleep: now}
 	w.state = b.fleet.State()
 	return w
 }

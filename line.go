@@ -13,6 +13,7 @@ import (
 	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/internal/holding"
+	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/internal/line"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
@@ -155,7 +156,7 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 	if w.scopes, w.reserve, err = b.bookOptions(w.options); err != nil {
 		return err
 	}
-	if w.accounts.keyed != nil || len(w.accounts.meters) > 0 {
+	if w.accounts.Keyed != nil || len(w.accounts.Meters) > 0 {
 		if err := w.charge(); err != nil {
 			return err
 		}
@@ -260,7 +261,7 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 // rest waits for what is left until a slot that was handed over early, and looks what has changed meanwhile.
 func (l *budgetLine) rest(ctx context.Context, s *slot) outcome {
 	now := time.Now()
-	l.budget.waking.Note(now.Sub(s.called), s.account.leads, now)
+	l.budget.waking.Note(now.Sub(s.called), s.account.Leads, now)
 	if !s.due.After(now) {
 		return completed
 	}
@@ -290,8 +291,8 @@ func (s *slot) keep(w *waiter) {
 	if !b.durable.Local && ahead >= holding.From {
 		s.hold = b.holds.Add(b.holdSlots, s.grant(b).booking(), s.due, b.lines.Review)
 	}
-	if account := s.account; account.edition.Version > 0 && ahead > doubtAfter {
-		timer := time.AfterFunc(doubtAfter, func() { b.doubtLearned(account) })
+	if account := s.account; account.IsLearned() && ahead > limits.DoubtAfter {
+		timer := time.AfterFunc(limits.DoubtAfter, func() { b.keeper.Doubt(account) })
 		s.ends = append(s.ends, func() { timer.Stop() })
 	}
 }
@@ -397,8 +398,8 @@ func (l *budgetLine) lookAtDue(s *slot, now time.Time) outcome {
 	switch {
 	case b.durable.Journal.IsVoid(s.now, s.at):
 		return slotLost
-	case s.account.tolerance > 0 && now.Sub(s.due) > s.account.tolerance:
-		b.waking.Note(now.Sub(s.called), s.account.leads, now)
+	case s.account.Tolerance > 0 && now.Sub(s.due) > s.account.Tolerance:
+		b.waking.Note(now.Sub(s.called), s.account.Leads, now)
 		return slotMissed
 	}
 	return completed
@@ -406,8 +407,8 @@ func (l *budgetLine) lookAtDue(s *slot, now time.Time) outcome {
 
 // isResumed reports whether an account of the slot was resumed since it was booked.
 func (s *slot) isResumed(known *fleet.State) bool {
-	charged := append(s.accounts.beside(s.account.ID, s.cost, s.units), charge{Account: s.account})
-	return slices.ContainsFunc(charged, func(o charge) bool { return !known.ResumedAt(o.Account.ID).Before(s.now) })
+	charged := append(s.accounts.Beside(s.account.ID, s.cost, s.units), limits.Charge{Account: s.account})
+	return slices.ContainsFunc(charged, func(o limits.Charge) bool { return !known.ResumedAt(o.Account.ID).Before(s.now) })
 }
 
 // keepsLimits reports whether the slot's accounts have the limits under which it was booked, though some of the fleet have
@@ -417,14 +418,14 @@ func (l *budgetLine) keepsLimits(s *slot) bool {
 	if s.offline || w.findAccounts() != nil {
 		return false
 	}
-	own := w.accounts.find(s.account.ID)
-	if own == nil || len(w.accounts.meters) != len(s.accounts.meters) {
+	own := w.accounts.Find(s.account.ID)
+	if own == nil || len(w.accounts.Meters) != len(s.accounts.Meters) {
 		return false
 	}
-	charged := append(s.accounts.beside(own.ID, s.cost, s.units), charge{Account: s.account})
-	now := append(w.accounts.beside(own.ID, s.cost, s.units), charge{Account: own})
-	return slices.EqualFunc(now, charged, func(now, booked charge) bool {
-		return now.Account.ID == booked.Account.ID && slices.Equal(b.inForce(now.Account).limits, booked.Account.limits)
+	charged := append(s.accounts.Beside(own.ID, s.cost, s.units), limits.Charge{Account: s.account})
+	now := append(w.accounts.Beside(own.ID, s.cost, s.units), limits.Charge{Account: own})
+	return slices.EqualFunc(now, charged, func(now, booked limits.Charge) bool {
+		return b.keeper.KeepsLimits(now.Account, booked.Account)
 	})
 }
 

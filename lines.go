@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/internal/line"
 )
 
@@ -51,12 +52,12 @@ func (l *lines) some(of *Pool) []*budgetLine {
 }
 
 // accounts returns the accounts, meters and shared accounts that slots of the lines are charged to, each once.
-func (l *lines) accounts() []*budgetAccount {
-	all := make(map[string]*budgetAccount)
+func (l *lines) accounts() []*limits.Account {
+	all := make(map[string]*limits.Account)
 	for _, one := range l.some(nil) {
 		for _, s := range one.Slots() {
 			all[s.account.ID] = s.account
-			for _, o := range s.accounts.beside(s.account.ID, s.cost, s.units) {
+			for _, o := range s.accounts.Beside(s.account.ID, s.cost, s.units) {
 				all[o.Account.ID] = o.Account
 			}
 		}
@@ -88,7 +89,7 @@ func (l *lines) Freed(account string) {
 	l.freed.Add(1) // before the lines are looked at: who joins one later compares it
 	for _, one := range l.some(nil) {
 		w := one.template
-		if account == "" || w.findAccounts() == nil && w.accounts.find(account) != nil {
+		if account == "" || w.findAccounts() == nil && w.accounts.Find(account) != nil {
 			one.Offer(offerAfter)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/ration-go/ration/internal/durable"
 	"github.com/ration-go/ration/internal/flight"
+	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -100,7 +101,7 @@ func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) (bool, er
 	if err := r.Validate(); err != nil {
 		return false, err
 	}
-	accounts, err := b.inForceList(w.accounts)
+	accounts, err := b.keeper.InForceList(w.accounts)
 	if err != nil {
 		return false, err
 	}
@@ -108,18 +109,18 @@ func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) (bool, er
 	if b.Outage == FailOpen {
 		booked = s.BookOpen(r)
 	} else {
-		if r.Accounts, err = chargedAccounts(durable.Divide(accounts.Accounts, known.Workers(), w.Cost, w.units)); err != nil {
+		if r.Accounts, err = limits.Charged(durable.Divide(accounts.Accounts, known.Workers(), w.Cost, w.units)); err != nil {
 			return false, err
 		}
 		if booked, err = s.BookShare(ctx, r, known.Pauses()); err != nil {
 			return false, err
 		}
 	}
-	w.id, w.account, w.Slot, w.now, w.entry = booked.ID, accounts.find(booked.Account), booked.Slot, booked.Now, booked.Entry
+	w.id, w.account, w.Slot, w.now, w.entry = booked.ID, accounts.Find(booked.Account), booked.Slot, booked.Now, booked.Entry
 	w.due = time.Now().Add(booked.Slot.Sub(booked.Now))
 	w.soonest, w.offline = w.due, true
 	if booked.Booked {
-		s.EnterOffline(&booked, w.account, w.accounts.beside(w.account.ID, w.Cost, w.units))
+		s.EnterOffline(&booked, w.account, w.accounts.Beside(w.account.ID, w.Cost, w.units))
 	}
 	return booked.Booked, nil
 }

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/ration-go/ration/internal/credential"
+	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -38,7 +39,7 @@ type Pool struct {
 	mu        sync.Mutex           // protects all below
 	tokens    []Token              // in the order in which they were added
 	changed   chan struct{}        // closed when the tokens change
-	accounts  *accountList         // of the tokens in use; nil: not built
+	accounts  *limits.List         // of the tokens in use; nil: not built
 	rotations map[string]*rotation // of the accounts, by ID
 
 	quarantines int64              // the budget's when accounts was built
@@ -96,7 +97,9 @@ func (p *Pool) add(tokens []Token) {
 	last := make(map[string]int, len(tokens)) // of tokens that are given twice the last one counts
 	for i, t := range tokens {
 		if before, found := known[t.id]; found && p.budget != nil && !slices.Equal(before.Limits, t.Limits) {
-			p.budget.overrides(&t)
+			if accounts, err := p.budget.accountsOf(&t); err == nil { // otherwise who books with the token gets the error
+				p.budget.keeper.Override(&accounts.Each[0])
+			}
 			changed = append(changed, t)
 		}
 		known[t.id], last[t.id] = t, i
@@ -117,7 +120,10 @@ func (p *Pool) add(tokens []Token) {
 	p.change()
 	p.mu.Unlock()
 	for _, t := range changed {
-		_ = p.budget.tellOverride(&t) // or the next booking does
+		if accounts, err := p.budget.accountsOf(&t); err == nil {
+			_ = p.budget.keeper.PutOverride(&accounts.Each[0]) // or the next booking does
+			p.budget.tell()
+		}
 	}
 }
 
@@ -232,13 +238,13 @@ var errNilPool = errors.New("ration: the Pool is nil: make it with NewPool")
 
 // list returns the accounts of the pool's tokens. They are in the order of their IDs, so that all workers with the same tokens share
 // one index in the store. It is an error if all of them are excluded.
-func (p *Pool) list(excluded []string) (*accountList, error) {
+func (p *Pool) list(excluded []string) (*limits.List, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.update(); err != nil {
 		return nil, err
 	}
-	if len(excluded) > 0 && len(p.accounts.without(excluded)) == 0 {
+	if len(excluded) > 0 && len(p.accounts.Without(excluded)) == 0 {
 		return nil, errAllExcluded
 	}
 	return p.accounts, nil
@@ -294,10 +300,10 @@ func (p *Pool) check(tokens []Token) error {
 
 // accountsOf returns the accounts of some tokens, with which the pool can be used, in the order of
 // their IDs, and the tokens of each.
-func (p *Pool) accountsOf(tokens []Token) (*accountList, map[string]*rotation, error) {
-	rules := p.budget.currentRules()
+func (p *Pool) accountsOf(tokens []Token) (*limits.List, map[string]*rotation, error) {
+	rules := p.budget.keeper.Rules()
 	var metered []limit.Limit // of all
-	byID, rotations := make(map[string]budgetAccount, len(tokens)), make(map[string]*rotation, len(tokens))
+	byID, rotations := make(map[string]limits.Account, len(tokens)), make(map[string]*rotation, len(tokens))
 	for i, t := range tokens {
 		account, err := p.budget.account(rules, t)
 		if err != nil {
@@ -308,11 +314,11 @@ func (p *Pool) accountsOf(tokens []Token) (*accountList, map[string]*rotation, e
 				"an account has one set of limits", t, t.Account)
 		}
 		if len(byID) == 0 {
-			metered = account.metered
+			metered = account.Metered
 		}
-		if !slices.Equal(metered, account.metered) {
+		if !slices.Equal(metered, account.Metered) {
 			return nil, nil, fmt.Errorf("ration: budget %q: tokens of a pool must have the same limits of other units: %s, and %s",
-				p.budget.Name, cmp.Or(limit.Join(metered), "none"), cmp.Or(limit.Join(account.metered), "none"))
+				p.budget.Name, cmp.Or(limit.Join(metered), "none"), cmp.Or(limit.Join(account.Metered), "none"))
 		}
 		account.Label = cmp.Or(account.Label, byID[account.ID].Label)
 		byID[account.ID] = account
@@ -321,12 +327,12 @@ func (p *Pool) accountsOf(tokens []Token) (*accountList, map[string]*rotation, e
 		}
 		rotations[account.ID].tokens = append(rotations[account.ID].tokens, t)
 	}
-	list := make([]budgetAccount, 0, len(byID))
+	list := make([]limits.Account, 0, len(byID))
 	for _, account := range byID {
 		list = append(list, account)
 	}
-	slices.SortFunc(list, func(a, b budgetAccount) int { return strings.Compare(a.ID, b.ID) })
-	accounts, err := p.budget.list(rules, list...)
+	slices.SortFunc(list, func(a, b limits.Account) int { return strings.Compare(a.ID, b.ID) })
+	accounts, err := p.budget.keeper.List(rules, list...)
 	return accounts, rotations, err
 }
 
@@ -370,7 +376,7 @@ func (p *Pool) change() {
 
 // update builds the list of accounts again if something has changed. It needs mu.
 func (p *Pool) update() error {
-	if p.accounts == nil || p.accounts.rules != p.budget.rules.Load() || p.quarantines != p.budget.fleet.State().Tokens ||
+	if p.accounts == nil || p.accounts.Rules != p.budget.keeper.Known() || p.quarantines != p.budget.fleet.State().Tokens ||
 		!p.staleAt.IsZero() && !time.Now().Before(p.staleAt) {
 		return p.build()
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -53,7 +54,7 @@ func (g *Grant) recordSendsNow(ctx context.Context, after time.Duration, times i
 
 // recordAnew records units at a slot, with the account's last. With instead they replace those of the grant, whose booking
 // is cancelled.
-func (g *Grant) recordAnew(ctx context.Context, slot time.Time, charged []charge, instead bool) error {
+func (g *Grant) recordAnew(ctx context.Context, slot time.Time, charged []limits.Charge, instead bool) error {
 	b := g.budget
 	// The record that cancels the slot comes last, when the others are made: until then both count. Cancelled before the
 	// units of a meter are recorded anew, it would leave room there for another caller.
@@ -93,8 +94,8 @@ func (g Grant) RecordUnits(ctx context.Context, units map[string]int) error {
 	used, more := slices.Clone(g.units), make([]int, len(g.units))
 	known := make(map[string]bool)
 	less := false
-	for i := range g.accounts.meters {
-		unit := g.accounts.meters[i].unit
+	for i := range g.accounts.Meters {
+		unit := g.accounts.Meters[i].Unit
 		n, told := units[unit]
 		if known[unit] = true; unit == "" || !told {
 			continue
@@ -114,12 +115,12 @@ func (g Grant) RecordUnits(ctx context.Context, units map[string]int) error {
 	case g.offline:
 		return nil
 	case less && !g.replaced:
-		return g.recordAnew(ctx, g.Slot, append(g.accounts.beside(g.account.ID, g.Cost, used), charge{Account: g.account, Units: g.Cost}), true)
+		return g.recordAnew(ctx, g.Slot, append(g.accounts.Beside(g.account.ID, g.Cost, used), limits.Charge{Account: g.account, Units: g.Cost}), true)
 	}
-	var beyond []charge
+	var beyond []limits.Charge
 	for i, n := range more {
 		if n > 0 {
-			beyond = append(beyond, charge{Account: g.accounts.meter(i, g.account.ID), Units: n})
+			beyond = append(beyond, limits.Charge{Account: g.accounts.Meter(i, g.account.ID), Units: n})
 		}
 	}
 	return g.recordAnew(ctx, g.Slot, beyond, false)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/internal/redisstore"
 	"github.com/ration-go/ration/store"
 )
@@ -127,7 +128,7 @@ func (s *RedisStore) Budgets(ctx context.Context) ([]store.KnownBudget, error) {
 func (s *RedisStore) Describe(ctx context.Context, budget string) (store.Description, error) {
 	d, err := s.store().Describe(ctx, budget)
 	for i := range d.Accounts {
-		splitPace(&d.Accounts[i].Usage)
+		limits.SplitPace(&d.Accounts[i].Usage)
 	}
 	return d, err
 }

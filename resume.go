@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/flight"
+	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
@@ -47,12 +48,10 @@ func (b *Budget) ResumeAll(ctx context.Context) error {
 		return err
 	}
 	used := b.durable.Journal.Accounts()
-	b.mu.Lock()
 	for i, account := range used {
-		used[i] = b.effectiveAccount(account)
+		used[i] = b.keeper.InForce(account)
 	}
-	b.mu.Unlock()
-	return b.restoreLimits(ctx, used)
+	return b.keeper.Restore(ctx, used)
 }
 
 func (b *Budget) resumeToken(ctx context.Context, t Token, forget bool) error {
@@ -64,11 +63,11 @@ func (b *Budget) resumeToken(ctx context.Context, t Token, forget bool) error {
 		return err
 	}
 	// This worker may not have heard which limits the fleet has learned.
-	account := &accounts.accounts[0]
-	if err := b.refreshCard(ctx, account); err != nil {
+	account := &accounts.Each[0]
+	if err := b.keeper.RefreshCard(ctx, account); err != nil {
 		return err
 	}
-	return b.restoreLimits(ctx, []*budgetAccount{account})
+	return b.keeper.Restore(ctx, []*limits.Account{account})
 }
 
 func (b *Budget) resumeID(ctx context.Context, id string, forget bool) error {
@@ -82,7 +81,7 @@ func (b *Budget) resumeID(ctx context.Context, id string, forget bool) error {
 		return err
 	}
 	if account, used := b.durable.Journal.Account(id); used {
-		return b.restoreLimits(ctx, []*budgetAccount{b.inForce(account)})
+		return b.keeper.Restore(ctx, []*limits.Account{b.keeper.InForce(account)})
 	}
 	return nil
 }
@@ -111,7 +110,7 @@ func (g *Grant) triedPauses() []string {
 		return nil
 	}
 	charged := []string{"", g.account.ID}
-	for _, o := range g.accounts.beside(g.account.ID, g.Cost, g.units) {
+	for _, o := range g.accounts.Beside(g.account.ID, g.Cost, g.units) {
 		charged = append(charged, o.Account.ID)
 	}
 	return known.TriedOf(g.budget.durable.Now(), charged...)

@@ -189,7 +189,7 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	t := a.transport
 	if a.count > 0 && len(a.rejected) == 0 && !t.needsReading(resp) { // the first does: RoundTrip has looked
 		t.Pool.wasServed(a.req.Context(), &grant)
-		t.Pool.budget.tryPace(&grant)
+		t.Pool.budget.noteServed(&grant)
 		return decision{}
 	}
 	f := a.handleResponse(resp, grant)
@@ -209,7 +209,7 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	default:
 		t.Pool.wasServed(a.req.Context(), &grant)
 		if !f.Refused {
-			t.Pool.budget.tryPace(&grant)
+			t.Pool.budget.noteServed(&grant)
 		}
 		if resp.StatusCode < 400 && !f.Refused {
 			a.contradict(grant.Token)
@@ -255,9 +255,8 @@ func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
 			next.wait = wait // at least this request keeps the pause
 		}
 		if f.Reason == provider.ReasonQuota && !grant.offline {
-			if charged, units := grant.refusedBy(f, scope); charged != nil {
-				a.transport.Pool.budget.wasRefused(f, &grant, charged, units)
-			}
+			call := grant.call()
+			a.transport.Pool.budget.keeper.Refused(f, &call, scope)
 		}
 	}
 	if next.wait > 0 {

@@ -51,7 +51,7 @@ func (p *Pool) askForSecret(ctx context.Context, g *Grant, waits *[]rationtrace.
 		return err
 	}
 	g.Token.hidden, g.Token.bearer = func() (secret, key string) { return s.Open(), "" }, s.Bearer
-	if tolerance := g.account.tolerance; tolerance > 0 && time.Since(begun) > tolerance {
+	if tolerance := g.account.Tolerance; tolerance > 0 && time.Since(begun) > tolerance {
 		return errLateSecret
 	}
 	return nil

@@ -71,20 +71,18 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 			}
 		}
 	}
-	count(w.account.limits)
-	for i := range w.accounts.shared {
-		count(w.accounts.shared[i].limits)
+	count(w.account.WithoutMargin)
+	for i := range w.accounts.Shared {
+		count(w.accounts.Shared[i].WithoutMargin)
 	}
 	paced := ""
-	if w.account.pace != nil {
-		if l, is := w.account.paceOf(); is {
-			paced = "pace " + pace.Text(l)
-		}
+	if l, is := w.account.Paced(); is {
+		paced = "pace " + pace.Text(l)
 	}
 	if found == 1 && len(w.units) == 0 && paced == "" {
 		return only.String()
 	}
-	if w.offline || w.Slot.Sub(w.now) < time.Second || len(w.accounts.shared) > 0 {
+	if w.offline || w.Slot.Sub(w.now) < time.Second || len(w.accounts.Shared) > 0 {
 		return paced
 	}
 	now := time.Now()
@@ -101,9 +99,9 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 	default:
 		return ""
 	}
-	one, err := b.list(w.accounts.rules, *w.account)
+	one, err := b.keeper.List(w.accounts.Rules, *w.account)
 	if err == nil {
-		one, err = one.withValues(b, w.values)
+		one, err = one.WithValues(w.values)
 	}
 	if err != nil {
 		return ""
@@ -129,8 +127,8 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 
 // unitsOf returns how many of a unit the caller books.
 func (w *waiter) unitsOf(unit string) int {
-	for i := range w.accounts.meters {
-		if w.accounts.meters[i].unit == unit && unit != "" {
+	for i := range w.accounts.Meters {
+		if w.accounts.Meters[i].Unit == unit && unit != "" {
 			return w.units[i]
 		}
 	}

@@ -189,8 +189,8 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	resp, err := t.send(req, grant)
 	if err == nil && !t.needsReading(resp) {
 		t.Pool.wasServed(req.Context(), &grant)
-		if b := t.Pool.budget; b.adopts.Load() { // somebody has a card
-			b.tryPace(&grant)
+		if b := t.Pool.budget; b.keeper.Adopts.Load() { // somebody has a card
+			b.noteServed(&grant)
 		}
 		return resp, nil
 	}

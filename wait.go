@@ -64,7 +64,7 @@ func (w *waiter) leave() outcome {
 	if !w.asleep.IsZero() {
 		w.Waited = now.Sub(w.asleep)
 	}
-	if w.account.tolerance > 0 && w.Late > w.account.tolerance {
+	if w.account.Tolerance > 0 && w.Late > w.account.Tolerance {
 		return slotMissed
 	}
 	return completed
@@ -96,7 +96,7 @@ func (w *waiter) book(ctx context.Context) error {
 			w.noteSpent(why)
 			return &store.ExhaustedError{Budget: b.Name, Account: w.account.ID, RetryAfter: w.Slot.Sub(w.now),
 				Allowed: allowed, Deadline: byDeadline, Wait: why}
-		case behind < mostBehind && (errors.Is(err, errBehind) || b.isOverridden(err, w.accounts) || errors.Is(err, store.ErrCost) && b.widenPace(w)):
+		case behind < mostBehind && (errors.Is(err, errBehind) || b.keeper.IsOverridden(err, w.accounts) || errors.Is(err, store.ErrCost) && b.keeper.WidenPace(w.accounts, w.Cost, w.units)):
 			behind++
 			if err := w.findAccounts(); err != nil {
 				return err
@@ -125,7 +125,7 @@ func (w *waiter) findAccounts() (err error) {
 	} else {
 		w.accounts, err = w.budget.accountsOf(&w.Token)
 	}
-	if err != nil || w.accounts.keyed == nil && len(w.accounts.meters) == 0 && len(w.units) == 0 {
+	if err != nil || w.accounts.Keyed == nil && len(w.accounts.Meters) == 0 && len(w.units) == 0 {
 		return err
 	}
 	values, units := w.values, w.units
@@ -141,18 +141,22 @@ var errRegroup = errors.New("ration: the limits count other units, or other keys
 // charge finds what the request is charged beside its cost, for its accounts.
 func (w *waiter) charge() (err error) {
 	w.values, w.units = "", nil
-	if keyed := w.accounts.keyed; keyed != nil {
+	if keyed := w.accounts.Keyed; keyed != nil {
 		var missing string
-		if w.values, missing = keyed.valuesOf(w.options); missing != "" {
+		if w.values, missing = keyed.Values(keysOf(w.options)); missing != "" {
 			return fmt.Errorf("ration: budget %q: a limit counts each %[2]s by itself: say which a request has with WithKey(ctx, %[2]q, value), "+
 				"an empty value if it has none; a Provider's Keys may say it", w.budget.Name, missing)
 		}
-		if w.accounts, err = w.accounts.withValues(w.budget, w.values); err != nil {
+		if w.accounts, err = w.accounts.WithValues(w.values); err != nil {
 			return err
 		}
 	}
-	if len(w.accounts.meters) > 0 {
-		w.units, err = w.accounts.unitsOf(w.options, w.Cost)
+	if len(w.accounts.Meters) > 0 {
+		var has map[string]int
+		if w.options != nil {
+			has = w.options.units
+		}
+		w.units, err = w.accounts.UnitsOf(has, w.Cost)
 	}
 	return err
 }

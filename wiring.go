@@ -15,6 +15,7 @@ import (
 //
 //	durable   package durable   what asks the store: where its clock stands, what is booked, outages
 //	fleet     package fleet     what the fleet has decided: pauses, quarantines, resumptions
+//	keeper    package limits    which limits are in force, and what requests are charged to
 //	lines     lines.go          the callers that wait
 //
 // A Budget is a literal, so they are put together when its fields are first found to be right: by check, which whoever makes a list
@@ -26,6 +27,13 @@ func (b *Budget) wire() {
 	s.Local = !b.Store.At(time.Now()).IsZero()
 	s.Clock.Learned.Store(s.Local)
 	s.Closed, s.Traced, s.Worker = b.Outage == FailClosed, b.Trace != nil && b.Trace.StoreAsked != nil, durable.NewWorker()
+	k := &b.keeper
+	k.Budget, k.Limits, k.Revision, k.Margin = b.Name, b.Limits, b.Revision, b.Margin
+	k.Shared = make([]store.Account, len(b.Shared))
+	for i, one := range b.Shared {
+		k.Shared[i] = one.Account
+	}
+	k.Store, k.Fleet, k.Owner = s, f, wired{b}
 	f.Budget, f.Store, f.Local, f.Owner, f.Lines = b.Name, s, s.Local, wired{b}, &b.lines
 }
 
@@ -71,7 +79,8 @@ func (o wired) Told(news fleet.News) {
 	}
 	for _, r := range news.Resumed {
 		if r.Forgotten {
-			b.forget(r.Account)
+			b.durable.Journal.Forget(r.Account)
+			b.keeper.Forget(r.Account)
 		}
 		if b.durable.Now().Sub(r.At) < newsFor {
 			b.emit(Event{Kind: Resumed, Account: r.Account, Token: r.Token})
@@ -93,7 +102,7 @@ func (o wired) Status(ctx context.Context, known int64) (status store.Status, li
 	if !b.durable.Local {
 		r.Worker, r.Load = b.nameInStore(), b.load()
 	}
-	asked, rules := time.Now(), b.currentRules()
+	asked, rules := time.Now(), b.keeper.Rules()
 	status, lost, again, err := b.durable.Status(ctx, r)
 	if err != nil {
 		return status, false, err
@@ -101,10 +110,10 @@ func (o wired) Status(ctx context.Context, known int64) (status store.Status, li
 	if again > 0 {
 		time.AfterFunc(time.Second, func() { _ = b.fleet.Refresh(context.WithoutCancel(ctx)) }) // which tells people of it
 	}
-	if err := b.agreeOnCards(ctx, rules, &status, lost); err != nil {
+	if err := b.keeper.AgreeOnCards(ctx, rules, &status, lost); err != nil {
 		return status, false, err
 	}
-	limits = b.noteLimits(&status, asked)
+	limits = b.keeper.NoteStatus(&status, asked)
 	if lost {
 		b.durable.Recovered(status.Lost)
 	}

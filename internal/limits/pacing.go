@@ -1,4 +1,4 @@
-package ration
+package limits
 
 import (
 	"context"
@@ -96,53 +96,57 @@ func (p *pacing) isExplained(window time.Duration, now time.Time) bool {
 	return !often
 }
 
-// wasRefused has the fleet find a pace for what a call was charged to with so many units, because its response was throttled for a
+// Refused has the fleet find a pace for what a call was charged to, because its response, of that scope, was throttled for a
 // quota though the limits had room for it, and what the provider counts does not explain it.
-func (b *Budget) wasRefused(f *provider.Feedback, g *Grant, charged *budgetAccount, units int) {
-	account, understood := b.understand(charged)
-	if !understood || b.explains(f, account) {
+func (k *Keeper) Refused(f *provider.Feedback, c *Call, scope provider.Scope) {
+	charged, units := c.refusedBy(f, scope)
+	if charged == nil {
 		return
 	}
-	r := b.reconcilerFor(account)
-	unserved, e := r.pacing.sees(account.pace, g.Slot, units, false, b.durable.Now())
-	e.Waited = g.Waited > 0
+	account, understood := k.understand(charged)
+	if !understood || k.explains(f, account) {
+		return
+	}
+	r := k.reconcilerFor(account)
+	unserved, e := r.pacing.sees(account.pace, c.Slot, units, false, k.Store.Now())
+	e.Waited = c.Waited
 	r.pacing.alone(func() {
-		b.lengthenWindow(account)
+		k.lengthenWindow(account)
 		state := account.pace
 		switch {
 		case state == nil:
 			state = new(pace.State)
-		case !g.Slot.After(state.Changed) || state.Rate > 0 && e.Resumed.IsZero():
+		case !c.Slot.After(state.Changed) || state.Rate > 0 && e.Resumed.IsZero():
 			return
 		}
-		if unserved == units && state.Rate == 0 || !b.evidence(account, unserved, &e) {
+		if unserved == units && state.Rate == 0 || !k.evidence(account, unserved, &e) {
 			return // one refusal alone is an incident
 		}
-		if next, changed := state.Refuse(pace.ToldBy(account.limits), e); changed {
-			b.setPace(account, &next)
+		if next, changed := state.Refuse(pace.ToldBy(account.WithoutMargin), e); changed {
+			k.setPace(account, &next)
 		}
 	})
 }
 
 // explains reports whether the provider's own count explains a refusal: it is spent, by this fleet or by others.
-func (b *Budget) explains(f *provider.Feedback, account *budgetAccount) bool {
-	r, now := b.reconcilerFor(account), b.durable.Now()
+func (k *Keeper) explains(f *provider.Feedback, account *Account) bool {
+	r, now := k.reconcilerFor(account), k.Store.Now()
 	w := f.Binding()
 	spent := w != nil && w.Exhausted()
-	for i, l := range account.limits {
+	for i, l := range account.WithoutMargin {
 		said := r.reports.Of(i)
-		spent = spent || !said.At.IsZero() && now.Sub(said.At) < l.Window && said.Left <= int(b.inFlight.Load())+1
+		spent = spent || !said.At.IsZero() && now.Sub(said.At) < l.Window && said.Left <= k.Owner.InFlight()+1
 	}
-	return spent && r.pacing.isExplained(observe.Longest(account.limits), now)
+	return spent && r.pacing.isExplained(observe.Longest(account.WithoutMargin), now)
 }
 
 // evidence adds what the fleet has sent of an account; false: the store does not answer soon.
-func (b *Budget) evidence(account *budgetAccount, unserved int, e *pace.Evidence) (known bool) {
-	u, known := b.usageOf(account)
+func (k *Keeper) evidence(account *Account, unserved int, e *pace.Evidence) (known bool) {
+	u, known := k.usageOf(account)
 	if !known {
 		return false
 	}
-	workers := b.fleet.State().Workers()
+	workers := k.Fleet.State().Workers()
 	ahead, counted := 0, false
 	for i, l := range u.Limits {
 		if l.Limit.Scope != "" {
@@ -151,80 +155,78 @@ func (b *Budget) evidence(account *budgetAccount, unserved int, e *pace.Evidence
 		if !counted { // of GCRA, by the time that is taken, which may be by the rate before
 			ahead, counted = l.Ahead, l.Limit.Algorithm.IsLog()
 		}
-		if i < len(account.limits) {
+		if i < len(account.WithoutMargin) {
 			e.AtOnce = max(e.AtOnce, l.Used-unserved*workers)
 		}
 	}
-	e.Now, e.Total, e.Unserved = u.Now, u.Total-int64(ahead), int64((unserved+int(b.inFlight.Load()))*workers) // those on their way will be
+	e.Now, e.Total, e.Unserved = u.Now, u.Total-int64(ahead), int64((unserved+k.Owner.InFlight())*workers) // those on their way will be
 	return true
 }
 
-// tryPace tries a higher pace of what a call was charged to, if it is time for that.
-func (b *Budget) tryPace(g *Grant) {
-	if g.offline || g.account == nil {
-		return
-	}
-	b.tryPaceOf(g.account, g, g.Cost)
-	for i, n := range g.units {
+// Served tries a higher pace of what a call was charged to, if it is time for that.
+func (k *Keeper) Served(c *Call) {
+	k.tryPaceOf(c.Account, c, c.Cost)
+	for i, n := range c.Units {
 		if n > 0 {
-			b.tryPaceOf(g.accounts.meter(i, g.account.ID), g, n)
+			k.tryPaceOf(c.List.Meter(i, c.Account.ID), c, n)
 		}
 	}
 }
 
-func (b *Budget) tryPaceOf(account *budgetAccount, g *Grant, units int) {
-	if account = b.inForce(account); account.pace == nil || account.pace.Rate == 0 {
+func (k *Keeper) tryPaceOf(account *Account, c *Call, units int) {
+	if account = k.InForce(account); account.pace == nil || account.pace.Rate == 0 {
 		return
 	}
-	account, understood := b.understand(account)
+	account, understood := k.understand(account)
 	if !understood || account.pace == nil {
 		return
 	}
-	now := b.durable.Now()
-	r := b.reconcilerFor(account)
-	unserved, e := r.pacing.sees(account.pace, g.Slot, units, true, now)
-	told := pace.ToldBy(account.limits)
-	if g.Waited == 0 || !g.Slot.After(account.pace.Changed) || now.Before(account.pace.Due(told, e.Resumed)) {
+	now := k.Store.Now()
+	r := k.reconcilerFor(account)
+	unserved, e := r.pacing.sees(account.pace, c.Slot, units, true, now)
+	told := pace.ToldBy(account.WithoutMargin)
+	if !c.Waited || !c.Slot.After(account.pace.Changed) || now.Before(account.pace.Due(told, e.Resumed)) {
 		return
 	}
 	r.pacing.alone(func() {
-		if !b.evidence(account, unserved, &e) {
+		if !k.evidence(account, unserved, &e) {
 			return
 		}
 		if next, changed := account.pace.Serve(told, e); changed {
-			b.setPace(account, &next)
+			k.setPace(account, &next)
 		}
 	})
 }
 
 // setPace has the fleet keep to another pace of an account. People are told of a refusal, and when the pace has gone.
-func (b *Budget) setPace(account *budgetAccount, next *pace.State) {
+func (k *Keeper) setPace(account *Account, next *pace.State) {
 	before := account.effective
 	after := before
 	after.pace = next
-	if isNews := before.pace == nil || next.Refusals != before.pace.Refusals || next.Rate == 0; b.learn(account, after) && isNews {
-		e := Event{Kind: PaceChanged, Account: account.ID, Ours: before.limits}
-		if l, paced := after.paceOf(); paced {
-			e.Theirs, e.Count, e.Cause = []limit.Limit{pace.Shown(l)}, next.Refusals, "the provider refuses calls that the limits allow"
+	if isNews := before.pace == nil || next.Refusals != before.pace.Refusals || next.Rate == 0; k.learn(account, after) && isNews {
+		var kept []limit.Limit
+		if l, paced := after.Paced(); paced {
+			kept = []limit.Limit{pace.Shown(l)}
 		}
-		b.tell(e)
+		k.Owner.Paced(account.ID, before.WithoutMargin, kept, next.Refusals)
+		k.Owner.Tell()
 	}
 }
 
-// widenPace lets a pace that holds back what a caller asks for have a burst of as much: it is for how fast units leave, and not for how
+// WidenPace lets a pace that holds back what a caller asks for have a burst of as much: it is for how fast units leave, and not for how
 // many a call has. It reports whether it did.
-func (b *Budget) widenPace(w *waiter) bool {
-	for i := range w.accounts.accounts[:min(len(w.accounts.accounts), mostCards)] {
-		one := &w.accounts.accounts[i]
-		for _, of := range append(w.accounts.beside(one.ID, w.Cost, w.units), charge{Account: one, Units: w.Cost}) {
-			_ = b.askCardOf(of.Account)
-			account := b.inForce(of.Account)
+func (k *Keeper) WidenPace(l *List, cost int, units []int) bool {
+	for i := range l.Each[:min(len(l.Each), mostCards)] {
+		one := &l.Each[i]
+		for _, of := range append(l.Beside(one.ID, cost, units), Charge{Account: one, Units: cost}) {
+			_ = k.askCardOf(of.Account)
+			account := k.InForce(of.Account)
 			if account.pace == nil || account.pace.Rate == 0 || account.pace.Burst >= of.Units {
 				continue
 			}
 			next := *account.pace
 			next.Burst = of.Units
-			b.setPace(account, &next)
+			k.setPace(account, &next)
 			return true
 		}
 	}
@@ -234,13 +236,13 @@ func (b *Budget) widenPace(w *waiter) bool {
 // lengthenWindow has the account's window that began with a call end no sooner than that of the provider
 // can, which has refused one: a whole window from now. Otherwise ours, which begins anew with the refused
 // call, would be out of step from then on, and two of ours would fall into one of the provider's.
-func (b *Budget) lengthenWindow(account *budgetAccount) {
-	at := slices.IndexFunc(account.limits, func(l limit.Limit) bool { return l.FirstUse })
-	if at < 0 || slices.ContainsFunc(account.limits[at+1:], func(l limit.Limit) bool { return l.FirstUse }) {
+func (k *Keeper) lengthenWindow(account *Account) {
+	at := slices.IndexFunc(account.WithoutMargin, func(l limit.Limit) bool { return l.FirstUse })
+	if at < 0 || slices.ContainsFunc(account.WithoutMargin[at+1:], func(l limit.Limit) bool { return l.FirstUse }) {
 		return // or nobody knows which of them was exceeded
 	}
-	ctx, stop := b.durable.Soon(context.Background())
+	ctx, stop := k.Store.Soon(context.Background())
 	defer stop()
-	end := b.durable.Now().Add(account.limits[at].Window).Truncate(time.Microsecond)
-	_ = b.durable.Reset(ctx, store.ResetRequest{Account: account.Account, At: end})
+	end := k.Store.Now().Add(account.WithoutMargin[at].Window).Truncate(time.Microsecond)
+	_ = k.Store.Reset(ctx, store.ResetRequest{Account: account.Account, At: end})
 }
