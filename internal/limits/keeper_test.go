@@ -189,6 +189,7 @@ func TestTheLatestEditionIsInForce(t *testing.T) {
 
 		// A program with a higher revision comes before both.
 		newer := newWorker(of, 1, hour(300)...)
+		require.NoError(t, newer.Refresh(t.Context()))
 		require.Equal(t, hour(300), newer.book(t, newer.account(t, "a")).WithoutMargin)
 		require.NoError(t, other.Refresh(t.Context()))
 		require.Equal(t, hour(300), other.book(t, other.account(t, "a")).WithoutMargin)
