@@ -9,14 +9,12 @@ import (
 	"log/slog"
 	"math"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/durable"
 	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/internal/flight"
-	"github.com/ration-go/ration/internal/journal"
 	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
@@ -263,55 +261,30 @@ func (g *Grant) cancelSoon() {
 	cancelAll([]*Grant{&kept})
 }
 
-// cancel cancels a booking in the store that it was booked in. It is on its way there also if the context has ended.
-func (b *Budget) cancel(ctx context.Context, g *Grant) error {
-	b.forgetCancelled(g)
-	return b.cancelInStore(ctx, g)
-}
-
-// forgetCancelled has the journal forget bookings that were cancelled. It has none of a store that loses nothing.
-func (b *Budget) forgetCancelled(all ...*Grant) {
-	var gone []journal.Cancelled[*limits.Account]
-	for _, g := range all {
-		if g.account == nil || g.accounts == nil || b.durable.Local {
-			continue
+// cancel cancels bookings in the store that they were booked in. They are on their way there also if the context has ended.
+func (b *Budget) cancel(ctx context.Context, all ...*Grant) error {
+	gone := make([]durable.Cancelled[*limits.Account], len(all))
+	for i, g := range all {
+		gone[i] = durable.Cancelled[*limits.Account]{Booking: g.booking(), Holder: g.holder, Offline: g.offline}
+		if g.account != nil && g.accounts != nil && !b.durable.Local {
+			gone[i].Charges = g.charges()
 		}
-		gone = append(gone, journal.Cancelled[*limits.Account]{Slot: g.Slot, Entry: g.entry, Charges: g.charges()})
 	}
-	if len(gone) > 0 {
-		b.durable.Journal.Cancel(gone...)
-	}
-}
-
-// cancelInStore is cancel of what the journal does not have any more.
-func (b *Budget) cancelInStore(ctx context.Context, g *Grant) error {
-	booked := g.booking()
-	if g.offline {
-		return b.durable.CancelOffline(ctx, booked)
-	}
-	return b.durable.Cancel(ctx, store.CancelRequest{Booking: booked, Holder: g.holder})
+	return b.durable.Cancel(ctx, gone)
 }
 
 // cancelWithin bounds how long a caller that gives up waits for the store. The store goes
 // on afterwards.
 const cancelWithin = 250 * time.Millisecond
 
-// cancelAll cancels grants of one budget as cancelSoon does. The store has all of them before anybody stops waiting, and carries out
-// many that come at once together.
+// cancelAll cancels grants of one budget as cancelSoon does. The store has all of them before anybody stops waiting.
 func cancelAll(all []*Grant) {
 	if len(all) == 0 {
 		return
 	}
-	b := all[0].budget
-	b.forgetCancelled(all...)
 	ctx, stop := context.WithTimeout(context.Background(), cancelWithin)
 	defer stop()
-	var done sync.WaitGroup
-	for _, g := range all[1:] {
-		done.Go(func() { _ = b.cancelInStore(ctx, g) })
-	}
-	_ = b.cancelInStore(ctx, all[0])
-	done.Wait()
+	_ = all[0].budget.cancel(ctx, all...)
 }
 
 // mostLate bounds how many late slots a process has cancelled at once. A busy process has some hundreds, and each that is not

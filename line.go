@@ -161,7 +161,7 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 			return err
 		}
 	}
-	w.traces, w.turn = b.tracesOf(ctx), b.turns.Add(1)
+	w.traces, w.turn = b.tracesOf(w.options), b.turns.Add(1)
 	if b.MaxWait > 0 {
 		w.begun = time.Now()
 	}

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/singleflight"
 
 	"github.com/ration-go/ration/internal/credential"
+	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
@@ -42,7 +43,7 @@ type Pool struct {
 	accounts  *limits.List         // of the tokens in use; nil: not built
 	rotations map[string]*rotation // of the accounts, by ID
 
-	quarantines int64              // the budget's when accounts was built
+	known       *fleet.State       // of which accounts are; nil: they are not built
 	staleAt     time.Time          // when accounts must be built again; zero: never
 	suspects    map[string]suspect // by the token's ID
 	hasSuspects atomic.Bool        // whether there are any suspects
@@ -376,9 +377,13 @@ func (p *Pool) change() {
 
 // update builds the list of accounts again if something has changed. It needs mu.
 func (p *Pool) update() error {
-	if p.accounts == nil || p.accounts.Rules != p.budget.keeper.Known() || p.quarantines != p.budget.fleet.State().Tokens ||
-		!p.staleAt.IsZero() && !time.Now().Before(p.staleAt) {
+	if p.accounts == nil || !p.staleAt.IsZero() && !time.Now().Before(p.staleAt) {
 		return p.build()
 	}
+	known := p.budget.fleet.State()
+	if known != p.known && (known.Tokens != p.known.Tokens || p.accounts.Rules != p.budget.keeper.Known()) {
+		return p.build()
+	}
+	p.known = known
 	return nil
 }

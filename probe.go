@@ -125,7 +125,7 @@ func (p *Pool) waitForProbe(ctx context.Context, none *NoTokenError, begun time.
 	}
 	why := rationtrace.Wait{Reason: rationtrace.Probe, Cause: none.Error(), Until: b.durable.Now().Add(length)}
 	b.fleet.TellSoon()
-	wait := b.beginWait(ctx, b.tracesOf(ctx), why, length)
+	wait := b.beginWait(ctx, b.tracesOf(requestOptionsOf(ctx)), why, length)
 	slept := sleep(ctx, length, wakers{accounts: changed, status: wake})
 	*waits = wait.end(*waits)
 	switch slept {

@@ -18,8 +18,8 @@ import (
 // usable returns the tokens that are not quarantined, and notes when a quarantine ends.
 // It needs mu.
 func (p *Pool) usable() ([]Token, error) {
-	p.quarantines, p.staleAt = p.budget.fleet.State().Tokens, time.Time{}
-	if p.quarantines == 0 && len(p.suspects) == 0 && !p.sourced.Load() {
+	p.known, p.staleAt = p.budget.fleet.State(), time.Time{}
+	if p.known.Tokens == 0 && len(p.suspects) == 0 && !p.sourced.Load() {
 		return p.tokens, nil
 	}
 	now, storeNow := time.Now(), p.budget.durable.Now()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ration-go/ration/internal/durable"
 	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
@@ -75,7 +76,7 @@ func (g *Grant) recordAnew(ctx context.Context, slot time.Time, charged []limits
 		b.durable.Journal.Add(o.Account, nil, &store.Booking{Slot: slot, Now: g.now, Cost: o.Units}, slot)
 	}
 	if instead { // if the store loses its log meanwhile both are recorded, and not none
-		b.forgetCancelled(g)
+		b.durable.Forget([]durable.Cancelled[*limits.Account]{{Booking: g.booking(), Charges: g.charges()}})
 	}
 	return nil
 }

@@ -49,8 +49,8 @@ func (s *RedisStore) Book(ctx context.Context, r store.BookRequest) (store.Booki
 }
 
 // Cancel implements [Store].
-func (s *RedisStore) Cancel(ctx context.Context, r store.CancelRequest) error {
-	return s.store().Cancel(ctx, r)
+func (s *RedisStore) Cancel(ctx context.Context, all ...store.CancelRequest) error {
+	return s.store().Cancel(ctx, all...)
 }
 
 // Record implements [Store]. It records more than 50 spendings in several round trips,

@@ -119,7 +119,7 @@ func (g *Grant) triedPauses() []string {
 // sleepUnlessResumed sleeps for a time, or until something is resumed after the budget's resumes
 // were so many, and adds to the waits.
 func (b *Budget) sleepUnlessResumed(ctx context.Context, length time.Duration, resumes int64, why rationtrace.Wait, waits *[]rationtrace.Wait) error {
-	wait := b.beginWait(ctx, b.tracesOf(ctx), why, length)
+	wait := b.beginWait(ctx, b.tracesOf(requestOptionsOf(ctx)), why, length)
 	defer func() { *waits = wait.end(*waits) }()
 	if length >= watchFrom {
 		defer b.fleet.Watch()()

@@ -20,17 +20,14 @@ import (
 // traces are what observes a caller: the budget's trace and that of its context. Either may be nil.
 type traces [2]*rationtrace.Trace
 
-// tracesOf returns the traces of a caller with that context.
-func (b *Budget) tracesOf(ctx context.Context) traces {
+// tracesOf returns the traces of a caller whose context asks for these options.
+func (b *Budget) tracesOf(o *requestOptions) traces {
 	t := traces{b.Trace}
-	if o := requestOptionsOf(ctx); o != nil {
+	if o != nil {
 		t[1] = o.trace
 	}
 	return t
 }
-
-// none reports whether nothing observes the caller.
-func (t traces) none() bool { return t == traces{} }
 
 // tell calls one function of each trace, which pick returns.
 func tell[T any](ctx context.Context, t traces, pick func(*rationtrace.Trace) func(context.Context, T), what T) {
@@ -116,7 +113,7 @@ func describeWaits(waits []rationtrace.Wait) string {
 }
 
 func (t traces) booked(ctx context.Context, w *waiter) {
-	if t.none() {
+	if t == (traces{}) {
 		return
 	}
 	tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Booked) { return o.Booked },
@@ -128,7 +125,7 @@ var whyRebooking = [...]string{
 }
 
 func (t traces) rebooking(ctx context.Context, b *Budget, account string, how outcome) {
-	if t.none() {
+	if t == (traces{}) {
 		return
 	}
 	tell(ctx, t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Rebooking) { return o.Rebooking },
@@ -142,11 +139,11 @@ func (b *Budget) traceOutcome(ctx context.Context, g *Grant, err error) {
 	}
 	t := g.traces
 	if err != nil {
-		t = b.tracesOf(ctx)
+		t = b.tracesOf(requestOptionsOf(ctx))
 	} else {
 		b.rates.slots.Add(1)
 	}
-	if t.none() {
+	if t == (traces{}) {
 		return
 	}
 	if err == nil {
@@ -175,7 +172,7 @@ func (g *Grant) attempt(req *http.Request) rationtrace.Attempt {
 }
 
 func (t traces) sent(req *http.Request, g *Grant) {
-	if !t.none() {
+	if t != (traces{}) {
 		tell(req.Context(), t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Attempt) { return o.Sent }, g.attempt(req))
 	}
 }
@@ -188,7 +185,7 @@ func urlOf(req *http.Request, t Token) string {
 }
 
 func (t traces) answered(req *http.Request, g *Grant, resp *http.Response, err error, begun time.Time) {
-	if t.none() {
+	if t == (traces{}) {
 		return
 	}
 	answered := rationtrace.Answered{Attempt: g.attempt(req), URL: urlOf(req, g.Token), Err: redact(err, g.Token), Took: time.Since(begun)}
@@ -199,14 +196,14 @@ func (t traces) answered(req *http.Request, g *Grant, resp *http.Response, err e
 }
 
 func (t traces) refused(req *http.Request, g *Grant, status int, f *provider.Feedback, cause string) {
-	if !t.none() {
+	if t != (traces{}) {
 		tell(req.Context(), t, func(o *rationtrace.Trace) func(context.Context, rationtrace.Refused) { return o.Refused },
 			rationtrace.Refused{Attempt: g.attempt(req), Status: status, Reason: string(f.Reason), Scope: string(f.Scope), Wait: f.Wait.Value, Cause: cause})
 	}
 }
 
 func (t traces) retrying(req *http.Request, g *Grant, resp *http.Response, err error, after time.Duration, left int) {
-	if t.none() {
+	if t == (traces{}) {
 		return
 	}
 	retrying := rationtrace.Retrying{Attempt: g.attempt(req), After: after, Left: left, Err: err}

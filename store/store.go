@@ -96,12 +96,13 @@ type Store interface {
 	// a [*LimitsError]. A cost that no account takes is the error of [CostError].
 	Book(ctx context.Context, r BookRequest) (Booking, error)
 
-	// Cancel cancels a booking, which then counts for nothing. It says that nothing was
-	// sent. A booking is cancelled once, however often Cancel is called within a
+	// Cancel cancels bookings, each by itself, which then count for nothing. It says that nothing was
+	// sent. If one of them cannot be cancelled the others are, and the error is that of the one; a malformed request is an error before
+	// any is. A booking is cancelled once, however often Cancel is called within a
 	// minute. With no more than an ID and a budget, after a StoreError, a store cancels
 	// what it recorded for that ID. It is no error if it recorded nothing. Who has given up cancels: a store
 	// should cancel although the context has ended, which only says that nobody waits for it.
-	Cancel(ctx context.Context, r CancelRequest) error
+	Cancel(ctx context.Context, all ...CancelRequest) error
 
 	// Record records units that were spent without a booking, or whose booking
 	// is no longer in the log, each at its slot. Recording the same ID again records

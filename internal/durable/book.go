@@ -143,7 +143,48 @@ func (s *Store[A]) Enter(ctx context.Context, a *Answer, own A, beside []journal
 	return told
 }
 
-// Cancel has the store cancel a booking, which the journal forgets.
-func (s *Store[A]) Cancel(ctx context.Context, r store.CancelRequest) error {
-	return s.ask(ctx, "cancel", func() error { return s.Of.Cancel(ctx, r) })
+// A Cancelled is a booking on which nothing was sent.
+type Cancelled[A journal.Account] struct {
+	// Booking is what the store, or this process, has answered; of a lost answer what is known.
+	Booking store.Booking
+	// Holder is the one that the store was told of. Zero: it was not.
+	Holder store.BookingID
+	// Offline is set if it was booked without the store.
+	Offline bool
+	// Charges are what the journal has. Nil: it has none.
+	Charges []journal.Charge[A]
+}
+
+// Cancel cancels bookings where they were booked, and the journal forgets them.
+func (s *Store[A]) Cancel(ctx context.Context, all []Cancelled[A]) error {
+	s.Forget(all)
+	var failed error
+	requests := make([]store.CancelRequest, 0, len(all))
+	for _, b := range all {
+		if b.Offline {
+			failed = errors.Join(failed, s.cancelShare(ctx, b.Booking))
+		} else {
+			requests = append(requests, store.CancelRequest{Booking: b.Booking, Holder: b.Holder})
+		}
+	}
+	if len(requests) == 0 {
+		return failed
+	}
+	if err := s.ask(ctx, "cancel", func() error { return s.Of.Cancel(ctx, requests...) }); err != nil {
+		return err
+	}
+	return failed
+}
+
+// Forget has the journal forget bookings.
+func (s *Store[A]) Forget(all []Cancelled[A]) {
+	var gone []journal.Cancelled[A]
+	for _, b := range all {
+		if b.Charges != nil && !s.Local {
+			gone = append(gone, journal.Cancelled[A]{Slot: b.Booking.Slot, Entry: b.Booking.Entry, Charges: b.Charges})
+		}
+	}
+	if len(gone) > 0 {
+		s.Journal.Cancel(gone...)
+	}
 }

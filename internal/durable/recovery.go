@@ -111,8 +111,8 @@ func (s *Store[A]) EnterOffline(booked *store.Booking, own A, beside []journal.C
 	s.Journal.Add(own, beside, booked, time.Time{})
 }
 
-// CancelOffline cancels a booking that was made without the store.
-func (s *Store[A]) CancelOffline(ctx context.Context, booked store.Booking) error {
+// cancelShare cancels a booking that was made without the store.
+func (s *Store[A]) cancelShare(ctx context.Context, booked store.Booking) error {
 	shares := s.outage.Known()
 	if shares == nil || booked.Entry == "" {
 		return nil

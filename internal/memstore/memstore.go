@@ -168,24 +168,30 @@ func (s *Store) Book(ctx context.Context, r store.BookRequest) (answer store.Boo
 }
 
 // Cancel implements [store.Store].
-func (s *Store) Cancel(_ context.Context, r store.CancelRequest) error {
-	if err := r.Validate(); err != nil {
-		return err
-	}
-	booking := r.Booking
-	if booking.Account == "" {
-		return nil // no answer is lost: a booking without one was not made
-	}
-	one, err := parseEntry(booking.Entry, booking.Slot)
-	if err != nil {
-		return err
+func (s *Store) Cancel(_ context.Context, all ...store.CancelRequest) error {
+	for i := range all {
+		if err := all[i].Validate(); err != nil {
+			return err
+		}
+		if b := &all[i].Booking; b.Account != "" {
+			if _, err := parseEntry(b.Entry, b.Slot); err != nil {
+				return err
+			}
+		}
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clock := s.clock(r.Now)
-	if b := s.budget(booking.Budget); b.done.add(booking.ID, clock.moment) {
-		b.cancel(&one, booking.Account, clock.now)
-		b.announceFreed(one.charged(booking.Account))
+	for i := range all {
+		booking := &all[i].Booking
+		if booking.Account == "" {
+			continue // no answer is lost: a booking without one was not made
+		}
+		one, _ := parseEntry(booking.Entry, booking.Slot)
+		clock := s.clock(all[i].Now)
+		if b := s.budget(booking.Budget); b.done.add(booking.ID, clock.moment) {
+			b.cancel(&one, booking.Account, clock.now)
+			b.announceFreed(one.charged(booking.Account))
+		}
 	}
 	return nil
 }

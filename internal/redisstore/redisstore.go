@@ -33,7 +33,6 @@ type Store struct {
 
 	abandoned abandonedCalls
 	batcher   batcher
-	cancels   cancels
 	watchers  watchers
 
 	announcements announcements

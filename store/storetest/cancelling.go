@@ -57,6 +57,28 @@ var cancelRules = []rule{
 		h.used(a, 0, 2, never)
 		h.slots(a, 0, 0, 10*sec, 60*sec)
 	}},
+	{"many are cancelled together, each once", func(h *harness) {
+		one, two := h.each(atMost(100, 10*sec), "one"), h.each(atMost(60, 10*sec), "two")
+		var all []store.CancelRequest
+		for range 90 {
+			all = append(all, store.CancelRequest{Booking: h.slot(one, 1, 0), Now: h.clock})
+		}
+		for range 50 {
+			all = append(all, store.CancelRequest{Booking: h.slot(two, 1, 0), Now: h.clock})
+		}
+		lost := h.request(one, 1, store.Forever)
+		all = append(all, store.CancelRequest{Booking: store.Booking{ID: lost.ID, Budget: lost.Budget}, Now: h.clock})
+		rand.New(rand.NewPCG(62, 3)).Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+		require.NoError(h.t, h.store.Cancel(h.t.Context(), append(all, all[:70]...)...))
+		h.used(one, 0, 100, never)
+		h.used(two, 0, 60, never)
+		require.NoError(h.t, h.store.Cancel(h.t.Context()), "none is cancelled")
+		spoilt := all[1]
+		spoilt.Booking.ID = store.BookingID{}
+		kept := h.slot(one, 1, 0)
+		h.malformed(h.store.Cancel(h.t.Context(), store.CancelRequest{Booking: kept, Now: h.clock}, spoilt), "one of two has no ID")
+		h.used(one, 1, 99, 10*sec)
+	}},
 	{"cancel after a passed slot gives the units back", func(h *harness) {
 		a := h.single(atMost(3, 10*sec))
 		first := h.slot(a, 2, 0)

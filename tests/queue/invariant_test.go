@@ -41,11 +41,13 @@ func (l *ledger) Book(ctx context.Context, r store.BookRequest) (store.Booking, 
 }
 
 // Cancel implements [store.Store].
-func (l *ledger) Cancel(ctx context.Context, r store.CancelRequest) error {
+func (l *ledger) Cancel(ctx context.Context, all ...store.CancelRequest) error {
 	l.mu.Lock()
-	delete(l.slots, r.Booking.ID)
+	for _, r := range all {
+		delete(l.slots, r.Booking.ID)
+	}
 	l.mu.Unlock()
-	return l.Store.Cancel(ctx, r)
+	return l.Store.Cancel(ctx, all...)
 }
 
 // last returns the last slot to come of those for so many units; zero: there is none.

@@ -47,9 +47,11 @@ func (s *askedStore) Book(ctx context.Context, r store.BookRequest) (store.Booki
 	return booked, err
 }
 
-func (s *askedStore) Cancel(ctx context.Context, r store.CancelRequest) error {
-	s.cancelled <- r.Booking.ID
-	return s.Store.Cancel(ctx, r)
+func (s *askedStore) Cancel(ctx context.Context, all ...store.CancelRequest) error {
+	for _, r := range all {
+		s.cancelled <- r.Booking.ID
+	}
+	return s.Store.Cancel(ctx, all...)
 }
 
 func (s *askedStore) Status(ctx context.Context, r store.StatusRequest) (store.Status, error) {

@@ -4,6 +4,7 @@ package rationtest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -68,11 +69,16 @@ func (s *clockStore) Hold(ctx context.Context, r store.HoldRequest) (store.HoldR
 	return s.Store.Hold(ctx, r)
 }
 
-func (s *clockStore) Cancel(ctx context.Context, r store.CancelRequest) error {
-	s.set(&r.Now)
-	err := s.Store.Cancel(ctx, r)
-	if r.Booking.Account != "" {
-		s.tell(r.Booking.Budget, store.News{Account: r.Booking.Account})
+func (s *clockStore) Cancel(ctx context.Context, all ...store.CancelRequest) error {
+	all = slices.Clone(all)
+	for i := range all {
+		s.set(&all[i].Now)
+	}
+	err := s.Store.Cancel(ctx, all...)
+	for _, r := range all {
+		if r.Booking.Account != "" {
+			s.tell(r.Booking.Budget, store.News{Account: r.Booking.Account})
+		}
 	}
 	return err
 }

@@ -112,11 +112,11 @@ func (s *CutStore) Book(ctx context.Context, r store.BookRequest) (store.Booking
 }
 
 // Cancel fails if the network is cut.
-func (s *CutStore) Cancel(ctx context.Context, r store.CancelRequest) error {
+func (s *CutStore) Cancel(ctx context.Context, all ...store.CancelRequest) error {
 	if s.Cut.Load() {
 		return ErrCut
 	}
-	return s.Store.Cancel(ctx, r)
+	return s.Store.Cancel(ctx, all...)
 }
 
 // Record fails if the network is cut.

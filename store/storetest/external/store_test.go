@@ -97,16 +97,23 @@ func (s *Store) begin(ctx context.Context, valid error, name string, asked time.
 }
 
 // Cancel implements [store.Store].
-func (s *Store) Cancel(ctx context.Context, r store.CancelRequest) error {
-	b, now, err := s.begin(ctx, r.Validate(), r.Booking.Budget, r.Now)
-	if err != nil {
-		return err
+func (s *Store) Cancel(ctx context.Context, all ...store.CancelRequest) error {
+	for _, r := range all {
+		if err := r.Validate(); err != nil {
+			return err
+		}
+		if r.Booking.Account != "" && !isEntry(r.Booking) {
+			return store.ErrOtherStore
+		}
 	}
-	defer s.mu.Unlock()
-	if r.Booking.Account != "" && !isEntry(r.Booking) {
-		return store.ErrOtherStore
+	for _, r := range all {
+		b, now, err := s.begin(ctx, nil, r.Booking.Budget, r.Now)
+		if err != nil {
+			return err
+		}
+		b.cancel(r.Booking.ID, now)
+		s.mu.Unlock()
 	}
-	b.cancel(r.Booking.ID, now)
 	return nil
 }
 
