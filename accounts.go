@@ -33,7 +33,7 @@ func (a *tokenAccount) isOf(t *Token, r *limits.Rules) bool {
 		return false
 	}
 	own := &a.accounts.Each[0]
-	return own.Label == t.Label && own.IsOf(t.Limits) && (t.Limits == nil || slices.Equal(a.limits, t.Limits))
+	return own.Label == t.Label && (a.limits == nil) == (t.Limits == nil) && slices.Equal(a.limits, t.Limits)
 }
 
 // tokenAccounts are those of tokens that are in use.

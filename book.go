@@ -270,7 +270,7 @@ func (b *Budget) cancel(ctx context.Context, all ...*Grant) error {
 			gone[i].Charges = g.charges()
 		}
 	}
-	return b.durable.Cancel(ctx, gone)
+	return b.durable.Cancel(ctx, gone...)
 }
 
 // cancelWithin bounds how long a caller that gives up waits for the store. The store goes
@@ -308,14 +308,33 @@ func (b *Budget) cancelLate(all []*Grant) {
 
 // pause returns the longest known pause of a booking's accounts.
 func (o *booked) pause(known *fleet.State) cooldown.Pause {
-	paused := known.PauseOf("").Later(known.PauseOf(o.account.ID))
-	for _, account := range o.accounts.Shared {
-		paused = paused.Later(known.PauseOf(account.ID))
+	longest := known.PauseOf("")
+	longer := func(account string) {
+		if p := known.PauseOf(account); p.Until.After(longest.Until) {
+			longest = p
+		}
 	}
-	return paused
+	longer(o.account.ID)
+	for _, account := range o.accounts.Shared {
+		longer(account.ID)
+	}
+	return longest
 }
 
 // charges returns all that the grant's booking charges.
 func (g *Grant) charges() []limits.Charge {
 	return append(g.accounts.Beside(g.account.ID, g.Cost, g.units), limits.Charge{Account: g.account, Units: g.Cost})
+}
+
+// call returns what the grant's call was charged to.
+func (g *Grant) call() limits.Call {
+	return limits.Call{Account: g.account, List: g.accounts, Slot: g.Slot, Waited: g.Waited > 0, Cost: g.Cost, Units: g.units, Total: g.total, Scopes: g.scopes}
+}
+
+// noteServed has a higher pace tried of what a call was charged to that was served. It is for budgets of which some account has a card.
+func (b *Budget) noteServed(g *Grant) {
+	if !g.offline && g.account != nil {
+		c := g.call()
+		b.keeper.Served(&c)
+	}
 }

@@ -3,6 +3,7 @@ package ration
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -226,6 +227,44 @@ func (b *Budget) Reset(ctx context.Context, t Token, at time.Time) error {
 		return err
 	}
 	return b.durable.Reset(ctx, store.ResetRequest{Account: b.keeper.InForce(&accounts.Each[0]).Account, At: at})
+}
+
+// SetLimits changes the budget's limits for the whole fleet, while requests are booked: it returns when the store has
+// them, and no worker books under others from then on. No log is lost. If the store does not answer within 250 ms, or longer
+// if it is far away, the error is a [*StoreError], and they may have been changed all the same: call it again.
+//
+// Callers that wait cancel their slots and book again, about in their order, so that a
+// lower Max holds for them too and a higher one helps them within a second.
+//
+// The limits are in force as long as the store has anything of the budget, which is a day longer than its longest window, or any
+// worker runs, and until SetLimits is called again or a program begins with a higher Budget.Revision. The provider can
+// only lower them: what it announces beyond them counts for nothing.
+//
+// Name at least one limit of calls. A Unit, or a key (Per), that none of the limits counts keeps those that Budget.Limits give it.
+//
+// A limit with another Window, Algorithm or Scope is another limit. An exact log serves
+// it at once, because the log stays; any other count begins at zero. Tokens with Limits
+// of their own keep them, and what the provider announced of them; [Pool.Add] replaces those.
+func (b *Budget) SetLimits(all ...limit.Limit) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	if err := limit.Validate(all); err != nil {
+		return fmt.Errorf("ration: budget %q: %w", b.Name, err)
+	}
+	if calls, _ := limit.Split(all); calls == nil {
+		return fmt.Errorf("ration: budget %q: %w", b.Name, limits.ErrNoCalls)
+	}
+	ctx, stop := b.durable.Soon(context.Background())
+	defer stop()
+	err := b.keeper.Set(ctx, all)
+	if _, is := errors.AsType[*store.StoreError](err); err != nil && !is {
+		err = &store.StoreError{Op: "card", Err: err} // it did not answer soon
+	}
+	if err != nil {
+		return fmt.Errorf("ration: budget %q: it is not sure that its limits were changed, so try again: %w", b.Name, err)
+	}
+	return nil
 }
 
 // usage asks the store, and returns each limit without the budget's margin, and what holds back the

@@ -291,7 +291,7 @@ func (s *slot) keep(w *waiter) {
 	if !b.durable.Local && ahead >= holding.From {
 		s.hold = b.holds.Add(b.holdSlots, s.grant(b).booking(), s.due, b.lines.Review)
 	}
-	if account := s.account; account.IsLearned() && ahead > limits.DoubtAfter {
+	if account := s.account; account.Edition.Version > 0 && ahead > limits.DoubtAfter {
 		timer := time.AfterFunc(limits.DoubtAfter, func() { b.keeper.Doubt(account) })
 		s.ends = append(s.ends, func() { timer.Stop() })
 	}

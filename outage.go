@@ -109,7 +109,7 @@ func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) (bool, er
 	if b.Outage == FailOpen {
 		booked = s.BookOpen(r)
 	} else {
-		if r.Accounts, err = limits.Charged(durable.Divide(accounts.Accounts, known.Workers(), w.Cost, w.units)); err != nil {
+		if r.Accounts, err = limits.Charged(durable.Divide(accounts.Accounts, max(1, known.Status.Workers), w.Cost, w.units)); err != nil {
 			return false, err
 		}
 		if booked, err = s.BookShare(ctx, r, known.Pauses()); err != nil {

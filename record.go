@@ -76,7 +76,7 @@ func (g *Grant) recordAnew(ctx context.Context, slot time.Time, charged []limits
 		b.durable.Journal.Add(o.Account, nil, &store.Booking{Slot: slot, Now: g.now, Cost: o.Units}, slot)
 	}
 	if instead { // if the store loses its log meanwhile both are recorded, and not none
-		b.durable.Forget([]durable.Cancelled[*limits.Account]{{Booking: g.booking(), Charges: g.charges()}})
+		_ = b.durable.Cancel(ctx, durable.Cancelled[*limits.Account]{Booking: g.booking(), Charges: g.charges(), Replaced: true})
 	}
 	return nil
 }

@@ -1,11 +1,18 @@
 package ration
 
 import (
+	"cmp"
+	"context"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
+	"unicode"
 
+	"github.com/ration-go/ration/internal/censor"
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/endpoint"
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
 )
@@ -87,19 +94,86 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 	return recorded
 }
 
-// needsReading reports whether a response may say anything about quotas or tokens. Most say
-// nothing.
-func (t *Transport) needsReading(resp *http.Response) bool {
-	p := t.provider()
-	return resp.StatusCode >= 400 || p.ReadSuccessBody || t.Pool.hasSuspects.Load() || t.Pool.budget.fleet.State().Tried || p.MentionsLimits(resp.Header)
+// How far apart slots are behind a pause that was cut to MaxPause, of an account and of all: one request tries whether it is
+// over, and the next leaves so much later if there is no response until then. A pause of all accounts cannot be ended by
+// itself once it was tried, so those who have waited for it keep that distance.
+const (
+	triedFor    = time.Minute
+	allTriedFor = 2 * time.Second
+)
+
+// keyTriedFor is how long the others wait for the request that tries such a pause of a part.
+const keyTriedFor = 10 * time.Second
+
+// claimTrial reports whether the caller is the one of the fleet that tries whether the pause of a part is over, whose end has
+// come: the others wait until it may have heard.
+func (b *Budget) claimTrial(ctx context.Context, over cooldown.Pause) bool {
+	ctx, stop := b.durable.Soon(ctx)
+	defer stop()
+	return b.fleet.ClaimTrial(ctx, store.PauseRequest{Account: over.Account, Key: string(over.Key), For: keyTriedFor, Replaces: over.Until,
+		Cause: causeFor("one request tries whether this is over: " + over.Cause)})
 }
 
-func (t *Transport) provider() *provider.Provider {
-	if t.Provider == nil {
-		return &unknownProvider
+// mostSpacing is how far apart slots are at most behind other pauses.
+const mostSpacing = time.Second
+
+// afterTrial is how long a request rests that has tried such a pause in vain: the others cancel their slots before it books
+// again, or it would get the same as one of them.
+const afterTrial = time.Second
+
+// spacingAfterPause returns the time between the slots of callers that have waited for the
+// end of a pause. They leave ten times as fast as the limits allow in the long run, without
+// a burst.
+func spacingAfterPause(limits []limit.Limit) time.Duration {
+	least := mostSpacing
+	for _, l := range limits {
+		least = min(least, l.Window/time.Duration(l.Max)/10)
 	}
-	return t.Provider
+	return least.Truncate(time.Microsecond)
 }
 
-// unknownProvider reads the headers and codes that most APIs use.
-var unknownProvider provider.Provider
+// sharedScopes returns the scope that each shared account stands for.
+func (b *Budget) sharedScopes() []cooldown.Shared {
+	all := make([]cooldown.Shared, len(b.Shared))
+	for i, account := range b.Shared {
+		all[i] = cooldown.Shared{ID: account.ID, Scope: account.Scope}
+	}
+	return all
+}
+
+// describe returns a response's status and to which request, its URL without its query and the token's secret,
+// which some APIs want in the URL and others repeat; and what hides the secret.
+func describe(resp *http.Response, grant Grant) (said string, hidden *censor.Censor) {
+	secret, _ := grant.Token.open()
+	return fmt.Sprintf("%d %s from %s %s", resp.StatusCode, http.StatusText(resp.StatusCode), cmp.Or(resp.Request.Method, http.MethodGet), urlOf(resp.Request, grant.Token)),
+		censor.New("SECRET", secret)
+}
+
+// causeOf says to people which response makes a pause, and what it asks for.
+func causeOf(resp *http.Response, f *provider.Feedback, grant Grant) string {
+	said, _ := describe(resp, grant)
+	switch {
+	case f.Wait.Known:
+		said += ", which asks for " + f.Wait.Value.String()
+	case f.Cooldown.Known:
+		said += ", which asks for " + f.Cooldown.Value.String()
+	default:
+		said += ", which names no time"
+	}
+	return said
+}
+
+// mostCause is the length of what is told of a cause, in bytes.
+const mostCause = 500
+
+// causeFor returns a cause with the worker that tells of it, in one line.
+func causeFor(cause string) string {
+	by := " (told by " + workerName() + ")"
+	cause = strings.ToValidUTF8(cause[:min(len(cause), mostCause-len(by))], "")
+	return strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) {
+			return ' '
+		}
+		return c
+	}, cause+by)
+}

@@ -189,7 +189,9 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 	t := a.transport
 	if a.count > 0 && len(a.rejected) == 0 && !t.needsReading(resp) { // the first does: RoundTrip has looked
 		t.Pool.wasServed(a.req.Context(), &grant)
-		t.Pool.budget.noteServed(&grant)
+		if b := t.Pool.budget; b.keeper.Adopts.Load() {
+			b.noteServed(&grant)
+		}
 		return decision{}
 	}
 	f := a.handleResponse(resp, grant)
@@ -208,8 +210,8 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 		t.Pool.endProbe(a.req.Context(), grant) // the provider may not have checked the token
 	default:
 		t.Pool.wasServed(a.req.Context(), &grant)
-		if !f.Refused {
-			t.Pool.budget.noteServed(&grant)
+		if b := t.Pool.budget; !f.Refused && b.keeper.Adopts.Load() {
+			b.noteServed(&grant)
 		}
 		if resp.StatusCode < 400 && !f.Refused {
 			a.contradict(grant.Token)

@@ -76,8 +76,8 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 		count(w.accounts.Shared[i].WithoutMargin)
 	}
 	paced := ""
-	if l, is := w.account.Paced(); is {
-		paced = "pace " + pace.Text(l)
+	if n := len(w.account.WithoutMargin); len(w.account.Limits) > n {
+		paced = "pace " + pace.Text(w.account.Limits[n])
 	}
 	if found == 1 && len(w.units) == 0 && paced == "" {
 		return only.String()

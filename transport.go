@@ -197,6 +197,23 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	return newAttempts(t, req).run(resp, err, grant)
 }
 
+// needsReading reports whether a response may say anything about quotas or tokens. Most say
+// nothing.
+func (t *Transport) needsReading(resp *http.Response) bool {
+	p := t.provider()
+	return resp.StatusCode >= 400 || p.ReadSuccessBody || t.Pool.hasSuspects.Load() || t.Pool.budget.fleet.State().Tried || p.MentionsLimits(resp.Header)
+}
+
+func (t *Transport) provider() *provider.Provider {
+	if t.Provider == nil {
+		return &unknownProvider
+	}
+	return t.Provider
+}
+
+// unknownProvider reads the headers and codes that most APIs use.
+var unknownProvider provider.Provider
+
 // serves reports whether the request is to be charged and to get a token.
 func (t *Transport) serves(req *http.Request) bool {
 	if req.URL == nil {

@@ -1,11 +1,20 @@
 package ration
 
 import (
+	"cmp"
 	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/ration-go/ration/internal/durable"
 	"github.com/ration-go/ration/internal/fleet"
+	"github.com/ration-go/ration/internal/limits"
+	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
@@ -33,7 +42,7 @@ func (b *Budget) wire() {
 	for i, one := range b.Shared {
 		k.Shared[i] = one.Account
 	}
-	k.Store, k.Fleet, k.Owner = s, f, wired{b}
+	k.Store, k.Fleet, k.Owner, k.InFlight = s, f, wired{b}, &b.inFlight
 	f.Budget, f.Store, f.Local, f.Owner, f.Lines = b.Name, s, s.Local, wired{b}, &b.lines
 }
 
@@ -113,7 +122,9 @@ func (o wired) Status(ctx context.Context, known int64) (status store.Status, li
 	if err := b.keeper.AgreeOnCards(ctx, rules, &status, lost); err != nil {
 		return status, false, err
 	}
-	limits = b.keeper.NoteStatus(&status, asked)
+	if status.Card.Version > 0 || len(status.Cards) > 0 {
+		limits = b.keeper.NoteStatus(&status, asked)
+	}
 	if lost {
 		b.durable.Recovered(status.Lost)
 	}
@@ -131,4 +142,60 @@ func (b *Budget) load() store.Load {
 		load.Waiting[reason.String()] = n
 	}
 	return load
+}
+
+// Overridden implements limits.Owner.
+func (o wired) Overridden(account string, ours, theirs []limit.Limit) {
+	o.b.emit(Event{Kind: LimitsOverridden, Account: account, Ours: ours, Theirs: theirs})
+}
+
+// Learned implements limits.Owner.
+func (o wired) Learned(account string, ours, theirs []limit.Limit, cause string) {
+	o.b.emit(Event{Kind: LimitLearned, Account: account, Ours: ours, Theirs: theirs, Cause: cause})
+}
+
+// Unclear implements limits.Owner.
+func (o wired) Unclear(account string, announced int, ours []limit.Limit) {
+	o.b.emit(Event{Kind: LimitUnclear, Account: account, Count: announced, Ours: ours})
+}
+
+// External implements limits.Owner.
+func (o wired) External(account string, units int) {
+	o.b.emit(Event{Kind: ExternalUsage, Account: account, Count: units})
+}
+
+// Paced implements limits.Owner.
+func (o wired) Paced(account string, ours, pace []limit.Limit, refusals int) {
+	e := Event{Kind: PaceChanged, Account: account, Ours: ours, Theirs: pace}
+	if len(pace) > 0 {
+		e.Count, e.Cause = refusals, "the provider refuses calls that the limits allow"
+	}
+	o.b.emit(e)
+}
+
+// Waiting implements limits.Owner.
+func (o wired) Waiting() []*limits.Account { return o.b.lines.accounts() }
+
+// workerName names this process to people.
+var workerName = sync.OnceValue(func() string {
+	return fmt.Sprintf("%.100s, process %d", cmp.Or(hostName(), "a worker"), os.Getpid())
+})
+
+// hostName returns the name of this machine; empty: nobody knows.
+var hostName = sync.OnceValue(func() string {
+	host, _ := os.Hostname()
+	return strings.ToValidUTF8(host, "")
+})
+
+// nameInStore returns what this worker is called in the store: its host, in at most 40 letters, digits,
+// dots and dashes, its process, and of several budget values in a process which one.
+func (b *Budget) nameInStore() string {
+	host := strings.Map(func(r rune) rune {
+		if r == '.' || r == '-' || r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return -1
+	}, hostName())
+	id := b.durable.Worker
+	return fmt.Sprintf("%s:%d:%x", cmp.Or(host[:min(len(host), 40)], "unknown"), os.Getpid(), id[:3])
 }

@@ -64,7 +64,10 @@ func (s *Store[A]) Reach(ctx context.Context, known int64) bool {
 		s.Journal.Recorded(one, s.Estimate())
 	}
 	if down && recorded == 0 {
-		if _, err := s.status(ctx, store.StatusRequest{Known: known}); err != nil {
+		if s.ask(ctx, "status", func() error {
+			_, err := s.Of.Status(ctx, store.StatusRequest{Budget: s.Budget, Known: known})
+			return err
+		}) != nil {
 			return false
 		}
 	}
@@ -130,9 +133,16 @@ func Divide(a *store.Accounts, workers, cost int, units []int) (list, shared []s
 // Status asks for the status, and has the store record again what it has lost. lost reports whether it has lost anything since
 // [Store.Recovered] was called last, and again how many bookings were recorded.
 func (s *Store[A]) Status(ctx context.Context, r store.StatusRequest) (status store.Status, lost bool, again int, err error) {
+	r.Budget = s.Budget
 	asked := time.Now()
-	status, err = s.status(ctx, r)
-	if s.note(err); err != nil {
+	err = s.ask(ctx, "status", func() error {
+		status, err = s.Of.Status(ctx, r)
+		return err
+	})
+	if err != nil || s.outage.Down.Load() {
+		s.note(err)
+	}
+	if err != nil {
 		return status, false, 0, err
 	}
 	s.Clock.Place(status.Now, asked, time.Now())
@@ -143,16 +153,6 @@ func (s *Store[A]) Status(ctx context.Context, r store.StatusRequest) (status st
 		again, err = s.recover(ctx, &status)
 	}
 	return status, lost, again, err
-}
-
-// status asks for the status.
-func (s *Store[A]) status(ctx context.Context, r store.StatusRequest) (status store.Status, err error) {
-	r.Budget = s.Budget
-	err = s.ask(ctx, "status", func() error {
-		status, err = s.Of.Status(ctx, r)
-		return err
-	})
-	return status, err
 }
 
 // Recovered notes that all is recorded again that was lost up to that instant.

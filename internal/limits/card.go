@@ -224,7 +224,8 @@ func (k *Keeper) IsOverridden(err error, accounts *List) bool {
 	return overridden && k.PutOverride(account) == nil
 }
 
-// AgreeOnCards gives the store back the cards that it has lost, and asks for those that were changed if the status, which is new,
+// AgreeOnCards gives the store back the cards that it has lost (that of the budget, if it has another than the rules with which it was
+// asked, and after a loss those of accounts) and asks for those that were changed if the status, which is new,
 // does not tell whose.
 func (k *Keeper) AgreeOnCards(ctx context.Context, r *Rules, status *store.Status, lost bool) error {
 	known := &k.Fleet.State().Status
@@ -235,7 +236,41 @@ func (k *Keeper) AgreeOnCards(ctx context.Context, r *Rules, status *store.Statu
 	if status.Revision > highest || status.NewestCard > newest {
 		go k.learnCards()
 	}
-	return k.giveBackCards(ctx, r, status.Card.Version, lost)
+
+	kept := status.Card.Version
+	switch {
+	case kept >= r.known:
+	case r.edition.Version == 0:
+		k.rules.CompareAndSwap(r, k.configuredRules(kept)) // the card counts for nothing here
+	default:
+		if _, err := k.putLimits(ctx, r.edition, r.all()); err != nil {
+			return err
+		}
+	}
+	if !lost {
+		return nil
+	}
+	var lacking []*Account
+	k.mu.Lock()
+	for _, l := range k.learned.All() {
+		// One that the budget's card has replaced stays so.
+		if c := l.card; c != nil && c.edition.Version > 0 && c.origin != pace.UnknownOrigin && c.edition.Compare(r.of(c.given, c.inherits).edition) > 0 {
+			lacking = append(lacking, c)
+		}
+	}
+	k.mu.Unlock()
+	var some errgroup.Group
+	some.SetLimit(mostCards)
+	for _, account := range lacking {
+		some.Go(func() error {
+			reply, err := k.Store.Card(ctx, store.CardRequest{Account: account.ID})
+			if err == nil && reply.Card.Edition.Compare(account.edition) < 0 {
+				_, _ = k.changeCard(ctx, account, account.effective)
+			}
+			return nil // who has lost one learns it again
+		})
+	}
+	return some.Wait()
 }
 
 // mostCards bounds how many cards are asked for at once.
@@ -257,44 +292,6 @@ func (k *Keeper) AskCards(all []*Account) {
 	}
 	_ = some.Wait()
 	k.Owner.Tell()
-}
-
-// giveBackCards has the store keep again the cards that it has lost: that of the budget, if it has another than the rules, with
-// which it was asked, and after a loss those of accounts.
-func (k *Keeper) giveBackCards(ctx context.Context, r *Rules, kept int64, lost bool) error {
-	switch {
-	case kept >= r.known:
-	case r.edition.Version == 0:
-		k.rules.CompareAndSwap(r, k.configuredRules(kept)) // the card counts for nothing here
-	default:
-		if _, err := k.putLimits(ctx, r.edition, r.all()); err != nil {
-			return err
-		}
-	}
-	if !lost {
-		return nil
-	}
-	var known []*Account
-	k.mu.Lock()
-	for _, l := range k.learned.All() {
-		// One that the budget's card has replaced stays so.
-		if c := l.card; c != nil && c.edition.Version > 0 && c.origin != pace.UnknownOrigin && c.edition.Compare(r.of(c.given, c.inherits).edition) > 0 {
-			known = append(known, c)
-		}
-	}
-	k.mu.Unlock()
-	var some errgroup.Group
-	some.SetLimit(mostCards)
-	for _, account := range known {
-		some.Go(func() error {
-			reply, err := k.Store.Card(ctx, store.CardRequest{Account: account.ID})
-			if err == nil && reply.Card.Edition.Compare(account.edition) < 0 {
-				_, _ = k.changeCard(ctx, account, account.effective)
-			}
-			return nil // who has lost one learns it again
-		})
-	}
-	return some.Wait()
 }
 
 // DoubtAfter is how long a limit that was learned may hold all of an account's callers back without any

@@ -37,8 +37,6 @@ type Owner interface {
 	Tell()
 	// Waiting returns the accounts that the slots are of for which callers wait.
 	Waiting() []*Account
-	// InFlight returns how many requests have no response yet.
-	InFlight() int
 }
 
 // A Store is what a Keeper asks, as the methods of [store.Store] do.
@@ -82,6 +80,8 @@ type Keeper struct {
 	Store Store
 	Fleet Fleet
 	Owner Owner
+	// InFlight is how many requests have no response yet.
+	InFlight *atomic.Int64
 	// Adopts is whether any account may have a card. It is to be read only.
 	Adopts atomic.Bool
 

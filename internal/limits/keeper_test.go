@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -47,7 +48,6 @@ func (w *worker) Unclear(string, int, []limit.Limit) {}
 func (w *worker) External(string, int)               {}
 func (w *worker) Tell()                              {}
 func (w *worker) Waiting() []*limits.Account         { return w.waiting }
-func (w *worker) InFlight() int                      { return 0 }
 
 func (w *worker) note(all *[]string, account string, ours, theirs []limit.Limit) {
 	w.mu.Lock()
@@ -100,7 +100,7 @@ func (w *worker) Refresh(ctx context.Context) error {
 // newWorker returns a worker of a store with such limits of a budget.
 func newWorker(of store.Store, revision int, all ...limit.Limit) *worker {
 	w := &worker{of: of}
-	w.Keeper = &limits.Keeper{Budget: "b", Limits: all, Revision: revision, Store: w, Fleet: w, Owner: w}
+	w.Keeper = &limits.Keeper{Budget: "b", Limits: all, Revision: revision, Store: w, Fleet: w, Owner: w, InFlight: new(atomic.Int64)}
 	return w
 }
 
@@ -155,7 +155,7 @@ func TestTheLatestEditionIsInForce(t *testing.T) {
 		one, other := newWorker(of, 0, hour(1000)...), newWorker(of, 0, hour(1000)...)
 		account := one.account(t, "a")
 		require.Equal(t, hour(1000), one.book(t, account).WithoutMargin)
-		require.False(t, account.IsLearned())
+		require.Zero(t, account.Edition.Version)
 		require.Equal(t, time.Second, account.Limits[0].Margin, "a hundredth, and a second at most")
 		require.Equal(t, time.Second/2, account.Tolerance)
 		require.Same(t, account, one.InForce(account))
@@ -163,7 +163,7 @@ func TestTheLatestEditionIsInForce(t *testing.T) {
 		// The provider announces less.
 		one.announce(t, account, 500)
 		require.Equal(t, hour(500), one.InForce(account).WithoutMargin)
-		require.True(t, one.InForce(account).IsLearned())
+		require.True(t, one.InForce(account).Edition.Version > 0)
 		require.Len(t, one.learned, 1)
 		theirs := other.account(t, "a")
 		require.Equal(t, hour(1000), other.InForce(theirs).WithoutMargin, "it has not heard of it")
@@ -205,12 +205,12 @@ func TestWhatIsLearnedCanBeForgotten(t *testing.T) {
 		account := w.account(t, "a")
 		w.book(t, account)
 		w.announce(t, account, 20)
-		require.True(t, w.InForce(account).IsLearned())
+		require.True(t, w.InForce(account).Edition.Version > 0)
 		require.True(t, w.Adopts.Load())
 		w.Forget("a")
-		require.False(t, w.InForce(account).IsLearned())
+		require.False(t, w.InForce(account).Edition.Version > 0)
 		require.NoError(t, w.RefreshCard(t.Context(), account))
-		require.True(t, w.InForce(account).IsLearned(), "the store has it still")
+		require.True(t, w.InForce(account).Edition.Version > 0, "the store has it still")
 
 		// If nobody is served for long, one call tries whether the provider still says so.
 		w.Doubt(w.InForce(account))

@@ -135,7 +135,7 @@ func (k *Keeper) explains(f *provider.Feedback, account *Account) bool {
 	spent := w != nil && w.Exhausted()
 	for i, l := range account.WithoutMargin {
 		said := r.reports.Of(i)
-		spent = spent || !said.At.IsZero() && now.Sub(said.At) < l.Window && said.Left <= k.Owner.InFlight()+1
+		spent = spent || !said.At.IsZero() && now.Sub(said.At) < l.Window && said.Left <= int(k.InFlight.Load())+1
 	}
 	return spent && r.pacing.isExplained(observe.Longest(account.WithoutMargin), now)
 }
@@ -146,7 +146,7 @@ func (k *Keeper) evidence(account *Account, unserved int, e *pace.Evidence) (kno
 	if !known {
 		return false
 	}
-	workers := k.Fleet.State().Workers()
+	workers := max(1, k.Fleet.State().Status.Workers)
 	ahead, counted := 0, false
 	for i, l := range u.Limits {
 		if l.Limit.Scope != "" {
@@ -159,7 +159,7 @@ func (k *Keeper) evidence(account *Account, unserved int, e *pace.Evidence) (kno
 			e.AtOnce = max(e.AtOnce, l.Used-unserved*workers)
 		}
 	}
-	e.Now, e.Total, e.Unserved = u.Now, u.Total-int64(ahead), int64((unserved+k.Owner.InFlight())*workers) // those on their way will be
+	e.Now, e.Total, e.Unserved = u.Now, u.Total-int64(ahead), int64((unserved+int(k.InFlight.Load()))*workers) // those on their way will be
 	return true
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // rootOrder has the root's files in the order in which they call each other: a file calls those before it.
-var rootOrder = strings.Fields("ration events token identity sleep rates trace cause wiring accounts limits keyed lines pause book spent outage " +
+var rootOrder = strings.Fields("ration events token sleep rates trace wiring accounts keyed lines book spent outage " +
 	"resume wait line record attempt response budget notoken evidence probe quarantine pool " +
 	"secret handover acquire retry transport redisstore")
 

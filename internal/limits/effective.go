@@ -37,55 +37,11 @@ type effective struct {
 }
 
 // Paced returns the pace in force as a limit; false: there is none.
-func (e *effective) Paced() (l limit.Limit, paced bool) { return e.pace.Of(e.WithoutMargin) }
-
-// Rules are what this worker knows of the limits of accounts without limits of their own. They are never written to,
-// and read as one value: the old limits with the new edition would become the fleet's.
-type Rules struct {
-	limits   []limit.Limit
-	edition  store.Edition // of limits
-	origin   pace.Origin   // likewise
-	Metered  []limit.Limit // that count other units than cost
-	revision int           // Budget.Revision, of accounts with limits of their own
-	known    int64         // the version of the budget's card; 0: it has none
-}
-
-// insteadOf returns the limits of units and keys with those that are given in place of others of the same unit and key.
-func insteadOf(metered, given []limit.Limit) []limit.Limit {
-	isGiven := func(l limit.Limit) bool {
-		return slices.ContainsFunc(given, func(o limit.Limit) bool { return o.Unit == l.Unit && o.Per == l.Per })
+func (e *effective) Paced() (l limit.Limit, paced bool) {
+	if e.pace == nil {
+		return l, false
 	}
-	return append(slices.DeleteFunc(slices.Clone(metered), isGiven), given...)
-}
-
-// all returns the limits of accounts without limits of their own, with those that count other units than cost.
-func (r *Rules) all() []limit.Limit { return slices.Concat(r.limits, r.Metered) }
-
-// Known returns the worker's rules; nil: nobody has asked for them yet.
-func (k *Keeper) Known() *Rules { return k.rules.Load() }
-
-// Rules returns the worker's rules: the budget's fields, until there is a card.
-func (k *Keeper) Rules() *Rules {
-	if k.rules.Load() == nil {
-		k.rules.CompareAndSwap(nil, k.configuredRules(0))
-	}
-	return k.rules.Load()
-}
-
-// configuredRules returns the budget's fields as rules, beside a card of that version that they come before.
-func (k *Keeper) configuredRules(known int64) *Rules {
-	limits, metered := limit.Split(k.Limits)
-	return &Rules{
-		limits: limits, Metered: metered, edition: store.Edition{Revision: k.Revision}, origin: pace.Configuration, revision: k.Revision, known: known,
-	}
-}
-
-// of returns the limits of an account that was given some; with inherits, those of accounts without limits of their own.
-func (r *Rules) of(given []limit.Limit, inherits bool) effective {
-	if inherits {
-		return effective{WithoutMargin: r.limits, given: r.limits, origin: r.origin, edition: r.edition, inherits: true}
-	}
-	return effective{WithoutMargin: given, given: given, origin: pace.Configuration, edition: store.Edition{Revision: r.revision}}
+	return e.pace.Of(e.WithoutMargin)
 }
 
 // noteCard notes the budget's card, and reports whether it is another one. Unless this worker has made it, an event says so. It needs mu.
@@ -114,7 +70,9 @@ func (k *Keeper) noteCard(card store.Card, own bool) (news bool) {
 func (k *Keeper) NoteStatus(status *store.Status, asked time.Time) (news bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	news = k.noteCard(status.Card, false)
+	if status.Card.Version > k.Rules().known {
+		news = k.noteCard(status.Card, false)
+	}
 	if len(status.Cards) == 0 {
 		return news
 	}
@@ -127,11 +85,6 @@ func (k *Keeper) NoteStatus(status *store.Status, asked time.Time) (news bool) {
 		}
 	}
 	return true
-}
-
-// Stamp tells a request under which rules its accounts were listed.
-func (r *Rules) Stamp(request *store.BookRequest) {
-	request.Revision, request.KnownCard = r.revision, r.known
 }
 
 // A learnedAccount is what a worker has learned of an account that is in use.
