@@ -18,6 +18,7 @@ import (
 	"github.com/ration-go/ration/internal/holding"
 	"github.com/ration-go/ration/internal/lead"
 	"github.com/ration-go/ration/internal/limits"
+	"github.com/ration-go/ration/internal/rates"
 	"github.com/ration-go/ration/internal/sweep"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
@@ -110,7 +111,7 @@ type Budget struct {
 	waiting  [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
 	delays   arrival.Delays
 	inFlight atomic.Int64 // attempts that have no response yet
-	rates    rates
+	rates    rates.Rates
 	pooled   sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
 
 	mu      sync.Mutex // protects all below

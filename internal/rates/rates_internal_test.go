@@ -1,4 +1,4 @@
-package ration
+package rates
 
 import (
 	"testing"
@@ -10,14 +10,14 @@ import (
 )
 
 func TestRatesAreOfTheLastSecondsAndMinute(t *testing.T) {
-	var r rates
+	var r Rates
 	now := time.Now()
 	told := func(after time.Duration, slots, refused int64) store.Load {
 		now = now.Add(after)
-		r.slots.Add(slots)
-		r.refused.Add(refused)
+		r.Slots.Add(slots)
+		r.Refused.Add(refused)
 		var load store.Load
-		r.add(&load, now)
+		r.Add(&load, now)
 		return load
 	}
 	require.Zero(t, told(0, 5, 1), "over no time there is no rate")
