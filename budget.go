@@ -19,7 +19,6 @@ import (
 	"github.com/ration-go/ration/internal/lead"
 	"github.com/ration-go/ration/internal/limits"
 	"github.com/ration-go/ration/internal/rates"
-	"github.com/ration-go/ration/internal/sweep"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
@@ -107,17 +106,13 @@ type Budget struct {
 	lines    lines         // the callers that wait
 	holds    holding.Holds // their slots, as far as the store is told of them
 	waking   lead.Wake
-	anySpent atomic.Bool                         // whether spent has any account
 	waiting  [rationtrace.Retry + 1]atomic.Int64 // callers, by reason
+	spent    spent
 	delays   arrival.Delays
 	inFlight atomic.Int64 // attempts that have no response yet
 	rates    rates.Rates
 	pooled   sync.Map // the ID of each token's account, of tokens that were in a pool, by the token's ID
-
-	mu      sync.Mutex // protects all below
-	bound   boundBy
-	spent   sweep.Map[spentKey, time.Time] // until when those have no room of which QuotaSpent was told
-	unnamed map[string]bool                // the hosts of which HostNotNamed was an event
+	unnamed  told     // of which HostNotNamed was an event
 }
 
 const defaultRetryStoreFor = 30 * time.Second

@@ -3,9 +3,12 @@ package ration
 import (
 	"context"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ration-go/ration/internal/pace"
+	"github.com/ration-go/ration/internal/sweep"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/rationtrace"
 )
@@ -20,6 +23,15 @@ const spentFor = 24 * time.Hour
 // A spentKey is an account, and the values of what its limits count apart: one route may be spent while another has room.
 type spentKey struct{ account, values string }
 
+// A spent is what a budget knows of quotas that have no room for long. The zero spent knows none.
+type spent struct {
+	any atomic.Bool // whether until has any account
+
+	mu    sync.Mutex                     // protects all below, and is taken before no other lock but that of events
+	until sweep.Map[spentKey, time.Time] // of which QuotaSpent was told
+	bound boundBy
+}
+
 // noteSpent tells once that the account has no room for long.
 func (w *waiter) noteSpent(why rationtrace.Wait) {
 	b := w.budget
@@ -27,26 +39,26 @@ func (w *waiter) noteSpent(why rationtrace.Wait) {
 		return
 	}
 	defer b.tell()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.spent.Sweep(func(_ spentKey, until time.Time) bool { return w.now.Sub(until) > spentFor })
+	b.spent.mu.Lock()
+	defer b.spent.mu.Unlock()
+	b.spent.until.Sweep(func(_ spentKey, until time.Time) bool { return w.now.Sub(until) > spentFor })
 	key := spentKey{w.account.ID, w.values}
-	if b.spent.Get(key).IsZero() {
+	if b.spent.until.Get(key).IsZero() {
 		b.emit(Event{Kind: QuotaSpent, Account: w.account.ID, Until: w.Slot, Cause: why.String()})
 	}
-	b.spent.Set(key, w.Slot)
-	b.anySpent.Store(true)
+	b.spent.until.Set(key, w.Slot)
+	b.spent.any.Store(true)
 }
 
 // noteRoom tells that an account has room again for requests with these values, if it had none.
 func (b *Budget) noteRoom(account, values string) {
 	key := spentKey{account, values}
 	defer b.tell()
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !b.spent.Get(key).IsZero() {
-		b.spent.Remove(key)
-		b.anySpent.Store(b.spent.Len() > 0)
+	b.spent.mu.Lock()
+	defer b.spent.mu.Unlock()
+	if !b.spent.until.Get(key).IsZero() {
+		b.spent.until.Remove(key)
+		b.spent.any.Store(b.spent.until.Len() > 0)
 		b.emit(Event{Kind: QuotaBack, Account: account})
 	}
 }
@@ -86,12 +98,12 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 		return paced
 	}
 	now := time.Now()
-	b.mu.Lock()
-	known, asks := b.bound, now.Sub(b.bound.at) >= time.Second
+	b.spent.mu.Lock()
+	known, asks := b.spent.bound, now.Sub(b.spent.bound.at) >= time.Second
 	if asks {
-		b.bound.at = now
+		b.spent.bound.at = now
 	}
-	b.mu.Unlock()
+	b.spent.mu.Unlock()
 	switch {
 	case asks:
 	case known.account == w.account.ID:
@@ -119,9 +131,9 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 			latest, binding.limit = u.FreeAt, u.Limit.String()
 		}
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.bound = binding
+	b.spent.mu.Lock()
+	defer b.spent.mu.Unlock()
+	b.spent.bound = binding
 	return binding.limit
 }
 

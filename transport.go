@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -297,22 +298,33 @@ func (t *Transport) withPreset(err error) error {
 // mostHosts is how many hosts outside of Hosts are told of.
 const mostHosts = 100
 
+// told are the hosts of which people were told.
+type told struct {
+	mu    sync.Mutex // protects all
+	hosts map[string]bool
+}
+
+// isNews reports whether nobody was told of a host, who is told now. Beyond mostHosts nobody is.
+func (o *told) isNews(host string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.hosts[host] || len(o.hosts) >= mostHosts {
+		return false
+	}
+	if o.hosts == nil {
+		o.hosts = make(map[string]bool)
+	}
+	o.hosts[host] = true
+	return true
+}
+
 // noteHost tells once of a host outside of Hosts that a caller has named, and no redirect.
 func (t *Transport) noteHost(req *http.Request) {
 	if t.Hosts == nil || req.Response != nil || req.URL == nil || t.Pool == nil || t.Pool.budget == nil {
 		return
 	}
 	b, host := t.Pool.budget, strings.ToLower(req.URL.Host)
-	b.mu.Lock()
-	known := b.unnamed[host] || len(b.unnamed) >= mostHosts
-	if !known {
-		if b.unnamed == nil {
-			b.unnamed = make(map[string]bool)
-		}
-		b.unnamed[host] = true
-	}
-	b.mu.Unlock()
-	if !known {
+	if b.unnamed.isNews(host) {
 		b.tell(Event{Kind: HostNotNamed, Host: host})
 	}
 }

@@ -50,7 +50,7 @@ const watchFrom = 100 * time.Millisecond
 // Of a crowd that waits for the pool's lock all would otherwise be later than they say. Only a request that might be the probe of a
 // token has another step. It returns slotMissed if the calls of the next window could follow this one too closely.
 func (w *waiter) leave() outcome {
-	if !w.Slot.After(w.now) && w.budget.anySpent.Load() {
+	if !w.Slot.After(w.now) && w.budget.spent.any.Load() {
 		w.budget.noteRoom(w.account.ID, w.values)
 	}
 	if w.pool != nil {
