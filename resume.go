@@ -89,11 +89,13 @@ func (b *Budget) resumeID(ctx context.Context, id string, forget bool) error {
 // endTried ends what is left of pauses that one request was to try, which the grant's was: the provider has served it. The
 // callers that wait leave as the limits allow.
 func (b *Budget) endTried(ctx context.Context, g *Grant) {
-	over := g.triedPauses()
-	if len(over) == 0 {
+	if !b.fleet.State().Tried {
 		return
 	}
-	b.fleet.EndTried(over)
+	over := g.triedPauses()
+	if b.fleet.EndTried(over); len(over) == 0 {
+		return
+	}
 	ctx, stop := b.durable.Soon(ctx)
 	defer stop()
 	for _, id := range over {

@@ -147,7 +147,9 @@ func (s *Store[A]) Status(ctx context.Context, r store.StatusRequest) (status st
 	}
 	s.Clock.Place(status.Now, asked, time.Now())
 	s.mu.Lock()
-	lost = !s.Local && status.Lost.After(s.recovered)
+	if lost = !s.Local && status.Lost.After(s.recovered); status.Lost.Before(s.recovered) {
+		s.recovered = status.Lost // another store, whose clock is behind
+	}
 	s.mu.Unlock()
 	if lost {
 		again, err = s.recover(ctx, &status)

@@ -373,8 +373,9 @@ func (s *Store[A]) Cancel(ctx context.Context, all ...Cancelled[A]) error {
 	if len(requests) == 0 {
 		return failed
 	}
-	if err := s.ask(ctx, "cancel", func() error { return s.Of.Cancel(ctx, requests...) }); err != nil {
-		return err
+	err := s.ask(ctx, "cancel", func() error { return s.Of.Cancel(ctx, requests...) })
+	if failed != nil {
+		return errors.Join(failed, err)
 	}
-	return failed
+	return err
 }

@@ -31,15 +31,16 @@ const (
 	Heartbeat = 10 * time.Second
 )
 
-// An Owner is whose Mirror it is. Its methods take no lock of theirs under which the Mirror is called.
+// An Owner is whose Mirror it is.
 type Owner interface {
 	// Status asks the store for what has changed since a version, and takes in all that is not of the fleet: where the clock stands,
 	// what was lost, and cards. It reports whether the limits of any account are others now.
 	Status(ctx context.Context, known int64) (status store.Status, limits bool, err error)
 	// IsStalled reports whether callers wait for neither a slot nor a pause, and so keep no watch.
 	IsStalled() bool
-	// Told is told what has changed, and must not block. Events wait for Tell, which is called when nobody waits for the caller.
+	// Told is told what has changed, in that order. It must not block, nor call the Mirror, nor take a lock under which that is called.
 	Told(News)
+	// Tell tells people. It is called when nobody waits for the caller.
 	Tell()
 }
 
@@ -105,12 +106,14 @@ func (m *Mirror) State() *State {
 	return &nothing
 }
 
-// apply has the state changed, at an instant of the store's clock, and tells what is news.
+// apply has the state changed, at an instant of the store's clock, and tells what is news: the owner first, so that nobody who sees the
+// new state books what is then forgotten.
 func (m *Mirror) apply(now time.Time, f func(*change)) {
 	var c change
 	m.mu.Lock()
 	c.begin(m.State(), now)
 	f(&c)
+	m.Owner.Told(c.news)
 	next := c.State // and not the change with it
 	m.state.Store(&next)
 	if c.news.Review && m.woken != nil {
@@ -121,7 +124,6 @@ func (m *Mirror) apply(now time.Time, f func(*change)) {
 	if c.news.Review {
 		m.Lines.Review()
 	}
-	m.Owner.Told(c.news)
 }
 
 // LimitsChanged says that the limits of some accounts have changed: waiting callers look at their slots.
@@ -223,7 +225,11 @@ func (m *Mirror) Heard(version int64, at time.Time) (known bool) {
 }
 
 // Announce notes that the status has another version than the known one: somebody asks for it soon.
-func (m *Mirror) Announce(version int64) { m.hear(store.News{Version: version}) }
+func (m *Mirror) Announce(version int64) {
+	if version != m.State().Status.Version {
+		m.hear(store.News{Version: version})
+	}
+}
 
 // beginChange notes that this worker is about to change the status. What it has announced meanwhile is asked for at the end, if it was not
 // the change itself.
@@ -415,7 +421,9 @@ func (m *Mirror) resume(c *change, r store.Resumption) {
 
 // EndTried ends pauses of accounts that a call has tried which the provider has served.
 func (m *Mirror) EndTried(accounts []string) {
-	m.apply(m.Store.Now(), func(c *change) { c.endPauses(accounts...) })
+	if len(accounts) > 0 || !m.State().isAnyTried() { // or one was replaced, or is forgotten
+		m.apply(m.Store.Now(), func(c *change) { c.endPauses(accounts...) })
+	}
 }
 
 // TriedOf returns those of the accounts whose pause is over, and was to be tried.

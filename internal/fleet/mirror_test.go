@@ -304,3 +304,29 @@ func TestAllWorkersKnowTheSameInTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// A pause that one request is to try is one until it is over for all: also if another pause replaces it.
+func TestTheLastPauseThatIsTriedEnds(t *testing.T) {
+	inBubble(t, func(t *testing.T, one, _ *fleet.Mirror, _, _ *owner) {
+		pause := func(length, apart time.Duration) {
+			_, err := one.Pause(t.Context(), store.PauseRequest{Account: "a", For: length, Apart: apart})
+			require.NoError(t, err)
+		}
+		pause(time.Minute, time.Minute)
+		require.True(t, one.State().Tried)
+		require.Empty(t, one.State().TriedOf(time.Now(), "", "a"))
+		one.EndTried(nil)
+		require.True(t, one.State().Tried, "it lasts")
+		time.Sleep(time.Minute)
+		require.Equal(t, []string{"a"}, one.State().TriedOf(time.Now(), "", "a"))
+		one.EndTried([]string{"a"})
+		require.False(t, one.State().Tried)
+		require.Zero(t, one.State().PauseOf("a"))
+
+		pause(time.Minute, time.Minute)
+		pause(time.Hour, 0)
+		one.EndTried(nil)
+		require.False(t, one.State().Tried, "another pause has replaced it")
+		require.NotZero(t, one.State().PauseOf("a"))
+	})
+}

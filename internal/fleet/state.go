@@ -23,7 +23,7 @@ type State struct {
 	// Resumes is how often anything was resumed, and LastResumed when that was last.
 	Resumes     int64
 	LastResumed time.Time
-	// Tried reports whether one request is to try whether any of the accounts' pauses is over.
+	// Tried reports whether one request is to try whether any of the accounts' pauses is over; or was, until EndTried is called.
 	Tried bool
 
 	pauses      table[string, cooldown.Pause] // of each account; of all: ""
@@ -77,6 +77,16 @@ func (s *State) QuarantinesOf(token string) (all []store.Quarantine) {
 		}
 	}
 	return all
+}
+
+// isAnyTried reports whether one request is to try whether any of the known pauses is over.
+func (s *State) isAnyTried() bool {
+	for _, p := range s.pauses.all() {
+		if p.Tried {
+			return true
+		}
+	}
+	return false
 }
 
 // ResumedAt returns when an account was resumed last, or all were; zero: never.
@@ -181,10 +191,7 @@ func (c *change) endPauses(accounts ...string) {
 	for _, account := range accounts {
 		c.editPauses.remove(account)
 	}
-	c.Tried = false
-	for _, p := range c.pauses.all() {
-		c.Tried = c.Tried || p.Tried
-	}
+	c.Tried = c.isAnyTried()
 }
 
 // quarantine takes in the latest that the store says of a token's quarantine. Pools hear of it.

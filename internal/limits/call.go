@@ -28,9 +28,9 @@ type Call struct {
 // Read compares what a response says about the account's limits with the log and with the limits themselves. where is the endpoint, and
 // costs whether calls cost different amounts. It reports whether the response is about the endpoint by itself.
 func (k *Keeper) Read(ctx context.Context, c *Call, windows []provider.Window, where string, costs bool) (apart bool) {
-	ctx, stop := k.Store.Soon(ctx)
-	defer stop()
-	k.readMeters(ctx, c, windows)
+	if len(c.Units) > 0 {
+		k.readMeters(ctx, c, windows)
+	}
 	account, understood := k.understand(c.Account)
 	observed := observe.Limits(windows, account.WithoutMargin, c.Scopes, costs)
 	if len(observed) == 0 {
@@ -40,6 +40,8 @@ func (k *Keeper) Read(ctx context.Context, c *Call, windows []provider.Window, w
 		return false
 	}
 
+	ctx, stop := k.Store.Soon(ctx)
+	defer stop()
 	r, now := k.reconcilerFor(account), k.Store.Now()
 	observed, apart = r.announcements.Take(where, observed, account.WithoutMargin, now)
 	if len(observed) == 0 {
@@ -57,6 +59,8 @@ func (k *Keeper) Read(ctx context.Context, c *Call, windows []provider.Window, w
 // readMeters compares what a response says of other units with the logs of the account's meters. What a limit of these is
 // it does not learn.
 func (k *Keeper) readMeters(ctx context.Context, c *Call, windows []provider.Window) {
+	ctx, stop := k.Store.Soon(ctx)
+	defer stop()
 	now := k.Store.Now()
 	for i, units := range c.Units {
 		meter := c.List.Meter(i, c.Account.ID)

@@ -93,7 +93,7 @@ func (k *Keeper) noteAccountCard(account *Account, card store.Card, asked time.T
 }
 
 // changeCard has the fleet keep to other limits of an account, if its effective ones are of the edition still. It reports whether
-// it did; if not, the ones in force are known then.
+// it did; if not, the ones in force are known then, unless the error is errBehind. It asks for no status, which may be what it is part of.
 func (k *Keeper) changeCard(ctx context.Context, account *Account, next effective) (changed bool, err error) {
 	under, err := k.accountUnder(account.ID, next, account.Metered)
 	if err != nil {
@@ -107,7 +107,7 @@ func (k *Keeper) changeCard(ctx context.Context, account *Account, next effectiv
 	case err != nil:
 		return false, err
 	case reply.Behind:
-		return false, k.Fleet.Refresh(ctx)
+		return false, errBehind
 	case !reply.Changed:
 		k.noteAccountCard(account, reply.Card, asked)
 		return false, nil
@@ -131,6 +131,9 @@ func (k *Keeper) changeCard(ctx context.Context, account *Account, next effectiv
 	return true, nil
 }
 
+// errBehind says that the budget has another card than this worker knows.
+var errBehind = errors.New("ration: the budget's limits were changed")
+
 // learn has the fleet keep to limits of an account that follow from what the provider has announced or refused, and
 // reports whether it did. They follow from the account's limits: if others are in force by now they are of no use. If the store
 // does not answer the next response tries again.
@@ -142,7 +145,10 @@ func (k *Keeper) learn(account *Account, next effective) (changed bool) {
 	}
 	ctx, stop := k.Store.Soon(context.Background())
 	defer stop()
-	changed, _ = k.changeCard(ctx, now, next)
+	changed, err := k.changeCard(ctx, now, next)
+	if errors.Is(err, errBehind) {
+		_ = k.Fleet.Refresh(ctx) // what it followed from is looked at again, with the next response
+	}
 	k.Owner.Tell()
 	return changed
 }
@@ -168,7 +174,11 @@ func (k *Keeper) restoreAccount(ctx context.Context, account *Account, overrides
 			return nil
 		}
 		given.edition = now.edition
-		if changed, err := k.changeCard(ctx, now, given); changed || err != nil {
+		changed, err := k.changeCard(ctx, now, given)
+		if errors.Is(err, errBehind) {
+			err = k.Fleet.Refresh(ctx)
+		}
+		if changed || err != nil {
 			return err
 		}
 	}

@@ -171,6 +171,9 @@ func (k *Keeper) effectiveAccount(account *Account) *Account {
 func (k *Keeper) Adopt(account *Account, told store.Card, asked time.Time) (booked *Account, news bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if told.Limits == nil && k.learned.Get(account.ID) == nil {
+		return account, false
+	}
 	return k.adopt(account, told, false, asked)
 }
 

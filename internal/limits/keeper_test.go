@@ -28,6 +28,8 @@ type worker struct {
 	state   fleet.State
 	waiting []*limits.Account
 
+	asking     bool       // for the status: who asks again would wait for itself
+	lost       bool       // the next status tells of a loss
 	mu         sync.Mutex // protects all below
 	overridden []string
 	learned    []string
@@ -84,12 +86,17 @@ func (w *worker) LimitsChanged() {
 
 // Refresh asks for the status, as a budget does.
 func (w *worker) Refresh(ctx context.Context) error {
+	if w.asking {
+		panic("who asks for the status waits for itself")
+	}
+	w.asking = true
+	defer func() { w.asking = false }()
 	asked := time.Now()
 	status, err := w.of.Status(ctx, store.StatusRequest{Budget: "b", Known: w.state.Status.Version})
 	if err != nil {
 		return err
 	}
-	if err := w.AgreeOnCards(ctx, w.Rules(), &status, false); err != nil {
+	if err := w.AgreeOnCards(ctx, w.Rules(), &status, w.lost); err != nil {
 		return err
 	}
 	w.NoteStatus(&status, asked)
@@ -382,4 +389,38 @@ func TestAnAccountGetsOtherLimits(t *testing.T) {
 		require.NoError(t, w.PutOverride(own(70)))
 		require.True(t, w.KeepsLimits(own(70), own(70)))
 	})
+}
+
+// A store that has lost an account's card gets it back, unless another worker has set the budget's limits meanwhile.
+func TestALostCardIsGivenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorker(new(memstore.Store), 0, limit.Limit{Max: 1000, Window: time.Hour})
+		account := w.account(t, "a")
+		w.announce(t, account, 500)
+		require.Equal(t, 500, w.InForce(account).WithoutMargin[0].Max)
+		loses := func() *worker {
+			w.of, w.state, w.lost = new(memstore.Store), fleet.State{}, true
+			return newWorker(w.of, 0, limit.Limit{Max: 1000, Window: time.Hour})
+		}
+		other := loses()
+		other.book(t, other.account(t, "a"))
+		require.NoError(t, w.Refresh(t.Context()))
+		require.Equal(t, 500, other.book(t, other.account(t, "a")).WithoutMargin[0].Max)
+
+		other = loses()
+		require.NoError(t, other.Set(t.Context(), []limit.Limit{{Max: 700, Window: time.Hour}}))
+		other.book(t, other.account(t, "b"))
+		require.NoError(t, w.Refresh(t.Context()))
+		require.Equal(t, 700, w.InForce(account).WithoutMargin[0].Max)
+	})
+}
+
+// Of accounts that nobody has learned anything about nothing is kept.
+func TestABookingAloneIsNotKept(t *testing.T) {
+	w := newWorker(new(memstore.Store), 0, limit.Limit{Max: 1000, Window: time.Hour})
+	account := w.account(t, "a")
+	booked, news := w.Adopt(account, store.Card{}, time.Now())
+	require.Same(t, account, booked)
+	require.False(t, news)
+	require.Zero(t, testing.AllocsPerRun(100, func() { w.Adopt(account, store.Card{}, time.Now()) }))
 }

@@ -3,6 +3,7 @@ package redisstore
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/ration-go/ration/store"
 )
@@ -22,6 +23,7 @@ func (s *Store) Cancel(ctx context.Context, all ...store.CancelRequest) error {
 		}
 	}
 
+	all = slices.Clone(all) // the caller may leave before they are carried out
 	var err error
 	done := make(chan struct{})
 	go func() {
@@ -43,7 +45,14 @@ func (s *Store) Cancel(ctx context.Context, all ...store.CancelRequest) error {
 
 // cancelAll cancels bookings, those of a budget that follow each other together.
 func (s *Store) cancelAll(ctx context.Context, all []store.CancelRequest) error {
-	var failed []error
+	var failed error
+	fail := func(err error) {
+		if failed == nil {
+			failed = err
+		} else if err != nil {
+			failed = errors.Join(failed, err)
+		}
+	}
 	var args []any
 	budget, n := "", 0
 	carryOut := func() {
@@ -54,13 +63,14 @@ func (s *Store) cancelAll(ctx context.Context, all []store.CancelRequest) error 
 		if err == nil {
 			err = reply.end("cancel")
 		}
-		failed, n = append(failed, err), 0
+		fail(err)
+		n = 0
 	}
 	for _, r := range all {
 		b := r.Booking
 		if b.Account == "" { // its answer was lost
 			found, err := s.resolve(ctx, b.ID, r.Now)
-			if failed = append(failed, err); err != nil || !found.Booked {
+			if fail(err); err != nil || !found.Booked {
 				continue
 			}
 			b = found
@@ -72,5 +82,5 @@ func (s *Store) cancelAll(ctx context.Context, all []store.CancelRequest) error 
 		args, n = append(args, b.ID.String(), b.Account, b.Entry, micros(b.Slot), holderName(r.Holder)), n+1
 	}
 	carryOut()
-	return errors.Join(failed...)
+	return failed
 }
