@@ -17,6 +17,7 @@ import (
 	"github.com/ration-go/ration/internal/credential"
 	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/internal/limits"
+	"github.com/ration-go/ration/internal/suspect"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/store"
 )
@@ -43,10 +44,10 @@ type Pool struct {
 	accounts  *limits.List         // of the tokens in use; nil: not built
 	rotations map[string]*rotation // of the accounts, by ID
 
-	known       *fleet.State       // of which accounts are; nil: they are not built
-	staleAt     time.Time          // when accounts must be built again; zero: never
-	suspects    map[string]suspect // by the token's ID
-	hasSuspects atomic.Bool        // whether there are any suspects
+	known       *fleet.State             // of which accounts are; nil: they are not built
+	staleAt     time.Time                // when accounts must be built again; zero: never
+	suspects    map[string]suspect.State // by the token's ID
+	hasSuspects atomic.Bool              // whether there are any suspects
 }
 
 // A rotation is the tokens of one account, which are used in turn.

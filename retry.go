@@ -79,7 +79,7 @@ func (a *attempts) run(resp *http.Response, err error, grant Grant) (*http.Respo
 		if !returned {
 			discard(resp)
 		} else if a.unserved {
-			t.Pool.unserved(ctx, a.rejected, t.longestQuarantine())
+			t.Pool.reject(ctx, a.rejected, false, t.longestQuarantine())
 		}
 	}()
 	for {
@@ -291,11 +291,11 @@ func (a *attempts) isRejected(t Token) bool {
 
 // contradict notes that the request was served with a token, against those that were rejected.
 func (a *attempts) contradict(served Token) {
-	for _, r := range a.rejected {
-		if r.grant.Token.id != served.id {
-			a.transport.Pool.contradicted(a.req.Context(), r, a.transport.longestQuarantine())
-		}
+	if len(a.rejected) == 0 {
+		return
 	}
+	others := slices.DeleteFunc(slices.Clone(a.rejected), func(r rejection) bool { return r.grant.Token.id == served.id })
+	a.transport.Pool.reject(a.req.Context(), others, true, a.transport.longestQuarantine())
 }
 
 // pause returns the request's next pause if the response does not say how long to wait.

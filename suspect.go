@@ -1,10 +1,8 @@
 package ration
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"sync/atomic"
@@ -12,80 +10,20 @@ import (
 
 	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/internal/flight"
+	"github.com/ration-go/ration/internal/suspect"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/rationtrace"
 	"github.com/ration-go/ration/store"
 )
 
-// A response that rejects a token may be about the token, the page or the provider's own
-// trouble. So no response is a verdict by itself. A request that is rejected is tried with
-// other tokens, and its outcome is the evidence:
-//
-//   - No token was served: the fault is the page's, and the caller gets the response.
-//   - Another token was served: the response contradicts the rejected token, which is
-//     quarantined if the provider said that it is invalid, and otherwise if responses to two
-//     requests contradict it.
-//   - A token that the provider says is invalid in a row of requests, and that was not served
-//     lately, is condemned without a contradiction.
-//
-// Whatever the provider serves with a token clears it.
+// A token that a response rejects is a suspect: package internal/suspect weighs what there is against it. Here is what a pool does.
 
 const (
 	// mostTokens is how many tokens a request is tried with.
 	mostTokens = 3
-	// mostContradictions is how many requests contradict a token before it is quarantined whose
-	// rejections do not say that it is invalid.
-	mostContradictions = 2
-	// mostInvalid is the row of requests that condemns a token without a contradiction, and
-	// mostUnserved that of requests without any success of which one event tells.
-	mostInvalid, mostUnserved = 20, 20
 	// lately is how long a token that was served is not condemned without a contradiction.
 	lately = 2 * time.Minute
-	// firstQuarantine is the length of a token's first quarantine. Each that follows without a
-	// success in between is twice as long, up to Transport.ProbeEvery.
-	firstQuarantine = time.Second
 )
-
-// A suspect is what a process has against a token since it was last served. The zero suspect
-// is above suspicion.
-type suspect struct {
-	quarantined    bool // and not cleared since
-	condemned      bool // no request need wait for its probe
-	reason         provider.Reason
-	until          time.Time // when its last quarantine ends, or ended, as the store says; zero: it did not answer
-	probing        bool      // one request probes it
-	probedUntil    time.Time // when this process's probe is given up, on its clock; zero: there is none
-	resumes        int64     // the budget's when it became one
-	contradictions int       // of requests that another token was served
-	invalid        int       // requests in a row for which the provider said that it is invalid
-	unserved       int       // requests in a row for which it was rejected
-	quarantines    int       // in a row, by any process
-	answer         string    // the first response that rejected it
-}
-
-// evidence says in a line why a suspect is quarantined.
-func (s *suspect) evidence() string {
-	switch {
-	case s.condemned:
-		return fmt.Sprintf("the provider called it invalid for %d requests in a row and did not serve it", s.invalid)
-	case s.contradictions > 0:
-		requests := "a request"
-		if s.contradictions > 1 {
-			requests = fmt.Sprint(s.contradictions, " requests")
-		}
-		return "another token was served " + requests + " for which it was rejected"
-	}
-	return ""
-}
-
-// cause says to the fleet why a suspect is quarantined.
-func (s *suspect) cause() string {
-	cause := s.answer
-	if evidence := s.evidence(); evidence != "" && cause != "" {
-		cause = evidence + "; " + cause
-	}
-	return cmp.Or(cause, "the account is not paid for")
-}
 
 // A rejection is a response that rejected a request's token.
 type rejection struct {
@@ -153,7 +91,7 @@ func (p *Pool) clear(ctx context.Context, g *Grant) {
 		p.forget(g.Token)
 	}
 	p.mu.Unlock()
-	if known && !early && s.quarantined {
+	if known && !early && s.Quarantined {
 		p.release(ctx, g.Token)
 	}
 }
@@ -171,12 +109,12 @@ func (p *Pool) forget(t Token) {
 }
 
 // setSuspect notes what there is against a token. It needs mu.
-func (p *Pool) setSuspect(t Token, s suspect) {
+func (p *Pool) setSuspect(t Token, s suspect.State) {
 	if p.suspects == nil {
-		p.suspects = make(map[string]suspect)
+		p.suspects = make(map[string]suspect.State)
 	}
 	if _, known := p.suspects[t.id]; !known {
-		s.resumes = p.budget.fleet.State().Resumes
+		s.Resumes = p.budget.fleet.State().Resumes
 	}
 	p.suspects[t.id] = s
 	p.hasSuspects.Store(true)
@@ -185,7 +123,7 @@ func (p *Pool) setSuspect(t Token, s suspect) {
 // suspectOf returns what there is against the grant's token, and whether a response on the grant
 // counts: not if the token has left the pool, nor while it is quarantined and the request was no
 // probe. It needs mu.
-func (p *Pool) suspectOf(g Grant) (s suspect, counts bool) {
+func (p *Pool) suspectOf(g Grant) (s suspect.State, counts bool) {
 	s = p.suspects[g.Token.id]
 	if _, quarantined := p.quarantineOf(g.Token); quarantined && g.probe == nil {
 		return s, false
@@ -193,75 +131,42 @@ func (p *Pool) suspectOf(g Grant) (s suspect, counts bool) {
 	return s, slices.ContainsFunc(p.tokens, func(o Token) bool { return o.id == g.Token.id })
 }
 
-// contradicted notes that another token was served the request for which a token was rejected.
-func (p *Pool) contradicted(ctx context.Context, r rejection, longest time.Duration) {
-	t := r.grant.Token
-	p.mu.Lock()
-	s, counts := p.suspectOf(r.grant)
-	if counts {
-		s.contradictions++
-		s.answer = cmp.Or(s.answer, r.answer)
-		p.setSuspect(t, s)
-	}
-	p.mu.Unlock()
-	switch {
-	case !counts:
-	case r.invalid:
-		p.quarantineSuspect(ctx, r.grant, provider.ReasonDeadToken, longest, false)
-	case s.contradictions >= mostContradictions || s.quarantined:
-		p.quarantineSuspect(ctx, r.grant, provider.ReasonUnauthorized, longest, false)
-	}
-}
-
-// unserved notes that none of a request's tokens was served. Without a success in between the
-// provider's word condemns a token in the end. What was quarantined stays so: a probe must show
-// that it is served.
-func (p *Pool) unserved(ctx context.Context, all []rejection, longest time.Duration) {
+// reject notes what a request has shown about the tokens that were rejected for it: that another one was served, or none.
+func (p *Pool) reject(ctx context.Context, all []rejection, contradicted bool, longest time.Duration) {
 	for _, r := range all {
 		t := r.grant.Token
-		ever, recently := p.servedLately(t)
+		seen := suspect.Rejection{Contradicted: contradicted, Invalid: r.invalid, Answer: r.answer}
+		seen.Ever, seen.Lately = p.servedLately(t)
 		p.mu.Lock()
 		s, counts := p.suspectOf(r.grant)
-		if !counts {
-			p.mu.Unlock()
-			continue
+		var v suspect.Verdict
+		if counts {
+			s, v = s.Next(seen)
+			p.setSuspect(t, s)
 		}
-		s.answer = cmp.Or(s.answer, r.answer)
-		if s.unserved++; r.invalid {
-			s.invalid++
-		} else {
-			s.invalid = 0
-		}
-		condemned := s.invalid >= mostInvalid && !recently || s.condemned && r.invalid
-		again := s.quarantined
-		p.setSuspect(t, s)
 		p.mu.Unlock()
-		switch {
-		case condemned:
-			p.quarantineSuspect(ctx, r.grant, provider.ReasonDeadToken, longest, true)
-		case again:
-			p.quarantineSuspect(ctx, r.grant, s.reason, longest, false)
+		if v.Quarantine != "" {
+			p.quarantineSuspect(ctx, r.grant, v, longest)
 		}
-		if s.unserved == mostUnserved && !ever && !r.invalid {
-			p.budget.tell(Event{Kind: TokenNeverServed, Account: t.AccountID(), Token: t.id, Reason: provider.ReasonUnauthorized, Count: s.unserved})
+		if v.NeverServed > 0 {
+			p.budget.tell(Event{Kind: TokenNeverServed, Account: t.AccountID(), Token: t.id, Reason: provider.ReasonUnauthorized, Count: v.NeverServed})
 		}
 	}
 }
 
 // quarantineSuspect quarantines the grant's token for twice as long as the last time.
-func (p *Pool) quarantineSuspect(ctx context.Context, g Grant, reason provider.Reason, longest time.Duration, condemned bool) {
+func (p *Pool) quarantineSuspect(ctx context.Context, g Grant, v suspect.Verdict, longest time.Duration) {
 	_, _, _ = p.quarantining.Do("suspect "+g.Token.id, func() (any, error) {
 		p.mu.Lock()
 		s, counts := p.suspectOf(g)
-		length := min(longest, firstQuarantine<<min(s.quarantines, 30))
+		var length time.Duration
 		if counts {
-			s.quarantines++
-			s.quarantined, s.condemned, s.reason, s.probedUntil = true, condemned, reason, time.Time{}
+			s, length = s.Quarantine(v, longest)
 			p.setSuspect(g.Token, s)
 		}
 		p.mu.Unlock()
 		if counts {
-			p.quarantine(ctx, g, reason, length, s.quarantines)
+			p.quarantine(ctx, g, v.Quarantine, length, s.Quarantines)
 		}
 		return nil, nil
 	})
@@ -300,30 +205,30 @@ func (p *Pool) usable() ([]Token, error) {
 			}
 		}
 		state, known := p.suspects[t.id]
-		if known && p.budget.fleet.State().IsTokenResumed(t.id, state.resumes) {
+		if known && p.budget.fleet.State().IsTokenResumed(t.id, state.Resumes) {
 			p.forget(t)
-			state = suspect{}
+			state = suspect.State{}
 		}
 		q, quarantined := p.quarantineOf(t)
 		if q.Token != "" {
-			state.quarantined, state.reason, state.until, state.probing = true, provider.Reason(q.Reason), q.Until, q.Probing
-			state.quarantines = max(state.quarantines, q.Count)
+			state.Quarantined, state.Reason, state.Until, state.Probing = true, provider.Reason(q.Reason), q.Until, q.Probing
+			state.Quarantines = max(state.Quarantines, q.Count)
 			p.setSuspect(t, state)
 		}
-		until, wait := state.until, state.probedUntil.Sub(now)
+		until, wait := state.Until, state.ProbedUntil.Sub(now)
 		if quarantined {
 			wait = q.Until.Sub(storeNow)
 		} else if wait > 0 {
-			until, state.probing = storeNow.Add(wait), true
+			until, state.Probing = storeNow.Add(wait), true
 		} else {
 			tokens = append(tokens, t)
 			continue
 		}
 		ever, _ := p.servedLately(t)
-		none.unserved = none.unserved && !ever && state.reason != provider.ReasonBilling
-		none.probing = none.probing || state.probing
-		hopeless = hopeless && (state.condemned || state.reason == provider.ReasonBilling)
-		unusable(t, QuarantinedToken{Reason: state.reason, Until: until, Answer: state.answer, Evidence: state.evidence()}, wait)
+		none.unserved = none.unserved && !ever && state.Reason != provider.ReasonBilling
+		none.probing = none.probing || state.Probing
+		hopeless = hopeless && (state.Condemned || state.Reason == provider.ReasonBilling)
+		unusable(t, QuarantinedToken{Reason: state.Reason, Until: until, Answer: state.Answer, Evidence: state.Evidence()}, wait)
 	}
 	if len(tokens) > 0 {
 		return tokens, nil
@@ -370,7 +275,7 @@ func (p *Pool) quarantine(ctx context.Context, g Grant, reason provider.Reason, 
 	p.mu.Lock()
 	s := p.suspects[t.id]
 	p.mu.Unlock()
-	q, replaced := store.Quarantine{Token: t.id, Reason: string(reason), Count: count, Cause: causeFor(s.cause())}, time.Time{}
+	q, replaced := store.Quarantine{Token: t.id, Reason: string(reason), Count: count, Cause: causeFor(s.Cause())}, time.Time{}
 	isProbes := g.probe != nil && g.probe.Reason == q.Reason
 	if isProbes {
 		replaced = g.probe.Until
@@ -398,19 +303,19 @@ const probeFor = time.Minute
 // startProbe gives a quarantined token to a request for its probe. It returns what there is against the token, and reports whether
 // that is the request's probe, and whether it may use the token: not while the quarantine lasts, or another request of this process
 // probes it.
-func (p *Pool) startProbe(t Token) (s suspect, isProbe, mayUse bool) {
+func (p *Pool) startProbe(t Token) (s suspect.State, isProbe, mayUse bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	_, quarantined := p.quarantineOf(t)
 	s = p.suspects[t.id]
 	now := time.Now()
 	switch {
-	case quarantined || s.quarantined && s.probedUntil.After(now):
+	case quarantined || s.Quarantined && s.ProbedUntil.After(now):
 		return s, false, false
-	case !s.quarantined:
+	case !s.Quarantined:
 		return s, false, true
 	}
-	s.probedUntil = now.Add(probeFor)
+	s.ProbedUntil = now.Add(probeFor)
 	p.suspects[t.id] = s
 	p.accounts = nil
 	return s, true, true
@@ -426,7 +331,7 @@ func (p *Pool) claimProbe(ctx context.Context, g *Grant) bool {
 	if !isProbe {
 		return mayUse
 	}
-	g.probe = &store.Quarantine{Token: t.id, Reason: string(s.reason), Until: s.until, Count: s.quarantines, Probing: true}
+	g.probe = &store.Quarantine{Token: t.id, Reason: string(s.Reason), Until: s.Until, Count: s.Quarantines, Probing: true}
 	for range 2 { // once more if the quarantine has ended at another instant than this process knew
 		if g.probe.Until.IsZero() {
 			return true // the store knows of no quarantine
@@ -475,7 +380,7 @@ func (p *Pool) stopProbe(t Token) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s, known := p.suspects[t.id]; known {
-		s.probedUntil = time.Time{}
+		s.ProbedUntil = time.Time{}
 		p.suspects[t.id] = s
 	}
 	p.change()

@@ -16,7 +16,7 @@ import (
 func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	const own = "github.com/ration-go/ration/"
 	onlyImports(t, ".", "ration", "github.com/cenkalti/backoff/v4", "golang.org/x/sync", own+"limit", own+"store", own+"provider", own+"rationtrace",
-		own+"internal/arrival", own+"internal/attempt", own+"internal/censor", own+"internal/clock", own+"internal/credential", own+"internal/observe", own+"internal/cooldown", own+"internal/digest", own+"internal/durable", own+"internal/endpoint", own+"internal/fleet", own+"internal/flight", own+"internal/holding", own+"internal/hosts", own+"internal/journal", own+"internal/lead", own+"internal/limits", own+"internal/line", own+"internal/pace", own+"internal/rates", own+"internal/sweep",
+		own+"internal/arrival", own+"internal/attempt", own+"internal/censor", own+"internal/clock", own+"internal/credential", own+"internal/observe", own+"internal/cooldown", own+"internal/digest", own+"internal/durable", own+"internal/endpoint", own+"internal/fleet", own+"internal/flight", own+"internal/holding", own+"internal/hosts", own+"internal/journal", own+"internal/lead", own+"internal/limits", own+"internal/line", own+"internal/pace", own+"internal/rates", own+"internal/suspect", own+"internal/sweep",
 		own+"internal/memstore", own+"internal/redisstore", "github.com/redis/go-redis/v9")
 	onlyImports(t, "limit", "limit")
 	onlyImports(t, "store", "store", own+"limit", own+"rationtrace")
@@ -41,6 +41,7 @@ func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	onlyImports(t, "internal/line", "line")
 	onlyImports(t, "internal/outage", "outage", own+"limit", own+"store", own+"internal/memstore")
 	onlyImports(t, "internal/rates", "rates", own+"store")
+	onlyImports(t, "internal/suspect", "suspect", own+"provider")
 	onlyImports(t, "internal/jsonprefix", "jsonprefix")
 	onlyImports(t, "internal/spelling", "spelling")
 	onlyImports(t, "internal/ratelimitfield", "ratelimitfield", "github.com/dunglas/httpsfv")
