@@ -11,11 +11,11 @@ type bound struct{ entries, functions, files, scripts int }
 // bounds are the figures as they are. A commit that raises one lowers another by more, and says so.
 var bounds = []bound{
 	{125, 108, 29, 1}, // a GET
-	{391, 228, 57, 1}, // a GET whose response has limit headers
+	{393, 227, 57, 1}, // a GET whose response has limit headers
 	{131, 106, 31, 0}, // a GET on a MemoryStore
 	{133, 114, 30, 1}, // a GET by one of three tokens
-	{725, 345, 78, 5}, // a 429 and its retry
-	{262, 176, 41, 3}, // a cancelled wait
+	{725, 345, 76, 5}, // a 429 and its retry
+	{262, 176, 40, 3}, // a cancelled wait
 }
 
 // within reports whether no figure of s is over its bound.
