@@ -58,6 +58,7 @@ func (b *Budget) accountsOf(t *Token) (*limits.List, error) {
 	if latest := of.latest.Load(); latest.isOf(t, r) {
 		return latest.accounts, nil
 	}
+
 	now := time.Now()
 	of.mu.Lock()
 	one := of.all.Get(t.id)
@@ -65,6 +66,7 @@ func (b *Budget) accountsOf(t *Token) (*limits.List, error) {
 		one.used = now
 	}
 	of.mu.Unlock()
+
 	if r == nil || !one.isOf(t, r) {
 		accounts, err := b.listOf(*t)
 		if err != nil {

@@ -34,6 +34,7 @@ func (t *Transport) take(req *http.Request, excluded []string, waits []rationtra
 	if err := t.checkAuthorization(req); err != nil {
 		return Grant{}, err
 	}
+
 	a := acquisition{Transport: t, req: req, excluded: excluded, waits: waits}
 	a.options = requestOptionsOf(req.Context())
 	a.ctx, a.cost, a.scopes = t.costAndScopes(req, a.options)
@@ -78,6 +79,7 @@ func (a *acquisition) run(grant *Grant) (err error) {
 		}
 		return err
 	}
+
 	for {
 		may := unpaused{excluded: a.excluded, resumes: b.fleet.State().Resumes}
 		if b.fleet.Keys.Any.Load() {
@@ -91,6 +93,7 @@ func (a *acquisition) run(grant *Grant) (err error) {
 			}
 			continue
 		}
+
 		opened := grant.Token.source == nil
 		if !opened {
 			opened, err = a.openSecret(grant)
@@ -133,6 +136,7 @@ func (a *acquisition) passPauses(may unpaused) (unpaused, error) {
 			}
 			all = free
 		}
+
 		why := rationtrace.Wait{Reason: rationtrace.Cooldown, Until: all.Until, Cause: all.Cause}
 		if err := b.waitWithin(a.ctx, all.Until.Sub(now), resumes, why, &a.waits); err != nil {
 			return unpaused{}, err
@@ -223,6 +227,7 @@ func (t *Transport) costAndScopes(req *http.Request, options *requestOptions) (c
 	default:
 		cost = 1
 	}
+
 	switch {
 	case t.Scopes != nil:
 		scopes = t.Scopes(req)
@@ -241,6 +246,7 @@ func (t *Transport) costAndScopes(req *http.Request, options *requestOptions) (c
 	if own || t.Scopes != nil {
 		ctx = WithScopes(ctx, scopes...)
 	}
+
 	units := t.Units
 	if units == nil && t.Provider != nil {
 		units = t.Provider.Units

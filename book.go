@@ -37,6 +37,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 			return false, err
 		}
 	}
+
 	for {
 		var answer durable.Answer
 		if err := s.Book(ctx, r, w.waits, &answer); err != nil {
@@ -51,6 +52,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 		if err := w.answered(ctx, &answer); err != nil || !answer.Retry {
 			return answer.Booked && err == nil, err
 		}
+
 		wait := b.beginWait(ctx, w.traces, rationtrace.Wait{Account: w.account.ID, Reason: rationtrace.StoreDown, Until: w.Slot,
 			Cause: "it has lost a log, and the workers tell it again what they had booked"}, time.Until(w.due))
 		slept := sleep(ctx, time.Until(w.due), wakers{})

@@ -278,6 +278,7 @@ func (b *Budget) usage(ctx context.Context, accounts *limits.List, tokens ...Tok
 			return nil, err
 		}
 	}
+
 	meters := accounts.MetersOfAll()
 	b.keeper.AskWhatDiffers(accounts, meters)
 	if accounts, err = b.keeper.InForceList(accounts); err != nil {
@@ -290,6 +291,7 @@ func (b *Budget) usage(ctx context.Context, accounts *limits.List, tokens ...Tok
 	if err != nil {
 		return nil, err
 	}
+
 	all, err := b.durable.Usage(ctx, asked)
 	if err != nil {
 		return nil, err
@@ -297,6 +299,7 @@ func (b *Budget) usage(ctx context.Context, accounts *limits.List, tokens ...Tok
 	if len(all) != asked.Len() {
 		return nil, &store.StoreError{Op: "usage", Permanent: true, Err: fmt.Errorf("the store returned %d accounts instead of %d", len(all), asked.Len())}
 	}
+
 	all, metered := all[:accounts.Len()], all[accounts.Len():]
 	for i := range all {
 		b.keeper.AddReports(&all[i], &accounts.Each[i])

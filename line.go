@@ -164,6 +164,7 @@ func (w *waiter) wait(ctx context.Context) (err error) {
 			return err
 		}
 	}
+
 	w.traces, w.turn = b.tracesOf(w.options), b.turns.Add(1)
 	if b.MaxWait > 0 {
 		w.begun = time.Now()
@@ -221,11 +222,13 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 	if ahead {
 		own.Slot.keep(&known)
 	}
+
 	l := b.lines.join(&known, c, own)
 	if ahead {
 		l.catchUp(w)
 		begin(w.why(ctx))
 	}
+
 	for {
 		select {
 		case s := <-c.Handed():
@@ -261,7 +264,8 @@ func (w *waiter) stand(ctx context.Context, own droppedSlot) error {
 	}
 }
 
-// rest waits for what is left until a slot that was handed over early, and looks what has changed meanwhile.
+// rest waits for what is left until a slot that was handed over early, and looks what has changed meanwhile. It returns contextEnded if
+// the caller gives up before, and otherwise what look returns.
 func (l *budgetLine) rest(ctx context.Context, s *slot) outcome {
 	now := time.Now()
 	l.budget.waking.Note(now.Sub(s.called), s.account.Leads, now)
@@ -284,6 +288,7 @@ func (s *slot) keep(w *waiter) {
 		timer := w.pool.askAhead(w.ctx, s.account.ID, s.due)
 		s.ends = append(s.ends, func() { timer.Stop() })
 	}
+
 	if ahead < watchFrom {
 		return
 	}
@@ -363,13 +368,19 @@ func (s *slot) drop(how outcome) droppedSlot {
 	return d
 }
 
-// look returns completed if a slot is still of use after the changes since it was booked, or looked at last, and otherwise
-// why not.
+// look returns completed if a slot is still of use after the changes since it was booked, or looked at last. Otherwise it returns
+//
+//   - slotTaken if the store may have taken it back,
+//   - limitsChanged if any of its accounts has other limits,
+//   - slotResumed if any of them was resumed, and may have an earlier slot,
+//   - slotPaused if any of them is paused beyond it,
+//   - accountsChanged if its account has left the pool, or is quarantined.
 func (l *budgetLine) look(s *slot) outcome {
 	b := l.budget
 	if s.hold != nil && b.holds.IsLost(s.hold) {
 		return slotTaken
 	}
+
 	before, now := s.state, b.fleet.State()
 	if now.Limits != before.Limits && !l.keepsLimits(s) {
 		return limitsChanged
@@ -383,6 +394,7 @@ func (l *budgetLine) look(s *slot) outcome {
 		}
 	}
 	s.state = now
+
 	switch {
 	case s.pause(now).Until.After(s.at):
 		return slotPaused
@@ -392,7 +404,8 @@ func (l *budgetLine) look(s *slot) outcome {
 	return completed
 }
 
-// lookAtDue is look for a slot that has come: it must not be another's, and not be missed.
+// lookAtDue is look for a slot that has come, and returns slotTaken if it may be another's, slotLost if its booking was lost, and
+// slotMissed if it is too late to use it.
 func (l *budgetLine) lookAtDue(s *slot, now time.Time) outcome {
 	b := l.budget
 	if s.hold != nil && !b.holds.Confirm(context.Background(), s.hold) {
@@ -449,10 +462,12 @@ func (l *budgetLine) Book(e errand) {
 	} else {
 		w.ctx = e.Context
 	}
+
 	w.unwanted = func() bool { return !l.Wants(e) }
 	if after := e.After; after.Reason != 0 {
 		w.traces.rebooking(w.ctx, l.budget, after.Slot.account.ID, outcome(after.Reason))
 	}
+
 	err := w.findAccounts()
 	if err == nil && e.For != nil {
 		err = w.book(w.ctx)
@@ -467,6 +482,7 @@ func (l *budgetLine) Book(e errand) {
 		l.Refused(e, err)
 		return
 	}
+
 	s := w.slot()
 	s.keep(&w)
 	l.Booked(e, s)
@@ -497,6 +513,7 @@ func (w *waiter) bookEarlier(l *budgetLine, old *slot) error {
 	if left <= 0 || old.offline {
 		return errNotExchanged
 	}
+
 	var r store.BookRequest
 	w.request(&r, left)
 	booked, err := w.ask(w.ctx, &r)

@@ -101,6 +101,7 @@ func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) (bool, er
 	if err := r.Validate(); err != nil {
 		return false, err
 	}
+
 	accounts, err := b.keeper.InForceList(w.accounts)
 	if err != nil {
 		return false, err
@@ -116,6 +117,7 @@ func (w *waiter) bookOffline(ctx context.Context, r store.BookRequest) (bool, er
 			return false, err
 		}
 	}
+
 	w.id, w.account, w.Slot, w.now, w.entry = booked.ID, accounts.Find(booked.Account), booked.Slot, booked.Now, booked.Entry
 	w.due = time.Now().Add(booked.Slot.Sub(booked.Now))
 	w.soonest, w.offline = w.due, true

@@ -106,6 +106,7 @@ func (p *Pool) add(tokens []Token) {
 		}
 		known[t.id], last[t.id] = t, i
 	}
+
 	p.drop(tokens)
 	for i, t := range tokens {
 		if last[t.id] != i {
@@ -187,6 +188,7 @@ func (p *Pool) take(ctx context.Context, cost int, excluded []string) (Grant, er
 		if err != nil {
 			return Grant{}, err
 		}
+
 		w := waiter{Grant: Grant{Cost: cost, budget: p.budget, booked: booked{accounts: accounts}}, pool: p, excluded: excluded, waits: true}
 		if err := w.wait(ctx); err != nil {
 			return Grant{}, err
@@ -329,6 +331,7 @@ func (p *Pool) accountsOf(tokens []Token) (*limits.List, map[string]*rotation, e
 		}
 		rotations[account.ID].tokens = append(rotations[account.ID].tokens, t)
 	}
+
 	list := make([]limits.Account, 0, len(byID))
 	for _, account := range byID {
 		list = append(list, account)

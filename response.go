@@ -60,6 +60,7 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 	if f.Reason == provider.ReasonOverload && f.Scope == "" {
 		target = cooldown.Target{Keys: []cooldown.Key{cooldown.EndpointKey(a.req)}}
 	}
+
 	if len(target.Keys) > 0 {
 		account := ""
 		if target.Account {
@@ -74,6 +75,7 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 		}
 		return true
 	}
+
 	spacing := spacingAfterPause(grant.account.Limits)
 	ofAll := spacing / time.Duration(grant.accounts.Len())
 	if asked > a.maxPause {
@@ -86,6 +88,7 @@ func (a *attempts) pauseTarget(f *provider.Feedback, scope provider.Scope, grant
 	case len(target.Shared) == 0:
 		accounts, spacing = []string{""}, ofAll
 	}
+
 	recorded := true
 	for _, account := range accounts {
 		_, err := b.fleet.Pause(ctx, store.PauseRequest{Account: account, For: length, Apart: spacing, Cause: causeFor(a.cause)})

@@ -194,6 +194,7 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 		}
 		return decision{}
 	}
+
 	f := a.handleResponse(resp, grant)
 	a.feedback = f
 	if (f.DeadToken || resp.StatusCode == http.StatusUnauthorized) && a.renew(grant) {
@@ -218,6 +219,7 @@ func (a *attempts) afterResponse(resp *http.Response, grant Grant) decision {
 			t.Pool.budget.endTried(a.req.Context(), &grant)
 		}
 	}
+
 	switch {
 	case f.Refused:
 		return a.afterThrottled(&f, grant)
@@ -243,6 +245,7 @@ func (a *attempts) afterThrottled(f *provider.Feedback, grant Grant) decision {
 	wait = min(wait, a.maxPause)
 	next := decision{retry: f.Retryable, pause: wait, decidable: true}
 	several := f.Reason == provider.ReasonSecondary && a.transport.Pool.budget.fleet.Secondary.Refused(grant.account.ID, time.Now())
+
 	scope := cooldown.ScopeOf(f, a.provider.Scope, several)
 	switch f.Reason {
 	case provider.ReasonConcurrency:

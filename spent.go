@@ -97,6 +97,7 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 	if w.offline || w.Slot.Sub(w.now) < time.Second || len(w.accounts.Shared) > 0 {
 		return paced
 	}
+
 	now := time.Now()
 	b.spent.mu.Lock()
 	known, asks := b.spent.bound, now.Sub(b.spent.bound.at) >= time.Second
@@ -111,6 +112,7 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 	default:
 		return ""
 	}
+
 	one, err := b.keeper.List(w.accounts.Rules, *w.account)
 	if err == nil {
 		one, err = one.WithValues(w.values)
@@ -124,6 +126,7 @@ func (w *waiter) bindingLimit(ctx context.Context) string {
 	if err != nil {
 		return ""
 	}
+
 	binding := boundBy{account: w.account.ID, limit: paced, at: now}
 	var latest time.Time
 	for _, u := range all[0].Limits {

@@ -196,6 +196,7 @@ func (p *Pool) usable() ([]Token, error) {
 			p.staleAt = ends
 		}
 	}
+
 	for _, t := range p.tokens {
 		if t.source != nil {
 			if wait, err := t.source().Failing(now); err != nil {
@@ -230,6 +231,7 @@ func (p *Pool) usable() ([]Token, error) {
 		hopeless = hopeless && (state.Condemned || state.Reason == provider.ReasonBilling)
 		unusable(t, QuarantinedToken{Reason: state.Reason, Until: until, Answer: state.Answer, Evidence: state.Evidence()}, wait)
 	}
+
 	if len(tokens) > 0 {
 		return tokens, nil
 	}
@@ -331,6 +333,7 @@ func (p *Pool) claimProbe(ctx context.Context, g *Grant) bool {
 	if !isProbe {
 		return mayUse
 	}
+
 	g.probe = &store.Quarantine{Token: t.id, Reason: string(s.Reason), Until: s.Until, Count: s.Quarantines, Probing: true}
 	for range 2 { // once more if the quarantine has ended at another instant than this process knew
 		if g.probe.Until.IsZero() {
@@ -409,6 +412,7 @@ func (p *Pool) waitForProbe(ctx context.Context, none *NoTokenError, begun time.
 	if _, still := errors.AsType[*NoTokenError](err); !still {
 		return nil
 	}
+
 	why := rationtrace.Wait{Reason: rationtrace.Probe, Cause: none.Error(), Until: b.durable.Now().Add(length)}
 	b.fleet.TellSoon()
 	wait := b.beginWait(ctx, b.tracesOf(requestOptionsOf(ctx)), why, length)

@@ -179,14 +179,17 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		}
 		t.checked.Store(true)
 	}
+
 	if !t.serves(req) {
 		t.noteHost(req)
 		return t.passThrough(req)
 	}
+
 	grant, err := t.take(req, nil, nil)
 	if err != nil {
 		return nil, t.withPreset(err)
 	}
+
 	resp, err := t.send(req, grant)
 	if err == nil && !t.needsReading(resp) {
 		t.Pool.wasServed(req.Context(), &grant)
@@ -231,6 +234,7 @@ func (t *Transport) serves(req *http.Request) bool {
 			return false
 		}
 	}
+
 	trusted := t.trusts(first, first)
 	for _, hop := range slices.Backward(chain) {
 		if had = had || trusted; had && !trusted {
@@ -364,6 +368,7 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 			bounded.End()
 		}
 	}()
+
 	if t.OnGrant != nil {
 		t.OnGrant(req, grant)
 	}
@@ -379,12 +384,14 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 		}
 		return nil, redact(err, grant.Token)
 	}
+
 	base := t.base()
 	handedOver = true
 	grant.traces.sent(req, &grant)
 	resp, err := counting(&grant.budget.inFlight, base, out)
 	answered = true
 	grant.traces.answered(req, &grant, resp, err, trace.begun)
+
 	switch {
 	case err == nil && resp == nil:
 		err = errors.New("ration: Transport.Base returned neither a response nor an error")
@@ -394,6 +401,7 @@ func (t *Transport) send(req *http.Request, grant Grant) (*http.Response, error)
 	if bounded != nil {
 		resp, err = bounded.Answered(resp, err)
 	}
+
 	trace.recordSends()
 	if err != nil {
 		if _, traced := base.(*http.Transport); traced && !trace.connected.Load() {

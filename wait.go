@@ -77,6 +77,7 @@ func (w *waiter) book(ctx context.Context) error {
 	allowed, byDeadline := w.longestWait(ctx)
 	var r store.BookRequest
 	w.request(&r, allowed)
+
 	var retries storeRetries
 	behind := 0 // the changes of limits that it has come too late for
 	for {

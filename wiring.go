@@ -25,17 +25,19 @@ import (
 //	durable   package durable   what asks the store: where its clock stands, what is booked, outages
 //	fleet     package fleet     what the fleet has decided: pauses, quarantines, resumptions
 //	keeper    package limits    which limits are in force, and what requests are charged to
-//	lines     lines.go          the callers that wait
+//	lines     line.go           the callers that wait
 //
 // A Budget is a literal, so they are put together when its fields are first found to be right: by check, which whoever makes a list
 // of accounts has called.
 
+// wire gives each owner what it needs of the others.
 func (b *Budget) wire() {
 	s, f := &b.durable, &b.fleet
 	s.Of, s.Budget, s.Owner, s.Refresh = b.Store, b.Name, wired{b}, f.Refresh
 	s.Local = !b.Store.At(time.Now()).IsZero()
 	s.Clock.Learned.Store(s.Local)
 	s.Closed, s.Traced, s.Worker = b.Outage == FailClosed, b.Trace != nil && b.Trace.StoreAsked != nil, durable.NewWorker()
+
 	k := &b.keeper
 	k.Budget, k.Limits, k.Revision, k.Margin = b.Name, b.Limits, b.Revision, b.Margin
 	k.Shared = make([]store.Account, len(b.Shared))
@@ -43,6 +45,7 @@ func (b *Budget) wire() {
 		k.Shared[i] = one.Account
 	}
 	k.Store, k.Fleet, k.Owner, k.InFlight = s, f, wired{b}, &b.inFlight
+
 	f.Budget, f.Store, f.Local, f.Owner, f.Lines = b.Name, s, s.Local, wired{b}, &b.lines
 }
 
@@ -119,6 +122,7 @@ func (o wired) Status(ctx context.Context, known int64) (status store.Status, li
 	if again > 0 {
 		time.AfterFunc(time.Second, func() { _ = b.fleet.Refresh(context.WithoutCancel(ctx)) }) // which tells people of it
 	}
+
 	if err := b.keeper.AgreeOnCards(ctx, rules, &status, lost); err != nil {
 		return status, false, err
 	}

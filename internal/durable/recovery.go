@@ -63,6 +63,7 @@ func (s *Store[A]) Reach(ctx context.Context, known int64) bool {
 		recorded += count
 		s.Journal.Recorded(one, s.Estimate())
 	}
+
 	if down && recorded == 0 {
 		if s.ask(ctx, "status", func() error {
 			_, err := s.Of.Status(ctx, store.StatusRequest{Budget: s.Budget, Known: known})
@@ -71,6 +72,7 @@ func (s *Store[A]) Reach(ctx context.Context, known int64) bool {
 			return false
 		}
 	}
+
 	if down || recorded > 0 {
 		s.back(recorded)
 	}

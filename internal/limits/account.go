@@ -158,6 +158,7 @@ func (k *Keeper) List(r *Rules, accounts ...Account) (*List, error) {
 			return nil, err
 		}
 	}
+
 	all, err := storeAccounts(accounts, shared, meters)
 	if err != nil {
 		return nil, err
@@ -233,6 +234,7 @@ func (l *List) WithValues(values string) (*List, error) {
 	for i, value := range splitValues(values) {
 		all[k.per[i]] = value
 	}
+
 	meters, err := k.keeper.meters(&l.Each[0], all)
 	if err != nil {
 		return nil, err

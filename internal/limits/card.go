@@ -112,6 +112,7 @@ func (k *Keeper) changeCard(ctx context.Context, account *Account, next effectiv
 		k.noteAccountCard(account, reply.Card, asked)
 		return false, nil
 	}
+
 	under.edition, under.Label, under.isMeter = reply.Card.Edition, account.Label, account.isMeter
 	under.Account.Edition = reply.Card.Edition
 	if !slices.Equal(under.WithoutMargin, account.WithoutMargin) {
@@ -320,6 +321,7 @@ func (k *Keeper) Doubt(account *Account) {
 	if !understood || account.origin == pace.Configuration || account.origin == pace.Operator || len(given) != len(account.WithoutMargin) {
 		return
 	}
+
 	limits := slices.Clone(account.WithoutMargin)
 	u, _ := k.usageOf(account)
 	for i, l := range u.Limits[:min(len(u.Limits), len(limits))] {

@@ -147,6 +147,7 @@ func (k *Keeper) effectiveAccount(account *Account) *Account {
 			k.Owner.Overridden(account.ID, ours.Limits, theirs.Limits)
 		}
 	}
+
 	e := k.Rules().of(account.given, account.inherits)
 	if account.isMeter {
 		e.edition = account.edition
@@ -192,6 +193,7 @@ func (k *Keeper) adopt(account *Account, told store.Card, whole bool, asked time
 	if old != nil && old.edition == told.Edition && (!whole || old.origin != pace.UnknownOrigin) {
 		return old, false
 	}
+
 	before := k.effectiveAccount(account)
 	e := before.effective
 	limits, paced := pace.Split(told.Limits)
@@ -207,6 +209,7 @@ func (k *Keeper) adopt(account *Account, told store.Card, whole bool, asked time
 		why = pace.ParseWhy(told.Why, told.Limits)
 	}
 	e.origin, e.pace = why.Origin, why.Pace
+
 	under, err := k.accountUnder(account.ID, e, account.Metered)
 	if err != nil {
 		return account, false
@@ -239,6 +242,7 @@ func (k *Keeper) accountUnder(id string, e effective, metered []limit.Limit) (Ac
 	if e.edition.Version > 0 {
 		a.Account.Edition = e.edition
 	}
+
 	least, shortest := limit.MaxMargin, limits[0].Window
 	for _, l := range limits {
 		a.Longest = max(a.Longest, l.Window+l.MarginOrDefault())
@@ -258,6 +262,7 @@ func (k *Keeper) accountUnder(id string, e effective, metered []limit.Limit) (Ac
 	for i := range k.Shared {
 		beside(k.Shared[i].Limits)
 	}
+
 	a.Tolerance = least / 2 // the other half is for the way to the provider
 	if a.Tolerance > 0 {
 		a.MostDelay = shortest / delayShare

@@ -48,6 +48,7 @@ func (p *pacing) sees(s *pace.State, slot time.Time, units int, served bool, now
 	if !p.refused.Equal(s.Refused) {
 		p.refused, p.resumed, p.served, p.lately, p.before = s.Refused, time.Time{}, 0, 0, 0
 	}
+
 	switch {
 	case !slot.After(p.from):
 	case !served:
@@ -68,6 +69,7 @@ func (p *pacing) sees(s *pace.State, slot time.Time, units int, served bool, now
 		p.served += units
 		p.lately += units
 	}
+
 	e.Slot, e.Resumed = slot, p.resumed
 	const muchFaster = 3
 	mean := float64(p.served) / max(1, now.Sub(p.resumed).Seconds())
@@ -147,6 +149,7 @@ func (k *Keeper) evidence(account *Account, unserved int, e *pace.Evidence) (kno
 		return false
 	}
 	workers := max(1, k.Fleet.State().Status.Workers)
+
 	ahead, counted := 0, false
 	for i, l := range u.Limits {
 		if l.Limit.Scope != "" {
