@@ -33,6 +33,7 @@ type Store struct {
 
 	abandoned abandonedCalls
 	batcher   batcher
+	cancels   cancels
 	watchers  watchers
 
 	announcements announcements
