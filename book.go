@@ -65,7 +65,7 @@ func (w *waiter) ask(ctx context.Context, r *store.BookRequest) (booked bool, er
 	}
 }
 
-// learnClock asks the store for the time, which this process has never heard. All callers wait for one who asks. An error is that of a
+// learnClock asks the store for the time, which this process has never heard. An error is that of a
 // store that does not answer: it would not answer a booking either. If it refuses, the booking says why.
 func (w *waiter) learnClock(ctx context.Context, r *store.BookRequest) error {
 	b := w.budget
@@ -76,8 +76,7 @@ func (w *waiter) learnClock(ctx context.Context, r *store.BookRequest) error {
 		}
 	}
 	hurried := slices.MinFunc(w.accounts.Each, func(a, b limits.Account) int { return cmp.Compare(a.Tolerance, b.Tolerance) })
-	first := *r // the request itself stays on its caller's stack
-	err := b.asking.Do(ctx, "clock", func() error { return b.durable.Learn(ctx, first, hurried.Tolerance, hurried.Leads) })
+	err := b.durable.Learn(ctx, *r, hurried.Tolerance, hurried.Leads)
 	if durable.IsTemporary(err) {
 		return err
 	}

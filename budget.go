@@ -14,7 +14,6 @@ import (
 	"github.com/ration-go/ration/internal/arrival"
 	"github.com/ration-go/ration/internal/durable"
 	"github.com/ration-go/ration/internal/fleet"
-	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/internal/holding"
 	"github.com/ration-go/ration/internal/lead"
 	"github.com/ration-go/ration/internal/limits"
@@ -97,7 +96,6 @@ type Budget struct {
 	wiring  sync.Once
 	durable durable.Store[*limits.Account] // asks Store; wired by check, as the fleet is
 	fleet   fleet.Mirror
-	asking  flight.Group // what several callers want to know at once
 	untold  untold
 
 	keeper   limits.Keeper // of the accounts' limits, wired likewise

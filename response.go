@@ -12,6 +12,7 @@ import (
 	"github.com/ration-go/ration/internal/censor"
 	"github.com/ration-go/ration/internal/cooldown"
 	"github.com/ration-go/ration/internal/endpoint"
+	"github.com/ration-go/ration/internal/fleet"
 	"github.com/ration-go/ration/limit"
 	"github.com/ration-go/ration/provider"
 	"github.com/ration-go/ration/store"
@@ -117,9 +118,6 @@ func (b *Budget) claimTrial(ctx context.Context, over cooldown.Pause) bool {
 		Cause: causeFor("one request tries whether this is over: " + over.Cause)})
 }
 
-// mostSpacing is how far apart slots are at most behind other pauses.
-const mostSpacing = time.Second
-
 // afterTrial is how long a request rests that has tried such a pause in vain: the others cancel their slots before it books
 // again, or it would get the same as one of them.
 const afterTrial = time.Second
@@ -128,7 +126,7 @@ const afterTrial = time.Second
 // end of a pause. They leave ten times as fast as the limits allow in the long run, without
 // a burst.
 func spacingAfterPause(limits []limit.Limit) time.Duration {
-	least := mostSpacing
+	least := fleet.MostSpacing
 	for _, l := range limits {
 		least = min(least, l.Window/time.Duration(l.Max)/10)
 	}

@@ -137,7 +137,7 @@ func (o wired) Status(ctx context.Context, known int64) (status store.Status, li
 
 // load returns what other processes are told of this one's callers.
 func (b *Budget) load() store.Load {
-	load := store.Load{InFlight: int(b.inFlight.Load()), LogLost: b.durable.LogLost()}
+	load := store.Load{InFlight: int(b.inFlight.Load())}
 	b.rates.Add(&load, time.Now())
 	for reason, n := range b.waitingNow() {
 		if load.Waiting == nil {

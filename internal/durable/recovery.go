@@ -12,13 +12,11 @@ import (
 	"github.com/ration-go/ration/store"
 )
 
-// note notes what came of a question that was no booking.
+// note notes what came of a question that was no booking, which failed, or was answered by a store that was down.
 func (s *Store[A]) note(err error) {
 	switch {
-	case err == nil:
-		if s.Closed && s.outage.Down.Load() {
-			s.back(0)
-		}
+	case err == nil && s.Closed:
+		s.back(0)
 	case IsTemporary(err):
 		s.Failed(err)
 	}
@@ -132,10 +130,15 @@ func Divide(a *store.Accounts, workers, cost int, units []int) (list, shared []s
 
 // What the store has lost is recorded again, by each process its own part.
 
-// Status asks for the status, and has the store record again what it has lost. lost reports whether it has lost anything since
+// Status asks for the status, tells of this worker if the request names it, and has the store record again what it has lost. lost reports whether it has lost anything since
 // [Store.Recovered] was called last, and again how many bookings were recorded.
 func (s *Store[A]) Status(ctx context.Context, r store.StatusRequest) (status store.Status, lost bool, again int, err error) {
 	r.Budget = s.Budget
+	if r.Worker != "" {
+		s.mu.Lock()
+		r.Load.LogLost = s.logLost
+		s.mu.Unlock()
+	}
 	asked := time.Now()
 	err = s.ask(ctx, "status", func() error {
 		status, err = s.Of.Status(ctx, r)
@@ -164,13 +167,6 @@ func (s *Store[A]) Recovered(lost time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.recovered = lost
-}
-
-// LogLost returns when the store lost a log of which this process has recorded something again; zero: never.
-func (s *Store[A]) LogLost() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.logLost
 }
 
 // recover records again what this process booked before the store lost a log, and returns how many bookings.

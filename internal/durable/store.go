@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/ration-go/ration/internal/clock"
+	"github.com/ration-go/ration/internal/flight"
 	"github.com/ration-go/ration/internal/journal"
 	"github.com/ration-go/ration/internal/lead"
 	"github.com/ration-go/ration/internal/outage"
@@ -61,7 +62,8 @@ type Store[A journal.Account] struct {
 	// Journal is what this process has booked. That of a store in this process is empty.
 	Journal journal.Journal[A]
 
-	outage outage.Outage
+	outage   outage.Outage
+	learning flight.Group
 
 	mu         sync.Mutex // protects all below
 	lastBooked time.Time  // the Now of the latest booking
@@ -219,14 +221,12 @@ type Answer struct {
 	Soonest, Due time.Time
 }
 
-// Learn asks for the time until a reply comes as quickly as callers need that may leave so late after their slots. It asks by the
-// request that comes next, but that nothing is booked: so its script is there, and the process knows what an answer to it takes.
+// Learn asks for the time until a reply comes as quickly as callers need that may leave so late after their slots. All callers wait for
+// one who asks. It asks by the request that comes next, but that nothing is booked: so its script is there, and the process knows what
+// an answer to it takes.
 func (s *Store[A]) Learn(ctx context.Context, next store.BookRequest, tolerance time.Duration, leads lead.Bounds) error {
-	if s.Clock.Learned.Load() { // by a caller before this one
-		return nil
-	}
 	next.MaxWait = store.Never
-	return s.Clock.Learn(tolerance, func() error {
+	question := func() error {
 		next.ID = store.NewBookingID()
 		var answer store.Booking
 		asked := time.Now()
@@ -241,6 +241,12 @@ func (s *Store[A]) Learn(ctx context.Context, next store.BookRequest, tolerance 
 		_, now := s.Clock.Place(answer.Now, asked, arrived)
 		s.Lead.Note(arrived.Sub(now), 0, leads, arrived)
 		return nil
+	}
+	return s.learning.Do(ctx, "", func() error {
+		if s.Clock.Learned.Load() { // by a caller before this one
+			return nil
+		}
+		return s.Clock.Learn(tolerance, question)
 	})
 }
 

@@ -39,6 +39,7 @@ type farStore struct {
 	told     bool       // the next booking is answered with Lost
 	recorded []store.RecordRequest
 	booked   []store.BookRequest
+	load     store.Load // what it was told last of the worker
 }
 
 func (s *farStore) At(time.Time) time.Time { return time.Time{} }
@@ -72,8 +73,9 @@ func (s *farStore) Book(ctx context.Context, r store.BookRequest) (b store.Booki
 	return b, err
 }
 
-func (s *farStore) Status(context.Context, store.StatusRequest) (status store.Status, err error) {
+func (s *farStore) Status(_ context.Context, r store.StatusRequest) (status store.Status, err error) {
 	err = s.reach(func() error {
+		s.load = r.Load
 		status = store.Status{Now: s.now(), Version: 1, Lost: s.lost}
 		return nil
 	})
@@ -127,7 +129,7 @@ func inBubble(t *testing.T, f func(t *testing.T, s *fixture)) {
 		s.request = store.BookRequest{Budget: "b", Accounts: accounts, Cost: 1, MaxWait: store.Forever}
 		s.Store = &durable.Store[*account]{Of: s.far, Budget: "b", Closed: true, Owner: s.owner, Traced: true, Worker: durable.NewWorker()}
 		s.Refresh = func(ctx context.Context) error {
-			status, _, _, err := s.Status(ctx, store.StatusRequest{})
+			status, _, _, err := s.Status(ctx, store.StatusRequest{Worker: "w"})
 			if err == nil {
 				s.Recovered(status.Lost)
 			}
@@ -184,8 +186,8 @@ func TestWhatTheStoreLosesIsRecordedAgain(t *testing.T) {
 		require.EqualValues(t, 6, s.owner.lost.Load())
 		require.Len(t, s.far.recorded, 1)
 		require.Len(t, s.far.recorded[0].Spent, 6)
-		require.True(t, s.LogLost().Equal(s.far.lost))
 		require.NoError(t, s.Refresh(t.Context()))
+		require.True(t, s.far.load.LogLost.Equal(s.far.lost), "the others are told")
 		require.Len(t, s.far.recorded, 1)
 		require.True(t, s.far.booked[len(s.far.booked)-1].Recovered.Equal(s.far.lost), "the store is told up to when")
 

@@ -325,7 +325,7 @@ func (m *Mirror) pause(c *change, p store.Pause) {
 		c.pause(p)
 		return
 	}
-	pause := cooldown.Pause{Until: p.Until, Tried: p.Apart > mostSpacing, Cause: p.Cause, Key: cooldown.Key(p.Key), Account: p.Account}
+	pause := cooldown.Pause{Until: p.Until, Tried: p.Apart > MostSpacing, Cause: p.Cause, Key: cooldown.Key(p.Key), Account: p.Account}
 	if p.Until.After(c.now) && m.Keys.Lengthen(pause.Key, p.Account, pause, c.now) {
 		c.news.Paused = append(c.news.Paused, p)
 	}

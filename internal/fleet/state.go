@@ -173,7 +173,7 @@ func (c *change) pause(p store.Pause) {
 	if !longer && !(p.Until.Equal(known.Until) && known.Cause == "") {
 		return
 	}
-	pause := cooldown.Pause{Until: p.Until, Tried: p.Apart > mostSpacing, Told: known.Told, Cause: p.Cause}
+	pause := cooldown.Pause{Until: p.Until, Tried: p.Apart > MostSpacing, Told: known.Told, Cause: p.Cause}
 	if longer {
 		c.news.Review = true
 		// Each request that was in flight is refused too, and asks for a little more: that is one pause.
@@ -247,8 +247,8 @@ func (c *change) resume(r store.Resumption) {
 	c.news.Review = true
 }
 
-// mostSpacing is how far apart slots are at most behind a pause that nobody has to try.
-const mostSpacing = time.Second
+// MostSpacing is how far apart slots are at most behind a pause that nobody has to try.
+const MostSpacing = time.Second
 
 // A table is a map that is never written to. An edited one shares most with it, so that what a change costs hardly depends on how much
 // there is. The zero table is empty.

@@ -163,8 +163,7 @@ func (k *Keeper) List(r *Rules, accounts ...Account) (*List, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &List{Accounts: all, Each: accounts, Meters: meters, Keyed: k.keyed(accounts[0].Metered), Shared: shared, Rules: r}
-	return a, nil
+	return &List{Accounts: all, Each: accounts, Meters: meters, Keyed: k.keyed(accounts[0].Metered), Shared: shared, Rules: r}, nil
 }
 
 // meters returns an account's meters: one for each unit that its limits count beside cost, and for each value that is not empty of

@@ -31,7 +31,7 @@ func TestRootImportsOnlyWhatItNeeds(t *testing.T) {
 	onlyImports(t, "dashboard", "dashboard", own+"store", own+"internal/hosts", own+"internal/view")
 	onlyImports(t, "internal/arrival", "arrival", own+"internal/sweep")
 	onlyImports(t, "internal/censor", "censor")
-	onlyImports(t, "internal/durable", "durable", own+"store", own+"internal/clock", own+"internal/cooldown", own+"internal/journal", own+"internal/lead", own+"internal/memstore", own+"internal/outage")
+	onlyImports(t, "internal/durable", "durable", own+"store", own+"internal/clock", own+"internal/cooldown", own+"internal/flight", own+"internal/journal", own+"internal/lead", own+"internal/memstore", own+"internal/outage")
 	onlyImports(t, "internal/fleet", "fleet", own+"provider", own+"store", own+"internal/cooldown", own+"internal/flight", own+"internal/watch")
 	onlyImports(t, "internal/flight", "flight", "golang.org/x/sync")
 	onlyImports(t, "internal/holding", "holding", own+"store")

@@ -14,7 +14,7 @@ var bounds = []bound{
 	{393, 227, 57, 1}, // a GET whose response has limit headers
 	{131, 106, 31, 0}, // a GET on a MemoryStore
 	{133, 114, 30, 1}, // a GET by one of three tokens
-	{725, 345, 76, 5}, // a 429 and its retry
+	{725, 344, 76, 5}, // a 429 and its retry
 	{262, 176, 40, 3}, // a cancelled wait
 }
 
